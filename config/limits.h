@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every bound of the project, in one place. What is announced to programs (device attributes) is
+ * derived from these; what would break if one changed stands beside it as a static assertion.
+ */
+#ifndef UROCE_LIMITS_H
+#define UROCE_LIMITS_H
+
+#include <assert.h>
+#include <stdint.h>
+
+/* Device attributes (ibv_query_device(3)). */
+#define LIMIT_QPS	   65536u /* queue pairs of one engine */
+#define LIMIT_QP_WR	   16384u /* send or receive requests of one queue pair */
+#define LIMIT_SGE	   32u /* scatter/gather elements of one request */
+#define LIMIT_INLINE	   512u /* octets of inline data of one request */
+#define LIMIT_CQS	   65536u
+#define LIMIT_CQE	   262143u /* entries of one CQ: a ring of 2^18 less the one rte_ring keeps free */
+#define LIMIT_MRS	   262144u /* regions and windows of one engine */
+#define LIMIT_PDS	   65536u
+#define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */
+#define LIMIT_GIDS	   16u
+#define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
+#define LIMIT_COMP_VECTORS 64u
+#define LIMIT_CLIENTS	   1024u /* processes attached to one engine */
+#define LIMIT_MESSAGE	   (1u << 31) /* octets of one message, IBTA 9.7.3 */
+#define LIMIT_MR_LENGTH	   (UINT64_C(1) << 47)
+
+/* The engine. */
+#define LIMIT_LCORES  16u /* four bits of a queue pair number name its lcore */
+#define LIMIT_BURST   32u /* packets of one rx or tx burst */
+#define LIMIT_TURN    16u /* packets one queue pair may send before the next has its turn */
+#define LIMIT_SPANS   100u /* spans of one packet: 32 elements, each cut by page-granular pieces */
+#define LIMIT_TICKETS 64u /* unsettled copies of one queue pair */
+
+/* The transport. */
+#define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
+#define LIMIT_WINDOW_START 64u /* ... and at the start */
+#define LIMIT_WINDOW_FLOOR 4u /* ... and after any number of losses */
+#define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
+
+/* What both sides of the control socket map. */
+#define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */
+#define LIMIT_COMMAND_BYTES 4096u /* one control message */
+#define LIMIT_COMMAND_FDS   20u /* descriptors beside one control message */
+
+static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
+static_assert(LIMIT_SPANS >= 3 * LIMIT_SGE, "every element may be cut by two page-granular edges");
+static_assert(LIMIT_WINDOW < (1u << 23), "IBTA 9.7.2: never more than half the PSN space");
+
+#endif

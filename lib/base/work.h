@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work requests and completions as they cross between an application thread and an lcore: plain
+ * structs of values, the same bytes on both sides. Numbers of opcodes, flags, statuses and
+ * attribute masks are those of <infiniband/verbs.h> (lib/verbs asserts it), so that nothing is
+ * translated on the data path; the core does not include that header.
+ */
+#ifndef BASE_WORK_H
+#define BASE_WORK_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ibv_wr_opcode */
+enum work_opcode {
+	WORK_RDMA_WRITE = 0,
+	WORK_RDMA_WRITE_WITH_IMM = 1,
+	WORK_SEND = 2,
+	WORK_SEND_WITH_IMM = 3,
+	WORK_RDMA_READ = 4,
+	WORK_ATOMIC_CMP_AND_SWP = 5,
+	WORK_ATOMIC_FETCH_AND_ADD = 6,
+	WORK_LOCAL_INV = 7,
+	WORK_BIND_MW = 8,
+	WORK_SEND_WITH_INV = 9,
+	WORK_TSO = 10,
+	WORK_FLUSH = 14,
+	WORK_ATOMIC_WRITE = 15,
+};
+
+/* ibv_send_flags */
+enum work_flag {
+	WORK_FENCE = 1,
+	WORK_SIGNALED = 2,
+	WORK_SOLICITED = 4,
+	WORK_INLINE = 8,
+	WORK_IP_CSUM = 16,
+};
+
+/* ibv_wc_status */
+enum work_status {
+	STATUS_SUCCESS = 0,
+	STATUS_LOC_LEN_ERR = 1,
+	STATUS_LOC_QP_OP_ERR = 2,
+	STATUS_LOC_EEC_OP_ERR = 3,
+	STATUS_LOC_PROT_ERR = 4,
+	STATUS_WR_FLUSH_ERR = 5,
+	STATUS_MW_BIND_ERR = 6,
+	STATUS_BAD_RESP_ERR = 7,
+	STATUS_LOC_ACCESS_ERR = 8,
+	STATUS_REM_INV_REQ_ERR = 9,
+	STATUS_REM_ACCESS_ERR = 10,
+	STATUS_REM_OP_ERR = 11,
+	STATUS_RETRY_EXC_ERR = 12,
+	STATUS_RNR_RETRY_EXC_ERR = 13,
+	STATUS_REM_ABORT_ERR = 16,
+	STATUS_FATAL_ERR = 19,
+	STATUS_RESP_TIMEOUT_ERR = 20,
+	STATUS_GENERAL_ERR = 21,
+};
+
+/* ibv_wc_opcode */
+enum completion_opcode {
+	COMPLETION_SEND = 0,
+	COMPLETION_RDMA_WRITE = 1,
+	COMPLETION_RDMA_READ = 2,
+	COMPLETION_COMP_SWAP = 3,
+	COMPLETION_FETCH_ADD = 4,
+	COMPLETION_BIND_MW = 5,
+	COMPLETION_LOCAL_INV = 6,
+	COMPLETION_RECV = 128,
+	COMPLETION_RECV_RDMA_WITH_IMM = 129,
+};
+
+/* ibv_wc_flags */
+enum completion_flag {
+	COMPLETION_GRH = 1,
+	COMPLETION_WITH_IMM = 2,
+	COMPLETION_WITH_INV = 8,
+};
+
+/* ibv_access_flags */
+enum access_flag {
+	ACCESS_LOCAL_WRITE = 1,
+	ACCESS_REMOTE_WRITE = 2,
+	ACCESS_REMOTE_READ = 4,
+	ACCESS_REMOTE_ATOMIC = 8,
+	ACCESS_MW_BIND = 16,
+	ACCESS_ZERO_BASED = 32,
+	ACCESS_ON_DEMAND = 64,
+	ACCESS_HUGETLB = 128,
+	ACCESS_OPTIONAL_RANGE =
+		0x3ff00000, /* hints that may be ignored, RELAXED_ORDERING among them */
+};
+
+/* ibv_sge */
+struct work_sge {
+	uint64_t addr;
+	uint32_t length; /* octets */
+	uint32_t lkey;
+};
+
+/*
+ * One send request. In a ring and in a queue pair's window it is followed, at once, by either
+ * num_sge elements or inline_length octets (WORK_INLINE; num_sge is then 0).
+ */
+struct send_work {
+	uint64_t wr_id;
+	uint8_t opcode; /* enum work_opcode */
+	uint8_t flags; /* enum work_flag */
+	uint8_t num_sge; /* 0 .. LIMIT_SGE */
+	uint8_t reserved;
+	uint32_t
+		imm; /* immediate data as it stands in memory (network order), or the key to invalidate */
+	uint32_t inline_length; /* octets, 0 .. LIMIT_INLINE */
+	uint32_t rkey;
+	uint64_t remote_addr;
+	union {
+		struct {
+			uint64_t compare_add;
+			uint64_t swap;
+		};
+		struct {
+			uint32_t ah; /* handle */
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+			uint32_t reserved_ud;
+		};
+	};
+};
+
+static_assert(sizeof(struct send_work) == 48, "one cache line holds a request and one element");
+
+static inline struct work_sge *send_work_sge(const struct send_work *w)
+{
+	return (struct work_sge *)(uintptr_t)(w + 1);
+}
+
+static inline uint8_t *send_work_inline(const struct send_work *w)
+{
+	return (uint8_t *)(uintptr_t)(w + 1);
+}
+
+/* One receive request, followed at once by num_sge elements. */
+struct recv_work {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t reserved;
+};
+
+static_assert(sizeof(struct recv_work) == 16, "elements stay aligned");
+
+static inline struct work_sge *recv_work_sge(const struct recv_work *w)
+{
+	return (struct work_sge *)(uintptr_t)(w + 1);
+}
+
+/* Octets of a ring element (a multiple of 64: no two requests share a cache line). */
+static inline uint32_t send_work_stride(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t tail = max_sge * (uint32_t)sizeof(struct work_sge);
+
+	if (max_inline > tail)
+		tail = max_inline;
+	return ((uint32_t)sizeof(struct send_work) + tail + 63) & ~63u;
+}
+
+static inline uint32_t recv_work_stride(uint32_t max_sge)
+{
+	return ((uint32_t)sizeof(struct recv_work) + max_sge * (uint32_t)sizeof(struct work_sge) +
+		63) &
+	       ~63u;
+}
+
+/* One completion; the first 48 octets are struct ibv_wc. */
+struct completion {
+	uint64_t wr_id;
+	uint32_t status; /* enum work_status */
+	uint32_t opcode; /* enum completion_opcode */
+	uint32_t vendor_err; /* enum reason */
+	uint32_t byte_len;
+	uint32_t imm; /* network order, or the invalidated key */
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint32_t wc_flags; /* enum completion_flag */
+	uint16_t pkey_index;
+	uint16_t slid;
+	uint8_t sl;
+	uint8_t dlid_path_bits;
+	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
+	uint8_t reserved;
+	uint64_t timestamp; /* ns, engine clock */
+	uint32_t qp_handle; /* handle of the queue pair */
+	uint32_t work_index; /* which request of its queue this was, counted from 0, modulo 2^32 */
+};
+
+static_assert(sizeof(struct completion) == 64, "a cache line each");
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control commands: plain structs of handles and values, the same over the socket (attached)
+ * and by direct call (embedded). Never a pointer into the other side; addresses of the program's
+ * memory travel as numbers.
+ *
+ * Socket: SOCK_SEQPACKET, one request and one reply a message, requests answered in order.
+ * Handles are per client (a client is one process), never 0, and typed: a handle of another kind
+ * or of another client is EINVAL and tells nothing. Objects belong to a context
+ * (ibv_open_device); closing it destroys what is left of it, and so does the client's death.
+ *
+ * Change COMMAND_VERSION with any change of a struct here or of what both sides map (lib/queue).
+ */
+#ifndef ENGINE_COMMAND_H
+#define ENGINE_COMMAND_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "transport/transport.h"
+#include "wire/envelope.h"
+
+#define COMMAND_MAGIC	0x4f525545u /* "UERO" */
+#define COMMAND_VERSION 1u
+
+/* X(NAME, request struct, reply struct) */
+#define COMMANDS(X)                                      \
+	X(DEVICE, request_empty, reply_device)           \
+	X(HELLO, request_hello, reply_hello)             \
+	X(OPEN_CONTEXT, request_empty, reply_context)    \
+	X(CLOSE_CONTEXT, request_handle, reply_empty)    \
+	X(ALLOC_PD, request_handle, reply_handle)        \
+	X(DEALLOC_PD, request_handle, reply_empty)       \
+	X(PROMOTED_FILE, request_empty, reply_empty)     \
+	X(REG_MR, request_reg_mr, reply_reg_mr)          \
+	X(DEREG_MR, request_handle, reply_empty)         \
+	X(CREATE_CHANNEL, request_handle, reply_handle)  \
+	X(DESTROY_CHANNEL, request_handle, reply_empty)  \
+	X(CREATE_CQ, request_create_cq, reply_create_cq) \
+	X(RESIZE_CQ, request_resize_cq, reply_create_cq) \
+	X(DESTROY_CQ, request_handle, reply_destroy)     \
+	X(CREATE_QP, request_create_qp, reply_create_qp) \
+	X(MODIFY_QP, request_modify_qp, reply_modify_qp) \
+	X(QUERY_QP, request_handle, reply_query_qp)      \
+	X(DESTROY_QP, request_handle, reply_destroy)     \
+	X(STATISTICS, request_empty, reply_statistics)
+
+enum command {
+#define X(NAME, request, reply) COMMAND_##NAME,
+	COMMANDS(X)
+#undef X
+	COMMAND_COUNT
+};
+
+struct command_request {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command; /* enum command */
+	uint32_t length; /* octets of the whole message */
+	uint32_t sequence; /* comes back in the reply */
+};
+
+struct command_reply {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command;
+	uint32_t length;
+	uint32_t sequence;
+	int32_t error; /* 0, or a positive errno: then the rest is only `why` */
+	uint32_t reserved;
+	char why[104]; /* which argument, which limit; "" if there is nothing to add */
+};
+
+struct request_empty {
+	struct command_request h;
+};
+
+struct reply_empty {
+	struct command_reply h;
+};
+
+struct request_handle { /* the object, or the context/PD it is made in */
+	struct command_request h;
+	uint32_t handle;
+	uint32_t reserved;
+};
+
+struct reply_handle {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t reserved;
+}; /* CREATE_CHANNEL: one descriptor, the program's end of the channel */
+
+struct reply_destroy {
+	struct command_reply h;
+	uint32_t events; /* events sent for the object so far (completion or async) */
+	uint32_t reserved;
+};
+
+/* Open to anybody who may connect, without HELLO; changes nothing. */
+struct reply_device {
+	struct command_reply h;
+	char name[32]; /* "uroce0" */
+	uint64_t node_guid; /* network order */
+	uint64_t sys_image_guid;
+	uint64_t engine_id; /* random, new with every engine: tells a restart */
+	uint32_t lcores;
+	uint32_t max_qp, max_qp_wr, max_sge, max_inline, max_rd_atomic;
+	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
+	uint64_t max_mr_size;
+	/* port 1 */
+	uint8_t port_state; /* ibv_port_state: 4 = ACTIVE, 1 = DOWN */
+	uint8_t active_mtu; /* ibv_mtu */
+	uint8_t max_mtu;
+	uint8_t active_speed; /* as ibv_port_attr */
+	uint8_t active_width;
+	uint8_t gid_count; /* entries of gid[] in use; an all-zero entry is free */
+	uint8_t mac[6];
+	uint32_t bad_pkey;
+	uint32_t qkey_violations;
+	struct gid gid[LIMIT_GIDS];
+	char netdev[16]; /* the Linux interface behind the port; "" if none */
+	uint32_t ifindex;
+	uint32_t reserved;
+};
+
+/* Descriptors in: [0] the client's /proc/self/mem, opened O_RDWR. */
+struct request_hello {
+	struct command_request h;
+	uint32_t pid; /* as the client sees itself; for messages only */
+	uint32_t reserved;
+	char program[32]; /* for messages and `uroce stat` */
+};
+
+/* Descriptors out: [0] the arena, [1 .. lcores] the lcores' eventfds. */
+struct reply_hello {
+	struct command_reply h;
+	uint64_t engine_id;
+	uint64_t arena_bytes;
+	uint32_t client; /* number */
+	uint32_t lcores;
+	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+};
+
+/* Descriptors out: [0] the async event fd. */
+struct reply_context {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t reserved;
+};
+
+/* A part of a region whose pages the engine can map itself: a shared file mapping of the client. */
+struct mr_backing {
+	uint64_t offset; /* in the region, octets */
+	uint64_t length;
+	uint64_t file_offset;
+	int32_t fd; /* index into the message's descriptors; BACKING_PROMOTED: the client's promoted file */
+	uint32_t writable;
+};
+
+#define BACKING_PROMOTED (-1)
+#define BACKING_MAX	 64u
+
+/* PROMOTED_FILE passes one descriptor: the memfd (F_SEAL_SHRINK) into which promoted pages move. */
+
+/* Embedded: the whole region is direct, backings are 0 and the address is used as it is. */
+struct request_reg_mr {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t access; /* enum access_flag */
+	uint64_t address; /* in the client's address space */
+	uint64_t length;
+	uint64_t iova;
+	uint32_t
+		backings; /* sorted by offset, not overlapping; what is not covered is peer memory */
+	uint32_t reserved;
+	struct mr_backing backing[];
+};
+
+struct reply_reg_mr {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t reserved;
+};
+
+struct request_create_cq {
+	struct command_request h;
+	uint32_t context;
+	uint32_t channel; /* handle; 0: none */
+	uint32_t cqe; /* wanted, 1 .. LIMIT_CQE */
+	uint32_t comp_vector;
+	uint64_t cookie; /* comes back in completion and async events */
+};
+
+struct request_resize_cq {
+	struct command_request h;
+	uint32_t cq;
+	uint32_t cqe;
+};
+
+struct reply_create_cq {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t cqe; /* granted, >= wanted */
+	uint32_t ring_size; /* slots of sizeof(struct completion) */
+	uint32_t reserved;
+	uint64_t ring_offset;
+	uint64_t page_offset; /* struct cq_page */
+};
+
+struct request_create_qp {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t type; /* enum qp_type */
+	uint32_t send_cq;
+	uint32_t recv_cq;
+	uint32_t srq; /* 0: none */
+	uint32_t sq_sig_all;
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	uint32_t reserved;
+	uint64_t cookie; /* comes back in async events */
+};
+
+struct reply_create_qp {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t qpn;
+	uint32_t lcore; /* whose doorbell ring and eventfd */
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline; /* granted */
+	uint32_t sq_size, sq_stride; /* slots, octets */
+	uint32_t rq_size, rq_stride;
+	uint64_t sq_offset; /* rings in the arena */
+	uint64_t rq_offset;
+	uint64_t page_offset; /* struct qp_page */
+};
+
+struct request_modify_qp {
+	struct command_request h;
+	uint32_t qp;
+	uint32_t mask; /* enum qp_attribute */
+	struct qp_attributes attributes;
+};
+
+struct reply_modify_qp {
+	struct command_reply h;
+	uint32_t state; /* after the change */
+	uint32_t reserved;
+};
+
+struct reply_query_qp {
+	struct command_reply h;
+	struct qp_attributes attributes;
+};
+
+/* Counters, for everybody who may connect. */
+struct reply_statistics {
+	struct command_reply h;
+	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
+	uint64_t retransmitted, timeouts, rnr_naks;
+	uint64_t polls, idle_polls;
+	uint32_t clients, qps, cqs, mrs;
+	uint64_t by_reason[REASON_COUNT];
+};
+
+/* What an async event fd carries, one struct a message (SOCK_SEQPACKET). */
+struct async_message {
+	uint32_t event; /* ibv_event_type */
+	uint32_t object; /* 0: port/device, 1: QP, 2: CQ, 3: SRQ */
+	uint64_t cookie; /* of the object; port number for port events */
+};
+
+/* What a completion channel carries, one struct a message (SOCK_SEQPACKET). */
+struct channel_message {
+	uint64_t cookie; /* of the CQ */
+};
+
+static_assert(sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing) <=
+		      LIMIT_COMMAND_BYTES,
+	      "a registration fits one message");
+static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters fit one message");
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A memory region as the data path reads it: immutable once it is in the key table, replaced as a
+ * whole by the control path, freed after a grace period of every lcore (lib/engine sees to that).
+ *
+ *	iova                                              iova + length
+ *	|--- piece 0 (peer) ---|---- piece 1 (direct) ----|- piece 2 -|
+ *	offset 0               piece[1].offset
+ */
+#ifndef MEMORY_REGION_H
+#define MEMORY_REGION_H
+
+#include <stdint.h>
+
+/* A part of a region that is reached in one way. Pieces are sorted and cover the region. */
+struct region_piece {
+	uint64_t offset; /* of its first octet in the region */
+	void *direct; /* where the engine maps that octet; NULL: peer */
+	uint64_t peer_address; /* that octet's address in the client */
+};
+
+struct region {
+	uint32_t key; /* lkey and rkey: 24 bits of index, 8 of variant */
+	uint32_t pd; /* handle of the protection domain */
+	uint32_t access; /* enum access_flag */
+	uint32_t client; /* whose address space peer pieces lie in */
+	uint64_t iova; /* what work requests call the first octet (0 if zero-based) */
+	uint64_t length; /* octets */
+	uint32_t pieces; /* >= 1 */
+	struct region_piece piece[];
+};
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where octets of registered memory are. A key check turns (key, address, length, access) into
+ * spans; nobody below or beside it ever sees an address of the application.
+ */
+#ifndef MEMORY_SPAN_H
+#define MEMORY_SPAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limits.h"
+
+struct span {
+	void *direct; /* mapped by the engine; NULL: a peer span */
+	uint64_t peer_address; /* peer: the address in the client's address space */
+	uint32_t client; /* peer: whose */
+	uint32_t length; /* octets */
+};
+
+struct span_list {
+	uint32_t count;
+	uint32_t length; /* octets in all */
+	bool has_peer; /* at least one span is a peer span */
+	struct span span[LIMIT_SPANS];
+};
+
+static inline void span_list_clear(struct span_list *l)
+{
+	l->count = 0;
+	l->length = 0;
+	l->has_peer = false;
+}
+
+#endif

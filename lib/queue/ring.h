@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A ring between an application thread and an lcore: the memory of an rte_ring
+ * (rte_ring_elem.h), used in two ways.
+ *
+ *	octet 0     128        256        384
+ *	| name...  | producer | consumer | slots: size * stride |
+ *
+ * Clients and embedded programs call rte_ring's own inline functions (lib/queue/ring_client.h).
+ * The engine does not: everything in the shared memory can be rewritten by the client at any
+ * time, sync_type included, which makes the generic functions spin for ever. Its side (struct
+ * ring_side) keeps size, mask, stride and its own cursor in private memory and reads one shared
+ * word, the other side's tail, with acquire order; what it publishes is its own tail, with release
+ * order. A tail that is further away than the ring is long is a broken client's: reported as
+ * RING_BROKEN, and the caller ends that client's queue pair. Slots are copied out once before
+ * anything in them is looked at.
+ */
+#ifndef QUEUE_RING_H
+#define QUEUE_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_BROKEN UINT32_MAX
+
+/* Octets of a ring of `size` slots (a power of two, one stays free) of `stride` octets each. */
+size_t ring_bytes(uint32_t size, uint32_t stride);
+
+/* Writes the rte_ring header (one consumer; one producer or many) into zeroed shared memory. */
+void ring_format(void *memory, uint32_t size, bool many_producers);
+
+/* The engine's view of one ring, in engine-private memory. */
+struct ring_side {
+	uint8_t *shared; /* the ring's memory in this address space */
+	uint8_t *slots;
+	uint32_t size; /* slots, a power of two */
+	uint32_t stride; /* octets */
+	uint32_t cursor; /* free-running: our next slot */
+};
+
+void ring_side_init(struct ring_side *s, void *memory, uint32_t size, uint32_t stride);
+
+/* Consumer side (the client produces). Slots ready to be read, at most size - 1, or RING_BROKEN. */
+uint32_t ring_readable(const struct ring_side *s);
+/* The i-th readable slot, i < ring_readable(). Copy it out before you look at it. */
+const void *ring_read_slot(const struct ring_side *s, uint32_t i);
+/* Gives n slots back to the producer. */
+void ring_consume(struct ring_side *s, uint32_t n);
+
+/* Producer side (the client consumes). Slots free, at most size - 1, or RING_BROKEN. */
+uint32_t ring_writable(const struct ring_side *s);
+void *ring_write_slot(const struct ring_side *s, uint32_t i);
+/* Shows n written slots to the consumer. */
+void ring_publish(struct ring_side *s, uint32_t n);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The envelope: Ethernet [802.1Q] / IPv4 or IPv6 / UDP 4791 around a BTH. A flow is an envelope
+ * that was written once, when a queue pair or address handle learned its address vector, and is
+ * copied in front of every packet; only the lengths, the IPv4 checksum and identification change.
+ */
+#ifndef WIRE_ENVELOPE_H
+#define WIRE_ENVELOPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+
+#define ROCE_UDP_PORT	  4791u
+#define ENVELOPE_MAX	  (14 + 4 + 40 + 8) /* octets: Ethernet, one tag, IPv6, UDP */
+#define ICRC_LENGTH	  4u
+#define BTH_LENGTH	  12u
+#define PACKET_HEADER_MAX (ENVELOPE_MAX + 12 + 4 + 8 + 4 + 16 + 28) /* a safe upper bound */
+
+struct mac {
+	uint8_t octet[6];
+};
+
+/* What a flow is made from. */
+struct address_vector {
+	struct gid src_gid;
+	struct gid dst_gid;
+	struct mac src_mac;
+	struct mac dst_mac;
+	uint16_t vlan; /* 0: untagged; else the VLAN id */
+	uint8_t priority; /* PCP, from the service level */
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint16_t src_port; /* 0xC000..0xFFFF, see flow_source_port() */
+	uint32_t flow_label;
+};
+
+struct flow {
+	uint8_t header[ENVELOPE_MAX]; /* ready to be copied */
+	uint8_t length; /* octets of it */
+	uint8_t l3; /* where the IP header begins */
+	bool ipv6;
+	uint32_t icrc_prefix; /* whatever wire/icrc can compute once per flow */
+};
+
+void flow_init(struct flow *f, const struct address_vector *av);
+
+/*
+ * The source port of a queue pair (Linux' rdma_flow_label_to_udp_sport and
+ * rdma_calc_flow_label): from the flow label if it is not 0, else from both queue pair numbers.
+ */
+uint16_t flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
+
+/* The MAC address of a multicast GID: 01:00:5e... for IPv4, 33:33... for IPv6. */
+struct mac mac_of_multicast(const struct gid *group);
+
+#endif

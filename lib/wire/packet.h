@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A RoCEv2 packet as the core sees it: decoded, numbers in host order, payload by reference.
+ * wire/decode makes one from any bytes, wire/encode makes bytes from one, lib/transport consumes
+ * and produces them. Only the fields that the opcode's flags name are meaningful.
+ */
+#ifndef WIRE_PACKET_H
+#define WIRE_PACKET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A GID: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d. Octets in network order. */
+struct gid {
+	uint8_t octet[16];
+};
+
+static inline bool gid_equal(const struct gid *a, const struct gid *b)
+{
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, 16);
+	memcpy(y, b, 16);
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* ::ffff:a.b.c.d */
+static inline bool gid_is_ipv4(const struct gid *g)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(g->octet, prefix, 12) == 0;
+}
+
+/* AETH syndrome, IBTA 9.7.5.2.1: three bits of class, five of value. */
+enum syndrome {
+	SYNDROME_ACK = 0x00, /* low five bits: credit code */
+	SYNDROME_ACK_NO_CREDITS = 0x1f, /* "credits are not counted" */
+	SYNDROME_RNR = 0x20, /* low five bits: timer code */
+	SYNDROME_NAK_SEQUENCE = 0x60,
+	SYNDROME_NAK_INVALID_REQUEST = 0x61,
+	SYNDROME_NAK_REMOTE_ACCESS = 0x62,
+	SYNDROME_NAK_REMOTE_OPERATION = 0x63,
+	SYNDROME_CLASS = 0xe0,
+};
+
+struct packet {
+	/* BTH */
+	uint8_t opcode;
+	bool solicited;
+	bool mig_req;
+	bool fecn;
+	bool becn;
+	bool ack_req;
+	uint16_t pkey;
+	uint32_t dest_qpn; /* 24 bits */
+	uint32_t psn; /* 24 bits */
+	/* DETH */
+	uint32_t qkey;
+	uint32_t src_qpn;
+	/* RETH, AtomicETH */
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t dma_length; /* RETH: octets of the whole message */
+	uint64_t swap_add; /* AtomicETH: the first operand on the wire (swap, or the addend) */
+	uint64_t compare; /* AtomicETH: the second operand */
+	/* AETH, AtomicAckETH */
+	uint8_t syndrome;
+	uint32_t msn; /* 24 bits */
+	uint64_t original; /* AtomicAckETH: the value before */
+	/* ImmDt as it stands in memory (network order), IETH, XRCETH, FETH */
+	uint32_t imm;
+	uint32_t invalidate_rkey;
+	uint32_t srqn;
+	uint32_t feth;
+	/* Payload. Decode: points into the frame. Encode: NULL where the caller gathers it itself. */
+	const uint8_t *payload;
+	uint32_t payload_length; /* octets, without pad */
+	uint8_t pad; /* 0..3: what stood in the BTH (decode) or follows from the length (encode) */
+	/* The envelope. Filled by decode; encode takes it from the flow. */
+	uint8_t ecn; /* low two bits of the traffic class */
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	bool multicast; /* the destination is a multicast address */
+	struct gid src_gid;
+	struct gid dst_gid;
+	uint16_t src_port;
+	uint16_t ip_header; /* offset of the IP header in the frame (UD receivers get it), octets */
+};
+
+#endif
