@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/time.h"
-#include "limits.h"
+#include "config/limits.h"
 #include "wire/envelope.h"
 
 struct rte_mbuf;

@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "config/limits.h"
 #include "transport/transport.h"
 #include "wire/envelope.h"
 

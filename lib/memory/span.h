@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "config/limits.h"
 
 struct span {
 	void *direct; /* mapped by the engine; NULL: a peer span */

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "config/limits.h"
 
 /*
  * What a client and its lcores tell each other besides the rings. All words are written with

@@ -33,7 +33,7 @@
 #include "base/reason.h"
 #include "base/time.h"
 #include "base/work.h"
-#include "limits.h"
+#include "config/limits.h"
 #include "memory/key.h"
 #include "memory/span.h"
 #include "wire/packet.h"

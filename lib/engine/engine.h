@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's inside: what its lcores and its control path share. Not installed; programs see
+ * engine/uroce.h and engine/command.h.
+ *
+ * Who may touch what
+ *	struct lcore and everything hanging in it (ready list, wheel, staged frames): its own thread.
+ *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
+ *	    before and after that the control path. Fields marked (control) stay the control path's.
+ *	tables that lcores read (directory, keys, a client's queue pairs, bells): written by the
+ *	    control path with release stores, retired memory is freed after a grace period of `rcu`.
+ *	everything else: the control path, under engine.control_lock.
+ * The control path reaches into an lcore only by lcore_call().
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_mbuf.h>
+#include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
+
+#include "base/reason.h"
+#include "base/time.h"
+#include "drivers/port.h"
+#include "engine/command.h"
+#include "config/limits.h"
+#include "memory/key.h"
+#include "queue/arena.h"
+#include "queue/cq_ring.h"
+#include "queue/ring.h"
+#include "transport/transport.h"
+#include "wire/envelope.h"
+
+struct engine;
+struct lcore;
+struct client;
+struct copy_batch;
+struct peer_memory;
+struct mover;
+
+/* The program's end is in the program; EOF on either side tells the other. */
+struct engine_channel {
+	struct client *client;
+	uint32_t context; /* handle */
+	uint32_t handle;
+	uint32_t users; /* CQs on it (control) */
+	int fd; /* our end, non-blocking */
+};
+
+struct engine_cq {
+	struct cq_ring ring;
+	struct client *client;
+	struct engine_channel *channel; /* NULL: none */
+	uint64_t cookie;
+	uint64_t ring_offset; /* (control) */
+	uint64_t page_offset;
+	size_t ring_octets;
+	uint32_t context; /* handle (control) */
+	uint32_t handle;
+	uint32_t users; /* queue pairs on it (control) */
+	uint32_t events; /* completion events sent so far; atomic */
+	uint32_t async_events; /* atomic */
+	uint32_t overrun; /* set once; atomic */
+	int async_fd; /* where its context hears of an overrun */
+};
+
+/* Where a queue pair's packets go. */
+enum flow_state {
+	FLOW_NONE, /* no address vector yet, or its MAC address is being resolved: hold packets */
+	FLOW_PORT,
+	FLOW_LOOP, /* one of our own addresses: goes round inside the engine */
+	FLOW_UNREACHABLE, /* resolution failed: packets are lost, retries will tell the program */
+};
+
+struct engine_qp {
+	/* hot: the lcore's */
+	struct qp *core;
+	struct lcore *lcore;
+	struct qp_page *page;
+	struct ring_side sq;
+	struct ring_side rq;
+	struct engine_cq *send_cq;
+	struct engine_cq *recv_cq;
+	struct client *client;
+	uint32_t qpn;
+	uint32_t handle;
+	uint8_t flow_state; /* enum flow_state */
+	bool is_ready; /* stands in the ready list */
+	bool in_wheel;
+	bool detached;
+	bool gather_pending; /* a mover reads payload for it: no next packet until then */
+	bool broken; /* its client wrote nonsense into a ring */
+	uint16_t identification; /* of the next IPv4 header */
+	uint32_t wheel_slot;
+	uint32_t published_retired;
+	nanotime wheel_at;
+	TAILQ_ENTRY(engine_qp) ready_link;
+	LIST_ENTRY(engine_qp) wheel_link;
+	struct flow flow;
+	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
+	bool receive_valid; /* ... it holds the request at rq's cursor */
+	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	/* (control) */
+	uint64_t cookie;
+	uint32_t context;
+	uint32_t pd;
+	int async_fd;
+	uint32_t async_events; /* atomic */
+	uint64_t sq_offset, rq_offset, page_offset;
+	size_t sq_octets, rq_octets;
+	void *memory; /* of core and receive */
+	struct qp_path path; /* last address vector */
+	LIST_ENTRY(engine_qp) engine_link;
+};
+
+TAILQ_HEAD(ready_list, engine_qp);
+LIST_HEAD(wheel_slot, engine_qp);
+
+/* One process that is attached, or the program that embeds the engine. */
+struct client {
+	struct engine *engine;
+	uint32_t number; /* index in engine.client */
+	bool embedded;
+	bool dying; /* (control) */
+	struct arena *arena;
+	struct client_page *page;
+	struct ring_side bell[LIMIT_LCORES]; /* bell[i]: lcore i's */
+	struct engine_qp **qp; /* by handle, LIMIT_QPS + 1 slots; lcores read it */
+	struct peer_memory *memory; /* how its memory is reached; NULL: embedded */
+	struct mover *mover; /* copies run there instead of on the lcore; NULL: none */
+	/* (control): tables of the other objects, socket, pidfd: control_client.h */
+	struct client_objects *objects;
+};
+
+/* A request of the control path, executed between bursts. */
+struct lcore_message {
+	void (*run)(struct lcore *l, void *arg, nanotime now);
+	void *arg;
+	uint32_t done; /* atomic: 1 once it ran */
+};
+
+#define WHEEL_SLOTS	 4096u
+#define WHEEL_TICK_SHIFT 13 /* a slot is 8.192 us, a turn of the wheel 33.6 ms */
+
+struct wheel {
+	uint64_t tick; /* next slot to look at, not masked */
+	uint32_t entries;
+	uint64_t occupied[WHEEL_SLOTS / 64];
+	struct wheel_slot slot[WHEEL_SLOTS];
+};
+
+struct lcore_statistics {
+	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
+	uint64_t retransmitted, timeouts, rnr_naks;
+	uint64_t polls, idle_polls, sleeps;
+	uint64_t by_reason[REASON_COUNT];
+};
+
+/* Frames of one tx round, in the order in which they were made. */
+#define STAGE_MAX 256u
+
+struct staged_frame {
+	struct rte_mbuf *mbuf;
+	struct engine_qp *qp;
+	uint16_t header_length;
+	uint16_t payload_length;
+	bool sealed;
+	bool loop;
+	bool failed;
+	uint16_t peer_first; /* peer copies of its payload in the round's batch */
+	uint16_t peer_count;
+	struct packet packet; /* to name it to the core if it cannot be sent */
+};
+
+#define LOOP_SLOTS 2048u
+
+struct lcore {
+	struct engine *engine;
+	uint32_t index;
+	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
+	struct ready_list ready;
+	struct wheel wheel;
+	uint32_t staged;
+	struct staged_frame *stage; /* STAGE_MAX */
+	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
+	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
+	struct rte_ring *messages; /* struct lcore_message */
+	uint32_t loop_head, loop_tail; /* frames for ourselves: loop[tail .. head), free-running */
+	struct rte_mbuf **loop; /* LOOP_SLOTS */
+	uint32_t clients; /* attached ones, whose bells are looked at */
+	struct client *client[LIMIT_CLIENTS];
+	struct lcore_statistics stats;
+	struct outcome outcome; /* scratch */
+	struct span_list gather; /* scratch */
+	int wake_fd; /* eventfd */
+	uint32_t sleeping; /* atomic */
+	uint32_t online; /* in rcu */
+	nanotime idle_since; /* 0: busy */
+	bool running; /* a thread polls it */
+} __rte_cache_aligned;
+
+struct engine_gid {
+	struct gid gid; /* all zero: free */
+};
+
+struct engine {
+	char name[32];
+	uint64_t id;
+	struct port *port; /* NULL: same host only */
+	struct rte_mempool *pool;
+	uint32_t lcores;
+	struct lcore *lcore; /* lcores of them */
+	struct key_table keys;
+	struct engine_qp **directory; /* 2^20 slots, by qpn >> 4 */
+	struct rte_rcu_qsbr *rcu;
+	struct engine_gid
+		gid[LIMIT_GIDS]; /* control writes, lcores read whole entries racily: see gid.c */
+	struct mac mac;
+	uint16_t vlan;
+	uint8_t active_mtu; /* ibv_mtu */
+	bool sum_loop; /* make and check the ICRC of frames that never leave, too */
+	bool adaptive; /* idle mode */
+	uint32_t stopping; /* atomic */
+	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
+	int control_fd; /* eventfd: wakes the control thread */
+	pthread_mutex_t control_lock;
+	uint64_t heartbeat;
+	struct client *client[LIMIT_CLIENTS]; /* (control) */
+	LIST_HEAD(, engine_qp) qps; /* (control) */
+	uint32_t qp_count, cq_count, mr_count, client_count;
+	struct control *control; /* (control) the rest of the control path: control.h */
+};
+
+/* clock.c: ns of the monotonic clock, by TSC. */
+nanotime clock_now(void);
+
+/* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
+uint32_t lcore_poll(struct lcore *l);
+
+/* rx.c */
+uint32_t rx_poll(struct lcore *l, nanotime now);
+/* What follows any event of a queue pair: completions, events, deadline, ready list. */
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
+
+/* work.c: doorbells and requests into windows. */
+uint32_t doorbells_poll(struct lcore *l, nanotime now);
+/* Moves what the rings hold into the window; flushes receives of a queue pair in ERR. */
+void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now);
+
+/* tx.c */
+uint32_t tx_poll(struct lcore *l, nanotime now);
+void ready_add(struct lcore *l, struct engine_qp *q);
+void ready_remove(struct lcore *l, struct engine_qp *q);
+
+/* wheel.c */
+void wheel_init(struct wheel *w, nanotime now);
+void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at);
+void wheel_remove(struct wheel *w, struct engine_qp *q);
+uint32_t wheel_turn(struct lcore *l, nanotime now);
+/* When the next slot with entries begins: TIME_NEVER or an instant, maybe early, never late. */
+nanotime wheel_next(const struct wheel *w);
+
+/* place.c: spans. */
+struct copy_batch *copy_batch_create(void);
+void copy_batch_destroy(struct copy_batch *b);
+/* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. The mbuf may be kept. */
+void place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
+		   nanotime now);
+/* Makes the peer copies that have gathered and settles their tickets. */
+void place_flush(struct lcore *l, nanotime now);
+/* Movers: takes results. */
+uint32_t place_poll(struct lcore *l, nanotime now);
+/* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
+void place_forget(struct lcore *l, struct engine_qp *q);
+
+/* notify.c: completions and events to programs. */
+void cq_complete(struct lcore *l, struct engine_cq *cq, const struct completion *c, nanotime now);
+void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events);
+
+/* directory.c */
+int directory_init(struct engine *e);
+void directory_destroy(struct engine *e);
+/* A random free number of this lcore; 0 if there is none. Control path. */
+uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q);
+void directory_publish(struct engine *e, struct engine_qp *q);
+void directory_remove(struct engine *e, struct engine_qp *q);
+
+static inline struct engine_qp *directory_find(const struct engine *e, uint32_t qpn)
+{
+	struct engine_qp *q =
+		__atomic_load_n(&e->directory[(qpn >> 4) & 0xfffff], __ATOMIC_ACQUIRE);
+
+	/* The low bit marks a number that is reserved but not published. */
+	return q != NULL && ((uintptr_t)q & 1) == 0 && q->qpn == qpn ? q : NULL;
+}
+
+/* lcore.c: the control path's way in. */
+int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
+void lcore_destroy(struct lcore *l);
+/*
+ * Runs `run` on the lcore between bursts and waits for it. Where nobody polls that lcore (an
+ * embedding program that is in this very call) the caller runs it itself. Caller holds control_lock.
+ */
+void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg);
+uint32_t messages_poll(struct lcore *l, nanotime now);
+/* To be run by lcore_call: */
+void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now);
+void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now);
+void lcore_client_attach(struct lcore *l, struct client *c);
+void lcore_client_detach(struct lcore *l, struct client *c);
+/* A state or path of the queue pair changed: look at everything once. */
+void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
+/* Wakes a sleeping lcore. */
+void lcore_wake(struct lcore *l);
+/* Waits until every lcore has passed a quiescent state. */
+void engine_grace_period(struct engine *e);
+
+static inline void count_reason(struct lcore *l, enum reason r)
+{
+	l->stats.by_reason[r]++;
+}
+
+#endif
