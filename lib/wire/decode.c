@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/bits.h"
+#include "wire/decode.h"
+#include "wire/header.h"
+#include "wire/icrc.h"
+#include "wire/opcode.h"
+
+#define EXTENSION_HEADERS_MAX 8 /* walked at most, to tell whose frame it is */
+
+/*
+ * What is known of the frame so far. All offsets are octets from its begin, and whatever lies
+ * before `end` was received.
+ */
+struct layout {
+	const uint8_t *frame;
+	size_t end; /* where the next protocol's octets end: the frame's, later the UDP datagram's */
+	size_t l3; /* the IP header */
+	size_t udp; /* the UDP header */
+	uint16_t type; /* Ethernet */
+};
+
+static enum reason ethernet(struct layout *at, uint16_t vlan)
+{
+	uint16_t tag = 0;
+
+	if (at->end < ETHER_LENGTH)
+		return REASON_FRAME_SHORT;
+	at->l3 = ETHER_LENGTH;
+	at->type = load_be16(at->frame + ETHER_TYPE);
+	if (at->type == ETHERTYPE_VLAN) {
+		if (at->end < ETHER_LENGTH + VLAN_TAG_LENGTH)
+			return REASON_FRAME_SHORT;
+		tag = load_be16(at->frame + ETHER_LENGTH) & 0xfff;
+		at->l3 += VLAN_TAG_LENGTH;
+		at->type = load_be16(at->frame + at->l3 - 2);
+	}
+	/* No stack of tags, and no other tenant's: an id of 0 only carries a priority. */
+	if (tag != vlan || at->type == ETHERTYPE_VLAN || at->type == ETHERTYPE_SERVICE)
+		return REASON_VLAN_TAG;
+	return REASON_NONE;
+}
+
+static bool udp_port_is_ours(const struct layout *at)
+{
+	return at->end - at->udp >= UDP_LENGTH &&
+	       load_be16(at->frame + at->udp + UDP_DST_PORT) == ROCE_UDP_PORT;
+}
+
+/* 20 octets that were received: one's complement sum of them all, right when it is all ones. */
+static bool ipv4_checksum_right(const uint8_t *ip)
+{
+	uint64_t a, b, sum;
+	uint32_t c;
+
+	memcpy(&a, ip, 8);
+	memcpy(&b, ip + 8, 8);
+	memcpy(&c, ip + 16, 4);
+	/* 2^16 is 1 modulo 2^16 - 1, so words of any width may be added before folding. */
+	sum = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum + (sum >> 16)) == 0xffff;
+}
+
+static enum reason ipv4(struct layout *at)
+{
+	const uint8_t *ip = at->frame + at->l3;
+	size_t room = at->end - at->l3;
+	size_t header, total;
+
+	if (room < IPV4_LENGTH)
+		return REASON_FRAME_SHORT;
+	header = (ip[IPV4_VERSION_IHL] & 15u) * 4;
+	if (ip[IPV4_VERSION_IHL] >> 4 != 4 || header < IPV4_LENGTH)
+		return REASON_IP_HEADER;
+	if (ip[IPV4_PROTOCOL] != PROTOCOL_UDP)
+		return REASON_NOT_ROCE;
+	if (room < header + UDP_LENGTH)
+		return REASON_FRAME_SHORT;
+	at->udp = at->l3 + header;
+	/* Whose a later fragment is cannot be told; the first one names its port. */
+	if ((load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT & ~0x2000u) != 0)
+		return REASON_IP_FRAGMENT;
+	if (!udp_port_is_ours(at))
+		return REASON_NOT_ROCE;
+	if (header != IPV4_LENGTH)
+		return REASON_IP_OPTIONS;
+	if ((load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT) != 0)
+		return REASON_IP_FRAGMENT;
+	if (!ipv4_checksum_right(ip))
+		return REASON_IP_CHECKSUM;
+	total = load_be16(ip + IPV4_TOTAL_LENGTH);
+	if (total < IPV4_LENGTH + UDP_LENGTH || total > room)
+		return REASON_LENGTHS_DISAGREE;
+	at->end = at->l3 + total;
+	return REASON_NONE;
+}
+
+/* Behind extension headers stands somebody else's protocol (MLD), or a packet that we refuse. */
+static enum reason ipv6_extended(struct layout *at, uint8_t next)
+{
+	size_t offset = at->l3 + IPV6_LENGTH;
+	unsigned int i;
+
+	for (i = 0; i < EXTENSION_HEADERS_MAX && next != PROTOCOL_UDP; i++) {
+		if (next != PROTOCOL_HOP_BY_HOP && next != PROTOCOL_ROUTING &&
+		    next != PROTOCOL_DESTINATION && next != PROTOCOL_FRAGMENT)
+			return REASON_NOT_ROCE;
+		if (at->end - offset < 8)
+			return REASON_FRAME_SHORT;
+		if (next == PROTOCOL_FRAGMENT)
+			return REASON_IP_FRAGMENT;
+		next = at->frame[offset];
+		offset += 8 + 8u * at->frame[offset + 1];
+		if (offset > at->end)
+			return REASON_FRAME_SHORT;
+	}
+	at->udp = offset;
+	return next != PROTOCOL_UDP || udp_port_is_ours(at) ? REASON_IP_OPTIONS : REASON_NOT_ROCE;
+}
+
+static enum reason ipv6(struct layout *at)
+{
+	const uint8_t *ip = at->frame + at->l3;
+	size_t room = at->end - at->l3;
+	size_t total;
+
+	if (room < IPV6_LENGTH)
+		return REASON_FRAME_SHORT;
+	if (ip[0] >> 4 != 6)
+		return REASON_IP_HEADER;
+	if (ip[IPV6_NEXT_HEADER] != PROTOCOL_UDP)
+		return ipv6_extended(at, ip[IPV6_NEXT_HEADER]);
+	if (room < IPV6_LENGTH + UDP_LENGTH)
+		return REASON_FRAME_SHORT;
+	at->udp = at->l3 + IPV6_LENGTH;
+	if (!udp_port_is_ours(at))
+		return REASON_NOT_ROCE;
+	total = IPV6_LENGTH + (size_t)load_be16(ip + IPV6_PAYLOAD_LENGTH);
+	if (total < IPV6_LENGTH + UDP_LENGTH || total > room)
+		return REASON_LENGTHS_DISAGREE;
+	at->end = at->l3 + total;
+	return REASON_NONE;
+}
+
+/*
+ * The UDP checksum is not looked at: 0 is what RoCEv2 sends (IBTA A17.3.2), and the ICRC, which
+ * is always checked, covers more than another value could.
+ */
+static enum reason udp(struct layout *at)
+{
+	if (load_be16(at->frame + at->udp + UDP_SIZE) != at->end - at->udp)
+		return REASON_LENGTHS_DISAGREE;
+	if (at->end - at->udp < UDP_LENGTH + BTH_LENGTH + ICRC_LENGTH)
+		return REASON_BTH_SHORT;
+	return REASON_NONE;
+}
+
+static enum reason envelope(struct layout *at, uint16_t vlan)
+{
+	enum reason r = ethernet(at, vlan);
+
+	if (r != REASON_NONE)
+		return r;
+	if (at->type == ETHERTYPE_IPV4)
+		r = ipv4(at);
+	else if (at->type == ETHERTYPE_IPV6)
+		r = ipv6(at);
+	else
+		r = REASON_NOT_ROCE;
+	return r == REASON_NONE ? udp(at) : r;
+}
+
+/* BTH and the lengths that follow from its opcode: nothing behind the BTH is read here. */
+static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
+{
+	size_t least;
+
+	p->opcode = b[BTH_OPCODE];
+	p->pad = (b[BTH_FLAGS] & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
+	if ((b[BTH_FLAGS] & BTH_TVER_MASK) != 0)
+		return REASON_TVER;
+	if (!opcode_defined(p->opcode))
+		return REASON_OPCODE_UNKNOWN;
+	least = opcode_table[p->opcode].header_length + ICRC_LENGTH;
+	if (length < least)
+		return REASON_HEADER_SHORT;
+	if (length < least + p->pad)
+		return REASON_PAD_COUNT;
+	p->solicited = (b[BTH_FLAGS] & BTH_SOLICITED) != 0;
+	p->mig_req = (b[BTH_FLAGS] & BTH_MIG_REQ) != 0;
+	p->pkey = load_be16(b + BTH_PKEY);
+	p->fecn = (b[BTH_CONGESTION] & BTH_FECN) != 0;
+	p->becn = (b[BTH_CONGESTION] & BTH_BECN) != 0;
+	p->dest_qpn = load_be24(b + BTH_DEST_QPN);
+	p->ack_req = (b[BTH_ACK] & BTH_ACK_REQ) != 0;
+	p->psn = load_be24(b + BTH_PSN);
+	p->payload = b + least - ICRC_LENGTH;
+	p->payload_length = (uint32_t)(length - least - p->pad);
+	return REASON_NONE;
+}
+
+static const uint8_t *get_reth(struct packet *p, const uint8_t *h)
+{
+	p->va = load_be64(h);
+	p->rkey = load_be32(h + 8);
+	p->dma_length = load_be32(h + 12);
+	return h + RETH_LENGTH;
+}
+
+static const uint8_t *get_atomic_eth(struct packet *p, const uint8_t *h)
+{
+	p->va = load_be64(h);
+	p->rkey = load_be32(h + 8);
+	p->swap_add = load_be64(h + 12);
+	p->compare = load_be64(h + 20);
+	return h + ATOMIC_ETH_LENGTH;
+}
+
+/* In the order in which they follow the BTH; all of them were received. */
+static void extended_headers(struct packet *p, const uint8_t *h)
+{
+	unsigned int flags = opcode_table[p->opcode].flags;
+
+	if (flags & OP_XRCETH) {
+		p->srqn = load_be24(h + 1);
+		h += XRCETH_LENGTH;
+	}
+	if (flags & OP_DETH) {
+		p->qkey = load_be32(h);
+		p->src_qpn = load_be24(h + 5);
+		h += DETH_LENGTH;
+	}
+	if (flags & OP_FETH) {
+		p->feth = load_be32(h);
+		h += FETH_LENGTH;
+	}
+	if (flags & OP_RETH)
+		h = get_reth(p, h);
+	if (flags & OP_ATOMIC_ETH)
+		h = get_atomic_eth(p, h);
+	if (flags & OP_AETH) {
+		p->syndrome = h[0];
+		p->msn = load_be24(h + 1);
+		h += AETH_LENGTH;
+	}
+	if (flags & OP_ATOMIC_ACK_ETH) {
+		p->original = load_be64(h);
+		h += ATOMIC_ACK_ETH_LENGTH;
+	}
+	if (flags & OP_IMM) {
+		memcpy(&p->imm, h, IMM_LENGTH);
+		h += IMM_LENGTH;
+	}
+	if (flags & OP_IETH)
+		p->invalidate_rkey = load_be32(h);
+}
+
+static void gid_from_ipv4(struct gid *g, const uint8_t *address)
+{
+	memset(g->octet, 0, 8);
+	memcpy(g->octet + 8, "\0\0\xff\xff", 4);
+	memcpy(g->octet + 12, address, 4);
+}
+
+static void addresses(struct packet *p, const struct layout *at)
+{
+	const uint8_t *ip = at->frame + at->l3;
+
+	if (at->type == ETHERTYPE_IPV4) {
+		p->traffic_class = ip[IPV4_TOS];
+		p->hop_limit = ip[IPV4_TTL];
+		gid_from_ipv4(&p->src_gid, ip + IPV4_SRC);
+		gid_from_ipv4(&p->dst_gid, ip + IPV4_DST);
+		p->multicast = ip[IPV4_DST] >> 4 == 14;
+	} else {
+		p->traffic_class = (uint8_t)(load_be16(ip) >> 4);
+		p->hop_limit = ip[IPV6_HOP_LIMIT];
+		memcpy(p->src_gid.octet, ip + IPV6_SRC, 16);
+		memcpy(p->dst_gid.octet, ip + IPV6_DST, 16);
+		p->multicast = ip[IPV6_DST] == 0xff;
+	}
+	p->ecn = p->traffic_class & 3;
+	p->src_port = load_be16(at->frame + at->udp + UDP_SRC_PORT);
+	p->ip_header = (uint16_t)at->l3;
+}
+
+static bool icrc_right(const struct layout *at)
+{
+	const uint8_t *l3 = at->frame + at->l3;
+	size_t covered = at->end - at->l3 - ICRC_LENGTH;
+
+	return icrc_load(l3 + covered) == icrc_begin(l3, covered);
+}
+
+enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
+			  const struct decode_options *options)
+{
+	struct layout at = { .frame = frame, .end = length };
+	const uint8_t *b;
+	enum reason r;
+
+	r = envelope(&at, options->vlan);
+	if (r != REASON_NONE)
+		return r;
+	b = frame + at.udp + UDP_LENGTH;
+	r = bth(p, b, at.end - at.udp - UDP_LENGTH);
+	if (r != REASON_NONE)
+		return r;
+	extended_headers(p, b + BTH_LENGTH);
+	addresses(p, &at);
+	if (options->check_icrc && !icrc_right(&at))
+		return REASON_ICRC;
+	return REASON_NONE;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <isa-l/crc.h>
+
+#include "base/bits.h"
+#include "wire/header.h"
+#include "wire/icrc.h"
+
+/* CRC-32 of eight octets of ones, which stand for the LRH that RoCEv2 has not. */
+#define SUM_OF_LRH UINT32_C(0x2144df1c)
+
+#define IPV4_HEADERS (IPV4_LENGTH + UDP_LENGTH + BTH_LENGTH)
+#define IPV6_HEADERS (IPV6_LENGTH + UDP_LENGTH + BTH_LENGTH)
+#define TOGETHER     192u /* octets copied behind the masked headers to be summed in one call */
+
+/* Ones where a field may change on its way (IBTA A17.3.3). */
+static const uint8_t ipv4_mask[IPV4_HEADERS] = {
+	[IPV4_TOS] = 0xff,
+	[IPV4_TTL] = 0xff,
+	[IPV4_CHECKSUM] = 0xff,
+	[IPV4_CHECKSUM + 1] = 0xff,
+	[IPV4_LENGTH + UDP_CHECKSUM] = 0xff,
+	[IPV4_LENGTH + UDP_CHECKSUM + 1] = 0xff,
+	[IPV4_LENGTH + UDP_LENGTH + BTH_CONGESTION] = 0xff,
+};
+
+static const uint8_t ipv6_mask[IPV6_HEADERS] = {
+	[0] = 0x0f, /* traffic class and flow label; the version stays */
+	[1] = 0xff,
+	[2] = 0xff,
+	[3] = 0xff,
+	[IPV6_HOP_LIMIT] = 0xff,
+	[IPV6_LENGTH + UDP_CHECKSUM] = 0xff,
+	[IPV6_LENGTH + UDP_CHECKSUM + 1] = 0xff,
+	[IPV6_LENGTH + UDP_LENGTH + BTH_CONGESTION] = 0xff,
+};
+
+/* Word by word: a later vector load of single octets would wait for each of them. */
+static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *mask, size_t n)
+{
+	size_t i;
+	uint32_t x, m;
+
+	for (i = 0; i < n; i += 4) {
+		memcpy(&x, from + i, 4);
+		memcpy(&m, mask + i, 4);
+		x |= m;
+		memcpy(to + i, &x, 4);
+	}
+}
+
+uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
+{
+	uint8_t head[IPV6_HEADERS + TOGETHER];
+	size_t masked, together;
+	uint32_t sum;
+
+	if (l3[0] >> 4 == 6) {
+		masked_copy(head, l3, ipv6_mask, IPV6_HEADERS);
+		masked = IPV6_HEADERS;
+	} else {
+		masked_copy(head, l3, ipv4_mask, IPV4_HEADERS);
+		masked = IPV4_HEADERS;
+	}
+	together = MIN_OF(header_length - masked, TOGETHER);
+	memcpy(head + masked, l3 + masked, together);
+	sum = crc32_gzip_refl(SUM_OF_LRH, head, masked + together);
+	if (masked + together == header_length)
+		return sum;
+	return icrc_add(sum, l3 + masked + together, header_length - masked - together);
+}
+
+uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)
+{
+	return crc32_gzip_refl(sum, octets, length);
+}
+
+uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
+{
+	memcpy(to, from, length);
+	return crc32_gzip_refl(sum, from, length);
+}
+
+/* Least significant octet first, whatever the host (IBTA 7.8.1). */
+void icrc_store(uint8_t *at, uint32_t sum)
+{
+	memcpy(at, &sum, sizeof(sum));
+}
+
+uint32_t icrc_load(const uint8_t *at)
+{
+	uint32_t sum;
+
+	memcpy(&sum, at, sizeof(sum));
+	return sum;
+}
