@@ -8,7 +8,7 @@
  *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
  *	    before and after that the control path. Fields marked (control) stay the control path's.
  *	tables that lcores read (directory, keys, a client's queue pairs, bells): written by the
- *	    control path with release stores, retired memory is freed after a grace period of `rcu`.
+ *	    control path with release stores, retired memory is freed after engine_grace_period().
  *	everything else: the control path, under engine.control_lock.
  * The control path reaches into an lcore only by lcore_call().
  */
@@ -21,7 +21,6 @@
 #include <sys/queue.h>
 
 #include <rte_mbuf.h>
-#include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 
 #include "base/reason.h"
@@ -40,6 +39,7 @@ struct engine;
 struct lcore;
 struct client;
 struct copy_batch;
+struct peer_copy;
 struct peer_memory;
 struct mover;
 
@@ -66,6 +66,7 @@ struct engine_cq {
 	uint32_t events; /* completion events sent so far; atomic */
 	uint32_t async_events; /* atomic */
 	uint32_t overrun; /* set once; atomic */
+	uint32_t event_owed; /* atomic: an event found the channel's socket full */
 	int async_fd; /* where its context hears of an overrun */
 };
 
@@ -95,6 +96,8 @@ struct engine_qp {
 	bool detached;
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
 	bool broken; /* its client wrote nonsense into a ring */
+	bool held_back; /* a frame of this round was not sent: none may overtake it */
+	bool more_work; /* the window was full: its ring holds more */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;
 	uint32_t published_retired;
@@ -162,7 +165,8 @@ struct lcore_statistics {
 };
 
 /* Frames of one tx round, in the order in which they were made. */
-#define STAGE_MAX 256u
+#define STAGE_MAX  256u
+#define GATHER_MAX 1024u /* peer copies of one round */
 
 struct staged_frame {
 	struct rte_mbuf *mbuf;
@@ -170,8 +174,10 @@ struct staged_frame {
 	uint16_t header_length;
 	uint16_t payload_length;
 	bool sealed;
+	bool summed;
 	bool loop;
-	bool failed;
+	bool failed; /* its payload could not be read */
+	bool unsent;
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
 	uint16_t peer_count;
 	struct packet packet; /* to name it to the core if it cannot be sent */
@@ -187,6 +193,9 @@ struct lcore {
 	struct wheel wheel;
 	uint32_t staged;
 	struct staged_frame *stage; /* STAGE_MAX */
+	uint32_t gather_count;
+	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
+	uint16_t tx_queue;
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */
@@ -199,9 +208,8 @@ struct lcore {
 	struct span_list gather; /* scratch */
 	int wake_fd; /* eventfd */
 	uint32_t sleeping; /* atomic */
-	uint32_t online; /* in rcu */
+	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
 	nanotime idle_since; /* 0: busy */
-	bool running; /* a thread polls it */
 } __rte_cache_aligned;
 
 struct engine_gid {
@@ -217,9 +225,9 @@ struct engine {
 	struct lcore *lcore; /* lcores of them */
 	struct key_table keys;
 	struct engine_qp **directory; /* 2^20 slots, by qpn >> 4 */
-	struct rte_rcu_qsbr *rcu;
 	struct engine_gid
 		gid[LIMIT_GIDS]; /* control writes, lcores read whole entries racily: see gid.c */
+	uint32_t tx_busy[LIMIT_LCORES]; /* atomic: a tx queue is in use */
 	struct mac mac;
 	uint16_t vlan;
 	uint8_t active_mtu; /* ibv_mtu */
@@ -236,7 +244,8 @@ struct engine {
 	struct control *control; /* (control) the rest of the control path: control.h */
 };
 
-/* clock.c: ns of the monotonic clock, by TSC. */
+/* clock.c: ns of the monotonic clock, by TSC; clock_init once the EAL knows its frequency. */
+void clock_init(void);
 nanotime clock_now(void);
 
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
@@ -247,10 +256,19 @@ uint32_t rx_poll(struct lcore *l, nanotime now);
 /* What follows any event of a queue pair: completions, events, deadline, ready list. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
 
+/* A frame of ours for one of our own addresses; false: no room, the frame stays the caller's. */
+bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool summed);
+
 /* work.c: doorbells and requests into windows. */
 uint32_t doorbells_poll(struct lcore *l, nanotime now);
 /* Moves what the rings hold into the window; flushes receives of a queue pair in ERR. */
 void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now);
+
+/* The oldest posted receive, copied to private memory, or NULL; and: it was used. */
+const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now);
+void receive_taken(struct engine_qp *q);
+/* A queue pair in ERR: its posted receives complete as flushed. */
+void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
 /* tx.c */
 uint32_t tx_poll(struct lcore *l, nanotime now);
@@ -268,8 +286,8 @@ nanotime wheel_next(const struct wheel *w);
 /* place.c: spans. */
 struct copy_batch *copy_batch_create(void);
 void copy_batch_destroy(struct copy_batch *b);
-/* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. The mbuf may be kept. */
-void place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
+/* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. True: the mbuf was kept. */
+bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
 		   nanotime now);
 /* Makes the peer copies that have gathered and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
@@ -279,7 +297,10 @@ uint32_t place_poll(struct lcore *l, nanotime now);
 void place_forget(struct lcore *l, struct engine_qp *q);
 
 /* notify.c: completions and events to programs. */
-void cq_complete(struct lcore *l, struct engine_cq *cq, const struct completion *c, nanotime now);
+void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq,
+		 const struct completion *c, nanotime now);
+/* Sends the completion event; false: the program's socket is full, event_owed says to try again. */
+bool cq_send_event(struct engine_cq *cq);
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events);
 
 /* directory.c */
@@ -299,6 +320,9 @@ static inline struct engine_qp *directory_find(const struct engine *e, uint32_t 
 	return q != NULL && ((uintptr_t)q & 1) == 0 && q->qpn == qpn ? q : NULL;
 }
 
+/* control.c: wakes the control thread. Any thread. */
+void control_wake(struct engine *e);
+
 /* lcore.c: the control path's way in. */
 int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
 void lcore_destroy(struct lcore *l);
@@ -315,6 +339,9 @@ void lcore_client_attach(struct lcore *l, struct client *c);
 void lcore_client_detach(struct lcore *l, struct client *c);
 /* A state or path of the queue pair changed: look at everything once. */
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
+/* The seat of an lcore: who has it polls. False: somebody else sits there. */
+bool lcore_sit(struct lcore *l);
+void lcore_rise(struct lcore *l);
 /* Wakes a sleeping lcore. */
 void lcore_wake(struct lcore *l);
 /* Waits until every lcore has passed a quiescent state. */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An lcore's life, and the control path's way into it: messages that it runs between bursts.
+ *
+ * Whoever polls an lcore sits on its seat: a dedicated thread for as long as it runs, a program
+ * with a loop of its own for one uroce_poll(). The control path runs its message itself when it
+ * finds the seat empty, so a program may call verbs from the very thread that polls.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_pause.h>
+
+#include "drivers/client_memory/peer.h"
+#include "engine/engine.h"
+
+#define MESSAGE_SLOTS 64u
+#define INBOX_SLOTS   4096u
+
+static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint32_t slots,
+				   unsigned int flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	/* The low half of the engine's id keeps the names of several engines apart. */
+	snprintf(name, sizeof(name), "%s%u-%08x", what, l->index, (uint32_t)l->engine->id);
+	return rte_ring_create(name, slots,
+			       l->engine->port ? l->engine->port->socket : SOCKET_ID_ANY, flags);
+}
+
+int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
+{
+	memset(l, 0, sizeof(*l));
+	l->engine = e;
+	l->index = index;
+	l->queue = e->port != NULL && index < e->port->queues ? (uint16_t)index : UINT16_MAX;
+	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
+	TAILQ_INIT(&l->ready);
+	wheel_init(&l->wheel, clock_now());
+	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->stage = calloc(STAGE_MAX, sizeof(*l->stage));
+	l->gather_copy = calloc(GATHER_MAX, sizeof(*l->gather_copy));
+	l->loop = calloc(LOOP_SLOTS, sizeof(*l->loop));
+	l->copies = copy_batch_create();
+	l->inbox = lcore_ring(l, "ui", INBOX_SLOTS, RING_F_SC_DEQ);
+	l->messages = lcore_ring(l, "um", MESSAGE_SLOTS, RING_F_SC_DEQ);
+	if (l->wake_fd < 0 || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
+	    l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
+		lcore_destroy(l);
+		return ENOMEM;
+	}
+	return 0;
+}
+
+static void inbox_drop(struct lcore *l)
+{
+	void *m;
+
+	while (l->inbox != NULL && rte_ring_dequeue(l->inbox, &m) == 0)
+		rte_pktmbuf_free(m);
+	for (; l->loop != NULL && l->loop_tail != l->loop_head; l->loop_tail++)
+		rte_pktmbuf_free(l->loop[l->loop_tail % LOOP_SLOTS]);
+}
+
+void lcore_destroy(struct lcore *l)
+{
+	inbox_drop(l);
+	rte_ring_free(l->inbox);
+	rte_ring_free(l->messages);
+	if (l->copies != NULL)
+		copy_batch_destroy(l->copies);
+	free(l->stage);
+	free(l->gather_copy);
+	free(l->loop);
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	memset(l, 0, sizeof(*l));
+	l->wake_fd = -1;
+}
+
+bool lcore_sit(struct lcore *l)
+{
+	/* Acquire: what the one before on the seat wrote is ours to read. Pairs with lcore_rise. */
+	return __atomic_exchange_n(&l->seat, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+void lcore_rise(struct lcore *l)
+{
+	__atomic_store_n(&l->seat, 0, __ATOMIC_RELEASE);
+}
+
+void lcore_wake(struct lcore *l)
+{
+	uint64_t one = 1;
+
+	if (write(l->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		fprintf(stderr, "uroce: cannot wake lcore %u: %s\n", l->index, strerror(errno));
+}
+
+uint32_t messages_poll(struct lcore *l, nanotime now)
+{
+	void *p;
+	uint32_t work = 0;
+
+	while (work < MESSAGE_SLOTS && rte_ring_dequeue(l->messages, &p) == 0) {
+		struct lcore_message *m = p;
+
+		m->run(l, m->arg, now);
+		/* Release: what `run` wrote is seen by the caller; the message is its again. */
+		__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
+		work++;
+	}
+	return work;
+}
+
+void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
+{
+	struct lcore_message m = { .run = run, .arg = arg };
+	uint32_t spins = 0;
+
+	while (rte_ring_enqueue(l->messages, &m) != 0)
+		rte_pause();
+	while (__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) == 0) {
+		if (lcore_sit(l)) {
+			messages_poll(l, clock_now());
+			lcore_rise(l);
+			continue;
+		}
+		/* The flag is set before the lcore looks at its rings a last time: see idle.c. */
+		if (__atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
+			lcore_wake(l);
+		if (++spins < 100)
+			rte_pause();
+		else
+			usleep(20);
+	}
+}
+
+static void nothing(struct lcore *l, void *arg, nanotime now)
+{
+}
+
+void engine_grace_period(struct engine *e)
+{
+	/* A message is run between bursts, where an lcore holds no pointer into shared tables. */
+	for (uint32_t i = 0; i < e->lcores; i++)
+		lcore_call(&e->lcore[i], nothing, NULL);
+}
+
+void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	q->lcore = l;
+	q->is_ready = false;
+	q->in_wheel = false;
+	q->detached = false;
+	directory_publish(l->engine, q);
+}
+
+void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	directory_remove(l->engine, q);
+	ready_remove(l, q);
+	wheel_remove(&l->wheel, q);
+	place_forget(l, q);
+	q->detached = true;
+}
+
+void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	qp_drain_rings(l, q, now);
+	qp_settled(l, q, now);
+}
+
+void lcore_client_attach(struct lcore *l, struct client *c)
+{
+	if (l->clients < LIMIT_CLIENTS)
+		l->client[l->clients++] = c;
+}
+
+void lcore_client_detach(struct lcore *l, struct client *c)
+{
+	for (uint32_t i = 0; i < l->clients; i++) {
+		if (l->client[i] != c)
+			continue;
+		l->client[i] = l->client[--l->clients];
+		return;
+	}
+}

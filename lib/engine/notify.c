@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What programs hear: completions, completion events, asynchronous events. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "base/bits.h"
+#include "engine/engine.h"
+
+/* ibv_event_type */
+enum {
+	EVENT_CQ_ERR = 0,
+	EVENT_QP_FATAL = 1,
+	EVENT_QP_REQ_ERR = 2,
+	EVENT_QP_ACCESS_ERR = 3,
+	EVENT_COMM_EST = 4,
+	EVENT_SQ_DRAINED = 5,
+	EVENT_LAST_WQE_REACHED = 16,
+};
+
+static const struct {
+	uint32_t bit;
+	uint32_t event;
+} qp_events[] = {
+	{ QP_EVENT_FATAL, EVENT_QP_FATAL },
+	{ QP_EVENT_REQ_ERR, EVENT_QP_REQ_ERR },
+	{ QP_EVENT_ACCESS_ERR, EVENT_QP_ACCESS_ERR },
+	{ QP_EVENT_COMM_EST, EVENT_COMM_EST },
+	{ QP_EVENT_SQ_DRAINED, EVENT_SQ_DRAINED },
+	{ QP_EVENT_LAST_WQE_REACHED, EVENT_LAST_WQE_REACHED },
+};
+
+static bool async_send(int fd, uint32_t event, uint32_t object, uint64_t cookie)
+{
+	struct async_message m = { .event = event, .object = object, .cookie = cookie };
+
+	return fd >= 0 &&
+	       send(fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(m);
+}
+
+bool cq_send_event(struct engine_cq *cq)
+{
+	struct channel_message m = { .cookie = cq->cookie };
+
+	if (send(cq->channel->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+	    (ssize_t)sizeof(m)) {
+		/* A full socket: the control thread tries again. Anything else: nobody listens. */
+		__atomic_store_n(&cq->event_owed, errno == EAGAIN || errno == ENOBUFS,
+				 __ATOMIC_RELEASE);
+		return false;
+	}
+	__atomic_fetch_add(&cq->events, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->event_owed, 0, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void cq_overrun(struct lcore *l, struct engine_cq *cq)
+{
+	count_reason(l, REASON_CQ_OVERRUN);
+	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) != 0)
+		return;
+	__atomic_store_n(&cq->ring.page->overrun, 1, __ATOMIC_RELAXED);
+	if (async_send(cq->async_fd, EVENT_CQ_ERR, 2, cq->cookie))
+		__atomic_fetch_add(&cq->async_events, 1, __ATOMIC_RELAXED);
+}
+
+void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq,
+		 const struct completion *c, nanotime now)
+{
+	if (cq->overrun || !cq_ring_push(&cq->ring, c)) {
+		cq_overrun(l, cq);
+		/* Each queue pair on it fails at its next completion (IBTA 10.10.2.3). */
+		qp_fail(q->core, REASON_CQ_OVERRUN, now);
+		return;
+	}
+	if (cq->channel != NULL && cq_ring_take_arming(&cq->ring, c->solicited))
+		cq_send_event(cq);
+}
+
+void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(qp_events); i++) {
+		if ((events & qp_events[i].bit) == 0)
+			continue;
+		if (async_send(q->async_fd, qp_events[i].event, 1, q->cookie))
+			__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
+	}
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies into registered memory. Direct spans are written at once and their ticket is settled on
+ * the spot. Peer spans gather in the round's batch, with whatever follows them on the same queue
+ * pair, and are made by a few system calls at the end of the rx round.
+ *
+ * The last eight octets of a placement become visible last: programs poll the last byte.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "drivers/client_memory/peer.h"
+#include "engine/engine.h"
+
+#define BATCH_COPIES  512u
+#define BATCH_TICKETS 128u
+
+struct pending_ticket {
+	struct engine_qp *qp;
+	uint64_t ticket;
+	struct rte_mbuf *mbuf; /* holds the source until the copy is made */
+	uint64_t value; /* ... or here it is: an atomic's result */
+	uint32_t first, count; /* peer copies */
+};
+
+struct copy_batch {
+	uint32_t copies;
+	uint32_t tickets;
+	struct peer_copy copy[BATCH_COPIES];
+	struct pending_ticket pending[BATCH_TICKETS];
+};
+
+struct copy_batch *copy_batch_create(void)
+{
+	return calloc(1, sizeof(struct copy_batch));
+}
+
+void copy_batch_destroy(struct copy_batch *b)
+{
+	for (uint32_t i = 0; i < b->tickets; i++)
+		if (b->pending[i].mbuf != NULL)
+			rte_pktmbuf_free(b->pending[i].mbuf);
+	free(b);
+}
+
+/* The head of the octets, then, after it, the last eight. */
+static void copy_tail_last(uint8_t *to, const uint8_t *from, uint32_t length)
+{
+	if (length <= 8) {
+		memcpy(to, from, length);
+		return;
+	}
+	memcpy(to, from, length - 8);
+	/* Release: who sees the tail (a polling program, on its own acquire) sees the head. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(to + length - 8, from + length - 8, 8);
+}
+
+static void place_direct(const struct span_list *p, const uint8_t *from)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		copy_tail_last(p->span[i].direct, from, p->span[i].length);
+		from += p->span[i].length;
+	}
+}
+
+static void settle(struct lcore *l, struct engine_qp *q, uint64_t ticket, bool ok, nanotime now)
+{
+	if (q->last_ticket == ticket)
+		q->last_ticket = 0;
+	qp_copied(q->core, ticket, ok, now);
+}
+
+/* Puts the placement behind what already waits for this queue pair. */
+static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+		      struct rte_mbuf *m, nanotime now)
+{
+	struct copy_batch *b = l->copies;
+	struct pending_ticket *t;
+	const uint8_t *from = o->source;
+
+	if (b->tickets == BATCH_TICKETS || b->copies + o->place.count > BATCH_COPIES)
+		place_flush(l, now);
+	t = &b->pending[b->tickets++];
+	*t = (struct pending_ticket){ .qp = q, .ticket = o->ticket, .first = b->copies };
+	if (from == (const uint8_t *)&o->value) {
+		t->value = o->value;
+		from = (const uint8_t *)&t->value;
+	} else {
+		t->mbuf = m;
+	}
+	for (uint32_t i = 0; i < o->place.count; i++) {
+		const struct span *s = &o->place.span[i];
+
+		if (s->direct != NULL)
+			copy_tail_last(s->direct, from, s->length);
+		else
+			b->copy[b->copies++] = (struct peer_copy){
+				.peer_address = s->peer_address,
+				.local = (void *)(uintptr_t)from,
+				.length = s->length,
+				.to_peer = true,
+			};
+		from += s->length;
+	}
+	t->count = b->copies - t->first;
+	q->last_ticket = o->ticket;
+	return t->mbuf != NULL;
+}
+
+static uint64_t atomic_direct(const struct atomic_request *a, bool *ok)
+{
+	uint64_t *at = a->target.direct;
+	uint64_t expected = a->compare;
+
+	/* The IB address is aligned; the memory behind a zero-based or shifted region may not be. */
+	if ((uintptr_t)at % sizeof(*at) != 0)
+		return peer_atomic_direct(at, a->compare_swap, a->swap_add, a->compare);
+	*ok = true;
+	if (!a->compare_swap)
+		return __atomic_fetch_add(at, a->swap_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(at, &expected, a->swap_add, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return expected;
+}
+
+static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+			   nanotime now)
+{
+	const struct atomic_request *a = &o->atomic;
+	uint64_t original = 0;
+	bool ok = true;
+
+	/* What this queue pair wrote before is in place when the atomic looks. */
+	if (q->last_ticket != 0)
+		place_flush(l, now);
+	if (a->target.direct != NULL)
+		original = atomic_direct(a, &ok);
+	else
+		ok = peer_memory_atomic(q->client->memory, a->target.peer_address, a->compare_swap,
+					a->swap_add, a->compare, &original);
+	qp_atomic_done(q->core, o->ticket, original, ok, now);
+}
+
+bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
+		   nanotime now)
+{
+	if (o->flags & OUTCOME_ATOMIC) {
+		execute_atomic(l, q, o, now);
+		return false;
+	}
+	if (!o->place.has_peer && q->last_ticket == 0) {
+		place_direct(&o->place, o->source);
+		qp_copied(q->core, o->ticket, true, now);
+		return false;
+	}
+	return batch_add(l, q, o, m, now);
+}
+
+static bool ticket_ok(const struct copy_batch *b, const struct pending_ticket *t)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (!b->copy[t->first + i].ok)
+			return false;
+	return true;
+}
+
+/* Runs of copies into one client's memory are one batch of system calls. */
+static void batch_copy(struct copy_batch *b)
+{
+	for (uint32_t i = 0; i < b->tickets;) {
+		struct client *c = b->pending[i].qp->client;
+		uint32_t first = b->pending[i].first;
+		uint32_t count = 0;
+
+		for (; i < b->tickets && b->pending[i].qp->client == c; i++)
+			count += b->pending[i].count;
+		if (count > 0)
+			peer_memory_copy(c->memory, &b->copy[first], count);
+	}
+}
+
+void place_flush(struct lcore *l, nanotime now)
+{
+	struct copy_batch *b = l->copies;
+	uint32_t tickets = b->tickets;
+
+	if (tickets == 0)
+		return;
+	batch_copy(b);
+	b->tickets = 0;
+	b->copies = 0;
+	for (uint32_t i = 0; i < tickets; i++) {
+		struct pending_ticket *t = &b->pending[i];
+
+		settle(l, t->qp, t->ticket, ticket_ok(b, t), now);
+		if (t->mbuf != NULL)
+			rte_pktmbuf_free(t->mbuf);
+		t->mbuf = NULL;
+		qp_settled(l, t->qp, now);
+	}
+}
+
+uint32_t place_poll(struct lcore *l, nanotime now)
+{
+	return 0;
+}
+
+void place_forget(struct lcore *l, struct engine_qp *q)
+{
+	/* Messages run between bursts, where the batch is empty. */
+	q->last_ticket = 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everything that an lcore does. */
+#include "engine/engine.h"
+
+uint32_t lcore_poll(struct lcore *l)
+{
+	nanotime now = clock_now();
+	uint32_t work = 0;
+
+	work += messages_poll(l, now);
+	work += rx_poll(l, now);
+	work += place_poll(l, now);
+	work += doorbells_poll(l, now);
+	work += wheel_turn(l, now);
+	work += tx_poll(l, now);
+
+	l->stats.polls++;
+	if (work == 0)
+		l->stats.idle_polls++;
+	return work;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Received frames: from the port, from other lcores, and from ourselves. Each is decoded, finds
+ * its queue pair, and is passed to the core; what the core asks for is done at once.
+ */
+#include <rte_prefetch.h>
+
+#include "base/bits.h"
+#include "engine/engine.h"
+#include "wire/decode.h"
+
+#define LOOP_BURST 64u
+
+/* A frame whose ICRC was checked by another lcore, or that never left the engine unsummed. */
+#define FRAME_TRUSTED 1u
+
+static void settle_ring(struct lcore *l, struct engine_qp *q)
+{
+	uint32_t retired = qp_retired(q->core);
+
+	if (retired != q->published_retired) {
+		q->published_retired = retired;
+		/* Release: a client that sees the slot free sees everything before. */
+		__atomic_store_n(&q->page->retired, retired, __ATOMIC_RELEASE);
+	}
+}
+
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	struct completion c;
+	bool from_receive;
+	uint32_t events;
+
+	while (qp_take_completion(q->core, &c, &from_receive))
+		cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
+	settle_ring(l, q);
+	events = qp_take_events(q->core);
+	if (events != 0) {
+		__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
+		qp_raise(l, q, events);
+	}
+	if (qp_state(q->core) == QP_STATE_ERR)
+		receives_flush(l, q, now);
+	if (q->more_work && qp_window_slot(q->core) != NULL) {
+		q->more_work = false;
+		qp_drain_rings(l, q, now);
+		/* At most a ring's worth follows; it is looked at again by the next event. */
+		while (qp_take_completion(q->core, &c, &from_receive))
+			cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
+		settle_ring(l, q);
+	}
+	wheel_set(&l->wheel, q, qp_deadline(q->core));
+	if (!q->is_ready && !q->gather_pending && q->flow_state != FLOW_NONE &&
+	    qp_has_packet(q->core))
+		ready_add(l, q);
+}
+
+static void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m)
+{
+	m->hash.usr = FRAME_TRUSTED;
+	for (int tries = 0; tries < 64; tries++) {
+		if (rte_ring_enqueue(to->inbox, m) == 0) {
+			if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
+				lcore_wake(to);
+			return;
+		}
+		rte_pause();
+	}
+	/* The other lcore may be waiting for us: do not wait for ever. */
+	count_reason(l, REASON_HAND_OVER_FULL);
+	rte_pktmbuf_free(m);
+}
+
+/* Returns true if the mbuf was kept. */
+static bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p,
+			 struct rte_mbuf *m, nanotime now)
+{
+	struct outcome *o = &l->outcome;
+	const struct recv_work *offer = NULL;
+	bool kept = false;
+
+	if (!qp_can_receive(q->core))
+		place_flush(l, now);
+	if (qp_wants_receive(q->core, p))
+		offer = receive_peek(l, q, now);
+	qp_received(q->core, p, offer, &l->engine->keys, now, o);
+	if (o->reason != REASON_NONE)
+		count_reason(l, o->reason);
+	if (o->flags != 0) {
+		if (o->flags & OUTCOME_RECEIVE_USED)
+			receive_taken(q);
+		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
+			kept = place_outcome(l, q, o, m, now);
+	}
+	qp_settled(l, q, now);
+	return kept;
+}
+
+/* Frames that are not RoCE go to the control thread: ARP, neighbour discovery, echo. */
+static void stranger(struct lcore *l, struct rte_mbuf *m)
+{
+	struct engine *e = l->engine;
+
+	if (e->strangers == NULL || rte_ring_enqueue(e->strangers, m) != 0) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (rte_ring_count(e->strangers) == 1)
+		control_wake(e);
+}
+
+static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanotime now)
+{
+	struct decode_options options = { .check_icrc = !trusted, .vlan = l->engine->vlan };
+	struct engine_qp *q;
+	struct packet p;
+	enum reason why;
+
+	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0) {
+		count_reason(l, REASON_RX_TRUNCATED);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	why = packet_decode(&p, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &options);
+	if (why == REASON_NOT_ROCE) {
+		count_reason(l, why);
+		stranger(l, m);
+		return;
+	}
+	if (why != REASON_NONE) {
+		count_reason(l, why);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	q = directory_find(l->engine, p.dest_qpn);
+	if (q == NULL) {
+		count_reason(l, p.dest_qpn == 0 ? REASON_QPN_RESERVED : REASON_QPN_UNKNOWN);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (q->lcore != l) {
+		hand_over(l, q->lcore, m);
+		return;
+	}
+	if (!packet_input(l, q, &p, m, now))
+		rte_pktmbuf_free(m);
+}
+
+static uint32_t port_input(struct lcore *l, nanotime now)
+{
+	struct port *port = l->engine->port;
+	struct rte_mbuf *m[LIMIT_BURST];
+	uint16_t n;
+
+	if (l->queue == UINT16_MAX)
+		return 0;
+	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
+	for (uint16_t i = 0; i < n; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	for (uint16_t i = 0; i < n; i++) {
+		l->stats.rx_packets++;
+		l->stats.rx_octets += m[i]->pkt_len;
+		frame_input(l, m[i], false, now);
+	}
+	return n;
+}
+
+static uint32_t inbox_input(struct lcore *l, nanotime now)
+{
+	void *m[LIMIT_BURST];
+	uint32_t n;
+
+	if (rte_ring_empty(l->inbox))
+		return 0;
+	n = rte_ring_dequeue_burst(l->inbox, m, LIMIT_BURST, NULL);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *frame = m[i];
+
+		frame_input(l, frame, frame->hash.usr == FRAME_TRUSTED, now);
+	}
+	return n;
+}
+
+static uint32_t loop_input(struct lcore *l, nanotime now)
+{
+	uint32_t n = MIN_OF(l->loop_head - l->loop_tail, LOOP_BURST);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = l->loop[l->loop_tail++ % LOOP_SLOTS];
+
+		frame_input(l, m, m->hash.usr == FRAME_TRUSTED, now);
+	}
+	return n;
+}
+
+/* A frame of ours for one of our own addresses. False: no room, the frame stays the caller's. */
+bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool summed)
+{
+	struct lcore *to = l;
+
+	if ((dest_qpn & 15) < l->engine->lcores)
+		to = &l->engine->lcore[dest_qpn & 15];
+	m->hash.usr = summed ? 0 : FRAME_TRUSTED;
+	if (to == l) {
+		if (l->loop_head - l->loop_tail >= LOOP_SLOTS)
+			return false;
+		l->loop[l->loop_head++ % LOOP_SLOTS] = m;
+		return true;
+	}
+	if (rte_ring_enqueue(to->inbox, m) != 0)
+		return false;
+	if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
+		lcore_wake(to);
+	return true;
+}
+
+uint32_t rx_poll(struct lcore *l, nanotime now)
+{
+	uint32_t work = 0;
+
+	if (l->engine->port != NULL)
+		work += port_input(l, now);
+	work += inbox_input(l, now);
+	work += loop_input(l, now);
+	if (work > 0)
+		place_flush(l, now);
+	return work;
+}
