@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What `uroce` does, one function a command: argv[0] is the command's name. The result is the
+ * process's exit status: 0 done, 1 it did not work, 2 wrong usage.
+ */
+#ifndef APPS_COMMANDS_H
+#define APPS_COMMANDS_H
+
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+};
+
+int command_run(int argc, char **argv);
+int command_perf(int argc, char **argv);
+int command_ping(int argc, char **argv);
+int command_stat(int argc, char **argv);
+int command_sim(int argc, char **argv);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing JSON, a value at a time: json_open(&j, NULL, '{'), members, json_close(&j, '}'). A key
+ * is given inside an object and NULL inside an array. Ends with a newline when the outermost
+ * bracket closes.
+ */
+#ifndef APPS_JSON_H
+#define APPS_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *out;
+	int depth;
+	bool more; /* something stands before in this bracket */
+};
+
+void json_open(struct json *j, const char *key, char bracket);
+void json_close(struct json *j, char bracket);
+void json_string(struct json *j, const char *key, const char *text);
+void json_number(struct json *j, const char *key, double v); /* six digits; null if not finite */
+void json_integer(struct json *j, const char *key, uint64_t v);
+void json_bool(struct json *j, const char *key, bool v);
+
+#endif

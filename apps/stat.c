@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce stat: what an engine is and has counted since it started. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "commands.h"
+#include "json.h"
+#include "locate.h"
+
+static const char usage[] =
+	"usage: uroce stat [--socket PATH] [--all] [--json]\n"
+	"\n"
+	"Prints what an engine is, what it holds and what it counted; frames and requests that were\n"
+	"dropped, refused or failed are counted by reason. The numbers of the reasons are those of\n"
+	"vendor_err in work completions.\n"
+	"\n"
+	"  --socket PATH  the engine at PATH; without it: $UROCE_SOCKET, the system's, your own\n"
+	"  --all          list the reasons that never occurred, too\n"
+	"  --json         as JSON, always with all reasons\n";
+
+struct stat_options {
+	const char *socket;
+	bool all;
+	bool json;
+};
+
+/* One line of the table: the name is the key of the JSON output. */
+struct counter {
+	const char *name;
+	const char *what;
+	size_t offset; /* of a uint64_t in struct reply_statistics */
+};
+
+#define COUNTER(field, what)                                           \
+	{                                                              \
+#field, what, offsetof(struct reply_statistics, field) \
+	}
+
+static const struct counter counters[] = {
+	COUNTER(rx_packets, "packets received"),
+	COUNTER(rx_octets, "octets received"),
+	COUNTER(tx_packets, "packets sent"),
+	COUNTER(tx_octets, "octets sent"),
+	COUNTER(retransmitted, "packets sent again"),
+	COUNTER(timeouts, "acknowledgements that did not come in time"),
+	COUNTER(rnr_naks, "receiver-not-ready answers"),
+	COUNTER(polls, "turns of the lcores"),
+	COUNTER(idle_polls, "turns with nothing to do"),
+};
+
+static uint64_t counter_value(const struct reply_statistics *s, const struct counter *c)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)s + c->offset, sizeof(v));
+	return v;
+}
+
+static void print_text(const struct reply_device *d, const struct reply_statistics *s, bool all)
+{
+	char text[512];
+
+	engine_describe(d, text, sizeof(text));
+	printf("%s\n", text);
+	printf("%u programs, %u queue pairs, %u completion queues, %u memory regions\n\n",
+	       s->clients, s->qps, s->cqs, s->mrs);
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		printf("%16" PRIu64 "  %s\n", counter_value(s, &counters[i]), counters[i].what);
+	putchar('\n');
+	for (unsigned int r = 1; r < REASON_COUNT; r++)
+		if (all || s->by_reason[r] != 0)
+			printf("%16" PRIu64 "  %-22s %3u  %s\n", s->by_reason[r],
+			       reason_name((enum reason)r), r, reason_sentence((enum reason)r));
+}
+
+static void json_device(struct json *j, const struct reply_device *d)
+{
+	char text[64];
+
+	json_string(j, "device", d->name);
+	json_string(j, "netdev", d->netdev);
+	json_bool(j, "active", d->port_state == 4);
+	json_integer(j, "mtu", d->active_mtu <= 5 ? 128u << d->active_mtu : 0);
+	json_integer(j, "lcores", d->lcores);
+	json_open(j, "addresses", '[');
+	for (unsigned int i = 0; i < d->gid_count && i < LIMIT_GIDS; i++)
+		if (gid_text(&d->gid[i], text, sizeof(text))[0] != '\0')
+			json_string(j, NULL, text);
+	json_close(j, ']');
+}
+
+static void print_json(const struct reply_device *d, const struct reply_statistics *s)
+{
+	struct json j = { .out = stdout };
+
+	json_open(&j, NULL, '{');
+	json_device(&j, d);
+	json_integer(&j, "clients", s->clients);
+	json_integer(&j, "qps", s->qps);
+	json_integer(&j, "cqs", s->cqs);
+	json_integer(&j, "mrs", s->mrs);
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		json_integer(&j, counters[i].name, counter_value(s, &counters[i]));
+	json_open(&j, "by_reason", '{');
+	for (unsigned int r = 1; r < REASON_COUNT; r++)
+		json_integer(&j, reason_name((enum reason)r), s->by_reason[r]);
+	json_close(&j, '}');
+	json_close(&j, '}');
+}
+
+static int parse(int argc, char **argv, struct stat_options *o)
+{
+	static const struct option names[] = { { "socket", required_argument, NULL, 's' },
+					       { "all", no_argument, NULL, 'a' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL, 0, NULL, 0 } };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			o->socket = optarg;
+			break;
+		case 'a':
+			o->all = true;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(EXIT_DONE);
+		default:
+			return EXIT_USAGE;
+		}
+	}
+	if (optind == argc)
+		return EXIT_DONE;
+	fprintf(stderr, "uroce stat: '%s' is not an option\n", argv[optind]);
+	return EXIT_USAGE;
+}
+
+int command_stat(int argc, char **argv)
+{
+	static struct reply_statistics statistics;
+	struct stat_options o = { 0 };
+	struct engine_place where;
+	struct reply_device device;
+	char why[256];
+	int fd, error, status = parse(argc, argv, &o);
+
+	if (status != EXIT_DONE)
+		return status;
+	if (engine_locate(o.socket, &where, &device, why, sizeof(why)) != 0) {
+		fprintf(stderr, "uroce stat: %s\n", why);
+		return EXIT_FAILED;
+	}
+	fd = engine_connect(where.path);
+	error = fd < 0 ? -fd
+		       : engine_ask(fd, COMMAND_STATISTICS, &statistics.h, sizeof(statistics), why,
+				    sizeof(why));
+	if (fd >= 0)
+		close(fd);
+	if (error != 0) {
+		fprintf(stderr, "uroce stat: %s: %s\n", where.path, fd < 0 ? strerror(error) : why);
+		return EXIT_FAILED;
+	}
+	if (o.json)
+		print_json(&device, &statistics);
+	else
+		print_text(&device, &statistics, o.all);
+	return EXIT_DONE;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce: one word says what to do, commands.h lists the words' functions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "commands.h"
+
+static const struct {
+	const char *word;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "run", command_run, "run an unmodified verbs program on an engine" },
+	{ "stat", command_stat, "what an engine counted, by reason" },
+};
+
+static void usage(FILE *out)
+{
+	fputs("usage: uroce COMMAND [OPTIONS]\n\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-6s %s\n", commands[i].word, commands[i].what);
+	fputs("\nuroce COMMAND --help says the rest; every command has --json.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (strcmp(word, commands[i].word) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+		usage(stdout);
+		return EXIT_DONE;
+	}
+	if (strcmp(word, "--version") == 0) {
+		puts("uroce " UROCE_VERSION);
+		return EXIT_DONE;
+	}
+	if (word[0] != '\0')
+		fprintf(stderr, "uroce: there is no command '%s'\n", word);
+	usage(stderr);
+	return EXIT_USAGE;
+}
