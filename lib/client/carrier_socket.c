@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the death of the engine is noticed without a thread: a command fails, the library reads EOF
+ * from an event descriptor, or a busy poller finds that the heartbeat in the shared page stands
+ * still; then one look at the control socket tells a dead engine from a slow one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/time.h"
+#include "client/carrier_socket.h"
+#include "client/log.h"
+#include "client/message.h"
+
+#define QUERY_TIMEOUT_MS   3000
+#define COMMAND_TIMEOUT_MS 30000
+#define LOOK_EVERY	   64u /* empty_poll comes every 16th empty poll: about 1,000 of them */
+#define HEARTBEAT_LATE	   (300 * TIME_MS) /* it should move every 100 ms */
+
+struct carrier_socket {
+	struct carrier c;
+	pthread_mutex_t lock; /* one exchange at a time */
+	int fd;
+	uint32_t sequence;
+	uint32_t gone;
+	uint32_t turns; /* calls of empty_poll; may lose counts between threads */
+	uint64_t heartbeat; /* as last seen ... */
+	nanotime moved_at; /* ... and when it had moved */
+	size_t arena_bytes;
+	bool crowded; /* pollers and lcores do not have a core each */
+};
+
+static struct carrier_socket *socket_of(struct carrier *c)
+{
+	return container_of_type(c, struct carrier_socket, c);
+}
+
+static nanotime now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (nanotime)t.tv_sec * TIME_S + (nanotime)t.tv_nsec;
+}
+
+static void set_gone(struct carrier_socket *s)
+{
+	if (__atomic_exchange_n(&s->gone, 1, __ATOMIC_RELAXED) == 0)
+		client_info("the engine is gone");
+}
+
+static int socket_command(struct carrier *c, enum command what, struct command_request *request,
+			  size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	struct carrier_socket *s = socket_of(c);
+	int error = ENODEV;
+
+	pthread_mutex_lock(&s->lock);
+	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
+		error = message_exchange(s->fd, what, ++s->sequence, COMMAND_TIMEOUT_MS, request,
+					 request_bytes, reply, reply_bytes, in, out);
+		if (error == ENODEV)
+			set_gone(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+/* Nothing is ever waiting on the control socket between commands but the end of it. */
+static bool connection_ended(struct carrier_socket *s)
+{
+	char octet;
+	ssize_t n = recv(s->fd, &octet, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void look_at_heartbeat(struct carrier_socket *s)
+{
+	uint64_t beat = __atomic_load_n(&s->c.page->heartbeat, __ATOMIC_RELAXED);
+	nanotime t;
+
+	if (__atomic_load_n(&s->c.page->closed, __ATOMIC_RELAXED)) {
+		set_gone(s);
+		return;
+	}
+	t = now();
+	if (beat != __atomic_load_n(&s->heartbeat, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&s->heartbeat, beat, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->moved_at, t, __ATOMIC_RELAXED);
+	} else if (t - __atomic_load_n(&s->moved_at, __ATOMIC_RELAXED) > HEARTBEAT_LATE) {
+		__atomic_store_n(&s->moved_at, t, __ATOMIC_RELAXED);
+		if (connection_ended(s))
+			set_gone(s);
+	}
+}
+
+static void socket_empty_poll(struct carrier *c)
+{
+	struct carrier_socket *s = socket_of(c);
+	uint32_t turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&s->turns, turns, __ATOMIC_RELAXED);
+	if (turns % LOOK_EVERY == 0)
+		look_at_heartbeat(s);
+	if (s->crowded)
+		sched_yield();
+}
+
+static bool socket_gone(struct carrier *c)
+{
+	return __atomic_load_n(&socket_of(c)->gone, __ATOMIC_RELAXED) != 0;
+}
+
+static void socket_free(struct carrier_socket *s)
+{
+	for (uint32_t i = 0; i < s->c.lcores; i++) {
+		if (s->c.wake_fd[i] >= 0)
+			close(s->c.wake_fd[i]);
+	}
+	if (s->c.arena != NULL)
+		munmap(s->c.arena, s->arena_bytes);
+	if (s->fd >= 0)
+		close(s->fd);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static void socket_release(struct carrier *c)
+{
+	socket_free(socket_of(c));
+}
+
+static const struct carrier_ops socket_ops = {
+	.command = socket_command,
+	.empty_poll = socket_empty_poll,
+	.gone = socket_gone,
+	.release = socket_release,
+};
+
+void carrier_socket_abandon(struct carrier *c)
+{
+	struct carrier_socket *s = socket_of(c);
+
+	pthread_mutex_init(&s->lock, NULL);
+	__atomic_store_n(&s->gone, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < c->lcores; i++) {
+		close(c->wake_fd[i]);
+		c->wake_fd[i] = -1;
+	}
+	close(s->fd);
+	s->fd = -1;
+}
+
+int carrier_socket_query(const char *path, struct reply_device *out)
+{
+	struct request_empty request = { 0 };
+	int fd = message_connect(path);
+	int error;
+
+	if (fd < 0) {
+		error = errno;
+		client_info("no engine at %s: %s", path, strerror(error));
+		return error;
+	}
+	error = message_exchange(fd, COMMAND_DEVICE, 1, QUERY_TIMEOUT_MS, &request.h,
+				 sizeof(request), &out->h, sizeof(*out), NULL, NULL);
+	close(fd);
+	return error;
+}
+
+static bool has_room_for_all(uint32_t lcores)
+{
+	cpu_set_t set;
+	int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	/* The engine's lcores, this program, a peer on the same host, and the rest of the system. */
+	return (uint32_t)cpus >= lcores + 3;
+}
+
+static int accept_hello(struct carrier_socket *s, const struct reply_hello *reply,
+			struct carrier_descriptors *received)
+{
+	void *arena;
+
+	if (reply->lcores == 0 || reply->lcores > LIMIT_LCORES ||
+	    received->count != 1 + reply->lcores || reply->arena_bytes < sizeof(struct client_page))
+		return EPROTO;
+	arena = mmap(NULL, reply->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		     received->fd[0], 0);
+	if (arena == MAP_FAILED)
+		return errno;
+	close(received->fd[0]);
+	received->fd[0] = -1;
+	s->arena_bytes = reply->arena_bytes;
+	s->c.arena = arena;
+	s->c.page = arena;
+	s->c.client = reply->client;
+	s->c.engine_id = reply->engine_id;
+	s->c.lcores = reply->lcores;
+	for (uint32_t i = 0; i < reply->lcores; i++) {
+		s->c.bell[i] = (struct rte_ring *)(void *)((char *)arena + reply->bell_offset[i]);
+		s->c.wake_fd[i] = received->fd[1 + i];
+		received->fd[1 + i] = -1;
+	}
+	s->crowded = !has_room_for_all(reply->lcores);
+	s->moved_at = now();
+	return 0;
+}
+
+static void name_program(char *name, size_t octets)
+{
+	strncpy(name, program_invocation_short_name, octets - 1);
+	name[octets - 1] = '\0';
+}
+
+static int say_hello(struct carrier_socket *s)
+{
+	struct request_hello request = { .pid = (uint32_t)getpid() };
+	struct carrier_descriptors memory = { .count = 1 };
+	struct carrier_descriptors received = { 0 };
+	struct reply_hello reply;
+	int error;
+
+	name_program(request.program, sizeof(request.program));
+	memory.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (memory.fd[0] < 0) {
+		error = errno;
+		client_warn("cannot open /proc/self/mem: %s", strerror(error));
+		return error;
+	}
+	error = socket_command(&s->c, COMMAND_HELLO, &request.h, sizeof(request), &reply.h,
+			       sizeof(reply), &memory, &received);
+	close(memory.fd[0]);
+	if (error == 0)
+		error = accept_hello(s, &reply, &received);
+	for (uint32_t i = 0; i < received.count; i++) {
+		if (received.fd[i] >= 0)
+			close(received.fd[i]);
+	}
+	return error;
+}
+
+int carrier_socket_attach(const char *path, struct carrier **out)
+{
+	struct carrier_socket *s = calloc(1, sizeof(*s));
+	int error;
+
+	if (s == NULL)
+		return ENOMEM;
+	s->c.ops = &socket_ops;
+	pthread_mutex_init(&s->lock, NULL);
+	s->fd = message_connect(path);
+	error = s->fd < 0 ? errno : say_hello(s);
+	if (error != 0) {
+		client_info("cannot attach to the engine at %s: %s", path, strerror(error));
+		socket_free(s);
+		return error;
+	}
+	client_info("attached to the engine at %s", path);
+	*out = &s->c;
+	return 0;
+}

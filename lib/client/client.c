@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "client/carrier_socket.h"
+#include "client/client.h"
+#include "client/log.h"
+#include "client/objects.h"
+
+#define EMBEDDED_MAX 16u
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct client *clients;
+static struct carrier_device embedded[EMBEDDED_MAX];
+static uint32_t embedded_count;
+static void (*fork_child)(void);
+
+int __attribute__((visibility("default")))
+uroce_register_carrier(const struct carrier_device *device)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < embedded_count; i++) {
+		if (strcmp(embedded[i].name, device->name) == 0)
+			error = EEXIST;
+	}
+	if (error == 0 && embedded_count == EMBEDDED_MAX)
+		error = ENOSPC;
+	if (error == 0)
+		embedded[embedded_count++] = *device;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int __attribute__((visibility("default"))) uroce_unregister_carrier(const char *name)
+{
+	int error = ENOENT;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < embedded_count; i++) {
+		if (strcmp(embedded[i].name, name) == 0) {
+			embedded[i] = embedded[--embedded_count];
+			error = 0;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+static bool find_embedded(const char *name, struct carrier_device *out)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < embedded_count && !found; i++) {
+		if (strcmp(embedded[i].name, name) == 0) {
+			*out = embedded[i];
+			found = true;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+int client_query(const struct engine_source *source, struct reply_device *out)
+{
+	struct carrier_device device;
+
+	if (source->embedded[0] == '\0')
+		return carrier_socket_query(source->path, out);
+	return find_embedded(source->embedded, &device) ? device.device(device.engine, out)
+							: ENODEV;
+}
+
+static uint32_t copy_embedded_names(char names[][32])
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = embedded_count;
+	for (uint32_t i = 0; i < n; i++)
+		strncpy(names[i], embedded[i].name, 31);
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void client_each_engine(void (*found)(const struct engine_source *source,
+				      const struct reply_device *facts, void *argument),
+			void *argument)
+{
+	char names[EMBEDDED_MAX][32] = { 0 };
+	uint32_t n = copy_embedded_names(names);
+	struct engine_source source;
+	struct reply_device facts;
+	struct locations where;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memset(&source, 0, sizeof(source));
+		memcpy(source.embedded, names[i], sizeof(source.embedded));
+		if (client_query(&source, &facts) == 0)
+			found(&source, &facts, argument);
+	}
+	locate_engines(&where);
+	for (uint32_t i = 0; i < where.count; i++) {
+		memset(&source, 0, sizeof(source));
+		memcpy(source.path, where.path[i], sizeof(source.path));
+		if (client_query(&source, &facts) != 0)
+			continue;
+		found(&source, &facts, argument);
+		return;
+	}
+	if (n == 0)
+		client_info("no engine answers: there is no device");
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+	objects_lock();
+}
+
+static void after_fork_parent(void)
+{
+	objects_unlock();
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_child(void)
+{
+	for (struct client *c = clients; c != NULL; c = c->next) {
+		c->stale = true;
+		if (c->source.embedded[0] == '\0')
+			carrier_socket_abandon(c->carrier);
+	}
+	if (fork_child != NULL)
+		fork_child();
+	objects_unlock();
+	pthread_mutex_unlock(&lock);
+}
+
+static void register_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void client_at_fork(void (*child)(void))
+{
+	fork_child = child;
+}
+
+static struct client *find_client(const struct engine_source *source, uint64_t engine_id)
+{
+	for (struct client *c = clients; c != NULL; c = c->next) {
+		if (strcmp(c->source.path, source->path) == 0 &&
+		    strcmp(c->source.embedded, source->embedded) == 0 &&
+		    c->carrier->engine_id == engine_id && !client_gone(c))
+			return c;
+	}
+	return NULL;
+}
+
+static int attach_carrier(const struct engine_source *source, struct carrier **out)
+{
+	if (source->embedded[0] == '\0')
+		return carrier_socket_attach(source->path, out);
+	for (uint32_t i = 0; i < embedded_count; i++) {
+		if (strcmp(embedded[i].name, source->embedded) == 0)
+			return embedded[i].attach(embedded[i].engine, out);
+	}
+	return ENODEV;
+}
+
+static int new_client(const struct engine_source *source, struct client **out)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	int error;
+
+	if (c == NULL)
+		return ENOMEM;
+	c->source = *source;
+	error = attach_carrier(source, &c->carrier);
+	if (error != 0) {
+		free(c);
+		return error;
+	}
+	c->next = clients;
+	clients = c;
+	*out = c;
+	return 0;
+}
+
+int client_attach(const struct engine_source *source, uint64_t engine_id, struct client **out)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int error = 0;
+
+	pthread_once(&once, register_fork_handlers);
+	pthread_mutex_lock(&lock);
+	*out = find_client(source, engine_id);
+	if (*out == NULL)
+		error = new_client(source, out);
+	if (error == 0)
+		(*out)->references++;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void client_detach(struct client *c)
+{
+	struct client **link;
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = --c->references == 0;
+	if (last) {
+		for (link = &clients; *link != c; link = &(*link)->next)
+			;
+		*link = c->next;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	/* An embedded engine lives in the parent: its carrier is not the child's to end. */
+	if (!c->stale || c->source.embedded[0] == '\0')
+		c->carrier->ops->release(c->carrier);
+	free(c);
+}
+
+int client_command(struct client *c, enum command what, struct command_request *request,
+		   size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+		   const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	struct carrier_descriptors none = { 0 };
+
+	if (c->stale)
+		return ENODEV;
+	return c->carrier->ops->command(c->carrier, what, request, request_bytes, reply,
+					reply_bytes, in, out != NULL ? out : &none);
+}
+
+int client_command_handle(struct client *c, enum command what, uint32_t handle)
+{
+	struct request_handle request = { .handle = handle };
+	struct reply_empty reply;
+
+	return client_command(c, what, &request.h, sizeof(request), &reply.h, sizeof(reply), NULL,
+			      NULL);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * This process as a client of engines: one carrier per engine, shared by all contexts, ended with
+ * the last of them. Registered (embedded) engines are found here too.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/carrier.h"
+#include "client/locate.h"
+
+/* How an engine is reached. */
+struct engine_source {
+	char embedded[32]; /* name of a registered device; "": by socket */
+	char path[LOCATE_PATH];
+};
+
+struct client {
+	struct carrier *carrier;
+	struct engine_source source;
+	uint32_t references;
+	bool stale; /* the parent's: this process is a fork's child */
+	struct client *next;
+};
+
+/* Calls `found` for each engine that answers, embedded ones first. */
+void client_each_engine(void (*found)(const struct engine_source *source,
+				      const struct reply_device *facts, void *argument),
+			void *argument);
+
+/* Facts of one engine, asked without attaching. 0 or an errno. */
+int client_query(const struct engine_source *source, struct reply_device *out);
+
+/* The process's client of that engine, attached if need be; takes a reference. 0 or an errno. */
+int client_attach(const struct engine_source *source, uint64_t engine_id, struct client **out);
+void client_detach(struct client *c);
+
+/* One command; ENODEV once the engine is gone or after a fork. */
+int client_command(struct client *c, enum command what, struct command_request *request,
+		   size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+		   const struct carrier_descriptors *in, struct carrier_descriptors *out);
+
+/* A command that names one object and wants no answer but the error. */
+int client_command_handle(struct client *c, enum command what, uint32_t handle);
+
+static inline bool client_gone(const struct client *c)
+{
+	return c->stale || c->carrier->ops->gone(c->carrier);
+}
+
+static inline void *client_at(const struct client *c, uint64_t offset)
+{
+	return (char *)c->carrier->arena + offset;
+}
+
+/* What lib/verbs does to the parent's objects in the child of a fork. */
+void client_at_fork(void (*child)(void));
+
+#endif

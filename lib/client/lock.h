@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lock of one queue: held for a few dozen instructions, almost never contended. A holder that
+ * was preempted would keep a spinning thread busy for a scheduler slice, so a waiter yields soon.
+ */
+#ifndef CLIENT_LOCK_H
+#define CLIENT_LOCK_H
+
+#include <sched.h>
+#include <stdint.h>
+
+#define LOCK_SPINS 64u
+
+struct queue_lock {
+	uint32_t taken;
+};
+
+static inline void queue_lock_init(struct queue_lock *l)
+{
+	l->taken = 0;
+}
+
+/* Acquire pairs with the release in queue_unlock: what the last holder wrote is seen. */
+static inline void queue_lock(struct queue_lock *l)
+{
+	uint32_t spins = 0;
+
+	while (__atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE) != 0) {
+		while (__atomic_load_n(&l->taken, __ATOMIC_RELAXED) != 0) {
+			if (++spins % LOCK_SPINS == 0)
+				sched_yield();
+			else
+				__builtin_ia32_pause();
+		}
+	}
+}
+
+static inline void queue_unlock(struct queue_lock *l)
+{
+	__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
+}
+
+#endif

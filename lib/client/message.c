@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "client/log.h"
+#include "client/message.h"
+
+#define SKIPPED_REPLIES_MAX 16
+
+union descriptor_space {
+	struct cmsghdr align;
+	char octets[CMSG_SPACE(LIMIT_COMMAND_FDS * sizeof(int))];
+};
+
+const char *command_name(enum command what)
+{
+	static const char *const names[] = {
+#define X(NAME, request, reply) #NAME,
+		COMMANDS(X)
+#undef X
+	};
+
+	return (uint32_t)what < COMMAND_COUNT ? names[what] : "?";
+}
+
+int message_connect(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int saved;
+
+	if (fd < 0)
+		return -1;
+	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+static int send_request(int fd, const struct command_request *request, size_t bytes,
+			const struct carrier_descriptors *in)
+{
+	struct iovec iov = { (void *)(uintptr_t)request, bytes };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union descriptor_space space;
+	ssize_t n;
+
+	if (in != NULL && in->count > 0) {
+		size_t octets = in->count * sizeof(int);
+		struct cmsghdr *c;
+
+		assert(in->count <= LIMIT_COMMAND_FDS && "callers know the limit");
+		memset(&space, 0, sizeof(space));
+		message.msg_control = &space;
+		message.msg_controllen = CMSG_SPACE(octets);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(octets);
+		memcpy(CMSG_DATA(c), in->fd, octets);
+	}
+	do {
+		n = sendmsg(fd, &message, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)bytes)
+		return 0;
+	return errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
+}
+
+static void close_all(struct carrier_descriptors *d)
+{
+	for (uint32_t i = 0; i < d->count; i++)
+		close(d->fd[i]);
+	d->count = 0;
+}
+
+static void take_descriptors(struct msghdr *message, struct carrier_descriptors *out)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+		size_t count;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (out->count < LIMIT_COMMAND_FDS)
+				out->fd[out->count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int wait_readable(int fd, int64_t until)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left = until - now_ms();
+		int n = left <= 0 ? 0 : poll(&p, 1, (int)left);
+
+		if (n > 0)
+			return 0;
+		if (n == 0)
+			return ETIMEDOUT;
+		if (errno != EINTR)
+			return errno;
+	}
+}
+
+/* Octets received, or a negative errno. */
+static ssize_t receive_reply(int fd, struct command_reply *reply, size_t bytes,
+			     struct carrier_descriptors *out, int64_t until)
+{
+	struct iovec iov = { reply, bytes };
+	union descriptor_space space;
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &space,
+				  .msg_controllen = sizeof(space) };
+	int error = wait_readable(fd, until);
+	ssize_t n;
+
+	if (error != 0)
+		return -error;
+	do {
+		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return -ENODEV;
+	if (n < 0)
+		return -errno;
+	take_descriptors(&message, out);
+	return n;
+}
+
+static int judge_reply(const struct command_reply *reply, size_t received, size_t expected,
+		       enum command what)
+{
+	if (received < sizeof(*reply) || reply->magic != COMMAND_MAGIC)
+		return EPROTO;
+	if (reply->version != COMMAND_VERSION) {
+		client_warn("the engine speaks version %u of the control protocol, this library "
+			    "version %u: install both from the same release",
+			    reply->version, COMMAND_VERSION);
+		return EPROTO;
+	}
+	if (reply->error != 0) {
+		client_info("%s: %s%s%.*s", command_name(what), strerror(reply->error),
+			    reply->why[0] ? ": " : "", (int)sizeof(reply->why), reply->why);
+		return reply->error > 0 ? reply->error : EPROTO;
+	}
+	return received < expected ? EPROTO : 0;
+}
+
+int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_ms,
+		     struct command_request *request, size_t request_bytes,
+		     struct command_reply *reply, size_t reply_bytes,
+		     const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	struct carrier_descriptors received = { 0 };
+	int64_t until = now_ms() + timeout_ms;
+	int error;
+
+	request->magic = COMMAND_MAGIC;
+	request->version = COMMAND_VERSION;
+	request->command = (uint16_t)what;
+	request->length = (uint32_t)request_bytes;
+	request->sequence = sequence;
+	error = send_request(fd, request, request_bytes, in);
+	for (int i = 0; error == 0 && i < SKIPPED_REPLIES_MAX; i++) {
+		ssize_t n = receive_reply(fd, reply, reply_bytes, &received, until);
+
+		if (n < 0) {
+			error = (int)-n;
+			break;
+		}
+		error = judge_reply(reply, (size_t)n, reply_bytes, what);
+		if (error == EPROTO || reply->sequence == sequence)
+			break;
+		close_all(&received);
+		error = 0;
+	}
+	if (error == 0 && out != NULL)
+		*out = received;
+	else
+		close_all(&received);
+	return error;
+}

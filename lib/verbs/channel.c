@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/events.h"
+#include "verbs/flush.h"
+
+static int create_in_engine(struct context *c, struct channel *ch)
+{
+	struct request_handle request = { .handle = c->handle };
+	struct carrier_descriptors received = { 0 };
+	struct reply_handle reply;
+	int error = client_command(c->client, COMMAND_CREATE_CHANNEL, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, &received);
+
+	if (error != 0)
+		return error;
+	if (received.count != 1)
+		return EPROTO;
+	ch->handle = reply.handle;
+	ch->ibv.fd = received.fd[0];
+	return 0;
+}
+
+EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct context *c = context_of(context);
+	struct channel *ch = calloc(1, sizeof(*ch));
+	int error;
+
+	if (ch == NULL)
+		return fail_with(ENOMEM);
+	ch->ibv.context = context;
+	ch->idle_fd = -1;
+	error = create_in_engine(c, ch);
+	if (error == 0)
+		error = object_enter(&ch->object, OBJECT_CHANNEL);
+	if (error != 0) {
+		free(ch);
+		return fail_with(error);
+	}
+	context_hold(c);
+	return &ch->ibv;
+}
+
+EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct channel *ch = channel_of(ibv);
+	int error;
+
+	if (object_busy(&ch->object))
+		return EBUSY;
+	error = client_command_handle(c->client, COMMAND_DESTROY_CHANNEL, ch->handle);
+	error = destroy_error(c, error);
+	if (error != 0)
+		return error;
+	object_leave(&ch->object);
+	if (ibv->fd >= 0)
+		close(ibv->fd);
+	if (ch->idle_fd >= 0)
+		close(ch->idle_fd);
+	free(ch);
+	context_drop(c);
+	return 0;
+}
+
+static struct cq *deliver(uint64_t cookie)
+{
+	struct object *o;
+
+	objects_lock();
+	o = object_find(cookie, OBJECT_CQ);
+	if (o != NULL)
+		o->comp_delivered++;
+	objects_unlock();
+	return o != NULL ? container_of_type(o, struct cq, object) : NULL;
+}
+
+/* A message for a CQ that was destroyed meanwhile is skipped. */
+static int next_event(struct channel *ch, struct cq **cq)
+{
+	struct channel_message message;
+	int error;
+
+	for (;;) {
+		error = events_receive(ch->ibv.fd, &message, sizeof(message));
+		if (error == ENODEV) {
+			*cq = flush_wake_one(ch);
+			if (*cq != NULL)
+				return 0;
+			events_silence(ch->ibv.fd, &ch->idle_fd);
+			if (ch->idle_fd >= 0)
+				continue; /* wait like everybody else */
+		}
+		if (error != 0)
+			return error;
+		*cq = deliver(message.cookie);
+		if (*cq != NULL)
+			return 0;
+	}
+}
+
+EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct cq *found;
+	int error = next_event(channel_of(channel), &found);
+
+	if (error != 0) {
+		errno = error;
+		return -1;
+	}
+	*cq = (struct ibv_cq *)found;
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "verbs/device.h"
+
+static int unsupported_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return EOPNOTSUPP;
+}
+
+static int unsupported_dealloc_mw(struct ibv_mw *mw)
+{
+	return EOPNOTSUPP;
+}
+
+static int unsupported_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				     struct ibv_recv_wr **bad_wr)
+{
+	*bad_wr = wr;
+	return EOPNOTSUPP;
+}
+
+static int unsupported_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	return EOPNOTSUPP;
+}
+
+/* Programs call these without looking whether they are there; other slots may stay empty. */
+static void fill_operations(struct context *c)
+{
+	struct ibv_context_ops *ops = &c->verbs.context.ops;
+
+	ops->poll_cq = verbs_poll_cq;
+	ops->req_notify_cq = verbs_req_notify_cq;
+	ops->post_send = verbs_post_send;
+	ops->post_recv = verbs_post_recv;
+	ops->post_srq_recv = unsupported_post_srq_recv;
+	ops->bind_mw = unsupported_bind_mw;
+	ops->dealloc_mw = unsupported_dealloc_mw;
+	c->verbs.sz = sizeof(struct verbs_context);
+	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	c->verbs.query_port = verbs_query_port;
+	c->verbs.query_device_ex = verbs_query_device_ex;
+	c->verbs.create_cq_ex = verbs_create_cq_ex;
+	c->verbs.create_qp_ex = verbs_create_qp_ex;
+	c->verbs.close_xrcd = unsupported_close_xrcd;
+}
+
+static void stale_context(struct object *o, void *argument)
+{
+	struct context *c = container_of_type(o, struct context, object);
+
+	close(c->verbs.context.async_fd);
+	c->verbs.context.async_fd = -1;
+}
+
+static void stale_channel(struct object *o, void *argument)
+{
+	struct channel *ch = container_of_type(o, struct channel, object);
+
+	close(ch->ibv.fd);
+	ch->ibv.fd = -1;
+}
+
+static void stale_cq(struct object *o, void *argument)
+{
+	struct cq *cq = container_of_type(o, struct cq, object);
+
+	queue_lock_init(&cq->lock);
+	cq->stale = true;
+}
+
+static void stale_qp(struct object *o, void *argument)
+{
+	struct qp *qp = container_of_type(o, struct qp, object);
+
+	queue_lock_init(&qp->sq.lock);
+	queue_lock_init(&qp->rq.lock);
+	qp->ibv.qp_base.state = IBV_QPS_RESET; /* so that posting looks closer, at `stale` */
+	qp->stale = true;
+}
+
+/*
+ * The child of a fork shares no object with its parent: what it inherited is only good to be
+ * destroyed, and its copies of descriptors must not keep the engine from seeing the parent die.
+ */
+static void forked(void)
+{
+	objects_each(OBJECT_CONTEXT, stale_context, NULL);
+	objects_each(OBJECT_CHANNEL, stale_channel, NULL);
+	objects_each(OBJECT_CQ, stale_cq, NULL);
+	objects_each(OBJECT_QP, stale_qp, NULL);
+}
+
+static int number_of_vectors(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	/* UCX takes the number of its lowest CPU as completion vector. */
+	return MAX_OF((int)cpus, (int)LIMIT_COMP_VECTORS);
+}
+
+static int open_in_engine(struct context *c)
+{
+	struct carrier_descriptors received = { 0 };
+	struct request_empty request = { 0 };
+	struct reply_context reply;
+	int error = client_command(c->client, COMMAND_OPEN_CONTEXT, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, &received);
+
+	if (error != 0)
+		return error;
+	if (received.count != 1)
+		return EPROTO;
+	c->handle = reply.handle;
+	c->verbs.context.async_fd = received.fd[0];
+	return 0;
+}
+
+static int open_context(struct context *c)
+{
+	int error = client_attach(&c->device->source, c->device->facts.engine_id, &c->client);
+
+	if (error != 0)
+		return error;
+	error = open_in_engine(c);
+	if (error == 0)
+		error = object_enter(&c->object, OBJECT_CONTEXT);
+	if (error != 0)
+		client_detach(c->client);
+	return error;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct context *c = calloc(1, sizeof(*c));
+	int error;
+
+	if (c == NULL)
+		return fail_with(ENOMEM);
+	client_at_fork(forked);
+	c->device = device_of(device);
+	c->references = 1;
+	c->idle_fd = -1;
+	error = open_context(c);
+	if (error != 0) {
+		free(c);
+		return fail_with(error);
+	}
+	fill_operations(c);
+	device_hold(c->device);
+	pthread_mutex_init(&c->verbs.context.mutex, NULL);
+	c->verbs.context.device = device;
+	c->verbs.context.num_comp_vectors = number_of_vectors();
+	/* Nobody may read from it, but programs duplicate it and pass it on. */
+	c->verbs.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return &c->verbs.context;
+}
+
+void context_hold(struct context *c)
+{
+	__atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED);
+}
+
+void context_drop(struct context *c)
+{
+	if (__atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	client_detach(c->client);
+	device_drop(c->device);
+	pthread_mutex_destroy(&c->verbs.context.mutex);
+	free(c);
+}
+
+int destroy_error(const struct context *c, int error)
+{
+	if (error == ENODEV || c->closed)
+		return 0;
+	return error;
+}
+
+static void close_descriptor(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Objects that the program left in it are gone with it; their memory goes when it frees them. */
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct context *c = context_of(context);
+
+	client_command_handle(c->client, COMMAND_CLOSE_CONTEXT, c->handle);
+	object_leave(&c->object);
+	c->closed = true;
+	close_descriptor(&context->async_fd);
+	close_descriptor(&context->cmd_fd);
+	close_descriptor(&c->idle_fd);
+	context_drop(c);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A CQ and the queue pairs that complete into it. */
+#ifndef VERBS_CQ_H
+#define VERBS_CQ_H
+
+#include "verbs/types.h"
+
+/* The CQ learns of a queue pair. 0 or ENOMEM. */
+int cq_add_qp(struct cq *cq, struct qp *qp);
+void cq_remove_qp(struct cq *cq, struct qp *qp);
+
+/*
+ * With cq->lock held: takes the oldest completion. False: there is none.
+ */
+bool cq_take(struct cq *cq, struct completion *c);
+/*
+ * After polls that found nothing: lets others run, and sees whether the engine is gone; then the
+ * flush completions come.
+ */
+bool cq_take_when_empty(struct cq *cq, struct completion *c);
+
+/* The functions of ibv_cq_ex. */
+void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
+
+#endif

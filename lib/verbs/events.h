@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events. A descriptor (completion channel, async_fd) is one end of a socket pair whose other end
+ * the engine holds; a message is an event. End of file says that the engine is gone: then the
+ * library hands out what the engine cannot say any more.
+ */
+#ifndef VERBS_EVENTS_H
+#define VERBS_EVENTS_H
+
+#include "verbs/types.h"
+
+/*
+ * Waits until the program has acknowledged every event of the object that it was given
+ * (*acknowledged is counted under *mutex). Call after object_leave.
+ */
+void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
+		 uint32_t delivered);
+
+/*
+ * The next message of `fd`. Returns 0; EAGAIN, EINTR or another errno of recv; or ENODEV at end of
+ * file.
+ */
+int events_receive(int fd, void *message, size_t octets);
+
+/*
+ * Puts a descriptor that is never readable in the place of one that would be readable for ever,
+ * with the same flags; programs that wait in epoll would else spin. *idle_fd keeps its other end.
+ */
+void events_silence(int fd, int *idle_fd);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/types.h"
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct context *c = context_of(context);
+	struct request_handle request = { .handle = c->handle };
+	struct pd *pd = calloc(1, sizeof(*pd));
+	struct reply_handle reply;
+	int error;
+
+	if (pd == NULL)
+		return fail_with(ENOMEM);
+	error = client_command(c->client, COMMAND_ALLOC_PD, &request.h, sizeof(request), &reply.h,
+			       sizeof(reply), NULL, NULL);
+	if (error != 0) {
+		free(pd);
+		return fail_with(error);
+	}
+	pd->ibv.context = context;
+	pd->ibv.handle = reply.handle;
+	context_hold(c);
+	return &pd->ibv;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct pd *pd = pd_of(ibv);
+	int error;
+
+	if (object_busy(&pd->object))
+		return EBUSY;
+	error = client_command_handle(c->client, COMMAND_DEALLOC_PD, ibv->handle);
+	error = destroy_error(c, error);
+	if (error != 0)
+		return error;
+	free(pd);
+	context_drop(c);
+	return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
+#include "verbs/cq.h"
+#include "verbs/flush.h"
+
+#define POLITE_AFTER 64u /* empty polls in a row before the core is offered to others ... */
+#define POLITE_EVERY 16u /* ... every so many */
+
+/* What the completion says about its queue: everything up to it is done. */
+static void note(struct cq *cq, const struct completion *c)
+{
+	struct qp *qp = cq->last;
+	uint32_t done = c->work_index + 1;
+
+	if (c->qp_handle != cq->last_handle) {
+		qp = handle_map_get(&cq->qps, c->qp_handle);
+		cq->last = qp;
+		cq->last_handle = c->qp_handle;
+	}
+	if (qp == NULL)
+		return; /* destroyed since */
+	if (c->opcode & IBV_WC_RECV) {
+		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
+			qp->rq.done++;
+	} else if ((int32_t)(done - qp->sq.done) > 0) {
+		qp->sq.done = done;
+	}
+}
+
+bool cq_take(struct cq *cq, struct completion *c)
+{
+	const struct completion *oldest = ring_client_peek(cq->ring, sizeof(*oldest));
+
+	if (oldest == NULL)
+		return false;
+	*c = *oldest;
+	ring_client_release(cq->ring, 1);
+	note(cq, c);
+	return true;
+}
+
+bool cq_take_when_empty(struct cq *cq, struct completion *c)
+{
+	struct carrier *carrier = cq->client->carrier;
+	uint32_t empty = ++cq->empty_polls;
+
+	if (carrier->embedded || (empty >= POLITE_AFTER && empty % POLITE_EVERY == 0))
+		carrier->ops->empty_poll(carrier);
+	if (!carrier->ops->gone(carrier))
+		return false;
+	/* what the engine completed before its end comes first */
+	return cq_take(cq, c) || flush_next(cq, c);
+}
+
+static int poll_locked(struct cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	struct completion c;
+	int n = 0;
+
+	while (n < num_entries && cq_take(cq, &c))
+		memcpy(&wc[n++], &c, sizeof(*wc));
+	if (n > 0) {
+		cq->empty_polls = 0;
+		return n;
+	}
+	while (n < num_entries && cq_take_when_empty(cq, &c))
+		memcpy(&wc[n++], &c, sizeof(*wc));
+	return n;
+}
+
+int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct cq *cq = cq_of(ibv);
+	int n;
+
+	if (cq->stale)
+		return -EINVAL;
+	queue_lock(&cq->lock);
+	n = poll_locked(cq, num_entries, wc);
+	queue_unlock(&cq->lock);
+	if (n == 0 && num_entries > 0 && __atomic_load_n(&cq->page->overrun, __ATOMIC_RELAXED))
+		return -EOVERFLOW; /* completions are missing: the CQ is of no use any more */
+	return n;
+}
+
+int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct cq *cq = cq_of(ibv);
+
+	if (cq->stale)
+		return EINVAL;
+	cq_ring_arm(cq->page, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT);
+	if (client_gone(cq->client))
+		flush_armed(cq);
+	return 0;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting: check the request, write it into its ring slot, publish, and ring the doorbell once for
+ * the whole list. What is checked here is what ibv_post_send(3) promises to refuse; the engine
+ * checks everything again in its own copy.
+ */
+#include <errno.h>
+
+#include "queue/fence.h"
+#include "verbs/qp.h"
+
+#define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+void qp_ring_doorbell(struct qp *qp)
+{
+	doorbell_ring(qp->bell, &qp->page->doorbell, qp->handle, qp->sleeping, qp->wake_fd);
+}
+
+/* The state as the program set it; the engine may have moved it to ERR since. */
+static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
+{
+	if (qp->ibv.qp_base.state >= least)
+		return true;
+	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_RELAXED) >= (uint32_t)least;
+}
+
+int send_admit(struct qp *qp)
+{
+	uint32_t retired;
+
+	if (qp->ibv.qp_base.state < IBV_QPS_RTS && !state_at_least(qp, IBV_QPS_RTS))
+		return EINVAL;
+	/* acquire: the engine's copy of the slot is over before we write it again */
+	retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
+	return qp->sq.posted - retired >= qp->sq.max_wr ? ENOMEM : 0;
+}
+
+struct send_work *send_reserve(struct qp *qp)
+{
+	return qp->sq.ring != NULL ? ring_client_reserve(qp->sq.ring, qp->sq.stride) : NULL;
+}
+
+void send_commit(struct qp *qp, const struct send_work *w)
+{
+	struct work_queue *q = &qp->sq;
+	uint32_t slot = q->posted & q->mask;
+
+	q->wr_id[slot] = w->wr_id;
+	q->signaled[slot] = qp->sig_all || (w->flags & WORK_SIGNALED);
+	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
+	ring_client_publish(q->ring);
+}
+
+int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
+		      size_t count)
+{
+	uint8_t *to = send_work_inline(w);
+	size_t length = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (buffers[i].length > qp->max_inline - length)
+			return EINVAL;
+		memcpy(to + length, buffers[i].addr, buffers[i].length);
+		length += buffers[i].length;
+	}
+	w->num_sge = 0;
+	w->inline_length = (uint32_t)length;
+	return 0;
+}
+
+int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge, size_t count)
+{
+	struct work_sge *to = send_work_sge(w);
+	uint64_t length = 0;
+
+	if (count > qp->sq.max_sge)
+		return EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		to[i].addr = sge[i].addr;
+		to[i].length = sge[i].length;
+		to[i].lkey = sge[i].lkey;
+		length += sge[i].length;
+	}
+	w->num_sge = (uint8_t)count;
+	w->inline_length = 0;
+	return length > LIMIT_MESSAGE ? EINVAL : 0;
+}
+
+static int write_data(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	struct ibv_data_buf buffers[LIMIT_SGE];
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > LIMIT_SGE)
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return send_write_elements(qp, w, wr->sg_list, (size_t)wr->num_sge);
+	for (int i = 0; i < wr->num_sge; i++) {
+		buffers[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+		buffers[i].length = wr->sg_list[i].length;
+	}
+	return send_write_inline(qp, w, buffers, (size_t)wr->num_sge);
+}
+
+static int write_operation(struct send_work *w, const struct ibv_send_wr *wr)
+{
+	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return 0;
+	case IBV_WR_RDMA_READ:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return is_inline ? EINVAL : 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		w->remote_addr = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->compare_add = wr->wr.atomic.compare_add;
+		w->swap = wr->wr.atomic.swap;
+		return is_inline ? EINVAL : 0;
+	default:
+		return EINVAL;
+	}
+}
+
+static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	int error;
+
+	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
+		return EINVAL;
+	memset(w, 0, sizeof(*w));
+	w->wr_id = wr->wr_id;
+	w->opcode = (uint8_t)wr->opcode;
+	w->flags = (uint8_t)wr->send_flags;
+	w->imm = wr->imm_data;
+	error = write_operation(w, wr);
+	return error != 0 ? error : write_data(qp, w, wr);
+}
+
+static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
+{
+	struct send_work *w;
+	int error = send_admit(qp);
+
+	if (error != 0)
+		return error;
+	w = send_reserve(qp);
+	if (w == NULL)
+		return ENOMEM;
+	error = write_send(qp, w, wr);
+	if (error == 0)
+		send_commit(qp, w);
+	return error;
+}
+
+int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct qp *qp = qp_of(ibv);
+	struct ibv_send_wr *first = wr;
+	int error = 0;
+
+	queue_lock(&qp->sq.lock);
+	while (wr != NULL) {
+		error = post_one_send(qp, wr);
+		if (error != 0) {
+			*bad_wr = wr;
+			break;
+		}
+		wr = wr->next;
+	}
+	if (wr != first)
+		qp_ring_doorbell(qp);
+	queue_unlock(&qp->sq.lock);
+	return error;
+}
+
+static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct work_queue *q = &qp->rq;
+	struct work_sge *sge;
+	struct recv_work *w;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge)
+		return EINVAL;
+	if (q->ring == NULL || rte_ring_count(q->ring) >= q->max_wr)
+		return ENOMEM;
+	w = ring_client_reserve(q->ring, q->stride);
+	if (w == NULL)
+		return ENOMEM;
+	w->wr_id = wr->wr_id;
+	w->num_sge = (uint32_t)wr->num_sge;
+	w->reserved = 0;
+	sge = recv_work_sge(w);
+	for (int i = 0; i < wr->num_sge; i++) {
+		sge[i].addr = wr->sg_list[i].addr;
+		sge[i].length = wr->sg_list[i].length;
+		sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	q->wr_id[q->posted & q->mask] = wr->wr_id;
+	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
+	ring_client_publish(q->ring);
+	return 0;
+}
+
+/*
+ * An lcore looks at a receive ring when a packet wants a request; only in ERR must it be told, so
+ * that it flushes. The fence stands between publishing and reading the flag, as the engine's
+ * stands between raising the flag and draining the ring: one of both sees the other.
+ */
+static void tell_of_receives(struct qp *qp)
+{
+	queue_fence();
+	if (__atomic_load_n(&qp->page->flush_receives, __ATOMIC_RELAXED))
+		qp_ring_doorbell(qp);
+}
+
+int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct qp *qp = qp_of(ibv);
+	struct ibv_recv_wr *first = wr;
+	int error = 0;
+
+	queue_lock(&qp->rq.lock);
+	while (wr != NULL) {
+		error = state_at_least(qp, IBV_QPS_INIT) ? post_one_recv(qp, wr) : EINVAL;
+		if (error != 0) {
+			*bad_wr = wr;
+			break;
+		}
+		wr = wr->next;
+	}
+	if (wr != first)
+		tell_of_receives(qp);
+	queue_unlock(&qp->rq.lock);
+	return error;
+}

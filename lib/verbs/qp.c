@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/log.h"
+#include "verbs/cq.h"
+#include "verbs/events.h"
+#include "verbs/qp.h"
+
+/* Receives that left their ring and have no completion yet: messages that are still arriving. */
+#define RECEIVES_UNDER_WAY LIMIT_TICKETS
+
+static int create_in_engine(struct context *c, struct qp *qp, struct reply_create_qp *reply)
+{
+	struct ibv_qp_init_attr *init = &qp->init;
+	struct request_create_qp request = {
+		.pd = qp->ibv.qp_base.pd->handle,
+		.type = init->qp_type,
+		.send_cq = init->send_cq->handle,
+		.recv_cq = init->recv_cq->handle,
+		.sq_sig_all = init->sq_sig_all != 0,
+		.max_send_wr = init->cap.max_send_wr,
+		.max_recv_wr = init->cap.max_recv_wr,
+		.max_send_sge = init->cap.max_send_sge,
+		.max_recv_sge = init->cap.max_recv_sge,
+		.max_inline = init->cap.max_inline_data,
+		.cookie = qp->object.id,
+	};
+
+	return client_command(c->client, COMMAND_CREATE_QP, &request.h, sizeof(request), &reply->h,
+			      sizeof(*reply), NULL, NULL);
+}
+
+static void *ring_at(struct context *c, uint64_t offset, uint32_t size)
+{
+	return size != 0 ? client_at(c->client, offset) : NULL;
+}
+
+static int take_reply(struct context *c, struct qp *qp, const struct reply_create_qp *reply)
+{
+	struct carrier *carrier = c->client->carrier;
+	struct ibv_qp_cap *cap = &qp->init.cap;
+	int error;
+
+	if (reply->lcore >= carrier->lcores)
+		return EPROTO;
+	qp->handle = reply->handle;
+	qp->ibv.qp_base.handle = reply->handle;
+	qp->ibv.qp_base.qp_num = reply->qpn;
+	qp->page = client_at(c->client, reply->page_offset);
+	qp->bell = carrier->bell[reply->lcore];
+	qp->sleeping = &carrier->page->lcore[reply->lcore].sleeping;
+	qp->wake_fd = carrier->wake_fd[reply->lcore];
+	qp->max_inline = reply->max_inline;
+	cap->max_send_wr = reply->max_send_wr;
+	cap->max_recv_wr = reply->max_recv_wr;
+	cap->max_send_sge = reply->max_send_sge;
+	cap->max_recv_sge = reply->max_recv_sge;
+	cap->max_inline_data = reply->max_inline;
+	error = work_queue_init(&qp->sq, ring_at(c, reply->sq_offset, reply->sq_size),
+				reply->sq_stride, reply->max_send_wr, reply->max_send_sge,
+				reply->max_send_wr);
+	if (error == 0)
+		error = work_queue_init(&qp->rq, ring_at(c, reply->rq_offset, reply->rq_size),
+					reply->rq_stride, reply->max_recv_wr, reply->max_recv_sge,
+					reply->max_recv_wr + RECEIVES_UNDER_WAY);
+	return error;
+}
+
+static int destroy_in_engine(struct context *c, uint32_t handle)
+{
+	struct request_handle request = { .handle = handle };
+	struct reply_destroy reply;
+	int error = client_command(c->client, COMMAND_DESTROY_QP, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+
+	return destroy_error(c, error);
+}
+
+static void enter_cqs(struct qp *qp)
+{
+	object_use(&pd_of(qp->ibv.qp_base.pd)->object);
+	object_use(&cq_of(qp->init.send_cq)->object);
+	object_use(&cq_of(qp->init.recv_cq)->object);
+}
+
+static void leave_cqs(struct qp *qp)
+{
+	cq_remove_qp(cq_of(qp->init.send_cq), qp);
+	cq_remove_qp(cq_of(qp->init.recv_cq), qp);
+	object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
+	object_unuse(&cq_of(qp->init.send_cq)->object);
+	object_unuse(&cq_of(qp->init.recv_cq)->object);
+}
+
+static int bring_up(struct context *c, struct qp *qp)
+{
+	struct reply_create_qp reply;
+	int error = object_enter(&qp->object, OBJECT_QP);
+
+	if (error != 0)
+		return error;
+	error = create_in_engine(c, qp, &reply);
+	if (error != 0)
+		return error;
+	enter_cqs(qp);
+	error = take_reply(c, qp, &reply);
+	if (error == 0)
+		error = cq_add_qp(cq_of(qp->init.send_cq), qp);
+	if (error == 0 && qp->init.recv_cq != qp->init.send_cq)
+		error = cq_add_qp(cq_of(qp->init.recv_cq), qp);
+	if (error != 0) {
+		leave_cqs(qp);
+		destroy_in_engine(c, reply.handle);
+	}
+	return error;
+}
+
+static int check_init(const struct ibv_qp_init_attr *init)
+{
+	if (init->qp_type != IBV_QPT_RC || init->srq != NULL)
+		return EOPNOTSUPP;
+	if (init->send_cq == NULL || init->recv_cq == NULL)
+		return EINVAL;
+	return 0;
+}
+
+static void fill_public(struct ibv_qp *ibv, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	ibv->context = pd->context;
+	ibv->qp_context = init->qp_context;
+	ibv->pd = pd;
+	ibv->send_cq = init->send_cq;
+	ibv->recv_cq = init->recv_cq;
+	ibv->srq = init->srq;
+	ibv->state = IBV_QPS_RESET;
+	ibv->qp_type = init->qp_type;
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+}
+
+static void free_qp(struct qp *qp)
+{
+	object_leave(&qp->object);
+	work_queue_free(&qp->sq);
+	work_queue_free(&qp->rq);
+	free(qp->batch);
+	free(qp);
+}
+
+static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct context *c = context_of(pd->context);
+	int error = check_init(init);
+	struct qp *qp;
+
+	if (error != 0) {
+		client_info("create_qp of type %d%s: %s", (int)init->qp_type,
+			    init->srq != NULL ? " with an SRQ" : "", strerror(error));
+		return fail_with(error);
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (qp == NULL)
+		return fail_with(ENOMEM);
+	qp->init = *init;
+	qp->sig_all = init->sq_sig_all != 0;
+	qp->client = c->client;
+	fill_public(&qp->ibv.qp_base, pd, init);
+	error = bring_up(c, qp);
+	if (error != 0) {
+		free_qp(qp);
+		return fail_with(error);
+	}
+	init->cap = qp->init.cap;
+	context_hold(c);
+	return qp;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return (struct ibv_qp *)create_qp(pd, init);
+}
+
+#define INIT_KNOWN \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define SEND_OPS_RC                                                                             \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                              \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct qp *qp;
+
+	if (init->comp_mask & ~(uint32_t)INIT_KNOWN)
+		return fail_with(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
+		return fail_with(EOPNOTSUPP);
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (init->send_ops_flags & ~(uint64_t)SEND_OPS_RC))
+		return fail_with(EOPNOTSUPP);
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
+		return fail_with(EINVAL);
+	/* the first members of both structs are the same (verbs.h relies on it too) */
+	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init);
+	if (qp != NULL && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
+		if (qp_ex_fill(&qp->ibv) != 0) {
+			ibv_destroy_qp(&qp->ibv.qp_base);
+			return fail_with(ENOMEM);
+		}
+		qp->extended = true;
+	}
+	return (struct ibv_qp *)qp;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
+{
+	struct qp *qp = qp_of(ibv);
+
+	return qp->extended ? &qp->ibv : NULL;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct qp *qp = qp_of(ibv);
+	int error = destroy_in_engine(c, qp->handle);
+
+	if (error != 0)
+		return error;
+	object_leave(&qp->object);
+	if (!qp->stale)
+		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
+			    qp->object.async_delivered);
+	leave_cqs(qp);
+	free_qp(qp);
+	context_drop(c);
+	return 0;
+}
+
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_QP_H
+#define VERBS_QP_H
+
+#include "verbs/types.h"
+
+/* work_queue.c: what a queue needs besides its ring. 0 or ENOMEM. */
+int work_queue_init(struct work_queue *q, struct rte_ring *ring, uint32_t stride, uint32_t max_wr,
+		    uint32_t max_sge, uint32_t remembered);
+void work_queue_free(struct work_queue *q);
+
+/* wr.c: the functions of ibv_qp_ex and the memory they need. 0 or ENOMEM. */
+int qp_ex_fill(struct ibv_qp_ex *qp);
+
+/*
+ * post.c, under sq.lock: whether another send request may be posted now (0, EINVAL for the state,
+ * ENOMEM for a full queue), the slot it is written to, and what makes it visible. A reserved slot
+ * that is not committed is reserved again by the next.
+ */
+int send_admit(struct qp *qp);
+struct send_work *send_reserve(struct qp *qp);
+void send_commit(struct qp *qp, const struct send_work *w);
+/* Tells the lcore that there are new requests. */
+void qp_ring_doorbell(struct qp *qp);
+
+/* Copies `count` buffers into the slot as inline data. 0, or EINVAL: too long. */
+int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
+		      size_t count);
+/* Copies the elements. 0, or EINVAL: too many, or more than 2^31 octets. */
+int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
+			size_t count);
+
+#endif

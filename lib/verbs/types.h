@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The library's objects. Each begins with the struct that programs see, so that a pointer to one
+ * is a pointer to the other; sizes and places of those are part of the ABI (abi.c asserts them).
+ *
+ * Locks: qp->sq.lock and qp->rq.lock over posting, cq->lock over polling, each held for one call.
+ * A poll may take the queue locks of its queue pairs inside its own (flush.c); never the other
+ * way round. Control verbs take none of them but for moments.
+ */
+#ifndef VERBS_TYPES_H
+#define VERBS_TYPES_H
+
+#include <infiniband/verbs.h>
+
+#include "base/bits.h"
+#include "base/work.h"
+#include "client/client.h"
+#include "client/handle_map.h"
+#include "client/lock.h"
+#include "client/objects.h"
+#include "queue/arena.h"
+#include "queue/cq_ring.h"
+#include "queue/ring_client.h"
+
+/* The project is built with hidden visibility: what verbs.map names is marked. */
+#define EXPORT __attribute__((visibility("default")))
+
+struct device {
+	struct ibv_device ibv;
+	/*
+	 * Other providers' libraries (libmlx5, libefa) read the word right behind ibv_device to
+	 * recognise their own devices; it must be here and must not be theirs.
+	 */
+	const void *provider;
+	struct engine_source source;
+	struct reply_device facts; /* as of the last ibv_get_device_list */
+	uint32_t references; /* lists and contexts */
+	struct device *next;
+};
+
+struct context {
+	struct verbs_context verbs;
+	struct object object;
+	struct device *device;
+	struct client *client;
+	uint32_t handle;
+	uint32_t references; /* one for the program, one for each object in it */
+	bool closed;
+	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was handed out */
+	int idle_fd; /* see events.c; -1: not in use */
+};
+
+struct pd {
+	struct ibv_pd ibv;
+	struct object object;
+};
+
+struct mr {
+	struct ibv_mr ibv;
+};
+
+struct channel {
+	struct ibv_comp_channel ibv;
+	struct object object;
+	uint32_t handle;
+	int idle_fd; /* see events.c; -1: not in use */
+};
+
+struct cq {
+	struct ibv_cq_ex ibv;
+	struct queue_lock lock;
+	struct rte_ring *ring;
+	struct cq_page *page;
+	struct client *client;
+	uint32_t empty_polls; /* in a row */
+	bool stale; /* of the parent of a fork */
+	bool told_gone; /* its channel was woken because the engine is gone */
+	struct qp *last; /* queue pair of the last completion */
+	uint32_t last_handle;
+	struct handle_map qps; /* by handle: struct qp * */
+	struct completion current; /* between start_poll and end_poll */
+	struct object object;
+	struct channel *channel;
+};
+
+/*
+ * What was posted and has no completion yet is remembered by number, for the flush completions
+ * that the library makes itself when the engine is gone. Numbers run free, modulo 2^32:
+ *
+ *	done <= retired <= posted
+ */
+struct work_queue {
+	struct queue_lock lock;
+	struct rte_ring *ring; /* NULL: the queue pair has no such queue */
+	uint32_t stride; /* octets of a slot */
+	uint32_t max_wr; /* granted */
+	uint32_t max_sge;
+	uint32_t posted;
+	uint32_t done; /* completions were polled for all before */
+	uint32_t mask; /* of the two arrays */
+	uint64_t *wr_id;
+	uint8_t *signaled;
+};
+
+struct qp {
+	struct ibv_qp_ex ibv;
+	uint64_t later_headers[8]; /* newer verbs.h append functions to ibv_qp_ex */
+	struct work_queue sq;
+	struct work_queue rq;
+	struct qp_page *page;
+	struct rte_ring *bell;
+	const uint32_t *sleeping;
+	int wake_fd;
+	uint32_t handle;
+	uint32_t max_inline;
+	uint8_t sig_all;
+	bool stale; /* of the parent of a fork */
+	bool extended; /* made with send operations flags */
+	struct client *client;
+	struct ibv_qp_init_attr init;
+	struct object object;
+	/* between wr_start and wr_complete; under sq.lock */
+	uint8_t *batch; /* max_send_wr slots, if `extended` */
+	uint32_t batch_count; /* requests in it */
+	int batch_error; /* the first; the whole batch is refused */
+	struct send_work *building; /* the last of them; NULL: setters have nothing to set */
+};
+
+static inline struct context *context_of(struct ibv_context *c)
+{
+	return container_of_type(c, struct context, verbs.context);
+}
+
+static inline struct device *device_of(struct ibv_device *d)
+{
+	return (struct device *)d;
+}
+
+static inline struct pd *pd_of(struct ibv_pd *pd)
+{
+	return (struct pd *)pd;
+}
+
+static inline struct channel *channel_of(struct ibv_comp_channel *channel)
+{
+	return (struct channel *)channel;
+}
+
+static inline struct cq *cq_of(struct ibv_cq *cq)
+{
+	return (struct cq *)cq;
+}
+
+static inline struct qp *qp_of(struct ibv_qp *qp)
+{
+	return (struct qp *)qp;
+}
+
+static inline struct client *client_of(struct ibv_context *c)
+{
+	return context_of(c)->client;
+}
+
+/* NULL with errno, where a verb returns a pointer. */
+static inline void *fail_with(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+/* context.c */
+void context_hold(struct context *c);
+void context_drop(struct context *c);
+/*
+ * What a destroying verb makes of the engine's answer: an engine that is gone, or a context that
+ * was closed before, has destroyed the object already.
+ */
+int destroy_error(const struct context *c, int error);
+
+/* The functions behind struct ibv_context_ops and struct verbs_context. */
+int verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		     size_t attr_size);
+int verbs_query_device_ex(struct ibv_context *context,
+			  const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size);
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *init_attr);
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *init_attr);
+
+#endif
