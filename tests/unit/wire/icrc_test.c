@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+
+#include "base/bits.h"
+#include "frames.h"
+#include "wire/opcode.h"
+
+/* The definition, bit by bit: reflected polynomial 0xEDB88320, ones first and last. */
+static uint32_t crc_by_bits(uint32_t sum, const uint8_t *p, size_t n)
+{
+	sum = ~sum;
+	while (n--) {
+		sum ^= *p++;
+		for (int i = 0; i < 8; i++)
+			sum = sum >> 1 ^ (sum & 1 ? 0xedb88320 : 0);
+	}
+	return ~sum;
+}
+
+static void fill(uint8_t *p, size_t n)
+{
+	uint32_t x = 2463534242u;
+
+	for (size_t i = 0; i < n; i++) {
+		x = x * 1664525 + 1013904223;
+		p[i] = (uint8_t)(x >> 24);
+	}
+}
+
+Test(icrc, sums_as_the_definition_says_at_every_length)
+{
+	static uint8_t octets[5000];
+	const size_t all[] = { 1023, 1024, 1025, 1500, 2048, 4095, 4096, 4097 };
+
+	fill(octets, sizeof(octets));
+	for (size_t n = 0; n < 600; n++)
+		cr_assert_eq(icrc_add(0, octets + n % 7, n), crc_by_bits(0, octets + n % 7, n),
+			     "%zu octets", n);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		cr_assert_eq(icrc_add(77, octets, all[i]), crc_by_bits(77, octets, all[i]));
+}
+
+Test(icrc, a_copy_is_exact_and_sums_the_same_whatever_the_alignment)
+{
+	static uint8_t from[5000], to[5200];
+
+	fill(from, sizeof(from));
+	for (size_t n = 0; n <= 4200; n = n < 300 ? n + 1 : n + 61)
+		for (size_t shift = 0; shift < 66; shift += 13) {
+			memset(to, 0xee, sizeof(to));
+			cr_assert_eq(icrc_copy(n, to + 64 + shift / 2, from + shift, n),
+				     crc_by_bits((uint32_t)n, from + shift, n), "%zu octets", n);
+			cr_assert_arr_eq(to + 64 + shift / 2, from + shift, n);
+			cr_assert_eq(to[63 + shift / 2], 0xee, "an octet before the copy");
+			cr_assert_eq(to[64 + shift / 2 + n], 0xee, "an octet behind the copy");
+		}
+}
+
+Test(icrc, can_be_continued_anywhere)
+{
+	uint8_t octets[300];
+	uint32_t whole;
+
+	fill(octets, sizeof(octets));
+	whole = icrc_add(0, octets, sizeof(octets));
+	for (size_t cut = 0; cut <= sizeof(octets); cut++)
+		cr_assert_eq(icrc_add(icrc_add(0, octets, cut), octets + cut, 300 - cut), whole);
+}
+
+/* Behaviours 16 to 20: exactly the variant fields are out of the sum. */
+static void expect_variant(int ipv6, const uint8_t *variant_bits, size_t headers)
+{
+	struct address_vector av = address_of(ipv6, 0);
+	uint8_t frame[FRAME_MAX], payload[64];
+	struct packet p = packet_of(OPCODE(SERVICE_RC, OPB_WRITE_ONLY), payload, sizeof(payload));
+	size_t n, covered;
+	uint32_t sum;
+
+	fill(payload, sizeof(payload));
+	n = frame_of(frame, &av, &p);
+	covered = n - 14 - 4;
+	sum = icrc_begin(frame + 14, covered);
+	for (size_t i = 4; i < covered * 8; i++) { /* the IP version decides what is masked */
+		size_t at = i / 8;
+		uint8_t bit = (uint8_t)(0x80 >> i % 8);
+		bool variant = at < headers && (variant_bits[at] & bit) != 0;
+
+		frame[14 + at] ^= bit;
+		cr_expect_eq(icrc_begin(frame + 14, covered) == sum, variant, "octet %zu bit %#x",
+			     at, bit);
+		frame[14 + at] ^= bit;
+	}
+}
+
+Test(icrc, leaves_out_the_variant_fields_of_ipv4)
+{
+	static const uint8_t variant[40] = { [1] = 0xff,  [8] = 0xff,  [10] = 0xff, [11] = 0xff,
+					     [26] = 0xff, [27] = 0xff, [32] = 0xff };
+
+	expect_variant(0, variant, sizeof(variant));
+}
+
+Test(icrc, leaves_out_the_variant_fields_of_ipv6)
+{
+	static const uint8_t variant[60] = { [0] = 0x0f, [1] = 0xff,  [2] = 0xff,  [3] = 0xff,
+					     [7] = 0xff, [46] = 0xff, [47] = 0xff, [52] = 0xff };
+
+	expect_variant(1, variant, sizeof(variant));
+}
+
+Test(icrc, begin_equals_the_masked_headers_summed_by_bits_at_every_length)
+{
+	uint8_t l3[600], masked[608];
+
+	for (size_t n = 40; n <= 590; n++) {
+		fill(l3, sizeof(l3));
+		l3[0] = 0x45;
+		memset(masked, 0xff, 8);
+		memcpy(masked + 8, l3, n);
+		masked[8 + 1] = masked[8 + 8] = masked[8 + 10] = masked[8 + 11] = 0xff;
+		masked[8 + 26] = masked[8 + 27] = masked[8 + 32] = 0xff;
+		cr_assert_eq(icrc_begin(l3, n), crc_by_bits(0, masked, n + 8), "%zu octets", n);
+	}
+}
+
+/* Behaviour 15. */
+Test(icrc, least_significant_octet_goes_first)
+{
+	uint8_t at[4];
+
+	icrc_store(at, 0x11223344);
+	cr_expect_arr_eq(at, "\x44\x33\x22\x11", 4);
+	cr_expect_eq(icrc_load(at), 0x11223344);
+}
