@@ -223,8 +223,8 @@ enum reason key_spans(const struct key_table *t, uint32_t key, uint32_t pd, uint
 
 	if (why != REASON_NONE)
 		return why;
-	return spans_append(spans, r, address - r->iova, length) ? REASON_NONE :
-								   REASON_MEMORY_FAULT;
+	return spans_append(spans, r, address - r->iova, length) ? REASON_NONE
+								 : REASON_MEMORY_FAULT;
 }
 
 enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's receiving half. Every response acknowledges all requests before it, except that
+ * a READ or atomic is only done by its own response: a later one that arrives first shows that
+ * it was lost ("implied NAK", IBTA 9.7.5.1.2), and the requester goes back to it.
+ */
+#include "transport/qp.h"
+
+/* Something was acknowledged, `packets` of it. */
+static void progress(struct qp *qp, uint32_t packets, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	/* The acknowledged may be ahead of a cursor that went back. */
+	if (psn_after(r->una_psn, r->nxt_psn)) {
+		r->nxt_psn = r->una_psn;
+		r->nxt = r->una;
+	}
+	pace_acknowledged(&r->pace, packets);
+	retry_progress(qp, now);
+	request_fail_in_turn(qp);
+	request_drained(qp);
+}
+
+/* Acknowledges everything before `end`. False: it stopped at a READ or atomic without its data. */
+static bool acknowledge_before(struct qp *qp, uint32_t end, nanotime now)
+{
+	struct requester *r = &qp->req;
+	uint32_t from = r->una_psn, ahead = (end - from) & PSN_MASK;
+
+	while (ahead > 0 && r->una != r->begun) {
+		const struct message *m = message_at(qp, r->una);
+		uint32_t left = (message_end(m) - r->una_psn) & PSN_MASK, n = MIN_OF(left, ahead);
+
+		if (kind_is_fetching(m->kind))
+			break;
+		r->una_psn = psn_add(r->una_psn, n);
+		r->una += n == left;
+		ahead -= n;
+	}
+	if (r->una_psn != from)
+		progress(qp, (r->una_psn - from) & PSN_MASK, now);
+	return ahead == 0;
+}
+
+/* NAK codes (IBTA table 46): what the offending request completes with. */
+static const struct {
+	uint8_t status; /* enum work_status; 0: the code is not fatal */
+	uint8_t reason;
+} nak_meaning[] = {
+	[SYNDROME_NAK_SEQUENCE & 31] = { 0, REASON_NAK_SEQUENCE },
+	[SYNDROME_NAK_INVALID_REQUEST & 31] = { STATUS_REM_INV_REQ_ERR,
+						REASON_NAK_INVALID_REQUEST },
+	[SYNDROME_NAK_REMOTE_ACCESS & 31] = { STATUS_REM_ACCESS_ERR, REASON_NAK_REMOTE_ACCESS },
+	[SYNDROME_NAK_REMOTE_OPERATION & 31] = { STATUS_REM_OP_ERR, REASON_NAK_REMOTE_OPERATION },
+};
+
+static enum reason nak_received(struct qp *qp, const struct packet *p, nanotime now)
+{
+	uint8_t code = p->syndrome & 31;
+
+	if (code >= ARRAY_SIZE(nak_meaning))
+		return REASON_SYNDROME_RESERVED;
+	if (!acknowledge_before(qp, p->psn, now)) {
+		retry_gap(qp, now);
+		return REASON_ACK_IMPLIED_NAK;
+	}
+	if (nak_meaning[code].status == 0)
+		retry_gap(qp, now);
+	else
+		request_failed(qp, qp->req.una, nak_meaning[code].status, nak_meaning[code].reason);
+	return nak_meaning[code].reason;
+}
+
+static enum reason ack_received(struct qp *qp, const struct packet *p, nanotime now)
+{
+	switch (p->syndrome & SYNDROME_CLASS) {
+	case SYNDROME_ACK: /* the credit count in its low bits is not used */
+		if (acknowledge_before(qp, psn_add(p->psn, 1), now))
+			return REASON_NONE;
+		retry_gap(qp, now);
+		return REASON_ACK_IMPLIED_NAK;
+	case SYNDROME_RNR:
+		if (!acknowledge_before(qp, p->psn, now)) {
+			retry_gap(qp, now);
+			return REASON_ACK_IMPLIED_NAK;
+		}
+		retry_not_ready(qp, p->syndrome & 31, now);
+		return REASON_NAK_RNR;
+	case SYNDROME_NAK_SEQUENCE:
+		return nak_received(qp, p, now);
+	default:
+		return REASON_SYNDROME_RESERVED;
+	}
+}
+
+static enum reason bad_response(struct qp *qp, enum reason why)
+{
+	request_failed(qp, qp->req.una, STATUS_BAD_RESP_ERR, why);
+	return why;
+}
+
+/* The data of a response goes into the request's elements, from `offset` on. */
+static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t psn, uint32_t offset,
+			uint32_t length, struct outcome *out)
+{
+	struct requester *r = &qp->req;
+	const struct send_work *w = window_at(qp, r->una);
+	enum reason why;
+
+	if (length == 0)
+		return REASON_NONE;
+	why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->pd, ACCESS_LOCAL_WRITE,
+				offset, length, &out->place);
+	if (why != REASON_NONE) {
+		span_list_clear(&out->place);
+		request_failed(qp, r->una, STATUS_LOC_PROT_ERR, why);
+		return why;
+	}
+	out->flags = OUTCOME_PLACE;
+	out->ticket = ticket_issue(qp, TICKET_LANDING, psn, r->una);
+	message_at(qp, r->una)->ticket = r->landing = (uint32_t)out->ticket;
+	return REASON_NONE;
+}
+
+/* The oldest unacknowledged PSN, of a READ or atomic, has its response. */
+static void answered(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	r->una_psn = psn_add(r->una_psn, 1);
+	if (r->una_psn == message_end(message_at(qp, r->una))) {
+		r->una++;
+		r->rd_atomic--;
+	}
+	progress(qp, 1, now);
+}
+
+/*
+ * A response has its place in the part of the READ that was asked for last. To a repetition, a
+ * peer may answer as to a new request (FIRST) or by going on where it was (MIDDLE): both are read
+ * (protocol-map 90).
+ */
+static enum reason check_read_response(const struct qp *qp, const struct message *m,
+				       const struct packet *p, uint32_t done)
+{
+	uint32_t rest = m->length - (done << qp->mtu_shift);
+	bool is_first = opcode_is(p->opcode, OP_FIRST), is_last = opcode_is(p->opcode, OP_LAST);
+
+	if (is_last != (done + 1 == m->asked_to))
+		return REASON_RESPONSE_OPCODE;
+	if (is_first != (done == m->asked_from) && !(done == m->asked_from && m->asked_again))
+		return REASON_RESPONSE_OPCODE;
+	return p->payload_length == MIN_OF(rest, qp->mtu) ? REASON_NONE : REASON_RESPONSE_LENGTH;
+}
+
+static enum reason read_response_received(struct qp *qp, const struct packet *p,
+					  const struct key_table *keys, nanotime now,
+					  struct outcome *out)
+{
+	const struct message *m = message_at(qp, qp->req.una);
+	uint32_t done = (p->psn - m->first_psn) & PSN_MASK;
+	enum reason why;
+
+	if (m->kind != KIND_READ_REQUEST)
+		return bad_response(qp, REASON_RESPONSE_OPCODE);
+	why = check_read_response(qp, m, p, done);
+	if (why != REASON_NONE)
+		return bad_response(qp, why);
+	why = land(qp, keys, p->psn, done << qp->mtu_shift, p->payload_length, out);
+	out->source = p->payload;
+	if (why == REASON_NONE)
+		answered(qp, now);
+	return why;
+}
+
+static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
+				       const struct key_table *keys, nanotime now,
+				       struct outcome *out)
+{
+	enum reason why;
+
+	if (!kind_is_atomic(message_at(qp, qp->req.una)->kind))
+		return bad_response(qp, REASON_RESPONSE_OPCODE);
+	why = land(qp, keys, p->psn, 0, sizeof(out->value), out);
+	out->value = p->original; /* in host order, as memory wants it */
+	out->source = (const uint8_t *)&out->value;
+	if (why == REASON_NONE)
+		answered(qp, now);
+	return why;
+}
+
+enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
+			    nanotime now, struct outcome *out)
+{
+	struct requester *r = &qp->req;
+	const struct opcode_info *op = &opcode_table[p->opcode];
+
+	if (!psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
+		return REASON_ACK_STALE;
+	if (op->kind == KIND_ACK)
+		return ack_received(qp, p, now);
+	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
+		return REASON_SYNDROME_RESERVED;
+	if (!acknowledge_before(qp, p->psn, now)) {
+		retry_gap(qp, now);
+		return REASON_RESPONSE_AHEAD;
+	}
+	if (qp->state == QP_STATE_ERR || r->una == r->begun)
+		return REASON_QP_STATE;
+	return op->kind == KIND_READ_RESPONSE ? read_response_received(qp, p, keys, now, out)
+					      : atomic_ack_received(qp, p, keys, now, out);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completions of both queues, in order, exactly one a request (but for what was done without
+ * being signalled). A completion waits for the copies that it vouches for.
+ */
+#include "transport/qp.h"
+
+void receive_push(struct qp *qp, const struct receive_done *d)
+{
+	assert(qp->receives_done - qp->receives_taken < RECEIVES_DONE &&
+	       "qp_can_receive keeps room");
+	qp->receive_done[qp->receives_done++ & (RECEIVES_DONE - 1)] = *d;
+}
+
+/* What was received at or behind a ticket was not: the first of it names the reason. */
+void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status status, enum reason why)
+{
+	for (uint32_t i = qp->receives_taken; i != qp->receives_done; i++) {
+		struct receive_done *d = &qp->receive_done[i & (RECEIVES_DONE - 1)];
+
+		if ((int32_t)(d->ticket - (uint32_t)ticket) < 0)
+			continue;
+		d->status = (uint8_t)status;
+		d->reason = (uint8_t)why;
+		status = STATUS_WR_FLUSH_ERR;
+		why = REASON_FLUSHED;
+	}
+}
+
+static void completion_of_receive(const struct qp *qp, const struct receive_done *d,
+				  struct completion *c)
+{
+	*c = (struct completion){
+		.wr_id = d->wr_id,
+		.status = d->status,
+		.opcode = d->flags & RECEIVE_BY_WRITE ? COMPLETION_RECV_RDMA_WITH_IMM
+						      : COMPLETION_RECV,
+		.vendor_err = d->reason,
+		.byte_len = d->byte_len,
+		.imm = d->flags & RECEIVE_IMM ? d->imm : 0,
+		.qp_num = qp->qpn,
+		.src_qp = qp->dest_qpn,
+		.wc_flags = d->flags & RECEIVE_IMM ? COMPLETION_WITH_IMM : 0,
+		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
+		.qp_handle = qp->caps.handle,
+		.work_index = qp->receives_taken,
+	};
+}
+
+static bool take_receive(struct qp *qp, struct completion *c)
+{
+	const struct receive_done *d = &qp->receive_done[qp->receives_taken & (RECEIVES_DONE - 1)];
+
+	if (qp->receives_taken == qp->receives_done || !ticket_settled(qp, d->ticket))
+		return false;
+	completion_of_receive(qp, d, c);
+	qp->receives_taken++;
+	return true;
+}
+
+static uint32_t completion_opcode(uint8_t kind)
+{
+	static const uint8_t opcode[] = {
+		[KIND_SEND] = COMPLETION_SEND,
+		[KIND_WRITE] = COMPLETION_RDMA_WRITE,
+		[KIND_READ_REQUEST] = COMPLETION_RDMA_READ,
+		[KIND_CMP_SWAP] = COMPLETION_COMP_SWAP,
+		[KIND_FETCH_ADD] = COMPLETION_FETCH_ADD,
+	};
+
+	return kind < ARRAY_SIZE(opcode) ? opcode[kind] : COMPLETION_SEND;
+}
+
+static void completion_of_request(const struct qp *qp, enum work_status status, uint32_t reason,
+				  struct completion *c)
+{
+	uint32_t index = qp->req.retired;
+	const struct message *m = message_at(qp, index);
+
+	*c = (struct completion){
+		.wr_id = window_at(qp, index)->wr_id,
+		.status = status,
+		.opcode = completion_opcode(m->kind),
+		.vendor_err = reason,
+		.byte_len = m->length,
+		.qp_num = qp->qpn,
+		.solicited = status != STATUS_SUCCESS,
+		.qp_handle = qp->caps.handle,
+		.work_index = index,
+	};
+}
+
+/* A request that is done and, if it fetched something, whose data is in memory. */
+static bool done_request(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	const struct message *m = message_at(qp, r->retired);
+
+	return r->retired != r->una &&
+	       (!kind_is_fetching(m->kind) || ticket_settled(qp, m->ticket));
+}
+
+static bool take_done(struct qp *qp, struct completion *c)
+{
+	struct requester *r = &qp->req;
+
+	while (done_request(qp)) { /* at most the window */
+		bool signalled = qp->sig_all || (window_at(qp, r->retired)->flags & WORK_SIGNALED);
+
+		if (signalled)
+			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);
+		r->retired++;
+		if (signalled)
+			return true;
+	}
+	return false;
+}
+
+/* In ERR: the one that failed, then the rest as flushed (IBTA 10.3.1.7). */
+static bool take_flushed(struct qp *qp, struct completion *c)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->state != QP_STATE_ERR || r->retired != r->una || r->una == r->tail)
+		return false;
+	if (r->failed)
+		completion_of_request(qp, r->failed_status, r->failed_reason, c);
+	else
+		completion_of_request(qp, STATUS_WR_FLUSH_ERR, r->flush_reason, c);
+	r->failed = false;
+	r->retired++;
+	r->una = r->nxt = r->retired;
+	if ((int32_t)(r->una - r->begun) > 0)
+		r->begun = r->una;
+	return true;
+}
+
+bool qp_take_completion(struct qp *qp, struct completion *c, bool *from_receive)
+{
+	*from_receive = take_receive(qp, c);
+	return *from_receive || take_done(qp, c) || take_flushed(qp, c);
+}
+
+void qp_flush_receive(const struct qp *qp, const struct recv_work *work, struct completion *c)
+{
+	*c = (struct completion){
+		.wr_id = work->wr_id,
+		.status = STATUS_WR_FLUSH_ERR,
+		.opcode = COMPLETION_RECV,
+		.vendor_err = REASON_FLUSHED,
+		.qp_num = qp->qpn,
+		.solicited = 1,
+		.qp_handle = qp->caps.handle,
+	};
+}

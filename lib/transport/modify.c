@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_modify_qp(3): which attributes a transition needs and which it allows (IBTA 11.2.5.2, table
+ * 96), as data; then their ranges; and only then anything changes.
+ */
+#include <errno.h>
+
+#include "transport/qp.h"
+
+#define A(name) QP_ATTR_##name
+
+/* Attributes that stand together in many rows. */
+#define RC_TUNABLE \
+	(A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER))
+#define UC_TUNABLE (A(CUR_STATE) | A(ACCESS_FLAGS) | A(ALT_PATH) | A(PATH_MIG_STATE))
+#define UD_TUNABLE (A(CUR_STATE) | A(QKEY))
+#define UC_ROUTE   (A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN))
+#define RC_ROUTE   (UC_ROUTE | A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER))
+#define CONNECTED  (A(PKEY_INDEX) | A(PORT) | A(ACCESS_FLAGS))
+#define DATAGRAM   (A(PKEY_INDEX) | A(PORT) | A(QKEY))
+#define RC_SENDING (A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_RD_ATOMIC))
+#define RC_MOVED                                                                         \
+	(A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_RD_ATOMIC) | \
+	 A(MAX_DEST_RD_ATOMIC) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) |         \
+	 A(MIN_RNR_TIMER) | A(PATH_MIG_STATE))
+#define UC_MOVED (A(AV) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) | A(PATH_MIG_STATE))
+#define NOTIFY	 A(EN_SQD_ASYNC_NOTIFY)
+
+enum {
+	COLUMN_RC,
+	COLUMN_UC,
+	COLUMN_UD,
+	COLUMNS
+};
+
+struct transition {
+	bool legal[COLUMNS];
+	uint32_t required[COLUMNS];
+	uint32_t optional[COLUMNS];
+};
+
+#define ALL                      \
+	{                        \
+		true, true, true \
+	}
+
+static const struct transition transitions[7][7] = {
+	[QP_STATE_RESET][QP_STATE_RESET] = { .legal = ALL },
+	[QP_STATE_RESET][QP_STATE_INIT] = { ALL, .required = { CONNECTED, CONNECTED, DATAGRAM } },
+	[QP_STATE_INIT][QP_STATE_INIT] = { ALL, .optional = { CONNECTED, CONNECTED, DATAGRAM } },
+	[QP_STATE_INIT][QP_STATE_RTR] = { ALL,
+					  { RC_ROUTE, UC_ROUTE, 0 },
+					  { A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX),
+					    A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX),
+					    A(PKEY_INDEX) | A(QKEY) } },
+	[QP_STATE_RTR][QP_STATE_RTS] = { ALL,
+					 { RC_SENDING, A(SQ_PSN), A(SQ_PSN) },
+					 { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
+	[QP_STATE_RTS][QP_STATE_RTS] = { ALL, .optional = { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
+	[QP_STATE_RTS][QP_STATE_SQD] = { ALL, .optional = { NOTIFY, NOTIFY, NOTIFY } },
+	[QP_STATE_SQD][QP_STATE_RTS] = { ALL, .optional = { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
+	[QP_STATE_SQD][QP_STATE_SQD] = { ALL, .optional = { RC_MOVED, UC_MOVED,
+							    A(PKEY_INDEX) | A(QKEY) } },
+	[QP_STATE_SQE][QP_STATE_RTS] = { { false, true, true },
+					 .optional = { 0, A(CUR_STATE) | A(ACCESS_FLAGS),
+						       UD_TUNABLE } },
+};
+
+/* To RESET from anywhere, to ERR from anywhere but RESET, without attributes (IBTA 10.3.1). */
+static const struct transition without_attributes = { .legal = ALL };
+
+static const struct transition *transition_of(uint32_t from, uint32_t to)
+{
+	if (to == QP_STATE_RESET || (to == QP_STATE_ERR && from != QP_STATE_RESET))
+		return &without_attributes;
+	return &transitions[from][to];
+}
+
+static bool column_of(uint32_t type, uint32_t *column)
+{
+	*column = type == QP_TYPE_RC ? COLUMN_RC : type == QP_TYPE_UC ? COLUMN_UC : COLUMN_UD;
+	return type == QP_TYPE_RC || type == QP_TYPE_UC || type == QP_TYPE_UD;
+}
+
+static const char *check_transition(const struct qp *qp, const struct qp_attributes *a,
+				    uint32_t mask, uint32_t to)
+{
+	const struct transition *t;
+	uint32_t column;
+
+	if (!column_of(qp->type, &column))
+		return "queue pairs of this type cannot be modified";
+	if (to > QP_STATE_ERR)
+		return "no such state";
+	if ((mask & A(CUR_STATE)) && a->cur_state != qp->state)
+		return "cur_qp_state is not the state of the queue pair";
+	t = transition_of(qp->state, to);
+	mask &= ~(uint32_t)A(STATE);
+	if (!t->legal[column])
+		return "the state cannot be reached from the present one";
+	if ((mask & t->required[column]) != t->required[column])
+		return "an attribute that this transition requires is missing";
+	if ((mask & ~(t->required[column] | t->optional[column])) != 0)
+		return "an attribute does not belong to this transition";
+	if (qp->state == QP_STATE_SQD && !qp_drained(qp) && to != QP_STATE_ERR &&
+	    to != QP_STATE_RESET)
+		return "the send queue is still draining";
+	return NULL;
+}
+
+/* One row an attribute: its largest value, its smallest if that is not 0. */
+static const char *check_values(const struct qp *qp, const struct qp_attributes *a, uint32_t mask)
+{
+	const struct qp_caps *caps = &qp->caps;
+	const struct {
+		uint32_t attribute, value, least, most;
+		const char *why;
+	} range[] = {
+		{ A(PKEY_INDEX), a->pkey_index, 0, LIMIT_PKEYS - 1, "pkey_index is out of range" },
+		{ A(PORT), a->port_num, 1, 1, "there is no such port" },
+		{ A(AV), a->path.port_num, 1, 1, "the address vector names no port" },
+		{ A(AV), a->path.is_global, 1, 1, "RoCE needs a GRH: is_global is 0" },
+		{ A(AV), a->path.sgid_index, 0, LIMIT_GIDS - 1, "sgid_index is out of range" },
+		{ A(PATH_MTU), a->path_mtu, 1, caps->port_mtu, "path_mtu exceeds the port's MTU" },
+		{ A(TIMEOUT), a->timeout, 0, 31, "timeout is over 31" },
+		{ A(RETRY_CNT), a->retry_cnt, 0, 7, "retry_cnt is over 7" },
+		{ A(RNR_RETRY), a->rnr_retry, 0, 7, "rnr_retry is over 7" },
+		{ A(MIN_RNR_TIMER), a->min_rnr_timer, 0, 31, "min_rnr_timer is over 31" },
+		{ A(MAX_RD_ATOMIC), a->max_rd_atomic, 0, caps->max_rd_atomic,
+		  "max_rd_atomic exceeds the device's limit" },
+		{ A(MAX_DEST_RD_ATOMIC), a->max_dest_rd_atomic, 0, caps->max_rd_atomic,
+		  "max_dest_rd_atomic exceeds the device's limit" },
+		{ A(DEST_QPN), a->dest_qpn, 0, PSN_MASK, "dest_qp_num has more than 24 bits" },
+		{ A(PATH_MIG_STATE), a->path_mig_state, 0, 0, "path migration is not supported" },
+		{ A(ALT_PATH), 1, 0, 0, "alternate paths are not supported" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(range); i++) {
+		if ((mask & range[i].attribute) &&
+		    (range[i].value < range[i].least || range[i].value > range[i].most))
+			return range[i].why;
+	}
+	return NULL;
+}
+
+static void store_attributes(struct qp_attributes *to, const struct qp_attributes *a, uint32_t mask)
+{
+#define STORE(ATTRIBUTE, field)  \
+	if (mask & A(ATTRIBUTE)) \
+		to->field = a->field;
+	STORE(ACCESS_FLAGS, access_flags)
+	STORE(PKEY_INDEX, pkey_index)
+	STORE(PORT, port_num)
+	STORE(QKEY, qkey)
+	STORE(AV, path)
+	STORE(PATH_MTU, path_mtu)
+	STORE(TIMEOUT, timeout)
+	STORE(RETRY_CNT, retry_cnt)
+	STORE(RNR_RETRY, rnr_retry)
+	STORE(RQ_PSN, rq_psn)
+	STORE(MAX_RD_ATOMIC, max_rd_atomic)
+	STORE(MIN_RNR_TIMER, min_rnr_timer)
+	STORE(SQ_PSN, sq_psn)
+	STORE(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic)
+	STORE(PATH_MIG_STATE, path_mig_state)
+	STORE(DEST_QPN, dest_qpn)
+	STORE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify)
+#undef STORE
+}
+
+/* What the data path reads follows from the attributes. */
+static void apply_attributes(struct qp *qp)
+{
+	const struct qp_attributes *a = &qp->attr;
+
+	qp->mtu_shift = a->path_mtu == 0 ? 8 : 7 + a->path_mtu; /* ibv_mtu 1: 256 octets */
+	qp->mtu = 1u << qp->mtu_shift;
+	qp->dest_qpn = a->dest_qpn;
+	qp->local = a->path.sgid;
+	qp->peer = a->path.dgid;
+	qp->min_rnr_timer = a->min_rnr_timer;
+	qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	qp->resp.access = a->access_flags;
+	qp->req.timeout = a->timeout == 0 ? TIME_NEVER : UINT64_C(4096) << a->timeout;
+	qp->req.retries = a->retry_cnt;
+	qp->req.rnr_retries = a->rnr_retry;
+}
+
+/* RESET forgets the work of both queues; nothing of it completes (IBTA 10.3.1). */
+void qp_reset(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	struct responder *s = &qp->resp;
+
+	tickets_abandon(qp);
+	qp->receives_taken = qp->receives_done;
+	r->retired = r->una = r->nxt = r->begun = r->tail;
+	r->rd_atomic = 0;
+	r->failed = false;
+	r->flush_reason = REASON_FLUSHED;
+	r->drain_notify = false;
+	retry_reset(qp);
+	s->open = KIND_UNDEFINED;
+	s->msn = 0;
+	s->reported = false;
+	s->record_head = s->record_owed = 0;
+	reply_abandon(qp);
+	memset(s->record, 0, (s->record_mask + 1) * sizeof(*s->record));
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->events = 0;
+	qp->last_wqe_due = false;
+	qp->established = false;
+}
+
+static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
+{
+	struct requester *r = &qp->req;
+
+	qp->state = (uint8_t)to;
+	if (from == QP_STATE_INIT && to == QP_STATE_RTR) {
+		qp->resp.expected_psn = qp->attr.rq_psn & PSN_MASK;
+		qp->resp.acked_psn = psn_add(qp->resp.expected_psn, PSN_MASK);
+	} else if (from == QP_STATE_RTR && to == QP_STATE_RTS) {
+		r->una_psn = r->nxt_psn = r->top_psn = r->new_psn = qp->attr.sq_psn & PSN_MASK;
+	} else if (from == QP_STATE_RTS && to == QP_STATE_SQD) {
+		r->drain_notify = qp->attr.en_sqd_async_notify;
+		request_drained(qp);
+	}
+	request_fail_in_turn(qp);
+}
+
+int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, nanotime now,
+	      const char **why)
+{
+	uint32_t from = qp->state, to = mask & A(STATE) ? a->state : from;
+	const char *wrong = check_transition(qp, a, mask, to);
+
+	(void)now;
+	if (wrong == NULL)
+		wrong = check_values(qp, a, mask);
+	if (why != NULL)
+		*why = wrong;
+	if (wrong != NULL)
+		return EINVAL;
+	if (to == QP_STATE_ERR) {
+		tickets_abandon(qp);
+		enter_error(qp);
+		reply_abandon(qp);
+		return 0;
+	}
+	if (to == QP_STATE_RESET)
+		qp_reset(qp);
+	if (from == QP_STATE_RTS && to == QP_STATE_SQD && !(mask & NOTIFY))
+		qp->attr.en_sqd_async_notify = 0;
+	store_attributes(&qp->attr, a, mask);
+	apply_attributes(qp);
+	enter_state(qp, from, to);
+	return 0;
+}
+
+void qp_query(const struct qp *qp, struct qp_attributes *a)
+{
+	*a = qp->attr;
+	a->state = qp->state;
+	a->cur_state = qp->state;
+	a->sq_draining = qp->state == QP_STATE_SQD && !qp_drained(qp);
+	/* Once a direction runs, the next PSN of it (as Linux rxe says it). */
+	if (qp->state >= QP_STATE_RTR)
+		a->rq_psn = qp->resp.expected_psn;
+	if (qp->state >= QP_STATE_RTS)
+		a->sq_psn = qp->req.nxt_psn;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies under way. Tickets count from 1 and are settled in order; acknowledgements, replies and
+ * completions wait for the ones that they stand behind. A report for any other ticket than the
+ * next one is of a copy that was abandoned, and is ignored.
+ */
+#include "transport/qp.h"
+#include "transport/verdict.h"
+
+static struct ticket *ticket_at(const struct qp *qp, uint64_t number)
+{
+	return (struct ticket *)&qp->ticket[number & (LIMIT_TICKETS - 1)];
+}
+
+uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32_t owner)
+{
+	uint64_t number = ++qp->tickets_issued;
+	struct ticket *t = ticket_at(qp, number);
+
+	t->psn = psn;
+	t->msn = qp->resp.msn;
+	t->owner = owner;
+	t->kind = (uint8_t)kind;
+	return number;
+}
+
+const struct ticket *ticket_oldest_request(const struct qp *qp)
+{
+	for (uint64_t n = qp->tickets_settled + 1; n <= qp->tickets_issued; n++) {
+		if (ticket_at(qp, n)->kind != TICKET_LANDING)
+			return ticket_at(qp, n);
+	}
+	return NULL;
+}
+
+/* A READ whose landing is not over did not happen: the requester stands before it again. */
+static void landings_forget(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	for (uint32_t i = r->retired; i != r->una; i++) {
+		const struct message *m = message_at(qp, i);
+
+		if (kind_is_fetching(m->kind) && !ticket_settled(qp, m->ticket)) {
+			r->una = r->nxt = i;
+			return;
+		}
+	}
+}
+
+void tickets_abandon(struct qp *qp)
+{
+	if (!tickets_open(qp))
+		return;
+	landings_forget(qp);
+	receives_fail_behind(qp, qp->tickets_settled + 1, STATUS_WR_FLUSH_ERR, REASON_FLUSHED);
+	qp->tickets_settled = qp->tickets_issued;
+}
+
+bool qp_can_receive(const struct qp *qp)
+{
+	/* Two more completions than packets: one may fail both its own and an open message's. */
+	return qp->tickets_issued - qp->tickets_settled < LIMIT_TICKETS &&
+	       qp->receives_done - qp->receives_taken < RECEIVES_DONE - 2;
+}
+
+/*
+ * The memory behind a ticket was not there. A peer's request: everything accepted behind it is
+ * forgotten, its receive requests included, and the peer gets its NAK. A landing: the request
+ * fails, and with it the queue pair.
+ */
+static void ticket_failed(struct qp *qp, const struct ticket *t)
+{
+	enum reason why = t->kind == TICKET_RECEIVE ? REASON_RECEIVE_MEMORY : REASON_MEMORY_FAULT;
+	uint64_t failed = qp->tickets_settled + 1;
+	bool receive = t->kind == TICKET_RECEIVE;
+
+	if (t->kind == TICKET_LANDING) {
+		request_failed(qp, t->owner, STATUS_LOC_PROT_ERR, why);
+		tickets_abandon(qp);
+		return;
+	}
+	if (qp->state == QP_STATE_ERR && qp->resp.nak == 0) { /* the peer knows already */
+		tickets_abandon(qp);
+		return;
+	}
+	landings_forget(qp);
+	enter_error(qp); /* an open message's receive request joins the others, as flushed */
+	receives_fail_behind(qp, failed, receive ? STATUS_LOC_PROT_ERR : STATUS_WR_FLUSH_ERR,
+			     receive ? why : REASON_FLUSHED);
+	qp->tickets_settled = qp->tickets_issued;
+	respond_failed(qp, why, t->psn, t->msn);
+}
+
+static void ticket_reported(struct qp *qp, uint64_t number, bool ok)
+{
+	const struct ticket *t = ticket_at(qp, number);
+
+	if (!ok) {
+		ticket_failed(qp, t);
+		return;
+	}
+	qp->tickets_settled = number;
+	if (t->kind == TICKET_LANDING)
+		request_drained(qp);
+}
+
+void qp_copied(struct qp *qp, uint64_t ticket, bool ok, nanotime now)
+{
+	(void)now;
+	if (ticket == qp->tickets_settled + 1 && ticket <= qp->tickets_issued)
+		ticket_reported(qp, ticket, ok);
+}
+
+void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok, nanotime now)
+{
+	(void)now;
+	if (ticket != qp->tickets_settled + 1 || ticket > qp->tickets_issued)
+		return;
+	/* Into the record before the reply may leave: a repetition returns it, too. */
+	qp->resp.record[ticket_at(qp, ticket)->owner & qp->resp.record_mask].original = original;
+	ticket_reported(qp, ticket, ok);
+}

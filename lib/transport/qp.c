@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A queue pair as an object: its memory, its way into the error state, its ends to the caller. */
+#include "transport/qp.h"
+
+/* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
+struct layout {
+	size_t message, record, held, window, total;
+};
+
+static size_t aligned(size_t octets)
+{
+	return (octets + 63) & ~(size_t)63;
+}
+
+static struct layout layout_of(const struct qp_caps *caps)
+{
+	uint32_t slots = power_of_two_above(caps->max_send_wr);
+	uint32_t records = power_of_two_above(caps->max_rd_atomic);
+	struct layout l;
+
+	l.message = aligned(sizeof(struct qp));
+	l.record = l.message + aligned(slots * sizeof(struct message));
+	l.held = l.record + aligned(records * sizeof(struct record));
+	l.window = l.held + recv_work_stride(caps->max_recv_sge);
+	l.total = l.window + (size_t)slots * send_work_stride(caps->max_send_sge, caps->max_inline);
+	return l;
+}
+
+size_t qp_memory_size(const struct qp_caps *caps)
+{
+	return layout_of(caps).total;
+}
+
+struct qp *qp_init(void *memory, const struct qp_caps *caps)
+{
+	struct layout l = layout_of(caps);
+	struct qp *qp = memory;
+	uint8_t *base = memory;
+
+	assert(((uintptr_t)memory & 63) == 0 && "the caller aligns to a cache line");
+	assert(caps->max_rd_atomic <= LIMIT_RD_ATOMIC && caps->max_send_sge <= LIMIT_SGE &&
+	       caps->max_recv_sge <= LIMIT_SGE && caps->max_inline <= LIMIT_INLINE &&
+	       "the control path bounds what it grants");
+	memset(memory, 0, l.window);
+	qp->state = QP_STATE_RESET;
+	qp->type = (uint8_t)caps->type;
+	qp->qpn = caps->qpn;
+	qp->pd = caps->pd;
+	qp->sig_all = caps->sq_sig_all;
+	qp->caps = *caps;
+	qp->req.message = (void *)(base + l.message);
+	qp->req.window = base + l.window;
+	qp->req.slot_mask = power_of_two_above(caps->max_send_wr) - 1;
+	qp->req.stride = send_work_stride(caps->max_send_sge, caps->max_inline);
+	qp->req.capacity = caps->max_send_wr;
+	qp->resp.record = (void *)(base + l.record);
+	qp->resp.record_mask = power_of_two_above(caps->max_rd_atomic) - 1;
+	qp->resp.held = (void *)(base + l.held);
+	qp->req.flush_reason = REASON_FLUSHED;
+	retry_reset(qp);
+	return qp;
+}
+
+enum qp_state qp_state(const struct qp *qp)
+{
+	return qp->state;
+}
+
+const struct qp_caps *qp_capabilities(const struct qp *qp)
+{
+	return &qp->caps;
+}
+
+/* The receive request of a message that will not be finished. */
+static void held_flush(struct qp *qp)
+{
+	struct responder *r = &qp->resp;
+
+	if (r->open == KIND_SEND) {
+		struct receive_done d = { .wr_id = r->held->wr_id,
+					  .ticket = (uint32_t)qp->tickets_issued,
+					  .status = STATUS_WR_FLUSH_ERR,
+					  .reason = REASON_FLUSHED };
+
+		receive_push(qp, &d);
+	}
+	r->open = KIND_UNDEFINED;
+}
+
+void enter_error(struct qp *qp)
+{
+	if (qp->state == QP_STATE_ERR)
+		return;
+	qp->state = QP_STATE_ERR;
+	qp->events |= QP_EVENT_ENTERED_ERR;
+	qp->last_wqe_due = qp->caps.has_srq;
+	qp->req.retry_at = TIME_NEVER;
+	qp->req.rnr_until = TIME_NEVER;
+	held_flush(qp);
+}
+
+void qp_fail(struct qp *qp, enum reason why, nanotime now)
+{
+	(void)now;
+	if (qp->state == QP_STATE_RESET || qp->state == QP_STATE_ERR)
+		return;
+	qp->req.flush_reason = (uint8_t)why;
+	tickets_abandon(qp);
+	enter_error(qp);
+	reply_abandon(qp);
+	qp->events |= QP_EVENT_FATAL;
+}
+
+struct send_work *qp_window_slot(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	return r->tail - r->retired < r->capacity ? window_at(qp, r->tail) : NULL;
+}
+
+void qp_posted(struct qp *qp, nanotime now)
+{
+	(void)now;
+	assert(qp->req.tail - qp->req.retired < qp->req.capacity && "qp_window_slot gave a slot");
+	request_check(qp, qp->req.tail);
+	qp->req.tail++;
+	request_fail_in_turn(qp);
+}
+
+uint32_t qp_retired(const struct qp *qp)
+{
+	return qp->req.retired;
+}
+
+uint32_t qp_take_events(struct qp *qp)
+{
+	uint32_t events = qp->events;
+
+	qp->events = 0;
+	/* IBTA 11.6.3.2: it follows the last completion of what was taken from the SRQ. */
+	if (qp->last_wqe_due && qp->receives_taken == qp->receives_done) {
+		qp->last_wqe_due = false;
+		events |= QP_EVENT_LAST_WQE_REACHED;
+	}
+	return events;
+}
+
+/* IBTA 10.9.3: P_Keys match in 15 bits, one of the two a full member; ours is 0xFFFF. */
+static bool pkey_matches(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == 0x7fff;
+}
+
+/* Is this packet one that the queue pair looks at at all? */
+static enum reason check_arrival(const struct qp *qp, const struct packet *p)
+{
+	const struct opcode_info *op = &opcode_table[p->opcode];
+	uint32_t accepting = op->flags & OP_RESPONSE
+				     ? 1u << QP_STATE_RTS | 1u << QP_STATE_SQD
+				     : 1u << QP_STATE_RTR | 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
+
+	if (qp->type != QP_TYPE_RC || (op->service != SERVICE_RC && op->kind != KIND_CNP))
+		return REASON_SERVICE_MISMATCH;
+	if (!(accepting & 1u << qp->state))
+		return REASON_QP_STATE;
+	if (!pkey_matches(p->pkey))
+		return REASON_PKEY;
+	if (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local))
+		return REASON_ADDRESS_MISMATCH;
+	return qp_can_receive(qp) ? REASON_NONE : REASON_BUSY;
+}
+
+void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+		 const struct key_table *keys, nanotime now, struct outcome *out)
+{
+	out->flags = 0;
+	out->ticket = 0;
+	span_list_clear(&out->place);
+	out->reason = check_arrival(qp, p);
+	if (out->reason != REASON_NONE)
+		return;
+	if (opcode_table[p->opcode].kind == KIND_CNP) {
+		pace_lost(&qp->req.pace);
+		out->reason = REASON_CNP_RECEIVED;
+	} else if (opcode_is(p->opcode, OP_RESPONSE)) {
+		out->reason = answer_received(qp, p, keys, now, out);
+	} else {
+		out->reason = respond_received(qp, p, offer, keys, now, out);
+	}
+}
+
+bool qp_has_packet(const struct qp *qp)
+{
+	return reply_ready(qp) || request_ready(qp);
+}
+
+enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
+				struct packet *p, struct span_list *gather, nanotime *not_before)
+{
+	(void)not_before; /* a window paces this service, not a rate */
+	span_list_clear(gather);
+	p->solicited = false;
+	p->ack_req = false;
+	p->fecn = false;
+	p->becn = false;
+	p->mig_req = true; /* path migration state is Migrated */
+	p->pkey = 0xffff;
+	p->dest_qpn = qp->dest_qpn;
+	p->payload = NULL;
+	p->payload_length = 0;
+	p->pad = 0;
+	if (reply_next(qp, keys, p, gather))
+		return NEXT_PACKET;
+	return request_next(qp, keys, now, p, gather);
+}
+
+void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)
+{
+	(void)now;
+	if (opcode_is(p->opcode, OP_RESPONSE))
+		reply_unsent(qp, p);
+	else
+		request_unsent(qp, p->psn);
+}
+
+void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now)
+{
+	(void)now;
+	if (opcode_is(p->opcode, OP_RESPONSE))
+		reply_fault(qp, p);
+	else
+		request_fault(qp, p->psn, REASON_MEMORY_FAULT);
+}

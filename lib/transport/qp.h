@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One queue pair, read as design: who the peer is, the requester, the responder, the copies under
+ * way. Private to lib/transport; the contract is transport.h.
+ */
+#ifndef TRANSPORT_QP_H
+#define TRANSPORT_QP_H
+
+#include <assert.h>
+
+#include "base/bits.h"
+#include "transport/pace.h"
+#include "transport/psn.h"
+#include "transport/transport.h"
+#include "wire/opcode.h"
+
+/*
+ * The requester: cursors over the private send window. A request stays in its slot until it is
+ * retired, so the window is also the retransmission buffer.
+ *
+ *	retired        una            nxt            begun          tail
+ *	   |   done,    |   sent, not   |  sent before, |   posted,   |
+ *	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
+ *	   |  reported  |   ledged      |    again      |    yet      |
+ *
+ * and inside the messages, by packet sequence number:
+ *
+ *	una_psn: the oldest that is not acknowledged, in message una
+ *	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
+ *	top_psn: one behind the newest that was ever sent
+ *	new_psn: the first of the message that begins next
+ *
+ * Loss moves nxt back to una and nothing else: the ordinary send path does the rest.
+ */
+struct message { /* beside each window slot: what follows from the request, and how far it is */
+	uint32_t length; /* octets */
+	uint32_t first_psn;
+	uint32_t packets; /* PSNs it takes, >= 1 */
+	uint32_t asked_from; /* READ: the PSNs that the last READ request asked for, */
+	uint32_t asked_to; /* counted from first_psn */
+	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
+	uint8_t kind; /* enum packet_kind */
+	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
+	uint8_t fault_status; /* enum work_status */
+	bool asked_again; /* READ: the last READ request was a repetition */
+};
+
+struct requester {
+	uint8_t *window; /* slots, a power of two, of `stride` octets */
+	struct message *message; /* as many */
+	uint32_t slot_mask;
+	uint32_t stride;
+	uint32_t capacity; /* requests, <= slots */
+
+	uint32_t retired, una, nxt, begun, tail; /* free-running */
+	uint32_t una_psn, nxt_psn, top_psn, new_psn;
+
+	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
+	uint32_t landing; /* the newest ticket of a landing, low 32 bits (fences wait for it) */
+	uint32_t unasked; /* packets sent since one with AckReq */
+	uint32_t recovery_psn; /* where the last go-back began */
+	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
+	bool drain_notify; /* SQ_DRAINED is owed to the program */
+	bool failed; /* message una completes with what follows */
+	uint8_t failed_status; /* enum work_status */
+	uint8_t failed_reason; /* enum reason */
+	uint8_t flush_reason; /* what the flushed ones name */
+
+	uint8_t retries; /* left, see retry.c */
+	uint8_t rnr_retries;
+	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
+	nanotime retry_at; /* the retransmission timer */
+	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
+	struct pace pace;
+};
+
+/*
+ * A READ or atomic that was accepted: owed until its reply was sent, remembered behind that for
+ * repetitions, until max_dest_rd_atomic younger ones followed (IBTA 9.4.4, 9.4.5).
+ */
+struct record {
+	uint64_t va; /* READ: the whole range */
+	uint64_t original; /* atomic: the value before */
+	uint64_t ticket; /* the reply waits until this one is settled */
+	uint64_t reply_va; /* READ: what the newest request asked for, */
+	uint32_t reply_length; /* octets */
+	uint32_t reply_psn; /* from this PSN on */
+	uint32_t replied; /* packets of it that were sent */
+	uint32_t psn;
+	uint32_t packets;
+	uint32_t length;
+	uint32_t rkey;
+	uint32_t msn;
+	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD */
+	bool owed;
+	bool repeated; /* owed for a repetition: dropped when its room is needed */
+};
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	uint32_t access; /* QP access flags */
+	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
+
+	/* the message that is open; KIND_UNDEFINED: none */
+	uint8_t open; /* enum packet_kind */
+	uint32_t offset; /* octets of it placed so far */
+	uint32_t length; /* WRITE: of the RETH; SEND: of the receive request */
+	uint32_t rkey;
+	uint64_t va;
+	struct recv_work *held; /* the receive request of an open SEND */
+
+	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
+	struct record *record; /* ring, a power of two */
+	uint32_t record_mask;
+	uint32_t record_head; /* the next to be written, free-running */
+	uint32_t record_owed; /* the oldest that may be owed */
+	uint32_t ack_due_psn; /* the newest packet that wants to be acknowledged */
+	uint32_t acked_psn; /* the newest that was acknowledged */
+	bool ack_due;
+	uint8_t nak; /* syndrome of a NAK that is owed, 0: none */
+	uint32_t nak_psn;
+	uint32_t nak_msn;
+	uint64_t nak_ticket; /* it waits until this one is settled */
+};
+
+/* A copy under way. */
+enum ticket_kind {
+	TICKET_WRITE, /* a peer's WRITE */
+	TICKET_RECEIVE, /* a peer's SEND into a receive request */
+	TICKET_ATOMIC, /* a peer's atomic, of record `owner` */
+	TICKET_LANDING, /* a READ response or atomic's value, of request `owner` */
+};
+
+struct ticket {
+	uint32_t psn; /* of the packet */
+	uint32_t msn; /* before the packet */
+	uint32_t owner;
+	uint8_t kind; /* enum ticket_kind */
+};
+
+/* A receive request that is done; its completion waits for `ticket`. */
+#define RECEIVES_DONE 64u
+
+struct receive_done {
+	uint64_t wr_id;
+	uint32_t ticket; /* low 32 bits */
+	uint32_t byte_len;
+	uint32_t imm;
+	uint8_t status; /* enum work_status */
+	uint8_t reason; /* enum reason */
+	uint8_t flags; /* enum receive_flag */
+};
+
+enum receive_flag {
+	RECEIVE_IMM = 1 << 0,
+	RECEIVE_SOLICITED = 1 << 1,
+	RECEIVE_BY_WRITE = 1 << 2,
+};
+
+struct qp {
+	uint8_t state; /* enum qp_state */
+	uint8_t type; /* enum qp_type */
+	uint8_t min_rnr_timer;
+	uint8_t max_dest_rd_atomic;
+	bool sig_all;
+	bool established; /* COMM_EST was raised */
+	bool last_wqe_due; /* LAST_WQE_REACHED follows the last receive completion */
+	uint32_t mtu; /* path MTU, octets */
+	uint32_t mtu_shift;
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint32_t pd;
+	uint32_t events; /* enum qp_event, not taken yet */
+	struct gid local;
+	struct gid peer;
+
+	struct requester req;
+	struct responder resp;
+
+	uint64_t tickets_issued; /* the last one */
+	uint64_t tickets_settled; /* ... all up to this one are */
+	uint32_t receives_taken; /* receive completions: free-running cursors */
+	uint32_t receives_done;
+
+	struct qp_attributes attr; /* as the program set them */
+	struct qp_caps caps;
+
+	struct ticket ticket[LIMIT_TICKETS];
+	struct receive_done receive_done[RECEIVES_DONE];
+};
+
+/* Low 32 bits of ticket numbers, compared as numbers on a circle. */
+static inline bool ticket_settled(const struct qp *qp, uint32_t ticket)
+{
+	return (int32_t)((uint32_t)qp->tickets_settled - ticket) >= 0;
+}
+
+static inline struct send_work *window_at(const struct qp *qp, uint32_t index)
+{
+	const struct requester *r = &qp->req;
+
+	return (struct send_work *)(void *)(r->window + (size_t)(index & r->slot_mask) * r->stride);
+}
+
+static inline struct message *message_at(const struct qp *qp, uint32_t index)
+{
+	return &qp->req.message[index & qp->req.slot_mask];
+}
+
+static inline uint32_t message_end(const struct message *m)
+{
+	return psn_add(m->first_psn, m->packets);
+}
+
+static inline bool kind_is_atomic(uint8_t kind)
+{
+	return kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD;
+}
+
+/* Answered by a response of its own; its plain acknowledgement does not complete it. */
+static inline bool kind_is_fetching(uint8_t kind)
+{
+	return kind == KIND_READ_REQUEST || kind_is_atomic(kind);
+}
+
+/* Packets of a message, and the PSNs of a READ (IBTA 9.7.2). */
+static inline uint32_t packets_of(const struct qp *qp, uint32_t length)
+{
+	return length == 0 ? 1 : ((length - 1) >> qp->mtu_shift) + 1;
+}
+
+/* modify.c */
+void qp_reset(struct qp *qp);
+
+/* qp.c: to ERR. The receive request of an open message is flushed; replies owed are still sent. */
+void enter_error(struct qp *qp);
+
+/* request.c */
+void request_check(struct qp *qp, uint32_t index);
+bool request_ready(const struct qp *qp);
+enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
+			      struct packet *p, struct span_list *gather);
+void request_fail_in_turn(struct qp *qp);
+void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
+void request_unsent(struct qp *qp, uint32_t psn);
+void request_fault(struct qp *qp, uint32_t psn, enum reason why);
+bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
+void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
+
+/* answer.c */
+enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
+			    nanotime now, struct outcome *out);
+
+/* retry.c */
+void retry_reset(struct qp *qp);
+void retry_started(struct qp *qp, nanotime now);
+void retry_progress(struct qp *qp, nanotime now);
+void retry_go_back(struct qp *qp);
+void retry_gap(struct qp *qp, nanotime now);
+void retry_not_ready(struct qp *qp, uint8_t code, nanotime now);
+nanotime rnr_time(uint8_t code);
+
+/* respond.c */
+enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+			     const struct key_table *keys, nanotime now, struct outcome *out);
+void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
+
+/* duplicate.c */
+enum reason duplicate_received(struct qp *qp, const struct packet *p);
+
+/* reply.c */
+bool reply_ready(const struct qp *qp);
+bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
+		struct span_list *gather);
+void reply_unsent(struct qp *qp, const struct packet *p);
+void reply_fault(struct qp *qp, const struct packet *p);
+void reply_forget(struct qp *qp, uint32_t psn); /* what is owed for this PSN and behind */
+void reply_abandon(struct qp *qp); /* all of it */
+void reply_forget_answered(struct qp *qp); /* record_owed to the oldest that is owed */
+
+/* place.c */
+uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32_t owner);
+static inline bool tickets_open(const struct qp *qp)
+{
+	return qp->tickets_settled != qp->tickets_issued;
+}
+
+/* Reports for what is under way are ignored from now on. */
+void tickets_abandon(struct qp *qp);
+
+/* The oldest copy of a peer's request that is under way, or NULL. */
+const struct ticket *ticket_oldest_request(const struct qp *qp);
+
+/* complete.c */
+void receive_push(struct qp *qp, const struct receive_done *d);
+void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status status, enum reason why);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder's sending half. Receiving marks what is owed; here the debts are paid, in this
+ * order, each behind the copies that it vouches for:
+ *
+ *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
+ *	2. one NAK, or one ACK for everything that is in order by then
+ */
+#include "transport/qp.h"
+
+static struct record *record_of(const struct qp *qp, uint32_t index)
+{
+	return &qp->resp.record[index & qp->resp.record_mask];
+}
+
+/* The oldest record that is owed an answer. */
+static struct record *owed_record(const struct qp *qp)
+{
+	const struct responder *r = &qp->resp;
+
+	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
+		if (record_of(qp, i)->owed)
+			return record_of(qp, i);
+	}
+	return NULL;
+}
+
+static uint32_t psn_before(uint32_t psn)
+{
+	return psn_add(psn, PSN_MASK);
+}
+
+/* The newest PSN that may be acknowledged now, and the MSN that goes with it. */
+static bool ack_position(const struct qp *qp, uint32_t *psn, uint32_t *msn)
+{
+	const struct ticket *t = tickets_open(qp) ? ticket_oldest_request(qp) : NULL;
+
+	*psn = psn_before(t != NULL ? t->psn : qp->resp.expected_psn);
+	*msn = t != NULL ? t->msn : qp->resp.msn;
+	/* Before an open copy only what is news to the peer. */
+	return t == NULL || psn_after(*psn, qp->resp.acked_psn);
+}
+
+bool reply_ready(const struct qp *qp)
+{
+	const struct responder *r = &qp->resp;
+	uint32_t psn, msn;
+
+	if (r->record_owed != r->record_head) {
+		const struct record *rec = owed_record(qp);
+
+		if (rec != NULL)
+			return qp->tickets_settled >= rec->ticket;
+	}
+	if (r->nak != 0)
+		return qp->tickets_settled >= r->nak_ticket;
+	return r->ack_due && ack_position(qp, &psn, &msn);
+}
+
+static void aeth(struct packet *p, uint8_t syndrome, uint32_t psn, uint32_t msn)
+{
+	p->syndrome = syndrome;
+	p->psn = psn;
+	p->msn = msn;
+}
+
+static uint8_t read_response_opcode(bool first, bool last)
+{
+	if (first)
+		return last ? OPB_READ_RESPONSE_ONLY : OPB_READ_RESPONSE_FIRST;
+	return last ? OPB_READ_RESPONSE_LAST : OPB_READ_RESPONSE_MIDDLE;
+}
+
+/*
+ * One packet of a READ's data. Only the READ's first PSN is answered by FIRST or ONLY: a
+ * repetition from the middle goes on with MIDDLE and LAST (docs/decisions/read-restart.md).
+ */
+static enum reason read_response(struct qp *qp, const struct key_table *keys, struct record *rec,
+				 struct packet *p, struct span_list *gather)
+{
+	uint32_t offset = rec->replied << qp->mtu_shift,
+		 psn = psn_add(rec->reply_psn, rec->replied);
+	uint32_t n = MIN_OF(rec->reply_length - offset, qp->mtu);
+	bool last = offset + n == rec->reply_length;
+
+	p->opcode = OPCODE(SERVICE_RC, read_response_opcode(psn == rec->psn, last));
+	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, rec->msn);
+	p->payload_length = n;
+	p->pad = (uint8_t)(-n & 3);
+	rec->replied++;
+	rec->owed = !last;
+	if (n == 0)
+		return REASON_NONE;
+	return key_spans(keys, rec->rkey, qp->pd, ACCESS_REMOTE_READ, rec->reply_va + offset, n,
+			 gather);
+}
+
+static void atomic_reply(struct record *rec, struct packet *p)
+{
+	p->opcode = OPCODE(SERVICE_RC, OPB_ATOMIC_ACK);
+	aeth(p, SYNDROME_ACK_NO_CREDITS, rec->psn, rec->msn);
+	p->original = rec->original;
+	rec->owed = false;
+}
+
+void reply_forget_answered(struct qp *qp)
+{
+	struct responder *r = &qp->resp;
+
+	while (r->record_owed != r->record_head && !record_of(qp, r->record_owed)->owed)
+		r->record_owed++;
+}
+
+/* False: the READ's memory is no longer there; a NAK is owed instead. */
+static bool record_reply(struct qp *qp, const struct key_table *keys, struct record *rec,
+			 struct packet *p, struct span_list *gather)
+{
+	enum reason why = REASON_NONE;
+
+	if (rec->kind == KIND_READ_REQUEST)
+		why = read_response(qp, keys, rec, p, gather);
+	else
+		atomic_reply(rec, p);
+	if (why != REASON_NONE) {
+		span_list_clear(gather);
+		p->payload_length = 0;
+		p->pad = 0;
+		respond_failed(qp, why, p->psn, rec->msn);
+		return false;
+	}
+	reply_forget_answered(qp);
+	if (qp->resp.ack_due && psn_after(p->psn, qp->resp.ack_due_psn))
+		qp->resp.ack_due = false; /* the response acknowledges what came before it */
+	return true;
+}
+
+static bool nak_reply(struct qp *qp, struct packet *p)
+{
+	struct responder *r = &qp->resp;
+
+	if (qp->tickets_settled < r->nak_ticket)
+		return false;
+	p->opcode = OPCODE(SERVICE_RC, OPB_ACK);
+	aeth(p, r->nak, r->nak_psn, r->nak_msn);
+	r->nak = 0;
+	return true;
+}
+
+static bool ack_reply(struct qp *qp, struct packet *p)
+{
+	struct responder *r = &qp->resp;
+	uint32_t psn, msn;
+
+	if (!ack_position(qp, &psn, &msn))
+		return false;
+	p->opcode = OPCODE(SERVICE_RC, OPB_ACK);
+	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, msn);
+	r->acked_psn = psn;
+	r->ack_due = psn_after(r->ack_due_psn, psn); /* its copy is still open */
+	return true;
+}
+
+bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
+		struct span_list *gather)
+{
+	struct responder *r = &qp->resp;
+
+	if (r->record_owed != r->record_head) {
+		struct record *rec = owed_record(qp);
+
+		if (rec != NULL && qp->tickets_settled < rec->ticket)
+			return false;
+		if (rec != NULL && record_reply(qp, keys, rec, p, gather))
+			return true;
+	}
+	if (r->nak != 0)
+		return nak_reply(qp, p);
+	return r->ack_due && ack_reply(qp, p);
+}
+
+/* The record whose present answer has this PSN. */
+static struct record *answering(const struct qp *qp, uint32_t psn, uint32_t *index)
+{
+	const struct responder *r = &qp->resp;
+
+	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic && i <= r->record_head; i++) {
+		struct record *rec = record_of(qp, r->record_head - i);
+
+		*index = r->record_head - i;
+		if (psn_within(psn, rec->reply_psn, packets_of(qp, rec->reply_length)))
+			return rec;
+	}
+	return NULL;
+}
+
+void reply_unsent(struct qp *qp, const struct packet *p)
+{
+	struct responder *r = &qp->resp;
+	struct record *rec;
+	uint32_t index = 0;
+
+	if (opcode_table[p->opcode].kind != KIND_ACK) {
+		rec = answering(qp, p->psn, &index);
+		if (rec == NULL)
+			return;
+		rec->owed = true;
+		rec->replied = MIN_OF(rec->replied, (p->psn - rec->reply_psn) & PSN_MASK);
+		if ((int32_t)(index - r->record_owed) < 0)
+			r->record_owed = index;
+	} else if ((p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK) {
+		r->nak = p->syndrome;
+		r->nak_psn = p->psn;
+		r->nak_msn = p->msn;
+	} else if (r->nak == 0) {
+		r->ack_due = true;
+		r->ack_due_psn = p->psn;
+	}
+}
+
+void reply_fault(struct qp *qp, const struct packet *p)
+{
+	uint32_t index = 0;
+	const struct record *rec = answering(qp, p->psn, &index);
+
+	if (rec != NULL && qp->state != QP_STATE_ERR)
+		respond_failed(qp, REASON_MEMORY_FAULT, p->psn, rec->msn);
+}
+
+void reply_forget(struct qp *qp, uint32_t psn)
+{
+	struct responder *r = &qp->resp;
+
+	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
+		struct record *rec = record_of(qp, i);
+
+		if (psn_distance(psn_add(rec->psn, rec->packets), psn) > 0)
+			rec->owed = false;
+	}
+	reply_forget_answered(qp);
+}
+
+void reply_abandon(struct qp *qp)
+{
+	struct responder *r = &qp->resp;
+
+	for (uint32_t i = r->record_owed; i != r->record_head; i++)
+		record_of(qp, i)->owed = false;
+	r->record_owed = r->record_head;
+	r->ack_due = false;
+	r->nak = 0;
+}

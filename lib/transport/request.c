@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's sending half: what the next request packet is.
+ *
+ * A message begins when its predecessors have begun, its fence is satisfied and, for a READ or
+ * atomic, fewer than max_rd_atomic are outstanding; then it gets its PSNs. A request that cannot
+ * be sent (malformed, or its memory is not there) fails in its turn: when all before it are
+ * acknowledged, so that these complete as they should. Nothing behind it is sent.
+ *
+ * AckReq stands on the last packet of a longer message, on every LIMIT_ACK_EVERY-th packet, and on
+ * the last packet that can be sent now, so that nothing ever waits for an acknowledgement that
+ * nobody asked for.
+ *
+ * A READ counts in the window with the packets of its response. One that is longer than the
+ * window is asked for in parts, one part at a time.
+ */
+#include "transport/qp.h"
+
+/* What a work opcode is on a reliable connection; KIND_UNDEFINED: not carried. */
+static const struct {
+	uint8_t kind; /* enum packet_kind */
+	uint8_t base; /* enum opcode_base of its FIRST, or of its only packet */
+	bool imm;
+} work_kinds[] = {
+	[WORK_RDMA_WRITE] = { KIND_WRITE, OPB_WRITE_FIRST, false },
+	[WORK_RDMA_WRITE_WITH_IMM] = { KIND_WRITE, OPB_WRITE_FIRST, true },
+	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, false },
+	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, true },
+	[WORK_RDMA_READ] = { KIND_READ_REQUEST, OPB_READ_REQUEST, false },
+	[WORK_ATOMIC_CMP_AND_SWP] = { KIND_CMP_SWAP, OPB_CMP_SWAP, false },
+	[WORK_ATOMIC_FETCH_AND_ADD] = { KIND_FETCH_ADD, OPB_FETCH_ADD, false },
+};
+
+static uint64_t length_of(const struct send_work *w)
+{
+	const struct work_sge *sge = send_work_sge(w);
+	uint64_t length = 0;
+
+	if (w->flags & WORK_INLINE)
+		return w->inline_length;
+	for (uint32_t i = 0; i < w->num_sge; i++)
+		length += sge[i].length;
+	return length;
+}
+
+static void set_fault(struct message *m, enum work_status status, enum reason why)
+{
+	m->fault = (uint8_t)why;
+	m->fault_status = (uint8_t)status;
+}
+
+/* The client wrote this request as it pleased: everything that is used later is checked here. */
+void request_check(struct qp *qp, uint32_t index)
+{
+	const struct send_work *w = window_at(qp, index);
+	struct message *m = message_at(qp, index);
+	uint8_t kind = w->opcode < ARRAY_SIZE(work_kinds) ? work_kinds[w->opcode].kind
+							  : (uint8_t)KIND_UNDEFINED;
+	uint64_t length;
+
+	m->kind = kind;
+	m->fault = REASON_NONE;
+	m->length = 0;
+	if (kind == KIND_UNDEFINED) {
+		set_fault(m, STATUS_LOC_QP_OP_ERR, REASON_WORK_OPCODE);
+		return;
+	}
+	if (w->flags & WORK_INLINE
+		    ? w->inline_length > qp->caps.max_inline || kind_is_fetching(kind)
+		    : w->num_sge > qp->caps.max_send_sge) {
+		set_fault(m, STATUS_LOC_QP_OP_ERR, REASON_WORK_MALFORMED);
+		return;
+	}
+	length = length_of(w);
+	if (length > LIMIT_MESSAGE || (kind_is_atomic(kind) && length != 8)) {
+		set_fault(m, STATUS_LOC_LEN_ERR, REASON_WORK_MALFORMED);
+		return;
+	}
+	m->length = (uint32_t)length;
+}
+
+static uint32_t in_flight(const struct requester *r)
+{
+	return (r->nxt_psn - r->una_psn) & PSN_MASK;
+}
+
+/* May message nxt, the first without PSNs, begin? */
+static bool may_begin(const struct qp *qp, const struct message *m)
+{
+	const struct requester *r = &qp->req;
+
+	if (qp->state != QP_STATE_RTS)
+		return false;
+	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
+	if ((window_at(qp, r->nxt)->flags & WORK_FENCE) &&
+	    (r->rd_atomic > 0 || !ticket_settled(qp, r->landing)))
+		return false;
+	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
+}
+
+/* PSNs that the next READ request of this message, `done` packets into it, asks for. */
+static uint32_t read_part(const struct qp *qp, const struct message *m, uint32_t done)
+{
+	uint32_t all = packets_of(qp, m->length);
+
+	if (qp->req.nxt != qp->req.begun && done < m->asked_to)
+		return m->asked_to - done; /* again: what was asked for before */
+	return MIN_OF(all - done, qp->req.pace.window);
+}
+
+bool request_ready(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	const struct message *m;
+	uint32_t flight, done = 0;
+
+	if (r->nxt == r->tail || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD) ||
+	    r->rnr_until != TIME_NEVER)
+		return false;
+	m = message_at(qp, r->nxt);
+	if (m->fault != REASON_NONE || (r->nxt == r->begun && !may_begin(qp, m)))
+		return false;
+	flight = in_flight(r);
+	if (flight == 0 || m->kind != KIND_READ_REQUEST)
+		return flight < r->pace.window;
+	if (r->nxt != r->begun)
+		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
+	if (done > 0 && done >= m->asked_to)
+		return false; /* the next part waits for the one before */
+	return flight + read_part(qp, m, done) <= r->pace.window;
+}
+
+static void message_begin(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	struct message *m = message_at(qp, r->begun);
+
+	m->first_psn = r->new_psn;
+	m->packets = packets_of(qp, m->length);
+	m->asked_from = 0;
+	m->asked_to = 0;
+	m->asked_again = false;
+	m->ticket = (uint32_t)qp->tickets_settled;
+	r->new_psn = message_end(m);
+	r->rd_atomic += kind_is_fetching(m->kind);
+	r->begun++;
+}
+
+/* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes. */
+static uint8_t place_in_message(bool first, bool last, bool imm)
+{
+	if (!last)
+		return first ? 0 : 1;
+	return (uint8_t)((first ? 4 : 2) + imm);
+}
+
+static enum reason data_packet(struct qp *qp, const struct send_work *w, const struct message *m,
+			       uint32_t done, const struct key_table *keys, struct packet *p,
+			       struct span_list *gather)
+{
+	bool first = done == 0, last = done + 1 == m->packets, imm = work_kinds[w->opcode].imm;
+	uint32_t offset = done << qp->mtu_shift, n = MIN_OF(m->length - offset, qp->mtu);
+
+	p->opcode =
+		OPCODE(SERVICE_RC, work_kinds[w->opcode].base + place_in_message(first, last, imm));
+	p->payload_length = n;
+	p->pad = (uint8_t)(-n & 3);
+	p->imm = w->imm;
+	if (m->kind == KIND_WRITE && first) {
+		p->va = w->remote_addr;
+		p->rkey = w->rkey;
+		p->dma_length = m->length;
+	}
+	if (last) {
+		p->solicited = (w->flags & WORK_SOLICITED) && (imm || m->kind == KIND_SEND);
+		p->ack_req = !first;
+	}
+	if (w->flags & WORK_INLINE) {
+		p->payload = send_work_inline(w) + offset;
+		return REASON_NONE;
+	}
+	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->pd, 0, offset, n, gather);
+}
+
+/* A repetition begins at the first response that is missing (protocol-map 110). */
+static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct message *m,
+			    uint32_t done, struct packet *p)
+{
+	uint32_t part = read_part(qp, m, done), offset = done << qp->mtu_shift;
+
+	m->asked_again = done < m->asked_to;
+	m->asked_from = done;
+	m->asked_to = done + part;
+	p->opcode = OPCODE(SERVICE_RC, OPB_READ_REQUEST);
+	p->va = w->remote_addr + offset;
+	p->rkey = w->rkey;
+	p->dma_length = (uint32_t)MIN_OF((uint64_t)part << qp->mtu_shift, m->length - offset);
+	return part;
+}
+
+static void atomic_packet(const struct send_work *w, const struct message *m, struct packet *p)
+{
+	p->opcode = OPCODE(SERVICE_RC, work_kinds[w->opcode].base);
+	p->va = w->remote_addr;
+	p->rkey = w->rkey;
+	/* The verbs API's compare_add is the addend of a FETCH ADD and the comparand of a CMP SWAP. */
+	p->swap_add = m->kind == KIND_CMP_SWAP ? w->swap : w->compare_add;
+	p->compare = m->kind == KIND_CMP_SWAP ? w->compare_add : 0;
+}
+
+/* The packet at nxt_psn was made: the cursors pass its `psns`. */
+static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, struct packet *p)
+{
+	struct requester *r = &qp->req;
+
+	p->psn = r->nxt_psn;
+	r->nxt_psn = psn_add(r->nxt_psn, psns);
+	if (psn_after(r->nxt_psn, r->top_psn))
+		r->top_psn = r->nxt_psn;
+	if (r->nxt_psn == message_end(m))
+		r->nxt++;
+	if (kind_is_fetching(m->kind))
+		r->unasked = 0; /* the response acknowledges all before it */
+	else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp)) {
+		p->ack_req = true;
+		r->unasked = 0;
+	}
+}
+
+enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
+			      struct packet *p, struct span_list *gather)
+{
+	struct requester *r = &qp->req;
+	const struct send_work *w;
+	struct message *m;
+	uint32_t done, psns = 1;
+	enum reason why = REASON_NONE;
+
+	if (!request_ready(qp))
+		return NEXT_NOTHING;
+	if (r->nxt == r->begun)
+		message_begin(qp);
+	w = window_at(qp, r->nxt);
+	m = message_at(qp, r->nxt);
+	done = (r->nxt_psn - m->first_psn) & PSN_MASK;
+	if (m->kind == KIND_READ_REQUEST)
+		psns = read_packet(qp, w, m, done, p);
+	else if (kind_is_atomic(m->kind))
+		atomic_packet(w, m, p);
+	else
+		why = data_packet(qp, w, m, done, keys, p, gather);
+	if (why != REASON_NONE) {
+		span_list_clear(gather);
+		p->payload_length = 0;
+		p->pad = 0;
+		p->ack_req = false;
+		p->solicited = false;
+		request_fault(qp, r->nxt_psn, why);
+		/* Once more at most: nothing at or behind the fault is sent. */
+		return request_next(qp, keys, now, p, gather);
+	}
+	packet_made(qp, m, psns, p);
+	retry_started(qp, now);
+	return NEXT_PACKET;
+}
+
+/* The cursor to a PSN of [una_psn, nxt_psn]. */
+static void cursor_to(struct qp *qp, uint32_t psn)
+{
+	struct requester *r = &qp->req;
+
+	r->nxt = r->una;
+	r->nxt_psn = psn;
+	while (r->nxt != r->begun) {
+		const struct message *m = message_at(qp, r->nxt);
+
+		if (psn_within(psn, m->first_psn, m->packets))
+			return;
+		r->nxt++;
+	}
+}
+
+void request_unsent(struct qp *qp, uint32_t psn)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->state == QP_STATE_ERR || !psn_within(psn, r->una_psn, in_flight(r)))
+		return; /* acknowledged meanwhile, or already behind the cursor */
+	cursor_to(qp, psn);
+}
+
+void request_fault(struct qp *qp, uint32_t psn, enum reason why)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->state == QP_STATE_ERR || !psn_within(psn, r->una_psn, in_flight(r) + 1))
+		return;
+	cursor_to(qp, psn);
+	if (r->nxt == r->begun)
+		return;
+	set_fault(message_at(qp, r->nxt), STATUS_LOC_PROT_ERR, why);
+	request_fail_in_turn(qp);
+	/* What is on its way did not ask for an acknowledgement; its last packet will now. */
+	if (qp->state != QP_STATE_ERR && r->unasked > 0)
+		retry_go_back(qp);
+}
+
+void request_fail_in_turn(struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	const struct message *m;
+
+	if (r->una == r->tail ||
+	    !(qp->state == QP_STATE_RTS || (qp->state == QP_STATE_SQD && r->una != r->begun)))
+		return;
+	m = message_at(qp, r->una);
+	if (m->fault != REASON_NONE)
+		request_failed(qp, r->una, m->fault_status, m->fault);
+	else if (r->una == r->begun && kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0)
+		request_failed(qp, r->una, STATUS_LOC_QP_OP_ERR, REASON_RD_ATOMIC_LIMIT);
+}
+
+/* The first error wins: what was accepted behind it is forgotten, and will be flushed. */
+void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->state == QP_STATE_ERR)
+		return;
+	r->una = r->nxt = index;
+	r->failed = true;
+	r->failed_status = (uint8_t)status;
+	r->failed_reason = (uint8_t)why;
+	enter_error(qp);
+	reply_abandon(qp);
+}
+
+bool qp_drained(const struct qp *qp)
+{
+	return qp->req.una == qp->req.begun && ticket_settled(qp, qp->req.landing);
+}
+
+void request_drained(struct qp *qp)
+{
+	if (qp->state != QP_STATE_SQD || !qp->req.drain_notify || !qp_drained(qp))
+		return;
+	qp->req.drain_notify = false;
+	qp->events |= QP_EVENT_SQ_DRAINED;
+}

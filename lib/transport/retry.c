@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's clock.
+ *
+ * The retransmission timer runs while something is unacknowledged: it is set with the first
+ * packet on its way, starts over with every forward progress, and stops when nothing is left or
+ * an RNR wait begins. When it fires, or the peer reports a gap, the cursor goes back to the
+ * oldest unacknowledged packet; each time takes one of retry_cnt retries, and forward progress
+ * gives them back (IBTA 9.9.2.1). 7 means seven.
+ *
+ * An RNR wait holds back everything until the time that the peer named has passed; nothing
+ * shortens it. It takes one of rnr_retry retries, 7 is for ever (IBTA 9.7.5.2.8).
+ *
+ * A gap is reported again and again while old packets arrive: one recovery per gap, until
+ * something is acknowledged or the timer fires.
+ */
+#include "transport/qp.h"
+
+#define RNR_RETRY_FOREVER 7
+
+void retry_reset(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	r->una_psn = r->nxt_psn = r->top_psn = r->new_psn = 0;
+	r->landing = (uint32_t)qp->tickets_settled;
+	r->unasked = 0;
+	r->recovering = false;
+	r->timeout = TIME_NEVER;
+	r->retry_at = TIME_NEVER;
+	r->rnr_until = TIME_NEVER;
+	pace_init(&r->pace);
+}
+
+static nanotime timer_from(const struct requester *r, nanotime now)
+{
+	return r->timeout == TIME_NEVER ? TIME_NEVER : now + r->timeout;
+}
+
+void retry_started(struct qp *qp, nanotime now)
+{
+	if (qp->req.retry_at == TIME_NEVER)
+		qp->req.retry_at = timer_from(&qp->req, now);
+}
+
+void retry_progress(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	r->retries = qp->attr.retry_cnt;
+	r->rnr_retries = qp->attr.rnr_retry;
+	r->recovering = false;
+	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
+}
+
+void retry_go_back(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	r->nxt = r->una;
+	r->nxt_psn = r->una_psn;
+	r->unasked = 0;
+	r->retry_at = TIME_NEVER;
+}
+
+static bool take_retry(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	if (r->retries == 0) {
+		request_failed(qp, r->una, STATUS_RETRY_EXC_ERR, REASON_RETRIES_EXHAUSTED);
+		return false;
+	}
+	r->retries--;
+	return true;
+}
+
+void retry_gap(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	(void)now;
+	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER ||
+	    (r->recovering && r->recovery_psn == r->una_psn) || !take_retry(qp))
+		return;
+	r->recovering = true;
+	r->recovery_psn = r->una_psn;
+	pace_lost(&r->pace);
+	retry_go_back(qp);
+}
+
+/* IBTA table 45, in units of 10 us. */
+nanotime rnr_time(uint8_t code)
+{
+	static const uint16_t table[32] = { 0,	  1,	2,    3,     4,	    6,	   8,	  12,
+					    16,	  24,	32,   48,    64,    96,	   128,	  192,
+					    256,  384,	512,  768,   1024,  1536,  2048,  3072,
+					    4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
+	uint32_t units = table[code & 31];
+
+	return (units == 0 ? 65536 : units) * (10 * TIME_US); /* code 0 is the longest */
+}
+
+void retry_not_ready(struct qp *qp, uint8_t code, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
+		return;
+	if (qp->attr.rnr_retry != RNR_RETRY_FOREVER) {
+		if (r->rnr_retries == 0) {
+			request_failed(qp, r->una, STATUS_RNR_RETRY_EXC_ERR,
+				       REASON_RNR_RETRIES_EXHAUSTED);
+			return;
+		}
+		r->rnr_retries--;
+	}
+	retry_go_back(qp);
+	r->rnr_until = now + rnr_time(code);
+}
+
+nanotime qp_deadline(const struct qp *qp)
+{
+	return time_earlier(qp->req.retry_at, qp->req.rnr_until);
+}
+
+void qp_expired(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	if (r->rnr_until != TIME_NEVER && now >= r->rnr_until)
+		r->rnr_until = TIME_NEVER;
+	if (r->retry_at == TIME_NEVER || now < r->retry_at)
+		return;
+	r->retry_at = TIME_NEVER;
+	r->recovering = false;
+	if (!take_retry(qp))
+		return;
+	pace_silent(&r->pace);
+	retry_go_back(qp);
+}

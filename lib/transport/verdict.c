@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/work.h"
+#include "transport/transport.h"
+#include "transport/verdict.h"
+#include "wire/packet.h"
+
+#define SILENT                          \
+	{                               \
+		.reply = VERDICT_SILENT \
+	}
+#define ACK_AGAIN                          \
+	{                                  \
+		.reply = VERDICT_ACK_AGAIN \
+	}
+#define RNR                          \
+	{                            \
+		.reply = VERDICT_RNR \
+	}
+#define REPORTED(code)                                                \
+	{                                                             \
+		.reply = VERDICT_NAK, .syndrome = SYNDROME_NAK_##code \
+	}
+#define FATAL(code, status, raised)                                                   \
+	{                                                                             \
+		.reply = VERDICT_NAK, .syndrome = SYNDROME_NAK_##code, .fatal = true, \
+		.receive_status = STATUS_##status, .event = (raised)                  \
+	}
+
+/*
+ * IBTA 9.7.5.2 (NAK codes) and 9.9.3 (what the responder's own program learns). An event is raised
+ * where no receive request is there to tell the story.
+ */
+static const struct verdict rc_verdict[REASON_COUNT] = {
+	[REASON_PSN_AHEAD] = REPORTED(SEQUENCE),
+	[REASON_PSN_AHEAD_AGAIN] = SILENT,
+	[REASON_DUPLICATE] = ACK_AGAIN,
+	[REASON_DUPLICATE_UNKNOWN] = SILENT,
+	[REASON_RECEIVE_NOT_READY] = RNR,
+
+	[REASON_OPCODE_SEQUENCE] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
+	[REASON_OPCODE_UNSUPPORTED] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
+	[REASON_ACCESS_FLAGS] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
+	[REASON_RD_ATOMIC_LIMIT] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
+	[REASON_LENGTH_PAYLOAD] = FATAL(INVALID_REQUEST, LOC_LEN_ERR, QP_EVENT_REQ_ERR),
+	[REASON_LENGTH_MESSAGE] = FATAL(INVALID_REQUEST, LOC_LEN_ERR, QP_EVENT_REQ_ERR),
+	[REASON_LENGTH_RETH] = FATAL(INVALID_REQUEST, LOC_LEN_ERR, QP_EVENT_REQ_ERR),
+	[REASON_LENGTH_RECEIVE] = FATAL(INVALID_REQUEST, LOC_LEN_ERR, 0),
+	[REASON_ATOMIC_ALIGNMENT] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
+
+	[REASON_KEY_UNKNOWN] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, QP_EVENT_ACCESS_ERR),
+	[REASON_KEY_PD] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, QP_EVENT_ACCESS_ERR),
+	[REASON_KEY_ACCESS] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, QP_EVENT_ACCESS_ERR),
+	[REASON_KEY_RANGE] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, QP_EVENT_ACCESS_ERR),
+	[REASON_MEMORY_FAULT] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, QP_EVENT_ACCESS_ERR),
+
+	[REASON_RECEIVE_MEMORY] = FATAL(REMOTE_OPERATION, LOC_PROT_ERR, 0),
+	[REASON_WORK_MALFORMED] = FATAL(REMOTE_OPERATION, LOC_QP_OP_ERR, 0),
+};
+
+const struct verdict *verdict_of(enum reason why)
+{
+	return &rc_verdict[why];
+}
