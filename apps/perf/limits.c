@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this machine could do at best, in the same run: the copies, sums and hand-overs that no
+ * engine gets around, without an engine. Every figure is the best of several short rounds, since
+ * these are limits.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "load.h"
+#include "perf.h"
+#include "wire/icrc.h"
+
+#define BLOCK	      4096u
+#define ROUNDS	      5
+#define ROUND_NS      (20 * TIME_MS)
+#define RAW_BURST     32u
+#define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: what a WRITE ONLY has in front */
+
+struct work {
+	uint8_t *from;
+	uint8_t *to;
+	struct rte_ring *ring;
+	struct rte_mempool *pool;
+	uint32_t payload;
+	bool touch; /* copy and sum at both ends */
+	uint32_t sum;
+};
+
+/* ns of one call, best round. */
+static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_call)
+{
+	double best = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		nanotime begin = time_now(), now;
+		uint64_t n = 0;
+		double ns;
+
+		do {
+			for (int i = 0; i < 16; i++)
+				once(w);
+			n += 16;
+			now = time_now();
+		} while (now - begin < ROUND_NS);
+		ns = (double)(now - begin) / (double)(n * per_call);
+		if (round == 0 || ns < best)
+			best = ns;
+	}
+	return best;
+}
+
+static void once_copy(struct work *w)
+{
+	memcpy(w->to, w->from, BLOCK);
+	/* The copy is not to be left out because nobody looks. */
+	__asm__ volatile("" : : "r"(w->to) : "memory");
+}
+
+static void once_sum(struct work *w)
+{
+	w->sum = icrc_add(w->sum, w->from, BLOCK);
+}
+
+static void once_copy_and_sum(struct work *w)
+{
+	w->sum = icrc_copy(w->sum, w->to, w->from, BLOCK);
+	__asm__ volatile("" : : "r"(w->to) : "memory");
+}
+
+/* A burst of frames through a ring, as net_ring carries them, both ends on this core. */
+static void once_raw(struct work *w)
+{
+	struct rte_mbuf *m[RAW_BURST];
+	uint8_t header[HEADER_OCTETS] = { 0 };
+	uint32_t n;
+
+	if (rte_pktmbuf_alloc_bulk(w->pool, m, RAW_BURST) != 0)
+		return;
+	for (uint32_t i = 0; i < RAW_BURST; i++) {
+		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *);
+
+		memcpy(frame, header, sizeof(header));
+		if (w->touch) {
+			w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
+			w->sum = icrc_copy(w->sum, frame + HEADER_OCTETS, w->from, w->payload);
+			memcpy(frame + HEADER_OCTETS + w->payload, &w->sum, 4);
+		}
+		m[i]->data_len = (uint16_t)(HEADER_OCTETS + w->payload + 4);
+		m[i]->pkt_len = m[i]->data_len;
+	}
+	rte_ring_enqueue_burst(w->ring, (void **)m, RAW_BURST, NULL);
+	n = rte_ring_dequeue_burst(w->ring, (void **)m, RAW_BURST, NULL);
+	for (uint32_t i = 0; i < n && w->touch; i++) {
+		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *);
+
+		w->sum = icrc_add(0, frame, HEADER_OCTETS - 14);
+		w->sum = icrc_add(w->sum, frame + HEADER_OCTETS, w->payload);
+		memcpy(w->to, frame + HEADER_OCTETS, w->payload);
+		__asm__ volatile("" : : "r"(w->to) : "memory");
+	}
+	rte_pktmbuf_free_bulk(m, n);
+}
+
+static double raw_pps(struct work *w, uint32_t payload, bool touch)
+{
+	w->payload = payload;
+	w->touch = touch;
+	return 1e9 / best_ns(once_raw, w, RAW_BURST);
+}
+
+/* The other end of the hand-over: sends every element back. */
+struct echo {
+	struct rte_ring *there;
+	struct rte_ring *back;
+	uint32_t stop;
+};
+
+static int echo_main(void *arg)
+{
+	struct echo *e = arg;
+	uint64_t element[8];
+
+	while (__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE) == 0)
+		if (rte_ring_dequeue_elem(e->there, element, sizeof(element)) == 0)
+			rte_ring_enqueue_elem(e->back, element, sizeof(element));
+	return 0;
+}
+
+static double handoff_ns(unsigned int lcore)
+{
+	struct echo e = {
+		.there = rte_ring_create_elem("limit-there", 64, 64, SOCKET_ID_ANY,
+					      RING_F_SP_ENQ | RING_F_SC_DEQ),
+		.back = rte_ring_create_elem("limit-back", 64, 64, SOCKET_ID_ANY,
+					     RING_F_SP_ENQ | RING_F_SC_DEQ),
+	};
+	uint64_t element[8] = { 0 };
+	nanotime begin;
+	const uint32_t trips = 20000;
+
+	if (e.there == NULL || e.back == NULL || rte_eal_remote_launch(echo_main, &e, lcore) != 0)
+		return 0;
+	begin = time_now();
+	for (uint32_t i = 0; i < trips; i++) {
+		rte_ring_enqueue_elem(e.there, element, sizeof(element));
+		while (rte_ring_dequeue_elem(e.back, element, sizeof(element)) != 0)
+			;
+	}
+	begin = time_now() - begin;
+	__atomic_store_n(&e.stop, 1, __ATOMIC_RELEASE);
+	rte_eal_wait_lcore(lcore);
+	rte_ring_free(e.there);
+	rte_ring_free(e.back);
+	return (double)begin / trips / 2;
+}
+
+int limits_run(const struct perf_options *o, struct limit_result *r)
+{
+	struct work w = {
+		.ring = rte_ring_create("limit-raw", 256, SOCKET_ID_ANY,
+					RING_F_SP_ENQ | RING_F_SC_DEQ),
+		.pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352,
+						SOCKET_ID_ANY),
+	};
+
+	memset(r, 0, sizeof(*r));
+	if (posix_memalign((void **)&w.from, 4096, BLOCK) != 0 ||
+	    posix_memalign((void **)&w.to, 4096, BLOCK) != 0 || w.ring == NULL || w.pool == NULL) {
+		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
+		      stderr);
+		return 1;
+	}
+	memset(w.from, 1, BLOCK);
+	memset(w.to, 2, BLOCK);
+	r->copy_ns = best_ns(once_copy, &w, 1);
+	r->icrc_ns = best_ns(once_sum, &w, 1);
+	r->copy_and_sum_ns = best_ns(once_copy_and_sum, &w, 1);
+	r->raw_small_pps = raw_pps(&w, 8, false);
+	r->raw_small_full_pps = raw_pps(&w, 8, true);
+	r->raw_full_pps = raw_pps(&w, BLOCK, true);
+	r->raw_full_bits = r->raw_full_pps * BLOCK * 8;
+	if (o->placement != PLACE_ONE)
+		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
+	rte_mempool_free(w.pool);
+	rte_ring_free(w.ring);
+	free(w.from);
+	free(w.to);
+	return 0;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The load: every queue pair keeps `depth` requests outstanding, posted `post` at a time with the
+ * last one signalled, so that one completion gives `post` of them back.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "engine/uroce.h"
+#include "load.h"
+#include "perf.h"
+
+#define POLL_BATCH 64
+
+static const enum ibv_wr_opcode wr_opcode[PERF_OPERATIONS] = {
+	[PERF_WRITE] = IBV_WR_RDMA_WRITE,
+	[PERF_READ] = IBV_WR_RDMA_READ,
+	[PERF_SEND] = IBV_WR_SEND,
+	[PERF_ATOMIC] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+/* One call's list of requests; every queue pair posts the same list. */
+struct batch {
+	struct ibv_send_wr *wr;
+	struct ibv_sge *sge;
+};
+
+static int batch_make(struct batch *b, struct perf_pair *p, enum perf_operation op, uint32_t size)
+{
+	uint32_t n = p->options->post;
+
+	b->wr = calloc(n, sizeof(*b->wr));
+	b->sge = calloc(n, sizeof(*b->sge));
+	if (b->wr == NULL || b->sge == NULL)
+		return 1;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ibv_send_wr *wr = &b->wr[i];
+
+		b->sge[i] = (struct ibv_sge){ (uintptr_t)p->a.buffer, size, p->a.mr->lkey };
+		wr->sg_list = &b->sge[i];
+		wr->num_sge = 1;
+		wr->opcode = wr_opcode[op];
+		wr->next = i + 1 < n ? wr + 1 : NULL;
+		wr->send_flags = i + 1 < n ? 0 : IBV_SEND_SIGNALED;
+		if (op == PERF_ATOMIC) {
+			wr->wr.atomic.remote_addr = (uintptr_t)p->b.buffer;
+			wr->wr.atomic.rkey = p->b.mr->rkey;
+			wr->wr.atomic.compare_add = 1;
+		} else {
+			wr->wr.rdma.remote_addr = (uintptr_t)p->b.buffer;
+			wr->wr.rdma.rkey = p->b.mr->rkey;
+		}
+	}
+	return 0;
+}
+
+static void batch_free(struct batch *b)
+{
+	free(b->wr);
+	free(b->sge);
+}
+
+static int post(struct perf_pair *p, struct batch *b, uint32_t qp)
+{
+	struct ibv_send_wr *bad;
+	int err;
+
+	for (uint32_t i = 0; i < p->options->post; i++)
+		b->wr[i].wr_id = qp;
+	err = ibv_post_send(p->a.qp[qp], b->wr, &bad);
+	if (err != 0)
+		fprintf(stderr, "uroce perf: ibv_post_send: %s\n", strerror(err));
+	return err;
+}
+
+int receives_post(struct perf_pair *p, uint32_t qp, uint32_t n)
+{
+	struct ibv_sge sge = { (uintptr_t)p->b.buffer, (uint32_t)p->b.mr->length, p->b.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = qp, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int err = ibv_post_recv(p->b.qp[qp], &wr, &bad);
+
+		if (err != 0) {
+			fprintf(stderr, "uroce perf: ibv_post_recv: %s\n", strerror(err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int completion_bad(const struct ibv_wc *wc)
+{
+	if (wc->status == IBV_WC_SUCCESS)
+		return 0;
+	fprintf(stderr, "uroce perf: completion: %s (%u)\n", ibv_wc_status_str(wc->status),
+		wc->vendor_err);
+	return 1;
+}
+
+/* Receives that were used are posted again. */
+static int receives_turn(struct perf_pair *p)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int n = ibv_poll_cq(p->b.recv_cq, POLL_BATCH, wc);
+
+	for (int i = 0; i < n; i++)
+		if (completion_bad(&wc[i]) || receives_post(p, (uint32_t)wc[i].wr_id, 1))
+			return 1;
+	return n < 0;
+}
+
+/* Takes completions; for each, `post` more requests if the run goes on. Returns how many, or -1. */
+static int completions_turn(struct perf_pair *p, struct batch *b, bool again)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int n = ibv_poll_cq(p->a.send_cq, POLL_BATCH, wc);
+
+	for (int i = 0; i < n; i++) {
+		if (completion_bad(&wc[i]))
+			return -1;
+		if (again && post(p, b, (uint32_t)wc[i].wr_id) != 0)
+			return -1;
+	}
+	return n;
+}
+
+static int start(struct perf_pair *p, struct batch *b, uint64_t *outstanding)
+{
+	const struct perf_options *o = p->options;
+
+	for (uint32_t q = 0; q < o->qps; q++) {
+		for (uint32_t k = 0; k < o->depth / o->post; k++) {
+			if (post(p, b, q) != 0)
+				return 1;
+			(*outstanding)++;
+		}
+	}
+	return 0;
+}
+
+static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uint32_t size,
+	       struct load_result *r)
+{
+	nanotime begin, end, stop;
+	uint64_t outstanding = 0, done = 0;
+	bool again = true;
+	int n;
+
+	if (start(p, b, &outstanding) != 0)
+		return 1;
+	begin = end = time_now();
+	stop = begin + (nanotime)(p->options->seconds * 1e9);
+	while (outstanding > 0) {
+		pair_poll(p);
+		if (op == PERF_SEND && receives_turn(p) != 0)
+			return 1;
+		n = completions_turn(p, b, again);
+		if (n < 0)
+			return 1;
+		if (again) {
+			done += (uint64_t)n;
+			end = time_now();
+			again = end < stop;
+		} else {
+			outstanding -= (uint64_t)n;
+			if (n == 0 && time_now() > stop + 20 * TIME_S) {
+				fprintf(stderr, "uroce perf: %lu completions did not come\n",
+					outstanding);
+				return 1;
+			}
+		}
+	}
+	r->messages = done * p->options->post;
+	r->octets = r->messages * size;
+	r->seconds = (double)(end - begin) / 1e9;
+	return 0;
+}
+
+int load_run(struct perf_pair *p, enum perf_operation op, uint32_t size, struct load_result *r)
+{
+	struct batch b;
+	int failed = 1;
+
+	*r = (struct load_result){ .operation = op, .size = size };
+	if (batch_make(&b, p, op, size) == 0)
+		failed = run(p, &b, op, size, r);
+	batch_free(&b);
+	return failed;
+}
+
+static int write_once(struct perf_side *from, struct perf_side *to, uint32_t at, uint32_t size)
+{
+	struct ibv_sge sge = { (uintptr_t)from->buffer + at, size, from->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags =
+					  IBV_SEND_SIGNALED | (size <= 64 ? IBV_SEND_INLINE : 0) };
+	struct ibv_send_wr *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)to->buffer + at;
+	wr.wr.rdma.rkey = to->mr->rkey;
+	return ibv_post_send(from->qp[0], &wr, &bad);
+}
+
+/* Polls until the last octet of `to` is `mark`, taking the sender's completion on the way. */
+static int await_octet(struct perf_pair *p, struct perf_side *from, const uint8_t *to, uint8_t mark)
+{
+	nanotime limit = time_now() + 10 * TIME_S;
+	struct ibv_wc wc;
+
+	for (uint32_t spins = 0; __atomic_load_n(to, __ATOMIC_ACQUIRE) != mark; spins++) {
+		pair_poll(p);
+		if (spins % 4096 == 4095 && time_now() > limit) {
+			fputs("uroce perf: a message of the ping-pong did not arrive\n", stderr);
+			return 1;
+		}
+	}
+	while (ibv_poll_cq(from->send_cq, 1, &wc) > 0)
+		if (completion_bad(&wc))
+			return 1;
+	return 0;
+}
+
+int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h)
+{
+	nanotime stop = time_now() + (nanotime)(p->options->seconds * 1e9);
+	const uint32_t there = 0, back = size;
+	uint8_t mark = 0;
+
+	histogram_init(h);
+	for (uint32_t i = 0; time_now() < stop; i++) {
+		nanotime begin;
+
+		mark = (uint8_t)(mark + 1);
+		p->a.buffer[there + size - 1] = mark;
+		p->b.buffer[back + size - 1] = mark;
+		begin = time_now();
+		if (write_once(&p->a, &p->b, there, size) != 0 ||
+		    await_octet(p, &p->a, p->b.buffer + there + size - 1, mark) != 0 ||
+		    write_once(&p->b, &p->a, back, size) != 0 ||
+		    await_octet(p, &p->b, p->a.buffer + back + size - 1, mark) != 0)
+			return 1;
+		if (i >= 100)
+			histogram_add(h, (time_now() - begin) / 2);
+	}
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `uroce perf`: two engines in one process whose ports are joined by net_ring, driven through the
+ * public verbs API, beside what this machine could do at best, measured in the same run.
+ */
+#ifndef APPS_PERF_PERF_H
+#define APPS_PERF_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "histogram.h"
+
+#define PERF_SIZES 16u
+#define PERF_QPS   16384u
+
+enum perf_operation {
+	PERF_WRITE,
+	PERF_READ,
+	PERF_SEND,
+	PERF_ATOMIC,
+	PERF_OPERATIONS,
+};
+
+/* Where the two engines are polled. */
+enum perf_placement {
+	PLACE_ONE, /* both by the program's own thread: one lcore does everything */
+	PLACE_TWO, /* one by the program's thread, the other by a second lcore */
+	PLACE_APART, /* both by a second lcore, the program alone on its own */
+};
+
+struct perf_options {
+	bool operation[PERF_OPERATIONS];
+	uint32_t sizes;
+	uint32_t size[PERF_SIZES]; /* octets */
+	uint32_t qps;
+	uint32_t depth; /* requests outstanding on each queue pair */
+	uint32_t post; /* requests posted by one call; the last of them is signalled */
+	uint32_t mtu; /* IB path MTU, octets */
+	double seconds; /* of each figure */
+	enum perf_placement placement;
+	bool latency;
+	bool limits;
+	bool json;
+	uint32_t memory; /* MB for the EAL where there are no hugepages */
+};
+
+/* One side: a device, and the objects on it. */
+struct perf_side {
+	struct uroce_engine *engine;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq;
+	struct ibv_cq *recv_cq;
+	struct ibv_mr *mr;
+	uint8_t *buffer;
+	struct ibv_qp **qp;
+	union ibv_gid gid;
+};
+
+struct perf_pair {
+	const struct perf_options *options;
+	struct perf_side a; /* posts */
+	struct perf_side b; /* answers */
+	unsigned int other_lcore;
+	uint32_t stop; /* atomic: the second lcore is to return */
+};
+
+/* 0, or 1 after a line on stderr. */
+int perf_options_parse(struct perf_options *o, int argc, char **argv);
+
+int pair_eal(const struct perf_options *o);
+int pair_open(struct perf_pair *p, const struct perf_options *o);
+void pair_close(struct perf_pair *p);
+/* Lets whatever shares the program's thread run once. */
+void pair_poll(struct perf_pair *p);
+
+struct load_result {
+	enum perf_operation operation;
+	uint32_t size;
+	double seconds;
+	uint64_t messages;
+	uint64_t octets;
+};
+
+/* Rate and bandwidth of one operation and size. 0, or 1 after a line on stderr. */
+int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size,
+	     struct load_result *r);
+/* Half the round trip of a WRITE ping-pong, ns. */
+int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h);
+
+struct limit_result {
+	double copy_ns; /* memcpy of 4 KiB */
+	double icrc_ns; /* the ICRC of 4 KiB */
+	double copy_and_sum_ns; /* icrc_copy of 4 KiB */
+	double handoff_ns; /* an rte_ring element of 64 octets from one thread to another and back, halved; 0: one core */
+	double raw_small_pps; /* 64-octet frames through the joined ports, header written, untouched else */
+	double raw_full_pps; /* 4 KiB payload: header, copy in, sum, port, sum, copy out: an engine's limit */
+	double raw_full_bits; /* ... in payload bits per second */
+	double raw_small_full_pps; /* the same with 8 octets of payload */
+};
+
+int limits_run(const struct perf_options *o, struct limit_result *r);
+
+extern const char *const operation_name[PERF_OPERATIONS];
+
+#endif
