@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/locate.h"
+
+Test(locate, a_named_engine_is_the_only_one)
+{
+	struct locations l;
+
+	setenv("UROCE_SOCKET", "/somewhere/a.sock", 1);
+	locate_engines(&l);
+	cr_assert_eq(l.count, 1);
+	cr_assert_str_eq(l.path[0], "/somewhere/a.sock");
+}
+
+Test(locate, the_systems_engine_comes_before_the_users)
+{
+	struct locations l;
+
+	unsetenv("UROCE_SOCKET");
+	setenv("XDG_RUNTIME_DIR", "/run/user/77", 1);
+	locate_engines(&l);
+	cr_assert_eq(l.count, 2);
+	cr_assert_str_eq(l.path[0], "/run/uroce/uroced.sock");
+	cr_assert_str_eq(l.path[1], "/run/user/77/uroce/uroced.sock");
+}
+
+Test(locate, a_path_that_no_socket_can_have_is_left_out)
+{
+	struct locations l;
+	char longer[200];
+
+	memset(longer, 'x', sizeof(longer));
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+	setenv("UROCE_SOCKET", longer, 1);
+	locate_engines(&l);
+	cr_assert_eq(l.count, 0);
+}
+
+/* Anybody can make /tmp/uroce-UID first: it is believed only if it is ours and closed to others. */
+Test(locate, a_folder_in_tmp_that_others_may_write_to_is_not_believed)
+{
+	char folder[64];
+	struct locations l;
+	bool existed;
+
+	unsetenv("UROCE_SOCKET");
+	unsetenv("XDG_RUNTIME_DIR");
+	snprintf(folder, sizeof(folder), "/tmp/uroce-%u", (unsigned)geteuid());
+	existed = mkdir(folder, 0700) != 0;
+	if (existed)
+		cr_skip_test("%s is in use", folder);
+	locate_engines(&l);
+	cr_expect_eq(l.count, 2);
+	chmod(folder, 0770);
+	locate_engines(&l);
+	cr_expect_eq(l.count, 1);
+	rmdir(folder);
+	locate_engines(&l);
+	cr_expect_eq(l.count, 1);
+}

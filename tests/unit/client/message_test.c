@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The exchange of one command, with this test at the other end of the socket. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/message.h"
+
+#define TIMEOUT_MS 5000
+
+static int ours, engines;
+
+static void make_pair(void)
+{
+	int pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ours = pair[0];
+	engines = pair[1];
+}
+
+/* The socket keeps messages: what the engine will say can be said before it is asked. */
+static void answer(uint32_t sequence, int32_t error, uint16_t version, int fd)
+{
+	struct reply_handle reply = {
+		.h = { .magic = COMMAND_MAGIC,
+		       .version = version,
+		       .command = COMMAND_ALLOC_PD,
+		       .length = sizeof(reply),
+		       .sequence = sequence,
+		       .error = error },
+		.handle = sequence + 100,
+	};
+	struct iovec iov = { &reply, sizeof(reply) };
+	char space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		message.msg_control = space;
+		message.msg_controllen = sizeof(space);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	cr_assert_eq(sendmsg(engines, &message, 0), (ssize_t)sizeof(reply));
+}
+
+static int ask(uint32_t sequence, struct reply_handle *reply, struct carrier_descriptors *out)
+{
+	struct request_handle request = { .handle = 7 };
+
+	return message_exchange(ours, COMMAND_ALLOC_PD, sequence, TIMEOUT_MS, &request.h,
+				sizeof(request), &reply->h, sizeof(*reply), NULL, out);
+}
+
+Test(message, a_request_is_answered, .init = make_pair)
+{
+	struct request_handle seen;
+	struct reply_handle reply;
+
+	answer(3, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(3, &reply, NULL), 0);
+	cr_assert_eq(reply.handle, 103);
+	cr_assert_eq(recv(engines, &seen, sizeof(seen), MSG_DONTWAIT), (ssize_t)sizeof(seen));
+	cr_assert_eq(seen.h.magic, COMMAND_MAGIC);
+	cr_assert_eq(seen.h.version, COMMAND_VERSION);
+	cr_assert_eq(seen.h.command, COMMAND_ALLOC_PD);
+	cr_assert_eq(seen.h.length, sizeof(seen));
+	cr_assert_eq(seen.handle, 7);
+}
+
+Test(message, the_engines_errno_is_the_answer, .init = make_pair)
+{
+	struct reply_handle reply;
+
+	answer(1, EBUSY, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(1, &reply, NULL), EBUSY);
+}
+
+Test(message, answers_to_questions_given_up_are_skipped, .init = make_pair)
+{
+	struct reply_handle reply;
+
+	answer(1, EBUSY, COMMAND_VERSION, -1);
+	answer(2, 0, COMMAND_VERSION, -1);
+	answer(3, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(3, &reply, NULL), 0);
+	cr_assert_eq(reply.handle, 103);
+}
+
+Test(message, another_version_is_refused, .init = make_pair)
+{
+	struct reply_handle reply;
+
+	answer(1, 0, COMMAND_VERSION + 1, -1);
+	cr_assert_eq(ask(1, &reply, NULL), EPROTO);
+}
+
+Test(message, a_closed_connection_is_a_missing_engine, .init = make_pair)
+{
+	struct reply_handle reply;
+
+	close(engines);
+	cr_assert_eq(ask(1, &reply, NULL), ENODEV);
+}
+
+Test(message, descriptors_arrive_close_on_exec, .init = make_pair)
+{
+	struct carrier_descriptors out = { 0 };
+	struct reply_handle reply;
+	int null = open("/dev/null", O_RDONLY);
+
+	answer(1, 0, COMMAND_VERSION, null);
+	cr_assert_eq(ask(1, &reply, &out), 0);
+	cr_assert_eq(out.count, 1);
+	cr_assert_eq(fcntl(out.fd[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	close(out.fd[0]);
+}
+
+static int descriptors_open(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+Test(message, descriptors_nobody_wants_are_closed, .init = make_pair)
+{
+	struct reply_handle reply;
+	int null = open("/dev/null", O_RDONLY);
+	int before = descriptors_open();
+
+	answer(1, 0, COMMAND_VERSION, null);
+	cr_assert_eq(ask(1, &reply, NULL), 0);
+	answer(2, EINVAL, COMMAND_VERSION, null);
+	cr_assert_eq(ask(2, &reply, NULL), EINVAL);
+	cr_assert_eq(descriptors_open(), before);
+}
+
+Test(message, silence_ends_with_a_timeout, .init = make_pair)
+{
+	struct request_handle request = { .handle = 7 };
+	struct reply_handle reply;
+
+	cr_assert_eq(message_exchange(ours, COMMAND_ALLOC_PD, 1, 20, &request.h, sizeof(request),
+				      &reply.h, sizeof(reply), NULL, NULL),
+		     ETIMEDOUT);
+}

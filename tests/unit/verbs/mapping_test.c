@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "verbs/mapping.h"
+
+#define PAGE  4096u
+#define PAGES 6u
+
+/* Pages: read-write, read-only, read-write, hole, none, read-write. */
+static char *make_range(void)
+{
+	char *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	mprotect(p + 1 * PAGE, PAGE, PROT_READ);
+	munmap(p + 3 * PAGE, PAGE);
+	mprotect(p + 4 * PAGE, PAGE, PROT_NONE);
+	return p;
+}
+
+Test(mapping, says_what_the_pages_allow)
+{
+	static const struct {
+		const char *what;
+		size_t offset, length;
+		int to_read, to_write;
+	} cases[] = {
+		{ "a whole page", 0, PAGE, 0, 0 },
+		{ "an octet", 17, 1, 0, 0 },
+		{ "a read-only page", PAGE, PAGE, 0, EFAULT },
+		{ "into a read-only page by one octet", 0, PAGE + 1, 0, EFAULT },
+		{ "from a read-only page by one octet", 2 * PAGE - 1, 2, 0, EFAULT },
+		{ "several mappings", 0, 3 * PAGE, 0, EFAULT },
+		{ "the last octet before a hole", 3 * PAGE - 1, 1, 0, 0 },
+		{ "into a hole", 3 * PAGE - 1, 2, EFAULT, EFAULT },
+		{ "in a hole", 3 * PAGE + 5, 1, EFAULT, EFAULT },
+		{ "over a hole", 2 * PAGE, 3 * PAGE, EFAULT, EFAULT },
+		{ "no access at all", 4 * PAGE, 1, EFAULT, EFAULT },
+		{ "behind all that", 5 * PAGE, PAGE, 0, 0 },
+	};
+	char *p = make_range();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uintptr_t at = (uintptr_t)p + cases[i].offset;
+
+		cr_expect_eq(mapping_check(at, cases[i].length, false), cases[i].to_read,
+			     "%s, to read", cases[i].what);
+		cr_expect_eq(mapping_check(at, cases[i].length, true), cases[i].to_write,
+			     "%s, to write", cases[i].what);
+	}
+}
+
+Test(mapping, finds_its_way_through_thousands_of_mappings)
+{
+	enum {
+		MANY = 3000
+	};
+	char *p =
+		mmap(NULL, MANY * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (uint32_t i = 0; i < MANY; i += 2)
+		mprotect(p + i * PAGE, PAGE, PROT_READ);
+	cr_assert_eq(mapping_check((uintptr_t)p, MANY * PAGE, false), 0);
+	cr_assert_eq(mapping_check((uintptr_t)p + (MANY - 1) * PAGE, PAGE, true), 0);
+	cr_assert_eq(mapping_check((uintptr_t)p + (MANY - 2) * PAGE, PAGE, true), EFAULT);
+}
+
+Test(mapping, address_zero_and_the_end_of_memory_are_faults)
+{
+	cr_assert_eq(mapping_check(0, 1, false), EFAULT);
+	cr_assert_eq(mapping_check(UINTPTR_MAX - 4095, 4095, false), EFAULT);
+}
