@@ -41,17 +41,67 @@ struct ring_side {
 
 void ring_side_init(struct ring_side *s, void *memory, uint32_t size, uint32_t stride);
 
+/* Where rte_ring keeps the two tails (asserted in ring.c). */
+#define RING_PRODUCER_TAIL 132u
+#define RING_CONSUMER_TAIL 260u
+#define RING_SLOTS	   384u
+
+static inline uint32_t *ring_shared_word(const struct ring_side *s, uint32_t offset)
+{
+	return (uint32_t *)(void *)(s->shared + offset);
+}
+
+/* The i-th slot from our cursor, wherever the client says anything is. */
+static inline void *ring_slot(const struct ring_side *s, uint32_t i)
+{
+	return s->slots + (size_t)((s->cursor + i) & (s->size - 1)) * s->stride;
+}
+
 /* Consumer side (the client produces). Slots ready to be read, at most size - 1, or RING_BROKEN. */
-uint32_t ring_readable(const struct ring_side *s);
+static inline uint32_t ring_readable(const struct ring_side *s)
+{
+	/* pairs with the release store of the producer's tail: the slots before it are written */
+	uint32_t tail = __atomic_load_n(ring_shared_word(s, RING_PRODUCER_TAIL), __ATOMIC_ACQUIRE);
+	uint32_t ready = tail - s->cursor;
+
+	return ready < s->size ? ready : RING_BROKEN;
+}
+
 /* The i-th readable slot, i < ring_readable(). Copy it out before you look at it. */
-const void *ring_read_slot(const struct ring_side *s, uint32_t i);
+static inline const void *ring_read_slot(const struct ring_side *s, uint32_t i)
+{
+	return ring_slot(s, i);
+}
+
 /* Gives n slots back to the producer. */
-void ring_consume(struct ring_side *s, uint32_t n);
+static inline void ring_consume(struct ring_side *s, uint32_t n)
+{
+	s->cursor += n;
+	/* pairs with the producer's acquire load: our reads of the slots are done */
+	__atomic_store_n(ring_shared_word(s, RING_CONSUMER_TAIL), s->cursor, __ATOMIC_RELEASE);
+}
 
 /* Producer side (the client consumes). Slots free, at most size - 1, or RING_BROKEN. */
-uint32_t ring_writable(const struct ring_side *s);
-void *ring_write_slot(const struct ring_side *s, uint32_t i);
+static inline uint32_t ring_writable(const struct ring_side *s)
+{
+	/* pairs with the release store of the consumer's tail: its reads of those slots are done */
+	uint32_t tail = __atomic_load_n(ring_shared_word(s, RING_CONSUMER_TAIL), __ATOMIC_ACQUIRE);
+	uint32_t used = s->cursor - tail;
+
+	return used < s->size ? s->size - 1 - used : RING_BROKEN;
+}
+
+static inline void *ring_write_slot(const struct ring_side *s, uint32_t i)
+{
+	return ring_slot(s, i);
+}
+
 /* Shows n written slots to the consumer. */
-void ring_publish(struct ring_side *s, uint32_t n);
+static inline void ring_publish(struct ring_side *s, uint32_t n)
+{
+	s->cursor += n;
+	/* pairs with the consumer's acquire load: the slots are written */
+	__atomic_store_n(ring_shared_word(s, RING_PRODUCER_TAIL), s->cursor, __ATOMIC_RELEASE);
+}
 
 #endif

@@ -10,22 +10,77 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rte_ring;
+/* Acquire and release where they are needed, instead of volatile words and a strong machine. */
+#ifndef RTE_USE_C11_MEM_MODEL
+#define RTE_USE_C11_MEM_MODEL
+#endif
+#include <rte_ring.h>
 
-/* Room for how many requests, and where the next one is written; NULL: the ring is full. */
-void *ring_client_reserve(struct rte_ring *r, uint32_t stride);
+#include "queue/fence.h"
+
+/*
+ * Where the next request is written; NULL: the ring is full. A reservation that is not published
+ * is forgotten by the next one, which returns the same slot.
+ */
+static inline void *ring_client_reserve(struct rte_ring *r, uint32_t stride)
+{
+	struct rte_ring_zc_data slot;
+
+	if (r->prod.head != r->prod.tail)
+		rte_ring_enqueue_zc_elem_finish(r, 0);
+	if (rte_ring_enqueue_zc_bulk_elem_start(r, stride, 1, &slot, NULL) == 0)
+		return NULL;
+	return slot.ptr1;
+}
+
 /* Shows the request that was written to the reserved slot. */
-void ring_client_publish(struct rte_ring *r);
+static inline void ring_client_publish(struct rte_ring *r)
+{
+	rte_ring_enqueue_zc_elem_finish(r, 1);
+}
 
-/* The oldest completion, or NULL; it stays in place until ring_client_release. */
-const void *ring_client_peek(struct rte_ring *r, uint32_t stride);
-void ring_client_release(struct rte_ring *r, uint32_t n);
+/*
+ * The oldest completion, or NULL; it stays in place until ring_client_release. Peeking again
+ * without a release returns the same one.
+ */
+static inline const void *ring_client_peek(struct rte_ring *r, uint32_t stride)
+{
+	struct rte_ring_zc_data slot;
+
+	if (r->cons.head != r->cons.tail)
+		rte_ring_dequeue_zc_elem_finish(r, 0);
+	if (rte_ring_dequeue_zc_bulk_elem_start(r, stride, 1, &slot, NULL) == 0)
+		return NULL;
+	return slot.ptr1;
+}
+
+/* Gives back the n oldest completions; all of them have been there to be peeked. */
+static inline void ring_client_release(struct rte_ring *r, uint32_t n)
+{
+	struct rte_ring_zc_data slot;
+	uint32_t taken = r->cons.head - r->cons.tail;
+
+	if (taken < n)
+		rte_ring_dequeue_zc_bulk_elem_start(r, sizeof(uint32_t), n - taken, &slot, NULL);
+	rte_ring_dequeue_zc_elem_finish(r, n);
+}
+
+/* Wakes the lcore that waits on this eventfd. */
+void doorbell_wake(int wake_fd);
 
 /*
  * Marks the queue pair, enters it into the doorbell ring if it was not marked, and wakes the lcore
- * if it sleeps.
+ * if it sleeps. The order of the steps is drawn in doorbell.h.
  */
-void doorbell_ring(struct rte_ring *bell, uint32_t *mark, uint32_t handle, const uint32_t *sleeping,
-		   int wake_fd);
+static inline void doorbell_ring(struct rte_ring *bell, uint32_t *mark, uint32_t handle,
+				 const uint32_t *sleeping, int wake_fd)
+{
+	if (__atomic_exchange_n(mark, 1, __ATOMIC_SEQ_CST) != 0)
+		return; /* it stands there, and whoever entered it looks at `sleeping` afterwards */
+	rte_ring_mp_enqueue_bulk_elem(bell, &handle, sizeof(handle), 1, NULL);
+	queue_fence(); /* pairs with the lcore's between sleeping = 1 and its last look */
+	if (__atomic_load_n(sleeping, __ATOMIC_RELAXED))
+		doorbell_wake(wake_fd);
+}
 
 #endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "queue/cq_ring.h"
+#include "queue/ring.h"
+#include "queue/ring_client.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define STRIDE ((uint32_t)sizeof(struct completion))
+#define LCORES 4u
+#define EACH   20000u
+
+struct cq {
+	struct rte_ring *ring;
+	struct cq_page page;
+	struct cq_ring side;
+	int event_fd;
+	uint32_t solicited_every; /* every n-th completion is */
+};
+
+static struct cq *new_cq(uint32_t size, uint32_t capacity)
+{
+	struct cq *q = calloc(1, sizeof(*q));
+
+	cr_assert_not_null(q);
+	q->ring = aligned_alloc(64, ring_bytes(size, STRIDE));
+	cr_assert_not_null(q->ring);
+	memset(q->ring, 0, ring_bytes(size, STRIDE));
+	ring_format(q->ring, size, false);
+	cq_ring_init(&q->side, q->ring, &q->page, size, capacity);
+	q->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	cr_assert_geq(q->event_fd, 0);
+	return q;
+}
+
+static void free_cq(struct cq *q)
+{
+	close(q->event_fd);
+	free(q->ring);
+	free(q);
+}
+
+static void fill_up(bool one_lcore)
+{
+	struct cq *q = new_cq(8, 5);
+	struct completion c = { .wr_id = 0 };
+
+	q->side.one_lcore = one_lcore;
+	for (uint64_t round = 0; round < 10; round++) {
+		for (uint64_t i = 0; i < 5; i++) {
+			c.wr_id = round * 5 + i;
+			cr_assert(cq_ring_push(&q->side, &c));
+		}
+		cr_assert_not(cq_ring_push(&q->side, &c), "capacity is what was announced");
+		for (uint64_t i = 0; i < 5; i++) {
+			const struct completion *seen = ring_client_peek(q->ring, STRIDE);
+
+			cr_assert_not_null(seen);
+			cr_assert_eq(seen->wr_id, round * 5 + i);
+			ring_client_release(q->ring, 1);
+		}
+		cr_assert_null(ring_client_peek(q->ring, STRIDE));
+	}
+	free_cq(q);
+}
+
+Test(cq_ring, fills_to_its_capacity_and_wraps)
+{
+	fill_up(false);
+	fill_up(true);
+}
+
+Test(cq_ring, a_forged_consumer_tail_is_an_overrun)
+{
+	static const uint32_t tails[] = { 1, 8, 0x7fffffff, 0x80000000, UINT32_MAX - 10 };
+	struct completion c = { 0 };
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		struct cq *q = new_cq(8, 7);
+
+		q->ring->cons.tail = tails[i];
+		cr_assert_not(cq_ring_push(&q->side, &c));
+		q->side.one_lcore = true;
+		cr_assert_not(cq_ring_push(&q->side, &c));
+		free_cq(q);
+	}
+}
+
+Test(cq_ring, a_forged_producer_tail_stops_nobody)
+{
+	struct cq *q = new_cq(8, 7);
+	struct completion c = { 0 };
+
+	for (uint32_t i = 0; i < 7; i++) {
+		q->ring->prod.tail = 0x1234567 * i;
+		cr_assert(cq_ring_push(&q->side, &c));
+	}
+	cr_assert_not(cq_ring_push(&q->side, &c));
+	free_cq(q);
+}
+
+Test(cq_ring, an_arming_is_taken_once_and_only_by_what_satisfies_it)
+{
+	struct cq *q = new_cq(8, 7);
+
+	cr_assert_not(cq_ring_take_arming(&q->side, true));
+	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
+	cr_assert_not(cq_ring_take_arming(&q->side, false));
+	cr_assert(cq_ring_take_arming(&q->side, true));
+	cr_assert_not(cq_ring_take_arming(&q->side, true));
+	cq_ring_arm(&q->page, CQ_ARMED_NEXT);
+	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
+	cr_assert(cq_ring_take_arming(&q->side, false), "the stronger request stands");
+	q->page.armed = 77;
+	cr_assert_not(cq_ring_take_arming(&q->side, true), "a value that nobody defined");
+	free_cq(q);
+}
+
+/* An unfinished push of another lcore hides ours; the lcore that shows it answers the arming. */
+Test(cq_ring, a_hidden_solicited_completion_is_answered_by_whoever_shows_it)
+{
+	struct cq *q = new_cq(8, 7);
+	struct completion plain = { .wr_id = 1 }, solicited = { .wr_id = 2, .solicited = 1 };
+
+	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
+	/* another lcore has reserved position 0 and is preempted: one position, one push begun */
+	q->side.head += 1 + (UINT64_C(1) << 32);
+	cr_assert(cq_ring_push(&q->side, &solicited));
+	cr_assert_null(ring_client_peek(q->ring, STRIDE), "it stands behind an unwritten slot");
+	/* its lcore asks too early: an event comes, and the program finds nothing and arms again */
+	cr_assert(cq_ring_take_arming(&q->side, true));
+	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
+	cr_assert_null(ring_client_peek(q->ring, STRIDE));
+	/* the other one goes on: it writes its slot and finishes last */
+	((struct completion *)(void *)((uint8_t *)q->ring + RING_SLOTS))[0] = plain;
+	q->side.tail = q->side.head; /* both pushes finished */
+	__atomic_store_n(&q->ring->prod.tail, (uint32_t)q->side.tail, __ATOMIC_RELEASE);
+	cr_assert(cq_ring_take_arming(&q->side, false), "the solicited one became visible now");
+	cr_assert_eq(((const struct completion *)ring_client_peek(q->ring, STRIDE))->wr_id, 1);
+	free_cq(q);
+}
+
+struct lcore {
+	struct cq *q;
+	uint32_t number;
+	uint32_t refused;
+};
+
+static void *complete(void *arg)
+{
+	struct lcore *l = arg;
+	const uint64_t one = 1;
+
+	for (uint32_t i = 0; i < EACH; i++) {
+		struct completion c = { .wr_id = i, .qp_num = l->number };
+
+		c.solicited = (i + 1) % l->q->solicited_every == 0;
+		while (!cq_ring_push(&l->q->side, &c))
+			sched_yield();
+		if (cq_ring_take_arming(&l->q->side, c.solicited))
+			cr_assert_eq(write(l->q->event_fd, &one, sizeof(one)),
+				     (ssize_t)sizeof(one));
+	}
+	return NULL;
+}
+
+/* Polls until there is nothing; checks each lcore's order. */
+static uint32_t poll_all(struct cq *q, uint64_t *next, uint32_t *solicited)
+{
+	const struct completion *c;
+	uint32_t n = 0;
+
+	while ((c = ring_client_peek(q->ring, STRIDE)) != NULL) {
+		cr_assert_lt(c->qp_num, LCORES);
+		cr_assert_eq(c->wr_id, next[c->qp_num]++);
+		*solicited += c->solicited;
+		ring_client_release(q->ring, 1);
+		n++;
+	}
+	return n;
+}
+
+static void wait_event(struct cq *q, uint32_t total)
+{
+	struct pollfd p = { .fd = q->event_fd, .events = POLLIN };
+	uint64_t count;
+
+	cr_assert_eq(poll(&p, 1, 10000), 1, "no event came: %u of %u completions seen", total,
+		     LCORES * EACH);
+	cr_assert_gt(read(q->event_fd, &count, sizeof(count)), 0);
+}
+
+static void consume_by_events(enum cq_armed how, uint32_t solicited_every)
+{
+	struct cq *q = new_cq(1024, 1000);
+	struct lcore lcore[LCORES];
+	pthread_t thread[LCORES];
+	uint64_t next[LCORES] = { 0 };
+	uint32_t total = 0, solicited = 0;
+
+	q->solicited_every = solicited_every;
+	for (uint32_t i = 0; i < LCORES; i++) {
+		lcore[i] = (struct lcore){ .q = q, .number = i };
+		cr_assert_eq(pthread_create(&thread[i], NULL, complete, &lcore[i]), 0);
+	}
+	while (total < LCORES * EACH) {
+		uint32_t n;
+
+		cq_ring_arm(&q->page, how);
+		n = poll_all(q, next, &solicited);
+		total += n;
+		if (n == 0)
+			wait_event(q, total);
+	}
+	for (uint32_t i = 0; i < LCORES; i++) {
+		pthread_join(thread[i], NULL);
+		cr_assert_eq(next[i], EACH);
+	}
+	free_cq(q);
+}
+
+Test(cq_ring, four_lcores_lose_neither_completions_nor_events, .timeout = 50)
+{
+	consume_by_events(CQ_ARMED_NEXT, 1000000);
+}
+
+/* 997 completions hold a solicited one and fit the queue, so waiting for those alone must do. */
+Test(cq_ring, four_lcores_lose_no_solicited_event, .timeout = 50)
+{
+	consume_by_events(CQ_ARMED_SOLICITED, 20);
+}
