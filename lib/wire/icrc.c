@@ -48,6 +48,20 @@ static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *
 	}
 }
 
+/*
+ * ISA-L 2.30 returns from its AVX-512 code with dirty upper halves, and every SSE instruction that
+ * the thread executes later merges into them: decoding a small packet took 181 ns, not 54.
+ */
+static inline uint32_t sum_octets(uint32_t sum, const void *octets, size_t length)
+{
+	sum = crc32_gzip_refl(sum, octets, length);
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx"))
+		__asm__ volatile("vzeroupper" ::: "memory");
+#endif
+	return sum;
+}
+
 uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 {
 	uint8_t head[IPV6_HEADERS + TOGETHER];
@@ -63,7 +77,7 @@ uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 	}
 	together = MIN_OF(header_length - masked, TOGETHER);
 	memcpy(head + masked, l3 + masked, together);
-	sum = crc32_gzip_refl(SUM_OF_LRH, head, masked + together);
+	sum = sum_octets(SUM_OF_LRH, head, masked + together);
 	if (masked + together == header_length)
 		return sum;
 	return icrc_add(sum, l3 + masked + together, header_length - masked - together);
@@ -71,13 +85,13 @@ uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 
 uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)
 {
-	return crc32_gzip_refl(sum, octets, length);
+	return sum_octets(sum, octets, length);
 }
 
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
 {
 	memcpy(to, from, length);
-	return crc32_gzip_refl(sum, from, length);
+	return sum_octets(sum, from, length);
 }
 
 /* Least significant octet first, whatever the host (IBTA 7.8.1). */
