@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "node.h"
+
+#define KEY_SLOTS 64u
+
+static void *must(void *p)
+{
+	if (p == NULL) {
+		perror("simulator");
+		abort();
+	}
+	return p;
+}
+
+void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint64_t seed)
+{
+	uint8_t random[16];
+
+	*n = (struct node){ .name = name, .size = size };
+	prng_seed(&n->prng, seed);
+	for (size_t i = 0; i < sizeof(random); i++)
+		random[i] = (uint8_t)prng_next(&n->prng);
+	n->memory = must(aligned_alloc(4096, round_up(size, 4096)));
+	n->key_memory = must(aligned_alloc(64, round_up(key_table_size(KEY_SLOTS), 64)));
+	key_table_init(&n->keys, n->key_memory, KEY_SLOTS, random);
+	n->qp = must(calloc(qps, sizeof(*n->qp)));
+}
+
+static void node_qp_free(struct node_qp *q)
+{
+	free(q->core);
+	free(q->receive);
+	free(q->completion);
+	free(q->copy);
+	free(q);
+}
+
+void node_free(struct node *n)
+{
+	for (uint32_t i = 0; i < n->qps; i++)
+		node_qp_free(n->qp[i]);
+	for (uint32_t i = 0; i < n->regions; i++)
+		free(n->region[i]);
+	free(n->qp);
+	free(n->key_memory);
+	free(n->memory);
+}
+
+uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
+		       uint32_t access, uint32_t pieces)
+{
+	struct region *r;
+	size_t step = length / pieces;
+	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
+
+	assert(key != 0 && n->regions < NODE_REGIONS && range_inside(offset, length, n->size));
+	r = must(calloc(1, sizeof(*r) + pieces * sizeof(r->piece[0])));
+	*r = (struct region){ .key = key,
+			      .pd = pd,
+			      .access = access,
+			      .iova = iova,
+			      .length = length,
+			      .pieces = pieces };
+	for (uint32_t i = 0; i < pieces; i++) {
+		r->piece[i].offset = i * step;
+		r->piece[i].peer_address = offset + i * step;
+		r->piece[i].direct = i % 2 == 0 ? n->memory + offset + i * step : NULL;
+	}
+	n->region[n->regions++] = r;
+	key_publish(&n->keys, key, r);
+	return key;
+}
+
+/* The region's memory stays until node_free: the grace period of a simulation is its end. */
+void node_deregister(struct node *n, uint32_t key)
+{
+	key_withdraw(&n->keys, key);
+	key_free(&n->keys, key);
+}
+
+struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies)
+{
+	struct node_qp *q = must(calloc(1, sizeof(*q)));
+
+	q->node = n;
+	q->caps = *caps;
+	q->index = n->qps;
+	q->deadline = TIME_NEVER;
+	q->core = qp_init(must(aligned_alloc(64, round_up(qp_memory_size(caps), 64))), caps);
+	q->receive_stride = recv_work_stride(caps->max_recv_sge);
+	q->receive = must(aligned_alloc(64, (size_t)NODE_RECEIVES * q->receive_stride));
+	q->completion = must(calloc(NODE_COMPLETIONS, sizeof(*q->completion)));
+	if (delay_copies)
+		q->copy = must(malloc(LIMIT_TICKETS * sizeof(*q->copy)));
+	q->next_ticket = 1;
+	n->qp[n->qps++] = q;
+	return q;
+}
+
+uint8_t *node_at(const struct node *n, const struct span *s)
+{
+	return s->direct != NULL ? s->direct : n->memory + s->peer_address;
+}
+
+/* Receive queue. */
+
+uint32_t node_receives_posted(const struct node_qp *q)
+{
+	return q->receive_tail - q->receive_head;
+}
+
+static struct recv_work *receive_at(const struct node_qp *q, uint32_t i)
+{
+	return (struct recv_work *)(void *)(q->receive +
+					    (size_t)(i % NODE_RECEIVES) * q->receive_stride);
+}
+
+bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge *sge,
+		       uint32_t num_sge)
+{
+	struct recv_work *w = receive_at(q, q->receive_tail);
+
+	if (node_receives_posted(q) == NODE_RECEIVES)
+		return false;
+	*w = (struct recv_work){ .wr_id = wr_id, .num_sge = num_sge };
+	if (num_sge > 0)
+		memcpy(recv_work_sge(w), sge, num_sge * sizeof(*sge));
+	q->receive_tail++;
+	if (qp_state(q->core) == QP_STATE_ERR)
+		node_collect(q, 0);
+	return true;
+}
+
+bool node_post_send(struct node_qp *q, const struct send_work *w, const void *tail, nanotime now)
+{
+	struct send_work *slot = qp_window_slot(q->core);
+
+	if (slot == NULL)
+		return false;
+	*slot = *w;
+	if (w->flags & WORK_INLINE && w->inline_length > 0)
+		memcpy(send_work_inline(slot), tail, w->inline_length);
+	else if (w->num_sge > 0)
+		memcpy(send_work_sge(slot), tail, w->num_sge * sizeof(struct work_sge));
+	qp_posted(q->core, now);
+	node_collect(q, now);
+	return true;
+}
+
+/* Completions and events. */
+
+static void completion_put(struct node_qp *q, const struct completion *c, bool from_receive)
+{
+	assert(q->completion_tail - q->completion_head < NODE_COMPLETIONS && "somebody takes them");
+	q->completion[q->completion_tail++ % NODE_COMPLETIONS] =
+		(struct node_completion){ .c = *c, .from_receive = from_receive };
+}
+
+bool node_take(struct node_qp *q, struct node_completion *c)
+{
+	if (q->completion_head == q->completion_tail)
+		return false;
+	*c = q->completion[q->completion_head++ % NODE_COMPLETIONS];
+	return true;
+}
+
+uint32_t node_events_take(struct node_qp *q)
+{
+	uint32_t events = q->events;
+
+	q->events = 0;
+	return events;
+}
+
+static void receives_flush(struct node_qp *q)
+{
+	struct completion c;
+
+	for (; q->receive_head != q->receive_tail; q->receive_head++) {
+		qp_flush_receive(q->core, receive_at(q, q->receive_head), &c);
+		completion_put(q, &c, true);
+	}
+}
+
+void node_collect(struct node_qp *q, nanotime now)
+{
+	struct completion c;
+	bool from_receive;
+
+	while (qp_take_completion(q->core, &c, &from_receive))
+		completion_put(q, &c, from_receive);
+	q->events |= qp_take_events(q->core);
+	if (qp_state(q->core) == QP_STATE_ERR)
+		receives_flush(q);
+	q->not_before = 0;
+	q->deadline = qp_deadline(q->core);
+}
+
+int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask, nanotime now)
+{
+	int ret = qp_modify(q->core, a, mask, now, NULL);
+
+	if (ret == 0 && mask & QP_ATTR_STATE && a->state == QP_STATE_RESET) {
+		q->receive_head = q->receive_tail;
+		q->completion_head = q->completion_tail;
+		q->copy_head = q->copy_tail;
+		q->next_ticket = 0; /* whatever the next one is */
+	}
+	node_collect(q, now);
+	return ret;
+}
+
+void node_fail(struct node_qp *q, enum reason why, nanotime now)
+{
+	qp_fail(q->core, why, now);
+	node_collect(q, now);
+}
+
+/* Copies. */
+
+static void place(const struct node *n, const struct span_list *to, const uint8_t *from)
+{
+	for (uint32_t i = 0; i < to->count; i++) {
+		memcpy(node_at(n, &to->span[i]), from, to->span[i].length);
+		from += to->span[i].length;
+	}
+}
+
+static uint64_t atomic_execute(const struct node *n, const struct atomic_request *a)
+{
+	uint8_t *at = node_at(n, &a->target);
+	uint64_t original, value;
+
+	memcpy(&original, at, sizeof(original));
+	value = original;
+	if (!a->compare_swap)
+		value += a->swap_add;
+	else if (original == a->compare)
+		value = a->swap_add;
+	memcpy(at, &value, sizeof(value));
+	return original;
+}
+
+static bool copy_ok(struct node *n)
+{
+	if (!prng_chance(&n->prng, n->fail_copies))
+		return true;
+	n->failed_copies++;
+	return false;
+}
+
+static void copy_now(struct node_qp *q, const struct outcome *o, nanotime now)
+{
+	bool ok = copy_ok(q->node);
+
+	if (o->flags & OUTCOME_ATOMIC) {
+		uint64_t original = ok ? atomic_execute(q->node, &o->atomic) : 0;
+
+		qp_atomic_done(q->core, o->ticket, original, ok, now);
+		return;
+	}
+	if (ok)
+		place(q->node, &o->place, o->source);
+	qp_copied(q->core, o->ticket, ok, now);
+}
+
+static void copy_later(struct node_qp *q, const struct outcome *o, nanotime now)
+{
+	struct node_copy *c = &q->copy[q->copy_tail++ % LIMIT_TICKETS];
+
+	c->ticket = o->ticket;
+	c->is_atomic = o->flags & OUTCOME_ATOMIC;
+	c->due = now + prng_below(&q->node->prng, q->node->copy_delay + 1);
+	if (c->is_atomic) {
+		c->atomic = o->atomic;
+		return;
+	}
+	c->place.count = o->place.count;
+	c->place.length = o->place.length;
+	memcpy(c->place.span, o->place.span, o->place.count * sizeof(struct span));
+	memcpy(c->octets, o->source, o->place.length);
+}
+
+void node_settle_one(struct node_qp *q, bool ok, nanotime now)
+{
+	struct node_copy *c = &q->copy[q->copy_head++ % LIMIT_TICKETS];
+
+	if (c->is_atomic) {
+		uint64_t original = ok ? atomic_execute(q->node, &c->atomic) : 0;
+
+		qp_atomic_done(q->core, c->ticket, original, ok, now);
+	} else {
+		if (ok)
+			place(q->node, &c->place, c->octets);
+		qp_copied(q->core, c->ticket, ok, now);
+	}
+	node_collect(q, now);
+}
+
+nanotime node_copy_due(const struct node_qp *q)
+{
+	return q->copy_head == q->copy_tail ? TIME_NEVER
+					    : q->copy[q->copy_head % LIMIT_TICKETS].due;
+}
+
+/* A queue pair that fell into ERR places nothing more (protocol-map 137): its copies are forgotten. */
+void node_settle(struct node_qp *q, nanotime due, nanotime now)
+{
+	while (q->copy_head != q->copy_tail && node_copy_due(q) <= due) {
+		if (qp_state(q->core) == QP_STATE_ERR)
+			q->copy_head++;
+		else
+			node_settle_one(q, copy_ok(q->node), now);
+	}
+}
+
+/* What the contract says of an outcome. */
+static void outcome_check(struct node_qp *q, const struct packet *p, bool offered)
+{
+	const struct outcome *o = &q->outcome;
+	uint32_t octets = 0;
+
+	if (o->flags & OUTCOME_RECEIVE_USED && !offered)
+		snprintf(q->node->fault, sizeof(q->node->fault),
+			 "psn %06x: a receive request was used that was not offered", p->psn);
+	if (!(o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC)))
+		return;
+	if (q->next_ticket != 0 && o->ticket != q->next_ticket)
+		snprintf(q->node->fault, sizeof(q->node->fault),
+			 "psn %06x: ticket %llu where %llu is next", p->psn,
+			 (unsigned long long)o->ticket, (unsigned long long)q->next_ticket);
+	q->next_ticket = o->ticket + 1;
+	if (!(o->flags & OUTCOME_PLACE))
+		return;
+	for (uint32_t i = 0; i < o->place.count; i++)
+		octets += o->place.span[i].length;
+	if (octets != o->place.length)
+		snprintf(q->node->fault, sizeof(q->node->fault),
+			 "psn %06x: spans of %u octets, length says %u", p->psn, octets,
+			 o->place.length);
+}
+
+enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	const struct recv_work *offer = NULL;
+	struct outcome *o = &q->outcome;
+
+	while (!qp_can_receive(q->core) && q->copy_head != q->copy_tail)
+		node_settle_one(q, true, now);
+	if (qp_wants_receive(q->core, p) && node_receives_posted(q) > 0)
+		offer = receive_at(q, q->receive_head);
+	qp_received(q->core, p, offer, &q->node->keys, now, o);
+	q->reason = o->reason;
+	outcome_check(q, p, offer != NULL);
+	if (o->flags & OUTCOME_RECEIVE_USED && offer != NULL)
+		q->receive_head++;
+	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC)) {
+		if (q->node->delay_copies && q->copy != NULL)
+			copy_later(q, o, now);
+		else
+			copy_now(q, o, now);
+	}
+	node_collect(q, now);
+	return q->reason;
+}
+
+void node_expire(struct node_qp *q, nanotime now)
+{
+	if (q->deadline > now)
+		return;
+	qp_expired(q->core, now);
+	node_collect(q, now);
+}
+
+static void gather(const struct node *n, const struct span_list *from, uint8_t *to)
+{
+	for (uint32_t i = 0; i < from->count; i++) {
+		memcpy(to, node_at(n, &from->span[i]), from->span[i].length);
+		to += from->span[i].length;
+	}
+}
+
+bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload)
+{
+	struct span_list spans;
+	nanotime not_before = 0;
+
+	span_list_clear(&spans);
+	if (!qp_has_packet(q->core))
+		return false;
+	switch (qp_next_packet(q->core, &q->node->keys, now, p, &spans, &not_before)) {
+	case NEXT_PACKET:
+		break;
+	case NEXT_NOT_BEFORE:
+		q->not_before = not_before;
+		return false;
+	default:
+		node_collect(q, now);
+		return false;
+	}
+	if (p->payload == NULL && p->payload_length > 0) {
+		if (spans.length != p->payload_length)
+			snprintf(q->node->fault, sizeof(q->node->fault),
+				 "psn %06x: %u octets of payload, %u to be gathered", p->psn,
+				 p->payload_length, spans.length);
+		gather(q->node, &spans, payload);
+		p->payload = payload;
+	}
+	if (qp_state(q->core) == QP_STATE_ERR)
+		node_collect(q, now); /* it may have failed while it was looking for the packet */
+	q->deadline = qp_deadline(q->core);
+	return true;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node: what an engine is to the transport core, without a port. Flat memory with regions and
+ * keys, queue pairs with their receive queues, copies that are made at once or later, completions
+ * and events in the order in which the core gave them. It drives the core as transport.h's
+ * caller loop says. The simulator joins nodes by a link of frames, a story by hand.
+ */
+#ifndef SIM_NODE_H
+#define SIM_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/key.h"
+#include "prng.h"
+#include "transport/transport.h"
+#include "wire/envelope.h"
+
+#define NODE_REGIONS	 64u
+#define NODE_RECEIVES	 512u /* posted receives of one queue pair, a power of two */
+#define NODE_COMPLETIONS 1024u /* not taken yet, a power of two */
+#define NODE_PAYLOAD	 4096u
+
+/* A completion and the queue that it is of. */
+struct node_completion {
+	struct completion c;
+	bool from_receive;
+};
+
+/* A copy or an atomic that was asked for and not made yet. */
+struct node_copy {
+	uint64_t ticket;
+	bool is_atomic;
+	nanotime due;
+	struct atomic_request atomic;
+	struct span_list place;
+	uint8_t octets[NODE_PAYLOAD];
+};
+
+struct node_qp {
+	struct node *node;
+	struct qp *core;
+	struct qp_caps caps;
+	uint32_t index;
+	nanotime deadline;
+	nanotime not_before; /* the core asked to wait with sending; 0: not */
+	uint32_t events; /* all since node_events_take */
+
+	uint8_t *receive; /* NODE_RECEIVES requests of receive_stride octets */
+	uint32_t receive_stride;
+	uint32_t receive_head, receive_tail;
+
+	struct node_completion *completion;
+	uint32_t completion_head, completion_tail;
+
+	struct node_copy *copy; /* LIMIT_TICKETS, where copies are delayed */
+	uint32_t copy_head, copy_tail;
+	uint64_t next_ticket; /* tickets count from 1 without gaps */
+
+	struct flow flow;
+	uint16_t identification;
+	struct outcome outcome;
+	enum reason reason; /* what became of the last packet */
+};
+
+struct node {
+	const char *name;
+	uint8_t *memory;
+	size_t size; /* octets */
+	struct key_table keys;
+	void *key_memory;
+	struct region *region[NODE_REGIONS];
+	uint32_t regions;
+	struct node_qp **qp;
+	uint32_t qps;
+	struct prng prng;
+	bool delay_copies; /* copies are made by node_settle, else at once */
+	uint32_t copy_delay; /* ns, at most */
+	double fail_copies; /* probability */
+	uint64_t failed_copies;
+	char fault[200]; /* the core broke its contract: what was seen; "" otherwise */
+};
+
+void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint64_t seed);
+void node_free(struct node *n);
+
+/*
+ * Registers [offset, offset + length) of the memory under addresses from `iova` on, cut into so
+ * many pieces (every second one a peer piece). Returns the key.
+ */
+uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
+		       uint32_t access, uint32_t pieces);
+void node_deregister(struct node *n, uint32_t key);
+
+struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies);
+
+/* Where a span's octets are. */
+uint8_t *node_at(const struct node *n, const struct span *s);
+
+/* False: the queue or the window is full. `w` is followed by its elements or inline octets. */
+bool node_post_send(struct node_qp *q, const struct send_work *w, const void *tail, nanotime now);
+bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge *sge,
+		       uint32_t num_sge);
+uint32_t node_receives_posted(const struct node_qp *q);
+
+/* A packet arrived: what an engine does with it. Returns the core's reason. */
+enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now);
+
+/* Makes and reports the delayed copies that are due (all of them with TIME_NEVER). */
+void node_settle(struct node_qp *q, nanotime due, nanotime now);
+/* The oldest delayed copy is made (or fails) now. */
+void node_settle_one(struct node_qp *q, bool ok, nanotime now);
+nanotime node_copy_due(const struct node_qp *q);
+
+/* The next packet, its payload gathered to `payload` (p->payload points there or is inline). */
+bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);
+
+/* The deadline, if it is reached, and what the caller's loop does after any event. */
+void node_expire(struct node_qp *q, nanotime now);
+void node_collect(struct node_qp *q, nanotime now);
+
+int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask, nanotime now);
+void node_fail(struct node_qp *q, enum reason why, nanotime now);
+
+/* Takes the oldest completion of this queue pair. */
+bool node_take(struct node_qp *q, struct node_completion *c);
+uint32_t node_events_take(struct node_qp *q);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The words that stories are told in. Two queue pairs, a and b, are connected and in RTS; the
+ * story lets packets pass or loses them, moves the time, injects packets made by hand, and says
+ * what it expects. A story is one process (Criterion forks), so a and b are globals.
+ *
+ *	story(.retry_cnt = 1);
+ *	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+ *	lose(a, "RC SEND ONLY", A_PSN);
+ *	at(ms(5));				the timer is reached on the way
+ *	pass(a, "RC SEND ONLY", A_PSN);
+ *	pass_ack(b, A_PSN, 1);
+ *	expect_completion(a, 1, STATUS_SUCCESS);
+ */
+#ifndef STORY_H
+#define STORY_H
+
+#include <criterion/criterion.h>
+
+#include "base/bits.h"
+#include "sim/node.h"
+#include "transport/psn.h"
+#include "wire/opcode.h"
+
+#define A_PSN  0x000100u /* the first PSN that a sends */
+#define B_PSN  0x500000u /* ... and b */
+#define A_QPN  0x000a11u
+#define B_QPN  0x000b22u
+#define MTU    256u
+#define MEMORY 0x40000u /* octets of a side's memory */
+#define BASE   UINT64_C(0x7f0000000000) /* the address of its first octet */
+#define LANDS  0x20000u /* offset: where receive requests and remote operations point by default */
+#define PD     3u
+
+#define ACCESS_ALL \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
+struct side {
+	struct node node;
+	struct node_qp *q;
+	struct side *peer;
+	uint32_t key; /* of the whole memory, with every right */
+	struct packet packet; /* the last one sent */
+	uint8_t payload[NODE_PAYLOAD];
+};
+
+extern struct side *const a, *const b;
+extern nanotime now;
+
+struct story_options { /* 0: the default */
+	uint32_t mtu; /* ibv_mtu; 1: 256 octets */
+	uint32_t timeout; /* 10: 4.194304 ms */
+	int retry_cnt; /* 3; -1: none */
+	int rnr_retry; /* 3; -1: none */
+	uint32_t min_rnr_timer; /* 12: 0.64 ms */
+	int max_rd_atomic; /* 4; -1: none */
+	int max_dest_rd_atomic; /* 4; -1: none */
+	uint32_t sq_psn; /* A_PSN */
+	uint32_t access; /* of the queue pairs; ACCESS_ALL */
+	uint32_t no_access; /* ... without these */
+	uint32_t max_send_wr; /* 8 */
+	bool sq_sig_all;
+	bool delay_copies; /* of both sides: made by settle() */
+	bool no_timeout;
+	bool stay_in_init; /* neither side is connected */
+	bool b_in_rtr;
+};
+
+/* Both sides connected as the options say. */
+#define story(...) story_begin(&(struct story_options){ __VA_ARGS__ })
+void story_begin(const struct story_options *options);
+
+static inline nanotime us(uint64_t n)
+{
+	return n * TIME_US;
+}
+
+static inline nanotime ms(uint64_t n)
+{
+	return n * TIME_MS;
+}
+
+/* The time moves to this instant; timers are served on the way, when they are due. */
+void at(nanotime t);
+
+/* Posting. */
+struct request {
+	uint64_t wr_id;
+	uint8_t opcode;
+	uint32_t length; /* one element of so many octets (atomics: 8) */
+	uint32_t from; /* offset of the local octets */
+	uint32_t to; /* offset of the remote octets; LANDS */
+	uint64_t remote_addr; /* ... or an address */
+	uint32_t lkey, rkey; /* the whole memory's */
+	uint8_t flags; /* beside WORK_SIGNALED */
+	bool unsignaled;
+	bool no_sge;
+	uint32_t imm;
+	uint64_t compare_add, swap;
+};
+
+#define post(side, ...) story_post(side, &(struct request){ __VA_ARGS__ })
+void story_post(struct side *s, const struct request *r);
+
+/* A receive request for `length` octets at LANDS + wr_id * 0x1000. */
+void post_receive(struct side *s, uint64_t wr_id, uint32_t length);
+
+/* The next packet of this side is this one; it is returned and goes nowhere. */
+const struct packet *expect_packet(struct side *s, const char *name, uint32_t psn);
+/* ... it arrives at the peer. */
+const struct packet *pass(struct side *s, const char *name, uint32_t psn);
+/* ... it is lost. */
+static inline const struct packet *lose(struct side *s, const char *name, uint32_t psn)
+{
+	return expect_packet(s, name, psn);
+}
+
+/* The next packet is an acknowledgement of this PSN (a NAK with this syndrome); it arrives. */
+void pass_ack(struct side *s, uint32_t psn, uint32_t msn);
+void pass_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
+void expect_ack(struct side *s, uint32_t psn, uint32_t msn);
+void expect_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
+
+/* This side has nothing to send now. */
+void expect_silence(struct side *s);
+
+/* Everything that both sides have to send now arrives, until both are silent. Returns packets. */
+uint32_t exchange(void);
+
+/* A packet arrives at this side. Unset fields are as its peer would send them. */
+#define inject(side, opb, number, ...)                                          \
+	story_inject(side, &(struct packet){ .opcode = OPCODE(SERVICE_RC, opb), \
+					     .psn = psn_add(number, 0),         \
+					     .pkey = 0xffff,                    \
+					     .dest_qpn = (side)->q->caps.qpn,   \
+					     ##__VA_ARGS__ })
+enum reason story_inject(struct side *s, struct packet *p);
+/* Fields of an injected request for the whole memory of that side. */
+#define at_memory(side, offset, octets) \
+	.va = BASE + (offset), .rkey = (side)->key, .dma_length = (octets)
+
+/* The copies that were put off (delay_copies): the oldest is made, or fails. */
+void settle(struct side *s, bool ok);
+
+/* Completions. */
+struct completion expect_completion(struct side *s, uint64_t wr_id, enum work_status status);
+struct completion expect_receive(struct side *s, uint64_t wr_id, enum work_status status,
+				 uint32_t byte_len);
+void expect_no_completion(struct side *s);
+
+void expect_state(struct side *s, enum qp_state state);
+void expect_events(struct side *s, uint32_t events);
+
+/* Memory. */
+uint8_t *octets(struct side *s, uint32_t offset);
+uint64_t word(struct side *s, uint32_t offset);
+void set_word(struct side *s, uint32_t offset, uint64_t v);
+/* `length` octets at x's offset are those at y's. */
+void expect_same(struct side *x, uint32_t offset, struct side *y, uint32_t from, uint32_t length);
+/* The octets there are what the story began with. */
+void expect_untouched(struct side *s, uint32_t offset, uint32_t length);
+
+int modify(struct side *s, uint32_t state, uint32_t mask, const struct qp_attributes *attributes);
+/* To RESET and back to RTS with the attributes of the beginning. */
+void connect_again(struct side *s);
+struct qp_attributes attributes_of(struct side *s);
+const char *reason_text(enum reason r);
+
+#define expect_reason(expression, wanted)                                                 \
+	do {                                                                              \
+		enum reason seen_ = (expression);                                         \
+		cr_assert_eq(seen_, wanted, "%s is %s", #expression, reason_text(seen_)); \
+	} while (0)
+
+#endif
