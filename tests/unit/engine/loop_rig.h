@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine without a control path: one lcore, one embedded client, two queue pairs that are
+ * connected to each other through the engine's own address. What the control path does is done by
+ * hand here, so that the data path is tested (and timed) alone.
+ */
+#ifndef UNIT_ENGINE_LOOP_RIG_H
+#define UNIT_ENGINE_LOOP_RIG_H
+
+#include "engine/engine.h"
+
+#define RIG_DEPTH  128u
+#define RIG_BUFFER 65536u
+
+struct rig_side {
+	struct engine_qp qp;
+	struct engine_cq send_cq;
+	struct engine_cq recv_cq;
+	uint8_t *buffer;
+	uint32_t key;
+	uint32_t completions; /* of both CQs, taken by rig_poll */
+	struct completion last;
+};
+
+struct rig {
+	struct engine engine;
+	struct client client;
+	struct arena *arena;
+	struct rig_side side[2];
+};
+
+/* Starts the EAL once a process; then a fresh rig. */
+struct rig *rig_open(void);
+void rig_close(struct rig *r);
+/* Posts one request of `length` octets of the side's own buffer; false: the ring is full. */
+bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
+	      uint32_t flags);
+bool rig_receive(struct rig *r, uint32_t side);
+/* One poll of the lcore, then both sides' completions are taken. */
+void rig_poll(struct rig *r);
+
+#endif
