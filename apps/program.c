@@ -146,16 +146,17 @@ int library_folder(char path[PATH_MAX], char *why, size_t why_size)
 	return -1;
 }
 
-int engine_program(char path[PATH_MAX], char *why, size_t why_size)
+int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size)
 {
-	static const char *const candidates[] = { ".", "../sbin", NULL };
+	static const char *const candidates[] = { ".", "../sbin", "../bin", NULL };
 	char folder[PATH_MAX];
+	size_t used;
 
-	if (own_folder(folder) == 0 && first_with(folder, candidates, "uroced", path) == 0 &&
-	    strlen(path) + sizeof("/uroced") <= PATH_MAX) {
-		strcat(path, "/uroced");
-		return 0;
+	if (own_folder(folder) == 0 && first_with(folder, candidates, name, path) == 0) {
+		used = strlen(path);
+		if (snprintf(path + used, PATH_MAX - used, "/%s", name) < (int)(PATH_MAX - used))
+			return 0;
 	}
-	snprintf(why, why_size, "there is no uroced beside this program to start");
+	snprintf(why, why_size, "there is no %s beside this program", name);
 	return -1;
 }

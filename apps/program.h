@@ -24,7 +24,7 @@ int program_check(const char *path, char *why, size_t why_size);
 /* The folder of our libibverbs.so.1: beside this program in a build, else where it is installed. */
 int library_folder(char path[PATH_MAX], char *why, size_t why_size);
 
-/* uroced beside this program. */
-int engine_program(char path[PATH_MAX], char *why, size_t why_size);
+/* Another program of ours ("uroced"), which lies beside this one. 0, or -1 and `why`. */
+int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size);
 
 #endif

@@ -141,7 +141,7 @@ int spawn_engine(struct engine_place *where, struct reply_device *device, bool *
 
 	if (error != 0)
 		return error;
-	if (engine_program(program, why, why_size) != 0)
+	if (own_program("uroced", program, why, why_size) != 0)
 		return ENOENT;
 	lock = lock_start(where->path, why, why_size);
 	if (lock < 0)

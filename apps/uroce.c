@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce: one word says what to do, commands.h lists the words' functions. */
+/*
+ * uroce: one word says what to do. Most words are functions (commands.h); those that need DPDK
+ * are programs of their own beside this one, so that `uroce run` starts in a millisecond.
+ */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "commands.h"
+#include "program.h"
 
 static const struct {
 	const char *word;
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv); /* NULL: the program uroce-WORD */
 	const char *what;
 } commands[] = {
 	{ "run", command_run, "run an unmodified verbs program on an engine" },
 	{ "stat", command_stat, "what an engine counted, by reason" },
+	{ "perf", NULL, "measure an engine beside the limits of this machine" },
 };
 
 static void usage(FILE *out)
@@ -23,13 +31,28 @@ static void usage(FILE *out)
 	fputs("\nuroce COMMAND --help says the rest; every command has --json.\n", out);
 }
 
+static int run_program(const char *word, char **argv)
+{
+	char name[32], path[PATH_MAX], why[PATH_MAX];
+
+	snprintf(name, sizeof(name), "uroce-%s", word);
+	if (own_program(name, path, why, sizeof(why)) != 0) {
+		fprintf(stderr, "uroce %s: %s\n", word, why);
+		return EXIT_FAILED;
+	}
+	execv(path, argv);
+	fprintf(stderr, "uroce %s: %s: %s\n", word, path, strerror(errno));
+	return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (strcmp(word, commands[i].word) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+			return commands[i].run != NULL ? commands[i].run(argc - 1, argv + 1)
+						       : run_program(word, argv + 1);
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		usage(stdout);
 		return EXIT_DONE;

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cases as data: every row is a run of unmodified Debian programs on one rig.
+
+A row is (name, words). Rows of PROGRAMS run on every rig of PLACES, each with the address family
+named there; rows of OTHER_USERS run with their programs as other users or in namespaces.
+"""
+
+# (rig, address family). "Each option in at least one run on each."
+PLACES = [
+    ("same", "v4"),
+    ("same", "v6"),
+    ("veth1500", "v4"),
+    ("veth1500", "v6"),
+    ("veth4200", "v4"),
+    ("veth4200", "v6"),
+    ("netdev1500", "v4"),
+    ("netdev1500", "v6"),
+    ("netdev4200", "v4"),
+    ("netdev4200", "v6"),
+    ("memif", "v4"),
+]
+
+PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
+
+# What is quick, runs everywhere: each option of the issue is in at least one row.
+PROGRAMS = [
+    ("pingpong", "ibv_rc_pingpong -n 500"),
+    ("pingpong-events", "ibv_rc_pingpong -n 500 -e"),
+    ("pingpong-check", "ibv_rc_pingpong -n 500 -c"),
+    ("pingpong-1MiB", "ibv_rc_pingpong -n 20 -s 1048576 -m {mtu} -c"),
+    *[(f"pingpong-mtu{m}", f"ibv_rc_pingpong -n 100 -m {m} -c -e") for m in PINGPONG_MTUS],
+    ("write-all", "ib_write_bw -a -n 10"),
+    ("read-all", "ib_read_bw -a -n 10"),
+    ("send-all", "ib_send_bw -a -n 10"),
+    ("write-1B", "ib_write_bw -s 1 -n 2000"),
+    ("read-1B", "ib_read_bw -s 1 -n 2000"),
+    ("send-1B", "ib_send_bw -s 1 -n 2000"),
+    ("atomic-add", "ib_atomic_bw -n 2000"),
+    ("atomic-cmp", "ib_atomic_bw -A CMP_AND_SWAP -n 2000"),
+    ("write-64qp-both", "ib_write_bw -q 64 -b -s 4096 -n 20"),
+    ("read-64qp-both", "ib_read_bw -q 64 -b -s 4096 -n 20"),
+    ("send-64qp-both", "ib_send_bw -q 64 -b -s 4096 -n 20"),
+    ("atomic-64qp-both", "ib_atomic_bw -q 64 -b -n 50"),
+    ("write-events", "ib_write_bw -e -s 8192 -n 1000"),
+    ("read-events", "ib_read_bw -e -s 8192 -n 1000"),
+    ("send-events", "ib_send_bw -e -s 8192 -n 1000"),
+    ("atomic-events", "ib_atomic_bw -e -n 1000"),
+    ("write-inline", "ib_write_bw -I 220 -s 128 -n 5000"),
+    ("send-inline", "ib_send_bw -I 220 -s 220 -n 5000"),
+    ("write-list", "ib_write_bw -l 16 -s 64 -n 32000"),
+    ("read-list", "ib_read_bw -l 16 -s 64 -n 8000"),
+    ("send-list", "ib_send_bw -l 16 -s 64 -n 32000"),
+    ("write-lat-all", "ib_write_lat -a -n 10"),
+    ("read-lat-all", "ib_read_lat -a -n 10"),
+    ("send-lat-all", "ib_send_lat -a -n 10"),
+    ("write-lat-inline", "ib_write_lat -s 8 -I 220 -n 1000"),
+    ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 1000"),
+    ("send-lat-events", "ib_send_lat -s 8 -e -n 500"),
+    ("atomic-lat", "ib_atomic_lat -n 1000"),
+    ("long-write-8B", "ib_write_bw -s 8 -n 300000"),
+    ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
+]
+
+# With --quick (and in ./check) these run on every place, the rest only on the places of FULL.
+QUICK = {"pingpong", "pingpong-check", "pingpong-1MiB", "write-all", "read-all", "send-all",
+         "atomic-add", "write-64qp-both", "send-events", "write-inline", "write-list",
+         "write-lat-inline"}
+
+# Programs of other users, on these rigs: (name, words, users of server and client).
+OTHER_USERS = [
+    ("nobody-client", "ib_write_bw -s 65536 -n 500", ("root", "nobody")),
+    ("nobody-both", "ib_read_bw -s 65536 -n 500", ("nobody", "nobody")),
+    ("nobody-pingpong", "ibv_rc_pingpong -n 200 -c", ("nobody", "nobody")),
+    ("userns-client", "ib_write_bw -s 65536 -n 500", ("root", "userns")),
+    ("userns-both", "ib_send_bw -s 65536 -n 500", ("userns", "userns")),
+    ("userns-pingpong", "ibv_rc_pingpong -n 200 -c -e", ("userns", "userns")),
+]
+OTHER_USERS_PLACES = ("same", "veth4200")

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs and engines that die, hang or misbehave; options that are wrong; a wire that loses.
+
+Each case makes its own rig, because it breaks something in it.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import rig as rigs
+from programs import NOBODY, figures, run_pair, start_pair
+from rig import ADDRESS, Failure, Process, Rig, wait_until
+
+CASES = []
+
+
+def case(function):
+    CASES.append((function.__name__.replace("_", "-"), function))
+    return function
+
+
+def counts(rig, side="a"):
+    s = rig.statistics(side)
+    return s["clients"], s["qps"], s["mrs"]
+
+
+def moving(rig, side="a", packets=100, limit=20):
+    """Waits until traffic flows."""
+    def octets():
+        return rig.statistics(side)
+    start = octets()["polls"], sum(octets()[k] for k in ("rx_packets", "tx_packets"))
+    wait_until("traffic", limit, lambda: sum(
+        rig.statistics(side)[k] for k in ("rx_packets", "tx_packets")) > start[1] + packets, 0.05)
+
+
+def misbehave(rig, mode, *words):
+    """tests/end_to_end/misbehave.c, an ordinary verbs program with bad manners."""
+    program = rig.build / "tests/end_to_end/misbehave"
+    process = rig.program("a", [str(program), mode, *words], name=f"misbehave-{mode}")
+    return process
+
+
+@case
+def client_killed(build):
+    """kill -9 of a program: its objects are gone within 100 ms, another pair notices nothing."""
+    with rigs.same_host(build) as rig:
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
+        other_server, other = start_pair(rig, ["ib_send_bw", "-n", "200000", "-s", "1024"])
+        moving(rig)
+        before = counts(rig)
+        client.signal(signal.SIGKILL)
+        killed = time.monotonic()
+        wait_until("the end of the killed program's objects", 5,
+                   lambda: counts(rig)[0] < before[0])
+        took = time.monotonic() - killed
+        text = other.succeed(60)
+        other_server.succeed(15)
+        server.end()
+        wait_until("the end of all objects", 5, lambda: counts(rig) == (0, 0, 0))
+        run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
+        if took > 0.5:  # a poll of `uroce stat` is 10-50 ms of it
+            raise Failure(f"the objects were gone after {took * 1000:.0f} ms only")
+        return f"gone within {took * 1000:.0f} ms; other pair: {figures('ib_send_bw', text)}"
+
+
+@case
+def engine_killed(build):
+    """kill -9 of the engine: programs end by themselves, a new engine takes over the socket."""
+    with rigs.same_host(build) as rig:
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
+        events_server, events_client = start_pair(
+            rig, ["ibv_rc_pingpong", "-n", "100000000", "-e"])
+        moving(rig)
+        rig.engines["a"].signal(signal.SIGKILL)
+        killed = time.monotonic()
+        for process in (client, events_client, events_server):
+            status = process.wait(5)
+            if status == 0:
+                raise Failure(f"{process.name} saw no error")
+        took = time.monotonic() - killed
+        server.end()
+        rig.engine("a", options=["--ip", f"{ADDRESS['a'][0]}/24"])
+        said = run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
+        if took > 2:
+            raise Failure(f"the programs ended after {took:.1f} s only")
+        return f"all ended within {took * 1000:.0f} ms; then {said}"
+
+
+@case
+def engine_killed_on_wire(build):
+    """kill -9 of one of two engines: the other engine's program gets its retries exhausted."""
+    with rigs.veth(build, 1500) as rig:
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
+        moving(rig)
+        rig.engines["a"].signal(signal.SIGKILL)
+        if client.wait(20) == 0:
+            raise Failure("the client saw no error")
+        server.end()
+        text = client.output()
+        if not re.search("status|error|Failed", text, re.I):
+            raise Failure(f"the client said nothing of an error: {client.tail()}")
+        del rig.engines["a"]
+        v4, v6 = ADDRESS["a"]
+        rig.engine("a", [rigs.af_packet("wire", 1500)],
+                   ["--port", "net_af_packet0", "--ip", f"{v4}/24,{v6}/64"])
+        return "then " + run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
+
+
+@case
+def client_stopped(build):
+    """A program that is stopped holds up nobody, and goes on where it was."""
+    with rigs.same_host(build) as rig:
+        server, client = start_pair(rig, ["ib_send_bw", "-n", "300000", "-s", "1024"])
+        moving(rig)
+        server.signal(signal.SIGSTOP)
+        said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
+        server.signal(signal.SIGCONT)
+        client.succeed(60)
+        server.succeed(15)
+        return f"meanwhile {said}"
+
+
+@case
+def client_stopped_other_user(build):
+    """The same with a stopped program of another user, whose memory a mover reaches."""
+    with rigs.same_host(build) as rig:
+        server, client = start_pair(rig, ["ib_send_bw", "-n", "100000", "-s", "1024"],
+                                    wrappers=(NOBODY, NOBODY))
+        moving(rig)
+        server.signal(signal.SIGSTOP)
+        said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
+        server.signal(signal.SIGCONT)
+        client.succeed(60)
+        server.succeed(15)
+        return f"meanwhile {said}"
+
+
+@case
+def client_execs(build):
+    """A program that becomes another one: its objects go, nothing is written into the new one."""
+    with rigs.same_host(build) as rig:
+        process = misbehave(rig, "exec")
+        process.expect("executed", 20)
+        wait_until("the end of the old program's objects", 5,
+                   lambda: counts(rig) == (0, 0, 0))
+        if not process.alive():
+            raise Failure(f"the new program ended: {process.tail()}")
+        return run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
+
+
+@case
+def client_memory_blocks(build):
+    """A program whose memory blocks whoever reaches for it (its own userfaultfd)."""
+    with rigs.same_host(build) as rig:
+        process = misbehave(rig, "block")
+        process.expect("posted", 20)
+        said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
+        process.end()
+        wait_until("the end of its objects", 5, lambda: counts(rig) == (0, 0, 0))
+        return f"meanwhile {said}"
+
+
+@case
+def client_aborts(build):
+    """A program that dies with a hundred queue pairs open."""
+    with rigs.same_host(build) as rig:
+        process = misbehave(rig, "abort")
+        process.expect("ready", 20)
+        if counts(rig)[1] < 100:
+            raise Failure(f"{counts(rig)[1]} queue pairs instead of 100")
+        process.signal(signal.SIGKILL)
+        wait_until("the end of its objects", 5, lambda: counts(rig) == (0, 0, 0))
+        return run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
+
+
+@case
+def engine_ends_on_sigterm(build):
+    """SIGTERM: status 0, the socket is gone, programs with objects open are told."""
+    with rigs.same_host(build) as rig:
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
+        moving(rig)
+        engine = rig.engines["a"]
+        engine.signal(signal.SIGTERM)
+        status = engine.wait(10)
+        if status != 0:
+            raise Failure(f"uroced ended with {status}: {engine.tail()}")
+        if os.path.exists(rig.socket("a")):
+            raise Failure("the socket is still there")
+        if client.wait(5) == 0:
+            raise Failure("the client saw no error")
+        server.end()
+        return ""
+
+
+LOSSY = [("write", ["ib_write_bw", "-s", "65536", "-n", "1500"]),
+         ("read", ["ib_read_bw", "-s", "65536", "-n", "500"]),
+         ("send", ["ib_send_bw", "-s", "65536", "-n", "500"]),
+         ("atomic", ["ib_atomic_bw", "-n", "2000"]),
+         ("pingpong", ["ibv_rc_pingpong", "-c", "-n", "500"])]
+
+
+def lossy_rig(build, what):
+    """Two engines on a cable; what engine b sends and receives passes net_impair."""
+    rig = rigs.two_namespaces(build)
+    rig.veth("wire", 4200)
+    for side in "ab":
+        v4, v6 = ADDRESS[side]
+        eal, port = [rigs.af_packet("wire", 4200)], "net_af_packet0"
+        if side == "b":
+            eal.append(f"--vdev=net_impair0,port=net_af_packet0,{what}")
+            port = "net_impair0"
+        rig.engine(side, eal, ["--port", port, "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
+    rig.mtu = 4096
+    return rig
+
+
+@case
+def wire_loses(build):
+    """One packet in a hundred is dropped in both directions: slower, but whole."""
+    with lossy_rig(build, "drop=0.01,seed=7") as rig:
+        said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
+        again = rig.statistics("b")["retransmitted"] + rig.statistics("a")["retransmitted"]
+        if again == 0:
+            raise Failure("nothing was sent again: did the wire lose anything?")
+        return f"{again} packets again; " + "; ".join(said)
+
+
+@case
+def wire_is_bad(build):
+    """Reordered, duplicated, corrupted and delayed packets as well."""
+    what = "drop=0.005,duplicate=0.01,reorder=0.01,corrupt=0.005,seed=11"
+    with lossy_rig(build, what) as rig:
+        said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
+        return "; ".join(said)
+
+
+def refused(build, arguments, wanted):
+    words = [str(build / "apps/uroced"), *arguments]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL)
+    lines = [line for line in (done.stdout + done.stderr).splitlines()
+             if line and not line.startswith("EAL:")]
+    if done.returncode == 0:
+        raise Failure(f"{' '.join(arguments)}: was accepted")
+    if len(lines) != 1 or not re.search(wanted, lines[0], re.I):
+        raise Failure(f"{' '.join(arguments)}: said {lines} instead of one line with '{wanted}'")
+
+
+@case
+def wrong_options(build):
+    """uroced refuses, each with one line that says what to do."""
+    with Rig(build) as rig:
+        rig.namespace("a")
+        rig.namespace("b")
+        rig.veth("wire", 4200)
+        socket = str(rig.folder / "x.sock")
+        small = "--vdev=net_af_packet0,iface=lo,framesz=2048"
+        for arguments, wanted in [
+            (["--no-such-option"], "no-such-option"),
+            (["--ip", "10.0.0.1"], "10.0.0.1/"),
+            (["--ip", "10.0.0.1/33"], "33|prefix"),
+            (["--ip", "banana/24"], "banana"),
+            (["--netdev", "nosuchif"], "nosuchif"),
+            (["--port", "net_nothing0"], "net_nothing0"),
+            (["--netdev", "lo", "--port", "net_af_packet0"], "--netdev.*--port|--port.*--netdev"),
+            (["--idle", "often"], "often|spin"),
+            (["--mtu", "12"], "mtu"),
+            (["--vlan", "5000"], "vlan"),
+            (["--socket-mode", "9"], "socket-mode"),
+            (["--gateway", "hello"], "hello"),
+            (["--config", "/nonexistent.conf"], "nonexistent"),
+            (["surplus"], "surplus"),
+        ]:
+            refused(build, ["--no-huge", "--", "--socket", socket, *arguments], wanted)
+        refused(build, ["--no-huge", small, "--", "--socket", socket, "--port", "net_af_packet0",
+                        "--ip", "10.0.0.1/24", "--mtu", "4200"], "framesz")
+        rig.engine("a")
+        refused(build, ["--no-huge", "--", "--socket", rig.socket("a")], "already|another|second")
+        rig.check_healthy()
+    return "16 refusals"
+
+
+def uroce_run(rig, words, env=None, limit=40, wrapper=()):
+    process = Process(rig, "uroce-run", [*rig.inside("a"), *wrapper,
+                                         str(rig.build / "apps/uroce"), "run", *words], env)
+    return process, process.wait(limit)
+
+
+@case
+def run_starts_an_engine(build):
+    """Without an engine `uroce run` starts one, a second program shares it, and it ends again."""
+    with Rig(build) as rig:
+        rig.namespace("a")
+        runtime = rig.folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        env = {"XDG_RUNTIME_DIR": str(runtime)}
+        os.environ.pop("UROCE_SOCKET", None)
+        first, status = uroce_run(rig, ["--", "ibv_devinfo", "-d", "uroce0"], env)
+        if status != 0 or "just started" not in first.output():
+            raise Failure(f"ended with {status}: {first.tail()}")
+        second, status = uroce_run(rig, ["--", "ibv_devinfo", "-d", "uroce0"], env)
+        if status != 0 or "just started" in second.output():
+            raise Failure(f"the second program did not share it: {second.tail()}")
+        socket = runtime / "uroce/uroced.sock"
+        wait_until("the end of the idle engine", 40, lambda: not socket.exists(), 0.2)
+        return ""
+
+
+@case
+def run_passes_status_and_refuses(build):
+    """Status and signals are the program's; what cannot be served gets one line."""
+    with rigs.same_host(build) as rig:
+        socket = ["--quiet", "--socket", rig.socket("a"), "--"]
+        setuid = rig.folder / "setuid"
+        setuid.write_bytes(pathlib.Path("/bin/true").read_bytes())
+        os.chown(setuid, 65534, 65534)
+        setuid.chmod(0o4755)
+        static = build / "tests/end_to_end/static"
+        for words, wanted, text in [
+            (["sh", "-c", "exit 7"], 7, ""),
+            (["sh", "-c", "kill -TERM $$"], -signal.SIGTERM, ""),
+            (["/nonexistent/program"], 127, "nonexistent"),
+            (["/etc/passwd"], 126, "not an executable"),
+            ([str(setuid)], 126, "setuid"),
+            ([str(static)], 126, "static"),
+        ]:
+            process, status = uroce_run(rig, socket + words)
+            lines = process.output().splitlines()
+            if status != wanted or (text and (len(lines) != 1 or text not in lines[0])):
+                raise Failure(f"{words}: ended with {status}, said {lines}")
+        process, status = uroce_run(rig, ["--socket", "/nonexistent.sock", "--", "true"])
+        if status != 1 or len(process.output().splitlines()) != 1:
+            raise Failure(f"a missing engine: {status}, {process.tail()}")
+        return "6 programs"
+
+
+@case
+def ten_gib(build):
+    """Two engines carry 10 GiB of ib_write_bw."""
+    with rigs.veth(build, 4200) as rig:
+        return run_pair(rig, ["ib_write_bw", "-s", "1048576", "-n", "10240"], limit=300)
+
+
+@case
+def ten_gib_lossy(build):
+    """The same with one packet in a hundred dropped on the way."""
+    with lossy_rig(build, "drop=0.01,seed=3") as rig:
+        said = run_pair(rig, ["ib_write_bw", "-s", "1048576", "-n", "10240"], limit=900)
+        return f"{said}; {rig.statistics('b')['retransmitted']} packets again"
+
+
+LONG = ("ten-gib", "ten-gib-lossy")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running pairs of Debian's own verbs programs and reading their figures."""
+
+import re
+
+from rig import Failure
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+USER_NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork",
+                  "--kill-child=SIGKILL")
+WRAPPERS = {"root": (), "nobody": NOBODY, "userns": USER_NAMESPACE}
+
+# The GID entry of an address family: 0 is link-local, then as given to --ip or as on the interface.
+GID = {"v4": "1", "v6": "2"}
+
+
+def pair_words(rig, words, family):
+    """The words of both programs of a pair, and the TCP port on which they meet."""
+    port = rig.port()
+    if words[0] == "ibv_rc_pingpong":
+        extra = ["-d", "uroce0", "-g", GID[family], "-p", str(port)]
+    else:
+        extra = ["-d", "uroce0", "-x", GID[family], "-F", "-p", str(port)]
+    server = [words[0], *extra, *words[1:]]
+    return server, [*server, rig.control], port
+
+
+def start_pair(rig, words, family="v4", wrappers=((), ())):
+    server_words, client_words, port = pair_words(rig, words, family)
+    server = rig.program(rig.sides[0], server_words, wrappers[0], f"{words[0]}-server")
+    server.await_listening(port)
+    client = rig.program(rig.sides[1], client_words, wrappers[1], f"{words[0]}-client")
+    return server, client
+
+
+def run_pair(rig, words, family="v4", wrappers=((), ()), limit=60):
+    """Runs a pair to its end and returns the client's figures as text."""
+    server, client = start_pair(rig, words, family, wrappers)
+    try:
+        text = client.succeed(limit)
+        server.succeed(15)
+    finally:
+        client.end()
+        server.end()
+    rig.check_healthy()
+    return figures(words[0], text)
+
+
+def table_rows(text):
+    """The rows of numbers that perftest prints, one a size."""
+    return [line.split() for line in text.splitlines()
+            if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+)+\s*", line)]
+
+
+def figures(program, text):
+    if program == "ibv_rc_pingpong":
+        match = re.search(r"= ([\d.]+) usec/iter", text)
+        if not match:
+            raise Failure(f"ibv_rc_pingpong printed no figures: {text[-200:]!r}")
+        return f"{float(match[1]):.1f} us a round trip"
+    rows = table_rows(text)
+    if not rows:
+        raise Failure(f"{program} printed no figures: {text[-200:]!r}")
+    first, last = rows[0], rows[-1]
+    if program.endswith("_lat"):
+        return "; ".join(f"{row[0]} B {row[4]} us typical" for row in {0: first, 1: last}.values()
+                         if row is first or first is not last)
+    parts = [f"{int(row[0])} B {float(row[3]):.0f} MiB/s {float(row[4]):.3f} M/s"
+             for row in ([first, last] if first is not last else [first])]
+    return "; ".join(parts)
+
+
+def expect_sizes(text, sizes):
+    seen = [int(row[0]) for row in table_rows(text)]
+    if seen != sizes:
+        raise Failure(f"sizes {seen} instead of {sizes}")

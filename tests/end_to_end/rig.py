@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Network namespaces, engines and programs of one test, and the way to get rid of them again.
+
+Everything that a test makes hangs in a Rig: namespaces have names with the pid of this process in
+them, processes are sessions of their own that are killed by their ids, files lie in one folder.
+Nothing waits for ever: every wait has a limit and says what did not come.
+"""
+
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What the wire of two engines looks like.
+ADDRESS = {"a": ("10.7.0.1", "fd07::1"), "b": ("10.7.0.2", "fd07::2")}
+CONTROL = {"a": "10.8.0.1", "b": "10.8.0.2"}  # for the programs' own TCP connection
+
+
+class Failure(Exception):
+    """What is wrong, in one line."""
+
+
+def wait_until(what, limit, condition, pause=0.01):
+    """Looks at `condition` until it is true; the limit is in seconds."""
+    end = time.monotonic() + limit
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise Failure(f"{what} did not come within {limit} s")
+        time.sleep(pause)
+
+
+def sh(*words, check=True):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    if check and done.returncode != 0:
+        raise Failure(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Process:
+    """A program under test, with its output in a file."""
+
+    def __init__(self, rig, name, words, env=None):
+        self.name = name
+        self.log = rig.folder / f"{len(rig.processes):03}-{name}.log"
+        with open(self.log, "wb") as out:
+            self.popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
+                                          stderr=subprocess.STDOUT, start_new_session=True,
+                                          env={**os.environ, **(env or {})})
+        rig.processes.append(self)
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def output(self):
+        return self.log.read_text(errors="replace")
+
+    def tail(self):
+        lines = [line for line in self.output().splitlines() if line.strip(" -")]
+        return " / ".join(lines[-3:])[-300:] or "(it said nothing)"
+
+    def alive(self):
+        return self.popen.poll() is None
+
+    def signal(self, number):
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def wait(self, limit):
+        """The exit status; a program that takes too long is a failure."""
+        try:
+            return self.popen.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} did not end within {limit} s: {self.tail()}") from None
+
+    def succeed(self, limit):
+        status = self.wait(limit)
+        if status != 0:
+            raise Failure(f"{self.name} ended with {status}: {self.tail()}")
+        return self.output()
+
+    def expect(self, text, limit):
+        """Waits until a line with `text` (an expression) was printed."""
+        def printed():
+            if re.search(text, self.output()):
+                return True
+            if not self.alive() and not re.search(text, self.output()):
+                raise Failure(f"{self.name} ended with {self.popen.returncode} before it said "
+                              f"'{text}': {self.tail()}")
+            return False
+        wait_until(f"'{text}' of {self.name}", limit, printed)
+
+    def await_listening(self, port, limit=20):
+        """Waits until a TCP socket of the program's namespace listens on this port."""
+        def listening():
+            if not self.alive():
+                raise Failure(f"{self.name} ended with {self.popen.returncode} before it "
+                              f"listened: {self.tail()}")
+            for table in ("tcp", "tcp6"):
+                try:
+                    lines = pathlib.Path(f"/proc/{self.pid}/net/{table}").read_text()
+                except OSError:
+                    continue
+                if re.search(rf":{port:04X} \S+ 0A ", lines):
+                    return True
+            return False
+        wait_until(f"{self.name} listening on TCP port {port}", limit, listening)
+
+    def end(self):
+        if not self.alive():
+            return
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            self.popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGKILL)
+            self.popen.wait(5)
+
+
+class Rig:
+    """Engines and the wire between them: `sides` maps a name to (namespace, socket)."""
+
+    serial = 0
+
+    def __init__(self, build):
+        Rig.serial += 1
+        self.build = build
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"uroce-e2e-{os.getpid()}-"))
+        self.folder.chmod(0o755)
+        self.prefix = f"uroce{os.getpid()}x{Rig.serial}"
+        self.namespaces = []
+        self.processes = []
+        self.engines = {}
+        self.next_port = 18600
+        self.tools = copy_tools(build, self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close(keep=kind is not None and os.environ.get("UROCE_KEEP"))
+
+    def close(self, keep=False):
+        for process in reversed(self.processes):
+            process.end()
+        for name in self.namespaces:
+            sh("ip", "netns", "del", name, check=False)
+        if keep:
+            print(f"    kept: {self.folder}")
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- namespaces -------------------------------------------------------------------------
+
+    def namespace(self, side):
+        name = f"{self.prefix}{side}"
+        sh("ip", "netns", "add", name)
+        self.namespaces.append(name)
+        self.ip(side, "link", "set", "lo", "up")
+        return name
+
+    def ip(self, side, *words):
+        return sh("ip", "-n", f"{self.prefix}{side}", *words)
+
+    def veth(self, name, mtu):
+        """A cable between the namespaces a and b, called `name` at both ends."""
+        ends = {side: f"{name}{side}{os.getpid() % 100000}" for side in "ab"}
+        sh("ip", "link", "add", ends["a"], "type", "veth", "peer", "name", ends["b"])
+        for side, end in ends.items():
+            sh("ip", "link", "set", end, "netns", f"{self.prefix}{side}")
+            self.ip(side, "link", "set", end, "name", name)
+            sh("ip", "netns", "exec", f"{self.prefix}{side}", "sysctl", "-qw",
+               f"net.ipv6.conf.{name}.accept_dad=0", check=False)
+            self.ip(side, "link", "set", name, "mtu", str(mtu))
+        for side in "ab":
+            self.ip(side, "link", "set", name, "up")
+
+    def inside(self, side):
+        return ["nsenter", f"--net=/run/netns/{self.prefix}{side}"]
+
+    # -- engines ----------------------------------------------------------------------------
+
+    def socket(self, side):
+        return str(self.folder / f"{side}.sock")
+
+    def engine(self, side, eal=(), options=(), limit=30):
+        """Starts a uroced in a namespace and waits until it serves."""
+        words = [*self.inside(side), str(self.build / "apps/uroced"), "--no-huge", *eal, "--",
+                 "--socket", self.socket(side), "--socket-mode", "0666", *options]
+        process = Process(self, f"uroced-{side}", words)
+        self.engines[side] = process
+        self.await_engine(side, limit)
+        return process
+
+    def await_engine(self, side, limit=30):
+        process = self.engines[side]
+
+        def serves():
+            if not process.alive():
+                raise Failure(f"{process.name} ended with {process.popen.returncode}: "
+                              f"{process.tail()}")
+            return subprocess.run([self.tools / "apps/uroce", "stat", "--json", "--socket",
+                                   self.socket(side)], capture_output=True).returncode == 0
+        wait_until(f"the engine of side {side}", limit, serves, 0.05)
+
+    def statistics(self, side):
+        import json
+        return json.loads(sh(str(self.tools / "apps/uroce"), "stat", "--json", "--socket",
+                             self.socket(side)))
+
+    def check_healthy(self):
+        for side, process in self.engines.items():
+            if not process.alive():
+                raise Failure(f"the engine of side {side} ended with "
+                              f"{process.popen.returncode}: {process.tail()}")
+
+    # -- programs ---------------------------------------------------------------------------
+
+    def port(self):
+        self.next_port += 1
+        return self.next_port
+
+    def program(self, side, words, wrapper=(), name=None, env=None):
+        """Starts an unmodified program on the engine of this side."""
+        run = [str(self.tools / "apps/uroce"), "run", "--quiet", "--socket", self.socket(side),
+               "--"]
+        return Process(self, name or f"{words[0]}-{side}",
+                       [*self.inside(side), *wrapper, *run, *words], env)
+
+
+def copy_tools(build, folder):
+    """Programs of another user may not be able to read the checkout: they get a copy."""
+    tools = folder / "build"
+    for source in [build / "apps/uroce", *build.glob("lib/**/*.so*")]:
+        if source.is_file():
+            target = tools / source.relative_to(build)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_symlink():
+                target.symlink_to(os.readlink(source))
+            else:
+                shutil.copy2(source, target)
+    for path in [tools, *tools.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+    return tools
+
+
+def remove_leftovers():
+    """Namespaces of a run whose process is gone (it was killed with SIGKILL)."""
+    for line in sh("ip", "netns", "list", check=False).splitlines():
+        match = re.match(r"(uroce(\d+)x\d+\w*)", line)
+        if match and not os.path.exists(f"/proc/{match[2]}"):
+            sh("ip", "netns", "del", match[1], check=False)
+    for path in pathlib.Path(tempfile.gettempdir()).glob("uroce-e2e-*"):
+        pid = path.name.split("-")[2]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+# -- the rigs --------------------------------------------------------------------------------
+
+def same_host(build):
+    """(a) one engine without a port, all programs on it."""
+    rig = Rig(build)
+    rig.namespace("a")
+    rig.engine("a", options=["--ip", f"{ADDRESS['a'][0]}/24,{ADDRESS['a'][1]}/64"])
+    rig.sides = ("a", "a")
+    rig.control = "127.0.0.1"
+    rig.mtu = 4096
+    return rig
+
+
+def two_namespaces(build, control=True):
+    rig = Rig(build)
+    for side in "ab":
+        rig.namespace(side)
+    if control:
+        rig.veth("ctl", 1500)
+        for side in "ab":
+            rig.ip(side, "address", "add", f"{CONTROL[side]}/24", "dev", "ctl")
+    rig.sides = ("a", "b")
+    rig.control = CONTROL["a"]
+    return rig
+
+
+def af_packet(iface, mtu):
+    frame = 2048 if mtu <= 1500 else 8192
+    return (f"--vdev=net_af_packet0,iface={iface},framesz={frame},blocksz={8 * frame},"
+            f"framecnt=1024,qdisc_bypass=0")
+
+
+def veth(build, mtu, options=(), b_options=None):
+    """(b) two engines with addresses of their own, each on its end of a veth pair."""
+    rig = two_namespaces(build)
+    rig.veth("wire", mtu)
+    for side in "ab":
+        v4, v6 = ADDRESS[side]
+        extra = options if side == "a" or b_options is None else b_options
+        rig.engine(side, [af_packet("wire", mtu)],
+                   ["--port", "net_af_packet0", "--ip", f"{v4}/24,{v6}/64", "--mtu", str(mtu),
+                    *extra])
+    rig.mtu = 1024 if mtu <= 1500 else 4096
+    return rig
+
+
+def netdev(build, mtu):
+    """(b) two engines that share the addresses of Linux interfaces with their kernels."""
+    rig = two_namespaces(build, control=False)
+    rig.veth("wire", mtu)
+    for side in "ab":
+        for address, length in zip(ADDRESS[side], (24, 64)):
+            rig.ip(side, "address", "add", f"{address}/{length}", "dev", "wire")
+    for side in "ab":
+        rig.engine(side, options=["--netdev", "wire"])
+    rig.control = ADDRESS["a"][0]
+    rig.mtu = 1024 if mtu <= 1500 else 4096
+    return rig
+
+
+def memif(build):
+    """(c) two engines over shared memory packets."""
+    rig = two_namespaces(build)
+    path = rig.folder / "memif.sock"
+    for side, role in (("a", "server"), ("b", "client")):
+        v4, v6 = ADDRESS[side]
+        rig.engine(side, [f"--vdev=net_memif0,role={role},socket={path},socket-abstract=no,"
+                          f"bsize=8192,rsize=11"],
+                   ["--port", "net_memif0", "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
+    rig.mtu = 4096
+    return rig
+
+
+RIGS = {
+    "same": same_host,
+    "veth1500": lambda build: veth(build, 1500),
+    "veth4200": lambda build: veth(build, 4200),
+    "netdev1500": lambda build: netdev(build, 1500),
+    "netdev4200": lambda build: netdev(build, 4200),
+    "memif": memif,
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs unmodified Debian programs over engines of a build: one line a case, a summary at the end.
+
+    run.py [--build DIR] [--case PATTERN]... [--list] [--quick]
+"""
+
+import argparse
+import fnmatch
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import cases
+import faults
+import programs
+import wires
+from rig import RIGS, ROOT, Failure, remove_leftovers
+
+
+class Case:
+    """One line of the output. `rig`: a name of RIGS, or None for a case that makes its own."""
+
+    def __init__(self, name, rig, run, quick):
+        self.name = name
+        self.rig = rig
+        self.run = run
+        self.quick = quick
+
+
+def program_case(place, family, name, line):
+    def run(rig):
+        words = line.format(mtu=rig.mtu).split()
+        return programs.run_pair(rig, words, family)
+    return Case(f"{place}/{family}/{name}", place, run, name in cases.QUICK)
+
+
+def user_case(place, name, line, users):
+    def run(rig):
+        wrappers = [programs.WRAPPERS[user] for user in users]
+        return programs.run_pair(rig, line.split(), "v4", wrappers)
+    return Case(f"{place}/users/{name}", place, run, True)
+
+
+def fits(place, name):
+    """A path MTU above the port's is not for this rig: modify_qp refuses it, as it should."""
+    return not ("1500" in place and name in ("pingpong-mtu2048", "pingpong-mtu4096"))
+
+
+def all_cases():
+    for place in dict.fromkeys(place for place, _ in cases.PLACES):
+        yield Case(f"{place}/devinfo", place, wires.devinfo, True)
+        for family in (family for rig, family in cases.PLACES if rig == place):
+            for name, line in cases.PROGRAMS:
+                if fits(place, name):
+                    yield program_case(place, family, name, line)
+        if place in cases.OTHER_USERS_PLACES:
+            for row in cases.OTHER_USERS:
+                yield user_case(place, *row)
+        for name, run in wires.CASES.get(place, ()):
+            yield Case(f"{place}/{name}", place, run, True)
+    for name, run in faults.CASES:
+        yield Case(f"faults/{name}", None, run, name not in faults.LONG)
+
+
+def chosen(arguments):
+    found = [case for case in all_cases()
+             if (not arguments.case and (case.quick or not arguments.quick)) or
+             any(fnmatch.fnmatch(case.name, pattern) for pattern in arguments.case)]
+    if not found:
+        sys.exit("no case has such a name; --list shows them")
+    return found
+
+
+class Runner:
+    def __init__(self, build):
+        self.build = build
+        self.rig = None
+        self.place = None
+        self.passed = self.failed = 0
+
+    def prepare(self, case):
+        """Cases of one place share its engines; an engine that broke is made anew."""
+        if case.rig == self.place and self.rig is not None:
+            return self.rig
+        self.close()
+        if case.rig is None:
+            return None
+        self.rig = RIGS[case.rig](self.build)
+        self.place = case.rig
+        return self.rig
+
+    def close(self):
+        if self.rig is not None:
+            self.rig.close()
+        self.rig = self.place = None
+
+    def one(self, case):
+        start = time.monotonic()
+        try:
+            rig = self.prepare(case)
+            said = case.run(rig) if rig else case.run(self.build)
+            verdict, self.passed = "ok  ", self.passed + 1
+        except (Failure, OSError) as problem:
+            said, verdict, self.failed = str(problem), "FAIL", self.failed + 1
+            self.close()
+        took = time.monotonic() - start
+        print(f"{verdict} {case.name:36} {took:5.1f} s  {said or ''}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
+    parser.add_argument("--case", action="append", default=[], metavar="PATTERN",
+                        help="only these (shell pattern, may be repeated)")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases")
+    parser.add_argument("--quick", action="store_true", help="some on every rig instead of all")
+    arguments = parser.parse_args()
+    found = chosen(arguments)
+    if arguments.list:
+        print("\n".join(case.name for case in found))
+        return 0
+    if os.geteuid() != 0:
+        sys.exit("the end-to-end tests make network namespaces: run them as root")
+    if not (arguments.build / "apps/uroced").exists():
+        sys.exit(f"{arguments.build}/apps/uroced is not there: build first")
+    # A signal ends the run as an exception, so that everything is cleaned up.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
+    remove_leftovers()
+    runner = Runner(arguments.build.resolve())
+    try:
+        for case in found:
+            runner.one(case)
+    finally:
+        runner.close()
+    print(f"{runner.passed} passed, {runner.failed} failed")
+    return 1 if runner.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

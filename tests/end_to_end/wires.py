@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an engine shows to others: its device, its answers to the network, its frames on the wire."""
+
+import re
+import signal
+import subprocess
+import sys
+
+from programs import start_pair, table_rows
+from rig import ADDRESS, ROOT, Failure, Process, wait_until
+
+
+def devinfo(rig):
+    """ibv_devinfo -v of both sides names the device, its port and its addresses."""
+    for side in dict.fromkeys(rig.sides):
+        text = rig.program(side, ["ibv_devinfo", "-v", "-d", "uroce0"]).succeed(15)
+        for wanted in (r"hca_id:\s+uroce0", r"state:\s+PORT_ACTIVE", r"link_layer:\s+Ethernet",
+                       rf"active_mtu:\s+{rig.mtu} ", r"atomic_cap:\s+ATOMIC_HCA",
+                       rf"GID\[\s*1\]:\s+::ffff:{re.escape(ADDRESS[side][0])}",
+                       rf"GID\[\s*2\]:\s+{ADDRESS[side][1]}"):
+            if not re.search(wanted, text):
+                raise Failure(f"ibv_devinfo of side {side} shows no '{wanted}'")
+    return f"active MTU {rig.mtu}"
+
+
+def answers_ping(rig):
+    """The kernel at the far end resolves and pings the engine's own address, IPv4 and IPv6."""
+    rig.ip("b", "address", "replace", "10.7.0.99/24", "dev", "wire")
+    rig.ip("b", "address", "replace", "fd07::99/64", "dev", "wire", "nodad")
+    said = []
+    for address in ADDRESS["a"]:
+        words = [*rig.inside("b"), "ping", "-n", "-c", "3", "-i", "0.2", "-W", "2", address]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        if " 0% packet loss" not in done.stdout:
+            raise Failure(f"ping {address}: {done.stdout.strip().splitlines()[-1:]}")
+        said.append(re.search(r"= [\d.]+/([\d.]+)/", done.stdout)[1])
+    return f"v4 {said[0]} ms, v6 {said[1]} ms"
+
+
+class Capture:
+    """What crosses the cable, seen from namespace a."""
+
+    def __init__(self, rig):
+        self.path = rig.folder / "wire.pcapng"
+        self.path.unlink(missing_ok=True)
+        self.process = Process(rig, "dumpcap", [
+            *rig.inside("a"), "dumpcap", "-q", "-i", "wire", "-f", "udp port 4791", "-B", "64",
+            "-w", str(self.path)])
+        self.process.expect("File: ", 20)
+
+    def stop(self):
+        self.process.signal(signal.SIGINT)
+        self.process.wait(20)
+        return self.path
+
+
+def captured_pair(rig, line, family):
+    capture = Capture(rig)
+    server, client = start_pair(rig, line.split(), family)
+    text = client.succeed(60)
+    server.succeed(15)
+    if not table_rows(text):
+        raise Failure(f"{line} printed no figures")
+    return text, capture.stop()
+
+
+def dissect(path, *fields):
+    words = ["tshark", "-r", str(path), "-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]
+    for field in fields:
+        words += ["-e", field]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise Failure(f"tshark: {done.stderr.strip()[-200:]}")
+    return [dict(zip(fields, line.split(";"))) for line in done.stdout.splitlines()]
+
+
+FIELDS = ("infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn",
+          "infiniband.bth.p_key", "infiniband.bth.tver", "infiniband.bth.padcnt",
+          "infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen",
+          "infiniband.aeth.syndrome", "udp.srcport", "udp.dstport", "ip.src", "ipv6.src",
+          "ip.dst", "ipv6.dst", "ip.ttl", "ipv6.hlim", "eth.src", "eth.dst")
+
+
+def announced(text):
+    """What perftest printed: {'local': {...}, 'remote': {...}} with qpn, psn, rkey and vaddr."""
+    ends = {}
+    pattern = (r"(local|remote) address: LID \S+ QPN (0x\w+) PSN (0x\w+)"
+               r"(?: RKey (0x\w+) VAddr (0x\w+))?")
+    for end, qpn, psn, rkey, vaddr in re.findall(pattern, text):
+        ends[end] = {"qpn": int(qpn, 16), "psn": int(psn, 16),
+                     "rkey": int(rkey or "0", 16), "vaddr": int(vaddr or "0", 16)}
+    return ends
+
+
+def expect(what, seen, wanted):
+    if seen != wanted:
+        raise Failure(f"{what} is {seen} instead of {wanted}")
+
+
+def number(text):
+    return int(text, 0) if text else None
+
+
+def headers(family):
+    """Field by field as both programs announced it: a WRITE of 20000 octets, seen by tshark."""
+    def run(rig):
+        text, path = captured_pair(rig, "ib_write_bw -s 20000 -n 5", family)
+        ends = announced(text)
+        rows = dissect(path, *FIELDS)
+        mine = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["remote"]["qpn"]]
+        acks = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["local"]["qpn"]]
+        check_requests(mine, ends, rig.mtu, family)
+        check_answers(acks, family)
+        return f"{len(mine)} requests, {len(acks)} acknowledgements as announced"
+    return run
+
+
+def check_requests(rows, ends, mtu, family):
+    packets = (20000 + mtu - 1) // mtu
+    expect("the number of request packets", len(rows) % packets, 0)
+    ip = "ip" if family == "v4" else "ipv6"
+    for i, row in enumerate(rows):
+        place = i % packets
+        opcode = 6 if place == 0 else 8 if place == packets - 1 else 7
+        expect(f"opcode of packet {i}", number(row["infiniband.bth.opcode"]), opcode)
+        expect(f"PSN of packet {i}", number(row["infiniband.bth.psn"]),
+               (ends["local"]["psn"] + i) & 0xFFFFFF)
+        expect("P_Key", number(row["infiniband.bth.p_key"]), 0xFFFF)
+        expect("TVer", number(row["infiniband.bth.tver"]), 0)
+        expect("pad count", number(row["infiniband.bth.padcnt"]), 0)
+        expect("UDP port", row["udp.dstport"], "4791")
+        expect("UDP source port in the RoCE range", int(row["udp.srcport"]) >= 0xC000, True)
+        expect("source", row[f"{ip}.src"], ADDRESS["b"][family == "v6"])
+        expect("destination", row[f"{ip}.dst"], ADDRESS["a"][family == "v6"])
+        if place == 0:
+            expect("RETH rkey", number(row["infiniband.reth.r_key"]), ends["remote"]["rkey"])
+            expect("RETH length", number(row["infiniband.reth.dmalen"]), 20000)
+            expect("RETH address", number(row["infiniband.reth.va"]), ends["remote"]["vaddr"])
+
+
+def check_answers(rows, family):
+    ip = "ip" if family == "v4" else "ipv6"
+    if not rows:
+        raise Failure("no acknowledgement crossed the wire")
+    for row in rows:
+        expect("opcode of an answer", number(row["infiniband.bth.opcode"]), 17)
+        expect("an ACK's syndrome", number(row["infiniband.aeth.syndrome"]) >> 5, 0)
+        expect("source of an answer", row[f"{ip}.src"], ADDRESS["a"][family == "v6"])
+
+
+def icrcs(family):
+    """An independent script recomputes every ICRC of what all four operations send."""
+    def run(rig):
+        frames = 0
+        for line in ("ib_write_bw -s 4001 -n 50", "ib_read_bw -s 4001 -n 50",
+                     "ib_send_bw -s 4001 -n 50", "ib_atomic_bw -n 50"):
+            _, path = captured_pair(rig, line, family)
+            done = subprocess.run([sys.executable, ROOT / "tests/vectors/verify_icrc.py", path],
+                                  capture_output=True, text=True, timeout=60)
+            if done.returncode != 0:
+                raise Failure(f"{line}: {(done.stdout + done.stderr).strip()[-200:]}")
+            frames += len(dissect(path, "frame.number"))
+        return f"{frames} frames, every ICRC right"
+    return run
+
+
+def malformed(rig):
+    """Frames that are no sound RoCE are counted by reason and change nothing."""
+    before = rig.statistics("a")["by_reason"]
+    rig.ip("b", "address", "replace", "10.7.0.99/24", "dev", "wire")
+    script = ("import socket\n"
+              "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+              "bth = lambda op, v=0: bytes([op, v, 255, 255, 0, 0, 18, 52, 0, 0, 0, 1])\n"
+              "for data in (b'', b'x' * 7, b'\\0' * 16, bth(4) + b'abcd', bth(0x1f) + b'\\0' * 8,\n"
+              "             bth(0xff) + b'\\0' * 64, bth(6) + b'\\0' * 8, bth(4, 15) + b'\\0' * 8,\n"
+              "             b'\\xff' * 1400):\n"
+              "    for _ in range(10):\n"
+              f"        s.sendto(data, ('{ADDRESS['a'][0]}', 4791))\n")
+    done = subprocess.run([*rig.inside("b"), sys.executable, "-c", script], capture_output=True,
+                          text=True, timeout=20)
+    if done.returncode != 0:
+        raise Failure(done.stderr.strip()[-200:])
+
+    def counted():
+        after = rig.statistics("a")["by_reason"]
+        new = {reason: after[reason] - before[reason] for reason in after}
+        return sum(new.values()) >= 90 and {k: v for k, v in new.items() if v}
+    new = wait_until("counters for 90 bad frames", 10, counted, 0.1)
+    rig.check_healthy()
+    return ", ".join(f"{reason} {count}" for reason, count in new.items())
+
+
+WIRE_CASES = [
+    ("headers-v4", headers("v4")),
+    ("headers-v6", headers("v6")),
+    ("icrc-v4", icrcs("v4")),
+    ("icrc-v6", icrcs("v6")),
+]
+
+CASES = {
+    "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("malformed", malformed)],
+    "veth4200": WIRE_CASES,
+    "netdev1500": WIRE_CASES,
+    "netdev4200": [("icrc-v4", icrcs("v4"))],
+}
