@@ -13,21 +13,25 @@
 int cq_add_qp(struct cq *cq, struct qp *qp)
 {
 	struct handle_slot *more = NULL;
-	uint32_t wanted;
+	uint32_t have = 0;
 
+	queue_lock(&cq->lock);
 	for (;;) {
-		queue_lock(&cq->lock);
-		wanted = handle_map_wanted(&cq->qps);
-		if (wanted == cq->qps.slots || more != NULL)
+		uint32_t wanted = handle_map_wanted(&cq->qps);
+
+		if (wanted == cq->qps.slots || wanted == have)
 			break;
+		/* memory is fetched without the lock; meanwhile the map may have changed again */
 		queue_unlock(&cq->lock);
+		free(more);
 		more = handle_map_prepare(wanted);
 		if (more == NULL)
 			return ENOMEM;
+		have = wanted;
+		queue_lock(&cq->lock);
 	}
-	/* another thread may have made it grow meanwhile: then ours is given back */
-	if (wanted != cq->qps.slots)
-		more = handle_map_grow(&cq->qps, more, wanted);
+	if (handle_map_wanted(&cq->qps) != cq->qps.slots)
+		more = handle_map_grow(&cq->qps, more, have);
 	handle_map_put(&cq->qps, qp->handle, qp);
 	queue_unlock(&cq->lock);
 	free(more);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine dies under the program. $UROCED names the program to start; each test starts one,
+ * and kills it.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+static struct endpoint e;
+static char folder[] = "/tmp/uroce-death-XXXXXX";
+static char path[64];
+static pid_t engine;
+
+static void start_engine(void)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	struct stat st;
+
+	engine = fork();
+	if (engine == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		freopen("/dev/null", "w", stdout);
+		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", path,
+		      "--ip", "127.0.0.1/8", NULL);
+		_exit(127);
+	}
+	for (int tries = 0; stat(path, &st) != 0; tries++) {
+		cr_assert_lt(tries, 1500, "the engine does not serve %s", path);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void kill_engine(void)
+{
+	kill(engine, SIGKILL);
+	waitpid(engine, NULL, 0);
+	engine = 0;
+}
+
+static void begin(void)
+{
+	cr_assert_not_null(getenv("UROCED"), "UROCED is not set");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s", folder);
+	setenv("UROCE_SOCKET", path, 1);
+	start_engine();
+	endpoint_open(&e);
+}
+
+static void end(void)
+{
+	char command[128];
+
+	if (engine > 0)
+		kill_engine();
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(death, .init = begin, .fini = end, .timeout = 120);
+
+static void post_receives(struct ibv_qp *qp, int n)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 64, e.mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	for (int i = 0; i < n; i++) {
+		wr.wr_id = 100 + (uint64_t)i;
+		cr_assert_eq(ibv_post_recv(qp, &wr, &bad), 0);
+	}
+}
+
+static void post_write(uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 64, e.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+}
+
+static void expect_flushed(const struct ibv_wc *wc, uint64_t wr_id)
+{
+	cr_assert_eq(wc->status, IBV_WC_WR_FLUSH_ERR, "%s", ibv_wc_status_str(wc->status));
+	cr_assert_eq(wc->wr_id, wr_id);
+}
+
+Test(death, a_busy_poller_finds_everything_flushed)
+{
+	struct ibv_wc wc[8];
+
+	post_receives(e.qp[1], 3);
+	post_write(1);
+	poll_completions(e.cq, wc, 1, "WRITE");
+	cr_assert_eq(wc[0].status, IBV_WC_SUCCESS);
+	kill_engine();
+	post_write(2);
+	poll_completions(e.cq, wc, 4, "what was posted and not completed");
+	for (int i = 0, receives = 0; i < 4; i++) {
+		if (wc[i].qp_num == e.qp[0]->qp_num)
+			expect_flushed(&wc[i], 2);
+		else
+			expect_flushed(&wc[i], 100 + (uint64_t)receives++);
+	}
+	cr_assert_eq(ibv_poll_cq(e.cq, 8, wc), 0, "each of them once");
+	endpoint_close(&e);
+}
+
+Test(death, a_sleeping_program_is_woken_by_the_channel)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	struct ibv_wc wc[4];
+	void *context;
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	kill_engine();
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
+	cr_assert_eq(ibv_get_cq_event(e.channel, &cq, &context), 0);
+	cr_assert_eq(cq, e.cq);
+	ibv_ack_cq_events(cq, 1);
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	expect_flushed(&wc[0], 100);
+	expect_flushed(&wc[1], 101);
+	endpoint_close(&e);
+}
+
+Test(death, the_async_descriptor_says_device_fatal_once)
+{
+	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	kill_engine();
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1);
+	cr_assert_eq(ibv_get_async_event(e.context, &event), 0);
+	cr_assert_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&event);
+	cr_assert_eq(poll(&p, 1, 0), 0, "the descriptor stays readable for ever");
+	endpoint_close(&e);
+}
+
+Test(death, commands_fail_and_a_new_engine_is_found)
+{
+	struct endpoint second;
+
+	kill_engine();
+	errno = 0;
+	cr_assert_null(ibv_alloc_pd(e.context));
+	cr_assert_eq(errno, ENODEV);
+	unlink(path);
+	start_engine();
+	endpoint_open(&second);
+	endpoint_close(&second);
+	endpoint_close(&e);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between two queue pairs of this program. Runs with an engine at $UROCE_SOCKET. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+#define FROM   0u /* offsets in the buffer */
+#define TO     32768u
+#define LENGTH 20000u
+
+static struct endpoint e;
+
+static void open_endpoint(void)
+{
+	endpoint_open(&e);
+	for (uint32_t i = 0; i < LENGTH; i++)
+		e.buffer[FROM + i] = (uint8_t)(i * 7 + 3);
+}
+
+static void close_endpoint(void)
+{
+	endpoint_close(&e);
+}
+
+TestSuite(traffic, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
+
+static struct ibv_send_wr remote_wr(enum ibv_wr_opcode opcode, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 77,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + TO;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	return wr;
+}
+
+static void post_recv(struct ibv_qp *qp, uint64_t wr_id, uint32_t offset, uint32_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + offset, length, e.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	cr_assert_eq(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+static void post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	cr_assert_eq(ibv_post_send(qp, wr, &bad), 0, "%m");
+}
+
+static void expect_success(const struct ibv_wc *wc, uint64_t wr_id, enum ibv_wc_opcode opcode)
+{
+	cr_assert_eq(wc->status, IBV_WC_SUCCESS, "%s (%u)", ibv_wc_status_str(wc->status),
+		     wc->vendor_err);
+	cr_assert_eq(wc->wr_id, wr_id);
+	cr_assert_eq(wc->opcode, opcode);
+}
+
+Test(traffic, write)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, LENGTH, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc;
+
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "WRITE");
+	expect_success(&wc, 77, IBV_WC_RDMA_WRITE);
+	cr_assert_eq(wc.qp_num, e.qp[0]->qp_num);
+	cr_assert_eq(memcmp(e.buffer + FROM, e.buffer + TO, LENGTH), 0);
+}
+
+Test(traffic, read)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + TO, LENGTH, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_READ, &sge);
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + FROM;
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "READ");
+	expect_success(&wc, 77, IBV_WC_RDMA_READ);
+	cr_assert_eq(memcmp(e.buffer + FROM, e.buffer + TO, LENGTH), 0);
+}
+
+static const struct ibv_wc *of_qp(const struct ibv_wc *wc, int n, const struct ibv_qp *qp)
+{
+	for (int i = 0; i < n; i++) {
+		if (wc[i].qp_num == qp->qp_num)
+			return &wc[i];
+	}
+	cr_assert_fail("no completion of queue pair %#x", qp->qp_num);
+	return NULL;
+}
+
+Test(traffic, send_with_immediate)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, LENGTH, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_SEND_WITH_IMM, &sge);
+	const struct ibv_wc *received;
+	struct ibv_wc wc[2];
+
+	wr.imm_data = 0x12345678;
+	post_recv(e.qp[1], 5, TO, LENGTH + 100);
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, wc, 2, "SEND and its receive");
+	expect_success(of_qp(wc, 2, e.qp[0]), 77, IBV_WC_SEND);
+	received = of_qp(wc, 2, e.qp[1]);
+	expect_success(received, 5, IBV_WC_RECV);
+	cr_assert_eq(received->byte_len, LENGTH);
+	cr_assert(received->wc_flags & IBV_WC_WITH_IMM);
+	cr_assert_eq(received->imm_data, 0x12345678);
+	cr_assert_eq(memcmp(e.buffer + FROM, e.buffer + TO, LENGTH), 0);
+}
+
+Test(traffic, inline_data_is_copied_at_once)
+{
+	char text[] = "copied when it was posted";
+	struct ibv_sge sge = { (uintptr_t)text, sizeof(text), 0 };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc;
+
+	wr.send_flags |= IBV_SEND_INLINE;
+	post_send(e.qp[0], &wr);
+	memset(text, 'x', sizeof(text) - 1);
+	poll_completions(e.cq, &wc, 1, "inline WRITE");
+	expect_success(&wc, 77, IBV_WC_RDMA_WRITE);
+	cr_assert_str_eq((char *)e.buffer + TO, "copied when it was posted");
+}
+
+Test(traffic, atomics)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + 8192, 8, e.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  .send_flags = IBV_SEND_SIGNALED };
+	uint64_t *target = (uint64_t *)(void *)(e.buffer + TO);
+	uint64_t *original = (uint64_t *)(void *)(e.buffer + 8192);
+	struct ibv_wc wc;
+
+	*target = 40;
+	wr.wr.atomic.remote_addr = (uintptr_t)target;
+	wr.wr.atomic.rkey = e.mr->rkey;
+	wr.wr.atomic.compare_add = 2;
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "FETCH_AND_ADD");
+	expect_success(&wc, 1, IBV_WC_FETCH_ADD);
+	cr_assert_eq(*original, 40);
+	cr_assert_eq(*target, 42);
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.wr.atomic.compare_add = 42;
+	wr.wr.atomic.swap = UINT64_C(0x1122334455667788);
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "CMP_AND_SWP");
+	expect_success(&wc, 1, IBV_WC_COMP_SWAP);
+	cr_assert_eq(*original, 42);
+	cr_assert_eq(*target, UINT64_C(0x1122334455667788));
+}
+
+Test(traffic, a_wrong_key_fails_on_both_sides_and_the_rest_is_flushed)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc[2];
+
+	wr.wr.rdma.rkey ^= 0x5a5a00;
+	post_send(e.qp[0], &wr);
+	wr.wr_id = 78;
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, wc, 2, "the refused WRITE and the one behind it");
+	cr_assert_eq(wc[0].status, IBV_WC_REM_ACCESS_ERR);
+	cr_assert_eq(wc[0].wr_id, 77);
+	cr_assert_eq(wc[1].status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(wc[1].wr_id, 78);
+	cr_assert_eq(ibv_query_qp(e.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_assert_eq(attr.qp_state, IBV_QPS_ERR);
+	post_recv(e.qp[0], 79, TO, 8);
+	poll_completions(e.cq, wc, 1, "a receive that is posted in ERR");
+	cr_assert_eq(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(wc[0].wr_id, 79);
+}
+
+Test(traffic, a_queue_takes_what_it_granted_again_and_again)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc[DEPTH];
+
+	for (int round = 0; round < 200; round++) {
+		for (int i = 0; i < DEPTH; i++) {
+			wr.wr_id = (uint64_t)(round * DEPTH + i);
+			post_send(e.qp[0], &wr);
+		}
+		poll_completions(e.cq, wc, DEPTH, "a full queue");
+		for (int i = 0; i < DEPTH; i++)
+			expect_success(&wc[i], (uint64_t)(round * DEPTH + i), IBV_WC_RDMA_WRITE);
+	}
+}
+
+Test(traffic, unsignaled_requests_leave_no_completion)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc[2];
+
+	for (int round = 0; round < 50; round++) {
+		wr.send_flags = 0;
+		wr.wr_id = 1;
+		for (int i = 0; i < DEPTH - 1; i++)
+			post_send(e.qp[0], &wr);
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.wr_id = 2;
+		post_send(e.qp[0], &wr);
+		poll_completions(e.cq, wc, 1, "the signaled one");
+		expect_success(&wc[0], 2, IBV_WC_RDMA_WRITE);
+	}
+	cr_assert_eq(ibv_poll_cq(e.cq, 1, wc), 0);
+}
+
+static void expect_event(void)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "no completion event came");
+	cr_assert_eq(ibv_get_cq_event(e.channel, &cq, &context), 0);
+	cr_assert_eq(cq, e.cq);
+	cr_assert_eq(context, &e);
+	ibv_ack_cq_events(cq, 1);
+}
+
+Test(traffic, an_armed_queue_sends_one_event)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_wc wc[2];
+
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	post_send(e.qp[0], &wr);
+	expect_event();
+	poll_completions(e.cq, wc, 1, "WRITE");
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, wc, 1, "WRITE that nobody waits for");
+	cr_assert_eq(poll(&p, 1, 0), 0, "an event without arming");
+}
+
+Test(traffic, a_solicited_arming_waits_for_a_solicited_send)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_SEND, &sge);
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_wc wc[2];
+
+	post_recv(e.qp[1], 1, TO, 64);
+	post_recv(e.qp[1], 2, TO, 64);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 1), 0);
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, wc, 2, "an ordinary SEND");
+	cr_assert_eq(poll(&p, 1, 0), 0, "an event for an ordinary SEND");
+	wr.send_flags |= IBV_SEND_SOLICITED;
+	post_send(e.qp[0], &wr);
+	expect_event();
+	poll_completions(e.cq, wc, 2, "a solicited SEND");
+}
+
+Test(traffic, a_channel_without_events_says_so)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	fcntl(e.channel->fd, F_SETFL, fcntl(e.channel->fd, F_GETFL) | O_NONBLOCK);
+	errno = 0;
+	cr_assert_eq(ibv_get_cq_event(e.channel, &cq, &context), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+Test(traffic, extended_calls)
+{
+	struct ibv_cq_init_attr_ex cq_init = { .cqe = 32, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e.context, &cq_init);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = ibv_cq_ex_to_cq(cq),
+		.recv_cq = ibv_cq_ex_to_cq(cq),
+		.cap = { DEPTH, DEPTH, 2, 2, 64 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_qp *qp = ibv_create_qp_ex(e.context, &init);
+	struct ibv_qp_ex *qpx;
+	int error, tries = 0;
+
+	cr_assert_not_null(qp, "%m");
+	qpx = ibv_qp_to_qp_ex(qp);
+	cr_assert_not_null(qpx);
+	cr_assert_eq(endpoint_connect(&e, qp, qp->qp_num), 0, "a queue pair to itself");
+	cr_assert_eq(ibv_start_poll(cq, &attr), ENOENT);
+	ibv_wr_start(qpx);
+	qpx->wr_id = 99;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(qpx, e.mr->rkey, (uintptr_t)e.buffer + TO);
+	ibv_wr_set_sge(qpx, e.mr->lkey, (uintptr_t)e.buffer + FROM, 1000);
+	cr_assert_eq(ibv_wr_complete(qpx), 0);
+	while ((error = ibv_start_poll(cq, &attr)) == ENOENT)
+		cr_assert_lt(++tries, 1000000000, "no completion came");
+	cr_assert_eq(error, 0);
+	cr_expect_eq(cq->status, IBV_WC_SUCCESS);
+	cr_expect_eq(cq->wr_id, 99);
+	cr_expect_eq(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
+	cr_expect_eq(ibv_wc_read_qp_num(cq), qp->qp_num);
+	cr_expect_eq(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	cr_expect_eq(memcmp(e.buffer + FROM, e.buffer + TO, 1000), 0);
+	ibv_wr_start(qpx);
+	ibv_wr_rdma_write(qpx, e.mr->rkey, (uintptr_t)e.buffer + TO);
+	ibv_wr_set_sge(qpx, e.mr->lkey, (uintptr_t)e.buffer + FROM, 1000);
+	ibv_wr_abort(qpx);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* Exits with 0 if everything is as it should be in the child, else with the line's number. */
+#define CHILD_EXPECT(what)                     \
+	do {                                   \
+		if (!(what))                   \
+			_exit(__LINE__ % 256); \
+	} while (0)
+
+static void child_of_fork(void)
+{
+	struct ibv_send_wr wr = { 0 }, *bad_send;
+	struct ibv_recv_wr recv = { 0 }, *bad_recv;
+	struct ibv_device **list;
+	struct ibv_context *own;
+	struct ibv_wc wc;
+	int n;
+
+	CHILD_EXPECT(fcntl(e.channel->fd, F_GETFD) < 0);
+	CHILD_EXPECT(ibv_poll_cq(e.cq, 1, &wc) < 0);
+	CHILD_EXPECT(ibv_post_send(e.qp[0], &wr, &bad_send) != 0);
+	CHILD_EXPECT(ibv_post_recv(e.qp[0], &recv, &bad_recv) != 0);
+	CHILD_EXPECT(ibv_alloc_pd(e.context) == NULL);
+	CHILD_EXPECT(ibv_destroy_qp(e.qp[0]) == 0);
+	list = ibv_get_device_list(&n);
+	CHILD_EXPECT(n == 1);
+	own = ibv_open_device(list[0]);
+	CHILD_EXPECT(own != NULL);
+	CHILD_EXPECT(ibv_alloc_pd(own) != NULL);
+	CHILD_EXPECT(ibv_close_device(own) == 0);
+	_exit(0);
+}
+
+Test(traffic, a_forks_child_leaves_the_parents_objects_alone_and_may_open_its_own)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc;
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		child_of_fork();
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "line %d of the child",
+		  WEXITSTATUS(status));
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "WRITE after the fork");
+	expect_success(&wc, 77, IBV_WC_RDMA_WRITE);
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs a program with a same-host engine of its own at $UROCE_SOCKET.
+# usage: with_engine.sh UROCED PROGRAM [ARGUMENT...]
+set -eu
+
+uroced=$1
+shift
+work=$(mktemp -d)
+export UROCE_SOCKET="$work/uroced.sock"
+"$uroced" --no-huge -m 256 -- --socket "$UROCE_SOCKET" --ip 127.0.0.1/8 >"$work/log" 2>&1 &
+engine=$!
+trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"' EXIT
+
+tries=0
+until [ -S "$UROCE_SOCKET" ]; do
+	tries=$((tries + 1))
+	if [ $tries -gt 300 ] || ! kill -0 $engine 2>/dev/null; then
+		echo "the engine does not serve $UROCE_SOCKET:"
+		cat "$work/log"
+		exit 1
+	fi
+	sleep 0.1
+done
+status=0
+"$@" || status=$?
+if ! kill -0 $engine 2>/dev/null; then
+	echo "the engine died:"
+	cat "$work/log"
+	exit 1
+fi
+exit $status
