@@ -1,0 +1,25 @@
+#!/bin/sh
+# The core is pure: what its libraries leave undefined is each other, octet moving, assert and the
+# CRC library, and nothing that reads a clock, allocates, locks or does I/O.
+#	purity_test.sh LIBRARY...
+set -eu
+
+allowed='^(mem(cpy|move|set|cmp)|__mem(cpy|move|set)_chk|__assert_fail|__stack_chk_fail|crc32_gzip_refl|__cpu_(model|indicator_init)|_GLOBAL_OFFSET_TABLE_|reason_(name|sentence))$'
+instrumented='^(__(asan|ubsan|msan|tsan|sanitizer|gcov|llvm)_|__start_|__stop_)'
+
+defined=$(nm --defined-only "$@" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
+undefined=$(nm --undefined-only "$@" 2>/dev/null | awk '$1 == "U" { print $2 }' | sort -u)
+[ -n "$defined" ] && [ -n "$undefined" ] || { echo "nm found no symbols in: $*"; exit 1; }
+
+status=0
+for symbol in $undefined; do
+	if printf '%s\n' "$defined" | grep -qxF -- "$symbol"; then
+		continue
+	fi
+	if printf '%s\n' "$symbol" | grep -qE -- "$allowed|$instrumented"; then
+		continue
+	fi
+	echo "the core must not use: $symbol"
+	status=1
+done
+exit $status
