@@ -25,6 +25,7 @@
 
 #include "base/reason.h"
 #include "base/time.h"
+#include "drivers/client_memory/peer.h"
 #include "drivers/port.h"
 #include "engine/command.h"
 #include "config/limits.h"
@@ -40,6 +41,7 @@ struct lcore;
 struct client;
 struct copy_batch;
 struct peer_copy;
+struct peer_locks;
 struct peer_memory;
 struct mover;
 
@@ -206,6 +208,7 @@ struct lcore {
 	struct lcore_statistics stats;
 	struct outcome outcome; /* scratch */
 	struct span_list gather; /* scratch */
+	struct copy_stamp stamp; /* what it copies from or to a client's memory right now */
 	int wake_fd; /* eventfd */
 	uint32_t sleeping; /* atomic */
 	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
@@ -221,6 +224,7 @@ struct engine {
 	uint64_t id;
 	struct port *port; /* NULL: same host only */
 	struct rte_mempool *pool;
+	struct peer_locks *locks; /* of atomics on peer memory */
 	uint32_t lcores;
 	struct lcore *lcore; /* lcores of them */
 	struct key_table keys;
@@ -291,6 +295,9 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 		   nanotime now);
 /* Makes the peer copies that have gathered and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
+/* Peer copies in the lcore's own thread, watched by the control thread. */
+void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
+		 nanotime now);
 /* Movers: takes results. */
 uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */

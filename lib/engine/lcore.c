@@ -17,7 +17,6 @@
 #include <rte_malloc.h>
 #include <rte_pause.h>
 
-#include "drivers/client_memory/peer.h"
 #include "engine/engine.h"
 
 #define MESSAGE_SLOTS 64u

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "drivers/client_memory/peer.h"
 #include "engine/engine.h"
 
 #define BATCH_COPIES  512u
@@ -109,20 +108,24 @@ static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome
 	return t->mbuf != NULL;
 }
 
-static uint64_t atomic_direct(const struct atomic_request *a, bool *ok)
+/*
+ * False: the address is a multiple of eight in the region, but not in memory (a region that was
+ * registered at an odd place): the CPU has no atomic for that.
+ */
+static bool atomic_direct(const struct atomic_request *a, uint64_t *original)
 {
 	uint64_t *at = a->target.direct;
-	uint64_t expected = a->compare;
 
-	/* The IB address is aligned; the memory behind a zero-based or shifted region may not be. */
 	if ((uintptr_t)at % sizeof(*at) != 0)
-		return peer_atomic_direct(at, a->compare_swap, a->swap_add, a->compare);
-	*ok = true;
-	if (!a->compare_swap)
-		return __atomic_fetch_add(at, a->swap_add, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(at, &expected, a->swap_add, false, __ATOMIC_SEQ_CST,
+		return false;
+	if (!a->compare_swap) {
+		*original = __atomic_fetch_add(at, a->swap_add, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	*original = a->compare;
+	__atomic_compare_exchange_n(at, original, a->swap_add, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_SEQ_CST);
-	return expected;
+	return true;
 }
 
 static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
@@ -130,16 +133,19 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 {
 	const struct atomic_request *a = &o->atomic;
 	uint64_t original = 0;
-	bool ok = true;
+	bool ok;
 
 	/* What this queue pair wrote before is in place when the atomic looks. */
 	if (q->last_ticket != 0)
 		place_flush(l, now);
-	if (a->target.direct != NULL)
-		original = atomic_direct(a, &ok);
-	else
-		ok = peer_memory_atomic(q->client->memory, a->target.peer_address, a->compare_swap,
-					a->swap_add, a->compare, &original);
+	if (a->target.direct != NULL) {
+		ok = atomic_direct(a, &original);
+	} else {
+		copy_stamp_begin(&l->stamp, q->client->number, now);
+		ok = peer_memory_atomic(q->client->memory, l->engine->locks, a->target.peer_address,
+					a->compare_swap, a->compare, a->swap_add, &original) == 0;
+		copy_stamp_end(&l->stamp);
+	}
 	qp_atomic_done(q->core, o->ticket, original, ok, now);
 }
 
@@ -158,6 +164,14 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 	return batch_add(l, q, o, m, now);
 }
 
+void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
+		 nanotime now)
+{
+	copy_stamp_begin(&l->stamp, c->number, now);
+	peer_memory_copy(c->memory, copy, n);
+	copy_stamp_end(&l->stamp);
+}
+
 static bool ticket_ok(const struct copy_batch *b, const struct pending_ticket *t)
 {
 	for (uint32_t i = 0; i < t->count; i++)
@@ -167,7 +181,7 @@ static bool ticket_ok(const struct copy_batch *b, const struct pending_ticket *t
 }
 
 /* Runs of copies into one client's memory are one batch of system calls. */
-static void batch_copy(struct copy_batch *b)
+static void batch_copy(struct lcore *l, struct copy_batch *b, nanotime now)
 {
 	for (uint32_t i = 0; i < b->tickets;) {
 		struct client *c = b->pending[i].qp->client;
@@ -177,7 +191,7 @@ static void batch_copy(struct copy_batch *b)
 		for (; i < b->tickets && b->pending[i].qp->client == c; i++)
 			count += b->pending[i].count;
 		if (count > 0)
-			peer_memory_copy(c->memory, &b->copy[first], count);
+			client_copy(l, c, &b->copy[first], count, now);
 	}
 }
 
@@ -188,7 +202,7 @@ void place_flush(struct lcore *l, nanotime now)
 
 	if (tickets == 0)
 		return;
-	batch_copy(b);
+	batch_copy(l, b, now);
 	b->tickets = 0;
 	b->copies = 0;
 	for (uint32_t i = 0; i < tickets; i++) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "drivers/client_memory/peer.h"
 #include "engine/engine.h"
 #include "wire/encode.h"
 
@@ -173,7 +172,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 				count += l->stage[i].peer_count;
 			}
 		if (count > 0)
-			peer_memory_copy(c->memory, &l->gather_copy[first], count);
+			client_copy(l, c, &l->gather_copy[first], count, now);
 	}
 	for (uint32_t i = 0; i < l->staged; i++) {
 		struct staged_frame *s = &l->stage[i];
