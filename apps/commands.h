@@ -13,9 +13,6 @@ enum {
 };
 
 int command_run(int argc, char **argv);
-int command_perf(int argc, char **argv);
-int command_ping(int argc, char **argv);
 int command_stat(int argc, char **argv);
-int command_sim(int argc, char **argv);
 
 #endif

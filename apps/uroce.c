@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{ "run", command_run, "run an unmodified verbs program on an engine" },
 	{ "stat", command_stat, "what an engine counted, by reason" },
+	{ "ping", NULL, "does an engine carry data, and how fast" },
 	{ "perf", NULL, "measure an engine beside the limits of this machine" },
 };
 
