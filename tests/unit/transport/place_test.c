@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tickets: what waits for a copy, and what becomes of it when the copy fails. */
+#include <criterion/criterion.h>
+
+#include "pair.h"
+
+static struct pair pair;
+static struct pair_options o;
+
+static void start(void)
+{
+	o = pair_options();
+	pair_init(&pair, &o);
+}
+
+static void finish(void)
+{
+	pair_close(&pair);
+}
+
+TestSuite(place, .init = start, .fini = finish, .timeout = 60);
+
+Test(place, completion_and_acknowledgement_wait_for_the_copy)
+{
+	pair.b.hold = true;
+	pair_post_receive(&pair.b, 0, 100);
+	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 100, 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.b.done_count, 0);
+	cr_assert_eq(pair.a.done_count, 0);
+	pair_settle(&pair, &pair.b, true);
+	cr_assert_eq(pair.b.done_count, 1);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 1);
+	cr_assert_eq(pair.a.done[0].status, STATUS_SUCCESS);
+}
+
+Test(place, a_read_behind_an_open_write_waits)
+{
+	pair.b.hold = true;
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, 0, 0, 8, 0);
+	pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 64, 8, 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 0);
+	pair_settle(&pair, &pair.b, true);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 1);
+}
+
+/* An empty message has no ticket of its own, and yet does not overtake. */
+Test(place, empty_messages_wait_in_line)
+{
+	pair.b.hold = true;
+	pair_post_receive(&pair.b, 0, 100);
+	pair_post_receive(&pair.b, 0, 0);
+	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 100, 0);
+	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 0, 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.b.done_count, 0);
+	pair_settle(&pair, &pair.b, true);
+	cr_assert_eq(pair.b.done_count, 2);
+	cr_assert_eq(pair.b.done[0].wr_id, 0);
+	cr_assert_eq(pair.b.done[1].wr_id, 1);
+}
+
+Test(place, a_bounded_number_of_copies)
+{
+	struct packet p;
+	uint32_t accepted = 0;
+
+	pair.b.hold = true;
+	for (uint32_t i = 0; i < LIMIT_TICKETS + 5; i++) {
+		uint8_t octet = 1;
+
+		p = pair_packet(&pair, &pair.b, OPB_WRITE_ONLY, o.psn + i);
+		p.va = PAIR_IOVA + i;
+		p.rkey = pair.b.key;
+		p.dma_length = p.payload_length = 1;
+		p.pad = 3;
+		p.payload = &octet;
+		cr_assert_eq(qp_can_receive(pair.b.qp), i < LIMIT_TICKETS);
+		accepted += pair_inject(&pair, &pair.b, &p) == REASON_NONE;
+	}
+	cr_assert_eq(accepted, LIMIT_TICKETS);
+	cr_assert_eq(pair.b.reason, REASON_BUSY);
+	pair_settle(&pair, &pair.b, true);
+	cr_assert(qp_can_receive(pair.b.qp));
+}
+
+/* Three SENDs are in; the copy of the first fails. */
+Test(place, a_failed_receive_forgets_what_is_behind)
+{
+	pair.b.hold = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		pair_post_receive(&pair.b, 0, 100);
+		pair_post(&pair, &pair.a, WORK_SEND, 0, 0, 100, 0);
+	}
+	pair_run(&pair);
+	pair_settle(&pair, &pair.b, false);
+	cr_assert_eq(qp_state(pair.b.qp), QP_STATE_ERR);
+	cr_assert_eq(pair.b.done_count, 3);
+	cr_assert_eq(pair.b.done[0].status, STATUS_LOC_PROT_ERR);
+	cr_assert_eq(pair.b.done[0].vendor_err, REASON_RECEIVE_MEMORY);
+	cr_assert_eq(pair.b.done[1].status, STATUS_WR_FLUSH_ERR);
+	cr_assert_eq(pair.b.done[2].status, STATUS_WR_FLUSH_ERR);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 3);
+	cr_assert_eq(pair.a.done[0].status, STATUS_REM_OP_ERR);
+	cr_assert_eq(pair.a.done[1].status, STATUS_WR_FLUSH_ERR);
+}
+
+Test(place, a_failed_write_is_refused_at_its_packet)
+{
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
+	pair_run(&pair);
+	pair.b.hold = true;
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
+	pair_run(&pair);
+	pair_settle(&pair, &pair.b, false);
+	pair_run(&pair);
+	cr_assert(pair.b.events & QP_EVENT_ACCESS_ERR);
+	cr_assert_eq(pair.a.done_count, 3);
+	cr_assert_eq(pair.a.done[0].status, STATUS_SUCCESS);
+	cr_assert_eq(pair.a.done[1].status, STATUS_REM_ACCESS_ERR);
+	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
+}
+
+/* The READ's data does not land; the WRITE behind it was acknowledged, and is flushed all the same. */
+Test(place, a_failed_landing_fails_its_request)
+{
+	pair.a.hold = true;
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
+	pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 0, 3000, 0);
+	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 1);
+	pair_settle(&pair, &pair.a, false);
+	cr_assert_eq(pair.a.done_count, 3);
+	cr_assert_eq(pair.a.done[1].status, STATUS_LOC_PROT_ERR);
+	cr_assert_eq(pair.a.done[1].vendor_err, REASON_MEMORY_FAULT);
+	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
+}
+
+/* To ERR and to RESET with copies under way; their reports come later and change nothing. */
+Test(place, reports_from_before_are_ignored)
+{
+	struct qp_attributes a = { .state = QP_STATE_ERR };
+
+	pair.a.hold = pair.b.hold = true;
+	pair_post_receive(&pair.b, 0, 100);
+	pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 0, 8, 0);
+	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 100, 0);
+	pair_run(&pair);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.b.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 2);
+	cr_assert_eq(pair.a.done[0].status, STATUS_WR_FLUSH_ERR);
+	cr_assert_eq(pair.b.done_count, 1);
+	cr_assert_eq(pair.b.done[0].status, STATUS_WR_FLUSH_ERR);
+	pair_settle(&pair, &pair.a, true);
+	pair_settle(&pair, &pair.b, false);
+	a.state = QP_STATE_RESET;
+	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.done_count, 2);
+	cr_assert_eq(pair.b.done_count, 1);
+	cr_assert_eq(qp_retired(pair.a.qp), 2);
+}
