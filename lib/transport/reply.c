@@ -73,7 +73,7 @@ static uint8_t read_response_opcode(bool first, bool last)
 
 /*
  * One packet of a READ's data. Only the READ's first PSN is answered by FIRST or ONLY: a
- * repetition from the middle goes on with MIDDLE and LAST (docs/decisions/read-restart.md).
+ * repetition from the middle goes on with MIDDLE and LAST (docs/decisions/0002-read-and-rnr.md).
  */
 static enum reason read_response(struct qp *qp, const struct key_table *keys, struct record *rec,
 				 struct packet *p, struct span_list *gather)
