@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How large a frame really fits through a port. max_rx_pktlen is not to be believed: af_packet and
+ * memif say 1518 whatever their arguments are, and an af_packet frame that does not fit its ring is
+ * cut without a word.
+ */
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_kvargs.h>
+#include <rte_mbuf.h>
+
+#include "base/bits.h"
+#include "drivers/ethdev/private.h"
+
+#define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
+#define DRIVER_DEFAULT_SIZE 2048u /* framesz and bsize unless given: net_af_packet, net_memif */
+
+/* An argument of the device, from what --vdev or -a said; `size` octets, "" if not given. */
+static void devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
+{
+	const struct rte_devargs *args = rte_dev_devargs(info->device);
+	struct rte_kvargs *list;
+	const char *found;
+
+	value[0] = '\0';
+	if (args == NULL || args->args == NULL)
+		return;
+	list = rte_kvargs_parse(args->args, NULL);
+	if (list == NULL)
+		return;
+	found = rte_kvargs_get(list, key);
+	if (found != NULL)
+		snprintf(value, size, "%s", found);
+	rte_kvargs_free(list);
+}
+
+static uint32_t devarg_number(const struct rte_eth_dev_info *info, const char *key, uint32_t other)
+{
+	char text[32];
+
+	devarg(info, key, text, sizeof(text));
+	return text[0] == '\0' ? other : (uint32_t)strtoul(text, NULL, 0);
+}
+
+static int interface_request(uint32_t ifindex, unsigned long request, struct ifreq *r)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int ret = -1;
+
+	memset(r, 0, sizeof(*r));
+	if (fd >= 0 && if_indextoname(ifindex, r->ifr_name) != NULL)
+		ret = ioctl(fd, request, r);
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+uint32_t ifindex_mtu(uint32_t ifindex)
+{
+	struct ifreq r;
+
+	return interface_request(ifindex, SIOCGIFMTU, &r) == 0 ? (uint32_t)r.ifr_mtu : 0;
+}
+
+bool ifindex_running(uint32_t ifindex)
+{
+	struct ifreq r;
+
+	return interface_request(ifindex, SIOCGIFFLAGS, &r) == 0 &&
+	       (r.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+void ifindex_mac(uint32_t ifindex, struct mac *mac)
+{
+	struct ifreq r;
+
+	if (interface_request(ifindex, SIOCGIFHWADDR, &r) == 0)
+		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
+}
+
+uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info)
+{
+	char name[IF_NAMESIZE];
+
+	if (strcmp(info->driver_name, "net_af_packet") == 0 ||
+	    strcmp(info->driver_name, "net_af_xdp") == 0) {
+		devarg(info, "iface", name, sizeof(name));
+		return if_nametoindex(name);
+	}
+	return strcmp(info->driver_name, "net_tap") == 0 ? info->if_index : 0;
+}
+
+static void lower(struct carries *c, uint32_t mtu, const char *raise)
+{
+	if (mtu >= c->mtu)
+		return;
+	c->mtu = mtu;
+	snprintf(c->raise, sizeof(c->raise), "%s", raise);
+}
+
+static uint32_t less(uint32_t size, uint32_t overhead)
+{
+	return size > overhead ? size - overhead : 0;
+}
+
+static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info, struct carries *c)
+{
+	uint32_t frame = devarg_number(info, "framesz", DRIVER_DEFAULT_SIZE);
+
+	lower(c, less(frame, PACKET_RING_OVERHEAD),
+	      "framesz= (and blocksz=, a multiple of it) in the port's --vdev");
+	lower(c, ifindex_mtu(ethdev_ifindex(id, info)), "the interface's MTU (ip link set mtu)");
+}
+
+void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
+		    const struct rte_mempool *pool, struct carries *c)
+{
+	uint32_t room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)pool);
+
+	c->mtu = UINT16_MAX;
+	lower(c, less(room, RTE_PKTMBUF_HEADROOM + ETHERNET_OVERHEAD), "the packet buffers' size");
+	if (strcmp(info->driver_name, "net_af_packet") == 0)
+		packet_ring_carries(id, info, c);
+	else if (strcmp(info->driver_name, "net_memif") == 0)
+		lower(c, less(devarg_number(info, "bsize", DRIVER_DEFAULT_SIZE), ETHERNET_OVERHEAD),
+		      "bsize= in the port's --vdev, on both sides");
+	else if (info->max_mtu != 0)
+		lower(c, info->max_mtu, "nothing: the device carries no more");
+}

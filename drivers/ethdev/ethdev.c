@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/ethdev/ethdev.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include "base/bits.h"
+#include "drivers/ethdev/private.h"
+
+#define NAP_LONG (500 * TIME_US)
+
+static struct ethdev *ethdev_of(struct port *p)
+{
+	return container_of_type(p, struct ethdev, port);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+explain(char *why, size_t size, const char *text, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, text);
+	vsnprintf(why, size, text, arguments);
+	va_end(arguments);
+}
+
+/* One writer per counter: a plain addition that other threads may read at any time. */
+static void count(atomic_uint_fast64_t *counter)
+{
+	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, v + 1, memory_order_relaxed);
+}
+
+static bool is_own(const struct ethdev *d, const struct rte_mbuf *m)
+{
+	return m->data_len >= RTE_ETHER_HDR_LEN &&
+	       memcmp(rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), d->port.mac.octet, 6) == 0;
+}
+
+static bool is_acceptable(const struct ethdev *d, struct ethdev_queue *q, struct rte_mbuf *m)
+{
+	if (d->sees_own_frames && is_own(d, m)) {
+		count(&q->source_own);
+		return false;
+	}
+	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0) {
+		count(&q->truncated);
+		return false;
+	}
+	return true;
+}
+
+static uint16_t ethdev_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
+				uint16_t n)
+{
+	struct ethdev *d = ethdev_of(p);
+	uint16_t received = rte_eth_rx_burst(d->id, queue, frames, n), kept = 0;
+
+	for (uint16_t i = 0; i < received; i++) {
+		if (is_acceptable(d, &d->queue[queue], frames[i]))
+			frames[kept++] = frames[i];
+		else
+			rte_pktmbuf_free(frames[i]);
+	}
+	return kept;
+}
+
+static uint16_t ethdev_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
+				uint16_t n)
+{
+	return rte_eth_tx_burst(ethdev_of(p)->id, queue, frames, n);
+}
+
+static int ethdev_bell_fd(struct port *p, uint16_t queue)
+{
+	struct ethdev *d = ethdev_of(p);
+	struct ethdev_queue *q = &d->queue[queue];
+
+	if (q->bell_is_interrupt)
+		rte_eth_dev_rx_intr_enable(d->id, queue);
+	return q->bell;
+}
+
+static void ethdev_bell_drain(struct port *p, uint16_t queue)
+{
+	struct ethdev *d = ethdev_of(p);
+	struct ethdev_queue *q = &d->queue[queue];
+
+	if (q->bell_is_interrupt)
+		rte_eth_dev_rx_intr_disable(d->id, queue);
+	else if (q->bell >= 0)
+		bell_silence(q->bell);
+}
+
+static bool ethdev_refresh(struct port *p)
+{
+	struct ethdev *d = ethdev_of(p);
+	struct rte_eth_link link = { 0 };
+	bool up, changed;
+
+	if (d->port.ifindex != 0)
+		up = ifindex_running(d->port.ifindex);
+	else
+		up = rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
+	changed = up != p->link_up;
+	p->link_up = up;
+	if (d->netdev != NULL)
+		changed |= netdev_refresh(d->netdev, p);
+	return changed;
+}
+
+static void ethdev_close(struct port *p)
+{
+	struct ethdev *d = ethdev_of(p);
+
+	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
+		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
+			close(d->queue[i].bell);
+	rte_eth_dev_stop(d->id);
+	if (d->netdev != NULL)
+		netdev_close(d->netdev); /* removes the device that it made */
+	else
+		rte_eth_dev_close(d->id);
+	free(d);
+}
+
+static const struct port_ops ethdev_ops = {
+	.rx_burst = ethdev_rx_burst,
+	.tx_burst = ethdev_tx_burst,
+	.bell_fd = ethdev_bell_fd,
+	.bell_drain = ethdev_bell_drain,
+	.refresh = ethdev_refresh,
+	.close = ethdev_close,
+};
+
+uint64_t ethdev_dropped(const struct port *p, enum reason r)
+{
+	const struct ethdev *d = (const void *)p;
+	uint64_t sum = 0;
+
+	static_assert(offsetof(struct ethdev, port) == 0, "a port is the head of its ethdev");
+	for (uint16_t i = 0; i < LIMIT_LCORES; i++) {
+		if (r == REASON_SOURCE_OWN)
+			sum += atomic_load_explicit(&d->queue[i].source_own, memory_order_relaxed);
+		else if (r == REASON_RX_TRUNCATED)
+			sum += atomic_load_explicit(&d->queue[i].truncated, memory_order_relaxed);
+	}
+	return sum;
+}
+
+/* Several queues share the flows by their UDP source port, where the device can hash it. */
+static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *info)
+{
+	uint64_t hash = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+
+	if (hash == 0)
+		return;
+	c->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	c->rx_adv_conf.rss_conf.rss_hf = hash;
+}
+
+static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
+{
+	struct rte_eth_conf c = { 0 };
+	int ret;
+
+	if (d->port.queues > 1)
+		spread_flows(&c, info);
+	c.intr_conf.rxq = strcmp(info->driver_name, "net_tap") == 0;
+	ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
+	if (ret != 0 && c.rxmode.mq_mode != 0) {
+		c.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+		ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
+	}
+	return ret;
+}
+
+static int set_queues(struct ethdev *d, const struct ethdev_options *o)
+{
+	uint16_t rx = o->descriptors, tx = o->descriptors;
+	unsigned int socket =
+		o->socket < 0 ? (unsigned int)d->port.socket : (unsigned int)o->socket;
+	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &rx, &tx);
+
+	for (uint16_t i = 0; ret == 0 && i < d->port.queues; i++) {
+		ret = rte_eth_rx_queue_setup(d->id, i, rx, socket, NULL, o->pool);
+		if (ret == 0)
+			ret = rte_eth_tx_queue_setup(d->id, i, tx, socket, NULL);
+	}
+	return ret;
+}
+
+/*
+ * Only a device of our own may be told an MTU: net_af_packet would change the interface's, and the
+ * other software ports have none but what their arguments carry.
+ */
+static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
+{
+	static const char *const fixed[] = { "net_af_packet", "net_af_xdp", "net_memif", "net_ring",
+					     "net_null",      "net_pcap",   "net_impair" };
+	uint16_t now;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (strcmp(info->driver_name, fixed[i]) == 0)
+			return 0;
+	if (rte_eth_dev_get_mtu(d->id, &now) == 0 && now == d->port.mtu)
+		return 0;
+	return rte_eth_dev_set_mtu(d->id, d->port.mtu);
+}
+
+/* The MTU to use without a wish: what a device says of itself if that is known to be true. */
+static uint32_t natural_mtu(uint16_t id, const struct rte_eth_dev_info *info,
+			    const struct carries *c)
+{
+	bool by_arguments = strcmp(info->driver_name, "net_af_packet") == 0 ||
+			    strcmp(info->driver_name, "net_memif") == 0 ||
+			    strcmp(info->driver_name, "net_ring") == 0;
+	uint16_t mtu;
+
+	if (by_arguments || rte_eth_dev_get_mtu(id, &mtu) != 0)
+		return c->mtu;
+	return MIN_OF(mtu, c->mtu);
+}
+
+static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
+		       const struct rte_eth_dev_info *info, char *why, size_t size)
+{
+	struct carries c;
+	uint32_t mtu;
+
+	ethdev_carries(d->id, info, o->pool, &c);
+	mtu = o->mtu != 0 ? o->mtu : natural_mtu(d->id, info, &c);
+	if (mtu > c.mtu) {
+		explain(why, size, "%s carries an MTU of %u, not %u: raise %s", o->name, c.mtu, mtu,
+			c.raise);
+		return false;
+	}
+	d->port.mtu = (uint16_t)mtu;
+	return true;
+}
+
+/* Multicast joins are filtered by GID in the engine; a filter of the device only has to pass them. */
+static void receive_groups(struct ethdev *d)
+{
+	if (rte_eth_allmulticast_enable(d->id) != 0)
+		rte_eth_promiscuous_enable(d->id);
+}
+
+static void open_bells(struct ethdev *d, const struct rte_eth_dev_info *info)
+{
+	bool interrupts = strcmp(info->driver_name, "net_tap") == 0;
+
+	for (uint16_t i = 0; i < d->port.queues; i++) {
+		struct ethdev_queue *q = &d->queue[i];
+
+		if (interrupts) {
+			q->bell = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, i);
+			q->bell_is_interrupt = q->bell >= 0;
+		} else if (d->port.ifindex != 0) {
+			q->bell = bell_open(d->port.ifindex, d->port.kernel_answers);
+		}
+	}
+}
+
+static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
+			const struct rte_eth_dev_info *info)
+{
+	struct port *p = &d->port;
+	struct rte_ether_addr mac;
+	uint16_t most = MIN_OF(MIN_OF(info->max_rx_queues, info->max_tx_queues), LIMIT_LCORES);
+
+	p->ops = &ethdev_ops;
+	snprintf(p->name, sizeof(p->name), "%s", o->name);
+	if (rte_eth_macaddr_get(d->id, &mac) == 0)
+		memcpy(p->mac.octet, mac.addr_bytes, 6);
+	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
+	p->socket = rte_eth_dev_socket_id(d->id);
+	p->ifindex = ethdev_ifindex(d->id, info);
+	p->nap = NAP_LONG;
+	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
+	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
+		d->queue[i].bell = -1;
+}
+
+static bool start(struct ethdev *d, const struct ethdev_options *o,
+		  const struct rte_eth_dev_info *info, char *why, size_t size)
+{
+	const char *step = "configure";
+	int ret = configure(d, info);
+
+	if (ret == 0) {
+		step = "set the MTU of";
+		ret = set_mtu(d, info);
+	}
+	if (ret == 0) {
+		step = "set up the queues of";
+		ret = set_queues(d, o);
+	}
+	if (ret == 0) {
+		step = "start";
+		ret = rte_eth_dev_start(d->id);
+	}
+	if (ret != 0)
+		explain(why, size, "cannot %s port %s: %s", step, o->name, rte_strerror(-ret));
+	return ret == 0;
+}
+
+struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_size)
+{
+	struct rte_eth_dev_info info;
+	struct ethdev *d;
+	uint16_t id;
+
+	if (rte_eth_dev_get_port_by_name(o->name, &id) != 0 ||
+	    rte_eth_dev_info_get(id, &info) != 0) {
+		explain(why, why_size, "there is no port %s: name it with -a or --vdev", o->name);
+		return NULL;
+	}
+	d = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*d));
+	if (d == NULL) {
+		explain(why, why_size, "no memory for port %s", o->name);
+		return NULL;
+	}
+	memset(d, 0, sizeof(*d));
+	d->id = id;
+	learn_facts(d, o, &info);
+	if (!choose_mtu(d, o, &info, why, why_size) || !start(d, o, &info, why, why_size)) {
+		free(d);
+		return NULL;
+	}
+	receive_groups(d);
+	open_bells(d, &info);
+	ethdev_refresh(&d->port);
+	return &d->port;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/ethdev/netdev.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+
+#include "base/bits.h"
+#include "drivers/ethdev/private.h"
+
+#define PAGE	     4096u
+#define RING_OCTETS  (4u << 20) /* of each direction and queue */
+#define ADDRESS_ROOM 16u /* between a ring frame and what the driver asks of an mbuf, generously */
+
+struct netdev {
+	char iface[IF_NAMESIZE];
+	char vdev[64];
+	int events; /* rtnetlink: link and addresses */
+	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
+};
+
+/*
+ * The ring's frame size for an MTU. The driver takes frames to lie side by side across blocks, so
+ * that a size must divide the block's, which is whole pages: half a page, or whole ones.
+ */
+static uint32_t frame_size(uint32_t mtu)
+{
+	uint32_t need = mtu + PACKET_RING_OVERHEAD;
+
+	return need <= PAGE / 2 ? PAGE / 2 : (uint32_t)round_up(need, PAGE);
+}
+
+static uint32_t wanted_mtu(const char *iface, uint16_t mtu)
+{
+	uint32_t most = ifindex_mtu(if_nametoindex(iface));
+
+	most = MIN_OF(most, (uint32_t)UINT16_MAX);
+	return mtu != 0 && mtu < most ? mtu : most;
+}
+
+uint32_t netdev_mbuf_octets(const char *iface, uint16_t mtu)
+{
+	uint32_t wanted = wanted_mtu(iface, mtu);
+
+	/* net_af_packet refuses a pool whose mbufs hold less than a ring frame */
+	return wanted == 0 ? 0 : frame_size(wanted) + ADDRESS_ROOM;
+}
+
+/* Receives nothing ever: the datagrams are the engine's, which sees them on the packet ring. */
+static int mute_open(int family, const char *iface)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = { .len = 1, .filter = &drop };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(ROCE_UDP_PORT) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT) };
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int one = 1;
+	int ret;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, (socklen_t)strlen(iface));
+	/* another engine on the same interface keeps such a socket too */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	ret = family == AF_INET6 ? bind(fd, (struct sockaddr *)&v6, sizeof(v6))
+				 : bind(fd, (struct sockaddr *)&v4, sizeof(v4));
+	if (ret == 0)
+		return fd;
+	close(fd); /* somebody else holds the port: then nobody answers "unreachable" either */
+	return -1;
+}
+
+static int events_open(void)
+{
+	struct sockaddr_nl at = { .nl_family = AF_NETLINK,
+				  .nl_groups =
+					  RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Whether anything was announced since the last look; lost messages (ENOBUFS) count as such. */
+static bool events_happened(int fd)
+{
+	bool happened = false;
+	uint8_t octets[8192];
+
+	for (int i = 0; i < 256; i++) {
+		ssize_t n = recv(fd, octets, sizeof(octets), MSG_DONTWAIT);
+
+		if (n < 0 && errno != ENOBUFS && errno != EINTR)
+			break;
+		happened = true;
+	}
+	return happened;
+}
+
+static uint8_t prefix_of(const uint8_t *mask, uint32_t length)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; mask != NULL && i < length; i++)
+		bits += (uint32_t)__builtin_popcount(mask[i]);
+	return (uint8_t)bits;
+}
+
+static bool read_address(const struct ifaddrs *a, struct gid *gid, uint8_t *prefix)
+{
+	const struct sockaddr_in6 *v6 = (const void *)a->ifa_addr;
+	const struct sockaddr_in6 *mask6 = (const void *)a->ifa_netmask;
+	const struct sockaddr_in *v4 = (const void *)a->ifa_addr;
+	const struct sockaddr_in *mask4 = (const void *)a->ifa_netmask;
+
+	if (a->ifa_addr->sa_family == AF_INET) {
+		*gid = (struct gid){ { [10] = 0xff, [11] = 0xff } };
+		memcpy(gid->octet + 12, &v4->sin_addr, 4);
+		*prefix = mask4 == NULL ? 32 : prefix_of((const void *)&mask4->sin_addr, 4);
+		return true;
+	}
+	if (a->ifa_addr->sa_family != AF_INET6)
+		return false;
+	memcpy(gid->octet, &v6->sin6_addr, 16);
+	*prefix = mask6 == NULL ? 128 : prefix_of((const void *)&mask6->sin6_addr, 16);
+	return true;
+}
+
+/* The order of GIDs: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
+static int address_class(const struct gid *g)
+{
+	if (gid_is_ipv4(g))
+		return 1;
+	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
+}
+
+static void read_addresses(const char *iface, struct port *p)
+{
+	struct ifaddrs *list;
+
+	p->addresses = 0;
+	memset(p->address, 0, sizeof(p->address));
+	if (getifaddrs(&list) != 0)
+		return;
+	for (int class = 0; class < 3; class ++) {
+		for (const struct ifaddrs *a = list; a != NULL; a = a->ifa_next) {
+			struct gid gid;
+			uint8_t prefix;
+
+			if (p->addresses == LIMIT_GIDS || a->ifa_addr == NULL ||
+			    strcmp(a->ifa_name, iface) != 0 || !read_address(a, &gid, &prefix) ||
+			    address_class(&gid) != class)
+				continue;
+			p->address[p->addresses].gid = gid;
+			p->address[p->addresses++].prefix = prefix;
+		}
+	}
+	freeifaddrs(list);
+}
+
+bool netdev_refresh(struct netdev *n, struct port *p)
+{
+	struct port before = *p;
+	uint32_t mtu;
+
+	if (n->events < 0 || !events_happened(n->events))
+		return false;
+	ifindex_mac(p->ifindex, &p->mac);
+	read_addresses(n->iface, p);
+	/* the ring's frames are as large as they are: a larger MTU needs a new port */
+	mtu = ifindex_mtu(p->ifindex);
+	if (mtu != 0 && mtu < p->mtu)
+		p->mtu = (uint16_t)mtu;
+	return before.addresses != p->addresses || before.mtu != p->mtu ||
+	       memcmp(&before.mac, &p->mac, sizeof(p->mac)) != 0 ||
+	       memcmp(before.address, p->address, sizeof(p->address)) != 0;
+}
+
+void netdev_close(struct netdev *n)
+{
+	if (n->events >= 0)
+		close(n->events);
+	for (int i = 0; i < 2; i++)
+		if (n->mute[i] >= 0)
+			close(n->mute[i]);
+	rte_vdev_uninit(n->vdev);
+	free(n);
+}
+
+static int make_vdev(struct netdev *n, uint32_t mtu, uint16_t queues)
+{
+	uint32_t frame = frame_size(mtu);
+	uint32_t block = MAX_OF(frame, PAGE);
+	uint32_t frames = RING_OCTETS / block * (block / frame);
+	char arguments[256];
+
+	snprintf(n->vdev, sizeof(n->vdev), "net_af_packet_%s", n->iface);
+	snprintf(arguments, sizeof(arguments),
+		 "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qpairs=%u,qdisc_bypass=1", n->iface,
+		 frame, block, frames, queues);
+	return rte_vdev_init(n->vdev, arguments);
+}
+
+static bool is_usable(const struct netdev_options *o, char *why, size_t size)
+{
+	uint32_t mtu = wanted_mtu(o->iface, o->mtu);
+	uint32_t room;
+
+	if (mtu == 0 || strpbrk(o->iface, ",[]=") != NULL) {
+		snprintf(why, size, "there is no interface %s", o->iface);
+		return false;
+	}
+	if (o->mtu > mtu) {
+		snprintf(why, size, "%s has an MTU of %u, not %u: raise it with ip link set %s mtu",
+			 o->iface, mtu, o->mtu, o->iface);
+		return false;
+	}
+	room = rte_pktmbuf_data_room_size(o->pool);
+	if (room < netdev_mbuf_octets(o->iface, o->mtu) + RTE_PKTMBUF_HEADROOM) {
+		snprintf(why, size,
+			 "packet buffers of %u octets are too small for %s: %u are needed", room,
+			 o->iface, netdev_mbuf_octets(o->iface, o->mtu) + RTE_PKTMBUF_HEADROOM);
+		return false;
+	}
+	return true;
+}
+
+static struct port *open_port(struct netdev *n, const struct netdev_options *o, char *why,
+			      size_t size)
+{
+	struct ethdev_options e = { .name = n->vdev,
+				    .queues = o->queues,
+				    .mtu = (uint16_t)wanted_mtu(o->iface, o->mtu),
+				    .pool = o->pool,
+				    .socket = o->socket };
+	int ret = make_vdev(n, e.mtu, MAX_OF(o->queues, 1));
+	struct port *p;
+
+	if (ret != 0) {
+		snprintf(why, size, "cannot open a packet socket on %s: %s%s", o->iface,
+			 ret == -EEXIST ? "this process has one already" : rte_strerror(-ret),
+			 geteuid() == 0 ? "" : " (it needs CAP_NET_RAW)");
+		return NULL;
+	}
+	p = ethdev_open(&e, why, size);
+	if (p == NULL)
+		rte_vdev_uninit(n->vdev);
+	return p;
+}
+
+/* The bells rang for every frame so far; beside a kernel that answers, only RoCE is ours. */
+static void narrow_bells(struct ethdev *d)
+{
+	for (uint16_t i = 0; i < d->port.queues; i++) {
+		if (d->queue[i].bell >= 0)
+			close(d->queue[i].bell);
+		d->queue[i].bell = bell_open(d->port.ifindex, true);
+	}
+}
+
+static void take_interface(struct netdev *n, struct port *p)
+{
+	struct ethdev *d = container_of_type(p, struct ethdev, port);
+
+	d->netdev = n;
+	p->kernel_answers = true;
+	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
+	ifindex_mac(p->ifindex, &p->mac);
+	read_addresses(n->iface, p);
+	narrow_bells(d);
+}
+
+struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size)
+{
+	struct netdev *n;
+	struct port *p;
+
+	if (!is_usable(o, why, why_size))
+		return NULL;
+	n = calloc(1, sizeof(*n));
+	if (n == NULL) {
+		snprintf(why, why_size, "no memory for %s", o->iface);
+		return NULL;
+	}
+	snprintf(n->iface, sizeof(n->iface), "%s", o->iface);
+	p = open_port(n, o, why, why_size);
+	if (p == NULL) {
+		free(n);
+		return NULL;
+	}
+	/* before the addresses are read, so that no change falls between */
+	n->events = events_open();
+	n->mute[0] = mute_open(AF_INET, n->iface);
+	n->mute[1] = mute_open(AF_INET6, n->iface);
+	take_interface(n, p);
+	return p;
+}

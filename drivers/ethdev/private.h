@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the parts of drivers/ethdev share; nobody else includes it. */
+#ifndef DRIVERS_ETHDEV_PRIVATE_H
+#define DRIVERS_ETHDEV_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include <rte_ethdev.h>
+
+#include "drivers/ethdev/ethdev.h"
+
+struct netdev;
+
+struct ethdev_queue {
+	atomic_uint_fast64_t source_own; /* written by the queue's lcore alone */
+	atomic_uint_fast64_t truncated;
+	int bell; /* or -1 */
+	bool bell_is_interrupt;
+} __rte_cache_aligned;
+
+struct ethdev {
+	struct port port;
+	uint16_t id;
+	bool sees_own_frames;
+	struct netdev *netdev; /* --netdev, or NULL */
+	struct ethdev_queue queue[LIMIT_LCORES];
+};
+
+/* What the port's driver and arguments let through, and how the user can raise it. */
+struct carries {
+	uint32_t mtu;
+	char raise[128]; /* "framesz=... of net_af_packet0" */
+};
+
+void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
+		    const struct rte_mempool *pool, struct carries *c);
+
+/* The Linux interface behind the port, 0 if none, and its MTU. */
+uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
+uint32_t ifindex_mtu(uint32_t ifindex); /* 0: gone */
+bool ifindex_running(uint32_t ifindex);
+void ifindex_mac(uint32_t ifindex, struct mac *mac); /* unchanged if gone */
+
+/* Octets of a packet ring's frame in front of the IP packet: tpacket2 header, address, Ethernet. */
+#define PACKET_RING_OVERHEAD 80u
+
+/* A packet socket that becomes readable when frames arrive; only UDP 4791 if roce_only. */
+int bell_open(uint32_t ifindex, bool roce_only);
+void bell_silence(int fd);
+
+/* netdev.c */
+bool netdev_refresh(struct netdev *n, struct port *p);
+void netdev_close(struct netdev *n);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/neighbour/neighbour.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "drivers/neighbour/table.h"
+
+struct neighbour_table *neighbour_table_new(const struct mac *mac, uint16_t vlan,
+					    uint32_t kernel_ifindex)
+{
+	struct neighbour_table *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->mac = *mac;
+	t->vlan = vlan;
+	if (kernel_ifindex == 0)
+		return t;
+	t->kernel = neighbour_kernel_new(kernel_ifindex);
+	if (t->kernel == NULL) {
+		int error = errno;
+
+		free(t);
+		errno = error;
+		return NULL;
+	}
+	return t;
+}
+
+void neighbour_table_free(struct neighbour_table *t)
+{
+	if (t == NULL)
+		return;
+	neighbour_kernel_free(t->kernel);
+	free(t);
+}
+
+void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_address *address,
+			     uint32_t count)
+{
+	t->addresses = MIN_OF(count, LIMIT_GIDS);
+	memcpy(t->address, address, t->addresses * sizeof(*address));
+}
+
+void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count)
+{
+	t->gateways = MIN_OF(count, NEIGHBOUR_GATEWAYS);
+	memcpy(t->gateway, gateway, t->gateways * sizeof(*gateway));
+}
+
+uint32_t neighbour_generation(const struct neighbour_table *t)
+{
+	return t->generation;
+}
+
+bool neighbour_is_own(const struct neighbour_table *t, const struct gid *gid)
+{
+	for (uint32_t i = 0; i < t->addresses; i++)
+		if (gid_equal(&t->address[i].gid, gid))
+			return true;
+	return false;
+}
+
+/* Leading bits of a GID that must agree; an IPv4 address sits behind 96 constant ones. */
+static uint32_t prefix_bits(const struct neighbour_address *a)
+{
+	return gid_is_ipv4(&a->gid) ? 96u + MIN_OF(a->prefix, 32u) : MIN_OF(a->prefix, 128u);
+}
+
+static bool same_prefix(const struct gid *a, const struct gid *b, uint32_t bits)
+{
+	if (memcmp(a->octet, b->octet, bits / 8) != 0)
+		return false;
+	return bits % 8 == 0 || ((a->octet[bits / 8] ^ b->octet[bits / 8]) >> (8 - bits % 8)) == 0;
+}
+
+static bool on_link(const struct neighbour_address *a, const struct gid *gid)
+{
+	return gid_is_ipv4(&a->gid) == gid_is_ipv4(gid) &&
+	       same_prefix(&a->gid, gid, prefix_bits(a));
+}
+
+static bool is_on_link(const struct neighbour_table *t, const struct gid *gid)
+{
+	if (gid_is_link_local(gid))
+		return true;
+	for (uint32_t i = 0; i < t->addresses; i++)
+		if (on_link(&t->address[i], gid))
+			return true;
+	return false;
+}
+
+const struct gid *neighbour_source(const struct neighbour_table *t, const struct gid *target)
+{
+	const struct gid *first = NULL;
+
+	for (uint32_t i = 0; i < t->addresses; i++) {
+		const struct neighbour_address *a = &t->address[i];
+
+		if (on_link(a, target))
+			return &a->gid;
+		if (first == NULL && gid_is_ipv4(&a->gid) == gid_is_ipv4(target))
+			first = &a->gid;
+	}
+	return first;
+}
+
+/* 255.255.255.255, or all host bits of a prefix with room for a broadcast address set. */
+static bool is_broadcast(const struct neighbour_table *t, const struct gid *gid)
+{
+	uint32_t ip = load_be32(gid->octet + 12);
+
+	if (!gid_is_ipv4(gid))
+		return false;
+	if (ip == UINT32_MAX)
+		return true;
+	for (uint32_t i = 0; i < t->addresses; i++) {
+		const struct neighbour_address *a = &t->address[i];
+		uint32_t host = a->prefix == 0 ? UINT32_MAX : (1u << (32 - a->prefix % 32)) - 1;
+
+		if (gid_is_ipv4(&a->gid) && a->prefix < 31 && on_link(a, gid) &&
+		    (ip & host) == host)
+			return true;
+	}
+	return false;
+}
+
+static bool next_hop(const struct neighbour_table *t, const struct gid *gid, struct gid *hop)
+{
+	*hop = *gid;
+	if (gid_is_unspecified(gid) || is_broadcast(t, gid))
+		return false;
+	if (is_on_link(t, gid))
+		return true;
+	for (uint32_t i = 0; i < t->gateways; i++) {
+		*hop = t->gateway[i];
+		if (gid_is_ipv4(hop) == gid_is_ipv4(gid) && is_on_link(t, hop))
+			return true;
+	}
+	return false;
+}
+
+static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid)
+{
+	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++)
+		if (t->entry[i].state != ENTRY_FREE && gid_equal(&t->entry[i].gid, gid))
+			return &t->entry[i];
+	return NULL;
+}
+
+/* A free entry, else the one that was not asked for for the longest time. */
+static struct entry *entry_take(struct neighbour_table *t)
+{
+	struct entry *oldest = &t->entry[0];
+
+	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
+		if (t->entry[i].state == ENTRY_FREE)
+			return &t->entry[i];
+		if (t->entry[i].used_at < oldest->used_at)
+			oldest = &t->entry[i];
+	}
+	return oldest;
+}
+
+static void entry_start(struct entry *e, struct gid gid, nanotime now)
+{
+	memset(e, 0, sizeof(*e));
+	e->gid = gid;
+	e->state = ENTRY_INCOMPLETE;
+	e->due_at = now;
+	e->used_at = now;
+}
+
+static int entry_answer(struct entry *e, nanotime now, struct mac *mac)
+{
+	e->used_at = now;
+	switch ((enum entry_state)e->state) {
+	case ENTRY_REACHABLE:
+	case ENTRY_PROBING:
+		*mac = e->mac;
+		return 0;
+	case ENTRY_FAILED:
+		if (now < e->due_at)
+			return EHOSTUNREACH;
+		entry_start(e, e->gid, now);
+		return EINPROGRESS;
+	case ENTRY_FREE:
+	case ENTRY_INCOMPLETE:
+		break;
+	}
+	return EINPROGRESS;
+}
+
+int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
+		      struct mac *mac)
+{
+	struct entry *e;
+	struct gid hop;
+
+	if (gid_is_multicast(gid)) {
+		*mac = mac_of_multicast(gid);
+		return 0;
+	}
+	if (neighbour_is_own(t, gid)) {
+		*mac = t->mac;
+		return 0;
+	}
+	if (t->kernel != NULL)
+		return neighbour_kernel_resolve(t->kernel, gid, now, mac);
+	if (!next_hop(t, gid, &hop) || neighbour_source(t, &hop) == NULL)
+		return EHOSTUNREACH;
+	e = entry_find(t, &hop);
+	if (e == NULL) {
+		e = entry_take(t);
+		entry_start(e, hop, now);
+	}
+	return entry_answer(e, now, mac);
+}
+
+void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
+		       bool override, nanotime now)
+{
+	struct entry *e;
+
+	if (mac_is_multicast(mac) || mac_is_zero(mac) || mac_equal(mac, &t->mac) ||
+	    gid_is_unspecified(gid) || gid_is_multicast(gid) || neighbour_is_own(t, gid))
+		return;
+	e = entry_find(t, gid);
+	if (e == NULL)
+		return;
+	if (e->state == ENTRY_REACHABLE || e->state == ENTRY_PROBING) {
+		if (!mac_equal(&e->mac, mac) && !override)
+			return;
+		t->generation += !mac_equal(&e->mac, mac);
+	} else {
+		t->generation++;
+	}
+	e->mac = *mac;
+	e->state = ENTRY_REACHABLE;
+	e->tries = 0;
+	e->confirmed_at = now;
+	e->due_at = now + NEIGHBOUR_REACHABLE;
+}
+
+static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
+		      struct neighbour_frames *out)
+{
+	bool sent = gid_is_ipv4(&e->gid) ? arp_ask(t, e, out) : nd_ask(t, e, out);
+
+	if (!sent)
+		return; /* the list is full, or our address is gone: the next tick looks again */
+	e->tries++;
+	e->due_at = now + NEIGHBOUR_INTERVAL;
+}
+
+/* An answer grew old: ask again if somebody still uses it. */
+static void entry_aged(struct entry *e, nanotime now)
+{
+	if (now - e->used_at >= NEIGHBOUR_UNUSED) {
+		e->state = ENTRY_FREE;
+	} else if (e->used_at > e->confirmed_at) {
+		e->state = ENTRY_PROBING;
+		e->tries = 0;
+	} else {
+		e->due_at = now + NEIGHBOUR_REACHABLE;
+	}
+}
+
+static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
+		      struct neighbour_frames *out)
+{
+	if (e->state == ENTRY_REACHABLE)
+		entry_aged(e, now);
+	if (e->state == ENTRY_PROBING && e->tries == NEIGHBOUR_TRIES) {
+		e->state = ENTRY_INCOMPLETE;
+		e->tries = 0;
+	}
+	if (e->state == ENTRY_INCOMPLETE && e->tries == NEIGHBOUR_TRIES) {
+		e->state = ENTRY_FAILED;
+		e->due_at = now + NEIGHBOUR_FAILED_HOLD;
+		t->generation++;
+	} else if (e->state == ENTRY_FAILED) {
+		e->state = ENTRY_FREE;
+	} else if (e->state == ENTRY_INCOMPLETE || e->state == ENTRY_PROBING) {
+		entry_ask(t, e, now, out);
+	}
+}
+
+nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out)
+{
+	nanotime next = TIME_NEVER;
+
+	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
+		struct entry *e = &t->entry[i];
+
+		if (e->state != ENTRY_FREE && e->due_at <= now)
+			entry_due(t, e, now, out);
+		if (e->state != ENTRY_FREE)
+			next = time_earlier(next, e->due_at);
+	}
+	return next;
+}
+
+void neighbour_announce(struct neighbour_table *t, struct neighbour_frames *out)
+{
+	if (t->kernel != NULL)
+		return;
+	for (uint32_t i = 0; i < t->addresses; i++) {
+		const struct gid *own = &t->address[i].gid;
+
+		if (gid_is_ipv4(own))
+			arp_announce(t, own, out);
+		else
+			nd_announce(t, own, out);
+	}
+}
+
+/* The Ethernet header and, where the port has a VLAN, exactly its tag. */
+static bool read_envelope(const struct neighbour_table *t, const uint8_t *frame, uint32_t length,
+			  struct received *r, uint16_t *ethertype)
+{
+	uint32_t l3 = 14;
+	uint16_t vlan = 0;
+
+	if (length < 14)
+		return false;
+	*ethertype = load_be16(frame + 12);
+	if (*ethertype == ETHERTYPE_VLAN_) {
+		if (length < 18)
+			return false;
+		vlan = load_be16(frame + 14) & 0xfff;
+		*ethertype = load_be16(frame + 16);
+		l3 = 18;
+	}
+	memcpy(r->dst.octet, frame, 6);
+	memcpy(r->src.octet, frame + 6, 6);
+	r->l3 = frame + l3;
+	r->l3_length = length - l3;
+	return vlan == t->vlan;
+}
+
+bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t length, nanotime now,
+		     struct neighbour_frames *out)
+{
+	struct received r = { .now = now };
+	uint16_t ethertype;
+
+	if (t->kernel != NULL || !read_envelope(t, frame, length, &r, &ethertype))
+		return false;
+	if (mac_is_multicast(&r.src) || mac_equal(&r.src, &t->mac) ||
+	    (!mac_is_multicast(&r.dst) && !mac_equal(&r.dst, &t->mac)))
+		return false;
+	switch (ethertype) {
+	case ETHERTYPE_ARP_:
+		arp_input(t, &r, out);
+		return true;
+	case ETHERTYPE_IPV4_:
+		return icmp_input(t, &r, out);
+	case ETHERTYPE_IPV6_:
+		return icmp6_input(t, &r, out);
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Linux kernel's routes and neighbours, asked over rtnetlink: RTM_GETROUTE for the next hop,
+ * RTM_GETNEIGH for its MAC address, and RTM_NEWNEIGH with NTF_USE, which makes the kernel resolve
+ * an address as if it had a packet for it.
+ */
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "drivers/neighbour/table.h"
+
+#define NUD_USABLE  (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+#define ASKED_SLOTS 256u /* addresses whose last question to the kernel is remembered */
+
+struct request {
+	struct nlmsghdr header;
+	union {
+		struct rtmsg route;
+		struct ndmsg neighbour;
+	};
+	uint8_t attributes[64];
+};
+
+struct asked {
+	struct gid gid;
+	nanotime at; /* 0: never */
+};
+
+struct neighbour_kernel {
+	int fd;
+	uint32_t ifindex;
+	uint32_t sequence;
+	struct asked asked[ASKED_SLOTS];
+};
+
+struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex)
+{
+	/* the kernel answers inside sendto(); the timeout only guards against a lost message */
+	struct timeval patience = { .tv_usec = 100 * 1000 };
+	struct neighbour_kernel *k = calloc(1, sizeof(*k));
+
+	if (k == NULL)
+		return NULL;
+	k->ifindex = ifindex;
+	k->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (k->fd < 0) {
+		free(k);
+		return NULL;
+	}
+	setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return k;
+}
+
+void neighbour_kernel_free(struct neighbour_kernel *k)
+{
+	if (k == NULL)
+		return;
+	close(k->fd);
+	free(k);
+}
+
+static void attribute(struct request *r, uint16_t type, const void *value, uint16_t length)
+{
+	struct rtattr *a = (void *)((uint8_t *)r + NLMSG_ALIGN(r->header.nlmsg_len));
+
+	a->rta_type = type;
+	a->rta_len = (uint16_t)RTA_LENGTH(length);
+	memcpy(RTA_DATA(a), value, length);
+	r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len) + (uint32_t)RTA_SPACE(length);
+}
+
+static uint8_t family_of(const struct gid *g)
+{
+	return gid_is_ipv4(g) ? AF_INET : AF_INET6;
+}
+
+static void attribute_address(struct request *r, uint16_t type, const struct gid *g)
+{
+	if (gid_is_ipv4(g))
+		attribute(r, type, g->octet + 12, 4);
+	else
+		attribute(r, type, g->octet, 16);
+}
+
+/* The answer with our sequence number; an older one may still lie in the socket. */
+static int transact(struct neighbour_kernel *k, struct request *r, void *answer, size_t size)
+{
+	struct nlmsghdr *h = answer;
+
+	r->header.nlmsg_seq = ++k->sequence;
+	r->header.nlmsg_flags |= NLM_F_REQUEST;
+	if (send(k->fd, r, r->header.nlmsg_len, 0) < 0)
+		return errno;
+	for (int i = 0; i < 16; i++) {
+		ssize_t n = recv(k->fd, answer, size, 0);
+
+		if (n < 0)
+			return errno;
+		if (!NLMSG_OK(h, (size_t)n) || h->nlmsg_seq != k->sequence)
+			continue;
+		if (h->nlmsg_type == NLMSG_ERROR)
+			return -((struct nlmsgerr *)NLMSG_DATA(h))->error;
+		return 0;
+	}
+	return ETIMEDOUT;
+}
+
+static bool find_attribute(const struct nlmsghdr *h, size_t body, uint16_t type, void *value,
+			   size_t length)
+{
+	struct rtattr *a = (void *)((uint8_t *)NLMSG_DATA(h) + NLMSG_ALIGN(body));
+	int left = (int)h->nlmsg_len - (int)NLMSG_SPACE(body);
+
+	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type != type || RTA_PAYLOAD(a) < length)
+			continue;
+		memcpy(value, RTA_DATA(a), length);
+		return true;
+	}
+	return false;
+}
+
+/* The gateway of a route, which may be of the other family (RTA_VIA, RFC 5549). */
+static void read_gateway(const struct nlmsghdr *h, uint8_t family, struct gid *hop)
+{
+	uint8_t via[18], octets[16];
+
+	if (family == AF_INET6) {
+		find_attribute(h, sizeof(struct rtmsg), RTA_GATEWAY, hop->octet, 16);
+	} else if (find_attribute(h, sizeof(struct rtmsg), RTA_GATEWAY, octets, 4)) {
+		*hop = gid_of_ipv4(octets);
+	} else if (find_attribute(h, sizeof(struct rtmsg), RTA_VIA, via, sizeof(via))) {
+		memcpy(hop->octet, via + 2, 16);
+	}
+}
+
+static int ask_route(struct neighbour_kernel *k, const struct gid *gid, struct gid *hop)
+{
+	struct request r = { .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+					 .nlmsg_type = RTM_GETROUTE } };
+	_Alignas(8) uint8_t answer[4096];
+	const struct nlmsghdr *h = (void *)answer;
+	const struct rtmsg *route = NLMSG_DATA(h);
+	int error;
+
+	r.route.rtm_family = family_of(gid);
+	r.route.rtm_dst_len = gid_is_ipv4(gid) ? 32 : 128;
+	attribute_address(&r, RTA_DST, gid);
+	attribute(&r, RTA_OIF, &k->ifindex, 4);
+	error = transact(k, &r, answer, sizeof(answer));
+	if (error != 0)
+		return error;
+	if (h->nlmsg_type != RTM_NEWROUTE || route->rtm_type != RTN_UNICAST)
+		return EHOSTUNREACH;
+	*hop = *gid;
+	read_gateway(h, route->rtm_family, hop);
+	return 0;
+}
+
+static int neighbour_request(struct neighbour_kernel *k, const struct gid *hop, uint16_t type,
+			     uint16_t flags, uint8_t ndm_flags, void *answer, size_t size)
+{
+	struct request r = { .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+					 .nlmsg_type = type,
+					 .nlmsg_flags = flags } };
+
+	r.neighbour.ndm_family = family_of(hop);
+	r.neighbour.ndm_ifindex = (int)k->ifindex;
+	r.neighbour.ndm_flags = ndm_flags;
+	attribute_address(&r, NDA_DST, hop);
+	return transact(k, &r, answer, size);
+}
+
+/* The entry's state (NUD_NONE if there is none) and, where it is usable, its MAC address. */
+static uint16_t ask_neighbour(struct neighbour_kernel *k, const struct gid *hop, struct mac *mac)
+{
+	_Alignas(8) uint8_t answer[4096];
+	const struct nlmsghdr *h = (void *)answer;
+	const struct ndmsg *n = NLMSG_DATA(h);
+
+	if (neighbour_request(k, hop, RTM_GETNEIGH, 0, 0, answer, sizeof(answer)) != 0 ||
+	    h->nlmsg_type != RTM_NEWNEIGH)
+		return NUD_NONE;
+	if ((n->ndm_state & NUD_USABLE) != 0 &&
+	    !find_attribute(h, sizeof(*n), NDA_LLADDR, mac->octet, 6))
+		return NUD_NONE;
+	return n->ndm_state;
+}
+
+static void make_kernel_resolve(struct neighbour_kernel *k, const struct gid *hop)
+{
+	_Alignas(8) uint8_t answer[4096];
+
+	neighbour_request(k, hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK, NTF_USE,
+			  answer, sizeof(answer));
+}
+
+static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *hop)
+{
+	struct asked *oldest = &k->asked[0];
+
+	for (uint32_t i = 0; i < ASKED_SLOTS; i++) {
+		if (gid_equal(&k->asked[i].gid, hop))
+			return &k->asked[i];
+		if (k->asked[i].at < oldest->at)
+			oldest = &k->asked[i];
+	}
+	*oldest = (struct asked){ .gid = *hop };
+	return oldest;
+}
+
+int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
+			     struct mac *mac)
+{
+	struct asked *asked;
+	uint16_t state;
+	struct gid hop;
+
+	if (gid_is_unspecified(gid) || ask_route(k, gid, &hop) != 0)
+		return EHOSTUNREACH;
+	state = ask_neighbour(k, &hop, mac);
+	if ((state & NUD_USABLE & ~NUD_STALE) != 0)
+		return 0;
+	/* Missing, stale or failed: the kernel learns that somebody wants it, once an interval. */
+	asked = asked_slot(k, &hop);
+	if (state == NUD_FAILED && asked->at != 0 && now - asked->at < NEIGHBOUR_FAILED_HOLD)
+		return EHOSTUNREACH;
+	if (asked->at == 0 || now - asked->at >= NEIGHBOUR_INTERVAL) {
+		make_kernel_resolve(k, &hop);
+		asked->at = now;
+	}
+	return (state & NUD_STALE) != 0 ? 0 : EINPROGRESS;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the parts of drivers/neighbour share; nobody else includes it. */
+#ifndef DRIVERS_NEIGHBOUR_TABLE_H
+#define DRIVERS_NEIGHBOUR_TABLE_H
+
+#include "drivers/neighbour/neighbour.h"
+
+#define ETHERTYPE_IPV4_ 0x0800u
+#define ETHERTYPE_ARP_	0x0806u
+#define ETHERTYPE_VLAN_ 0x8100u
+#define ETHERTYPE_IPV6_ 0x86ddu
+
+/*
+ * FREE -> INCOMPLETE (asked by multicast) -> REACHABLE -> PROBING (asked by unicast; the old answer
+ * still serves) -> REACHABLE or INCOMPLETE. INCOMPLETE without answer -> FAILED -> FREE.
+ */
+enum entry_state {
+	ENTRY_FREE,
+	ENTRY_INCOMPLETE,
+	ENTRY_REACHABLE,
+	ENTRY_PROBING,
+	ENTRY_FAILED,
+};
+
+struct entry {
+	struct gid gid;
+	struct mac mac; /* of REACHABLE and PROBING */
+	uint8_t state;
+	uint8_t tries; /* questions sent in this state */
+	nanotime due_at; /* when tick looks at it next */
+	nanotime used_at; /* when it was last asked for */
+	nanotime confirmed_at;
+};
+
+struct neighbour_kernel;
+
+struct neighbour_table {
+	struct mac mac;
+	uint16_t vlan;
+	uint32_t addresses;
+	uint32_t gateways;
+	uint32_t generation;
+	struct neighbour_address address[LIMIT_GIDS];
+	struct gid gateway[NEIGHBOUR_GATEWAYS];
+	struct entry entry[NEIGHBOUR_ENTRIES];
+	struct neighbour_kernel *kernel; /* or NULL */
+};
+
+/* A frame whose Ethernet header was read. */
+struct received {
+	struct mac dst, src;
+	const uint8_t *l3;
+	uint32_t l3_length; /* octets from l3 to the frame's end, padding included */
+	nanotime now;
+};
+
+extern const struct mac mac_broadcast;
+
+bool mac_is_multicast(const struct mac *m);
+bool mac_is_zero(const struct mac *m);
+bool mac_equal(const struct mac *a, const struct mac *b);
+struct gid gid_of_ipv4(const void *octets);
+bool gid_is_link_local(const struct gid *g);
+bool gid_is_multicast(const struct gid *g);
+bool gid_is_unspecified(const struct gid *g);
+
+/* The address of ours that talks to target, or NULL. */
+const struct gid *neighbour_source(const struct neighbour_table *t, const struct gid *target);
+bool neighbour_is_own(const struct neighbour_table *t, const struct gid *gid);
+
+/* gid was seen to live at mac. Only entries that we asked for are ever written: nobody can fill the
+ * table from outside. override false: a differing address is not believed (RFC 4861 7.2.5). */
+void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
+		       bool override, nanotime now);
+
+/* A frame with its Ethernet header written and l3_length zeroed octets behind it; NULL: full. */
+uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *out,
+		     const struct mac *dst, uint16_t ethertype, uint32_t l3_length);
+
+/* The Internet checksum: sum octets on top of `sum`; fold and complement. */
+uint32_t checksum_add(uint32_t sum, const void *octets, uint32_t length);
+uint16_t checksum_finish(uint32_t sum);
+
+void arp_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out);
+bool arp_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);
+void arp_announce(struct neighbour_table *t, const struct gid *own, struct neighbour_frames *out);
+bool icmp_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out);
+bool icmp6_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out);
+bool nd_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);
+void nd_announce(struct neighbour_table *t, const struct gid *own, struct neighbour_frames *out);
+
+struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
+void neighbour_kernel_free(struct neighbour_kernel *k);
+int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
+			     struct mac *mac);
+
+#endif
