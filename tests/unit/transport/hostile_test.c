@@ -41,6 +41,15 @@ static struct packet request(uint8_t base, uint32_t psn, uint32_t length)
 	return p;
 }
 
+static bool untouched(const uint8_t *memory)
+{
+	uint8_t different = 0;
+
+	for (uint32_t i = 0; i < PAIR_MEMORY; i++)
+		different |= memory[i] ^ 0xee;
+	return different == 0;
+}
+
 static void expect_nak(uint8_t syndrome, uint32_t psn)
 {
 	struct packet p;
@@ -102,8 +111,7 @@ Test(hostile, write_headers)
 		expect_nak(rows[i].syndrome, o.psn);
 		cr_assert_eq(qp_state(pair.b.qp), QP_STATE_ERR);
 		cr_assert(pair.b.events & (QP_EVENT_REQ_ERR | QP_EVENT_ACCESS_ERR), "row %u", i);
-		for (uint32_t k = 0; k < PAIR_MEMORY; k++)
-			cr_assert_eq(pair.b.memory[k], 0xee, "row %u wrote octet %u", i, k);
+		cr_assert(untouched(pair.b.memory), "row %u wrote something", i);
 	}
 }
 
@@ -322,8 +330,7 @@ Test(hostile, read_responses_never_leave_the_scatter_list)
 		p.payload_length = rows[i].length;
 		why = pair_inject(&pair, &pair.a, &p);
 		cr_assert_eq(why, rows[i].why, "row %u: %s", i, reason_name(why));
-		for (uint32_t k = 0; k < PAIR_MEMORY; k++)
-			cr_assert_eq(pair.a.memory[k], 0xee, "row %u wrote octet %u", i, k);
+		cr_assert(untouched(pair.a.memory), "row %u wrote something", i);
 		if (why == REASON_RESPONSE_OPCODE || why == REASON_RESPONSE_LENGTH)
 			cr_assert_eq(pair.a.done[0].status, STATUS_BAD_RESP_ERR);
 		else
@@ -425,6 +432,7 @@ Test(hostile, storms_of_random_packets)
 		struct qp_attributes err = { .state = QP_STATE_ERR };
 
 		o.sig_all = true;
+		o.octets = 1 << 13;
 		pair_close(&pair);
 		pair_init(&pair, &o);
 		for (uint32_t step = 0; step < 60; step++) {

@@ -7,6 +7,10 @@
 
 #define PAIR_SGE 4u
 
+/* One pair at a time: what is large is not allocated again and again. */
+static struct carried queues[2][PAIR_QUEUE];
+static struct completion completions[2][PAIR_DONE];
+
 static void *must_allocate(size_t octets)
 {
 	void *p = aligned_alloc(64, (octets + 63) & ~(size_t)63);
@@ -20,6 +24,7 @@ static void *must_allocate(size_t octets)
 struct pair_options pair_options(void)
 {
 	return (struct pair_options){ .mtu = 3,
+				      .octets = PAIR_MEMORY,
 				      .psn = 0xfffff0,
 				      .max_send_wr = 256,
 				      .timeout = 14,
@@ -95,10 +100,10 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 
 	memset(e, 0, sizeof(*e));
 	e->qp = qp_init(must_allocate(qp_memory_size(&caps)), &caps);
-	e->memory = must_allocate(PAIR_MEMORY);
+	e->memory = must_allocate(o->octets);
 	e->receive = must_allocate((size_t)PAIR_RECEIVES * recv_work_stride(PAIR_SGE));
-	e->queue = must_allocate(PAIR_QUEUE * sizeof(struct carried));
-	e->done = must_allocate(PAIR_DONE * sizeof(struct completion));
+	e->queue = queues[e == &pair->b];
+	e->done = completions[e == &pair->b];
 	e->region = must_allocate(sizeof(struct region) + sizeof(struct region_piece));
 	e->key = key_allocate(&pair->keys, (uint8_t)qpn);
 	*e->region = (struct region){ .key = e->key,
@@ -106,7 +111,7 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 				      .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
 						ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
 				      .iova = PAIR_IOVA,
-				      .length = PAIR_MEMORY,
+				      .length = o->octets,
 				      .pieces = 1 };
 	e->region->piece[0] = (struct region_piece){ .direct = e->memory };
 	key_publish(&pair->keys, e->key, e->region);
@@ -130,8 +135,6 @@ static void end_close(struct end *e)
 	free(e->qp);
 	free(e->memory);
 	free(e->receive);
-	free(e->queue);
-	free(e->done);
 	free(e->region);
 }
 

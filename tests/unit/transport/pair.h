@@ -24,6 +24,7 @@ struct pair_options {
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t access; /* queue pair */
 	bool has_srq, sig_all;
+	uint32_t octets; /* of registered memory, PAIR_MEMORY at most */
 };
 
 struct carried { /* a packet on its way, its payload beside it */
