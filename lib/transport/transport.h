@@ -251,7 +251,8 @@ enum next_packet {
 
 /*
  * The next packet to send: owed replies first (in the requests' order), then requests. The core
- * has then counted it as sent. p->payload points to inline octets in the window, or is NULL and
+ * has then counted it as sent. A request whose memory is not registered may fail here: NEXT_NOTHING
+ * is an event like the others, completions and events may be due. p->payload points to inline octets in the window, or is NULL and
  * the payload is to be gathered from *gather (gather->length == p->payload_length). The memory is
  * read before the next event of this queue pair is passed in.
  */
