@@ -148,7 +148,8 @@ int library_folder(char path[PATH_MAX], char *why, size_t why_size)
 
 int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size)
 {
-	static const char *const candidates[] = { ".", "../sbin", "../bin", NULL };
+	/* installed: bin or sbin; in a build the simulator lies with the tests that share it */
+	static const char *const candidates[] = { ".", "../sbin", "../bin", "../tests/sim", NULL };
 	char folder[PATH_MAX];
 	size_t used;
 

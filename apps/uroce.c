@@ -22,6 +22,7 @@ static const struct {
 	{ "stat", command_stat, "what an engine counted, by reason" },
 	{ "ping", NULL, "does an engine carry data, and how fast" },
 	{ "perf", NULL, "measure an engine beside the limits of this machine" },
+	{ "sim", NULL, "run the transport in virtual time over a bad network" },
 };
 
 static void usage(FILE *out)
