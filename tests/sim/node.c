@@ -131,7 +131,7 @@ bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge 
 	if (num_sge > 0)
 		memcpy(recv_work_sge(w), sge, num_sge * sizeof(*sge));
 	q->receive_tail++;
-	if (qp_state(q->core) == QP_STATE_ERR)
+	if (q->flushing)
 		node_collect(q, 0);
 	return true;
 }
@@ -195,7 +195,8 @@ void node_collect(struct node_qp *q, nanotime now)
 	while (qp_take_completion(q->core, &c, &from_receive))
 		completion_put(q, &c, from_receive);
 	q->events |= qp_take_events(q->core);
-	if (qp_state(q->core) == QP_STATE_ERR)
+	q->flushing |= (q->events & QP_EVENT_ENTERED_ERR) != 0;
+	if (q->flushing)
 		receives_flush(q);
 	q->not_before = 0;
 	q->deadline = qp_deadline(q->core);
@@ -210,6 +211,8 @@ int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask,
 		q->completion_head = q->completion_tail;
 		q->copy_head = q->copy_tail;
 		q->next_ticket = 0; /* whatever the next one is */
+		q->events = 0;
+		q->flushing = false;
 	}
 	node_collect(q, now);
 	return ret;
@@ -308,15 +311,10 @@ nanotime node_copy_due(const struct node_qp *q)
 					    : q->copy[q->copy_head % LIMIT_TICKETS].due;
 }
 
-/* A queue pair that fell into ERR places nothing more (protocol-map 137): its copies are forgotten. */
 void node_settle(struct node_qp *q, nanotime due, nanotime now)
 {
-	while (q->copy_head != q->copy_tail && node_copy_due(q) <= due) {
-		if (qp_state(q->core) == QP_STATE_ERR)
-			q->copy_head++;
-		else
-			node_settle_one(q, copy_ok(q->node), now);
-	}
+	while (q->copy_head != q->copy_tail && node_copy_due(q) <= due)
+		node_settle_one(q, copy_ok(q->node), now);
 }
 
 /* What the contract says of an outcome. */

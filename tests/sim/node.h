@@ -46,6 +46,7 @@ struct node_qp {
 	nanotime deadline;
 	nanotime not_before; /* the core asked to wait with sending; 0: not */
 	uint32_t events; /* all since node_events_take */
+	bool flushing; /* the core said that the receive queue is to be flushed */
 
 	uint8_t *receive; /* NODE_RECEIVES requests of receive_stride octets */
 	uint32_t receive_stride;

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* uroce sim: runs of the simulator; a failure says how it is seen again. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/sim.h"
+
+#define USAGE 2
+
+static const char help[] =
+	"usage: uroce sim [OPTIONS]\n"
+	"\n"
+	"Two nodes, connections between them, random work on both, a bad link, virtual time.\n"
+	"Every message is checked: once, in order, with its octets, in its place.\n"
+	"\n"
+	"  --seed N        the first seed (1); the same seed is the same run\n"
+	"  --seeds COUNT   so many runs, of following seeds (1)\n"
+	"  --messages N    of each direction of each connection (500)\n"
+	"  --qps N         connections, at most 32\n"
+	"  --loss P        probability that a frame is lost\n"
+	"  --duplicate P   ... arrives twice\n"
+	"  --reorder P     ... is overtaken\n"
+	"  --corrupt P     ... has bits turned over\n"
+	"  --delay NS      of the link\n"
+	"  --faults P      probability that a connection is given a fault\n"
+	"  --fail-copies P probability that registered memory cannot be reached\n"
+	"  --pcap FILE     writes what crossed the link\n"
+	"  --bench         a good link and short messages; says packets a second\n"
+	"  --json          one object a line\n"
+	"  --help\n"
+	"\n"
+	"What is not given is chosen from the seed.\n";
+
+struct options {
+	struct sim_config config;
+	uint64_t seeds;
+	bool json;
+};
+
+enum {
+	SEED,
+	SEEDS,
+	MESSAGES,
+	QPS,
+	LOSS,
+	DUPLICATE,
+	REORDER,
+	CORRUPT,
+	DELAY,
+	FAULTS,
+	FAIL_COPIES,
+	PCAP,
+	BENCH,
+	JSON,
+	HELP
+};
+
+static const struct option words[] = {
+	{ "seed", required_argument, NULL, SEED },
+	{ "seeds", required_argument, NULL, SEEDS },
+	{ "messages", required_argument, NULL, MESSAGES },
+	{ "qps", required_argument, NULL, QPS },
+	{ "loss", required_argument, NULL, LOSS },
+	{ "duplicate", required_argument, NULL, DUPLICATE },
+	{ "reorder", required_argument, NULL, REORDER },
+	{ "corrupt", required_argument, NULL, CORRUPT },
+	{ "delay", required_argument, NULL, DELAY },
+	{ "faults", required_argument, NULL, FAULTS },
+	{ "fail-copies", required_argument, NULL, FAIL_COPIES },
+	{ "pcap", required_argument, NULL, PCAP },
+	{ "bench", no_argument, NULL, BENCH },
+	{ "json", no_argument, NULL, JSON },
+	{ "help", no_argument, NULL, HELP },
+	{ 0 },
+};
+
+static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *v)
+{
+	char *end;
+
+	*v = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && *end == '\0' && *v >= least && *v <= most;
+}
+
+static bool real(const char *text, double most, double *v)
+{
+	char *end;
+
+	*v = strtod(text, &end);
+	return end != text && *end == '\0' && *v >= 0 && *v <= most;
+}
+
+/* One option. False: its value is none. */
+static bool option(struct options *o, int word, const char *value)
+{
+	struct sim_config *c = &o->config;
+	double *probability[] = { [LOSS] = &c->loss,
+				  [DUPLICATE] = &c->duplicate,
+				  [REORDER] = &c->reorder,
+				  [CORRUPT] = &c->corrupt,
+				  [DELAY] = &c->delay,
+				  [FAULTS] = &c->faults,
+				  [FAIL_COPIES] = &c->fail_copies };
+	uint64_t v;
+
+	switch (word) {
+	case SEED:
+		return number(value, 0, UINT64_MAX, &c->seed);
+	case SEEDS:
+		return number(value, 1, UINT64_MAX, &o->seeds);
+	case MESSAGES:
+		if (!number(value, 1, UINT32_MAX, &v))
+			return false;
+		c->messages = (uint32_t)v;
+		return true;
+	case QPS:
+		if (!number(value, 1, SIM_PAIRS, &v))
+			return false;
+		c->qps = (uint32_t)v;
+		return true;
+	case PCAP:
+		c->pcap = value;
+		return true;
+	case BENCH:
+		c->bench = true;
+		return true;
+	case JSON:
+		o->json = true;
+		return true;
+	case DELAY:
+		return real(value, 1e9, &c->delay);
+	default:
+		return real(value, 1, probability[word]);
+	}
+}
+
+static bool parse(struct options *o, int argc, char **argv, int *status)
+{
+	int word;
+
+	optind = 1;
+	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
+		if (word == HELP) {
+			fputs(help, stdout);
+			*status = 0;
+			return false;
+		}
+		if (word == '?' || !option(o, word, optarg)) {
+			if (word != '?')
+				fprintf(stderr, "uroce sim: --%s does not take '%s'\n",
+					words[word].name, optarg);
+			*status = USAGE;
+			return false;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "uroce sim: what is '%s'?\n", argv[optind]);
+		*status = USAGE;
+		return false;
+	}
+	return true;
+}
+
+/* The options that make this run again. */
+static void say_replay(const struct sim_config *c)
+{
+	const struct {
+		const char *word;
+		double v;
+	} given[] = { { "loss", c->loss },
+		      { "duplicate", c->duplicate },
+		      { "reorder", c->reorder },
+		      { "corrupt", c->corrupt },
+		      { "delay", c->delay },
+		      { "faults", c->faults },
+		      { "fail-copies", c->fail_copies } };
+
+	fprintf(stderr, "again: uroce sim --seed %" PRIu64 " --messages %u", c->seed, c->messages);
+	if (c->qps != 0)
+		fprintf(stderr, " --qps %u", c->qps);
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+		if (given[i].v >= 0)
+			fprintf(stderr, " --%s %g", given[i].word, given[i].v);
+	fprintf(stderr, "%s\n", c->bench ? " --bench" : "");
+}
+
+static double seconds_of(const struct timespec *t)
+{
+	return (double)t->tv_sec + (double)t->tv_nsec / 1e9;
+}
+
+static void say(const struct options *o, const struct sim_result *r, double seconds)
+{
+	double rate = (double)r->link.sent / seconds;
+
+	if (o->json)
+		printf("{\"seed\": %" PRIu64 ", \"ok\": %s, \"messages\": %" PRIu64
+		       ", \"octets\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"lost\": %" PRIu64
+		       ", \"duplicated\": %" PRIu64 ", \"reordered\": %" PRIu64
+		       ", \"corrupted\": %" PRIu64 ", \"broken\": %" PRIu64
+		       ", \"virtual_ns\": %" PRIu64 ", \"packets_per_second\": %.0f}\n",
+		       o->config.seed, r->ok ? "true" : "false", r->messages, r->octets,
+		       r->link.sent, r->link.lost, r->link.duplicated, r->link.reordered,
+		       r->link.corrupted, r->broken, r->time, rate);
+	else if (o->config.bench)
+		printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64
+		       " packets in %.2f s: %.2f million packets a second\n",
+		       o->config.seed, r->messages, r->link.sent, seconds, rate / 1e6);
+	else if (o->seeds == 1)
+		printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " octets, %" PRIu64
+		       " packets (%" PRIu64 " lost, %" PRIu64 " duplicated, %" PRIu64
+		       " reordered, %" PRIu64 " corrupted), %" PRIu64
+		       " connections failed as they should, %.3f s of virtual time\n",
+		       o->config.seed, r->messages, r->octets, r->link.sent, r->link.lost,
+		       r->link.duplicated, r->link.reordered, r->link.corrupted, r->broken,
+		       (double)r->time / 1e9);
+}
+
+static bool run_one(const struct options *o, struct sim_result *r)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	sim_run(&o->config, r);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	say(o, r, seconds_of(&to) - seconds_of(&from));
+	if (r->ok)
+		return true;
+	fprintf(stderr, "seed %" PRIu64 " fails: %s\n", o->config.seed, r->why);
+	say_replay(&o->config);
+	return false;
+}
+
+static void bench_defaults(struct options *o, bool messages_given)
+{
+	struct sim_config *c = &o->config;
+	double *probability[] = { &c->loss,    &c->duplicate, &c->reorder,
+				  &c->corrupt, &c->faults,    &c->fail_copies };
+
+	for (size_t i = 0; i < sizeof(probability) / sizeof(probability[0]); i++)
+		if (*probability[i] < 0)
+			*probability[i] = 0;
+	if (c->qps == 0)
+		c->qps = 4;
+	if (!messages_given)
+		c->messages = 200000;
+}
+
+int sim_main(int argc, char **argv)
+{
+	struct options o = { .config = sim_defaults(), .seeds = 1 };
+	struct sim_result r;
+	uint64_t failed = 0, first, messages = 0, packets = 0;
+	int status = 0;
+
+	o.config.messages = 0;
+	if (!parse(&o, argc, argv, &status))
+		return status;
+	if (o.config.bench)
+		bench_defaults(&o, o.config.messages != 0);
+	if (o.config.messages == 0)
+		o.config.messages = sim_defaults().messages;
+	first = o.config.seed;
+	for (uint64_t i = 0; i < o.seeds; i++) {
+		o.config.seed = first + i;
+		failed += !run_one(&o, &r);
+		messages += r.messages;
+		packets += r.link.sent;
+	}
+	if (o.seeds > 1 && !o.json)
+		printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " failed; %" PRIu64
+		       " messages, %" PRIu64 " packets\n",
+		       o.seeds, first, failed, messages, packets);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The path between two nodes: a line of 100 Gbit/s each way and a delay; frames on it are lost,
+ * duplicated, overtaken and damaged, all from one generator. Frames are kept in a pool and their
+ * arrivals in a heap: nothing is allocated per frame.
+ */
+#ifndef SIM_LINK_H
+#define SIM_LINK_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/time.h"
+#include "prng.h"
+
+#define LINK_FRAMES    8192u
+#define LINK_ARRIVALS  (2 * LINK_FRAMES)
+#define FRAME_HEADROOM 128u /* the headers end where the payload begins */
+#define FRAME_OCTETS   (FRAME_HEADROOM + 4096u + 16u)
+
+struct frame {
+	uint16_t start; /* of the frame in octets[] */
+	uint16_t length;
+	uint16_t references; /* arrivals that will be */
+	uint8_t octets[FRAME_OCTETS];
+};
+
+struct arrival {
+	nanotime time;
+	uint32_t order; /* of sending, where times are equal */
+	uint16_t frame;
+	uint16_t to;
+};
+
+struct impairment { /* probabilities of a frame */
+	double loss, duplicate, reorder, corrupt;
+	nanotime delay;
+};
+
+struct link_counts {
+	uint64_t sent, octets, lost, duplicated, reordered, corrupted, arrived;
+};
+
+struct link {
+	struct impairment bad;
+	struct prng prng;
+	struct frame *frame;
+	uint16_t *free; /* stack */
+	uint32_t frees;
+	struct arrival *heap;
+	uint32_t arrivals;
+	uint32_t order;
+	nanotime line_free_at[2]; /* by the sending node */
+	nanotime last_arrival[2];
+	struct link_counts counts;
+	FILE *pcap;
+};
+
+void link_init(struct link *l, const struct impairment *bad, uint64_t seed);
+void link_free(struct link *l);
+/* Writes a capture of what crosses to this file. */
+bool link_capture(struct link *l, const char *path);
+
+/* A buffer to build a frame in; NULL: all are under way. */
+struct frame *link_buffer(struct link *l);
+/* Back, unused. */
+void link_return(struct link *l, struct frame *f);
+void link_send(struct link *l, uint32_t from, struct frame *f, nanotime now);
+
+/* When the next frame arrives; TIME_NEVER. */
+static inline nanotime link_next(const struct link *l)
+{
+	return l->arrivals > 0 ? l->heap[0].time : TIME_NEVER;
+}
+
+/* The next frame that has arrived by now, or NULL. Give it back with link_taken. */
+struct frame *link_take(struct link *l, nanotime now, uint32_t *to);
+void link_taken(struct link *l, struct frame *f);
+
+#endif
