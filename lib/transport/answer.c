@@ -119,7 +119,8 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 	}
 	out->flags = OUTCOME_PLACE;
 	out->ticket = ticket_issue(qp, TICKET_LANDING, psn, r->una);
-	message_at(qp, r->una)->ticket = r->landing = (uint32_t)out->ticket;
+	message_at(qp, r->una)->ticket = (uint32_t)out->ticket;
+	r->landing = out->ticket;
 	return REASON_NONE;
 }
 

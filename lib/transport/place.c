@@ -21,6 +21,8 @@ uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32
 	t->msn = qp->resp.msn;
 	t->owner = owner;
 	t->kind = (uint8_t)kind;
+	if (kind != TICKET_LANDING)
+		qp->resp.placing = number;
 	return number;
 }
 

@@ -136,7 +136,13 @@ uint32_t qp_take_events(struct qp *qp)
 {
 	uint32_t events = qp->events;
 
-	qp->events = 0;
+	/*
+	 * Receive requests complete in their order: those that were taken first, when their copies
+	 * are settled, and only then the caller flushes the rest.
+	 */
+	if (qp->receives_taken != qp->receives_done)
+		events &= ~(uint32_t)QP_EVENT_ENTERED_ERR;
+	qp->events &= ~events;
 	/* IBTA 11.6.3.2: it follows the last completion of what was taken from the SRQ. */
 	if (qp->last_wqe_due && qp->receives_taken == qp->receives_done) {
 		qp->last_wqe_due = false;

@@ -56,7 +56,7 @@ struct requester {
 	uint32_t una_psn, nxt_psn, top_psn, new_psn;
 
 	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
-	uint32_t landing; /* the newest ticket of a landing, low 32 bits (fences wait for it) */
+	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
 	uint32_t unasked; /* packets sent since one with AckReq */
 	uint32_t recovery_psn; /* where the last go-back began */
 	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
@@ -109,6 +109,7 @@ struct responder {
 	uint32_t rkey;
 	uint64_t va;
 	struct recv_work *held; /* the receive request of an open SEND */
+	uint64_t placing; /* the newest ticket of a request: receives wait for it */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
 	struct record *record; /* ring, a power of two */

@@ -93,7 +93,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 		return false;
 	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
 	if ((window_at(qp, r->nxt)->flags & WORK_FENCE) &&
-	    (r->rd_atomic > 0 || !ticket_settled(qp, r->landing)))
+	    (r->rd_atomic > 0 || qp->tickets_settled < r->landing))
 		return false;
 	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
 }
@@ -337,7 +337,7 @@ void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum
 
 bool qp_drained(const struct qp *qp)
 {
-	return qp->req.una == qp->req.begun && ticket_settled(qp, qp->req.landing);
+	return qp->req.una == qp->req.begun && qp->tickets_settled >= qp->req.landing;
 }
 
 void request_drained(struct qp *qp)

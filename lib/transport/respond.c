@@ -251,7 +251,7 @@ static void receive_complete(const struct arrival *a)
 	const struct recv_work *w = a->op->flags & OP_CONSUMES ? a->offer : a->qp->resp.held;
 	struct receive_done d = {
 		.wr_id = w->wr_id,
-		.ticket = (uint32_t)a->qp->tickets_issued,
+		.ticket = (uint32_t)MAX_OF(a->qp->resp.placing, a->qp->tickets_settled),
 		.byte_len = a->qp->resp.offset,
 		.imm = p->imm,
 		.status = STATUS_SUCCESS,
