@@ -44,6 +44,7 @@ struct peer_copy;
 struct peer_locks;
 struct peer_memory;
 struct mover;
+struct moving;
 
 /* The program's end is in the program; EOF on either side tells the other. */
 struct engine_channel {
@@ -119,6 +120,7 @@ struct engine_qp {
 	uint64_t sq_offset, rq_offset, page_offset;
 	size_t sq_octets, rq_octets;
 	void *memory; /* of core and receive */
+	size_t memory_octets;
 	struct qp_path path; /* last address vector */
 	LIST_ENTRY(engine_qp) engine_link;
 };
@@ -138,7 +140,7 @@ struct client {
 	struct engine_qp **qp; /* by handle, LIMIT_QPS + 1 slots; lcores read it */
 	struct peer_memory *memory; /* how its memory is reached; NULL: embedded */
 	struct mover *mover; /* copies run there instead of on the lcore; NULL: none */
-	/* (control): tables of the other objects, socket, pidfd: control_client.h */
+	/* (control): tables of the other objects, socket, pidfd: control.h */
 	struct client_objects *objects;
 };
 
@@ -195,6 +197,7 @@ struct lcore {
 	struct wheel wheel;
 	uint32_t staged;
 	struct staged_frame *stage; /* STAGE_MAX */
+	struct moving *moving; /* jobs for movers */
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
 	uint16_t tx_queue;
@@ -278,6 +281,15 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 uint32_t tx_poll(struct lcore *l, nanotime now);
 void ready_add(struct lcore *l, struct engine_qp *q);
 void ready_remove(struct lcore *l, struct engine_qp *q);
+
+/* frame.c */
+/* Headers and payload of the packet in s->packet, gathered from l->gather; peer payload is read later. */
+void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
+/* After its peer copies (of this array) were made: pad and ICRC, or s->failed. */
+void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
+
+/* send.c: sends them in order; what cannot be sent goes back to the core. The mbufs are gone then. */
+void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now);
 
 /* wheel.c */
 void wheel_init(struct wheel *w, nanotime now);

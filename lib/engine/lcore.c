@@ -18,6 +18,7 @@
 #include <rte_pause.h>
 
 #include "engine/engine.h"
+#include "engine/moving.h"
 
 #define MESSAGE_SLOTS 64u
 #define INBOX_SLOTS   4096u
@@ -47,10 +48,11 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->gather_copy = calloc(GATHER_MAX, sizeof(*l->gather_copy));
 	l->loop = calloc(LOOP_SLOTS, sizeof(*l->loop));
 	l->copies = copy_batch_create();
+	l->moving = moving_create();
 	l->inbox = lcore_ring(l, "ui", INBOX_SLOTS, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", MESSAGE_SLOTS, RING_F_SC_DEQ);
 	if (l->wake_fd < 0 || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
+	    l->moving == NULL || l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -74,6 +76,7 @@ void lcore_destroy(struct lcore *l)
 	rte_ring_free(l->messages);
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
+	moving_destroy(l->moving);
 	free(l->stage);
 	free(l->gather_copy);
 	free(l->loop);

@@ -11,17 +11,10 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/moving.h"
 
 #define BATCH_COPIES  512u
 #define BATCH_TICKETS 128u
-
-struct pending_ticket {
-	struct engine_qp *qp;
-	uint64_t ticket;
-	struct rte_mbuf *mbuf; /* holds the source until the copy is made */
-	uint64_t value; /* ... or here it is: an atomic's result */
-	uint32_t first, count; /* peer copies */
-};
 
 struct copy_batch {
 	uint32_t copies;
@@ -62,13 +55,6 @@ static void place_direct(const struct span_list *p, const uint8_t *from)
 		copy_tail_last(p->span[i].direct, from, p->span[i].length);
 		from += p->span[i].length;
 	}
-}
-
-static void settle(struct lcore *l, struct engine_qp *q, uint64_t ticket, bool ok, nanotime now)
-{
-	if (q->last_ticket == ticket)
-		q->last_ticket = 0;
-	qp_copied(q->core, ticket, ok, now);
 }
 
 /* Puts the placement behind what already waits for this queue pair. */
@@ -172,27 +158,22 @@ void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint
 	copy_stamp_end(&l->stamp);
 }
 
-static bool ticket_ok(const struct copy_batch *b, const struct pending_ticket *t)
+void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
+		   nanotime now)
 {
+	bool ok = true;
+
 	for (uint32_t i = 0; i < t->count; i++)
-		if (!b->copy[t->first + i].ok)
-			return false;
-	return true;
-}
-
-/* Runs of copies into one client's memory are one batch of system calls. */
-static void batch_copy(struct lcore *l, struct copy_batch *b, nanotime now)
-{
-	for (uint32_t i = 0; i < b->tickets;) {
-		struct client *c = b->pending[i].qp->client;
-		uint32_t first = b->pending[i].first;
-		uint32_t count = 0;
-
-		for (; i < b->tickets && b->pending[i].qp->client == c; i++)
-			count += b->pending[i].count;
-		if (count > 0)
-			client_copy(l, c, &b->copy[first], count, now);
-	}
+		ok &= copy[t->first + i].ok;
+	if (t->mbuf != NULL)
+		rte_pktmbuf_free(t->mbuf);
+	t->mbuf = NULL;
+	if (t->qp == NULL)
+		return;
+	if (t->qp->last_ticket == t->ticket)
+		t->qp->last_ticket = 0;
+	qp_copied(t->qp->core, t->ticket, ok, now);
+	qp_settled(l, t->qp, now);
 }
 
 void place_flush(struct lcore *l, nanotime now)
@@ -200,29 +181,29 @@ void place_flush(struct lcore *l, nanotime now)
 	struct copy_batch *b = l->copies;
 	uint32_t tickets = b->tickets;
 
-	if (tickets == 0)
-		return;
-	batch_copy(l, b, now);
 	b->tickets = 0;
 	b->copies = 0;
-	for (uint32_t i = 0; i < tickets; i++) {
-		struct pending_ticket *t = &b->pending[i];
+	/* Runs of copies into one client's memory are one batch. */
+	for (uint32_t i = 0; i < tickets;) {
+		struct client *c = b->pending[i].qp->client;
+		uint32_t first = i, copies = 0;
 
-		settle(l, t->qp, t->ticket, ticket_ok(b, t), now);
-		if (t->mbuf != NULL)
-			rte_pktmbuf_free(t->mbuf);
-		t->mbuf = NULL;
-		qp_settled(l, t->qp, now);
+		for (; i < tickets && b->pending[i].qp->client == c; i++)
+			copies += b->pending[i].count;
+		if (client_mover(c) != NULL) {
+			moving_tickets(l, &b->pending[first], i - first, b->copy, now);
+			continue;
+		}
+		if (copies > 0)
+			client_copy(l, c, &b->copy[b->pending[first].first], copies, now);
+		for (; first < i; first++)
+			ticket_settle(l, &b->pending[first], b->copy, now);
 	}
-}
-
-uint32_t place_poll(struct lcore *l, nanotime now)
-{
-	return 0;
 }
 
 void place_forget(struct lcore *l, struct engine_qp *q)
 {
 	/* Messages run between bursts, where the batch is empty. */
 	q->last_ticket = 0;
+	moving_forget(l, q);
 }

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/moving.h"
 #include "wire/decode.h"
 
 #define LOOP_BURST 64u
@@ -81,6 +82,10 @@ static bool packet_input(struct lcore *l, struct engine_qp *q, const struct pack
 
 	if (!qp_can_receive(q->core))
 		place_flush(l, now);
+	if (client_mover(q->client) != NULL && !moving_can_receive(l)) {
+		count_reason(l, REASON_BUSY);
+		return false;
+	}
 	if (qp_wants_receive(q->core, p))
 		offer = receive_peek(l, q, now);
 	qp_received(q->core, p, offer, &l->engine->keys, now, o);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One frame: headers, payload, ICRC. Payload that the engine maps is copied and summed in one
+ * pass; payload in peer memory is read later, by a batch, and the frame is sealed after it.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "wire/encode.h"
+
+static uint32_t gather_direct(uint8_t *to, const struct span_list *g, uint32_t sum)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		sum = icrc_copy(sum, to, g->span[i].direct, g->span[i].length);
+		to += g->span[i].length;
+	}
+	return sum;
+}
+
+static void gather_unsummed(uint8_t *to, const struct span_list *g)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		memcpy(to, g->span[i].direct, g->span[i].length);
+		to += g->span[i].length;
+	}
+}
+
+/* Direct spans are copied now, peer spans when the batch is. */
+static void gather_mixed(struct lcore *l, struct staged_frame *s, uint8_t *to)
+{
+	const struct span_list *g = &l->gather;
+
+	s->peer_first = (uint16_t)l->gather_count;
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct span *span = &g->span[i];
+
+		if (span->direct != NULL) {
+			memcpy(to, span->direct, span->length);
+		} else {
+			l->gather_copy[l->gather_count++] = (struct peer_copy){
+				.peer_address = span->peer_address,
+				.local = to,
+				.length = span->length,
+			};
+		}
+		to += span->length;
+	}
+	s->peer_count = (uint16_t)(l->gather_count - s->peer_first);
+}
+
+static void frame_finish(struct staged_frame *s, size_t octets)
+{
+	s->mbuf->data_len = (uint16_t)octets;
+	s->mbuf->pkt_len = (uint32_t)octets;
+	s->sealed = true;
+}
+
+void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct packet *p = &s->packet;
+	bool summed = q->flow_state != FLOW_LOOP || l->engine->sum_loop;
+	size_t n = packet_encode(frame, &q->flow, p, q->identification++);
+	uint32_t sum;
+
+	s->qp = q;
+	s->loop = q->flow_state == FLOW_LOOP;
+	s->summed = summed;
+	s->failed = false;
+	s->unsent = false;
+	s->sealed = false;
+	s->peer_count = 0;
+	s->header_length = (uint16_t)n;
+	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
+		gather_mixed(l, s, frame + n);
+		return;
+	}
+	if (!summed) {
+		if (p->payload != NULL)
+			memcpy(frame + n, p->payload, p->payload_length);
+		else if (p->payload_length > 0)
+			gather_unsummed(frame + n, &l->gather);
+		frame_finish(s, packet_seal_unsummed(frame, n, p->payload_length));
+		return;
+	}
+	sum = icrc_begin(frame + q->flow.l3, n - q->flow.l3);
+	if (p->payload != NULL)
+		sum = icrc_copy(sum, frame + n, p->payload, p->payload_length);
+	else if (p->payload_length > 0)
+		sum = gather_direct(frame + n, &l->gather, sum);
+	frame_finish(s, packet_seal_summed(frame, &q->flow, n, p->payload_length, sum));
+}
+
+void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	size_t length = s->packet.payload_length;
+
+	if (s->sealed)
+		return;
+	for (uint32_t i = 0; i < s->peer_count; i++)
+		s->failed |= !copy[s->peer_first + i].ok;
+	if (s->failed)
+		return;
+	frame_finish(s, s->summed ? packet_seal(frame, &s->qp->flow, s->header_length, length)
+				  : packet_seal_unsummed(frame, s->header_length, length));
+}
