@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/client_memory/mover.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+
+static nanotime clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (nanotime)t.tv_sec * TIME_S + (nanotime)t.tv_nsec;
+}
+
+/* The engine's own memory stands for a client's: the descriptor is the same kind. */
+static struct mover *new_mover(uint32_t lcores)
+{
+	struct peer_memory peer;
+	struct mover *m;
+
+	cr_assert_eq(peer_memory_open(&peer, open("/proc/self/mem", O_RDWR | O_CLOEXEC), 0, 0), 0);
+	m = mover_create(&peer, lcores);
+	cr_assert_not_null(m);
+	peer_memory_close(&peer);
+	return m;
+}
+
+static struct mover_batch *wait_for(struct mover *m, uint32_t lcore)
+{
+	nanotime until = clock_now() + 10 * TIME_S;
+	struct mover_batch *b;
+
+	while ((b = mover_poll(m, lcore)) == NULL)
+		cr_assert_lt(clock_now(), until, "no batch came back to lcore %u", lcore);
+	return b;
+}
+
+#define BATCHES 3000u
+
+Test(mover, batches_come_back_to_their_lcores_in_order, .timeout = 50)
+{
+	static uint64_t from[BATCHES], to[BATCHES];
+	static struct peer_copy copy[BATCHES];
+	static struct mover_batch batch[BATCHES];
+	struct mover *m = new_mover(2);
+	uint32_t sent = 0, back[2] = { 0, 1 };
+
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		from[i] = i * 1000003;
+		copy[i] = (struct peer_copy){ .peer_address = (uintptr_t)&from[i],
+					      .local = &to[i],
+					      .length = 8 };
+		batch[i] = (struct mover_batch){ .copy = &copy[i], .count = 1, .lcore = i % 2 };
+	}
+	while (back[0] < BATCHES || back[1] < BATCHES) {
+		if (sent < BATCHES && mover_submit(m, &batch[sent])) {
+			sent++;
+			continue;
+		}
+		for (uint32_t lcore = 0; lcore < 2; lcore++) {
+			if (back[lcore] >= sent)
+				continue;
+			cr_assert_eq(wait_for(m, lcore), &batch[back[lcore]]);
+			cr_assert(copy[back[lcore]].ok);
+			cr_assert_eq(to[back[lcore]], from[back[lcore]]);
+			back[lcore] += 2;
+		}
+	}
+	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
+}
+
+Test(mover, it_takes_only_so_many)
+{
+	static struct mover_batch batch[MOVER_BATCHES + 1];
+	struct mover *m = new_mover(1);
+
+	for (uint32_t i = 0; i < MOVER_BATCHES; i++)
+		cr_assert(mover_submit(m, &batch[i]));
+	cr_assert_not(mover_submit(m, &batch[MOVER_BATCHES]), "none was polled yet");
+	for (uint32_t i = 0; i < MOVER_BATCHES; i++)
+		wait_for(m, 0);
+	cr_assert(mover_submit(m, &batch[0]));
+	cr_assert_eq(wait_for(m, 0), &batch[0]);
+	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
+}
+
+/* A page that whoever touches it waits for, until the descriptor is closed. */
+static void *blocking_page(int *fd)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0)
+		return NULL;
+	cr_assert_eq(ioctl(*fd, UFFDIO_API, &api), 0);
+	reg.range.start = (uintptr_t)p;
+	reg.range.len = PAGE;
+	cr_assert_eq(ioctl(*fd, UFFDIO_REGISTER, &reg), 0);
+	return p;
+}
+
+static void wait_for_fault(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	cr_assert_eq(poll(&p, 1, 10000), 1, "the mover did not come to the page");
+}
+
+static void count_back(struct mover_batch *b, void *arg)
+{
+	(void)b;
+	++*(uint32_t *)arg;
+}
+
+Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 50)
+{
+	static uint64_t local[2];
+	struct peer_copy copy[2];
+	struct mover_batch batch[2];
+	struct mover *m = new_mover(1);
+	nanotime before;
+	int fd;
+	void *page = blocking_page(&fd);
+
+	if (page == NULL)
+		cr_skip_test("no privilege for a full userfaultfd");
+	for (uint32_t i = 0; i < 2; i++) {
+		copy[i] = (struct peer_copy){ .peer_address = (uintptr_t)page,
+					      .local = &local[i],
+					      .length = 8 };
+		batch[i] = (struct mover_batch){ .copy = &copy[i], .count = 1 };
+	}
+	cr_assert(mover_submit(m, &batch[0]));
+	wait_for_fault(fd);
+	before = clock_now();
+	cr_assert(mover_submit(m, &batch[1]));
+	cr_assert_null(mover_poll(m, 0));
+	cr_assert_lt(clock_now() - before, TIME_S, "an lcore waited");
+	close(fd);
+	cr_assert_eq(wait_for(m, 0), &batch[0]);
+	cr_assert(copy[0].ok);
+	cr_assert_eq(wait_for(m, 0), &batch[1]);
+	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
+}
+
+Test(mover, destroying_one_that_hangs_does_not_hang, .timeout = 50)
+{
+	static uint64_t local[3];
+	static struct peer_copy copy[3];
+	static struct mover_batch batch[3];
+	struct mover *m = new_mover(1);
+	uint32_t given_back = 0;
+	int fd;
+	void *page = blocking_page(&fd);
+
+	if (page == NULL)
+		cr_skip_test("no privilege for a full userfaultfd");
+	for (uint32_t i = 0; i < 3; i++) {
+		copy[i] = (struct peer_copy){
+			.peer_address = (uintptr_t)page, .local = &local[i], .length = 8, .ok = true
+		};
+		batch[i] = (struct mover_batch){ .copy = &copy[i], .count = 1 };
+		cr_assert(mover_submit(m, &batch[i]));
+	}
+	wait_for_fault(fd);
+	cr_assert_eq(mover_destroy(m, 50, count_back, &given_back), &batch[0]);
+	cr_assert_eq(given_back, 2);
+	cr_assert_not(copy[1].ok || copy[2].ok);
+	close(fd); /* the thread that was left behind ends, and frees what it held */
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/client_memory/promote.h"
+#include "drivers/client_memory/direct.h"
+#include "drivers/client_memory/maps.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE  ((size_t)4096)
+#define MIB   ((size_t)1 << 20)
+#define PARTS 16u
+
+static uint8_t *new_memory(size_t octets)
+{
+	void *p = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	return p;
+}
+
+static bool is_shared(const void *p)
+{
+	struct mapping m;
+
+	cr_assert_eq(maps_read((uintptr_t)p, (uintptr_t)p + 1, false, &m, 1), 1);
+	return m.shared;
+}
+
+static struct direct_map engine_side(void)
+{
+	struct direct_map d;
+
+	cr_assert_geq(promote_file(), 0);
+	cr_assert_eq(direct_open(&d, promote_file(), 0, 0, true), 0);
+	return d;
+}
+
+static uint64_t engine_octets(const struct direct_map *d, const struct mr_backing *b, uint64_t at)
+{
+	const uint8_t *p = direct_at(d, b->file_offset + at - b->offset, 1);
+
+	cr_assert_not_null(p);
+	return *p;
+}
+
+static void require(uint32_t count)
+{
+	if (count == 0)
+		cr_skip_test("this kernel or user may not use userfaultfd");
+}
+
+Test(promote, contents_stay_and_the_engine_sees_them)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	struct direct_map d;
+	uint32_t count;
+
+	for (size_t i = 0; i < MIB / PAGE; i += 3)
+		memset(p + i * PAGE, (int)(i % 200 + 1), PAGE);
+	count = promote_range(p + 100, MIB - 200, b, PARTS);
+	require(count);
+	cr_assert_eq(count, 1);
+	cr_assert_eq(b[0].offset, PAGE - 100, "whole pages inside the region");
+	cr_assert_eq(b[0].length, MIB - 2 * PAGE);
+	cr_assert_eq(b[0].fd, BACKING_PROMOTED);
+	cr_assert(is_shared(p + PAGE));
+	cr_assert_not(is_shared(p));
+	d = engine_side();
+	for (size_t i = 0; i < MIB / PAGE; i++) {
+		uint8_t expected = i % 3 == 0 ? (uint8_t)(i % 200 + 1) : 0;
+
+		cr_assert_eq(p[i * PAGE + 17], expected, "page %zu", i);
+		if (i > 0 && i < MIB / PAGE - 1)
+			cr_assert_eq(engine_octets(&d, b, i * PAGE + 17 - 100), expected);
+	}
+	p[5 * PAGE] = 0xaa;
+	cr_assert_eq(engine_octets(&d, b, 5 * PAGE - 100), 0xaa);
+	*(uint8_t *)direct_at(&d, b[0].file_offset + 8 * PAGE, 1) = 0xbb;
+	cr_assert_eq(p[9 * PAGE], 0xbb);
+	promote_release(p + 100, b, count);
+	cr_assert_not(is_shared(p + PAGE));
+	for (size_t i = 10; i < MIB / PAGE; i++)
+		cr_assert_eq(p[i * PAGE + 17], i % 3 == 0 ? (uint8_t)(i % 200 + 1) : 0);
+	cr_assert_eq(p[9 * PAGE], 0xbb);
+	cr_assert_eq(p[5 * PAGE], 0xaa);
+	direct_close(&d);
+}
+
+struct writer {
+	uint64_t *word; /* one in each page */
+	size_t pages;
+	uint32_t stop;
+	uint64_t rounds;
+};
+
+/* Counts up in every page; a write that is lost shows as a count that is not its round. */
+static void *hammer(void *arg)
+{
+	struct writer *w = arg;
+
+	for (w->rounds = 1; !__atomic_load_n(&w->stop, __ATOMIC_RELAXED); w->rounds++)
+		for (size_t i = 0; i < w->pages; i++) {
+			volatile uint64_t *word = w->word + i * PAGE / 8;
+
+			if (*word != w->rounds - 1)
+				return (void *)(i + 1);
+			*word = w->rounds;
+		}
+	return NULL;
+}
+
+Test(promote, no_write_is_lost_meanwhile, .timeout = 50)
+{
+	uint8_t *p = new_memory(MIB);
+	struct writer w = { .word = (uint64_t *)(void *)p, .pages = MIB / PAGE };
+	struct mr_backing b[PARTS];
+	pthread_t thread;
+	uint32_t count = 0;
+	void *lost;
+
+	setenv("UROCE_PROMOTE", "on", 1);
+	/* every other page is not there at first */
+	cr_assert_eq(pthread_create(&thread, NULL, hammer, &w), 0);
+	for (int i = 0; i < 40; i++) {
+		uint64_t before = *(volatile uint64_t *)(void *)p;
+
+		count = promote_range(p, MIB, b, PARTS);
+		if (count == 0)
+			break;
+		while (*(volatile uint64_t *)(void *)p < before + 3)
+			sched_yield();
+		promote_release(p, b, count);
+		while (*(volatile uint64_t *)(void *)p < before + 6)
+			sched_yield();
+	}
+	__atomic_store_n(&w.stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, &lost);
+	require(count);
+	cr_assert_null(lost, "a write to page %zu was lost", (size_t)lost - 1);
+	cr_assert_not(is_shared(p));
+}
+
+Test(promote, regions_that_overlap_share_their_pages)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing a[PARTS], b[PARTS];
+	uint32_t in_a, in_b;
+
+	memset(p, 7, MIB);
+	in_a = promote_range(p, MIB / 2, a, PARTS);
+	require(in_a);
+	in_b = promote_range(p + MIB / 4, MIB / 2, b, PARTS);
+	cr_assert_geq(in_b, 1);
+	cr_assert_eq(b[0].file_offset, a[0].file_offset + MIB / 4);
+	promote_release(p, a, in_a);
+	cr_assert_not(is_shared(p));
+	cr_assert(is_shared(p + MIB / 4), "the other region still needs it");
+	cr_assert(is_shared(p + MIB / 2));
+	p[MIB / 4] = 9;
+	promote_release(p + MIB / 4, b, in_b);
+	cr_assert_not(is_shared(p + MIB / 4));
+	cr_assert_not(is_shared(p + MIB / 2));
+	cr_assert_eq(p[MIB / 4], 9);
+	cr_assert_eq(p[MIB / 4 + 1], 7);
+	cr_assert_eq(p[0], 7);
+}
+
+Test(promote, a_forks_child_has_its_own, .timeout = 50)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	uint32_t count;
+	int status, go[2];
+	pid_t pid;
+	char octet;
+
+	memset(p, 1, MIB / 2);
+	count = promote_range(p, MIB, b, PARTS);
+	require(count);
+	cr_assert_eq(pipe(go), 0);
+	pid = fork();
+	if (pid == 0) {
+		bool good = read(go[0], &octet, 1) == 1;
+
+		for (size_t i = 0; i < MIB; i++)
+			good = good && p[i] == (i < MIB / 2 ? 1 : 0);
+		memset(p, 3, MIB);
+		good = good && promote_range(p, MIB, b, PARTS) == 1 && p[MIB - 1] == 3;
+		_exit(good ? 0 : 1);
+	}
+	memset(p, 2, MIB);
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		  "the child saw the parent's writes");
+	for (size_t i = 0; i < MIB; i++)
+		cr_assert_eq(p[i], 2, "the child wrote into the parent's memory");
+	cr_assert(is_shared(p));
+	promote_release(p, b, count);
+	cr_assert_eq(p[MIB - 1], 2);
+}
+
+Test(promote, what_must_stay_stays)
+{
+	uint8_t stack[128 * 1024], *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+
+	memset(stack, 1, sizeof(stack));
+	memset(p, 1, MIB);
+	cr_assert_eq(promote_range(stack, sizeof(stack), b, PARTS), 0);
+	cr_assert_eq(promote_range(p, PAGE, b, PARTS), 0, "too small");
+	cr_assert_eq(promote_range(p, MIB, b, 0), 0);
+	cr_assert_eq(promote_range((void *)(uintptr_t)PAGE, MIB, b, PARTS), 0, "not mapped");
+	cr_assert_eq(mlock(p, MIB), 0);
+	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0, "locked");
+	munlock(p, MIB);
+	madvise(p, MIB, MADV_DONTFORK);
+	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0, "not forked");
+	madvise(p, MIB, MADV_DOFORK);
+	mprotect(p, MIB, PROT_READ);
+	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0, "read only");
+	cr_assert_eq(p[MIB - 1], 1);
+	cr_assert_not(is_shared(p));
+}
+
+Test(promote, it_can_be_turned_off)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+
+	setenv("UROCE_PROMOTE", "off", 1);
+	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0);
+	cr_assert_eq(promote_file(), -1);
+}
+
+/* The part of a region that is no memory to move is left out; what is behind it is not. */
+Test(promote, a_region_in_pieces)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	memset(p, 1, MIB);
+	mprotect(p + MIB / 2, PAGE, PROT_READ);
+	count = promote_range(p, MIB, b, PARTS);
+	require(count);
+	cr_assert_eq(count, 2);
+	cr_assert_eq(b[0].length, MIB / 2);
+	cr_assert_eq(b[1].offset, MIB / 2 + PAGE);
+	cr_assert_eq(b[1].length, MIB / 2 - PAGE);
+	cr_assert_not(is_shared(p + MIB / 2));
+	promote_release(p, b, count);
+	cr_assert_not(is_shared(p));
+	cr_assert_eq(p[MIB - 1], 1);
+}
+
+/* New memory at the address of promoted memory that the program gave away is not touched. */
+Test(promote, memory_that_the_program_replaced_is_left_alone)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	memset(p, 1, MIB);
+	count = promote_range(p, MIB, b, PARTS);
+	require(count);
+	cr_assert_eq(mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			  -1, 0),
+		     p);
+	memset(p, 5, MIB);
+	promote_release(p, b, count);
+	cr_assert_eq(p[0], 5);
+	cr_assert_eq(p[MIB - 1], 5);
+	count = promote_range(p, MIB, b, PARTS);
+	cr_assert_eq(count, 1);
+	cr_assert_eq(b[0].file_offset, 0, "its part of the file was free again");
+	cr_assert_eq(p[MIB - 1], 5);
+	promote_release(p, b, count);
+}
+
+/* No descriptor is left for it: the memory must be as it was. */
+Test(promote, a_failure_leaves_the_memory_as_it_was)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	struct rlimit none, old;
+
+	memset(p, 1, MIB);
+	require(promote_file() >= 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+	for (rlim_t left = 0; left <= 2; left++) {
+		int next = dup(0);
+
+		cr_assert_geq(next, 0);
+		close(next);
+		none = (struct rlimit){ (rlim_t)next + left, old.rlim_max };
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+		if (left < 2)
+			cr_assert_eq(promote_range(p, MIB, b, PARTS), 0);
+		setrlimit(RLIMIT_NOFILE, &old);
+		if (left < 2)
+			cr_assert_not(is_shared(p));
+		memset(p, 1 + (int)left, MIB);
+		cr_assert_eq(p[MIB - 1], 1 + left);
+	}
+}

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+#	namespace ours              namespace linux
+#	port_tool -- near ========= far -- the kernel
+#
+# The kernel pings a port whose addresses are ours; the port resolves the kernel's; and then the
+# same on an interface whose addresses the kernel owns (--netdev).
+set -u
+tool=$1
+kind=$2
+
+# a network namespace needs privilege, or a user namespace in which we have it
+if [ "${INSIDE:-}" = "" ]; then
+	if [ "$(id -u)" = 0 ]; then
+		INSIDE=1 exec unshare -nm sh "$0" "$@"
+	fi
+	unshare -rnm true 2>/dev/null || { echo "no network namespaces here"; exit 77; }
+	INSIDE=1 exec unshare -rnm sh "$0" "$@"
+fi
+
+dir=$(mktemp -d)
+linux_pid=
+tool_pid=
+clean() {
+	exec 3>&- 2>/dev/null
+	[ -n "$tool_pid" ] && kill "$tool_pid" 2>/dev/null
+	[ -n "$linux_pid" ] && kill "$linux_pid" 2>/dev/null
+	rm -rf "$dir"
+}
+trap clean EXIT
+fail() {
+	echo "FAILED: $*"
+	echo "--- port_tool said:"
+	cat "$dir/out" "$dir/err" 2>/dev/null
+	exit 1
+}
+# a line that matches appears within 15 s
+expect() {
+	for _ in $(seq 150); do
+		grep -q "$1" "$dir/out" && return 0
+		kill -0 "$tool_pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	fail "no line like: $1"
+}
+
+linux() { nsenter -t "$linux_pid" -n "$@"; }
+
+unshare -n sleep 60 &
+linux_pid=$!
+for _ in $(seq 100); do
+	[ "$(readlink /proc/$linux_pid/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
+	sleep 0.05
+done
+mkfifo "$dir/in"
+
+ip link add near address 02:00:00:00:00:01 type veth peer name far address 02:00:00:00:00:02 ||
+	fail "veth"
+ip link set far netns "$linux_pid" || fail "netns"
+linux sysctl -qw net.ipv6.conf.far.accept_dad=0
+linux ip link set far up
+linux ip address add 10.9.0.2/24 dev far
+linux ip address add fd09::2/64 dev far nodad
+
+run() {
+	"$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_$$" "$@" \
+		<"$dir/in" >"$dir/out" 2>"$dir/err" &
+	tool_pid=$!
+	exec 3>"$dir/in"
+}
+finish() {
+	exec 3>&-
+	wait "$tool_pid" || fail "port_tool ended with $?"
+	tool_pid=
+}
+
+case $kind in
+af_packet)
+	# no address of the kernel's on our side, not even a link-local one
+	sysctl -qw net.ipv6.conf.near.disable_ipv6=1
+	ip link set near up
+	run --vdev net_af_packet0,iface=near -- answer net_af_packet0 \
+		10.9.0.1/24,fd09::1/64,fe80::1/64 10.9.0.2,fd09::2,10.9.0.77
+	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1"
+	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
+	expect "^resolved fd09::2 02:00:00:00:00:02"
+	expect "^unreachable 10.9.0.77"
+	linux ping -q -c 3 -i 0.2 -W 5 10.9.0.1 || fail "ping over IPv4"
+	linux ping -q -c 3 -i 0.2 -W 5 -s 1452 10.9.0.1 || fail "large ping"
+	linux ping -q -c 3 -i 0.2 -W 5 fd09::1 || fail "ping over IPv6"
+	linux ping -q -c 1 -W 5 fe80::1%far || fail "ping to the link-local address"
+	expect "^bell"
+	finish
+	;;
+netdev)
+	ip link set near up
+	ip address add 10.9.0.1/24 dev near
+	ip address add fd09::1/64 dev near nodad
+	run -- netdev near 10.9.0.2,fd09::2,10.9.0.77,8.8.8.8
+	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1 addresses .*10.9.0.1/24 fd09::1/64$"
+	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
+	expect "^resolved fd09::2 02:00:00:00:00:02"
+	expect "^pending 10.9.0.77"
+	expect "^unreachable 10.9.0.77"
+	ip address add 10.9.0.3/24 dev near
+	expect "addresses .*10.9.0.1/24 10.9.0.3/24 fd09::1/64$"
+	linux ping -q -c 2 -i 0.2 -W 5 10.9.0.1 || fail "the kernel's own answer"
+	# a RoCE frame rings, arrives, and the kernel does not answer it: a second datagram on a
+	# connected socket would meet the "port unreachable" of the first
+	linux python3 - <<-P || fail "the kernel answered UDP 4791"
+	import socket, time
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	s.connect(("10.9.0.1", 4791))
+	s.settimeout(1)
+	s.send(b"x" * 1400)
+	try:
+	    s.recv(1)
+	except socket.timeout:
+	    pass
+	P
+	expect "^roce 1442"
+	expect "^bell"
+	ip link set near mtu 1300
+	expect "mtu 1300"
+	ip link set near down
+	expect "mtu 1300 link 0"
+	finish
+	grep -q "^dropped [1-9]" "$dir/out" || fail "the kernel's own frames were not dropped"
+	;;
+*)
+	fail "unknown kind $kind"
+	;;
+esac
+echo "$kind: ok"
