@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -230,6 +231,22 @@ Test(peer, a_bad_address_fails_alone)
 	mixed_batch(true, true);
 }
 
+/* An address that this program has for certain. */
+static uint64_t first_mapping(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long start = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	cr_assert_not_null(f);
+	cr_assert_not_null(fgets(line, sizeof(line), f));
+	cr_assert_eq(sscanf(line, "%lx-", &start), 1);
+	fclose(f);
+	return start;
+}
+
 /* After an exec the pid is another program's: nothing is read from it or written to it. */
 Test(peer, an_address_space_that_is_gone_gives_errors)
 {
@@ -248,25 +265,10 @@ Test(peer, an_address_space_that_is_gone_gives_errors)
 	cr_assert_eq(read(c.socket, echo, 3), 3);
 	cr_assert_not(peer_memory_alive(&m));
 	for (uint32_t i = 0; i < 8; i++)
-		batch[i] = (struct peer_copy){ .peer_address = 0x400000 + 8 * i,
+		batch[i] = (struct peer_copy){ .peer_address = first_mapping(c.pid) + 8 * i,
 					       .local = &octets[i],
 					       .length = 8,
 					       .ok = true };
-	/* an address that the new program has for certain: its vdso or stack is there, ask the kernel */
-	{
-		char path[64], line[256];
-		unsigned long start = 0;
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%d/maps", (int)c.pid);
-		f = fopen(path, "re");
-		cr_assert_not_null(f);
-		cr_assert_not_null(fgets(line, sizeof(line), f));
-		cr_assert_eq(sscanf(line, "%lx-", &start), 1);
-		fclose(f);
-		for (uint32_t i = 0; i < 8; i++)
-			batch[i].peer_address = start + 8 * i;
-	}
 	peer_memory_copy(&m, batch, 8);
 	for (uint32_t i = 0; i < 8; i++) {
 		cr_assert_not(batch[i].ok, "read from the program that came after");
