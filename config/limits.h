@@ -39,6 +39,12 @@
 #define LIMIT_WINDOW_FLOOR 4u /* ... and after any number of losses */
 #define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
 
+/* What one client may hold, so that others find something left. */
+#define LIMIT_CLIENT_CONTEXTS 1024u
+#define LIMIT_CLIENT_CHANNELS 1024u
+#define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
+#define LIMIT_CONNECTIONS     (LIMIT_CLIENTS + 64u) /* sockets, askers included */
+
 /* What both sides of the control socket map. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */
 #define LIMIT_COMMAND_BYTES 4096u /* one control message */

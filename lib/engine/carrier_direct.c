@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way of a program that has the engine inside: commands are direct calls under control_lock,
+ * the queues lie in an arena of plain memory, all registered memory is direct. The engine's lcores
+ * are polled by dedicated threads (uroce_start) or by the program (uroce_poll); an empty poll of a
+ * CQ yields, so that a polling thread on the same core can run.
+ *
+ * libibverbs.so.1 is not linked: whoever loads it with us is found by name.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+struct carrier_direct {
+	struct carrier carrier; /* first */
+	struct client *client;
+	struct engine *engine;
+	uint32_t empty_polls;
+};
+
+#define YIELD_EVERY 16u
+
+static void execute(struct engine *e, struct client *c, struct call *call, enum command what,
+		    struct command_request *request, size_t request_bytes)
+{
+	request->magic = COMMAND_MAGIC;
+	request->version = COMMAND_VERSION;
+	request->command = (uint16_t)what;
+	request->length = (uint32_t)request_bytes;
+	request->sequence = 0;
+	call->engine = e;
+	call->client = c;
+	call->request = request;
+	call->length = request_bytes;
+	pthread_mutex_lock(&e->control_lock);
+	command_execute(call);
+	pthread_mutex_unlock(&e->control_lock);
+}
+
+static int direct_command(struct carrier *carrier, enum command what,
+			  struct command_request *request, size_t request_bytes,
+			  struct command_reply *reply, size_t reply_bytes,
+			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
+{
+	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
+	struct call call = { 0 };
+
+	execute(d->engine, d->client, &call, what, request, request_bytes);
+	memset(reply, 0, reply_bytes);
+	memcpy(reply, call.reply_octets, MIN_OF(reply_bytes, call.reply_length));
+	if (out != NULL) {
+		*out = call.out;
+		call.out.count = 0;
+	}
+	call_close_descriptors(&call);
+	return call.reply.error;
+}
+
+static void direct_empty_poll(struct carrier *carrier)
+{
+	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
+
+	/* A program that polls the engine itself does so next; dedicated threads may share our core. */
+	if (d->engine->control->launched && ++d->empty_polls % YIELD_EVERY == 0)
+		sched_yield();
+}
+
+static bool direct_gone(struct carrier *carrier)
+{
+	return false; /* it ends with the program, which destroys it after its last object */
+}
+
+static void direct_release(struct carrier *carrier)
+{
+	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
+	struct engine *e = d->engine;
+
+	pthread_mutex_lock(&e->control_lock);
+	client_destroy(d->client);
+	pthread_mutex_unlock(&e->control_lock);
+	free(d);
+}
+
+static const struct carrier_ops direct_ops = {
+	.command = direct_command,
+	.empty_poll = direct_empty_poll,
+	.gone = direct_gone,
+	.release = direct_release,
+};
+
+static int direct_device(void *engine, struct reply_device *out)
+{
+	struct request_empty request;
+	struct call call = { 0 };
+
+	execute(engine, NULL, &call, COMMAND_DEVICE, &request.h, sizeof(request));
+	memcpy(out, call.reply_octets, sizeof(*out));
+	return call.reply.error;
+}
+
+static void fill_carrier(struct carrier_direct *d)
+{
+	struct client *c = d->client;
+	struct carrier *carrier = &d->carrier;
+
+	carrier->ops = &direct_ops;
+	carrier->arena = arena_base(c->arena);
+	carrier->page = c->page;
+	carrier->client = c->number;
+	carrier->lcores = c->engine->lcores;
+	carrier->engine_id = c->engine->id;
+	carrier->embedded = true;
+	for (uint32_t i = 0; i < c->engine->lcores; i++) {
+		carrier->bell[i] = arena_at(c->arena, c->objects->bell_offset[i]);
+		carrier->wake_fd[i] = c->objects->wake_fd[i];
+	}
+}
+
+static int direct_attach(void *engine, struct carrier **out)
+{
+	struct engine *e = engine;
+	struct carrier_direct *d = calloc(1, sizeof(*d));
+	struct arena *arena = arena_create_private();
+	int error = ENOMEM;
+
+	if (d == NULL || arena == NULL) {
+		free(d);
+		if (arena != NULL)
+			arena_destroy(arena);
+		return ENOMEM;
+	}
+	d->engine = e;
+	pthread_mutex_lock(&e->control_lock);
+	d->client = client_create(e, arena, &error);
+	if (d->client != NULL) {
+		d->client->embedded = true;
+		client_start(d->client);
+	}
+	pthread_mutex_unlock(&e->control_lock);
+	if (d->client == NULL) {
+		free(d);
+		return error;
+	}
+	fill_carrier(d);
+	*out = &d->carrier;
+	return 0;
+}
+
+int carrier_direct_register(struct engine *e)
+{
+	int (*enter)(const struct carrier_device *) = NULL;
+	struct carrier_device device = { e->name, direct_device, direct_attach, e };
+	void *symbol = dlsym(RTLD_DEFAULT, "uroce_register_carrier");
+	int error;
+
+	if (symbol == NULL)
+		return ENOENT; /* the libibverbs.so.1 of this process is not ours, or none */
+	memcpy(&enter, &symbol, sizeof(enter));
+	error = enter(&device);
+	e->control->registered = error == 0;
+	return error;
+}
+
+void carrier_direct_unregister(struct engine *e)
+{
+	int (*leave)(const char *) = NULL;
+	void *symbol = dlsym(RTLD_DEFAULT, "uroce_unregister_carrier");
+
+	if (!e->control->registered || symbol == NULL)
+		return;
+	memcpy(&leave, &symbol, sizeof(leave));
+	leave(e->name);
+	e->control->registered = false;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What everybody who may connect can ask: the device and its counters. */
+#include <string.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+/* ibv_port_state, ibv_port_attr.active_speed and active_width, ibv_mtu */
+enum {
+	PORT_DOWN = 1,
+	PORT_ACTIVE = 4,
+	SPEED_10_GBIT = 4, /* per lane */
+	WIDTH_4X = 2,
+	MTU_4096 = 5,
+};
+
+/* EUI-64 of the MAC address, as Linux makes node GUIDs of RoCE devices. */
+static uint64_t guid_of_mac(const struct mac *m)
+{
+	uint8_t o[8] = { m->octet[0] ^ 2u, m->octet[1], m->octet[2], 0xff, 0xfe,
+			 m->octet[3],	   m->octet[4], m->octet[5] };
+	uint64_t guid;
+
+	memcpy(&guid, o, sizeof(guid));
+	return guid;
+}
+
+static void fill_limits(struct reply_device *d)
+{
+	d->max_qp = LIMIT_QPS;
+	d->max_qp_wr = LIMIT_QP_WR;
+	d->max_sge = LIMIT_SGE;
+	d->max_inline = LIMIT_INLINE;
+	d->max_rd_atomic = LIMIT_RD_ATOMIC;
+	d->max_cq = LIMIT_CQS;
+	d->max_cqe = LIMIT_CQE;
+	d->max_mr = LIMIT_MRS;
+	d->max_pd = LIMIT_PDS;
+	d->max_channels = LIMIT_CLIENT_CHANNELS;
+	d->max_mr_size = LIMIT_MR_LENGTH;
+}
+
+static void fill_port(const struct engine *e, struct reply_device *d)
+{
+	d->port_state = e->control->link_up ? PORT_ACTIVE : PORT_DOWN;
+	d->active_mtu = e->active_mtu;
+	d->max_mtu = MTU_4096;
+	d->active_speed = SPEED_10_GBIT;
+	d->active_width = WIDTH_4X;
+	memcpy(d->mac, e->mac.octet, sizeof(d->mac));
+	for (uint32_t i = 0; i < LIMIT_GIDS; i++) {
+		d->gid[i] = e->gid[i].gid;
+		if (!gid_is_zero(&d->gid[i]))
+			d->gid_count = (uint8_t)(i + 1);
+	}
+	if (e->port != NULL) {
+		memcpy(d->netdev, e->port->netdev, sizeof(d->netdev));
+		d->ifindex = e->port->ifindex;
+	}
+}
+
+int cmd_device(struct call *call)
+{
+	struct engine *e = call->engine;
+	struct reply_device *d = (struct reply_device *)&call->reply;
+
+	memcpy(d->name, e->name, sizeof(d->name));
+	d->node_guid = guid_of_mac(&e->mac);
+	d->sys_image_guid = d->node_guid;
+	d->engine_id = e->id;
+	d->lcores = e->lcores;
+	fill_limits(d);
+	fill_port(e, d);
+	return 0;
+}
+
+/* Counters are read while lcores count: each is right, together they are of nearly one instant. */
+#define COUNT(field) __atomic_load_n(&e->lcore[i].stats.field, __ATOMIC_RELAXED)
+
+int cmd_statistics(struct call *call)
+{
+	struct engine *e = call->engine;
+	struct reply_statistics *s = (struct reply_statistics *)&call->reply;
+
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		s->rx_packets += COUNT(rx_packets);
+		s->rx_octets += COUNT(rx_octets);
+		s->tx_packets += COUNT(tx_packets);
+		s->tx_octets += COUNT(tx_octets);
+		s->retransmitted += COUNT(retransmitted);
+		s->timeouts += COUNT(timeouts);
+		s->rnr_naks += COUNT(rnr_naks);
+		s->polls += COUNT(polls);
+		s->idle_polls += COUNT(idle_polls);
+		for (uint32_t r = 0; r < REASON_COUNT; r++)
+			s->by_reason[r] += COUNT(by_reason[r]);
+	}
+	s->clients = e->client_count;
+	s->qps = e->qp_count;
+	s->cqs = e->cq_count;
+	s->mrs = e->mr_count;
+	return 0;
+}

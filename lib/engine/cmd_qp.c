@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: built here, handed to their lcore, changed by messages to it, taken back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+/* One row an argument: what the program asked for, and how much there is. */
+static int check_caps(struct call *call, const struct request_create_qp *r)
+{
+	const struct {
+		const char *name;
+		uint32_t value, limit;
+	} row[] = {
+		{ "max_send_wr", r->max_send_wr, LIMIT_QP_WR },
+		{ "max_recv_wr", r->max_recv_wr, LIMIT_QP_WR },
+		{ "max_send_sge", r->max_send_sge, LIMIT_SGE },
+		{ "max_recv_sge", r->max_recv_sge, LIMIT_SGE },
+		{ "max_inline_data", r->max_inline, LIMIT_INLINE },
+	};
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(row); i++)
+		if (row[i].value > row[i].limit)
+			return call_fail(call, EINVAL, "%s %u exceeds %u", row[i].name,
+					 row[i].value, row[i].limit);
+	return 0;
+}
+
+static int check_create_qp(struct call *call, const struct request_create_qp *r)
+{
+	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
+	const struct engine_cq *send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
+	const struct engine_cq *recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
+
+	if (p == NULL)
+		return call_fail(call, EINVAL, "no such protection domain");
+	if (send_cq == NULL || recv_cq == NULL || send_cq->context != p->context ||
+	    recv_cq->context != p->context)
+		return call_fail(call, EINVAL, "no such completion queue in this context");
+	if (r->type != QP_TYPE_RC)
+		return call_fail(call, EOPNOTSUPP, "queue pairs of type %u are not supported",
+				 r->type);
+	if (r->srq != 0)
+		return call_fail(call, EOPNOTSUPP, "shared receive queues are not supported");
+	if (call->engine->qp_count >= LIMIT_QPS)
+		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
+				 LIMIT_QPS);
+	return check_caps(call, r);
+}
+
+/* A ring for `requests` requests (one slot of a ring stays free); none for 0. */
+static bool make_ring(struct arena *a, struct ring_side *side, uint32_t requests, uint32_t stride,
+		      uint64_t *offset, size_t *octets)
+{
+	uint32_t size = power_of_two_above(requests + 1);
+
+	if (requests == 0)
+		return true;
+	*octets = ring_bytes(size, stride);
+	*offset = arena_allocate(a, *octets);
+	if (*offset == 0)
+		return false;
+	ring_format(arena_at(a, *offset), size, false);
+	ring_side_init(side, arena_at(a, *offset), size, stride);
+	return true;
+}
+
+static bool make_queues(struct engine_qp *q, const struct request_create_qp *r)
+{
+	struct arena *a = q->client->arena;
+
+	q->page_offset = arena_allocate(a, sizeof(struct qp_page));
+	if (q->page_offset == 0)
+		return false;
+	q->page = arena_at(a, q->page_offset);
+	return make_ring(a, &q->sq, r->max_send_wr,
+			 send_work_stride(r->max_send_sge, r->max_inline), &q->sq_offset,
+			 &q->sq_octets) &&
+	       make_ring(a, &q->rq, r->max_recv_wr, recv_work_stride(r->max_recv_sge),
+			 &q->rq_offset, &q->rq_octets);
+}
+
+static void free_queues(struct engine_qp *q)
+{
+	struct arena *a = q->client->arena;
+
+	if (q->page_offset != 0)
+		arena_free(a, q->page_offset, sizeof(struct qp_page));
+	if (q->sq_offset != 0)
+		arena_free(a, q->sq_offset, q->sq_octets);
+	if (q->rq_offset != 0)
+		arena_free(a, q->rq_offset, q->rq_octets);
+}
+
+static void core_caps(const struct engine_qp *q, const struct request_create_qp *r,
+		      const struct pd *p, struct qp_caps *caps)
+{
+	*caps = (struct qp_caps){
+		.type = r->type,
+		.qpn = q->qpn,
+		.pd = p->number,
+		.handle = q->handle,
+		.max_send_wr = MAX_OF(r->max_send_wr, 1u),
+		.max_send_sge = r->max_send_sge,
+		.max_recv_sge = r->max_recv_sge,
+		.max_inline = r->max_inline,
+		.max_rd_atomic = LIMIT_RD_ATOMIC,
+		.port_mtu = q->client->engine->active_mtu,
+		.sq_sig_all = r->sq_sig_all != 0,
+	};
+}
+
+/* The core and the private copy of a receive request, in one piece of memory. */
+static int make_core(struct call *call, struct engine_qp *q, const struct qp_caps *caps)
+{
+	struct client_objects *o = call->client->objects;
+	size_t core = round_up(qp_memory_size(caps), 64);
+
+	q->memory_octets = core + recv_work_stride(caps->max_recv_sge);
+	if (o->memory + q->memory_octets > LIMIT_CLIENT_MEMORY)
+		return call_fail(call, ENOMEM,
+				 "the program's queue pairs hold %llu MiB, all it may",
+				 (unsigned long long)(o->memory >> 20));
+	q->memory = aligned_alloc(64, q->memory_octets);
+	if (q->memory == NULL)
+		return call_fail(call, ENOMEM, "the engine has no memory for the queue pair");
+	o->memory += q->memory_octets;
+	q->receive = (struct recv_work *)(void *)((uint8_t *)q->memory + core);
+	q->core = qp_init(q->memory, caps);
+	return 0;
+}
+
+static int qp_build(struct call *call, struct engine_qp *q, const struct request_create_qp *r)
+{
+	struct handle_table *t = &call->client->objects->table[OBJECT_QP];
+	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
+	struct engine *e = call->engine;
+	struct qp_caps caps;
+
+	q->handle = handle_reserve(t);
+	if (q->handle == 0)
+		return call_fail(call, ENOMEM, "a program may have %u queue pairs", t->limit);
+	q->lcore = &e->lcore[e->control->next_lcore++ % e->lcores];
+	q->qpn = directory_reserve(e, q->lcore->index, q);
+	if (q->qpn == 0)
+		return call_fail(call, ENOMEM, "no queue pair number is free");
+	if (!make_queues(q, r))
+		return call_fail(call, ENOMEM, "the program's queues fill its arena");
+	core_caps(q, r, p, &caps);
+	return make_core(call, q, &caps);
+}
+
+static void qp_unbuild(struct client *c, struct engine_qp *q)
+{
+	if (q->memory != NULL)
+		c->objects->memory -= q->memory_octets;
+	free(q->memory);
+	free_queues(q);
+	if (q->handle != 0)
+		handle_free(&c->objects->table[OBJECT_QP], q->handle);
+	free(q);
+}
+
+static void attach(struct lcore *l, void *arg, nanotime now)
+{
+	lcore_qp_attach(l, arg, now);
+}
+
+static void qp_enter(struct call *call, struct engine_qp *q)
+{
+	struct engine *e = call->engine;
+	struct pd *p = object_find(call->client, OBJECT_PD, q->pd);
+
+	p->users++;
+	q->send_cq->users++;
+	q->recv_cq->users++;
+	e->qp_count++;
+	LIST_INSERT_HEAD(&e->qps, q, engine_link);
+	lcore_call(q->lcore, attach, q);
+	handle_publish(&call->client->objects->table[OBJECT_QP], q->handle, q);
+}
+
+static void describe_qp(const struct engine_qp *q, const struct request_create_qp *r,
+			struct reply_create_qp *reply)
+{
+	reply->handle = q->handle;
+	reply->qpn = q->qpn;
+	reply->lcore = q->lcore->index;
+	reply->max_send_wr = r->max_send_wr;
+	reply->max_recv_wr = r->max_recv_wr;
+	reply->max_send_sge = r->max_send_sge;
+	reply->max_recv_sge = r->max_recv_sge;
+	reply->max_inline = r->max_inline;
+	reply->sq_size = q->sq.size;
+	reply->sq_stride = q->sq.stride;
+	reply->rq_size = q->rq.size;
+	reply->rq_stride = q->rq.stride;
+	reply->sq_offset = q->sq_offset;
+	reply->rq_offset = q->rq_offset;
+	reply->page_offset = q->page_offset;
+}
+
+int cmd_create_qp(struct call *call)
+{
+	const struct request_create_qp *r = (const struct request_create_qp *)call->request;
+	int error = check_create_qp(call, r);
+	struct engine_qp *q;
+
+	if (error != 0)
+		return error;
+	q = aligned_alloc(64, round_up(sizeof(*q), 64));
+	if (q == NULL)
+		return ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->client = call->client;
+	q->cookie = r->cookie;
+	q->pd = r->pd;
+	q->send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
+	q->recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
+	q->context = q->send_cq->context;
+	q->async_fd = q->send_cq->async_fd;
+	q->flow_state = FLOW_NONE;
+	error = qp_build(call, q, r);
+	if (error != 0) {
+		if (q->qpn != 0)
+			directory_remove(call->engine, q);
+		qp_unbuild(call->client, q);
+		return error;
+	}
+	qp_enter(call, q);
+	describe_qp(q, r, (struct reply_create_qp *)&call->reply);
+	return 0;
+}
+
+struct query {
+	struct engine_qp *qp;
+	struct qp_attributes *attributes;
+};
+
+static void query_on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	struct query *q = arg;
+
+	qp_query(q->qp->core, q->attributes);
+}
+
+uint32_t qp_destination(struct engine_qp *qp)
+{
+	struct qp_attributes a = { 0 };
+	struct query q = { qp, &a };
+
+	lcore_call(qp->lcore, query_on_lcore, &q);
+	return a.dest_qpn;
+}
+
+/* What the lcore executes for a modify_qp. */
+struct modify {
+	struct engine_qp *qp;
+	const struct request_modify_qp *request;
+	struct qp_attributes attributes;
+	bool has_flow;
+	enum flow_state flow_state;
+	struct flow flow;
+	int error;
+	const char *why;
+	enum qp_state state;
+};
+
+static void modify_on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	struct modify *m = arg;
+	struct engine_qp *q = m->qp;
+
+	m->error = qp_modify(q->core, &m->attributes, m->request->mask, now, &m->why);
+	m->state = qp_state(q->core);
+	if (m->error != 0)
+		return;
+	if (m->has_flow) {
+		q->flow = m->flow;
+		q->flow_state = (uint8_t)m->flow_state;
+	}
+	/* Release: a program that sees the state sees what led to it. */
+	__atomic_store_n(&q->page->state, m->state, __ATOMIC_RELEASE);
+	lcore_qp_touch(l, q, now);
+}
+
+static int prepare_path(struct call *call, struct modify *m)
+{
+	struct qp_path *path = &m->attributes.path;
+	struct engine *e = call->engine;
+	struct mac mac = { { 0 } };
+	uint32_t dest_qpn = m->attributes.dest_qpn;
+
+	if (!path->is_global)
+		return call_fail(call, EINVAL, "ah_attr.is_global is 0: RoCE needs a GRH");
+	if (path->sgid_index >= LIMIT_GIDS || gid_is_zero(&e->gid[path->sgid_index].gid))
+		return call_fail(call, EINVAL, "sgid_index %u: this GID entry is empty",
+				 path->sgid_index);
+	path->sgid = e->gid[path->sgid_index].gid;
+	if (gid_is_zero(&path->dgid))
+		return call_fail(call, EINVAL, "dgid is all zero");
+	if (gid_is_ipv4(&path->sgid) != gid_is_ipv4(&path->dgid))
+		return call_fail(call, EINVAL, "sgid_index %u and dgid: one is IPv4, one IPv6",
+				 path->sgid_index);
+	if ((m->request->mask & QP_ATTR_DEST_QPN) == 0)
+		dest_qpn = qp_destination(m->qp);
+	m->flow_state = flow_resolve(e, &path->dgid, &mac);
+	flow_make(e, m->qp, path, dest_qpn, &mac, &m->flow);
+	m->has_flow = true;
+	return 0;
+}
+
+int cmd_modify_qp(struct call *call)
+{
+	const struct request_modify_qp *r = (const struct request_modify_qp *)call->request;
+	struct reply_modify_qp *reply = (struct reply_modify_qp *)&call->reply;
+	struct modify m = { .request = r, .attributes = r->attributes };
+	int error;
+
+	m.qp = object_find(call->client, OBJECT_QP, r->qp);
+	if (m.qp == NULL)
+		return call_fail(call, EINVAL, "no such queue pair");
+	memset(&m.attributes.path.sgid, 0, sizeof(m.attributes.path.sgid));
+	if (r->mask & QP_ATTR_AV) {
+		error = prepare_path(call, &m);
+		if (error != 0)
+			return error;
+	}
+	lcore_call(m.qp->lcore, modify_on_lcore, &m);
+	if (m.error != 0)
+		return call_fail(call, m.error, "%s", m.why != NULL ? m.why : "");
+	if (m.has_flow)
+		m.qp->path = m.attributes.path;
+	reply->state = m.state;
+	return 0;
+}
+
+int cmd_query_qp(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct reply_query_qp *reply = (struct reply_query_qp *)&call->reply;
+	struct query q = { object_find(call->client, OBJECT_QP, r->handle), &reply->attributes };
+
+	if (q.qp == NULL)
+		return call_fail(call, EINVAL, "no such queue pair");
+	lcore_call(q.qp->lcore, query_on_lcore, &q);
+	return 0;
+}
+
+void qp_free(struct client *c, struct engine_qp *q)
+{
+	struct pd *p = object_find(c, OBJECT_PD, q->pd);
+
+	LIST_REMOVE(q, engine_link);
+	p->users--;
+	q->send_cq->users--;
+	q->recv_cq->users--;
+	c->engine->qp_count--;
+	qp_unbuild(c, q);
+}
+
+static void detach(struct lcore *l, void *arg, nanotime now)
+{
+	struct engine_qp *q = arg;
+
+	/* Here, so that no doorbell finds it between its handle and its end. */
+	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);
+	lcore_qp_detach(l, q, now);
+}
+
+int cmd_destroy_qp(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
+	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
+
+	if (q == NULL)
+		return call_fail(call, EINVAL, "no such queue pair");
+	lcore_call(q->lcore, detach, q);
+	/* Another lcore may be handing a frame over to it. */
+	if (call->engine->lcores > 1)
+		engine_grace_period(call->engine);
+	reply->events = __atomic_load_n(&q->async_events, __ATOMIC_RELAXED);
+	qp_free(call->client, q);
+	return 0;
+}

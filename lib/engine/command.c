@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One message of a client: checked as a whole, executed by its command, answered. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+enum needs {
+	OPEN_TO_ALL, /* changes nothing */
+	NO_CLIENT_YET,
+	A_CLIENT,
+};
+
+struct command_row {
+	int (*execute)(struct call *call);
+	enum needs needs;
+	bool variable; /* more than the request struct may follow */
+	uint32_t descriptors; /* at most; the command itself knows how many it wants */
+};
+
+static const struct command_row commands[COMMAND_COUNT] = {
+	[COMMAND_DEVICE] = { cmd_device, OPEN_TO_ALL },
+	[COMMAND_HELLO] = { cmd_hello, NO_CLIENT_YET, .descriptors = 1 },
+	[COMMAND_OPEN_CONTEXT] = { cmd_open_context, A_CLIENT },
+	[COMMAND_CLOSE_CONTEXT] = { cmd_close_context, A_CLIENT },
+	[COMMAND_ALLOC_PD] = { cmd_alloc_pd, A_CLIENT },
+	[COMMAND_DEALLOC_PD] = { cmd_dealloc_pd, A_CLIENT },
+	[COMMAND_PROMOTED_FILE] = { cmd_promoted_file, A_CLIENT, .descriptors = 1 },
+	[COMMAND_REG_MR] = { cmd_reg_mr, A_CLIENT, .variable = true,
+			     .descriptors = LIMIT_COMMAND_FDS },
+	[COMMAND_DEREG_MR] = { cmd_dereg_mr, A_CLIENT },
+	[COMMAND_CREATE_CHANNEL] = { cmd_create_channel, A_CLIENT },
+	[COMMAND_DESTROY_CHANNEL] = { cmd_destroy_channel, A_CLIENT },
+	[COMMAND_CREATE_CQ] = { cmd_create_cq, A_CLIENT },
+	[COMMAND_RESIZE_CQ] = { cmd_resize_cq, A_CLIENT },
+	[COMMAND_DESTROY_CQ] = { cmd_destroy_cq, A_CLIENT },
+	[COMMAND_CREATE_QP] = { cmd_create_qp, A_CLIENT },
+	[COMMAND_MODIFY_QP] = { cmd_modify_qp, A_CLIENT },
+	[COMMAND_QUERY_QP] = { cmd_query_qp, A_CLIENT },
+	[COMMAND_DESTROY_QP] = { cmd_destroy_qp, A_CLIENT },
+	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
+};
+
+static const struct {
+	size_t request, reply; /* octets */
+} lengths[COMMAND_COUNT] = {
+#define X(NAME, request, reply) [COMMAND_##NAME] = { sizeof(struct request), sizeof(struct reply) },
+	COMMANDS(X)
+#undef X
+};
+
+int call_fail(struct call *call, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(call->reply.why, sizeof(call->reply.why), format, args);
+	va_end(args);
+	return error;
+}
+
+void call_close_descriptors(struct call *call)
+{
+	for (uint32_t i = 0; i < call->in.count; i++)
+		if (call->in.fd[i] >= 0)
+			close(call->in.fd[i]);
+	for (uint32_t i = 0; i < call->out.count; i++)
+		if ((call->out_borrowed >> i & 1) == 0)
+			close(call->out.fd[i]);
+	call->in.count = 0;
+	call->out.count = 0;
+}
+
+/* Whether the message is one at all; nothing in it is looked at before. */
+static int check_header(struct call *call)
+{
+	const struct command_request *h = call->request;
+
+	if (call->length < sizeof(*h) || h->magic != COMMAND_MAGIC)
+		return call_fail(call, EPROTO, "this is no message of the uroce protocol");
+	if (h->version != COMMAND_VERSION)
+		return call_fail(call, EPROTO,
+				 "this engine speaks version %u, the program's library version %u: "
+				 "install the same release",
+				 COMMAND_VERSION, h->version);
+	if (h->command >= COMMAND_COUNT)
+		return call_fail(call, EOPNOTSUPP, "command %u is not known", h->command);
+	return 0;
+}
+
+static int check_shape(struct call *call)
+{
+	const struct command_row *row = &commands[call->request->command];
+	size_t wanted = lengths[call->request->command].request;
+
+	if (call->request->length != call->length || call->length < wanted ||
+	    (call->length > wanted && !row->variable))
+		return call_fail(call, EPROTO, "a message of %zu octets, not %zu", call->length,
+				 wanted);
+	if (call->in.count > row->descriptors)
+		return call_fail(call, EPROTO, "%u descriptors beside the message, at most %u",
+				 call->in.count, row->descriptors);
+	if (row->needs == A_CLIENT && call->client == NULL)
+		return call_fail(call, EPERM, "the program has not said hello");
+	if (row->needs == NO_CLIENT_YET && call->client != NULL)
+		return call_fail(call, EPERM, "the program has said hello before");
+	return 0;
+}
+
+static void fill_reply_header(struct call *call, int error)
+{
+	struct command_reply *r = &call->reply;
+	bool whole = call->length >= sizeof(*call->request);
+
+	r->magic = COMMAND_MAGIC;
+	r->version = COMMAND_VERSION;
+	r->command = whole ? call->request->command : 0;
+	r->sequence = whole ? call->request->sequence : 0;
+	r->error = error;
+	r->length = (uint32_t)call->reply_length;
+}
+
+void command_execute(struct call *call)
+{
+	int error;
+
+	memset(call->reply_octets, 0, sizeof(call->reply_octets));
+	call->out.count = 0;
+	call->out_borrowed = 0;
+	call->reply_length = sizeof(call->reply);
+	error = check_header(call);
+	if (error == 0)
+		error = check_shape(call);
+	if (error == 0) {
+		error = commands[call->request->command].execute(call);
+		if (error == 0)
+			call->reply_length = lengths[call->request->command].reply;
+	}
+	fill_reply_header(call, error);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control thread. It takes one event of its epoll set at a time, so that an event may end
+ * whatever it wants, other watches included; in between it beats the heart, follows the port and
+ * lets neighbours talk.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "drivers/client_memory/mover.h"
+#include "engine/control.h"
+
+#define BEAT_EVERY    (40 * TIME_MS)
+#define REFRESH_EVERY (100 * TIME_MS)
+
+/* ibv_event_type */
+enum {
+	EVENT_PORT_ACTIVE = 9,
+	EVENT_PORT_ERR = 10,
+	EVENT_GID_CHANGE = 18,
+};
+
+int watch_add(struct engine *e, struct watch *w)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
+
+	return epoll_ctl(e->control->epoll_fd, EPOLL_CTL_ADD, w->fd, &event) == 0 ? 0 : errno;
+}
+
+void watch_remove(struct engine *e, struct watch *w)
+{
+	if (w->fd < 0)
+		return;
+	epoll_ctl(e->control->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL);
+	close(w->fd);
+	w->fd = -1;
+}
+
+void control_wake(struct engine *e)
+{
+	uint64_t one = 1;
+
+	/* EAGAIN: the counter is full, so the thread is awake or about to be. */
+	while (write(e->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void woken(struct watch *w, uint32_t events)
+{
+	struct control *c = container_of_type(w, struct control, wake);
+	uint64_t count;
+
+	if (read(w->fd, &count, sizeof(count)) < 0)
+		return;
+	if (c->neighbours != NULL)
+		neighbour_agent_frames(c->engine, clock_now());
+}
+
+/* ---- every now and then ---- */
+
+static void retry_events(struct client *c)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_CQ];
+
+	for (uint32_t i = 1; i <= t->used; i++) {
+		struct engine_cq *cq = t->slot[i];
+
+		if (cq != NULL && __atomic_load_n(&cq->event_owed, __ATOMIC_ACQUIRE))
+			cq_send_event(cq);
+	}
+}
+
+/* An lcore that sits in a copy of a client's memory: first a thread of its own, then the end. */
+static void watch_copies(struct engine *e, nanotime now)
+{
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		uint32_t number;
+		nanotime age = copy_stamp_age(&e->lcore[i].stamp, now, &number);
+		struct connection *n;
+
+		if (age < COPY_STUCK)
+			continue;
+		LIST_FOREACH(n, &e->control->connections, link)
+		{
+			if (n->client == NULL || n->client->number != number || n->pid <= 0)
+				continue;
+			/* Only its death lets go of the lcore; what it registered blocks for ever. */
+			fprintf(stderr,
+				"uroce: ending process %d (%s): its registered memory blocks\n",
+				n->pid, n->client->objects->program);
+			kill(n->pid, SIGKILL);
+			break;
+		}
+	}
+}
+
+static void beat(struct engine *e, nanotime now)
+{
+	struct control *c = e->control;
+
+	e->heartbeat++;
+	for (uint32_t i = 0, left = e->client_count; i < LIMIT_CLIENTS && left > 0; i++) {
+		struct client *client = e->client[i];
+
+		if (client == NULL)
+			continue;
+		left--;
+		__atomic_store_n(&client->page->heartbeat, e->heartbeat, __ATOMIC_RELAXED);
+		if (client->objects->table[OBJECT_CHANNEL].count > 0)
+			retry_events(client);
+	}
+	listener_resume(&c->listener);
+	if (e->client_count > 0 || c->connection_count > 0)
+		c->empty_since = now;
+	else if (c->options.exit_when_idle > 0 &&
+		 now - c->empty_since >= c->options.exit_when_idle * TIME_S)
+		__atomic_store_n(&c->idle_expired, 1, __ATOMIC_RELEASE);
+}
+
+static void tell_all(struct engine *e, uint32_t event)
+{
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
+		if (e->client[i] != NULL)
+			client_event(e->client[i], event);
+}
+
+static void refresh(struct engine *e)
+{
+	struct control *c = e->control;
+	bool was_up = c->link_up;
+
+	if (e->port == NULL || !e->port->ops->refresh(e->port))
+		return;
+	c->link_up = e->port->link_up;
+	e->mac = e->port->mac;
+	if (gid_table_update(e) > 0) {
+		neighbour_agent_announce(e);
+		tell_all(e, EVENT_GID_CHANGE);
+	}
+	if (c->link_up != was_up)
+		tell_all(e, c->link_up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR);
+}
+
+/* What is due; returns when something will be. */
+static nanotime due(struct engine *e, nanotime now)
+{
+	struct control *c = e->control;
+
+	if (now >= c->beat_at) {
+		beat(e, now);
+		watch_copies(e, now);
+		c->beat_at = now + BEAT_EVERY;
+	}
+	if (now >= c->refresh_at) {
+		refresh(e);
+		c->refresh_at = now + REFRESH_EVERY;
+	}
+	if (c->neighbours == NULL)
+		return time_earlier(c->beat_at, c->refresh_at);
+	c->neighbours_at = neighbour_agent_tick(e, now);
+	return time_earlier(time_earlier(c->beat_at, c->refresh_at), c->neighbours_at);
+}
+
+static void *control_run(void *arg)
+{
+	struct engine *e = arg;
+	struct control *c = e->control;
+
+	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+		struct epoll_event event;
+		nanotime now, next;
+		int n;
+
+		pthread_mutex_lock(&e->control_lock);
+		now = clock_now();
+		next = due(e, now);
+		pthread_mutex_unlock(&e->control_lock);
+		n = epoll_wait(c->epoll_fd, &event, 1,
+			       next > now ? (int)((next - now + TIME_MS - 1) / TIME_MS) : 0);
+		if (n != 1)
+			continue;
+		pthread_mutex_lock(&e->control_lock);
+		((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+		pthread_mutex_unlock(&e->control_lock);
+	}
+	return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static int make_wait_fds(struct engine *e)
+{
+	struct control *c = e->control;
+
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+		c->wait_fd[i] = epoll_create1(EPOLL_CLOEXEC);
+		if (c->wait_fd[i] < 0 ||
+		    epoll_ctl(c->wait_fd[i], EPOLL_CTL_ADD, e->lcore[i].wake_fd, &event) != 0)
+			return errno;
+	}
+	return 0;
+}
+
+int control_open(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
+{
+	struct control *c = e->control;
+	int error;
+
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	e->control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	c->wake.fd = e->control_fd;
+	c->wake.ready = woken;
+	if (c->epoll_fd < 0 || e->control_fd < 0 || watch_add(e, &c->wake) != 0 ||
+	    make_wait_fds(e) != 0) {
+		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
+		return errno;
+	}
+	error = listener_open(&c->listener, o, why, why_size);
+	if (error == 0)
+		error = neighbour_agent_open(e, why, why_size);
+	return error;
+}
+
+int control_start(struct engine *e, char *why, size_t why_size)
+{
+	struct control *c = e->control;
+	sigset_t all, old;
+	int error;
+
+	c->empty_since = clock_now();
+	neighbour_agent_announce(e);
+	error = listener_show(&c->listener, why, why_size);
+	if (error != 0)
+		return error;
+	/* The signals of an embedding program are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&c->thread, NULL, control_run, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error != 0) {
+		snprintf(why, why_size, "no control thread: %s", strerror(error));
+		return error;
+	}
+	pthread_setname_np(c->thread, "uroce-control");
+	c->thread_runs = true;
+	return 0;
+}
+
+/* Clients are told, then taken apart: their programs flush what they had posted. */
+void control_stop(struct engine *e)
+{
+	struct control *c = e->control;
+	struct connection *n;
+
+	if (c->thread_runs) {
+		__atomic_store_n(&c->stop, 1, __ATOMIC_RELEASE);
+		control_wake(e);
+		pthread_join(c->thread, NULL);
+		c->thread_runs = false;
+	}
+	listener_close(&c->listener);
+	while ((n = LIST_FIRST(&c->connections)) != NULL)
+		connection_end(n);
+}
+
+void control_close(struct engine *e)
+{
+	struct control *c = e->control;
+
+	neighbour_agent_close(e);
+	watch_remove(e, &c->wake);
+	for (uint32_t i = 0; i < LIMIT_LCORES; i++)
+		if (c->wait_fd[i] >= 0)
+			close(c->wait_fd[i]);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	c->epoll_fd = -1;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control path: everything slow. One thread of the engine's own serves the socket, notices
+ * deaths, beats the heart of every client page, answers neighbours and follows the port; commands
+ * of an embedding program run in the caller's thread. Both hold engine.control_lock meanwhile.
+ *
+ *	listen.c	the socket in the file system: lock, temporary name, rename
+ *	client.c	connections and the processes behind them
+ *	objects.c	handles
+ *	command.c	one message: checked, dispatched, answered; cmd_*.c execute
+ *	gid.c		own addresses
+ *	neighbour_agent.c  where packets for an address go
+ */
+#ifndef ENGINE_CONTROL_H
+#define ENGINE_CONTROL_H
+
+#include <sys/types.h>
+
+#include "client/carrier.h"
+#include "drivers/client_memory/direct.h"
+#include "engine/engine.h"
+#include "engine/uroce.h"
+
+/* A descriptor that the control thread waits for. */
+struct watch {
+	int fd;
+	void (*ready)(struct watch *w, uint32_t events);
+};
+
+/* ---- objects of a client ---- */
+
+enum object_kind {
+	OBJECT_CONTEXT,
+	OBJECT_PD,
+	OBJECT_MR,
+	OBJECT_CHANNEL,
+	OBJECT_CQ,
+	OBJECT_QP,
+	OBJECT_KINDS,
+};
+
+/*
+ * Handles 1 .. limit of one kind and client. The slots are plain pointers that lcores may read
+ * (queue pairs); a handle that was given back is used again as late as is cheap.
+ */
+struct handle_table {
+	void **slot; /* limit + 1 */
+	uint32_t *next_free;
+	uint32_t limit;
+	uint32_t used; /* handles that were ever handed out: 1 .. used */
+	uint32_t count; /* of live objects */
+	uint32_t freed; /* handles in the FIFO */
+	uint32_t first_free, last_free;
+};
+
+int handle_table_init(struct handle_table *t, uint32_t limit);
+void handle_table_destroy(struct handle_table *t);
+/* A handle whose slot is still empty; 0: the client has as many as it may. */
+uint32_t handle_reserve(struct handle_table *t);
+/* Shows the object, complete, to whoever looks the handle up (release). */
+void handle_publish(struct handle_table *t, uint32_t handle, void *object);
+/* The slot is empty again; the handle stays taken until handle_free. */
+void handle_withdraw(struct handle_table *t, uint32_t handle);
+void handle_free(struct handle_table *t, uint32_t handle);
+
+static inline void *handle_find(const struct handle_table *t, uint32_t handle)
+{
+	return handle != 0 && handle <= t->used ? t->slot[handle] : NULL;
+}
+
+struct context {
+	uint32_t handle;
+	int async_fd; /* our end */
+};
+
+struct pd {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t users; /* queue pairs and regions */
+	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
+};
+
+struct mr {
+	uint32_t handle;
+	uint32_t context;
+	struct pd *pd;
+	uint32_t key;
+	struct region *region;
+	uint32_t maps;
+	struct direct_map *map; /* what its direct pieces lie in */
+};
+
+struct client_objects {
+	struct handle_table table[OBJECT_KINDS];
+	uint64_t memory; /* octets of the engine's own memory that queue pairs hold */
+	pid_t pid; /* as we see it; 0: unknown or embedded */
+	uid_t uid;
+	char program[32];
+	struct direct_map promoted; /* the memfd of promoted pages; base NULL: none */
+	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+	int wake_fd[LIMIT_LCORES]; /* what this client alone wakes an lcore with */
+};
+
+/* The client's object of this kind, or NULL. */
+static inline void *object_find(const struct client *c, enum object_kind kind, uint32_t handle)
+{
+	return handle_find(&c->objects->table[kind], handle);
+}
+
+/* Destroys what is left of a context, or, with 0, of the whole client. */
+void objects_reclaim(struct client *c, uint32_t context);
+
+/* ---- one command ---- */
+
+struct call {
+	struct engine *engine;
+	struct client *client; /* NULL: before HELLO */
+	struct connection *connection; /* NULL: embedded */
+	const struct command_request *request;
+	size_t length; /* octets of it, at least what its command needs */
+	struct carrier_descriptors in; /* ours; what a command keeps it replaces by -1 */
+	struct carrier_descriptors out; /* closed after they were sent, but see out_borrowed */
+	uint32_t out_borrowed; /* bits: descriptors that stay ours */
+	union {
+		struct command_reply reply;
+		uint8_t reply_octets[LIMIT_COMMAND_BYTES];
+	} __attribute__((aligned(8)));
+	size_t reply_length;
+};
+
+/* Returns `error` and puts the sentence into the reply. */
+int call_fail(struct call *call, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Executes a message of any bytes; call->reply and call->out are to be sent. Lock held. */
+void command_execute(struct call *call);
+void call_close_descriptors(struct call *call);
+
+int cmd_device(struct call *call);
+int cmd_statistics(struct call *call);
+int cmd_hello(struct call *call);
+int cmd_open_context(struct call *call);
+int cmd_close_context(struct call *call);
+int cmd_alloc_pd(struct call *call);
+int cmd_dealloc_pd(struct call *call);
+int cmd_promoted_file(struct call *call);
+int cmd_reg_mr(struct call *call);
+int cmd_dereg_mr(struct call *call);
+int cmd_create_channel(struct call *call);
+int cmd_destroy_channel(struct call *call);
+int cmd_create_cq(struct call *call);
+int cmd_resize_cq(struct call *call);
+int cmd_destroy_cq(struct call *call);
+int cmd_create_qp(struct call *call);
+int cmd_modify_qp(struct call *call);
+int cmd_query_qp(struct call *call);
+int cmd_destroy_qp(struct call *call);
+
+/* For objects_reclaim; the objects are unreachable for everybody else. */
+void context_free(struct client *c, struct context *x);
+void pd_free(struct client *c, struct pd *p);
+void mr_withdraw(struct client *c, struct mr *m);
+void mr_free(struct client *c, struct mr *m);
+void channel_free(struct client *c, struct engine_channel *ch);
+void cq_free(struct client *c, struct engine_cq *cq);
+void qp_free(struct client *c, struct engine_qp *q);
+
+/* The peer's number, as the queue pair's lcore knows it. */
+uint32_t qp_destination(struct engine_qp *qp);
+
+/* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
+int event_pair(int *ours, int *theirs);
+
+/* ---- clients ---- */
+
+/* Room for one more client with everything but its memory; NULL: *error says why. */
+struct client *client_create(struct engine *e, struct arena *arena, int *error);
+/* Shows the client to the lcores. */
+void client_start(struct client *c);
+/* Takes everything of it away, whatever it was doing. */
+void client_destroy(struct client *c);
+/* Tells every context: an asynchronous event of the port or device. */
+void client_event(struct client *c, uint32_t event);
+
+struct connection {
+	struct watch socket; /* first */
+	struct watch process; /* pidfd; fd -1: none */
+	struct engine *engine;
+	struct client *client; /* NULL: before HELLO */
+	pid_t pid;
+	uid_t uid;
+	LIST_ENTRY(connection) link;
+};
+
+void connection_accept(struct watch *listener, uint32_t events);
+void connection_end(struct connection *n);
+/* Watches the process behind a connection from now on. */
+int connection_watch_process(struct connection *n);
+
+/* ---- the socket ---- */
+
+struct listener {
+	struct watch watch; /* first; fd -1: none */
+	struct engine *engine;
+	int lock_fd;
+	char path[108];
+	bool shown;
+	bool paused; /* out of descriptors: looked at again with the next tick */
+};
+
+/* 0, or an errno and one line in `why`: who holds the socket, what to do. */
+int listener_open(struct listener *l, const struct uroce_options *o, char *why, size_t why_size);
+/* The socket appears in place. */
+int listener_show(struct listener *l, char *why, size_t why_size);
+void listener_pause(struct listener *l);
+void listener_resume(struct listener *l);
+void listener_close(struct listener *l);
+
+/* ---- own addresses ---- */
+
+/* Fills the table from the options, the port, or the host. Returns how many entries changed. */
+uint32_t gid_table_update(struct engine *e);
+bool gid_is_own(const struct engine *e, const struct gid *g);
+bool gid_is_zero(const struct gid *g);
+/* "10.1.0.2" or "fe80::1". */
+const char *gid_text(const struct gid *g, char *text, size_t size);
+
+/* ---- where packets go ---- */
+
+int neighbour_agent_open(struct engine *e, char *why, size_t why_size);
+void neighbour_agent_close(struct engine *e);
+/* Our addresses, or at the start the port, are new: tell the link. */
+void neighbour_agent_announce(struct engine *e);
+/* Frames that are not RoCE, ticks: called from the control thread. */
+void neighbour_agent_frames(struct engine *e, nanotime now);
+nanotime neighbour_agent_tick(struct engine *e, nanotime now);
+/* Decides the flow state of a path; FLOW_PORT fills *mac. */
+enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
+/* The flow of a path of this queue pair. */
+void flow_make(const struct engine *e, const struct engine_qp *q, const struct qp_path *path,
+	       uint32_t dest_qpn, const struct mac *mac, struct flow *flow);
+
+/* ---- the thread ---- */
+
+struct control {
+	struct engine *engine;
+	pthread_t thread;
+	bool thread_runs;
+	int epoll_fd;
+	int wait_fd[LIMIT_LCORES]; /* epoll: what wakes a sleeping lcore, besides its port */
+	struct watch wake; /* engine.control_fd */
+	uint32_t stop; /* atomic */
+	struct listener listener;
+	LIST_HEAD(, connection) connections;
+	uint32_t connection_count;
+	struct neighbour_agent *neighbours; /* NULL: nothing to resolve */
+	struct uroce_options options;
+	char name[32];
+	bool owns_pool;
+	uint32_t next_lcore; /* round robin of queue pairs */
+	nanotime beat_at;
+	nanotime refresh_at;
+	nanotime neighbours_at;
+	nanotime empty_since; /* when the last client left */
+	uint32_t idle_expired; /* atomic */
+	bool link_up;
+	bool main_thread_runs; /* main_thread polls the main lcore */
+	pthread_t main_thread;
+	bool launched; /* uroce_start ran: threads of ours poll */
+	bool registered; /* libibverbs.so.1 of this process lists it */
+	void *key_memory;
+};
+
+/* The parts that the thread needs; then the thread; both ways back. */
+int control_open(struct engine *e, const struct uroce_options *o, char *why, size_t why_size);
+int control_start(struct engine *e, char *why, size_t why_size);
+void control_stop(struct engine *e);
+void control_close(struct engine *e);
+int watch_add(struct engine *e, struct watch *w);
+void watch_remove(struct engine *e, struct watch *w);
+
+/* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
+int lcore_loop(void *lcore);
+
+/* carrier_direct.c */
+int carrier_direct_register(struct engine *e);
+void carrier_direct_unregister(struct engine *e);
+
+#endif

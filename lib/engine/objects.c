@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Handles, and what is left of a client when it goes. */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "engine/control.h"
+
+/* Handles that rest before one is used again: a stale one in a program is noticed then. */
+#define HANDLES_AT_REST 64u
+
+/* Memory is touched only where handles are used. */
+static void *table_memory(size_t octets)
+{
+	void *m = mmap(NULL, octets, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return m == MAP_FAILED ? NULL : m;
+}
+
+int handle_table_init(struct handle_table *t, uint32_t limit)
+{
+	*t = (struct handle_table){ .limit = limit };
+	t->slot = table_memory((limit + 1) * sizeof(*t->slot));
+	t->next_free = table_memory((limit + 1) * sizeof(*t->next_free));
+	if (t->slot != NULL && t->next_free != NULL)
+		return 0;
+	handle_table_destroy(t);
+	return ENOMEM;
+}
+
+void handle_table_destroy(struct handle_table *t)
+{
+	if (t->slot != NULL)
+		munmap(t->slot, (t->limit + 1) * sizeof(*t->slot));
+	if (t->next_free != NULL)
+		munmap(t->next_free, (t->limit + 1) * sizeof(*t->next_free));
+	*t = (struct handle_table){ 0 };
+}
+
+uint32_t handle_reserve(struct handle_table *t)
+{
+	uint32_t handle;
+
+	if (t->count == t->limit)
+		return 0;
+	t->count++;
+	if (t->used < t->limit && t->freed <= HANDLES_AT_REST)
+		return ++t->used;
+	handle = t->first_free;
+	t->first_free = t->next_free[handle];
+	t->freed--;
+	return handle;
+}
+
+void handle_publish(struct handle_table *t, uint32_t handle, void *object)
+{
+	/* Pairs with the acquire in work.c: who sees the pointer sees the object. */
+	__atomic_store_n(&t->slot[handle], object, __ATOMIC_RELEASE);
+}
+
+void handle_withdraw(struct handle_table *t, uint32_t handle)
+{
+	__atomic_store_n(&t->slot[handle], NULL, __ATOMIC_RELEASE);
+}
+
+void handle_free(struct handle_table *t, uint32_t handle)
+{
+	if (t->freed++ == 0)
+		t->first_free = handle;
+	else
+		t->next_free[t->last_free] = handle;
+	t->last_free = handle;
+	t->count--;
+}
+
+/* Queue pairs of a client that one message takes from an lcore: other work goes on in between. */
+#define DETACH_AT_ONCE 256u
+
+LIST_HEAD(qp_list, engine_qp);
+
+struct detach {
+	struct client *client;
+	uint32_t context; /* 0: all */
+	uint32_t handle; /* next to look at */
+	struct qp_list gone;
+};
+
+static bool belongs(uint32_t context, uint32_t to)
+{
+	return to == 0 || context == to;
+}
+
+/* On the lcore, so that no doorbell finds a queue pair between its handle and its end. */
+static void detach_some(struct lcore *l, void *arg, nanotime now)
+{
+	struct detach *d = arg;
+	struct handle_table *t = &d->client->objects->table[OBJECT_QP];
+	uint32_t end = d->handle + DETACH_AT_ONCE;
+
+	for (; d->handle < end && d->handle <= t->used; d->handle++) {
+		struct engine_qp *q = t->slot[d->handle];
+
+		if (q == NULL || q->lcore != l || !belongs(q->context, d->context))
+			continue;
+		handle_withdraw(t, d->handle);
+		lcore_qp_detach(l, q, now);
+		LIST_REMOVE(q, engine_link);
+		LIST_INSERT_HEAD(&d->gone, q, engine_link);
+	}
+}
+
+static void detach_all(struct client *c, uint32_t context, struct qp_list *gone)
+{
+	struct detach d = { .client = c, .context = context };
+
+	LIST_INIT(&d.gone);
+	for (uint32_t i = 0; i < c->engine->lcores; i++) {
+		d.handle = 1;
+		while (d.handle <= c->objects->table[OBJECT_QP].used)
+			lcore_call(&c->engine->lcore[i], detach_some, &d);
+	}
+	gone->lh_first = d.gone.lh_first;
+	if (gone->lh_first != NULL)
+		gone->lh_first->engine_link.le_prev = &gone->lh_first;
+}
+
+/* The next object of a context at or behind *handle, or NULL. */
+static void *next_object(struct client *c, enum object_kind kind, uint32_t context,
+			 uint32_t *handle)
+{
+	struct handle_table *t = &c->objects->table[kind];
+
+	for (; *handle <= t->used; ++*handle) {
+		void *object = t->slot[*handle];
+		uint32_t its = 0;
+
+		if (object == NULL)
+			continue;
+		switch (kind) {
+		case OBJECT_CONTEXT:
+			its = ((struct context *)object)->handle;
+			break;
+		case OBJECT_PD:
+			its = ((struct pd *)object)->context;
+			break;
+		case OBJECT_MR:
+			its = ((struct mr *)object)->context;
+			break;
+		case OBJECT_CHANNEL:
+			its = ((struct engine_channel *)object)->context;
+			break;
+		case OBJECT_CQ:
+			its = ((struct engine_cq *)object)->context;
+			break;
+		case OBJECT_QP:
+			its = ((struct engine_qp *)object)->context;
+			break;
+		case OBJECT_KINDS:
+			break;
+		}
+		if (belongs(its, context))
+			return object;
+	}
+	return NULL;
+}
+
+#define FOR_EACH(object, kind)                                                                 \
+	for (uint32_t handle_ = 1; (object = next_object(c, kind, context, &handle_)) != NULL; \
+	     handle_++)
+
+/* Who leads to something goes before it; memory that an lcore may read goes after a grace period. */
+void objects_reclaim(struct client *c, uint32_t context)
+{
+	struct qp_list gone = LIST_HEAD_INITIALIZER(gone);
+	struct engine_channel *ch;
+	struct engine_cq *cq;
+	struct engine_qp *q;
+	struct context *x;
+	struct pd *p;
+	struct mr *m;
+
+	if (c->objects->table[OBJECT_QP].count > 0)
+		detach_all(c, context, &gone);
+	FOR_EACH(m, OBJECT_MR)
+	mr_withdraw(c, m);
+	engine_grace_period(c->engine);
+	while ((q = LIST_FIRST(&gone)) != NULL)
+		qp_free(c, q);
+	FOR_EACH(cq, OBJECT_CQ)
+	cq_free(c, cq);
+	FOR_EACH(m, OBJECT_MR)
+	mr_free(c, m);
+	FOR_EACH(p, OBJECT_PD)
+	pd_free(c, p);
+	FOR_EACH(ch, OBJECT_CHANNEL)
+	channel_free(c, ch);
+	FOR_EACH(x, OBJECT_CONTEXT)
+	context_free(c, x);
+}
