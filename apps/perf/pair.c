@@ -14,7 +14,9 @@
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_launch.h>
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_mbuf.h>
 #include <rte_ring.h>
 
 #include "base/bits.h"
@@ -23,7 +25,9 @@
 #include "load.h"
 #include "perf.h"
 
-#define RING_SLOTS 1024u
+#define RING_SLOTS   1024u
+#define PORT_MTU     4200u
+#define POOL_BUFFERS 8191u
 
 int pair_eal(const struct perf_options *o)
 {
@@ -50,19 +54,33 @@ int pair_eal(const struct perf_options *o)
 	return 0;
 }
 
-static struct port *joined_port(const char *name, struct rte_ring *rx, struct rte_ring *tx)
+/* A pool of packet buffers that a frame with 4 KiB of payload fits. */
+static struct rte_mempool *pool_make(const char *name)
 {
-	struct ethdev_options eo = { .queues = 1, .mtu = 4200 };
-	char why[160];
+	struct rte_mempool *pool = rte_pktmbuf_pool_create(
+		name, POOL_BUFFERS, 256, 0,
+		(uint16_t)(RTE_PKTMBUF_HEADROOM + ethdev_mbuf_octets(PORT_MTU)),
+		(int)rte_socket_id());
+
+	if (pool == NULL)
+		fputs("uroce perf: no memory for packet buffers; try --memory with more\n", stderr);
+	return pool;
+}
+
+static struct port *joined_port(const char *name, struct rte_ring *rx, struct rte_ring *tx,
+				struct rte_mempool *pool)
+{
+	char device[RTE_ETH_NAME_MAX_LEN], why[160];
+	struct ethdev_options eo = {
+		.name = device, .queues = 1, .mtu = PORT_MTU, .pool = pool, .socket = SOCKET_ID_ANY
+	};
 	struct port *port;
 
 	if (rte_eth_from_rings(name, &rx, 1, &tx, 1, rte_socket_id()) < 0) {
 		fprintf(stderr, "uroce perf: cannot make port %s\n", name);
 		return NULL;
 	}
-	/* net_ring's ports go by their vdev name. */
-	snprintf(why, sizeof(why), "net_ring_%s", name);
-	eo.name = why;
+	snprintf(device, sizeof(device), "net_ring_%s", name); /* as the driver names it */
 	port = ethdev_open(&eo, why, sizeof(why));
 	if (port == NULL)
 		fprintf(stderr, "uroce perf: %s\n", why);
@@ -70,9 +88,9 @@ static struct port *joined_port(const char *name, struct rte_ring *rx, struct rt
 }
 
 static int engine_open(struct perf_side *s, const char *name, const char *address,
-		       struct port *port)
+		       struct rte_ring *rx, struct rte_ring *tx)
 {
-	struct uroce_options eo = { .name = name, .port = port, .lcores = 1, .addresses = 1 };
+	struct uroce_options eo = { .name = name, .lcores = 1, .addresses = 1, .socket_gid = -1 };
 	struct in_addr in;
 	char why[160];
 
@@ -80,6 +98,12 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 	inet_pton(AF_INET, address, &in);
 	memcpy(&eo.address[0].octet[12], &in, 4);
 	eo.address[0].prefix = 24;
+	eo.pool = pool_make(name);
+	if (eo.pool == NULL)
+		return 1;
+	eo.port = joined_port(name, rx, tx, eo.pool);
+	if (eo.port == NULL)
+		return 1;
 	s->engine = uroce_create(&eo, why, sizeof(why));
 	if (s->engine == NULL) {
 		fprintf(stderr, "uroce perf: %s\n", why);
@@ -245,7 +269,7 @@ void pair_poll(struct perf_pair *p)
 		uroce_poll(p->b.engine, 0);
 }
 
-static int ports_open(struct port **a, struct port **b)
+static int engines_open(struct perf_pair *p)
 {
 	struct rte_ring *there = rte_ring_create("perf-there", RING_SLOTS, (int)rte_socket_id(),
 						 RING_F_SP_ENQ | RING_F_SC_DEQ);
@@ -256,21 +280,15 @@ static int ports_open(struct port **a, struct port **b)
 		fputs("uroce perf: no memory for the rings; try --memory with more\n", stderr);
 		return 1;
 	}
-	*a = joined_port("perf_a", back, there);
-	*b = joined_port("perf_b", there, back);
-	return *a == NULL || *b == NULL;
+	return engine_open(&p->a, "uroce0", "10.99.0.1", back, there) ||
+	       engine_open(&p->b, "uroce1", "10.99.0.2", there, back);
 }
 
 int pair_open(struct perf_pair *p, const struct perf_options *o)
 {
-	struct port *a, *b;
-
 	*p = (struct perf_pair){ .options = o };
 	p->other_lcore = rte_get_next_lcore(-1, 1, 0);
-	if (ports_open(&a, &b) != 0)
-		return 1;
-	if (engine_open(&p->a, "uroce0", "10.99.0.1", a) != 0 ||
-	    engine_open(&p->b, "uroce1", "10.99.0.2", b) != 0)
+	if (engines_open(p) != 0)
 		return 1;
 	if (objects_open(&p->a, "uroce0", o) != 0 || objects_open(&p->b, "uroce1", o) != 0) {
 		perror("uroce perf: cannot make the objects");

@@ -280,8 +280,12 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 
 	p->ops = &ethdev_ops;
 	snprintf(p->name, sizeof(p->name), "%s", o->name);
-	if (rte_eth_macaddr_get(d->id, &mac) == 0)
-		memcpy(p->mac.octet, mac.addr_bytes, 6);
+	/* net_ring has none; nobody could answer us. A random one is local to this link. */
+	if (rte_eth_macaddr_get(d->id, &mac) != 0 || rte_is_zero_ether_addr(&mac)) {
+		rte_eth_random_addr(mac.addr_bytes);
+		rte_eth_dev_default_mac_addr_set(d->id, &mac);
+	}
+	memcpy(p->mac.octet, mac.addr_bytes, 6);
 	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
 	p->socket = rte_eth_dev_socket_id(d->id);
 	p->ifindex = ethdev_ifindex(d->id, info);

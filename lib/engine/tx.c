@@ -55,7 +55,8 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		}
 		rte_pktmbuf_free(s->mbuf);
 		ready_remove(l, q);
-		wheel_set(&l->wheel, q, qp_deadline(q->core));
+		/* A request may have failed while its packet was made: a key of its own was wrong. */
+		qp_settled(l, q, now);
 		return n;
 	}
 	wheel_set(&l->wheel, q, qp_deadline(q->core));
