@@ -77,11 +77,8 @@ int cmd_device(struct call *call)
 /* Counters are read while lcores count: each is right, together they are of nearly one instant. */
 #define COUNT(field) __atomic_load_n(&e->lcore[i].stats.field, __ATOMIC_RELAXED)
 
-int cmd_statistics(struct call *call)
+static void read_statistics(struct engine *e, struct reply_statistics *s)
 {
-	struct engine *e = call->engine;
-	struct reply_statistics *s = (struct reply_statistics *)&call->reply;
-
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		s->rx_packets += COUNT(rx_packets);
 		s->rx_octets += COUNT(rx_octets);
@@ -99,5 +96,20 @@ int cmd_statistics(struct call *call)
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;
 	s->mrs = e->mr_count;
+}
+
+int cmd_statistics(struct call *call)
+{
+	read_statistics(call->engine, (struct reply_statistics *)&call->reply);
 	return 0;
+}
+
+void uroce_statistics(struct uroce_engine *u, struct reply_statistics *out)
+{
+	struct engine *e = (struct engine *)u;
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&e->control_lock);
+	read_statistics(e, out);
+	pthread_mutex_unlock(&e->control_lock);
 }

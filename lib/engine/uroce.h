@@ -26,6 +26,7 @@ struct port;
 struct rte_mempool;
 struct uroce_engine;
 struct rte_mbuf;
+struct reply_statistics; /* engine/command.h */
 
 struct uroce_address {
 	uint8_t octet[16]; /* IPv6, or ::ffff:a.b.c.d */
@@ -75,6 +76,8 @@ UROCE_API int uroce_register(struct uroce_engine *e);
 
 /* True once exit_when_idle seconds have passed without a client. Any thread. */
 UROCE_API bool uroce_idle_expired(const struct uroce_engine *e);
+/* Counters since the start; only the numbers of *out are filled. Any thread. */
+UROCE_API void uroce_statistics(struct uroce_engine *e, struct reply_statistics *out);
 /* The device's name, addresses and MTU in one line for people. */
 UROCE_API void uroce_describe(const struct uroce_engine *e, char *text, size_t size);
 

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * uroced: an engine for unmodified programs. It reads what the user typed, makes the port, the
+ * engine around it and the socket, and waits until somebody ends it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include "base/bits.h"
+#include "drivers/ethdev/ethdev.h"
+#include "drivers/ethdev/netdev.h"
+#include "uroced_console.h"
+#include "uroced_options.h"
+
+#define MTU_DEFAULT   4200u
+#define MTU_OF_4096   4176u
+#define PAUSE_MS      200
+#define POOL_BASE     4096u
+#define POOL_PER_CORE 12288u
+#define POOL_CACHE    256u
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *format, ...)
+{
+	va_list args;
+
+	fputs("uroced: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* ---- this host ---- */
+
+static unsigned long read_count(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	unsigned long n = 0;
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n;
+}
+
+static bool free_hugepages(void)
+{
+	return read_count("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") > 0 ||
+	       read_count("/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages") > 0;
+}
+
+/* The CPUs of the set as "0-1,4". */
+static void cpu_list(const cpu_set_t *set, char *text, size_t size)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < CPU_SETSIZE && n + 16 < size; i++) {
+		int last = i;
+
+		if (!CPU_ISSET(i, set))
+			continue;
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+			last++;
+		n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? "," : "", i);
+		if (last > i)
+			n += (size_t)snprintf(text + n, size - n, "-%d", last);
+		i = last;
+	}
+}
+
+/* Each client costs a handful of descriptors. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+		return;
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static int make_folder(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) != 0 && errno != EEXIST)
+		return errno;
+	if (lstat(path, &st) != 0)
+		return errno;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() ? 0 : EPERM;
+}
+
+/* The system's place for root; else the user's own. */
+static int default_socket(struct uroced_options *o)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char folder[96];
+	int error;
+
+	if (geteuid() == 0)
+		snprintf(folder, sizeof(folder), "/run/uroce");
+	else if (runtime != NULL && runtime[0] == '/' && strlen(runtime) < 80)
+		snprintf(folder, sizeof(folder), "%s/uroce", runtime);
+	else
+		snprintf(folder, sizeof(folder), "/tmp/uroce-%u", geteuid());
+	error = make_folder(folder, geteuid() == 0 ? 0755 : 0700);
+	if (error != 0) {
+		say("%s: %s: choose a place with --socket", folder, strerror(error));
+		return 1;
+	}
+	snprintf(o->socket, sizeof(o->socket), "%s/uroced.sock", folder);
+	return 0;
+}
+
+/* ---- the port ---- */
+
+static struct rte_mempool *make_pool(const struct uroced_options *o, uint32_t lcores)
+{
+	uint32_t octets = ethdev_mbuf_octets(o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT);
+	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
+	struct rte_mempool *pool;
+
+	if (o->netdev[0] != '\0') {
+		octets = netdev_mbuf_octets(o->netdev, o->engine.mtu);
+		if (octets == 0) {
+			say("--netdev %s: there is no such interface (ip link lists them)",
+			    o->netdev);
+			return NULL;
+		}
+	}
+	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
+	pool = rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0, (uint16_t)octets, SOCKET_ID_ANY);
+	if (pool == NULL)
+		say("no memory for %u packet buffers of %u octets: give EAL -m %u", n, octets,
+		    (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);
+	return pool;
+}
+
+static void list_ports(char *text, size_t size)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	size_t n = 0;
+	uint16_t id;
+
+	text[0] = '\0';
+	RTE_ETH_FOREACH_DEV(id)
+	if (rte_eth_dev_get_name_by_port(id, name) == 0 && n < size)
+		n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? ", " : "", name);
+}
+
+static int open_port(struct uroced_options *o, uint32_t lcores)
+{
+	char why[256] = "", names[128];
+	uint16_t id;
+
+	if (o->netdev[0] == '\0' && o->port[0] == '\0') {
+		list_ports(names, sizeof(names));
+		if (names[0] == '\0')
+			return 0;
+		say("there is a port (%s): use it with --port, or leave it out", names);
+		return 1;
+	}
+	if (o->port[0] != '\0' && rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
+		list_ports(names, sizeof(names));
+		say("--port %s: EAL has no such port (it has: %s); give it with -a or --vdev before "
+		    "`--`",
+		    o->port, names[0] != '\0' ? names : "none");
+		return 1;
+	}
+	o->engine.pool = make_pool(o, lcores);
+	if (o->engine.pool == NULL)
+		return 1;
+	if (o->netdev[0] != '\0') {
+		struct netdev_options n = { .iface = o->netdev,
+					    .queues = (uint16_t)lcores,
+					    .mtu = o->engine.mtu,
+					    .pool = o->engine.pool,
+					    .socket = SOCKET_ID_ANY };
+
+		o->engine.port = netdev_open(&n, why, sizeof(why));
+	} else {
+		struct ethdev_options e = { .name = o->port,
+					    .queues = (uint16_t)lcores,
+					    .mtu = o->engine.mtu,
+					    .pool = o->engine.pool,
+					    .socket = SOCKET_ID_ANY };
+
+		o->engine.port = ethdev_open(&e, why, sizeof(why));
+	}
+	if (o->engine.port == NULL)
+		say("%s", why);
+	return o->engine.port == NULL;
+}
+
+/* ---- the engine ---- */
+
+static int choose_lcores(struct uroced_options *o)
+{
+	unsigned int id;
+
+	RTE_LCORE_FOREACH(id)
+	{
+		if (o->engine.lcores == LIMIT_LCORES) {
+			say("EAL has more than %u lcores: choose with -l", LIMIT_LCORES);
+			return 1;
+		}
+		o->engine.lcore_ids[o->engine.lcores++] = id;
+	}
+	return 0;
+}
+
+static struct uroce_engine *start_engine(struct uroced_options *o)
+{
+	struct uroce_engine *e;
+	char why[256];
+	int error;
+
+	o->engine.socket_path = o->socket;
+	e = uroce_create(&o->engine, why, sizeof(why));
+	if (e == NULL) {
+		say("%s", why);
+		return NULL;
+	}
+	error = uroce_start(e);
+	if (error == 0)
+		return e;
+	say("cannot start the lcores: %s", strerror(error));
+	uroce_destroy(e);
+	return NULL;
+}
+
+static void announce(const struct uroce_engine *e, const struct uroced_options *o)
+{
+	uint32_t mtu = o->engine.mtu;
+	char text[512];
+
+	uroce_describe(e, text, sizeof(text));
+	if (o->engine.port != NULL && mtu == 0)
+		mtu = o->engine.port->mtu;
+	if (mtu != 0 && mtu < MTU_OF_4096)
+		say("an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
+		    MTU_OF_4096,
+		    o->engine.mtu != 0	   ? "--mtu, and the port's"
+		    : o->netdev[0] != '\0' ? "ip link set mtu"
+					   : "framesz, bsize or mtu of the port");
+	printf("uroced: serving %s on %s\n", text, o->socket);
+	fflush(stdout);
+}
+
+/* Until a signal, `quit`, or the time after the last client. */
+static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o, int signals)
+{
+	struct console *console = o->interactive ? console_open(e) : NULL;
+	struct pollfd p[2] = { { .fd = signals, .events = POLLIN },
+			       { .fd = console != NULL ? STDIN_FILENO : -1, .events = POLLIN } };
+
+	while (!uroce_idle_expired(e)) {
+		if (poll(p, 2, o->engine.exit_when_idle != 0 ? PAUSE_MS : -1) < 0 && errno != EINTR)
+			break;
+		if (p[0].revents != 0)
+			break;
+		if (p[1].revents != 0 && !console_input(console))
+			break;
+	}
+	if (console != NULL)
+		console_close(console);
+}
+
+static int block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
+{
+	struct uroce_engine *e;
+	int status = choose_lcores(o);
+
+	/* Main and control thread poll nothing: they keep away from no CPU that they may use. */
+	pthread_setaffinity_np(pthread_self(), sizeof(*cpus), cpus);
+	if (status == 0 && o->socket[0] == '\0')
+		status = default_socket(o);
+	if (status == 0)
+		status = open_port(o, o->engine.lcores);
+	if (status != 0)
+		return status;
+	e = start_engine(o);
+	if (e == NULL)
+		return 1;
+	announce(e, o);
+	wait_for_end(e, o, signals);
+	uroce_destroy(e);
+	return 0;
+}
+
+static int start_eal(struct eal_arguments *eal)
+{
+	char said[256] = "";
+	int n = rte_eal_init(eal->argc, eal->argv);
+
+	if (n >= 0)
+		return 0;
+	for (int i = 1; i < eal->argc; i++) {
+		strncat(said, " ", sizeof(said) - strlen(said) - 1);
+		strncat(said, eal->argv[i], sizeof(said) - strlen(said) - 1);
+	}
+	say("EAL refuses%s: %s", said, rte_strerror(rte_errno));
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct eal_facts facts = { .hugepages = free_hugepages(), .pid = getpid() };
+	struct uroced_options options;
+	struct eal_arguments eal;
+	cpu_set_t cpus;
+	char why[512];
+	int own, status, signals;
+
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	cpu_list(&cpus, facts.cpus, sizeof(facts.cpus));
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(uroced_usage, stdout);
+		return 0;
+	}
+	status = eal_arguments_make(&eal, argc, argv, &facts, &own, why, sizeof(why));
+	if (status == 0)
+		status = uroced_options_parse(&options, own < argc ? argc - own - 1 : 0,
+					      argv + own + 1, why, sizeof(why));
+	if (status == OPTIONS_HELP) {
+		fputs(uroced_usage, stdout);
+		return 0;
+	}
+	if (status != 0) {
+		say("%s", why);
+		return status;
+	}
+	raise_descriptor_limit();
+	signals = block_signals();
+	if (eal.fell_back)
+		say("no free hugepages: taking ordinary memory (--no-huge -m 512)");
+	if (start_eal(&eal) != 0)
+		return 1;
+	status = run(&options, signals, &cpus);
+	rte_eal_cleanup();
+	return status;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a user types: EAL options, `--`, and uroced's own, or a file of the latter. Nothing here
+ * touches DPDK, so that all of it can be refused before anything was started.
+ */
+#ifndef APPS_UROCED_OPTIONS_H
+#define APPS_UROCED_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/uroce.h"
+
+enum {
+	OPTIONS_OK = 0,
+	OPTIONS_FAILED = 1, /* a value that cannot be: `why` */
+	OPTIONS_USAGE = 2, /* no such option, or two that contradict each other: `why` */
+	OPTIONS_HELP = 3,
+};
+
+struct uroced_options {
+	struct uroce_options engine; /* addresses, gateways, vlan, mtu, socket, idle */
+	char netdev[16]; /* "": none */
+	char port[64]; /* "": none */
+	char socket[108]; /* "": the default place */
+	char config[4096];
+	bool interactive;
+	bool idle_given;
+};
+
+/*
+ * argv[1 ..] after `--` (argv[0] is not looked at). The command line goes before what the file of
+ * --config says. Returns one of the above; `why` is one line.
+ */
+int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *why,
+			 size_t why_size);
+
+extern const char uroced_usage[];
+
+/* Facts about this host that decide which EAL options are added. */
+struct eal_facts {
+	bool hugepages; /* free ones, and we may use them */
+	int pid;
+	char cpus[256]; /* those this process may run on: "0-1" */
+};
+
+#define EAL_ARGUMENTS_MAX 128
+
+struct eal_arguments {
+	int argc;
+	char *argv[EAL_ARGUMENTS_MAX];
+	char text[8][320]; /* of those that were added */
+	bool fell_back; /* no hugepages, and the user said nothing: --no-huge */
+};
+
+/*
+ * Where uroced's own options begin: the index of `--` in argv, or argc. Fills *eal with the user's
+ * EAL options and the defaults that they leave open. 0, or OPTIONS_USAGE and `why`.
+ */
+int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,
+		       const struct eal_facts *facts, int *own, char *why, size_t why_size);
+
+#endif
