@@ -17,6 +17,10 @@
  * data, locked, mbind'ed, MADV_DONTFORK or MADV_WIPEONFORK ranges, and what does not fit the
  * bounds below. MADV_DONTNEED on a promoted page does not clear it any more.
  *
+ * While a range is on its way, copies of the engine to and from it through /proc/self/mem fail
+ * (Linux 6.18: EIO). So a range that is registered already and was not promoted then is not to be
+ * passed here again while that registration is in use.
+ *
  * A fork's child gets private copies of all promoted pages before fork returns in the parent. After
  * vfork or a bare clone there is none of that, as the child runs exec next.
  */
