@@ -91,6 +91,7 @@ static bool packet_input(struct lcore *l, struct engine_qp *q, const struct pack
 	qp_received(q->core, p, offer, &l->engine->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
+	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
 	if (o->flags != 0) {
 		if (o->flags & OUTCOME_RECEIVE_USED)
 			receive_taken(q);

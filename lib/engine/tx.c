@@ -44,6 +44,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		switch (qp_next_packet(q->core, &l->engine->keys, now, &s->packet, &l->gather,
 				       &not_before)) {
 		case NEXT_PACKET:
+			l->stats.retransmitted += s->packet.again;
 			frame_build(l, q, s);
 			l->staged++;
 			continue;

@@ -60,7 +60,7 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	struct wheel *w = &l->wheel;
 	struct wheel_slot due;
 	struct engine_qp *q;
-	uint32_t work = 0;
+	uint32_t work = 0, timeouts;
 
 	/* Taken off as a whole: an expiry may put its queue pair back into this very slot. */
 	LIST_INIT(&due);
@@ -70,7 +70,9 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	}
 	while ((q = LIST_FIRST(&due)) != NULL) {
 		LIST_REMOVE(q, wheel_link);
+		timeouts = qp_timeouts(q->core);
 		qp_expired(q->core, now);
+		l->stats.timeouts += qp_timeouts(q->core) - timeouts;
 		qp_settled(l, q, now);
 		work++;
 	}

@@ -209,6 +209,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->ack_req = false;
 	p->fecn = false;
 	p->becn = false;
+	p->again = false;
 	p->mig_req = true; /* path migration state is Migrated */
 	p->pkey = 0xffff;
 	p->dest_qpn = qp->dest_qpn;

@@ -70,6 +70,7 @@ struct requester {
 	uint8_t rnr_retries;
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
 	nanotime retry_at; /* the retransmission timer */
+	uint32_t timeouts; /* how often it fired, since creation */
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
 	struct pace pace;
 };

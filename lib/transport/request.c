@@ -214,6 +214,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, s
 	struct requester *r = &qp->req;
 
 	p->psn = r->nxt_psn;
+	p->again = r->nxt_psn != r->top_psn;
 	r->nxt_psn = psn_add(r->nxt_psn, psns);
 	if (psn_after(r->nxt_psn, r->top_psn))
 		r->top_psn = r->nxt_psn;

@@ -119,6 +119,11 @@ void retry_not_ready(struct qp *qp, uint8_t code, nanotime now)
 	r->rnr_until = now + rnr_time(code);
 }
 
+uint32_t qp_timeouts(const struct qp *qp)
+{
+	return qp->req.timeouts;
+}
+
 nanotime qp_deadline(const struct qp *qp)
 {
 	return time_earlier(qp->req.retry_at, qp->req.rnr_until);
@@ -132,6 +137,7 @@ void qp_expired(struct qp *qp, nanotime now)
 		r->rnr_until = TIME_NEVER;
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
+	r->timeouts++;
 	r->retry_at = TIME_NEVER;
 	r->recovering = false;
 	if (!take_retry(qp))

@@ -240,6 +240,9 @@ nanotime qp_deadline(const struct qp *qp);
 /* A deadline was reached; does nothing when it is early. */
 void qp_expired(struct qp *qp, nanotime now);
 
+/* How often the retransmission timer fired, for statistics. */
+uint32_t qp_timeouts(const struct qp *qp);
+
 /* Cheap: whether qp_next_packet is worth a call. */
 bool qp_has_packet(const struct qp *qp);
 

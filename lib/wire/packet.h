@@ -53,6 +53,7 @@ struct packet {
 	bool fecn;
 	bool becn;
 	bool ack_req;
+	bool again; /* not on the wire: the transport sends this PSN once more */
 	uint16_t pkey;
 	uint32_t dest_qpn; /* 24 bits */
 	uint32_t psn; /* 24 bits */
