@@ -26,15 +26,27 @@ static void settle_ring(struct lcore *l, struct engine_qp *q)
 	}
 }
 
-void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+/*
+ * A slot is given back before the completion that says so can be seen: a program that polls it
+ * may post at once.
+ */
+static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	struct completion c;
 	bool from_receive;
+
+	while (qp_take_completion(q->core, &c, &from_receive)) {
+		settle_ring(l, q);
+		cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
+	}
+	settle_ring(l, q);
+}
+
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+{
 	uint32_t events;
 
-	while (qp_take_completion(q->core, &c, &from_receive))
-		cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
-	settle_ring(l, q);
+	take_completions(l, q, now);
 	events = qp_take_events(q->core);
 	if (events != 0) {
 		__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
@@ -43,12 +55,8 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 	if (qp_state(q->core) == QP_STATE_ERR)
 		receives_flush(l, q, now);
 	if (q->more_work && qp_window_slot(q->core) != NULL) {
-		q->more_work = false;
 		qp_drain_rings(l, q, now);
-		/* At most a ring's worth follows; it is looked at again by the next event. */
-		while (qp_take_completion(q->core, &c, &from_receive))
-			cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
-		settle_ring(l, q);
+		take_completions(l, q, now);
 	}
 	wheel_set(&l->wheel, q, qp_deadline(q->core));
 	if (!q->is_ready && !q->gather_pending && q->flow_state != FLOW_NONE &&
