@@ -9,10 +9,12 @@
 #include "client/client.h"
 #include "client/log.h"
 #include "client/objects.h"
+#include "drivers/client_memory/promote.h"
 
 #define EMBEDDED_MAX 16u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t promotion_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct client *clients;
 static struct carrier_device embedded[EMBEDDED_MAX];
 static uint32_t embedded_count;
@@ -121,12 +123,14 @@ void client_each_engine(void (*found)(const struct engine_source *source,
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&promotion_lock);
 	objects_lock();
 }
 
 static void after_fork_parent(void)
 {
 	objects_unlock();
+	pthread_mutex_unlock(&promotion_lock);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -140,6 +144,7 @@ static void after_fork_child(void)
 	if (fork_child != NULL)
 		fork_child();
 	objects_unlock();
+	pthread_mutex_unlock(&promotion_lock);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -250,4 +255,30 @@ int client_command_handle(struct client *c, enum command what, uint32_t handle)
 
 	return client_command(c, what, &request.h, sizeof(request), &reply.h, sizeof(reply), NULL,
 			      NULL);
+}
+
+static uint32_t pass_promoted_file(struct client *c)
+{
+	struct carrier_descriptors file = { .count = 1, .fd = { promote_file() } };
+	struct request_empty request = { 0 };
+	struct reply_empty reply;
+	int error;
+
+	if (file.fd[0] < 0)
+		return PROMOTION_NO;
+	error = client_command(c, COMMAND_PROMOTED_FILE, &request.h, sizeof(request), &reply.h,
+			       sizeof(reply), &file, NULL);
+	return error == 0 ? PROMOTION_YES : PROMOTION_NO;
+}
+
+bool client_promotes(struct client *c)
+{
+	bool yes;
+
+	pthread_mutex_lock(&promotion_lock);
+	if (c->promotion == PROMOTION_NOT_ASKED)
+		c->promotion = pass_promoted_file(c);
+	yes = c->promotion == PROMOTION_YES;
+	pthread_mutex_unlock(&promotion_lock);
+	return yes;
 }

@@ -18,11 +18,18 @@ struct engine_source {
 	char path[LOCATE_PATH];
 };
 
+enum client_promotion {
+	PROMOTION_NOT_ASKED,
+	PROMOTION_YES,
+	PROMOTION_NO,
+};
+
 struct client {
 	struct carrier *carrier;
 	struct engine_source source;
 	uint32_t references;
 	bool stale; /* the parent's: this process is a fork's child */
+	uint32_t promotion; /* enum client_promotion */
 	struct client *next;
 };
 
@@ -42,6 +49,12 @@ void client_detach(struct client *c);
 int client_command(struct client *c, enum command what, struct command_request *request,
 		   size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 		   const struct carrier_descriptors *in, struct carrier_descriptors *out);
+
+/*
+ * Whether this program's pages can move to where the engine maps them
+ * (drivers/client_memory/promote.h). Asked once, with the first registration.
+ */
+bool client_promotes(struct client *c);
 
 /* A command that names one object and wants no answer but the error. */
 int client_command_handle(struct client *c, enum command what, uint32_t handle);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/log.h"
+#include "drivers/client_memory/promote.h"
 #include "verbs/mapping.h"
 #include "verbs/types.h"
 
@@ -34,19 +35,58 @@ static int check_range(uintptr_t address, size_t length, unsigned int access)
 	return mapping_check(address, length, (access & ACCESS_WRITES) != 0);
 }
 
+/* A registration with as many parts as one message can name. */
+union registration {
+	struct request_reg_mr request;
+	uint8_t octets[sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing)];
+};
+
+/* Moves what can be moved of the range to where the engine maps it. */
+static int promote(struct context *c, struct mr *mr, struct request_reg_mr *request)
+{
+	size_t octets;
+
+	if (c->client->carrier->embedded || !client_promotes(c->client))
+		return 0;
+	request->backings =
+		promote_range(mr->ibv.addr, mr->ibv.length, request->backing, BACKING_MAX);
+	octets = request->backings * sizeof(struct mr_backing);
+	if (octets == 0)
+		return 0;
+	mr->backing = malloc(octets);
+	if (mr->backing == NULL) {
+		promote_release(mr->ibv.addr, request->backing, request->backings);
+		return ENOMEM;
+	}
+	memcpy(mr->backing, request->backing, octets);
+	mr->promoted = request->backings;
+	return 0;
+}
+
+/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
+static void forget(struct context *c, struct mr *mr)
+{
+	if (mr->promoted != 0 && !c->client->stale)
+		promote_release(mr->ibv.addr, mr->backing, mr->promoted);
+	free(mr->backing);
+	free(mr);
+}
+
 static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova, unsigned int access)
 {
-	struct request_reg_mr request = {
-		.pd = mr->ibv.pd->handle,
-		.access = access & ACCESS_KNOWN,
-		.address = (uintptr_t)mr->ibv.addr,
-		.length = mr->ibv.length,
-		.iova = iova,
-	};
+	union registration r = { .request = { .pd = mr->ibv.pd->handle,
+					      .access = access & ACCESS_KNOWN,
+					      .address = (uintptr_t)mr->ibv.addr,
+					      .length = mr->ibv.length,
+					      .iova = iova } };
 	struct reply_reg_mr reply;
-	int error = client_command(c->client, COMMAND_REG_MR, &request.h, sizeof(request), &reply.h,
-				   sizeof(reply), NULL, NULL);
+	int error = promote(c, mr, &r.request);
 
+	if (error != 0)
+		return error;
+	error = client_command(c->client, COMMAND_REG_MR, &r.request.h,
+			       sizeof(r.request) + mr->promoted * sizeof(struct mr_backing),
+			       &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	mr->ibv.handle = reply.handle;
@@ -78,7 +118,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	mr->ibv.length = length;
 	error = register_in_engine(c, mr, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
 	if (error != 0) {
-		free(mr);
+		forget(c, mr);
 		return fail_with(error);
 	}
 	object_use(&pd_of(pd)->object);
@@ -106,7 +146,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);
-	free(ibv);
+	forget(c, (struct mr *)ibv);
 	context_drop(c);
 	return 0;
 }

@@ -24,7 +24,7 @@ static void note(struct cq *cq, const struct completion *c)
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			qp->rq.done++;
 	} else if ((int32_t)(done - qp->sq.done) > 0) {
-		qp->sq.done = done;
+		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 	}
 }
 

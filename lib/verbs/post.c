@@ -24,15 +24,24 @@ static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_RELAXED) >= (uint32_t)least;
 }
 
+/*
+ * How many requests the engine still holds. It says so beside the ring, now and then; a completion
+ * that the program has polled says as much, and may be there first.
+ */
+uint32_t send_outstanding(struct qp *qp)
+{
+	/* acquire: the engine's copy of the slot is over before we write it again */
+	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
+	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
+
+	return qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
+}
+
 int send_admit(struct qp *qp)
 {
-	uint32_t retired;
-
 	if (qp->ibv.qp_base.state < IBV_QPS_RTS && !state_at_least(qp, IBV_QPS_RTS))
 		return EINVAL;
-	/* acquire: the engine's copy of the slot is over before we write it again */
-	retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
-	return qp->sq.posted - retired >= qp->sq.max_wr ? ENOMEM : 0;
+	return send_outstanding(qp) >= qp->sq.max_wr ? ENOMEM : 0;
 }
 
 struct send_work *send_reserve(struct qp *qp)

@@ -18,6 +18,7 @@ int qp_ex_fill(struct ibv_qp_ex *qp);
  * that is not committed is reserved again by the next.
  */
 int send_admit(struct qp *qp);
+uint32_t send_outstanding(struct qp *qp);
 struct send_work *send_reserve(struct qp *qp);
 void send_commit(struct qp *qp, const struct send_work *w);
 /* Tells the lcore that there are new requests. */

@@ -57,6 +57,8 @@ struct pd {
 
 struct mr {
 	struct ibv_mr ibv;
+	uint32_t promoted; /* parts of it that the engine maps */
+	struct mr_backing *backing;
 };
 
 struct channel {

@@ -203,8 +203,7 @@ static int post_batch(struct qp *qp)
 
 	if (error != 0)
 		return error;
-	if (q->posted - __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE) + qp->batch_count >
-		    q->max_wr ||
+	if (send_outstanding(qp) + qp->batch_count > q->max_wr ||
 	    rte_ring_free_count(q->ring) < qp->batch_count)
 		return ENOMEM;
 	for (uint32_t i = 0; i < qp->batch_count; i++) {
