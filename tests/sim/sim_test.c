@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs of the simulator as tests. A failure says the seed and how it is seen again. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "sim.h"
+
+static struct sim_result run(const struct sim_config *c)
+{
+	struct sim_result r;
+
+	sim_run(c, &r);
+	cr_assert(r.ok,
+		  "seed %llu: %s (again: uroce sim --seed %llu --messages %u, and the "
+		  "impairments of this test)",
+		  (unsigned long long)c->seed, r.why, (unsigned long long)c->seed, c->messages);
+	return r;
+}
+
+static struct sim_config clean(uint64_t seed, uint32_t messages)
+{
+	return (struct sim_config){ .seed = seed, .messages = messages, .qps = 4, .delay = 5000 };
+}
+
+/* Everything from the seed: sizes, links, faults, late copies, late receive requests. */
+Test(sim, many_seeds, .timeout = 60)
+{
+	struct sim_config c = sim_defaults();
+	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0;
+
+	c.messages = 150;
+	for (c.seed = 1; c.seed <= 400; c.seed++) {
+		struct sim_result r = run(&c);
+
+		broken += r.broken;
+		lost += r.link.lost;
+		corrupted += r.link.corrupted;
+		refused += r.reasons[REASON_ICRC];
+	}
+	/* The seeds did choose what they are there for. */
+	cr_assert(broken > 50 && lost > 1000 && corrupted > 100 && refused > 50,
+		  "%llu broken, %llu lost, %llu corrupted, %llu refused by ICRC",
+		  (unsigned long long)broken, (unsigned long long)lost,
+		  (unsigned long long)corrupted, (unsigned long long)refused);
+}
+
+/* protocol-map 106: nothing breaks where there is no fault, however bad the order */
+Test(sim, overtaking_and_doubling_break_nothing, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim_config c = clean(seed, 200);
+		struct sim_result r;
+
+		c.reorder = 0.2;
+		c.duplicate = 0.2;
+		r = run(&c);
+		cr_assert_eq(r.broken, 0);
+		cr_assert_eq(r.messages, 2 * 4 * 200);
+	}
+}
+
+Test(sim, every_message_arrives_through_loss, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim_config c = clean(seed, 200);
+		struct sim_result r;
+
+		c.loss = 0.03;
+		c.corrupt = 0.02;
+		r = run(&c);
+		cr_assert_eq(r.broken, 0);
+		cr_assert_eq(r.messages, 2 * 4 * 200);
+		cr_assert_gt(r.link.lost, 0);
+	}
+}
+
+/* A link that loses a quarter may end connections; it never gets a wrong octet through. */
+Test(sim, a_hopeless_link_loses_no_check, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct sim_config c = clean(seed, 100);
+
+		c.loss = 0.2;
+		c.corrupt = 0.05;
+		run(&c);
+	}
+}
+
+Test(sim, memory_that_cannot_be_reached, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct sim_config c = clean(seed, 200);
+
+		c.fail_copies = 0.002;
+		run(&c);
+	}
+}
+
+Test(sim, the_same_seed_is_the_same_run, .timeout = 60)
+{
+	struct sim_config c = sim_defaults();
+	struct sim_result first, second;
+
+	c.seed = 77;
+	c.messages = 100;
+	first = run(&c);
+	second = run(&c);
+	cr_assert_eq(memcmp(&first, &second, sizeof(first)), 0);
+	c.seed = 78;
+	second = run(&c);
+	cr_assert_neq(first.link.octets, second.link.octets, "another seed is another run");
+}
+
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+/* One frame in a hundred lost costs, but the connection does not crawl. */
+Test(sim, goodput_under_one_percent_loss, .timeout = 60)
+{
+	double ratio[15];
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(ratio); i++) {
+		struct sim_config c = clean(100 + i, 400);
+		struct sim_result good = run(&c), bad;
+
+		c.loss = 0.01;
+		bad = run(&c);
+		ratio[i] = (double)bad.octets / (double)bad.time /
+			   ((double)good.octets / (double)good.time);
+	}
+	qsort(ratio, ARRAY_SIZE(ratio), sizeof(ratio[0]), by_value);
+	cr_log_info("of the goodput without loss: %.3f .. %.3f, median %.3f", ratio[0], ratio[14],
+		    ratio[7]);
+	cr_assert_gt(ratio[7], 0.12, "the median is %.3f of the goodput without loss", ratio[7]);
+	cr_assert_gt(ratio[0], 0.01, "the worst is %.3f of the goodput without loss", ratio[0]);
+}
+
+/* Loss is repaired without sending everything again. */
+Test(sim, repetitions_are_in_proportion_to_loss, .timeout = 60)
+{
+	struct sim_config c = clean(5, 1000);
+	struct sim_result good = run(&c), bad;
+
+	c.loss = 0.01;
+	bad = run(&c);
+	cr_assert_lt(bad.link.sent, good.link.sent * 3 / 2, "%llu packets instead of %llu",
+		     (unsigned long long)bad.link.sent, (unsigned long long)good.link.sent);
+}
