@@ -138,6 +138,7 @@ void client_destroy(struct client *c)
 		epoll_ctl(e->control->wait_fd[i], EPOLL_CTL_DEL, c->objects->wake_fd[i], NULL);
 	}
 	objects_reclaim(c, 0);
+	client_mover_take(c);
 	__atomic_store_n(&c->page->closed, 1, __ATOMIC_RELEASE);
 	e->client[c->number] = NULL;
 	e->client_count--;
@@ -212,9 +213,12 @@ int cmd_hello(struct call *call)
 		return call_fail(call, error, "the engine serves %u programs and has no room",
 				 call->engine->client_count);
 	error = reach_memory(call, c);
+	if (error == 0 && call->connection->uid != geteuid())
+		error = client_mover_give(c);
 	if (error == 0)
 		error = connection_watch_process(call->connection);
 	if (error != 0) {
+		client_mover_take(c);
 		client_free(c);
 		return error;
 	}

@@ -174,6 +174,7 @@ int cmd_dereg_mr(struct call *call)
 		return call_fail(call, EINVAL, "no such region");
 	mr_withdraw(call->client, m);
 	engine_grace_period(call->engine);
+	client_mover_settle(call->client);
 	mr_free(call->client, m);
 	return 0;
 }

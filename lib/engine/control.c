@@ -78,13 +78,17 @@ static void retry_events(struct client *c)
 }
 
 /* An lcore that sits in a copy of a client's memory: first a thread of its own, then the end. */
-static void watch_copies(struct engine *e, nanotime now)
+void control_watch_copies(struct engine *e, nanotime now)
 {
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		uint32_t number;
 		nanotime age = copy_stamp_age(&e->lcore[i].stamp, now, &number);
 		struct connection *n;
 
+		if (age < COPY_SLOW)
+			continue;
+		if (number < LIMIT_CLIENTS && e->client[number] != NULL)
+			client_mover_give(e->client[number]);
 		if (age < COPY_STUCK)
 			continue;
 		LIST_FOREACH(n, &e->control->connections, link)
@@ -155,7 +159,7 @@ static nanotime due(struct engine *e, nanotime now)
 
 	if (now >= c->beat_at) {
 		beat(e, now);
-		watch_copies(e, now);
+		control_watch_copies(e, now);
 		c->beat_at = now + BEAT_EVERY;
 	}
 	if (now >= c->refresh_at) {

@@ -179,6 +179,15 @@ struct client *client_create(struct engine *e, struct arena *arena, int *error);
 void client_start(struct client *c);
 /* Takes everything of it away, whatever it was doing. */
 void client_destroy(struct client *c);
+/*
+ * movers.c. A client of another user gets a mover at once, one of our own user when a copy of its
+ * memory took long. 0 or an errno.
+ */
+int client_mover_give(struct client *c);
+/* No lcore serves the client any more. */
+void client_mover_take(struct client *c);
+/* Waits, for a second at most, until no copy of the client is under way. */
+void client_mover_settle(struct client *c);
 /* Tells every context: an asynchronous event of the port or device. */
 void client_event(struct client *c, uint32_t event);
 

@@ -342,6 +342,9 @@ static inline struct engine_qp *directory_find(const struct engine *e, uint32_t 
 /* control.c: wakes the control thread. Any thread. */
 void control_wake(struct engine *e);
 
+/* control.c: looks after lcores that sit in a copy of a client's memory. Caller holds control_lock. */
+void control_watch_copies(struct engine *e, nanotime now);
+
 /* lcore.c: the control path's way in. */
 int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
 void lcore_destroy(struct lcore *l);

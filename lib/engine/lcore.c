@@ -124,7 +124,7 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
 	struct lcore_message m = { .run = run, .arg = arg };
-	uint32_t spins = 0;
+	uint32_t spins = 1;
 
 	while (rte_ring_enqueue(l->messages, &m) != 0)
 		rte_pause();
@@ -141,6 +141,9 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 			rte_pause();
 		else
 			usleep(20);
+		/* The lcore may sit in a copy that only the end of its client ends. */
+		if (spins % 256 == 0)
+			control_watch_copies(l->engine, clock_now());
 	}
 }
 

@@ -240,3 +240,13 @@ void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now)
 {
 	job_done(l, b->owner, now);
 }
+
+uint32_t moving_jobs_of(const struct lcore *l, const struct client *c)
+{
+	const struct moving_job *j;
+	uint32_t n = 0;
+
+	LIST_FOREACH (j, &l->moving->busy, link)
+		n += j->client == c;
+	return n;
+}

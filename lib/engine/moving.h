@@ -30,6 +30,8 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 /* n tickets of one client and their copies leave with jobs. */
 void moving_tickets(struct lcore *l, struct pending_ticket *t, uint32_t n, struct peer_copy *copy,
 		    nanotime now);
+/* Jobs of this client that are under way on this lcore. */
+uint32_t moving_jobs_of(const struct lcore *l, const struct client *c);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* By lcore_call: a batch that mover_destroy returned to the control thread. */
 void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now);

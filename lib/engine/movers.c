@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which clients have a mover: given when their memory may block or did, taken when they go. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "drivers/client_memory/mover.h"
+#include "engine/control.h"
+#include "engine/moving.h"
+
+#define SETTLE_MS 1000u /* how long copies under way are waited for */
+
+int client_mover_give(struct client *c)
+{
+	struct mover *m;
+
+	if (client_mover(c) != NULL)
+		return 0;
+	m = mover_create(c->memory, c->engine->lcores);
+	if (m == NULL)
+		return errno;
+	/* Release: an lcore that sees it sees it complete. */
+	__atomic_store_n(&c->mover, m, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	moving_give_back(l, arg, now);
+}
+
+static void give_back(struct mover_batch *batch, void *arg)
+{
+	struct client *c = arg;
+
+	lcore_call(&c->engine->lcore[batch->lcore], on_lcore, batch);
+}
+
+void client_mover_take(struct client *c)
+{
+	struct mover *m = client_mover(c);
+
+	if (m == NULL)
+		return;
+	/* The job that a stuck thread holds stays with it for ever; its lcore has 63 others. */
+	if (mover_destroy(m, SETTLE_MS, give_back, c) != NULL)
+		fprintf(stderr, "uroce: a copy of %s's memory does not end; left behind\n",
+			c->objects->program);
+	__atomic_store_n(&c->mover, NULL, __ATOMIC_RELEASE);
+}
+
+struct count {
+	const struct client *client;
+	uint32_t jobs;
+};
+
+static void count_jobs(struct lcore *l, void *arg, nanotime now)
+{
+	struct count *n = arg;
+
+	n->jobs += moving_jobs_of(l, n->client);
+}
+
+void client_mover_settle(struct client *c)
+{
+	struct engine *e = c->engine;
+
+	if (client_mover(c) == NULL)
+		return;
+	for (uint32_t waited_us = 0; waited_us < SETTLE_MS * 1000; waited_us += 100) {
+		struct count n = { .client = c };
+
+		for (uint32_t i = 0; i < e->lcores; i++)
+			lcore_call(&e->lcore[i], count_jobs, &n);
+		if (n.jobs == 0)
+			return;
+		usleep(100);
+	}
+}
