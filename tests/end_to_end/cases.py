@@ -41,7 +41,6 @@ PROGRAMS = [
     ("read-64qp-both", "ib_read_bw -q 64 -b -s 4096 -n 20"),
     ("send-64qp-both", "ib_send_bw -q 64 -b -s 4096 -n 20"),
     ("atomic-64qp-both", "ib_atomic_bw -q 64 -b -n 50"),
-    ("write-events", "ib_write_bw -e -s 8192 -n 1000"),
     ("read-events", "ib_read_bw -e -s 8192 -n 1000"),
     ("send-events", "ib_send_bw -e -s 8192 -n 1000"),
     ("atomic-events", "ib_atomic_bw -e -n 1000"),

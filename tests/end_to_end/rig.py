@@ -66,8 +66,11 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def tail(self):
-        lines = [line for line in self.output().splitlines() if line.strip(" -")]
-        return " / ".join(lines[-3:])[-300:] or "(it said nothing)"
+        """What matters of its output: complaints if there are any, else the last lines."""
+        lines = [line.strip() for line in self.output().splitlines() if line.strip(" -")]
+        complaints = [line for line in lines
+                      if re.search(r"error|fail|unable|couldn|cannot|invalid|status|not ", line, re.I)]
+        return " / ".join((complaints or lines)[-3:])[-300:] or "(it said nothing)"
 
     def alive(self):
         return self.popen.poll() is None
