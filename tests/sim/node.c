@@ -196,7 +196,7 @@ void node_collect(struct node_qp *q, nanotime now)
 		completion_put(q, &c, from_receive);
 	q->events |= qp_take_events(q->core);
 	q->flushing |= (q->events & QP_EVENT_ENTERED_ERR) != 0;
-	if (q->flushing)
+	if (q->flushing && !q->caps.has_srq) /* an SRQ keeps what nobody took (protocol-map 133) */
 		receives_flush(q);
 	q->not_before = 0;
 	q->deadline = qp_deadline(q->core);

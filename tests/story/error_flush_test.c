@@ -188,3 +188,21 @@ Test(error_flush, an_error_is_solicited)
 	modify(a, QP_STATE_ERR, 0, &none);
 	cr_assert(expect_receive(a, 1, STATUS_WR_FLUSH_ERR, 0).solicited);
 }
+
+/* protocol-map 133: of an SRQ only what was taken is flushed, and then it is said */
+Test(error_flush, the_last_of_an_srq_is_told_behind_its_completion)
+{
+	story(.srq = true, .delay_copies = true);
+	post_receive(b, 1, 1000);
+	post_receive(b, 2, 1000);
+	inject(b, OPB_SEND_FIRST, A_PSN, .payload_length = MTU);
+	inject(b, OPB_WRITE_ONLY, A_PSN + 1, at_memory(b, 0, 4), .payload_length = 4);
+	expect_state(b, QP_STATE_ERR);
+	expect_no_completion(b);
+	cr_assert_eq(b->q->events & QP_EVENT_LAST_WQE_REACHED, 0, "the copy is under way");
+	settle(b, true);
+	expect_receive(b, 1, STATUS_REM_INV_REQ_ERR, 0);
+	expect_no_completion(b);
+	expect_events(b, QP_EVENT_REQ_ERR | QP_EVENT_LAST_WQE_REACHED);
+	cr_assert_eq(node_receives_posted(b->q), 1, "the SRQ keeps the other");
+}

@@ -345,6 +345,8 @@ Test(read, with_max_rd_atomic_0_none_is_sent)
 	story(.max_rd_atomic = -1);
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 8);
 	expect_silence(a);
+	expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
+	expect_state(a, QP_STATE_ERR);
 }
 
 /* protocol-map 67 */

@@ -98,7 +98,8 @@ static void side_begin(struct side *s)
 				.max_inline = 64,
 				.max_rd_atomic = 16,
 				.port_mtu = 5,
-				.sq_sig_all = chosen.sq_sig_all };
+				.sq_sig_all = chosen.sq_sig_all,
+				.has_srq = chosen.srq };
 
 	s->peer = s == a ? b : a;
 	node_init(&s->node, s == a ? "a" : "b", MEMORY, 1, s == a ? 1 : 2);

@@ -62,6 +62,7 @@ struct story_options { /* 0: the default */
 	bool sq_sig_all;
 	bool delay_copies; /* of both sides: made by settle() */
 	bool no_timeout;
+	bool srq; /* receive requests come from an SRQ */
 	bool stay_in_init; /* neither side is connected */
 	bool b_in_rtr;
 };
