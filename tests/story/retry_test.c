@@ -220,3 +220,20 @@ Test(retry, a_jump_of_the_clock_is_one_timeout)
 	expect_packet(a, "RC SEND ONLY", A_PSN);
 	expect_state(a, QP_STATE_RTS);
 }
+
+/* protocol-map 106, 107: all of them, and not more */
+Test(retry, after_progress_there_are_retry_cnt_again)
+{
+	story(.retry_cnt = 1);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	lose(a, "RC SEND ONLY", A_PSN + 1);
+	inject(a, OPB_ACK, A_PSN, .syndrome = 31, .msn = 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	at(now + TIMEOUT);
+	lose(a, "RC SEND ONLY", A_PSN + 1);
+	expect_no_completion(a);
+	at(now + TIMEOUT);
+	expect_completion(a, 2, STATUS_RETRY_EXC_ERR);
+}
