@@ -50,6 +50,7 @@ static bool next_of_qp(struct cq *cq, struct qp *qp, struct completion *c)
 	uint64_t wr_id;
 
 	if (qp->init.send_cq == ibv && next_of(&qp->sq, retired, &wr_id)) {
+		qp->sq.signaled_polled++;
 		fill(c, qp, wr_id, COMPLETION_SEND);
 		return true;
 	}

@@ -22,10 +22,12 @@ static void note(struct cq *cq, const struct completion *c)
 		return; /* destroyed since */
 	if (c->opcode & IBV_WC_RECV) {
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
-			qp->rq.done++;
-	} else if ((int32_t)(done - qp->sq.done) > 0) {
-		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
+			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
+		return;
 	}
+	__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1, __ATOMIC_RELAXED);
+	if ((int32_t)(done - qp->sq.done) > 0)
+		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }
 
 bool cq_take(struct cq *cq, struct completion *c)

@@ -25,16 +25,21 @@ static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 }
 
 /*
- * How many requests the engine still holds. It says so beside the ring, now and then; a completion
- * that the program has polled says as much, and may be there first.
+ * How much of the send queue is taken: by requests that the engine still holds (it says so beside
+ * the ring; a completion that was polled says as much, and may be there first), and by completions
+ * that nobody has polled. The latter because programs rely on a full queue to keep them from
+ * overrunning a CQ of the same size.
  */
 uint32_t send_outstanding(struct qp *qp)
 {
 	/* acquire: the engine's copy of the slot is over before we write it again */
 	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
+	uint32_t held = qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
+	int32_t unpolled = (int32_t)(qp->sq.signaled_posted -
+				     __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
 
-	return qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
+	return unpolled > (int32_t)held ? (uint32_t)unpolled : held;
 }
 
 int send_admit(struct qp *qp)
@@ -56,6 +61,7 @@ void send_commit(struct qp *qp, const struct send_work *w)
 
 	q->wr_id[slot] = w->wr_id;
 	q->signaled[slot] = qp->sig_all || (w->flags & WORK_SIGNALED);
+	q->signaled_posted += q->signaled[slot];
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);
 }
@@ -200,7 +206,7 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge)
 		return EINVAL;
-	if (q->ring == NULL || rte_ring_count(q->ring) >= q->max_wr)
+	if (q->ring == NULL || q->posted - __atomic_load_n(&q->done, __ATOMIC_RELAXED) >= q->max_wr)
 		return ENOMEM;
 	w = ring_client_reserve(q->ring, q->stride);
 	if (w == NULL)

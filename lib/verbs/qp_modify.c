@@ -100,6 +100,7 @@ static void forget_work(struct qp *qp)
 	queue_lock(&qp->sq.lock);
 	qp->sq.posted = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	qp->sq.done = qp->sq.posted;
+	qp->sq.signaled_polled = qp->sq.signaled_posted;
 	queue_unlock(&qp->sq.lock);
 	queue_lock(&qp->rq.lock);
 	qp->rq.done = qp->rq.posted;

@@ -99,6 +99,8 @@ struct work_queue {
 	uint32_t max_sge;
 	uint32_t posted;
 	uint32_t done; /* completions were polled for all before */
+	uint32_t signaled_posted; /* send queue: completions that posted requests will make ... */
+	uint32_t signaled_polled; /* ... and that were polled */
 	uint32_t mask; /* of the two arrays */
 	uint64_t *wr_id;
 	uint8_t *signaled;

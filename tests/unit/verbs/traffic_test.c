@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,6 +213,23 @@ Test(traffic, a_queue_takes_what_it_granted_again_and_again)
 	}
 }
 
+Test(traffic, a_full_queue_keeps_its_program_from_overrunning_the_cq)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge), *bad;
+	struct ibv_wc wc[DEPTH];
+
+	for (int i = 0; i < DEPTH; i++)
+		post_send(e.qp[0], &wr);
+	/* whatever the engine has done by now, no completion was polled */
+	for (int tries = 0; tries < 100000; tries++)
+		cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), ENOMEM);
+	poll_completions(e.cq, wc, 1, "the first");
+	post_send(e.qp[0], &wr);
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), ENOMEM);
+	poll_completions(e.cq, wc, DEPTH, "the others");
+}
+
 Test(traffic, unsignaled_requests_leave_no_completion)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
@@ -243,6 +261,24 @@ static void expect_event(void)
 	cr_assert_eq(cq, e.cq);
 	cr_assert_eq(context, &e);
 	ibv_ack_cq_events(cq, 1);
+}
+
+Test(traffic, a_program_that_never_signals_needs_no_completion)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge), *bad;
+	struct ibv_wc wc;
+	int error, waits = 0;
+
+	wr.send_flags = 0;
+	for (int i = 0; i < 20 * DEPTH; i++) {
+		while ((error = ibv_post_send(e.qp[0], &wr, &bad)) == ENOMEM) {
+			cr_assert_lt(++waits, 100000000, "the queue stays full");
+			sched_yield();
+		}
+		cr_assert_eq(error, 0);
+	}
+	cr_assert_eq(ibv_poll_cq(e.cq, 1, &wc), 0);
 }
 
 Test(traffic, an_armed_queue_sends_one_event)
