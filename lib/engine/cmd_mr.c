@@ -14,7 +14,6 @@
 #define ACCESS_KNOWN                                                                            \
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_MW_BIND | ACCESS_ZERO_BASED | ACCESS_HUGETLB | ACCESS_OPTIONAL_RANGE)
-#define ACCESS_THAT_WRITES (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
 
 static int check_access(struct call *call, uint32_t access)
 {
@@ -68,21 +67,6 @@ static int check_reg_mr(struct call *call, const struct request_reg_mr *r)
 	return error;
 }
 
-static int one_piece(struct call *call, const struct request_reg_mr *r, struct mr *m)
-{
-	bool embedded = call->client->embedded;
-
-	if (embedded && !is_mapped(r->address, r->length))
-		return call_fail(call, EFAULT, "not all of the range is mapped");
-	m->region = calloc(1, sizeof(*m->region) + sizeof(m->region->piece[0]));
-	if (m->region == NULL)
-		return ENOMEM;
-	m->region->pieces = 1;
-	m->region->piece[0].direct = embedded ? (void *)(uintptr_t)r->address : NULL;
-	m->region->piece[0].peer_address = r->address;
-	return 0;
-}
-
 /* A key that nobody can guess from another one: a random variant of a permuted slot. */
 static int give_key(struct call *call, struct mr *m)
 {
@@ -96,8 +80,11 @@ static int give_key(struct call *call, struct mr *m)
 
 static int mr_build(struct call *call, const struct request_reg_mr *r, struct mr *m)
 {
-	int error = one_piece(call, r, m);
+	int error;
 
+	if (call->client->embedded && !is_mapped(r->address, r->length))
+		return call_fail(call, EFAULT, "not all of the range is mapped");
+	error = region_lay_out(call, r, m);
 	if (error == 0)
 		error = give_key(call, m);
 	if (error != 0)
@@ -132,6 +119,7 @@ int cmd_reg_mr(struct call *call)
 	if (error != 0) {
 		if (m->handle != 0)
 			handle_free(t, m->handle);
+		region_unmap(m);
 		free(m->region);
 		free(m);
 		return error;
@@ -160,6 +148,7 @@ void mr_free(struct client *c, struct mr *m)
 	key_free(&c->engine->keys, m->key);
 	m->pd->users--;
 	c->engine->mr_count--;
+	region_unmap(m);
 	free(m->region);
 	free(m);
 }
@@ -181,5 +170,13 @@ int cmd_dereg_mr(struct call *call)
 
 int cmd_promoted_file(struct call *call)
 {
-	return call_fail(call, EOPNOTSUPP, "this engine does not map promoted pages");
+	struct client_objects *o = call->client->objects;
+	int error;
+
+	if (call->in.count != 1)
+		return call_fail(call, EPROTO, "one descriptor, of the promoted file, is wanted");
+	if (o->promoted.base != NULL)
+		return call_fail(call, EEXIST, "the program has passed its promoted file before");
+	error = direct_open(&o->promoted, call->in.fd[0], 0, 0, true);
+	return error == 0 ? 0 : call_fail(call, error, "this is no memfd sealed against shrinking");
 }

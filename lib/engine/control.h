@@ -156,6 +156,10 @@ int cmd_modify_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_destroy_qp(struct call *call);
 
+/* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
+int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m);
+void region_unmap(struct mr *m);
+
 /* For objects_reclaim; the objects are unreachable for everybody else. */
 void context_free(struct client *c, struct context *x);
 void pd_free(struct client *c, struct pd *p);

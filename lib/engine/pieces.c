@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a region of an attached program is reached: where it says that the pages are a file's, and
+ * the file is one that we can map safely, its octets are direct; all others are peer memory.
+ *
+ *	region    |--------|===== backing 0 =====|---|== backing 1 ==|-----|
+ *	pieces      peer         direct           peer      direct    peer
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+#define PAGE	   4096u
+#define PIECES_MAX (2 * BACKING_MAX + 1)
+#define WRITES	   (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+
+struct pieces {
+	uint32_t count;
+	struct region_piece piece[PIECES_MAX];
+	uint32_t maps;
+	struct direct_map map[BACKING_MAX];
+};
+
+static void add_piece(struct pieces *p, const struct request_reg_mr *r, uint64_t offset,
+		      void *direct)
+{
+	/* Two peer pieces that touch are one. */
+	if (direct == NULL && p->count > 0 && p->piece[p->count - 1].direct == NULL)
+		return;
+	p->piece[p->count++] = (struct region_piece){
+		.offset = offset,
+		.direct = direct,
+		.peer_address = r->address + offset,
+	};
+}
+
+/* Sorted, not overlapping, inside the region, and of descriptors that came along. */
+static int check_backing(struct call *call, const struct request_reg_mr *r, uint64_t from,
+			 const struct mr_backing *b)
+{
+	if (b->length == 0 || b->offset < from || !range_inside(b->offset, b->length, r->length))
+		return call_fail(call, EINVAL, "the backings are not sorted parts of the region");
+	if (b->fd != BACKING_PROMOTED && (b->fd < 0 || (uint32_t)b->fd >= call->in.count))
+		return call_fail(call, EINVAL, "a backing names descriptor %d of %u", b->fd,
+				 call->in.count);
+	if (b->file_offset + b->length < b->file_offset)
+		return call_fail(call, EINVAL, "a backing's file range wraps");
+	return 0;
+}
+
+/* Where we have those octets, or NULL: then the client's address will do. */
+static void *map_backing(struct call *call, struct pieces *p, const struct mr_backing *b,
+			 bool writes)
+{
+	uint64_t into = b->file_offset % PAGE;
+	struct direct_map *m = &p->map[p->maps];
+
+	if (b->fd == BACKING_PROMOTED)
+		return direct_at(&call->client->objects->promoted, b->file_offset, b->length);
+	if ((writes && !b->writable) || direct_open(m, call->in.fd[b->fd], b->file_offset - into,
+						    b->length + into, writes) != 0)
+		return NULL;
+	p->maps++;
+	return m->base + into;
+}
+
+static int lay_out(struct call *call, const struct request_reg_mr *r, struct pieces *p)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < r->backings; i++) {
+		const struct mr_backing *b = &r->backing[i];
+		int error = check_backing(call, r, at, b);
+
+		if (error != 0)
+			return error;
+		if (b->offset > at)
+			add_piece(p, r, at, NULL);
+		add_piece(p, r, b->offset, map_backing(call, p, b, (r->access & WRITES) != 0));
+		at = b->offset + b->length;
+	}
+	if (at < r->length)
+		add_piece(p, r, at, NULL);
+	return 0;
+}
+
+static int keep(struct mr *m, const struct pieces *p)
+{
+	m->region = calloc(1, sizeof(*m->region) + p->count * sizeof(p->piece[0]));
+	if (p->maps > 0)
+		m->map = calloc(p->maps, sizeof(*m->map));
+	if (m->region == NULL || (p->maps > 0 && m->map == NULL)) {
+		free(m->map);
+		m->map = NULL;
+		return ENOMEM;
+	}
+	m->region->pieces = p->count;
+	memcpy(m->region->piece, p->piece, p->count * sizeof(p->piece[0]));
+	m->maps = p->maps;
+	if (p->maps > 0)
+		memcpy(m->map, p->map, p->maps * sizeof(*m->map));
+	return 0;
+}
+
+int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m)
+{
+	struct pieces p = { 0 };
+	int error;
+
+	if (call->client->embedded) {
+		add_piece(&p, r, 0, (void *)(uintptr_t)r->address);
+		return keep(m, &p);
+	}
+	error = lay_out(call, r, &p);
+	if (error == 0)
+		error = keep(m, &p);
+	for (uint32_t i = 0; error != 0 && i < p.maps; i++)
+		direct_close(&p.map[i]);
+	return error;
+}
+
+void region_unmap(struct mr *m)
+{
+	for (uint32_t i = 0; i < m->maps; i++)
+		direct_close(&m->map[i]);
+	free(m->map);
+	m->map = NULL;
+	m->maps = 0;
+}
