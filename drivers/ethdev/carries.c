@@ -86,6 +86,21 @@ void ifindex_mac(uint32_t ifindex, struct mac *mac)
 		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
 }
 
+void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t lower;
+
+	/* bounded, though no net_impair can stand on itself */
+	for (int depth = 0; depth < 8 && strcmp(info->driver_name, "net_impair") == 0; depth++) {
+		devarg(info, "port", name, sizeof(name));
+		if (rte_eth_dev_get_port_by_name(name, &lower) != 0 ||
+		    rte_eth_dev_info_get(lower, info) != 0)
+			return;
+		*id = lower;
+	}
+}
+
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info)
 {
 	char name[IF_NAMESIZE];
@@ -134,4 +149,18 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 		      "bsize= in the port's --vdev, on both sides");
 	else if (info->max_mtu != 0)
 		lower(c, info->max_mtu, "nothing: the device carries no more");
+}
+
+uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu)
+{
+	uint32_t octets = ethdev_mbuf_octets(mtu);
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	if (rte_eth_dev_get_port_by_name(name, &id) != 0 || rte_eth_dev_info_get(id, &info) != 0)
+		return octets;
+	ethdev_behind(&id, &info);
+	if (strcmp(info.driver_name, "net_af_packet") == 0)
+		octets = MAX_OF(octets, devarg_number(&info, "framesz", DRIVER_DEFAULT_SIZE));
+	return octets;
 }

@@ -168,6 +168,12 @@ static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *
 	c->rx_adv_conf.rss_conf.rss_hf = hash;
 }
 
+/* Of the software ports tap alone; net_impair does not pass them through. */
+static bool has_interrupts(const struct ethdev *d, const struct rte_eth_dev_info *info)
+{
+	return d->id == d->behind && strcmp(info->driver_name, "net_tap") == 0;
+}
+
 static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 {
 	struct rte_eth_conf c = { 0 };
@@ -175,7 +181,7 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 
 	if (d->port.queues > 1)
 		spread_flows(&c, info);
-	c.intr_conf.rxq = strcmp(info->driver_name, "net_tap") == 0;
+	c.intr_conf.rxq = has_interrupts(d, info);
 	ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
 	if (ret != 0 && c.rxmode.mq_mode != 0) {
 		c.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
@@ -205,8 +211,8 @@ static int set_queues(struct ethdev *d, const struct ethdev_options *o)
  */
 static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
 {
-	static const char *const fixed[] = { "net_af_packet", "net_af_xdp", "net_memif", "net_ring",
-					     "net_null",      "net_pcap",   "net_impair" };
+	static const char *const fixed[] = { "net_af_packet", "net_af_xdp", "net_memif",
+					     "net_ring",      "net_null",   "net_pcap" };
 	uint16_t now;
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
@@ -237,8 +243,8 @@ static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
 	struct carries c;
 	uint32_t mtu;
 
-	ethdev_carries(d->id, info, o->pool, &c);
-	mtu = o->mtu != 0 ? o->mtu : natural_mtu(d->id, info, &c);
+	ethdev_carries(d->behind, info, o->pool, &c);
+	mtu = o->mtu != 0 ? o->mtu : natural_mtu(d->behind, info, &c);
 	if (mtu > c.mtu) {
 		explain(why, size, "%s carries an MTU of %u, not %u: raise %s", o->name, c.mtu, mtu,
 			c.raise);
@@ -257,7 +263,7 @@ static void receive_groups(struct ethdev *d)
 
 static void open_bells(struct ethdev *d, const struct rte_eth_dev_info *info)
 {
-	bool interrupts = strcmp(info->driver_name, "net_tap") == 0;
+	bool interrupts = has_interrupts(d, info);
 
 	for (uint16_t i = 0; i < d->port.queues; i++) {
 		struct ethdev_queue *q = &d->queue[i];
@@ -288,7 +294,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	memcpy(p->mac.octet, mac.addr_bytes, 6);
 	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
 	p->socket = rte_eth_dev_socket_id(d->id);
-	p->ifindex = ethdev_ifindex(d->id, info);
+	p->ifindex = ethdev_ifindex(d->behind, info);
 	p->nap = NAP_LONG;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
@@ -322,7 +328,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 {
 	struct rte_eth_dev_info info;
 	struct ethdev *d;
-	uint16_t id;
+	uint16_t id, behind;
 
 	if (rte_eth_dev_get_port_by_name(o->name, &id) != 0 ||
 	    rte_eth_dev_info_get(id, &info) != 0) {
@@ -336,6 +342,9 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	}
 	memset(d, 0, sizeof(*d));
 	d->id = id;
+	behind = id;
+	ethdev_behind(&behind, &info);
+	d->behind = behind;
 	learn_facts(d, o, &info);
 	if (!choose_mtu(d, o, &info, why, why_size) || !start(d, o, &info, why, why_size)) {
 		free(d);

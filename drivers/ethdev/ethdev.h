@@ -32,4 +32,10 @@ static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)
 	return mtu + 14u + 4u;
 }
 
+/*
+ * The same for this port: af_packet wants buffers as large as its ring's frames, whatever the MTU
+ * is. Before ethdev_open.
+ */
+uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
+
 #endif

@@ -21,6 +21,7 @@ struct ethdev_queue {
 struct ethdev {
 	struct port port;
 	uint16_t id;
+	uint16_t behind; /* the port that net_impair stands on, else id */
 	bool sees_own_frames;
 	struct netdev *netdev; /* --netdev, or NULL */
 	struct ethdev_queue queue[LIMIT_LCORES];
@@ -34,6 +35,9 @@ struct carries {
 
 void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 		    const struct rte_mempool *pool, struct carries *c);
+
+/* net_impair is as its lower port is: the id and facts of that one in their place. */
+void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info);
 
 /* The Linux interface behind the port, 0 if none, and its MTU. */
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/net_impair/impair.h"
+
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+/* splitmix64 */
+static uint64_t draw(struct impair_path *p)
+{
+	uint64_t z = p->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static bool happens(struct impair_path *p, uint64_t threshold)
+{
+	return (draw(p) >> 32) < threshold;
+}
+
+void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt)
+{
+	memset(p, 0, sizeof(*p));
+	p->rules = rules;
+	p->random = (rules == NULL ? 0 : rules->seed) * UINT64_C(0x2545f4914f6cdd1d) + salt;
+}
+
+void impair_path_clear(struct impair_path *p)
+{
+	for (; p->head != p->tail; p->head++)
+		rte_pktmbuf_free(p->line[p->head % IMPAIR_LINE].frame);
+	for (uint32_t i = 0; i < p->pocketed; i++)
+		rte_pktmbuf_free(p->pocket[i].frame);
+	p->pocketed = 0;
+}
+
+static void line_up(struct impair_path *p, struct rte_mbuf *frame, uint64_t due)
+{
+	p->line[p->tail++ % IMPAIR_LINE] = (struct impair_waiting){ .frame = frame, .due = due };
+}
+
+/* Octets that others also hold are not ours to change: then a copy, or NULL without a buffer. */
+static struct rte_mbuf *own_octets(struct rte_mbuf *frame)
+{
+	struct rte_mbuf *copy;
+
+	if (RTE_MBUF_DIRECT(frame) && rte_mbuf_refcnt_read(frame) == 1 && frame->nb_segs == 1)
+		return frame;
+	copy = rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
+	if (copy == NULL)
+		return NULL;
+	rte_pktmbuf_free(frame);
+	return copy;
+}
+
+static struct rte_mbuf *corrupt(struct impair_path *p, struct rte_mbuf *frame)
+{
+	struct rte_mbuf *own = own_octets(frame);
+	uint64_t bit = draw(p);
+
+	if (own == NULL || own->data_len == 0)
+		return frame;
+	rte_pktmbuf_mtod(own, uint8_t *)[bit / 8 % own->data_len] ^= (uint8_t)(1u << bit % 8);
+	p->counters.corrupted++;
+	return own;
+}
+
+/* ECN = 11 in the IP header, where there is one (RFC 3168). */
+static bool mark_ip(uint8_t *frame, uint32_t length)
+{
+	uint32_t l3 = RTE_ETHER_HDR_LEN;
+	uint16_t type;
+
+	if (length < l3 + RTE_VLAN_HLEN + sizeof(struct rte_ipv4_hdr))
+		return false;
+	type = (uint16_t)(frame[12] << 8 | frame[13]);
+	if (type == RTE_ETHER_TYPE_VLAN) {
+		type = (uint16_t)(frame[16] << 8 | frame[17]);
+		l3 += RTE_VLAN_HLEN;
+	}
+	if (type == RTE_ETHER_TYPE_IPV4) {
+		struct rte_ipv4_hdr *ip = (void *)(frame + l3);
+
+		ip->type_of_service |= RTE_IPV4_HDR_ECN_CE;
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		return true;
+	}
+	if (type == RTE_ETHER_TYPE_IPV6)
+		frame[l3 + 1] |= 0x30;
+	return type == RTE_ETHER_TYPE_IPV6;
+}
+
+static struct rte_mbuf *mark(struct impair_path *p, struct rte_mbuf *frame)
+{
+	struct rte_mbuf *own = own_octets(frame);
+
+	if (own == NULL)
+		return frame;
+	p->counters.ce_marked += mark_ip(rte_pktmbuf_mtod(own, uint8_t *), own->data_len);
+	return own;
+}
+
+static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
+{
+	const struct impair_rules *r = p->rules;
+
+	if (!happens(p, r->reorder) || p->pocketed == IMPAIR_POCKET) {
+		line_up(p, frame, now + r->delay);
+		return;
+	}
+	p->pocket[p->pocketed++] = (struct impair_waiting){
+		.frame = frame,
+		.due = now + r->delay + r->patience,
+		.after = p->tail + 1 + (uint32_t)(draw(p) % IMPAIR_OVERTAKEN),
+	};
+	p->counters.reordered++;
+}
+
+void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
+{
+	const struct impair_rules *r = p->rules;
+	struct rte_mbuf *twin = NULL;
+
+	if (r == NULL) {
+		line_up(p, frame, now);
+		return;
+	}
+	if (happens(p, r->drop)) {
+		rte_pktmbuf_free(frame);
+		p->counters.dropped++;
+		return;
+	}
+	if (happens(p, r->corrupt))
+		frame = corrupt(p, frame);
+	if (happens(p, r->ce))
+		frame = mark(p, frame);
+	if (happens(p, r->duplicate))
+		twin = rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
+	pocket_or_line(p, frame, now);
+	if (twin != NULL) {
+		p->counters.duplicated++;
+		pocket_or_line(p, twin, now);
+	}
+}
+
+/* A frame of the pocket that enough others have passed, or that waited too long. */
+static struct rte_mbuf *from_pocket(struct impair_path *p, uint64_t now)
+{
+	for (uint32_t i = 0; i < p->pocketed; i++) {
+		struct rte_mbuf *frame = p->pocket[i].frame;
+
+		if ((int32_t)(p->head - p->pocket[i].after) < 0 && p->pocket[i].due > now)
+			continue;
+		p->pocketed--;
+		memmove(&p->pocket[i], &p->pocket[i + 1], (p->pocketed - i) * sizeof(p->pocket[0]));
+		return frame;
+	}
+	return NULL;
+}
+
+static struct rte_mbuf *from_line(struct impair_path *p, uint64_t now)
+{
+	struct impair_waiting *w = &p->line[p->head % IMPAIR_LINE];
+
+	if (p->head == p->tail || w->due > now)
+		return NULL;
+	p->head++;
+	return w->frame;
+}
+
+uint16_t impair_take(struct impair_path *p, struct rte_mbuf **frames, uint16_t n, uint64_t now)
+{
+	uint16_t taken = 0;
+
+	while (taken < n) {
+		struct rte_mbuf *frame = from_pocket(p, now);
+
+		if (frame == NULL)
+			frame = from_line(p, now);
+		if (frame == NULL)
+			break;
+		p->counters.passed++;
+		p->counters.octets += frame->pkt_len;
+		frames[taken++] = frame;
+	}
+	return taken;
+}
+
+void impair_put_back(struct impair_path *p, struct rte_mbuf **frames, uint16_t k)
+{
+	while (k-- > 0) {
+		p->line[--p->head % IMPAIR_LINE] = (struct impair_waiting){ .frame = frames[k] };
+		p->counters.passed--;
+		p->counters.octets -= frames[k]->pkt_len;
+	}
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* net_impair on a net_ring port that is its own other end: what is sent comes back, impaired. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "base/bits.h"
+#include "drivers/ethdev/ethdev.h"
+
+#define FRAMES 20000u
+#define LENGTH 60u
+
+static struct rte_mempool *pool;
+static char lower[RTE_ETH_NAME_MAX_LEN];
+
+static void begin(void)
+{
+	static char prefix[64];
+	char *arguments[] = { (char *)"impair_test", (char *)"--no-huge", (char *)"--no-shconf",
+			      (char *)"--no-pci",    (char *)"-m",	  (char *)"128",
+			      (char *)"-l",	     (char *)"0",	  prefix };
+	struct rte_ring *ring;
+	int id;
+
+	snprintf(prefix, sizeof(prefix), "--file-prefix=impair_test_%d", (int)getpid());
+	cr_assert_geq(rte_eal_init(ARRAY_SIZE(arguments), arguments), 0, "EAL");
+	pool = rte_pktmbuf_pool_create("frames", 8191, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM,
+				       SOCKET_ID_ANY);
+	cr_assert_not_null(pool, "%s", rte_strerror(rte_errno));
+	ring = rte_ring_create("loop", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	cr_assert_not_null(ring);
+	id = rte_eth_from_ring(ring);
+	cr_assert_geq(id, 0);
+	rte_eth_dev_get_name_by_port((uint16_t)id, lower);
+}
+
+TestSuite(impair, .init = begin, .timeout = 60);
+
+static struct port *open_impaired(const char *rules)
+{
+	struct ethdev_options o = { .name = "net_impair0",
+				    .queues = 1,
+				    .mtu = 1500,
+				    .pool = pool,
+				    .socket = SOCKET_ID_ANY };
+	char arguments[256], why[256] = "";
+	struct port *p;
+
+	snprintf(arguments, sizeof(arguments), "port=%s,%s", lower, rules);
+	cr_assert_eq(rte_vdev_init("net_impair0", arguments), 0, "%s", arguments);
+	p = ethdev_open(&o, why, sizeof(why));
+	cr_assert_not_null(p, "%s", why);
+	return p;
+}
+
+static struct rte_mbuf *frame(uint32_t sequence)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	uint8_t *o;
+
+	cr_assert_not_null(m, "frames leaked: %u in use", rte_mempool_in_use_count(pool));
+	m->data_len = LENGTH;
+	m->pkt_len = LENGTH;
+	o = rte_pktmbuf_mtod(m, uint8_t *);
+	memset(o, 0, LENGTH);
+	/* 02:.. MACs, IPv4 with ECT(0), the number in the payload */
+	o[0] = o[6] = 2;
+	o[11] = 1;
+	store_be16(o + 12, 0x0800);
+	o[14] = 0x45;
+	o[15] = 0x02;
+	store_be16(o + 16, LENGTH - 14);
+	store_be16(o + 24, 0xbacd);
+	store_be32(o + 40, sequence);
+	store_be32(o + 44, ~sequence); /* so that a changed number shows */
+	return m;
+}
+
+/* What came back. */
+struct tally {
+	uint32_t count, twice, overtaken, altered, ce;
+	uint64_t order; /* a sum that depends on what came when */
+	uint8_t seen[FRAMES];
+};
+
+static void tally_frame(struct tally *t, uint32_t *newest, const struct rte_mbuf *m)
+{
+	const uint8_t *o = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t sequence = load_be32(o + 40);
+	struct rte_mbuf *fresh;
+
+	t->count++;
+	t->order = t->order * 31 + sequence;
+	fresh = frame(sequence);
+	if (o[15] == 0x03)
+		t->ce++;
+	else if (memcmp(o, rte_pktmbuf_mtod(fresh, void *), LENGTH) != 0)
+		t->altered++;
+	rte_pktmbuf_free(fresh);
+	if (sequence >= FRAMES)
+		return;
+	t->twice += t->seen[sequence]++ != 0;
+	if (sequence < *newest)
+		t->overtaken++;
+	else
+		*newest = sequence;
+}
+
+static void receive(struct port *p, struct tally *t, uint32_t *newest)
+{
+	struct rte_mbuf *frames[32];
+	uint16_t n = p->ops->rx_burst(p, 0, frames, 32);
+
+	for (uint16_t i = 0; i < n; i++) {
+		tally_frame(t, newest, frames[i]);
+		rte_pktmbuf_free(frames[i]);
+	}
+}
+
+/* FRAMES frames through the port, then whatever still comes until none is left anywhere. */
+static void pass(struct port *p, struct tally *t)
+{
+	uint64_t end_at = rte_get_tsc_cycles() + 20 * rte_get_tsc_hz();
+	uint32_t sent = 0, newest = 0;
+
+	memset(t, 0, sizeof(*t));
+	while (sent < FRAMES || rte_mempool_in_use_count(pool) != 0) {
+		struct rte_mbuf *burst[16];
+		uint16_t n = 0, k;
+
+		while (n < 16 && sent + n < FRAMES) {
+			burst[n] = frame(sent + n);
+			n++;
+		}
+		k = n == 0 ? 0 : p->ops->tx_burst(p, 0, burst, n);
+		sent += k;
+		rte_pktmbuf_free_bulk(burst + k, n - k);
+		receive(p, t, &newest);
+		cr_assert_lt(rte_get_tsc_cycles(), end_at, "%u frames never came out",
+			     rte_mempool_in_use_count(pool));
+	}
+}
+
+static uint64_t counter(const char *name)
+{
+	uint64_t id, value = 0;
+	uint16_t port;
+
+	cr_assert_eq(rte_eth_dev_get_port_by_name("net_impair0", &port), 0);
+	cr_assert_eq(rte_eth_xstats_get_id_by_name(port, name, &id), 0, "%s", name);
+	cr_assert_eq(rte_eth_xstats_get_by_id(port, &id, &value, 1), 1);
+	return value;
+}
+
+/* A binomial count within five standard deviations of what its probability promises. */
+static void expect_share(uint64_t count, double p, const char *what)
+{
+	double mean = FRAMES * p, five = 5 * sqrt(FRAMES * p * (1 - p));
+
+	cr_expect(fabs((double)count - mean) <= five, "%s: %llu, not %.0f +- %.0f", what,
+		  (unsigned long long)count, mean, five);
+}
+
+static struct tally t;
+
+Test(impair, without_rules_everything_passes_in_order)
+{
+	struct port *p = open_impaired("seed=1");
+
+	pass(p, &t);
+	cr_expect_eq(t.count, FRAMES);
+	cr_expect_eq(t.overtaken + t.twice + t.altered + t.ce, 0);
+	p->ops->close(p);
+}
+
+Test(impair, drops_its_share_and_says_so)
+{
+	struct port *p = open_impaired("drop=3%,dir=tx,seed=7");
+
+	pass(p, &t);
+	expect_share(FRAMES - t.count, 0.03, "dropped");
+	cr_expect_eq(counter("tx_impair_dropped"), FRAMES - t.count);
+	cr_expect_eq(counter("rx_impair_dropped"), 0);
+	cr_expect_eq(counter("tx_impair_passed"), t.count);
+	p->ops->close(p);
+}
+
+Test(impair, both_directions_suffer_by_default)
+{
+	struct port *p = open_impaired("drop=0.1,seed=7");
+
+	pass(p, &t);
+	expect_share(FRAMES - t.count, 0.19, "dropped twice");
+	cr_expect_gt(counter("rx_impair_dropped"), 0);
+	cr_expect_gt(counter("tx_impair_dropped"), 0);
+	p->ops->close(p);
+}
+
+Test(impair, duplicates)
+{
+	struct port *p = open_impaired("duplicate=0.05,dir=rx");
+
+	pass(p, &t);
+	expect_share(t.twice, 0.05, "duplicated");
+	cr_expect_eq(t.count, FRAMES + t.twice);
+	cr_expect_eq(counter("rx_impair_duplicated"), t.twice);
+	p->ops->close(p);
+}
+
+Test(impair, reorders_without_loss)
+{
+	struct port *p = open_impaired("reorder=0.05,dir=tx");
+
+	pass(p, &t);
+	cr_expect_eq(t.count, FRAMES);
+	cr_expect_eq(t.twice + t.altered, 0);
+	expect_share(counter("tx_impair_reordered"), 0.05, "reordered");
+	expect_share(t.overtaken, 0.05, "overtaken");
+	p->ops->close(p);
+}
+
+Test(impair, corrupts_one_bit)
+{
+	struct port *p = open_impaired("corrupt=0.02,dir=tx");
+
+	pass(p, &t);
+	cr_expect_eq(t.count, FRAMES);
+	expect_share(counter("tx_impair_corrupted"), 0.02, "corrupted");
+	/* but for the bit that makes ECT(0) a CE mark */
+	cr_expect_eq(t.altered + t.ce, counter("tx_impair_corrupted"));
+	p->ops->close(p);
+}
+
+Test(impair, marks_congestion)
+{
+	struct port *p = open_impaired("ce=0.25,dir=rx");
+
+	pass(p, &t);
+	expect_share(t.ce, 0.25, "marked");
+	cr_expect_eq(t.altered, 0);
+	p->ops->close(p);
+}
+
+Test(impair, delays)
+{
+	struct port *p = open_impaired("delay_us=2000,dir=tx");
+	uint64_t begun = rte_get_tsc_cycles();
+	struct rte_mbuf *m = frame(0);
+	uint32_t newest = 0;
+
+	memset(&t, 0, sizeof(t));
+	cr_assert_eq(p->ops->tx_burst(p, 0, &m, 1), 1);
+	while (t.count == 0 && rte_get_tsc_cycles() - begun < 10 * rte_get_tsc_hz())
+		receive(p, &t, &newest);
+	cr_assert_eq(t.count, 1, "the delayed frame never came");
+	cr_expect_geq((rte_get_tsc_cycles() - begun) * 1000000 / rte_get_tsc_hz(), 1999);
+	p->ops->close(p);
+}
+
+/* Closing with frames on the way frees them. */
+Test(impair, close_frees_what_waits)
+{
+	struct port *p = open_impaired("delay_us=60000000,dir=tx");
+	struct rte_mbuf *m = frame(0);
+
+	cr_assert_eq(p->ops->tx_burst(p, 0, &m, 1), 1);
+	p->ops->close(p);
+	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
+}
+
+/* The order in which frames come out; without reorder and delay no clock is in it. */
+static uint64_t fate(const char *rules)
+{
+	struct port *p = open_impaired(rules);
+	uint64_t order;
+
+	pass(p, &t);
+	order = t.order;
+	p->ops->close(p);
+	rte_vdev_uninit("net_impair0");
+	return order;
+}
+
+static void again(void)
+{
+	struct rte_ring *ring = rte_ring_create("again", 1024, SOCKET_ID_ANY, 0);
+
+	cr_assert_not_null(ring);
+	rte_eth_dev_get_name_by_port((uint16_t)rte_eth_from_ring(ring), lower);
+}
+
+Test(impair, the_seed_decides)
+{
+	uint64_t first = fate("drop=0.1,duplicate=0.1,corrupt=0.01,dir=tx,seed=5");
+
+	again();
+	cr_expect_eq(fate("drop=0.1,duplicate=0.1,corrupt=0.01,dir=tx,seed=5"), first);
+}
+
+Test(impair, another_seed_decides_differently)
+{
+	uint64_t first = fate("drop=0.1,dir=tx,seed=5");
+
+	again();
+	cr_expect_neq(fate("drop=0.1,dir=tx,seed=6"), first);
+}
+
+Test(impair, nonsense_is_refused)
+{
+	static const char *const nonsense[] = { "drop=2",      "drop=-1", "drop=x",    "drop=101%",
+						"delay_us=-5", "dir=up",  "colour=red" };
+	char arguments[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		snprintf(arguments, sizeof(arguments), "port=%s,%s", lower, nonsense[i]);
+		cr_expect_neq(rte_vdev_init("net_impair0", arguments), 0, "%s", nonsense[i]);
+	}
+	cr_expect_neq(rte_vdev_init("net_impair0", "drop=0.1"), 0, "no port");
+	cr_expect_neq(rte_vdev_init("net_impair0", "port=nobody"), 0, "unknown port");
+}
+
+Test(impair, the_port_says_which_argument_to_raise)
+{
+	struct ethdev_options o = { .name = "net_memif0", .queues = 1, .mtu = 4200, .pool = pool };
+	struct rte_mempool *large =
+		rte_pktmbuf_pool_create("large", 255, 0, 0, 9000, SOCKET_ID_ANY);
+	char arguments[128], why[256] = "";
+
+	cr_assert_not_null(large);
+	o.pool = large;
+	snprintf(arguments, sizeof(arguments),
+		 "role=server,socket=@uroce-test-%d,socket-abstract=yes", (int)getpid());
+	cr_assert_eq(rte_vdev_init("net_memif0", arguments), 0);
+	cr_expect_null(ethdev_open(&o, why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "raise bsize="), "%s", why);
+	o.name = "nobody";
+	cr_expect_null(ethdev_open(&o, why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "there is no port nobody"), "%s", why);
+}
