@@ -100,6 +100,7 @@ struct engine_qp {
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
 	bool broken; /* its client wrote nonsense into a ring */
 	bool held_back; /* a frame of this round was not sent: none may overtake it */
+	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
 	bool more_work; /* the window was full: its ring holds more */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;

@@ -178,6 +178,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)
 {
+	__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
 	qp_drain_rings(l, q, now);
 	qp_settled(l, q, now);
 }

@@ -246,7 +246,7 @@ uint32_t moving_jobs_of(const struct lcore *l, const struct client *c)
 	const struct moving_job *j;
 	uint32_t n = 0;
 
-	LIST_FOREACH (j, &l->moving->busy, link)
-		n += j->client == c;
+	LIST_FOREACH(j, &l->moving->busy, link)
+	n += j->client == c;
 	return n;
 }

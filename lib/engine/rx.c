@@ -42,18 +42,28 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 	settle_ring(l, q);
 }
 
+/*
+ * Posted receives are flushed from the event on, not from the state: receives that were taken
+ * before may still wait for their copies, and complete first.
+ */
+static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, nanotime now)
+{
+	__atomic_store_n(&q->page->state, QP_STATE_ERR, __ATOMIC_RELEASE);
+	q->flushing |= (events & QP_EVENT_ENTERED_ERR) != 0;
+	if (q->flushing)
+		receives_flush(l, q, now);
+}
+
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t events;
 
 	take_completions(l, q, now);
 	events = qp_take_events(q->core);
-	if (events != 0) {
-		__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
+	if (events != 0)
 		qp_raise(l, q, events);
-	}
 	if (qp_state(q->core) == QP_STATE_ERR)
-		receives_flush(l, q, now);
+		settle_error(l, q, events, now);
 	if (q->more_work && qp_window_slot(q->core) != NULL) {
 		qp_drain_rings(l, q, now);
 		take_completions(l, q, now);

@@ -60,7 +60,8 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		qp_settled(l, q, now);
 		return n;
 	}
-	wheel_set(&l->wheel, q, qp_deadline(q->core));
+	/* A reply whose key is gone takes the queue pair to ERR with the NAK that was just made. */
+	qp_settled(l, q, now);
 	return n;
 }
 

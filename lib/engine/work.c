@@ -124,6 +124,7 @@ static void rings_reset(struct engine_qp *q)
 	ring_discard(&q->rq);
 	q->receive_valid = false;
 	q->more_work = false;
+	q->flushing = false;
 	__atomic_store_n(&q->page->flush_receives, 0, __ATOMIC_RELAXED);
 }
 
