@@ -54,11 +54,11 @@ static int check_reg_mr(struct call *call, const struct request_reg_mr *r)
 	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 	int error;
 
-	if (p == NULL)
-		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->backings > BACKING_MAX ||
 	    call->length != sizeof(*r) + r->backings * sizeof(struct mr_backing))
 		return call_fail(call, EPROTO, "%u backings do not fit the message", r->backings);
+	if (p == NULL)
+		return call_fail(call, EINVAL, "no such protection domain");
 	error = check_access(call, r->access);
 	if (error == 0)
 		error = check_range(call, r);

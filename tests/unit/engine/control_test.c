@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket as friend and foe use it. Each test has an engine of its own in its own
+ * process, with its lcore polled by a thread.
+ */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+
+#include "base/bits.h"
+#include "client/message.h"
+#include "engine/command.h"
+#include "engine/uroce.h"
+
+#define ENOUGH_MS 5000
+
+static struct uroce_engine *engine;
+static char path[64];
+
+static void start_eal(void)
+{
+	char prefix[64];
+	char *argv[] = { (char *)"test",
+			 (char *)"--no-huge",
+			 (char *)"--no-shconf",
+			 (char *)"-m128",
+			 (char *)"--no-pci",
+			 (char *)"--lcores=0@(0-1)",
+			 (char *)"--no-telemetry",
+			 (char *)"--log-level=*:error",
+			 prefix };
+
+	snprintf(prefix, sizeof(prefix), "--file-prefix=uroce-test-%d", getpid());
+	cr_assert_geq(rte_eal_init(ARRAY_SIZE(argv), argv), 0);
+}
+
+static struct uroce_engine *make_engine(char *why, size_t size)
+{
+	struct uroce_options o = { .lcores = 1,
+				   .lcore_ids = { rte_get_main_lcore() },
+				   .adaptive = true,
+				   .socket_gid = -1,
+				   .socket_path = path,
+				   .pool_size = 1024 };
+
+	return uroce_create(&o, why, size);
+}
+
+static void setup(void)
+{
+	char why[256];
+
+	start_eal();
+	snprintf(path, sizeof(path), "/tmp/uroce-control-test-%d.sock", getpid());
+	engine = make_engine(why, sizeof(why));
+	cr_assert_not_null(engine, "%s", why);
+	cr_assert_eq(uroce_start(engine), 0);
+}
+
+static void teardown(void)
+{
+	char lock[80];
+
+	uroce_destroy(engine);
+	cr_expect_neq(access(path, F_OK), 0, "the socket is gone");
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	unlink(lock);
+}
+
+TestSuite(control, .init = setup, .fini = teardown, .timeout = 60);
+
+/* ---- a client ---- */
+
+static uint32_t sequence;
+
+static int ask(int fd, enum command what, struct command_request *q, size_t q_size,
+	       struct command_reply *r, size_t r_size, const struct carrier_descriptors *in,
+	       struct carrier_descriptors *out)
+{
+	return message_exchange(fd, what, ++sequence, ENOUGH_MS, q, q_size, r, r_size, in, out);
+}
+
+static int ask_handle(int fd, enum command what, uint32_t handle, uint32_t *made)
+{
+	struct request_handle q = { .handle = handle };
+	struct reply_handle r;
+	struct carrier_descriptors out = { 0 };
+	/* replies of different sizes begin alike; the shortest has only the header */
+	int error = ask(fd, what, &q.h, sizeof(q), &r.h,
+			made != NULL ? sizeof(r) : sizeof(struct command_reply), NULL, &out);
+
+	for (uint32_t i = 0; i < out.count; i++)
+		close(out.fd[i]);
+	if (error == 0 && made != NULL)
+		*made = r.handle;
+	return error;
+}
+
+static void statistics(struct reply_statistics *s)
+{
+	uroce_statistics(engine, s);
+}
+
+/* A new connection with HELLO; its arena and eventfds are closed at once. */
+static int attach(void)
+{
+	struct request_hello q = { .pid = (uint32_t)getpid(), .program = "control_test" };
+	struct carrier_descriptors in = { .count = 1 }, out = { 0 };
+	struct reply_hello r;
+	int fd = message_connect(path);
+
+	cr_assert_geq(fd, 0, "connect: %s", strerror(errno));
+	in.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	cr_assert_eq(ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r.h, sizeof(r), &in, &out), 0);
+	close(in.fd[0]);
+	cr_assert_eq(out.count, 2, "the arena and one eventfd");
+	cr_assert_eq(r.lcores, 1);
+	for (uint32_t i = 0; i < out.count; i++)
+		close(out.fd[i]);
+	return fd;
+}
+
+static uint32_t open_context(int fd)
+{
+	struct request_empty q;
+	struct reply_context r;
+	struct carrier_descriptors out = { 0 };
+
+	cr_assert_eq(ask(fd, COMMAND_OPEN_CONTEXT, &q.h, sizeof(q), &r.h, sizeof(r), NULL, &out),
+		     0);
+	cr_assert_eq(out.count, 1);
+	close(out.fd[0]);
+	cr_assert_neq(r.handle, 0);
+	return r.handle;
+}
+
+static int create_cq(int fd, uint32_t context, uint32_t channel, uint32_t cqe, uint32_t *handle)
+{
+	struct request_create_cq q = { .context = context, .channel = channel, .cqe = cqe };
+	struct reply_create_cq r;
+	int error = ask(fd, COMMAND_CREATE_CQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+
+	if (error == 0) {
+		cr_assert_geq(r.cqe, cqe);
+		cr_assert_gt(r.ring_size, r.cqe);
+		*handle = r.handle;
+	}
+	return error;
+}
+
+static int create_qp(int fd, struct request_create_qp *q, struct reply_create_qp *r)
+{
+	return ask(fd, COMMAND_CREATE_QP, &q->h, sizeof(*q), &r->h, sizeof(*r), NULL, NULL);
+}
+
+static char memory[8192];
+
+static int reg_mr(int fd, uint32_t pd, uint32_t access, uint64_t length, uint32_t *handle)
+{
+	struct request_reg_mr q = { .pd = pd,
+				    .access = access,
+				    .address = (uintptr_t)memory,
+				    .iova = (uintptr_t)memory,
+				    .length = length };
+	struct reply_reg_mr r;
+	int error = ask(fd, COMMAND_REG_MR, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+
+	if (error == 0) {
+		cr_assert_neq(r.lkey, 0);
+		*handle = r.handle;
+	}
+	return error;
+}
+
+struct objects {
+	uint32_t context, pd, mr, channel, cq, qp;
+};
+
+static void make_objects(int fd, struct objects *o)
+{
+	struct request_create_qp q = { .type = QP_TYPE_RC,
+				       .max_send_wr = 10,
+				       .max_recv_wr = 10,
+				       .max_send_sge = 2,
+				       .max_recv_sge = 2,
+				       .max_inline = 64 };
+	struct reply_create_qp r;
+
+	o->context = open_context(fd);
+	cr_assert_eq(ask_handle(fd, COMMAND_ALLOC_PD, o->context, &o->pd), 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_CREATE_CHANNEL, o->context, &o->channel), 0);
+	cr_assert_eq(create_cq(fd, o->context, o->channel, 100, &o->cq), 0);
+	cr_assert_eq(reg_mr(fd, o->pd, ACCESS_LOCAL_WRITE, sizeof(memory), &o->mr), 0);
+	q.pd = o->pd;
+	q.send_cq = q.recv_cq = o->cq;
+	cr_assert_eq(create_qp(fd, &q, &r), 0);
+	cr_assert_eq(r.qpn & 15, 0, "lcore 0's");
+	o->qp = r.handle;
+}
+
+/* ---- waiting ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void expect_counts(uint32_t clients, uint32_t qps, uint32_t cqs, uint32_t mrs)
+{
+	int64_t end = now_ms() + ENOUGH_MS;
+	struct reply_statistics s;
+
+	for (;;) {
+		statistics(&s);
+		if (s.clients == clients && s.qps == qps && s.cqs == cqs && s.mrs == mrs)
+			return;
+		if (now_ms() > end)
+			break;
+		poll(NULL, 0, 1);
+	}
+	cr_assert_fail("%u clients, %u queue pairs, %u CQs, %u regions; not %u, %u, %u, %u",
+		       s.clients, s.qps, s.cqs, s.mrs, clients, qps, cqs, mrs);
+}
+
+static int count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void expect_descriptors(int wanted)
+{
+	int64_t end = now_ms() + ENOUGH_MS;
+
+	while (count_descriptors() != wanted && now_ms() < end)
+		poll(NULL, 0, 1);
+	cr_assert_eq(count_descriptors(), wanted, "descriptors");
+}
+
+static void expect_serving(void)
+{
+	struct request_empty q;
+	struct reply_device r;
+	int fd = message_connect(path);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+	cr_assert_str_eq(r.name, "uroce0");
+	close(fd);
+}
+
+/* ---- objects ---- */
+
+Test(control, objects_in_use_are_busy)
+{
+	int fd = attach();
+	struct objects o;
+
+	make_objects(fd, &o);
+	expect_counts(1, 1, 1, 1);
+	cr_expect_eq(ask_handle(fd, COMMAND_DEALLOC_PD, o.pd, NULL), EBUSY);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CQ, o.cq, NULL), EBUSY);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CHANNEL, o.channel, NULL), EBUSY);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DEALLOC_PD, o.pd, NULL), EBUSY, "the region");
+	cr_expect_eq(ask_handle(fd, COMMAND_DEREG_MR, o.mr, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CHANNEL, o.channel, NULL), EBUSY);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CQ, o.cq, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CHANNEL, o.channel, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DEALLOC_PD, o.pd, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DEALLOC_PD, o.pd, NULL), EINVAL, "twice");
+	expect_counts(1, 0, 0, 0);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+Test(control, handles_of_others_are_unknown)
+{
+	int a = attach(), b = attach();
+	struct request_create_qp q = { .type = QP_TYPE_RC };
+	struct reply_create_qp r;
+	struct objects o;
+	uint32_t h;
+
+	make_objects(a, &o);
+	for (uint32_t guess = 0; guess < 70; guess++) {
+		cr_expect_eq(ask_handle(b, COMMAND_DESTROY_QP, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_QUERY_QP, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_DESTROY_CQ, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_DEREG_MR, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_DEALLOC_PD, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_CLOSE_CONTEXT, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_DESTROY_CHANNEL, guess, NULL), EINVAL);
+		cr_expect_eq(ask_handle(b, COMMAND_ALLOC_PD, guess, &h), EINVAL);
+		cr_expect_eq(reg_mr(b, guess, 0, 8, &h), EINVAL);
+		q.pd = q.send_cq = q.recv_cq = guess;
+		cr_expect_eq(create_qp(b, &q, &r), EINVAL);
+	}
+	expect_counts(2, 1, 1, 1);
+	close(a);
+	close(b);
+	expect_counts(0, 0, 0, 0);
+}
+
+Test(control, arguments_out_of_range_are_named)
+{
+	int fd = attach();
+	struct objects o;
+	uint32_t h;
+	static const struct {
+		size_t offset;
+		uint32_t value;
+		const char *says;
+	} caps[] = {
+		{ offsetof(struct request_create_qp, max_send_wr), LIMIT_QP_WR + 1, "max_send_wr" },
+		{ offsetof(struct request_create_qp, max_recv_wr), UINT32_MAX, "max_recv_wr" },
+		{ offsetof(struct request_create_qp, max_send_sge), LIMIT_SGE + 1, "max_send_sge" },
+		{ offsetof(struct request_create_qp, max_recv_sge), 1u << 31, "max_recv_sge" },
+		{ offsetof(struct request_create_qp, max_inline), LIMIT_INLINE + 1, "max_inline" },
+	};
+
+	make_objects(fd, &o);
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		struct request_create_qp q = {
+			.type = QP_TYPE_RC, .pd = o.pd, .send_cq = o.cq, .recv_cq = o.cq
+		};
+		struct reply_create_qp r;
+
+		memcpy((char *)&q + caps[i].offset, &caps[i].value, 4);
+		cr_expect_eq(create_qp(fd, &q, &r), EINVAL);
+		cr_expect_not_null(strstr(r.h.why, caps[i].says), "why: %s", r.h.why);
+	}
+	cr_expect_eq(create_cq(fd, o.context, 0, 0, &h), EINVAL);
+	cr_expect_eq(create_cq(fd, o.context, 0, LIMIT_CQE + 1, &h), EINVAL);
+	cr_expect_eq(create_cq(fd, o.context, 0, LIMIT_CQE, &h), 0);
+	cr_expect_eq(reg_mr(fd, o.pd, 0, 0, &h), EINVAL, "length 0");
+	cr_expect_eq(reg_mr(fd, o.pd, 0, UINT64_MAX, &h), EINVAL, "wraps");
+	cr_expect_eq(reg_mr(fd, o.pd, ACCESS_REMOTE_WRITE, 8, &h), EINVAL, "without local write");
+	cr_expect_eq(reg_mr(fd, o.pd, 1u << 30, 8, &h), EINVAL, "an unknown flag");
+	cr_expect_eq(reg_mr(fd, o.pd, ACCESS_ON_DEMAND, 8, &h), EOPNOTSUPP);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+Test(control, closing_a_context_takes_what_is_in_it)
+{
+	int fd = attach();
+	struct objects a, b;
+
+	make_objects(fd, &a);
+	make_objects(fd, &b);
+	expect_counts(1, 2, 2, 2);
+	cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, a.context, NULL), 0);
+	expect_counts(1, 1, 1, 1);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_QP, a.qp, NULL), EINVAL);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_QP, b.qp, NULL), 0);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+/* ---- deaths ---- */
+
+Test(control, end_of_file_reclaims_everything)
+{
+	int before = count_descriptors();
+	struct objects o;
+
+	for (int i = 0; i < 20; i++) {
+		int fd = attach();
+
+		make_objects(fd, &o);
+		make_objects(fd, &o);
+		close(fd);
+		expect_counts(0, 0, 0, 0);
+	}
+	expect_descriptors(before);
+}
+
+/* The child's connection stays open in our hands, so only its pidfd tells. */
+Test(control, death_is_noticed_without_end_of_file)
+{
+	int pass[2], fd = -1, status;
+	struct msghdr m = { 0 };
+	char octet = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &octet, 1 };
+	struct cmsghdr *c;
+	pid_t child;
+
+	m.msg_iov = &iov;
+	m.msg_iovlen = 1;
+	m.msg_control = space;
+	m.msg_controllen = sizeof(space);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pass), 0);
+	child = fork();
+	if (child == 0) {
+		struct objects o;
+
+		fd = attach();
+		make_objects(fd, &o);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+		sendmsg(pass[1], &m, 0);
+		pause();
+		_exit(0);
+	}
+	cr_assert_eq(recvmsg(pass[0], &m, 0), 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	expect_counts(1, 1, 1, 1);
+	kill(child, SIGKILL);
+	expect_counts(0, 0, 0, 0);
+	waitpid(child, &status, 0);
+	close(fd);
+	close(pass[0]);
+	close(pass[1]);
+	expect_serving();
+}
+
+/* ---- messages of any shape ---- */
+
+static size_t request_size(enum command what)
+{
+	static const size_t size[] = {
+#define X(NAME, request, reply) sizeof(struct request),
+		COMMANDS(X)
+#undef X
+	};
+
+	return size[what];
+}
+
+/* Sends octets with descriptors; returns the error of the reply, or -1: the connection ended. */
+static int throw_at(int fd, const void *octets, size_t length, const int *fds, uint32_t count,
+		    struct command_reply *reply)
+{
+	char space[CMSG_SPACE(64 * sizeof(int))] = { 0 };
+	uint8_t answer[LIMIT_COMMAND_BYTES];
+	struct iovec iov = { (void *)(uintptr_t)octets, length };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	ssize_t n;
+
+	if (count > 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = space;
+		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	}
+	cr_assert_eq(sendmsg(fd, &m, MSG_NOSIGNAL), (ssize_t)length);
+	cr_assert_eq(poll(&p, 1, ENOUGH_MS), 1, "neither a reply nor the end came");
+	n = recv(fd, answer, sizeof(answer), 0);
+	if (n <= 0)
+		return -1;
+	cr_assert_geq(n, (ssize_t)sizeof(*reply));
+	memcpy(reply, answer, sizeof(*reply));
+	return reply->error;
+}
+
+Test(control, every_length_of_every_command)
+{
+	int before = count_descriptors();
+	uint8_t octets[LIMIT_COMMAND_BYTES] = { 0 };
+	struct command_request *h = (struct command_request *)octets;
+	struct command_reply reply;
+
+	for (uint32_t what = 0; what < COMMAND_COUNT; what++) {
+		size_t right = request_size(what);
+
+		for (size_t length = 1; length <= right + 9; length++) {
+			int fd = what == COMMAND_HELLO ? message_connect(path) : attach();
+			int error;
+
+			*h = (struct command_request){ .magic = COMMAND_MAGIC,
+						       .version = COMMAND_VERSION,
+						       .command = (uint16_t)what,
+						       .length = (uint32_t)length };
+			error = throw_at(fd, octets, length, NULL, 0, &reply);
+			if (length != right)
+				cr_expect_eq(error, EPROTO, "%u: %zu octets: %d", what, length,
+					     error);
+			close(fd);
+		}
+		h->length = (uint32_t)right + 1;
+		int fd = message_connect(path);
+
+		cr_expect_eq(throw_at(fd, octets, right, NULL, 0, &reply), EPROTO,
+			     "a length that is not the message's");
+		close(fd);
+	}
+	expect_counts(0, 0, 0, 0);
+	expect_descriptors(before);
+	expect_serving();
+}
+
+Test(control, wrong_headers_are_explained)
+{
+	struct request_empty q = { { COMMAND_MAGIC, COMMAND_VERSION + 1, COMMAND_DEVICE, sizeof(q),
+				     9 } };
+	struct command_reply reply;
+	int fd = message_connect(path);
+
+	cr_expect_eq(throw_at(fd, &q, sizeof(q), NULL, 0, &reply), EPROTO);
+	cr_expect_not_null(strstr(reply.why, "version 1"), "why: %s", reply.why);
+	cr_expect_eq(reply.sequence, 9);
+	cr_expect_eq(recv(fd, &reply, sizeof(reply), 0), 0, "the connection ends");
+	close(fd);
+	fd = message_connect(path);
+	q.h.version = COMMAND_VERSION;
+	q.h.command = COMMAND_COUNT;
+	cr_expect_eq(throw_at(fd, &q, sizeof(q), NULL, 0, &reply), EOPNOTSUPP);
+	q.h.command = COMMAND_OPEN_CONTEXT;
+	cr_expect_eq(throw_at(fd, &q, sizeof(q), NULL, 0, &reply), EPERM, "before hello");
+	q.h.magic = 0;
+	cr_expect_eq(throw_at(fd, &q, sizeof(q), NULL, 0, &reply), EPROTO);
+	close(fd);
+	expect_serving();
+}
+
+Test(control, hello_takes_only_the_programs_memory)
+{
+	int before = count_descriptors();
+	int pipes[2];
+	struct {
+		const char *what;
+		int fd;
+	} wrong[] = {
+		{ "a file of /proc", open("/proc/self/maps", O_RDONLY) },
+		{ "mem that cannot be written", open("/proc/self/mem", O_RDONLY) },
+		{ "a folder", open("/tmp", O_RDONLY) },
+		{ "a device", open("/dev/null", O_RDWR) },
+		{ "a memfd", memfd_create("mem", 0) },
+		{ "a socket", socket(AF_UNIX, SOCK_STREAM, 0) },
+		{ "a pipe", pipe(pipes) == 0 ? pipes[0] : -1 },
+	};
+	struct request_hello q = { { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_HELLO, sizeof(q),
+				     1 } };
+	struct command_reply reply;
+	int many[40];
+	int fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		fd = message_connect(path);
+		cr_expect_eq(throw_at(fd, &q, sizeof(q), &wrong[i].fd, 1, &reply), EPROTO, "%s",
+			     wrong[i].what);
+		close(fd);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = open("/proc/self/mem", O_RDWR);
+	for (uint32_t n = 2; n <= ARRAY_SIZE(many); n++) {
+		int error;
+
+		fd = message_connect(path);
+		error = throw_at(fd, &q, sizeof(q), many, n, &reply);
+		cr_expect(error == EPROTO || error == -1, "%u descriptors: %d", n, error);
+		close(fd);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		close(many[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		close(wrong[i].fd);
+	close(pipes[1]);
+	expect_counts(0, 0, 0, 0);
+	expect_descriptors(before);
+	expect_serving();
+}
+
+/* ---- the socket in the file system ---- */
+
+Test(control, second_engine_is_refused_and_told_why)
+{
+	char why[256];
+
+	cr_assert_null(make_engine(why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "another engine"), "why: %s", why);
+	cr_expect_not_null(strstr(why, path), "why: %s", why);
+	expect_serving();
+}
+
+Test(control, stale_socket_is_replaced)
+{
+	char why[256];
+	FILE *f;
+
+	uroce_destroy(engine);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	fclose(f);
+	engine = make_engine(why, sizeof(why));
+	cr_assert_not_null(engine, "%s", why);
+	cr_assert_eq(uroce_start(engine), 0);
+	expect_serving();
+}

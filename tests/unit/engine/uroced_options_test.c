@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a user types, as a table: the words, what becomes of them, and what the line says. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apps/uroced_options.h"
+#include "base/bits.h"
+
+#define WORDS_MAX 10
+
+static const struct {
+	const char *words[WORDS_MAX];
+	int status;
+	const char *says; /* NULL: nothing */
+} table[] = {
+	{ { NULL }, OPTIONS_OK, NULL },
+	{ { "--socket", "/tmp/x", "--idle", "spin" }, OPTIONS_OK, NULL },
+	{ { "--socket=/tmp/x", "--idle=adaptive" }, OPTIONS_OK, NULL },
+	{ { "--port", "p0", "--ip", "10.0.0.1/24,fd00::1/64" }, OPTIONS_OK, NULL },
+	{ { "--netdev", "eth0", "--mtu", "4200", "--vlan", "7" }, OPTIONS_OK, NULL },
+	{ { "--port", "p0", "--ip", "10.0.0.1/8", "--gateway", "10.0.0.254,fd00::1" },
+	  OPTIONS_OK,
+	  NULL },
+	{ { "--exit-when-idle", "10" }, OPTIONS_OK, NULL },
+	{ { "--help" }, OPTIONS_HELP, NULL },
+	{ { "--nonsense" }, OPTIONS_USAGE, "--nonsense" },
+	{ { "surplus" }, OPTIONS_USAGE, "surplus" },
+	{ { "--ip" }, OPTIONS_USAGE, "needs a value" },
+	{ { "--mtu", "1500", "--mtu", "1500" }, OPTIONS_USAGE, "twice" },
+	{ { "--netdev", "eth0", "--port", "p0" }, OPTIONS_USAGE, "exclude" },
+	{ { "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "--port" },
+	{ { "--netdev", "e", "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "kernel" },
+	{ { "--vlan", "5" }, OPTIONS_USAGE, "--vlan" },
+	{ { "--port", "p0" }, OPTIONS_FAILED, "--ip" },
+	{ { "--ip", "10.0.0.1" }, OPTIONS_FAILED, "10.0.0.1/24" },
+	{ { "--ip", "10.0.0.1/33" }, OPTIONS_FAILED, "0 .. 32" },
+	{ { "--ip", "fd00::1/129" }, OPTIONS_FAILED, "0 .. 128" },
+	{ { "--ip", "banana/8" }, OPTIONS_FAILED, "banana" },
+	{ { "--ip", "10.0.0.1/24," }, OPTIONS_FAILED, "--ip" },
+	{ { "--gateway", "10.0.0.1/24" }, OPTIONS_FAILED, "without prefix" },
+	{ { "--mtu", "12" }, OPTIONS_FAILED, "336 .. 9978" },
+	{ { "--mtu", "4200x" }, OPTIONS_FAILED, "4200x" },
+	{ { "--mtu", "-1" }, OPTIONS_FAILED, "-1" },
+	{ { "--vlan", "4095" }, OPTIONS_FAILED, "1 .. 4094" },
+	{ { "--socket-mode", "9" }, OPTIONS_FAILED, "octal" },
+	{ { "--socket-mode", "7777" }, OPTIONS_FAILED, "octal" },
+	{ { "--socket-group", "no such group" }, OPTIONS_FAILED, "no such group" },
+	{ { "--idle", "often" }, OPTIONS_FAILED, "spin or adaptive" },
+	{ { "--exit-when-idle", "0" }, OPTIONS_FAILED, "1 .. 86400" },
+	{ { "--socket", "" }, OPTIONS_FAILED, "--socket" },
+	{ { "--config", "/nonexistent" }, OPTIONS_FAILED, "/nonexistent" },
+};
+
+static int parse(struct uroced_options *o, const char *const *words, char *why, size_t size)
+{
+	char *argv[WORDS_MAX + 1];
+	int argc = 0;
+
+	for (; argc < WORDS_MAX && words[argc] != NULL; argc++)
+		argv[argc] = (char *)(uintptr_t)words[argc];
+	why[0] = '\0';
+	return uroced_options_parse(o, argc, argv, why, size);
+}
+
+Test(uroced_options, table)
+{
+	struct uroced_options o;
+	char why[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		int status = parse(&o, table[i].words, why, sizeof(why));
+
+		cr_expect_eq(status, table[i].status, "row %zu: status %d: %s", i, status, why);
+		cr_expect(table[i].says == NULL || strstr(why, table[i].says) != NULL,
+			  "row %zu says '%s', not '%s'", i, why, table[i].says);
+		cr_expect_null(strchr(why, '\n'), "row %zu: one line", i);
+	}
+}
+
+Test(uroced_options, values_arrive)
+{
+	const char *const words[WORDS_MAX] = {
+		"--port", "p0", "--ip",	      "10.1.2.3/24,fd00::5/64", "--mtu", "4200", "--vlan",
+		"9",	  "-i", "--idle=spin"
+	};
+	struct uroced_options o;
+	char why[256];
+
+	cr_assert_eq(parse(&o, words, why, sizeof(why)), OPTIONS_OK, "%s", why);
+	cr_assert_str_eq(o.port, "p0");
+	cr_assert_eq(o.engine.addresses, 2);
+	cr_assert_eq(memcmp(o.engine.address[0].octet,
+			    "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\x01\x02\x03", 16),
+		     0);
+	cr_assert_eq(o.engine.address[0].prefix, 24);
+	cr_assert_eq(o.engine.address[1].octet[15], 5);
+	cr_assert_eq(o.engine.mtu, 4200);
+	cr_assert_eq(o.engine.vlan, 9);
+	cr_assert(o.interactive && !o.engine.adaptive);
+	cr_assert_eq(o.engine.socket_gid, -1);
+}
+
+Test(uroced_options, command_line_goes_before_the_file)
+{
+	char path[] = "/tmp/uroced-options-XXXXXX", why[256];
+	const char text[] = "# an engine\n[uroced]\nmtu = 1500\nvlan = 3\nnetdev = eth7\n";
+	const char *words[WORDS_MAX] = { "--config", path, "--mtu", "4200" };
+	struct uroced_options o;
+	int fd = mkstemp(path);
+
+	cr_assert_eq(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+	close(fd);
+	cr_assert_eq(parse(&o, words, why, sizeof(why)), OPTIONS_OK, "%s", why);
+	unlink(path);
+	cr_assert_eq(o.engine.mtu, 4200);
+	cr_assert_eq(o.engine.vlan, 3);
+	cr_assert_str_eq(o.netdev, "eth7");
+}
+
+/* EAL: the words before `--` and what is added to them. */
+static const struct {
+	const char *words[WORDS_MAX];
+	bool hugepages;
+	const char *has, *has_not;
+} eal_table[] = {
+	{ { "uroced" }, false, "--no-huge", "--in-memory" },
+	{ { "uroced" }, false, "--no-shconf", "--in-memory" },
+	{ { "uroced" }, false, "-m512", NULL },
+	{ { "uroced" }, true, "--in-memory", "--no-huge" },
+	{ { "uroced", "--no-huge" }, true, "--no-shconf", "--in-memory" },
+	{ { "uroced", "--no-huge", "-m", "64" }, false, "--no-shconf", "-m512" },
+	{ { "uroced", "--huge-dir=/x" }, false, "--huge-dir=/x", "--no-huge" },
+	{ { "uroced" }, false, "--file-prefix=uroce-77", NULL },
+	{ { "uroced", "--file-prefix", "mine" }, false, "mine", "--file-prefix=uroce-77" },
+	{ { "uroced" }, false, "--no-pci", NULL },
+	{ { "uroced", "-a", "0000:01:00.0" }, false, "-a", "--no-pci" },
+	{ { "uroced", "-a0000:01:00.0" }, false, "-a0000:01:00.0", "--no-pci" },
+	{ { "uroced" }, false, "--lcores=0@(0-1)", NULL },
+	{ { "uroced", "-l", "0" }, false, "-l", "--lcores=0@(0-1)" },
+	{ { "uroced", "--log-level=8" }, false, "--log-level=8", "--log-level=*:error" },
+};
+
+static bool has_word(const struct eal_arguments *eal, const char *word)
+{
+	for (int i = 0; i < eal->argc; i++)
+		if (strcmp(eal->argv[i], word) == 0)
+			return true;
+	return false;
+}
+
+Test(uroced_options, eal_defaults_give_way)
+{
+	char why[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(eal_table); i++) {
+		struct eal_facts facts = { eal_table[i].hugepages, 77, "0-1" };
+		struct eal_arguments eal;
+		char *argv[WORDS_MAX + 2];
+		int argc = 0, own;
+
+		for (; argc < WORDS_MAX && eal_table[i].words[argc] != NULL; argc++)
+			argv[argc] = (char *)(uintptr_t)eal_table[i].words[argc];
+		argv[argc++] = (char *)(uintptr_t) "--";
+		cr_assert_eq(eal_arguments_make(&eal, argc, argv, &facts, &own, why, sizeof(why)),
+			     0);
+		cr_expect_eq(own, argc - 1);
+		cr_expect(has_word(&eal, eal_table[i].has), "row %zu lacks %s", i,
+			  eal_table[i].has);
+		cr_expect(eal_table[i].has_not == NULL || !has_word(&eal, eal_table[i].has_not),
+			  "row %zu has %s", i, eal_table[i].has_not);
+	}
+}
+
+Test(uroced_options, own_option_before_the_dashes_is_explained)
+{
+	char *argv[] = { (char *)"uroced", (char *)"--socket", (char *)"/tmp/x" };
+	struct eal_facts facts = { false, 1, "0" };
+	struct eal_arguments eal;
+	char why[256];
+	int own;
+
+	cr_assert_eq(eal_arguments_make(&eal, 3, argv, &facts, &own, why, sizeof(why)),
+		     OPTIONS_USAGE);
+	cr_assert_not_null(strstr(why, "after `--`"));
+}
