@@ -137,7 +137,8 @@ static int default_socket(struct uroced_options *o)
 
 static struct rte_mempool *make_pool(const struct uroced_options *o, uint32_t lcores)
 {
-	uint32_t octets = ethdev_mbuf_octets(o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT);
+	uint16_t mtu = o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT;
+	uint32_t octets = ethdev_buffer_octets(o->port, mtu);
 	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
 	struct rte_mempool *pool;
 

@@ -28,13 +28,13 @@ def counts(rig, side="a"):
     return s["clients"], s["qps"], s["mrs"]
 
 
-def moving(rig, side="a", packets=100, limit=20):
-    """Waits until traffic flows."""
-    def octets():
-        return rig.statistics(side)
-    start = octets()["polls"], sum(octets()[k] for k in ("rx_packets", "tx_packets"))
-    wait_until("traffic", limit, lambda: sum(
-        rig.statistics(side)[k] for k in ("rx_packets", "tx_packets")) > start[1] + packets, 0.05)
+def moving(rig, side="a", turns=1000, limit=20):
+    """Waits until traffic flows: the lcores' turns have something to do."""
+    def busy():
+        s = rig.statistics(side)
+        return s["polls"] - s["idle_polls"]
+    start = busy()
+    wait_until("traffic", limit, lambda: busy() > start + turns, 0.05)
 
 
 def misbehave(rig, mode, *words):
@@ -238,8 +238,8 @@ def wire_is_bad(build):
         return "; ".join(said)
 
 
-def refused(build, arguments, wanted):
-    words = [str(build / "apps/uroced"), *arguments]
+def refused(rig, arguments, wanted):
+    words = [*rig.inside("a"), str(rig.build / "apps/uroced"), *arguments]
     done = subprocess.run(words, capture_output=True, text=True, timeout=20,
                           stdin=subprocess.DEVNULL)
     lines = [line for line in (done.stdout + done.stderr).splitlines()
@@ -258,7 +258,7 @@ def wrong_options(build):
         rig.namespace("b")
         rig.veth("wire", 4200)
         socket = str(rig.folder / "x.sock")
-        small = "--vdev=net_af_packet0,iface=lo,framesz=2048"
+        small = "--vdev=net_af_packet0,iface=wire,framesz=2048"
         for arguments, wanted in [
             (["--no-such-option"], "no-such-option"),
             (["--ip", "10.0.0.1"], "10.0.0.1/"),
@@ -275,11 +275,11 @@ def wrong_options(build):
             (["--config", "/nonexistent.conf"], "nonexistent"),
             (["surplus"], "surplus"),
         ]:
-            refused(build, ["--no-huge", "--", "--socket", socket, *arguments], wanted)
-        refused(build, ["--no-huge", small, "--", "--socket", socket, "--port", "net_af_packet0",
+            refused(rig, ["--no-huge", "--", "--socket", socket, *arguments], wanted)
+        refused(rig, ["--no-huge", small, "--", "--socket", socket, "--port", "net_af_packet0",
                         "--ip", "10.0.0.1/24", "--mtu", "4200"], "framesz")
         rig.engine("a")
-        refused(build, ["--no-huge", "--", "--socket", rig.socket("a")], "already|another|second")
+        refused(rig, ["--no-huge", "--", "--socket", rig.socket("a")], "already|another|second")
         rig.check_healthy()
     return "16 refusals"
 

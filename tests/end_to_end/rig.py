@@ -300,8 +300,8 @@ def two_namespaces(build, control=True):
 
 
 def af_packet(iface, mtu):
-    frame = 2048 if mtu <= 1500 else 8192
-    return (f"--vdev=net_af_packet0,iface={iface},framesz={frame},blocksz={8 * frame},"
+    frame = 2048 if mtu <= 1500 else 4352  # a multiple of 16 that holds the MTU and 80 octets more
+    return (f"--vdev=net_af_packet0,iface={iface},framesz={frame},blocksz={16 * frame},"
             f"framecnt=1024,qdisc_bypass=0")
 
 

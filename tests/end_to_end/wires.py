@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from programs import start_pair, table_rows
-from rig import ADDRESS, ROOT, Failure, Process, wait_until
+from rig import ADDRESS, ROOT, Failure, Process, sh, wait_until
 
 
 def devinfo(rig):
@@ -38,19 +38,28 @@ def answers_ping(rig):
 
 
 class Capture:
-    """What crosses the cable, seen from namespace a."""
+    """What crosses the cable. Each end shows what it receives: with qdisc_bypass nobody sees what
+    an end sends."""
 
     def __init__(self, rig):
+        self.parts = []
         self.path = rig.folder / "wire.pcapng"
-        self.path.unlink(missing_ok=True)
-        self.process = Process(rig, "dumpcap", [
-            *rig.inside("a"), "dumpcap", "-q", "-i", "wire", "-f", "udp port 4791", "-B", "64",
-            "-w", str(self.path)])
-        self.process.expect("File: ", 20)
+        for side in "ab":
+            mac = re.search(r"link/ether (\S+)", rig.ip(side, "link", "show", "wire"))[1]
+            part = rig.folder / f"wire-{side}.pcapng"
+            process = Process(rig, "dumpcap", [
+                *rig.inside(side), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(part),
+                "-f", f"udp port 4791 and ether dst {mac}"])
+            self.parts.append((process, part))
+        for process, _ in self.parts:
+            process.expect("File: ", 20)
 
     def stop(self):
-        self.process.signal(signal.SIGINT)
-        self.process.wait(20)
+        for process, _ in self.parts:
+            process.signal(signal.SIGINT)
+        for process, _ in self.parts:
+            process.wait(20)
+        sh("mergecap", "-w", str(self.path), *[str(part) for _, part in self.parts])
         return self.path
 
 
@@ -109,7 +118,8 @@ def headers(family):
         rows = dissect(path, *FIELDS)
         mine = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["remote"]["qpn"]]
         acks = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["local"]["qpn"]]
-        check_requests(mine, ends, rig.mtu, family)
+        mtu = int(re.search(r"Mtu\s*:\s*(\d+)", text)[1])
+        check_requests(mine, ends, mtu, family)
         check_answers(acks, family)
         return f"{len(mine)} requests, {len(acks)} acknowledgements as announced"
     return run
