@@ -337,6 +337,18 @@ static int start_eal(struct eal_arguments *eal)
 	return 1;
 }
 
+/*
+ * EAL makes a folder for each file prefix, ours has the pid in it, and leaves it behind. Called at
+ * exit, after its telemetry has removed its socket there: such functions run last come, first.
+ */
+static char runtime_folder[4096];
+
+static void remove_runtime_folder(void)
+{
+	if (runtime_folder[0] != '\0')
+		rmdir(runtime_folder); /* not empty: somebody uses the prefix too */
+}
+
 int main(int argc, char **argv)
 {
 	struct eal_facts facts = { .hugepages = free_hugepages(), .pid = getpid() };
@@ -368,8 +380,11 @@ int main(int argc, char **argv)
 	signals = block_signals();
 	if (eal.fell_back)
 		say("no free hugepages: taking ordinary memory (--no-huge -m 512)");
-	if (start_eal(&eal) != 0)
-		return 1;
+	atexit(remove_runtime_folder);
+	status = start_eal(&eal);
+	snprintf(runtime_folder, sizeof(runtime_folder), "%s", rte_eal_get_runtime_dir());
+	if (status != 0)
+		return status;
 	status = run(&options, signals, &cpus);
 	rte_eal_cleanup();
 	return status;

@@ -228,6 +228,8 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 	struct neighbour_agent *a = e->control->neighbours;
 	void *p;
 
+	if (e->strangers == NULL)
+		return;
 	for (uint32_t i = 0; i < FRAMES_AT_ONCE && rte_ring_dequeue(e->strangers, &p) == 0; i++) {
 		struct rte_mbuf *m = p;
 

@@ -73,12 +73,15 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char lock[80];
+	char lock[80], folder[256];
 
 	uroce_destroy(engine);
 	cr_expect_neq(access(path, F_OK), 0, "the socket is gone");
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	unlink(lock);
+	snprintf(folder, sizeof(folder), "%s", rte_eal_get_runtime_dir());
+	rte_eal_cleanup();
+	rmdir(folder);
 }
 
 TestSuite(control, .init = setup, .fini = teardown, .timeout = 60);
