@@ -141,12 +141,16 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 	while (first < end) {
 		struct engine_qp *q = l->stage[first].qp;
 		struct moving_job *j = job_take(l, q->client);
+		bool full = false;
 
 		/* Without a job the turn is taken back: these frames were never sent. */
 		for (; first < end && l->stage[first].qp == q; first++) {
 			struct staged_frame *s = &l->stage[first];
 
-			if (j == NULL) {
+			/* The mover is new: turns from before it may be more than a job holds. */
+			full |= j != NULL && (j->frames == LIMIT_TURN ||
+					      j->batch.count + s->peer_count > JOB_COPIES);
+			if (j == NULL || full) {
 				s->unsent = true;
 				l->stage[kept++] = *s;
 				continue;

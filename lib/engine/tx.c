@@ -111,8 +111,8 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 			continue;
 		TAILQ_REMOVE(&l->ready, q, ready_link);
 		TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
-		if (n < LIMIT_TURN)
-			break; /* no buffer, or the stage is full */
+		if (n < LIMIT_TURN || client_mover(q->client) != NULL)
+			break; /* no buffer, or the stage is full; a mover's job holds one turn */
 	}
 	if (l->staged == 0)
 		return staged;
