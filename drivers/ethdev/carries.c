@@ -86,6 +86,14 @@ void ifindex_mac(uint32_t ifindex, struct mac *mac)
 		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
 }
 
+bool ethdev_shares_mac(const struct rte_eth_dev_info *info)
+{
+	char remote[IF_NAMESIZE];
+
+	devarg(info, "remote", remote, sizeof(remote));
+	return strcmp(info->driver_name, "net_tap") == 0 && remote[0] == '\0';
+}
+
 void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];

@@ -292,6 +292,10 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 		rte_eth_dev_default_mac_addr_set(d->id, &mac);
 	}
 	memcpy(p->mac.octet, mac.addr_bytes, 6);
+	if (ethdev_shares_mac(info)) {
+		p->mac.octet[0] |= 2; /* locally administered */
+		p->mac.octet[5] ^= 1; /* a tap hands over frames for any address */
+	}
 	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
 	p->socket = rte_eth_dev_socket_id(d->id);
 	p->ifindex = ethdev_ifindex(d->behind, info);

@@ -39,6 +39,9 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 /* net_impair is as its lower port is: the id and facts of that one in their place. */
 void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info);
 
+/* A tap gives its MAC address to the kernel's end too, which would then talk to itself. */
+bool ethdev_shares_mac(const struct rte_eth_dev_info *info);
+
 /* The Linux interface behind the port, 0 if none, and its MTU. */
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
 uint32_t ifindex_mtu(uint32_t ifindex); /* 0: gone */

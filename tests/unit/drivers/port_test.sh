@@ -22,9 +22,11 @@ fi
 dir=$(mktemp -d)
 linux_pid=
 tool_pid=
+other_pid=
 clean() {
 	exec 3>&- 2>/dev/null
 	[ -n "$tool_pid" ] && kill "$tool_pid" 2>/dev/null
+	[ -n "$other_pid" ] && kill "$other_pid" 2>/dev/null
 	[ -n "$linux_pid" ] && kill "$linux_pid" 2>/dev/null
 	rm -rf "$dir"
 }
@@ -127,6 +129,42 @@ netdev)
 	expect "mtu 1300 link 0"
 	finish
 	grep -q "^dropped [1-9]" "$dir/out" || fail "the kernel's own frames were not dropped"
+	;;
+tap)
+	# the kernel's end of the tap is in this namespace
+	[ -c /dev/net/tun ] || { echo "no /dev/net/tun here"; exit 77; }
+	run --vdev net_tap0,iface=tapped,mac=02:00:00:00:00:02 -- answer net_tap0 \
+		10.8.0.1/24,fd08::1/64 10.8.0.2
+	expect "^mac 02:00:00:00:00:03 mtu 1500"
+	ip address add 10.8.0.2/24 dev tapped
+	ip address add fd08::2/64 dev tapped nodad
+	ip link set tapped up
+	ping -q -c 3 -i 0.2 -W 5 10.8.0.1 || fail "ping over IPv4"
+	ping -q -c 3 -i 0.2 -W 5 fd08::1 || fail "ping over IPv6"
+	expect "^resolved 10.8.0.2 02:00:00:00:00:02"
+	expect "^bell"
+	finish
+	;;
+memif)
+	socket="socket=$dir/memif,socket-abstract=no"
+	mkfifo "$dir/other_in"
+	run --vdev "net_memif0,role=server,id=1,$socket,mac=02:00:00:00:00:01" -- \
+		answer net_memif0 10.7.0.1/24,fd07::1/64 10.7.0.2,fd07::2
+	# a client of memif connects once, when it starts
+	expect "^mac 02:00:00:00:00:01 mtu 2030"
+	"$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" \
+		--vdev "net_memif0,role=client,id=1,$socket,mac=02:00:00:00:00:02" -- \
+		answer net_memif0 10.7.0.2/24,fd07::2/64 10.7.0.1 \
+		<"$dir/other_in" >"$dir/other_out" 2>"$dir/other_err" &
+	other_pid=$!
+	exec 4>"$dir/other_in"
+	expect "link 1"
+	expect "^resolved 10.7.0.2 02:00:00:00:00:02"
+	expect "^resolved fd07::2 02:00:00:00:00:02"
+	exec 4>&-
+	wait "$other_pid" || fail "the other port_tool ended with $?: $(cat "$dir/other_err")"
+	other_pid=
+	finish
 	;;
 *)
 	fail "unknown kind $kind"
