@@ -36,7 +36,7 @@
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
 #define LIMIT_WINDOW_START 64u /* ... and at the start */
-#define LIMIT_WINDOW_FLOOR 4u /* ... and after any number of losses */
+#define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
 #define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
 
 /* What one client may hold, so that others find something left. */
@@ -52,6 +52,8 @@
 
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
 static_assert(LIMIT_SPANS >= 3 * LIMIT_SGE, "every element may be cut by two page-granular edges");
+static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,
+	      "a lost acknowledgement is made good by the next");
 static_assert(LIMIT_WINDOW < (1u << 23), "IBTA 9.7.2: never more than half the PSN space");
 
 #endif

@@ -4,42 +4,70 @@
 #include "config/limits.h"
 #include "transport/pace.h"
 
-Test(pace, grows_by_one_a_window_and_stops_at_the_limit)
+Test(pace, grows_by_one_for_sixteen_and_stops_at_the_limit)
 {
 	struct pace p;
 
 	pace_init(&p);
 	cr_assert_eq(p.window, LIMIT_WINDOW_START);
-	pace_acknowledged(&p, LIMIT_WINDOW_START - 1);
+	pace_acknowledged(&p, 15);
 	cr_assert_eq(p.window, LIMIT_WINDOW_START);
 	pace_acknowledged(&p, 1);
 	cr_assert_eq(p.window, LIMIT_WINDOW_START + 1);
+	pace_acknowledged(&p, 40);
+	cr_assert_eq(p.window, LIMIT_WINDOW_START + 3, "many at once count as many");
 	for (uint32_t i = 0; i < 10 * LIMIT_WINDOW; i++)
-		pace_acknowledged(&p, p.window);
+		pace_acknowledged(&p, 64);
 	cr_assert_eq(p.window, LIMIT_WINDOW);
 }
 
-Test(pace, halves_at_a_gap_and_keeps_the_floor)
+Test(pace, losses_close_together_halve_it_down_to_the_floor)
 {
-	static const uint32_t expected[] = { 32, 16, 8, 4, 4, 4 };
-	struct pace p;
+	struct pace p = { .window = 256 };
 
-	cr_assert_eq(LIMIT_WINDOW_START, 64, "the table below begins there");
-	pace_init(&p);
-	for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	pace_lost(&p);
+	cr_assert_eq(p.window, 128);
+	pace_acknowledged(&p, 15);
+	pace_lost(&p);
+	cr_assert_eq(p.window, 64);
+	for (int i = 0; i < 10; i++)
 		pace_lost(&p);
-		cr_assert_eq(p.window, expected[i], "loss %u: %u", i, p.window);
-	}
+	cr_assert_eq(p.window, LIMIT_WINDOW_FLOOR);
 }
 
-Test(pace, starts_over_from_the_floor_after_silence)
+Test(pace, a_loss_that_stands_alone_costs_an_eighth)
+{
+	struct pace p = { .window = 128 };
+
+	pace_acknowledged(&p, 64);
+	cr_assert_eq(p.window, 132);
+	pace_lost(&p);
+	cr_assert_eq(p.window, 132 - 16);
+	pace_acknowledged(&p, 63);
+	pace_lost(&p);
+	cr_assert_eq(p.window, (116 + 3) - 119 / 2, "one packet short of standing alone");
+}
+
+Test(pace, one_loss_in_a_hundred_leaves_a_window_that_does_not_stall)
 {
 	struct pace p;
 
 	pace_init(&p);
-	pace_acknowledged(&p, LIMIT_WINDOW_START - 1);
+	for (int i = 0; i < 1000; i++) {
+		pace_acknowledged(&p, 100);
+		pace_lost(&p);
+	}
+	cr_assert_geq(p.window, 40);
+}
+
+Test(pace, silence_halves_it_and_forgets_what_was_counted)
+{
+	struct pace p;
+
+	pace_init(&p);
+	pace_acknowledged(&p, 15);
 	pace_silent(&p);
-	cr_assert_eq(p.window, LIMIT_WINDOW_FLOOR);
-	pace_acknowledged(&p, 1); /* what counted towards the old window is forgotten */
-	cr_assert_eq(p.window, LIMIT_WINDOW_FLOOR);
+	cr_assert_eq(p.window, LIMIT_WINDOW_START / 2);
+	pace_acknowledged(&p, 1);
+	cr_assert_eq(p.window, LIMIT_WINDOW_START / 2);
 }
