@@ -36,6 +36,8 @@ struct carrier_ops {
 	void (*empty_poll)(struct carrier *c);
 	/* True once the engine is known to be gone; cheap, any thread. */
 	bool (*gone)(struct carrier *c);
+	/* A descriptor whose other end the engine holds has ended: so has the engine. NULL: cannot be. */
+	void (*ended)(struct carrier *c);
 	/* Last user gone. */
 	void (*release)(struct carrier *c);
 };

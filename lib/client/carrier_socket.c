@@ -122,6 +122,11 @@ static bool socket_gone(struct carrier *c)
 	return __atomic_load_n(&socket_of(c)->gone, __ATOMIC_RELAXED) != 0;
 }
 
+static void socket_ended(struct carrier *c)
+{
+	set_gone(socket_of(c));
+}
+
 static void socket_free(struct carrier_socket *s)
 {
 	for (uint32_t i = 0; i < s->c.lcores; i++) {
@@ -145,6 +150,7 @@ static const struct carrier_ops socket_ops = {
 	.command = socket_command,
 	.empty_poll = socket_empty_poll,
 	.gone = socket_gone,
+	.ended = socket_ended,
 	.release = socket_release,
 };
 

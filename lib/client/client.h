@@ -64,6 +64,13 @@ static inline bool client_gone(const struct client *c)
 	return c->stale || c->carrier->ops->gone(c->carrier);
 }
 
+/* A descriptor whose other end the engine held has ended. */
+static inline void client_ended(struct client *c)
+{
+	if (!c->stale && c->carrier->ops->ended != NULL)
+		c->carrier->ops->ended(c->carrier);
+}
+
 static inline void *client_at(const struct client *c, uint64_t offset)
 {
 	return (char *)c->carrier->arena + offset;

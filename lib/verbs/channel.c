@@ -87,6 +87,8 @@ static int next_event(struct channel *ch, struct cq **cq)
 	for (;;) {
 		error = events_receive(ch->ibv.fd, &message, sizeof(message));
 		if (error == ENODEV) {
+			/* before the program polls: an empty CQ must not pass for an idle one */
+			client_ended(context_of(ch->ibv.context)->client);
 			*cq = flush_wake_one(ch);
 			if (*cq != NULL)
 				return 0;

@@ -93,6 +93,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	for (;;) {
 		error = events_receive(context->async_fd, &message, sizeof(message));
 		if (error == ENODEV) {
+			client_ended(c->client);
 			if (take_fatal(c, event))
 				return 0;
 			if (c->idle_fd >= 0)
