@@ -32,6 +32,8 @@ PROGRAMS = [
     ("write-all", "ib_write_bw -a -n 10"),
     ("read-all", "ib_read_bw -a -n 10"),
     ("send-all", "ib_send_bw -a -n 10"),
+    ("read-8MiB", "ib_read_bw -s 8388608 -n 20"),
+    ("send-8MiB", "ib_send_bw -s 8388608 -n 20"),
     ("write-1B", "ib_write_bw -s 1 -n 2000"),
     ("read-1B", "ib_read_bw -s 1 -n 2000"),
     ("send-1B", "ib_send_bw -s 1 -n 2000"),
@@ -60,10 +62,12 @@ PROGRAMS = [
     ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
 ]
 
-# With --quick (and in ./check) these run on every place, the rest only on the places of FULL.
-QUICK = {"pingpong", "pingpong-check", "pingpong-1MiB", "write-all", "read-all", "send-all",
-         "atomic-add", "write-64qp-both", "send-events", "write-inline", "write-list",
-         "write-lat-inline"}
+# With --quick (and in ./check) these run on every place; each option of the issue is among them.
+QUICK = {"pingpong", "pingpong-events", "pingpong-check", "pingpong-1MiB", "pingpong-mtu256",
+         "pingpong-mtu4096", "read-8MiB", "send-8MiB", "read-1B", "atomic-add", "write-64qp-both",
+         "send-events", "write-inline", "write-list", "write-lat-inline", "atomic-lat"}
+# ... and these with IPv4 only: perftest needs seconds for its 23 sizes.
+QUICK_V4 = {"write-all"}
 
 # Programs of other users, on these rigs: (name, words, users of server and client).
 OTHER_USERS = [
