@@ -24,7 +24,8 @@
 #define QUERY_TIMEOUT_MS   3000
 #define COMMAND_TIMEOUT_MS 30000
 #define LOOK_EVERY	   64u /* empty_poll comes every 16th empty poll: about 1,000 of them */
-#define HEARTBEAT_LATE	   (300 * TIME_MS) /* it should move every 100 ms */
+#define HEARTBEAT_LATE \
+	(120 * TIME_MS) /* it should move every 100 ms; a look too many costs a call */
 
 struct carrier_socket {
 	struct carrier c;

@@ -202,6 +202,7 @@ struct lcore {
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
 	uint16_t tx_queue;
+	nanotime stalled_until; /* a port or lcore was full: no tx round before */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */

@@ -10,7 +10,7 @@
 #include "engine/moving.h"
 #include "wire/decode.h"
 
-#define LOOP_BURST 64u
+#define LOOP_BURST 128u /* more than a tx round makes */
 
 /* A frame whose ICRC was checked by another lcore, or that never left the engine unsummed. */
 #define FRAME_TRUSTED 1u

@@ -2,6 +2,7 @@
 /* Frames leave: through the port in bursts, or round inside the engine. Every retry is bounded. */
 #include "engine/engine.h"
 
+#define STALL	   (5 * TIME_US) /* before a port or lcore that was full is tried again */
 #define SEND_TRIES 4u /* of a port that takes nothing, before the frames are taken back */
 
 static uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
@@ -107,8 +108,10 @@ void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		failed |= frame[end - 1].failed;
 		i = end;
 	}
-	if (unsent)
+	if (unsent) {
 		take_back(l, frame, n, now);
+		l->stalled_until = now + STALL;
+	}
 	if (failed)
 		tell_failed(l, frame, n, now);
 }

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/moving.h"
 
+#define LOOP_BACKLOG  512u /* frames for ourselves that are not read yet */
 #define ROUND_PACKETS 64u /* of all queue pairs in one poll: what came in is looked at in between */
 
 void ready_add(struct lcore *l, struct engine_qp *q)
@@ -102,6 +103,10 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 {
 	struct engine_qp *q;
 	uint32_t staged = 0;
+
+	/* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
+	if (l->loop_head - l->loop_tail >= LOOP_BACKLOG || now < l->stalled_until)
+		return 1;
 
 	while (staged < ROUND_PACKETS && (q = TAILQ_FIRST(&l->ready)) != NULL) {
 		uint32_t n = qp_turn(l, q, now);

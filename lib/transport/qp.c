@@ -227,7 +227,7 @@ void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)
 	if (opcode_is(p->opcode, OP_RESPONSE))
 		reply_unsent(qp, p);
 	else
-		request_unsent(qp, p->psn);
+		request_unsent(qp, p->psn, p->again);
 }
 
 void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now)

@@ -281,13 +281,16 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
-void request_unsent(struct qp *qp, uint32_t psn)
+void request_unsent(struct qp *qp, uint32_t psn, bool again)
 {
 	struct requester *r = &qp->req;
 
 	if (qp->state == QP_STATE_ERR || !psn_within(psn, r->una_psn, in_flight(r)))
 		return; /* acknowledged meanwhile, or already behind the cursor */
 	cursor_to(qp, psn);
+	/* Nothing behind it was sent either: a packet that is new stays new. */
+	if (!again)
+		r->top_psn = psn;
 }
 
 void request_fault(struct qp *qp, uint32_t psn, enum reason why)
