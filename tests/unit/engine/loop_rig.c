@@ -162,6 +162,8 @@ struct rig *rig_open(void)
 
 	eal_open();
 	clock_init();
+	e->locks = aligned_alloc(64, sizeof(*e->locks));
+	memset(e->locks, 0, sizeof(*e->locks));
 	e->lcores = 1;
 	e->lcore = aligned_alloc(64, sizeof(struct lcore));
 	e->pool = rte_pktmbuf_pool_create("rig", 4095, 250, 0, 128 + 4352, SOCKET_ID_ANY);
@@ -203,6 +205,7 @@ void rig_close(struct rig *r)
 	rte_mempool_free(r->engine.pool);
 	arena_destroy(r->arena);
 	free(r->engine.keys.slot);
+	free(r->engine.locks);
 	free(r->engine.lcore);
 	free(r->client.qp);
 	free(r);

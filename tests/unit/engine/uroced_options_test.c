@@ -118,6 +118,16 @@ Test(uroced_options, command_line_goes_before_the_file)
 	cr_assert_str_eq(o.netdev, "eth7");
 }
 
+Test(uroced_options, the_example_is_accepted_as_it_stands)
+{
+	const char *words[WORDS_MAX] = { "--config", UROCED_EXAMPLE };
+	struct uroced_options o;
+	char why[256];
+
+	cr_assert_eq(parse(&o, words, why, sizeof(why)), OPTIONS_OK, "%s", why);
+	cr_assert(o.engine.adaptive);
+}
+
 /* EAL: the words before `--` and what is added to them. */
 static const struct {
 	const char *words[WORDS_MAX];

@@ -21,38 +21,37 @@ struct threads_test {
 
 static struct threads_test *threads_tests;
 
-#define Test(suite, test, ...)                                                                     \
-	static void suite##_##test(void);                                                          \
-	__attribute__((constructor)) static void suite##_##test##_enter(void)                      \
-	{                                                                                          \
-		static struct threads_test me = {#suite "::" #test, suite##_##test, NULL};         \
-                                                                                                   \
-		me.next = threads_tests;                                                           \
-		threads_tests = &me;                                                               \
-	}                                                                                          \
+#define Test(suite, test, ...)                                                               \
+	static void suite##_##test(void);                                                    \
+	__attribute__((constructor)) static void suite##_##test##_enter(void)                \
+	{                                                                                    \
+		static struct threads_test me = { #suite "::" #test, suite##_##test, NULL }; \
+                                                                                             \
+		me.next = threads_tests;                                                     \
+		threads_tests = &me;                                                         \
+	}                                                                                    \
 	static void suite##_##test(void)
 
-#define THREADS_CHECK(condition, ...)                                                              \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,      \
-				#condition);                                                       \
-			__VA_OPT__(fprintf(stderr, __VA_ARGS__);)                                  \
-			abort();                                                                   \
-		}                                                                                  \
+#define THREADS_CHECK(condition, ...)                                                   \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			__VA_OPT__(fprintf(stderr, __VA_ARGS__);)                       \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
-#define cr_assert(condition, ...)      THREADS_CHECK(condition, __VA_ARGS__)
-#define cr_assert_not(condition, ...)  THREADS_CHECK(!(condition), __VA_ARGS__)
-#define cr_assert_null(p, ...)	       THREADS_CHECK((p) == NULL, __VA_ARGS__)
-#define cr_assert_not_null(p, ...)     THREADS_CHECK((p) != NULL, __VA_ARGS__)
-#define cr_assert_eq(a, b, ...)	       THREADS_CHECK((a) == (b), __VA_ARGS__)
-#define cr_assert_neq(a, b, ...)       THREADS_CHECK((a) != (b), __VA_ARGS__)
-#define cr_assert_lt(a, b, ...)	       THREADS_CHECK((a) < (b), __VA_ARGS__)
-#define cr_assert_leq(a, b, ...)       THREADS_CHECK((a) <= (b), __VA_ARGS__)
-#define cr_assert_gt(a, b, ...)	       THREADS_CHECK((a) > (b), __VA_ARGS__)
-#define cr_assert_geq(a, b, ...)       THREADS_CHECK((a) >= (b), __VA_ARGS__)
-#define cr_assert_str_eq(a, b, ...)    THREADS_CHECK(strcmp(a, b) == 0, __VA_ARGS__)
+#define cr_assert(condition, ...)     THREADS_CHECK(condition, __VA_ARGS__)
+#define cr_assert_not(condition, ...) THREADS_CHECK(!(condition), __VA_ARGS__)
+#define cr_assert_null(p, ...)	      THREADS_CHECK((p) == NULL, __VA_ARGS__)
+#define cr_assert_not_null(p, ...)    THREADS_CHECK((p) != NULL, __VA_ARGS__)
+#define cr_assert_eq(a, b, ...)	      THREADS_CHECK((a) == (b), __VA_ARGS__)
+#define cr_assert_neq(a, b, ...)      THREADS_CHECK((a) != (b), __VA_ARGS__)
+#define cr_assert_lt(a, b, ...)	      THREADS_CHECK((a) < (b), __VA_ARGS__)
+#define cr_assert_leq(a, b, ...)      THREADS_CHECK((a) <= (b), __VA_ARGS__)
+#define cr_assert_gt(a, b, ...)	      THREADS_CHECK((a) > (b), __VA_ARGS__)
+#define cr_assert_geq(a, b, ...)      THREADS_CHECK((a) >= (b), __VA_ARGS__)
+#define cr_assert_str_eq(a, b, ...)   THREADS_CHECK(strcmp(a, b) == 0, __VA_ARGS__)
 
 int main(void)
 {
