@@ -66,8 +66,8 @@ PROGRAMS = [
 QUICK = {"pingpong", "pingpong-events", "pingpong-check", "pingpong-1MiB", "pingpong-mtu256",
          "pingpong-mtu4096", "read-8MiB", "send-8MiB", "read-1B", "atomic-add", "write-64qp-both",
          "send-events", "write-inline", "write-list", "write-lat-inline", "atomic-lat"}
-# ... and these with IPv4 only: perftest needs seconds for its 23 sizes.
-QUICK_V4 = {"write-all"}
+# ... and this only here: perftest needs seconds for its 23 sizes.
+QUICK_ALL_SIZES = {"same/v4/write-all", "veth1500/v4/write-all", "memif/v4/write-all"}
 
 # Programs of other users, on these rigs: (name, words, users of server and client).
 OTHER_USERS = [

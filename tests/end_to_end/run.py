@@ -37,8 +37,8 @@ def program_case(place, family, name, line):
     def run(rig):
         words = line.format(mtu=rig.mtu).split()
         return programs.run_pair(rig, words, family)
-    quick = name in cases.QUICK or (name in cases.QUICK_V4 and family == "v4")
-    return Case(f"{place}/{family}/{name}", place, run, quick)
+    full_name = f"{place}/{family}/{name}"
+    return Case(full_name, place, run, name in cases.QUICK or full_name in cases.QUICK_ALL_SIZES)
 
 
 def user_case(place, name, line, users):
