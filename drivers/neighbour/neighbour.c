@@ -118,10 +118,13 @@ static bool is_broadcast(const struct neighbour_table *t, const struct gid *gid)
 		return true;
 	for (uint32_t i = 0; i < t->addresses; i++) {
 		const struct neighbour_address *a = &t->address[i];
-		uint32_t host = a->prefix == 0 ? UINT32_MAX : (1u << (32 - a->prefix % 32)) - 1;
+		uint32_t host;
 
-		if (gid_is_ipv4(&a->gid) && a->prefix < 31 && on_link(a, gid) &&
-		    (ip & host) == host)
+		/* An IPv6 address of ours, or a prefix without room for a broadcast address. */
+		if (!gid_is_ipv4(&a->gid) || a->prefix >= 31)
+			continue;
+		host = UINT32_MAX >> a->prefix;
+		if (on_link(a, gid) && (ip & host) == host)
 			return true;
 	}
 	return false;
