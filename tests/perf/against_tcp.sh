@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# An unmodified ib_write_bw on one engine beside kernel TCP between two namespaces, in the same
+# minute, as root: prints MiB/s and the ratio; judges nothing. Needs qperf, perftest, iproute2.
+#	tests/perf/against_tcp.sh [BUILD-FOLDER]
+set -euo pipefail
+build=$(realpath "${1:-build}")
+work=$(mktemp -d)
+a=uroce-tcp-a-$$ b=uroce-tcp-b-$$
+pids=()
+
+cleanup() {
+	for pid in "${pids[@]}"; do
+		kill "$pid" 2>/dev/null || true
+	done
+	ip netns del "$a" 2>/dev/null || true
+	ip netns del "$b" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+ip netns add "$a"
+ip netns add "$b"
+ip link add veth0 netns "$a" type veth peer name veth0 netns "$b"
+ip -n "$a" addr add 10.61.0.1/24 dev veth0
+ip -n "$b" addr add 10.61.0.2/24 dev veth0
+for ns in "$a" "$b"; do
+	ip -n "$ns" link set lo up
+	ip -n "$ns" link set veth0 up
+done
+
+# await SECONDS WHAT COMMAND...: bounded, and says what did not come.
+await() {
+	local until=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@" 2>/dev/null; do
+		if [ $SECONDS -ge $until ]; then
+			echo "$what did not come" >&2
+			exit 1
+		fi
+		sleep 0.1
+	done
+}
+
+tcp() {
+	ip netns exec "$b" qperf &
+	local server=$!
+	pids+=("$server")
+	await 10 "qperf's server" bash -c "ip netns exec $b ss -ltn | grep -q :19765"
+	ip netns exec "$a" qperf 10.61.0.2 -t 3 -m 64K -u tcp_bw | awk '
+		/bw/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
+		       printf "%.0f", v / 1048576 }'
+	kill "$server"
+}
+
+# write_bw PROMOTE: MiB/s of 64 KiB.
+write_bw() {
+	local program=(ip netns exec "$a" env UROCE_PROMOTE="$1" "$build/apps/uroce" run --quiet
+		--socket "$work/socket" -- ib_write_bw -d uroce0 -x 1 -F -s 65536 -n 30000)
+	"${program[@]}" >"$work/server.log" 2>&1 &
+	pids+=($!)
+	await 10 "ib_write_bw's server" bash -c "ip netns exec $a ss -ltn | grep -q :18515"
+	"${program[@]}" 10.61.0.1 | awk '$1 == 65536 { printf "%.0f", $4 }'
+	wait "${pids[-1]}" || true
+}
+
+ip netns exec "$a" "$build/apps/uroced" --no-huge -- --socket "$work/socket" >"$work/engine.log" 2>&1 &
+pids+=($!)
+await 20 "the engine" test -S "$work/socket"
+
+tcp=$(tcp)
+promoted=$(write_bw on)
+peer=$(write_bw off)
+printf '%-44s %8s MiB/s\n' "kernel TCP on veth (qperf tcp_bw, 64 KiB)" "$tcp"
+printf '%-44s %8s MiB/s  %s of TCP\n' "ib_write_bw 64 KiB, memory promoted" "$promoted" \
+	"$(awk "BEGIN { printf \"%.2f\", $promoted / $tcp }")"
+printf '%-44s %8s MiB/s  %s of TCP\n' "ib_write_bw 64 KiB, UROCE_PROMOTE=off" "$peer" \
+	"$(awk "BEGIN { printf \"%.2f\", $peer / $tcp }")"
