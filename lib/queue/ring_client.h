@@ -7,6 +7,7 @@
 #ifndef QUEUE_RING_CLIENT_H
 #define QUEUE_RING_CLIENT_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -69,6 +70,28 @@ static inline void ring_client_release(struct rte_ring *r, uint32_t n)
 void doorbell_wake(int wake_fd);
 
 /*
+ * Enters one handle into a doorbell ring, which has many producers and is never full. As
+ * rte_ring_mp_enqueue, but that DPDK 22.11 waits for the producer before it with a relaxed load:
+ * the tail that it then publishes does not carry what the other one wrote (the thread sanitizer
+ * says so, and a weakly ordered machine might do so).
+ */
+static inline void bell_enqueue(struct rte_ring *r, uint32_t handle)
+{
+	uint32_t *slot = (uint32_t *)(r + 1);
+	uint32_t head = __atomic_fetch_add(&r->prod.head, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&slot[head & r->mask], handle, __ATOMIC_RELAXED);
+	/* Acquire: takes over the slots of the producers before; release: passes all on to the lcore. */
+	for (uint32_t spins = 1; __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) != head;
+	     spins++) {
+		rte_pause();
+		if (spins % 256 == 0)
+			sched_yield(); /* that one may have lost its core */
+	}
+	__atomic_store_n(&r->prod.tail, head + 1, __ATOMIC_RELEASE);
+}
+
+/*
  * Marks the queue pair, enters it into the doorbell ring if it was not marked, and wakes the lcore
  * if it sleeps. The order of the steps is drawn in doorbell.h.
  */
@@ -77,7 +100,7 @@ static inline void doorbell_ring(struct rte_ring *bell, uint32_t *mark, uint32_t
 {
 	if (__atomic_exchange_n(mark, 1, __ATOMIC_SEQ_CST) != 0)
 		return; /* it stands there, and whoever entered it looks at `sleeping` afterwards */
-	rte_ring_mp_enqueue_bulk_elem(bell, &handle, sizeof(handle), 1, NULL);
+	bell_enqueue(bell, handle);
 	queue_fence(); /* pairs with the lcore's between sleeping = 1 and its last look */
 	if (__atomic_load_n(sleeping, __ATOMIC_RELAXED))
 		doorbell_wake(wake_fd);
