@@ -20,6 +20,11 @@ PLACES = [
     ("memif", "v4"),
 ]
 
+# Fewer programs show that these work, too: other ports, memory, several lcores.
+OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
+OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
+                         "write-64qp-both", "send-events"}
+
 PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
 
 # What is quick, runs everywhere: each option of the issue is in at least one row.

@@ -199,9 +199,10 @@ class Rig:
     def socket(self, side):
         return str(self.folder / f"{side}.sock")
 
-    def engine(self, side, eal=(), options=(), limit=30):
+    def engine(self, side, eal=(), options=(), limit=30, huge=False):
         """Starts a uroced in a namespace and waits until it serves."""
-        words = [*self.inside(side), str(self.build / "apps/uroced"), "--no-huge", *eal, "--",
+        memory = [] if huge else ["--no-huge"]
+        words = [*self.inside(side), str(self.build / "apps/uroced"), *memory, *eal, "--",
                  "--socket", self.socket(side), "--socket-mode", "0666", *options]
         process = Process(self, f"uroced-{side}", words)
         self.engines[side] = process
@@ -275,11 +276,11 @@ def remove_leftovers():
 
 # -- the rigs --------------------------------------------------------------------------------
 
-def same_host(build):
+def same_host(build, eal=(), huge=False):
     """(a) one engine without a port, all programs on it."""
     rig = Rig(build)
     rig.namespace("a")
-    rig.engine("a", options=["--ip", f"{ADDRESS['a'][0]}/24,{ADDRESS['a'][1]}/64"])
+    rig.engine("a", eal, ["--ip", f"{ADDRESS['a'][0]}/24,{ADDRESS['a'][1]}/64"], huge=huge)
     rig.sides = ("a", "a")
     rig.control = "127.0.0.1"
     rig.mtu = 4096
@@ -305,14 +306,43 @@ def af_packet(iface, mtu):
             f"framecnt=1024,qdisc_bypass=0")
 
 
-def veth(build, mtu, options=(), b_options=None):
+def huge_pages(build):
+    """The same with its memory in hugepages, which the machine is lent if it has none."""
+    count = pathlib.Path("/proc/sys/vm/nr_hugepages")
+    before = count.read_text()
+    if int(before) < 256:
+        count.write_text("256")
+    try:
+        return same_host(build, huge=True)
+    finally:
+        count.write_text(before)  # those in use stay until the engine ends
+
+
+def tap(build):
+    """(b) two engines on taps, bridged to the ends of a veth pair."""
+    rig = two_namespaces(build)
+    rig.veth("wire", 1500)
+    for side in "ab":
+        v4, v6 = ADDRESS[side]
+        rig.engine(side, ["--vdev=net_tap0,iface=utap0"],
+                   ["--port", "net_tap0", "--ip", f"{v4}/24,{v6}/64"])
+        rig.ip(side, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
+        for iface in ("utap0", "wire"):
+            rig.ip(side, "link", "set", iface, "master", "br0")
+        rig.ip(side, "link", "set", "utap0", "up")
+        rig.ip(side, "link", "set", "br0", "up")
+    rig.mtu = 1024
+    return rig
+
+
+def veth(build, mtu, options=(), b_options=None, eal=()):
     """(b) two engines with addresses of their own, each on its end of a veth pair."""
     rig = two_namespaces(build)
     rig.veth("wire", mtu)
     for side in "ab":
         v4, v6 = ADDRESS[side]
         extra = options if side == "a" or b_options is None else b_options
-        rig.engine(side, [af_packet("wire", mtu)],
+        rig.engine(side, [af_packet("wire", mtu), *eal],
                    ["--port", "net_af_packet0", "--ip", f"{v4}/24,{v6}/64", "--mtu", str(mtu),
                     *extra])
     rig.mtu = 1024 if mtu <= 1500 else 4096
@@ -356,4 +386,9 @@ RIGS = {
     "netdev1500": lambda build: netdev(build, 1500),
     "netdev4200": lambda build: netdev(build, 4200),
     "memif": memif,
+    "vlan4200": lambda build: veth(build, 4200, ["--vlan", "7"]),
+    "tap1500": tap,
+    "hugepages": huge_pages,
+    "lcores": lambda build: same_host(build, ["-l", "0,1"]),
+    "lcores4200": lambda build: veth(build, 4200, eal=["-l", "0,1"]),
 }

@@ -65,6 +65,12 @@ def all_cases():
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
+    for place in cases.OTHER_PLACES:
+        for name, line in cases.PROGRAMS:
+            if name in cases.OTHER_PLACES_PROGRAMS:
+                case = program_case(place, "v4", name, line)
+                case.quick = True
+                yield case
     for name, run in faults.CASES:
         yield Case(f"faults/{name}", None, run, name not in faults.LONG)
 

@@ -48,7 +48,7 @@ tcp() {
 	pids+=("$server")
 	await 10 "qperf's server" bash -c "ip netns exec $b ss -ltn | grep -q :19765"
 	ip netns exec "$a" qperf 10.61.0.2 -t 3 -m 64K -u tcp_bw | awk '
-		/bw/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
+		/bw +=/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
 		       printf "%.0f", v / 1048576 }'
 	kill "$server"
 }
