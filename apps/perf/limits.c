@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
@@ -28,7 +29,7 @@
 struct work {
 	uint8_t *from;
 	uint8_t *to;
-	struct rte_ring *ring;
+	uint16_t port; /* net_ring on a ring of its own: what is sent is received */
 	struct rte_mempool *pool;
 	uint32_t payload;
 	bool touch; /* copy and sum at both ends */
@@ -76,7 +77,7 @@ static void once_copy_and_sum(struct work *w)
 	__asm__ volatile("" : : "r"(w->to) : "memory");
 }
 
-/* A burst of frames through a ring, as net_ring carries them, both ends on this core. */
+/* A burst of frames through a net_ring port, both ends on this core. */
 static void once_raw(struct work *w)
 {
 	struct rte_mbuf *m[RAW_BURST];
@@ -97,8 +98,9 @@ static void once_raw(struct work *w)
 		m[i]->data_len = (uint16_t)(HEADER_OCTETS + w->payload + 4);
 		m[i]->pkt_len = m[i]->data_len;
 	}
-	rte_ring_enqueue_burst(w->ring, (void **)m, RAW_BURST, NULL);
-	n = rte_ring_dequeue_burst(w->ring, (void **)m, RAW_BURST, NULL);
+	n = rte_eth_tx_burst(w->port, 0, m, RAW_BURST);
+	rte_pktmbuf_free_bulk(m + n, RAW_BURST - n);
+	n = rte_eth_rx_burst(w->port, 0, m, RAW_BURST);
 	for (uint32_t i = 0; i < n && w->touch; i++) {
 		uint8_t *frame = rte_pktmbuf_mtod(m[i], uint8_t *);
 
@@ -163,18 +165,33 @@ static double handoff_ns(unsigned int lcore)
 	return (double)begin / trips / 2;
 }
 
+static int raw_port(struct work *w)
+{
+	struct rte_ring *ring =
+		rte_ring_create("limit-raw", 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	struct rte_eth_conf conf = { 0 };
+	int port = ring == NULL ? -1 : rte_eth_from_ring(ring);
+
+	if (port < 0 || rte_eth_dev_configure((uint16_t)port, 1, 1, &conf) != 0 ||
+	    rte_eth_rx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL, w->pool) != 0 ||
+	    rte_eth_tx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL) != 0 ||
+	    rte_eth_dev_start((uint16_t)port) != 0)
+		return 1;
+	w->port = (uint16_t)port;
+	return 0;
+}
+
 int limits_run(const struct perf_options *o, struct limit_result *r)
 {
 	struct work w = {
-		.ring = rte_ring_create("limit-raw", 256, SOCKET_ID_ANY,
-					RING_F_SP_ENQ | RING_F_SC_DEQ),
 		.pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352,
 						SOCKET_ID_ANY),
 	};
 
 	memset(r, 0, sizeof(*r));
 	if (posix_memalign((void **)&w.from, 4096, BLOCK) != 0 ||
-	    posix_memalign((void **)&w.to, 4096, BLOCK) != 0 || w.ring == NULL || w.pool == NULL) {
+	    posix_memalign((void **)&w.to, 4096, BLOCK) != 0 || w.pool == NULL ||
+	    raw_port(&w) != 0) {
 		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
 		      stderr);
 		return 1;
@@ -190,8 +207,8 @@ int limits_run(const struct perf_options *o, struct limit_result *r)
 	r->raw_full_bits = r->raw_full_pps * BLOCK * 8;
 	if (o->placement != PLACE_ONE)
 		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
+	rte_eth_dev_stop(w.port);
 	rte_mempool_free(w.pool);
-	rte_ring_free(w.ring);
 	free(w.from);
 	free(w.to);
 	return 0;
