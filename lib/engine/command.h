@@ -22,7 +22,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 1u
+#define COMMAND_VERSION 2u
 
 /* X(NAME, request struct, reply struct) */
 #define COMMANDS(X)                                      \
