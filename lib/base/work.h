@@ -77,7 +77,11 @@ enum completion_opcode {
 enum completion_flag {
 	COMPLETION_GRH = 1,
 	COMPLETION_WITH_IMM = 2,
+	COMPLETION_IP_CSUM_OK = 4,
 	COMPLETION_WITH_INV = 8,
+	COMPLETION_TM_SYNC_REQ = 16,
+	COMPLETION_TM_MATCH = 32,
+	COMPLETION_TM_DATA_VALID = 64,
 };
 
 /* ibv_access_flags */
@@ -90,6 +94,8 @@ enum access_flag {
 	ACCESS_ZERO_BASED = 32,
 	ACCESS_ON_DEMAND = 64,
 	ACCESS_HUGETLB = 128,
+	ACCESS_FLUSH_GLOBAL = 256,
+	ACCESS_FLUSH_PERSISTENT = 512,
 	ACCESS_OPTIONAL_RANGE =
 		0x3ff00000, /* hints that may be ignored, RELAXED_ORDERING among them */
 };
@@ -110,25 +116,50 @@ struct send_work {
 	uint8_t opcode; /* enum work_opcode */
 	uint8_t flags; /* enum work_flag */
 	uint8_t num_sge; /* 0 .. LIMIT_SGE */
-	uint8_t reserved;
+	uint8_t srqn_high; /* XRC: see send_work_srqn() */
 	uint32_t
 		imm; /* immediate data as it stands in memory (network order), or the key to invalidate */
-	uint32_t inline_length; /* octets, 0 .. LIMIT_INLINE */
-	uint32_t rkey;
-	uint64_t remote_addr;
+	uint16_t inline_length; /* octets, 0 .. LIMIT_INLINE */
+	uint16_t srqn_low;
+	uint32_t rkey; /* BIND_MW: the window's key as it is now */
+	uint64_t remote_addr; /* BIND_MW: the first octet of the window */
 	union {
-		struct {
+		struct { /* atomics */
 			uint64_t compare_add;
 			uint64_t swap;
 		};
-		struct {
+		struct { /* UD, and TSO */
 			uint32_t ah; /* handle */
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
-			uint32_t reserved_ud;
+			uint16_t mss; /* TSO: octets of payload a segment */
+			uint16_t
+				tso_header; /* TSO: octets in front, after the elements in this slot */
+		};
+		struct { /* BIND_MW; `imm` is the key that the window gets */
+			uint64_t bind_length; /* 0 unbinds a type 1 window */
+			uint32_t bind_lkey; /* of the region */
+			uint32_t bind_access; /* enum access_flag */
+		};
+		struct { /* FLUSH */
+			uint64_t flush_length;
+			uint32_t flush_type; /* ibv_placement_type */
+			uint32_t flush_level; /* ibv_selectivity_level */
 		};
 	};
 };
+
+/* XRC: the number of the shared receive queue at the peer, 24 bits. */
+static inline uint32_t send_work_srqn(const struct send_work *w)
+{
+	return (uint32_t)w->srqn_high << 16 | w->srqn_low;
+}
+
+static inline void send_work_set_srqn(struct send_work *w, uint32_t srqn)
+{
+	w->srqn_high = (uint8_t)(srqn >> 16);
+	w->srqn_low = (uint16_t)srqn;
+}
 
 static_assert(sizeof(struct send_work) == 48, "one cache line holds a request and one element");
 
@@ -173,7 +204,12 @@ static inline uint32_t recv_work_stride(uint32_t max_sge)
 	       ~63u;
 }
 
-/* One completion; the first 48 octets are struct ibv_wc. */
+/*
+ * One completion; the first 48 octets are struct ibv_wc. What has no member of its own lies in
+ * members that mean nothing on its kind of queue pair: RAW_PACKET: src_qp is the flow tag, slid the
+ * VLAN tag (TCI) that was stripped. Tag matching (a success): vendor_err and src_qp are the high
+ * and low half of the tag, slid and pkey_index those of the private data.
+ */
 struct completion {
 	uint64_t wr_id;
 	uint32_t status; /* enum work_status */
@@ -189,7 +225,7 @@ struct completion {
 	uint8_t sl;
 	uint8_t dlid_path_bits;
 	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
-	uint8_t reserved;
+	uint8_t from_srq; /* a receive of an SRQ: work_index is its handle */
 	uint64_t timestamp; /* ns, engine clock */
 	uint32_t qp_handle; /* handle of the queue pair */
 	uint32_t work_index; /* which request of its queue this was, counted from 0, modulo 2^32 */

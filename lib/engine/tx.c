@@ -52,6 +52,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		case NEXT_NOT_BEFORE:
 			wheel_set(&l->wheel, q, not_before);
 			break;
+		case NEXT_OPERATION: /* the core begins none yet */
 		case NEXT_NOTHING:
 			break;
 		}

@@ -146,16 +146,28 @@ static inline bool range_in_region(const struct region *r, uint64_t address, uin
 	return address >= r->iova && range_inside(address - r->iova, length, r->length);
 }
 
-enum reason key_check(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t access,
-		      uint64_t address, uint64_t length, const struct region **found)
+#define REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
+static inline bool kind_allows(const struct region *r, struct key_user user, uint32_t access)
+{
+	if (r->kind == REGION_MEMORY)
+		return true;
+	if (r->kind == REGION_NULL)
+		return (access & REMOTE) == 0;
+	return (access & REMOTE) != 0 && (r->window_qpn == 0 || r->window_qpn == user.qpn);
+}
+
+enum reason key_check(const struct key_table *t, uint32_t key, struct key_user user,
+		      uint32_t access, uint64_t address, uint64_t length,
+		      const struct region **found)
 {
 	const struct region *r = key_find(t, key);
 
 	if (r == NULL)
 		return REASON_KEY_UNKNOWN;
-	if (r->pd != pd)
+	if (r->pd != user.pd)
 		return REASON_KEY_PD;
-	if ((access & ~r->access) != 0)
+	if ((access & ~r->access) != 0 || !kind_allows(r, user, access))
 		return REASON_KEY_ACCESS;
 	if (!range_in_region(r, address, length))
 		return REASON_KEY_RANGE;
@@ -215,11 +227,11 @@ static bool spans_append(struct span_list *l, const struct region *r, uint64_t o
 	return true;
 }
 
-enum reason key_spans(const struct key_table *t, uint32_t key, uint32_t pd, uint32_t access,
-		      uint64_t address, uint32_t length, struct span_list *spans)
+enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user user,
+		      uint32_t access, uint64_t address, uint32_t length, struct span_list *spans)
 {
 	const struct region *r;
-	enum reason why = key_check(t, key, pd, access, address, length, &r);
+	enum reason why = key_check(t, key, user, access, address, length, &r);
 
 	if (why != REASON_NONE)
 		return why;
@@ -228,8 +240,8 @@ enum reason key_spans(const struct key_table *t, uint32_t key, uint32_t pd, uint
 }
 
 enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,
-			      uint32_t num_sge, uint32_t pd, uint32_t access, uint64_t offset,
-			      uint32_t length, struct span_list *spans)
+			      uint32_t num_sge, struct key_user user, uint32_t access,
+			      uint64_t offset, uint32_t length, struct span_list *spans)
 {
 	for (uint32_t i = 0; i < num_sge && length > 0; i++) {
 		uint32_t n;
@@ -241,11 +253,23 @@ enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *
 		}
 		n = (uint32_t)MIN_OF(sge[i].length - offset, length);
 		/* addr + offset may wrap, and then lies before the region or is out of range. */
-		why = key_spans(t, sge[i].lkey, pd, access, sge[i].addr + offset, n, spans);
+		why = key_spans(t, sge[i].lkey, user, access, sge[i].addr + offset, n, spans);
 		if (why != REASON_NONE)
 			return why;
 		offset = 0;
 		length -= n;
 	}
 	return length == 0 ? REASON_NONE : REASON_KEY_RANGE;
+}
+
+enum reason key_check_invalidate(const struct key_table *t, uint32_t key, struct key_user user)
+{
+	const struct region *r = key_find(t, key);
+
+	if (r == NULL)
+		return REASON_KEY_UNKNOWN;
+	if (r->pd != user.pd)
+		return REASON_KEY_PD;
+	return r->kind == REGION_WINDOW && r->window_qpn == user.qpn ? REASON_NONE
+								     : REASON_KEY_ACCESS;
 }

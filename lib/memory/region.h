@@ -19,14 +19,24 @@ struct region_piece {
 	uint64_t peer_address; /* that octet's address in the client */
 };
 
+enum region_kind {
+	REGION_MEMORY, /* an application's, or device memory */
+	REGION_WINDOW, /* a bound memory window: a part of another region, for remote access only */
+	REGION_NULL, /* reads as zeros, forgets what is written; for local access only */
+};
+
 struct region {
 	uint32_t key; /* lkey and rkey: 24 bits of index, 8 of variant */
-	uint32_t pd; /* handle of the protection domain */
+	uint32_t pd; /* number of the protection domain */
 	uint32_t access; /* enum access_flag */
 	uint32_t client; /* whose address space peer pieces lie in */
 	uint64_t iova; /* what work requests call the first octet (0 if zero-based) */
 	uint64_t length; /* octets */
-	uint32_t pieces; /* >= 1 */
+	uint8_t kind; /* enum region_kind */
+	uint32_t window_qpn; /* REGION_WINDOW, type 2: the one queue pair that may use it; else 0 */
+	const struct region *parent; /* REGION_WINDOW: whose pieces it uses ... */
+	uint64_t parent_offset; /* ... from this octet of it on */
+	uint32_t pieces; /* >= 1; 0: REGION_WINDOW, REGION_NULL */
 	struct region_piece piece[];
 };
 

@@ -110,7 +110,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 
 	if (length == 0)
 		return REASON_NONE;
-	why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->pd, ACCESS_LOCAL_WRITE,
+	why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, ACCESS_LOCAL_WRITE,
 				offset, length, &out->place);
 	if (why != REASON_NONE) {
 		span_list_clear(&out->place);

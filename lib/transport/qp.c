@@ -45,7 +45,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->state = QP_STATE_RESET;
 	qp->type = (uint8_t)caps->type;
 	qp->qpn = caps->qpn;
-	qp->pd = caps->pd;
+	qp->user = (struct key_user){ .pd = caps->pd, .qpn = caps->qpn };
 	qp->sig_all = caps->sq_sig_all;
 	qp->caps = *caps;
 	qp->req.message = (void *)(base + l.message);

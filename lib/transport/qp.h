@@ -172,7 +172,7 @@ struct qp {
 	uint32_t mtu_shift;
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	uint32_t pd;
+	struct key_user user; /* XRC target: of the SRQ that the packet at hand names */
 	uint32_t events; /* enum qp_event, not taken yet */
 	struct gid local;
 	struct gid peer;

@@ -91,7 +91,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	rec->owed = !last;
 	if (n == 0)
 		return REASON_NONE;
-	return key_spans(keys, rec->rkey, qp->pd, ACCESS_REMOTE_READ, rec->reply_va + offset, n,
+	return key_spans(keys, rec->rkey, qp->user, ACCESS_REMOTE_READ, rec->reply_va + offset, n,
 			 gather);
 }
 

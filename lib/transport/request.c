@@ -179,7 +179,8 @@ static enum reason data_packet(struct qp *qp, const struct send_work *w, const s
 		p->payload = send_work_inline(w) + offset;
 		return REASON_NONE;
 	}
-	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->pd, 0, offset, n, gather);
+	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, offset, n,
+				 gather);
 }
 
 /* A repetition begins at the first response that is missing (protocol-map 110). */

@@ -165,16 +165,16 @@ static enum reason check_write_key(const struct arrival *a)
 	if (p->payload_length == 0) /* no octet, no key (C9-88) */
 		return REASON_NONE;
 	if (!(a->op->flags & OP_FIRST))
-		return key_spans(a->keys, r->rkey, a->qp->pd, ACCESS_REMOTE_WRITE,
+		return key_spans(a->keys, r->rkey, a->qp->user, ACCESS_REMOTE_WRITE,
 				 r->va + r->offset, p->payload_length, &a->out->place);
 	if (p->dma_length > p->payload_length) {
-		why = key_check(a->keys, p->rkey, a->qp->pd, ACCESS_REMOTE_WRITE, p->va,
+		why = key_check(a->keys, p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, p->va,
 				p->dma_length, &region);
 		if (why != REASON_NONE)
 			return why;
 	}
-	return key_spans(a->keys, p->rkey, a->qp->pd, ACCESS_REMOTE_WRITE, p->va, p->payload_length,
-			 &a->out->place);
+	return key_spans(a->keys, p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, p->va,
+			 p->payload_length, &a->out->place);
 }
 
 static enum reason check_send_key(const struct arrival *a)
@@ -182,7 +182,7 @@ static enum reason check_send_key(const struct arrival *a)
 	const struct responder *r = &a->qp->resp;
 	bool first = a->op->flags & OP_FIRST;
 	const struct recv_work *w = first ? a->offer : r->held;
-	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->pd,
+	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->user,
 					    ACCESS_LOCAL_WRITE, first ? 0 : r->offset,
 					    a->p->payload_length, &a->out->place);
 
@@ -192,8 +192,8 @@ static enum reason check_send_key(const struct arrival *a)
 static enum reason check_atomic_key(const struct arrival *a)
 {
 	struct span_list *place = &a->out->place;
-	enum reason why =
-		key_spans(a->keys, a->p->rkey, a->qp->pd, ACCESS_REMOTE_ATOMIC, a->p->va, 8, place);
+	enum reason why = key_spans(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_ATOMIC,
+				    a->p->va, 8, place);
 
 	if (why != REASON_NONE)
 		return why;
@@ -210,7 +210,7 @@ static enum reason check_read_key(const struct arrival *a)
 
 	if (a->p->dma_length == 0)
 		return REASON_NONE;
-	return key_check(a->keys, a->p->rkey, a->qp->pd, ACCESS_REMOTE_READ, a->p->va,
+	return key_check(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_READ, a->p->va,
 			 a->p->dma_length, &region);
 }
 

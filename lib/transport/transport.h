@@ -10,6 +10,8 @@
  *	copied / atomic_done (ticket) -+-->  struct qp -+--> qp_take_completion: both queues, in order
  *	gather_failed -----------------+                +--> qp_take_events: asynchronous events
  *	expired (deadline reached) ----+                +--> qp_deadline: when to call qp_expired
+ *	sent (unreliable services) ----+
+ *	operation_done (windows) ------+
  *	modify, fail ------------------+
  *
  * The caller's loop, after any event: take completions until there are none, take events, ask for
@@ -140,8 +142,9 @@ struct qp_caps {
 	uint32_t max_inline; /* octets */
 	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
+	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
 	bool sq_sig_all;
-	bool has_srq;
+	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 };
 
 struct qp;
@@ -185,6 +188,7 @@ enum qp_event {
 	QP_EVENT_COMM_EST = 1 << 3,
 	QP_EVENT_SQ_DRAINED = 1 << 4,
 	QP_EVENT_LAST_WQE_REACHED = 1 << 5,
+	QP_EVENT_SQ_ERROR = 1 << 17, /* not for programs: the queue pair went to SQE */
 	QP_EVENT_ENTERED_ERR =
 		1 << 16, /* not for programs: the receive queue is to be flushed now */
 };
@@ -203,6 +207,12 @@ enum outcome_flag {
 		1 << 0, /* the offered receive request was taken: remove it from its queue */
 	OUTCOME_PLACE = 1 << 1, /* copy `source` to `place`, then report the ticket */
 	OUTCOME_ATOMIC = 1 << 2, /* execute `atomic`, then report the ticket */
+	/*
+	 * SEND with invalidate: after the copies of `ticket` (if any), make `invalidate` unusable,
+	 * then report invalidate_ticket by qp_copied, once no lcore can use the key any more. The
+	 * core has checked that this queue pair may (key_check_invalidate).
+	 */
+	OUTCOME_INVALIDATE = 1 << 3,
 };
 
 /* What a received packet asks for. Scratch memory of the caller; valid until the next call. */
@@ -212,6 +222,8 @@ struct outcome {
 	uint64_t ticket; /* with PLACE or ATOMIC */
 	const uint8_t *source; /* place.length octets: in the packet, or in `value` */
 	uint64_t value;
+	uint32_t invalidate; /* key */
+	uint64_t invalidate_ticket;
 	struct atomic_request atomic;
 	struct span_list place;
 };
@@ -223,9 +235,19 @@ bool qp_can_receive(const struct qp *qp);
 bool qp_wants_receive(const struct qp *qp, const struct packet *p);
 
 /*
+ * XRC target: before a packet with an XRCETH is passed in, the SRQ that p->srqn names: its
+ * protection domain and its engine-wide number. 0: there is none, or it is of another XRC domain.
+ * Requests that were accepted keep what was said when they were.
+ */
+void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
+
+/*
  * A packet for this queue pair. `offer` is the oldest receive request (private memory of the
  * caller, num_sge <= max_recv_sge checked by the core), NULL if there is none or none is wanted;
  * the core copies what it keeps.
+ * UD: the 40 octets in front of p->payload are what the receiver finds there (packet_make_grh).
+ * RAW_PACKET: p->payload is the whole frame; of the other members only the envelope, `checksum`,
+ * vlan_tci and flow_tag mean something.
  */
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 		 const struct key_table *keys, nanotime now, struct outcome *out);
@@ -250,7 +272,29 @@ enum next_packet {
 	NEXT_NOTHING, /* nothing to send until another event */
 	NEXT_PACKET, /* *p (and *gather) */
 	NEXT_NOT_BEFORE, /* something to send, but not before *not_before: a deadline like any other */
+	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed */
 };
+
+/* A request that stays at home: bind a memory window, or invalidate a key. */
+struct key_operation {
+	bool bind; /* else invalidate */
+	uint32_t key; /* the window's, or the one to invalidate */
+	uint32_t new_key; /* bind: the window's from now on (same index) */
+	uint32_t region_key; /* bind: lkey of the region */
+	uint32_t access; /* bind: enum access_flag */
+	uint64_t address; /* bind: of the first octet, as the region calls it */
+	uint64_t length; /* bind: octets */
+	struct key_user user; /* on whose behalf */
+};
+
+/* After NEXT_OPERATION, until qp_operation_done: what to execute. Nothing else is sent meanwhile. */
+const struct key_operation *qp_operation(const struct qp *qp);
+/*
+ * It was executed, and no lcore honours the old meaning of the key any more: STATUS_SUCCESS. Else
+ * the request fails with this status (MW_BIND_ERR, LOC_PROT_ERR ...), and the queue pair with it.
+ * Ignored if the queue pair has none under way (it was reset meanwhile).
+ */
+void qp_operation_done(struct qp *qp, enum work_status status, enum reason why, nanotime now);
 
 /*
  * The next packet to send: owed replies first (in the requests' order), then requests. The core
@@ -261,6 +305,16 @@ enum next_packet {
  */
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before);
+/*
+ * This packet has left (UC, UD, RAW_PACKET; in order, also when it was lost on the way out because
+ * nobody answers for its address): a message that ends with it is complete. Each packet of these
+ * services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
+ */
+void qp_sent(struct qp *qp, const struct packet *p, nanotime now);
+static inline bool qp_type_unreliable(uint32_t type)
+{
+	return type == QP_TYPE_UC || type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
+}
 /* The payload of this packet could not be gathered; it was not sent. */
 void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now);
 /*

@@ -79,7 +79,7 @@ int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_
 		length += buffers[i].length;
 	}
 	w->num_sge = 0;
-	w->inline_length = (uint32_t)length;
+	w->inline_length = (uint16_t)length;
 	return 0;
 }
 

@@ -29,4 +29,13 @@ struct decode_options {
 enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 			  const struct decode_options *options);
 
+#define GRH_LENGTH 40u
+
+/*
+ * Writes into the frame that `p` was decoded from, over headers that are not needed any more, the
+ * 40 octets that a UD receiver finds in front of the payload: they end where p->payload begins.
+ * An IPv6 header as it came, or 20 zero octets and the IPv4 header (ibv_post_recv(3)).
+ */
+void packet_make_grh(uint8_t *frame, const struct packet *p);
+
 #endif

@@ -6,8 +6,9 @@
 #include "base/bits.h"
 #include "memory/key.h"
 
-#define PD 3u
-#define RW (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)
+#define PD   3u
+#define USER ((struct key_user){ PD, 5 })
+#define RW   (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)
 
 static struct key_table table;
 static void *table_memory;
@@ -131,11 +132,11 @@ Test(key, check_in_order)
 	make_table(1000, 5);
 	r = make_region(1, base, length, RW);
 	unused = key_allocate(&table, 1);
-	cr_assert_eq(key_check(&table, r->key, PD, ACCESS_REMOTE_WRITE, base, length, &found),
+	cr_assert_eq(key_check(&table, r->key, USER, ACCESS_REMOTE_WRITE, base, length, &found),
 		     REASON_NONE);
 	cr_assert_eq(found, r);
 #define CHECK(key, pd, access, address, len) \
-	key_check(&table, key, pd, access, address, len, &found)
+	key_check(&table, key, (struct key_user){ pd, 5 }, access, address, len, &found)
 	/* Each row is wrong in all that follows it, too: the first reason counts. */
 	cr_expect_eq(CHECK(r->key ^ 1, PD + 1, ACCESS_REMOTE_READ, 0, 1), REASON_KEY_UNKNOWN);
 	cr_expect_eq(CHECK(unused, PD, 0, base, 1), REASON_KEY_UNKNOWN, "allocated, not published");
@@ -177,9 +178,9 @@ Test(key, region_at_the_end_of_the_address_space)
 	r = make_region(1, UINT64_MAX - 0xfff, 0x1000, RW);
 	r->piece[0].direct = (void *)0x1000;
 	span_list_clear(&l);
-	cr_expect_eq(key_spans(&table, r->key, PD, 0, UINT64_MAX, 1, &l), REASON_NONE);
-	cr_expect_eq(key_spans(&table, r->key, PD, 0, UINT64_MAX, 2, &l), REASON_KEY_RANGE);
-	cr_expect_eq(key_spans(&table, r->key, PD, 0, 0, 1, &l), REASON_KEY_RANGE);
+	cr_expect_eq(key_spans(&table, r->key, USER, 0, UINT64_MAX, 1, &l), REASON_NONE);
+	cr_expect_eq(key_spans(&table, r->key, USER, 0, UINT64_MAX, 2, &l), REASON_KEY_RANGE);
+	cr_expect_eq(key_spans(&table, r->key, USER, 0, 0, 1, &l), REASON_KEY_RANGE);
 	cr_expect_eq(l.count, 1);
 	free(r);
 }
@@ -192,7 +193,7 @@ Test(key, a_withdrawn_region_is_gone_at_once)
 	make_table(10, 5);
 	r = make_region(1, 0, 64, RW);
 	cr_assert_eq(key_withdraw(&table, r->key), r);
-	cr_assert_eq(key_check(&table, r->key, PD, 0, 0, 1, &found), REASON_KEY_UNKNOWN);
+	cr_assert_eq(key_check(&table, r->key, USER, 0, 0, 1, &found), REASON_KEY_UNKNOWN);
 	cr_assert_null(key_withdraw(&table, r->key));
 	key_free(&table, r->key);
 	free(r);
@@ -212,13 +213,13 @@ Test(key, spans_follow_the_pieces)
 	r->piece[2] = (struct region_piece){ 0x3000, NULL, 0xa000 };
 
 	span_list_clear(&l);
-	cr_assert_eq(key_spans(&table, r->key, PD, 0, 0x1000, 0x2000, &l), REASON_NONE);
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, 0x1000, 0x2000, &l), REASON_NONE);
 	cr_assert_eq(l.count, 1);
 	cr_assert_not(l.has_peer);
 	cr_assert_eq(l.span[0].direct, mapped);
 	cr_assert_eq(l.span[0].length, 0x2000);
 
-	cr_assert_eq(key_spans(&table, r->key, PD, 0, 0xfff, 0x2002, &l), REASON_NONE);
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, 0xfff, 0x2002, &l), REASON_NONE);
 	cr_assert_eq(l.count, 4);
 	cr_assert(l.has_peer);
 	cr_assert_eq(l.length, 0x2000 + 0x2002);
@@ -250,15 +251,15 @@ Test(key, many_pieces)
 			(struct region_piece){ i * PAGE, NULL, UINT64_C(0x1000000) * (i + 1) };
 	for (uint32_t i = 0; i < PIECES; i++) {
 		span_list_clear(&l);
-		cr_assert_eq(key_spans(&table, r->key, PD, 0, 0x100000 + i * PAGE + 5, 1, &l), 0);
+		cr_assert_eq(key_spans(&table, r->key, USER, 0, 0x100000 + i * PAGE + 5, 1, &l), 0);
 		cr_assert_eq(l.span[0].peer_address, UINT64_C(0x1000000) * (i + 1) + 5);
 	}
 	span_list_clear(&l);
-	cr_assert_eq(key_spans(&table, r->key, PD, 0, 0x100000, LIMIT_SPANS * PAGE, &l),
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, 0x100000, LIMIT_SPANS * PAGE, &l),
 		     REASON_NONE);
 	cr_assert_eq(l.count, LIMIT_SPANS);
 	span_list_clear(&l);
-	cr_assert_eq(key_spans(&table, r->key, PD, 0, 0x100000, LIMIT_SPANS * PAGE + 1, &l),
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, 0x100000, LIMIT_SPANS * PAGE + 1, &l),
 		     REASON_MEMORY_FAULT);
 	cr_assert_eq(l.count, LIMIT_SPANS);
 	free(r);
@@ -280,7 +281,7 @@ Test(key, spans_of_a_list)
 	sge[3] = (struct work_sge){ 0x1200, 30, r->key + 1 }; /* a wrong key, if it is touched */
 	sge[4] = (struct work_sge){ 0x1300, 40, r->key };
 #define SPANS(offset, length) \
-	key_spans_of_list(&table, sge, 5, PD, ACCESS_LOCAL_WRITE, offset, length, &l)
+	key_spans_of_list(&table, sge, 5, USER, ACCESS_LOCAL_WRITE, offset, length, &l)
 	span_list_clear(&l);
 	cr_assert_eq(SPANS(5, 20), REASON_NONE);
 	cr_assert_eq(l.count, 2);
