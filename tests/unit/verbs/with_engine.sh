@@ -1,14 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs a program with a same-host engine of its own at $UROCE_SOCKET.
-# usage: with_engine.sh UROCED PROGRAM [ARGUMENT...]
+# usage: with_engine.sh [--for-all] UROCED PROGRAM [ARGUMENT...]
+# --for-all: programs of every user may connect.
 set -eu
 
+mode=0600
+if [ "$1" = --for-all ]; then
+	mode=0666
+	shift
+fi
 uroced=$1
 shift
 work=$(mktemp -d)
+[ $mode = 0600 ] || chmod 711 "$work"
 export UROCE_SOCKET="$work/uroced.sock"
-"$uroced" --no-huge -m 256 -- --socket "$UROCE_SOCKET" --ip 127.0.0.1/8 >"$work/log" 2>&1 &
+"$uroced" --no-huge -m 256 -- --socket "$UROCE_SOCKET" --socket-mode $mode --ip 127.0.0.1/8 >"$work/log" 2>&1 &
 engine=$!
 trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"' EXIT
 
