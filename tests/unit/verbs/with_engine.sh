@@ -17,6 +17,7 @@ work=$(mktemp -d)
 export UROCE_SOCKET="$work/uroced.sock"
 "$uroced" --no-huge -m 256 -- --socket "$UROCE_SOCKET" --socket-mode $mode --ip 127.0.0.1/8 >"$work/log" 2>&1 &
 engine=$!
+export UROCED_PID=$engine
 trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"' EXIT
 
 tries=0
