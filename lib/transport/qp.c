@@ -31,6 +31,17 @@ size_t qp_memory_size(const struct qp_caps *caps)
 	return layout_of(caps).total;
 }
 
+static uint8_t service_of(uint32_t type)
+{
+	static const uint8_t service[] = {
+		[QP_TYPE_RC] = SERVICE_RC,	  [QP_TYPE_UC] = SERVICE_UC,
+		[QP_TYPE_UD] = SERVICE_UD,	  [QP_TYPE_XRC_SEND] = SERVICE_XRC,
+		[QP_TYPE_XRC_RECV] = SERVICE_XRC,
+	};
+
+	return type < ARRAY_SIZE(service) ? service[type] : 0;
+}
+
 struct qp *qp_init(void *memory, const struct qp_caps *caps)
 {
 	struct layout l = layout_of(caps);
@@ -44,6 +55,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	memset(memory, 0, l.window);
 	qp->state = QP_STATE_RESET;
 	qp->type = (uint8_t)caps->type;
+	qp->service = service_of(caps->type);
 	qp->qpn = caps->qpn;
 	qp->user = (struct key_user){ .pd = caps->pd, .qpn = caps->qpn };
 	qp->sig_all = caps->sq_sig_all;
@@ -157,21 +169,32 @@ static bool pkey_matches(uint16_t pkey)
 	return (pkey & 0x7fff) == 0x7fff;
 }
 
+/* The opcode's service is the queue pair's; only datagrams have many receivers. */
+static bool service_matches(const struct qp *qp, const struct packet *p)
+{
+	const struct opcode_info *op = &opcode_table[p->opcode];
+
+	if (p->dest_qpn == QPN_MULTICAST && qp->type != QP_TYPE_UD)
+		return false;
+	if (op->kind == KIND_CNP)
+		return !qp_type_unreliable(qp->type);
+	return op->header_length != 0 && op->service == qp->service;
+}
+
 /* Is this packet one that the queue pair looks at at all? */
 static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 {
-	const struct opcode_info *op = &opcode_table[p->opcode];
-	uint32_t accepting = op->flags & OP_RESPONSE
-				     ? 1u << QP_STATE_RTS | 1u << QP_STATE_SQD
-				     : 1u << QP_STATE_RTR | 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
+	const uint32_t sending = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
+	const uint32_t receiving = sending | 1u << QP_STATE_RTR | 1u << QP_STATE_SQE;
 
-	if (qp->type != QP_TYPE_RC || (op->service != SERVICE_RC && op->kind != KIND_CNP))
+	if (!service_matches(qp, p))
 		return REASON_SERVICE_MISMATCH;
-	if (!(accepting & 1u << qp->state))
+	if (!((opcode_is(p->opcode, OP_RESPONSE) ? sending : receiving) & 1u << qp->state))
 		return REASON_QP_STATE;
 	if (!pkey_matches(p->pkey))
 		return REASON_PKEY;
-	if (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local))
+	if (qp->type != QP_TYPE_UD &&
+	    (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local)))
 		return REASON_ADDRESS_MISMATCH;
 	return qp_can_receive(qp) ? REASON_NONE : REASON_BUSY;
 }

@@ -163,6 +163,7 @@ enum receive_flag {
 struct qp {
 	uint8_t state; /* enum qp_state */
 	uint8_t type; /* enum qp_type */
+	uint8_t service; /* enum service of its packets; RAW_PACKET: without meaning */
 	uint8_t min_rnr_timer;
 	uint8_t max_dest_rd_atomic;
 	bool sig_all;

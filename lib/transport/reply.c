@@ -83,7 +83,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	uint32_t n = MIN_OF(rec->reply_length - offset, qp->mtu);
 	bool last = offset + n == rec->reply_length;
 
-	p->opcode = OPCODE(SERVICE_RC, read_response_opcode(psn == rec->psn, last));
+	p->opcode = OPCODE(qp->service, read_response_opcode(psn == rec->psn, last));
 	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, rec->msn);
 	p->payload_length = n;
 	p->pad = (uint8_t)(-n & 3);
@@ -95,9 +95,9 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 			 gather);
 }
 
-static void atomic_reply(struct record *rec, struct packet *p)
+static void atomic_reply(const struct qp *qp, struct record *rec, struct packet *p)
 {
-	p->opcode = OPCODE(SERVICE_RC, OPB_ATOMIC_ACK);
+	p->opcode = OPCODE(qp->service, OPB_ATOMIC_ACK);
 	aeth(p, SYNDROME_ACK_NO_CREDITS, rec->psn, rec->msn);
 	p->original = rec->original;
 	rec->owed = false;
@@ -120,7 +120,7 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 	if (rec->kind == KIND_READ_REQUEST)
 		why = read_response(qp, keys, rec, p, gather);
 	else
-		atomic_reply(rec, p);
+		atomic_reply(qp, rec, p);
 	if (why != REASON_NONE) {
 		span_list_clear(gather);
 		p->payload_length = 0;
@@ -140,7 +140,7 @@ static bool nak_reply(struct qp *qp, struct packet *p)
 
 	if (qp->tickets_settled < r->nak_ticket)
 		return false;
-	p->opcode = OPCODE(SERVICE_RC, OPB_ACK);
+	p->opcode = OPCODE(qp->service, OPB_ACK);
 	aeth(p, r->nak, r->nak_psn, r->nak_msn);
 	r->nak = 0;
 	return true;
@@ -153,7 +153,7 @@ static bool ack_reply(struct qp *qp, struct packet *p)
 
 	if (!ack_position(qp, &psn, &msn))
 		return false;
-	p->opcode = OPCODE(SERVICE_RC, OPB_ACK);
+	p->opcode = OPCODE(qp->service, OPB_ACK);
 	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, msn);
 	r->acked_psn = psn;
 	r->ack_due = psn_after(r->ack_due_psn, psn); /* its copy is still open */

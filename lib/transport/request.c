@@ -31,6 +31,35 @@ static const struct {
 	[WORK_ATOMIC_FETCH_AND_ADD] = { KIND_FETCH_ADD, OPB_FETCH_ADD, false },
 };
 
+/* The table of ibv_post_send(3): which types of queue pair carry a work opcode. */
+#define ON(type)  (1u << QP_TYPE_##type)
+#define CONNECTED (ON(UC) | ON(RC) | ON(XRC_SEND))
+
+static const uint16_t carried_by[] = {
+	[WORK_SEND] = ON(UD) | CONNECTED | ON(RAW_PACKET),
+	[WORK_SEND_WITH_IMM] = ON(UD) | CONNECTED,
+	[WORK_RDMA_WRITE] = CONNECTED,
+	[WORK_RDMA_WRITE_WITH_IMM] = CONNECTED,
+	[WORK_RDMA_READ] = ON(RC) | ON(XRC_SEND),
+	[WORK_ATOMIC_CMP_AND_SWP] = ON(RC) | ON(XRC_SEND),
+	[WORK_ATOMIC_FETCH_AND_ADD] = ON(RC) | ON(XRC_SEND),
+	[WORK_LOCAL_INV] = CONNECTED,
+	[WORK_BIND_MW] = CONNECTED,
+	[WORK_SEND_WITH_INV] = ON(RC) | ON(XRC_SEND), /* UC has no such packet */
+	[WORK_TSO] = ON(RAW_PACKET),
+	[WORK_FLUSH] = ON(RC),
+	[WORK_ATOMIC_WRITE] = ON(RC),
+};
+
+static_assert(ARRAY_SIZE(carried_by) >= ARRAY_SIZE(work_kinds), "what is sent is carried");
+
+static uint8_t kind_of(const struct qp *qp, uint8_t opcode)
+{
+	if (opcode >= ARRAY_SIZE(work_kinds) || !(carried_by[opcode] & 1u << qp->type))
+		return KIND_UNDEFINED;
+	return work_kinds[opcode].kind;
+}
+
 static uint64_t length_of(const struct send_work *w)
 {
 	const struct work_sge *sge = send_work_sge(w);
@@ -54,8 +83,7 @@ void request_check(struct qp *qp, uint32_t index)
 {
 	const struct send_work *w = window_at(qp, index);
 	struct message *m = message_at(qp, index);
-	uint8_t kind = w->opcode < ARRAY_SIZE(work_kinds) ? work_kinds[w->opcode].kind
-							  : (uint8_t)KIND_UNDEFINED;
+	uint8_t kind = kind_of(qp, w->opcode);
 	uint64_t length;
 
 	m->kind = kind;
@@ -161,8 +189,8 @@ static enum reason data_packet(struct qp *qp, const struct send_work *w, const s
 	bool first = done == 0, last = done + 1 == m->packets, imm = work_kinds[w->opcode].imm;
 	uint32_t offset = done << qp->mtu_shift, n = MIN_OF(m->length - offset, qp->mtu);
 
-	p->opcode =
-		OPCODE(SERVICE_RC, work_kinds[w->opcode].base + place_in_message(first, last, imm));
+	p->opcode = OPCODE(qp->service,
+			   work_kinds[w->opcode].base + place_in_message(first, last, imm));
 	p->payload_length = n;
 	p->pad = (uint8_t)(-n & 3);
 	p->imm = w->imm;
@@ -192,16 +220,17 @@ static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct mes
 	m->asked_again = done < m->asked_to;
 	m->asked_from = done;
 	m->asked_to = done + part;
-	p->opcode = OPCODE(SERVICE_RC, OPB_READ_REQUEST);
+	p->opcode = OPCODE(qp->service, OPB_READ_REQUEST);
 	p->va = w->remote_addr + offset;
 	p->rkey = w->rkey;
 	p->dma_length = (uint32_t)MIN_OF((uint64_t)part << qp->mtu_shift, m->length - offset);
 	return part;
 }
 
-static void atomic_packet(const struct send_work *w, const struct message *m, struct packet *p)
+static void atomic_packet(const struct qp *qp, const struct send_work *w, const struct message *m,
+			  struct packet *p)
 {
-	p->opcode = OPCODE(SERVICE_RC, work_kinds[w->opcode].base);
+	p->opcode = OPCODE(qp->service, work_kinds[w->opcode].base);
 	p->va = w->remote_addr;
 	p->rkey = w->rkey;
 	/* The verbs API's compare_add is the addend of a FETCH ADD and the comparand of a CMP SWAP. */
@@ -248,7 +277,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 	if (m->kind == KIND_READ_REQUEST)
 		psns = read_packet(qp, w, m, done, p);
 	else if (kind_is_atomic(m->kind))
-		atomic_packet(w, m, p);
+		atomic_packet(qp, w, m, p);
 	else
 		why = data_packet(qp, w, m, done, keys, p, gather);
 	if (why != REASON_NONE) {

@@ -6,18 +6,8 @@
  *
  * and only then has any effect; what a failed check means is the verdict table's business.
  */
-#include "transport/qp.h"
+#include "transport/respond.h"
 #include "transport/verdict.h"
-
-/* One request while it is looked at. */
-struct arrival {
-	struct qp *qp;
-	const struct packet *p;
-	const struct opcode_info *op;
-	const struct recv_work *offer;
-	const struct key_table *keys;
-	struct outcome *out;
-};
 
 static enum reason check_psn(const struct arrival *a)
 {
@@ -42,7 +32,7 @@ static enum reason check_sequence(const struct arrival *a)
 	return !begins && a->op->kind == r->open ? REASON_NONE : REASON_OPCODE_SEQUENCE;
 }
 
-static enum reason check_access(const struct arrival *a)
+enum reason respond_check_access(const struct arrival *a)
 {
 	static const struct {
 		bool supported;
@@ -93,7 +83,7 @@ static enum reason check_resources(struct arrival *a)
 	return a->offer->num_sge <= a->qp->caps.max_recv_sge ? REASON_NONE : REASON_WORK_MALFORMED;
 }
 
-static uint64_t receive_length(const struct recv_work *w)
+uint64_t receive_length(const struct recv_work *w)
 {
 	const struct work_sge *sge = recv_work_sge(w);
 	uint64_t length = 0;
@@ -139,7 +129,7 @@ static enum reason check_send_length(const struct arrival *a)
 	return n <= r->length - r->offset ? REASON_NONE : REASON_LENGTH_RECEIVE;
 }
 
-static enum reason check_length(const struct arrival *a)
+enum reason respond_check_length(const struct arrival *a)
 {
 	enum reason why = check_payload(a);
 
@@ -214,7 +204,7 @@ static enum reason check_read_key(const struct arrival *a)
 			 a->p->dma_length, &region);
 }
 
-static enum reason check_key(const struct arrival *a)
+enum reason respond_check_key(const struct arrival *a)
 {
 	if (a->op->kind == KIND_WRITE)
 		return check_write_key(a);
@@ -265,7 +255,7 @@ static void receive_complete(const struct arrival *a)
 }
 
 /* A SEND or WRITE packet that passed every check. */
-static void take_data(const struct arrival *a)
+void respond_take_data(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
 	const struct packet *p = a->p;
@@ -337,7 +327,7 @@ static void take(const struct arrival *a)
 	if (kind_is_fetching(a->op->kind))
 		take_fetching(a);
 	else
-		take_data(a);
+		respond_take_data(a);
 }
 
 static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
@@ -407,13 +397,13 @@ static enum reason check(struct arrival *a)
 	if (why == REASON_NONE)
 		why = check_sequence(a);
 	if (why == REASON_NONE)
-		why = check_access(a);
+		why = respond_check_access(a);
 	if (why == REASON_NONE)
 		why = check_resources(a);
 	if (why == REASON_NONE)
-		why = check_length(a);
+		why = respond_check_length(a);
 	if (why == REASON_NONE)
-		why = check_key(a);
+		why = respond_check_key(a);
 	return why;
 }
 

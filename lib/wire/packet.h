@@ -45,6 +45,8 @@ enum syndrome {
 	SYNDROME_CLASS = 0xe0,
 };
 
+#define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
+
 struct packet {
 	/* BTH */
 	uint8_t opcode;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the responders of reliable and unreliable connections have in common: the checks that do
+ * not depend on how a failed one is answered, and the taking of data. Private to lib/transport.
+ */
+#ifndef TRANSPORT_RESPOND_H
+#define TRANSPORT_RESPOND_H
+
+#include "transport/qp.h"
+
+/* One request while it is looked at. */
+struct arrival {
+	struct qp *qp;
+	const struct packet *p;
+	const struct opcode_info *op;
+	const struct recv_work *offer;
+	const struct key_table *keys;
+	struct outcome *out;
+};
+
+enum reason respond_check_access(const struct arrival *a);
+enum reason respond_check_length(const struct arrival *a);
+enum reason respond_check_key(const struct arrival *a);
+/* A SEND or WRITE packet that passed every check. */
+void respond_take_data(const struct arrival *a);
+
+/* Octets that a receive request has room for. */
+uint64_t receive_length(const struct recv_work *w);
+
+#endif
