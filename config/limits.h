@@ -22,16 +22,24 @@
 #define LIMIT_GIDS	   16u
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
 #define LIMIT_COMP_VECTORS 64u
+#define LIMIT_FLOWS	   1024u /* steering rules of one engine */
+#define LIMIT_COUNTERS	   1024u /* counter objects of one engine */
+#define LIMIT_RWQ_TABLES   1024u /* indirection tables of one engine, and queue pairs on them */
+#define LIMIT_RWQ_TABLE	   256u /* entries of one */
+#define LIMIT_TSO	   65536u /* octets of payload that one TSO request may segment */
+#define LIMIT_TSO_HEADER   256u /* octets of headers in front of each segment */
 #define LIMIT_CLIENTS	   1024u /* processes attached to one engine */
 #define LIMIT_MESSAGE	   (1u << 31) /* octets of one message, IBTA 9.7.3 */
 #define LIMIT_MR_LENGTH	   (UINT64_C(1) << 47)
 
 /* The engine. */
-#define LIMIT_LCORES  16u /* four bits of a queue pair number name its lcore */
-#define LIMIT_BURST   32u /* packets of one rx or tx burst */
-#define LIMIT_TURN    16u /* packets one queue pair may send before the next has its turn */
-#define LIMIT_SPANS   100u /* spans of one packet: 32 elements, each cut by page-granular pieces */
-#define LIMIT_TICKETS 64u /* unsettled copies of one queue pair */
+#define LIMIT_LCORES	   16u /* four bits of a queue pair number name its lcore */
+#define LIMIT_BURST	   32u /* packets of one rx or tx burst */
+#define LIMIT_TURN	   16u /* packets one queue pair may send before the next has its turn */
+#define LIMIT_SPANS	   100u /* spans of one packet: 32 elements, each cut by page-granular pieces */
+#define LIMIT_FLOW_COPIES  64u /* steering rules that see one frame */
+#define LIMIT_TSO_SEGMENTS 128u /* of one request */
+#define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
