@@ -18,6 +18,9 @@
 #define LIMIT_CQE	   262143u /* entries of one CQ: a ring of 2^18 less the one rte_ring keeps free */
 #define LIMIT_MRS	   262144u /* regions and windows of one engine */
 #define LIMIT_PDS	   65536u
+#define LIMIT_AHS	   65536u /* address handles of one engine */
+#define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members in one engine */
+#define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
 #define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */
 #define LIMIT_GIDS	   16u
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */

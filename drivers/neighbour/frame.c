@@ -33,11 +33,6 @@ bool gid_is_link_local(const struct gid *g)
 	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80;
 }
 
-bool gid_is_multicast(const struct gid *g)
-{
-	return g->octet[0] == 0xff || (gid_is_ipv4(g) && (g->octet[12] & 0xf0) == 0xe0);
-}
-
 bool gid_is_unspecified(const struct gid *g)
 {
 	static const struct gid any;

@@ -22,6 +22,7 @@
 static const uint32_t quota[OBJECT_KINDS] = {
 	[OBJECT_CONTEXT] = LIMIT_CLIENT_CONTEXTS, [OBJECT_PD] = LIMIT_PDS, [OBJECT_MR] = LIMIT_MRS,
 	[OBJECT_CHANNEL] = LIMIT_CLIENT_CHANNELS, [OBJECT_CQ] = LIMIT_CQS, [OBJECT_QP] = LIMIT_QPS,
+	[OBJECT_AH] = LIMIT_AHS,
 };
 
 static bool make_tables(struct client *c)
@@ -35,6 +36,7 @@ static bool make_tables(struct client *c)
 		if (handle_table_init(&c->objects->table[kind], quota[kind]) != 0)
 			return false;
 	c->qp = (struct engine_qp **)c->objects->table[OBJECT_QP].slot;
+	c->ah = (struct engine_ah **)c->objects->table[OBJECT_AH].slot;
 	return true;
 }
 

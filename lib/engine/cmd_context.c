@@ -121,7 +121,7 @@ int cmd_dealloc_pd(struct call *call)
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (p->users != 0)
-		return call_fail(call, EBUSY, "%u regions or queue pairs are in it", p->users);
+		return call_fail(call, EBUSY, "%u objects are in it", p->users);
 	pd_free(call->client, p);
 	return 0;
 }

@@ -38,6 +38,7 @@ static void fill_limits(struct reply_device *d)
 	d->max_pd = LIMIT_PDS;
 	d->max_channels = LIMIT_CLIENT_CHANNELS;
 	d->max_mr_size = LIMIT_MR_LENGTH;
+	d->max_ah = LIMIT_AHS;
 }
 
 static void fill_port(const struct engine *e, struct reply_device *d)

@@ -293,21 +293,14 @@ static int prepare_path(struct call *call, struct modify *m)
 	struct mac mac = { { 0 } };
 	uint32_t dest_qpn = m->attributes.dest_qpn;
 
-	if (!path->is_global)
-		return call_fail(call, EINVAL, "ah_attr.is_global is 0: RoCE needs a GRH");
-	if (path->sgid_index >= LIMIT_GIDS || gid_is_zero(&e->gid[path->sgid_index].gid))
-		return call_fail(call, EINVAL, "sgid_index %u: this GID entry is empty",
-				 path->sgid_index);
-	path->sgid = e->gid[path->sgid_index].gid;
-	if (gid_is_zero(&path->dgid))
-		return call_fail(call, EINVAL, "dgid is all zero");
-	if (gid_is_ipv4(&path->sgid) != gid_is_ipv4(&path->dgid))
-		return call_fail(call, EINVAL, "sgid_index %u and dgid: one is IPv4, one IPv6",
-				 path->sgid_index);
+	if (path_check(call, path) != 0)
+		return EINVAL;
+	if (gid_is_multicast(&path->dgid))
+		return call_fail(call, EINVAL, "dgid is a multicast group");
 	if ((m->request->mask & QP_ATTR_DEST_QPN) == 0)
 		dest_qpn = qp_destination(m->qp);
 	m->flow_state = flow_resolve(e, &path->dgid, &mac);
-	flow_make(e, m->qp, path, dest_qpn, &mac, &m->flow);
+	flow_make(e, path, m->qp->qpn, dest_qpn, &mac, &m->flow);
 	m->has_flow = true;
 	return 0;
 }

@@ -42,6 +42,10 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_MODIFY_QP] = { cmd_modify_qp, A_CLIENT },
 	[COMMAND_QUERY_QP] = { cmd_query_qp, A_CLIENT },
 	[COMMAND_DESTROY_QP] = { cmd_destroy_qp, A_CLIENT },
+	[COMMAND_CREATE_AH] = { cmd_create_ah, A_CLIENT },
+	[COMMAND_QUERY_AH] = { cmd_query_ah, A_CLIENT },
+	[COMMAND_DESTROY_AH] = { cmd_destroy_ah, A_CLIENT },
+	[COMMAND_RESOLVE_PATH] = { cmd_resolve_path, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
 };
 

@@ -44,6 +44,10 @@
 	X(MODIFY_QP, request_modify_qp, reply_modify_qp) \
 	X(QUERY_QP, request_handle, reply_query_qp)      \
 	X(DESTROY_QP, request_handle, reply_destroy)     \
+	X(CREATE_AH, request_create_ah, reply_ah)        \
+	X(QUERY_AH, request_handle, reply_ah)            \
+	X(DESTROY_AH, request_handle, reply_empty)       \
+	X(RESOLVE_PATH, request_path, reply_ah)          \
 	X(STATISTICS, request_empty, reply_statistics)
 
 enum command {
@@ -108,6 +112,7 @@ struct reply_device {
 	uint32_t lcores;
 	uint32_t max_qp, max_qp_wr, max_sge, max_inline, max_rd_atomic;
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
+	uint32_t max_ah, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
 	uint64_t max_mr_size;
 	/* port 1 */
 	uint8_t port_state; /* ibv_port_state: 4 = ACTIVE, 1 = DOWN */
@@ -253,6 +258,32 @@ struct reply_modify_qp {
 struct reply_query_qp {
 	struct command_reply h;
 	struct qp_attributes attributes;
+};
+
+enum ah_state { /* whether the MAC address of the next hop is known */
+	AH_RESOLVED,
+	AH_RESOLVING, /* it is being asked for: QUERY_AH, RESOLVE_PATH tell */
+	AH_UNREACHABLE, /* nobody answers for it, or there is no route */
+};
+
+struct request_create_ah {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t reserved;
+	struct qp_path path;
+};
+
+struct request_path { /* asks for the next hop and keeps nothing */
+	struct command_request h;
+	struct qp_path path;
+};
+
+struct reply_ah {
+	struct command_reply h;
+	uint32_t handle; /* CREATE_AH */
+	uint32_t state; /* enum ah_state */
+	uint8_t mac[6]; /* of the next hop, once resolved */
+	uint16_t vlan; /* of the port; 0: untagged */
 };
 
 /* Counters, for everybody who may connect. */

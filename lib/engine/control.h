@@ -36,6 +36,7 @@ enum object_kind {
 	OBJECT_CHANNEL,
 	OBJECT_CQ,
 	OBJECT_QP,
+	OBJECT_AH,
 	OBJECT_KINDS,
 };
 
@@ -76,7 +77,7 @@ struct context {
 struct pd {
 	uint32_t handle;
 	uint32_t context;
-	uint32_t users; /* queue pairs and regions */
+	uint32_t users; /* queue pairs, regions, address handles */
 	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
 };
 
@@ -155,6 +156,13 @@ int cmd_create_qp(struct call *call);
 int cmd_modify_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_destroy_qp(struct call *call);
+int cmd_create_ah(struct call *call);
+int cmd_query_ah(struct call *call);
+int cmd_destroy_ah(struct call *call);
+int cmd_resolve_path(struct call *call);
+
+/* cmd_ah.c: an address vector that makes sense here; its source GID is filled in. 0 or an errno. */
+int path_check(struct call *call, struct qp_path *path);
 
 /* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
 int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m);
@@ -168,6 +176,10 @@ void mr_free(struct client *c, struct mr *m);
 void channel_free(struct client *c, struct engine_channel *ch);
 void cq_free(struct client *c, struct engine_cq *cq);
 void qp_free(struct client *c, struct engine_qp *q);
+void ah_withdraw(struct client *c, struct engine_ah *ah);
+void ah_free(struct client *c, struct engine_ah *ah);
+/* The next hop of its path again: another handle for its place, or NULL if nothing changed. */
+struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah);
 
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
@@ -249,8 +261,8 @@ void neighbour_agent_frames(struct engine *e, nanotime now);
 nanotime neighbour_agent_tick(struct engine *e, nanotime now);
 /* Decides the flow state of a path; FLOW_PORT fills *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
-/* The flow of a path of this queue pair. */
-void flow_make(const struct engine *e, const struct engine_qp *q, const struct qp_path *path,
+/* The flow of a path between these queue pairs. */
+void flow_make(const struct engine *e, const struct qp_path *path, uint32_t local_qpn,
 	       uint32_t dest_qpn, const struct mac *mac, struct flow *flow);
 
 /* ---- the thread ---- */

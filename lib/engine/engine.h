@@ -79,6 +79,26 @@ enum flow_state {
 	FLOW_PORT,
 	FLOW_LOOP, /* one of our own addresses: goes round inside the engine */
 	FLOW_UNREACHABLE, /* resolution failed: packets are lost, retries will tell the program */
+	FLOW_BY_HANDLE, /* UD: the address handle of each request says */
+};
+
+/*
+ * An address handle. What lcores have seen never changes: another MAC address makes another one in
+ * its place, and the old one goes after a grace period.
+ */
+struct engine_ah {
+	struct flow flow;
+	uint8_t flow_state; /* enum flow_state, never BY_HANDLE; NONE: packets are lost meanwhile */
+	bool port_by_qpns; /* no flow label: each packet's source port follows from both numbers */
+	bool is_multicast;
+	uint32_t pd; /* number */
+	struct qp_path path;
+	/* (control) */
+	struct client *client;
+	uint32_t handle;
+	uint32_t context;
+	uint32_t pd_handle;
+	LIST_ENTRY(engine_ah) engine_link;
 };
 
 struct engine_qp {
@@ -139,6 +159,7 @@ struct client {
 	struct client_page *page;
 	struct ring_side bell[LIMIT_LCORES]; /* bell[i]: lcore i's */
 	struct engine_qp **qp; /* by handle, LIMIT_QPS + 1 slots; lcores read it */
+	struct engine_ah **ah; /* by handle, LIMIT_AHS + 1 slots; lcores read it */
 	struct peer_memory *memory; /* how its memory is reached; NULL: embedded */
 	struct mover *mover; /* copies run there instead of on the lcore; NULL: none */
 	/* (control): tables of the other objects, socket, pidfd: control.h */
@@ -249,6 +270,8 @@ struct engine {
 	uint64_t heartbeat;
 	struct client *client[LIMIT_CLIENTS]; /* (control) */
 	LIST_HEAD(, engine_qp) qps; /* (control) */
+	LIST_HEAD(, engine_ah) ahs; /* (control) */
+	uint32_t ah_count; /* (control) */
 	uint32_t qp_count, cq_count, mr_count, client_count;
 	struct control *control; /* (control) the rest of the control path: control.h */
 };
@@ -339,6 +362,13 @@ static inline struct engine_qp *directory_find(const struct engine *e, uint32_t 
 
 	/* The low bit marks a number that is reserved but not published. */
 	return q != NULL && ((uintptr_t)q & 1) == 0 && q->qpn == qpn ? q : NULL;
+}
+
+/* The client's address handle, or NULL; until the lcore's next quiescent state. Any number. */
+static inline const struct engine_ah *ah_find(const struct client *c, uint32_t handle)
+{
+	/* Acquire: the control path shows a handle when it is complete. */
+	return handle <= LIMIT_AHS ? __atomic_load_n(&c->ah[handle], __ATOMIC_ACQUIRE) : NULL;
 }
 
 /* control.c: wakes the control thread. Any thread. */

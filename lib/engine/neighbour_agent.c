@@ -151,8 +151,8 @@ enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct ma
 
 	if (gid_is_own(e, dgid))
 		return FLOW_LOOP;
-	if (a == NULL)
-		return FLOW_UNREACHABLE;
+	if (a == NULL) /* nobody is there but us */
+		return gid_is_multicast(dgid) ? FLOW_LOOP : FLOW_UNREACHABLE;
 	switch (neighbour_resolve(a->table, dgid, clock_now(), mac)) {
 	case 0:
 		return FLOW_PORT;
@@ -165,7 +165,7 @@ enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct ma
 	}
 }
 
-void flow_make(const struct engine *e, const struct engine_qp *q, const struct qp_path *path,
+void flow_make(const struct engine *e, const struct qp_path *path, uint32_t local_qpn,
 	       uint32_t dest_qpn, const struct mac *mac, struct flow *flow)
 {
 	struct address_vector av = {
@@ -177,7 +177,7 @@ void flow_make(const struct engine *e, const struct engine_qp *q, const struct q
 		.priority = path->sl & 7,
 		.traffic_class = path->traffic_class,
 		.hop_limit = path->hop_limit != 0 ? path->hop_limit : HOP_LIMIT_DEFAULT,
-		.src_port = flow_source_port(path->flow_label, q->qpn, dest_qpn),
+		.src_port = flow_source_port(path->flow_label, local_qpn, dest_qpn),
 		.flow_label = path->flow_label,
 	};
 
@@ -199,6 +199,31 @@ static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
 	lcore_qp_touch(l, n->qp, now);
 }
 
+/* Those whose answer changed give way to others; lcores may read the old ones for a moment. */
+static void renew_handles(struct engine *e)
+{
+	LIST_HEAD(, engine_ah) old = LIST_HEAD_INITIALIZER(old);
+	struct engine_ah *ah, *next, *fresh;
+
+	for (ah = LIST_FIRST(&e->ahs); ah != NULL; ah = next) {
+		next = LIST_NEXT(ah, engine_link);
+		fresh = ah_renew(e, ah);
+		if (fresh == NULL)
+			continue;
+		LIST_INSERT_BEFORE(ah, fresh, engine_link);
+		LIST_REMOVE(ah, engine_link);
+		LIST_INSERT_HEAD(&old, ah, engine_link);
+		handle_publish(&ah->client->objects->table[OBJECT_AH], ah->handle, fresh);
+	}
+	if (LIST_EMPTY(&old))
+		return;
+	engine_grace_period(e);
+	while ((ah = LIST_FIRST(&old)) != NULL) {
+		LIST_REMOVE(ah, engine_link);
+		free(ah);
+	}
+}
+
 /* Every queue pair with a path is resolved again; those whose answer changed are told. */
 static void resolve_again(struct engine *e)
 {
@@ -210,13 +235,14 @@ static void resolve_again(struct engine *e)
 	a->unreachable = 0;
 	a->generation = neighbour_generation(a->table);
 	a->stale = false;
+	renew_handles(e);
 	LIST_FOREACH(n.qp, &e->qps, engine_link)
 	{
 		if (gid_is_zero(&n.qp->path.dgid))
 			continue;
 		memset(&mac, 0, sizeof(mac));
 		n.state = flow_resolve(e, &n.qp->path.dgid, &mac);
-		flow_make(e, n.qp, &n.qp->path, qp_destination(n.qp), &mac, &n.flow);
+		flow_make(e, &n.qp->path, n.qp->qpn, qp_destination(n.qp), &mac, &n.flow);
 		if (n.state != n.qp->flow_state ||
 		    memcmp(n.flow.header, n.qp->flow.header, sizeof(n.flow.header)) != 0)
 			lcore_call(n.qp->lcore, set_on_lcore, &n);

@@ -77,6 +77,7 @@ void handle_free(struct handle_table *t, uint32_t handle)
 #define DETACH_AT_ONCE 256u
 
 LIST_HEAD(qp_list, engine_qp);
+LIST_HEAD(ah_list, engine_ah);
 
 struct detach {
 	struct client *client;
@@ -155,6 +156,9 @@ static void *next_object(struct client *c, enum object_kind kind, uint32_t conte
 		case OBJECT_QP:
 			its = ((struct engine_qp *)object)->context;
 			break;
+		case OBJECT_AH:
+			its = ((struct engine_ah *)object)->context;
+			break;
 		case OBJECT_KINDS:
 			break;
 		}
@@ -172,20 +176,31 @@ static void *next_object(struct client *c, enum object_kind kind, uint32_t conte
 void objects_reclaim(struct client *c, uint32_t context)
 {
 	struct qp_list gone = LIST_HEAD_INITIALIZER(gone);
+	struct ah_list gone_ahs = LIST_HEAD_INITIALIZER(gone_ahs);
 	struct engine_channel *ch;
 	struct engine_cq *cq;
 	struct engine_qp *q;
+	struct engine_ah *ah;
 	struct context *x;
 	struct pd *p;
 	struct mr *m;
 
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
+	FOR_EACH(ah, OBJECT_AH)
+	{
+		ah_withdraw(c, ah);
+		LIST_INSERT_HEAD(&gone_ahs, ah, engine_link);
+	}
 	FOR_EACH(m, OBJECT_MR)
 	mr_withdraw(c, m);
 	engine_grace_period(c->engine);
 	while ((q = LIST_FIRST(&gone)) != NULL)
 		qp_free(c, q);
+	while ((ah = LIST_FIRST(&gone_ahs)) != NULL) {
+		LIST_REMOVE(ah, engine_link);
+		ah_free(c, ah);
+	}
 	FOR_EACH(cq, OBJECT_CQ)
 	cq_free(c, cq);
 	FOR_EACH(m, OBJECT_MR)

@@ -9,6 +9,9 @@ int work_queue_init(struct work_queue *q, struct rte_ring *ring, uint32_t stride
 		    uint32_t max_sge, uint32_t remembered);
 void work_queue_free(struct work_queue *q);
 
+/* qp_modify.c */
+void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a);
+
 /* wr.c: the functions of ibv_qp_ex and the memory they need. 0 or ENOMEM. */
 int qp_ex_fill(struct ibv_qp_ex *qp);
 

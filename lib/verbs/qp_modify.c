@@ -5,7 +5,7 @@
 #include "client/log.h"
 #include "verbs/qp.h"
 
-static void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a)
+void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a)
 {
 	memcpy(&p->dgid, &a->grh.dgid, sizeof(p->dgid));
 	p->flow_label = a->grh.flow_label;

@@ -66,6 +66,7 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->max_qp_rd_atom = clip(facts->max_rd_atomic);
 	a->max_qp_init_rd_atom = clip(facts->max_rd_atomic);
 	a->max_res_rd_atom = clip((uint64_t)facts->max_rd_atomic * facts->max_qp);
+	a->max_ah = clip(facts->max_ah);
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_pkeys = LIMIT_PKEYS;
 	a->local_ca_ack_delay = ACK_DELAY;

@@ -4,12 +4,6 @@
 
 #include "verbs/types.h"
 
-static int minus_one(void)
-{
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init_attr)
 {
 	return fail_with(EOPNOTSUPP);
@@ -26,34 +20,6 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 }
 
 EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	return EOPNOTSUPP;
-}
-
-EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	return fail_with(EOPNOTSUPP);
-}
-
-EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
-			       struct ibv_grh *grh, struct ibv_ah_attr *ah_attr)
-{
-	return minus_one();
-}
-
-EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
-					    struct ibv_grh *grh, uint8_t port_num)
-{
-	return fail_with(EOPNOTSUPP);
-}
-
-EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	return EOPNOTSUPP;
-}
-
-EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
 	return EOPNOTSUPP;
 }

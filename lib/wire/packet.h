@@ -33,6 +33,12 @@ static inline bool gid_is_ipv4(const struct gid *g)
 	return memcmp(g->octet, prefix, 12) == 0;
 }
 
+/* ff00::/8, or 224.0.0.0/4 */
+static inline bool gid_is_multicast(const struct gid *g)
+{
+	return g->octet[0] == 0xff || (gid_is_ipv4(g) && g->octet[12] >> 4 == 14);
+}
+
 /* AETH syndrome, IBTA 9.7.5.2.1: three bits of class, five of value. */
 enum syndrome {
 	SYNDROME_ACK = 0x00, /* low five bits: credit code */
