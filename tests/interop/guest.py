@@ -46,7 +46,6 @@ done
 ip link set eth0 mtu $mtu up
 echo 0 > /new/proc/sys/net/ipv6/conf/eth0/accept_dad
 ip address add $v4/24 dev eth0
-ip -6 address add $v6/64 dev eth0 nodad
 ulimit -l unlimited
 exec chroot /new /usr/bin/python3 -B $server
 """
@@ -120,7 +119,7 @@ class Guest:
 
     def boot(self, limit=120):
         line = (f"console=ttyS0 quiet panic=-1 uroce.mtu={self.mtu} uroce.v4={self.address} "
-                f"uroce.v6={self.v6} uroce.server={HERE / 'guest_server.py'}")
+                f"uroce.server={HERE / 'guest_server.py'}")
         words = [*self.rig.inside(self.side), "qemu-system-x86_64", "-accel", "tcg,thread=multi",
                  "-cpu", "max", "-smp", "2", "-m", "2048", "-nographic", "-no-reboot",
                  "-nodefaults", "-serial", "stdio",
@@ -131,6 +130,8 @@ class Guest:
                  "-device", "virtio-net-pci,netdev=net"]
         self.qemu = Process(self.rig, "guest", words)
         self.qemu.expect("guest server serves", limit)
+        # busybox knows no nodad
+        self.run(["ip", "address", "add", f"{self.v6}/64", "dev", "eth0", "nodad"])
 
     def request(self, what, limit):
         """One question to the server; it is asked from the namespace of our side."""

@@ -38,8 +38,9 @@ def wire(build, mtu):
         rig.ip("a", "address", "add", f"{OURS[1]}/64", "dev", "tap0", "nodad")
         guest = Guest(rig, "a", "tap0", THEIRS[0], THEIRS[1], mtu, build / "interop")
         guest.run(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
-        rigs.wait_until("the GID of the guest's rxe0", 20, lambda: THEIRS[0] in guest.run(
-            ["ibv_devinfo", "-v", "-d", "rxe0"]), 0.2)
+        rigs.wait_until("the GID of the guest's rxe0", 20, lambda: all(
+            address in (out := guest.run(["ibv_devinfo", "-v", "-d", "rxe0"])) for address in THEIRS),
+            0.2)
         rig.engine("a", options=["--netdev", "tap0"])
         return Wire(rig, guest, OURS, THEIRS)
     except BaseException:
