@@ -13,11 +13,13 @@
 
 struct queue_lock {
 	uint32_t taken;
+	uint32_t is_single; /* the program promised that one thread uses it: nothing is locked */
 };
 
 static inline void queue_lock_init(struct queue_lock *l)
 {
 	l->taken = 0;
+	l->is_single = 0;
 }
 
 /* Acquire pairs with the release in queue_unlock: what the last holder wrote is seen. */
@@ -25,6 +27,8 @@ static inline void queue_lock(struct queue_lock *l)
 {
 	uint32_t spins = 0;
 
+	if (l->is_single)
+		return;
 	while (__atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE) != 0) {
 		while (__atomic_load_n(&l->taken, __ATOMIC_RELAXED) != 0) {
 			if (++spins % LOCK_SPINS == 0)
@@ -37,7 +41,8 @@ static inline void queue_lock(struct queue_lock *l)
 
 static inline void queue_unlock(struct queue_lock *l)
 {
-	__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
+	if (!l->is_single)
+		__atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -121,6 +121,7 @@ void client_start(struct client *c)
 	e->client[c->number] = c;
 	e->client_count++;
 	c->page->heartbeat = e->heartbeat;
+	clock_publish(c->page);
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 

@@ -37,3 +37,11 @@ nanotime clock_now(void)
 {
 	return base_ns + (uint64_t)(((unsigned __int128)(rte_rdtsc() - base_tsc) * mult) >> 32);
 }
+
+/* Written once, before the client sees the page; the TSC is the same on every core. */
+void clock_publish(struct client_page *page)
+{
+	page->clock.tsc = base_tsc;
+	page->clock.ns = base_ns;
+	page->clock.mult = mult;
+}

@@ -39,6 +39,8 @@
 	X(DESTROY_CHANNEL, request_handle, reply_empty)  \
 	X(CREATE_CQ, request_create_cq, reply_create_cq) \
 	X(RESIZE_CQ, request_resize_cq, reply_create_cq) \
+	X(CQ_MOVED, request_handle, reply_empty)         \
+	X(MODIFY_CQ, request_modify_cq, reply_empty)     \
 	X(DESTROY_CQ, request_handle, reply_destroy)     \
 	X(CREATE_QP, request_create_qp, reply_create_qp) \
 	X(MODIFY_QP, request_modify_qp, reply_modify_qp) \
@@ -198,12 +200,32 @@ struct request_create_cq {
 	uint32_t cqe; /* wanted, 1 .. LIMIT_CQE */
 	uint32_t comp_vector;
 	uint64_t cookie; /* comes back in completion and async events */
+	uint32_t flags; /* enum cq_flag */
+	uint32_t reserved;
 };
 
+/* ibv_create_cq_attr_flags, those that the engine must know */
+enum cq_flag {
+	CQ_FLAG_IGNORE_OVERRUN = 2,
+};
+
+/*
+ * The answer names the ring that completions go to from now on (queue/cq_move.h): the program
+ * takes what the old one holds, then says CQ_MOVED, and the old one is freed. Another RESIZE_CQ
+ * says so, too. An answer with the ring that it has: the size stays.
+ */
 struct request_resize_cq {
 	struct command_request h;
 	uint32_t cq;
-	uint32_t cqe;
+	uint32_t cqe; /* wanted; EINVAL if the ring holds more than that */
+};
+
+struct request_modify_cq {
+	struct command_request h;
+	uint32_t cq;
+	uint32_t reserved;
+	uint32_t count; /* completions an event waits for, 0 .. LIMIT_MODERATION; 0: no limit */
+	uint32_t period; /* us an event waits at most, 0 .. LIMIT_MODERATION; 0: no limit */
 };
 
 struct reply_create_cq {

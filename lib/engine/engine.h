@@ -28,9 +28,11 @@
 #include "drivers/client_memory/peer.h"
 #include "drivers/port.h"
 #include "engine/command.h"
+#include "engine/moderate.h"
 #include "config/limits.h"
 #include "memory/key.h"
 #include "queue/arena.h"
+#include "queue/cq_move.h"
 #include "queue/cq_ring.h"
 #include "queue/ring.h"
 #include "transport/transport.h"
@@ -56,13 +58,17 @@ struct engine_channel {
 };
 
 struct engine_cq {
-	struct cq_ring ring;
+	struct cq_rings rings;
 	struct client *client;
 	struct engine_channel *channel; /* NULL: none */
+	struct moderation moderation;
 	uint64_t cookie;
-	uint64_t ring_offset; /* (control) */
+	bool ignores_overrun; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: what finds no room is lost */
+	struct {
+		uint64_t offset; /* 0: none */
+		size_t octets;
+	} memory[2]; /* of the rings' halves (control) */
 	uint64_t page_offset;
-	size_t ring_octets;
 	uint32_t context; /* handle (control) */
 	uint32_t handle;
 	uint32_t users; /* queue pairs on it (control) */
@@ -217,6 +223,7 @@ struct lcore {
 	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
 	struct ready_list ready;
 	struct wheel wheel;
+	struct moderated_list moderated; /* CQs that owe an event */
 	uint32_t staged;
 	struct staged_frame *stage; /* STAGE_MAX */
 	struct moving *moving; /* jobs for movers */
@@ -279,6 +286,8 @@ struct engine {
 /* clock.c: ns of the monotonic clock, by TSC; clock_init once the EAL knows its frequency. */
 void clock_init(void);
 nanotime clock_now(void);
+/* Lets a client read the same clock. */
+void clock_publish(struct client_page *page);
 
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
@@ -340,9 +349,9 @@ uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
 void place_forget(struct lcore *l, struct engine_qp *q);
 
-/* notify.c: completions and events to programs. */
-void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq,
-		 const struct completion *c, nanotime now);
+/* notify.c: completions and events to programs. The time of the completion is filled in. */
+void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, struct completion *c,
+		 nanotime now);
 /* Sends the completion event; false: the program's socket is full, event_owed says to try again. */
 bool cq_send_event(struct engine_cq *cq);
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events);

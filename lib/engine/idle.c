@@ -44,7 +44,7 @@ static int bell_of(struct lcore *l)
 static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 {
 	struct port *p = l->engine->port;
-	nanotime next = wheel_next(&l->wheel);
+	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
 	nanotime most = SLEEP_MOST;
 
 	if (p != NULL && l->queue != UINT16_MAX && bell < 0)

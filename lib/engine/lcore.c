@@ -42,6 +42,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->queue = e->port != NULL && index < e->port->queues ? (uint16_t)index : UINT16_MAX;
 	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
 	TAILQ_INIT(&l->ready);
+	TAILQ_INIT(&l->moderated);
 	wheel_init(&l->wheel, clock_now());
 	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	l->stage = calloc(STAGE_MAX, sizeof(*l->stage));

@@ -58,22 +58,37 @@ static void cq_overrun(struct lcore *l, struct engine_cq *cq)
 	count_reason(l, REASON_CQ_OVERRUN);
 	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) != 0)
 		return;
-	__atomic_store_n(&cq->ring.page->overrun, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq_rings_now(&cq->rings)->page->overrun, 1, __ATOMIC_RELAXED);
 	if (async_send(cq->async_fd, EVENT_CQ_ERR, 2, cq->cookie))
 		__atomic_fetch_add(&cq->async_events, 1, __ATOMIC_RELAXED);
 }
 
-void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq,
-		 const struct completion *c, nanotime now)
+static void cq_announce(struct lcore *l, struct engine_cq *cq, bool taken, nanotime now)
 {
-	if (cq->overrun || !cq_ring_push(&cq->ring, c)) {
+	if (is_moderated(&cq->moderation))
+		moderate_completion(l, cq, taken, now);
+	else if (taken)
+		cq_send_event(cq);
+}
+
+void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, struct completion *c,
+		 nanotime now)
+{
+	struct cq_ring *ring = cq_rings_now(&cq->rings);
+
+	c->timestamp = now;
+	if (cq->overrun || !cq_ring_push(ring, c)) {
+		if (cq->ignores_overrun) {
+			count_reason(l, REASON_CQ_OVERRUN);
+			return;
+		}
 		cq_overrun(l, cq);
 		/* Each queue pair on it fails at its next completion (IBTA 10.10.2.3). */
 		qp_fail(q->core, REASON_CQ_OVERRUN, now);
 		return;
 	}
-	if (cq->channel != NULL && cq_ring_take_arming(&cq->ring, c->solicited))
-		cq_send_event(cq);
+	if (cq->channel != NULL)
+		cq_announce(l, cq, cq_ring_take_arming(ring, c->solicited), now);
 }
 
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)

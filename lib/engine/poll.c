@@ -13,6 +13,8 @@ uint32_t lcore_poll(struct lcore *l)
 	work += doorbells_poll(l, now);
 	work += wheel_turn(l, now);
 	work += tx_poll(l, now);
+	if (!TAILQ_EMPTY(&l->moderated))
+		work += moderate_poll(l, now);
 
 	l->stats.polls++;
 	if (work == 0)

@@ -25,10 +25,19 @@ struct lcore_page {
 	uint32_t reserved[15];
 };
 
+/* The engine's clock: ns + (TSC now - tsc) * mult / 2^32. Never changes. */
+struct clock_page {
+	uint64_t tsc;
+	uint64_t ns;
+	uint64_t mult;
+};
+
 struct client_page {
 	uint64_t heartbeat; /* the engine counts while it lives, at least every 100 ms */
 	uint32_t closed; /* the engine is going down or has ended this client */
-	uint32_t reserved[13];
+	uint32_t reserved0;
+	struct clock_page clock;
+	uint64_t reserved[3];
 	struct lcore_page lcore[LIMIT_LCORES];
 };
 

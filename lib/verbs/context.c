@@ -46,6 +46,11 @@ static void fill_operations(struct context *c)
 	c->verbs.query_device_ex = verbs_query_device_ex;
 	c->verbs.create_cq_ex = verbs_create_cq_ex;
 	c->verbs.create_qp_ex = verbs_create_qp_ex;
+	c->verbs.modify_cq = verbs_modify_cq;
+	c->verbs.query_rt_values = verbs_query_rt_values;
+	c->verbs.alloc_td = verbs_alloc_td;
+	c->verbs.dealloc_td = verbs_dealloc_td;
+	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
 	c->verbs.close_xrcd = unsupported_close_xrcd;
 }
 

@@ -4,15 +4,22 @@
 
 #include "client/log.h"
 #include "verbs/cq.h"
+#include "verbs/domain.h"
 #include "verbs/events.h"
 
 /* What a completion can tell; the others are refused. */
-#define WC_FLAGS_KNOWN IBV_WC_STANDARD_FLAGS
-#define CQ_FLAGS_KNOWN IBV_CREATE_CQ_ATTR_SINGLE_THREADED
+#define WC_FLAGS_KNOWN                                                          \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |          \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_CVLAN | \
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
+#define CQ_FLAGS_KNOWN (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define CQ_MASK_KNOWN  (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+
+static_assert((int)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN == (int)CQ_FLAG_IGNORE_OVERRUN, "verbs.h");
 
 int cq_add_qp(struct cq *cq, struct qp *qp)
 {
-	struct handle_slot *more = NULL;
+	struct domain_memory more = { 0 }, old = { 0 };
 	uint32_t have = 0;
 
 	queue_lock(&cq->lock);
@@ -23,18 +30,23 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 			break;
 		/* memory is fetched without the lock; meanwhile the map may have changed again */
 		queue_unlock(&cq->lock);
-		free(more);
-		more = handle_map_prepare(wanted);
-		if (more == NULL)
+		domain_free(cq->domain, &more, DOMAIN_CQ);
+		if (domain_alloc(cq->domain, &more, wanted * sizeof(struct handle_slot),
+				 DOMAIN_CQ) != 0)
 			return ENOMEM;
 		have = wanted;
 		queue_lock(&cq->lock);
 	}
-	if (handle_map_wanted(&cq->qps) != cq->qps.slots)
-		more = handle_map_grow(&cq->qps, more, have);
+	if (handle_map_wanted(&cq->qps) != cq->qps.slots) {
+		handle_map_grow(&cq->qps, more.address, have);
+		old = cq->qps_memory;
+		cq->qps_memory = more;
+	} else {
+		old = more;
+	}
 	handle_map_put(&cq->qps, qp->handle, qp);
 	queue_unlock(&cq->lock);
-	free(more);
+	domain_free(cq->domain, &old, DOMAIN_CQ);
 	return 0;
 }
 
@@ -47,14 +59,26 @@ void cq_remove_qp(struct cq *cq, struct qp *qp)
 	queue_unlock(&cq->lock);
 }
 
-static int create_in_engine(struct context *c, struct cq *cq, uint32_t cqe, uint32_t vector)
+static uint32_t flags_of(const struct ibv_cq_init_attr_ex *init)
+{
+	return init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? init->flags : 0;
+}
+
+static struct ibv_pd *domain_of(const struct ibv_cq_init_attr_ex *init)
+{
+	return init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? init->parent_domain : NULL;
+}
+
+static int create_in_engine(struct context *c, struct cq *cq,
+			    const struct ibv_cq_init_attr_ex *init)
 {
 	struct request_create_cq request = {
 		.context = c->handle,
 		.channel = cq->channel != NULL ? cq->channel->handle : 0,
-		.cqe = cqe,
-		.comp_vector = vector % LIMIT_COMP_VECTORS,
+		.cqe = init->cqe,
+		.comp_vector = init->comp_vector % LIMIT_COMP_VECTORS,
 		.cookie = cq->object.id,
+		.flags = flags_of(init) & CQ_FLAG_IGNORE_OVERRUN,
 	};
 	struct reply_create_cq reply;
 	int error = client_command(c->client, COMMAND_CREATE_CQ, &request.h, sizeof(request),
@@ -69,30 +93,59 @@ static int create_in_engine(struct context *c, struct cq *cq, uint32_t cqe, uint
 	return 0;
 }
 
-static struct cq *create_cq(struct ibv_context *context, uint32_t cqe, void *cq_context,
-			    struct ibv_comp_channel *channel, uint32_t vector)
+static int check_init(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
 {
-	struct context *c = context_of(context);
-	struct cq *cq;
-	int error;
+	struct ibv_pd *domain = domain_of(init);
 
-	if (cqe == 0 || cqe > LIMIT_CQE || vector >= (uint32_t)context->num_comp_vectors) {
-		client_info("create_cq: %u entries, vector %u: Invalid argument", cqe, vector);
-		return fail_with(EINVAL);
-	}
-	cq = calloc(1, sizeof(*cq));
+	if (init->cqe == 0 || init->cqe > LIMIT_CQE ||
+	    init->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return EINVAL;
+	if (init->channel != NULL && init->channel->context != context)
+		return EINVAL;
+	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (domain == NULL || domain->context != context || !is_parent_domain(domain)))
+		return EINVAL;
+	return 0;
+}
+
+static struct cq *new_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	struct cq *cq = calloc(1, sizeof(*cq));
+
 	if (cq == NULL)
-		return fail_with(ENOMEM);
+		return NULL;
 	cq->ibv.context = context;
-	cq->ibv.channel = channel;
-	cq->ibv.cq_context = cq_context;
-	cq->channel = channel != NULL ? channel_of(channel) : NULL;
-	cq->client = c->client;
+	cq->ibv.channel = init->channel;
+	cq->ibv.cq_context = init->cq_context;
+	cq->channel = init->channel != NULL ? channel_of(init->channel) : NULL;
+	cq->client = client_of(context);
+	cq->domain = domain_of(init);
+	cq->loses = (flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
+	cq->lock.is_single = (flags_of(init) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+			     domain_is_single_threaded(cq->domain);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
+	cq_ex_fill(&cq->ibv, init->wc_flags);
+	return cq;
+}
+
+static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	struct context *c = context_of(context);
+	int error = check_init(context, init);
+	struct cq *cq;
+
+	if (error != 0) {
+		client_info("create_cq: %u entries, vector %u: %s", init->cqe, init->comp_vector,
+			    strerror(error));
+		return fail_with(error);
+	}
+	cq = new_cq(context, init);
+	if (cq == NULL)
+		return fail_with(ENOMEM);
 	error = object_enter(&cq->object, OBJECT_CQ);
 	if (error == 0)
-		error = create_in_engine(c, cq, cqe, vector);
+		error = create_in_engine(c, cq, init);
 	if (error != 0) {
 		object_leave(&cq->object);
 		free(cq);
@@ -102,6 +155,8 @@ static struct cq *create_cq(struct ibv_context *context, uint32_t cqe, void *cq_
 		object_use(&cq->channel->object);
 		cq->ibv.channel->refcnt++;
 	}
+	if (cq->domain != NULL)
+		object_use(&pd_of(cq->domain)->object);
 	context_hold(c);
 	return cq;
 }
@@ -109,12 +164,15 @@ static struct cq *create_cq(struct ibv_context *context, uint32_t cqe, void *cq_
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 				    struct ibv_comp_channel *channel, int comp_vector)
 {
-	struct cq *cq = create_cq(context, cqe > 0 ? (uint32_t)cqe : 0, cq_context, channel,
-				  (uint32_t)comp_vector);
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = cqe > 0 ? (uint32_t)cqe : 0,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+	};
 
-	if (cq != NULL)
-		cq_ex_fill(&cq->ibv, WC_FLAGS_KNOWN);
-	return (struct ibv_cq *)cq;
+	return (struct ibv_cq *)create_cq(context, &init);
 }
 
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
@@ -122,24 +180,12 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 {
 	struct cq *cq;
 
-	if (init_attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+	if ((init_attr->comp_mask & ~(uint32_t)CQ_MASK_KNOWN) ||
+	    (flags_of(init_attr) & ~(uint32_t)CQ_FLAGS_KNOWN) ||
+	    (init_attr->wc_flags & ~(uint64_t)WC_FLAGS_KNOWN))
 		return fail_with(EOPNOTSUPP);
-	if ((init_attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-	    (init_attr->flags & ~(uint32_t)CQ_FLAGS_KNOWN))
-		return fail_with(EOPNOTSUPP);
-	if (init_attr->wc_flags & ~(uint64_t)WC_FLAGS_KNOWN)
-		return fail_with(EOPNOTSUPP);
-	cq = create_cq(context, init_attr->cqe, init_attr->cq_context, init_attr->channel,
-		       init_attr->comp_vector);
-	if (cq == NULL)
-		return NULL;
-	cq_ex_fill(&cq->ibv, init_attr->wc_flags);
-	return &cq->ibv;
-}
-
-EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
-{
-	return EOPNOTSUPP;
+	cq = create_cq(context, init_attr);
+	return cq != NULL ? &cq->ibv : NULL;
 }
 
 static int destroy_in_engine(struct context *c, struct cq *cq)
@@ -174,7 +220,10 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 		object_unuse(&cq->channel->object);
 		cq->ibv.channel->refcnt--;
 	}
-	free(cq->qps.slot);
+	domain_free(cq->domain, &cq->qps_memory, DOMAIN_CQ);
+	if (cq->domain != NULL)
+		object_unuse(&pd_of(cq->domain)->object);
+	free(cq->backlog.held);
 	free(cq);
 	context_drop(c);
 	return 0;

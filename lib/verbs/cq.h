@@ -19,6 +19,9 @@ bool cq_take(struct cq *cq, struct completion *c);
  */
 bool cq_take_when_empty(struct cq *cq, struct completion *c);
 
+/* clock.c: what added to the engine's clock is CLOCK_REALTIME, as of now. */
+uint64_t clock_to_wall(const struct client *c);
+
 /* The functions of ibv_cq_ex. */
 void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
 

@@ -30,6 +30,8 @@ static int start_poll(struct ibv_cq_ex *ibv, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask != 0 || cq->stale)
 		return EINVAL;
 	queue_lock(&cq->lock);
+	if (cq->tells_wallclock)
+		cq->wallclock = clock_to_wall(cq->client);
 	error = next(cq);
 	if (error != 0)
 		queue_unlock(&cq->lock);
@@ -51,9 +53,12 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.opcode;
 }
 
+/* A success has none; a tag may stand there. */
 static uint32_t read_vendor_err(struct ibv_cq_ex *ibv)
 {
-	return own(ibv)->current.vendor_err;
+	const struct completion *c = &own(ibv)->current;
+
+	return c->status == STATUS_SUCCESS ? 0 : c->vendor_err;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ibv)
@@ -101,6 +106,30 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.timestamp;
 }
 
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibv)
+{
+	return own(ibv)->current.timestamp + own(ibv)->wallclock;
+}
+
+/* Where these stand: base/work.h. */
+static uint16_t read_cvlan(struct ibv_cq_ex *ibv)
+{
+	return own(ibv)->current.slid;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ibv)
+{
+	return own(ibv)->current.src_qp;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ibv, struct ibv_wc_tm_info *info)
+{
+	const struct completion *c = &own(ibv)->current;
+
+	info->tag = (uint64_t)c->vendor_err << 32 | c->src_qp;
+	info->priv = (uint32_t)c->slid << 16 | c->pkey_index;
+}
+
 void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 {
 	cq->start_poll = start_poll;
@@ -118,4 +147,13 @@ void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags)
 	cq->read_dlid_path_bits = read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	own(cq)->tells_wallclock = cq->read_completion_wallclock_ns != NULL;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		cq->read_cvlan = read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		cq->read_flow_tag = read_flow_tag;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		cq->read_tm_info = read_tm_info;
 }

@@ -26,18 +26,29 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return &pd->ibv;
 }
 
+/* The protection domain inside stays the program's. */
+static void leave_inner(struct pd *pd)
+{
+	object_unuse(&pd_of(pd->inner)->object);
+	if (pd->td != NULL)
+		object_unuse(&pd->td->object);
+}
+
 EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct pd *pd = pd_of(ibv);
-	int error;
+	int error = 0;
 
 	if (object_busy(&pd->object))
 		return EBUSY;
-	error = client_command_handle(c->client, COMMAND_DEALLOC_PD, ibv->handle);
+	if (pd->inner == NULL)
+		error = client_command_handle(c->client, COMMAND_DEALLOC_PD, ibv->handle);
 	error = destroy_error(c, error);
 	if (error != 0)
 		return error;
+	if (pd->inner != NULL)
+		leave_inner(pd);
 	free(pd);
 	context_drop(c);
 	return 0;

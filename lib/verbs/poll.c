@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "verbs/cq.h"
 #include "verbs/flush.h"
 
 #define POLITE_AFTER 64u /* empty polls in a row before the core is offered to others ... */
 #define POLITE_EVERY 16u /* ... every so many */
+
+/* Where completions may be missing only the request's number says what is done. */
+static void note_lossy(struct qp *qp, const struct completion *c)
+{
+	struct work_queue *q = c->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
+
+	if ((int32_t)(c->work_index + 1 - q->done) > 0)
+		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
+}
 
 /* What the completion says about its queue: everything up to it is done. */
 static void note(struct cq *cq, const struct completion *c)
@@ -20,6 +30,10 @@ static void note(struct cq *cq, const struct completion *c)
 	}
 	if (qp == NULL)
 		return; /* destroyed since */
+	if (cq->loses) {
+		note_lossy(qp, c);
+		return;
+	}
 	if (c->opcode & IBV_WC_RECV) {
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
@@ -30,10 +44,25 @@ static void note(struct cq *cq, const struct completion *c)
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }
 
+/* What stood in the ring before ibv_resize_cq. */
+static bool take_backlog(struct cq *cq, struct completion *c)
+{
+	cq_backlog_pop(&cq->backlog, c);
+	if (cq->backlog.count == 0) {
+		free(cq->backlog.held);
+		cq->backlog.held = NULL;
+	}
+	note(cq, c);
+	return true;
+}
+
 bool cq_take(struct cq *cq, struct completion *c)
 {
-	const struct completion *oldest = ring_client_peek(cq->ring, sizeof(*oldest));
+	const struct completion *oldest;
 
+	if (__builtin_expect(cq->backlog.count != 0, 0))
+		return take_backlog(cq, c);
+	oldest = ring_client_peek(cq->ring, sizeof(*oldest));
 	if (oldest == NULL)
 		return false;
 	*c = *oldest;

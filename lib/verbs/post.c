@@ -39,7 +39,7 @@ uint32_t send_outstanding(struct qp *qp)
 	int32_t unpolled = (int32_t)(qp->sq.signaled_posted -
 				     __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
 
-	return unpolled > (int32_t)held ? (uint32_t)unpolled : held;
+	return unpolled > (int32_t)held && !qp->sq.loses ? (uint32_t)unpolled : held;
 }
 
 int send_admit(struct qp *qp)

@@ -4,6 +4,7 @@
 
 #include "client/log.h"
 #include "verbs/cq.h"
+#include "verbs/domain.h"
 #include "verbs/events.h"
 #include "verbs/qp.h"
 
@@ -84,10 +85,19 @@ static void enter_cqs(struct qp *qp)
 	object_use(&cq_of(qp->init.recv_cq)->object);
 }
 
+/* Its memory may be the domain's, who may be gone once we left it. */
+static void free_memory(struct qp *qp)
+{
+	work_queue_free(&qp->sq);
+	work_queue_free(&qp->rq);
+	domain_free(qp->ibv.qp_base.pd, &qp->batch_memory, DOMAIN_QP);
+}
+
 static void leave_cqs(struct qp *qp)
 {
 	cq_remove_qp(cq_of(qp->init.send_cq), qp);
 	cq_remove_qp(cq_of(qp->init.recv_cq), qp);
+	free_memory(qp);
 	object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
 	object_unuse(&cq_of(qp->init.send_cq)->object);
 	object_unuse(&cq_of(qp->init.recv_cq)->object);
@@ -142,9 +152,7 @@ static void fill_public(struct ibv_qp *ibv, struct ibv_pd *pd, const struct ibv_
 static void free_qp(struct qp *qp)
 {
 	object_leave(&qp->object);
-	work_queue_free(&qp->sq);
-	work_queue_free(&qp->rq);
-	free(qp->batch);
+	free_memory(qp);
 	free(qp);
 }
 
@@ -165,6 +173,8 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->init = *init;
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->client = c->client;
+	qp->sq.domain = qp->rq.domain = pd;
+	qp->sq.loses = cq_of(init->send_cq)->loses;
 	fill_public(&qp->ibv.qp_base, pd, init);
 	error = bring_up(c, qp);
 	if (error != 0) {

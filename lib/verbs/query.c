@@ -17,6 +17,7 @@
 #define VENDOR_PART_ID 4099u
 #define PAGE_SIZES     0xfffff000u
 #define ACK_DELAY      15 /* 4.096 us * 2^15: what a peer should add to its timeout */
+#define CLOCK_KHZ      1000000u /* times of completions are ns */
 #define WIDTH_1X       1
 #define LINK_UP	       5
 #define LINK_DISABLED  3
@@ -99,6 +100,10 @@ int verbs_query_device_ex(struct ibv_context *context,
 	fill_device(&full.orig_attr, &facts);
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
 	full.phys_port_cnt_ex = 1;
+	full.completion_timestamp_mask = UINT64_MAX;
+	full.hca_core_clock = CLOCK_KHZ;
+	full.cq_mod_caps.max_cq_count = LIMIT_MODERATION;
+	full.cq_mod_caps.max_cq_period = LIMIT_MODERATION;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));
 	return 0;

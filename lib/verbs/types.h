@@ -19,6 +19,7 @@
 #include "client/lock.h"
 #include "client/objects.h"
 #include "queue/arena.h"
+#include "queue/cq_move.h"
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 
@@ -50,9 +51,31 @@ struct context {
 	int idle_fd; /* see events.c; -1: not in use */
 };
 
+/*
+ * A protection domain, or a parent domain (domain.h) around one: the handle is the engine's
+ * protection domain in either case, so that a parent domain can be given wherever a PD can.
+ */
 struct pd {
 	struct ibv_pd ibv;
 	struct object object;
+	struct ibv_pd *inner; /* a parent domain's; NULL: this is a protection domain */
+	struct td *td; /* NULL: none */
+	bool has_allocators;
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
+};
+
+struct td {
+	struct ibv_td ibv;
+	struct object object;
+};
+
+/* Zeroed memory of a queue, from its parent domain's allocator if it has one (domain.c). */
+struct domain_memory {
+	void *address;
+	bool is_theirs; /* goes back to the domain's own free function */
 };
 
 struct mr {
@@ -73,6 +96,7 @@ struct cq {
 	struct queue_lock lock;
 	struct rte_ring *ring;
 	struct cq_page *page;
+	struct cq_backlog backlog; /* what a ring held that was left (ibv_resize_cq); comes first */
 	struct client *client;
 	uint32_t empty_polls; /* in a row */
 	bool stale; /* of the parent of a fork */
@@ -80,6 +104,11 @@ struct cq {
 	struct qp *last; /* queue pair of the last completion */
 	uint32_t last_handle;
 	struct handle_map qps; /* by handle: struct qp * */
+	struct domain_memory qps_memory;
+	struct ibv_pd *domain; /* a parent domain; NULL: none */
+	bool loses; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: completions may be missing */
+	bool tells_wallclock;
+	uint64_t wallclock; /* CLOCK_REALTIME less the engine's clock, as of the last start_poll */
 	struct completion current; /* between start_poll and end_poll */
 	struct object object;
 	struct channel *channel;
@@ -104,6 +133,9 @@ struct work_queue {
 	uint32_t mask; /* of the two arrays */
 	uint64_t *wr_id;
 	uint8_t *signaled;
+	struct ibv_pd *domain; /* where the arrays come from; set before work_queue_init */
+	struct domain_memory memory; /* of both */
+	bool loses; /* its CQ does: completions that nobody polls hold nothing up */
 };
 
 struct qp {
@@ -125,6 +157,7 @@ struct qp {
 	struct object object;
 	/* between wr_start and wr_complete; under sq.lock */
 	uint8_t *batch; /* max_send_wr slots, if `extended` */
+	struct domain_memory batch_memory;
 	uint32_t batch_count; /* requests in it */
 	int batch_error; /* the first; the whole batch is refused */
 	struct send_work *building; /* the last of them; NULL: setters have nothing to set */
@@ -193,6 +226,12 @@ int verbs_query_device_ex(struct ibv_context *context,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *init_attr);
+int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init_attr);
+int verbs_dealloc_td(struct ibv_td *td);
+struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
+					 struct ibv_parent_domain_init_attr *attr);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *init_attr);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <stdlib.h>
 
+#include "verbs/domain.h"
 #include "verbs/qp.h"
 
 int work_queue_init(struct work_queue *q, struct rte_ring *ring, uint32_t stride, uint32_t max_wr,
@@ -15,13 +15,16 @@ int work_queue_init(struct work_queue *q, struct rte_ring *ring, uint32_t stride
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
 	q->mask = slots - 1;
-	q->wr_id = calloc(slots, sizeof(*q->wr_id));
-	q->signaled = calloc(slots, sizeof(*q->signaled));
-	return q->wr_id == NULL || q->signaled == NULL ? ENOMEM : 0;
+	q->lock.is_single = domain_is_single_threaded(q->domain);
+	if (domain_alloc(q->domain, &q->memory, slots * (sizeof(*q->wr_id) + sizeof(*q->signaled)),
+			 DOMAIN_QP) != 0)
+		return ENOMEM;
+	q->wr_id = q->memory.address;
+	q->signaled = (uint8_t *)(q->wr_id + slots);
+	return 0;
 }
 
 void work_queue_free(struct work_queue *q)
 {
-	free(q->wr_id);
-	free(q->signaled);
+	domain_free(q->domain, &q->memory, DOMAIN_QP);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "verbs/domain.h"
 #include "verbs/qp.h"
 
 static struct qp *own(struct ibv_qp_ex *ibv)
@@ -236,9 +237,10 @@ int qp_ex_fill(struct ibv_qp_ex *ibv)
 {
 	struct qp *qp = own(ibv);
 
-	qp->batch = aligned_alloc(64, (size_t)MAX_OF(qp->sq.max_wr, 1u) * qp->sq.stride);
-	if (qp->batch == NULL)
+	if (domain_alloc(ibv->qp_base.pd, &qp->batch_memory,
+			 (size_t)MAX_OF(qp->sq.max_wr, 1u) * qp->sq.stride, DOMAIN_QP) != 0)
 		return ENOMEM;
+	qp->batch = qp->batch_memory.address;
 	ibv->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ibv->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibv->wr_bind_mw = wr_bind_mw;

@@ -29,7 +29,8 @@ static void cq_open(struct rig *r, struct engine_cq *cq)
 	void *ring = rig_ring(r, RIG_CQE, sizeof(struct completion), false);
 	struct cq_page *page = arena_at(r->arena, arena_allocate(r->arena, sizeof(struct cq_page)));
 
-	cq_ring_init(&cq->ring, ring, page, RIG_CQE, RIG_CQE - 1);
+	cq->rings.now = &cq->rings.half[0];
+	cq_ring_init(cq->rings.now, ring, page, RIG_CQE, RIG_CQE - 1);
 	cq->client = &r->client;
 	cq->async_fd = -1;
 }
@@ -248,7 +249,7 @@ bool rig_receive(struct rig *r, uint32_t side)
 
 static void take(struct rig_side *s, struct engine_cq *cq)
 {
-	struct rte_ring *ring = (struct rte_ring *)cq->ring.shared;
+	struct rte_ring *ring = (struct rte_ring *)cq->rings.now->shared;
 	const struct completion *c;
 
 	while ((c = ring_client_peek(ring, sizeof(*c))) != NULL) {
