@@ -89,7 +89,12 @@
 	X(TX_FULL, tx_full, "the port took no more frames")                                        \
 	X(NO_BUFFER, no_buffer, "no packet buffer was free")                                       \
 	X(NEIGHBOUR_UNKNOWN, neighbour_unknown, "the destination's MAC address is not known yet")  \
-	X(CNP_RECEIVED, cnp_received, "the network asked to slow down")
+	X(CNP_RECEIVED, cnp_received, "the network asked to slow down")                            \
+	/* appended: numbers stay */                                                               \
+	X(SRQ_UNKNOWN, srq_unknown,                                                                \
+	  "the queue pair's XRC domain has no such shared receive queue")                          \
+	X(FLUSH_TYPE, flush_type, "a FLUSH of a placement type or level that is not defined")      \
+	X(INVALIDATE_KEY, invalidate_key, "the key to invalidate is no window of this queue pair")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

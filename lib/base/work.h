@@ -69,6 +69,8 @@ enum completion_opcode {
 	COMPLETION_FETCH_ADD = 4,
 	COMPLETION_BIND_MW = 5,
 	COMPLETION_LOCAL_INV = 6,
+	COMPLETION_FLUSH = 8,
+	COMPLETION_ATOMIC_WRITE = 9,
 	COMPLETION_RECV = 128,
 	COMPLETION_RECV_RDMA_WITH_IMM = 129,
 };
@@ -98,6 +100,18 @@ enum access_flag {
 	ACCESS_FLUSH_PERSISTENT = 512,
 	ACCESS_OPTIONAL_RANGE =
 		0x3ff00000, /* hints that may be ignored, RELAXED_ORDERING among them */
+};
+
+/* ibv_placement_type: of a FLUSH, a set; at least one */
+enum flush_type {
+	FLUSH_GLOBAL = 1,
+	FLUSH_PERSISTENT = 2,
+};
+
+/* ibv_selectivity_level */
+enum flush_level {
+	FLUSH_RANGE = 0,
+	FLUSH_REGION = 1, /* the whole of it: address and length mean nothing */
 };
 
 /* ibv_sge */
@@ -143,8 +157,8 @@ struct send_work {
 		};
 		struct { /* FLUSH */
 			uint64_t flush_length;
-			uint32_t flush_type; /* ibv_placement_type */
-			uint32_t flush_level; /* ibv_selectivity_level */
+			uint32_t flush_type; /* enum flush_type */
+			uint32_t flush_level; /* enum flush_level */
 		};
 	};
 };

@@ -146,7 +146,9 @@ static inline bool range_in_region(const struct region *r, uint64_t address, uin
 	return address >= r->iova && range_inside(address - r->iova, length, r->length);
 }
 
-#define REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+#define REMOTE                                                                                   \
+	(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL | \
+	 ACCESS_FLUSH_PERSISTENT)
 
 static inline bool kind_allows(const struct region *r, struct key_user user, uint32_t access)
 {

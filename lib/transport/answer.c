@@ -155,6 +155,14 @@ static enum reason check_read_response(const struct qp *qp, const struct message
 	return p->payload_length == MIN_OF(rest, qp->mtu) ? REASON_NONE : REASON_RESPONSE_LENGTH;
 }
 
+/* What acknowledges an ATOMIC WRITE or a FLUSH: a READ response of nothing. */
+static enum reason check_empty_response(const struct packet *p)
+{
+	if (p->opcode != OPCODE(SERVICE_RC, OPB_READ_RESPONSE_ONLY))
+		return REASON_RESPONSE_OPCODE;
+	return p->payload_length == 0 ? REASON_NONE : REASON_RESPONSE_LENGTH;
+}
+
 static enum reason read_response_received(struct qp *qp, const struct packet *p,
 					  const struct key_table *keys, nanotime now,
 					  struct outcome *out)
@@ -163,9 +171,10 @@ static enum reason read_response_received(struct qp *qp, const struct packet *p,
 	uint32_t done = (p->psn - m->first_psn) & PSN_MASK;
 	enum reason why;
 
-	if (m->kind != KIND_READ_REQUEST)
+	if (!kind_is_fetching(m->kind) || kind_is_atomic(m->kind))
 		return bad_response(qp, REASON_RESPONSE_OPCODE);
-	why = check_read_response(qp, m, p, done);
+	why = m->kind == KIND_READ_REQUEST ? check_read_response(qp, m, p, done)
+					   : check_empty_response(p);
 	if (why != REASON_NONE)
 		return bad_response(qp, why);
 	why = land(qp, keys, p->psn, done << qp->mtu_shift, p->payload_length, out);

@@ -37,13 +37,16 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 						      : COMPLETION_RECV,
 		.vendor_err = d->reason,
 		.byte_len = d->byte_len,
-		.imm = d->flags & RECEIVE_IMM ? d->imm : 0,
+		.imm = d->flags & (RECEIVE_IMM | RECEIVE_INV) ? d->imm : 0,
 		.qp_num = qp->qpn,
 		.src_qp = qp->dest_qpn,
-		.wc_flags = d->flags & RECEIVE_IMM ? COMPLETION_WITH_IMM : 0,
+		.wc_flags = d->flags & RECEIVE_IMM   ? COMPLETION_WITH_IMM
+			    : d->flags & RECEIVE_INV ? COMPLETION_WITH_INV
+						     : 0,
+		.from_srq = d->srq != 0,
 		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
-		.work_index = qp->receives_taken,
+		.work_index = d->srq != 0 ? d->srq : qp->receives_taken,
 	};
 }
 
@@ -66,6 +69,10 @@ static uint32_t completion_opcode(uint8_t kind)
 		[KIND_READ_REQUEST] = COMPLETION_RDMA_READ,
 		[KIND_CMP_SWAP] = COMPLETION_COMP_SWAP,
 		[KIND_FETCH_ADD] = COMPLETION_FETCH_ADD,
+		[KIND_FLUSH] = COMPLETION_FLUSH,
+		[KIND_ATOMIC_WRITE] = COMPLETION_ATOMIC_WRITE,
+		[KIND_BIND_MW] = COMPLETION_BIND_MW,
+		[KIND_LOCAL_INV] = COMPLETION_LOCAL_INV,
 	};
 
 	return kind < ARRAY_SIZE(opcode) ? opcode[kind] : COMPLETION_SEND;

@@ -48,7 +48,7 @@ enum reason duplicate_received(struct qp *qp, const struct packet *p)
 	rec->replied = 0;
 	rec->reply_psn = p->psn;
 	rec->reply_va = p->va;
-	rec->reply_length = p->dma_length;
+	rec->reply_length = kind == KIND_READ_REQUEST ? p->dma_length : 0;
 	if ((int32_t)(index - r->record_owed) < 0)
 		r->record_owed = index;
 	return REASON_DUPLICATE;

@@ -26,10 +26,17 @@
 #define UC_MOVED (A(AV) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) | A(PATH_MIG_STATE))
 #define NOTIFY	 A(EN_SQD_ASYNC_NOTIFY)
 
+/* XRC: the initiator has what of RC a requester needs, the target what a responder needs. */
+#define TGT_SENDING (A(TIMEOUT) | A(SQ_PSN))
+#define INI_MOVED   (RC_MOVED & ~(A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER)))
+#define TGT_MOVED   (RC_MOVED & ~(A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_RD_ATOMIC)))
+
 enum {
 	COLUMN_RC,
 	COLUMN_UC,
 	COLUMN_UD,
+	COLUMN_INI,
+	COLUMN_TGT,
 	COLUMNS
 };
 
@@ -39,28 +46,40 @@ struct transition {
 	uint32_t optional[COLUMNS];
 };
 
-#define ALL                      \
-	{                        \
-		true, true, true \
+#define ALL                                  \
+	{                                    \
+		true, true, true, true, true \
 	}
 
+#define CONNECTING (A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX))
+#define TUNABLE                                                            \
+	{                                                                  \
+		RC_TUNABLE, UC_TUNABLE, UD_TUNABLE, UC_TUNABLE, RC_TUNABLE \
+	}
+
+/* One column each: RC, UC, UD, XRC initiator, XRC target. */
 static const struct transition transitions[7][7] = {
 	[QP_STATE_RESET][QP_STATE_RESET] = { .legal = ALL },
-	[QP_STATE_RESET][QP_STATE_INIT] = { ALL, .required = { CONNECTED, CONNECTED, DATAGRAM } },
-	[QP_STATE_INIT][QP_STATE_INIT] = { ALL, .optional = { CONNECTED, CONNECTED, DATAGRAM } },
+	[QP_STATE_RESET][QP_STATE_INIT] = { ALL,
+					    { CONNECTED, CONNECTED, DATAGRAM, CONNECTED,
+					      CONNECTED } },
+	[QP_STATE_INIT][QP_STATE_INIT] = { ALL, .optional = { CONNECTED, CONNECTED, DATAGRAM,
+							      CONNECTED, CONNECTED } },
 	[QP_STATE_INIT][QP_STATE_RTR] = { ALL,
-					  { RC_ROUTE, UC_ROUTE, 0 },
-					  { A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX),
-					    A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX),
-					    A(PKEY_INDEX) | A(QKEY) } },
+					  { RC_ROUTE, UC_ROUTE, 0, UC_ROUTE, RC_ROUTE },
+					  { CONNECTING, CONNECTING, A(PKEY_INDEX) | A(QKEY),
+					    CONNECTING, CONNECTING } },
 	[QP_STATE_RTR][QP_STATE_RTS] = { ALL,
-					 { RC_SENDING, A(SQ_PSN), A(SQ_PSN) },
-					 { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
-	[QP_STATE_RTS][QP_STATE_RTS] = { ALL, .optional = { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
-	[QP_STATE_RTS][QP_STATE_SQD] = { ALL, .optional = { NOTIFY, NOTIFY, NOTIFY } },
-	[QP_STATE_SQD][QP_STATE_RTS] = { ALL, .optional = { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE } },
-	[QP_STATE_SQD][QP_STATE_SQD] = { ALL, .optional = { RC_MOVED, UC_MOVED,
-							    A(PKEY_INDEX) | A(QKEY) } },
+					 { RC_SENDING, A(SQ_PSN), A(SQ_PSN), RC_SENDING,
+					   TGT_SENDING },
+					 TUNABLE },
+	[QP_STATE_RTS][QP_STATE_RTS] = { ALL, .optional = TUNABLE },
+	[QP_STATE_RTS][QP_STATE_SQD] = { ALL,
+					 .optional = { NOTIFY, NOTIFY, NOTIFY, NOTIFY, NOTIFY } },
+	[QP_STATE_SQD][QP_STATE_RTS] = { ALL, .optional = TUNABLE },
+	[QP_STATE_SQD][QP_STATE_SQD] = { ALL,
+					 .optional = { RC_MOVED, UC_MOVED, A(PKEY_INDEX) | A(QKEY),
+						       INI_MOVED, TGT_MOVED } },
 	[QP_STATE_SQE][QP_STATE_RTS] = { { false, true, true },
 					 .optional = { 0, A(CUR_STATE) | A(ACCESS_FLAGS),
 						       UD_TUNABLE } },
@@ -78,8 +97,16 @@ static const struct transition *transition_of(uint32_t from, uint32_t to)
 
 static bool column_of(uint32_t type, uint32_t *column)
 {
-	*column = type == QP_TYPE_RC ? COLUMN_RC : type == QP_TYPE_UC ? COLUMN_UC : COLUMN_UD;
-	return type == QP_TYPE_RC || type == QP_TYPE_UC || type == QP_TYPE_UD;
+	static const uint8_t columns[] = { [QP_TYPE_RC] = 1 + COLUMN_RC,
+					   [QP_TYPE_UC] = 1 + COLUMN_UC,
+					   [QP_TYPE_UD] = 1 + COLUMN_UD,
+					   [QP_TYPE_XRC_SEND] = 1 + COLUMN_INI,
+					   [QP_TYPE_XRC_RECV] = 1 + COLUMN_TGT };
+
+	if (type >= ARRAY_SIZE(columns) || columns[type] == 0)
+		return false;
+	*column = columns[type] - 1u;
+	return true;
 }
 
 static const char *check_transition(const struct qp *qp, const struct qp_attributes *a,
@@ -193,6 +220,7 @@ void qp_reset(struct qp *qp)
 	struct responder *s = &qp->resp;
 
 	tickets_abandon(qp);
+	operation_abandon(qp);
 	qp->receives_taken = qp->receives_done;
 	r->retired = r->una = r->nxt = r->begun = r->tail;
 	r->rd_atomic = 0;

@@ -61,21 +61,26 @@ void tickets_abandon(struct qp *qp)
 
 bool qp_can_receive(const struct qp *qp)
 {
-	/* Two more completions than packets: one may fail both its own and an open message's. */
-	return qp->tickets_issued - qp->tickets_settled < LIMIT_TICKETS &&
+	/*
+	 * Two more completions than packets: one may fail both its own and an open message's. Two
+	 * tickets: a SEND with invalidate takes them.
+	 */
+	return qp->tickets_issued - qp->tickets_settled <= LIMIT_TICKETS - 2 &&
 	       qp->receives_done - qp->receives_taken < RECEIVES_DONE - 2;
 }
 
 /*
- * The memory behind a ticket was not there. A peer's request: everything accepted behind it is
- * forgotten, its receive requests included, and the peer gets its NAK. A landing: the request
- * fails, and with it the queue pair.
+ * The memory behind a ticket was not there, or its key could not be invalidated. A peer's request:
+ * everything accepted behind it is forgotten, its receive requests included, and the peer gets its
+ * NAK. A landing: the request fails, and with it the queue pair.
  */
 static void ticket_failed(struct qp *qp, const struct ticket *t)
 {
-	enum reason why = t->kind == TICKET_RECEIVE ? REASON_RECEIVE_MEMORY : REASON_MEMORY_FAULT;
+	enum reason why = t->kind == TICKET_RECEIVE	 ? REASON_RECEIVE_MEMORY
+			  : t->kind == TICKET_INVALIDATE ? REASON_INVALIDATE_KEY
+							 : REASON_MEMORY_FAULT;
 	uint64_t failed = qp->tickets_settled + 1;
-	bool receive = t->kind == TICKET_RECEIVE;
+	bool receive = t->kind == TICKET_RECEIVE || t->kind == TICKET_INVALIDATE;
 
 	if (t->kind == TICKET_LANDING) {
 		request_failed(qp, t->owner, STATUS_LOC_PROT_ERR, why);
@@ -88,7 +93,8 @@ static void ticket_failed(struct qp *qp, const struct ticket *t)
 	}
 	landings_forget(qp);
 	enter_error(qp); /* an open message's receive request joins the others, as flushed */
-	receives_fail_behind(qp, failed, receive ? STATUS_LOC_PROT_ERR : STATUS_WR_FLUSH_ERR,
+	receives_fail_behind(qp, failed,
+			     receive ? verdict_of(why)->receive_status : STATUS_WR_FLUSH_ERR,
 			     receive ? why : REASON_FLUSHED);
 	qp->tickets_settled = qp->tickets_issued;
 	respond_failed(qp, why, t->psn, t->msn);

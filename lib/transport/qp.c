@@ -56,6 +56,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->state = QP_STATE_RESET;
 	qp->type = (uint8_t)caps->type;
 	qp->service = service_of(caps->type);
+	qp->srq = caps->srq;
 	qp->qpn = caps->qpn;
 	qp->user = (struct key_user){ .pd = caps->pd, .qpn = caps->qpn };
 	qp->sig_all = caps->sq_sig_all;
@@ -90,6 +91,7 @@ static void held_flush(struct qp *qp)
 
 	if (r->open == KIND_SEND) {
 		struct receive_done d = { .wr_id = r->held->wr_id,
+					  .srq = r->srq,
 					  .ticket = (uint32_t)qp->tickets_issued,
 					  .status = STATUS_WR_FLUSH_ERR,
 					  .reason = REASON_FLUSHED };
@@ -108,6 +110,7 @@ void enter_error(struct qp *qp)
 	qp->last_wqe_due = qp->caps.has_srq;
 	qp->req.retry_at = TIME_NEVER;
 	qp->req.rnr_until = TIME_NEVER;
+	operation_abandon(qp);
 	held_flush(qp);
 }
 
@@ -181,13 +184,29 @@ static bool service_matches(const struct qp *qp, const struct packet *p)
 	return op->header_length != 0 && op->service == qp->service;
 }
 
+/* Half of an XRC connection sends, the other receives (IBTA A14). */
+static bool direction_fits(const struct qp *qp, const struct opcode_info *op)
+{
+	bool response = op->flags & OP_RESPONSE;
+
+	return op->kind == KIND_CNP || qp->service != SERVICE_XRC ||
+	       response == (qp->type == QP_TYPE_XRC_SEND);
+}
+
+void qp_target(struct qp *qp, uint32_t pd, uint32_t srq)
+{
+	assert(qp->type == QP_TYPE_XRC_RECV && "others have a domain of their own");
+	qp->user.pd = pd;
+	qp->srq = srq;
+}
+
 /* Is this packet one that the queue pair looks at at all? */
 static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 {
 	const uint32_t sending = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
 	const uint32_t receiving = sending | 1u << QP_STATE_RTR | 1u << QP_STATE_SQE;
 
-	if (!service_matches(qp, p))
+	if (!service_matches(qp, p) || !direction_fits(qp, &opcode_table[p->opcode]))
 		return REASON_SERVICE_MISMATCH;
 	if (!((opcode_is(p->opcode, OP_RESPONSE) ? sending : receiving) & 1u << qp->state))
 		return REASON_QP_STATE;

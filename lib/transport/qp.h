@@ -35,14 +35,26 @@
 struct message { /* beside each window slot: what follows from the request, and how far it is */
 	uint32_t length; /* octets */
 	uint32_t first_psn;
-	uint32_t packets; /* PSNs it takes, >= 1 */
+	uint32_t packets; /* PSNs it takes; 0: it stays at home */
 	uint32_t asked_from; /* READ: the PSNs that the last READ request asked for, */
 	uint32_t asked_to; /* counted from first_psn */
 	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
-	uint8_t kind; /* enum packet_kind */
+	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
 	bool asked_again; /* READ: the last READ request was a repetition */
+};
+
+/* Requests that no packet carries: a numbering behind enum packet_kind (operation.c). */
+enum local_kind {
+	KIND_BIND_MW = 0x40,
+	KIND_LOCAL_INV,
+};
+
+enum operating {
+	OPERATING_NO,
+	OPERATING, /* message una is being executed */
+	OPERATING_FOR_NOTHING, /* ... and was flushed or forgotten: the report is awaited only */
 };
 
 struct requester {
@@ -71,12 +83,14 @@ struct requester {
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
 	nanotime retry_at; /* the retransmission timer */
 	uint32_t timeouts; /* how often it fired, since creation */
+	uint8_t operating; /* enum operating */
+	struct key_operation operation;
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
 	struct pace pace;
 };
 
 /*
- * A READ or atomic that was accepted: owed until its reply was sent, remembered behind that for
+ * A READ, atomic, ATOMIC WRITE or FLUSH that was accepted: owed until its reply was sent, remembered behind that for
  * repetitions, until max_dest_rd_atomic younger ones followed (IBTA 9.4.4, 9.4.5).
  */
 struct record {
@@ -91,8 +105,9 @@ struct record {
 	uint32_t packets;
 	uint32_t length;
 	uint32_t rkey;
+	uint32_t pd; /* XRC target: of the SRQ that the request named */
 	uint32_t msn;
-	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD */
+	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD, ... */
 	bool owed;
 	bool repeated; /* owed for a repetition: dropped when its room is needed */
 };
@@ -109,6 +124,7 @@ struct responder {
 	uint32_t length; /* WRITE: of the RETH; SEND: of the receive request */
 	uint32_t rkey;
 	uint64_t va;
+	uint32_t srq; /* the SRQ that it began with; 0: none */
 	struct recv_work *held; /* the receive request of an open SEND */
 	uint64_t placing; /* the newest ticket of a request: receives wait for it */
 
@@ -131,6 +147,7 @@ enum ticket_kind {
 	TICKET_WRITE, /* a peer's WRITE */
 	TICKET_RECEIVE, /* a peer's SEND into a receive request */
 	TICKET_ATOMIC, /* a peer's atomic, of record `owner` */
+	TICKET_INVALIDATE, /* the key that a peer's SEND names */
 	TICKET_LANDING, /* a READ response or atomic's value, of request `owner` */
 };
 
@@ -149,6 +166,7 @@ struct receive_done {
 	uint32_t ticket; /* low 32 bits */
 	uint32_t byte_len;
 	uint32_t imm;
+	uint32_t srq; /* that the request came from; 0: the queue pair's own queue */
 	uint8_t status; /* enum work_status */
 	uint8_t reason; /* enum reason */
 	uint8_t flags; /* enum receive_flag */
@@ -158,6 +176,7 @@ enum receive_flag {
 	RECEIVE_IMM = 1 << 0,
 	RECEIVE_SOLICITED = 1 << 1,
 	RECEIVE_BY_WRITE = 1 << 2,
+	RECEIVE_INV = 1 << 3,
 };
 
 struct qp {
@@ -174,6 +193,7 @@ struct qp {
 	uint32_t qpn;
 	uint32_t dest_qpn;
 	struct key_user user; /* XRC target: of the SRQ that the packet at hand names */
+	uint32_t srq; /* of the packet at hand; 0: none */
 	uint32_t events; /* enum qp_event, not taken yet */
 	struct gid local;
 	struct gid peer;
@@ -224,7 +244,19 @@ static inline bool kind_is_atomic(uint8_t kind)
 /* Answered by a response of its own; its plain acknowledgement does not complete it. */
 static inline bool kind_is_fetching(uint8_t kind)
 {
-	return kind == KIND_READ_REQUEST || kind_is_atomic(kind);
+	return kind == KIND_READ_REQUEST || kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE ||
+	       kind == KIND_FLUSH;
+}
+
+/* FETH: placement type in bits 3-0, selectivity level in bits 5-4 (IBTA A19). */
+#define FETH(type, level) ((uint32_t)(type) | (uint32_t)(level) << 4)
+#define FETH_TYPE(feth)	  ((feth)&0xf)
+#define FETH_LEVEL(feth)  ((feth) >> 4) /* the reserved bits above belong to it: all are 0 */
+
+/* Executed at home, without a packet. */
+static inline bool kind_is_local(uint8_t kind)
+{
+	return kind >= KIND_BIND_MW;
 }
 
 /* Packets of a message, and the PSNs of a READ (IBTA 9.7.2). */
@@ -250,6 +282,11 @@ void request_unsent(struct qp *qp, uint32_t psn, bool again);
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
 bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
 void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
+
+/* operation.c */
+bool operation_may_begin(const struct qp *qp);
+enum next_packet operation_next(struct qp *qp, const struct key_table *keys);
+void operation_abandon(struct qp *qp); /* its report is awaited, and ignored */
 
 /* answer.c */
 enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,

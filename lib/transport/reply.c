@@ -91,8 +91,8 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	rec->owed = !last;
 	if (n == 0)
 		return REASON_NONE;
-	return key_spans(keys, rec->rkey, qp->user, ACCESS_REMOTE_READ, rec->reply_va + offset, n,
-			 gather);
+	return key_spans(keys, rec->rkey, (struct key_user){ .pd = rec->pd, .qpn = qp->qpn },
+			 ACCESS_REMOTE_READ, rec->reply_va + offset, n, gather);
 }
 
 static void atomic_reply(const struct qp *qp, struct record *rec, struct packet *p)
@@ -117,10 +117,11 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 {
 	enum reason why = REASON_NONE;
 
-	if (rec->kind == KIND_READ_REQUEST)
-		why = read_response(qp, keys, rec, p, gather);
-	else
+	/* ATOMIC WRITE and FLUSH are answered as a READ of nothing (IBTA A19). */
+	if (kind_is_atomic(rec->kind))
 		atomic_reply(qp, rec, p);
+	else
+		why = read_response(qp, keys, rec, p, gather);
 	if (why != REASON_NONE) {
 		span_list_clear(gather);
 		p->payload_length = 0;

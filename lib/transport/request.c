@@ -16,19 +16,31 @@
  */
 #include "transport/qp.h"
 
-/* What a work opcode is on a reliable connection; KIND_UNDEFINED: not carried. */
+/* What the last packet of a message brings beside its payload. */
+enum ending {
+	ENDING_PLAIN,
+	ENDING_IMM,
+	ENDING_INV,
+};
+
+/* What a work opcode is on the wire; KIND_UNDEFINED: not carried. */
 static const struct {
-	uint8_t kind; /* enum packet_kind */
+	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t base; /* enum opcode_base of its FIRST, or of its only packet */
-	bool imm;
+	uint8_t ending; /* enum ending */
 } work_kinds[] = {
-	[WORK_RDMA_WRITE] = { KIND_WRITE, OPB_WRITE_FIRST, false },
-	[WORK_RDMA_WRITE_WITH_IMM] = { KIND_WRITE, OPB_WRITE_FIRST, true },
-	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, false },
-	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, true },
-	[WORK_RDMA_READ] = { KIND_READ_REQUEST, OPB_READ_REQUEST, false },
-	[WORK_ATOMIC_CMP_AND_SWP] = { KIND_CMP_SWAP, OPB_CMP_SWAP, false },
-	[WORK_ATOMIC_FETCH_AND_ADD] = { KIND_FETCH_ADD, OPB_FETCH_ADD, false },
+	[WORK_RDMA_WRITE] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_PLAIN },
+	[WORK_RDMA_WRITE_WITH_IMM] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_IMM },
+	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN },
+	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, ENDING_IMM },
+	[WORK_SEND_WITH_INV] = { KIND_SEND, OPB_SEND_FIRST, ENDING_INV },
+	[WORK_RDMA_READ] = { KIND_READ_REQUEST, OPB_READ_REQUEST, ENDING_PLAIN },
+	[WORK_ATOMIC_CMP_AND_SWP] = { KIND_CMP_SWAP, OPB_CMP_SWAP, ENDING_PLAIN },
+	[WORK_ATOMIC_FETCH_AND_ADD] = { KIND_FETCH_ADD, OPB_FETCH_ADD, ENDING_PLAIN },
+	[WORK_LOCAL_INV] = { KIND_LOCAL_INV, 0, ENDING_PLAIN },
+	[WORK_BIND_MW] = { KIND_BIND_MW, 0, ENDING_PLAIN },
+	[WORK_FLUSH] = { KIND_FLUSH, OPB_FLUSH, ENDING_PLAIN },
+	[WORK_ATOMIC_WRITE] = { KIND_ATOMIC_WRITE, OPB_ATOMIC_WRITE, ENDING_PLAIN },
 };
 
 /* The table of ibv_post_send(3): which types of queue pair carry a work opcode. */
@@ -45,7 +57,7 @@ static const uint16_t carried_by[] = {
 	[WORK_ATOMIC_FETCH_AND_ADD] = ON(RC) | ON(XRC_SEND),
 	[WORK_LOCAL_INV] = CONNECTED,
 	[WORK_BIND_MW] = CONNECTED,
-	[WORK_SEND_WITH_INV] = ON(RC) | ON(XRC_SEND), /* UC has no such packet */
+	[WORK_SEND_WITH_INV] = CONNECTED,
 	[WORK_TSO] = ON(RAW_PACKET),
 	[WORK_FLUSH] = ON(RC),
 	[WORK_ATOMIC_WRITE] = ON(RC),
@@ -60,6 +72,12 @@ static uint8_t kind_of(const struct qp *qp, uint8_t opcode)
 	return work_kinds[opcode].kind;
 }
 
+/* Data that travels in the request itself, so that it may be inline. */
+static bool kind_sends_data(uint8_t kind)
+{
+	return kind == KIND_SEND || kind == KIND_WRITE || kind == KIND_ATOMIC_WRITE;
+}
+
 static uint64_t length_of(const struct send_work *w)
 {
 	const struct work_sge *sge = send_work_sge(w);
@@ -67,9 +85,27 @@ static uint64_t length_of(const struct send_work *w)
 
 	if (w->flags & WORK_INLINE)
 		return w->inline_length;
+	if (w->opcode == WORK_FLUSH || kind_is_local(work_kinds[w->opcode].kind))
+		return 0; /* elements mean nothing */
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		length += sge[i].length;
 	return length;
+}
+
+/* What is fixed about the length of some operations (IBTA 9.4.5, A19). */
+static bool length_fits(const struct send_work *w, uint8_t kind, uint64_t length)
+{
+	if (kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE)
+		return length == 8;
+	if (kind == KIND_FLUSH && w->flush_level == FLUSH_RANGE)
+		return w->flush_length <= LIMIT_MESSAGE;
+	return length <= LIMIT_MESSAGE;
+}
+
+static bool flush_defined(const struct send_work *w)
+{
+	return w->flush_type != 0 && (w->flush_type & ~(FLUSH_GLOBAL | FLUSH_PERSISTENT)) == 0 &&
+	       w->flush_level <= FLUSH_REGION;
 }
 
 static void set_fault(struct message *m, enum work_status status, enum reason why)
@@ -94,13 +130,14 @@ void request_check(struct qp *qp, uint32_t index)
 		return;
 	}
 	if (w->flags & WORK_INLINE
-		    ? w->inline_length > qp->caps.max_inline || kind_is_fetching(kind)
-		    : w->num_sge > qp->caps.max_send_sge) {
+		    ? w->inline_length > qp->caps.max_inline || !kind_sends_data(kind)
+		    : w->num_sge > qp->caps.max_send_sge ||
+			      (kind == KIND_FLUSH && !flush_defined(w))) {
 		set_fault(m, STATUS_LOC_QP_OP_ERR, REASON_WORK_MALFORMED);
 		return;
 	}
 	length = length_of(w);
-	if (length > LIMIT_MESSAGE || (kind_is_atomic(kind) && length != 8)) {
+	if (!length_fits(w, kind, length)) {
 		set_fault(m, STATUS_LOC_LEN_ERR, REASON_WORK_MALFORMED);
 		return;
 	}
@@ -119,6 +156,8 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 
 	if (qp->state != QP_STATE_RTS)
 		return false;
+	if (kind_is_local(m->kind))
+		return operation_may_begin(qp);
 	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
 	if ((window_at(qp, r->nxt)->flags & WORK_FENCE) &&
 	    (r->rd_atomic > 0 || qp->tickets_settled < r->landing))
@@ -146,7 +185,8 @@ bool request_ready(const struct qp *qp)
 	    r->rnr_until != TIME_NEVER)
 		return false;
 	m = message_at(qp, r->nxt);
-	if (m->fault != REASON_NONE || (r->nxt == r->begun && !may_begin(qp, m)))
+	if (m->fault != REASON_NONE || r->operating == OPERATING ||
+	    (r->nxt == r->begun && !may_begin(qp, m)))
 		return false;
 	flight = in_flight(r);
 	if (flight == 0 || m->kind != KIND_READ_REQUEST)
@@ -164,7 +204,7 @@ static void message_begin(struct qp *qp)
 	struct message *m = message_at(qp, r->begun);
 
 	m->first_psn = r->new_psn;
-	m->packets = packets_of(qp, m->length);
+	m->packets = kind_is_local(m->kind) ? 0 : packets_of(qp, m->length);
 	m->asked_from = 0;
 	m->asked_to = 0;
 	m->asked_again = false;
@@ -174,33 +214,40 @@ static void message_begin(struct qp *qp)
 	r->begun++;
 }
 
-/* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes. */
-static uint8_t place_in_message(bool first, bool last, bool imm)
+/* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes; +INV is apart. */
+static uint8_t place_in_message(bool first, bool last, uint8_t ending)
 {
+	static const uint8_t only[] = { 4, 5, OPB_SEND_ONLY_INV },
+			     ends[] = { 2, 3, OPB_SEND_LAST_INV };
+
 	if (!last)
 		return first ? 0 : 1;
-	return (uint8_t)((first ? 4 : 2) + imm);
+	return first ? only[ending] : ends[ending];
 }
 
 static enum reason data_packet(struct qp *qp, const struct send_work *w, const struct message *m,
 			       uint32_t done, const struct key_table *keys, struct packet *p,
 			       struct span_list *gather)
 {
-	bool first = done == 0, last = done + 1 == m->packets, imm = work_kinds[w->opcode].imm;
+	bool first = done == 0, last = done + 1 == m->packets;
+	uint8_t ending = work_kinds[w->opcode].ending;
 	uint32_t offset = done << qp->mtu_shift, n = MIN_OF(m->length - offset, qp->mtu);
 
-	p->opcode = OPCODE(qp->service,
-			   work_kinds[w->opcode].base + place_in_message(first, last, imm));
+	p->opcode = OPCODE(qp->service, work_kinds[w->opcode].base);
+	if (m->kind != KIND_ATOMIC_WRITE)
+		p->opcode += place_in_message(first, last, ending);
 	p->payload_length = n;
 	p->pad = (uint8_t)(-n & 3);
 	p->imm = w->imm;
-	if (m->kind == KIND_WRITE && first) {
+	p->invalidate_rkey = w->imm;
+	if (m->kind != KIND_SEND && first) {
 		p->va = w->remote_addr;
 		p->rkey = w->rkey;
 		p->dma_length = m->length;
 	}
 	if (last) {
-		p->solicited = (w->flags & WORK_SOLICITED) && (imm || m->kind == KIND_SEND);
+		p->solicited = (w->flags & WORK_SOLICITED) &&
+			       (ending != ENDING_PLAIN || m->kind == KIND_SEND);
 		p->ack_req = !first;
 	}
 	if (w->flags & WORK_INLINE) {
@@ -238,6 +285,15 @@ static void atomic_packet(const struct qp *qp, const struct send_work *w, const 
 	p->compare = m->kind == KIND_CMP_SWAP ? w->compare_add : 0;
 }
 
+static void flush_packet(const struct qp *qp, const struct send_work *w, struct packet *p)
+{
+	p->opcode = OPCODE(qp->service, OPB_FLUSH);
+	p->feth = FETH(w->flush_type, w->flush_level);
+	p->va = w->remote_addr;
+	p->rkey = w->rkey;
+	p->dma_length = w->flush_level == FLUSH_RANGE ? (uint32_t)w->flush_length : 0;
+}
+
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
 static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, struct packet *p)
 {
@@ -273,11 +329,16 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 		message_begin(qp);
 	w = window_at(qp, r->nxt);
 	m = message_at(qp, r->nxt);
+	if (kind_is_local(m->kind))
+		return operation_next(qp, keys);
+	p->srqn = send_work_srqn(w);
 	done = (r->nxt_psn - m->first_psn) & PSN_MASK;
 	if (m->kind == KIND_READ_REQUEST)
 		psns = read_packet(qp, w, m, done, p);
 	else if (kind_is_atomic(m->kind))
 		atomic_packet(qp, w, m, p);
+	else if (m->kind == KIND_FLUSH)
+		flush_packet(qp, w, p);
 	else
 		why = data_packet(qp, w, m, done, keys, p, gather);
 	if (why != REASON_NONE) {

@@ -21,7 +21,10 @@ static enum reason check_psn(const struct arrival *a)
 	return r->reported ? REASON_PSN_AHEAD_AGAIN : REASON_PSN_AHEAD;
 }
 
-/* Inside a message only its continuation, outside only a beginning (IBTA 9.7.4.1.2). */
+/*
+ * Inside a message only its continuation, outside only a beginning (IBTA 9.7.4.1.2); and all of it
+ * is for the SRQ that it began with.
+ */
 static enum reason check_sequence(const struct arrival *a)
 {
 	const struct responder *r = &a->qp->resp;
@@ -29,7 +32,23 @@ static enum reason check_sequence(const struct arrival *a)
 
 	if (r->open == KIND_UNDEFINED)
 		return begins ? REASON_NONE : REASON_OPCODE_SEQUENCE;
-	return !begins && a->op->kind == r->open ? REASON_NONE : REASON_OPCODE_SEQUENCE;
+	return !begins && a->op->kind == r->open && a->qp->srq == r->srq ? REASON_NONE
+									 : REASON_OPCODE_SEQUENCE;
+}
+
+/* The rights that the placement types of a FETH need; reserved types need none and are refused. */
+static uint32_t flush_access(uint32_t feth)
+{
+	return (feth & FLUSH_GLOBAL ? ACCESS_FLUSH_GLOBAL : 0) |
+	       (feth & FLUSH_PERSISTENT ? ACCESS_FLUSH_PERSISTENT : 0);
+}
+
+static bool flush_defined(uint32_t feth)
+{
+	uint32_t type = FETH_TYPE(feth);
+
+	return type != 0 && (type & ~(FLUSH_GLOBAL | FLUSH_PERSISTENT)) == 0 &&
+	       FETH_LEVEL(feth) <= FLUSH_REGION;
 }
 
 enum reason respond_check_access(const struct arrival *a)
@@ -43,14 +62,22 @@ enum reason respond_check_access(const struct arrival *a)
 		[KIND_READ_REQUEST] = { true, ACCESS_REMOTE_READ },
 		[KIND_CMP_SWAP] = { true, ACCESS_REMOTE_ATOMIC },
 		[KIND_FETCH_ADD] = { true, ACCESS_REMOTE_ATOMIC },
+		[KIND_FLUSH] = { true, 0 }, /* and what its type needs */
+		[KIND_ATOMIC_WRITE] = { true, ACCESS_REMOTE_WRITE },
 	};
 	uint8_t kind = a->op->kind;
+	uint32_t needs;
 
-	if (kind >= ARRAY_SIZE(operation) || !operation[kind].supported ||
-	    (a->op->flags & OP_IETH)) /* SEND with invalidate */
+	if (kind >= ARRAY_SIZE(operation) || !operation[kind].supported)
 		return REASON_OPCODE_UNSUPPORTED;
-	return (operation[kind].needs & ~a->qp->resp.access) == 0 ? REASON_NONE
-								  : REASON_ACCESS_FLAGS;
+	needs = operation[kind].needs | (kind == KIND_FLUSH ? flush_access(a->p->feth) : 0);
+	return (needs & ~a->qp->resp.access) == 0 ? REASON_NONE : REASON_ACCESS_FLAGS;
+}
+
+/* XRC: receive requests, protection domain and rights are those of an SRQ (protocol-map 170). */
+static enum reason check_target(const struct arrival *a)
+{
+	return (a->op->flags & OP_XRCETH) && a->qp->srq == 0 ? REASON_SRQ_UNKNOWN : REASON_NONE;
 }
 
 /* The record that a new one replaces. */
@@ -137,8 +164,14 @@ enum reason respond_check_length(const struct arrival *a)
 		return why;
 	if ((a->op->flags & OP_RETH) && a->p->dma_length > LIMIT_MESSAGE)
 		return REASON_LENGTH_MESSAGE;
-	if ((a->op->flags & OP_ATOMIC_ETH) && (a->p->va & 7) != 0)
+	if (a->op->kind == KIND_ATOMIC_WRITE &&
+	    (a->p->dma_length != 8 || a->p->payload_length != 8))
+		return REASON_LENGTH_RETH;
+	if (((a->op->flags & OP_ATOMIC_ETH) || a->op->kind == KIND_ATOMIC_WRITE) &&
+	    (a->p->va & 7) != 0)
 		return REASON_ATOMIC_ALIGNMENT;
+	if (a->op->kind == KIND_FLUSH && !flush_defined(a->p->feth))
+		return REASON_FLUSH_TYPE;
 	if (a->op->kind == KIND_WRITE)
 		return check_write_length(a);
 	return a->op->kind == KIND_SEND ? check_send_length(a) : REASON_NONE;
@@ -176,7 +209,12 @@ static enum reason check_send_key(const struct arrival *a)
 					    ACCESS_LOCAL_WRITE, first ? 0 : r->offset,
 					    a->p->payload_length, &a->out->place);
 
-	return why == REASON_NONE ? REASON_NONE : REASON_RECEIVE_MEMORY;
+	if (why != REASON_NONE)
+		return REASON_RECEIVE_MEMORY;
+	if ((a->op->flags & OP_IETH) &&
+	    key_check_invalidate(a->keys, a->p->invalidate_rkey, a->qp->user) != REASON_NONE)
+		return REASON_INVALIDATE_KEY;
+	return REASON_NONE;
 }
 
 static enum reason check_atomic_key(const struct arrival *a)
@@ -204,13 +242,51 @@ static enum reason check_read_key(const struct arrival *a)
 			 a->p->dma_length, &region);
 }
 
+/* Eight octets that the caller stores at once: not where a store would be cut in two. */
+static enum reason check_atomic_write_key(const struct arrival *a)
+{
+	struct span_list *place = &a->out->place;
+	enum reason why = key_spans(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, a->p->va,
+				    8, place);
+	uint64_t at;
+
+	if (why != REASON_NONE)
+		return why;
+	at = place->span[0].direct != NULL ? (uintptr_t)place->span[0].direct
+					   : place->span[0].peer_address;
+	return place->count == 1 && (at & 7) == 0 ? REASON_NONE : REASON_MEMORY_FAULT;
+}
+
+/* The key counts even where no octet is named (IBTA A19). */
+static enum reason check_flush_key(const struct arrival *a)
+{
+	const struct packet *p = a->p;
+	const struct region *region = key_find(a->keys, p->rkey);
+	bool whole = FETH_LEVEL(p->feth) == FLUSH_REGION;
+
+	if (region == NULL)
+		return REASON_KEY_UNKNOWN;
+	return key_check(a->keys, p->rkey, a->qp->user, flush_access(p->feth),
+			 whole ? region->iova : p->va, whole ? region->length : p->dma_length,
+			 &region);
+}
+
 enum reason respond_check_key(const struct arrival *a)
 {
-	if (a->op->kind == KIND_WRITE)
+	switch (a->op->kind) {
+	case KIND_WRITE:
 		return check_write_key(a);
-	if (a->op->kind == KIND_SEND)
+	case KIND_SEND:
 		return check_send_key(a);
-	return a->op->kind == KIND_READ_REQUEST ? check_read_key(a) : check_atomic_key(a);
+	case KIND_READ_REQUEST:
+		return check_read_key(a);
+	case KIND_ATOMIC_WRITE:
+		return check_atomic_write_key(a);
+	case KIND_FLUSH:
+		return check_flush_key(a);
+	default:
+		return check_atomic_key(a);
+	}
 }
 
 /* The message's cursor past this packet. */
@@ -220,6 +296,7 @@ static void message_advance(const struct arrival *a)
 
 	if (a->op->flags & OP_FIRST) {
 		r->offset = 0;
+		r->srq = a->qp->srq;
 		if (a->op->kind == KIND_WRITE) {
 			r->va = a->p->va;
 			r->rkey = a->p->rkey;
@@ -239,16 +316,19 @@ static void receive_complete(const struct arrival *a)
 	const struct packet *p = a->p;
 	bool by_write = a->op->kind == KIND_WRITE;
 	const struct recv_work *w = a->op->flags & OP_CONSUMES ? a->offer : a->qp->resp.held;
+	bool inv = a->op->flags & OP_IETH;
 	struct receive_done d = {
 		.wr_id = w->wr_id,
 		.ticket = (uint32_t)MAX_OF(a->qp->resp.placing, a->qp->tickets_settled),
 		.byte_len = a->qp->resp.offset,
-		.imm = p->imm,
+		.imm = inv ? p->invalidate_rkey : p->imm,
+		.srq = a->qp->srq,
 		.status = STATUS_SUCCESS,
 		.reason = REASON_NONE,
-		.flags = (uint8_t)((a->op->flags & OP_IMM ? RECEIVE_IMM : 0) |
-				   (p->solicited ? RECEIVE_SOLICITED : 0) |
-				   (by_write ? RECEIVE_BY_WRITE : 0)),
+		.flags =
+			(uint8_t)((a->op->flags & OP_IMM ? RECEIVE_IMM : 0) |
+				  (inv ? RECEIVE_INV : 0) | (p->solicited ? RECEIVE_SOLICITED : 0) |
+				  (by_write ? RECEIVE_BY_WRITE : 0)),
 	};
 
 	receive_push(a->qp, &d);
@@ -266,6 +346,11 @@ void respond_take_data(const struct arrival *a)
 		a->out->ticket = ticket_issue(
 			qp, a->op->kind == KIND_SEND ? TICKET_RECEIVE : TICKET_WRITE, p->psn, 0);
 	}
+	if (a->op->flags & OP_IETH) {
+		a->out->flags |= OUTCOME_INVALIDATE;
+		a->out->invalidate = p->invalidate_rkey;
+		a->out->invalidate_ticket = ticket_issue(qp, TICKET_INVALIDATE, p->psn, 0);
+	}
 	message_advance(a);
 	if (a->op->flags & OP_CONSUMES)
 		a->out->flags |= OUTCOME_RECEIVE_USED;
@@ -281,7 +366,7 @@ void respond_take_data(const struct arrival *a)
 	qp->resp.expected_psn = psn_add(p->psn, 1);
 }
 
-/* A READ or atomic that passed every check: it is owed an answer, and remembered. */
+/* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
 static void take_fetching(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
@@ -289,6 +374,7 @@ static void take_fetching(const struct arrival *a)
 	const struct packet *p = a->p;
 	uint32_t index = r->record_head;
 	struct record *rec = &r->record[index & r->record_mask];
+	bool read = a->op->kind == KIND_READ_REQUEST;
 
 	record_oldest(qp)->owed = false;
 	reply_forget_answered(qp);
@@ -300,20 +386,25 @@ static void take_fetching(const struct arrival *a)
 		a->out->atomic.swap_add = p->swap_add;
 		a->out->atomic.compare = p->compare;
 		a->out->ticket = ticket_issue(qp, TICKET_ATOMIC, p->psn, index);
+	} else if (a->op->kind == KIND_ATOMIC_WRITE) {
+		a->out->flags |= OUTCOME_PLACE;
+		a->out->source = p->payload;
+		a->out->ticket = ticket_issue(qp, TICKET_WRITE, p->psn, 0);
 	}
 	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
 	*rec = (struct record){
 		.kind = a->op->kind,
 		.psn = p->psn,
-		.packets = a->op->kind == KIND_READ_REQUEST ? packets_of(qp, p->dma_length) : 1,
+		.packets = read ? packets_of(qp, p->dma_length) : 1,
 		.va = p->va,
-		.length = p->dma_length,
+		.length = read ? p->dma_length : 0,
 		.rkey = p->rkey,
+		.pd = qp->user.pd,
 		.msn = r->msn,
 		.ticket = qp->tickets_issued,
 		.reply_psn = p->psn,
 		.reply_va = p->va,
-		.reply_length = p->dma_length,
+		.reply_length = read ? p->dma_length : 0,
 		.owed = true,
 	};
 	r->expected_psn = psn_add(p->psn, rec->packets);
@@ -359,6 +450,7 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	bool offered = r->open == KIND_UNDEFINED && (a->op->flags & OP_CONSUMES) &&
 		       a->op->kind == KIND_SEND && a->offer != NULL;
 	struct receive_done d = { .ticket = (uint32_t)a->qp->tickets_issued,
+				  .srq = offered ? a->qp->srq : r->srq,
 				  .status = (uint8_t)status,
 				  .reason = (uint8_t)why };
 
@@ -399,6 +491,8 @@ static enum reason check(struct arrival *a)
 	if (why == REASON_NONE)
 		why = respond_check_access(a);
 	if (why == REASON_NONE)
+		why = check_target(a);
+	if (why == REASON_NONE)
 		why = check_resources(a);
 	if (why == REASON_NONE)
 		why = respond_check_length(a);
@@ -436,5 +530,5 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 bool qp_wants_receive(const struct qp *qp, const struct packet *p)
 {
 	return opcode_is(p->opcode, OP_CONSUMES) && p->psn == qp->resp.expected_psn &&
-	       opcode_table[p->opcode].service == SERVICE_RC;
+	       opcode_table[p->opcode].service == qp->service && qp->type != QP_TYPE_XRC_SEND;
 }

@@ -22,8 +22,9 @@
  * once, in order. Until a ticket is settled the queue pair withholds the acknowledgements, replies
  * and completions at or behind it. A ticket that fails makes the queue pair fail there, as the
  * specification says for a memory fault, and forget what it accepted behind it. At most
- * LIMIT_TICKETS may be unsettled: qp_can_receive() is false then and the caller keeps the packet
- * (it is dropped with REASON_BUSY if it is passed in all the same).
+ * LIMIT_TICKETS may be unsettled: qp_can_receive() is false while a packet could need more than are
+ * left, and the caller keeps the packet (it is dropped with REASON_BUSY if it is passed in all the
+ * same).
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -205,7 +206,12 @@ struct atomic_request {
 enum outcome_flag {
 	OUTCOME_RECEIVE_USED =
 		1 << 0, /* the offered receive request was taken: remove it from its queue */
-	OUTCOME_PLACE = 1 << 1, /* copy `source` to `place`, then report the ticket */
+	/*
+	 * Copy `source` to `place`, then report the ticket. ATOMIC WRITE: one span of eight octets
+	 * that begins at a multiple of eight, which nobody may see half written: the caller copies
+	 * eight such octets by one store.
+	 */
+	OUTCOME_PLACE = 1 << 1,
 	OUTCOME_ATOMIC = 1 << 2, /* execute `atomic`, then report the ticket */
 	/*
 	 * SEND with invalidate: after the copies of `ticket` (if any), make `invalidate` unusable,
@@ -228,7 +234,7 @@ struct outcome {
 	struct span_list place;
 };
 
-/* False while LIMIT_TICKETS copies are unsettled. */
+/* False while too many copies are unsettled. */
 bool qp_can_receive(const struct qp *qp);
 
 /* Whether this packet would take a receive request now: then offer one (the oldest posted). */
@@ -236,8 +242,10 @@ bool qp_wants_receive(const struct qp *qp, const struct packet *p);
 
 /*
  * XRC target: before a packet with an XRCETH is passed in, the SRQ that p->srqn names: its
- * protection domain and its engine-wide number. 0: there is none, or it is of another XRC domain.
- * Requests that were accepted keep what was said when they were.
+ * protection domain and its engine-wide number. 0: there is none, or it is of another XRC domain;
+ * the request is refused then (NAK invalid request). Requests that were accepted keep what was
+ * said when they were, and a message ends in the SRQ in which it began. A receive completion that
+ * comes of an SRQ, of this or of any other type of queue pair, names its number in work_index.
  */
 void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
 
@@ -272,7 +280,7 @@ enum next_packet {
 	NEXT_NOTHING, /* nothing to send until another event */
 	NEXT_PACKET, /* *p (and *gather) */
 	NEXT_NOT_BEFORE, /* something to send, but not before *not_before: a deadline like any other */
-	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed */
+	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed, see there */
 };
 
 /* A request that stays at home: bind a memory window, or invalidate a key. */
@@ -287,12 +295,16 @@ struct key_operation {
 	struct key_user user; /* on whose behalf */
 };
 
-/* After NEXT_OPERATION, until qp_operation_done: what to execute. Nothing else is sent meanwhile. */
+/*
+ * After NEXT_OPERATION, until qp_operation_done: what to execute; NULL otherwise. Every earlier
+ * request is complete by then, and no later one is sent meanwhile; replies to the peer are.
+ */
 const struct key_operation *qp_operation(const struct qp *qp);
 /*
  * It was executed, and no lcore honours the old meaning of the key any more: STATUS_SUCCESS. Else
  * the request fails with this status (MW_BIND_ERR, LOC_PROT_ERR ...), and the queue pair with it.
- * Ignored if the queue pair has none under way (it was reset meanwhile).
+ * Each NEXT_OPERATION is reported once, also when the queue pair failed or was reset meanwhile: the
+ * report is ignored then, and until it comes no other operation begins.
  */
 void qp_operation_done(struct qp *qp, enum work_status status, enum reason why, nanotime now);
 

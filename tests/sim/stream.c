@@ -247,7 +247,7 @@ static void make_fault(struct stream *s, struct job *j, struct send_work *work,
 		work->remote_addr += 4;
 		break;
 	case FAULT_OPCODE:
-		work->opcode = WORK_BIND_MW;
+		work->opcode = WORK_TSO;
 		break;
 	case FAULT_OWNER:
 		node_fail(s->from, REASON_CLIENT_GONE, now);

@@ -147,22 +147,6 @@ Test(sequence, a_burst_is_not_answered_by_a_burst)
 	expect_untouched(b, 0, 8);
 }
 
-/* protocol-map 66 */
-Test(sequence, operations_that_are_not_carried_are_invalid)
-{
-	static const uint8_t bases[] = { OPB_SEND_ONLY_INV, OPB_FLUSH, OPB_ATOMIC_WRITE };
-
-	story();
-	for (uint32_t i = 0; i < ARRAY_SIZE(bases); i++) {
-		connect_again(b);
-		post_receive(b, 1, 100);
-		inject(b, bases[i], A_PSN, at_memory(b, 0, 8),
-		       .payload_length = bases[i] == OPB_FLUSH ? 0 : 8);
-		expect_nak(b, SYNDROME_NAK_INVALID_REQUEST, A_PSN, 0);
-		expect_untouched(b, 0, 8);
-	}
-}
-
 /* protocol-map 65 */
 Test(sequence, operations_that_the_queue_pair_does_not_allow_are_invalid)
 {

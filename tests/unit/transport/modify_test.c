@@ -54,6 +54,8 @@ struct row {
 #define RC    QP_TYPE_RC
 #define UC    QP_TYPE_UC
 #define UD    QP_TYPE_UD
+#define INI   QP_TYPE_XRC_SEND
+#define TGT   QP_TYPE_XRC_RECV
 
 /* ALT_PATH belongs to some transitions, but is refused as unsupported: it is left out. */
 static const struct row rows[] = {
@@ -87,6 +89,30 @@ static const struct row rows[] = {
 		  A(PATH_MIG_STATE) },
 	{ UC, SQD, SQD, 0, A(AV) | A(ACCESS_FLAGS) | PKEY | A(PATH_MIG_STATE) },
 	{ UD, SQD, SQD, 0, PKEY | A(QKEY) },
+	{ INI, RESET, INIT, PKEY | A(PORT) | A(ACCESS_FLAGS), 0 },
+	{ TGT, RESET, INIT, PKEY | A(PORT) | A(ACCESS_FLAGS), 0 },
+	{ INI, INIT, INIT, 0, PKEY | A(PORT) | A(ACCESS_FLAGS) },
+	{ TGT, INIT, INIT, 0, PKEY | A(PORT) | A(ACCESS_FLAGS) },
+	{ INI, INIT, RTR, A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN), A(ACCESS_FLAGS) | PKEY },
+	{ TGT, INIT, RTR,
+	  A(AV) | A(PATH_MTU) | A(DEST_QPN) | A(RQ_PSN) | A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER),
+	  A(ACCESS_FLAGS) | PKEY },
+	{ INI, RTR, RTS, A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(SQ_PSN) | A(MAX_RD_ATOMIC),
+	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
+	{ TGT, RTR, RTS, A(TIMEOUT) | A(SQ_PSN),
+	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
+	{ INI, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
+	{ TGT, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
+	{ INI, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
+	{ TGT, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
+	{ INI, SQD, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
+	{ TGT, SQD, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
+	{ INI, SQD, SQD, 0,
+	  A(PORT) | A(AV) | A(TIMEOUT) | A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_RD_ATOMIC) |
+		  A(ACCESS_FLAGS) | PKEY | A(PATH_MIG_STATE) },
+	{ TGT, SQD, SQD, 0,
+	  A(PORT) | A(AV) | A(TIMEOUT) | A(MAX_DEST_RD_ATOMIC) | A(ACCESS_FLAGS) | PKEY |
+		  A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
 	{ UC, SQE, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
 	{ UD, SQE, RTS, 0, A(CUR_STATE) | A(QKEY) },
 };
@@ -188,7 +214,7 @@ TestSuite(modify, .timeout = 60);
 
 Test(modify, every_transition_and_attribute)
 {
-	static const uint32_t types[] = { RC, UC, UD };
+	static const uint32_t types[] = { RC, UC, UD, INI, TGT };
 
 	for (uint32_t t = 0; t < ARRAY_SIZE(types); t++)
 		for (uint32_t from = RESET; from <= ERR; from++)

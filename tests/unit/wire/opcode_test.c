@@ -23,7 +23,7 @@ static unsigned int length_expected(unsigned int opcode)
 	case 0:
 		return rc_length[base];
 	case 1:
-		return base <= 0x0b ? rc_length[base] : 0;
+		return base <= 0x0b || base == 0x16 || base == 0x17 ? rc_length[base] : 0;
 	case 3:
 		return base == 4 ? 20 : base == 5 ? 24 : 0;
 	case 4:
@@ -62,8 +62,8 @@ Test(opcode, requests_of_xrc_name_the_srq_and_its_responses_do_not)
 Test(opcode, receive_requests_are_taken_where_a_message_of_theirs_begins_or_carries_immediate)
 {
 	static const uint8_t consumes[] = { 0x00, 0x04, 0x05, 0x09, 0x0b, 0x17, 0x20,
-					    0x24, 0x25, 0x29, 0x2b, 0x64, 0x65, 0xa0,
-					    0xa4, 0xa5, 0xa9, 0xab, 0xb7 };
+					    0x24, 0x25, 0x29, 0x2b, 0x37, 0x64, 0x65,
+					    0xa0, 0xa4, 0xa5, 0xa9, 0xab, 0xb7 };
 	unsigned int found = 0;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(consumes); i++)
