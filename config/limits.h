@@ -35,6 +35,7 @@
 #define LIMIT_CLIENTS	   1024u /* processes attached to one engine */
 #define LIMIT_MESSAGE	   (1u << 31) /* octets of one message, IBTA 9.7.3 */
 #define LIMIT_MR_LENGTH	   (UINT64_C(1) << 47)
+#define LIMIT_DM_BYTES	   (UINT64_C(64) << 20) /* device memory of one program */
 
 /* The engine. */
 #define LIMIT_LCORES	   16u /* four bits of a queue pair number name its lcore */
@@ -55,6 +56,7 @@
 #define LIMIT_CLIENT_CONTEXTS 1024u
 #define LIMIT_CLIENT_CHANNELS 1024u
 #define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
+#define LIMIT_CLIENT_DMS      256u /* a descriptor and a mapping of the engine each */
 #define LIMIT_CONNECTIONS     (LIMIT_CLIENTS + 64u) /* sockets, askers included */
 
 /* What both sides of the control socket map. */
@@ -62,6 +64,10 @@
 #define LIMIT_COMMAND_BYTES 4096u /* one control message */
 #define LIMIT_COMMAND_FDS   20u /* descriptors beside one control message */
 
+#define LIMIT_CLIENT_DM_BYTES (2 * LIMIT_DM_BYTES) /* with what it imports */
+#define LIMIT_ENGINE_DM_BYTES (UINT64_C(1) << 30) /* device memory of all programs */
+
+static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES, "one program does not take it all");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
 static_assert(LIMIT_SPANS >= 3 * LIMIT_SGE, "every element may be cut by two page-granular edges");
 static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,

@@ -133,7 +133,7 @@ static void *mover_run(void *arg)
 
 static bool allocate_parts(struct mover *m, const struct peer_memory *peer)
 {
-	if (peer_memory_clone(&m->peer, peer) != 0)
+	if (peer != NULL && peer_memory_clone(&m->peer, peer) != 0)
 		return false;
 	m->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -29,7 +29,11 @@ struct mover_batch {
 
 struct mover;
 
-/* Copies the peer's descriptor, so the original may be closed at any time. NULL with errno. */
+/*
+ * Copies the peer's descriptor, so the original may be closed at any time; memory that a copy
+ * names itself must last until its batch is back. peer NULL: every copy names its memory. NULL
+ * with errno.
+ */
 struct mover *mover_create(const struct peer_memory *peer, uint32_t lcores);
 
 /* False: MOVER_BATCHES are under way. Any lcore. */

@@ -173,7 +173,8 @@ static uint32_t reads_ahead(const struct peer_copy *copy, uint32_t n)
 	return run;
 }
 
-void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+/* Copies of one memory. */
+static void copy_run(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
 {
 	if (m->pid == 0) {
 		copy_each(m, copy, n);
@@ -189,6 +190,14 @@ void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint3
 			copy_each(m, copy + i, 1);
 			i++;
 		}
+	}
+}
+
+void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+{
+	for (uint32_t i = 0, run; i < n; i += run) {
+		run = peer_copy_run(copy + i, n - i);
+		copy_run(copy[i].memory != NULL ? copy[i].memory : m, copy + i, run);
 	}
 }
 

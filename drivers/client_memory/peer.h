@@ -24,6 +24,7 @@
 struct peer_memory {
 	int fd; /* ours */
 	pid_t pid; /* 0: not reached by pid */
+	uint32_t owner; /* whose it is: the caller's number */
 };
 
 struct peer_copy {
@@ -32,6 +33,7 @@ struct peer_copy {
 	uint32_t length;
 	bool to_peer;
 	bool ok; /* out: all of it was copied */
+	const struct peer_memory *memory; /* whose; NULL: of the one that the call names */
 };
 
 /*
@@ -46,8 +48,21 @@ int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from);
 /* False once the client's address space is gone. */
 bool peer_memory_alive(const struct peer_memory *m);
 
-/* Makes n copies in order and sets ok of each; one that fails does not keep the rest from it. */
+/*
+ * Makes n copies in order and sets ok of each; one that fails does not keep the rest from it.
+ * m may be NULL if every copy names its memory.
+ */
 void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n);
+
+/* How many copies from the first on are of the same memory. */
+static inline uint32_t peer_copy_run(const struct peer_copy *copy, uint32_t n)
+{
+	uint32_t run = 1;
+
+	while (run < n && copy[run].memory == copy[0].memory)
+		run++;
+	return run;
+}
 
 /*
  * Atomics on peer memory: read, compute, write under a lock that all lcores share. Atomic among

@@ -258,7 +258,17 @@ static int say_hello(struct carrier_socket *s)
 	return error;
 }
 
-int carrier_socket_attach(const char *path, struct carrier **out)
+/* Who attaches hands its memory over: not to whoever may have made a path up. */
+static bool listener_is_trusted(int fd)
+{
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+	       (who.uid == 0 || who.uid == geteuid());
+}
+
+int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out)
 {
 	struct carrier_socket *s = calloc(1, sizeof(*s));
 	int error;
@@ -268,7 +278,12 @@ int carrier_socket_attach(const char *path, struct carrier **out)
 	s->c.ops = &socket_ops;
 	pthread_mutex_init(&s->lock, NULL);
 	s->fd = message_connect(path);
-	error = s->fd < 0 ? errno : say_hello(s);
+	if (s->fd < 0)
+		error = errno;
+	else if (passed_on && !listener_is_trusted(s->fd))
+		error = EACCES;
+	else
+		error = say_hello(s);
 	if (error != 0) {
 		client_info("cannot attach to the engine at %s: %s", path, strerror(error));
 		socket_free(s);

@@ -8,8 +8,11 @@
 /* Asks over a connection of its own, which changes nothing in the engine. 0 or an errno. */
 int carrier_socket_query(const char *path, struct reply_device *out);
 
-/* Connects, says HELLO and maps the arena. 0 or an errno. */
-int carrier_socket_attach(const char *path, struct carrier **out);
+/*
+ * Connects, says HELLO and maps the arena. 0 or an errno: EACCES if the path was passed on and
+ * somebody listens there who is neither the superuser nor ourselves.
+ */
+int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out);
 
 /*
  * In the child of a fork: closes the child's copies of the descriptors, so that the engine sees

@@ -172,7 +172,7 @@ static struct client *find_client(const struct engine_source *source, uint64_t e
 static int attach_carrier(const struct engine_source *source, struct carrier **out)
 {
 	if (source->embedded[0] == '\0')
-		return carrier_socket_attach(source->path, out);
+		return carrier_socket_attach(source->path, source->passed_on, out);
 	for (uint32_t i = 0; i < embedded_count; i++) {
 		if (strcmp(embedded[i].name, source->embedded) == 0)
 			return embedded[i].attach(embedded[i].engine, out);

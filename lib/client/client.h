@@ -16,6 +16,7 @@
 struct engine_source {
 	char embedded[32]; /* name of a registered device; "": by socket */
 	char path[LOCATE_PATH];
+	bool passed_on; /* somebody told us: believed if the superuser or we ourselves listen there */
 };
 
 enum client_promotion {

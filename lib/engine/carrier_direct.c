@@ -9,9 +9,11 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "engine/control.h"
@@ -42,6 +44,22 @@ static void execute(struct engine *e, struct client *c, struct call *call, enum 
 	pthread_mutex_unlock(&e->control_lock);
 }
 
+/* As the socket would: the engine gets descriptors of its own. */
+static bool take_copies(struct carrier_descriptors *to, const struct carrier_descriptors *from)
+{
+	for (uint32_t i = 0; i < from->count; i++) {
+		int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 0);
+
+		if (fd < 0) {
+			while (to->count > 0)
+				close(to->fd[--to->count]);
+			return false;
+		}
+		to->fd[to->count++] = fd;
+	}
+	return true;
+}
+
 static int direct_command(struct carrier *carrier, enum command what,
 			  struct command_request *request, size_t request_bytes,
 			  struct command_reply *reply, size_t reply_bytes,
@@ -50,6 +68,8 @@ static int direct_command(struct carrier *carrier, enum command what,
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
 	struct call call = { 0 };
 
+	if (in != NULL && !take_copies(&call.in, in))
+		return EMFILE;
 	execute(d->engine, d->client, &call, what, request, request_bytes);
 	memset(reply, 0, reply_bytes);
 	memcpy(reply, call.reply_octets, MIN_OF(reply_bytes, call.reply_length));

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,9 +21,15 @@
 #include "queue/doorbell.h"
 
 static const uint32_t quota[OBJECT_KINDS] = {
-	[OBJECT_CONTEXT] = LIMIT_CLIENT_CONTEXTS, [OBJECT_PD] = LIMIT_PDS, [OBJECT_MR] = LIMIT_MRS,
-	[OBJECT_CHANNEL] = LIMIT_CLIENT_CHANNELS, [OBJECT_CQ] = LIMIT_CQS, [OBJECT_QP] = LIMIT_QPS,
+	[OBJECT_CONTEXT] = LIMIT_CLIENT_CONTEXTS,
+	[OBJECT_PD] = LIMIT_PDS,
+	[OBJECT_MR] = LIMIT_MRS,
+	[OBJECT_CHANNEL] = LIMIT_CLIENT_CHANNELS,
+	[OBJECT_CQ] = LIMIT_CQS,
+	[OBJECT_QP] = LIMIT_QPS,
 	[OBJECT_AH] = LIMIT_AHS,
+	[OBJECT_DM] = LIMIT_CLIENT_DMS,
+	[OBJECT_MR_IMPORT] = LIMIT_MRS,
 };
 
 static bool make_tables(struct client *c)
@@ -118,7 +125,7 @@ void client_start(struct client *c)
 {
 	struct engine *e = c->engine;
 
-	e->client[c->number] = c;
+	__atomic_store_n(&e->client[c->number], c, __ATOMIC_RELEASE);
 	e->client_count++;
 	c->page->heartbeat = e->heartbeat;
 	clock_publish(c->page);
@@ -142,8 +149,13 @@ void client_destroy(struct client *c)
 	}
 	objects_reclaim(c, 0);
 	client_mover_take(c);
+	if (!client_mover_settle(c)) {
+		fprintf(stderr, "uroce: a copy of %s's memory does not end; left behind\n",
+			c->objects->program);
+		c->memory = NULL; /* the copy still names it, for ever */
+	}
 	__atomic_store_n(&c->page->closed, 1, __ATOMIC_RELEASE);
-	e->client[c->number] = NULL;
+	__atomic_store_n(&e->client[c->number], NULL, __ATOMIC_RELEASE);
 	e->client_count--;
 	client_free(c);
 }
@@ -179,6 +191,7 @@ static int reach_memory(struct call *call, struct client *c)
 	if (error != 0)
 		return call_fail(call, EPROTO,
 				 "the descriptor is not the program's /proc/self/mem");
+	c->memory->owner = c->number;
 	call->in.fd[0] = -1;
 	return 0;
 }

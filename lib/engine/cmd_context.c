@@ -26,30 +26,57 @@ int event_pair(int *ours, int *theirs)
 	return 0;
 }
 
-int cmd_open_context(struct call *call)
+static int context_open_ends(struct call *call, struct context *x)
+{
+	int theirs = -1, token;
+	int error = event_pair(&x->async_fd, &theirs);
+
+	if (error != 0)
+		return call_fail(call, error, "the engine has no descriptors left");
+	token = token_create(call->engine, x);
+	if (token < 0) {
+		error = errno;
+		close(theirs);
+		close(x->async_fd);
+		return call_fail(call, error, "the engine cannot make a token");
+	}
+	call->out.fd[call->out.count++] = theirs;
+	call->out.fd[call->out.count++] = token;
+	return 0;
+}
+
+int context_create(struct call *call, struct context **out)
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_CONTEXT];
 	struct reply_context *reply = (struct reply_context *)&call->reply;
 	struct context *x = calloc(1, sizeof(*x));
-	int theirs = -1, error;
+	int error;
 
 	if (x == NULL)
 		return ENOMEM;
+	x->client = call->client;
 	x->handle = handle_reserve(t);
 	if (x->handle == 0) {
 		free(x);
 		return call_fail(call, ENOMEM, "a program may open %u contexts", t->limit);
 	}
-	error = event_pair(&x->async_fd, &theirs);
+	error = context_open_ends(call, x);
 	if (error != 0) {
 		handle_free(t, x->handle);
 		free(x);
-		return call_fail(call, error, "the engine has no descriptors left");
+		return error;
 	}
 	handle_publish(t, x->handle, x);
-	call->out.fd[call->out.count++] = theirs;
 	reply->handle = x->handle;
+	*out = x;
 	return 0;
+}
+
+int cmd_open_context(struct call *call)
+{
+	struct context *x;
+
+	return context_create(call, &x);
 }
 
 void context_free(struct client *c, struct context *x)
@@ -58,6 +85,7 @@ void context_free(struct client *c, struct context *x)
 
 	handle_withdraw(t, x->handle);
 	handle_free(t, x->handle);
+	token_forget(x);
 	close(x->async_fd);
 	free(x);
 }
@@ -72,45 +100,19 @@ int cmd_close_context(struct call *call)
 	return 0;
 }
 
-/* Handles are a client's; keys are compared across the engine. */
-static uint32_t pd_number(const struct client *c, uint32_t handle)
-{
-	static_assert((uint64_t)LIMIT_CLIENTS * (LIMIT_PDS + 1) <= UINT32_MAX, "fits a number");
-	return c->number * (LIMIT_PDS + 1) + handle;
-}
-
 int cmd_alloc_pd(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct handle_table *t = &call->client->objects->table[OBJECT_PD];
 	struct reply_handle *reply = (struct reply_handle *)&call->reply;
 	struct pd *p;
+	int error;
 
 	if (object_find(call->client, OBJECT_CONTEXT, r->handle) == NULL)
 		return call_fail(call, EINVAL, "no such context");
-	p = calloc(1, sizeof(*p));
-	if (p == NULL)
-		return ENOMEM;
-	p->handle = handle_reserve(t);
-	if (p->handle == 0) {
-		free(p);
-		return call_fail(call, ENOMEM, "a program may have %u protection domains",
-				 t->limit);
-	}
-	p->context = r->handle;
-	p->number = pd_number(call->client, p->handle);
-	handle_publish(t, p->handle, p);
-	reply->handle = p->handle;
-	return 0;
-}
-
-void pd_free(struct client *c, struct pd *p)
-{
-	struct handle_table *t = &c->objects->table[OBJECT_PD];
-
-	handle_withdraw(t, p->handle);
-	handle_free(t, p->handle);
-	free(p);
+	error = pd_create(call, r->handle, NULL, &p);
+	if (error == 0)
+		reply->handle = p->handle;
+	return error;
 }
 
 int cmd_dealloc_pd(struct call *call)

@@ -39,6 +39,7 @@ static void fill_limits(struct reply_device *d)
 	d->max_channels = LIMIT_CLIENT_CHANNELS;
 	d->max_mr_size = LIMIT_MR_LENGTH;
 	d->max_ah = LIMIT_AHS;
+	d->max_dm_size = LIMIT_DM_BYTES;
 }
 
 static void fill_port(const struct engine *e, struct reply_device *d)
@@ -78,6 +79,17 @@ int cmd_device(struct call *call)
 /* Counters are read while lcores count: each is right, together they are of nearly one instant. */
 #define COUNT(field) __atomic_load_n(&e->lcore[i].stats.field, __ATOMIC_RELAXED)
 
+static void count_objects(const struct engine *e, uint32_t count[STATISTICS_KINDS])
+{
+	for (uint32_t i = 0, left = e->client_count; i < LIMIT_CLIENTS && left > 0; i++) {
+		if (e->client[i] == NULL)
+			continue;
+		left--;
+		for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
+			count[kind] += e->client[i]->objects->table[kind].count;
+	}
+}
+
 static void read_statistics(struct engine *e, struct reply_statistics *s)
 {
 	for (uint32_t i = 0; i < e->lcores; i++) {
@@ -97,6 +109,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;
 	s->mrs = e->mr_count;
+	count_objects(e, s->objects);
 }
 
 int cmd_statistics(struct call *call)

@@ -67,15 +67,14 @@ static int check_reg_mr(struct call *call, const struct request_reg_mr *r)
 	return error;
 }
 
-/* A key that nobody can guess from another one: a random variant of a permuted slot. */
-static int give_key(struct call *call, struct mr *m)
+int key_give(struct call *call, uint32_t *key)
 {
 	uint8_t variant;
 
 	if (getrandom(&variant, sizeof(variant), 0) != sizeof(variant))
 		return EAGAIN;
-	m->key = key_allocate(&call->engine->keys, variant);
-	return m->key != 0 ? 0 : call_fail(call, ENOMEM, "all keys are taken");
+	*key = key_allocate(&call->engine->keys, variant);
+	return *key != 0 ? 0 : call_fail(call, ENOMEM, "all keys are taken");
 }
 
 static int mr_build(struct call *call, const struct request_reg_mr *r, struct mr *m)
@@ -86,7 +85,7 @@ static int mr_build(struct call *call, const struct request_reg_mr *r, struct mr
 		return call_fail(call, EFAULT, "not all of the range is mapped");
 	error = region_lay_out(call, r, m);
 	if (error == 0)
-		error = give_key(call, m);
+		error = key_give(call, &m->key);
 	if (error != 0)
 		return error;
 	m->region->key = m->key;
@@ -147,6 +146,8 @@ void mr_free(struct client *c, struct mr *m)
 	handle_free(t, m->handle);
 	key_free(&c->engine->keys, m->key);
 	m->pd->users--;
+	if (m->dm != NULL)
+		m->dm->users--;
 	c->engine->mr_count--;
 	region_unmap(m);
 	free(m->region);

@@ -48,6 +48,14 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_QUERY_AH] = { cmd_query_ah, A_CLIENT },
 	[COMMAND_DESTROY_AH] = { cmd_destroy_ah, A_CLIENT },
 	[COMMAND_RESOLVE_PATH] = { cmd_resolve_path, A_CLIENT },
+	[COMMAND_ALLOC_DM] = { cmd_alloc_dm, A_CLIENT },
+	[COMMAND_FREE_DM] = { cmd_free_dm, A_CLIENT },
+	[COMMAND_REG_DM_MR] = { cmd_reg_dm_mr, A_CLIENT },
+	[COMMAND_IMPORT_CONTEXT] = { cmd_import_context, A_CLIENT, .descriptors = 1 },
+	[COMMAND_IMPORT_PD] = { cmd_import_pd, A_CLIENT },
+	[COMMAND_IMPORT_MR] = { cmd_import_mr, A_CLIENT },
+	[COMMAND_UNIMPORT_MR] = { cmd_unimport_mr, A_CLIENT },
+	[COMMAND_IMPORT_DM] = { cmd_import_dm, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
 };
 

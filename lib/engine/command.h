@@ -50,6 +50,14 @@
 	X(QUERY_AH, request_handle, reply_ah)            \
 	X(DESTROY_AH, request_handle, reply_empty)       \
 	X(RESOLVE_PATH, request_path, reply_ah)          \
+	X(ALLOC_DM, request_alloc_dm, reply_dm)          \
+	X(FREE_DM, request_handle, reply_empty)          \
+	X(REG_DM_MR, request_reg_dm_mr, reply_reg_mr)    \
+	X(IMPORT_CONTEXT, request_empty, reply_context)  \
+	X(IMPORT_PD, request_import, reply_handle)       \
+	X(IMPORT_MR, request_import, reply_import_mr)    \
+	X(UNIMPORT_MR, request_handle, reply_empty)      \
+	X(IMPORT_DM, request_import, reply_dm)           \
 	X(STATISTICS, request_empty, reply_statistics)
 
 enum command {
@@ -116,6 +124,7 @@ struct reply_device {
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
 	uint32_t max_ah, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
 	uint64_t max_mr_size;
+	uint64_t max_dm_size; /* octets that one program may allocate */
 	/* port 1 */
 	uint8_t port_state; /* ibv_port_state: 4 = ACTIVE, 1 = DOWN */
 	uint8_t active_mtu; /* ibv_mtu */
@@ -150,10 +159,72 @@ struct reply_hello {
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
 };
 
-/* Descriptors out: [0] the async event fd. */
+/* Descriptors out: [0] the async event fd, [1] the context's token. */
 struct reply_context {
 	struct command_reply h;
 	uint32_t handle;
+	uint32_t reserved;
+};
+
+/*
+ * What a context's token says: a sealed memfd that stands for the context while that is open. Who
+ * can pass it to IMPORT_CONTEXT (one descriptor in) gets a context that may import, by their
+ * handles, the objects of the one that the token is of; the octets alone, in another file, are
+ * nothing. The path is for finding the engine.
+ */
+struct context_token {
+	uint32_t magic; /* COMMAND_MAGIC */
+	uint32_t version; /* COMMAND_VERSION */
+	uint64_t engine_id;
+	uint8_t secret[16];
+	char path[108]; /* of the engine's socket; "": it has none */
+	uint32_t reserved;
+};
+
+/* An object of the context that `into` was imported from (or of `into` itself), by its handle there. */
+struct request_import {
+	struct command_request h;
+	uint32_t into; /* IMPORT_PD, IMPORT_DM: context; IMPORT_MR: PD */
+	uint32_t handle;
+};
+
+/* Tells a handle of an imported region, which is for UNIMPORT_MR only, from one of a region. */
+#define MR_IMPORT_MARK (1u << 31)
+
+/* The region stays its exporter's and ends with it. */
+struct reply_import_mr {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t reserved;
+	uint64_t length;
+};
+
+struct request_alloc_dm {
+	struct command_request h;
+	uint32_t context;
+	uint32_t log_align; /* of its first octet, up to DM_LOG_ALIGN_MAX */
+	uint64_t length;
+};
+
+#define DM_LOG_ALIGN_MAX 12u
+
+/* Descriptors out: [0] a memfd sealed against shrinking and growing, to be mapped. */
+struct reply_dm {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t reserved;
+	uint64_t length;
+};
+
+struct request_reg_dm_mr {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t dm;
+	uint64_t offset; /* of the region's first octet in the device memory */
+	uint64_t length;
+	uint32_t access; /* enum access_flag, with ACCESS_ZERO_BASED */
 	uint32_t reserved;
 };
 
@@ -308,6 +379,8 @@ struct reply_ah {
 	uint16_t vlan; /* of the port; 0: untagged */
 };
 
+#define STATISTICS_KINDS 24u
+
 /* Counters, for everybody who may connect. */
 struct reply_statistics {
 	struct command_reply h;
@@ -315,6 +388,7 @@ struct reply_statistics {
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t polls, idle_polls;
 	uint32_t clients, qps, cqs, mrs;
+	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind of control.h */
 	uint64_t by_reason[REASON_COUNT];
 };
 

@@ -8,6 +8,7 @@
  *	client.c	connections and the processes behind them
  *	objects.c	handles
  *	command.c	one message: checked, dispatched, answered; cmd_*.c execute
+ *	domain.c	protection domains, which several processes may share
  *	gid.c		own addresses
  *	neighbour_agent.c  where packets for an address go
  */
@@ -37,8 +38,12 @@ enum object_kind {
 	OBJECT_CQ,
 	OBJECT_QP,
 	OBJECT_AH,
+	OBJECT_DM,
+	OBJECT_MR_IMPORT,
 	OBJECT_KINDS,
 };
+
+static_assert(OBJECT_KINDS <= STATISTICS_KINDS, "every kind is counted");
 
 /*
  * Handles 1 .. limit of one kind and client. The slots are plain pointers that lcores may read
@@ -72,13 +77,36 @@ static inline void *handle_find(const struct handle_table *t, uint32_t handle)
 struct context {
 	uint32_t handle;
 	int async_fd; /* our end */
+	struct client *client;
+	/* Its token is this file with this secret in it. */
+	dev_t token_device;
+	ino_t token_inode;
+	uint8_t token_secret[16];
+	LIST_ENTRY(context) token_link;
+	bool imported;
+	struct context *exporter; /* NULL: closed meanwhile, or not imported */
+	LIST_HEAD(, context) importers;
+	LIST_ENTRY(context) import_link; /* in the exporter's list */
 };
 
+/* A protection domain as keys know it; several processes may have handles of one. */
+struct domain {
+	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
+	uint32_t handles;
+	LIST_HEAD(, pd) pds;
+	LIST_ENTRY(domain) link;
+};
+
+/* A process's handle of a protection domain. */
 struct pd {
 	uint32_t handle;
 	uint32_t context;
-	uint32_t users; /* queue pairs, regions, address handles */
-	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
+	uint32_t
+		users; /* queue pairs, regions, address handles, imports ... made with this handle */
+	uint32_t number; /* of the domain */
+	struct domain *domain;
+	struct client *client;
+	LIST_ENTRY(pd) domain_link;
 };
 
 struct mr {
@@ -89,11 +117,38 @@ struct mr {
 	struct region *region;
 	uint32_t maps;
 	struct direct_map *map; /* what its direct pieces lie in */
+	struct dm *dm; /* device memory that it is a part of; NULL: the program's memory */
+};
+
+/* Device memory, which several processes may have handles of; it ends with the last. */
+struct dm_memory {
+	uint32_t handles;
+	int fd;
+	uint8_t *base; /* where we map it */
+	uint64_t length; /* as asked for */
+	uint64_t octets; /* in whole pages */
+};
+
+struct dm {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t users; /* regions */
+	struct dm_memory *memory;
+};
+
+/* An imported region: the right to its keys' numbers. The region itself is its exporter's. */
+struct mr_import {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t key;
+	struct pd *pd;
 };
 
 struct client_objects {
 	struct handle_table table[OBJECT_KINDS];
 	uint64_t memory; /* octets of the engine's own memory that queue pairs hold */
+	uint64_t dm_octets; /* of device memory that it has handles of */
+	bool shares; /* other clients' queue pairs may name its memory: it has or had a shared PD */
 	pid_t pid; /* as we see it; 0: unknown or embedded */
 	uid_t uid;
 	char program[32];
@@ -107,6 +162,10 @@ static inline void *object_find(const struct client *c, enum object_kind kind, u
 {
 	return handle_find(&c->objects->table[kind], handle);
 }
+
+/* ... of this kind and context, or NULL. */
+void *object_of_context(const struct client *c, enum object_kind kind, uint32_t handle,
+			uint32_t context);
 
 /* Destroys what is left of a context, or, with 0, of the whole client. */
 void objects_reclaim(struct client *c, uint32_t context);
@@ -162,6 +221,14 @@ int cmd_create_ah(struct call *call);
 int cmd_query_ah(struct call *call);
 int cmd_destroy_ah(struct call *call);
 int cmd_resolve_path(struct call *call);
+int cmd_alloc_dm(struct call *call);
+int cmd_free_dm(struct call *call);
+int cmd_reg_dm_mr(struct call *call);
+int cmd_import_context(struct call *call);
+int cmd_import_pd(struct call *call);
+int cmd_import_mr(struct call *call);
+int cmd_unimport_mr(struct call *call);
+int cmd_import_dm(struct call *call);
 
 /* cmd_ah.c: an address vector that makes sense here; its source GID is filled in. 0 or an errno. */
 int path_check(struct call *call, struct qp_path *path);
@@ -182,6 +249,31 @@ void ah_withdraw(struct client *c, struct engine_ah *ah);
 void ah_free(struct client *c, struct engine_ah *ah);
 /* The next hop of its path again: another handle for its place, or NULL if nothing changed. */
 struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah);
+void dm_free(struct client *c, struct dm *d);
+void mr_import_free(struct client *c, struct mr_import *i);
+
+/* cmd_context.c: a context, with its descriptors in call->out and its handle in the reply. */
+int context_create(struct call *call, struct context **out);
+
+/* token.c: how a context is proved to be at hand. */
+/* Makes the token of a context: a descriptor, or -1 with errno. */
+int token_create(struct engine *e, struct context *x);
+void token_forget(struct context *x);
+/* The open context that this descriptor is the token of, or NULL. Never blocks. */
+struct context *token_find(struct engine *e, int fd);
+
+/* domain.c */
+/* A handle of the domain, of a new one if `of` is NULL. 0 or an errno. */
+int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd **out);
+/* Clients that have a domain in common with this one. */
+void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
+			void *arg);
+
+/* cmd_dm.c: another handle of device memory. 0 or an errno. */
+int dm_create(struct call *call, uint32_t context, struct dm_memory *of);
+
+/* A key that nobody can guess from another one: a random variant of a permuted slot. 0 or an errno. */
+int key_give(struct call *call, uint32_t *key);
 
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
@@ -202,10 +294,15 @@ void client_destroy(struct client *c);
  * memory took long. 0 or an errno.
  */
 int client_mover_give(struct client *c);
+/* ... only this client, not those that share a domain with it. */
+int client_mover_make(struct client *c);
 /* No lcore serves the client any more. */
 void client_mover_take(struct client *c);
-/* Waits, for a second at most, until no copy of the client is under way. */
-void client_mover_settle(struct client *c);
+/*
+ * Waits, for a second at most, until no copy of the client's memory is under way. False: one still
+ * is, on behalf of another client.
+ */
+bool client_mover_settle(struct client *c);
 /* Tells every context: an asynchronous event of the port or device. */
 void client_event(struct client *c, uint32_t event);
 
@@ -269,6 +366,8 @@ void flow_make(const struct engine *e, const struct qp_path *path, uint32_t loca
 
 /* ---- the thread ---- */
 
+#define CONTROL_BUCKETS 1024u
+
 struct control {
 	struct engine *engine;
 	pthread_t thread;
@@ -285,6 +384,10 @@ struct control {
 	char name[32];
 	bool owns_pool;
 	uint32_t next_lcore; /* round robin of queue pairs */
+	uint32_t next_domain; /* number */
+	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */
+	LIST_HEAD(, context) tokens[CONTROL_BUCKETS]; /* by inode */
+	uint64_t dm_octets; /* of all device memory */
 	nanotime beat_at;
 	nanotime refresh_at;
 	nanotime neighbours_at;

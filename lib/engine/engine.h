@@ -275,7 +275,7 @@ struct engine {
 	int control_fd; /* eventfd: wakes the control thread */
 	pthread_mutex_t control_lock;
 	uint64_t heartbeat;
-	struct client *client[LIMIT_CLIENTS]; /* (control) */
+	struct client *client[LIMIT_CLIENTS]; /* (control); lcores: span_memory */
 	LIST_HEAD(, engine_qp) qps; /* (control) */
 	LIST_HEAD(, engine_ah) ahs; /* (control) */
 	uint32_t ah_count; /* (control) */
@@ -341,7 +341,7 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 		   nanotime now);
 /* Makes the peer copies that have gathered and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
-/* Peer copies in the lcore's own thread, watched by the control thread. */
+/* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
 		 nanotime now);
 /* Movers: takes results. */
@@ -409,6 +409,19 @@ void lcore_rise(struct lcore *l);
 void lcore_wake(struct lcore *l);
 /* Waits until every lcore has passed a quiescent state. */
 void engine_grace_period(struct engine *e);
+
+/*
+ * Whose memory a peer span of this queue pair's work lies in, as a copy names it: NULL for its own
+ * client's. A region of a shared protection domain may be another client's; while a span of it is
+ * at hand that client cannot go, because its regions go a grace period before it does.
+ */
+static inline const struct peer_memory *span_memory(const struct lcore *l,
+						    const struct engine_qp *q, const struct span *s)
+{
+	if (s->client == q->client->number)
+		return NULL;
+	return __atomic_load_n(&l->engine->client[s->client], __ATOMIC_ACQUIRE)->memory;
+}
 
 static inline void count_reason(struct lcore *l, enum reason r)
 {

@@ -26,7 +26,8 @@ static void gather_unsummed(uint8_t *to, const struct span_list *g)
 }
 
 /* Direct spans are copied now, peer spans when the batch is. */
-static void gather_mixed(struct lcore *l, struct staged_frame *s, uint8_t *to)
+static void gather_mixed(struct lcore *l, const struct engine_qp *q, struct staged_frame *s,
+			 uint8_t *to)
 {
 	const struct span_list *g = &l->gather;
 
@@ -41,6 +42,7 @@ static void gather_mixed(struct lcore *l, struct staged_frame *s, uint8_t *to)
 				.peer_address = span->peer_address,
 				.local = to,
 				.length = span->length,
+				.memory = span_memory(l, q, span),
 			};
 		}
 		to += span->length;
@@ -72,7 +74,7 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->peer_count = 0;
 	s->header_length = (uint16_t)n;
 	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
-		gather_mixed(l, s, frame + n);
+		gather_mixed(l, q, s, frame + n);
 		return;
 	}
 	if (!summed) {

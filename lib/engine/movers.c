@@ -10,7 +10,7 @@
 
 #define SETTLE_MS 1000u /* how long copies under way are waited for */
 
-int client_mover_give(struct client *c)
+int client_mover_make(struct client *c)
 {
 	struct mover *m;
 
@@ -22,6 +22,21 @@ int client_mover_give(struct client *c)
 	/* Release: an lcore that sees it sees it complete. */
 	__atomic_store_n(&c->mover, m, __ATOMIC_RELEASE);
 	return 0;
+}
+
+static void make_too(struct client *sharer, void *arg)
+{
+	client_mover_make(sharer);
+}
+
+int client_mover_give(struct client *c)
+{
+	int error = client_mover_make(c);
+
+	/* Queue pairs that may name this client's memory must not wait for it on an lcore either. */
+	if (error == 0)
+		domain_each_sharer(c, make_too, NULL);
+	return error;
 }
 
 static void on_lcore(struct lcore *l, void *arg, nanotime now)
@@ -51,7 +66,8 @@ void client_mover_take(struct client *c)
 
 struct count {
 	const struct client *client;
-	uint32_t jobs;
+	uint32_t jobs; /* of its own mover */
+	uint32_t others; /* of others' movers, with its memory */
 };
 
 static void count_jobs(struct lcore *l, void *arg, nanotime now)
@@ -59,21 +75,23 @@ static void count_jobs(struct lcore *l, void *arg, nanotime now)
 	struct count *n = arg;
 
 	n->jobs += moving_jobs_of(l, n->client);
+	n->others += moving_jobs_into(l, n->client);
 }
 
-void client_mover_settle(struct client *c)
+bool client_mover_settle(struct client *c)
 {
 	struct engine *e = c->engine;
+	struct count n = { .client = c };
 
-	if (client_mover(c) == NULL)
-		return;
+	if (client_mover(c) == NULL && !c->objects->shares)
+		return true;
 	for (uint32_t waited_us = 0; waited_us < SETTLE_MS * 1000; waited_us += 100) {
-		struct count n = { .client = c };
-
+		n.jobs = n.others = 0;
 		for (uint32_t i = 0; i < e->lcores; i++)
 			lcore_call(&e->lcore[i], count_jobs, &n);
-		if (n.jobs == 0)
-			return;
+		if (n.jobs + n.others == 0)
+			return true;
 		usleep(100);
 	}
+	return n.others == 0;
 }

@@ -245,6 +245,14 @@ void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now)
 	job_done(l, b->owner, now);
 }
 
+static bool names_memory(const struct moving_job *j, const struct peer_memory *m)
+{
+	for (uint32_t i = 0; i < j->batch.count; i++)
+		if (j->copy[i].memory == m)
+			return true;
+	return false;
+}
+
 uint32_t moving_jobs_of(const struct lcore *l, const struct client *c)
 {
 	const struct moving_job *j;
@@ -252,5 +260,17 @@ uint32_t moving_jobs_of(const struct lcore *l, const struct client *c)
 
 	LIST_FOREACH(j, &l->moving->busy, link)
 	n += j->client == c;
+	return n;
+}
+
+uint32_t moving_jobs_into(const struct lcore *l, const struct client *c)
+{
+	const struct moving_job *j;
+	uint32_t n = 0;
+
+	if (c->memory == NULL)
+		return 0;
+	LIST_FOREACH(j, &l->moving->busy, link)
+	n += names_memory(j, c->memory);
 	return n;
 }

@@ -32,6 +32,8 @@ void moving_tickets(struct lcore *l, struct pending_ticket *t, uint32_t n, struc
 		    nanotime now);
 /* Jobs of this client that are under way on this lcore. */
 uint32_t moving_jobs_of(const struct lcore *l, const struct client *c);
+/* ... and of other clients' queue pairs, from or to this client's memory. */
+uint32_t moving_jobs_into(const struct lcore *l, const struct client *c);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* By lcore_call: a batch that mover_destroy returned to the control thread. */
 void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now);

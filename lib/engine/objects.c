@@ -125,6 +125,42 @@ static void detach_all(struct client *c, uint32_t context, struct qp_list *gone)
 		gone->lh_first->engine_link.le_prev = &gone->lh_first;
 }
 
+/* The handle of the context that an object belongs to. */
+static uint32_t context_of_object(enum object_kind kind, const void *object)
+{
+	switch (kind) {
+	case OBJECT_CONTEXT:
+		return ((const struct context *)object)->handle;
+	case OBJECT_PD:
+		return ((const struct pd *)object)->context;
+	case OBJECT_MR:
+		return ((const struct mr *)object)->context;
+	case OBJECT_CHANNEL:
+		return ((const struct engine_channel *)object)->context;
+	case OBJECT_CQ:
+		return ((const struct engine_cq *)object)->context;
+	case OBJECT_QP:
+		return ((const struct engine_qp *)object)->context;
+	case OBJECT_AH:
+		return ((const struct engine_ah *)object)->context;
+	case OBJECT_DM:
+		return ((const struct dm *)object)->context;
+	case OBJECT_MR_IMPORT:
+		return ((const struct mr_import *)object)->context;
+	case OBJECT_KINDS:
+		break;
+	}
+	return 0;
+}
+
+void *object_of_context(const struct client *c, enum object_kind kind, uint32_t handle,
+			uint32_t context)
+{
+	void *object = object_find(c, kind, handle);
+
+	return object != NULL && context_of_object(kind, object) == context ? object : NULL;
+}
+
 /* The next object of a context at or behind *handle, or NULL. */
 static void *next_object(struct client *c, enum object_kind kind, uint32_t context,
 			 uint32_t *handle)
@@ -133,36 +169,8 @@ static void *next_object(struct client *c, enum object_kind kind, uint32_t conte
 
 	for (; *handle <= t->used; ++*handle) {
 		void *object = t->slot[*handle];
-		uint32_t its = 0;
 
-		if (object == NULL)
-			continue;
-		switch (kind) {
-		case OBJECT_CONTEXT:
-			its = ((struct context *)object)->handle;
-			break;
-		case OBJECT_PD:
-			its = ((struct pd *)object)->context;
-			break;
-		case OBJECT_MR:
-			its = ((struct mr *)object)->context;
-			break;
-		case OBJECT_CHANNEL:
-			its = ((struct engine_channel *)object)->context;
-			break;
-		case OBJECT_CQ:
-			its = ((struct engine_cq *)object)->context;
-			break;
-		case OBJECT_QP:
-			its = ((struct engine_qp *)object)->context;
-			break;
-		case OBJECT_AH:
-			its = ((struct engine_ah *)object)->context;
-			break;
-		case OBJECT_KINDS:
-			break;
-		}
-		if (belongs(its, context))
+		if (object != NULL && belongs(context_of_object(kind, object), context))
 			return object;
 	}
 	return NULL;
@@ -184,6 +192,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	struct context *x;
 	struct pd *p;
 	struct mr *m;
+	struct mr_import *i;
+	struct dm *d;
 
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
@@ -205,6 +215,10 @@ void objects_reclaim(struct client *c, uint32_t context)
 	cq_free(c, cq);
 	FOR_EACH(m, OBJECT_MR)
 	mr_free(c, m);
+	FOR_EACH(i, OBJECT_MR_IMPORT)
+	mr_import_free(c, i);
+	FOR_EACH(d, OBJECT_DM)
+	dm_free(c, d);
 	FOR_EACH(p, OBJECT_PD)
 	pd_free(c, p);
 	FOR_EACH(ch, OBJECT_CHANNEL)

@@ -86,6 +86,7 @@ static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome
 				.local = (void *)(uintptr_t)from,
 				.length = s->length,
 				.to_peer = true,
+				.memory = span_memory(l, q, s),
 			};
 		from += s->length;
 	}
@@ -127,9 +128,12 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 	if (a->target.direct != NULL) {
 		ok = atomic_direct(a, &original);
 	} else {
-		copy_stamp_begin(&l->stamp, q->client->number, now);
-		ok = peer_memory_atomic(q->client->memory, l->engine->locks, a->target.peer_address,
-					a->compare_swap, a->compare, a->swap_add, &original) == 0;
+		const struct peer_memory *m = span_memory(l, q, &a->target);
+
+		copy_stamp_begin(&l->stamp, a->target.client, now);
+		ok = peer_memory_atomic(m != NULL ? m : q->client->memory, l->engine->locks,
+					a->target.peer_address, a->compare_swap, a->compare,
+					a->swap_add, &original) == 0;
 		copy_stamp_end(&l->stamp);
 	}
 	qp_atomic_done(q->core, o->ticket, original, ok, now);
@@ -153,9 +157,14 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
 		 nanotime now)
 {
-	copy_stamp_begin(&l->stamp, c->number, now);
-	peer_memory_copy(c->memory, copy, n);
-	copy_stamp_end(&l->stamp);
+	for (uint32_t i = 0, run; i < n; i += run) {
+		const struct peer_memory *m = copy[i].memory;
+
+		run = peer_copy_run(copy + i, n - i);
+		copy_stamp_begin(&l->stamp, m != NULL ? m->owner : c->number, now);
+		peer_memory_copy(c->memory, copy + i, run);
+		copy_stamp_end(&l->stamp);
+	}
 }
 
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,6 +51,9 @@ static void fill_operations(struct context *c)
 	c->verbs.dealloc_td = verbs_dealloc_td;
 	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
 	c->verbs.close_xrcd = unsupported_close_xrcd;
+	c->verbs.alloc_dm = verbs_alloc_dm;
+	c->verbs.free_dm = verbs_free_dm;
+	c->verbs.reg_dm_mr = verbs_reg_dm_mr;
 }
 
 static void stale_context(struct object *o, void *argument)
@@ -108,30 +110,35 @@ static int number_of_vectors(void)
 	return MAX_OF((int)cpus, (int)LIMIT_COMP_VECTORS);
 }
 
-static int open_in_engine(struct context *c)
+static int open_in_engine(struct context *c, int token_fd)
 {
+	struct carrier_descriptors token = { .count = 1, .fd = { token_fd } };
 	struct carrier_descriptors received = { 0 };
 	struct request_empty request = { 0 };
 	struct reply_context reply;
-	int error = client_command(c->client, COMMAND_OPEN_CONTEXT, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, &received);
+	bool imports = token_fd >= 0;
+	int error = client_command(
+		c->client, imports ? COMMAND_IMPORT_CONTEXT : COMMAND_OPEN_CONTEXT, &request.h,
+		sizeof(request), &reply.h, sizeof(reply), imports ? &token : NULL, &received);
 
 	if (error != 0)
 		return error;
-	if (received.count != 1)
+	if (received.count != 2)
 		return EPROTO;
 	c->handle = reply.handle;
 	c->verbs.context.async_fd = received.fd[0];
+	/* Nobody may read from it, but programs duplicate it and pass it on: ibv_import_device. */
+	c->verbs.context.cmd_fd = received.fd[1];
 	return 0;
 }
 
-static int open_context(struct context *c)
+static int attach(struct context *c, int token_fd)
 {
 	int error = client_attach(&c->device->source, c->device->facts.engine_id, &c->client);
 
 	if (error != 0)
 		return error;
-	error = open_in_engine(c);
+	error = open_in_engine(c, token_fd);
 	if (error == 0)
 		error = object_enter(&c->object, OBJECT_CONTEXT);
 	if (error != 0)
@@ -139,29 +146,42 @@ static int open_context(struct context *c)
 	return error;
 }
 
-EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+int context_open(struct device *device, int token_fd, struct context **out)
 {
 	struct context *c = calloc(1, sizeof(*c));
 	int error;
 
 	if (c == NULL)
-		return fail_with(ENOMEM);
+		return ENOMEM;
 	client_at_fork(forked);
-	c->device = device_of(device);
+	c->device = device;
 	c->references = 1;
 	c->idle_fd = -1;
-	error = open_context(c);
+	c->token_fd = -1;
+	error = attach(c, token_fd);
 	if (error != 0) {
 		free(c);
-		return fail_with(error);
+		return error;
 	}
 	fill_operations(c);
-	device_hold(c->device);
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
-	c->verbs.context.device = device;
+	c->verbs.context.device = &device->ibv;
 	c->verbs.context.num_comp_vectors = number_of_vectors();
-	/* Nobody may read from it, but programs duplicate it and pass it on. */
-	c->verbs.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	*out = c;
+	return 0;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct context *c;
+	int error;
+
+	device_hold(device_of(device));
+	error = context_open(device_of(device), -1, &c);
+	if (error != 0) {
+		device_drop(device_of(device));
+		return fail_with(error);
+	}
 	return &c->verbs.context;
 }
 
@@ -174,6 +194,12 @@ void context_drop(struct context *c)
 {
 	if (__atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
+	for (struct pd *pd = c->retired, *next; pd != NULL; pd = next) {
+		next = pd->next_retired;
+		free(pd);
+	}
+	if (c->own_client != NULL)
+		client_detach(c->own_client);
 	client_detach(c->client);
 	device_drop(c->device);
 	pthread_mutex_destroy(&c->verbs.context.mutex);
@@ -204,6 +230,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	c->closed = true;
 	close_descriptor(&context->async_fd);
 	close_descriptor(&context->cmd_fd);
+	close_descriptor(&c->token_fd);
 	close_descriptor(&c->idle_fd);
 	context_drop(c);
 	return 0;

@@ -73,6 +73,54 @@ void device_drop(struct device *d)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The device of this engine, held. NULL: no memory. */
+static struct device *device_enter(const struct engine_source *source,
+				   const struct reply_device *facts)
+{
+	struct device *d;
+
+	pthread_mutex_lock(&lock);
+	for (d = devices; d != NULL && !is_same(d, source, facts->engine_id); d = d->next)
+		;
+	if (d == NULL)
+		d = new_device(source, facts);
+	if (d != NULL) {
+		d->facts = *facts;
+		d->references++;
+	}
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+struct search {
+	uint64_t engine_id;
+	struct device *found;
+};
+
+static void look_at_engine(const struct engine_source *source, const struct reply_device *facts,
+			   void *argument)
+{
+	struct search *s = argument;
+
+	if (s->found == NULL && facts->engine_id == s->engine_id)
+		s->found = device_enter(source, facts);
+}
+
+struct device *device_of_engine(uint64_t engine_id, const char *path)
+{
+	struct search s = { .engine_id = engine_id };
+	struct engine_source source = { .passed_on = true };
+	struct reply_device facts;
+
+	client_each_engine(look_at_engine, &s);
+	if (s.found != NULL || path[0] == '\0')
+		return s.found;
+	snprintf(source.path, sizeof(source.path), "%s", path);
+	if (client_query(&source, &facts) == 0)
+		look_at_engine(&source, &facts, &s);
+	return s.found;
+}
+
 struct listing {
 	struct ibv_device **list;
 	int count;
@@ -86,17 +134,9 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 
 	if (l->count == DEVICES_MAX)
 		return;
-	pthread_mutex_lock(&lock);
-	for (d = devices; d != NULL && !is_same(d, source, facts->engine_id); d = d->next)
-		;
-	if (d == NULL)
-		d = new_device(source, facts);
-	if (d != NULL) {
-		d->facts = *facts;
-		d->references++;
+	d = device_enter(source, facts);
+	if (d != NULL)
 		l->list[l->count++] = &d->ibv;
-	}
-	pthread_mutex_unlock(&lock);
 }
 
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)

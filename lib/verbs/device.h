@@ -7,5 +7,10 @@
 
 void device_hold(struct device *d);
 void device_drop(struct device *d);
+/*
+ * The device of that engine, held: one that the program would list, or the one that answers at
+ * this path ("": none). NULL: nobody says that he is it.
+ */
+struct device *device_of_engine(uint64_t engine_id, const char *path);
 
 #endif

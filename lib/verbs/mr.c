@@ -72,6 +72,12 @@ static void forget(struct context *c, struct mr *mr)
 	free(mr);
 }
 
+void mr_abandon(struct mr *mr)
+{
+	free(mr->backing);
+	free(mr);
+}
+
 static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova, unsigned int access)
 {
 	union registration r = { .request = { .pd = mr->ibv.pd->handle,
@@ -140,7 +146,9 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t leng
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct context *c = context_of(ibv->context);
-	int error = client_command_handle(c->client, COMMAND_DEREG_MR, ibv->handle);
+	bool imported = (ibv->handle & MR_IMPORT_MARK) != 0;
+	int error = client_command_handle(
+		c->client, imported ? COMMAND_UNIMPORT_MR : COMMAND_DEREG_MR, ibv->handle);
 
 	error = destroy_error(c, error);
 	if (error != 0)

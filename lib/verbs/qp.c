@@ -247,8 +247,3 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	context_drop(c);
 	return 0;
 }
-
-EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
-{
-	return 0;
-}

@@ -9,7 +9,6 @@
 
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 
-#define VENDOR_ID      0x75726fu /* "uro" */
 /*
  * perftest looks at this number alone: for one that it does not know it refuses inline data, for
  * those of newer ConnectX it expects libmlx5 behind it. This one is neither.
@@ -31,10 +30,20 @@ enum {
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       int *type);
 
+/* The child of a fork may ask, as anybody may. */
+static int ask_again(const struct device *d, struct reply_device *facts)
+{
+	int error = client_query(&d->source, facts);
+
+	return error == 0 && facts->engine_id != d->facts.engine_id ? ENODEV : error;
+}
+
 static int get_facts(struct ibv_context *context, struct reply_device *facts)
 {
 	struct request_empty request = { 0 };
 
+	if (client_of(context)->stale)
+		return ask_again(context_of(context)->device, facts);
 	return client_command(client_of(context), COMMAND_DEVICE, &request.h, sizeof(request),
 			      &facts->h, sizeof(*facts), NULL, NULL);
 }
@@ -104,6 +113,7 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.hca_core_clock = CLOCK_KHZ;
 	full.cq_mod_caps.max_cq_count = LIMIT_MODERATION;
 	full.cq_mod_caps.max_cq_period = LIMIT_MODERATION;
+	full.max_dm_size = facts.max_dm_size;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));
 	return 0;

@@ -23,6 +23,8 @@
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 
+#define VENDOR_ID 0x75726fu /* "uro" */
+
 /* The project is built with hidden visibility: what verbs.map names is marked. */
 #define EXPORT __attribute__((visibility("default")))
 
@@ -49,6 +51,11 @@ struct context {
 	bool closed;
 	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was handed out */
 	int idle_fd; /* see events.c; -1: not in use */
+	int token_fd; /* what the context was imported with; -1: it was opened */
+	struct pd *retired; /* unimported while something was in them */
+	/* In the child of a fork: this process's own client, and the context there (import.c). */
+	struct client *own_client;
+	uint32_t own_handle;
 };
 
 /*
@@ -58,6 +65,8 @@ struct context {
 struct pd {
 	struct ibv_pd ibv;
 	struct object object;
+	bool imported;
+	struct pd *next_retired;
 	struct ibv_pd *inner; /* a parent domain's; NULL: this is a protection domain */
 	struct td *td; /* NULL: none */
 	bool has_allocators;
@@ -76,6 +85,15 @@ struct td {
 struct domain_memory {
 	void *address;
 	bool is_theirs; /* goes back to the domain's own free function */
+};
+
+struct dm {
+	struct ibv_dm ibv;
+	struct client *client;
+	bool imported;
+	uint8_t *base; /* where this side maps it */
+	size_t length;
+	size_t mapped;
 };
 
 struct mr {
@@ -178,6 +196,11 @@ static inline struct pd *pd_of(struct ibv_pd *pd)
 	return (struct pd *)pd;
 }
 
+static inline struct dm *dm_of(struct ibv_dm *dm)
+{
+	return (struct dm *)dm;
+}
+
 static inline struct channel *channel_of(struct ibv_comp_channel *channel)
 {
 	return (struct channel *)channel;
@@ -206,6 +229,11 @@ static inline void *fail_with(int error)
 }
 
 /* context.c */
+/*
+ * Opens the device, which it takes over, or, with a token, imports the context that it stands for.
+ * 0 or an errno; the token stays the caller's then.
+ */
+int context_open(struct device *device, int token_fd, struct context **out);
 void context_hold(struct context *c);
 void context_drop(struct context *c);
 /*
@@ -213,6 +241,14 @@ void context_drop(struct context *c);
  * was closed before, has destroyed the object already.
  */
 int destroy_error(const struct context *c, int error);
+
+/* mr.c: frees what this side has of it, and changes nothing else. */
+void mr_abandon(struct mr *mr);
+
+/* import.c: the client that serves this process's new objects of the context. 0 or an errno. */
+int context_own_client(struct context *c, struct client **client, uint32_t *handle);
+/* ... of a descriptor: 0, EBADF for none, EINVAL for something else than a token. */
+int token_read(int fd, struct context_token *token);
 
 /* The functions behind struct ibv_context_ops and struct verbs_context. */
 int verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
@@ -232,6 +268,10 @@ struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_at
 int verbs_dealloc_td(struct ibv_td *td);
 struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 					 struct ibv_parent_domain_init_attr *attr);
+struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int verbs_free_dm(struct ibv_dm *dm);
+struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
+			       size_t length, unsigned int access);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *init_attr);
 

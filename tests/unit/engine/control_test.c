@@ -145,8 +145,9 @@ static uint32_t open_context(int fd)
 
 	cr_assert_eq(ask(fd, COMMAND_OPEN_CONTEXT, &q.h, sizeof(q), &r.h, sizeof(r), NULL, &out),
 		     0);
-	cr_assert_eq(out.count, 1);
+	cr_assert_eq(out.count, 2, "the event descriptor and the token");
 	close(out.fd[0]);
+	close(out.fd[1]);
 	cr_assert_neq(r.handle, 0);
 	return r.handle;
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_DM_H
+#define VERBS_DM_H
+
+#include "verbs/types.h"
+
+/* Device memory that the command allocates or imports, mapped; NULL with errno. */
+struct ibv_dm *dm_make(struct ibv_context *context, struct client *client, enum command what,
+		       struct command_request *request, size_t request_bytes);
+/* Only this side of it. */
+void dm_forget(struct dm *dm);
+
+#endif
