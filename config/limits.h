@@ -22,6 +22,7 @@
 #define LIMIT_AHS	   65536u /* address handles of one engine */
 #define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members in one engine */
 #define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
+#define LIMIT_SRQS	   65535u /* shared receive queues of one engine: 16 bits of their numbers */
 #define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */
 #define LIMIT_GIDS	   16u
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
@@ -57,6 +58,7 @@
 #define LIMIT_CLIENT_CHANNELS 1024u
 #define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
 #define LIMIT_CLIENT_DMS      256u /* a descriptor and a mapping of the engine each */
+#define LIMIT_SRQ_RINGS 16u /* resizes of one SRQ whose requests nobody has taken yet */
 #define LIMIT_CONNECTIONS     (LIMIT_CLIENTS + 64u) /* sockets, askers included */
 
 /* What both sides of the control socket map. */

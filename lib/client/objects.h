@@ -16,6 +16,7 @@ enum object_kind {
 	OBJECT_CHANNEL,
 	OBJECT_CQ,
 	OBJECT_QP,
+	OBJECT_SRQ,
 };
 
 struct object {

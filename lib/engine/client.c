@@ -30,6 +30,7 @@ static const uint32_t quota[OBJECT_KINDS] = {
 	[OBJECT_AH] = LIMIT_AHS,
 	[OBJECT_DM] = LIMIT_CLIENT_DMS,
 	[OBJECT_MR_IMPORT] = LIMIT_MRS,
+	[OBJECT_SRQ] = LIMIT_SRQS,
 };
 
 static bool make_tables(struct client *c)

@@ -37,6 +37,7 @@ static void fill_limits(struct reply_device *d)
 	d->max_mr = LIMIT_MRS;
 	d->max_pd = LIMIT_PDS;
 	d->max_channels = LIMIT_CLIENT_CHANNELS;
+	d->max_srq = LIMIT_SRQS;
 	d->max_mr_size = LIMIT_MR_LENGTH;
 	d->max_ah = LIMIT_AHS;
 	d->max_dm_size = LIMIT_DM_BYTES;

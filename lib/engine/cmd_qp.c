@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/srq.h"
 
 /* One row an argument: what the program asked for, and how much there is. */
 static int check_caps(struct call *call, const struct request_create_qp *r)
@@ -33,6 +34,7 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 	const struct engine_cq *send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
 	const struct engine_cq *recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
+	const struct engine_srq *srq = object_find(call->client, OBJECT_SRQ, r->srq);
 
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
@@ -42,8 +44,9 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	if (r->type != QP_TYPE_RC)
 		return call_fail(call, EOPNOTSUPP, "queue pairs of type %u are not supported",
 				 r->type);
-	if (r->srq != 0)
-		return call_fail(call, EOPNOTSUPP, "shared receive queues are not supported");
+	if (r->srq != 0 &&
+	    (srq == NULL || srq->context != p->context || srq->type != SRQ_TYPE_BASIC))
+		return call_fail(call, EINVAL, "no such shared receive queue in this context");
 	if (call->engine->qp_count >= LIMIT_QPS)
 		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
 				 LIMIT_QPS);
@@ -104,11 +107,13 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.handle = q->handle,
 		.max_send_wr = MAX_OF(r->max_send_wr, 1u),
 		.max_send_sge = r->max_send_sge,
-		.max_recv_sge = r->max_recv_sge,
+		.max_recv_sge = q->srq != NULL ? q->srq->max_sge : r->max_recv_sge,
 		.max_inline = r->max_inline,
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
 		.port_mtu = q->client->engine->active_mtu,
 		.sq_sig_all = r->sq_sig_all != 0,
+		.srq = q->srq != NULL ? q->srq->number : 0,
+		.has_srq = q->srq != NULL,
 	};
 }
 
@@ -176,6 +181,8 @@ static void qp_enter(struct call *call, struct engine_qp *q)
 	p->users++;
 	q->send_cq->users++;
 	q->recv_cq->users++;
+	if (q->srq != NULL)
+		q->srq->users++;
 	e->qp_count++;
 	LIST_INSERT_HEAD(&e->qps, q, engine_link);
 	lcore_call(q->lcore, attach, q);
@@ -204,10 +211,14 @@ static void describe_qp(const struct engine_qp *q, const struct request_create_q
 
 int cmd_create_qp(struct call *call)
 {
-	const struct request_create_qp *r = (const struct request_create_qp *)call->request;
-	int error = check_create_qp(call, r);
+	struct request_create_qp wanted = *(const struct request_create_qp *)call->request;
+	const struct request_create_qp *r = &wanted;
+	int error;
 	struct engine_qp *q;
 
+	if (wanted.srq != 0)
+		wanted.max_recv_wr = wanted.max_recv_sge = 0;
+	error = check_create_qp(call, r);
 	if (error != 0)
 		return error;
 	q = aligned_alloc(64, round_up(sizeof(*q), 64));
@@ -219,6 +230,7 @@ int cmd_create_qp(struct call *call)
 	q->pd = r->pd;
 	q->send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
 	q->recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
+	q->srq = object_find(call->client, OBJECT_SRQ, r->srq);
 	q->context = q->send_cq->context;
 	q->async_fd = q->send_cq->async_fd;
 	q->flow_state = FLOW_NONE;
@@ -350,6 +362,8 @@ void qp_free(struct client *c, struct engine_qp *q)
 	p->users--;
 	q->send_cq->users--;
 	q->recv_cq->users--;
+	if (q->srq != NULL)
+		q->srq->users--;
 	c->engine->qp_count--;
 	qp_unbuild(c, q);
 }

@@ -56,6 +56,10 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_IMPORT_MR] = { cmd_import_mr, A_CLIENT },
 	[COMMAND_UNIMPORT_MR] = { cmd_unimport_mr, A_CLIENT },
 	[COMMAND_IMPORT_DM] = { cmd_import_dm, A_CLIENT },
+	[COMMAND_CREATE_SRQ] = { cmd_create_srq, A_CLIENT },
+	[COMMAND_MODIFY_SRQ] = { cmd_modify_srq, A_CLIENT },
+	[COMMAND_QUERY_SRQ] = { cmd_query_srq, A_CLIENT },
+	[COMMAND_DESTROY_SRQ] = { cmd_destroy_srq, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
 };
 

@@ -25,39 +25,43 @@
 #define COMMAND_VERSION 2u
 
 /* X(NAME, request struct, reply struct) */
-#define COMMANDS(X)                                      \
-	X(DEVICE, request_empty, reply_device)           \
-	X(HELLO, request_hello, reply_hello)             \
-	X(OPEN_CONTEXT, request_empty, reply_context)    \
-	X(CLOSE_CONTEXT, request_handle, reply_empty)    \
-	X(ALLOC_PD, request_handle, reply_handle)        \
-	X(DEALLOC_PD, request_handle, reply_empty)       \
-	X(PROMOTED_FILE, request_empty, reply_empty)     \
-	X(REG_MR, request_reg_mr, reply_reg_mr)          \
-	X(DEREG_MR, request_handle, reply_empty)         \
-	X(CREATE_CHANNEL, request_handle, reply_handle)  \
-	X(DESTROY_CHANNEL, request_handle, reply_empty)  \
-	X(CREATE_CQ, request_create_cq, reply_create_cq) \
-	X(RESIZE_CQ, request_resize_cq, reply_create_cq) \
-	X(CQ_MOVED, request_handle, reply_empty)         \
-	X(MODIFY_CQ, request_modify_cq, reply_empty)     \
-	X(DESTROY_CQ, request_handle, reply_destroy)     \
-	X(CREATE_QP, request_create_qp, reply_create_qp) \
-	X(MODIFY_QP, request_modify_qp, reply_modify_qp) \
-	X(QUERY_QP, request_handle, reply_query_qp)      \
-	X(DESTROY_QP, request_handle, reply_destroy)     \
-	X(CREATE_AH, request_create_ah, reply_ah)        \
-	X(QUERY_AH, request_handle, reply_ah)            \
-	X(DESTROY_AH, request_handle, reply_empty)       \
-	X(RESOLVE_PATH, request_path, reply_ah)          \
-	X(ALLOC_DM, request_alloc_dm, reply_dm)          \
-	X(FREE_DM, request_handle, reply_empty)          \
-	X(REG_DM_MR, request_reg_dm_mr, reply_reg_mr)    \
-	X(IMPORT_CONTEXT, request_empty, reply_context)  \
-	X(IMPORT_PD, request_import, reply_handle)       \
-	X(IMPORT_MR, request_import, reply_import_mr)    \
-	X(UNIMPORT_MR, request_handle, reply_empty)      \
-	X(IMPORT_DM, request_import, reply_dm)           \
+#define COMMANDS(X)                                         \
+	X(DEVICE, request_empty, reply_device)              \
+	X(HELLO, request_hello, reply_hello)                \
+	X(OPEN_CONTEXT, request_empty, reply_context)       \
+	X(CLOSE_CONTEXT, request_handle, reply_empty)       \
+	X(ALLOC_PD, request_handle, reply_handle)           \
+	X(DEALLOC_PD, request_handle, reply_empty)          \
+	X(PROMOTED_FILE, request_empty, reply_empty)        \
+	X(REG_MR, request_reg_mr, reply_reg_mr)             \
+	X(DEREG_MR, request_handle, reply_empty)            \
+	X(CREATE_CHANNEL, request_handle, reply_handle)     \
+	X(DESTROY_CHANNEL, request_handle, reply_empty)     \
+	X(CREATE_CQ, request_create_cq, reply_create_cq)    \
+	X(RESIZE_CQ, request_resize_cq, reply_create_cq)    \
+	X(CQ_MOVED, request_handle, reply_empty)            \
+	X(MODIFY_CQ, request_modify_cq, reply_empty)        \
+	X(DESTROY_CQ, request_handle, reply_destroy)        \
+	X(CREATE_QP, request_create_qp, reply_create_qp)    \
+	X(MODIFY_QP, request_modify_qp, reply_modify_qp)    \
+	X(QUERY_QP, request_handle, reply_query_qp)         \
+	X(DESTROY_QP, request_handle, reply_destroy)        \
+	X(CREATE_AH, request_create_ah, reply_ah)           \
+	X(QUERY_AH, request_handle, reply_ah)               \
+	X(DESTROY_AH, request_handle, reply_empty)          \
+	X(RESOLVE_PATH, request_path, reply_ah)             \
+	X(ALLOC_DM, request_alloc_dm, reply_dm)             \
+	X(FREE_DM, request_handle, reply_empty)             \
+	X(REG_DM_MR, request_reg_dm_mr, reply_reg_mr)       \
+	X(IMPORT_CONTEXT, request_empty, reply_context)     \
+	X(IMPORT_PD, request_import, reply_handle)          \
+	X(IMPORT_MR, request_import, reply_import_mr)       \
+	X(UNIMPORT_MR, request_handle, reply_empty)         \
+	X(IMPORT_DM, request_import, reply_dm)              \
+	X(CREATE_SRQ, request_create_srq, reply_create_srq) \
+	X(MODIFY_SRQ, request_modify_srq, reply_modify_srq) \
+	X(QUERY_SRQ, request_handle, reply_query_srq)       \
+	X(DESTROY_SRQ, request_handle, reply_destroy)       \
 	X(STATISTICS, request_empty, reply_statistics)
 
 enum command {
@@ -123,6 +127,7 @@ struct reply_device {
 	uint32_t max_qp, max_qp_wr, max_sge, max_inline, max_rd_atomic;
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
 	uint32_t max_ah, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
+	uint32_t max_srq, reserved1;
 	uint64_t max_mr_size;
 	uint64_t max_dm_size; /* octets that one program may allocate */
 	/* port 1 */
@@ -377,6 +382,57 @@ struct reply_ah {
 	uint32_t state; /* enum ah_state */
 	uint8_t mac[6]; /* of the next hop, once resolved */
 	uint16_t vlan; /* of the port; 0: untagged */
+};
+
+struct request_create_srq {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t type; /* ibv_srq_type: 0 basic, 1 XRC */
+	uint32_t cq; /* XRC: where receives complete */
+	uint32_t xrcd; /* XRC */
+	uint32_t max_wr, max_sge;
+	uint32_t limit;
+	uint32_t reserved;
+	uint64_t cookie; /* comes back in async events */
+};
+
+struct reply_create_srq {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t srqn;
+	uint32_t max_wr, max_sge; /* granted */
+	uint32_t ring_size, stride; /* slots, octets */
+	uint64_t ring_offset; /* in the arena */
+	uint64_t page_offset; /* struct srq_page */
+};
+
+/* ibv_srq_attr_mask */
+enum srq_attribute {
+	SRQ_ATTR_MAX_WR = 1 << 0,
+	SRQ_ATTR_LIMIT = 1 << 1,
+};
+
+struct request_modify_srq {
+	struct command_request h;
+	uint32_t srq;
+	uint32_t mask; /* enum srq_attribute */
+	uint32_t max_wr;
+	uint32_t limit;
+};
+
+/* From a resize on, requests are posted into the ring that it names. */
+struct reply_modify_srq {
+	struct command_reply h;
+	uint32_t max_wr; /* as it is now */
+	uint32_t ring_size; /* 0: the ring stays */
+	uint64_t ring_offset;
+};
+
+struct reply_query_srq {
+	struct command_reply h;
+	uint32_t max_wr, max_sge;
+	uint32_t limit; /* 0: not armed, or its event was sent */
+	uint32_t reserved;
 };
 
 #define STATISTICS_KINDS 24u

@@ -40,6 +40,7 @@ enum object_kind {
 	OBJECT_AH,
 	OBJECT_DM,
 	OBJECT_MR_IMPORT,
+	OBJECT_SRQ,
 	OBJECT_KINDS,
 };
 
@@ -232,6 +233,10 @@ int cmd_import_dm(struct call *call);
 
 /* cmd_ah.c: an address vector that makes sense here; its source GID is filled in. 0 or an errno. */
 int path_check(struct call *call, struct qp_path *path);
+int cmd_create_srq(struct call *call);
+int cmd_modify_srq(struct call *call);
+int cmd_query_srq(struct call *call);
+int cmd_destroy_srq(struct call *call);
 
 /* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
 int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m);
@@ -274,6 +279,10 @@ int dm_create(struct call *call, uint32_t context, struct dm_memory *of);
 
 /* A key that nobody can guess from another one: a random variant of a permuted slot. 0 or an errno. */
 int key_give(struct call *call, uint32_t *key);
+/* cmd_srq.c: the table of numbers. 0 or an errno. */
+int srq_numbers_init(struct engine *e);
+void srq_withdraw(struct client *c, struct engine_srq *s);
+void srq_free(struct client *c, struct engine_srq *s);
 
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
@@ -399,6 +408,8 @@ struct control {
 	bool launched; /* uroce_start ran: threads of ours poll */
 	bool registered; /* libibverbs.so.1 of this process lists it */
 	void *key_memory;
+	struct handle_table srq_numbers; /* engine.srq is its slots */
+	uint32_t srq_generation;
 };
 
 /* The parts that the thread needs; then the thread; both ways back. */

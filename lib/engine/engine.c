@@ -215,6 +215,8 @@ static int engine_build(struct engine *e, const struct uroce_options *o, char *w
 	if (error == 0)
 		error = directory_init(e);
 	if (error == 0)
+		error = srq_numbers_init(e);
+	if (error == 0)
 		error = make_strangers(e);
 	if (error == 0)
 		error = make_lcores(e, o->lcores);
@@ -278,6 +280,7 @@ void uroce_destroy(struct uroce_engine *u)
 	if (e->port != NULL)
 		e->port->ops->close(e->port);
 	directory_destroy(e);
+	handle_table_destroy(&c->srq_numbers);
 	if (c->owns_pool)
 		rte_mempool_free(e->pool);
 	free(e->lcore);

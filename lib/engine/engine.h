@@ -57,6 +57,9 @@ struct engine_channel {
 	int fd; /* our end, non-blocking */
 };
 
+struct engine_srq;
+struct engine_xrcd;
+
 struct engine_cq {
 	struct cq_rings rings;
 	struct client *client;
@@ -115,7 +118,9 @@ struct engine_qp {
 	struct ring_side sq;
 	struct ring_side rq;
 	struct engine_cq *send_cq;
-	struct engine_cq *recv_cq;
+	struct engine_cq *recv_cq; /* NULL: an XRC target, see srq.h */
+	struct engine_srq *srq; /* where its receives come from; NULL: from rq, or XRC */
+	struct engine_xrcd *xrcd; /* of an XRC target */
 	struct client *client;
 	uint32_t qpn;
 	uint32_t handle;
@@ -215,7 +220,8 @@ struct staged_frame {
 	struct packet packet; /* to name it to the core if it cannot be sent */
 };
 
-#define LOOP_SLOTS 2048u
+#define LOOP_SLOTS	   2048u
+#define SRQ_RECEIVE_OCTETS 576u /* recv_work_stride(LIMIT_SGE) */
 
 struct lcore {
 	struct engine *engine;
@@ -240,6 +246,8 @@ struct lcore {
 	struct client *client[LIMIT_CLIENTS];
 	struct lcore_statistics stats;
 	struct outcome outcome; /* scratch */
+	struct engine_srq *srq; /* whose request is offered to the packet at hand */
+	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
 	struct span_list gather; /* scratch */
 	struct copy_stamp stamp; /* what it copies from or to a client's memory right now */
 	int wake_fd; /* eventfd */
@@ -262,6 +270,7 @@ struct engine {
 	struct lcore *lcore; /* lcores of them */
 	struct key_table keys;
 	struct engine_qp **directory; /* 2^20 slots, by qpn >> 4 */
+	struct engine_srq **srq; /* by the low 16 bits of their numbers; lcores read it */
 	struct engine_gid
 		gid[LIMIT_GIDS]; /* control writes, lcores read whole entries racily: see gid.c */
 	uint32_t tx_busy[LIMIT_LCORES]; /* atomic: a tx queue is in use */
@@ -279,7 +288,7 @@ struct engine {
 	LIST_HEAD(, engine_qp) qps; /* (control) */
 	LIST_HEAD(, engine_ah) ahs; /* (control) */
 	uint32_t ah_count; /* (control) */
-	uint32_t qp_count, cq_count, mr_count, client_count;
+	uint32_t qp_count, cq_count, mr_count, srq_count, client_count;
 	struct control *control; /* (control) the rest of the control path: control.h */
 };
 
@@ -307,7 +316,9 @@ void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now);
 
 /* The oldest posted receive, copied to private memory, or NULL; and: it was used. */
 const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now);
-void receive_taken(struct engine_qp *q);
+void receive_taken(struct lcore *l, struct engine_qp *q);
+/* It was not: one of an SRQ is there for everybody again. */
+void receive_kept(struct lcore *l, const struct recv_work *offer);
 /* A queue pair in ERR: its posted receives complete as flushed. */
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/srq.h"
 
 /* ibv_event_type */
 enum {
@@ -99,4 +100,10 @@ void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
 		if (async_send(q->async_fd, qp_events[i].event, 1, q->cookie))
 			__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
 	}
+}
+
+void srq_raise(struct engine_srq *s, enum srq_event event)
+{
+	if (async_send(s->async_fd, event, 3, s->cookie))
+		__atomic_fetch_add(&s->async_events, 1, __ATOMIC_RELAXED);
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "engine/control.h"
+#include "engine/srq.h"
 
 /* Handles that rest before one is used again: a stale one in a program is noticed then. */
 #define HANDLES_AT_REST 64u
@@ -147,6 +148,8 @@ static uint32_t context_of_object(enum object_kind kind, const void *object)
 		return ((const struct dm *)object)->context;
 	case OBJECT_MR_IMPORT:
 		return ((const struct mr_import *)object)->context;
+	case OBJECT_SRQ:
+		return ((const struct engine_srq *)object)->context;
 	case OBJECT_KINDS:
 		break;
 	}
@@ -186,6 +189,7 @@ void objects_reclaim(struct client *c, uint32_t context)
 	struct qp_list gone = LIST_HEAD_INITIALIZER(gone);
 	struct ah_list gone_ahs = LIST_HEAD_INITIALIZER(gone_ahs);
 	struct engine_channel *ch;
+	struct engine_srq *s;
 	struct engine_cq *cq;
 	struct engine_qp *q;
 	struct engine_ah *ah;
@@ -204,6 +208,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	}
 	FOR_EACH(m, OBJECT_MR)
 	mr_withdraw(c, m);
+	FOR_EACH(s, OBJECT_SRQ)
+	srq_withdraw(c, s);
 	engine_grace_period(c->engine);
 	while ((q = LIST_FIRST(&gone)) != NULL)
 		qp_free(c, q);
@@ -211,6 +217,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 		LIST_REMOVE(ah, engine_link);
 		ah_free(c, ah);
 	}
+	FOR_EACH(s, OBJECT_SRQ)
+	srq_free(c, s);
 	FOR_EACH(cq, OBJECT_CQ)
 	cq_free(c, cq);
 	FOR_EACH(m, OBJECT_MR)

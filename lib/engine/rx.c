@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "engine/srq.h"
 #include "wire/decode.h"
 
 #define LOOP_BURST 128u /* more than a tx round makes */
@@ -27,6 +28,23 @@ static void settle_ring(struct lcore *l, struct engine_qp *q)
 }
 
 /*
+ * Where a receive completes. One of an SRQ says which request of it was used by the SRQ's handle,
+ * which is its program's; NULL: the SRQ is gone, and with it whom the completion was for.
+ */
+static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct completion *c)
+{
+	struct engine_srq *s = q->srq;
+
+	if (s == NULL && c->from_srq)
+		s = srq_find(l->engine, c->work_index);
+	if (s == NULL)
+		return q->recv_cq;
+	c->from_srq = 1;
+	c->work_index = s->handle;
+	return s->cq != NULL ? s->cq : q->recv_cq;
+}
+
+/*
  * A slot is given back before the completion that says so can be seen: a program that polls it
  * may post at once.
  */
@@ -36,8 +54,11 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 	bool from_receive;
 
 	while (qp_take_completion(q->core, &c, &from_receive)) {
+		struct engine_cq *cq = from_receive ? receive_cq(l, q, &c) : q->send_cq;
+
 		settle_ring(l, q);
-		cq_complete(l, q, from_receive ? q->recv_cq : q->send_cq, &c, now);
+		if (cq != NULL)
+			cq_complete(l, q, cq, &c, now);
 	}
 	settle_ring(l, q);
 }
@@ -104,15 +125,18 @@ static bool packet_input(struct lcore *l, struct engine_qp *q, const struct pack
 		count_reason(l, REASON_BUSY);
 		return false;
 	}
+	l->srq = q->srq;
 	if (qp_wants_receive(q->core, p))
 		offer = receive_peek(l, q, now);
 	qp_received(q->core, p, offer, &l->engine->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
 	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
+	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
+		receive_kept(l, offer);
 	if (o->flags != 0) {
 		if (o->flags & OUTCOME_RECEIVE_USED)
-			receive_taken(q);
+			receive_taken(l, q);
 		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
 			kept = place_outcome(l, q, o, m, now);
 	}

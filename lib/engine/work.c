@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/srq.h"
 #include "queue/doorbell.h"
 
 /* The largest elements or inline octets that a request may claim, whatever its client wrote. */
@@ -65,10 +66,24 @@ static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 		ring_consume(&q->sq, i);
 }
 
+static_assert(SRQ_RECEIVE_OCTETS >= sizeof(struct recv_work) + LIMIT_SGE * sizeof(struct work_sge),
+	      "the largest request of an SRQ");
+
+static const struct recv_work *peek_srq(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	const struct recv_work *w = srq_take(l, l->srq);
+
+	if (w == NULL && srq_is_broken(l->srq))
+		qp_break(l, q, now);
+	return w;
+}
+
 const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t n;
 
+	if (l->srq != NULL)
+		return peek_srq(l, q, now);
 	if (q->receive_valid)
 		return q->receive;
 	if (q->rq.size == 0)
@@ -85,8 +100,18 @@ const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanot
 	return q->receive;
 }
 
-void receive_taken(struct engine_qp *q)
+void receive_kept(struct lcore *l, const struct recv_work *offer)
 {
+	if (l->srq != NULL)
+		srq_put_back(l, l->srq, offer);
+}
+
+void receive_taken(struct lcore *l, struct engine_qp *q)
+{
+	if (l->srq != NULL) {
+		srq_used(l, l->srq);
+		return;
+	}
 	q->receive_valid = false;
 	ring_consume(&q->rq, 1);
 }
@@ -100,11 +125,14 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now)
 	 * The flag first, then the ring: a program that posts after this look finds the flag and
 	 * rings the doorbell. Pairs with the fence in ibv_post_recv.
 	 */
+	if (q->rq.size == 0)
+		return;
+	l->srq = NULL;
 	__atomic_store_n(&q->page->flush_receives, 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < q->rq.size && (w = receive_peek(l, q, now)) != NULL; i++) {
 		qp_flush_receive(q->core, w, &c);
-		receive_taken(q);
+		receive_taken(l, q);
 		cq_complete(l, q, q->recv_cq, &c, now);
 	}
 }

@@ -54,6 +54,12 @@ struct qp_page {
 	uint32_t reserved1[15];
 };
 
+/* Beside the ring of a shared receive queue. */
+struct srq_page {
+	uint32_t used; /* the engine counts: requests that messages took, modulo 2^32 */
+	uint32_t reserved[15];
+};
+
 enum cq_armed {
 	CQ_NOT_ARMED = 0,
 	CQ_ARMED_SOLICITED = 1,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "verbs/device.h"
+#include "verbs/srq.h"
 
 static int unsupported_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
@@ -12,13 +13,6 @@ static int unsupported_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_
 
 static int unsupported_dealloc_mw(struct ibv_mw *mw)
 {
-	return EOPNOTSUPP;
-}
-
-static int unsupported_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-				     struct ibv_recv_wr **bad_wr)
-{
-	*bad_wr = wr;
 	return EOPNOTSUPP;
 }
 
@@ -36,7 +30,7 @@ static void fill_operations(struct context *c)
 	ops->req_notify_cq = verbs_req_notify_cq;
 	ops->post_send = verbs_post_send;
 	ops->post_recv = verbs_post_recv;
-	ops->post_srq_recv = unsupported_post_srq_recv;
+	ops->post_srq_recv = verbs_post_srq_recv;
 	ops->bind_mw = unsupported_bind_mw;
 	ops->dealloc_mw = unsupported_dealloc_mw;
 	c->verbs.sz = sizeof(struct verbs_context);
@@ -50,6 +44,8 @@ static void fill_operations(struct context *c)
 	c->verbs.alloc_td = verbs_alloc_td;
 	c->verbs.dealloc_td = verbs_dealloc_td;
 	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
+	c->verbs.create_srq_ex = verbs_create_srq_ex;
+	c->verbs.get_srq_num = verbs_get_srq_num;
 	c->verbs.close_xrcd = unsupported_close_xrcd;
 	c->verbs.alloc_dm = verbs_alloc_dm;
 	c->verbs.free_dm = verbs_free_dm;
@@ -90,6 +86,14 @@ static void stale_qp(struct object *o, void *argument)
 	qp->stale = true;
 }
 
+static void stale_srq(struct object *o, void *argument)
+{
+	struct srq *srq = container_of_type(o, struct srq, object);
+
+	queue_lock_init(&srq->lock);
+	srq->stale = true;
+}
+
 /*
  * The child of a fork shares no object with its parent: what it inherited is only good to be
  * destroyed, and its copies of descriptors must not keep the engine from seeing the parent die.
@@ -100,6 +104,7 @@ static void forked(void)
 	objects_each(OBJECT_CHANNEL, stale_channel, NULL);
 	objects_each(OBJECT_CQ, stale_cq, NULL);
 	objects_each(OBJECT_QP, stale_qp, NULL);
+	objects_each(OBJECT_SRQ, stale_srq, NULL);
 }
 
 static int number_of_vectors(void)

@@ -6,6 +6,7 @@
 
 #include "client/log.h"
 #include "verbs/events.h"
+#include "verbs/srq.h"
 
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
 		 uint32_t delivered)
@@ -61,6 +62,10 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 		if (o != NULL)
 			event->element.cq =
 				(struct ibv_cq *)container_of_type(o, struct cq, object);
+	} else if (m->object == 3) {
+		o = object_find(m->cookie, OBJECT_SRQ);
+		if (o != NULL)
+			event->element.srq = &container_of_type(o, struct srq, object)->ibv;
 	}
 	if (o != NULL)
 		o->async_delivered++;
@@ -134,6 +139,11 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		acknowledge(&event->element.qp->mutex, &event->element.qp->cond,
 			    &event->element.qp->events_completed, 1);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		acknowledge(&event->element.srq->mutex, &event->element.srq->cond,
+			    &event->element.srq->events_completed, 1);
 		break;
 	default:
 		break; /* of the device or its port: nothing waits for it */

@@ -35,6 +35,8 @@ static void note(struct cq *cq, const struct completion *c)
 		return;
 	}
 	if (c->opcode & IBV_WC_RECV) {
+		if (c->from_srq)
+			return; /* its place in the SRQ was free when the message took it */
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
 		return;

@@ -7,6 +7,7 @@
 #include "verbs/domain.h"
 #include "verbs/events.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 /* Receives that left their ring and have no completion yet: messages that are still arriving. */
 #define RECEIVES_UNDER_WAY LIMIT_TICKETS
@@ -19,6 +20,7 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.type = init->qp_type,
 		.send_cq = init->send_cq->handle,
 		.recv_cq = init->recv_cq->handle,
+		.srq = init->srq != NULL ? init->srq->handle : 0,
 		.sq_sig_all = init->sq_sig_all != 0,
 		.max_send_wr = init->cap.max_send_wr,
 		.max_recv_wr = init->cap.max_recv_wr,
@@ -83,6 +85,8 @@ static void enter_cqs(struct qp *qp)
 	object_use(&pd_of(qp->ibv.qp_base.pd)->object);
 	object_use(&cq_of(qp->init.send_cq)->object);
 	object_use(&cq_of(qp->init.recv_cq)->object);
+	if (qp->init.srq != NULL)
+		object_use(&srq_of(qp->init.srq)->object);
 }
 
 /* Its memory may be the domain's, who may be gone once we left it. */
@@ -101,6 +105,8 @@ static void leave_cqs(struct qp *qp)
 	object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
 	object_unuse(&cq_of(qp->init.send_cq)->object);
 	object_unuse(&cq_of(qp->init.recv_cq)->object);
+	if (qp->init.srq != NULL)
+		object_unuse(&srq_of(qp->init.srq)->object);
 }
 
 static int bring_up(struct context *c, struct qp *qp)
@@ -128,7 +134,7 @@ static int bring_up(struct context *c, struct qp *qp)
 
 static int check_init(const struct ibv_qp_init_attr *init)
 {
-	if (init->qp_type != IBV_QPT_RC || init->srq != NULL)
+	if (init->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return EINVAL;

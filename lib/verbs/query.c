@@ -64,7 +64,8 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->vendor_id = VENDOR_ID;
 	a->vendor_part_id = VENDOR_PART_ID;
 	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-			      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT;
+			      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+			      IBV_DEVICE_SRQ_RESIZE;
 	a->max_qp = clip(facts->max_qp);
 	a->max_qp_wr = clip(facts->max_qp_wr);
 	a->max_sge = clip(facts->max_sge);
@@ -77,6 +78,9 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->max_qp_init_rd_atom = clip(facts->max_rd_atomic);
 	a->max_res_rd_atom = clip((uint64_t)facts->max_rd_atomic * facts->max_qp);
 	a->max_ah = clip(facts->max_ah);
+	a->max_srq = clip(facts->max_srq);
+	a->max_srq_wr = clip(facts->max_qp_wr);
+	a->max_srq_sge = clip(facts->max_sge);
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_pkeys = LIMIT_PKEYS;
 	a->local_ca_ack_delay = ACK_DELAY;

@@ -352,11 +352,6 @@ Test(arguments, receives)
 
 Test(arguments, what_there_is_not)
 {
-	struct ibv_srq_init_attr srq = { .attr = { 8, 1, 0 } };
-
-	errno = 0;
-	cr_expect_null(ibv_create_srq(e.pd, &srq));
-	cr_expect_eq(errno, EOPNOTSUPP);
 	errno = 0;
 	cr_expect_null(ibv_alloc_mw(e.pd, IBV_MW_TYPE_1));
 	cr_expect_eq(errno, EOPNOTSUPP);

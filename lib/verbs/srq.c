@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "verbs/srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/log.h"
+#include "verbs/events.h"
+
+/* What an SRQ is made of: ibv_create_srq and both kinds of ibv_create_srq_ex come down to it. */
+struct srq_parts {
+	enum ibv_srq_type type;
+	void *srq_context;
+	struct pd *pd;
+	struct cq *cq; /* XRC */
+	struct ibv_srq_attr *attr; /* granted values are written back */
+};
+
+static int create_in_engine(struct context *c, struct srq *srq, const struct srq_parts *parts,
+			    struct reply_create_srq *reply)
+{
+	struct request_create_srq request = {
+		.pd = parts->pd->ibv.handle,
+		.type = parts->type,
+		.max_wr = parts->attr->max_wr,
+		.max_sge = parts->attr->max_sge,
+		.cookie = srq->object.id,
+	};
+
+	return client_command(c->client, COMMAND_CREATE_SRQ, &request.h, sizeof(request), &reply->h,
+			      sizeof(*reply), NULL, NULL);
+}
+
+static int destroy_in_engine(struct context *c, uint32_t handle)
+{
+	struct request_handle request = { .handle = handle };
+	struct reply_destroy reply;
+	int error = client_command(c->client, COMMAND_DESTROY_SRQ, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+
+	return destroy_error(c, error);
+}
+
+static void take_reply(struct context *c, struct srq *srq, const struct reply_create_srq *reply)
+{
+	srq->ibv.handle = reply->handle;
+	srq->number = reply->srqn;
+	srq->max_wr = reply->max_wr;
+	srq->max_sge = reply->max_sge;
+	srq->stride = reply->stride;
+	srq->ring = client_at(c->client, reply->ring_offset);
+	srq->page = client_at(c->client, reply->page_offset);
+}
+
+static void fill_public(struct ibv_srq *ibv, struct context *c, const struct srq_parts *parts)
+{
+	ibv->context = &c->verbs.context;
+	ibv->srq_context = parts->srq_context;
+	ibv->pd = &parts->pd->ibv;
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+}
+
+static int bring_up(struct context *c, struct srq *srq, const struct srq_parts *parts)
+{
+	struct reply_create_srq reply;
+	int error = object_enter(&srq->object, OBJECT_SRQ);
+
+	if (error == 0)
+		error = create_in_engine(c, srq, parts, &reply);
+	if (error == 0)
+		take_reply(c, srq, &reply);
+	return error;
+}
+
+static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *parts)
+{
+	struct srq *srq = calloc(1, sizeof(*srq));
+	int error;
+
+	if (srq == NULL)
+		return fail_with(ENOMEM);
+	srq->type = parts->type;
+	srq->client = c->client;
+	srq->cq = parts->cq;
+	queue_lock_init(&srq->lock);
+	fill_public(&srq->ibv, c, parts);
+	error = bring_up(c, srq, parts);
+	if (error != 0) {
+		object_leave(&srq->object);
+		free(srq);
+		return fail_with(error);
+	}
+	object_use(&parts->pd->object);
+	if (srq->cq != NULL)
+		object_use(&srq->cq->object);
+	context_hold(c);
+	parts->attr->max_wr = srq->max_wr;
+	parts->attr->max_sge = srq->max_sge;
+	return &srq->ibv;
+}
+
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct srq_parts parts = {
+		.type = IBV_SRQT_BASIC,
+		.srq_context = init->srq_context,
+		.pd = pd_of(pd),
+		.attr = &init->attr,
+	};
+
+	return create_srq(context_of(pd->context), &parts);
+}
+
+#define INIT_KNOWN (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+
+struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	struct srq_parts parts = {
+		.type = IBV_SRQT_BASIC,
+		.srq_context = init->srq_context,
+		.attr = &init->attr,
+	};
+
+	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)
+		parts.type = init->srq_type;
+	if ((init->comp_mask & ~(uint32_t)INIT_KNOWN) || parts.type != IBV_SRQT_BASIC) {
+		client_info("create_srq_ex of type %d, comp_mask %#x: not supported",
+			    (int)parts.type, init->comp_mask);
+		return fail_with(EOPNOTSUPP);
+	}
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || init->pd == NULL ||
+	    init->pd->context != context)
+		return fail_with(EINVAL);
+	parts.pd = pd_of(init->pd);
+	return create_srq(context_of(context), &parts);
+}
+
+/* Nobody posts while the engine changes rings: the lock is held over the command. */
+EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct srq *srq = srq_of(ibv);
+	struct request_modify_srq request = {
+		.srq = ibv->handle,
+		.mask = (uint32_t)attr_mask,
+		.max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
+		.limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : 0,
+	};
+	struct reply_modify_srq reply;
+	int error;
+
+	queue_lock(&srq->lock);
+	error = client_command(srq->client, COMMAND_MODIFY_SRQ, &request.h, sizeof(request),
+			       &reply.h, sizeof(reply), NULL, NULL);
+	if (error == 0) {
+		srq->max_wr = reply.max_wr;
+		if (reply.ring_size != 0)
+			srq->ring = client_at(srq->client, reply.ring_offset);
+	}
+	queue_unlock(&srq->lock);
+	return error;
+}
+
+EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct srq *srq = srq_of(ibv);
+	struct request_handle request = { .handle = ibv->handle };
+	struct reply_query_srq reply;
+	int error = client_command(srq->client, COMMAND_QUERY_SRQ, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+
+	if (error != 0)
+		return error;
+	attr->max_wr = reply.max_wr;
+	attr->max_sge = reply.max_sge;
+	attr->srq_limit = reply.limit;
+	return 0;
+}
+
+EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct srq *srq = srq_of(ibv);
+	int error;
+
+	if (object_busy(&srq->object))
+		return EBUSY;
+	error = destroy_in_engine(c, ibv->handle);
+	if (error != 0)
+		return error;
+	object_leave(&srq->object);
+	if (!srq->stale)
+		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
+			    srq->object.async_delivered);
+	object_unuse(&pd_of(ibv->pd)->object);
+	if (srq->cq != NULL)
+		object_unuse(&srq->cq->object);
+	free(srq);
+	context_drop(c);
+	return 0;
+}
+
+int verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
+{
+	struct srq *srq = srq_of(ibv);
+
+	if (srq->type != IBV_SRQT_XRC)
+		return EOPNOTSUPP; /* nobody outside may name it */
+	*number = srq->number;
+	return 0;
+}
+
+static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
+{
+	/* acquire: the engine's copy of the slot is over before we write it again */
+	uint32_t used = __atomic_load_n(&srq->page->used, __ATOMIC_ACQUIRE);
+	struct work_sge *sge;
+	struct recv_work *w;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge)
+		return EINVAL;
+	if (srq->posted - used >= srq->max_wr)
+		return ENOMEM;
+	w = ring_client_reserve(srq->ring, srq->stride);
+	if (w == NULL)
+		return ENOMEM;
+	w->wr_id = wr->wr_id;
+	w->num_sge = (uint32_t)wr->num_sge;
+	w->reserved = 0;
+	sge = recv_work_sge(w);
+	for (int i = 0; i < wr->num_sge; i++) {
+		sge[i].addr = wr->sg_list[i].addr;
+		sge[i].length = wr->sg_list[i].length;
+		sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	srq->posted++;
+	ring_client_publish(srq->ring);
+	return 0;
+}
+
+/* No doorbell: an lcore looks into the ring when a message wants a request. */
+int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct srq *srq = srq_of(ibv);
+	int error = 0;
+
+	queue_lock(&srq->lock);
+	for (; wr != NULL; wr = wr->next) {
+		error = srq->stale ? EINVAL : post_one(srq, wr);
+		if (error != 0) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	queue_unlock(&srq->lock);
+	return error;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef VERBS_SRQ_H
+#define VERBS_SRQ_H
+
+#include "verbs/types.h"
+
+struct xrcd;
+
+/*
+ * A shared receive queue. What is posted is counted here, what messages took by the engine, in the
+ * page: the difference is what stands in the queue.
+ */
+struct srq {
+	struct ibv_srq ibv;
+	struct queue_lock lock; /* over posting and resizing */
+	struct rte_ring *ring;
+	struct srq_page *page;
+	uint32_t stride; /* octets of a slot */
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t posted; /* modulo 2^32 */
+	uint32_t number; /* what peers call an XRC SRQ by */
+	enum ibv_srq_type type;
+	bool stale; /* of the parent of a fork */
+	struct client *client;
+	struct cq *cq; /* XRC */
+	struct xrcd *xrcd; /* XRC */
+	struct object object;
+};
+
+static inline struct srq *srq_of(struct ibv_srq *srq)
+{
+	return (struct srq *)srq;
+}
+
+int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
+
+#endif

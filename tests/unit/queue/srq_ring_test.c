@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "queue/srq_ring.h"
+#include "queue/ring_client.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE   8u
+#define STRIDE 64u
+#define LCORES 4u
+#define EACH   40000u
+
+static struct rte_ring *new_ring(uint32_t size)
+{
+	struct rte_ring *r = aligned_alloc(64, ring_bytes(size, STRIDE));
+
+	cr_assert_not_null(r);
+	memset(r, 0, ring_bytes(size, STRIDE));
+	ring_format(r, size, false);
+	return r;
+}
+
+static bool post(struct rte_ring *r, uint64_t value)
+{
+	uint64_t *slot = ring_client_reserve(r, STRIDE);
+
+	if (slot == NULL)
+		return false;
+	slot[0] = value;
+	slot[1] = ~value;
+	ring_client_publish(r);
+	return true;
+}
+
+static enum srq_ring_take take(struct srq_ring *r, uint64_t *value)
+{
+	const void *slot;
+	uint64_t pair[2];
+	enum srq_ring_take got = srq_ring_take(r, &slot);
+
+	if (got != SRQ_RING_TAKEN)
+		return got;
+	memcpy(pair, slot, sizeof(pair));
+	srq_ring_finish(r);
+	cr_assert_eq(pair[0], ~pair[1], "a slot was given back while it was read");
+	*value = pair[0];
+	return got;
+}
+
+static void in_order(bool one_lcore)
+{
+	struct rte_ring *shared = new_ring(SIZE);
+	struct srq_ring r;
+	uint64_t next = 0, expected = 0, value;
+
+	srq_ring_init(&r, shared, SIZE, STRIDE);
+	r.one_lcore = one_lcore;
+	for (uint32_t round = 0; round < 50; round++) {
+		while (post(shared, next))
+			next++;
+		cr_assert_eq(srq_ring_waiting(&r), SIZE - 1);
+		for (uint32_t i = 0; i < 1 + round % (SIZE - 1); i++) {
+			cr_assert_eq(take(&r, &value), SRQ_RING_TAKEN);
+			cr_assert_eq(value, expected++);
+		}
+	}
+	while (take(&r, &value) == SRQ_RING_TAKEN)
+		cr_assert_eq(value, expected++);
+	cr_expect_eq(expected, next);
+	cr_expect_eq(srq_ring_waiting(&r), 0);
+	free(shared);
+}
+
+Test(srq_ring, one_lcore_takes_in_order_across_the_wrap)
+{
+	in_order(true);
+}
+
+Test(srq_ring, takes_are_in_order_across_the_wrap)
+{
+	in_order(false);
+}
+
+Test(srq_ring, a_slot_is_free_when_all_takes_before_it_are_finished)
+{
+	struct rte_ring *shared = new_ring(SIZE);
+	const void *slot[2];
+	struct srq_ring r;
+
+	srq_ring_init(&r, shared, SIZE, STRIDE);
+	post(shared, 1);
+	post(shared, 2);
+	cr_assert_eq(srq_ring_take(&r, &slot[0]), SRQ_RING_TAKEN);
+	cr_assert_eq(srq_ring_take(&r, &slot[1]), SRQ_RING_TAKEN);
+	cr_expect_neq(slot[0], slot[1]);
+	srq_ring_finish(&r);
+	cr_expect_eq(shared->cons.tail, 0, "one of them is still being read");
+	srq_ring_finish(&r);
+	cr_expect_eq(shared->cons.tail, 2);
+	free(shared);
+}
+
+/* hostile H-90 */
+Test(srq_ring, any_producer_position_is_either_in_the_ring_or_an_error)
+{
+	static const uint32_t tails[] = { SIZE, SIZE + 1, 0x80000000u, UINT32_MAX, 1000 };
+	struct rte_ring *shared = new_ring(SIZE);
+	const void *slot;
+
+	for (uint32_t alone = 0; alone < 2; alone++) {
+		for (uint32_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+			struct srq_ring r;
+
+			srq_ring_init(&r, shared, SIZE, STRIDE);
+			r.one_lcore = alone;
+			shared->prod.tail = tails[i];
+			cr_expect_eq(srq_ring_waiting(&r), RING_BROKEN);
+			cr_expect_eq(srq_ring_take(&r, &slot), SRQ_RING_ILL);
+		}
+	}
+	free(shared);
+}
+
+/* hostile H-90 */
+Test(srq_ring, a_consumer_tail_that_the_program_wrote_holds_nobody_up)
+{
+	struct rte_ring *shared = new_ring(SIZE);
+	struct srq_ring r;
+	uint64_t value;
+
+	srq_ring_init(&r, shared, SIZE, STRIDE);
+	for (uint64_t i = 0; i < 5; i++) {
+		shared->prod.tail++;
+		shared->cons.tail = 0x70000000u + (uint32_t)i;
+		memset(shared + 1, 0xff, STRIDE); /* slots are of no matter here */
+		srq_ring_take(&r, &(const void *){ NULL });
+		srq_ring_finish(&r);
+	}
+	cr_expect_eq(take(&r, &value), SRQ_RING_EMPTY);
+	free(shared);
+}
+
+struct lcore {
+	pthread_t thread;
+	struct srq_ring *ring;
+	uint8_t *seen; /* LCORES * EACH */
+	uint32_t *left; /* atomic */
+};
+
+static void *lcore_takes(void *argument)
+{
+	struct lcore *l = argument;
+
+	while (__atomic_load_n(l->left, __ATOMIC_RELAXED) != 0) {
+		const void *slot;
+		uint64_t pair[2];
+
+		if (srq_ring_take(l->ring, &slot) != SRQ_RING_TAKEN) {
+			sched_yield();
+			continue;
+		}
+		memcpy(pair, slot, sizeof(pair));
+		srq_ring_finish(l->ring);
+		if (pair[0] != ~pair[1])
+			return (void *)1;
+		__atomic_fetch_add(&l->seen[pair[0]], 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(l->left, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+Test(srq_ring, several_lcores_take_each_request_once, .timeout = 60)
+{
+	struct rte_ring *shared = new_ring(64);
+	uint32_t total = LCORES * EACH, left = total;
+	uint8_t *seen = calloc(total, 1);
+	struct lcore lcore[LCORES];
+	struct srq_ring r;
+
+	srq_ring_init(&r, shared, 64, STRIDE);
+	for (uint32_t i = 0; i < LCORES; i++) {
+		lcore[i] = (struct lcore){ .ring = &r, .seen = seen, .left = &left };
+		cr_assert_eq(pthread_create(&lcore[i].thread, NULL, lcore_takes, &lcore[i]), 0);
+	}
+	for (uint64_t value = 0; value < total;) {
+		if (post(shared, value))
+			value++;
+		else
+			sched_yield();
+	}
+	for (uint32_t i = 0; i < LCORES; i++) {
+		void *torn;
+
+		pthread_join(lcore[i].thread, &torn);
+		cr_expect_null(torn, "a slot was given back while it was read");
+	}
+	for (uint32_t i = 0; i < total; i++)
+		cr_assert_eq(seen[i], 1, "request %u was taken %u times", i, seen[i]);
+	cr_expect_eq(shared->cons.tail, total);
+	free(seen);
+	free(shared);
+}
