@@ -11,14 +11,13 @@
 #include "base/bits.h"
 #include "engine/control.h"
 
-#define ACCESS_KNOWN                                                                            \
-	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
-	 ACCESS_MW_BIND | ACCESS_ZERO_BASED | ACCESS_HUGETLB | ACCESS_OPTIONAL_RANGE)
+#define WRITES (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+#define ACCESS_KNOWN                                                                           \
+	(WRITES | ACCESS_REMOTE_READ | ACCESS_MW_BIND | ACCESS_ZERO_BASED | ACCESS_ON_DEMAND | \
+	 ACCESS_HUGETLB | ACCESS_OPTIONAL_RANGE)
 
-static int check_access(struct call *call, uint32_t access)
+int mr_check_access(struct call *call, uint32_t access)
 {
-	if (access & ACCESS_ON_DEMAND)
-		return call_fail(call, EOPNOTSUPP, "on-demand paging is not supported");
 	if (access & ~(uint32_t)ACCESS_KNOWN)
 		return call_fail(call, EINVAL, "access flags 0x%x are not known",
 				 access & ~(uint32_t)ACCESS_KNOWN);
@@ -26,18 +25,22 @@ static int check_access(struct call *call, uint32_t access)
 	    !(access & ACCESS_LOCAL_WRITE))
 		return call_fail(call, EINVAL,
 				 "IBV_ACCESS_REMOTE_WRITE and _ATOMIC need IBV_ACCESS_LOCAL_WRITE");
+	/* Its own memory the engine touches without asking: a page that is not there ends it. */
+	if ((access & ACCESS_ON_DEMAND) && call->client->embedded)
+		return call_fail(call, EOPNOTSUPP, "an embedded program's memory is all there");
 	return 0;
 }
 
-/* Nothing of the range wraps, neither where it is nor as it is called. */
-static int check_range(struct call *call, const struct request_reg_mr *r)
+bool mr_wish_implicit(const struct mr_wish *w)
 {
-	if (r->length == 0 || r->length > LIMIT_MR_LENGTH)
-		return call_fail(call, EINVAL, "a region's length is 1 .. 2^47");
-	if (r->address == 0 || r->address + r->length < r->address)
-		return call_fail(call, EINVAL, "the address range wraps or begins at 0");
-	if (r->iova + r->length < r->iova)
-		return call_fail(call, EINVAL, "iova and length wrap");
+	return (w->access & ACCESS_ON_DEMAND) && w->address == 0 && w->length == UINT64_MAX;
+}
+
+static int check_implicit(struct call *call, const struct mr_wish *w)
+{
+	if (w->iova != 0 || (w->access & ACCESS_HUGETLB) || w->backings != 0)
+		return call_fail(call, EINVAL,
+				 "a region of all memory has no iova, huge pages or files");
 	return 0;
 }
 
@@ -49,22 +52,44 @@ static bool is_mapped(uint64_t address, uint64_t length)
 	return msync((void *)(uintptr_t)page, address + length - page, MS_ASYNC) == 0;
 }
 
-static int check_reg_mr(struct call *call, const struct request_reg_mr *r)
+/* Nothing of the range wraps, neither where it is nor as it is called. */
+static int check_range(struct call *call, const struct mr_wish *w)
 {
-	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
-	int error;
+	if (w->length == 0 || w->length > LIMIT_MR_LENGTH)
+		return call_fail(call, EINVAL, "a region's length is 1 .. 2^47");
+	if (w->address == 0 || w->address + w->length < w->address)
+		return call_fail(call, EINVAL, "the address range wraps or begins at 0");
+	if (w->iova + w->length < w->iova)
+		return call_fail(call, EINVAL, "iova and length wrap");
+	if (call->client->embedded && !is_mapped(w->address, w->length))
+		return call_fail(call, EFAULT, "not all of the range is mapped");
+	return 0;
+}
 
-	if (r->backings > BACKING_MAX ||
-	    call->length != sizeof(*r) + r->backings * sizeof(struct mr_backing))
-		return call_fail(call, EPROTO, "%u backings do not fit the message", r->backings);
+int mr_check_wish(struct call *call, const struct mr_wish *w)
+{
+	int error = mr_check_access(call, w->access);
+
+	if (error != 0)
+		return error;
+	return mr_wish_implicit(w) ? check_implicit(call, w) : check_range(call, w);
+}
+
+int mr_check_backings(struct call *call, uint32_t backings, size_t fixed)
+{
+	if (backings > BACKING_MAX || call->length != fixed + backings * sizeof(struct mr_backing))
+		return call_fail(call, EPROTO, "%u backings do not fit the message", backings);
+	return 0;
+}
+
+static int check_room(struct call *call, const struct pd *p)
+{
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
-	error = check_access(call, r->access);
-	if (error == 0)
-		error = check_range(call, r);
-	if (error == 0 && call->engine->mr_count >= LIMIT_MRS)
-		error = call_fail(call, ENOMEM, "the engine has %u regions, all it can", LIMIT_MRS);
-	return error;
+	if (call->engine->mr_count >= LIMIT_MRS)
+		return call_fail(call, ENOMEM, "the engine has %u regions and windows, all it can",
+				 LIMIT_MRS);
+	return 0;
 }
 
 int key_give(struct call *call, uint32_t *key)
@@ -77,59 +102,115 @@ int key_give(struct call *call, uint32_t *key)
 	return *key != 0 ? 0 : call_fail(call, ENOMEM, "all keys are taken");
 }
 
-static int mr_build(struct call *call, const struct request_reg_mr *r, struct mr *m)
+/* A region object with a handle and nothing behind it, or NULL. */
+static struct mr *mr_new(struct call *call, struct pd *p, int *error)
 {
-	int error;
+	struct handle_table *t = &call->client->objects->table[OBJECT_MR];
+	struct mr *m = calloc(1, sizeof(*m));
 
-	if (call->client->embedded && !is_mapped(r->address, r->length))
-		return call_fail(call, EFAULT, "not all of the range is mapped");
-	error = region_lay_out(call, r, m);
+	*error = ENOMEM;
+	if (m == NULL)
+		return NULL;
+	m->pd = p;
+	m->context = p->context;
+	m->handle = handle_reserve(t);
+	if (m->handle != 0)
+		return m;
+	call_fail(call, ENOMEM, "a program may have %u regions", t->limit);
+	free(m);
+	return NULL;
+}
+
+static void mr_undo(struct call *call, struct mr *m)
+{
+	handle_free(&call->client->objects->table[OBJECT_MR], m->handle);
+	region_unmap(m);
+	free(m->region);
+	free(m);
+}
+
+/* Complete: from now on keys and handle lead to it. */
+static void mr_enter(struct call *call, struct mr *m)
+{
+	struct reply_reg_mr *reply = (struct reply_reg_mr *)&call->reply;
+
+	m->region->key = m->key;
+	m->region->pd = m->pd->number;
+	m->pd->users++;
+	call->engine->mr_count++;
+	key_publish(&call->engine->keys, m->key, m->region);
+	handle_publish(&call->client->objects->table[OBJECT_MR], m->handle, m);
+	reply->handle = m->handle;
+	reply->lkey = m->key;
+	reply->rkey = m->region->kind == REGION_NULL ? 0 : m->key;
+}
+
+static int mr_build(struct call *call, const struct mr_wish *w, struct mr *m)
+{
+	int error = region_lay_out(call, w, m);
+
 	if (error == 0)
 		error = key_give(call, &m->key);
 	if (error != 0)
 		return error;
-	m->region->key = m->key;
-	m->region->pd = m->pd->number;
-	m->region->access = r->access;
+	m->implicit = mr_wish_implicit(w);
+	m->region->access = w->access;
 	m->region->client = call->client->number;
-	m->region->iova = r->access & ACCESS_ZERO_BASED ? 0 : r->iova;
-	m->region->length = r->length;
+	m->region->iova = w->access & ACCESS_ZERO_BASED ? 0 : w->iova;
+	m->region->length = w->length;
 	return 0;
 }
 
 int cmd_reg_mr(struct call *call)
 {
 	const struct request_reg_mr *r = (const struct request_reg_mr *)call->request;
-	struct handle_table *t = &call->client->objects->table[OBJECT_MR];
-	struct reply_reg_mr *reply = (struct reply_reg_mr *)&call->reply;
-	int error = check_reg_mr(call, r);
+	const struct mr_wish w = { r->access, r->address,  r->length,
+				   r->iova,   r->backings, r->backing };
+	struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
+	int error = mr_check_backings(call, r->backings, sizeof(*r));
+	struct mr *m;
+
+	if (error == 0)
+		error = check_room(call, p);
+	if (error == 0)
+		error = mr_check_wish(call, &w);
+	if (error != 0)
+		return error;
+	m = mr_new(call, p, &error);
+	if (m == NULL)
+		return error;
+	error = mr_build(call, &w, m);
+	if (error != 0)
+		mr_undo(call, m);
+	else
+		mr_enter(call, m);
+	return error;
+}
+
+/* The largest region there is, of nobody's memory. */
+int cmd_alloc_null_mr(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct pd *p = object_find(call->client, OBJECT_PD, r->handle);
+	int error = check_room(call, p);
 	struct mr *m;
 
 	if (error != 0)
 		return error;
-	m = calloc(1, sizeof(*m));
+	m = mr_new(call, p, &error);
 	if (m == NULL)
-		return ENOMEM;
-	m->pd = object_find(call->client, OBJECT_PD, r->pd);
-	m->context = m->pd->context;
-	m->handle = handle_reserve(t);
-	error = m->handle == 0 ? call_fail(call, ENOMEM, "a program may have %u regions", t->limit)
-			       : mr_build(call, r, m);
+		return error;
+	m->region = calloc(1, sizeof(*m->region));
+	error = m->region == NULL ? ENOMEM : key_give(call, &m->key);
 	if (error != 0) {
-		if (m->handle != 0)
-			handle_free(t, m->handle);
-		region_unmap(m);
-		free(m->region);
-		free(m);
+		mr_undo(call, m);
 		return error;
 	}
-	m->pd->users++;
-	call->engine->mr_count++;
-	key_publish(&call->engine->keys, m->key, m->region);
-	handle_publish(t, m->handle, m);
-	reply->handle = m->handle;
-	reply->lkey = m->key;
-	reply->rkey = m->key;
+	m->region->kind = REGION_NULL;
+	m->region->access = ACCESS_LOCAL_WRITE;
+	m->region->client = call->client->number;
+	m->region->length = UINT64_MAX;
+	mr_enter(call, m);
 	return 0;
 }
 
@@ -154,16 +235,35 @@ void mr_free(struct client *c, struct mr *m)
 	free(m);
 }
 
-/* Returns when no lcore can write there any more: copies are made before an lcore's poll ends. */
+static int windows_left(struct call *call, const struct region *r)
+{
+	uint32_t windows = region_windows(r);
+
+	return windows == 0 ? 0 : call_fail(call, EBUSY, "%u windows are bound to it", windows);
+}
+
+/*
+ * Returns when no lcore can write there any more: copies are made before an lcore's poll ends. An
+ * lcore may have bound a window between our first look and its last: so there is a second one.
+ */
 int cmd_dereg_mr(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct mr *m = object_find(call->client, OBJECT_MR, r->handle);
+	int error = 0;
 
 	if (m == NULL)
 		return call_fail(call, EINVAL, "no such region");
+	error = windows_left(call, m->region);
+	if (error != 0)
+		return error;
 	mr_withdraw(call->client, m);
 	engine_grace_period(call->engine);
+	error = windows_left(call, m->region);
+	if (error != 0) {
+		key_publish(&call->engine->keys, m->key, m->region);
+		return error;
+	}
 	client_mover_settle(call->client);
 	mr_free(call->client, m);
 	return 0;

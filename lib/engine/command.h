@@ -35,6 +35,9 @@
 	X(PROMOTED_FILE, request_empty, reply_empty)        \
 	X(REG_MR, request_reg_mr, reply_reg_mr)             \
 	X(DEREG_MR, request_handle, reply_empty)            \
+	X(REREG_MR, request_rereg_mr, reply_reg_mr)         \
+	X(ALLOC_NULL_MR, request_handle, reply_reg_mr)      \
+	X(ADVISE_MR, request_advise_mr, reply_advise_mr)    \
 	X(CREATE_CHANNEL, request_handle, reply_handle)     \
 	X(DESTROY_CHANNEL, request_handle, reply_empty)     \
 	X(CREATE_CQ, request_create_cq, reply_create_cq)    \
@@ -247,7 +250,10 @@ struct mr_backing {
 
 /* PROMOTED_FILE passes one descriptor: the memfd (F_SEAL_SHRINK) into which promoted pages move. */
 
-/* Embedded: the whole region is direct, backings are 0 and the address is used as it is. */
+/*
+ * Embedded: the whole region is direct, backings are 0 and the address is used as it is.
+ * ACCESS_ON_DEMAND with address 0 and length UINT64_MAX: the whole address space of the client.
+ */
 struct request_reg_mr {
 	struct command_request h;
 	uint32_t pd;
@@ -267,6 +273,60 @@ struct reply_reg_mr {
 	uint32_t lkey;
 	uint32_t rkey;
 	uint32_t reserved;
+};
+
+/* ibv_rereg_mr_flags */
+enum rereg_flag {
+	REREG_TRANSLATION = 1,
+	REREG_PD = 2,
+	REREG_ACCESS = 4,
+};
+
+/*
+ * The region keeps its handle and its keys. What `flags` do not name is not looked at; a command
+ * that fails leaves the region as it was.
+ */
+struct request_rereg_mr {
+	struct command_request h;
+	uint32_t mr;
+	uint32_t flags; /* enum rereg_flag */
+	uint32_t pd;
+	uint32_t access; /* enum access_flag */
+	uint64_t address;
+	uint64_t length;
+	uint64_t iova;
+	uint32_t backings; /* as request_reg_mr */
+	uint32_t reserved;
+	struct mr_backing backing[];
+};
+
+/* ALLOC_NULL_MR makes a region of a PD that reads as zeros; its reply has no rkey. */
+
+/* ibv_advise_mr_advice */
+enum advice {
+	ADVICE_PREFETCH = 0,
+	ADVICE_PREFETCH_WRITE = 1,
+	ADVICE_PREFETCH_NO_FAULT = 2,
+};
+
+#define ADVISE_MAX 32u /* elements of one ADVISE_MR */
+
+/*
+ * The engine checks what the elements name; the client, whose memory it is, does the rest at the
+ * addresses of the reply.
+ */
+struct request_advise_mr {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t advice; /* enum advice */
+	uint32_t num_sge; /* 1 .. ADVISE_MAX */
+	uint32_t reserved;
+	struct work_sge sge[ADVISE_MAX];
+};
+
+struct reply_advise_mr {
+	struct command_reply h;
+	uint64_t address[ADVISE_MAX]; /* of each element, in the client's address space */
 };
 
 struct request_create_cq {
@@ -463,6 +523,9 @@ struct channel_message {
 static_assert(sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing) <=
 		      LIMIT_COMMAND_BYTES,
 	      "a registration fits one message");
+static_assert(sizeof(struct request_rereg_mr) + BACKING_MAX * sizeof(struct mr_backing) <=
+		      LIMIT_COMMAND_BYTES,
+	      "so does its change");
 static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters fit one message");
 
 #endif

@@ -115,6 +115,7 @@ struct mr {
 	uint32_t context;
 	struct pd *pd;
 	uint32_t key;
+	bool implicit; /* on demand: the whole address space */
 	struct region *region;
 	uint32_t maps;
 	struct direct_map *map; /* what its direct pieces lie in */
@@ -143,6 +144,16 @@ struct mr_import {
 	uint32_t context;
 	uint32_t key;
 	struct pd *pd;
+};
+
+/* What a region is to be: of REG_MR or REREG_MR. */
+struct mr_wish {
+	uint32_t access; /* enum access_flag */
+	uint64_t address;
+	uint64_t length;
+	uint64_t iova;
+	uint32_t backings;
+	const struct mr_backing *backing;
 };
 
 struct client_objects {
@@ -207,6 +218,9 @@ int cmd_dealloc_pd(struct call *call);
 int cmd_promoted_file(struct call *call);
 int cmd_reg_mr(struct call *call);
 int cmd_dereg_mr(struct call *call);
+int cmd_rereg_mr(struct call *call);
+int cmd_alloc_null_mr(struct call *call);
+int cmd_advise_mr(struct call *call);
 int cmd_create_channel(struct call *call);
 int cmd_destroy_channel(struct call *call);
 int cmd_create_cq(struct call *call);
@@ -239,8 +253,18 @@ int cmd_query_srq(struct call *call);
 int cmd_destroy_srq(struct call *call);
 
 /* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
-int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m);
+int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m);
 void region_unmap(struct mr *m);
+
+/* cmd_mr.c: access flags that make sense, of whatever kind of region. 0 or an errno. */
+int mr_check_access(struct call *call, uint32_t access);
+/* ... and a range that does, with access. */
+int mr_check_wish(struct call *call, const struct mr_wish *w);
+/* A message of `fixed` octets and that many backings. */
+int mr_check_backings(struct call *call, uint32_t backings, size_t fixed);
+bool mr_wish_implicit(const struct mr_wish *w);
+/* A key that nobody can guess from another one: a random variant of a permuted slot. 0 or an errno. */
+int key_give(struct call *call, uint32_t *key);
 
 /* For objects_reclaim; the objects are unreachable for everybody else. */
 void context_free(struct client *c, struct context *x);

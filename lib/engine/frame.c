@@ -37,6 +37,8 @@ static void gather_mixed(struct lcore *l, const struct engine_qp *q, struct stag
 
 		if (span->direct != NULL) {
 			memcpy(to, span->direct, span->length);
+		} else if (span->client == SPAN_NOBODY) {
+			memset(to, 0, span->length);
 		} else {
 			l->gather_copy[l->gather_count++] = (struct peer_copy){
 				.peer_address = span->peer_address,
@@ -75,6 +77,8 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->header_length = (uint16_t)n;
 	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
 		gather_mixed(l, q, s, frame + n);
+		if (s->peer_count == 0) /* all of it was direct or nobody's */
+			frame_seal(s, NULL);
 		return;
 	}
 	if (!summed) {

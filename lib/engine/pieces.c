@@ -24,8 +24,7 @@ struct pieces {
 	struct direct_map map[BACKING_MAX];
 };
 
-static void add_piece(struct pieces *p, const struct request_reg_mr *r, uint64_t offset,
-		      void *direct)
+static void add_piece(struct pieces *p, const struct mr_wish *w, uint64_t offset, void *direct)
 {
 	/* Two peer pieces that touch are one. */
 	if (direct == NULL && p->count > 0 && p->piece[p->count - 1].direct == NULL)
@@ -33,15 +32,15 @@ static void add_piece(struct pieces *p, const struct request_reg_mr *r, uint64_t
 	p->piece[p->count++] = (struct region_piece){
 		.offset = offset,
 		.direct = direct,
-		.peer_address = r->address + offset,
+		.peer_address = w->address + offset,
 	};
 }
 
 /* Sorted, not overlapping, inside the region, and of descriptors that came along. */
-static int check_backing(struct call *call, const struct request_reg_mr *r, uint64_t from,
+static int check_backing(struct call *call, const struct mr_wish *w, uint64_t from,
 			 const struct mr_backing *b)
 {
-	if (b->length == 0 || b->offset < from || !range_inside(b->offset, b->length, r->length))
+	if (b->length == 0 || b->offset < from || !range_inside(b->offset, b->length, w->length))
 		return call_fail(call, EINVAL, "the backings are not sorted parts of the region");
 	if (b->fd != BACKING_PROMOTED && (b->fd < 0 || (uint32_t)b->fd >= call->in.count))
 		return call_fail(call, EINVAL, "a backing names descriptor %d of %u", b->fd,
@@ -67,23 +66,23 @@ static void *map_backing(struct call *call, struct pieces *p, const struct mr_ba
 	return m->base + into;
 }
 
-static int lay_out(struct call *call, const struct request_reg_mr *r, struct pieces *p)
+static int lay_out(struct call *call, const struct mr_wish *w, struct pieces *p)
 {
 	uint64_t at = 0;
 
-	for (uint32_t i = 0; i < r->backings; i++) {
-		const struct mr_backing *b = &r->backing[i];
-		int error = check_backing(call, r, at, b);
+	for (uint32_t i = 0; i < w->backings; i++) {
+		const struct mr_backing *b = &w->backing[i];
+		int error = check_backing(call, w, at, b);
 
 		if (error != 0)
 			return error;
 		if (b->offset > at)
-			add_piece(p, r, at, NULL);
-		add_piece(p, r, b->offset, map_backing(call, p, b, (r->access & WRITES) != 0));
+			add_piece(p, w, at, NULL);
+		add_piece(p, w, b->offset, map_backing(call, p, b, (w->access & WRITES) != 0));
 		at = b->offset + b->length;
 	}
-	if (at < r->length)
-		add_piece(p, r, at, NULL);
+	if (at < w->length)
+		add_piece(p, w, at, NULL);
 	return 0;
 }
 
@@ -105,16 +104,16 @@ static int keep(struct mr *m, const struct pieces *p)
 	return 0;
 }
 
-int region_lay_out(struct call *call, const struct request_reg_mr *r, struct mr *m)
+int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m)
 {
 	struct pieces p = { 0 };
 	int error;
 
 	if (call->client->embedded) {
-		add_piece(&p, r, 0, (void *)(uintptr_t)r->address);
+		add_piece(&p, w, 0, (void *)(uintptr_t)w->address);
 		return keep(m, &p);
 	}
-	error = lay_out(call, r, &p);
+	error = lay_out(call, w, &p);
 	if (error == 0)
 		error = keep(m, &p);
 	for (uint32_t i = 0; error != 0 && i < p.maps; i++)

@@ -80,7 +80,7 @@ static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome
 
 		if (s->direct != NULL)
 			copy_tail_last(s->direct, from, s->length);
-		else
+		else if (s->client != SPAN_NOBODY)
 			b->copy[b->copies++] = (struct peer_copy){
 				.peer_address = s->peer_address,
 				.local = (void *)(uintptr_t)from,

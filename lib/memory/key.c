@@ -210,13 +210,29 @@ static void span_append(struct span_list *l, const struct region *r, const struc
 	l->length += length;
 }
 
+static bool nobody_append(struct span_list *l, uint32_t length)
+{
+	if (l->count == LIMIT_SPANS)
+		return false;
+	l->span[l->count++] = (struct span){ .client = SPAN_NOBODY, .length = length };
+	l->has_peer = true;
+	l->length += length;
+	return true;
+}
+
 /* The range is inside the region. False: more spans than a list holds. */
 static bool spans_append(struct span_list *l, const struct region *r, uint64_t offset,
 			 uint32_t length)
 {
-	uint32_t i = r->pieces == 1 ? 0 : piece_at(r, offset);
+	uint32_t i;
 
-	for (; length > 0; i++) {
+	if (r->kind == REGION_NULL)
+		return length == 0 || nobody_append(l, length);
+	if (r->kind == REGION_WINDOW) {
+		offset += r->parent_offset;
+		r = r->parent;
+	}
+	for (i = r->pieces == 1 ? 0 : piece_at(r, offset); length > 0; i++) {
 		uint64_t end = i + 1 < r->pieces ? r->piece[i + 1].offset : r->length;
 		uint32_t n = (uint32_t)MIN_OF(end - offset, length);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A memory region as the data path reads it: immutable once it is in the key table, replaced as a
- * whole by the control path, freed after a grace period of every lcore (lib/engine sees to that).
+ * A memory region as the data path reads it: immutable once it is in the key table (but for the
+ * number of its windows), replaced as a whole by the control path, freed after a grace period of
+ * every lcore (lib/engine sees to that).
  *
  *	iova                                              iova + length
  *	|--- piece 0 (peer) ---|---- piece 1 (direct) ----|- piece 2 -|
@@ -36,8 +37,25 @@ struct region {
 	uint32_t window_qpn; /* REGION_WINDOW, type 2: the one queue pair that may use it; else 0 */
 	const struct region *parent; /* REGION_WINDOW: whose pieces it uses ... */
 	uint64_t parent_offset; /* ... from this octet of it on */
+	uint32_t windows; /* REGION_MEMORY: bound to it; atomic, see region_windows */
 	uint32_t pieces; /* >= 1; 0: REGION_WINDOW, REGION_NULL */
 	struct region_piece piece[];
 };
+
+/* Acquire: who sees that the last one is gone sees what was done through it. */
+static inline uint32_t region_windows(const struct region *r)
+{
+	return __atomic_load_n(&r->windows, __ATOMIC_ACQUIRE);
+}
+
+static inline void region_window_bound(struct region *r)
+{
+	__atomic_fetch_add(&r->windows, 1, __ATOMIC_RELAXED);
+}
+
+static inline void region_window_unbound(struct region *r)
+{
+	__atomic_fetch_sub(&r->windows, 1, __ATOMIC_RELEASE);
+}
 
 #endif

@@ -11,10 +11,16 @@
 
 #include "config/limits.h"
 
+/*
+ * Memory of nobody: reads as zeros, what is written is gone. A list that has such a span says
+ * has_peer, too, as it is not all direct.
+ */
+#define SPAN_NOBODY UINT32_MAX
+
 struct span {
 	void *direct; /* mapped by the engine; NULL: a peer span */
 	uint64_t peer_address; /* peer: the address in the client's address space */
-	uint32_t client; /* peer: whose */
+	uint32_t client; /* peer: whose, or SPAN_NOBODY */
 	uint32_t length; /* octets */
 };
 

@@ -37,6 +37,8 @@ static void fill_operations(struct context *c)
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	c->verbs.query_port = verbs_query_port;
 	c->verbs.query_device_ex = verbs_query_device_ex;
+	c->verbs.advise_mr = verbs_advise_mr;
+	c->verbs.alloc_null_mr = verbs_alloc_null_mr;
 	c->verbs.create_cq_ex = verbs_create_cq_ex;
 	c->verbs.create_qp_ex = verbs_create_qp_ex;
 	c->verbs.modify_cq = verbs_modify_cq;

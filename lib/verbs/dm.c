@@ -167,6 +167,7 @@ struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	mr->ibv.length = length;
+	mr->kind = MR_DEVICE;
 	error = register_in_engine(c, &mr->ibv, dm, dm_offset, access);
 	if (error != 0) {
 		free(mr);

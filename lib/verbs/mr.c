@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 
 #include "client/log.h"
 #include "drivers/client_memory/promote.h"
 #include "verbs/mapping.h"
-#include "verbs/types.h"
+#include "verbs/mr.h"
 
 #undef ibv_reg_mr /* the macros choose between these functions */
 #undef ibv_reg_mr_iova
 
-#define ACCESS_WRITES (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-#define ACCESS_KNOWN                                                                           \
-	(ACCESS_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_HUGETLB)
-
-static int check_access(unsigned int access)
+int mr_check_access(unsigned int access)
 {
-	if (access & IBV_ACCESS_ON_DEMAND)
-		return EOPNOTSUPP;
-	if (access & ~(unsigned int)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
+	if (access & ~(unsigned int)(MR_ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
 	/* IBTA 10.6.3.1: who may be written to from outside may be written to from inside */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -28,11 +22,55 @@ static int check_access(unsigned int access)
 	return 0;
 }
 
-static int check_range(uintptr_t address, size_t length, unsigned int access)
+int mr_check_range(const void *addr, size_t length, unsigned int access)
 {
+	uintptr_t address = (uintptr_t)addr;
+
+	if (mr_is_implicit(addr, length, access))
+		return 0;
 	if (length == 0 || length > LIMIT_MR_LENGTH || address + length < address)
 		return EINVAL;
-	return mapping_check(address, length, (access & ACCESS_WRITES) != 0);
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return address == 0 ? EINVAL : 0; /* what is there now does not matter */
+	return mapping_check(address, length, (access & MR_ACCESS_WRITES) != 0);
+}
+
+int mr_promote(struct context *c, void *addr, size_t length, unsigned int access,
+	       struct mr_backing *named, struct promoted *p)
+{
+	size_t octets;
+
+	*p = (struct promoted){ 0 };
+	if (c->client->carrier->embedded || (access & IBV_ACCESS_ON_DEMAND) ||
+	    !client_promotes(c->client))
+		return 0;
+	p->count = promote_range(addr, length, named, BACKING_MAX);
+	octets = p->count * sizeof(struct mr_backing);
+	if (octets == 0)
+		return 0;
+	p->backing = malloc(octets);
+	if (p->backing == NULL) {
+		promote_release(addr, named, p->count);
+		p->count = 0;
+		return ENOMEM;
+	}
+	memcpy(p->backing, named, octets);
+	return 0;
+}
+
+/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
+void mr_demote(struct context *c, void *addr, struct promoted *p)
+{
+	if (p->count != 0 && !c->client->stale)
+		promote_release(addr, p->backing, p->count);
+	free(p->backing);
+	*p = (struct promoted){ 0 };
+}
+
+void mr_abandon(struct mr *mr)
+{
+	free(mr->promoted.backing);
+	free(mr);
 }
 
 /* A registration with as many parts as one message can name. */
@@ -41,95 +79,101 @@ union registration {
 	uint8_t octets[sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing)];
 };
 
-/* Moves what can be moved of the range to where the engine maps it. */
-static int promote(struct context *c, struct mr *mr, struct request_reg_mr *request)
+static void take_reply(struct mr *mr, const struct reply_reg_mr *reply)
 {
-	size_t octets;
-
-	if (c->client->carrier->embedded || !client_promotes(c->client))
-		return 0;
-	request->backings =
-		promote_range(mr->ibv.addr, mr->ibv.length, request->backing, BACKING_MAX);
-	octets = request->backings * sizeof(struct mr_backing);
-	if (octets == 0)
-		return 0;
-	mr->backing = malloc(octets);
-	if (mr->backing == NULL) {
-		promote_release(mr->ibv.addr, request->backing, request->backings);
-		return ENOMEM;
-	}
-	memcpy(mr->backing, request->backing, octets);
-	mr->promoted = request->backings;
-	return 0;
+	mr->ibv.handle = reply->handle;
+	mr->ibv.lkey = reply->lkey;
+	mr->ibv.rkey = reply->rkey;
 }
 
-/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
-static void forget(struct context *c, struct mr *mr)
+static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova)
 {
-	if (mr->promoted != 0 && !c->client->stale)
-		promote_release(mr->ibv.addr, mr->backing, mr->promoted);
-	free(mr->backing);
-	free(mr);
-}
-
-void mr_abandon(struct mr *mr)
-{
-	free(mr->backing);
-	free(mr);
-}
-
-static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova, unsigned int access)
-{
-	union registration r = { .request = { .pd = mr->ibv.pd->handle,
-					      .access = access & ACCESS_KNOWN,
-					      .address = (uintptr_t)mr->ibv.addr,
-					      .length = mr->ibv.length,
+	struct ibv_mr *ibv = &mr->ibv;
+	union registration r = { .request = { .pd = ibv->pd->handle,
+					      .access = mr->access,
+					      .address = (uintptr_t)ibv->addr,
+					      .length = ibv->length,
 					      .iova = iova } };
 	struct reply_reg_mr reply;
-	int error = promote(c, mr, &r.request);
+	int error =
+		mr_promote(c, ibv->addr, ibv->length, mr->access, r.request.backing, &mr->promoted);
 
 	if (error != 0)
 		return error;
+	r.request.backings = mr->promoted.count;
 	error = client_command(c->client, COMMAND_REG_MR, &r.request.h,
-			       sizeof(r.request) + mr->promoted * sizeof(struct mr_backing),
+			       sizeof(r.request) + mr->promoted.count * sizeof(struct mr_backing),
 			       &reply.h, sizeof(reply), NULL, NULL);
-	if (error != 0)
-		return error;
-	mr->ibv.handle = reply.handle;
-	mr->ibv.lkey = reply.lkey;
-	mr->ibv.rkey = reply.rkey;
-	return 0;
+	if (error == 0)
+		take_reply(mr, &reply);
+	return error;
+}
+
+static struct mr *mr_new(struct ibv_pd *pd, void *addr, size_t length)
+{
+	struct mr *mr = calloc(1, sizeof(*mr));
+
+	if (mr == NULL)
+		return NULL;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	return mr;
+}
+
+/* What follows the engine's answer to a new region. */
+static struct ibv_mr *mr_finish(struct mr *mr, int error)
+{
+	struct context *c = context_of(mr->ibv.context);
+
+	if (error != 0) {
+		mr_demote(c, mr->ibv.addr, &mr->promoted);
+		free(mr);
+		return fail_with(error);
+	}
+	object_use(&pd_of(mr->ibv.pd)->object);
+	context_hold(c);
+	return &mr->ibv;
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				       unsigned int access)
 {
-	struct context *c = context_of(pd->context);
-	int error = check_access(access);
+	int error = mr_check_access(access);
 	struct mr *mr;
 
 	if (error == 0)
-		error = check_range((uintptr_t)addr, length, access);
+		error = mr_check_range(addr, length, access);
 	if (error != 0) {
 		client_info("reg_mr of %zu octets at %p, access %#x: %s", length, addr, access,
 			    strerror(error));
 		return fail_with(error);
 	}
-	mr = calloc(1, sizeof(*mr));
+	mr = mr_new(pd, addr, length);
 	if (mr == NULL)
 		return fail_with(ENOMEM);
-	mr->ibv.context = pd->context;
-	mr->ibv.pd = pd;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
-	error = register_in_engine(c, mr, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access);
-	if (error != 0) {
-		forget(c, mr);
-		return fail_with(error);
-	}
-	object_use(&pd_of(pd)->object);
-	context_hold(c);
-	return &mr->ibv;
+	mr->access = access & MR_ACCESS_KNOWN;
+	error = register_in_engine(context_of(pd->context), mr,
+				   access & IBV_ACCESS_ZERO_BASED ? 0 : iova);
+	return mr_finish(mr, error);
+}
+
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct request_handle request = { .handle = pd->handle };
+	struct mr *mr = mr_new(pd, NULL, SIZE_MAX);
+	struct reply_reg_mr reply;
+	int error;
+
+	if (mr == NULL)
+		return fail_with(ENOMEM);
+	mr->kind = MR_NULL;
+	error = client_command(client_of(pd->context), COMMAND_ALLOC_NULL_MR, &request.h,
+			       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+	if (error == 0)
+		take_reply(mr, &reply);
+	return mr_finish(mr, error);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -154,20 +198,26 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);
-	forget(c, (struct mr *)ibv);
+	mr_demote(c, ibv->addr, &mr_of(ibv)->promoted);
+	free(mr_of(ibv));
 	context_drop(c);
 	return 0;
 }
 
+#define DMA_BUF_MAGIC 0x444d4142 /* linux/magic.h */
+#define DMABUF_ACCESS (MR_ACCESS_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING)
+
+/* What is wrong is said; what would be right is not supported. */
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access)
 {
-	return fail_with(EOPNOTSUPP);
-}
+	int error = mr_check_access((unsigned int)access);
+	struct statfs fs;
 
-EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-			int access)
-{
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
+	if (error != 0 || (access & ~DMABUF_ACCESS) != 0 || length == 0 ||
+	    offset + length < offset || ((offset ^ iova) & 4095) != 0)
+		return fail_with(EINVAL);
+	if (fstatfs(fd, &fs) != 0)
+		return fail_with(EBADF);
+	return fail_with(fs.f_type == DMA_BUF_MAGIC ? EOPNOTSUPP : EINVAL);
 }

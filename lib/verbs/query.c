@@ -97,6 +97,20 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	return error;
 }
 
+/*
+ * On-demand paging: pages are the program's own, reached through its address space, so what works
+ * with registered memory works with it. Not where the engine is embedded: it would fault itself.
+ */
+static void fill_on_demand(struct ibv_device_attr_ex *a, bool embedded)
+{
+	if (embedded)
+		return;
+	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	a->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+						     IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+						     IBV_ODP_SUPPORT_ATOMIC;
+}
+
 int verbs_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -118,6 +132,7 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.cq_mod_caps.max_cq_count = LIMIT_MODERATION;
 	full.cq_mod_caps.max_cq_period = LIMIT_MODERATION;
 	full.max_dm_size = facts.max_dm_size;
+	fill_on_demand(&full, client_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));
 	return 0;

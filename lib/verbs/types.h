@@ -96,10 +96,23 @@ struct dm {
 	size_t mapped;
 };
 
+/* Parts of a range that moved to where the engine maps them. */
+struct promoted {
+	uint32_t count;
+	struct mr_backing *backing;
+};
+
+enum mr_kind {
+	MR_MEMORY,
+	MR_NULL,
+	MR_DEVICE,
+};
+
 struct mr {
 	struct ibv_mr ibv;
-	uint32_t promoted; /* parts of it that the engine maps */
-	struct mr_backing *backing;
+	enum mr_kind kind;
+	unsigned int access; /* enum ibv_access_flags */
+	struct promoted promoted;
 };
 
 struct channel {
@@ -260,6 +273,9 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 int verbs_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd);
+int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		    struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *init_attr);
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);

@@ -306,3 +306,131 @@ Test(key, spans_of_a_list)
 	cr_assert_eq(SPANS(0, 1), REASON_KEY_ACCESS);
 	free(r);
 }
+
+/* protocol-map 156, 157, 160: the window's range and rights count, the parent's pieces are used. */
+static struct region *make_window(struct region *parent, uint64_t offset, uint64_t length,
+				  uint32_t access, uint32_t qpn)
+{
+	struct region *w = make_region(0, parent->iova + offset, length, access);
+
+	w->kind = REGION_WINDOW;
+	w->window_qpn = qpn;
+	w->parent = parent;
+	w->parent_offset = offset;
+	return w;
+}
+
+Test(key, a_window_is_a_part_of_its_region)
+{
+	static uint8_t direct[4096];
+	struct span_list spans;
+	struct region *r, *w;
+
+	make_table(8, 9);
+	r = make_region(2, 0x10000, 8192, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND);
+	r->piece[0] = (struct region_piece){ 0, direct, 0x500000 };
+	r->piece[1] = (struct region_piece){ 4096, NULL, 0x501000 };
+	w = make_window(r, 4000, 200, ACCESS_REMOTE_WRITE, 0);
+	span_list_clear(&spans);
+	cr_assert_eq(
+		key_spans(&table, w->key, USER, ACCESS_REMOTE_WRITE, 0x10000 + 4000, 200, &spans),
+		REASON_NONE);
+	cr_assert_eq(spans.count, 2);
+	cr_expect_eq(spans.span[0].direct, direct + 4000);
+	cr_expect_eq(spans.span[0].length, 96);
+	cr_expect_null(spans.span[1].direct);
+	cr_expect_eq(spans.span[1].peer_address, 0x501000);
+	cr_expect_eq(spans.span[1].client, 9);
+	cr_expect(spans.has_peer);
+	free(w);
+	free(r);
+}
+
+Test(key, what_a_window_refuses)
+{
+	struct key_user other_qp = { .pd = PD, .qpn = 78 }, owner = { .pd = PD, .qpn = 77 };
+	struct region *r, *w, *zero;
+	const struct region *found;
+
+	make_table(8, 11);
+	r = make_region(1, 0x10000, 8192, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND | ACCESS_REMOTE_READ);
+	w = make_window(r, 4096, 100, ACCESS_REMOTE_WRITE, 77);
+	const struct {
+		const char *what;
+		struct key_user user;
+		uint32_t access;
+		uint64_t address, length;
+		enum reason why;
+	} cases[] = {
+		{ "all of it", owner, ACCESS_REMOTE_WRITE, 0x11000, 100, REASON_NONE },
+		{ "H-35: in the region, behind the window", owner, ACCESS_REMOTE_WRITE, 0x11000,
+		  101, REASON_KEY_RANGE },
+		{ "H-35: in the region, before the window", owner, ACCESS_REMOTE_WRITE, 0x10fff, 1,
+		  REASON_KEY_RANGE },
+		{ "what the region allows and the window does not", owner, ACCESS_REMOTE_READ,
+		  0x11000, 1, REASON_KEY_ACCESS },
+		{ "H-36: another queue pair", other_qp, ACCESS_REMOTE_WRITE, 0x11000, 1,
+		  REASON_KEY_ACCESS },
+		{ "H-34: another PD",
+		  { .pd = PD + 1, .qpn = 77 },
+		  ACCESS_REMOTE_WRITE,
+		  0x11000,
+		  1,
+		  REASON_KEY_PD },
+		{ "as a local key", owner, 0, 0x11000, 1, REASON_KEY_ACCESS },
+		{ "as a local key, writing", owner, ACCESS_LOCAL_WRITE, 0x11000, 1,
+		  REASON_KEY_ACCESS },
+		{ "around the end", owner, ACCESS_REMOTE_WRITE, 0x11000, UINT64_MAX,
+		  REASON_KEY_RANGE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_expect_eq(key_check(&table, w->key, cases[i].user, cases[i].access,
+				       cases[i].address, cases[i].length, &found),
+			     cases[i].why, "%s", cases[i].what);
+	cr_expect_eq(key_check_invalidate(&table, w->key, owner), REASON_NONE);
+	cr_expect_eq(key_check_invalidate(&table, w->key, other_qp), REASON_KEY_ACCESS);
+	cr_expect_eq(key_check_invalidate(&table, r->key, owner), REASON_KEY_ACCESS, "a region");
+	cr_expect_eq(key_check_invalidate(&table, w->key ^ 1, owner), REASON_KEY_UNKNOWN);
+	cr_expect_eq(key_check_invalidate(&table, 0, owner), REASON_KEY_UNKNOWN);
+	/* zero-based: addresses are offsets into the window */
+	zero = make_window(r, 8000, 192, ACCESS_REMOTE_WRITE, 0);
+	zero->iova = 0;
+	cr_expect_eq(key_check(&table, zero->key, other_qp, ACCESS_REMOTE_WRITE, 0, 192, &found),
+		     REASON_NONE);
+	cr_expect_eq(key_check(&table, zero->key, owner, ACCESS_REMOTE_WRITE, 1, 192, &found),
+		     REASON_KEY_RANGE);
+	cr_expect_eq(key_check_invalidate(&table, zero->key, owner), REASON_KEY_ACCESS, "type 1");
+	free(zero);
+	free(w);
+	free(r);
+}
+
+Test(key, the_null_region_is_nobodys)
+{
+	struct span_list spans;
+	struct region *r;
+	const struct region *found;
+
+	make_table(4, 13);
+	r = make_region(0, 0, UINT64_MAX, ACCESS_LOCAL_WRITE);
+	r->kind = REGION_NULL;
+	span_list_clear(&spans);
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, UINT64_C(1) << 60, 4096, &spans),
+		     REASON_NONE);
+	cr_assert_eq(key_spans(&table, r->key, USER, ACCESS_LOCAL_WRITE, 1, 10, &spans),
+		     REASON_NONE);
+	cr_assert_eq(key_spans(&table, r->key, USER, 0, 1, 0, &spans), REASON_NONE);
+	cr_expect_eq(spans.count, 2, "an empty range has no span");
+	cr_expect_eq(spans.length, 4106);
+	cr_expect(spans.has_peer, "it is not all direct");
+	for (uint32_t i = 0; i < spans.count; i++) {
+		cr_expect_null(spans.span[i].direct);
+		cr_expect_eq(spans.span[i].client, SPAN_NOBODY);
+	}
+	spans.count = LIMIT_SPANS;
+	cr_expect_eq(key_spans(&table, r->key, USER, 0, 1, 1, &spans), REASON_MEMORY_FAULT);
+	cr_expect_eq(key_check(&table, r->key, USER, ACCESS_REMOTE_READ, 0, 1, &found),
+		     REASON_KEY_ACCESS);
+	free(r);
+}
