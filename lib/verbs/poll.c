@@ -30,7 +30,7 @@ static void note(struct cq *cq, const struct completion *c)
 	}
 	if (qp == NULL)
 		return; /* destroyed since */
-	if (cq->loses) {
+	if (cq->loses && !c->from_srq) {
 		note_lossy(qp, c);
 		return;
 	}

@@ -180,7 +180,7 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->client = c->client;
 	qp->sq.domain = qp->rq.domain = pd;
-	qp->sq.loses = cq_of(init->send_cq)->loses;
+	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
 	fill_public(&qp->ibv.qp_base, pd, init);
 	error = bring_up(c, qp);
 	if (error != 0) {

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a program hears when the link or the addresses of the port change. Runs in the network
+ * namespace of with_netdev.sh, with an engine on wire0.
+ */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "endpoint.h"
+
+/* The next event is this one, of port 1. */
+static void expect_event(struct ibv_context *context, enum ibv_event_type type)
+{
+	struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	do {
+		cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "no event, not %s",
+			     ibv_event_type_str(type));
+		cr_assert_eq(ibv_get_async_event(context, &event), 0);
+		cr_assert_eq(event.element.port_num, 1);
+		ibv_ack_async_event(&event);
+		/* the kernel may bring and take IPv6 addresses with the link */
+	} while (event.event_type == IBV_EVENT_GID_CHANGE && type != IBV_EVENT_GID_CHANGE);
+	cr_assert_eq(event.event_type, type, "%s instead of %s",
+		     ibv_event_type_str(event.event_type), ibv_event_type_str(type));
+}
+
+static enum ibv_port_state state_of(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	return attr.state;
+}
+
+static void command(const char *line)
+{
+	cr_assert_eq(system(line), 0, "%s", line);
+}
+
+Test(port, the_link_goes_and_comes, .timeout = 120)
+{
+	struct ibv_context *context[2] = { open_only_device(), open_only_device() };
+
+	cr_assert_eq(state_of(context[0]), IBV_PORT_ACTIVE);
+	for (int round = 0; round < 2; round++) {
+		command("ip link set wire1 down");
+		for (int i = 0; i < 2; i++) {
+			expect_event(context[i], IBV_EVENT_PORT_ERR);
+			cr_expect_eq(state_of(context[i]), IBV_PORT_DOWN);
+		}
+		command("ip link set wire1 up");
+		for (int i = 0; i < 2; i++) {
+			expect_event(context[i], IBV_EVENT_PORT_ACTIVE);
+			cr_expect_eq(state_of(context[i]), IBV_PORT_ACTIVE);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_close_device(context[i]), 0);
+}
+
+/* The index of an IPv4 address of 10.77.0.0/24 in the GID table, or -1. */
+static int find_gid(struct ibv_context *context, uint8_t host)
+{
+	const uint8_t wanted[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77, [15] = host };
+	struct ibv_port_attr attr;
+	union ibv_gid gid;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	for (int i = 0; i < attr.gid_tbl_len; i++) {
+		cr_assert_eq(ibv_query_gid(context, 1, i, &gid), 0);
+		if (memcmp(gid.raw, wanted, sizeof(wanted)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+Test(port, addresses_come_and_go, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+	int first = find_gid(context, 1);
+
+	cr_assert_geq(first, 0);
+	cr_assert_eq(find_gid(context, 2), -1);
+	command("ip address add 10.77.0.2/24 dev wire0");
+	do
+		expect_event(context, IBV_EVENT_GID_CHANGE);
+	while (find_gid(context, 2) == -1);
+	cr_expect_eq(find_gid(context, 1), first, "the others keep their index");
+	command("ip address del 10.77.0.2/24 dev wire0");
+	do
+		expect_event(context, IBV_EVENT_GID_CHANGE);
+	while (find_gid(context, 2) != -1);
+	cr_expect_eq(find_gid(context, 1), first);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
