@@ -80,14 +80,17 @@ int cmd_device(struct call *call)
 /* Counters are read while lcores count: each is right, together they are of nearly one instant. */
 #define COUNT(field) __atomic_load_n(&e->lcore[i].stats.field, __ATOMIC_RELAXED)
 
-static void count_objects(const struct engine *e, uint32_t count[STATISTICS_KINDS])
+static void count_objects(const struct engine *e, struct reply_statistics *s)
 {
 	for (uint32_t i = 0, left = e->client_count; i < LIMIT_CLIENTS && left > 0; i++) {
-		if (e->client[i] == NULL)
+		const struct client *c = e->client[i];
+
+		if (c == NULL)
 			continue;
 		left--;
+		s->qp_memory += c->objects->memory;
 		for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
-			count[kind] += e->client[i]->objects->table[kind].count;
+			s->objects[kind] += c->objects->table[kind].count;
 	}
 }
 
@@ -110,7 +113,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;
 	s->mrs = e->mr_count;
-	count_objects(e, s->objects);
+	count_objects(e, s);
 }
 
 int cmd_statistics(struct call *call)

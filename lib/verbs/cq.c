@@ -180,6 +180,8 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 {
 	struct cq *cq;
 
+	if (init_attr == NULL)
+		return fail_with(EINVAL);
 	if ((init_attr->comp_mask & ~(uint32_t)CQ_MASK_KNOWN) ||
 	    (flags_of(init_attr) & ~(uint32_t)CQ_FLAGS_KNOWN) ||
 	    (init_attr->wc_flags & ~(uint64_t)WC_FLAGS_KNOWN))

@@ -90,7 +90,7 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	struct reply_device facts;
-	int error = get_facts(context, &facts);
+	int error = attr != NULL ? get_facts(context, &facts) : EINVAL;
 
 	if (error == 0)
 		fill_device(attr, &facts);
@@ -119,7 +119,8 @@ int verbs_query_device_ex(struct ibv_context *context,
 	struct reply_device facts;
 	int error;
 
-	if ((input != NULL && input->comp_mask != 0) || attr_size < sizeof(attr->orig_attr))
+	if ((input != NULL && input->comp_mask != 0) || attr == NULL ||
+	    attr_size < sizeof(attr->orig_attr))
 		return EINVAL;
 	error = get_facts(context, &facts);
 	if (error != 0)
@@ -165,7 +166,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	struct reply_device facts;
 	int error;
 
-	if (port_num != 1)
+	if (port_num != 1 || attr == NULL)
 		return EINVAL;
 	error = get_facts(context, &facts);
 	if (error != 0)
@@ -208,7 +209,7 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 			 union ibv_gid *gid)
 {
 	struct reply_device facts;
-	int error = get_gid(context, port_num, (uint32_t)index, &facts);
+	int error = gid != NULL ? get_gid(context, port_num, (uint32_t)index, &facts) : EINVAL;
 
 	if (error != 0) {
 		errno = error;
@@ -237,7 +238,9 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct reply_device facts;
-	int error = flags != 0 ? EOPNOTSUPP : get_gid(context, port_num, gid_index, &facts);
+	int error = flags != 0	    ? EOPNOTSUPP
+		    : entry == NULL ? EINVAL
+				    : get_gid(context, port_num, gid_index, &facts);
 
 	if (error != 0)
 		return error;
@@ -256,7 +259,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 
 	if (flags != 0)
 		return -EOPNOTSUPP;
-	if (max_entries == 0 || entry_size == 0)
+	if (max_entries == 0 || entry_size == 0 || entries == NULL)
 		return -EINVAL;
 	error = get_facts(context, &facts);
 	if (error != 0)
@@ -285,7 +288,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (port_num != 1 || index < 0 || index >= (int)LIMIT_PKEYS) {
+	if (port_num != 1 || index < 0 || index >= (int)LIMIT_PKEYS || pkey == NULL) {
 		errno = EINVAL;
 		return -1;
 	}

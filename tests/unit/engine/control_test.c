@@ -367,6 +367,72 @@ Test(control, arguments_out_of_range_are_named)
 	expect_counts(0, 0, 0, 0);
 }
 
+static int resize_cq(int fd, uint32_t cq, uint32_t cqe)
+{
+	struct request_resize_cq q = { .cq = cq, .cqe = cqe };
+	struct reply_create_cq r;
+	int error = ask(fd, COMMAND_RESIZE_CQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+
+	if (error == 0)
+		cr_assert_geq(r.cqe, cqe);
+	return error;
+}
+
+static int modify_cq(int fd, uint32_t cq, uint32_t count, uint32_t period)
+{
+	struct request_modify_cq q = { .cq = cq, .count = count, .period = period };
+	struct reply_empty r;
+
+	return ask(fd, COMMAND_MODIFY_CQ, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+}
+
+Test(control, completion_queues_change_within_bounds)
+{
+	static const struct {
+		const char *what;
+		bool moderates;
+		uint32_t a, b; /* cqe; count and period */
+		int error;
+	} cases[] = {
+		{ "no entries", false, 0, 0, EINVAL },
+		{ "too many entries", false, LIMIT_CQE + 1, 0, EINVAL },
+		{ "far too many", false, UINT32_MAX, 0, EINVAL },
+		{ "as many as can be", false, LIMIT_CQE, 0, 0 },
+		{ "the same again", false, LIMIT_CQE, 0, 0 },
+		{ "one", false, 1, 0, 0 },
+		{ "a count that is too large", true, LIMIT_MODERATION + 1, 0, EINVAL },
+		{ "a period that is too large", true, 0, UINT32_MAX, EINVAL },
+		{ "the largest", true, LIMIT_MODERATION, LIMIT_MODERATION, 0 },
+	};
+	int fd = attach(), other = attach();
+	struct objects o;
+
+	make_objects(fd, &o);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool m = cases[i].moderates;
+		uint32_t a = cases[i].a, b = cases[i].b;
+
+		cr_expect_eq(m ? modify_cq(fd, o.cq, a, b) : resize_cq(fd, o.cq, a), cases[i].error,
+			     "%s", cases[i].what);
+		cr_expect_eq(m ? modify_cq(other, o.cq, a, b) : resize_cq(other, o.cq, a), EINVAL,
+			     "%s: of another program", cases[i].what);
+	}
+	/* a client that never says that it left its old ring, or says so without one */
+	for (uint32_t cqe = 1; cqe < 1000; cqe *= 3)
+		cr_expect_eq(resize_cq(fd, o.cq, cqe), 0);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq + 1, NULL), EINVAL);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CQ, o.cq, NULL), 0);
+	cr_expect_eq(resize_cq(fd, o.cq, 8), EINVAL, "destroyed");
+	cr_expect_eq(modify_cq(fd, o.cq, 0, 0), EINVAL, "destroyed");
+	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), EINVAL, "destroyed");
+	close(fd);
+	close(other);
+	expect_counts(0, 0, 0, 0);
+}
+
 Test(control, closing_a_context_takes_what_is_in_it)
 {
 	int fd = attach();

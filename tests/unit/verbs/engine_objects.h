@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The counters of the engine at $UROCE_SOCKET, which anybody who may connect can ask for. */
+#ifndef TESTS_VERBS_ENGINE_OBJECTS_H
+#define TESTS_VERBS_ENGINE_OBJECTS_H
+
+#include "engine/command.h"
+
+void engine_statistics(struct reply_statistics *s);
+/* How many objects all programs hold in it. */
+uint64_t engine_objects(void);
+
+#endif
