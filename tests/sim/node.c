@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "node.h"
+#include "wire/opcode.h"
 
 #define KEY_SLOTS 64u
 
@@ -34,7 +35,7 @@ void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint
 static void node_qp_free(struct node_qp *q)
 {
 	free(q->core);
-	free(q->receive);
+	free(q->receives.request);
 	free(q->completion);
 	free(q->copy);
 	free(q);
@@ -46,6 +47,8 @@ void node_free(struct node *n)
 		node_qp_free(n->qp[i]);
 	for (uint32_t i = 0; i < n->regions; i++)
 		free(n->region[i]);
+	for (uint32_t i = 0; i < n->srqs; i++)
+		free(n->srq[i].receives.request);
 	free(n->qp);
 	free(n->key_memory);
 	free(n->memory);
@@ -76,11 +79,50 @@ uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t io
 	return key;
 }
 
+const struct region *node_region(const struct node *n, uint32_t key)
+{
+	return key_find(&n->keys, key);
+}
+
+static void window_publish(struct node *n, uint32_t key, const struct region *parent,
+			   uint64_t offset, uint64_t length, uint32_t access, uint32_t qpn)
+{
+	struct region *r = must(calloc(1, sizeof(*r)));
+
+	assert(n->regions < NODE_REGIONS && range_inside(offset, length, parent->length));
+	*r = (struct region){ .key = key,
+			      .pd = parent->pd,
+			      .access = access,
+			      .iova = parent->iova + offset,
+			      .length = length,
+			      .kind = REGION_WINDOW,
+			      .window_qpn = qpn,
+			      .parent = parent,
+			      .parent_offset = offset };
+	n->region[n->regions++] = r;
+	key_publish(&n->keys, key, r);
+}
+
+uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
+		     uint32_t access, uint32_t qpn)
+{
+	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
+
+	window_publish(n, key, node_region(n, region_key), offset, length, access, qpn);
+	return key;
+}
+
 /* The region's memory stays until node_free: the grace period of a simulation is its end. */
 void node_deregister(struct node *n, uint32_t key)
 {
 	key_withdraw(&n->keys, key);
 	key_free(&n->keys, key);
+}
+
+static void receives_init(struct node_receives *r, uint32_t max_sge)
+{
+	r->stride = recv_work_stride(max_sge);
+	r->request = must(aligned_alloc(64, (size_t)NODE_RECEIVES * r->stride));
 }
 
 struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies)
@@ -92,8 +134,7 @@ struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool del
 	q->index = n->qps;
 	q->deadline = TIME_NEVER;
 	q->core = qp_init(must(aligned_alloc(64, round_up(qp_memory_size(caps), 64))), caps);
-	q->receive_stride = recv_work_stride(caps->max_recv_sge);
-	q->receive = must(aligned_alloc(64, (size_t)NODE_RECEIVES * q->receive_stride));
+	receives_init(&q->receives, caps->max_recv_sge);
 	q->completion = must(calloc(NODE_COMPLETIONS, sizeof(*q->completion)));
 	if (delay_copies)
 		q->copy = must(malloc(LIMIT_TICKETS * sizeof(*q->copy)));
@@ -111,29 +152,68 @@ uint8_t *node_at(const struct node *n, const struct span *s)
 
 uint32_t node_receives_posted(const struct node_qp *q)
 {
-	return q->receive_tail - q->receive_head;
+	return q->receives.tail - q->receives.head;
 }
 
-static struct recv_work *receive_at(const struct node_qp *q, uint32_t i)
+static struct recv_work *receive_at(const struct node_receives *r, uint32_t i)
 {
-	return (struct recv_work *)(void *)(q->receive +
-					    (size_t)(i % NODE_RECEIVES) * q->receive_stride);
+	return (struct recv_work *)(void *)(r->request + (size_t)(i % NODE_RECEIVES) * r->stride);
+}
+
+static bool receives_post(struct node_receives *r, uint64_t wr_id, const struct work_sge *sge,
+			  uint32_t num_sge)
+{
+	struct recv_work *w = receive_at(r, r->tail);
+
+	if (r->tail - r->head == NODE_RECEIVES)
+		return false;
+	*w = (struct recv_work){ .wr_id = wr_id, .num_sge = num_sge };
+	if (num_sge > 0)
+		memcpy(recv_work_sge(w), sge, num_sge * sizeof(*sge));
+	r->tail++;
+	return true;
 }
 
 bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge *sge,
 		       uint32_t num_sge)
 {
-	struct recv_work *w = receive_at(q, q->receive_tail);
-
-	if (node_receives_posted(q) == NODE_RECEIVES)
+	if (!receives_post(&q->receives, wr_id, sge, num_sge))
 		return false;
-	*w = (struct recv_work){ .wr_id = wr_id, .num_sge = num_sge };
-	if (num_sge > 0)
-		memcpy(recv_work_sge(w), sge, num_sge * sizeof(*sge));
-	q->receive_tail++;
 	if (q->flushing)
 		node_collect(q, 0);
 	return true;
+}
+
+struct node_srq *node_srq_add(struct node *n, uint32_t srqn, uint32_t pd, uint32_t max_sge)
+{
+	struct node_srq *s = &n->srq[n->srqs++];
+
+	assert(n->srqs <= NODE_SRQS);
+	*s = (struct node_srq){ .srqn = srqn, .number = n->srqs, .pd = pd };
+	receives_init(&s->receives, max_sge);
+	return s;
+}
+
+bool node_srq_post(struct node_srq *s, uint64_t wr_id, const struct work_sge *sge, uint32_t num_sge)
+{
+	return receives_post(&s->receives, wr_id, sge, num_sge);
+}
+
+/* The queue that a packet's receive request is taken from; NULL: there is none. */
+static struct node_receives *receives_of(struct node_qp *q, const struct packet *p)
+{
+	struct node *n = q->node;
+
+	if (q->caps.type != QP_TYPE_XRC_RECV || !opcode_is(p->opcode, OP_XRCETH))
+		return &q->receives;
+	for (uint32_t i = 0; i < n->srqs; i++) {
+		if (n->srq[i].srqn == p->srqn) {
+			qp_target(q->core, n->srq[i].pd, n->srq[i].number);
+			return &n->srq[i].receives;
+		}
+	}
+	qp_target(q->core, 0, 0);
+	return NULL;
 }
 
 bool node_post_send(struct node_qp *q, const struct send_work *w, const void *tail, nanotime now)
@@ -181,8 +261,8 @@ static void receives_flush(struct node_qp *q)
 {
 	struct completion c;
 
-	for (; q->receive_head != q->receive_tail; q->receive_head++) {
-		qp_flush_receive(q->core, receive_at(q, q->receive_head), &c);
+	for (; q->receives.head != q->receives.tail; q->receives.head++) {
+		qp_flush_receive(q->core, receive_at(&q->receives, q->receives.head), &c);
 		completion_put(q, &c, true);
 	}
 }
@@ -207,7 +287,7 @@ int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask,
 	int ret = qp_modify(q->core, a, mask, now, NULL);
 
 	if (ret == 0 && mask & QP_ATTR_STATE && a->state == QP_STATE_RESET) {
-		q->receive_head = q->receive_tail;
+		q->receives.head = q->receives.tail;
 		q->completion_head = q->completion_tail;
 		q->copy_head = q->copy_tail;
 		q->next_ticket = 0; /* whatever the next one is */
@@ -267,18 +347,32 @@ static void copy_now(struct node_qp *q, const struct outcome *o, nanotime now)
 		qp_atomic_done(q->core, o->ticket, original, ok, now);
 		return;
 	}
-	if (ok)
-		place(q->node, &o->place, o->source);
-	qp_copied(q->core, o->ticket, ok, now);
+	if (o->flags & OUTCOME_PLACE) {
+		if (ok)
+			place(q->node, &o->place, o->source);
+		qp_copied(q->core, o->ticket, ok, now);
+	}
+	if (o->flags & OUTCOME_INVALIDATE) {
+		if (ok)
+			key_withdraw(&q->node->keys, o->invalidate);
+		qp_copied(q->core, o->invalidate_ticket, ok, now);
+	}
 }
 
-static void copy_later(struct node_qp *q, const struct outcome *o, nanotime now)
+static struct node_copy *copy_add(struct node_qp *q, uint64_t ticket, nanotime now)
 {
 	struct node_copy *c = &q->copy[q->copy_tail++ % LIMIT_TICKETS];
 
-	c->ticket = o->ticket;
-	c->is_atomic = o->flags & OUTCOME_ATOMIC;
+	c->ticket = ticket;
+	c->is_atomic = false;
+	c->invalidate = 0;
 	c->due = now + prng_below(&q->node->prng, q->node->copy_delay + 1);
+	return c;
+}
+
+static void what_is_to_be_copied(struct node_copy *c, const struct outcome *o)
+{
+	c->is_atomic = o->flags & OUTCOME_ATOMIC;
 	if (c->is_atomic) {
 		c->atomic = o->atomic;
 		return;
@@ -289,6 +383,18 @@ static void copy_later(struct node_qp *q, const struct outcome *o, nanotime now)
 	memcpy(c->octets, o->source, o->place.length);
 }
 
+static void copy_later(struct node_qp *q, const struct outcome *o, nanotime now)
+{
+	struct node_copy *c;
+
+	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
+		what_is_to_be_copied(copy_add(q, o->ticket, now), o);
+	if (o->flags & OUTCOME_INVALIDATE) {
+		c = copy_add(q, o->invalidate_ticket, now);
+		c->invalidate = o->invalidate;
+	}
+}
+
 void node_settle_one(struct node_qp *q, bool ok, nanotime now)
 {
 	struct node_copy *c = &q->copy[q->copy_head++ % LIMIT_TICKETS];
@@ -297,6 +403,10 @@ void node_settle_one(struct node_qp *q, bool ok, nanotime now)
 		uint64_t original = ok ? atomic_execute(q->node, &c->atomic) : 0;
 
 		qp_atomic_done(q->core, c->ticket, original, ok, now);
+	} else if (c->invalidate != 0) {
+		if (ok)
+			key_withdraw(&q->node->keys, c->invalidate);
+		qp_copied(q->core, c->ticket, ok, now);
 	} else {
 		if (ok)
 			place(q->node, &c->place, c->octets);
@@ -317,6 +427,15 @@ void node_settle(struct node_qp *q, nanotime due, nanotime now)
 		node_settle_one(q, copy_ok(q->node), now);
 }
 
+static void ticket_check(struct node_qp *q, const struct packet *p, uint64_t ticket)
+{
+	if (q->next_ticket != 0 && ticket != q->next_ticket)
+		snprintf(q->node->fault, sizeof(q->node->fault),
+			 "psn %06x: ticket %llu where %llu is next", p->psn,
+			 (unsigned long long)ticket, (unsigned long long)q->next_ticket);
+	q->next_ticket = ticket + 1;
+}
+
 /* What the contract says of an outcome. */
 static void outcome_check(struct node_qp *q, const struct packet *p, bool offered)
 {
@@ -326,13 +445,10 @@ static void outcome_check(struct node_qp *q, const struct packet *p, bool offere
 	if (o->flags & OUTCOME_RECEIVE_USED && !offered)
 		snprintf(q->node->fault, sizeof(q->node->fault),
 			 "psn %06x: a receive request was used that was not offered", p->psn);
-	if (!(o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC)))
-		return;
-	if (q->next_ticket != 0 && o->ticket != q->next_ticket)
-		snprintf(q->node->fault, sizeof(q->node->fault),
-			 "psn %06x: ticket %llu where %llu is next", p->psn,
-			 (unsigned long long)o->ticket, (unsigned long long)q->next_ticket);
-	q->next_ticket = o->ticket + 1;
+	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
+		ticket_check(q, p, o->ticket);
+	if (o->flags & OUTCOME_INVALIDATE)
+		ticket_check(q, p, o->invalidate_ticket);
 	if (!(o->flags & OUTCOME_PLACE))
 		return;
 	for (uint32_t i = 0; i < o->place.count; i++)
@@ -345,19 +461,20 @@ static void outcome_check(struct node_qp *q, const struct packet *p, bool offere
 
 enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now)
 {
+	struct node_receives *from = receives_of(q, p);
 	const struct recv_work *offer = NULL;
 	struct outcome *o = &q->outcome;
 
 	while (!qp_can_receive(q->core) && q->copy_head != q->copy_tail)
 		node_settle_one(q, true, now);
-	if (qp_wants_receive(q->core, p) && node_receives_posted(q) > 0)
-		offer = receive_at(q, q->receive_head);
+	if (qp_wants_receive(q->core, p) && from != NULL && from->head != from->tail)
+		offer = receive_at(from, from->head);
 	qp_received(q->core, p, offer, &q->node->keys, now, o);
 	q->reason = o->reason;
 	outcome_check(q, p, offer != NULL);
 	if (o->flags & OUTCOME_RECEIVE_USED && offer != NULL)
-		q->receive_head++;
-	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC)) {
+		from->head++;
+	if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC | OUTCOME_INVALIDATE)) {
 		if (q->node->delay_copies && q->copy != NULL)
 			copy_later(q, o, now);
 		else
@@ -383,6 +500,31 @@ static void gather(const struct node *n, const struct span_list *from, uint8_t *
 	}
 }
 
+static void bind(struct node *n, const struct key_operation *o)
+{
+	const struct region *parent = node_region(n, o->region_key);
+
+	key_withdraw(&n->keys, o->key);
+	if (o->length > 0)
+		window_publish(n, o->new_key, parent, o->address - parent->iova, o->length,
+			       o->access, o->user.qpn);
+}
+
+bool node_operate(struct node_qp *q, enum work_status status, nanotime now)
+{
+	const struct key_operation *o = qp_operation(q->core);
+
+	if (o == NULL)
+		return false;
+	if (status == STATUS_SUCCESS && o->bind)
+		bind(q->node, o);
+	else if (status == STATUS_SUCCESS)
+		key_withdraw(&q->node->keys, o->key);
+	qp_operation_done(q->core, status, REASON_KEY_ACCESS, now);
+	node_collect(q, now);
+	return true;
+}
+
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload)
 {
 	struct span_list spans;
@@ -397,6 +539,11 @@ bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *paylo
 	case NEXT_NOT_BEFORE:
 		q->not_before = not_before;
 		return false;
+	case NEXT_OPERATION:
+		if (q->node->hold_operations)
+			return false;
+		node_operate(q, STATUS_SUCCESS, now);
+		return node_next(q, now, p, payload);
 	default:
 		node_collect(q, now);
 		return false;

@@ -21,6 +21,7 @@
 #define NODE_RECEIVES	 512u /* posted receives of one queue pair, a power of two */
 #define NODE_COMPLETIONS 1024u /* not taken yet, a power of two */
 #define NODE_PAYLOAD	 4096u
+#define NODE_SRQS	 4u
 
 /* A completion and the queue that it is of. */
 struct node_completion {
@@ -28,10 +29,26 @@ struct node_completion {
 	bool from_receive;
 };
 
-/* A copy or an atomic that was asked for and not made yet. */
+/* Receive requests that wait. */
+struct node_receives {
+	uint8_t *request; /* NODE_RECEIVES of `stride` octets */
+	uint32_t stride;
+	uint32_t head, tail;
+};
+
+/* A shared receive queue that XRC packets name. */
+struct node_srq {
+	uint32_t srqn; /* on the wire */
+	uint32_t number; /* in completions */
+	uint32_t pd;
+	struct node_receives receives;
+};
+
+/* A copy, an atomic or an invalidation that was asked for and not made yet. */
 struct node_copy {
 	uint64_t ticket;
 	bool is_atomic;
+	uint32_t invalidate; /* key; 0: a copy or an atomic */
 	nanotime due;
 	struct atomic_request atomic;
 	struct span_list place;
@@ -48,9 +65,7 @@ struct node_qp {
 	uint32_t events; /* all since node_events_take */
 	bool flushing; /* the core said that the receive queue is to be flushed */
 
-	uint8_t *receive; /* NODE_RECEIVES requests of receive_stride octets */
-	uint32_t receive_stride;
-	uint32_t receive_head, receive_tail;
+	struct node_receives receives;
 
 	struct node_completion *completion;
 	uint32_t completion_head, completion_tail;
@@ -73,10 +88,13 @@ struct node {
 	void *key_memory;
 	struct region *region[NODE_REGIONS];
 	uint32_t regions;
+	struct node_srq srq[NODE_SRQS];
+	uint32_t srqs;
 	struct node_qp **qp;
 	uint32_t qps;
 	struct prng prng;
 	bool delay_copies; /* copies are made by node_settle, else at once */
+	bool hold_operations; /* binds and invalidations are made by node_operate, else at once */
 	uint32_t copy_delay; /* ns, at most */
 	double fail_copies; /* probability */
 	uint64_t failed_copies;
@@ -94,6 +112,14 @@ uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t io
 		       uint32_t access, uint32_t pieces);
 void node_deregister(struct node *n, uint32_t key);
 
+/*
+ * A window on [offset, offset + length) of a region, bound through this queue pair (0: of type 1).
+ * Returns its key. A bind that is an operation does the same with the key that it brings.
+ */
+uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
+		     uint32_t access, uint32_t qpn);
+const struct region *node_region(const struct node *n, uint32_t key);
+
 struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies);
 
 /* Where a span's octets are. */
@@ -104,6 +130,10 @@ bool node_post_send(struct node_qp *q, const struct send_work *w, const void *ta
 bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge *sge,
 		       uint32_t num_sge);
 uint32_t node_receives_posted(const struct node_qp *q);
+/* A shared receive queue for XRC; numbers in completions count from 1. */
+struct node_srq *node_srq_add(struct node *n, uint32_t srqn, uint32_t pd, uint32_t max_sge);
+bool node_srq_post(struct node_srq *s, uint64_t wr_id, const struct work_sge *sge,
+		   uint32_t num_sge);
 
 /* A packet arrived: what an engine does with it. Returns the core's reason. */
 enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now);
@@ -113,6 +143,12 @@ void node_settle(struct node_qp *q, nanotime due, nanotime now);
 /* The oldest delayed copy is made (or fails) now. */
 void node_settle_one(struct node_qp *q, bool ok, nanotime now);
 nanotime node_copy_due(const struct node_qp *q);
+
+/*
+ * The operation that the core handed out is executed (with STATUS_SUCCESS) and reported. False: it
+ * handed out none.
+ */
+bool node_operate(struct node_qp *q, enum work_status status, nanotime now);
 
 /* The next packet, its payload gathered to `payload` (p->payload points there or is inline). */
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);

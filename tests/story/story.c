@@ -65,6 +65,10 @@ int modify(struct side *s, uint32_t state, uint32_t mask, const struct qp_attrib
 	(QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | \
 	 QP_ATTR_MAX_RD_ATOMIC)
 
+/* XRC: half of it each. */
+#define TO_RTR_INI (TO_RTR & ~(QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER))
+#define TO_RTS_TGT (QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN)
+
 static void connect_side(struct side *s)
 {
 	struct qp_attributes with = attributes_of(s);
@@ -72,10 +76,12 @@ static void connect_side(struct side *s)
 	cr_assert_eq(modify(s, QP_STATE_INIT, TO_INIT, &with), 0, "INIT");
 	if (chosen.stay_in_init)
 		return;
-	cr_assert_eq(modify(s, QP_STATE_RTR, TO_RTR, &with), 0, "RTR");
+	cr_assert_eq(modify(s, QP_STATE_RTR, chosen.xrc && s == a ? TO_RTR_INI : TO_RTR, &with), 0,
+		     "RTR");
 	if (s == b && chosen.b_in_rtr)
 		return;
-	cr_assert_eq(modify(s, QP_STATE_RTS, TO_RTS, &with), 0, "RTS");
+	cr_assert_eq(modify(s, QP_STATE_RTS, chosen.xrc && s == b ? TO_RTS_TGT : TO_RTS, &with), 0,
+		     "RTS");
 }
 
 void connect_again(struct side *s)
@@ -88,7 +94,9 @@ void connect_again(struct side *s)
 
 static void side_begin(struct side *s)
 {
-	struct qp_caps caps = { .type = QP_TYPE_RC,
+	struct qp_caps caps = { .type = !chosen.xrc ? QP_TYPE_RC
+					: s == a    ? QP_TYPE_XRC_SEND
+						    : QP_TYPE_XRC_RECV,
 				.qpn = s == a ? A_QPN : B_QPN,
 				.pd = PD,
 				.handle = s == a ? 1 : 2,
@@ -99,15 +107,21 @@ static void side_begin(struct side *s)
 				.max_rd_atomic = 16,
 				.port_mtu = 5,
 				.sq_sig_all = chosen.sq_sig_all,
-				.has_srq = chosen.srq };
+				.srq = chosen.srq ? 7 : 0,
+				.has_srq = chosen.srq || (chosen.xrc && s == b) };
 
 	s->peer = s == a ? b : a;
 	node_init(&s->node, s == a ? "a" : "b", MEMORY, 1, s == a ? 1 : 2);
 	s->node.delay_copies = chosen.delay_copies;
+	s->node.hold_operations = true;
 	for (uint32_t i = 0; i < MEMORY; i++)
 		s->node.memory[i] = pattern(s, i);
 	s->key = node_register(&s->node, 0, MEMORY, BASE, PD, ACCESS_ALL, 1);
 	s->q = node_qp_add(&s->node, &caps, chosen.delay_copies);
+	if (!chosen.xrc)
+		return;
+	node_srq_add(&s->node, SRQ, PD, 4);
+	node_srq_add(&s->node, SRQ_2, PD_2, 4);
 }
 
 void story_begin(const struct story_options *options)
@@ -146,8 +160,8 @@ void at(nanotime t)
 
 void story_post(struct side *s, const struct request *r)
 {
-	bool atomic =
-		r->opcode == WORK_ATOMIC_CMP_AND_SWP || r->opcode == WORK_ATOMIC_FETCH_AND_ADD;
+	bool word = r->opcode == WORK_ATOMIC_CMP_AND_SWP ||
+		    r->opcode == WORK_ATOMIC_FETCH_AND_ADD || r->opcode == WORK_ATOMIC_WRITE;
 	struct send_work w = {
 		.wr_id = r->wr_id,
 		.opcode = r->opcode,
@@ -159,13 +173,24 @@ void story_post(struct side *s, const struct request *r)
 		.compare_add = r->compare_add,
 		.swap = r->swap,
 	};
+	uint32_t srqn = r->srqn != 0 ? r->srqn : SRQ;
 	struct work_sge sge = { .addr = BASE + r->from,
-				.length = atomic ? 8 : r->length,
+				.length = word ? 8 : r->length,
 				.lkey = r->lkey != 0 ? r->lkey : s->key };
 	const void *tail = &sge;
 
+	send_work_set_srqn(&w, srqn);
+	if (r->opcode == WORK_FLUSH) {
+		w.flush_type = r->flush_type;
+		w.flush_level = r->flush_level;
+		w.flush_length = r->flush_length;
+	} else if (r->opcode == WORK_BIND_MW) {
+		w.bind_lkey = s->key;
+		w.bind_access = r->bind_access;
+		w.bind_length = r->bind_length;
+	}
 	if (r->flags & WORK_INLINE) {
-		w.inline_length = r->length;
+		w.inline_length = (uint16_t)sge.length;
 		tail = octets(s, r->from);
 	} else {
 		w.num_sge = !r->no_sge && sge.length > 0;
@@ -180,6 +205,21 @@ void post_receive(struct side *s, uint64_t wr_id, uint32_t length)
 				.lkey = s->key };
 
 	cr_assert(node_post_receive(s->q, wr_id, &sge, length > 0), "the receive queue is full");
+}
+
+void post_srq_receive(struct side *s, uint32_t srqn, uint64_t wr_id, uint32_t length)
+{
+	struct work_sge sge = { .addr = BASE + LANDS + wr_id * 0x1000,
+				.length = length,
+				.lkey = s->key };
+
+	for (uint32_t i = 0; i < s->node.srqs; i++) {
+		if (s->node.srq[i].srqn == srqn) {
+			cr_assert(node_srq_post(&s->node.srq[i], wr_id, &sge, length > 0));
+			return;
+		}
+	}
+	cr_assert_fail("%s has no SRQ %x", s->node.name, srqn);
 }
 
 /* Packets. */
@@ -227,7 +267,7 @@ const struct packet *pass(struct side *s, const char *name, uint32_t psn)
 
 static void expect_answer(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
-	const struct packet *p = expect_packet(s, "RC ACK", psn);
+	const struct packet *p = expect_packet(s, chosen.xrc ? "XRC ACK" : "RC ACK", psn);
 	uint8_t class = p->syndrome & SYNDROME_CLASS;
 
 	if (syndrome == SYNDROME_ACK)
@@ -260,6 +300,19 @@ void pass_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn)
 	arrive(s->peer, &s->packet);
 }
 
+const struct key_operation *expect_operation(struct side *s)
+{
+	cr_assert_null(qp_operation(s->q->core), "%s is still at the last operation", s->node.name);
+	expect_silence(s);
+	cr_assert_not_null(qp_operation(s->q->core), "%s has no operation", s->node.name);
+	return qp_operation(s->q->core);
+}
+
+void operate(struct side *s, enum work_status status)
+{
+	cr_assert(node_operate(s->q, status, clock_of_core()), "%s has no operation", s->node.name);
+}
+
 void expect_silence(struct side *s)
 {
 	if (next(s))
@@ -286,6 +339,8 @@ enum reason story_inject(struct side *s, struct packet *p)
 {
 	static uint8_t payload[NODE_PAYLOAD];
 
+	if (chosen.xrc && opcode_table[p->opcode].service == SERVICE_RC)
+		p->opcode |= OPCODE(SERVICE_XRC, 0);
 	p->src_gid = gid_of(s->peer);
 	p->dst_gid = gid_of(s);
 	if (p->payload == NULL)

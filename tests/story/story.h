@@ -31,9 +31,13 @@
 #define BASE   UINT64_C(0x7f0000000000) /* the address of its first octet */
 #define LANDS  0x20000u /* offset: where receive requests and remote operations point by default */
 #define PD     3u
+#define SRQ    0x000333u /* XRC: the SRQ of b that requests name by default, the first */
+#define SRQ_2  0x000444u /* ... and another, of protection domain PD_2 */
+#define PD_2   4u
 
-#define ACCESS_ALL \
-	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+#define ACCESS_ALL                                                                              \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
+	 ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT)
 
 struct side {
 	struct node node;
@@ -62,7 +66,8 @@ struct story_options { /* 0: the default */
 	bool sq_sig_all;
 	bool delay_copies; /* of both sides: made by settle() */
 	bool no_timeout;
-	bool srq; /* receive requests come from an SRQ */
+	bool srq; /* receive requests come from an SRQ, number 7 */
+	bool xrc; /* a is an XRC initiator, b its target, whose node has two SRQs */
 	bool stay_in_init; /* neither side is connected */
 	bool b_in_rtr;
 };
@@ -96,8 +101,11 @@ struct request {
 	uint8_t flags; /* beside WORK_SIGNALED */
 	bool unsignaled;
 	bool no_sge;
-	uint32_t imm;
+	uint32_t imm; /* or the key to invalidate, or the new one */
 	uint64_t compare_add, swap;
+	uint32_t srqn; /* XRC; SRQ */
+	uint32_t flush_type, flush_level, flush_length;
+	uint32_t bind_access, bind_length; /* of the node's own memory, at offset `to` */
 };
 
 #define post(side, ...) story_post(side, &(struct request){ __VA_ARGS__ })
@@ -105,6 +113,14 @@ void story_post(struct side *s, const struct request *r);
 
 /* A receive request for `length` octets at LANDS + wr_id * 0x1000. */
 void post_receive(struct side *s, uint64_t wr_id, uint32_t length);
+
+/* ... of an SRQ of an XRC target. */
+void post_srq_receive(struct side *s, uint32_t srqn, uint64_t wr_id, uint32_t length);
+
+/* This side sends nothing: an operation is to be executed. It is returned. */
+const struct key_operation *expect_operation(struct side *s);
+/* ... and is: the core has the report. */
+void operate(struct side *s, enum work_status status);
 
 /* The next packet of this side is this one; it is returned and goes nowhere. */
 const struct packet *expect_packet(struct side *s, const char *name, uint32_t psn);
@@ -128,7 +144,7 @@ void expect_silence(struct side *s);
 /* Everything that both sides have to send now arrives, until both are silent. Returns packets. */
 uint32_t exchange(void);
 
-/* A packet arrives at this side. Unset fields are as its peer would send them. */
+/* A packet arrives at this side, of its service. Unset fields are as its peer would send them. */
 #define inject(side, opb, number, ...)                                          \
 	story_inject(side, &(struct packet){ .opcode = OPCODE(SERVICE_RC, opb), \
 					     .psn = psn_add(number, 0),         \
