@@ -31,7 +31,7 @@
 #define LIMIT_COUNTERS	   1024u /* counter objects of one engine */
 #define LIMIT_RWQ_TABLES   1024u /* indirection tables of one engine, and queue pairs on them */
 #define LIMIT_RWQ_TABLE	   256u /* entries of one */
-#define LIMIT_TSO	   65536u /* octets of payload that one TSO request may segment */
+#define LIMIT_TSO	   65024u /* octets of payload that one TSO request may segment */
 #define LIMIT_TSO_HEADER   256u /* octets of headers in front of each segment */
 #define LIMIT_CLIENTS	   1024u /* processes attached to one engine */
 #define LIMIT_MESSAGE	   (1u << 31) /* octets of one message, IBTA 9.7.3 */
@@ -58,7 +58,7 @@
 #define LIMIT_CLIENT_CHANNELS 1024u
 #define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
 #define LIMIT_CLIENT_DMS      256u /* a descriptor and a mapping of the engine each */
-#define LIMIT_SRQ_RINGS 16u /* resizes of one SRQ whose requests nobody has taken yet */
+#define LIMIT_SRQ_RINGS	      16u /* resizes of one SRQ whose requests nobody has taken yet */
 #define LIMIT_CONNECTIONS     (LIMIT_CLIENTS + 64u) /* sockets, askers included */
 
 /* What both sides of the control socket map. */

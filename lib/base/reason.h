@@ -94,7 +94,10 @@
 	X(SRQ_UNKNOWN, srq_unknown,                                                                \
 	  "the queue pair's XRC domain has no such shared receive queue")                          \
 	X(FLUSH_TYPE, flush_type, "a FLUSH of a placement type or level that is not defined")      \
-	X(INVALIDATE_KEY, invalidate_key, "the key to invalidate is no window of this queue pair")
+	X(INVALIDATE_KEY, invalidate_key, "the key to invalidate is no window of this queue pair") \
+	/* raw packets */                                                                          \
+	X(RAW_ROCE, raw_roce, "raw queue pairs may not send to UDP port 4791")                     \
+	X(FRAME_LENGTH, frame_length, "the frame is longer than the port carries")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

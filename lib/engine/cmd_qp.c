@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/raw_control.h"
 #include "engine/srq.h"
 
 /* One row an argument: what the program asked for, and how much there is. */
@@ -35,6 +36,7 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	const struct engine_cq *send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
 	const struct engine_cq *recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
 	const struct engine_srq *srq = object_find(call->client, OBJECT_SRQ, r->srq);
+	int error;
 
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
@@ -50,7 +52,8 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	if (call->engine->qp_count >= LIMIT_QPS)
 		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
 				 LIMIT_QPS);
-	return check_caps(call, r);
+	error = raw_check_create_qp(call, r);
+	return error != 0 ? error : check_caps(call, r);
 }
 
 /* A ring for `requests` requests (one slot of a ring stays free); none for 0. */
@@ -79,7 +82,7 @@ static bool make_queues(struct engine_qp *q, const struct request_create_qp *r)
 		return false;
 	q->page = arena_at(a, q->page_offset);
 	return make_ring(a, &q->sq, r->max_send_wr,
-			 send_work_stride(r->max_send_sge, r->max_inline), &q->sq_offset,
+			 send_work_stride(r->max_send_sge, raw_slot_octets(r)), &q->sq_offset,
 			 &q->sq_octets) &&
 	       make_ring(a, &q->rq, r->max_recv_wr, recv_work_stride(r->max_recv_sge),
 			 &q->rq_offset, &q->rq_octets);
@@ -108,7 +111,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.max_send_wr = MAX_OF(r->max_send_wr, 1u),
 		.max_send_sge = r->max_send_sge,
 		.max_recv_sge = q->srq != NULL ? q->srq->max_sge : r->max_recv_sge,
-		.max_inline = r->max_inline,
+		.max_inline = raw_slot_octets(r),
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
 		.port_mtu = q->client->engine->active_mtu,
 		.sq_sig_all = r->sq_sig_all != 0,
@@ -234,6 +237,7 @@ int cmd_create_qp(struct call *call)
 	q->context = q->send_cq->context;
 	q->async_fd = q->send_cq->async_fd;
 	q->flow_state = FLOW_NONE;
+	raw_setup_qp(q, r);
 	error = qp_build(call, q, r);
 	if (error != 0) {
 		if (q->qpn != 0)
@@ -385,6 +389,9 @@ int cmd_destroy_qp(struct call *call)
 
 	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
+	if (q->raw_users != 0)
+		return call_fail(call, EBUSY, "%u steering rules or tables lead to it",
+				 q->raw_users);
 	lcore_call(q->lcore, detach, q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)

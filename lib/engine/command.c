@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/raw_control.h"
 
 enum needs {
 	OPEN_TO_ALL, /* changes nothing */
@@ -64,6 +65,17 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_MODIFY_SRQ] = { cmd_modify_srq, A_CLIENT },
 	[COMMAND_QUERY_SRQ] = { cmd_query_srq, A_CLIENT },
 	[COMMAND_DESTROY_SRQ] = { cmd_destroy_srq, A_CLIENT },
+	[COMMAND_MODIFY_WQ] = { cmd_modify_wq, A_CLIENT },
+	[COMMAND_CREATE_RWQ_TABLE] = { cmd_create_rwq_table, A_CLIENT },
+	[COMMAND_DESTROY_RWQ_TABLE] = { cmd_destroy_rwq_table, A_CLIENT },
+	[COMMAND_CREATE_RSS] = { cmd_create_rss, A_CLIENT },
+	[COMMAND_DESTROY_RSS] = { cmd_destroy_rss, A_CLIENT },
+	[COMMAND_CREATE_FLOW] = { cmd_create_flow, A_CLIENT },
+	[COMMAND_DESTROY_FLOW] = { cmd_destroy_flow, A_CLIENT },
+	[COMMAND_CREATE_COUNTERS] = { cmd_create_counters, A_CLIENT },
+	[COMMAND_ATTACH_COUNTERS] = { cmd_attach_counters, A_CLIENT },
+	[COMMAND_READ_COUNTERS] = { cmd_read_counters, A_CLIENT },
+	[COMMAND_DESTROY_COUNTERS] = { cmd_destroy_counters, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
 };
 

@@ -24,6 +24,20 @@
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
 #define COMMAND_VERSION 2u
 
+/* Of raw packets: command_raw.h. */
+#define RAW_COMMANDS(X)                                             \
+	X(MODIFY_WQ, request_modify_wq, reply_modify_qp)            \
+	X(CREATE_RWQ_TABLE, request_create_rwq_table, reply_handle) \
+	X(DESTROY_RWQ_TABLE, request_handle, reply_empty)           \
+	X(CREATE_RSS, request_create_rss, reply_handle)             \
+	X(DESTROY_RSS, request_handle, reply_empty)                 \
+	X(CREATE_FLOW, request_create_flow, reply_handle)           \
+	X(DESTROY_FLOW, request_handle, reply_empty)                \
+	X(CREATE_COUNTERS, request_handle, reply_handle)            \
+	X(ATTACH_COUNTERS, request_attach_counters, reply_empty)    \
+	X(READ_COUNTERS, request_handle, reply_counters)            \
+	X(DESTROY_COUNTERS, request_handle, reply_empty)
+
 /* X(NAME, request struct, reply struct) */
 #define COMMANDS(X)                                         \
 	X(DEVICE, request_empty, reply_device)              \
@@ -65,6 +79,7 @@
 	X(MODIFY_SRQ, request_modify_srq, reply_modify_srq) \
 	X(QUERY_SRQ, request_handle, reply_query_srq)       \
 	X(DESTROY_SRQ, request_handle, reply_destroy)       \
+	RAW_COMMANDS(X)                                     \
 	X(STATISTICS, request_empty, reply_statistics)
 
 enum command {
@@ -383,7 +398,8 @@ struct request_create_qp {
 	uint32_t srq; /* 0: none */
 	uint32_t sq_sig_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
-	uint32_t reserved;
+	uint16_t raw_flags; /* enum raw_flag */
+	uint16_t max_tso_header; /* RAW_PACKET: octets */
 	uint64_t cookie; /* comes back in async events */
 };
 
@@ -512,7 +528,7 @@ struct reply_statistics {
 /* What an async event fd carries, one struct a message (SOCK_SEQPACKET). */
 struct async_message {
 	uint32_t event; /* ibv_event_type */
-	uint32_t object; /* 0: port/device, 1: QP, 2: CQ, 3: SRQ */
+	uint32_t object; /* 0: port/device, 1: QP, 2: CQ, 3: SRQ, 4: WQ */
 	uint64_t cookie; /* of the object; port number for port events */
 };
 
@@ -528,5 +544,7 @@ static_assert(sizeof(struct request_rereg_mr) + BACKING_MAX * sizeof(struct mr_b
 		      LIMIT_COMMAND_BYTES,
 	      "so does its change");
 static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters fit one message");
+
+#include "engine/command_raw.h"
 
 #endif

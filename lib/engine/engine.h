@@ -47,6 +47,8 @@ struct peer_locks;
 struct peer_memory;
 struct mover;
 struct moving;
+struct flow_table;
+struct engine_flow;
 
 /* The program's end is in the program; EOF on either side tells the other. */
 struct engine_channel {
@@ -133,6 +135,8 @@ struct engine_qp {
 	bool held_back; /* a frame of this round was not sent: none may overtake it */
 	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
 	bool more_work; /* the window was full: its ring holds more */
+	bool raw; /* whole frames, see raw.h */
+	uint8_t raw_flags; /* enum raw_flag */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;
 	uint32_t published_retired;
@@ -144,6 +148,7 @@ struct engine_qp {
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
 	/* (control) */
+	uint32_t raw_users; /* steering rules and indirection tables that lead to it */
 	uint64_t cookie;
 	uint32_t context;
 	uint32_t pd;
@@ -214,6 +219,8 @@ struct staged_frame {
 	bool summed;
 	bool loop;
 	bool failed; /* its payload could not be read */
+	bool raw; /* of a raw queue pair */
+	uint8_t refused; /* enum reason: a raw frame that may not be sent (`failed`, too) */
 	bool unsent;
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
 	uint16_t peer_count;
@@ -261,6 +268,9 @@ struct engine_gid {
 };
 
 struct engine {
+	struct flow_table *flows; /* steering rules, as lcores see them; NULL: none */
+	LIST_HEAD(, engine_flow) flow_list; /* (control) */
+	uint32_t flow_count; /* (control) */
 	char name[32];
 	uint64_t id;
 	struct port *port; /* NULL: same host only */
@@ -306,6 +316,14 @@ uint32_t rx_poll(struct lcore *l, nanotime now);
 /* What follows any event of a queue pair: completions, events, deadline, ready list. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
 
+/*
+ * A packet for this queue pair, whose octets lie in the mbuf. Returns true if the mbuf was kept;
+ * else it is still the caller's.
+ */
+bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		  nanotime now);
+/* The frame goes to another lcore's inbox, marked; dropped and counted if that is full. */
+void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark);
 /* A frame of ours for one of our own addresses; false: no room, the frame stays the caller's. */
 bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool summed);
 
@@ -333,7 +351,9 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
 /* After its peer copies (of this array) were made: pad and ICRC, or s->failed. */
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
 
-/* send.c: sends them in order; what cannot be sent goes back to the core. The mbufs are gone then. */
+/* send.c: how many of the first frames the port took; the others are still the caller's. */
+uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n);
+/* Sends them in order; what cannot be sent goes back to the core. The mbufs are gone then. */
 void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now);
 
 /* wheel.c */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/raw.h"
 #include "wire/encode.h"
 
 static uint32_t gather_direct(uint8_t *to, const struct span_list *g, uint32_t sum)
@@ -59,7 +60,7 @@ static void frame_finish(struct staged_frame *s, size_t octets)
 	s->sealed = true;
 }
 
-void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	const struct packet *p = &s->packet;
@@ -72,6 +73,8 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->summed = summed;
 	s->failed = false;
 	s->unsent = false;
+	s->raw = false;
+	s->refused = REASON_NONE;
 	s->sealed = false;
 	s->peer_count = 0;
 	s->header_length = (uint16_t)n;
@@ -97,6 +100,14 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	frame_finish(s, packet_seal_summed(frame, &q->flow, n, p->payload_length, sum));
 }
 
+void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+{
+	if (q->raw)
+		raw_build(l, q, s);
+	else
+		packet_build(l, q, s);
+}
+
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
@@ -108,6 +119,10 @@ void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 		s->failed |= !copy[s->peer_first + i].ok;
 	if (s->failed)
 		return;
+	if (s->raw) {
+		raw_seal(s->qp->lcore, s);
+		return;
+	}
 	frame_finish(s, s->summed ? packet_seal(frame, &s->qp->flow, s->header_length, length)
 				  : packet_seal_unsummed(frame, s->header_length, length));
 }

@@ -16,6 +16,7 @@ enum {
 	EVENT_COMM_EST = 4,
 	EVENT_SQ_DRAINED = 5,
 	EVENT_LAST_WQE_REACHED = 16,
+	EVENT_WQ_FATAL = 19,
 };
 
 static const struct {
@@ -92,8 +93,20 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 		cq_announce(l, cq, cq_ring_take_arming(ring, c->solicited), now);
 }
 
+/* A work queue has one event for whatever befell it. */
+static void wq_raise(struct engine_qp *q, uint32_t events)
+{
+	if ((events & (QP_EVENT_FATAL | QP_EVENT_REQ_ERR | QP_EVENT_ACCESS_ERR)) != 0 &&
+	    async_send(q->async_fd, EVENT_WQ_FATAL, 4, q->cookie))
+		__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
+}
+
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
 {
+	if (q->raw_flags & RAW_WQ) {
+		wq_raise(q, events);
+		return;
+	}
 	for (uint32_t i = 0; i < ARRAY_SIZE(qp_events); i++) {
 		if ((events & qp_events[i].bit) == 0)
 			continue;

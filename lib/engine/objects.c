@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "engine/control.h"
+#include "engine/raw_control.h"
 #include "engine/srq.h"
 
 /* Handles that rest before one is used again: a stale one in a program is noticed then. */
@@ -150,6 +151,11 @@ static uint32_t context_of_object(enum object_kind kind, const void *object)
 		return ((const struct mr_import *)object)->context;
 	case OBJECT_SRQ:
 		return ((const struct engine_srq *)object)->context;
+	case OBJECT_RWQ_TABLE:
+	case OBJECT_RSS:
+	case OBJECT_FLOW:
+	case OBJECT_COUNTERS:
+		return ((const struct raw_object *)object)->context;
 	case OBJECT_KINDS:
 		break;
 	}
@@ -199,6 +205,7 @@ void objects_reclaim(struct client *c, uint32_t context)
 	struct mr_import *i;
 	struct dm *d;
 
+	raw_reclaim(c, context);
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
 	FOR_EACH(ah, OBJECT_AH)

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "engine/raw.h"
 #include "engine/srq.h"
 #include "wire/decode.h"
 
@@ -95,9 +96,9 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 		ready_add(l, q);
 }
 
-static void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m)
+void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark)
 {
-	m->hash.usr = FRAME_TRUSTED;
+	m->hash.usr = mark;
 	for (int tries = 0; tries < 64; tries++) {
 		if (rte_ring_enqueue(to->inbox, m) == 0) {
 			if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
@@ -111,9 +112,8 @@ static void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* Returns true if the mbuf was kept. */
-static bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p,
-			 struct rte_mbuf *m, nanotime now)
+bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		  nanotime now)
 {
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
@@ -157,6 +157,28 @@ static void stranger(struct lcore *l, struct rte_mbuf *m)
 		control_wake(e);
 }
 
+/*
+ * Whether the frame can be none of ours: then steering rules are for it. What went wrong behind
+ * the UDP header is a RoCE packet that is dropped, as hardware drops it.
+ */
+static bool is_stranger(enum reason why)
+{
+	return why == REASON_NOT_ROCE || why == REASON_VLAN_TAG || why == REASON_FRAME_SHORT ||
+	       why == REASON_IP_HEADER || why == REASON_IP_FRAGMENT;
+}
+
+/* Not a packet for a queue pair. */
+static void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, nanotime now)
+{
+	count_reason(l, why);
+	if (raw_steering(l->engine) && raw_input(l, m, !is_stranger(why), now))
+		return;
+	if (why == REASON_NOT_ROCE)
+		stranger(l, m);
+	else
+		rte_pktmbuf_free(m);
+}
+
 static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanotime now)
 {
 	struct decode_options options = { .check_icrc = !trusted, .vlan = l->engine->vlan };
@@ -170,24 +192,20 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanot
 		return;
 	}
 	why = packet_decode(&p, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &options);
-	if (why == REASON_NOT_ROCE) {
-		count_reason(l, why);
-		stranger(l, m);
-		return;
-	}
 	if (why != REASON_NONE) {
-		count_reason(l, why);
-		rte_pktmbuf_free(m);
+		frame_refused(l, m, why, now);
 		return;
 	}
+	if (!trusted && raw_steering(l->engine))
+		raw_input(l, m, true, now);
 	q = directory_find(l->engine, p.dest_qpn);
-	if (q == NULL) {
+	if (q == NULL || q->raw) {
 		count_reason(l, p.dest_qpn == 0 ? REASON_QPN_RESERVED : REASON_QPN_UNKNOWN);
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (q->lcore != l) {
-		hand_over(l, q->lcore, m);
+		hand_over(l, q->lcore, m, FRAME_TRUSTED);
 		return;
 	}
 	if (!packet_input(l, q, &p, m, now))
@@ -224,7 +242,10 @@ static uint32_t inbox_input(struct lcore *l, nanotime now)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *frame = m[i];
 
-		frame_input(l, frame, frame->hash.usr == FRAME_TRUSTED, now);
+		if (frame->hash.usr == FRAME_RAW_DELIVERED)
+			raw_arrived(l, frame, now);
+		else
+			frame_input(l, frame, frame->hash.usr == FRAME_TRUSTED, now);
 	}
 	return n;
 }
@@ -236,7 +257,10 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = l->loop[l->loop_tail++ % LOOP_SLOTS];
 
-		frame_input(l, m, m->hash.usr == FRAME_TRUSTED, now);
+		if (m->hash.usr == FRAME_RAW_LOOPED)
+			raw_looped(l, m, now);
+		else
+			frame_input(l, m, m->hash.usr == FRAME_TRUSTED, now);
 	}
 	return n;
 }

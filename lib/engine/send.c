@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames leave: through the port in bursts, or round inside the engine. Every retry is bounded. */
 #include "engine/engine.h"
+#include "engine/raw.h"
 
 #define STALL	   (5 * TIME_US) /* before a port or lcore that was full is tried again */
 #define SEND_TRIES 4u /* of a port that takes nothing, before the frames are taken back */
 
-static uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
+uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
 	struct port *port = l->engine->port;
 	uint32_t sent = 0;
@@ -49,6 +50,11 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 		s->qp->held_back = true;
 	} else if (s->failed) {
 		rte_pktmbuf_free(s->mbuf);
+	} else if (s->raw && s->qp->held_back) {
+		s->unsent = true;
+	} else if (s->raw && s->loop) {
+		raw_send(l, s);
+		s->qp->held_back = s->unsent;
 	} else if (s->loop) {
 		s->unsent =
 			s->qp->held_back || !loop_output(l, s->mbuf, s->packet.dest_qpn, s->summed);
@@ -78,7 +84,8 @@ static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, n
 
 static bool goes_to_port(const struct staged_frame *s)
 {
-	return !s->loop && !s->failed && !s->unsent && s->qp->flow_state == FLOW_PORT;
+	return !s->loop && !s->failed && !s->unsent && s->qp->flow_state == FLOW_PORT &&
+	       !(s->raw && s->qp->held_back);
 }
 
 static void tell_failed(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)

@@ -6,6 +6,7 @@
  */
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "engine/raw.h"
 
 #define LOOP_BACKLOG  512u /* frames for ourselves that are not read yet */
 #define ROUND_PACKETS 64u /* of all queue pairs in one poll: what came in is looked at in between */
@@ -28,11 +29,11 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t room = moving_room(l, q->client);
+	uint32_t copies = q->raw ? RAW_COPIES : LIMIT_SPANS;
 	nanotime not_before;
 	uint32_t n;
 
-	for (n = 0;
-	     n < LIMIT_TURN && l->staged < STAGE_MAX && l->gather_count + LIMIT_SPANS <= room;
+	for (n = 0; n < LIMIT_TURN && l->staged < STAGE_MAX && l->gather_count + copies <= room;
 	     n++) {
 		struct staged_frame *s = &l->stage[l->staged];
 

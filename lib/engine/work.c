@@ -19,6 +19,8 @@ static uint32_t request_octets(const struct send_work *w, uint32_t stride)
 		octets += MIN_OF(w->inline_length, stride);
 	else
 		octets += w->num_sge * (uint32_t)sizeof(struct work_sge);
+	if (w->opcode == WORK_TSO)
+		octets += w->tso_header;
 	return MIN_OF(octets, stride);
 }
 
