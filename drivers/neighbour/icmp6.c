@@ -35,8 +35,7 @@ struct icmp6 {
 	uint32_t length;
 };
 
-/* The checksum over the pseudo header (RFC 8200 8.1) and the message; 0 of a right message. */
-static uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length)
+uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length)
 {
 	uint32_t sum = checksum_add(length + PROTO_ICMPV6, ip + 8, 32);
 

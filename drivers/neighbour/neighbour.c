@@ -293,7 +293,7 @@ static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 
 nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out)
 {
-	nanotime next = TIME_NEVER;
+	nanotime next = groups_tick(t, now, out);
 
 	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
 		struct entry *e = &t->entry[i];
@@ -360,9 +360,9 @@ bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t l
 		arp_input(t, &r, out);
 		return true;
 	case ETHERTYPE_IPV4_:
-		return icmp_input(t, &r, out);
+		return icmp_input(t, &r, out) || igmp_input(t, &r);
 	case ETHERTYPE_IPV6_:
-		return icmp6_input(t, &r, out);
+		return icmp6_input(t, &r, out) || mld_input(t, &r);
 	default:
 		return false;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which MAC address an IP address has behind a port, and the answers that the owner of an IP
- * address owes its link: ARP (RFC 826), neighbour discovery (RFC 4861), echo (RFC 792, RFC 4443).
+ * address owes its link: ARP (RFC 826), neighbour discovery (RFC 4861), echo (RFC 792, RFC 4443),
+ * membership of groups (RFC 3376, RFC 3810).
  *
  * A table belongs to one thread, the engine's control thread. It reads no clock and sends nothing
  * itself: frames come in as octets, frames to send go into a list that the caller empties. Use:
@@ -71,7 +72,7 @@ void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_a
 			     uint32_t count);
 void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count);
 
-/* One received frame, any bytes. True if it was ARP, ND or an echo request (answered or not). */
+/* One received frame, any bytes. True if it was ARP, ND, IGMP, MLD or an echo request (answered or not). */
 bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t length, nanotime now,
 		     struct neighbour_frames *out);
 
@@ -87,6 +88,15 @@ nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbou
 
 /* Announce our addresses unasked (gratuitous ARP, unsolicited NA): at start, after a change. */
 void neighbour_announce(struct neighbour_table *t, struct neighbour_frames *out);
+
+/*
+ * Membership of a multicast group: the link hears of it with the next tick, and again when a
+ * querier asks; leaving is told at once. Joining twice is joining once. 0, or an errno: too many
+ * groups (of ours or of the kernel).
+ */
+int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime now);
+void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotime now,
+		     struct neighbour_frames *out);
 
 /* Rises whenever a known MAC address changed: then flows should resolve theirs again. */
 uint32_t neighbour_generation(const struct neighbour_table *t);

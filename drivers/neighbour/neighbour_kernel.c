@@ -8,6 +8,7 @@
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -33,8 +34,18 @@ struct asked {
 	nanotime at; /* 0: never */
 };
 
+#define JOIN_SOCKETS 64u /* the kernel lets one socket join few groups (igmp_max_memberships) */
+
+struct joined {
+	struct gid group;
+	int fd; /* 0: no group */
+};
+
 struct neighbour_kernel {
 	int fd;
+	uint32_t joins[2]; /* sockets that join for us: IPv6, IPv4 */
+	int join_fd[2][JOIN_SOCKETS];
+	struct joined joined[LIMIT_MCAST_GROUPS];
 	uint32_t ifindex;
 	uint32_t sequence;
 	struct asked asked[ASKED_SLOTS];
@@ -62,6 +73,9 @@ void neighbour_kernel_free(struct neighbour_kernel *k)
 {
 	if (k == NULL)
 		return;
+	for (uint32_t family = 0; family < 2; family++)
+		for (uint32_t i = 0; i < k->joins[family]; i++)
+			close(k->join_fd[family][i]);
 	close(k->fd);
 	free(k);
 }
@@ -237,4 +251,72 @@ int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, 
 		asked->at = now;
 	}
 	return (state & NUD_STALE) != 0 ? 0 : EINPROGRESS;
+}
+
+/* ---- groups: the kernel reports them, and the interface lets them through ---- */
+
+static int membership(const struct neighbour_kernel *k, int fd, const struct gid *group, bool joins)
+{
+	struct ipv6_mreq six = { .ipv6mr_interface = k->ifindex };
+	struct ip_mreqn four = { .imr_ifindex = (int)k->ifindex };
+
+	memcpy(&four.imr_multiaddr, group->octet + 12, 4);
+	memcpy(&six.ipv6mr_multiaddr, group->octet, 16);
+	if (gid_is_ipv4(group))
+		return setsockopt(fd, IPPROTO_IP, joins ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP,
+				  &four, sizeof(four));
+	return setsockopt(fd, IPPROTO_IPV6, joins ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &six,
+			  sizeof(six));
+}
+
+/* By the first socket that may join one more. 0, or an errno. */
+static int join_by_some(struct neighbour_kernel *k, const struct gid *group, int *fd)
+{
+	uint32_t family = gid_is_ipv4(group);
+
+	for (uint32_t i = 0; i < JOIN_SOCKETS; i++) {
+		if (i == k->joins[family]) {
+			*fd = socket(family_of(group), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+			if (*fd < 0)
+				return errno;
+			k->join_fd[family][k->joins[family]++] = *fd;
+		}
+		*fd = k->join_fd[family][i];
+		if (membership(k, *fd, group, true) == 0)
+			return 0;
+		/* Anything but a full socket is the same for the next one. */
+		if (errno != ENOBUFS && errno != ENOMEM)
+			return errno;
+	}
+	return ENOBUFS;
+}
+
+int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group)
+{
+	struct joined *free_slot = NULL;
+	int error, fd;
+
+	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+		if (k->joined[i].fd == 0)
+			free_slot = free_slot != NULL ? free_slot : &k->joined[i];
+		else if (gid_equal(&k->joined[i].group, group))
+			return 0;
+	}
+	if (free_slot == NULL)
+		return ENOSPC;
+	error = join_by_some(k, group, &fd);
+	if (error == 0)
+		*free_slot = (struct joined){ *group, fd };
+	return error;
+}
+
+void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group)
+{
+	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+		if (k->joined[i].fd == 0 || !gid_equal(&k->joined[i].group, group))
+			continue;
+		membership(k, k->joined[i].fd, group, false);
+		k->joined[i].fd = 0;
+		return;
+	}
 }

@@ -32,6 +32,30 @@ struct entry {
 	nanotime confirmed_at;
 };
 
+/* A multicast group that we told the link of, or are about to. */
+struct membership {
+	struct gid group;
+	bool used;
+	uint8_t unasked; /* reports to be sent unasked */
+	nanotime unasked_at;
+	nanotime answer_at; /* to a query; TIME_NEVER: none is owed */
+};
+
+enum membership_report {
+	REPORT_JOIN,
+	REPORT_ANSWER,
+	REPORT_LEAVE
+};
+
+/* A querier's question, IGMP or MLD. */
+struct query {
+	bool ipv4;
+	bool general; /* about all groups, not `group` */
+	bool older; /* it knows no source lists: IGMPv2, MLDv1 */
+	struct gid group;
+	nanotime patience; /* how long it waits for answers */
+};
+
 struct neighbour_kernel;
 
 struct neighbour_table {
@@ -44,6 +68,11 @@ struct neighbour_table {
 	struct gid gateway[NEIGHBOUR_GATEWAYS];
 	struct entry entry[NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */
+	uint32_t memberships;
+	nanotime igmp_v2_until; /* an older querier is about */
+	nanotime mld_v1_until;
+	uint64_t random;
+	struct membership membership[LIMIT_MCAST_GROUPS];
 };
 
 /* A frame whose Ethernet header was read. */
@@ -88,6 +117,21 @@ bool icmp6_input(struct neighbour_table *t, const struct received *r, struct nei
 bool nd_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);
 void nd_announce(struct neighbour_table *t, const struct gid *own, struct neighbour_frames *out);
 
+/* The checksum over the pseudo header (RFC 8200 8.1) and the message; 0 of a right message. */
+uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length);
+
+/* False: the list is full. `v2`, `v1`: as an older querier understands it. */
+bool igmp_report(const struct neighbour_table *t, const struct gid *group,
+		 enum membership_report what, bool v2, struct neighbour_frames *out);
+bool igmp_input(struct neighbour_table *t, const struct received *r);
+bool mld_report(const struct neighbour_table *t, const struct gid *group,
+		enum membership_report what, bool v1, struct neighbour_frames *out);
+bool mld_input(struct neighbour_table *t, const struct received *r);
+void groups_queried(struct neighbour_table *t, const struct query *q, nanotime now);
+nanotime groups_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out);
+
+int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group);
+void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group);
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
 void neighbour_kernel_free(struct neighbour_kernel *k);
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,

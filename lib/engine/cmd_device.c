@@ -41,6 +41,19 @@ static void fill_limits(struct reply_device *d)
 	d->max_mr_size = LIMIT_MR_LENGTH;
 	d->max_ah = LIMIT_AHS;
 	d->max_dm_size = LIMIT_DM_BYTES;
+	d->max_mcast_grp = LIMIT_MCAST_GROUPS;
+	d->max_mcast_qp_attach = LIMIT_MCAST_QPS;
+	d->max_total_mcast_qp_attach = LIMIT_MCAST_GROUPS * LIMIT_MCAST_QPS;
+}
+
+/* What the PortInfo counters of InfiniBand are: sixteen bits that stay full (IBTA 14.2.5.6). */
+static uint32_t violations(const struct engine *e, enum reason why)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < e->lcores; i++)
+		n += __atomic_load_n(&e->lcore[i].stats.by_reason[why], __ATOMIC_RELAXED);
+	return (uint32_t)MIN_OF(n, UINT64_C(0xffff));
 }
 
 static void fill_port(const struct engine *e, struct reply_device *d)
@@ -50,6 +63,8 @@ static void fill_port(const struct engine *e, struct reply_device *d)
 	d->max_mtu = MTU_4096;
 	d->active_speed = SPEED_10_GBIT;
 	d->active_width = WIDTH_4X;
+	d->bad_pkey = violations(e, REASON_PKEY);
+	d->qkey_violations = violations(e, REASON_QKEY);
 	memcpy(d->mac, e->mac.octet, sizeof(d->mac));
 	for (uint32_t i = 0; i < LIMIT_GIDS; i++) {
 		d->gid[i] = e->gid[i].gid;

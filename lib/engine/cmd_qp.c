@@ -236,7 +236,8 @@ int cmd_create_qp(struct call *call)
 	q->srq = object_find(call->client, OBJECT_SRQ, r->srq);
 	q->context = q->send_cq->context;
 	q->async_fd = q->send_cq->async_fd;
-	q->flow_state = FLOW_NONE;
+	q->type = (uint8_t)r->type;
+	q->flow_state = r->type == QP_TYPE_UD ? FLOW_BY_HANDLE : FLOW_NONE;
 	raw_setup_qp(q, r);
 	error = qp_build(call, q, r);
 	if (error != 0) {
@@ -392,6 +393,9 @@ int cmd_destroy_qp(struct call *call)
 	if (q->raw_users != 0)
 		return call_fail(call, EBUSY, "%u steering rules or tables lead to it",
 				 q->raw_users);
+	if (q->groups > 0)
+		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
+				 q->groups);
 	lcore_call(q->lcore, detach, q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)

@@ -67,6 +67,8 @@
 	X(QUERY_AH, request_handle, reply_ah)               \
 	X(DESTROY_AH, request_handle, reply_empty)          \
 	X(RESOLVE_PATH, request_path, reply_ah)             \
+	X(ATTACH_MCAST, request_mcast, reply_empty)         \
+	X(DETACH_MCAST, request_mcast, reply_empty)         \
 	X(ALLOC_DM, request_alloc_dm, reply_dm)             \
 	X(FREE_DM, request_handle, reply_empty)             \
 	X(REG_DM_MR, request_reg_dm_mr, reply_reg_mr)       \
@@ -512,6 +514,14 @@ struct reply_query_srq {
 };
 
 #define STATISTICS_KINDS 24u
+
+/* A UD queue pair becomes or is no longer a member of a group; already being one is no error. */
+struct request_mcast {
+	struct command_request h;
+	uint32_t qp;
+	uint32_t reserved;
+	struct gid group;
+};
 
 /* Counters, for everybody who may connect. */
 struct reply_statistics {

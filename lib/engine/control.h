@@ -248,6 +248,8 @@ int cmd_import_pd(struct call *call);
 int cmd_import_mr(struct call *call);
 int cmd_unimport_mr(struct call *call);
 int cmd_import_dm(struct call *call);
+int cmd_attach_mcast(struct call *call);
+int cmd_detach_mcast(struct call *call);
 
 /* cmd_ah.c: an address vector that makes sense here; its source GID is filled in. 0 or an errno. */
 int path_check(struct call *call, struct qp_path *path);
@@ -314,6 +316,18 @@ void srq_free(struct client *c, struct engine_srq *s);
 
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
+
+/*
+ * mcast.c: a queue pair joins or leaves a group; joining twice is joining once. 0 or an errno:
+ * EINVAL: not a member; ENOMEM: too many groups or members; what the kernel says.
+ */
+int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q);
+int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q);
+/* It leaves all groups. Those that are empty now are put before `unlinked`, to be freed later. */
+struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
+				 struct mcast_group *unlinked);
+/* After a grace period. */
+void mcast_free(struct mcast_group *unlinked);
 
 /* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
 int event_pair(int *ours, int *theirs);
@@ -395,6 +409,9 @@ void neighbour_agent_announce(struct engine *e);
 /* Frames that are not RoCE, ticks: called from the control thread. */
 void neighbour_agent_frames(struct engine *e, nanotime now);
 nanotime neighbour_agent_tick(struct engine *e, nanotime now);
+/* The link is to send us what is for a group, or no more. 0 or an errno. */
+int neighbour_agent_join(struct engine *e, const struct gid *group);
+void neighbour_agent_leave(struct engine *e, const struct gid *group);
 /* Decides the flow state of a path; FLOW_PORT fills *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
 /* The flow of a path between these queue pairs. */

@@ -112,6 +112,15 @@ struct engine_ah {
 	LIST_ENTRY(engine_ah) engine_link;
 };
 
+/* A multicast group with members here. */
+struct mcast_group {
+	struct mcast_group *next; /* in its bucket */
+	struct gid gid;
+	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free place */
+	uint32_t members; /* (control) */
+	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
+};
+
 struct engine_qp {
 	/* hot: the lcore's */
 	struct qp *core;
@@ -126,6 +135,7 @@ struct engine_qp {
 	struct client *client;
 	uint32_t qpn;
 	uint32_t handle;
+	uint8_t type; /* enum qp_type */
 	uint8_t flow_state; /* enum flow_state */
 	bool is_ready; /* stands in the ready list */
 	bool in_wheel;
@@ -152,6 +162,7 @@ struct engine_qp {
 	uint64_t cookie;
 	uint32_t context;
 	uint32_t pd;
+	uint32_t groups; /* multicast groups that it is a member of */
 	int async_fd;
 	uint32_t async_events; /* atomic */
 	uint64_t sq_offset, rq_offset, page_offset;
@@ -297,6 +308,8 @@ struct engine {
 	struct client *client[LIMIT_CLIENTS]; /* (control); lcores: span_memory */
 	LIST_HEAD(, engine_qp) qps; /* (control) */
 	LIST_HEAD(, engine_ah) ahs; /* (control) */
+	struct mcast_group *mcast[256]; /* by a hash of the group; control writes, lcores read */
+	uint32_t mcast_groups; /* (control) */
 	uint32_t ah_count; /* (control) */
 	uint32_t qp_count, cq_count, mr_count, srq_count, client_count;
 	struct control *control; /* (control) the rest of the control path: control.h */
@@ -402,6 +415,16 @@ static inline struct engine_qp *directory_find(const struct engine *e, uint32_t 
 
 	/* The low bit marks a number that is reserved but not published. */
 	return q != NULL && ((uintptr_t)q & 1) == 0 && q->qpn == qpn ? q : NULL;
+}
+
+/* mcast.c. The group, or NULL; until the lcore's next quiescent state. */
+struct mcast_group *mcast_find(struct engine *e, const struct gid *gid);
+bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engine_qp *q);
+
+static inline struct engine_qp *mcast_member(const struct mcast_group *g, uint32_t place)
+{
+	/* Acquire: a queue pair is complete before it is a member. */
+	return __atomic_load_n(&g->member[place], __ATOMIC_ACQUIRE);
 }
 
 /* The client's address handle, or NULL; until the lcore's next quiescent state. Any number. */

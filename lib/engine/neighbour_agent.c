@@ -143,6 +143,24 @@ void neighbour_agent_announce(struct engine *e)
 	send_frames(e);
 }
 
+int neighbour_agent_join(struct engine *e, const struct gid *group)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+
+	/* Its reports leave with the next tick, which follows every command. */
+	return a != NULL ? neighbour_join(a->table, group, clock_now()) : 0;
+}
+
+void neighbour_agent_leave(struct engine *e, const struct gid *group)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+
+	if (a == NULL)
+		return;
+	neighbour_leave(a->table, group, clock_now(), &a->out);
+	send_frames(e);
+}
+
 /* ---- flows ---- */
 
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac)

@@ -194,6 +194,7 @@ void objects_reclaim(struct client *c, uint32_t context)
 {
 	struct qp_list gone = LIST_HEAD_INITIALIZER(gone);
 	struct ah_list gone_ahs = LIST_HEAD_INITIALIZER(gone_ahs);
+	struct mcast_group *groups = NULL;
 	struct engine_channel *ch;
 	struct engine_srq *s;
 	struct engine_cq *cq;
@@ -217,7 +218,10 @@ void objects_reclaim(struct client *c, uint32_t context)
 	mr_withdraw(c, m);
 	FOR_EACH(s, OBJECT_SRQ)
 	srq_withdraw(c, s);
+	LIST_FOREACH(q, &gone, engine_link)
+	groups = mcast_forget(c->engine, q, groups);
 	engine_grace_period(c->engine);
+	mcast_free(groups);
 	while ((q = LIST_FIRST(&gone)) != NULL)
 		qp_free(c, q);
 	while ((ah = LIST_FIRST(&gone_ahs)) != NULL) {

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Multicast groups and their members. Only the control path changes the table; lcores walk it
+ * whenever a datagram for a group comes:
+ *
+ *	a group is linked in by a release store when it is complete, unlinked by another, and freed
+ *	after a grace period; its places for members are pointers that are set and cleared in place.
+ *
+ * A datagram goes to the lcores of all members as copies, because the GRH is written over its
+ * headers; on one lcore all members read the same buffer, a reference each.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "engine/control.h"
+
+static struct mcast_group **bucket_of(struct engine *e, const struct gid *gid)
+{
+	uint32_t h = load_be32(gid->octet + 12) ^ load_be32(gid->octet) ^ load_be32(gid->octet + 8);
+
+	h *= 0x9e3779b1u;
+	return &e->mcast[h >> 24];
+}
+
+struct mcast_group *mcast_find(struct engine *e, const struct gid *gid)
+{
+	static_assert(ARRAY_SIZE(e->mcast) == 256, "eight bits of a hash");
+	struct mcast_group *g = __atomic_load_n(bucket_of(e, gid), __ATOMIC_ACQUIRE);
+
+	while (g != NULL && !gid_equal(&g->gid, gid))
+		g = __atomic_load_n(&g->next, __ATOMIC_ACQUIRE);
+	return g;
+}
+
+bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engine_qp *q)
+{
+	const struct mcast_group *g = mcast_find(e, gid);
+
+	for (uint32_t i = 0; g != NULL && i < LIMIT_MCAST_QPS; i++)
+		if (mcast_member(g, i) == q)
+			return true;
+	return false;
+}
+
+/* ---- changes ---- */
+
+/* A new group, not linked in yet; NULL: *error says why. */
+static struct mcast_group *group_make(struct engine *e, const struct gid *gid, int *error)
+{
+	struct mcast_group *g;
+
+	*error = ENOMEM;
+	if (e->mcast_groups >= LIMIT_MCAST_GROUPS)
+		return NULL;
+	g = calloc(1, sizeof(*g));
+	if (g == NULL)
+		return NULL;
+	g->gid = *gid;
+	*error = neighbour_agent_join(e, gid);
+	if (*error == 0)
+		return g;
+	free(g);
+	return NULL;
+}
+
+static void group_unlink(struct engine *e, struct mcast_group *g)
+{
+	struct mcast_group **link = bucket_of(e, &g->gid);
+
+	while (*link != g)
+		link = &(*link)->next;
+	__atomic_store_n(link, g->next, __ATOMIC_RELEASE);
+	e->mcast_groups--;
+	neighbour_agent_leave(e, &g->gid);
+}
+
+int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
+{
+	struct mcast_group *g = mcast_find(e, gid), **bucket = bucket_of(e, gid);
+	bool is_new = g == NULL;
+	uint32_t place = 0;
+	int error;
+
+	if (mcast_is_member(e, gid, q))
+		return 0;
+	if (is_new)
+		g = group_make(e, gid, &error);
+	if (g == NULL)
+		return error;
+	while (place < LIMIT_MCAST_QPS && g->member[place] != NULL)
+		place++;
+	if (place == LIMIT_MCAST_QPS)
+		return ENOMEM;
+	__atomic_store_n(&g->member[place], q, __ATOMIC_RELEASE);
+	g->members++;
+	q->groups++;
+	if (!is_new)
+		return 0;
+	g->next = *bucket;
+	__atomic_store_n(bucket, g, __ATOMIC_RELEASE);
+	e->mcast_groups++;
+	return 0;
+}
+
+/* True: that was the last one, the group is unlinked and to be freed after a grace period. */
+static bool member_remove(struct engine *e, struct mcast_group *g, struct engine_qp *q)
+{
+	for (uint32_t i = 0; i < LIMIT_MCAST_QPS; i++) {
+		if (g->member[i] != q)
+			continue;
+		__atomic_store_n(&g->member[i], NULL, __ATOMIC_RELEASE);
+		q->groups--;
+		if (--g->members > 0)
+			return false;
+		group_unlink(e, g);
+		return true;
+	}
+	return false;
+}
+
+int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q)
+{
+	struct mcast_group *g = mcast_find(e, gid);
+
+	if (g == NULL || !mcast_is_member(e, gid, q))
+		return EINVAL;
+	if (member_remove(e, g, q)) {
+		engine_grace_period(e);
+		free(g);
+	}
+	return 0;
+}
+
+struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
+				 struct mcast_group *unlinked)
+{
+	for (uint32_t b = 0; b < ARRAY_SIZE(e->mcast) && q->groups > 0; b++) {
+		struct mcast_group *g, *next;
+
+		for (g = e->mcast[b]; g != NULL && q->groups > 0; g = next) {
+			next = g->next;
+			if (!member_remove(e, g, q))
+				continue;
+			g->freed_next = unlinked;
+			unlinked = g;
+		}
+	}
+	return unlinked;
+}
+
+void mcast_free(struct mcast_group *unlinked)
+{
+	while (unlinked != NULL) {
+		struct mcast_group *next = unlinked->freed_next;
+
+		free(unlinked);
+		unlinked = next;
+	}
+}

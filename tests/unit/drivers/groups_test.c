@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Membership of multicast groups as the link hears of it, against frames that scapy made. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/neighbour/neighbour.h"
+#include "groups_frames.h"
+
+static const struct mac ours = { { 2, 0, 0, 0, 0, 1 } };
+static const struct gid own4 = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
+static const struct gid own6 = { { 0xfe, 0x80, [15] = 1 } };
+static const struct gid group4 = { { [10] = 0xff, 0xff, 239, 1, 2, 3 } };
+static const struct gid group6 = { { 0xff, 0x15, [12] = 0xab, 0xcd, 0, 1 } };
+
+static struct neighbour_table *t;
+static struct neighbour_frames out;
+
+static void begin(void)
+{
+	struct neighbour_address a[2] = { { own4, 24 }, { own6, 64 } };
+
+	t = neighbour_table_new(&ours, 0, 0);
+	cr_assert_not_null(t);
+	neighbour_set_addresses(t, a, 2);
+	neighbour_frames_clear(&out);
+}
+
+static void end(void)
+{
+	neighbour_table_free(t);
+}
+
+TestSuite(groups, .init = begin, .fini = end);
+
+/* An exact copy on the heap, so that a sanitizer sees one octet read too far. */
+static bool input(const uint8_t *frame, size_t length, nanotime now)
+{
+	uint8_t *copy = malloc(length + 1);
+	bool taken;
+
+	memcpy(copy + 1, frame, length);
+	taken = neighbour_input(t, copy + 1, (uint32_t)length, now, &out);
+	free(copy);
+	return taken;
+}
+
+#define INPUT(frame, now) input(frame, sizeof(frame), now)
+
+/* Exactly this frame was sent since the last look. */
+static void sent(const uint8_t *frame, size_t length, const char *what)
+{
+	cr_assert_eq(out.count, 1, "%s: %u frames", what, out.count);
+	cr_assert_eq(out.frame[0].length, length, "%s: %u octets", what, out.frame[0].length);
+	cr_expect_arr_eq(out.octets + out.frame[0].offset, frame, length, "%s", what);
+	neighbour_frames_clear(&out);
+}
+
+#define SENT(frame) sent(frame, sizeof(frame), #frame)
+
+/* Joined, told twice a second apart, and silent. Returns the time. */
+static nanotime join(const struct gid *group, const uint8_t *report, size_t length)
+{
+	nanotime now = TIME_S;
+
+	cr_assert_eq(neighbour_join(t, group, now), 0);
+	cr_assert_eq(neighbour_join(t, group, now), 0, "joining again is no error");
+	cr_expect_eq(neighbour_tick(t, now, &out), now + TIME_S);
+	sent(report, length, "unasked");
+	neighbour_tick(t, now + TIME_S - 1, &out);
+	cr_expect_eq(out.count, 0);
+	now += TIME_S;
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER);
+	sent(report, length, "unasked, again");
+	return now;
+}
+
+/* The answer to a query comes at some time within its patience, once. */
+static nanotime answer_within(nanotime now, nanotime patience, const uint8_t *report, size_t length)
+{
+	nanotime at = neighbour_tick(t, now, &out);
+
+	if (out.count == 0) {
+		cr_assert_leq(at, now + patience);
+		neighbour_tick(t, at - 1, &out);
+		cr_expect_eq(out.count, 0, "too early");
+		neighbour_tick(t, at, &out);
+	}
+	sent(report, length, "answer");
+	neighbour_tick(t, now + patience + TIME_S, &out);
+	cr_expect_eq(out.count, 0, "answered twice");
+	return now + patience + TIME_S;
+}
+
+Test(groups, igmp)
+{
+	nanotime now = join(&group4, igmp_join, sizeof(igmp_join));
+
+	cr_expect(INPUT(igmp_query, now));
+	now = answer_within(now, 10 * TIME_S, igmp_answer, sizeof(igmp_answer));
+	cr_expect(INPUT(igmp_query_group, now));
+	now = answer_within(now, TIME_S, igmp_answer, sizeof(igmp_answer));
+	cr_expect(INPUT(igmp_query_other, now));
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "not asked for us");
+	neighbour_leave(t, &group4, now, &out);
+	SENT(igmp_leave);
+	cr_expect(INPUT(igmp_query, now));
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "no member any more");
+}
+
+Test(groups, igmp_beside_an_older_querier)
+{
+	nanotime now = join(&group4, igmp_join, sizeof(igmp_join));
+
+	cr_expect(INPUT(igmp_query_v2, now));
+	now = answer_within(now, 10 * TIME_S, igmp_report_v2, sizeof(igmp_report_v2));
+	neighbour_leave(t, &group4, now, &out);
+	SENT(igmp_leave_v2);
+	now += 300 * TIME_S;
+	cr_assert_eq(neighbour_join(t, &group4, now), 0);
+	neighbour_tick(t, now, &out);
+	SENT(igmp_join); /* it is gone */
+}
+
+Test(groups, mld)
+{
+	nanotime now = join(&group6, mld_join, sizeof(mld_join));
+
+	cr_expect(INPUT(mld_query, now));
+	now = answer_within(now, 10 * TIME_S, mld_answer, sizeof(mld_answer));
+	cr_expect(INPUT(mld_query_routed, now));
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "it comes from somewhere else");
+	neighbour_leave(t, &group6, now, &out);
+	SENT(mld_leave);
+}
+
+Test(groups, mld_beside_an_older_querier)
+{
+	nanotime now = join(&group6, mld_join, sizeof(mld_join));
+
+	cr_expect(INPUT(mld_query_v1, now));
+	now = answer_within(now, 10 * TIME_S, mld_report_v1, sizeof(mld_report_v1));
+	neighbour_leave(t, &group6, now, &out);
+	SENT(mld_done_v1);
+}
+
+Test(groups, some_are_told_to_nobody)
+{
+	static const struct gid untold[] = {
+		{ { [10] = 0xff, 0xff, 224, 0, 0, 1 } }, /* all hosts */
+		{ { 0xff, 0x02, [15] = 1 } }, /* all nodes */
+		{ { 0xff, 0x01, [15] = 9 } }, /* of this interface alone */
+	};
+
+	for (size_t i = 0; i < sizeof(untold) / sizeof(untold[0]); i++) {
+		cr_assert_eq(neighbour_join(t, &untold[i], TIME_S), 0);
+		cr_expect_eq(neighbour_tick(t, TIME_S, &out), TIME_NEVER);
+		INPUT(igmp_query, TIME_S);
+		INPUT(mld_query, TIME_S);
+		cr_expect_eq(neighbour_tick(t, 30 * TIME_S, &out), TIME_NEVER);
+		neighbour_leave(t, &untold[i], TIME_S, &out);
+		cr_expect_eq(out.count, 0, "group %zu", i);
+	}
+}
+
+Test(groups, as_many_as_announced)
+{
+	struct gid group = group4;
+
+	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+		group.octet[14] = (uint8_t)(i >> 8);
+		group.octet[15] = (uint8_t)i;
+		cr_assert_eq(neighbour_join(t, &group, TIME_S), 0, "group %u", i);
+	}
+	group.octet[13] = 9;
+	cr_expect_neq(neighbour_join(t, &group, TIME_S), 0);
+	/* a full list of frames holds some back for the next tick; none is lost */
+	for (uint32_t left = LIMIT_MCAST_GROUPS; left > 0; left -= out.count) {
+		neighbour_frames_clear(&out);
+		neighbour_tick(t, TIME_S, &out);
+		cr_assert_gt(out.count, 0, "%u reports are missing", left);
+	}
+}
+
+Test(groups, frames_cut_and_turned)
+{
+	static const struct {
+		const uint8_t *frame;
+		size_t length;
+	} row[] = { { igmp_query, 14 + 36 }, { mld_query, sizeof(mld_query) } };
+
+	join(&group4, igmp_join, sizeof(igmp_join));
+	join(&group6, mld_join, sizeof(mld_join));
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		uint8_t frame[128];
+
+		for (size_t n = 0; n < row[i].length; n++)
+			input(row[i].frame, n, TIME_S * 10);
+		/* wherever a checksum covers it: not IPv6's first octets, nor its option */
+		for (size_t n = i == 0 ? 14 : 14 + 8; n < row[i].length; n++) {
+			if (i == 1 && n >= 14 + 42 && n < 14 + 48)
+				continue;
+			memcpy(frame, row[i].frame, row[i].length);
+			frame[n] ^= 0x55;
+			input(frame, row[i].length, TIME_S * 10);
+		}
+	}
+	neighbour_tick(t, TIME_S * 100, &out);
+	cr_expect_eq(out.count, 0, "a broken query was answered");
+}
