@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control commands of the connection manager: what librdmacm.so.1 asks the engine. Rules as in
+ * engine/command.h, which includes this file.
+ *
+ * Ids and event channels are objects of a client (a process), not of a context: an rdma_cm_id
+ * exists before it has a device. Numbers are those of <rdma/rdma_cma.h>.
+ *
+ * Events wait in the engine, in the order in which they happened; the channel's descriptor carries
+ * one octet of no meaning for each, so that it is readable while there is one. A program takes an
+ * octet and asks CM_GET_EVENT; EAGAIN then means that the event moved to another channel with its
+ * id, or went with it. EOF on the descriptor: the engine is gone.
+ */
+#ifndef ENGINE_COMMAND_CM_H
+#define ENGINE_COMMAND_CM_H
+
+#include "engine/command.h"
+
+#define CM_PRIVATE_MAX 256u
+
+/* X(NAME, request struct, reply struct) */
+#define COMMANDS_CM(X)                                                \
+	X(CM_CREATE_CHANNEL, request_empty, reply_handle)             \
+	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
+	X(CM_CREATE_ID, request_cm_create_id, reply_handle)           \
+	X(CM_DESTROY_ID, request_handle, reply_destroy)               \
+	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
+	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
+	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_empty)          \
+	X(CM_LISTEN, request_cm_listen, reply_empty)                  \
+	X(CM_CONNECT, request_cm_connect, reply_empty)                \
+	X(CM_ACCEPT, request_cm_connect, reply_empty)                 \
+	X(CM_REJECT, request_cm_reject, reply_empty)                  \
+	X(CM_DISCONNECT, request_handle, reply_empty)                 \
+	X(CM_ESTABLISH, request_handle, reply_empty)                  \
+	X(CM_NOTIFY, request_cm_notify, reply_empty)                  \
+	X(CM_JOIN, request_cm_join, reply_handle)                     \
+	X(CM_LEAVE, request_cm_leave, reply_empty)                    \
+	X(CM_MIGRATE, request_cm_migrate, reply_destroy)              \
+	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
+	X(CM_QUERY, request_handle, reply_cm_query)                   \
+	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \
+	X(CM_GET_EVENT, request_handle, reply_cm_event)
+
+/* An IP address and port; family 0: none given. */
+struct cm_address {
+	struct gid ip; /* an IPv4 address as ::ffff:a.b.c.d; all zero or ::ffff:0.0.0.0: any */
+	uint16_t port; /* host order */
+	uint8_t family; /* 4, 6, or 0 */
+	uint8_t reserved;
+	uint32_t scope; /* of a link-local address */
+};
+
+/* CM_CREATE_CHANNEL: one descriptor comes back, the program's end. */
+
+struct request_cm_create_id {
+	struct command_request h;
+	uint32_t channel;
+	uint32_t port_space; /* rdma_port_space */
+	uint32_t qp_type; /* enum qp_type */
+	uint32_t reserved;
+};
+
+/* Port 0: one is chosen. EADDRINUSE, EADDRNOTAVAIL, ENODEV (no device has the address), EACCES. */
+struct request_cm_bind {
+	struct command_request h;
+	uint32_t id;
+	uint32_t reserved;
+	struct cm_address address;
+};
+
+/* Binds, if it is not bound, and answers at once; RDMA_CM_EVENT_ADDR_* follows. */
+struct request_cm_resolve {
+	struct command_request h;
+	uint32_t id;
+	uint32_t timeout; /* ms */
+	struct cm_address source; /* family 0: chosen */
+	struct cm_address destination;
+};
+
+struct request_cm_timeout {
+	struct command_request h;
+	uint32_t id;
+	uint32_t timeout; /* ms */
+};
+
+struct request_cm_listen {
+	struct command_request h;
+	uint32_t id;
+	int32_t backlog;
+};
+
+/* rdma_conn_param, and what the library knows of the queue pair. */
+struct cm_connect_parameters {
+	uint32_t qp; /* handle of the queue pair on the id; 0: the program moves its own */
+	uint32_t qpn;
+	uint32_t qkey; /* UD, accepting: 0: the default */
+	uint32_t ece_vendor, ece_options;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+	uint8_t private_length;
+	uint8_t reserved;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+struct request_cm_connect {
+	struct command_request h;
+	uint32_t id;
+	uint32_t reserved;
+	struct cm_connect_parameters parameters;
+};
+
+struct request_cm_reject {
+	struct command_request h;
+	uint32_t id;
+	uint32_t reason; /* enum cm_reject_reason; CONSUMER unless ECE was refused */
+	uint32_t private_length;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+struct request_cm_notify {
+	struct command_request h;
+	uint32_t id;
+	uint32_t event; /* ibv_event_type: COMM_EST only */
+};
+
+struct request_cm_join {
+	struct command_request h;
+	uint32_t id;
+	uint32_t join_flags; /* rdma_cm_join_mc_attr_flags; 1: full member, 2: send only */
+	struct cm_address group;
+	uint64_t cookie; /* comes back in the event */
+};
+
+struct request_cm_leave {
+	struct command_request h;
+	uint32_t id;
+	uint32_t join; /* handle of CM_JOIN */
+};
+
+/* Events that wait go along; the reply says how many were handed out so far. */
+struct request_cm_migrate {
+	struct command_request h;
+	uint32_t id;
+	uint32_t channel;
+};
+
+struct request_cm_option {
+	struct command_request h;
+	uint32_t id;
+	uint32_t level; /* RDMA_OPTION_ID, RDMA_OPTION_IB */
+	uint32_t name;
+	uint32_t length; /* octets of value */
+	uint8_t value[64];
+};
+
+struct reply_cm_query {
+	struct command_reply h;
+	struct cm_address source;
+	struct cm_address destination;
+	uint32_t bound; /* the device and port are known */
+	uint32_t gid_index;
+	uint32_t pkey;
+	uint32_t path_mtu; /* ibv_mtu; 0: no route yet */
+	uint8_t traffic_class, hop_limit, sl, ack_timeout;
+	uint32_t flow_label;
+	struct gid sgid, dgid; /* of the route */
+};
+
+struct request_cm_init_qp_attr {
+	struct command_request h;
+	uint32_t id;
+	uint32_t state; /* enum qp_state */
+};
+
+struct reply_cm_qp_attr {
+	struct command_reply h;
+	uint32_t mask; /* enum qp_attribute */
+	uint32_t reserved;
+	struct qp_attributes attributes;
+};
+
+/* CM_GET_EVENT: the handle is the channel's. EAGAIN: no event waits. */
+struct reply_cm_event {
+	struct command_reply h;
+	uint32_t event; /* rdma_cm_event_type */
+	int32_t status; /* as rdma_cm_event.status */
+	uint32_t id; /* CONNECT_REQUEST: a new one, on the listener's channel */
+	uint32_t listen_id; /* CONNECT_REQUEST */
+	uint32_t join; /* MULTICAST_JOIN, MULTICAST_ERROR: handle of CM_JOIN */
+	uint32_t events; /* of this id that were handed out, this one included */
+	uint64_t cookie; /* of CM_JOIN */
+	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
+	struct qp_path path; /* UD: of the peer or of the group */
+	struct cm_address source; /* CONNECT_REQUEST: of the new id */
+	struct cm_address destination;
+};
+
+#endif
