@@ -60,9 +60,8 @@ struct transition {
 /* One column each: RC, UC, UD, XRC initiator, XRC target. */
 static const struct transition transitions[7][7] = {
 	[QP_STATE_RESET][QP_STATE_RESET] = { .legal = ALL },
-	[QP_STATE_RESET][QP_STATE_INIT] = { ALL,
-					    { CONNECTED, CONNECTED, DATAGRAM, CONNECTED,
-					      CONNECTED } },
+	[QP_STATE_RESET][QP_STATE_INIT] = { ALL, .required = { CONNECTED, CONNECTED, DATAGRAM,
+							       CONNECTED, CONNECTED } },
 	[QP_STATE_INIT][QP_STATE_INIT] = { ALL, .optional = { CONNECTED, CONNECTED, DATAGRAM,
 							      CONNECTED, CONNECTED } },
 	[QP_STATE_INIT][QP_STATE_RTR] = { ALL,

@@ -119,11 +119,20 @@ Test(hostile, write_headers)
 	}
 }
 
+/* What the operations with headers of their own need to be good. */
+static void fit(struct packet *p)
+{
+	if (p->opcode == OPB_ATOMIC_WRITE)
+		p->dma_length = p->payload_length = 8;
+	p->feth = FLUSH_GLOBAL;
+	p->invalidate_rkey = pair.b.window.key;
+}
+
 /* Every ordered pair of request opcodes: the second is legal or a sequence error (IBTA table 38). */
 Test(hostile, ordered_pairs_of_opcodes)
 {
-	for (uint8_t first = 0; first <= OPB_FETCH_ADD; first++) {
-		for (uint8_t second = 0; second <= OPB_FETCH_ADD; second++) {
+	for (uint8_t first = 0; first < 32; first++) {
+		for (uint8_t second = 0; second < 32; second++) {
 			const struct opcode_info *f = &opcode_table[first];
 			const struct opcode_info *s = &opcode_table[second];
 			bool open = !(f->flags & OP_LAST), goes_on = !(s->flags & OP_FIRST);
@@ -135,13 +144,16 @@ Test(hostile, ordered_pairs_of_opcodes)
 				continue;
 			finish();
 			start();
+			pair_window(&pair, &pair.b);
 			for (uint32_t i = 0; i < 3; i++)
 				pair_post_receive(&pair.b, 0, 4096);
 			p = request(first, o.psn, f->flags & OP_PAYLOAD ? 1024 : 0);
 			p.dma_length = open ? 2048 : 1024;
+			fit(&p);
 			cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE, "%s", f->name);
 			p = request(second, o.psn + 1, s->flags & OP_PAYLOAD ? 1024 : 0);
 			p.dma_length = s->flags & OP_LAST ? 1024 : 2048;
+			fit(&p);
 			why = pair_inject(&pair, &pair.b, &p);
 			if (open ? goes_on && s->kind == f->kind : !goes_on)
 				cr_assert_neq(why, REASON_OPCODE_SEQUENCE, "%s, %s", f->name,
@@ -410,8 +422,11 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 	static const uint8_t syndromes[] = { 0x1f, 0x00, 0x20, 0x60, 0x61, 0x62, 0x63, 0x7f, 0xc0 };
 	struct responder *r = &to->qp->resp;
 	uint32_t near = roll(seed, 2) ? r->expected_psn : to->qp->req.una_psn;
-	struct packet p = pair_packet(&pair, to, (uint8_t)roll(seed, 32), 0);
+	struct packet p;
 
+	do {
+		p = pair_packet(&pair, to, (uint8_t)roll(seed, 32), 0);
+	} while (!opcode_defined(p.opcode)); /* decode lets no other pass */
 	p.psn = (near + roll(seed, 5) - (roll(seed, 4) == 0 ? 3 : 0)) & PSN_MASK;
 	p.payload = payload;
 	p.payload_length = lengths[roll(seed, ARRAY_SIZE(lengths))];
@@ -419,6 +434,9 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 	p.dma_length = roll(seed, 4) ? p.payload_length : roll(seed, 5000);
 	p.va = PAIR_IOVA + roll(seed, 8) * 8;
 	p.rkey = to->key;
+	p.invalidate_rkey = roll(seed, 8) ? to->window.key : to->key;
+	p.feth = roll(seed, 8) ? FLUSH_GLOBAL : roll(seed, 64);
+	p.srqn = roll(seed, 8) ? 1 : roll(seed, 4);
 	p.ack_req = roll(seed, 2);
 	p.solicited = roll(seed, 2);
 	/* Mostly friendly, or nothing would live long. */
@@ -426,36 +444,59 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 	return p;
 }
 
-/* All opcodes near the expected numbers, work of every kind, copies late; each seed a connection. */
-Test(hostile, storms_of_random_packets)
+/* Work of every kind; keys to invalidate are those of the end's window, mostly. */
+static void post_random(uint64_t *seed, struct end *e)
 {
-	static const uint8_t opcodes[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ,
-					   WORK_RDMA_WRITE_WITH_IMM, WORK_ATOMIC_FETCH_AND_ADD };
+	static const uint8_t opcodes[] = { WORK_RDMA_WRITE,
+					   WORK_SEND,
+					   WORK_RDMA_READ,
+					   WORK_RDMA_WRITE_WITH_IMM,
+					   WORK_ATOMIC_FETCH_AND_ADD,
+					   WORK_SEND_WITH_INV,
+					   WORK_LOCAL_INV,
+					   WORK_ATOMIC_WRITE,
+					   WORK_FLUSH };
+	uint8_t op = opcodes[roll(seed, ARRAY_SIZE(opcodes))];
+	bool word = op == WORK_ATOMIC_FETCH_AND_ADD || op == WORK_ATOMIC_WRITE;
+	struct work_sge sge = { PAIR_IOVA + 64, word ? 8 : roll(seed, 4000), e->key };
+	struct send_work w = { .wr_id = e->qp->req.tail,
+			       .opcode = op,
+			       .flags = roll(seed, 2) ? WORK_FENCE : 0,
+			       .num_sge = 1,
+			       .imm = e->window.key,
+			       .rkey = e->key,
+			       .remote_addr = PAIR_IOVA };
 
-	for (uint64_t s = 1; s <= 3000; s++) {
+	if (op == WORK_FLUSH)
+		w.flush_type = FLUSH_GLOBAL;
+	pair_post_work(&pair, e, &w, &sge);
+}
+
+/* All opcodes near the expected numbers, copies late; each seed a connection. */
+static void storm(uint64_t seeds, bool xrc)
+{
+	for (uint64_t s = 1; s <= seeds; s++) {
+		struct end *e = xrc && s % 2 == 0 ? &pair.b : &pair.a;
 		uint64_t seed = s;
 		uint32_t posted = 0;
 		struct qp_attributes err = { .state = QP_STATE_ERR };
 
 		o.sig_all = true;
 		o.octets = 1 << 13;
+		o.xrc = xrc;
 		pair_close(&pair);
 		pair_init(&pair, &o);
+		pair_window(&pair, e);
 		for (uint32_t step = 0; step < 60; step++) {
-			struct end *e = &pair.a;
 			struct packet p = random_packet(&seed, e);
 			uint32_t replies = 0;
 
 			e->hold = roll(&seed, 3) == 0;
-			if (roll(&seed, 3) == 0) {
-				uint8_t op = opcodes[roll(&seed, ARRAY_SIZE(opcodes))];
-
-				pair_post(&pair, e, op, roll(&seed, 2) ? WORK_FENCE : 0, 64,
-					  op == WORK_ATOMIC_FETCH_AND_ADD ? 8 : roll(&seed, 4000),
-					  0);
+			if (roll(&seed, 3) == 0 && qp_window_slot(e->qp) != NULL) {
+				post_random(&seed, e);
 				posted++;
 			}
-			if (roll(&seed, 3) == 0)
+			if (roll(&seed, 3) == 0 && e->qp->type != QP_TYPE_XRC_SEND)
 				pair_post_receive(e, 0, 1500);
 			if (roll(&seed, 3) == 0)
 				while (replies < 50 && pair_next(&pair, e, &p))
@@ -469,17 +510,28 @@ Test(hostile, storms_of_random_packets)
 				qp_expired(e->qp, pair.now);
 			}
 		}
-		qp_modify(pair.a.qp, &err, QP_ATTR_STATE, pair.now, NULL);
-		pair_settle(&pair, &pair.a, true);
+		qp_modify(e->qp, &err, QP_ATTR_STATE, pair.now, NULL);
+		pair_settle(&pair, e, true);
 		uint32_t sent = 0, received = 0;
 
-		for (uint32_t i = 0; i < pair.a.done_count; i++) {
-			if (pair.a.done_receive[i])
-				cr_assert_eq(pair.a.done[i].wr_id, received++, "seed %lu", s);
+		for (uint32_t i = 0; i < e->done_count; i++) {
+			if (e->done_receive[i])
+				cr_assert_eq(e->done[i].wr_id, received++, "seed %lu", s);
 			else
-				cr_assert_eq(pair.a.done[i].wr_id, sent++, "seed %lu", s);
+				cr_assert_eq(e->done[i].wr_id, sent++, "seed %lu", s);
 		}
 		cr_assert_eq(sent, posted, "seed %lu: %u of %u", s, sent, posted);
-		cr_assert_eq(received, pair.a.receive_head, "seed %lu", s);
+		cr_assert_eq(received, e->receive_head, "seed %lu", s);
 	}
+}
+
+Test(hostile, storms_of_random_packets)
+{
+	storm(3000, false);
+}
+
+/* Initiators and targets by turns; SRQs that are there, that are not, and others inside a message. */
+Test(hostile, storms_of_random_packets_on_xrc)
+{
+	storm(1500, true);
 }

@@ -34,7 +34,7 @@ struct pair_options pair_options(void)
 				      .max_rd_atomic = 4,
 				      .max_dest_rd_atomic = 4,
 				      .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-						ACCESS_REMOTE_ATOMIC };
+						ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL };
 }
 
 void pair_attributes(const struct pair_options *o, struct qp_attributes *a)
@@ -77,26 +77,32 @@ static void connect_end(struct qp *qp, const struct pair_options *o, uint8_t me,
 		    QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
 	must_modify(qp, &a, QP_STATE_RTR,
 		    QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-			    QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+			    (qp->type == QP_TYPE_XRC_SEND
+				     ? 0
+				     : QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER));
 	must_modify(qp, &a, QP_STATE_RTS,
-		    QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
-			    QP_ATTR_MAX_RD_ATOMIC);
+		    QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN |
+			    (qp->type == QP_TYPE_XRC_RECV ? 0
+							  : QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+								    QP_ATTR_MAX_RD_ATOMIC));
 }
 
 static void end_init(struct pair *pair, struct end *e, const struct pair_options *o, uint32_t qpn)
 {
-	struct qp_caps caps = { .type = QP_TYPE_RC,
+	struct qp_caps caps = { .type = !o->xrc		? QP_TYPE_RC
+					: e == &pair->a ? QP_TYPE_XRC_SEND
+							: QP_TYPE_XRC_RECV,
 				.qpn = qpn,
 				.pd = PAIR_PD,
 				.handle = qpn,
-				.max_send_wr = o->max_send_wr,
+				.max_send_wr = o->xrc && e == &pair->b ? 0 : o->max_send_wr,
 				.max_send_sge = PAIR_SGE,
 				.max_recv_sge = PAIR_SGE,
 				.max_inline = 64,
 				.max_rd_atomic = 16,
 				.port_mtu = 5,
 				.sq_sig_all = o->sig_all,
-				.has_srq = o->has_srq };
+				.has_srq = o->has_srq || (o->xrc && e == &pair->b) };
 
 	memset(e, 0, sizeof(*e));
 	e->qp = qp_init(must_allocate(qp_memory_size(&caps)), &caps);
@@ -109,7 +115,8 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 	*e->region = (struct region){ .key = e->key,
 				      .pd = PAIR_PD,
 				      .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
-						ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+						ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC |
+						ACCESS_FLUSH_GLOBAL,
 				      .iova = PAIR_IOVA,
 				      .length = o->octets,
 				      .pieces = 1 };
@@ -184,19 +191,44 @@ static uint64_t execute(const struct atomic_request *a)
 	return old;
 }
 
+static void settled(struct pair *pair, struct end *e, uint64_t ticket)
+{
+	if (!e->hold) {
+		qp_copied(e->qp, ticket, true, pair->now);
+		return;
+	}
+	if (e->first_held == 0)
+		e->first_held = ticket;
+	e->held_ticket = ticket;
+}
+
+uint32_t pair_window(struct pair *pair, struct end *e)
+{
+	uint32_t key = key_allocate(&pair->keys, 9);
+
+	e->window = (struct region){ .key = key,
+				     .pd = PAIR_PD,
+				     .access = ACCESS_REMOTE_WRITE,
+				     .iova = e->region->iova,
+				     .length = 4096,
+				     .kind = REGION_WINDOW,
+				     .window_qpn = e->qp->qpn,
+				     .parent = e->region };
+	key_publish(&pair->keys, key, &e->window);
+	return key;
+}
+
 static void settle(struct pair *pair, struct end *e, const struct outcome *o)
 {
-	if (o->flags & OUTCOME_ATOMIC) {
+	if (o->flags & OUTCOME_ATOMIC)
 		qp_atomic_done(e->qp, o->ticket, execute(&o->atomic), true, pair->now);
-	} else if (o->flags & OUTCOME_PLACE) {
+	if (o->flags & OUTCOME_PLACE) {
 		copy_out(o);
-		if (!e->hold) {
-			qp_copied(e->qp, o->ticket, true, pair->now);
-			return;
-		}
-		if (e->first_held == 0)
-			e->first_held = o->ticket;
-		e->held_ticket = o->ticket;
+		settled(pair, e, o->ticket);
+	}
+	if (o->flags & OUTCOME_INVALIDATE) {
+		key_withdraw(&pair->keys, o->invalidate);
+		settled(pair, e, o->invalidate_ticket);
 	}
 }
 
@@ -215,6 +247,8 @@ enum reason pair_inject(struct pair *pair, struct end *to, struct packet *p)
 	struct outcome out;
 	const struct recv_work *offer = NULL;
 
+	if (to->qp->type == QP_TYPE_XRC_RECV && opcode_is(p->opcode, OP_XRCETH))
+		qp_target(to->qp, PAIR_PD, p->srqn & 1 ? p->srqn : 0);
 	if (qp_wants_receive(to->qp, p) && to->receive_head != to->receive_tail)
 		offer = receive_at(to, to->receive_head);
 	qp_received(to->qp, p, offer, &pair->keys, pair->now, &out);
@@ -227,6 +261,19 @@ enum reason pair_inject(struct pair *pair, struct end *to, struct packet *p)
 	return out.reason;
 }
 
+/* Executes what stays at home: an invalidation. */
+static void operate(struct pair *pair, struct end *e)
+{
+	const struct key_operation *o = qp_operation(e->qp);
+
+	if (o == NULL)
+		return;
+	if (!o->bind)
+		key_withdraw(&pair->keys, o->key);
+	qp_operation_done(e->qp, o->bind ? STATUS_MW_BIND_ERR : STATUS_SUCCESS,
+			  o->bind ? REASON_KEY_ACCESS : REASON_NONE, pair->now);
+}
+
 bool pair_next(struct pair *pair, struct end *from, struct packet *p)
 {
 	struct span_list gather;
@@ -236,6 +283,7 @@ bool pair_next(struct pair *pair, struct end *from, struct packet *p)
 	memset(p, 0x5a, sizeof(*p)); /* fields that the core does not write are garbage */
 	some = qp_has_packet(from->qp) && qp_next_packet(from->qp, &pair->keys, pair->now, p,
 							 &gather, &not_before) == NEXT_PACKET;
+	operate(pair, from);
 	collect(from);
 	return some;
 }
@@ -249,6 +297,7 @@ static void send_one(struct pair *pair, struct end *from, struct end *to)
 
 	if (!qp_has_packet(from->qp) || qp_next_packet(from->qp, &pair->keys, pair->now, &c->p,
 						       &gather, &not_before) != NEXT_PACKET) {
+		operate(pair, from);
 		collect(from);
 		return;
 	}
@@ -332,7 +381,7 @@ void pair_until(struct pair *pair, struct end *e, uint32_t count, uint32_t waits
 struct packet pair_packet(const struct pair *pair, const struct end *to, uint8_t base, uint32_t psn)
 {
 	(void)pair;
-	return (struct packet){ .opcode = OPCODE(SERVICE_RC, base),
+	return (struct packet){ .opcode = OPCODE(to->qp->service, base),
 				.pkey = 0xffff,
 				.dest_qpn = to->qp->qpn,
 				.psn = psn & PSN_MASK,
@@ -351,6 +400,7 @@ void pair_post_work(struct pair *pair, struct end *e, const struct send_work *w,
 		abort();
 	}
 	*slot = *w;
+	send_work_set_srqn(slot, 1);
 	for (uint32_t i = 0; i < w->num_sge && i < PAIR_SGE; i++)
 		send_work_sge(slot)[i] = sge[i];
 	qp_posted(e->qp, pair->now);

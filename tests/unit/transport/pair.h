@@ -24,6 +24,7 @@ struct pair_options {
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t access; /* queue pair */
 	bool has_srq, sig_all;
+	bool xrc; /* a is an XRC initiator, b its target; SRQs are those with an odd number */
 	uint32_t octets; /* of registered memory, PAIR_MEMORY at most */
 };
 
@@ -37,6 +38,7 @@ struct end {
 	uint8_t *memory; /* PAIR_MEMORY octets, registered at PAIR_IOVA */
 	uint32_t key;
 	struct region *region;
+	struct region window;
 	struct recv_work *receive; /* posted receive requests, a ring of PAIR_RECEIVES */
 	uint32_t receive_head, receive_tail;
 	struct carried *queue; /* packets to this end, a ring of PAIR_QUEUE */
@@ -90,6 +92,8 @@ void pair_post(struct pair *pair, struct end *e, enum work_opcode opcode, uint8_
 void pair_post_work(struct pair *pair, struct end *e, const struct send_work *w,
 		    const struct work_sge *sge);
 void pair_post_receive(struct end *e, uint32_t offset, uint32_t length);
+/* A window of the end's memory that answers to its queue pair; one at a time. */
+uint32_t pair_window(struct pair *pair, struct end *e);
 /* Reports what was held back. */
 void pair_settle(struct pair *pair, struct end *e, bool ok);
 void pair_fill(uint8_t *at, uint32_t length, uint32_t seed);
