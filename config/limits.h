@@ -71,7 +71,8 @@
 
 static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES, "one program does not take it all");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
-static_assert(LIMIT_SPANS >= 3 * LIMIT_SGE, "every element may be cut by two page-granular edges");
+static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
+	      "every element may be cut by two page-granular edges, and a TSO header comes first");
 static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,
 	      "a lost acknowledgement is made good by the next");
 static_assert(LIMIT_WINDOW < (1u << 23), "IBTA 9.7.2: never more than half the PSN space");

@@ -3,7 +3,7 @@
  * Completions of both queues, in order, exactly one a request (but for what was done without
  * being signalled). A completion waits for the copies that it vouches for.
  */
-#include "transport/qp.h"
+#include "transport/datagram.h"
 
 void receive_push(struct qp *qp, const struct receive_done *d)
 {
@@ -27,6 +27,14 @@ void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status statu
 	}
 }
 
+static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)
+{
+	return (d->flags & RECEIVE_IMM ? COMPLETION_WITH_IMM : 0u) |
+	       (d->flags & RECEIVE_INV ? COMPLETION_WITH_INV : 0u) |
+	       (d->flags & RECEIVE_CHECKSUM_OK ? COMPLETION_IP_CSUM_OK : 0u) |
+	       (qp->type == QP_TYPE_UD ? COMPLETION_GRH : 0u);
+}
+
 static void completion_of_receive(const struct qp *qp, const struct receive_done *d,
 				  struct completion *c)
 {
@@ -39,10 +47,9 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.byte_len = d->byte_len,
 		.imm = d->flags & (RECEIVE_IMM | RECEIVE_INV) ? d->imm : 0,
 		.qp_num = qp->qpn,
-		.src_qp = qp->dest_qpn,
-		.wc_flags = d->flags & RECEIVE_IMM   ? COMPLETION_WITH_IMM
-			    : d->flags & RECEIVE_INV ? COMPLETION_WITH_INV
-						     : 0,
+		.src_qp = type_is_datagram(qp->type) ? d->src_qpn : qp->dest_qpn,
+		.wc_flags = wc_flags_of(qp, d),
+		.slid = d->vlan_tci,
 		.from_srq = d->srq != 0,
 		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
@@ -123,12 +130,13 @@ static bool take_done(struct qp *qp, struct completion *c)
 	return false;
 }
 
-/* In ERR: the one that failed, then the rest as flushed (IBTA 10.3.1.7). */
+/* In ERR and SQE: the one that failed, then the rest as flushed (IBTA 10.3.1.6, 10.3.1.7). */
 static bool take_flushed(struct qp *qp, struct completion *c)
 {
 	struct requester *r = &qp->req;
 
-	if (qp->state != QP_STATE_ERR || r->retired != r->una || r->una == r->tail)
+	if ((qp->state != QP_STATE_ERR && qp->state != QP_STATE_SQE) || r->retired != r->una ||
+	    r->una == r->tail)
 		return false;
 	if (r->failed)
 		completion_of_request(qp, r->failed_status, r->failed_reason, c);

@@ -37,6 +37,7 @@ enum {
 	COLUMN_UD,
 	COLUMN_INI,
 	COLUMN_TGT,
+	COLUMN_RAW,
 	COLUMNS
 };
 
@@ -46,9 +47,9 @@ struct transition {
 	uint32_t optional[COLUMNS];
 };
 
-#define ALL                                  \
-	{                                    \
-		true, true, true, true, true \
+#define ALL                                        \
+	{                                          \
+		true, true, true, true, true, true \
 	}
 
 #define CONNECTING (A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX))
@@ -57,11 +58,18 @@ struct transition {
 		RC_TUNABLE, UC_TUNABLE, UD_TUNABLE, UC_TUNABLE, RC_TUNABLE \
 	}
 
-/* One column each: RC, UC, UD, XRC initiator, XRC target. */
+#define RUNNING                                                                             \
+	{                                                                                   \
+		RC_TUNABLE | A(RATE_LIMIT), UC_TUNABLE | A(RATE_LIMIT),                     \
+			UD_TUNABLE | A(RATE_LIMIT), UC_TUNABLE | A(RATE_LIMIT), RC_TUNABLE, \
+			A(RATE_LIMIT)                                                       \
+	}
+
+/* One column each: RC, UC, UD, XRC initiator, XRC target, RAW_PACKET. */
 static const struct transition transitions[7][7] = {
 	[QP_STATE_RESET][QP_STATE_RESET] = { .legal = ALL },
 	[QP_STATE_RESET][QP_STATE_INIT] = { ALL, .required = { CONNECTED, CONNECTED, DATAGRAM,
-							       CONNECTED, CONNECTED } },
+							       CONNECTED, CONNECTED, A(PORT) } },
 	[QP_STATE_INIT][QP_STATE_INIT] = { ALL, .optional = { CONNECTED, CONNECTED, DATAGRAM,
 							      CONNECTED, CONNECTED } },
 	[QP_STATE_INIT][QP_STATE_RTR] = { ALL,
@@ -70,16 +78,17 @@ static const struct transition transitions[7][7] = {
 					    CONNECTING, CONNECTING } },
 	[QP_STATE_RTR][QP_STATE_RTS] = { ALL,
 					 { RC_SENDING, A(SQ_PSN), A(SQ_PSN), RC_SENDING,
-					   TGT_SENDING },
-					 TUNABLE },
-	[QP_STATE_RTS][QP_STATE_RTS] = { ALL, .optional = TUNABLE },
+					   TGT_SENDING, 0 },
+					 { RC_TUNABLE, UC_TUNABLE, UD_TUNABLE, UC_TUNABLE,
+					   RC_TUNABLE, A(RATE_LIMIT) } },
+	[QP_STATE_RTS][QP_STATE_RTS] = { ALL, .optional = RUNNING },
 	[QP_STATE_RTS][QP_STATE_SQD] = { ALL,
 					 .optional = { NOTIFY, NOTIFY, NOTIFY, NOTIFY, NOTIFY } },
 	[QP_STATE_SQD][QP_STATE_RTS] = { ALL, .optional = TUNABLE },
 	[QP_STATE_SQD][QP_STATE_SQD] = { ALL,
 					 .optional = { RC_MOVED, UC_MOVED, A(PKEY_INDEX) | A(QKEY),
 						       INI_MOVED, TGT_MOVED } },
-	[QP_STATE_SQE][QP_STATE_RTS] = { { false, true, true },
+	[QP_STATE_SQE][QP_STATE_RTS] = { { false, true, true, false, false, true },
 					 .optional = { 0, A(CUR_STATE) | A(ACCESS_FLAGS),
 						       UD_TUNABLE } },
 };
@@ -96,11 +105,11 @@ static const struct transition *transition_of(uint32_t from, uint32_t to)
 
 static bool column_of(uint32_t type, uint32_t *column)
 {
-	static const uint8_t columns[] = { [QP_TYPE_RC] = 1 + COLUMN_RC,
-					   [QP_TYPE_UC] = 1 + COLUMN_UC,
-					   [QP_TYPE_UD] = 1 + COLUMN_UD,
-					   [QP_TYPE_XRC_SEND] = 1 + COLUMN_INI,
-					   [QP_TYPE_XRC_RECV] = 1 + COLUMN_TGT };
+	static const uint8_t columns[] = {
+		[QP_TYPE_RC] = 1 + COLUMN_RC,	     [QP_TYPE_UC] = 1 + COLUMN_UC,
+		[QP_TYPE_UD] = 1 + COLUMN_UD,	     [QP_TYPE_XRC_SEND] = 1 + COLUMN_INI,
+		[QP_TYPE_XRC_RECV] = 1 + COLUMN_TGT, [QP_TYPE_RAW_PACKET] = 1 + COLUMN_RAW
+	};
 
 	if (type >= ARRAY_SIZE(columns) || columns[type] == 0)
 		return false;
@@ -131,6 +140,8 @@ static const char *check_transition(const struct qp *qp, const struct qp_attribu
 	if (qp->state == QP_STATE_SQD && !qp_drained(qp) && to != QP_STATE_ERR &&
 	    to != QP_STATE_RESET)
 		return "the send queue is still draining";
+	if (qp->state == QP_STATE_SQE && to == QP_STATE_RTS && qp->req.una != qp->req.tail)
+		return "the send queue is still being flushed";
 	return NULL;
 }
 
@@ -191,7 +202,16 @@ static void store_attributes(struct qp_attributes *to, const struct qp_attribute
 	STORE(PATH_MIG_STATE, path_mig_state)
 	STORE(DEST_QPN, dest_qpn)
 	STORE(EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify)
+	STORE(RATE_LIMIT, rate_limit)
 #undef STORE
+}
+
+/* ibv_mtu 1 is 256 octets. A datagram's path is not known: the port's limit is its. */
+static uint32_t mtu_shift_of(const struct qp *qp)
+{
+	uint32_t mtu = qp->type == QP_TYPE_UD ? qp->caps.port_mtu : qp->attr.path_mtu;
+
+	return 7 + (mtu == 0 ? 1 : mtu);
 }
 
 /* What the data path reads follows from the attributes. */
@@ -199,8 +219,11 @@ static void apply_attributes(struct qp *qp)
 {
 	const struct qp_attributes *a = &qp->attr;
 
-	qp->mtu_shift = a->path_mtu == 0 ? 8 : 7 + a->path_mtu; /* ibv_mtu 1: 256 octets */
+	qp->mtu_shift = mtu_shift_of(qp);
 	qp->mtu = 1u << qp->mtu_shift;
+	rate_set(&qp->req.rate, a->rate_limit,
+		 qp->type == QP_TYPE_RAW_PACKET ? qp->caps.max_frame : qp->mtu);
+	qp->req.paced_until = TIME_NEVER; /* it is asked again */
 	qp->dest_qpn = a->dest_qpn;
 	qp->local = a->path.sgid;
 	qp->peer = a->path.dgid;
@@ -228,6 +251,7 @@ void qp_reset(struct qp *qp)
 	r->drain_notify = false;
 	retry_reset(qp);
 	s->open = KIND_UNDEFINED;
+	s->kept = false;
 	s->msn = 0;
 	s->reported = false;
 	s->record_head = s->record_owed = 0;

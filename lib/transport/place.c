@@ -82,6 +82,10 @@ static void ticket_failed(struct qp *qp, const struct ticket *t)
 	uint64_t failed = qp->tickets_settled + 1;
 	bool receive = t->kind == TICKET_RECEIVE || t->kind == TICKET_INVALIDATE;
 
+	if (qp_type_unreliable(qp->type)) {
+		unreliable_copy_failed(qp, t, why);
+		return;
+	}
 	if (t->kind == TICKET_LANDING) {
 		request_failed(qp, t->owner, STATUS_LOC_PROT_ERR, why);
 		tickets_abandon(qp);

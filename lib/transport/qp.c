@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair as an object: its memory, its way into the error state, its ends to the caller. */
-#include "transport/qp.h"
+#include "transport/datagram.h"
 
 /* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
 struct layout {
@@ -89,7 +89,7 @@ static void held_flush(struct qp *qp)
 {
 	struct responder *r = &qp->resp;
 
-	if (r->open == KIND_SEND) {
+	if (r->open == KIND_SEND || r->kept) {
 		struct receive_done d = { .wr_id = r->held->wr_id,
 					  .srq = r->srq,
 					  .ticket = (uint32_t)qp->tickets_issued,
@@ -99,6 +99,7 @@ static void held_flush(struct qp *qp)
 		receive_push(qp, &d);
 	}
 	r->open = KIND_UNDEFINED;
+	r->kept = false;
 }
 
 void enter_error(struct qp *qp)
@@ -111,6 +112,7 @@ void enter_error(struct qp *qp)
 	qp->req.retry_at = TIME_NEVER;
 	qp->req.rnr_until = TIME_NEVER;
 	operation_abandon(qp);
+	qp->req.paced_until = TIME_NEVER;
 	held_flush(qp);
 }
 
@@ -224,10 +226,18 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	out->flags = 0;
 	out->ticket = 0;
 	span_list_clear(&out->place);
+	if (qp->type == QP_TYPE_RAW_PACKET) {
+		out->reason = frame_received(qp, p, offer, keys, out);
+		return;
+	}
 	out->reason = check_arrival(qp, p);
 	if (out->reason != REASON_NONE)
 		return;
-	if (opcode_table[p->opcode].kind == KIND_CNP) {
+	if (qp->type == QP_TYPE_UD) {
+		out->reason = datagram_received(qp, p, offer, keys, out);
+	} else if (qp->type == QP_TYPE_UC) {
+		out->reason = unreliable_received(qp, p, offer, keys, out);
+	} else if (opcode_table[p->opcode].kind == KIND_CNP) {
 		pace_lost(&qp->req.pace);
 		out->reason = REASON_CNP_RECEIVED;
 	} else if (opcode_is(p->opcode, OP_RESPONSE)) {
@@ -239,19 +249,20 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 
 bool qp_has_packet(const struct qp *qp)
 {
-	return reply_ready(qp) || request_ready(qp);
+	return reply_ready(qp) || (qp->req.paced_until == TIME_NEVER && request_ready(qp));
 }
 
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before)
 {
-	(void)not_before; /* a window paces this service, not a rate */
 	span_list_clear(gather);
 	p->solicited = false;
 	p->ack_req = false;
 	p->fecn = false;
 	p->becn = false;
 	p->again = false;
+	p->checksum = false;
+	p->mss = 0;
 	p->mig_req = true; /* path migration state is Migrated */
 	p->pkey = 0xffff;
 	p->dest_qpn = qp->dest_qpn;
@@ -260,7 +271,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->pad = 0;
 	if (reply_next(qp, keys, p, gather))
 		return NEXT_PACKET;
-	return request_next(qp, keys, now, p, gather);
+	return request_next(qp, keys, now, p, gather, not_before);
 }
 
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)

@@ -86,7 +86,10 @@ struct requester {
 	uint8_t operating; /* enum operating */
 	struct key_operation operation;
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
+	nanotime
+		paced_until; /* the rate limit holds the next packet back; TIME_NEVER: it does not */
 	struct pace pace;
+	struct rate rate;
 };
 
 /*
@@ -126,6 +129,7 @@ struct responder {
 	uint64_t va;
 	uint32_t srq; /* the SRQ that it began with; 0: none */
 	struct recv_work *held; /* the receive request of an open SEND */
+	bool kept; /* UC: `held` is of a SEND that was cut, for the next message that needs one */
 	uint64_t placing; /* the newest ticket of a request: receives wait for it */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
@@ -167,6 +171,8 @@ struct receive_done {
 	uint32_t byte_len;
 	uint32_t imm;
 	uint32_t srq; /* that the request came from; 0: the queue pair's own queue */
+	uint32_t src_qpn; /* datagrams: the sender; RAW_PACKET: the flow tag */
+	uint16_t vlan_tci; /* RAW_PACKET */
 	uint8_t status; /* enum work_status */
 	uint8_t reason; /* enum reason */
 	uint8_t flags; /* enum receive_flag */
@@ -177,6 +183,7 @@ enum receive_flag {
 	RECEIVE_SOLICITED = 1 << 1,
 	RECEIVE_BY_WRITE = 1 << 2,
 	RECEIVE_INV = 1 << 3,
+	RECEIVE_CHECKSUM_OK = 1 << 4,
 };
 
 struct qp {
@@ -275,7 +282,7 @@ void enter_error(struct qp *qp);
 void request_check(struct qp *qp, uint32_t index);
 bool request_ready(const struct qp *qp);
 enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
-			      struct packet *p, struct span_list *gather);
+			      struct packet *p, struct span_list *gather, nanotime *not_before);
 void request_fail_in_turn(struct qp *qp);
 void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
 void request_unsent(struct qp *qp, uint32_t psn, bool again);
@@ -305,6 +312,14 @@ nanotime rnr_time(uint8_t code);
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 			     const struct key_table *keys, nanotime now, struct outcome *out);
 void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
+
+/* unreliable.c */
+enum reason unreliable_received(struct qp *qp, const struct packet *p,
+				const struct recv_work *offer, const struct key_table *keys,
+				struct outcome *out);
+bool unreliable_wants_receive(const struct qp *qp, const struct packet *p);
+void unreliable_copy_failed(struct qp *qp, const struct ticket *t, enum reason why);
+void enter_sq_error(struct qp *qp); /* to SQE: the rest of the window is flushed */
 
 /* duplicate.c */
 enum reason duplicate_received(struct qp *qp, const struct packet *p);

@@ -14,7 +14,8 @@
  * A READ counts in the window with the packets of its response. One that is longer than the
  * window is asked for in parts, one part at a time.
  */
-#include "transport/qp.h"
+#include "transport/datagram.h"
+#include "wire/envelope.h"
 
 /* What the last packet of a message brings beside its payload. */
 enum ending {
@@ -34,6 +35,7 @@ static const struct {
 	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN },
 	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, ENDING_IMM },
 	[WORK_SEND_WITH_INV] = { KIND_SEND, OPB_SEND_FIRST, ENDING_INV },
+	[WORK_TSO] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN },
 	[WORK_RDMA_READ] = { KIND_READ_REQUEST, OPB_READ_REQUEST, ENDING_PLAIN },
 	[WORK_ATOMIC_CMP_AND_SWP] = { KIND_CMP_SWAP, OPB_CMP_SWAP, ENDING_PLAIN },
 	[WORK_ATOMIC_FETCH_AND_ADD] = { KIND_FETCH_ADD, OPB_FETCH_ADD, ENDING_PLAIN },
@@ -141,6 +143,14 @@ void request_check(struct qp *qp, uint32_t index)
 		set_fault(m, STATUS_LOC_LEN_ERR, REASON_WORK_MALFORMED);
 		return;
 	}
+	if (type_is_datagram(qp->type)) {
+		enum work_status status = datagram_check(qp, w, length);
+
+		if (status != STATUS_SUCCESS) {
+			set_fault(m, status, REASON_WORK_MALFORMED);
+			return;
+		}
+	}
 	m->length = (uint32_t)length;
 }
 
@@ -198,13 +208,20 @@ bool request_ready(const struct qp *qp)
 	return flight + read_part(qp, m, done) <= r->pace.window;
 }
 
+static uint32_t message_packets(const struct qp *qp, const struct message *m)
+{
+	if (kind_is_local(m->kind))
+		return 0;
+	return type_is_datagram(qp->type) ? 1 : packets_of(qp, m->length);
+}
+
 static void message_begin(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 	struct message *m = message_at(qp, r->begun);
 
 	m->first_psn = r->new_psn;
-	m->packets = kind_is_local(m->kind) ? 0 : packets_of(qp, m->length);
+	m->packets = message_packets(qp, m);
 	m->asked_from = 0;
 	m->asked_to = 0;
 	m->asked_again = false;
@@ -248,7 +265,7 @@ static enum reason data_packet(struct qp *qp, const struct send_work *w, const s
 	if (last) {
 		p->solicited = (w->flags & WORK_SOLICITED) &&
 			       (ending != ENDING_PLAIN || m->kind == KIND_SEND);
-		p->ack_req = !first;
+		p->ack_req = !first && !qp_type_unreliable(qp->type);
 	}
 	if (w->flags & WORK_INLINE) {
 		p->payload = send_work_inline(w) + offset;
@@ -294,8 +311,20 @@ static void flush_packet(const struct qp *qp, const struct send_work *w, struct 
 	p->dma_length = w->flush_level == FLUSH_RANGE ? (uint32_t)w->flush_length : 0;
 }
 
+/* As over Ethernet and IPv4. */
+static uint32_t octets_on_wire(const struct qp *qp, const struct packet *p)
+{
+	const uint32_t envelope = 14 + 20 + 8;
+
+	if (qp->type == QP_TYPE_RAW_PACKET)
+		return p->payload_length;
+	return envelope + opcode_table[p->opcode].header_length + p->payload_length + p->pad +
+	       ICRC_LENGTH;
+}
+
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
-static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, struct packet *p)
+static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, nanotime now,
+			struct packet *p)
 {
 	struct requester *r = &qp->req;
 
@@ -306,41 +335,63 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, s
 		r->top_psn = r->nxt_psn;
 	if (r->nxt_psn == message_end(m))
 		r->nxt++;
+	rate_used(&r->rate, octets_on_wire(qp, p), now);
+	if (qp_type_unreliable(qp->type))
+		return; /* nobody acknowledges */
 	if (kind_is_fetching(m->kind))
 		r->unasked = 0; /* the response acknowledges all before it */
-	else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp)) {
+	else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
+		 rate_ready_at(&r->rate, now) > now) {
 		p->ack_req = true;
 		r->unasked = 0;
 	}
 }
 
-enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
-			      struct packet *p, struct span_list *gather)
+/* The packet of message nxt that begins `done` packets into it. */
+static enum reason make_packet(struct qp *qp, uint32_t done, const struct key_table *keys,
+			       uint32_t *psns, struct packet *p, struct span_list *gather)
 {
-	struct requester *r = &qp->req;
-	const struct send_work *w;
-	struct message *m;
-	uint32_t done, psns = 1;
-	enum reason why = REASON_NONE;
+	const struct send_work *w = window_at(qp, qp->req.nxt);
+	struct message *m = message_at(qp, qp->req.nxt);
 
-	if (!request_ready(qp))
-		return NEXT_NOTHING;
-	if (r->nxt == r->begun)
-		message_begin(qp);
-	w = window_at(qp, r->nxt);
-	m = message_at(qp, r->nxt);
-	if (kind_is_local(m->kind))
-		return operation_next(qp, keys);
+	if (qp->type == QP_TYPE_RAW_PACKET)
+		return frame_packet(qp, w, m, keys, p, gather);
+	if (qp->type == QP_TYPE_UD)
+		datagram_address(qp, w, p);
 	p->srqn = send_work_srqn(w);
-	done = (r->nxt_psn - m->first_psn) & PSN_MASK;
 	if (m->kind == KIND_READ_REQUEST)
-		psns = read_packet(qp, w, m, done, p);
+		*psns = read_packet(qp, w, m, done, p);
 	else if (kind_is_atomic(m->kind))
 		atomic_packet(qp, w, m, p);
 	else if (m->kind == KIND_FLUSH)
 		flush_packet(qp, w, p);
 	else
-		why = data_packet(qp, w, m, done, keys, p, gather);
+		return data_packet(qp, w, m, done, keys, p, gather);
+	return REASON_NONE;
+}
+
+enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
+			      struct packet *p, struct span_list *gather, nanotime *not_before)
+{
+	struct requester *r = &qp->req;
+	struct message *m;
+	uint32_t psns = 1;
+	enum reason why;
+
+	r->paced_until = TIME_NEVER;
+	if (!request_ready(qp))
+		return NEXT_NOTHING;
+	m = message_at(qp, r->nxt);
+	*not_before = rate_ready_at(&r->rate, now);
+	if (*not_before > now && !kind_is_local(m->kind)) {
+		r->paced_until = *not_before;
+		return NEXT_NOT_BEFORE;
+	}
+	if (r->nxt == r->begun)
+		message_begin(qp);
+	if (kind_is_local(m->kind))
+		return operation_next(qp, keys);
+	why = make_packet(qp, (r->nxt_psn - m->first_psn) & PSN_MASK, keys, &psns, p, gather);
 	if (why != REASON_NONE) {
 		span_list_clear(gather);
 		p->payload_length = 0;
@@ -349,9 +400,9 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 		p->solicited = false;
 		request_fault(qp, r->nxt_psn, why);
 		/* Once more at most: nothing at or behind the fault is sent. */
-		return request_next(qp, keys, now, p, gather);
+		return request_next(qp, keys, now, p, gather, not_before);
 	}
-	packet_made(qp, m, psns, p);
+	packet_made(qp, m, psns, now, p);
 	retry_started(qp, now);
 	return NEXT_PACKET;
 }
@@ -388,7 +439,8 @@ void request_fault(struct qp *qp, uint32_t psn, enum reason why)
 {
 	struct requester *r = &qp->req;
 
-	if (qp->state == QP_STATE_ERR || !psn_within(psn, r->una_psn, in_flight(r) + 1))
+	if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE ||
+	    !psn_within(psn, r->una_psn, in_flight(r) + 1))
 		return;
 	cursor_to(qp, psn);
 	if (r->nxt == r->begun)
@@ -420,12 +472,16 @@ void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum
 {
 	struct requester *r = &qp->req;
 
-	if (qp->state == QP_STATE_ERR)
+	if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE)
 		return;
 	r->una = r->nxt = index;
 	r->failed = true;
 	r->failed_status = (uint8_t)status;
 	r->failed_reason = (uint8_t)why;
+	if (qp_type_unreliable(qp->type)) {
+		enter_sq_error(qp);
+		return;
+	}
 	enter_error(qp);
 	reply_abandon(qp);
 }

@@ -105,9 +105,7 @@ static enum reason check_resources(struct arrival *a)
 		return REASON_RD_ATOMIC_LIMIT;
 	if (!(a->op->flags & OP_CONSUMES))
 		return REASON_NONE;
-	if (a->offer == NULL)
-		return REASON_RECEIVE_NOT_READY;
-	return a->offer->num_sge <= a->qp->caps.max_recv_sge ? REASON_NONE : REASON_WORK_MALFORMED;
+	return check_offer(a->qp, a->offer);
 }
 
 uint64_t receive_length(const struct recv_work *w)
@@ -303,8 +301,10 @@ static void message_advance(const struct arrival *a)
 			r->length = a->p->dma_length;
 		} else if (!(a->op->flags & OP_LAST)) {
 			r->length = (uint32_t)receive_length(a->offer);
-			memcpy(r->held, a->offer,
-			       sizeof(*a->offer) + a->offer->num_sge * sizeof(struct work_sge));
+			if (a->offer != r->held)
+				memcpy(r->held, a->offer,
+				       sizeof(*a->offer) +
+					       a->offer->num_sge * sizeof(struct work_sge));
 		}
 	}
 	r->offset += a->p->payload_length;
@@ -359,7 +359,7 @@ void respond_take_data(const struct arrival *a)
 			receive_complete(a);
 		qp->resp.msn = psn_add(qp->resp.msn, 1);
 	}
-	if (p->ack_req) {
+	if (p->ack_req && !qp_type_unreliable(qp->type)) {
 		qp->resp.ack_due = true;
 		qp->resp.ack_due_psn = p->psn;
 	}
@@ -529,6 +529,12 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 
 bool qp_wants_receive(const struct qp *qp, const struct packet *p)
 {
-	return opcode_is(p->opcode, OP_CONSUMES) && p->psn == qp->resp.expected_psn &&
-	       opcode_table[p->opcode].service == qp->service && qp->type != QP_TYPE_XRC_SEND;
+	if (qp->type == QP_TYPE_RAW_PACKET)
+		return true;
+	if (opcode_table[p->opcode].service != qp->service || qp->type == QP_TYPE_XRC_SEND)
+		return false;
+	if (qp->type == QP_TYPE_UC)
+		return unreliable_wants_receive(qp, p);
+	return opcode_is(p->opcode, OP_CONSUMES) &&
+	       (qp->type == QP_TYPE_UD || p->psn == qp->resp.expected_psn);
 }

@@ -24,6 +24,14 @@ enum reason respond_check_key(const struct arrival *a);
 /* A SEND or WRITE packet that passed every check. */
 void respond_take_data(const struct arrival *a);
 
+/* A receive request that is needed: is there one, and is it as it should be? */
+static inline enum reason check_offer(const struct qp *qp, const struct recv_work *offer)
+{
+	if (offer == NULL)
+		return REASON_RECEIVE_NOT_READY;
+	return offer->num_sge <= qp->caps.max_recv_sge ? REASON_NONE : REASON_WORK_MALFORMED;
+}
+
 /* Octets that a receive request has room for. */
 uint64_t receive_length(const struct recv_work *w);
 

@@ -29,7 +29,10 @@ void retry_reset(struct qp *qp)
 	r->timeout = TIME_NEVER;
 	r->retry_at = TIME_NEVER;
 	r->rnr_until = TIME_NEVER;
+	r->paced_until = TIME_NEVER;
 	pace_init(&r->pace);
+	if (qp_type_unreliable(qp->type)) /* packets that were made and are not reported */
+		r->pace.window = LIMIT_WINDOW;
 }
 
 static nanotime timer_from(const struct requester *r, nanotime now)
@@ -126,7 +129,9 @@ uint32_t qp_timeouts(const struct qp *qp)
 
 nanotime qp_deadline(const struct qp *qp)
 {
-	return time_earlier(qp->req.retry_at, qp->req.rnr_until);
+	const struct requester *r = &qp->req;
+
+	return time_earlier(r->paced_until, time_earlier(r->retry_at, r->rnr_until));
 }
 
 void qp_expired(struct qp *qp, nanotime now)
@@ -135,6 +140,8 @@ void qp_expired(struct qp *qp, nanotime now)
 
 	if (r->rnr_until != TIME_NEVER && now >= r->rnr_until)
 		r->rnr_until = TIME_NEVER;
+	if (r->paced_until != TIME_NEVER && now >= r->paced_until)
+		r->paced_until = TIME_NEVER;
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
 	r->timeouts++;

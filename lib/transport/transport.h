@@ -143,6 +143,7 @@ struct qp_caps {
 	uint32_t max_inline; /* octets */
 	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
+	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
 	bool sq_sig_all;
 	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
@@ -189,7 +190,7 @@ enum qp_event {
 	QP_EVENT_COMM_EST = 1 << 3,
 	QP_EVENT_SQ_DRAINED = 1 << 4,
 	QP_EVENT_LAST_WQE_REACHED = 1 << 5,
-	QP_EVENT_SQ_ERROR = 1 << 17, /* not for programs: the queue pair went to SQE */
+	QP_EVENT_SQ_ERROR = 1 << 17, /* not for programs: the send queue alone failed, to SQE */
 	QP_EVENT_ENTERED_ERR =
 		1 << 16, /* not for programs: the receive queue is to be flushed now */
 };
@@ -318,7 +319,7 @@ void qp_operation_done(struct qp *qp, enum work_status status, enum reason why, 
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before);
 /*
- * This packet has left (UC, UD, RAW_PACKET; in order, also when it was lost on the way out because
+ * This packet has left (UC, UD, RAW_PACKET; in the packets' order, also when it was lost on the way out because
  * nobody answers for its address): a message that ends with it is complete. Each packet of these
  * services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
  */

@@ -67,3 +67,25 @@ const struct verdict *verdict_of(enum reason why)
 {
 	return &rc_verdict[why];
 }
+
+#define LOCAL(status)                                                                     \
+	{                                                                                 \
+		.reply = VERDICT_SILENT, .fatal = true, .receive_status = STATUS_##status \
+	}
+#define SPOILT(status)                                                     \
+	{                                                                  \
+		.reply = VERDICT_SILENT, .receive_status = STATUS_##status \
+	}
+
+/* IBTA 9.9.4: what a peer does is not answered and ends nothing; what the program did, does. */
+static const struct verdict unreliable_verdict[REASON_COUNT] = {
+	[REASON_LENGTH_PAYLOAD] = SPOILT(LOC_LEN_ERR),
+	[REASON_LENGTH_RECEIVE] = SPOILT(LOC_LEN_ERR),
+	[REASON_RECEIVE_MEMORY] = LOCAL(LOC_PROT_ERR),
+	[REASON_WORK_MALFORMED] = LOCAL(LOC_QP_OP_ERR),
+};
+
+const struct verdict *verdict_of_unreliable(enum reason why)
+{
+	return &unreliable_verdict[why];
+}

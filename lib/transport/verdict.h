@@ -30,4 +30,10 @@ struct verdict {
 /* Of a reliable connection's responder. Reasons without a row are dropped in silence. */
 const struct verdict *verdict_of(enum reason why);
 
+/*
+ * Of an unreliable service's. Nothing is replied. Reasons that are not fatal drop the message;
+ * receive_status, if it is not 0, is then that of a request of an SRQ.
+ */
+const struct verdict *verdict_of_unreliable(enum reason why);
+
 #endif

@@ -294,6 +294,19 @@ static bool icrc_right(const struct layout *at)
 	return icrc_load(l3 + covered) == icrc_begin(l3, covered);
 }
 
+void packet_make_grh(uint8_t *frame, const struct packet *p)
+{
+	uint8_t *end = frame + (p->payload - frame), *ip = frame + p->ip_header;
+
+	/* The headers behind the IP header leave room, but not for both without an overlap. */
+	if (ip[0] >> 4 == 6) {
+		memmove(end - GRH_LENGTH, ip, IPV6_LENGTH);
+		return;
+	}
+	memmove(end - IPV4_LENGTH, ip, IPV4_LENGTH);
+	memset(end - GRH_LENGTH, 0, GRH_LENGTH - IPV4_LENGTH);
+}
+
 enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 			  const struct decode_options *options)
 {

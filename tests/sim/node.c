@@ -225,8 +225,10 @@ bool node_post_send(struct node_qp *q, const struct send_work *w, const void *ta
 	*slot = *w;
 	if (w->flags & WORK_INLINE && w->inline_length > 0)
 		memcpy(send_work_inline(slot), tail, w->inline_length);
-	else if (w->num_sge > 0)
-		memcpy(send_work_sge(slot), tail, w->num_sge * sizeof(struct work_sge));
+	else
+		memcpy(send_work_sge(slot), tail,
+		       w->num_sge * sizeof(struct work_sge) +
+			       (w->opcode == WORK_TSO ? w->tso_header : 0));
 	qp_posted(q->core, now);
 	node_collect(q, now);
 	return true;
@@ -484,6 +486,26 @@ enum reason node_received(struct node_qp *q, const struct packet *p, nanotime no
 	return q->reason;
 }
 
+void node_sent(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	if (!qp_type_unreliable(q->caps.type))
+		return;
+	qp_sent(q->core, p, now);
+	node_collect(q, now);
+}
+
+void node_unsent(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	qp_unsent(q->core, p, now);
+	node_collect(q, now);
+}
+
+void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	qp_gather_failed(q->core, p, now);
+	node_collect(q, now);
+}
+
 void node_expire(struct node_qp *q, nanotime now)
 {
 	if (q->deadline > now)
@@ -537,6 +559,7 @@ bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *paylo
 	case NEXT_PACKET:
 		break;
 	case NEXT_NOT_BEFORE:
+		node_collect(q, now);
 		q->not_before = not_before;
 		return false;
 	case NEXT_OPERATION:

@@ -153,6 +153,11 @@ bool node_operate(struct node_qp *q, enum work_status status, nanotime now);
 /* The next packet, its payload gathered to `payload` (p->payload points there or is inline). */
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);
 
+/* The packet has left, or was not sent (unreliable services want to know the first, too). */
+void node_sent(struct node_qp *q, const struct packet *p, nanotime now);
+void node_unsent(struct node_qp *q, const struct packet *p, nanotime now);
+void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now);
+
 /* The deadline, if it is reached, and what the caller's loop does after any event. */
 void node_expire(struct node_qp *q, nanotime now);
 void node_collect(struct node_qp *q, nanotime now);

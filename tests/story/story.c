@@ -30,6 +30,8 @@ struct qp_attributes attributes_of(struct side *s)
 		.rq_psn = s == a ? B_PSN : a_psn,
 		.sq_psn = s == a ? a_psn : B_PSN,
 		.dest_qpn = s == a ? B_QPN : A_QPN,
+		.qkey = QKEY,
+		.rate_limit = s == a ? chosen.rate_limit : 0,
 		.access_flags =
 			(chosen.access != 0 ? chosen.access : ACCESS_ALL) & ~chosen.no_access,
 		.max_rd_atomic = (uint8_t)value_of(chosen.max_rd_atomic, 4),
@@ -57,31 +59,66 @@ int modify(struct side *s, uint32_t state, uint32_t mask, const struct qp_attrib
 	return node_modify(s->q, &with, mask | QP_ATTR_STATE, now);
 }
 
-#define TO_INIT (QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
-#define TO_RTR                                                               \
-	(QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | \
-	 QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER)
-#define TO_RTS                                                                      \
-	(QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | \
-	 QP_ATTR_MAX_RD_ATOMIC)
+static uint32_t type_of(const struct side *s)
+{
+	if (chosen.xrc)
+		return s == a ? QP_TYPE_XRC_SEND : QP_TYPE_XRC_RECV;
+	return chosen.type != 0 ? chosen.type : QP_TYPE_RC;
+}
 
-/* XRC: half of it each. */
-#define TO_RTR_INI (TO_RTR & ~(QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER))
-#define TO_RTS_TGT (QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN)
+enum service service_of_story(void)
+{
+	return chosen.type == QP_TYPE_UC   ? SERVICE_UC
+	       : chosen.type == QP_TYPE_UD ? SERVICE_UD
+					   : SERVICE_RC;
+}
+
+/* What the transitions to INIT, RTR and RTS need. */
+struct way {
+	uint32_t init, rtr, rts;
+};
+
+#define CONNECTED (QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS)
+#define ROUTE	  (QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN)
+
+static struct way way_of(const struct side *s)
+{
+	const uint32_t receiving = QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+	const uint32_t sending =
+		QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_RD_ATOMIC | QP_ATTR_TIMEOUT;
+
+	switch (type_of(s)) {
+	case QP_TYPE_UC:
+		return (struct way){ CONNECTED, ROUTE, QP_ATTR_SQ_PSN };
+	case QP_TYPE_UD:
+		return (struct way){ QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY, 0,
+				     QP_ATTR_SQ_PSN };
+	case QP_TYPE_RAW_PACKET:
+		return (struct way){ QP_ATTR_PORT, 0, 0 };
+	case QP_TYPE_XRC_SEND:
+		return (struct way){ CONNECTED, ROUTE, QP_ATTR_SQ_PSN | sending };
+	case QP_TYPE_XRC_RECV:
+		return (struct way){ CONNECTED, ROUTE | receiving,
+				     QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT };
+	default:
+		return (struct way){ CONNECTED, ROUTE | receiving, QP_ATTR_SQ_PSN | sending };
+	}
+}
 
 static void connect_side(struct side *s)
 {
 	struct qp_attributes with = attributes_of(s);
+	struct way to = way_of(s);
 
-	cr_assert_eq(modify(s, QP_STATE_INIT, TO_INIT, &with), 0, "INIT");
+	cr_assert_eq(modify(s, QP_STATE_INIT, to.init, &with), 0, "INIT");
 	if (chosen.stay_in_init)
 		return;
-	cr_assert_eq(modify(s, QP_STATE_RTR, chosen.xrc && s == a ? TO_RTR_INI : TO_RTR, &with), 0,
-		     "RTR");
+	cr_assert_eq(modify(s, QP_STATE_RTR, to.rtr, &with), 0, "RTR");
 	if (s == b && chosen.b_in_rtr)
 		return;
-	cr_assert_eq(modify(s, QP_STATE_RTS, chosen.xrc && s == b ? TO_RTS_TGT : TO_RTS, &with), 0,
-		     "RTS");
+	cr_assert_eq(modify(s, QP_STATE_RTS, to.rts, &with), 0, "RTS");
+	if (with.rate_limit != 0)
+		cr_assert_eq(modify(s, QP_STATE_RTS, QP_ATTR_RATE_LIMIT, &with), 0, "the rate");
 }
 
 void connect_again(struct side *s)
@@ -94,9 +131,7 @@ void connect_again(struct side *s)
 
 static void side_begin(struct side *s)
 {
-	struct qp_caps caps = { .type = !chosen.xrc ? QP_TYPE_RC
-					: s == a    ? QP_TYPE_XRC_SEND
-						    : QP_TYPE_XRC_RECV,
+	struct qp_caps caps = { .type = type_of(s),
 				.qpn = s == a ? A_QPN : B_QPN,
 				.pd = PD,
 				.handle = s == a ? 1 : 2,
@@ -105,7 +140,8 @@ static void side_begin(struct side *s)
 				.max_recv_sge = 4,
 				.max_inline = 64,
 				.max_rd_atomic = 16,
-				.port_mtu = 5,
+				.port_mtu = chosen.port_mtu != 0 ? chosen.port_mtu : 5,
+				.max_frame = FRAME,
 				.sq_sig_all = chosen.sq_sig_all,
 				.srq = chosen.srq ? 7 : 0,
 				.has_srq = chosen.srq || (chosen.xrc && s == b) };
@@ -158,6 +194,20 @@ void at(nanotime t)
 	now = t;
 }
 
+/* Datagrams and frames: what the others use for remote memory and atomics says where to. */
+static void address(struct side *s, const struct request *r, struct send_work *w)
+{
+	uint32_t qkey = r->remote_qkey != 0 ? r->remote_qkey : QKEY;
+
+	if (type_of(s) != QP_TYPE_UD && type_of(s) != QP_TYPE_RAW_PACKET)
+		return;
+	w->ah = r->ah != 0 ? r->ah : 9;
+	w->remote_qpn = r->remote_qpn != 0 ? r->remote_qpn : s->peer->q->caps.qpn;
+	w->remote_qkey = qkey;
+	w->mss = r->mss;
+	w->tso_header = r->header != NULL ? (uint16_t)strlen(r->header) : 0;
+}
+
 void story_post(struct side *s, const struct request *r)
 {
 	bool word = r->opcode == WORK_ATOMIC_CMP_AND_SWP ||
@@ -174,10 +224,14 @@ void story_post(struct side *s, const struct request *r)
 		.swap = r->swap,
 	};
 	uint32_t srqn = r->srqn != 0 ? r->srqn : SRQ;
+	struct {
+		struct work_sge sge;
+		char header[64];
+	} slot;
 	struct work_sge sge = { .addr = BASE + r->from,
 				.length = word ? 8 : r->length,
 				.lkey = r->lkey != 0 ? r->lkey : s->key };
-	const void *tail = &sge;
+	const void *tail = &slot;
 
 	send_work_set_srqn(&w, srqn);
 	if (r->opcode == WORK_FLUSH) {
@@ -195,6 +249,10 @@ void story_post(struct side *s, const struct request *r)
 	} else {
 		w.num_sge = !r->no_sge && sge.length > 0;
 	}
+	address(s, r, &w);
+	slot.sge = sge;
+	if (r->header != NULL)
+		strcpy(slot.header, r->header);
 	cr_assert(node_post_send(s->q, &w, tail, clock_of_core()), "the window is full");
 }
 
@@ -233,8 +291,11 @@ static bool next(struct side *s)
 		return false;
 	s->packet.src_gid = gid_of(s);
 	s->packet.dst_gid = gid_of(s->peer);
-	cr_assert_eq(s->packet.dest_qpn, s->peer->q->caps.qpn, "%s: destination QP %x",
-		     s->node.name, s->packet.dest_qpn);
+	if (type_of(s) != QP_TYPE_RAW_PACKET)
+		cr_assert_eq(s->packet.dest_qpn, s->peer->q->caps.qpn, "%s: destination QP %x",
+			     s->node.name, s->packet.dest_qpn);
+	if (!chosen.hold_sent)
+		node_sent(s->q, &s->packet, clock_of_core());
 	return true;
 }
 
@@ -249,9 +310,27 @@ const struct packet *expect_packet(struct side *s, const char *name, uint32_t ps
 	return p;
 }
 
-static enum reason arrive(struct side *s, const struct packet *p)
+void grh_of(struct side *s, uint8_t grh[GRH])
 {
-	enum reason r = node_received(s->q, p, clock_of_core());
+	for (uint32_t i = 0; i < GRH; i++)
+		grh[i] = (uint8_t)(i * 3 + (s == a ? 1 : 128));
+}
+
+/* A datagram comes with its network header in front. */
+static enum reason arrive(struct side *s, const struct packet *packet)
+{
+	static uint8_t datagram[GRH + NODE_PAYLOAD];
+	struct packet with_header = *packet;
+	const struct packet *p = packet;
+	enum reason r;
+
+	if (type_of(s) == QP_TYPE_UD) {
+		grh_of(s->peer, datagram);
+		memcpy(datagram + GRH, p->payload, p->payload_length);
+		with_header.payload = datagram + GRH;
+		p = &with_header;
+	}
+	r = node_received(s->q, p, clock_of_core());
 
 	cr_assert_eq(s->node.fault[0], '\0', "%s: %s", s->node.name, s->node.fault);
 	return r;
@@ -263,6 +342,33 @@ const struct packet *pass(struct side *s, const char *name, uint32_t psn)
 
 	arrive(s->peer, p);
 	return p;
+}
+
+const struct packet *expect_frame(struct side *s)
+{
+	cr_assert(next(s), "%s sends no frame", s->node.name);
+	return &s->packet;
+}
+
+const struct packet *pass_frame(struct side *s)
+{
+	arrive(s->peer, expect_frame(s));
+	return &s->packet;
+}
+
+void sent(struct side *s, const struct packet *p)
+{
+	node_sent(s->q, p, clock_of_core());
+}
+
+void unsent(struct side *s, const struct packet *p)
+{
+	node_unsent(s->q, p, clock_of_core());
+}
+
+void gather_failed(struct side *s, const struct packet *p)
+{
+	node_gather_failed(s->q, p, clock_of_core());
 }
 
 static void expect_answer(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn)
@@ -343,6 +449,8 @@ enum reason story_inject(struct side *s, struct packet *p)
 		p->opcode |= OPCODE(SERVICE_XRC, 0);
 	p->src_gid = gid_of(s->peer);
 	p->dst_gid = gid_of(s);
+	if (p->qkey == 0)
+		p->qkey = QKEY;
 	if (p->payload == NULL)
 		p->payload = payload;
 	if (p->pad == 0)

@@ -34,6 +34,9 @@
 #define SRQ    0x000333u /* XRC: the SRQ of b that requests name by default, the first */
 #define SRQ_2  0x000444u /* ... and another, of protection domain PD_2 */
 #define PD_2   4u
+#define QKEY   0x11223344u /* of both sides */
+#define GRH    40u /* octets in front of a datagram */
+#define FRAME  1518u /* octets of the longest frame */
 
 #define ACCESS_ALL                                                                              \
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
@@ -52,6 +55,10 @@ extern struct side *const a, *const b;
 extern nanotime now;
 
 struct story_options { /* 0: the default */
+	uint32_t type; /* enum qp_type of both; RC */
+	uint32_t port_mtu; /* ibv_mtu; 5 */
+	uint32_t rate_limit; /* of a, kbit/s */
+	bool hold_sent; /* the story says itself what became of a packet: sent(), unsent() */
 	uint32_t mtu; /* ibv_mtu; 1: 256 octets */
 	uint32_t timeout; /* 10: 4.194304 ms */
 	int retry_cnt; /* 3; -1: none */
@@ -106,6 +113,9 @@ struct request {
 	uint32_t srqn; /* XRC; SRQ */
 	uint32_t flush_type, flush_level, flush_length;
 	uint32_t bind_access, bind_length; /* of the node's own memory, at offset `to` */
+	uint32_t ah, remote_qpn, remote_qkey; /* UD: 9, the peer's, QKEY */
+	const char *header; /* TSO */
+	uint16_t mss;
 };
 
 #define post(side, ...) story_post(side, &(struct request){ __VA_ARGS__ })
@@ -138,6 +148,15 @@ void pass_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
 void expect_ack(struct side *s, uint32_t psn, uint32_t msn);
 void expect_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
 
+/* RAW_PACKET: the next frame of this side; it arrives at the peer. */
+const struct packet *expect_frame(struct side *s);
+const struct packet *pass_frame(struct side *s);
+
+/* Unreliable services, with hold_sent: what became of a packet that this side made. */
+void sent(struct side *s, const struct packet *p);
+void unsent(struct side *s, const struct packet *p);
+void gather_failed(struct side *s, const struct packet *p);
+
 /* This side has nothing to send now. */
 void expect_silence(struct side *s);
 
@@ -145,13 +164,16 @@ void expect_silence(struct side *s);
 uint32_t exchange(void);
 
 /* A packet arrives at this side, of its service. Unset fields are as its peer would send them. */
-#define inject(side, opb, number, ...)                                          \
-	story_inject(side, &(struct packet){ .opcode = OPCODE(SERVICE_RC, opb), \
-					     .psn = psn_add(number, 0),         \
-					     .pkey = 0xffff,                    \
-					     .dest_qpn = (side)->q->caps.qpn,   \
+#define inject(side, opb, number, ...)                                                  \
+	story_inject(side, &(struct packet){ .opcode = OPCODE(service_of_story(), opb), \
+					     .psn = psn_add(number, 0),                 \
+					     .pkey = 0xffff,                            \
+					     .dest_qpn = (side)->q->caps.qpn,           \
 					     ##__VA_ARGS__ })
 enum reason story_inject(struct side *s, struct packet *p);
+enum service service_of_story(void);
+/* What the network layer puts in front of a datagram from this side. */
+void grh_of(struct side *s, uint8_t grh[GRH]);
 /* Fields of an injected request for the whole memory of that side. */
 #define at_memory(side, offset, octets) \
 	.va = BASE + (offset), .rkey = (side)->key, .dma_length = (octets)

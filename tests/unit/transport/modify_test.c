@@ -56,6 +56,7 @@ struct row {
 #define UD    QP_TYPE_UD
 #define INI   QP_TYPE_XRC_SEND
 #define TGT   QP_TYPE_XRC_RECV
+#define RAW   QP_TYPE_RAW_PACKET
 
 /* ALT_PATH belongs to some transitions, but is refused as unsupported: it is left out. */
 static const struct row rows[] = {
@@ -74,9 +75,10 @@ static const struct row rows[] = {
 	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
 	{ UC, RTR, RTS, A(SQ_PSN), A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
 	{ UD, RTR, RTS, A(SQ_PSN), A(CUR_STATE) | A(QKEY) },
-	{ RC, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
-	{ UC, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
-	{ UD, RTS, RTS, 0, A(CUR_STATE) | A(QKEY) },
+	{ RC, RTS, RTS, 0,
+	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) | A(RATE_LIMIT) },
+	{ UC, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(RATE_LIMIT) },
+	{ UD, RTS, RTS, 0, A(CUR_STATE) | A(QKEY) | A(RATE_LIMIT) },
 	{ RC, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
 	{ UC, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
 	{ UD, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
@@ -101,7 +103,7 @@ static const struct row rows[] = {
 	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
 	{ TGT, RTR, RTS, A(TIMEOUT) | A(SQ_PSN),
 	  A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
-	{ INI, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) },
+	{ INI, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(RATE_LIMIT) },
 	{ TGT, RTS, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) | A(PATH_MIG_STATE) | A(MIN_RNR_TIMER) },
 	{ INI, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
 	{ TGT, RTS, SQD, 0, A(EN_SQD_ASYNC_NOTIFY) },
@@ -115,6 +117,15 @@ static const struct row rows[] = {
 		  A(MIN_RNR_TIMER) | A(PATH_MIG_STATE) },
 	{ UC, SQE, RTS, 0, A(CUR_STATE) | A(ACCESS_FLAGS) },
 	{ UD, SQE, RTS, 0, A(CUR_STATE) | A(QKEY) },
+	{ RAW, RESET, INIT, A(PORT), 0 },
+	{ RAW, INIT, INIT, 0, 0 },
+	{ RAW, INIT, RTR, 0, 0 },
+	{ RAW, RTR, RTS, 0, A(RATE_LIMIT) },
+	{ RAW, RTS, RTS, 0, A(RATE_LIMIT) },
+	{ RAW, RTS, SQD, 0, 0 },
+	{ RAW, SQD, RTS, 0, 0 },
+	{ RAW, SQD, SQD, 0, 0 },
+	{ RAW, SQE, RTS, 0, 0 },
 };
 
 static const struct row *row_of(uint32_t type, uint32_t from, uint32_t to)
@@ -214,7 +225,7 @@ TestSuite(modify, .timeout = 60);
 
 Test(modify, every_transition_and_attribute)
 {
-	static const uint32_t types[] = { RC, UC, UD, INI, TGT };
+	static const uint32_t types[] = { RC, UC, UD, INI, TGT, RAW };
 
 	for (uint32_t t = 0; t < ARRAY_SIZE(types); t++)
 		for (uint32_t from = RESET; from <= ERR; from++)

@@ -462,6 +462,36 @@ Test(decode, multicast_and_ecn_are_told)
 	cr_expect(q.multicast && q.ecn == 1 && q.traffic_class == 0x41);
 }
 
+/* protocol-map 178: what a UD receiver finds in front, with and without a tag and immediate data. */
+Test(decode, the_header_in_front_of_a_datagram)
+{
+	static const uint8_t zero[20];
+
+	for (uint32_t i = 0; i < 8; i++) {
+		struct address_vector av = address_of(i & 1, i & 2 ? 5 : 0);
+		struct packet p = packet_of(i & 4 ? 0x65 : 0x64, (const uint8_t *)"thirteen octs",
+					    13),
+			      q;
+		struct decode_options options = { .check_icrc = true, .vlan = av.vlan };
+		uint8_t frame[FRAME_MAX], ip[40];
+		const uint8_t *grh;
+
+		cr_assert_eq(packet_decode(&q, frame, frame_of(frame, &av, &p), &options),
+			     REASON_NONE);
+		memcpy(ip, frame + q.ip_header, 40);
+		packet_make_grh(frame, &q);
+		grh = q.payload - GRH_LENGTH;
+		cr_assert_arr_eq(q.payload, "thirteen octs", 13);
+		cr_assert(grh >= frame);
+		if (i & 1) {
+			cr_assert_arr_eq(grh, ip, 40);
+			continue;
+		}
+		cr_assert_arr_eq(grh, zero, 20);
+		cr_assert_arr_eq(grh + 20, ip, 20);
+	}
+}
+
 /* Two seconds at most of frames with random changes: any verdict, but never a wrong payload. */
 Test(decode, random_changes_from_fixed_seeds)
 {

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RAW_PACKET: whole Ethernet frames, out and in. */
+#include "story/story.h"
+
+#define raw(...) story(.type = QP_TYPE_RAW_PACKET, ##__VA_ARGS__)
+
+/* protocol-map 180 */
+Test(frame, goes_out_and_comes_in_whole)
+{
+	raw(.hold_sent = true);
+	post_receive(b, 1, 2000);
+	post(a, .wr_id = 7, .opcode = WORK_SEND, .length = FRAME);
+	const struct packet *p = pass_frame(a);
+
+	cr_assert(p->payload_length == FRAME && p->mss == 0 && !p->checksum);
+	struct completion c = expect_receive(b, 1, STATUS_SUCCESS, FRAME);
+
+	cr_assert(c.opcode == COMPLETION_RECV && c.wc_flags == 0 && !c.solicited);
+	expect_same(b, LANDS + 0x1000, a, 0, FRAME);
+	expect_no_completion(a);
+	sent(a, p);
+	expect_completion(a, 7, STATUS_SUCCESS);
+	expect_silence(b);
+}
+
+Test(frame, of_any_octets_is_received)
+{
+	struct packet p = { .opcode = 0xff, /* nobody made these fields */
+			    .pkey = 0x1234,
+			    .psn = 0xffffff,
+			    .pad = 3,
+			    .solicited = true,
+			    .payload_length = 61,
+			    .checksum = true,
+			    .vlan_tci = 0x6005,
+			    .flow_tag = 0xabcd };
+	raw();
+	post_receive(b, 1, 61);
+	expect_reason(story_inject(b, &p), REASON_NONE);
+	struct completion c = expect_receive(b, 1, STATUS_SUCCESS, 61);
+
+	cr_assert(c.src_qp == 0xabcd && c.slid == 0x6005 && c.imm == 0);
+	cr_assert_eq(c.wc_flags, COMPLETION_IP_CSUM_OK);
+}
+
+Test(frame, one_that_does_not_fit_or_finds_no_request_is_dropped)
+{
+	struct packet p = { .payload_length = 100 };
+
+	raw();
+	expect_reason(story_inject(b, &p), REASON_RECEIVE_NOT_READY);
+	post_receive(b, 1, 99);
+	expect_reason(story_inject(b, &p), REASON_LENGTH_RECEIVE);
+	expect_untouched(b, 0, MEMORY);
+	p.payload_length = 99;
+	expect_reason(story_inject(b, &p), REASON_NONE);
+	expect_receive(b, 1, STATUS_SUCCESS, 99);
+	expect_state(b, QP_STATE_RTS);
+}
+
+Test(frame, inline_octets_are_the_frame)
+{
+	raw();
+	post_receive(b, 1, 100);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 60, .flags = WORK_INLINE | WORK_IP_CSUM);
+	cr_assert(pass_frame(a)->checksum);
+	expect_receive(b, 1, STATUS_SUCCESS, 60);
+	expect_same(b, LANDS + 0x1000, a, 0, 60);
+}
+
+Test(frame, lengths_that_are_no_frame_are_local_errors)
+{
+	static const uint32_t lengths[] = { 0, 13, FRAME + 1, 0x10000 };
+	struct qp_attributes none = { 0 };
+
+	raw();
+	for (uint32_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		post(a, .wr_id = i, .opcode = WORK_SEND, .length = lengths[i]);
+		expect_silence(a);
+		expect_completion(a, i, STATUS_LOC_LEN_ERR);
+		expect_state(a, QP_STATE_SQE);
+		cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
+	}
+	post(a, .wr_id = 9, .opcode = WORK_SEND, .length = 14);
+	expect_frame(a);
+	expect_completion(a, 9, STATUS_SUCCESS);
+}
+
+#define HEADER "ethernet....ip..and.tcp."
+
+/* A long frame for somebody else to cut: the header first, then what the elements name. */
+Test(frame, tso_is_one_packet_with_its_header_in_front)
+{
+	raw();
+	post(a, .wr_id = 1, .opcode = WORK_TSO, .length = 3000, .header = HEADER, .mss = 1000,
+	     .flags = WORK_IP_CSUM);
+	const struct packet *p = expect_frame(a);
+	uint32_t header = (uint32_t)strlen(HEADER);
+
+	cr_assert(p->mss == 1000 && p->tso_header == header && p->checksum);
+	cr_assert_eq(p->payload_length, header + 3000);
+	cr_assert_arr_eq(p->payload, HEADER, header);
+	cr_assert_arr_eq(p->payload + header, octets(a, 0), 3000);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 100);
+	p = expect_frame(a);
+	cr_assert(p->mss == 0 && p->tso_header == 0 && p->payload_length == 100);
+}
+
+Test(frame, tso_that_makes_no_sense_is_a_local_error)
+{
+	static const struct {
+		uint32_t length;
+		const char *header;
+		uint16_t mss;
+		uint8_t flags;
+		enum work_status status;
+	} rows[] = {
+		{ 1000, HEADER, 0, 0, STATUS_LOC_QP_OP_ERR },
+		{ 1000, NULL, 500, 0, STATUS_LOC_QP_OP_ERR },
+		{ 1000, "too short", 500, 0, STATUS_LOC_QP_OP_ERR },
+		{ 50, HEADER, 500, WORK_INLINE, STATUS_LOC_QP_OP_ERR },
+		{ LIMIT_TSO + 1, HEADER, 500, 0, STATUS_LOC_LEN_ERR },
+		{ 1000, HEADER, FRAME - 23, 0, STATUS_LOC_LEN_ERR },
+		{ 1000, HEADER, 65535, 0, STATUS_LOC_LEN_ERR },
+		{ 1000, HEADER, FRAME - 24, 0, STATUS_SUCCESS },
+	};
+	struct qp_attributes none = { 0 };
+
+	raw();
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		post(a, .wr_id = i, .opcode = WORK_TSO, .length = rows[i].length,
+		     .header = rows[i].header, .mss = rows[i].mss, .flags = rows[i].flags);
+		if (rows[i].status == STATUS_SUCCESS) {
+			expect_frame(a);
+			expect_completion(a, i, STATUS_SUCCESS);
+			continue;
+		}
+		expect_silence(a);
+		expect_completion(a, i, rows[i].status);
+		cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
+	}
+}
+
+/* What a client wrote of a header that is longer than its slot. */
+Test(frame, a_tso_header_lies_inside_the_slot)
+{
+	struct send_work w = {
+		.wr_id = 1, .opcode = WORK_TSO, .flags = WORK_SIGNALED, .mss = 1000
+	};
+	struct send_work *slot;
+	uint32_t room;
+
+	raw();
+	room = send_work_stride(a->q->caps.max_send_sge, a->q->caps.max_inline) - sizeof(w);
+	for (uint32_t more = 0; more < 2; more++) {
+		w.tso_header = (uint16_t)(room + more);
+		slot = qp_window_slot(a->q->core);
+		*slot = w;
+		qp_posted(a->q->core, 0);
+		node_collect(a->q, 0);
+		if (more == 0) {
+			cr_assert_eq(expect_frame(a)->payload_length, room);
+			expect_completion(a, 1, STATUS_SUCCESS);
+		} else {
+			expect_silence(a);
+			expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
+		}
+	}
+}
+
+Test(frame, immediate_data_is_not_carried)
+{
+	raw();
+	post(a, .wr_id = 1, .opcode = WORK_SEND_WITH_IMM, .length = 100);
+	expect_silence(a);
+	expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
+}
