@@ -314,7 +314,10 @@ static bool serve(struct connection *n)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;
 	take_descriptors(&message, &call.in);
-	if (got == 0 || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+	/* Descriptors are lost where too many came, and where we can have no more. */
+	call.in_lost = (message.msg_flags & MSG_CTRUNC) && call.in.count < LIMIT_COMMAND_FDS;
+	if (got == 0 || (message.msg_flags & MSG_TRUNC) ||
+	    ((message.msg_flags & MSG_CTRUNC) && !call.in_lost)) {
 		call_close_descriptors(&call);
 		return false;
 	}

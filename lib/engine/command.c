@@ -171,6 +171,8 @@ void command_execute(struct call *call)
 	error = check_header(call);
 	if (error == 0)
 		error = check_shape(call);
+	if (error == 0 && call->in_lost)
+		error = call_fail(call, ENOMEM, "the engine has no descriptors left");
 	if (error == 0) {
 		error = commands[call->request->command].execute(call);
 		if (error == 0)

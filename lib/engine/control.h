@@ -195,6 +195,7 @@ struct call {
 	const struct command_request *request;
 	size_t length; /* octets of it, at least what its command needs */
 	struct carrier_descriptors in; /* ours; what a command keeps it replaces by -1 */
+	bool in_lost; /* ... and not all that came */
 	struct carrier_descriptors out; /* closed after they were sent, but see out_borrowed */
 	uint32_t out_borrowed; /* bits: descriptors that stay ours */
 	union {

@@ -130,8 +130,12 @@ static int open_in_engine(struct context *c, int token_fd)
 
 	if (error != 0)
 		return error;
-	if (received.count != 2)
-		return EPROTO;
+	if (received.count != 2) { /* we have no descriptors left */
+		while (received.count > 0)
+			close(received.fd[--received.count]);
+		client_command_handle(c->client, COMMAND_CLOSE_CONTEXT, reply.handle);
+		return EMFILE;
+	}
 	c->handle = reply.handle;
 	c->verbs.context.async_fd = received.fd[0];
 	/* Nobody may read from it, but programs duplicate it and pass it on: ibv_import_device. */

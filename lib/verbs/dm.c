@@ -46,7 +46,7 @@ static int copy_from(void *host, struct ibv_dm *ibv, uint64_t offset, size_t len
 /* Maps what came with the engine's answer. */
 static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_descriptors *received)
 {
-	int error = EPROTO;
+	int error = EMFILE; /* it came with a descriptor, for which we had no room */
 	void *p;
 
 	if (received->count == 1 && reply->length > 0) {
