@@ -97,7 +97,8 @@
 	X(INVALIDATE_KEY, invalidate_key, "the key to invalidate is no window of this queue pair") \
 	/* raw packets */                                                                          \
 	X(RAW_ROCE, raw_roce, "raw queue pairs may not send to UDP port 4791")                     \
-	X(FRAME_LENGTH, frame_length, "the frame is longer than the port carries")
+	X(FRAME_LENGTH, frame_length, "the frame is longer than the port carries")                 \
+	X(WINDOW_BOUND, window_bound, "the type 2 window is bound already")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

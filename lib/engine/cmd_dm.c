@@ -204,6 +204,7 @@ static int build(struct call *call, struct mr *m, const struct request_reg_dm_mr
 	region->pd = m->pd->number;
 	region->access = r->access;
 	region->client = call->client->number;
+	region->context = m->context;
 	region->length = r->length;
 	region->pieces = 1;
 	region->piece[0].direct = m->dm->memory->base + r->offset;

@@ -136,6 +136,7 @@ static void mr_enter(struct call *call, struct mr *m)
 
 	m->region->key = m->key;
 	m->region->pd = m->pd->number;
+	m->region->context = m->context;
 	m->pd->users++;
 	call->engine->mr_count++;
 	key_publish(&call->engine->keys, m->key, m->region);

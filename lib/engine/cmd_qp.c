@@ -8,6 +8,7 @@
 #include "engine/control.h"
 #include "engine/raw_control.h"
 #include "engine/srq.h"
+#include "engine/window.h"
 
 /* One row an argument: what the program asked for, and how much there is. */
 static int check_caps(struct call *call, const struct request_create_qp *r)
@@ -397,6 +398,8 @@ int cmd_destroy_qp(struct call *call)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
 	lcore_call(q->lcore, detach, q);
+	operations_control(call->engine); /* one of its own may be among them */
+	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)
 		engine_grace_period(call->engine);

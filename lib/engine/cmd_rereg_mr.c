@@ -109,6 +109,7 @@ static int build(struct call *call, const struct request_rereg_mr *r, const stru
 	new->region->pd = new->pd->number;
 	new->region->access = w->access;
 	new->region->client = call->client->number;
+	new->region->context = m->context;
 	new->region->iova = iova_of(r, m, w->access);
 	new->region->length = moves ? w->length : m->region->length;
 	return 0;

@@ -52,6 +52,8 @@
 	X(REREG_MR, request_rereg_mr, reply_reg_mr)         \
 	X(ALLOC_NULL_MR, request_handle, reply_reg_mr)      \
 	X(ADVISE_MR, request_advise_mr, reply_advise_mr)    \
+	X(ALLOC_MW, request_alloc_mw, reply_alloc_mw)       \
+	X(DEALLOC_MW, request_handle, reply_empty)          \
 	X(CREATE_CHANNEL, request_handle, reply_handle)     \
 	X(DESTROY_CHANNEL, request_handle, reply_empty)     \
 	X(CREATE_CQ, request_create_cq, reply_create_cq)    \
@@ -344,6 +346,18 @@ struct request_advise_mr {
 struct reply_advise_mr {
 	struct command_reply h;
 	uint64_t address[ADVISE_MAX]; /* of each element, in the client's address space */
+};
+
+struct request_alloc_mw {
+	struct command_request h;
+	uint32_t pd;
+	uint32_t type; /* ibv_mw_type: 1 or 2 */
+};
+
+struct reply_alloc_mw {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t rkey; /* its index is the window's for good, its variant until the first bind */
 };
 
 struct request_create_cq {

@@ -16,6 +16,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "engine/control.h"
+#include "engine/window.h"
 
 #define BEAT_EVERY    (40 * TIME_MS)
 #define REFRESH_EVERY (100 * TIME_MS)
@@ -61,6 +62,7 @@ static void woken(struct watch *w, uint32_t events)
 		return;
 	if (c->neighbours != NULL)
 		neighbour_agent_frames(c->engine, clock_now());
+	operations_control(c->engine);
 }
 
 /* ---- every now and then ---- */

@@ -45,6 +45,7 @@ enum object_kind {
 	OBJECT_RSS,
 	OBJECT_FLOW,
 	OBJECT_COUNTERS,
+	OBJECT_MW,
 	OBJECT_KINDS,
 };
 
@@ -173,6 +174,12 @@ struct client_objects {
 	int wake_fd[LIMIT_LCORES]; /* what this client alone wakes an lcore with */
 };
 
+/* Whether copies of others' queue pairs may be of its memory. Any thread. */
+static inline bool client_shares(const struct client *c)
+{
+	return __atomic_load_n(&c->objects->shares, __ATOMIC_RELAXED);
+}
+
 /* The client's object of this kind, or NULL. */
 static inline void *object_find(const struct client *c, enum object_kind kind, uint32_t handle)
 {
@@ -226,6 +233,8 @@ int cmd_dereg_mr(struct call *call);
 int cmd_rereg_mr(struct call *call);
 int cmd_alloc_null_mr(struct call *call);
 int cmd_advise_mr(struct call *call);
+int cmd_alloc_mw(struct call *call);
+int cmd_dealloc_mw(struct call *call);
 int cmd_create_channel(struct call *call);
 int cmd_destroy_channel(struct call *call);
 int cmd_create_cq(struct call *call);
@@ -276,6 +285,8 @@ int key_give(struct call *call, uint32_t *key);
 /* For objects_reclaim; the objects are unreachable for everybody else. */
 void context_free(struct client *c, struct context *x);
 void pd_free(struct client *c, struct pd *p);
+void mw_withdraw(struct client *c, struct window *w);
+void mw_free(struct client *c, struct window *w);
 void mr_withdraw(struct client *c, struct mr *m);
 void mr_free(struct client *c, struct mr *m);
 void channel_free(struct client *c, struct engine_channel *ch);
@@ -355,6 +366,8 @@ void client_mover_take(struct client *c);
  * is, on behalf of another client.
  */
 bool client_mover_settle(struct client *c);
+/* Whether none is, right now. */
+bool client_mover_quiet(struct client *c);
 /* Tells every context: an asynchronous event of the port or device. */
 void client_event(struct client *c, uint32_t event);
 

@@ -110,7 +110,7 @@ static void mark_sharing(struct domain *d)
 	if (!several)
 		return;
 	LIST_FOREACH(p, &d->pds, domain_link)
-	p->client->objects->shares = true;
+	__atomic_store_n(&p->client->objects->shares, true, __ATOMIC_RELAXED);
 }
 
 static void enter(struct client *c, struct pd *p, struct domain *d)

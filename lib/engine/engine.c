@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
 #include "engine/control.h"
+#include "engine/window.h"
 
 #define MTU_WITHOUT_PORT 4200u
 #define HEADERS_MOST \
@@ -277,6 +278,7 @@ void uroce_destroy(struct uroce_engine *u)
 	for (uint32_t i = 0; i < e->lcores; i++)
 		lcore_destroy(&e->lcore[i]);
 	strangers_drop(e);
+	windows_destroy(e);
 	if (e->port != NULL)
 		e->port->ops->close(e->port);
 	directory_destroy(e);

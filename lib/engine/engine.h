@@ -61,6 +61,7 @@ struct engine_channel {
 
 struct engine_srq;
 struct engine_xrcd;
+struct window;
 
 struct engine_cq {
 	struct cq_rings rings;
@@ -157,6 +158,11 @@ struct engine_qp {
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	uint32_t windows; /* atomic: of type 2, bound through it */
+	bool operation_waits; /* in lcore.operations */
+	bool operation_owed; /* an invalidation is reported when its copies are over */
+	struct key_operation operation; /* on its way to the control thread */
+	TAILQ_ENTRY(engine_qp) operation_link;
 	/* (control) */
 	uint32_t raw_users; /* steering rules and indirection tables that lead to it */
 	uint64_t cookie;
@@ -174,6 +180,7 @@ struct engine_qp {
 };
 
 TAILQ_HEAD(ready_list, engine_qp);
+TAILQ_HEAD(operation_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);
 
 /* One process that is attached, or the program that embeds the engine. */
@@ -248,6 +255,7 @@ struct lcore {
 	struct ready_list ready;
 	struct wheel wheel;
 	struct moderated_list moderated; /* CQs that owe an event */
+	struct operation_list operations; /* queue pairs with one for the end of this round */
 	uint32_t staged;
 	struct staged_frame *stage; /* STAGE_MAX */
 	struct moving *moving; /* jobs for movers */
@@ -302,6 +310,8 @@ struct engine {
 	bool adaptive; /* idle mode */
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
+	struct window **window; /* by the slot of their keys; NULL: there was none yet */
+	struct rte_ring *operations; /* queue pairs whose operation is the control thread's */
 	int control_fd; /* eventfd: wakes the control thread */
 	pthread_mutex_t control_lock;
 	uint64_t heartbeat;
@@ -383,6 +393,8 @@ void copy_batch_destroy(struct copy_batch *b);
 /* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. True: the mbuf was kept. */
 bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
 		   nanotime now);
+/* A ticket without copies, settled behind those before it. */
+void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now);
 /* Makes the peer copies that have gathered and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
 /* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */

@@ -19,6 +19,7 @@
 
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "engine/window.h"
 
 #define MESSAGE_SLOTS 64u
 #define INBOX_SLOTS   4096u
@@ -43,6 +44,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
 	TAILQ_INIT(&l->ready);
 	TAILQ_INIT(&l->moderated);
+	TAILQ_INIT(&l->operations);
 	wheel_init(&l->wheel, clock_now());
 	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	l->stage = calloc(STAGE_MAX, sizeof(*l->stage));
@@ -174,6 +176,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	ready_remove(l, q);
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);
+	operation_forget(l, q);
 	q->detached = true;
 }
 

@@ -78,17 +78,31 @@ static void count_jobs(struct lcore *l, void *arg, nanotime now)
 	n->others += moving_jobs_into(l, n->client);
 }
 
+static void count_all(struct client *c, struct count *n)
+{
+	*n = (struct count){ .client = c };
+	for (uint32_t i = 0; i < c->engine->lcores; i++)
+		lcore_call(&c->engine->lcore[i], count_jobs, n);
+}
+
+bool client_mover_quiet(struct client *c)
+{
+	struct count n;
+
+	if (client_mover(c) == NULL && !client_shares(c))
+		return true;
+	count_all(c, &n);
+	return n.jobs + n.others == 0;
+}
+
 bool client_mover_settle(struct client *c)
 {
-	struct engine *e = c->engine;
 	struct count n = { .client = c };
 
-	if (client_mover(c) == NULL && !c->objects->shares)
+	if (client_mover(c) == NULL && !client_shares(c))
 		return true;
 	for (uint32_t waited_us = 0; waited_us < SETTLE_MS * 1000; waited_us += 100) {
-		n.jobs = n.others = 0;
-		for (uint32_t i = 0; i < e->lcores; i++)
-			lcore_call(&e->lcore[i], count_jobs, &n);
+		count_all(c, &n);
 		if (n.jobs + n.others == 0)
 			return true;
 		usleep(100);

@@ -6,6 +6,7 @@
 #include "engine/control.h"
 #include "engine/raw_control.h"
 #include "engine/srq.h"
+#include "engine/window.h"
 
 /* Handles that rest before one is used again: a stale one in a program is noticed then. */
 #define HANDLES_AT_REST 64u
@@ -156,6 +157,8 @@ static uint32_t context_of_object(enum object_kind kind, const void *object)
 	case OBJECT_FLOW:
 	case OBJECT_COUNTERS:
 		return ((const struct raw_object *)object)->context;
+	case OBJECT_MW:
+		return ((const struct window *)object)->context;
 	case OBJECT_KINDS:
 		break;
 	}
@@ -196,6 +199,7 @@ void objects_reclaim(struct client *c, uint32_t context)
 	struct ah_list gone_ahs = LIST_HEAD_INITIALIZER(gone_ahs);
 	struct mcast_group *groups = NULL;
 	struct engine_channel *ch;
+	struct window *w;
 	struct engine_srq *s;
 	struct engine_cq *cq;
 	struct engine_qp *q;
@@ -209,11 +213,14 @@ void objects_reclaim(struct client *c, uint32_t context)
 	raw_reclaim(c, context);
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
+	operations_control(c->engine);
 	FOR_EACH(ah, OBJECT_AH)
 	{
 		ah_withdraw(c, ah);
 		LIST_INSERT_HEAD(&gone_ahs, ah, engine_link);
 	}
+	FOR_EACH(w, OBJECT_MW)
+	mw_withdraw(c, w);
 	FOR_EACH(m, OBJECT_MR)
 	mr_withdraw(c, m);
 	FOR_EACH(s, OBJECT_SRQ)
@@ -232,6 +239,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	srq_free(c, s);
 	FOR_EACH(cq, OBJECT_CQ)
 	cq_free(c, cq);
+	FOR_EACH(w, OBJECT_MW)
+	mw_free(c, w);
 	FOR_EACH(m, OBJECT_MR)
 	mr_free(c, m);
 	FOR_EACH(i, OBJECT_MR_IMPORT)

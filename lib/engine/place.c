@@ -154,6 +154,21 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 	return batch_add(l, q, o, m, now);
 }
 
+void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now)
+{
+	struct copy_batch *b = l->copies;
+
+	if (q->last_ticket != 0 && b->tickets == BATCH_TICKETS)
+		place_flush(l, now);
+	if (q->last_ticket == 0) {
+		qp_copied(q->core, ticket, true, now);
+		return;
+	}
+	b->pending[b->tickets++] =
+		(struct pending_ticket){ .qp = q, .ticket = ticket, .first = b->copies };
+	q->last_ticket = ticket;
+}
+
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
 		 nanotime now)
 {

@@ -10,6 +10,7 @@
 #include "engine/moving.h"
 #include "engine/raw.h"
 #include "engine/srq.h"
+#include "engine/window.h"
 #include "wire/decode.h"
 
 #define LOOP_BURST 128u /* more than a tx round makes */
@@ -80,6 +81,7 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t events;
 
+	operation_settle(q, now);
 	take_completions(l, q, now);
 	events = qp_take_events(q->core);
 	if (events != 0)
@@ -139,6 +141,10 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 			receive_taken(l, q);
 		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
 			kept = place_outcome(l, q, o, m, now);
+		if (o->flags & OUTCOME_INVALIDATE) {
+			window_invalidate(l->engine, o->invalidate);
+			place_nothing(l, q, o->invalidate_ticket, now);
+		}
 	}
 	qp_settled(l, q, now);
 	return kept;

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/moving.h"
 #include "engine/raw.h"
+#include "engine/window.h"
 
 #define LOOP_BACKLOG  512u /* frames for ourselves that are not read yet */
 #define ROUND_PACKETS 64u /* of all queue pairs in one poll: what came in is looked at in between */
@@ -53,7 +54,9 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		case NEXT_NOT_BEFORE:
 			wheel_set(&l->wheel, q, not_before);
 			break;
-		case NEXT_OPERATION: /* the core begins none yet */
+		case NEXT_OPERATION:
+			operation_begin(l, q);
+			break;
 		case NEXT_NOTHING:
 			break;
 		}

@@ -41,7 +41,7 @@ static inline uint32_t slot_of_index(const struct key_table *t, uint32_t index)
 	return left << HALF_BITS | right;
 }
 
-static uint32_t slot_of_key(const struct key_table *t, uint32_t key)
+uint32_t key_slot(const struct key_table *t, uint32_t key)
 {
 	return slot_of_index(t, key >> 8);
 }
@@ -104,7 +104,7 @@ uint32_t key_allocate(struct key_table *t, uint8_t variant)
 
 void key_publish(struct key_table *t, uint32_t key, const struct region *r)
 {
-	uint32_t slot = slot_of_key(t, key);
+	uint32_t slot = key_slot(t, key);
 
 	assert(slot < t->slots && r->key == key && "the key is one that key_allocate returned");
 	/* Pairs with the acquire load in key_find: the region is complete before it is seen. */
@@ -117,13 +117,13 @@ const struct region *key_withdraw(struct key_table *t, uint32_t key)
 
 	/* Relaxed: who still reads the old pointer is what the grace period is for. */
 	if (r != NULL)
-		__atomic_store_n(&t->slot[slot_of_key(t, key)], NULL, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->slot[key_slot(t, key)], NULL, __ATOMIC_RELAXED);
 	return r;
 }
 
 void key_free(struct key_table *t, uint32_t key)
 {
-	uint32_t slot = slot_of_key(t, key);
+	uint32_t slot = key_slot(t, key);
 
 	assert(slot < t->slots && t->slot[slot] == NULL && "the region was withdrawn before");
 	free_slot_append(t, slot);
@@ -131,7 +131,7 @@ void key_free(struct key_table *t, uint32_t key)
 
 const struct region *key_find(const struct key_table *t, uint32_t key)
 {
-	uint32_t slot = slot_of_key(t, key);
+	uint32_t slot = key_slot(t, key);
 	const struct region *r;
 
 	if (slot >= t->slots)

@@ -45,6 +45,9 @@ const struct region *key_withdraw(struct key_table *t, uint32_t key);
 /* The slot may be reused from now on. Call after the grace period. */
 void key_free(struct key_table *t, uint32_t key);
 
+/* The slot of a key, whatever its variant; not less than `slots` if there is none. */
+uint32_t key_slot(const struct key_table *t, uint32_t key);
+
 /* The region that answers to exactly this key, or NULL. */
 const struct region *key_find(const struct key_table *t, uint32_t key);
 

@@ -31,6 +31,7 @@ struct region {
 	uint32_t pd; /* number of the protection domain */
 	uint32_t access; /* enum access_flag */
 	uint32_t client; /* whose address space peer pieces lie in */
+	uint32_t context; /* of the client: windows on it are of the same */
 	uint64_t iova; /* what work requests call the first octet (0 if zero-based) */
 	uint64_t length; /* octets */
 	uint8_t kind; /* enum region_kind */

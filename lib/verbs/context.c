@@ -4,17 +4,8 @@
 #include <unistd.h>
 
 #include "verbs/device.h"
+#include "verbs/mw.h"
 #include "verbs/srq.h"
-
-static int unsupported_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static int unsupported_dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
 
 static int unsupported_close_xrcd(struct ibv_xrcd *xrcd)
 {
@@ -31,8 +22,9 @@ static void fill_operations(struct context *c)
 	ops->post_send = verbs_post_send;
 	ops->post_recv = verbs_post_recv;
 	ops->post_srq_recv = verbs_post_srq_recv;
-	ops->bind_mw = unsupported_bind_mw;
-	ops->dealloc_mw = unsupported_dealloc_mw;
+	ops->alloc_mw = verbs_alloc_mw;
+	ops->bind_mw = verbs_bind_mw;
+	ops->dealloc_mw = verbs_dealloc_mw;
 	c->verbs.sz = sizeof(struct verbs_context);
 	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	c->verbs.query_port = verbs_query_port;

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "queue/fence.h"
+#include "verbs/mw.h"
 #include "verbs/qp.h"
 
 #define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
@@ -116,15 +117,16 @@ static int write_data(struct qp *qp, struct send_work *w, const struct ibv_send_
 	return send_write_inline(qp, w, buffers, (size_t)wr->num_sge);
 }
 
-static int write_operation(struct send_work *w, const struct ibv_send_wr *wr)
+static int write_operation(const struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
 
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
 		return 0;
+	case IBV_WR_SEND_WITH_INV:
+		return mw_check_qp(qp);
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		w->remote_addr = wr->wr.rdma.remote_addr;
@@ -157,7 +159,9 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 	w->opcode = (uint8_t)wr->opcode;
 	w->flags = (uint8_t)wr->send_flags;
 	w->imm = wr->imm_data;
-	error = write_operation(w, wr);
+	if (mw_opcode(wr->opcode))
+		return mw_write(qp, w, wr);
+	error = write_operation(qp, w, wr);
 	return error != 0 ? error : write_data(qp, w, wr);
 }
 
@@ -172,9 +176,12 @@ static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
 	if (w == NULL)
 		return ENOMEM;
 	error = write_send(qp, w, wr);
-	if (error == 0)
-		send_commit(qp, w);
-	return error;
+	if (error != 0)
+		return error;
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+	send_commit(qp, w);
+	return 0;
 }
 
 int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)

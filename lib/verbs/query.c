@@ -63,9 +63,10 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->page_size_cap = PAGE_SIZES;
 	a->vendor_id = VENDOR_ID;
 	a->vendor_part_id = VENDOR_PART_ID;
-	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-			      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-			      IBV_DEVICE_SRQ_RESIZE;
+	a->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
+			      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD |
+			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SRQ_RESIZE;
 	a->max_qp = clip(facts->max_qp);
 	a->max_qp_wr = clip(facts->max_qp_wr);
 	a->max_sge = clip(facts->max_sge);
@@ -73,6 +74,7 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->max_cq = clip(facts->max_cq);
 	a->max_cqe = clip(facts->max_cqe);
 	a->max_mr = clip(facts->max_mr);
+	a->max_mw = clip(facts->max_mr); /* regions and windows together */
 	a->max_pd = clip(facts->max_pd);
 	a->max_qp_rd_atom = clip(facts->max_rd_atomic);
 	a->max_qp_init_rd_atom = clip(facts->max_rd_atomic);
@@ -108,7 +110,8 @@ static void fill_on_demand(struct ibv_device_attr_ex *a, bool embedded)
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 						     IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-						     IBV_ODP_SUPPORT_ATOMIC;
+						     IBV_ODP_SUPPORT_ATOMIC |
+						     IBV_ODP_SUPPORT_SRQ_RECV;
 }
 
 int verbs_query_device_ex(struct ibv_context *context,

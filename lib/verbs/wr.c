@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "verbs/domain.h"
+#include "verbs/mw.h"
 #include "verbs/qp.h"
 
 static struct qp *own(struct ibv_qp_ex *ibv)
@@ -119,18 +120,45 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t r
 		own(ibv)->building->compare_add = add;
 }
 
-/* Operations that were not asked for at creation, because they are not supported on RC here. */
+/* An aborted batch leaves the program with a key that was not bound, as a failed bind does. */
 static void wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *bind_info)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct send_work *w = begin(ibv, IBV_WR_BIND_MW);
+	int error;
+
+	if (w == NULL)
+		return;
+	error = mw->type == IBV_MW_TYPE_2 ? mw_write_bind(own(ibv), w, mw, rkey, bind_info)
+					  : EINVAL;
+	if (error != 0)
+		fail(own(ibv), error);
+	else
+		mw->rkey = rkey;
 }
 
-static void wr_invalidate(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
+static void begin_invalidate(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode, uint32_t rkey)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct send_work *w = begin(ibv, opcode);
+
+	if (w == NULL)
+		return;
+	w->imm = rkey;
+	if (mw_check_qp(own(ibv)) != 0)
+		fail(own(ibv), EINVAL);
 }
 
+static void wr_local_inv(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
+{
+	begin_invalidate(ibv, IBV_WR_LOCAL_INV, invalidate_rkey);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
+{
+	begin_invalidate(ibv, IBV_WR_SEND_WITH_INV, invalidate_rkey);
+}
+
+/* Operations that were not asked for at creation, because they are not supported on RC here. */
 static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	fail(own(ibv), EOPNOTSUPP);
@@ -244,13 +272,13 @@ int qp_ex_fill(struct ibv_qp_ex *ibv)
 	ibv->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ibv->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ibv->wr_bind_mw = wr_bind_mw;
-	ibv->wr_local_inv = wr_invalidate;
+	ibv->wr_local_inv = wr_local_inv;
 	ibv->wr_rdma_read = wr_rdma_read;
 	ibv->wr_rdma_write = wr_rdma_write;
 	ibv->wr_rdma_write_imm = wr_rdma_write_imm;
 	ibv->wr_send = wr_send;
 	ibv->wr_send_imm = wr_send_imm;
-	ibv->wr_send_inv = wr_invalidate;
+	ibv->wr_send_inv = wr_send_inv;
 	ibv->wr_send_tso = wr_send_tso;
 	ibv->wr_set_ud_addr = wr_set_ud_addr;
 	ibv->wr_set_xrc_srqn = wr_set_xrc_srqn;

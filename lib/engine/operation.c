@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that stay at home, on their way from a queue pair to a window and back:
+ *
+ *	tx round	the core says NEXT_OPERATION: the queue pair is noted
+ *	its end		frames were filled and sent; nothing of this lcore is in anybody's memory
+ *		invalidate	at once; reported when the queue pair's copies on a mover are over
+ *		bind, alone	at once
+ *		bind, else	a ring to the control thread ... and a message back
+ */
+#include <rte_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/control.h"
+#include "engine/moving.h"
+#include "engine/window.h"
+
+#define OPERATION_SLOTS 1024u /* when they are all taken a queue pair waits with its lcore */
+
+struct rte_ring *operations_create(struct engine *e)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "uo-%08x", (uint32_t)e->id);
+	return rte_ring_create(name, OPERATION_SLOTS, SOCKET_ID_ANY, RING_F_SC_DEQ);
+}
+
+void operations_destroy(struct engine *e)
+{
+	rte_ring_free(e->operations);
+	e->operations = NULL;
+}
+
+void operation_begin(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_INSERT_TAIL(&l->operations, q, operation_link);
+	q->operation_waits = true;
+}
+
+void operation_forget(struct lcore *l, struct engine_qp *q)
+{
+	if (q->operation_waits)
+		TAILQ_REMOVE(&l->operations, q, operation_link);
+	q->operation_waits = false;
+	q->operation_owed = false;
+}
+
+void operation_settle(struct engine_qp *q, nanotime now)
+{
+	if (!q->operation_owed || q->last_ticket != 0 || q->gather_pending)
+		return;
+	q->operation_owed = false;
+	qp_operation_done(q->core, STATUS_SUCCESS, REASON_NONE, now);
+}
+
+static void report(struct lcore *l, struct engine_qp *q, enum reason why, nanotime now)
+{
+	if (why != REASON_NONE)
+		count_reason(l, why);
+	qp_operation_done(q->core, why == REASON_NONE ? STATUS_SUCCESS : STATUS_MW_BIND_ERR, why,
+			  now);
+	qp_settled(l, q, now);
+}
+
+/* Nobody but this lcore reads keys, or copies what they lead to. */
+static bool is_alone(const struct lcore *l, const struct engine_qp *q)
+{
+	return l->engine->lcores == 1 && client_mover(q->client) == NULL &&
+	       !client_shares(q->client);
+}
+
+/* False: the ring is full. */
+static bool pass_on(struct lcore *l, struct engine_qp *q, const struct key_operation *o)
+{
+	q->operation = *o;
+	if (rte_ring_enqueue(l->engine->operations, q) != 0)
+		return false;
+	control_wake(l->engine);
+	return true;
+}
+
+static void execute(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	const struct key_operation *o = qp_operation(q->core);
+
+	if (o == NULL) { /* reset meanwhile */
+		report(l, q, REASON_NONE, now);
+	} else if (!o->bind) {
+		window_invalidate(l->engine, o->key);
+		q->operation_owed = true;
+		qp_settled(l, q, now);
+	} else if (is_alone(l, q) || l->engine->operations == NULL) {
+		report(l, q, window_bind(l->engine, q, o, true), now);
+	} else if (!pass_on(l, q, o)) {
+		operation_begin(l, q);
+	}
+}
+
+uint32_t operations_run(struct lcore *l, nanotime now)
+{
+	struct operation_list list = TAILQ_HEAD_INITIALIZER(list);
+	struct engine_qp *q;
+	uint32_t n = 0;
+
+	TAILQ_CONCAT(&list, &l->operations, operation_link);
+	while ((q = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, q, operation_link);
+		q->operation_waits = false;
+		execute(l, q, now);
+		n++;
+	}
+	return n;
+}
+
+struct answer {
+	struct engine_qp *qp;
+	enum reason why;
+};
+
+static void answer(struct lcore *l, void *arg, nanotime now)
+{
+	const struct answer *a = arg;
+
+	report(l, a->qp, a->why, now);
+}
+
+void operations_control(struct engine *e)
+{
+	void *p;
+
+	for (uint32_t i = 0; i < OPERATION_SLOTS; i++) {
+		struct answer a;
+
+		if (e->operations == NULL || rte_ring_dequeue(e->operations, &p) != 0)
+			return;
+		a.qp = p;
+		if (a.qp->detached)
+			continue;
+		a.why = window_bind(e, a.qp, &a.qp->operation, false);
+		lcore_call(a.qp->lcore, answer, &a);
+	}
+	control_wake(e);
+}
