@@ -28,6 +28,7 @@ static const char help[] =
 	"  --delay NS      of the link\n"
 	"  --faults P      probability that a connection is given a fault\n"
 	"  --fail-copies P probability that registered memory cannot be reached\n"
+	"  --xrc P         probability that a connection is XRC\n"
 	"  --pcap FILE     writes what crossed the link\n"
 	"  --bench         a good link and short messages; says packets a second\n"
 	"  --json          one object a line\n"
@@ -53,6 +54,7 @@ enum {
 	DELAY,
 	FAULTS,
 	FAIL_COPIES,
+	XRC,
 	PCAP,
 	BENCH,
 	JSON,
@@ -71,6 +73,7 @@ static const struct option words[] = {
 	{ "delay", required_argument, NULL, DELAY },
 	{ "faults", required_argument, NULL, FAULTS },
 	{ "fail-copies", required_argument, NULL, FAIL_COPIES },
+	{ "xrc", required_argument, NULL, XRC },
 	{ "pcap", required_argument, NULL, PCAP },
 	{ "bench", no_argument, NULL, BENCH },
 	{ "json", no_argument, NULL, JSON },
@@ -104,7 +107,8 @@ static bool option(struct options *o, int word, const char *value)
 				  [CORRUPT] = &c->corrupt,
 				  [DELAY] = &c->delay,
 				  [FAULTS] = &c->faults,
-				  [FAIL_COPIES] = &c->fail_copies };
+				  [FAIL_COPIES] = &c->fail_copies,
+				  [XRC] = &c->xrc };
 	uint64_t v;
 
 	switch (word) {
@@ -177,7 +181,8 @@ static void say_replay(const struct sim_config *c)
 		      { "corrupt", c->corrupt },
 		      { "delay", c->delay },
 		      { "faults", c->faults },
-		      { "fail-copies", c->fail_copies } };
+		      { "fail-copies", c->fail_copies },
+		      { "xrc", c->xrc } };
 
 	fprintf(stderr, "again: uroce sim --seed %" PRIu64 " --messages %u", c->seed, c->messages);
 	if (c->qps != 0)
@@ -238,8 +243,8 @@ static bool run_one(const struct options *o, struct sim_result *r)
 static void bench_defaults(struct options *o, bool messages_given)
 {
 	struct sim_config *c = &o->config;
-	double *probability[] = { &c->loss,    &c->duplicate, &c->reorder,
-				  &c->corrupt, &c->faults,    &c->fail_copies };
+	double *probability[] = { &c->loss,   &c->duplicate,   &c->reorder, &c->corrupt,
+				  &c->faults, &c->fail_copies, &c->xrc };
 
 	for (size_t i = 0; i < sizeof(probability) / sizeof(probability[0]); i++)
 		if (*probability[i] < 0)

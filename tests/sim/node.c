@@ -7,7 +7,7 @@
 #include "node.h"
 #include "wire/opcode.h"
 
-#define KEY_SLOTS 64u
+#define KEY_SLOTS 4096u
 
 static void *must(void *p)
 {
@@ -84,12 +84,11 @@ const struct region *node_region(const struct node *n, uint32_t key)
 	return key_find(&n->keys, key);
 }
 
-static void window_publish(struct node *n, uint32_t key, const struct region *parent,
-			   uint64_t offset, uint64_t length, uint32_t access, uint32_t qpn)
+static void window_publish(struct node *n, struct region *r, uint32_t key,
+			   const struct region *parent, uint64_t offset, uint64_t length,
+			   uint32_t access, uint32_t qpn)
 {
-	struct region *r = must(calloc(1, sizeof(*r)));
-
-	assert(n->regions < NODE_REGIONS && range_inside(offset, length, parent->length));
+	assert(key != 0 && range_inside(offset, length, parent->length));
 	*r = (struct region){ .key = key,
 			      .pd = parent->pd,
 			      .access = access,
@@ -99,17 +98,30 @@ static void window_publish(struct node *n, uint32_t key, const struct region *pa
 			      .window_qpn = qpn,
 			      .parent = parent,
 			      .parent_offset = offset };
-	n->region[n->regions++] = r;
 	key_publish(&n->keys, key, r);
+}
+
+/* A description that lives until node_free. */
+static struct region *region_new(struct node *n)
+{
+	assert(n->regions < NODE_REGIONS);
+	n->region[n->regions] = must(calloc(1, sizeof(struct region)));
+	return n->region[n->regions++];
+}
+
+uint32_t node_window_in(struct node *n, struct region *window, uint32_t region_key, uint64_t offset,
+			uint64_t length, uint32_t access, uint32_t qpn)
+{
+	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
+
+	window_publish(n, window, key, node_region(n, region_key), offset, length, access, qpn);
+	return key;
 }
 
 uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
 		     uint32_t access, uint32_t qpn)
 {
-	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
-
-	window_publish(n, key, node_region(n, region_key), offset, length, access, qpn);
-	return key;
+	return node_window_in(n, region_new(n), region_key, offset, length, access, qpn);
 }
 
 /* The region's memory stays until node_free: the grace period of a simulation is its end. */
@@ -528,8 +540,8 @@ static void bind(struct node *n, const struct key_operation *o)
 
 	key_withdraw(&n->keys, o->key);
 	if (o->length > 0)
-		window_publish(n, o->new_key, parent, o->address - parent->iova, o->length,
-			       o->access, o->user.qpn);
+		window_publish(n, region_new(n), o->new_key, parent, o->address - parent->iova,
+			       o->length, o->access, o->user.qpn);
 }
 
 bool node_operate(struct node_qp *q, enum work_status status, nanotime now)

@@ -21,7 +21,7 @@
 #define NODE_RECEIVES	 512u /* posted receives of one queue pair, a power of two */
 #define NODE_COMPLETIONS 1024u /* not taken yet, a power of two */
 #define NODE_PAYLOAD	 4096u
-#define NODE_SRQS	 4u
+#define NODE_SRQS	 32u
 
 /* A completion and the queue that it is of. */
 struct node_completion {
@@ -118,6 +118,9 @@ void node_deregister(struct node *n, uint32_t key);
  */
 uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
 		     uint32_t access, uint32_t qpn);
+/* ... whose description is the caller's: it stays while the window does. */
+uint32_t node_window_in(struct node *n, struct region *window, uint32_t region_key, uint64_t offset,
+			uint64_t length, uint32_t access, uint32_t qpn);
 const struct region *node_region(const struct node *n, uint32_t key);
 
 struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies);

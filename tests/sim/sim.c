@@ -54,6 +54,7 @@ static void choose(struct world *w, const struct sim_config *c)
 	w->config.corrupt = or_chance(r, c->corrupt, 0.3, 0.01);
 	w->config.faults = or_chance(r, c->faults, 0.3, 0.5);
 	w->config.fail_copies = or_chance(r, c->fail_copies, 0.1, 0.002);
+	w->config.xrc = or_chance(r, c->xrc, 0.4, 1);
 	w->config.delay = c->delay >= 0 ? c->delay : prng_between(r, 200, 20000);
 	w->pairs = c->qps != 0 ? MIN_OF(c->qps, SIM_PAIRS) : prng_between(r, 1, 6);
 	w->unsent = c->bench || prng_below(r, 2) ? 0 : 0.002;
@@ -104,21 +105,24 @@ static void make_nodes(struct world *w)
 	}
 }
 
-static struct node_qp *make_qp(struct world *w, uint32_t node, uint32_t pair)
+static struct node_qp *make_qp(struct world *w, uint32_t node, uint32_t pair, uint32_t type)
 {
 	static const uint8_t elements[] = { 1, 4, 32 };
 	struct prng *r = &w->load.prng;
-	struct qp_caps caps = { .type = QP_TYPE_RC,
+	bool target = type == QP_TYPE_XRC_RECV;
+	struct qp_caps caps = { .type = type,
 				.qpn = (prng_next(r) & 0xffff) << 8 | (pair + 2),
 				.pd = PD,
 				.handle = pair,
-				.max_send_wr = w->config.bench ? STREAM_JOBS
-							       : prng_between(r, 1, STREAM_JOBS),
+				.max_send_wr = target		 ? 0
+					       : w->config.bench ? STREAM_JOBS
+								 : prng_between(r, 1, STREAM_JOBS),
 				.max_send_sge = elements[prng_below(r, 3)],
 				.max_recv_sge = elements[prng_below(r, 3)],
 				.max_inline = prng_below(r, 2) * prng_between(r, 1, LIMIT_INLINE),
 				.max_rd_atomic = 16,
-				.port_mtu = 5 };
+				.port_mtu = 5,
+				.has_srq = target };
 
 	return node_qp_add(&w->node[node], &caps, w->node[node].delay_copies);
 }
@@ -126,7 +130,7 @@ static struct node_qp *make_qp(struct world *w, uint32_t node, uint32_t pair)
 static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, uint32_t from_node,
 			struct qp_attributes *a)
 {
-	static const struct {
+	struct {
 		uint32_t state, mask;
 	} steps[] = {
 		{ QP_STATE_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
@@ -135,6 +139,11 @@ static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, 
 		{ QP_STATE_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
 					QP_ATTR_SQ_PSN | QP_ATTR_MAX_RD_ATOMIC },
 	};
+	/* Half of a connection needs half of it. */
+	if (q->caps.type == QP_TYPE_XRC_SEND)
+		steps[1].mask &= ~(uint32_t)(QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	if (q->caps.type == QP_TYPE_XRC_RECV)
+		steps[2].mask = QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN;
 	const struct address_vector av = {
 		.src_gid = w->gid[from_node],
 		.dst_gid = w->gid[1 - from_node],
@@ -167,7 +176,9 @@ static uint32_t choose_psn(struct prng *r)
 static void connect_pair(struct world *w, uint32_t pair)
 {
 	struct prng *r = &w->load.prng;
-	struct node_qp *q[NODES] = { make_qp(w, 0, pair), make_qp(w, 1, pair) };
+	bool xrc = !w->config.bench && prng_chance(r, w->config.xrc);
+	struct node_qp *q[NODES] = { make_qp(w, 0, pair, xrc ? QP_TYPE_XRC_SEND : QP_TYPE_RC),
+				     make_qp(w, 1, pair, xrc ? QP_TYPE_XRC_RECV : QP_TYPE_RC) };
 	uint32_t psn[NODES] = { choose_psn(r), choose_psn(r) };
 	uint8_t depth[NODES] = { (uint8_t)prng_between(r, 1, 16), (uint8_t)prng_between(r, 1, 16) };
 	struct qp_attributes a = { .path_mtu = (uint32_t)__builtin_ctz(w->load.mtu) - 7,
@@ -189,9 +200,12 @@ static void connect_pair(struct world *w, uint32_t pair)
 		stream_init(s, &w->load, q[i], q[1 - i], pair, i);
 		s->back = &w->stream[2 * pair + 1 - i];
 		s->anything_may_fail = w->config.fail_copies > 0;
+		if (xrc && i == 0)
+			s->srq = node_srq_add(&w->node[1], (prng_next(r) & 0xffff) << 8 | pair, PD,
+					      q[1]->caps.max_recv_sge);
 	}
 	if (prng_chance(r, w->config.faults)) {
-		struct stream *s = &w->stream[2 * pair + prng_below(r, 2)];
+		struct stream *s = &w->stream[2 * pair + (xrc ? 0 : prng_below(r, 2))];
 
 		s->fault = (enum fault)prng_between(r, 1, FAULTS - 1);
 		s->fault_at = prng_below(r, w->load.messages);
@@ -392,7 +406,7 @@ static void say_missing(struct world *w, const char *what)
 		wrong(&w->load,
 		      "%s: node %s pair %u: %u of %u requests posted, %u completed, %u retired; "
 		      "state %d, the peer's %d; %u receives posted there, %u done; deadline %lld",
-		      what, s->from->node->name, s->pair, s->posted, w->load.messages, s->completed,
+		      what, s->from->node->name, s->pair, s->posted, s->messages, s->completed,
 		      qp_retired(s->from->core), qp_state(s->from->core), qp_state(s->to->core),
 		      s->receives_posted, s->receives_done, (long long)s->from->deadline);
 	}
@@ -460,7 +474,8 @@ struct sim_config sim_defaults(void)
 				    .corrupt = SIM_FROM_SEED,
 				    .delay = SIM_FROM_SEED,
 				    .faults = SIM_FROM_SEED,
-				    .fail_copies = SIM_FROM_SEED };
+				    .fail_copies = SIM_FROM_SEED,
+				    .xrc = SIM_FROM_SEED };
 }
 
 static void world_begin(struct world *w, const struct sim_config *c)

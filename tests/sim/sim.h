@@ -30,6 +30,7 @@ struct sim_config {
 	double delay; /* ns; SIM_FROM_SEED */
 	double faults; /* probability that a pair is given a fault; SIM_FROM_SEED */
 	double fail_copies; /* probability of a copy; SIM_FROM_SEED is mostly 0 */
+	double xrc; /* probability of an XRC pair: one direction; SIM_FROM_SEED */
 	const char *pcap; /* NULL: none */
 	bool bench; /* plain WRITEs and SENDs on a good link, as fast as it goes */
 };

@@ -45,6 +45,22 @@ Test(sim, many_seeds, .timeout = 60)
 		  (unsigned long long)corrupted, (unsigned long long)refused);
 }
 
+/* protocol-map 169: one direction each, every message in the SRQ that it names */
+Test(sim, xrc_under_loss, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim_config c = clean(seed, 200);
+		struct sim_result r;
+
+		c.xrc = 1;
+		c.loss = 0.01;
+		r = run(&c);
+		cr_assert_eq(r.broken, 0);
+		cr_assert_eq(r.messages, 4 * 200);
+		cr_assert_gt(r.link.lost, 0);
+	}
+}
+
 /* protocol-map 106: nothing breaks where there is no fault, however bad the order */
 Test(sim, overtaking_and_doubling_break_nothing, .timeout = 60)
 {

@@ -19,6 +19,7 @@ void stream_init(struct stream *s, struct workload *w, struct node_qp *from, str
 	uint32_t base = COUNTER_OCTETS + pair * SLOTS_OF_PAIR * w->slot_octets;
 
 	*s = (struct stream){ .w = w,
+			      .messages = from->caps.type == QP_TYPE_XRC_RECV ? 0 : w->messages,
 			      .from = from,
 			      .to = to,
 			      .pair = pair,
@@ -136,7 +137,7 @@ static uint32_t choose_length(struct workload *w)
 	}
 }
 
-static uint8_t choose_opcode(struct workload *w)
+static uint8_t choose_opcode(struct workload *w, bool xrc)
 {
 	static const uint8_t weighted[] = {
 		WORK_SEND,
@@ -152,11 +153,15 @@ static uint8_t choose_opcode(struct workload *w)
 		WORK_RDMA_READ,
 		WORK_ATOMIC_CMP_AND_SWP,
 		WORK_ATOMIC_FETCH_AND_ADD,
+		WORK_LOCAL_INV,
+		/* RC alone: no window answers to an XRC target */
+		WORK_SEND_WITH_INV,
+		WORK_ATOMIC_WRITE,
 	};
 
 	if (w->config->bench)
 		return prng_below(&w->prng, 2) ? WORK_SEND : WORK_RDMA_WRITE;
-	return weighted[prng_below(&w->prng, ARRAY_SIZE(weighted))];
+	return weighted[prng_below(&w->prng, ARRAY_SIZE(weighted) - (xrc ? 2 : 0))];
 }
 
 static bool is_atomic(uint8_t opcode)
@@ -167,17 +172,42 @@ static bool is_atomic(uint8_t opcode)
 static bool consumes(uint8_t opcode)
 {
 	return opcode == WORK_SEND || opcode == WORK_SEND_WITH_IMM ||
-	       opcode == WORK_RDMA_WRITE_WITH_IMM;
+	       opcode == WORK_SEND_WITH_INV || opcode == WORK_RDMA_WRITE_WITH_IMM;
 }
 
 static bool uses_remote(uint8_t opcode)
 {
-	return opcode != WORK_SEND && opcode != WORK_SEND_WITH_IMM;
+	return opcode != WORK_SEND && opcode != WORK_SEND_WITH_IMM &&
+	       opcode != WORK_SEND_WITH_INV && opcode != WORK_LOCAL_INV;
 }
 
 static uint32_t immediate_of(const struct job *j)
 {
-	return (uint32_t)j->pattern;
+	return j->key != 0 ? j->key : (uint32_t)j->pattern;
+}
+
+/* Whose window a request invalidates. */
+static struct node_qp *window_owner(const struct stream *s, const struct job *j)
+{
+	return j->opcode == WORK_LOCAL_INV ? s->from : s->to;
+}
+
+static void prepare_window(struct stream *s, struct job *j)
+{
+	struct node_qp *owner = window_owner(s, j);
+
+	if (j->opcode == WORK_LOCAL_INV || j->opcode == WORK_SEND_WITH_INV)
+		j->key = node_window_in(owner->node, &j->window,
+					owner == s->from ? s->local_key : s->remote_key, 0, 8,
+					ACCESS_REMOTE_WRITE, owner->caps.qpn);
+}
+
+/* It was made invalid before anybody hears of it. */
+static void check_window(struct stream *s, const struct job *j, const char *end)
+{
+	if (j->key != 0 && node_region(window_owner(s, j)->node, j->key) != NULL)
+		wrong(s->w, "node %s pair %u request %u: %s, and its key is still valid",
+		      s->from->node->name, s->pair, j->number, end);
 }
 
 /* Word at the target and what it will be. */
@@ -224,7 +254,14 @@ static void prepare_remote(struct stream *s, struct job *j, struct send_work *wo
 	}
 	if (!uses_remote(j->opcode))
 		return;
-	extent_cut(s, &j->remote, slot, j->length, 1);
+	if (j->opcode == WORK_ATOMIC_WRITE) { /* at a multiple of eight */
+		j->remote.pieces = 1;
+		j->remote.offset[0] = GUARD_OCTETS;
+		j->remote.length[0] = 8;
+		j->remote.used = 2 * GUARD_OCTETS + 8;
+	} else {
+		extent_cut(s, &j->remote, slot, j->length, 1);
+	}
 	work->remote_addr = s->remote_base + slot + j->remote.offset[0];
 	if (j->opcode == WORK_RDMA_READ)
 		extent_fill(s->to, &j->remote, s->w->scratch);
@@ -285,8 +322,10 @@ static void post_one(struct stream *s, nanotime now)
 
 	*j = (struct job){ .number = s->posted,
 			   .pattern = prng_next(r),
-			   .opcode = choose_opcode(w) };
-	j->length = is_atomic(j->opcode) ? 8 : choose_length(w);
+			   .opcode = choose_opcode(w, s->srq != NULL) };
+	j->length = is_atomic(j->opcode) || j->opcode == WORK_ATOMIC_WRITE ? 8
+		    : j->opcode == WORK_LOCAL_INV			   ? 0
+									   : choose_length(w);
 	if (faulty)
 		shape_fault(s, j);
 	extent_cut(s, &j->local, s->local_slots + j->number % STREAM_JOBS * w->slot_octets,
@@ -295,19 +334,23 @@ static void post_one(struct stream *s, nanotime now)
 		j->local.pieces = prng_below(r, 2);
 	pattern_make(w->scratch, j->length, j->pattern);
 	prepare_remote(s, j, &work);
+	prepare_window(s, j);
+	if (s->srq != NULL)
+		send_work_set_srqn(&work, s->srq->srqn);
 	work.opcode = j->opcode;
 	work.imm = immediate_of(j);
 	if (j->opcode != WORK_RDMA_READ && !is_atomic(j->opcode))
 		extent_fill(s->from, &j->local, w->scratch);
 
-	j->signaled = s->posted + 1 == w->messages || s->silent >= s->from->caps.max_send_wr / 2 ||
+	j->signaled = s->posted + 1 == s->messages || s->silent >= s->from->caps.max_send_wr / 2 ||
 		      s->silent >= STREAM_JOBS / 4 || prng_chance(r, 0.7);
 	s->silent = j->signaled ? 0 : s->silent + 1;
 	work.flags = (uint8_t)((j->signaled ? WORK_SIGNALED : 0) |
 			       (prng_chance(r, 0.1) ? WORK_FENCE : 0) |
 			       (prng_chance(r, 0.1) ? WORK_SOLICITED : 0));
 	if (!faulty && j->opcode != WORK_RDMA_READ && !is_atomic(j->opcode) &&
-	    j->length <= s->from->caps.max_inline && prng_chance(r, 0.3)) {
+	    j->opcode != WORK_LOCAL_INV && j->length <= s->from->caps.max_inline &&
+	    prng_chance(r, 0.3)) {
 		work.flags |= WORK_INLINE;
 		work.inline_length = j->length;
 		tail = w->scratch;
@@ -325,7 +368,7 @@ static void post_one(struct stream *s, nanotime now)
 
 static bool may_post(const struct stream *s)
 {
-	return s->posted < s->w->messages && s->posted - s->completed < STREAM_JOBS &&
+	return s->posted < s->messages && s->posted - s->completed < STREAM_JOBS &&
 	       qp_state(s->from->core) == QP_STATE_RTS && qp_window_slot(s->from->core) != NULL;
 }
 
@@ -354,7 +397,10 @@ void stream_post_receives(struct stream *s, bool lazy)
 			   s->w->max_message, s->to->caps.max_recv_sge);
 		elements(&v->into, s->remote_base, s->remote_key, sge);
 		s->receives_posted++;
-		node_post_receive(s->to, v->wr_id, sge, v->into.pieces);
+		if (s->srq != NULL)
+			node_srq_post(s->srq, v->wr_id, sge, v->into.pieces);
+		else
+			node_post_receive(s->to, v->wr_id, sge, v->into.pieces);
 	}
 }
 
@@ -403,6 +449,9 @@ static void check_success(struct stream *s, const struct job *j)
 	extent_release(s, s->from, &j->local, "local octets");
 	if (j->remote.pieces > 0)
 		extent_release(s, s->to, &j->remote, "remote octets");
+	check_window(s, j, "it completed");
+	if (j->key != 0)
+		key_free(&window_owner(s, j)->node->keys, j->key);
 	w->result->messages++;
 	w->result->octets += j->length;
 }
@@ -518,6 +567,11 @@ void stream_received(struct stream *s, const struct completion *c)
 		      c->byte_len);
 	if (j->opcode != WORK_SEND && c->imm != immediate_of(j))
 		wrong(w, "%s %u: wrong immediate data", who(s), j->number);
+	if (((c->wc_flags & COMPLETION_WITH_INV) != 0) != (j->key != 0))
+		wrong(w, "%s %u: wrong flags %x", who(s), j->number, c->wc_flags);
+	if (c->from_srq != (s->srq != NULL) || (s->srq != NULL && c->work_index != s->srq->number))
+		wrong(w, "%s %u: not of its SRQ", who(s), j->number);
+	check_window(s, j, "it arrived");
 	pattern_make(w->scratch, j->length, j->pattern);
 	if (!extent_equals(s->to, by_write ? &j->remote : &v->into, w->scratch, j->length))
 		wrong(w, "%s %u: %u octets are not what was sent", who(s), j->number, j->length);
@@ -536,7 +590,7 @@ bool stream_done(const struct stream *s)
 {
 	bool failed = qp_state(s->from->core) == QP_STATE_ERR;
 
-	if (!failed && s->posted < s->w->messages)
+	if (!failed && s->posted < s->messages)
 		return false;
 	return s->posted == s->completed || (failed && qp_retired(s->from->core) == s->posted);
 }
@@ -547,7 +601,8 @@ void stream_end(struct stream *s)
 
 	if (qp_state(s->from->core) != QP_STATE_ERR && s->completed != s->posted)
 		wrong(s->w, "%s: %u of %u completed", who(s), s->completed, s->posted);
-	if (qp_state(s->to->core) == QP_STATE_ERR && s->receives_done != s->receives_posted)
+	if (qp_state(s->to->core) == QP_STATE_ERR && s->receives_done != s->receives_posted &&
+	    s->srq == NULL) /* an SRQ keeps what nobody took */
 		wrong(s->w, "pair %u: %u receive requests were not flushed", s->pair,
 		      s->receives_posted - s->receives_done);
 	if (s->consumed != s->consumers && qp_state(s->from->core) != QP_STATE_ERR)

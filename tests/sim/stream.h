@@ -34,6 +34,8 @@ struct job {
 	bool signaled;
 	bool arrived; /* its receive completion was seen */
 	bool counter; /* FETCH ADD on the counter that all share */
+	uint32_t key; /* to invalidate, here or there; 0: none */
+	struct region window; /* ... and what it names */
 	struct extent local, remote;
 };
 
@@ -60,7 +62,7 @@ struct workload {
 	struct prng prng;
 	uint32_t max_message; /* octets */
 	uint32_t slot_octets;
-	uint32_t messages; /* of a stream */
+	uint32_t messages; /* of a stream (the way back of XRC has none) */
 	uint32_t mtu;
 	bool lossy; /* the link may take what it is given */
 	bool hopeless; /* ... so often that retries may run out */
@@ -74,6 +76,8 @@ struct workload {
 struct stream {
 	struct workload *w;
 	struct node_qp *from, *to;
+	struct node_srq *srq; /* XRC: where its messages go; NULL: to the queue pair's own queue */
+	uint32_t messages; /* that will be posted */
 	struct stream *back; /* the other direction */
 	uint32_t from_node, pair;
 	uint32_t local_key, remote_key; /* of the sender's, of the receiver's memory */
