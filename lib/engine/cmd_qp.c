@@ -115,6 +115,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.max_inline = raw_slot_octets(r),
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
 		.port_mtu = q->client->engine->active_mtu,
+		.max_frame = q->client->engine->max_frame,
 		.sq_sig_all = r->sq_sig_all != 0,
 		.srq = q->srq != NULL ? q->srq->number : 0,
 		.has_srq = q->srq != NULL,

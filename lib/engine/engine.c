@@ -59,6 +59,7 @@ static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, s
 		return EINVAL;
 	}
 	e->active_mtu = largest_ib_mtu(mtu);
+	e->max_frame = mtu + 14 + 4;
 	if (e->active_mtu == 0) {
 		snprintf(why, why_size, "--mtu %u is too small: RoCE needs %u or more", mtu,
 			 256 + HEADERS_MOST);

@@ -306,6 +306,7 @@ struct engine {
 	struct mac mac;
 	uint16_t vlan;
 	uint8_t active_mtu; /* ibv_mtu */
+	uint32_t max_frame; /* octets of a raw frame: the Ethernet MTU, its header, one tag */
 	bool sum_loop; /* make and check the ICRC of frames that never leave, too */
 	bool adaptive; /* idle mode */
 	uint32_t stopping; /* atomic */

@@ -48,7 +48,7 @@ void pace_silent(struct pace *p)
 
 static nanotime time_of(uint64_t octets, uint32_t kilobits)
 {
-	return octets * 8 * 1000000 / kilobits;
+	return (octets * 8 * 1000000 + kilobits - 1) / kilobits; /* never faster than asked */
 }
 
 void rate_set(struct rate *r, uint32_t limit, uint32_t packet_octets)

@@ -449,3 +449,25 @@ Test(unreliable, what_was_not_sent_is_the_next_packet_again)
 	expect_receive(b, 1, STATUS_SUCCESS, 600);
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
+
+/* protocol-map 162: as on a reliable connection, and a key that is not the peer's to invalidate */
+Test(unreliable, a_send_may_invalidate_a_window)
+{
+	uc();
+	uint32_t key = node_window(&b->node, b->key, LANDS, 0x1000, ACCESS_REMOTE_WRITE, B_QPN);
+
+	post_receive(b, 1, 1000);
+	post(a, .wr_id = 1, .opcode = WORK_SEND_WITH_INV, .length = 30, .imm = b->key);
+	pass(a, "UC SEND ONLY+INV", A_PSN);
+	expect_reason(b->q->reason, REASON_INVALIDATE_KEY);
+	expect_no_completion(b);
+	expect_state(b, QP_STATE_RTS);
+	post(a, .wr_id = 2, .opcode = WORK_SEND_WITH_INV, .length = 300, .imm = key);
+	pass(a, "UC SEND FIRST", A_PSN + 1);
+	pass(a, "UC SEND LAST+INV", A_PSN + 2);
+	struct completion c = expect_receive(b, 1, STATUS_SUCCESS, 300);
+
+	cr_assert(c.wc_flags == COMPLETION_WITH_INV && c.imm == key);
+	cr_assert_null(node_region(&b->node, key));
+	expect_silence(b);
+}

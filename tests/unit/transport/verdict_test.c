@@ -61,3 +61,17 @@ Test(verdict, every_reason)
 		cr_expect_not(verdict_of(i)->fatal, "%s", reason_name(i));
 	}
 }
+
+/* Of the unreliable services: nothing is answered, and only the program's own faults are fatal. */
+Test(verdict, nobody_answers_where_nothing_is_acknowledged)
+{
+	for (uint32_t why = 0; why < REASON_COUNT; why++) {
+		const struct verdict *v = verdict_of_unreliable(why);
+		bool own = why == REASON_RECEIVE_MEMORY || why == REASON_WORK_MALFORMED;
+
+		cr_assert_eq(v->reply, VERDICT_SILENT, "%s", reason_name(why));
+		cr_assert_eq(v->event, 0, "%s", reason_name(why));
+		cr_assert_eq(v->fatal, own, "%s", reason_name(why));
+		cr_assert(!own || v->receive_status != STATUS_SUCCESS, "%s", reason_name(why));
+	}
+}
