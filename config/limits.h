@@ -35,6 +35,7 @@
 #define LIMIT_TSO_HEADER   256u /* octets of headers in front of each segment */
 #define LIMIT_CLIENTS	   1024u /* processes attached to one engine */
 #define LIMIT_MESSAGE	   (1u << 31) /* octets of one message, IBTA 9.7.3 */
+#define LIMIT_RATE	   100000000u /* kbit/s that a queue pair can be limited to */
 #define LIMIT_MR_LENGTH	   (UINT64_C(1) << 47)
 #define LIMIT_DM_BYTES	   (UINT64_C(64) << 20) /* device memory of one program */
 

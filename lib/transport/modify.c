@@ -170,6 +170,7 @@ static const char *check_values(const struct qp *qp, const struct qp_attributes 
 		{ A(DEST_QPN), a->dest_qpn, 0, PSN_MASK, "dest_qp_num has more than 24 bits" },
 		{ A(PATH_MIG_STATE), a->path_mig_state, 0, 0, "path migration is not supported" },
 		{ A(ALT_PATH), 1, 0, 0, "alternate paths are not supported" },
+		{ A(RATE_LIMIT), a->rate_limit, 0, LIMIT_RATE, "rate_limit exceeds the device's" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(range); i++) {

@@ -84,9 +84,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 {
 	struct context *c = context_of(ibv->context);
-	int error = client_command_handle(c->client, COMMAND_DESTROY_AH, ibv->handle);
-
-	error = destroy_error(c, error);
+	int error = context_destroy(c, COMMAND_DESTROY_AH, ibv->handle);
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);

@@ -52,8 +52,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 
 	if (object_busy(&ch->object))
 		return EBUSY;
-	error = client_command_handle(c->client, COMMAND_DESTROY_CHANNEL, ch->handle);
-	error = destroy_error(c, error);
+	error = context_destroy(c, COMMAND_DESTROY_CHANNEL, ch->handle);
 	if (error != 0)
 		return error;
 	object_leave(&ch->object);

@@ -41,6 +41,7 @@ static void fill_operations(struct context *c)
 	c->verbs.create_srq_ex = verbs_create_srq_ex;
 	c->verbs.get_srq_num = verbs_get_srq_num;
 	c->verbs.close_xrcd = unsupported_close_xrcd;
+	c->verbs.modify_qp_rate_limit = verbs_modify_qp_rate_limit;
 	c->verbs.alloc_dm = verbs_alloc_dm;
 	c->verbs.free_dm = verbs_free_dm;
 	c->verbs.reg_dm_mr = verbs_reg_dm_mr;
@@ -214,6 +215,11 @@ int destroy_error(const struct context *c, int error)
 	if (error == ENODEV || c->closed)
 		return 0;
 	return error;
+}
+
+int context_destroy(struct context *c, enum command what, uint32_t handle)
+{
+	return c->closed ? 0 : destroy_error(c, client_command_handle(c->client, what, handle));
 }
 
 static void close_descriptor(int *fd)

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/log.h"
 #include "verbs/dm.h"
 
 #define UNIT 4u
@@ -104,17 +103,17 @@ void dm_forget(struct dm *dm)
 
 struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
-	struct request_alloc_dm request = { .length = attr->length,
-					    .log_align = attr->log_align_req };
+	struct request_alloc_dm request = { 0 };
 	struct client *client;
-	int error = attr->comp_mask != 0 ? EINVAL : 0;
+	int error;
 
-	if (error == 0)
-		error = context_own_client(context_of(context), &client, &request.context);
-	if (error != 0) {
-		client_info("alloc_dm of %zu octets: %s", attr->length, strerror(error));
+	if (attr == NULL || attr->comp_mask != 0)
+		return fail_with(EINVAL);
+	request.length = attr->length;
+	request.log_align = attr->log_align_req;
+	error = context_own_client(context_of(context), &client, &request.context);
+	if (error != 0)
 		return fail_with(error);
-	}
 	return dm_make(context, client, COMMAND_ALLOC_DM, &request.h, sizeof(request));
 }
 
@@ -122,9 +121,11 @@ int verbs_free_dm(struct ibv_dm *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct dm *dm = dm_of(ibv);
-	int error = client_command_handle(dm->client, COMMAND_FREE_DM, ibv->handle);
+	int error = 0;
 
-	error = destroy_error(c, error);
+	if (!c->closed)
+		error = destroy_error(
+			c, client_command_handle(dm->client, COMMAND_FREE_DM, ibv->handle));
 	if (error == 0)
 		dm_forget(dm);
 	return error;
@@ -159,7 +160,7 @@ struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm
 	int error;
 
 	/* Handles are one client's: those of another context's memory mean nothing to this PD. */
-	if (dm->context != pd->context || dm_of(dm)->client != c->client)
+	if (dm == NULL || dm->context != pd->context || dm_of(dm)->client != c->client)
 		return fail_with(EINVAL);
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)

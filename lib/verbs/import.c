@@ -144,7 +144,7 @@ EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 
 	/* Busy: the engine takes it back with the context. */
 	if (pd->imported)
-		client_command_handle(c->client, COMMAND_DEALLOC_PD, ibv->handle);
+		context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
 	if (object_busy(&pd->object))
 		retire(c, pd);
 	else
@@ -186,7 +186,7 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
 	struct context *c = context_of(ibv->context);
 
 	if (ibv->handle & MR_IMPORT_MARK)
-		client_command_handle(c->client, COMMAND_UNIMPORT_MR, ibv->handle);
+		context_destroy(c, COMMAND_UNIMPORT_MR, ibv->handle);
 	object_unuse(&pd_of(ibv->pd)->object);
 	mr_abandon((struct mr *)ibv);
 	context_drop(c);
@@ -207,6 +207,6 @@ EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)
 	struct dm *dm = dm_of(ibv);
 
 	if (dm->imported)
-		client_command_handle(dm->client, COMMAND_FREE_DM, ibv->handle);
+		context_destroy(context_of(ibv->context), COMMAND_FREE_DM, ibv->handle);
 	dm_forget(dm);
 }

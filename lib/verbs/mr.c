@@ -191,10 +191,9 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	bool imported = (ibv->handle & MR_IMPORT_MARK) != 0;
-	int error = client_command_handle(
-		c->client, imported ? COMMAND_UNIMPORT_MR : COMMAND_DEREG_MR, ibv->handle);
+	int error =
+		context_destroy(c, imported ? COMMAND_UNIMPORT_MR : COMMAND_DEREG_MR, ibv->handle);
 
-	error = destroy_error(c, error);
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);

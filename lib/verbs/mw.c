@@ -55,9 +55,7 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int verbs_dealloc_mw(struct ibv_mw *ibv)
 {
 	struct context *c = context_of(ibv->context);
-	int error = client_command_handle(c->client, COMMAND_DEALLOC_MW, ibv->handle);
-
-	error = destroy_error(c, error);
+	int error = context_destroy(c, COMMAND_DEALLOC_MW, ibv->handle);
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);

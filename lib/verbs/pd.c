@@ -43,8 +43,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	if (object_busy(&pd->object))
 		return EBUSY;
 	if (pd->inner == NULL)
-		error = client_command_handle(c->client, COMMAND_DEALLOC_PD, ibv->handle);
-	error = destroy_error(c, error);
+		error = context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
 	if (error != 0)
 		return error;
 	if (pd->inner != NULL)

@@ -74,10 +74,12 @@ static int destroy_in_engine(struct context *c, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };
 	struct reply_destroy reply;
-	int error = client_command(c->client, COMMAND_DESTROY_QP, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
 
-	return destroy_error(c, error);
+	if (c->closed)
+		return 0;
+	return destroy_error(c,
+			     client_command(c->client, COMMAND_DESTROY_QP, &request.h,
+					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
 }
 
 static void enter_cqs(struct qp *qp)
@@ -194,6 +196,8 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
+	if (pd == NULL || init == NULL)
+		return fail_with(EINVAL);
 	return (struct ibv_qp *)create_qp(pd, init);
 }
 

@@ -118,7 +118,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	struct qp *qp = qp_of(ibv);
 	struct request_modify_qp request = { .qp = qp->handle, .mask = (uint32_t)attr_mask };
 	struct reply_modify_qp reply;
-	int error = check_mask(attr_mask);
+	int error = attr == NULL ? EINVAL : check_mask(attr_mask);
 
 	if (error != 0) {
 		client_info("modify_qp with mask %#x: %s", (unsigned)attr_mask, strerror(error));
@@ -141,9 +141,12 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 	struct qp *qp = qp_of(ibv);
 	struct request_handle request = { .handle = qp->handle };
 	struct reply_query_qp reply;
-	int error = client_command(qp->client, COMMAND_QUERY_QP, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
+	int error;
 
+	if (attr == NULL || init_attr == NULL)
+		return EINVAL;
+	error = client_command(qp->client, COMMAND_QUERY_QP, &request.h, sizeof(request), &reply.h,
+			       sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	attributes_from_engine(attr, &reply.attributes);

@@ -5,11 +5,27 @@
 #include "verbs/types.h"
 
 /*
+ * The pacer's bursts are its own: a few packets of the path's MTU. So a finer choice is not taken,
+ * rather than taken and not obeyed.
+ */
+int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct ibv_qp_attr change = { 0 };
+
+	if (attr == NULL || attr->max_burst_sz != 0 || attr->typical_pkt_sz != 0)
+		return EINVAL;
+	change.rate_limit = attr->rate_limit;
+	return ibv_modify_qp(qp, &change, IBV_QP_RATE_LIMIT);
+}
+
+/*
  * Options go beyond the specification by agreement of two devices of a vendor. This one has none:
  * it says so of itself, and accepts none of whoever proposes some.
  */
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
+	if (ece == NULL)
+		return EINVAL;
 	*ece = (struct ibv_ece){ .vendor_id = VENDOR_ID };
 	return 0;
 }
@@ -17,7 +33,7 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 /* They would have their effect on the way to RTS: too late from there on. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (ece->comp_mask != 0)
+	if (ece == NULL || ece->comp_mask != 0)
 		return EINVAL;
 	if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_RTR)
 		return EINVAL;

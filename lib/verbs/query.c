@@ -136,6 +136,9 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.cq_mod_caps.max_cq_count = LIMIT_MODERATION;
 	full.cq_mod_caps.max_cq_period = LIMIT_MODERATION;
 	full.max_dm_size = facts.max_dm_size;
+	full.packet_pacing_caps.qp_rate_limit_min = 1;
+	full.packet_pacing_caps.qp_rate_limit_max = LIMIT_RATE;
+	full.packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC;
 	fill_on_demand(&full, client_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));

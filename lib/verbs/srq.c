@@ -35,10 +35,12 @@ static int destroy_in_engine(struct context *c, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };
 	struct reply_destroy reply;
-	int error = client_command(c->client, COMMAND_DESTROY_SRQ, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
 
-	return destroy_error(c, error);
+	if (c->closed)
+		return 0;
+	return destroy_error(c,
+			     client_command(c->client, COMMAND_DESTROY_SRQ, &request.h,
+					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
 }
 
 static void take_reply(struct context *c, struct srq *srq, const struct reply_create_srq *reply)

@@ -254,6 +254,11 @@ void context_drop(struct context *c);
  * was closed before, has destroyed the object already.
  */
 int destroy_error(const struct context *c, int error);
+/*
+ * Destroys an object of the context, or nothing if that was closed: it went with it, and by now
+ * its handle may be that of another one.
+ */
+int context_destroy(struct context *c, enum command what, uint32_t handle);
 
 /* mr.c: frees what this side has of it, and changes nothing else. */
 void mr_abandon(struct mr *mr);
@@ -284,6 +289,7 @@ struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_at
 int verbs_dealloc_td(struct ibv_td *td);
 struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 					 struct ibv_parent_domain_init_attr *attr);
+int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int verbs_free_dm(struct ibv_dm *dm);
 struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
