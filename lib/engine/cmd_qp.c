@@ -114,6 +114,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.max_recv_sge = q->srq != NULL ? q->srq->max_sge : r->max_recv_sge,
 		.max_inline = raw_slot_octets(r),
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
+		.records_later = true,
 		.port_mtu = q->client->engine->active_mtu,
 		.max_frame = q->client->engine->max_frame,
 		.sq_sig_all = r->sq_sig_all != 0,
@@ -166,6 +167,7 @@ static void qp_unbuild(struct client *c, struct engine_qp *q)
 {
 	if (q->memory != NULL)
 		c->objects->memory -= q->memory_octets;
+	records_free(q);
 	free(q->memory);
 	free_queues(q);
 	if (q->handle != 0)
@@ -337,6 +339,11 @@ int cmd_modify_qp(struct call *call)
 	memset(&m.attributes.path.sgid, 0, sizeof(m.attributes.path.sgid));
 	if (r->mask & QP_ATTR_AV) {
 		error = prepare_path(call, &m);
+		if (error != 0)
+			return error;
+	}
+	if (r->mask & QP_ATTR_MAX_DEST_RD_ATOMIC) {
+		error = records_provide(call, m.qp, r->attributes.max_dest_rd_atomic);
 		if (error != 0)
 			return error;
 	}

@@ -326,6 +326,13 @@ int srq_numbers_init(struct engine *e);
 void srq_withdraw(struct client *c, struct engine_srq *s);
 void srq_free(struct client *c, struct engine_srq *s);
 
+/*
+ * records.c: room for as many READs and atomics of the peer, if there is less. 0 or an errno; a
+ * number over the device's limit is left to qp_modify.
+ */
+int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd_atomic);
+void records_free(struct engine_qp *q);
+
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
 

@@ -175,6 +175,8 @@ struct engine_qp {
 	size_t sq_octets, rq_octets;
 	void *memory; /* of core and receive */
 	size_t memory_octets;
+	void *records; /* of a peer's READs and atomics: see records.c */
+	size_t records_octets;
 	struct qp_path path; /* last address vector */
 	LIST_ENTRY(engine_qp) engine_link;
 };

@@ -167,6 +167,8 @@ static const char *check_values(const struct qp *qp, const struct qp_attributes 
 		  "max_rd_atomic exceeds the device's limit" },
 		{ A(MAX_DEST_RD_ATOMIC), a->max_dest_rd_atomic, 0, caps->max_rd_atomic,
 		  "max_dest_rd_atomic exceeds the device's limit" },
+		{ A(MAX_DEST_RD_ATOMIC), a->max_dest_rd_atomic, 0, qp->resp.records,
+		  "max_dest_rd_atomic has no memory" },
 		{ A(DEST_QPN), a->dest_qpn, 0, PSN_MASK, "dest_qp_num has more than 24 bits" },
 		{ A(PATH_MIG_STATE), a->path_mig_state, 0, 0, "path migration is not supported" },
 		{ A(ALT_PATH), 1, 0, 0, "alternate paths are not supported" },
@@ -257,7 +259,8 @@ void qp_reset(struct qp *qp)
 	s->reported = false;
 	s->record_head = s->record_owed = 0;
 	reply_abandon(qp);
-	memset(s->record, 0, (s->record_mask + 1) * sizeof(*s->record));
+	if (s->records > 0)
+		memset(s->record, 0, s->records * sizeof(*s->record));
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->events = 0;
 	qp->last_wqe_due = false;

@@ -15,7 +15,7 @@ static size_t aligned(size_t octets)
 static struct layout layout_of(const struct qp_caps *caps)
 {
 	uint32_t slots = power_of_two_above(caps->max_send_wr);
-	uint32_t records = power_of_two_above(caps->max_rd_atomic);
+	uint32_t records = caps->records_later ? 0 : power_of_two_above(caps->max_rd_atomic);
 	struct layout l;
 
 	l.message = aligned(sizeof(struct qp));
@@ -66,12 +66,44 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->req.slot_mask = power_of_two_above(caps->max_send_wr) - 1;
 	qp->req.stride = send_work_stride(caps->max_send_sge, caps->max_inline);
 	qp->req.capacity = caps->max_send_wr;
-	qp->resp.record = (void *)(base + l.record);
-	qp->resp.record_mask = power_of_two_above(caps->max_rd_atomic) - 1;
+	if (!caps->records_later) {
+		qp->resp.record = (void *)(base + l.record);
+		qp->resp.records = power_of_two_above(caps->max_rd_atomic);
+		qp->resp.record_mask = qp->resp.records - 1;
+	}
 	qp->resp.held = (void *)(base + l.held);
 	qp->req.flush_reason = REASON_FLUSHED;
 	retry_reset(qp);
 	return qp;
+}
+
+uint32_t qp_records(const struct qp *qp)
+{
+	return qp->resp.records;
+}
+
+size_t qp_records_size(uint32_t max_dest_rd_atomic)
+{
+	return aligned(power_of_two_above(max_dest_rd_atomic) * sizeof(struct record));
+}
+
+void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic)
+{
+	struct responder *r = &qp->resp;
+	uint32_t records = power_of_two_above(max_dest_rd_atomic);
+	struct record *old = r->record, *given = memory;
+
+	assert(records >= r->records && "what is remembered has room");
+	memset(given, 0, records * sizeof(*given));
+	for (uint32_t i = 1; i <= MIN_OF(r->records, r->record_head); i++) {
+		uint32_t index = r->record_head - i;
+
+		given[index & (records - 1)] = old[index & r->record_mask];
+	}
+	r->record = given;
+	r->records = records;
+	r->record_mask = records - 1;
+	return old;
 }
 
 enum qp_state qp_state(const struct qp *qp)

@@ -133,7 +133,8 @@ struct responder {
 	uint64_t placing; /* the newest ticket of a request: receives wait for it */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
-	struct record *record; /* ring, a power of two */
+	struct record *record; /* ring, a power of two, or NULL: the peer may ask for nothing */
+	uint32_t records;
 	uint32_t record_mask;
 	uint32_t record_head; /* the next to be written, free-running */
 	uint32_t record_owed; /* the oldest that may be owed */

@@ -94,9 +94,12 @@ static struct record *record_oldest(const struct qp *qp)
  */
 static bool record_free(const struct qp *qp)
 {
-	const struct record *oldest = record_oldest(qp);
+	const struct record *oldest;
 
-	return qp->max_dest_rd_atomic > 0 && (!oldest->owed || oldest->repeated);
+	if (qp->max_dest_rd_atomic == 0)
+		return false;
+	oldest = record_oldest(qp);
+	return !oldest->owed || oldest->repeated;
 }
 
 static enum reason check_resources(struct arrival *a)

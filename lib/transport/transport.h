@@ -145,6 +145,7 @@ struct qp_caps {
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
+	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
 	bool sq_sig_all;
 	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 };
@@ -155,6 +156,16 @@ struct qp;
 size_t qp_memory_size(const struct qp_caps *caps);
 /* A queue pair in RESET. The memory is the caller's and stays where it is. */
 struct qp *qp_init(void *memory, const struct qp_caps *caps);
+
+/*
+ * With caps.records_later, what a peer's READs and atomics are remembered in comes before the
+ * qp_modify that sets max_dest_rd_atomic: how many there is room for, octets for that many
+ * (aligned to a cache line), and giving the memory, for more than before. Returns the memory that
+ * was used so far, the caller's again; NULL: none.
+ */
+uint32_t qp_records(const struct qp *qp);
+size_t qp_records_size(uint32_t max_dest_rd_atomic);
+void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic);
 
 /*
  * ibv_modify_qp(3). Returns 0, or EINVAL and nothing changed: an illegal transition, a missing
