@@ -241,6 +241,7 @@ int cmd_create_qp(struct call *call)
 	q->context = q->send_cq->context;
 	q->async_fd = q->send_cq->async_fd;
 	q->type = (uint8_t)r->type;
+	q->unreliable = qp_type_unreliable(r->type);
 	q->flow_state = r->type == QP_TYPE_UD ? FLOW_BY_HANDLE : FLOW_NONE;
 	raw_setup_qp(q, r);
 	error = qp_build(call, q, r);

@@ -147,6 +147,7 @@ struct engine_qp {
 	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
 	bool more_work; /* the window was full: its ring holds more */
 	bool raw; /* whole frames, see raw.h */
+	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;
@@ -240,6 +241,10 @@ struct staged_frame {
 	bool loop;
 	bool failed; /* its payload could not be read */
 	bool raw; /* of a raw queue pair */
+	uint8_t flow_state; /* enum flow_state: where it goes, if it is not raw */
+	bool port_by_qpns; /* its source port follows from both queue pair numbers */
+	bool echo; /* to a group with members here, beside the port */
+	uint8_t l3; /* where its IP header begins */
 	uint8_t refused; /* enum reason: a raw frame that may not be sent (`failed`, too) */
 	bool unsent;
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "engine/datagram.h"
 #include "engine/engine.h"
 #include "engine/raw.h"
 #include "wire/encode.h"
@@ -60,31 +61,29 @@ static void frame_finish(struct staged_frame *s, size_t octets)
 	s->sealed = true;
 }
 
-static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 {
-	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
-	const struct packet *p = &s->packet;
-	bool summed = q->flow_state != FLOW_LOOP || l->engine->sum_loop;
-	size_t n = packet_encode(frame, &q->flow, p, q->identification++);
-	uint32_t sum;
-
 	s->qp = q;
-	s->loop = q->flow_state == FLOW_LOOP;
-	s->summed = summed;
+	s->flow_state = q->flow_state;
 	s->failed = false;
 	s->unsent = false;
 	s->raw = false;
 	s->refused = REASON_NONE;
 	s->sealed = false;
+	s->port_by_qpns = false;
+	s->echo = false;
 	s->peer_count = 0;
-	s->header_length = (uint16_t)n;
-	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
-		gather_mixed(l, q, s, frame + n);
-		if (s->peer_count == 0) /* all of it was direct or nobody's */
-			frame_seal(s, NULL);
-		return;
-	}
-	if (!summed) {
+}
+
+/* The payload is in reach: copied, and summed on the way where it goes on a wire. */
+static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct packet *p = &s->packet;
+	size_t n = s->header_length;
+	uint32_t sum;
+
+	if (!s->summed) {
 		if (p->payload != NULL)
 			memcpy(frame + n, p->payload, p->payload_length);
 		else if (p->payload_length > 0)
@@ -92,12 +91,40 @@ static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_fra
 		frame_finish(s, packet_seal_unsummed(frame, n, p->payload_length));
 		return;
 	}
-	sum = icrc_begin(frame + q->flow.l3, n - q->flow.l3);
+	sum = icrc_begin(frame + flow->l3, n - flow->l3);
 	if (p->payload != NULL)
 		sum = icrc_copy(sum, frame + n, p->payload, p->payload_length);
 	else if (p->payload_length > 0)
 		sum = gather_direct(frame + n, &l->gather, sum);
-	frame_finish(s, packet_seal_summed(frame, &q->flow, n, p->payload_length, sum));
+	frame_finish(s, packet_seal_summed(frame, flow, n, p->payload_length, sum));
+}
+
+static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct flow *flow = &q->flow;
+	const struct packet *p = &s->packet;
+
+	frame_begin(q, s);
+	if (q->flow_state == FLOW_BY_HANDLE)
+		flow = datagram_route(l, q, s);
+	if (flow == NULL) {
+		s->failed = s->sealed = true;
+		return;
+	}
+	s->loop = s->flow_state == FLOW_LOOP;
+	s->summed = !s->loop || l->engine->sum_loop;
+	s->l3 = flow->l3;
+	s->header_length = (uint16_t)packet_encode(frame, flow, p, q->identification++);
+	if (s->port_by_qpns)
+		envelope_set_source_port(frame, flow, flow_source_port(0, q->qpn, p->dest_qpn));
+	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
+		gather_mixed(l, q, s, frame + s->header_length);
+		if (s->peer_count == 0) /* all of it was direct or nobody's */
+			frame_seal(s, NULL);
+		return;
+	}
+	fill_direct(l, s, flow);
 }
 
 void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
@@ -112,6 +139,7 @@ void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	size_t length = s->packet.payload_length;
+	struct flow flow;
 
 	if (s->sealed)
 		return;
@@ -123,6 +151,8 @@ void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 		raw_seal(s->qp->lcore, s);
 		return;
 	}
-	frame_finish(s, s->summed ? packet_seal(frame, &s->qp->flow, s->header_length, length)
+	/* The address handle that led here may be gone. */
+	flow.l3 = s->l3;
+	frame_finish(s, s->summed ? packet_seal(frame, &flow, s->header_length, length)
 				  : packet_seal_unsummed(frame, s->header_length, length));
 }

@@ -6,6 +6,7 @@
 #include <rte_prefetch.h>
 
 #include "base/bits.h"
+#include "engine/datagram.h"
 #include "engine/engine.h"
 #include "engine/moving.h"
 #include "engine/raw.h"
@@ -15,8 +16,10 @@
 
 #define LOOP_BURST 128u /* more than a tx round makes */
 
-/* A frame whose ICRC was checked by another lcore, or that never left the engine unsummed. */
-#define FRAME_TRUSTED 1u
+/* Marks of frames in rings inside the engine (mbuf.hash.usr), beside those of raw.h and datagram.h. */
+#define FRAME_RECEIVED 0u /* as from a wire */
+/* Its ICRC was checked by another lcore, or it never left the engine unsummed. */
+#define FRAME_TRUSTED  1u
 
 static void settle_ring(struct lcore *l, struct engine_qp *q)
 {
@@ -185,8 +188,9 @@ static void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, 
 		rte_pktmbuf_free(m);
 }
 
-static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanotime now)
+static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nanotime now)
 {
+	bool trusted = mark == FRAME_TRUSTED || mark == FRAME_FOR_MEMBERS, kept;
 	struct decode_options options = { .check_icrc = !trusted, .vlan = l->engine->vlan };
 	struct engine_qp *q;
 	struct packet p;
@@ -204,6 +208,10 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanot
 	}
 	if (!trusted && raw_steering(l->engine))
 		raw_input(l, m, true, now);
+	if (p.dest_qpn == MULTICAST_QPN) {
+		mcast_input(l, &p, m, mark == FRAME_FOR_MEMBERS, now);
+		return;
+	}
 	q = directory_find(l->engine, p.dest_qpn);
 	if (q == NULL || q->raw) {
 		count_reason(l, p.dest_qpn == 0 ? REASON_QPN_RESERVED : REASON_QPN_UNKNOWN);
@@ -214,7 +222,11 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, bool trusted, nanot
 		hand_over(l, q->lcore, m, FRAME_TRUSTED);
 		return;
 	}
-	if (!packet_input(l, q, &p, m, now))
+	if (q->type == QP_TYPE_UD)
+		kept = datagram_input(l, q, &p, m, now);
+	else
+		kept = packet_input(l, q, &p, m, now);
+	if (!kept)
 		rte_pktmbuf_free(m);
 }
 
@@ -232,7 +244,7 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 	for (uint16_t i = 0; i < n; i++) {
 		l->stats.rx_packets++;
 		l->stats.rx_octets += m[i]->pkt_len;
-		frame_input(l, m[i], false, now);
+		frame_input(l, m[i], FRAME_RECEIVED, now);
 	}
 	return n;
 }
@@ -251,7 +263,7 @@ static uint32_t inbox_input(struct lcore *l, nanotime now)
 		if (frame->hash.usr == FRAME_RAW_DELIVERED)
 			raw_arrived(l, frame, now);
 		else
-			frame_input(l, frame, frame->hash.usr == FRAME_TRUSTED, now);
+			frame_input(l, frame, frame->hash.usr, now);
 	}
 	return n;
 }
@@ -266,7 +278,7 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 		if (m->hash.usr == FRAME_RAW_LOOPED)
 			raw_looped(l, m, now);
 		else
-			frame_input(l, m, m->hash.usr == FRAME_TRUSTED, now);
+			frame_input(l, m, m->hash.usr, now);
 	}
 	return n;
 }
@@ -278,7 +290,7 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool su
 
 	if ((dest_qpn & 15) < l->engine->lcores)
 		to = &l->engine->lcore[dest_qpn & 15];
-	m->hash.usr = summed ? 0 : FRAME_TRUSTED;
+	m->hash.usr = summed ? FRAME_RECEIVED : FRAME_TRUSTED;
 	if (to == l) {
 		if (l->loop_head - l->loop_tail >= LOOP_SLOTS)
 			return false;

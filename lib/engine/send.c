@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames leave: through the port in bursts, or round inside the engine. Every retry is bounded. */
+#include "engine/datagram.h"
 #include "engine/engine.h"
 #include "engine/raw.h"
 
@@ -28,15 +29,21 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
  */
 static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
 {
-	struct rte_mbuf *m[STAGE_MAX];
+	struct rte_mbuf *m[STAGE_MAX], *echo[STAGE_MAX];
 	uint32_t sent;
 
 	for (uint32_t i = 0; i < n; i++)
 		m[i] = s[i].mbuf;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		l->stats.tx_octets += m[i]->pkt_len;
+		if (s[i].echo)
+			datagram_echo(l, m[i], &echo[i]);
+	}
 	sent = port_send(l, m, n);
 	l->stats.tx_packets += sent;
+	for (uint32_t i = 0; i < n; i++)
+		if (s[i].echo && echo[i] != NULL)
+			datagram_echoed(l, echo[i], i < sent);
 	for (uint32_t i = sent; i < n; i++) {
 		l->stats.tx_octets -= m[i]->pkt_len;
 		s[i].unsent = true;
@@ -50,8 +57,8 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 		s->qp->held_back = true;
 	} else if (s->failed) {
 		rte_pktmbuf_free(s->mbuf);
-	} else if (s->raw && s->qp->held_back) {
-		s->unsent = true;
+	} else if (s->qp->unreliable && s->qp->held_back) {
+		s->unsent = true; /* nobody puts packets in order again */
 	} else if (s->raw && s->loop) {
 		raw_send(l, s);
 		s->qp->held_back = s->unsent;
@@ -84,23 +91,38 @@ static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, n
 
 static bool goes_to_port(const struct staged_frame *s)
 {
-	return !s->loop && !s->failed && !s->unsent && s->qp->flow_state == FLOW_PORT &&
-	       !(s->raw && s->qp->held_back);
+	return !s->loop && !s->failed && !s->unsent && s->flow_state == FLOW_PORT &&
+	       !(s->qp->unreliable && s->qp->held_back);
 }
 
-static void tell_failed(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
+/*
+ * What became of the frames that were not taken back, in their order: unreliable services are told
+ * of each, also of what was lost because nobody answers for its address.
+ */
+static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
+	struct engine_qp *told = NULL;
+
 	for (uint32_t i = 0; i < n; i++) {
-		if (!frame[i].failed)
+		struct staged_frame *s = &frame[i];
+
+		if (s->unsent || !(s->failed || s->qp->unreliable))
 			continue;
-		qp_gather_failed(frame[i].qp->core, &frame[i].packet, now);
-		qp_settled(l, frame[i].qp, now);
+		if (told != NULL && told != s->qp)
+			qp_settled(l, told, now);
+		told = s->qp;
+		if (s->failed)
+			qp_gather_failed(s->qp->core, &s->packet, now);
+		else
+			qp_sent(s->qp->core, &s->packet, now);
 	}
+	if (told != NULL)
+		qp_settled(l, told, now);
 }
 
 void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
-	bool unsent = false, failed = false;
+	bool unsent = false, to_tell = false;
 
 	for (uint32_t i = 0; i < n;) {
 		uint32_t end = i;
@@ -112,13 +134,13 @@ void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		else
 			send_one(l, &frame[end++]);
 		unsent |= frame[end - 1].unsent;
-		failed |= frame[end - 1].failed;
-		i = end;
+		for (; i < end; i++)
+			to_tell |= frame[i].failed || frame[i].qp->unreliable;
 	}
 	if (unsent) {
 		take_back(l, frame, n, now);
 		l->stalled_until = now + STALL;
 	}
-	if (failed)
-		tell_failed(l, frame, n, now);
+	if (to_tell)
+		tell(l, frame, n, now);
 }

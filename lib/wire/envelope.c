@@ -93,6 +93,11 @@ uint16_t flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remo
 	return (uint16_t)(((label & 0x3fff) ^ (label & 0xfc000) >> 14) | 0xc000);
 }
 
+void envelope_set_source_port(uint8_t *frame, const struct flow *f, uint16_t port)
+{
+	store_be16(frame + f->length - UDP_LENGTH + UDP_SRC_PORT, port);
+}
+
 struct mac mac_of_multicast(const struct gid *group)
 {
 	const uint8_t *g = group->octet;

@@ -52,6 +52,9 @@ void flow_init(struct flow *f, const struct address_vector *av);
  */
 uint16_t flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 
+/* Another source port than the flow's, in a frame that begins with the flow's header; unsummed yet. */
+void envelope_set_source_port(uint8_t *frame, const struct flow *f, uint16_t port);
+
 /* The MAC address of a multicast GID: 01:00:5e... for IPv4, 33:33... for IPv6. */
 struct mac mac_of_multicast(const struct gid *group);
 
