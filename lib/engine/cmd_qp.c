@@ -44,7 +44,7 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	if (send_cq == NULL || recv_cq == NULL || send_cq->context != p->context ||
 	    recv_cq->context != p->context)
 		return call_fail(call, EINVAL, "no such completion queue in this context");
-	if (r->type != QP_TYPE_RC)
+	if (r->type != QP_TYPE_RC && r->type != QP_TYPE_UC && r->type != QP_TYPE_UD)
 		return call_fail(call, EOPNOTSUPP, "queue pairs of type %u are not supported",
 				 r->type);
 	if (r->srq != 0 &&
@@ -277,6 +277,8 @@ uint32_t qp_destination(struct engine_qp *qp)
 	return a.dest_qpn;
 }
 
+#define QKEY_CONTROLLED UINT32_C(0x80000000) /* IBTA 10.2.5: programs may not choose these */
+
 /* What the lcore executes for a modify_qp. */
 struct modify {
 	struct engine_qp *qp;
@@ -337,6 +339,10 @@ int cmd_modify_qp(struct call *call)
 	m.qp = object_find(call->client, OBJECT_QP, r->qp);
 	if (m.qp == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
+	if ((r->mask & QP_ATTR_QKEY) && (r->attributes.qkey & QKEY_CONTROLLED) &&
+	    !client_is_privileged(call->client))
+		return call_fail(call, EPERM,
+				 "Q_Keys with the top bit set are for privileged programs");
 	memset(&m.attributes.path.sgid, 0, sizeof(m.attributes.path.sgid));
 	if (r->mask & QP_ATTR_AV) {
 		error = prepare_path(call, &m);

@@ -353,6 +353,9 @@ int event_pair(int *ours, int *theirs);
 
 /* ---- clients ---- */
 
+/* raw_policy.c: it may do what a packet socket may. */
+bool client_is_privileged(const struct client *c);
+
 /* Room for one more client with everything but its memory; NULL: *error says why. */
 struct client *client_create(struct engine *e, struct arena *arena, int *error);
 /* Shows the client to the lcores. */

@@ -45,14 +45,17 @@ static bool has_net_raw(pid_t pid)
  * The pid cannot be somebody else's: its pidfd is watched since HELLO, and the connection ends
  * with the process before the next command is looked at, or the command's effects with it.
  */
-int raw_check_privilege(struct call *call)
+bool client_is_privileged(const struct client *c)
 {
-	const struct client *c = call->client;
 	const struct client_objects *o = c->objects;
 
-	if (c->embedded || o->uid == 0)
-		return 0;
-	if (o->pid > 0 && of_our_user_namespace(o->pid) && has_net_raw(o->pid))
+	return c->embedded || o->uid == 0 ||
+	       (o->pid > 0 && of_our_user_namespace(o->pid) && has_net_raw(o->pid));
+}
+
+int raw_check_privilege(struct call *call)
+{
+	if (client_is_privileged(call->client))
 		return 0;
 	return call_fail(call, EPERM, "raw packets need root or CAP_NET_RAW");
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "queue/fence.h"
+#include "verbs/carries.h"
 #include "verbs/mw.h"
 #include "verbs/qp.h"
 
@@ -148,11 +149,36 @@ static int write_operation(const struct qp *qp, struct send_work *w, const struc
 	}
 }
 
+int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
+			uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	if (ah == NULL || ah->pd != qp->ibv.qp_base.pd)
+		return EINVAL;
+	w->ah = ah->handle;
+	w->remote_qpn = remote_qpn;
+	w->remote_qkey = remote_qkey;
+	return 0;
+}
+
+int send_check(const struct qp *qp, const struct send_work *w)
+{
+	const struct work_sge *sge = send_work_sge(w);
+	uint64_t length = w->inline_length;
+
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_UD)
+		return 0;
+	for (uint32_t i = 0; i < w->num_sge; i++)
+		length += sge[i].length;
+	/* A datagram is one packet, and goes somewhere. */
+	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
+}
+
 static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
-	int error;
+	int error = 0;
 
-	if (wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN)
+	if ((wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN) ||
+	    !transport_carries(qp->ibv.qp_base.qp_type, wr->opcode))
 		return EINVAL;
 	memset(w, 0, sizeof(*w));
 	w->wr_id = wr->wr_id;
@@ -162,7 +188,12 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 	if (mw_opcode(wr->opcode))
 		return mw_write(qp, w, wr);
 	error = write_operation(qp, w, wr);
-	return error != 0 ? error : write_data(qp, w, wr);
+	if (error == 0 && qp->ibv.qp_base.qp_type == IBV_QPT_UD)
+		error = send_write_datagram(qp, w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+					    wr->wr.ud.remote_qkey);
+	if (error == 0)
+		error = write_data(qp, w, wr);
+	return error != 0 ? error : send_check(qp, w);
 }
 
 static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)

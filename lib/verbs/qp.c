@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "client/log.h"
+#include "verbs/carries.h"
 #include "verbs/cq.h"
 #include "verbs/domain.h"
 #include "verbs/events.h"
@@ -136,7 +137,8 @@ static int bring_up(struct context *c, struct qp *qp)
 
 static int check_init(const struct ibv_qp_init_attr *init)
 {
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+	    init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (init->send_cq == NULL || init->recv_cq == NULL)
 		return EINVAL;
@@ -181,6 +183,7 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp->init = *init;
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->client = c->client;
+	qp->mtu = 128u << c->device->facts.active_mtu;
 	qp->sq.domain = qp->rq.domain = pd;
 	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
 	fill_public(&qp->ibv.qp_base, pd, init);
@@ -203,11 +206,6 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 #define INIT_KNOWN \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-#define SEND_OPS_RC                                                                             \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
-	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |                              \
-	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |              \
-	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
 
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
@@ -218,7 +216,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
 		return fail_with(EOPNOTSUPP);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-	    (init->send_ops_flags & ~(uint64_t)SEND_OPS_RC))
+	    (init->send_ops_flags & ~transport_send_ops(init->qp_type)))
 		return fail_with(EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
 		return fail_with(EINVAL);

@@ -34,4 +34,10 @@ int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
 			size_t count);
 
+/* UD: where it goes. 0, or EINVAL: the address handle is of another protection domain. */
+int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
+			uint32_t remote_qpn, uint32_t remote_qkey);
+/* Of a complete request: 0, or EINVAL: a datagram without an address, or too long. */
+int send_check(const struct qp *qp, const struct send_work *w);
+
 #endif

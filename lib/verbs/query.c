@@ -66,7 +66,8 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
 			      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD |
-			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SRQ_RESIZE;
+			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SRQ_RESIZE |
+			      IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR;
 	a->max_qp = clip(facts->max_qp);
 	a->max_qp_wr = clip(facts->max_qp_wr);
 	a->max_sge = clip(facts->max_sge);
@@ -80,6 +81,9 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->max_qp_init_rd_atom = clip(facts->max_rd_atomic);
 	a->max_res_rd_atom = clip((uint64_t)facts->max_rd_atomic * facts->max_qp);
 	a->max_ah = clip(facts->max_ah);
+	a->max_mcast_grp = clip(facts->max_mcast_grp);
+	a->max_mcast_qp_attach = clip(facts->max_mcast_qp_attach);
+	a->max_total_mcast_qp_attach = clip(facts->max_total_mcast_qp_attach);
 	a->max_srq = clip(facts->max_srq);
 	a->max_srq_wr = clip(facts->max_qp_wr);
 	a->max_srq_sge = clip(facts->max_sge);
@@ -108,10 +112,12 @@ static void fill_on_demand(struct ibv_device_attr_ex *a, bool embedded)
 	if (embedded)
 		return;
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	a->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-						     IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-						     IBV_ODP_SUPPORT_ATOMIC |
-						     IBV_ODP_SUPPORT_SRQ_RECV;
+	a->odp_caps.per_transport_caps.rc_odp_caps =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+		IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+	a->odp_caps.per_transport_caps.uc_odp_caps =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+	a->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 }
 
 int verbs_query_device_ex(struct ibv_context *context,

@@ -180,6 +180,7 @@ struct qp {
 	int wake_fd;
 	uint32_t handle;
 	uint32_t max_inline;
+	uint32_t mtu; /* of the port, octets: the longest datagram */
 	uint8_t sig_all;
 	bool stale; /* of the parent of a fork */
 	bool extended; /* made with send operations flags */

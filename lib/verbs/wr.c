@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "verbs/carries.h"
 #include "verbs/domain.h"
 #include "verbs/mw.h"
 #include "verbs/qp.h"
@@ -46,6 +47,10 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 
 	if (qp->batch_error != 0)
 		return NULL;
+	if (!transport_carries(ibv->qp_base.qp_type, opcode)) {
+		fail(qp, EINVAL);
+		return NULL;
+	}
 	if (qp->batch_count >= qp->sq.max_wr) {
 		fail(qp, ENOMEM);
 		return NULL;
@@ -173,7 +178,15 @@ static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remot
 static void wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct qp *qp = own(ibv);
+	int error = EINVAL;
+
+	if (qp->building == NULL)
+		return;
+	if (ibv->qp_base.qp_type == IBV_QPT_UD)
+		error = send_write_datagram(qp, qp->building, ah, remote_qpn, remote_qkey);
+	if (error != 0)
+		fail(qp, error);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ibv, uint32_t remote_srqn)
@@ -235,6 +248,9 @@ static int post_batch(struct qp *qp)
 	if (send_outstanding(qp) + qp->batch_count > q->max_wr ||
 	    rte_ring_free_count(q->ring) < qp->batch_count)
 		return ENOMEM;
+	for (uint32_t i = 0; i < qp->batch_count; i++)
+		if (send_check(qp, batch_slot(qp, i)) != 0)
+			return EINVAL;
 	for (uint32_t i = 0; i < qp->batch_count; i++) {
 		struct send_work *w = send_reserve(qp);
 
