@@ -56,6 +56,7 @@
 
 /* What one client may hold, so that others find something left. */
 #define LIMIT_CLIENT_CONTEXTS 1024u
+#define LIMIT_CLIENT_XRCDS    256u /* a descriptor of the engine each */
 #define LIMIT_CLIENT_CHANNELS 1024u
 #define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
 #define LIMIT_CLIENT_DMS      256u /* a descriptor and a mapping of the engine each */

@@ -36,6 +36,8 @@ static const uint32_t quota[OBJECT_KINDS] = {
 	[OBJECT_MR_IMPORT] = LIMIT_MRS,
 	[OBJECT_MW] = LIMIT_MRS,
 	[OBJECT_SRQ] = LIMIT_SRQS,
+	[OBJECT_XRCD] = LIMIT_CLIENT_XRCDS,
+	[OBJECT_TARGET] = LIMIT_QPS,
 };
 
 static bool make_tables(struct client *c)

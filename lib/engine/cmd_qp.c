@@ -9,6 +9,7 @@
 #include "engine/raw_control.h"
 #include "engine/srq.h"
 #include "engine/window.h"
+#include "engine/xrc.h"
 
 /* One row an argument: what the program asked for, and how much there is. */
 static int check_caps(struct call *call, const struct request_create_qp *r)
@@ -31,25 +32,46 @@ static int check_caps(struct call *call, const struct request_create_qp *r)
 	return 0;
 }
 
+/* An XRC initiator receives nothing. */
+static bool has_receives(const struct request_create_qp *r)
+{
+	return r->type != QP_TYPE_XRC_SEND;
+}
+
+static int check_srq(struct call *call, const struct request_create_qp *r, const struct pd *p)
+{
+	const struct engine_srq *srq =
+		object_of_context(call->client, OBJECT_SRQ, r->srq, p->context);
+
+	if (r->srq == 0)
+		return 0;
+	if (srq == NULL || srq->type != SRQ_TYPE_BASIC || !has_receives(r))
+		return call_fail(call, EINVAL, "no such shared receive queue in this context");
+	if (srq->pd_number != p->number)
+		return call_fail(call, EINVAL,
+				 "the shared receive queue is in another protection domain");
+	return 0;
+}
+
 static int check_create_qp(struct call *call, const struct request_create_qp *r)
 {
 	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 	const struct engine_cq *send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
 	const struct engine_cq *recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
-	const struct engine_srq *srq = object_find(call->client, OBJECT_SRQ, r->srq);
 	int error;
 
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
-	if (send_cq == NULL || recv_cq == NULL || send_cq->context != p->context ||
-	    recv_cq->context != p->context)
+	if (send_cq == NULL || send_cq->context != p->context ||
+	    (has_receives(r) && (recv_cq == NULL || recv_cq->context != p->context)))
 		return call_fail(call, EINVAL, "no such completion queue in this context");
-	if (r->type != QP_TYPE_RC && r->type != QP_TYPE_UC && r->type != QP_TYPE_UD)
+	if (r->type != QP_TYPE_RC && r->type != QP_TYPE_UC && r->type != QP_TYPE_UD &&
+	    r->type != QP_TYPE_XRC_SEND)
 		return call_fail(call, EOPNOTSUPP, "queue pairs of type %u are not supported",
 				 r->type);
-	if (r->srq != 0 &&
-	    (srq == NULL || srq->context != p->context || srq->type != SRQ_TYPE_BASIC))
-		return call_fail(call, EINVAL, "no such shared receive queue in this context");
+	error = check_srq(call, r, p);
+	if (error != 0)
+		return error;
 	if (call->engine->qp_count >= LIMIT_QPS)
 		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
 				 LIMIT_QPS);
@@ -187,7 +209,8 @@ static void qp_enter(struct call *call, struct engine_qp *q)
 
 	p->users++;
 	q->send_cq->users++;
-	q->recv_cq->users++;
+	if (q->recv_cq != NULL)
+		q->recv_cq->users++;
 	if (q->srq != NULL)
 		q->srq->users++;
 	e->qp_count++;
@@ -223,7 +246,9 @@ int cmd_create_qp(struct call *call)
 	int error;
 	struct engine_qp *q;
 
-	if (wanted.srq != 0)
+	if (wanted.type == QP_TYPE_XRC_RECV)
+		return target_create(call);
+	if (wanted.srq != 0 || !has_receives(r))
 		wanted.max_recv_wr = wanted.max_recv_sge = 0;
 	error = check_create_qp(call, r);
 	if (error != 0)
@@ -236,7 +261,8 @@ int cmd_create_qp(struct call *call)
 	q->cookie = r->cookie;
 	q->pd = r->pd;
 	q->send_cq = object_find(call->client, OBJECT_CQ, r->send_cq);
-	q->recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
+	if (has_receives(r))
+		q->recv_cq = object_find(call->client, OBJECT_CQ, r->recv_cq);
 	q->srq = object_find(call->client, OBJECT_SRQ, r->srq);
 	q->context = q->send_cq->context;
 	q->async_fd = q->send_cq->async_fd;
@@ -336,7 +362,7 @@ int cmd_modify_qp(struct call *call)
 	struct modify m = { .request = r, .attributes = r->attributes };
 	int error;
 
-	m.qp = object_find(call->client, OBJECT_QP, r->qp);
+	m.qp = qp_of_handle(call->client, r->qp);
 	if (m.qp == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if ((r->mask & QP_ATTR_QKEY) && (r->attributes.qkey & QKEY_CONTROLLED) &&
@@ -367,7 +393,7 @@ int cmd_query_qp(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct reply_query_qp *reply = (struct reply_query_qp *)&call->reply;
-	struct query q = { object_find(call->client, OBJECT_QP, r->handle), &reply->attributes };
+	struct query q = { qp_of_handle(call->client, r->handle), &reply->attributes };
 
 	if (q.qp == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
@@ -382,7 +408,8 @@ void qp_free(struct client *c, struct engine_qp *q)
 	LIST_REMOVE(q, engine_link);
 	p->users--;
 	q->send_cq->users--;
-	q->recv_cq->users--;
+	if (q->recv_cq != NULL)
+		q->recv_cq->users--;
 	if (q->srq != NULL)
 		q->srq->users--;
 	c->engine->qp_count--;
@@ -404,6 +431,8 @@ int cmd_destroy_qp(struct call *call)
 	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
 	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
 
+	if (r->handle & TARGET_HANDLE)
+		return target_destroy(call, r->handle);
 	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if (q->raw_users != 0)

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "engine/control.h"
 #include "engine/srq.h"
+#include "engine/xrc.h"
 
 /* ---- numbers ---- */
 
@@ -80,8 +81,14 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
-	if (r->type != SRQ_TYPE_BASIC)
+	if (r->type != SRQ_TYPE_BASIC && r->type != SRQ_TYPE_XRC)
 		return call_fail(call, EOPNOTSUPP, "shared receive queues of type %u", r->type);
+	if (r->type == SRQ_TYPE_XRC &&
+	    object_of_context(call->client, OBJECT_XRCD, r->xrcd, p->context) == NULL)
+		return call_fail(call, EINVAL, "no such XRC domain in this context");
+	if (r->type == SRQ_TYPE_XRC &&
+	    object_of_context(call->client, OBJECT_CQ, r->cq, p->context) == NULL)
+		return call_fail(call, EINVAL, "no such completion queue in this context");
 	if (r->max_wr == 0 || r->max_wr > LIMIT_QP_WR)
 		return call_fail(call, EINVAL, "max_wr %u is not 1 .. %u", r->max_wr, LIMIT_QP_WR);
 	if (r->max_sge > LIMIT_SGE)
@@ -150,6 +157,10 @@ static void srq_enter(struct call *call, struct engine_srq *s)
 	struct pd *p = object_find(call->client, OBJECT_PD, s->pd);
 
 	p->users++;
+	if (s->type == SRQ_TYPE_XRC) {
+		s->xrcd_handle->users++;
+		s->cq->users++;
+	}
 	call->engine->srq_count++;
 	handle_publish(&call->client->objects->table[OBJECT_SRQ], s->handle, s);
 	handle_publish(&call->engine->control->srq_numbers, s->number & 0xffff, s);
@@ -185,6 +196,11 @@ static void fill_srq(struct call *call, struct engine_srq *s, const struct reque
 	s->max_wr = r->max_wr;
 	s->max_sge = r->max_sge;
 	s->limit = r->limit;
+	if (r->type == SRQ_TYPE_XRC) {
+		s->xrcd_handle = object_find(call->client, OBJECT_XRCD, r->xrcd);
+		s->xrcd = s->xrcd_handle->domain;
+		s->cq = object_find(call->client, OBJECT_CQ, r->cq);
+	}
 	s->stride = recv_work_stride(r->max_sge);
 }
 
@@ -301,6 +317,10 @@ void srq_free(struct client *c, struct engine_srq *s)
 
 	handle_withdraw(&c->objects->table[OBJECT_SRQ], s->handle);
 	p->users--;
+	if (s->type == SRQ_TYPE_XRC) {
+		s->xrcd_handle->users--;
+		s->cq->users--;
+	}
 	c->engine->srq_count--;
 	srq_unbuild(c, s);
 }

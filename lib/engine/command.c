@@ -80,6 +80,9 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_ATTACH_COUNTERS] = { cmd_attach_counters, A_CLIENT },
 	[COMMAND_READ_COUNTERS] = { cmd_read_counters, A_CLIENT },
 	[COMMAND_DESTROY_COUNTERS] = { cmd_destroy_counters, A_CLIENT },
+	[COMMAND_OPEN_XRCD] = { cmd_open_xrcd, A_CLIENT, .descriptors = 1 },
+	[COMMAND_CLOSE_XRCD] = { cmd_close_xrcd, A_CLIENT },
+	[COMMAND_OPEN_QP] = { cmd_open_qp, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
 };
 

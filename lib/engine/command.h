@@ -83,6 +83,9 @@
 	X(MODIFY_SRQ, request_modify_srq, reply_modify_srq) \
 	X(QUERY_SRQ, request_handle, reply_query_srq)       \
 	X(DESTROY_SRQ, request_handle, reply_destroy)       \
+	X(OPEN_XRCD, request_open_xrcd, reply_handle)       \
+	X(CLOSE_XRCD, request_handle, reply_empty)          \
+	X(OPEN_QP, request_open_qp, reply_create_qp)        \
 	RAW_COMMANDS(X)                                     \
 	X(STATISTICS, request_empty, reply_statistics)
 
@@ -416,6 +419,8 @@ struct request_create_qp {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint16_t raw_flags; /* enum raw_flag */
 	uint16_t max_tso_header; /* RAW_PACKET: octets */
+	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes mean nothing */
+	uint32_t reserved;
 	uint64_t cookie; /* comes back in async events */
 };
 
@@ -474,6 +479,28 @@ struct reply_ah {
 	uint32_t state; /* enum ah_state */
 	uint8_t mac[6]; /* of the next hop, once resolved */
 	uint16_t vlan; /* of the port; 0: untagged */
+};
+
+enum xrcd_flag {
+	XRCD_CREATE = 1 << 0, /* O_CREAT */
+	XRCD_EXCLUSIVE = 1 << 1, /* O_EXCL */
+};
+
+/* Descriptors in: [0] of the file that names the domain; none: a domain of one's own. */
+struct request_open_xrcd {
+	struct command_request h;
+	uint32_t context;
+	uint32_t flags; /* enum xrcd_flag */
+};
+
+/* A handle of an XRC target that exists in this domain. */
+struct request_open_qp {
+	struct command_request h;
+	uint32_t xrcd;
+	uint32_t qpn;
+	uint32_t type; /* enum qp_type */
+	uint32_t reserved;
+	uint64_t cookie; /* comes back in async events */
 };
 
 struct request_create_srq {

@@ -46,6 +46,8 @@ enum object_kind {
 	OBJECT_FLOW,
 	OBJECT_COUNTERS,
 	OBJECT_MW,
+	OBJECT_XRCD,
+	OBJECT_TARGET,
 	OBJECT_KINDS,
 };
 
@@ -267,6 +269,15 @@ int cmd_create_srq(struct call *call);
 int cmd_modify_srq(struct call *call);
 int cmd_query_srq(struct call *call);
 int cmd_destroy_srq(struct call *call);
+int cmd_open_xrcd(struct call *call);
+int cmd_close_xrcd(struct call *call);
+int cmd_open_qp(struct call *call);
+
+/* cmd_target.c: the queue pair behind a handle of either kind (xrc.h), or NULL. */
+struct engine_qp *qp_of_handle(const struct client *c, uint32_t handle);
+/* CREATE_QP and DESTROY_QP of XRC targets. */
+int target_create(struct call *call);
+int target_destroy(struct call *call, uint32_t handle);
 
 /* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m);
@@ -312,9 +323,12 @@ struct context *token_find(struct engine *e, int fd);
 /* domain.c */
 /* A handle of the domain, of a new one if `of` is NULL. 0 or an errno. */
 int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd **out);
-/* Clients that have a domain in common with this one. */
+/* Clients that have a protection or XRC domain in common with this one. */
 void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
 			void *arg);
+
+/* This handle's client has come to share its XRC domain, or not. 0 or an errno. */
+int xrcd_share(struct xrcd *x);
 
 /* cmd_dm.c: another handle of device memory. 0 or an errno. */
 int dm_create(struct call *call, uint32_t context, struct dm_memory *of);
@@ -325,6 +339,8 @@ int key_give(struct call *call, uint32_t *key);
 int srq_numbers_init(struct engine *e);
 void srq_withdraw(struct client *c, struct engine_srq *s);
 void srq_free(struct client *c, struct engine_srq *s);
+void target_free(struct client *c, struct target *t);
+void xrcd_free(struct client *c, struct xrcd *x);
 
 /*
  * records.c: room for as many READs and atomics of the peer, if there is less. 0 or an errno; a
@@ -477,6 +493,7 @@ struct control {
 	bool launched; /* uroce_start ran: threads of ours poll */
 	bool registered; /* libibverbs.so.1 of this process lists it */
 	void *key_memory;
+	LIST_HEAD(, engine_xrcd) xrcds;
 	struct handle_table srq_numbers; /* engine.srq is its slots */
 	uint32_t srq_generation;
 };

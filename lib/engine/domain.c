@@ -11,6 +11,7 @@
 
 #include "engine/control.h"
 #include "engine/moving.h"
+#include "engine/xrc.h"
 
 static bool number_is_used(const struct control *c, uint32_t number)
 {
@@ -47,6 +48,22 @@ static void domain_drop(struct domain *d)
 	free(d);
 }
 
+static void each_sharer_of_xrcds(struct client *c, void (*visit)(struct client *sharer, void *arg),
+				 void *arg)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_XRCD];
+
+	for (uint32_t i = 1; i <= t->used; i++) {
+		struct xrcd *mine = t->slot[i], *x;
+
+		if (mine == NULL || mine->domain->handles == 1)
+			continue;
+		LIST_FOREACH(x, &mine->domain->holders, domain_link)
+		if (x->client != c)
+			visit(x->client, arg);
+	}
+}
+
 void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
 			void *arg)
 {
@@ -54,6 +71,7 @@ void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, v
 
 	if (!c->objects->shares)
 		return;
+	each_sharer_of_xrcds(c, visit, arg);
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct pd *mine = t->slot[i], *p;
 
@@ -111,6 +129,20 @@ static void mark_sharing(struct domain *d)
 		return;
 	LIST_FOREACH(p, &d->pds, domain_link)
 	__atomic_store_n(&p->client->objects->shares, true, __ATOMIC_RELAXED);
+}
+
+int xrcd_share(struct xrcd *x)
+{
+	bool several = false;
+	struct xrcd *other;
+
+	LIST_FOREACH(other, &x->domain->holders, domain_link)
+	several |= other->client != x->client;
+	if (!several)
+		return 0;
+	LIST_FOREACH(other, &x->domain->holders, domain_link)
+	other->client->objects->shares = true;
+	return share_movers(x->client);
 }
 
 static void enter(struct client *c, struct pd *p, struct domain *d)

@@ -186,6 +186,7 @@ static struct engine *engine_new(const struct uroce_options *o)
 	e->port = o->port;
 	e->control_fd = -1;
 	LIST_INIT(&e->qps);
+	LIST_INIT(&e->control->xrcds);
 	LIST_INIT(&e->ahs);
 	pthread_mutex_init(&e->control_lock, NULL);
 	c->engine = e;

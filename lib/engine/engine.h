@@ -59,9 +59,11 @@ struct engine_channel {
 	int fd; /* our end, non-blocking */
 };
 
+struct target;
 struct engine_srq;
 struct engine_xrcd;
 struct window;
+struct xrcd;
 
 struct engine_cq {
 	struct cq_rings rings;
@@ -132,7 +134,8 @@ struct engine_qp {
 	struct engine_cq *send_cq;
 	struct engine_cq *recv_cq; /* NULL: an XRC target, see srq.h */
 	struct engine_srq *srq; /* where its receives come from; NULL: from rq, or XRC */
-	struct engine_xrcd *xrcd; /* of an XRC target */
+	struct engine_xrcd *xrcd; /* of an XRC target, */
+	LIST_HEAD(, target) holders; /* and who has a handle of it: xrc.h */
 	struct client *client;
 	uint32_t qpn;
 	uint32_t handle;

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/srq.h"
+#include "engine/xrc.h"
 
 /* ibv_event_type */
 enum {
@@ -93,6 +94,21 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 		cq_announce(l, cq, cq_ring_take_arming(ring, c->solicited), now);
 }
 
+/* Everybody who has a handle of an XRC target hears of it. */
+static void raise_one(struct engine_qp *q, uint32_t event)
+{
+	struct target *t;
+
+	if (q->type != QP_TYPE_XRC_RECV) {
+		if (async_send(q->async_fd, event, 1, q->cookie))
+			__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	LIST_FOREACH(t, &q->holders, link)
+	if (async_send(t->async_fd, event, 1, t->cookie))
+		__atomic_fetch_add(&t->async_events, 1, __ATOMIC_RELAXED);
+}
+
 /* A work queue has one event for whatever befell it. */
 static void wq_raise(struct engine_qp *q, uint32_t events)
 {
@@ -107,12 +123,9 @@ void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
 		wq_raise(q, events);
 		return;
 	}
-	for (uint32_t i = 0; i < ARRAY_SIZE(qp_events); i++) {
-		if ((events & qp_events[i].bit) == 0)
-			continue;
-		if (async_send(q->async_fd, qp_events[i].event, 1, q->cookie))
-			__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
-	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(qp_events); i++)
+		if (events & qp_events[i].bit)
+			raise_one(q, qp_events[i].event);
 }
 
 void srq_raise(struct engine_srq *s, enum srq_event event)

@@ -7,6 +7,7 @@
 #include "engine/raw_control.h"
 #include "engine/srq.h"
 #include "engine/window.h"
+#include "engine/xrc.h"
 
 /* Handles that rest before one is used again: a stale one in a program is noticed then. */
 #define HANDLES_AT_REST 64u
@@ -159,6 +160,10 @@ static uint32_t context_of_object(enum object_kind kind, const void *object)
 		return ((const struct raw_object *)object)->context;
 	case OBJECT_MW:
 		return ((const struct window *)object)->context;
+	case OBJECT_XRCD:
+		return ((const struct xrcd *)object)->context;
+	case OBJECT_TARGET:
+		return ((const struct target *)object)->context;
 	case OBJECT_KINDS:
 		break;
 	}
@@ -202,6 +207,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	struct window *w;
 	struct engine_srq *s;
 	struct engine_cq *cq;
+	struct target *t;
+	struct xrcd *xrcd;
 	struct engine_qp *q;
 	struct engine_ah *ah;
 	struct context *x;
@@ -214,6 +221,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
 	operations_control(c->engine);
+	FOR_EACH(t, OBJECT_TARGET)
+	target_free(c, t);
 	FOR_EACH(ah, OBJECT_AH)
 	{
 		ah_withdraw(c, ah);
@@ -237,6 +246,8 @@ void objects_reclaim(struct client *c, uint32_t context)
 	}
 	FOR_EACH(s, OBJECT_SRQ)
 	srq_free(c, s);
+	FOR_EACH(xrcd, OBJECT_XRCD)
+	xrcd_free(c, xrcd);
 	FOR_EACH(cq, OBJECT_CQ)
 	cq_free(c, cq);
 	FOR_EACH(w, OBJECT_MW)

@@ -13,6 +13,7 @@
 #include "engine/srq.h"
 #include "engine/window.h"
 #include "wire/decode.h"
+#include "wire/opcode.h"
 
 #define LOOP_BURST 128u /* more than a tx round makes */
 
@@ -117,6 +118,19 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	rte_pktmbuf_free(m);
 }
 
+/* XRC: whose receives, memory and rights this packet is about (protocol-map 170). */
+static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *p)
+{
+	struct engine_srq *s = NULL;
+
+	if (opcode_is(p->opcode, OP_XRCETH))
+		s = srq_find(l->engine, p->srqn);
+	if (s != NULL && s->xrcd != q->xrcd)
+		s = NULL; /* of another domain, or an ordinary one: not for this queue pair */
+	qp_target(q->core, s != NULL ? s->pd_number : 0, s != NULL ? s->number : 0);
+	l->srq = s;
+}
+
 bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		  nanotime now)
 {
@@ -131,6 +145,8 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 		return false;
 	}
 	l->srq = q->srq;
+	if (q->type == QP_TYPE_XRC_RECV)
+		find_srq(l, q, p);
 	if (qp_wants_receive(q->core, p))
 		offer = receive_peek(l, q, now);
 	qp_received(q->core, p, offer, &l->engine->keys, now, o);

@@ -69,6 +69,7 @@ struct engine_srq {
 	uint32_t type; /* enum srq_type */
 	uint32_t context;
 	uint32_t pd; /* handle */
+	struct xrcd *xrcd_handle; /* through which it is in xrcd */
 	uint32_t max_wr;
 	uint32_t users; /* queue pairs */
 	uint64_t page_offset;

@@ -6,11 +6,7 @@
 #include "verbs/device.h"
 #include "verbs/mw.h"
 #include "verbs/srq.h"
-
-static int unsupported_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return EOPNOTSUPP;
-}
+#include "verbs/xrc.h"
 
 /* Programs call these without looking whether they are there; other slots may stay empty. */
 static void fill_operations(struct context *c)
@@ -40,7 +36,9 @@ static void fill_operations(struct context *c)
 	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
 	c->verbs.create_srq_ex = verbs_create_srq_ex;
 	c->verbs.get_srq_num = verbs_get_srq_num;
-	c->verbs.close_xrcd = unsupported_close_xrcd;
+	c->verbs.open_xrcd = verbs_open_xrcd;
+	c->verbs.close_xrcd = verbs_close_xrcd;
+	c->verbs.open_qp = verbs_open_qp;
 	c->verbs.modify_qp_rate_limit = verbs_modify_qp_rate_limit;
 	c->verbs.alloc_dm = verbs_alloc_dm;
 	c->verbs.free_dm = verbs_free_dm;

@@ -173,6 +173,15 @@ int send_check(const struct qp *qp, const struct send_work *w)
 	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
 }
 
+/* XRC: the SRQ at the peer, 24 bits. */
+static int write_target(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_XRC_SEND)
+		return 0;
+	send_work_set_srqn(w, wr->qp_type.xrc.remote_srqn);
+	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
+}
+
 static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	int error = 0;
@@ -185,6 +194,9 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 	w->opcode = (uint8_t)wr->opcode;
 	w->flags = (uint8_t)wr->send_flags;
 	w->imm = wr->imm_data;
+	error = write_target(qp, w, wr);
+	if (error != 0)
+		return error;
 	if (mw_opcode(wr->opcode))
 		return mw_write(qp, w, wr);
 	error = write_operation(qp, w, wr);

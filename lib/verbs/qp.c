@@ -9,9 +9,16 @@
 #include "verbs/events.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"
+#include "verbs/xrc.h"
 
 /* Receives that left their ring and have no completion yet: messages that are still arriving. */
 #define RECEIVES_UNDER_WAY LIMIT_TICKETS
+
+/* An XRC initiator receives nothing. */
+static bool has_receives(const struct ibv_qp_init_attr *init)
+{
+	return init->qp_type != IBV_QPT_XRC_SEND;
+}
 
 static int create_in_engine(struct context *c, struct qp *qp, struct reply_create_qp *reply)
 {
@@ -20,7 +27,7 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.pd = qp->ibv.qp_base.pd->handle,
 		.type = init->qp_type,
 		.send_cq = init->send_cq->handle,
-		.recv_cq = init->recv_cq->handle,
+		.recv_cq = has_receives(init) ? init->recv_cq->handle : 0,
 		.srq = init->srq != NULL ? init->srq->handle : 0,
 		.sq_sig_all = init->sq_sig_all != 0,
 		.max_send_wr = init->cap.max_send_wr,
@@ -83,13 +90,19 @@ static int destroy_in_engine(struct context *c, uint32_t handle)
 					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
 }
 
-static void enter_cqs(struct qp *qp)
+/* What a queue pair uses; an XRC target uses its domain alone. */
+static void each_used(struct qp *qp, void (*visit)(struct object *o))
 {
-	object_use(&pd_of(qp->ibv.qp_base.pd)->object);
-	object_use(&cq_of(qp->init.send_cq)->object);
-	object_use(&cq_of(qp->init.recv_cq)->object);
+	if (qp->xrcd != NULL) {
+		visit(&qp->xrcd->object);
+		return;
+	}
+	visit(&pd_of(qp->ibv.qp_base.pd)->object);
+	visit(&cq_of(qp->init.send_cq)->object);
+	if (qp->init.recv_cq != NULL)
+		visit(&cq_of(qp->init.recv_cq)->object);
 	if (qp->init.srq != NULL)
-		object_use(&srq_of(qp->init.srq)->object);
+		visit(&srq_of(qp->init.srq)->object);
 }
 
 /* Its memory may be the domain's, who may be gone once we left it. */
@@ -97,19 +110,18 @@ static void free_memory(struct qp *qp)
 {
 	work_queue_free(&qp->sq);
 	work_queue_free(&qp->rq);
-	domain_free(qp->ibv.qp_base.pd, &qp->batch_memory, DOMAIN_QP);
+	if (qp->xrcd == NULL)
+		domain_free(qp->ibv.qp_base.pd, &qp->batch_memory, DOMAIN_QP);
 }
 
-static void leave_cqs(struct qp *qp)
+static void leave_all(struct qp *qp)
 {
-	cq_remove_qp(cq_of(qp->init.send_cq), qp);
-	cq_remove_qp(cq_of(qp->init.recv_cq), qp);
+	if (qp->init.send_cq != NULL)
+		cq_remove_qp(cq_of(qp->init.send_cq), qp);
+	if (qp->init.recv_cq != NULL)
+		cq_remove_qp(cq_of(qp->init.recv_cq), qp);
 	free_memory(qp);
-	object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
-	object_unuse(&cq_of(qp->init.send_cq)->object);
-	object_unuse(&cq_of(qp->init.recv_cq)->object);
-	if (qp->init.srq != NULL)
-		object_unuse(&srq_of(qp->init.srq)->object);
+	each_used(qp, object_unuse);
 }
 
 static int bring_up(struct context *c, struct qp *qp)
@@ -122,14 +134,14 @@ static int bring_up(struct context *c, struct qp *qp)
 	error = create_in_engine(c, qp, &reply);
 	if (error != 0)
 		return error;
-	enter_cqs(qp);
+	each_used(qp, object_use);
 	error = take_reply(c, qp, &reply);
 	if (error == 0)
 		error = cq_add_qp(cq_of(qp->init.send_cq), qp);
-	if (error == 0 && qp->init.recv_cq != qp->init.send_cq)
+	if (error == 0 && qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
 		error = cq_add_qp(cq_of(qp->init.recv_cq), qp);
 	if (error != 0) {
-		leave_cqs(qp);
+		leave_all(qp);
 		destroy_in_engine(c, reply.handle);
 	}
 	return error;
@@ -137,10 +149,12 @@ static int bring_up(struct context *c, struct qp *qp)
 
 static int check_init(const struct ibv_qp_init_attr *init)
 {
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return EINVAL; /* it wants a domain: ibv_create_qp_ex */
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
-	    init->qp_type != IBV_QPT_UD)
+	    init->qp_type != IBV_QPT_UD && init->qp_type != IBV_QPT_XRC_SEND)
 		return EOPNOTSUPP;
-	if (init->send_cq == NULL || init->recv_cq == NULL)
+	if (init->send_cq == NULL || (has_receives(init) && init->recv_cq == NULL))
 		return EINVAL;
 	return 0;
 }
@@ -181,12 +195,16 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	if (qp == NULL)
 		return fail_with(ENOMEM);
 	qp->init = *init;
+	if (!has_receives(init)) {
+		qp->init.recv_cq = NULL;
+		qp->init.srq = NULL;
+	}
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->client = c->client;
 	qp->mtu = 128u << c->device->facts.active_mtu;
 	qp->sq.domain = qp->rq.domain = pd;
 	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
-	fill_public(&qp->ibv.qp_base, pd, init);
+	fill_public(&qp->ibv.qp_base, pd, &qp->init);
 	error = bring_up(c, qp);
 	if (error != 0) {
 		free_qp(qp);
@@ -211,6 +229,8 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 {
 	struct qp *qp;
 
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return target_create(context, init);
 	if (init->comp_mask & ~(uint32_t)INIT_KNOWN)
 		return fail_with(EOPNOTSUPP);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
@@ -251,7 +271,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (!qp->stale)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);
-	leave_cqs(qp);
+	leave_all(qp);
 	free_qp(qp);
 	context_drop(c);
 	return 0;

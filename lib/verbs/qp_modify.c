@@ -113,10 +113,20 @@ static int check_mask(int mask)
 	return mask & (IBV_QP_CAP | IBV_QP_ALT_PATH) ? EOPNOTSUPP : 0;
 }
 
+/* Programs set both halves of an RC connection on XRC queue pairs, which have one; so does Linux. */
+static int without_other_half(const struct ibv_qp *qp, int mask)
+{
+	if (qp->qp_type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (qp->qp_type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct qp *qp = qp_of(ibv);
-	struct request_modify_qp request = { .qp = qp->handle, .mask = (uint32_t)attr_mask };
+	struct request_modify_qp request = { .qp = qp->handle };
 	struct reply_modify_qp reply;
 	int error = attr == NULL ? EINVAL : check_mask(attr_mask);
 
@@ -124,6 +134,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 		client_info("modify_qp with mask %#x: %s", (unsigned)attr_mask, strerror(error));
 		return error;
 	}
+	attr_mask = without_other_half(ibv, attr_mask);
+	request.mask = (uint32_t)attr_mask;
 	attributes_to_engine(&request.attributes, attr, attr_mask);
 	error = client_command(qp->client, COMMAND_MODIFY_QP, &request.h, sizeof(request), &reply.h,
 			       sizeof(reply), NULL, NULL);

@@ -67,7 +67,8 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
 			      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD |
 			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SRQ_RESIZE |
-			      IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR;
+			      IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+			      IBV_DEVICE_XRC;
 	a->max_qp = clip(facts->max_qp);
 	a->max_qp_wr = clip(facts->max_qp_wr);
 	a->max_sge = clip(facts->max_sge);

@@ -6,6 +6,7 @@
 
 #include "client/log.h"
 #include "verbs/events.h"
+#include "verbs/xrc.h"
 
 /* What an SRQ is made of: ibv_create_srq and both kinds of ibv_create_srq_ex come down to it. */
 struct srq_parts {
@@ -13,6 +14,7 @@ struct srq_parts {
 	void *srq_context;
 	struct pd *pd;
 	struct cq *cq; /* XRC */
+	struct xrcd *xrcd; /* XRC */
 	struct ibv_srq_attr *attr; /* granted values are written back */
 };
 
@@ -22,6 +24,8 @@ static int create_in_engine(struct context *c, struct srq *srq, const struct srq
 	struct request_create_srq request = {
 		.pd = parts->pd->ibv.handle,
 		.type = parts->type,
+		.cq = parts->cq != NULL ? parts->cq->ibv.handle : 0,
+		.xrcd = parts->xrcd != NULL ? parts->xrcd->handle : 0,
 		.max_wr = parts->attr->max_wr,
 		.max_sge = parts->attr->max_sge,
 		.cookie = srq->object.id,
@@ -85,6 +89,7 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 	srq->type = parts->type;
 	srq->client = c->client;
 	srq->cq = parts->cq;
+	srq->xrcd = parts->xrcd;
 	queue_lock_init(&srq->lock);
 	fill_public(&srq->ibv, c, parts);
 	error = bring_up(c, srq, parts);
@@ -94,8 +99,10 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 		return fail_with(error);
 	}
 	object_use(&parts->pd->object);
-	if (srq->cq != NULL)
+	if (srq->type == IBV_SRQT_XRC) {
 		object_use(&srq->cq->object);
+		object_use(&srq->xrcd->object);
+	}
 	context_hold(c);
 	parts->attr->max_wr = srq->max_wr;
 	parts->attr->max_sge = srq->max_sge;
@@ -114,7 +121,33 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	return create_srq(context_of(pd->context), &parts);
 }
 
-#define INIT_KNOWN (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD)
+#define INIT_KNOWN                                                                \
+	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | \
+	 IBV_SRQ_INIT_ATTR_CQ)
+
+static int take_pd(struct ibv_context *context, const struct ibv_srq_init_attr_ex *init,
+		   struct srq_parts *parts)
+{
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || init->pd == NULL ||
+	    init->pd->context != context)
+		return EINVAL;
+	parts->pd = pd_of(init->pd);
+	return 0;
+}
+
+static int take_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_ex *init,
+		    struct srq_parts *parts)
+{
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || init->xrcd == NULL ||
+	    init->xrcd->context != context)
+		return EINVAL;
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || init->cq == NULL ||
+	    init->cq->context != context)
+		return EINVAL;
+	parts->xrcd = xrcd_of(init->xrcd);
+	parts->cq = cq_of(init->cq);
+	return 0;
+}
 
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
@@ -123,19 +156,20 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 		.srq_context = init->srq_context,
 		.attr = &init->attr,
 	};
+	int error;
 
 	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)
 		parts.type = init->srq_type;
-	if ((init->comp_mask & ~(uint32_t)INIT_KNOWN) || parts.type != IBV_SRQT_BASIC) {
+	if ((init->comp_mask & ~(uint32_t)INIT_KNOWN) ||
+	    (parts.type != IBV_SRQT_BASIC && parts.type != IBV_SRQT_XRC)) {
 		client_info("create_srq_ex of type %d, comp_mask %#x: not supported",
 			    (int)parts.type, init->comp_mask);
 		return fail_with(EOPNOTSUPP);
 	}
-	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || init->pd == NULL ||
-	    init->pd->context != context)
-		return fail_with(EINVAL);
-	parts.pd = pd_of(init->pd);
-	return create_srq(context_of(context), &parts);
+	error = take_pd(context, init, &parts);
+	if (error == 0 && parts.type == IBV_SRQT_XRC)
+		error = take_xrc(context, init, &parts);
+	return error != 0 ? fail_with(error) : create_srq(context_of(context), &parts);
 }
 
 /* Nobody posts while the engine changes rings: the lock is held over the command. */
@@ -195,8 +229,10 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    srq->object.async_delivered);
 	object_unuse(&pd_of(ibv->pd)->object);
-	if (srq->cq != NULL)
+	if (srq->type == IBV_SRQT_XRC) {
 		object_unuse(&srq->cq->object);
+		object_unuse(&srq->xrcd->object);
+	}
 	free(srq);
 	context_drop(c);
 	return 0;

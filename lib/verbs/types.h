@@ -186,6 +186,7 @@ struct qp {
 	bool extended; /* made with send operations flags */
 	struct client *client;
 	struct ibv_qp_init_attr init;
+	struct xrcd *xrcd; /* of an XRC target */
 	struct object object;
 	/* between wr_start and wr_complete; under sq.lock */
 	uint8_t *batch; /* max_send_wr slots, if `extended` */

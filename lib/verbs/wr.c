@@ -191,7 +191,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t re
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ibv, uint32_t remote_srqn)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct qp *qp = own(ibv);
+
+	if (qp->building == NULL)
+		return;
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_XRC_SEND || remote_srqn >> 24 != 0)
+		fail(qp, EINVAL);
+	else
+		send_work_set_srqn(qp->building, remote_srqn);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibv, size_t num_buf,
