@@ -63,7 +63,9 @@ static int check_target(struct call *call, const struct request_create_flow *r,
 	if (f->qp != NULL && (!f->qp->raw || (f->qp->raw_flags & RAW_WQ)))
 		return call_fail(call, EINVAL, "the queue pair is not of type RAW_PACKET");
 	f->counters = object_find(call->client, OBJECT_COUNTERS, r->counters);
-	if (r->counters != 0 && f->counters == NULL)
+	if (r->counters != 0 &&
+	    (f->counters == NULL ||
+	     f->counters->o.context != (f->qp != NULL ? f->qp->context : f->rss->o.context)))
 		return call_fail(call, EINVAL, "no such counters");
 	if (call->engine->flow_count >= LIMIT_FLOWS)
 		return call_fail(call, ENOMEM, "the engine has %u steering rules, all it can",

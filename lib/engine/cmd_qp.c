@@ -66,7 +66,7 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	    (has_receives(r) && (recv_cq == NULL || recv_cq->context != p->context)))
 		return call_fail(call, EINVAL, "no such completion queue in this context");
 	if (r->type != QP_TYPE_RC && r->type != QP_TYPE_UC && r->type != QP_TYPE_UD &&
-	    r->type != QP_TYPE_XRC_SEND)
+	    r->type != QP_TYPE_XRC_SEND && r->type != QP_TYPE_RAW_PACKET)
 		return call_fail(call, EOPNOTSUPP, "queue pairs of type %u are not supported",
 				 r->type);
 	error = check_srq(call, r, p);

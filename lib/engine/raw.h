@@ -93,6 +93,8 @@ static inline bool raw_steering(const struct engine *e)
 void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
 /* All octets are there: judged, summed, segmented; says where it goes. */
 void raw_seal(struct lcore *l, struct staged_frame *s);
+/* Tells the core why a frame is not sent, and counts it. */
+void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
 /* One frame (or its segments) leaves, whichever way. s->unsent: it could not. */
 void raw_send(struct lcore *l, struct staged_frame *s);
 

@@ -85,6 +85,8 @@ static void copy_part(struct writer *w, const struct span *from, uint32_t offset
 
 	if (from->direct != NULL)
 		memcpy(to, (const uint8_t *)from->direct + offset, octets);
+	else if (from->client == SPAN_NOBODY)
+		memset(to, 0, octets);
 	else
 		l->gather_copy[l->gather_count++] = (struct peer_copy){
 			.peer_address = from->peer_address + offset,
@@ -139,6 +141,8 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->qp = q;
 	s->raw = true;
 	s->refused = REASON_NONE;
+	s->flow_state = q->flow_state;
+	s->echo = s->port_by_qpns = false;
 	s->loop = s->failed = s->unsent = s->sealed = s->summed = s->echo = false;
 	s->flow_state = q->flow_state;
 	s->peer_first = (uint16_t)l->gather_count;
@@ -221,6 +225,15 @@ void raw_seal(struct lcore *l, struct staged_frame *s)
 	s->loop = raw_frame_is_multicast(frame) || memcmp(frame, own->octet, 6) == 0 ||
 		  s->mbuf->next != NULL;
 	s->sealed = true;
+}
+
+void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now)
+{
+	enum work_status status =
+		s->refused == REASON_FRAME_LENGTH ? STATUS_LOC_LEN_ERR : STATUS_LOC_QP_OP_ERR;
+
+	count_reason(l, s->refused);
+	qp_refused(s->qp->core, &s->packet, status, s->refused, now);
 }
 
 /* ---- leaving ---- */

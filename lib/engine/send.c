@@ -56,6 +56,8 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 	if (s->unsent) {
 		s->qp->held_back = true;
 	} else if (s->failed) {
+		/* Nothing behind a frame that may not be sent is sent. */
+		s->qp->held_back |= s->raw;
 		rte_pktmbuf_free(s->mbuf);
 	} else if (s->qp->unreliable && s->qp->held_back) {
 		s->unsent = true; /* nobody puts packets in order again */
@@ -111,7 +113,11 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		if (told != NULL && told != s->qp)
 			qp_settled(l, told, now);
 		told = s->qp;
-		if (s->failed)
+		if (s->failed && s->raw)
+			s->qp->held_back = false;
+		if (s->refused != REASON_NONE)
+			raw_refused(l, s, now);
+		else if (s->failed)
 			qp_gather_failed(s->qp->core, &s->packet, now);
 		else
 			qp_sent(s->qp->core, &s->packet, now);

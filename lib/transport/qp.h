@@ -288,6 +288,8 @@ void request_fail_in_turn(struct qp *qp);
 void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
 void request_unsent(struct qp *qp, uint32_t psn, bool again);
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
+/* ... with another status than that of a memory fault. */
+void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);
 bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
 void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
 

@@ -435,7 +435,7 @@ void request_unsent(struct qp *qp, uint32_t psn, bool again)
 		r->top_psn = psn;
 }
 
-void request_fault(struct qp *qp, uint32_t psn, enum reason why)
+void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why)
 {
 	struct requester *r = &qp->req;
 
@@ -445,11 +445,16 @@ void request_fault(struct qp *qp, uint32_t psn, enum reason why)
 	cursor_to(qp, psn);
 	if (r->nxt == r->begun)
 		return;
-	set_fault(message_at(qp, r->nxt), STATUS_LOC_PROT_ERR, why);
+	set_fault(message_at(qp, r->nxt), status, why);
 	request_fail_in_turn(qp);
 	/* What is on its way did not ask for an acknowledgement; its last packet will now. */
 	if (qp->state != QP_STATE_ERR && r->unasked > 0)
 		retry_go_back(qp);
+}
+
+void request_fault(struct qp *qp, uint32_t psn, enum reason why)
+{
+	request_refuse(qp, psn, STATUS_LOC_PROT_ERR, why);
 }
 
 void request_fail_in_turn(struct qp *qp)

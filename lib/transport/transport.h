@@ -341,6 +341,9 @@ static inline bool qp_type_unreliable(uint32_t type)
 }
 /* The payload of this packet could not be gathered; it was not sent. */
 void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now);
+/* This packet of an unreliable service may not be sent; its request fails with that status. */
+void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why,
+		nanotime now);
 /*
  * This packet was not sent for want of a buffer or of room in the port: the core rewinds to it, so
  * that it is the next one again (unlike a loss, nobody waits for a timer).

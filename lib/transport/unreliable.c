@@ -45,6 +45,14 @@ void qp_sent(struct qp *qp, const struct packet *p, nanotime now)
 	request_drained(qp);
 }
 
+void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why,
+		nanotime now)
+{
+	(void)now;
+	if (qp_type_unreliable(qp->type))
+		request_refuse(qp, p->psn, status, why);
+}
+
 /* The responder of UC. */
 
 /* The message in progress ends without its end; `why` is what an SRQ's request tells. */

@@ -22,7 +22,7 @@ static const struct {
 	[IBV_WR_LOCAL_INV] = { UC | RC | XRC, IBV_QP_EX_WITH_LOCAL_INV },
 	[IBV_WR_BIND_MW] = { UC | RC | XRC, IBV_QP_EX_WITH_BIND_MW },
 	[IBV_WR_SEND_WITH_INV] = { UC | RC | XRC, IBV_QP_EX_WITH_SEND_WITH_INV },
-	[IBV_WR_TSO] = { RAW, 0 },
+	[IBV_WR_TSO] = { RAW, IBV_QP_EX_WITH_TSO },
 };
 
 bool transport_carries(enum ibv_qp_type type, enum ibv_wr_opcode opcode)

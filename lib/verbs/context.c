@@ -5,6 +5,7 @@
 
 #include "verbs/device.h"
 #include "verbs/mw.h"
+#include "verbs/raw.h"
 #include "verbs/srq.h"
 #include "verbs/xrc.h"
 
@@ -36,6 +37,7 @@ static void fill_operations(struct context *c)
 	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
 	c->verbs.create_srq_ex = verbs_create_srq_ex;
 	c->verbs.get_srq_num = verbs_get_srq_num;
+	raw_fill_operations(&c->verbs);
 	c->verbs.open_xrcd = verbs_open_xrcd;
 	c->verbs.close_xrcd = verbs_close_xrcd;
 	c->verbs.open_qp = verbs_open_qp;

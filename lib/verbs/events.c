@@ -6,6 +6,7 @@
 
 #include "client/log.h"
 #include "verbs/events.h"
+#include "verbs/raw.h"
 #include "verbs/srq.h"
 
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
@@ -66,6 +67,10 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 		o = object_find(m->cookie, OBJECT_SRQ);
 		if (o != NULL)
 			event->element.srq = &container_of_type(o, struct srq, object)->ibv;
+	} else if (m->object == 4) {
+		o = object_find(m->cookie, OBJECT_QP); /* a work queue is one inside */
+		if (o != NULL)
+			event->element.wq = &container_of_type(o, struct wq, qp.object)->ibv;
 	}
 	if (o != NULL)
 		o->async_delivered++;
@@ -144,6 +149,10 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		acknowledge(&event->element.srq->mutex, &event->element.srq->cond,
 			    &event->element.srq->events_completed, 1);
+		break;
+	case IBV_EVENT_WQ_FATAL:
+		acknowledge(&event->element.wq->mutex, &event->element.wq->cond,
+			    &event->element.wq->events_completed, 1);
 		break;
 	default:
 		break; /* of the device or its port: nothing waits for it */

@@ -10,8 +10,10 @@
 #include "verbs/carries.h"
 #include "verbs/mw.h"
 #include "verbs/qp.h"
+#include "verbs/raw.h"
 
 #define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+#define SEND_FLAGS_RAW	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
 
 void qp_ring_doorbell(struct qp *qp)
 {
@@ -118,7 +120,7 @@ static int write_data(struct qp *qp, struct send_work *w, const struct ibv_send_
 	return send_write_inline(qp, w, buffers, (size_t)wr->num_sge);
 }
 
-static int write_operation(const struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+static int write_operation(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
 
@@ -144,6 +146,8 @@ static int write_operation(const struct qp *qp, struct send_work *w, const struc
 		w->compare_add = wr->wr.atomic.compare_add;
 		w->swap = wr->wr.atomic.swap;
 		return is_inline ? EINVAL : 0;
+	case IBV_WR_TSO:
+		return tso_write(qp, w, wr->tso.hdr, wr->tso.hdr_sz, wr->tso.mss);
 	default:
 		return EINVAL;
 	}
@@ -182,11 +186,16 @@ static int write_target(struct qp *qp, struct send_work *w, const struct ibv_sen
 	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
 }
 
+static unsigned int flags_known(const struct qp *qp)
+{
+	return qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET ? SEND_FLAGS_RAW : SEND_FLAGS_KNOWN;
+}
+
 static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	int error = 0;
 
-	if ((wr->send_flags & ~(unsigned int)SEND_FLAGS_KNOWN) ||
+	if ((wr->send_flags & ~flags_known(qp)) ||
 	    !transport_carries(qp->ibv.qp_base.qp_type, wr->opcode))
 		return EINVAL;
 	memset(w, 0, sizeof(*w));
@@ -205,6 +214,8 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 					    wr->wr.ud.remote_qkey);
 	if (error == 0)
 		error = write_data(qp, w, wr);
+	if (error == 0 && wr->opcode == IBV_WR_TSO)
+		error = tso_finish(qp, w);
 	return error != 0 ? error : send_check(qp, w);
 }
 

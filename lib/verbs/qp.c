@@ -8,6 +8,7 @@
 #include "verbs/domain.h"
 #include "verbs/events.h"
 #include "verbs/qp.h"
+#include "verbs/raw.h"
 #include "verbs/srq.h"
 #include "verbs/xrc.h"
 
@@ -23,10 +24,12 @@ static bool has_receives(const struct ibv_qp_init_attr *init)
 static int create_in_engine(struct context *c, struct qp *qp, struct reply_create_qp *reply)
 {
 	struct ibv_qp_init_attr *init = &qp->init;
+	/* A work queue has one CQ. */
+	struct ibv_cq *send_cq = qp->raw_flags & RAW_WQ ? init->recv_cq : init->send_cq;
 	struct request_create_qp request = {
 		.pd = qp->ibv.qp_base.pd->handle,
 		.type = init->qp_type,
-		.send_cq = init->send_cq->handle,
+		.send_cq = send_cq->handle,
 		.recv_cq = has_receives(init) ? init->recv_cq->handle : 0,
 		.srq = init->srq != NULL ? init->srq->handle : 0,
 		.sq_sig_all = init->sq_sig_all != 0,
@@ -35,6 +38,8 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.max_send_sge = init->cap.max_send_sge,
 		.max_recv_sge = init->cap.max_recv_sge,
 		.max_inline = init->cap.max_inline_data,
+		.raw_flags = qp->raw_flags,
+		.max_tso_header = qp->max_tso_header,
 		.cookie = qp->object.id,
 	};
 
@@ -78,7 +83,7 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	return error;
 }
 
-static int destroy_in_engine(struct context *c, uint32_t handle)
+int qp_destroy_in_engine(struct context *c, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };
 	struct reply_destroy reply;
@@ -98,7 +103,8 @@ static void each_used(struct qp *qp, void (*visit)(struct object *o))
 		return;
 	}
 	visit(&pd_of(qp->ibv.qp_base.pd)->object);
-	visit(&cq_of(qp->init.send_cq)->object);
+	if (qp->init.send_cq != NULL)
+		visit(&cq_of(qp->init.send_cq)->object);
 	if (qp->init.recv_cq != NULL)
 		visit(&cq_of(qp->init.recv_cq)->object);
 	if (qp->init.srq != NULL)
@@ -114,7 +120,7 @@ static void free_memory(struct qp *qp)
 		domain_free(qp->ibv.qp_base.pd, &qp->batch_memory, DOMAIN_QP);
 }
 
-static void leave_all(struct qp *qp)
+void qp_leave(struct qp *qp)
 {
 	if (qp->init.send_cq != NULL)
 		cq_remove_qp(cq_of(qp->init.send_cq), qp);
@@ -124,7 +130,7 @@ static void leave_all(struct qp *qp)
 	each_used(qp, object_unuse);
 }
 
-static int bring_up(struct context *c, struct qp *qp)
+int qp_bring_up(struct context *c, struct qp *qp)
 {
 	struct reply_create_qp reply;
 	int error = object_enter(&qp->object, OBJECT_QP);
@@ -136,13 +142,13 @@ static int bring_up(struct context *c, struct qp *qp)
 		return error;
 	each_used(qp, object_use);
 	error = take_reply(c, qp, &reply);
-	if (error == 0)
+	if (error == 0 && qp->init.send_cq != NULL)
 		error = cq_add_qp(cq_of(qp->init.send_cq), qp);
 	if (error == 0 && qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
 		error = cq_add_qp(cq_of(qp->init.recv_cq), qp);
 	if (error != 0) {
-		leave_all(qp);
-		destroy_in_engine(c, reply.handle);
+		qp_leave(qp);
+		qp_destroy_in_engine(c, reply.handle);
 	}
 	return error;
 }
@@ -152,8 +158,11 @@ static int check_init(const struct ibv_qp_init_attr *init)
 	if (init->qp_type == IBV_QPT_XRC_RECV)
 		return EINVAL; /* it wants a domain: ibv_create_qp_ex */
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
-	    init->qp_type != IBV_QPT_UD && init->qp_type != IBV_QPT_XRC_SEND)
+	    init->qp_type != IBV_QPT_UD && init->qp_type != IBV_QPT_XRC_SEND &&
+	    init->qp_type != IBV_QPT_RAW_PACKET)
 		return EOPNOTSUPP;
+	if (init->qp_type == IBV_QPT_RAW_PACKET && init->srq != NULL)
+		return EINVAL;
 	if (init->send_cq == NULL || (has_receives(init) && init->recv_cq == NULL))
 		return EINVAL;
 	return 0;
@@ -173,14 +182,37 @@ static void fill_public(struct ibv_qp *ibv, struct ibv_pd *pd, const struct ibv_
 	pthread_cond_init(&ibv->cond, NULL);
 }
 
-static void free_qp(struct qp *qp)
+void qp_free_parts(struct qp *qp)
 {
 	object_leave(&qp->object);
 	free_memory(qp);
+}
+
+static void free_qp(struct qp *qp)
+{
+	qp_free_parts(qp);
 	free(qp);
 }
 
-static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct context *c = context_of(pd->context);
+
+	qp->init = *init;
+	if (!has_receives(init)) {
+		qp->init.recv_cq = NULL;
+		qp->init.srq = NULL;
+	}
+	qp->sig_all = init->sq_sig_all != 0;
+	qp->client = c->client;
+	qp->mtu = 128u << c->device->facts.active_mtu;
+	qp->sq.domain = qp->rq.domain = pd;
+	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
+	fill_public(&qp->ibv.qp_base, pd, &qp->init);
+}
+
+static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+			    const struct raw_init *raw)
 {
 	struct context *c = context_of(pd->context);
 	int error = check_init(init);
@@ -194,18 +226,10 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	qp = calloc(1, sizeof(*qp));
 	if (qp == NULL)
 		return fail_with(ENOMEM);
-	qp->init = *init;
-	if (!has_receives(init)) {
-		qp->init.recv_cq = NULL;
-		qp->init.srq = NULL;
-	}
-	qp->sig_all = init->sq_sig_all != 0;
-	qp->client = c->client;
-	qp->mtu = 128u << c->device->facts.active_mtu;
-	qp->sq.domain = qp->rq.domain = pd;
-	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
-	fill_public(&qp->ibv.qp_base, pd, &qp->init);
-	error = bring_up(c, qp);
+	qp_fill(qp, pd, init);
+	qp->raw_flags = raw->flags;
+	qp->max_tso_header = raw->max_tso_header;
+	error = qp_bring_up(c, qp);
 	if (error != 0) {
 		free_qp(qp);
 		return fail_with(error);
@@ -217,23 +241,35 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
+	const struct raw_init nothing = { 0 };
+
 	if (pd == NULL || init == NULL)
 		return fail_with(EINVAL);
-	return (struct ibv_qp *)create_qp(pd, init);
+	return (struct ibv_qp *)create_qp(pd, init, &nothing);
 }
 
 #define INIT_KNOWN \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
+#define INIT_RAW IBV_QP_INIT_ATTR_MAX_TSO_HEADER
+
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
+	bool is_raw = init->qp_type == IBV_QPT_RAW_PACKET;
+	struct raw_init raw = { 0 };
 	struct qp *qp;
+	int error;
 
 	if (init->qp_type == IBV_QPT_XRC_RECV)
 		return target_create(context, init);
-	if (init->comp_mask & ~(uint32_t)INIT_KNOWN)
+	if (init->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return raw_create_rss_qp(context, init);
+	if (init->comp_mask & ~(uint32_t)(INIT_KNOWN | (is_raw ? INIT_RAW : 0)))
 		return fail_with(EOPNOTSUPP);
-	if ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
+	error = is_raw ? raw_read_init(init, &raw) : 0;
+	if (error != 0)
+		return fail_with(error);
+	if (!is_raw && (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
 		return fail_with(EOPNOTSUPP);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (init->send_ops_flags & ~transport_send_ops(init->qp_type)))
@@ -241,7 +277,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
 		return fail_with(EINVAL);
 	/* the first members of both structs are the same (verbs.h relies on it too) */
-	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init);
+	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init, &raw);
 	if (qp != NULL && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
 		if (qp_ex_fill(&qp->ibv) != 0) {
 			ibv_destroy_qp(&qp->ibv.qp_base);
@@ -263,15 +299,18 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct context *c = context_of(ibv->context);
 	struct qp *qp = qp_of(ibv);
-	int error = destroy_in_engine(c, qp->handle);
+	int error;
 
+	if (qp->rss != 0)
+		return raw_destroy_rss_qp(qp);
+	error = qp_destroy_in_engine(c, qp->handle);
 	if (error != 0)
 		return error;
 	object_leave(&qp->object);
 	if (!qp->stale)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);
-	leave_all(qp);
+	qp_leave(qp);
 	free_qp(qp);
 	context_drop(c);
 	return 0;

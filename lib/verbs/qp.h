@@ -12,6 +12,18 @@ void work_queue_free(struct work_queue *q);
 /* qp_modify.c */
 void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a);
 
+/*
+ * qp.c, for whatever has a queue pair inside: its members; its engine side and its place in its
+ * CQs and domain (0 or an errno, nothing is left then but the parts); all that back.
+ */
+void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init);
+int qp_bring_up(struct context *c, struct qp *qp);
+int qp_destroy_in_engine(struct context *c, uint32_t handle);
+void qp_leave(struct qp *qp);
+void qp_free_parts(struct qp *qp);
+/* qp_modify.c: in RESET both queues are empty, nothing of before is owed a completion. */
+void qp_forget_work(struct qp *qp);
+
 /* wr.c: the functions of ibv_qp_ex and the memory they need. 0 or ENOMEM. */
 int qp_ex_fill(struct ibv_qp_ex *qp);
 

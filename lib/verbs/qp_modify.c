@@ -94,8 +94,7 @@ static void attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attrib
 	path_from_engine(&a->ah_attr, &from->path);
 }
 
-/* In RESET both queues are empty: nothing of before is owed a completion. */
-static void forget_work(struct qp *qp)
+void qp_forget_work(struct qp *qp)
 {
 	queue_lock(&qp->sq.lock);
 	qp->sq.posted = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
@@ -128,7 +127,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	struct qp *qp = qp_of(ibv);
 	struct request_modify_qp request = { .qp = qp->handle };
 	struct reply_modify_qp reply;
-	int error = attr == NULL ? EINVAL : check_mask(attr_mask);
+	int error = attr == NULL ? EINVAL : qp->rss != 0 ? EOPNOTSUPP : check_mask(attr_mask);
 
 	if (error != 0) {
 		client_info("modify_qp with mask %#x: %s", (unsigned)attr_mask, strerror(error));
@@ -142,7 +141,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	if (error != 0)
 		return error;
 	if (reply.state == QP_STATE_RESET && (attr_mask & IBV_QP_STATE))
-		forget_work(qp);
+		qp_forget_work(qp);
 	ibv->state = reply.state;
 	return 0;
 }
@@ -157,6 +156,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 
 	if (attr == NULL || init_attr == NULL)
 		return EINVAL;
+	if (qp->rss != 0)
+		return EOPNOTSUPP;
 	error = client_command(qp->client, COMMAND_QUERY_QP, &request.h, sizeof(request), &reply.h,
 			       sizeof(reply), NULL, NULL);
 	if (error != 0)

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "verbs/types.h"
+#include "verbs/raw.h"
 
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 
@@ -63,12 +63,12 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->page_size_cap = PAGE_SIZES;
 	a->vendor_id = VENDOR_ID;
 	a->vendor_part_id = VENDOR_PART_ID;
-	a->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
-			      IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD |
-			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SRQ_RESIZE |
-			      IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-			      IBV_DEVICE_XRC;
+	a->device_cap_flags = raw_device_flags() | IBV_DEVICE_MEM_WINDOW |
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
+			      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+			      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_BAD_PKEY_CNTR |
+			      IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC;
 	a->max_qp = clip(facts->max_qp);
 	a->max_qp_wr = clip(facts->max_qp_wr);
 	a->max_sge = clip(facts->max_sge);
@@ -146,6 +146,7 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.packet_pacing_caps.qp_rate_limit_min = 1;
 	full.packet_pacing_caps.qp_rate_limit_max = LIMIT_RATE;
 	full.packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC;
+	raw_fill_attributes(&full);
 	fill_on_demand(&full, client_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));

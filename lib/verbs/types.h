@@ -193,6 +193,10 @@ struct qp {
 	struct domain_memory batch_memory;
 	uint32_t batch_count; /* requests in it */
 	int batch_error; /* the first; the whole batch is refused */
+	uint16_t raw_flags; /* enum raw_flag; RAW_WQ: the inside of a struct wq */
+	uint16_t max_tso_header;
+	uint8_t tso_header[LIMIT_TSO_HEADER]; /* of the request that is being built */
+	uint32_t rss; /* handle of what it is instead of a queue pair with queues; 0: it has them */
 	struct send_work *building; /* the last of them; NULL: setters have nothing to set */
 };
 

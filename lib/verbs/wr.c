@@ -11,6 +11,7 @@
 #include "verbs/domain.h"
 #include "verbs/mw.h"
 #include "verbs/qp.h"
+#include "verbs/raw.h"
 
 static struct qp *own(struct ibv_qp_ex *ibv)
 {
@@ -59,8 +60,8 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 	memset(w, 0, sizeof(*w));
 	w->wr_id = ibv->wr_id;
 	w->opcode = (uint8_t)opcode;
-	w->flags = (uint8_t)(ibv->wr_flags &
-			     (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED));
+	w->flags = (uint8_t)(ibv->wr_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED |
+					      IBV_SEND_SOLICITED | IBV_SEND_IP_CSUM));
 	qp->building = w;
 	return w;
 }
@@ -166,7 +167,13 @@ static void wr_send_inv(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
 /* Operations that were not asked for at creation, because they are not supported on RC here. */
 static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct send_work *w = begin(ibv, IBV_WR_TSO);
+	int error = w != NULL ? tso_write(own(ibv), w, hdr, hdr_sz, mss) : 0;
+
+	if (w != NULL && error == 0)
+		error = tso_finish(own(ibv), w); /* elements may follow, and do it again */
+	if (error != 0)
+		fail(own(ibv), error);
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr,
@@ -210,7 +217,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibv, size_t num_buf,
 	if (qp->building == NULL)
 		return;
 	qp->building->flags |= WORK_INLINE;
-	error = qp->building->opcode == WORK_RDMA_READ ||
+	error = qp->building->opcode == WORK_RDMA_READ || qp->building->opcode == WORK_TSO ||
 				qp->building->opcode == WORK_ATOMIC_CMP_AND_SWP ||
 				qp->building->opcode == WORK_ATOMIC_FETCH_AND_ADD
 			? EINVAL
@@ -234,6 +241,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibv, size_t num_sge, const struct 
 	if (qp->building == NULL)
 		return;
 	error = send_write_elements(qp, qp->building, sg_list, num_sge);
+	if (error == 0 && qp->building->opcode == WORK_TSO)
+		error = tso_finish(qp, qp->building);
 	if (error != 0)
 		fail(qp, error);
 }
