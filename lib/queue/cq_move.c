@@ -27,3 +27,21 @@ struct completion *cq_backlog_take_over(struct cq_backlog *b, struct rte_ring *o
 	}
 	return before;
 }
+
+static void forget(struct completion *c, uint32_t qp_handle)
+{
+	if (c->qp_handle == qp_handle)
+		c->qp_handle = 0;
+}
+
+void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle)
+{
+	struct completion *slot = (struct completion *)(ring + 1);
+	uint32_t n = cq_ring_unpolled(ring);
+
+	for (uint32_t i = 0; i < b->count; i++)
+		forget(&b->held[b->first + i], qp_handle);
+	/* Slots between the tails are the program's until it gives them back. */
+	for (uint32_t i = 0; i < n; i++)
+		forget(&slot[(ring->cons.tail + i) & ring->mask], qp_handle);
+}

@@ -19,6 +19,9 @@ bool cq_take(struct cq *cq, struct completion *c);
  */
 bool cq_take_when_empty(struct cq *cq, struct completion *c);
 
+/* A queue pair was reset: what completed before and was not polled does not come any more. */
+void cq_forget_qp(struct cq *cq, const struct qp *qp);
+
 /* clock.c: what added to the engine's clock is CLOCK_REALTIME, as of now. */
 uint64_t clock_to_wall(const struct client *c);
 

@@ -47,30 +47,46 @@ static void note(struct cq *cq, const struct completion *c)
 }
 
 /* What stood in the ring before ibv_resize_cq. */
-static bool take_backlog(struct cq *cq, struct completion *c)
+static void take_backlog(struct cq *cq, struct completion *c)
 {
 	cq_backlog_pop(&cq->backlog, c);
 	if (cq->backlog.count == 0) {
 		free(cq->backlog.held);
 		cq->backlog.held = NULL;
 	}
-	note(cq, c);
-	return true;
 }
 
-bool cq_take(struct cq *cq, struct completion *c)
+static bool take_oldest(struct cq *cq, struct completion *c)
 {
 	const struct completion *oldest;
 
-	if (__builtin_expect(cq->backlog.count != 0, 0))
-		return take_backlog(cq, c);
+	if (__builtin_expect(cq->backlog.count != 0, 0)) {
+		take_backlog(cq, c);
+		return true;
+	}
 	oldest = ring_client_peek(cq->ring, sizeof(*oldest));
 	if (oldest == NULL)
 		return false;
 	*c = *oldest;
 	ring_client_release(cq->ring, 1);
+	return true;
+}
+
+bool cq_take(struct cq *cq, struct completion *c)
+{
+	do {
+		if (!take_oldest(cq, c))
+			return false;
+	} while (__builtin_expect(c->qp_handle == 0, 0)); /* forgotten with a reset */
 	note(cq, c);
 	return true;
+}
+
+void cq_forget_qp(struct cq *cq, const struct qp *qp)
+{
+	queue_lock(&cq->lock);
+	cq_forget(&cq->backlog, cq->ring, qp->handle);
+	queue_unlock(&cq->lock);
 }
 
 bool cq_take_when_empty(struct cq *cq, struct completion *c)

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "client/log.h"
+#include "verbs/cq.h"
 #include "verbs/qp.h"
 
 void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a)
@@ -96,6 +97,10 @@ static void attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attrib
 
 void qp_forget_work(struct qp *qp)
 {
+	if (qp->init.send_cq != NULL)
+		cq_forget_qp(cq_of(qp->init.send_cq), qp);
+	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
+		cq_forget_qp(cq_of(qp->init.recv_cq), qp);
 	queue_lock(&qp->sq.lock);
 	qp->sq.posted = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	qp->sq.done = qp->sq.posted;

@@ -198,6 +198,40 @@ static void grace_period(void *arg)
 	}
 }
 
+static void push_of(struct cq *q, uint32_t qp_handle, uint64_t wr_id)
+{
+	struct completion c = { .wr_id = wr_id, .qp_handle = qp_handle };
+
+	cr_assert(cq_ring_push(cq_rings_now(&q->rings), &c));
+}
+
+/* In the backlog and in the ring, around its end, too. */
+Test(cq_move, a_queue_pair_is_forgotten)
+{
+	struct cq *q = new_cq(8, true);
+	struct completion c;
+
+	for (uint64_t i = 0; i < 5; i++) {
+		push_of(q, 9, i);
+		cr_assert(take(q, &c));
+	}
+	for (uint64_t i = 0; i < 6; i++)
+		push_of(q, 1 + i % 2, i);
+	move(q, 8, at_once, NULL);
+	for (uint64_t i = 6; i < 12; i++)
+		push_of(q, 1 + i % 2, i);
+	cq_forget(&q->backlog, q->ring, 2);
+	for (uint64_t i = 0; i < 12; i++) {
+		cr_assert(take(q, &c));
+		cr_assert_eq(c.wr_id, i);
+		cr_assert_eq(c.qp_handle, i % 2 == 0 ? 1 : 0);
+	}
+	push_of(q, 2, 12);
+	cr_assert(take(q, &c));
+	cr_assert_eq(c.qp_handle, 2, "what completes later counts");
+	free_cq(q);
+}
+
 Test(cq_move, three_lcores_complete_while_the_ring_moves, .timeout = 50)
 {
 	static const uint32_t sizes[] = { 64, 256, 32, 1024, 128 };

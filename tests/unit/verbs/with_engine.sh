@@ -3,6 +3,7 @@
 # Runs a program with a same-host engine of its own at $UROCE_SOCKET.
 # usage: with_engine.sh [--for-all] UROCED PROGRAM [ARGUMENT...]
 # --for-all: programs of every user may connect.
+# $UROCED_LCORES: how many lcores the engine has (1).
 set -eu
 
 mode=0600
@@ -15,7 +16,15 @@ shift
 work=$(mktemp -d)
 [ $mode = 0600 ] || chmod 711 "$work"
 export UROCE_SOCKET="$work/uroced.sock"
-"$uroced" --no-huge -m 256 -- --socket "$UROCE_SOCKET" --socket-mode $mode --ip 127.0.0.1/8 >"$work/log" 2>&1 &
+cpus="(0-$(($(nproc) - 1)))"
+eal=
+i=1
+while [ $i -lt "${UROCED_LCORES:-1}" ]; do
+	eal="${eal:---lcores=0@$cpus},$i@$cpus"
+	i=$((i + 1))
+done
+"$uroced" --no-huge -m 256 $eal -- --socket "$UROCE_SOCKET" --socket-mode $mode \
+	--ip 127.0.0.1/8 >"$work/log" 2>&1 &
 engine=$!
 export UROCED_PID=$engine
 trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"' EXIT

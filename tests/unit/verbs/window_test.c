@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows of both types: what they open, what closes them, what is refused. Runs with an
+ * engine at $UROCE_SOCKET, of one lcore or of several.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "endpoint.h"
+#include "engine_objects.h"
+
+#define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define AT     8192u /* where windows begin in the buffer ... */
+#define LENGTH 256u /* ... and how long they are */
+
+static struct endpoint e;
+static struct ibv_mr *region; /* of the buffer, only good for windows */
+static struct ibv_qp *third, *fourth; /* connected to each other */
+static struct ibv_mw *type1, *type2;
+
+static void open_all(void)
+{
+	endpoint_open(&e);
+	region = ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	third = endpoint_create_qp(&e);
+	fourth = endpoint_create_qp(&e);
+	cr_assert(region && third && fourth, "%m");
+	cr_assert_eq(endpoint_connect(&e, third, fourth->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, fourth, third->qp_num), 0);
+	type1 = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	type2 = ibv_alloc_mw(e.pd, IBV_MW_TYPE_2);
+	cr_assert(type1 && type2, "ibv_alloc_mw: %m");
+}
+
+static void close_all(void)
+{
+	cr_expect_eq(ibv_dealloc_mw(type1), 0);
+	cr_expect_eq(ibv_dealloc_mw(type2), 0);
+	cr_expect_eq(ibv_destroy_qp(third), 0);
+	cr_expect_eq(ibv_destroy_qp(fourth), 0);
+	cr_expect_eq(ibv_dereg_mr(region), 0);
+	endpoint_close(&e);
+}
+
+TestSuite(window, .init = open_all, .fini = close_all, .timeout = 60);
+
+/* ---- requests and what becomes of them ---- */
+
+static struct ibv_mw_bind_info info_of(struct ibv_mr *mr, uint32_t at, uint64_t length,
+				       unsigned int access)
+{
+	return (struct ibv_mw_bind_info){ mr, (uintptr_t)e.buffer + at, length, access };
+}
+
+static struct ibv_wc one_completion(const char *what)
+{
+	struct ibv_wc wc;
+
+	poll_completions(e.cq, &wc, 1, what);
+	return wc;
+}
+
+static int post(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad = NULL;
+	int error;
+
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	error = ibv_post_send(qp, wr, &bad);
+	cr_expect_eq(bad, error != 0 ? wr : NULL);
+	return error;
+}
+
+static int post_bind1(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind_info info)
+{
+	struct ibv_mw_bind bind = { .wr_id = 1,
+				    .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = info };
+
+	return ibv_bind_mw(qp, mw, &bind);
+}
+
+static int post_bind2(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey,
+		      struct ibv_mw_bind_info info)
+{
+	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_BIND_MW };
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = rkey;
+	wr.bind_mw.bind_info = info;
+	return post(qp, &wr);
+}
+
+static enum ibv_wc_status bind1(struct ibv_qp *qp, struct ibv_mw_bind_info info)
+{
+	int error = post_bind1(qp, type1, info);
+
+	cr_assert_eq(error, 0, "ibv_bind_mw: %s, access %#x", strerror(error),
+		     info.mw_access_flags);
+	return one_completion("a bind of type 1").status;
+}
+
+static enum ibv_wc_status bind2(struct ibv_qp *qp, struct ibv_mw_bind_info info)
+{
+	cr_assert_eq(post_bind2(qp, type2, ibv_inc_rkey(type2->rkey), info), 0);
+	return one_completion("a bind of type 2").status;
+}
+
+static enum ibv_wc_status invalidate(struct ibv_qp *qp, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey };
+
+	cr_assert_eq(post(qp, &wr), 0);
+	return one_completion("a local invalidation").status;
+}
+
+static enum ibv_wc_status rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t remote,
+			       uint32_t length, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, length, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode };
+
+	wr.wr.rdma.remote_addr = remote;
+	wr.wr.rdma.rkey = rkey;
+	cr_assert_eq(post(qp, &wr), 0);
+	return one_completion("a request through a window").status;
+}
+
+static enum ibv_wc_status write_at(struct ibv_qp *qp, uint32_t at, uint32_t length, uint32_t rkey)
+{
+	return rdma(qp, IBV_WR_RDMA_WRITE, (uintptr_t)e.buffer + at, length, rkey);
+}
+
+/* After an error: the queue pairs are as new, and nothing of before is in the CQ. */
+static void reconnect(void)
+{
+	struct ibv_qp *qp[] = { e.qp[0], e.qp[1], third, fourth };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(ibv_modify_qp(qp[i], &attr, IBV_QP_STATE), 0);
+	cr_assert_eq(ibv_poll_cq(e.cq, 1, &wc), 0, "a reset takes completions away");
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(endpoint_connect(&e, qp[i], qp[i ^ 1]->qp_num), 0);
+}
+
+/* The queue pair that binds is [1]; its peer, [0], writes through the window. */
+#define BINDER e.qp[1]
+#define PEER   e.qp[0]
+
+/* ---- type 1 ---- */
+
+Test(window, they_are_announced)
+{
+	struct ibv_device_attr a;
+
+	cr_assert_eq(ibv_query_device(e.context, &a), 0);
+	cr_expect(a.device_cap_flags & IBV_DEVICE_MEM_WINDOW);
+	cr_expect(a.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	cr_expect(a.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	cr_expect_eq(a.max_mw, a.max_mr);
+}
+
+/* protocol-map 156, 160; H-35 */
+Test(window, type_1_opens_a_part_of_a_region)
+{
+	uint32_t old = type1->rkey;
+
+	cr_expect_eq(write_at(PEER, AT, 8, type1->rkey), IBV_WC_REM_ACCESS_ERR, "not bound yet");
+	reconnect();
+	memset(e.buffer, 0x21, LENGTH);
+	cr_assert_eq(bind1(BINDER, info_of(region, AT, LENGTH, IBV_ACCESS_REMOTE_WRITE)),
+		     IBV_WC_SUCCESS);
+	cr_expect_neq(type1->rkey, old);
+	cr_expect_eq(type1->rkey >> 8, old >> 8);
+	cr_expect_eq(write_at(PEER, AT, LENGTH, type1->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(e.buffer[AT], 0x21);
+	cr_expect_eq(e.buffer[AT + LENGTH - 1], 0x21);
+	cr_expect_eq(e.buffer[AT + LENGTH], 0);
+	cr_expect_eq(write_at(third, AT, 8, type1->rkey), IBV_WC_SUCCESS,
+		     "any queue pair of the domain may use it");
+	cr_expect_eq(write_at(PEER, AT + 1, LENGTH, type1->rkey), IBV_WC_REM_ACCESS_ERR, "behind");
+	reconnect();
+	cr_expect_eq(write_at(PEER, AT - 1, 8, type1->rkey), IBV_WC_REM_ACCESS_ERR, "in front");
+	reconnect();
+	cr_expect_eq(rdma(PEER, IBV_WR_RDMA_READ, (uintptr_t)e.buffer + AT, 8, type1->rkey),
+		     IBV_WC_REM_ACCESS_ERR, "only writing was asked for");
+	reconnect();
+	cr_expect_eq(write_at(PEER, AT, 8, region->rkey), IBV_WC_REM_ACCESS_ERR,
+		     "the region itself is closed");
+	reconnect();
+	cr_expect_eq(e.buffer[AT + LENGTH], 0);
+	cr_expect_eq(e.buffer[AT - 1], 0);
+}
+
+Test(window, type_1_moves_and_ends_by_binding_again)
+{
+	uint32_t first;
+
+	cr_assert_eq(bind1(BINDER, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	first = type1->rkey;
+	cr_assert_eq(bind1(third, info_of(region, 2 * AT, 16, REMOTE)), IBV_WC_SUCCESS,
+		     "through another queue pair");
+	cr_expect_eq(write_at(PEER, 2 * AT, 16, type1->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(write_at(PEER, AT, 8, type1->rkey), IBV_WC_REM_ACCESS_ERR, "the old place");
+	reconnect();
+	cr_expect_eq(write_at(PEER, AT, 8, first), IBV_WC_REM_ACCESS_ERR, "the old key");
+	reconnect();
+	cr_expect_eq(ibv_dereg_mr(region), EBUSY);
+	cr_assert_eq(bind1(BINDER, info_of(region, AT, 0, 0)), IBV_WC_SUCCESS);
+	cr_expect_eq(write_at(PEER, 2 * AT, 8, type1->rkey), IBV_WC_REM_ACCESS_ERR, "unbound");
+	reconnect();
+}
+
+/* What the manual pages refuse at once. */
+Test(window, requests_that_cannot_be_posted)
+{
+	struct ibv_mr *null = ibv_alloc_null_mr(e.pd);
+	struct ibv_pd *pd = ibv_alloc_pd(e.context);
+	struct ibv_mw *foreign = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw *foreign1 = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind_info good = info_of(region, AT, LENGTH, REMOTE);
+	struct ibv_mw_bind flags = { .send_flags = IBV_SEND_INLINE, .bind_info = good };
+	uint32_t key1 = type1->rkey, key2 = type2->rkey;
+
+	errno = 0;
+	cr_expect_null(ibv_alloc_mw(e.pd, (enum ibv_mw_type)3));
+	cr_expect_eq(errno, EINVAL);
+	cr_expect_null(ibv_alloc_mw(e.pd, (enum ibv_mw_type)0));
+	cr_expect_eq(post_bind1(BINDER, type2, good), EINVAL, "type 2 by the verb of type 1");
+	cr_expect_eq(post_bind2(BINDER, type1, ibv_inc_rkey(type1->rkey), good), EINVAL,
+		     "type 1 by a request");
+	cr_expect_eq(post_bind1(BINDER, type1, info_of(NULL, AT, LENGTH, REMOTE)), EINVAL,
+		     "no region");
+	cr_expect_eq(post_bind1(BINDER, foreign1, good), EPERM, "another PD's region");
+	cr_expect_eq(post_bind1(BINDER, type1, info_of(null, AT, LENGTH, REMOTE)), EINVAL,
+		     "the null region");
+	cr_expect_eq(post_bind1(BINDER, type1,
+				info_of(region, AT, LENGTH, REMOTE | IBV_ACCESS_ZERO_BASED)),
+		     EINVAL, "o10-36.2.2: type 1 is never zero-based");
+	cr_expect_eq(ibv_bind_mw(BINDER, type1, &flags), EINVAL, "a flag that binds do not have");
+	cr_expect_eq(post_bind2(BINDER, type2, type2->rkey ^ 0x100, good), EINVAL,
+		     "another window's index");
+	cr_expect_eq(post_bind2(BINDER, foreign, ibv_inc_rkey(foreign->rkey), good), EPERM,
+		     "another PD's region");
+	cr_expect_eq(type1->rkey, key1, "what is refused changes no key");
+	cr_expect_eq(type2->rkey, key2);
+	cr_expect_eq(ibv_dealloc_pd(pd), EBUSY);
+	cr_expect_eq(ibv_dealloc_mw(foreign), 0);
+	cr_expect_eq(ibv_dealloc_mw(foreign1), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_expect_eq(ibv_dereg_mr(null), 0);
+}
+
+/* protocol-map 158; H-102, H-103: the request fails in its turn, and nothing is opened. */
+Test(window, binds_that_fail)
+{
+	struct ibv_mr *plain = ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *reading = ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_MW_BIND);
+	struct ibv_mr *zero =
+		ibv_reg_mr(e.pd, e.buffer, BUFFER,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED);
+	const struct {
+		const char *what;
+		struct ibv_mr *mr;
+		uint64_t addr, length;
+		unsigned int access;
+		enum ibv_wc_status status;
+	} cases[] = {
+		{ "C10-73: the region may not be bound to", plain, AT, LENGTH,
+		  IBV_ACCESS_REMOTE_READ, IBV_WC_MW_BIND_ERR },
+		{ "C10-74: writing a region that is only read", reading, AT, LENGTH,
+		  IBV_ACCESS_REMOTE_WRITE, IBV_WC_MW_BIND_ERR },
+		{ "C10-74: atomics on it", reading, AT, LENGTH, IBV_ACCESS_REMOTE_ATOMIC,
+		  IBV_WC_MW_BIND_ERR },
+		{ "reading what is only read", reading, AT, LENGTH, IBV_ACCESS_REMOTE_READ,
+		  IBV_WC_SUCCESS },
+		{ "C10-75: behind the region", region, BUFFER - 8, 9, REMOTE, IBV_WC_MW_BIND_ERR },
+		{ "C10-75: before the region", region, UINT64_MAX, 1, REMOTE, IBV_WC_MW_BIND_ERR },
+		{ "a length that wraps", region, AT, UINT64_MAX, REMOTE, IBV_WC_MW_BIND_ERR },
+		{ "an address that wraps", region, UINT64_MAX - 4096, 8192, REMOTE,
+		  IBV_WC_MW_BIND_ERR },
+		{ "all of the region", region, 0, BUFFER, REMOTE, IBV_WC_SUCCESS },
+		{ "a zero-based region", zero, AT, LENGTH, REMOTE, IBV_WC_MW_BIND_ERR },
+		{ "unknown access", region, AT, LENGTH, 1u << 15, IBV_WC_MW_BIND_ERR },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ibv_mw_bind_info info = { cases[i].mr, (uintptr_t)e.buffer + cases[i].addr,
+						 cases[i].length, cases[i].access };
+
+		cr_expect_eq(bind2(BINDER, info), cases[i].status, "%s", cases[i].what);
+		if (cases[i].status == IBV_WC_SUCCESS) {
+			cr_expect_eq(invalidate(BINDER, type2->rkey), IBV_WC_SUCCESS);
+		} else {
+			reconnect();
+			cr_expect_eq(write_at(PEER, AT, 8, type2->rkey), IBV_WC_REM_ACCESS_ERR,
+				     "%s", cases[i].what);
+			reconnect();
+		}
+		cr_expect_eq(bind1(BINDER, info), cases[i].status, "type 1: %s", cases[i].what);
+		reconnect();
+	}
+	cr_expect_eq(bind1(BINDER, (struct ibv_mw_bind_info){ 0 }), IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_dereg_mr(plain), 0);
+	cr_expect_eq(ibv_dereg_mr(reading), 0);
+	cr_expect_eq(ibv_dereg_mr(zero), 0);
+}
+
+/* C10-72: window, region and queue pair are of one protection domain. */
+Test(window, everything_is_of_one_domain)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(e.context);
+	struct ibv_mr *there =
+		ibv_reg_mr(pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *window = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind_info info = info_of(there, AT, LENGTH, REMOTE);
+	struct ibv_mr lie = *region;
+
+	cr_assert(pd && there && window);
+	cr_expect_eq(post_bind2(BINDER, window, ibv_inc_rkey(window->rkey), info), 0);
+	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "the queue pair's");
+	reconnect();
+	lie.lkey = there->lkey;
+	info.mr = &lie;
+	cr_expect_eq(bind2(BINDER, info), IBV_WC_MW_BIND_ERR, "the region's");
+	reconnect();
+	cr_expect_eq(ibv_dealloc_mw(window), 0);
+	cr_expect_eq(ibv_dereg_mr(there), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+}
+
+/* ---- type 2 ---- */
+
+/* protocol-map 157, 159; H-36 */
+Test(window, type_2_is_of_one_queue_pair)
+{
+	uint32_t free_key = type2->rkey;
+
+	memset(e.buffer, 0x42, 64);
+	cr_expect_eq(bind2(BINDER, info_of(region, AT, 0, REMOTE)), IBV_WC_MW_BIND_ERR,
+		     "o10-37.2.40: length 0");
+	reconnect();
+	cr_expect_eq(post_bind2(BINDER, type2, free_key, info_of(region, AT, LENGTH, REMOTE)), 0);
+	cr_assert_eq(one_completion("a bind").status, IBV_WC_SUCCESS, "the same key again");
+	cr_expect_eq(type2->rkey, free_key);
+	cr_expect_eq(write_at(PEER, AT, 64, type2->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(e.buffer[AT + 63], 0x42);
+	cr_expect_eq(write_at(third, AT, 8, type2->rkey), IBV_WC_REM_ACCESS_ERR,
+		     "not through another one");
+	reconnect();
+	cr_expect_eq(write_at(PEER, AT, 8, type2->rkey ^ 1), IBV_WC_REM_ACCESS_ERR,
+		     "H-34: another variant");
+	reconnect();
+	cr_expect_eq(bind2(third, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_MW_BIND_ERR,
+		     "o10-37.2.30: it is bound");
+	reconnect();
+	type2->rkey = free_key; /* as the program is told to after a failed bind */
+	cr_expect_eq(write_at(PEER, AT, 64, free_key), IBV_WC_SUCCESS, "and stays what it was");
+	cr_expect_eq(ibv_dereg_mr(region), EBUSY, "H-104");
+	cr_expect_eq(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		     IBV_REREG_MR_ERR_CMD, "H-104");
+	cr_expect_eq(errno, EBUSY);
+	cr_expect_eq(write_at(PEER, AT, 64, free_key), IBV_WC_SUCCESS, "and the region, too");
+	cr_expect_eq(invalidate(third, free_key), IBV_WC_MW_BIND_ERR, "another one's window");
+	reconnect();
+	cr_expect_eq(write_at(PEER, AT, 64, free_key), IBV_WC_SUCCESS);
+	cr_expect_eq(invalidate(BINDER, free_key), IBV_WC_SUCCESS);
+	cr_expect_eq(write_at(PEER, AT, 8, free_key), IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	cr_expect_eq(invalidate(BINDER, free_key), IBV_WC_MW_BIND_ERR, "it is free");
+	reconnect();
+}
+
+Test(window, type_2_may_be_zero_based)
+{
+	memset(e.buffer, 0x63, 16);
+	cr_assert_eq(bind2(BINDER, info_of(region, AT, LENGTH,
+					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)),
+		     IBV_WC_SUCCESS);
+	cr_expect_eq(rdma(PEER, IBV_WR_RDMA_WRITE, 16, 16, type2->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(e.buffer[AT + 16], 0x63);
+	cr_expect_eq(rdma(PEER, IBV_WR_RDMA_WRITE, LENGTH - 8, 16, type2->rkey),
+		     IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+}
+
+Test(window, any_low_bits_will_do)
+{
+	for (uint32_t variant = 0; variant < 256; variant += 51) {
+		uint32_t key = (type2->rkey & ~0xffu) | variant;
+
+		cr_assert_eq(post_bind2(BINDER, type2, key, info_of(region, AT, LENGTH, REMOTE)),
+			     0);
+		cr_assert_eq(one_completion("a bind").status, IBV_WC_SUCCESS, "%u", variant);
+		cr_expect_eq(write_at(PEER, AT, 8, key), IBV_WC_SUCCESS, "%u", variant);
+		cr_assert_eq(invalidate(BINDER, key), IBV_WC_SUCCESS, "%u", variant);
+	}
+}
+
+static enum ibv_wc_status send_with(uint32_t key, struct ibv_wc *received)
+{
+	struct ibv_sge out = { (uintptr_t)e.buffer, 100, e.mr->lkey };
+	struct ibv_sge in = { (uintptr_t)e.buffer + 4096, 4096, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &out,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_INV,
+				  .invalidate_rkey = key };
+	struct ibv_recv_wr recv = { .wr_id = 77, .sg_list = &in, .num_sge = 1 }, *bad;
+	struct ibv_wc wc[2];
+	int sent;
+
+	cr_assert_eq(ibv_post_recv(BINDER, &recv, &bad), 0);
+	cr_assert_eq(post(PEER, &wr), 0);
+	poll_completions(e.cq, wc, 2, "a SEND with invalidate and its receive");
+	sent = wc[0].wr_id == 77;
+	*received = wc[1 - sent];
+	return wc[sent].status;
+}
+
+/* protocol-map 161, 162; H-37 */
+Test(window, a_peer_invalidates)
+{
+	struct ibv_wc received;
+	struct {
+		const char *what;
+		uint32_t key;
+	} wrong[6];
+
+	cr_assert_eq(bind2(BINDER, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	memset(e.buffer, 0x84, 100);
+	cr_expect_eq(send_with(type2->rkey, &received), IBV_WC_SUCCESS);
+	cr_expect_eq(received.status, IBV_WC_SUCCESS);
+	cr_expect(received.wc_flags & IBV_WC_WITH_INV);
+	cr_expect_eq(received.invalidated_rkey, type2->rkey);
+	cr_expect_eq(received.byte_len, 100);
+	cr_expect_eq(e.buffer[4096 + 99], 0x84);
+	cr_expect_eq(write_at(PEER, AT, 8, type2->rkey), IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+
+	cr_assert_eq(bind1(BINDER, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	cr_assert_eq(bind2(third, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	wrong[0].what = "a free variant", wrong[0].key = type2->rkey ^ 2;
+	wrong[1].what = "a region", wrong[1].key = e.mr->rkey;
+	wrong[2].what = "type 1", wrong[2].key = type1->rkey;
+	wrong[3].what = "another queue pair's", wrong[3].key = type2->rkey;
+	wrong[4].what = "key 0", wrong[4].key = 0;
+	wrong[5].what = "no key at all", wrong[5].key = 0xdeadbeef;
+	for (int i = 0; i < 6; i++) {
+		cr_expect_neq(send_with(wrong[i].key, &received), IBV_WC_SUCCESS, "%s",
+			      wrong[i].what);
+		cr_expect_neq(received.status, IBV_WC_SUCCESS, "%s", wrong[i].what);
+		reconnect();
+		cr_expect_eq(write_at(PEER, AT, 8, type1->rkey), IBV_WC_SUCCESS, "%s",
+			     wrong[i].what);
+		cr_expect_eq(write_at(fourth, AT, 8, type2->rkey), IBV_WC_SUCCESS,
+			     "no effect on what it named: %s", wrong[i].what);
+		cr_expect_eq(write_at(PEER, 0, 8, e.mr->rkey), IBV_WC_SUCCESS, "%s", wrong[i].what);
+	}
+}
+
+/* ---- ends ---- */
+
+Test(window, what_is_bound_is_unbound_by_its_end)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_2);
+	struct ibv_qp *own = endpoint_create_qp(&e);
+	uint32_t key;
+
+	/* of the window */
+	cr_assert_eq(
+		post_bind2(BINDER, mw, ibv_inc_rkey(mw->rkey), info_of(region, AT, LENGTH, REMOTE)),
+		0);
+	cr_assert_eq(one_completion("a bind").status, IBV_WC_SUCCESS);
+	key = mw->rkey;
+	cr_expect_eq(write_at(PEER, AT, 8, key), IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_dealloc_mw(mw), 0);
+	cr_expect_eq(write_at(PEER, AT, 8, key), IBV_WC_REM_ACCESS_ERR);
+	reconnect();
+	/* of its queue pair */
+	cr_assert_eq(endpoint_connect(&e, own, own->qp_num), 0);
+	cr_assert_eq(bind2(own, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	cr_expect_eq(write_at(own, AT, 8, type2->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_destroy_qp(own), 0);
+	cr_expect_eq(bind2(BINDER, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS,
+		     "it is free again");
+	cr_expect_eq(invalidate(BINDER, type2->rkey), IBV_WC_SUCCESS);
+}
+
+/* What was sent before the bind meets the old key, what is sent behind it the new one. */
+Test(window, binds_stand_in_the_order_of_requests)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr[4] = { 0 }, *bad;
+	struct ibv_wc wc[4];
+	struct ibv_qp *loop = endpoint_create_qp(&e);
+
+	cr_assert_eq(endpoint_connect(&e, loop, loop->qp_num), 0);
+	for (uint32_t round = 0; round < 50; round++) {
+		uint32_t key = ibv_inc_rkey(type2->rkey);
+
+		for (int i = 0; i < 4; i++)
+			wr[i] = (struct ibv_send_wr){ .wr_id = (uint64_t)i,
+						      .next = i < 3 ? &wr[i + 1] : NULL,
+						      .send_flags = IBV_SEND_SIGNALED };
+		wr[0].opcode = IBV_WR_BIND_MW;
+		wr[0].bind_mw.mw = type2;
+		wr[0].bind_mw.rkey = key;
+		wr[0].bind_mw.bind_info = info_of(region, AT, LENGTH, REMOTE);
+		wr[1].opcode = wr[2].opcode = IBV_WR_RDMA_WRITE;
+		for (int i = 1; i < 3; i++) {
+			wr[i].sg_list = &sge;
+			wr[i].num_sge = 1;
+			wr[i].wr.rdma.remote_addr = (uintptr_t)e.buffer + AT + 8u * (uint32_t)i;
+			wr[i].wr.rdma.rkey = key;
+		}
+		wr[3].opcode = IBV_WR_LOCAL_INV;
+		wr[3].invalidate_rkey = key;
+		cr_assert_eq(ibv_post_send(loop, wr, &bad), 0);
+		poll_completions(e.cq, wc, 4, "bind, two WRITEs, invalidate");
+		for (int i = 0; i < 4; i++) {
+			cr_assert_eq(wc[i].wr_id, (uint64_t)i);
+			cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "round %u, request %d: %s",
+				     round, i, ibv_wc_status_str(wc[i].status));
+		}
+		cr_assert_eq(wc[0].opcode, IBV_WC_BIND_MW);
+		cr_assert_eq(wc[3].opcode, IBV_WC_LOCAL_INV);
+	}
+	cr_expect_eq(ibv_destroy_qp(loop), 0);
+}
+
+/* H-38: whoever comes first, memory is open or closed, never anything else. */
+#define RACERS 4
+#define ROUNDS 200
+
+struct racer {
+	pthread_t thread;
+	struct ibv_mw *mw;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+};
+
+static void *race(void *argument)
+{
+	struct racer *r = argument;
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED,
+					    .bind_info = info_of(region, AT, LENGTH, REMOTE) };
+		struct ibv_wc wc;
+
+		if (i % 8 == 7) {
+			ibv_dealloc_mw(r->mw);
+			r->mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+		}
+		cr_assert_eq(ibv_bind_mw(r->qp, r->mw, &bind), 0);
+		poll_completions(r->cq, &wc, 1, "a bind");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+Test(window, many_bind_at_once)
+{
+	struct racer r[RACERS];
+	uint64_t before = engine_objects();
+
+	for (int i = 0; i < RACERS; i++) {
+		struct ibv_qp_init_attr init = { .cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+
+		r[i].cq = ibv_create_cq(e.context, 16, NULL, NULL, 0);
+		init.send_cq = init.recv_cq = r[i].cq;
+		r[i].qp = ibv_create_qp(e.pd, &init);
+		r[i].mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+		cr_assert(r[i].cq && r[i].qp && r[i].mw);
+		cr_assert_eq(endpoint_connect(&e, r[i].qp, r[i].qp->qp_num), 0);
+	}
+	for (int i = 0; i < RACERS; i++)
+		cr_assert_eq(pthread_create(&r[i].thread, NULL, race, &r[i]), 0);
+	for (int i = 0; i < RACERS; i++)
+		pthread_join(r[i].thread, NULL);
+	cr_expect_eq(ibv_dereg_mr(region), EBUSY);
+	for (int i = 0; i < RACERS; i++) {
+		cr_expect_eq(ibv_dealloc_mw(r[i].mw), 0);
+		cr_expect_eq(ibv_destroy_qp(r[i].qp), 0);
+		cr_expect_eq(ibv_destroy_cq(r[i].cq), 0);
+	}
+	cr_expect_eq(engine_objects(), before, "nothing is left");
+}
