@@ -5,7 +5,8 @@
  * what the engine did to it; but each of the two has only its own area there and something else
  * of the same address in the place of the other's, which is found if a copy goes to the wrong one.
  *
- * Runs with an engine at $UROCE_SOCKET.
+ * Runs with an engine at $UROCE_SOCKET. With $EXPORTER_UID or $IMPORTER_UID (and as root) that
+ * process is another user's: then the engine's copies of its memory are made by a thread.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -25,8 +26,9 @@
 #include "client/message.h"
 #include "endpoint.h"
 
-#define AREA 8192u /* too small to be promoted: the engine copies from process to process */
-#define HALF (AREA / 2)
+#define AREA	  8192u /* too small to be promoted: the engine copies from process to process */
+#define HALF	  (AREA / 2)
+#define STORM_MAX 100000
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -39,6 +41,7 @@ enum request {
 	REGISTER, /* one's own area, in the current PD */
 	CONNECT, /* two queue pairs in the current PD, to each other */
 	POST,
+	STORM, /* POST again and again, until one fails */
 	DEREGISTER,
 	UNIMPORT_MR,
 	DEALLOC_PD,
@@ -256,6 +259,10 @@ static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 	case POST:
 		a->status = post(p, q);
 		return true;
+	case STORM:
+		for (int i = 0; i < STORM_MAX && a->status == IBV_WC_SUCCESS; i++)
+			a->status = post(p, q);
+		return true;
 	case DEREGISTER:
 		errno = ibv_dereg_mr(p->mr);
 		return errno == 0;
@@ -274,6 +281,18 @@ static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 	default:
 		return do_dm(p, q, a);
 	}
+}
+
+static void become(const char *variable)
+{
+	const char *user = getenv(variable);
+	uid_t uid = user != NULL ? (uid_t)atoi(user) : geteuid();
+
+	if (uid == geteuid())
+		return;
+	/* Who changes his user may not look at himself, as a rule; /proc/self/mem is that. */
+	if (setresuid(uid, uid, uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
+		_exit(3);
 }
 
 static void play(int link, uint8_t *own, uint8_t *others)
@@ -336,6 +355,7 @@ static void start(struct process *p, uint8_t *own, uint8_t *others)
 		close(pair[0]);
 		if (p == &importer)
 			close(exporter.link);
+		become(p == &importer ? "IMPORTER_UID" : "EXPORTER_UID");
 		play(pair[1], own, others);
 	}
 	close(pair[1]);
@@ -352,16 +372,24 @@ static void kill_process(struct process *p)
 	p->pid = 0;
 }
 
-static int request(struct process *p, const struct ask *q, int fd, struct answer *a, int *got)
+static struct answer take_answer(struct process *p, enum request what, int *fd)
 {
 	struct pollfd wait = { .fd = p->link, .events = POLLIN };
+	struct answer a;
+
+	cr_assert_eq(poll(&wait, 1, (WAIT_SECONDS + 10) * 1000), 1, "no answer to request %d",
+		     (int)what);
+	cr_assert(receive_with(p->link, &a, sizeof(a), fd), "a process ended at request %d",
+		  (int)what);
+	return a;
+}
+
+static int request(struct process *p, const struct ask *q, int fd, struct answer *a, int *got)
+{
 	int mine;
 
 	cr_assert(send_with(p->link, q, sizeof(*q), fd), "a process has ended");
-	cr_assert_eq(poll(&wait, 1, (WAIT_SECONDS + 10) * 1000), 1, "no answer to request %d",
-		     (int)q->what);
-	cr_assert(receive_with(p->link, a, sizeof(*a), &mine), "a process ended at request %d",
-		  (int)q->what);
+	*a = take_answer(p, q->what, &mine);
 	if (got != NULL)
 		*got = mine;
 	else if (mine >= 0)
@@ -377,19 +405,32 @@ static int tell(struct process *p, enum request what, uint32_t handle, uint64_t 
 	return request(p, &q, -1, &a, NULL);
 }
 
-static void begin(void)
+static void start_both(void)
 {
 	struct ask open = { .what = OPEN };
 
-	statistics(&before);
-	areas = mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq(areas, MAP_FAILED);
 	memset(areas, 'e', HALF);
 	memset(areas + AREA, 'i', HALF);
 	start(&exporter, areas, areas + AREA);
 	start(&importer, areas + AREA, areas);
-	cr_assert_eq(request(&exporter, &open, -1, &exported, &token), 0);
+	cr_assert_eq(request(&exporter, &open, -1, &exported, &token), 0, "%s",
+		     strerror(exported.error));
 	cr_assert_geq(token, 0, "no token");
+}
+
+static void end_both(void)
+{
+	kill_process(&exporter);
+	kill_process(&importer);
+	close(token);
+}
+
+static void begin(void)
+{
+	statistics(&before);
+	areas = mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(areas, MAP_FAILED);
+	start_both();
 }
 
 /* Nothing is left of anybody. */
@@ -398,9 +439,7 @@ static void end(void)
 	time_t until = time(NULL) + WAIT_SECONDS;
 	struct reply_statistics now;
 
-	kill_process(&exporter);
-	kill_process(&importer);
-	close(token);
+	end_both();
 	do
 		statistics(&now);
 	while (memcmp(now.objects, before.objects, sizeof(now.objects)) != 0 && time(NULL) < until);
@@ -668,6 +707,47 @@ Test(import, what_was_imported_can_be_exported_again)
 	cr_assert_eq(request(&exporter, &q, -1, &a, NULL), 0);
 	cr_assert_eq(a.lkey, exported.lkey);
 	close(second);
+}
+
+static void storm(struct process *p, uint8_t *from, uint32_t lkey, uint8_t *to, uint32_t rkey)
+{
+	struct ask q = { .what = STORM,
+			 .opcode = IBV_WR_RDMA_WRITE,
+			 .num_sge = 1,
+			 .sge = { { (uintptr_t)from, HALF, lkey } },
+			 .remote = (uintptr_t)to + HALF,
+			 .rkey = rkey };
+
+	cr_assert(send_with(p->link, &q, sizeof(q), -1));
+}
+
+/* Each round kills one of the two, or both, somewhere in the middle of their traffic. */
+Test(import, one_is_killed_while_the_other_moves_its_memory)
+{
+	for (int round = 0; round < 24; round++) {
+		struct process *victim = round % 3 == 0 ? &exporter : &importer;
+		struct process *other = round % 3 == 0 ? &importer : &exporter;
+		struct answer mr = import_all(), own = register_importers(), a;
+		int fd;
+
+		cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0);
+		cr_assert_eq(tell(&exporter, CONNECT, 0, 0), 0);
+		storm(&importer, exporters(), mr.lkey, importers(), own.rkey);
+		storm(&exporter, importers(), own.lkey, exporters(), mr.rkey);
+		poll(NULL, 0, round);
+		kill_process(victim);
+		if (round % 3 == 2)
+			kill_process(other);
+		if (round % 3 != 2) {
+			a = take_answer(other, STORM, &fd);
+			cr_assert(a.status == IBV_WC_LOC_PROT_ERR ||
+					  a.status == IBV_WC_REM_ACCESS_ERR ||
+					  a.status == IBV_WC_REM_OP_ERR,
+				  "round %d: %s", round, ibv_wc_status_str(a.status));
+		}
+		end_both();
+		start_both();
+	}
 }
 
 /* ---- device memory ---- */
