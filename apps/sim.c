@@ -29,6 +29,7 @@ static const char help[] =
 	"  --faults P      probability that a connection is given a fault\n"
 	"  --fail-copies P probability that registered memory cannot be reached\n"
 	"  --xrc P         probability that a connection is XRC\n"
+	"  --unreliable    UC and UD queue pairs: what arrives is whole, nothing need arrive\n"
 	"  --pcap FILE     writes what crossed the link\n"
 	"  --bench         a good link and short messages; says packets a second\n"
 	"  --json          one object a line\n"
@@ -55,6 +56,7 @@ enum {
 	FAULTS,
 	FAIL_COPIES,
 	XRC,
+	UNRELIABLE,
 	PCAP,
 	BENCH,
 	JSON,
@@ -74,6 +76,7 @@ static const struct option words[] = {
 	{ "faults", required_argument, NULL, FAULTS },
 	{ "fail-copies", required_argument, NULL, FAIL_COPIES },
 	{ "xrc", required_argument, NULL, XRC },
+	{ "unreliable", no_argument, NULL, UNRELIABLE },
 	{ "pcap", required_argument, NULL, PCAP },
 	{ "bench", no_argument, NULL, BENCH },
 	{ "json", no_argument, NULL, JSON },
@@ -128,6 +131,9 @@ static bool option(struct options *o, int word, const char *value)
 		return true;
 	case PCAP:
 		c->pcap = value;
+		return true;
+	case UNRELIABLE:
+		c->unreliable = true;
 		return true;
 	case BENCH:
 		c->bench = true;
@@ -190,7 +196,7 @@ static void say_replay(const struct sim_config *c)
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
 		if (given[i].v >= 0)
 			fprintf(stderr, " --%s %g", given[i].word, given[i].v);
-	fprintf(stderr, "%s\n", c->bench ? " --bench" : "");
+	fprintf(stderr, "%s%s\n", c->unreliable ? " --unreliable" : "", c->bench ? " --bench" : "");
 }
 
 static double seconds_of(const struct timespec *t)

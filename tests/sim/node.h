@@ -52,7 +52,7 @@ struct node_copy {
 	nanotime due;
 	struct atomic_request atomic;
 	struct span_list place;
-	uint8_t octets[NODE_PAYLOAD];
+	uint8_t octets[40 + NODE_PAYLOAD]; /* a datagram comes with its network header */
 };
 
 struct node_qp {

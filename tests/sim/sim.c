@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
-#include "sim.h"
+#include "lossy.h"
 #include "stream.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
@@ -502,8 +502,13 @@ static void world_begin(struct world *w, const struct sim_config *c)
 
 void sim_run(const struct sim_config *c, struct sim_result *r)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w;
 
+	if (c->unreliable) {
+		lossy_run(c, r);
+		return;
+	}
+	w = calloc(1, sizeof(*w));
 	if (w == NULL)
 		abort();
 	*r = (struct sim_result){ 0 };

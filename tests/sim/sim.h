@@ -32,6 +32,7 @@ struct sim_config {
 	double fail_copies; /* probability of a copy; SIM_FROM_SEED is mostly 0 */
 	double xrc; /* probability of an XRC pair: one direction; SIM_FROM_SEED */
 	const char *pcap; /* NULL: none */
+	bool unreliable; /* UC and UD: see lossy.h */
 	bool bench; /* plain WRITEs and SENDs on a good link, as fast as it goes */
 };
 
@@ -42,6 +43,7 @@ struct sim_result {
 	uint64_t messages; /* that completed with success */
 	uint64_t octets; /* of them */
 	uint64_t broken; /* connections that failed, as they should */
+	uint64_t requests; /* unreliable: that completed with success */
 	nanotime time; /* virtual */
 	uint64_t reasons[REASON_COUNT]; /* why frames and packets were dropped or refused */
 };
