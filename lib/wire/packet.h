@@ -87,7 +87,7 @@ struct packet {
 	uint32_t ah; /* UD, to be sent: handle of the address handle that says where to */
 	uint16_t mss; /* RAW_PACKET, to be sent: segment it so (TSO); 0: one frame */
 	uint16_t tso_header; /* ... the octets of `payload` that every segment begins with */
-	bool checksum; /* to be sent: fill in IP and TCP/UDP checksums; received: they are right */
+	bool checksum; /* to be sent: fill in IP and TCP/UDP checksums; received: IPv4, and right */
 	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
 	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
 	/* Payload. Decode: points into the frame. Encode: NULL where the caller gathers it itself. */

@@ -326,7 +326,8 @@ static enum reason arrive(struct side *s, const struct packet *packet)
 
 	if (type_of(s) == QP_TYPE_UD) {
 		grh_of(s->peer, datagram);
-		memcpy(datagram + GRH, p->payload, p->payload_length);
+		if (p->payload_length > 0)
+			memcpy(datagram + GRH, p->payload, p->payload_length);
 		with_header.payload = datagram + GRH;
 		p = &with_header;
 	}
