@@ -239,7 +239,7 @@ struct completion {
 	uint8_t sl;
 	uint8_t dlid_path_bits;
 	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
-	uint8_t from_srq; /* a receive of an SRQ: work_index is its handle */
+	uint8_t from_srq; /* a receive of an SRQ: work_index is its number */
 	uint64_t timestamp; /* ns, engine clock */
 	uint32_t qp_handle; /* handle of the queue pair */
 	uint32_t work_index; /* which request of its queue this was, counted from 0, modulo 2^32 */

@@ -212,3 +212,43 @@ Test(invalidate, a_reset_forgets_both_tickets)
 	expect_no_completion(b);
 	expect_silence(b);
 }
+
+/* protocol-map 152: what is under way stops at the next packet, in both directions */
+Test(invalidate, a_read_through_the_window_ends_with_it)
+{
+	story();
+	uint32_t key = node_window(&b->node, b->key, LANDS, 0x1000, ACCESS_REMOTE_READ, B_QPN);
+
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 700, .rkey = key);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	post(b, .wr_id = 2, .opcode = WORK_LOCAL_INV, .imm = key);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 2); /* owed before the operation is looked at */
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_operation(b);
+	operate(b, STATUS_SUCCESS);
+	expect_completion(b, 2, STATUS_SUCCESS);
+	inject(b, OPB_READ_REQUEST, A_PSN + 1, .va = BASE + LANDS + MTU, .rkey = key,
+	       .dma_length = 700 - MTU);
+	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN + 1, 1);
+}
+
+Test(invalidate, a_write_through_the_window_ends_with_it)
+{
+	story();
+	uint32_t key = window_of_b();
+
+	post(b, .wr_id = 2, .opcode = WORK_LOCAL_INV, .imm = key);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700, .rkey = key);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	expect_operation(b);
+	pass(a, "RC WRITE MIDDLE", A_PSN + 1);
+	operate(b, STATUS_SUCCESS);
+	pass(a, "RC WRITE LAST", A_PSN + 2);
+	expect_same(b, LANDS, a, 0, 2 * MTU);
+	expect_untouched(b, LANDS + 2 * MTU, 700 - 2 * MTU);
+	expect_completion(b, 2, STATUS_SUCCESS);
+	pass_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN + 2, 0);
+	expect_completion(a, 1, STATUS_REM_ACCESS_ERR);
+}

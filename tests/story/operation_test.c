@@ -315,3 +315,50 @@ Test(operation, an_xrc_initiator_has_them_too)
 	operate(a, STATUS_SUCCESS);
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
+
+/* Without acknowledgements it waits until everything before it has left. */
+Test(operation, an_unreliable_connection_has_them_too)
+{
+	story(.type = QP_TYPE_UC, .hold_sent = true);
+	uint32_t key = own_window(a);
+
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 300);
+	post(a, .wr_id = 2, .opcode = WORK_LOCAL_INV, .imm = key);
+	post(a, .wr_id = 3, .opcode = WORK_RDMA_WRITE, .length = 8);
+	struct packet first = *pass(a, "UC WRITE FIRST", A_PSN);
+	struct packet last = *pass(a, "UC WRITE LAST", A_PSN + 1);
+
+	sent(a, &first);
+	expect_silence(a);
+	cr_assert_null(qp_operation(a->q->core));
+	sent(a, &last);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(expect_operation(a)->key, key);
+	sent(a, &last); /* said twice: moves nothing */
+	operate(a, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	sent(a, pass(a, "UC WRITE ONLY", A_PSN + 2));
+	expect_completion(a, 3, STATUS_SUCCESS);
+}
+
+/* protocol-map 134: there a failure stops the send queue alone */
+Test(operation, a_failure_on_an_unreliable_connection_stops_its_send_queue)
+{
+	struct qp_attributes none = { 0 };
+
+	story(.type = QP_TYPE_UC);
+	uint32_t key = own_window(a);
+
+	post(a, .wr_id = 1, .opcode = WORK_BIND_MW, .rkey = 5, .imm = 6, .bind_length = 8);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 8);
+	expect_operation(a);
+	operate(a, STATUS_MW_BIND_ERR);
+	expect_completion(a, 1, STATUS_MW_BIND_ERR);
+	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
+	expect_state(a, QP_STATE_SQE);
+	cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
+	post(a, .wr_id = 3, .opcode = WORK_LOCAL_INV, .imm = key);
+	expect_operation(a);
+	operate(a, STATUS_SUCCESS);
+	expect_completion(a, 3, STATUS_SUCCESS);
+}

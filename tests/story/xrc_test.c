@@ -284,3 +284,35 @@ Test(xrc, a_receive_of_an_ordinary_srq_names_it)
 
 	cr_assert(c.from_srq && c.work_index == 7);
 }
+
+/* hostile H-4: what is not a request for a target, or a response for an initiator */
+Test(xrc, every_opcode_at_every_length_to_both_halves, .timeout = 60)
+{
+	struct side *sides[] = { a, b };
+
+	story(.xrc = true);
+	for (uint32_t i = 0; i < 2 * 256 * 201; i++) {
+		struct side *s = sides[i & 1];
+		const struct opcode_info *op = &opcode_table[i / 2 % 256];
+		static uint8_t payload[256];
+		struct packet p = { .opcode = (uint8_t)(i / 2),
+				    .payload = payload,
+				    .payload_length = i / 512,
+				    .psn = s == a ? B_PSN : A_PSN,
+				    .pkey = 0xffff,
+				    .dest_qpn = s->q->caps.qpn,
+				    .src_gid = { { [10] = 0xff, 0xff, 10, 0, 0, s == a ? 2 : 1 } },
+				    .dst_gid = { { [10] = 0xff, 0xff, 10, 0, 0, s == a ? 1 : 2 } },
+				    .srqn = SRQ };
+
+		if (s == b && op->service == SERVICE_XRC && !(op->flags & OP_RESPONSE))
+			continue; /* of the right place: judged elsewhere */
+		cr_assert_neq(node_received(s->q, &p, ms(1000)), REASON_NONE, "%s, %u octets",
+			      op->name, p.payload_length);
+		expect_state(s, QP_STATE_RTS);
+		cr_assert_not(qp_has_packet(s->q->core));
+	}
+	expect_no_completion(a);
+	expect_no_completion(b);
+	expect_untouched(b, 0, MEMORY);
+}
