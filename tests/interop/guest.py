@@ -36,7 +36,6 @@ mount -t tmpfs tmpfs /upper
 mkdir /upper/u /upper/w
 mount -t overlay -o lowerdir=/lower,upperdir=/upper/u,workdir=/upper/w overlay /new
 for d in proc sys dev; do mount --move /$d /new/$d; done
-mount -t tmpfs tmpfs /new/tmp
 mount -t tmpfs tmpfs /new/run
 mkdir -p /new/dev/pts /new/dev/shm
 ip link set lo up
