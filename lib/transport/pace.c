@@ -72,3 +72,9 @@ void rate_used(struct rate *r, uint32_t octets, nanotime now)
 	if (r->limit != 0)
 		r->paid_at = MAX_OF(r->paid_at, now) + time_of(octets, r->limit);
 }
+
+void rate_unused(struct rate *r, uint32_t octets)
+{
+	if (r->limit != 0)
+		r->paid_at -= MIN_OF(r->paid_at, time_of(octets, r->limit));
+}

@@ -42,5 +42,6 @@ void rate_set(struct rate *r, uint32_t limit, uint32_t packet_octets);
 /* When the next packet may leave; at most `now` if it may at once. */
 nanotime rate_ready_at(const struct rate *r, nanotime now);
 void rate_used(struct rate *r, uint32_t octets, nanotime now);
+void rate_unused(struct rate *r, uint32_t octets); /* they did not leave after all */
 
 #endif

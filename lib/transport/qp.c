@@ -312,7 +312,7 @@ void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)
 	if (opcode_is(p->opcode, OP_RESPONSE))
 		reply_unsent(qp, p);
 	else
-		request_unsent(qp, p->psn, p->again);
+		request_unsent(qp, p);
 }
 
 void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now)

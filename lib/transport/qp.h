@@ -286,7 +286,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 			      struct packet *p, struct span_list *gather, nanotime *not_before);
 void request_fail_in_turn(struct qp *qp);
 void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
-void request_unsent(struct qp *qp, uint32_t psn, bool again);
+void request_unsent(struct qp *qp, const struct packet *p);
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
 /* ... with another status than that of a memory fault. */
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);

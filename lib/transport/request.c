@@ -423,16 +423,17 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
-void request_unsent(struct qp *qp, uint32_t psn, bool again)
+void request_unsent(struct qp *qp, const struct packet *p)
 {
 	struct requester *r = &qp->req;
 
-	if (qp->state == QP_STATE_ERR || !psn_within(psn, r->una_psn, in_flight(r)))
+	rate_unused(&r->rate, octets_on_wire(qp, p));
+	if (qp->state == QP_STATE_ERR || !psn_within(p->psn, r->una_psn, in_flight(r)))
 		return; /* acknowledged meanwhile, or already behind the cursor */
-	cursor_to(qp, psn);
+	cursor_to(qp, p->psn);
 	/* Nothing behind it was sent either: a packet that is new stays new. */
-	if (!again)
-		r->top_psn = psn;
+	if (!p->again)
+		r->top_psn = p->psn;
 }
 
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why)

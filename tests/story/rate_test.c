@@ -101,6 +101,23 @@ Test(rate, replies_do_not_wait)
 	}
 }
 
+/* What the port did not take is not paid for. */
+Test(rate, a_packet_that_was_not_sent_costs_nothing)
+{
+	struct packet p;
+
+	story(.type = QP_TYPE_UC, .rate_limit = 8, .hold_sent = true, .max_send_wr = 64);
+	for (uint32_t n = 0; n < 64; n++)
+		post(a, .wr_id = n, .length = 200, .opcode = WORK_RDMA_WRITE);
+	for (uint32_t n = 0; n < 100; n++) {
+		p = *expect_packet(a, "UC WRITE ONLY", A_PSN);
+		unsent(a, &p);
+	}
+	for (uint32_t n = 0; n < 2; n++)
+		expect_packet(a, "UC WRITE ONLY", A_PSN + n);
+	expect_silence(a);
+}
+
 Test(rate, another_limit_counts_at_once)
 {
 	struct qp_attributes none = { 0 };
