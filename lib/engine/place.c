@@ -36,14 +36,15 @@ void copy_batch_destroy(struct copy_batch *b)
 	free(b);
 }
 
-/* The head of the octets, then, after it, the last eight. */
+/* The head of the octets, then, after it, the last eight by one store: of an ATOMIC WRITE all. */
 static void copy_tail_last(uint8_t *to, const uint8_t *from, uint32_t length)
 {
-	if (length <= 8) {
+	if (length < 8) {
 		memcpy(to, from, length);
 		return;
 	}
-	memcpy(to, from, length - 8);
+	if (length > 8)
+		memcpy(to, from, length - 8);
 	/* Release: who sees the tail (a polling program, on its own acquire) sees the head. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(to + length - 8, from + length - 8, 8);

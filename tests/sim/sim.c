@@ -14,8 +14,9 @@
 
 #define NODES 2u
 #define PD    7u
-#define ACCESS_ALL \
-	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+#define ACCESS_ALL                                                                              \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
+	 ACCESS_FLUSH_GLOBAL)
 #define LINE_BACKLOG  (20 * TIME_US) /* of frames that wait for the line: then the port is full */
 #define NO_PROGRESS   (60 * TIME_S)
 #define POLLS_AT_MOST UINT64_C(2000000000)

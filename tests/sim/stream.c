@@ -154,14 +154,15 @@ static uint8_t choose_opcode(struct workload *w, bool xrc)
 		WORK_ATOMIC_CMP_AND_SWP,
 		WORK_ATOMIC_FETCH_AND_ADD,
 		WORK_LOCAL_INV,
-		/* RC alone: no window answers to an XRC target */
+		/* RC alone: no window answers to an XRC target, and the others are not carried */
 		WORK_SEND_WITH_INV,
 		WORK_ATOMIC_WRITE,
+		WORK_FLUSH,
 	};
 
 	if (w->config->bench)
 		return prng_below(&w->prng, 2) ? WORK_SEND : WORK_RDMA_WRITE;
-	return weighted[prng_below(&w->prng, ARRAY_SIZE(weighted) - (xrc ? 2 : 0))];
+	return weighted[prng_below(&w->prng, ARRAY_SIZE(weighted) - (xrc ? 3 : 0))];
 }
 
 static bool is_atomic(uint8_t opcode)
@@ -178,7 +179,13 @@ static bool consumes(uint8_t opcode)
 static bool uses_remote(uint8_t opcode)
 {
 	return opcode != WORK_SEND && opcode != WORK_SEND_WITH_IMM &&
-	       opcode != WORK_SEND_WITH_INV && opcode != WORK_LOCAL_INV;
+	       opcode != WORK_SEND_WITH_INV && opcode != WORK_LOCAL_INV && opcode != WORK_FLUSH;
+}
+
+/* Neither octets of its own nor elements. */
+static bool is_bare(uint8_t opcode)
+{
+	return opcode == WORK_LOCAL_INV || opcode == WORK_FLUSH;
 }
 
 static uint32_t immediate_of(const struct job *j)
@@ -252,6 +259,12 @@ static void prepare_remote(struct stream *s, struct job *j, struct send_work *wo
 		prepare_atomic(s, j, work);
 		return;
 	}
+	if (j->opcode == WORK_FLUSH) {
+		work->remote_addr = s->remote_base + slot;
+		work->flush_length = s->w->slot_octets;
+		work->flush_type = FLUSH_GLOBAL;
+		work->flush_level = prng_below(&s->w->prng, 2);
+	}
 	if (!uses_remote(j->opcode))
 		return;
 	if (j->opcode == WORK_ATOMIC_WRITE) { /* at a multiple of eight */
@@ -324,7 +337,7 @@ static void post_one(struct stream *s, nanotime now)
 			   .pattern = prng_next(r),
 			   .opcode = choose_opcode(w, s->srq != NULL) };
 	j->length = is_atomic(j->opcode) || j->opcode == WORK_ATOMIC_WRITE ? 8
-		    : j->opcode == WORK_LOCAL_INV			   ? 0
+		    : is_bare(j->opcode)				   ? 0
 									   : choose_length(w);
 	if (faulty)
 		shape_fault(s, j);
@@ -349,8 +362,7 @@ static void post_one(struct stream *s, nanotime now)
 			       (prng_chance(r, 0.1) ? WORK_FENCE : 0) |
 			       (prng_chance(r, 0.1) ? WORK_SOLICITED : 0));
 	if (!faulty && j->opcode != WORK_RDMA_READ && !is_atomic(j->opcode) &&
-	    j->opcode != WORK_LOCAL_INV && j->length <= s->from->caps.max_inline &&
-	    prng_chance(r, 0.3)) {
+	    !is_bare(j->opcode) && j->length <= s->from->caps.max_inline && prng_chance(r, 0.3)) {
 		work.flags |= WORK_INLINE;
 		work.inline_length = j->length;
 		tail = w->scratch;
