@@ -31,7 +31,7 @@ struct completion *cq_backlog_take_over(struct cq_backlog *b, struct rte_ring *o
 static void forget(struct completion *c, uint32_t qp_handle)
 {
 	if (c->qp_handle == qp_handle)
-		c->qp_handle = 0;
+		c->qp_handle = CQ_FORGOTTEN;
 }
 
 void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle)

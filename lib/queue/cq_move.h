@@ -65,9 +65,12 @@ uint32_t cq_ring_unpolled(const struct rte_ring *ring);
 struct completion *cq_backlog_take_over(struct cq_backlog *b, struct rte_ring *old,
 					struct completion *room, uint32_t slots);
 /*
- * The program, under the CQ's lock: completions of this queue pair that were not taken name no
- * queue pair (qp_handle 0) from now on, and are to be passed over.
+ * The program, under the CQ's lock: completions of this queue pair that were not taken name
+ * CQ_FORGOTTEN from now on, and are to be passed over. (0 is the handle of another process's: an
+ * XRC target's.)
  */
+#define CQ_FORGOTTEN UINT32_MAX
+
 void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle);
 /*
  * The oldest of them, removed; call only if b->count is not 0. The memory stays until the next

@@ -77,7 +77,7 @@ bool cq_take(struct cq *cq, struct completion *c)
 	do {
 		if (!take_oldest(cq, c))
 			return false;
-	} while (__builtin_expect(c->qp_handle == 0, 0)); /* forgotten with a reset */
+	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0)); /* a reset came */
 	note(cq, c);
 	return true;
 }

@@ -224,7 +224,7 @@ Test(cq_move, a_queue_pair_is_forgotten)
 	for (uint64_t i = 0; i < 12; i++) {
 		cr_assert(take(q, &c));
 		cr_assert_eq(c.wr_id, i);
-		cr_assert_eq(c.qp_handle, i % 2 == 0 ? 1 : 0);
+		cr_assert_eq(c.qp_handle, i % 2 == 0 ? 1 : CQ_FORGOTTEN);
 	}
 	push_of(q, 2, 12);
 	cr_assert(take(q, &c));

@@ -463,6 +463,111 @@ Test(window, a_peer_invalidates)
 	}
 }
 
+/* A program that lies about its window's key names another object, or none (H-102). */
+Test(window, names_of_other_objects)
+{
+	struct ibv_mw_bind_info info = info_of(region, AT, LENGTH, REMOTE);
+	struct ibv_mw lie = *type2;
+
+	lie.rkey = e.mr->rkey;
+	cr_expect_eq(post_bind2(BINDER, &lie, ibv_inc_rkey(lie.rkey), info), 0);
+	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "a region's key");
+	reconnect();
+	lie.rkey = 0xabcdef00;
+	cr_expect_eq(post_bind2(BINDER, &lie, lie.rkey + 1, info), 0);
+	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "nobody's key");
+	reconnect();
+	cr_expect_eq(write_at(PEER, 0, 8, e.mr->rkey), IBV_WC_SUCCESS);
+	/* what the library tells apart, the engine tells apart, too */
+	lie = *type1;
+	lie.type = IBV_MW_TYPE_2;
+	info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	cr_expect_eq(post_bind2(BINDER, &lie, ibv_inc_rkey(lie.rkey), info), 0);
+	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "zero-based type 1");
+	reconnect();
+	lie = *type2;
+	lie.type = IBV_MW_TYPE_1;
+	cr_expect_eq(post_bind1(BINDER, &lie, (struct ibv_mw_bind_info){ 0 }), 0);
+	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "type 2 of length 0");
+	reconnect();
+}
+
+/* ---- unreliable connections ---- */
+
+static struct ibv_qp *uc_queue_pair(void)
+{
+	struct ibv_qp_init_attr init = { .send_cq = e.cq,
+					 .recv_cq = e.cq,
+					 .cap = { DEPTH, DEPTH, 4, 4, 128 },
+					 .qp_type = IBV_QPT_UC };
+	struct ibv_qp *qp = ibv_create_qp(e.pd, &init);
+
+	cr_assert_not_null(qp, "%m");
+	return qp;
+}
+
+static void uc_connect(struct ibv_qp *qp, uint32_t remote)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+
+	cr_assert_eq(
+		ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = remote,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = e.gid, .sgid_index = GID_INDEX, .hop_limit = 64 } }
+	};
+	cr_assert_eq(ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					   IBV_QP_RQ_PSN),
+		     0);
+	attr.qp_state = IBV_QPS_RTS;
+	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+/* A SEND with invalidate says when the WRITE before it has arrived. */
+Test(window, unreliable_connections_have_them_too)
+{
+	struct ibv_qp *a = uc_queue_pair(), *b = uc_queue_pair();
+	struct ibv_recv_wr recv = { .wr_id = 5 }, *bad;
+	struct ibv_send_wr inv = { .opcode = IBV_WR_SEND_WITH_INV };
+	struct ibv_wc wc[2];
+
+	uc_connect(a, b->qp_num);
+	uc_connect(b, a->qp_num);
+	memset(e.buffer, 0x17, 8);
+	for (int type = 1; type <= 2; type++) {
+		struct ibv_mw_bind_info info = info_of(region, AT, LENGTH, REMOTE);
+		uint32_t key;
+
+		cr_assert_eq(type == 1 ? bind1(b, info) : bind2(b, info), IBV_WC_SUCCESS);
+		key = type == 1 ? type1->rkey : type2->rkey;
+		cr_expect_eq(write_at(a, AT, 8, key), IBV_WC_SUCCESS);
+	}
+	inv.invalidate_rkey = type2->rkey;
+	cr_assert_eq(ibv_post_recv(b, &recv, &bad), 0);
+	cr_assert_eq(post(a, &inv), 0);
+	poll_completions(e.cq, wc, 2, "a SEND with invalidate");
+	cr_expect_eq(e.buffer[AT + 7], 0x17);
+	for (int i = 0; i < 2; i++)
+		if (wc[i].wr_id == 5)
+			cr_expect_eq(wc[i].invalidated_rkey, type2->rkey);
+	memset(e.buffer, 0x18, 8);
+	cr_expect_eq(write_at(a, AT, 8, type2->rkey), IBV_WC_SUCCESS, "it leaves, and is dropped");
+	cr_expect_eq(bind2(b, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_SUCCESS);
+	cr_expect_eq(e.buffer[AT + 7], 0x17);
+	cr_expect_eq(invalidate(b, type2->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
 /* ---- ends ---- */
 
 Test(window, what_is_bound_is_unbound_by_its_end)
