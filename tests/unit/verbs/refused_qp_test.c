@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -343,6 +344,7 @@ Test(refused_qp, queue_pairs_of_a_closed_context)
 	cr_expect_eq(ibv_destroy_comp_channel(closed.channel), 0);
 	cr_expect_eq(ibv_dealloc_pd(closed.pd), 0);
 	cr_expect_eq(engine_objects(), then);
+	free(closed.buffer);
 }
 
 /* By then the closed one's handles are those of other objects. */
@@ -382,6 +384,7 @@ Test(refused_qp, a_closed_contexts_objects_leave_new_ones_alone)
 	cr_expect_eq(ibv_destroy_comp_channel(closed.channel), 0);
 	cr_expect_eq(ibv_dealloc_pd(closed.pd), 0);
 	cr_expect_eq(engine_objects(), objects);
+	free(closed.buffer);
 	for (int i = 1; i < MANY; i += 2) {
 		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
 		cr_expect_eq(ibv_destroy_cq(cq[i]), 0);
