@@ -155,7 +155,7 @@ static void register_fork_handlers(void)
 
 void client_at_fork(void (*child)(void))
 {
-	fork_child = child;
+	__atomic_store_n(&fork_child, child, __ATOMIC_RELAXED);
 }
 
 static struct client *find_client(const struct engine_source *source, uint64_t engine_id)

@@ -369,9 +369,12 @@ void uroce_stop(struct uroce_engine *u)
 		pthread_join(c->main_thread, NULL);
 	c->main_thread_runs = false;
 	c->launched = false;
+	/* The control thread still runs, and clients still go. */
+	pthread_mutex_lock(&e->control_lock);
 	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
 		if (e->client[i] != NULL)
 			__atomic_store_n(&e->client[i]->page->closed, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&e->control_lock);
 }
 
 uint32_t uroce_poll(struct uroce_engine *u, uint32_t lcore)

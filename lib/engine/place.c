@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "queue/fence.h"
 
 #define BATCH_COPIES  512u
 #define BATCH_TICKETS 128u
@@ -46,7 +47,7 @@ static void copy_tail_last(uint8_t *to, const uint8_t *from, uint32_t length)
 	if (length > 8)
 		memcpy(to, from, length - 8);
 	/* Release: who sees the tail (a polling program, on its own acquire) sees the head. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	queue_release_fence();
 	memcpy(to + length - 8, from + length - 8, 8);
 }
 

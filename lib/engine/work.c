@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/srq.h"
 #include "queue/doorbell.h"
+#include "queue/fence.h"
 
 /* The largest elements or inline octets that a request may claim, whatever its client wrote. */
 static uint32_t request_octets(const struct send_work *w, uint32_t stride)
@@ -131,7 +132,7 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now)
 		return;
 	l->srq = NULL;
 	__atomic_store_n(&q->page->flush_receives, 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	queue_fence();
 	for (uint32_t i = 0; i < q->rq.size && (w = receive_peek(l, q, now)) != NULL; i++) {
 		qp_flush_receive(q->core, w, &c);
 		receive_taken(l, q);

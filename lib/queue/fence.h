@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store before it is visible before a load behind it is made: both sides of a Dekker pair. */
+/* Fences, where an atomic access alone does not order what it must. */
 #ifndef QUEUE_FENCE_H
 #define QUEUE_FENCE_H
 
 #include <stdint.h>
 
+/* A store before it is visible before a load behind it is made: both sides of a Dekker pair. */
 static inline void queue_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -14,6 +15,16 @@ static inline void queue_fence(void)
 	__atomic_exchange_n(&word, 1, __ATOMIC_SEQ_CST);
 #else
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* A store before it is visible before a store behind it is. */
+static inline void queue_release_fence(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	queue_fence();
+#else
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 #endif
 }
 

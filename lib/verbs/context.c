@@ -77,7 +77,8 @@ static void stale_qp(struct object *o, void *argument)
 
 	queue_lock_init(&qp->sq.lock);
 	queue_lock_init(&qp->rq.lock);
-	qp->ibv.qp_base.state = IBV_QPS_RESET; /* so that posting looks closer, at `stale` */
+	qp_show_state(&qp->ibv.qp_base,
+		      IBV_QPS_RESET); /* so that posting looks closer, at `stale` */
 	qp->stale = true;
 }
 

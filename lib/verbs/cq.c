@@ -153,7 +153,7 @@ static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_ini
 	}
 	if (cq->channel != NULL) {
 		object_use(&cq->channel->object);
-		cq->ibv.channel->refcnt++;
+		__atomic_add_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	if (cq->domain != NULL)
 		object_use(&pd_of(cq->domain)->object);
@@ -222,7 +222,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	if (cq->channel != NULL) {
 		object_unuse(&cq->channel->object);
-		cq->ibv.channel->refcnt--;
+		__atomic_sub_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	domain_free(cq->domain, &cq->qps_memory, DOMAIN_CQ);
 	if (cq->domain != NULL)

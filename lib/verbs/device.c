@@ -45,6 +45,7 @@ static struct device *new_device(const struct engine_source *source,
 		 facts->name);
 	d->provider = &not_of_another_provider;
 	d->source = *source;
+	d->facts = *facts;
 	d->next = devices;
 	devices = d;
 	return d;
@@ -88,7 +89,8 @@ static struct device *device_enter(const struct engine_source *source,
 	if (d == NULL)
 		d = new_device(source, facts);
 	if (d != NULL) {
-		d->facts = *facts;
+		/* what else was said of it stays, and threads read it */
+		__atomic_store_n(&d->facts.node_guid, facts->node_guid, __ATOMIC_RELAXED);
 		d->references++;
 	}
 	pthread_mutex_unlock(&lock);
@@ -176,5 +178,5 @@ EXPORT int ibv_get_device_index(struct ibv_device *device)
 
 EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	return device_of(device)->facts.node_guid;
+	return __atomic_load_n(&device_of(device)->facts.node_guid, __ATOMIC_RELAXED);
 }

@@ -40,7 +40,7 @@ static void fill(struct completion *c, struct qp *qp, uint64_t wr_id, enum compl
 	c->vendor_err = REASON_ENGINE_GONE;
 	c->qp_num = qp->ibv.qp_base.qp_num;
 	c->qp_handle = qp->handle;
-	qp->ibv.qp_base.state = IBV_QPS_ERR;
+	qp_show_state(&qp->ibv.qp_base, IBV_QPS_ERR);
 }
 
 static bool next_of_qp(struct cq *cq, struct qp *qp, struct completion *c)
@@ -50,7 +50,8 @@ static bool next_of_qp(struct cq *cq, struct qp *qp, struct completion *c)
 	uint64_t wr_id;
 
 	if (qp->init.send_cq == ibv && next_of(&qp->sq, retired, &wr_id)) {
-		qp->sq.signaled_polled++;
+		__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1,
+				 __ATOMIC_RELAXED);
 		fill(c, qp, wr_id, COMPLETION_SEND);
 		return true;
 	}
@@ -72,6 +73,11 @@ bool flush_next(struct cq *cq, struct completion *c)
 	return false;
 }
 
+static bool has_work(const struct work_queue *q)
+{
+	return __atomic_load_n(&q->posted, __ATOMIC_RELAXED) != q->done;
+}
+
 static bool is_pending(struct cq *cq)
 {
 	struct ibv_cq *ibv = (struct ibv_cq *)cq;
@@ -85,8 +91,8 @@ static bool is_pending(struct cq *cq)
 
 		if (qp == NULL)
 			continue;
-		pending = (qp->init.send_cq == ibv && qp->sq.posted != qp->sq.done) ||
-			  (qp->init.recv_cq == ibv && qp->rq.posted != qp->rq.done);
+		pending = (qp->init.send_cq == ibv && has_work(&qp->sq)) ||
+			  (qp->init.recv_cq == ibv && has_work(&qp->rq));
 	}
 	queue_unlock(&cq->lock);
 	return pending;

@@ -23,7 +23,7 @@ void qp_ring_doorbell(struct qp *qp)
 /* The state as the program set it; the engine may have moved it to ERR since. */
 static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 {
-	if (qp->ibv.qp_base.state >= least)
+	if (qp_shown_state(&qp->ibv.qp_base) >= least)
 		return true;
 	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_RELAXED) >= (uint32_t)least;
 }
@@ -48,7 +48,7 @@ uint32_t send_outstanding(struct qp *qp)
 
 int send_admit(struct qp *qp)
 {
-	if (qp->ibv.qp_base.state < IBV_QPS_RTS && !state_at_least(qp, IBV_QPS_RTS))
+	if (!state_at_least(qp, IBV_QPS_RTS))
 		return EINVAL;
 	return send_outstanding(qp) >= qp->sq.max_wr ? ENOMEM : 0;
 }

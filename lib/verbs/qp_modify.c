@@ -95,20 +95,31 @@ static void attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attrib
 	path_from_engine(&a->ah_attr, &from->path);
 }
 
+/*
+ * What is polled is counted under the CQ's lock, what is posted under the queue's, so both are
+ * taken, in the usual order.
+ */
+static void forget_queue(struct work_queue *q, struct ibv_cq *cq, const uint32_t *posted)
+{
+	if (cq != NULL)
+		queue_lock(&cq_of(cq)->lock);
+	queue_lock(&q->lock);
+	__atomic_store_n(&q->posted, __atomic_load_n(posted, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
+	__atomic_store_n(&q->done, q->posted, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->signaled_polled, q->signaled_posted, __ATOMIC_RELAXED);
+	queue_unlock(&q->lock);
+	if (cq != NULL)
+		queue_unlock(&cq_of(cq)->lock);
+}
+
 void qp_forget_work(struct qp *qp)
 {
 	if (qp->init.send_cq != NULL)
 		cq_forget_qp(cq_of(qp->init.send_cq), qp);
 	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
 		cq_forget_qp(cq_of(qp->init.recv_cq), qp);
-	queue_lock(&qp->sq.lock);
-	qp->sq.posted = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
-	qp->sq.done = qp->sq.posted;
-	qp->sq.signaled_polled = qp->sq.signaled_posted;
-	queue_unlock(&qp->sq.lock);
-	queue_lock(&qp->rq.lock);
-	qp->rq.done = qp->rq.posted;
-	queue_unlock(&qp->rq.lock);
+	forget_queue(&qp->sq, qp->init.send_cq, &qp->page->retired);
+	forget_queue(&qp->rq, qp->init.recv_cq, &qp->rq.posted);
 }
 
 static int check_mask(int mask)
@@ -147,7 +158,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 		return error;
 	if (reply.state == QP_STATE_RESET && (attr_mask & IBV_QP_STATE))
 		qp_forget_work(qp);
-	ibv->state = reply.state;
+	qp_show_state(ibv, reply.state);
 	return 0;
 }
 
@@ -170,6 +181,6 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 	attributes_from_engine(attr, &reply.attributes);
 	attr->cap = qp->init.cap;
 	*init_attr = qp->init;
-	ibv->state = reply.attributes.state;
+	qp_show_state(ibv, reply.attributes.state);
 	return 0;
 }

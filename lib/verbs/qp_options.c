@@ -33,9 +33,11 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 /* They would have their effect on the way to RTS: too late from there on. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
+	enum ibv_qp_state state = qp_shown_state(qp);
+
 	if (ece == NULL || ece->comp_mask != 0)
 		return EINVAL;
-	if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->state != IBV_QPS_RTR)
+	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR)
 		return EINVAL;
 	ece->options = 0; /* the accepted ones */
 	return 0;

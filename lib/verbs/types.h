@@ -240,6 +240,17 @@ static inline struct client *client_of(struct ibv_context *c)
 	return context_of(c)->client;
 }
 
+/* The state that the program sees in its queue pair: several threads may read and change it. */
+static inline enum ibv_qp_state qp_shown_state(const struct ibv_qp *qp)
+{
+	return __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+}
+
+static inline void qp_show_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELAXED);
+}
+
 /* NULL with errno, where a verb returns a pointer. */
 static inline void *fail_with(int error)
 {

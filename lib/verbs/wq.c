@@ -108,7 +108,7 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
 		qp_forget_work(&wq->qp);
 	ibv->state = reply.state;
-	wq->qp.ibv.qp_base.state = qp_state_of(reply.state);
+	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
 	return 0;
 }
 

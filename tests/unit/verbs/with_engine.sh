@@ -46,4 +46,12 @@ if ! kill -0 $engine 2>/dev/null; then
 	cat "$work/log"
 	exit 1
 fi
+engine_status=0
+kill $engine
+wait $engine || engine_status=$?
+if [ $engine_status -eq 66 ]; then
+	echo "the thread sanitizer has something to say about the engine:"
+	cat "$work/log"
+	exit 1
+fi
 exit $status

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the threads of every_verb.c share, and the table of what they call. */
+#ifndef TESTS_VERBS_EVERY_VERB_H
+#define TESTS_VERBS_EVERY_VERB_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#define MEMORY (256u << 10)
+
+struct shared {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_pd *domain; /* a parent domain of pd */
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *cq_ex;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp; /* connected to itself, as the others are */
+	struct ibv_qp *restless; /* whose state is changed */
+	struct ibv_qp *of_srq;
+	struct ibv_qp *extended; /* with the extended send calls, on cq_ex */
+	struct ibv_mr *mr; /* the first page of memory */
+	struct ibv_ah_attr path; /* to ourselves */
+	uint8_t *memory;
+};
+
+extern struct shared all;
+
+struct thread {
+	pthread_t id;
+	uint64_t seed;
+	const char *verb;
+};
+
+struct verb {
+	const char *name;
+	void (*call)(struct thread *t);
+};
+
+extern const struct verb verbs[];
+extern const uint32_t verbs_count;
+
+void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+uint32_t draw(struct thread *t, uint32_t below);
+/* Ends the program when the error is none that others can have brought about. */
+void tolerate(struct thread *t, int error);
+/* The same for a verb that returns a pointer, which it passes on. */
+void *made(struct thread *t, void *object);
+void must(struct thread *t, int error);
+int modify(struct ibv_qp *qp, enum ibv_qp_state to, uint32_t remote_qpn);
+struct ibv_qp *new_qp(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_srq *srq);
+
+#endif
