@@ -218,7 +218,7 @@ Test(arguments, queue_pairs)
 	bad.cap.max_inline_data = 1 << 20;
 	cr_expect_eq(create_error(bad), EINVAL, "too much inline data");
 	bad = good;
-	bad.qp_type = IBV_QPT_RAW_PACKET;
+	bad.qp_type = IBV_QPT_DRIVER;
 	cr_expect_eq(create_error(bad), EOPNOTSUPP);
 	good.cap.max_send_wr = (uint32_t)a.max_qp_wr;
 	good.cap.max_recv_wr = (uint32_t)a.max_qp_wr;
