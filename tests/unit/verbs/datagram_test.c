@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "endpoint.h"
+#include "ud.h"
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -31,11 +34,6 @@ static struct ibv_ah_attr to_self(void)
 		.port_num = 1,
 		.grh = { .dgid = e.gid, .sgid_index = GID_INDEX, .hop_limit = 64 },
 	};
-}
-
-static union ibv_gid ipv4_gid(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
-{
-	return (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff, [12] = a, b, c, d } };
 }
 
 /* ---- address handles ---- */
@@ -152,4 +150,435 @@ Test(datagram, many_handles_and_none_is_left)
 	}
 	for (size_t i = 0; i < ROWS(ah); i++)
 		cr_assert_eq(ibv_destroy_ah(ah[i]), 0);
+}
+
+/* ---- datagrams ---- */
+
+/* From the first to the second queue pair, and what the second found. */
+static void one_datagram(struct ibv_ah *ah, struct ibv_qp *from, struct ibv_qp *to,
+			 struct ibv_wc *received)
+{
+	struct ibv_wc wc[2];
+	int in;
+
+	memset(e.buffer, 0xee, 4096);
+	memset(e.buffer + 8192, 0x5a, 64);
+	ud_receive(&e, to, 0, 256);
+	cr_assert_eq(ud_send(&e, from, ah, to->qp_num, UD_QKEY, 8192, 64), 0);
+	poll_completions(e.cq, wc, 2, "a datagram");
+	in = wc[0].opcode == IBV_WC_RECV ? 0 : 1;
+	cr_assert_eq(wc[in].status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc[in].status));
+	cr_assert_eq(wc[1 - in].status, IBV_WC_SUCCESS);
+	cr_expect_eq(wc[1 - in].opcode, IBV_WC_SEND);
+	cr_expect_eq(wc[1 - in].wr_id, 77);
+	*received = wc[in];
+	cr_expect_eq(received->byte_len, GRH + 64);
+	cr_expect(received->wc_flags & IBV_WC_GRH);
+	cr_expect_eq(received->qp_num, to->qp_num);
+	cr_expect_eq(received->src_qp, from->qp_num);
+	cr_expect_arr_eq(e.buffer + GRH, e.buffer + 8192, 64, "payload begins at octet 40");
+	cr_expect_eq(e.buffer[GRH + 64], 0xee, "and ends where it should");
+}
+
+Test(datagram, grh_of_ipv4_and_an_answer)
+{
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX), *back;
+	struct ibv_wc wc;
+
+	one_datagram(ah, a, b, &wc);
+	for (uint32_t i = 0; i < 20; i++)
+		cr_expect_eq(e.buffer[i], 0, "octet %u in front of the IPv4 header", i);
+	cr_expect_eq(e.buffer[20], 0x45);
+	cr_expect_eq(e.buffer[21], 0x20, "traffic class");
+	cr_expect_eq(e.buffer[28], 9, "hop limit");
+	cr_expect_eq(e.buffer[29], 17, "UDP");
+	cr_expect_arr_eq(e.buffer + 32, "\x7f\x00\x00\x01\x7f\x00\x00\x01", 8);
+	back = ibv_create_ah_from_wc(e.pd, &wc, (struct ibv_grh *)e.buffer, 1);
+	cr_assert_not_null(back, "%m");
+	one_datagram(back, b, a, &wc);
+	cr_expect_eq(ibv_destroy_ah(back), 0);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+Test(datagram, grh_of_ipv6)
+{
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, 0);
+	union ibv_gid own;
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_query_gid(e.context, 1, 0, &own), 0);
+	one_datagram(ah, a, b, &wc);
+	cr_expect_eq(e.buffer[0], 0x62, "version and the upper half of the traffic class");
+	cr_expect_eq(e.buffer[6], 17, "UDP");
+	cr_expect_eq(e.buffer[7], 9, "hop limit");
+	cr_expect_arr_eq(e.buffer + 8, own.raw, 16);
+	cr_expect_arr_eq(e.buffer + 24, own.raw, 16);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+static void sent_alone(const char *what)
+{
+	struct ibv_wc wc;
+
+	poll_completions(e.cq, &wc, 1, what);
+	cr_expect_eq(wc.opcode, IBV_WC_SEND, "%s", what);
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", what);
+	ud_silent(e.cq, what);
+}
+
+static uint32_t violations(void)
+{
+	struct ibv_port_attr port;
+
+	cr_assert_eq(ibv_query_port(e.context, 1, &port), 0);
+	return port.qkey_viol_cntr;
+}
+
+Test(datagram, is_lost_and_nobody_suffers)
+{
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	uint32_t before = violations();
+	struct ibv_wc wc;
+
+	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY, 8192, 64), 0);
+	sent_alone("no receive is posted");
+	ud_receive(&e, b, 0, GRH + 63);
+	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY, 8192, 64), 0);
+	sent_alone("one octet too long for the receive"); /* it stays for the next */
+	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY + 1, 8192, 8), 0);
+	sent_alone("another Q_Key");
+	cr_expect_eq(violations(), before + 1);
+	cr_assert_eq(ud_send(&e, a, ah, e.qp[0]->qp_num, UD_QKEY, 8192, 8), 0);
+	sent_alone("a connected queue pair");
+	cr_assert_eq(ud_send(&e, a, ah, 0xffffff, UD_QKEY, 8192, 8), 0);
+	sent_alone("all members of no group");
+	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, 0x80000000, 8192, 23), 0);
+	for (int i = 0; i < 2; i++) {
+		poll_completions(e.cq, &wc, 1, "its own Q_Key, and it fits");
+		cr_expect_eq(wc.status, IBV_WC_SUCCESS);
+		if (wc.opcode == IBV_WC_RECV)
+			cr_expect_eq(wc.byte_len, GRH + 23);
+	}
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	one_datagram(ah = ud_self(&e, GID_INDEX), a, b, &wc);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+Test(datagram, many_at_once)
+{
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	struct ibv_wc wc[2 * UD_DEPTH];
+
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t i = 0; i < UD_DEPTH; i++) {
+			ud_receive(&e, b, i * 2048, 1024 + GRH);
+			memset(e.buffer + 32768 + i * 1024, (int)(round + i), 1024);
+		}
+		for (uint32_t i = 0; i < UD_DEPTH; i++)
+			cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY, 32768 + i * 1024, 1024),
+				     0);
+		poll_completions(e.cq, wc, 2 * UD_DEPTH, "a window of datagrams");
+		for (uint32_t i = 0; i < UD_DEPTH; i++)
+			cr_assert_arr_eq(e.buffer + i * 2048 + GRH, e.buffer + 32768 + i * 1024,
+					 1024, "round %u, datagram %u", round, i);
+	}
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+/* ---- what cannot be posted ---- */
+
+struct refused {
+	enum ibv_wr_opcode opcode;
+	unsigned int flags;
+	const char *why;
+};
+
+static void expect_refused(struct ibv_qp *qp, struct ibv_ah *ah, const struct refused *row,
+			   size_t n)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp->qp_num;
+	for (size_t i = 0; i < n; i++) {
+		wr.opcode = row[i].opcode;
+		wr.send_flags = row[i].flags;
+		bad = NULL;
+		cr_expect_eq(ibv_post_send(qp, &wr, &bad), EINVAL, "%s", row[i].why);
+		cr_expect_eq(bad, &wr, "%s", row[i].why);
+	}
+}
+
+Test(datagram, requests_that_ud_refuses)
+{
+	static const struct refused row[] = {
+		{ IBV_WR_RDMA_WRITE, 0, "WRITE" },
+		{ IBV_WR_RDMA_WRITE_WITH_IMM, 0, "WRITE with immediate" },
+		{ IBV_WR_RDMA_READ, 0, "READ" },
+		{ IBV_WR_ATOMIC_CMP_AND_SWP, 0, "compare and swap" },
+		{ IBV_WR_ATOMIC_FETCH_AND_ADD, 0, "fetch and add" },
+		{ IBV_WR_LOCAL_INV, 0, "local invalidate" },
+		{ IBV_WR_BIND_MW, 0, "bind" },
+		{ IBV_WR_SEND_WITH_INV, 0, "SEND with invalidate" },
+		{ IBV_WR_TSO, 0, "segmentation" },
+		{ (enum ibv_wr_opcode)99, 0, "no opcode" },
+		{ IBV_WR_SEND, IBV_SEND_IP_CSUM, "checksums are not offered" },
+	};
+	struct ibv_qp *qp = ud_open(&e, UD_QKEY);
+	struct ibv_pd *pd = ibv_alloc_pd(e.context);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX), *foreign;
+	struct ibv_ah_attr attr = to_self();
+	struct ibv_port_attr port;
+	uint32_t mtu;
+
+	expect_refused(qp, ah, row, ROWS(row));
+	foreign = ibv_create_ah(pd, &attr);
+	cr_assert_not_null(foreign);
+	cr_expect_eq(ud_send(&e, qp, foreign, 1, UD_QKEY, 0, 8), EINVAL, "of another domain");
+	cr_expect_eq(ud_send(&e, qp, NULL, 1, UD_QKEY, 0, 8), EINVAL, "no address handle");
+	cr_assert_eq(ibv_query_port(e.context, 1, &port), 0);
+	mtu = 128u << port.active_mtu;
+	cr_expect_eq(ud_send(&e, qp, ah, 1, UD_QKEY, 0, mtu + 1), EINVAL, "longer than the MTU");
+	cr_expect_eq(ud_send(&e, qp, ah, qp->qp_num, UD_QKEY, 0, mtu), 0);
+	sent_alone("as long as the MTU");
+	cr_expect_eq(ibv_destroy_ah(foreign), 0);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+}
+
+/* Between creation and use a handle goes: the request fails, and only the send queue with it. */
+Test(datagram, a_handle_that_is_gone)
+{
+	struct ibv_qp *qp = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	struct ibv_ah stale = *ah;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_wc wc;
+
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ud_send(&e, qp, &stale, qp->qp_num, UD_QKEY, 0, 8), 0);
+	poll_completions(e.cq, &wc, 1, "the failure");
+	cr_expect_neq(wc.status, IBV_WC_SUCCESS);
+	cr_expect_neq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(ud_send(&e, qp, &stale, qp->qp_num, UD_QKEY, 0, 8), 0);
+	poll_completions(e.cq, &wc, 1, "a flushed request");
+	cr_expect_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	cr_expect_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0, "from SQE to RTS");
+	ah = ud_self(&e, GID_INDEX);
+	one_datagram(ah, qp, qp, &wc);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+}
+
+/* ---- Q_Keys that programs may not choose ---- */
+
+static int as_nobody(void)
+{
+	struct endpoint own;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+
+	if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)
+		return 2;
+	alarm(30);
+	prctl(PR_SET_DUMPABLE, 1); /* or it may not open its own memory */
+	endpoint_open(&own);
+	qp = ud_create(&own, IBV_QPT_UD);
+	if (qp == NULL || ud_ready(qp, 0x80010000) != EPERM)
+		return 3;
+	if (ud_ready(qp, UD_QKEY) != 0)
+		return 4;
+	/* Its memory is reached by a thread of the engine; datagrams are the same. */
+	e = own;
+	ah = ud_self(&e, GID_INDEX);
+	for (int i = 0; i < 100; i++)
+		one_datagram(ah, qp, qp, &wc);
+	return ibv_destroy_ah(ah) != 0 || ibv_destroy_qp(qp) != 0 ? 5 : 0;
+}
+
+Test(datagram, controlled_qkeys_are_for_privileged_programs)
+{
+	struct ibv_qp *qp = ud_create(&e, IBV_QPT_UD);
+	int status;
+	pid_t pid;
+
+	cr_assert_not_null(qp);
+	if (geteuid() == 0)
+		cr_expect_eq(ud_ready(qp, 0x80010000), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0)
+		_exit(as_nobody());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends with %#x",
+		  (unsigned int)status);
+}
+
+/* ---- multicast ---- */
+
+static struct ibv_ah *to_group(union ibv_gid group)
+{
+	struct ibv_ah_attr attr = to_self();
+	struct ibv_ah *ah;
+
+	attr.grh.dgid = group;
+	ah = ibv_create_ah(e.pd, &attr);
+	cr_assert_not_null(ah, "%m");
+	return ah;
+}
+
+#define MEMBERS 6
+
+/* How often each queue pair received, of n completions of receives and one of a send. */
+static void count_copies(struct ibv_qp **qp, int n, int *copies)
+{
+	struct ibv_wc wc[MEMBERS + 1];
+
+	memset(copies, 0, MEMBERS * sizeof(*copies));
+	poll_completions(e.cq, wc, n + 1, "copies for all members");
+	for (int i = 0; i <= n; i++) {
+		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
+		for (int k = 0; wc[i].opcode == IBV_WC_RECV && k < MEMBERS; k++)
+			if (wc[i].qp_num == qp[k]->qp_num) {
+				copies[k]++;
+				cr_expect_arr_eq(e.buffer + wc[i].wr_id + GRH, e.buffer + 8192, 64);
+			}
+	}
+	ud_silent(e.cq, "more copies than members");
+}
+
+Test(datagram, every_member_of_a_group_gets_a_copy)
+{
+	union ibv_gid group = ipv4_gid(239, 7, 7, 7);
+	struct ibv_qp *qp[MEMBERS];
+	struct ibv_ah *ah = to_group(group);
+	int copies[MEMBERS];
+
+	/* [0..2] are members, [3] has another Q_Key, [4] no receive, [5] is none */
+	for (int i = 0; i < MEMBERS; i++) {
+		qp[i] = ud_open(&e, i == 3 ? UD_QKEY + 1 : UD_QKEY);
+		if (i != 5)
+			cr_assert_eq(ibv_attach_mcast(qp[i], &group, 0), 0);
+		for (int k = 0; i != 4 && k < 4; k++)
+			ud_receive(&e, qp[i], (uint32_t)(i * 256), 128);
+	}
+	cr_expect_eq(ibv_attach_mcast(qp[0], &group, 0), 0, "once more");
+	memset(e.buffer + 8192, 0x77, 64);
+	cr_assert_eq(ud_send(&e, qp[0], ah, 0xffffff, UD_QKEY, 8192, 64), 0);
+	count_copies(qp, 3, copies);
+	cr_expect(copies[0] == 1 && copies[1] == 1 && copies[2] == 1);
+	/* to one queue pair at the group's address: only as a member */
+	cr_assert_eq(ud_send(&e, qp[0], ah, qp[1]->qp_num, UD_QKEY, 8192, 64), 0);
+	count_copies(qp, 1, copies);
+	cr_expect_eq(copies[1], 1);
+	cr_assert_eq(ud_send(&e, qp[0], ah, qp[5]->qp_num, UD_QKEY, 8192, 64), 0);
+	sent_alone("not a member");
+	cr_expect_eq(ibv_destroy_qp(qp[1]), EBUSY);
+	cr_expect_eq(ibv_detach_mcast(qp[1], &group, 0), 0);
+	cr_expect_eq(ibv_detach_mcast(qp[1], &group, 0), EINVAL, "it has left");
+	cr_assert_eq(ud_send(&e, qp[5], ah, 0xffffff, UD_QKEY, 8192, 64), 0);
+	count_copies(qp, 2, copies);
+	cr_expect(copies[0] == 1 && copies[2] == 1);
+	for (int i = 0; i < MEMBERS; i++) {
+		if (i != 1 && i != 5)
+			cr_expect_eq(ibv_detach_mcast(qp[i], &group, 0), 0);
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	}
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+}
+
+Test(datagram, groups_that_are_refused)
+{
+	union ibv_gid group = ipv4_gid(239, 7, 7, 8), unicast = ipv4_gid(10, 0, 0, 1), zero = { 0 };
+	struct ibv_qp *qp = ud_open(&e, UD_QKEY), *uc = ud_create(&e, IBV_QPT_UC);
+
+	cr_assert_not_null(uc);
+	cr_expect_eq(ibv_attach_mcast(e.qp[0], &group, 0), EINVAL, "RC");
+	cr_expect_eq(ibv_attach_mcast(uc, &group, 0), EINVAL, "UC");
+	cr_expect_eq(ibv_attach_mcast(qp, &unicast, 0), EINVAL, "no group");
+	cr_expect_eq(ibv_attach_mcast(qp, &e.gid, 0), EINVAL, "our own address");
+	cr_expect_eq(ibv_attach_mcast(qp, &zero, 0), EINVAL, "nothing");
+	cr_expect_eq(ibv_detach_mcast(qp, &group, 0), EINVAL, "not attached");
+	cr_expect_eq(ibv_destroy_qp(uc), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+}
+
+Test(datagram, as_many_groups_and_members_as_announced)
+{
+	struct ibv_device_attr attr;
+	union ibv_gid group;
+	struct ibv_qp **qp;
+	int n;
+
+	cr_assert_eq(ibv_query_device(e.context, &attr), 0);
+	n = attr.max_mcast_qp_attach;
+	qp = calloc((size_t)n + 1, sizeof(*qp));
+	for (int i = 0; i <= n; i++)
+		qp[i] = ud_open(&e, UD_QKEY);
+	for (int i = 0; i < attr.max_mcast_grp; i++) {
+		group = ipv4_gid(239, 9, (uint8_t)(i >> 8), (uint8_t)i);
+		cr_assert_eq(ibv_attach_mcast(qp[0], &group, 0), 0, "group %d", i);
+	}
+	for (int i = 1; i < n; i++)
+		cr_assert_eq(ibv_attach_mcast(qp[i], &group, 0), 0, "member %d", i);
+	cr_expect_eq(ibv_attach_mcast(qp[n], &group, 0), ENOMEM, "one member too many");
+	group = ipv4_gid(239, 10, 0, 0);
+	cr_expect_eq(ibv_attach_mcast(qp[n], &group, 0), ENOMEM, "one group too many");
+	cr_expect_eq(ibv_destroy_qp(qp[n]), 0, "a failed attach leaves nothing behind");
+	for (int i = 0; i < attr.max_mcast_grp; i++) {
+		group = ipv4_gid(239, 9, (uint8_t)(i >> 8), (uint8_t)i);
+		cr_expect_eq(ibv_detach_mcast(qp[0], &group, 0), 0);
+	}
+	for (int i = 1; i < n; i++)
+		cr_expect_eq(ibv_detach_mcast(qp[i], &group, 0), 0);
+	for (int i = 0; i < n; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	free(qp);
+}
+
+/* Members come and go while others send to the group. */
+Test(datagram, a_group_that_changes_during_delivery)
+{
+	union ibv_gid group = ipv4_gid(239, 7, 7, 9);
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *steady = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = to_group(group);
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_attach_mcast(steady, &group, 0), 0);
+	for (int i = 0; i < 200; i++) {
+		struct ibv_qp *other = ud_open(&e, UD_QKEY);
+		int received = 0, sent = 0;
+
+		cr_assert_eq(ibv_attach_mcast(other, &group, 0), 0);
+		ud_receive(&e, steady, 0, 128);
+		cr_assert_eq(ud_send(&e, a, ah, 0xffffff, UD_QKEY, 8192, 64), 0);
+		cr_assert_eq(ibv_detach_mcast(other, &group, 0), 0);
+		cr_assert_eq(ibv_destroy_qp(other), 0);
+		while (received + sent < 2) {
+			poll_completions(e.cq, &wc, 1, "the steady member's copy");
+			cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+			received += wc.opcode == IBV_WC_RECV;
+			sent += wc.opcode == IBV_WC_SEND;
+		}
+	}
+	cr_expect_eq(ibv_detach_mcast(steady, &group, 0), 0);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(steady), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
 }
