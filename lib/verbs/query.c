@@ -147,7 +147,9 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.max_dm_size = facts.max_dm_size;
 	full.packet_pacing_caps.qp_rate_limit_min = 1;
 	full.packet_pacing_caps.qp_rate_limit_max = LIMIT_RATE;
-	full.packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC;
+	full.packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
+						 1u << IBV_QPT_UD | 1u << IBV_QPT_XRC_SEND |
+						 1u << IBV_QPT_RAW_PACKET;
 	raw_fill_attributes(&full);
 	fill_on_demand(&full, client_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);

@@ -54,6 +54,69 @@ static double write_time(int n)
 	return now() - start;
 }
 
+/* ---- other services: what they send need not arrive ---- */
+
+#define MESSAGE 1000u
+
+static struct ibv_qp *create(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e.cq, .recv_cq = e.cq, .cap = { 8, 8, 1, 1, 0 }, .qp_type = type
+	};
+
+	return ibv_create_qp(e.pd, &init);
+}
+
+static int bring_up(struct ibv_qp *qp)
+{
+	bool uc = qp->qp_type == IBV_QPT_UC, ud = qp->qp_type == IBV_QPT_UD;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = e.gid, .sgid_index = GID_INDEX, .hop_limit = 64 } },
+	};
+	int error = ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PORT | (uc || ud ? IBV_QP_PKEY_INDEX : 0) |
+					  (uc ? IBV_QP_ACCESS_FLAGS : 0) | (ud ? IBV_QP_QKEY : 0));
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (error == 0)
+		error = ibv_modify_qp(
+			qp, &attr,
+			IBV_QP_STATE |
+				(uc ? IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
+				    : 0));
+	attr.qp_state = IBV_QPS_RTS;
+	if (error == 0)
+		error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | (uc || ud ? IBV_QP_SQ_PSN : 0));
+	return error;
+}
+
+static double send_time(struct ibv_qp *qp, struct ibv_ah *ah, int n)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, MESSAGE, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	double start = now();
+	struct ibv_wc wc;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp->qp_num;
+	for (int i = 0; i < n; i++) {
+		cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
+		poll_completions(e.cq, &wc, 1, "a SEND");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	}
+	return now() - start;
+}
+
 static int limit(struct ibv_qp *qp, uint32_t kilobits)
 {
 	struct ibv_qp_rate_limit_attr attr = { .rate_limit = kilobits };
@@ -86,6 +149,37 @@ Test(options, a_limited_queue_pair_does_not_exceed_its_rate)
 	cr_assert_eq(limit(e.qp[0], 0), 0);
 	cr_expect_eq(limit_of(e.qp[0]), 0);
 	cr_expect_lt(write_time(writes), took, "without a limit it is not slower");
+}
+
+Test(options, so_do_queue_pairs_of_other_types)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET };
+	struct ibv_ah_attr self = { .is_global = 1,
+				    .port_num = 1,
+				    .grh = { .dgid = e.gid, .sgid_index = GID_INDEX } };
+	struct ibv_ah *ah = ibv_create_ah(e.pd, &self);
+	const double least = 200 * MESSAGE * 8 / 8e6;
+	struct ibv_device_attr_ex device;
+
+	cr_assert_not_null(ah, "%m");
+	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &device), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct ibv_qp *qp = create(types[i]);
+		double took;
+
+		if (qp == NULL && types[i] == IBV_QPT_RAW_PACKET && errno == EPERM)
+			continue; /* not the superuser */
+		cr_assert_not_null(qp, "type %d: %m", (int)types[i]);
+		cr_expect(device.packet_pacing_caps.supported_qpts & 1u << types[i]);
+		cr_assert_eq(bring_up(qp), 0, "type %d does not go to RTS", (int)types[i]);
+		cr_assert_eq(limit(qp, 8000), 0);
+		took = send_time(qp, ah, 200);
+		cr_expect_gt(took, least * 0.8, "type %d: %.3f s", (int)types[i], took);
+		cr_assert_eq(limit(qp, 0), 0);
+		cr_expect_lt(send_time(qp, ah, 200), took);
+		cr_expect_eq(ibv_destroy_qp(qp), 0);
+	}
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
 }
 
 Test(options, limits_that_cannot_be)
