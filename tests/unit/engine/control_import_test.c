@@ -116,7 +116,7 @@ static void expect_objects(const struct reply_statistics *before, const char *af
 			     before->objects[i]);
 }
 
-/* ---- who has no token ---- */
+/* ---- who has no token: hostile H-117 ---- */
 
 Test(control_import, handles_of_others_are_unknown)
 {
@@ -175,7 +175,7 @@ Test(control_import, a_token_opens_one_context_only)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* ---- what else a descriptor may be ---- */
+/* ---- what else a descriptor may be: H-119 ---- */
 
 static int sealed_file(const void *octets, size_t n, uint64_t size, int seals)
 {
@@ -355,7 +355,7 @@ Test(control_import, device_memory_ends_and_comes_back)
 	expect_descriptors(before);
 }
 
-/* ---- a create that fails at each of its steps ---- */
+/* ---- a create that fails at each of its steps: H-110 ---- */
 
 /* So that `left` more descriptors can be had. */
 static void leave_descriptors(uint32_t left)
@@ -493,7 +493,7 @@ Test(control_import, without_addresses_nothing_is_left_behind)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* ---- handles and tokens that come again ---- */
+/* ---- handles and tokens that come again: H-113 ---- */
 
 Test(control_import, a_handle_rests_before_it_is_used_again)
 {
@@ -560,7 +560,7 @@ Test(control_import, imports_race_the_end_of_what_they_import)
 	expect_serving();
 }
 
-/* ---- contents ---- */
+/* ---- contents: H-118, H-119 ---- */
 
 /* The reply to a request of any contents: nothing in it that was not put there. */
 static void expect_clean(int fd, struct command_request *q, const char *with)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The verbs of a program that has the engine inside: device memory and import take the same way as
+ * those of an attached one, without a socket.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control_rig.h"
+#include "../verbs/endpoint.h"
+
+#define LENGTH 8192u
+
+static void begin(void)
+{
+	setenv("UROCE_SOCKET", "/nonexistent", 1); /* nobody but ourselves */
+	control_rig_open();
+	cr_assert_eq(uroce_register(engine), 0, "libibverbs.so.1 of this build is not loaded");
+}
+
+TestSuite(embedded, .init = begin, .fini = control_rig_close, .timeout = 60);
+
+Test(embedded, device_memory_is_written_to)
+{
+	struct ibv_alloc_dm_attr attr = { .length = LENGTH, .log_align_req = 12 };
+	struct ibv_send_wr wr = { .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	uint8_t back[LENGTH];
+	struct ibv_sge sge;
+	struct endpoint e;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	endpoint_open(&e);
+	dm = ibv_alloc_dm(e.context, &attr);
+	cr_assert_not_null(dm, "%m");
+	mr = ibv_reg_dm_mr(e.pd, dm, 0, LENGTH,
+			   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE |
+				   IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_not_null(mr, "%m");
+	memset(e.buffer, 'b', LENGTH);
+	sge = (struct ibv_sge){ (uintptr_t)e.buffer, LENGTH, e.mr->lkey };
+	wr.sg_list = &sge;
+	wr.wr.rdma.rkey = mr->rkey;
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+	poll_completions(e.cq, &wc, 1, "a WRITE into device memory");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_memcpy_from_dm(back, dm, 0, LENGTH), 0);
+	cr_assert_eq(memcmp(back, e.buffer, LENGTH), 0);
+	cr_expect_eq(ibv_free_dm(dm), EBUSY);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_free_dm(dm), 0);
+	endpoint_close(&e);
+}
+
+Test(embedded, what_was_imported_is_the_same)
+{
+	struct ibv_alloc_dm_attr attr = { .length = LENGTH };
+	uint32_t word = 0x600dcafe, back = 0;
+	struct ibv_context *imported;
+	struct ibv_dm *dm, *twin;
+	struct endpoint e;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	endpoint_open(&e);
+	dm = ibv_alloc_dm(e.context, &attr);
+	imported = ibv_import_device(dup(e.context->cmd_fd));
+	cr_assert(dm != NULL && imported != NULL, "%m");
+	pd = ibv_import_pd(imported, e.pd->handle);
+	twin = ibv_import_dm(imported, dm->handle);
+	cr_assert(pd != NULL && twin != NULL, "%m");
+	mr = ibv_import_mr(pd, e.mr->handle);
+	cr_assert_not_null(mr, "%m");
+	cr_expect_eq(mr->rkey, e.mr->rkey);
+	cr_expect_eq(ibv_memcpy_to_dm(dm, 0, &word, sizeof(word)), 0);
+	cr_expect_eq(ibv_free_dm(dm), 0, "the other handle keeps it");
+	cr_expect_eq(ibv_memcpy_from_dm(&back, twin, 0, sizeof(back)), 0);
+	cr_expect_eq(back, word);
+	ibv_unimport_mr(mr);
+	ibv_unimport_dm(twin);
+	ibv_unimport_pd(pd);
+	errno = 0;
+	cr_expect_null(ibv_import_device(STDIN_FILENO));
+	cr_expect_eq(errno, EINVAL);
+	cr_expect_eq(ibv_close_device(imported), 0);
+	endpoint_close(&e);
+}
