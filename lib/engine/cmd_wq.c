@@ -54,6 +54,7 @@ static int wq_enter(struct engine_qp *q, uint32_t state, nanotime now)
 {
 	int error;
 
+	q->error_asked = state == WQ_ERROR;
 	switch (state) {
 	case WQ_RESET:
 		return step(q, QP_STATE_RESET, 0, now);

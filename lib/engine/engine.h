@@ -152,6 +152,7 @@ struct engine_qp {
 	bool raw; /* whole frames, see raw.h */
 	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
+	bool error_asked; /* WQ: its program put it into the error state */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;
 	uint32_t published_retired;

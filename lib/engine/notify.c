@@ -109,10 +109,10 @@ static void raise_one(struct engine_qp *q, uint32_t event)
 		__atomic_fetch_add(&t->async_events, 1, __ATOMIC_RELAXED);
 }
 
-/* A work queue has one event for whatever befell it. */
+/* A work queue has one event, for whatever took it to the error state. */
 static void wq_raise(struct engine_qp *q, uint32_t events)
 {
-	if ((events & (QP_EVENT_FATAL | QP_EVENT_REQ_ERR | QP_EVENT_ACCESS_ERR)) != 0 &&
+	if ((events & QP_EVENT_ENTERED_ERR) != 0 && !q->error_asked &&
 	    async_send(q->async_fd, EVENT_WQ_FATAL, 4, q->cookie))
 		__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
 }
