@@ -442,7 +442,7 @@ int cmd_destroy_qp(struct call *call)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
 	lcore_call(q->lcore, detach, q);
-	operations_control(call->engine); /* one of its own may be among them */
+	operations_finish(call->engine); /* one of its own may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)

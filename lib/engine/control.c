@@ -62,7 +62,7 @@ static void woken(struct watch *w, uint32_t events)
 		return;
 	if (c->neighbours != NULL)
 		neighbour_agent_frames(c->engine, clock_now());
-	operations_control(c->engine);
+	operations_continue(c->engine);
 }
 
 /* ---- every now and then ---- */

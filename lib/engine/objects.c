@@ -220,7 +220,7 @@ void objects_reclaim(struct client *c, uint32_t context)
 	raw_reclaim(c, context);
 	if (c->objects->table[OBJECT_QP].count > 0)
 		detach_all(c, context, &gone);
-	operations_control(c->engine);
+	operations_finish(c->engine);
 	FOR_EACH(t, OBJECT_TARGET)
 	target_free(c, t);
 	FOR_EACH(ah, OBJECT_AH)

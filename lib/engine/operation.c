@@ -16,7 +16,8 @@
 #include "engine/moving.h"
 #include "engine/window.h"
 
-#define OPERATION_SLOTS 1024u /* when they are all taken a queue pair waits with its lcore */
+#define OPERATION_SLOTS	   1024u /* when they are all taken a queue pair waits with its lcore */
+#define OPERATIONS_AT_ONCE 32u
 
 struct rte_ring *operations_create(struct engine *e)
 {
@@ -73,8 +74,11 @@ static bool is_alone(const struct lcore *l, const struct engine_qp *q)
 /* False: the ring is full. */
 static bool pass_on(struct lcore *l, struct engine_qp *q, const struct key_operation *o)
 {
+	/* Acquire: the control path makes it with the first window. */
+	struct rte_ring *ring = __atomic_load_n(&l->engine->operations, __ATOMIC_ACQUIRE);
+
 	q->operation = *o;
-	if (rte_ring_enqueue(l->engine->operations, q) != 0)
+	if (rte_ring_enqueue(ring, q) != 0)
 		return false;
 	control_wake(l->engine);
 	return true;
@@ -90,7 +94,7 @@ static void execute(struct lcore *l, struct engine_qp *q, nanotime now)
 		window_invalidate(l->engine, o->key);
 		q->operation_owed = true;
 		qp_settled(l, q, now);
-	} else if (is_alone(l, q) || l->engine->operations == NULL) {
+	} else if (is_alone(l, q) || !windows_exist(l->engine)) {
 		report(l, q, window_bind(l->engine, q, o, true), now);
 	} else if (!pass_on(l, q, o)) {
 		operation_begin(l, q);
@@ -125,20 +129,33 @@ static void answer(struct lcore *l, void *arg, nanotime now)
 	report(l, a->qp, a->why, now);
 }
 
-void operations_control(struct engine *e)
+/* False: there was none. */
+static bool execute_next(struct engine *e)
 {
+	struct answer a;
 	void *p;
 
-	for (uint32_t i = 0; i < OPERATION_SLOTS; i++) {
-		struct answer a;
+	if (e->operations == NULL || rte_ring_dequeue(e->operations, &p) != 0)
+		return false;
+	a.qp = p;
+	if (a.qp->detached)
+		return true;
+	a.why = window_bind(e, a.qp, &a.qp->operation, false);
+	lcore_call(a.qp->lcore, answer, &a);
+	return true;
+}
 
-		if (e->operations == NULL || rte_ring_dequeue(e->operations, &p) != 0)
+void operations_finish(struct engine *e)
+{
+	for (uint32_t i = 0; i < OPERATION_SLOTS && execute_next(e); i++)
+		;
+}
+
+/* Each waits for every lcore: others want the control path, too. */
+void operations_continue(struct engine *e)
+{
+	for (uint32_t i = 0; i < OPERATIONS_AT_ONCE; i++)
+		if (!execute_next(e))
 			return;
-		a.qp = p;
-		if (a.qp->detached)
-			continue;
-		a.why = window_bind(e, a.qp, &a.qp->operation, false);
-		lcore_call(a.qp->lcore, answer, &a);
-	}
 	control_wake(e);
 }

@@ -45,6 +45,12 @@ struct window {
 /* Control path, with the first window of the engine: where lcores find windows. 0 or ENOMEM. */
 int windows_prepare(struct engine *e);
 void windows_destroy(struct engine *e);
+/* Whether there was ever one. Any thread. */
+static inline bool windows_exist(const struct engine *e)
+{
+	/* pairs with windows_prepare: then there is the way to the control thread, too */
+	return __atomic_load_n(&e->window, __ATOMIC_ACQUIRE) != NULL;
+}
 /* Lcores find it from now on. */
 void window_show(struct engine *e, struct window *w);
 /* ... no more, a grace period from now. */
@@ -73,7 +79,9 @@ uint32_t operations_run(struct lcore *l, nanotime now);
 /* An invalidation waits for copies that a mover makes for its queue pair; they may be over. */
 void operation_settle(struct engine_qp *q, nanotime now);
 void operation_forget(struct lcore *l, struct engine_qp *q);
-/* Control path: executes what lcores have passed on. */
-void operations_control(struct engine *e);
+/* Control path: executes what lcores have passed on; all that was there when it was called ... */
+void operations_finish(struct engine *e);
+/* ... or some of it: then it wakes the control thread again. */
+void operations_continue(struct engine *e);
 
 #endif
