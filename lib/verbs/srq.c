@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "client/log.h"
+#include "verbs/domain.h"
 #include "verbs/events.h"
 #include "verbs/xrc.h"
 
@@ -91,6 +92,7 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 	srq->cq = parts->cq;
 	srq->xrcd = parts->xrcd;
 	queue_lock_init(&srq->lock);
+	srq->lock.is_single = domain_is_single_threaded(&parts->pd->ibv);
 	fill_public(&srq->ibv, c, parts);
 	error = bring_up(c, srq, parts);
 	if (error != 0) {

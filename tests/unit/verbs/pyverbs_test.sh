@@ -3,7 +3,8 @@
 # rdma-core's own tests, as Debian installs them, on the device of the engine at $UROCE_SOCKET:
 # none fails, none is in error, and all that the list names pass (are not skipped).
 # usage: pyverbs_test.sh FOLDER-OF-THE-LIBRARY LIST [USER]
-# A line of LIST is a test; behind it "root" where the test needs privileges. With USER the tests
+# A line of LIST is a test; behind it "root" where the test needs privileges, or "huge" where it
+# needs huge pages, of which some are reserved meanwhile where that can be done. With USER the tests
 # run as that user, who must be able to connect to the engine.
 set -eu
 
@@ -15,18 +16,31 @@ fi
 list=$(readlink -f "$2")
 user=${3:-root}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+pages=/proc/sys/vm/nr_hugepages
+reserved=0
+
+# Several of us may run at once: each adds its own and takes them away again.
+reserve() {
+	flock $tests sh -c "echo \$((\$(cat $pages) + $1)) >$pages" 2>/dev/null || return 1
+	reserved=$((reserved + $1))
+}
+trap 'reserve -$reserved || :; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+reserve 8 || :
 cp $tests/* "$work"
 cp -L "$1"/libibverbs.so.1 "$work"
 cd "$work"
 gunzip -q -- *.gz 2>/dev/null || :
 if [ "$user" = root ]; then
-	wanted=$(sed -n 's/^\(tests[^ ]*\).*/\1/p' "$list")
+	wanted=$(sed -n 's/^\(tests[^ ]*\)\( root\)*$/\1/p' "$list")
 	set --
 else
 	wanted=$(sed -n 's/^\(tests[^ ]*\)$/\1/p' "$list")
 	chmod -R a+rX "$work"
 	set -- setpriv --reuid "$user" --regid nogroup --clear-groups
+fi
+if [ "$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages 2>/dev/null || echo 0)" -ge 8 ]; then
+	wanted="$wanted $(sed -n 's/^\(tests[^ ]*\) huge$/\1/p' "$list")"
 fi
 status=0
 LD_LIBRARY_PATH="$work" PYTHONDONTWRITEBYTECODE=1 timeout 280 "$@" \
