@@ -176,3 +176,29 @@ Test(frame, immediate_data_is_not_carried)
 	expect_silence(a);
 	expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
 }
+
+/* A frame that its sender may not send: its request alone tells, and what follows is flushed. */
+Test(frame, one_that_is_refused_fails_in_its_turn)
+{
+	struct qp_attributes none = { 0 };
+	struct packet p[3];
+
+	raw(.hold_sent = true);
+	for (uint32_t i = 0; i < 3; i++) {
+		post(a, .wr_id = i, .opcode = WORK_SEND, .length = 100);
+		p[i] = *expect_frame(a);
+	}
+	qp_refused(a->q->core, &p[1], STATUS_LOC_QP_OP_ERR, REASON_RAW_ROCE, 0);
+	node_collect(a->q, 0);
+	expect_no_completion(a);
+	sent(a, &p[0]);
+	expect_completion(a, 0, STATUS_SUCCESS);
+	cr_assert_eq(expect_completion(a, 1, STATUS_LOC_QP_OP_ERR).vendor_err, REASON_RAW_ROCE);
+	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
+	expect_state(a, QP_STATE_SQE);
+	cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
+	post(a, .wr_id = 9, .opcode = WORK_SEND, .length = 100);
+	p[0] = *expect_frame(a);
+	sent(a, &p[0]);
+	expect_completion(a, 9, STATUS_SUCCESS);
+}
