@@ -80,6 +80,12 @@ static bool kind_sends_data(uint8_t kind)
 	return kind == KIND_SEND || kind == KIND_WRITE || kind == KIND_ATOMIC_WRITE;
 }
 
+/* ATOMIC WRITE brings its octets whatever a queue pair was made for: the smallest slot holds them. */
+static uint32_t inline_room(const struct qp *qp, uint8_t kind)
+{
+	return kind == KIND_ATOMIC_WRITE ? MAX_OF(qp->caps.max_inline, 8u) : qp->caps.max_inline;
+}
+
 static uint64_t length_of(const struct send_work *w)
 {
 	const struct work_sge *sge = send_work_sge(w);
@@ -132,7 +138,7 @@ void request_check(struct qp *qp, uint32_t index)
 		return;
 	}
 	if (w->flags & WORK_INLINE
-		    ? w->inline_length > qp->caps.max_inline || !kind_sends_data(kind)
+		    ? w->inline_length > inline_room(qp, kind) || !kind_sends_data(kind)
 		    : w->num_sge > qp->caps.max_send_sge ||
 			      (kind == KIND_FLUSH && !flush_defined(w))) {
 		set_fault(m, STATUS_LOC_QP_OP_ERR, REASON_WORK_MALFORMED);

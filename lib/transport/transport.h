@@ -140,7 +140,7 @@ struct qp_caps {
 	uint32_t max_send_wr; /* window slots, >= 1 where there is a send queue */
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge; /* of its receive queue, or of its SRQ; XRC target: of any SRQ */
-	uint32_t max_inline; /* octets */
+	uint32_t max_inline; /* octets; ATOMIC WRITE may bring eight all the same */
 	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */

@@ -87,6 +87,15 @@ int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_
 	return 0;
 }
 
+void send_write_word(struct send_work *w, const void *octets)
+{
+	static_assert(sizeof(struct send_work) + 8 <= 64, "the smallest slot has room for it");
+	memcpy(send_work_inline(w), octets, 8);
+	w->flags |= WORK_INLINE;
+	w->num_sge = 0;
+	w->inline_length = 8;
+}
+
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge, size_t count)
 {
 	struct work_sge *to = send_work_sge(w);
@@ -146,6 +155,10 @@ static int write_operation(struct qp *qp, struct send_work *w, const struct ibv_
 		w->compare_add = wr->wr.atomic.compare_add;
 		w->swap = wr->wr.atomic.swap;
 		return is_inline ? EINVAL : 0;
+	case IBV_WR_ATOMIC_WRITE:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return 0;
 	case IBV_WR_TSO:
 		return tso_write(qp, w, wr->tso.hdr, wr->tso.hdr_sz, wr->tso.mss);
 	default:
@@ -169,10 +182,12 @@ int send_check(const struct qp *qp, const struct send_work *w)
 	const struct work_sge *sge = send_work_sge(w);
 	uint64_t length = w->inline_length;
 
-	if (qp->ibv.qp_base.qp_type != IBV_QPT_UD)
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_UD && w->opcode != WORK_ATOMIC_WRITE)
 		return 0;
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		length += sge[i].length;
+	if (w->opcode == WORK_ATOMIC_WRITE)
+		return length == 8 ? 0 : EINVAL;
 	/* A datagram is one packet, and goes somewhere. */
 	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
 }

@@ -43,6 +43,8 @@ void qp_ring_doorbell(struct qp *qp);
 int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
 		      size_t count);
 /* Copies the elements. 0, or EINVAL: too many, or more than 2^31 octets. */
+/* Eight octets inline, whatever inline data the queue pair was made for. */
+void send_write_word(struct send_work *w, const void *octets);
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
 			size_t count);
 

@@ -164,7 +164,6 @@ static void wr_send_inv(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
 	begin_invalidate(ibv, IBV_WR_SEND_WITH_INV, invalidate_rkey);
 }
 
-/* Operations that were not asked for at creation, because they are not supported on RC here. */
 static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	struct send_work *w = begin(ibv, IBV_WR_TSO);
@@ -179,7 +178,13 @@ static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint1
 static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr,
 			    const void *atomic_wr)
 {
-	fail(own(ibv), EOPNOTSUPP);
+	struct qp *qp = own(ibv);
+
+	begin_remote(ibv, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+	if (qp->building == NULL)
+		return;
+	send_write_word(qp->building, atomic_wr);
+	qp->building = NULL; /* nothing is to be said of its data any more */
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn,

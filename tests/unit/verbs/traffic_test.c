@@ -171,6 +171,65 @@ Test(traffic, atomics)
 	cr_assert_eq(*target, UINT64_C(0x1122334455667788));
 }
 
+Test(traffic, atomic_write_stores_eight_octets)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_ATOMIC_WRITE, &sge), *bad = NULL;
+	struct ibv_wc wc;
+
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "ATOMIC_WRITE");
+	expect_success(&wc, 77, IBV_WC_ATOMIC_WRITE);
+	cr_expect_eq(memcmp(e.buffer + TO, e.buffer + FROM, 8), 0);
+	for (sge.length = 0; sge.length < 17; sge.length += 4) {
+		if (sge.length == 8)
+			continue;
+		cr_expect_eq(ibv_post_send(e.qp[0], &wr, &bad), EINVAL, "%u octets", sge.length);
+		cr_expect_eq(bad, &wr);
+	}
+	sge.length = 8;
+	wr.wr.rdma.remote_addr += 4;
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "a misaligned ATOMIC_WRITE");
+	cr_expect_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* Its octets travel in the request; a queue pair needs no inline data for that. */
+Test(traffic, atomic_write_of_the_extended_calls)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = e.cq,
+		.recv_cq = e.cq,
+		.cap = { DEPTH, DEPTH, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(e.context, &init);
+	uint64_t word = UINT64_C(0x0123456789abcdef), seen;
+	struct ibv_qp_ex *qpx;
+	struct ibv_wc wc;
+
+	cr_assert_not_null(qp, "%m");
+	qpx = ibv_qp_to_qp_ex(qp);
+	cr_assert_eq(endpoint_connect(&e, qp, qp->qp_num), 0, "a queue pair to itself");
+	ibv_wr_start(qpx);
+	qpx->wr_id = 5;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(qpx, e.mr->rkey, (uintptr_t)e.buffer + TO, &word);
+	word = 0;
+	cr_assert_eq(ibv_wr_complete(qpx), 0);
+	poll_completions(e.cq, &wc, 1, "ibv_wr_atomic_write");
+	expect_success(&wc, 5, IBV_WC_ATOMIC_WRITE);
+	memcpy(&seen, e.buffer + TO, sizeof(seen));
+	cr_expect_eq(seen, UINT64_C(0x0123456789abcdef));
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	init.qp_type = IBV_QPT_UC;
+	cr_expect_null(ibv_create_qp_ex(e.context, &init));
+	cr_expect_eq(errno, EOPNOTSUPP);
+}
+
 Test(traffic, a_wrong_key_fails_on_both_sides_and_the_rest_is_flushed)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
