@@ -11,14 +11,17 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +44,7 @@ enum request {
 	REGISTER, /* one's own area, in the current PD */
 	CONNECT, /* two queue pairs in the current PD, to each other */
 	POST,
+	BLOCK, /* registers memory, reading which waits for ever */
 	STORM, /* POST again and again, until one fails */
 	DEREGISTER,
 	UNIMPORT_MR,
@@ -202,6 +206,25 @@ static int post(struct player *p, const struct ask *q)
 	return wait_status(p->e.cq);
 }
 
+static bool register_blocking(struct player *p, struct answer *a)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *at = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	range.range.start = (uintptr_t)at;
+	range.range.len = AREA;
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &range) != 0)
+		return false;
+	p->mr = ibv_reg_mr(p->e.pd, at, AREA, ACCESS);
+	if (p->mr == NULL)
+		return false;
+	describe_mr(p->mr, a);
+	a->value = (uintptr_t)at;
+	return true;
+}
+
 static bool do_dm(struct player *p, const struct ask *q, struct answer *a)
 {
 	struct ibv_alloc_dm_attr attr = { .length = q->value };
@@ -259,6 +282,8 @@ static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 	case POST:
 		a->status = post(p, q);
 		return true;
+	case BLOCK:
+		return register_blocking(p, a);
 	case STORM:
 		for (int i = 0; i < STORM_MAX && a->status == IBV_WC_SUCCESS; i++)
 			a->status = post(p, q);
@@ -748,6 +773,45 @@ Test(import, one_is_killed_while_the_other_moves_its_memory)
 		end_both();
 		start_both();
 	}
+}
+
+/*
+ * The importer's queue pair is held up, the engine's lcore for a moment; ended is whose memory it
+ * is. Another user's may block as it likes: only those wait who use it.
+ */
+Test(import, memory_that_blocks_is_its_exporters_fault)
+{
+	struct ask q = { .what = BLOCK };
+	struct answer own, blocking, a;
+	int fd, status = 0;
+
+	import_all();
+	own = register_importers();
+	if (getenv("EXPORTER_UID") != NULL || getenv("IMPORTER_UID") != NULL)
+		return;
+	if (request(&exporter, &q, -1, &blocking, NULL) != 0) {
+		cr_log_warn("userfaultfd is not to be had: %s", strerror(blocking.error));
+		return;
+	}
+	cr_assert_eq(tell(&importer, IMPORT_MR, blocking.handle_2, 0), 0);
+	cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0);
+	q = (struct ask){ .what = POST,
+			  .opcode = IBV_WR_RDMA_WRITE,
+			  .num_sge = 1,
+			  /* several packets: they are read by one call, which waits */
+			  .sge = { { blocking.value, HALF, blocking.lkey } },
+			  .remote = (uintptr_t)importers() + HALF,
+			  .rkey = own.rkey };
+	cr_assert(send_with(importer.link, &q, sizeof(q), -1));
+	cr_assert_eq(waitpid(exporter.pid, &status, 0), exporter.pid);
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x", status);
+	close(exporter.link);
+	exporter.pid = 0;
+	a = take_answer(&importer, POST, &fd);
+	cr_expect_eq(a.status, IBV_WC_LOC_PROT_ERR, "%s", ibv_wc_status_str(a.status));
+	cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0, "the importer goes on");
+	cr_assert_eq(write_status(&importer, importers(), own.lkey, importers(), own.rkey),
+		     IBV_WC_SUCCESS);
 }
 
 /* ---- device memory ---- */
