@@ -23,7 +23,8 @@ PLACES = [
 # Fewer programs show that these work, too: other ports, memory, several lcores.
 OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
 OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
-                         "write-64qp-both", "send-events"}
+                         "write-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
+                         "ud-multicast"}
 
 PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
 
@@ -63,6 +64,18 @@ PROGRAMS = [
     ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 1000"),
     ("send-lat-events", "ib_send_lat -s 8 -e -n 500"),
     ("atomic-lat", "ib_atomic_lat -n 1000"),
+    # Nobody asks for a lost packet again: no more than the receiver has room for at once.
+    ("ud-pingpong", "ibv_ud_pingpong -n 500 -s 1000"),
+    ("ud-pingpong-events", "ibv_ud_pingpong -n 500 -s 1000 -e"),
+    ("ud-send", "ib_send_bw -c UD -s 1024 -n 200"),
+    ("ud-send-lat", "ib_send_lat -c UD -s 512 -n 500"),
+    ("ud-multicast", "ib_send_bw -c UD -g -M {mgid} -s 1024 -n 200"),
+    ("uc-pingpong", "ibv_uc_pingpong -n 500 -c"),
+    ("uc-pingpong-events", "ibv_uc_pingpong -n 500 -m {mtu} -e"),
+    ("uc-write", "ib_write_bw -c UC -s 65536 -n 200"),
+    ("uc-write-lat", "ib_write_lat -c UC -s 8 -n 200"),
+    ("uc-send", "ib_send_bw -c UC -s 4096 -n 100"),
+    ("uc-send-lat", "ib_send_lat -c UC -s 512 -n 500"),
     ("long-write-8B", "ib_write_bw -s 8 -n 300000"),
     ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
 ]
@@ -70,7 +83,8 @@ PROGRAMS = [
 # With --quick (and in ./check) these run on every place; each option of the issue is among them.
 QUICK = {"pingpong", "pingpong-events", "pingpong-check", "pingpong-1MiB", "pingpong-mtu256",
          "pingpong-mtu4096", "read-8MiB", "send-8MiB", "read-1B", "atomic-add", "write-64qp-both",
-         "send-events", "write-inline", "write-list", "write-lat-inline", "atomic-lat"}
+         "send-events", "write-inline", "write-list", "write-lat-inline", "atomic-lat",
+         "ud-pingpong-events", "ud-multicast", "uc-pingpong", "uc-write"}
 # ... and this only here: perftest needs seconds for its 23 sizes.
 QUICK_ALL_SIZES = {"same/v4/write-all", "veth1500/v4/write-all", "memif/v4/write-all"}
 

@@ -229,6 +229,21 @@ def wire_loses(build):
         return f"{again} packets again; " + "; ".join(said)
 
 
+UNRELIABLE = [("uc-write", ["ib_write_bw", "-c", "UC", "-s", "65536", "-n", "1000"]),
+              ("uc-write-both", ["ib_write_bw", "-c", "UC", "-b", "-q", "8", "-n", "200"])]
+
+
+@case
+def wire_loses_what_nobody_repeats(build):
+    """UC loses messages with their packets, and nothing else: all sends complete, all go on."""
+    with lossy_rig(build, "drop=0.02,duplicate=0.01,reorder=0.01,seed=5") as rig:
+        said = [f"{name} {run_pair(rig, words, limit=60)}" for name, words in UNRELIABLE * 2]
+        reasons = rig.statistics("a")["by_reason"]
+        if reasons["psn_ahead"] + reasons["opcode_sequence"] == 0:
+            raise Failure("no message was cut: did the wire lose anything?")
+        return f"then {run_pair(rig, LOSSY[-1][1])}; " + "; ".join(said)
+
+
 @case
 def wire_is_bad(build):
     """Reordered, duplicated, corrupted and delayed packets as well."""

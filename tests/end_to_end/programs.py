@@ -13,11 +13,15 @@ WRAPPERS = {"root": (), "nobody": NOBODY, "userns": USER_NAMESPACE}
 # The GID entry of an address family: 0 is link-local, then as given to --ip or as on the interface.
 GID = {"v4": "1", "v6": "2"}
 
+# A group of each family, as perftest wants it.
+MGID = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:239:7:8:9",
+        "v6": "255:21:0:0:0:0:0:0:0:0:0:0:7:8:9:10"}
+
 
 def pair_words(rig, words, family):
     """The words of both programs of a pair, and the TCP port on which they meet."""
     port = rig.port()
-    if words[0] == "ibv_rc_pingpong":
+    if words[0].endswith("_pingpong"):
         extra = ["-d", "uroce0", "-g", GID[family], "-p", str(port)]
     else:
         extra = ["-d", "uroce0", "-x", GID[family], "-F", "-p", str(port)]
@@ -53,10 +57,10 @@ def table_rows(text):
 
 
 def figures(program, text):
-    if program == "ibv_rc_pingpong":
+    if program.endswith("_pingpong"):
         match = re.search(r"= ([\d.]+) usec/iter", text)
         if not match:
-            raise Failure(f"ibv_rc_pingpong printed no figures: {text[-200:]!r}")
+            raise Failure(f"{program} printed no figures: {text[-200:]!r}")
         return f"{float(match[1]):.1f} us a round trip"
     rows = table_rows(text)
     if not rows:

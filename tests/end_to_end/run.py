@@ -35,7 +35,7 @@ class Case:
 
 def program_case(place, family, name, line):
     def run(rig):
-        words = line.format(mtu=rig.mtu).split()
+        words = line.format(mtu=rig.mtu, mgid=programs.MGID[family]).split()
         return programs.run_pair(rig, words, family)
     full_name = f"{place}/{family}/{name}"
     return Case(full_name, place, run, name in cases.QUICK or full_name in cases.QUICK_ALL_SIZES)

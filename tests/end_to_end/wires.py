@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from programs import start_pair, table_rows
+from programs import MGID, run_pair, start_pair, table_rows
 from rig import ADDRESS, ROOT, Failure, Process, sh, wait_until
 
 
@@ -200,6 +200,33 @@ def malformed(rig):
     return ", ".join(f"{reason} {count}" for reason, count in new.items())
 
 
+def tells_of_groups(rig):
+    """The link hears that a side joins a group, and that it leaves it again."""
+    said = []
+    for family, protocol in (("v4", "igmp"), ("v6", "icmpv6.type == 143")):
+        path = rig.folder / f"groups-{family}.pcapng"
+        # IGMP, or IPv6 with a hop-by-hop header
+        capture = Process(rig, "dumpcap", [
+            *rig.inside("b"), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(path), "-f",
+            "igmp" if family == "v4" else "ip6[6] == 0"])
+        capture.expect("File: ", 20)
+        run_pair(rig, ["ib_send_bw", "-c", "UD", "-g", "-M", MGID[family], "-s", "64", "-n", "50"],
+                 family)
+        wanted = "239.7.8.9" if family == "v4" else "ff15::708:90a"
+
+        def records():
+            # block by block, the file is written while it is read
+            text = subprocess.run(["tshark", "-r", str(path), "-Y", protocol, "-V"],
+                                  capture_output=True, text=True, timeout=60).stdout
+            found = re.findall(r"Record Type: .*?\((\d)\).*?Multicast Address: (\S+)", text, re.S)
+            return {kind for kind, address in found if address == wanted}
+        # CHANGE_TO_EXCLUDE_MODE, then CHANGE_TO_INCLUDE_MODE
+        wait_until(f"reports about {wanted}", 20, lambda: {"3", "4"} <= records(), 0.5)
+        capture.end()
+        said.append(wanted)
+    return "joined and left " + ", ".join(said)
+
+
 WIRE_CASES = [
     ("headers-v4", headers("v4")),
     ("headers-v6", headers("v6")),
@@ -208,8 +235,8 @@ WIRE_CASES = [
 ]
 
 CASES = {
-    "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("malformed", malformed)],
+    "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("groups", tells_of_groups), ("malformed", malformed)],
     "veth4200": WIRE_CASES,
-    "netdev1500": WIRE_CASES,
+    "netdev1500": [*WIRE_CASES, ("groups", tells_of_groups)],
     "netdev4200": [("icrc-v4", icrcs("v4"))],
 }
