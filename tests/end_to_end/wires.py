@@ -163,7 +163,8 @@ def icrcs(family):
     def run(rig):
         frames = 0
         for line in ("ib_write_bw -s 4001 -n 50", "ib_read_bw -s 4001 -n 50",
-                     "ib_send_bw -s 4001 -n 50", "ib_atomic_bw -n 50"):
+                     "ib_send_bw -s 4001 -n 50", "ib_atomic_bw -n 50",
+                     "ib_send_bw -c UD -s 1001 -n 50", "ib_write_bw -c UC -s 4001 -n 50"):
             _, path = captured_pair(rig, line, family)
             done = subprocess.run([sys.executable, ROOT / "tests/vectors/verify_icrc.py", path],
                                   capture_output=True, text=True, timeout=60)
@@ -200,6 +201,35 @@ def malformed(rig):
     return ", ".join(f"{reason} {count}" for reason, count in new.items())
 
 
+def source_port(local, remote):
+    """As Linux makes it of both queue pair numbers (rdma_calc_flow_label, _to_udp_sport)."""
+    label = local * remote
+    label ^= label >> 20
+    label ^= label >> 40
+    label &= 0xFFFFF
+    return (label & 0x3FFF) ^ label >> 14 | 0xC000
+
+
+def datagrams(family):
+    """What UD sends, field by field."""
+    def run(rig):
+        text, path = captured_pair(rig, "ib_send_bw -c UD -s 1001 -n 20", family)
+        ends = announced(text)
+        fields = (*FIELDS, "infiniband.deth.q_key", "infiniband.deth.srcqp")
+        rows = [r for r in dissect(path, *fields) if r["infiniband.bth.opcode"] == "100"]
+        if len(rows) < 20:
+            raise Failure(f"{len(rows)} datagrams crossed the wire")
+        local, remote = ends["local"]["qpn"], ends["remote"]["qpn"]
+        for row in rows:
+            expect("queue pair", number(row["infiniband.bth.destqp"]), remote)
+            expect("source queue pair", number(row["infiniband.deth.srcqp"]), local)
+            expect("Q_Key", number(row["infiniband.deth.q_key"]), 0x11111111)
+            expect("pad count", number(row["infiniband.bth.padcnt"]), 3)
+            expect("source port", int(row["udp.srcport"]), source_port(local, remote))
+        return f"{len(rows)} datagrams as announced"
+    return run
+
+
 def tells_of_groups(rig):
     """The link hears that a side joins a group, and that it leaves it again."""
     said = []
@@ -230,6 +260,8 @@ def tells_of_groups(rig):
 WIRE_CASES = [
     ("headers-v4", headers("v4")),
     ("headers-v6", headers("v6")),
+    ("datagrams-v4", datagrams("v4")),
+    ("datagrams-v6", datagrams("v6")),
     ("icrc-v4", icrcs("v4")),
     ("icrc-v6", icrcs("v6")),
 ]
