@@ -91,3 +91,76 @@ Test(embedded, what_was_imported_is_the_same)
 	cr_expect_eq(ibv_close_device(imported), 0);
 	endpoint_close(&e);
 }
+
+static enum ibv_wc_status request(struct endpoint *e, enum ibv_wr_opcode opcode, struct ibv_sge sge,
+				  const void *remote, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)remote;
+	wr.wr.rdma.rkey = rkey;
+	cr_assert_eq(ibv_post_send(e->qp[0], &wr, &bad), 0);
+	poll_completions(e->cq, &wc, 1, "a request");
+	return wc.status;
+}
+
+Test(embedded, regions_change_and_windows_open_them)
+{
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
+	static uint8_t here[LENGTH], there[LENGTH];
+	struct ibv_mr *mr, *null;
+	struct endpoint e;
+	struct ibv_sge from;
+	struct ibv_mw *mw;
+	struct ibv_wc wc;
+
+	endpoint_open(&e);
+	memset(e.buffer, 'w', LENGTH);
+	from = (struct ibv_sge){ (uintptr_t)e.buffer, LENGTH, e.mr->lkey };
+	mr = ibv_reg_mr(e.pd, here, LENGTH, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	null = ibv_alloc_null_mr(e.pd);
+	cr_assert(mr && mw && null, "%m");
+	cr_assert_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, there, LENGTH, 0), 0);
+	bind.bind_info =
+		(struct ibv_mw_bind_info){ mr, (uintptr_t)there, LENGTH, IBV_ACCESS_REMOTE_WRITE };
+	cr_assert_eq(ibv_bind_mw(e.qp[1], mw, &bind), 0);
+	poll_completions(e.cq, &wc, 1, "a bind");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	cr_expect_eq(request(&e, IBV_WR_RDMA_WRITE, from, there, mw->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(memcmp(there, e.buffer, LENGTH), 0);
+	cr_expect_eq(here[0], 0);
+	from.lkey = null->lkey;
+	cr_expect_eq(request(&e, IBV_WR_RDMA_WRITE, from, there, mw->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(memcmp(there, here, LENGTH), 0, "zeros");
+	cr_expect_eq(request(&e, IBV_WR_RDMA_READ, from, e.buffer, e.mr->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_dereg_mr(mr), EBUSY);
+	cr_expect_eq(ibv_dealloc_mw(mw), 0);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_dereg_mr(null), 0);
+	endpoint_close(&e);
+}
+
+/* Its own memory the engine touches without asking: a page that is missing would end both. */
+Test(embedded, nothing_comes_on_demand)
+{
+	struct ibv_device_attr_ex a;
+	struct endpoint e;
+
+	endpoint_open(&e);
+	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &a), 0);
+	cr_expect_eq(a.odp_caps.general_caps, 0);
+	errno = 0;
+	cr_expect_null(
+		ibv_reg_mr(e.pd, e.buffer, LENGTH, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+	cr_expect_eq(errno, EOPNOTSUPP);
+	cr_expect_null(
+		ibv_reg_mr(e.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+	cr_expect_eq(errno, EOPNOTSUPP);
+	endpoint_close(&e);
+}
