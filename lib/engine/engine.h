@@ -323,7 +323,8 @@ struct engine {
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
 	struct window **window; /* by the slot of their keys; NULL: there was none yet */
-	struct rte_ring *operations; /* queue pairs whose operation is the control thread's */
+	struct rte_ring
+		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
 	int control_fd; /* eventfd: wakes the control thread */
 	pthread_mutex_t control_lock;
 	uint64_t heartbeat;

@@ -17,20 +17,31 @@
 #include "engine/window.h"
 
 #define OPERATION_SLOTS	   1024u /* when they are all taken a queue pair waits with its lcore */
-#define OPERATIONS_AT_ONCE 32u
+#define OPERATIONS_AT_ONCE 8u /* of an lcore */
 
-struct rte_ring *operations_create(struct engine *e)
+/* A ring with one producer for each lcore: those of DPDK with many do not carry what others wrote. */
+bool operations_prepare(struct engine *e)
 {
 	char name[RTE_RING_NAMESIZE];
 
-	snprintf(name, sizeof(name), "uo-%08x", (uint32_t)e->id);
-	return rte_ring_create(name, OPERATION_SLOTS, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		snprintf(name, sizeof(name), "uo%u-%08x", i, (uint32_t)e->id);
+		e->operations[i] = rte_ring_create(name, OPERATION_SLOTS, SOCKET_ID_ANY,
+						   RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (e->operations[i] == NULL) {
+			operations_destroy(e);
+			return false;
+		}
+	}
+	return true;
 }
 
 void operations_destroy(struct engine *e)
 {
-	rte_ring_free(e->operations);
-	e->operations = NULL;
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		rte_ring_free(e->operations[i]);
+		e->operations[i] = NULL;
+	}
 }
 
 void operation_begin(struct lcore *l, struct engine_qp *q)
@@ -74,11 +85,8 @@ static bool is_alone(const struct lcore *l, const struct engine_qp *q)
 /* False: the ring is full. */
 static bool pass_on(struct lcore *l, struct engine_qp *q, const struct key_operation *o)
 {
-	/* Acquire: the control path makes it with the first window. */
-	struct rte_ring *ring = __atomic_load_n(&l->engine->operations, __ATOMIC_ACQUIRE);
-
 	q->operation = *o;
-	if (rte_ring_enqueue(ring, q) != 0)
+	if (rte_ring_enqueue(l->engine->operations[l->index], q) != 0)
 		return false;
 	control_wake(l->engine);
 	return true;
@@ -129,13 +137,13 @@ static void answer(struct lcore *l, void *arg, nanotime now)
 	report(l, a->qp, a->why, now);
 }
 
-/* False: there was none. */
-static bool execute_next(struct engine *e)
+/* The oldest of this lcore. False: there was none. */
+static bool execute_next(struct engine *e, uint32_t lcore)
 {
 	struct answer a;
 	void *p;
 
-	if (e->operations == NULL || rte_ring_dequeue(e->operations, &p) != 0)
+	if (e->operations[lcore] == NULL || rte_ring_dequeue(e->operations[lcore], &p) != 0)
 		return false;
 	a.qp = p;
 	if (a.qp->detached)
@@ -147,15 +155,23 @@ static bool execute_next(struct engine *e)
 
 void operations_finish(struct engine *e)
 {
-	for (uint32_t i = 0; i < OPERATION_SLOTS && execute_next(e); i++)
-		;
+	for (uint32_t lcore = 0; lcore < e->lcores; lcore++)
+		for (uint32_t i = 0; i < OPERATION_SLOTS && execute_next(e, lcore); i++)
+			;
 }
 
 /* Each waits for every lcore: others want the control path, too. */
 void operations_continue(struct engine *e)
 {
-	for (uint32_t i = 0; i < OPERATIONS_AT_ONCE; i++)
-		if (!execute_next(e))
-			return;
-	control_wake(e);
+	bool more = false;
+
+	for (uint32_t lcore = 0; lcore < e->lcores; lcore++) {
+		uint32_t n = 0;
+
+		while (n < OPERATIONS_AT_ONCE && execute_next(e, lcore))
+			n++;
+		more |= n == OPERATIONS_AT_ONCE;
+	}
+	if (more)
+		control_wake(e);
 }

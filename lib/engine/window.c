@@ -15,18 +15,14 @@
 int windows_prepare(struct engine *e)
 {
 	struct window **table;
-	struct rte_ring *ring;
 
 	if (e->window != NULL)
 		return 0;
-	ring = operations_create(e);
 	table = calloc(LIMIT_MRS, sizeof(*table));
-	if (ring == NULL || table == NULL) {
-		rte_ring_free(ring);
+	if (table == NULL || !operations_prepare(e)) {
 		free(table);
 		return ENOMEM;
 	}
-	__atomic_store_n(&e->operations, ring, __ATOMIC_RELEASE);
 	/* Release: an lcore that sees the table sees it empty, and the way to the control thread. */
 	__atomic_store_n(&e->window, table, __ATOMIC_RELEASE);
 	return 0;

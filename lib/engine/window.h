@@ -70,7 +70,8 @@ enum reason window_bind(struct engine *e, const struct engine_qp *q, const struc
 			bool alone);
 
 /* operation.c: requests that stay at home. */
-struct rte_ring *operations_create(struct engine *e);
+/* The ways from the lcores to the control thread. False: no memory. */
+bool operations_prepare(struct engine *e);
 void operations_destroy(struct engine *e);
 /* qp_operation() is to be executed when this round is over. */
 void operation_begin(struct lcore *l, struct engine_qp *q);
