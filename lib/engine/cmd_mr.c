@@ -14,7 +14,7 @@
 #define WRITES (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN                                                                           \
 	(WRITES | ACCESS_REMOTE_READ | ACCESS_MW_BIND | ACCESS_ZERO_BASED | ACCESS_ON_DEMAND | \
-	 ACCESS_HUGETLB | ACCESS_OPTIONAL_RANGE)
+	 ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL | ACCESS_OPTIONAL_RANGE)
 
 int mr_check_access(struct call *call, uint32_t access)
 {

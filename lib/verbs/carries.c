@@ -24,6 +24,7 @@ static const struct {
 	[IBV_WR_SEND_WITH_INV] = { UC | RC | XRC, IBV_QP_EX_WITH_SEND_WITH_INV },
 	[IBV_WR_ATOMIC_WRITE] = { RC, IBV_QP_EX_WITH_ATOMIC_WRITE },
 	[IBV_WR_TSO] = { RAW, IBV_QP_EX_WITH_TSO },
+	[WORK_FLUSH] = { RC, QP_EX_WITH_FLUSH },
 };
 
 bool transport_carries(enum ibv_qp_type type, enum ibv_wr_opcode opcode)

@@ -9,7 +9,7 @@
 /* What is passed on to the engine; hints of IBV_ACCESS_OPTIONAL_RANGE may be ignored, and are. */
 #define MR_ACCESS_KNOWN                                                                           \
 	(MR_ACCESS_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | ACCESS_FLUSH_GLOBAL)
 
 static inline struct mr *mr_of(struct ibv_mr *mr)
 {

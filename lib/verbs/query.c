@@ -31,8 +31,9 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 		       int *type);
 
 /* The child of a fork may ask, as anybody may. */
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE of headers that are younger than Debian's. */
+/* IB_UVERBS_DEVICE_* of headers that are younger than Debian's. */
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
+#define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 
 static int ask_again(const struct device *d, struct reply_device *facts)
 {
@@ -141,7 +142,8 @@ int verbs_query_device_ex(struct ibv_context *context,
 	if (error != 0)
 		return error;
 	fill_device(&full.orig_attr, &facts);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags | DEVICE_ATOMIC_WRITE;
+	full.device_cap_flags_ex =
+		full.orig_attr.device_cap_flags | DEVICE_FLUSH_GLOBAL | DEVICE_ATOMIC_WRITE;
 	full.phys_port_cnt_ex = 1;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = CLOCK_KHZ;

@@ -171,7 +171,10 @@ struct work_queue {
 
 struct qp {
 	struct ibv_qp_ex ibv;
-	uint64_t later_headers[8]; /* newer verbs.h append functions to ibv_qp_ex */
+	/* newer verbs.h append functions to ibv_qp_ex: this is the first of them */
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t length,
+			 uint8_t type, uint8_t level);
+	uint64_t later_headers[7];
 	struct work_queue sq;
 	struct work_queue rq;
 	struct qp_page *page;

@@ -187,6 +187,26 @@ static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remot
 	qp->building = NULL; /* nothing is to be said of its data any more */
 }
 
+/* In newer headers than Debian 12's: the function behind wr_atomic_write. */
+static void wr_flush(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	struct qp *qp = own(ibv);
+
+	begin_remote(ibv, (enum ibv_wr_opcode)WORK_FLUSH, rkey, remote_addr);
+	if (qp->building == NULL)
+		return;
+	if (type == 0 || (type & ~(FLUSH_GLOBAL | FLUSH_PERSISTENT)) != 0 || level > FLUSH_REGION ||
+	    length > LIMIT_MESSAGE) {
+		fail(qp, EINVAL);
+		return;
+	}
+	qp->building->flush_length = length;
+	qp->building->flush_type = type;
+	qp->building->flush_level = level;
+	qp->building = NULL; /* it has no data */
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ibv, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
@@ -327,5 +347,6 @@ int qp_ex_fill(struct ibv_qp_ex *ibv)
 	ibv->wr_complete = wr_complete;
 	ibv->wr_abort = wr_abort;
 	ibv->wr_atomic_write = wr_atomic_write;
+	qp->wr_flush = wr_flush;
 	return 0;
 }
