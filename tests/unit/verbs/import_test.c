@@ -48,6 +48,7 @@ enum request {
 	STORM, /* POST again and again, until one fails */
 	DEREGISTER,
 	UNIMPORT_MR,
+	UNIMPORT_OWN, /* the region that was registered: left to others */
 	DEALLOC_PD,
 	UNIMPORT_PD,
 	ALLOC_DM,
@@ -293,6 +294,9 @@ static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 		return errno == 0;
 	case UNIMPORT_MR:
 		ibv_unimport_mr(p->imported);
+		return true;
+	case UNIMPORT_OWN:
+		ibv_unimport_mr(p->mr);
 		return true;
 	case DEALLOC_PD:
 		errno = ibv_dealloc_pd(p->e.pd);
@@ -714,6 +718,17 @@ Test(import, unimport_gives_back_and_the_exporter_goes_on)
 		     IBV_WC_SUCCESS);
 }
 
+Test(import, an_exporter_may_leave_its_region_to_others)
+{
+	struct answer mr = import_all();
+
+	cr_assert_eq(tell(&exporter, UNIMPORT_OWN, 0, 0), 0);
+	cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0);
+	cr_assert_eq(write_status(&importer, exporters(), mr.lkey, exporters(), mr.rkey),
+		     IBV_WC_SUCCESS);
+	expect_filled(exporters(), AREA, 'e');
+}
+
 Test(import, what_was_imported_can_be_exported_again)
 {
 	struct ask q = { .what = IMPORT };
@@ -904,6 +919,17 @@ Test(import, nobody_can_change_a_token)
 	cr_expect_eq(ftruncate(token, 0), -1);
 	cr_expect_eq(ftruncate(token, 1 << 20), -1);
 	cr_expect_eq(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, token, 0), MAP_FAILED);
+}
+
+Test(import, a_token_leads_to_its_engine)
+{
+	char *socket = strdup(getenv("UROCE_SOCKET"));
+
+	setenv("UROCE_SOCKET", "/nonexistent", 1);
+	cr_expect_null(ibv_get_device_list(NULL)[0], "no engine is there by itself");
+	cr_expect_eq(import_error(dup(token)), 0);
+	setenv("UROCE_SOCKET", socket, 1);
+	free(socket);
 }
 
 Test(import, a_closed_contexts_token_is_nothing)
