@@ -115,9 +115,9 @@ static void *first_octet(uint32_t key)
 /* A file that was mapped for reading is not written through that mapping later. */
 Test(control_memory, a_file_for_reading_becomes_peer_memory_for_writing)
 {
-	struct {
+	union {
 		struct request_reg_mr r;
-		struct mr_backing b;
+		uint8_t octets[sizeof(struct request_reg_mr) + sizeof(struct mr_backing)];
 	} q = { 0 };
 	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);
 	struct carrier_descriptors in = { .count = 1, .fd = { file } };
@@ -132,7 +132,7 @@ Test(control_memory, a_file_for_reading_becomes_peer_memory_for_writing)
 	q.r.address = q.r.iova = place();
 	q.r.length = 4096;
 	q.r.backings = 1;
-	q.b = (struct mr_backing){ .length = 4096, .fd = 0 };
+	q.r.backing[0] = (struct mr_backing){ .length = 4096, .fd = 0 };
 	cr_assert_eq(ask(fd, COMMAND_REG_MR, &q.r.h, sizeof(q), &r.h, sizeof(r), &in, NULL), 0);
 	cr_expect_not_null(first_octet(r.lkey));
 	cr_expect_eq(rereg(fd,
