@@ -216,7 +216,9 @@ static void *run(void *argument)
 	struct thread *t = argument;
 
 	for (uint32_t i = 0; i < calls; i++) {
-		const struct verb *v = &verbs[draw(t, verbs_count)];
+		uint32_t which = draw(t, verbs_count + more_verbs_count);
+		const struct verb *v =
+			which < verbs_count ? &verbs[which] : &more_verbs[which - verbs_count];
 
 		t->verb = v->name;
 		v->call(t);
@@ -234,6 +236,7 @@ int main(int argc, char **argv)
 	if (threads < 1 || threads > 64)
 		die("usage: every-verb [THREADS [CALLS]], at most 64 threads");
 	make_all();
+	more_make();
 	for (uint32_t i = 0; i < threads; i++) {
 		thread[i].seed = i + 1;
 		if (pthread_create(&thread[i].id, NULL, run, &thread[i]) != 0)
@@ -241,7 +244,9 @@ int main(int argc, char **argv)
 	}
 	for (uint32_t i = 0; i < threads; i++)
 		pthread_join(thread[i].id, NULL);
+	more_destroy();
 	destroy_all();
-	printf("%u calls of %u kinds from each of %u threads\n", calls, verbs_count, threads);
+	printf("%u calls of %u kinds from each of %u threads\n", calls,
+	       verbs_count + more_verbs_count, threads);
 	return 0;
 }

@@ -41,6 +41,11 @@ struct verb {
 
 extern const struct verb verbs[];
 extern const uint32_t verbs_count;
+/* every_verb_more.c: objects and calls of its own. */
+extern const struct verb more_verbs[];
+extern const uint32_t more_verbs_count;
+void more_make(void);
+void more_destroy(void);
 
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 uint32_t draw(struct thread *t, uint32_t below);
