@@ -101,6 +101,7 @@ struct context {
 struct domain {
 	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
 	uint32_t handles;
+	uint64_t walk; /* the last one of control.domain_walks that came by */
 	LIST_HEAD(, pd) pds;
 	LIST_ENTRY(domain) link;
 };
@@ -479,6 +480,8 @@ struct control {
 	bool owns_pool;
 	uint32_t next_lcore; /* round robin of queue pairs */
 	uint32_t next_domain; /* number */
+	uint64_t
+		domain_walks; /* so that each looks at a domain once, however many handles lead there */
 	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */
 	LIST_HEAD(, context) tokens[CONTROL_BUCKETS]; /* by inode */
 	uint64_t dm_octets; /* of all device memory */

@@ -68,6 +68,7 @@ void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, v
 			void *arg)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_PD];
+	uint64_t walk = ++c->engine->control->domain_walks;
 
 	if (!c->objects->shares)
 		return;
@@ -75,8 +76,9 @@ void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, v
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct pd *mine = t->slot[i], *p;
 
-		if (mine == NULL || mine->domain->handles == 1)
+		if (mine == NULL || mine->domain->handles == 1 || mine->domain->walk == walk)
 			continue;
+		mine->domain->walk = walk;
 		LIST_FOREACH(p, &mine->domain->pds, domain_link)
 		if (p->client != c)
 			visit(p->client, arg);
