@@ -43,19 +43,12 @@ void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, bool sent)
 
 /* ---- receiving ---- */
 
-/* Control writes an entry while we read it once in a blue moon: then a datagram may be lost. */
+/* An entry may change while we read it: then, at worst, a datagram is lost. */
 static bool is_own(const struct engine *e, const struct gid *gid)
 {
-	uint64_t wanted[2], own[2];
-
-	memcpy(wanted, gid, sizeof(wanted));
-	for (uint32_t i = 0; i < LIMIT_GIDS; i++) {
-		const uint8_t *entry = e->gid[i].gid.octet;
-
-		memcpy(own, entry, sizeof(own));
-		if (own[0] == wanted[0] && own[1] == wanted[1])
+	for (uint32_t i = 0; i < LIMIT_GIDS; i++)
+		if (gid_equal(&e->gid[i].gid, gid))
 			return true;
-	}
 	return false;
 }
 

@@ -217,14 +217,24 @@ static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
 	lcore_qp_touch(l, n->qp, now);
 }
 
-/* Those whose answer changed give way to others; lcores may read the old ones for a moment. */
-static void renew_handles(struct engine *e)
+static bool is_settled(const struct engine_ah *ah)
+{
+	return ah->flow_state == FLOW_PORT || ah->flow_state == FLOW_LOOP;
+}
+
+/*
+ * Those whose answer changed give way to others; lcores may read the old ones for a moment. Programs
+ * may have many handles: unless `all` may have changed, only those without an answer are looked at.
+ */
+static void renew_handles(struct engine *e, bool all)
 {
 	LIST_HEAD(, engine_ah) old = LIST_HEAD_INITIALIZER(old);
 	struct engine_ah *ah, *next, *fresh;
 
 	for (ah = LIST_FIRST(&e->ahs); ah != NULL; ah = next) {
 		next = LIST_NEXT(ah, engine_link);
+		if (!all && is_settled(ah))
+			continue;
 		fresh = ah_renew(e, ah);
 		if (fresh == NULL)
 			continue;
@@ -246,6 +256,7 @@ static void renew_handles(struct engine *e)
 static void resolve_again(struct engine *e)
 {
 	struct neighbour_agent *a = e->control->neighbours;
+	bool all = a->stale || a->generation != neighbour_generation(a->table);
 	struct new_flow n;
 	struct mac mac;
 
@@ -253,7 +264,7 @@ static void resolve_again(struct engine *e)
 	a->unreachable = 0;
 	a->generation = neighbour_generation(a->table);
 	a->stale = false;
-	renew_handles(e);
+	renew_handles(e, all);
 	LIST_FOREACH(n.qp, &e->qps, engine_link)
 	{
 		if (gid_is_zero(&n.qp->path.dgid))

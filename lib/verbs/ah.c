@@ -64,9 +64,12 @@ static int create_in_engine(struct ibv_pd *pd, const struct ibv_ah_attr *attr, u
 
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct ah *ah = calloc(1, sizeof(*ah));
+	struct ah *ah;
 	int error;
 
+	if (attr == NULL)
+		return fail_with(EINVAL);
+	ah = calloc(1, sizeof(*ah));
 	if (ah == NULL)
 		return fail_with(ENOMEM);
 	error = create_in_engine(pd, attr, &ah->ibv.handle);

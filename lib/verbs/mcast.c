@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Multicast groups. RoCE has no LIDs: the port joins the IP group of the same address. */
+#include <errno.h>
+
 #include "verbs/types.h"
 
 static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum command what)
@@ -7,6 +9,8 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum command what
 	struct request_mcast request = { .qp = qp->handle };
 	struct reply_empty reply;
 
+	if (gid == NULL)
+		return EINVAL;
 	memcpy(&request.group, gid, sizeof(request.group));
 	return client_command(client_of(qp->context), what, &request.h, sizeof(request), &reply.h,
 			      sizeof(reply), NULL, NULL);

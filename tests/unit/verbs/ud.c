@@ -100,3 +100,22 @@ union ibv_gid ipv4_gid(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
 {
 	return (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff, [12] = a, b, c, d } };
 }
+
+struct ibv_ah_attr ud_to_self(const struct endpoint *e)
+{
+	return (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = e->gid, .sgid_index = GID_INDEX, .hop_limit = 64 },
+	};
+}
+
+void ud_sent_alone(struct ibv_cq *cq, const char *what)
+{
+	struct ibv_wc wc;
+
+	poll_completions(cq, &wc, 1, what);
+	cr_expect_eq(wc.opcode, IBV_WC_SEND, "%s", what);
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", what);
+	ud_silent(cq, what);
+}

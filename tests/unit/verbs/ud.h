@@ -23,6 +23,11 @@ int ud_send(struct endpoint *e, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t q
 /* Nothing completes for a while that is long for an engine of this host. */
 void ud_silent(struct ibv_cq *cq, const char *what);
 
+/* One SEND completes well, and nothing else does. */
+void ud_sent_alone(struct ibv_cq *cq, const char *what);
+
+/* Towards ourselves, by GID_INDEX. */
+struct ibv_ah_attr ud_to_self(const struct endpoint *e);
 /* Towards ourselves, by the GID of that index. */
 struct ibv_ah *ud_self(struct endpoint *e, uint8_t sgid_index);
 union ibv_gid ipv4_gid(uint8_t a, uint8_t b, uint8_t c, uint8_t d);
