@@ -6,7 +6,7 @@
 #include "verbs/types.h"
 
 /* Of headers newer than Debian 12's: ibv_qp_create_send_ops_flags. */
-#define QP_EX_WITH_FLUSH (1u << 13)
+#define QP_EX_WITH_FLUSH (1u << 11)
 
 bool transport_carries(enum ibv_qp_type type, enum ibv_wr_opcode opcode);
 /* The send operations (enum ibv_qp_create_send_ops_flags) that a queue pair may be made for. */

@@ -7,7 +7,7 @@
 #include "endpoint.h"
 
 /* What newer verbs.h have: a flag, an opcode, access, and one function behind struct ibv_qp_ex. */
-#define QP_EX_WITH_FLUSH    (1u << 13)
+#define QP_EX_WITH_FLUSH    (1u << 11)
 #define ACCESS_FLUSH_GLOBAL (1u << 8)
 #define WC_FLUSH	    8
 #define GLOBAL		    1
