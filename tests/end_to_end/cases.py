@@ -24,7 +24,7 @@ PLACES = [
 OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
 OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
                          "write-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
-                         "ud-multicast"}
+                         "ud-multicast", "srq-pingpong", "send-srq", "send-xrc"}
 
 PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
 
@@ -76,6 +76,21 @@ PROGRAMS = [
     ("uc-write-lat", "ib_write_lat -c UC -s 8 -n 200"),
     ("uc-send", "ib_send_bw -c UC -s 4096 -n 100"),
     ("uc-send-lat", "ib_send_lat -c UC -s 512 -n 500"),
+    ("srq-pingpong", "ibv_srq_pingpong -n 500"),
+    ("srq-pingpong-events", "ibv_srq_pingpong -n 500 -e -q 16"),
+    ("xsrq-pingpong", "ibv_xsrq_pingpong -n 500"),
+    ("xsrq-pingpong-events", "ibv_xsrq_pingpong -n 500 -e -s 65536"),
+    ("send-srq", "ib_send_bw --use-srq -q 8 -s 4096 -n 500"),
+    ("send-lat-srq", "ib_send_lat --use-srq -s 64 -n 500"),
+    ("send-xrc", "ib_send_bw -c XRC -s 65536 -n 500"),
+    ("send-xrc-qps-both", "ib_send_bw -c XRC -q 4 -b -s 4096 -n 200"),
+    ("write-xrc", "ib_write_bw -c XRC -s 65536 -n 500"),
+    ("read-xrc", "ib_read_bw -c XRC -s 65536 -n 500"),
+    ("atomic-xrc", "ib_atomic_bw -c XRC -n 500"),
+    ("send-lat-xrc", "ib_send_lat -c XRC -n 300"),
+    ("write-lat-xrc", "ib_write_lat -c XRC -n 300"),
+    ("read-lat-xrc", "ib_read_lat -c XRC -n 300"),
+    ("atomic-lat-xrc", "ib_atomic_lat -c XRC -n 300"),
     ("long-write-8B", "ib_write_bw -s 8 -n 300000"),
     ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
 ]
@@ -84,7 +99,8 @@ PROGRAMS = [
 QUICK = {"pingpong", "pingpong-events", "pingpong-check", "pingpong-1MiB", "pingpong-mtu256",
          "pingpong-mtu4096", "read-8MiB", "send-8MiB", "read-1B", "atomic-add", "write-64qp-both",
          "send-events", "write-inline", "write-list", "write-lat-inline", "atomic-lat",
-         "ud-pingpong-events", "ud-multicast", "uc-pingpong", "uc-write"}
+         "ud-pingpong-events", "ud-multicast", "uc-pingpong", "uc-write",
+         "srq-pingpong", "xsrq-pingpong", "send-srq", "send-xrc", "write-xrc", "atomic-xrc"}
 # ... and this only here: perftest needs seconds for its 23 sizes.
 QUICK_ALL_SIZES = {"same/v4/write-all", "veth1500/v4/write-all", "memif/v4/write-all"}
 
