@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -378,8 +379,10 @@ static pid_t start_other(uint32_t *qpn)
 	cr_assert_eq(pipe(pipes), 0);
 	pid = fork();
 	cr_assert_geq(pid, 0);
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		other_process(pipes[1]);
+	}
 	p.fd = pipes[0];
 	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the other process says nothing");
 	cr_assert_eq(read(pipes[0], qpn, sizeof(*qpn)), (ssize_t)sizeof(*qpn));
