@@ -68,7 +68,7 @@ static bool take_receive(struct qp *qp, struct completion *c)
 	return true;
 }
 
-static uint32_t completion_opcode(uint8_t kind)
+static uint32_t completion_opcode(const struct send_work *w, uint8_t kind)
 {
 	static const uint8_t opcode[] = {
 		[KIND_SEND] = COMPLETION_SEND,
@@ -82,6 +82,8 @@ static uint32_t completion_opcode(uint8_t kind)
 		[KIND_LOCAL_INV] = COMPLETION_LOCAL_INV,
 	};
 
+	if (w->opcode == WORK_TSO)
+		return COMPLETION_TSO;
 	return kind < ARRAY_SIZE(opcode) ? opcode[kind] : COMPLETION_SEND;
 }
 
@@ -94,7 +96,7 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 	*c = (struct completion){
 		.wr_id = window_at(qp, index)->wr_id,
 		.status = status,
-		.opcode = completion_opcode(m->kind),
+		.opcode = completion_opcode(window_at(qp, index), m->kind),
 		.vendor_err = reason,
 		.byte_len = m->length,
 		.qp_num = qp->qpn,

@@ -171,10 +171,16 @@ static int take_specs(struct rule *r, const struct ibv_flow_attr *attr)
 	int error = 0;
 
 	for (uint32_t i = 0; i < attr->num_of_specs && error == 0; i++) {
-		const struct ibv_flow_spec *s = (const struct ibv_flow_spec *)(const void *)at;
+		struct ibv_flow_spec s;
 
-		error = take_spec(r, s, &seen);
-		at += s->hdr.size;
+		/* Packed one behind the other, they are not aligned. */
+		memcpy(&s.hdr, at, sizeof(s.hdr));
+		if (s.hdr.size > sizeof(s))
+			return EINVAL;
+		memcpy(&s, at, s.hdr.size);
+
+		error = take_spec(r, &s, &seen);
+		at += s.hdr.size;
 	}
 	return error != 0 ? error : check_layers(r->to);
 }

@@ -40,6 +40,13 @@ static void wr_start(struct ibv_qp_ex *ibv)
 	qp->building = NULL;
 }
 
+static unsigned int flags_known(const struct qp *qp)
+{
+	unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+
+	return qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET ? flags | IBV_SEND_IP_CSUM : flags;
+}
+
 /* A batch is bounded by what the queue could hold when it was empty. */
 static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 {
@@ -60,8 +67,7 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 	memset(w, 0, sizeof(*w));
 	w->wr_id = ibv->wr_id;
 	w->opcode = (uint8_t)opcode;
-	w->flags = (uint8_t)(ibv->wr_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED |
-					      IBV_SEND_SOLICITED | IBV_SEND_IP_CSUM));
+	w->flags = (uint8_t)(ibv->wr_flags & flags_known(qp));
 	qp->building = w;
 	return w;
 }

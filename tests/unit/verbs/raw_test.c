@@ -381,6 +381,8 @@ static void segment(const struct frame_recipe *recipe, bool extended)
 		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
 		if (wc[i].opcode == IBV_WC_RECV)
 			expect_segment(received++, &header, &wc[i]);
+		else
+			cr_assert_eq(wc[i].opcode, IBV_WC_TSO);
 	}
 	cr_assert_eq(received, SEGMENTS);
 	cr_assert_eq(ibv_destroy_flow(flow), 0);
