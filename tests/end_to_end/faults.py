@@ -253,6 +253,34 @@ def wire_is_bad(build):
         return "; ".join(said)
 
 
+@case
+def neighbour_moves(build):
+    """A host takes another MAC address: an address handle that a program holds follows it."""
+    with rigs.veth(build, 1500) as rig:
+        far, script = "10.7.0.99", pathlib.Path(__file__).parent / "datagrams.py"
+        new = "02:00:00:00:99:99"
+        rig.ip("b", "address", "replace", f"{far}/24", "dev", "wire")
+        rigs.sh(*rig.inside("b"), "sysctl", "-qw", "net.ipv4.conf.wire.arp_notify=1")
+        sender = rig.program("a", ["/usr/bin/python3", str(script), far], name="datagrams")
+        sender.expect("resolved", 20)
+        path = rig.folder / "moved.pcapng"
+        capture = Process(rig, "dumpcap", [
+            *rig.inside("b"), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(path), "-f",
+            f"udp port 4791 and ether dst {new}"])
+        capture.expect("File: ", 20)
+        moved = time.monotonic()
+        for words in (("down",), ("address", new), ("up",)):
+            rig.ip("b", "link", "set", "wire", *words)
+        wait_until(f"datagrams to {new}", 20,
+                   lambda: path.exists() and rigs.sh("tshark", "-r", str(path), check=False), 0.2)
+        took = time.monotonic() - moved
+        if not sender.alive():
+            raise Failure(f"the sender ended: {sender.tail()}")
+        sender.end()
+        capture.end()
+        return f"followed within {took:.1f} s"
+
+
 def refused(rig, arguments, wanted):
     words = [*rig.inside("a"), str(rig.build / "apps/uroced"), *arguments]
     done = subprocess.run(words, capture_output=True, text=True, timeout=20,
