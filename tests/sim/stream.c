@@ -204,7 +204,7 @@ static void prepare_window(struct stream *s, struct job *j)
 	struct node_qp *owner = window_owner(s, j);
 
 	if (j->opcode == WORK_LOCAL_INV || j->opcode == WORK_SEND_WITH_INV)
-		j->key = node_window_in(owner->node, &j->window,
+		j->key = node_window_in(owner->node, (void *)j->window,
 					owner == s->from ? s->local_key : s->remote_key, 0, 8,
 					ACCESS_REMOTE_WRITE, owner->caps.qpn);
 }

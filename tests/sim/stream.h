@@ -7,6 +7,8 @@
 #ifndef SIM_STREAM_H
 #define SIM_STREAM_H
 
+#include <stdalign.h>
+
 #include "limits.h"
 #include "node.h"
 #include "sim.h"
@@ -35,7 +37,7 @@ struct job {
 	bool arrived; /* its receive completion was seen */
 	bool counter; /* FETCH ADD on the counter that all share */
 	uint32_t key; /* to invalidate, here or there; 0: none */
-	struct region window; /* ... and what it names */
+	alignas(struct region) uint8_t window[sizeof(struct region)]; /* ... and what it names */
 	struct extent local, remote;
 };
 

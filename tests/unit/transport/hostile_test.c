@@ -125,7 +125,7 @@ static void fit(struct packet *p)
 	if (p->opcode == OPB_ATOMIC_WRITE)
 		p->dma_length = p->payload_length = 8;
 	p->feth = FLUSH_GLOBAL;
-	p->invalidate_rkey = pair.b.window.key;
+	p->invalidate_rkey = pair.b.window->key;
 }
 
 /* Every ordered pair of request opcodes: the second is legal or a sequence error (IBTA table 38). */
@@ -434,7 +434,7 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 	p.dma_length = roll(seed, 4) ? p.payload_length : roll(seed, 5000);
 	p.va = PAIR_IOVA + roll(seed, 8) * 8;
 	p.rkey = to->key;
-	p.invalidate_rkey = roll(seed, 8) ? to->window.key : to->key;
+	p.invalidate_rkey = roll(seed, 8) ? to->window->key : to->key;
 	p.feth = roll(seed, 8) ? FLUSH_GLOBAL : roll(seed, 64);
 	p.srqn = roll(seed, 8) ? 1 : roll(seed, 4);
 	p.ack_req = roll(seed, 2);
@@ -463,7 +463,7 @@ static void post_random(uint64_t *seed, struct end *e)
 			       .opcode = op,
 			       .flags = roll(seed, 2) ? WORK_FENCE : 0,
 			       .num_sge = 1,
-			       .imm = e->window.key,
+			       .imm = e->window->key,
 			       .rkey = e->key,
 			       .remote_addr = PAIR_IOVA };
 

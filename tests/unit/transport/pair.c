@@ -111,6 +111,7 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 	e->queue = queues[e == &pair->b];
 	e->done = completions[e == &pair->b];
 	e->region = must_allocate(sizeof(struct region) + sizeof(struct region_piece));
+	e->window = must_allocate(sizeof(struct region));
 	e->key = key_allocate(&pair->keys, (uint8_t)qpn);
 	*e->region = (struct region){ .key = e->key,
 				      .pd = PAIR_PD,
@@ -143,6 +144,7 @@ static void end_close(struct end *e)
 	free(e->memory);
 	free(e->receive);
 	free(e->region);
+	free(e->window);
 }
 
 void pair_close(struct pair *pair)
@@ -206,15 +208,15 @@ uint32_t pair_window(struct pair *pair, struct end *e)
 {
 	uint32_t key = key_allocate(&pair->keys, 9);
 
-	e->window = (struct region){ .key = key,
-				     .pd = PAIR_PD,
-				     .access = ACCESS_REMOTE_WRITE,
-				     .iova = e->region->iova,
-				     .length = 4096,
-				     .kind = REGION_WINDOW,
-				     .window_qpn = e->qp->qpn,
-				     .parent = e->region };
-	key_publish(&pair->keys, key, &e->window);
+	*e->window = (struct region){ .key = key,
+				      .pd = PAIR_PD,
+				      .access = ACCESS_REMOTE_WRITE,
+				      .iova = e->region->iova,
+				      .length = 4096,
+				      .kind = REGION_WINDOW,
+				      .window_qpn = e->qp->qpn,
+				      .parent = e->region };
+	key_publish(&pair->keys, key, e->window);
 	return key;
 }
 

@@ -38,7 +38,7 @@ struct end {
 	uint8_t *memory; /* PAIR_MEMORY octets, registered at PAIR_IOVA */
 	uint32_t key;
 	struct region *region;
-	struct region window;
+	struct region *window;
 	struct recv_work *receive; /* posted receive requests, a ring of PAIR_RECEIVES */
 	uint32_t receive_head, receive_tail;
 	struct carried *queue; /* packets to this end, a ring of PAIR_QUEUE */
