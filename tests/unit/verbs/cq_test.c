@@ -404,9 +404,10 @@ Test(cq, an_overrun_is_an_error_of_the_queue_and_of_who_completes_into_it)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct ibv_wc wc[16];
-	struct pair p = { 0 };
+	struct pair p = { 0 }, other = { 0 };
 
 	open_pair(&p, SMALL_CQ);
+	open_pair_on(&other, p.cq);
 	post_many(p.qp[0], 0, (uint32_t)p.cq->cqe + 1);
 	while (!cq_err || !fatal) {
 		cr_assert(next_event(&type, WAIT_SECONDS * 1000), "CQ_ERR %d, QP_FATAL %d", cq_err,
@@ -416,8 +417,18 @@ Test(cq, an_overrun_is_an_error_of_the_queue_and_of_who_completes_into_it)
 	}
 	cr_assert_eq(ibv_query_qp(p.qp[0], &attr, IBV_QP_STATE, &init), 0);
 	cr_expect_eq(attr.qp_state, IBV_QPS_ERR);
+	cr_assert_eq(ibv_query_qp(other.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_RTS, "it has completed nothing yet");
+	post_many(other.qp[0], 0, 1);
+	do
+		cr_assert(next_event(&type, WAIT_SECONDS * 1000), "others on it go on");
+	while (type != IBV_EVENT_QP_FATAL);
+	cr_assert_eq(ibv_query_qp(other.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_ERR);
 	cr_assert_eq(ibv_poll_cq(p.cq, 16, wc), p.cq->cqe, "what had room is there");
 	cr_expect_lt(ibv_poll_cq(p.cq, 16, wc), 0, "then it says that some are missing");
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_destroy_qp(other.qp[i]), 0);
 	close_pair(&p);
 }
 
