@@ -132,17 +132,32 @@ Test(datagram, a_handle_from_what_was_received)
 	cr_expect_eq(errno, EINVAL);
 }
 
-Test(datagram, many_handles_and_none_is_left)
+/* In a context of their own, which takes them all with it. */
+Test(datagram, as_many_handles_as_announced)
 {
+	struct ibv_context *context = open_only_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
 	struct ibv_ah_attr attr = ud_to_self(&e);
-	struct ibv_ah *ah[512];
+	struct ibv_device_attr device;
+	struct ibv_ah **ah, *one;
 
-	for (size_t i = 0; i < ROWS(ah); i++) {
-		ah[i] = ibv_create_ah(e.pd, &attr);
-		cr_assert_not_null(ah[i], "handle %zu: %m", i);
+	cr_assert_eq(ibv_query_device(context, &device), 0);
+	ah = calloc((size_t)device.max_ah, sizeof(*ah));
+	for (int i = 0; i < device.max_ah; i++) {
+		ah[i] = ibv_create_ah(pd, &attr);
+		cr_assert_not_null(ah[i], "handle %d: %m", i);
 	}
-	for (size_t i = 0; i < ROWS(ah); i++)
+	errno = 0;
+	cr_expect_null(ibv_create_ah(e.pd, &attr), "one too many");
+	cr_expect_eq(errno, ENOMEM);
+	cr_expect_eq(ibv_close_device(context), 0);
+	one = ibv_create_ah(e.pd, &attr);
+	cr_assert_not_null(one, "there is room again");
+	cr_expect_eq(ibv_destroy_ah(one), 0);
+	for (int i = 0; i < device.max_ah; i++)
 		cr_assert_eq(ibv_destroy_ah(ah[i]), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	free(ah);
 }
 
 /* ---- datagrams ---- */
