@@ -69,8 +69,8 @@ static void in_order(bool one_lcore)
 	}
 	while (take(&r, &value) == SRQ_RING_TAKEN)
 		cr_assert_eq(value, expected++);
-	cr_expect_eq(expected, next);
-	cr_expect_eq(srq_ring_waiting(&r), 0);
+	cr_assert_eq(expected, next);
+	cr_assert_eq(srq_ring_waiting(&r), 0);
 	free(shared);
 }
 
@@ -95,11 +95,11 @@ Test(srq_ring, a_slot_is_free_when_all_takes_before_it_are_finished)
 	post(shared, 2);
 	cr_assert_eq(srq_ring_take(&r, &slot[0]), SRQ_RING_TAKEN);
 	cr_assert_eq(srq_ring_take(&r, &slot[1]), SRQ_RING_TAKEN);
-	cr_expect_neq(slot[0], slot[1]);
+	cr_assert_neq(slot[0], slot[1]);
 	srq_ring_finish(&r);
-	cr_expect_eq(shared->cons.tail, 0, "one of them is still being read");
+	cr_assert_eq(shared->cons.tail, 0, "one of them is still being read");
 	srq_ring_finish(&r);
-	cr_expect_eq(shared->cons.tail, 2);
+	cr_assert_eq(shared->cons.tail, 2);
 	free(shared);
 }
 
@@ -117,8 +117,8 @@ Test(srq_ring, any_producer_position_is_either_in_the_ring_or_an_error)
 			srq_ring_init(&r, shared, SIZE, STRIDE);
 			r.one_lcore = alone;
 			shared->prod.tail = tails[i];
-			cr_expect_eq(srq_ring_waiting(&r), RING_BROKEN);
-			cr_expect_eq(srq_ring_take(&r, &slot), SRQ_RING_ILL);
+			cr_assert_eq(srq_ring_waiting(&r), RING_BROKEN);
+			cr_assert_eq(srq_ring_take(&r, &slot), SRQ_RING_ILL);
 		}
 	}
 	free(shared);
@@ -139,7 +139,7 @@ Test(srq_ring, a_consumer_tail_that_the_program_wrote_holds_nobody_up)
 		srq_ring_take(&r, &(const void *){ NULL });
 		srq_ring_finish(&r);
 	}
-	cr_expect_eq(take(&r, &value), SRQ_RING_EMPTY);
+	cr_assert_eq(take(&r, &value), SRQ_RING_EMPTY);
 	free(shared);
 }
 
@@ -195,11 +195,11 @@ Test(srq_ring, several_lcores_take_each_request_once, .timeout = 60)
 		void *torn;
 
 		pthread_join(lcore[i].thread, &torn);
-		cr_expect_null(torn, "a slot was given back while it was read");
+		cr_assert_null(torn, "a slot was given back while it was read");
 	}
 	for (uint32_t i = 0; i < total; i++)
 		cr_assert_eq(seen[i], 1, "request %u was taken %u times", i, seen[i]);
-	cr_expect_eq(shared->cons.tail, total);
+	cr_assert_eq(shared->cons.tail, total);
 	free(seen);
 	free(shared);
 }

@@ -347,7 +347,7 @@ Test(xrc, srqs_and_queue_pairs_that_cannot_be_made)
 	EXPECT_NONE(open_target(other, target->qp_num, IBV_QPT_XRC_RECV), EINVAL);
 	cr_expect_eq(ibv_destroy_qp(target), 0);
 	objects--;
-	EXPECT_NONE(open_target(xrcd, target->qp_num, IBV_QPT_XRC_RECV), EINVAL);
+	EXPECT_NONE(open_target(xrcd, open.qp_num, IBV_QPT_XRC_RECV), EINVAL);
 #undef EXPECT_NONE
 	cr_expect_eq(ibv_close_xrcd(other), 0);
 	cr_expect_eq(ibv_close_xrcd(xrcd), 0);
