@@ -12,6 +12,7 @@
 #include "engine/raw.h"
 #include "engine/srq.h"
 #include "engine/window.h"
+#include "queue/fence.h"
 #include "wire/decode.h"
 #include "wire/opcode.h"
 
@@ -107,6 +108,7 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	m->hash.usr = mark;
 	for (int tries = 0; tries < 64; tries++) {
 		if (rte_ring_enqueue(to->inbox, m) == 0) {
+			queue_fence(); /* it is there before we look: pairs with idle.c */
 			if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
 				lcore_wake(to);
 			return;
@@ -315,6 +317,7 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool su
 	}
 	if (rte_ring_enqueue(to->inbox, m) != 0)
 		return false;
+	queue_fence(); /* as in hand_over */
 	if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
 		lcore_wake(to);
 	return true;
