@@ -47,9 +47,6 @@ static int check_srq(struct call *call, const struct request_create_qp *r, const
 		return 0;
 	if (srq == NULL || srq->type != SRQ_TYPE_BASIC || !has_receives(r))
 		return call_fail(call, EINVAL, "no such shared receive queue in this context");
-	if (srq->pd_number != p->number)
-		return call_fail(call, EINVAL,
-				 "the shared receive queue is in another protection domain");
 	return 0;
 }
 
@@ -140,6 +137,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.port_mtu = q->client->engine->active_mtu,
 		.max_frame = q->client->engine->max_frame,
 		.sq_sig_all = r->sq_sig_all != 0,
+		.srq_pd = q->srq != NULL ? q->srq->pd_number : 0,
 		.srq = q->srq != NULL ? q->srq->number : 0,
 		.has_srq = q->srq != NULL,
 	};

@@ -134,7 +134,7 @@ static enum reason receive(struct qp *qp, const struct packet *p, const uint8_t 
 	if (why == REASON_NONE && length > receive_length(offer))
 		return REASON_LENGTH_RECEIVE;
 	if (why == REASON_NONE &&
-	    key_spans_of_list(keys, recv_work_sge(offer), offer->num_sge, qp->user,
+	    key_spans_of_list(keys, recv_work_sge(offer), offer->num_sge, qp->receiver,
 			      ACCESS_LOCAL_WRITE, 0, length, &out->place) != REASON_NONE)
 		why = REASON_RECEIVE_MEMORY;
 	if (why == REASON_RECEIVE_NOT_READY)

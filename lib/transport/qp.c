@@ -59,6 +59,9 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->srq = caps->srq;
 	qp->qpn = caps->qpn;
 	qp->user = (struct key_user){ .pd = caps->pd, .qpn = caps->qpn };
+	qp->receiver = qp->user;
+	if (caps->srq_pd != 0)
+		qp->receiver.pd = caps->srq_pd;
 	qp->sig_all = caps->sq_sig_all;
 	qp->caps = *caps;
 	qp->req.message = (void *)(base + l.message);
@@ -231,6 +234,7 @@ void qp_target(struct qp *qp, uint32_t pd, uint32_t srq)
 {
 	assert(qp->type == QP_TYPE_XRC_RECV && "others have a domain of their own");
 	qp->user.pd = pd;
+	qp->receiver.pd = pd;
 	qp->srq = srq;
 }
 

@@ -200,6 +200,7 @@ struct qp {
 	uint32_t mtu_shift;
 	uint32_t qpn;
 	uint32_t dest_qpn;
+	struct key_user receiver; /* on whose behalf receive requests name memory */
 	struct key_user user; /* XRC target: of the SRQ that the packet at hand names */
 	uint32_t srq; /* of the packet at hand; 0: none */
 	uint32_t events; /* enum qp_event, not taken yet */

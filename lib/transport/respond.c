@@ -206,7 +206,7 @@ static enum reason check_send_key(const struct arrival *a)
 	const struct responder *r = &a->qp->resp;
 	bool first = a->op->flags & OP_FIRST;
 	const struct recv_work *w = first ? a->offer : r->held;
-	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->user,
+	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->receiver,
 					    ACCESS_LOCAL_WRITE, first ? 0 : r->offset,
 					    a->p->payload_length, &a->out->place);
 

@@ -144,6 +144,7 @@ struct qp_caps {
 	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
+	uint32_t srq_pd; /* of its SRQ, whose elements are checked against it; 0: `pd` */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
 	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
 	bool sq_sig_all;

@@ -390,3 +390,43 @@ Test(srq, a_forged_number_of_elements_is_an_error_of_that_queue_pair)
 	cr_expect_neq(wc[0].status, IBV_WC_SUCCESS);
 	cr_expect_neq(wc[1].status, IBV_WC_SUCCESS);
 }
+
+static int post_of(uint32_t lkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + 8 * SLOT, SLOT, lkey };
+	struct ibv_recv_wr wr = { .wr_id = 5, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+/* IBTA 10.2.9.1: an SRQ's requests name memory of the SRQ's protection domain, whoever takes them. */
+Test(srq, a_queue_pair_of_another_protection_domain_receives_into_the_srqs)
+{
+	struct ibv_pd *pd = e.pd, *other = ibv_alloc_pd(e.context);
+	struct ibv_mr *foreign = ibv_reg_mr(other, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_qp *stranger, *peer = create_qp(NULL);
+	struct ibv_wc wc[2];
+
+	e.pd = other;
+	stranger = create_qp(srq);
+	e.pd = pd;
+	cr_assert(stranger != NULL && foreign != NULL && peer != NULL, "%m");
+	cr_assert_eq(endpoint_connect(&e, stranger, peer->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, peer, stranger->qp_num), 0);
+	cr_assert_eq(post_of(e.mr->lkey), 0);
+	send_one(peer, 1);
+	poll_completions(e.cq, wc, 2, "a message");
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(wc[i].status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc[i].status));
+	cr_assert_eq(post_of(foreign->lkey), 0);
+	send_one(peer, 2);
+	poll_completions(e.cq, wc, 2, "a message into memory of the queue pair's own domain");
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(wc[i].status,
+			     wc[i].opcode & IBV_WC_RECV ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR,
+			     "%s", ibv_wc_status_str(wc[i].status));
+	cr_expect_eq(ibv_destroy_qp(stranger), 0);
+	cr_expect_eq(ibv_destroy_qp(peer), 0);
+	cr_expect_eq(ibv_dereg_mr(foreign), 0);
+	cr_expect_eq(ibv_dealloc_pd(other), 0);
+}
