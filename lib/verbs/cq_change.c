@@ -5,6 +5,7 @@
 
 #include "client/log.h"
 #include "verbs/cq.h"
+#include "verbs/qp.h"
 
 static int resize_in_engine(struct cq *cq, uint32_t cqe, struct reply_create_cq *reply)
 {
@@ -27,6 +28,24 @@ static void move_to(struct cq *cq, struct rte_ring *ring, struct completion *roo
 	client_command_handle(cq->client, COMMAND_CQ_MOVED, cq->ibv.handle);
 }
 
+/* Completions that requests posted so far will make, or made: they must find room. */
+static uint32_t owed_by_sends(const struct cq *cq)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < cq->qps.slots; i++) {
+		const struct qp *qp = cq->qps.slot[i].object;
+		int32_t owed;
+
+		if (cq->qps.slot[i].handle == 0 || cq_of(qp->init.send_cq) != cq)
+			continue;
+		owed = (int32_t)(__atomic_load_n(&qp->sq.signaled_posted, __ATOMIC_RELAXED) -
+				 __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
+		n += owed > 0 ? (uint32_t)owed : 0;
+	}
+	return n;
+}
+
 /*
  * Under the CQ's lock from the command to the move: who was woken by a completion in the new ring
  * may not find the old one empty and go to sleep (queue/cq_move.h).
@@ -39,7 +58,7 @@ static int resize_locked(struct cq *cq, uint32_t cqe)
 	struct rte_ring *ring;
 	int error;
 
-	if (cq->backlog.count + cq_ring_unpolled(cq->ring) > cqe)
+	if (cq->backlog.count + cq_ring_unpolled(cq->ring) > cqe || owed_by_sends(cq) > cqe)
 		return EINVAL;
 	room = malloc(slots * sizeof(*room));
 	if (room == NULL)

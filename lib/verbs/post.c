@@ -65,7 +65,8 @@ void send_commit(struct qp *qp, const struct send_work *w)
 
 	q->wr_id[slot] = w->wr_id;
 	q->signaled[slot] = qp->sig_all || (w->flags & WORK_SIGNALED);
-	q->signaled_posted += q->signaled[slot];
+	__atomic_store_n(&q->signaled_posted, q->signaled_posted + q->signaled[slot],
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);
 }
