@@ -107,7 +107,8 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 		return error;
 	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
 		qp_forget_work(&wq->qp);
-	ibv->state = reply.state;
+	/* Threads may change it at the same time; programs read it as they like. */
+	__atomic_store_n(&ibv->state, (enum ibv_wq_state)reply.state, __ATOMIC_RELAXED);
 	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
 	return 0;
 }
