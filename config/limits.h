@@ -55,13 +55,16 @@
 #define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
 
 /* What one client may hold, so that others find something left. */
-#define LIMIT_CLIENT_CONTEXTS 1024u
-#define LIMIT_CLIENT_XRCDS    256u /* a descriptor of the engine each */
-#define LIMIT_CLIENT_CHANNELS 1024u
-#define LIMIT_CLIENT_MEMORY   (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
-#define LIMIT_CLIENT_DMS      256u /* a descriptor and a mapping of the engine each */
-#define LIMIT_SRQ_RINGS	      16u /* resizes of one SRQ whose requests nobody has taken yet */
-#define LIMIT_CONNECTIONS     (LIMIT_CLIENTS + 64u) /* sockets, askers included */
+#define LIMIT_CLIENT_CONTEXTS	 1024u
+#define LIMIT_CLIENT_XRCDS	 256u /* a descriptor of the engine each */
+#define LIMIT_CLIENT_CHANNELS	 1024u
+#define LIMIT_CLIENT_MEMORY	 (UINT64_C(4) << 30) /* octets of the engine's for its queue pairs */
+#define LIMIT_CLIENT_DMS	 256u /* a descriptor and a mapping of the engine each */
+#define LIMIT_CLIENT_CM_CHANNELS 16384u /* a descriptor of the engine each */
+#define LIMIT_CLIENT_CM_IDS	 32768u
+#define LIMIT_CLIENT_CM_JOINS	 4096u
+#define LIMIT_SRQ_RINGS		 16u /* resizes of one SRQ whose requests nobody has taken yet */
+#define LIMIT_CONNECTIONS	 (LIMIT_CLIENTS + 64u) /* sockets, askers included */
 
 /* What both sides of the control socket map. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */

@@ -17,6 +17,7 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
+#include "engine/cm_manager.h"
 #include "engine/control.h"
 #include "queue/doorbell.h"
 
@@ -38,6 +39,9 @@ static const uint32_t quota[OBJECT_KINDS] = {
 	[OBJECT_SRQ] = LIMIT_SRQS,
 	[OBJECT_XRCD] = LIMIT_CLIENT_XRCDS,
 	[OBJECT_TARGET] = LIMIT_QPS,
+	[OBJECT_CM_CHANNEL] = LIMIT_CLIENT_CM_CHANNELS,
+	[OBJECT_CM_ID] = LIMIT_CLIENT_CM_IDS,
+	[OBJECT_CM_JOIN] = LIMIT_CLIENT_CM_JOINS,
 };
 
 static bool make_tables(struct client *c)
@@ -151,6 +155,7 @@ void client_destroy(struct client *c)
 	struct engine *e = c->engine;
 
 	c->dying = true;
+	cm_reclaim(c);
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		lcore_call(&e->lcore[i], detach, c);
 		epoll_ctl(e->control->wait_fd[i], EPOLL_CTL_DEL, c->objects->wake_fd[i], NULL);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "engine/cm_manager.h"
 #include "engine/control.h"
 #include "engine/raw_control.h"
 
@@ -84,6 +85,27 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_CLOSE_XRCD] = { cmd_close_xrcd, A_CLIENT },
 	[COMMAND_OPEN_QP] = { cmd_open_qp, A_CLIENT },
 	[COMMAND_STATISTICS] = { cmd_statistics, OPEN_TO_ALL },
+	[COMMAND_CM_CREATE_CHANNEL] = { cmd_cm_create_channel, A_CLIENT },
+	[COMMAND_CM_DESTROY_CHANNEL] = { cmd_cm_destroy_channel, A_CLIENT },
+	[COMMAND_CM_CREATE_ID] = { cmd_cm_create_id, A_CLIENT },
+	[COMMAND_CM_DESTROY_ID] = { cmd_cm_destroy_id, A_CLIENT },
+	[COMMAND_CM_BIND] = { cmd_cm_bind, A_CLIENT },
+	[COMMAND_CM_RESOLVE_ADDR] = { cmd_cm_resolve_addr, A_CLIENT },
+	[COMMAND_CM_RESOLVE_ROUTE] = { cmd_cm_resolve_route, A_CLIENT },
+	[COMMAND_CM_LISTEN] = { cmd_cm_listen, A_CLIENT },
+	[COMMAND_CM_CONNECT] = { cmd_cm_connect, A_CLIENT },
+	[COMMAND_CM_ACCEPT] = { cmd_cm_accept, A_CLIENT },
+	[COMMAND_CM_REJECT] = { cmd_cm_reject, A_CLIENT },
+	[COMMAND_CM_DISCONNECT] = { cmd_cm_disconnect, A_CLIENT },
+	[COMMAND_CM_ESTABLISH] = { cmd_cm_establish, A_CLIENT },
+	[COMMAND_CM_NOTIFY] = { cmd_cm_notify, A_CLIENT },
+	[COMMAND_CM_JOIN] = { cmd_cm_join, A_CLIENT },
+	[COMMAND_CM_LEAVE] = { cmd_cm_leave, A_CLIENT },
+	[COMMAND_CM_MIGRATE] = { cmd_cm_migrate, A_CLIENT },
+	[COMMAND_CM_SET_OPTION] = { cmd_cm_set_option, A_CLIENT },
+	[COMMAND_CM_QUERY] = { cmd_cm_query, A_CLIENT },
+	[COMMAND_CM_INIT_QP_ATTR] = { cmd_cm_init_qp_attr, A_CLIENT },
+	[COMMAND_CM_GET_EVENT] = { cmd_cm_get_event, A_CLIENT },
 };
 
 static const struct {

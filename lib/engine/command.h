@@ -38,6 +38,30 @@
 	X(READ_COUNTERS, request_handle, reply_counters)            \
 	X(DESTROY_COUNTERS, request_handle, reply_empty)
 
+/* Of the connection manager: command_cm.h. */
+#define COMMANDS_CM(X)                                                \
+	X(CM_CREATE_CHANNEL, request_empty, reply_handle)             \
+	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
+	X(CM_CREATE_ID, request_cm_create_id, reply_handle)           \
+	X(CM_DESTROY_ID, request_handle, reply_destroy)               \
+	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
+	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
+	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_empty)          \
+	X(CM_LISTEN, request_cm_listen, reply_empty)                  \
+	X(CM_CONNECT, request_cm_connect, reply_empty)                \
+	X(CM_ACCEPT, request_cm_connect, reply_empty)                 \
+	X(CM_REJECT, request_cm_reject, reply_empty)                  \
+	X(CM_DISCONNECT, request_handle, reply_empty)                 \
+	X(CM_ESTABLISH, request_handle, reply_empty)                  \
+	X(CM_NOTIFY, request_cm_notify, reply_empty)                  \
+	X(CM_JOIN, request_cm_join, reply_handle)                     \
+	X(CM_LEAVE, request_cm_leave, reply_empty)                    \
+	X(CM_MIGRATE, request_cm_migrate, reply_destroy)              \
+	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
+	X(CM_QUERY, request_handle, reply_cm_query)                   \
+	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \
+	X(CM_GET_EVENT, request_handle, reply_cm_event)
+
 /* X(NAME, request struct, reply struct) */
 #define COMMANDS(X)                                         \
 	X(DEVICE, request_empty, reply_device)              \
@@ -87,7 +111,8 @@
 	X(CLOSE_XRCD, request_handle, reply_empty)          \
 	X(OPEN_QP, request_open_qp, reply_create_qp)        \
 	RAW_COMMANDS(X)                                     \
-	X(STATISTICS, request_empty, reply_statistics)
+	X(STATISTICS, request_empty, reply_statistics)      \
+	COMMANDS_CM(X)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,
@@ -596,6 +621,7 @@ static_assert(sizeof(struct request_rereg_mr) + BACKING_MAX * sizeof(struct mr_b
 	      "so does its change");
 static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters fit one message");
 
+#include "engine/command_cm.h"
 #include "engine/command_raw.h"
 
 #endif

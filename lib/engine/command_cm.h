@@ -18,30 +18,6 @@
 
 #define CM_PRIVATE_MAX 256u
 
-/* X(NAME, request struct, reply struct) */
-#define COMMANDS_CM(X)                                                \
-	X(CM_CREATE_CHANNEL, request_empty, reply_handle)             \
-	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
-	X(CM_CREATE_ID, request_cm_create_id, reply_handle)           \
-	X(CM_DESTROY_ID, request_handle, reply_destroy)               \
-	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
-	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
-	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_empty)          \
-	X(CM_LISTEN, request_cm_listen, reply_empty)                  \
-	X(CM_CONNECT, request_cm_connect, reply_empty)                \
-	X(CM_ACCEPT, request_cm_connect, reply_empty)                 \
-	X(CM_REJECT, request_cm_reject, reply_empty)                  \
-	X(CM_DISCONNECT, request_handle, reply_empty)                 \
-	X(CM_ESTABLISH, request_handle, reply_empty)                  \
-	X(CM_NOTIFY, request_cm_notify, reply_empty)                  \
-	X(CM_JOIN, request_cm_join, reply_handle)                     \
-	X(CM_LEAVE, request_cm_leave, reply_empty)                    \
-	X(CM_MIGRATE, request_cm_migrate, reply_destroy)              \
-	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
-	X(CM_QUERY, request_handle, reply_cm_query)                   \
-	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \
-	X(CM_GET_EVENT, request_handle, reply_cm_event)
-
 /* An IP address and port; family 0: none given. */
 struct cm_address {
 	struct gid ip; /* an IPv4 address as ::ffff:a.b.c.d; all zero or ::ffff:0.0.0.0: any */

@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
+#include "engine/cm_manager.h"
 #include "engine/control.h"
 #include "engine/window.h"
 
@@ -158,6 +159,7 @@ static void refresh(struct engine *e)
 static nanotime due(struct engine *e, nanotime now)
 {
 	struct control *c = e->control;
+	nanotime next;
 
 	if (now >= c->beat_at) {
 		beat(e, now);
@@ -168,10 +170,13 @@ static nanotime due(struct engine *e, nanotime now)
 		refresh(e);
 		c->refresh_at = now + REFRESH_EVERY;
 	}
+	next = time_earlier(c->beat_at, c->refresh_at);
+	/* Before the neighbours: it may ask for one. */
+	next = time_earlier(next, cm_manager_tick(e, now));
 	if (c->neighbours == NULL)
-		return time_earlier(c->beat_at, c->refresh_at);
+		return next;
 	c->neighbours_at = neighbour_agent_tick(e, now);
-	return time_earlier(time_earlier(c->beat_at, c->refresh_at), c->neighbours_at);
+	return time_earlier(next, c->neighbours_at);
 }
 
 static void *control_run(void *arg)
@@ -230,7 +235,9 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
 		return errno;
 	}
-	error = listener_open(&c->listener, o, why, why_size);
+	error = cm_manager_open(e);
+	if (error == 0)
+		error = listener_open(&c->listener, o, why, why_size);
 	if (error == 0)
 		error = neighbour_agent_open(e, why, why_size);
 	return error;
@@ -282,6 +289,7 @@ void control_close(struct engine *e)
 {
 	struct control *c = e->control;
 
+	cm_manager_close(e);
 	neighbour_agent_close(e);
 	watch_remove(e, &c->wake);
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)

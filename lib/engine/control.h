@@ -48,6 +48,9 @@ enum object_kind {
 	OBJECT_MW,
 	OBJECT_XRCD,
 	OBJECT_TARGET,
+	OBJECT_CM_CHANNEL, /* these three are of no context: cm_manager.h */
+	OBJECT_CM_ID,
+	OBJECT_CM_JOIN,
 	OBJECT_KINDS,
 };
 
@@ -372,6 +375,8 @@ int event_pair(int *ours, int *theirs);
 
 /* raw_policy.c: it may do what a packet socket may. */
 bool client_is_privileged(const struct client *c);
+/* ... or what takes this capability (its bit). */
+bool client_has_capability(const struct client *c, uint32_t bit);
 
 /* Room for one more client with everything but its memory; NULL: *error says why. */
 struct client *client_create(struct engine *e, struct arena *arena, int *error);
@@ -499,6 +504,7 @@ struct control {
 	LIST_HEAD(, engine_xrcd) xrcds;
 	struct handle_table srq_numbers; /* engine.srq is its slots */
 	uint32_t srq_generation;
+	struct cm_manager *cm;
 };
 
 /* The parts that the thread needs; then the thread; both ways back. */

@@ -164,6 +164,9 @@ static uint32_t context_of_object(enum object_kind kind, const void *object)
 		return ((const struct xrcd *)object)->context;
 	case OBJECT_TARGET:
 		return ((const struct target *)object)->context;
+	case OBJECT_CM_CHANNEL:
+	case OBJECT_CM_ID:
+	case OBJECT_CM_JOIN:
 	case OBJECT_KINDS:
 		break;
 	}

@@ -24,7 +24,7 @@ static bool of_our_user_namespace(pid_t pid)
 	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-static bool has_net_raw(pid_t pid)
+static bool has_capability(pid_t pid, uint32_t bit)
 {
 	unsigned long long effective = 0;
 	char path[64], line[128];
@@ -38,19 +38,24 @@ static bool has_net_raw(pid_t pid)
 		if (sscanf(line, "CapEff: %llx", &effective) == 1)
 			break;
 	fclose(f);
-	return (effective >> CAP_NET_RAW_BIT & 1) != 0;
+	return (effective >> bit & 1) != 0;
 }
 
 /*
  * The pid cannot be somebody else's: its pidfd is watched since HELLO, and the connection ends
  * with the process before the next command is looked at, or the command's effects with it.
  */
-bool client_is_privileged(const struct client *c)
+bool client_has_capability(const struct client *c, uint32_t bit)
 {
 	const struct client_objects *o = c->objects;
 
 	return c->embedded || o->uid == 0 ||
-	       (o->pid > 0 && of_our_user_namespace(o->pid) && has_net_raw(o->pid));
+	       (o->pid > 0 && of_our_user_namespace(o->pid) && has_capability(o->pid, bit));
+}
+
+bool client_is_privileged(const struct client *c)
+{
+	return client_has_capability(c, CAP_NET_RAW_BIT);
 }
 
 int raw_check_privilege(struct call *call)

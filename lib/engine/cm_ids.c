@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids, channels and joins: their beginning and their end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/cm_manager.h"
+
+int cm_manager_open(struct engine *e)
+{
+	struct cm_manager *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return ENOMEM;
+	e->control->cm = m;
+	return 0;
+}
+
+void cm_manager_close(struct engine *e)
+{
+	free(e->control->cm);
+	e->control->cm = NULL;
+}
+
+nanotime cm_manager_tick(struct engine *e, nanotime now)
+{
+	return cm_resolve_tick(e, now);
+}
+
+struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_CM_ID];
+	struct cm_id *id = calloc(1, sizeof(*id));
+
+	if (id == NULL)
+		return NULL;
+	id->handle = handle_reserve(t);
+	if (id->handle == 0) {
+		free(id);
+		return NULL;
+	}
+	id->client = c;
+	id->space = space;
+	id->qp_type = qp_type;
+	id->channel = ch;
+	ch->ids++;
+	handle_publish(t, id->handle, id);
+	return id;
+}
+
+void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
+{
+	if (ch == id->channel)
+		return;
+	cm_reports_move(id, ch);
+	id->channel->ids--;
+	ch->ids++;
+	id->channel = ch;
+}
+
+void cm_join_free(struct cm_join *j)
+{
+	struct handle_table *t = &j->id->client->objects->table[OBJECT_CM_JOIN];
+
+	LIST_REMOVE(j, link);
+	j->id->joins--;
+	handle_withdraw(t, j->handle);
+	handle_free(t, j->handle);
+	free(j);
+}
+
+void cm_id_free(struct cm_id *id)
+{
+	struct handle_table *t = &id->client->objects->table[OBJECT_CM_ID];
+	struct cm_join *j;
+
+	cm_reports_drop(id);
+	while ((j = LIST_FIRST(&id->groups)) != NULL)
+		cm_join_free(j);
+	cm_resolve_end(id);
+	cm_port_release(id);
+	id->channel->ids--;
+	handle_withdraw(t, id->handle);
+	handle_free(t, id->handle);
+	free(id);
+}
+
+void cm_channel_free(struct cm_channel *ch)
+{
+	struct handle_table *t = &ch->client->objects->table[OBJECT_CM_CHANNEL];
+
+	handle_withdraw(t, ch->handle);
+	handle_free(t, ch->handle);
+	close(ch->fd);
+	free(ch);
+}
+
+struct cm_id *cm_id_of_call(struct call *call, uint32_t handle)
+{
+	struct cm_id *id = object_find(call->client, OBJECT_CM_ID, handle);
+
+	if (id == NULL)
+		call_fail(call, EINVAL, "no such id");
+	return id;
+}
+
+/* Ids first: they hang on channels. One may take others with it. */
+void cm_reclaim(struct client *c)
+{
+	struct handle_table *ids = &c->objects->table[OBJECT_CM_ID];
+	struct handle_table *channels = &c->objects->table[OBJECT_CM_CHANNEL];
+
+	for (uint32_t i = 1; i <= ids->used; i++)
+		if (ids->slot[i] != NULL)
+			cm_id_free(ids->slot[i]);
+	for (uint32_t i = 1; i <= channels->used; i++)
+		if (channels->slot[i] != NULL)
+			cm_channel_free(channels->slot[i]);
+}

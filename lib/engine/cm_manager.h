@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection manager in the control path (command_cm.h is what programs ask it). Everything
+ * here happens under engine.control_lock.
+ *
+ *	cm_ids.c	ids of programs: what they are bound to, their end
+ *	cm_address.c	which of our own addresses is meant, and where the others are
+ *	cm_ports.c	port spaces, as bind(2)
+ *	cm_resolve.c	next hops that are waited for
+ *	cm_event.c	events, a queue for each channel
+ *	cmd_cm_*.c	the commands
+ */
+#ifndef ENGINE_CM_MANAGER_H
+#define ENGINE_CM_MANAGER_H
+
+#include "cm/mad.h"
+#include "engine/command_cm.h"
+#include "engine/control.h"
+
+#define CM_BUCKETS     4096u
+#define CM_UDP_QKEY    0x01234567u /* rdma_cma.h: RDMA_UDP_QKEY, protocol-map 196 */
+#define CM_REPORTS_MAX 64u /* events of one id that its program has not asked for */
+#define CM_BACKLOG_MAX 1024u /* connection requests of one listener, likewise */
+#define CM_HOP_LIMIT   64u
+#define CM_PKEY	       0xffffu
+#define CM_ACK_TIMEOUT 17u /* unless its program says otherwise: 537 ms, as Linux since 5.18 */
+#define CM_JOINS_MAX   64u /* groups of one id */
+
+/* rdma_cm_event_type */
+enum cm_event_type {
+	CM_TYPE_ADDR_RESOLVED = 0,
+	CM_TYPE_ADDR_ERROR = 1,
+	CM_TYPE_ROUTE_RESOLVED = 2,
+	CM_TYPE_CONNECT_REQUEST = 4,
+	CM_TYPE_CONNECT_RESPONSE = 5,
+	CM_TYPE_UNREACHABLE = 7,
+	CM_TYPE_REJECTED = 8,
+	CM_TYPE_ESTABLISHED = 9,
+	CM_TYPE_DISCONNECTED = 10,
+	CM_TYPE_MULTICAST_JOIN = 12,
+	CM_TYPE_TIMEWAIT_EXIT = 15,
+};
+
+/* An event that waits in a channel. */
+struct cm_report {
+	TAILQ_ENTRY(cm_report) link;
+	struct cm_id *of; /* who counts it; it goes with this id */
+	struct cm_id *made; /* CONNECT_REQUEST: the new id, which its program does not know yet */
+	struct reply_cm_event what; /* but its header and `events` */
+};
+
+TAILQ_HEAD(cm_report_list, cm_report);
+
+struct cm_channel {
+	struct client *client;
+	uint32_t handle;
+	uint32_t ids; /* on it */
+	int fd; /* our end, non-blocking */
+	uint32_t owed; /* octets that found no room: one for each event, sooner or later */
+	struct cm_report_list reports;
+};
+
+enum cm_id_state {
+	CM_ID_FRESH,
+	CM_ID_BOUND,
+	CM_ID_RESOLVING, /* stands in cm_manager.resolving */
+	CM_ID_RESOLVED,
+	CM_ID_ROUTED,
+	CM_ID_LISTENING,
+	CM_ID_CONNECTED, /* has, or had, a connection; nothing else will become of it */
+};
+
+/* What a program calls struct rdma_cm_id. */
+struct cm_id {
+	struct client *client;
+	struct cm_channel *channel;
+	uint32_t handle;
+	uint16_t space; /* enum cm_port_space */
+	uint8_t qp_type; /* enum qp_type */
+	uint8_t state; /* enum cm_id_state */
+	bool has_port; /* stands in cm_manager.ports */
+	bool is_bound; /* gid_index is known */
+	bool local_only; /* bound to a loopback address */
+	bool reuse_address; /* RDMA_OPTION_ID_REUSEADDR */
+	bool family_only; /* RDMA_OPTION_ID_AFONLY */
+	uint8_t tos;
+	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT; 0: not set */
+	uint8_t gid_index;
+	uint8_t path_mtu; /* 0: no route yet */
+	struct cm_address source; /* family 0: not bound */
+	struct cm_address destination;
+	nanotime deadline; /* RESOLVING */
+	uint32_t backlog; /* LISTENING: requests that may still wait in the channel */
+	uint32_t waiting; /* reports of it */
+	uint32_t handed; /* reports that its program took */
+	uint32_t joins;
+	struct cm_report *request; /* the report that says that it exists, not taken yet */
+	LIST_HEAD(, cm_join) groups;
+	LIST_ENTRY(cm_id) port_link;
+	LIST_ENTRY(cm_id) resolving_link;
+};
+
+/*
+ * Membership of an id in a group. What queue pairs hear is ATTACH_MCAST's business, and so is what
+ * the link is told; this tells a program where to send and with which Q_Key.
+ */
+struct cm_join {
+	uint32_t handle;
+	struct cm_id *id;
+	LIST_ENTRY(cm_join) link;
+};
+
+LIST_HEAD(cm_id_list, cm_id);
+
+struct cm_manager {
+	struct cm_id_list ports[CM_BUCKETS]; /* by space and port */
+	struct cm_id_list resolving;
+};
+
+int cm_manager_open(struct engine *e);
+void cm_manager_close(struct engine *e);
+/* What is due; returns when to be called next. */
+nanotime cm_manager_tick(struct engine *e, nanotime now);
+
+/* ---- cm_ids.c ---- */
+
+/* NULL: no memory, or the client has as many as it may. */
+struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type);
+/* With everything that hangs on it. */
+void cm_id_free(struct cm_id *id);
+void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch);
+void cm_join_free(struct cm_join *j);
+void cm_channel_free(struct cm_channel *ch);
+/* The end of a client: events to nobody, then everything. */
+void cm_reclaim(struct client *c);
+
+/* The id of a command, or NULL and the reply says why not. */
+struct cm_id *cm_id_of_call(struct call *call, uint32_t handle);
+
+static inline uint8_t cm_ack_timeout(const struct cm_id *id)
+{
+	return id->ack_timeout != 0 ? id->ack_timeout : CM_ACK_TIMEOUT;
+}
+
+/* cmd_cm_id.c. FRESH -> BOUND. 0 or an errno. */
+int cm_id_bind(struct call *call, struct cm_id *id, const struct cm_address *address);
+void cm_id_describe(const struct engine *e, const struct cm_id *id, struct reply_cm_query *q);
+
+/* ---- cm_address.c ---- */
+
+bool cm_address_is_any(const struct cm_address *a);
+/* An address that a program gave: its family is one, and its octets are of it. 0 or an errno. */
+int cm_address_check(struct call *call, const struct cm_address *a);
+/*
+ * Our own address that is meant: *a is replaced by it, *index is its GID's. Loopback addresses
+ * mean the first one of their family, *loopback then. False: none.
+ */
+bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index, bool *loopback);
+/* The GID to speak from to a destination: the longest common prefix. False: none of its family. */
+bool cm_address_towards(const struct engine *e, const struct gid *destination, uint8_t *index);
+/* The path from a bound id to a GID. */
+struct qp_path cm_path_make(const struct engine *e, const struct cm_id *id, const struct gid *to);
+
+/* ---- cm_ports.c ---- */
+
+/*
+ * id->source.port becomes the id's, or, if it is 0, one that is free. 0, EADDRINUSE, EADDRNOTAVAIL
+ * (none is free), EACCES. Whose addresses and flags conflict: bind(2), without SO_REUSEADDR's
+ * exception for connections at rest.
+ */
+int cm_port_take(struct engine *e, struct cm_id *id);
+void cm_port_release(struct cm_id *id);
+/* Of those who share the port, by REUSEADDR, only one may listen. 0 or EADDRINUSE. */
+int cm_port_check_listen(const struct engine *e, const struct cm_id *id);
+/* The listener for a request to this address, or NULL. */
+struct cm_id *cm_port_listener(const struct engine *e, uint16_t space, uint16_t port,
+			       const struct gid *to, uint8_t qp_type);
+
+/* ---- cm_resolve.c ---- */
+
+/* RESOLVING until the next hop of id->destination is known, or the deadline. */
+void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline);
+void cm_resolve_end(struct cm_id *id);
+/* TIME_NEVER: nobody waits. */
+nanotime cm_resolve_tick(struct engine *e, nanotime now);
+
+/* ---- cm_event.c ---- */
+
+/* A report, to be filled in further and posted; NULL: no memory. */
+struct cm_report *cm_report_new(struct cm_id *of, uint32_t event, int32_t status);
+void cm_report_post(struct cm_report *r);
+/* Both. */
+void cm_tell(struct cm_id *of, uint32_t event, int32_t status);
+/* Those of this id that nobody took; ids that only they knew of go, too. */
+void cm_reports_drop(struct cm_id *of);
+/* Those of a join of it. */
+void cm_reports_drop_join(struct cm_id *of, uint32_t join);
+void cm_reports_move(struct cm_id *of, struct cm_channel *to);
+/* Whether a command may cause one more. */
+bool cm_reports_full(const struct cm_id *id);
+/* Pays what it owes, as far as there is room. */
+void cm_channel_pay(struct cm_channel *ch);
+
+/* ---- cmd_cm_*.c ---- */
+
+int cmd_cm_create_channel(struct call *call);
+int cmd_cm_destroy_channel(struct call *call);
+int cmd_cm_create_id(struct call *call);
+int cmd_cm_destroy_id(struct call *call);
+int cmd_cm_bind(struct call *call);
+int cmd_cm_resolve_addr(struct call *call);
+int cmd_cm_resolve_route(struct call *call);
+int cmd_cm_listen(struct call *call);
+int cmd_cm_connect(struct call *call);
+int cmd_cm_accept(struct call *call);
+int cmd_cm_reject(struct call *call);
+int cmd_cm_disconnect(struct call *call);
+int cmd_cm_establish(struct call *call);
+int cmd_cm_notify(struct call *call);
+int cmd_cm_join(struct call *call);
+int cmd_cm_leave(struct call *call);
+int cmd_cm_migrate(struct call *call);
+int cmd_cm_set_option(struct call *call);
+int cmd_cm_query(struct call *call);
+int cmd_cm_init_qp_attr(struct call *call);
+int cmd_cm_get_event(struct call *call);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands of the connection manager: multicast groups. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/cm_manager.h"
+
+#define JOIN_FULL      1u /* RDMA_MC_JOIN_FLAG_FULLMEMBER */
+#define JOIN_SEND_ONLY 2u
+
+static int check_join(struct call *call, const struct cm_id *id, const struct request_cm_join *r)
+{
+	int error = cm_address_check(call, &r->group);
+
+	if (error != 0)
+		return error;
+	if (id->qp_type != QP_TYPE_UD)
+		return call_fail(call, EINVAL, "only ids of UD queue pairs join groups");
+	if (!id->is_bound)
+		return call_fail(call, EINVAL, "the id is bound to no device");
+	if (r->join_flags != JOIN_FULL && r->join_flags != JOIN_SEND_ONLY)
+		return call_fail(call, EINVAL, "join_flags 0x%x", r->join_flags);
+	if (!gid_is_multicast(&r->group.ip))
+		return call_fail(call, EINVAL, "the address is of no group");
+	if (r->group.family != id->source.family)
+		return call_fail(call, EINVAL, "the group is of another family");
+	if (id->joins >= CM_JOINS_MAX || cm_reports_full(id))
+		return call_fail(call, ENOMEM, "an id may join %u groups", CM_JOINS_MAX);
+	return 0;
+}
+
+static struct cm_join *join_new(struct cm_id *id)
+{
+	struct handle_table *t = &id->client->objects->table[OBJECT_CM_JOIN];
+	struct cm_join *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return NULL;
+	j->handle = handle_reserve(t);
+	if (j->handle == 0) {
+		free(j);
+		return NULL;
+	}
+	j->id = id;
+	id->joins++;
+	LIST_INSERT_HEAD(&id->groups, j, link);
+	handle_publish(t, j->handle, j);
+	return j;
+}
+
+int cmd_cm_join(struct call *call)
+{
+	const struct request_cm_join *r = (const struct request_cm_join *)call->request;
+	struct reply_handle *reply = (struct reply_handle *)&call->reply;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+	struct cm_report *report;
+	struct cm_join *j;
+	int error;
+
+	if (id == NULL)
+		return EINVAL;
+	error = check_join(call, id, r);
+	if (error != 0)
+		return error;
+	report = cm_report_new(id, CM_TYPE_MULTICAST_JOIN, 0);
+	j = report != NULL ? join_new(id) : NULL;
+	if (j == NULL) {
+		free(report);
+		return ENOMEM;
+	}
+	report->what.join = j->handle;
+	report->what.cookie = r->cookie;
+	report->what.parameters.qpn = QPN_MULTICAST;
+	report->what.parameters.qkey = CM_UDP_QKEY;
+	report->what.path = cm_path_make(call->engine, id, &r->group.ip);
+	cm_report_post(report);
+	reply->handle = j->handle;
+	return 0;
+}
+
+int cmd_cm_leave(struct call *call)
+{
+	const struct request_cm_leave *r = (const struct request_cm_leave *)call->request;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+	struct cm_join *j = object_find(call->client, OBJECT_CM_JOIN, r->join);
+
+	if (id == NULL)
+		return EINVAL;
+	if (j == NULL || j->id != id)
+		return call_fail(call, EADDRNOTAVAIL, "the id has not joined that group");
+	cm_reports_drop_join(id, j->handle);
+	cm_join_free(j);
+	return 0;
+}
