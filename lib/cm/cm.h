@@ -19,8 +19,8 @@
  *	  to the peer's address; cm_take_events(); a timer for cm_deadline().
  *	- To find the connection that a message belongs to, see "Which connection". Only messages
  *	  from the connection's peer address are for it: that check is the owner's, too.
- *	- To keep the connection, with its local id and queue pair number, until it is CM_IDLE,
- *	  also when the program has forgotten it (cm_abandon).
+ *	- To keep the connection, with its local id and queue pair number, until it is CM_IDLE and
+ *	  its last message is taken, also when the program has forgotten it (cm_abandon).
  *
  * Repetitions: REQ, REP, DREQ and SIDR_REQ are sent again each time that their answer is late, up
  * to a number of retries; what answers them is sent again each time that they come again. Nothing
@@ -77,10 +77,10 @@ enum cm_event {
 	CM_EVENT_SIDR_REPLY = 1 << 8, /* SIDR_REP, of any status: cm_peer_message() */
 };
 
-/* What became of a message. */
+/* What became of a message; for counting. */
 enum cm_verdict {
 	CM_ACCEPTED, /* the state, or what is awaited, changed */
-	CM_REPEATED, /* known; answered again if that helps */
+	CM_REPEATED, /* nothing changes; answered, or answered again, if that helps */
 	CM_IGNORED, /* not of this connection, or not in this state */
 };
 
@@ -89,7 +89,8 @@ enum cm_debt {
 	CM_OWES_APR = 1 << 0,
 	CM_OWES_MRA = 1 << 1,
 	CM_OWES_DREP = 1 << 2, /* to a DREQ that crossed ours, or came again in TIMEWAIT */
-	CM_OWES_MESSAGE = 1 << 3, /* `sent`, for the first time or again */
+	CM_OWES_STALE = 1 << 3, /* to a REQ that comes again in TIMEWAIT */
+	CM_OWES_MESSAGE = 1 << 4, /* `sent`, for the first time or again */
 };
 
 /* One connection, or one SIDR exchange: of the owner's memory; all zero is CM_IDLE. */
@@ -107,12 +108,16 @@ struct cm_connection {
 	/* Both ends. Until a REP or REQ came, remote_* are 0. */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
-	uint64_t remote_guid;
+	uint64_t local_guid, remote_guid;
 	uint32_t remote_psn; /* passive: with the rest of this line, what tells a new REQ from */
 	uint64_t service_id; /* ... the same one again */
 
+	/* READs and atomics under way: ours, and the peer's; both sides agree to the lesser offer. */
+	uint8_t initiator_depth, responder_resources;
+
 	nanotime deadline; /* of what is awaited; 0: none */
-	nanotime interval; /* between repetitions */
+	nanotime interval; /* between our repetitions */
+	nanotime peer_interval; /* ... and the peer's */
 	nanotime
 		flight; /* there and back, and the time of acknowledging: 4.096 us * 2^ack_timeout */
 	nanotime timewait; /* how long ids rest */
@@ -141,7 +146,8 @@ void cm_requested(struct cm_connection *c, const struct cm_message *req, uint32_
 /*
  * REQ_RECEIVED -> REP_SENT. Of *rep count qkey, qpn, starting_psn, responder_resources,
  * initiator_depth, target_ack_delay, flow_control, rnr_retry_count, srq, ca_guid (ours) and
- * private_data; the rest is filled in (an alternate path is never accepted).
+ * private_data; the rest is filled in (an alternate path is never accepted), and no more READs
+ * are agreed to than the REQ offers. 0 is a legal depth.
  */
 int cm_accept(struct cm_connection *c, const struct cm_message *rep, nanotime now);
 
@@ -203,6 +209,12 @@ void cm_sidr_requested(struct cm_connection *c, const struct cm_message *sidr_re
  */
 #define CM_SIDR_LINGER (10 * TIME_S)
 int cm_sidr_reply(struct cm_connection *c, const struct cm_message *rep, nanotime now);
+
+/* Of an APR: alternate paths are not supported, and a LAP is answered with that (protocol-map 195). */
+enum cm_apr_status {
+	CM_APR_INVALID_COMM_ID = 1,
+	CM_APR_UNSUPPORTED = 2,
+};
 
 enum cm_sidr_status {
 	CM_SIDR_VALID = 0,
