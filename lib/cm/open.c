@@ -158,6 +158,7 @@ static enum cm_verdict req_again(struct cm_connection *c, nanotime now)
 		c->owed |= CM_OWES_MRA;
 		break;
 	case CM_REP_SENT:
+	case CM_ESTABLISHED: /* without an RTU, if the asker still asks */
 		c->owed |= CM_OWES_MESSAGE;
 		break;
 	case CM_REJECTED:
