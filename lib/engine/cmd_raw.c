@@ -10,16 +10,17 @@ int raw_check_create_qp(struct call *call, const struct request_create_qp *r)
 	bool wq = (r->raw_flags & RAW_WQ) != 0;
 	int error;
 
-	if (r->type != QP_TYPE_RAW_PACKET) {
-		if (r->raw_flags != 0 || r->max_tso_header != 0)
-			return call_fail(call, EINVAL, "only raw queue pairs have raw flags");
-		return 0;
-	}
-	if (r->raw_flags & ~(uint32_t)RAW_FLAGS)
-		return call_fail(call, EINVAL, "raw flags %#x are not known", r->raw_flags);
+	if (r->max_tso_header != 0 && r->type != QP_TYPE_RAW_PACKET && r->type != QP_TYPE_UD)
+		return call_fail(call, EINVAL, "queue pairs of type %u have no TSO", r->type);
 	if (r->max_tso_header > LIMIT_TSO_HEADER)
 		return call_fail(call, EINVAL, "max_tso_header %u exceeds %u", r->max_tso_header,
 				 LIMIT_TSO_HEADER);
+	if (r->type != QP_TYPE_RAW_PACKET && r->raw_flags != 0)
+		return call_fail(call, EINVAL, "only raw queue pairs have raw flags");
+	if (r->type != QP_TYPE_RAW_PACKET)
+		return 0;
+	if (r->raw_flags & ~(uint32_t)RAW_FLAGS)
+		return call_fail(call, EINVAL, "raw flags %#x are not known", r->raw_flags);
 	if (wq && (r->max_send_wr != 0 || r->send_cq != r->recv_cq))
 		return call_fail(call, EINVAL, "a work queue sends nothing");
 	if (wq && r->max_recv_wr == 0)

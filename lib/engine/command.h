@@ -443,7 +443,7 @@ struct request_create_qp {
 	uint32_t sq_sig_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint16_t raw_flags; /* enum raw_flag */
-	uint16_t max_tso_header; /* RAW_PACKET: octets */
+	uint16_t max_tso_header; /* UD, RAW_PACKET: octets */
 	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes mean nothing */
 	uint32_t reserved;
 	uint64_t cookie; /* comes back in async events */

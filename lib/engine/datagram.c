@@ -7,6 +7,7 @@
  */
 #include "base/bits.h"
 #include "engine/datagram.h"
+#include "engine/inner_ip.h"
 #include "wire/decode.h"
 #include "wire/opcode.h"
 
@@ -52,8 +53,8 @@ static bool is_own(const struct engine *e, const struct gid *gid)
 	return false;
 }
 
-bool datagram_input(struct lcore *l, struct engine_qp *q, const struct packet *p,
-		    struct rte_mbuf *m, nanotime now)
+bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, struct rte_mbuf *m,
+		    nanotime now)
 {
 	/* To a group, but to one queue pair of it: that must be a member all the same. */
 	if (p->multicast ? !mcast_is_member(l->engine, &p->dst_gid, q)
@@ -61,6 +62,7 @@ bool datagram_input(struct lcore *l, struct engine_qp *q, const struct packet *p
 		count_reason(l, REASON_ADDRESS_FOREIGN);
 		return false;
 	}
+	p->checksum = inner_ip_checksums_right(p->payload, p->payload_length);
 	packet_make_grh(rte_pktmbuf_mtod(m, uint8_t *), p);
 	return packet_input(l, q, p, m, now);
 }
@@ -109,7 +111,7 @@ static void deliver(struct lcore *l, const struct mcast_group *g, const struct p
 	}
 }
 
-void mcast_input(struct lcore *l, const struct packet *p, struct rte_mbuf *m, bool for_members,
+void mcast_input(struct lcore *l, struct packet *p, struct rte_mbuf *m, bool for_members,
 		 nanotime now)
 {
 	const struct mcast_group *g = NULL;
@@ -121,6 +123,7 @@ void mcast_input(struct lcore *l, const struct packet *p, struct rte_mbuf *m, bo
 	} else {
 		if (!for_members)
 			hand_copies_over(l, g, m);
+		p->checksum = inner_ip_checksums_right(p->payload, p->payload_length);
 		deliver(l, g, p, m, now);
 	}
 	rte_pktmbuf_free(m);

@@ -21,10 +21,10 @@ void datagram_echo(struct lcore *l, const struct rte_mbuf *m, struct rte_mbuf **
 void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, bool sent);
 
 /* A packet for one UD queue pair of this lcore. True if the mbuf was kept. */
-bool datagram_input(struct lcore *l, struct engine_qp *q, const struct packet *p,
-		    struct rte_mbuf *m, nanotime now);
+bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, struct rte_mbuf *m,
+		    nanotime now);
 /* A packet to the multicast queue pair number; the mbuf is gone. */
-void mcast_input(struct lcore *l, const struct packet *p, struct rte_mbuf *m, bool for_members,
+void mcast_input(struct lcore *l, struct packet *p, struct rte_mbuf *m, bool for_members,
 		 nanotime now);
 
 #endif

@@ -249,7 +249,7 @@ struct staged_frame {
 	bool port_by_qpns; /* its source port follows from both queue pair numbers */
 	bool echo; /* to a group with members here, beside the port */
 	uint8_t l3; /* where its IP header begins */
-	uint8_t refused; /* enum reason: a raw frame that may not be sent (`failed`, too) */
+	uint8_t refused; /* enum reason: it may not be sent, raw or TSO (`failed`, too) */
 	bool unsent;
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
 	uint16_t peer_count;

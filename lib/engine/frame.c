@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One frame: headers, payload, ICRC. Payload that the engine maps is copied and summed in one
- * pass; payload in peer memory is read later, by a batch, and the frame is sealed after it.
+ * pass; payload in peer memory is read later, by a batch, and the frame is sealed after it. Where
+ * the payload is an IP packet that is to be put right (TSO, IBV_SEND_IP_CSUM on UD), that is done
+ * when all of it is there, and summed after it.
  */
 #include <string.h>
 
 #include "engine/datagram.h"
 #include "engine/engine.h"
+#include "engine/inner_ip.h"
 #include "engine/raw.h"
 #include "wire/encode.h"
 
@@ -75,6 +78,41 @@ static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 	s->peer_count = 0;
 }
 
+/* Whether the payload leaves as it was given. UD alone; the core says so of no other packet. */
+static bool leaves_as_it_is(const struct packet *p)
+{
+	return p->mss == 0 && !p->checksum;
+}
+
+/* False: a TSO request whose header is none of TCP; it fails. */
+static bool put_right(const struct packet *p, uint8_t *payload)
+{
+	struct tcp_segment segment = { .number = p->tso_segment,
+				       .offset = (uint32_t)p->tso_segment * p->mss,
+				       .last = p->tso_last };
+
+	if (p->mss != 0)
+		return inner_ip_segment(payload, p->payload_length, p->tso_header, &segment);
+	if (p->checksum)
+		inner_ip_fill_checksums(payload, p->payload_length);
+	return true;
+}
+
+/* All of the payload is there. */
+static void seal_filled(struct staged_frame *s, const struct flow *flow)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	size_t n = s->header_length, length = s->packet.payload_length;
+
+	if (!put_right(&s->packet, frame + n)) {
+		s->failed = s->sealed = true;
+		s->refused = REASON_WORK_MALFORMED;
+		return;
+	}
+	frame_finish(s, s->summed ? packet_seal(frame, flow, n, length)
+				  : packet_seal_unsummed(frame, n, length));
+}
+
 /* The payload is in reach: copied, and summed on the way where it goes on a wire. */
 static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
@@ -83,12 +121,12 @@ static void fill_direct(struct lcore *l, struct staged_frame *s, const struct fl
 	size_t n = s->header_length;
 	uint32_t sum;
 
-	if (!s->summed) {
+	if (!s->summed || !leaves_as_it_is(p)) {
 		if (p->payload != NULL)
 			memcpy(frame + n, p->payload, p->payload_length);
 		else if (p->payload_length > 0)
 			gather_unsummed(frame + n, &l->gather);
-		frame_finish(s, packet_seal_unsummed(frame, n, p->payload_length));
+		seal_filled(s, flow);
 		return;
 	}
 	sum = icrc_begin(frame + flow->l3, n - flow->l3);
@@ -137,8 +175,6 @@ void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 
 void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 {
-	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
-	size_t length = s->packet.payload_length;
 	struct flow flow;
 
 	if (s->sealed)
@@ -153,6 +189,5 @@ void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
 	}
 	/* The address handle that led here may be gone. */
 	flow.l3 = s->l3;
-	frame_finish(s, s->summed ? packet_seal(frame, &flow, s->header_length, length)
-				  : packet_seal_unsummed(frame, s->header_length, length));
+	seal_filled(s, &flow);
 }

@@ -184,6 +184,18 @@ void raw_frame_parse(struct raw_frame *f, const uint8_t *frame, size_t length)
 		parse_ipv6(f, frame, length);
 }
 
+void raw_frame_parse_ip(struct raw_frame *f, const uint8_t *octets, size_t l3, size_t length)
+{
+	memset(f, 0, sizeof(*f));
+	length = MIN_OF(length, UINT16_MAX);
+	f->end = (uint16_t)length;
+	f->l3 = (uint16_t)l3;
+	if (l3 < length && octets[l3] >> 4 == 6)
+		parse_ipv6(f, octets, length);
+	else
+		parse_ipv4(f, octets, length);
+}
+
 /*
  * A receiver may see other lengths than we do (it may ignore an IPv4 total length that we
  * believe, or the other way round), so the port is looked for where the frame has octets, not

@@ -26,6 +26,9 @@ struct raw_frame {
 
 void raw_frame_parse(struct raw_frame *f, const uint8_t *frame, size_t length);
 
+/* As if an Ethernet frame had an IP header at l3 <= length: layers 3 and 4, and nothing before. */
+void raw_frame_parse_ip(struct raw_frame *f, const uint8_t *octets, size_t l3, size_t length);
+
 /*
  * Whether a raw queue pair must not send it: it is UDP to the RoCE port, over IPv4 or IPv6, with
  * any number of VLAN tags, options, extension headers, as a whole packet or as a first fragment;

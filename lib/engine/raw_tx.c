@@ -8,13 +8,7 @@
 
 #include "base/bits.h"
 #include "engine/raw.h"
-
-#define TCP_SEQUENCE 4u
-#define TCP_OFFSET   12u
-#define TCP_FLAGS    13u
-#define TCP_FIN	     0x01u
-#define TCP_PUSH     0x08u
-#define TCP_CWR	     0x80u
+#include "engine/tcp_segment.h"
 
 /* ---- gathering ---- */
 
@@ -163,41 +157,20 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 
 /* ---- judging and finishing ---- */
 
-/* Segments of a TCP stream: each its own lengths, sequence number, flags and checksums. */
-static void finish_segment(struct rte_mbuf *m, uint32_t tcp, uint32_t number, uint32_t offset)
+static bool finish_segments(struct staged_frame *s, const struct raw_frame *f)
 {
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	struct raw_frame f;
-	uint8_t *ip;
+	uint32_t header = s->packet.tso_header;
+	struct tcp_segment segment = { 0 };
 
-	raw_frame_parse(&f, frame, m->data_len);
-	ip = frame + f.l3;
-	if (f.layers & FLOW_LAYER_IPV4) {
-		store_be16(ip + 2, (uint16_t)(m->data_len - f.l3));
-		store_be16(ip + 4, (uint16_t)(load_be16(ip + 4) + number));
-	} else {
-		store_be16(ip + 4, (uint16_t)(m->data_len - f.l3 - 40));
-	}
-	store_be32(frame + tcp + TCP_SEQUENCE, load_be32(frame + tcp + TCP_SEQUENCE) + offset);
-	if (m->next != NULL)
-		frame[tcp + TCP_FLAGS] &= (uint8_t) ~(TCP_FIN | TCP_PUSH);
-	if (number > 0)
-		frame[tcp + TCP_FLAGS] &= (uint8_t)~TCP_CWR;
-	raw_frame_parse(&f, frame, m->data_len);
-	raw_frame_fill_checksums(&f, frame);
-}
-
-static bool finish_segments(struct staged_frame *s, const struct raw_frame *f, const uint8_t *frame)
-{
-	uint32_t header = s->packet.tso_header, offset = 0, number = 0, tcp = f->l4;
-
-	/* The header ends where TCP's does, and is a header of TCP, or this is no TSO. */
-	if ((f->layers & FLOW_LAYER_TCP) == 0 || f->fragment ||
-	    tcp + (frame[tcp + TCP_OFFSET] >> 4) * 4u != header)
+	if ((f->layers & (FLOW_LAYER_IPV4 | FLOW_LAYER_IPV6)) == 0)
 		return refuse(s, REASON_WORK_MALFORMED);
 	for (struct rte_mbuf *m = s->mbuf; m != NULL; m = m->next) {
-		finish_segment(m, tcp, number++, offset);
-		offset += m->data_len - header;
+		segment.last = m->next == NULL;
+		if (!tcp_segment_finish(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, f->l3, header,
+					&segment))
+			return refuse(s, REASON_WORK_MALFORMED);
+		segment.number++;
+		segment.offset += m->data_len - header;
 	}
 	return true;
 }
@@ -217,7 +190,7 @@ void raw_seal(struct lcore *l, struct staged_frame *s)
 		return;
 	}
 	if (s->packet.mss != 0) {
-		if (!finish_segments(s, &f, frame))
+		if (!finish_segments(s, &f))
 			return;
 	} else if (s->packet.checksum) {
 		raw_frame_fill_checksums(&f, frame);

@@ -51,13 +51,18 @@ static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
 	}
 }
 
+/* Nothing behind it is sent: its request fails, and what follows is flushed. */
+static bool stops_its_queue(const struct staged_frame *s)
+{
+	return s->failed && (s->raw || s->refused != REASON_NONE);
+}
+
 static void send_one(struct lcore *l, struct staged_frame *s)
 {
 	if (s->unsent) {
 		s->qp->held_back = true;
 	} else if (s->failed) {
-		/* Nothing behind a frame that may not be sent is sent. */
-		s->qp->held_back |= s->raw;
+		s->qp->held_back |= stops_its_queue(s);
 		rte_pktmbuf_free(s->mbuf);
 	} else if (s->qp->unreliable && s->qp->held_back) {
 		s->unsent = true; /* nobody puts packets in order again */
@@ -113,7 +118,7 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		if (told != NULL && told != s->qp)
 			qp_settled(l, told, now);
 		told = s->qp;
-		if (s->failed && s->raw)
+		if (stops_its_queue(s))
 			s->qp->held_back = false;
 		if (s->refused != REASON_NONE)
 			raw_refused(l, s, now);

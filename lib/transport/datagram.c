@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of one packet: UD, with a GRH in front and a Q_Key for a ticket (IBTA 9.8.3), and
- * RAW_PACKET, whose packets are whole Ethernet frames. A datagram that does not fit, or that finds
+ * RAW_PACKET, whose packets are whole Ethernet frames. A TSO request of UD is as many messages as it
+ * has segments: packets with PSNs of their own, of which the last completes it. A datagram that does not fit, or that finds
  * no receive request, is lost, and nobody is told. Only memory that a receive request names and
  * may not be written takes the queue pair to ERR.
  */
@@ -14,33 +15,40 @@
 
 /* Sending. */
 
-static bool tso_malformed(const struct qp *qp, const struct send_work *w)
+/* What one packet can be, and what it must be at least. */
+struct bounds {
+	uint32_t least;
+	uint32_t most;
+};
+
+static bool tso_malformed(const struct qp *qp, const struct send_work *w, uint32_t least)
 {
 	uint32_t room = qp->req.stride - (uint32_t)sizeof(*w);
 
-	return (w->flags & WORK_INLINE) || w->mss == 0 || w->tso_header < ETHERNET_HEADER ||
+	return (w->flags & WORK_INLINE) || w->mss == 0 || w->tso_header < least ||
 	       w->tso_header > LIMIT_TSO_HEADER ||
 	       w->num_sge * sizeof(struct work_sge) + w->tso_header > room;
 }
 
-static enum work_status frame_check(const struct qp *qp, const struct send_work *w, uint64_t length)
-{
-	if (w->opcode != WORK_TSO)
-		return length >= ETHERNET_HEADER && length <= qp->caps.max_frame
-			       ? STATUS_SUCCESS
-			       : STATUS_LOC_LEN_ERR;
-	if (tso_malformed(qp, w))
-		return STATUS_LOC_QP_OP_ERR;
-	return length <= LIMIT_TSO && (uint32_t)w->mss + w->tso_header <= qp->caps.max_frame
-		       ? STATUS_SUCCESS
-		       : STATUS_LOC_LEN_ERR;
-}
-
 enum work_status datagram_check(const struct qp *qp, const struct send_work *w, uint64_t length)
 {
-	if (qp->type == QP_TYPE_RAW_PACKET)
-		return frame_check(qp, w, length);
-	return length <= qp->mtu ? STATUS_SUCCESS : STATUS_LOC_LEN_ERR;
+	bool frame = qp->type == QP_TYPE_RAW_PACKET, tso = w->opcode == WORK_TSO;
+	struct bounds packet = { frame ? ETHERNET_HEADER : 0,
+				 frame ? qp->caps.max_frame : qp->mtu };
+	bool fits = length >= packet.least && length <= packet.most;
+
+	if (tso && tso_malformed(qp, w, MAX_OF(packet.least, 1u)))
+		return STATUS_LOC_QP_OP_ERR;
+	if (tso)
+		fits = length <= LIMIT_TSO && (uint32_t)w->mss + w->tso_header <= packet.most;
+	return fits ? STATUS_SUCCESS : STATUS_LOC_LEN_ERR;
+}
+
+uint32_t datagram_packets(const struct qp *qp, const struct send_work *w, const struct message *m)
+{
+	if (qp->type != QP_TYPE_UD || w->opcode != WORK_TSO || m->length == 0)
+		return 1;
+	return (m->length + w->mss - 1) / w->mss;
 }
 
 void datagram_address(const struct qp *qp, const struct send_work *w, struct packet *p)
@@ -59,6 +67,26 @@ static void gather_header(const struct send_work *w, struct span_list *gather)
 		(struct span){ .direct = (uint8_t *)(send_work_sge(w) + w->num_sge),
 			       .length = w->tso_header };
 	gather->length += w->tso_header;
+}
+
+enum reason datagram_segment(const struct qp *qp, const struct send_work *w,
+			     const struct message *m, uint32_t done, const struct key_table *keys,
+			     struct packet *p, struct span_list *gather)
+{
+	uint32_t offset = done * w->mss, n = MIN_OF(m->length - offset, w->mss);
+
+	p->opcode = OPCODE(SERVICE_UD, OPB_SEND_ONLY);
+	p->payload_length = w->tso_header + n;
+	p->pad = (uint8_t)(-p->payload_length & 3);
+	p->mss = w->mss;
+	p->tso_header = w->tso_header;
+	p->tso_segment = (uint16_t)done;
+	p->tso_last = done + 1 == m->packets;
+	/* As TCP's PSH: what waits for it gets all of it. */
+	p->solicited = p->tso_last && (w->flags & WORK_SOLICITED);
+	gather_header(w, gather);
+	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, offset, n,
+				 gather);
 }
 
 enum reason frame_packet(const struct qp *qp, const struct send_work *w, const struct message *m,

@@ -5,7 +5,7 @@
 
 #include "transport/respond.h"
 
-/* Both types: a message is a packet. */
+/* Both types: a message is a packet (but for TSO on UD). */
 static inline bool type_is_datagram(uint8_t type)
 {
 	return type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
@@ -13,8 +13,14 @@ static inline bool type_is_datagram(uint8_t type)
 
 /* A request of that many octets: STATUS_SUCCESS, or how it fails in its turn. */
 enum work_status datagram_check(const struct qp *qp, const struct send_work *w, uint64_t length);
+/* How many packets a request is: one, or (TSO on UD) one a segment. */
+uint32_t datagram_packets(const struct qp *qp, const struct send_work *w, const struct message *m);
 /* UD: where a packet goes, beside its place in the message. */
 void datagram_address(const struct qp *qp, const struct send_work *w, struct packet *p);
+/* UD: the segment of a TSO request that `done` others precede, its header as it was given. */
+enum reason datagram_segment(const struct qp *qp, const struct send_work *w,
+			     const struct message *m, uint32_t done, const struct key_table *keys,
+			     struct packet *p, struct span_list *gather);
 /* RAW_PACKET: the frame that a request is. */
 enum reason frame_packet(const struct qp *qp, const struct send_work *w, const struct message *m,
 			 const struct key_table *keys, struct packet *p, struct span_list *gather);

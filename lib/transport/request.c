@@ -60,7 +60,7 @@ static const uint16_t carried_by[] = {
 	[WORK_LOCAL_INV] = CONNECTED,
 	[WORK_BIND_MW] = CONNECTED,
 	[WORK_SEND_WITH_INV] = CONNECTED,
-	[WORK_TSO] = ON(RAW_PACKET),
+	[WORK_TSO] = ON(UD) | ON(RAW_PACKET),
 	[WORK_FLUSH] = ON(RC),
 	[WORK_ATOMIC_WRITE] = ON(RC),
 };
@@ -218,7 +218,8 @@ static uint32_t message_packets(const struct qp *qp, const struct message *m)
 {
 	if (kind_is_local(m->kind))
 		return 0;
-	return type_is_datagram(qp->type) ? 1 : packets_of(qp, m->length);
+	return type_is_datagram(qp->type) ? datagram_packets(qp, window_at(qp, qp->req.begun), m)
+					  : packets_of(qp, m->length);
 }
 
 static void message_begin(struct qp *qp)
@@ -364,6 +365,8 @@ static enum reason make_packet(struct qp *qp, uint32_t done, const struct key_ta
 		return frame_packet(qp, w, m, keys, p, gather);
 	if (qp->type == QP_TYPE_UD)
 		datagram_address(qp, w, p);
+	if (w->opcode == WORK_TSO)
+		return datagram_segment(qp, w, m, done, keys, p, gather);
 	p->srqn = send_work_srqn(w);
 	if (m->kind == KIND_READ_REQUEST)
 		*psns = read_packet(qp, w, m, done, p);

@@ -13,7 +13,7 @@
 #include "verbs/raw.h"
 
 #define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-#define SEND_FLAGS_RAW	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
+#define SEND_FLAGS_CSUM	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
 
 void qp_ring_doorbell(struct qp *qp)
 {
@@ -189,7 +189,9 @@ int send_check(const struct qp *qp, const struct send_work *w)
 		length += sge[i].length;
 	if (w->opcode == WORK_ATOMIC_WRITE)
 		return length == 8 ? 0 : EINVAL;
-	/* A datagram is one packet, and goes somewhere. */
+	/* A datagram, or each of its segments, is one packet, and goes somewhere. */
+	if (w->opcode == WORK_TSO)
+		length = (uint64_t)w->tso_header + w->mss;
 	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
 }
 
@@ -204,7 +206,10 @@ static int write_target(struct qp *qp, struct send_work *w, const struct ibv_sen
 
 static unsigned int flags_known(const struct qp *qp)
 {
-	return qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET ? SEND_FLAGS_RAW : SEND_FLAGS_KNOWN;
+	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
+
+	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? SEND_FLAGS_CSUM
+								: SEND_FLAGS_KNOWN;
 }
 
 static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)

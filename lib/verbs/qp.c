@@ -251,11 +251,12 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 #define INIT_KNOWN \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-#define INIT_RAW IBV_QP_INIT_ATTR_MAX_TSO_HEADER
+#define INIT_TSO IBV_QP_INIT_ATTR_MAX_TSO_HEADER
 
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	bool is_raw = init->qp_type == IBV_QPT_RAW_PACKET;
+	bool has_tso = is_raw || init->qp_type == IBV_QPT_UD;
 	struct raw_init raw = { 0 };
 	struct qp *qp;
 	int error;
@@ -264,13 +265,13 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		return target_create(context, init);
 	if (init->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
 		return raw_create_rss_qp(context, init);
-	if (init->comp_mask & ~(uint32_t)(INIT_KNOWN | (is_raw ? INIT_RAW : 0)))
+	if (init->comp_mask & ~(uint32_t)(INIT_KNOWN | (has_tso ? INIT_TSO : 0)))
 		return fail_with(EOPNOTSUPP);
-	error = is_raw ? raw_read_init(init, &raw) : 0;
-	if (error != 0)
-		return fail_with(error);
 	if (!is_raw && (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0)
 		return fail_with(EOPNOTSUPP);
+	error = has_tso ? raw_read_init(init, &raw) : 0;
+	if (error != 0)
+		return fail_with(error);
 	if ((init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
 	    (init->send_ops_flags & ~transport_send_ops(init->qp_type)))
 		return fail_with(EOPNOTSUPP);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is particular about queue pairs of type RAW_PACKET, and what the device says of them. */
+/*
+ * What is particular about queue pairs of type RAW_PACKET, and what the device says of them. TSO
+ * and checksums are UD's, too.
+ */
 #include <errno.h>
 
 #include "verbs/qp.h"
@@ -48,7 +51,10 @@ int tso_finish(struct qp *qp, struct send_work *w)
 
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		length += sge[i].length;
-	if ((w->flags & WORK_INLINE) || length > LIMIT_TSO ||
+	if ((w->flags & WORK_INLINE) || length > LIMIT_TSO)
+		return EINVAL;
+	/* Of a raw queue pair all segments leave at once; those of UD are packets as others are. */
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET &&
 	    length > (uint64_t)w->mss * LIMIT_TSO_SEGMENTS)
 		return EINVAL;
 	memcpy(send_work_sge(w) + w->num_sge, qp->tso_header, w->tso_header);
@@ -57,13 +63,13 @@ int tso_finish(struct qp *qp, struct send_work *w)
 
 unsigned int raw_device_flags(void)
 {
-	return IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
+	return IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
 }
 
 void raw_fill_attributes(struct ibv_device_attr_ex *a)
 {
 	a->tso_caps.max_tso = LIMIT_TSO;
-	a->tso_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
+	a->tso_caps.supported_qpts = 1u << IBV_QPT_UD | 1u << IBV_QPT_RAW_PACKET;
 	a->rss_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
 	a->rss_caps.max_rwq_indirection_tables = LIMIT_RWQ_TABLES;
 	a->rss_caps.max_rwq_indirection_table_size = LIMIT_RWQ_TABLE;

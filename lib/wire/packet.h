@@ -85,9 +85,15 @@ struct packet {
 	uint32_t feth;
 	/* Not on the wire: what travels beside a packet inside the engine. */
 	uint32_t ah; /* UD, to be sent: handle of the address handle that says where to */
-	uint16_t mss; /* RAW_PACKET, to be sent: segment it so (TSO); 0: one frame */
-	uint16_t tso_header; /* ... the octets of `payload` that every segment begins with */
-	bool checksum; /* to be sent: fill in IP and TCP/UDP checksums; received: IPv4, and right */
+	uint16_t mss; /* TSO, to be sent: octets of a segment; 0: no TSO */
+	uint16_t tso_header; /* ... the octets that every segment begins with */
+	uint16_t tso_segment; /* ... UD, whose segments are packets: which it is, from 0 */
+	bool tso_last; /* ... UD: none comes behind it */
+	/*
+	 * To be sent: fill in IP and TCP/UDP checksums. Received: IPv4 with TCP or UDP, both right.
+	 * RAW_PACKET: of the frame; UD: of the payload, so it is the engine that finds out.
+	 */
+	bool checksum;
 	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
 	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
 	/* Payload. Decode: points into the frame. Encode: NULL where the caller gathers it itself. */

@@ -101,7 +101,7 @@ Test(frame, tso_is_one_packet_with_its_header_in_front)
 	cr_assert_eq(p->payload_length, header + 3000);
 	cr_assert_arr_eq(p->payload, HEADER, header);
 	cr_assert_arr_eq(p->payload + header, octets(a, 0), 3000);
-	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(expect_completion(a, 1, STATUS_SUCCESS).opcode, COMPLETION_TSO);
 	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 100);
 	p = expect_frame(a);
 	cr_assert(p->mss == 0 && p->tso_header == 0 && p->payload_length == 100);

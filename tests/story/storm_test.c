@@ -82,9 +82,13 @@ static void post_random(uint64_t *seed, uint64_t wr_id)
 	static const uint8_t opcodes[] = { WORK_SEND,	    WORK_SEND, WORK_SEND_WITH_IMM,
 					   WORK_RDMA_WRITE, WORK_TSO,  WORK_RDMA_READ };
 
+	/* Frames that are to be cut are longer than what a node sends: of UD alone. */
+	bool cut = b->q->caps.type == QP_TYPE_UD && roll(seed, 4);
+
 	post(b, .wr_id = wr_id, .opcode = opcodes[roll(seed, roll(seed, 8) ? 2 : 6)],
 	     .length = roll(seed, 8) ? 14 + roll(seed, 600) : roll(seed, 70000),
-	     .lkey = roll(seed, 16) ? 0 : 0xbad);
+	     .lkey = roll(seed, 16) ? 0 : 0xbad, .header = cut ? "a TCP/IP header" : NULL,
+	     .mss = (uint16_t)(roll(seed, 4) ? 1 + roll(seed, 1000) : roll(seed, 65536)));
 }
 
 #define ON_THE_WAY 32u

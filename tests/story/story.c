@@ -253,6 +253,8 @@ void story_post(struct side *s, const struct request *r)
 	slot.sge = sge;
 	if (r->header != NULL)
 		strcpy(slot.header, r->header);
+	if (r->header != NULL && w.num_sge == 0)
+		tail = slot.header;
 	cr_assert(node_post_send(s->q, &w, tail, clock_of_core()), "the window is full");
 }
 

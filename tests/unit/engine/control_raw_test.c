@@ -140,6 +140,7 @@ Test(control_raw, queue_pairs_that_contradict_themselves)
 		{ "a long TSO header", QP_TYPE_RAW_PACKET, 0, LIMIT_TSO_HEADER + 1, 4, 4, 0 },
 		{ "a work queue of RC", QP_TYPE_RC, RAW_WQ, 0, 0, 4, 0 },
 		{ "tags on UD", QP_TYPE_UD, RAW_STRIP_VLAN, 0, 4, 4, 0 },
+		{ "a long TSO header on UD", QP_TYPE_UD, 0, LIMIT_TSO_HEADER + 1, 4, 4, 0 },
 		{ "TSO on UC", QP_TYPE_UC, 0, 64, 4, 4, 0 },
 	};
 	struct objects o;

@@ -331,9 +331,9 @@ Test(datagram, requests_that_ud_refuses)
 		{ IBV_WR_LOCAL_INV, 0, "local invalidate" },
 		{ IBV_WR_BIND_MW, 0, "bind" },
 		{ IBV_WR_SEND_WITH_INV, 0, "SEND with invalidate" },
-		{ IBV_WR_TSO, 0, "segmentation" },
+		{ IBV_WR_TSO, 0, "segmentation without having asked for it" },
 		{ (enum ibv_wr_opcode)99, 0, "no opcode" },
-		{ IBV_WR_SEND, IBV_SEND_IP_CSUM, "checksums are not offered" },
+		{ IBV_WR_SEND, 1u << 20, "no flag" },
 	};
 	struct ibv_qp *qp = ud_open(&e, UD_QKEY);
 	struct ibv_pd *pd = ibv_alloc_pd(e.context);

@@ -478,7 +478,7 @@ Test(decode, the_header_in_front_of_a_datagram)
 
 		cr_assert_eq(packet_decode(&q, frame, frame_of(frame, &av, &p), &options),
 			     REASON_NONE);
-		cr_assert_eq(q.checksum, !(i & 1), "of an IPv4 header, and right");
+		cr_assert_not(q.checksum, "nobody looked into the payload");
 		memcpy(ip, frame + q.ip_header, 40);
 		packet_make_grh(frame, &q);
 		grh = q.payload - GRH_LENGTH;
