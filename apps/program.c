@@ -134,16 +134,32 @@ static int first_with(const char *folder, const char *const *candidates, const c
 	return -1;
 }
 
-int library_folder(char path[PATH_MAX], char *why, size_t why_size)
+/* A folder that holds one of our libraries: beside this program's in a build, or as installed. */
+static int folder_of(const char *beside, const char *library, char path[PATH_MAX], char *why,
+		     size_t why_size)
 {
-	static const char *const candidates[] = { "../lib/verbs", UROCE_LIBRARY_FOLDER, NULL };
+	const char *const candidates[] = { beside, UROCE_LIBRARY_FOLDER, NULL };
 	char folder[PATH_MAX];
 
-	if (own_folder(folder) == 0 && first_with(folder, candidates, "libibverbs.so.1", path) == 0)
+	if (own_folder(folder) == 0 && first_with(folder, candidates, library, path) == 0)
 		return 0;
-	snprintf(why, why_size, "our libibverbs.so.1 is neither in %s/../lib/verbs nor in %s",
-		 folder, UROCE_LIBRARY_FOLDER);
+	snprintf(why, why_size, "our %s is neither in %s/%s nor in %s", library, folder, beside,
+		 UROCE_LIBRARY_FOLDER);
 	return -1;
+}
+
+int library_folders(char path[2 * PATH_MAX], char *why, size_t why_size)
+{
+	char verbs[PATH_MAX], rdmacm[PATH_MAX];
+
+	if (folder_of("../lib/verbs", "libibverbs.so.1", verbs, why, why_size) != 0 ||
+	    folder_of("../lib/rdmacm", "librdmacm.so.1", rdmacm, why, why_size) != 0)
+		return -1;
+	if (strcmp(verbs, rdmacm) == 0)
+		snprintf(path, 2 * PATH_MAX, "%s", verbs);
+	else
+		snprintf(path, 2 * PATH_MAX, "%s:%s", verbs, rdmacm);
+	return 0;
 }
 
 int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size)

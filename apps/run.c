@@ -130,7 +130,7 @@ static int set_library_path(const char *first)
 int command_run(int argc, char **argv)
 {
 	struct run_options o = { 0 };
-	char program[PATH_MAX], libraries[PATH_MAX], why[PATH_MAX + 128];
+	char program[PATH_MAX], libraries[2 * PATH_MAX], why[PATH_MAX + 128];
 	struct engine_place where;
 	struct reply_device device;
 	bool started;
@@ -145,7 +145,7 @@ int command_run(int argc, char **argv)
 		fprintf(stderr, "uroce run: %s\n", why);
 		return status;
 	}
-	if (library_folder(libraries, why, sizeof(why)) != 0) {
+	if (library_folders(libraries, why, sizeof(why)) != 0) {
 		fprintf(stderr, "uroce run: %s\n", why);
 		return EXIT_FAILED;
 	}

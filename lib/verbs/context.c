@@ -5,6 +5,7 @@
 
 #include "verbs/device.h"
 #include "verbs/mw.h"
+#include "verbs/private_node.h"
 #include "verbs/raw.h"
 #include "verbs/srq.h"
 #include "verbs/xrc.h"
@@ -228,6 +229,20 @@ static void close_descriptor(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+EXPORT int uroce_context_command(struct ibv_context *context, enum command what,
+				 struct command_request *request, size_t request_bytes,
+				 struct command_reply *reply, size_t reply_bytes,
+				 struct carrier_descriptors *out)
+{
+	return client_command(context_of(context)->client, what, request, request_bytes, reply,
+			      reply_bytes, NULL, out);
+}
+
+EXPORT bool uroce_context_gone(struct ibv_context *context)
+{
+	return client_gone(context_of(context)->client);
 }
 
 /* Objects that the program left in it are gone with it; their memory goes when it frees them. */

@@ -6,6 +6,7 @@
 
 #include "client/log.h"
 #include "verbs/events.h"
+#include "verbs/private_node.h"
 #include "verbs/raw.h"
 #include "verbs/srq.h"
 
@@ -43,6 +44,12 @@ void events_silence(int fd, int *idle_fd)
 	else
 		close(pair[1]);
 	close(pair[0]);
+}
+
+EXPORT void uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
+{
+	client_ended(context_of(context)->client);
+	events_silence(fd, idle_fd);
 }
 
 /* Which object an event is about, counted as handed out; false: it is destroyed already. */

@@ -4,6 +4,7 @@
 
 #include "client/log.h"
 #include "verbs/cq.h"
+#include "verbs/private_node.h"
 #include "verbs/qp.h"
 
 void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a)
@@ -21,7 +22,7 @@ void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a)
 	p->static_rate = a->static_rate;
 }
 
-static void path_from_engine(struct ibv_ah_attr *a, const struct qp_path *p)
+EXPORT void uroce_path_from_engine(struct ibv_ah_attr *a, const struct qp_path *p)
 {
 	memcpy(&a->grh.dgid, &p->dgid, sizeof(a->grh.dgid));
 	a->grh.flow_label = p->flow_label;
@@ -69,7 +70,7 @@ static void attributes_to_engine(struct qp_attributes *to, const struct ibv_qp_a
 		path_to_engine(&to->path, &a->ah_attr);
 }
 
-static void attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attributes *from)
+EXPORT void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attributes *from)
 {
 	memset(a, 0, sizeof(*a));
 	a->qp_state = from->state;
@@ -92,7 +93,7 @@ static void attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attrib
 	a->retry_cnt = from->retry_cnt;
 	a->rnr_retry = from->rnr_retry;
 	a->rate_limit = from->rate_limit;
-	path_from_engine(&a->ah_attr, &from->path);
+	uroce_path_from_engine(&a->ah_attr, &from->path);
 }
 
 /*
@@ -178,7 +179,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 			       sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
-	attributes_from_engine(attr, &reply.attributes);
+	uroce_attributes_from_engine(attr, &reply.attributes);
 	attr->cap = qp->init.cap;
 	*init_attr = qp->init;
 	qp_show_state(ibv, reply.attributes.state);

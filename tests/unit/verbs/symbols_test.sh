@@ -14,7 +14,7 @@ nm -D --with-symbol-versions --defined-only "$1" | awk '$2 != "A" { print $2, $3
 grep -v '^#' "$2" | grep '@@' | sort >"$work/theirs"
 diff -u "$work/theirs" "$work/ours"
 
-for name in uroce_register_carrier uroce_unregister_carrier; do
+for name in uroce_register_carrier uroce_unregister_carrier uroce_context_command; do
 	nm -D --with-symbol-versions "$1" | grep -q " $name@@UROCE_PRIVATE_1\$" ||
 		{ echo "$name is not exported in UROCE_PRIVATE_1"; exit 1; }
 done

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses, there and back, and the calls that bind an id to one. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "rdmacm/types.h"
+
+#define FAMILY_IB 27 /* AF_IB, which libc does not name */
+
+static const uint8_t ipv4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+int address_to_engine(struct cm_address *to, const struct sockaddr *from)
+{
+	const struct sockaddr_in *v4 = (const void *)from;
+	const struct sockaddr_in6 *v6 = (const void *)from;
+
+	memset(to, 0, sizeof(*to));
+	if (from == NULL)
+		return EINVAL;
+	switch (from->sa_family) {
+	case AF_INET:
+		to->family = 4;
+		to->port = ntohs(v4->sin_port);
+		memcpy(to->ip.octet, ipv4_prefix, sizeof(ipv4_prefix));
+		memcpy(to->ip.octet + 12, &v4->sin_addr, 4);
+		return 0;
+	case AF_INET6:
+		to->family = 6;
+		to->port = ntohs(v6->sin6_port);
+		to->scope = v6->sin6_scope_id;
+		memcpy(to->ip.octet, &v6->sin6_addr, 16);
+		return 0;
+	case FAMILY_IB:
+		return EAFNOSUPPORT;
+	default:
+		return EINVAL;
+	}
+}
+
+void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from)
+{
+	struct sockaddr_in *v4 = (void *)to;
+	struct sockaddr_in6 *v6 = (void *)to;
+
+	if (from->family != 4 && from->family != 6)
+		return;
+	memset(to, 0, sizeof(*to));
+	if (from->family == 4) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(from->port);
+		memcpy(&v4->sin_addr, from->ip.octet + 12, 4);
+	} else {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(from->port);
+		v6->sin6_scope_id = from->scope;
+		memcpy(&v6->sin6_addr, from->ip.octet, 16);
+	}
+}
+
+static uint8_t packet_life_time(const struct reply_cm_query *q)
+{
+	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* twice that is the timeout */
+}
+
+static void take_path(struct id *id, const struct reply_cm_query *q)
+{
+	struct ibv_sa_path_rec *p = &id->path;
+
+	memset(p, 0, sizeof(*p));
+	memcpy(&p->sgid, &q->sgid, sizeof(p->sgid));
+	memcpy(&p->dgid, &q->dgid, sizeof(p->dgid));
+	p->flow_label = htonl(q->flow_label);
+	p->hop_limit = q->hop_limit;
+	p->traffic_class = q->traffic_class;
+	p->reversible = htonl(1);
+	p->numb_path = 1;
+	p->pkey = htons((uint16_t)q->pkey);
+	p->sl = q->sl;
+	p->mtu_selector = 2; /* IBTA 15.2.5.16: exactly */
+	p->mtu = (uint8_t)q->path_mtu;
+	p->rate_selector = 2;
+	p->packet_life_time_selector = 2;
+	p->packet_life_time = packet_life_time(q);
+	id->rdma.route.path_rec = p;
+	id->rdma.route.num_paths = 1;
+}
+
+void id_take_query(struct id *id, const struct reply_cm_query *q)
+{
+	struct rdma_addr *a = &id->rdma.route.addr;
+
+	address_from_engine(&a->src_storage, &q->source);
+	address_from_engine(&a->dst_storage, &q->destination);
+	if (q->bound == 0)
+		return;
+	id->rdma.verbs = id->device->context;
+	id->rdma.port_num = 1;
+	memcpy(&a->addr.ibaddr.sgid, &q->sgid, sizeof(a->addr.ibaddr.sgid));
+	memcpy(&a->addr.ibaddr.dgid, &q->dgid, sizeof(a->addr.ibaddr.dgid));
+	a->addr.ibaddr.pkey = htons((uint16_t)q->pkey);
+	if (q->path_mtu != 0)
+		take_path(id, q);
+}
+
+int id_query(struct id *id)
+{
+	struct request_handle request = { .handle = id->handle };
+	struct reply_cm_query reply;
+	int error = COMMAND(id->device, CM_QUERY, &request, &reply);
+
+	if (error == 0)
+		id_take_query(id, &reply);
+	return error;
+}
+
+EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	struct request_cm_bind request = { 0 };
+	struct reply_cm_query reply;
+	int error;
+
+	if (id == NULL)
+		return result(EINVAL);
+	request.id = id_of(id)->handle;
+	error = address_to_engine(&request.address, addr);
+	if (error == 0)
+		error = COMMAND(id_of(id)->device, CM_BIND, &request, &reply);
+	if (error == 0)
+		id_take_query(id_of(id), &reply);
+	return result(error);
+}
+
+EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
+			     struct sockaddr *dst_addr, int timeout_ms)
+{
+	struct request_cm_resolve request = { .timeout = (uint32_t)MAX_OF(timeout_ms, 0) };
+	struct reply_cm_query reply;
+	int error;
+
+	if (id == NULL)
+		return result(EINVAL);
+	request.id = id_of(id)->handle;
+	error = address_to_engine(&request.destination, dst_addr);
+	if (error == 0 && src_addr != NULL)
+		error = address_to_engine(&request.source, src_addr);
+	if (error == 0)
+		error = COMMAND(id_of(id)->device, CM_RESOLVE_ADDR, &request, &reply);
+	if (error != 0)
+		return result(error);
+	id_take_query(id_of(id), &reply);
+	return id_complete(id_of(id));
+}
+
+EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	struct request_cm_timeout request = { .timeout = (uint32_t)MAX_OF(timeout_ms, 0) };
+	struct reply_empty reply;
+	int error;
+
+	if (id == NULL)
+		return result(EINVAL);
+	request.id = id_of(id)->handle;
+	error = COMMAND(id_of(id)->device, CM_RESOLVE_ROUTE, &request, &reply);
+	return error != 0 ? result(error) : id_complete(id_of(id));
+}
+
+EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	struct request_cm_listen request = { .backlog = backlog };
+	struct reply_empty reply;
+	int error;
+
+	if (id == NULL)
+		return result(EINVAL);
+	request.id = id_of(id)->handle;
+	error = COMMAND(id_of(id)->device, CM_LISTEN, &request, &reply);
+	if (error == 0)
+		error = id_query(id_of(id)); /* it has a port now */
+	return result(error);
+}
+
+static __be16 port_of(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_port;
+	return a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port : 0;
+}
+
+EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.src_storage);
+}
+
+EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return port_of(&id->route.addr.dst_storage);
+}
+
+EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
+			   size_t optlen)
+{
+	struct request_cm_option request = { .level = (uint32_t)level, .name = (uint32_t)optname };
+	struct reply_empty reply;
+
+	if (id == NULL || (optval == NULL && optlen != 0))
+		return result(EINVAL);
+	if (level == RDMA_OPTION_IB)
+		return result(EOPNOTSUPP); /* paths are the address's: RoCE has no path records */
+	if (optlen > sizeof(request.value))
+		return result(EINVAL);
+	request.id = id_of(id)->handle;
+	request.length = (uint32_t)optlen;
+	if (optlen != 0)
+		memcpy(request.value, optval, optlen);
+	return result(COMMAND(id_of(id)->device, CM_SET_OPTION, &request, &reply));
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "rdmacm/types.h"
+
+static struct channel *channels;
+
+static void enter(struct channel *ch)
+{
+	pthread_mutex_lock(&cm_lock);
+	ch->next = channels;
+	channels = ch;
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static void leave(struct channel *ch)
+{
+	pthread_mutex_lock(&cm_lock);
+	for (struct channel **link = &channels; *link != NULL; link = &(*link)->next) {
+		if (*link == ch) {
+			*link = ch->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&cm_lock);
+}
+
+/*
+ * In the child of a fork, where cm_lock is held: its copies must not keep a dead parent's channel
+ * alive, nor take the parent's octets.
+ */
+void channels_forked(void)
+{
+	for (struct channel *ch = channels; ch != NULL; ch = ch->next) {
+		if (ch->rdma.fd >= 0)
+			close(ch->rdma.fd);
+		ch->rdma.fd = -1;
+	}
+}
+
+static int create_in_engine(struct channel *ch)
+{
+	struct carrier_descriptors received = { 0 };
+	struct request_empty request = { 0 };
+	struct reply_handle reply;
+	int error =
+		uroce_context_command(ch->device->context, COMMAND_CM_CREATE_CHANNEL, &request.h,
+				      sizeof(request), &reply.h, sizeof(reply), &received);
+
+	if (error != 0)
+		return error;
+	if (received.count != 1)
+		return EMFILE; /* it was sent, and we have no descriptor left for it */
+	ch->handle = reply.handle;
+	ch->rdma.fd = received.fd[0];
+	return 0;
+}
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct cm_device *device = device_home();
+	struct channel *ch;
+	int error;
+
+	if (device == NULL)
+		return NULL;
+	ch = calloc(1, sizeof(*ch));
+	if (ch == NULL)
+		return NULL;
+	ch->device = device;
+	ch->idle_fd = -1;
+	error = create_in_engine(ch);
+	if (error != 0) {
+		free(ch);
+		errno = error;
+		return NULL;
+	}
+	enter(ch);
+	return &ch->rdma;
+}
+
+EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct channel *ch = channel_of(channel);
+	struct request_handle request = { .handle = ch->handle };
+	struct reply_empty reply;
+
+	COMMAND(ch->device, CM_DESTROY_CHANNEL, &request, &reply);
+	leave(ch);
+	if (channel->fd >= 0)
+		close(channel->fd);
+	if (ch->idle_fd >= 0)
+		close(ch->idle_fd);
+	free(ch);
+}
+
+int channel_wait(struct channel *ch)
+{
+	uint8_t octet;
+	ssize_t n;
+
+	if (device_is_inherited(ch->device))
+		return ENODEV;
+	n = recv(ch->rdma.fd, &octet, sizeof(octet), 0);
+	if (n == 1)
+		return 0;
+	return n == 0 || errno == ECONNRESET ? ENODEV : errno;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices that this library has opened: one context for each, which all ids on it share. */
+#include <stdlib.h>
+
+#include "rdmacm/types.h"
+
+pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_device *devices;
+static struct cm_device *home;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&cm_lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static void after_fork_child(void)
+{
+	channels_forked();
+	pthread_mutex_unlock(&cm_lock);
+}
+
+/*
+ * After the first ibv_open_device, whose library has then registered its own: those who come last
+ * are called first before a fork, and cm_lock is taken before any lock of that library.
+ */
+static void register_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static uint8_t octet_of(int n)
+{
+	return n < 0 ? 0 : n > UINT8_MAX ? UINT8_MAX : (uint8_t)n;
+}
+
+static struct cm_device *open_device(struct ibv_device *ibv)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct cm_device *d = calloc(1, sizeof(*d));
+	struct ibv_device_attr attr;
+
+	if (d == NULL)
+		return NULL;
+	d->context = ibv_open_device(ibv);
+	if (d->context == NULL) {
+		free(d);
+		return NULL;
+	}
+	pthread_once(&once, register_fork_handlers);
+	if (ibv_query_device(d->context, &attr) == 0) {
+		d->max_responder_resources = octet_of(attr.max_qp_rd_atom);
+		d->max_initiator_depth = octet_of(attr.max_qp_init_rd_atom);
+	}
+	d->pid = getpid();
+	d->next = devices;
+	devices = d;
+	return d;
+}
+
+/* A context of an engine that is gone, or of the parent, is of no use for something new. */
+static struct cm_device *device_enter(struct ibv_device *ibv)
+{
+	for (struct cm_device *d = devices; d != NULL; d = d->next) {
+		if (d->context->device == ibv && !uroce_context_gone(d->context))
+			return d;
+	}
+	return open_device(ibv);
+}
+
+static struct cm_device *find_home(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct cm_device *d = NULL;
+
+	if (list == NULL)
+		return NULL;
+	if (list[0] != NULL)
+		d = device_enter(list[0]);
+	else
+		errno = ENODEV;
+	ibv_free_device_list(list);
+	return d;
+}
+
+struct cm_device *device_home(void)
+{
+	struct cm_device *d;
+
+	pthread_mutex_lock(&cm_lock);
+	if (home == NULL || uroce_context_gone(home->context))
+		home = find_home();
+	d = home;
+	pthread_mutex_unlock(&cm_lock);
+	return d;
+}
+
+static int open_all(struct ibv_device **list, struct ibv_context **contexts)
+{
+	struct cm_device *d;
+	int n = 0;
+
+	pthread_mutex_lock(&cm_lock);
+	for (int i = 0; list[i] != NULL; i++) {
+		d = device_enter(list[i]);
+		if (d != NULL)
+			contexts[n++] = d->context;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return n;
+}
+
+EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **contexts = NULL;
+	struct ibv_device **list;
+	int count = 0;
+
+	if (num_devices != NULL)
+		*num_devices = 0; /* programs look at nothing else */
+	list = ibv_get_device_list(&count);
+	if (list == NULL)
+		return NULL;
+	errno = ENODEV;
+	if (count > 0)
+		contexts = calloc((size_t)count + 1, sizeof(contexts[0]));
+	if (contexts != NULL)
+		count = open_all(list, contexts);
+	ibv_free_device_list(list);
+	if (contexts != NULL && count == 0) {
+		free(contexts);
+		contexts = NULL;
+	}
+	if (contexts != NULL && num_devices != NULL)
+		*num_devices = count;
+	return contexts;
+}
+
+/* The devices stay open. */
+EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

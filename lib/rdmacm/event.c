@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events: taken from the engine, completed by what this library does on the way (a connection's
+ * queue pair goes to RTS before the program hears of it), acknowledged.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/types.h"
+
+EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	static const char *const names[] = {
+		[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+		[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+		[RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+		[RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+		[RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+		[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+		[RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+		[RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+		[RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+		[RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+		[RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+		[RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+		[RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+		[RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+		[RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+		[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	};
+
+	if ((unsigned)event < sizeof(names) / sizeof(names[0]))
+		return names[event];
+	return "UNKNOWN EVENT";
+}
+
+/* ---- what the engine said ---- */
+
+static void take_private_data(struct event *e, const struct cm_connect_parameters *p,
+			      const void **data, uint8_t *length)
+{
+	if (p->private_length == 0)
+		return;
+	memcpy(e->private_data, p->private_data, p->private_length);
+	*data = e->private_data;
+	*length = p->private_length;
+}
+
+static void take_connected(struct event *e, const struct cm_connect_parameters *p)
+{
+	struct rdma_conn_param *to = &e->rdma.param.conn;
+
+	to->responder_resources = p->responder_resources;
+	to->initiator_depth = p->initiator_depth;
+	to->flow_control = p->flow_control;
+	to->retry_count = p->retry_count;
+	to->rnr_retry_count = p->rnr_retry_count;
+	to->srq = p->srq;
+	to->qp_num = p->qpn;
+	take_private_data(e, p, &to->private_data, &to->private_data_len);
+}
+
+static void take_datagram(struct event *e, const struct reply_cm_event *said)
+{
+	struct rdma_ud_param *to = &e->rdma.param.ud;
+
+	uroce_path_from_engine(&to->ah_attr, &said->path);
+	to->qp_num = said->parameters.qpn;
+	to->qkey = said->parameters.qkey;
+	take_private_data(e, &said->parameters, &to->private_data, &to->private_data_len);
+}
+
+static void take_parameters(struct event *e, const struct reply_cm_event *said)
+{
+	if (is_datagram(e->of))
+		take_datagram(e, said);
+	else
+		take_connected(e, &said->parameters);
+}
+
+static void destroy_unknown(struct cm_device *d, uint32_t handle)
+{
+	struct request_handle request = { .handle = handle };
+	struct reply_destroy reply;
+
+	COMMAND(d, CM_DESTROY_ID, &request, &reply);
+}
+
+/* ---- what follows from it, here ---- */
+
+/* A new id, in the listener's manner. 0; or an errno and the request is gone. */
+static int process_request(struct event *e, const struct reply_cm_event *said)
+{
+	struct id *listener = e->of;
+	struct id *id = id_adopt(listener, said->id);
+	int error;
+
+	if (id == NULL) {
+		destroy_unknown(listener->device, said->id);
+		return ENOMEM;
+	}
+	address_from_engine(&id->rdma.route.addr.src_storage, &said->source);
+	address_from_engine(&id->rdma.route.addr.dst_storage, &said->destination);
+	error = id_query(id);
+	if (error == 0 && listener->sync)
+		error = id_migrate(id, NULL);
+	if (error != 0) {
+		rdma_destroy_id(&id->rdma);
+		return error;
+	}
+	take_parameters(e, said);
+	id->remote_ece.vendor_id = said->parameters.ece_vendor;
+	id->remote_ece.options = said->parameters.ece_options;
+	if (!is_datagram(id)) {
+		id->initiator_depth = e->rdma.param.conn.initiator_depth;
+		id->responder_resources = e->rdma.param.conn.responder_resources;
+	}
+	e->rdma.listen_id = &listener->rdma;
+	e->rdma.id = &id->rdma;
+	return 0;
+}
+
+/* The queue pair is the library's: it follows, and the program hears that all is done. */
+static void process_response(struct event *e)
+{
+	struct id *id = e->of;
+	int error;
+
+	if (id->rdma.qp == NULL)
+		return;
+	error = id_qp_to_rtr(id, RDMA_MAX_RESP_RES);
+	if (error == 0)
+		error = id_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
+	if (error == 0)
+		error = id_say_ready(id);
+	if (error == 0) {
+		e->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
+		return;
+	}
+	id_qp_to_error(id);
+	id_reject(id, 28, NULL, 0); /* consumer reject: protocol-map 193 */
+	e->rdma.event = RDMA_CM_EVENT_CONNECT_ERROR;
+	e->rdma.status = -error;
+}
+
+static void process_join(struct event *e, const struct reply_cm_event *said)
+{
+	take_datagram(e, said);
+	e->rdma.param.ud.private_data =
+		id_take_join(e->of, said, &e->rdma.param.ud.ah_attr, &e->rdma.status);
+	if (e->rdma.status != 0)
+		e->rdma.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+}
+
+static int process(struct event *e, const struct reply_cm_event *said)
+{
+	struct id *id = e->of;
+
+	e->rdma.id = &id->rdma;
+	e->rdma.event = said->event;
+	e->rdma.status = said->status;
+	switch (e->rdma.event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		id_query(id); /* an engine that is gone says so by the channel */
+		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return process_request(e, said);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		take_parameters(e, said);
+		id->remote_ece.vendor_id = said->parameters.ece_vendor;
+		id->remote_ece.options = said->parameters.ece_options;
+		process_response(e);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		take_parameters(e, said);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		take_parameters(e, said);
+		id_qp_to_error(id);
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		process_join(e, said);
+		break;
+	default:
+		take_parameters(e, said);
+		break;
+	}
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+/*
+ * The event that an octet stood for, and who counts it. EAGAIN: none, it went with its id, or with
+ * its id to another channel.
+ */
+static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of)
+{
+	struct request_handle request = { .handle = ch->handle };
+	int error;
+
+	pthread_mutex_lock(&cm_lock);
+	error = COMMAND(ch->device, CM_GET_EVENT, &request, said);
+	if (error == 0) {
+		bool is_request = said->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+
+		*of = id_find(ch->device, is_request ? said->listen_id : said->id);
+		if (*of != NULL)
+			(*of)->delivered++;
+		else
+			error = EAGAIN;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return error;
+}
+
+/* The engine is gone: every id on the channel is told once. NULL: they were. */
+static struct id *find_untold(struct channel *ch)
+{
+	const struct handle_map *map = &ch->device->ids;
+	struct id *found = NULL;
+
+	pthread_mutex_lock(&cm_lock);
+	for (uint32_t i = 0; i < map->slots && found == NULL; i++) {
+		struct id *id = map->slot[i].handle != 0 ? map->slot[i].object : NULL;
+
+		if (id != NULL && id->rdma.channel == &ch->rdma && !id->told_gone)
+			found = id;
+	}
+	if (found != NULL) {
+		found->told_gone = true;
+		found->delivered++;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return found;
+}
+
+static void make_removal(struct event *e, struct id *id)
+{
+	e->of = id;
+	e->rdma.id = &id->rdma;
+	e->rdma.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+}
+
+/* At the end of the descriptor: 0 and e->of is set, or it was made mute; or an errno. */
+static int at_end(struct channel *ch, struct event *e)
+{
+	struct id *id;
+
+	if (device_is_inherited(ch->device))
+		return ENODEV;
+	id = find_untold(ch);
+	if (id != NULL) {
+		make_removal(e, id);
+		return 0;
+	}
+	uroce_silence(ch->device->context, ch->rdma.fd, &ch->idle_fd);
+	return ch->idle_fd >= 0 ? 0 : ENODEV;
+}
+
+/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR. */
+static int next_event(struct channel *ch, struct event *e)
+{
+	struct reply_cm_event said;
+	int error;
+
+	for (;;) {
+		error = channel_wait(ch);
+		if (error == ENODEV) {
+			error = at_end(ch, e);
+			if (error != 0 || e->of != NULL)
+				return error;
+			continue; /* wait, like everybody else */
+		}
+		if (error != 0)
+			return error;
+		error = fetch(ch, &said, &e->of);
+		if (error == EAGAIN || error == ENODEV)
+			continue;
+		if (error != 0)
+			return error;
+		if (process(e, &said) == 0)
+			return 0;
+		id_acknowledge(e->of); /* no memory for what it says: it is lost */
+		memset(e, 0, sizeof(*e));
+	}
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct event *e;
+	int error;
+
+	if (channel == NULL || event == NULL)
+		return result(EINVAL);
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return result(ENOMEM);
+	error = next_event(channel_of(channel), e);
+	if (error != 0) {
+		free(e);
+		return result(error);
+	}
+	*event = &e->rdma;
+	return 0;
+}
+
+EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct event *e = (struct event *)event;
+
+	if (event == NULL)
+		return result(EINVAL);
+	id_acknowledge(e->of);
+	free(e);
+	return 0;
+}
+
+void id_drop_event(struct id *id)
+{
+	if (id->rdma.event != NULL)
+		rdma_ack_cm_event(id->rdma.event);
+	id->rdma.event = NULL;
+}
+
+static int error_of(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return ENODEV;
+	if (event->status == 0)
+		return 0;
+	/* a positive status is a reason that the peer gave */
+	return event->status > 0 ? ECONNREFUSED : -event->status;
+}
+
+int id_complete(struct id *id)
+{
+	if (!id->sync)
+		return 0;
+	id_drop_event(id);
+	if (id->told_gone)
+		return result(ENODEV);
+	if (rdma_get_cm_event(id->rdma.channel, &id->rdma.event) != 0)
+		return -1;
+	return result(error_of(id->rdma.event));
+}
+
+EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
+{
+	struct ibv_qp_init_attr init;
+	struct rdma_cm_event *event;
+	struct id *listener;
+	int error = 0;
+
+	if (listen == NULL || id == NULL || !id_of(listen)->sync)
+		return result(EINVAL);
+	listener = id_of(listen);
+	id_drop_event(listener);
+	if (listener->told_gone)
+		return result(ENODEV);
+	if (rdma_get_cm_event(listen->channel, &event) != 0)
+		return -1;
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+		error = error_of(event) != 0 ? error_of(event) : EINVAL;
+		listen->event = event;
+		return result(error);
+	}
+	if (listener->init != NULL) {
+		init = *listener->init;
+		if (rdma_create_qp(event->id, listener->init_pd, &init) != 0)
+			error = errno;
+	}
+	if (error != 0) {
+		/* nobody will ever know of this id */
+		rdma_reject(event->id, NULL, 0);
+		rdma_destroy_id(event->id);
+		rdma_ack_cm_event(event);
+		return result(error);
+	}
+	*id = event->id;
+	(*id)->event = event;
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups that an id joined. Its queue pair hears one as soon as the program is told of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdmacm/types.h"
+
+/* As the engine has them, unlike enum rdma_cm_mc_join_flags. */
+#define JOIN_FULL      1u
+#define JOIN_SEND_ONLY 2u
+
+static socklen_t address_length(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+}
+
+/* The family decides what else of the address counts. */
+static bool is_same(const struct join *j, const struct cm_address *address)
+{
+	struct cm_address mine;
+
+	return address_to_engine(&mine, (const struct sockaddr *)&j->address) == 0 &&
+	       mine.family == address->family && gid_equal(&mine.ip, &address->ip);
+}
+
+/* Takes a join from the list, with cm_lock held; NULL: there is none. */
+static struct join *take(struct id *id, const struct cm_address *address, uint64_t cookie)
+{
+	for (struct join **link = &id->joins; *link != NULL; link = &(*link)->next) {
+		struct join *j = *link;
+
+		if (address != NULL ? is_same(j, address) : j->cookie == cookie) {
+			*link = j->next;
+			return j;
+		}
+	}
+	return NULL;
+}
+
+static struct join *new_join(const struct sockaddr *address, bool send_only, void *context)
+{
+	static uint64_t last;
+	struct join *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return NULL;
+	memcpy(&j->address, address, address_length(address));
+	j->cookie = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	j->send_only = send_only;
+	j->context = context;
+	return j;
+}
+
+/* In the list before the engine knows of it: the event may come before the answer. */
+static int join_in_engine(struct id *id, struct join *j, const struct cm_address *group)
+{
+	struct request_cm_join request = {
+		.id = id->handle,
+		.join_flags = j->send_only ? JOIN_SEND_ONLY : JOIN_FULL,
+		.group = *group,
+		.cookie = j->cookie,
+	};
+	uint64_t cookie = j->cookie;
+	struct reply_handle reply;
+	int error;
+
+	pthread_mutex_lock(&cm_lock);
+	j->next = id->joins;
+	id->joins = j;
+	error = COMMAND(id->device, CM_JOIN, &request, &reply);
+	if (error == 0)
+		j->handle = reply.handle;
+	else
+		free(take(id, NULL, cookie));
+	pthread_mutex_unlock(&cm_lock);
+	return error;
+}
+
+static int join(struct rdma_cm_id *id, struct sockaddr *address, bool send_only, void *context)
+{
+	struct cm_address group;
+	struct join *j;
+	int error;
+
+	if (id == NULL)
+		return result(EINVAL);
+	error = address_to_engine(&group, address);
+	if (error != 0)
+		return result(error);
+	j = new_join(address, send_only, context);
+	error = j != NULL ? join_in_engine(id_of(id), j, &group) : ENOMEM;
+	return error != 0 ? result(error) : id_complete(id_of(id));
+}
+
+EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	return join(id, addr, false, context);
+}
+
+EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
+				  struct rdma_cm_join_mc_attr_ex *mc_join_attr, void *context)
+{
+	if (mc_join_attr == NULL)
+		return result(EINVAL);
+	if (mc_join_attr->comp_mask & ~(uint32_t)(RDMA_CM_JOIN_MC_ATTR_RESERVED - 1))
+		return result(EOPNOTSUPP);
+	if (!(mc_join_attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
+	    !(mc_join_attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) ||
+	    mc_join_attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return result(EINVAL);
+	return join(id, mc_join_attr->addr,
+		    mc_join_attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
+}
+
+/* The queue pair hears the group before the program can think that it does. */
+static int attach(struct id *id, struct join *j)
+{
+	int error;
+
+	if (id->rdma.qp == NULL || j->send_only)
+		return 0;
+	error = ibv_attach_mcast(id->rdma.qp, &j->gid, 0);
+	j->attached = error == 0;
+	return error;
+}
+
+void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
+		   int *status)
+{
+	void *context = NULL;
+	struct join *j;
+	int error = 0;
+
+	pthread_mutex_lock(&cm_lock);
+	for (j = id->joins; j != NULL && j->cookie != e->cookie; j = j->next)
+		;
+	if (j != NULL) {
+		context = j->context;
+		j->gid = to->grh.dgid;
+		if (e->event == RDMA_CM_EVENT_MULTICAST_JOIN && *status == 0)
+			error = attach(id, j);
+	}
+	pthread_mutex_unlock(&cm_lock);
+	if (error != 0)
+		*status = -error;
+	return context;
+}
+
+EXPORT int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *addr)
+{
+	struct request_cm_leave request = { 0 };
+	struct id *id = id_of(rdma);
+	struct cm_address group;
+	struct reply_empty reply;
+	struct join *j;
+	int error;
+
+	if (rdma == NULL)
+		return result(EINVAL);
+	error = address_to_engine(&group, addr);
+	if (error != 0)
+		return result(error);
+	pthread_mutex_lock(&cm_lock);
+	j = take(id, &group, 0);
+	pthread_mutex_unlock(&cm_lock);
+	if (j == NULL)
+		return result(EADDRNOTAVAIL);
+	if (j->attached && rdma->qp != NULL)
+		ibv_detach_mcast(rdma->qp, &j->gid, 0);
+	request.id = id->handle;
+	request.join = j->handle;
+	error = COMMAND(id->device, CM_LEAVE, &request, &reply);
+	free(j);
+	return result(error);
+}
+
+void id_forget_joins(struct id *id)
+{
+	for (struct join *j = id->joins, *next; j != NULL; j = next) {
+		next = j->next;
+		free(j);
+	}
+}

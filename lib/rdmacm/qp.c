@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue pair of an id: made with what it lacks, and moved through its states. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "rdmacm/types.h"
+
+struct ibv_pd *id_default_pd(struct id *id)
+{
+	struct cm_device *d = id->device;
+
+	if (id->rdma.pd != NULL)
+		return id->rdma.pd;
+	pthread_mutex_lock(&cm_lock);
+	if (d->pd == NULL)
+		d->pd = ibv_alloc_pd(d->context);
+	pthread_mutex_unlock(&cm_lock);
+	return d->pd;
+}
+
+struct ibv_xrcd *id_default_xrcd(struct id *id)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct cm_device *d = id->device;
+
+	pthread_mutex_lock(&cm_lock);
+	if (d->xrcd == NULL)
+		d->xrcd = ibv_open_xrcd(d->context, &init);
+	pthread_mutex_unlock(&cm_lock);
+	return d->xrcd;
+}
+
+/* ---- completion queues ---- */
+
+/* rdma_verbs.h asserts that the context is the id. */
+static int make_cq(struct id *id, uint32_t size, struct ibv_comp_channel **channel,
+		   struct ibv_cq **cq)
+{
+	if (*cq != NULL || size == 0)
+		return 0;
+	*channel = ibv_create_comp_channel(id->rdma.verbs);
+	if (*channel == NULL)
+		return errno;
+	*cq = ibv_create_cq(id->rdma.verbs, (int)size, id, *channel, 0);
+	return *cq != NULL ? 0 : errno;
+}
+
+static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	if (*cq != NULL)
+		ibv_destroy_cq(*cq);
+	if (*channel != NULL)
+		ibv_destroy_comp_channel(*channel);
+	*cq = NULL;
+	*channel = NULL;
+}
+
+void id_destroy_cqs(struct id *id)
+{
+	destroy_cq(&id->rdma.send_cq_channel, &id->rdma.send_cq);
+	destroy_cq(&id->rdma.recv_cq_channel, &id->rdma.recv_cq);
+}
+
+int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size)
+{
+	int error = make_cq(id, recv_size, &id->rdma.recv_cq_channel, &id->rdma.recv_cq);
+
+	if (error == 0)
+		error = make_cq(id, send_size, &id->rdma.send_cq_channel, &id->rdma.send_cq);
+	if (error != 0)
+		id_destroy_cqs(id);
+	return error;
+}
+
+/* ---- states ---- */
+
+int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	struct request_cm_init_qp_attr request = { .id = id->handle, .state = attr->qp_state };
+	struct reply_cm_qp_attr reply;
+	int error = COMMAND(id->device, CM_INIT_QP_ATTR, &request, &reply);
+
+	if (error != 0)
+		return error;
+	uroce_attributes_from_engine(attr, &reply.attributes);
+	*mask = (int)reply.mask;
+	return 0;
+}
+
+EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	if (id == NULL || qp_attr == NULL || qp_attr_mask == NULL)
+		return result(EINVAL);
+	return result(id_qp_attributes(id_of(id), qp_attr, qp_attr_mask));
+}
+
+static int to_init(struct id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask, error = id_qp_attributes(id, &attr, &mask);
+
+	return error != 0 ? error : ibv_modify_qp(qp, &attr, mask);
+}
+
+/* Nothing of a datagram queue pair depends on who it will talk to. */
+static int to_datagram_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+
+	attr.qp_state = IBV_QPS_RTS;
+	return error != 0 ? error : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+int id_qp_to_rtr(struct id *id, uint8_t responder_resources)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	/* INIT once more: what the program was granted may have changed since the queue pair was made */
+	int mask, error = to_init(id, id->rdma.qp);
+
+	if (error == 0)
+		error = id_qp_attributes(id, &attr, &mask);
+	if (error != 0)
+		return error;
+	if (responder_resources != RDMA_MAX_RESP_RES)
+		attr.max_dest_rd_atomic = responder_resources;
+	return ibv_modify_qp(id->rdma.qp, &attr, mask);
+}
+
+int id_qp_to_rts(struct id *id, uint8_t initiator_depth)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	int mask, error = id_qp_attributes(id, &attr, &mask);
+
+	if (error != 0)
+		return error;
+	if (initiator_depth != RDMA_MAX_INIT_DEPTH)
+		attr.max_rd_atomic = initiator_depth;
+	return ibv_modify_qp(id->rdma.qp, &attr, mask);
+}
+
+void id_qp_to_error(struct id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (id->rdma.qp != NULL && !is_datagram(id))
+		ibv_modify_qp(id->rdma.qp, &attr, IBV_QP_STATE);
+}
+
+/* ---- queue pairs ---- */
+
+static int check_init(const struct id *id, const struct ibv_qp_init_attr_ex *init)
+{
+	const struct rdma_cm_id *r = &id->rdma;
+
+	if (r->verbs == NULL || r->qp != NULL)
+		return EINVAL;
+	if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) && init->pd != NULL &&
+	    init->pd->context != r->verbs)
+		return EINVAL;
+	if (init->qp_type != r->qp_type)
+		return EINVAL;
+	if ((r->recv_cq != NULL && init->recv_cq != NULL && r->recv_cq != init->recv_cq) ||
+	    (r->send_cq != NULL && init->send_cq != NULL && r->send_cq != init->send_cq))
+		return EINVAL;
+	return 0;
+}
+
+static int fill_domain(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	if (init->qp_type == IBV_QPT_XRC_RECV) {
+		if (!(init->comp_mask & IBV_QP_INIT_ATTR_XRCD) || init->xrcd == NULL)
+			init->xrcd = id_default_xrcd(id);
+		init->comp_mask =
+			(init->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD) | IBV_QP_INIT_ATTR_XRCD;
+		return init->xrcd != NULL ? 0 : errno;
+	}
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
+		init->pd = id_default_pd(id);
+	init->comp_mask |= IBV_QP_INIT_ATTR_PD;
+	return init->pd != NULL ? 0 : errno;
+}
+
+/* What a queue of no requests has its completions on is a queue all the same. */
+static uint32_t cq_size(const struct ibv_cq *given, uint32_t requests)
+{
+	return given != NULL ? 0 : MAX_OF(requests, 1u);
+}
+
+static int fill_queues(struct id *id, struct ibv_qp_init_attr_ex *init)
+{
+	bool sends = init->qp_type != IBV_QPT_XRC_RECV;
+	bool receives = sends && init->qp_type != IBV_QPT_XRC_SEND;
+	uint32_t requests = init->cap.max_recv_wr;
+	int error;
+
+	if (init->srq == NULL)
+		init->srq = receives ? id->rdma.srq : NULL;
+	if (init->srq != NULL && init->srq == id->rdma.srq)
+		requests = MAX_OF(requests, id->srq_wr);
+	error = id_make_cqs(id, sends ? cq_size(init->send_cq, init->cap.max_send_wr) : 0,
+			    receives ? cq_size(init->recv_cq, requests) : 0);
+	if (error != 0)
+		return error;
+	if (sends && init->send_cq == NULL)
+		init->send_cq = id->rdma.send_cq;
+	if (receives && init->recv_cq == NULL)
+		init->recv_cq = id->rdma.recv_cq;
+	return 0;
+}
+
+static int start(struct id *id, struct ibv_qp *qp)
+{
+	int error = to_init(id, qp);
+
+	if (error == 0 && is_datagram(id))
+		error = to_datagram_rts(qp);
+	return error;
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *init)
+{
+	struct id *id = id_of(rdma);
+	struct ibv_qp *qp = NULL;
+	int error;
+
+	if (rdma == NULL || init == NULL)
+		return result(EINVAL);
+	error = check_init(id, init);
+	if (error == 0)
+		error = fill_domain(id, init);
+	if (error != 0)
+		return result(error);
+	error = fill_queues(id, init);
+	if (error == 0) {
+		qp = ibv_create_qp_ex(rdma->verbs, init);
+		error = qp != NULL ? start(id, qp) : errno;
+	}
+	if (error != 0) {
+		if (qp != NULL)
+			ibv_destroy_qp(qp);
+		if (rdma->srq == NULL)
+			id_destroy_cqs(id);
+		return result(error);
+	}
+	rdma->pd = qp->pd;
+	rdma->qp = qp;
+	return 0;
+}
+
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex extended = { 0 };
+	int status;
+
+	if (id == NULL || init == NULL)
+		return result(EINVAL);
+	memcpy(&extended, init, sizeof(*init)); /* the first members are the same (verbs.h) */
+	extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+	extended.pd = pd != NULL ? pd : id->pd;
+	status = rdma_create_qp_ex(id, &extended);
+	memcpy(init, &extended, sizeof(*init));
+	return status;
+}
+
+EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (id->qp == NULL)
+		return;
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	if (id->srq == NULL || id->qp_type != IBV_QPT_XRC_RECV)
+		id_destroy_cqs(id_of(id));
+}
