@@ -26,6 +26,20 @@
  * to a number of retries; what answers them is sent again each time that they come again. Nothing
  * that comes twice happens twice.
  *
+ * What is done with a MAD:
+ *	1. cm_message_decode(); CM_WRONG_VERSION: cm_wrong_version().
+ *	2. cm_key(), the connection that it means, and cm_belongs(): is it that connection's, and
+ *	   from its address? Then cm_received().
+ *	3. A REQ that makes an older connection stale, by its id or its queue pair: cm_refuse() with
+ *	   CM_REJECT_STALE, and cm_disconnect() of the older one. A REP that does so to another
+ *	   connection than its own, likewise, after it was received: cm_reject().
+ *	4. A REQ or SIDR_REQ with a listener: cm_check_request(), cm_check_ip_header(), and
+ *	   cm_refuse() or cm_requested(), cm_sidr_requested().
+ *	5. Anything else: cm_stray().
+ *
+ * What is kept only to be told again (CM_REJECTED, CM_SIDR_REPLIED once abandoned) may be forgotten
+ * earlier if there is no room for more; a new REQ with the id of what was rejected takes its place.
+ *
  * Bounds: exponents of times are the peer's and 5 bits wide, up to 2.4 hours; those over
  * CM_EXPONENT_MAX count as that. A connection holds no memory but its struct.
  *
@@ -271,6 +285,12 @@ struct cm_key_of {
 };
 
 struct cm_key_of cm_key(const struct cm_message *m);
+
+/*
+ * The message names both ends of this connection, or is a REQ or SIDR_REQ that comes again. If not
+ * (an id that was used again, or made up), it is treated as if no connection had been found.
+ */
+bool cm_belongs(const struct cm_connection *c, const struct cm_message *m);
 
 /*
  * What a REQ (or REP) says about a connection that exists: a repetition is for cm_received(). A

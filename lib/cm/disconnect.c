@@ -34,7 +34,7 @@ static void repeat_drep(struct cm_connection *c)
 
 enum cm_verdict cm_dreq_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (c->state == CM_REQ_SENT || !cm_names_us(c, m) || m->qpn != c->local_qpn)
+	if (c->state == CM_REQ_SENT || !cm_belongs(c, m) || m->qpn != c->local_qpn)
 		return CM_IGNORED;
 	c->asked = m->transaction;
 	switch (c->state) {
@@ -61,7 +61,7 @@ enum cm_verdict cm_dreq_received(struct cm_connection *c, const struct cm_messag
 
 enum cm_verdict cm_drep_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (c->state != CM_DREQ_SENT || !cm_names_us(c, m))
+	if (c->state != CM_DREQ_SENT || !cm_belongs(c, m))
 		return CM_IGNORED;
 	cm_enter_timewait(c, now);
 	c->events |= CM_EVENT_DISCONNECTED;

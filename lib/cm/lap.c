@@ -7,7 +7,7 @@
 
 enum cm_verdict cm_lap_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (c->state != CM_ESTABLISHED || !cm_names_us(c, m))
+	if (c->state != CM_ESTABLISHED || !cm_belongs(c, m))
 		return CM_IGNORED;
 	c->asked = m->transaction;
 	c->owed |= CM_OWES_APR;

@@ -75,7 +75,7 @@ static enum cm_verdict first_rep(struct cm_connection *c, const struct cm_messag
 
 enum cm_verdict cm_rep_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (!c->active || !cm_names_us(c, m))
+	if (!c->active || !cm_belongs(c, m))
 		return CM_IGNORED;
 	switch (c->state) {
 	case CM_REQ_SENT:
@@ -174,7 +174,7 @@ static enum cm_verdict req_again(struct cm_connection *c, nanotime now)
 
 enum cm_verdict cm_req_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	return cm_compare(c, m) == CM_REPETITION ? req_again(c, now) : CM_IGNORED;
+	return cm_belongs(c, m) ? req_again(c, now) : CM_IGNORED;
 }
 
 static void established(struct cm_connection *c)
@@ -185,7 +185,7 @@ static void established(struct cm_connection *c)
 
 enum cm_verdict cm_rtu_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (c->active || !cm_names_us(c, m))
+	if (c->active || !cm_belongs(c, m))
 		return CM_IGNORED;
 	if (c->state == CM_ESTABLISHED)
 		return CM_REPEATED;

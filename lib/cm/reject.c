@@ -80,15 +80,6 @@ int cm_delay(struct cm_connection *c, uint8_t service_timeout, nanotime now)
 
 /* ---- the peer's ---- */
 
-/* A peer that gave up before it learned our id says who it is instead. */
-static bool names_the_peer(const struct cm_connection *c, const struct cm_message *m)
-{
-	struct cm_key_of key = cm_key(m);
-
-	return key.by == CM_KEY_REMOTE_ID && c->state != CM_REQ_SENT && key.id == c->remote_id &&
-	       key.guid == c->remote_guid;
-}
-
 static void rejected(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
 	/* the peer knows our queue pair from an older connection: it has to rest, too */
@@ -102,7 +93,7 @@ static void rejected(struct cm_connection *c, const struct cm_message *m, nanoti
 
 enum cm_verdict cm_rej_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	if (!cm_names_us(c, m) && !names_the_peer(c, m))
+	if (!cm_belongs(c, m))
 		return CM_IGNORED;
 	switch (c->state) {
 	case CM_REQ_SENT:
@@ -130,7 +121,7 @@ enum cm_verdict cm_mra_received(struct cm_connection *c, const struct cm_message
 	uint8_t awaited = c->state == CM_REP_SENT ? CM_ABOUT_REP : CM_ABOUT_REQ;
 
 	if ((c->state != CM_REQ_SENT && c->state != CM_REP_SENT) || m->about != awaited ||
-	    !cm_names_us(c, m))
+	    !cm_belongs(c, m))
 		return CM_IGNORED;
 	if (c->extended)
 		return CM_REPEATED;

@@ -23,7 +23,7 @@ int cm_sidr_connect(struct cm_connection *c, const struct cm_message *sidr_req,
 enum cm_verdict cm_sidr_rep_received(struct cm_connection *c, const struct cm_message *m,
 				     nanotime now)
 {
-	if (c->state != CM_SIDR_REQ_SENT || m->local_id != c->local_id)
+	if (!cm_belongs(c, m))
 		return CM_IGNORED;
 	cm_enter(c, CM_IDLE);
 	c->peer = *m;
@@ -68,7 +68,7 @@ enum cm_relation cm_sidr_compare(const struct cm_connection *c, const struct cm_
 enum cm_verdict cm_sidr_req_received(struct cm_connection *c, const struct cm_message *m,
 				     nanotime now)
 {
-	if (cm_sidr_compare(c, m) != CM_REPETITION)
+	if (!cm_belongs(c, m))
 		return CM_IGNORED;
 	if (c->state == CM_SIDR_REPLIED)
 		c->owed |= CM_OWES_MESSAGE;

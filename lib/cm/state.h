@@ -61,13 +61,6 @@ static inline uint64_t cm_transaction(const struct cm_connection *c, uint8_t att
 	return (uint64_t)attribute << 32 | c->local_id;
 }
 
-/* The message names both ends, once both are known. */
-static inline bool cm_names_us(const struct cm_connection *c, const struct cm_message *m)
-{
-	return m->remote_id == c->local_id &&
-	       (c->state == CM_REQ_SENT || m->local_id == c->remote_id);
-}
-
 /* reject.c: gives up on an answer. The event is the caller's. */
 void cm_reject_timeout(struct cm_connection *c);
 /* ... refuses what the peer sent, for this reason; the state is the caller's to enter before. */

@@ -63,6 +63,39 @@ enum cm_relation cm_compare(const struct cm_connection *c, const struct cm_messa
 	return m->local_id == c->remote_id || m->qpn == c->remote_qpn ? CM_STALE : CM_UNRELATED;
 }
 
+/* Once both ends are known. */
+static bool names_us(const struct cm_connection *c, const struct cm_message *m)
+{
+	if (c->state == CM_IDLE || c->state >= CM_SIDR_REQ_SENT || m->remote_id != c->local_id)
+		return false;
+	return c->state == CM_REQ_SENT || m->local_id == c->remote_id;
+}
+
+/* A peer that gave up before it learned our id says who it is instead. */
+static bool names_the_peer(const struct cm_connection *c, const struct cm_message *m)
+{
+	struct cm_key_of key = cm_key(m);
+
+	return key.by == CM_KEY_REMOTE_ID && has_peer(c) && key.id == c->remote_id &&
+	       key.guid == c->remote_guid;
+}
+
+bool cm_belongs(const struct cm_connection *c, const struct cm_message *m)
+{
+	switch (m->attribute) {
+	case CM_REQ:
+		return cm_compare(c, m) == CM_REPETITION;
+	case CM_REJ:
+		return names_us(c, m) || names_the_peer(c, m);
+	case CM_SIDR_REQ:
+		return cm_sidr_compare(c, m) == CM_REPETITION;
+	case CM_SIDR_REP:
+		return c->state == CM_SIDR_REQ_SENT && m->local_id == c->local_id;
+	default:
+		return names_us(c, m);
+	}
+}
+
 static void swap_ids(const struct cm_message *m, uint8_t attribute, struct cm_message *answer)
 {
 	memset(answer, 0, sizeof(*answer));

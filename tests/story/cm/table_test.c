@@ -184,6 +184,7 @@ static void check(const struct row *row, enum column column)
 		cr_expect_arr_eq(&p->c, &before, sizeof(before));
 		return;
 	}
+	cr_assert(cm_belongs(&p->c, &m));
 	cr_assert_eq(cm_received(&p->c, &m, now), cell->verdict);
 	expect_state(p, cell->next == CM_STATES ? row->state : cell->next);
 	expect_events(p, cell->events);
@@ -206,7 +207,9 @@ Test(cm_table, every_state_has_its_row)
 		for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 			found |= table[i].state == state;
 		cr_expect(found, "%s", cm_state_name((enum cm_state)state));
+		cr_expect_str_neq(cm_state_name((enum cm_state)state), "?");
 	}
+	cr_expect_str_eq(cm_state_name(CM_STATES), "?");
 }
 
 /* A message of other ends: of another connection, or made up. */
@@ -222,6 +225,7 @@ Test(cm_table, other_ids_are_ignored_everywhere)
 			m = arriving(p, (enum column)column);
 			m.local_id ^= 0x100;
 			m.remote_id ^= 0x100;
+			cr_expect_not(cm_belongs(&p->c, &m));
 			cr_expect_eq(cm_received(&p->c, &m, now), CM_IGNORED, "%s: %s",
 				     cm_state_name(table[i].state), cm_attribute_name(m.attribute));
 		}
