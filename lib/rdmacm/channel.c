@@ -57,20 +57,29 @@ static int create_in_engine(struct channel *ch)
 	return 0;
 }
 
+static int create(struct channel *ch)
+{
+	int error = ENODEV;
+
+	/* that an engine is gone may be known only once it was asked: then there may be another */
+	for (int tries = 0; tries < 2 && error == ENODEV; tries++) {
+		ch->device = device_home();
+		if (ch->device == NULL)
+			return errno;
+		error = create_in_engine(ch);
+	}
+	return error;
+}
+
 EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct cm_device *device = device_home();
-	struct channel *ch;
+	struct channel *ch = calloc(1, sizeof(*ch));
 	int error;
 
-	if (device == NULL)
-		return NULL;
-	ch = calloc(1, sizeof(*ch));
 	if (ch == NULL)
 		return NULL;
-	ch->device = device;
 	ch->idle_fd = -1;
-	error = create_in_engine(ch);
+	error = create(ch);
 	if (error != 0) {
 		free(ch);
 		errno = error;

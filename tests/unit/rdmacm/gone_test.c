@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine dies under the program. $UROCED names the program to start; each test starts one. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+static char folder[] = "/tmp/uroce-gone-XXXXXX";
+static char path[64];
+static pid_t engine;
+
+static void start_engine(void)
+{
+	const struct timespec nap = { .tv_nsec = 20000000 };
+	struct stat st;
+
+	engine = fork();
+	if (engine == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		freopen("/dev/null", "w", stdout);
+		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", path,
+		      "--ip", OWN_ADDRESS "/8", NULL);
+		_exit(127);
+	}
+	for (int tries = 0; stat(path, &st) != 0; tries++) {
+		cr_assert_lt(tries, 1500, "the engine does not serve %s", path);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void kill_engine(void)
+{
+	kill(engine, SIGKILL);
+	waitpid(engine, NULL, 0);
+	engine = 0;
+	unlink(path);
+}
+
+static void begin(void)
+{
+	cr_assert_not_null(getenv("UROCED"), "UROCED is not set");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/s", folder);
+	setenv("UROCE_SOCKET", path, 1);
+	start_engine();
+}
+
+static void end(void)
+{
+	char command[128];
+
+	if (engine > 0)
+		kill_engine();
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(gone, .init = begin, .fini = end, .timeout = 120);
+
+Test(gone, every_id_is_told_once)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id[3], *told[3];
+	struct rdma_cm_event *event;
+	uint16_t port;
+
+	for (int i = 0; i < 3; i++)
+		id[i] = open_listener(channel, RDMA_PS_TCP, &port);
+	kill_engine();
+	for (int i = 0; i < 3; i++) {
+		event = expect_event(channel, RDMA_CM_EVENT_DEVICE_REMOVAL);
+		told[i] = event->id;
+		rdma_ack_cm_event(event);
+	}
+	cr_expect(told[0] != told[1] && told[0] != told[2] && told[1] != told[2]);
+	cr_assert_eq(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	cr_expect_eq(rdma_get_cm_event(channel, &event), -1);
+	cr_expect_eq(errno, EAGAIN);
+	cr_expect(!event_waits(channel), "a loop over the descriptor would spin");
+	errno = 0;
+	cr_expect_eq(rdma_resolve_route(id[0], 2000), -1);
+	cr_expect_eq(errno, ENODEV);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(rdma_destroy_id(id[i]), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+static void *wait_for_request(void *listener)
+{
+	struct rdma_cm_id *id;
+
+	return rdma_get_request(listener, &id) == 0 ? (void *)id : (void *)(intptr_t)errno;
+}
+
+Test(gone, who_waits_is_woken)
+{
+	struct rdma_cm_id *listener = open_id(NULL, RDMA_PS_TCP), *id;
+	struct sockaddr_in a;
+	pthread_t thread;
+	void *error;
+
+	cr_assert_eq(rdma_bind_addr(listener, address(&a, OWN_ADDRESS, 0)), 0);
+	cr_assert_eq(rdma_listen(listener, 1), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, wait_for_request, listener), 0);
+	kill_engine();
+	pthread_join(thread, &error);
+	cr_expect_eq((intptr_t)error, ENODEV);
+	cr_expect_eq(rdma_get_request(listener, &id), -1);
+	cr_expect_eq(errno, ENODEV);
+	cr_expect_eq(rdma_destroy_id(listener), 0);
+}
+
+Test(gone, a_new_engine_is_found)
+{
+	struct rdma_event_channel *old = open_channel(), *channel;
+	struct rdma_cm_id *id = open_id(old, RDMA_PS_TCP), *next;
+	struct ibv_context **devices;
+	struct sockaddr_in a;
+	int n;
+
+	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
+	kill_engine();
+	start_engine();
+	channel = open_channel();
+	next = open_id(channel, RDMA_PS_TCP);
+	cr_expect_eq(rdma_bind_addr(next, address(&a, OWN_ADDRESS, 0)), 0, "%s", strerror(errno));
+	devices = rdma_get_devices(&n);
+	cr_assert_eq(n, 1);
+	cr_expect_eq(devices[0], next->verbs);
+	cr_expect_neq(devices[0], id->verbs);
+	rdma_free_devices(devices);
+	rdma_destroy_id(id);
+	rdma_destroy_id(next);
+	rdma_destroy_event_channel(old);
+	rdma_destroy_event_channel(channel);
+}

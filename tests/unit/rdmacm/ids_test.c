@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids, their channels and events. Runs with an engine at $UROCE_SOCKET. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+TestSuite(ids, .timeout = 60);
+
+Test(ids, are_on_the_devices_that_rdma_get_devices_returns)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *a = open_id(channel, RDMA_PS_TCP), *b = open_id(NULL, RDMA_PS_UDP);
+	struct ibv_context **devices;
+	struct sockaddr_in s;
+	int n = -1;
+
+	devices = rdma_get_devices(&n);
+	cr_assert_not_null(devices);
+	cr_assert_eq(n, 1);
+	cr_assert_null(devices[1]);
+	cr_assert_null(a->verbs);
+	cr_assert_eq(rdma_bind_addr(a, address(&s, OWN_ADDRESS, 0)), 0);
+	cr_assert_eq(rdma_bind_addr(b, address(&s, OWN_ADDRESS, 0)), 0);
+	cr_expect_eq(a->verbs, devices[0]);
+	cr_expect_eq(b->verbs, devices[0]);
+	cr_expect_eq(a->port_num, 1);
+	cr_expect_eq(a->qp_type, IBV_QPT_RC);
+	cr_expect_eq(b->qp_type, IBV_QPT_UD);
+	rdma_free_devices(devices);
+	rdma_destroy_id(a);
+	rdma_destroy_id(b);
+	rdma_destroy_event_channel(channel);
+}
+
+Test(ids, an_address_of_nobody_binds_to_no_device)
+{
+	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
+	struct sockaddr_in a;
+
+	errno = 0;
+	cr_expect_eq(rdma_bind_addr(id, address(&a, "192.0.2.77", 0)), -1);
+	cr_expect_eq(errno, ENODEV);
+	cr_expect_null(id->verbs);
+	rdma_destroy_id(id);
+}
+
+Test(ids, a_port_is_chosen_and_cannot_be_had_twice)
+{
+	struct rdma_cm_id *a = open_id(NULL, RDMA_PS_TCP), *b = open_id(NULL, RDMA_PS_TCP);
+	struct sockaddr_in s;
+	uint16_t port;
+
+	cr_assert_eq(rdma_bind_addr(a, address(&s, OWN_ADDRESS, 0)), 0);
+	port = ntohs(rdma_get_src_port(a));
+	cr_expect_neq(port, 0);
+	cr_expect_eq(rdma_get_dst_port(a), 0);
+	cr_expect_eq(((struct sockaddr_in *)rdma_get_local_addr(a))->sin_port, htons(port));
+	errno = 0;
+	cr_expect_eq(rdma_bind_addr(b, address(&s, OWN_ADDRESS, port)), -1);
+	cr_expect_eq(errno, EADDRINUSE);
+	rdma_destroy_id(a);
+	cr_expect_eq(rdma_bind_addr(b, address(&s, OWN_ADDRESS, port)), 0, "%s", strerror(errno));
+	rdma_destroy_id(b);
+}
+
+Test(ids, the_channel_is_readable_while_an_event_waits)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+
+	cr_assert_eq(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	cr_expect(!event_waits(channel));
+	errno = 0;
+	cr_expect_eq(rdma_get_cm_event(channel, &event), -1);
+	cr_expect_eq(errno, EAGAIN);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect_eq(event->id, id);
+	cr_expect_eq(event->status, 0);
+	cr_expect(!event_waits(channel));
+	rdma_ack_cm_event(event);
+	cr_expect_not_null(id->verbs);
+	cr_expect_eq(rdma_get_dst_port(id), htons(7));
+	cr_assert_eq(rdma_resolve_route(id, 2000), 0);
+	pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cr_assert_eq(id->route.num_paths, 1);
+	cr_expect_geq(id->route.path_rec->mtu, IBV_MTU_256);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+Test(ids, without_a_channel_calls_wait)
+{
+	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
+	struct sockaddr_in a;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0, "%s",
+		     strerror(errno));
+	cr_assert_not_null(id->event);
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(rdma_resolve_route(id, 2000), 0, "%s", strerror(errno));
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cr_expect_eq(rdma_destroy_id(id), 0);
+}
+
+Test(ids, events_that_wait_move_with_their_id)
+{
+	struct rdma_event_channel *from = open_channel(), *to = open_channel();
+	struct rdma_cm_id *id = open_id(from, RDMA_PS_TCP), *other = open_id(from, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	cr_assert_eq(rdma_migrate_id(id, to), 0, "%s", strerror(errno));
+	cr_expect_eq(id->channel, to);
+	pass_event(to, RDMA_CM_EVENT_ADDR_RESOLVED);
+	/* an octet that it left behind stands for nothing */
+	cr_assert_eq(rdma_resolve_addr(other, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect_eq(event->id, other);
+	rdma_ack_cm_event(event);
+	/* and from then on it is one that waits */
+	cr_assert_eq(rdma_migrate_id(id, NULL), 0);
+	cr_assert_eq(rdma_resolve_route(id, 2000), 0, "%s", strerror(errno));
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_destroy_id(id);
+	rdma_destroy_id(other);
+	rdma_destroy_event_channel(from);
+	rdma_destroy_event_channel(to);
+}
+
+struct acknowledger {
+	pthread_barrier_t ready;
+	struct rdma_cm_event *event;
+	bool done;
+};
+
+static void *acknowledge_later(void *argument)
+{
+	const struct timespec nap = { .tv_nsec = 50000000 };
+	struct acknowledger *a = argument;
+
+	pthread_barrier_wait(&a->ready);
+	nanosleep(&nap, NULL); /* time for a destroy that does not wait to return too early */
+	__atomic_store_n(&a->done, true, __ATOMIC_RELEASE);
+	rdma_ack_cm_event(a->event);
+	return NULL;
+}
+
+Test(ids, destroying_waits_for_what_is_not_acknowledged)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct acknowledger a = { .done = false };
+	struct sockaddr_in s;
+	pthread_t thread;
+
+	pthread_barrier_init(&a.ready, NULL, 2);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&s, OWN_ADDRESS, 7), 2000), 0);
+	a.event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(pthread_create(&thread, NULL, acknowledge_later, &a), 0);
+	pthread_barrier_wait(&a.ready);
+	cr_expect_eq(rdma_destroy_id(id), 0);
+	cr_expect(__atomic_load_n(&a.done, __ATOMIC_ACQUIRE));
+	pthread_join(thread, NULL);
+	rdma_destroy_event_channel(channel);
+}
+
+Test(ids, a_child_has_its_own)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in a;
+	pid_t child;
+	int status;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	child = fork();
+	if (child == 0) {
+		struct rdma_event_channel *own = rdma_create_event_channel();
+		struct rdma_cm_event *event;
+		struct rdma_cm_id *mine;
+
+		if (own == NULL || rdma_create_id(own, &mine, NULL, RDMA_PS_TCP) != 0)
+			_exit(1);
+		if (rdma_resolve_addr(mine, NULL, (struct sockaddr *)&a, 2000) != 0)
+			_exit(2);
+		if (rdma_get_cm_event(own, &event) != 0 || event->id != mine)
+			_exit(3);
+		rdma_ack_cm_event(event);
+		/* the parent's is of no use here, but to be destroyed */
+		if (rdma_resolve_route(id, 2000) != -1 || errno != ENODEV)
+			_exit(4);
+		if (rdma_get_cm_event(channel, &event) != -1 || errno != ENODEV)
+			_exit(5);
+		_exit(rdma_destroy_id(id) == 0 && rdma_destroy_id(mine) == 0 ? 0 : 6);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "step %d", WEXITSTATUS(status));
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect_eq(rdma_resolve_route(id, 2000), 0, "%s", strerror(errno));
+	pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+Test(ids, of_many_each_gets_its_event)
+{
+	enum {
+		MANY = 300
+	};
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id[MANY];
+	bool came[MANY] = { false };
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+
+	for (intptr_t i = 0; i < MANY; i++) {
+		cr_assert_eq(rdma_create_id(channel, &id[i], (void *)i, RDMA_PS_TCP), 0);
+		cr_assert_eq(rdma_resolve_addr(id[i], NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	}
+	for (int i = 0; i < MANY; i++) {
+		event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+		cr_assert(!came[(intptr_t)event->id->context]);
+		came[(intptr_t)event->id->context] = true;
+		rdma_ack_cm_event(event);
+	}
+	cr_expect(!event_waits(channel));
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(rdma_destroy_id(id[i]), 0);
+	rdma_destroy_event_channel(channel);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: joined, heard, left. Runs with an engine at $UROCE_SOCKET. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "rig.h"
+
+TestSuite(multicast, .timeout = 60);
+
+#define GROUP "230.9.9.9"
+
+static struct rdma_cm_id *open_member(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_UDP);
+	struct sockaddr_in a, group;
+
+	cr_assert_eq(
+		rdma_resolve_addr(id, address(&a, OWN_ADDRESS, 0), address(&group, GROUP, 0), 2000),
+		0, "%s", strerror(errno));
+	if (channel != NULL)
+		pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	give_qp(id);
+	return id;
+}
+
+static struct rdma_ud_param join(struct rdma_cm_id *id, void *context)
+{
+	struct rdma_cm_event *event;
+	struct rdma_ud_param param;
+	struct sockaddr_in group;
+
+	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), context), 0, "%s",
+		     strerror(errno));
+	event = expect_event(id->channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	cr_expect_eq(event->id, id);
+	param = event->param.ud;
+	cr_expect_eq(param.private_data, context);
+	cr_expect_eq(param.qp_num, 0xffffffu);
+	cr_expect_eq(param.qkey, (uint32_t)RDMA_UDP_QKEY);
+	rdma_ack_cm_event(event);
+	return param;
+}
+
+static void send_to_group(struct rdma_cm_id *from, struct rdma_ud_param *to, char *text,
+			  struct ibv_mr *mr)
+{
+	struct ibv_ah *ah = ibv_create_ah(from->pd, &to->ah_attr);
+	struct ibv_wc wc;
+
+	cr_assert_not_null(ah, "%s", strerror(errno));
+	cr_assert_eq(rdma_post_ud_send(from, NULL, text, 64, mr, 0, ah, to->qp_num), 0);
+	cr_assert_eq(rdma_get_send_comp(from, &wc), 1);
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	ibv_destroy_ah(ah);
+}
+
+Test(multicast, members_hear_what_is_sent_until_they_leave)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *speaker = open_member(channel), *hearer = open_member(channel);
+	char text[64] = "to all", in[104] = "";
+	struct ibv_mr *out = rdma_reg_msgs(speaker, text, sizeof(text));
+	struct ibv_mr *mr = rdma_reg_msgs(hearer, in, sizeof(in));
+	struct rdma_ud_param group;
+	struct sockaddr_in a;
+	struct ibv_wc wc;
+	int context;
+
+	join(hearer, &context);
+	group = join(speaker, NULL);
+	cr_assert_eq(rdma_post_recv(hearer, NULL, in, sizeof(in), mr), 0);
+	send_to_group(speaker, &group, text, out);
+	cr_assert_eq(rdma_get_recv_comp(hearer, &wc), 1);
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(in + 40, text);
+	cr_assert_eq(rdma_leave_multicast(hearer, address(&a, GROUP, 0)), 0, "%s", strerror(errno));
+	errno = 0;
+	cr_expect_eq(rdma_leave_multicast(hearer, (struct sockaddr *)&a), -1);
+	cr_expect_eq(errno, EADDRNOTAVAIL);
+	cr_assert_eq(rdma_post_recv(hearer, NULL, in, sizeof(in), mr), 0);
+	send_to_group(speaker, &group, text, out);
+	/* what was sent first would have come first */
+	group = join(hearer, NULL);
+	strcpy(text, "again");
+	send_to_group(speaker, &group, text, out);
+	cr_assert_eq(rdma_get_recv_comp(hearer, &wc), 1);
+	cr_expect_str_eq(in + 40, "again");
+	rdma_dereg_mr(out);
+	rdma_dereg_mr(mr);
+	rdma_destroy_ep(speaker);
+	rdma_destroy_ep(hearer);
+	rdma_destroy_event_channel(channel);
+}
+
+Test(multicast, who_only_sends_hears_nothing)
+{
+	struct rdma_cm_id *id = open_member(NULL);
+	struct sockaddr_in group;
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+		.addr = address(&group, GROUP, 0),
+	};
+
+	cr_assert_eq(rdma_join_multicast_ex(id, &attr, id), 0, "%s", strerror(errno));
+	cr_assert_eq(id->event->event, RDMA_CM_EVENT_MULTICAST_JOIN);
+	cr_expect_eq(id->event->param.ud.private_data, id);
+	/* not attached: there is nothing to detach */
+	cr_expect_neq(ibv_detach_mcast(id->qp, &id->event->param.ud.ah_attr.grh.dgid, 0), 0);
+	rdma_destroy_ep(id);
+}
