@@ -13,18 +13,33 @@ int cm_manager_open(struct engine *e)
 	if (m == NULL)
 		return ENOMEM;
 	e->control->cm = m;
-	return 0;
+	return cm_mads_open(e);
 }
 
+/* Clients are gone; connections at rest need not rest any longer. */
 void cm_manager_close(struct engine *e)
 {
-	free(e->control->cm);
+	struct cm_manager *m = e->control->cm;
+
+	if (m == NULL)
+		return;
+	while (!LIST_EMPTY(&m->links))
+		cm_link_free(e, LIST_FIRST(&m->links));
+	cm_mads_close(e);
+	free(m->timer);
+	free(m);
 	e->control->cm = NULL;
 }
 
 nanotime cm_manager_tick(struct engine *e, nanotime now)
 {
-	return cm_resolve_tick(e, now);
+	nanotime next = cm_mads_tick(e, now);
+
+	next = time_earlier(next, cm_timers_tick(e, now));
+	next = time_earlier(next, cm_resolve_tick(e, now));
+	cm_flush(e);
+	/* What the last two said to ourselves. */
+	return e->control->cm->queued > 0 ? now : next;
 }
 
 struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type)
@@ -72,9 +87,12 @@ void cm_join_free(struct cm_join *j)
 void cm_id_free(struct cm_id *id)
 {
 	struct handle_table *t = &id->client->objects->table[OBJECT_CM_ID];
+	struct engine *e = id->client->engine;
 	struct cm_join *j;
 
 	cm_reports_drop(id);
+	if (id->connection != NULL)
+		cm_link_abandon(e, id->connection, clock_now());
 	while ((j = LIST_FIRST(&id->groups)) != NULL)
 		cm_join_free(j);
 	cm_resolve_end(id);
@@ -116,4 +134,5 @@ void cm_reclaim(struct client *c)
 	for (uint32_t i = 1; i <= channels->used; i++)
 		if (channels->slot[i] != NULL)
 			cm_channel_free(channels->slot[i]);
+	cm_flush(c->engine);
 }

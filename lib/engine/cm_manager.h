@@ -8,12 +8,20 @@
  *	cm_ports.c	port spaces, as bind(2)
  *	cm_resolve.c	next hops that are waited for
  *	cm_event.c	events, a queue for each channel
+ *	cm_rx.c		lcores: datagrams for queue pair 1
+ *	cm_mad.c	messages in and out
+ *	cm_request.c	messages that ask for a connection, and all that belong to one
+ *	cm_tables.c	connections by what messages name them by
+ *	cm_timer.c	their deadlines
+ *	cm_link.c	connections: what follows from each step, their end
+ *	cm_report.c	what programs are told of them
+ *	cm_attributes.c	what a connection's queue pair is to be set to
  *	cmd_cm_*.c	the commands
  */
 #ifndef ENGINE_CM_MANAGER_H
 #define ENGINE_CM_MANAGER_H
 
-#include "cm/mad.h"
+#include "cm/cm.h"
 #include "engine/command_cm.h"
 #include "engine/control.h"
 
@@ -25,6 +33,13 @@
 #define CM_PKEY	       0xffffu
 #define CM_ACK_TIMEOUT 17u /* unless its program says otherwise: 537 ms, as Linux since 5.18 */
 #define CM_JOINS_MAX   64u /* groups of one id */
+
+#define CM_LINKS_MAX  65536u /* connections of all clients, those at rest included */
+#define CM_QUEUE_MAX  65536u /* messages to ourselves that wait */
+#define CM_MADS_SLOTS 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
+#define CM_AT_ONCE    64u /* messages of one tick */
+#define CM_EVERY      TIME_MS /* ... while there are more */
+#define CM_STRAYS     2000u /* answers a second to what belongs to no connection */
 
 /* rdma_cm_event_type */
 enum cm_event_type {
@@ -94,6 +109,7 @@ struct cm_id {
 	uint32_t waiting; /* reports of it */
 	uint32_t handed; /* reports that its program took */
 	uint32_t joins;
+	struct cm_link *connection; /* NULL: none */
 	struct cm_report *request; /* the report that says that it exists, not taken yet */
 	LIST_HEAD(, cm_join) groups;
 	LIST_ENTRY(cm_id) port_link;
@@ -110,11 +126,68 @@ struct cm_join {
 	LIST_ENTRY(cm_join) link;
 };
 
+/* A connection, or a SIDR exchange; it may outlive its id. */
+struct cm_link {
+	struct cm_connection core;
+	struct cm_id *id; /* NULL: nobody wants to hear of it */
+	bool datagram;
+	bool passive;
+	bool has_mac;
+	bool stands; /* in the tables */
+	bool by_peer; /* ... of what the peer is known by, and of our queue pair number */
+	bool by_qpn;
+	struct mac mac; /* the last next hop, or where its first message came from */
+	struct qp_path path; /* to the peer */
+	uint32_t own_psn; /* where the peer begins: rq_psn */
+	uint8_t retry_count; /* of the active side */
+	uint32_t timer; /* place in cm_manager.timer + 1; 0: none */
+	nanotime due;
+	LIST_ENTRY(cm_link) all_link;
+	LIST_ENTRY(cm_link) local_link;
+	LIST_ENTRY(cm_link) remote_link;
+	LIST_ENTRY(cm_link) remote_qpn_link;
+	LIST_ENTRY(cm_link) local_qpn_link;
+};
+
 LIST_HEAD(cm_id_list, cm_id);
+LIST_HEAD(cm_link_list, cm_link);
+
+/* A message on its way in. */
+struct cm_input {
+	struct gid source, destination;
+	struct mac mac; /* of the sender */
+	bool has_mac; /* false: ourselves */
+	uint8_t traffic_class;
+	struct cm_message message;
+};
+
+/* One to ourselves. */
+struct cm_queued {
+	STAILQ_ENTRY(cm_queued) link;
+	struct cm_input input;
+};
 
 struct cm_manager {
 	struct cm_id_list ports[CM_BUCKETS]; /* by space and port */
 	struct cm_id_list resolving;
+
+	struct cm_link_list links;
+	uint32_t link_count;
+	struct cm_link_list local[CM_BUCKETS]; /* by local id */
+	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
+	struct cm_link_list remote_qpn[CM_BUCKETS];
+	struct cm_link_list local_qpn[CM_BUCKETS];
+	struct cm_link **timer; /* a heap, the earliest first */
+	uint32_t timers, timer_room;
+
+	STAILQ_HEAD(, cm_queued) queue; /* messages to ourselves */
+	uint32_t queued;
+	struct rte_mbuf *out[CM_AT_ONCE]; /* frames that leave together */
+	uint32_t outs;
+	uint32_t psn; /* of queue pair 1 */
+	uint16_t identification;
+	uint32_t strays; /* answers left, this second */
+	nanotime strays_at;
 };
 
 int cm_manager_open(struct engine *e);
@@ -183,6 +256,80 @@ void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline);
 void cm_resolve_end(struct cm_id *id);
 /* TIME_NEVER: nobody waits. */
 nanotime cm_resolve_tick(struct engine *e, nanotime now);
+
+/* ---- cm_mad.c ---- */
+
+int cm_mads_open(struct engine *e);
+void cm_mads_close(struct engine *e);
+/* To its peer; where the next hop is being asked for, to where it was. */
+void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m);
+/* To where a message came from. */
+void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_message *m);
+/* What was sent leaves now. */
+void cm_flush(struct engine *e);
+/* After a command, which in an embedding program another thread than the control thread runs. */
+void cm_done(struct engine *e);
+/* Messages that wait, some of them; returns when to look again. */
+nanotime cm_mads_tick(struct engine *e, nanotime now);
+
+/* ---- cm_request.c ---- */
+
+void cm_input(struct engine *e, const struct cm_input *in, nanotime now);
+/* Its class version is not ours: only its beginning means something. */
+void cm_input_wrong_version(struct engine *e, const struct cm_input *in, nanotime now);
+
+/* ---- cm_tables.c ---- */
+
+void cm_tables_add(struct engine *e, struct cm_link *l);
+/* What became known since then. */
+void cm_tables_update(struct engine *e, struct cm_link *l);
+void cm_tables_remove(struct cm_link *l);
+/* From this address only. NULL: none. */
+struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer);
+struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid,
+			       const struct gid *peer);
+struct cm_link *cm_find_responder(struct engine *e, uint32_t id, const struct gid *peer);
+/* The connection that waits for an RTU with this queue pair of ours. */
+struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
+/*
+ * What a REQ or REP says about the connections with its sender, `except` not counted: *found is
+ * the one that is repeated or, if there is none, one that is stale.
+ */
+enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
+				  const struct cm_link *except, struct cm_link **found);
+/* A number that no connection has. */
+uint32_t cm_new_local_id(struct engine *e);
+
+/* ---- cm_timer.c ---- */
+
+/* Room for the deadlines of so many connections. 0 or ENOMEM. */
+int cm_timer_reserve(struct engine *e, uint32_t links);
+/* TIME_NEVER: no more. */
+void cm_timer_set(struct engine *e, struct cm_link *l, nanotime at);
+nanotime cm_timers_tick(struct engine *e, nanotime now);
+
+/* ---- cm_link.c ---- */
+
+/* NULL: no memory, or there are too many. */
+struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path);
+/* After each step: messages, events, the deadline. The link may be gone then. */
+void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now);
+/* Its id ends. */
+void cm_link_abandon(struct engine *e, struct cm_link *l, nanotime now);
+void cm_link_free(struct engine *e, struct cm_link *l);
+
+/* ---- cm_report.c ---- */
+
+/* Tells the link's id what happened: enum cm_event bits. */
+void cm_report_events(struct engine *e, struct cm_link *l, uint32_t events);
+/* ... and a listener of a new one; *r is a report of the listener. */
+void cm_report_request(struct cm_link *l, struct cm_id *listener, struct cm_report *r);
+
+/* ---- cm_attributes.c ---- */
+
+/* 0 or EINVAL. */
+int cm_attributes(const struct engine *e, struct cm_id *id, uint32_t state, struct qp_attributes *a,
+		  uint32_t *mask);
 
 /* ---- cm_event.c ---- */
 

@@ -37,8 +37,7 @@ void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline)
 		return;
 	id->state = CM_ID_RESOLVING;
 	LIST_INSERT_HEAD(&e->control->cm->resolving, id, resolving_link);
-	/* In an embedding program this is not the control thread. */
-	control_wake(e);
+	cm_done(e);
 }
 
 void cm_resolve_end(struct cm_id *id)

@@ -97,6 +97,7 @@ int cmd_cm_destroy_id(struct call *call)
 		return EINVAL;
 	reply->events = id->handed;
 	cm_id_free(id);
+	cm_done(call->engine);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ enum {
 };
 
 /* EUI-64 of the MAC address, as Linux makes node GUIDs of RoCE devices. */
-static uint64_t guid_of_mac(const struct mac *m)
+uint64_t guid_of_mac(const struct mac *m)
 {
 	uint8_t o[8] = { m->octet[0] ^ 2u, m->octet[1], m->octet[2], 0xff, 0xfe,
 			 m->octet[3],	   m->octet[4], m->octet[5] };

@@ -368,6 +368,9 @@ struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
 /* After a grace period. */
 void mcast_free(struct mcast_group *unlinked);
 
+/* cmd_device.c: the node GUID, octets in network order. */
+uint64_t guid_of_mac(const struct mac *m);
+
 /* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
 int event_pair(int *ours, int *theirs);
 

@@ -322,6 +322,8 @@ struct engine {
 	bool adaptive; /* idle mode */
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
+	struct rte_ring *mads; /* datagrams for queue pair 1, for the connection manager: cm_rx.c */
+	struct rte_ring *established; /* numbers of queue pairs whose peer speaks before its RTU */
 	struct window **window; /* by the slot of their keys; NULL: there was none yet */
 	struct rte_ring
 		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
@@ -458,6 +460,11 @@ static inline const struct engine_ah *ah_find(const struct client *c, uint32_t h
 	/* Acquire: the control path shows a handle when it is complete. */
 	return handle <= LIMIT_AHS ? __atomic_load_n(&c->ah[handle], __ATOMIC_ACQUIRE) : NULL;
 }
+
+/* cm_rx.c. A datagram for queue pair 1: the mbuf is taken. */
+void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m);
+/* The peer of this queue pair has sent before it said that it is ready (COMM_EST). */
+void cm_rx_established(struct engine *e, const struct engine_qp *q);
 
 /* control.c: wakes the control thread. Any thread. */
 void control_wake(struct engine *e);

@@ -123,6 +123,8 @@ void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
 		wq_raise(q, events);
 		return;
 	}
+	if (events & QP_EVENT_COMM_EST)
+		cm_rx_established(l->engine, q);
 	for (uint32_t i = 0; i < ARRAY_SIZE(qp_events); i++)
 		if (events & qp_events[i].bit)
 			raise_one(q, qp_events[i].event);

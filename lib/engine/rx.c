@@ -230,6 +230,10 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		mcast_input(l, &p, m, mark == FRAME_FOR_MEMBERS, now);
 		return;
 	}
+	if (p.dest_qpn == QPN_GSI) {
+		cm_rx(l, &p, m);
+		return;
+	}
 	q = directory_find(l->engine, p.dest_qpn);
 	if (q == NULL || q->raw) {
 		count_reason(l, p.dest_qpn == 0 ? REASON_QPN_RESERVED : REASON_QPN_UNKNOWN);

@@ -51,6 +51,7 @@ enum syndrome {
 	SYNDROME_CLASS = 0xe0,
 };
 
+#define QPN_GSI	      1u /* general services: the connection manager */
 #define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
 
 struct packet {

@@ -162,6 +162,63 @@ int cm_query(struct party *p, uint32_t id, struct reply_cm_query *r)
 	return ask(p->fd, COMMAND_CM_QUERY, &q.h, sizeof(q), &r->h, sizeof(*r), NULL, NULL);
 }
 
+int cm_connect_as(struct party *p, enum command what, uint32_t id, uint32_t qpn,
+		  const char *private_data)
+{
+	struct request_cm_connect q = { .id = id,
+					.parameters = { .qpn = qpn,
+							.responder_resources = 4,
+							.initiator_depth = 3,
+							.retry_count = 5,
+							.rnr_retry_count = 6 } };
+	struct reply_empty r;
+
+	if (private_data != NULL) {
+		q.parameters.private_length = (uint8_t)(strlen(private_data) + 1);
+		memcpy(q.parameters.private_data, private_data, q.parameters.private_length);
+	}
+	return ask(p->fd, what, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+}
+
+int cm_reject_with(struct party *p, uint32_t id, const char *private_data)
+{
+	struct request_cm_reject q = { .id = id, .reason = 28 };
+	struct reply_empty r;
+
+	q.private_length = (uint32_t)strlen(private_data) + 1;
+	memcpy(q.private_data, private_data, q.private_length);
+	return ask(p->fd, COMMAND_CM_REJECT, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+}
+
+int cm_attributes_of(struct party *p, uint32_t id, uint32_t state, struct reply_cm_qp_attr *r)
+{
+	struct request_cm_init_qp_attr q = { .id = id, .state = state };
+
+	return ask(p->fd, COMMAND_CM_INIT_QP_ATTR, &q.h, sizeof(q), &r->h, sizeof(*r), NULL, NULL);
+}
+
+uint32_t listener_at(struct party *p, uint32_t space, uint16_t port, int backlog)
+{
+	uint32_t id;
+
+	cr_assert_eq(cm_create(p, space, &id), 0);
+	cr_assert_eq(cm_bind(p, id, "0.0.0.0", port), 0);
+	cr_assert_eq(cm_listen(p, id, backlog), 0);
+	return id;
+}
+
+uint32_t id_towards(struct party *p, uint32_t space, uint16_t port)
+{
+	uint32_t id;
+
+	cr_assert_eq(cm_create(p, space, &id), 0);
+	cr_assert_eq(cm_resolve(p, id, "127.0.0.1", port, 100), 0);
+	expect_event(p, ADDR_RESOLVED, 0, NULL);
+	cr_assert_eq(cm_route(p, id), 0);
+	expect_event(p, ROUTE_RESOLVED, 0, NULL);
+	return id;
+}
+
 int cm_get(struct party *p, struct reply_cm_event *e)
 {
 	struct request_handle q = { .handle = p->channel };

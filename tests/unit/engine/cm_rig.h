@@ -48,10 +48,18 @@ int cm_route(struct party *p, uint32_t id);
 int cm_option(struct party *p, uint32_t id, uint32_t name, const void *value, uint32_t length);
 int cm_migrate(struct party *p, uint32_t id, uint32_t channel);
 int cm_query(struct party *p, uint32_t id, struct reply_cm_query *q);
+int cm_connect_as(struct party *p, enum command what, uint32_t id, uint32_t qpn,
+		  const char *private_data);
+int cm_reject_with(struct party *p, uint32_t id, const char *private_data);
+int cm_attributes_of(struct party *p, uint32_t id, uint32_t state, struct reply_cm_qp_attr *r);
 int cm_get(struct party *p, struct reply_cm_event *e);
 
 /* The next event, which must be this one; the test fails if it does not come. */
 void expect_event(struct party *p, uint32_t wanted, int status, struct reply_cm_event *e);
+/* An id that listens at a port, wherever. */
+uint32_t listener_at(struct party *p, uint32_t space, uint16_t port, int backlog);
+/* An id with a route to a port of the engine's. */
+uint32_t id_towards(struct party *p, uint32_t space, uint16_t port);
 /* No event comes: none is there, and none follows from what has been done so far. */
 void expect_no_event(struct party *p);
 

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections by what messages name them by. Numbers of peers are only looked up together with
+ * their address: nobody finds, or ends, the connections of another host.
+ */
+#include <stdlib.h>
+
+#include "engine/cm_manager.h"
+
+static uint32_t bucket(uint32_t number)
+{
+	static_assert(CM_BUCKETS == 4096, "twelve bits of a hash");
+
+	return number * 0x9e3779b1u >> 20;
+}
+
+void cm_tables_add(struct engine *e, struct cm_link *l)
+{
+	l->stands = true;
+	LIST_INSERT_HEAD(&e->control->cm->local[bucket(l->core.local_id)], l, local_link);
+	cm_tables_update(e, l);
+}
+
+void cm_tables_update(struct engine *e, struct cm_link *l)
+{
+	struct cm_manager *m = e->control->cm;
+
+	if (!l->stands)
+		return;
+	if (!l->by_peer && l->core.remote_id != 0) {
+		l->by_peer = true;
+		LIST_INSERT_HEAD(&m->remote[bucket(l->core.remote_id)], l, remote_link);
+		LIST_INSERT_HEAD(&m->remote_qpn[bucket(l->core.remote_qpn)], l, remote_qpn_link);
+	}
+	if (!l->by_qpn && l->core.local_qpn != 0) {
+		l->by_qpn = true;
+		LIST_INSERT_HEAD(&m->local_qpn[bucket(l->core.local_qpn)], l, local_qpn_link);
+	}
+}
+
+void cm_tables_remove(struct cm_link *l)
+{
+	if (l->stands)
+		LIST_REMOVE(l, local_link);
+	if (l->by_peer) {
+		LIST_REMOVE(l, remote_link);
+		LIST_REMOVE(l, remote_qpn_link);
+	}
+	if (l->by_qpn)
+		LIST_REMOVE(l, local_qpn_link);
+	l->stands = l->by_peer = l->by_qpn = false;
+}
+
+struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer)
+{
+	struct cm_link *l;
+
+	LIST_FOREACH(l, &e->control->cm->local[bucket(id)], local_link)
+	if (l->core.local_id == id && l->datagram == datagram && !(datagram && l->passive) &&
+	    gid_equal(&l->path.dgid, peer))
+		return l;
+	return NULL;
+}
+
+struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid, const struct gid *peer)
+{
+	struct cm_link *l;
+
+	LIST_FOREACH(l, &e->control->cm->remote[bucket(id)], remote_link)
+	if (l->core.remote_id == id && l->core.remote_guid == guid && !l->datagram &&
+	    gid_equal(&l->path.dgid, peer))
+		return l;
+	return NULL;
+}
+
+struct cm_link *cm_find_responder(struct engine *e, uint32_t id, const struct gid *peer)
+{
+	struct cm_link *l;
+
+	LIST_FOREACH(l, &e->control->cm->remote[bucket(id)], remote_link)
+	if (l->core.remote_id == id && l->datagram && l->passive && gid_equal(&l->path.dgid, peer))
+		return l;
+	return NULL;
+}
+
+struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn)
+{
+	struct cm_link *l;
+
+	LIST_FOREACH(l, &e->control->cm->local_qpn[bucket(qpn)], local_qpn_link)
+	if (l->core.local_qpn == qpn && cm_state(&l->core) == CM_REP_SENT)
+		return l;
+	return NULL;
+}
+
+/* A repetition is the better answer. */
+static void relate(struct cm_link *l, const struct cm_input *in, const struct cm_link *except,
+		   struct cm_link **found, enum cm_relation *relation)
+{
+	enum cm_relation r;
+
+	if (l == except || l->datagram || *relation == CM_REPETITION ||
+	    !gid_equal(&l->path.dgid, &in->source))
+		return;
+	r = cm_compare(&l->core, &in->message);
+	if (r == CM_UNRELATED)
+		return;
+	*relation = r;
+	*found = l;
+}
+
+enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
+				  const struct cm_link *except, struct cm_link **found)
+{
+	struct cm_manager *m = e->control->cm;
+	enum cm_relation relation = CM_UNRELATED;
+	struct cm_link *l;
+
+	LIST_FOREACH(l, &m->remote[bucket(in->message.local_id)], remote_link)
+	relate(l, in, except, found, &relation);
+	LIST_FOREACH(l, &m->remote_qpn[bucket(in->message.qpn)], remote_qpn_link)
+	relate(l, in, except, found, &relation);
+	return relation;
+}
+
+/* Random: a peer of an earlier engine at this address does not know it. */
+uint32_t cm_new_local_id(struct engine *e)
+{
+	for (;;) {
+		uint32_t id = arc4random();
+		struct cm_link *l;
+
+		LIST_FOREACH(l, &e->control->cm->local[bucket(id)], local_link)
+		if (l->core.local_id == id)
+			break;
+		/* CM_LINKS_MAX of 2^32 are taken: this ends. */
+		if (id != 0 && l == NULL)
+			return id;
+	}
+}
