@@ -23,6 +23,10 @@
 #define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members in one engine */
 #define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
 #define LIMIT_SRQS	   65535u /* shared receive queues of one engine: 16 bits of their numbers */
+#define LIMIT_TAGS	   1024u /* entries of the list of one tag matching SRQ */
+#define LIMIT_TAG_OPS	   1024u /* operations on it that wait to be executed */
+#define LIMIT_TAG_SGE	   4u /* elements of one entry */
+#define LIMIT_RNDV_HEADER  64u /* octets of a rendezvous request that is answered by the engine */
 #define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */
 #define LIMIT_GIDS	   16u
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
@@ -46,6 +50,7 @@
 #define LIMIT_SPANS	   100u /* spans of one packet: 32 elements, each cut by page-granular pieces */
 #define LIMIT_FLOW_COPIES  64u /* steering rules that see one frame */
 #define LIMIT_TSO_SEGMENTS 128u /* of one request */
+#define LIMIT_RENDEZVOUS   16u /* of one queue pair under way */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 
 /* The transport. */
@@ -75,6 +80,7 @@
 #define LIMIT_ENGINE_DM_BYTES (UINT64_C(1) << 30) /* device memory of all programs */
 
 static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES, "one program does not take it all");
+static_assert(LIMIT_TAGS < 0xff00, "an entry is named by 16 bits");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
 static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
 	      "every element may be cut by two page-granular edges, and a TSO header comes first");

@@ -58,6 +58,8 @@ enum work_status {
 	STATUS_FATAL_ERR = 19,
 	STATUS_RESP_TIMEOUT_ERR = 20,
 	STATUS_GENERAL_ERR = 21,
+	STATUS_TM_ERR = 22,
+	STATUS_TM_RNDV_INCOMPLETE = 23,
 };
 
 /* ibv_wc_opcode */
@@ -74,6 +76,11 @@ enum completion_opcode {
 	COMPLETION_ATOMIC_WRITE = 9,
 	COMPLETION_RECV = 128,
 	COMPLETION_RECV_RDMA_WITH_IMM = 129,
+	COMPLETION_TM_ADD = 130,
+	COMPLETION_TM_DEL = 131,
+	COMPLETION_TM_SYNC = 132,
+	COMPLETION_TM_RECV = 133,
+	COMPLETION_TM_NO_TAG = 134,
 };
 
 /* ibv_wc_flags */
@@ -192,12 +199,48 @@ static inline uint8_t *send_work_inline(const struct send_work *w)
 struct recv_work {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t reserved;
+	/* Beside a request inside the engine; what a program writes here means nothing. */
+	uint16_t mark; /* comes back in the completion: see qp_received() */
+	uint16_t strip; /* so many octets at the start of the message are not stored */
 };
 
 static_assert(sizeof(struct recv_work) == 16, "elements stay aligned");
 
 static inline struct work_sge *recv_work_sge(const struct recv_work *w)
+{
+	return (struct work_sge *)(uintptr_t)(w + 1);
+}
+
+/* ibv_ops_wr_opcode */
+enum tag_opcode {
+	TAG_ADD = 0,
+	TAG_DEL = 1,
+	TAG_SYNC = 2,
+};
+
+/* ibv_ops_flags */
+enum tag_flag {
+	TAG_SIGNALED = 1,
+	TAG_COUNTED = 2, /* IBV_OPS_TM_SYNC: `unexpected` says something */
+};
+
+/* One operation on the list of a tag matching SRQ, followed at once by num_sge elements (ADD). */
+struct tag_work {
+	uint64_t wr_id;
+	uint64_t recv_wr_id; /* ADD */
+	uint64_t tag; /* ADD */
+	uint64_t mask; /* ADD */
+	uint32_t unexpected; /* messages that the program has handled */
+	uint32_t handle; /* of the entry: given with ADD, named by DEL */
+	uint8_t opcode; /* enum tag_opcode */
+	uint8_t flags; /* enum tag_flag */
+	uint8_t num_sge; /* 0 .. LIMIT_TAG_SGE */
+	uint8_t reserved[5];
+};
+
+static_assert(sizeof(struct tag_work) == 48, "elements stay aligned");
+
+static inline struct work_sge *tag_work_sge(const struct tag_work *w)
 {
 	return (struct work_sge *)(uintptr_t)(w + 1);
 }

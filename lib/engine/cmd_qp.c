@@ -8,6 +8,7 @@
 #include "engine/control.h"
 #include "engine/raw_control.h"
 #include "engine/srq.h"
+#include "engine/tag.h"
 #include "engine/window.h"
 #include "engine/xrc.h"
 
@@ -45,8 +46,14 @@ static int check_srq(struct call *call, const struct request_create_qp *r, const
 
 	if (r->srq == 0)
 		return 0;
-	if (srq == NULL || srq->type != SRQ_TYPE_BASIC || !has_receives(r))
+	if (srq == NULL || srq->type == SRQ_TYPE_XRC || !has_receives(r))
 		return call_fail(call, EINVAL, "no such shared receive queue in this context");
+	if (srq->type == SRQ_TYPE_TM && r->type != QP_TYPE_RC)
+		return call_fail(call, EINVAL, "tag matching is for RC queue pairs");
+	/* A rendezvous is READ by a request of the queue pair into elements of the list. */
+	if (srq->type == SRQ_TYPE_TM && srq->pd_number != p->number)
+		return call_fail(call, EINVAL,
+				 "the tag matching SRQ is in another protection domain");
 	return 0;
 }
 
@@ -141,6 +148,8 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.srq = q->srq != NULL ? q->srq->number : 0,
 		.has_srq = q->srq != NULL,
 	};
+	if (q->srq != NULL && q->srq->tags != NULL)
+		tags_widen(caps);
 }
 
 /* The core and the private copy of a receive request, in one piece of memory. */
@@ -173,7 +182,9 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 	q->handle = handle_reserve(t);
 	if (q->handle == 0)
 		return call_fail(call, ENOMEM, "a program may have %u queue pairs", t->limit);
-	q->lcore = &e->lcore[e->control->next_lcore++ % e->lcores];
+	q->lcore = q->srq != NULL && q->srq->lcore != NULL
+			   ? q->srq->lcore
+			   : &e->lcore[e->control->next_lcore++ % e->lcores];
 	q->qpn = directory_reserve(e, q->lcore->index, q);
 	if (q->qpn == 0)
 		return call_fail(call, ENOMEM, "no queue pair number is free");

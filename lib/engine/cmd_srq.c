@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "engine/control.h"
 #include "engine/srq.h"
+#include "engine/tag.h"
 #include "engine/xrc.h"
 
 /* ---- numbers ---- */
@@ -81,12 +82,12 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
-	if (r->type != SRQ_TYPE_BASIC && r->type != SRQ_TYPE_XRC)
+	if (r->type > SRQ_TYPE_TM)
 		return call_fail(call, EOPNOTSUPP, "shared receive queues of type %u", r->type);
 	if (r->type == SRQ_TYPE_XRC &&
 	    object_of_context(call->client, OBJECT_XRCD, r->xrcd, p->context) == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain in this context");
-	if (r->type == SRQ_TYPE_XRC &&
+	if (r->type != SRQ_TYPE_BASIC &&
 	    object_of_context(call->client, OBJECT_CQ, r->cq, p->context) == NULL)
 		return call_fail(call, EINVAL, "no such completion queue in this context");
 	if (r->max_wr == 0 || r->max_wr > LIMIT_QP_WR)
@@ -96,7 +97,7 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 	if (r->limit > r->max_wr)
 		return call_fail(call, EINVAL, "srq_limit %u exceeds max_wr %u", r->limit,
 				 r->max_wr);
-	return 0;
+	return r->type == SRQ_TYPE_TM ? tags_check(call, r) : 0;
 }
 
 /* Where lcores put back what a packet did not use. */
@@ -116,7 +117,7 @@ static bool make_back(struct engine_srq *s)
 	return true;
 }
 
-static int srq_build(struct call *call, struct engine_srq *s)
+static int srq_build(struct call *call, struct engine_srq *s, const struct request_create_srq *r)
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_SRQ];
 	struct srq_store *first;
@@ -135,11 +136,14 @@ static int srq_build(struct call *call, struct engine_srq *s)
 		return call_fail(call, ENOMEM, "the program's queues fill its arena");
 	s->page = arena_at(s->client->arena, s->page_offset);
 	s->ring = &first->ring;
-	return make_back(s) ? 0 : ENOMEM;
+	if (!make_back(s))
+		return ENOMEM;
+	return s->type == SRQ_TYPE_TM ? tags_build(call, s, r) : 0;
 }
 
 static void srq_unbuild(struct client *c, struct engine_srq *s)
 {
+	tags_unbuild(c, s);
 	while (!TAILQ_EMPTY(&s->store))
 		store_free(s, TAILQ_FIRST(&s->store));
 	if (s->page_offset != 0)
@@ -157,10 +161,10 @@ static void srq_enter(struct call *call, struct engine_srq *s)
 	struct pd *p = object_find(call->client, OBJECT_PD, s->pd);
 
 	p->users++;
-	if (s->type == SRQ_TYPE_XRC) {
+	if (s->xrcd_handle != NULL)
 		s->xrcd_handle->users++;
+	if (s->cq != NULL)
 		s->cq->users++;
-	}
 	call->engine->srq_count++;
 	handle_publish(&call->client->objects->table[OBJECT_SRQ], s->handle, s);
 	handle_publish(&call->engine->control->srq_numbers, s->number & 0xffff, s);
@@ -178,6 +182,8 @@ static void describe_srq(const struct engine_srq *s, struct reply_create_srq *re
 	reply->stride = s->stride;
 	reply->ring_offset = store->offset;
 	reply->page_offset = s->page_offset;
+	if (s->tags != NULL)
+		tags_describe(s, reply);
 }
 
 static void fill_srq(struct call *call, struct engine_srq *s, const struct request_create_srq *r)
@@ -199,8 +205,9 @@ static void fill_srq(struct call *call, struct engine_srq *s, const struct reque
 	if (r->type == SRQ_TYPE_XRC) {
 		s->xrcd_handle = object_find(call->client, OBJECT_XRCD, r->xrcd);
 		s->xrcd = s->xrcd_handle->domain;
-		s->cq = object_find(call->client, OBJECT_CQ, r->cq);
 	}
+	if (r->type != SRQ_TYPE_BASIC)
+		s->cq = object_find(call->client, OBJECT_CQ, r->cq);
 	s->stride = recv_work_stride(r->max_sge);
 }
 
@@ -216,7 +223,7 @@ int cmd_create_srq(struct call *call)
 	if (s == NULL)
 		return ENOMEM;
 	fill_srq(call, s, r);
-	error = srq_build(call, s);
+	error = srq_build(call, s, r);
 	if (error != 0) {
 		srq_unbuild(call->client, s);
 		return error;
@@ -317,10 +324,10 @@ void srq_free(struct client *c, struct engine_srq *s)
 
 	handle_withdraw(&c->objects->table[OBJECT_SRQ], s->handle);
 	p->users--;
-	if (s->type == SRQ_TYPE_XRC) {
+	if (s->xrcd_handle != NULL)
 		s->xrcd_handle->users--;
+	if (s->cq != NULL)
 		s->cq->users--;
-	}
 	c->engine->srq_count--;
 	srq_unbuild(c, s);
 }

@@ -531,11 +531,12 @@ struct request_open_qp {
 struct request_create_srq {
 	struct command_request h;
 	uint32_t pd;
-	uint32_t type; /* ibv_srq_type: 0 basic, 1 XRC */
-	uint32_t cq; /* XRC: where receives complete */
+	uint32_t type; /* ibv_srq_type: 0 basic, 1 XRC, 2 tag matching */
+	uint32_t cq; /* XRC, tag matching: where receives complete */
 	uint32_t xrcd; /* XRC */
 	uint32_t max_wr, max_sge;
 	uint32_t limit;
+	uint32_t max_tags, max_ops; /* tag matching */
 	uint32_t reserved;
 	uint64_t cookie; /* comes back in async events */
 };
@@ -548,6 +549,10 @@ struct reply_create_srq {
 	uint32_t ring_size, stride; /* slots, octets */
 	uint64_t ring_offset; /* in the arena */
 	uint64_t page_offset; /* struct srq_page */
+	uint64_t ops_offset; /* tag matching: a ring of struct tag_work, */
+	uint32_t ops_size, ops_stride;
+	uint32_t lcore; /* whose doorbell ring and eventfd */
+	uint32_t reserved;
 };
 
 /* ibv_srq_attr_mask */

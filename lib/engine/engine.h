@@ -163,6 +163,8 @@ struct engine_qp {
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
+	uint32_t unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
 	bool operation_waits; /* in lcore.operations */
 	bool operation_owed; /* an invalidation is reported when its copies are over */
@@ -420,7 +422,10 @@ uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
 void place_forget(struct lcore *l, struct engine_qp *q);
 
-/* notify.c: completions and events to programs. The time of the completion is filled in. */
+/*
+ * notify.c: completions and events to programs. The time of the completion is filled in. The queue
+ * pair fails if the CQ has no room; NULL: an operation of none.
+ */
 void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, struct completion *c,
 		 nanotime now);
 /* Sends the completion event; false: the program's socket is full, event_owed says to try again. */

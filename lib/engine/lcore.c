@@ -19,6 +19,8 @@
 
 #include "engine/engine.h"
 #include "engine/moving.h"
+#include "engine/srq.h"
+#include "engine/tag.h"
 #include "engine/window.h"
 
 #define MESSAGE_SLOTS 64u
@@ -177,6 +179,8 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);
 	operation_forget(l, q);
+	if (q->srq != NULL && q->srq->tags != NULL)
+		tags_forget(q);
 	q->detached = true;
 }
 

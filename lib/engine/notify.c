@@ -87,7 +87,8 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 		}
 		cq_overrun(l, cq);
 		/* Each queue pair on it fails at its next completion (IBTA 10.10.2.3). */
-		qp_fail(q->core, REASON_CQ_OVERRUN, now);
+		if (q != NULL)
+			qp_fail(q->core, REASON_CQ_OVERRUN, now);
 		return;
 	}
 	if (cq->channel != NULL)

@@ -11,6 +11,7 @@
 #include "engine/moving.h"
 #include "engine/raw.h"
 #include "engine/srq.h"
+#include "engine/tag.h"
 #include "engine/window.h"
 #include "queue/fence.h"
 #include "wire/decode.h"
@@ -38,7 +39,8 @@ static void settle_ring(struct lcore *l, struct engine_qp *q)
  * Where a receive completes. One of an SRQ says which request of it was used by the SRQ's handle,
  * which is its program's; NULL: the SRQ is gone, and with it whom the completion was for.
  */
-static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct completion *c)
+static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct completion *c,
+				    nanotime now)
 {
 	struct engine_srq *s = q->srq;
 
@@ -47,6 +49,8 @@ static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct
 	if (s == NULL)
 		return q->recv_cq;
 	c->from_srq = 1;
+	if (s->tags != NULL)
+		tags_received(q, c, now);
 	c->work_index = s->handle;
 	return s->cq != NULL ? s->cq : q->recv_cq;
 }
@@ -61,8 +65,14 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 	bool from_receive;
 
 	while (qp_take_completion(q->core, &c, &from_receive)) {
-		struct engine_cq *cq = from_receive ? receive_cq(l, q, &c) : q->send_cq;
+		struct engine_cq *cq = q->send_cq;
 
+		if (from_receive)
+			cq = receive_cq(l, q, &c, now);
+		else if (c.from_srq == COMPLETION_OWN && !tags_own_done(q, &c))
+			continue;
+		else if (c.from_srq != 0)
+			cq = q->srq->cq;
 		settle_ring(l, q);
 		if (cq != NULL)
 			cq_complete(l, q, cq, &c, now);
@@ -138,7 +148,7 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 {
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
-	bool kept = false;
+	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
 
 	if (!qp_can_receive(q->core))
 		place_flush(l, now);
@@ -150,16 +160,16 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
 	if (qp_wants_receive(q->core, p))
-		offer = receive_peek(l, q, now);
+		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
 	qp_received(q->core, p, offer, &l->engine->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
 	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
 	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
-		receive_kept(l, offer);
+		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
 	if (o->flags != 0) {
 		if (o->flags & OUTCOME_RECEIVE_USED)
-			receive_taken(l, q);
+			tagged ? tags_taken(l, q, offer) : receive_taken(l, q);
 		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
 			kept = place_outcome(l, q, o, m, now);
 		if (o->flags & OUTCOME_INVALIDATE) {

@@ -32,7 +32,7 @@ uint32_t srq_waiting(const struct engine_srq *s)
 	return n;
 }
 
-static void srq_break(struct lcore *l, struct engine_srq *s)
+void srq_break(struct lcore *l, struct engine_srq *s)
 {
 	if (__atomic_exchange_n(&s->broken, 1, __ATOMIC_RELAXED) != 0)
 		return;
@@ -44,6 +44,7 @@ static void srq_break(struct lcore *l, struct engine_srq *s)
 static void copy_receive(const struct engine_srq *s, struct recv_work *to, const void *slot)
 {
 	memcpy(to, slot, sizeof(*to));
+	to->mark = to->strip = 0;
 	if (to->num_sge > s->max_sge) {
 		to->num_sge =
 			UINT32_MAX; /* the core refuses it, whatever the queue pair's limit is */

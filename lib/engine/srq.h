@@ -16,6 +16,7 @@
 #include "queue/srq_ring.h"
 
 struct engine_xrcd;
+struct tag_list;
 
 /* ibv_srq_type */
 enum srq_type {
@@ -56,8 +57,11 @@ struct engine_srq {
 	uint32_t async_events; /* atomic */
 	struct srq_page *page;
 	struct client *client;
-	struct engine_cq *cq; /* XRC: where receives complete; NULL: in their queue pairs' CQs */
+	struct engine_cq *
+		cq; /* XRC, tag matching: where receives complete; NULL: in their queue pairs' CQs */
 	struct engine_xrcd *xrcd;
+	struct tag_list *tags; /* tag matching: tag.h; else NULL */
+	struct lcore *lcore; /* tag matching: of all its queue pairs; else NULL */
 	uint32_t number; /* engine-wide, 24 bits: goes into XRCETHs and completions */
 	uint32_t handle;
 	uint32_t pd_number;
@@ -89,6 +93,9 @@ uint32_t srq_waiting(const struct engine_srq *s);
 const struct recv_work *srq_take(struct lcore *l, struct engine_srq *s);
 void srq_used(struct lcore *l, struct engine_srq *s);
 void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work *work);
+
+/* Its program wrote nonsense into one of its rings: nothing is taken from them any more. */
+void srq_break(struct lcore *l, struct engine_srq *s);
 
 /* notify.c: an asynchronous event of it; ibv_event_type. */
 enum srq_event {

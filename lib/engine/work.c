@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "engine/engine.h"
 #include "engine/srq.h"
+#include "engine/tag.h"
 #include "queue/doorbell.h"
 #include "queue/fence.h"
 
@@ -99,6 +100,7 @@ const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanot
 	if (n == 0)
 		return NULL;
 	memcpy(q->receive, ring_read_slot(&q->rq, 0), q->rq.stride);
+	q->receive->mark = q->receive->strip = 0;
 	q->receive_valid = true;
 	return q->receive;
 }
@@ -156,6 +158,8 @@ static void rings_reset(struct engine_qp *q)
 	q->receive_valid = false;
 	q->more_work = false;
 	q->flushing = false;
+	if (q->srq != NULL && q->srq->tags != NULL)
+		tags_forget(q);
 	__atomic_store_n(&q->page->flush_receives, 0, __ATOMIC_RELAXED);
 }
 
@@ -177,6 +181,10 @@ static uint32_t client_bell(struct lcore *l, struct client *c, nanotime now)
 	for (uint32_t i = 0; i < n; i++) {
 		struct engine_qp *q;
 
+		if (handle[i] & DOORBELL_SRQ) {
+			tags_bell(l, c, handle[i] & ~DOORBELL_SRQ, now);
+			continue;
+		}
 		if (handle[i] > LIMIT_QPS)
 			continue;
 		/* Acquire: the control path published the queue pair before its handle. */

@@ -57,7 +57,9 @@ struct qp_page {
 /* Beside the ring of a shared receive queue. */
 struct srq_page {
 	uint32_t used; /* the engine counts: requests that messages took, modulo 2^32 */
-	uint32_t reserved[15];
+	uint32_t doorbell; /* 1 while it stands in the doorbell ring (tag matching) */
+	uint32_t tags_gone; /* the engine counts: entries that left the tag list, modulo 2^32 */
+	uint32_t reserved[13];
 };
 
 enum cq_armed {

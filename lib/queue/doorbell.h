@@ -15,10 +15,18 @@
 #ifndef QUEUE_DOORBELL_H
 #define QUEUE_DOORBELL_H
 
+#include <assert.h>
+
+#include "config/limits.h"
 #include "queue/ring.h"
 
-#define DOORBELL_SLOTS	131072u /* > LIMIT_QPS */
+#define DOORBELL_SLOTS	131072u
 #define DOORBELL_STRIDE 4u
+
+/* What stands there for a tag matching SRQ, with its number: beside every queue pair's handle. */
+#define DOORBELL_SRQ UINT32_C(0x80000000)
+
+static_assert(DOORBELL_SLOTS > LIMIT_QPS + LIMIT_SRQS, "each stands there once");
 
 /* Engine: takes at most max handles; 0 when empty or broken. The handles are unchecked numbers. */
 uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max);

@@ -53,7 +53,9 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.from_srq = d->srq != 0,
 		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
-		.work_index = d->srq != 0 ? d->srq : qp->receives_taken,
+		.work_index = d->mark != 0  ? d->mark
+			      : d->srq != 0 ? d->srq
+					    : qp->receives_taken,
 	};
 }
 
@@ -102,8 +104,17 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 		.qp_num = qp->qpn,
 		.solicited = status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
-		.work_index = index,
+		.from_srq = m->own ? COMPLETION_OWN : 0,
+		.work_index = retired_of_program(qp),
 	};
+}
+
+static void retire(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	r->own_retired += message_at(qp, r->retired)->own;
+	r->retired++;
 }
 
 /* A request that is done and, if it fetched something, whose data is in memory. */
@@ -125,7 +136,7 @@ static bool take_done(struct qp *qp, struct completion *c)
 
 		if (signalled)
 			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);
-		r->retired++;
+		retire(qp);
 		if (signalled)
 			return true;
 	}
@@ -145,7 +156,7 @@ static bool take_flushed(struct qp *qp, struct completion *c)
 	else
 		completion_of_request(qp, STATUS_WR_FLUSH_ERR, r->flush_reason, c);
 	r->failed = false;
-	r->retired++;
+	retire(qp);
 	r->una = r->nxt = r->retired;
 	if ((int32_t)(r->una - r->begun) > 0)
 		r->begun = r->una;

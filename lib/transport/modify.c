@@ -248,6 +248,7 @@ void qp_reset(struct qp *qp)
 	operation_abandon(qp);
 	qp->receives_taken = qp->receives_done;
 	r->retired = r->una = r->nxt = r->begun = r->tail;
+	r->own_retired = r->own_posted;
 	r->rd_atomic = 0;
 	r->failed = false;
 	r->flush_reason = REASON_FLUSHED;

@@ -14,7 +14,7 @@ static size_t aligned(size_t octets)
 
 static struct layout layout_of(const struct qp_caps *caps)
 {
-	uint32_t slots = power_of_two_above(caps->max_send_wr);
+	uint32_t slots = power_of_two_above(caps->max_send_wr + caps->own_wr);
 	uint32_t records = caps->records_later ? 0 : power_of_two_above(caps->max_rd_atomic);
 	struct layout l;
 
@@ -66,7 +66,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->caps = *caps;
 	qp->req.message = (void *)(base + l.message);
 	qp->req.window = base + l.window;
-	qp->req.slot_mask = power_of_two_above(caps->max_send_wr) - 1;
+	qp->req.slot_mask = power_of_two_above(caps->max_send_wr + caps->own_wr) - 1;
 	qp->req.stride = send_work_stride(caps->max_send_sge, caps->max_inline);
 	qp->req.capacity = caps->max_send_wr;
 	if (!caps->records_later) {
@@ -126,6 +126,7 @@ static void held_flush(struct qp *qp)
 
 	if (r->open == KIND_SEND || r->kept) {
 		struct receive_done d = { .wr_id = r->held->wr_id,
+					  .mark = r->held->mark,
 					  .srq = r->srq,
 					  .ticket = (uint32_t)qp->tickets_issued,
 					  .status = STATUS_WR_FLUSH_ERR,
@@ -166,22 +167,44 @@ void qp_fail(struct qp *qp, enum reason why, nanotime now)
 struct send_work *qp_window_slot(struct qp *qp)
 {
 	struct requester *r = &qp->req;
+	uint32_t own = r->own_posted - r->own_retired;
 
-	return r->tail - r->retired < r->capacity ? window_at(qp, r->tail) : NULL;
+	return r->tail - r->retired - own < r->capacity ? window_at(qp, r->tail) : NULL;
+}
+
+static void posted(struct qp *qp, bool own)
+{
+	request_check(qp, qp->req.tail);
+	message_at(qp, qp->req.tail)->own = own;
+	qp->req.tail++;
+	request_fail_in_turn(qp);
 }
 
 void qp_posted(struct qp *qp, nanotime now)
 {
 	(void)now;
-	assert(qp->req.tail - qp->req.retired < qp->req.capacity && "qp_window_slot gave a slot");
-	request_check(qp, qp->req.tail);
-	qp->req.tail++;
-	request_fail_in_turn(qp);
+	assert(qp_window_slot(qp) != NULL && "qp_window_slot gave a slot");
+	posted(qp, false);
+}
+
+struct send_work *qp_own_slot(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	return r->own_posted - r->own_retired < qp->caps.own_wr ? window_at(qp, r->tail) : NULL;
+}
+
+void qp_own_posted(struct qp *qp, nanotime now)
+{
+	(void)now;
+	assert(qp_own_slot(qp) != NULL && "qp_own_slot gave a slot");
+	qp->req.own_posted++;
+	posted(qp, true);
 }
 
 uint32_t qp_retired(const struct qp *qp)
 {
-	return qp->req.retired;
+	return retired_of_program(qp);
 }
 
 uint32_t qp_take_events(struct qp *qp)

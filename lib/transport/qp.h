@@ -42,6 +42,7 @@ struct message { /* beside each window slot: what follows from the request, and 
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
+	bool own; /* of the caller, not of the program */
 	bool asked_again; /* READ: the last READ request was a repetition */
 };
 
@@ -62,9 +63,10 @@ struct requester {
 	struct message *message; /* as many */
 	uint32_t slot_mask;
 	uint32_t stride;
-	uint32_t capacity; /* requests, <= slots */
+	uint32_t capacity; /* requests of the program, <= slots less caps.own_wr */
 
 	uint32_t retired, una, nxt, begun, tail; /* free-running */
+	uint32_t own_posted, own_retired; /* free-running: how many of those are the caller's own */
 	uint32_t una_psn, nxt_psn, top_psn, new_psn;
 
 	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
@@ -174,6 +176,7 @@ struct receive_done {
 	uint32_t srq; /* that the request came from; 0: the queue pair's own queue */
 	uint32_t src_qpn; /* datagrams: the sender; RAW_PACKET: the flow tag */
 	uint16_t vlan_tci; /* RAW_PACKET */
+	uint16_t mark; /* of the receive request */
 	uint8_t status; /* enum work_status */
 	uint8_t reason; /* enum reason */
 	uint8_t flags; /* enum receive_flag */
@@ -266,6 +269,12 @@ static inline bool kind_is_fetching(uint8_t kind)
 static inline bool kind_is_local(uint8_t kind)
 {
 	return kind >= KIND_BIND_MW;
+}
+
+/* Requests of the program before this one, [retired, ...) not counted. */
+static inline uint32_t retired_of_program(const struct qp *qp)
+{
+	return qp->req.retired - qp->req.own_retired;
 }
 
 /* Packets of a message, and the PSNs of a READ (IBTA 9.7.2). */

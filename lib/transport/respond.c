@@ -147,10 +147,20 @@ static enum reason check_write_length(const struct arrival *a)
 	return fits ? REASON_NONE : REASON_LENGTH_RETH;
 }
 
+/* Octets of this packet that go into memory. */
+static uint32_t stored_length(const struct arrival *a)
+{
+	uint32_t n = a->p->payload_length;
+
+	if (a->op->kind != KIND_SEND || !(a->op->flags & OP_FIRST))
+		return n;
+	return n - MIN_OF(n, a->offer->strip);
+}
+
 static enum reason check_send_length(const struct arrival *a)
 {
 	const struct responder *r = &a->qp->resp;
-	uint64_t n = a->p->payload_length;
+	uint64_t n = stored_length(a);
 
 	if (a->op->flags & OP_FIRST)
 		return n <= receive_length(a->offer) ? REASON_NONE : REASON_LENGTH_RECEIVE;
@@ -208,7 +218,7 @@ static enum reason check_send_key(const struct arrival *a)
 	const struct recv_work *w = first ? a->offer : r->held;
 	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->receiver,
 					    ACCESS_LOCAL_WRITE, first ? 0 : r->offset,
-					    a->p->payload_length, &a->out->place);
+					    stored_length(a), &a->out->place);
 
 	if (why != REASON_NONE)
 		return REASON_RECEIVE_MEMORY;
@@ -310,7 +320,7 @@ static void message_advance(const struct arrival *a)
 					       a->offer->num_sge * sizeof(struct work_sge));
 		}
 	}
-	r->offset += a->p->payload_length;
+	r->offset += stored_length(a);
 	r->open = a->op->flags & OP_LAST ? (uint8_t)KIND_UNDEFINED : a->op->kind;
 }
 
@@ -322,6 +332,7 @@ static void receive_complete(const struct arrival *a)
 	bool inv = a->op->flags & OP_IETH;
 	struct receive_done d = {
 		.wr_id = w->wr_id,
+		.mark = w->mark,
 		.ticket = (uint32_t)MAX_OF(a->qp->resp.placing, a->qp->tickets_settled),
 		.byte_len = a->qp->resp.offset,
 		.imm = inv ? p->invalidate_rkey : p->imm,
@@ -342,10 +353,11 @@ void respond_take_data(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
 	const struct packet *p = a->p;
+	uint32_t n = stored_length(a);
 
-	if (p->payload_length > 0) {
+	if (n > 0) {
 		a->out->flags |= OUTCOME_PLACE;
-		a->out->source = p->payload;
+		a->out->source = p->payload + (p->payload_length - n);
 		a->out->ticket = ticket_issue(
 			qp, a->op->kind == KIND_SEND ? TICKET_RECEIVE : TICKET_WRITE, p->psn, 0);
 	}
@@ -460,6 +472,7 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	if (!offered && r->open != KIND_SEND)
 		return;
 	d.wr_id = offered ? a->offer->wr_id : r->held->wr_id;
+	d.mark = offered ? a->offer->mark : r->held->mark;
 	r->open = KIND_UNDEFINED;
 	if (offered)
 		a->out->flags |= OUTCOME_RECEIVE_USED;

@@ -141,6 +141,7 @@ struct qp_caps {
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge; /* of its receive queue, or of its SRQ; XRC target: of any SRQ */
 	uint32_t max_inline; /* octets; ATOMIC WRITE may bring eight all the same */
+	uint32_t own_wr; /* requests that the caller may have there beside: qp_own_slot() */
 	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint32_t port_mtu; /* ibv_mtu that the port can carry */
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
@@ -191,7 +192,16 @@ void qp_fail(struct qp *qp, enum reason why, nanotime now);
  */
 struct send_work *qp_window_slot(struct qp *qp);
 void qp_posted(struct qp *qp, nanotime now);
-/* Requests that left the window since creation, modulo 2^32 (the client may post that many more). */
+/*
+ * Requests of the caller's own, in their order among the others: caps.own_wr of them have room in
+ * any case, and the program sees nothing of them but their consequences. Their completions (as
+ * signalled or failed as any) have COMPLETION_OWN in from_srq. NULL: there are so many already.
+ */
+#define COMPLETION_OWN 2
+struct send_work *qp_own_slot(struct qp *qp);
+void qp_own_posted(struct qp *qp, nanotime now);
+
+/* The program's requests that left the window since creation, modulo 2^32 (the client may post that many more). */
 uint32_t qp_retired(const struct qp *qp);
 
 /* Asynchronous events, a set. */
@@ -265,7 +275,9 @@ void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
 /*
  * A packet for this queue pair. `offer` is the oldest receive request (private memory of the
  * caller, num_sge <= max_recv_sge checked by the core), NULL if there is none or none is wanted;
- * the core copies what it keeps.
+ * the core copies what it keeps. The first offer->strip octets of a SEND are checked as the others
+ * but not stored, nor counted in byte_len. offer->mark, if it is not 0, comes back as the
+ * completion's work_index.
  * UD: the 40 octets in front of p->payload are what the receiver finds there (packet_make_grh).
  * RAW_PACKET: p->payload is the whole frame; of the other members only the envelope, `checksum`,
  * vlan_tci and flow_tag mean something.

@@ -38,6 +38,7 @@ static void fill_operations(struct context *c)
 	c->verbs.alloc_parent_domain = verbs_alloc_parent_domain;
 	c->verbs.create_srq_ex = verbs_create_srq_ex;
 	c->verbs.get_srq_num = verbs_get_srq_num;
+	c->verbs.post_srq_ops = verbs_post_srq_ops;
 	raw_fill_operations(&c->verbs);
 	c->verbs.open_xrcd = verbs_open_xrcd;
 	c->verbs.close_xrcd = verbs_close_xrcd;

@@ -295,7 +295,7 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 		return ENOMEM;
 	w->wr_id = wr->wr_id;
 	w->num_sge = (uint32_t)wr->num_sge;
-	w->reserved = 0;
+	w->mark = w->strip = 0;
 	sge = recv_work_sge(w);
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i].addr = wr->sg_list[i].addr;

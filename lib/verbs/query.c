@@ -155,6 +155,11 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.packet_pacing_caps.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC |
 						 1u << IBV_QPT_UD | 1u << IBV_QPT_XRC_SEND |
 						 1u << IBV_QPT_RAW_PACKET;
+	full.tm_caps.max_rndv_hdr_size = LIMIT_RNDV_HEADER;
+	full.tm_caps.max_num_tags = LIMIT_TAGS;
+	full.tm_caps.max_ops = LIMIT_TAG_OPS;
+	full.tm_caps.max_sge = LIMIT_TAG_SGE;
+	full.tm_caps.flags = IBV_TM_CAP_RC;
 	raw_fill_attributes(&full);
 	fill_on_demand(&full, client_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);

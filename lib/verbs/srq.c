@@ -14,8 +14,9 @@ struct srq_parts {
 	enum ibv_srq_type type;
 	void *srq_context;
 	struct pd *pd;
-	struct cq *cq; /* XRC */
+	struct cq *cq; /* XRC, tag matching */
 	struct xrcd *xrcd; /* XRC */
+	const struct ibv_tm_cap *tm_cap; /* tag matching */
 	struct ibv_srq_attr *attr; /* granted values are written back */
 };
 
@@ -29,6 +30,8 @@ static int create_in_engine(struct context *c, struct srq *srq, const struct srq
 		.xrcd = parts->xrcd != NULL ? parts->xrcd->handle : 0,
 		.max_wr = parts->attr->max_wr,
 		.max_sge = parts->attr->max_sge,
+		.max_tags = parts->tm_cap != NULL ? parts->tm_cap->max_num_tags : 0,
+		.max_ops = parts->tm_cap != NULL ? parts->tm_cap->max_ops : 0,
 		.cookie = srq->object.id,
 	};
 
@@ -59,6 +62,19 @@ static void take_reply(struct context *c, struct srq *srq, const struct reply_cr
 	srq->page = client_at(c->client, reply->page_offset);
 }
 
+static void take_tags(struct context *c, struct srq *srq, const struct srq_parts *parts,
+		      const struct reply_create_srq *reply)
+{
+	struct carrier *carrier = c->client->carrier;
+
+	srq->ops = client_at(c->client, reply->ops_offset);
+	srq->ops_stride = reply->ops_stride;
+	srq->max_tags = parts->tm_cap->max_num_tags;
+	srq->bell = carrier->bell[reply->lcore];
+	srq->sleeping = &carrier->page->lcore[reply->lcore].sleeping;
+	srq->wake_fd = carrier->wake_fd[reply->lcore];
+}
+
 static void fill_public(struct ibv_srq *ibv, struct context *c, const struct srq_parts *parts)
 {
 	ibv->context = &c->verbs.context;
@@ -75,9 +91,12 @@ static int bring_up(struct context *c, struct srq *srq, const struct srq_parts *
 
 	if (error == 0)
 		error = create_in_engine(c, srq, parts, &reply);
-	if (error == 0)
-		take_reply(c, srq, &reply);
-	return error;
+	if (error != 0)
+		return error;
+	take_reply(c, srq, &reply);
+	if (parts->tm_cap != NULL)
+		take_tags(c, srq, parts, &reply);
+	return 0;
 }
 
 static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *parts)
@@ -101,10 +120,10 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 		return fail_with(error);
 	}
 	object_use(&parts->pd->object);
-	if (srq->type == IBV_SRQT_XRC) {
+	if (srq->cq != NULL)
 		object_use(&srq->cq->object);
+	if (srq->xrcd != NULL)
 		object_use(&srq->xrcd->object);
-	}
 	context_hold(c);
 	parts->attr->max_wr = srq->max_wr;
 	parts->attr->max_sge = srq->max_sge;
@@ -125,7 +144,7 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 
 #define INIT_KNOWN                                                                \
 	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | \
-	 IBV_SRQ_INIT_ATTR_CQ)
+	 IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM)
 
 static int take_pd(struct ibv_context *context, const struct ibv_srq_init_attr_ex *init,
 		   struct srq_parts *parts)
@@ -143,11 +162,25 @@ static int take_xrc(struct ibv_context *context, const struct ibv_srq_init_attr_
 	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || init->xrcd == NULL ||
 	    init->xrcd->context != context)
 		return EINVAL;
+	parts->xrcd = xrcd_of(init->xrcd);
+	return 0;
+}
+
+static int take_cq(struct ibv_context *context, const struct ibv_srq_init_attr_ex *init,
+		   struct srq_parts *parts)
+{
 	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || init->cq == NULL ||
 	    init->cq->context != context)
 		return EINVAL;
-	parts->xrcd = xrcd_of(init->xrcd);
 	parts->cq = cq_of(init->cq);
+	return 0;
+}
+
+static int take_tm(const struct ibv_srq_init_attr_ex *init, struct srq_parts *parts)
+{
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_TM))
+		return EINVAL;
+	parts->tm_cap = &init->tm_cap;
 	return 0;
 }
 
@@ -163,7 +196,8 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	if (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)
 		parts.type = init->srq_type;
 	if ((init->comp_mask & ~(uint32_t)INIT_KNOWN) ||
-	    (parts.type != IBV_SRQT_BASIC && parts.type != IBV_SRQT_XRC)) {
+	    (parts.type != IBV_SRQT_BASIC && parts.type != IBV_SRQT_XRC &&
+	     parts.type != IBV_SRQT_TM)) {
 		client_info("create_srq_ex of type %d, comp_mask %#x: not supported",
 			    (int)parts.type, init->comp_mask);
 		return fail_with(EOPNOTSUPP);
@@ -171,6 +205,10 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	error = take_pd(context, init, &parts);
 	if (error == 0 && parts.type == IBV_SRQT_XRC)
 		error = take_xrc(context, init, &parts);
+	if (error == 0 && parts.type == IBV_SRQT_TM)
+		error = take_tm(init, &parts);
+	if (error == 0 && parts.type != IBV_SRQT_BASIC)
+		error = take_cq(context, init, &parts);
 	return error != 0 ? fail_with(error) : create_srq(context_of(context), &parts);
 }
 
@@ -231,10 +269,10 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    srq->object.async_delivered);
 	object_unuse(&pd_of(ibv->pd)->object);
-	if (srq->type == IBV_SRQT_XRC) {
+	if (srq->cq != NULL)
 		object_unuse(&srq->cq->object);
+	if (srq->xrcd != NULL)
 		object_unuse(&srq->xrcd->object);
-	}
 	free(srq);
 	context_drop(c);
 	return 0;
@@ -266,7 +304,7 @@ static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 		return ENOMEM;
 	w->wr_id = wr->wr_id;
 	w->num_sge = (uint32_t)wr->num_sge;
-	w->reserved = 0;
+	w->mark = w->strip = 0;
 	sge = recv_work_sge(w);
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i].addr = wr->sg_list[i].addr;

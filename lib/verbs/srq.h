@@ -23,9 +23,17 @@ struct srq {
 	enum ibv_srq_type type;
 	bool stale; /* of the parent of a fork */
 	struct client *client;
-	struct cq *cq; /* XRC */
+	struct cq *cq; /* XRC, tag matching */
 	struct xrcd *xrcd; /* XRC */
 	struct object object;
+	/* tag matching: operations on the list, under the lock */
+	struct rte_ring *ops;
+	uint32_t ops_stride;
+	uint32_t max_tags;
+	uint32_t tags_added; /* modulo 2^32; also the handle of the newest */
+	struct rte_ring *bell;
+	const uint32_t *sleeping;
+	int wake_fd;
 };
 
 static inline struct srq *srq_of(struct ibv_srq *srq)
@@ -34,6 +42,7 @@ static inline struct srq *srq_of(struct ibv_srq *srq)
 }
 
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int verbs_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
 int verbs_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init);
 
