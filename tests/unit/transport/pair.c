@@ -5,7 +5,6 @@
 
 #include "pair.h"
 
-#define PAIR_SGE 4u
 
 /* One pair at a time: what is large is not allocated again and again. */
 static struct carried queues[2][PAIR_QUEUE];
@@ -96,6 +95,7 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 				.pd = PAIR_PD,
 				.handle = qpn,
 				.max_send_wr = o->xrc && e == &pair->b ? 0 : o->max_send_wr,
+				.own_wr = o->own_wr,
 				.max_send_sge = PAIR_SGE,
 				.max_recv_sge = PAIR_SGE,
 				.max_inline = 64,

@@ -10,6 +10,7 @@
 
 #define PAIR_MEMORY   (4u << 20)
 #define PAIR_RECEIVES 256u
+#define PAIR_SGE      4u /* of each request */
 #define PAIR_DONE     8192u
 #define PAIR_QUEUE    2048u
 #define PAIR_IOVA     UINT64_C(0x7f0000000000)
@@ -19,7 +20,7 @@
 struct pair_options {
 	uint32_t mtu; /* ibv_mtu */
 	uint32_t psn; /* both directions begin here */
-	uint32_t max_send_wr;
+	uint32_t max_send_wr, own_wr;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t access; /* queue pair */
