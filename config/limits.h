@@ -24,7 +24,7 @@
 #define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
 #define LIMIT_SRQS	   65535u /* shared receive queues of one engine: 16 bits of their numbers */
 #define LIMIT_TAGS	   1024u /* entries of the list of one tag matching SRQ */
-#define LIMIT_TAG_OPS	   1024u /* operations on it that wait to be executed */
+#define LIMIT_TAG_OPS	   127u /* operations on it that wait to be executed */
 #define LIMIT_TAG_SGE	   4u /* elements of one entry */
 #define LIMIT_RNDV_HEADER  64u /* octets of a rendezvous request that is answered by the engine */
 #define LIMIT_RD_ATOMIC	   128u /* outstanding READs and atomics, either side of a queue pair */

@@ -286,7 +286,7 @@ void tags_received(struct engine_qp *q, struct completion *c, nanotime now)
 		}
 	} else if (mark == MARK_NO_TAG) {
 		c->opcode = COMPLETION_TM_NO_TAG;
-	} else {
+	} else if (mark - 1 < list->max_tags) {
 		entry_received(q, c, &list->entry[mark - 1], now);
 	}
 }

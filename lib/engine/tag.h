@@ -33,7 +33,6 @@ enum tag_state {
 
 struct tag_entry {
 	uint64_t recv_wr_id;
-	uint32_t handle; /* as the program calls it */
 	uint8_t state; /* enum tag_state */
 	uint8_t num_sge;
 	struct engine_qp *qp;
@@ -51,6 +50,7 @@ struct tag_entry {
 struct tag_match {
 	uint64_t tag;
 	uint64_t mask;
+	uint32_t handle; /* as the program calls it */
 	uint32_t entry;
 	bool waits; /* for the phase */
 };

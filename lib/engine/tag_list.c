@@ -53,13 +53,13 @@ static bool add(struct tag_list *list, const struct tag_slot *o)
 	index = list->unused[--list->free];
 	t = &list->entry[index];
 	t->recv_wr_id = w->recv_wr_id;
-	t->handle = w->handle;
 	t->state = TAG_LISTED;
 	t->num_sge = w->num_sge;
 	memcpy(t->sge, o->sge, sizeof(t->sge));
 	list->match[list->listed++] = (struct tag_match){
 		.tag = w->tag,
 		.mask = w->mask,
+		.handle = w->handle,
 		.entry = index,
 		.waits = list->unexpected != list->handled,
 	};
@@ -72,7 +72,7 @@ static bool delete (struct engine_srq *s, uint32_t handle)
 	struct tag_list *list = s->tags;
 
 	for (uint32_t i = 0; i < list->listed; i++) {
-		if (list->entry[list->match[i].entry].handle != handle)
+		if (list->match[i].handle != handle)
 			continue;
 		tag_release(s, tag_unlist(list, i));
 		return true;

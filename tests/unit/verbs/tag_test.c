@@ -658,11 +658,12 @@ Test(tag, what_is_announced_can_be_had)
 	init.tm_cap.max_ops = d.tm_caps.max_ops;
 	s = ibv_create_srq_ex(e.context, &init);
 	cr_assert_not_null(s, "%m");
-	wr.flags = 0;
 	wr.tm.add.sg_list = sge;
 	wr.tm.add.num_sge = (int)d.tm_caps.max_sge;
-	for (uint32_t i = 0; i < d.tm_caps.max_num_tags; i++)
+	for (uint32_t i = 0; i < d.tm_caps.max_num_tags; i++) {
 		cr_assert_eq(ibv_post_srq_ops(s, &wr, &bad), 0, "entry %u", i);
+		expect_seen(next("the entry"), 1, IBV_WC_TM_ADD, 0);
+	}
 	cr_expect_eq(ibv_post_srq_ops(s, &wr, &bad), ENOMEM);
 	cr_expect_eq(ibv_destroy_srq(s), 0, "with its entries");
 }
