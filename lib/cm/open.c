@@ -46,7 +46,6 @@ int cm_connect(struct cm_connection *c, const struct cm_message *req, nanotime n
 	c->local_id = req->local_id;
 	c->local_guid = req->ca_guid;
 	c->local_qpn = req->qpn;
-	c->service_id = req->service_id;
 	c->transaction = req->transaction != 0 ? req->transaction : cm_transaction(c, CM_REQ);
 	adopt_times(c, req, req->remote_response_timeout, req->local_response_timeout);
 	c->sent = *req;

@@ -8,9 +8,7 @@ int cm_sidr_connect(struct cm_connection *c, const struct cm_message *sidr_req,
 	if (c->state != CM_IDLE || sidr_req->attribute != CM_SIDR_REQ || sidr_req->local_id == 0)
 		return EINVAL;
 	memset(c, 0, sizeof(*c));
-	c->active = true;
 	c->local_id = sidr_req->local_id;
-	c->service_id = sidr_req->service_id;
 	c->interval = cm_time(response_timeout);
 	c->max_retries = retries;
 	c->sent = *sidr_req;

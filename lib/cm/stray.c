@@ -124,7 +124,6 @@ void cm_refuse(const struct cm_message *m, uint16_t reason, struct cm_message *a
 	if (m->attribute == CM_SIDR_REQ) {
 		swap_ids(m, CM_SIDR_REP, answer);
 		answer->local_id = m->local_id;
-		answer->remote_id = 0;
 		answer->service_id = m->service_id;
 		answer->status = sidr_status(reason);
 		return;

@@ -154,10 +154,12 @@ Test(cm_open, the_rep_has_a_timer_of_its_own)
 	start = now;
 	lose(b, "REP");
 	at(start + INTERVAL / 2);
-	lose(a, "REQ");
+	pass(a, "REQ");
+	lose(b, "REP"); /* for the REQ that came again */
 	at(start + INTERVAL);
 	pass(b, "REP");
 	expect_events(a, CM_EVENT_REPLY);
+	expect_silence(b);
 }
 
 Test(cm_open, a_rep_that_nobody_answers)
@@ -183,6 +185,7 @@ Test(cm_open, a_rep_that_nobody_answers)
 	cr_expect_eq(m->reason, CM_REJECT_TIMEOUT);
 	cr_expect_eq(m->local_id, b->id);
 	cr_expect_eq(m->remote_id, a->id);
+	cr_expect_eq(load_be64(m->information), b->guid);
 	expect_events(a, CM_EVENT_REPLY | CM_EVENT_DISCONNECTED);
 	expect_rest();
 }
@@ -444,6 +447,8 @@ Test(cm_open, depths_are_agreed)
 		cr_expect_eq(a->c.responder_resources, row[i].responder, "row %zu", i);
 		cr_expect_eq(b->c.initiator_depth, row[i].responder, "row %zu", i);
 		cr_expect_eq(b->c.responder_resources, row[i].initiator, "row %zu", i);
+		cr_expect_eq(b->message.initiator_depth, row[i].responder, "row %zu", i);
+		cr_expect_eq(b->message.responder_resources, row[i].initiator, "row %zu", i);
 	}
 }
 
@@ -543,5 +548,29 @@ Test(cm_open, a_struct_is_used_again)
 	cm_take_events(&a->c);
 	cm_take_events(&b->c);
 	expect_rest();
+	cm_abandon(&a->c, now);
+	cm_abandon(&b->c, now);
 	establish_both();
+}
+
+/* The MRA overtakes a repetition that nobody has sent yet. */
+Test(cm_open, an_mra_saves_a_repetition)
+{
+	struct cm_message mra;
+
+	begin_in(a, CM_REQ_SENT);
+	mra = from_peer_of(a, CM_MRA);
+	now = cm_deadline(&a->c);
+	cm_expired(&a->c, now);
+	cr_expect_eq(deliver(a, &mra), CM_ACCEPTED);
+	expect_silence(a);
+}
+
+Test(cm_open, the_longest_delay_that_can_be_said)
+{
+	begin_in(b, CM_REQ_RECEIVED);
+	cr_expect_eq(cm_delay(&b->c, 32, now), EINVAL);
+	expect_silence(b);
+	cr_expect_eq(cm_delay(&b->c, 31, now), 0);
+	cr_expect_eq(lose(b, "MRA")->service_timeout, 31);
 }

@@ -42,9 +42,8 @@ struct cm_message req_of(const struct party *p)
 
 struct cm_message rep_of(const struct party *p)
 {
-	struct cm_message m = { .attribute = CM_REP };
+	struct cm_message m = { .ca_guid = p->guid };
 
-	m.ca_guid = p->guid;
 	m.qpn = p->qpn;
 	m.starting_psn = p->psn;
 	m.responder_resources = 4;
@@ -179,6 +178,7 @@ struct cm_message from_peer_of(const struct party *p, uint8_t attribute)
 		m = req_of(p->peer);
 	else if (attribute == CM_REP)
 		m = rep_of(p->peer);
+	m.attribute = attribute;
 	m.transaction = 0x7777;
 	m.local_id = p->peer->id;
 	if (attribute != CM_REQ)

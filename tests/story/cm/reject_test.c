@@ -76,12 +76,17 @@ Test(cm_reject, the_asker_says_no_to_the_rep)
 	reject(a, CM_REJECT_CONSUMER);
 	m = lose(a, "REJ");
 	cr_expect_eq(m->about, CM_ABOUT_REP);
+	at(start + INTERVAL - 1);
+	deliver(a, &b->message);
+	lose(a, "REJ");
 	at(start + INTERVAL);
 	pass(b, "REP");
 	pass(a, "REJ");
 	expect_events(b, CM_EVENT_REQUEST | CM_EVENT_REJECTED);
 	expect_state(b, CM_IDLE);
-	at(now + INTERVAL);
+	at(now + INTERVAL - 1);
+	expect_state(a, CM_REJECTED);
+	at(now + 1);
 	expect_state(a, CM_IDLE);
 	expect_events(a, CM_EVENT_REPLY);
 }
@@ -125,7 +130,9 @@ Test(cm_reject, stale_queue_pairs_rest)
 	pass(b, "REJ");
 	expect_events(a, CM_EVENT_REJECTED);
 	expect_state(a, CM_TIMEWAIT);
-	at(now + FLIGHT);
+	at(now + FLIGHT - 1);
+	expect_state(a, CM_TIMEWAIT);
+	at(now + 1);
 	expect_events(a, CM_EVENT_TIMEWAIT_EXIT);
 	expect_state(a, CM_IDLE);
 }

@@ -184,7 +184,25 @@ Test(cm_sidr, calls_in_other_states)
 	cr_expect_eq(cm_accept(&b->c, &rep, now), EINVAL);
 	cr_expect_eq(cm_disconnect(&b->c, NULL, 0, now), EINVAL);
 	expect_silence(b);
+	rep.information_length = 72;
+	cr_expect_eq(cm_sidr_reply(&b->c, &rep, now), 0);
 	begin_in(b, CM_SIDR_REPLIED);
 	rep.information_length = 0;
 	cr_expect_eq(cm_sidr_reply(&b->c, &rep, now), EINVAL);
+}
+
+/* A struct that was used and abandoned begins as a new one. */
+Test(cm_sidr, a_struct_is_used_again)
+{
+	for (int n = 0; n < 2; n++) {
+		ask_for();
+		pass(a, "SIDR_REQ");
+		expect_events(b, CM_EVENT_REQUEST);
+		reply(CM_SIDR_VALID);
+		pass(b, "SIDR_REP");
+		expect_events(a, CM_EVENT_SIDR_REPLY);
+		cm_abandon(&a->c, now);
+		cm_abandon(&b->c, now);
+		at(now + CM_SIDR_LINGER);
+	}
 }

@@ -222,3 +222,51 @@ Test(stray, which_replies_are_stale)
 	rep.qpn = 0x11;
 	cr_expect_eq(cm_compare(&c, &rep), CM_UNRELATED);
 }
+
+/* What is not connected, and what exchanges datagrams, has no connection's messages. */
+Test(stray, what_is_no_connection)
+{
+	static const uint8_t attributes[] = { CM_MRA,  CM_REJ,	CM_REP, CM_RTU,
+					      CM_DREQ, CM_DREP, CM_LAP };
+	struct cm_message sidr = { .attribute = CM_SIDR_REQ, .local_id = 7 };
+	struct cm_connection nothing = { 0 }, asks = { 0 }, answers = { 0 };
+	struct cm_message req = { .attribute = CM_REQ };
+
+	cr_assert_eq(cm_sidr_connect(&asks, &sidr, 20, 3, 1), 0);
+	cm_sidr_requested(&answers, &sidr);
+	cr_expect_eq(cm_compare(&nothing, &req), CM_UNRELATED);
+	cr_expect_eq(cm_compare(&asks, &req), CM_UNRELATED);
+	cr_expect_eq(cm_compare(&answers, &req), CM_UNRELATED);
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {
+		struct cm_message m = { .attribute = attributes[i] };
+
+		cr_expect_not(cm_belongs(&nothing, &m));
+		m.remote_id = 7;
+		cr_expect_not(cm_belongs(&asks, &m));
+		m.remote_id = 0;
+		m.local_id = 7;
+		cr_expect_not(cm_belongs(&answers, &m));
+	}
+}
+
+Test(stray, refusals_of_datagram_services)
+{
+	static const struct {
+		uint16_t reason;
+		uint8_t status;
+	} row[] = {
+		{ CM_REJECT_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED_SERVICE },
+		{ CM_REJECT_NO_QP, CM_SIDR_NO_QP },
+		{ CM_REJECT_CLASS_VERSION, CM_SIDR_UNSUPPORTED_VERSION },
+		{ CM_REJECT_CONSUMER, CM_SIDR_REJECTED },
+		{ CM_REJECT_NO_RESOURCES, CM_SIDR_REJECTED },
+	};
+	struct cm_message m = message(CM_SIDR_REQ), answer;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		cm_refuse(&m, row[i].reason, &answer);
+		cr_expect_eq(answer.attribute, CM_SIDR_REP);
+		cr_expect_eq(answer.status, row[i].status, "row %zu", i);
+		cr_expect_eq(answer.transaction, 0x1234);
+	}
+}
