@@ -29,6 +29,11 @@ ROWS = [
     "ib_write_lat -d uroce0 -x 1 -F -s 8",
     "ib_send_lat -d uroce0 -x 1 -F -s 8",
 ]
+# Server and client that meet through rdma_cm.
+CM_ROWS = [
+    ("rping -s -a 127.0.0.1 -C 100 -V -p {port}", "rping -c -a 127.0.0.1 -C 100 -V -p {port}"),
+    ("ib_send_bw -d uroce0 -R -F -p {port}", "ib_send_bw -d uroce0 -R -F -p {port} 127.0.0.1"),
+]
 LIMIT = 60  # seconds for each
 
 
@@ -98,6 +103,30 @@ def run_row(uroce, line, port):
     return figures(words[0], text)
 
 
+def run_connected(uroce, lines, port):
+    """Nothing outside tells that the server listens: who is refused tries again."""
+    server_words, client_words = (line.format(port=port).split() for line in lines)
+    server, end = Program(uroce, server_words), time.monotonic() + LIMIT
+    client = None
+    try:
+        while True:
+            client = Program(uroce, client_words)
+            try:
+                text = client.succeed()
+                break
+            except Failure:
+                refused = re.search("REJECTED|Unexpected CM event", client.text(), re.I)
+                if not refused or server.popen.poll() is not None or time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
+        server.succeed()
+    finally:
+        server.end()
+        if client:
+            client.end()
+    return figures(client_words[0], text) if client_words[0].startswith("ib_") else "connected"
+
+
 def free_port():
     import socket
     with socket.socket() as s:
@@ -115,6 +144,14 @@ def main():
         except Failure as problem:
             failed += 1
             table.append((line, f"FAILED: {problem}"))
+    for lines in CM_ROWS:
+        shown = lines[1].format(port="PORT")
+        print(f"uroce run -- {shown}", flush=True)
+        try:
+            table.append((shown, run_connected(uroce, lines, free_port())))
+        except Failure as problem:
+            failed += 1
+            table.append((shown, f"FAILED: {problem}"))
     width = max(len(line) for line, _ in table)
     print()
     for line, said in table:

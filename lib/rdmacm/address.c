@@ -93,8 +93,7 @@ void id_take_query(struct id *id, const struct reply_cm_query *q)
 	address_from_engine(&a->dst_storage, &q->destination);
 	if (q->bound == 0)
 		return;
-	id->rdma.verbs = id->device->context;
-	id->rdma.port_num = 1;
+	id_set_device(id);
 	memcpy(&a->addr.ibaddr.sgid, &q->sgid, sizeof(a->addr.ibaddr.sgid));
 	memcpy(&a->addr.ibaddr.dgid, &q->dgid, sizeof(a->addr.ibaddr.dgid));
 	a->addr.ibaddr.pkey = htons((uint16_t)q->pkey);

@@ -126,8 +126,9 @@ EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_par
 		if (error == 0)
 			error = id_qp_to_rts(id, id->initiator_depth);
 	}
-	if (error == 0)
-		error = accept_in_engine(id, conn_param);
+	if (error != 0)
+		return result(error);
+	error = accept_in_engine(id, conn_param);
 	if (error != 0) {
 		id_qp_to_error(id);
 		return result(error);

@@ -107,6 +107,14 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	return 0;
 }
 
+/* Programs register memory before there is a queue pair, in the domain that they find here. */
+void id_set_device(struct id *id)
+{
+	id->rdma.verbs = id->device->context;
+	id->rdma.port_num = 1;
+	id->rdma.pd = id_default_pd(id);
+}
+
 struct id *id_adopt(struct id *listener, uint32_t handle)
 {
 	struct id *id = new_id(channel_of(listener->rdma.channel), listener->rdma.context,
@@ -123,8 +131,7 @@ struct id *id_adopt(struct id *listener, uint32_t handle)
 		free(id);
 		return NULL;
 	}
-	id->rdma.verbs = id->device->context;
-	id->rdma.port_num = 1;
+	id_set_device(id);
 	return id;
 }
 

@@ -247,7 +247,8 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 			id_destroy_cqs(id);
 		return result(error);
 	}
-	rdma->pd = qp->pd;
+	if (qp->pd != NULL)
+		rdma->pd = qp->pd;
 	rdma->qp = qp;
 	return 0;
 }

@@ -136,6 +136,8 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	      enum ibv_qp_type qp_type, struct id **out);
 /* The id of a connection request, on the listener's channel. NULL: no memory. */
 struct id *id_adopt(struct id *listener, uint32_t handle);
+/* It is bound: what programs see of its device. */
+void id_set_device(struct id *id);
 /* With cm_lock held. */
 struct id *id_find(struct cm_device *d, uint32_t handle);
 /* Moves the id to a channel; NULL: to one of its own. 0 or an errno. */

@@ -21,6 +21,17 @@ static bool has_receives(const struct ibv_qp_init_attr *init)
 	return init->qp_type != IBV_QPT_XRC_SEND;
 }
 
+/*
+ * A slot that has room for the elements has as much room for inline data. Programs that ask for none
+ * count on some, because they never met a device without (rdma_xclient).
+ */
+static uint32_t inline_for_free(const struct ibv_qp_cap *cap)
+{
+	uint32_t room = MIN_OF(cap->max_send_sge, LIMIT_SGE) * (uint32_t)sizeof(struct work_sge);
+
+	return MAX_OF(cap->max_inline_data, MIN_OF(room, LIMIT_INLINE));
+}
+
 static int create_in_engine(struct context *c, struct qp *qp, struct reply_create_qp *reply)
 {
 	struct ibv_qp_init_attr *init = &qp->init;
@@ -37,7 +48,7 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.max_recv_wr = init->cap.max_recv_wr,
 		.max_send_sge = init->cap.max_send_sge,
 		.max_recv_sge = init->cap.max_recv_sge,
-		.max_inline = init->cap.max_inline_data,
+		.max_inline = inline_for_free(&init->cap),
 		.raw_flags = qp->raw_flags,
 		.max_tso_header = qp->max_tso_header,
 		.cookie = qp->object.id,

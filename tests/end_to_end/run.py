@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cases
+import connections
 import faults
 import programs
 import wires
@@ -65,6 +66,9 @@ def all_cases():
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
+        for where, name, run, quick in connections.cases():
+            if where == place:
+                yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
         for name, line in cases.PROGRAMS:
             if name in cases.OTHER_PLACES_PROGRAMS:

@@ -315,7 +315,6 @@ Test(connect, with_queue_pairs_of_the_program)
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *listener, *caller, *called;
 	struct rdma_conn_param param = { 0 };
-	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 5 };
 	struct rdma_cm_event *event;
 	struct ibv_qp *qp[2];
 	struct ibv_pd *pd;
@@ -330,13 +329,9 @@ Test(connect, with_queue_pairs_of_the_program)
 	qp[1] = own_qp(caller, pd, cq);
 	cr_assert(qp[0] != NULL && qp[1] != NULL);
 	param.qp_num = qp[0]->qp_num;
-	cr_assert_eq(rdma_set_local_ece(caller, &ece), 0);
 	cr_assert_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
 	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	called = event->id;
-	cr_assert_eq(rdma_get_remote_ece(called, &ece), 0);
-	cr_expect_eq(ece.vendor_id, 0x2c9);
-	cr_expect_eq(ece.options, 5);
 	for (enum ibv_qp_state s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++)
 		move(called, qp[1], s);
 	param.qp_num = qp[1]->qp_num;

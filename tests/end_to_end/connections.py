@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that connect through rdma_cm: unmodified, on one engine and across two, IPv4 and IPv6.
+
+Nothing outside of an engine tells that one listens, so a client that meets nobody (its program says
+that it was refused) is started again, until the server is there.
+"""
+
+import re
+import time
+
+from programs import figures
+from rig import ADDRESS, Failure
+
+PLACES = ("same", "veth4200", "netdev1500")
+FAMILIES = {"v4": 0, "v6": 1}
+ANY = {"v4": "0.0.0.0", "v6": "::"}
+FORMAT = {"v4": "ip", "v6": "ipv6"}
+
+# (name, server's words, client's words); families: only those, where named.
+ROWS = [
+    ("rping", "rping -s -a {any} -p {port} -C 20 -V -S 4000",
+     "rping -c -a {server} -p {port} -C 20 -V -S 4000"),
+    ("rping-own-qp", "rping -s -q -a {any} -p {port} -C 20 -V",
+     "rping -c -q -a {server} -p {port} -C 20 -V"),
+    ("ucmatose", "ucmatose -b {any} -f {format} -p {port} -c 10 -C 20 -S 1000",
+     "ucmatose -s {server} -f {format} -p {port} -c 10 -C 20 -S 1000"),
+    ("ucmatose-migrate", "ucmatose -b {any} -f {format} -p {port} -c 5 -C 5 -m",
+     "ucmatose -s {server} -f {format} -p {port} -c 5 -C 5 -m"),
+    ("udaddy", "udaddy -b {any} -f {format} -c 5 -C 10 -S 512",
+     "udaddy -s {server} -f {format} -c 5 -C 10 -S 512"),
+    ("rdma_server", "rdma_server -s {server} -p {port}", "rdma_client -s {server} -p {port}"),
+    ("rdma_xserver", "rdma_xserver -p {port}", "rdma_xclient -s {server} -p {port}"),
+    ("rdma_xserver-xrc", "rdma_xserver -p {port} -c x", "rdma_xclient -s {server} -p {port} -c x"),
+    ("cmtime", "cmtime -b {server} -p {port} -c 100", "cmtime -s {server} -p {port} -c 100"),
+    ("ib_write_bw", "ib_write_bw -d uroce0 -R -F -p {port}",
+     "ib_write_bw -d uroce0 -R -F -p {port} {server}"),
+    ("ib_send_lat", "ib_send_lat -d uroce0 -R -F -p {port} -n 500",
+     "ib_send_lat -d uroce0 -R -F -p {port} -n 500 {server}"),
+    ("ib_send_bw-ud", "ib_send_bw -d uroce0 -R -F -c UD -p {port} -s 1024 -n 200",
+     "ib_send_bw -d uroce0 -R -F -c UD -p {port} -s 1024 -n 200 {server}"),
+]
+ONLY = {"rdma_xserver": ("v4",), "rdma_xserver-xrc": ("v4",), "ib_write_bw": ("v4",),
+        "ib_send_lat": ("v4",), "ib_send_bw-ud": ("v4",)}
+QUICK = {"rping", "ucmatose", "udaddy", "rdma_server", "cmtime", "ib_write_bw"}
+STAYS = {"cmtime"}  # servers that never end by themselves
+REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event|Unexpected CM event", re.I)
+
+
+def client_until_met(rig, server, words, limit):
+    """The client that found its server; it has ended well."""
+    end = time.monotonic() + limit
+    while True:
+        client = rig.program(rig.sides[1], words, name=f"{words[0]}-client")
+        try:
+            status = client.wait(limit)
+        finally:
+            client.end()
+        if status == 0:
+            return client
+        if not REFUSED.search(client.output()) or not server.alive() or time.monotonic() > end:
+            raise Failure(f"{client.name} ended with {status}: {client.tail()} "
+                          f"(server: {server.tail()})")
+        time.sleep(0.05)
+
+
+def said(words, client):
+    if words[0].startswith("ib_"):
+        return figures(words[0], client.output())
+    if words[0] == "cmtime":
+        took = re.search(r"^connect\s+:.*\s([\d.]+)$", client.output(), re.MULTILINE)
+        return f"{took[1]} us a connect" if took else "done"
+    lines = [line.strip() for line in client.output().splitlines() if line.strip()]
+    return lines[-1][:60] if lines else "done"
+
+
+def run_connected(rig, family, row, limit=60):
+    name, server_line, client_line = row
+    values = {"server": ADDRESS[rig.sides[0]][FAMILIES[family]], "any": ANY[family],
+              "port": rig.port(), "format": FORMAT[family]}
+    server_words = server_line.format(**values).split()
+    client_words = client_line.format(**values).split()
+    server = rig.program(rig.sides[0], server_words, name=f"{server_words[0]}-server")
+    try:
+        client = client_until_met(rig, server, client_words, limit)
+        if name not in STAYS:
+            server.succeed(20)
+    finally:
+        server.end()
+    rig.check_healthy()
+    return said(client_words, client)
+
+
+def multicast(rig):
+    """mckey: one receives what another sends to a group."""
+    group = "239.7.8.9"
+    words = ["stdbuf", "-oL", "mckey", "-m", group, "-C", "10", "-S", "512"]
+    hearer = rig.program(rig.sides[0], [*words, "-b", ADDRESS[rig.sides[0]][0]], name="mckey-hearer")
+    try:
+        hearer.expect("joined dgid", 20)
+        sender = rig.program(rig.sides[1], [*words, "-s", "-b", ADDRESS[rig.sides[1]][0]],
+                             name="mckey-sender")
+        try:
+            sender.succeed(30)
+            hearer.succeed(20)
+        finally:
+            sender.end()
+    finally:
+        hearer.end()
+    rig.check_healthy()
+    return "heard"
+
+
+def cases():
+    """(place, name, function of a rig, quick)"""
+    for place in PLACES:
+        for family in FAMILIES:
+            for row in ROWS:
+                if family in ONLY.get(row[0], FAMILIES):
+                    yield (place, f"cm-{family}/{row[0]}",
+                           lambda rig, f=family, r=row: run_connected(rig, f, r),
+                           row[0] in QUICK)
+        yield place, "cm-v4/mckey", multicast, True
