@@ -164,7 +164,8 @@ struct engine_qp {
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
 	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
-	uint32_t unexpected; /* ... and messages without an entry, whose receives are not complete */
+	uint32_t
+		unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
 	bool operation_waits; /* in lcore.operations */
 	bool operation_owed; /* an invalidation is reported when its copies are over */

@@ -5,7 +5,6 @@
 
 #include "pair.h"
 
-
 /* One pair at a time: what is large is not allocated again and again. */
 static struct carried queues[2][PAIR_QUEUE];
 static struct completion completions[2][PAIR_DONE];
