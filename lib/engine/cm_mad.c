@@ -177,7 +177,7 @@ void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_mess
 		to_ourselves(e, &path, m);
 		return;
 	}
-	if (!may_answer(e->control->cm, clock_now()))
+	if (e->port == NULL || !may_answer(e->control->cm, clock_now()))
 		return;
 	flow_make(e, &path, GSI_QPN, GSI_QPN, &in->mac, &flow);
 	to_port(e, &flow, m);

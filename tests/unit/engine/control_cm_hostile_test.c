@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of peers that follow no rule: nobody else notices, and nothing is kept of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "cm_rig.h"
+#include "engine/cm_manager.h"
+
+#define PORT 7471u
+
+static struct party server;
+static const struct gid stranger = { { [10] = 0xff, [11] = 0xff, 192, 0, 2, 9 } };
+static struct gid own;
+
+static void open_server(void)
+{
+	control_rig_open();
+	party_begin(&server);
+	own = address_of(own_address(), 0).ip;
+}
+
+static void close_server(void)
+{
+	party_end(&server);
+	control_rig_close();
+}
+
+TestSuite(control_cm_hostile, .init = open_server, .fini = close_server, .timeout = 60);
+
+/* A message from the wire, as the control thread decodes it. */
+static void throw_message(const struct gid *source, const struct cm_message *m, bool wrong_version)
+{
+	struct engine *e = (struct engine *)engine;
+	struct cm_input in = {
+		.source = *source, .destination = own, .has_mac = true, .message = *m
+	};
+
+	pthread_mutex_lock(&e->control_lock);
+	if (wrong_version)
+		cm_input_wrong_version(e, &in, clock_now());
+	else
+		cm_input(e, &in, clock_now());
+	cm_done(e);
+	pthread_mutex_unlock(&e->control_lock);
+}
+
+static uint32_t links(void)
+{
+	struct engine *e = (struct engine *)engine;
+	uint32_t n;
+
+	pthread_mutex_lock(&e->control_lock);
+	n = e->control->cm->link_count;
+	pthread_mutex_unlock(&e->control_lock);
+	return n;
+}
+
+static struct cm_message good_req(uint32_t id, uint32_t qpn)
+{
+	const struct cm_ip_header h = {
+		.ip_version = 4, .source_port = 1000, .source = stranger, .destination = own
+	};
+	struct cm_message m = {
+		.attribute = CM_REQ,
+		.transaction = id,
+		.local_id = id,
+		.service_id = cm_service_id(CM_SPACE_TCP, PORT),
+		.ca_guid = 0x1122334455667788,
+		.qpn = qpn,
+		.remote_response_timeout = 20,
+		.local_response_timeout = 20,
+		.max_cm_retries = 15,
+		.pkey = 0xffff,
+		.path_mtu = 1,
+		.primary = { .local_gid = stranger, .remote_gid = own, .ack_timeout = 14 }
+	};
+
+	cm_ip_header_encode(&h, m.private_data);
+	return m;
+}
+
+/* H-66, H-67: requests that may not be, one thing wrong with each. */
+Test(control_cm_hostile, requests_that_may_not_be)
+{
+	const struct cm_message good = good_req(1, 0x77);
+	struct cm_message bad[16];
+	struct reply_cm_event e;
+	uint32_t n = 0;
+
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 0; i < ARRAY_SIZE(bad); i++)
+		bad[i] = good;
+	bad[n++].qpn = 0;
+	bad[n++].qpn = 1;
+	bad[n++].qpn = 0xffffff;
+	bad[n++].path_mtu = 0;
+	bad[n++].path_mtu = 6;
+	bad[n++].path_mtu = 15;
+	bad[n++].transport = CM_TRANSPORT_RD;
+	bad[n++].transport = CM_TRANSPORT_UC;
+	bad[n++].pkey = 0x1234;
+	bad[n++].primary.remote_gid = stranger;
+	bad[n++].primary.local_gid = own;
+	memset(&bad[n++].primary.local_gid, 0, 16);
+	bad[n++].service_id |= UINT64_C(1) << 40;
+	bad[n++].service_id ^= 1;
+	bad[n++].private_data[1] = 0x50; /* IP version 5 */
+	memset(bad[n++].private_data, 0, CM_IP_HEADER);
+	cr_assert_eq(n, ARRAY_SIZE(bad));
+	for (uint32_t i = 0; i < n; i++) {
+		throw_message(&stranger, &bad[i], false);
+		cr_assert_eq(links(), 0, "row %u left something", i);
+	}
+	throw_message(&stranger, &good, true);
+	expect_no_event(&server);
+	throw_message(&stranger, &good, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_expect_eq(e.parameters.qpn, 0x77);
+}
+
+/* H-80: depths of zero and of everything. */
+Test(control_cm_hostile, depths)
+{
+	static const uint8_t depth[] = { 0, 255 };
+	struct reply_cm_qp_attr a;
+	struct reply_cm_event e;
+
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 0; i < ARRAY_SIZE(depth); i++) {
+		struct cm_message m = good_req(1 + i, 0x77 + i);
+
+		m.initiator_depth = m.responder_resources = depth[i];
+		throw_message(&stranger, &m, false);
+		expect_event(&server, CONNECT_REQUEST, 0, &e);
+		cr_assert_eq(cm_attributes_of(&server, e.id, QP_STATE_RTR, &a), 0);
+		cr_expect_eq(a.attributes.max_dest_rd_atomic, MIN_OF(depth[i], LIMIT_RD_ATOMIC));
+		cr_assert_eq(cm_attributes_of(&server, e.id, QP_STATE_INIT, &a), 0);
+		cr_expect_eq((a.attributes.access_flags & ACCESS_REMOTE_READ) != 0, depth[i] != 0);
+	}
+}
+
+/* H-69: a request that comes again is the same one. */
+Test(control_cm_hostile, repetitions)
+{
+	struct cm_message m = good_req(1, 0x77);
+	struct reply_cm_event e;
+
+	listener_at(&server, TCP, PORT, 5);
+	for (int i = 0; i < 5; i++)
+		throw_message(&stranger, &m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	expect_no_event(&server);
+	cr_assert_eq(cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, 0x456, NULL), 0);
+	for (int i = 0; i < 5; i++)
+		throw_message(&stranger, &m, false);
+	expect_no_event(&server);
+	cr_expect_eq(links(), 1);
+	/* H-71: another one with its id is a peer that began anew. */
+	m.starting_psn = 5;
+	throw_message(&stranger, &m, false);
+	expect_no_event(&server);
+	cr_expect_eq(links(), 1);
+}
+
+/* H-68: what nobody accepts is bounded by the backlog, and goes with the listener. */
+Test(control_cm_hostile, a_flood_of_requests)
+{
+	enum {
+		FLOOD = 20000,
+		BACKLOG = 16
+	};
+	uint32_t listener = listener_at(&server, TCP, PORT, BACKLOG), other;
+	struct reply_cm_event e;
+	struct party p;
+
+	party_begin(&p);
+	for (uint32_t i = 1; i <= FLOOD; i++) {
+		struct cm_message m = good_req(i, 0x1000 + i);
+		struct gid from = stranger;
+
+		store_be32(from.octet + 12, 0x0a000000 + i);
+		m.primary.local_gid = from;
+		throw_message(&from, &m, false);
+	}
+	cr_expect_eq(links(), BACKLOG);
+	listener_at(&p, TCP, PORT + 1, 5);
+	other = id_towards(&p, TCP, PORT + 1);
+	cr_assert_eq(cm_connect_as(&p, COMMAND_CM_CONNECT, other, 0x55, NULL), 0);
+	expect_event(&p, CONNECT_REQUEST, 0, &e);
+	for (int i = 0; i < BACKLOG; i++)
+		expect_event(&server, CONNECT_REQUEST, 0, &e);
+	expect_no_event(&server);
+	cr_assert_eq(cm_destroy(&server, listener, NULL), 0);
+	party_end(&p);
+}
+
+/* Messages with the right numbers from the wrong address are nobody's. */
+Test(control_cm_hostile, the_connections_of_others)
+{
+	static const uint8_t kind[] = { CM_REJ, CM_DREQ, CM_RTU, CM_MRA, CM_DREP, CM_LAP };
+	struct cm_message m = good_req(1, 0x77);
+	struct gid elsewhere = stranger;
+	struct reply_cm_event e;
+	struct cm_link *l;
+
+	elsewhere.octet[15] ^= 1;
+	listener_at(&server, TCP, PORT, 5);
+	throw_message(&stranger, &m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_assert_eq(cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, 0x456, NULL), 0);
+	l = LIST_FIRST(&((struct engine *)engine)->control->cm->links);
+	for (uint32_t i = 0; i < ARRAY_SIZE(kind); i++) {
+		struct cm_message forged = { .attribute = kind[i],
+					     .local_id = 1,
+					     .remote_id = l->core.local_id,
+					     .qpn = 0x456,
+					     .reason = 28 };
+
+		throw_message(&elsewhere, &forged, false);
+	}
+	m.primary.local_gid = elsewhere;
+	m.starting_psn = 9;
+	m.service_id ^= 1;
+	throw_message(&elsewhere, &m, false);
+	expect_no_event(&server);
+	cr_expect_eq(cm_state(&l->core), CM_REP_SENT);
+}
+
+static void random_octets(uint8_t *to, size_t n)
+{
+	while (n-- > 0)
+		*to++ = (uint8_t)rand();
+}
+
+/* H-65: octets that are nearly messages, with the numbers of one connection in them now and then. */
+Test(control_cm_hostile, noise)
+{
+	uint8_t mad[MAD_OCTETS], good[MAD_OCTETS];
+	struct cm_message m = good_req(1, 0x77);
+	struct reply_cm_event e;
+	uint32_t local_id;
+
+	srand(4711);
+	listener_at(&server, TCP, PORT, 5);
+	throw_message(&stranger, &m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	local_id = LIST_FIRST(&((struct engine *)engine)->control->cm->links)->core.local_id;
+	cm_message_encode(&m, good);
+	for (int i = 0; i < 100000; i++) {
+		enum cm_decode what;
+
+		memcpy(mad, good, sizeof(mad));
+		random_octets(mad + rand() % 200, (size_t)(rand() % 56));
+		mad[17] = (uint8_t)(0x10 + rand() % 11); /* the attribute */
+		if (rand() % 2)
+			store_be32(mad + 24, 1);
+		if (rand() % 2)
+			store_be32(mad + 28, local_id);
+		what = cm_message_decode(&m, mad, sizeof(mad));
+		if (what == CM_DECODED || what == CM_WRONG_VERSION)
+			throw_message(&stranger, &m, what == CM_WRONG_VERSION);
+	}
+	cr_expect_leq(links(), 64, "what asked for a connection, and no more than the backlog");
+	expect_serving();
+}
+
+/* H-75, H-79: an id ends while anything of it is under way. */
+Test(control_cm_hostile, ids_that_end_at_any_time)
+{
+	uint32_t listener = listener_at(&server, TCP, PORT, 50), id;
+	struct reply_cm_event e;
+
+	for (uint32_t i = 1; i <= 200; i++) {
+		struct cm_message m = good_req(i, 0x1000 + i);
+
+		throw_message(&stranger, &m, false);
+		if (i % 2)
+			expect_event(&server, CONNECT_REQUEST, 0, &e);
+		if (i % 4 == 1)
+			cr_assert_eq(
+				cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, 0x456 + i, NULL),
+				0);
+		if (i % 2)
+			cr_assert_eq(cm_destroy(&server, e.id, NULL), 0);
+		cr_assert_eq(cm_create(&server, TCP, &id), 0);
+		cr_assert_eq(cm_resolve(&server, id, "192.0.2.1", 1, 1000), 0);
+		cr_assert_eq(cm_destroy(&server, id, NULL), 0);
+		if (i % 40 == 0) {
+			cr_assert_eq(cm_destroy(&server, listener, NULL), 0);
+			listener = listener_at(&server, TCP, PORT, 50);
+		}
+	}
+	cr_assert_eq(cm_destroy(&server, listener, NULL), 0);
+	expect_no_event(&server);
+	cr_assert_eq(cm_handle(&server, COMMAND_CM_DESTROY_CHANNEL, server.channel), 0,
+		     "no id is left");
+}
