@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of peers that follow no rule: nobody else notices, and nothing is kept of them. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,9 @@
 #include "base/bits.h"
 #include "cm_rig.h"
 #include "engine/cm_manager.h"
+#include "wire/decode.h"
+#include "wire/encode.h"
+#include "wire/opcode.h"
 
 #define PORT 7471u
 
@@ -227,6 +231,114 @@ Test(control_cm_hostile, the_connections_of_others)
 	throw_message(&elsewhere, &m, false);
 	expect_no_event(&server);
 	cr_expect_eq(cm_state(&l->core), CM_REP_SENT);
+}
+
+/* protocol-map 194: data before the RTU says as much as the RTU. */
+Test(control_cm_hostile, an_rtu_that_is_lost)
+{
+	struct cm_message m = good_req(1, 0x77);
+	const struct engine_qp q = { .qpn = 0x456 }, another = { .qpn = 0x457 };
+	struct reply_cm_event e, established;
+
+	listener_at(&server, TCP, PORT, 5);
+	throw_message(&stranger, &m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_assert_eq(cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, q.qpn, NULL), 0);
+	cm_rx_established((struct engine *)engine, &another);
+	cm_rx_established((struct engine *)engine, &q);
+	expect_event(&server, ESTABLISHED, 0, &established);
+	cr_expect_eq(established.id, e.id);
+	m = (struct cm_message){
+		.attribute = CM_RTU,
+		.local_id = 1,
+		.remote_id =
+			LIST_FIRST(&((struct engine *)engine)->control->cm->links)->core.local_id
+	};
+	throw_message(&stranger, &m, false);
+	expect_no_event(&server);
+}
+
+/* What an lcore sees of queue pair 1: a frame with this packet and message. */
+static void throw_frame(const struct packet *wanted, const struct cm_message *message)
+{
+	struct engine *e = (struct engine *)engine;
+	const struct decode_options options = { .check_icrc = true };
+	struct rte_mbuf *b = rte_pktmbuf_alloc(e->pool);
+	uint8_t *frame = rte_pktmbuf_mtod(b, uint8_t *);
+	struct address_vector av = { .src_gid = stranger, .dst_gid = own, .hop_limit = 64 };
+	struct flow flow;
+	struct packet p;
+	size_t n;
+
+	flow_init(&flow, &av);
+	n = packet_encode(frame, &flow, wanted, 0);
+	cm_message_encode(message, frame + n);
+	b->data_len = (uint16_t)packet_seal(frame, &flow, n, wanted->payload_length);
+	b->pkt_len = b->data_len;
+	cr_assert_eq(packet_decode(&p, frame, b->data_len, &options), REASON_NONE);
+	cm_rx(&e->lcore[0], &p, b);
+}
+
+/* H-57, H-65: datagrams for queue pair 1 that are no messages end on the lcore. */
+Test(control_cm_hostile, frames_for_queue_pair_1)
+{
+	const struct packet good = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
+				     .pkey = 0xffff,
+				     .dest_qpn = 1,
+				     .qkey = GSI_QKEY,
+				     .src_qpn = 1,
+				     .payload_length = MAD_OCTETS };
+	static const enum reason why[] = { REASON_QKEY, REASON_PKEY, REASON_LENGTH_PAYLOAD,
+					   REASON_LENGTH_PAYLOAD, REASON_SERVICE_MISMATCH };
+	const struct cm_message m = good_req(1, 0x77);
+	struct packet bad[ARRAY_SIZE(why)] = { good, good, good, good, good };
+	struct reply_statistics before, after;
+	struct reply_cm_event e;
+
+	bad[0].qkey = 0x11111111;
+	bad[1].pkey = 0x1234;
+	bad[2].payload_length = 255;
+	bad[3].payload_length = 260;
+	bad[4].opcode = SERVICE_UC << 5 | OPB_SEND_ONLY;
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 0; i < ARRAY_SIZE(why); i++) {
+		statistics(&before);
+		throw_frame(&bad[i], &m);
+		statistics(&after);
+		cr_expect_eq(after.by_reason[why[i]], before.by_reason[why[i]] + 1, "row %u", i);
+	}
+	throw_frame(&good, &m);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_expect_eq(e.parameters.qpn, 0x77);
+	expect_no_event(&server);
+}
+
+/* More than the ring holds: buffers come back, and a request after it is heard. */
+Test(control_cm_hostile, a_flood_of_frames)
+{
+	struct engine *engine_inside = (struct engine *)engine;
+	const struct packet p = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
+				  .pkey = 0xffff,
+				  .dest_qpn = 1,
+				  .qkey = GSI_QKEY,
+				  .src_qpn = 1,
+				  .payload_length = MAD_OCTETS };
+	const struct cm_message noise = { .attribute = CM_DREQ, .local_id = 5, .remote_id = 6 };
+	struct cm_message m = good_req(1, 0x77);
+	unsigned int buffers = rte_mempool_avail_count(engine_inside->pool);
+
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 0; i < 5000; i++)
+		throw_frame(&p, &noise);
+	for (int ms = 0; !rte_ring_empty(engine_inside->mads); ms++) {
+		cr_assert_lt(ms, ENOUGH_MS, "the control thread does not take what waits");
+		poll(NULL, 0, 1);
+	}
+	throw_frame(&p, &m);
+	expect_event(&server, CONNECT_REQUEST, 0, NULL);
+	/* The control thread is through with it. */
+	cr_assert_eq(links(), 1);
+	cr_expect_eq(rte_mempool_avail_count(engine_inside->pool), buffers);
 }
 
 static void random_octets(uint8_t *to, size_t n)
