@@ -75,7 +75,8 @@ static uint32_t common_prefix(const struct gid *a, const struct gid *b)
 {
 	for (uint32_t i = 0; i < 16; i++)
 		if (a->octet[i] != b->octet[i])
-			return 8 * i + (uint32_t)__builtin_clz((a->octet[i] ^ b->octet[i]) << 24);
+			return 8 * i +
+			       (uint32_t)__builtin_clz((uint32_t)(a->octet[i] ^ b->octet[i]) << 24);
 	return 128;
 }
 

@@ -426,7 +426,7 @@ Test(control_cm_connect, arguments_that_make_no_sense)
 Test(control_cm_connect, many)
 {
 	enum {
-		MANY = 3000
+		MANY = 5000
 	};
 	static uint32_t id[MANY];
 	struct reply_cm_event e;
