@@ -141,8 +141,9 @@ static void wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 
 	if (w == NULL)
 		return;
-	error = mw->type == IBV_MW_TYPE_2 ? mw_write_bind(own(ibv), w, mw, rkey, bind_info)
-					  : EINVAL;
+	error = mw != NULL && bind_info != NULL && mw->type == IBV_MW_TYPE_2
+			? mw_write_bind(own(ibv), w, mw, rkey, bind_info)
+			: EINVAL;
 	if (error != 0)
 		fail(own(ibv), error);
 	else

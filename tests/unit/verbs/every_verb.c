@@ -211,14 +211,26 @@ static void destroy_all(void)
 
 static uint32_t calls = 3000;
 
+static uint32_t kinds(void)
+{
+	return verbs_count + more_verbs_count + rest_verbs_count;
+}
+
+static const struct verb *drawn(uint32_t which)
+{
+	if (which < verbs_count)
+		return &verbs[which];
+	which -= verbs_count;
+	return which < more_verbs_count ? &more_verbs[which]
+					: &rest_verbs[which - more_verbs_count];
+}
+
 static void *run(void *argument)
 {
 	struct thread *t = argument;
 
 	for (uint32_t i = 0; i < calls; i++) {
-		uint32_t which = draw(t, verbs_count + more_verbs_count);
-		const struct verb *v =
-			which < verbs_count ? &verbs[which] : &more_verbs[which - verbs_count];
+		const struct verb *v = drawn(draw(t, kinds()));
 
 		t->verb = v->name;
 		v->call(t);
@@ -237,6 +249,7 @@ int main(int argc, char **argv)
 		die("usage: every-verb [THREADS [CALLS]], at most 64 threads");
 	make_all();
 	more_make();
+	rest_make();
 	for (uint32_t i = 0; i < threads; i++) {
 		thread[i].seed = i + 1;
 		if (pthread_create(&thread[i].id, NULL, run, &thread[i]) != 0)
@@ -244,9 +257,9 @@ int main(int argc, char **argv)
 	}
 	for (uint32_t i = 0; i < threads; i++)
 		pthread_join(thread[i].id, NULL);
+	rest_destroy();
 	more_destroy();
 	destroy_all();
-	printf("%u calls of %u kinds from each of %u threads\n", calls,
-	       verbs_count + more_verbs_count, threads);
+	printf("%u calls of %u kinds from each of %u threads\n", calls, kinds(), threads);
 	return 0;
 }

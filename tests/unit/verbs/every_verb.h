@@ -46,6 +46,11 @@ extern const struct verb more_verbs[];
 extern const uint32_t more_verbs_count;
 void more_make(void);
 void more_destroy(void);
+/* every_verb_rest.c: the same. */
+extern const struct verb rest_verbs[];
+extern const uint32_t rest_verbs_count;
+void rest_make(void);
+void rest_destroy(void);
 
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 uint32_t draw(struct thread *t, uint32_t below);
