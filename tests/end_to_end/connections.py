@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that connect through rdma_cm: unmodified, on one engine and across two, IPv4 and IPv6.
 
-Nothing outside of an engine tells that one listens, so a client that meets nobody (its program says
-that it was refused) is started again, until the server is there.
+Nothing outside of an engine tells that one listens, but its port is taken then: tests/end_to_end/
+bound.c waits for that. It may be taken a moment before there is a listener: a client that meets
+nobody (its program says that it was refused) is started again.
 """
 
 import re
@@ -42,6 +43,7 @@ ROWS = [
 ONLY = {"rdma_xserver": ("v4",), "rdma_xserver-xrc": ("v4",), "ib_write_bw": ("v4",),
         "ib_send_lat": ("v4",), "ib_send_bw-ud": ("v4",)}
 QUICK = {"rping", "ucmatose", "udaddy", "rdma_server", "cmtime", "ib_write_bw"}
+UDADDY_PORT = 7174  # it cannot be chosen
 STAYS = {"cmtime"}  # servers that never end by themselves
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event|Unexpected CM event", re.I)
 
@@ -63,6 +65,16 @@ def client_until_met(rig, server, words, limit):
         time.sleep(0.05)
 
 
+def await_bound(rig, words, values):
+    """A client of several connections must not meet a server that comes between the first two."""
+    if words[0].startswith("ib_"):
+        return  # one connection; and perftest binds to whatever suits it
+    port, space = (UDADDY_PORT, "udp") if words[0] == "udaddy" else (values["port"], "tcp")
+    probe = rig.program(rig.sides[0], [rig.build / "tests/end_to_end/bound", values["server"],
+                                       str(port), space], name="bound")
+    probe.succeed(30)
+
+
 def said(words, client):
     if words[0].startswith("ib_"):
         return figures(words[0], client.output())
@@ -81,6 +93,7 @@ def run_connected(rig, family, row, limit=60):
     client_words = client_line.format(**values).split()
     server = rig.program(rig.sides[0], server_words, name=f"{server_words[0]}-server")
     try:
+        await_bound(rig, server_words, values)
         client = client_until_met(rig, server, client_words, limit)
         if name not in STAYS:
             server.succeed(20)
