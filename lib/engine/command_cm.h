@@ -71,7 +71,7 @@ struct cm_connect_parameters {
 	uint32_t qp; /* handle of the queue pair on the id; 0: the program moves its own */
 	uint32_t qpn;
 	uint32_t qkey; /* UD, accepting: 0: the default */
-	uint32_t ece_vendor, ece_options;
+	uint32_t ece_vendor, ece_options; /* not in our messages: a peer's are 0 */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t flow_control;
@@ -168,7 +168,7 @@ struct reply_cm_event {
 	uint32_t id; /* CONNECT_REQUEST: a new one, on the listener's channel */
 	uint32_t listen_id; /* CONNECT_REQUEST */
 	uint32_t join; /* MULTICAST_JOIN, MULTICAST_ERROR: handle of CM_JOIN */
-	uint32_t events; /* of this id that were handed out, this one included */
+	uint32_t events; /* handed out, this one included, of `id`; CONNECT_REQUEST: of listen_id */
 	uint64_t cookie; /* of CM_JOIN */
 	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
 	struct qp_path path; /* UD: of the peer or of the group */
