@@ -42,7 +42,9 @@ ROWS = [
 ]
 ONLY = {"rdma_xserver": ("v4",), "rdma_xserver-xrc": ("v4",), "ib_write_bw": ("v4",),
         "ib_send_lat": ("v4",), "ib_send_bw-ud": ("v4",)}
-QUICK = {"rping", "ucmatose", "udaddy", "rdma_server", "cmtime", "ib_write_bw"}
+# None of them is in ./check yet: bound.c takes the port for a moment, and a server that binds just
+# then gives up. Until there is a way to wait that touches nothing, one starts them by --case.
+QUICK = set()
 UDADDY_PORT = 7174  # it cannot be chosen
 STAYS = {"cmtime"}  # servers that never end by themselves
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event|Unexpected CM event", re.I)
