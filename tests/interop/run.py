@@ -20,7 +20,8 @@ sys.path.insert(0, str(HERE.parent / "end_to_end"))
 sys.path.insert(0, str(HERE))
 
 import rig as rigs  # noqa: E402
-from cases import CASES, Wire  # noqa: E402
+from case import Wire  # noqa: E402
+from cases import CASES  # noqa: E402
 from guest import Guest  # noqa: E402
 
 OURS = ("10.9.0.1", "fd09::1")
