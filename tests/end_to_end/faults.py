@@ -199,8 +199,33 @@ def engine_ends_on_sigterm(build):
 LOSSY = [("write", ["ib_write_bw", "-s", "65536", "-n", "1500"]),
          ("read", ["ib_read_bw", "-s", "65536", "-n", "500"]),
          ("send", ["ib_send_bw", "-s", "65536", "-n", "500"]),
-         ("atomic", ["ib_atomic_bw", "-n", "2000"]),
-         ("pingpong", ["ibv_rc_pingpong", "-c", "-n", "500"])]
+         ("atomic", ["ib_atomic_bw", "-n", "2000"])]
+
+
+def pingpong_that_loses(rig):
+    """A pingpong whose wire may lose its last acknowledgement.
+
+    Its programs end as soon as they have their own completions; the last to end may wait for an
+    acknowledgement that was lost and that nobody is left to send again (perftest shakes hands over
+    TCP before it ends). So: when one program has ended well and only then the other ran out of
+    retries, everything has arrived, and it is done again. That is 1-2 of 100 here, never 5 in turn.
+    """
+    for _ in range(5):
+        server, client = start_pair(rig, ["ibv_rc_pingpong", "-c", "-n", "500"])
+        try:
+            status = {program: program.wait(120) for program in (client, server)}
+            rig.check_healthy()
+            if not any(status.values()):
+                return "pingpong " + figures("ibv_rc_pingpong", client.output())
+            for program, other in ((client, server), (server, client)):
+                if status[program] and (status[other] or "retry counter exceeded" not in
+                                        program.output()):
+                    raise Failure(f"{program.name}: {status[program]}, {program.tail()}; "
+                                  f"{other.name}: {status[other]}, {other.tail()}")
+        finally:
+            client.end()
+            server.end()
+    raise Failure("five pingpongs in turn lost their last acknowledgement")
 
 
 def lossy_rig(build, what):
@@ -223,6 +248,7 @@ def wire_loses(build):
     """One packet in a hundred is dropped in both directions: slower, but whole."""
     with lossy_rig(build, "drop=0.01,seed=7") as rig:
         said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
+        said.append(pingpong_that_loses(rig))
         again = rig.statistics("b")["retransmitted"] + rig.statistics("a")["retransmitted"]
         if again == 0:
             raise Failure("nothing was sent again: did the wire lose anything?")
@@ -241,7 +267,7 @@ def wire_loses_what_nobody_repeats(build):
         reasons = rig.statistics("a")["by_reason"]
         if reasons["psn_ahead"] + reasons["opcode_sequence"] == 0:
             raise Failure("no message was cut: did the wire lose anything?")
-        return f"then {run_pair(rig, LOSSY[-1][1])}; " + "; ".join(said)
+        return f"then {pingpong_that_loses(rig)}; " + "; ".join(said)
 
 
 @case
@@ -250,6 +276,7 @@ def wire_is_bad(build):
     what = "drop=0.005,duplicate=0.01,reorder=0.01,corrupt=0.005,seed=11"
     with lossy_rig(build, what) as rig:
         said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
+        said.append(pingpong_that_loses(rig))
         return "; ".join(said)
 
 
@@ -396,6 +423,4 @@ def ten_gib_lossy(build):
         return f"{said}; {rig.statistics('b')['retransmitted']} packets again"
 
 
-# wire-is-bad is open: two of six runs ended the pingpong with RETRY_EXC. Until that is understood it is
-# started by --case, not by ./check.
-LONG = ("ten-gib", "ten-gib-lossy", "wire-is-bad")
+LONG = ("ten-gib", "ten-gib-lossy")
