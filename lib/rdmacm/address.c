@@ -105,10 +105,13 @@ int id_query(struct id *id)
 {
 	struct request_handle request = { .handle = id->handle };
 	struct reply_cm_query reply;
-	int error = COMMAND(id->device, CM_QUERY, &request, &reply);
+	int error;
 
+	pthread_mutex_lock(&cm_lock);
+	error = COMMAND(id->device, CM_QUERY, &request, &reply);
 	if (error == 0)
 		id_take_query(id, &reply);
+	pthread_mutex_unlock(&cm_lock);
 	return error;
 }
 
@@ -122,10 +125,13 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 		return result(EINVAL);
 	request.id = id_of(id)->handle;
 	error = address_to_engine(&request.address, addr);
-	if (error == 0)
-		error = COMMAND(id_of(id)->device, CM_BIND, &request, &reply);
+	if (error != 0)
+		return result(error);
+	pthread_mutex_lock(&cm_lock);
+	error = COMMAND(id_of(id)->device, CM_BIND, &request, &reply);
 	if (error == 0)
 		id_take_query(id_of(id), &reply);
+	pthread_mutex_unlock(&cm_lock);
 	return result(error);
 }
 
@@ -142,12 +148,14 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 	error = address_to_engine(&request.destination, dst_addr);
 	if (error == 0 && src_addr != NULL)
 		error = address_to_engine(&request.source, src_addr);
-	if (error == 0)
-		error = COMMAND(id_of(id)->device, CM_RESOLVE_ADDR, &request, &reply);
 	if (error != 0)
 		return result(error);
-	id_take_query(id_of(id), &reply);
-	return id_complete(id_of(id));
+	pthread_mutex_lock(&cm_lock);
+	error = COMMAND(id_of(id)->device, CM_RESOLVE_ADDR, &request, &reply);
+	if (error == 0)
+		id_take_query(id_of(id), &reply);
+	pthread_mutex_unlock(&cm_lock);
+	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 
 EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)

@@ -112,7 +112,7 @@ void id_set_device(struct id *id)
 {
 	id->rdma.verbs = id->device->context;
 	id->rdma.port_num = 1;
-	id->rdma.pd = id_default_pd(id);
+	id->rdma.pd = id_default_pd_locked(id);
 }
 
 struct id *id_adopt(struct id *listener, uint32_t handle)
@@ -126,12 +126,13 @@ struct id *id_adopt(struct id *listener, uint32_t handle)
 	id->handle = handle;
 	pthread_mutex_lock(&cm_lock);
 	error = enter(id);
+	if (error == 0)
+		id_set_device(id);
 	pthread_mutex_unlock(&cm_lock);
 	if (error != 0) {
 		free(id);
 		return NULL;
 	}
-	id_set_device(id);
 	return id;
 }
 
@@ -191,6 +192,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *rdma)
 	return 0;
 }
 
+/* Whoever takes an event of it from then on finds it on its new channel. */
 static int migrate_in_engine(struct id *id, struct channel *to)
 {
 	struct request_cm_migrate request = { .id = id->handle, .channel = to->handle };
@@ -201,8 +203,10 @@ static int migrate_in_engine(struct id *id, struct channel *to)
 		return EINVAL;
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id->device, CM_MIGRATE, &request, &reply);
-	if (error == 0)
+	if (error == 0) {
+		id->rdma.channel = &to->rdma;
 		await_acknowledgements(id);
+	}
 	pthread_mutex_unlock(&cm_lock);
 	return error;
 }
@@ -225,7 +229,6 @@ int id_migrate(struct id *id, struct rdma_event_channel *channel)
 			rdma_destroy_event_channel(channel);
 		return error;
 	}
-	id->rdma.channel = channel;
 	if (id->sync)
 		rdma_destroy_event_channel(old);
 	id->sync = sync;

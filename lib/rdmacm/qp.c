@@ -5,17 +5,25 @@
 
 #include "rdmacm/types.h"
 
-struct ibv_pd *id_default_pd(struct id *id)
+struct ibv_pd *id_default_pd_locked(struct id *id)
 {
 	struct cm_device *d = id->device;
 
 	if (id->rdma.pd != NULL)
 		return id->rdma.pd;
-	pthread_mutex_lock(&cm_lock);
 	if (d->pd == NULL)
 		d->pd = ibv_alloc_pd(d->context);
-	pthread_mutex_unlock(&cm_lock);
 	return d->pd;
+}
+
+struct ibv_pd *id_default_pd(struct id *id)
+{
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&cm_lock);
+	pd = id_default_pd_locked(id);
+	pthread_mutex_unlock(&cm_lock);
+	return pd;
 }
 
 struct ibv_xrcd *id_default_xrcd(struct id *id)

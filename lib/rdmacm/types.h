@@ -7,8 +7,9 @@
  * One lock, cm_lock, over all that several threads may look at: the tables of devices, channels
  * and ids, and how many events of an id were delivered and acknowledged. Asking the engine for an
  * event and destroying or migrating an id happen under it, too, so that an event always finds the
- * id that it is about. The rest of an id is its program's: as in rdma-core, two threads must not
- * use one id at once, but for taking and acknowledging its events.
+ * id that it is about; so does what makes an event and still has to write its answer into the id,
+ * so that whoever takes the event finds it written. The rest of an id is its program's: as in
+ * rdma-core, two threads must not use one id at once, but for taking and acknowledging its events.
  */
 #ifndef RDMACM_TYPES_H
 #define RDMACM_TYPES_H
@@ -136,7 +137,7 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	      enum ibv_qp_type qp_type, struct id **out);
 /* The id of a connection request, on the listener's channel. NULL: no memory. */
 struct id *id_adopt(struct id *listener, uint32_t handle);
-/* It is bound: what programs see of its device. */
+/* It is bound: what programs see of its device. With cm_lock held. */
 void id_set_device(struct id *id);
 /* With cm_lock held. */
 struct id *id_find(struct cm_device *d, uint32_t handle);
@@ -150,6 +151,7 @@ void id_acknowledge(struct id *id);
 /* 0, EINVAL: neither IPv4 nor IPv6 (EAFNOSUPPORT: another known family). */
 int address_to_engine(struct cm_address *to, const struct sockaddr *from);
 void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from);
+/* With cm_lock held. */
 void id_take_query(struct id *id, const struct reply_cm_query *q);
 /* What the engine knows of its addresses and route. 0 or an errno. */
 int id_query(struct id *id);
@@ -172,6 +174,7 @@ int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length);
 int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size);
 void id_destroy_cqs(struct id *id);
 struct ibv_pd *id_default_pd(struct id *id);
+struct ibv_pd *id_default_pd_locked(struct id *id); /* with cm_lock held */
 struct ibv_xrcd *id_default_xrcd(struct id *id);
 int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask);
 /* A connected queue pair, from INIT on. The maxima: those that the connection has. 0 or an errno. */
