@@ -15,7 +15,7 @@
 #define LIMIT_SGE	   32u /* scatter/gather elements of one request */
 #define LIMIT_INLINE	   512u /* octets of inline data of one request */
 #define LIMIT_CQS	   65536u
-#define LIMIT_CQE	   262143u /* entries of one CQ: a ring of 2^18 less the one rte_ring keeps free */
+#define LIMIT_CQE	   1048575u /* entries of one CQ: a ring of 2^20 less the one rte_ring keeps free */
 #define LIMIT_MODERATION   65535u /* completions, and microseconds, that an event may wait */
 #define LIMIT_MRS	   262144u /* regions and windows of one engine */
 #define LIMIT_PDS	   65536u

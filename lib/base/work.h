@@ -94,6 +94,13 @@ enum completion_flag {
 	COMPLETION_TM_DATA_VALID = 64,
 };
 
+/* A receive of UD: what its frame was, in `sl` (IBTA A17.4.5.1). */
+enum completion_sl {
+	COMPLETION_SL_IPV6 = 1,
+	COMPLETION_SL_IPV4 = 2,
+	COMPLETION_SL_UDP = 8, /* RoCEv2 */
+};
+
 /* ibv_access_flags */
 enum access_flag {
 	ACCESS_LOCAL_WRITE = 1,

@@ -35,6 +35,18 @@ static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)
 	       (qp->type == QP_TYPE_UD ? COMPLETION_GRH : 0u);
 }
 
+/*
+ * IBTA A17.4.5.1: a completion of UD says whether the frame was IPv4's or IPv6's. Where a service
+ * level would be, as ConnectX says it and UCX wants it; there is none on RoCE.
+ */
+static uint8_t sl_of(const struct qp *qp, const struct receive_done *d)
+{
+	if (qp->type != QP_TYPE_UD || d->status != STATUS_SUCCESS)
+		return 0;
+	return COMPLETION_SL_UDP |
+	       (d->flags & RECEIVE_IPV4 ? COMPLETION_SL_IPV4 : COMPLETION_SL_IPV6);
+}
+
 static void completion_of_receive(const struct qp *qp, const struct receive_done *d,
 				  struct completion *c)
 {
@@ -50,6 +62,7 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.src_qp = type_is_datagram(qp->type) ? d->src_qpn : qp->dest_qpn,
 		.wc_flags = wc_flags_of(qp, d),
 		.slid = d->vlan_tci,
+		.sl = sl_of(qp, d),
 		.from_srq = d->srq != 0,
 		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,

@@ -133,7 +133,8 @@ static void receive_done(struct qp *qp, const struct packet *p, const struct rec
 		.vlan_tci = frame ? p->vlan_tci : 0,
 		.flags = (uint8_t)((imm ? RECEIVE_IMM : 0) |
 				   (!frame && p->solicited ? RECEIVE_SOLICITED : 0) |
-				   (p->checksum ? RECEIVE_CHECKSUM_OK : 0)),
+				   (p->checksum ? RECEIVE_CHECKSUM_OK : 0) |
+				   (!frame && gid_is_ipv4(&p->dst_gid) ? RECEIVE_IPV4 : 0)),
 	};
 
 	receive_push(qp, &d);

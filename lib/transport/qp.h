@@ -188,6 +188,7 @@ enum receive_flag {
 	RECEIVE_BY_WRITE = 1 << 2,
 	RECEIVE_INV = 1 << 3,
 	RECEIVE_CHECKSUM_OK = 1 << 4,
+	RECEIVE_IPV4 = 1 << 5, /* UD */
 };
 
 struct qp {

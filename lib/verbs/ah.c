@@ -161,7 +161,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	ah_attr->dlid = wc->slid;
-	ah_attr->sl = wc->sl;
+	ah_attr->sl = 0; /* a completion tells the kind of the frame there */
 	ah_attr->src_path_bits = wc->dlid_path_bits;
 	ah_attr->port_num = port_num;
 	/* Without a GRH nobody can be answered on RoCE. */

@@ -89,7 +89,7 @@ Test(datagram, a_handle_from_what_was_received)
 	/* behind 20 octets of nothing: IPv4, TOS 8, TTL 7, 127.0.0.1 -> 127.0.0.1 */
 	static const uint8_t ip4[20] = { 0x45, 8, 0,   64, 0, 0, 0x40, 0, 7, 17,
 					 0,    0, 127, 0,  0, 1, 127,  0, 0, 1 };
-	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
+	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH, .sl = 8 | 2 };
 	uint8_t octets[40] = { 0 };
 	struct ibv_grh *grh = (struct ibv_grh *)octets;
 	struct ibv_ah_attr attr;
@@ -97,6 +97,7 @@ Test(datagram, a_handle_from_what_was_received)
 
 	memcpy(octets + 20, ip4, 20);
 	cr_assert_eq(ibv_init_ah_from_wc(e.context, 1, &wc, grh, &attr), 0, "%m");
+	cr_expect_eq(attr.sl, 0, "the kind of the frame is no service level");
 	cr_expect_eq(attr.is_global, 1);
 	cr_expect_eq(attr.port_num, 1);
 	cr_expect_eq(attr.grh.sgid_index, GID_INDEX);
@@ -195,6 +196,7 @@ Test(datagram, grh_of_ipv4_and_an_answer)
 	struct ibv_wc wc;
 
 	one_datagram(ah, a, b, &wc);
+	cr_expect_eq(wc.sl, 8 | 2, "UDP in IPv4, as ConnectX says it");
 	for (uint32_t i = 0; i < 20; i++)
 		cr_expect_eq(e.buffer[i], 0, "octet %u in front of the IPv4 header", i);
 	cr_expect_eq(e.buffer[20], 0x45);
@@ -220,6 +222,7 @@ Test(datagram, grh_of_ipv6)
 
 	cr_assert_eq(ibv_query_gid(e.context, 1, 0, &own), 0);
 	one_datagram(ah, a, b, &wc);
+	cr_expect_eq(wc.sl, 8 | 1, "UDP in IPv6");
 	cr_expect_eq(e.buffer[0], 0x62, "version and the upper half of the traffic class");
 	cr_expect_eq(e.buffer[6], 17, "UDP");
 	cr_expect_eq(e.buffer[7], 9, "hop limit");
