@@ -48,14 +48,21 @@ static int refuse(int error, char *why, size_t why_size, const char *text)
 int engine_ask(int fd, enum command what, struct command_reply *reply, size_t reply_bytes,
 	       char *why, size_t why_size)
 {
-	struct request_empty request = { .h = { .magic = COMMAND_MAGIC,
-						.version = COMMAND_VERSION,
-						.command = (uint16_t)what,
+	struct request_empty request = { .h = { .command = (uint16_t)what,
 						.length = sizeof(request) } };
+
+	return engine_call(fd, &request.h, reply, reply_bytes, why, why_size);
+}
+
+int engine_call(int fd, struct command_request *request, struct command_reply *reply,
+		size_t reply_bytes, char *why, size_t why_size)
+{
 	ssize_t got;
 
+	request->magic = COMMAND_MAGIC;
+	request->version = COMMAND_VERSION;
 	memset(reply, 0, reply_bytes);
-	if (send(fd, &request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request))
+	if (send(fd, request, request->length, MSG_NOSIGNAL) != (ssize_t)request->length)
 		return refuse(errno, why, why_size, "the engine does not take commands");
 	got = recv(fd, reply, reply_bytes, 0);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -36,7 +36,13 @@ int engine_own_place(bool make, struct engine_place *where, char *why, size_t wh
 /* Connects, or returns -errno. Every send and receive on it is bounded. */
 int engine_connect(const char *path);
 
-/* One command without descriptors over a socket of engine_connect. 0 or an errno. */
+/*
+ * One command without descriptors over a socket of engine_connect; its header, but for the number
+ * and the length, is filled in here. 0 or an errno.
+ */
+int engine_call(int fd, struct command_request *request, struct command_reply *reply,
+		size_t reply_bytes, char *why, size_t why_size);
+/* ... that says nothing but what it is. */
 int engine_ask(int fd, enum command what, struct command_reply *reply, size_t reply_bytes,
 	       char *why, size_t why_size);
 

@@ -11,9 +11,10 @@
 #include "commands.h"
 #include "json.h"
 #include "locate.h"
+#include "stat_cm.h"
 
 static const char usage[] =
-	"usage: uroce stat [--socket PATH] [--all] [--json]\n"
+	"usage: uroce stat [--socket PATH] [--all | --cm] [--json]\n"
 	"\n"
 	"Prints what an engine is, what it holds and what it counted; frames and requests that were\n"
 	"dropped, refused or failed are counted by reason. The numbers of the reasons are those of\n"
@@ -21,11 +22,13 @@ static const char usage[] =
 	"\n"
 	"  --socket PATH  the engine at PATH; without it: $UROCE_SOCKET, the system's, your own\n"
 	"  --all          list the reasons that never occurred, too\n"
+	"  --cm           instead: ids of rdma_cm, who listens and who is connected with whom\n"
 	"  --json         as JSON, always with all reasons\n";
 
 struct stat_options {
 	const char *socket;
 	bool all;
+	bool cm;
 	bool json;
 };
 
@@ -115,11 +118,11 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 
 static int parse(int argc, char **argv, struct stat_options *o)
 {
-	static const struct option names[] = { { "socket", required_argument, NULL, 's' },
-					       { "all", no_argument, NULL, 'a' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL, 0, NULL, 0 } };
+	static const struct option names[] = {
+		{ "socket", required_argument, NULL, 's' }, { "all", no_argument, NULL, 'a' },
+		{ "cm", no_argument, NULL, 'c' },	    { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 }
+	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", names, NULL)) != -1) {
@@ -129,6 +132,9 @@ static int parse(int argc, char **argv, struct stat_options *o)
 			break;
 		case 'a':
 			o->all = true;
+			break;
+		case 'c':
+			o->cm = true;
 			break;
 		case 'j':
 			o->json = true;
@@ -146,13 +152,28 @@ static int parse(int argc, char **argv, struct stat_options *o)
 	return EXIT_USAGE;
 }
 
-int command_stat(int argc, char **argv)
+static int stat_counters(int fd, const struct reply_device *device, const struct stat_options *o,
+			 char *why, size_t why_size)
 {
 	static struct reply_statistics statistics;
+	int error = engine_ask(fd, COMMAND_STATISTICS, &statistics.h, sizeof(statistics), why,
+			       why_size);
+
+	if (error != 0)
+		return error;
+	if (o->json)
+		print_json(device, &statistics);
+	else
+		print_text(device, &statistics, o->all);
+	return 0;
+}
+
+int command_stat(int argc, char **argv)
+{
 	struct stat_options o = { 0 };
 	struct engine_place where;
 	struct reply_device device;
-	char why[256];
+	char why[256] = "";
 	int fd, error, status = parse(argc, argv, &o);
 
 	if (status != EXIT_DONE)
@@ -162,18 +183,16 @@ int command_stat(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	fd = engine_connect(where.path);
-	error = fd < 0 ? -fd
-		       : engine_ask(fd, COMMAND_STATISTICS, &statistics.h, sizeof(statistics), why,
-				    sizeof(why));
+	if (fd < 0)
+		error = -fd;
+	else if (o.cm)
+		error = stat_cm(fd, o.json, why, sizeof(why));
+	else
+		error = stat_counters(fd, &device, &o, why, sizeof(why));
 	if (fd >= 0)
 		close(fd);
-	if (error != 0) {
-		fprintf(stderr, "uroce stat: %s: %s\n", where.path, fd < 0 ? strerror(error) : why);
-		return EXIT_FAILED;
-	}
-	if (o.json)
-		print_json(&device, &statistics);
-	else
-		print_text(&device, &statistics, o.all);
-	return EXIT_DONE;
+	if (error == 0)
+		return EXIT_DONE;
+	fprintf(stderr, "uroce stat: %s: %s\n", where.path, why[0] != '\0' ? why : strerror(error));
+	return EXIT_FAILED;
 }

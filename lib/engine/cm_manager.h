@@ -371,5 +371,6 @@ int cmd_cm_set_option(struct call *call);
 int cmd_cm_query(struct call *call);
 int cmd_cm_init_qp_attr(struct call *call);
 int cmd_cm_get_event(struct call *call);
+int cmd_cm_list(struct call *call);
 
 #endif

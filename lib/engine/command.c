@@ -106,6 +106,7 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_CM_QUERY] = { cmd_cm_query, A_CLIENT },
 	[COMMAND_CM_INIT_QP_ATTR] = { cmd_cm_init_qp_attr, A_CLIENT },
 	[COMMAND_CM_GET_EVENT] = { cmd_cm_get_event, A_CLIENT },
+	[COMMAND_CM_LIST] = { cmd_cm_list, OPEN_TO_ALL },
 };
 
 static const struct {

@@ -60,7 +60,8 @@
 	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
 	X(CM_QUERY, request_handle, reply_cm_query)                   \
 	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \
-	X(CM_GET_EVENT, request_handle, reply_cm_event)
+	X(CM_GET_EVENT, request_handle, reply_cm_event)               \
+	X(CM_LIST, request_cm_list, reply_cm_list)
 
 /* X(NAME, request struct, reply struct) */
 #define COMMANDS(X)                                         \

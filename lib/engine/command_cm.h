@@ -176,4 +176,38 @@ struct reply_cm_event {
 	struct cm_address destination;
 };
 
+/*
+ * CM_LIST, for everybody who may connect: the ids of all programs, as many as fit one message.
+ * `from` is 0 at first, then `next` of the last reply, until that is 0. Ids that come and go
+ * meanwhile are listed or not; nothing is listed twice.
+ */
+struct request_cm_list {
+	struct command_request h;
+	uint64_t from;
+};
+
+struct cm_listed {
+	struct cm_address source; /* family 0: not bound */
+	struct cm_address destination; /* family 0: none */
+	uint32_t qpn; /* 0: not known */
+	uint32_t pid; /* of its program, as the engine sees it; 0: unknown */
+	uint16_t port_space; /* rdma_port_space */
+	uint8_t qp_type; /* enum qp_type */
+	uint8_t reserved;
+	char state[20]; /* "LISTEN" */
+	char program[32];
+};
+
+#define CM_LISTED_MAX 35u
+
+struct reply_cm_list {
+	struct command_reply h;
+	uint64_t next; /* 0: that was all */
+	uint32_t count;
+	uint32_t reserved;
+	struct cm_listed id[CM_LISTED_MAX];
+};
+
+static_assert(sizeof(struct reply_cm_list) <= LIMIT_COMMAND_BYTES, "a part of a list is a message");
+
 #endif

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that connect through rdma_cm: unmodified, on one engine and across two, IPv4 and IPv6.
 
-Nothing outside of an engine tells that one listens, but its port is taken then: tests/end_to_end/
-bound.c waits for that. It may be taken a moment before there is a listener: a client that meets
-nobody (its program says that it was refused) is started again.
+A client is started when its server listens, which `uroce stat --cm` tells. perftest's servers listen
+twice, and nothing tells a client of the second time: one that was refused begins again, with its
+server.
 """
 
 import re
 import time
 
 from programs import figures
-from rig import ADDRESS, Failure
+from rig import ADDRESS, Failure, wait_until
 
 PLACES = ("same", "veth4200", "netdev1500")
 FAMILIES = {"v4": 0, "v6": 1}
@@ -42,9 +42,6 @@ ROWS = [
 ]
 ONLY = {"rdma_xserver": ("v4",), "rdma_xserver-xrc": ("v4",), "ib_write_bw": ("v4",),
         "ib_send_lat": ("v4",), "ib_send_bw-ud": ("v4",)}
-# None of them is in ./check yet: bound.c takes the port for a moment, and a server that binds just
-# then gives up. Until there is a way to wait that touches nothing, one starts them by --case.
-QUICK = set()
 UDADDY_PORT = 7174  # it cannot be chosen
 STAYS = {"cmtime"}  # servers that never end by themselves
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event|Unexpected CM event", re.I)
@@ -54,31 +51,29 @@ class Refused(Failure):
     """By perftest's server, which connects twice, and may not listen yet for the second time."""
 
 
-def client_until_met(rig, server, words, limit):
-    """The client that found its server; it has ended well."""
-    end = time.monotonic() + limit
-    while True:
-        client = rig.program(rig.sides[1], words, name=f"{words[0]}-client")
-        try:
-            status = client.wait(limit)
-        finally:
-            client.end()
-        if status == 0:
-            return client
-        if REFUSED.search(client.output()) and words[0].startswith("ib_"):
-            raise Refused(f"{client.name} was refused: {client.tail()}")
-        if not REFUSED.search(client.output()) or not server.alive() or time.monotonic() > end:
-            raise Failure(f"{client.name} ended with {status}: {client.tail()} "
-                          f"(server: {server.tail()})")
-        time.sleep(0.05)
+def run_client(rig, server, words, limit):
+    """The client, which has ended well."""
+    client = rig.program(rig.sides[1], words, name=f"{words[0]}-client")
+    try:
+        status = client.wait(limit)
+    finally:
+        client.end()
+    if status == 0:
+        return client
+    kind = Refused if words[0].startswith("ib_") and REFUSED.search(client.output()) else Failure
+    raise kind(f"{client.name} ended with {status}: {client.tail()} (server: {server.tail()})")
 
 
-def await_bound(rig, words, values):
-    """A client of several connections must not meet a server that comes between the first two."""
-    port, space = (UDADDY_PORT, "udp") if words[0] == "udaddy" else (values["port"], "tcp")
-    probe = rig.program(rig.sides[0], [rig.build / "tests/end_to_end/bound", values["server"],
-                                       str(port), space], name="bound")
-    probe.succeed(30)
+def await_listener(rig, server, words, values):
+    port = UDADDY_PORT if words[0] == "udaddy" else values["port"]
+
+    def listens():
+        if not server.alive():
+            raise Failure(f"{server.name} ended with {server.popen.returncode} before it "
+                          f"listened: {server.tail()}")
+        return any(id["state"] == "LISTEN" and id["pid"] == server.pid and
+                   id["source"]["port"] == port for id in rig.connection_ids(rig.sides[0]))
+    wait_until(f"{server.name} listening on port {port} of rdma_cm", 30, listens)
 
 
 def said(words, client):
@@ -110,8 +105,8 @@ def run_once(rig, family, row, limit):
     client_words = client_line.format(**values).split()
     server = rig.program(rig.sides[0], server_words, name=f"{server_words[0]}-server")
     try:
-        await_bound(rig, server_words, values)
-        client = client_until_met(rig, server, client_words, limit)
+        await_listener(rig, server, server_words, values)
+        client = run_client(rig, server, client_words, limit)
         if name not in STAYS:
             server.succeed(20)
     finally:
@@ -147,6 +142,5 @@ def cases():
             for row in ROWS:
                 if family in ONLY.get(row[0], FAMILIES):
                     yield (place, f"cm-{family}/{row[0]}",
-                           lambda rig, f=family, r=row: run_connected(rig, f, r),
-                           row[0] in QUICK)
+                           lambda rig, f=family, r=row: run_connected(rig, f, r), True)
         yield place, "cm-v4/mckey", multicast, True

@@ -225,6 +225,12 @@ class Rig:
         return json.loads(sh(str(self.tools / "apps/uroce"), "stat", "--json", "--socket",
                              self.socket(side)))
 
+    def connection_ids(self, side):
+        """Who listens and who is connected, by rdma_cm."""
+        import json
+        return json.loads(sh(str(self.tools / "apps/uroce"), "stat", "--cm", "--json", "--socket",
+                             self.socket(side)))
+
     def check_healthy(self):
         for side, process in self.engines.items():
             if not process.alive():

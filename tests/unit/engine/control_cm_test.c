@@ -344,3 +344,95 @@ Test(control_cm, the_end_of_a_client)
 	cr_expect_eq(cm_bind(&p, id, "0.0.0.0", 7471), 0);
 	party_end(&p);
 }
+
+/* ---- what everybody may see ---- */
+
+/* All ids of the engine, part by part; the number of those at a port, and the last of them. */
+static uint32_t list_at(int fd, uint16_t port, struct cm_listed *found, uint32_t *total)
+{
+	struct request_cm_list q = { .from = 0 };
+	struct reply_cm_list r;
+	uint32_t n = 0;
+
+	*total = 0;
+	do {
+		cr_assert_eq(ask(fd, COMMAND_CM_LIST, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+			     0);
+		for (uint32_t i = 0; i < r.count; i++) {
+			if (r.id[i].source.port != port)
+				continue;
+			*found = r.id[i];
+			n++;
+		}
+		*total += r.count;
+		cr_assert(r.next == 0 || r.next > q.from, "the list has an end");
+		q.from = r.next;
+	} while (q.from != 0);
+	return n;
+}
+
+Test(control_cm, everybody_sees_who_listens)
+{
+	struct cm_listed found;
+	struct party a, b;
+	uint32_t id, total;
+
+	party_begin(&a);
+	party_begin(&b);
+	cr_assert_eq(cm_create(&a, TCP, &id), 0);
+	cr_assert_eq(cm_bind(&a, id, "0.0.0.0", 7777), 0);
+	cr_assert_eq(list_at(b.fd, 7777, &found, &total), 1);
+	cr_expect_str_eq(found.state, "ADDR_BOUND");
+	cr_assert_eq(cm_listen(&a, id, 0), 0);
+	cr_assert_eq(list_at(b.fd, 7777, &found, &total), 1);
+	cr_expect_eq(total, 1);
+	cr_expect_str_eq(found.state, "LISTEN");
+	cr_expect_eq(found.port_space, TCP);
+	cr_expect_eq(found.source.family, 4);
+	cr_expect_eq(found.destination.family, 0);
+	cr_expect_eq(found.pid, (uint32_t)getpid());
+	cr_assert_eq(cm_destroy(&a, id, NULL), 0);
+	cr_expect_eq(list_at(b.fd, 7777, &found, &total), 0);
+	party_end(&a);
+	party_end(&b);
+}
+
+/* More than a message holds, of two programs; with ids that went in between. */
+Test(control_cm, a_long_list_comes_in_parts)
+{
+	struct cm_listed found;
+	uint32_t id, total;
+	struct party p[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		party_begin(&p[i]);
+		for (uint32_t n = 0; n < 100; n++) {
+			cr_assert_eq(cm_create(&p[i], UDP, &id), 0);
+			if (n % 3 == 1)
+				cr_assert_eq(cm_destroy(&p[i], id, NULL), 0);
+		}
+	}
+	cr_expect_eq(list_at(p[0].fd, 0, &found, &total), 2 * 67);
+	cr_expect_eq(total, 2 * 67);
+	party_end(&p[0]);
+	party_end(&p[1]);
+}
+
+Test(control_cm, a_place_behind_the_list_is_its_end)
+{
+	static const uint64_t place[] = { UINT64_MAX, 1024ull << 32, 0xffffffff, 5 };
+	struct reply_cm_list r;
+	struct party p;
+
+	party_begin(&p);
+	for (uint32_t i = 0; i < ARRAY_SIZE(place); i++) {
+		struct request_cm_list q = { .from = place[i] };
+
+		cr_assert_eq(
+			ask(p.fd, COMMAND_CM_LIST, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+			0);
+		cr_expect_eq(r.count, 0);
+		cr_expect_eq(r.next, 0);
+	}
+	party_end(&p);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef APPS_STAT_CM_H
+#define APPS_STAT_CM_H
+
+#include "locate.h"
+
+/*
+ * Prints the ids of the connection manager that an engine has: a line each, or a JSON array. 0, or
+ * an errno and why; some may have been printed then.
+ */
+int stat_cm(int fd, bool as_json, char *why, size_t why_size);
+
+#endif
