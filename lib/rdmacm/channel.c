@@ -17,6 +17,7 @@ static void enter(struct channel *ch)
 static void leave(struct channel *ch)
 {
 	pthread_mutex_lock(&cm_lock);
+	ch->destroyed = true;
 	for (struct channel **link = &channels; *link != NULL; link = &(*link)->next) {
 		if (*link == ch) {
 			*link = ch->next;
@@ -89,30 +90,99 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return &ch->rdma;
 }
 
+/*
+ * Programs destroy a channel that another thread of theirs waits on, or is about to (rping does):
+ * with the kernel's rdma_cm that thread waits on in the kernel until the process ends. So it does
+ * here; what is left of a channel is kept until so many others were destroyed after it.
+ */
+#define CHANNELS_KEPT 64u
+
+static struct channel *kept, **kept_last = &kept; /* the oldest first */
+
+/* With cm_lock held. Those that are waited on do not count: each has a thread. */
+static void free_oldest(void)
+{
+	struct channel **oldest = NULL, *ch;
+	uint32_t n = 0;
+
+	for (struct channel **link = &kept; *link != NULL; link = &(*link)->next)
+		if ((*link)->waiting == 0 && n++ == 0)
+			oldest = link;
+	if (n <= CHANNELS_KEPT)
+		return;
+	ch = *oldest;
+	*oldest = ch->next;
+	if (ch->next == NULL)
+		kept_last = oldest;
+	free(ch);
+}
+
+static void keep(struct channel *ch)
+{
+	pthread_mutex_lock(&cm_lock);
+	ch->next = NULL;
+	*kept_last = ch;
+	kept_last = &ch->next;
+	free_oldest();
+	pthread_mutex_unlock(&cm_lock);
+}
+
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct channel *ch = channel_of(channel);
 	struct request_handle request = { .handle = ch->handle };
 	struct reply_empty reply;
+	int fd = channel->fd;
 
-	COMMAND(ch->device, CM_DESTROY_CHANNEL, &request, &reply);
 	leave(ch);
-	if (channel->fd >= 0)
-		close(channel->fd);
+	COMMAND(ch->device, CM_DESTROY_CHANNEL, &request, &reply);
+	channel->fd = -1;
+	if (fd >= 0)
+		close(fd);
 	if (ch->idle_fd >= 0)
 		close(ch->idle_fd);
-	free(ch);
+	keep(ch);
 }
 
-int channel_wait(struct channel *ch)
+void channel_enter(struct channel *ch)
+{
+	pthread_mutex_lock(&cm_lock);
+	ch->waiting++;
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void channel_leave(struct channel *ch)
+{
+	pthread_mutex_lock(&cm_lock);
+	ch->waiting--;
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static bool is_destroyed(struct channel *ch)
+{
+	bool destroyed;
+
+	pthread_mutex_lock(&cm_lock);
+	destroyed = ch->destroyed;
+	pthread_mutex_unlock(&cm_lock);
+	return destroyed;
+}
+
+/* The thread may be cancelled here, as in rdma_get_cm_event(3) of the kernel's. */
+int channel_wait(struct channel *ch, int cancelstate)
 {
 	uint8_t octet;
-	ssize_t n;
+	ssize_t n = 0;
+	int error;
 
 	if (device_is_inherited(ch->device))
 		return ENODEV;
-	n = recv(ch->rdma.fd, &octet, sizeof(octet), 0);
-	if (n == 1)
-		return 0;
-	return n == 0 || errno == ECONNRESET ? ENODEV : errno;
+	pthread_setcancelstate(cancelstate, &cancelstate);
+	if (!is_destroyed(ch))
+		n = recv(ch->rdma.fd, &octet, sizeof(octet), 0);
+	error = n == 1 ? 0 : n == 0 || errno == ECONNRESET ? ENODEV : errno;
+	while (n != 1 && is_destroyed(ch))
+		pause();
+	pthread_setcancelstate(cancelstate, NULL);
+	return error;
 }

@@ -260,14 +260,31 @@ static int at_end(struct channel *ch, struct event *e)
 	return ch->idle_fd >= 0 ? 0 : ENODEV;
 }
 
-/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR. */
-static int next_event(struct channel *ch, struct event *e)
+/* A thread that takes an event; it may be cancelled while it waits. */
+struct taker {
+	struct channel *channel;
+	struct event *event;
+	int cancelstate; /* of the program */
+};
+
+static void end_taking(void *arg)
 {
+	struct taker *t = arg;
+
+	channel_leave(t->channel);
+	free(t->event);
+}
+
+/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR. */
+static int next_event(const struct taker *t)
+{
+	struct channel *ch = t->channel;
+	struct event *e = t->event;
 	struct reply_cm_event said;
 	int error;
 
 	for (;;) {
-		error = channel_wait(ch);
+		error = channel_wait(ch, t->cancelstate);
 		if (error == ENODEV) {
 			error = at_end(ch, e);
 			if (error != 0 || e->of != NULL)
@@ -290,21 +307,25 @@ static int next_event(struct channel *ch, struct event *e)
 
 EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
-	struct event *e;
+	struct taker t = { .channel = channel_of(channel) };
 	int error;
 
 	if (channel == NULL || event == NULL)
 		return result(EINVAL);
-	e = calloc(1, sizeof(*e));
-	if (e == NULL)
+	t.event = calloc(1, sizeof(*t.event));
+	if (t.event == NULL)
 		return result(ENOMEM);
-	error = next_event(channel_of(channel), e);
-	if (error != 0) {
-		free(e);
-		return result(error);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &t.cancelstate);
+	channel_enter(t.channel);
+	pthread_cleanup_push(end_taking, &t);
+	error = next_event(&t);
+	if (error == 0) {
+		*event = &t.event->rdma;
+		t.event = NULL; /* it is the program's now */
 	}
-	*event = &e->rdma;
-	return 0;
+	pthread_cleanup_pop(1);
+	pthread_setcancelstate(t.cancelstate, NULL);
+	return result(error);
 }
 
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)

@@ -45,7 +45,9 @@ struct channel {
 	struct cm_device *device;
 	uint32_t handle;
 	int idle_fd; /* see verbs/events.h; -1: not in use */
-	struct channel *next;
+	uint32_t waiting; /* threads that take an event of it */
+	bool destroyed;
+	struct channel *next; /* of all, or of those that were destroyed */
 };
 
 /* A group that an id joined, or is joining. */
@@ -126,8 +128,14 @@ static inline bool device_is_inherited(const struct cm_device *d)
 
 /* ---- channel.c ---- */
 
-/* Waits for an octet. 0; ENODEV: the engine is gone; or an errno of recv. */
-int channel_wait(struct channel *ch);
+/* Around everything that a thread does to take an event: the channel is not freed meanwhile. */
+void channel_enter(struct channel *ch);
+void channel_leave(struct channel *ch);
+/*
+ * Waits for an octet, the thread's cancelability being set to `cancelstate` meanwhile. 0; ENODEV:
+ * the engine is gone; or an errno of recv. Does not return once the channel was destroyed.
+ */
+int channel_wait(struct channel *ch, int cancelstate);
 void channels_forked(void);
 
 /* ---- id.c ---- */

@@ -240,3 +240,35 @@ Test(ids, of_many_each_gets_its_event)
 		cr_assert_eq(rdma_destroy_id(id[i]), 0);
 	rdma_destroy_event_channel(channel);
 }
+
+/* What a program gets from a channel that it destroyed. */
+static void *take_event(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return NULL; /* it comes back with an error */
+}
+
+/*
+ * rping destroys the channel that its other thread waits on, or is about to: with the kernel's
+ * rdma_cm that thread never comes back.
+ */
+Test(ids, whoever_waits_on_a_destroyed_channel_waits_on)
+{
+	for (int i = 0; i < 200; i++) {
+		struct rdma_event_channel *channel = open_channel();
+		pthread_t waiter;
+		void *result;
+
+		if (i % 2 == 0)
+			cr_assert_eq(pthread_create(&waiter, NULL, take_event, channel), 0);
+		rdma_destroy_event_channel(channel);
+		if (i % 2 == 1)
+			cr_assert_eq(pthread_create(&waiter, NULL, take_event, channel), 0);
+		rdma_destroy_event_channel(open_channel()); /* others are as ever */
+		cr_assert_eq(pthread_cancel(waiter), 0);
+		cr_assert_eq(pthread_join(waiter, &result), 0);
+		cr_assert_eq(result, PTHREAD_CANCELED);
+	}
+}
