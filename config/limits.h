@@ -52,6 +52,7 @@
 #define LIMIT_TSO_SEGMENTS 128u /* of one request */
 #define LIMIT_RENDEZVOUS   16u /* of one queue pair under way */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
+#define LIMIT_TICKETS_NEW  8u /* ... that a new one has room for: most settle each at once */
 
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
@@ -82,6 +83,7 @@
 static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES, "one program does not take it all");
 static_assert(LIMIT_TAGS < 0xff00, "an entry is named by 16 bits");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
+static_assert((LIMIT_TICKETS_NEW & (LIMIT_TICKETS_NEW - 1)) == 0, "ticket records are masked");
 static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
 	      "every element may be cut by two page-granular edges, and a TSO header comes first");
 static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/moving.h"
 #include "engine/raw_control.h"
 #include "engine/srq.h"
 #include "engine/tag.h"
@@ -140,6 +141,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		.max_recv_sge = q->srq != NULL ? q->srq->max_sge : r->max_recv_sge,
 		.max_inline = raw_slot_octets(r),
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
+		.tickets = client_mover(q->client) != NULL ? LIMIT_BURST : LIMIT_TICKETS_NEW,
 		.records_later = true,
 		.port_mtu = q->client->engine->active_mtu,
 		.max_frame = q->client->engine->max_frame,
@@ -155,21 +157,12 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 /* The core and the private copy of a receive request, in one piece of memory. */
 static int make_core(struct call *call, struct engine_qp *q, const struct qp_caps *caps)
 {
-	struct client_objects *o = call->client->objects;
-	size_t core = round_up(qp_memory_size(caps), 64);
+	void *receive;
+	int error = qp_memory_make(call, q, caps, recv_work_stride(caps->max_recv_sge), &receive);
 
-	q->memory_octets = core + recv_work_stride(caps->max_recv_sge);
-	if (o->memory + q->memory_octets > LIMIT_CLIENT_MEMORY)
-		return call_fail(call, ENOMEM,
-				 "the program's queue pairs hold %llu MiB, all it may",
-				 (unsigned long long)(o->memory >> 20));
-	q->memory = aligned_alloc(64, q->memory_octets);
-	if (q->memory == NULL)
-		return call_fail(call, ENOMEM, "the engine has no memory for the queue pair");
-	o->memory += q->memory_octets;
-	q->receive = (struct recv_work *)(void *)((uint8_t *)q->memory + core);
-	q->core = qp_init(q->memory, caps);
-	return 0;
+	if (error == 0)
+		q->receive = receive;
+	return error;
 }
 
 static int qp_build(struct call *call, struct engine_qp *q, const struct request_create_qp *r)
@@ -196,10 +189,7 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 
 static void qp_unbuild(struct client *c, struct engine_qp *q)
 {
-	if (q->memory != NULL)
-		c->objects->memory -= q->memory_octets;
-	records_free(q);
-	free(q->memory);
+	qp_memory_free(q);
 	free_queues(q);
 	if (q->handle != 0)
 		handle_free(&c->objects->table[OBJECT_QP], q->handle);

@@ -80,6 +80,8 @@ static void target_caps(const struct engine_qp *q, struct qp_caps *caps)
 		.max_send_wr = 1, /* there is no send queue; the core wants a slot */
 		.max_recv_sge = LIMIT_SGE, /* of whatever SRQ */
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
+		.tickets = LIMIT_TICKETS_NEW,
+		.records_later = true,
 		.port_mtu = q->client->engine->active_mtu,
 		.has_srq = true,
 	};
@@ -88,24 +90,16 @@ static void target_caps(const struct engine_qp *q, struct qp_caps *caps)
 /* The core, and what stands in an arena for others. */
 static int target_memory(struct call *call, struct engine_qp *q)
 {
-	struct client_objects *o = call->client->objects;
 	struct qp_caps caps;
-	size_t core;
+	void *page;
+	int error;
 
 	target_caps(q, &caps);
-	core = round_up(qp_memory_size(&caps), 64);
-	q->memory_octets = core + sizeof(struct qp_page);
-	if (o->memory + q->memory_octets > LIMIT_CLIENT_MEMORY)
-		return call_fail(call, ENOMEM,
-				 "the program's queue pairs hold %llu MiB, all it may",
-				 (unsigned long long)(o->memory >> 20));
-	q->memory = aligned_alloc(64, q->memory_octets);
-	if (q->memory == NULL)
-		return call_fail(call, ENOMEM, "the engine has no memory for the queue pair");
-	o->memory += q->memory_octets;
-	q->page = (struct qp_page *)(void *)((uint8_t *)q->memory + core);
+	error = qp_memory_make(call, q, &caps, sizeof(*q->page), &page);
+	if (error != 0)
+		return error;
+	q->page = page;
 	memset(q->page, 0, sizeof(*q->page));
-	q->core = qp_init(q->memory, &caps);
 	return 0;
 }
 
@@ -124,9 +118,7 @@ static void target_unbuild(struct engine_qp *q)
 {
 	if (q->qpn != 0)
 		directory_remove(q->client->engine, q);
-	if (q->memory != NULL)
-		q->client->objects->memory -= q->memory_octets;
-	free(q->memory);
+	qp_memory_free(q);
 	free(q);
 }
 
@@ -253,8 +245,7 @@ void target_free(struct client *c, struct target *t)
 		q->qpn = 0; /* the number went with the detachment */
 		target_unbuild(q);
 	} else if (leave.heir != carrier) {
-		carrier->objects->memory -= q->memory_octets;
-		leave.heir->objects->memory += q->memory_octets;
+		qp_memory_inherit(q, carrier, leave.heir);
 	}
 	handle_discard(t);
 }

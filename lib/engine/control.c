@@ -64,6 +64,7 @@ static void woken(struct watch *w, uint32_t events)
 	if (c->neighbours != NULL)
 		neighbour_agent_frames(c->engine, clock_now());
 	operations_continue(c->engine);
+	crowded_provide(c->engine);
 }
 
 /* ---- every now and then ---- */
@@ -235,7 +236,7 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
 		return errno;
 	}
-	error = cm_manager_open(e);
+	error = crowded_prepare(e) ? cm_manager_open(e) : ENOMEM;
 	if (error == 0)
 		error = listener_open(&c->listener, o, why, why_size);
 	if (error == 0)
@@ -290,6 +291,8 @@ void control_close(struct engine *e)
 	struct control *c = e->control;
 
 	cm_manager_close(e);
+	rte_ring_free(e->crowded);
+	e->crowded = NULL;
 	neighbour_agent_close(e);
 	watch_remove(e, &c->wake);
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)

@@ -347,11 +347,21 @@ void target_free(struct client *c, struct target *t);
 void xrcd_free(struct client *c, struct xrcd *x);
 
 /*
- * records.c: room for as many READs and atomics of the peer, if there is less. 0 or an errno; a
- * number over the device's limit is left to qp_modify.
+ * qp_memory.c: the core with so many octets beside it, at *at; all that it ever got goes with
+ * qp_memory_free, or is counted against another program. 0 or an errno.
+ */
+int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps *caps,
+		   size_t beside, void **at);
+void qp_memory_free(struct engine_qp *q);
+void qp_memory_inherit(struct engine_qp *q, struct client *from, struct client *heir);
+/*
+ * Room for as many READs and atomics of the peer, if there is less. 0 or an errno; a number over
+ * the device's limit is left to qp_modify.
  */
 int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd_atomic);
-void records_free(struct engine_qp *q);
+/* The ring that queue pairs ask through for more room; room for those that did. */
+bool crowded_prepare(struct engine *e);
+void crowded_provide(struct engine *e);
 
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);

@@ -149,6 +149,7 @@ struct engine_qp {
 	bool held_back; /* a frame of this round was not sent: none may overtake it */
 	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
 	bool more_work; /* the window was full: its ring holds more */
+	bool crowded; /* it has asked for room for more unsettled copies */
 	bool raw; /* whole frames, see raw.h */
 	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
@@ -181,10 +182,10 @@ struct engine_qp {
 	uint32_t async_events; /* atomic */
 	uint64_t sq_offset, rq_offset, page_offset;
 	size_t sq_octets, rq_octets;
-	void *memory; /* of core and receive */
-	size_t memory_octets;
-	void *records; /* of a peer's READs and atomics: see records.c */
-	size_t records_octets;
+	void *memory; /* of core and receive: see qp_memory.c */
+	void *records; /* of a peer's READs and atomics; NULL: none */
+	void *tickets; /* of many unsettled copies; NULL: of a few, in `memory` */
+	size_t memory_octets; /* of all three */
 	struct qp_path path; /* last address vector */
 	LIST_ENTRY(engine_qp) engine_link;
 };
@@ -327,6 +328,7 @@ struct engine {
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
 	struct rte_ring *mads; /* datagrams for queue pair 1, for the connection manager: cm_rx.c */
 	struct rte_ring *established; /* numbers of queue pairs whose peer speaks before its RTU */
+	struct rte_ring *crowded; /* ... that ask for room for more unsettled copies */
 	struct window **window; /* by the slot of their keys; NULL: there was none yet */
 	struct rte_ring
 		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
@@ -471,6 +473,9 @@ static inline const struct engine_ah *ah_find(const struct client *c, uint32_t h
 void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m);
 /* The peer of this queue pair has sent before it said that it is ready (COMM_EST). */
 void cm_rx_established(struct engine *e, const struct engine_qp *q);
+
+/* qp_memory.c: it has no room for one more unsettled copy, and asks for it once. */
+void qp_crowded(struct lcore *l, struct engine_qp *q);
 
 /* control.c: wakes the control thread. Any thread. */
 void control_wake(struct engine *e);

@@ -150,8 +150,10 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 	const struct recv_work *offer = NULL;
 	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
 
-	if (!qp_can_receive(q->core))
+	if (!qp_can_receive(q->core)) {
+		qp_crowded(l, q);
 		place_flush(l, now);
+	}
 	if (client_mover(q->client) != NULL && !moving_can_receive(l)) {
 		count_reason(l, REASON_BUSY);
 		return false;

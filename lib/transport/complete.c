@@ -7,16 +7,16 @@
 
 void receive_push(struct qp *qp, const struct receive_done *d)
 {
-	assert(qp->receives_done - qp->receives_taken < RECEIVES_DONE &&
+	assert(qp->receives_done - qp->receives_taken <= qp->ticket_mask &&
 	       "qp_can_receive keeps room");
-	qp->receive_done[qp->receives_done++ & (RECEIVES_DONE - 1)] = *d;
+	*receive_done_at(qp, qp->receives_done++) = *d;
 }
 
 /* What was received at or behind a ticket was not: the first of it names the reason. */
 void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status status, enum reason why)
 {
 	for (uint32_t i = qp->receives_taken; i != qp->receives_done; i++) {
-		struct receive_done *d = &qp->receive_done[i & (RECEIVES_DONE - 1)];
+		struct receive_done *d = receive_done_at(qp, i);
 
 		if ((int32_t)(d->ticket - (uint32_t)ticket) < 0)
 			continue;
@@ -61,7 +61,7 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.qp_num = qp->qpn,
 		.src_qp = type_is_datagram(qp->type) ? d->src_qpn : qp->dest_qpn,
 		.wc_flags = wc_flags_of(qp, d),
-		.slid = d->vlan_tci,
+		.slid = qp->type == QP_TYPE_RAW_PACKET ? (uint16_t)d->imm : 0,
 		.sl = sl_of(qp, d),
 		.from_srq = d->srq != 0,
 		.solicited = (d->flags & RECEIVE_SOLICITED) || d->status != STATUS_SUCCESS,
@@ -74,7 +74,7 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 
 static bool take_receive(struct qp *qp, struct completion *c)
 {
-	const struct receive_done *d = &qp->receive_done[qp->receives_taken & (RECEIVES_DONE - 1)];
+	const struct receive_done *d = receive_done_at(qp, qp->receives_taken);
 
 	if (qp->receives_taken == qp->receives_done || !ticket_settled(qp, d->ticket))
 		return false;

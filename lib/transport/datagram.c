@@ -128,9 +128,10 @@ static void receive_done(struct qp *qp, const struct packet *p, const struct rec
 		.srq = qp->srq,
 		.ticket = (uint32_t)qp->tickets_issued,
 		.byte_len = octets,
-		.imm = imm ? p->imm : 0,
+		.imm = frame ? p->vlan_tci
+		       : imm ? p->imm
+			     : 0,
 		.src_qpn = frame ? p->flow_tag : p->src_qpn,
-		.vlan_tci = frame ? p->vlan_tci : 0,
 		.flags = (uint8_t)((imm ? RECEIVE_IMM : 0) |
 				   (!frame && p->solicited ? RECEIVE_SOLICITED : 0) |
 				   (p->checksum ? RECEIVE_CHECKSUM_OK : 0) |

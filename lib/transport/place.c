@@ -7,17 +7,12 @@
 #include "transport/qp.h"
 #include "transport/verdict.h"
 
-static struct ticket *ticket_at(const struct qp *qp, uint64_t number)
-{
-	return (struct ticket *)&qp->ticket[number & (LIMIT_TICKETS - 1)];
-}
-
 uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32_t owner)
 {
 	uint64_t number = ++qp->tickets_issued;
 	struct ticket *t = ticket_at(qp, number);
 
-	t->psn = psn;
+	t->psn = psn & PSN_MASK;
 	t->msn = qp->resp.msn;
 	t->owner = owner;
 	t->kind = (uint8_t)kind;
@@ -65,8 +60,8 @@ bool qp_can_receive(const struct qp *qp)
 	 * Two more completions than packets: one may fail both its own and an open message's. Two
 	 * tickets: a SEND with invalidate takes them.
 	 */
-	return qp->tickets_issued - qp->tickets_settled <= LIMIT_TICKETS - 2 &&
-	       qp->receives_done - qp->receives_taken < RECEIVES_DONE - 2;
+	return qp->tickets_issued - qp->tickets_settled < qp->ticket_mask &&
+	       qp->receives_done - qp->receives_taken < qp->ticket_mask - 1;
 }
 
 /*

@@ -4,12 +4,22 @@
 
 /* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
 struct layout {
-	size_t message, record, held, window, total;
+	size_t message, record, ticket, held, window, total;
 };
 
 static size_t aligned(size_t octets)
 {
 	return (octets + 63) & ~(size_t)63;
+}
+
+static size_t tickets_size(uint32_t tickets)
+{
+	return aligned(tickets * (sizeof(struct receive_done) + sizeof(struct ticket)));
+}
+
+static uint32_t tickets_of(const struct qp_caps *caps)
+{
+	return caps->tickets != 0 ? caps->tickets : LIMIT_TICKETS;
 }
 
 static struct layout layout_of(const struct qp_caps *caps)
@@ -20,7 +30,8 @@ static struct layout layout_of(const struct qp_caps *caps)
 
 	l.message = aligned(sizeof(struct qp));
 	l.record = l.message + aligned(slots * sizeof(struct message));
-	l.held = l.record + aligned(records * sizeof(struct record));
+	l.ticket = l.record + aligned(records * sizeof(struct record));
+	l.held = l.ticket + tickets_size(tickets_of(caps));
 	l.window = l.held + recv_work_stride(caps->max_recv_sge);
 	l.total = l.window + (size_t)slots * send_work_stride(caps->max_send_sge, caps->max_inline);
 	return l;
@@ -42,6 +53,14 @@ static uint8_t service_of(uint32_t type)
 	return type < ARRAY_SIZE(service) ? service[type] : 0;
 }
 
+/* Rings for tickets and receive completions, in this memory. */
+static void lay_tickets(struct qp *qp, void *memory, uint32_t tickets)
+{
+	qp->receive_done = memory;
+	qp->ticket = (struct ticket *)(void *)(qp->receive_done + tickets);
+	qp->ticket_mask = tickets - 1;
+}
+
 struct qp *qp_init(void *memory, const struct qp_caps *caps)
 {
 	struct layout l = layout_of(caps);
@@ -49,6 +68,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	uint8_t *base = memory;
 
 	assert(((uintptr_t)memory & 63) == 0 && "the caller aligns to a cache line");
+	assert(tickets_of(caps) >= LIMIT_TICKETS_NEW && "qp_can_receive keeps some of them free");
 	assert(caps->max_rd_atomic <= LIMIT_RD_ATOMIC && caps->max_send_sge <= LIMIT_SGE &&
 	       caps->max_recv_sge <= LIMIT_SGE && caps->max_inline <= LIMIT_INLINE &&
 	       "the control path bounds what it grants");
@@ -74,6 +94,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 		qp->resp.records = power_of_two_above(caps->max_rd_atomic);
 		qp->resp.record_mask = qp->resp.records - 1;
 	}
+	lay_tickets(qp, base + l.ticket, tickets_of(caps));
 	qp->resp.held = (void *)(base + l.held);
 	qp->req.flush_reason = REASON_FLUSHED;
 	retry_reset(qp);
@@ -107,6 +128,32 @@ void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic)
 	r->records = records;
 	r->record_mask = records - 1;
 	return old;
+}
+
+uint32_t qp_tickets(const struct qp *qp)
+{
+	return qp->ticket_mask + 1;
+}
+
+size_t qp_tickets_size(void)
+{
+	return tickets_size(LIMIT_TICKETS);
+}
+
+void qp_give_tickets(struct qp *qp, void *memory)
+{
+	const struct qp old = *qp;
+
+	assert(qp_tickets(qp) < LIMIT_TICKETS && "once");
+	memset(memory, 0, qp_tickets_size());
+	lay_tickets(qp, memory, LIMIT_TICKETS);
+	for (uint32_t i = 0; i <= old.ticket_mask; i++) {
+		uint64_t number = qp->tickets_issued - i;
+		uint32_t index = qp->receives_done - 1 - i;
+
+		*ticket_at(qp, number) = *ticket_at(&old, number);
+		*receive_done_at(qp, index) = *receive_done_at(&old, index);
+	}
 }
 
 enum qp_state qp_state(const struct qp *qp)

@@ -159,28 +159,27 @@ enum ticket_kind {
 };
 
 struct ticket {
-	uint32_t psn; /* of the packet */
+	uint32_t psn : 24; /* of the packet */
+	uint32_t kind : 8; /* enum ticket_kind */
 	uint32_t msn; /* before the packet */
 	uint32_t owner;
-	uint8_t kind; /* enum ticket_kind */
 };
 
 /* A receive request that is done; its completion waits for `ticket`. */
-#define RECEIVES_DONE 64u
-
 struct receive_done {
 	uint64_t wr_id;
 	uint32_t ticket; /* low 32 bits */
 	uint32_t byte_len;
-	uint32_t imm;
-	uint32_t srq; /* that the request came from; 0: the queue pair's own queue */
+	uint32_t imm; /* RAW_PACKET: the VLAN tag */
 	uint32_t src_qpn; /* datagrams: the sender; RAW_PACKET: the flow tag */
-	uint16_t vlan_tci; /* RAW_PACKET */
+	uint32_t srq : 24; /* that the request came from; 0: the queue pair's own queue */
+	uint32_t flags : 8; /* enum receive_flag */
 	uint16_t mark; /* of the receive request */
 	uint8_t status; /* enum work_status */
 	uint8_t reason; /* enum reason */
-	uint8_t flags; /* enum receive_flag */
 };
+
+static_assert(sizeof(struct receive_done) == 32, "a queue pair has room for many");
 
 enum receive_flag {
 	RECEIVE_IMM = 1 << 0,
@@ -218,13 +217,23 @@ struct qp {
 	uint64_t tickets_settled; /* ... all up to this one are */
 	uint32_t receives_taken; /* receive completions: free-running cursors */
 	uint32_t receives_done;
+	uint32_t ticket_mask; /* of the rings of both */
+	struct ticket *ticket;
+	struct receive_done *receive_done;
 
 	struct qp_attributes attr; /* as the program set them */
 	struct qp_caps caps;
-
-	struct ticket ticket[LIMIT_TICKETS];
-	struct receive_done receive_done[RECEIVES_DONE];
 };
+
+static inline struct ticket *ticket_at(const struct qp *qp, uint64_t number)
+{
+	return &qp->ticket[number & qp->ticket_mask];
+}
+
+static inline struct receive_done *receive_done_at(const struct qp *qp, uint32_t index)
+{
+	return &qp->receive_done[index & qp->ticket_mask];
+}
 
 /* Low 32 bits of ticket numbers, compared as numbers on a circle. */
 static inline bool ticket_settled(const struct qp *qp, uint32_t ticket)

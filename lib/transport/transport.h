@@ -22,7 +22,7 @@
  * once, in order. Until a ticket is settled the queue pair withholds the acknowledgements, replies
  * and completions at or behind it. A ticket that fails makes the queue pair fail there, as the
  * specification says for a memory fault, and forget what it accepted behind it. At most
- * LIMIT_TICKETS may be unsettled: qp_can_receive() is false while a packet could need more than are
+ * qp_tickets() may be unsettled: qp_can_receive() is false while a packet could need more than are
  * left, and the caller keeps the packet (it is dropped with REASON_BUSY if it is passed in all the
  * same).
  */
@@ -147,6 +147,7 @@ struct qp_caps {
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint32_t srq_pd; /* of its SRQ, whose elements are checked against it; 0: `pd` */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
+	uint32_t tickets; /* unsettled copies there is room for, a power of two; 0: LIMIT_TICKETS */
 	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
 	bool sq_sig_all;
 	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
@@ -168,6 +169,14 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps);
 uint32_t qp_records(const struct qp *qp);
 size_t qp_records_size(uint32_t max_dest_rd_atomic);
 void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic);
+
+/*
+ * How many copies may be unsettled; octets for as many as there may ever be, LIMIT_TICKETS (aligned
+ * to a cache line), and giving this memory, once. What was used before is not used any more.
+ */
+uint32_t qp_tickets(const struct qp *qp);
+size_t qp_tickets_size(void);
+void qp_give_tickets(struct qp *qp, void *memory);
 
 /*
  * ibv_modify_qp(3). Returns 0, or EINVAL and nothing changed: an illegal transition, a missing

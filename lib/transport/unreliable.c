@@ -183,10 +183,10 @@ bool unreliable_wants_receive(const struct qp *qp, const struct packet *p)
 static void write_failed(struct qp *qp, const struct ticket *t, uint64_t number)
 {
 	for (uint32_t i = qp->receives_taken; i != qp->receives_done; i++) {
-		struct receive_done *d = &qp->receive_done[i & (RECEIVES_DONE - 1)];
+		struct receive_done *d = receive_done_at(qp, i);
 
 		if (!(d->flags & RECEIVE_BY_WRITE) || (int32_t)(d->ticket - (uint32_t)number) < 0 ||
-		    qp->ticket[d->ticket & (LIMIT_TICKETS - 1)].msn != t->msn)
+		    ticket_at(qp, d->ticket)->msn != t->msn)
 			continue;
 		d->status = STATUS_LOC_PROT_ERR;
 		d->reason = REASON_MEMORY_FAULT;

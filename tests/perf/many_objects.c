@@ -4,7 +4,8 @@
  * each is used at least once, all are destroyed. Prints what a thousand of each cost at the
  * beginning and at the end, because lookups must not slow down, and what a queue pair costs the
  * engine. Runs with an engine at $UROCE_SOCKET, whose process is $UROCED_PID.
- * usage: many-objects [QUEUE-PAIRS [REGIONS]]
+ * usage: many-objects [QUEUE-PAIRS [REGIONS [KIB]]]
+ * Fails if a queue pair takes more than so many KiB.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -223,6 +224,7 @@ static void open_device(void)
 
 int main(int argc, char **argv)
 {
+	double most = argc > 3 ? strtod(argv[3], NULL) : 1e9, each_takes;
 	long before, after;
 
 	if (argc > 1)
@@ -230,7 +232,7 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		mrs = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (qps < 2 || mrs < 2)
-		die("usage: many-objects [QUEUE-PAIRS [REGIONS]], at least 2 each");
+		die("usage: many-objects [QUEUE-PAIRS [REGIONS [KIB]]], at least 2 each");
 	cq = calloc(qps, sizeof(*cq));
 	qp = calloc(qps, sizeof(*qp));
 	mr = calloc(mrs, sizeof(*mr));
@@ -248,9 +250,11 @@ int main(int argc, char **argv)
 	each("ibv_dereg_mr", mrs, destroy_mr);
 	each("ibv_destroy_qp", qps, destroy_qp);
 	each("ibv_destroy_cq", qps, destroy_cq);
+	each_takes = (double)(after - before) / qps;
 	if (after > 0)
-		printf("a queue pair takes %.1f KiB of the engine's own memory\n",
-		       (double)(after - before) / qps);
+		printf("a queue pair takes %.1f KiB of the engine's own memory\n", each_takes);
+	if (each_takes > most)
+		die("that is more than %.1f KiB", most);
 	if (ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0)
 		die("something is left over");
 	return 0;

@@ -38,6 +38,7 @@ static void node_qp_free(struct node_qp *q)
 	free(q->receives.request);
 	free(q->completion);
 	free(q->copy);
+	free(q->tickets);
 	free(q);
 }
 
@@ -143,9 +144,11 @@ struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool del
 
 	q->node = n;
 	q->caps = *caps;
+	q->caps.tickets = LIMIT_TICKETS_NEW;
 	q->index = n->qps;
 	q->deadline = TIME_NEVER;
-	q->core = qp_init(must(aligned_alloc(64, round_up(qp_memory_size(caps), 64))), caps);
+	q->core =
+		qp_init(must(aligned_alloc(64, round_up(qp_memory_size(&q->caps), 64))), &q->caps);
 	receives_init(&q->receives, caps->max_recv_sge);
 	q->completion = must(calloc(NODE_COMPLETIONS, sizeof(*q->completion)));
 	if (delay_copies)
@@ -479,6 +482,10 @@ enum reason node_received(struct node_qp *q, const struct packet *p, nanotime no
 	const struct recv_work *offer = NULL;
 	struct outcome *o = &q->outcome;
 
+	if (!qp_can_receive(q->core) && q->tickets == NULL) {
+		q->tickets = must(aligned_alloc(64, qp_tickets_size()));
+		qp_give_tickets(q->core, q->tickets);
+	}
 	while (!qp_can_receive(q->core) && q->copy_head != q->copy_tail)
 		node_settle_one(q, true, now);
 	if (qp_wants_receive(q->core, p) && from != NULL && from->head != from->tail)

@@ -71,6 +71,7 @@ struct node_qp {
 	uint32_t completion_head, completion_tail;
 
 	struct node_copy *copy; /* LIMIT_TICKETS, where copies are delayed */
+	void *tickets; /* room for as many, from the first time it was needed; NULL: never yet */
 	uint32_t copy_head, copy_tail;
 	uint64_t next_ticket; /* tickets count from 1 without gaps */
 

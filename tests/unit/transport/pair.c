@@ -95,6 +95,7 @@ static void end_init(struct pair *pair, struct end *e, const struct pair_options
 				.handle = qpn,
 				.max_send_wr = o->xrc && e == &pair->b ? 0 : o->max_send_wr,
 				.own_wr = o->own_wr,
+				.tickets = o->tickets,
 				.max_send_sge = PAIR_SGE,
 				.max_recv_sge = PAIR_SGE,
 				.max_inline = 64,

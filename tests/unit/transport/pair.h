@@ -21,6 +21,7 @@ struct pair_options {
 	uint32_t mtu; /* ibv_mtu */
 	uint32_t psn; /* both directions begin here */
 	uint32_t max_send_wr, own_wr;
+	uint32_t tickets; /* 0: as many as there may be */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t access; /* queue pair */

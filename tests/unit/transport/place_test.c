@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tickets: what waits for a copy, and what becomes of it when the copy fails. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "pair.h"
 
@@ -86,6 +87,46 @@ Test(place, a_bounded_number_of_copies)
 	cr_assert_eq(pair.b.reason, REASON_BUSY);
 	pair_settle(&pair, &pair.b, true);
 	cr_assert(qp_can_receive(pair.b.qp));
+}
+
+static void send(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		pair_post_receive(&pair.b, 0, 100);
+		pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 100, 0);
+	}
+	pair_run(&pair);
+}
+
+/* Copies and completions under way move with the memory; there is room for more at once. */
+Test(place, room_for_more_copies)
+{
+	const uint32_t before = 11, few = LIMIT_TICKETS_NEW - 2, many = 40;
+	void *memory = aligned_alloc(64, qp_tickets_size());
+
+	pair_close(&pair);
+	o.tickets = LIMIT_TICKETS_NEW;
+	pair_init(&pair, &o);
+	cr_assert_eq(qp_tickets(pair.b.qp), LIMIT_TICKETS_NEW);
+	send(before);
+	pair.b.hold = true;
+	send(few);
+	cr_assert_not(qp_can_receive(pair.b.qp));
+	qp_give_tickets(pair.b.qp, memory);
+	cr_expect_eq(qp_tickets(pair.b.qp), LIMIT_TICKETS);
+	cr_assert(qp_can_receive(pair.b.qp));
+	send(many - few);
+	cr_expect_eq(pair.b.done_count, before, "all the others wait");
+	pair_settle(&pair, &pair.b, true);
+	pair_run(&pair);
+	cr_assert_eq(pair.b.done_count, before + many);
+	for (uint32_t i = 0; i < before + many; i++) {
+		cr_expect_eq(pair.b.done[i].wr_id, i);
+		cr_expect_eq(pair.b.done[i].status, STATUS_SUCCESS);
+		cr_expect_eq(pair.b.done[i].byte_len, 100);
+	}
+	cr_expect_eq(pair.a.done_count, before + many);
+	free(memory);
 }
 
 /* Three SENDs are in; the copy of the first fails. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "endpoint.h"
+#include "engine_objects.h"
 
 #define FROM   0u /* offsets in the buffer */
 #define TO     32768u
@@ -338,6 +339,37 @@ Test(traffic, a_program_that_never_signals_needs_no_completion)
 		cr_assert_eq(error, 0);
 	}
 	cr_assert_eq(ibv_poll_cq(e.cq, 1, &wc), 0);
+}
+
+/* Messages into memory that the engine does not map: many copies are under way at once. */
+Test(traffic, a_queue_pair_gets_room_for_many_copies_when_it_needs_it)
+{
+	uint8_t *peer = malloc(2 * LENGTH);
+	struct ibv_mr *mr = ibv_reg_mr(e.pd, peer, 2 * LENGTH,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_sge sge = { (uintptr_t)peer, LENGTH, mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct reply_statistics before, after;
+	struct ibv_wc wc;
+	uint32_t rounds = 0;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)peer + LENGTH;
+	wr.wr.rdma.rkey = mr->rkey;
+	engine_statistics(&before);
+	do {
+		memset(peer, (int)++rounds, LENGTH);
+		post_send(e.qp[0], &wr);
+		poll_completions(e.cq, &wc, 1, "a write of many packets");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+		cr_assert_eq(memcmp(peer, peer + LENGTH, LENGTH), 0, "round %u", rounds);
+		engine_statistics(&after);
+	} while (after.qp_memory == before.qp_memory && rounds < 1000);
+	cr_expect_gt(after.qp_memory, before.qp_memory, "no room came in %u rounds", rounds);
+	post_send(e.qp[0], &wr);
+	poll_completions(e.cq, &wc, 1, "a write with the new room");
+	cr_expect_eq(wc.status, IBV_WC_SUCCESS);
+	ibv_dereg_mr(mr);
+	free(peer);
 }
 
 Test(traffic, an_armed_queue_sends_one_event)
