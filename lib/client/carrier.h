@@ -26,8 +26,9 @@ struct carrier_descriptors {
 struct carrier_ops {
 	/*
 	 * Sends one command and waits for its reply. Fills request->h but for nothing else. Returns 0
-	 * or a positive errno: the engine's answer, or ENODEV when the engine is gone. `in` stays the
-	 * caller's, `out` becomes the caller's; both may be NULL. Any thread.
+	 * or a positive errno: the engine's answer, or ENODEV when the engine is gone (gone() then says
+	 * so: an engine answers ENODEV, too). `in` stays the caller's, `out` becomes the caller's; both
+	 * may be NULL. Any thread.
 	 */
 	int (*command)(struct carrier *c, enum command what, struct command_request *request,
 		       size_t request_bytes, struct command_reply *reply, size_t reply_bytes,

@@ -68,9 +68,11 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 
 	pthread_mutex_lock(&s->lock);
 	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
+		reply->error = 0;
 		error = message_exchange(s->fd, what, ++s->sequence, COMMAND_TIMEOUT_MS, request,
 					 request_bytes, reply, reply_bytes, in, out);
-		if (error == ENODEV)
+		/* ENODEV may as well be its answer: no device has the address that an id wants */
+		if (error == ENODEV && reply->error != ENODEV)
 			set_gone(s);
 	}
 	pthread_mutex_unlock(&s->lock);

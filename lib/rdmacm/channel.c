@@ -40,6 +40,14 @@ void channels_forked(void)
 	}
 }
 
+static void destroy_in_engine(struct cm_device *d, uint32_t handle)
+{
+	struct request_handle request = { .handle = handle };
+	struct reply_empty reply;
+
+	COMMAND(d, CM_DESTROY_CHANNEL, &request, &reply);
+}
+
 static int create_in_engine(struct channel *ch)
 {
 	struct carrier_descriptors received = { 0 };
@@ -51,8 +59,10 @@ static int create_in_engine(struct channel *ch)
 
 	if (error != 0)
 		return error;
-	if (received.count != 1)
-		return EMFILE; /* it was sent, and we have no descriptor left for it */
+	if (received.count != 1) { /* it was sent, and we have no descriptor left for it */
+		destroy_in_engine(ch->device, reply.handle);
+		return EMFILE;
+	}
 	ch->handle = reply.handle;
 	ch->rdma.fd = received.fd[0];
 	return 0;
@@ -130,12 +140,10 @@ static void keep(struct channel *ch)
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct channel *ch = channel_of(channel);
-	struct request_handle request = { .handle = ch->handle };
-	struct reply_empty reply;
 	int fd = channel->fd;
 
 	leave(ch);
-	COMMAND(ch->device, CM_DESTROY_CHANNEL, &request, &reply);
+	destroy_in_engine(ch->device, ch->handle);
 	channel->fd = -1;
 	if (fd >= 0)
 		close(fd);

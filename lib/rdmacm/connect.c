@@ -13,11 +13,7 @@ static int check_parameters(const struct id *id, const struct rdma_conn_param *p
 {
 	if (id->rdma.qp == NULL && p == NULL)
 		return EINVAL;
-	if (p == NULL)
-		return 0;
-	if (p->private_data_len > 0 && p->private_data == NULL)
-		return EINVAL;
-	if (is_datagram(id))
+	if (p == NULL || is_datagram(id))
 		return 0;
 	if (p->responder_resources != RDMA_MAX_RESP_RES &&
 	    p->responder_resources > id->device->max_responder_resources)
@@ -49,7 +45,7 @@ static void choose_resources(struct id *id, const struct rdma_conn_param *p)
 static int fill_private_data(struct cm_connect_parameters *to, const struct id *id,
 			     const struct rdma_conn_param *p)
 {
-	size_t own = p != NULL ? p->private_data_len : 0;
+	size_t own = p != NULL && p->private_data != NULL ? p->private_data_len : 0;
 
 	if (id->greeting_length + own > UINT8_MAX)
 		return EINVAL;
@@ -67,8 +63,8 @@ static int fill_parameters(struct cm_connect_parameters *to, const struct id *id
 	const struct ibv_qp *qp = id->rdma.qp;
 
 	to->qp = qp != NULL ? qp->handle : 0;
-	to->qpn = qp != NULL ? qp->qp_num : p->qp_num;
-	to->srq = qp != NULL ? qp->srq != NULL : p->srq;
+	to->qpn = qp != NULL ? qp->qp_num : p != NULL ? p->qp_num : 0;
+	to->srq = qp != NULL ? qp->srq != NULL : p != NULL && p->srq;
 	to->ece_vendor = id->local_ece.vendor_id;
 	to->ece_options = id->local_ece.options;
 	to->responder_resources = id->responder_resources;
@@ -84,11 +80,13 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 	struct request_cm_connect request = { 0 };
 	struct id *id = id_of(rdma);
 	struct reply_empty reply;
-	int error;
+	int error = 0;
 
 	if (rdma == NULL)
 		return result(EINVAL);
-	error = check_parameters(id, conn_param);
+	/* a datagram service is looked up without a queue pair */
+	if (conn_param != NULL || !is_datagram(id))
+		error = check_parameters(id, conn_param);
 	if (error != 0)
 		return result(error);
 	id->responder_resources = RDMA_MAX_RESP_RES;
@@ -157,8 +155,8 @@ int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length)
 	struct request_cm_reject request = { .id = id->handle, .reason = reason };
 	struct reply_empty reply;
 
-	if (length > 0 && data == NULL)
-		return EINVAL;
+	if (data == NULL)
+		length = 0; /* as rdma-core has it; likewise what goes with a request */
 	request.private_length = length;
 	if (length > 0)
 		memcpy(request.private_data, data, length);

@@ -73,14 +73,28 @@ void id_destroy_cqs(struct id *id)
 	destroy_cq(&id->rdma.recv_cq_channel, &id->rdma.recv_cq);
 }
 
+struct id_cqs id_cqs_of(const struct id *id)
+{
+	return (struct id_cqs){ id->rdma.send_cq, id->rdma.recv_cq };
+}
+
+void id_cqs_restore(struct id *id, struct id_cqs before)
+{
+	if (before.send == NULL)
+		destroy_cq(&id->rdma.send_cq_channel, &id->rdma.send_cq);
+	if (before.recv == NULL)
+		destroy_cq(&id->rdma.recv_cq_channel, &id->rdma.recv_cq);
+}
+
 int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size)
 {
+	struct id_cqs before = id_cqs_of(id);
 	int error = make_cq(id, recv_size, &id->rdma.recv_cq_channel, &id->rdma.recv_cq);
 
 	if (error == 0)
 		error = make_cq(id, send_size, &id->rdma.send_cq_channel, &id->rdma.send_cq);
 	if (error != 0)
-		id_destroy_cqs(id);
+		id_cqs_restore(id, before);
 	return error;
 }
 
@@ -234,10 +248,12 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 {
 	struct id *id = id_of(rdma);
 	struct ibv_qp *qp = NULL;
+	struct id_cqs before;
 	int error;
 
 	if (rdma == NULL || init == NULL)
 		return result(EINVAL);
+	before = id_cqs_of(id);
 	error = check_init(id, init);
 	if (error == 0)
 		error = fill_domain(id, init);
@@ -251,8 +267,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 	if (error != 0) {
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
-		if (rdma->srq == NULL)
-			id_destroy_cqs(id);
+		id_cqs_restore(id, before);
 		return result(error);
 	}
 	if (qp->pd != NULL)

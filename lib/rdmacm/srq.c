@@ -40,10 +40,12 @@ static int fill_xrc(struct id *id, struct ibv_srq_init_attr_ex *init)
 EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_ex *init)
 {
 	struct id *id = id_of(rdma);
+	struct id_cqs before;
 	int error;
 
 	if (rdma == NULL || init == NULL)
 		return result(EINVAL);
+	before = id_cqs_of(id);
 	error = check_init(rdma, init);
 	if (error != 0)
 		return result(error);
@@ -58,8 +60,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 		error = rdma->srq != NULL ? 0 : errno;
 	}
 	if (error != 0) {
-		if (rdma->qp == NULL)
-			id_destroy_cqs(id);
+		id_cqs_restore(id, before);
 		return result(error);
 	}
 	if (rdma->pd == NULL)

@@ -178,6 +178,12 @@ int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length);
 
 /* ---- qp.c ---- */
 
+/* The CQs of an id; what a call made since then goes again. */
+struct id_cqs {
+	const struct ibv_cq *send, *recv;
+};
+struct id_cqs id_cqs_of(const struct id *id);
+void id_cqs_restore(struct id *id, struct id_cqs before);
 /* CQs with channels of their own, where the id has none. A size of 0: none wanted. 0 or an errno. */
 int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size);
 void id_destroy_cqs(struct id *id);

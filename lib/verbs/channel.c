@@ -16,8 +16,10 @@ static int create_in_engine(struct context *c, struct channel *ch)
 
 	if (error != 0)
 		return error;
-	if (received.count != 1)
-		return EPROTO;
+	if (received.count != 1) { /* it was sent, and we have no descriptor left for it */
+		client_command_handle(c->client, COMMAND_DESTROY_CHANNEL, reply.handle);
+		return EMFILE;
+	}
 	ch->handle = reply.handle;
 	ch->ibv.fd = received.fd[0];
 	return 0;

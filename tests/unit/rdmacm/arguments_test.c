@@ -127,15 +127,12 @@ Test(arguments, queue_pairs)
 
 Test(arguments, parameters_of_a_connection)
 {
-	struct rdma_conn_param no_data = { .private_data_len = 4 };
 	struct rdma_conn_param too_deep = { .initiator_depth = 254 };
 	struct rdma_conn_param too_many = { .responder_resources = 254 };
 
-	FAILS(rdma_connect(bound, &no_data), EINVAL);
 	FAILS(rdma_connect(bound, &too_deep), EINVAL);
 	FAILS(rdma_connect(bound, &too_many), EINVAL);
 	FAILS(rdma_accept(bound, &too_deep), EINVAL);
-	FAILS(rdma_reject(bound, NULL, 4), EINVAL);
 }
 
 Test(arguments, options)
