@@ -54,6 +54,8 @@ static const struct counter counters[] = {
 	COUNTER(rnr_naks, "receiver-not-ready answers"),
 	COUNTER(polls, "turns of the lcores"),
 	COUNTER(idle_polls, "turns with nothing to do"),
+	COUNTER(kernel_given, "frames given to the kernel's interface"),
+	COUNTER(kernel_taken, "frames that the kernel sent by the port"),
 };
 
 static uint64_t counter_value(const struct reply_statistics *s, const struct counter *c)

@@ -25,6 +25,7 @@
 #include "base/bits.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
+#include "drivers/kernel_interface/kernel_interface.h"
 #include "uroced_console.h"
 #include "uroced_options.h"
 
@@ -170,6 +171,33 @@ static void list_ports(char *text, size_t size)
 		n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? ", " : "", name);
 }
 
+/*
+ * The kernel owns the addresses, those of --ip too: the engine follows what the interface has, now
+ * and later.
+ */
+static int give_addresses(struct uroced_options *o)
+{
+	struct port *p = o->engine.port;
+
+	for (uint32_t i = 0; i < o->engine.addresses; i++) {
+		const struct uroce_address *a = &o->engine.address[i];
+		struct gid gid;
+		int error;
+
+		memcpy(gid.octet, a->octet, sizeof(gid.octet));
+		error = kernel_interface_add_address(p->kernel, &gid, a->prefix);
+		if (error == 0)
+			continue;
+		say("--ip: cannot give an address to --kernel-interface %s: %s",
+		    o->kernel_interface, strerror(error));
+		p->ops->close(p);
+		return 1;
+	}
+	o->engine.addresses = 0;
+	p->ops->refresh(p);
+	return 0;
+}
+
 static int open_port(struct uroced_options *o, uint32_t lcores)
 {
 	char why[256] = "", names[128];
@@ -207,10 +235,14 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 					    .pool = o->engine.pool,
 					    .socket = SOCKET_ID_ANY };
 
+		if (o->kernel_interface[0] != '\0')
+			e.kernel_interface = o->kernel_interface;
 		o->engine.port = ethdev_open(&e, why, sizeof(why));
 	}
 	if (o->engine.port == NULL)
 		say("%s", why);
+	if (o->engine.port != NULL && o->kernel_interface[0] != '\0')
+		return give_addresses(o);
 	return o->engine.port == NULL;
 }
 

@@ -18,6 +18,8 @@ const char uroced_usage[] =
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          neither: a device for this host only\n"
+	"  --kernel-interface NAME beside --port: an interface for the kernel, which gets all that is\n"
+	"                          not RoCE and owns the addresses\n"
 	"  --ip ADDR/LEN[,...]     own addresses, IPv4 and IPv6\n"
 	"  --gateway ADDR[,ADDR]   where other subnets are, one of each family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
@@ -75,6 +77,12 @@ static int read_text(struct reader *r, const char *name, const char *value, char
 static int read_netdev(struct reader *r, const char *value)
 {
 	return read_text(r, "netdev", value, r->options->netdev, sizeof(r->options->netdev));
+}
+
+static int read_kernel_interface(struct reader *r, const char *value)
+{
+	return read_text(r, "kernel-interface", value, r->options->kernel_interface,
+			 sizeof(r->options->kernel_interface));
 }
 
 static int read_port(struct reader *r, const char *value)
@@ -240,6 +248,7 @@ static const struct {
 } rows[] = {
 	{ "netdev", read_netdev },
 	{ "port", read_port },
+	{ "kernel-interface", read_kernel_interface },
 	{ "ip", read_ip },
 	{ "gateway", read_gateway },
 	{ "mtu", read_mtu },
@@ -364,12 +373,21 @@ static int check_together(struct reader *r)
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
 		return refuse(r, OPTIONS_USAGE,
 			      "--gateway: with --netdev the routes are the kernel's (ip route)");
+	if (o->kernel_interface[0] != '\0' && o->port[0] == '\0')
+		return refuse(r, OPTIONS_USAGE, "--kernel-interface %s needs --port%s",
+			      o->kernel_interface,
+			      o->netdev[0] != '\0' ? ": with --netdev the kernel has its interface"
+						   : "");
+	if (o->kernel_interface[0] != '\0' && o->engine.gateways > 0)
+		return refuse(r, OPTIONS_USAGE,
+			      "--gateway: with --kernel-interface the routes are the kernel's (ip "
+			      "route)");
 	if (!wire && o->engine.gateways > 0)
 		return refuse(r, OPTIONS_USAGE,
 			      "--gateway needs --port: without it nothing leaves");
 	if (!wire && o->engine.vlan != 0)
 		return refuse(r, OPTIONS_USAGE, "--vlan needs --port or --netdev");
-	if (o->port[0] != '\0' && o->engine.addresses == 0)
+	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')
 		return refuse(r, OPTIONS_FAILED, "--port %s needs an address: --ip A.B.C.D/LEN",
 			      o->port);
 	return 0;

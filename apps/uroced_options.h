@@ -22,6 +22,7 @@ struct uroced_options {
 	struct uroce_options engine; /* addresses, gateways, vlan, mtu, socket, idle */
 	char netdev[16]; /* "": none */
 	char port[64]; /* "": none */
+	char kernel_interface[16]; /* "": none */
 	char socket[108]; /* "": the default place */
 	char config[4096];
 	bool interactive;

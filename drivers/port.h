@@ -14,6 +14,7 @@
 #include "config/limits.h"
 #include "wire/envelope.h"
 
+struct kernel_interface;
 struct rte_mbuf;
 struct rte_mempool;
 struct port;
@@ -45,6 +46,7 @@ struct port {
 	bool kernel_answers; /* the Linux kernel owns the addresses: it answers ARP, ND and echo */
 	char netdev[16]; /* Linux interface whose neighbours and routes are ours; "" if none */
 	uint32_t ifindex;
+	struct kernel_interface *kernel; /* where what is not RoCE goes; NULL: nowhere */
 	nanotime nap; /* how long an idle lcore may sleep without a bell */
 	/* addresses that follow the interface (netdev); the engine takes --ip otherwise */
 	uint32_t addresses;

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_devargs.h>
@@ -19,6 +16,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/private.h"
+#include "drivers/interface.h"
 
 #define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define DRIVER_DEFAULT_SIZE 2048u /* framesz and bsize unless given: net_af_packet, net_memif */
@@ -48,42 +46,6 @@ static uint32_t devarg_number(const struct rte_eth_dev_info *info, const char *k
 
 	devarg(info, key, text, sizeof(text));
 	return text[0] == '\0' ? other : (uint32_t)strtoul(text, NULL, 0);
-}
-
-static int interface_request(uint32_t ifindex, unsigned long request, struct ifreq *r)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int ret = -1;
-
-	memset(r, 0, sizeof(*r));
-	if (fd >= 0 && if_indextoname(ifindex, r->ifr_name) != NULL)
-		ret = ioctl(fd, request, r);
-	if (fd >= 0)
-		close(fd);
-	return ret;
-}
-
-uint32_t ifindex_mtu(uint32_t ifindex)
-{
-	struct ifreq r;
-
-	return interface_request(ifindex, SIOCGIFMTU, &r) == 0 ? (uint32_t)r.ifr_mtu : 0;
-}
-
-bool ifindex_running(uint32_t ifindex)
-{
-	struct ifreq r;
-
-	return interface_request(ifindex, SIOCGIFFLAGS, &r) == 0 &&
-	       (r.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
-}
-
-void ifindex_mac(uint32_t ifindex, struct mac *mac)
-{
-	struct ifreq r;
-
-	if (interface_request(ifindex, SIOCGIFHWADDR, &r) == 0)
-		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
 }
 
 bool ethdev_shares_mac(const struct rte_eth_dev_info *info)

@@ -14,6 +14,8 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/private.h"
+#include "drivers/interface.h"
+#include "drivers/kernel_interface/kernel_interface.h"
 
 #define NAP_LONG (500 * TIME_US)
 
@@ -101,20 +103,36 @@ static void ethdev_bell_drain(struct port *p, uint16_t queue)
 		bell_silence(q->bell);
 }
 
+static bool link_is_up(const struct ethdev *d)
+{
+	struct rte_eth_link link = { 0 };
+
+	if (d->link_ifindex != 0)
+		return ifindex_running(d->link_ifindex);
+	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
+}
+
+/* What frames may have: as at the start, or less if the interface behind the port has less. */
+static uint16_t mtu_now(const struct ethdev *d)
+{
+	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->link_ifindex) : 0;
+
+	return behind != 0 ? (uint16_t)MIN_OF(behind, d->mtu) : d->mtu;
+}
+
 static bool ethdev_refresh(struct port *p)
 {
 	struct ethdev *d = ethdev_of(p);
-	struct rte_eth_link link = { 0 };
-	bool up, changed;
+	bool up = link_is_up(d), changed = false;
+	uint16_t mtu = mtu_now(d);
 
-	if (d->port.ifindex != 0)
-		up = ifindex_running(d->port.ifindex);
-	else
-		up = rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
-	changed = up != p->link_up;
-	p->link_up = up;
 	if (d->netdev != NULL)
-		changed |= netdev_refresh(d->netdev, p);
+		changed = netdev_refresh(d->netdev, p);
+	if (p->kernel != NULL)
+		changed = kernel_follow(d, &up, &mtu);
+	changed |= up != p->link_up || mtu != p->mtu;
+	p->link_up = up;
+	p->mtu = mtu;
 	return changed;
 }
 
@@ -125,6 +143,7 @@ static void ethdev_close(struct port *p)
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
 		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
 			close(d->queue[i].bell);
+	kernel_interface_close(p->kernel);
 	rte_eth_dev_stop(d->id);
 	if (d->netdev != NULL)
 		netdev_close(d->netdev); /* removes the device that it made */
@@ -250,14 +269,16 @@ static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
 			c.raise);
 		return false;
 	}
-	d->port.mtu = (uint16_t)mtu;
+	d->mtu = (uint16_t)mtu;
+	d->port.mtu = d->mtu;
 	return true;
 }
 
 /* Multicast joins are filtered by GID in the engine; a filter of the device only has to pass them. */
 static void receive_groups(struct ethdev *d)
 {
-	if (rte_eth_allmulticast_enable(d->id) != 0)
+	d->groups_need_it = rte_eth_allmulticast_enable(d->id) != 0;
+	if (d->groups_need_it)
 		rte_eth_promiscuous_enable(d->id);
 }
 
@@ -271,8 +292,8 @@ static void open_bells(struct ethdev *d, const struct rte_eth_dev_info *info)
 		if (interrupts) {
 			q->bell = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, i);
 			q->bell_is_interrupt = q->bell >= 0;
-		} else if (d->port.ifindex != 0) {
-			q->bell = bell_open(d->port.ifindex, d->port.kernel_answers);
+		} else if (d->link_ifindex != 0) {
+			q->bell = bell_open(d->link_ifindex, d->port.kernel_answers);
 		}
 	}
 }
@@ -298,7 +319,8 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	}
 	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
 	p->socket = rte_eth_dev_socket_id(d->id);
-	p->ifindex = ethdev_ifindex(d->behind, info);
+	d->link_ifindex = ethdev_ifindex(d->behind, info);
+	p->ifindex = d->link_ifindex;
 	p->nap = NAP_LONG;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
@@ -356,6 +378,10 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	}
 	receive_groups(d);
 	open_bells(d, &info);
+	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {
+		ethdev_close(&d->port);
+		return NULL;
+	}
 	ethdev_refresh(&d->port);
 	return &d->port;
 }

@@ -15,6 +15,8 @@ struct ethdev_options {
 	uint16_t descriptors; /* of each ring; 0: the driver's choice */
 	struct rte_mempool *pool; /* where received frames go; a frame must fit one mbuf */
 	int socket; /* NUMA node for the rings, SOCKET_ID_ANY: the port's */
+	/* a network interface of this name for the kernel, beside the engine: NULL: none */
+	const char *kernel_interface;
 };
 
 /* A started port; or NULL and, in `why`, one line that says what to change. */

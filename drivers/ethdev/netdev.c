@@ -3,10 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/filter.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -21,6 +18,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/private.h"
+#include "drivers/interface.h"
 
 #define PAGE	     4096u
 #define RING_OCTETS  (4u << 20) /* of each direction and queue */
@@ -87,111 +85,15 @@ static int mute_open(int family, const char *iface)
 	return -1;
 }
 
-static int events_open(void)
-{
-	struct sockaddr_nl at = { .nl_family = AF_NETLINK,
-				  .nl_groups =
-					  RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* Whether anything was announced since the last look; lost messages (ENOBUFS) count as such. */
-static bool events_happened(int fd)
-{
-	bool happened = false;
-	uint8_t octets[8192];
-
-	for (int i = 0; i < 256; i++) {
-		ssize_t n = recv(fd, octets, sizeof(octets), MSG_DONTWAIT);
-
-		if (n < 0 && errno != ENOBUFS && errno != EINTR)
-			break;
-		happened = true;
-	}
-	return happened;
-}
-
-static uint8_t prefix_of(const uint8_t *mask, uint32_t length)
-{
-	uint32_t bits = 0;
-
-	for (uint32_t i = 0; mask != NULL && i < length; i++)
-		bits += (uint32_t)__builtin_popcount(mask[i]);
-	return (uint8_t)bits;
-}
-
-static bool read_address(const struct ifaddrs *a, struct gid *gid, uint8_t *prefix)
-{
-	const struct sockaddr_in6 *v6 = (const void *)a->ifa_addr;
-	const struct sockaddr_in6 *mask6 = (const void *)a->ifa_netmask;
-	const struct sockaddr_in *v4 = (const void *)a->ifa_addr;
-	const struct sockaddr_in *mask4 = (const void *)a->ifa_netmask;
-
-	if (a->ifa_addr->sa_family == AF_INET) {
-		*gid = (struct gid){ { [10] = 0xff, [11] = 0xff } };
-		memcpy(gid->octet + 12, &v4->sin_addr, 4);
-		*prefix = mask4 == NULL ? 32 : prefix_of((const void *)&mask4->sin_addr, 4);
-		return true;
-	}
-	if (a->ifa_addr->sa_family != AF_INET6)
-		return false;
-	memcpy(gid->octet, &v6->sin6_addr, 16);
-	*prefix = mask6 == NULL ? 128 : prefix_of((const void *)&mask6->sin6_addr, 16);
-	return true;
-}
-
-/* The order of GIDs: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
-static int address_class(const struct gid *g)
-{
-	if (gid_is_ipv4(g))
-		return 1;
-	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
-}
-
-static void read_addresses(const char *iface, struct port *p)
-{
-	struct ifaddrs *list;
-
-	p->addresses = 0;
-	memset(p->address, 0, sizeof(p->address));
-	if (getifaddrs(&list) != 0)
-		return;
-	for (int class = 0; class < 3; class ++) {
-		for (const struct ifaddrs *a = list; a != NULL; a = a->ifa_next) {
-			struct gid gid;
-			uint8_t prefix;
-
-			if (p->addresses == LIMIT_GIDS || a->ifa_addr == NULL ||
-			    strcmp(a->ifa_name, iface) != 0 || !read_address(a, &gid, &prefix) ||
-			    address_class(&gid) != class)
-				continue;
-			p->address[p->addresses].gid = gid;
-			p->address[p->addresses++].prefix = prefix;
-		}
-	}
-	freeifaddrs(list);
-}
-
 bool netdev_refresh(struct netdev *n, struct port *p)
 {
 	struct port before = *p;
-	uint32_t mtu;
 
-	if (n->events < 0 || !events_happened(n->events))
+	if (!interface_events_happened(n->events))
 		return false;
 	ifindex_mac(p->ifindex, &p->mac);
-	read_addresses(n->iface, p);
-	/* the ring's frames are as large as they are: a larger MTU needs a new port */
-	mtu = ifindex_mtu(p->ifindex);
-	if (mtu != 0 && mtu < p->mtu)
-		p->mtu = (uint16_t)mtu;
-	return before.addresses != p->addresses || before.mtu != p->mtu ||
+	interface_addresses(n->iface, p);
+	return before.addresses != p->addresses ||
 	       memcmp(&before.mac, &p->mac, sizeof(p->mac)) != 0 ||
 	       memcmp(before.address, p->address, sizeof(p->address)) != 0;
 }
@@ -286,7 +188,7 @@ static void take_interface(struct netdev *n, struct port *p)
 	p->kernel_answers = true;
 	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
 	ifindex_mac(p->ifindex, &p->mac);
-	read_addresses(n->iface, p);
+	interface_addresses(n->iface, p);
 	narrow_bells(d);
 }
 
@@ -309,7 +211,7 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 		return NULL;
 	}
 	/* before the addresses are read, so that no change falls between */
-	n->events = events_open();
+	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);
 	take_interface(n, p);

@@ -22,7 +22,11 @@ struct ethdev {
 	struct port port;
 	uint16_t id;
 	uint16_t behind; /* the port that net_impair stands on, else id */
+	uint16_t mtu; /* as it was opened: frames are never larger, whatever is behind the port */
+	uint32_t link_ifindex; /* the Linux interface behind it, 0: none */
 	bool sees_own_frames;
+	bool promiscuous; /* for the kernel interface */
+	bool groups_need_it; /* always promiscuous: it cannot receive groups otherwise */
 	struct netdev *netdev; /* --netdev, or NULL */
 	struct ethdev_queue queue[LIMIT_LCORES];
 };
@@ -42,11 +46,8 @@ void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info);
 /* A tap gives its MAC address to the kernel's end too, which would then talk to itself. */
 bool ethdev_shares_mac(const struct rte_eth_dev_info *info);
 
-/* The Linux interface behind the port, 0 if none, and its MTU. */
+/* The Linux interface behind the port, 0 if none. */
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
-uint32_t ifindex_mtu(uint32_t ifindex); /* 0: gone */
-bool ifindex_running(uint32_t ifindex);
-void ifindex_mac(uint32_t ifindex, struct mac *mac); /* unchanged if gone */
 
 /* Octets of a packet ring's frame in front of the IP packet: tpacket2 header, address, Ethernet. */
 #define PACKET_RING_OVERHEAD 80u
@@ -54,6 +55,14 @@ void ifindex_mac(uint32_t ifindex, struct mac *mac); /* unchanged if gone */
 /* A packet socket that becomes readable when frames arrive; only UDP 4791 if roce_only. */
 int bell_open(uint32_t ifindex, bool roce_only);
 void bell_silence(int fd);
+
+/* kernel.c: the interface of --kernel-interface. False: `why`. */
+bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size);
+/*
+ * It follows the port (*up, *mtu are as the port has them) and the port follows it (they are as
+ * programs see them then). True: addresses or the MAC address changed.
+ */
+bool kernel_follow(struct ethdev *d, bool *up, uint16_t *mtu);
 
 /* netdev.c */
 bool netdev_refresh(struct netdev *n, struct port *p);

@@ -98,7 +98,12 @@
 	/* raw packets */                                                                          \
 	X(RAW_ROCE, raw_roce, "raw queue pairs may not send to UDP port 4791")                     \
 	X(FRAME_LENGTH, frame_length, "the frame is longer than the port carries")                 \
-	X(WINDOW_BOUND, window_bound, "the type 2 window is bound already")
+	X(WINDOW_BOUND, window_bound, "the type 2 window is bound already")                        \
+	/* the kernel's interface beside the port */                                               \
+	X(KERNEL_FULL, kernel_full, "more frames for the kernel than it takes")                    \
+	X(KERNEL_REFUSED, kernel_refused,                                                          \
+	  "the kernel did not take the frame: its interface is down")                              \
+	X(KERNEL_LENGTH, kernel_length, "the kernel sent a frame longer than the port carries")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "drivers/kernel_interface/kernel_interface.h"
 #include "engine/control.h"
+#include "engine/exception.h"
 
 /* ibv_port_state, ibv_port_attr.active_speed and active_width, ibv_mtu */
 enum {
@@ -109,6 +111,16 @@ static void count_objects(const struct engine *e, struct reply_statistics *s)
 	}
 }
 
+#define COUNTED(x, field) atomic_load_explicit(&(x)->field, memory_order_relaxed)
+
+static void read_exceptions(const struct exception *x, struct reply_statistics *s)
+{
+	s->kernel_given = COUNTED(x, given);
+	s->kernel_taken = COUNTED(x, taken);
+	s->by_reason[REASON_KERNEL_REFUSED] += COUNTED(x, refused);
+	s->by_reason[REASON_KERNEL_LENGTH] += kernel_interface_lost(x->interface);
+}
+
 static void read_statistics(struct engine *e, struct reply_statistics *s)
 {
 	for (uint32_t i = 0; i < e->lcores; i++) {
@@ -124,6 +136,8 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 		for (uint32_t r = 0; r < REASON_COUNT; r++)
 			s->by_reason[r] += COUNT(by_reason[r]);
 	}
+	if (e->exception != NULL)
+		read_exceptions(e->exception, s);
 	s->clients = e->client_count;
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;

@@ -601,6 +601,7 @@ struct reply_statistics {
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t polls, idle_polls;
+	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint32_t clients, qps, cqs, mrs;
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind of control.h */
 	uint64_t qp_memory; /* octets of the engine's own that queue pairs hold */

@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
+#include "drivers/interface.h"
 #include "engine/cm_manager.h"
 #include "engine/control.h"
 #include "engine/window.h"
@@ -139,21 +140,33 @@ static void tell_all(struct engine *e, uint32_t event)
 			client_event(e->client[i], event);
 }
 
-static void refresh(struct engine *e)
+static void refresh_addresses(struct engine *e)
+{
+	if (gid_table_update(e) == 0)
+		return;
+	neighbour_agent_announce(e);
+	tell_all(e, EVENT_GID_CHANGE);
+}
+
+static void refresh_port(struct engine *e)
 {
 	struct control *c = e->control;
-	bool was_up = c->link_up;
+	bool was_up = c->link_up, other_mtu = engine_follow_mtu(e);
 
-	if (e->port == NULL || !e->port->ops->refresh(e->port))
-		return;
 	c->link_up = e->port->link_up;
 	e->mac = e->port->mac;
-	if (gid_table_update(e) > 0) {
-		neighbour_agent_announce(e);
-		tell_all(e, EVENT_GID_CHANGE);
-	}
-	if (c->link_up != was_up)
+	refresh_addresses(e);
+	/* No event is made for an MTU: one that says "look at the port" is nearest. */
+	if (c->link_up != was_up || (c->link_up && other_mtu))
 		tell_all(e, c->link_up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR);
+}
+
+static void refresh(struct engine *e)
+{
+	if (e->port != NULL && e->port->ops->refresh(e->port))
+		refresh_port(e);
+	else if (e->port == NULL && interface_events_happened(e->control->host_events))
+		refresh_addresses(e);
 }
 
 /* What is due; returns when something will be. */
@@ -236,6 +249,9 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
 		return errno;
 	}
+	/* Without it the addresses are those of the start. */
+	if (e->port == NULL && o->addresses == 0)
+		c->host_events = interface_events_open();
 	error = crowded_prepare(e) ? cm_manager_open(e) : ENOMEM;
 	if (error == 0)
 		error = listener_open(&c->listener, o, why, why_size);
@@ -295,6 +311,8 @@ void control_close(struct engine *e)
 	e->crowded = NULL;
 	neighbour_agent_close(e);
 	watch_remove(e, &c->wake);
+	if (c->host_events >= 0)
+		close(c->host_events);
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)
 		if (c->wait_fd[i] >= 0)
 			close(c->wait_fd[i]);

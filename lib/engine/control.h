@@ -450,6 +450,9 @@ void listener_pause(struct listener *l);
 void listener_resume(struct listener *l);
 void listener_close(struct listener *l);
 
+/* engine.c: the port carries more or less than before. True: programs see another MTU. */
+bool engine_follow_mtu(struct engine *e);
+
 /* ---- own addresses ---- */
 
 /* Fills the table from the options, the port, or the host. Returns how many entries changed. */
@@ -509,6 +512,7 @@ struct control {
 	nanotime empty_since; /* when the last client left */
 	uint32_t idle_expired; /* atomic */
 	bool link_up;
+	int host_events; /* addresses of this host; -1: there is a port, or --ip */
 	bool main_thread_runs; /* main_thread polls the main lcore */
 	pthread_t main_thread;
 	bool launched; /* uroce_start ran: threads of ours poll */

@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
 #include "engine/control.h"
+#include "engine/exception.h"
 #include "engine/window.h"
 
 #define MTU_WITHOUT_PORT 4200u
@@ -46,6 +47,24 @@ static uint8_t largest_ib_mtu(uint32_t ethernet)
 	return 0;
 }
 
+static void take_mtu(struct engine *e, uint32_t ethernet)
+{
+	e->active_mtu = largest_ib_mtu(ethernet);
+	e->max_frame = ethernet + 14 + 4;
+}
+
+bool engine_follow_mtu(struct engine *e)
+{
+	uint32_t mtu = e->control->options.mtu;
+	uint8_t before = e->active_mtu;
+
+	mtu = mtu != 0 ? MIN_OF(mtu, e->port->mtu) : e->port->mtu;
+	take_mtu(e, mtu);
+	/* Too small for any packet: there is no number for that. */
+	e->active_mtu = MAX_OF(e->active_mtu, 1);
+	return e->active_mtu != before;
+}
+
 static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
 	uint32_t mtu = o->mtu != 0 ? o->mtu : e->port != NULL ? e->port->mtu : MTU_WITHOUT_PORT;
@@ -58,8 +77,7 @@ static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, s
 			mtu, e->port->name, e->port->mtu);
 		return EINVAL;
 	}
-	e->active_mtu = largest_ib_mtu(mtu);
-	e->max_frame = mtu + 14 + 4;
+	take_mtu(e, mtu);
 	if (e->active_mtu == 0) {
 		snprintf(why, why_size, "--mtu %u is too small: RoCE needs %u or more", mtu,
 			 256 + HEADERS_MOST);
@@ -194,6 +212,7 @@ static struct engine *engine_new(const struct uroce_options *o)
 	c->options.name = NULL; /* the caller's strings end with the call */
 	c->options.socket_path = NULL;
 	c->epoll_fd = -1;
+	c->host_events = -1;
 	c->wake.fd = -1;
 	c->listener.engine = e;
 	c->listener.watch.fd = -1;
@@ -226,6 +245,9 @@ static int engine_build(struct engine *e, const struct uroce_options *o, char *w
 	if (error != 0)
 		return error;
 	gid_table_update(e);
+	error = exception_open(e, why, why_size);
+	if (error != 0)
+		return error;
 	error = control_open(e, o, why, why_size);
 	return error != 0 ? error : control_start(e, why, why_size);
 }
@@ -277,6 +299,7 @@ void uroce_destroy(struct uroce_engine *u)
 		if (e->client[i] != NULL)
 			client_destroy(e->client[i]);
 	control_close(e);
+	exception_close(e);
 	for (uint32_t i = 0; i < e->lcores; i++)
 		lcore_destroy(&e->lcore[i]);
 	strangers_drop(e);

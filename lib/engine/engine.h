@@ -49,6 +49,7 @@ struct mover;
 struct moving;
 struct flow_table;
 struct engine_flow;
+struct exception;
 
 /* The program's end is in the program; EOF on either side tells the other. */
 struct engine_channel {
@@ -281,6 +282,8 @@ struct lcore {
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */
+	uint32_t exceptions; /* frames of this burst for the kernel */
+	struct rte_mbuf *exception[LIMIT_BURST];
 	uint32_t loop_head, loop_tail; /* frames for ourselves: loop[tail .. head), free-running */
 	struct rte_mbuf **loop; /* LOOP_SLOTS */
 	uint32_t clients; /* attached ones, whose bells are looked at */
@@ -326,6 +329,8 @@ struct engine {
 	bool adaptive; /* idle mode */
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
+	struct exception
+		*exception; /* ... for the kernel: exception.h; NULL: its port has no interface */
 	struct rte_ring *mads; /* datagrams for queue pair 1, for the connection manager: cm_rx.c */
 	struct rte_ring *established; /* numbers of queue pairs whose peer speaks before its RTU */
 	struct rte_ring *crowded; /* ... that ask for room for more unsettled copies */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/control.h"
+#include "engine/exception.h"
 
 struct gid_list {
 	uint32_t count;
@@ -142,6 +143,8 @@ uint32_t gid_table_update(struct engine *e)
 			if (gid_is_ipv4(&wanted.gid[i]) == (ipv4 == 1) &&
 			    !gid_is_own(e, &wanted.gid[i]) && place(e, &wanted.gid[i]))
 				changed++;
+	if (e->exception != NULL)
+		exception_addresses_set(&e->exception->own, e->gid);
 	return changed;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Everything that an lcore does. */
+#include "engine/exception.h"
 #include "engine/window.h"
 
 uint32_t lcore_poll(struct lcore *l)
@@ -13,6 +14,8 @@ uint32_t lcore_poll(struct lcore *l)
 	work += doorbells_poll(l, now);
 	work += wheel_turn(l, now);
 	work += tx_poll(l, now);
+	if (l->engine->exception != NULL)
+		work += exception_poll(l);
 	if (!TAILQ_EMPTY(&l->operations))
 		work += operations_run(l, now);
 	if (!TAILQ_EMPTY(&l->moderated))

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "engine/datagram.h"
 #include "engine/engine.h"
+#include "engine/exception.h"
 #include "engine/moving.h"
 #include "engine/raw.h"
 #include "engine/srq.h"
@@ -209,10 +210,18 @@ static bool is_stranger(enum reason why)
 /* Not a packet for a queue pair. */
 static void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, nanotime now)
 {
-	count_reason(l, why);
+	const struct exception *x = l->engine->exception;
+	bool kernels =
+		x != NULL && exception_wants(&x->own, l->engine->vlan, why,
+					     rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
+
+	if (!kernels)
+		count_reason(l, why);
 	if (raw_steering(l->engine) && raw_input(l, m, !is_stranger(why), now))
 		return;
-	if (why == REASON_NOT_ROCE)
+	if (kernels)
+		exception_collect(l, m);
+	else if (why == REASON_NOT_ROCE)
 		stranger(l, m);
 	else
 		rte_pktmbuf_free(m);
@@ -238,6 +247,11 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 	}
 	if (!trusted && raw_steering(l->engine))
 		raw_input(l, m, true, now);
+	if (!trusted && l->engine->exception != NULL && !p.multicast &&
+	    !exception_is_own(&l->engine->exception->own, &p.dst_gid)) {
+		exception_collect(l, m);
+		return;
+	}
 	if (p.dest_qpn == MULTICAST_QPN) {
 		mcast_input(l, &p, m, mark == FRAME_FOR_MEMBERS, now);
 		return;
@@ -349,5 +363,7 @@ uint32_t rx_poll(struct lcore *l, nanotime now)
 	work += loop_input(l, now);
 	if (work > 0)
 		place_flush(l, now);
+	if (l->exceptions > 0)
+		exception_flush(l);
 	return work;
 }

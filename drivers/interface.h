@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A Linux network interface: what it says of itself, and that something about it changed. */
+#ifndef DRIVERS_INTERFACE_H
+#define DRIVERS_INTERFACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/envelope.h"
+
+struct ifreq;
+struct port;
+
+/*
+ * A descriptor that hears of links and addresses of this namespace, -1: none can be had; and whether
+ * anything was announced since the last look. It may be announced of any interface.
+ */
+int interface_events_open(void);
+bool interface_events_happened(int fd);
+
+/* Facts of an interface that may be gone: 0, false, unchanged. */
+uint32_t ifindex_mtu(uint32_t ifindex);
+bool ifindex_up(uint32_t ifindex); /* set up by its administrator */
+bool ifindex_running(uint32_t ifindex); /* ... and it has a carrier */
+bool ifindex_promiscuous(uint32_t ifindex); /* somebody above it wants frames for other MACs */
+void ifindex_mac(uint32_t ifindex, struct mac *mac);
+
+/* An ioctl about the interface: r gets its name. 0, or -1 and errno. */
+int interface_request(uint32_t ifindex, unsigned long request, struct ifreq *r);
+
+/* p->address: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
+void interface_addresses(const char *name, struct port *p);
+
+#endif
