@@ -61,7 +61,7 @@ uint16_t cm_check_request(const struct cm_message *req, const struct cm_port_vie
 
 uint16_t cm_check_reply(const struct cm_message *rep)
 {
-	return qpn_connects(rep->qpn) ? 0 : CM_REJECT_UNSUPPORTED;
+	return qpn_connects(cm_sender_qpn(rep)) ? 0 : CM_REJECT_UNSUPPORTED;
 }
 
 uint16_t cm_check_ip_header(const struct cm_message *m, struct cm_ip_header *h)

@@ -159,7 +159,7 @@ void cm_requested(struct cm_connection *c, const struct cm_message *req, uint32_
 
 /*
  * REQ_RECEIVED -> REP_SENT. Of *rep count qkey, qpn, starting_psn, responder_resources,
- * initiator_depth, target_ack_delay, flow_control, rnr_retry_count, srq, ca_guid (ours) and
+ * initiator_depth, target_ack_delay, flow_control, rnr_retry_count, srq, ca_guid (ours), ECE and
  * private_data; the rest is filled in (an alternate path is never accepted), and no more READs
  * are agreed to than the REQ offers. 0 is a legal depth.
  */

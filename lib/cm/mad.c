@@ -47,6 +47,9 @@ struct field {
 
 static const struct field req[] = {
 	WHOLE(0, 32, local_id),
+	WHOLE(5, 8, ece_vendor[0]),
+	WHOLE(6, 8, ece_vendor[1]),
+	WHOLE(7, 8, ece_vendor[2]),
 	WHOLE(8, 64, service_id),
 	WHOLE(16, 64, ca_guid),
 	WHOLE(28, 32, qkey),
@@ -86,7 +89,11 @@ static const struct field rep[] = {
 	COMM_IDS,
 	WHOLE(8, 32, qkey),
 	PART(12, 4, 8, 24, qpn),
+	WHOLE(15, 8, ece_vendor[0]),
+	PART(16, 4, 8, 24, eecn),
+	WHOLE(19, 8, ece_vendor[1]),
 	PART(20, 4, 8, 24, starting_psn),
+	WHOLE(23, 8, ece_vendor[2]),
 	WHOLE(24, 8, responder_resources),
 	WHOLE(25, 8, initiator_depth),
 	PART(26, 1, 3, 5, target_ack_delay),
@@ -127,8 +134,9 @@ static const struct field sidr_req[] = {
 };
 
 static const struct field sidr_rep[] = {
-	WHOLE(0, 32, local_id), WHOLE(4, 8, status),	   WHOLE(5, 8, information_length),
-	PART(8, 4, 8, 24, qpn), WHOLE(12, 64, service_id), WHOLE(20, 32, qkey),
+	WHOLE(0, 32, local_id),	    WHOLE(4, 8, status),	WHOLE(5, 8, information_length),
+	WHOLE(6, 8, ece_vendor[0]), WHOLE(7, 8, ece_vendor[1]), WHOLE(11, 8, ece_vendor[2]),
+	PART(8, 4, 8, 24, qpn),	    WHOLE(12, 64, service_id),	WHOLE(20, 32, qkey),
 };
 
 /* Where the octets lie that are not numbers; all private data reaches to the end. */
@@ -267,6 +275,12 @@ static enum cm_decode check_header(const uint8_t *mad, size_t length)
 	return mad[2] == MAD_CLASS_VERSION ? CM_DECODED : CM_WRONG_VERSION;
 }
 
+/* The attribute modifier is of use to these. */
+static bool has_options(uint8_t attribute)
+{
+	return attribute == CM_REQ || attribute == CM_REP || attribute == CM_SIDR_REP;
+}
+
 enum cm_decode cm_message_decode(struct cm_message *m, const uint8_t *mad, size_t length)
 {
 	enum cm_decode result = check_header(mad, length);
@@ -284,6 +298,8 @@ enum cm_decode cm_message_decode(struct cm_message *m, const uint8_t *mad, size_
 	l = layout_of(m->attribute);
 	for (unsigned int i = 0; i < l->fields; i++)
 		field_decode(m, &l->field[i], body);
+	if (has_options(m->attribute))
+		m->ece_options = (uint32_t)load(mad + 20, 4);
 	if (m->information_length > MAD_ARI_MAX)
 		return CM_MALFORMED;
 	if (l->information != 0)
@@ -304,6 +320,8 @@ void cm_message_encode(const struct cm_message *m, uint8_t *mad)
 	mad[3] = METHOD_SEND;
 	store(mad + 8, 8, m->transaction);
 	store(mad + 16, 2, m->attribute);
+	if (has_options(m->attribute))
+		store(mad + 20, 4, m->ece_options);
 	for (unsigned int i = 0; i < l->fields; i++)
 		field_encode(m, &l->field[i], body);
 	if (l->information != 0)

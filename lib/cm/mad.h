@@ -6,7 +6,7 @@
  *	 0 base version, class, class version, method
  *	 4 status, class specific
  *	 8 transaction id
- *	16 attribute id, reserved, attribute modifier
+ *	16 attribute id, reserved, attribute modifier (of a REQ, REP or SIDR_REP: ECE options)
  *	24 the message: fields, then private data to the end
  */
 #ifndef CM_MAD_H
@@ -118,6 +118,10 @@ struct cm_message {
 	uint16_t pkey; /* SIDR_REQ, too */
 	uint8_t target_ack_delay; /* REP */
 	uint8_t failover_accepted; /* REP */
+	uint32_t eecn; /* REP: of XRC, where the queue pair's number is then, and qpn is 0 */
+	/* REQ, REP, SIDR_REP: enhanced connection establishment; 0: none */
+	uint8_t ece_vendor[3]; /* in network order */
+	uint32_t ece_options;
 	struct cm_path primary; /* REQ */
 	struct cm_path alternate; /* REQ, LAP */
 
@@ -144,6 +148,12 @@ enum cm_decode {
 enum cm_decode cm_message_decode(struct cm_message *m, const uint8_t *mad, size_t length);
 /* Writes MAD_OCTETS octets. */
 void cm_message_encode(const struct cm_message *m, uint8_t *mad);
+/* The queue pair of who sent a REQ or REP. */
+static inline uint32_t cm_sender_qpn(const struct cm_message *m)
+{
+	return m->qpn != 0 ? m->qpn : m->eecn;
+}
+
 /* Octets of private data that messages of this attribute carry; 0: no such attribute. */
 size_t cm_private_size(uint8_t attribute);
 /* "REQ"; "?" if unknown. */

@@ -23,7 +23,7 @@ static void adopt_peer(struct cm_connection *c, const struct cm_message *m)
 {
 	c->remote_id = m->local_id;
 	c->remote_guid = m->ca_guid;
-	c->remote_qpn = m->qpn;
+	c->remote_qpn = cm_sender_qpn(m);
 	c->remote_psn = m->starting_psn;
 	c->peer = *m;
 }
@@ -144,6 +144,12 @@ int cm_accept(struct cm_connection *c, const struct cm_message *rep, nanotime no
 	c->sent.remote_id = c->remote_id;
 	c->sent.initiator_depth = c->initiator_depth;
 	c->sent.responder_resources = c->responder_resources;
+	if (c->peer.transport ==
+	    CM_TRANSPORT_EXTENDED) { /* as Linux says it: a target has an SRQ */
+		c->sent.eecn = rep->qpn;
+		c->sent.qpn = 0;
+		c->sent.srq = 1;
+	}
 	c->sent.failover_accepted =
 		offers_alternate(&c->peer) ? FAILOVER_UNSUPPORTED : FAILOVER_NONE;
 	cm_await(c, CM_REP_SENT, now);

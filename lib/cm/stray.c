@@ -60,7 +60,8 @@ enum cm_relation cm_compare(const struct cm_connection *c, const struct cm_messa
 	/* what we rejected never was a connection: its queue pair may try again */
 	if (c->state == CM_REJECTED)
 		return CM_UNRELATED;
-	return m->local_id == c->remote_id || m->qpn == c->remote_qpn ? CM_STALE : CM_UNRELATED;
+	return m->local_id == c->remote_id || cm_sender_qpn(m) == c->remote_qpn ? CM_STALE
+										: CM_UNRELATED;
 }
 
 /* Once both ends are known. */

@@ -13,10 +13,17 @@ static void set_private(struct cm_connect_parameters *p, const struct cm_message
 	memcpy(p->private_data, m->private_data + from, p->private_length);
 }
 
+static void set_ece(struct cm_connect_parameters *p, const struct cm_message *m)
+{
+	p->ece_vendor = (uint32_t)m->ece_vendor[0] << 16 | (uint32_t)m->ece_vendor[1] << 8 |
+			m->ece_vendor[2];
+	p->ece_options = m->ece_options;
+}
+
 /* "The maximum for the recipient": what the peer gives is what we may take. */
 static void set_peer(struct cm_connect_parameters *p, const struct cm_message *m)
 {
-	p->qpn = m->qpn;
+	p->qpn = cm_sender_qpn(m);
 	p->responder_resources = m->initiator_depth;
 	p->initiator_depth = m->responder_resources;
 	p->flow_control = m->flow_control;
@@ -29,6 +36,7 @@ static void fill_request(struct cm_report *r, const struct cm_message *m)
 {
 	if (m->attribute == CM_REQ)
 		set_peer(&r->what.parameters, m);
+	set_ece(&r->what.parameters, m);
 	set_private(&r->what.parameters, m, CM_IP_HEADER);
 }
 
@@ -42,12 +50,14 @@ static void fill_datagram(struct cm_report *r, const struct cm_link *l, const st
 	}
 	r->what.parameters.qpn = m->qpn;
 	r->what.parameters.qkey = m->qkey;
+	set_ece(&r->what.parameters, m);
 	r->what.path = l->path;
 }
 
 static void fill_reply(struct cm_report *r, const struct cm_link *l, const struct cm_message *m)
 {
 	set_peer(&r->what.parameters, m);
+	set_ece(&r->what.parameters, m);
 	set_private(&r->what.parameters, m, 0);
 }
 

@@ -118,7 +118,7 @@ enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 
 	LIST_FOREACH(l, &m->remote[bucket(in->message.local_id)], remote_link)
 	relate(l, in, except, found, &relation);
-	LIST_FOREACH(l, &m->remote_qpn[bucket(in->message.qpn)], remote_qpn_link)
+	LIST_FOREACH(l, &m->remote_qpn[bucket(cm_sender_qpn(&in->message))], remote_qpn_link)
 	relate(l, in, except, found, &relation);
 	return relation;
 }

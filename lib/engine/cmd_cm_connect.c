@@ -44,6 +44,14 @@ static int check_private(struct call *call, uint32_t length, uint8_t attribute, 
 	return 0;
 }
 
+static void put_ece(struct cm_message *m, const struct cm_connect_parameters *p)
+{
+	m->ece_vendor[0] = (uint8_t)(p->ece_vendor >> 16);
+	m->ece_vendor[1] = (uint8_t)(p->ece_vendor >> 8);
+	m->ece_vendor[2] = (uint8_t)p->ece_vendor;
+	m->ece_options = p->ece_options;
+}
+
 static struct cm_path primary_path(const struct engine *e, const struct cm_id *id)
 {
 	return (struct cm_path){
@@ -114,6 +122,7 @@ static struct cm_message make_req(const struct engine *e, const struct cm_id *id
 
 	set_transport(&m, id->qp_type);
 	put_ip_header(id, &m);
+	put_ece(&m, p);
 	memcpy(m.private_data + CM_IP_HEADER, p->private_data, p->private_length);
 	return m;
 }
@@ -193,6 +202,7 @@ static int accept_connection(struct call *call, struct cm_id *id,
 	if (find_qpn(call, id, p, &m.qpn) != 0 ||
 	    check_private(call, p->private_length, CM_REP, 0) != 0)
 		return EINVAL;
+	put_ece(&m, p);
 	memcpy(m.private_data, p->private_data, p->private_length);
 	return cm_accept(&l->core, &m, now);
 }
@@ -206,6 +216,7 @@ static int accept_datagrams(struct call *call, struct cm_id *id,
 	if (find_qpn(call, id, p, &m.qpn) != 0 ||
 	    check_private(call, p->private_length, CM_SIDR_REP, 0) != 0)
 		return EINVAL;
+	put_ece(&m, p);
 	memcpy(m.private_data, p->private_data, p->private_length);
 	return cm_sidr_reply(&id->connection->core, &m, now);
 }

@@ -71,7 +71,8 @@ struct cm_connect_parameters {
 	uint32_t qp; /* handle of the queue pair on the id; 0: the program moves its own */
 	uint32_t qpn;
 	uint32_t qkey; /* UD, accepting: 0: the default */
-	uint32_t ece_vendor, ece_options; /* not in our messages: a peer's are 0 */
+	uint32_t ece_vendor; /* 24 bits; 0: no enhanced connection establishment */
+	uint32_t ece_options;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t flow_control;

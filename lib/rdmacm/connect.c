@@ -204,7 +204,10 @@ EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return result(COMMAND(id_of(id)->device, CM_NOTIFY, &request, &reply));
 }
 
-/* ECE is what programs with queue pairs of their own agree on; ours have no such options. */
+/*
+ * ECE is what programs with queue pairs of their own agree on; ours have no such options. On the
+ * wire a vendor has 24 bits.
+ */
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (id == NULL || id->qp != NULL || ece == NULL || ece->vendor_id == 0 ||

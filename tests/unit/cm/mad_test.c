@@ -145,6 +145,56 @@ Test(mad, what_was_decoded_is_encoded_as_it_came)
 	}
 }
 
+/* Where Linux has them (ibta_vol1_c12.h since 5.8): behind the header, and its attribute modifier. */
+Test(mad, enhanced_connection_establishment)
+{
+	static const struct {
+		const uint8_t *mad;
+		uint8_t at[3];
+	} row[] = {
+		{ linux_req_ipv4, { 5, 6, 7 } },
+		{ linux_rep, { 15, 19, 23 } },
+		{ linux_sidr_rep, { 6, 7, 11 } },
+	};
+	static const uint8_t vendor[3] = { 0x00, 0x15, 0xb3 };
+	uint8_t mad[MAD_OCTETS], again[MAD_OCTETS];
+	struct cm_message before, m;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		memcpy(mad, row[i].mad, sizeof(mad));
+		before = decoded(mad);
+		cr_expect_eq(before.ece_options, 0);
+		for (size_t k = 0; k < 3; k++)
+			mad[24 + row[i].at[k]] = vendor[k];
+		memcpy(mad + 20, (uint8_t[]){ 0x80, 0x01, 0x02, 0x03 }, 4);
+		m = decoded(mad);
+		cr_expect_arr_eq(m.ece_vendor, vendor, 3, "row %zu", i);
+		cr_expect_eq(m.ece_options, 0x80010203);
+		cm_message_encode(&m, again);
+		cr_expect_arr_eq(again, mad, MAD_OCTETS, "row %zu", i);
+		memset(m.ece_vendor, 0, 3);
+		m.ece_options = 0;
+		cr_expect_arr_eq((uint8_t *)&m, (uint8_t *)&before, sizeof(m),
+				 "the rest is as it was");
+	}
+}
+
+/* XRC says its queue pair where an end-to-end context is said otherwise. */
+Test(mad, the_queue_pair_of_an_xrc_target)
+{
+	uint8_t mad[MAD_OCTETS];
+	struct cm_message m;
+
+	memcpy(mad, linux_rep, sizeof(mad));
+	memset(mad + 24 + 12, 0, 3);
+	memcpy(mad + 24 + 16, (uint8_t[]){ 0x12, 0x34, 0x56 }, 3);
+	m = decoded(mad);
+	cr_expect_eq(m.qpn, 0);
+	cr_expect_eq(cm_sender_qpn(&m), 0x123456);
+	m = decoded(linux_rep);
+	cr_expect_eq(cm_sender_qpn(&m), m.qpn);
+}
+
 Test(mad, what_is_no_message)
 {
 	static const struct {

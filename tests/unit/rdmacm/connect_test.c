@@ -146,6 +146,33 @@ Test(connect, a_refusal_says_why)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Options of a vendor that the other side does not want. */
+Test(connect, a_refusal_of_options_says_so)
+{
+	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 7 };
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_conn_param param = { .qp_num = 0x1234 };
+	struct rdma_cm_id *listener, *caller, *called;
+	struct rdma_cm_event *event;
+	uint16_t port;
+
+	listener = open_listener(channel, RDMA_PS_TCP, &port);
+	caller = open_caller(channel, RDMA_PS_TCP, port);
+	cr_assert_eq(rdma_set_local_ece(caller, &ece), 0);
+	cr_assert_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
+	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	called = event->id;
+	cr_assert_eq(rdma_reject_ece(called, NULL, 0), 0, "%s", strerror(errno));
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(called);
+	event = expect_event(channel, RDMA_CM_EVENT_REJECTED);
+	cr_expect_eq(event->status, 35); /* vendor option not supported */
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(caller);
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(channel);
+}
+
 Test(connect, where_nobody_listens)
 {
 	struct rdma_event_channel *channel = open_channel();
@@ -310,6 +337,22 @@ static struct ibv_qp *own_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ib
 	return ibv_create_qp(pd, &init);
 }
 
+static void say_ece(struct rdma_cm_id *id, uint32_t vendor, uint32_t options)
+{
+	struct ibv_ece ece = { .vendor_id = vendor, .options = options };
+
+	cr_assert_eq(rdma_set_local_ece(id, &ece), 0, "%s", strerror(errno));
+}
+
+static void expect_ece(struct rdma_cm_id *id, uint32_t vendor, uint32_t options)
+{
+	struct ibv_ece ece = { 0 };
+
+	cr_assert_eq(rdma_get_remote_ece(id, &ece), 0, "%s", strerror(errno));
+	cr_expect_eq(ece.vendor_id, vendor, "0x%x", ece.vendor_id);
+	cr_expect_eq(ece.options, options, "0x%x", ece.options);
+}
+
 Test(connect, with_queue_pairs_of_the_program)
 {
 	struct rdma_event_channel *channel = open_channel();
@@ -329,9 +372,12 @@ Test(connect, with_queue_pairs_of_the_program)
 	qp[1] = own_qp(caller, pd, cq);
 	cr_assert(qp[0] != NULL && qp[1] != NULL);
 	param.qp_num = qp[0]->qp_num;
+	say_ece(caller, 0x15b3, 0x80000001);
 	cr_assert_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
 	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	called = event->id;
+	expect_ece(called, 0x15b3, 0x80000001);
+	say_ece(called, 0xabcdef, 1);
 	for (enum ibv_qp_state s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++)
 		move(called, qp[1], s);
 	param.qp_num = qp[1]->qp_num;
@@ -340,6 +386,7 @@ Test(connect, with_queue_pairs_of_the_program)
 	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	cr_expect_eq(event->id, caller);
 	cr_expect_eq(event->param.conn.qp_num, qp[1]->qp_num);
+	expect_ece(caller, 0xabcdef, 1);
 	rdma_ack_cm_event(event);
 	for (enum ibv_qp_state s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++)
 		move(caller, qp[0], s);
