@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What rsockets say to each other, octet by octet (rsocket(7) of rdma-core, protocol version 1).
+ * Pure. Nothing here trusts its input.
+ *
+ * Stream: both ends write into each other's memory. The private data of the REQ and the REP says
+ * where (big endian):
+ *
+ *	 0  version = 1          1  flags                2  credits: messages that may be under way
+ *	 4  reserved[3]          7  entries of the table of mapped buffers, scaled
+ *	 8  the peer's table of two buffers (struct rs_sge)
+ *	24  the first buffer (struct rs_sge)
+ *
+ * Every message is an RDMA WRITE with immediate data, whose upper three bits say what it is
+ * (enum rs_message) and the lower 29 how much. Tables in memory are in their owner's byte order.
+ *
+ * Datagrams: a UDP datagram with a header finds out the queue pair behind an address and carries
+ * what is sent until that is known; after that every UD SEND begins with the sender's address.
+ */
+#ifndef RDMACM_RS_WIRE_H
+#define RDMACM_RS_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define RS_VERSION	 1
+#define RS_GREETING_SIZE 40
+#define RS_SGL_ENTRIES	 2 /* of the table of buffers that we have in our own memory */
+
+enum rs_message {
+	RS_DATA = 0, /* octets that were written into the current buffer */
+	RS_CREDIT = 4, /* messages that may have been sent in all, modulo 2^16 */
+	RS_IOMAP = 6, /* the entry that was written */
+	RS_CONTROL = 7, /* enum rs_control */
+};
+
+enum rs_control {
+	RS_DISCONNECT = 0, /* nothing is sent or taken any more */
+	RS_KEEPALIVE = 1,
+	RS_SHUTDOWN = 2, /* nothing is sent any more */
+};
+
+#define RS_MESSAGE_MAX 0x1fffffffu
+
+static inline uint32_t rs_message(enum rs_message what, uint32_t value)
+{
+	return (uint32_t)what << 29 | (value & RS_MESSAGE_MAX);
+}
+
+static inline unsigned rs_message_kind(uint32_t message)
+{
+	return message >> 29;
+}
+
+static inline uint32_t rs_message_value(uint32_t message)
+{
+	return message & RS_MESSAGE_MAX;
+}
+
+struct rs_sge {
+	uint64_t address;
+	uint32_t key;
+	uint32_t length; /* octets; of the table in a greeting: entries */
+};
+
+struct rs_iomap {
+	uint64_t offset;
+	struct rs_sge sge;
+};
+
+struct rs_greeting {
+	bool big_endian; /* the byte order of the sender's tables */
+	bool has_iomap; /* a table of mapped buffers follows that of the buffers */
+	uint16_t credits;
+	uint16_t iomap_entries;
+	struct rs_sge table, buffer;
+};
+
+void rs_greeting_store(uint8_t to[RS_GREETING_SIZE], const struct rs_greeting *g);
+/* false: too short, another version, or a table without an entry. */
+bool rs_greeting_load(struct rs_greeting *g, const uint8_t *from, size_t length);
+
+/* Entries have one octet: above 128 in steps of 256. What is not a step is rounded down. */
+uint8_t rs_entries_to_scale(uint32_t entries);
+uint16_t rs_entries_from_scale(uint8_t scale);
+
+/* As the peer has to read it. */
+struct rs_sge rs_sge_for(const struct rs_sge *sge, bool swap);
+struct rs_iomap rs_iomap_for(const struct rs_iomap *map, bool swap);
+
+/* ---- datagrams ---- */
+
+#define RS_DATAGRAM_HEADER_MAX 24
+#define RS_UDP_HEADER_MAX      28
+#define RS_UDP_HEADER_MIN      16
+
+/* Before what is sent over a UD queue pair: who sends. Returns its length; 0: another family. */
+size_t rs_datagram_store(uint8_t to[RS_DATAGRAM_HEADER_MAX], const struct sockaddr *source);
+/* The length of the header that these octets begin with, and whom it names. 0: it is none. */
+size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length);
+
+enum rs_udp_operation {
+	RS_UDP_DATA = 0, /* what follows the header is for the program */
+	RS_UDP_CONTROL = 7, /* an answer: it says the queue pair */
+};
+
+struct rs_udp {
+	enum rs_udp_operation operation;
+	uint32_t qpn;
+};
+
+/* `address`: of the sender's queue pair. Returns its length; 0: another family. */
+size_t rs_udp_store(uint8_t to[RS_UDP_HEADER_MAX], const struct rs_udp *u,
+		    const struct sockaddr *address);
+/* `family`: of who sent it. 0: it is none. */
+size_t rs_udp_load(struct rs_udp *u, const uint8_t *from, size_t length, int family);
+
+#endif
