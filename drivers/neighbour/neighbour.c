@@ -295,6 +295,8 @@ nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbou
 {
 	nanotime next = groups_tick(t, now, out);
 
+	if (t->kernel != NULL && neighbour_kernel_changed(t->kernel, now))
+		t->generation++;
 	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
 		struct entry *e = &t->entry[i];
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "drivers/neighbour/kernel_watch.h"
 #include "drivers/neighbour/table.h"
 
 #define NUD_USABLE  (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
@@ -49,6 +50,8 @@ struct neighbour_kernel {
 	uint32_t ifindex;
 	uint32_t sequence;
 	struct asked asked[ASKED_SLOTS];
+	nanotime now; /* of the call at hand */
+	struct kernel_watch watch;
 };
 
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex)
@@ -66,6 +69,7 @@ struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex)
 		return NULL;
 	}
 	setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	kernel_watch_open(&k->watch, ifindex);
 	return k;
 }
 
@@ -76,6 +80,7 @@ void neighbour_kernel_free(struct neighbour_kernel *k)
 	for (uint32_t family = 0; family < 2; family++)
 		for (uint32_t i = 0; i < k->joins[family]; i++)
 			close(k->join_fd[family][i]);
+	kernel_watch_close(&k->watch);
 	close(k->fd);
 	free(k);
 }
@@ -230,6 +235,17 @@ static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *ho
 	return oldest;
 }
 
+/* Missing, stale or failed: the kernel learns that somebody wants it, once an interval. */
+static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime now)
+{
+	struct asked *asked = asked_slot(k, hop);
+
+	if (asked->at != 0 && now - asked->at < NEIGHBOUR_INTERVAL)
+		return;
+	make_kernel_resolve(k, hop);
+	asked->at = now;
+}
+
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
 			     struct mac *mac)
 {
@@ -240,17 +256,33 @@ int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, 
 	if (gid_is_unspecified(gid) || ask_route(k, gid, &hop) != 0)
 		return EHOSTUNREACH;
 	state = ask_neighbour(k, &hop, mac);
+	if ((state & NUD_USABLE) != 0)
+		kernel_watch_put(&k->watch, &hop, mac);
 	if ((state & NUD_USABLE & ~NUD_STALE) != 0)
 		return 0;
-	/* Missing, stale or failed: the kernel learns that somebody wants it, once an interval. */
+	if (state == NUD_FAILED)
+		kernel_watch_forget(&k->watch, &hop);
 	asked = asked_slot(k, &hop);
 	if (state == NUD_FAILED && asked->at != 0 && now - asked->at < NEIGHBOUR_FAILED_HOLD)
 		return EHOSTUNREACH;
-	if (asked->at == 0 || now - asked->at >= NEIGHBOUR_INTERVAL) {
-		make_kernel_resolve(k, &hop);
-		asked->at = now;
-	}
-	return (state & NUD_STALE) != 0 ? 0 : EINPROGRESS;
+	ask_once(k, &hop, now);
+	if ((state & NUD_STALE) != 0)
+		return 0;
+	/* Dropped by the kernel, which has no use for it: the old answer serves until there is one. */
+	return kernel_watch_get(&k->watch, &hop, mac) ? 0 : EINPROGRESS;
+}
+
+static void look_for(void *arg, const struct gid *hop)
+{
+	struct neighbour_kernel *k = arg;
+
+	ask_once(k, hop, k->now);
+}
+
+bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now)
+{
+	k->now = now;
+	return kernel_watch_changed(&k->watch, now, look_for, k);
 }
 
 /* ---- groups: the kernel reports them, and the interface lets them through ---- */

@@ -134,6 +134,8 @@ int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group);
 void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group);
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
 void neighbour_kernel_free(struct neighbour_kernel *k);
+/* Whether an answer may be another than the last time: the kernel has announced something. */
+bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now);
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
 			     struct mac *mac);
 
