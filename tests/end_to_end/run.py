@@ -19,9 +19,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases
 import connections
 import faults
+import kernel_interface
 import programs
 import wires
 from rig import RIGS, ROOT, Failure, remove_leftovers
+
+RIGS.update(kernel_interface.RIGS)
 
 
 class Case:
@@ -75,6 +78,8 @@ def all_cases():
                 case = program_case(place, "v4", name, line)
                 case.quick = True
                 yield case
+    for place, name, run, quick in kernel_interface.cases():
+        yield Case(f"{place or 'kernel'}/{name}", place, run, quick)
     for name, run in faults.CASES:
         yield Case(f"faults/{name}", None, run, name not in faults.LONG)
 
