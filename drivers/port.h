@@ -30,6 +30,11 @@ struct port_ops {
 	 */
 	int (*bell_fd)(struct port *p, uint16_t queue);
 	void (*bell_drain)(struct port *p, uint16_t queue);
+	/*
+	 * Control path: frames that are not RoCE are the engine's, too (steering rules may want them),
+	 * or not any more: the bell rings for them. NULL: it always does, or there is none.
+	 */
+	void (*bell_widen)(struct port *p, bool every_frame);
 	/* Control thread, about every 100 ms: link, MTU and addresses may have changed; true if so. */
 	bool (*refresh)(struct port *p);
 	void (*close)(struct port *p);

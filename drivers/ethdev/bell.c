@@ -47,18 +47,24 @@ static struct sock_filter roce_frame[] = {
 	RETURN(KEEP),
 };
 
-static bool bell_prepare(int fd, uint32_t ifindex, bool roce_only)
+bool bell_filter(int fd, bool roce_only)
 {
 	struct sock_fprog filter = {
 		.len = roce_only ? ARRAY_SIZE(roce_frame) : ARRAY_SIZE(any_frame),
 		.filter = roce_only ? roce_frame : any_frame,
 	};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0;
+}
+
+static bool bell_prepare(int fd, uint32_t ifindex, bool roce_only)
+{
 	struct sockaddr_ll at = { .sll_family = AF_PACKET,
 				  .sll_protocol = htons(ETH_P_ALL),
 				  .sll_ifindex = (int)ifindex };
 	int smallest = 1; /* the kernel rounds it up to what one frame takes */
 
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 &&
+	return bell_filter(fd, roce_only) &&
 	       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)) == 0 &&
 	       bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
 }

@@ -136,6 +136,16 @@ static bool ethdev_refresh(struct port *p)
 	return changed;
 }
 
+/* Beside a kernel that answers, only RoCE was ours. */
+static void ethdev_bell_widen(struct port *p, bool every_frame)
+{
+	struct ethdev *d = ethdev_of(p);
+
+	for (uint16_t i = 0; p->kernel_answers && i < p->queues; i++)
+		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
+			bell_filter(d->queue[i].bell, !every_frame);
+}
+
 static void ethdev_close(struct port *p)
 {
 	struct ethdev *d = ethdev_of(p);
@@ -157,6 +167,7 @@ static const struct port_ops ethdev_ops = {
 	.tx_burst = ethdev_tx_burst,
 	.bell_fd = ethdev_bell_fd,
 	.bell_drain = ethdev_bell_drain,
+	.bell_widen = ethdev_bell_widen,
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
 };

@@ -54,6 +54,7 @@ uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
 
 /* A packet socket that becomes readable when frames arrive; only UDP 4791 if roce_only. */
 int bell_open(uint32_t ifindex, bool roce_only);
+bool bell_filter(int fd, bool roce_only);
 void bell_silence(int fd);
 
 /* kernel.c: the interface of --kernel-interface. False: `why`. */

@@ -10,6 +10,12 @@
  * Lcores find rules through one pointer; a table is never changed, and freed when no lcore can be
  * in it any more. Without rules there is no table: lcores look no further, then.
  */
+static void widen_bell(struct engine *e, bool every_frame)
+{
+	if (e->port != NULL && e->port->ops->bell_widen != NULL)
+		e->port->ops->bell_widen(e->port, every_frame);
+}
+
 static int publish(struct engine *e, bool may_fail)
 {
 	struct flow_table *old = e->flows, *new = NULL;
@@ -25,6 +31,8 @@ static int publish(struct engine *e, bool may_fail)
 	}
 	/* Release: who sees the table sees its rules. */
 	__atomic_store_n(&e->flows, new, __ATOMIC_RELEASE);
+	if ((old == NULL) != (new == NULL))
+		widen_bell(e, new != NULL);
 	engine_grace_period(e);
 	free(old);
 	return 0;

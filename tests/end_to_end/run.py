@@ -21,6 +21,7 @@ import connections
 import faults
 import kernel_interface
 import programs
+import raw
 import wires
 from rig import RIGS, ROOT, Failure, remove_leftovers
 
@@ -69,7 +70,7 @@ def all_cases():
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
-        for where, name, run, quick in connections.cases():
+        for where, name, run, quick in [*connections.cases(), *raw.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
