@@ -209,6 +209,12 @@ int cm_disconnect(struct cm_connection *c, const void *private_data, size_t leng
  */
 void cm_abandon(struct cm_connection *c, nanotime now);
 
+/*
+ * REJECTED -> IDLE, before its time: another REQ comes with the id that it knows the peer by, and
+ * there is to be one connection of it. In other states nothing happens.
+ */
+void cm_forget(struct cm_connection *c);
+
 /* ---- datagram services (SIDR) ---- */
 
 /* IDLE -> SIDR_REQ_SENT, answered by EVENT_SIDR_REPLY or EVENT_UNREACHABLE. */

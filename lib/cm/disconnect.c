@@ -68,6 +68,12 @@ enum cm_verdict cm_drep_received(struct cm_connection *c, const struct cm_messag
 	return CM_ACCEPTED;
 }
 
+void cm_forget(struct cm_connection *c)
+{
+	if (c->state == CM_REJECTED)
+		cm_enter(c, CM_IDLE);
+}
+
 void cm_abandon(struct cm_connection *c, nanotime now)
 {
 	const struct cm_rejection no = { .reason = CM_REJECT_CONSUMER };

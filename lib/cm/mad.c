@@ -269,8 +269,9 @@ static enum cm_decode check_header(const uint8_t *mad, size_t length)
 {
 	if (length != MAD_OCTETS)
 		return CM_MALFORMED;
+	/* A status is what a response has, and these are none (IBTA 13.4.7). */
 	if (mad[0] != BASE_VERSION || mad[1] != MAD_CLASS_CM || mad[3] != METHOD_SEND ||
-	    layout_of((uint32_t)load(mad + 16, 2)) == NULL)
+	    load(mad + 4, 2) != 0 || layout_of((uint32_t)load(mad + 16, 2)) == NULL)
 		return CM_NOT_CM;
 	return mad[2] == MAD_CLASS_VERSION ? CM_DECODED : CM_WRONG_VERSION;
 }

@@ -139,7 +139,7 @@ struct cm_message {
 
 enum cm_decode {
 	CM_DECODED,
-	CM_NOT_CM, /* another class, method or base version, or an unknown attribute */
+	CM_NOT_CM, /* another class, method or base version, a status, or an unknown attribute */
 	CM_WRONG_VERSION, /* of the class: *m has attribute, transaction and local_id */
 	CM_MALFORMED, /* too short, or a length in it does not fit */
 };

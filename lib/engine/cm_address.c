@@ -71,6 +71,19 @@ bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index
 	return true;
 }
 
+/* "This network", loopback, and the reserved ones with the broadcast address at their end. */
+static bool is_martian(const struct gid *g)
+{
+	if (!gid_is_ipv4(g))
+		return gid_is_zero(g) || is_loopback(g);
+	return g->octet[12] == 0 || is_loopback(g) || g->octet[12] >= 240;
+}
+
+bool cm_address_is_peer(const struct engine *e, const struct gid *g)
+{
+	return !gid_is_own(e, g) && !gid_is_multicast(g) && !is_martian(g);
+}
+
 static uint32_t common_prefix(const struct gid *a, const struct gid *b)
 {
 	for (uint32_t i = 0; i < 16; i++)

@@ -12,6 +12,7 @@ int cm_manager_open(struct engine *e)
 
 	if (m == NULL)
 		return ENOMEM;
+	arc4random_buf(&m->secret, sizeof(m->secret));
 	e->control->cm = m;
 	return cm_mads_open(e);
 }

@@ -24,6 +24,7 @@ struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_
 	l->datagram = id->qp_type == QP_TYPE_UD;
 	id->connection = l;
 	m->link_count++;
+	++*cm_source_count(e, &path->dgid);
 	LIST_INSERT_HEAD(&m->links, l, all_link);
 	return l;
 }
@@ -36,6 +37,7 @@ void cm_link_free(struct engine *e, struct cm_link *l)
 		l->id->connection = NULL;
 	LIST_REMOVE(l, all_link);
 	e->control->cm->link_count--;
+	--*cm_source_count(e, &l->path.dgid);
 	free(l);
 }
 

@@ -14,6 +14,8 @@
 #include "wire/encode.h"
 #include "wire/opcode.h"
 
+#define MAC_GROUP 1u /* of the first octet */
+
 static struct rte_ring *make_ring(struct engine *e, const char *what)
 {
 	char name[32];
@@ -195,9 +197,9 @@ static void frame_in(struct engine *e, const struct rte_mbuf *b, nanotime now)
 
 	if (packet_decode(&p, frame, b->data_len, &options) != REASON_NONE)
 		return;
-	/* Spoofed, or not for us (protocol-map 5, 6). */
-	if (!gid_is_own(e, &p.dst_gid) || gid_is_own(e, &p.src_gid) ||
-	    gid_is_multicast(&p.src_gid) || gid_is_zero(&p.src_gid))
+	/* Spoofed, or not for us (protocol-map 5, 6): an answer would go to everybody, or to nobody. */
+	if (!gid_is_own(e, &p.dst_gid) || !cm_address_is_peer(e, &p.src_gid) ||
+	    (frame[6] & MAC_GROUP) != 0)
 		return;
 	in.source = p.src_gid;
 	in.destination = p.dst_gid;

@@ -35,6 +35,7 @@
 #define CM_JOINS_MAX   64u /* groups of one id */
 
 #define CM_LINKS_MAX  65536u /* connections of all clients, those at rest included */
+#define CM_SOURCE_MAX (CM_LINKS_MAX / 2) /* of one host, when it is the one that asks */
 #define CM_QUEUE_MAX  65536u /* messages to ourselves that wait */
 #define CM_MADS_SLOTS 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
 #define CM_AT_ONCE    64u /* messages of one tick */
@@ -134,7 +135,8 @@ struct cm_link {
 	bool passive;
 	bool has_mac;
 	bool stands; /* in the tables */
-	bool by_peer; /* ... of what the peer is known by, and of our queue pair number */
+	bool by_peer; /* ... of the peer's id, of its queue pair number, and of ours */
+	bool by_peer_qpn;
 	bool by_qpn;
 	struct mac mac; /* the last next hop, or where its first message came from */
 	struct qp_path path; /* to the peer */
@@ -173,6 +175,8 @@ struct cm_manager {
 
 	struct cm_link_list links;
 	uint32_t link_count;
+	uint64_t secret; /* of the tables */
+	uint32_t by_source[CM_BUCKETS]; /* connections by the peer's address */
 	struct cm_link_list local[CM_BUCKETS]; /* by local id */
 	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
 	struct cm_link_list remote_qpn[CM_BUCKETS];
@@ -229,6 +233,8 @@ int cm_address_check(struct call *call, const struct cm_address *a);
  * mean the first one of their family, *loopback then. False: none.
  */
 bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index, bool *loopback);
+/* One that a frame can come from: not ours, a group's, nor one that no host has (RFC 1122, 3.2.1.3). */
+bool cm_address_is_peer(const struct engine *e, const struct gid *g);
 /* The GID to speak from to a destination: the longest common prefix. False: none of its family. */
 bool cm_address_towards(const struct engine *e, const struct gid *destination, uint8_t *index);
 /* The path from a bound id to a GID. */
@@ -288,7 +294,8 @@ void cm_tables_remove(struct cm_link *l);
 struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer);
 struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid,
 			       const struct gid *peer);
-struct cm_link *cm_find_responder(struct engine *e, uint32_t id, const struct gid *peer);
+/* The exchange that this SIDR_REQ asks for again. */
+struct cm_link *cm_find_responder(struct engine *e, const struct cm_input *in);
 /* The connection that waits for an RTU with this queue pair of ours. */
 struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
 /*
@@ -297,6 +304,8 @@ struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
  */
 enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 				  const struct cm_link *except, struct cm_link **found);
+/* How many connections there are with this host (and the few that share its place in a table). */
+uint32_t *cm_source_count(struct engine *e, const struct gid *source);
 /* A number that no connection has. */
 uint32_t cm_new_local_id(struct engine *e);
 

@@ -122,6 +122,9 @@ static struct cm_link *make_link(struct engine *e, struct cm_id *id, const struc
 	struct qp_path path = cm_path_make(e, id, &in->source);
 	struct cm_link *l;
 
+	/* No host takes the room of all others. */
+	if (in->has_mac && *cm_source_count(e, &in->source) >= CM_SOURCE_MAX)
+		return NULL;
 	path.sgid = in->destination;
 	l = cm_link_new(e, id, &path);
 	if (l == NULL)
@@ -202,6 +205,18 @@ static void end_stale(struct engine *e, struct cm_link *l, nanotime now)
 	cm_link_settle(e, l, now);
 }
 
+/* What was rejected makes room for a new request with its id: there is one of each. */
+static void replace_rejected(struct engine *e, const struct cm_input *in, nanotime now)
+{
+	struct cm_link *l =
+		cm_find_remote(e, in->message.local_id, in->message.ca_guid, &in->source);
+
+	if (l == NULL)
+		return;
+	cm_forget(&l->core);
+	cm_link_settle(e, l, now);
+}
+
 static void req_input(struct engine *e, const struct cm_input *in, nanotime now)
 {
 	struct cm_link *l;
@@ -215,6 +230,7 @@ static void req_input(struct engine *e, const struct cm_input *in, nanotime now)
 		end_stale(e, l, now);
 		break;
 	case CM_UNRELATED:
+		replace_rejected(e, in, now);
 		ask(e, in, now);
 		break;
 	}
@@ -222,9 +238,9 @@ static void req_input(struct engine *e, const struct cm_input *in, nanotime now)
 
 static void sidr_input(struct engine *e, const struct cm_input *in, nanotime now)
 {
-	struct cm_link *l = cm_find_responder(e, in->message.local_id, &in->source);
+	struct cm_link *l = cm_find_responder(e, in);
 
-	if (l != NULL && cm_sidr_compare(&l->core, &in->message) == CM_REPETITION)
+	if (l != NULL)
 		to_link(e, l, &in->message, now);
 	else
 		ask(e, in, now);

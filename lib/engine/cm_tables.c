@@ -2,22 +2,43 @@
 /*
  * Connections by what messages name them by. Numbers of peers are only looked up together with
  * their address: nobody finds, or ends, the connections of another host.
+ *
+ * A peer chooses its ids, queue pair numbers and GUIDs; what it does not know is where they lead to
+ * in these tables, so that it cannot put them all in one place and have each of its messages look
+ * through them.
  */
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "engine/cm_manager.h"
 
-static uint32_t bucket(uint32_t number)
+/* Of all bits of both (the last steps of splitmix64), and of the manager's secret. */
+static uint32_t bucket_of(const struct engine *e, uint64_t number, uint64_t guid)
 {
-	static_assert(CM_BUCKETS == 4096, "twelve bits of a hash");
+	uint64_t h = guid ^ number << 32 ^ number ^ e->control->cm->secret;
 
-	return number * 0x9e3779b1u >> 20;
+	static_assert(CM_BUCKETS == 4096, "twelve bits of a hash");
+	h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)((h ^ h >> 31) >> 52);
+}
+
+static uint32_t bucket(const struct engine *e, uint32_t number)
+{
+	return bucket_of(e, number, 0);
+}
+
+uint32_t *cm_source_count(struct engine *e, const struct gid *source)
+{
+	uint32_t at = bucket_of(e, load_be64(source->octet), load_be64(source->octet + 8));
+
+	return &e->control->cm->by_source[at];
 }
 
 void cm_tables_add(struct engine *e, struct cm_link *l)
 {
 	l->stands = true;
-	LIST_INSERT_HEAD(&e->control->cm->local[bucket(l->core.local_id)], l, local_link);
+	LIST_INSERT_HEAD(&e->control->cm->local[bucket(e, l->core.local_id)], l, local_link);
 	cm_tables_update(e, l);
 }
 
@@ -29,12 +50,21 @@ void cm_tables_update(struct engine *e, struct cm_link *l)
 		return;
 	if (!l->by_peer && l->core.remote_id != 0) {
 		l->by_peer = true;
-		LIST_INSERT_HEAD(&m->remote[bucket(l->core.remote_id)], l, remote_link);
-		LIST_INSERT_HEAD(&m->remote_qpn[bucket(l->core.remote_qpn)], l, remote_qpn_link);
+		LIST_INSERT_HEAD(&m->remote[bucket_of(e, l->core.remote_id, l->core.remote_guid)],
+				 l, remote_link);
+		l->by_peer_qpn = true;
+		LIST_INSERT_HEAD(
+			&m->remote_qpn[bucket_of(e, l->core.remote_qpn, l->core.remote_guid)], l,
+			remote_qpn_link);
+	}
+	/* What we rejected does not have the queue pair, which may ask again as often as it likes. */
+	if (l->by_peer_qpn && cm_state(&l->core) == CM_REJECTED) {
+		l->by_peer_qpn = false;
+		LIST_REMOVE(l, remote_qpn_link);
 	}
 	if (!l->by_qpn && l->core.local_qpn != 0) {
 		l->by_qpn = true;
-		LIST_INSERT_HEAD(&m->local_qpn[bucket(l->core.local_qpn)], l, local_qpn_link);
+		LIST_INSERT_HEAD(&m->local_qpn[bucket(e, l->core.local_qpn)], l, local_qpn_link);
 	}
 }
 
@@ -42,20 +72,20 @@ void cm_tables_remove(struct cm_link *l)
 {
 	if (l->stands)
 		LIST_REMOVE(l, local_link);
-	if (l->by_peer) {
+	if (l->by_peer)
 		LIST_REMOVE(l, remote_link);
+	if (l->by_peer_qpn)
 		LIST_REMOVE(l, remote_qpn_link);
-	}
 	if (l->by_qpn)
 		LIST_REMOVE(l, local_qpn_link);
-	l->stands = l->by_peer = l->by_qpn = false;
+	l->stands = l->by_peer = l->by_peer_qpn = l->by_qpn = false;
 }
 
 struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer)
 {
 	struct cm_link *l;
 
-	LIST_FOREACH(l, &e->control->cm->local[bucket(id)], local_link)
+	LIST_FOREACH(l, &e->control->cm->local[bucket(e, id)], local_link)
 	if (l->core.local_id == id && l->datagram == datagram && !(datagram && l->passive) &&
 	    gid_equal(&l->path.dgid, peer))
 		return l;
@@ -66,19 +96,20 @@ struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid, con
 {
 	struct cm_link *l;
 
-	LIST_FOREACH(l, &e->control->cm->remote[bucket(id)], remote_link)
+	LIST_FOREACH(l, &e->control->cm->remote[bucket_of(e, id, guid)], remote_link)
 	if (l->core.remote_id == id && l->core.remote_guid == guid && !l->datagram &&
 	    gid_equal(&l->path.dgid, peer))
 		return l;
 	return NULL;
 }
 
-struct cm_link *cm_find_responder(struct engine *e, uint32_t id, const struct gid *peer)
+struct cm_link *cm_find_responder(struct engine *e, const struct cm_input *in)
 {
 	struct cm_link *l;
 
-	LIST_FOREACH(l, &e->control->cm->remote[bucket(id)], remote_link)
-	if (l->core.remote_id == id && l->datagram && l->passive && gid_equal(&l->path.dgid, peer))
+	LIST_FOREACH(l, &e->control->cm->remote[bucket(e, in->message.local_id)], remote_link)
+	if (l->datagram && l->passive && gid_equal(&l->path.dgid, &in->source) &&
+	    cm_sidr_compare(&l->core, &in->message) == CM_REPETITION)
 		return l;
 	return NULL;
 }
@@ -87,7 +118,7 @@ struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn)
 {
 	struct cm_link *l;
 
-	LIST_FOREACH(l, &e->control->cm->local_qpn[bucket(qpn)], local_qpn_link)
+	LIST_FOREACH(l, &e->control->cm->local_qpn[bucket(e, qpn)], local_qpn_link)
 	if (l->core.local_qpn == qpn && cm_state(&l->core) == CM_REP_SENT)
 		return l;
 	return NULL;
@@ -116,9 +147,12 @@ enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 	enum cm_relation relation = CM_UNRELATED;
 	struct cm_link *l;
 
-	LIST_FOREACH(l, &m->remote[bucket(in->message.local_id)], remote_link)
+	LIST_FOREACH(l, &m->remote[bucket_of(e, in->message.local_id, in->message.ca_guid)],
+		     remote_link)
 	relate(l, in, except, found, &relation);
-	LIST_FOREACH(l, &m->remote_qpn[bucket(cm_sender_qpn(&in->message))], remote_qpn_link)
+	LIST_FOREACH(l,
+		     &m->remote_qpn[bucket_of(e, cm_sender_qpn(&in->message), in->message.ca_guid)],
+		     remote_qpn_link)
 	relate(l, in, except, found, &relation);
 	return relation;
 }
@@ -130,7 +164,7 @@ uint32_t cm_new_local_id(struct engine *e)
 		uint32_t id = arc4random();
 		struct cm_link *l;
 
-		LIST_FOREACH(l, &e->control->cm->local[bucket(id)], local_link)
+		LIST_FOREACH(l, &e->control->cm->local[bucket(e, id)], local_link)
 		if (l->core.local_id == id)
 			break;
 		/* CM_LINKS_MAX of 2^32 are taken: this ends. */

@@ -207,6 +207,8 @@ Test(mad, what_is_no_message)
 		{ 2, 1, CM_WRONG_VERSION },
 		{ 2, 3, CM_WRONG_VERSION },
 		{ 3, 1, CM_NOT_CM }, /* method */
+		{ 4, 1, CM_NOT_CM }, /* status */
+		{ 5, 1, CM_NOT_CM },
 		{ 17, 0x0f, CM_NOT_CM }, /* attribute */
 		{ 17, 0x1b, CM_NOT_CM },
 		{ 16, 1, CM_NOT_CM },

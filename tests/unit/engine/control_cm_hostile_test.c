@@ -201,6 +201,99 @@ Test(control_cm_hostile, a_flood_of_requests)
 	party_end(&p);
 }
 
+static uint32_t longest(const struct cm_link_list *list, size_t next)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < CM_BUCKETS; i++) {
+		const char *l = (const char *)LIST_FIRST(&list[i]);
+		uint32_t n = 0;
+
+		for (; l != NULL; l = *(const char *const *)(l + next))
+			n++;
+		most = MAX_OF(most, n);
+	}
+	return most;
+}
+
+/* How far a message looks, at the most. */
+static uint32_t longest_chain(void)
+{
+	struct engine *e = (struct engine *)engine;
+	const struct cm_manager *cm = e->control->cm;
+	uint32_t most;
+
+	pthread_mutex_lock(&e->control_lock);
+	most = longest(cm->remote, offsetof(struct cm_link, remote_link));
+	most = MAX_OF(most, longest(cm->remote_qpn, offsetof(struct cm_link, remote_qpn_link)));
+	pthread_mutex_unlock(&e->control_lock);
+	return most;
+}
+
+/* A request that the program takes, and rejects. */
+static void throw_and_reject(const struct cm_message *m)
+{
+	struct reply_cm_event e;
+
+	throw_message(&stranger, m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_assert_eq(cm_reject_with(&server, e.id, "no"), 0);
+	cr_assert_eq(cm_destroy(&server, e.id, NULL), 0);
+}
+
+/* H-82 in spirit: numbers chosen so that all would lie in one place, and each be looked through. */
+Test(control_cm_hostile, numbers_of_one_kind)
+{
+	enum {
+		MANY = 3000
+	};
+
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct cm_message m = good_req(1, 0x77);
+
+		m.starting_psn = i; /* the same id: one takes the place of the last */
+		throw_and_reject(&m);
+	}
+	cr_expect_eq(links(), 1);
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct cm_message m = good_req(i + 2, 0x77); /* the same queue pair */
+
+		throw_and_reject(&m);
+		m = good_req(1, 0x77);
+		m.ca_guid = i; /* the same id of many hosts in one */
+		throw_and_reject(&m);
+	}
+	cr_expect_eq(links(), 2 * MANY + 1);
+	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
+}
+
+/* H-68: a host that fills its room leaves that of the others. */
+Test(control_cm_hostile, one_host_is_not_all)
+{
+	struct engine *e = (struct engine *)engine;
+	struct gid other = stranger;
+	struct reply_cm_event event;
+	struct cm_message m;
+
+	other.octet[15] ^= 1;
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 1; i <= CM_SOURCE_MAX; i++) {
+		m = good_req(i, 0x1000 + i);
+		throw_and_reject(&m);
+	}
+	cr_assert_eq(links(), CM_SOURCE_MAX);
+	m = good_req(CM_SOURCE_MAX + 1, 0x77);
+	throw_message(&stranger, &m, false);
+	cr_expect_eq(links(), CM_SOURCE_MAX);
+	expect_no_event(&server);
+	cr_assert_neq(cm_source_count(e, &other), cm_source_count(e, &stranger), "one in 4096");
+	m.primary.local_gid = other;
+	throw_message(&other, &m, false);
+	expect_event(&server, CONNECT_REQUEST, 0, &event);
+	cr_expect_eq(event.parameters.qpn, 0x77);
+}
+
 /* Messages with the right numbers from the wrong address are nobody's. */
 Test(control_cm_hostile, the_connections_of_others)
 {

@@ -1,0 +1,546 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""A peer that lies, on the wire of a real engine: its frames are not made by our encoder
+(mad_peer.py), its victim is an ordinary server (cm_server.c). Runs in the network namespace of
+with_netdev.sh.
+usage: hostile_peer_test.py SERVER UROCE [CASE...]
+"""
+
+import json
+import os
+import pathlib
+import queue
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import mad_peer  # noqa: E402
+from mad_peer import (APR, DREP, DREQ, LAP, MAD, MRA, REJ, REP, REQ, RTU, SIDR_REP, SIDR_REQ, gid,
+                      ip_header)  # noqa: E402
+
+OWN, OWN_MAC = "10.77.0.2", "02:00:00:00:00:02"
+ENGINE = "10.77.0.1"
+TCP_PORT = 7471
+SERVICE_TCP, SERVICE_UDP = 0x01060000 | TCP_PORT, 0x01110000 | TCP_PORT
+GUID = 0x1122334455667788
+SOON, NEVER = 5, 0.3  # seconds: what must come; what must not
+BACKLOG = 8
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Server:
+    """cm_server.c: lines in and out, events by id."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program, ENGINE, str(TCP_PORT), str(BACKLOG)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        bufsize=1)
+        self.lines = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+        self.expect("ready")
+        self.made = 2
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+        self.lines.put("(the end)")
+
+    def tell(self, line, answer="done"):
+        self.process.stdin.write(line + "\n")
+        if answer is not None:
+            self.expect(answer)
+
+    def expect(self, pattern, limit=SOON):
+        """The next line, which must be this one."""
+        try:
+            line = self.lines.get(timeout=limit)
+        except queue.Empty:
+            raise Failure(f"the server did not say '{pattern}'") from None
+        check(re.fullmatch(pattern, line), f"the server said '{line}', not '{pattern}'")
+        return line
+
+    def request(self):
+        """The id of a request that must have come."""
+        return int(self.expect(r"CONNECT_REQUEST \d+ 0").split()[1])
+
+    def connect(self):
+        """Begins a connection to the peer; the id."""
+        self.tell(f"connect {OWN} 9000")
+        line = self.expect(r"ADDR_RESOLVED \d+ 0")
+        self.expect(r"ROUTE_RESOLVED \d+ 0")
+        return int(line.split()[1])
+
+    def silent(self):
+        check(self.lines.empty(), "the server was told something: " + str(list(self.lines.queue)))
+
+
+class Test:
+    def __init__(self, program, uroce):
+        self.uroce = uroce
+        mac = json.loads(subprocess.run(["ip", "-j", "link", "show", "wire0"], check=True,
+                                        capture_output=True).stdout)[0]["address"]
+        self.peer = mad_peer.Peer("wire1", OWN_MAC, OWN, ENGINE, mac)
+        self.server = Server(program)
+        self.next = 0x1000
+
+    # -- what both ends say ---------------------------------------------------------------------
+
+    def fresh(self):
+        self.next += 1
+        return self.next
+
+    def req(self, source=OWN, words=b"h", **fields):
+        number = self.fresh()
+        return REQ(**{"local_id": number, "qpn": number, "guid": GUID, "service": SERVICE_TCP,
+                      "p_sgid": gid(source), "p_dgid": gid(ENGINE),
+                      "private": ip_header(source, ENGINE) + words, **fields})
+
+    def expect(self, kind, limit=SOON, **fields):
+        """The engine's next message; MRAs are passed over."""
+        while True:
+            got = self.peer.receive(limit)
+            check(got is not None, f"no {kind.__name__} came")
+            mad, body, _ = got
+            if kind is not MRA and isinstance(body, MRA):
+                continue
+            check(isinstance(body, kind), f"{body.name} instead of {kind.__name__}: {body!r}")
+            for name, value in fields.items():
+                have = getattr(mad if name == "tid" else body, name)
+                check(have == value, f"{body.name}: {name} is {have}, not {value}")
+            return body
+
+    def silence(self, limit=NEVER):
+        got = self.peer.receive(limit)
+        check(got is None, f"an answer: {got and got[1]!r}")
+        self.server.silent()
+
+    def refused(self, reason, body, about=0, **mad):
+        """The message is answered with a REJ of this reason, and the server hears nothing."""
+        tid = self.peer.send(body, **mad)
+        rej = self.expect(REJ, reason=reason, about=about, remote_id=body.local_id, tid=tid)
+        self.server.silent()
+        return rej
+
+    def accepted(self, **fields):
+        """A connection, established by the peer as it should be: (our REQ, its REP, the id)."""
+        req = self.req(words=b"a", **fields)
+        tid = self.peer.send(req)
+        number = self.server.request()
+        rep = self.expect(REP, remote_id=req.local_id, tid=tid)
+        self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id), tid=tid)
+        self.server.expect(f"ESTABLISHED {number} 0")
+        return req, rep, number
+
+    def close(self, req, rep, number):
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn))
+        self.server.expect(f"DISCONNECTED {number} 0")
+        self.server.tell(f"disconnect {number}")
+        self.expect(DREP, remote_id=req.local_id)
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+
+    def statistics(self):
+        out = subprocess.run([self.uroce, "stat", "--json", "--socket",
+                              os.environ["UROCE_SOCKET"]], capture_output=True, text=True,
+                             timeout=20, check=True).stdout
+        return json.loads(out)
+
+    # -- the cases: H-65 and so on --------------------------------------------------------------
+
+    def case_an_honest_peer(self):
+        """First of all: what all the others deviate from works."""
+        self.close(*self.accepted())
+
+    def case_wrong_octets(self):
+        """H-65: lengths, versions, classes, methods, states, attributes."""
+        req = self.req()
+        good = bytes(MAD(attribute=0x10, tid=5) / req)
+        for octets in (b"", good[:4], good[:24], good[:255], good[:252], good + b"\0",
+                       good + bytes(4), good * 3):
+            self.peer.socket.send(self.peer.frame(octets))
+        for name, value in (("base", 0), ("base", 2), ("mclass", 1), ("mclass", 8), ("method", 1),
+                            ("method", 0x83), ("method", 0), ("attribute", 0), ("attribute", 0xf),
+                            ("attribute", 0x1b), ("attribute", 0x1010), ("status", 1),
+                            ("status", 0x0100)):
+            self.peer.send(req, **{name: value})
+        self.silence()
+        # another version of the class is told so (protocol-map 193), answers of one are not
+        for version in (0, 1, 3, 255):
+            self.refused(31, self.req(), version=version)
+        for body in (RTU(local_id=1, remote_id=2), DREQ(local_id=1, remote_id=2),
+                     REJ(local_id=1, remote_id=2, reason=28)):
+            self.peer.send(body, version=1)
+        self.silence()
+
+    def case_wrong_datagrams(self):
+        """H-57, H-65: what is not for queue pair 1, or not from where it says."""
+        for bth, deth in (({"pkey": 0x1234}, {}), ({"pkey": 0x0000}, {}), ({}, {"qkey": 0x11111111}),
+                          ({}, {"qkey": 0}), ({"dqpn": 0}, {}), ({"opcode": 0x65}, {}),
+                          ({"opcode": 0x04}, {}), ({"opcode": 0x24}, {}), ({"icrc": 0x12345678}, {}),
+                          ({"version": 1}, {}), ({"padcount": 3}, {})):
+            self.peer.send(self.req(), bth=bth, deth=deth)
+        for source in (ENGINE, "224.0.0.1", "255.255.255.255", "0.0.0.0", "0.1.2.3", "127.0.0.1",
+                       "240.1.2.3"):
+            self.peer.send(self.req(source=source), source=source)
+        group = bytearray(self.peer.frame(MAD(attribute=0x10) / self.req()))
+        group[6:12] = b"\xff" * 6
+        self.peer.socket.send(group)
+        self.silence()
+
+    def case_requests_that_may_not_be(self):
+        """H-66: one thing wrong with each, and the reason of it (IBTA 12.6.7.2)."""
+        for reason, fields in (
+                (5, {"qpn": 0}), (5, {"qpn": 1}), (5, {"qpn": 0xffffff}),
+                (26, {"mtu": 0}), (26, {"mtu": 6}), (26, {"mtu": 15}), (26, {"mtu": 5}),
+                (9, {"transport": 2}), (9, {"transport": 3, "extended": 7}),
+                (8, {"transport": 1}), (8, {"transport": 3, "extended": 1}),
+                (12, {"p_dgid": gid("10.77.0.9")}), (12, {"p_sgid": gid("10.77.0.9")}),
+                (12, {"p_sgid": bytes(16)}), (5, {"pkey": 0x1234}), (5, {"pkey": 0}),
+                (8, {"service": SERVICE_TCP + 1}), (8, {"service": SERVICE_UDP}),
+                (8, {"service": 0x013f0000 | TCP_PORT}), (8, {"service": 1 << 40 | SERVICE_TCP}),
+                (8, {"service": 0xffffffffffffffff})):
+            self.refused(reason, self.req(**fields))
+
+    def case_all_that_may_be(self):
+        """H-66, H-80: the ends of what is legal: retries of 7, depths of 0 and 255, every PSN."""
+        for fields in ({"retry": 0, "rnr": 0, "retries": 0}, {"retry": 7, "rnr": 7},
+                       {"resources": 0, "depth": 0}, {"resources": 255, "depth": 255},
+                       {"psn": 0xffffff}, {"psn": 0}, {"mtu": 1}, {"p_hops": 0}, {"p_tclass": 255},
+                       {"remote_timeout": 0}, {"pkey": 0x7fff}, {"flow_control": 1}, {"srq": 1},
+                       {"p_rate": 63}, {"p_flow": 0xfffff}, {"a_dgid": gid("10.77.0.7")}):
+            self.close(*self.accepted(**fields))
+
+    def case_lies_in_private_data(self):
+        """H-67: the RDMA CM's header."""
+        for header in (bytes(36), ip_header(OWN, ENGINE, version=5), ip_header(OWN, ENGINE, version=0),
+                       ip_header(OWN, ENGINE, version=15), ip_header("0.0.0.0", ENGINE),
+                       ip_header(OWN, "0.0.0.0"), b"\1" + ip_header(OWN, ENGINE)[1:]):
+            self.refused(28, self.req(private=header))
+        # an address that is nobody's here, in it only
+        self.refused(8, self.req(private=ip_header(OWN, "10.77.0.9")))
+
+    def case_lengths_in_messages(self):
+        """H-67, H-84: additional information of more octets than there is room for."""
+        number = self.server.connect()
+        req = self.expect(REQ)
+        for length in (73, 127):
+            self.peer.send(REJ(local_id=1, remote_id=req.local_id, reason=28, length=length))
+        self.silence(0)
+        self.peer.send(REJ(local_id=1, remote_id=req.local_id, reason=28, length=72))
+        self.server.expect(f"REJECTED {number} 28")
+        self.server.tell(f"destroy {number}")
+
+    def case_everything_twice(self):
+        """H-69: nothing that comes twice happens twice; what answers it comes again."""
+        req = self.req(words=b"a")
+        for _ in range(3):
+            self.peer.send(req, tid=77)
+        number = self.server.request()
+        reps = [self.expect(REP, tid=77, remote_id=req.local_id) for _ in range(3)]
+        check(bytes(reps[0]) == bytes(reps[1]) == bytes(reps[2]), "another REP")
+        rep = reps[0]
+        for _ in range(3):
+            self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id), tid=77)
+        self.server.expect(f"ESTABLISHED {number} 0")
+        for _ in range(3):
+            self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=78)
+        self.server.expect(f"DISCONNECTED {number} 0")
+        self.server.tell(f"disconnect {number}")
+        self.expect(DREP, tid=78)
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=78)
+        self.expect(DREP, tid=78)
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+        # and when nobody knows of it any more
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=79)
+        self.expect(DREP, tid=79)
+        self.silence()
+
+    def case_disconnects_that_cross(self):
+        """H-69: both ends are through with it at once."""
+        req, rep, number = self.accepted()
+        self.server.tell(f"disconnect {number}")
+        dreq = self.expect(DREQ, remote_id=req.local_id, qpn=req.qpn)
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=dreq.local_id, qpn=rep.qpn))
+        self.expect(DREP)
+        self.server.expect(f"DISCONNECTED {number} 0")
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+
+    def case_a_reply_to_nothing(self):
+        """A REP to a REQ that was never sent, and all else that belongs to no connection."""
+        self.refused(6, REP(local_id=5, remote_id=0x77777777, qpn=9, guid=GUID), about=1)
+        self.refused(6, REP(local_id=5, remote_id=0, qpn=9, guid=GUID), about=1)
+        for body in (RTU(local_id=5, remote_id=6), MRA(local_id=5, remote_id=6, timeout=31),
+                     REJ(local_id=5, remote_id=6, reason=28), DREP(local_id=5, remote_id=6),
+                     REJ(local_id=5, reason=4, length=8, information=struct.pack("!Q", GUID)),
+                     APR(local_id=5, remote_id=6), SIDR_REP(local_id=5, qpn=9)):
+            self.peer.send(body)
+        self.silence()
+        tid = self.peer.send(DREQ(local_id=5, remote_id=6, qpn=9))
+        self.expect(DREP, tid=tid, remote_id=5)
+        tid = self.peer.send(LAP(local_id=5, remote_id=6, qpn=9))
+        self.expect(APR, tid=tid, remote_id=5, status=1)
+        self.silence()
+
+    def case_replies_that_may_not_be(self):
+        """REPs to a REQ that was sent, with a lie each: they end it, and its program hears of it."""
+        for qpn in (0, 1, 0xffffff):
+            number = self.server.connect()
+            req = self.expect(REQ, p_sgid=gid(ENGINE), p_dgid=gid(OWN))
+            rep = REP(local_id=self.fresh(), remote_id=req.local_id, qpn=qpn, guid=GUID)
+            self.refused_reply(rep, 5)
+            self.server.expect(rf"(UNREACHABLE|CONNECT_ERROR) {number} -?\d+")
+            self.server.tell(f"destroy {number}")
+        number = self.server.connect()
+        req = self.expect(REQ)
+        # from elsewhere, or to another one: nobody's
+        self.refused_reply(REP(local_id=5, remote_id=req.local_id ^ 1, qpn=9, guid=GUID), 6)
+        self.peer.send(REP(local_id=5, remote_id=req.local_id, qpn=9, guid=GUID),
+                       source="10.77.0.3")
+        self.expect(REJ, reason=6)
+        self.server.silent()
+        self.peer.send(REJ(local_id=5, remote_id=req.local_id, reason=28))
+        self.server.expect(f"REJECTED {number} 28")
+        self.server.tell(f"destroy {number}")
+
+    def refused_reply(self, rep, reason):
+        tid = self.peer.send(rep)
+        self.expect(REJ, reason=reason, about=1, remote_id=rep.local_id)
+        return tid
+
+    def case_a_reply_from_a_queue_pair_in_use(self):
+        """H-71 from the passive side: the older connection is stale, and so is the answer."""
+        old, old_rep, old_number = self.accepted()
+        number = self.server.connect()
+        req = self.expect(REQ)
+        self.peer.send(REP(local_id=self.fresh(), remote_id=req.local_id, qpn=old.qpn, guid=GUID))
+        kinds = {}
+        for _ in range(2):
+            body = self.peer.receive(SOON)[1]
+            kinds[type(body)] = body
+        check(kinds.keys() == {DREQ, REJ} and kinds[REJ].reason == 10, f"{kinds}")
+        self.server.expect(f"REJECTED {number} 10")
+        self.peer.send(DREP(local_id=old.local_id, remote_id=old_rep.local_id))
+        self.server.expect(f"DISCONNECTED {old_number} 0")
+        self.server.expect(f"TIMEWAIT_EXIT {old_number} 0")
+        self.server.tell(f"destroy {number}")
+        self.server.tell(f"destroy {old_number}")
+
+    def case_a_queue_pair_in_use(self):
+        """H-71: a REQ for it makes the older connection stale; of another GUID it is another one."""
+        old, rep, number = self.accepted()
+        other = self.accepted(local_id=old.local_id, guid=GUID + 1)
+        self.peer.send(self.req(qpn=old.qpn))
+        self.expect(REJ, reason=10, about=0)
+        self.expect(DREQ, remote_id=old.local_id, qpn=old.qpn)
+        self.peer.send(DREP(local_id=old.local_id, remote_id=rep.local_id))
+        self.server.expect(f"DISCONNECTED {number} 0")
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+        self.close(*other)
+
+    def case_connections_of_others(self):
+        """Right numbers from the wrong address: nothing happens to the connection."""
+        req, rep, number = self.accepted()
+        elsewhere = "10.77.0.99"
+        for body in (REJ(local_id=req.local_id, remote_id=rep.local_id, reason=4),
+                     MRA(local_id=req.local_id, remote_id=rep.local_id, timeout=31),
+                     RTU(local_id=req.local_id, remote_id=rep.local_id)):
+            self.peer.send(body, source=elsewhere)
+        self.silence()
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn),
+                       source=elsewhere)
+        self.expect(DREP)  # as for any that it does not know
+        # and from the right one with a wrong queue pair, or a wrong id of its own
+        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn ^ 1))
+        self.peer.send(REJ(local_id=req.local_id ^ 1, remote_id=rep.local_id, reason=4))
+        self.silence()
+        self.close(req, rep, number)
+
+    def case_a_peer_that_vanishes(self):
+        """Established, and then nothing more: a DREQ is repeated as often as the peer said, then
+        the id is free. A peer that never says RTU: likewise with the REP."""
+        req, rep, number = self.accepted(local_timeout=12, retries=3)
+        self.server.tell(f"disconnect {number}")
+        for _ in range(4):
+            self.expect(DREQ, remote_id=req.local_id)
+        self.server.expect(rf"DISCONNECTED {number} -110")
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+        req = self.req(words=b"a", local_timeout=12, retries=3)
+        self.peer.send(req)
+        number = self.server.request()
+        for _ in range(4):
+            self.expect(REP, remote_id=req.local_id)
+        self.expect(REJ, reason=4)
+        self.server.expect(rf"UNREACHABLE {number} -110")
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+
+    def case_promises_without_end(self):
+        """H-81: MRAs with the largest of times, one after the other, hold nobody for ever."""
+        req = self.req(words=b"a", local_timeout=12, retries=2)
+        self.peer.send(req)
+        number = self.server.request()
+        rep = self.expect(REP)
+        for _ in range(1000):
+            self.peer.send(MRA(local_id=req.local_id, remote_id=rep.local_id, about=1, timeout=14))
+        for _ in range(2):
+            self.expect(REP)
+        self.expect(REJ, reason=4)
+        self.server.expect(rf"UNREACHABLE {number} -110")
+        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
+        self.server.tell(f"destroy {number}")
+
+    def case_a_rejection_while_it_is_asked(self):
+        """H-70: the peer gives up before the program has answered."""
+        req = self.req()
+        self.peer.send(req)
+        number = self.server.request()
+        self.peer.send(REJ(local_id=req.local_id, reason=4, about=2, length=8,
+                           information=struct.pack("!Q", GUID)))
+        self.server.expect(f"REJECTED {number} 4")
+        self.server.tell(f"accept {number}", "refused accept 22")
+        self.server.tell(f"destroy {number}")
+        self.silence()
+
+    def case_datagram_services(self):
+        """SIDR: who asks twice is answered twice; lies are refused with the status of each."""
+        req = SIDR_REQ(local_id=self.fresh(), service=SERVICE_UDP,
+                       private=ip_header(OWN, ENGINE) + b"a")
+        self.peer.send(req)
+        number = self.server.request()
+        rep = self.expect(SIDR_REP, local_id=req.local_id, status=0, qkey=0x01234567)
+        self.peer.send(req)
+        check(self.expect(SIDR_REP, local_id=req.local_id).qpn == rep.qpn, "another queue pair")
+        self.server.tell(f"destroy {number}")
+        for status, fields in ((1, {"service": SERVICE_UDP + 1}), (1, {"service": SERVICE_TCP}),
+                               (2, {"pkey": 5}), (2, {"private": bytes(36)})):
+            bad = SIDR_REQ(**{"local_id": self.fresh(), "service": SERVICE_UDP,
+                              "private": ip_header(OWN, ENGINE), **fields})
+            self.peer.send(bad)
+            self.expect(SIDR_REP, local_id=bad.local_id, status=status, qpn=0)
+        self.peer.send(SIDR_REQ(local_id=1, service=SERVICE_UDP), version=1)
+        self.expect(SIDR_REP, status=5)
+        self.silence()
+
+    def flood(self, count, sources, words=b"h"):
+        """REQs that differ in ids, queue pairs and addresses; the ICRC is computed here."""
+        frames = []
+        for source in sources:
+            frame = bytearray(self.peer.frame(MAD(attribute=0x10) / self.req(source, words),
+                                              source))
+            check(bytes(frame[-4:]) == mad_peer.icrc(frame), "scapy and zlib do not agree")
+            frames.append(frame)
+        body = 14 + 20 + 8 + 12 + 8 + 24
+        for i in range(count):
+            number = self.fresh()
+            frame = frames[i % len(frames)]
+            struct.pack_into("!Q", frame, body - 16, number)
+            struct.pack_into("!I", frame, body, number)
+            struct.pack_into("!I", frame, body + 32, (number & 0xffffff) << 8 | 4)
+            frame[-4:] = mad_peer.icrc(frame)
+            self.peer.socket.send(frame)
+        return frames
+
+    def case_requests_without_end(self):
+        """H-68: a flood while the program looks away: as many wait as its backlog says, and a
+        connection that was there goes on; afterwards all is as before."""
+        before = self.statistics()
+        self.server.tell("self")
+        for pattern in (r"ADDR_RESOLVED 2?\d+ 0", r"ROUTE_RESOLVED \d+ 0", r"CONNECT_REQUEST \d+ 0"):
+            caller = int(self.server.expect(pattern).split()[1])
+        called, caller = caller, caller - 1
+        for _ in range(2):
+            self.server.expect(r"ESTABLISHED \d+ 0")
+        self.server.tell("exercise 100")
+        self.server.tell("look-away", None)
+        began = time.monotonic()
+        self.flood(20000, [OWN] + [f"10.77.0.{n}" for n in range(10, 200)])
+        self.server.tell("exercise 1000")
+        took = time.monotonic() - began
+        self.settle()
+        self.server.tell("look", None)
+        requests = [self.server.request() for _ in range(BACKLOG)]
+        self.drain()
+        self.server.silent()
+        for number in requests:
+            self.server.tell(f"destroy {number}")
+        self.drain()
+        self.server.tell("exercise 100")
+        self.server.tell(f"disconnect {caller}")
+        self.server.expect(rf"DISCONNECTED {called} 0")
+        self.server.tell(f"disconnect {called}")
+        self.server.expect(rf"DISCONNECTED {caller} 0")
+        for _ in range(2):
+            self.server.expect(r"TIMEWAIT_EXIT \d+ 0")
+        self.server.tell(f"destroy {caller}")
+        self.server.tell(f"destroy {called}")
+        self.drain()
+        self.close(*self.accepted())
+        after = self.statistics()
+        for what in ("clients", "qps", "cqs", "mrs"):
+            check(after[what] == before[what], f"{before[what]} {what} before, {after[what]} after")
+        return f"20000 requests, 1000 writes meanwhile, in {took:.1f} s"
+
+    def settle(self):
+        """Until the engine has looked at all that was sent."""
+        seen, end = None, time.monotonic() + 30
+        while True:
+            now = self.statistics()
+            now = (now["rx_packets"], now["tx_packets"], now["by_reason"])
+            if now == seen:
+                return
+            check(time.monotonic() < end, "the engine does not come to an end with it")
+            seen = now
+            self.drain()
+
+    def drain(self):
+        while self.peer.receive(NEVER) is not None:
+            pass
+
+    def end(self):
+        self.server.process.stdin.write("end\n")
+        check(self.server.process.wait(SOON) == 0, "the server did not end as it should")
+
+
+def main():
+    subprocess.run(["ip", "link", "set", "wire1", "address", OWN_MAC], check=True)
+    # nobody on the other end but us
+    for n in range(2, 200):
+        subprocess.run(["ip", "neighbour", "replace", f"10.77.0.{n}", "lladdr", OWN_MAC, "dev",
+                        "wire0", "nud", "permanent"], check=True)
+    test = Test(*sys.argv[1:3])
+    failed = 0
+    cases = [name for name in dir(test) if name.startswith("case_")]
+    for name in sys.argv[3:] or cases:
+        name = name if name.startswith("case_") else "case_" + name
+        try:
+            said = getattr(test, name)() or ""
+            print(f"ok {name[5:]} {said}")
+        except (Failure, AssertionError) as problem:
+            failed += 1
+            print(f"FAILED {name[5:]}: {problem}")
+            test.server.process.kill()
+            test.server = Server(sys.argv[1])
+            test.drain()
+    test.end()
+    print(f"{len(sys.argv[3:] or cases) - failed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
