@@ -12,6 +12,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "files.h"
+
 static bool is_program(const char *path)
 {
 	struct stat st;
@@ -148,17 +150,23 @@ static int folder_of(const char *beside, const char *library, char path[PATH_MAX
 	return -1;
 }
 
-int library_folders(char path[2 * PATH_MAX], char *why, size_t why_size)
+int library_folders(char path[3 * PATH_MAX], char *why, size_t why_size)
 {
-	char verbs[PATH_MAX], rdmacm[PATH_MAX];
+	static const char *const library[][2] = { { "../lib/verbs", "libibverbs.so.1" },
+						  { "../lib/rdmacm", "librdmacm.so.1" },
+						  { "../lib/preload", FILES_LIBRARY } };
+	char folder[PATH_MAX], last[PATH_MAX] = "";
+	size_t used = 0;
 
-	if (folder_of("../lib/verbs", "libibverbs.so.1", verbs, why, why_size) != 0 ||
-	    folder_of("../lib/rdmacm", "librdmacm.so.1", rdmacm, why, why_size) != 0)
-		return -1;
-	if (strcmp(verbs, rdmacm) == 0)
-		snprintf(path, 2 * PATH_MAX, "%s", verbs);
-	else
-		snprintf(path, 2 * PATH_MAX, "%s:%s", verbs, rdmacm);
+	for (unsigned int i = 0; i < sizeof(library) / sizeof(library[0]); i++) {
+		if (folder_of(library[i][0], library[i][1], folder, why, why_size) != 0)
+			return -1;
+		/* installed, they lie in one folder */
+		if (strcmp(folder, last) != 0)
+			used += (size_t)snprintf(path + used, 3 * PATH_MAX - used, "%s%s",
+						 i == 0 ? "" : ":", folder);
+		strcpy(last, folder);
+	}
 	return 0;
 }
 

@@ -22,10 +22,10 @@ int program_find(const char *name, char path[PATH_MAX], char *why, size_t why_si
 int program_check(const char *path, char *why, size_t why_size);
 
 /*
- * Where our libibverbs.so.1 and librdmacm.so.1 are, as LD_LIBRARY_PATH wants it: beside this program
+ * Where our libibverbs.so.1, librdmacm.so.1 and liburoce-files.so are, as LD_LIBRARY_PATH wants it: beside this program
  * in a build, else where they are installed.
  */
-int library_folders(char path[2 * PATH_MAX], char *why, size_t why_size);
+int library_folders(char path[3 * PATH_MAX], char *why, size_t why_size);
 
 /* Another program of ours ("uroced"), which lies beside this one. 0, or -1 and `why`. */
 int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size);

@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "files.h"
 #include "json.h"
 #include "locate.h"
 #include "program.h"
 #include "spawn.h"
 
 static const char usage[] =
-	"usage: uroce run [--socket PATH] [--quiet] [--json] -- PROGRAM [ARGS...]\n"
+	"usage: uroce run [--socket PATH] [--files HOW] [--quiet] [--json] -- PROGRAM [ARGS...]\n"
 	"\n"
 	"Runs a verbs program, as it is, on a uroce engine (its device is uroce0).\n"
 	"\n"
@@ -29,6 +30,11 @@ static const char usage[] =
 	"                 (/run/uroce/uroced.sock), the user's own ($XDG_RUNTIME_DIR/uroce or\n"
 	"                 /tmp/uroce-UID), and where none answers a same-host engine is started\n"
 	"                 for you there; it ends 10 s after its last program\n"
+	"  --files HOW    how it finds the device in /sys/class/infiniband and /dev/infiniband:\n"
+	"                 auto     mounts as root, else preload (the default)\n"
+	"                 mounts   a mount namespace of its own; not as root: in a user namespace\n"
+	"                 preload  a library that leads calls of libc there\n"
+	"                 none     not at all (also --no-files)\n"
 	"  --quiet        do not say on stderr which engine is used\n"
 	"  --json         say it as JSON\n"
 	"\n"
@@ -36,6 +42,7 @@ static const char usage[] =
 
 struct run_options {
 	const char *socket;
+	enum files_way files;
 	bool quiet;
 	bool json;
 };
@@ -43,6 +50,8 @@ struct run_options {
 static int parse(int argc, char **argv, struct run_options *o)
 {
 	static const struct option names[] = { { "socket", required_argument, NULL, 's' },
+					       { "files", required_argument, NULL, 'f' },
+					       { "no-files", no_argument, NULL, 'n' },
 					       { "quiet", no_argument, NULL, 'q' },
 					       { "json", no_argument, NULL, 'j' },
 					       { "help", no_argument, NULL, 'h' },
@@ -54,6 +63,15 @@ static int parse(int argc, char **argv, struct run_options *o)
 		switch (c) {
 		case 's':
 			o->socket = optarg;
+			break;
+		case 'f':
+			if (files_way_of(optarg, &o->files) == 0)
+				break;
+			fprintf(stderr, "uroce run: --files %s: auto, mounts, preload or none\n",
+				optarg);
+			return EXIT_USAGE;
+		case 'n':
+			o->files = FILES_NONE;
 			break;
 		case 'q':
 			o->quiet = true;
@@ -95,7 +113,7 @@ static int find_or_start(const struct run_options *o, struct engine_place *where
 }
 
 static void announce(const struct run_options *o, const struct engine_place *where,
-		     const struct reply_device *device, bool started)
+		     const struct reply_device *device, bool started, enum files_way files)
 {
 	char text[512];
 
@@ -108,6 +126,7 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 		json_string(&j, "device", device->name);
 		json_string(&j, "socket", where->path);
 		json_bool(&j, "started", started);
+		json_string(&j, "files", files_way_name(files));
 		json_close(&j, '}');
 		return;
 	}
@@ -127,12 +146,31 @@ static int set_library_path(const char *first)
 	return setenv("LD_LIBRARY_PATH", joined, 1);
 }
 
+/* What the program is to find. Who asks for a way that cannot be had is told, and gets no other. */
+static int show_files(const struct run_options *o, const struct engine_place *where,
+		      const struct reply_device *device, enum files_way *way)
+{
+	char why[PATH_MAX + 128];
+
+	*way = files_show(o->files, where, device, why, sizeof(why));
+	if (*way != FILES_NONE || o->files == FILES_NONE)
+		return 0;
+	if (o->files != FILES_AUTO) {
+		fprintf(stderr, "uroce run: --files %s: %s\n", files_way_name(o->files), why);
+		return -1;
+	}
+	if (!o->quiet)
+		fprintf(stderr, "uroce run: nothing in /sys/class/infiniband: %s\n", why);
+	return 0;
+}
+
 int command_run(int argc, char **argv)
 {
 	struct run_options o = { 0 };
-	char program[PATH_MAX], libraries[2 * PATH_MAX], why[PATH_MAX + 128];
+	char program[PATH_MAX], libraries[3 * PATH_MAX], why[PATH_MAX + 128];
 	struct engine_place where;
 	struct reply_device device;
+	enum files_way files;
 	bool started;
 	int status = parse(argc, argv, &o);
 
@@ -151,11 +189,13 @@ int command_run(int argc, char **argv)
 	}
 	if (find_or_start(&o, &where, &device, &started) != 0)
 		return EXIT_FAILED;
-	announce(&o, &where, &device, started);
 	if (setenv("UROCE_SOCKET", where.path, 1) != 0 || set_library_path(libraries) != 0) {
 		perror("uroce run");
 		return EXIT_FAILED;
 	}
+	if (show_files(&o, &where, &device, &files) != 0)
+		return EXIT_FAILED;
+	announce(&o, &where, &device, started, files);
 	execv(program, argv + optind);
 	fprintf(stderr, "uroce run: %s: %s\n", program, strerror(errno));
 	return PROGRAM_NOT_RUNNABLE;

@@ -79,11 +79,8 @@ static void fill_port(const struct engine *e, struct reply_device *d)
 	}
 }
 
-int cmd_device(struct call *call)
+void device_describe(const struct engine *e, struct reply_device *d)
 {
-	struct engine *e = call->engine;
-	struct reply_device *d = (struct reply_device *)&call->reply;
-
 	memcpy(d->name, e->name, sizeof(d->name));
 	d->node_guid = guid_of_mac(&e->mac);
 	d->sys_image_guid = d->node_guid;
@@ -91,6 +88,11 @@ int cmd_device(struct call *call)
 	d->lcores = e->lcores;
 	fill_limits(d);
 	fill_port(e, d);
+}
+
+int cmd_device(struct call *call)
+{
+	device_describe(call->engine, (struct reply_device *)&call->reply);
 	return 0;
 }
 

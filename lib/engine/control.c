@@ -145,6 +145,7 @@ static void refresh_addresses(struct engine *e)
 	if (gid_table_update(e) == 0)
 		return;
 	neighbour_agent_announce(e);
+	device_files_update(e); /* before anybody is told to look */
 	tell_all(e, EVENT_GID_CHANGE);
 }
 
@@ -156,6 +157,7 @@ static void refresh_port(struct engine *e)
 	c->link_up = e->port->link_up;
 	e->mac = e->port->mac;
 	refresh_addresses(e);
+	device_files_update(e);
 	/* No event is made for an MTU: one that says "look at the port" is nearest. */
 	if (c->link_up != was_up || (c->link_up && other_mtu))
 		tell_all(e, c->link_up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR);
@@ -268,6 +270,7 @@ int control_start(struct engine *e, char *why, size_t why_size)
 
 	c->empty_since = clock_now();
 	neighbour_agent_announce(e);
+	device_files_open(e);
 	error = listener_show(&c->listener, why, why_size);
 	if (error != 0)
 		return error;
@@ -297,6 +300,7 @@ void control_stop(struct engine *e)
 		pthread_join(c->thread, NULL);
 		c->thread_runs = false;
 	}
+	device_files_close(e);
 	listener_close(&c->listener);
 	while ((n = LIST_FIRST(&c->connections)) != NULL)
 		connection_end(n);

@@ -378,7 +378,9 @@ struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
 /* After a grace period. */
 void mcast_free(struct mcast_group *unlinked);
 
-/* cmd_device.c: the node GUID, octets in network order. */
+/* cmd_device.c: what DEVICE answers. */
+void device_describe(const struct engine *e, struct reply_device *d);
+/* The node GUID, octets in network order. */
 uint64_t guid_of_mac(const struct mac *m);
 
 /* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
@@ -437,6 +439,7 @@ struct listener {
 	struct watch watch; /* first; fd -1: none */
 	struct engine *engine;
 	int lock_fd;
+	int files_fd; /* the folder of the device's files; -1: none */
 	char path[108];
 	bool shown;
 	bool paused; /* out of descriptors: looked at again with the next tick */
@@ -452,6 +455,13 @@ void listener_close(struct listener *l);
 
 /* engine.c: the port carries more or less than before. True: programs see another MTU. */
 bool engine_follow_mtu(struct engine *e);
+
+/* ---- the device in the file system: device_files.c ---- */
+
+void device_files_open(struct engine *e);
+/* Something of the device or its port has changed. */
+void device_files_update(struct engine *e);
+void device_files_close(struct engine *e);
 
 /* ---- own addresses ---- */
 

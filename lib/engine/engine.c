@@ -217,6 +217,7 @@ static struct engine *engine_new(const struct uroce_options *o)
 	c->listener.engine = e;
 	c->listener.watch.fd = -1;
 	c->listener.lock_fd = -1;
+	c->listener.files_fd = -1;
 	c->link_up = o->port == NULL || o->port->link_up;
 	LIST_INIT(&c->connections);
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)

@@ -26,7 +26,7 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	if (ece == NULL)
 		return EINVAL;
-	*ece = (struct ibv_ece){ .vendor_id = VENDOR_ID };
+	*ece = (struct ibv_ece){ .vendor_id = DEVICE_VENDOR_ID };
 	return 0;
 }
 

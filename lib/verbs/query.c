@@ -9,11 +9,6 @@
 
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 
-/*
- * perftest looks at this number alone: for one that it does not know it refuses inline data, for
- * those of newer ConnectX it expects libmlx5 behind it. This one is neither.
- */
-#define VENDOR_PART_ID 4099u
 #define PAGE_SIZES     0xfffff000u
 #define ACK_DELAY      15 /* 4.096 us * 2^15: what a peer should add to its timeout */
 #define CLOCK_KHZ      1000000u /* times of completions are ns */
@@ -65,8 +60,8 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->sys_image_guid = facts->sys_image_guid;
 	a->max_mr_size = facts->max_mr_size;
 	a->page_size_cap = PAGE_SIZES;
-	a->vendor_id = VENDOR_ID;
-	a->vendor_part_id = VENDOR_PART_ID;
+	a->vendor_id = DEVICE_VENDOR_ID;
+	a->vendor_part_id = DEVICE_PART_ID;
 	a->device_cap_flags = raw_device_flags() | IBV_DEVICE_MEM_WINDOW |
 			      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
 			      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |

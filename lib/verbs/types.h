@@ -23,8 +23,6 @@
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 
-#define VENDOR_ID 0x75726fu /* "uro" */
-
 /* The project is built with hidden visibility: what verbs.map names is marked. */
 #define EXPORT __attribute__((visibility("default")))
 

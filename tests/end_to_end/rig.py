@@ -243,10 +243,10 @@ class Rig:
         self.next_port += 1
         return self.next_port
 
-    def program(self, side, words, wrapper=(), name=None, env=None):
+    def program(self, side, words, wrapper=(), name=None, env=None, options=()):
         """Starts an unmodified program on the engine of this side."""
         run = [str(self.tools / "apps/uroce"), "run", "--quiet", "--socket", self.socket(side),
-               "--"]
+               *options, "--"]
         return Process(self, name or f"{words[0]}-{side}",
                        [*self.inside(side), *wrapper, *run, *words], env)
 

@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import cases
 import connections
+import devices
 import faults
 import kernel_interface
 import programs
@@ -70,7 +71,7 @@ def all_cases():
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
-        for where, name, run, quick in [*connections.cases(), *raw.cases()]:
+        for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
@@ -81,6 +82,7 @@ def all_cases():
                 yield case
     for place, name, run, quick in kernel_interface.cases():
         yield Case(f"{place or 'kernel'}/{name}", place, run, quick)
+    yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)
     for name, run in faults.CASES:
         yield Case(f"faults/{name}", None, run, name not in faults.LONG)
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For programs that no mount namespace could be made for: the calls of libc that take a path,
+ * with those of the device's files leading to the folder that $UROCE_FILES names. libc's own calls
+ * inside of itself do not come by here, so fopen, scandir and their like are here, too. A relative
+ * path from /sys/class, a listing of /sys/class or /dev, and programs that call the kernel
+ * without libc see what the host has.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "preload/rewrite.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Read once: a program may empty its environment. */
+static const char *root(void)
+{
+	static char value[REWRITE_ROOM];
+	static int known;
+	const char *set;
+
+	if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) {
+		set = secure_getenv("UROCE_FILES");
+		if (set != NULL && set[0] == '/')
+			snprintf(value, sizeof(value), "%s", set);
+		__atomic_store_n(&known, 1, __ATOMIC_RELEASE);
+	}
+	return value[0] != '\0' ? value : NULL;
+}
+
+static __attribute__((constructor)) void begin(void)
+{
+	root();
+}
+
+/* libc's. */
+#define REAL(name)                                                                          \
+	({                                                                                  \
+		static __typeof__(&name) real;                                              \
+		if (__atomic_load_n(&real, __ATOMIC_RELAXED) == NULL)                       \
+			__atomic_store_n(&real, dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
+		real;                                                                       \
+	})
+
+/* A function of these parameters, one of which is `path`; then what libc's is called with. */
+#define WRAP(type, failed, name, parameters, ...)         \
+	EXPORT type name parameters;                      \
+	EXPORT type name parameters                       \
+	{                                                 \
+		char room[REWRITE_ROOM];                  \
+		int error = rewrite(root(), &path, room); \
+                                                          \
+		if (error == 0 && REAL(name) == NULL)     \
+			error = ENOSYS;                   \
+		if (error == 0)                           \
+			return REAL(name)(__VA_ARGS__);   \
+		errno = error;                            \
+		return failed;                            \
+	}
+
+/* The mode is there with these flags only. */
+#define WRAP_OPEN(name, parameters, ...)                                   \
+	EXPORT int name parameters                                         \
+	{                                                                  \
+		char room[REWRITE_ROOM];                                   \
+		int error = rewrite(root(), &path, room);                  \
+		mode_t mode = 0;                                           \
+		va_list list;                                              \
+                                                                           \
+		va_start(list, flags);                                     \
+		if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE) \
+			mode = va_arg(list, mode_t);                       \
+		va_end(list);                                              \
+		if (error == 0)                                            \
+			return REAL(name)(__VA_ARGS__, mode);              \
+		errno = error;                                             \
+		return -1;                                                 \
+	}
+
+WRAP_OPEN(open, (const char *path, int flags, ...), path, flags)
+WRAP_OPEN(open64, (const char *path, int flags, ...), path, flags)
+WRAP_OPEN(openat, (int fd, const char *path, int flags, ...), fd, path, flags)
+WRAP_OPEN(openat64, (int fd, const char *path, int flags, ...), fd, path, flags)
+/* what programs built with _FORTIFY_SOURCE call */
+WRAP(int, -1, __open_2, (const char *path, int flags), path, flags)
+WRAP(int, -1, __open64_2, (const char *path, int flags), path, flags)
+WRAP(int, -1, __openat_2, (int fd, const char *path, int flags), fd, path, flags)
+WRAP(int, -1, __openat64_2, (int fd, const char *path, int flags), fd, path, flags)
+
+WRAP(FILE *, NULL, fopen, (const char *path, const char *mode), path, mode)
+WRAP(FILE *, NULL, fopen64, (const char *path, const char *mode), path, mode)
+WRAP(int, -1, chdir, (const char *path), path)
+
+/* Folders. */
+WRAP(DIR *, NULL, opendir, (const char *path), path)
+WRAP(int, -1, scandir,
+     (const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+      int (*compare)(const struct dirent **, const struct dirent **)),
+     path, list, filter, compare)
+WRAP(int, -1, scandir64,
+     (const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+      int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+     path, list, filter, compare)
+WRAP(int, GLOB_ABORTED, glob,
+     (const char *path, int flags, int (*failure)(const char *, int), glob_t *found), path, flags,
+     failure, found)
+WRAP(int, GLOB_ABORTED, glob64,
+     (const char *path, int flags, int (*failure)(const char *, int), glob64_t *found), path, flags,
+     failure, found)
+
+/* What a path is. */
+WRAP(int, -1, stat, (const char *path, struct stat *st), path, st)
+WRAP(int, -1, stat64, (const char *path, struct stat64 *st), path, st)
+WRAP(int, -1, lstat, (const char *path, struct stat *st), path, st)
+WRAP(int, -1, lstat64, (const char *path, struct stat64 *st), path, st)
+WRAP(int, -1, fstatat, (int fd, const char *path, struct stat *st, int flags), fd, path, st, flags)
+WRAP(int, -1, fstatat64, (int fd, const char *path, struct stat64 *st, int flags), fd, path, st,
+     flags)
+WRAP(int, -1, statx, (int fd, const char *path, int flags, unsigned int mask, struct statx *st), fd,
+     path, flags, mask, st)
+/* what programs built against a glibc before 2.33 call */
+WRAP(int, -1, __xstat, (int version, const char *path, struct stat *st), version, path, st)
+WRAP(int, -1, __xstat64, (int version, const char *path, struct stat64 *st), version, path, st)
+WRAP(int, -1, __lxstat, (int version, const char *path, struct stat *st), version, path, st)
+WRAP(int, -1, __lxstat64, (int version, const char *path, struct stat64 *st), version, path, st)
+WRAP(int, -1, __fxstatat, (int version, int fd, const char *path, struct stat *st, int flags),
+     version, fd, path, st, flags)
+WRAP(int, -1, __fxstatat64, (int version, int fd, const char *path, struct stat64 *st, int flags),
+     version, fd, path, st, flags)
+
+/* Who may. */
+WRAP(int, -1, access, (const char *path, int mode), path, mode)
+WRAP(int, -1, eaccess, (const char *path, int mode), path, mode)
+WRAP(int, -1, euidaccess, (const char *path, int mode), path, mode)
+WRAP(int, -1, faccessat, (int fd, const char *path, int mode, int flags), fd, path, mode, flags)
+
+/* What ls looks for. */
+WRAP(ssize_t, -1, getxattr, (const char *path, const char *name, void *value, size_t size), path,
+     name, value, size)
+WRAP(ssize_t, -1, lgetxattr, (const char *path, const char *name, void *value, size_t size), path,
+     name, value, size)
+WRAP(ssize_t, -1, listxattr, (const char *path, char *list, size_t size), path, list, size)
+WRAP(ssize_t, -1, llistxattr, (const char *path, char *list, size_t size), path, list, size)
+
+/* Links. */
+WRAP(ssize_t, -1, readlink, (const char *path, char *buf, size_t size), path, buf, size)
+WRAP(ssize_t, -1, readlinkat, (int fd, const char *path, char *buf, size_t size), fd, path, buf,
+     size)
+WRAP(ssize_t, -1, __readlink_chk, (const char *path, char *buf, size_t size, size_t room_of_buf),
+     path, buf, size, room_of_buf)
+WRAP(ssize_t, -1, __readlinkat_chk,
+     (int fd, const char *path, char *buf, size_t size, size_t room_of_buf), fd, path, buf, size,
+     room_of_buf)
+WRAP(char *, NULL, realpath, (const char *path, char *resolved), path, resolved)
+WRAP(char *, NULL, __realpath_chk, (const char *path, char *resolved, size_t room_of_buf), path,
+     resolved, room_of_buf)
+WRAP(char *, NULL, canonicalize_file_name, (const char *path), path)
