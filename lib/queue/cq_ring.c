@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Head and tail are a position and a count of pushes in one 64-bit word. A push begins by moving
- * head (position + 1, count + 1) and ends by counting one up in tail; the push that makes the
- * counts equal is the last one under way and takes head's position over into tail: all slots
- * before it are written. It then shows that position in the shared producer tail.
- *
- * Two lcores may do so one after the other and reach the shared word in the other order, so it is
- * only ever moved forward. The program reads it and never writes it: a CAS that fails was beaten
- * by another lcore, of which fewer than LIMIT_LCORES can be behind us, so the tries are bounded;
- * a program that writes the word all the same loses its own completions.
+ * Pushes claim slots (claim.h): when all that began before a position are written, it is shown in
+ * the shared producer tail, which the program reads.
  *
  * `solicited` keeps two positions: behind the newest solicited completion (low half), and up to
  * where they have been looked at (high half). A push that is finished by another lcore's later one
@@ -20,28 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "config/limits.h"
+#include "queue/claim.h"
 #include "queue/ring.h"
-
-static uint64_t word_of(uint32_t position, uint32_t count)
-{
-	return (uint64_t)count << 32 | position;
-}
-
-static uint32_t position_of(uint64_t word)
-{
-	return (uint32_t)word;
-}
-
-static uint32_t count_of(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
-}
-
-static bool is_behind(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
 
 void cq_ring_init(struct cq_ring *c, void *memory, struct cq_page *page, uint32_t size,
 		  uint32_t capacity)
@@ -77,7 +50,7 @@ static void write_slot(const struct cq_ring *c, uint32_t position, const struct 
 
 static bool push_alone(struct cq_ring *c, const struct completion *completion)
 {
-	uint32_t position = position_of(c->head);
+	uint32_t position = claim_position(c->head);
 
 	if (!has_room(c, position))
 		return false;
@@ -93,12 +66,10 @@ static bool reserve(struct cq_ring *c, uint32_t *position)
 	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE);
 
 	do {
-		*position = position_of(head);
+		*position = claim_position(head);
 		if (!has_room(c, *position))
 			return false;
-	} while (!__atomic_compare_exchange_n(&c->head, &head,
-					      word_of(*position + 1, count_of(head) + 1), true,
-					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	} while (!claim_begin(&c->head, &head));
 	return true;
 }
 
@@ -106,40 +77,19 @@ static void note_solicited(struct cq_ring *c, uint32_t behind)
 {
 	uint64_t old = __atomic_load_n(&c->solicited, __ATOMIC_RELAXED);
 
-	while (is_behind(position_of(old), behind) &&
-	       !__atomic_compare_exchange_n(&c->solicited, &old, word_of(behind, count_of(old)),
-					    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (claim_is_behind(claim_position(old), behind) &&
+	       !__atomic_compare_exchange_n(&c->solicited, &old,
+					    claim_word(behind, claim_count(old)), true,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-}
-
-static void show(struct cq_ring *c, uint32_t position)
-{
-	uint32_t *tail = shared_tail(c, RING_PRODUCER_TAIL);
-	uint32_t shown = __atomic_load_n(tail, __ATOMIC_RELAXED);
-
-	for (uint32_t tries = 0; tries <= LIMIT_LCORES && is_behind(shown, position); tries++) {
-		/* release: pairs with the program's acquire load; all slots before it are written */
-		if (__atomic_compare_exchange_n(tail, &shown, position, false, __ATOMIC_RELEASE,
-						__ATOMIC_RELAXED))
-			return;
-	}
 }
 
 static void finish(struct cq_ring *c)
 {
-	uint64_t tail = __atomic_load_n(&c->tail, __ATOMIC_ACQUIRE);
-	uint64_t next, head;
+	uint32_t written;
 
-	/* release: our slot is written; acquire: so are those of the pushes that finished before */
-	do {
-		head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE);
-		next = word_of(position_of(tail), count_of(tail) + 1);
-		if (count_of(next) == count_of(head))
-			next = head;
-	} while (!__atomic_compare_exchange_n(&c->tail, &tail, next, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	if (position_of(next) != position_of(tail))
-		show(c, position_of(next));
+	if (claim_finish(&c->head, &c->tail, &written))
+		claim_show(shared_tail(c, RING_PRODUCER_TAIL), written);
 }
 
 bool cq_ring_push(struct cq_ring *c, const struct completion *completion)
@@ -165,18 +115,18 @@ bool cq_ring_push(struct cq_ring *c, const struct completion *completion)
 static bool look_at_solicited(struct cq_ring *c)
 {
 	uint64_t old = __atomic_load_n(&c->solicited, __ATOMIC_RELAXED);
-	uint32_t newest = position_of(old), looked_at = count_of(old), shown;
+	uint32_t newest = claim_position(old), looked_at = claim_count(old), shown;
 
 	if (newest == looked_at)
 		return false;
 	/* not c->tail: what the program cannot see yet must be looked at again */
 	shown = __atomic_load_n(shared_tail(c, RING_PRODUCER_TAIL), __ATOMIC_ACQUIRE);
-	if (is_behind(newest, shown))
+	if (claim_is_behind(newest, shown))
 		shown = newest;
 	if (shown == looked_at)
 		return false;
 	/* a failure means that another lcore noted or looked: it stays for that one or the next */
-	__atomic_compare_exchange_n(&c->solicited, &old, word_of(newest, shown), false,
+	__atomic_compare_exchange_n(&c->solicited, &old, claim_word(newest, shown), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return true;
 }

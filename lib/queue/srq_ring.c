@@ -1,35 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Head and tail are a position and a count of takes in one 64-bit word, as those of a CQ
- * (cq_ring.c), with the roles of the two sides exchanged: the take that makes the counts equal is
- * the last one under way, and moves the shared consumer tail to head's position. That word is only
- * ever moved forward, in a bounded number of tries; a program that writes it harms only itself.
+ * Takes claim slots (claim.h): when all that began before a position are read, it is shown in the
+ * shared consumer tail, and the program may post there again.
  */
 #include "queue/srq_ring.h"
 
 #include <string.h>
 
-#include "config/limits.h"
-
-static uint64_t word_of(uint32_t position, uint32_t count)
-{
-	return (uint64_t)count << 32 | position;
-}
-
-static uint32_t position_of(uint64_t word)
-{
-	return (uint32_t)word;
-}
-
-static uint32_t count_of(uint64_t word)
-{
-	return (uint32_t)(word >> 32);
-}
-
-static bool is_behind(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
+#include "queue/claim.h"
 
 void srq_ring_init(struct srq_ring *r, void *memory, uint32_t size, uint32_t stride)
 {
@@ -55,7 +33,8 @@ static uint32_t behind_producer(const struct srq_ring *r, uint32_t position)
 
 uint32_t srq_ring_waiting(const struct srq_ring *r)
 {
-	uint32_t n = behind_producer(r, position_of(__atomic_load_n(&r->head, __ATOMIC_ACQUIRE)));
+	uint32_t n =
+		behind_producer(r, claim_position(__atomic_load_n(&r->head, __ATOMIC_ACQUIRE)));
 
 	return n < r->size ? n : RING_BROKEN;
 }
@@ -67,14 +46,14 @@ static const void *slot_at(const struct srq_ring *r, uint32_t position)
 
 static enum srq_ring_take take_alone(struct srq_ring *r, const void **slot)
 {
-	uint32_t position = position_of(r->head), n = behind_producer(r, position);
+	uint32_t position = claim_position(r->head), n = behind_producer(r, position);
 
 	if (n == 0)
 		return SRQ_RING_EMPTY;
 	if (n >= r->size)
 		return SRQ_RING_ILL;
 	*slot = slot_at(r, position);
-	__atomic_store_n(&r->head, word_of(position + 1, 0), __ATOMIC_RELAXED);
+	__atomic_store_n(&r->head, claim_word(position + 1, 0), __ATOMIC_RELAXED);
 	return SRQ_RING_TAKEN;
 }
 
@@ -90,7 +69,7 @@ enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 		return take_alone(r, slot);
 	head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 	for (;;) {
-		uint32_t n = behind_producer(r, position_of(head));
+		uint32_t n = behind_producer(r, claim_position(head));
 
 		if (n == 0)
 			return SRQ_RING_EMPTY;
@@ -103,45 +82,18 @@ enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 			head = again;
 			continue;
 		}
-		*slot = slot_at(r, position_of(head));
-		if (__atomic_compare_exchange_n(&r->head, &head,
-						word_of(position_of(head) + 1, count_of(head) + 1),
-						true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		*slot = slot_at(r, claim_position(head));
+		if (claim_begin(&r->head, &head))
 			return SRQ_RING_TAKEN;
-	}
-}
-
-/* Pairs with the program's acquire load: our reads of the slots before it are done. */
-static void give_back(struct srq_ring *r, uint32_t position)
-{
-	uint32_t *tail = shared_word(r, RING_CONSUMER_TAIL);
-	uint32_t given = __atomic_load_n(tail, __ATOMIC_RELAXED);
-
-	for (uint32_t tries = 0; tries <= LIMIT_LCORES && is_behind(given, position); tries++) {
-		if (__atomic_compare_exchange_n(tail, &given, position, false, __ATOMIC_RELEASE,
-						__ATOMIC_RELAXED))
-			return;
 	}
 }
 
 void srq_ring_finish(struct srq_ring *r)
 {
-	uint64_t tail, next, head;
+	uint32_t *shared = shared_word(r, RING_CONSUMER_TAIL), read;
 
-	if (r->one_lcore) {
-		__atomic_store_n(shared_word(r, RING_CONSUMER_TAIL), position_of(r->head),
-				 __ATOMIC_RELEASE);
-		return;
-	}
-	tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-	/* release: our slot is read; acquire: so are those of the takes that finished before */
-	do {
-		head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
-		next = word_of(position_of(tail), count_of(tail) + 1);
-		if (count_of(next) == count_of(head))
-			next = head;
-	} while (!__atomic_compare_exchange_n(&r->tail, &tail, next, true, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	if (position_of(next) != position_of(tail))
-		give_back(r, position_of(next));
+	if (r->one_lcore)
+		__atomic_store_n(shared, claim_position(r->head), __ATOMIC_RELEASE);
+	else if (claim_finish(&r->head, &r->tail, &read))
+		claim_show(shared, read);
 }

@@ -109,22 +109,11 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 {
 	struct context *c = context_of(context);
 	struct request_import request = { .into = c->handle, .handle = pd_handle };
-	struct pd *pd = calloc(1, sizeof(*pd));
-	struct reply_handle reply;
-	int error;
+	struct pd *pd = pd_make(c, COMMAND_IMPORT_PD, &request.h, sizeof(request));
 
 	if (pd == NULL)
-		return fail_with(ENOMEM);
-	error = client_command(c->client, COMMAND_IMPORT_PD, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
-	if (error != 0) {
-		free(pd);
-		return fail_with(error);
-	}
-	pd->ibv.context = context;
-	pd->ibv.handle = reply.handle;
+		return NULL;
 	pd->imported = true;
-	context_hold(c);
 	return &pd->ibv;
 }
 

@@ -4,26 +4,34 @@
 
 #include "verbs/types.h"
 
-EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+struct pd *pd_make(struct context *c, enum command command, struct command_request *request,
+		   size_t length)
 {
-	struct context *c = context_of(context);
-	struct request_handle request = { .handle = c->handle };
 	struct pd *pd = calloc(1, sizeof(*pd));
 	struct reply_handle reply;
 	int error;
 
 	if (pd == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(c->client, COMMAND_ALLOC_PD, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = client_command(c->client, command, request, length, &reply.h, sizeof(reply), NULL,
+			       NULL);
 	if (error != 0) {
 		free(pd);
 		return fail_with(error);
 	}
-	pd->ibv.context = context;
+	pd->ibv.context = &c->verbs.context;
 	pd->ibv.handle = reply.handle;
 	context_hold(c);
-	return &pd->ibv;
+	return pd;
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct context *c = context_of(context);
+	struct request_handle request = { .handle = c->handle };
+	struct pd *pd = pd_make(c, COMMAND_ALLOC_PD, &request.h, sizeof(request));
+
+	return pd != NULL ? &pd->ibv : NULL;
 }
 
 /* The protection domain inside stays the program's. */

@@ -265,6 +265,10 @@ static inline void *fail_with(int error)
  * 0 or an errno; the token stays the caller's then.
  */
 int context_open(struct device *device, int token_fd, struct context **out);
+/* A protection domain that this command makes; NULL with errno. */
+struct pd *pd_make(struct context *c, enum command command, struct command_request *request,
+		   size_t length);
+
 void context_hold(struct context *c);
 void context_drop(struct context *c);
 /*

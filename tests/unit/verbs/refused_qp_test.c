@@ -11,7 +11,7 @@
 
 #include "base/bits.h"
 #include "endpoint.h"
-#include "engine_objects.h"
+#include "refused.h"
 
 static struct endpoint e;
 static struct ibv_device_attr device;
@@ -28,21 +28,6 @@ static void close_all(void)
 }
 
 TestSuite(refused_qp, .init = open_all, .fini = close_all, .timeout = 60);
-
-static void expect_none(const void *made, int error, uint64_t objects, const char *what)
-{
-	cr_expect_null(made, "%s", what);
-	cr_expect_eq(errno, error, "%s: errno %d (%m), not %d", what, errno, error);
-	cr_expect_eq(engine_objects(), objects, "%s: left something in the engine", what);
-}
-
-#define REFUSED(call, error, what)                        \
-	do {                                              \
-		uint64_t objects_ = engine_objects();     \
-                                                          \
-		errno = 0;                                \
-		expect_none(call, error, objects_, what); \
-	} while (0)
 
 Test(refused_qp, capacities)
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "engine_objects.h"
 #include "raw_rig.h"
+#include "refused.h"
 
 static struct raw_rig r;
 static struct endpoint rc;
@@ -31,21 +31,6 @@ static void close_all(void)
 }
 
 TestSuite(refused_raw, .init = open_all, .fini = close_all, .timeout = 60);
-
-static void expect_none(const void *made, int error, uint64_t objects, const char *what)
-{
-	cr_expect_null(made, "%s", what);
-	cr_expect_eq(errno, error, "%s: errno %d (%m), not %d", what, errno, error);
-	cr_expect_eq(engine_objects(), objects, "%s: left something in the engine", what);
-}
-
-#define REFUSED(call, error, what)                        \
-	do {                                              \
-		uint64_t objects_ = engine_objects();     \
-                                                          \
-		errno = 0;                                \
-		expect_none(call, error, objects_, what); \
-	} while (0)
 
 Test(refused_raw, queue_pairs)
 {

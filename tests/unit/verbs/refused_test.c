@@ -11,7 +11,7 @@
 
 #include "base/bits.h"
 #include "endpoint.h"
-#include "engine_objects.h"
+#include "refused.h"
 
 static struct endpoint e;
 static struct ibv_context *other; /* the same device, opened once more ... */
@@ -56,23 +56,6 @@ static void close_all(void)
 }
 
 TestSuite(refused, .init = open_all, .fini = close_all, .timeout = 60);
-
-/* A create that must fail: with this errno, and with nothing left of it. */
-static void expect_none(const void *made, int error, uint64_t objects, const char *what)
-{
-	cr_expect_null(made, "%s", what);
-	cr_expect_eq(errno, error, "%s: errno %d (%m), not %d", what, errno, error);
-	cr_expect_eq(engine_objects(), objects, "%s: left something in the engine", what);
-	errno = 0;
-}
-
-#define REFUSED(call, error, what)                        \
-	do {                                              \
-		uint64_t objects_ = engine_objects();     \
-                                                          \
-		errno = 0;                                \
-		expect_none(call, error, objects_, what); \
-	} while (0)
 
 Test(refused, completion_queues)
 {
