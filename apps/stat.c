@@ -66,6 +66,16 @@ static uint64_t counter_value(const struct reply_statistics *s, const struct cou
 	return v;
 }
 
+/* Of every kind, of all programs. */
+static uint64_t objects_of(const struct reply_statistics *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < STATISTICS_KINDS; i++)
+		n += s->objects[i];
+	return n;
+}
+
 static void print_text(const struct reply_device *d, const struct reply_statistics *s, bool all)
 {
 	char text[512];
@@ -109,6 +119,8 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_integer(&j, "qps", s->qps);
 	json_integer(&j, "cqs", s->cqs);
 	json_integer(&j, "mrs", s->mrs);
+	json_integer(&j, "objects", objects_of(s));
+	json_integer(&j, "connections", s->connections);
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		json_integer(&j, counters[i].name, counter_value(s, &counters[i]));
 	json_open(&j, "by_reason", '{');

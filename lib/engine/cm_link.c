@@ -29,6 +29,11 @@ struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_
 	return l;
 }
 
+uint32_t cm_link_count(const struct engine *e)
+{
+	return e->control->cm != NULL ? e->control->cm->link_count : 0;
+}
+
 void cm_link_free(struct engine *e, struct cm_link *l)
 {
 	cm_timer_set(e, l, TIME_NEVER);

@@ -144,6 +144,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;
 	s->mrs = e->mr_count;
+	s->connections = cm_link_count(e);
 	count_objects(e, s);
 }
 

@@ -272,7 +272,7 @@ int cmd_create_qp(struct call *call)
 	error = qp_build(call, q, r);
 	if (error != 0) {
 		if (q->qpn != 0)
-			directory_remove(call->engine, q);
+			directory_remove(call->engine, q, clock_now());
 		qp_unbuild(call->client, q);
 		return error;
 	}

@@ -117,7 +117,7 @@ static int target_build(struct call *call, struct engine_qp *q)
 static void target_unbuild(struct engine_qp *q)
 {
 	if (q->qpn != 0)
-		directory_remove(q->client->engine, q);
+		directory_remove(q->client->engine, q, clock_now());
 	qp_memory_free(q);
 	free(q);
 }

@@ -612,6 +612,7 @@ struct reply_statistics {
 	uint32_t clients, qps, cqs, mrs;
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind of control.h */
 	uint64_t qp_memory; /* octets of the engine's own that queue pairs hold */
+	uint64_t connections; /* of the connection manager, those at rest included */
 	uint64_t by_reason[REASON_COUNT];
 };
 

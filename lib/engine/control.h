@@ -228,6 +228,8 @@ void call_close_descriptors(struct call *call);
 
 int cmd_device(struct call *call);
 int cmd_statistics(struct call *call);
+/* cm_link.c */
+uint32_t cm_link_count(const struct engine *e);
 int cmd_hello(struct call *call);
 int cmd_open_context(struct call *call);
 int cmd_close_context(struct call *call);

@@ -446,15 +446,16 @@ void directory_destroy(struct engine *e);
 /* A random free number of this lcore; 0 if there is none. Control path. */
 uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q);
 void directory_publish(struct engine *e, struct engine_qp *q);
-void directory_remove(struct engine *e, struct engine_qp *q);
+/* Its number rests. */
+void directory_remove(struct engine *e, struct engine_qp *q, nanotime now);
 
 static inline struct engine_qp *directory_find(const struct engine *e, uint32_t qpn)
 {
 	struct engine_qp *q =
 		__atomic_load_n(&e->directory[(qpn >> 4) & 0xfffff], __ATOMIC_ACQUIRE);
 
-	/* The low bit marks a number that is reserved but not published. */
-	return q != NULL && ((uintptr_t)q & 1) == 0 && q->qpn == qpn ? q : NULL;
+	/* The low bits mark a number that is reserved but not published, or that rests. */
+	return q != NULL && ((uintptr_t)q & 3) == 0 && q->qpn == qpn ? q : NULL;
 }
 
 /* mcast.c. The group, or NULL; until the lcore's next quiescent state. */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -126,6 +127,9 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 	return work;
 }
 
+#define CALL_SPINS  100u
+#define CALL_YIELDS 200u
+
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
 	struct lcore_message m = { .run = run, .arg = arg };
@@ -142,8 +146,10 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 		/* The flag is set before the lcore looks at its rings a last time: see idle.c. */
 		if (__atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
 			lcore_wake(l);
-		if (++spins < 100)
+		if (++spins < CALL_SPINS)
 			rte_pause();
+		else if (spins < CALL_YIELDS)
+			sched_yield(); /* its thread may be waiting for this core */
 		else
 			usleep(20);
 		/* The lcore may sit in a copy that only the end of its client ends. */
@@ -174,7 +180,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 
 void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 {
-	directory_remove(l->engine, q);
+	directory_remove(l->engine, q, now);
 	ready_remove(l, q);
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);

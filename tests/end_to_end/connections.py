@@ -135,6 +135,33 @@ def multicast(rig):
     return "heard"
 
 
+def many(rig, count=500, limit=120):
+    """Set up and torn down; afterwards the engines hold nothing of it, at rest or otherwise."""
+    def held(side):
+        now = rig.statistics(side)
+        return now["objects"], now["connections"]
+    before = {side: held(side) for side in set(rig.sides)}
+    port = str(rig.port())
+    address = ADDRESS[rig.sides[0]][0]
+    words = [str(rig.build / "tests/perf/connections"), "-p", port, "-n", str(count)]
+    server = rig.program(rig.sides[0], [*words, "-l", address], name="connections-passive")
+    try:
+        await_listener(rig, server, words, {"port": int(port)})
+        client = rig.program(rig.sides[1], [*words, "-c", address], name="connections-active")
+        try:
+            said_last = client.succeed(limit).strip()
+            server.succeed(20)
+        finally:
+            client.end()
+    finally:
+        server.end()
+    for side in before:
+        wait_until(f"the engine of side {side} holding what it held before, {before[side]}", 20,
+                   lambda s=side: held(s) == before[s], 0.1)
+    rig.check_healthy()
+    return said_last
+
+
 def cases():
     """(place, name, function of a rig, quick)"""
     for place in PLACES:
@@ -144,3 +171,5 @@ def cases():
                     yield (place, f"cm-{family}/{row[0]}",
                            lambda rig, f=family, r=row: run_connected(rig, f, r), True)
         yield place, "cm-v4/mckey", multicast, True
+        yield place, "cm-v4/connections", many, True
+        yield place, "cm-v4/connections-10000", lambda rig: many(rig, 10000), False
