@@ -13,10 +13,12 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+GUARD = pathlib.Path(__file__).resolve().parent / "guard.py"
 
 # What the wire of two engines looks like.
 ADDRESS = {"a": ("10.7.0.1", "fd07::1"), "b": ("10.7.0.2", "fd07::2")}
@@ -57,6 +59,7 @@ class Process:
                                           stderr=subprocess.STDOUT, start_new_session=True,
                                           env={**os.environ, **(env or {})})
         rig.processes.append(self)
+        rig.guard.note("process", self.pid)
 
     @property
     def pid(self):
@@ -133,6 +136,25 @@ class Process:
             self.popen.wait(5)
 
 
+class Guard:
+    """A process that removes everything if this one is killed (guard.py)."""
+
+    def __init__(self):
+        self.popen = subprocess.Popen([sys.executable, "-B", str(GUARD)], stdin=subprocess.PIPE,
+                                      text=True, start_new_session=True)
+
+    def note(self, what, name=""):
+        try:
+            print(what, name, file=self.popen.stdin, flush=True)
+        except BrokenPipeError:
+            pass  # somebody ended the guard
+
+    def end(self):
+        self.note("done")
+        self.popen.stdin.close()
+        self.popen.wait(10)
+
+
 class Rig:
     """Engines and the wire between them: `sides` maps a name to (namespace, socket)."""
 
@@ -141,12 +163,15 @@ class Rig:
     def __init__(self, build):
         Rig.serial += 1
         self.build = build
+        self.guard = Guard()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"uroce-e2e-{os.getpid()}-"))
+        self.guard.note("folder", self.folder)
         self.folder.chmod(0o755)
         self.prefix = f"uroce{os.getpid()}x{Rig.serial}"
         self.namespaces = []
         self.processes = []
         self.engines = {}
+        self.place = {}  # a side in the namespace of another one
         self.next_port = 18600
         self.tools = copy_tools(build, self.folder)
 
@@ -165,11 +190,13 @@ class Rig:
             print(f"    kept: {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
+        self.guard.end()
 
     # -- namespaces -------------------------------------------------------------------------
 
     def namespace(self, side):
         name = f"{self.prefix}{side}"
+        self.guard.note("namespace", name)
         sh("ip", "netns", "add", name)
         self.namespaces.append(name)
         self.ip(side, "link", "set", "lo", "up")
@@ -192,7 +219,7 @@ class Rig:
             self.ip(side, "link", "set", name, "up")
 
     def inside(self, side):
-        return ["nsenter", f"--net=/run/netns/{self.prefix}{side}"]
+        return ["nsenter", f"--net=/run/netns/{self.prefix}{self.place.get(side, side)}"]
 
     # -- engines ----------------------------------------------------------------------------
 

@@ -6,9 +6,13 @@ import typing
 
 from rig import Failure
 
+# The engine's and rxe's table begin alike: the link-local address, then the others.
+GID = {"link-local": 0, "v4": 1, "v6": 2}
+
 
 @dataclasses.dataclass
 class Wire:
+    """Our engine and the guest; addresses are those of `the interfaces, IPv4 first."""
     rig: typing.Any
     guest: typing.Any
     ours: tuple
@@ -23,21 +27,25 @@ class ProgramCase:
     quick: bool = False
     limit: int = 60
     roles: tuple = ("client", "server")
-    family: int = 0  # of the GIDs: 0 IPv4, 1 IPv6
+    family: str = "v4"  # of the GIDs
+    side: str = "a"  # the engine of ours
 
     def run(self, wire, role):
         port = wire.rig.port()
         words = [*self.words, "-p", str(port)]
-        ours = [*words, *self.gid(self.our_gid())]
-        theirs = [*words, "-d", "rxe0", *self.gid(self.their_gid())]
+        ours = [*words, *self.gid(self.our_gid(wire))]
+        theirs = [*words, "-d", "rxe0", *self.gid(self.their_gid(wire))]
         if role == "client":
             number = wire.guest.start(theirs)
             wire.guest.listens(port)
-            program = wire.rig.program("a", [*ours, wire.theirs[0]])
-            program.succeed(self.limit)
+            program = wire.rig.program(self.side, [*ours, wire.theirs[0]])
+            try:
+                program.succeed(self.limit)
+            except Failure as failure:
+                raise Failure(f"{failure} (in the guest: {wire.guest.said(number)})") from None
             status, output = wire.guest.finish(number, self.limit)
         else:
-            program = wire.rig.program("a", ours)
+            program = wire.rig.program(self.side, ours)
             program.await_listening(port)
             number = wire.guest.start([*theirs, wire.ours[0]])
             status, output = wire.guest.finish(number, self.limit)
@@ -51,8 +59,8 @@ class ProgramCase:
     def gid(self, index):
         return ["-g" if "pingpong" in self.words[0] else "-x", str(index)]
 
-    def our_gid(self):
-        return 2 if self.family else 1  # after the link-local one and the IPv4 one
+    def our_gid(self, wire):
+        return GID[self.family]
 
-    def their_gid(self):
-        return 2 if self.family else 1
+    def their_gid(self, wire):
+        return GID[self.family]

@@ -6,22 +6,27 @@ only, over 9p, with a tmpfs on top of it, so that every program that is installe
 A small server in it (guest_server.py) executes what the cases ask for.
 """
 
+import ipaddress
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 
+from inside import connect  # noqa: E402
 from rig import Failure, Process, sh, wait_until  # noqa: E402  (the path comes first)
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER_PORT = 7471
 MODULES = ["crc32_generic", "crc32_pclmul", "virtio_pci", "virtio_net", "9p", "9pnet_virtio",
-           "overlay", "8021q", "sch_netem", "rdma_rxe", "ib_uverbs", "rdma_ucm", "ib_umad"]
+           "overlay", "8021q", "sch_netem", "ifb", "act_mirred",
+           "cls_matchall", "sch_ingress", "rdma_rxe", "ib_uverbs", "rdma_ucm", "ib_umad"]
 
 INIT = """#!/bin/busybox sh
 export PATH=/bin
@@ -43,31 +48,75 @@ for w in $(cat /new/proc/cmdline); do
 	case $w in uroce.*=*) eval "$(echo "$w" | sed 's/^uroce[.]\\([a-z0-9]*\\)=\\(.*\\)/\\1="\\2"/')";; esac
 done
 ip link set eth0 mtu $mtu up
-echo 0 > /new/proc/sys/net/ipv6/conf/eth0/accept_dad
+for i in eth0 default; do echo 0 > /new/proc/sys/net/ipv6/conf/$i/accept_dad; done
 ip address add $v4/24 dev eth0
 ulimit -l unlimited
 exec chroot /new /usr/bin/python3 -B $server
 """
 
 
+PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio",
+            "modprobe": "kmod", "dpkg": "dpkg", "rdma": "iproute2", "tc": "iproute2",
+            "ibv_rc_pingpong": "ibverbs-utils", "ib_write_bw": "perftest", "rping": "rdmacm-utils"}
+
+
+def check_machine():
+    """Says what is missing, rather than to fail at it later."""
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    missing = {package for name, package in PROGRAMS.items() if shutil.which(name) is None}
+    if "busybox-static" not in missing and b"/ld-linux" in pathlib.Path(
+            shutil.which("busybox")).read_bytes():
+        missing.add("busybox-static")
+    if missing:
+        raise Failure(f"please install (names of Debian 12): {' '.join(sorted(missing))}")
+    if platform.machine() != "x86_64":
+        raise Failure(f"the guest executes this machine's programs as x86_64, and it is "
+                      f"{platform.machine()}")
+    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+        raise Failure("this needs root and /dev/net/tun")
+
+
+def package_name():
+    """Debian's newest kernel package of this release, as far as apt knows; None: it knows none."""
+    done = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True,
+                          text=True, timeout=60)
+    found = re.search(r"Depends: (linux-image-\S+)", done.stdout)
+    return found and found[1]
+
+
+def download(tree, package):
+    """Whether the package is there, unpacked."""
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    done = subprocess.run(["apt-get", "download", "-q", package], cwd=tree, capture_output=True,
+                          text=True, timeout=300)
+    found = list(tree.glob("*.deb"))
+    if done.returncode != 0 or not found:
+        return done.stderr.strip()[-200:] or "it is not there"
+    subprocess.run(["dpkg", "-x", found[0], tree], check=True, timeout=120)
+    found[0].unlink()
+    subprocess.run(["depmod", "-b", tree, package.removeprefix("linux-image-")], check=True,
+                   timeout=120)
+    (tree / "ready").touch()
+    return None
+
+
 def kernel(folder):
     """Debian's kernel package, unpacked: (image, modules, release). Downloaded once."""
-    package = re.search(r"Depends: (linux-image-\S+)", sh("apt-cache", "depends",
-                                                          "linux-image-amd64"))[1]
-    release = package.removeprefix("linux-image-")
+    package = package_name()
+    if package is None or not (folder / package / "ready").exists():
+        # lists that are old, or none at all, as in a fresh container
+        wrong = "apt knows no linux-image-amd64" if package is None else download(folder / package,
+                                                                                  package)
+        if wrong:
+            subprocess.run(["apt-get", "-qq", "update"], capture_output=True, timeout=300)
+            package = package_name()
+            wrong = package and download(folder / package, package)
+        if package is None or wrong:
+            raise Failure(f"the guest's kernel, Debian's package {package or 'linux-image-amd64'}, "
+                          f"cannot be downloaded (network, /etc/apt/sources.list): {wrong or ''}")
     tree = folder / package
-    if not (tree / "ready").exists():
-        shutil.rmtree(tree, ignore_errors=True)
-        tree.mkdir(parents=True)
-        done = subprocess.run(["apt-get", "download", "-q", package], cwd=tree,
-                              capture_output=True, text=True, timeout=300)
-        found = list(tree.glob("*.deb"))
-        if done.returncode != 0 or not found:
-            raise Failure(f"{package} cannot be downloaded: {done.stderr.strip()[-200:]}")
-        subprocess.run(["dpkg", "-x", found[0], tree], check=True, timeout=120)
-        found[0].unlink()
-        subprocess.run(["/sbin/depmod", "-b", tree, release], check=True, timeout=120)
-        (tree / "ready").touch()
+    release = package.removeprefix("linux-image-")
     return tree / f"boot/vmlinuz-{release}", tree, release
 
 
@@ -75,7 +124,7 @@ def module_files(tree, release):
     """The files of MODULES and of what they need, in the order in which they are loaded."""
     files = []
     for name in MODULES:
-        out = sh("/sbin/modprobe", "-d", str(tree), "-S", release, "--show-depends", name)
+        out = sh("modprobe", "-d", str(tree), "-S", release, "--show-depends", name)
         for line in out.splitlines():
             word = line.split()
             if word[0] == "insmod" and word[1] not in files:
@@ -85,13 +134,14 @@ def module_files(tree, release):
 
 def initramfs(folder):
     """(kernel image, initramfs), made once for each kernel release."""
+    check_machine()
     image, tree, release = kernel(folder)
     made = folder / f"initramfs-{release}.cpio"
     stage = folder / "stage"
     shutil.rmtree(stage, ignore_errors=True)
     (stage / "bin").mkdir(parents=True)
     (stage / "modules").mkdir()
-    shutil.copy2("/bin/busybox", stage / "bin/busybox")
+    shutil.copy2(shutil.which("busybox"), stage / "bin/busybox")
     order = []
     for path in module_files(tree, release):
         shutil.copy2(path, stage / "modules")
@@ -110,37 +160,86 @@ def initramfs(folder):
 class Guest:
     """A booted guest at the other end of the tap `iface` in the namespace of `side`."""
 
-    def __init__(self, rig, side, iface, v4, v6, mtu, folder):
-        self.rig, self.side, self.iface, self.address = rig, side, iface, v4
-        self.mtu, self.v6 = mtu, v6
-        self.image, self.initramfs = initramfs(folder)
-        self.boot()
+    here = HERE
 
-    def boot(self, limit=120):
-        line = (f"console=ttyS0 quiet panic=-1 uroce.mtu={self.mtu} uroce.v4={self.address} "
+    def __init__(self, rig, side, iface, addresses, mtu, folder):
+        self.rig, self.side, self.iface, self.addresses, self.mtu = (
+            rig, side, iface, addresses, mtu)
+        self.address = addresses[0]
+        self.image, self.initramfs = initramfs(folder)
+        self.start_machine()
+
+    def start_machine(self):
+        line = (f"console=ttyS0 quiet uroce.mtu={self.mtu} uroce.v4={self.address} "
                 f"uroce.server={HERE / 'guest_server.py'}")
-        words = [*self.rig.inside(self.side), "qemu-system-x86_64", "-accel", "tcg,thread=multi",
-                 "-cpu", "max", "-smp", "2", "-m", "2048", "-nographic", "-no-reboot",
-                 "-nodefaults", "-serial", "stdio",
+        words = [*self.rig.inside(self.side), "qemu-system-x86_64", "-name", self.rig.prefix,
+                 "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
+                 "-nographic", "-nodefaults", "-serial", "stdio",
                  "-kernel", str(self.image), "-initrd", str(self.initramfs), "-append", line,
                  "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
                  "-device", "virtio-9p-pci,fsdev=root,mount_tag=host",
                  "-netdev", f"tap,id=net,ifname={self.iface},script=no,downscript=no",
                  "-device", "virtio-net-pci,netdev=net"]
         self.qemu = Process(self.rig, "guest", words)
-        self.qemu.expect("guest server serves", limit)
+        self.boots = 0
+        self.await_boot()
+
+    def await_boot(self, limit=180):
+        """Until its server serves (once more) and rxe has its addresses."""
+        self.boots += 1
+        self.qemu.expect(f"(?s)(guest server serves.*){{{self.boots}}}", limit)
         # busybox knows no nodad
-        self.run(["ip", "address", "add", f"{self.v6}/64", "dev", "eth0", "nodad"])
+        self.run(["ip", "address", "add", f"{self.addresses[1]}/64", "dev", "eth0", "nodad"])
+        self.run(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
+        for address in self.addresses:
+            self.gid_index(address)
+
+    def reboot(self):
+        """As if by its reset button: nobody says good-bye."""
+        self.start(["sh", "-c", "echo b > /proc/sysrq-trigger"])
+
+    def vanish(self):
+        self.qemu.signal(signal.SIGKILL)
+        self.qemu.wait(10)
+
+    def gid_index(self, address):
+        """The index of an address in rxe0's table, which the kernel fills in its own time."""
+        wanted = ipaddress.ip_address(address)
+        if wanted.version == 4:
+            wanted = ipaddress.ip_address(f"::ffff:{wanted}")
+
+        def there():
+            lines = self.run(["cat", "/sys/class/infiniband/rxe0/ports/1/gids/0",
+                              *(f"/sys/class/infiniband/rxe0/ports/1/gids/{i}"
+                                for i in range(1, 12))]).split()
+            gids = [ipaddress.ip_address(line) for line in lines]
+            return (wanted in gids) and (gids.index(wanted),)
+        return wait_until(f"the GID {address} of the guest's rxe0", 30, there, 0.1)[0]
+
+    def counter(self, name):
+        """One of rxe's own."""
+        return int(self.run(["cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"]))
+
+    def tidy(self):
+        """After a failed case: its programs are ended; a guest that is gone or mute starts anew."""
+        try:
+            self.request({"end all": True}, 10)
+        except Failure:
+            self.vanish()
+            self.start_machine()
 
     def request(self, what, limit):
-        """One question to the server; it is asked from the namespace of our side."""
-        done = subprocess.run([*self.rig.inside(self.side), sys.executable, "-B",
-                               str(HERE / "guest_server.py"), "ask", self.address],
-                              input=json.dumps(what), capture_output=True, text=True,
-                              timeout=limit + 30)
-        if done.returncode != 0:
-            raise Failure(f"the guest does not answer: {done.stderr.strip()[-200:]}")
-        return json.loads(done.stdout)
+        """One question to the server, asked from the namespace of our side."""
+        try:
+            with connect(f"{self.rig.prefix}{self.side}", self.address, SERVER_PORT, 20) as server:
+                server.settimeout(limit + 30)
+                server.sendall(json.dumps(what).encode() + b"\n")
+                reply = server.makefile().readline()
+        except OSError as error:
+            raise Failure(f"the guest does not answer {what} within {limit + 30} s: {error}") from None
+        if not reply:
+            raise Failure(f"the guest ended the connection at {what}: {self.qemu.tail()}")
+        return json.loads(reply)
 
     def run(self, words, limit=30, check=True):
         """Executes a program and waits for it: its output."""
@@ -158,6 +257,19 @@ class Guest:
         """Waits for a program that was started: (status, output); None: it was ended."""
         reply = self.request({"finish": number, "limit": limit}, limit)
         return reply["status"], reply["output"]
+
+    def output(self, number):
+        """What a program said so far: (status, output); the status of a running one is None."""
+        reply = self.request({"output": number}, 10)
+        return reply["status"], reply["output"]
+
+    def said(self, number):
+        """The end of what a program said, for a message."""
+        status, output = self.output(number)
+        return f"{'it runs' if status is None else f'ended with {status}'}: {output.strip()[-200:]}"
+
+    def signal(self, number, with_what):
+        self.request({"signal": number, "with": int(with_what)}, 10)
 
     def listens(self, port, limit=30):
         wait_until(f"port {port} of the guest", limit,

@@ -4,9 +4,10 @@
     {"run": WORDS, "limit": S}     -> {"status", "output"}
     {"start": WORDS}               -> {"number"}
     {"finish": NUMBER, "limit": S} -> {"status", "output"}; a program that takes longer is ended
+    {"signal": NUMBER, "with": N}  -> {"status": 0}
+    {"output": NUMBER}             -> {"status", "output"} so far; a running one has no status
     {"listens": PORT}              -> {"listens"}
-
-`guest_server.py ask ADDRESS` sends what stands on its standard input and prints the answer.
+    {"end all": true}              -> {"status": 0}: programs that still run are killed
 """
 
 import json
@@ -15,7 +16,6 @@ import signal
 import socket
 import socketserver
 import subprocess
-import sys
 import tempfile
 
 PORT = 7471
@@ -31,6 +31,25 @@ def start(words):
     return number
 
 
+def said(out):
+    """All of it; the position belongs to the program that writes."""
+    return os.pread(out.fileno(), os.fstat(out.fileno()).st_size, 0).decode(errors="replace")
+
+
+def output(number):
+    program, out = programs[number]
+    return {"status": program.poll(), "output": said(out)}
+
+
+def end_with(number, number_of_signal):
+    program, _ = programs[number]
+    try:
+        os.killpg(program.pid, number_of_signal)
+    except ProcessLookupError:
+        pass
+    return {"status": 0}
+
+
 def finish(number, limit):
     program, out = programs[number]
     try:
@@ -39,8 +58,15 @@ def finish(number, limit):
         os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         status = "timeout"
-    out.seek(0)
-    return {"status": status, "output": out.read().decode(errors="replace")}
+    return {"status": status, "output": said(out)}
+
+
+def end_all():
+    for number, (program, _) in list(programs.items()):
+        if program.poll() is None:
+            end_with(number, signal.SIGKILL)
+            program.wait()
+    return {"status": 0}
 
 
 def listens(port):
@@ -60,6 +86,12 @@ def answer(question):
         return {"number": start(question["start"])}
     if "finish" in question:
         return finish(question["finish"], question["limit"])
+    if "signal" in question:
+        return end_with(question["signal"], question["with"])
+    if "output" in question:
+        return output(question["output"])
+    if "end all" in question:
+        return end_all()
     return {"listens": listens(question["listens"])}
 
 
@@ -77,18 +109,8 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
 
-def ask(address):
-    with socket.create_connection((address, PORT), 20) as connection:
-        connection.settimeout(None)
-        connection.sendall(sys.stdin.read().encode() + b"\n")
-        print(connection.makefile().readline(), end="")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["ask"]:
-        ask(sys.argv[2])
-    else:
-        os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        server = Server(("", PORT), Handler)
-        print("guest server serves", flush=True)
-        server.serve_forever()
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    server = Server(("", PORT), Handler)
+    print("guest server serves", flush=True)
+    server.serve_forever()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroce and Linux: every case with uroce as client and as server, a line a case.
 
-    tests/interop/run.py [--case PATTERN] [--quick] [--list] [--build DIR]
+    tests/interop/run.py [--case PATTERN]... [--quick] [--list] [--build DIR]
 
 Needs root, qemu-system-x86, busybox-static, cpio, kmod and Debian's repository (for the kernel of
 the guest, kept below the build folder). PATTERN is a shell pattern over names like
@@ -12,6 +12,8 @@ v4/rc_pingpong/client: the role is uroce's.
 import argparse
 import fnmatch
 import pathlib
+import signal
+import subprocess
 import sys
 import time
 
@@ -28,20 +30,19 @@ OURS = ("10.9.0.1", "fd09::1")
 THEIRS = ("10.9.0.2", "fd09::2")
 
 
-def wire(build, mtu):
+MTU = 4200
+
+
+def wire(build):
     """A namespace with a tap: our engine shares it with this kernel, the guest is at its end."""
     rig = rigs.Rig(build)
     try:
         rig.namespace("a")
         rigs.sh(*rig.inside("a"), "ip", "tuntap", "add", "tap0", "mode", "tap")
-        rig.ip("a", "link", "set", "tap0", "mtu", str(mtu), "up")
+        rig.ip("a", "link", "set", "tap0", "mtu", str(MTU), "up")
         rig.ip("a", "address", "add", f"{OURS[0]}/24", "dev", "tap0")
         rig.ip("a", "address", "add", f"{OURS[1]}/64", "dev", "tap0", "nodad")
-        guest = Guest(rig, "a", "tap0", THEIRS[0], THEIRS[1], mtu, build / "interop")
-        guest.run(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
-        rigs.wait_until("the GID of the guest's rxe0", 20, lambda: all(
-            address in (out := guest.run(["ibv_devinfo", "-v", "-d", "rxe0"])) for address in THEIRS),
-            0.2)
+        guest = Guest(rig, "a", "tap0", THEIRS, MTU, build / "interop")
         rig.engine("a", options=["--netdev", "tap0"])
         return Wire(rig, guest, OURS, THEIRS)
     except BaseException:
@@ -52,17 +53,79 @@ def wire(build, mtu):
 def chosen(arguments):
     for case in CASES:
         for role in case.roles:
-            name = f"{case.name}/{role}"
-            if arguments.case and not fnmatch.fnmatch(name, arguments.case):
+            name = f"{case.name}/{role}" if role else case.name
+            if arguments.case and not any(fnmatch.fnmatch(name, p) for p in arguments.case):
                 continue
             if arguments.quick and not case.quick:
                 continue
             yield name, case, role
 
 
+class Table:
+    """Runs cases and prints their lines."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def fail(self, name, failure):
+        self.failed += 1
+        print(f"FAIL {name}: {failure}", flush=True)
+
+    def run(self, name, function):
+        """Whether it passed."""
+        start = time.monotonic()
+        try:
+            remark = function()
+        except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+            self.fail(name, failure)
+            return False
+        self.passed += 1
+        print(f"ok   {name} ({time.monotonic() - start:.1f} s){': ' if remark else ''}{remark or ''}",
+              flush=True)
+        return True
+
+    def with_guest(self, todo, build):
+        began = time.monotonic()
+        try:
+            with_wire = wire(build)
+        except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+            self.fail("the guest", failure)
+            return
+        print(f"the guest is up after {time.monotonic() - began:.0f} s", flush=True)
+        try:
+            for name, case, role in todo:
+                if not self.run(name, lambda: checked(case, with_wire, role)):
+                    try:
+                        tidy(with_wire)
+                    except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+                        self.fail("the guest does not come back", failure)
+                        return
+        finally:
+            with_wire.rig.close()
+
+
+def checked(case, with_wire, role):
+    remark = case.run(with_wire, role)
+    with_wire.rig.check_healthy()
+    return remark
+
+
+def tidy(with_wire):
+    """After a failure: nobody runs on, and the guest is there."""
+    with_wire.rig.check_healthy()
+    for process in with_wire.rig.processes:
+        if process is not with_wire.guest.qemu and process not in with_wire.rig.engines.values():
+            process.end()
+    with_wire.guest.tidy()
+
+
+def end(*_):
+    sys.exit(143)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", metavar="PATTERN")
+    parser.add_argument("--case", metavar="PATTERN", action="append", help="may be repeated")
     parser.add_argument("--quick", action="store_true", help="only what ./check runs")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build", default=str(HERE.parents[1] / "build"), type=pathlib.Path)
@@ -72,30 +135,18 @@ def main():
         for name, _, _ in todo:
             print(name)
         return 0
+    signal.signal(signal.SIGTERM, end)
     rigs.remove_leftovers()
-    passed = failed = 0
-    began = time.monotonic()
-    try:
-        with_wire = wire(pathlib.Path(arguments.build).resolve(), 4200)
-    except rigs.Failure as failure:
-        print(f"FAIL the guest: {failure}\n0 passed, 1 failed")
-        return 1
-    print(f"the guest is up after {time.monotonic() - began:.0f} s")
-    try:
-        for name, case, role in todo:
-            start = time.monotonic()
-            try:
-                case.run(with_wire, role)
-                with_wire.rig.check_healthy()
-                passed += 1
-                print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
-            except rigs.Failure as failure:
-                failed += 1
-                print(f"FAIL {name}: {failure}", flush=True)
-    finally:
-        with_wire.rig.close()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    build = arguments.build.resolve()
+    table = Table()
+    alone = [row for row in todo if getattr(row[1], "alone", False)]
+    with_guest = [row for row in todo if row not in alone]
+    if with_guest:
+        table.with_guest(with_guest, build)
+    for name, case, _ in alone:
+        table.run(name, lambda: case.run(build))
+    print(f"{table.passed} passed, {table.failed} failed")
+    return 1 if table.failed or not table.passed else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ def pingpongs():
     for kind in ("rc", "uc", "ud", "srq"):
         yield Case(f"v4/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "300"],
                    quick=kind in ("rc", "ud"))
-        yield Case(f"v6/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "300"], family=1)
+        yield Case(f"v6/{kind}_pingpong", [f"ibv_{kind}_pingpong", "-n", "300"], family="v6")
     yield Case("v4/rc_pingpong-events", ["ibv_rc_pingpong", "-n", "300", "-e"])
     for mtu in (256, 512, 1024, 2048, 4096):
         yield Case(f"v4/rc_pingpong-mtu{mtu}", ["ibv_rc_pingpong", "-n", "200", "-m", str(mtu)],

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Where rxe differs from the specification or from us: that both go on working, and that each does
+what docs/interoperability.md says of it. The order is that of its table.
+"""
+
+import dataclasses
+import functools
+import re
+
+from impaired import Capture
+from peers import (LOCAL_WRITE, MW_BIND, REMOTE_WRITE, Pair, PeerCase, no_less_than, same,
+                   until_state)
+from rig import Failure, sh, wait_until
+
+LENGTH = 4096
+QKEY = 0x11111111
+HERE = __file__.rpartition("/")[0]
+
+
+def is_ours(peer):
+    return peer.side == "ours"
+
+
+def retry_count_7(pair):
+    """Seven retries for us, retries for ever for rxe; six are six for both."""
+    source = pair.requester.region(LENGTH, seed=1)
+    room = pair.responder.region(LENGTH, seed=2)
+    for retries in (6, 7):
+        qp, theirs = pair.connect(requester={"retry": retries, "timeout": 10})
+        pair.responder.do("error", qp=theirs)  # from now on it drops what comes
+        pair.requester.do("send", qp=qp, op="write", mr=source["mr"], len=8, id=1,
+                          raddr=room["addr"], rkey=room["rkey"])
+        if retries == 6 or is_ours(pair.requester):
+            (done,) = pair.requester.completes(qp, ["RETRY_EXC_ERR"])
+            no_less_than("us until it gave up", done.us, retries * 4194)
+        else:
+            same("what rxe gives up", pair.requester.poll(qp, ms=1500), [])
+
+
+def reads_beyond_the_limit(pair):
+    """More READs at once than the responder takes: rxe forgets the oldest one, we refuse."""
+    source = pair.responder.region(LENGTH, seed=1)
+    target = pair.requester.region(LENGTH)
+    qp, theirs = pair.connect(requester={"rd": 16}, responder={"dest_rd": 1})
+    pair.requester.do("send", qp=qp, op="read", mr=target["mr"], len=LENGTH, id=1, times=16,
+                      raddr=source["addr"], rkey=source["rkey"])
+    if not is_ours(pair.responder):
+        pair.requester.completes(qp, ["SUCCESS"] * 16)
+        return
+    statuses = [c.status for c in pair.requester.poll(qp, n=16)]
+    first = next((status for status in statuses if status != "SUCCESS"), None)
+    same("the first that failed", first, "REM_INV_REQ_ERR")
+    until_state(pair.responder, theirs, "ERR")
+
+
+def no_reads_at_all(pair):
+    source = pair.responder.region(LENGTH, seed=1)
+    target = pair.requester.region(LENGTH)
+    qp, theirs = pair.connect(responder={"dest_rd": 0})
+    pair.requester.do("send", qp=qp, op="read", mr=target["mr"], len=64, id=1,
+                      raddr=source["addr"], rkey=source["rkey"])
+    pair.requester.completes(qp, ["REM_INV_REQ_ERR"])
+    until_state(pair.responder, theirs, "ERR")
+
+
+def window(type, pair):
+    """Through a memory window: inside, then outside of the window but inside of the region."""
+    mr = pair.responder.region(LENGTH, LOCAL_WRITE | MW_BIND, seed=1)
+    source = pair.requester.region(LENGTH, seed=9)
+    qp, theirs = pair.connect()
+    mw = pair.responder.do("mw", type=type)["mw"]
+    rkey = pair.responder.do("bind", qp=theirs, mw=mw, mr=mr["mr"], off=1024, len=1024,
+                             access=REMOTE_WRITE, id=3)["rkey"]
+    pair.responder.completes(theirs, ["SUCCESS"])
+    pair.requester.do("send", qp=qp, op="write", mr=source["mr"], len=1024, id=1,
+                      raddr=mr["addr"] + 1024, rkey=rkey)
+    pair.requester.completes(qp, ["SUCCESS"])
+    same("what was written", pair.responder.sum(mr["mr"], off=1024, len=1024),
+         pair.requester.sum(source["mr"], len=1024))
+    pair.requester.do("send", qp=qp, op="write", mr=source["mr"], len=8, id=2,
+                      raddr=mr["addr"] + 2048, rkey=rkey)
+    # rxe looks at the region's range only
+    status = "REM_ACCESS_ERR" if is_ours(pair.responder) else "SUCCESS"
+    pair.requester.completes(qp, [status])
+
+
+def local_error_of_uc(pair):
+    """An lkey that is none, on UC: an error of the send queue for us, of the queue pair for rxe."""
+    source = pair.requester.region(LENGTH, seed=1)
+    qp, theirs = pair.connect("uc")
+    pair.requester.do("send", qp=qp, op="send", mr=source["mr"], len=64, lkey=0x00fedc00, id=1)
+    pair.requester.completes(qp, ["LOC_PROT_ERR" if is_ours(pair.requester) else "LOC_QP_OP_ERR"])
+    until_state(pair.requester, qp, "SQE" if is_ours(pair.requester) else "ERR")
+
+
+def datagrams(pair):
+    """UD queue pairs and the address of the responder."""
+    ends = []
+    for peer in (pair.requester, pair.responder):
+        made = peer.do("qp", type="ud")
+        peer.do("init", qp=made["qp"], qkey=QKEY)
+        peer.do("rtr", qp=made["qp"])
+        peer.do("rts", qp=made["qp"])
+        ends.append(made)
+    ah = pair.requester.do("ah", gid=pair.responder.device["gid"], sgid=pair.requester.sgid)["ah"]
+    to = {"qp": ends[0]["qp"], "ah": ah, "dqpn": ends[1]["qpn"], "qkey": QKEY, "op": "send"}
+    return to, ends[1]["qp"]
+
+
+def oversized_datagram(pair):
+    """Nothing of it is sent; the queue pair works on."""
+    source = pair.requester.region(8192, seed=1)
+    room = pair.responder.region(8192, seed=2)
+    to, theirs = datagrams(pair)
+    pair.responder.do("recv", qp=theirs, mr=room["mr"], len=8192, id=1, times=2)
+    answer = pair.requester.ask("send", **to, mr=source["mr"], len=4097, id=1)
+    if is_ours(pair.requester):
+        same("the one that is too long", answer, "error ibv_post_send: Invalid argument")
+    else:
+        pair.requester.completes(to["qp"], ["SUCCESS"])
+    pair.requester.do("send", **to, mr=source["mr"], len=4096, id=2)
+    pair.requester.completes(to["qp"], ["SUCCESS"])
+    (got,) = pair.responder.completes(theirs, ["SUCCESS"], "recv")
+    same("octets of what arrived first", got.length, 40 + 4096)
+
+
+def partition_keys(pair):
+    for peer in (pair.ours, pair.theirs):
+        same(f"the P_Key of {peer.side}", peer.device["pkey"], 0xffff)
+
+
+def wraps(pair):
+    """PSNs that wrap inside of a message, of a READ response and of a burst."""
+    source = pair.requester.region(64 << 10, seed=1)
+    room = pair.responder.region(64 << 10, seed=2)
+    qp, theirs = pair.connect(psn=(0xfffff0, 0xfffff8))
+    for operation, n in (("write", 3), ("read", 2)):
+        pair.requester.do("send", qp=qp, op=operation, mr=source["mr"], len=64 << 10, id=1,
+                          times=n, raddr=room["addr"], rkey=room["rkey"])
+        pair.requester.completes(qp, ["SUCCESS"] * n)
+        same(f"what {operation} moved", pair.requester.sum(source["mr"]),
+             pair.responder.sum(room["mr"]))
+    pair.responder.do("send", qp=theirs, op="write", mr=room["mr"], len=64 << 10, id=1,
+                      raddr=source["addr"], rkey=source["rkey"])
+    pair.responder.completes(theirs, ["SUCCESS"])
+
+
+@dataclasses.dataclass
+class OnTheWire:
+    """What the headers of both say, in a transfer with 1 MiB of WRITE, a READ and an atomic."""
+    name: str = "differs/headers"
+    quick: bool = True
+    roles: tuple = ("client", "server")
+    mtu = 256
+    length = 1 << 20
+
+    def run(self, wire, role):
+        with Pair(wire, role) as pair, Capture(wire.guest) as capture:
+            source = pair.requester.region(self.length, seed=1)
+            room = pair.responder.region(self.length, seed=2)
+            qp, _ = pair.connect(requester={"mtu": self.mtu}, responder={"mtu": self.mtu})
+            for operation, length in (("write", self.length), ("read", self.length), ("add", 8)):
+                pair.requester.do("send", qp=qp, op=operation, mr=source["mr"], len=length, id=1,
+                                  raddr=room["addr"], rkey=room["rkey"])
+                pair.requester.completes(qp, ["SUCCESS"], ms=60000)
+        requester = (wire.ours if role == "client" else wire.theirs)[0]
+        for p in capture.packets:
+            by_us = p.source == wire.ours[0]
+            same("MigReq of " + p.source, p.migrated, 1 if by_us else 0)
+            same("the UDP checksum of " + p.source, p.checksum, 0)
+            no_less_than("the UDP source port of " + p.source, p.sport, 0xc000)
+            if p.syndrome is not None:
+                same("the syndrome of " + p.source, p.syndrome, 0x1f)
+        return f"{requester} had {self.window(capture.packets, requester)} PSNs outstanding at most"
+
+    @staticmethod
+    def window(packets, requester):
+        """How far it sent beyond what was acknowledged, while it wrote."""
+        acked, most = 0, 0
+        for p in packets:
+            if p.source == requester and p.opcode in range(0x06, 0x0c):
+                most = max(most, p.psn + 1 - acked)
+            elif p.source != requester and p.opcode == 0x11:
+                acked = p.psn + 1
+        if most == 0:
+            raise Failure("no packet of a WRITE was seen")
+        return most
+
+
+@dataclasses.dataclass
+class Notified:
+    """Congestion notifications, which nobody answers: rxe drops them, we count them."""
+    name: str = "differs/cnp"
+    quick: bool = False
+    roles: tuple = ("client", "server")
+    count = 10
+
+    def run(self, wire, role):
+        with Pair(wire, role) as pair:
+            source = pair.requester.region(LENGTH, seed=1)
+            room = pair.responder.region(LENGTH, seed=2)
+            made = pair.connect()
+            for peer, number in zip((pair.requester, pair.responder), made):
+                other = pair.theirs if peer is pair.ours else pair.ours
+                self.inject(wire, peer.side, peer.do("state", qp=number)["qpn"])
+            pair.requester.do("send", qp=made[0], op="write", mr=source["mr"], len=LENGTH, id=1,
+                              times=20, raddr=room["addr"], rkey=room["rkey"])
+            pair.requester.completes(made[0], ["SUCCESS"] * 20)
+
+    def inject(self, wire, side, qpn):
+        words = ["/usr/bin/python3", "-B", f"{HERE}/inject.py"]
+        if side == "ours":
+            mac = re.search(r"link/ether (\S+)", wire.rig.ip("a", "link", "show", "tap0"))[1]
+            before = notified(wire)
+            wire.guest.run([*words, "eth0", mac, wire.theirs[0], wire.ours[0], str(qpn),
+                            str(self.count)])
+            wait_until(f"{self.count} counted notifications", 10,
+                       lambda: notified(wire) >= before + self.count)
+        else:
+            mac = wire.guest.run(["cat", "/sys/class/net/eth0/address"]).strip()
+            sh(*wire.rig.inside("a"), *words, "tap0", mac, wire.ours[0], wire.theirs[0], str(qpn),
+               str(self.count))
+
+
+def notified(wire):
+    rows = wire.rig.statistics("a")["by_reason"]
+    return rows["cnp_received"]
+
+
+def cases():
+    yield PeerCase("differs/retry-count-7", retry_count_7)
+    yield PeerCase("differs/reads-beyond-the-limit", reads_beyond_the_limit)
+    yield PeerCase("differs/no-reads-at-all", no_reads_at_all)
+    for type in (1, 2):
+        yield PeerCase(f"differs/window-type-{type}", functools.partial(window, type))
+    yield PeerCase("differs/local-error-of-uc", local_error_of_uc)
+    yield PeerCase("differs/oversized-datagram", oversized_datagram)
+    yield PeerCase("differs/partition-keys", partition_keys, roles=("client",))
+    yield PeerCase("differs/psn-wraps", wraps, quick=True)
+    yield OnTheWire()
+    yield Notified()

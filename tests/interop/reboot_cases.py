@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guest goes away in the middle of a transfer; later there is a guest again."""
+
+import dataclasses
+import re
+
+from case import GID, ProgramCase
+from rig import Failure, wait_until
+
+
+def sent(wire):
+    return wire.rig.statistics("a")["tx_packets"]
+
+
+@dataclasses.dataclass
+class RebootCase:
+    """
+    perftest without an end. Our program must end by itself, with the status that says that the
+    peer does not answer; then the same engine talks with the next guest.
+    """
+    name: str
+    how: str  # reboot: the same machine starts again; vanish: it is gone, and another one comes
+    quick: bool = False
+    roles: tuple = ("client", "server")
+    # both ends write: a program that only waits for data is not told by anybody that none comes
+    words = ("ib_write_bw", "-F", "-b", "-s", "65536", "-n", "5000000")
+    limit = 60
+
+    def run(self, wire, role):
+        port = str(wire.rig.port())
+        ours = [*self.words, "-p", port, "-x", str(GID["v4"])]
+        theirs = [*ours, "-d", "rxe0"]
+        before = sent(wire)
+        if role == "client":
+            wire.guest.start(theirs)
+            wire.guest.listens(int(port))
+            program = wire.rig.program("a", [*ours, wire.theirs[0]])
+        else:
+            program = wire.rig.program("a", ours)
+            program.await_listening(int(port))
+            wire.guest.start([*theirs, wire.ours[0]])
+        wait_until("a transfer of 1000 packets", self.limit, lambda: sent(wire) > before + 1000)
+        getattr(wire.guest, self.how)()
+        status = program.wait(self.limit)
+        if status == 0 or not re.search(r"status 12\b|Transport retry", program.output(), re.I):
+            raise Failure(f"{program.name} ended with {status} and not for want of an answer: "
+                          f"{program.tail()}")
+        if self.how == "reboot":
+            wire.guest.await_boot()
+        else:
+            wire.guest.start_machine()
+        ProgramCase("", ["ibv_rc_pingpong", "-n", "100"]).run(wire, role)
+
+
+def cases():
+    yield RebootCase("reboot/restarts", "reboot", quick=True)
+    yield RebootCase("reboot/vanishes", "vanish")
