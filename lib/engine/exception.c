@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@
 
 #define UP_SLOTS   1024u
 #define DOWN_SLOTS 512u
-#define NICE	   5
 #define NAP	   TIME_MS /* while a ring is full or no buffer is free */
 
 /* ---- lcores: towards the kernel ---- */
@@ -186,8 +184,6 @@ static void *exception_run(void *arg)
 	/* An EAL lcore id gives it a mempool cache; without one it is slower, not wrong. */
 	bool registered = rte_thread_register() == 0;
 
-	/* Where cores are short RoCE goes before the rest: this thread alone is meant, not its process. */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	while (!__atomic_load_n(&x->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t work = upwards(x);
 
