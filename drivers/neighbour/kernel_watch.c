@@ -148,12 +148,15 @@ static bool neighbour_changed(struct kernel_watch *w, const struct nlmsghdr *h)
 bool kernel_watch_read(struct kernel_watch *w, const void *octets, size_t length,
 		       void (*lost)(void *arg, const struct gid *hop), void *arg)
 {
-	const struct nlmsghdr *h = octets;
-	int left = (int)MIN_OF(length, (size_t)INT32_MAX);
+	const struct nlmsghdr *h;
 	bool changed = false;
 	struct neighbour n;
 
-	for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+	for (size_t at = 0; at < length && length - at >= sizeof(*h);
+	     at += NLMSG_ALIGN(h->nlmsg_len)) {
+		h = (const void *)((const uint8_t *)octets + at);
+		if (h->nlmsg_len < sizeof(*h) || h->nlmsg_len > length - at)
+			break;
 		if (h->nlmsg_type == RTM_NEWNEIGH)
 			changed |= neighbour_changed(w, h);
 		else if (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE)

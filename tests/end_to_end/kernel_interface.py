@@ -445,6 +445,25 @@ def deleted(build):
         rig.close()
 
 
+def host_addresses(build):
+    """An engine without a port has the addresses of its host, as they come and go."""
+    rig = two_namespaces(build, control=False)
+    try:
+        rig.veth("wire", 1500)
+        rig.ip("a", "address", "add", "10.7.0.1/24", "dev", "wire")
+        rig.engine("a")
+        watcher = Watcher(rig, "a")
+        for verb, there in (("add", True), ("del", False)):
+            rig.ip("a", "address", verb, "10.7.0.78/24", "dev", "wire")
+            watcher.expect("IBV_EVENT_GID_CHANGE")
+            wait_until(f"10.7.0.78 in the GID table: {there}", 5, lambda: there == (
+                "10.7.0.78" in rig.statistics("a")["addresses"]))
+        watcher.end()
+        return "in the GID table and out of it, with events"
+    finally:
+        rig.close()
+
+
 PAIRS = ("ibv_rc_pingpong -n 200 -c -e", "ibv_ud_pingpong -n 300 -s 1000", "ib_read_bw -s 65536 -n 200")
 
 
@@ -486,3 +505,4 @@ def cases():
     yield from pairs("kernel-memif")
     yield None, "refusals", refusals, True
     yield None, "deleted", deleted, False
+    yield None, "host-addresses", host_addresses, True

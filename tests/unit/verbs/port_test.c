@@ -62,6 +62,29 @@ Test(port, the_link_goes_and_comes, .timeout = 120)
 		cr_expect_eq(ibv_close_device(context[i]), 0);
 }
 
+static int active_mtu_of(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	return attr.active_mtu;
+}
+
+/* No event is made for it: PORT_ACTIVE says that the port is to be looked at. */
+Test(port, the_mtu_goes_and_comes, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+
+	cr_assert_eq(active_mtu_of(context), IBV_MTU_1024);
+	command("ip link set wire0 mtu 700");
+	expect_event(context, IBV_EVENT_PORT_ACTIVE);
+	cr_expect_eq(active_mtu_of(context), IBV_MTU_512);
+	command("ip link set wire0 mtu 1500");
+	expect_event(context, IBV_EVENT_PORT_ACTIVE);
+	cr_expect_eq(active_mtu_of(context), IBV_MTU_1024);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
 /* The index of an IPv4 address of 10.77.0.0/24 in the GID table, or -1. */
 static int find_gid(struct ibv_context *context, uint8_t host)
 {
