@@ -117,7 +117,7 @@ struct rs_datagrams {
 	struct rs_destination *last; /* sent to */
 	struct rs_datagram *first, **end; /* received, for the program */
 	uint32_t waiting; /* how many those are */
-	bool serving; /* queues are sized, the service thread listens */
+	bool serving; /* the service thread listens */
 };
 
 struct rs_socket {
@@ -326,9 +326,11 @@ ssize_t rs_stream_send_to(struct rs_socket *s, const struct iovec *iov, uint64_t
 
 short rs_revents(struct rs_socket *s, short events);
 
-/* ---- rs_datagram.c, rs_udp.c, rs_datagram_io.c ---- */
+/* ---- rs_datagram.c ---- */
 
 int rs_datagrams_open(struct rs_socket *s);
+/* Lock held: what was sent goes out. */
+void rs_datagrams_linger(struct rs_socket *s);
 void rs_datagrams_close(struct rs_socket *s);
 void rs_datagrams_process(struct rs_socket *s);
 void rs_datagrams_arm(struct rs_socket *s);

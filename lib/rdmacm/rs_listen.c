@@ -275,6 +275,37 @@ static int await_connection(struct rs_socket *s, struct rs_socket **child)
 	return 0;
 }
 
+/*
+ * The number that the program sees is the lowest that is free now, as accept(2) has it. Debian's
+ * librspreload.so relies on it: it opens a descriptor of its own first, and its select() finds the
+ * socket only if our number is above that one. 0 or an errno, and the child is closed.
+ */
+static int renumber(struct rs_socket *child)
+{
+	struct rdma_event_channel *channel = child->stream.channel;
+	int before, error;
+
+	pthread_mutex_lock(&child->lock);
+	before = child->fd;
+	rs_service_unwatch(before);
+	rs_leave(before);
+	child->fd = fcntl(before, F_DUPFD_CLOEXEC, 0);
+	if (child->fd < 0)
+		child->fd = before; /* no number is left: this one will do */
+	error = rs_enter(child);
+	if (child->fd != before)
+		close(before);
+	channel->fd = child->fd;
+	if (error == 0)
+		error = rs_service_watch(child->fd, child->fd);
+	pthread_mutex_unlock(&child->lock);
+	if (error != 0) {
+		rs_leave(child->fd);
+		rs_finish(child);
+	}
+	return error;
+}
+
 EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rs_socket *s, *child = NULL;
@@ -289,6 +320,8 @@ EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	error = await_connection(s, &child);
 	pthread_mutex_unlock(&s->lock);
 	rs_put(s);
+	if (error == 0)
+		error = renumber(child);
 	if (error != 0)
 		return result(error);
 	child->stream.connect_reported = true;

@@ -109,6 +109,8 @@ void rs_finish(struct rs_socket *s)
 	pthread_mutex_lock(&s->lock);
 	if (rs_is_stream(s) && (!s->options.linger.l_onoff || s->options.linger.l_linger != 0))
 		rs_stream_shutdown(s, SHUT_RDWR);
+	if (!rs_is_stream(s))
+		rs_datagrams_linger(s);
 	was_listening = s->state == RS_LISTENING;
 	s->closed = true;
 	s->readable = s->writable = false;
