@@ -18,6 +18,8 @@
 
 int mr_check_access(struct call *call, uint32_t access)
 {
+	if (access & ACCESS_FLUSH_PERSISTENT)
+		return call_fail(call, EOPNOTSUPP, "no memory here is persistent");
 	if (access & ~(uint32_t)ACCESS_KNOWN)
 		return call_fail(call, EINVAL, "access flags 0x%x are not known",
 				 access & ~(uint32_t)ACCESS_KNOWN);

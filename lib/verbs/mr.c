@@ -13,6 +13,8 @@
 
 int mr_check_access(unsigned int access)
 {
+	if (access & ACCESS_FLUSH_PERSISTENT)
+		return EOPNOTSUPP; /* no memory here is persistent */
 	if (access & ~(unsigned int)(MR_ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
 	/* IBTA 10.6.3.1: who may be written to from outside may be written to from inside */

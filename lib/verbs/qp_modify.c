@@ -123,10 +123,15 @@ void qp_forget_work(struct qp *qp)
 	forget_queue(&qp->rq, qp->init.recv_cq, &qp->rq.posted);
 }
 
-static int check_mask(int mask)
+/* No queue can be resized, and there is no second path to arm or to migrate to. */
+static int check_supported(const struct ibv_qp_attr *attr, int mask)
 {
-	/* no queue can be resized, and RoCE has no second path */
-	return mask & (IBV_QP_CAP | IBV_QP_ALT_PATH) ? EOPNOTSUPP : 0;
+	if (mask & (IBV_QP_CAP | IBV_QP_ALT_PATH))
+		return EOPNOTSUPP;
+	if ((mask & IBV_QP_PATH_MIG_STATE) &&
+	    (attr->path_mig_state == IBV_MIG_REARM || attr->path_mig_state == IBV_MIG_ARMED))
+		return EOPNOTSUPP;
+	return 0;
 }
 
 /* Programs set both halves of an RC connection on XRC queue pairs, which have one; so does Linux. */
@@ -144,7 +149,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	struct qp *qp = qp_of(ibv);
 	struct request_modify_qp request = { .qp = qp->handle };
 	struct reply_modify_qp reply;
-	int error = attr == NULL ? EINVAL : qp->rss != 0 ? EOPNOTSUPP : check_mask(attr_mask);
+	int error = attr == NULL   ? EINVAL
+		    : qp->rss != 0 ? EOPNOTSUPP
+				   : check_supported(attr, attr_mask);
 
 	if (error != 0) {
 		client_info("modify_qp with mask %#x: %s", (unsigned)attr_mask, strerror(error));

@@ -12,8 +12,10 @@ int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr 
 {
 	struct ibv_qp_attr change = { 0 };
 
-	if (attr == NULL || attr->max_burst_sz != 0 || attr->typical_pkt_sz != 0)
+	if (attr == NULL)
 		return EINVAL;
+	if (attr->max_burst_sz != 0 || attr->typical_pkt_sz != 0)
+		return EOPNOTSUPP;
 	change.rate_limit = attr->rate_limit;
 	return ibv_modify_qp(qp, &change, IBV_QP_RATE_LIMIT);
 }

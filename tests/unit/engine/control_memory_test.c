@@ -77,6 +77,8 @@ Test(control_memory, changes_of_a_region)
 		{ "all memory", o.mr, REREG_TRANSLATION | REREG_ACCESS, 0, ACCESS_ON_DEMAND, 0,
 		  UINT64_MAX, EINVAL },
 		{ "unknown access", o.mr, REREG_ACCESS, 0, 1u << 13, 0, 0, EINVAL },
+		{ "flushes to persistence", o.mr, REREG_ACCESS, 0, ACCESS_FLUSH_PERSISTENT, 0, 0,
+		  EOPNOTSUPP },
 		{ "remote writing alone", o.mr, REREG_ACCESS, 0, ACCESS_REMOTE_ATOMIC, 0, 0,
 		  EINVAL },
 		{ "a new PD", o.mr, REREG_PD, second_pd, 0, 0, 0, 0 },

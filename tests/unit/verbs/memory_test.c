@@ -16,6 +16,7 @@
 #define TRANSLATION IBV_REREG_MR_CHANGE_TRANSLATION
 #define CHANGE_PD   IBV_REREG_MR_CHANGE_PD
 #define ACCESS	    IBV_REREG_MR_CHANGE_ACCESS
+#define PERSISTENT  0x200 /* IBV_ACCESS_FLUSH_PERSISTENT of newer headers */
 #define LARGE	    (256u << 10) /* large enough to be promoted */
 
 static struct endpoint e;
@@ -108,6 +109,7 @@ Test(memory, wrong_changes_leave_the_region_as_it_was)
 		{ "pages that may not be written", TRANSLATION, NULL, closed, 4096, 0, EFAULT },
 		{ "access that is not to change", CHANGE_PD, e.pd, NULL, 0, ALL, EINVAL },
 		{ "an unknown access", ACCESS, NULL, NULL, 0, 1 << 12, EINVAL },
+		{ "flushes to persistence", ACCESS, NULL, NULL, 0, PERSISTENT, EOPNOTSUPP },
 		{ "remote writing alone", ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE, EINVAL },
 		{ "all three, one wrong", TRANSLATION | CHANGE_PD | ACCESS, e.pd, e.buffer, 64,
 		  IBV_ACCESS_REMOTE_ATOMIC, EINVAL },

@@ -196,8 +196,8 @@ Test(options, limits_that_cannot_be)
 	cr_expect_eq(limit(e.qp[0], device.packet_pacing_caps.qp_rate_limit_max + 1), EINVAL);
 	cr_expect_eq(limit(e.qp[0], UINT32_MAX), EINVAL);
 	cr_expect_eq(limit_of(e.qp[0]), device.packet_pacing_caps.qp_rate_limit_min);
-	cr_expect_eq(ibv_modify_qp_rate_limit(e.qp[0], &burst), EINVAL);
-	cr_expect_eq(ibv_modify_qp_rate_limit(e.qp[0], &typical), EINVAL);
+	cr_expect_eq(ibv_modify_qp_rate_limit(e.qp[0], &burst), EOPNOTSUPP);
+	cr_expect_eq(ibv_modify_qp_rate_limit(e.qp[0], &typical), EOPNOTSUPP);
 	cr_expect_eq(ibv_modify_qp_rate_limit(e.qp[0], NULL), EINVAL);
 	cr_expect_eq(limit(reset, 1000), EINVAL, "in RESET");
 	cr_assert_eq(endpoint_to_init(reset), 0);

@@ -292,6 +292,27 @@ Test(refused_qp, changes_from_rtr_to_rts)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
+/* Alternate paths and longer queues are not there, and not announced. */
+Test(refused_qp, what_is_left_out)
+{
+	const struct ibv_qp_attr rearm = { .path_mig_state = IBV_MIG_REARM },
+				 armed = { .path_mig_state = IBV_MIG_ARMED },
+				 none = { .path_mig_state = (enum ibv_mig_state)3 },
+				 migrated = { .path_mig_state = IBV_MIG_MIGRATED };
+	struct ibv_qp_attr same = migrated;
+
+	expect_refused(e.qp[0], rearm, IBV_QP_PATH_MIG_STATE, EOPNOTSUPP, "migration, rearmed");
+	expect_refused(e.qp[0], armed, IBV_QP_PATH_MIG_STATE, EOPNOTSUPP, "migration, armed");
+	expect_refused(e.qp[0], none, IBV_QP_PATH_MIG_STATE, EINVAL, "a state that is none");
+	expect_refused(e.qp[0], migrated, IBV_QP_ALT_PATH, EOPNOTSUPP, "an alternate path");
+	expect_refused(e.qp[0], migrated, IBV_QP_CAP, EOPNOTSUPP, "longer queues");
+	cr_expect_eq(ibv_modify_qp(e.qp[0], &same, IBV_QP_PATH_MIG_STATE), 0, "what it is in");
+	cr_expect_eq(device.device_cap_flags &
+			     (IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_RESIZE_MAX_WR |
+			      IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_MEM_WINDOW_TYPE_2A),
+		     0);
+}
+
 Test(refused_qp, nothing_where_something_must_be)
 {
 	struct ibv_qp_init_attr init;
