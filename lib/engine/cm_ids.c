@@ -78,6 +78,8 @@ void cm_join_free(struct cm_join *j)
 {
 	struct handle_table *t = &j->id->client->objects->table[OBJECT_CM_JOIN];
 
+	if (j->reported)
+		neighbour_agent_leave(j->id->client->engine, &j->group);
 	LIST_REMOVE(j, link);
 	j->id->joins--;
 	handle_withdraw(t, j->handle);

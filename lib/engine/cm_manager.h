@@ -118,11 +118,13 @@ struct cm_id {
 };
 
 /*
- * Membership of an id in a group. What queue pairs hear is ATTACH_MCAST's business, and so is what
- * the link is told; this tells a program where to send and with which Q_Key.
+ * Membership of an id in a group. What queue pairs hear is ATTACH_MCAST's business; this tells the
+ * link of it, as long as it lasts, and a program where to send and with which Q_Key.
  */
 struct cm_join {
 	uint32_t handle;
+	bool reported; /* neighbour_agent_join: not of those who only send */
+	struct gid group;
 	struct cm_id *id;
 	LIST_ENTRY(cm_join) link;
 };

@@ -29,23 +29,32 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 	return 0;
 }
 
-static struct cm_join *join_new(struct cm_id *id)
+/* A full member's group is reported on the link: whoever sends, and no queue pair hears it yet. */
+static int join_new(struct cm_id *id, const struct request_cm_join *r, struct cm_join **out)
 {
 	struct handle_table *t = &id->client->objects->table[OBJECT_CM_JOIN];
 	struct cm_join *j = calloc(1, sizeof(*j));
+	int error = ENOMEM;
 
 	if (j == NULL)
-		return NULL;
+		return ENOMEM;
 	j->handle = handle_reserve(t);
-	if (j->handle == 0) {
+	j->group = r->group.ip;
+	j->reported = r->join_flags == JOIN_FULL;
+	if (j->handle != 0)
+		error = j->reported ? neighbour_agent_join(id->client->engine, &j->group) : 0;
+	if (error != 0) {
+		if (j->handle != 0)
+			handle_free(t, j->handle);
 		free(j);
-		return NULL;
+		return error;
 	}
 	j->id = id;
 	id->joins++;
 	LIST_INSERT_HEAD(&id->groups, j, link);
 	handle_publish(t, j->handle, j);
-	return j;
+	*out = j;
+	return 0;
 }
 
 int cmd_cm_join(struct call *call)
@@ -63,10 +72,10 @@ int cmd_cm_join(struct call *call)
 	if (error != 0)
 		return error;
 	report = cm_report_new(id, CM_TYPE_MULTICAST_JOIN, 0);
-	j = report != NULL ? join_new(id) : NULL;
-	if (j == NULL) {
+	error = report != NULL ? join_new(id, r, &j) : ENOMEM;
+	if (error != 0) {
 		free(report);
-		return ENOMEM;
+		return call_fail(call, error, "the link cannot be told of the group");
 	}
 	report->what.join = j->handle;
 	report->what.cookie = r->cookie;

@@ -20,6 +20,12 @@
 
 #define HOP_LIMIT_DEFAULT 64u
 
+/* A group that somebody here wants: queue pairs (mcast.c), joins of rdma_cm (cmd_cm_join.c). */
+struct wanted_group {
+	struct gid group;
+	uint32_t users; /* 0: a free place */
+};
+
 struct neighbour_agent {
 	struct neighbour_table *table;
 	uint32_t generation; /* as flows know it */
@@ -28,6 +34,7 @@ struct neighbour_agent {
 	nanotime retry_at;
 	bool stale; /* our own addresses changed */
 	struct neighbour_frames out;
+	struct wanted_group wanted[LIMIT_MCAST_GROUPS];
 };
 
 /* ---- sending ---- */
@@ -143,19 +150,46 @@ void neighbour_agent_announce(struct engine *e)
 	send_frames(e);
 }
 
+/* The group's place, else a free one, else NULL. */
+static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct gid *group)
+{
+	struct wanted_group *free_place = NULL;
+
+	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+		if (a->wanted[i].users == 0)
+			free_place = free_place != NULL ? free_place : &a->wanted[i];
+		else if (gid_equal(&a->wanted[i].group, group))
+			return &a->wanted[i];
+	}
+	return free_place;
+}
+
 int neighbour_agent_join(struct engine *e, const struct gid *group)
 {
 	struct neighbour_agent *a = e->control->neighbours;
+	struct wanted_group *w;
+	int error;
 
+	if (a == NULL)
+		return 0;
+	w = wanted_place(a, group);
+	if (w == NULL)
+		return ENOSPC;
 	/* Its reports leave with the next tick, which follows every command. */
-	return a != NULL ? neighbour_join(a->table, group, clock_now()) : 0;
+	error = w->users == 0 ? neighbour_join(a->table, group, clock_now()) : 0;
+	if (error != 0)
+		return error;
+	w->group = *group;
+	w->users++;
+	return 0;
 }
 
 void neighbour_agent_leave(struct engine *e, const struct gid *group)
 {
 	struct neighbour_agent *a = e->control->neighbours;
+	struct wanted_group *w = a != NULL ? wanted_place(a, group) : NULL;
 
-	if (a == NULL)
+	if (w == NULL || w->users == 0 || --w->users > 0)
 		return;
 	neighbour_leave(a->table, group, clock_now(), &a->out);
 	send_frames(e);

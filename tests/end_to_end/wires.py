@@ -230,7 +230,24 @@ def datagrams(family):
     return run
 
 
-def tells_of_groups(rig):
+JOINED, LEFT = "4", "3"  # CHANGE_TO_EXCLUDE_MODE, CHANGE_TO_INCLUDE_MODE
+GROUP = {"v4": "239.7.8.9", "v6": "ff15::708:90a"}  # MGID's
+
+
+def joins_by_verbs(rig, family, _reported):
+    run_pair(rig, ["ib_send_bw", "-c", "UD", "-g", "-M", MGID[family], "-s", "64", "-n", "50"],
+             family)
+
+
+def joins_by_rdma_cm(rig, family, reported):
+    words = [rig.build / "tests/end_to_end/joins", ADDRESS["a"][family == "v6"], GROUP[family]]
+    member = rig.program("a", words, name="joins")
+    reported(JOINED)
+    member.signal(signal.SIGTERM)
+    member.succeed(20)
+
+
+def tells_of_groups(rig, join=joins_by_verbs):
     """The link hears that a side joins a group, and that it leaves it again."""
     said = []
     for family, protocol in (("v4", "igmp"), ("v6", "icmpv6.type == 143")):
@@ -240,9 +257,7 @@ def tells_of_groups(rig):
             *rig.inside("b"), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(path), "-f",
             "igmp" if family == "v4" else "ip6[6] == 0"])
         capture.expect("File: ", 20)
-        run_pair(rig, ["ib_send_bw", "-c", "UD", "-g", "-M", MGID[family], "-s", "64", "-n", "50"],
-                 family)
-        wanted = "239.7.8.9" if family == "v4" else "ff15::708:90a"
+        wanted = GROUP[family]
 
         def records():
             # block by block, the file is written while it is read
@@ -250,8 +265,12 @@ def tells_of_groups(rig):
                                   capture_output=True, text=True, timeout=60).stdout
             found = re.findall(r"Record Type: .*?\((\d)\).*?Multicast Address: (\S+)", text, re.S)
             return {kind for kind, address in found if address == wanted}
-        # CHANGE_TO_EXCLUDE_MODE, then CHANGE_TO_INCLUDE_MODE
-        wait_until(f"reports about {wanted}", 20, lambda: {"3", "4"} <= records(), 0.5)
+
+        def reported(kind):
+            wait_until(f"report {kind} about {wanted}", 20, lambda: kind in records(), 0.3)
+        join(rig, family, reported)
+        reported(JOINED)
+        reported(LEFT)
         capture.end()
         said.append(wanted)
     return "joined and left " + ", ".join(said)
@@ -267,8 +286,11 @@ WIRE_CASES = [
 ]
 
 CASES = {
-    "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("groups", tells_of_groups), ("malformed", malformed)],
+    "veth1500": [*WIRE_CASES, ("ping", answers_ping), ("groups", tells_of_groups),
+                 ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm)),
+                 ("malformed", malformed)],
     "veth4200": WIRE_CASES,
-    "netdev1500": [*WIRE_CASES, ("groups", tells_of_groups)],
+    "netdev1500": [*WIRE_CASES, ("groups", tells_of_groups),
+                   ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm))],
     "netdev4200": [("icrc-v4", icrcs("v4"))],
 }
