@@ -60,8 +60,8 @@ static struct rdma_cm_id *endpoint(int space, int type, uint16_t port, bool pass
 	*(passive ? &res.ai_src_len : &res.ai_dst_len) = sizeof(a);
 	cr_assert_eq(rdma_create_ep(&id, &res, NULL, NULL), 0, "space %x type %d: %s", space, type,
 		     strerror(errno));
-	cr_expect_eq(id->ps, space);
-	cr_expect_eq(id->qp_type, type);
+	cr_expect_eq((int)id->ps, (int)space);
+	cr_expect_eq((int)id->qp_type, (int)type);
 	cr_assert_eq(rdma_migrate_id(id, channel), 0, "%s", strerror(errno));
 	if (passive)
 		cr_assert_eq(rdma_listen(id, 4), 0, "%s", strerror(errno));
@@ -118,8 +118,8 @@ static struct rdma_cm_event *expect_request(const struct space *s, struct rdma_c
 	struct rdma_cm_event *e = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 
 	cr_expect_eq(e->listen_id, listener);
-	cr_expect_eq(e->id->ps, s->space, "%s: %x", s->name, e->id->ps);
-	cr_expect_eq(e->id->qp_type, s->type, "%s: %d", s->name, e->id->qp_type);
+	cr_expect_eq((int)e->id->ps, s->space, "%s: %x", s->name, e->id->ps);
+	cr_expect_eq((int)e->id->qp_type, s->type, "%s: %d", s->name, e->id->qp_type);
 	expect_words(s, e, s->req);
 	return e;
 }
