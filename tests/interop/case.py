@@ -37,7 +37,7 @@ class ProgramCase:
         theirs = [*words, "-d", "rxe0", *self.gid(self.their_gid(wire))]
         if role == "client":
             number = wire.guest.start(theirs)
-            wire.guest.listens(port)
+            wire.guest.listens(port, number)
             program = wire.rig.program(self.side, [*ours, wire.theirs[0]])
             try:
                 program.succeed(self.limit)

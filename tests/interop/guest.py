@@ -271,9 +271,16 @@ class Guest:
     def signal(self, number, with_what):
         self.request({"signal": number, "with": int(with_what)}, 10)
 
-    def listens(self, port, limit=30):
-        wait_until(f"port {port} of the guest", limit,
-                   lambda: self.request({"listens": port}, 10)["listens"], 0.05)
+    def listens(self, port, number, limit=30):
+        """Waits until the program of this number (or its child) listens."""
+        def there():
+            if self.request({"listens": port}, 10)["listens"]:
+                return True
+            if self.output(number)[0] is not None:
+                raise Failure(f"in the guest, a program ended before it listened: "
+                              f"{self.said(number)}")
+            return False
+        wait_until(f"port {port} of the guest", limit, there, 0.05)
 
     def end(self):
         self.qemu.end()

@@ -32,8 +32,7 @@ class RebootCase:
         theirs = [*ours, "-d", "rxe0"]
         before = sent(wire)
         if role == "client":
-            wire.guest.start(theirs)
-            wire.guest.listens(int(port))
+            wire.guest.listens(int(port), wire.guest.start(theirs))
             program = wire.rig.program("a", [*ours, wire.theirs[0]])
         else:
             program = wire.rig.program("a", ours)
