@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 
+import connections
 import programs
 from rig import ADDRESS, Failure, Process, af_packet, sh, two_namespaces, wait_until
 
@@ -37,19 +38,20 @@ def addresses(side):
     return f"{ADDRESS[side][0]}/24,{ADDRESS[side][1]}/64"
 
 
-def start(rig, side, mtu, options=()):
-    rig.engine(side, [af_packet("wire", mtu)],
+def start(rig, side, mtu, options=(), queues=1):
+    eal = ["-l", f"0-{queues - 1}"] if queues > 1 else []
+    rig.engine(side, [*eal, f"{af_packet('wire', mtu)},qpairs={queues}"],
                ["--port", "net_af_packet0", "--mtu", str(mtu), "--kernel-interface", NAME,
                 "--ip", addresses(side), *options])
 
 
-def on_veth(build, mtu, options=()):
+def on_veth(build, mtu, options=(), queues=1):
     rig = two_namespaces(build, control=False)
     rig.veth("wire", mtu)
     for side in "ab":
         sysctl(rig, side, *AT_ONCE)
         mute(rig, side)
-        start(rig, side, mtu, options)
+        start(rig, side, mtu, options, queues)
     return finish(rig, mtu)
 
 
@@ -96,6 +98,7 @@ RIGS = {
     "kernel1500": lambda build: on_veth(build, 1500),
     "kernel4200": lambda build: on_veth(build, 4200),
     "kernel-vlan": lambda build: on_veth(build, 1500, ["--vlan", "7"]),
+    "kernel-lcores": lambda build: on_veth(build, 4200, queues=2),
     "kernel-memif": on_memif,
     "kernel-linux": with_linux,
 }
@@ -464,6 +467,24 @@ def host_addresses(build):
         rig.close()
 
 
+def connected(family):
+    """rdma_cm finds the addresses of the interface, and meets over it."""
+    row = next(row for row in connections.ROWS if row[0] == "rping")
+    return lambda rig: connections.run_connected(rig, family, row)
+
+
+def link_local(rig):
+    """GID 0: the kernel's neighbours on the interface know it, too."""
+    words = "ibv_rc_pingpong -n 100 -c -g 0".split()
+    port = rig.port()
+    server = rig.program("a", [*words, "-d", "uroce0", "-p", str(port)])
+    server.await_listening(port)
+    client = rig.program("b", [*words, "-d", "uroce0", "-p", str(port), rig.control])
+    text = client.succeed(40)
+    server.succeed(15)
+    return programs.figures("ibv_rc_pingpong", text)
+
+
 PAIRS = ("ibv_rc_pingpong -n 200 -c -e", "ibv_ud_pingpong -n 300 -s 1000", "ib_read_bw -s 65536 -n 200")
 
 
@@ -487,6 +508,9 @@ def cases():
     yield "kernel4200", "mtu", mtu_follows, True
     yield "kernel4200", "tags", tags, True
     yield "kernel4200", "macvlan", promiscuous, False
+    yield "kernel4200", "link-local", link_local, True
+    yield "kernel4200", "cm-v4", connected("v4"), False
+    yield "kernel4200", "cm-v6", connected("v6"), False
     yield "kernel4200", "groups", groups, False
     yield "kernel4200", "mac", mac_follows, True
     yield "kernel1500", "ping", pings, False
@@ -500,6 +524,8 @@ def cases():
     yield from pairs("kernel-linux")
     yield "kernel-vlan", "ping", pings, False
     yield "kernel-vlan", "tcp-and-roce", both, False
+    yield "kernel-lcores", "ping", pings, False
+    yield "kernel-lcores", "tcp-and-roce", both, False
     yield "kernel-memif", "ping", pings, True
     yield "kernel-memif", "tcp-and-roce", both, False
     yield from pairs("kernel-memif")
