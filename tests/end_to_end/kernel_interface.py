@@ -290,13 +290,31 @@ def mtu_follows(rig):
     return "down and up again, never above the port's"
 
 
+ROCE_TO = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind((sys.argv[1], 0))
+s.settimeout(15)
+to = bytes.fromhex(sys.argv[2])
+while True:
+    frame = s.recv(100)
+    if frame[:6] == to and frame[12:14] == bytes([8, 0]) and frame[36:38] == bytes([0x12, 0xb7]):
+        break
+"""
+
+
 def mac_follows(rig):
-    """The peer gets another MAC address while it is written to."""
+    """The peer gets another MAC address while it is written to: its writer learns it of the kernel,
+    and goes on writing to the new one."""
     server, client = programs.start_pair(rig, "ib_write_bw -s 4096 -D 3".split())
     wait_until("traffic", 20, lambda: rig.statistics("a")["rx_packets"] > 5000 or
                not client.alive())
     rig.ip(rig.sides[0], "link", "set", NAME, "address", "02:00:00:00:00:55")
+    hearer = Process(rig, "hearer", [*rig.inside("a"), sys.executable, "-c", ROCE_TO, "wire",
+                                     "020000000055"])
     text = client.succeed(40)
+    if hearer.wait(20) != 0:
+        raise Failure("no RoCE came for the new MAC address")
     server.succeed(15)
     if "02:00:00:00:00:55" not in rig.ip(rig.sides[0], "link", "show", "wire"):
         raise Failure("the port has kept its MAC address")
