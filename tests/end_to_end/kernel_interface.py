@@ -40,7 +40,9 @@ def addresses(side):
 
 def start(rig, side, mtu, options=(), queues=1):
     eal = ["-l", f"0-{queues - 1}"] if queues > 1 else []
-    rig.engine(side, [*eal, f"{af_packet('wire', mtu)},qpairs={queues}"],
+    # a ring long enough for a flood while the lcore does not run
+    port = af_packet("wire", mtu).replace("framecnt=1024", "framecnt=8192")
+    rig.engine(side, [*eal, f"{port},qpairs={queues}"],
                ["--port", "net_af_packet0", "--mtu", str(mtu), "--kernel-interface", NAME,
                 "--ip", addresses(side), *options])
 
