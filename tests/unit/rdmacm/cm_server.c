@@ -4,11 +4,12 @@
  * its output, what it is to do a line of its input. Ids have numbers in the order of their making.
  * usage: cm-server ADDRESS PORT BACKLOG
  *
- *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done
+ *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done, begun ID
  *	in: accept ID, reject ID, disconnect ID, destroy ID, connect ADDRESS PORT (UDP: lookup),
  *	    self (a connection with itself), exercise WRITES (over that), look, look-away, end
  *
- * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected.
+ * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected; one with
+ * 'b' gets a queue pair that is the program's own, and stays in RTR.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -68,6 +69,28 @@ static int accept_id(struct rdma_cm_id *id)
 	return give_qp(id) != 0 ? -1 : rdma_accept(id, NULL);
 }
 
+/* Its queue pair and CQ live as long as the program. */
+static int accept_bare(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct rdma_conn_param param = { .responder_resources = 1 };
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+	int mask;
+
+	init.send_cq = init.recv_cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
+	qp = init.send_cq != NULL ? ibv_create_qp(id->pd, &init) : NULL;
+	if (qp == NULL)
+		return -1;
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTR; state++) {
+		attr.qp_state = (enum ibv_qp_state)state;
+		if (rdma_init_qp_attr(id, &attr, &mask) != 0 || ibv_modify_qp(qp, &attr, mask) != 0)
+			return -1;
+	}
+	param.qp_num = qp->qp_num;
+	return rdma_accept(id, &param);
+}
+
 static struct rdma_cm_id *new_id(enum rdma_port_space ps)
 {
 	struct rdma_cm_id *id;
@@ -102,6 +125,8 @@ static void request(struct rdma_cm_event *e)
 
 	enter(e->id);
 	if (data[0] == 'a' && accept_id(e->id) != 0)
+		answer("rdma_accept", -1);
+	if (data[0] == 'b' && accept_bare(e->id) != 0)
 		answer("rdma_accept", -1);
 	if (data[0] == 'r' && rdma_reject(e->id, "no", 2) != 0)
 		answer("rdma_reject", -1);
@@ -143,7 +168,10 @@ static void call(const char *text, int port, enum rdma_port_space ps, bool ourse
 
 	if (ourselves)
 		own = id;
-	answer("rdma_resolve_addr", rdma_resolve_addr(id, NULL, address(&a, text, port), 2000));
+	if (rdma_resolve_addr(id, NULL, address(&a, text, port), 2000) == 0)
+		printf("begun %u\n", made - 1);
+	else
+		answer("rdma_resolve_addr", -1);
 }
 
 static void exercise(int n)

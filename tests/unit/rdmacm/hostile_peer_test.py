@@ -50,7 +50,6 @@ class Server:
         self.lines = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
         self.expect("ready")
-        self.made = 2
 
     def read(self):
         for line in self.process.stdout:
@@ -77,10 +76,15 @@ class Server:
 
     def connect(self):
         """Begins a connection to the peer; the id."""
-        self.tell(f"connect {OWN} 9000")
-        line = self.expect(r"ADDR_RESOLVED \d+ 0")
-        self.expect(r"ROUTE_RESOLVED \d+ 0")
-        return int(line.split()[1])
+        number = self.begin(f"connect {OWN} 9000")
+        self.expect(f"ADDR_RESOLVED {number} 0")
+        self.expect(f"ROUTE_RESOLVED {number} 0")
+        return number
+
+    def begin(self, line):
+        """An id of the server's that goes somewhere; its number."""
+        self.tell(line, None)
+        return int(self.expect(r"begun \d+").split()[1])
 
     def silent(self):
         check(self.lines.empty(), "the server was told something: " + str(list(self.lines.queue)))
@@ -417,6 +421,70 @@ class Test:
         self.server.tell(f"destroy {number}")
         self.silence()
 
+    def case_reasons(self):
+        """protocol-map 193: every reason that there is, and some that there are not."""
+        for reason in (*range(0, 37), 255, 0xffff):
+            number = self.server.connect()
+            req = self.expect(REQ)
+            self.peer.send(REJ(local_id=0, remote_id=req.local_id, reason=reason))
+            self.server.expect(f"REJECTED {number} {reason}")
+            self.server.tell(f"destroy {number}")
+
+    def case_a_slow_program(self):
+        """protocol-map 195: who repeats its REQ meanwhile is told to be patient, and for how long."""
+        req = self.req()
+        tid = self.peer.send(req)
+        number = self.server.request()
+        for _ in range(2):
+            self.peer.send(req, tid=tid)
+            self.expect(MRA, tid=tid, remote_id=req.local_id, about=0, timeout=24)
+        self.server.tell(f"accept {number}")
+        rep = self.expect(REP, tid=tid)
+        self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id), tid=tid)
+        self.server.expect(f"ESTABLISHED {number} 0")
+        self.close(req, rep, number)
+
+    def case_another_path(self):
+        """protocol-map 195, 200: it is offered in the REQ, and later: taken in neither."""
+        req = self.req(words=b"a", a_sgid=gid(OWN), a_dgid=gid(ENGINE), a_ack_timeout=10)
+        tid = self.peer.send(req)
+        number = self.server.request()
+        rep = self.expect(REP, failover=1)
+        self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id), tid=tid)
+        self.server.expect(f"ESTABLISHED {number} 0")
+        tid = self.peer.send(LAP(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn))
+        self.expect(APR, tid=tid, remote_id=req.local_id, status=2)
+        self.server.silent()
+        self.close(req, rep, number)
+
+    def case_data_before_it_is_established(self):
+        """protocol-map 194: the RTU is lost, the first packet to a queue pair in RTR is not."""
+        req = self.req(words=b"b")
+        self.peer.send(req)
+        number = self.server.request()
+        rep = self.expect(REP, remote_id=req.local_id)
+        # of another queue pair, or without its PSN: nothing
+        self.peer.write(rep.qpn, rep.psn + 5)
+        self.peer.write(rep.qpn ^ 1, rep.psn)
+        self.peer.write(rep.qpn, rep.psn, source="10.77.0.9")
+        self.peer.write(rep.qpn, rep.psn)
+        self.server.expect(f"ESTABLISHED {number} 0")
+        self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id))
+        self.silence()
+        self.close(req, rep, number)
+
+    def case_neighbours_that_are_none(self):
+        """H-74, H-75: ids whose next hop is being asked for, in vain; half of them end meanwhile."""
+        made = [self.server.begin(f"connect 10.77.0.{230 + n % 4} 9000") for n in range(20)]
+        for number in made[::2]:
+            self.server.tell(f"destroy {number}")
+        told = sorted(int(self.server.expect(r"ADDR_ERROR \d+ -\d+").split()[1])
+                      for _ in made[1::2])
+        check(told == made[1::2], f"told {told}, not {made[1::2]}")
+        self.silence()
+        for number in told:
+            self.server.tell(f"destroy {number}")
+
     def case_datagram_services(self):
         """SIDR: who asks twice is answered twice; lies are refused with the status of each."""
         req = SIDR_REQ(local_id=self.fresh(), service=SERVICE_UDP,
@@ -460,10 +528,10 @@ class Test:
         """H-68: a flood while the program looks away: as many wait as its backlog says, and a
         connection that was there goes on; afterwards all is as before."""
         before = self.statistics()
-        self.server.tell("self")
-        for pattern in (r"ADDR_RESOLVED 2?\d+ 0", r"ROUTE_RESOLVED \d+ 0", r"CONNECT_REQUEST \d+ 0"):
-            caller = int(self.server.expect(pattern).split()[1])
-        called, caller = caller, caller - 1
+        caller = self.server.begin("self")
+        self.server.expect(f"ADDR_RESOLVED {caller} 0")
+        self.server.expect(f"ROUTE_RESOLVED {caller} 0")
+        called = self.server.request()
         for _ in range(2):
             self.server.expect(r"ESTABLISHED \d+ 0")
         self.server.tell("exercise 100")

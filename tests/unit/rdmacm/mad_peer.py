@@ -15,6 +15,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 
 UD_SEND_ONLY = 0x64
+RC_WRITE_ONLY = 0x0a
 GSI_QKEY = 0x80010000
 PORT = 4791
 
@@ -142,6 +143,14 @@ class Peer:
         header = {"tid": self.tid, "attribute": body.attribute, **mad}
         self.socket.send(self.frame(MAD(**header) / body, source, bth, deth))
         return header["tid"]
+
+    def write(self, qpn, psn, source=None):
+        """An RDMA WRITE of nothing, to a queue pair."""
+        self.socket.send(bytes(Ether(dst=self.their_mac, src=self.mac) /
+                               IP(src=source or self.address, dst=self.theirs, ttl=64, flags="DF") /
+                               UDP(sport=49152, dport=PORT, chksum=0) /
+                               BTH(opcode=RC_WRITE_ONLY, migreq=1, dqpn=qpn, psn=psn) /
+                               Raw(bytes(16))))
 
     def receive(self, limit):
         """The next message of the engine: (MAD, body, destination address), or None in time."""
