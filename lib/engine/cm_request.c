@@ -73,7 +73,7 @@ static uint16_t check(const struct engine *e, const struct cm_input *in)
 	return reason;
 }
 
-/* The listener, and what the request says of its ends; NULL: *reason. */
+/* The listener, and what the request says of its ends; NULL: *reason, 0: it is not answered. */
 static struct cm_id *find_listener(const struct engine *e, const struct cm_input *in,
 				   struct cm_ip_header *h, uint16_t *reason)
 {
@@ -91,8 +91,11 @@ static struct cm_id *find_listener(const struct engine *e, const struct cm_input
 	*reason = CM_REJECT_INVALID_SERVICE_ID;
 	if (id == NULL || (id->local_only && in->has_mac))
 		return NULL;
-	/* Its program does not look at what it has been told. */
-	*reason = CM_REJECT_NO_RESOURCES;
+	/*
+	 * Its program does not look at what it has been told. As Linux, a REQ is not answered, and
+	 * finds a place when it comes again; who looks for a datagram service is refused.
+	 */
+	*reason = in->message.attribute == CM_REQ ? 0 : CM_REJECT_NO_RESOURCES;
 	return id->backlog > 0 ? id : NULL;
 }
 
@@ -186,7 +189,8 @@ static void ask(struct engine *e, const struct cm_input *in, nanotime now)
 	}
 	listener = find_listener(e, in, &h, &reason);
 	if (listener == NULL) {
-		refuse(e, in, reason);
+		if (reason != 0)
+			refuse(e, in, reason);
 		return;
 	}
 	to.ip = in->destination;

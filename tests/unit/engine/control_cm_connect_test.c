@@ -211,7 +211,10 @@ Test(control_cm_connect, a_program_that_dies_is_heard_of)
 	expect_event(&client, REJECTED, 8, NULL);
 }
 
-/* As many as its program has not asked for; each one it takes makes room for another. */
+/*
+ * As many as its program has not asked for; each one it takes makes room for another. One that found
+ * no room is not refused: it comes again, after five seconds.
+ */
 Test(control_cm_connect, a_backlog_is_one)
 {
 	struct reply_cm_event e;
@@ -223,14 +226,16 @@ Test(control_cm_connect, a_backlog_is_one)
 		cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id[i], 0x123u + i, NULL),
 			     0);
 	}
-	expect_event(&client, REJECTED, 3, &e);
-	cr_expect_eq(e.id, id[2]);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	id[3] = id_towards(&client, TCP, PORT);
 	cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id[3], 0x200, NULL), 0);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_expect_eq(e.parameters.qpn, 0x124);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_expect_eq(e.parameters.qpn, 0x200);
+	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	cr_expect_eq(e.parameters.qpn, 0x125, "the one that found no room");
+	cr_expect_eq(cm_get(&client, &e), EAGAIN, "nobody was refused");
 }
 
 /* The same queue pair again, without an end of the first connection: both ends of that hear of it. */
