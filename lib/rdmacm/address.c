@@ -9,6 +9,20 @@
 
 static const uint8_t ipv4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
+static bool is_mapped(const struct sockaddr *a)
+{
+	const struct sockaddr_in6 *v6 = (const void *)a;
+
+	return a != NULL && a->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+}
+
+static bool is_any_ipv6(const struct cm_address *a)
+{
+	static const struct gid any;
+
+	return a->family == 6 && gid_equal(&a->ip, &any);
+}
+
 int address_to_engine(struct cm_address *to, const struct sockaddr *from)
 {
 	const struct sockaddr_in *v4 = (const void *)from;
@@ -25,7 +39,7 @@ int address_to_engine(struct cm_address *to, const struct sockaddr *from)
 		memcpy(to->ip.octet + 12, &v4->sin_addr, 4);
 		return 0;
 	case AF_INET6:
-		to->family = 6;
+		to->family = is_mapped(from) ? 4 : 6;
 		to->port = ntohs(v6->sin6_port);
 		to->scope = v6->sin6_scope_id;
 		memcpy(to->ip.octet, &v6->sin6_addr, 16);
@@ -37,7 +51,7 @@ int address_to_engine(struct cm_address *to, const struct sockaddr *from)
 	}
 }
 
-void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from)
+void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from, bool mapped)
 {
 	struct sockaddr_in *v4 = (void *)to;
 	struct sockaddr_in6 *v6 = (void *)to;
@@ -45,7 +59,7 @@ void address_from_engine(struct sockaddr_storage *to, const struct cm_address *f
 	if (from->family != 4 && from->family != 6)
 		return;
 	memset(to, 0, sizeof(*to));
-	if (from->family == 4) {
+	if (from->family == 4 && !mapped) {
 		v4->sin_family = AF_INET;
 		v4->sin_port = htons(from->port);
 		memcpy(&v4->sin_addr, from->ip.octet + 12, 4);
@@ -89,8 +103,8 @@ void id_take_query(struct id *id, const struct reply_cm_query *q)
 {
 	struct rdma_addr *a = &id->rdma.route.addr;
 
-	address_from_engine(&a->src_storage, &q->source);
-	address_from_engine(&a->dst_storage, &q->destination);
+	address_from_engine(&a->src_storage, &q->source, id->mapped);
+	address_from_engine(&a->dst_storage, &q->destination, id->mapped);
 	if (q->bound == 0)
 		return;
 	id_set_device(id);
@@ -130,6 +144,8 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id_of(id)->device, CM_BIND, &request, &reply);
 	if (error == 0)
+		id_of(id)->mapped = is_mapped(addr);
+	if (error == 0)
 		id_take_query(id_of(id), &reply);
 	pthread_mutex_unlock(&cm_lock);
 	return result(error);
@@ -150,10 +166,15 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 		error = address_to_engine(&request.source, src_addr);
 	if (error != 0)
 		return result(error);
+	/* from anywhere: of the destination's family, as from a socket that takes both */
+	if (is_mapped(dst_addr) && is_any_ipv6(&request.source))
+		request.source.family = 4;
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id_of(id)->device, CM_RESOLVE_ADDR, &request, &reply);
-	if (error == 0)
+	if (error == 0) {
+		id_of(id)->mapped |= is_mapped(dst_addr);
 		id_take_query(id_of(id), &reply);
+	}
 	pthread_mutex_unlock(&cm_lock);
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }

@@ -99,8 +99,8 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 		destroy_unknown(listener->device, said->id);
 		return ENOMEM;
 	}
-	address_from_engine(&id->rdma.route.addr.src_storage, &said->source);
-	address_from_engine(&id->rdma.route.addr.dst_storage, &said->destination);
+	address_from_engine(&id->rdma.route.addr.src_storage, &said->source, id->mapped);
+	address_from_engine(&id->rdma.route.addr.dst_storage, &said->destination, id->mapped);
 	error = id_query(id);
 	if (error == 0 && listener->sync)
 		error = id_migrate(id, NULL);

@@ -124,6 +124,7 @@ struct id *id_adopt(struct id *listener, uint32_t handle)
 	if (id == NULL)
 		return NULL;
 	id->handle = handle;
+	id->mapped = listener->mapped;
 	pthread_mutex_lock(&cm_lock);
 	error = enter(id);
 	if (error == 0)

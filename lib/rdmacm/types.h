@@ -67,6 +67,7 @@ struct id {
 	struct cm_device *device;
 	uint32_t handle;
 	bool sync; /* has a channel of its own, calls wait */
+	bool mapped; /* its program says IPv4 addresses as IPv6 ones */
 	bool told_gone; /* its DEVICE_REMOVAL was delivered */
 	uint32_t delivered, acknowledged; /* events that must be acknowledged before it goes */
 	uint8_t responder_resources, initiator_depth;
@@ -158,7 +159,8 @@ void id_acknowledge(struct id *id);
 
 /* 0, EINVAL: neither IPv4 nor IPv6 (EAFNOSUPPORT: another known family). */
 int address_to_engine(struct cm_address *to, const struct sockaddr *from);
-void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from);
+/* mapped: an IPv4 address is shown as an IPv6 one. */
+void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from, bool mapped);
 /* With cm_lock held. */
 void id_take_query(struct id *id, const struct reply_cm_query *q);
 /* What the engine knows of its addresses and route. 0 or an errno. */

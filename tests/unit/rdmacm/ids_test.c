@@ -272,3 +272,51 @@ Test(ids, whoever_waits_on_a_destroyed_channel_waits_on)
 		cr_assert_eq(result, PTHREAD_CANCELED);
 	}
 }
+
+/* ::ffff:a.b.c.d is an IPv4 address, of whoever says it so, and shown to it as it was said. */
+Test(ids, an_ipv4_address_may_be_said_as_an_ipv6_one)
+{
+	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6 }, any = { .sin6_family = AF_INET6 };
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *listener = open_id(channel, RDMA_PS_TCP), *caller;
+	struct rdma_conn_param param = { .qp_num = 0x1234 };
+	const struct sockaddr_in6 *shown;
+	struct rdma_cm_event *event;
+	struct sockaddr_in v4;
+
+	cr_assert_eq(inet_pton(AF_INET6, "::ffff:" OWN_ADDRESS, &mapped.sin6_addr), 1);
+	cr_assert_eq(rdma_bind_addr(listener, (struct sockaddr *)&mapped), 0, "%s",
+		     strerror(errno));
+	shown = (const void *)rdma_get_local_addr(listener);
+	cr_expect_eq(shown->sin6_family, AF_INET6);
+	cr_expect(IN6_IS_ADDR_V4MAPPED(&shown->sin6_addr));
+	cr_assert_eq(rdma_listen(listener, 1), 0);
+	mapped.sin6_port = rdma_get_src_port(listener);
+	cr_assert_neq(mapped.sin6_port, 0);
+	caller = open_id(channel, RDMA_PS_TCP);
+	errno = 0;
+	cr_expect_eq(rdma_bind_addr(caller, address(&v4, OWN_ADDRESS, ntohs(mapped.sin6_port))),
+		     -1);
+	cr_expect_eq(errno, EADDRINUSE, "it is the same port");
+	cr_assert_eq(rdma_resolve_addr(caller, (struct sockaddr *)&any, (struct sockaddr *)&mapped,
+				       1000),
+		     0, "%s", strerror(errno));
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	shown = (const void *)rdma_get_peer_addr(caller);
+	cr_expect_eq(shown->sin6_family, AF_INET6);
+	cr_expect(IN6_IS_ADDR_V4MAPPED(&shown->sin6_addr));
+	cr_expect_eq(shown->sin6_port, mapped.sin6_port);
+	cr_assert_eq(rdma_resolve_route(caller, 1000), 0);
+	pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cr_assert_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
+	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	shown = (const void *)rdma_get_peer_addr(event->id);
+	cr_expect_eq(shown->sin6_family, AF_INET6);
+	cr_expect(IN6_IS_ADDR_V4MAPPED(&shown->sin6_addr));
+	rdma_destroy_id(caller);
+	caller = event->id;
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(caller);
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(channel);
+}
