@@ -135,19 +135,20 @@ static void take_state(struct kernel_interface *k)
 	ifindex_mac(k->index, &k->state.mac);
 }
 
-struct kernel_interface *kernel_interface_open(const char *name, const struct mac *mac,
-					       uint16_t mtu, char *why, size_t why_size)
+/* NULL, or what could not be set: errno says why. */
+static const char *dress(struct kernel_interface *k, const struct mac *mac, uint16_t mtu)
 {
-	struct kernel_interface *k;
-	const char *step = "its MAC address";
+	if (set_hardware_address(k, mac) != 0)
+		return "its MAC address";
+	if (set_mtu(k, mtu) != 0)
+		return "its MTU";
+	return set_up(k) != 0 ? "it up" : NULL;
+}
 
-	if (!is_name(name)) {
-		explain(name, why, why_size,
-			"give a name of 1 to %d characters without '/', ':', '%%' or blanks",
-			IF_NAMESIZE - 1);
-		return NULL;
-	}
-	k = calloc(1, sizeof(*k));
+static struct kernel_interface *new_interface(const char *name, char *why, size_t why_size)
+{
+	struct kernel_interface *k = calloc(1, sizeof(*k));
+
 	if (k == NULL) {
 		explain(name, why, why_size, "no memory");
 		return NULL;
@@ -163,19 +164,32 @@ struct kernel_interface *kernel_interface_open(const char *name, const struct ma
 	k->carrier = true; /* a tap's is, unless it is told otherwise */
 	/* before the addresses are read, so that no change falls between */
 	k->events = interface_events_open();
-	if (set_hardware_address(k, mac) == 0) {
-		step = "its MTU";
-		if (set_mtu(k, mtu) == 0) {
-			step = "it up";
-			if (set_up(k) == 0) {
-				take_state(k);
-				return k;
-			}
-		}
+	return k;
+}
+
+struct kernel_interface *kernel_interface_open(const char *name, const struct mac *mac,
+					       uint16_t mtu, char *why, size_t why_size)
+{
+	struct kernel_interface *k;
+	const char *wrong;
+
+	if (!is_name(name)) {
+		explain(name, why, why_size,
+			"give a name of 1 to %d characters without '/', ':', '%%' or blanks",
+			IF_NAMESIZE - 1);
+		return NULL;
 	}
-	explain(name, why, why_size, "cannot set %s: %s", step, strerror(errno));
-	kernel_interface_close(k);
-	return NULL;
+	k = new_interface(name, why, why_size);
+	if (k == NULL)
+		return NULL;
+	wrong = dress(k, mac, mtu);
+	if (wrong != NULL) {
+		explain(name, why, why_size, "cannot set %s: %s", wrong, strerror(errno));
+		kernel_interface_close(k);
+		return NULL;
+	}
+	take_state(k);
+	return k;
 }
 
 void kernel_interface_close(struct kernel_interface *k)
