@@ -203,6 +203,19 @@ int cmd_modify_cq(struct call *call)
 	return 0;
 }
 
+/* An arming came behind what satisfies it: the event, unless an lcore has just sent it. */
+int cmd_wake_cq(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->handle);
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	if (cq->channel != NULL && cq_page_disarm(cq->rings.now->page))
+		cq_send_event(cq);
+	return 0;
+}
+
 void cq_free(struct client *c, struct engine_cq *cq)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_CQ];

@@ -47,6 +47,7 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_RESIZE_CQ] = { cmd_resize_cq, A_CLIENT },
 	[COMMAND_CQ_MOVED] = { cmd_cq_moved, A_CLIENT },
 	[COMMAND_MODIFY_CQ] = { cmd_modify_cq, A_CLIENT },
+	[COMMAND_WAKE_CQ] = { cmd_wake_cq, A_CLIENT },
 	[COMMAND_DESTROY_CQ] = { cmd_destroy_cq, A_CLIENT },
 	[COMMAND_CREATE_QP] = { cmd_create_qp, A_CLIENT },
 	[COMMAND_MODIFY_QP] = { cmd_modify_qp, A_CLIENT },

@@ -85,6 +85,7 @@
 	X(RESIZE_CQ, request_resize_cq, reply_create_cq)    \
 	X(CQ_MOVED, request_handle, reply_empty)            \
 	X(MODIFY_CQ, request_modify_cq, reply_empty)        \
+	X(WAKE_CQ, request_handle, reply_empty)             \
 	X(DESTROY_CQ, request_handle, reply_destroy)        \
 	X(CREATE_QP, request_create_qp, reply_create_qp)    \
 	X(MODIFY_QP, request_modify_qp, reply_modify_qp)    \

@@ -249,6 +249,7 @@ int cmd_create_cq(struct call *call);
 int cmd_resize_cq(struct call *call);
 int cmd_cq_moved(struct call *call);
 int cmd_modify_cq(struct call *call);
+int cmd_wake_cq(struct call *call);
 int cmd_destroy_cq(struct call *call);
 int cmd_create_qp(struct call *call);
 int cmd_modify_qp(struct call *call);

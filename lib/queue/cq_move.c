@@ -45,3 +45,22 @@ void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle)
 	for (uint32_t i = 0; i < n; i++)
 		forget(&slot[(ring->cons.tail + i) & ring->mask], qp_handle);
 }
+
+static bool satisfies(const struct completion *c, bool solicited)
+{
+	return c->qp_handle != CQ_FORGOTTEN && (!solicited || c->solicited);
+}
+
+bool cq_holds(const struct cq_backlog *b, const struct rte_ring *ring, bool solicited)
+{
+	const struct completion *slot = (const struct completion *)(ring + 1);
+	uint32_t n = cq_ring_unpolled(ring);
+
+	for (uint32_t i = 0; i < b->count; i++)
+		if (satisfies(&b->held[b->first + i], solicited))
+			return true;
+	for (uint32_t i = 0; i < n; i++)
+		if (satisfies(&slot[(ring->cons.tail + i) & ring->mask], solicited))
+			return true;
+	return false;
+}

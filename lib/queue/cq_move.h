@@ -73,6 +73,11 @@ struct completion *cq_backlog_take_over(struct cq_backlog *b, struct rte_ring *o
 
 void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle);
 /*
+ * The program, under the CQ's lock: whether anything is there to be taken, or with `solicited`,
+ * anything that satisfies an arming for solicited completions.
+ */
+bool cq_holds(const struct cq_backlog *b, const struct rte_ring *ring, bool solicited);
+/*
  * The oldest of them, removed; call only if b->count is not 0. The memory stays until the next
  * cq_backlog_take_over or until its owner frees it.
  */

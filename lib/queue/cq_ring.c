@@ -142,5 +142,5 @@ bool cq_ring_take_arming(struct cq_ring *c, bool solicited)
 	if (armed != CQ_ARMED_NEXT && !(armed == CQ_ARMED_SOLICITED && solicited))
 		return false;
 	/* several lcores may see it; the one that takes it sends the event */
-	return __atomic_exchange_n(&c->page->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED;
+	return cq_page_disarm(c->page);
 }

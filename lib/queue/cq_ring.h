@@ -60,4 +60,10 @@ static inline void cq_ring_arm(struct cq_page *page, enum cq_armed how)
 	queue_fence();
 }
 
+/* Whoever gets true sends the event that was waited for, and nobody else does. */
+static inline bool cq_page_disarm(struct cq_page *page)
+{
+	return __atomic_exchange_n(&page->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED;
+}
+
 #endif

@@ -69,14 +69,18 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 
 static struct cq *deliver(uint64_t cookie)
 {
+	struct cq *cq = NULL;
 	struct object *o;
 
 	objects_lock();
 	o = object_find(cookie, OBJECT_CQ);
-	if (o != NULL)
+	if (o != NULL) {
 		o->comp_delivered++;
+		cq = container_of_type(o, struct cq, object);
+		__atomic_store_n(&cq->polled, false, __ATOMIC_RELAXED);
+	}
 	objects_unlock();
-	return o != NULL ? container_of_type(o, struct cq, object) : NULL;
+	return cq;
 }
 
 /* A message for a CQ that was destroyed meanwhile is skipped. */

@@ -19,6 +19,13 @@ bool cq_take(struct cq *cq, struct completion *c);
  */
 bool cq_take_when_empty(struct cq *cq, struct completion *c);
 
+/* With cq->lock held: the program looks for completions; see wake_who_polled in poll.c. */
+static inline void cq_note_polled(struct cq *cq)
+{
+	if (!__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
+		__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
+}
+
 /* A queue pair was reset: what completed before and was not polled does not come any more. */
 void cq_forget_qp(struct cq *cq, const struct qp *qp);
 

@@ -30,6 +30,7 @@ static int start_poll(struct ibv_cq_ex *ibv, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask != 0 || cq->stale)
 		return EINVAL;
 	queue_lock(&cq->lock);
+	cq_note_polled(cq);
 	if (cq->tells_wallclock)
 		cq->wallclock = clock_to_wall(cq->client);
 	error = next(cq);

@@ -107,6 +107,7 @@ static int poll_locked(struct cq *cq, int num_entries, struct ibv_wc *wc)
 	struct completion c;
 	int n = 0;
 
+	cq_note_polled(cq);
 	while (n < num_entries && cq_take(cq, &c))
 		memcpy(&wc[n++], &c, sizeof(*wc));
 	if (n > 0) {
@@ -133,6 +134,24 @@ int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	return n;
 }
 
+/*
+ * ConnectX is told, with an arming, up to where the program has polled, and sends the event at
+ * once if more is there; UCX polls, arms and waits. A program that arms between an event and its
+ * next poll polls behind it, as ibv_get_cq_event(3) shows, and would only be woken once too often.
+ */
+static void wake_who_polled(struct cq *cq, bool solicited)
+{
+	bool holds;
+
+	if (cq->channel == NULL || !__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
+		return;
+	queue_lock(&cq->lock);
+	holds = cq_holds(&cq->backlog, cq->ring, solicited);
+	queue_unlock(&cq->lock);
+	if (holds)
+		client_command_handle(cq->client, COMMAND_WAKE_CQ, cq->ibv.handle);
+}
+
 int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	struct cq *cq = cq_of(ibv);
@@ -142,5 +161,7 @@ int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	cq_ring_arm(cq->page, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT);
 	if (client_gone(cq->client))
 		flush_armed(cq);
+	else
+		wake_who_polled(cq, solicited_only != 0);
 	return 0;
 }

@@ -129,6 +129,7 @@ struct cq {
 	struct client *client;
 	uint32_t empty_polls; /* in a row */
 	bool stale; /* of the parent of a fork */
+	bool polled; /* atomic: since its last event */
 	bool told_gone; /* its channel was woken because the engine is gone */
 	struct qp *last; /* queue pair of the last completion */
 	uint32_t last_handle;

@@ -29,6 +29,9 @@ UCX = [
     ("ud-tag_lat", "ud_verbs", "-t tag_lat -n 1000 -s 8"),
     ("ud-tag_bw", "ud_verbs", "-t tag_bw -n 200 -s 16384"),
     ("both", "rc_verbs,ud_verbs", "-t tag_bw -n 500 -s 4096"),
+    # woken by completion events: it polls, arms and sleeps without polling again
+    ("rc-sleep", "rc_v", "-t tag_lat -E sleep -n 1000 -s 8"),
+    ("ud-sleep", "ud_verbs", "-t tag_lat -E sleep -n 200 -s 8"),
     ("own-choice", None, "-t tag_lat -n 1000 -s 4096"),
 ]
 # (name, words of fi_pingpong)
@@ -39,14 +42,14 @@ LIBFABRIC = [
     ("rxd", "-p verbs;ofi_rxd -e rdm"),
 ]
 ELSEWHERE = {"rc-tag_bw", "rc-put_bw", "ud-tag_lat", "msg", "rdm"}
-QUICK = {"rc-tag_bw", "rc-get", "rc-fadd", "ud-tag_lat", "own-choice", "msg", "rdm"}
+QUICK = {"rc-tag_bw", "rc-get", "rc-fadd", "rc-sleep", "ud-tag_lat", "own-choice", "msg", "rdm"}
 
 
-def run_pair(rig, server_words, client_words, port, env=None, limit=60):
-    server = rig.program(rig.sides[0], server_words, name=f"{server_words[0]}-server", env=env)
+def run_pair(rig, server_words, client_words, port, env=None, wrapper=(), limit=60):
+    server = rig.program(rig.sides[0], server_words, wrapper, f"{server_words[0]}-server", env)
     try:
         server.await_listening(port)
-        client = rig.program(rig.sides[1], client_words, name=f"{client_words[0]}-client", env=env)
+        client = rig.program(rig.sides[1], client_words, wrapper, f"{client_words[0]}-client", env)
         try:
             text = client.succeed(limit)
             server.succeed(20)
@@ -58,23 +61,24 @@ def run_pair(rig, server_words, client_words, port, env=None, limit=60):
     return text
 
 
-def ucx(rig, tls, line):
+def ucx(rig, tls, line, wrapper=()):
     port = rig.port()
     words = ["ucx_perftest", "-p", str(port), *line.split()]
     env = {"UCX_WARN_UNUSED_ENV_VARS": "n"}
     if tls:
         env |= {"UCX_TLS": tls, "UCX_NET_DEVICES": "uroce0:1"}
-    text = run_pair(rig, words, [*words, rig.control], port, env)
+    text = run_pair(rig, words, [*words, rig.control], port, env, wrapper)
     final = re.search(r"^Final:\s+\d+\s+(\S+)\s+\S+\s+\S+\s+\S+\s+(\S+)", text, re.MULTILINE)
     if not final:
         raise Failure(f"ucx_perftest printed no figures: {text[-200:]!r}")
     return f"{final[1]} us typical, {final[2]} MB/s"
 
 
-def libfabric(rig, line):
+def libfabric(rig, line, wrapper=()):
     port = rig.port()
     words = ["fi_pingpong", "-I", "100", *line.split()]
-    text = run_pair(rig, [*words, "-B", str(port)], [*words, "-P", str(port), rig.control], port)
+    text = run_pair(rig, [*words, "-B", str(port)], [*words, "-P", str(port), rig.control], port,
+                    wrapper=wrapper)
     rows = re.findall(r"^(\d+\w?)\s+100\s+=100\s+\S+\s+\S+\s+(\S+)\s+(\S+)", text, re.MULTILINE)
     if not rows:
         raise Failure(f"fi_pingpong printed no figures: {text[-200:]!r}")
@@ -249,6 +253,13 @@ def cases():
             if place == "same" or name in ELSEWHERE:
                 yield (place, f"libfabric/{name}", lambda rig, l=line: libfabric(rig, l),
                        place == "same" and name in QUICK)
+    for name, wrapper in (("nobody", NOBODY), ("userns", USER_ROOT)):
+        yield ("same", f"ucx/rc-as-{name}",
+               lambda rig, w=wrapper: ucx(rig, "rc_v", "-t tag_bw -n 200 -s 65536", w), True)
+        yield ("same", f"libfabric/rdm-as-{name}",
+               lambda rig, w=wrapper: libfabric(rig, "-p verbs;ofi_rxm -e rdm", w), True)
+    yield ("same", "ucx/own-choice-as-nobody",
+           lambda rig: ucx(rig, None, "-t tag_lat -n 500 -s 100000", NOBODY), True)
     for name, run in (("tools", tools), ("each-way", each_way), ("nothing-left", nothing_left),
                       ("without", without)):
         yield "same", f"files/{name}", run, True

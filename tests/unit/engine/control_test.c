@@ -170,11 +170,17 @@ Test(control, completion_queues_change_within_bounds)
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), 0);
 	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq + 1, NULL), EINVAL);
+	/* one that wakes itself all the time, armed or not, and others */
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(ask_handle(fd, COMMAND_WAKE_CQ, o.cq, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_WAKE_CQ, o.cq + 1, NULL), EINVAL);
+	cr_expect_eq(ask_handle(other, COMMAND_WAKE_CQ, o.cq, NULL), EINVAL);
 	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, NULL), 0);
 	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CQ, o.cq, NULL), 0);
 	cr_expect_eq(resize_cq(fd, o.cq, 8), EINVAL, "destroyed");
 	cr_expect_eq(modify_cq(fd, o.cq, 0, 0), EINVAL, "destroyed");
 	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), EINVAL, "destroyed");
+	cr_expect_eq(ask_handle(fd, COMMAND_WAKE_CQ, o.cq, NULL), EINVAL, "destroyed");
 	close(fd);
 	close(other);
 	expect_counts(0, 0, 0, 0);

@@ -407,6 +407,35 @@ Test(traffic, a_solicited_arming_waits_for_a_solicited_send)
 	poll_completions(e.cq, wc, 2, "a solicited SEND");
 }
 
+/* protocol-map 127: as UCX waits: it polls, arms, and does not poll again. */
+Test(traffic, who_polled_before_arming_hears_of_what_came_between)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
+	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_wc wc[2];
+
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	post_send(e.qp[0], &wr);
+	expect_event(); /* the completion is there, and stays for now */
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	cr_expect_eq(poll(&p, 1, 0), 0, "an event for what the poll behind the arming finds");
+	cr_assert_eq(ibv_poll_cq(e.cq, 0, wc), 0);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	cr_expect_eq(poll(&p, 1, 0), 1, "no event for what came between poll and arming");
+	expect_event();
+	cr_expect_eq(poll(&p, 1, 0), 0, "more than one event for one arming");
+	cr_assert_eq(ibv_poll_cq(e.cq, 0, wc), 0);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 1), 0);
+	cr_expect_eq(poll(&p, 1, 0), 0, "an event for what is not solicited");
+	poll_completions(e.cq, wc, 1, "WRITE");
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	cr_expect_eq(poll(&p, 1, 0), 0, "an event of an empty queue");
+	post_send(e.qp[0], &wr);
+	expect_event();
+	poll_completions(e.cq, wc, 1, "WRITE that an arming waited for");
+}
+
 Test(traffic, a_channel_without_events_says_so)
 {
 	struct ibv_cq *cq;
