@@ -64,6 +64,32 @@ Test(cm_reject, a_lost_rej_is_sent_again)
 	expect_state(b, CM_IDLE);
 }
 
+/* protocol-map 191: there is one connection of each id; what still lives is not forgotten */
+Test(cm_reject, what_was_rejected_makes_room)
+{
+	ask();
+	pass(a, "REQ");
+	expect_events(b, CM_EVENT_REQUEST);
+	cm_forget(&b->c);
+	expect_state(b, CM_REQ_RECEIVED);
+	reject(b, CM_REJECT_CONSUMER);
+	pass(b, "REJ");
+	expect_state(b, CM_REJECTED);
+	cm_forget(&b->c);
+	expect_state(b, CM_IDLE);
+	cr_expect_eq(cm_deadline(&b->c), TIME_NEVER);
+	expect_silence(b);
+	expect_events(b, 0);
+	for (enum cm_state s = CM_REQ_SENT; s < CM_STATES; s++) {
+		struct party *p =
+			s == CM_REQ_SENT || s == CM_REP_RECEIVED || s == CM_SIDR_REQ_SENT ? a : b;
+
+		begin_in(p, s);
+		cm_forget(&p->c);
+		expect_state(p, s == CM_REJECTED ? CM_IDLE : s);
+	}
+}
+
 Test(cm_reject, the_asker_says_no_to_the_rep)
 {
 	nanotime start = now;

@@ -406,6 +406,36 @@ Test(control_cm_hostile, frames_for_queue_pair_1)
 	expect_no_event(&server);
 }
 
+/* H-83: one that comes before there is anybody to read it is dropped, and counted. */
+Test(control_cm_hostile, frames_before_there_is_a_ring)
+{
+	const struct packet p = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
+				  .pkey = 0xffff,
+				  .dest_qpn = 1,
+				  .qkey = GSI_QKEY,
+				  .src_qpn = 1,
+				  .payload_length = MAD_OCTETS };
+	struct engine *e = (struct engine *)engine;
+	unsigned int buffers = rte_mempool_avail_count(e->pool);
+	const struct cm_message m = good_req(1, 0x77);
+	struct reply_statistics before, after;
+	struct rte_ring *ring;
+
+	listener_at(&server, TCP, PORT, 5);
+	statistics(&before);
+	pthread_mutex_lock(&e->control_lock);
+	ring = e->mads;
+	e->mads = NULL;
+	throw_frame(&p, &m);
+	e->mads = ring;
+	pthread_mutex_unlock(&e->control_lock);
+	statistics(&after);
+	cr_expect_eq(after.by_reason[REASON_BUSY], before.by_reason[REASON_BUSY] + 1);
+	cr_expect_eq(rte_mempool_avail_count(e->pool), buffers);
+	throw_frame(&p, &m);
+	expect_event(&server, CONNECT_REQUEST, 0, NULL);
+}
+
 /* More than the ring holds: buffers come back, and a request after it is heard. */
 Test(control_cm_hostile, a_flood_of_frames)
 {

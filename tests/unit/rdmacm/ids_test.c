@@ -176,6 +176,29 @@ Test(ids, destroying_waits_for_what_is_not_acknowledged)
 	rdma_destroy_event_channel(channel);
 }
 
+Test(ids, moving_waits_for_what_is_not_acknowledged)
+{
+	struct rdma_event_channel *from = open_channel(), *to = open_channel();
+	struct rdma_cm_id *id = open_id(from, RDMA_PS_TCP);
+	struct acknowledger a = { .done = false };
+	struct sockaddr_in s;
+	pthread_t thread;
+
+	pthread_barrier_init(&a.ready, NULL, 2);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&s, OWN_ADDRESS, 7), 2000), 0);
+	a.event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(pthread_create(&thread, NULL, acknowledge_later, &a), 0);
+	pthread_barrier_wait(&a.ready);
+	cr_expect_eq(rdma_migrate_id(id, to), 0);
+	cr_expect(__atomic_load_n(&a.done, __ATOMIC_ACQUIRE));
+	pthread_join(thread, NULL);
+	rdma_destroy_event_channel(from);
+	cr_assert_eq(rdma_resolve_route(id, 2000), 0);
+	pass_event(to, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cr_expect_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(to);
+}
+
 Test(ids, a_child_has_its_own)
 {
 	struct rdma_event_channel *channel = open_channel();

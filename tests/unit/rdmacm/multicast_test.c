@@ -93,6 +93,24 @@ Test(multicast, members_hear_what_is_sent_until_they_leave)
 	rdma_destroy_event_channel(channel);
 }
 
+/* With what its program was not told of yet (hostile H-75). */
+Test(multicast, an_id_goes_with_its_groups)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_member(channel);
+	struct sockaddr_in group;
+
+	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), NULL), 0);
+	cr_assert_eq(rdma_join_multicast(id, address(&group, "230.9.9.10", 0), NULL), 0);
+	pass_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	/* one is joined, of the other nothing was heard */
+	rdma_destroy_ep(id);
+	id = open_member(channel);
+	join(id, NULL);
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
+
 Test(multicast, who_only_sends_hears_nothing)
 {
 	struct rdma_cm_id *id = open_member(NULL);

@@ -256,6 +256,56 @@ Test(refused, endpoints)
 	cr_expect_null(id);
 }
 
+/* What a listening endpoint is to give to each connection cannot be made: the caller hears of it. */
+Test(refused, requests)
+{
+	struct ibv_qp_init_attr big = { .cap = { UINT32_MAX, 4, 1, 1, 0 } };
+	struct rdma_addrinfo res = { .ai_flags = RAI_PASSIVE,
+				     .ai_port_space = RDMA_PS_TCP,
+				     .ai_qp_type = IBV_QPT_RC,
+				     .ai_src_addr = (struct sockaddr *)&own,
+				     .ai_src_len = sizeof(own) };
+	struct rdma_conn_param param = { .qp_num = 0x123456 };
+	struct rdma_cm_id *listener, *caller, *id = NULL;
+	uint64_t before;
+
+	cr_assert_eq(rdma_create_ep(&listener, &res, NULL, &big), 0, "%s", strerror(errno));
+	cr_assert_eq(rdma_listen(listener, 1), 0);
+	caller = open_caller(channel, RDMA_PS_TCP, ntohs(rdma_get_src_port(listener)));
+	before = engine_objects();
+	cr_assert_eq(rdma_connect(caller, &param), 0, "%s", strerror(errno));
+	errno = 0;
+	cr_expect_eq(rdma_get_request(listener, &id), -1);
+	cr_expect_eq(errno, EINVAL, "%s", strerror(errno));
+	cr_expect_eq(engine_objects(), before, "the request's id is left");
+	cr_expect_null(id);
+	pass_event(channel, RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(caller);
+	rdma_destroy_id(listener);
+}
+
+/* A synchronous call that ends in an error keeps the event that says so. */
+Test(refused, synchronous_calls)
+{
+	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
+	struct rdma_conn_param param = { .qp_num = 0x123457 };
+	struct sockaddr_in nobody;
+
+	REFUSED(rdma_resolve_addr(id, NULL, address(&nobody, "192.0.2.77", 7), 100), EHOSTUNREACH);
+	cr_assert_not_null(id->event);
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ADDR_ERROR);
+	cr_expect_eq(id->event->status, -EHOSTUNREACH);
+	/* and may be asked again */
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&nobody, OWN_ADDRESS, 9), 100), 0, "%s",
+		     strerror(errno));
+	cr_assert_eq(rdma_resolve_route(id, 100), 0);
+	REFUSED(rdma_connect(id, &param), ECONNREFUSED);
+	cr_expect_eq(id->event->event, RDMA_CM_EVENT_REJECTED);
+	cr_expect_eq(id->event->status, 8);
+	REFUSED(rdma_migrate_id(id, NULL), EINVAL);
+	rdma_destroy_id(id);
+}
+
 Test(refused, memory)
 {
 	char data[64];
