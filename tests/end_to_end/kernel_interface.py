@@ -263,10 +263,15 @@ def link_follows(rig):
         if state(rig)[0] != "ACTIVE":
             raise Failure(f"{what} is up, and the port is {state(rig)[0]}")
     watcher.end()
-    # the kernel drops IPv6 addresses of an interface that goes down
-    rig.ip("a", "address", "replace", f"{ADDRESS['a'][1]}/64", "dev", NAME)
+    restore_ipv6(rig)
     ping(rig, "a", ADDRESS["b"][0])
     return "cable and interface; " + programs.run_pair(rig, "ibv_rc_pingpong -n 100 -c".split())
+
+
+def restore_ipv6(rig):
+    """The kernel drops IPv6 addresses of an interface that goes down, or below 1280 octets."""
+    rig.ip("a", "address", "replace", f"{ADDRESS['a'][1]}/64", "dev", NAME)
+    wait_until("the IPv6 address", 5, lambda: ADDRESS["a"][1] in rig.statistics("a")["addresses"])
 
 
 def mtu_follows(rig):
@@ -289,6 +294,7 @@ def mtu_follows(rig):
     set_mtu("a", NAME, 4200)
     wait_until("an active MTU of 4096", 5, lambda: state(rig)[1] == 4096)
     watcher.end()
+    restore_ipv6(rig)
     return "down and up again, never above the port's"
 
 
