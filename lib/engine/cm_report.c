@@ -113,3 +113,23 @@ void cm_report_request(struct cm_link *l, struct cm_id *listener, struct cm_repo
 	listener->backlog--;
 	cm_report_post(r);
 }
+
+static void tell_bound(const struct client *c)
+{
+	const struct handle_table *t = &c->objects->table[OBJECT_CM_ID];
+
+	for (uint32_t i = 1; i <= t->used; i++) {
+		struct cm_id *id = t->slot[i];
+
+		/* A connection request that nobody took is no id to its program yet. */
+		if (id != NULL && id->is_bound && id->request == NULL && !cm_reports_full(id))
+			cm_tell(id, CM_TYPE_ADDR_CHANGE, 0);
+	}
+}
+
+void cm_tell_address_change(struct engine *e)
+{
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
+		if (e->client[i] != NULL)
+			tell_bound(e->client[i]);
+}

@@ -153,6 +153,7 @@ static void refresh_port(struct engine *e)
 {
 	struct control *c = e->control;
 	bool was_up = c->link_up, other_mtu = engine_follow_mtu(e);
+	bool other_mac = memcmp(&e->mac, &e->port->mac, sizeof(e->mac)) != 0;
 
 	c->link_up = e->port->link_up;
 	e->mac = e->port->mac;
@@ -161,6 +162,8 @@ static void refresh_port(struct engine *e)
 	/* No event is made for an MTU: one that says "look at the port" is nearest. */
 	if (c->link_up != was_up || (c->link_up && other_mtu))
 		tell_all(e, c->link_up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR);
+	if (other_mac)
+		cm_tell_address_change(e);
 }
 
 static void refresh(struct engine *e)

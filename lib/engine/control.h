@@ -230,6 +230,8 @@ int cmd_device(struct call *call);
 int cmd_statistics(struct call *call);
 /* cm_link.c */
 uint32_t cm_link_count(const struct engine *e);
+/* cm_report.c. The port has another MAC address: ids that are bound hear of it. */
+void cm_tell_address_change(struct engine *e);
 int cmd_hello(struct call *call);
 int cmd_open_context(struct call *call);
 int cmd_close_context(struct call *call);

@@ -162,6 +162,23 @@ def many(rig, count=500, limit=120):
     return said_last
 
 
+def another_mac(rig):
+    """An id hears that the interface it is bound to has another MAC address."""
+    address = rig.ip("a", "-br", "link", "show", "dev", "wire").split()[2]
+    port = rig.port()
+    words = ["rping", "-s", "-a", ADDRESS["a"][0], "-p", str(port)]
+    server = rig.program("a", ["stdbuf", "-oL", "-eL", *words], name="rping-server")
+    try:
+        await_listener(rig, server, words, {"port": port})
+        rig.ip("a", "link", "set", "wire", "address", "02:00:00:00:07:08")
+        server.expect("RDMA_CM_EVENT_ADDR_CHANGE", 20)
+    finally:
+        server.end()
+        rig.ip("a", "link", "set", "wire", "address", address)
+    rig.check_healthy()
+    return "told"
+
+
 def cases():
     """(place, name, function of a rig, quick)"""
     for place in PLACES:
@@ -172,4 +189,6 @@ def cases():
                            lambda rig, f=family, r=row: run_connected(rig, f, r), True)
         yield place, "cm-v4/mckey", multicast, True
         yield place, "cm-v4/connections", many, True
+        if place.startswith("netdev"):
+            yield place, "cm-v4/another-mac", another_mac, True
         yield place, "cm-v4/connections-10000", lambda rig: many(rig, 10000), False
