@@ -172,7 +172,10 @@ class OnTheWire:
             no_less_than("the UDP source port of " + p.source, p.sport, 0xc000)
             if p.syndrome is not None:
                 same("the syndrome of " + p.source, p.syndrome, 0x1f)
-        return f"{requester} had {self.window(capture.packets, requester)} PSNs outstanding at most"
+        outstanding = self.window(capture.packets, requester)
+        if role == "server" and outstanding > 129:  # the packet that it sends, and 128
+            raise Failure(f"rxe had {outstanding} PSNs outstanding")
+        return f"{requester} had {outstanding} PSNs outstanding at most"
 
     @staticmethod
     def window(packets, requester):

@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SERVER_PORT = 7471
 MODULES = ["crc32_generic", "crc32_pclmul", "virtio_pci", "virtio_net", "9p", "9pnet_virtio",
            "overlay", "8021q", "sch_netem", "ifb", "act_mirred",
-           "cls_matchall", "sch_ingress", "rdma_rxe", "ib_uverbs", "rdma_ucm", "ib_umad"]
+           "cls_matchall", "sch_ingress", "veth", "rdma_rxe", "ib_uverbs", "rdma_ucm", "ib_umad"]
 
 INIT = """#!/bin/busybox sh
 export PATH=/bin

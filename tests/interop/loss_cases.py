@@ -99,6 +99,7 @@ class ReadRestart:
         if len(answers) < self.enough:
             raise Failure(f"{len(answers)} READs began again in their middle, {whole} at their "
                           f"beginning: {self.enough} were waited for")
+        return f"{len(answers)} went on with MIDDLE or LAST; {whole} began from the beginning"
 
 
 def cases():
