@@ -134,16 +134,39 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 	fprintf(stderr, "uroce: %s at %s%s\n", text, where->path, started ? " (just started)" : "");
 }
 
+/* Where rdma-core's librspreload.so lies, so that LD_PRELOAD finds it by name. NULL: nowhere. */
+static const char *rsocket_folder(void)
+{
+	static const char *const folder[] = {
+#ifdef __x86_64__
+		"/usr/lib/x86_64-linux-gnu/rsocket",
+#endif
+#ifdef __aarch64__
+		"/usr/lib/aarch64-linux-gnu/rsocket",
+#endif
+		"/usr/lib64/rsocket",
+		"/usr/lib/rsocket",
+	};
+
+	for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
+		if (access(folder[i], R_OK | X_OK) == 0)
+			return folder[i];
+	return NULL;
+}
+
 static int set_library_path(const char *first)
 {
-	const char *rest = getenv("LD_LIBRARY_PATH");
+	const char *rest = getenv("LD_LIBRARY_PATH"), *last = rsocket_folder();
+	bool has_rest = rest != NULL && rest[0] != '\0', has_last = last != NULL;
 	char *joined;
+	int status;
 
-	if (rest == NULL || rest[0] == '\0')
-		return setenv("LD_LIBRARY_PATH", first, 1);
-	if (asprintf(&joined, "%s:%s", first, rest) < 0)
+	if (asprintf(&joined, "%s%s%s%s%s", first, has_rest ? ":" : "", has_rest ? rest : "",
+		     has_last ? ":" : "", has_last ? last : "") < 0)
 		return -1;
-	return setenv("LD_LIBRARY_PATH", joined, 1);
+	status = setenv("LD_LIBRARY_PATH", joined, 1);
+	free(joined);
+	return status;
 }
 
 /* What the program is to find. Who asks for a way that cannot be had is told, and gets no other. */

@@ -23,6 +23,7 @@ import faults
 import kernel_interface
 import programs
 import raw
+import rsockets
 import wires
 from rig import RIGS, ROOT, Failure, remove_leftovers
 
@@ -71,7 +72,8 @@ def all_cases():
                 yield user_case(place, *row)
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
-        for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases()]:
+        for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
+                                        *rsockets.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:

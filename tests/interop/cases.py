@@ -9,6 +9,6 @@ The table of cases. Each module of MODULES has a function `cases` that yields ro
 import importlib
 
 MODULES = ["verbs_cases", "address_cases", "access_cases", "rnr_cases", "differs_cases",
-           "loss_cases", "reboot_cases", "cm_cases", "interrupted_cases"]
+           "loss_cases", "reboot_cases", "cm_cases", "rsocket_cases", "interrupted_cases"]
 
 CASES = [case for name in MODULES for case in importlib.import_module(name).cases()]
