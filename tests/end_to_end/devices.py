@@ -10,6 +10,7 @@ import pathlib
 import re
 import signal
 
+from connections import await_listener
 from programs import NOBODY
 from rig import ADDRESS, RIGS, Failure
 
@@ -72,6 +73,30 @@ def ucx(rig, tls, line, wrapper=()):
     if not final:
         raise Failure(f"ucx_perftest printed no figures: {text[-200:]!r}")
     return f"{final[1]} us typical, {final[2]} MB/s"
+
+
+def io_demo(rig):
+    """UCX's own client and server, which find each other by rdma_cm and check what they read."""
+    values = {"port": rig.port()}
+    words = ["io_demo", "-p", str(values["port"]), "-d", "4096:65536", "-o", "read,write", "-q"]
+    env = {"UCX_TLS": "rc,self", "UCX_SOCKADDR_TLS_PRIORITY": "rdmacm"}
+    server = rig.program(rig.sides[0], words, name="io_demo-server", env=env)
+    try:
+        await_listener(rig, server, words, values)
+        client = rig.program(rig.sides[1], [*words, "-i", "300", "-c", "1",
+                                            ADDRESS[rig.sides[0]][0]],
+                             name="io_demo-client", env=env)
+        try:
+            if "Client exit with status 'OK'" not in client.succeed(40):
+                raise Failure(f"io_demo: {client.tail()}")
+        finally:
+            client.end()
+        if not server.alive():
+            raise Failure(f"the server ended with {server.popen.returncode}: {server.tail()}")
+    finally:
+        server.end()
+    rig.check_healthy()
+    return "300 reads and writes"
 
 
 def libfabric(rig, line, wrapper=()):
@@ -249,6 +274,7 @@ def cases():
             if place == "same" or name in ELSEWHERE:
                 yield (place, f"ucx/{name}", lambda rig, t=tls, l=line: ucx(rig, t, l),
                        place == "same" and name in QUICK)
+        yield place, "ucx/io_demo", io_demo, place == "same"
         for name, line in LIBFABRIC:
             if place == "same" or name in ELSEWHERE:
                 yield (place, f"libfabric/{name}", lambda rig, l=line: libfabric(rig, l),
