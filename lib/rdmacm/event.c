@@ -160,7 +160,8 @@ static int process(struct event *e, const struct reply_cm_event *said)
 	e->rdma.event = said->event;
 	e->rdma.status = said->status;
 	switch (e->rdma.event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ADDR_RESOLVED: /* known since rdma_resolve_addr */
+		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		id_query(id); /* an engine that is gone says so by the channel */
 		break;

@@ -138,19 +138,34 @@ static int to_datagram_rts(struct ibv_qp *qp)
 	return error != 0 ? error : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
+/*
+ * What INIT would say now: the queue pair was made, and brought there, before anything was agreed.
+ * So INIT need not be gone through again.
+ */
+static void let_peer_in(struct ibv_qp_attr *attr, int *mask)
+{
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if ((*mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > 0)
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	*mask |= IBV_QP_ACCESS_FLAGS;
+}
+
 int id_qp_to_rtr(struct id *id, uint8_t responder_resources)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	/* INIT once more: what the program was granted may have changed since the queue pair was made */
-	int mask, error = to_init(id, id->rdma.qp);
+	struct ibv_qp *qp = id->rdma.qp;
+	int mask, error = 0;
 
+	if (qp->state != IBV_QPS_INIT)
+		error = to_init(id, qp);
 	if (error == 0)
 		error = id_qp_attributes(id, &attr, &mask);
 	if (error != 0)
 		return error;
+	let_peer_in(&attr, &mask);
 	if (responder_resources != RDMA_MAX_RESP_RES)
 		attr.max_dest_rd_atomic = responder_resources;
-	return ibv_modify_qp(id->rdma.qp, &attr, mask);
+	return ibv_modify_qp(qp, &attr, mask);
 }
 
 int id_qp_to_rts(struct id *id, uint8_t initiator_depth)

@@ -120,6 +120,7 @@ static struct rdma_cm_id *take(struct end *e, const struct rdma_cm_event *event)
 			rdma_disconnect(id);
 		return id;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+	case RDMA_CM_EVENT_ADDR_CHANGE: /* a hint */
 		return NULL;
 	default:
 		fprintf(stderr, "connections: %s, status %d, after %lu of %lu\n",
