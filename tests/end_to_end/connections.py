@@ -135,12 +135,18 @@ def multicast(rig):
     return "heard"
 
 
+def await_empty(rig):
+    """Nothing of any program is in the engines, and no connection is at rest."""
+    for side in set(rig.sides):
+        def holds_nothing():
+            now = rig.statistics(side)
+            return now["objects"] == 0 and now["connections"] == 0
+        wait_until(f"the end of all connections of side {side}", 20, holds_nothing, 0.1)
+
+
 def many(rig, count=500, limit=120):
     """Set up and torn down; afterwards the engines hold nothing of it, at rest or otherwise."""
-    def held(side):
-        now = rig.statistics(side)
-        return now["objects"], now["connections"]
-    before = {side: held(side) for side in set(rig.sides)}
+    await_empty(rig)
     port = str(rig.port())
     address = ADDRESS[rig.sides[0]][0]
     words = [str(rig.build / "tests/perf/connections"), "-p", port, "-n", str(count)]
@@ -155,9 +161,7 @@ def many(rig, count=500, limit=120):
             client.end()
     finally:
         server.end()
-    for side in before:
-        wait_until(f"the engine of side {side} holding what it held before, {before[side]}", 20,
-                   lambda s=side: held(s) == before[s], 0.1)
+    await_empty(rig)
     rig.check_healthy()
     return said_last
 
