@@ -215,7 +215,7 @@ enum {
 	ALL = FRESH | BOUND | RESOLVED | LATER,
 };
 
-static const struct {
+static const struct refusal {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id);
 	unsigned int states; /* in which it fails */
@@ -251,21 +251,57 @@ static const struct {
 	{ "rdma_get_remote_ece", get_ece, ASKING | ASKED | CALLER | CALLED, EINVAL },
 };
 
-/* Every call that this state does not have. */
-static void expect_refusals(struct rdma_cm_id *id, unsigned int state, const char *name)
+static int acknowledgement_timeout(struct rdma_cm_id *id)
+{
+	uint8_t timeout = 14;
+
+	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1);
+}
+
+/* The same of datagram services; ASKING and CALLER look one up, ASKED is to answer. */
+static const struct refusal datagram_calls[] = {
+	{ "rdma_bind_addr", bind_addr, ALL & ~FRESH, EINVAL },
+	{ "rdma_resolve_addr", resolve_addr, ALL & ~(FRESH | BOUND), EINVAL },
+	{ "rdma_resolve_route", resolve_route, ALL & ~RESOLVED, EINVAL },
+	{ "rdma_listen", listen_, ALL & ~(FRESH | BOUND), EINVAL },
+	{ "rdma_connect", connect_, ALL & ~ROUTED, EINVAL },
+	{ "rdma_accept", accept_, ALL & ~ASKED, EINVAL },
+	{ "rdma_reject", reject, ALL & ~ASKED, EINVAL },
+	{ "rdma_reject_ece", reject_ece, ALL & ~ASKED, EINVAL },
+	{ "rdma_disconnect", rdma_disconnect, FRESH | BOUND | RESOLVED | ROUTED | LISTENING,
+	  EINVAL },
+	{ "rdma_establish", rdma_establish, ALL, EINVAL },
+	{ "rdma_notify", notify, ALL, EINVAL },
+	{ "rdma_join_multicast", join, FRESH, EINVAL },
+	{ "rdma_leave_multicast", leave, ALL, EADDRNOTAVAIL },
+	{ "rdma_create_qp", create_qp, FRESH, EINVAL },
+	{ "rdma_get_request", get_request, ALL, EINVAL },
+	{ "rdma_init_qp_attr, ERR", attributes_err, ALL, EINVAL },
+	{ "rdma_set_option, REUSEADDR off", reuse, ALL & ~FRESH, EINVAL },
+	{ "rdma_set_option, AFONLY", one_family, ALL & ~(FRESH | BOUND), EINVAL },
+	{ "rdma_set_option, ACK_TIMEOUT", acknowledgement_timeout, ALL, EINVAL },
+};
+
+static void expect_refused(const struct refusal *r, struct rdma_cm_id *id, const char *name)
 {
 	uint64_t objects = engine_objects();
 
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		if ((calls[i].states & state) == 0)
-			continue;
-		errno = 0;
-		cr_expect_eq(calls[i].call(id), -1, "%s: %s", name, calls[i].name);
-		cr_expect_eq(errno, calls[i].error, "%s: %s: %s", name, calls[i].name,
-			     strerror(errno));
-		cr_expect_eq(engine_objects(), objects, "%s: %s left something", name,
-			     calls[i].name);
-	}
+	errno = 0;
+	cr_expect_eq(r->call(id), -1, "%s: %s", name, r->name);
+	cr_expect_eq(errno, r->error, "%s: %s: %s", name, r->name, strerror(errno));
+	cr_expect_eq(engine_objects(), objects, "%s: %s left something", name, r->name);
+}
+
+/* Every call that this state does not have. */
+static void expect_refusals(struct rdma_cm_id *id, unsigned int state, const char *name)
+{
+	bool datagram = id->qp_type == IBV_QPT_UD;
+	const struct refusal *table = datagram ? datagram_calls : calls;
+	size_t n = datagram ? ARRAY_SIZE(datagram_calls) : ARRAY_SIZE(calls);
+
+	for (size_t i = 0; i < n; i++)
+		if ((table[i].states & state) != 0)
+			expect_refused(&table[i], id, name);
 	cr_expect(!event_waits(channel), "%s: a call that failed made an event", name);
 }
 
@@ -342,6 +378,39 @@ Test(refused_states, of_a_connection_that_was_refused)
 	pass_event(channel, RDMA_CM_EVENT_REJECTED);
 	expect_refusals(caller, REFUSED, "refused");
 	expect_refusals(called, REFUSED, "who refused");
+	rdma_destroy_id(caller);
+	rdma_destroy_id(called);
+	rdma_destroy_id(listener);
+}
+
+Test(refused_states, of_a_datagram_service)
+{
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_UDP), *listener, *caller, *called;
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+	uint16_t port;
+
+	expect_refusals(id, FRESH, "fresh");
+	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
+	expect_refusals(id, BOUND, "bound");
+	cr_assert_eq(resolve_addr(id), 0);
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	expect_refusals(id, RESOLVED, "resolved");
+	cr_expect_eq(rdma_destroy_id(id), 0);
+	listener = open_listener(channel, RDMA_PS_UDP, &port);
+	expect_refusals(listener, LISTENING, "listening");
+	caller = open_caller(channel, RDMA_PS_UDP, port);
+	expect_refusals(caller, ROUTED, "routed");
+	cr_assert_eq(rdma_connect(caller, NULL), 0);
+	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	called = event->id;
+	rdma_ack_cm_event(event);
+	expect_refusals(caller, ASKING, "asking");
+	expect_refusals(called, ASKED, "asked");
+	cr_assert_eq(accept_(called), 0, "%s", strerror(errno));
+	pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+	expect_refusals(caller, CALLER, "who looked it up");
+	expect_refusals(called, CALLED, "who answered");
 	rdma_destroy_id(caller);
 	rdma_destroy_id(called);
 	rdma_destroy_id(listener);
