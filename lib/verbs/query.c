@@ -9,13 +9,13 @@
 
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 
-#define PAGE_SIZES     0xfffff000u
-#define ACK_DELAY      15 /* 4.096 us * 2^15: what a peer should add to its timeout */
-#define CLOCK_KHZ      1000000u /* times of completions are ns */
-#define WIDTH_1X       1
-#define LINK_UP	       5
-#define LINK_DISABLED  3
-#define PKEY_DEFAULT   0xffff
+#define PAGE_SIZES    0xfffff000u
+#define ACK_DELAY     15 /* 4.096 us * 2^15: what a peer should add to its timeout */
+#define CLOCK_KHZ     1000000u /* times of completions are ns */
+#define WIDTH_1X      1
+#define LINK_UP	      5
+#define LINK_DISABLED 3
+#define PKEY_DEFAULT  0xffff
 
 /* enum ibv_gid_type_sysfs of rdma-core's private driver.h, which is not enum ibv_gid_type */
 enum {
