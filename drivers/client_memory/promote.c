@@ -294,6 +294,17 @@ int promote_file(void)
 	return fd;
 }
 
+/* Regions that stay are registered early. What was refused once for its size always is. */
+static bool is_worth_it(size_t length)
+{
+	if (length >= PROMOTE_SMALL)
+		return true;
+	if (promote_state.small == PROMOTE_SMALL_MAX)
+		return false;
+	promote_state.small++;
+	return true;
+}
+
 uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max)
 {
 	uintptr_t region = (uintptr_t)addr;
@@ -302,10 +313,10 @@ uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, ui
 	sigset_t old;
 	int n = 0;
 
-	if (length < PROMOTE_LENGTH_MIN || length > PROMOTE_LENGTH_MAX || from >= to)
+	if (length > PROMOTE_LENGTH_MAX || from >= to)
 		return 0;
 	enter(&old);
-	if (have_file())
+	if (have_file() && is_worth_it(length))
 		n = maps_read(from, to, true, promote_state.found, PROMOTE_RANGES_MAX);
 	for (int i = 0; i < n && count < max; i++)
 		promote_mapping(&promote_state.found[i], region, from, to, backing, &count);

@@ -12,7 +12,9 @@
  * UROCE_PROMOTE=auto (the default) promotes then only in a program of one thread. `on` does so in
  * any case, `off` never.
  *
- * Not promoted, but reached as peer memory: less than 64 KiB, more than 1 GiB, what is not private
+ * Not promoted, but reached as peer memory: less than a page, after the first 64 regions also less
+ * than 64 KiB (each is a mapping of its own, and a program that registers for each transfer would
+ * pay more than it gains), more than 1 GiB, what is not private
  * anonymous read-write memory, stacks and thread-local storage of the caller, this library's own
  * data, locked, mbind'ed, MADV_DONTFORK or MADV_WIPEONFORK ranges, and what does not fit the
  * bounds below. MADV_DONTNEED on a promoted page does not clear it any more.
@@ -32,7 +34,8 @@
 
 #include "engine/command.h"
 
-#define PROMOTE_LENGTH_MIN (UINT64_C(64) << 10)
+#define PROMOTE_SMALL	   (UINT64_C(64) << 10) /* what is less than that, is small */
+#define PROMOTE_SMALL_MAX  64u /* small regions of a process, ever */
 #define PROMOTE_LENGTH_MAX (UINT64_C(1) << 30)
 #define PROMOTE_RANGES_MAX 4096u
 #define PROMOTE_FILE_BYTES (UINT64_C(64) << 30) /* sparse */

@@ -27,6 +27,7 @@ struct promote_state {
 	int fd;
 	ino_t inode;
 	dev_t device;
+	uint32_t small; /* regions that were: it does not go down */
 	uint32_t parts;
 	struct part part[PROMOTE_RANGES_MAX];
 	struct mapping found[PROMOTE_RANGES_MAX];

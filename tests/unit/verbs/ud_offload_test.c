@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "inner_packet.h"
 #include "ud.h"
@@ -48,6 +49,7 @@ static void setup(void)
 	ah = ud_self(&e, GID_INDEX);
 	small = aligned_alloc(4096, SMALL);
 	cr_assert_not_null(small);
+	cr_assert_eq(madvise(small, SMALL, MADV_DONTFORK), 0); /* so it is not promoted */
 	small_mr = ibv_reg_mr(e.pd, small, SMALL, 0);
 	cr_assert_not_null(small_mr, "ibv_reg_mr: %m");
 }

@@ -218,7 +218,7 @@ Test(promote, what_must_stay_stays)
 	memset(stack, 1, sizeof(stack));
 	memset(p, 1, MIB);
 	cr_assert_eq(promote_range(stack, sizeof(stack), b, PARTS), 0);
-	cr_assert_eq(promote_range(p, PAGE, b, PARTS), 0, "too small");
+	cr_assert_eq(promote_range(p + 1, 2 * PAGE - 2, b, PARTS), 0, "no whole page");
 	cr_assert_eq(promote_range(p, MIB, b, 0), 0);
 	cr_assert_eq(promote_range((void *)(uintptr_t)PAGE, MIB, b, PARTS), 0, "not mapped");
 	/* The sanitizer's mlock() does nothing; the system call does. */
@@ -232,6 +232,33 @@ Test(promote, what_must_stay_stays)
 	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0, "read only");
 	cr_assert_eq(p[MIB - 1], 1);
 	cr_assert_not(is_shared(p));
+}
+
+/* ... and then no more, whatever became of them. */
+Test(promote, the_first_small_regions)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	memset(p, 1, MIB);
+	for (uint32_t i = 0; i < PROMOTE_SMALL_MAX; i++) {
+		count = promote_range(p + 2 * PAGE * i + 100, 2 * PAGE, b, PARTS);
+		require(count);
+		cr_assert_eq(count, 1);
+		cr_assert_eq(b[0].offset, PAGE - 100);
+		cr_assert_eq(b[0].length, PAGE);
+		cr_assert(is_shared(p + 2 * PAGE * i + PAGE));
+		cr_assert_not(is_shared(p + 2 * PAGE * i));
+		if (i % 2 == 0)
+			promote_release(p + 2 * PAGE * i + 100, b, count);
+	}
+	cr_assert_eq(promote_range(p + MIB - 2 * PAGE, 2 * PAGE, b, PARTS), 0);
+	cr_assert_eq(promote_range(p, PROMOTE_SMALL - 1, b, PARTS), 0);
+	count = promote_range(p, MIB, b, PARTS);
+	cr_assert_gt(count, 0, "large ones still are");
+	for (size_t i = 0; i < MIB; i++)
+		cr_assert_eq(p[i], 1);
 }
 
 Test(promote, it_can_be_turned_off)
