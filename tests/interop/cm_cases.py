@@ -181,14 +181,8 @@ class VanishCase:
         wait_until("1000 packets of the guest", 60,
                    lambda: wire.rig.statistics("a")["rx_packets"] > packets + 1000, 0.05)
         wire.guest.vanish()
-        program = client if role == "client" else server
-        if role == "client":
-            # its requests are not acknowledged any more
-            status, output = Ours(wire).finish(program, 60)
-            if status == 0 or not re.search(r"transport retry|status 12|failed", output, re.I):
-                raise wrong("our rping", status, output)
-        else:
-            Ours(wire).stop(program)
+        # it may wait for a message, then nothing tells it that none will come
+        Ours(wire).stop(client if role == "client" else server)
         wait_until("the end of what the engine kept of it", 120,
                    lambda: Ours(wire).objects() == before, 0.2)
         wire.guest.start_machine()

@@ -170,7 +170,9 @@ class Guest:
         self.start_machine()
 
     def start_machine(self):
-        line = (f"console=ttyS0 quiet uroce.mtu={self.mtu} uroce.v4={self.address} "
+        # each look at another clock (the HPET) would leave the guest
+        line = (f"console=ttyS0 quiet tsc=reliable clocksource=tsc "
+                f"uroce.mtu={self.mtu} uroce.v4={self.address} "
                 f"uroce.server={HERE / 'guest_server.py'}")
         words = [*self.rig.inside(self.side), "qemu-system-x86_64", "-name", self.rig.prefix,
                  "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048",
