@@ -165,8 +165,12 @@ static int bind_stream(struct rs_socket *s, const struct sockaddr *a)
 {
 	if (s->state != RS_NEW)
 		return EINVAL;
-	if (rdma_bind_addr(s->stream.id, (struct sockaddr *)a) != 0)
+	if (rdma_bind_addr(s->stream.id, (struct sockaddr *)a) != 0) {
+		/* rdma_cm's word for an address that is nobody's here is not that of sockets */
+		if (errno == ENODEV && !uroce_context_gone(id_of(s->stream.id)->device->context))
+			errno = EADDRNOTAVAIL;
 		return errno;
+	}
 	s->state = RS_BOUND;
 	return 0;
 }

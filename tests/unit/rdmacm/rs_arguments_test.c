@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Wrong arguments of rsockets, and wrong states: the errno of the call of socket(2) that it is like. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+static int s, d;
+
+static void begin(void)
+{
+	s = rsocket(AF_INET, SOCK_STREAM, 0);
+	d = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cr_assert_geq(s, 0, "%s", strerror(errno));
+	cr_assert_geq(d, 0, "%s", strerror(errno));
+}
+
+static void end(void)
+{
+	cr_expect_eq(rclose(s), 0);
+	cr_expect_eq(rclose(d), 0);
+}
+
+TestSuite(rs_arguments, .init = begin, .fini = end, .timeout = 60);
+
+#define FAILS(call, error)                                                                    \
+	do {                                                                                  \
+		errno = 0;                                                                    \
+		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
+		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
+	} while (0)
+
+Test(rs_arguments, kinds_that_there_are_not)
+{
+	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ESOCKTNOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
+}
+
+Test(rs_arguments, descriptors_that_are_no_rsockets)
+{
+	struct sockaddr_in a;
+	char octet;
+
+	FAILS(rbind(0, address(&a, OWN_ADDRESS, 0), sizeof(a)), EBADF);
+	FAILS(rlisten(-1, 1), EBADF);
+	FAILS(raccept(1 << 20, NULL, NULL), EBADF);
+	FAILS(rrecv(0, &octet, 1, 0), EBADF);
+	FAILS(rsend(0, &octet, 1, 0), EBADF);
+	FAILS(rclose(0), EBADF);
+	FAILS(rfcntl(0, F_GETFL), EBADF);
+	FAILS(riomap(0, &octet, 1, PROT_WRITE, 0, 0), EBADF);
+}
+
+Test(rs_arguments, addresses)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+	struct sockaddr_in a;
+
+	FAILS(rbind(s, NULL, sizeof(a)), EFAULT);
+	FAILS(rbind(s, address(&a, OWN_ADDRESS, 0), 4), EINVAL);
+	FAILS(rbind(s, (struct sockaddr *)&six, sizeof(six)), EAFNOSUPPORT);
+	FAILS(rbind(s, address(&a, "192.0.2.1", 0), sizeof(a)), EADDRNOTAVAIL);
+	FAILS(rconnect(s, NULL, sizeof(a)), EFAULT);
+	FAILS(rgetsockname(s, (struct sockaddr *)&a, NULL), EFAULT);
+}
+
+Test(rs_arguments, not_in_this_state)
+{
+	socklen_t length = sizeof(struct sockaddr_in);
+	struct sockaddr_in a;
+	char octet = 0;
+
+	FAILS(raccept(s, NULL, NULL), EINVAL);
+	FAILS(rrecv(s, &octet, 1, 0), ENOTCONN);
+	FAILS(rsend(s, &octet, 1, 0), ENOTCONN);
+	FAILS(rshutdown(s, SHUT_RDWR), ENOTCONN);
+	FAILS(rgetpeername(s, (struct sockaddr *)&a, &length), ENOTCONN);
+	FAILS(riomap(s, &octet, 1, PROT_WRITE, 0, 0), ENOTCONN);
+	FAILS(riounmap(s, &octet, 1), EINVAL);
+	FAILS(rlisten(d, 1), EOPNOTSUPP);
+	FAILS(raccept(d, NULL, NULL), EOPNOTSUPP);
+	FAILS(rsend(d, &octet, 1, 0), EDESTADDRREQ);
+	FAILS(rrecv(d, &octet, 1, MSG_DONTWAIT), EAGAIN);
+	cr_assert_eq(rbind(s, address(&a, OWN_ADDRESS, 0), sizeof(a)), 0);
+	FAILS(rbind(s, (struct sockaddr *)&a, sizeof(a)), EINVAL);
+	cr_assert_eq(rlisten(s, 1), 0);
+	FAILS(rconnect(s, (struct sockaddr *)&a, sizeof(a)), EINVAL);
+	cr_assert_eq(rfcntl(s, F_SETFL, O_NONBLOCK), 0);
+	FAILS(raccept(s, NULL, NULL), EAGAIN);
+}
+
+Test(rs_arguments, nobody_listens)
+{
+	struct sockaddr_in a;
+
+	FAILS(rconnect(s, address(&a, OWN_ADDRESS, 9), sizeof(a)), ECONNREFUSED);
+}
+
+Test(rs_arguments, options)
+{
+	int value = 70000;
+	socklen_t length = sizeof(value);
+
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_RCVBUF, NULL, sizeof(value)), EFAULT);
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_RCVBUF, &value, 1), EINVAL);
+	FAILS(rsetsockopt(s, SOL_SOCKET, SO_MARK, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(rgetsockopt(s, SOL_RDMA, 99, &value, &length), ENOPROTOOPT);
+	cr_assert_eq(rsetsockopt(s, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value)), 0);
+	cr_assert_eq(rgetsockopt(s, SOL_SOCKET, SO_RCVBUF, &value, &length), 0);
+	cr_expect_eq(value, 140000);
+	value = 300;
+	cr_assert_eq(rsetsockopt(s, SOL_RDMA, RDMA_IOMAPSIZE, &value, sizeof(value)), 0);
+	cr_assert_eq(rgetsockopt(s, SOL_RDMA, RDMA_IOMAPSIZE, &value, &length), 0);
+	cr_expect_eq(value, 256, "what the greeting can say");
+	value = 0;
+	FAILS(rsetsockopt(s, IPPROTO_TCP, TCP_KEEPIDLE, &value, sizeof(value)), EINVAL);
+}
+
+static int listening(struct sockaddr_in *a)
+{
+	socklen_t length = sizeof(*a);
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(rbind(listener, address(a, OWN_ADDRESS, 0), sizeof(*a)), 0);
+	cr_assert_eq(rlisten(listener, 4), 0);
+	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)a, &length), 0);
+	return listener;
+}
+
+/* One thread is enough: a connection is there before it is accepted. */
+Test(rs_arguments, connected_before_accepted_and_the_end)
+{
+	struct sockaddr_in a;
+	int listener = listening(&a), called;
+	char text[8] = { 0 };
+
+	cr_assert_eq(rconnect(s, (struct sockaddr *)&a, sizeof(a)), 0, "%s", strerror(errno));
+	FAILS(rconnect(s, (struct sockaddr *)&a, sizeof(a)), EISCONN);
+	FAILS(rsendto(s, "x", 1, 0, (struct sockaddr *)&a, sizeof(a)), EISCONN);
+	called = raccept(listener, NULL, NULL);
+	cr_assert_geq(called, 0, "%s", strerror(errno));
+	cr_assert_eq(rsend(s, "hello", 6, 0), 6);
+	cr_assert_eq(rrecv(called, text, 3, MSG_PEEK), 3);
+	cr_assert_eq(rrecv(called, text, 6, MSG_WAITALL), 6);
+	cr_expect_str_eq(text, "hello");
+	cr_assert_eq(rshutdown(s, SHUT_WR), 0);
+	cr_expect_eq(rrecv(called, text, 6, 0), 0, "the end of the stream");
+	cr_assert_eq(rsend(called, "back", 4, 0), 4, "the other way is open");
+	FAILS(rsend(s, "x", 1, 0), EPIPE);
+	cr_assert_eq(rclose(called), 0);
+	cr_expect_eq(rrecv(s, text, 8, 0), 4, "what came before the end is still there");
+	cr_expect_eq(rrecv(s, text, 8, 0), 0);
+	cr_assert_eq(rclose(listener), 0);
+}
+
+Test(rs_arguments, poll_tells_of_both_kinds)
+{
+	struct sockaddr_in a;
+	int listener = listening(&a), called, ends[2];
+	struct pollfd p[3] = { { .fd = listener, .events = POLLIN },
+			       { .fd = s, .events = POLLIN | POLLOUT } };
+
+	cr_assert_eq(pipe(ends), 0);
+	p[2] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	cr_expect_eq(rpoll(p, 3, 0), 0);
+	cr_assert_eq(rfcntl(s, F_SETFL, O_NONBLOCK), 0);
+	FAILS(rconnect(s, (struct sockaddr *)&a, sizeof(a)), EINPROGRESS);
+	p[2].fd = -1;
+	cr_assert_eq(rpoll(p, 1, WAIT_SECONDS * 1000), 1, "the listener");
+	called = raccept(listener, NULL, NULL);
+	cr_assert_geq(called, 0);
+	cr_assert_eq(rpoll(p + 1, 1, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(p[1].revents, POLLOUT);
+	p[2].fd = ends[0];
+	p[1].events = POLLIN;
+	cr_assert_eq(write(ends[1], "x", 1), 1);
+	cr_assert_eq(rpoll(p, 3, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(p[2].revents, POLLIN);
+	cr_assert_eq(rclose(called), 0);
+	p[2].fd = -1;
+	cr_assert_eq(rpoll(p, 3, WAIT_SECONDS * 1000), 1);
+	cr_expect_eq(p[1].revents, POLLIN | POLLHUP);
+	cr_assert_eq(rclose(listener), 0);
+	close(ends[0]);
+	close(ends[1]);
+}
