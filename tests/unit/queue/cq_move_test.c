@@ -237,19 +237,19 @@ Test(cq_move, what_satisfies_an_arming_is_seen)
 	struct cq *q = new_cq(8, true);
 	struct completion c = { .qp_handle = 3, .solicited = 1 };
 
-	cr_expect(!cq_holds(&q->backlog, q->ring, false));
+	cr_assert(!cq_holds(&q->backlog, q->ring, false));
 	push_of(q, 1, 0);
-	cr_expect(cq_holds(&q->backlog, q->ring, false));
-	cr_expect(!cq_holds(&q->backlog, q->ring, true));
+	cr_assert(cq_holds(&q->backlog, q->ring, false));
+	cr_assert(!cq_holds(&q->backlog, q->ring, true));
 	move(q, 8, at_once, NULL);
-	cr_expect(cq_holds(&q->backlog, q->ring, false), "in the backlog");
-	cr_expect(!cq_holds(&q->backlog, q->ring, true));
+	cr_assert(cq_holds(&q->backlog, q->ring, false), "in the backlog");
+	cr_assert(!cq_holds(&q->backlog, q->ring, true));
 	cr_assert(cq_ring_push(cq_rings_now(&q->rings), &c));
-	cr_expect(cq_holds(&q->backlog, q->ring, true), "in the ring, behind it");
+	cr_assert(cq_holds(&q->backlog, q->ring, true), "in the ring, behind it");
 	cq_forget(&q->backlog, q->ring, 3);
-	cr_expect(!cq_holds(&q->backlog, q->ring, true), "forgotten");
+	cr_assert(!cq_holds(&q->backlog, q->ring, true), "forgotten");
 	cq_forget(&q->backlog, q->ring, 1);
-	cr_expect(!cq_holds(&q->backlog, q->ring, false), "forgotten");
+	cr_assert(!cq_holds(&q->backlog, q->ring, false), "forgotten");
 	while (take(q, &c))
 		;
 	free_cq(q);
