@@ -60,6 +60,11 @@ void moving_destroy(struct moving *m)
 	free(m);
 }
 
+bool moving_under_way(const struct lcore *l)
+{
+	return !LIST_EMPTY(&l->moving->busy);
+}
+
 bool moving_can_receive(const struct lcore *l)
 {
 	return l->moving->free_count > JOBS_RESERVE;
@@ -126,9 +131,13 @@ static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
 	job_free(l, j);
 }
 
+/*
+ * Also with nothing to copy: tickets of direct memory behind one that is under way must not be
+ * settled before it, and the mover returns jobs in their order.
+ */
 static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 {
-	if (j->batch.count > 0 && mover_submit(client_mover(j->client), &j->batch))
+	if (mover_submit(client_mover(j->client), &j->batch))
 		return;
 	/* No room at the mover: the copies count as failed, and their queue pairs fail. */
 	for (uint32_t i = 0; i < j->batch.count; i++)
@@ -211,7 +220,7 @@ uint32_t place_poll(struct lcore *l, nanotime now)
 {
 	uint32_t work = 0;
 
-	if (LIST_EMPTY(&l->moving->busy))
+	if (!moving_under_way(l))
 		return 0;
 	for (uint32_t i = 0; i < l->clients; i++) {
 		struct mover *m = client_mover(l->client[i]);

@@ -18,6 +18,8 @@ struct pending_ticket {
 
 struct moving *moving_create(void);
 void moving_destroy(struct moving *m);
+/* Jobs are with movers, who wake nobody: the lcore must not sleep. */
+bool moving_under_way(const struct lcore *l);
 /* False: too few jobs are left for a packet of a client with a mover. */
 bool moving_can_receive(const struct lcore *l);
 /* How far gather_count may grow in a turn of this client's queue pair. */

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -344,15 +346,20 @@ Test(traffic, a_program_that_never_signals_needs_no_completion)
 /* Messages into memory that the engine does not map: many copies are under way at once. */
 Test(traffic, a_queue_pair_gets_room_for_many_copies_when_it_needs_it)
 {
-	uint8_t *peer = malloc(2 * LENGTH);
-	struct ibv_mr *mr = ibv_reg_mr(e.pd, peer, 2 * LENGTH,
-				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	struct ibv_sge sge = { (uintptr_t)peer, LENGTH, mr->lkey };
+	const size_t octets = 2 * LENGTH + (-(size_t)(2 * LENGTH) & 4095);
+	uint8_t *peer = aligned_alloc(4096, octets);
+	struct ibv_mr *mr;
+	struct ibv_sge sge = { (uintptr_t)peer, LENGTH, 0 };
 	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
 	struct reply_statistics before, after;
 	struct ibv_wc wc;
 	uint32_t rounds = 0;
 
+	cr_assert_not_null(peer);
+	cr_assert_eq(madvise(peer, octets, MADV_DONTFORK), 0); /* so it is not promoted */
+	mr = ibv_reg_mr(e.pd, peer, 2 * LENGTH, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_not_null(mr, "ibv_reg_mr: %m");
+	sge.lkey = mr->lkey;
 	wr.wr.rdma.remote_addr = (uintptr_t)peer + LENGTH;
 	wr.wr.rdma.rkey = mr->rkey;
 	engine_statistics(&before);
