@@ -12,7 +12,7 @@ import signal
 
 from connections import await_listener
 from programs import NOBODY
-from rig import ADDRESS, RIGS, Failure
+from rig import ADDRESS, RIGS, Failure, sh
 
 PLACES = ("same", "veth4200", "netdev1500")
 
@@ -258,6 +258,9 @@ def follows(rig):
     steps = [(("address", "add", "10.7.9.9/24", "dev", device), f"^seen as RoCE v2 on {device}$"),
              (("address", "del", "10.7.9.9/24", "dev", device), "^lost$"),
              (("link", "set", device, "down"), "^down$"), (("link", "set", device, "up"), "^up$")]
+    # what comes after this uses the IPv6 address, which the kernel drops with the link unless told so
+    sh(*rig.inside(rig.sides[0]), "sysctl", "-qw",
+       f"net.ipv6.conf.{device}.keep_addr_on_down=1")
     for words, expected in steps:
         rig.ip(rig.sides[0], *words)
         for watcher in watchers:
