@@ -87,6 +87,9 @@ static struct port *joined_port(const char *name, struct rte_ring *rx, struct rt
 	return port;
 }
 
+/* Not uroce0: an engine that serves this host may be listed beside ours. */
+static const char *const device_names[2] = { "perf0", "perf1" };
+
 static int engine_open(struct perf_side *s, const char *name, const char *address,
 		       struct rte_ring *rx, struct rte_ring *tx)
 {
@@ -280,8 +283,8 @@ static int engines_open(struct perf_pair *p)
 		fputs("uroce perf: no memory for the rings; try --memory with more\n", stderr);
 		return 1;
 	}
-	return engine_open(&p->a, "uroce0", "10.99.0.1", back, there) ||
-	       engine_open(&p->b, "uroce1", "10.99.0.2", there, back);
+	return engine_open(&p->a, device_names[0], "10.99.0.1", back, there) ||
+	       engine_open(&p->b, device_names[1], "10.99.0.2", there, back);
 }
 
 int pair_open(struct perf_pair *p, const struct perf_options *o)
@@ -290,7 +293,8 @@ int pair_open(struct perf_pair *p, const struct perf_options *o)
 	p->other_lcore = rte_get_next_lcore(-1, 1, 0);
 	if (engines_open(p) != 0)
 		return 1;
-	if (objects_open(&p->a, "uroce0", o) != 0 || objects_open(&p->b, "uroce1", o) != 0) {
+	if (objects_open(&p->a, device_names[0], o) != 0 ||
+	    objects_open(&p->b, device_names[1], o) != 0) {
 		perror("uroce perf: cannot make the objects");
 		return 1;
 	}

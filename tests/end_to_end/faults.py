@@ -433,6 +433,17 @@ def run_passes_status_and_refuses(build):
 
 
 @case
+def perf_beside_an_engine(build):
+    """`uroce perf` measures its own two engines, also where another serves the host."""
+    with rigs.same_host(build) as rig:
+        text = rig.program("a", [str(build / "apps/uroce"), "perf", "--no-limits", "--seconds", "0.1",
+                                 "--operation", "write", "--size", "8"], name="perf").succeed(60)
+        if not re.search(r"^write +8 +[1-9]|^write +8 +0\.[0-9]*[1-9]", text, re.MULTILINE):
+            raise Failure(f"no figures: {text[-200:]!r}")
+        return text.splitlines()[-1].strip()
+
+
+@case
 def ten_gib(build):
     """Two engines carry 10 GiB of ib_write_bw."""
     with rigs.veth(build, 4200) as rig:
