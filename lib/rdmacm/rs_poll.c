@@ -2,6 +2,7 @@
 /* Waiting for many: rsockets and other descriptors. */
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/select.h>
 #include <time.h>
 
@@ -51,22 +52,44 @@ short rs_revents(struct rs_socket *s, short events)
 
 /* ---- all of them ---- */
 
+#define FEW 16u /* sockets that are polled without asking for memory */
+
 struct set {
 	struct pollfd *fds; /* the program's */
 	nfds_t count;
 	struct rs_socket **socket; /* of each, or NULL */
 	struct pollfd *real; /* what is polled: `count`, and the sleeper's */
+	struct rs_socket *few_socket[FEW];
+	struct pollfd few_real[FEW + 1];
 };
+
+static int set_find_room(struct set *set)
+{
+	set->socket = set->few_socket;
+	set->real = set->few_real;
+	if (set->count <= FEW) {
+		memset(set->few_real, 0, sizeof(set->few_real));
+		return 0;
+	}
+	set->socket = calloc(set->count, sizeof(set->socket[0]));
+	set->real = calloc(set->count + 1, sizeof(set->real[0]));
+	return set->socket == NULL || set->real == NULL ? ENOMEM : 0;
+}
+
+static void set_leave_room(struct set *set)
+{
+	if (set->count <= FEW)
+		return;
+	free(set->socket);
+	free(set->real);
+}
 
 static int set_open(struct set *set, struct pollfd *fds, nfds_t count)
 {
 	set->fds = fds;
 	set->count = count;
-	set->socket = calloc(count + 1, sizeof(set->socket[0]));
-	set->real = calloc(count + 1, sizeof(set->real[0]));
-	if (set->socket == NULL || set->real == NULL) {
-		free(set->socket);
-		free(set->real);
+	if (set_find_room(set) != 0) {
+		set_leave_room(set);
 		return ENOMEM;
 	}
 	for (nfds_t i = 0; i < count; i++)
@@ -79,8 +102,7 @@ static void set_close(struct set *set)
 	for (nfds_t i = 0; i < set->count; i++)
 		if (set->socket[i] != NULL)
 			rs_put(set->socket[i]);
-	free(set->socket);
-	free(set->real);
+	set_leave_room(set);
 }
 
 /* The rest of its news come by the sleeper. */

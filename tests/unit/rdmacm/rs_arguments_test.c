@@ -196,3 +196,23 @@ Test(rs_arguments, poll_tells_of_both_kinds)
 	close(ends[0]);
 	close(ends[1]);
 }
+
+/* A few are held on the stack, more are not. */
+Test(rs_arguments, poll_takes_few_and_many)
+{
+	struct pollfd p[64];
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	for (nfds_t n = 1; n <= 64; n++) {
+		for (nfds_t i = 0; i < n; i++)
+			p[i] = (struct pollfd){ .fd = i % 2 ? s : -1, .events = POLLIN };
+		p[n - 1] = (struct pollfd){ .fd = ends[1], .events = POLLOUT };
+		cr_assert_eq(rpoll(p, n, 0), 1, "%lu", n);
+		cr_assert_eq(p[n - 1].revents, POLLOUT, "%lu", n);
+		p[n - 1] = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+		cr_assert_eq(rpoll(p, n, 1), 0, "%lu", n);
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
