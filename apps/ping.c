@@ -6,9 +6,8 @@
  * queues, the doorbell, the lcore (awake or not), the transport and the way to memory.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <infiniband/verbs.h>
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "histogram.h"
 #include "json.h"
 #include "locate.h"
+#include "options.h"
 
 #define LARGEST	 (1u << 20)
 #define PATIENCE UINT64_C(5000000000) /* ns for one round trip */
@@ -37,9 +37,9 @@ static const char usage[] =
 
 struct ping_options {
 	const char *socket;
-	unsigned long count;
-	unsigned long interval_ms;
-	unsigned long size;
+	uint64_t count;
+	uint64_t interval_ms;
+	uint64_t size;
 	bool json;
 };
 
@@ -62,51 +62,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int number(const char *name, const char *text, unsigned long min, unsigned long max,
-		  unsigned long *out)
+static bool parse(int argc, char **argv, struct ping_options *o, int *status)
 {
-	char *end;
+	const struct option_row rows[] = { { "socket", .text = &o->socket },
+					   { "count", 'c', .u64 = &o->count, .least = 1,
+					     .most = 1000000000 },
+					   { "interval", .u64 = &o->interval_ms, .most = 60000 },
+					   { "size", .u64 = &o->size, .least = 1, .most = LARGEST },
+					   { "json", .flag = &o->json },
+					   { NULL } };
 
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	if (errno == 0 && end != text && *end == '\0' && *out >= min && *out <= max)
-		return EXIT_DONE;
-	fprintf(stderr, "uroce ping: --%s %s: is not in %lu .. %lu\n", name, text, min, max);
-	return EXIT_USAGE;
-}
-
-static int parse(int argc, char **argv, struct ping_options *o)
-{
-	static const struct option names[] = { { "socket", required_argument, NULL, 's' },
-					       { "count", required_argument, NULL, 'c' },
-					       { "interval", required_argument, NULL, 'i' },
-					       { "size", required_argument, NULL, 'o' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL, 0, NULL, 0 } };
-	int c, status = EXIT_DONE;
-
-	while (status == EXIT_DONE && (c = getopt_long(argc, argv, "hc:", names, NULL)) != -1) {
-		if (c == 's')
-			o->socket = optarg;
-		else if (c == 'c')
-			status = number("count", optarg, 1, 1000000000, &o->count);
-		else if (c == 'i')
-			status = number("interval", optarg, 0, 60000, &o->interval_ms);
-		else if (c == 'o')
-			status = number("size", optarg, 1, LARGEST, &o->size);
-		else if (c == 'j')
-			o->json = true;
-		else if (c == 'h')
-			exit(fputs(usage, stdout) < 0);
-		else
-			status = EXIT_USAGE;
-	}
-	if (status == EXIT_DONE && optind < argc) {
-		fprintf(stderr, "uroce ping: '%s' is not an option\n", argv[optind]);
-		status = EXIT_USAGE;
-	}
-	return status;
+	return options_read("ping", usage, rows, argc, argv, NULL, status);
 }
 
 static int complain(const char *what)
@@ -254,8 +220,8 @@ static int round_trips(struct ping *p, const struct ping_options *o, struct hist
 			return EXIT_FAILED;
 		histogram_add(h, took);
 		if (!o->json && o->interval_ms > 0)
-			printf("%lu octets written, round %lu: %.1f us\n", o->size,
-			       (unsigned long)i + 1, (double)took / 1e3);
+			printf("%" PRIu64 " octets written, round %" PRIu64 ": %.1f us\n", o->size,
+			       i + 1, (double)took / 1e3);
 	}
 	return EXIT_DONE;
 }
@@ -280,16 +246,17 @@ static void report_json(const struct ping_options *o, const struct engine_place 
 }
 
 /* The control path: the time of one question over the socket. */
-static int ask(const struct engine_place *where, uint64_t *took)
+static int ask(const struct engine_place *where, uint64_t *took, char *why, size_t why_size)
 {
 	struct reply_device device;
-	char why[256];
 	int fd = engine_connect(where->path), error;
 	uint64_t start = now_ns();
 
-	if (fd < 0)
+	if (fd < 0) {
+		snprintf(why, why_size, "%s: %s", where->path, strerror(-fd));
 		return EXIT_FAILED;
-	error = engine_ask(fd, COMMAND_DEVICE, &device.h, sizeof(device), why, sizeof(why));
+	}
+	error = engine_ask(fd, COMMAND_DEVICE, &device.h, sizeof(device), why, why_size);
 	*took = now_ns() - start;
 	close(fd);
 	return error == 0 ? EXIT_DONE : EXIT_FAILED;
@@ -304,12 +271,12 @@ int main(int argc, char **argv)
 	struct reply_device device;
 	uint64_t control_ns = 0;
 	char text[512];
-	int status = parse(argc, argv, &o);
+	int status;
 
-	if (status != EXIT_DONE)
+	if (!parse(argc, argv, &o, &status))
 		return status;
 	if (engine_locate(o.socket, &where, &device, text, sizeof(text)) != 0 ||
-	    ask(&where, &control_ns) != EXIT_DONE) {
+	    ask(&where, &control_ns, text, sizeof(text)) != EXIT_DONE) {
 		fprintf(stderr, "uroce ping: %s\n", text);
 		return EXIT_FAILED;
 	}

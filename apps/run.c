@@ -6,7 +6,6 @@
  * the next shell's `uroce run` then finds.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "files.h"
 #include "json.h"
 #include "locate.h"
+#include "options.h"
 #include "program.h"
 #include "spawn.h"
 
@@ -47,49 +47,33 @@ struct run_options {
 	bool json;
 };
 
-static int parse(int argc, char **argv, struct run_options *o)
+static const char *read_files(void *into, const char *value)
 {
-	static const struct option names[] = { { "socket", required_argument, NULL, 's' },
-					       { "files", required_argument, NULL, 'f' },
-					       { "no-files", no_argument, NULL, 'n' },
-					       { "quiet", no_argument, NULL, 'q' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL, 0, NULL, 0 } };
-	int c;
+	enum files_way *files = into;
 
-	/* '+': what follows the first word that is no option belongs to the program */
-	while ((c = getopt_long(argc, argv, "+h", names, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			o->socket = optarg;
-			break;
-		case 'f':
-			if (files_way_of(optarg, &o->files) == 0)
-				break;
-			fprintf(stderr, "uroce run: --files %s: auto, mounts, preload or none\n",
-				optarg);
-			return EXIT_USAGE;
-		case 'n':
-			o->files = FILES_NONE;
-			break;
-		case 'q':
-			o->quiet = true;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			exit(EXIT_DONE);
-		default:
-			return EXIT_USAGE;
-		}
-	}
-	if (optind < argc)
-		return EXIT_DONE;
+	return files_way_of(value, files) == 0 ? NULL : "is not one of auto, mounts, preload, none";
+}
+
+/* *program becomes the index of the program's name. */
+static bool parse(int argc, char **argv, struct run_options *o, int *program, int *status)
+{
+	bool no_files = false;
+	const struct option_row rows[] = { { "socket", .text = &o->socket },
+					   { "files", .read = read_files, .into = &o->files },
+					   { "no-files", .flag = &no_files },
+					   { "quiet", .flag = &o->quiet },
+					   { "json", .flag = &o->json },
+					   { NULL } };
+
+	if (!options_read("run", usage, rows, argc, argv, program, status))
+		return false;
+	if (no_files)
+		o->files = FILES_NONE;
+	if (*program < argc)
+		return true;
 	fputs("uroce run: which program? uroce run -- PROGRAM [ARGS...]\n", stderr);
-	return EXIT_USAGE;
+	*status = EXIT_USAGE;
+	return false;
 }
 
 /* A chosen engine must be there; the user's own is started. */
@@ -195,11 +179,11 @@ int command_run(int argc, char **argv)
 	struct reply_device device;
 	enum files_way files;
 	bool started;
-	int status = parse(argc, argv, &o);
+	int status, word;
 
-	if (status != EXIT_DONE)
+	if (!parse(argc, argv, &o, &word, &status))
 		return status;
-	status = program_find(argv[optind], program, why, sizeof(why));
+	status = program_find(argv[word], program, why, sizeof(why));
 	if (status == 0)
 		status = program_check(program, why, sizeof(why));
 	if (status != 0) {
@@ -219,7 +203,7 @@ int command_run(int argc, char **argv)
 	if (show_files(&o, &where, &device, &files) != 0)
 		return EXIT_FAILED;
 	announce(&o, &where, &device, started, files);
-	execv(program, argv + optind);
+	execv(program, argv + word);
 	fprintf(stderr, "uroce run: %s: %s\n", program, strerror(errno));
 	return PROGRAM_NOT_RUNNABLE;
 }

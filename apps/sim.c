@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce sim: runs of the simulator; a failure says how it is seen again. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "options.h"
 #include "sim/sim.h"
-
-#define USAGE 2
 
 static const char help[] =
 	"usage: uroce sim [OPTIONS]\n"
@@ -43,136 +41,30 @@ struct options {
 	bool json;
 };
 
-enum {
-	SEED,
-	SEEDS,
-	MESSAGES,
-	QPS,
-	LOSS,
-	DUPLICATE,
-	REORDER,
-	CORRUPT,
-	DELAY,
-	FAULTS,
-	FAIL_COPIES,
-	XRC,
-	UNRELIABLE,
-	PCAP,
-	BENCH,
-	JSON,
-	HELP
-};
-
-static const struct option words[] = {
-	{ "seed", required_argument, NULL, SEED },
-	{ "seeds", required_argument, NULL, SEEDS },
-	{ "messages", required_argument, NULL, MESSAGES },
-	{ "qps", required_argument, NULL, QPS },
-	{ "loss", required_argument, NULL, LOSS },
-	{ "duplicate", required_argument, NULL, DUPLICATE },
-	{ "reorder", required_argument, NULL, REORDER },
-	{ "corrupt", required_argument, NULL, CORRUPT },
-	{ "delay", required_argument, NULL, DELAY },
-	{ "faults", required_argument, NULL, FAULTS },
-	{ "fail-copies", required_argument, NULL, FAIL_COPIES },
-	{ "xrc", required_argument, NULL, XRC },
-	{ "unreliable", no_argument, NULL, UNRELIABLE },
-	{ "pcap", required_argument, NULL, PCAP },
-	{ "bench", no_argument, NULL, BENCH },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, HELP },
-	{ 0 },
-};
-
-static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *v)
-{
-	char *end;
-
-	*v = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && *end == '\0' && *v >= least && *v <= most;
-}
-
-static bool real(const char *text, double most, double *v)
-{
-	char *end;
-
-	*v = strtod(text, &end);
-	return end != text && *end == '\0' && *v >= 0 && *v <= most;
-}
-
-/* One option. False: its value is none. */
-static bool option(struct options *o, int word, const char *value)
-{
-	struct sim_config *c = &o->config;
-	double *probability[] = { [LOSS] = &c->loss,
-				  [DUPLICATE] = &c->duplicate,
-				  [REORDER] = &c->reorder,
-				  [CORRUPT] = &c->corrupt,
-				  [DELAY] = &c->delay,
-				  [FAULTS] = &c->faults,
-				  [FAIL_COPIES] = &c->fail_copies,
-				  [XRC] = &c->xrc };
-	uint64_t v;
-
-	switch (word) {
-	case SEED:
-		return number(value, 0, UINT64_MAX, &c->seed);
-	case SEEDS:
-		return number(value, 1, UINT64_MAX, &o->seeds);
-	case MESSAGES:
-		if (!number(value, 1, UINT32_MAX, &v))
-			return false;
-		c->messages = (uint32_t)v;
-		return true;
-	case QPS:
-		if (!number(value, 1, SIM_PAIRS, &v))
-			return false;
-		c->qps = (uint32_t)v;
-		return true;
-	case PCAP:
-		c->pcap = value;
-		return true;
-	case UNRELIABLE:
-		c->unreliable = true;
-		return true;
-	case BENCH:
-		c->bench = true;
-		return true;
-	case JSON:
-		o->json = true;
-		return true;
-	case DELAY:
-		return real(value, 1e9, &c->delay);
-	default:
-		return real(value, 1, probability[word]);
-	}
-}
-
 static bool parse(struct options *o, int argc, char **argv, int *status)
 {
-	int word;
+	struct sim_config *c = &o->config;
+	const struct option_row rows[] = {
+		{ "seed", .u64 = &c->seed, .most = UINT64_MAX },
+		{ "seeds", .u64 = &o->seeds, .least = 1, .most = UINT64_MAX },
+		{ "messages", .u32 = &c->messages, .least = 1, .most = UINT32_MAX },
+		{ "qps", .u32 = &c->qps, .least = 1, .most = SIM_PAIRS },
+		{ "loss", .real = &c->loss, .to = 1 },
+		{ "duplicate", .real = &c->duplicate, .to = 1 },
+		{ "reorder", .real = &c->reorder, .to = 1 },
+		{ "corrupt", .real = &c->corrupt, .to = 1 },
+		{ "delay", .real = &c->delay, .to = 1e9 },
+		{ "faults", .real = &c->faults, .to = 1 },
+		{ "fail-copies", .real = &c->fail_copies, .to = 1 },
+		{ "xrc", .real = &c->xrc, .to = 1 },
+		{ "unreliable", .flag = &c->unreliable },
+		{ "pcap", .text = &c->pcap },
+		{ "bench", .flag = &c->bench },
+		{ "json", .flag = &o->json },
+		{ NULL }
+	};
 
-	optind = 1;
-	while ((word = getopt_long(argc, argv, "", words, NULL)) != -1) {
-		if (word == HELP) {
-			fputs(help, stdout);
-			*status = 0;
-			return false;
-		}
-		if (word == '?' || !option(o, word, optarg)) {
-			if (word != '?')
-				fprintf(stderr, "uroce sim: --%s does not take '%s'\n",
-					words[word].name, optarg);
-			*status = USAGE;
-			return false;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "uroce sim: what is '%s'?\n", argv[optind]);
-		*status = USAGE;
-		return false;
-	}
-	return true;
+	return options_read("sim", help, rows, argc, argv, NULL, status);
 }
 
 /* The options that make this run again. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce stat: what an engine is and has counted since it started. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "commands.h"
 #include "json.h"
 #include "locate.h"
+#include "options.h"
 #include "stat_cm.h"
 
 static const char usage[] =
@@ -130,40 +130,21 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_close(&j, '}');
 }
 
-static int parse(int argc, char **argv, struct stat_options *o)
+static bool parse(int argc, char **argv, struct stat_options *o, int *status)
 {
-	static const struct option names[] = {
-		{ "socket", required_argument, NULL, 's' }, { "all", no_argument, NULL, 'a' },
-		{ "cm", no_argument, NULL, 'c' },	    { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 }
-	};
-	int c;
+	const struct option_row rows[] = { { "socket", .text = &o->socket },
+					   { "all", .flag = &o->all },
+					   { "cm", .flag = &o->cm },
+					   { "json", .flag = &o->json },
+					   { NULL } };
 
-	while ((c = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			o->socket = optarg;
-			break;
-		case 'a':
-			o->all = true;
-			break;
-		case 'c':
-			o->cm = true;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			exit(EXIT_DONE);
-		default:
-			return EXIT_USAGE;
-		}
-	}
-	if (optind == argc)
-		return EXIT_DONE;
-	fprintf(stderr, "uroce stat: '%s' is not an option\n", argv[optind]);
-	return EXIT_USAGE;
+	if (!options_read("stat", usage, rows, argc, argv, NULL, status))
+		return false;
+	if (!o->all || !o->cm)
+		return true;
+	fputs("uroce stat: --all and --cm exclude each other: choose one\n", stderr);
+	*status = EXIT_USAGE;
+	return false;
 }
 
 static int stat_counters(int fd, const struct reply_device *device, const struct stat_options *o,
@@ -188,9 +169,9 @@ int command_stat(int argc, char **argv)
 	struct engine_place where;
 	struct reply_device device;
 	char why[256] = "";
-	int fd, error, status = parse(argc, argv, &o);
+	int fd, error, status;
 
-	if (status != EXIT_DONE)
+	if (!parse(argc, argv, &o, &status))
 		return status;
 	if (engine_locate(o.socket, &where, &device, why, sizeof(why)) != 0) {
 		fprintf(stderr, "uroce stat: %s\n", why);

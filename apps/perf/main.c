@@ -154,8 +154,8 @@ int main(int argc, char **argv)
 	struct json j = { .out = stdout };
 	int failed;
 
-	if (perf_options_parse(&o, argc, argv) != 0)
-		return 2;
+	if (!perf_options_parse(&o, argc, argv, &failed))
+		return failed;
 	if (pair_eal(&o) != 0 || (o.limits && limits_run(&o, &l) != 0) || pair_open(&p, &o) != 0)
 		return 1;
 	if (o.json) {

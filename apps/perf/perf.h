@@ -68,8 +68,8 @@ struct perf_pair {
 	uint32_t stop; /* atomic: the second lcore is to return */
 };
 
-/* 0, or 1 after a line on stderr. */
-int perf_options_parse(struct perf_options *o, int argc, char **argv);
+/* False: leave with *status. */
+bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status);
 
 int pair_eal(const struct perf_options *o);
 int pair_open(struct perf_pair *p, const struct perf_options *o);

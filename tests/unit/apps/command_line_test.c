@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command lines of `uroce`, typed wrong: status 2, nothing on stdout, and one line on stderr
+ * that names what was wrong and what would do. $UROCE is the program.
+ */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+
+#define WORDS 8
+#define LONG_112                                                       \
+	"/0123456789abcdef0123456789abcdef0123456789abcdef0123456789/" \
+	"0123456789abcdef0123456789abcdef0123456789abcdef0123"
+
+struct run {
+	int status; /* -1: ended by a signal */
+	char out[8192], err[8192];
+};
+
+TestSuite(command_line, .timeout = 60);
+
+static void read_back(int fd, char *text, size_t size)
+{
+	ssize_t n = pread(fd, text, size - 1, 0);
+
+	cr_assert_geq(n, 0);
+	text[n] = '\0';
+	close(fd);
+}
+
+static void run(const char *const *word, struct run *r)
+{
+	int out = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), status;
+	int err = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	const char *argv[WORDS + 2] = { "uroce" };
+	pid_t pid;
+
+	cr_assert_not_null(getenv("UROCE"), "UROCE does not say where the program is");
+	memcpy(argv + 1, word, WORDS * sizeof(*word));
+	pid = fork();
+	if (pid == 0) {
+		dup2(out, STDOUT_FILENO);
+		dup2(err, STDERR_FILENO);
+		execv(getenv("UROCE"), (char *const *)argv);
+		_exit(99);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	r->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	read_back(out, r->out, sizeof(r->out));
+	read_back(err, r->err, sizeof(r->err));
+}
+
+/* Of the line that begins with "uroce COMMAND: ". */
+struct wrong {
+	const char *word[WORDS];
+	const char *said;
+};
+
+static const struct wrong wrong[] = {
+	/* what no command has */
+	{ { "stat", "--nonsense" }, "'--nonsense' is not an option (uroce stat --help)" },
+	{ { "stat", "-x" }, "'-x' is not an option (uroce stat --help)" },
+	{ { "stat", "more" }, "'more' is not an option (uroce stat --help)" },
+	{ { "stat", "--", "more" }, "'more' is not an option (uroce stat --help)" },
+	{ { "run", "--nonsense", "--", "true" },
+	  "'--nonsense' is not an option (uroce run --help)" },
+	{ { "run", "-q", "true" }, "'-q' is not an option (uroce run --help)" },
+	{ { "ping", "--nonsense=3" }, "'--nonsense=3' is not an option (uroce ping --help)" },
+	{ { "perf", "--nonsense" }, "'--nonsense' is not an option (uroce perf --help)" },
+	{ { "sim", "--nonsense" }, "'--nonsense' is not an option (uroce sim --help)" },
+	{ { "sim", "--s", "3" }, "'--s' is not an option (uroce sim --help)" },
+	/* a value that is missing, or too many */
+	{ { "stat", "--socket" }, "--socket needs a value" },
+	{ { "stat", "--socket", "" }, "--socket '': is empty" },
+	{ { "stat", "--json=yes" }, "--json=yes: --json takes no value" },
+	{ { "stat", "--help=yes" }, "--help=yes: --help takes no value" },
+	{ { "stat", "--all", "--cm" }, "--all and --cm exclude each other: choose one" },
+	{ { "run", "--files" }, "--files needs a value" },
+	{ { "run", "--quiet=1", "true" }, "--quiet=1: --quiet takes no value" },
+	{ { "ping", "-c" }, "-c needs a value" },
+	{ { "perf", "--mtu" }, "--mtu needs a value" },
+	{ { "sim", "--pcap=" }, "--pcap '': is empty" },
+	/* no value of this option */
+	{ { "run", "--files", "copies", "true" },
+	  "--files copies: is not one of auto, mounts, preload, none" },
+	{ { "run", "--quiet" }, "which program? uroce run -- PROGRAM [ARGS...]" },
+	{ { "run", "--" }, "which program? uroce run -- PROGRAM [ARGS...]" },
+	{ { "ping", "--count", "0" }, "--count 0: is not in 1 .. 1000000000" },
+	{ { "ping", "-c", "-1" }, "--count -1: is not in 1 .. 1000000000" },
+	{ { "ping", "-c1000000001" }, "--count 1000000001: is not in 1 .. 1000000000" },
+	{ { "ping", "--count", "18446744073709551617" },
+	  "--count 18446744073709551617: is not in 1 .. 1000000000" },
+	{ { "ping", "--interval", "60001" }, "--interval 60001: is not in 0 .. 60000" },
+	{ { "ping", "--interval", "1s" }, "--interval 1s: is not in 0 .. 60000" },
+	{ { "ping", "--size", "" }, "--size : is not in 1 .. 1048576" },
+	{ { "ping", "--size=1048577" }, "--size 1048577: is not in 1 .. 1048576" },
+	{ { "ping", "--size", "0x" }, "--size 0x: is not in 1 .. 1048576" },
+	{ { "perf", "--operation", "write,fly" },
+	  "--operation write,fly: is not a list of write, read, send, atomic" },
+	{ { "perf", "--operation", "" },
+	  "--operation : is not a list of write, read, send, atomic" },
+	{ { "perf", "--size", "8,,8" },
+	  "--size 8,,8: is not a list of at most 16 sizes in 1 .. 67108864" },
+	{ { "perf", "--size", "67108865" },
+	  "--size 67108865: is not a list of at most 16 sizes in 1 .. 67108864" },
+	{ { "perf", "--size", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
+	  "--size 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1: is not a list of at most 16 sizes in "
+	  "1 .. 67108864" },
+	{ { "perf", "--qps", "16385" }, "--qps 16385: is not in 1 .. 16384" },
+	{ { "perf", "--depth", "0" }, "--depth 0: is not in 1 .. 4096" },
+	{ { "perf", "--post", "many" }, "--post many: is not in 1 .. 4096" },
+	{ { "perf", "--mtu", "1500" }, "--mtu 1500: is not one of 256, 512, 1024, 2048, 4096" },
+	{ { "perf", "--placement", "three" }, "--placement three: is not one of one, two, apart" },
+	{ { "perf", "--seconds", "nan" }, "--seconds nan: is not in 0.01 .. 3600" },
+	{ { "perf", "--memory", "63" }, "--memory 63: is not in 64 .. 1048576" },
+	{ { "sim", "--seed", "-1" }, "--seed -1: is not in 0 .. 18446744073709551615" },
+	{ { "sim", "--seeds", "0" }, "--seeds 0: is not in 1 .. 18446744073709551615" },
+	{ { "sim", "--messages", "4294967296" },
+	  "--messages 4294967296: is not in 1 .. 4294967295" },
+	{ { "sim", "--qps", "33" }, "--qps 33: is not in 1 .. 32" },
+	{ { "sim", "--loss", "1.5" }, "--loss 1.5: is not in 0 .. 1" },
+	{ { "sim", "--xrc", "-0.1" }, "--xrc -0.1: is not in 0 .. 1" },
+	{ { "sim", "--delay", "2e9" }, "--delay 2e9: is not in 0 .. 1000000000" },
+};
+
+Test(command_line, what_is_wrong_is_said)
+{
+	char wanted[512];
+	struct run r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		snprintf(wanted, sizeof(wanted), "uroce %s: %s\n", wrong[i].word[0], wrong[i].said);
+		run(wrong[i].word, &r);
+		cr_expect_eq(r.status, 2, "%s: status %d", wanted, r.status);
+		cr_expect_str_eq(r.err, wanted, "%s, not %s", r.err, wanted);
+		cr_expect_str_empty(r.out, "%s: %s", wanted, r.out);
+	}
+}
+
+/* What no table can know: the value is a path, and the limit is the socket's. */
+Test(command_line, a_path_that_no_socket_has)
+{
+	static const char *const command[] = { "stat", "ping", "run" };
+	struct run r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(command); i++) {
+		const char *const words[WORDS] = { command[i], "--socket", LONG_112,
+						   i == 2 ? "true" : NULL };
+
+		run(words, &r);
+		cr_expect_eq(r.status, 1, "%s: status %d", command[i], r.status);
+		cr_expect(strstr(r.err, "the path of a socket has at most 107 octets") != NULL,
+			  "%s", r.err);
+	}
+}
+
+Test(command_line, help_is_no_error)
+{
+	static const char *const command[] = { "run", "stat", "ping", "perf", "sim" };
+	static const char *const how[] = { "--help", "-h", "--hel" };
+	char wanted[64];
+	struct run r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(command); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(how); k++) {
+			const char *const words[WORDS] = { command[i], "--json", how[k] };
+
+			snprintf(wanted, sizeof(wanted), "usage: uroce %s ", command[i]);
+			run(words, &r);
+			cr_expect_eq(r.status, 0, "uroce %s %s: %d", command[i], how[k], r.status);
+			cr_expect_eq(strncmp(r.out, wanted, strlen(wanted)), 0, "%s", r.out);
+			cr_expect_str_empty(r.err, "%s", r.err);
+		}
+}
+
+Test(command_line, no_command_and_no_such_command)
+{
+	static const char *const none[WORDS], *const other[WORDS] = { "fly" };
+	struct run r;
+
+	run(none, &r);
+	cr_expect_eq(r.status, 2);
+	cr_expect_eq(strncmp(r.err, "usage: uroce COMMAND", 20), 0, "%s", r.err);
+	run(other, &r);
+	cr_expect_eq(r.status, 2);
+	cr_expect_eq(strncmp(r.err, "uroce: there is no command 'fly'\n", 33), 0, "%s", r.err);
+}
+
+/* Values that are right, so that the table above refuses nothing but what is wrong. */
+Test(command_line, the_options_of_a_run)
+{
+	static const char *const sim[][WORDS] = {
+		{ "sim", "--seed", "0x10", "--messages=5", "--qps", "1", "--json" },
+		{ "sim", "--seed", "16", "--mess", "5", "--qps=32", "--qps=1", "--json" },
+	};
+	struct run r[2];
+
+	for (int i = 0; i < 2; i++) {
+		run(sim[i], &r[i]);
+		cr_expect_eq(r[i].status, 0, "%s", r[i].err);
+		cr_expect_eq(strncmp(r[i].out, "{\"seed\": 16, \"ok\": true", 23), 0, "%s",
+			     r[i].out);
+		*strstr(r[i].out, "packets_per_second") = '\0';
+	}
+	cr_expect_str_eq(r[0].out, r[1].out);
+}
