@@ -415,10 +415,35 @@ void qp_free(struct client *c, struct engine_qp *q)
 	qp_unbuild(c, q);
 }
 
+/* Turns of the lcore in which a queue pair sends what was posted before its end. */
+#define LAST_TURNS 128u
+
+struct farewell {
+	struct engine_qp *qp;
+	uint32_t turns; /* left */
+	bool over;
+};
+
+/*
+ * A program may post, and destroy the queue pair with the datagrams that it waits for nobody to
+ * confirm: from a device they would have left by now. So they leave first, unless the port or a
+ * slow copy keeps them for too long.
+ */
+static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	qp_drain_rings(l, q, now);
+	qp_settled(l, q, now);
+	return q->is_ready || q->gather_pending;
+}
+
 static void detach(struct lcore *l, void *arg, nanotime now)
 {
-	struct engine_qp *q = arg;
+	struct farewell *f = arg;
+	struct engine_qp *q = f->qp;
 
+	if (f->turns-- > 0 && has_last_words(l, q, now))
+		return;
+	f->over = true;
 	/* Here, so that no doorbell finds it between its handle and its end. */
 	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);
 	lcore_qp_detach(l, q, now);
@@ -440,7 +465,8 @@ int cmd_destroy_qp(struct call *call)
 	if (q->groups > 0)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
-	lcore_call(q->lcore, detach, q);
+	for (struct farewell f = { q, LAST_TURNS, false }; !f.over;)
+		lcore_call(q->lcore, detach, &f);
 	operations_finish(call->engine); /* one of its own may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */

@@ -53,6 +53,8 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 void cq_remove_qp(struct cq *cq, struct qp *qp)
 {
 	queue_lock(&cq->lock);
+	/* Unread completions go with it: their handle may soon be another's. */
+	cq_forget(&cq->backlog, cq->ring, qp->handle);
 	handle_map_remove(&cq->qps, qp->handle);
 	cq->last = NULL;
 	cq->last_handle = 0;

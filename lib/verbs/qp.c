@@ -135,7 +135,7 @@ void qp_leave(struct qp *qp)
 {
 	if (qp->init.send_cq != NULL)
 		cq_remove_qp(cq_of(qp->init.send_cq), qp);
-	if (qp->init.recv_cq != NULL)
+	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
 		cq_remove_qp(cq_of(qp->init.recv_cq), qp);
 	free_memory(qp);
 	each_used(qp, object_unuse);

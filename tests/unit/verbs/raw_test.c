@@ -145,6 +145,30 @@ Test(raw, the_tag_of_a_rule_and_the_tag_of_a_vlan)
 	cr_assert_eq(ibv_destroy_qp(strip), 0);
 }
 
+Test(raw, what_was_posted_leaves_before_its_queue_pair_goes)
+{
+	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
+	struct built_frame f = FRAME(GROUP, .payload = 46);
+	struct ibv_sge sge = { (uintptr_t)f.octet, (uint32_t)f.length, 0 };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE
+	};
+
+	cr_assert_not_null(flow, "%m");
+	for (int round = 0; round < 30; round++) {
+		struct ibv_qp *tx = raw_create_qp(&r, 0, 0);
+
+		for (uint32_t i = 0; i < 50; i++)
+			raw_post_recv(&r, r.rx, i, RAW_SLOT);
+		for (uint32_t i = 0; i < 50; i++)
+			cr_assert_eq(ibv_post_send(tx, &wr, &bad), 0, "%m");
+		cr_assert_eq(ibv_destroy_qp(tx), 0);
+		for (uint32_t i = 0; i < 50; i++)
+			cr_assert_eq(raw_receive(&r, "a last frame").wr_id, i);
+	}
+	cr_assert_eq(ibv_destroy_flow(flow), 0);
+}
+
 static void attach_point(struct ibv_counters *k, enum ibv_counter_description what, uint32_t index)
 {
 	struct ibv_counter_attach_attr attr = { .counter_desc = what, .index = index };
