@@ -13,33 +13,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PATIENCE_S 60
 
 struct shared all;
-
-void die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	_exit(1);
-}
-
-uint32_t draw(struct thread *t, uint32_t below)
-{
-	t->seed = t->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(t->seed >> 33) % below;
-}
 
 int tolerate(struct thread *t, int status)
 {
@@ -161,46 +141,25 @@ static void destroy_all(void)
 	free(all.memory);
 }
 
-static uint32_t rounds = 500;
-
 /* As many events as calls: what is begun comes to its end meanwhile. */
-static void *run(void *argument)
+static void serve_some(struct thread *t)
 {
-	struct thread *t = argument;
-
-	for (uint32_t i = 0; i < rounds; i++) {
-		uint32_t which = draw(t, calls_count + event_calls_count);
-		const struct call *c =
-			which < calls_count ? &calls[which] : &event_calls[which - calls_count];
-
-		t->call = c->name;
-		c->make(t);
-		while (serve_event(t) && draw(t, 4) != 0)
-			;
-	}
-	return NULL;
+	while (serve_event(t) && draw(t, 4) != 0)
+		;
 }
 
 int main(int argc, char **argv)
 {
-	static struct thread thread[64];
-	uint32_t threads = argc > 1 ? (uint32_t)atoi(argv[1]) : 8;
+	struct crowd crowd = { .table = { { calls, calls_count },
+					  { event_calls, event_calls_count } },
+			       .threads = 8,
+			       .rounds = 500,
+			       .after = serve_some };
 
-	if (argc > 2)
-		rounds = (uint32_t)atoi(argv[2]);
-	if (threads < 1 || threads > 64)
-		die("usage: every-rdma [THREADS [CALLS]], at most 64 threads");
+	crowd_arguments(&crowd, argc, argv);
 	make_all();
-	for (uint32_t i = 0; i < threads; i++) {
-		thread[i].seed = i + 1;
-		if (pthread_create(&thread[i].id, NULL, run, &thread[i]) != 0)
-			die("no thread %u", i);
-	}
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(thread[i].id, NULL);
+	crowd_run(&crowd);
 	drain();
 	destroy_all();
-	printf("%u calls of %u kinds from each of %u threads\n", rounds,
-	       calls_count + event_calls_count, threads);
 	return 0;
 }

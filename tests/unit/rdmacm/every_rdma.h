@@ -4,11 +4,12 @@
 #define TESTS_RDMACM_EVERY_RDMA_H
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "../verbs/crowd.h"
 
 #define OWN_ADDRESS "127.0.0.1" /* of the engine: with_engine.sh */
 #define CHANNELS    3u
@@ -30,25 +31,12 @@ struct shared {
 
 extern struct shared all;
 
-struct thread {
-	pthread_t id;
-	uint64_t seed;
-	const char *call;
-};
-
-struct call {
-	const char *name;
-	void (*make)(struct thread *t);
-};
-
 extern const struct call calls[];
 extern const uint32_t calls_count;
 /* every_rdma_event.c */
 extern const struct call event_calls[];
 extern const uint32_t event_calls_count;
 
-void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-uint32_t draw(struct thread *t, uint32_t below);
 /* -1 and an errno that others can have brought about, or 0; what it was. */
 int tolerate(struct thread *t, int status);
 void must(struct thread *t, int status);

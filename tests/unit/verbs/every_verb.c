@@ -11,31 +11,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct shared all;
-
-void die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	_exit(1);
-}
-
-uint32_t draw(struct thread *t, uint32_t below)
-{
-	t->seed = t->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(t->seed >> 33) % below;
-}
 
 /* What may come of a call while others change the same objects. */
 void tolerate(struct thread *t, int error)
@@ -46,7 +25,7 @@ void tolerate(struct thread *t, int error)
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
 		if (error == usual[i])
 			return;
-	die("%s: %s", t->verb, strerror(error));
+	die("%s: %s", t->call, strerror(error));
 }
 
 void *made(struct thread *t, void *object)
@@ -59,7 +38,7 @@ void *made(struct thread *t, void *object)
 void must(struct thread *t, int error)
 {
 	if (error != 0)
-		die("%s: what nobody else uses cannot be destroyed: %s", t->verb, strerror(error));
+		die("%s: what nobody else uses cannot be destroyed: %s", t->call, strerror(error));
 }
 
 int modify(struct ibv_qp *qp, enum ibv_qp_state to, uint32_t remote_qpn)
@@ -192,7 +171,7 @@ static void make_all(void)
 /* Every event that came was acknowledged, so that nothing waits. */
 static void destroy_all(void)
 {
-	struct thread t = { .verb = "the end" };
+	struct thread t = { .call = "the end" };
 
 	must(&t, ibv_destroy_qp(all.qp));
 	must(&t, ibv_destroy_qp(all.restless));
@@ -209,57 +188,21 @@ static void destroy_all(void)
 	free(all.memory);
 }
 
-static uint32_t calls = 3000;
-
-static uint32_t kinds(void)
-{
-	return verbs_count + more_verbs_count + rest_verbs_count;
-}
-
-static const struct verb *drawn(uint32_t which)
-{
-	if (which < verbs_count)
-		return &verbs[which];
-	which -= verbs_count;
-	return which < more_verbs_count ? &more_verbs[which]
-					: &rest_verbs[which - more_verbs_count];
-}
-
-static void *run(void *argument)
-{
-	struct thread *t = argument;
-
-	for (uint32_t i = 0; i < calls; i++) {
-		const struct verb *v = drawn(draw(t, kinds()));
-
-		t->verb = v->name;
-		v->call(t);
-	}
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
-	static struct thread thread[64];
-	uint32_t threads = argc > 1 ? (uint32_t)atoi(argv[1]) : 8;
+	struct crowd crowd = { .table = { { verbs, verbs_count },
+					  { more_verbs, more_verbs_count },
+					  { rest_verbs, rest_verbs_count } },
+			       .threads = 8,
+			       .rounds = 3000 };
 
-	if (argc > 2)
-		calls = (uint32_t)atoi(argv[2]);
-	if (threads < 1 || threads > 64)
-		die("usage: every-verb [THREADS [CALLS]], at most 64 threads");
+	crowd_arguments(&crowd, argc, argv);
 	make_all();
 	more_make();
 	rest_make();
-	for (uint32_t i = 0; i < threads; i++) {
-		thread[i].seed = i + 1;
-		if (pthread_create(&thread[i].id, NULL, run, &thread[i]) != 0)
-			die("no thread %u", i);
-	}
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(thread[i].id, NULL);
+	crowd_run(&crowd);
 	rest_destroy();
 	more_destroy();
 	destroy_all();
-	printf("%u calls of %u kinds from each of %u threads\n", calls, kinds(), threads);
 	return 0;
 }

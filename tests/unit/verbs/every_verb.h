@@ -4,8 +4,9 @@
 #define TESTS_VERBS_EVERY_VERB_H
 
 #include <infiniband/verbs.h>
-#include <pthread.h>
 #include <stdint.h>
+
+#include "crowd.h"
 
 #define MEMORY (256u << 10)
 
@@ -28,32 +29,19 @@ struct shared {
 
 extern struct shared all;
 
-struct thread {
-	pthread_t id;
-	uint64_t seed;
-	const char *verb;
-};
-
-struct verb {
-	const char *name;
-	void (*call)(struct thread *t);
-};
-
-extern const struct verb verbs[];
+extern const struct call verbs[];
 extern const uint32_t verbs_count;
 /* every_verb_more.c: objects and calls of its own. */
-extern const struct verb more_verbs[];
+extern const struct call more_verbs[];
 extern const uint32_t more_verbs_count;
 void more_make(void);
 void more_destroy(void);
 /* every_verb_rest.c: the same. */
-extern const struct verb rest_verbs[];
+extern const struct call rest_verbs[];
 extern const uint32_t rest_verbs_count;
 void rest_make(void);
 void rest_destroy(void);
 
-void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-uint32_t draw(struct thread *t, uint32_t below);
 /* Ends the program when the error is none that others can have brought about. */
 void tolerate(struct thread *t, int error);
 /* The same for a verb that returns a pointer, which it passes on. */

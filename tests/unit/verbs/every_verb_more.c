@@ -80,7 +80,7 @@ void more_make(void)
 
 void more_destroy(void)
 {
-	struct thread t = { .verb = "the end of the second half" };
+	struct thread t = { .call = "the end of the second half" };
 
 	must(&t, ibv_destroy_qp(more.ud));
 	must(&t, ibv_destroy_ah(more.ah));
@@ -280,7 +280,7 @@ static void words(struct thread *t)
 		die("a word is missing");
 }
 
-const struct verb more_verbs[] = {
+const struct call more_verbs[] = {
 	{ "post_send of a datagram", post_datagram },
 	{ "attach_mcast of a datagram queue pair", group },
 	{ "create_ah_from_wc", answer_handle },

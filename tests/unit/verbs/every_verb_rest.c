@@ -96,7 +96,7 @@ void rest_make(void)
 
 void rest_destroy(void)
 {
-	struct thread t = { .verb = "the end of the last part" };
+	struct thread t = { .call = "the end of the last part" };
 
 	must(&t, ibv_destroy_qp(rest.rc));
 	must(&t, ibv_destroy_qp(rest.ud));
@@ -288,7 +288,7 @@ static void import_device_memory(struct thread *t)
 	must(t, ibv_close_device(context));
 }
 
-const struct verb rest_verbs[] = {
+const struct call rest_verbs[] = {
 	{ "post_srq_ops, ADD", tag_add },
 	{ "post_srq_ops, DEL", tag_delete },
 	{ "post_srq_ops, SYNC", tag_sync },

@@ -443,7 +443,7 @@ static void ask(struct thread *t)
 		die("the GID table is short");
 }
 
-const struct verb verbs[] = {
+const struct call verbs[] = {
 	{ "post_send", post_send },
 	{ "post_send again", post_send },
 	{ "post_recv, post_srq_recv", post_message },
