@@ -1,72 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine dies under the program. $UROCED names the program to start; each test starts one. */
+/* The engine dies under a program that uses rdma_cm. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "../verbs/mortal_engine.h"
 #include "rig.h"
 
-static char folder[] = "/tmp/uroce-gone-XXXXXX";
-static char path[64];
-static pid_t engine;
-
-static void start_engine(void)
-{
-	const struct timespec nap = { .tv_nsec = 20000000 };
-	struct stat st;
-
-	engine = fork();
-	if (engine == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		freopen("/dev/null", "w", stdout);
-		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", path,
-		      "--ip", OWN_ADDRESS "/8", NULL);
-		_exit(127);
-	}
-	for (int tries = 0; stat(path, &st) != 0; tries++) {
-		cr_assert_lt(tries, 1500, "the engine does not serve %s", path);
-		nanosleep(&nap, NULL);
-	}
-}
-
-static void kill_engine(void)
-{
-	kill(engine, SIGKILL);
-	waitpid(engine, NULL, 0);
-	engine = 0;
-	unlink(path);
-}
-
-static void begin(void)
-{
-	cr_assert_not_null(getenv("UROCED"), "UROCED is not set");
-	cr_assert_not_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/s", folder);
-	setenv("UROCE_SOCKET", path, 1);
-	start_engine();
-}
-
-static void end(void)
-{
-	char command[128];
-
-	if (engine > 0)
-		kill_engine();
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	cr_expect_eq(system(command), 0);
-}
-
-TestSuite(gone, .init = begin, .fini = end, .timeout = 120);
+TestSuite(gone, .init = mortal_engine_begin, .fini = mortal_engine_end, .timeout = 120);
 
 Test(gone, every_id_is_told_once)
 {
@@ -77,7 +20,7 @@ Test(gone, every_id_is_told_once)
 
 	for (int i = 0; i < 3; i++)
 		id[i] = open_listener(channel, RDMA_PS_TCP, &port);
-	kill_engine();
+	mortal_engine_kill();
 	for (int i = 0; i < 3; i++) {
 		event = expect_event(channel, RDMA_CM_EVENT_DEVICE_REMOVAL);
 		told[i] = event->id;
@@ -113,7 +56,7 @@ Test(gone, who_waits_is_woken)
 	cr_assert_eq(rdma_bind_addr(listener, address(&a, OWN_ADDRESS, 0)), 0);
 	cr_assert_eq(rdma_listen(listener, 1), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, wait_for_request, listener), 0);
-	kill_engine();
+	mortal_engine_kill();
 	pthread_join(thread, &error);
 	cr_expect_eq((intptr_t)error, ENODEV);
 	cr_expect_eq(rdma_get_request(listener, &id), -1);
@@ -130,8 +73,8 @@ Test(gone, a_new_engine_is_found)
 	int n;
 
 	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
-	kill_engine();
-	start_engine();
+	mortal_engine_kill();
+	mortal_engine_start();
 	channel = open_channel();
 	next = open_id(channel, RDMA_PS_TCP);
 	cr_expect_eq(rdma_bind_addr(next, address(&a, OWN_ADDRESS, 0)), 0, "%s", strerror(errno));

@@ -1,75 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The engine dies under the program. $UROCED names the program to start; each test starts one,
- * and kills it.
- */
+/* The engine dies under the program: what it waits for ends, and it finds another one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "endpoint.h"
+#include "mortal_engine.h"
 
 static struct endpoint e;
-static char folder[] = "/tmp/uroce-death-XXXXXX";
-static char path[64];
-static pid_t engine;
-
-static void start_engine(void)
-{
-	const struct timespec nap = { .tv_nsec = 20000000 };
-	struct stat st;
-
-	engine = fork();
-	if (engine == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		freopen("/dev/null", "w", stdout);
-		execl(getenv("UROCED"), "uroced", "--no-huge", "-m", "256", "--", "--socket", path,
-		      "--ip", "127.0.0.1/8", NULL);
-		_exit(127);
-	}
-	for (int tries = 0; stat(path, &st) != 0; tries++) {
-		cr_assert_lt(tries, 1500, "the engine does not serve %s", path);
-		nanosleep(&nap, NULL);
-	}
-}
-
-static void kill_engine(void)
-{
-	kill(engine, SIGKILL);
-	waitpid(engine, NULL, 0);
-	engine = 0;
-}
 
 static void begin(void)
 {
-	cr_assert_not_null(getenv("UROCED"), "UROCED is not set");
-	cr_assert_not_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/s", folder);
-	setenv("UROCE_SOCKET", path, 1);
-	start_engine();
+	mortal_engine_begin();
 	endpoint_open(&e);
 }
 
-static void end(void)
-{
-	char command[128];
-
-	if (engine > 0)
-		kill_engine();
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	cr_expect_eq(system(command), 0);
-}
-
-TestSuite(death, .init = begin, .fini = end, .timeout = 120);
+TestSuite(death, .init = begin, .fini = mortal_engine_end, .timeout = 120);
 
 static void post_receives(struct ibv_qp *qp, int n)
 {
@@ -111,7 +57,7 @@ Test(death, a_busy_poller_finds_everything_flushed)
 	post_write(1);
 	poll_completions(e.cq, wc, 1, "WRITE");
 	cr_assert_eq(wc[0].status, IBV_WC_SUCCESS);
-	kill_engine();
+	mortal_engine_kill();
 	post_write(2);
 	poll_completions(e.cq, wc, 4, "what was posted and not completed");
 	for (int i = 0, receives = 0; i < 4; i++) {
@@ -133,7 +79,7 @@ Test(death, a_sleeping_program_is_woken_by_the_channel)
 
 	post_receives(e.qp[1], 2);
 	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
-	kill_engine();
+	mortal_engine_kill();
 	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
 	cr_assert_eq(ibv_get_cq_event(e.channel, &cq, &context), 0);
 	cr_assert_eq(cq, e.cq);
@@ -149,7 +95,7 @@ Test(death, the_async_descriptor_says_device_fatal_once)
 	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
 
-	kill_engine();
+	mortal_engine_kill();
 	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1);
 	cr_assert_eq(ibv_get_async_event(e.context, &event), 0);
 	cr_assert_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
@@ -162,12 +108,11 @@ Test(death, commands_fail_and_a_new_engine_is_found)
 {
 	struct endpoint second;
 
-	kill_engine();
+	mortal_engine_kill();
 	errno = 0;
 	cr_assert_null(ibv_alloc_pd(e.context));
 	cr_assert_eq(errno, ENODEV);
-	unlink(path);
-	start_engine();
+	mortal_engine_start();
 	endpoint_open(&second);
 	endpoint_close(&second);
 	endpoint_close(&e);
