@@ -173,6 +173,66 @@ void ah_free(struct client *c, struct engine_ah *ah)
 	free(ah);
 }
 
+/* ---- requests that a handle leaves behind ---- */
+
+#define SENDING_TURNS 1024u /* of an lcore, at least, */
+#define SENDING_TIME  (10 * TIME_MS) /* and as long: what a port or mover holds up longer is lost */
+
+/* What a client had posted on an lcore when it destroyed a handle. */
+struct posted {
+	const struct client *client;
+	uint32_t serial;
+	bool left;
+};
+
+/* Whether the queue pair has still to send what was in its ring when this was asked first. */
+static bool posted_left(struct engine_qp *q, uint32_t serial)
+{
+	uint32_t n;
+
+	if (q->posted_serial != serial) {
+		n = ring_readable(&q->sq);
+		q->posted_serial = serial;
+		q->posted_end = qp_retired(q->core) + qp_capabilities(q->core)->max_send_wr +
+				(n != RING_BROKEN ? n : 0);
+	}
+	return (int32_t)(q->posted_end - qp_retired(q->core)) > 0;
+}
+
+static void send_some(struct lcore *l, void *arg, nanotime now)
+{
+	struct posted *p = arg;
+	struct engine_qp *q;
+
+	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more of them */
+	TAILQ_FOREACH(q, &l->ready, ready_link)
+	if (q->client == p->client && q->type == QP_TYPE_UD)
+		p->left |= posted_left(q, p->serial);
+	if (!p->left)
+		return;
+	/* Nobody else may be on the seat. */
+	rx_poll(l, now);
+	place_poll(l, now);
+	tx_poll(l, now);
+}
+
+/*
+ * A request names its handle, and what was posted before the handle goes needs it still. Elsewhere
+ * the request has a copy of it: programs post, ask for no completion, destroy the handle and end.
+ */
+static void send_posted(struct engine *e, const struct client *c)
+{
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		struct posted p = { .client = c, .serial = ++e->posted_serial };
+		nanotime begin = clock_now();
+		uint32_t turns = 0;
+
+		do
+			lcore_call(&e->lcore[i], send_some, &p);
+		while (p.left && (++turns < SENDING_TURNS || clock_now() - begin < SENDING_TIME));
+	}
+}
+
 int cmd_destroy_ah(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
@@ -180,6 +240,7 @@ int cmd_destroy_ah(struct call *call)
 
 	if (ah == NULL)
 		return call_fail(call, EINVAL, "no such address handle");
+	send_posted(call->engine, call->client);
 	ah_withdraw(call->client, ah);
 	engine_grace_period(call->engine);
 	ah_free(call->client, ah);

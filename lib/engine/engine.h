@@ -169,6 +169,9 @@ struct engine_qp {
 	uint32_t
 		unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
+	uint32_t posted_serial; /* of the last end of an address handle that asked, */
+	uint32_t
+		posted_end; /* and what qp_retired will say when all that was posted then has left */
 	bool operation_waits; /* in lcore.operations */
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	struct key_operation operation; /* on its way to the control thread */
@@ -346,6 +349,7 @@ struct engine {
 	struct mcast_group *mcast[256]; /* by a hash of the group; control writes, lcores read */
 	uint32_t mcast_groups; /* (control) */
 	uint32_t ah_count; /* (control) */
+	uint32_t posted_serial; /* (control) see cmd_ah.c */
 	uint32_t qp_count, cq_count, mr_count, srq_count, client_count;
 	struct control *control; /* (control) the rest of the control path: control.h */
 };

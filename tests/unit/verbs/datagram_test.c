@@ -385,6 +385,61 @@ Test(datagram, a_handle_that_is_gone)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
+#define POSTERS 4
+#define POSTED	4096 /* by each: more than an engine sends while it hears of the end of the handle */
+
+static void post_datagrams(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	static struct ibv_send_wr wr[POSTED];
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 4096, e.mr->lkey };
+	struct ibv_send_wr *bad;
+
+	for (int i = 0; i < POSTED; i++)
+		wr[i] = (struct ibv_send_wr){
+			.next = i + 1 < POSTED ? &wr[i + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.wr.ud = { .ah = ah, .remote_qpn = qp->qp_num, .remote_qkey = UD_QKEY },
+		};
+	cr_assert_eq(ibv_post_send(qp, wr, &bad), 0);
+}
+
+/*
+ * Posted, and the handle destroyed at once: other devices have a copy of it by then, and programs
+ * that ask for no completions count on that.
+ */
+Test(datagram, a_handle_goes_behind_its_requests)
+{
+	static struct ibv_wc wc[POSTERS * POSTED];
+	struct ibv_cq *cq = ibv_create_cq(e.context, POSTERS * POSTED, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .cap = { POSTED, POSTED, 1, 1, 0 },
+					 .qp_type = IBV_QPT_UD };
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	struct ibv_qp *qp[POSTERS];
+
+	cr_assert_not_null(cq, "%m");
+	for (int i = 0; i < POSTERS; i++) {
+		qp[i] = ibv_create_qp(e.pd, &init);
+		cr_assert_not_null(qp[i], "%m");
+		cr_assert_eq(ud_ready(qp[i], UD_QKEY), 0);
+		for (int k = 0; k < POSTED; k++)
+			ud_receive(&e, qp[i], 32768, 4096 + GRH);
+	}
+	for (int i = 0; i < POSTERS; i++)
+		post_datagrams(qp[i], ah);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	poll_completions(cq, wc, POSTERS * POSTED, "what was posted before the handle went");
+	for (int i = 0; i < POSTERS * POSTED; i++)
+		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "%d: %s", i,
+			     ibv_wc_status_str(wc[i].status));
+	for (int i = 0; i < POSTERS; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+}
+
 /* What only a hostile program does: handles that were never its own, in requests that pass for good. */
 Test(datagram, handles_that_nobody_gave)
 {
