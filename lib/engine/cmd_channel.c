@@ -6,13 +6,29 @@
 
 #include "engine/control.h"
 
+int channel_open(struct call *call, struct handle_table *t, uint32_t *handle, int *fd)
+{
+	int theirs = -1, error;
+
+	*handle = handle_reserve(t);
+	if (*handle == 0)
+		return call_fail(call, ENOMEM, "a program may have %u channels", t->limit);
+	error = event_pair(fd, &theirs);
+	if (error != 0) {
+		handle_free(t, *handle);
+		return call_fail(call, error, "the engine has no descriptors left");
+	}
+	call->out.fd[call->out.count++] = theirs;
+	return 0;
+}
+
 int cmd_create_channel(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct handle_table *t = &call->client->objects->table[OBJECT_CHANNEL];
 	struct reply_handle *reply = (struct reply_handle *)&call->reply;
 	struct engine_channel *ch;
-	int theirs = -1, error;
+	int error;
 
 	if (object_find(call->client, OBJECT_CONTEXT, r->handle) == NULL)
 		return call_fail(call, EINVAL, "no such context");
@@ -21,19 +37,12 @@ int cmd_create_channel(struct call *call)
 		return ENOMEM;
 	ch->client = call->client;
 	ch->context = r->handle;
-	ch->handle = handle_reserve(t);
-	if (ch->handle == 0) {
-		free(ch);
-		return call_fail(call, ENOMEM, "a program may have %u channels", t->limit);
-	}
-	error = event_pair(&ch->fd, &theirs);
+	error = channel_open(call, t, &ch->handle, &ch->fd);
 	if (error != 0) {
-		handle_free(t, ch->handle);
 		free(ch);
-		return call_fail(call, error, "the engine has no descriptors left");
+		return error;
 	}
 	handle_publish(t, ch->handle, ch);
-	call->out.fd[call->out.count++] = theirs;
 	reply->handle = ch->handle;
 	return 0;
 }

@@ -12,25 +12,18 @@ int cmd_cm_create_channel(struct call *call)
 	struct handle_table *t = &call->client->objects->table[OBJECT_CM_CHANNEL];
 	struct reply_handle *reply = (struct reply_handle *)&call->reply;
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
-	int theirs = -1, error;
+	int error;
 
 	if (ch == NULL)
 		return ENOMEM;
 	ch->client = call->client;
 	TAILQ_INIT(&ch->reports);
-	ch->handle = handle_reserve(t);
-	if (ch->handle == 0) {
-		free(ch);
-		return call_fail(call, ENOMEM, "a program may have %u event channels", t->limit);
-	}
-	error = event_pair(&ch->fd, &theirs);
+	error = channel_open(call, t, &ch->handle, &ch->fd);
 	if (error != 0) {
-		handle_free(t, ch->handle);
 		free(ch);
-		return call_fail(call, error, "the engine has no descriptors left");
+		return error;
 	}
 	handle_publish(t, ch->handle, ch);
-	call->out.fd[call->out.count++] = theirs;
 	reply->handle = ch->handle;
 	return 0;
 }

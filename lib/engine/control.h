@@ -390,6 +390,11 @@ uint64_t guid_of_mac(const struct mac *m);
 
 /* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
 int event_pair(int *ours, int *theirs);
+/*
+ * What a completion channel and an event channel begin with: a handle of `t`, to be published, and
+ * our end of a pair whose other end goes with the reply. 0, or the reply's errno.
+ */
+int channel_open(struct call *call, struct handle_table *t, uint32_t *handle, int *fd);
 
 /* ---- clients ---- */
 

@@ -11,6 +11,7 @@
 #include "verbs/mw.h"
 #include "verbs/qp.h"
 #include "verbs/raw.h"
+#include "verbs/recv.h"
 
 #define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define SEND_FLAGS_CSUM	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
@@ -283,7 +284,6 @@ int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_
 static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct work_queue *q = &qp->rq;
-	struct work_sge *sge;
 	struct recv_work *w;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge)
@@ -293,15 +293,7 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 	w = ring_client_reserve(q->ring, q->stride);
 	if (w == NULL)
 		return ENOMEM;
-	w->wr_id = wr->wr_id;
-	w->num_sge = (uint32_t)wr->num_sge;
-	w->mark = w->strip = 0;
-	sge = recv_work_sge(w);
-	for (int i = 0; i < wr->num_sge; i++) {
-		sge[i].addr = wr->sg_list[i].addr;
-		sge[i].length = wr->sg_list[i].length;
-		sge[i].lkey = wr->sg_list[i].lkey;
-	}
+	recv_write(w, wr);
 	q->wr_id[q->posted & q->mask] = wr->wr_id;
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);

@@ -7,6 +7,7 @@
 #include "client/log.h"
 #include "verbs/domain.h"
 #include "verbs/events.h"
+#include "verbs/recv.h"
 #include "verbs/xrc.h"
 
 /* What an SRQ is made of: ibv_create_srq and both kinds of ibv_create_srq_ex come down to it. */
@@ -292,7 +293,6 @@ static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 {
 	/* acquire: the engine's copy of the slot is over before we write it again */
 	uint32_t used = __atomic_load_n(&srq->page->used, __ATOMIC_ACQUIRE);
-	struct work_sge *sge;
 	struct recv_work *w;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge)
@@ -302,15 +302,7 @@ static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 	w = ring_client_reserve(srq->ring, srq->stride);
 	if (w == NULL)
 		return ENOMEM;
-	w->wr_id = wr->wr_id;
-	w->num_sge = (uint32_t)wr->num_sge;
-	w->mark = w->strip = 0;
-	sge = recv_work_sge(w);
-	for (int i = 0; i < wr->num_sge; i++) {
-		sge[i].addr = wr->sg_list[i].addr;
-		sge[i].length = wr->sg_list[i].length;
-		sge[i].lkey = wr->sg_list[i].lkey;
-	}
+	recv_write(w, wr);
 	srq->posted++;
 	ring_client_publish(srq->ring);
 	return 0;

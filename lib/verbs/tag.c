@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "queue/doorbell.h"
+#include "verbs/recv.h"
 #include "verbs/srq.h"
 
 #define FLAGS_KNOWN (IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC)
@@ -25,17 +26,11 @@ static int check(const struct srq *srq, const struct ibv_ops_wr *wr)
 
 static void fill_entry(struct tag_work *w, const struct ibv_ops_wr *wr)
 {
-	struct work_sge *sge = tag_work_sge(w);
-
 	w->recv_wr_id = wr->tm.add.recv_wr_id;
 	w->tag = wr->tm.add.tag;
 	w->mask = wr->tm.add.mask;
 	w->num_sge = (uint8_t)wr->tm.add.num_sge;
-	for (int i = 0; i < wr->tm.add.num_sge; i++) {
-		sge[i].addr = wr->tm.add.sg_list[i].addr;
-		sge[i].length = wr->tm.add.sg_list[i].length;
-		sge[i].lkey = wr->tm.add.sg_list[i].lkey;
-	}
+	recv_write_elements(tag_work_sge(w), wr->tm.add.sg_list, wr->tm.add.num_sge);
 }
 
 static int post_one(struct srq *srq, struct ibv_ops_wr *wr)

@@ -134,11 +134,11 @@ def engine_killed_on_wire(build):
         return "then " + run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
 
 
-@case
-def client_stopped(build):
-    """A program that is stopped holds up nobody, and goes on where it was."""
+def stopped(build, messages, wrappers=((), ())):
+    """A server that is stopped in mid-transfer, while another pair goes its way."""
     with rigs.same_host(build) as rig:
-        server, client = start_pair(rig, ["ib_send_bw", "-n", "300000", "-s", "1024"])
+        server, client = start_pair(rig, ["ib_send_bw", "-n", str(messages), "-s", "1024"],
+                                    wrappers=wrappers)
         moving(rig)
         server.signal(signal.SIGSTOP)
         said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
@@ -146,21 +146,18 @@ def client_stopped(build):
         client.succeed(60)
         server.succeed(15)
         return f"meanwhile {said}"
+
+
+@case
+def client_stopped(build):
+    """A program that is stopped holds up nobody, and goes on where it was."""
+    return stopped(build, 300000)
 
 
 @case
 def client_stopped_other_user(build):
     """The same with a stopped program of another user, whose memory a mover reaches."""
-    with rigs.same_host(build) as rig:
-        server, client = start_pair(rig, ["ib_send_bw", "-n", "100000", "-s", "1024"],
-                                    wrappers=(NOBODY, NOBODY))
-        moving(rig)
-        server.signal(signal.SIGSTOP)
-        said = run_pair(rig, ["ib_write_bw", "-n", "2000", "-s", "65536"])
-        server.signal(signal.SIGCONT)
-        client.succeed(60)
-        server.succeed(15)
-        return f"meanwhile {said}"
+    return stopped(build, 100000, (NOBODY, NOBODY))
 
 
 @case

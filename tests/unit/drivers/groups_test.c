@@ -4,46 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/neighbour/neighbour.h"
 #include "groups_frames.h"
+#include "neighbour_rig.h"
 
-static const struct mac ours = { { 2, 0, 0, 0, 0, 1 } };
-static const struct gid own4 = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
-static const struct gid own6 = { { 0xfe, 0x80, [15] = 1 } };
 static const struct gid group4 = { { [10] = 0xff, 0xff, 239, 1, 2, 3 } };
 static const struct gid group6 = { { 0xff, 0x15, [12] = 0xab, 0xcd, 0, 1 } };
 
-static struct neighbour_table *t;
-static struct neighbour_frames out;
-
-static void begin(void)
-{
-	struct neighbour_address a[2] = { { own4, 24 }, { own6, 64 } };
-
-	t = neighbour_table_new(&ours, 0, 0);
-	cr_assert_not_null(t);
-	neighbour_set_addresses(t, a, 2);
-	neighbour_frames_clear(&out);
-}
-
-static void end(void)
-{
-	neighbour_table_free(t);
-}
-
-TestSuite(groups, .init = begin, .fini = end);
-
-/* An exact copy on the heap, so that a sanitizer sees one octet read too far. */
-static bool input(const uint8_t *frame, size_t length, nanotime now)
-{
-	uint8_t *copy = malloc(length + 1);
-	bool taken;
-
-	memcpy(copy + 1, frame, length);
-	taken = neighbour_input(t, copy + 1, (uint32_t)length, now, &out);
-	free(copy);
-	return taken;
-}
+TestSuite(groups, .init = neighbour_rig_open, .fini = neighbour_rig_close);
 
 #define INPUT(frame, now) input(frame, sizeof(frame), now)
 

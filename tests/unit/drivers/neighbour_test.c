@@ -6,53 +6,17 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "drivers/neighbour/neighbour.h"
 #include "neighbour_frames.h"
+#include "neighbour_rig.h"
 
 static const struct mac ours = { { 2, 0, 0, 0, 0, 1 } };
 static const struct mac peers = { { 2, 0, 0, 0, 0, 2 } };
-static const struct gid own4 = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
 static const struct gid peer4 = { { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
 static const struct gid far4 = { { [10] = 0xff, 0xff, 192, 168, 7, 7 } };
 static const struct gid own6 = { { 0xfe, 0x80, [15] = 1 } };
 static const struct gid peer6 = { { 0xfe, 0x80, [15] = 2 } };
 
-static struct neighbour_table *t;
-static struct neighbour_frames out;
-
-static void begin_with_vlan(uint16_t vlan)
-{
-	struct neighbour_address a[2] = { { own4, 24 }, { own6, 64 } };
-
-	t = neighbour_table_new(&ours, vlan, 0);
-	cr_assert_not_null(t);
-	neighbour_set_addresses(t, a, 2);
-	neighbour_frames_clear(&out);
-}
-
-static void begin(void)
-{
-	begin_with_vlan(0);
-}
-
-static void end(void)
-{
-	neighbour_table_free(t);
-}
-
-TestSuite(neighbour, .init = begin, .fini = end);
-
-/* An exact copy on the heap, so that a sanitizer sees one octet read too far. */
-static bool input(const uint8_t *frame, size_t length, nanotime now)
-{
-	uint8_t *copy = malloc(length + 1);
-	bool taken;
-
-	memcpy(copy + 1, frame, length);
-	taken = neighbour_input(t, copy + 1, (uint32_t)length, now, &out);
-	free(copy);
-	return taken;
-}
+TestSuite(neighbour, .init = neighbour_rig_open, .fini = neighbour_rig_close);
 
 static void expect_frame(uint32_t i, const uint8_t *frame, size_t length)
 {
@@ -336,8 +300,7 @@ Test(neighbour, speaks_only_on_its_vlan)
 {
 	uint8_t tagged[64];
 
-	end();
-	begin_with_vlan(5);
+	neighbour_rig_on_vlan(5);
 	input(arp_request, sizeof(arp_request), 0);
 	cr_expect_eq(out.count, 0, "an untagged frame is not ours");
 	memcpy(tagged, arp_request, 12);
