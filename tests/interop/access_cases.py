@@ -47,6 +47,19 @@ def not_on_this_qp(pair, operation):
     return pair.responder.region(LENGTH, seed=1), ALL & ~NEEDS[operation]
 
 
+# What the program of a responder learns that has no receive request to fail, ibv_get_async_event(3).
+# Ours, that is; what rxe tells its program is not looked at.
+EVENT = {"REM_ACCESS_ERR": "QP_ACCESS_ERR", "REM_INV_REQ_ERR": "QP_REQ_ERR"}
+
+
+def our_event(pair, qp, theirs, event):
+    """Once both ends are in error. A requester has its completion, and no event."""
+    if pair.responder is pair.ours:
+        pair.ours.raises(theirs, event)
+    else:
+        pair.ours.raises(qp, None)
+
+
 def refused(operation, fault, status, pair):
     """The request fails, what is behind it is flushed, both ends are in error, nothing is written."""
     target, access = fault(pair, operation)
@@ -59,6 +72,7 @@ def refused(operation, fault, status, pair):
     pair.requester.completes(qp, [status, "WR_FLUSH_ERR"])
     until_state(pair.requester, qp, "ERR")
     until_state(pair.responder, theirs, "ERR")
+    our_event(pair, qp, theirs, EVENT[status])
     same("the responder's memory", pair.responder.sum(target["mr"]), before)
     same("the requester's memory", pair.requester.sum(source["mr"]), mine)
 
@@ -73,6 +87,7 @@ def allowed(operation, pair):
                       id=1, times=2)
     pair.requester.completes(qp, ["SUCCESS"] * 2)
     same("the responder's queue pair", pair.responder.state(theirs), "RTS")
+    our_event(pair, qp, theirs, None)
 
 
 def too_long(pair):
@@ -91,6 +106,7 @@ def too_long(pair):
     pair.responder.completes(theirs, [local, "WR_FLUSH_ERR"], "recv")
     until_state(pair.requester, qp, "ERR")
     until_state(pair.responder, theirs, "ERR")
+    our_event(pair, qp, theirs, None)  # the receive request has told the program
 
 
 def misaligned(pair):

@@ -13,6 +13,7 @@ STATUS = ["SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT
           "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR",
           "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR"]
 STATE = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"]
+EVENT = ["CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED"]
 LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND = 1, 2, 4, 8, 16
 REMOTE = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
 ALL = LOCAL_WRITE | REMOTE
@@ -103,6 +104,24 @@ class Peer:
             raise Failure(f"{self.side}, {cq} queue: wanted {', '.join(statuses)} within "
                           f"{ms / 1000:.0f} s, got {', '.join(map(str, got)) or 'nothing'}")
         return got
+
+    def event(self, ms):
+        """The next asynchronous event and its queue pair (None: of none); None: none came."""
+        said = self.do("event", ms=ms)
+        if said["event"] == "none":
+            return None
+        number = int(said["event"])
+        return EVENT[number] if number < len(EVENT) else str(number), said.get("qp")
+
+    def raises(self, qp, event, ms=20000):
+        """Fails unless these are the events: this one, of this queue pair, or none at all."""
+        got = self.event(ms) if event else None
+        if event and got != (event, qp):
+            raise Failure(f"{self.side}: wanted the event {event} of queue pair {qp} within "
+                          f"{ms / 1000:.0f} s, got {got}")
+        more = self.event(0)
+        if more:
+            raise Failure(f"{self.side}: the event {more} after {event}, none was expected")
 
     def state(self, qp):
         return STATE[self.do("state", qp=qp)["state"]]

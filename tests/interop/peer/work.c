@@ -6,6 +6,7 @@
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const struct {
@@ -160,11 +161,27 @@ static void do_bind(struct peer *p)
 		peer_say(p, " rkey=%#x", p->mws[n]->rkey);
 }
 
-/* The next asynchronous event, if one comes within MS. */
+static bool of_qp(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The next asynchronous event, if one comes within MS, and the queue pair that it is about. */
 static void do_event(struct peer *p)
 {
 	struct pollfd fd = { .fd = p->context->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
+	unsigned int i;
 
 	if (poll(&fd, 1, (int)peer_number_or(p, "ms", 1000)) <= 0) {
 		peer_say(p, "ok event=none");
@@ -173,6 +190,9 @@ static void do_event(struct peer *p)
 	if (ibv_get_async_event(p->context, &event) != 0)
 		err(1, "ibv_get_async_event");
 	peer_say(p, "ok event=%d", event.event_type);
+	for (i = 0; of_qp(&event) && i < p->n_qps; i++)
+		if (p->qps[i].qp == event.element.qp)
+			peer_say(p, " qp=%u", i);
 	ibv_ack_async_event(&event);
 }
 
