@@ -112,11 +112,12 @@ struct rs_datagram;
 
 struct rs_datagrams {
 	struct rs_local *locals; /* a queue pair for each of our addresses that we send from */
-	struct rs_destination *destinations;
+	struct rs_destination *destinations; /* the one asked for last first */
+	uint32_t resolving; /* how many of them look for their path */
 	struct rs_destination *peer; /* of rconnect() */
 	struct rs_destination *last; /* sent to */
 	struct rs_datagram *first, **end; /* received, for the program */
-	uint32_t waiting; /* how many those are */
+	struct rs_datagram *places, *spare; /* for them */
 	bool serving; /* the service thread listens */
 };
 
@@ -217,10 +218,11 @@ void rs_arm(struct rs_socket *s);
 /* The completion channel is readable: its events are taken, others are told. */
 void rs_take_events(struct rs_socket *s);
 /*
- * Waits until the condition is true. 0; EAGAIN: it must not wait, or `patience_ms` (-1: for ever)
- * are over; EINTR. The lock is let go meanwhile.
+ * Waits until the condition is true. 0; EAGAIN: it must not wait; EINTR. The lock is let go meanwhile.
  */
-int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait, int patience_ms);
+int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait);
+/* ... at the end of a socket: signals do not cut it short. EAGAIN: `patience_ms` are over. */
+int rs_linger(struct rs_socket *s, rs_condition *is_true, int patience_ms);
 
 /* ---- rs_stream.c: with lock held ---- */
 
@@ -334,14 +336,18 @@ void rs_datagrams_linger(struct rs_socket *s);
 void rs_datagrams_close(struct rs_socket *s);
 void rs_datagrams_process(struct rs_socket *s);
 void rs_datagrams_arm(struct rs_socket *s);
-rs_condition rs_datagram_waits, rs_datagram_may_go;
+rs_condition rs_datagram_may_go;
 int rs_datagrams_bind(struct rs_socket *s, const struct sockaddr *a, socklen_t length);
 int rs_datagrams_connect(struct rs_socket *s, const struct sockaddr *a, socklen_t length);
 ssize_t rs_datagram_send(struct rs_socket *s, const struct iovec *iov, size_t count, int flags,
 			 const struct sockaddr *to, socklen_t length);
-ssize_t rs_datagram_receive(struct rs_socket *s, const struct iovec *iov, size_t count, int flags,
-			    struct sockaddr *from, socklen_t *length, int *message_flags);
 /* By the service thread. */
 void rs_datagrams_progress(struct rs_socket *s);
+
+/* ---- rs_inbox.c ---- */
+
+rs_condition rs_datagram_waits;
+ssize_t rs_datagram_receive(struct rs_socket *s, const struct iovec *iov, size_t count, int flags,
+			    struct sockaddr *from, socklen_t *length, int *message_flags);
 
 #endif

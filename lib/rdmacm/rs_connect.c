@@ -176,7 +176,9 @@ static int error_of_state(struct rs_socket *s)
 {
 	int error = 0;
 
-	if (s->state < RS_CONNECTED)
+	if (s->closed)
+		error = EBADF;
+	else if (s->state < RS_CONNECTED)
 		error = ENOTCONN;
 	else if (s->state == RS_REFUSED)
 		error = s->error != 0 ? s->error : ENOTCONN;
@@ -190,7 +192,7 @@ int rs_await_connection(struct rs_socket *s, int flags)
 	int error;
 
 	if (rs_is_opening(s)) {
-		error = rs_wait(s, is_settled, rs_must_not_wait(s, flags), -1);
+		error = rs_wait(s, is_settled, rs_must_not_wait(s, flags));
 		if (error != 0)
 			return error;
 	}
@@ -199,9 +201,11 @@ int rs_await_connection(struct rs_socket *s, int flags)
 
 static int begin(struct rs_socket *s, const struct sockaddr *a)
 {
+	enum rs_state before = s->state;
+
 	s->state = RS_RESOLVING;
 	if (rdma_resolve_addr(s->stream.id, NULL, (struct sockaddr *)a, RESOLVE_MS) != 0) {
-		s->state = RS_NEW;
+		s->state = before;
 		return errno;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagram sockets: opened, named, closed; completions; datagrams in and out. */
+/* Datagram sockets: opened, named, closed; completions; datagrams out. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -93,13 +93,12 @@ static bool all_is_sent(struct rs_socket *s)
 
 void rs_datagrams_linger(struct rs_socket *s)
 {
-	rs_wait(s, all_is_sent, false, LINGER_MS);
+	rs_linger(s, all_is_sent, LINGER_MS);
 }
 
 void rs_datagrams_close(struct rs_socket *s)
 {
 	struct rs_datagrams *t = &s->datagrams;
-	struct rs_datagram *d;
 	struct rs_local *l;
 
 	rs_destinations_free(s);
@@ -109,10 +108,7 @@ void rs_datagrams_close(struct rs_socket *s)
 	}
 	if (s->completions != NULL)
 		ibv_destroy_comp_channel(s->completions);
-	while ((d = t->first) != NULL) {
-		t->first = d->next;
-		free(d);
-	}
+	rs_inbox_close(s);
 	if (s->fd >= 0)
 		close(s->fd);
 }
@@ -136,26 +132,12 @@ void rs_local_post_receive(struct rs_local *l, uint32_t slot)
 	ibv_post_recv(l->id->qp, &request, &bad);
 }
 
-/* What there is no room for is lost, as with UDP. */
-void rs_deliver(struct rs_socket *s, const struct sockaddr_storage *source, const void *octets,
-		uint32_t length)
+/* Of a link-local sender: it is on the link of our own address. */
+static uint32_t scope_of(const struct sockaddr_storage *a)
 {
-	struct rs_datagrams *t = &s->datagrams;
-	struct rs_datagram *d;
-
-	if (t->waiting >= s->sizes.receive_queue)
-		return;
-	d = malloc(sizeof(*d) + length);
-	if (d == NULL)
-		return;
-	d->next = NULL;
-	d->source = *source;
-	d->length = length;
-	memcpy(d->octets, octets, length);
-	*t->end = d;
-	t->end = &d->next;
-	t->waiting++;
-	rs_wake(s);
+	return a->ss_family == AF_INET6
+		       ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_scope_id
+		       : 0;
 }
 
 static void take_received(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
@@ -168,10 +150,16 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 	if (wc->status != IBV_WC_SUCCESS)
 		return; /* flushed */
 	length = wc->byte_len > GRH ? wc->byte_len - GRH : 0;
-	header = rs_datagram_load(&source, octets, length);
+	header = rs_datagram_load(&source, octets, length, scope_of(&l->address));
 	if (header > 0)
-		rs_deliver(s, &source, octets + header, (uint32_t)(length - header));
+		rs_deliver(s, &source, octets + header, length - header);
 	rs_local_post_receive(l, slot);
+}
+
+static void take_sent(struct rs_local *l, uint16_t slot)
+{
+	l->sent_to[slot]->uses--;
+	l->free_slots[l->free_count++] = slot;
 }
 
 static bool process_local(struct rs_socket *s, struct rs_local *l)
@@ -185,7 +173,7 @@ static bool process_local(struct rs_socket *s, struct rs_local *l)
 		if (wc.wr_id & RECEIVED)
 			take_received(s, l, &wc);
 		else
-			l->free_slots[l->free_count++] = (uint16_t)wc.wr_id;
+			take_sent(l, (uint16_t)wc.wr_id);
 	}
 	return changed;
 }
@@ -200,21 +188,11 @@ void rs_datagrams_process(struct rs_socket *s)
 		rs_wake(s);
 }
 
-bool rs_datagram_waits(struct rs_socket *s)
-{
-	return s->datagrams.first != NULL;
-}
-
-static bool waits_or_closed(struct rs_socket *s)
-{
-	return rs_datagram_waits(s) || s->closed;
-}
-
 bool rs_datagram_may_go(struct rs_socket *s)
 {
 	const struct rs_destination *d = s->datagrams.last;
 
-	return d == NULL || d->local->free_count > 0 || s->closed;
+	return d == NULL || d->local->free_count > 0 || !s->writable;
 }
 
 /* ---- out ---- */
@@ -240,24 +218,42 @@ static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 	memcpy(place, l->header, l->header_length);
 	memcpy(place + l->header_length, octets, length);
 	error = ibv_post_send(l->id->qp, &request, &bad);
-	if (error == 0)
-		l->free_count--;
-	return error;
+	if (error != 0)
+		return error;
+	l->free_count--;
+	l->sent_to[slot] = d;
+	d->uses++;
+	return 0;
+}
+
+/* rconnect() in another thread may name another destination meanwhile. */
+static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
+{
+	int error = 0;
+
+	d->uses++;
+	do {
+		s->datagrams.last = d;
+		if (!rs_datagram_may_go(s))
+			error = rs_wait(s, rs_datagram_may_go, rs_must_not_wait(s, flags));
+	} while (error == 0 && s->writable && d->local->free_count == 0);
+	d->uses--;
+	if (error != 0)
+		return error;
+	return s->writable ? 0 : s->closed ? EBADF : EPIPE;
 }
 
 /* A datagram that no packet of ours can carry goes over UDP, which cuts it into fragments. */
 static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t *octets,
 		    size_t length, int flags)
 {
-	int error = 0;
+	int error;
 
 	if (length + d->local->header_length > RS_DATAGRAM_MAX)
 		return EMSGSIZE;
-	s->datagrams.last = d;
-	if (!rs_datagram_may_go(s))
-		error = rs_wait(s, rs_datagram_may_go, rs_must_not_wait(s, flags), -1);
-	if (error != 0 || s->closed)
-		return error != 0 ? error : EBADF;
+	error = await_room(s, d, flags);
+	if (error != 0)
+		return error;
 	if (d->ah == NULL || length + d->local->header_length > d->local->longest)
 		return rs_udp_send(s, d, RS_UDP_DATA, octets, length);
 	return post(d, octets, length);
@@ -299,58 +295,4 @@ ssize_t rs_datagram_send(struct rs_socket *s, const struct iovec *iov, size_t co
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->send_lock);
 	return error != 0 ? result(error) : length;
-}
-
-/* ---- in ---- */
-
-static struct rs_datagram *take_first(struct rs_socket *s)
-{
-	struct rs_datagrams *t = &s->datagrams;
-	struct rs_datagram *d = t->first;
-
-	t->first = d->next;
-	if (t->first == NULL)
-		t->end = &t->first;
-	t->waiting--;
-	return d;
-}
-
-static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t room, int flags,
-			      struct sockaddr *from, socklen_t *from_length, int *message_flags)
-{
-	int error = rs_wait(s, waits_or_closed, rs_must_not_wait(s, flags), -1);
-	struct rs_datagram *d;
-	size_t n;
-
-	if (error == 0 && !rs_datagram_waits(s))
-		error = EBADF;
-	if (error != 0)
-		return result(error);
-	d = (flags & MSG_PEEK) ? s->datagrams.first : take_first(s);
-	n = MIN_OF(room, d->length);
-	rs_copy_to(c, d->octets, n);
-	if (from != NULL)
-		rs_copy_address(&d->source, from, from_length);
-	*message_flags = n < d->length ? MSG_TRUNC : 0;
-	if (flags & MSG_TRUNC)
-		n = d->length;
-	if (!(flags & MSG_PEEK))
-		free(d);
-	return (ssize_t)n;
-}
-
-ssize_t rs_datagram_receive(struct rs_socket *s, const struct iovec *iov, size_t count, int flags,
-			    struct sockaddr *from, socklen_t *from_length, int *message_flags)
-{
-	struct rs_cursor c = { .iov = iov, .count = (int)count };
-	ssize_t room = rs_iov_length(iov, count), received;
-
-	if (room < 0)
-		return result(EINVAL);
-	pthread_mutex_lock(&s->receive_lock);
-	pthread_mutex_lock(&s->lock);
-	received = receive_locked(s, &c, (size_t)room, flags, from, from_length, message_flags);
-	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->receive_lock);
-	return received;
 }

@@ -6,7 +6,8 @@
 
 #include "rdmacm/rs_datagram.h"
 
-#define RESOLVE_MS 2000
+#define RESOLVE_MS    2000
+#define RESOLVING_MAX 16 /* of a socket: each has descriptors, and anybody can cause one */
 
 bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
@@ -21,38 +22,12 @@ bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_sto
 	       IN6_ARE_ADDR_EQUAL(&a6->sin6_addr, &b6->sin6_addr);
 }
 
-int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs_destination **d)
-{
-	struct rs_destination **list = &s->datagrams.destinations, *new;
-	struct sockaddr_storage address = { 0 };
-	uint32_t count = 0;
-	int error;
-
-	memcpy(&address, to, rs_address_length(to));
-	for (*d = *list; *d != NULL; *d = (*d)->next, count++)
-		if (rs_same_address(&(*d)->address, &address))
-			return 0;
-	if (count >= RS_DESTINATIONS_MAX)
-		return ENOBUFS;
-	new = calloc(1, sizeof(*new));
-	if (new == NULL)
-		return ENOMEM;
-	new->address = address;
-	error = rs_local_for(s, to, &new->local);
-	if (error != 0) {
-		free(new);
-		return error;
-	}
-	new->next = *list;
-	*list = new;
-	*d = new;
-	return 0;
-}
-
 /* ---- the path ---- */
 
-static void end_resolving(struct rs_destination *d)
+static void end_resolving(struct rs_socket *s, struct rs_destination *d)
 {
+	s->datagrams.resolving -= d->resolving;
+	d->resolving = false;
 	if (d->channel != NULL)
 		rs_service_unwatch(d->channel->fd);
 	if (d->id != NULL)
@@ -71,8 +46,10 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 
 	/* the port is not this id's; its place is the same in both families */
 	((struct sockaddr_in *)&source)->sin_port = 0;
+	d->resolving = true;
+	s->datagrams.resolving++;
 	d->channel = rdma_create_event_channel();
-	if (d->channel == NULL)
+	if (d->channel == NULL || fcntl(d->channel->fd, F_SETFL, O_NONBLOCK) != 0)
 		return errno;
 	error = id_create(d->channel, d, RDMA_PS_UDP, IBV_QPT_UD, &id);
 	if (error != 0)
@@ -93,10 +70,10 @@ void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint3
 		d->ah = NULL;
 	}
 	d->qpn = qpn;
-	if (d->ah != NULL || d->channel != NULL)
+	if (d->ah != NULL || d->resolving || s->datagrams.resolving >= RESOLVING_MAX)
 		return;
 	if (begin_resolving(s, d) != 0)
-		end_resolving(d);
+		end_resolving(s, d);
 }
 
 static int gid_index(struct ibv_context *context, const union ibv_gid *wanted, uint8_t *index)
@@ -137,7 +114,7 @@ static bool take_event(struct rs_destination *d, const struct rdma_cm_event *eve
 	return false;
 }
 
-static void progress(struct rs_destination *d)
+static void progress(struct rs_socket *s, struct rs_destination *d)
 {
 	struct pollfd p = { .fd = d->channel->fd, .events = POLLIN };
 	struct rdma_cm_event *event;
@@ -148,14 +125,98 @@ static void progress(struct rs_destination *d)
 	goes_on = take_event(d, event);
 	rdma_ack_cm_event(event);
 	if (!goes_on)
-		end_resolving(d);
+		end_resolving(s, d);
 }
 
 void rs_destinations_progress(struct rs_socket *s)
 {
 	for (struct rs_destination *d = s->datagrams.destinations; d != NULL; d = d->next)
-		if (d->channel != NULL)
-			progress(d);
+		if (d->resolving)
+			progress(s, d);
+}
+
+/* ---- found and made ---- */
+
+static void free_one(struct rs_socket *s, struct rs_destination *d)
+{
+	end_resolving(s, d);
+	if (d->ah != NULL)
+		ibv_destroy_ah(d->ah);
+	free(d);
+}
+
+static bool is_in_use(const struct rs_socket *s, const struct rs_destination *d)
+{
+	return d->uses != 0 || d == s->datagrams.peer || d == s->datagrams.last;
+}
+
+/* 0, or ENOBUFS: all are in use. */
+static int make_room(struct rs_socket *s)
+{
+	struct rs_destination **oldest = NULL, *d;
+
+	for (struct rs_destination **link = &s->datagrams.destinations; *link != NULL;
+	     link = &(*link)->next)
+		if (!is_in_use(s, *link))
+			oldest = link;
+	if (oldest == NULL)
+		return ENOBUFS;
+	d = *oldest;
+	*oldest = d->next;
+	free_one(s, d);
+	return 0;
+}
+
+/* Taken from the list; *count: how many are in it, if there is none. */
+static struct rs_destination *take_known(struct rs_socket *s,
+					 const struct sockaddr_storage *address, uint32_t *count)
+{
+	struct rs_destination **link = &s->datagrams.destinations, *d;
+
+	for (*count = 0; *link != NULL; link = &(*link)->next, ++*count) {
+		d = *link;
+		if (rs_same_address(&d->address, address)) {
+			*link = d->next;
+			return d;
+		}
+	}
+	return NULL;
+}
+
+static int make(struct rs_socket *s, const struct sockaddr_storage *address,
+		struct rs_destination **made)
+{
+	struct rs_destination *d = calloc(1, sizeof(*d));
+	int error;
+
+	if (d == NULL)
+		return ENOMEM;
+	d->address = *address;
+	error = rs_local_for(s, (const struct sockaddr *)address, &d->local);
+	if (error == 0)
+		*made = d;
+	else
+		free(d);
+	return error;
+}
+
+int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs_destination **d)
+{
+	struct sockaddr_storage address = { 0 };
+	uint32_t count;
+	int error = 0;
+
+	memcpy(&address, to, rs_address_length(to));
+	*d = take_known(s, &address, &count);
+	if (*d == NULL && count >= RS_DESTINATIONS_MAX)
+		error = make_room(s);
+	if (*d == NULL && error == 0)
+		error = make(s, &address, d);
+	if (error != 0)
+		return error;
+	(*d)->next = s->datagrams.destinations;
+	s->datagrams.destinations = *d;
+	return 0;
 }
 
 void rs_destinations_free(struct rs_socket *s)
@@ -164,9 +225,6 @@ void rs_destinations_free(struct rs_socket *s)
 
 	while ((d = s->datagrams.destinations) != NULL) {
 		s->datagrams.destinations = d->next;
-		end_resolving(d);
-		if (d->ah != NULL)
-			ibv_destroy_ah(d->ah);
-		free(d);
+		free_one(s, d);
 	}
 }

@@ -52,7 +52,7 @@ int rs_tell_mappings(struct rs_socket *s, int flags)
 	while (error == 0 && (m = next_untold(s)) != NULL) {
 		error = rs_may_send(s)
 				? 0
-				: rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags), -1);
+				: rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 		if (error == 0 && !s->writable)
 			error = ECONNRESET;
 		/* another thread may have taken it away while this one waited */

@@ -23,18 +23,24 @@ static void broken(struct rs_socket *listener)
 	rs_wake(listener);
 }
 
+/* An event waits for which there is room, or the last one, which says that the engine is gone. */
+static bool has_event(struct rs_socket *listener)
+{
+	struct pollfd p = { .fd = listener->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1 && (!is_full(listener) || (p.revents & (POLLHUP | POLLERR)));
+}
+
 /* The next request, counted; NULL: there is none, or no room. */
 static struct rdma_cm_event *next_request(struct rs_socket *listener)
 {
-	struct pollfd p = { .fd = listener->fd, .events = POLLIN };
 	struct rdma_cm_event *event = NULL;
 
 	pthread_mutex_lock(&listener->lock);
 	if (is_full(listener))
 		rs_service_pause(listener->fd, listener->fd, true);
 	while (event == NULL && listener->state == RS_LISTENING && !listener->closed &&
-	       !is_full(listener) && poll(&p, 1, 0) == 1 &&
-	       rdma_get_cm_event(listener->stream.channel, &event) == 0) {
+	       has_event(listener) && rdma_get_cm_event(listener->stream.channel, &event) == 0) {
 		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			listener->stream.asked++;
 			continue;
@@ -159,8 +165,12 @@ void rs_listener_progress(struct rs_socket *listener)
 
 /* ---- accepted ---- */
 
+/* As with TCP: what was sent to a connection that nobody took is lost, and nobody waits for it. */
 static void discard(struct rs_socket *child)
 {
+	pthread_mutex_lock(&child->lock);
+	child->options.linger = (struct linger){ .l_onoff = 1 };
+	pthread_mutex_unlock(&child->lock);
 	if (rs_leave(child->fd) == child)
 		rs_finish(child);
 }
@@ -265,7 +275,7 @@ static int await_connection(struct rs_socket *s, struct rs_socket **child)
 		return EOPNOTSUPP;
 	if (s->state != RS_LISTENING)
 		return s->state == RS_FAILED ? ENODEV : EINVAL;
-	error = rs_wait(s, has_connection_or_gone, rs_must_not_wait(s, 0), -1);
+	error = rs_wait(s, has_connection_or_gone, rs_must_not_wait(s, 0));
 	if (error != 0)
 		return error;
 	*child = take_ready(s);

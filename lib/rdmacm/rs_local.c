@@ -123,7 +123,8 @@ static int open_memory(struct rs_socket *s, struct rs_local *l)
 
 	l->slots = s->sizes.send_queue;
 	l->free_slots = calloc(l->slots, sizeof(l->free_slots[0]));
-	if (l->free_slots == NULL)
+	l->sent_to = calloc(l->slots, sizeof(l->sent_to[0]));
+	if (l->free_slots == NULL || l->sent_to == NULL)
 		return ENOMEM;
 	for (uint32_t i = 0; i < l->slots; i++)
 		l->free_slots[l->free_count++] = (uint16_t)i;
@@ -152,7 +153,9 @@ static int open_local(struct rs_socket *s, struct rs_local *l)
 	clamp_sizes(s, l->id->verbs);
 	l->header_length = rs_datagram_store(l->header, (struct sockaddr *)&l->address);
 	l->longest = longest_of(l->id->verbs);
-	error = open_queue_pair(s, l);
+	error = rs_inbox_open(s);
+	if (error == 0)
+		error = open_queue_pair(s, l);
 	if (error == 0)
 		error = open_memory(s, l);
 	for (uint32_t i = 0; i < s->sizes.receive_queue && error == 0; i++)
@@ -171,6 +174,7 @@ void rs_local_free(struct rs_local *l)
 	if (l->id != NULL)
 		rdma_destroy_id(l->id);
 	free(l->free_slots);
+	free(l->sent_to);
 	free(l);
 }
 

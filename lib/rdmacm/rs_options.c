@@ -148,10 +148,27 @@ static int set_number(struct rs_socket *s, int level, int name, int value)
 	}
 }
 
+/* What would change our UDP socket, and nothing that the program sees: as of a stream. */
+static bool is_of_kernel_only(int level, int name)
+{
+	switch (level) {
+	case SOL_SOCKET:
+		return name == SO_RCVTIMEO || name == SO_SNDTIMEO;
+	case IPPROTO_IP:
+		return name == IP_RECVERR;
+	case IPPROTO_IPV6:
+		return name == IPV6_RECVERR;
+	default:
+		return level == IPPROTO_UDP;
+	}
+}
+
 static int set_any(struct rs_socket *s, int level, int name, const void *value, socklen_t length)
 {
 	int number;
 
+	if (!rs_is_stream(s) && is_of_kernel_only(level, name))
+		return ENOPROTOOPT;
 	/* what concerns packets of a datagram socket concerns its UDP socket, too, which checks it */
 	if (!rs_is_stream(s) && level != SOL_RDMA &&
 	    setsockopt(s->fd, level, name, value, length) != 0)

@@ -24,7 +24,7 @@ static short revents_of_stream(struct rs_socket *s, short events)
 		found |= events & (POLLIN | POLLRDNORM);
 	if (!s->readable)
 		found |= events & POLLRDHUP;
-	if (rs_may_send(s))
+	if (rs_may_send_or_gone(s))
 		found |= events & (POLLOUT | POLLWRNORM);
 	/* who sees one of these gives up: what came before is read first */
 	if (s->state != RS_CONNECTED && !rs_inflow_waits(&s->stream.in))
@@ -36,10 +36,12 @@ static short revents_of_datagrams(struct rs_socket *s, short events)
 {
 	short found = 0;
 
-	if (rs_datagram_waits(s))
+	if (rs_datagram_waits(s) || !s->readable)
 		found |= events & (POLLIN | POLLRDNORM);
 	if (rs_datagram_may_go(s))
 		found |= events & (POLLOUT | POLLWRNORM);
+	if (!s->readable)
+		found |= (events & POLLRDHUP) | (s->writable ? 0 : POLLHUP);
 	return found;
 }
 
@@ -249,6 +251,8 @@ EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 
 /* ---- select ---- */
 
+#define SECONDS_MAX INT32_MAX /* nobody waits longer */
+
 static bool is_in(int fd, const fd_set *set)
 {
 	return set != NULL && FD_ISSET(fd, set);
@@ -313,7 +317,8 @@ EXPORT int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfd
 	if (timeout != NULL) {
 		if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
 			return result(EINVAL);
-		timeout_us = (int64_t)timeout->tv_sec * 1000000 + timeout->tv_usec;
+		timeout_us = (int64_t)MIN_OF(timeout->tv_sec, SECONDS_MAX) * 1000000 +
+			     MIN_OF(timeout->tv_usec, SECONDS_MAX);
 	}
 	count = from_sets(fds, nfds, readfds, writefds, exceptfds);
 	found = poll_for(fds, count, timeout_us);

@@ -2,25 +2,17 @@
 /* Receiving: octets are copied out of the buffer that the peer has written into. */
 #include "rdmacm/rs.h"
 
-/* Nothing waits and nothing will come: 0 octets, or once the reason. */
-static int error_of_end(struct rs_socket *s)
-{
-	int error = s->error;
-
-	s->error = 0;
-	return error;
-}
-
+/* 0: something waits, or nothing will come. */
 static int await_data(struct rs_socket *s, int flags)
 {
 	int error;
 
 	if (rs_inflow_waits(&s->stream.in))
 		return 0;
-	error = rs_wait(s, rs_has_data_or_gone, rs_must_not_wait(s, flags), -1);
+	error = rs_wait(s, rs_has_data_or_gone, rs_must_not_wait(s, flags));
 	if (error != 0 || rs_inflow_waits(&s->stream.in))
 		return error;
-	return error_of_end(s);
+	return s->error;
 }
 
 /* What waits now, up to `length`. Receivers come one after the other: it stays while it is copied. */
@@ -81,6 +73,8 @@ ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t c
 	pthread_mutex_lock(&s->receive_lock);
 	pthread_mutex_lock(&s->lock);
 	received = receive_all(s, &c, (size_t)length, flags, &error);
+	if (received == 0 && error == s->error)
+		s->error = 0; /* said once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->receive_lock);
 	return received > 0 || error == 0 ? (ssize_t)received : result(error);

@@ -5,26 +5,19 @@
 
 /* ---- one message ---- */
 
-static int error_of_end(struct rs_socket *s)
+static int error_of_end(const struct rs_socket *s)
 {
-	int error = s->error;
-
-	s->error = 0;
-	if (error != 0)
-		return error;
+	if (s->error != 0)
+		return s->error;
 	return s->state == RS_CONNECTED ? EPIPE : ECONNRESET;
 }
 
-/* 0: a message can go. */
+/* 0: a message can go, or none ever can. */
 static int await_room(struct rs_socket *s, int flags)
 {
-	int error = 0;
-
-	if (!rs_may_send(s))
-		error = rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags), -1);
-	if (error != 0)
-		return error;
-	return s->writable ? 0 : error_of_end(s);
+	if (rs_may_send(s))
+		return 0;
+	return rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 }
 
 /* The lock is let go while octets are copied: the place is ours, send_lock is held. */
@@ -123,6 +116,8 @@ static size_t send_all(struct rs_socket *s, struct rs_cursor *c, size_t length, 
 		*error = rs_tell_mappings(s, flags);
 	while (*error == 0 && sent < length) {
 		*error = await_room(s, flags);
+		if (*error == 0 && !s->writable)
+			*error = error_of_end(s);
 		if (*error != 0)
 			break;
 		n = next_chunk(&chunk, length - sent);
@@ -151,6 +146,8 @@ static ssize_t send_vector(struct rs_socket *s, const struct iovec *iov, size_t 
 	pthread_mutex_lock(&s->send_lock);
 	pthread_mutex_lock(&s->lock);
 	sent = send_all(s, &c, (size_t)length, flags, offset, &error);
+	if (sent == 0 && error == s->error)
+		s->error = 0; /* said once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_unlock(&s->send_lock);
 	return sent > 0 || error == 0 ? (ssize_t)sent : result(error);

@@ -23,13 +23,13 @@ static int patience(const struct rs_socket *s)
 /* In any mode: like the linger of TCP, which goes on after the call, but here. */
 static int tell(struct rs_socket *s, enum rs_control what)
 {
-	int error = rs_wait(s, may_tell_or_gone, false, patience(s));
+	int error = rs_linger(s, may_tell_or_gone, patience(s));
 
 	if (error != 0 || s->state != RS_CONNECTED)
 		return error;
 	error = rs_stream_post(s, rs_message(RS_CONTROL, what),
 			       what == RS_DISCONNECT ? RS_POSTED_END : RS_POSTED_CONTROL);
-	return error != 0 ? error : rs_wait(s, rs_all_is_sent, false, patience(s));
+	return error != 0 ? error : rs_linger(s, rs_all_is_sent, patience(s));
 }
 
 int rs_stream_shutdown(struct rs_socket *s, int how)
@@ -49,6 +49,20 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 	return was_writable && !s->writable ? tell(s, RS_SHUTDOWN) : 0;
 }
 
+/*
+ * Not by the kernel: a UDP socket that was shut down is readable for ever, and who waits is not in it.
+ * As of one, what was asked for is done, and an error if there is no peer.
+ */
+static int shutdown_datagrams(struct rs_socket *s, int how)
+{
+	if (how != SHUT_WR)
+		s->readable = false;
+	if (how != SHUT_RD)
+		s->writable = false;
+	rs_wake(s);
+	return s->datagrams.peer == NULL ? ENOTCONN : 0;
+}
+
 static int shutdown_locked(struct rs_socket *s, int how)
 {
 	int error;
@@ -56,7 +70,7 @@ static int shutdown_locked(struct rs_socket *s, int how)
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return EINVAL;
 	if (!rs_is_stream(s))
-		return shutdown(s->fd, how) == 0 ? 0 : errno;
+		return shutdown_datagrams(s, how);
 	if (s->state < RS_CONNECTED || s->state == RS_REFUSED)
 		return ENOTCONN;
 	error = rs_stream_shutdown(s, how);

@@ -33,7 +33,7 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0);
 	rs_destination_resolve(s, d, u.qpn);
 	if (u.operation == RS_UDP_DATA)
-		rs_deliver(s, from, octets + header, (uint32_t)(length - header));
+		rs_deliver(s, from, octets + header, length - header);
 }
 
 void rs_udp_progress(struct rs_socket *s)

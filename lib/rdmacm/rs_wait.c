@@ -73,6 +73,7 @@ static int time_left(int64_t end)
 	return left <= 0 ? 0 : (int)MIN_OF((left + 999) / 1000, INT32_MAX);
 }
 
+/* 0 or an errno */
 static int sleep_once(struct rs_socket *s, struct rs_sleeper *w, int patience_ms)
 {
 	struct pollfd p[2] = { { .fd = w->fd, .events = POLLIN },
@@ -92,9 +93,9 @@ static int sleep_once(struct rs_socket *s, struct rs_sleeper *w, int patience_ms
 	return error;
 }
 
-static int sleep_until(struct rs_socket *s, rs_condition *is_true, int patience_ms)
+/* `end`: -1: none, and a signal ends it, too. */
+static int sleep_until(struct rs_socket *s, rs_condition *is_true, int64_t end)
 {
-	int64_t end = patience_ms < 0 ? -1 : now_us() + (int64_t)patience_ms * 1000;
 	struct rs_sleeper w;
 	int error = rs_sleeper_begin(&w, s);
 
@@ -107,6 +108,8 @@ static int sleep_until(struct rs_socket *s, rs_condition *is_true, int patience_
 		if (is_true(s))
 			break;
 		error = left == 0 ? EAGAIN : sleep_once(s, &w, left);
+		if (error == EINTR && end >= 0)
+			error = 0;
 		if (error != 0 || is_true(s))
 			break;
 	}
@@ -114,12 +117,20 @@ static int sleep_until(struct rs_socket *s, rs_condition *is_true, int patience_
 	return error;
 }
 
-int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait, int patience_ms)
+int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait)
 {
 	rs_process(s);
 	if (is_true(s))
 		return 0;
 	if (must_not_wait)
 		return EAGAIN;
-	return spin(s, is_true) ? 0 : sleep_until(s, is_true, patience_ms);
+	return spin(s, is_true) ? 0 : sleep_until(s, is_true, -1);
+}
+
+int rs_linger(struct rs_socket *s, rs_condition *is_true, int patience_ms)
+{
+	int64_t end = now_us() + (int64_t)patience_ms * 1000;
+
+	rs_process(s);
+	return is_true(s) || spin(s, is_true) ? 0 : sleep_until(s, is_true, end);
 }

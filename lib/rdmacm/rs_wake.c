@@ -78,11 +78,12 @@ int rs_sleeper_begin(struct rs_sleeper *w, const struct rs_socket *only)
 
 void rs_sleeper_drain(struct rs_sleeper *w)
 {
+	int before = errno; /* of who slept */
 	uint64_t value;
 
 	/* empty or not: there is nothing to be done about it */
 	if (read(w->fd, &value, sizeof(value)) < 0)
-		return;
+		errno = before;
 }
 
 void rs_sleeper_end(struct rs_sleeper *w)
@@ -99,6 +100,7 @@ void rs_sleeper_end(struct rs_sleeper *w)
 void rs_wake(const struct rs_socket *s)
 {
 	const uint64_t one = 1;
+	int before = errno;
 
 	if (atomic_load(&count) == 0)
 		return;
@@ -107,7 +109,7 @@ void rs_wake(const struct rs_socket *s)
 		if (w->fd == own_fd || (w->only != NULL && w->only != s))
 			continue;
 		if (write(w->fd, &one, sizeof(one)) < 0)
-			continue; /* full: it will wake anyway */
+			errno = before; /* full: it will wake anyway */
 	}
 	pthread_mutex_unlock(&sleepers_lock);
 }

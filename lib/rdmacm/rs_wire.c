@@ -109,7 +109,8 @@ size_t rs_datagram_store(uint8_t to[RS_DATAGRAM_HEADER_MAX], const struct sockad
 	}
 }
 
-size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length)
+size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length,
+			uint32_t scope)
 {
 	struct sockaddr_in *v4 = (void *)source;
 	struct sockaddr_in6 *v6 = (void *)source;
@@ -126,6 +127,8 @@ size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, si
 		memcpy(&v6->sin6_port, from + 2, 2);
 		memcpy(&v6->sin6_flowinfo, from + 4, 4);
 		memcpy(&v6->sin6_addr, from + 8, 16);
+		if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+			v6->sin6_scope_id = scope;
 		return 24;
 	}
 	return 0;

@@ -98,8 +98,12 @@ struct rs_iomap rs_iomap_for(const struct rs_iomap *map, bool swap);
 
 /* Before what is sent over a UD queue pair: who sends. Returns its length; 0: another family. */
 size_t rs_datagram_store(uint8_t to[RS_DATAGRAM_HEADER_MAX], const struct sockaddr *source);
-/* The length of the header that these octets begin with, and whom it names. 0: it is none. */
-size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length);
+/*
+ * The length of the header that these octets begin with, and whom it names. 0: it is none. `scope`: of
+ * the link that they came from, which a link-local address means nothing without.
+ */
+size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length,
+			uint32_t scope);
 
 enum rs_udp_operation {
 	RS_UDP_DATA = 0, /* what follows the header is for the program */

@@ -3,8 +3,11 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <rdma/rsocket.h>
 #include <string.h>
+#include <time.h>
 
 #include "../verbs/mortal_engine.h"
 #include "rig.h"
@@ -87,4 +90,39 @@ Test(gone, a_new_engine_is_found)
 	rdma_destroy_id(next);
 	rdma_destroy_event_channel(old);
 	rdma_destroy_event_channel(channel);
+}
+
+/* 0 or the error of the socket, as soon as there is one. */
+static int error_of(int socket)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	socklen_t length = sizeof(int);
+	int error = 0;
+
+	for (int tries = 0; error == 0 && tries < 100 * WAIT_SECONDS; tries++) {
+		cr_assert_eq(rgetsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+		if (error == 0)
+			nanosleep(&nap, NULL);
+	}
+	return error;
+}
+
+/* Nobody takes its connections: it hears of it all the same, and once. */
+Test(gone, a_full_listener_hears_of_it)
+{
+	int listener = rsocket(AF_INET, SOCK_STREAM, 0), caller = rsocket(AF_INET, SOCK_STREAM, 0);
+	socklen_t length = sizeof(struct sockaddr_in);
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+	struct sockaddr_in a;
+
+	cr_assert_eq(rbind(listener, address(&a, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rlisten(listener, 1), 0);
+	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)&a, &length), 0);
+	cr_assert_eq(rconnect(caller, (struct sockaddr *)&a, length), 0, "%s", strerror(errno));
+	cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1);
+	mortal_engine_kill();
+	cr_expect_eq(error_of(caller), ENODEV);
+	cr_expect_eq(error_of(listener), ENODEV);
+	cr_expect_eq(rclose(caller), 0);
+	cr_expect_eq(rclose(listener), 0);
 }

@@ -126,15 +126,31 @@ Test(rs_wire, header_of_a_datagram)
 
 	cr_assert_eq(rs_datagram_store(stored, (struct sockaddr *)&a), 8);
 	cr_expect_arr_eq(stored, expected, sizeof(expected));
-	cr_assert_eq(rs_datagram_load(&back, stored, 8), 8);
+	cr_assert_eq(rs_datagram_load(&back, stored, 8, 3), 8);
 	cr_expect_arr_eq(&back, &a, sizeof(a));
-	cr_expect_eq(rs_datagram_load(&back, stored, 7), 0);
+	cr_expect_eq(rs_datagram_load(&back, stored, 7, 3), 0);
 	cr_assert_eq(rs_datagram_store(stored, (struct sockaddr *)&b), 24);
-	cr_assert_eq(rs_datagram_load(&back, stored, 100), 24);
+	cr_assert_eq(rs_datagram_load(&back, stored, 100, 3), 24);
 	cr_expect_arr_eq(&back, &b, sizeof(b));
-	cr_expect_eq(rs_datagram_load(&back, stored, 23), 0);
+	cr_expect_eq(rs_datagram_load(&back, stored, 23, 3), 0);
 	stored[1] = 8;
-	cr_expect_eq(rs_datagram_load(&back, stored, 24), 0, "a length of the other version");
+	cr_expect_eq(rs_datagram_load(&back, stored, 24, 3), 0, "a length of the other version");
+}
+
+/* The header has no scope, and without one nobody can be answered. */
+Test(rs_wire, a_link_local_sender_is_on_the_link_that_it_came_from)
+{
+	struct sockaddr_in6 local = v6("fe80::2", 7174), global = v6("fd00::2", 7174);
+	uint8_t stored[RS_DATAGRAM_HEADER_MAX];
+	struct sockaddr_storage back;
+	const struct sockaddr_in6 *source = (const struct sockaddr_in6 *)(const void *)&back;
+
+	rs_datagram_store(stored, (struct sockaddr *)&local);
+	cr_assert_eq(rs_datagram_load(&back, stored, 24, 3), 24);
+	cr_expect_eq(source->sin6_scope_id, 3);
+	rs_datagram_store(stored, (struct sockaddr *)&global);
+	cr_assert_eq(rs_datagram_load(&back, stored, 24, 3), 24);
+	cr_expect_eq(source->sin6_scope_id, 0);
 }
 
 Test(rs_wire, header_of_a_udp_datagram)

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagram rsockets: what is bounded, and how they are shut down. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+static int a, b; /* a sends to b */
+static struct sockaddr_in to;
+
+static void begin(void)
+{
+	socklen_t length = sizeof(to);
+	struct sockaddr_in from;
+
+	a = rsocket(AF_INET, SOCK_DGRAM, 0);
+	b = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cr_assert_geq(a, 0);
+	cr_assert_geq(b, 0);
+	cr_assert_eq(rbind(a, address(&from, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rbind(b, address(&to, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rgetsockname(b, (struct sockaddr *)&to, &length), 0);
+}
+
+static void end(void)
+{
+	cr_expect_eq(rclose(a), 0);
+	cr_expect_eq(rclose(b), 0);
+}
+
+TestSuite(rs_datagrams, .init = begin, .fini = end, .timeout = 120);
+
+static bool comes(int socket, int milliseconds)
+{
+	struct pollfd p = { .fd = socket, .events = POLLIN };
+
+	return rpoll(&p, 1, milliseconds) == 1;
+}
+
+static void send_number(uint32_t number)
+{
+	cr_assert_eq(rsendto(a, &number, sizeof(number), 0, (struct sockaddr *)&to, sizeof(to)),
+		     sizeof(number), "%s", strerror(errno));
+}
+
+/* What finds no place is lost; what is read makes place. */
+Test(rs_datagrams, as_many_wait_as_there_are_places)
+{
+	uint32_t number, received = 0, places = (1 << 17) / 2048;
+
+	send_number(0);
+	cr_assert(comes(b, WAIT_SECONDS * 1000), "the first does not come");
+	for (uint32_t i = 1; i < 20 * places; i++)
+		send_number(i);
+	while (comes(b, 100) && rrecv(b, &number, sizeof(number), MSG_DONTWAIT) == sizeof(number)) {
+		if (received < places)
+			cr_expect_eq(number, received, "the first ones stay");
+		received++;
+	}
+	cr_expect_geq(received, places);
+	cr_expect_lt(received, 20 * places, "a program that does not look costs no memory");
+	for (uint32_t i = 0; i < 3 * places; i++) {
+		send_number(i);
+		cr_assert(comes(b, WAIT_SECONDS * 1000), "%u does not come", i);
+		cr_assert_eq(rrecv(b, &number, sizeof(number), 0), sizeof(number));
+		cr_assert_eq(number, i);
+	}
+}
+
+/* ---- anybody can send to it ---- */
+
+static unsigned int descriptors(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	cr_assert_not_null(list);
+	while (readdir(list) != NULL)
+		n++;
+	closedir(list);
+	return n;
+}
+
+/* As an rsocket with a queue pair that there is not: rs_wire.h. */
+static void send_from_nowhere(void)
+{
+	static const uint8_t datagram[17] = { 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0,  0,
+					      1,    2,	  3,	127,  0, 0, 1,	'x' };
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+	cr_assert_geq(s, 0, "%s", strerror(errno));
+	cr_assert_eq(sendto(s, datagram, sizeof(datagram), 0, (struct sockaddr *)&to, sizeof(to)),
+		     sizeof(datagram));
+	close(s);
+}
+
+Test(rs_datagrams, strangers_take_no_room_of_others)
+{
+	unsigned int before = descriptors(), most = 0;
+	char octet;
+
+	for (int i = 0; i < 5000; i++) {
+		send_from_nowhere();
+		if (i % 16 == 15) { /* not more than its program can take */
+			most = MAX(most, descriptors());
+			while (comes(b, 0))
+				cr_assert_eq(rrecv(b, &octet, 1, MSG_DONTWAIT), 1);
+		}
+	}
+	cr_expect_lt(most, before + 200, "%u descriptors before, up to %u then", before, most);
+	/* those of 5000 were more than it remembers: it can still send to somebody new */
+	cr_expect_eq(rsendto(b, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1, "%s",
+		     strerror(errno));
+	octet = 0;
+	for (int i = 0; i < 1000 && octet != 7; i++) { /* what finds the others waiting is lost */
+		send_number(7);
+		while (octet != 7 && comes(b, 10))
+			cr_assert_eq(rrecv(b, &octet, 1, MSG_DONTWAIT), 1);
+	}
+	cr_expect_eq(octet, 7);
+}
+
+/* ---- shut down ---- */
+
+#define FAILS(call, error)                                                                    \
+	do {                                                                                  \
+		errno = 0;                                                                    \
+		cr_expect_eq((long)(call), -1, "%s", #call);                                  \
+		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
+	} while (0)
+
+static void *receive(void *argument)
+{
+	char octet;
+
+	return (void *)rrecv(*(int *)argument, &octet, 1, 0);
+}
+
+Test(rs_datagrams, who_waits_hears_of_it)
+{
+	pthread_t thread;
+	void *received;
+
+	cr_assert_eq(pthread_create(&thread, NULL, receive, &b), 0);
+	FAILS(rshutdown(b, SHUT_RD), ENOTCONN); /* as udp(7): but it is done */
+	cr_assert_eq(pthread_join(thread, &received), 0);
+	cr_expect_eq((ssize_t)received, 0);
+}
+
+/* Processor time that the process takes while nothing happens. */
+static long busy_milliseconds(void)
+{
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	cr_expect_eq(poll(NULL, 0, 300), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	return (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
+}
+
+Test(rs_datagrams, shut_down_both_ways)
+{
+	struct pollfd p = { .fd = a, .events = POLLIN | POLLOUT };
+	char octet;
+
+	cr_assert_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), 0);
+	cr_assert_eq(rsend(a, "x", 1, 0), 1);
+	cr_assert(comes(b, WAIT_SECONDS * 1000));
+	cr_assert_eq(rshutdown(a, SHUT_RDWR), 0);
+	FAILS(rsend(a, "x", 1, 0), EPIPE);
+	cr_expect_eq(rrecv(a, &octet, 1, 0), 0);
+	cr_assert_eq(rpoll(&p, 1, 0), 1);
+	cr_expect_eq(p.revents, POLLIN | POLLOUT | POLLHUP);
+	cr_expect_lt(busy_milliseconds(), 150, "nobody looks at it again and again");
+}
+
+Test(rs_datagrams, options_that_would_change_nothing_here)
+{
+	const struct timeval soon = { .tv_usec = 1000 };
+	const int on = 1;
+
+	FAILS(rsetsockopt(a, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), ENOPROTOOPT);
+	FAILS(rsetsockopt(a, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), ENOPROTOOPT);
+	FAILS(rsetsockopt(a, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), ENOPROTOOPT);
+	FAILS(rsetsockopt(a, IPPROTO_UDP, UDP_CORK, &on, sizeof(on)), ENOPROTOOPT);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams that end, are interrupted, or are closed by one thread while another is in them. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#define LONG 60000 /* octets that the peer's engine takes without its program */
+
+static int listener, caller, called;
+static struct sockaddr_in name;
+static pid_t engine;
+
+static void begin(void)
+{
+	socklen_t length = sizeof(name);
+
+	engine = (pid_t)atoi(getenv("UROCED_PID"));
+	listener = rsocket(AF_INET, SOCK_STREAM, 0);
+	caller = rsocket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_geq(listener, 0, "%s", strerror(errno));
+	cr_assert_eq(rbind(listener, address(&name, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rlisten(listener, 1), 0);
+	cr_assert_eq(rgetsockname(listener, (struct sockaddr *)&name, &length), 0);
+	cr_assert_eq(rconnect(caller, (struct sockaddr *)&name, length), 0, "%s", strerror(errno));
+	called = raccept(listener, NULL, NULL);
+	cr_assert_geq(called, 0, "%s", strerror(errno));
+}
+
+static void end(void)
+{
+	kill(engine, SIGCONT); /* whatever a test has done to it */
+	rclose(caller);
+	rclose(called);
+	rclose(listener);
+}
+
+TestSuite(rs_ends, .init = begin, .fini = end, .timeout = 60);
+
+/* As proc(5) has it: 'S' sleeps, 'T' is stopped. */
+static char state_of(pid_t process, const char *thread)
+{
+	char path[320], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", process, thread);
+	file = fopen(path, "r");
+	if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	if (file != NULL)
+		fclose(file);
+	return state;
+}
+
+static bool engine_is_stopped(void)
+{
+	struct dirent *thread;
+	bool is_stopped = true;
+	char path[64];
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", engine);
+	list = opendir(path);
+	cr_assert_not_null(list);
+	while ((thread = readdir(list)) != NULL)
+		if (thread->d_name[0] != '.' && state_of(engine, thread->d_name) != 'T')
+			is_stopped = false;
+	closedir(list);
+	return is_stopped;
+}
+
+static void stop_engine(void)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	cr_assert_eq(kill(engine, SIGSTOP), 0);
+	for (int i = 0; i < 5000 && !engine_is_stopped(); i++)
+		nanosleep(&nap, NULL);
+	cr_assert(engine_is_stopped(), "the engine goes on");
+}
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t ticks;
+
+static void tick(int signal)
+{
+	(void)signal;
+	if (++ticks == 3)
+		kill(engine, SIGCONT);
+}
+
+/* Every 20 ms, and calls do not go on by themselves. */
+static void set_ticking(bool on)
+{
+	const struct itimerval often = { { 0, 20000 }, { 0, 20000 } },
+			       never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction act = { .sa_handler = tick };
+
+	cr_assert_eq(sigaction(SIGALRM, &act, NULL), 0);
+	cr_assert_eq(setitimer(ITIMER_REAL, on ? &often : &never, NULL), 0);
+}
+
+Test(rs_ends, a_signal_ends_what_waits_for_many)
+{
+	struct pollfd p = { .fd = caller, .events = POLLIN };
+	struct timeval patience = { .tv_sec = WAIT_SECONDS };
+	fd_set set;
+	int error;
+
+	set_ticking(true);
+	cr_expect_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), -1);
+	error = errno;
+	cr_expect_eq(error, EINTR, "%s", strerror(error));
+	FD_ZERO(&set);
+	FD_SET(caller, &set);
+	cr_expect_eq(rselect(caller + 1, &set, NULL, NULL, &patience), -1);
+	error = errno;
+	set_ticking(false);
+	cr_expect_eq(error, EINTR, "%s", strerror(error));
+}
+
+/* What was sent arrives, and so does the end, however often the sender is interrupted meanwhile. */
+static void end_while_interrupted(int (*how)(int socket))
+{
+	static uint8_t sent[LONG], received[LONG];
+	ssize_t n, all = 0;
+
+	memset(sent, 0x5a, sizeof(sent));
+	stop_engine();
+	cr_assert_eq(rsend(caller, sent, sizeof(sent), MSG_DONTWAIT), LONG);
+	set_ticking(true); /* the third goes to the engine, too */
+	cr_expect_eq(how(caller), 0, "%s", strerror(errno));
+	set_ticking(false);
+	kill(engine, SIGCONT);
+	cr_expect_geq(ticks, 3);
+	while ((n = rrecv(called, received, sizeof(received), 0)) > 0)
+		all += n;
+	cr_expect_eq(n, 0, "%s", strerror(errno));
+	cr_expect_eq(all, LONG);
+}
+
+Test(rs_ends, a_signal_does_not_cut_what_is_still_to_be_sent)
+{
+	end_while_interrupted(rclose);
+}
+
+static int shut(int socket)
+{
+	return rshutdown(socket, SHUT_WR);
+}
+
+Test(rs_ends, a_signal_does_not_lose_the_end)
+{
+	end_while_interrupted(shut);
+}
+
+/* ---- the end, and what came before it ---- */
+
+/* Who waits for room to send hears of the end also while something is left to be read. */
+Test(rs_ends, room_is_not_waited_for_where_none_will_be)
+{
+	struct pollfd in = { .fd = caller, .events = POLLIN };
+	struct pollfd out = { .fd = caller, .events = POLLOUT };
+	char octet;
+
+	cr_assert_eq(rsend(called, "unread", 6, 0), 6);
+	cr_assert_eq(rclose(called), 0);
+	do { /* until the end has come behind it */
+		cr_assert_eq(rpoll(&in, 1, WAIT_SECONDS * 1000), 1);
+		in.events = POLLRDHUP;
+	} while (!(in.revents & POLLRDHUP));
+	cr_expect_eq(rpoll(&out, 1, WAIT_SECONDS * 1000), 1);
+	cr_expect(out.revents & POLLOUT, "0x%x", out.revents);
+	errno = 0;
+	cr_expect_eq(rsend(caller, "x", 1, 0), -1);
+	cr_expect_eq(errno, ECONNRESET, "%s", strerror(errno));
+	cr_expect_eq(rrecv(caller, &octet, 1, 0), 1);
+}
+
+/* ---- threads ---- */
+
+struct connecting {
+	int fd;
+	pid_t thread; /* 0: it has not begun yet */
+	int status, error;
+};
+
+static void *connect_and_wait(void *argument)
+{
+	struct connecting *c = argument;
+
+	__atomic_store_n(&c->thread, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	c->status = rconnect(c->fd, (struct sockaddr *)&name, sizeof(name));
+	c->error = errno;
+	return NULL;
+}
+
+/* The listener takes no more: its one place is taken, and so is the engine's. */
+static void fill_listener(int waiting[2])
+{
+	for (int i = 0; i < 2; i++) {
+		waiting[i] = rsocket(AF_INET, SOCK_STREAM, 0);
+		cr_assert_eq(rfcntl(waiting[i], F_SETFL, O_NONBLOCK), 0);
+		cr_assert_eq(rconnect(waiting[i], (struct sockaddr *)&name, sizeof(name)), -1);
+		cr_assert_eq(errno, EINPROGRESS);
+	}
+}
+
+Test(rs_ends, closed_while_it_is_connected)
+{
+	struct connecting c = { .status = 0 };
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	pthread_t thread;
+	int waiting[2];
+	char id[16];
+
+	fill_listener(waiting);
+	c.fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, connect_and_wait, &c), 0);
+	for (int i = 0; i < 5000; i++) {
+		snprintf(id, sizeof(id), "%d", __atomic_load_n(&c.thread, __ATOMIC_ACQUIRE));
+		if (state_of(getpid(), id) == 'S')
+			break;
+		nanosleep(&nap, NULL);
+	}
+	cr_assert_eq(rclose(c.fd), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(c.status, -1, "it is connected to nobody");
+	cr_expect_eq(c.error, EBADF, "%s", strerror(c.error));
+	rclose(waiting[0]);
+	rclose(waiting[1]);
+}
