@@ -208,12 +208,8 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 	TAILQ_FOREACH(q, &l->ready, ready_link)
 	if (q->client == p->client && q->type == QP_TYPE_UD)
 		p->left |= posted_left(q, p->serial);
-	if (!p->left)
-		return;
-	/* Nobody else may be on the seat. */
-	rx_poll(l, now);
-	place_poll(l, now);
-	tx_poll(l, now);
+	if (p->left)
+		lcore_let_leave(l, now);
 }
 
 /*

@@ -441,8 +441,10 @@ static void detach(struct lcore *l, void *arg, nanotime now)
 	struct farewell *f = arg;
 	struct engine_qp *q = f->qp;
 
-	if (f->turns-- > 0 && has_last_words(l, q, now))
+	if (f->turns-- > 0 && has_last_words(l, q, now)) {
+		lcore_let_leave(l, now);
 		return;
+	}
 	f->over = true;
 	/* Here, so that no doorbell finds it between its handle and its end. */
 	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);

@@ -362,6 +362,8 @@ void clock_publish(struct client_page *page);
 
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
+/* In a message that waits for posted work to leave: nobody else may be on the lcore's seat. */
+void lcore_let_leave(struct lcore *l, nanotime now);
 
 /* rx.c */
 uint32_t rx_poll(struct lcore *l, nanotime now);

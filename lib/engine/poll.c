@@ -3,6 +3,13 @@
 #include "engine/exception.h"
 #include "engine/window.h"
 
+void lcore_let_leave(struct lcore *l, nanotime now)
+{
+	rx_poll(l, now);
+	place_poll(l, now);
+	tx_poll(l, now);
+}
+
 uint32_t lcore_poll(struct lcore *l)
 {
 	nanotime now = clock_now();
