@@ -125,7 +125,12 @@ struct client *client_create(struct engine *e, struct arena *arena, int *error)
 
 static void attach(struct lcore *l, void *arg, nanotime now)
 {
-	lcore_client_attach(l, arg);
+	struct client *c = arg;
+
+	lcore_client_attach(l, c);
+	/* Its thread may sleep all the while: lcore_call. */
+	__atomic_store_n(&c->page->lcore[l->index].sleeping,
+			 __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 static void detach(struct lcore *l, void *arg, nanotime now)

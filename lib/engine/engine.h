@@ -300,6 +300,8 @@ struct lcore {
 	int wake_fd; /* eventfd */
 	uint32_t sleeping; /* atomic */
 	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
+	bool summoned; /* its thread was asleep, and is wanted on the seat */
+	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
 } __rte_cache_aligned;
 
@@ -500,7 +502,8 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
 void lcore_destroy(struct lcore *l);
 /*
  * Runs `run` on the lcore between bursts and waits for it. Where nobody polls that lcore (an
- * embedding program that is in this very call) the caller runs it itself. Caller holds control_lock.
+ * embedding program that is in this very call, a thread that sleeps) the caller runs it itself.
+ * `run` touches no memory of clients but their arenas. Caller holds control_lock.
  */
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg);
 uint32_t messages_poll(struct lcore *l, nanotime now);

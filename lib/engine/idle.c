@@ -11,7 +11,8 @@
  * Asleep it wakes by its eventfd (the control path, other lcores), by the eventfds of clients, by
  * the port's bell, and for the next deadline. Whoever has work for it looks at `sleeping` after
  * publishing; we look at everything once more after setting it. Each side has a full fence in
- * between, so one of the two sees the other (queue/doorbell.h).
+ * between, so one of the two sees the other (queue/doorbell.h). While it waits its seat is empty:
+ * the control path runs its messages itself (lcore.c), and wakes it only for what follows from them.
  */
 #include <poll.h>
 #include <sched.h>
@@ -73,9 +74,16 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 			       { .fd = bell, .events = POLLIN } };
 	nanotime left = sleep_for(l, bell, now);
 	struct timespec t = { .tv_sec = (time_t)(left / TIME_S), .tv_nsec = (long)(left % TIME_S) };
+	int n;
 
 	l->stats.sleeps++;
-	if (ppoll(p, bell >= 0 ? 2 : 1, &t, NULL) <= 0)
+	l->asleep_until = now + left;
+	lcore_rise(l);
+	n = ppoll(p, bell >= 0 ? 2 : 1, &t, NULL);
+	while (!lcore_sit(l))
+		sched_yield();
+	l->summoned = false;
+	if (n <= 0)
 		return;
 	if (p[0].revents != 0)
 		take_kicks(wait_fd);

@@ -2,9 +2,10 @@
 /*
  * An lcore's life, and the control path's way into it: messages that it runs between bursts.
  *
- * Whoever polls an lcore sits on its seat: a dedicated thread for as long as it runs, a program
- * with a loop of its own for one uroce_poll(). The control path runs its message itself when it
- * finds the seat empty, so a program may call verbs from the very thread that polls.
+ * Whoever polls an lcore sits on its seat: a dedicated thread unless it sleeps, a program with a
+ * loop of its own for one uroce_poll(). The control path runs its message itself when it finds the
+ * seat empty, so a program may call verbs from the very thread that polls, and what programs set up
+ * does not wake an lcore that has nothing to do with it yet.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -127,24 +128,51 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 	return work;
 }
 
+/* Something that a dedicated thread that sleeps until asleep_until would miss. On the seat. */
+static bool is_wanted(const struct lcore *l)
+{
+	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
+
+	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) || next < l->asleep_until ||
+	       l->loop_head != l->loop_tail || moving_under_way(l);
+}
+
+/* The messages of an lcore that nobody polls are run here. False: somebody does, or is about to. */
+static bool stand_in(struct lcore *l)
+{
+	bool sleeps;
+
+	if (!lcore_sit(l))
+		return false;
+	if (l->summoned) {
+		lcore_rise(l);
+		return false;
+	}
+	messages_poll(l, clock_now());
+	sleeps = __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED) != 0;
+	l->summoned = sleeps && is_wanted(l);
+	if (l->summoned)
+		lcore_wake(l);
+	lcore_rise(l);
+	return true;
+}
+
 #define CALL_SPINS  100u
 #define CALL_YIELDS 200u
+#define CALL_WAKES  64u /* a wake is enough; once more after so many turns harms nobody */
 
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
 	struct lcore_message m = { .run = run, .arg = arg };
-	uint32_t spins = 1;
+	uint32_t spins = 0;
 
 	while (rte_ring_enqueue(l->messages, &m) != 0)
 		rte_pause();
 	while (__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) == 0) {
-		if (lcore_sit(l)) {
-			messages_poll(l, clock_now());
-			lcore_rise(l);
+		if (stand_in(l))
 			continue;
-		}
 		/* The flag is set before the lcore looks at its rings a last time: see idle.c. */
-		if (__atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
+		if (spins % CALL_WAKES == 0 && __atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
 			lcore_wake(l);
 		if (++spins < CALL_SPINS)
 			rte_pause();

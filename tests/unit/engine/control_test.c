@@ -47,6 +47,56 @@ Test(control, objects_in_use_are_busy)
 	expect_counts(0, 0, 0, 0);
 }
 
+static uint64_t polls(void)
+{
+	struct reply_statistics s = { 0 };
+
+	statistics(&s);
+	return s.polls;
+}
+
+/* A look at everything now and then, but no turns one after the other. */
+static void await_sleep(void)
+{
+	struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+
+	for (uint32_t i = 0; i < ENOUGH_MS / 5; i++) {
+		uint64_t before = polls();
+
+		nanosleep(&moment, NULL);
+		if (polls() - before <= 4)
+			return;
+	}
+	cr_assert_fail("the lcore does not go to sleep");
+}
+
+Test(control, what_is_set_up_wakes_no_lcore)
+{
+	const uint32_t rounds = 500;
+	int fd = attach();
+	struct objects o;
+	uint64_t before;
+
+	make_objects(fd, &o);
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, NULL), 0);
+	await_sleep();
+	before = polls();
+	for (uint32_t i = 0; i < rounds; i++) {
+		struct request_create_qp q = { .pd = o.pd,
+					       .send_cq = o.cq,
+					       .recv_cq = o.cq,
+					       .type = QP_TYPE_RC,
+					       .max_send_wr = 1,
+					       .max_send_sge = 1 };
+		struct reply_create_qp r;
+
+		cr_assert_eq(create_qp(fd, &q, &r), 0);
+		cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, r.handle, NULL), 0);
+	}
+	cr_expect_lt(polls() - before, rounds);
+	close(fd);
+}
+
 Test(control, handles_of_others_are_unknown)
 {
 	int a = attach(), b = attach();
