@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Linux says of an interface: one end of a veth pair in a network namespace of the test's. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "drivers/interface.h"
+#include "drivers/port.h"
+#include "net_namespace.h"
+
+#define NEAR_MAC "02:00:00:00:00:01"
+#define QUIET_MS 200
+
+static uint32_t near;
+static struct port p;
+
+static void begin(void)
+{
+	net_namespace_enter();
+	ip("link add near address " NEAR_MAC " type veth peer name far");
+	near = index_of("near");
+}
+
+TestSuite(interface, .init = begin, .timeout = 60);
+
+/* ---- facts ---- */
+
+Test(interface, facts_follow_the_interface)
+{
+	const struct mac wanted = { { 2, 0, 0, 0, 0, 1 } }, other = { { 2, 0, 0, 0, 0, 7 } };
+	struct mac mac = { 0 };
+
+	cr_expect_eq(ifindex_mtu(near), 1500);
+	ip("link set near mtu 1337");
+	cr_expect_eq(ifindex_mtu(near), 1337);
+	ifindex_mac(near, &mac);
+	cr_expect_arr_eq(mac.octet, wanted.octet, 6);
+	ip("link set near address 02:00:00:00:00:07");
+	ifindex_mac(near, &mac);
+	cr_expect_arr_eq(mac.octet, other.octet, 6);
+}
+
+Test(interface, up_is_not_running)
+{
+	cr_expect_not(ifindex_up(near));
+	cr_expect_not(ifindex_running(near));
+	ip("link set near up");
+	cr_expect(ifindex_up(near));
+	cr_expect_not(ifindex_running(near), "the other end is down");
+	ip("link set far up");
+	await(ifindex_running, near, true, "a carrier");
+	ip("link set far down");
+	await(ifindex_running, near, false, "the carrier's end");
+	cr_expect(ifindex_up(near));
+}
+
+/* The flag of an administrator, and the membership of a program, which no flag shows. */
+Test(interface, whoever_wants_all_frames)
+{
+	struct packet_mreq want = { .mr_ifindex = (int)near, .mr_type = PACKET_MR_PROMISC };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	cr_expect_not(ifindex_promiscuous(near));
+	ip("link set near promisc on");
+	cr_expect(ifindex_promiscuous(near));
+	ip("link set near promisc off");
+	cr_expect_not(ifindex_promiscuous(near));
+	cr_assert_eq(setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &want, sizeof(want)), 0);
+	cr_expect(ifindex_promiscuous(near));
+	cr_expect_not(ifindex_promiscuous(index_of("far")));
+	close(fd);
+	cr_expect_not(ifindex_promiscuous(near));
+}
+
+Test(interface, one_that_is_gone)
+{
+	struct mac mac = { { 1, 2, 3, 4, 5, 6 } };
+	const struct mac before = mac;
+	struct ifreq r = { 0 };
+
+	ip("link set near up");
+	ip("link set near promisc on");
+	ip("link delete near");
+	cr_expect_eq(ifindex_mtu(near), 0);
+	cr_expect_not(ifindex_up(near));
+	cr_expect_not(ifindex_running(near));
+	cr_expect_not(ifindex_promiscuous(near));
+	ifindex_mac(near, &mac);
+	cr_expect_arr_eq(mac.octet, before.octet, 6);
+	errno = 0;
+	cr_expect_eq(interface_request(near, SIOCGIFMTU, &r), -1);
+	cr_expect_eq(errno, ENXIO, "%s", strerror(errno));
+	interface_addresses("near", &p);
+	cr_expect_eq(p.addresses, 0);
+}
+
+/* ---- addresses ---- */
+
+static void expect_addresses(const char *const *wanted, uint32_t n)
+{
+	char text[INET6_ADDRSTRLEN], got[INET6_ADDRSTRLEN + 8];
+
+	interface_addresses("near", &p);
+	cr_assert_eq(p.addresses, n, "%u addresses, not %u", p.addresses, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct gid *g = &p.address[i].gid;
+
+		if (gid_is_ipv4(g))
+			inet_ntop(AF_INET, g->octet + 12, text, sizeof(text));
+		else
+			inet_ntop(AF_INET6, g->octet, text, sizeof(text));
+		snprintf(got, sizeof(got), "%s/%u", text, p.address[i].prefix);
+		cr_expect_str_eq(got, wanted[i], "address %u: %s, not %s", i, got, wanted[i]);
+	}
+}
+
+/*
+ * Link-local, IPv4, the other IPv6 addresses, whatever the order in which they came; among IPv4's
+ * the kernel has the second one of a network behind the others.
+ */
+Test(interface, addresses_in_their_order)
+{
+	static const char *const all[] = { "fe80::1/64", "10.0.0.1/24", "192.0.2.5/32",
+					   "10.0.0.9/24", "2001:db8::1/127" };
+	static const char *const rest[] = { "10.0.0.9/24", "192.0.2.5/32" };
+
+	ip("link set near addrgenmode none");
+	ip("link set near up");
+	expect_addresses(NULL, 0);
+	ip("address add 2001:db8::1/127 dev near nodad");
+	ip("address add 10.0.0.1/24 dev near");
+	ip("address add 10.0.0.9/24 dev near");
+	ip("address add fe80::1/64 dev near nodad");
+	ip("address add 192.0.2.5/32 dev near");
+	ip("address add 10.0.0.2/24 dev far");
+	expect_addresses(all, ARRAY_SIZE(all));
+	ip("-6 address flush dev near");
+	ip("address replace 10.0.0.9/24 dev near");
+	ip("address delete 10.0.0.1/24 dev near");
+	ip("address replace 10.0.0.9/24 dev near");
+	ip("address delete 192.0.2.5/32 dev near");
+	ip("address add 192.0.2.5/32 dev near");
+	expect_addresses(rest, ARRAY_SIZE(rest));
+}
+
+Test(interface, no_more_addresses_than_a_table_holds)
+{
+	for (uint32_t i = 1; i <= LIMIT_GIDS + 3; i++)
+		ip("address add 10.0.%u.1/24 dev near", i);
+	interface_addresses("near", &p);
+	cr_assert_eq(p.addresses, LIMIT_GIDS);
+	for (uint32_t i = 0; i < p.addresses; i++)
+		cr_expect_eq(p.address[i].gid.octet[14], i + 1, "the first are kept");
+}
+
+/* ---- events ---- */
+
+/* What was announced before is done with. */
+static void falls_quiet(int fd)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	int looks = 0;
+
+	while (poll(&readable, 1, QUIET_MS) != 0) {
+		cr_assert_lt(looks++, 50, "it never falls quiet");
+		interface_events_happened(fd);
+	}
+	cr_expect_not(interface_events_happened(fd), "nothing was announced");
+}
+
+Test(interface, changes_are_announced_once)
+{
+	static const char *const changes[] = {
+		"address add 10.0.0.1/24 dev near",
+		"address add fd00::1/64 dev near nodad",
+		"link set near mtu 1400",
+		"link set near address 02:00:00:00:00:09",
+		"address delete 10.0.0.1/24 dev near",
+		"link delete near",
+	};
+	int fd = interface_events_open();
+
+	cr_assert_geq(fd, 0);
+	ip("link set near up");
+	ip("link set far up");
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		falls_quiet(fd);
+		ip("%s", changes[i]);
+		cr_expect(interface_events_happened(fd), "ip %s", changes[i]);
+	}
+	close(fd);
+}
+
+/* What did not fit the socket's buffer is a change like any other. */
+Test(interface, lost_announcements_count)
+{
+	int fd = interface_events_open(), least = 1;
+	uint8_t octets[8192];
+	bool lost = false;
+
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
+	falls_quiet(fd);
+	for (uint32_t i = 1; i <= 40; i++)
+		ip("address add 10.1.%u.1/24 dev near", i);
+	/* a look as the function has it, to see that some were lost */
+	for (uint32_t i = 0; i < 40 && !lost; i++)
+		lost = recv(fd, octets, sizeof(octets), MSG_DONTWAIT | MSG_PEEK) < 0 &&
+		       errno == ENOBUFS;
+	for (uint32_t i = 1; i <= 40; i++)
+		ip("address delete 10.1.%u.1/24 dev near", i);
+	cr_expect(interface_events_happened(fd));
+	cr_expect(lost, "nothing was lost: this tests nothing");
+	falls_quiet(fd);
+	close(fd);
+}
+
+Test(interface, without_a_descriptor_nothing_happens)
+{
+	cr_expect_not(interface_events_happened(-1));
+}
