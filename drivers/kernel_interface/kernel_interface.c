@@ -299,7 +299,9 @@ static bool give_one(struct kernel_interface *k, struct rte_mbuf *m)
 
 	if (k->fill_checksums && m->nb_segs == 1)
 		checksum_complete(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
-	for (struct rte_mbuf *s = m; s != NULL && n < SEGMENTS; s = s->next)
+	if (m->nb_segs > SEGMENTS)
+		return false; /* the kernel would take a part of it for the whole */
+	for (struct rte_mbuf *s = m; s != NULL; s = s->next)
 		part[n++] = (struct iovec){ rte_pktmbuf_mtod(s, void *), s->data_len };
 	return writev(k->fd, part, n) == (ssize_t)m->pkt_len;
 }
@@ -318,7 +320,9 @@ uint32_t kernel_interface_give(struct kernel_interface *k, struct rte_mbuf **fra
 static ssize_t take_one(struct kernel_interface *k, struct rte_mbuf *m)
 {
 	uint16_t room = rte_pktmbuf_tailroom(m);
-	ssize_t n = read(k->fd, rte_pktmbuf_mtod(m, void *), room);
+	uint8_t more; /* a tap cuts a frame to what is asked for, and does not say so */
+	struct iovec part[2] = { { rte_pktmbuf_mtod(m, void *), room }, { &more, 1 } };
+	ssize_t n = readv(k->fd, part, 2);
 
 	if (n < 0)
 		return errno == EFAULT || errno == EINVAL ? 0 : -1;
