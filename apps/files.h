@@ -35,7 +35,7 @@ enum files_way files_show(enum files_way wanted, const struct engine_place *wher
 
 /*
  * A mount namespace of this process's own. `user`: within a user namespace, where the user stays
- * who he is. 0 or an errno; then nothing has changed.
+ * who he is. 0 or an errno.
  */
 int mounts_begin(bool user);
 

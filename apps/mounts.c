@@ -183,19 +183,30 @@ static int cover(const char *parent, bool overlay)
 	return error;
 }
 
+static void uncover(const char *parent, bool overlay)
+{
+	if (overlay)
+		umount2(parent, MNT_DETACH);
+	umount2(parent, MNT_DETACH); /* the tmpfs, with all that is mounted in it */
+}
+
 int mounts_put(const char *source, const char *parent, const char *name, bool overlay)
 {
 	char target[PATH_MAX];
+	bool covered = false;
 	struct stat st;
-	int error;
+	int error = 0;
 
 	snprintf(target, sizeof(target), "%s/%s", parent, name);
 	if (stat(target, &st) != 0) {
 		error = cover(parent, overlay);
-		if (error != 0)
-			return error;
-		if (mkdir(target, 0755) != 0)
-			return errno;
+		covered = error == 0;
+		if (covered && mkdir(target, 0755) != 0)
+			error = errno;
 	}
-	return bind_folder(source, target);
+	if (error == 0)
+		error = bind_folder(source, target);
+	if (error != 0 && covered)
+		uncover(parent, overlay);
+	return error;
 }
