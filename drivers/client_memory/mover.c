@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@ struct mover {
 	struct peer_memory peer;
 	struct rte_ring *todo; /* many producers: lcores; consumer: the thread */
 	struct rte_ring *done[LIMIT_LCORES]; /* producer: the thread; consumer: one lcore */
+	struct mover_bell bell[LIMIT_LCORES]; /* sleeping NULL: none */
+	uint32_t ringing; /* the thread may be at a lcore's bell */
 	uint32_t lcores;
 	uint32_t under_way;
 	uint32_t sleeping; /* the thread is about to wait on wake_fd */
@@ -85,15 +88,34 @@ static struct mover_batch *take_waiting(struct mover *m)
 	return batch;
 }
 
+/*
+ * The lcore is there as long as nobody asked the thread to stop: mover_destroy does not return
+ * before `ringing` was seen at 0 behind `stop`.
+ */
+static void ring(struct mover *m, const struct mover_bell *bell)
+{
+	if (bell->sleeping == NULL)
+		return;
+	__atomic_store_n(&m->ringing, 1, __ATOMIC_RELAXED);
+	queue_fence(); /* pairs with the lcore's before it sleeps, and with mover_destroy's */
+	if (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) &&
+	    __atomic_load_n(bell->sleeping, __ATOMIC_RELAXED))
+		doorbell_wake(bell->fd);
+	__atomic_store_n(&m->ringing, 0, __ATOMIC_RELEASE);
+}
+
 static void execute(struct mover *m, struct mover_batch *batch)
 {
+	uint32_t lcore = batch->lcore;
+
 	__atomic_store_n(&m->held, batch, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < batch->count; i++)
 		batch->copy[i].ok = false;
 	if (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE))
 		peer_memory_copy(&m->peer, batch->copy, batch->count);
 	__atomic_store_n(&m->held, NULL, __ATOMIC_RELEASE);
-	rte_ring_sp_enqueue_bulk_elem(m->done[batch->lcore], &batch, STRIDE, 1, NULL);
+	rte_ring_sp_enqueue_bulk_elem(m->done[lcore], &batch, STRIDE, 1, NULL);
+	ring(m, &m->bell[lcore]);
 }
 
 static void wait_for_work(struct mover *m)
@@ -166,7 +188,8 @@ static int start_thread(struct mover *m)
 	return error;
 }
 
-struct mover *mover_create(const struct peer_memory *peer, uint32_t lcores)
+struct mover *mover_create(const struct peer_memory *peer, const struct mover_bell *bell,
+			   uint32_t lcores)
 {
 	struct mover *m = calloc(1, sizeof(*m));
 	int error;
@@ -175,6 +198,8 @@ struct mover *mover_create(const struct peer_memory *peer, uint32_t lcores)
 		return NULL;
 	assert(lcores >= 1 && lcores <= LIMIT_LCORES && "the engine's own number");
 	m->lcores = lcores;
+	if (bell != NULL)
+		memcpy(m->bell, bell, lcores * sizeof(*bell));
 	m->holders = 2;
 	m->wake_fd = m->ended_fd = m->peer.fd = -1;
 	errno = ENOMEM;
@@ -253,6 +278,9 @@ struct mover_batch *mover_destroy(struct mover *m, uint32_t timeout_ms,
 	struct mover_batch *held = NULL;
 
 	__atomic_store_n(&m->stop, 1, __ATOMIC_RELEASE);
+	queue_fence(); /* pairs with ring: it sees us, or we see it there */
+	while (__atomic_load_n(&m->ringing, __ATOMIC_ACQUIRE) != 0)
+		sched_yield(); /* nothing blocks there */
 	doorbell_wake(m->wake_fd);
 	if (!has_ended(m, timeout_ms)) {
 		give_back_waiting(m, give_back, arg);

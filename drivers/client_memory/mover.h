@@ -5,6 +5,8 @@
  *
  *	lcore   mover_submit  -->  ring of batches  -->  thread: peer_memory_copy
  *	lcore   mover_poll    <--  ring per lcore   <--
+ *
+ * A lcore that sleeps is woken for what comes back.
  */
 #ifndef CLIENT_MEMORY_MOVER_H
 #define CLIENT_MEMORY_MOVER_H
@@ -29,12 +31,20 @@ struct mover_batch {
 
 struct mover;
 
+/* How a lcore is woken, as by everybody else: it sets the flag, fences, and polls once more. */
+struct mover_bell {
+	const uint32_t *sleeping; /* atomic */
+	int fd; /* eventfd */
+};
+
 /*
  * Copies the peer's descriptor, so the original may be closed at any time; memory that a copy
- * names itself must last until its batch is back. peer NULL: every copy names its memory. NULL
+ * names itself must last until its batch is back. peer NULL: every copy names its memory.
+ * bell: one of each lcore, which last until mover_destroy returns; NULL: none of them sleeps. NULL
  * with errno.
  */
-struct mover *mover_create(const struct peer_memory *peer, uint32_t lcores);
+struct mover *mover_create(const struct peer_memory *peer, const struct mover_bell *bell,
+			   uint32_t lcores);
 
 /* False: MOVER_BATCHES are under way. Any lcore. */
 bool mover_submit(struct mover *m, struct mover_batch *batch);

@@ -348,7 +348,7 @@ static int launch_main(struct engine *e, struct lcore *l, unsigned int id)
 		return error;
 	c->main_thread_runs = true;
 	pthread_setaffinity_np(c->main_thread, sizeof(cpus), &cpus);
-	pthread_setname_np(c->main_thread, "uroce-main-lcore");
+	pthread_setname_np(c->main_thread, "uroce-lcore");
 	return 0;
 }
 

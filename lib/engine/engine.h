@@ -47,6 +47,8 @@ struct peer_locks;
 struct peer_memory;
 struct mover;
 struct moving;
+struct holding;
+struct held_packet;
 struct flow_table;
 struct engine_flow;
 struct exception;
@@ -87,6 +89,8 @@ struct engine_cq {
 	uint32_t event_owed; /* atomic: an event found the channel's socket full */
 	int async_fd; /* where its context hears of an overrun */
 };
+
+STAILQ_HEAD(held_list, held_packet);
 
 /* Where a queue pair's packets go. */
 enum flow_state {
@@ -143,6 +147,7 @@ struct engine_qp {
 	uint8_t type; /* enum qp_type */
 	uint8_t flow_state; /* enum flow_state */
 	bool is_ready; /* stands in the ready list */
+	bool starved; /* ... in that of those that wait for a mover's job, instead */
 	bool in_wheel;
 	bool detached;
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
@@ -165,6 +170,9 @@ struct engine_qp {
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	struct mover *mover; /* ... which makes them; NULL: its lcore */
+	struct held_list held; /* packets that wait for it, see hold.c */
+	TAILQ_ENTRY(engine_qp) held_link;
 	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
 	uint32_t
 		unexpected; /* ... and messages without an entry, whose receives are not complete */
@@ -196,6 +204,7 @@ struct engine_qp {
 
 TAILQ_HEAD(ready_list, engine_qp);
 TAILQ_HEAD(operation_list, engine_qp);
+TAILQ_HEAD(waiting_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);
 
 /* One process that is attached, or the program that embeds the engine. */
@@ -278,6 +287,7 @@ struct lcore {
 	uint32_t staged;
 	struct staged_frame *stage; /* STAGE_MAX */
 	struct moving *moving; /* jobs for movers */
+	struct holding *holding; /* packets that wait for one */
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
 	uint16_t tx_queue;
@@ -433,7 +443,7 @@ void place_flush(struct lcore *l, nanotime now);
 /* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
 		 nanotime now);
-/* Movers: takes results. */
+/* Movers: takes results, and goes on with what waited for them (moving.c). */
 uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
 void place_forget(struct lcore *l, struct engine_qp *q);

@@ -6,10 +6,8 @@
  *	work           idle: SPIN       YIELD                      asleep
  *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
  *
- * While a mover copies for it, it yields: what comes back rings no bell (moving.c).
- *
- * Asleep it wakes by its eventfd (the control path, other lcores), by the eventfds of clients, by
- * the port's bell, and for the next deadline. Whoever has work for it looks at `sleeping` after
+ * Asleep it wakes by its eventfd (the control path, other lcores, movers), by the eventfds of
+ * clients, by the port's bell, and for the next deadline. Whoever has work for it looks at `sleeping` after
  * publishing; we look at everything once more after setting it. Each side has a full fence in
  * between, so one of the two sees the other (queue/doorbell.h). While it waits its seat is empty:
  * the control path runs its messages itself (lcore.c), and wakes it only for what follows from them.
@@ -24,7 +22,6 @@
 #include <rte_pause.h>
 
 #include "engine/control.h"
-#include "engine/moving.h"
 #include "queue/fence.h"
 
 #define SPIN_FOR   (5 * TIME_US)
@@ -120,7 +117,7 @@ static void be_idle(struct lcore *l)
 		l->idle_since = now;
 	if (now - l->idle_since < SPIN_FOR)
 		rte_pause();
-	else if (now - l->idle_since < YIELD_FOR || moving_under_way(l))
+	else if (now - l->idle_since < YIELD_FOR)
 		sched_yield();
 	else if (sleep_once(l))
 		l->idle_since = 0;

@@ -20,6 +20,7 @@
 #include <rte_pause.h>
 
 #include "engine/engine.h"
+#include "engine/hold.h"
 #include "engine/moving.h"
 #include "engine/srq.h"
 #include "engine/tag.h"
@@ -56,10 +57,12 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->loop = calloc(LOOP_SLOTS, sizeof(*l->loop));
 	l->copies = copy_batch_create();
 	l->moving = moving_create();
+	l->holding = holding_create();
 	l->inbox = lcore_ring(l, "ui", INBOX_SLOTS, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", MESSAGE_SLOTS, RING_F_SC_DEQ);
 	if (l->wake_fd < 0 || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->moving == NULL || l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
+	    l->moving == NULL || l->holding == NULL || l->copies == NULL || l->inbox == NULL ||
+	    l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -84,6 +87,7 @@ void lcore_destroy(struct lcore *l)
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
 	moving_destroy(l->moving);
+	holding_destroy(l->holding);
 	free(l->stage);
 	free(l->gather_copy);
 	free(l->loop);
@@ -203,6 +207,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	q->is_ready = false;
 	q->in_wheel = false;
 	q->detached = false;
+	STAILQ_INIT(&q->held);
 	directory_publish(l->engine, q);
 }
 
@@ -212,6 +217,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	ready_remove(l, q);
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);
+	hold_forget(l, q);
 	operation_forget(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);

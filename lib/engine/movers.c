@@ -12,11 +12,15 @@
 
 int client_mover_make(struct client *c)
 {
+	struct mover_bell bell[LIMIT_LCORES];
+	struct engine *e = c->engine;
 	struct mover *m;
 
 	if (client_mover(c) != NULL)
 		return 0;
-	m = mover_create(c->memory, c->engine->lcores);
+	for (uint32_t i = 0; i < e->lcores; i++)
+		bell[i] = (struct mover_bell){ &e->lcore[i].sleeping, e->lcore[i].wake_fd };
+	m = mover_create(c->memory, bell, e->lcores);
 	if (m == NULL)
 		return errno;
 	/* Release: an lcore that sees it sees it complete. */
@@ -51,16 +55,25 @@ static void give_back(struct mover_batch *batch, void *arg)
 	lcore_call(&c->engine->lcore[batch->lcore], on_lcore, batch);
 }
 
+static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	moving_leave_behind(l, arg);
+}
+
 void client_mover_take(struct client *c)
 {
 	struct mover *m = client_mover(c);
+	struct mover_batch *held;
 
 	if (m == NULL)
 		return;
 	/* The job that a stuck thread holds stays with it for ever; its lcore has 63 others. */
-	if (mover_destroy(m, SETTLE_MS, give_back, c) != NULL)
+	held = mover_destroy(m, SETTLE_MS, give_back, c);
+	if (held != NULL) {
 		fprintf(stderr, "uroce: a copy of %s's memory does not end; left behind\n",
 			c->objects->program);
+		lcore_call(&c->engine->lcore[held->lcore], leave_on_lcore, held);
+	}
 	__atomic_store_n(&c->mover, NULL, __ATOMIC_RELEASE);
 }
 

@@ -4,11 +4,16 @@
  * travel as jobs to the client's mover thread and come back later. A job holds everything that the
  * copies name (packet buffers, frames), so nothing has to wait for it:
  *
- *	placing		tickets of received packets stay unsettled; the core withholds what depends on them
+ *	placing		tickets of received packets stay unsettled; the core withholds what depends on
+ *			them. A client's packets of one rx round share a job, which is open until the
+ *			round's end.
  *	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
  *
- * A lcore has a fixed number of jobs. When they run out, packets of such clients are dropped before
- * they reach the core, as on a full receive ring, and their queue pairs get no turn.
+ *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
+ *
+ * A lcore has a fixed number of jobs, of which a client may have as many as are left to others: one
+ * that is stuck has half of them, the next one half of the rest. A packet that finds none is held
+ * (hold.c), a queue pair that wants to send starves until one is back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +21,22 @@
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "engine/engine.h"
+#include "engine/hold.h"
 #include "engine/moving.h"
 
-#define JOBS	     64u
-#define JOB_COPIES   256u
-#define JOB_TICKETS  LIMIT_BURST
-#define JOBS_RESERVE 8u /* what one rx round of one lcore may need */
+#define JOBS	    64u
+#define JOB_COPIES  256u
+#define JOB_TICKETS 64u
+
+static_assert(JOBS * LIMIT_LCORES <= MOVER_BATCHES, "a mover has room for all jobs there are");
+static_assert(JOB_COPIES >= PACKET_COPIES && JOB_TICKETS >= PACKET_TICKETS, "one packet fits");
 
 struct moving_job {
 	struct mover_batch batch; /* first */
 	LIST_ENTRY(moving_job) link;
-	struct client *client;
-	uint32_t tickets;
+	struct client *client; /* NULL: left behind */
+	uint32_t number; /* the client's */
+	struct copy_batch tickets;
 	uint32_t frames;
 	struct pending_ticket pending[JOB_TICKETS];
 	struct staged_frame frame[LIMIT_TURN];
@@ -38,8 +47,12 @@ LIST_HEAD(job_list, moving_job);
 
 struct moving {
 	struct job_list free;
+	struct job_list open; /* of this rx round, at most one of each client */
 	struct job_list busy;
 	uint32_t free_count;
+	uint8_t jobs_of[LIMIT_CLIENTS]; /* by number: not free */
+	bool came_back; /* a job did, since somebody last looked what waits for one */
+	struct ready_list starved;
 	struct moving_job job[JOBS];
 };
 
@@ -52,58 +65,72 @@ struct moving *moving_create(void)
 	for (uint32_t i = 0; i < JOBS; i++)
 		LIST_INSERT_HEAD(&m->free, &m->job[i], link);
 	m->free_count = JOBS;
+	TAILQ_INIT(&m->starved);
 	return m;
 }
 
 void moving_destroy(struct moving *m)
 {
-	free(m);
+	if (m != NULL && LIST_EMPTY(&m->busy))
+		free(m);
 }
 
 bool moving_under_way(const struct lcore *l)
 {
-	return !LIST_EMPTY(&l->moving->busy);
+	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
 }
 
-bool moving_can_receive(const struct lcore *l)
+static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
 {
-	return l->moving->free_count > JOBS_RESERVE;
+	return share * m->jobs_of[c->number] < m->free_count;
 }
 
-uint32_t moving_room(const struct lcore *l, struct client *c)
+/* Half of what may be had for receiving: what arrives should not wait for what is to be sent. */
+bool moving_can_send(const struct lcore *l, const struct client *c)
+{
+	return client_mover(c) == NULL || may_take(l->moving, c, 2);
+}
+
+uint32_t moving_room(const struct lcore *l, const struct client *c)
 {
 	if (client_mover(c) == NULL)
 		return GATHER_MAX;
-	if (l->moving->free_count <= JOBS_RESERVE)
-		return 0;
 	return MIN_OF(l->gather_count + JOB_COPIES, GATHER_MAX);
 }
 
-static struct moving_job *job_take(struct lcore *l, struct client *c)
+static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
 {
-	struct moving_job *j = LIST_FIRST(&l->moving->free);
+	struct moving *m = l->moving;
+	struct moving_job *j = LIST_FIRST(&m->free);
 
 	if (j == NULL)
 		return NULL;
 	LIST_REMOVE(j, link);
-	LIST_INSERT_HEAD(&l->moving->busy, j, link);
-	l->moving->free_count--;
+	LIST_INSERT_HEAD(to, j, link);
+	m->free_count--;
+	m->jobs_of[c->number]++;
 	j->client = c;
-	j->tickets = j->frames = 0;
+	j->number = c->number;
+	j->frames = 0;
+	j->tickets = (struct copy_batch){ .copy = j->copy, .pending = j->pending };
 	j->batch = (struct mover_batch){ .copy = j->copy, .lcore = l->index, .owner = j };
 	return j;
 }
 
 static void job_free(struct lcore *l, struct moving_job *j)
 {
+	struct moving *m = l->moving;
+
 	LIST_REMOVE(j, link);
-	LIST_INSERT_HEAD(&l->moving->free, j, link);
-	l->moving->free_count++;
+	LIST_INSERT_HEAD(&m->free, j, link);
+	m->free_count++;
+	m->jobs_of[j->number]--;
+	m->came_back = true;
 }
 
 static void tickets_settle(struct lcore *l, struct moving_job *j, nanotime now)
 {
-	for (uint32_t i = 0; i < j->tickets; i++)
+	for (uint32_t i = 0; i < j->tickets.tickets; i++)
 		ticket_settle(l, &j->pending[i], j->copy, now);
 }
 
@@ -137,19 +164,61 @@ static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
  */
 static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 {
-	if (mover_submit(client_mover(j->client), &j->batch))
+	struct mover *mover = client_mover(j->client);
+
+	if (mover != NULL && mover_submit(mover, &j->batch))
 		return;
-	/* No room at the mover: the copies count as failed, and their queue pairs fail. */
+	/* Its client is going: the copies count as failed, and their queue pairs fail. */
 	for (uint32_t i = 0; i < j->batch.count; i++)
 		j->copy[i].ok = false;
 	job_done(l, j, now);
+}
+
+static void job_close(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	if (j->tickets.tickets == 0) {
+		job_free(l, j);
+		return;
+	}
+	LIST_REMOVE(j, link);
+	LIST_INSERT_HEAD(&l->moving->busy, j, link);
+	j->batch.count = j->tickets.copies;
+	job_submit(l, j, now);
+}
+
+struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
+{
+	struct moving *m = l->moving;
+	struct moving_job *j;
+
+	LIST_FOREACH(j, &m->open, link)
+	{
+		if (j->client == c)
+			break;
+	}
+	if (j != NULL && (j->tickets.tickets + PACKET_TICKETS > JOB_TICKETS ||
+			  j->tickets.copies + PACKET_COPIES > JOB_COPIES)) {
+		job_close(l, j, now);
+		j = NULL;
+	}
+	if (j == NULL && may_take(m, c, 1))
+		j = job_take(l, c, &m->open);
+	return j != NULL ? &j->tickets : NULL;
+}
+
+void moving_flush(struct lcore *l, nanotime now)
+{
+	struct moving_job *j;
+
+	while ((j = LIST_FIRST(&l->moving->open)) != NULL)
+		job_close(l, j, now);
 }
 
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now)
 {
 	while (first < end) {
 		struct engine_qp *q = l->stage[first].qp;
-		struct moving_job *j = job_take(l, q->client);
+		struct moving_job *j = job_take(l, q->client, &l->moving->busy);
 		bool full = false;
 
 		/* Without a job the turn is taken back: these frames were never sent. */
@@ -179,49 +248,12 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 	return kept;
 }
 
-void moving_tickets(struct lcore *l, struct pending_ticket *t, uint32_t n, struct peer_copy *copy,
-		    nanotime now)
-{
-	struct moving_job *j = NULL;
+/* ---- coming back ---- */
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (j != NULL &&
-		    (j->tickets == JOB_TICKETS || j->batch.count + t[i].count > JOB_COPIES)) {
-			job_submit(l, j, now);
-			j = NULL;
-		}
-		if (j == NULL)
-			j = job_take(l, t[i].qp->client);
-		if (j == NULL) { /* JOBS_RESERVE was too small: this queue pair fails */
-			for (uint32_t k = 0; k < t[i].count; k++)
-				copy[t[i].first + k].ok = false;
-			ticket_settle(l, &t[i], copy, now);
-			continue;
-		}
-		j->pending[j->tickets] = t[i];
-		j->pending[j->tickets].first = j->batch.count;
-		memcpy(&j->copy[j->batch.count], &copy[t[i].first], t[i].count * sizeof(*copy));
-		/* A value that stood in the ticket moved with it. */
-		if (t[i].mbuf == NULL && t[i].count > 0)
-			for (uint32_t k = 0; k < t[i].count; k++) {
-				struct peer_copy *c = &j->copy[j->batch.count + k];
-
-				c->local = (uint8_t *)&j->pending[j->tickets].value +
-					   ((uint8_t *)c->local - (uint8_t *)&t[i].value);
-			}
-		j->batch.count += t[i].count;
-		j->tickets++;
-	}
-	if (j != NULL)
-		job_submit(l, j, now);
-}
-
-uint32_t place_poll(struct lcore *l, nanotime now)
+static uint32_t jobs_collect(struct lcore *l, nanotime now)
 {
 	uint32_t work = 0;
 
-	if (!moving_under_way(l))
-		return 0;
 	for (uint32_t i = 0; i < l->clients; i++) {
 		struct mover *m = client_mover(l->client[i]);
 		struct mover_batch *b;
@@ -234,13 +266,51 @@ uint32_t place_poll(struct lcore *l, nanotime now)
 	return work;
 }
 
+void moving_starve(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_REMOVE(&l->ready, q, ready_link);
+	TAILQ_INSERT_TAIL(&l->moving->starved, q, ready_link);
+	q->starved = true;
+}
+
+/* Each tries again; the list is as long as there are queue pairs that wait, and seldom long. */
+static void starved_feed(struct lcore *l)
+{
+	struct engine_qp *q;
+
+	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
+	q->starved = false;
+	TAILQ_CONCAT(&l->ready, &l->moving->starved, ready_link);
+}
+
+void moving_unstarve(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_REMOVE(&l->moving->starved, q, ready_link);
+	q->starved = false;
+}
+
+uint32_t place_poll(struct lcore *l, nanotime now)
+{
+	struct moving *m = l->moving;
+	uint32_t work = 0;
+
+	if (moving_under_way(l))
+		work = jobs_collect(l, now);
+	if (!m->came_back)
+		return work;
+	starved_feed(l);
+	m->came_back = hold_release(l, &work, now);
+	place_flush(l, now);
+	return work;
+}
+
 void moving_forget(struct lcore *l, struct engine_qp *q)
 {
 	struct moving_job *j;
 
 	LIST_FOREACH(j, &l->moving->busy, link)
 	{
-		for (uint32_t i = 0; i < j->tickets; i++)
+		for (uint32_t i = 0; i < j->tickets.tickets; i++)
 			if (j->pending[i].qp == q)
 				j->pending[i].qp = NULL;
 		if (j->frames > 0 && j->frame[0].qp == q)
@@ -252,6 +322,14 @@ void moving_forget(struct lcore *l, struct engine_qp *q)
 void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now)
 {
 	job_done(l, b->owner, now);
+}
+
+void moving_leave_behind(struct lcore *l, struct mover_batch *b)
+{
+	struct moving_job *j = b->owner;
+
+	l->moving->jobs_of[j->number]--;
+	j->client = NULL; /* another one may have its address and number by then */
 }
 
 static bool names_memory(const struct moving_job *j, const struct peer_memory *m)

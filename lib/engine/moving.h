@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Jobs for movers, see moving.c. Between place.c, tx.c and the control path. */
+/* Jobs for movers, see moving.c. Between place.c, hold.c, tx.c and the control path. */
 #ifndef ENGINE_MOVING_H
 #define ENGINE_MOVING_H
 
@@ -16,22 +16,44 @@ struct pending_ticket {
 	uint32_t first, count; /* peer copies */
 };
 
+/* Copies of an rx round that gather: the lcore's own, or those of one client in a job. */
+struct copy_batch {
+	uint32_t copies;
+	uint32_t tickets;
+	struct peer_copy *copy;
+	struct pending_ticket *pending;
+};
+
+/* What one packet may add to a batch: copies, and tickets (a SEND with invalidate takes two). */
+#define PACKET_COPIES  LIMIT_SPANS
+#define PACKET_TICKETS 2u
+
 struct moving *moving_create(void);
+/* Jobs that a thread still holds stay where they are for ever. */
 void moving_destroy(struct moving *m);
-/* Jobs are with movers, who wake nobody: the lcore must not sleep. */
+/* Jobs are with movers, or about to go there; what comes back wakes the lcore. */
 bool moving_under_way(const struct lcore *l);
-/* False: too few jobs are left for a packet of a client with a mover. */
-bool moving_can_receive(const struct lcore *l);
+
+/*
+ * Receiving. A job of the client's that has room for one more packet, or NULL: none may be had
+ * before others are back. It stays there until moving_flush sends it off.
+ */
+struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now);
+void moving_flush(struct lcore *l, nanotime now);
+
+/* Sending: false: the queue pairs of this client must wait for jobs, see moving_starve. */
+bool moving_can_send(const struct lcore *l, const struct client *c);
+/* The queue pair leaves the ready list until a job is back. */
+void moving_starve(struct lcore *l, struct engine_qp *q);
+void moving_unstarve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
-uint32_t moving_room(const struct lcore *l, struct client *c);
+uint32_t moving_room(const struct lcore *l, const struct client *c);
 /*
  * Staged frames [first, end), of one client, leave with jobs; those that cannot are kept in the
  * stage from index `kept` on. Returns the new `kept`.
  */
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now);
-/* n tickets of one client and their copies leave with jobs. */
-void moving_tickets(struct lcore *l, struct pending_ticket *t, uint32_t n, struct peer_copy *copy,
-		    nanotime now);
+
 /* Jobs of this client that are under way on this lcore. */
 uint32_t moving_jobs_of(const struct lcore *l, const struct client *c);
 /* ... and of other clients' queue pairs, from or to this client's memory. */
@@ -39,6 +61,8 @@ uint32_t moving_jobs_into(const struct lcore *l, const struct client *c);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* By lcore_call: a batch that mover_destroy returned to the control thread. */
 void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now);
+/* By lcore_call: one that a stuck thread keeps for ever. */
+void moving_leave_behind(struct lcore *l, struct mover_batch *b);
 
 /* place.c: reports one ticket, by what became of its copies, and lets its buffer go. */
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,

@@ -2,10 +2,11 @@
 /*
  * Copies into registered memory. Direct spans are written at once and their ticket is settled on
  * the spot. Peer spans gather in the round's batch, with whatever follows them on the same queue
- * pair, and are made by a few system calls at the end of the rx round.
+ * pair, and are made by a few system calls at the end of the rx round, by the lcore or by a mover.
  *
  * The last eight octets of a placement become visible last: programs poll the last byte.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,16 +18,20 @@
 #define BATCH_COPIES  512u
 #define BATCH_TICKETS 128u
 
-struct copy_batch {
-	uint32_t copies;
-	uint32_t tickets;
+struct own_batch {
+	struct copy_batch batch; /* first */
 	struct peer_copy copy[BATCH_COPIES];
 	struct pending_ticket pending[BATCH_TICKETS];
 };
 
 struct copy_batch *copy_batch_create(void)
 {
-	return calloc(1, sizeof(struct copy_batch));
+	struct own_batch *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	b->batch = (struct copy_batch){ .copy = b->copy, .pending = b->pending };
+	return &b->batch;
 }
 
 void copy_batch_destroy(struct copy_batch *b)
@@ -59,16 +64,81 @@ static void place_direct(const struct span_list *p, const uint8_t *from)
 	}
 }
 
+void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
+		 nanotime now)
+{
+	for (uint32_t i = 0, run; i < n; i += run) {
+		const struct peer_memory *m = copy[i].memory;
+
+		run = peer_copy_run(copy + i, n - i);
+		copy_stamp_begin(&l->stamp, m != NULL ? m->owner : c->number, now);
+		peer_memory_copy(c->memory, copy + i, run);
+		copy_stamp_end(&l->stamp);
+	}
+}
+
+void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
+		   nanotime now)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		ok &= copy[t->first + i].ok;
+	if (t->mbuf != NULL)
+		rte_pktmbuf_free(t->mbuf);
+	t->mbuf = NULL;
+	if (t->qp == NULL)
+		return;
+	if (t->qp->last_ticket == t->ticket)
+		t->qp->last_ticket = 0;
+	qp_copied(t->qp->core, t->ticket, ok, now);
+	qp_settled(l, t->qp, now);
+}
+
+/* The lcore's own copies. Runs of those into one client's memory are made together. */
+static void batch_flush(struct lcore *l, nanotime now)
+{
+	struct copy_batch *b = l->copies;
+	uint32_t tickets = b->tickets;
+
+	b->tickets = 0;
+	b->copies = 0;
+	for (uint32_t i = 0; i < tickets;) {
+		struct client *c = b->pending[i].qp->client;
+		uint32_t first = i, copies = 0;
+
+		for (; i < tickets && b->pending[i].qp->client == c; i++)
+			copies += b->pending[i].count;
+		if (copies > 0)
+			client_copy(l, c, &b->copy[b->pending[first].first], copies, now);
+		for (; first < i; first++)
+			ticket_settle(l, &b->pending[first], b->copy, now);
+	}
+}
+
+/* Where a ticket of this queue pair goes, with room for so many copies. */
+static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_t copies,
+				   nanotime now)
+{
+	struct copy_batch *b = l->copies;
+
+	if (q->mover != NULL) {
+		b = moving_open(l, q->client, now);
+		assert(b != NULL && "packet_fits has opened one, for one packet");
+	} else if (b->tickets == BATCH_TICKETS || b->copies + copies > BATCH_COPIES) {
+		batch_flush(l, now);
+	}
+	return b;
+}
+
 /* Puts the placement behind what already waits for this queue pair. */
 static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome *o,
 		      struct rte_mbuf *m, nanotime now)
 {
-	struct copy_batch *b = l->copies;
+	struct copy_batch *b = batch_of(l, q, o->place.count, now);
 	struct pending_ticket *t;
 	const uint8_t *from = o->source;
 
-	if (b->tickets == BATCH_TICKETS || b->copies + o->place.count > BATCH_COPIES)
-		place_flush(l, now);
 	t = &b->pending[b->tickets++];
 	*t = (struct pending_ticket){ .qp = q, .ticket = o->ticket, .first = b->copies };
 	if (from == (const uint8_t *)&o->value) {
@@ -158,11 +228,11 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, stru
 
 void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now)
 {
-	struct copy_batch *b = l->copies;
+	struct copy_batch *b = NULL;
 
-	if (q->last_ticket != 0 && b->tickets == BATCH_TICKETS)
-		place_flush(l, now);
-	if (q->last_ticket == 0) {
+	if (q->last_ticket != 0)
+		b = batch_of(l, q, 0, now);
+	if (q->last_ticket == 0) { /* or by now */
 		qp_copied(q->core, ticket, true, now);
 		return;
 	}
@@ -171,60 +241,10 @@ void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanoti
 	q->last_ticket = ticket;
 }
 
-void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
-		 nanotime now)
-{
-	for (uint32_t i = 0, run; i < n; i += run) {
-		const struct peer_memory *m = copy[i].memory;
-
-		run = peer_copy_run(copy + i, n - i);
-		copy_stamp_begin(&l->stamp, m != NULL ? m->owner : c->number, now);
-		peer_memory_copy(c->memory, copy + i, run);
-		copy_stamp_end(&l->stamp);
-	}
-}
-
-void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
-		   nanotime now)
-{
-	bool ok = true;
-
-	for (uint32_t i = 0; i < t->count; i++)
-		ok &= copy[t->first + i].ok;
-	if (t->mbuf != NULL)
-		rte_pktmbuf_free(t->mbuf);
-	t->mbuf = NULL;
-	if (t->qp == NULL)
-		return;
-	if (t->qp->last_ticket == t->ticket)
-		t->qp->last_ticket = 0;
-	qp_copied(t->qp->core, t->ticket, ok, now);
-	qp_settled(l, t->qp, now);
-}
-
 void place_flush(struct lcore *l, nanotime now)
 {
-	struct copy_batch *b = l->copies;
-	uint32_t tickets = b->tickets;
-
-	b->tickets = 0;
-	b->copies = 0;
-	/* Runs of copies into one client's memory are one batch. */
-	for (uint32_t i = 0; i < tickets;) {
-		struct client *c = b->pending[i].qp->client;
-		uint32_t first = i, copies = 0;
-
-		for (; i < tickets && b->pending[i].qp->client == c; i++)
-			copies += b->pending[i].count;
-		if (client_mover(c) != NULL) {
-			moving_tickets(l, &b->pending[first], i - first, b->copy, now);
-			continue;
-		}
-		if (copies > 0)
-			client_copy(l, c, &b->copy[b->pending[first].first], copies, now);
-		for (; first < i; first++)
-			ticket_settle(l, &b->pending[first], b->copy, now);
-	}
+	batch_flush(l, now);
+	moving_flush(l, now);
 }
 
 void place_forget(struct lcore *l, struct engine_qp *q)

@@ -9,6 +9,7 @@
 #include "engine/datagram.h"
 #include "engine/engine.h"
 #include "engine/exception.h"
+#include "engine/hold.h"
 #include "engine/moving.h"
 #include "engine/raw.h"
 #include "engine/srq.h"
@@ -144,21 +145,13 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 	l->srq = s;
 }
 
-bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
-		  nanotime now)
+bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		 nanotime now)
 {
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
 	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
 
-	if (!qp_can_receive(q->core)) {
-		qp_crowded(l, q);
-		place_flush(l, now);
-	}
-	if (client_mover(q->client) != NULL && !moving_can_receive(l)) {
-		count_reason(l, REASON_BUSY);
-		return false;
-	}
 	l->srq = q->srq;
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
@@ -182,6 +175,61 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 	}
 	qp_settled(l, q, now);
 	return kept;
+}
+
+/* Copies of this queue pair go another way from now on, once those under way are over. */
+static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mover, nanotime now)
+{
+	if (q->last_ticket != 0 && q->mover == NULL)
+		place_flush(l, now);
+	if (q->last_ticket != 0)
+		return false;
+	q->mover = mover;
+	return true;
+}
+
+/* Its copies and tickets find room, and it comes behind what it must come behind. */
+static bool mover_takes(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+{
+	switch (q->raw ? KIND_SEND : opcode_table[p->opcode].kind) {
+	case KIND_ACK:
+	case KIND_CNP:
+		return true;
+	case KIND_CMP_SWAP:
+	case KIND_FETCH_ADD:
+		/* Made on the lcore: what this queue pair wrote before is in place when it looks. */
+		if (q->last_ticket != 0)
+			return false;
+		break;
+	}
+	return moving_open(l, q->client, now) != NULL;
+}
+
+bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+{
+	/* The control thread may give a slow client a mover at any time. */
+	struct mover *mover = client_mover(q->client);
+
+	if (mover != q->mover && !mover_changes(l, q, mover, now))
+		return false;
+	if (!qp_can_receive(q->core)) {
+		qp_crowded(l, q);
+		if (mover != NULL)
+			return false;
+		place_flush(l, now);
+	}
+	return mover == NULL || mover_takes(l, q, p, now);
+}
+
+bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		  nanotime now)
+{
+	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now))
+		return packet_take(l, q, p, m, now);
+	if (hold_packet(l, q, p, m))
+		return true;
+	count_reason(l, REASON_BUSY);
+	return false;
 }
 
 /* Frames that are not RoCE go to the control thread: ARP, neighbour discovery, echo. */

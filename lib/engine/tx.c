@@ -22,7 +22,10 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 {
 	if (!q->is_ready)
 		return;
-	TAILQ_REMOVE(&l->ready, q, ready_link);
+	if (q->starved)
+		moving_unstarve(l, q);
+	else
+		TAILQ_REMOVE(&l->ready, q, ready_link);
 	q->is_ready = false;
 }
 
@@ -114,8 +117,13 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 		return 1;
 
 	while (staged < ROUND_PACKETS && (q = TAILQ_FIRST(&l->ready)) != NULL) {
-		uint32_t n = qp_turn(l, q, now);
+		uint32_t n;
 
+		if (!moving_can_send(l, q->client)) {
+			moving_starve(l, q);
+			continue;
+		}
+		n = qp_turn(l, q, now);
 		staged += n;
 		if (!q->is_ready)
 			continue;

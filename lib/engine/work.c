@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "engine/engine.h"
+#include "engine/hold.h"
 #include "engine/srq.h"
 #include "engine/tag.h"
 #include "queue/doorbell.h"
@@ -151,8 +152,9 @@ static void ring_discard(struct ring_side *s)
 }
 
 /* ERR or anything to RESET: posted work is forgotten without completions. */
-static void rings_reset(struct engine_qp *q)
+static void rings_reset(struct lcore *l, struct engine_qp *q)
 {
+	hold_forget(l, q);
 	ring_discard(&q->sq);
 	ring_discard(&q->rq);
 	q->receive_valid = false;
@@ -166,7 +168,7 @@ static void rings_reset(struct engine_qp *q)
 void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	if (qp_state(q->core) == QP_STATE_RESET) {
-		rings_reset(q);
+		rings_reset(l, q);
 		return;
 	}
 	if (q->sq.size != 0)

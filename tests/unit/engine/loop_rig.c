@@ -95,7 +95,7 @@ static void qp_connect(struct rig *r, uint32_t side)
 
 	memcpy(&av.src_gid, own, 16);
 	memcpy(&av.dst_gid, own, 16);
-	av.src_port = flow_source_port(0, q->qpn, r->side[1 - side].qp.qpn);
+	av.src_port = flow_source_port(0, q->qpn, r->side[side ^ 1].qp.qpn);
 	flow_init(&q->flow, &av);
 	err = qp_modify(q->core, &a,
 			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0,
@@ -105,7 +105,7 @@ static void qp_connect(struct rig *r, uint32_t side)
 	a.path.is_global = 1;
 	a.path.port_num = 1;
 	a.path_mtu = 5;
-	a.dest_qpn = r->side[1 - side].qp.qpn;
+	a.dest_qpn = r->side[side ^ 1].qp.qpn;
 	a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;
 	err |= qp_modify(q->core, &a,
@@ -179,20 +179,20 @@ struct rig *rig_open(void)
 	ring_side_init(&r->client.bell[0], rig_ring(r, DOORBELL_SLOTS, DOORBELL_STRIDE, true),
 		       DOORBELL_SLOTS, DOORBELL_STRIDE);
 	lcore_client_attach(e->lcore, &r->client);
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < RIG_SIDES; i++) {
 		cq_open(r, &r->side[i].send_cq);
 		cq_open(r, &r->side[i].recv_cq);
 		region_open(r, &r->side[i]);
 		qp_open(r, i);
 	}
-	qp_connect(r, 0);
-	qp_connect(r, 1);
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		qp_connect(r, i);
 	return r;
 }
 
 void rig_close(struct rig *r)
 {
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < RIG_SIDES; i++) {
 		struct rig_side *s = &r->side[i];
 
 		lcore_qp_detach(r->engine.lcore, &s->qp, clock_now());
@@ -215,7 +215,7 @@ void rig_close(struct rig *r)
 bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
 	      uint32_t flags)
 {
-	struct rig_side *s = &r->side[side], *peer = &r->side[1 - side];
+	struct rig_side *s = &r->side[side], *peer = &r->side[side ^ 1];
 	struct rte_ring *ring = (struct rte_ring *)s->qp.sq.shared;
 	struct send_work *w = ring_client_reserve(ring, s->qp.sq.stride);
 
@@ -262,7 +262,7 @@ static void take(struct rig_side *s, struct engine_cq *cq)
 void rig_poll(struct rig *r)
 {
 	lcore_poll(r->engine.lcore);
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < RIG_SIDES; i++) {
 		take(&r->side[i], &r->side[i].send_cq);
 		take(&r->side[i], &r->side[i].recv_cq);
 	}

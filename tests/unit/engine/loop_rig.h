@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine without a control path: one lcore, one embedded client, two queue pairs that are
- * connected to each other through the engine's own address. What the control path does is done by
- * hand here, so that the data path is tested (and timed) alone.
+ * An engine without a control path: one lcore, one embedded client, two pairs of queue pairs (0
+ * with 1, 2 with 3) that are connected through the engine's own address. What the control path does
+ * is done by hand here, so that the data path is tested (and timed) alone.
  */
 #ifndef UNIT_ENGINE_LOOP_RIG_H
 #define UNIT_ENGINE_LOOP_RIG_H
 
 #include "engine/engine.h"
 
+#define RIG_SIDES  4u
 #define RIG_DEPTH  128u
 #define RIG_BUFFER 65536u
 
@@ -26,7 +27,7 @@ struct rig {
 	struct engine engine;
 	struct client client;
 	struct arena *arena;
-	struct rig_side side[2];
+	struct rig_side side[RIG_SIDES];
 };
 
 /* Starts the EAL once a process; then a fresh rig. */
@@ -36,7 +37,7 @@ void rig_close(struct rig *r);
 bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
 	      uint32_t flags);
 bool rig_receive(struct rig *r, uint32_t side);
-/* One poll of the lcore, then both sides' completions are taken. */
+/* One poll of the lcore, then all sides' completions are taken. */
 void rig_poll(struct rig *r);
 
 #endif

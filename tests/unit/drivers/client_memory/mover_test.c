@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@ static nanotime clock_now(void)
  * The engine's own memory stands for a client's: the descriptor is the same kind. by_pid: batches
  * of reads go that way, and block where reading through the descriptor is an error on new kernels.
  */
-static struct mover *new_mover(uint32_t lcores, bool by_pid)
+static struct mover *new_mover_with(const struct mover_bell *bell, uint32_t lcores, bool by_pid)
 {
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	struct peer_memory peer;
@@ -35,10 +36,15 @@ static struct mover *new_mover(uint32_t lcores, bool by_pid)
 
 	cr_assert_eq(peer_memory_open(&peer, fd, by_pid ? getpid() : 0, geteuid()), 0);
 	cr_assert_eq(peer.pid != 0, by_pid);
-	m = mover_create(&peer, lcores);
+	m = mover_create(&peer, bell, lcores);
 	cr_assert_not_null(m);
 	peer_memory_close(&peer);
 	return m;
+}
+
+static struct mover *new_mover(uint32_t lcores, bool by_pid)
+{
+	return new_mover_with(NULL, lcores, by_pid);
 }
 
 static struct mover_batch *wait_for(struct mover *m, uint32_t lcore)
@@ -98,6 +104,28 @@ Test(mover, it_takes_only_so_many)
 	cr_assert(mover_submit(m, &batch[0]));
 	cr_assert_eq(wait_for(m, 0), &batch[0]);
 	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
+}
+
+Test(mover, only_an_lcore_that_sleeps_is_woken)
+{
+	static const uint32_t sleeping[2] = { 1, 0 };
+	static struct mover_batch batch[2] = { { .lcore = 0 }, { .lcore = 1 } };
+	struct mover_bell bell[2];
+	struct pollfd p = { .events = POLLIN };
+	struct mover *m;
+
+	for (uint32_t i = 0; i < 2; i++)
+		bell[i] = (struct mover_bell){ &sleeping[i], eventfd(0, EFD_NONBLOCK) };
+	m = new_mover_with(bell, 2, false);
+	cr_assert(mover_submit(m, &batch[0]));
+	p.fd = bell[0].fd;
+	cr_assert_eq(poll(&p, 1, 10000), 1, "nobody woke the lcore");
+	cr_assert_eq(mover_poll(m, 0), &batch[0], "it is woken for what is there");
+	cr_assert(mover_submit(m, &batch[1]));
+	wait_for(m, 1);
+	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
+	p.fd = bell[1].fd;
+	cr_assert_eq(poll(&p, 1, 0), 0, "who does not sleep was woken");
 }
 
 /* A page that whoever touches it waits for, until the descriptor is closed. */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies that a mover makes, with a mover that is held up where the test wants it: it sits in a
+ * page of a userfaultfd until the descriptor is closed. Nothing that arrives meanwhile is lost.
+ */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "drivers/client_memory/mover.h"
+#include "loop_rig.h"
+#include "queue/doorbell.h"
+
+#define PAGE  4096u
+#define READS 4u /* so many that they go by pid, which waits for the page */
+#define POLLS 2000 /* of a mover that is held up */
+
+/* What holds up a mover; its batch is of an lcore that the rig has not. */
+struct gate {
+	int fd;
+	void *page;
+	uint64_t local[READS];
+	struct peer_copy copy[READS];
+	struct mover_batch batch;
+};
+
+static struct rig *r;
+static struct client other; /* of the sides 2 and 3 */
+static struct gate gate;
+
+static struct peer_memory *own_memory(void)
+{
+	struct peer_memory *m = calloc(1, sizeof(*m));
+
+	cr_assert_eq(peer_memory_open(m, open("/proc/self/mem", O_RDWR | O_CLOEXEC), getpid(),
+				      geteuid()),
+		     0);
+	return m;
+}
+
+static void give_mover(struct client *c)
+{
+	c->memory = own_memory();
+	c->mover = mover_create(c->memory, NULL, 2);
+	cr_assert_not_null(c->mover);
+}
+
+static void count_returned(struct mover_batch *b, void *arg)
+{
+	++*(uint32_t *)arg;
+}
+
+static void take_mover(struct client *c)
+{
+	uint32_t returned = 0;
+
+	cr_assert_null(mover_destroy(c->mover, 10000, count_returned, &returned));
+	cr_assert_leq(returned, 1, "only the gate's batch was left");
+	peer_memory_close(c->memory);
+	free(c->memory);
+	c->mover = NULL;
+	c->memory = NULL;
+}
+
+/* What is written into that side's memory is written by a mover. */
+static void make_peer(uint32_t side, struct client *c)
+{
+	struct region *m =
+		(struct region *)(uintptr_t)key_withdraw(&r->engine.keys, r->side[side].key);
+
+	m->client = c->number;
+	m->piece[0].direct = NULL;
+	m->piece[0].peer_address = (uintptr_t)r->side[side].buffer;
+	key_publish(&r->engine.keys, r->side[side].key, m);
+	r->side[side].qp.client = c;
+}
+
+static void *blocking_page(int *fd)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0)
+		cr_skip_test("no privilege for a full userfaultfd");
+	cr_assert_eq(ioctl(*fd, UFFDIO_API, &api), 0);
+	reg.range.start = (uintptr_t)p;
+	reg.range.len = PAGE;
+	cr_assert_eq(ioctl(*fd, UFFDIO_REGISTER, &reg), 0);
+	return p;
+}
+
+static void close_gate(struct client *c)
+{
+	struct pollfd p;
+
+	gate.page = blocking_page(&gate.fd);
+	for (uint32_t i = 0; i < READS; i++)
+		gate.copy[i] = (struct peer_copy){ .peer_address = (uintptr_t)gate.page + 8 * i,
+						   .local = &gate.local[i],
+						   .length = 8 };
+	gate.batch = (struct mover_batch){ .copy = gate.copy, .count = READS, .lcore = 1 };
+	cr_assert(mover_submit(c->mover, &gate.batch));
+	p = (struct pollfd){ .fd = gate.fd, .events = POLLIN };
+	cr_assert_eq(poll(&p, 1, 10000), 1, "the mover did not come to the page");
+}
+
+static void open_gate(void)
+{
+	close(gate.fd);
+}
+
+/* A second one, with a doorbell ring of its own, which nobody uses: rig_post rings the first one's. */
+static void make_other(void)
+{
+	void *ring = arena_at(
+		r->arena, arena_allocate(r->arena, ring_bytes(DOORBELL_SLOTS, DOORBELL_STRIDE)));
+
+	other = r->client;
+	other.number = 1;
+	ring_format(ring, DOORBELL_SLOTS, true);
+	ring_side_init(&other.bell[0], ring, DOORBELL_SLOTS, DOORBELL_STRIDE);
+}
+
+static void begin(void)
+{
+	r = rig_open();
+	make_other();
+	r->engine.client[0] = &r->client;
+	r->engine.client[1] = &other;
+	give_mover(&r->client);
+	give_mover(&other);
+	lcore_client_attach(r->engine.lcore, &other);
+	make_peer(1, &r->client);
+	make_peer(3, &other);
+	r->side[2].qp.client = &other;
+	for (uint32_t i = 0; i < RIG_BUFFER; i++)
+		r->side[0].buffer[i] = r->side[2].buffer[i] = (uint8_t)(i * 7 + 3);
+}
+
+static void end(void)
+{
+	take_mover(&r->client);
+	take_mover(&other);
+	rig_close(r);
+}
+
+TestSuite(moving, .init = begin, .fini = end, .timeout = 60);
+
+static void poll_some(void)
+{
+	for (int i = 0; i < POLLS; i++)
+		rig_poll(r);
+}
+
+static void run_until(uint32_t side, uint32_t completions)
+{
+	nanotime until = clock_now() + 10 * TIME_S;
+
+	while (r->side[side].completions < completions && clock_now() < until)
+		rig_poll(r);
+	cr_assert_eq(r->side[side].completions, completions,
+		     "%u of %u completions came, the last with status %u, reason %s",
+		     r->side[side].completions, completions, r->side[side].last.status,
+		     reason_sentence(r->side[side].last.vendor_err));
+	cr_assert_eq(r->side[side].last.status, STATUS_SUCCESS);
+}
+
+static uint64_t dropped(void)
+{
+	return r->engine.lcore->stats.by_reason[REASON_BUSY];
+}
+
+#define WRITES 16u /* of 16 packets each: more than unsettled copies of a queue pair */
+
+Test(moving, packets_wait_for_a_mover_that_is_held_up)
+{
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < WRITES; i++)
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER,
+				   i + 1 == WRITES ? WORK_SIGNALED : 0));
+	poll_some();
+	cr_expect_eq(r->side[0].completions, 0, "nothing was copied yet");
+	open_gate();
+	run_until(0, 1);
+	cr_assert_eq(memcmp(r->side[0].buffer, r->side[1].buffer, RIG_BUFFER), 0);
+	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+	cr_expect_eq(r->engine.lcore->stats.by_reason[REASON_NAK_SEQUENCE], 0);
+}
+
+/* Small ones that come alone, so that each is a job of its own. */
+Test(moving, a_client_that_is_held_up_leaves_movers_to_others)
+{
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < 100; i++) {
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, i == 99 ? WORK_SIGNALED : 0));
+		rig_poll(r);
+	}
+	for (uint32_t i = 0; i < WRITES; i++) {
+		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+		run_until(2, i + 1);
+	}
+	cr_assert_eq(memcmp(r->side[2].buffer, r->side[3].buffer, RIG_BUFFER), 0);
+	cr_expect_eq(r->side[0].completions, 0);
+	open_gate();
+	run_until(0, 1);
+	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+}
+
+/* What an atomic sees is what was written before it. */
+Test(moving, an_atomic_waits_for_the_writes_before_it)
+{
+	uint64_t written, seen;
+
+	memcpy(&written, r->side[0].buffer, 8);
+	close_gate(&r->client);
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, 0));
+	cr_assert(rig_post(r, 0, WORK_ATOMIC_FETCH_AND_ADD, 8, WORK_SIGNALED));
+	for (uint32_t i = 0; i < 100; i++)
+		rig_poll(r);
+	memset(r->side[0].buffer, 0, 8);
+	poll_some();
+	open_gate();
+	run_until(0, 1);
+	memcpy(&seen, r->side[0].buffer, 8);
+	cr_assert_eq(seen, written, "%lx instead of %lx", seen, written);
+}
+
+/* Frames that are read by a mover go out when it comes to them, and their queue pair waits. */
+Test(moving, a_sender_waits_for_its_mover)
+{
+	make_peer(2, &r->client);
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < WRITES; i++) {
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, 0));
+		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+		rig_poll(r);
+	}
+	poll_some();
+	cr_expect_eq(r->side[2].completions, 0);
+	open_gate();
+	run_until(2, WRITES);
+	cr_assert_eq(memcmp(r->side[2].buffer, r->side[3].buffer, RIG_BUFFER), 0);
+	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+}
+
+static void reset(struct engine_qp *q)
+{
+	struct qp_attributes a = { .state = QP_STATE_RESET };
+
+	cr_assert_eq(qp_modify(q->core, &a, QP_ATTR_STATE, clock_now(), NULL), 0);
+	lcore_qp_touch(r->engine.lcore, q, clock_now());
+}
+
+/* ... and the queue pair that they came for goes: nothing of them is left. */
+Test(moving, what_waits_goes_with_its_queue_pair)
+{
+	nanotime until = clock_now() + 10 * TIME_S;
+
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < WRITES; i++)
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, 0));
+	poll_some();
+	cr_assert_gt(rte_mempool_in_use_count(r->engine.pool), 0, "something waits");
+	reset(&r->side[0].qp);
+	reset(&r->side[1].qp);
+	open_gate();
+	while (rte_mempool_in_use_count(r->engine.pool) > 0 && clock_now() < until)
+		rig_poll(r);
+	cr_assert_eq(rte_mempool_in_use_count(r->engine.pool), 0, "%u buffers are lost",
+		     rte_mempool_in_use_count(r->engine.pool));
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory that blocks whoever touches it: pages of a userfaultfd that nobody fills. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+#define PAGE	 4096u
+#define PAGES	 2u
+#define ELEMENTS 4 /* so many that the engine reads them by pid, and waits for the page */
+
+static struct endpoint e;
+static struct ibv_mr *mr;
+static uint8_t *area;
+static int faults;
+
+static void open_endpoint(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	area = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (faults < 0)
+		cr_skip_test("no privilege for a full userfaultfd");
+	range.range.start = (uintptr_t)area;
+	range.range.len = PAGES * PAGE;
+	cr_assert_eq(ioctl(faults, UFFDIO_API, &api), 0);
+	cr_assert_eq(ioctl(faults, UFFDIO_REGISTER, &range), 0);
+	endpoint_open(&e);
+	mr = ibv_reg_mr(e.pd, area, PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE);
+	cr_assert_not_null(mr, "ibv_reg_mr: %m");
+}
+
+static void close_endpoint(void)
+{
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	endpoint_close(&e);
+	close(faults);
+	munmap(area, PAGES * PAGE);
+}
+
+TestSuite(blocked, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
+
+/* A WRITE out of that page, and the engine's coming to it. */
+static void write_from(uint32_t page)
+{
+	struct ibv_sge sge[ELEMENTS];
+	struct ibv_send_wr wr = { .sg_list = sge,
+				  .num_sge = ELEMENTS,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct pollfd p = { .fd = faults, .events = POLLIN };
+
+	for (uint32_t i = 0; i < ELEMENTS; i++)
+		sge[i] = (struct ibv_sge){ (uintptr_t)area + page * PAGE + 8 * i, 8, mr->lkey };
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "nobody came to page %u", page);
+}
+
+static void fill(uint32_t page)
+{
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)area + page * PAGE, PAGE } };
+	struct ibv_wc wc;
+
+	cr_assert_eq(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
+	poll_completions(e.cq, &wc, 1, "a WRITE out of a page that was filled");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+}
+
+/* A line of the engine's /proc/PID/task/TID/FILE. */
+static void read_of_thread(const char *thread, const char *file, char *text, int size)
+{
+	char path[320];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/task/%s/%s", getenv("UROCED_PID"), thread, file);
+	f = fopen(path, "re");
+	cr_assert_not_null(f, "%s: %m", path);
+	cr_assert_not_null(fgets(text, size, f));
+	fclose(f);
+}
+
+/* How many threads the engine has, and whether the one that is its lcore sleeps. */
+static uint32_t look_at_threads(bool *lcore_sleeps)
+{
+	char path[64], text[256];
+	struct dirent *entry;
+	uint32_t n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", getenv("UROCED_PID"));
+	d = opendir(path);
+	cr_assert_not_null(d, "%s: %m", path);
+	while ((entry = readdir(d)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		n++;
+		read_of_thread(entry->d_name, "comm", text, sizeof(text));
+		if (strcmp(text, "uroce-lcore\n") != 0)
+			continue;
+		read_of_thread(entry->d_name, "stat", text, sizeof(text));
+		*lcore_sleeps = strstr(text, ") S ") != NULL;
+	}
+	closedir(d);
+	return n;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
+{
+	bool sleeps = false;
+	uint32_t threads = look_at_threads(&sleeps);
+	double until = now() + WAIT_SECONDS;
+
+	/* The first one holds up the lcore, until the program gets a mover for that. */
+	write_from(0);
+	while (look_at_threads(&sleeps) == threads)
+		cr_assert(now() < until, "no mover came");
+	fill(0);
+	write_from(1);
+	for (sleeps = false; !sleeps; look_at_threads(&sleeps))
+		cr_assert(now() < until, "it is awake all the time");
+	fill(1);
+}
