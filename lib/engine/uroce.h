@@ -71,7 +71,10 @@ UROCE_API void uroce_destroy(struct uroce_engine *e);
  */
 UROCE_API uint32_t uroce_poll(struct uroce_engine *e, uint32_t lcore);
 
-/* Makes the device visible to ibv_get_device_list() of this process. 0, or EEXIST. */
+/*
+ * Makes the device visible to ibv_get_device_list() of this process. 0, or EEXIST: another engine of
+ * it has this name. That of an engine outside of the process is numbered, should it have the same.
+ */
 UROCE_API int uroce_register(struct uroce_engine *e);
 
 /* True once exit_when_idle seconds have passed without a client. Any thread. */

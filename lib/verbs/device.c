@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "verbs/device.h"
 
 #define DEVICES_MAX 32
+#define NAME_SIZE   40 /* an engine's device has 31 octets of name; a number may come behind it */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
@@ -27,22 +29,26 @@ static __attribute__((noinline)) bool is_same(const struct device *d,
 	       strcmp(d->source.embedded, source->embedded) == 0;
 }
 
+static void set_name(struct device *d, const char *name)
+{
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s", name);
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s", name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s", name);
+}
+
 static struct device *new_device(const struct engine_source *source,
 				 const struct reply_device *facts)
 {
 	struct device *d = calloc(1, sizeof(*d));
-	int length = (int)strnlen(facts->name, sizeof(facts->name));
+	char name[NAME_SIZE];
 
 	if (d == NULL)
 		return NULL;
 	d->ibv.node_type = IBV_NODE_CA;
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "%.*s", length, facts->name);
-	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%.*s", length, facts->name);
-	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%.*s",
-		 length, facts->name);
-	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%.*s", length,
-		 facts->name);
+	snprintf(name, sizeof(name), "%.*s", (int)sizeof(facts->name), facts->name);
+	set_name(d, name);
 	d->provider = &not_of_another_provider;
 	d->source = *source;
 	d->facts = *facts;
@@ -139,9 +145,56 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 
 	if (l->count == DEVICES_MAX)
 		return;
+	/* an engine in this process may have a socket, too, where others look for theirs */
+	for (int i = 0; i < l->count; i++)
+		if (device_of(l->list[i])->facts.engine_id == facts->engine_id)
+			return;
 	d = device_enter(source, facts);
 	if (d != NULL)
 		l->list[l->count++] = &d->ibv;
+}
+
+/* ---- names: one of each, as the kernel's devices have them ---- */
+
+static bool is_listed(const struct listing *l, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(l->list[i]->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* "uroce0" -> the first of "uroce0", "uroce1", ... that no other has. With the lock held. */
+static void number(const struct listing *l, struct device *d)
+{
+	char name[NAME_SIZE];
+	int stem = (int)strlen(d->ibv.name);
+	unsigned int n = 0;
+
+	while (stem > 0 && d->ibv.name[stem - 1] >= '0' && d->ibv.name[stem - 1] <= '9')
+		stem--;
+	do {
+		snprintf(name, sizeof(name), "%.*s%u", MIN_OF(stem, NAME_SIZE - 12), d->ibv.name,
+			 n++);
+	} while (is_listed(l, l->count, name));
+	set_name(d, name);
+}
+
+/* Who is known by its name already keeps it, else the one that was found first: the embedded one. */
+static void make_names_unique(struct listing *l)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 1; i < l->count; i++) {
+		struct device *d = device_of(l->list[i]);
+
+		for (int k = 0; k < i; k++) {
+			struct device *first = device_of(l->list[k]);
+
+			if (strcmp(first->ibv.name, d->ibv.name) == 0)
+				number(l, d->references > 1 && first->references == 1 ? first : d);
+		}
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
@@ -153,6 +206,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (l.list == NULL)
 		return fail_with(ENOMEM);
 	client_each_engine(list_engine, &l);
+	make_names_unique(&l);
 	if (num_devices != NULL)
 		*num_devices = l.count;
 	return l.list;

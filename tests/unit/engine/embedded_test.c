@@ -5,6 +5,8 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -163,4 +165,56 @@ Test(embedded, nothing_comes_on_demand)
 		ibv_reg_mr(e.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
 	cr_expect_eq(errno, EOPNOTSUPP);
 	endpoint_close(&e);
+}
+
+/* ---- names ---- */
+
+static void expect_names(const char *first, const char *second)
+{
+	const char *const wanted[] = { first, second };
+	int n, count = second != NULL ? 2 : 1;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	cr_assert_not_null(list);
+	cr_expect_eq(n, count);
+	for (int i = 0; i < n && i < count; i++) {
+		cr_expect_str_eq(ibv_get_device_name(list[i]), wanted[i]);
+		cr_expect_str_eq(strrchr(list[i]->ibdev_path, '/') + 1, wanted[i]);
+	}
+	ibv_free_device_list(list);
+}
+
+Test(embedded, it_is_one_device_also_where_its_socket_is_found)
+{
+	setenv("UROCE_SOCKET", path, 1);
+	expect_names("uroce0", NULL);
+}
+
+Test(embedded, another_engine_of_its_name_is_numbered)
+{
+	char own[sizeof(path)], why[256], lock[80];
+	struct ibv_context *context;
+	struct ibv_device **list;
+	struct uroce_engine *other;
+
+	memcpy(own, path, sizeof(own));
+	snprintf(path, sizeof(path), "/tmp/uroce-other-test-%d.sock", getpid());
+	other = make_engine(why, sizeof(why));
+	cr_assert_not_null(other, "%s", why);
+	setenv("UROCE_SOCKET", path, 1);
+	expect_names("uroce0", "uroce1");
+	expect_names("uroce0", "uroce1");
+	/* a name that a program holds stays, whoever comes then */
+	list = ibv_get_device_list(NULL);
+	context = ibv_open_device(list[1]);
+	cr_assert_not_null(context, "%m");
+	ibv_free_device_list(list);
+	cr_expect_str_eq(ibv_get_device_name(context->device), "uroce1");
+	expect_names("uroce0", "uroce1");
+	cr_expect_eq(ibv_close_device(context), 0);
+	uroce_destroy(other);
+	expect_names("uroce0", NULL);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	unlink(lock);
+	memcpy(path, own, sizeof(own));
 }
