@@ -64,14 +64,26 @@ struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space,
 	return id;
 }
 
-void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
+static void move(struct cm_id *id, struct cm_channel *ch)
 {
-	if (ch == id->channel)
-		return;
 	cm_reports_move(id, ch);
 	id->channel->ids--;
 	ch->ids++;
 	id->channel = ch;
+}
+
+/* What a listener's requests made is where the requests are. */
+void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
+{
+	struct cm_report *r;
+
+	if (ch == id->channel)
+		return;
+	move(id, ch);
+	/* those of the new ids come behind */
+	TAILQ_FOREACH(r, &ch->reports, link)
+	if (r->of == id && r->made != NULL && r->made->channel != ch)
+		move(r->made, ch);
 }
 
 void cm_join_free(struct cm_join *j)

@@ -43,33 +43,45 @@ static __attribute__((constructor)) void begin(void)
 	root();
 }
 
-/* libc's. */
-#define REAL(name)                                                                          \
-	({                                                                                  \
-		static __typeof__(&name) real;                                              \
-		if (__atomic_load_n(&real, __ATOMIC_RELAXED) == NULL)                       \
-			__atomic_store_n(&real, dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
-		real;                                                                       \
-	})
+/*
+ * libc's: looked for when the library is loaded, so that calls that a signal handler or the child of
+ * a fork may make need no more than they did. Constructors of other libraries may come before that.
+ */
+#define REAL(name)                                                                         \
+	static __typeof__(&name) real_##name;                                              \
+                                                                                           \
+	static __attribute__((constructor)) void find_##name(void)                         \
+	{                                                                                  \
+		__atomic_store_n(&real_##name, dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED); \
+	}                                                                                  \
+                                                                                           \
+	static __typeof__(&name) get_##name(void)                                          \
+	{                                                                                  \
+		if (__atomic_load_n(&real_##name, __ATOMIC_RELAXED) == NULL)               \
+			find_##name();                                                     \
+		return real_##name;                                                        \
+	}
 
 /* A function of these parameters, one of which is `path`; then what libc's is called with. */
 #define WRAP(type, failed, name, parameters, ...)         \
 	EXPORT type name parameters;                      \
+	REAL(name)                                        \
 	EXPORT type name parameters                       \
 	{                                                 \
 		char room[REWRITE_ROOM];                  \
 		int error = rewrite(root(), &path, room); \
                                                           \
-		if (error == 0 && REAL(name) == NULL)     \
+		if (error == 0 && get_##name() == NULL)   \
 			error = ENOSYS;                   \
 		if (error == 0)                           \
-			return REAL(name)(__VA_ARGS__);   \
+			return get_##name()(__VA_ARGS__); \
 		errno = error;                            \
 		return failed;                            \
 	}
 
 /* The mode is there with these flags only. */
 #define WRAP_OPEN(name, parameters, ...)                                   \
+	REAL(name)                                                         \
 	EXPORT int name parameters                                         \
 	{                                                                  \
 		char room[REWRITE_ROOM];                                   \
@@ -82,7 +94,7 @@ static __attribute__((constructor)) void begin(void)
 			mode = va_arg(list, mode_t);                       \
 		va_end(list);                                              \
 		if (error == 0)                                            \
-			return REAL(name)(__VA_ARGS__, mode);              \
+			return get_##name()(__VA_ARGS__, mode);            \
 		errno = error;                                             \
 		return -1;                                                 \
 	}

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,44 @@ Test(ids, events_that_wait_move_with_their_id)
 	rdma_destroy_id(other);
 	rdma_destroy_event_channel(from);
 	rdma_destroy_event_channel(to);
+}
+
+/* Connections that are asked for belong to the channel that says so. */
+Test(ids, requests_that_wait_move_with_their_listener)
+{
+	struct rdma_event_channel *from = open_channel(), *to = open_channel(),
+				  *own = open_channel();
+	struct rdma_cm_id *listener, *caller, *called;
+	struct rdma_conn_param p = { .responder_resources = 1, .initiator_depth = 1 };
+	struct rdma_cm_event *event;
+	uint16_t port;
+
+	listener = open_listener(from, RDMA_PS_TCP, &port);
+	caller = open_caller(own, RDMA_PS_TCP, port);
+	give_qp(caller);
+	cr_assert_eq(rdma_connect(caller, &p), 0, "%s", strerror(errno));
+	cr_assert_eq(
+		poll(&(struct pollfd){ .fd = from->fd, .events = POLLIN }, 1, WAIT_SECONDS * 1000),
+		1, "the request does not come");
+	cr_assert_eq(rdma_migrate_id(listener, to), 0, "%s", strerror(errno));
+	event = expect_event(to, RDMA_CM_EVENT_CONNECT_REQUEST);
+	called = event->id;
+	cr_expect_eq(called->channel, to);
+	give_qp(called);
+	cr_assert_eq(rdma_accept(called, &p), 0, "%s", strerror(errno));
+	rdma_ack_cm_event(event);
+	pass_event(own, RDMA_CM_EVENT_ESTABLISHED);
+	event = expect_event(to, RDMA_CM_EVENT_ESTABLISHED);
+	cr_expect_eq(event->id, called);
+	rdma_ack_cm_event(event);
+	rdma_destroy_qp(caller);
+	rdma_destroy_qp(called);
+	rdma_destroy_id(caller);
+	rdma_destroy_id(called);
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(from);
+	rdma_destroy_event_channel(to);
+	rdma_destroy_event_channel(own);
 }
 
 struct acknowledger {
