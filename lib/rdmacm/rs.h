@@ -218,11 +218,15 @@ void rs_arm(struct rs_socket *s);
 /* The completion channel is readable: its events are taken, others are told. */
 void rs_take_events(struct rs_socket *s);
 /*
- * Waits until the condition is true. 0; EAGAIN: it must not wait; EINTR. The lock is let go meanwhile.
+ * Waits until the condition is true. 0; EAGAIN: it must not wait; EINTR. The lock is let go meanwhile,
+ * and the thread may be cancelled: by a call that has one reference and, of send_lock and receive_lock,
+ * what it took by rs_direction_begin.
  */
 int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait);
 /* ... at the end of a socket: signals do not cut it short. EAGAIN: `patience_ms` are over. */
 int rs_linger(struct rs_socket *s, rs_condition *is_true, int patience_ms);
+void rs_direction_begin(pthread_mutex_t *lock);
+void rs_direction_end(void);
 
 /* ---- rs_stream.c: with lock held ---- */
 

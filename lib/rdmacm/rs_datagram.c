@@ -289,10 +289,10 @@ ssize_t rs_datagram_send(struct rs_socket *s, const struct iovec *iov, size_t co
 	if (error != 0)
 		return result(error);
 	rs_copy_from(&c, octets, (size_t)length);
-	pthread_mutex_lock(&s->send_lock);
+	rs_direction_begin(&s->send_lock);
 	pthread_mutex_lock(&s->lock);
 	error = send_locked(s, to, octets, (size_t)length, flags);
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->send_lock);
+	rs_direction_end();
 	return error != 0 ? result(error) : length;
 }

@@ -102,10 +102,10 @@ ssize_t rs_datagram_receive(struct rs_socket *s, const struct iovec *iov, size_t
 
 	if (room < 0)
 		return result(EINVAL);
-	pthread_mutex_lock(&s->receive_lock);
+	rs_direction_begin(&s->receive_lock);
 	pthread_mutex_lock(&s->lock);
 	received = receive_locked(s, &c, (size_t)room, flags, from, from_length, message_flags);
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->receive_lock);
+	rs_direction_end();
 	return received;
 }

@@ -168,19 +168,6 @@ static int look_once(struct set *set)
 	return found + take_others(set);
 }
 
-static int sleep_once(struct set *set, struct rs_sleeper *w, int patience_ms)
-{
-	int found = look(set, true);
-
-	fill_others(set);
-	set->real[set->count] = (struct pollfd){ .fd = w->fd, .events = POLLIN };
-	if (poll(set->real, set->count + 1, found > 0 ? 0 : patience_ms) < 0)
-		return -1;
-	if (set->real[set->count].revents != 0)
-		rs_sleeper_drain(w);
-	return look(set, false) + take_others(set);
-}
-
 /* ---- time ---- */
 
 static int64_t now_us(void)
@@ -198,17 +185,66 @@ static int patience(int64_t end)
 	return (int)MIN_OF(MAX_OF(left, 0), (int64_t)rs_defaults()->wake_up_ms);
 }
 
+/* ---- sleeping; the thread may be cancelled meanwhile ---- */
+
+struct sleep {
+	struct set *set;
+	struct rs_sleeper sleeper;
+	int cancelstate; /* of the program; disabled but where nothing is locked */
+};
+
+/* The call ends here. */
+static void cancelled(void *argument)
+{
+	struct sleep *z = argument;
+
+	rs_sleeper_end(&z->sleeper);
+	set_close(z->set);
+}
+
+/* Without the address sanitizer: see rs_wait.c. */
+static __attribute__((no_sanitize_address)) int poll_and_be_cancelled(struct sleep *z,
+								      int patience_ms)
+{
+	int n, error;
+
+	pthread_cleanup_push(cancelled, z);
+	pthread_setcancelstate(z->cancelstate, NULL);
+	n = poll(z->set->real, z->set->count + 1, patience_ms);
+	error = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	errno = error;
+	return n;
+}
+
+static int sleep_once(struct sleep *z, int patience_ms)
+{
+	struct set *set = z->set;
+	int found = look(set, true);
+
+	fill_others(set);
+	set->real[set->count] = (struct pollfd){ .fd = z->sleeper.fd, .events = POLLIN };
+	if (poll_and_be_cancelled(z, found > 0 ? 0 : patience_ms) < 0)
+		return -1;
+	if (set->real[set->count].revents != 0)
+		rs_sleeper_drain(&z->sleeper);
+	return look(set, false) + take_others(set);
+}
+
 static int sleep_until(struct set *set, int64_t end)
 {
-	struct rs_sleeper w;
-	int found, error = rs_sleeper_begin(&w, NULL);
+	struct sleep z = { .set = set };
+	int found, error = rs_sleeper_begin(&z.sleeper, NULL);
 
 	if (error != 0)
 		return result(error);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &z.cancelstate);
 	do {
-		found = sleep_once(set, &w, patience(end));
+		found = sleep_once(&z, patience(end));
 	} while (found == 0 && (end < 0 || now_us() < end));
-	rs_sleeper_end(&w);
+	rs_sleeper_end(&z.sleeper);
+	pthread_setcancelstate(z.cancelstate, NULL);
 	return found;
 }
 

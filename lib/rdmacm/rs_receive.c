@@ -70,13 +70,13 @@ ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t c
 		return result(EINVAL);
 	if (flags & MSG_OOB)
 		return result(EINVAL);
-	pthread_mutex_lock(&s->receive_lock);
+	rs_direction_begin(&s->receive_lock);
 	pthread_mutex_lock(&s->lock);
 	received = receive_all(s, &c, (size_t)length, flags, &error);
 	if (received == 0 && error == s->error)
 		s->error = 0; /* said once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->receive_lock);
+	rs_direction_end();
 	return received > 0 || error == 0 ? (ssize_t)received : result(error);
 }
 

@@ -143,13 +143,13 @@ static ssize_t send_vector(struct rs_socket *s, const struct iovec *iov, size_t 
 		return result(EINVAL);
 	if (flags & MSG_OOB)
 		return result(EOPNOTSUPP);
-	pthread_mutex_lock(&s->send_lock);
+	rs_direction_begin(&s->send_lock);
 	pthread_mutex_lock(&s->lock);
 	sent = send_all(s, &c, (size_t)length, flags, offset, &error);
 	if (sent == 0 && error == s->error)
 		s->error = 0; /* said once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->send_lock);
+	rs_direction_end();
 	return sent > 0 || error == 0 ? (ssize_t)sent : result(error);
 }
 

@@ -210,6 +210,65 @@ static void *connect_and_wait(void *argument)
 	return NULL;
 }
 
+static void await_sleep(const pid_t *thread)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	char id[16];
+
+	for (int i = 0; i < 5000; i++) {
+		snprintf(id, sizeof(id), "%d", __atomic_load_n(thread, __ATOMIC_ACQUIRE));
+		if (state_of(getpid(), id) == 'S')
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static pid_t receiver;
+
+static void *receive(void *argument)
+{
+	char octet;
+
+	__atomic_store_n(&receiver, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	return (void *)rrecv(called, &octet, 1, 0);
+}
+
+static void *poll_for_ever(void *argument)
+{
+	struct pollfd p = { .fd = called, .events = POLLIN };
+
+	__atomic_store_n(&receiver, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	return (void *)(intptr_t)rpoll(&p, 1, -1);
+}
+
+/* Nothing of a thread that was cancelled in a socket stays in it. */
+static void cancel_and_go_on(void *(*what)(void *argument))
+{
+	pthread_t thread;
+	void *status;
+	char octet;
+
+	receiver = 0;
+	cr_assert_eq(pthread_create(&thread, NULL, what, NULL), 0);
+	await_sleep(&receiver);
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &status), 0);
+	cr_expect_eq(status, PTHREAD_CANCELED);
+	cr_assert_eq(rsend(caller, "x", 1, 0), 1);
+	cr_assert_eq(rrecv(called, &octet, 1, 0), 1);
+	cr_expect_eq(octet, 'x');
+}
+
+Test(rs_ends, a_thread_that_receives_is_cancelled)
+{
+	cancel_and_go_on(receive);
+}
+
+Test(rs_ends, a_thread_that_polls_is_cancelled)
+{
+	cancel_and_go_on(poll_for_ever);
+}
+
 /* The listener takes no more: its one place is taken, and so is the engine's. */
 static void fill_listener(int waiting[2])
 {
@@ -224,20 +283,13 @@ static void fill_listener(int waiting[2])
 Test(rs_ends, closed_while_it_is_connected)
 {
 	struct connecting c = { .status = 0 };
-	const struct timespec nap = { .tv_nsec = 1000000 };
 	pthread_t thread;
 	int waiting[2];
-	char id[16];
 
 	fill_listener(waiting);
 	c.fd = rsocket(AF_INET, SOCK_STREAM, 0);
 	cr_assert_eq(pthread_create(&thread, NULL, connect_and_wait, &c), 0);
-	for (int i = 0; i < 5000; i++) {
-		snprintf(id, sizeof(id), "%d", __atomic_load_n(&c.thread, __ATOMIC_ACQUIRE));
-		if (state_of(getpid(), id) == 'S')
-			break;
-		nanosleep(&nap, NULL);
-	}
+	await_sleep(&c.thread);
 	cr_assert_eq(rclose(c.fd), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_eq(c.status, -1, "it is connected to nobody");
