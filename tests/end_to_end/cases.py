@@ -60,10 +60,10 @@ PROGRAMS = [
     ("write-lat-all", "ib_write_lat -a -n 10"),
     ("read-lat-all", "ib_read_lat -a -n 10"),
     ("send-lat-all", "ib_send_lat -a -n 10"),
-    ("write-lat-inline", "ib_write_lat -s 8 -I 220 -n 1000"),
-    ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 1000"),
+    ("write-lat-inline", "ib_write_lat -s 8 -I 220 -n 500"),
+    ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 500"),
     ("send-lat-events", "ib_send_lat -s 8 -e -n 500"),
-    ("atomic-lat", "ib_atomic_lat -n 1000"),
+    ("atomic-lat", "ib_atomic_lat -n 500"),
     # Nobody asks for a lost packet again: no more than the receiver has room for at once.
     ("ud-pingpong", "ibv_ud_pingpong -n 500 -s 1000"),
     ("ud-pingpong-events", "ibv_ud_pingpong -n 500 -s 1000 -e"),

@@ -179,7 +179,7 @@ def nothing_left(rig):
                                              "echo there && exec sleep 60"],
                               options=["--files", way])
         try:
-            program.expect("^there$", 10)
+            program.expect("^there$", 20)
             if host_sees() != before:
                 raise Failure(f"{way}: the host sees {host_sees()}, before it saw {before}")
             program.signal(signal.SIGKILL)
@@ -225,10 +225,10 @@ def engine_ends(build):
         watchers = [rig.program("a", watch, options=["--files", way])
                     for way in ("mounts", "preload")]
         for watcher in watchers:
-            watcher.expect("^begun$", 10)
+            watcher.expect("^begun$", 20)
         rig.engines["a"].end()
         for watcher in watchers:
-            watcher.expect(r"gone\s*$", 10)
+            watcher.expect(r"gone\s*$", 20)
         if folder.exists():
             raise Failure(f"{folder} is left behind by the engine")
         # one that is killed cleans up nothing; the next one at its place does
@@ -254,7 +254,7 @@ def follows(rig):
     watchers = [rig.program(rig.sides[0], watch, options=["--files", way])
                 for way in ("mounts", "preload")]
     for watcher in watchers:
-        watcher.expect("^begun$", 10)
+        watcher.expect("^begun$", 20)
     steps = [(("address", "add", "10.7.9.9/24", "dev", device), f"^seen as RoCE v2 on {device}$"),
              (("address", "del", "10.7.9.9/24", "dev", device), "^lost$"),
              (("link", "set", device, "down"), "^down$"), (("link", "set", device, "up"), "^up$")]

@@ -25,6 +25,9 @@ def pair_words(rig, words, family):
         extra = ["-d", "uroce0", "-g", GID[family], "-p", str(port)]
     else:
         extra = ["-d", "uroce0", "-x", GID[family], "-F", "-p", str(port)]
+        if "-u" not in words:
+            # 4 s until it gives up, not 0.5 s: an engine may wait long for a processor
+            extra += ["-u", "17"]
     server = [words[0], *extra, *words[1:]]
     return server, [*server, rig.control], port
 
@@ -37,7 +40,7 @@ def start_pair(rig, words, family="v4", wrappers=((), ())):
     return server, client
 
 
-def run_pair(rig, words, family="v4", wrappers=((), ()), limit=60):
+def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
     """Runs a pair to its end and returns the client's figures as text."""
     server, client = start_pair(rig, words, family, wrappers)
     try:

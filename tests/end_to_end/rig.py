@@ -406,7 +406,7 @@ def memif(build):
                           f"bsize=8192,rsize=11"],
                    ["--port", "net_memif0", "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
     for side in "ab":
-        wait_until(f"the link of memif side {side}", 10,
+        wait_until(f"the link of memif side {side}", 20,
                    lambda: rig.statistics(side)["active"], 0.05)
     rig.mtu = 4096
     return rig

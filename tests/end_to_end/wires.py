@@ -37,6 +37,9 @@ def answers_ping(rig):
     return f"v4 {said[0]} ms, v6 {said[1]} ms"
 
 
+SNIFF = ROOT / "tests/end_to_end/sniff.py"
+
+
 class Capture:
     """What crosses the cable. Each end shows what it receives: with qdisc_bypass nobody sees what
     an end sends."""
@@ -46,19 +49,18 @@ class Capture:
         self.path = rig.folder / "wire.pcapng"
         for side in "ab":
             mac = re.search(r"link/ether (\S+)", rig.ip(side, "link", "show", "wire"))[1]
-            part = rig.folder / f"wire-{side}.pcapng"
-            process = Process(rig, "dumpcap", [
-                *rig.inside(side), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(part),
-                "-f", f"udp port 4791 and ether dst {mac}"])
+            part = rig.folder / f"wire-{side}.pcap"
+            process = Process(rig, "sniff", [*rig.inside(side), sys.executable, "-B", str(SNIFF),
+                                             "wire", mac, str(part)])
             self.parts.append((process, part))
         for process, _ in self.parts:
-            process.expect("File: ", 20)
+            process.expect("captures", 20)
 
     def stop(self):
         for process, _ in self.parts:
-            process.signal(signal.SIGINT)
+            process.signal(signal.SIGTERM)
         for process, _ in self.parts:
-            process.wait(20)
+            process.succeed(20)
         sh("mergecap", "-w", str(self.path), *[str(part) for _, part in self.parts])
         return self.path
 
@@ -119,10 +121,18 @@ def headers(family):
         mine = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["remote"]["qpn"]]
         acks = [r for r in rows if number(r["infiniband.bth.destqp"]) == ends["local"]["qpn"]]
         mtu = int(re.search(r"Mtu\s*:\s*(\d+)", text)[1])
-        check_requests(mine, ends, mtu, family)
+        check_requests(first_of_each(mine), ends, mtu, family)
         check_answers(acks, family)
         return f"{len(mine)} requests, {len(acks)} acknowledgements as announced"
     return run
+
+
+def first_of_each(rows):
+    """Without what was sent again: on a busy machine an acknowledgement may be late."""
+    seen = {}
+    for row in rows:
+        seen.setdefault(row["infiniband.bth.psn"], row)
+    return list(seen.values())
 
 
 def check_requests(rows, ends, mtu, family):

@@ -49,7 +49,7 @@ expect() {
 
 linux() { nsenter -t "$linux_pid" -n "$@"; }
 
-unshare -n sleep 60 &
+unshare -n sleep 600 &
 linux_pid=$!
 for _ in $(seq 100); do
 	[ "$(readlink /proc/$linux_pid/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break

@@ -14,7 +14,7 @@
 #include "engine/command.h"
 #include "engine/uroce.h"
 
-#define ENOUGH_MS	   5000
+#define ENOUGH_MS	   20000 /* only bounds a hang */
 #define CONTROL_RIG_MEMORY 8192u
 
 extern struct uroce_engine *engine;

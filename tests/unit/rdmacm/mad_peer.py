@@ -59,7 +59,7 @@ REQ = message("REQ", 0x10, [
     IntField("r1", 0), IntField("qkey", 0), XBitField("qpn", 0, 24), ByteField("resources", 4),
     XBitField("eecn", 0, 24), ByteField("depth", 4), XBitField("remote_eecn", 0, 24),
     BitField("remote_timeout", 10, 5), BitField("transport", 0, 2), BitField("flow_control", 0, 1),
-    XBitField("psn", 0, 24), BitField("local_timeout", 17, 5), BitField("retry", 7, 3),
+    XBitField("psn", 0, 24), BitField("local_timeout", 19, 5), BitField("retry", 7, 3),
     ShortField("pkey", 0xffff), BitField("mtu", 3, 4), BitField("rdc", 0, 1), BitField("rnr", 7, 3),
     BitField("retries", 3, 4), BitField("srq", 0, 1), BitField("extended", 0, 3),
     *path("p"), *path("a")], 92)
