@@ -360,6 +360,20 @@ bool cm_reports_full(const struct cm_id *id);
 /* Pays what it owes, as far as there is room. */
 void cm_channel_pay(struct cm_channel *ch);
 
+/* ---- cmd_cm_qp.c ---- */
+
+/*
+ * The queue pair of this handle takes the steps (enum cm_qp_steps); *state is where it stands then.
+ * `chosen` (may be NULL): resources that its program chose. 0 or an errno.
+ */
+int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t steps,
+	       const struct cm_connect_parameters *chosen, uint32_t *state);
+
+/* ---- cmd_cm_connect.c ---- */
+
+int cm_id_establish(struct call *call, struct cm_id *id);
+int cm_id_disconnect(struct call *call, struct cm_id *id);
+
 /* ---- cmd_cm_*.c ---- */
 
 int cmd_cm_create_channel(struct call *call);
@@ -382,6 +396,7 @@ int cmd_cm_migrate(struct call *call);
 int cmd_cm_set_option(struct call *call);
 int cmd_cm_query(struct call *call);
 int cmd_cm_init_qp_attr(struct call *call);
+int cmd_cm_modify_qp(struct call *call);
 int cmd_cm_get_event(struct call *call);
 int cmd_cm_list(struct call *call);
 

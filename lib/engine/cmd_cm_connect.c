@@ -221,13 +221,18 @@ static int accept_datagrams(struct call *call, struct cm_id *id,
 	return cm_sidr_reply(&id->connection->core, &m, now);
 }
 
-/* The id's connection, or NULL. */
+static int without_connection(struct call *call)
+{
+	return call_fail(call, EINVAL, "the id has no connection");
+}
+
+/* The id, which has a connection, or NULL. */
 static struct cm_id *connected(struct call *call, uint32_t handle)
 {
 	struct cm_id *id = cm_id_of_call(call, handle);
 
 	if (id != NULL && id->connection == NULL) {
-		call_fail(call, EINVAL, "the id has no connection");
+		without_connection(call);
 		return NULL;
 	}
 	return id;
@@ -244,15 +249,11 @@ static int settled(struct call *call, struct cm_id *id, int error, nanotime now)
 	return error;
 }
 
-int cmd_cm_accept(struct call *call)
+static int say_yes(struct call *call, struct cm_id *id, const struct request_cm_connect *r)
 {
-	const struct request_cm_connect *r = (const struct request_cm_connect *)call->request;
-	struct cm_id *id = connected(call, r->id);
 	nanotime now = clock_now();
 	int error;
 
-	if (id == NULL)
-		return EINVAL;
 	if (cm_state(&id->connection->core) == CM_REP_RECEIVED)
 		error = cm_ready(&id->connection->core, NULL, 0, now);
 	else if (id->connection->datagram)
@@ -260,6 +261,28 @@ int cmd_cm_accept(struct call *call)
 	else
 		error = accept_connection(call, id, &r->parameters, now);
 	return settled(call, id, error, now);
+}
+
+int cmd_cm_accept(struct call *call)
+{
+	const struct request_cm_connect *r = (const struct request_cm_connect *)call->request;
+	struct reply_modify_qp *reply = (struct reply_modify_qp *)&call->reply;
+	struct cm_id *id = connected(call, r->id);
+	uint32_t qp = r->parameters.qp;
+	int error = 0;
+
+	if (id == NULL)
+		return EINVAL;
+	if ((r->steps & ~(uint32_t)(CM_QP_INIT | CM_QP_RTR | CM_QP_RTS)) != 0)
+		return call_fail(call, EINVAL, "steps 0x%x", r->steps);
+	if (r->steps != 0)
+		error = cm_move_qp(call, id, qp, r->steps, &r->parameters, &reply->state);
+	if (error != 0)
+		return error;
+	error = say_yes(call, id, r);
+	if (error != 0 && r->steps != 0)
+		cm_move_qp(call, id, qp, CM_QP_ERR, NULL, &reply->state);
+	return error;
 }
 
 int cmd_cm_reject(struct call *call)
@@ -292,28 +315,40 @@ int cmd_cm_reject(struct call *call)
 
 /* ---- both ---- */
 
-int cmd_cm_establish(struct call *call)
+int cm_id_establish(struct call *call, struct cm_id *id)
 {
-	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct cm_id *id = connected(call, r->handle);
 	nanotime now = clock_now();
 
-	if (id == NULL)
-		return EINVAL;
+	if (id->connection == NULL)
+		return without_connection(call);
 	return settled(call, id, cm_ready(&id->connection->core, NULL, 0, now), now);
 }
 
+int cmd_cm_establish(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct cm_id *id = cm_id_of_call(call, r->handle);
+
+	return id != NULL ? cm_id_establish(call, id) : EINVAL;
+}
+
 /* A connection that is over, or not there yet, need not be ended: no error, as on Linux. */
+int cm_id_disconnect(struct call *call, struct cm_id *id)
+{
+	nanotime now = clock_now();
+
+	if (id->connection == NULL)
+		return without_connection(call);
+	cm_disconnect(&id->connection->core, NULL, 0, now);
+	return settled(call, id, 0, now);
+}
+
 int cmd_cm_disconnect(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct cm_id *id = connected(call, r->handle);
-	nanotime now = clock_now();
+	struct cm_id *id = cm_id_of_call(call, r->handle);
 
-	if (id == NULL)
-		return EINVAL;
-	cm_disconnect(&id->connection->core, NULL, 0, now);
-	return settled(call, id, 0, now);
+	return id != NULL ? cm_id_disconnect(call, id) : EINVAL;
 }
 
 int cmd_cm_notify(struct call *call)

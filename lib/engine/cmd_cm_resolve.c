@@ -102,6 +102,7 @@ int cmd_cm_resolve_route(struct call *call)
 	id->path_mtu = call->engine->active_mtu;
 	id->state = CM_ID_ROUTED;
 	cm_tell(id, CM_TYPE_ROUTE_RESOLVED, 0);
+	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
 	return 0;
 }
 

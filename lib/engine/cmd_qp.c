@@ -307,8 +307,8 @@ uint32_t qp_destination(struct engine_qp *qp)
 /* What the lcore executes for a modify_qp. */
 struct modify {
 	struct engine_qp *qp;
-	const struct request_modify_qp *request;
 	struct qp_attributes attributes;
+	uint32_t mask;
 	bool has_flow;
 	enum flow_state flow_state;
 	struct flow flow;
@@ -317,12 +317,11 @@ struct modify {
 	enum qp_state state;
 };
 
-static void modify_on_lcore(struct lcore *l, void *arg, nanotime now)
+static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 {
-	struct modify *m = arg;
 	struct engine_qp *q = m->qp;
 
-	m->error = qp_modify(q->core, &m->attributes, m->request->mask, now, &m->why);
+	m->error = qp_modify(q->core, &m->attributes, m->mask, now, &m->why);
 	m->state = qp_state(q->core);
 	if (m->error != 0)
 		return;
@@ -333,6 +332,25 @@ static void modify_on_lcore(struct lcore *l, void *arg, nanotime now)
 	/* Release: a program that sees the state sees what led to it. */
 	__atomic_store_n(&q->page->state, m->state, __ATOMIC_RELEASE);
 	lcore_qp_touch(l, q, now);
+}
+
+struct modifications {
+	struct modify step[QP_STEPS_MAX];
+	uint32_t steps;
+	uint32_t done; /* with one that failed */
+};
+
+static void take_on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	struct modifications *all = arg;
+	int error = 0;
+
+	while (error == 0 && all->done < all->steps) {
+		struct modify *m = &all->step[all->done++];
+
+		modify_on_lcore(l, m, now);
+		error = m->error;
+	}
 }
 
 static int prepare_path(struct call *call, struct modify *m)
@@ -346,7 +364,7 @@ static int prepare_path(struct call *call, struct modify *m)
 		return EINVAL;
 	if (gid_is_multicast(&path->dgid))
 		return call_fail(call, EINVAL, "dgid is a multicast group");
-	if ((m->request->mask & QP_ATTR_DEST_QPN) == 0)
+	if ((m->mask & QP_ATTR_DEST_QPN) == 0)
 		dest_qpn = qp_destination(m->qp);
 	m->flow_state = flow_resolve(e, &path->dgid, &mac);
 	flow_make(e, path, m->qp->qpn, dest_qpn, &mac, &m->flow);
@@ -354,38 +372,60 @@ static int prepare_path(struct call *call, struct modify *m)
 	return 0;
 }
 
+static int prepare(struct call *call, struct modify *m)
+{
+	int error = 0;
+
+	memset(&m->attributes.path.sgid, 0, sizeof(m->attributes.path.sgid));
+	if (m->mask & QP_ATTR_AV)
+		error = prepare_path(call, m);
+	if (error == 0 && (m->mask & QP_ATTR_MAX_DEST_RD_ATOMIC))
+		error = records_provide(call, m->qp, m->attributes.max_dest_rd_atomic);
+	return error;
+}
+
+int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
+		  uint32_t steps, uint32_t *state)
+{
+	struct modifications all = { .steps = steps };
+	const struct modify *last;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		struct modify *m = &all.step[i];
+		int error;
+
+		m->qp = q;
+		m->attributes = step[i].attributes;
+		m->mask = step[i].mask;
+		error = prepare(call, m);
+		if (error != 0)
+			return error;
+	}
+	lcore_call(q->lcore, take_on_lcore, &all);
+	for (uint32_t i = 0; i < all.done; i++)
+		if (all.step[i].error == 0 && all.step[i].has_flow)
+			q->path = all.step[i].attributes.path;
+	last = &all.step[all.done - 1];
+	if (last->error != 0)
+		return call_fail(call, last->error, "%s", last->why != NULL ? last->why : "");
+	*state = last->state;
+	return 0;
+}
+
 int cmd_modify_qp(struct call *call)
 {
 	const struct request_modify_qp *r = (const struct request_modify_qp *)call->request;
 	struct reply_modify_qp *reply = (struct reply_modify_qp *)&call->reply;
-	struct modify m = { .request = r, .attributes = r->attributes };
-	int error;
+	const struct qp_step step = { r->attributes, r->mask };
+	struct engine_qp *q = qp_of_handle(call->client, r->qp);
 
-	m.qp = qp_of_handle(call->client, r->qp);
-	if (m.qp == NULL)
+	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if ((r->mask & QP_ATTR_QKEY) && (r->attributes.qkey & QKEY_CONTROLLED) &&
 	    !client_is_privileged(call->client))
 		return call_fail(call, EPERM,
 				 "Q_Keys with the top bit set are for privileged programs");
-	memset(&m.attributes.path.sgid, 0, sizeof(m.attributes.path.sgid));
-	if (r->mask & QP_ATTR_AV) {
-		error = prepare_path(call, &m);
-		if (error != 0)
-			return error;
-	}
-	if (r->mask & QP_ATTR_MAX_DEST_RD_ATOMIC) {
-		error = records_provide(call, m.qp, r->attributes.max_dest_rd_atomic);
-		if (error != 0)
-			return error;
-	}
-	lcore_call(m.qp->lcore, modify_on_lcore, &m);
-	if (m.error != 0)
-		return call_fail(call, m.error, "%s", m.why != NULL ? m.why : "");
-	if (m.has_flow)
-		m.qp->path = m.attributes.path;
-	reply->state = m.state;
-	return 0;
+	return qp_take_steps(call, q, &step, 1, &reply->state);
 }
 
 int cmd_query_qp(struct call *call)

@@ -106,6 +106,7 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_CM_SET_OPTION] = { cmd_cm_set_option, A_CLIENT },
 	[COMMAND_CM_QUERY] = { cmd_cm_query, A_CLIENT },
 	[COMMAND_CM_INIT_QP_ATTR] = { cmd_cm_init_qp_attr, A_CLIENT },
+	[COMMAND_CM_MODIFY_QP] = { cmd_cm_modify_qp, A_CLIENT },
 	[COMMAND_CM_GET_EVENT] = { cmd_cm_get_event, A_CLIENT },
 	[COMMAND_CM_LIST] = { cmd_cm_list, OPEN_TO_ALL },
 };
@@ -193,7 +194,7 @@ void command_execute(struct call *call)
 {
 	int error;
 
-	memset(call->reply_octets, 0, sizeof(call->reply_octets));
+	memset(&call->reply, 0, sizeof(call->reply));
 	call->out.count = 0;
 	call->out_borrowed = 0;
 	call->reply_length = sizeof(call->reply);
@@ -203,6 +204,7 @@ void command_execute(struct call *call)
 	if (error == 0 && call->in_lost)
 		error = call_fail(call, ENOMEM, "the engine has no descriptors left");
 	if (error == 0) {
+		memset(call->reply_octets, 0, lengths[call->request->command].reply);
 		error = commands[call->request->command].execute(call);
 		if (error == 0)
 			call->reply_length = lengths[call->request->command].reply;

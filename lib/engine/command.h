@@ -46,10 +46,10 @@
 	X(CM_DESTROY_ID, request_handle, reply_destroy)               \
 	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
 	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
-	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_empty)          \
+	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_cm_query)       \
 	X(CM_LISTEN, request_cm_listen, reply_empty)                  \
 	X(CM_CONNECT, request_cm_connect, reply_empty)                \
-	X(CM_ACCEPT, request_cm_connect, reply_empty)                 \
+	X(CM_ACCEPT, request_cm_connect, reply_modify_qp)             \
 	X(CM_REJECT, request_cm_reject, reply_empty)                  \
 	X(CM_DISCONNECT, request_handle, reply_empty)                 \
 	X(CM_ESTABLISH, request_handle, reply_empty)                  \
@@ -60,6 +60,7 @@
 	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
 	X(CM_QUERY, request_handle, reply_cm_query)                   \
 	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \
+	X(CM_MODIFY_QP, request_cm_modify_qp, reply_modify_qp)        \
 	X(CM_GET_EVENT, request_handle, reply_cm_event)               \
 	X(CM_LIST, request_cm_list, reply_cm_list)
 

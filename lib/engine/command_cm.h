@@ -84,10 +84,22 @@ struct cm_connect_parameters {
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
+/* Of a queue pair on its way through its states; those named are taken in this order. */
+enum cm_qp_steps {
+	CM_QP_INIT = 1,
+	CM_QP_RTR = 2,
+	CM_QP_RTS = 4,
+	CM_QP_ERR = 8,
+};
+
+/*
+ * CM_ACCEPT: the queue pair (parameters.qp) takes the steps first, with the resources of the
+ * parameters, UINT8_MAX: those agreed; where the steps are taken and the rest fails it goes to ERR.
+ */
 struct request_cm_connect {
 	struct command_request h;
 	uint32_t id;
-	uint32_t reserved;
+	uint32_t steps; /* enum cm_qp_steps; CM_CONNECT: 0 */
 	struct cm_connect_parameters parameters;
 };
 
@@ -159,6 +171,21 @@ struct reply_cm_qp_attr {
 	uint32_t mask; /* enum qp_attribute */
 	uint32_t reserved;
 	struct qp_attributes attributes;
+};
+
+enum cm_then {
+	CM_THEN_NOTHING,
+	CM_THEN_ESTABLISH, /* as CM_ESTABLISH, if the steps were taken */
+	CM_THEN_DISCONNECT, /* as CM_DISCONNECT, in any case */
+};
+
+/* CM_MODIFY_QP: as MODIFY_QP with what CM_INIT_QP_ATTR says of each state. */
+struct request_cm_modify_qp {
+	struct command_request h;
+	uint32_t id;
+	uint32_t qp; /* handle */
+	uint32_t steps; /* enum cm_qp_steps */
+	uint32_t then; /* enum cm_then */
 };
 
 /* CM_GET_EVENT: the handle is the channel's. EAGAIN: no event waits. */

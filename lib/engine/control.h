@@ -368,6 +368,15 @@ int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd
 bool crowded_prepare(struct engine *e);
 void crowded_provide(struct engine *e);
 
+/* cmd_qp.c: changes of a queue pair, one after the other; the first that fails is the last. */
+#define QP_STEPS_MAX 4u
+struct qp_step {
+	struct qp_attributes attributes;
+	uint32_t mask; /* enum qp_attribute */
+};
+/* 1 .. QP_STEPS_MAX of them; *state: where it stands then. 0 or an errno. */
+int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
+		  uint32_t steps, uint32_t *state);
 /* The peer's number, as the queue pair's lcore knows it. */
 uint32_t qp_destination(struct engine_qp *qp);
 

@@ -182,13 +182,17 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	struct request_cm_timeout request = { .timeout = (uint32_t)MAX_OF(timeout_ms, 0) };
-	struct reply_empty reply;
+	struct reply_cm_query reply;
 	int error;
 
 	if (id == NULL)
 		return result(EINVAL);
 	request.id = id_of(id)->handle;
+	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id_of(id)->device, CM_RESOLVE_ROUTE, &request, &reply);
+	if (error == 0)
+		id_take_query(id_of(id), &reply);
+	pthread_mutex_unlock(&cm_lock);
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 

@@ -101,11 +101,20 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 
 static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 {
-	struct request_cm_connect request = { .id = id->handle };
-	struct reply_empty reply;
+	bool moves = id->rdma.qp != NULL && !is_datagram(id);
+	struct request_cm_connect request = {
+		.id = id->handle,
+		.steps = moves ? id_steps_to_rts(id) : 0,
+	};
+	struct reply_modify_qp reply;
 	int error = fill_parameters(&request.parameters, id, p);
 
-	return error != 0 ? error : COMMAND(id->device, CM_ACCEPT, &request, &reply);
+	if (error != 0)
+		return error;
+	error = COMMAND(id->device, CM_ACCEPT, &request, &reply);
+	if (moves)
+		id_qp_moved(id->rdma.qp, error, reply.state);
+	return error;
 }
 
 EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
@@ -119,22 +128,13 @@ EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_par
 	if (error != 0)
 		return result(error);
 	choose_resources(id, conn_param);
-	if (rdma->qp != NULL && !is_datagram(id)) {
-		error = id_qp_to_rtr(id, id->responder_resources);
-		if (error == 0)
-			error = id_qp_to_rts(id, id->initiator_depth);
-	}
+	error = accept_in_engine(id, conn_param);
 	if (error != 0)
 		return result(error);
-	error = accept_in_engine(id, conn_param);
-	if (error != 0) {
-		id_qp_to_error(id);
-		return result(error);
-	}
 	return is_datagram(id) ? 0 : id_complete(id);
 }
 
-int id_say_ready(struct id *id)
+static int say_ready(struct id *id)
 {
 	struct request_handle request = { .handle = id->handle };
 	struct reply_empty reply;
@@ -147,7 +147,7 @@ EXPORT int rdma_establish(struct rdma_cm_id *id)
 {
 	if (id == NULL || id->qp != NULL)
 		return result(EINVAL);
-	return result(id_say_ready(id_of(id)));
+	return result(say_ready(id_of(id)));
 }
 
 int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length)
@@ -178,18 +178,24 @@ EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return result(id_reject(id_of(id), REJECT_VENDOR_OPTION, private_data, private_data_len));
 }
 
+static int disconnect(struct id *id)
+{
+	struct request_handle request = { .handle = id->handle };
+	struct reply_empty reply;
+
+	if (id->rdma.qp != NULL && !is_datagram(id))
+		return id_move_qp(id, id->rdma.qp, CM_QP_ERR, CM_THEN_DISCONNECT);
+	return COMMAND(id->device, CM_DISCONNECT, &request, &reply);
+}
+
 EXPORT int rdma_disconnect(struct rdma_cm_id *rdma)
 {
 	struct id *id = id_of(rdma);
-	struct request_handle request = { 0 };
-	struct reply_empty reply;
 	int error;
 
 	if (rdma == NULL)
 		return result(EINVAL);
-	request.handle = id->handle;
-	id_qp_to_error(id);
-	error = COMMAND(id->device, CM_DISCONNECT, &request, &reply);
+	error = disconnect(id);
 	return error != 0 ? result(error) : id_complete(id);
 }
 

@@ -128,11 +128,7 @@ static void process_response(struct event *e)
 
 	if (id->rdma.qp == NULL)
 		return;
-	error = id_qp_to_rtr(id, RDMA_MAX_RESP_RES);
-	if (error == 0)
-		error = id_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
-	if (error == 0)
-		error = id_say_ready(id);
+	error = id_move_qp(id, id->rdma.qp, id_steps_to_rts(id), CM_THEN_ESTABLISH);
 	if (error == 0) {
 		e->rdma.event = RDMA_CM_EVENT_ESTABLISHED;
 		return;
@@ -160,10 +156,8 @@ static int process(struct event *e, const struct reply_cm_event *said)
 	e->rdma.event = said->event;
 	e->rdma.status = said->status;
 	switch (e->rdma.event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED: /* known since rdma_resolve_addr */
-		break;
+	case RDMA_CM_EVENT_ADDR_RESOLVED: /* known since the call */
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		id_query(id); /* an engine that is gone says so by the channel */
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return process_request(e, said);

@@ -120,64 +120,35 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr,
 	return result(id_qp_attributes(id_of(id), qp_attr, qp_attr_mask));
 }
 
-static int to_init(struct id *id, struct ibv_qp *qp)
+void id_qp_moved(struct ibv_qp *qp, int error, uint32_t state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
-	int mask, error = id_qp_attributes(id, &attr, &mask);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 
-	return error != 0 ? error : ibv_modify_qp(qp, &attr, mask);
-}
-
-/* Nothing of a datagram queue pair depends on who it will talk to. */
-static int to_datagram_rts(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
-
-	attr.qp_state = IBV_QPS_RTS;
-	return error != 0 ? error : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
-}
-
-/*
- * What INIT would say now: the queue pair was made, and brought there, before anything was agreed.
- * So INIT need not be gone through again.
- */
-static void let_peer_in(struct ibv_qp_attr *attr, int *mask)
-{
-	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if ((*mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > 0)
-		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	*mask |= IBV_QP_ACCESS_FLAGS;
-}
-
-int id_qp_to_rtr(struct id *id, uint8_t responder_resources)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
-	struct ibv_qp *qp = id->rdma.qp;
-	int mask, error = 0;
-
-	if (qp->state != IBV_QPS_INIT)
-		error = to_init(id, qp);
 	if (error == 0)
-		error = id_qp_attributes(id, &attr, &mask);
-	if (error != 0)
-		return error;
-	let_peer_in(&attr, &mask);
-	if (responder_resources != RDMA_MAX_RESP_RES)
-		attr.max_dest_rd_atomic = responder_resources;
-	return ibv_modify_qp(qp, &attr, mask);
+		__atomic_store_n(&qp->state, (enum ibv_qp_state)state, __ATOMIC_RELAXED);
+	else /* it may have gone some of the way */
+		ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
 }
 
-int id_qp_to_rts(struct id *id, uint8_t initiator_depth)
+int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
-	int mask, error = id_qp_attributes(id, &attr, &mask);
+	struct request_cm_modify_qp request = {
+		.id = id->handle,
+		.qp = qp->handle,
+		.steps = steps,
+		.then = then,
+	};
+	struct reply_modify_qp reply;
+	int error = COMMAND(id->device, CM_MODIFY_QP, &request, &reply);
 
-	if (error != 0)
-		return error;
-	if (initiator_depth != RDMA_MAX_INIT_DEPTH)
-		attr.max_rd_atomic = initiator_depth;
-	return ibv_modify_qp(id->rdma.qp, &attr, mask);
+	id_qp_moved(qp, error, reply.state);
+	return error;
+}
+
+uint32_t id_steps_to_rts(const struct id *id)
+{
+	return CM_QP_RTR | CM_QP_RTS | (id->rdma.qp->state != IBV_QPS_INIT ? CM_QP_INIT : 0);
 }
 
 void id_qp_to_error(struct id *id)
@@ -250,13 +221,11 @@ static int fill_queues(struct id *id, struct ibv_qp_init_attr_ex *init)
 	return 0;
 }
 
+/* Nothing of a datagram queue pair depends on who it will talk to. */
 static int start(struct id *id, struct ibv_qp *qp)
 {
-	int error = to_init(id, qp);
-
-	if (error == 0 && is_datagram(id))
-		error = to_datagram_rts(qp);
-	return error;
+	return id_move_qp(id, qp, is_datagram(id) ? CM_QP_INIT | CM_QP_RTR | CM_QP_RTS : CM_QP_INIT,
+			  CM_THEN_NOTHING);
 }
 
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *init)

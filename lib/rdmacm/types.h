@@ -175,7 +175,6 @@ void id_drop_event(struct id *id);
 
 /* ---- connect.c ---- */
 
-int id_say_ready(struct id *id);
 int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length);
 
 /* ---- qp.c ---- */
@@ -193,9 +192,12 @@ struct ibv_pd *id_default_pd(struct id *id);
 struct ibv_pd *id_default_pd_locked(struct id *id); /* with cm_lock held */
 struct ibv_xrcd *id_default_xrcd(struct id *id);
 int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask);
-/* A connected queue pair, from INIT on. The maxima: those that the connection has. 0 or an errno. */
-int id_qp_to_rtr(struct id *id, uint8_t responder_resources);
-int id_qp_to_rts(struct id *id, uint8_t initiator_depth);
+/* Moves a queue pair by enum cm_qp_steps, and does what follows. 0 or an errno. */
+int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then);
+/* What is left of the way of the id's connected queue pair. */
+uint32_t id_steps_to_rts(const struct id *id);
+/* The engine has moved it there; after an error: somewhere. */
+void id_qp_moved(struct ibv_qp *qp, int error, uint32_t state);
 void id_qp_to_error(struct id *id);
 
 /* ---- multicast.c ---- */
