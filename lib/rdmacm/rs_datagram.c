@@ -219,7 +219,7 @@ static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 	memcpy(place + l->header_length, octets, length);
 	error = ibv_post_send(l->id->qp, &request, &bad);
 	if (error != 0)
-		return error;
+		return uroce_context_gone(l->id->verbs) ? ENODEV : error;
 	l->free_count--;
 	l->sent_to[slot] = d;
 	d->uses++;

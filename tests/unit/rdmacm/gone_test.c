@@ -126,3 +126,35 @@ Test(gone, a_full_listener_hears_of_it)
 	cr_expect_eq(rclose(caller), 0);
 	cr_expect_eq(rclose(listener), 0);
 }
+
+/* Nothing can be sent any more, and nobody waits for that. */
+Test(gone, datagrams_are_refused)
+{
+	int s = rsocket(AF_INET, SOCK_DGRAM, 0), peer = rsocket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t length = sizeof(struct sockaddr_in);
+	struct pollfd p = { .fd = peer, .events = POLLIN };
+	struct timespec before, after;
+	struct sockaddr_in a;
+	ssize_t sent = 1;
+	char octet = 0;
+
+	cr_assert_eq(rbind(peer, address(&a, OWN_ADDRESS, 0), length), 0);
+	cr_assert_eq(rgetsockname(peer, (struct sockaddr *)&a, &length), 0);
+	cr_assert_eq(rconnect(s, (struct sockaddr *)&a, length), 0);
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(rsend(s, &octet, 1, 0), 1);
+		cr_assert_eq(rrecv(peer, &octet, 1, 0), 1);
+	}
+	mortal_engine_kill();
+	for (int i = 0; i < 10000 && sent == 1; i++)
+		sent = rsend(s, &octet, 1, 0);
+	cr_expect_eq(sent, -1);
+	cr_expect_eq(errno, ENODEV, "%s", strerror(errno));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	cr_expect_eq(rpoll(&p, 1, 300), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	cr_expect_lt((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec,
+		     150000000, "who waits sleeps");
+	cr_expect_eq(rclose(s), 0);
+	cr_expect_eq(rclose(peer), 0);
+}
