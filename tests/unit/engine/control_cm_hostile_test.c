@@ -74,8 +74,8 @@ static struct cm_message good_req(uint32_t id, uint32_t qpn)
 		.service_id = cm_service_id(CM_SPACE_TCP, PORT),
 		.ca_guid = 0x1122334455667788,
 		.qpn = qpn,
-		.remote_response_timeout = 20,
-		.local_response_timeout = 20,
+		.remote_response_timeout = 24, /* a minute: */
+		.local_response_timeout = 24, /* none goes while a slow test makes many */
 		.max_cm_retries = 15,
 		.pkey = 0xffff,
 		.path_mtu = 1,
