@@ -29,89 +29,12 @@ void stream_init(struct stream *s, struct workload *w, struct node_qp *from, str
 			      .receive_slots = base + 2 * STREAM_JOBS * w->slot_octets };
 }
 
-/* Memory. */
-
-static uint8_t *memory_of(const struct node_qp *q, uint32_t offset)
+static void release(struct stream *s, const struct node_qp *q, const struct extent *e,
+		    const char *what)
 {
-	return q->node->memory + offset;
-}
-
-static void pattern_make(uint8_t *to, uint32_t length, uint64_t seed)
-{
-	for (uint32_t i = 0; i < length; i += 8) {
-		uint64_t v = (seed += UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd1342543de82ef95);
-
-		memcpy(to + i, &v, MIN_OF(8u, length - i));
-	}
-}
-
-static bool all_guard(const uint8_t *p, size_t length)
-{
-	return length == 0 || (p[0] == GUARD && memcmp(p, p + 1, length - 1) == 0);
-}
-
-static void extent_fill(const struct node_qp *q, const struct extent *e, const uint8_t *from)
-{
-	for (uint32_t i = 0; i < e->pieces; i++) {
-		memcpy(memory_of(q, e->at + e->offset[i]), from, e->length[i]);
-		from += e->length[i];
-	}
-}
-
-static bool extent_equals(const struct node_qp *q, const struct extent *e, const uint8_t *wanted,
-			  uint32_t length)
-{
-	for (uint32_t i = 0; i < e->pieces && length > 0; i++) {
-		uint32_t n = MIN_OF(e->length[i], length);
-
-		if (memcmp(memory_of(q, e->at + e->offset[i]), wanted, n) != 0)
-			return false;
-		wanted += n;
-		length -= n;
-	}
-	return true;
-}
-
-/* The octets of the message become guards, and then there is nothing but guards. */
-static void extent_release(struct stream *s, const struct node_qp *q, const struct extent *e,
-			   const char *what)
-{
-	for (uint32_t i = 0; i < e->pieces; i++)
-		memset(memory_of(q, e->at + e->offset[i]), GUARD, e->length[i]);
-	if (!all_guard(memory_of(q, e->at), e->used))
+	if (!extent_release(q, e))
 		wrong(s->w, "node %s pair %u: octets beside the %s of a message were written",
 		      q->node->name, s->pair, what);
-}
-
-/* Cuts `length` octets into at most `most` pieces with gaps between them, some of them empty. */
-static void extent_cut(struct stream *s, struct extent *e, uint32_t at, uint32_t length,
-		       uint32_t most)
-{
-	struct prng *r = &s->w->prng;
-	uint32_t pieces = prng_chance(r, 0.6) ? 1 : prng_between(r, 1, most), rest = length;
-	uint32_t offset = GUARD_OCTETS + prng_below(r, 8);
-
-	e->at = at;
-	for (uint32_t i = 0; i < pieces; i++) {
-		uint32_t n = i + 1 == pieces ? rest : prng_below(r, 2 * (rest / pieces) + 2);
-
-		n = MIN_OF(n, rest);
-		e->offset[i] = offset;
-		e->length[i] = n;
-		offset += n + prng_below(r, 5);
-		rest -= n;
-	}
-	e->pieces = pieces;
-	e->used = offset + GUARD_OCTETS;
-}
-
-static uint32_t elements(const struct extent *e, uint64_t base, uint32_t key, struct work_sge *sge)
-{
-	for (uint32_t i = 0; i < e->pieces; i++)
-		sge[i] = (struct work_sge){ .addr = base + e->at + e->offset[i],
-					    .length = e->length[i],
-					    .lkey = key };
-	return e->pieces;
 }
 
 /* Posting. */
@@ -273,7 +196,7 @@ static void prepare_remote(struct stream *s, struct job *j, struct send_work *wo
 		j->remote.length[0] = 8;
 		j->remote.used = 2 * GUARD_OCTETS + 8;
 	} else {
-		extent_cut(s, &j->remote, slot, j->length, 1);
+		extent_cut(&s->w->prng, &j->remote, slot, j->length, 1);
 	}
 	work->remote_addr = s->remote_base + slot + j->remote.offset[0];
 	if (j->opcode == WORK_RDMA_READ)
@@ -341,8 +264,9 @@ static void post_one(struct stream *s, nanotime now)
 									   : choose_length(w);
 	if (faulty)
 		shape_fault(s, j);
-	extent_cut(s, &j->local, s->local_slots + j->number % STREAM_JOBS * w->slot_octets,
-		   j->length, is_atomic(j->opcode) ? 1 : s->from->caps.max_send_sge);
+	extent_cut(&s->w->prng, &j->local,
+		   s->local_slots + j->number % STREAM_JOBS * w->slot_octets, j->length,
+		   is_atomic(j->opcode) ? 1 : s->from->caps.max_send_sge);
 	if (j->local.pieces == 1 && j->length == 0)
 		j->local.pieces = prng_below(r, 2);
 	pattern_make(w->scratch, j->length, j->pattern);
@@ -367,7 +291,8 @@ static void post_one(struct stream *s, nanotime now)
 		work.inline_length = j->length;
 		tail = w->scratch;
 	} else {
-		work.num_sge = (uint8_t)elements(&j->local, s->local_base, s->local_key, sge);
+		work.num_sge =
+			(uint8_t)extent_elements(&j->local, s->local_base, s->local_key, sge);
 	}
 	if (consumes(j->opcode))
 		s->consumer[s->consumers++ % STREAM_JOBS] = s->posted;
@@ -403,11 +328,11 @@ void stream_post_receives(struct stream *s, bool lazy)
 		struct work_sge sge[LIMIT_SGE];
 
 		v->wr_id = (uint64_t)s->pair << 40 | 0x8000000000u | s->receives_posted;
-		extent_cut(s, &v->into,
+		extent_cut(&s->w->prng, &v->into,
 			   s->receive_slots +
 				   s->receives_posted % STREAM_RECEIVES * s->w->slot_octets,
 			   s->w->max_message, s->to->caps.max_recv_sge);
-		elements(&v->into, s->remote_base, s->remote_key, sge);
+		extent_elements(&v->into, s->remote_base, s->remote_key, sge);
 		s->receives_posted++;
 		if (s->srq != NULL)
 			node_srq_post(s->srq, v->wr_id, sge, v->into.pieces);
@@ -458,9 +383,9 @@ static void check_success(struct stream *s, const struct job *j)
 		    j->opcode == WORK_RDMA_READ)
 			wrong(w, "%s %u: %u octets were not read", who(s), j->number, j->length);
 	}
-	extent_release(s, s->from, &j->local, "local octets");
+	release(s, s->from, &j->local, "local octets");
 	if (j->remote.pieces > 0)
-		extent_release(s, s->to, &j->remote, "remote octets");
+		release(s, s->to, &j->remote, "remote octets");
 	check_window(s, j, "it completed");
 	if (j->key != 0)
 		key_free(&window_owner(s, j)->node->keys, j->key);
@@ -595,7 +520,7 @@ void stream_received(struct stream *s, const struct completion *c)
 			wrong(w, "%s %u: octets behind the message were written", who(s),
 			      j->number);
 	}
-	extent_release(s, s->to, &v->into, "receive octets");
+	release(s, s->to, &v->into, "receive octets");
 }
 
 bool stream_done(const struct stream *s)
@@ -624,11 +549,11 @@ void stream_end(struct stream *s)
 	for (uint32_t i = 0; i < STREAM_JOBS && i < s->posted; i++) {
 		e = &s->job[i].local;
 		if (s->may_fail || s->anything_may_fail || s->w->hopeless) {
-			extent_release(s, s->from, e, "local octets");
+			release(s, s->from, e, "local octets");
 			if (s->job[i].remote.pieces > 0)
-				extent_release(s, s->to, &s->job[i].remote, "remote octets");
+				release(s, s->to, &s->job[i].remote, "remote octets");
 		}
 	}
 	for (uint32_t i = 0; i < STREAM_RECEIVES && i < s->receives_posted; i++)
-		extent_release(s, s->to, &s->receive[i].into, "receive octets");
+		release(s, s->to, &s->receive[i].into, "receive octets");
 }

@@ -9,23 +9,12 @@
 
 #include <stdalign.h>
 
-#include "limits.h"
+#include "extent.h"
 #include "node.h"
 #include "sim.h"
 
 #define STREAM_JOBS	32u /* requests under way, a power of two */
 #define STREAM_RECEIVES 32u
-#define GUARD		0xa5
-#define GUARD_OCTETS	64u /* before the first and behind the last piece of a slot */
-
-/* Octets of a message in a node's memory: pieces of one slot. */
-struct extent {
-	uint32_t at; /* offset of the slot */
-	uint32_t used; /* octets of it, guards included */
-	uint32_t pieces;
-	uint32_t offset[LIMIT_SGE]; /* in the slot */
-	uint32_t length[LIMIT_SGE];
-};
 
 struct job {
 	uint64_t pattern; /* seed of its octets */
