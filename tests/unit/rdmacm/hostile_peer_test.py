@@ -1,167 +1,25 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer that lies, on the wire of a real engine: its frames are not made by our encoder
-(mad_peer.py), its victim is an ordinary server (cm_server.c). Runs in the network namespace of
-with_netdev.sh.
+"""A peer that lies, on the wire of a real engine. Runs in the network namespace of with_netdev.sh.
 usage: hostile_peer_test.py SERVER UROCE [CASE...]
 """
 
-import json
-import os
 import pathlib
-import queue
-import re
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from hostile_rig import (BACKLOG, ENGINE, GUID, OWN, OWN_MAC, SERVICE_TCP, SERVICE_UDP, SOON,
+                         TCP_PORT, Failure, Rig, Server, check)  # noqa: E402
 import mad_peer  # noqa: E402
 from mad_peer import (APR, DREP, DREQ, LAP, MAD, MRA, REJ, REP, REQ, RTU, SIDR_REP, SIDR_REQ, gid,
                       ip_header)  # noqa: E402
 
-OWN, OWN_MAC = "10.77.0.2", "02:00:00:00:00:02"
-ENGINE = "10.77.0.1"
-TCP_PORT = 7471
-SERVICE_TCP, SERVICE_UDP = 0x01060000 | TCP_PORT, 0x01110000 | TCP_PORT
-GUID = 0x1122334455667788
-SOON, NEVER = 20, 0.3  # seconds: what must come; what must not
-BACKLOG = 8
 
-
-class Failure(Exception):
-    pass
-
-
-def check(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
-class Server:
-    """cm_server.c: lines in and out, events by id."""
-
-    def __init__(self, program):
-        self.process = subprocess.Popen([program, ENGINE, str(TCP_PORT), str(BACKLOG)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        bufsize=1)
-        self.lines = queue.Queue()
-        threading.Thread(target=self.read, daemon=True).start()
-        self.expect("ready")
-
-    def read(self):
-        for line in self.process.stdout:
-            self.lines.put(line.strip())
-        self.lines.put("(the end)")
-
-    def tell(self, line, answer="done"):
-        self.process.stdin.write(line + "\n")
-        if answer is not None:
-            self.expect(answer)
-
-    def expect(self, pattern, limit=SOON):
-        """The next line, which must be this one."""
-        try:
-            line = self.lines.get(timeout=limit)
-        except queue.Empty:
-            raise Failure(f"the server did not say '{pattern}'") from None
-        check(re.fullmatch(pattern, line), f"the server said '{line}', not '{pattern}'")
-        return line
-
-    def request(self):
-        """The id of a request that must have come."""
-        return int(self.expect(r"CONNECT_REQUEST \d+ 0").split()[1])
-
-    def connect(self):
-        """Begins a connection to the peer; the id."""
-        number = self.begin(f"connect {OWN} 9000")
-        self.expect(f"ADDR_RESOLVED {number} 0")
-        self.expect(f"ROUTE_RESOLVED {number} 0")
-        return number
-
-    def begin(self, line):
-        """An id of the server's that goes somewhere; its number."""
-        self.tell(line, None)
-        return int(self.expect(r"begun \d+").split()[1])
-
-    def silent(self):
-        check(self.lines.empty(), "the server was told something: " + str(list(self.lines.queue)))
-
-
-class Test:
-    def __init__(self, program, uroce):
-        self.uroce = uroce
-        mac = json.loads(subprocess.run(["ip", "-j", "link", "show", "wire0"], check=True,
-                                        capture_output=True).stdout)[0]["address"]
-        self.peer = mad_peer.Peer("wire1", OWN_MAC, OWN, ENGINE, mac)
-        self.server = Server(program)
-        self.next = 0x1000
-
-    # -- what both ends say ---------------------------------------------------------------------
-
-    def fresh(self):
-        self.next += 1
-        return self.next
-
-    def req(self, source=OWN, words=b"h", **fields):
-        number = self.fresh()
-        return REQ(**{"local_id": number, "qpn": number, "guid": GUID, "service": SERVICE_TCP,
-                      "p_sgid": gid(source), "p_dgid": gid(ENGINE),
-                      "private": ip_header(source, ENGINE) + words, **fields})
-
-    def expect(self, kind, limit=SOON, **fields):
-        """The engine's next message; MRAs are passed over."""
-        while True:
-            got = self.peer.receive(limit)
-            check(got is not None, f"no {kind.__name__} came")
-            mad, body, _ = got
-            if kind is not MRA and isinstance(body, MRA):
-                continue
-            check(isinstance(body, kind), f"{body.name} instead of {kind.__name__}: {body!r}")
-            for name, value in fields.items():
-                have = getattr(mad if name == "tid" else body, name)
-                check(have == value, f"{body.name}: {name} is {have}, not {value}")
-            return body
-
-    def silence(self, limit=NEVER):
-        got = self.peer.receive(limit)
-        check(got is None, f"an answer: {got and got[1]!r}")
-        self.server.silent()
-
-    def refused(self, reason, body, about=0, **mad):
-        """The message is answered with a REJ of this reason, and the server hears nothing."""
-        tid = self.peer.send(body, **mad)
-        rej = self.expect(REJ, reason=reason, about=about, remote_id=body.local_id, tid=tid)
-        self.server.silent()
-        return rej
-
-    def accepted(self, **fields):
-        """A connection, established by the peer as it should be: (our REQ, its REP, the id)."""
-        req = self.req(words=b"a", **fields)
-        tid = self.peer.send(req)
-        number = self.server.request()
-        rep = self.expect(REP, remote_id=req.local_id, tid=tid)
-        self.peer.send(RTU(local_id=req.local_id, remote_id=rep.local_id), tid=tid)
-        self.server.expect(f"ESTABLISHED {number} 0")
-        return req, rep, number
-
-    def close(self, req, rep, number):
-        self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn))
-        self.server.expect(f"DISCONNECTED {number} 0")
-        self.server.tell(f"disconnect {number}")
-        self.expect(DREP, remote_id=req.local_id)
-        self.server.expect(f"TIMEWAIT_EXIT {number} 0")
-        self.server.tell(f"destroy {number}")
-
-    def statistics(self):
-        out = subprocess.run([self.uroce, "stat", "--json", "--socket",
-                              os.environ["UROCE_SOCKET"]], capture_output=True, text=True,
-                             timeout=20, check=True).stdout
-        return json.loads(out)
-
-    # -- the cases: H-65 and so on --------------------------------------------------------------
+class Test(Rig):
+    """The cases: H-65 and so on."""
 
     def case_an_honest_peer(self):
         """First of all: what all the others deviate from works."""
@@ -564,26 +422,6 @@ class Test:
         for what in ("clients", "qps", "cqs", "mrs"):
             check(after[what] == before[what], f"{before[what]} {what} before, {after[what]} after")
         return f"20000 requests, 1000 writes meanwhile, in {took:.1f} s"
-
-    def settle(self):
-        """Until the engine has looked at all that was sent."""
-        seen, end = None, time.monotonic() + 30
-        while True:
-            now = self.statistics()
-            now = (now["rx_packets"], now["tx_packets"], now["by_reason"])
-            if now == seen:
-                return
-            check(time.monotonic() < end, "the engine does not come to an end with it")
-            seen = now
-            self.drain()
-
-    def drain(self):
-        while self.peer.receive(NEVER) is not None:
-            pass
-
-    def end(self):
-        self.server.process.stdin.write("end\n")
-        check(self.server.process.wait(SOON) == 0, "the server did not end as it should")
 
 
 def main():
