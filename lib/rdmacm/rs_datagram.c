@@ -255,7 +255,7 @@ static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t
 	if (error != 0)
 		return error;
 	if (d->ah == NULL || length + d->local->header_length > d->local->longest)
-		return rs_udp_send(s, d, RS_UDP_DATA, octets, length);
+		return rs_udp_send(s, d, RS_UDP_DATA, octets, length, rs_must_not_wait(s, flags));
 	return post(d, octets, length);
 }
 

@@ -5,8 +5,9 @@
 #define BURST 64
 
 int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp_operation what,
-		const void *octets, size_t length)
+		const void *octets, size_t length, bool must_not_wait)
 {
+	int flags = MSG_NOSIGNAL | (must_not_wait ? MSG_DONTWAIT : 0);
 	struct rs_udp u = { .operation = what, .qpn = d->local->id->qp->qp_num };
 	uint8_t header[RS_UDP_HEADER_MAX];
 	struct iovec iov[2] = { { .iov_base = header },
@@ -17,7 +18,7 @@ int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp
 			    .msg_iovlen = 2 };
 
 	iov[0].iov_len = rs_udp_store(header, &u, (const struct sockaddr *)&d->local->address);
-	return sendmsg(s->fd, &m, MSG_NOSIGNAL) >= 0 ? 0 : errno;
+	return sendmsg(s->fd, &m, flags) >= 0 ? 0 : errno;
 }
 
 static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
@@ -30,7 +31,7 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 	if (header == 0 || rs_destination_for(s, (const struct sockaddr *)from, &d) != 0)
 		return;
 	if (u.operation == RS_UDP_DATA)
-		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0);
+		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0, true); /* it will ask again */
 	rs_destination_resolve(s, d, u.qpn);
 	if (u.operation == RS_UDP_DATA)
 		rs_deliver(s, from, octets + header, length - header);
