@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receiving: octets are copied out of the buffer that the peer has written into. */
+#include <limits.h>
+
 #include "rdmacm/rs.h"
 
 /* 0: something waits, or nothing will come. */
@@ -128,6 +130,8 @@ EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 
 	if (msg == NULL)
 		return result(EFAULT);
+	if (msg->msg_iovlen > IOV_MAX)
+		return result(EMSGSIZE);
 	msg->msg_controllen = 0;
 	msg->msg_flags = 0;
 	received = receive_any(socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sending. Octets are copied, so that a call may return before they have arrived. */
+#include <limits.h>
+
 #include "config/limits.h"
 #include "rdmacm/rs.h"
 
@@ -202,6 +204,8 @@ EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
 	if (msg == NULL)
 		return result(EFAULT);
+	if (msg->msg_iovlen > IOV_MAX)
+		return result(EMSGSIZE);
 	if (msg->msg_control != NULL && msg->msg_controllen > 0)
 		return result(EOPNOTSUPP);
 	return send_any(socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,

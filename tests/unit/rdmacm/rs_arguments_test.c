@@ -4,12 +4,14 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "rig.h"
@@ -74,6 +76,19 @@ Test(rs_arguments, addresses)
 	FAILS(rbind(s, address(&a, "192.0.2.1", 0), sizeof(a)), EADDRNOTAVAIL);
 	FAILS(rconnect(s, NULL, sizeof(a)), EFAULT);
 	FAILS(rgetsockname(s, (struct sockaddr *)&a, NULL), EFAULT);
+}
+
+/* As writev(2) and sendmsg(2) say it, each in its way. */
+Test(rs_arguments, more_pieces_than_there_may_be)
+{
+	static struct iovec pieces[IOV_MAX + 1];
+	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = IOV_MAX + 1 };
+
+	FAILS(rwritev(d, pieces, IOV_MAX + 1), EINVAL);
+	FAILS(rreadv(d, pieces, IOV_MAX + 1), EINVAL);
+	FAILS(rwritev(d, pieces, -1), EINVAL);
+	FAILS(rsendmsg(d, &m, 0), EMSGSIZE);
+	FAILS(rrecvmsg(d, &m, MSG_DONTWAIT), EMSGSIZE);
 }
 
 Test(rs_arguments, not_in_this_state)
