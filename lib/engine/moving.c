@@ -146,6 +146,7 @@ static void frames_finish(struct lcore *l, struct moving_job *j, nanotime now)
 	for (uint32_t i = 0; i < j->frames; i++)
 		frame_seal(&j->frame[i], j->copy);
 	q->gather_pending = false;
+	qp_left(q->core, now);
 	frames_send(l, j->frame, j->frames, now);
 	qp_settled(l, q, now);
 }

@@ -70,11 +70,13 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	}
 	while ((q = LIST_FIRST(&due)) != NULL) {
 		LIST_REMOVE(q, wheel_link);
+		work++;
+		if (q->gather_pending) /* nobody can have answered; it is set again when they leave */
+			continue;
 		timeouts = qp_timeouts(q->core);
 		qp_expired(q->core, now);
 		l->stats.timeouts += qp_timeouts(q->core) - timeouts;
 		qp_settled(l, q, now);
-		work++;
 	}
 	return work;
 }

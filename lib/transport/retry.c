@@ -46,6 +46,12 @@ void retry_started(struct qp *qp, nanotime now)
 		qp->req.retry_at = timer_from(&qp->req, now);
 }
 
+void qp_left(struct qp *qp, nanotime now)
+{
+	if (qp->req.retry_at != TIME_NEVER)
+		qp->req.retry_at = timer_from(&qp->req, now);
+}
+
 void retry_progress(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;

@@ -372,6 +372,9 @@ void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, 
  */
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now);
 
+/* What qp_next_packet made some time ago leaves now: the peer's time to answer begins here. */
+void qp_left(struct qp *qp, nanotime now);
+
 /*
  * The next completion of either queue, if one is due: send completions in post order, receive
  * completions in arrival order, nothing before its ticket is settled. In ERR the rest of the send

@@ -252,6 +252,26 @@ Test(moving, a_sender_waits_for_its_mover)
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
 }
 
+#define RETRY_TIMER (70 * TIME_MS) /* of the rig's queue pairs */
+
+/* The peer has nothing to answer to as long as the frames are at the mover. */
+Test(moving, no_retry_is_spent_on_frames_that_did_not_leave)
+{
+	nanotime until;
+
+	make_peer(2, &other);
+	close_gate(&other);
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	for (until = clock_now() + 2 * RETRY_TIMER; clock_now() < until;)
+		rig_poll(r);
+	cr_expect_eq(r->side[2].completions, 0);
+	open_gate();
+	run_until(2, 1);
+	cr_assert_eq(memcmp(r->side[2].buffer, r->side[3].buffer, RIG_BUFFER), 0);
+	cr_expect_eq(r->engine.lcore->stats.timeouts, 0);
+	cr_expect_eq(r->engine.lcore->stats.retransmitted, 0);
+}
+
 static void reset(struct engine_qp *q)
 {
 	struct qp_attributes a = { .state = QP_STATE_RESET };
