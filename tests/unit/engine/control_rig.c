@@ -17,6 +17,7 @@
 #include <rte_lcore.h>
 
 #include "base/bits.h"
+#include "engine/engine.h"
 #include "engine/uroce.h"
 
 struct uroce_engine *engine;
@@ -228,14 +229,19 @@ void expect_counts(uint32_t clients, uint32_t qps, uint32_t cqs, uint32_t mrs)
 		       s.clients, s.qps, s.cqs, s.mrs, clients, qps, cqs, mrs);
 }
 
+/* The control thread opens files of its own now and then (addresses, device files), locked. */
 int count_descriptors(void)
 {
-	DIR *d = opendir("/proc/self/fd");
+	struct engine *inside = (struct engine *)engine;
+	DIR *d;
 	int n = 0;
 
+	pthread_mutex_lock(&inside->control_lock);
+	d = opendir("/proc/self/fd");
 	while (readdir(d) != NULL)
 		n++;
 	closedir(d);
+	pthread_mutex_unlock(&inside->control_lock);
 	return n;
 }
 

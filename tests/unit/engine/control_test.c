@@ -70,30 +70,43 @@ static void await_sleep(void)
 	cr_assert_fail("the lcore does not go to sleep");
 }
 
+static void make_and_destroy(int fd, const struct objects *o)
+{
+	struct request_create_qp q = { .pd = o->pd,
+				       .send_cq = o->cq,
+				       .recv_cq = o->cq,
+				       .type = QP_TYPE_RC,
+				       .max_send_wr = 1,
+				       .max_send_sge = 1 };
+	struct reply_create_qp r;
+
+	cr_assert_eq(create_qp(fd, &q, &r), 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, r.handle, NULL), 0);
+}
+
+/*
+ * The lcore wakes ten times a second by itself, and what it finds to do then keeps it awake for a
+ * while: most of the short moments have none of that in them, however busy the machine is.
+ */
 Test(control, what_is_set_up_wakes_no_lcore)
 {
-	const uint32_t rounds = 500;
+	const uint32_t moments = 20, rounds = 10;
+	uint32_t quiet = 0;
 	int fd = attach();
 	struct objects o;
-	uint64_t before;
 
 	make_objects(fd, &o);
 	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, o.qp, NULL), 0);
-	await_sleep();
-	before = polls();
-	for (uint32_t i = 0; i < rounds; i++) {
-		struct request_create_qp q = { .pd = o.pd,
-					       .send_cq = o.cq,
-					       .recv_cq = o.cq,
-					       .type = QP_TYPE_RC,
-					       .max_send_wr = 1,
-					       .max_send_sge = 1 };
-		struct reply_create_qp r;
+	for (uint32_t m = 0; m < moments; m++) {
+		uint64_t before;
 
-		cr_assert_eq(create_qp(fd, &q, &r), 0);
-		cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_QP, r.handle, NULL), 0);
+		await_sleep();
+		before = polls();
+		for (uint32_t i = 0; i < rounds; i++)
+			make_and_destroy(fd, &o);
+		quiet += polls() - before < rounds;
 	}
-	cr_expect_lt(polls() - before, rounds);
+	cr_expect_geq(quiet, moments / 4, "in %u of %u moments", quiet, moments);
 	close(fd);
 }
 
