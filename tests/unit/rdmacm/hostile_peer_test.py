@@ -119,6 +119,8 @@ class Test(Rig):
         for _ in range(3):
             self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=78)
         self.server.expect(f"DISCONNECTED {number} 0")
+        # the answer to this tells that the engine has looked at all three
+        self.refused(6, REP(local_id=5, remote_id=0x77777777, qpn=9, guid=GUID), about=1)
         self.server.tell(f"disconnect {number}")
         self.expect(DREP, tid=78)
         self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=78)
