@@ -2,7 +2,7 @@
 /*
  * Two engines, their ports joined by two rings, and connected queue pairs on both:
  *
- *	uroce0 10.99.0.1 --tx--> ring 0 --rx--> uroce1 10.99.0.2
+ *	perf0 10.99.0.1 --tx--> ring 0 --rx--> perf1 10.99.0.2
  *	                 <--rx-- ring 1 <--tx--
  */
 #include <arpa/inet.h>
@@ -96,6 +96,7 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 	struct uroce_options eo = { .name = name, .lcores = 1, .addresses = 1, .socket_gid = -1 };
 	struct in_addr in;
 	char why[160];
+	int error;
 
 	eo.address[0].octet[10] = eo.address[0].octet[11] = 0xff;
 	inet_pton(AF_INET, address, &in);
@@ -113,7 +114,12 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 		return 1;
 	}
 	memcpy(s->gid.raw, eo.address[0].octet, 16);
-	return uroce_register(s->engine);
+	error = uroce_register(s->engine);
+	if (error != 0)
+		fprintf(stderr, "uroce perf: cannot list %s: %s\n", name,
+			error == ENOENT ? "the libibverbs.so.1 that was loaded is not uroce's"
+					: strerror(error));
+	return error;
 }
 
 static struct ibv_context *device_open(const char *name)

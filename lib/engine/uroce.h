@@ -73,7 +73,8 @@ UROCE_API uint32_t uroce_poll(struct uroce_engine *e, uint32_t lcore);
 
 /*
  * Makes the device visible to ibv_get_device_list() of this process. 0, or EEXIST: another engine of
- * it has this name. That of an engine outside of the process is numbered, should it have the same.
+ * it has this name; ENOENT: the libibverbs.so.1 of this process is not uroce's, or there is none.
+ * The device of an engine outside of the process is numbered, should it have the same name.
  */
 UROCE_API int uroce_register(struct uroce_engine *e);
 

@@ -439,6 +439,17 @@ def perf_beside_an_engine(build):
 
 
 @case
+def perf_with_other_verbs(build):
+    """`uroce perf` says so when the libibverbs.so.1 that was loaded is another one."""
+    system = next(pathlib.Path("/usr/lib").glob("*/libibverbs.so.1")).parent
+    with rigs.same_host(build) as rig:
+        process = rig.program("a", ["env", f"LD_LIBRARY_PATH={system}",
+                                    str(build / "apps/uroce-perf"), "--no-limits"], name="perf")
+        if process.wait(60) != 1 or "libibverbs.so.1" not in process.output():
+            raise Failure(f"it said {process.output()!r}")
+
+
+@case
 def ten_gib(build):
     """Two engines carry 10 GiB of ib_write_bw."""
     with rigs.veth(build, 4200) as rig:
