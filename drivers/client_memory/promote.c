@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "drivers/client_memory/promote_private.h"
 
 #define FORK_WAIT_MS 60000 /* a child that copies slower than this is not waited for */
@@ -182,6 +183,7 @@ static void promote_mapping(const struct mapping *m, uintptr_t region, uintptr_t
 
 static void fork_prepare(void)
 {
+	promote_state.fork_cancel = cancel_off();
 	pthread_mutex_lock(&promote_state.lock);
 	if (promote_state.parts == 0 || pipe2(promote_state.fork_pipe, O_CLOEXEC) < 0)
 		promote_state.fork_pipe[0] = promote_state.fork_pipe[1] = -1;
@@ -205,6 +207,7 @@ static void fork_parent(void)
 			;
 	close_end(0);
 	pthread_mutex_unlock(&promote_state.lock);
+	cancel_restore(promote_state.fork_cancel);
 }
 
 /*
@@ -243,6 +246,7 @@ static void fork_child(void)
 	close_end(0);
 	close_end(1);
 	pthread_mutex_unlock(&promote_state.lock);
+	cancel_restore(promote_state.fork_cancel);
 }
 
 /* --- the interface ---------------------------------------------------------------------------- */
@@ -268,24 +272,32 @@ static bool have_file(void)
 	return true;
 }
 
-static void enter(sigset_t *old)
+/* What a thread was open to before. */
+struct interruptions {
+	sigset_t signals;
+	int cancel;
+};
+
+static void enter(struct interruptions *old)
 {
 	sigset_t all;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, old);
+	old->cancel = cancel_off();
+	pthread_sigmask(SIG_SETMASK, &all, &old->signals);
 	pthread_mutex_lock(&promote_state.lock);
 }
 
-static void leave(const sigset_t *old)
+static void leave(const struct interruptions *old)
 {
 	pthread_mutex_unlock(&promote_state.lock);
-	pthread_sigmask(SIG_SETMASK, old, NULL);
+	pthread_sigmask(SIG_SETMASK, &old->signals, NULL);
+	cancel_restore(old->cancel);
 }
 
 int promote_file(void)
 {
-	sigset_t old;
+	struct interruptions old;
 	int fd;
 
 	enter(&old);
@@ -310,7 +322,7 @@ uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, ui
 	uintptr_t region = (uintptr_t)addr;
 	uintptr_t from = (region + PAGE - 1) & ~(PAGE - 1), to = (region + length) & ~(PAGE - 1);
 	uint32_t count = 0;
-	sigset_t old;
+	struct interruptions old;
 	int n = 0;
 
 	if (length > PROMOTE_LENGTH_MAX || from >= to)
@@ -400,7 +412,7 @@ static void release_one(uintptr_t start, uint64_t length, uint64_t offset)
 
 void promote_release(void *addr, const struct mr_backing *backing, uint32_t count)
 {
-	sigset_t old;
+	struct interruptions old;
 
 	enter(&old);
 	for (uint32_t i = 0; promote_state.fd >= 0 && i < count; i++)

@@ -32,6 +32,7 @@ struct promote_state {
 	struct part part[PROMOTE_RANGES_MAX];
 	struct mapping found[PROMOTE_RANGES_MAX];
 	int fork_pipe[2];
+	int fork_cancel; /* base/cancel.h */
 };
 
 extern struct promote_state promote_state;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/cancel.h"
 #include "client/carrier_socket.h"
 #include "client/client.h"
 #include "client/log.h"
@@ -69,7 +70,7 @@ static bool find_embedded(const char *name, struct carrier_device *out)
 	return found;
 }
 
-int client_query(const struct engine_source *source, struct reply_device *out)
+static int query(const struct engine_source *source, struct reply_device *out)
 {
 	struct carrier_device device;
 
@@ -77,6 +78,14 @@ int client_query(const struct engine_source *source, struct reply_device *out)
 		return carrier_socket_query(source->path, out);
 	return find_embedded(source->embedded, &device) ? device.device(device.engine, out)
 							: ENODEV;
+}
+
+int client_query(const struct engine_source *source, struct reply_device *out)
+{
+	int cancel = cancel_off(), error = query(source, out);
+
+	cancel_restore(cancel);
+	return error;
 }
 
 static uint32_t copy_embedded_names(char names[][32])
@@ -202,7 +211,7 @@ static int new_client(const struct engine_source *source, struct client **out)
 int client_attach(const struct engine_source *source, uint64_t engine_id, struct client **out)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int error = 0;
+	int error = 0, cancel = cancel_off();
 
 	pthread_once(&once, register_fork_handlers);
 	pthread_mutex_lock(&lock);
@@ -212,6 +221,7 @@ int client_attach(const struct engine_source *source, uint64_t engine_id, struct
 	if (error == 0)
 		(*out)->references++;
 	pthread_mutex_unlock(&lock);
+	cancel_restore(cancel);
 	return error;
 }
 
@@ -241,11 +251,15 @@ int client_command(struct client *c, enum command what, struct command_request *
 		   const struct carrier_descriptors *in, struct carrier_descriptors *out)
 {
 	struct carrier_descriptors none = { 0 };
+	int error, cancel;
 
 	if (c->stale)
 		return ENODEV;
-	return c->carrier->ops->command(c->carrier, what, request, request_bytes, reply,
-					reply_bytes, in, out != NULL ? out : &none);
+	cancel = cancel_off();
+	error = c->carrier->ops->command(c->carrier, what, request, request_bytes, reply,
+					 reply_bytes, in, out != NULL ? out : &none);
+	cancel_restore(cancel);
+	return error;
 }
 
 int client_command_handle(struct client *c, enum command what, uint32_t handle)

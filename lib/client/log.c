@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "client/log.h"
 
 /* One write(2) a line: lines of several threads and processes do not mix. */
@@ -15,6 +16,7 @@ static void say(const char *format, va_list arguments)
 	char line[512];
 	int n = snprintf(line, sizeof(line), "uroce: ");
 	int m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, arguments);
+	int cancel;
 
 	if (m < 0)
 		return;
@@ -22,8 +24,10 @@ static void say(const char *format, va_list arguments)
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
 	line[n++] = '\n';
+	cancel = cancel_off(); /* whoever says something may hold a lock */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nobody to tell */
+		n = 0; /* nobody to tell */
+	cancel_restore(cancel);
 }
 
 void client_warn(const char *format, ...)

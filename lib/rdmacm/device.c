@@ -2,6 +2,7 @@
 /* Devices that this library has opened: one context for each, which all ids on it share. */
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "rdmacm/types.h"
 
 pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,19 +91,21 @@ static struct cm_device *find_home(void)
 struct cm_device *device_home(void)
 {
 	struct cm_device *d;
+	int cancel = cancel_off();
 
 	pthread_mutex_lock(&cm_lock);
 	if (home == NULL || uroce_context_gone(home->context))
 		home = find_home();
 	d = home;
 	pthread_mutex_unlock(&cm_lock);
+	cancel_restore(cancel);
 	return d;
 }
 
 static int open_all(struct ibv_device **list, struct ibv_context **contexts)
 {
 	struct cm_device *d;
-	int n = 0;
+	int n = 0, cancel = cancel_off();
 
 	pthread_mutex_lock(&cm_lock);
 	for (int i = 0; list[i] != NULL; i++) {
@@ -111,6 +114,7 @@ static int open_all(struct ibv_device **list, struct ibv_context **contexts)
 			contexts[n++] = d->context;
 	}
 	pthread_mutex_unlock(&cm_lock);
+	cancel_restore(cancel);
 	return n;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "verbs/mapping.h"
 
 #define READ_OCTETS 16384u
@@ -84,7 +85,7 @@ static enum verdict scan(int fd, uintptr_t start, uintptr_t end, bool write)
 	return FAULT;
 }
 
-int mapping_check(uintptr_t address, size_t length, bool write)
+static int check(uintptr_t address, size_t length, bool write)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	enum verdict v;
@@ -94,4 +95,12 @@ int mapping_check(uintptr_t address, size_t length, bool write)
 	v = scan(fd, address, address + length, write);
 	close(fd);
 	return v == COVERED ? 0 : EFAULT;
+}
+
+int mapping_check(uintptr_t address, size_t length, bool write)
+{
+	int cancel = cancel_off(), error = check(address, length, write);
+
+	cancel_restore(cancel);
+	return error;
 }

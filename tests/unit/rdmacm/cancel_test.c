@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads that are cancelled in calls that do not wait, and in those that wait for an
+ * acknowledgement: the rest of the program goes on. Runs with an engine at $UROCE_SOCKET.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#define ROUNDS 100
+
+TestSuite(cancel, .timeout = 60);
+
+/* Runs `routine` for a moment that is another one each time, then cancels it. */
+static void cancel_in(void *(*routine)(void *), void *argument, int round)
+{
+	pthread_t thread;
+	void *result;
+
+	cr_assert_eq(pthread_create(&thread, NULL, routine, argument), 0);
+	usleep((useconds_t)(500 + 37 * round));
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_assert_eq(result, PTHREAD_CANCELED);
+}
+
+static void *make_ids(void *channel)
+{
+	struct rdma_cm_id *id;
+
+	for (;;) {
+		if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0)
+			rdma_destroy_id(id);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+Test(cancel, in_calls_that_ask_the_engine)
+{
+	struct rdma_event_channel *channel = open_channel();
+
+	for (int i = 0; i < ROUNDS; i++) {
+		cancel_in(make_ids, channel, i);
+		rdma_destroy_id(open_id(channel, RDMA_PS_TCP));
+	}
+	rdma_destroy_event_channel(channel);
+}
+
+static void *register_memory(void *id)
+{
+	size_t octets = 256 * 1024;
+	void *memory = aligned_alloc(4096, octets);
+
+	pthread_cleanup_push(free, memory);
+	for (;;) {
+		struct ibv_mr *mr = ibv_reg_mr(((struct rdma_cm_id *)id)->pd, memory, octets,
+					       IBV_ACCESS_LOCAL_WRITE);
+
+		if (mr != NULL)
+			ibv_dereg_mr(mr);
+		pthread_testcancel();
+	}
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+Test(cancel, in_calls_that_register_memory)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in a;
+	char memory[64];
+
+	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_mr *mr;
+
+		cancel_in(register_memory, id, i);
+		mr = ibv_reg_mr(id->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+		cr_assert_not_null(mr);
+		cr_assert_eq(ibv_dereg_mr(mr), 0);
+	}
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* Not a place to be cancelled in; long enough for the engine to fall asleep. */
+static void spin(void)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &to);
+	while ((to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec < 5000000);
+}
+
+static void write_nothing(struct rdma_cm_id *id)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+
+	cr_assert_eq(ibv_post_send(id->qp, &wr, &bad), 0);
+}
+
+static void take_completion(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(id->send_cq, 1, &wc)) == 0)
+		;
+	cr_assert_eq(n, 1);
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+}
+
+static void *write_for_ever(void *id)
+{
+	for (;;) {
+		spin();
+		write_nothing(id);
+		take_completion(id);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+/* What is posted wakes an engine that sleeps, by a system call under the queue's lock. */
+Test(cancel, in_calls_that_post)
+{
+	struct connection c;
+
+	connection_open(&c);
+	for (int i = 0; i < 10; i++) {
+		cancel_in(write_for_ever, c.caller, 30 * i);
+		write_nothing(c.caller);
+		take_completion(c.caller);
+	}
+	connection_close(&c);
+}
+
+static void *destroy(void *id)
+{
+	rdma_destroy_id(id);
+	return NULL;
+}
+
+/* What is left of that id is lost, the lock that it waited with is not. */
+Test(cancel, while_an_event_is_not_acknowledged)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+	struct sockaddr_in a;
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cancel_in(destroy, id, 500);
+	rdma_destroy_id(open_id(channel, RDMA_PS_TCP));
+	rdma_ack_cm_event(event);
+	rdma_destroy_event_channel(channel);
+}
