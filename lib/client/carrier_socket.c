@@ -18,6 +18,7 @@
 #include "base/bits.h"
 #include "base/time.h"
 #include "client/carrier_socket.h"
+#include "client/locate.h"
 #include "client/log.h"
 #include "client/message.h"
 
@@ -267,7 +268,7 @@ static bool listener_is_trusted(int fd)
 	socklen_t size = sizeof(who);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-	       (who.uid == 0 || who.uid == geteuid());
+	       (who.uid == 0 || (who.uid == geteuid() && !locate_has_more_rights()));
 }
 
 int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,9 +44,15 @@ static void add_own(struct locations *l)
 		add(l, folder, "/uroced.sock");
 }
 
+bool locate_has_more_rights(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
+
 void locate_engines(struct locations *l)
 {
-	const char *named = getenv("UROCE_SOCKET");
+	bool privileged = locate_has_more_rights();
+	const char *named = privileged ? NULL : getenv("UROCE_SOCKET");
 
 	l->count = 0;
 	if (named != NULL && named[0] != '\0') {
@@ -53,5 +60,6 @@ void locate_engines(struct locations *l)
 		return;
 	}
 	add(l, "/run/uroce/uroced.sock", "");
-	add_own(l);
+	if (!privileged)
+		add_own(l);
 }
