@@ -12,8 +12,6 @@
 #include "client/log.h"
 #include "client/message.h"
 
-#define SKIPPED_REPLIES_MAX 16
-
 union descriptor_space {
 	struct cmsghdr align;
 	char octets[CMSG_SPACE(LIMIT_COMMAND_FDS * sizeof(int))];
@@ -155,23 +153,45 @@ static ssize_t receive_reply(int fd, struct command_reply *reply, size_t bytes,
 	return n;
 }
 
-static int judge_reply(const struct command_reply *reply, size_t received, size_t expected,
-		       enum command what)
+/* Whether it is one at all, to whatever was asked. */
+static int judge_header(const struct command_reply *reply, size_t received)
 {
 	if (received < sizeof(*reply) || reply->magic != COMMAND_MAGIC)
 		return EPROTO;
-	if (reply->version != COMMAND_VERSION) {
-		client_warn("the engine speaks version %u of the control protocol, this library "
-			    "version %u: install both from the same release",
-			    reply->version, COMMAND_VERSION);
-		return EPROTO;
-	}
+	if (reply->version == COMMAND_VERSION)
+		return 0;
+	client_warn("the engine speaks version %u of the control protocol, this library "
+		    "version %u: install both from the same release",
+		    reply->version, COMMAND_VERSION);
+	return EPROTO;
+}
+
+static int judge_reply(const struct command_reply *reply, size_t received, size_t expected,
+		       enum command what)
+{
 	if (reply->error != 0) {
 		client_info("%s: %s%s%.*s", command_name(what), strerror(reply->error),
 			    reply->why[0] ? ": " : "", (int)sizeof(reply->why), reply->why);
 		return reply->error > 0 ? reply->error : EPROTO;
 	}
 	return received < expected ? EPROTO : 0;
+}
+
+/* The reply with this number; those to requests that were given up come before it. */
+static int await_reply(int fd, enum command what, uint32_t sequence, int64_t until,
+		       struct command_reply *reply, size_t reply_bytes,
+		       struct carrier_descriptors *received)
+{
+	for (;;) {
+		ssize_t n = receive_reply(fd, reply, reply_bytes, received, until);
+		int error = n < 0 ? (int)-n : judge_header(reply, (size_t)n);
+
+		if (error != 0)
+			return error;
+		if (reply->sequence == sequence)
+			return judge_reply(reply, (size_t)n, reply_bytes, what);
+		close_all(received);
+	}
 }
 
 int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_ms,
@@ -189,19 +209,8 @@ int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_m
 	request->length = (uint32_t)request_bytes;
 	request->sequence = sequence;
 	error = send_request(fd, request, request_bytes, in);
-	for (int i = 0; error == 0 && i < SKIPPED_REPLIES_MAX; i++) {
-		ssize_t n = receive_reply(fd, reply, reply_bytes, &received, until);
-
-		if (n < 0) {
-			error = (int)-n;
-			break;
-		}
-		error = judge_reply(reply, (size_t)n, reply_bytes, what);
-		if (error == EPROTO || reply->sequence == sequence)
-			break;
-		close_all(&received);
-		error = 0;
-	}
+	if (error == 0)
+		error = await_reply(fd, what, sequence, until, reply, reply_bytes, &received);
 	if (error == 0 && out != NULL)
 		*out = received;
 	else

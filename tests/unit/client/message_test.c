@@ -95,6 +95,39 @@ Test(message, answers_to_questions_given_up_are_skipped, .init = make_pair)
 	cr_assert_eq(reply.handle, 103);
 }
 
+/* Each is as long as its question wants it, not as the present one does. */
+Test(message, a_shorter_answer_to_a_question_given_up_is_skipped, .init = make_pair)
+{
+	struct command_reply shorter = { .magic = COMMAND_MAGIC,
+					 .version = COMMAND_VERSION,
+					 .command = COMMAND_DEALLOC_PD,
+					 .length = sizeof(shorter),
+					 .sequence = 2 };
+	struct reply_handle reply;
+
+	cr_assert_eq(send(engines, &shorter, sizeof(shorter), 0), (ssize_t)sizeof(shorter));
+	answer(3, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(3, &reply, NULL), 0);
+	cr_assert_eq(reply.handle, 103);
+}
+
+/* An engine that was stopped for long. */
+Test(message, however_many_questions_were_given_up, .init = make_pair)
+{
+	struct request_handle request = { .handle = 7 };
+	struct reply_handle reply;
+
+	for (uint32_t i = 1; i <= 40; i++)
+		answer(i, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(40, &reply, NULL), 0);
+	cr_assert_eq(reply.handle, 140);
+	for (uint32_t i = 41; i <= 80; i++)
+		answer(i, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(message_exchange(ours, COMMAND_ALLOC_PD, 81, 20, &request.h, sizeof(request),
+				      &reply.h, sizeof(reply), NULL, NULL),
+		     ETIMEDOUT);
+}
+
 Test(message, another_version_is_refused, .init = make_pair)
 {
 	struct reply_handle reply;
