@@ -100,35 +100,6 @@ static uint32_t copy_embedded_names(char names[][32])
 	return n;
 }
 
-void client_each_engine(void (*found)(const struct engine_source *source,
-				      const struct reply_device *facts, void *argument),
-			void *argument)
-{
-	char names[EMBEDDED_MAX][32] = { 0 };
-	uint32_t n = copy_embedded_names(names);
-	struct engine_source source;
-	struct reply_device facts;
-	struct locations where;
-
-	for (uint32_t i = 0; i < n; i++) {
-		memset(&source, 0, sizeof(source));
-		memcpy(source.embedded, names[i], sizeof(source.embedded));
-		if (client_query(&source, &facts) == 0)
-			found(&source, &facts, argument);
-	}
-	locate_engines(&where);
-	for (uint32_t i = 0; i < where.count; i++) {
-		memset(&source, 0, sizeof(source));
-		memcpy(source.path, where.path[i], sizeof(source.path));
-		if (client_query(&source, &facts) != 0)
-			continue;
-		found(&source, &facts, argument);
-		return;
-	}
-	if (n == 0)
-		client_info("no engine answers: there is no device");
-}
-
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
@@ -160,6 +131,45 @@ static void after_fork_child(void)
 static void register_fork_handlers(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+/* Before any of the locks is taken: a child may want what another thread of its parent held. */
+static void prepare_for_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork_handlers);
+}
+
+void client_each_engine(void (*found)(const struct engine_source *source,
+				      const struct reply_device *facts, void *argument),
+			void *argument)
+{
+	char names[EMBEDDED_MAX][32] = { 0 };
+	struct engine_source source;
+	struct reply_device facts;
+	struct locations where;
+	uint32_t n;
+
+	prepare_for_forks();
+	n = copy_embedded_names(names);
+	for (uint32_t i = 0; i < n; i++) {
+		memset(&source, 0, sizeof(source));
+		memcpy(source.embedded, names[i], sizeof(source.embedded));
+		if (client_query(&source, &facts) == 0)
+			found(&source, &facts, argument);
+	}
+	locate_engines(&where);
+	for (uint32_t i = 0; i < where.count; i++) {
+		memset(&source, 0, sizeof(source));
+		memcpy(source.path, where.path[i], sizeof(source.path));
+		if (client_query(&source, &facts) != 0)
+			continue;
+		found(&source, &facts, argument);
+		return;
+	}
+	if (n == 0)
+		client_info("no engine answers: there is no device");
 }
 
 void client_at_fork(void (*child)(void))
@@ -210,10 +220,9 @@ static int new_client(const struct engine_source *source, struct client **out)
 
 int client_attach(const struct engine_source *source, uint64_t engine_id, struct client **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int error = 0, cancel = cancel_off();
 
-	pthread_once(&once, register_fork_handlers);
+	prepare_for_forks();
 	pthread_mutex_lock(&lock);
 	*out = find_client(source, engine_id);
 	if (*out == NULL)
@@ -271,14 +280,14 @@ int client_command_handle(struct client *c, enum command what, uint32_t handle)
 			      NULL);
 }
 
-static uint32_t pass_promoted_file(struct client *c)
+static uint32_t pass_promoted_file(struct client *c, int fd)
 {
-	struct carrier_descriptors file = { .count = 1, .fd = { promote_file() } };
+	struct carrier_descriptors file = { .count = 1, .fd = { fd } };
 	struct request_empty request = { 0 };
 	struct reply_empty reply;
 	int error;
 
-	if (file.fd[0] < 0)
+	if (fd < 0)
 		return PROMOTION_NO;
 	error = client_command(c, COMMAND_PROMOTED_FILE, &request.h, sizeof(request), &reply.h,
 			       sizeof(reply), &file, NULL);
@@ -287,12 +296,17 @@ static uint32_t pass_promoted_file(struct client *c)
 
 bool client_promotes(struct client *c)
 {
-	bool yes;
+	uint32_t answer = __atomic_load_n(&c->promotion, __ATOMIC_ACQUIRE);
+	int fd;
 
+	if (answer != PROMOTION_NOT_ASKED)
+		return answer == PROMOTION_YES;
+	/* Not with our lock held: promotion has one of its own, which a fork takes before ours. */
+	fd = promote_file();
 	pthread_mutex_lock(&promotion_lock);
 	if (c->promotion == PROMOTION_NOT_ASKED)
-		c->promotion = pass_promoted_file(c);
-	yes = c->promotion == PROMOTION_YES;
+		__atomic_store_n(&c->promotion, pass_promoted_file(c, fd), __ATOMIC_RELEASE);
+	answer = c->promotion;
 	pthread_mutex_unlock(&promotion_lock);
-	return yes;
+	return answer == PROMOTION_YES;
 }

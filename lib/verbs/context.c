@@ -53,6 +53,7 @@ static void stale_context(struct object *o, void *argument)
 {
 	struct context *c = container_of_type(o, struct context, object);
 
+	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	close(c->verbs.context.async_fd);
 	c->verbs.context.async_fd = -1;
 }

@@ -20,6 +20,29 @@ static struct device *devices;
 /* What stands where another provider's library looks for its own mark. */
 static const char not_of_another_provider;
 
+static void lock_devices(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_devices(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void register_fork_handlers(void)
+{
+	pthread_atfork(lock_devices, unlock_devices, unlock_devices);
+}
+
+/* Before anybody takes the lock: a fork's child would find it taken by a thread that it has not. */
+static void prepare_for_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork_handlers);
+}
+
 /* Not inlined: gcc 12 with -fsanitize=undefined sees strings of size 0 then. */
 static __attribute__((noinline)) bool is_same(const struct device *d,
 					      const struct engine_source *source,
@@ -123,6 +146,7 @@ struct device *device_of_engine(uint64_t engine_id, const char *path)
 	struct engine_source source = { .passed_on = true };
 	struct reply_device facts;
 
+	prepare_for_forks();
 	client_each_engine(look_at_engine, &s);
 	if (s.found != NULL || path[0] == '\0')
 		return s.found;
@@ -205,6 +229,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		*num_devices = 0;
 	if (l.list == NULL)
 		return fail_with(ENOMEM);
+	prepare_for_forks();
 	client_each_engine(list_engine, &l);
 	make_names_unique(&l);
 	if (num_devices != NULL)
