@@ -187,16 +187,23 @@ static void job_close(struct lcore *l, struct moving_job *j, nanotime now)
 	job_submit(l, j, now);
 }
 
-struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
+static struct moving_job *find_open(const struct moving *m, const struct client *c)
 {
-	struct moving *m = l->moving;
 	struct moving_job *j;
 
 	LIST_FOREACH(j, &m->open, link)
 	{
 		if (j->client == c)
-			break;
+			return j;
 	}
+	return NULL;
+}
+
+struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
+{
+	struct moving *m = l->moving;
+	struct moving_job *j = find_open(m, c);
+
 	if (j != NULL && (j->tickets.tickets + PACKET_TICKETS > JOB_TICKETS ||
 			  j->tickets.copies + PACKET_COPIES > JOB_COPIES)) {
 		job_close(l, j, now);
@@ -204,6 +211,13 @@ struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
 	}
 	if (j == NULL && may_take(m, c, 1))
 		j = job_take(l, c, &m->open);
+	return j != NULL ? &j->tickets : NULL;
+}
+
+struct copy_batch *moving_opened(const struct lcore *l, const struct client *c)
+{
+	struct moving_job *j = find_open(l->moving, c);
+
 	return j != NULL ? &j->tickets : NULL;
 }
 

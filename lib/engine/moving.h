@@ -40,6 +40,8 @@ bool moving_under_way(const struct lcore *l);
  */
 struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now);
 void moving_flush(struct lcore *l, nanotime now);
+/* That job, for what the packet brings. */
+struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 
 /* Sending: false: the queue pairs of this client must wait for jobs, see moving_starve. */
 bool moving_can_send(const struct lcore *l, const struct client *c);

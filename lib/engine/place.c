@@ -123,7 +123,7 @@ static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_
 	struct copy_batch *b = l->copies;
 
 	if (q->mover != NULL) {
-		b = moving_open(l, q->client, now);
+		b = moving_opened(l, q->client);
 		assert(b != NULL && "packet_fits has opened one, for one packet");
 	} else if (b->tickets == BATCH_TICKETS || b->copies + copies > BATCH_COPIES) {
 		batch_flush(l, now);

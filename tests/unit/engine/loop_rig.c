@@ -212,25 +212,41 @@ void rig_close(struct rig *r)
 	free(r);
 }
 
-bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
-	      uint32_t flags)
+static bool rig_post_work(struct rig *r, uint32_t side, const struct send_work *from,
+			  uint32_t length)
 {
-	struct rig_side *s = &r->side[side], *peer = &r->side[side ^ 1];
+	struct rig_side *s = &r->side[side];
 	struct rte_ring *ring = (struct rte_ring *)s->qp.sq.shared;
 	struct send_work *w = ring_client_reserve(ring, s->qp.sq.stride);
 
 	if (w == NULL)
 		return false;
-	*w = (struct send_work){ .opcode = (uint8_t)opcode,
-				 .flags = (uint8_t)flags,
-				 .num_sge = 1,
-				 .rkey = peer->key,
-				 .remote_addr = (uintptr_t)peer->buffer };
+	*w = *from;
+	w->num_sge = 1;
 	*send_work_sge(w) = (struct work_sge){ (uintptr_t)s->buffer, length, s->key };
 	ring_client_publish(ring);
 	doorbell_ring((struct rte_ring *)r->client.bell[0].shared, &s->qp.page->doorbell,
 		      s->qp.handle, &r->engine.lcore->sleeping, -1);
 	return true;
+}
+
+bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
+	      uint32_t flags)
+{
+	const struct rig_side *peer = &r->side[side ^ 1];
+	struct send_work w = { .opcode = (uint8_t)opcode,
+			       .flags = (uint8_t)flags,
+			       .rkey = peer->key,
+			       .remote_addr = (uintptr_t)peer->buffer };
+
+	return rig_post_work(r, side, &w, length);
+}
+
+bool rig_post_invalidate(struct rig *r, uint32_t side, uint32_t length, uint32_t key)
+{
+	struct send_work w = { .opcode = WORK_SEND_WITH_INV, .flags = WORK_SIGNALED, .imm = key };
+
+	return rig_post_work(r, side, &w, length);
 }
 
 bool rig_receive(struct rig *r, uint32_t side)

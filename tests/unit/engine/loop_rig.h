@@ -36,6 +36,8 @@ void rig_close(struct rig *r);
 /* Posts one request of `length` octets of the side's own buffer; false: the ring is full. */
 bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
 	      uint32_t flags);
+/* ... a SEND that takes this key of the peer's back, signaled. */
+bool rig_post_invalidate(struct rig *r, uint32_t side, uint32_t length, uint32_t key);
 bool rig_receive(struct rig *r, uint32_t side);
 /* One poll of the lcore, then all sides' completions are taken. */
 void rig_poll(struct rig *r);

@@ -298,3 +298,69 @@ Test(moving, what_waits_goes_with_its_queue_pair)
 	cr_assert_eq(rte_mempool_in_use_count(r->engine.pool), 0, "%u buffers are lost",
 		     rte_mempool_in_use_count(r->engine.pool));
 }
+
+#define PART	 64u /* octets of a region in one piece: a packet of 4096 is as many copies */
+#define LAST_JOB 31u /* with so many under way a client may have one more */
+
+/* The side's memory, all of it peer memory in small parts. */
+static void make_peer_parts(uint32_t side, struct client *c)
+{
+	struct region *old =
+		(struct region *)(uintptr_t)key_withdraw(&r->engine.keys, r->side[side].key);
+	uint32_t parts = RIG_BUFFER / PART;
+	struct region *m = calloc(1, sizeof(*m) + parts * sizeof(m->piece[0]));
+
+	*m = *old;
+	free(old);
+	m->client = c->number;
+	m->pieces = parts;
+	for (uint32_t i = 0; i < parts; i++)
+		m->piece[i] = (struct region_piece){
+			.offset = i * PART,
+			.peer_address = (uintptr_t)r->side[side].buffer + i * PART,
+		};
+	key_publish(&r->engine.keys, r->side[side].key, m);
+	r->side[side].qp.client = c;
+}
+
+/* A type 2 window of that side's queue pair. */
+static void make_window(uint32_t side, struct region *w)
+{
+	*w = (struct region){ .key = key_allocate(&r->engine.keys, 2),
+			      .pd = qp_capabilities(r->side[side].qp.core)->pd,
+			      .access = ACCESS_REMOTE_WRITE,
+			      .length = RIG_BUFFER,
+			      .kind = REGION_WINDOW,
+			      .window_qpn = r->side[side].qp.qpn,
+			      .parent = key_find(&r->engine.keys, r->side[side].key) };
+	key_publish(&r->engine.keys, w->key, w);
+}
+
+/* The key that a SEND takes back has no copies, and goes with those of its SEND. */
+Test(moving, a_key_is_taken_back_with_the_last_room_of_a_job)
+{
+	struct region window;
+
+	make_peer_parts(1, &r->client);
+	make_window(1, &window);
+	r->side[0].qp.client = &other; /* its own sending waits for no job of theirs */
+	cr_assert(rig_receive(r, 1));
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < LAST_JOB; i++) {
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, 0));
+		for (int polls = 0; polls < 4; polls++)
+			rig_poll(r);
+	}
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, PAGE, 0));
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, PAGE, 0));
+	cr_assert(rig_post_invalidate(r, 0, PAGE, window.key));
+	poll_some();
+	cr_expect_eq(r->side[1].completions, 0);
+	open_gate();
+	run_until(1, 1);
+	run_until(0, 1);
+	cr_expect_eq(r->side[1].last.imm, window.key);
+	cr_expect_null(key_find(&r->engine.keys, window.key));
+	cr_assert_eq(memcmp(r->side[0].buffer, r->side[1].buffer, PAGE), 0);
+	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+}
