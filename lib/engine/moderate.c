@@ -119,6 +119,9 @@ static void forget(struct lcore *l, void *arg, nanotime now)
 {
 	struct engine_cq *cq = arg;
 
+	/* The lcore may have taken it out itself meanwhile. */
+	if (cq->moderation.is_listed == 0)
+		return;
 	TAILQ_REMOVE(&l->moderated, cq, moderation.link);
 	cq->moderation.is_listed = 0;
 }
