@@ -428,12 +428,10 @@ int client_mover_make(struct client *c);
 /* No lcore serves the client any more. */
 void client_mover_take(struct client *c);
 /*
- * Waits, for a second at most, until no copy of the client's memory is under way. False: one still
- * is, on behalf of another client.
+ * Waits, for a second at most, until the copies of the client's memory that are under way now are
+ * over; those that begin later are nobody's business here. False: one still is under way.
  */
 bool client_mover_settle(struct client *c);
-/* Whether none is, right now. */
-bool client_mover_quiet(struct client *c);
 /* Tells every context: an asynchronous event of the port or device. */
 void client_event(struct client *c, uint32_t event);
 

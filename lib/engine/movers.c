@@ -79,33 +79,27 @@ void client_mover_take(struct client *c)
 
 struct count {
 	const struct client *client;
-	uint32_t jobs; /* of its own mover */
-	uint32_t others; /* of others' movers, with its memory */
+	bool begun; /* `newest` is known */
+	uint64_t newest[LIMIT_LCORES]; /* job when it began: what comes behind it does not matter */
+	uint32_t jobs; /* of its own mover, and of others' movers with its memory */
 };
 
 static void count_jobs(struct lcore *l, void *arg, nanotime now)
 {
 	struct count *n = arg;
+	uint64_t *newest = &n->newest[l->index];
 
-	n->jobs += moving_jobs_of(l, n->client);
-	n->others += moving_jobs_into(l, n->client);
+	if (!n->begun)
+		*newest = moving_newest(l);
+	n->jobs += moving_jobs_of(l, n->client, *newest) + moving_jobs_into(l, n->client, *newest);
 }
 
-static void count_all(struct client *c, struct count *n)
+static void count_all(const struct client *c, struct count *n)
 {
-	*n = (struct count){ .client = c };
+	n->jobs = 0;
 	for (uint32_t i = 0; i < c->engine->lcores; i++)
 		lcore_call(&c->engine->lcore[i], count_jobs, n);
-}
-
-bool client_mover_quiet(struct client *c)
-{
-	struct count n;
-
-	if (client_mover(c) == NULL && !client_shares(c))
-		return true;
-	count_all(c, &n);
-	return n.jobs + n.others == 0;
+	n->begun = true;
 }
 
 bool client_mover_settle(struct client *c)
@@ -116,9 +110,9 @@ bool client_mover_settle(struct client *c)
 		return true;
 	for (uint32_t waited_us = 0; waited_us < SETTLE_MS * 1000; waited_us += 100) {
 		count_all(c, &n);
-		if (n.jobs + n.others == 0)
+		if (n.jobs == 0)
 			return true;
 		usleep(100);
 	}
-	return n.others == 0;
+	return false;
 }

@@ -36,6 +36,7 @@ struct moving_job {
 	LIST_ENTRY(moving_job) link;
 	struct client *client; /* NULL: left behind */
 	uint32_t number; /* the client's */
+	uint64_t serial; /* of this lcore's jobs */
 	struct copy_batch tickets;
 	uint32_t frames;
 	struct pending_ticket pending[JOB_TICKETS];
@@ -50,6 +51,7 @@ struct moving {
 	struct job_list open; /* of this rx round, at most one of each client */
 	struct job_list busy;
 	uint32_t free_count;
+	uint64_t serial; /* of the newest */
 	uint8_t jobs_of[LIMIT_CLIENTS]; /* by number: not free */
 	bool came_back; /* a job did, since somebody last looked what waits for one */
 	struct ready_list starved;
@@ -111,6 +113,7 @@ static struct moving_job *job_take(struct lcore *l, struct client *c, struct job
 	m->jobs_of[c->number]++;
 	j->client = c;
 	j->number = c->number;
+	j->serial = ++m->serial;
 	j->frames = 0;
 	j->tickets = (struct copy_batch){ .copy = j->copy, .pending = j->pending };
 	j->batch = (struct mover_batch){ .copy = j->copy, .lcore = l->index, .owner = j };
@@ -355,17 +358,22 @@ static bool names_memory(const struct moving_job *j, const struct peer_memory *m
 	return false;
 }
 
-uint32_t moving_jobs_of(const struct lcore *l, const struct client *c)
+uint64_t moving_newest(const struct lcore *l)
+{
+	return l->moving->serial;
+}
+
+uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t newest)
 {
 	const struct moving_job *j;
 	uint32_t n = 0;
 
 	LIST_FOREACH(j, &l->moving->busy, link)
-	n += j->client == c;
+	n += j->client == c && j->serial <= newest;
 	return n;
 }
 
-uint32_t moving_jobs_into(const struct lcore *l, const struct client *c)
+uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest)
 {
 	const struct moving_job *j;
 	uint32_t n = 0;
@@ -373,6 +381,6 @@ uint32_t moving_jobs_into(const struct lcore *l, const struct client *c)
 	if (c->memory == NULL)
 		return 0;
 	LIST_FOREACH(j, &l->moving->busy, link)
-	n += names_memory(j, c->memory);
+	n += j->serial <= newest && names_memory(j, c->memory);
 	return n;
 }

@@ -56,10 +56,12 @@ uint32_t moving_room(const struct lcore *l, const struct client *c);
  */
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now);
 
-/* Jobs of this client that are under way on this lcore. */
-uint32_t moving_jobs_of(const struct lcore *l, const struct client *c);
+/* The newest job of this lcore: those that begin later have greater numbers. */
+uint64_t moving_newest(const struct lcore *l);
+/* Jobs of this client up to that one that are under way on this lcore. */
+uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t newest);
 /* ... and of other clients' queue pairs, from or to this client's memory. */
-uint32_t moving_jobs_into(const struct lcore *l, const struct client *c);
+uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* By lcore_call: a batch that mover_destroy returned to the control thread. */
 void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now);

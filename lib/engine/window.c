@@ -157,8 +157,7 @@ static void fill(struct window *w, const struct key_operation *o, const struct r
 static bool wait_for_all(struct engine *e, const struct window *w)
 {
 	engine_grace_period(e);
-	client_mover_settle(w->client);
-	return client_mover_quiet(w->client);
+	return client_mover_settle(w->client);
 }
 
 enum reason window_bind(struct engine *e, const struct engine_qp *q, const struct key_operation *o,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of another user than the engine's: a mover copies from and to its memory. */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "endpoint.h"
@@ -67,4 +70,110 @@ Test(other_user, writes_into_memory_of_two_kinds_keep_their_order)
 	}
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	cr_expect_eq(ibv_free_dm(dm), 0);
+}
+
+#define MANY (1u << 20) /* octets of a WRITE: those posted last until their program is back */
+
+/* Two queue pairs whose WRITEs keep the mover busy. */
+struct traffic {
+	uint8_t *buffer;
+	struct ibv_mr *mr;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+	pthread_t thread;
+	int stop;
+};
+
+static void *write_on(void *argument)
+{
+	struct traffic *t = argument;
+	struct ibv_sge sge = { (uintptr_t)t->buffer, MANY, t->mr->lkey };
+	struct ibv_send_wr wr = write_of(&sge, (uintptr_t)t->buffer + MANY, t->mr->rkey), *bad;
+	struct ibv_wc wc;
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	for (int posted = 0; posted < DEPTH; posted++)
+		if (ibv_post_send(t->qp[0], &wr, &bad) != 0)
+			return (void *)1;
+	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
+		if (ibv_poll_cq(t->cq, 1, &wc) == 0)
+			continue;
+		if (wc.status != IBV_WC_SUCCESS || ibv_post_send(t->qp[0], &wr, &bad) != 0)
+			return (void *)2;
+	}
+	return NULL;
+}
+
+static void begin_traffic(struct traffic *t)
+{
+	struct ibv_cq *usual = e.cq;
+
+	*t = (struct traffic){ 0 };
+	t->cq = e.cq = ibv_create_cq(e.context, 64, NULL, NULL, 0);
+	t->buffer = calloc(2, MANY);
+	t->mr = ibv_reg_mr(e.pd, t->buffer, (size_t)2 * MANY,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert(t->cq != NULL && t->mr != NULL, "%m");
+	for (int i = 0; i < 2; i++) {
+		t->qp[i] = endpoint_create_qp(&e);
+		cr_assert_not_null(t->qp[i], "%m");
+	}
+	e.cq = usual;
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(endpoint_connect(&e, t->qp[i], t->qp[1 - i]->qp_num), 0);
+	cr_assert_eq(pthread_create(&t->thread, NULL, write_on, t), 0);
+}
+
+static void end_traffic(struct traffic *t)
+{
+	void *error;
+
+	__atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED);
+	pthread_join(t->thread, &error);
+	cr_expect_null(error, "%lu", (uintptr_t)error);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_destroy_qp(t->qp[i]), 0);
+	cr_expect_eq(ibv_destroy_cq(t->cq), 0);
+	cr_expect_eq(ibv_dereg_mr(t->mr), 0);
+	free(t->buffer);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+#define CHANGES 8 /* each would wait a second for a mover without anything to do */
+
+/* What waits for copies waits for those under way, not for those that come behind them. */
+Test(other_user, keys_change_beside_traffic)
+{
+	unsigned int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+	struct ibv_mr *region = ibv_reg_mr(e.pd, e.buffer, LENGTH, access), *mr;
+	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = { region, (uintptr_t)e.buffer, 256,
+						   IBV_ACCESS_REMOTE_READ } };
+	struct traffic t;
+	struct ibv_wc wc;
+	double begin;
+
+	cr_assert(region != NULL && mw != NULL, "%m");
+	begin_traffic(&t);
+	begin = seconds();
+	for (int i = 0; i < CHANGES; i++) {
+		cr_assert_eq(ibv_bind_mw(e.qp[0], mw, &bind), 0);
+		poll_completions(e.cq, &wc, 1, "a bind");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+		mr = ibv_reg_mr(e.pd, e.buffer, LENGTH, access);
+		cr_assert_not_null(mr, "%m");
+		cr_assert_eq(ibv_dereg_mr(mr), 0);
+	}
+	cr_expect_lt(seconds() - begin, CHANGES, "%.1f s", seconds() - begin);
+	cr_expect_eq(ibv_dealloc_mw(mw), 0);
+	end_traffic(&t);
+	cr_expect_eq(ibv_dereg_mr(region), 0);
 }
