@@ -69,6 +69,7 @@
 #define LIMIT_CLIENT_CM_CHANNELS 16384u /* a descriptor of the engine each */
 #define LIMIT_CLIENT_CM_IDS	 32768u
 #define LIMIT_CLIENT_CM_JOINS	 4096u
+#define LIMIT_CLIENT_CM_EVENTS	 65536u /* that commands of it caused, and it has not asked for */
 #define LIMIT_SRQ_RINGS		 16u /* resizes of one SRQ whose requests nobody has taken yet */
 #define LIMIT_CONNECTIONS	 (LIMIT_CLIENTS + 64u) /* sockets, askers included */
 

@@ -20,7 +20,8 @@ void cm_channel_pay(struct cm_channel *ch)
 
 bool cm_reports_full(const struct cm_id *id)
 {
-	return id->waiting >= CM_REPORTS_MAX;
+	return id->waiting >= CM_REPORTS_MAX ||
+	       id->client->objects->cm_events >= LIMIT_CLIENT_CM_EVENTS;
 }
 
 struct cm_report *cm_report_new(struct cm_id *of, uint32_t event, int32_t status)
@@ -43,7 +44,10 @@ void cm_report_post(struct cm_report *r)
 	struct cm_channel *ch = r->of->channel;
 
 	TAILQ_INSERT_TAIL(&ch->reports, r, link);
+	TAILQ_INSERT_TAIL(&r->of->reports, r, of_link);
 	r->of->waiting++;
+	if (r->made == NULL)
+		r->of->client->objects->cm_events++;
 	ch->owed++;
 	cm_channel_pay(ch);
 }
@@ -59,9 +63,12 @@ void cm_tell(struct cm_id *of, uint32_t event, int32_t status)
 static void report_take(struct cm_report *r)
 {
 	TAILQ_REMOVE(&r->of->channel->reports, r, link);
+	TAILQ_REMOVE(&r->of->reports, r, of_link);
 	r->of->waiting--;
-	if (r->made == NULL)
+	if (r->made == NULL) {
+		r->of->client->objects->cm_events--;
 		return;
+	}
 	r->made->request = NULL;
 	r->of->backlog++;
 }
@@ -69,7 +76,7 @@ static void report_take(struct cm_report *r)
 void cm_reports_drop(struct cm_id *of)
 {
 	struct cm_id_list orphans = LIST_HEAD_INITIALIZER(orphans);
-	struct cm_report *r, *next;
+	struct cm_report *r;
 	struct cm_id *id;
 
 	if (of->request != NULL) {
@@ -77,10 +84,7 @@ void cm_reports_drop(struct cm_id *of)
 		report_take(r);
 		free(r);
 	}
-	for (r = TAILQ_FIRST(&of->channel->reports); r != NULL && of->waiting > 0; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (r->of != of)
-			continue;
+	while ((r = TAILQ_FIRST(&of->reports)) != NULL) {
 		if (r->made != NULL)
 			LIST_INSERT_HEAD(&orphans, r->made, port_link);
 		report_take(r);
@@ -97,9 +101,9 @@ void cm_reports_drop_join(struct cm_id *of, uint32_t join)
 {
 	struct cm_report *r, *next;
 
-	for (r = TAILQ_FIRST(&of->channel->reports); r != NULL && of->waiting > 0; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (r->of != of || r->what.join != join)
+	for (r = TAILQ_FIRST(&of->reports); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, of_link);
+		if (r->what.join != join)
 			continue;
 		report_take(r);
 		free(r);
@@ -108,14 +112,10 @@ void cm_reports_drop_join(struct cm_id *of, uint32_t join)
 
 void cm_reports_move(struct cm_id *of, struct cm_channel *to)
 {
-	struct cm_report *r, *next;
-	uint32_t left = of->waiting;
+	struct cm_report *r;
 
-	for (r = TAILQ_FIRST(&of->channel->reports); r != NULL && left > 0; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (r->of != of)
-			continue;
-		left--;
+	TAILQ_FOREACH(r, &of->reports, of_link)
+	{
 		TAILQ_REMOVE(&of->channel->reports, r, link);
 		TAILQ_INSERT_TAIL(&to->reports, r, link);
 		to->owed++;

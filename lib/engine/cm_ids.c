@@ -59,6 +59,7 @@ struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space,
 	id->space = space;
 	id->qp_type = qp_type;
 	id->channel = ch;
+	TAILQ_INIT(&id->reports);
 	ch->ids++;
 	handle_publish(t, id->handle, id);
 	return id;
@@ -81,8 +82,8 @@ void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
 		return;
 	move(id, ch);
 	/* those of the new ids come behind */
-	TAILQ_FOREACH(r, &ch->reports, link)
-	if (r->of == id && r->made != NULL && r->made->channel != ch)
+	TAILQ_FOREACH(r, &id->reports, of_link)
+	if (r->made != NULL)
 		move(r->made, ch);
 }
 

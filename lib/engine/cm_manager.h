@@ -61,6 +61,7 @@ enum cm_event_type {
 /* An event that waits in a channel. */
 struct cm_report {
 	TAILQ_ENTRY(cm_report) link;
+	TAILQ_ENTRY(cm_report) of_link;
 	struct cm_id *of; /* who counts it; it goes with this id */
 	struct cm_id *made; /* CONNECT_REQUEST: the new id, which its program does not know yet */
 	struct reply_cm_event what; /* but its header and `events` */
@@ -108,7 +109,8 @@ struct cm_id {
 	struct cm_address destination;
 	nanotime deadline; /* RESOLVING */
 	uint32_t backlog; /* LISTENING: requests that may still wait in the channel */
-	uint32_t waiting; /* reports of it */
+	struct cm_report_list reports; /* of it, that wait in its channel */
+	uint32_t waiting; /* as many */
 	uint32_t handed; /* reports that its program took */
 	uint32_t joins;
 	struct cm_link *connection; /* NULL: none */

@@ -24,8 +24,10 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 		return call_fail(call, EINVAL, "the address is of no group");
 	if (r->group.family != id->source.family)
 		return call_fail(call, EINVAL, "the group is of another family");
-	if (id->joins >= CM_JOINS_MAX || cm_reports_full(id))
+	if (id->joins >= CM_JOINS_MAX)
 		return call_fail(call, ENOMEM, "an id may join %u groups", CM_JOINS_MAX);
+	if (cm_reports_full(id))
+		return call_fail(call, ENOMEM, "too many events wait");
 	return 0;
 }
 

@@ -54,7 +54,8 @@ static int check_resolve(struct call *call, const struct cm_id *id,
 	if (family != 0 && family != r->destination.family)
 		return call_fail(call, EINVAL, "source and destination are of different families");
 	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM, "%u events of the id wait", id->waiting);
+		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+				 id->waiting, id->client->objects->cm_events);
 	return 0;
 }
 
@@ -98,7 +99,8 @@ int cmd_cm_resolve_route(struct call *call)
 	if (id->state != CM_ID_RESOLVED)
 		return call_fail(call, EINVAL, "the id's destination is not resolved");
 	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM, "%u events of the id wait", id->waiting);
+		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+				 id->waiting, id->client->objects->cm_events);
 	id->path_mtu = call->engine->active_mtu;
 	id->state = CM_ID_ROUTED;
 	cm_tell(id, CM_TYPE_ROUTE_RESOLVED, 0);

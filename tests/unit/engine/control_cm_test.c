@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "cm_rig.h"
+#include "engine/cm_manager.h"
 
 TestSuite(control_cm, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
@@ -282,6 +283,70 @@ Test(control_cm, many_events_wait)
 	}
 	expect_no_event(&p);
 	party_end(&p);
+}
+
+static double seconds_of_control(void)
+{
+	struct engine *e = (struct engine *)engine;
+	struct timespec t;
+	clockid_t clock;
+
+	cr_assert_eq(pthread_getcpuclockid(e->control->thread, &clock), 0);
+	cr_assert_eq(clock_gettime(clock, &t), 0);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Events of an id that ends are not looked for among those of all others. */
+Test(control_cm, many_ids_with_many_events_end)
+{
+	enum {
+		MANY = 2048,
+		EACH = 32
+	};
+	static uint32_t id[MANY];
+	double began, making, ending;
+	struct party p;
+
+	party_begin(&p);
+	began = seconds_of_control();
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(cm_create(&p, TCP, &id[i]), 0);
+	making = seconds_of_control() - began;
+	for (int n = 0; n < EACH; n++)
+		for (int i = 0; i < MANY; i++)
+			cr_assert_eq(cm_resolve(&p, id[i], "192.0.2.1", 7471, 100), 0);
+	began = seconds_of_control();
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(cm_destroy(&p, id[i], NULL), 0);
+	ending = seconds_of_control() - began;
+	cr_expect_lt(ending, 20 * making, "%f s, and %f s to make them", ending, making);
+	party_end(&p);
+}
+
+/* What one program may let wait, so that others find something left. */
+Test(control_cm, all_events_of_a_program_are_bounded)
+{
+	struct party p, other;
+	uint32_t id = 0, n;
+	int error = 0;
+
+	party_begin(&p);
+	party_begin(&other);
+	for (n = 0; n < 2 * LIMIT_CLIENT_CM_EVENTS && error == 0; n++) {
+		if (n % (CM_REPORTS_MAX / 2) == 0)
+			cr_assert_eq(cm_create(&p, TCP, &id), 0);
+		error = cm_resolve(&p, id, "192.0.2.1", 7471, 100);
+	}
+	cr_expect_eq(error, ENOMEM);
+	cr_expect_eq(n, LIMIT_CLIENT_CM_EVENTS + 1);
+	cr_assert_eq(cm_create(&other, TCP, &id), 0);
+	cr_expect_eq(cm_resolve(&other, id, "192.0.2.1", 7471, 100), 0);
+	expect_event(&p, ADDR_ERROR, -EHOSTUNREACH, NULL);
+	cr_assert_eq(cm_create(&p, TCP, &id), 0);
+	cr_expect_eq(cm_resolve(&p, id, "192.0.2.1", 7471, 100), 0);
+	party_end(&p);
+	party_end(&other);
+	expect_counts(0, 0, 0, 0);
 }
 
 Test(control_cm, an_id_takes_its_events_along)
