@@ -115,7 +115,11 @@ static int cover_with_mounts(int old, const char *parent)
 	return for_each(old, parent, carry_over);
 }
 
-/* Mounts are not seen through an overlay: they come again on top of it. */
+/*
+ * Mounts are not seen through an overlay, and through its sockets and pipes nobody is reached: they
+ * come again on top of it. So do folders, with all that is in them or will be. What is left to the
+ * overlay are nodes, links and files.
+ */
 static int mount_again(int old, const char *parent, const struct dirent *entry)
 {
 	char source[PATH_MAX], target[PATH_MAX];
@@ -125,7 +129,8 @@ static int mount_again(int old, const char *parent, const struct dirent *entry)
 	if (snprintf(target, sizeof(target), "%s/%s", parent, entry->d_name) >= PATH_MAX ||
 	    fstat(old, &folder) != 0 || lstat(source, &st) != 0)
 		return errno;
-	if (st.st_dev == folder.st_dev || S_ISLNK(st.st_mode))
+	if (S_ISLNK(st.st_mode) || (st.st_dev == folder.st_dev && !S_ISDIR(st.st_mode) &&
+				    !S_ISSOCK(st.st_mode) && !S_ISFIFO(st.st_mode)))
 		return 0;
 	return mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0 ? 0 : errno;
 }

@@ -7,8 +7,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +152,51 @@ Test(mounts, nodes_go_on_being_nodes)
 	cr_assert_eq(unlink(at("old/zero")), 0, "what a program removes");
 	mount_namespace_return();
 	cr_expect_eq(access(at("old/zero"), F_OK), 0, "... is still the host's");
+}
+
+/* A datagram that is sent to this path, to a socket that the host has there; or an octet to a pipe. */
+static bool reaches(const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	bool is_pipe = strstr(path, "pipe") != NULL;
+	int fd = is_pipe ? open(at(path), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+			 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool done;
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s", at(path));
+	done = fd >= 0 && (is_pipe || connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) &&
+	       write(fd, "x", 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static void listen_at(const char *path)
+{
+	struct sockaddr_un here = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(here.sun_path, sizeof(here.sun_path), "%s", at(path));
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&here, sizeof(here)), 0);
+}
+
+/* /dev/log, say: whoever listens there is outside. */
+Test(mounts, sockets_and_pipes_lead_to_the_host)
+{
+	static const char *const paths[] = { "old/socket", "old/pipe", "old/folder/socket" };
+
+	listen_at(paths[0]);
+	cr_assert_eq(mkfifo(at(paths[1]), 0600), 0);
+	cr_assert_geq(open(at(paths[1]), O_RDWR | O_NONBLOCK | O_CLOEXEC), 0);
+	listen_at(paths[2]);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		cr_assert_eq(mounts_begin(false), 0);
+		cr_assert_eq(mounts_put(at("source"), at("old"), "new", ways[i]), 0);
+		for (size_t k = 0; k < ARRAY_SIZE(paths); k++)
+			cr_expect(reaches(paths[k]), "%s, %s", paths[k],
+				  ways[i] ? "overlay" : "mounts");
+		mount_namespace_return();
+	}
 }
 
 static ino_t inode_of(const char *path)
