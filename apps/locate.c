@@ -109,6 +109,7 @@ int engine_own_place(bool make, struct engine_place *where, char *why, size_t wh
 	int length;
 
 	where->chosen = false;
+	where->own = true;
 	where->path[0] = '\0';
 	if (runtime != NULL && runtime[0] == '/')
 		length = snprintf(folder, sizeof(folder), "%s/uroce", runtime);
@@ -148,6 +149,7 @@ static int try_chosen(const char *path, struct engine_place *where, struct reply
 		      char *why, size_t why_size)
 {
 	where->chosen = true;
+	where->own = false;
 	if (strlen(path) >= sizeof(where->path)) {
 		snprintf(why, why_size, "%.40s...: the path of a socket has at most %zu octets",
 			 path, sizeof(where->path) - 1);

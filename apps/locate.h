@@ -14,6 +14,7 @@
 struct engine_place {
 	char path[108]; /* of the socket; what sockaddr_un holds */
 	bool chosen; /* by --socket or $UROCE_SOCKET: nothing else is tried */
+	bool own; /* the user's own, which may end when nobody is connected */
 };
 
 /*

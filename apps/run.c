@@ -2,10 +2,11 @@
 /*
  * uroce run: execve()s an unmodified program with our libraries in front of the system's and
  * UROCE_SOCKET naming the engine. Same pid, same status, same signals: nothing of uroce stays
- * around the program. Where no engine answers it starts one for this user first (spawn.c), which
- * the next shell's `uroce run` then finds.
+ * around the program but a silent connection that keeps the user's own engine. Where no engine
+ * answers it starts one for this user first (spawn.c), which the next shell's `uroce run` then finds.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #include "options.h"
 #include "program.h"
 #include "spawn.h"
+
+#define KEPT_FROM 200 /* the first descriptor that keep_engine leaves to the program */
 
 static const char usage[] =
 	"usage: uroce run [--socket PATH] [--files HOW] [--quiet] [--json] -- PROGRAM [ARGS...]\n"
@@ -118,6 +121,23 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 	fprintf(stderr, "uroce: %s at %s%s\n", text, where->path, started ? " (just started)" : "");
 }
 
+/*
+ * The user's own engine ends some seconds after nobody is connected any more, and the program may
+ * take longer than that before it opens the device. A connection that it inherits, on which nothing
+ * is ever said, keeps the engine for it and its children; above the numbers that shells give out.
+ */
+static void keep_engine(const struct engine_place *where)
+{
+	int fd = where->own ? engine_connect(where->path) : -1;
+
+	if (fd < 0)
+		return; /* the engine is about to end: the program will say what it finds */
+	if (fcntl(fd, F_DUPFD, KEPT_FROM) >= 0)
+		close(fd);
+	else
+		fcntl(fd, F_SETFD, 0); /* few descriptors are allowed: where it is */
+}
+
 /* Where rdma-core's librspreload.so lies, so that LD_PRELOAD finds it by name. NULL: nowhere. */
 static const char *rsocket_folder(void)
 {
@@ -203,6 +223,7 @@ int command_run(int argc, char **argv)
 	if (show_files(&o, &where, &device, &files) != 0)
 		return EXIT_FAILED;
 	announce(&o, &where, &device, started, files);
+	keep_engine(&where);
 	execv(program, argv + word);
 	fprintf(stderr, "uroce run: %s: %s\n", program, strerror(errno));
 	return PROGRAM_NOT_RUNNABLE;

@@ -71,7 +71,7 @@
 #define LIMIT_CLIENT_CM_JOINS	 4096u
 #define LIMIT_CLIENT_CM_EVENTS	 65536u /* that commands of it caused, and it has not asked for */
 #define LIMIT_SRQ_RINGS		 16u /* resizes of one SRQ whose requests nobody has taken yet */
-#define LIMIT_CONNECTIONS	 (LIMIT_CLIENTS + 64u) /* sockets, askers included */
+#define LIMIT_CONNECTIONS	 (2 * LIMIT_CLIENTS + 64u) /* sockets; uroce run has one, too */
 
 /* What both sides of the control socket map. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */

@@ -400,6 +400,27 @@ def run_starts_an_engine(build):
 
 
 @case
+def run_keeps_its_engine(build):
+    """The user's own engine stays for a program that takes its time before it opens the device."""
+    with Rig(build) as rig:
+        rig.namespace("a")
+        runtime = rig.folder / "runtime"
+        (runtime / "uroce").mkdir(parents=True, mode=0o700)
+        env = {"XDG_RUNTIME_DIR": str(runtime)}
+        os.environ.pop("UROCE_SOCKET", None)
+        socket = runtime / "uroce/uroced.sock"
+        engine = Process(rig, "uroced", [*rig.inside("a"), str(build / "apps/uroced"), "--no-huge",
+                                         "--", "--socket", str(socket), "--exit-when-idle", "1"])
+        engine.expect("serving", 30)
+        slow, status = uroce_run(rig, ["--", "sh", "-c", "sleep 3; exec ibv_devinfo -d uroce0"], env)
+        if status != 0:
+            raise Failure(f"ended with {status}: {slow.tail()}")
+        if engine.wait(20) != 0:
+            raise Failure(f"the engine ended with {engine.popen.returncode}: {engine.tail()}")
+        return "and ends after it"
+
+
+@case
 def run_passes_status_and_refuses(build):
     """Status and signals are the program's; what cannot be served gets one line."""
     with rigs.same_host(build) as rig:
