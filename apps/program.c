@@ -43,7 +43,8 @@ int program_find(const char *name, char path[PATH_MAX], char *why, size_t why_si
 	while (name[0] != '\0') {
 		int length = (int)strcspn(folder, ":");
 
-		if (snprintf(path, PATH_MAX, "%.*s/%s", length, folder, name) < PATH_MAX &&
+		if (snprintf(path, PATH_MAX, "%.*s%s/%s", length, folder, length == 0 ? "." : "",
+			     name) < PATH_MAX &&
 		    is_program(path))
 			return 0;
 		if (folder[length] == '\0')

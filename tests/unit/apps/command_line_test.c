@@ -210,3 +210,24 @@ Test(command_line, the_options_of_a_run)
 	}
 	cr_expect_str_eq(r[0].out, r[1].out);
 }
+
+/* An empty word of PATH is the folder that one is in, as for execvp(3). */
+Test(command_line, a_program_in_the_folder_at_hand)
+{
+	static const char *const paths[] = { ":/bin", "/bin:", "/bin::/usr/bin", "", "." };
+	static const char *const words[WORDS] = { "run", "--socket", "/nowhere", "here" };
+	char folder[] = "/tmp/uroce-command-line-XXXXXX";
+	struct run r;
+
+	cr_assert_not_null(mkdtemp(folder));
+	cr_assert_eq(chdir(folder), 0);
+	cr_assert_eq(close(open("here", O_CREAT | O_WRONLY | O_CLOEXEC, 0755)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		setenv("PATH", paths[i], 1);
+		run(words, &r);
+		cr_expect_not_null(strstr(r.err, "/nowhere: no engine"), "PATH=%s: %s", paths[i],
+				   r.err);
+	}
+	unlink("here");
+	rmdir(folder);
+}
