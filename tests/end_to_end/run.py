@@ -10,6 +10,7 @@ import fnmatch
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -127,7 +128,7 @@ class Runner:
             rig = self.prepare(case)
             said = case.run(rig) if rig else case.run(self.build)
             verdict, self.passed = "ok  ", self.passed + 1
-        except (Failure, OSError) as problem:
+        except (Failure, OSError, subprocess.TimeoutExpired) as problem:
             said, verdict, self.failed = str(problem), "FAIL", self.failed + 1
             self.close()
         took = time.monotonic() - start
