@@ -356,14 +356,12 @@ int cmd_cm_notify(struct call *call)
 	const struct request_cm_notify *r = (const struct request_cm_notify *)call->request;
 	struct cm_id *id = connected(call, r->id);
 	nanotime now = clock_now();
-	int error;
 
 	if (id == NULL)
 		return EINVAL;
 	if (r->event != EVENT_COMM_EST)
 		return call_fail(call, EINVAL, "event %u says nothing of connections", r->event);
-	error = cm_establish(&id->connection->core, now);
-	return settled(call, id, error == EISCONN ? 0 : error, now);
+	return settled(call, id, cm_establish(&id->connection->core, now), now);
 }
 
 int cmd_cm_init_qp_attr(struct call *call)

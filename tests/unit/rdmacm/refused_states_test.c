@@ -233,6 +233,7 @@ static const struct refusal {
 	  EINVAL },
 	{ "rdma_establish", rdma_establish, ALL, EINVAL },
 	{ "rdma_notify", notify, ALL & ~(CALLER | CALLED), EINVAL },
+	{ "rdma_notify, too late", notify, CALLER | CALLED, EISCONN },
 	{ "rdma_join_multicast", join, ALL, EINVAL },
 	{ "rdma_join_multicast_ex", join_ex, ALL, EINVAL },
 	{ "rdma_leave_multicast", leave, ALL, EADDRNOTAVAIL },
