@@ -16,6 +16,7 @@ PLACES = ("same", "veth4200", "netdev1500")
 FAMILIES = {"v4": 0, "v6": 1}
 ANY = {"v4": "0.0.0.0", "v6": "::"}
 FORMAT = {"v4": "ip", "v6": "ipv6"}
+GROUP = {"v4": "239.7.8.9", "v6": "ff15::7:8:9"}
 
 # (name, server's words, client's words); families: only those, where named.
 ROWS = [
@@ -115,24 +116,25 @@ def run_once(rig, family, row, limit):
     return said(client_words, client)
 
 
-def multicast(rig):
+def multicast(family):
     """mckey: one receives what another sends to a group."""
-    group = "239.7.8.9"
-    words = ["stdbuf", "-oL", "mckey", "-m", group, "-C", "10", "-S", "512"]
-    hearer = rig.program(rig.sides[0], [*words, "-b", ADDRESS[rig.sides[0]][0]], name="mckey-hearer")
-    try:
-        hearer.expect("joined dgid", 20)
-        sender = rig.program(rig.sides[1], [*words, "-s", "-b", ADDRESS[rig.sides[1]][0]],
-                             name="mckey-sender")
+    def run(rig):
+        bind = [ADDRESS[side][FAMILIES[family]] for side in rig.sides]
+        words = ["stdbuf", "-oL", "mckey", "-m", GROUP[family], "-C", "10", "-S", "512"]
+        hearer = rig.program(rig.sides[0], [*words, "-b", bind[0]], name="mckey-hearer")
         try:
-            sender.succeed(30)
-            hearer.succeed(20)
+            hearer.expect("joined dgid", 20)
+            sender = rig.program(rig.sides[1], [*words, "-s", "-b", bind[1]], name="mckey-sender")
+            try:
+                sender.succeed(30)
+                hearer.succeed(20)
+            finally:
+                sender.end()
         finally:
-            sender.end()
-    finally:
-        hearer.end()
-    rig.check_healthy()
-    return "heard"
+            hearer.end()
+        rig.check_healthy()
+        return "heard"
+    return run
 
 
 def await_empty(rig):
@@ -192,7 +194,7 @@ def cases():
                 if family in ONLY.get(row[0], FAMILIES):
                     yield (place, f"cm-{family}/{row[0]}",
                            lambda rig, f=family, r=row: run_connected(rig, f, r), True)
-        yield place, "cm-v4/mckey", multicast, True
+            yield place, f"cm-{family}/mckey", multicast(family), True
         yield place, "cm-v4/connections", many, True
         yield place, "cm-v4/connections-10000", lambda rig: many(rig, 10000), False
         if place.startswith("netdev"):
