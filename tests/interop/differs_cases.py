@@ -85,15 +85,6 @@ def window(type, pair):
     pair.requester.completes(qp, [status])
 
 
-def local_error_of_uc(pair):
-    """An lkey that is none, on UC: an error of the send queue for us, of the queue pair for rxe."""
-    source = pair.requester.region(LENGTH, seed=1)
-    qp, theirs = pair.connect("uc")
-    pair.requester.do("send", qp=qp, op="send", mr=source["mr"], len=64, lkey=0x00fedc00, id=1)
-    pair.requester.completes(qp, ["LOC_PROT_ERR" if is_ours(pair.requester) else "LOC_QP_OP_ERR"])
-    until_state(pair.requester, qp, "SQE" if is_ours(pair.requester) else "ERR")
-
-
 def datagrams(pair):
     """UD queue pairs and the address of the responder."""
     ends = []
@@ -106,6 +97,16 @@ def datagrams(pair):
     ah = pair.requester.do("ah", gid=pair.responder.device["gid"], sgid=pair.requester.sgid)["ah"]
     to = {"qp": ends[0]["qp"], "ah": ah, "dqpn": ends[1]["qpn"], "qkey": QKEY, "op": "send"}
     return to, ends[1]["qp"]
+
+
+def local_error(type, pair):
+    """An lkey that is none: an error of the send queue for us, of the queue pair for rxe."""
+    source = pair.requester.region(LENGTH, seed=1)
+    to = datagrams(pair)[0] if type == "ud" else {"qp": pair.connect(type)[0], "op": "send"}
+    pair.requester.do("send", **to, mr=source["mr"], len=64, lkey=0x00fedc00, id=1)
+    status = "LOC_PROT_ERR" if is_ours(pair.requester) else "LOC_QP_OP_ERR"
+    pair.requester.completes(to["qp"], [status])
+    until_state(pair.requester, to["qp"], "SQE" if is_ours(pair.requester) else "ERR")
 
 
 def oversized_datagram(pair):
@@ -191,6 +192,22 @@ class OnTheWire:
         return most
 
 
+def inject(wire, side, qpn, count, checksum=0):
+    """Congestion notifications for a queue pair of `side, made at the other one."""
+    words = ["/usr/bin/python3", "-B", f"{HERE}/inject.py"]
+    what = [str(qpn), str(count), str(checksum)]
+    if side == "ours":
+        mac = re.search(r"link/ether (\S+)", wire.rig.ip("a", "link", "show", "tap0"))[1]
+        wire.guest.run([*words, "eth0", mac, wire.theirs[0], wire.ours[0], *what])
+    else:
+        mac = wire.guest.run(["cat", "/sys/class/net/eth0/address"]).strip()
+        sh(*wire.rig.inside("a"), *words, "tap0", mac, wire.ours[0], wire.theirs[0], *what)
+
+
+def await_notified(wire, before, count):
+    wait_until(f"{count} counted notifications", 10, lambda: notified(wire) >= before + count)
+
+
 @dataclasses.dataclass
 class Notified:
     """Congestion notifications, which nobody answers: rxe drops them, we count them."""
@@ -204,26 +221,40 @@ class Notified:
             source = pair.requester.region(LENGTH, seed=1)
             room = pair.responder.region(LENGTH, seed=2)
             made = pair.connect()
+            before = notified(wire)
             for peer, number in zip((pair.requester, pair.responder), made):
-                other = pair.theirs if peer is pair.ours else pair.ours
-                self.inject(wire, peer.side, peer.do("state", qp=number)["qpn"])
+                inject(wire, peer.side, peer.do("state", qp=number)["qpn"], self.count)
+            await_notified(wire, before, self.count)
             pair.requester.do("send", qp=made[0], op="write", mr=source["mr"], len=LENGTH, id=1,
                               times=20, raddr=room["addr"], rkey=room["rkey"])
             pair.requester.completes(made[0], ["SUCCESS"] * 20)
 
-    def inject(self, wire, side, qpn):
-        words = ["/usr/bin/python3", "-B", f"{HERE}/inject.py"]
-        if side == "ours":
-            mac = re.search(r"link/ether (\S+)", wire.rig.ip("a", "link", "show", "tap0"))[1]
-            before = notified(wire)
-            wire.guest.run([*words, "eth0", mac, wire.theirs[0], wire.ours[0], str(qpn),
-                            str(self.count)])
-            wait_until(f"{self.count} counted notifications", 10,
-                       lambda: notified(wire) >= before + self.count)
-        else:
-            mac = wire.guest.run(["cat", "/sys/class/net/eth0/address"]).strip()
-            sh(*wire.rig.inside("a"), *words, "tap0", mac, wire.ours[0], wire.theirs[0], str(qpn),
-               str(self.count))
+
+@dataclasses.dataclass
+class Checksums:
+    """A UDP checksum that is wrong: the guest's kernel drops the packet, we do not look at it."""
+    name: str = "differs/udp-checksum"
+    quick: bool = False
+    roles: tuple = (None,)  # both ends receive
+    count = 10
+
+    def run(self, wire, role):
+        with Pair(wire, "client") as pair:
+            ours, theirs = pair.connect()
+            ours = pair.ours.do("state", qp=ours)["qpn"]
+            theirs = pair.theirs.do("state", qp=theirs)["qpn"]
+            for checksum, dropped in ((0, 0), (0x1234, self.count)):
+                before, errors = notified(wire), self.errors(wire.guest)
+                inject(wire, "ours", ours, self.count, checksum)
+                inject(wire, "theirs", theirs, self.count, checksum)
+                await_notified(wire, before, self.count)
+                wait_until(f"{dropped} packets that the guest drops for a checksum of {checksum}",
+                           10, lambda: self.errors(wire.guest) == errors + dropped)
+
+    @staticmethod
+    def errors(guest):
+        names, values = re.findall(r"^Udp: (.*)$", guest.run(["cat", "/proc/net/snmp"]), re.M)
+        return int(dict(zip(names.split(), values.split()))["InCsumErrors"])
 
 
 def notified(wire):
@@ -237,9 +268,11 @@ def cases():
     yield PeerCase("differs/no-reads-at-all", no_reads_at_all)
     for type in (1, 2):
         yield PeerCase(f"differs/window-type-{type}", functools.partial(window, type))
-    yield PeerCase("differs/local-error-of-uc", local_error_of_uc)
+    for type in ("uc", "ud"):
+        yield PeerCase(f"differs/local-error-of-{type}", functools.partial(local_error, type))
     yield PeerCase("differs/oversized-datagram", oversized_datagram)
     yield PeerCase("differs/partition-keys", partition_keys, roles=("client",))
     yield PeerCase("differs/psn-wraps", wraps, quick=True)
     yield OnTheWire()
     yield Notified()
+    yield Checksums()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Sends congestion notification packets (CNPs), as a NIC does that saw a congestion mark:
-    inject.py IFACE DESTINATION-MAC SOURCE-ADDRESS DESTINATION-ADDRESS QPN COUNT
+    inject.py IFACE DESTINATION-MAC SOURCE-ADDRESS DESTINATION-ADDRESS QPN COUNT [UDP-CHECKSUM]
 """
 
 import socket
@@ -24,10 +24,10 @@ def ipv4(source, destination, length):
     return header[:10] + struct.pack(">H", ip_sum(header)) + header[12:]
 
 
-def cnp(source, destination, qpn):
+def cnp(source, destination, qpn, checksum):
     """IPv4 and what follows; the ICRC leaves out what routers change."""
     bth = struct.pack(">BBHII", 0x81, 0, 0xffff, 0x40000000 | qpn, 0) + bytes(16)
-    udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(bth) + 4, 0)
+    udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(bth) + 4, checksum)
     ip = ipv4(source, destination, 20 + len(udp) + len(bth) + 4)
     masked = bytearray(b"\xff" * 8 + ip + udp + bth)
     for at in (9, 16, 18, 19, 34, 35, 40):  # TOS, TTL, checksums, FECN and BECN
@@ -36,11 +36,11 @@ def cnp(source, destination, qpn):
 
 
 def main():
-    iface, mac, source, destination, qpn, count = sys.argv[1:]
+    iface, mac, source, destination, qpn, count, checksum = (*sys.argv[1:], "0")[:7]
     out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     out.bind((iface, 0))
     frame = (bytes.fromhex(mac.replace(":", "")) + out.getsockname()[4] + b"\x08\x00" +
-             cnp(source, destination, int(qpn, 0)))
+             cnp(source, destination, int(qpn, 0), int(checksum, 0)))
     for _ in range(int(count)):
         out.send(frame)
 
