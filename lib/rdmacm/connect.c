@@ -111,6 +111,8 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 
 	if (error != 0)
 		return error;
+	/* the answer is of the vendor that asked, as rdma-core has it, and of no other */
+	request.parameters.ece_vendor = id->remote_ece.vendor_id;
 	error = COMMAND(id->device, CM_ACCEPT, &request, &reply);
 	if (moves)
 		id_qp_moved(id->rdma.qp, error, reply.state);

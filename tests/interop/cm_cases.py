@@ -312,6 +312,7 @@ def connections(family):
          {"stays": True, "quick": True}),
         ("private", f"{peer} serve -s 196 -r 56{both}", f"{peer} connect -s 56 -r 196{both}",
          {"quick": True}),
+        ("ece", f"{peer} serve -e{both}", f"{peer} connect -e{both}"),
         ("private-none", f"{peer} serve{both}", f"{peer} connect{both}"),
         ("rejected", f"{peer} serve -j -s 148 -r 56{both}", f"{peer} connect -j -s 56 -r 148{both}",
          {"quick": True}),

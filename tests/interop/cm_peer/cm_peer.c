@@ -8,6 +8,8 @@
  *	  -s OCTETS	private data to send: in a REQ, a REP or a REJ
  *	  -r OCTETS	private data that is to come
  *	  -j		the server rejects, the client expects it
+ *	  -e		each tells the other options of a vendor (ECE); the queue pairs are the
+ *			program's affair, and there are none
  *	cm_peer deaf ADDRESS PORT	listens and takes no event, until it is ended
  *	cm_peer flood ADDRESS PORT -t SECONDS
  */
@@ -32,7 +34,7 @@
 static struct {
 	enum rdma_port_space space;
 	uint8_t send, receive;
-	bool reject;
+	bool reject, ece;
 	unsigned int seconds;
 	struct sockaddr_storage address;
 	struct rdma_event_channel *channel;
@@ -127,6 +129,63 @@ static struct rdma_cm_id *listener(int backlog)
 	return id;
 }
 
+/* ---- options of a vendor: 24 bits and 32 on the wire ---- */
+
+#define VENDOR	      0xfedcbau
+#define OPTIONS	      0x87654321u
+#define QPN_OF_NOBODY 0x200000u
+
+static void say_ece(struct rdma_cm_id *id, bool active)
+{
+	struct ibv_ece ece = { .vendor_id = VENDOR + !active, .options = OPTIONS + active };
+
+	need(rdma_set_local_ece(id, &ece) == 0, "rdma_set_local_ece");
+}
+
+/* rdma-core answers with the vendor that asked, whatever the program says. */
+static void check_ece(struct rdma_cm_id *id, bool active)
+{
+	struct ibv_ece ece;
+
+	need(rdma_get_remote_ece(id, &ece) == 0, "rdma_get_remote_ece");
+	printf("vendor 0x%x, options 0x%x\n", ece.vendor_id, ece.options);
+	if (ece.vendor_id != VENDOR || ece.options != OPTIONS + !active) {
+		fprintf(stderr, "cm_peer: these are not the peer's options\n");
+		exit(1);
+	}
+}
+
+static int serve_ece(struct rdma_cm_id *listening, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = parameters();
+
+	check_ece(id, false);
+	say_ece(id, false);
+	p.qp_num = QPN_OF_NOBODY + (uint32_t)getpid() % 0x10000;
+	need(rdma_accept(id, &p) == 0, "rdma_accept");
+	expect_only(RDMA_CM_EVENT_ESTABLISHED);
+	expect_only(RDMA_CM_EVENT_DISCONNECTED);
+	need(rdma_destroy_id(id) == 0, "rdma_destroy_id");
+	need(rdma_destroy_id(listening) == 0, "rdma_destroy_id");
+	return 0;
+}
+
+static int connect_ece(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = parameters();
+
+	say_ece(id, true);
+	p.qp_num = QPN_OF_NOBODY + (uint32_t)getpid() % 0x10000;
+	need(rdma_connect(id, &p) == 0, "rdma_connect");
+	expect_only(RDMA_CM_EVENT_CONNECT_RESPONSE);
+	check_ece(id, true);
+	need(rdma_establish(id) == 0, "rdma_establish");
+	need(rdma_disconnect(id) == 0, "rdma_disconnect");
+	expect_only(RDMA_CM_EVENT_DISCONNECTED);
+	need(rdma_destroy_id(id) == 0, "rdma_destroy_id");
+	return 0;
+}
+
 static void refuse(struct rdma_cm_id *id)
 {
 	need(rdma_reject(id, o.private_data, o.send) == 0, "rdma_reject");
@@ -146,6 +205,8 @@ static int serve(void)
 		refuse(id);
 		return 0;
 	}
+	if (o.ece)
+		return serve_ece(listening, id);
 	give_qp(id);
 	p.qp_num = id->qp->qp_num;
 	need(rdma_accept(id, &p) == 0, "rdma_accept");
@@ -187,6 +248,8 @@ static int connect_once(void)
 	expect_only(RDMA_CM_EVENT_ADDR_RESOLVED);
 	need(rdma_resolve_route(id, LIMIT_MS) == 0, "rdma_resolve_route");
 	expect_only(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	if (o.ece)
+		return connect_ece(id);
 	give_qp(id);
 	need(rdma_connect(id, &p) == 0, "rdma_connect");
 	if (o.reject) {
@@ -287,7 +350,7 @@ static void options(int argc, char **argv)
 	int c;
 
 	o.space = RDMA_PS_TCP;
-	while ((c = getopt(argc, argv, "us:r:jt:")) != -1) {
+	while ((c = getopt(argc, argv, "us:r:jet:")) != -1) {
 		switch (c) {
 		case 'u':
 			o.space = RDMA_PS_UDP;
@@ -300,6 +363,9 @@ static void options(int argc, char **argv)
 			break;
 		case 'j':
 			o.reject = true;
+			break;
+		case 'e':
+			o.ece = true;
 			break;
 		case 't':
 			o.seconds = (unsigned int)atoi(optarg);
