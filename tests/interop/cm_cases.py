@@ -89,6 +89,19 @@ class CmCase:
         return f"{took[1]} us a connect" if took else None
 
 
+@dataclasses.dataclass
+class LinkLocalCase(CmCase):
+    """The server's address is one that only its interface has, the client's interface is its scope."""
+
+    def values(self, wire, address):
+        show = ["-6", "-o", "address", "show", "scope", "link", "dev"]
+        there = address is wire.theirs
+        text = (wire.guest.run(["ip", *show, "eth0"]) if there else
+                wire.rig.ip("a", *show, "tap0"))
+        found = re.search(r"fe80::[0-9a-f:]+", text)
+        return {"port": wire.rig.port(), "server": f"{found[0]}%{'tap0' if there else 'eth0'}"}
+
+
 class Again(Failure):
     """The client came too early."""
 
@@ -352,6 +365,10 @@ def cases():
         yield from connections(family)
         yield NobodyCase(f"{family}/nobody", quick=True)
         yield ThousandCase(f"{family}/thousand")
+    yield LinkLocalCase("link-local/rping", "rping -s -a :: -p {port} -C 20 -V",
+                        "rping -c -a {server} -p {port} -C 20 -V")
+    yield LinkLocalCase("link-local/udaddy", "udaddy -b :: -f ipv6 -C 5 -S 512",
+                        "udaddy -s {server} -f ipv6 -C 5 -S 512")
     yield CmCase("v4/rdma_xserver", "rdma_xserver -p {port}", "rdma_xclient -s {server} -p {port}")
     yield MulticastCase("v4/mckey", quick=True)
     yield MulticastCase("v4/mckey-several", "-c 3 -S 2000")
