@@ -14,7 +14,7 @@ import time
 
 import rig as rigs
 from programs import NOBODY, figures, run_pair, start_pair
-from rig import ADDRESS, Failure, Process, Rig, wait_until
+from rig import ADDRESS, Failure, Process, Rig, sh, wait_until
 
 CASES = []
 
@@ -337,6 +337,40 @@ def refused(rig, arguments, wanted):
         raise Failure(f"{' '.join(arguments)}: was accepted")
     if len(lines) != 1 or not re.search(wanted, lines[0], re.I):
         raise Failure(f"{' '.join(arguments)}: said {lines} instead of one line with '{wanted}'")
+
+
+@case
+def its_owner_alone(build):
+    """Without options about it an engine serves its owner: nobody else may open its socket or write
+    a file of it, and it has no port of the network but RoCE's (hostile H-86)."""
+    with Rig(build) as rig:
+        rig.namespace("a")
+        rig.namespace("b")
+        rig.veth("wire", 1500)
+        rig.ip("a", "address", "add", f"{ADDRESS['a'][0]}/24", "dev", "wire")
+        engine = [str(build / "apps/uroced"), "--no-huge", "--", "--socket", rig.socket("a"),
+                  "--netdev", "wire"]
+        rig.engines["a"] = Process(rig, "uroced-a", [*rig.inside("a"), "sh", "-c",
+                                                     'umask 0; exec "$@"', "sh", *engine])
+        rig.await_engine("a")
+        socket = pathlib.Path(rig.socket("a"))
+        folder = pathlib.Path(f"{socket}.files")
+        files = [socket, pathlib.Path(f"{socket}.lock"), folder, *folder.rglob("*")]
+        for path in files:
+            mode = path.lstat().st_mode
+            wrong = 0o077 if folder not in (path, *path.parents) else 0o022
+            if not path.is_symlink() and mode & wrong:
+                raise Failure(f"{path} has mode {mode:o}")
+        stranger = rig.program("a", ["ibv_devices"], NOBODY)
+        if stranger.wait(20) == 0 or "Permission denied" not in stranger.output():
+            raise Failure(f"another user: {stranger.output()!r}")
+        tables = sh(*rig.inside("a"), "sh", "-c", "cat /proc/net/tcp* /proc/net/udp* "
+                    "/proc/net/raw*")
+        ports = {int(port, 16) for port in re.findall(r"^ *\d+: [0-9A-F]+:([0-9A-F]{4})", tables,
+                                                      re.MULTILINE)}
+        if ports != {4791}:
+            raise Failure(f"it has the ports {ports}, and not RoCE's alone")
+        return f"{len(files)} files"
 
 
 @case
