@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One packet in a hundred is lost in the guest, both ways; and how READs go on after a loss."""
+"""
+One packet in a hundred is lost in the guest, both ways; and how READs go on after a loss.
+
+Not here, and why: UC and UD, whose programs wait without end for what is lost.
+"""
 
 import dataclasses
 
