@@ -140,7 +140,8 @@ struct cm_link {
 	bool passive;
 	bool has_mac;
 	bool stands; /* in the tables */
-	bool by_peer; /* ... of the peer's id, of its queue pair number, and of ours */
+	bool by_local; /* ... of our id, */
+	bool by_peer; /* of the peer's id, of its queue pair number, and of ours */
 	bool by_peer_qpn;
 	bool by_qpn;
 	struct mac mac; /* the last next hop, or where its first message came from */

@@ -226,16 +226,17 @@ static uint32_t longest_chain(void)
 	pthread_mutex_lock(&e->control_lock);
 	most = longest(cm->remote, offsetof(struct cm_link, remote_link));
 	most = MAX_OF(most, longest(cm->remote_qpn, offsetof(struct cm_link, remote_qpn_link)));
+	most = MAX_OF(most, longest(cm->local, offsetof(struct cm_link, local_link)));
 	pthread_mutex_unlock(&e->control_lock);
 	return most;
 }
 
 /* A request that the program takes, and rejects. */
-static void throw_and_reject(const struct cm_message *m)
+static void throw_and_reject(const struct gid *source, const struct cm_message *m)
 {
 	struct reply_cm_event e;
 
-	throw_message(&stranger, m, false);
+	throw_message(source, m, false);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_assert_eq(cm_reject_with(&server, e.id, "no"), 0);
 	cr_assert_eq(cm_destroy(&server, e.id, NULL), 0);
@@ -253,18 +254,61 @@ Test(control_cm_hostile, numbers_of_one_kind)
 		struct cm_message m = good_req(1, 0x77);
 
 		m.starting_psn = i; /* the same id: one takes the place of the last */
-		throw_and_reject(&m);
+		throw_and_reject(&stranger, &m);
 	}
 	cr_expect_eq(links(), 1);
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct cm_message m = good_req(i + 2, 0x77); /* the same queue pair */
 
-		throw_and_reject(&m);
+		throw_and_reject(&stranger, &m);
 		m = good_req(1, 0x77);
 		m.ca_guid = i; /* the same id of many hosts in one */
-		throw_and_reject(&m);
+		throw_and_reject(&stranger, &m);
 	}
 	cr_expect_eq(links(), 2 * MANY + 1);
+	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
+}
+
+/* Likewise numbers that make good what others of them change, and those of many addresses. */
+Test(control_cm_hostile, numbers_of_one_sum)
+{
+	enum {
+		MANY = 3000
+	};
+	struct gid from = stranger;
+
+	listener_at(&server, TCP, PORT, 5);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		struct cm_message m = good_req(i, 0x1000 + i);
+
+		m.ca_guid = (uint64_t)i << 32 | i;
+		throw_and_reject(&stranger, &m);
+		m = good_req(1, 0x77);
+		store_be32(from.octet + 12, 0x0a000000 + i);
+		m.primary.local_gid = from;
+		throw_and_reject(&from, &m);
+	}
+	cr_expect_eq(links(), 2 * MANY);
+	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
+}
+
+/* And requests for a datagram service, which have no id of ours. */
+Test(control_cm_hostile, datagram_services_of_one_number)
+{
+	enum {
+		MANY = 3000
+	};
+	struct cm_message m = good_req(1, 0x77);
+	struct gid from = stranger;
+
+	listener_at(&server, UDP, PORT, 5);
+	m.attribute = CM_SIDR_REQ;
+	m.service_id = cm_service_id(CM_SPACE_UDP, PORT);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		store_be32(from.octet + 12, 0x0a000000 + i);
+		throw_and_reject(&from, &m);
+	}
+	cr_expect_eq(links(), MANY);
 	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
 }
 
@@ -280,7 +324,7 @@ Test(control_cm_hostile, one_host_is_not_all)
 	listener_at(&server, TCP, PORT, 5);
 	for (uint32_t i = 1; i <= CM_SOURCE_MAX; i++) {
 		m = good_req(i, 0x1000 + i);
-		throw_and_reject(&m);
+		throw_and_reject(&stranger, &m);
 	}
 	cr_assert_eq(links(), CM_SOURCE_MAX);
 	m = good_req(CM_SOURCE_MAX + 1, 0x77);
