@@ -230,6 +230,7 @@ static int start(struct id *id, struct ibv_qp *qp)
 
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *init)
 {
+	struct ibv_cq *send_cq, *recv_cq;
 	struct id *id = id_of(rdma);
 	struct ibv_qp *qp = NULL;
 	struct id_cqs before;
@@ -243,6 +244,8 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 		error = fill_domain(id, init);
 	if (error != 0)
 		return result(error);
+	send_cq = init->send_cq;
+	recv_cq = init->recv_cq;
 	error = fill_queues(id, init);
 	if (error == 0) {
 		qp = ibv_create_qp_ex(rdma->verbs, init);
@@ -252,6 +255,9 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
 		id_cqs_restore(id, before);
+		/* programs try again with less, and the same struct */
+		init->send_cq = send_cq;
+		init->recv_cq = recv_cq;
 		return result(error);
 	}
 	if (qp->pd != NULL)

@@ -41,6 +41,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 {
 	struct id *id = id_of(rdma);
 	struct id_cqs before;
+	struct ibv_cq *cq;
 	int error;
 
 	if (rdma == NULL || init == NULL)
@@ -54,6 +55,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 	if (init->pd == NULL)
 		return -1;
 	init->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+	cq = init->cq;
 	error = is_xrc(init) ? fill_xrc(id, init) : 0;
 	if (error == 0) {
 		rdma->srq = ibv_create_srq_ex(rdma->verbs, init);
@@ -61,6 +63,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 	}
 	if (error != 0) {
 		id_cqs_restore(id, before);
+		init->cq = cq;
 		return result(error);
 	}
 	if (rdma->pd == NULL)

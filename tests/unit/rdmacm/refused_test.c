@@ -174,6 +174,10 @@ Test(refused, queue_pairs)
 		REFUSED(rdma_create_qp(bound, NULL, &init), EINVAL);
 		REFUSED(rdma_create_qp_ex(bound, &extended), EINVAL);
 		expect_no_queues(bound, cases[i].what);
+		/* queues that are gone are not for the next attempt */
+		cr_expect(init.send_cq == NULL && init.recv_cq == NULL, "%s", cases[i].what);
+		cr_expect(extended.send_cq == NULL && extended.recv_cq == NULL, "%s",
+			  cases[i].what);
 	}
 }
 
