@@ -18,6 +18,23 @@ void cm_channel_pay(struct cm_channel *ch)
 		ch->owed--;
 }
 
+/* An event goes that nobody took. */
+static void octet_left(struct cm_channel *ch)
+{
+	if (ch->owed > 0)
+		ch->owed--;
+	else
+		ch->stale++;
+}
+
+uint32_t cm_channel_stale(struct cm_channel *ch)
+{
+	uint32_t octets = ch->stale;
+
+	ch->stale = 0;
+	return octets;
+}
+
 bool cm_reports_full(const struct cm_id *id)
 {
 	return id->waiting >= CM_REPORTS_MAX ||
@@ -73,22 +90,25 @@ static void report_take(struct cm_report *r)
 	r->of->backlog++;
 }
 
+static void report_drop(struct cm_report *r)
+{
+	octet_left(r->of->channel);
+	report_take(r);
+	free(r);
+}
+
 void cm_reports_drop(struct cm_id *of)
 {
 	struct cm_id_list orphans = LIST_HEAD_INITIALIZER(orphans);
 	struct cm_report *r;
 	struct cm_id *id;
 
-	if (of->request != NULL) {
-		r = of->request;
-		report_take(r);
-		free(r);
-	}
+	if (of->request != NULL)
+		report_drop(of->request);
 	while ((r = TAILQ_FIRST(&of->reports)) != NULL) {
 		if (r->made != NULL)
 			LIST_INSERT_HEAD(&orphans, r->made, port_link);
-		report_take(r);
-		free(r);
+		report_drop(r);
 	}
 	/* They share their listener's port and so stand in no list of ports. */
 	while ((id = LIST_FIRST(&orphans)) != NULL) {
@@ -105,8 +125,7 @@ void cm_reports_drop_join(struct cm_id *of, uint32_t join)
 		next = TAILQ_NEXT(r, of_link);
 		if (r->what.join != join)
 			continue;
-		report_take(r);
-		free(r);
+		report_drop(r);
 	}
 }
 
@@ -116,6 +135,7 @@ void cm_reports_move(struct cm_id *of, struct cm_channel *to)
 
 	TAILQ_FOREACH(r, &of->reports, of_link)
 	{
+		octet_left(of->channel);
 		TAILQ_REMOVE(&of->channel->reports, r, link);
 		TAILQ_INSERT_TAIL(&to->reports, r, link);
 		to->owed++;

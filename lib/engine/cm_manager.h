@@ -75,6 +75,7 @@ struct cm_channel {
 	uint32_t ids; /* on it */
 	int fd; /* our end, non-blocking */
 	uint32_t owed; /* octets that found no room: one for each event, sooner or later */
+	uint32_t stale; /* octets in it whose events went: the next reply says so */
 	struct cm_report_list reports;
 };
 
@@ -362,6 +363,8 @@ void cm_reports_move(struct cm_id *of, struct cm_channel *to);
 bool cm_reports_full(const struct cm_id *id);
 /* Pays what it owes, as far as there is room. */
 void cm_channel_pay(struct cm_channel *ch);
+/* How many octets the program is to take out of it, because their events went. Once. */
+uint32_t cm_channel_stale(struct cm_channel *ch);
 
 /* ---- cmd_cm_qp.c ---- */
 

@@ -83,13 +83,16 @@ int cmd_cm_create_id(struct call *call)
 int cmd_cm_destroy_id(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
+	struct reply_cm_gone *reply = (struct reply_cm_gone *)&call->reply;
 	struct cm_id *id = cm_id_of_call(call, r->handle);
+	struct cm_channel *ch;
 
 	if (id == NULL)
 		return EINVAL;
+	ch = id->channel;
 	reply->events = id->handed;
 	cm_id_free(id);
+	reply->octets = cm_channel_stale(ch);
 	cm_done(call->engine);
 	return 0;
 }
@@ -98,16 +101,18 @@ int cmd_cm_destroy_id(struct call *call)
 int cmd_cm_migrate(struct call *call)
 {
 	const struct request_cm_migrate *r = (const struct request_cm_migrate *)call->request;
-	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
-	struct cm_channel *ch = object_find(call->client, OBJECT_CM_CHANNEL, r->channel);
+	struct reply_cm_gone *reply = (struct reply_cm_gone *)&call->reply;
+	struct cm_channel *old, *ch = object_find(call->client, OBJECT_CM_CHANNEL, r->channel);
 	struct cm_id *id = cm_id_of_call(call, r->id);
 
 	if (id == NULL)
 		return EINVAL;
 	if (ch == NULL)
 		return call_fail(call, EINVAL, "no such event channel");
+	old = id->channel;
 	cm_id_set_channel(id, ch);
 	reply->events = id->handed;
+	reply->octets = cm_channel_stale(old);
 	return 0;
 }
 

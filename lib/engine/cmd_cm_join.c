@@ -92,6 +92,7 @@ int cmd_cm_join(struct call *call)
 int cmd_cm_leave(struct call *call)
 {
 	const struct request_cm_leave *r = (const struct request_cm_leave *)call->request;
+	struct reply_cm_gone *reply = (struct reply_cm_gone *)&call->reply;
 	struct cm_id *id = cm_id_of_call(call, r->id);
 	struct cm_join *j = object_find(call->client, OBJECT_CM_JOIN, r->join);
 
@@ -101,5 +102,7 @@ int cmd_cm_leave(struct call *call)
 		return call_fail(call, EADDRNOTAVAIL, "the id has not joined that group");
 	cm_reports_drop_join(id, j->handle);
 	cm_join_free(j);
+	reply->events = id->handed;
+	reply->octets = cm_channel_stale(id->channel);
 	return 0;
 }

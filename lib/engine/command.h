@@ -43,7 +43,7 @@
 	X(CM_CREATE_CHANNEL, request_empty, reply_handle)             \
 	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
 	X(CM_CREATE_ID, request_cm_create_id, reply_handle)           \
-	X(CM_DESTROY_ID, request_handle, reply_destroy)               \
+	X(CM_DESTROY_ID, request_handle, reply_cm_gone)               \
 	X(CM_BIND, request_cm_bind, reply_cm_query)                   \
 	X(CM_RESOLVE_ADDR, request_cm_resolve, reply_cm_query)        \
 	X(CM_RESOLVE_ROUTE, request_cm_timeout, reply_cm_query)       \
@@ -55,8 +55,8 @@
 	X(CM_ESTABLISH, request_handle, reply_empty)                  \
 	X(CM_NOTIFY, request_cm_notify, reply_empty)                  \
 	X(CM_JOIN, request_cm_join, reply_handle)                     \
-	X(CM_LEAVE, request_cm_leave, reply_empty)                    \
-	X(CM_MIGRATE, request_cm_migrate, reply_destroy)              \
+	X(CM_LEAVE, request_cm_leave, reply_cm_gone)                  \
+	X(CM_MIGRATE, request_cm_migrate, reply_cm_gone)              \
 	X(CM_SET_OPTION, request_cm_option, reply_empty)              \
 	X(CM_QUERY, request_handle, reply_cm_query)                   \
 	X(CM_INIT_QP_ATTR, request_cm_init_qp_attr, reply_cm_qp_attr) \

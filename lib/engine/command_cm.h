@@ -9,7 +9,8 @@
  * Events wait in the engine, in the order in which they happened; the channel's descriptor carries
  * one octet of no meaning for each, so that it is readable while there is one. A program takes an
  * octet and asks CM_GET_EVENT; EAGAIN then means that the event moved to another channel with its
- * id, or went with it. EOF on the descriptor: the engine is gone.
+ * id, or went with it. What makes events go says how many octets of them are left in the channel:
+ * the program takes those, too, before it asks for another event. EOF on the descriptor: the engine is gone.
  */
 #ifndef ENGINE_COMMAND_CM_H
 #define ENGINE_COMMAND_CM_H
@@ -131,11 +132,18 @@ struct request_cm_leave {
 	uint32_t join; /* handle of CM_JOIN */
 };
 
-/* Events that wait go along; the reply says how many were handed out so far. */
+/* Events that wait go along. */
 struct request_cm_migrate {
 	struct command_request h;
 	uint32_t id;
 	uint32_t channel;
+};
+
+/* CM_DESTROY_ID, CM_MIGRATE (of the old channel), CM_LEAVE. */
+struct reply_cm_gone {
+	struct command_reply h;
+	uint32_t events; /* of the id that were handed out */
+	uint32_t octets; /* in the id's channel that stand for no event any more */
 };
 
 struct request_cm_option {

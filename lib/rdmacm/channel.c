@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/cancel.h"
 #include "rdmacm/types.h"
 
 static struct channel *channels;
@@ -150,6 +151,30 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (ch->idle_fd >= 0)
 		close(ch->idle_fd);
 	keep(ch);
+}
+
+/* A channel that its program has destroyed may be gone. */
+static bool is_open(const struct rdma_event_channel *channel)
+{
+	const struct channel *ch = channels;
+
+	while (ch != NULL && &ch->rdma != channel)
+		ch = ch->next;
+	return ch != NULL;
+}
+
+void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octets)
+{
+	uint8_t octet;
+	int cancel;
+
+	if (octets == 0 || !is_open(channel))
+		return;
+	cancel = cancel_off();
+	/* those that are not there were taken by threads, who will look in vain */
+	while (octets > 0 && recv(channel->fd, &octet, sizeof(octet), MSG_DONTWAIT) == 1)
+		octets--;
+	cancel_restore(cancel);
 }
 
 void channel_enter(struct channel *ch)

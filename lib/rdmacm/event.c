@@ -78,12 +78,15 @@ static void take_parameters(struct event *e, const struct reply_cm_event *said)
 		take_connected(e, &said->parameters);
 }
 
-static void destroy_unknown(struct cm_device *d, uint32_t handle)
+static void destroy_unknown(struct id *listener, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };
-	struct reply_destroy reply;
+	struct reply_cm_gone reply;
 
-	COMMAND(d, CM_DESTROY_ID, &request, &reply);
+	pthread_mutex_lock(&cm_lock);
+	if (COMMAND(listener->device, CM_DESTROY_ID, &request, &reply) == 0)
+		channel_drop_octets(listener->rdma.channel, reply.octets);
+	pthread_mutex_unlock(&cm_lock);
 }
 
 /* ---- what follows from it, here ---- */
@@ -96,7 +99,7 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 	int error;
 
 	if (id == NULL) {
-		destroy_unknown(listener->device, said->id);
+		destroy_unknown(listener, said->id);
 		return ENOMEM;
 	}
 	address_from_engine(&id->rdma.route.addr.src_storage, &said->source, id->mapped);

@@ -33,9 +33,11 @@ struct id *id_find(struct cm_device *d, uint32_t handle)
 static int destroy_in_engine(struct id *id)
 {
 	struct request_handle request = { .handle = id->handle };
-	struct reply_destroy reply;
+	struct reply_cm_gone reply;
 	int error = COMMAND(id->device, CM_DESTROY_ID, &request, &reply);
 
+	if (error == 0)
+		channel_drop_octets(id->rdma.channel, reply.octets);
 	if (error == ENODEV)
 		error = 0; /* gone with the engine */
 	if (error == 0)
@@ -207,7 +209,7 @@ EXPORT int rdma_destroy_id(struct rdma_cm_id *rdma)
 static int migrate_in_engine(struct id *id, struct channel *to)
 {
 	struct request_cm_migrate request = { .id = id->handle, .channel = to->handle };
-	struct reply_destroy reply;
+	struct reply_cm_gone reply;
 	int error;
 
 	if (to->device != id->device)
@@ -215,6 +217,7 @@ static int migrate_in_engine(struct id *id, struct channel *to)
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id->device, CM_MIGRATE, &request, &reply);
 	if (error == 0) {
+		channel_drop_octets(id->rdma.channel, reply.octets);
 		id->rdma.channel = &to->rdma;
 		await_acknowledgements(id);
 	}

@@ -146,12 +146,24 @@ void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct i
 	return context;
 }
 
+static int leave_in_engine(struct id *id, uint32_t handle)
+{
+	struct request_cm_leave request = { .id = id->handle, .join = handle };
+	struct reply_cm_gone reply;
+	int error;
+
+	pthread_mutex_lock(&cm_lock);
+	error = COMMAND(id->device, CM_LEAVE, &request, &reply);
+	if (error == 0)
+		channel_drop_octets(id->rdma.channel, reply.octets);
+	pthread_mutex_unlock(&cm_lock);
+	return error;
+}
+
 EXPORT int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *addr)
 {
-	struct request_cm_leave request = { 0 };
 	struct id *id = id_of(rdma);
 	struct cm_address group;
-	struct reply_empty reply;
 	struct join *j;
 	int error;
 
@@ -167,9 +179,7 @@ EXPORT int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *addr)
 		return result(EADDRNOTAVAIL);
 	if (j->attached && rdma->qp != NULL)
 		ibv_detach_mcast(rdma->qp, &j->gid, 0);
-	request.id = id->handle;
-	request.join = j->handle;
-	error = COMMAND(id->device, CM_LEAVE, &request, &reply);
+	error = leave_in_engine(id, j->handle);
 	free(j);
 	return result(error);
 }

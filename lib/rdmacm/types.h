@@ -137,6 +137,8 @@ void channel_leave(struct channel *ch);
  * the engine is gone; or an errno of recv. Does not return once the channel was destroyed.
  */
 int channel_wait(struct channel *ch, int cancelstate);
+/* With cm_lock held since the engine said that so many octets of it stand for no event any more. */
+void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octets);
 void channels_forked(void);
 
 /* ---- id.c ---- */

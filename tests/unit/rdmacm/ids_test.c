@@ -124,8 +124,8 @@ Test(ids, events_that_wait_move_with_their_id)
 	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
 	cr_assert_eq(rdma_migrate_id(id, to), 0, "%s", strerror(errno));
 	cr_expect_eq(id->channel, to);
+	cr_expect(!event_waits(from));
 	pass_event(to, RDMA_CM_EVENT_ADDR_RESOLVED);
-	/* an octet that it left behind stands for nothing */
 	cr_assert_eq(rdma_resolve_addr(other, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
 	event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_expect_eq(event->id, other);
@@ -138,6 +138,36 @@ Test(ids, events_that_wait_move_with_their_id)
 	rdma_destroy_id(other);
 	rdma_destroy_event_channel(from);
 	rdma_destroy_event_channel(to);
+}
+
+/*
+ * Programs wait until the channel is readable, and then take an event without looking further: they
+ * would wait for one that went with its id.
+ */
+Test(ids, events_that_wait_go_with_their_id)
+{
+	enum {
+		MANY = 700 /* more than a socket has room for */
+	};
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id[MANY], *stays = open_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in a;
+
+	for (int i = 0; i < MANY; i++) {
+		id[i] = open_id(channel, RDMA_PS_TCP);
+		cr_assert_eq(rdma_resolve_addr(id[i], NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	}
+	cr_expect(event_waits(channel));
+	for (int i = 1; i < MANY; i++)
+		cr_assert_eq(rdma_destroy_id(id[i]), 0);
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect(!event_waits(channel));
+	cr_assert_eq(rdma_resolve_addr(stays, NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect(!event_waits(channel));
+	rdma_destroy_id(id[0]);
+	rdma_destroy_id(stays);
+	rdma_destroy_event_channel(channel);
 }
 
 /* Connections that are asked for belong to the channel that says so. */

@@ -55,6 +55,20 @@ static void send_to_group(struct rdma_cm_id *from, struct rdma_ud_param *to, cha
 	ibv_destroy_ah(ah);
 }
 
+Test(multicast, an_event_goes_with_its_group)
+{
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id = open_member(channel);
+	struct sockaddr_in group;
+
+	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), NULL), 0);
+	cr_expect(event_waits(channel));
+	cr_assert_eq(rdma_leave_multicast(id, (struct sockaddr *)&group), 0);
+	cr_expect(!event_waits(channel));
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
+
 Test(multicast, members_hear_what_is_sent_until_they_leave)
 {
 	struct rdma_event_channel *channel = open_channel();
