@@ -67,7 +67,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct ah *ah;
 	int error;
 
-	if (attr == NULL)
+	if (pd == NULL || attr == NULL)
 		return fail_with(EINVAL);
 	ah = calloc(1, sizeof(*ah));
 	if (ah == NULL)
@@ -159,6 +159,10 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	union ibv_gid ours;
 	int error = EINVAL;
 
+	if (wc == NULL || ah_attr == NULL) {
+		errno = EINVAL;
+		return -1;
+	}
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	ah_attr->dlid = wc->slid;
 	ah_attr->sl = 0; /* a completion tells the kind of the frame there */
@@ -181,6 +185,8 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 {
 	struct ibv_ah_attr attr;
 
+	if (pd == NULL)
+		return fail_with(EINVAL);
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
 		return NULL;
 	return ibv_create_ah(pd, &attr);
@@ -194,6 +200,8 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 	struct reply_ah reply;
 	int error;
 
+	if (attr == NULL || eth_mac == NULL)
+		return EINVAL;
 	path_to_engine(&request.path, attr);
 	error = client_command(c, COMMAND_RESOLVE_PATH, &request.h, sizeof(request), &reply.h,
 			       sizeof(reply), NULL, NULL);

@@ -27,10 +27,14 @@ static int create_in_engine(struct context *c, struct channel *ch)
 
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct context *c = context_of(context);
-	struct channel *ch = calloc(1, sizeof(*ch));
+	struct context *c;
+	struct channel *ch;
 	int error;
 
+	if (context == NULL)
+		return fail_with(EINVAL);
+	c = context_of(context);
+	ch = calloc(1, sizeof(*ch));
 	if (ch == NULL)
 		return fail_with(ENOMEM);
 	ch->ibv.context = context;

@@ -174,6 +174,8 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
 
+	if (context == NULL)
+		return fail_with(EINVAL);
 	return (struct ibv_cq *)create_cq(context, &init);
 }
 

@@ -107,10 +107,13 @@ int context_own_client(struct context *c, struct client **client, uint32_t *hand
 
 EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
-	struct context *c = context_of(context);
-	struct request_import request = { .into = c->handle, .handle = pd_handle };
-	struct pd *pd = pd_make(c, COMMAND_IMPORT_PD, &request.h, sizeof(request));
+	struct request_import request = { .handle = pd_handle };
+	struct pd *pd;
 
+	if (context == NULL)
+		return fail_with(EINVAL);
+	request.into = context_of(context)->handle;
+	pd = pd_make(context_of(context), COMMAND_IMPORT_PD, &request.h, sizeof(request));
 	if (pd == NULL)
 		return NULL;
 	pd->imported = true;
@@ -145,14 +148,19 @@ EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 
 EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
-	struct context *c = context_of(pd->context);
-	struct request_import request = { .into = pd->handle, .handle = mr_handle };
-	struct mr *mr = calloc(1, sizeof(*mr));
+	struct request_import request = { .handle = mr_handle };
 	struct reply_import_mr reply;
+	struct context *c;
+	struct mr *mr;
 	int error;
 
+	if (pd == NULL)
+		return fail_with(EINVAL);
+	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return fail_with(ENOMEM);
+	c = context_of(pd->context);
+	request.into = pd->handle;
 	error = client_command(c->client, COMMAND_IMPORT_MR, &request.h, sizeof(request), &reply.h,
 			       sizeof(reply), NULL, NULL);
 	if (error != 0) {
@@ -185,10 +193,12 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
 
 EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
-	struct context *c = context_of(context);
-	struct request_import request = { .into = c->handle, .handle = dm_handle };
+	struct request_import request = { .handle = dm_handle };
 
-	return dm_make(context, c->client, COMMAND_IMPORT_DM, &request.h, sizeof(request));
+	if (context == NULL)
+		return fail_with(EINVAL);
+	request.into = context_of(context)->handle;
+	return dm_make(context, client_of(context), COMMAND_IMPORT_DM, &request.h, sizeof(request));
 }
 
 EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)

@@ -142,7 +142,7 @@ static struct ibv_mr *mr_finish(struct mr *mr, int error)
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				       unsigned int access)
 {
-	int error = mr_check_access(access);
+	int error = pd == NULL ? EINVAL : mr_check_access(access);
 	struct mr *mr;
 
 	if (error == 0)
@@ -215,7 +215,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	int error = mr_check_access((unsigned int)access);
 	struct statfs fs;
 
-	if (error != 0 || (access & ~DMABUF_ACCESS) != 0 || length == 0 ||
+	if (pd == NULL || error != 0 || (access & ~DMABUF_ACCESS) != 0 || length == 0 ||
 	    offset + length < offset || ((offset ^ iova) & 4095) != 0)
 		return fail_with(EINVAL);
 	if (fstatfs(fd, &fs) != 0)

@@ -138,7 +138,8 @@ int verbs_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	struct qp *qp = qp_of(ibv);
 	int error;
 
-	if ((bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) != 0)
+	if (ibv == NULL ||
+	    (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) != 0)
 		return EINVAL;
 	/* o10-36.2.2: no window of type 1 is zero-based */
 	if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED)

@@ -27,10 +27,13 @@ struct pd *pd_make(struct context *c, enum command command, struct command_reque
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct context *c = context_of(context);
-	struct request_handle request = { .handle = c->handle };
-	struct pd *pd = pd_make(c, COMMAND_ALLOC_PD, &request.h, sizeof(request));
+	struct request_handle request = { 0 };
+	struct pd *pd;
 
+	if (context == NULL)
+		return fail_with(EINVAL);
+	request.handle = context_of(context)->handle;
+	pd = pd_make(context_of(context), COMMAND_ALLOC_PD, &request.h, sizeof(request));
 	return pd != NULL ? &pd->ibv : NULL;
 }
 

@@ -133,13 +133,13 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	struct srq_parts parts = {
-		.type = IBV_SRQT_BASIC,
-		.srq_context = init->srq_context,
-		.pd = pd_of(pd),
-		.attr = &init->attr,
-	};
+	struct srq_parts parts = { .type = IBV_SRQT_BASIC };
 
+	if (pd == NULL || init == NULL)
+		return fail_with(EINVAL);
+	parts.srq_context = init->srq_context;
+	parts.pd = pd_of(pd);
+	parts.attr = &init->attr;
 	return create_srq(context_of(pd->context), &parts);
 }
 
@@ -217,15 +217,14 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask)
 {
 	struct srq *srq = srq_of(ibv);
-	struct request_modify_srq request = {
-		.srq = ibv->handle,
-		.mask = (uint32_t)attr_mask,
-		.max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0,
-		.limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : 0,
-	};
+	struct request_modify_srq request = { .srq = ibv->handle, .mask = (uint32_t)attr_mask };
 	struct reply_modify_srq reply;
 	int error;
 
+	if (attr == NULL)
+		return EINVAL;
+	request.max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0;
+	request.limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : 0;
 	queue_lock(&srq->lock);
 	error = client_command(srq->client, COMMAND_MODIFY_SRQ, &request.h, sizeof(request),
 			       &reply.h, sizeof(reply), NULL, NULL);
@@ -243,9 +242,12 @@ EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	struct srq *srq = srq_of(ibv);
 	struct request_handle request = { .handle = ibv->handle };
 	struct reply_query_srq reply;
-	int error = client_command(srq->client, COMMAND_QUERY_SRQ, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
+	int error;
 
+	if (attr == NULL)
+		return EINVAL;
+	error = client_command(srq->client, COMMAND_QUERY_SRQ, &request.h, sizeof(request),
+			       &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	attr->max_wr = reply.max_wr;
@@ -283,6 +285,8 @@ int verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 {
 	struct srq *srq = srq_of(ibv);
 
+	if (number == NULL)
+		return EINVAL;
 	if (srq->type != IBV_SRQT_XRC)
 		return EOPNOTSUPP; /* nobody outside may name it */
 	*number = srq->number;

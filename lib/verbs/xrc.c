@@ -46,7 +46,7 @@ static int check_open(const struct ibv_xrcd_init_attr *init)
 struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *init)
 {
 	struct context *c = context_of(context);
-	int error = check_open(init);
+	int error = init != NULL ? check_open(init) : EINVAL;
 	struct xrcd *x;
 
 	if (error != 0)
@@ -176,11 +176,14 @@ struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 {
 	const uint32_t wanted =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-	void *qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
 	struct ibv_qp_attr state;
 	struct ibv_qp_init_attr init;
+	void *qp_context;
 	struct ibv_qp *qp;
 
+	if (attr == NULL)
+		return fail_with(EINVAL);
+	qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
 		return fail_with(EOPNOTSUPP);
 	if ((attr->comp_mask & wanted) != wanted || attr->xrcd == NULL ||
