@@ -18,10 +18,13 @@
 #include "drivers/interface.h"
 #include "engine/cm_manager.h"
 #include "engine/control.h"
+#include "engine/srq.h"
 #include "engine/window.h"
+#include "engine/xrc.h"
 
 #define BEAT_EVERY    (40 * TIME_MS)
 #define REFRESH_EVERY (100 * TIME_MS)
+#define ASYNC_REST    12u /* beats */
 
 /* ibv_event_type */
 enum {
@@ -82,6 +85,35 @@ static void retry_events(struct client *c)
 	}
 }
 
+#define EACH(type, object, kind)                                                           \
+	for (uint32_t handle_ = 1; handle_ <= c->objects->table[kind].used; handle_++)     \
+		for (type *object = c->objects->table[kind].slot[handle_]; object != NULL; \
+		     object = NULL)
+
+/*
+ * A program that reads no events is asked now and then only: a walk through its objects takes a while.
+ * Acquire: what an lcore said to be owed before is seen.
+ */
+static void retry_async_events(struct client *c)
+{
+	struct owed_round round = { .full_fd = -1 };
+
+	if (__atomic_load_n(&c->async_owed, __ATOMIC_RELAXED) == 0)
+		return;
+	if (c->objects->async_rest > 0 && --c->objects->async_rest > 0)
+		return;
+	__atomic_exchange_n(&c->async_owed, 0, __ATOMIC_ACQUIRE);
+	EACH(struct engine_qp, q, OBJECT_QP)
+	qp_tell_owed(q, &round);
+	EACH(struct target, t, OBJECT_TARGET)
+	target_tell_owed(t, &round);
+	EACH(struct engine_cq, cq, OBJECT_CQ)
+	cq_tell_owed(cq, &round);
+	EACH(struct engine_srq, s, OBJECT_SRQ)
+	srq_tell_owed(s, &round);
+	c->objects->async_rest = round.told ? 0 : ASYNC_REST;
+}
+
 /* An lcore that sits in a copy of a client's memory: first a thread of its own, then the end. */
 void control_watch_copies(struct engine *e, nanotime now)
 {
@@ -124,6 +156,7 @@ static void beat(struct engine *e, nanotime now)
 		__atomic_store_n(&client->page->heartbeat, e->heartbeat, __ATOMIC_RELAXED);
 		if (client->objects->table[OBJECT_CHANNEL].count > 0)
 			retry_events(client);
+		retry_async_events(client);
 	}
 	listener_resume(&c->listener);
 	if (e->client_count > 0 || c->connection_count > 0)

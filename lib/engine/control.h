@@ -172,6 +172,7 @@ struct client_objects {
 	uint64_t memory; /* octets of the engine's own memory that queue pairs hold */
 	uint64_t dm_octets; /* of device memory that it has handles of */
 	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
+	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
 	bool shares; /* other clients' queue pairs may name its memory: it has or had a shared PD */
 	pid_t pid; /* as we see it; 0: unknown or embedded */
 	uid_t uid;

@@ -85,6 +85,7 @@ struct engine_cq {
 	uint32_t users; /* queue pairs on it (control) */
 	uint32_t events; /* completion events sent so far; atomic */
 	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: bits of events that found the context's socket full */
 	uint32_t overrun; /* set once; atomic */
 	uint32_t event_owed; /* atomic: an event found the channel's socket full */
 	int async_fd; /* where its context hears of an overrun */
@@ -192,6 +193,7 @@ struct engine_qp {
 	uint32_t groups; /* multicast groups that it is a member of */
 	int async_fd;
 	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: as of a CQ */
 	uint64_t sq_offset, rq_offset, page_offset;
 	size_t sq_octets, rq_octets;
 	void *memory; /* of core and receive: see qp_memory.c */
@@ -220,6 +222,7 @@ struct client {
 	struct engine_ah **ah; /* by handle, LIMIT_AHS + 1 slots; lcores read it */
 	struct peer_memory *memory; /* how its memory is reached; NULL: embedded */
 	struct mover *mover; /* copies run there instead of on the lcore; NULL: none */
+	uint32_t async_owed; /* atomic: an object of it owes asynchronous events */
 	/* (control): tables of the other objects, socket, pidfd: control.h */
 	struct client_objects *objects;
 };
@@ -457,6 +460,13 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 /* Sends the completion event; false: the program's socket is full, event_owed says to try again. */
 bool cq_send_event(struct engine_cq *cq);
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events);
+/* Asynchronous events that found the program's socket full, once more. Control thread. */
+struct owed_round {
+	int full_fd; /* of a socket that is full; -1: none was */
+	bool told; /* something */
+};
+void cq_tell_owed(struct engine_cq *cq, struct owed_round *round);
+void qp_tell_owed(struct engine_qp *q, struct owed_round *round);
 
 /* directory.c */
 int directory_init(struct engine *e);

@@ -32,12 +32,107 @@ static const struct {
 	{ QP_EVENT_LAST_WQE_REACHED, EVENT_LAST_WQE_REACHED },
 };
 
-static bool async_send(int fd, uint32_t event, uint32_t object, uint64_t cookie)
-{
-	struct async_message m = { .event = event, .object = object, .cookie = cookie };
+/* What tells a program. Its socket holds some hundreds of events; programs have more objects. */
+struct teller {
+	struct client *client;
+	int fd;
+	uint32_t object; /* struct async_message */
+	uint64_t cookie;
+	uint32_t *sent, *owed; /* atomic */
+};
 
-	return fd >= 0 &&
-	       send(fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(m);
+static struct teller teller_of_cq(struct engine_cq *cq)
+{
+	return (struct teller){ cq->client, cq->async_fd,      2,
+				cq->cookie, &cq->async_events, &cq->async_owed };
+}
+
+static struct teller teller_of_qp(struct engine_qp *q)
+{
+	return (struct teller){ q->client, q->async_fd,	     q->raw_flags & RAW_WQ ? 4 : 1,
+				q->cookie, &q->async_events, &q->async_owed };
+}
+
+static struct teller teller_of_target(struct target *t)
+{
+	return (struct teller){ t->client, t->async_fd,	     1,
+				t->cookie, &t->async_events, &t->async_owed };
+}
+
+static struct teller teller_of_srq(struct engine_srq *s)
+{
+	return (struct teller){ s->client, s->async_fd,	     3,
+				s->cookie, &s->async_events, &s->async_owed };
+}
+
+/* The control thread tries again later; what comes meanwhile stands behind what is owed. */
+static void owe(const struct teller *t, uint32_t event)
+{
+	__atomic_fetch_or(t->owed, 1u << event, __ATOMIC_RELAXED);
+	/* Release: who sees this sees what is owed. */
+	__atomic_store_n(&t->client->async_owed, 1, __ATOMIC_RELEASE);
+}
+
+/* False: the socket was full. */
+static bool tell(const struct teller *t, uint32_t event)
+{
+	struct async_message m = { .event = event, .object = t->object, .cookie = t->cookie };
+
+	if (t->fd < 0)
+		return true;
+	if (__atomic_load_n(t->owed, __ATOMIC_RELAXED) == 0) {
+		if (send(t->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(m))
+			__atomic_fetch_add(t->sent, 1, __ATOMIC_RELAXED);
+		else if (errno == EAGAIN || errno == ENOBUFS)
+			owe(t, event);
+		else
+			return true; /* nobody listens */
+	} else {
+		owe(t, event);
+	}
+	return __atomic_load_n(t->owed, __ATOMIC_RELAXED) == 0;
+}
+
+/* A socket that was full is not tried again for each of its objects. */
+static void tell_owed(struct teller t, struct owed_round *round)
+{
+	uint32_t owed = __atomic_load_n(t.owed, __ATOMIC_RELAXED);
+
+	if (owed == 0)
+		return;
+	if (t.fd == round->full_fd) {
+		__atomic_store_n(&t.client->async_owed, 1, __ATOMIC_RELEASE);
+		return;
+	}
+	owed = __atomic_exchange_n(t.owed, 0, __ATOMIC_RELAXED);
+	for (uint32_t event = 0; owed >> event != 0; event++) {
+		if ((owed >> event & 1) == 0)
+			continue;
+		if (tell(&t, event))
+			round->told = true;
+		else
+			round->full_fd = t.fd;
+	}
+}
+
+void cq_tell_owed(struct engine_cq *cq, struct owed_round *round)
+{
+	tell_owed(teller_of_cq(cq), round);
+}
+
+void qp_tell_owed(struct engine_qp *q, struct owed_round *round)
+{
+	tell_owed(teller_of_qp(q), round);
+}
+
+void target_tell_owed(struct target *t, struct owed_round *round)
+{
+	tell_owed(teller_of_target(t), round);
+}
+
+void srq_tell_owed(struct engine_srq *s, struct owed_round *round)
+{
+	tell_owed(teller_of_srq(s), round);
 }
 
 bool cq_send_event(struct engine_cq *cq)
@@ -58,12 +153,13 @@ bool cq_send_event(struct engine_cq *cq)
 
 static void cq_overrun(struct lcore *l, struct engine_cq *cq)
 {
+	struct teller t = teller_of_cq(cq);
+
 	count_reason(l, REASON_CQ_OVERRUN);
 	if (__atomic_exchange_n(&cq->overrun, 1, __ATOMIC_RELAXED) != 0)
 		return;
 	__atomic_store_n(&cq_rings_now(&cq->rings)->page->overrun, 1, __ATOMIC_RELAXED);
-	if (async_send(cq->async_fd, EVENT_CQ_ERR, 2, cq->cookie))
-		__atomic_fetch_add(&cq->async_events, 1, __ATOMIC_RELAXED);
+	tell(&t, EVENT_CQ_ERR);
 }
 
 static void cq_announce(struct lcore *l, struct engine_cq *cq, bool taken, nanotime now)
@@ -98,24 +194,27 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 /* Everybody who has a handle of an XRC target hears of it. */
 static void raise_one(struct engine_qp *q, uint32_t event)
 {
+	struct teller to = teller_of_qp(q);
 	struct target *t;
 
 	if (q->type != QP_TYPE_XRC_RECV) {
-		if (async_send(q->async_fd, event, 1, q->cookie))
-			__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
+		tell(&to, event);
 		return;
 	}
 	LIST_FOREACH(t, &q->holders, link)
-	if (async_send(t->async_fd, event, 1, t->cookie))
-		__atomic_fetch_add(&t->async_events, 1, __ATOMIC_RELAXED);
+	{
+		to = teller_of_target(t);
+		tell(&to, event);
+	}
 }
 
 /* A work queue has one event, for whatever took it to the error state. */
 static void wq_raise(struct engine_qp *q, uint32_t events)
 {
-	if ((events & QP_EVENT_ENTERED_ERR) != 0 && !q->error_asked &&
-	    async_send(q->async_fd, EVENT_WQ_FATAL, 4, q->cookie))
-		__atomic_fetch_add(&q->async_events, 1, __ATOMIC_RELAXED);
+	struct teller to = teller_of_qp(q);
+
+	if ((events & QP_EVENT_ENTERED_ERR) != 0 && !q->error_asked)
+		tell(&to, EVENT_WQ_FATAL);
 }
 
 void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
@@ -133,6 +232,7 @@ void qp_raise(struct lcore *l, struct engine_qp *q, uint32_t events)
 
 void srq_raise(struct engine_srq *s, enum srq_event event)
 {
-	if (async_send(s->async_fd, event, 3, s->cookie))
-		__atomic_fetch_add(&s->async_events, 1, __ATOMIC_RELAXED);
+	struct teller to = teller_of_srq(s);
+
+	tell(&to, event);
 }

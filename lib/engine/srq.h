@@ -55,6 +55,7 @@ struct engine_srq {
 	uint32_t limit; /* atomic: the armed limit; 0: none */
 	uint32_t broken; /* atomic: its program wrote nonsense into it */
 	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: as of a CQ */
 	struct srq_page *page;
 	struct client *client;
 	struct engine_cq *
@@ -103,6 +104,8 @@ enum srq_event {
 	EVENT_SRQ_LIMIT_REACHED = 15,
 };
 void srq_raise(struct engine_srq *s, enum srq_event event);
+/* ... as qp_tell_owed. */
+void srq_tell_owed(struct engine_srq *s, struct owed_round *round);
 
 static inline bool srq_is_broken(const struct engine_srq *s)
 {

@@ -48,9 +48,13 @@ struct target {
 	struct xrcd *xrcd;
 	int async_fd;
 	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: as of a CQ */
 	uint64_t cookie;
 	uint32_t handle; /* without TARGET_HANDLE */
 	uint32_t context;
 };
+
+/* notify.c: as qp_tell_owed. */
+void target_tell_owed(struct target *t, struct owed_round *round);
 
 #endif

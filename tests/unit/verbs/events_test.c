@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous events of queue pairs as a program gets them: which, of whom, each of them, and that
+ * nothing is destroyed before they are acknowledged. Runs with an engine at $UROCE_SOCKET.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "endpoint.h"
+
+static struct endpoint e;
+
+static void open_endpoint(void)
+{
+	endpoint_open(&e);
+}
+
+static void close_endpoint(void)
+{
+	endpoint_close(&e);
+}
+
+TestSuite(events, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
+
+static bool event_comes(struct ibv_async_event *event, int wait_ms)
+{
+	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
+
+	return poll(&p, 1, wait_ms) == 1 && ibv_get_async_event(e.context, event) == 0;
+}
+
+/* The next event is this one of that queue pair, and there is no other. */
+static void expect_event(enum ibv_event_type type, const struct ibv_qp *qp)
+{
+	struct ibv_async_event event;
+
+	cr_assert(event_comes(&event, WAIT_SECONDS * 1000), "no %s", ibv_event_type_str(type));
+	cr_expect_eq(event.event_type, type, "%s, not %s", ibv_event_type_str(event.event_type),
+		     ibv_event_type_str(type));
+	cr_expect_eq(event.element.qp, qp);
+	ibv_ack_async_event(&event);
+	cr_expect_not(event_comes(&event, 0), "and %s", ibv_event_type_str(event.event_type));
+}
+
+static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
+	wr.wr.rdma.rkey = rkey;
+	cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+static enum ibv_wc_status completion(const char *what)
+{
+	struct ibv_wc wc;
+
+	poll_completions(e.cq, &wc, 1, what);
+	return wc.status;
+}
+
+static int change(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
+{
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+static int to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	return change(qp, (struct ibv_qp_attr){ .qp_state = state }, IBV_QP_STATE);
+}
+
+static void to_rtr(struct ibv_qp *qp, uint32_t remote, uint8_t max_dest_rd_atomic)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = remote,
+		.rq_psn = 0xfffffe, /* endpoint_connect's */
+		.max_dest_rd_atomic = max_dest_rd_atomic,
+		.min_rnr_timer = 12,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
+			     .grh = { .dgid = e.gid, .sgid_index = GID_INDEX, .hop_limit = 64 } },
+	};
+
+	cr_assert_eq(endpoint_to_init(qp), 0);
+	cr_assert_eq(change(qp, attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+		     0);
+}
+
+/* protocol-map 73 */
+Test(events, a_key_that_is_none_is_an_access_error_of_the_responder)
+{
+	post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey ^ 0x5a5a00);
+	cr_expect_eq(completion("a refused WRITE"), IBV_WC_REM_ACCESS_ERR);
+	expect_event(IBV_EVENT_QP_ACCESS_ERR, e.qp[1]);
+}
+
+/* protocol-map 67, 72 */
+Test(events, a_request_that_may_not_be_is_an_invalid_request_of_the_responder)
+{
+	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
+
+	to_rtr(b, a->qp_num, 0);
+	cr_assert_eq(endpoint_connect(&e, a, b->qp_num), 0);
+	post(a, IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	expect_event(IBV_EVENT_COMM_EST, b);
+	post(a, IBV_WR_RDMA_READ, e.mr->rkey);
+	cr_expect_eq(completion("a READ where there may be none"), IBV_WC_REM_INV_REQ_ERR);
+	expect_event(IBV_EVENT_QP_REQ_ERR, b);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+/* protocol-map 149 */
+Test(events, the_first_packet_in_rtr_establishes)
+{
+	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
+
+	to_rtr(b, a->qp_num, 1);
+	cr_assert_eq(endpoint_connect(&e, a, b->qp_num), 0);
+	for (int i = 0; i < 3; i++) {
+		post(a, IBV_WR_RDMA_WRITE, e.mr->rkey);
+		cr_expect_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	}
+	expect_event(IBV_EVENT_COMM_EST, b);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+/* protocol-map 147 */
+Test(events, a_drained_send_queue_is_told_if_asked)
+{
+	struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+
+	post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	cr_assert_eq(change(e.qp[0], sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	expect_event(IBV_EVENT_SQ_DRAINED, e.qp[0]);
+	post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(ibv_poll_cq(e.cq, 1, &wc), 0, "it waits");
+	cr_assert_eq(to_state(e.qp[0], IBV_QPS_RTS), 0);
+	cr_expect_eq(completion("what waited"), IBV_WC_SUCCESS);
+	cr_assert_eq(to_state(e.qp[0], IBV_QPS_SQD), 0);
+	cr_expect_not(event_comes(&event, 50), "it was not asked for");
+	cr_assert_eq(to_state(e.qp[0], IBV_QPS_RTS), 0);
+}
+
+/* ---- many at once, and nobody reads for a while ---- */
+
+#define MANY 1500 /* more than a socket holds */
+
+Test(events, none_is_lost_however_many_there_are)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = e.cq,
+					 .recv_cq = e.cq,
+					 .srq = ibv_create_srq(e.pd, &srq_init),
+					 .cap = { 1, 0, 1, 0, 0 },
+					 .qp_type = IBV_QPT_RC };
+	static struct ibv_qp *qp[MANY];
+	static bool heard[MANY];
+	struct ibv_async_event event;
+
+	cr_assert_not_null(init.srq, "%m");
+	for (int i = 0; i < MANY; i++) {
+		init.qp_context = &heard[i];
+		qp[i] = ibv_create_qp(e.pd, &init);
+		cr_assert_not_null(qp[i], "%d: %m", i);
+		cr_assert_eq(endpoint_to_init(qp[i]), 0);
+		cr_assert_eq(to_state(qp[i], IBV_QPS_ERR), 0);
+	}
+	for (int i = 0; i < MANY; i++) {
+		bool *once;
+
+		cr_assert(event_comes(&event, WAIT_SECONDS * 1000), "%d of %d came", i, MANY);
+		cr_assert_eq(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+		once = event.element.qp->qp_context;
+		cr_assert_not(*once, "twice");
+		*once = true;
+		ibv_ack_async_event(&event);
+	}
+	cr_expect_not(event_comes(&event, 100));
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	cr_expect_eq(ibv_destroy_srq(init.srq), 0);
+}
+
+/* ---- H-125: who destroys waits for who has an event in hand ---- */
+
+struct destroyer {
+	int (*destroy)(void *object);
+	void *object;
+	int error, done; /* done: atomic */
+};
+
+static void *run(void *argument)
+{
+	struct destroyer *d = argument;
+
+	d->error = d->destroy(d->object);
+	__atomic_store_n(&d->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static int destroy_qp(void *object)
+{
+	return ibv_destroy_qp(object);
+}
+
+static int destroy_cq(void *object)
+{
+	return ibv_destroy_cq(object);
+}
+
+static int destroy_srq(void *object)
+{
+	return ibv_destroy_srq(object);
+}
+
+/* It is not destroyed for a while, and the engine serves meanwhile; returns with it begun. */
+static void expect_waiting(pthread_t *thread, struct destroyer *d)
+{
+	cr_assert_eq(pthread_create(thread, NULL, run, d), 0);
+	for (int i = 0; i < 20; i++) {
+		usleep(5000);
+		cr_assert_not(__atomic_load_n(&d->done, __ATOMIC_ACQUIRE),
+			      "destroyed with an event in hand");
+	}
+	post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(completion("others go on"), IBV_WC_SUCCESS);
+}
+
+static void expect_destroyed(pthread_t thread, const struct destroyer *d)
+{
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(d->error, 0);
+}
+
+Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
+{
+	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
+	struct destroyer d = { .destroy = destroy_qp, .object = b };
+	struct ibv_async_event event;
+	pthread_t thread;
+
+	to_rtr(b, a->qp_num, 1);
+	cr_assert_eq(endpoint_connect(&e, a, b->qp_num), 0);
+	post(a, IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	cr_assert(event_comes(&event, WAIT_SECONDS * 1000));
+	expect_waiting(&thread, &d);
+	ibv_ack_async_event(&event);
+	expect_destroyed(thread, &d);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+}
+
+/* An event that nobody fetched is forgotten with its object. */
+Test(events, what_was_not_fetched_keeps_nobody)
+{
+	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
+	struct ibv_async_event event;
+
+	to_rtr(b, a->qp_num, 1);
+	cr_assert_eq(endpoint_connect(&e, a, b->qp_num), 0);
+	post(a, IBV_WR_RDMA_WRITE, e.mr->rkey);
+	cr_expect_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	cr_expect_eq(
+		poll(&(struct pollfd){ e.context->async_fd, POLLIN, 0 }, 1, WAIT_SECONDS * 1000),
+		1);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+	fcntl(e.context->async_fd, F_SETFL, O_NONBLOCK);
+	cr_expect_eq(ibv_get_async_event(e.context, &event), -1);
+	cr_expect_eq(errno, EAGAIN);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+}
+
+Test(events, an_srq_waits_for_the_acknowledgement_of_its_event)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(e.pd, &srq_init);
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct ibv_qp_init_attr init = { .send_cq = e.cq,
+					 .recv_cq = e.cq,
+					 .srq = srq,
+					 .cap = { 4, 0, 1, 0, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct destroyer d = { .destroy = destroy_srq, .object = srq };
+	struct ibv_qp *b = ibv_create_qp(e.pd, &init), *a = endpoint_create_qp(&e);
+	struct ibv_recv_wr recv = { .num_sge = 0 }, *bad;
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
+	struct ibv_async_event event;
+	pthread_t thread;
+
+	cr_assert(srq && a && b, "%m");
+	cr_assert_eq(endpoint_connect(&e, a, b->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, b, a->qp_num), 0);
+	cr_assert_eq(ibv_post_srq_recv(srq, &recv, &bad), 0);
+	cr_assert_eq(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+	cr_assert_eq(ibv_post_send(a, &send, &bad_send), 0);
+	cr_expect_eq(completion("the message"), IBV_WC_SUCCESS);
+	cr_assert(event_comes(&event, WAIT_SECONDS * 1000));
+	cr_expect_eq(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	expect_waiting(&thread, &d);
+	ibv_ack_async_event(&event);
+	expect_destroyed(thread, &d);
+}
+
+Test(events, a_completion_queue_waits_for_all_of_its_events)
+{
+	struct ibv_cq *cq = ibv_create_cq(e.context, 8, NULL, e.channel, 0), *of, *usual = e.cq;
+	struct destroyer d = { .destroy = destroy_cq, .object = cq };
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+	pthread_t thread;
+	void *context;
+
+	cr_assert_not_null(cq, "%m");
+	e.cq = cq;
+	qp = endpoint_create_qp(&e);
+	e.cq = usual;
+	cr_assert_eq(endpoint_connect(&e, qp, qp->qp_num), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(ibv_req_notify_cq(cq, 0), 0);
+		post(qp, IBV_WR_RDMA_WRITE, e.mr->rkey);
+		cr_assert_eq(ibv_get_cq_event(e.channel, &of, &context), 0);
+		cr_assert_eq(of, cq);
+		poll_completions(cq, &wc, 1, "a WRITE");
+	}
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	ibv_ack_cq_events(cq, 2);
+	expect_waiting(&thread, &d);
+	ibv_ack_cq_events(cq, 1);
+	expect_destroyed(thread, &d);
+}
