@@ -43,8 +43,9 @@ static void wr_start(struct ibv_qp_ex *ibv)
 static unsigned int flags_known(const struct qp *qp)
 {
 	unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
 
-	return qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET ? flags | IBV_SEND_IP_CSUM : flags;
+	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? flags | IBV_SEND_IP_CSUM : flags;
 }
 
 /* A batch is bounded by what the queue could hold when it was empty. */

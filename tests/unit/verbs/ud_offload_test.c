@@ -343,8 +343,26 @@ enum from {
 	FROM_BUFFER,
 	FROM_SMALL,
 	FROM_INLINE,
+	EXTENDED, /* by the extended calls, from the buffer ... */
+	EXTENDED_INLINE, /* ... or inline */
 	FROMS
 };
+
+static int send_extended(struct ibv_sge *sge, bool is_inline, unsigned int flags, uint32_t qpn,
+			 struct ibv_ah *to)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(tx);
+
+	ibv_wr_start(ex);
+	ex->wr_flags = flags;
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, to, qpn, UD_QKEY);
+	if (is_inline)
+		ibv_wr_set_inline_data(ex, (void *)(uintptr_t)sge->addr, sge->length);
+	else
+		ibv_wr_set_sge(ex, sge->lkey, sge->addr, sge->length);
+	return ibv_wr_complete(ex);
+}
 
 /* Sends those octets and returns what the receiver is told. */
 static unsigned int send_packet(const struct octets *o, enum from from, unsigned int flags,
@@ -366,7 +384,9 @@ static unsigned int send_packet(const struct octets *o, enum from from, unsigned
 	memcpy(data, o->at, o->n);
 	memset(e.buffer, 0xee, SLOT);
 	ud_receive(&e, rx, 0, SLOT);
-	cr_assert_eq(ibv_post_send(tx, &wr, &bad), 0);
+	cr_assert_eq(from >= EXTENDED ? send_extended(&sge, from == EXTENDED_INLINE, flags, qpn, to)
+				      : ibv_post_send(tx, &wr, &bad),
+		     0);
 	poll_completions(e.cq, &wc, 1, "a datagram");
 	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
 	cr_assert_eq(wc.byte_len, GRH + o->n);
@@ -413,8 +433,9 @@ Test(ud_offload, what_is_no_ip_packet_stays_as_it_was)
 		for (uint32_t k = 0; k < packet.n; k++)
 			packet.at[k] = (uint8_t)(k * (i + 3));
 		packet.at[0] = (uint8_t)(i % 3 * 0x77);
-		cr_expect_eq(send_packet(&packet, i / 3, IBV_SEND_IP_CSUM, rx->qp_num, ah),
-			     IBV_WC_GRH);
+		cr_expect_eq(
+			send_packet(&packet, (enum from)(i / 3), IBV_SEND_IP_CSUM, rx->qp_num, ah),
+			IBV_WC_GRH);
 		cr_expect_arr_eq(e.buffer + GRH, packet.at, packet.n, "row %u", i);
 	}
 }
