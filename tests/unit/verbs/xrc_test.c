@@ -256,6 +256,74 @@ Test(xrc, numbers_beyond_24_bits_and_opcodes_of_others_are_refused_at_once)
 	cr_expect_eq(ibv_close_xrcd(xrcd), 0);
 }
 
+static enum ibv_wc_status write_through(struct ibv_qp *initiator, uint32_t srqn, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 64, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { (uintptr_t)e.buffer + 2 * SLOT, rkey },
+				  .qp_type = { .xrc = { .remote_srqn = srqn } } };
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_post_send(initiator, &wr, &bad), 0);
+	poll_completions(e.cq, &wc, 1, "a WRITE through the target");
+	return wc.status;
+}
+
+static enum ibv_wc_status bind(struct ibv_qp *initiator, struct ibv_mw *mw,
+			       struct ibv_mw_bind_info info)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .bind_mw = { mw, ibv_inc_rkey(mw->rkey), info } };
+	struct ibv_mw_bind first = { .send_flags = IBV_SEND_SIGNALED, .bind_info = info };
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	cr_assert_eq(mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(initiator, mw, &first)
+					       : ibv_post_send(initiator, &wr, &bad),
+		     0);
+	poll_completions(e.cq, &wc, 1, "a bind");
+	return wc.status;
+}
+
+/* protocol-map 156, 170; hostile H-36 */
+Test(xrc, a_target_reaches_windows_of_type_1_only)
+{
+	struct ibv_xrcd *xrcd = open_xrcd(e.context, -1, O_CREAT);
+	struct ibv_qp *target = create_target(e.context, xrcd);
+	struct ibv_qp *initiator = create_initiator();
+	struct ibv_srq *srq = create_srq(xrcd);
+	struct ibv_mr *mr =
+		ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind_info info = { mr, (uintptr_t)e.buffer + 2 * SLOT, SLOT,
+					 IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_mw *mw[2] = { ibv_alloc_mw(e.pd, IBV_MW_TYPE_1),
+				 ibv_alloc_mw(e.pd, IBV_MW_TYPE_2) };
+
+	cr_assert(target && initiator && srq && mr && mw[0] && mw[1], "%m");
+	cr_assert_eq(endpoint_connect(&e, initiator, target->qp_num), 0);
+	cr_assert_eq(endpoint_connect(&e, target, initiator->qp_num), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(bind(initiator, mw[i], info), IBV_WC_SUCCESS, "type %d", i + 1);
+	memset(e.buffer, 0x5c, 64);
+	cr_expect_eq(write_through(initiator, number_of(srq), mw[0]->rkey), IBV_WC_SUCCESS);
+	cr_expect_eq(e.buffer[2 * SLOT + 63], 0x5c);
+	memset(e.buffer, 0x5d, 64);
+	cr_expect_eq(write_through(initiator, number_of(srq), mw[1]->rkey), IBV_WC_REM_ACCESS_ERR);
+	cr_expect_eq(e.buffer[2 * SLOT + 63], 0x5c);
+	cr_expect_eq(ibv_destroy_qp(initiator), 0);
+	cr_expect_eq(ibv_destroy_qp(target), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_dealloc_mw(mw[i]), 0);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_destroy_srq(srq), 0);
+	cr_expect_eq(ibv_close_xrcd(xrcd), 0);
+}
+
 /* ---- wrong arguments ---- */
 
 Test(xrc, domains_that_cannot_be_opened)
