@@ -13,6 +13,7 @@ int cm_manager_open(struct engine *e)
 	if (m == NULL)
 		return ENOMEM;
 	arc4random_buf(&m->secret, sizeof(m->secret));
+	TAILQ_INIT(&m->resolving);
 	e->control->cm = m;
 	return cm_mads_open(e);
 }

@@ -118,7 +118,7 @@ struct cm_id {
 	struct cm_report *request; /* the report that says that it exists, not taken yet */
 	LIST_HEAD(, cm_join) groups;
 	LIST_ENTRY(cm_id) port_link;
-	LIST_ENTRY(cm_id) resolving_link;
+	TAILQ_ENTRY(cm_id) resolving_link;
 };
 
 /*
@@ -178,7 +178,10 @@ struct cm_queued {
 
 struct cm_manager {
 	struct cm_id_list ports[CM_BUCKETS]; /* by space and port */
-	struct cm_id_list resolving;
+	TAILQ_HEAD(cm_resolving, cm_id)
+	resolving; /* who was not looked at for the longest time first */
+	nanotime resolve_at; /* when they are looked at ... */
+	uint32_t resolve_news; /* ... unless there is news */
 
 	struct cm_link_list links;
 	uint32_t link_count;

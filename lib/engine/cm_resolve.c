@@ -36,7 +36,7 @@ void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline)
 	if (has_answer(e, id, clock_now()))
 		return;
 	id->state = CM_ID_RESOLVING;
-	LIST_INSERT_HEAD(&e->control->cm->resolving, id, resolving_link);
+	TAILQ_INSERT_TAIL(&e->control->cm->resolving, id, resolving_link);
 	cm_done(e);
 }
 
@@ -44,18 +44,35 @@ void cm_resolve_end(struct cm_id *id)
 {
 	if (id->state != CM_ID_RESOLVING)
 		return;
-	LIST_REMOVE(id, resolving_link);
+	TAILQ_REMOVE(&id->client->engine->control->cm->resolving, id, resolving_link);
 	id->state = CM_ID_BOUND;
+}
+
+/* Some of them: each look may be two questions to the kernel, and programs' commands wait. */
+static void look(struct engine *e, nanotime now)
+{
+	struct cm_manager *m = e->control->cm;
+	struct cm_id *last = TAILQ_LAST(&m->resolving, cm_resolving), *id = NULL;
+
+	for (uint32_t i = 0; i < CM_AT_ONCE && id != last; i++) {
+		id = TAILQ_FIRST(&m->resolving);
+		TAILQ_REMOVE(&m->resolving, id, resolving_link);
+		if (!has_answer(e, id, now))
+			TAILQ_INSERT_TAIL(&m->resolving, id, resolving_link);
+	}
 }
 
 nanotime cm_resolve_tick(struct engine *e, nanotime now)
 {
-	struct cm_id *id, *next;
+	struct cm_manager *m = e->control->cm;
+	uint32_t news = neighbour_agent_news(e);
 
-	for (id = LIST_FIRST(&e->control->cm->resolving); id != NULL; id = next) {
-		next = LIST_NEXT(id, resolving_link);
-		if (has_answer(e, id, now))
-			LIST_REMOVE(id, resolving_link);
+	if (TAILQ_EMPTY(&m->resolving))
+		return TIME_NEVER;
+	if (now >= m->resolve_at || news != m->resolve_news) {
+		look(e, now);
+		m->resolve_news = news;
+		m->resolve_at = now + LOOK_EVERY;
 	}
-	return LIST_EMPTY(&e->control->cm->resolving) ? TIME_NEVER : now + LOOK_EVERY;
+	return TAILQ_EMPTY(&m->resolving) ? TIME_NEVER : m->resolve_at;
 }

@@ -503,6 +503,8 @@ nanotime neighbour_agent_tick(struct engine *e, nanotime now);
 /* The link is to send us what is for a group, or no more. 0 or an errno. */
 int neighbour_agent_join(struct engine *e, const struct gid *group);
 void neighbour_agent_leave(struct engine *e, const struct gid *group);
+/* Another number once somebody's MAC address became known, changed, or was given up. */
+uint32_t neighbour_agent_news(const struct engine *e);
 /* Decides the flow state of a path; FLOW_PORT fills *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
 /* The flow of a path between these queue pairs. */

@@ -150,6 +150,13 @@ void neighbour_agent_announce(struct engine *e)
 	send_frames(e);
 }
 
+uint32_t neighbour_agent_news(const struct engine *e)
+{
+	const struct neighbour_agent *a = e->control->neighbours;
+
+	return a != NULL ? neighbour_generation(a->table) : 0;
+}
+
 /* The group's place, else a free one, else NULL. */
 static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct gid *group)
 {
@@ -251,9 +258,9 @@ static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
 	lcore_qp_touch(l, n->qp, now);
 }
 
-static bool is_settled(const struct engine_ah *ah)
+static bool is_answer(uint8_t flow_state)
 {
-	return ah->flow_state == FLOW_PORT || ah->flow_state == FLOW_LOOP;
+	return flow_state == FLOW_PORT || flow_state == FLOW_LOOP;
 }
 
 /*
@@ -267,7 +274,7 @@ static void renew_handles(struct engine *e, bool all)
 
 	for (ah = LIST_FIRST(&e->ahs); ah != NULL; ah = next) {
 		next = LIST_NEXT(ah, engine_link);
-		if (!all && is_settled(ah))
+		if (!all && is_answer(ah->flow_state))
 			continue;
 		fresh = ah_renew(e, ah);
 		if (fresh == NULL)
@@ -286,7 +293,11 @@ static void renew_handles(struct engine *e, bool all)
 	}
 }
 
-/* Every queue pair with a path is resolved again; those whose answer changed are told. */
+/*
+ * Queue pairs with a path are resolved again; those whose answer changed are told. As with handles:
+ * unless `all` may have changed, only those without an answer. Each may be two questions to the
+ * kernel, and some id of rdma_cm often waits for an address where nobody is.
+ */
 static void resolve_again(struct engine *e)
 {
 	struct neighbour_agent *a = e->control->neighbours;
@@ -301,7 +312,7 @@ static void resolve_again(struct engine *e)
 	renew_handles(e, all);
 	LIST_FOREACH(n.qp, &e->qps, engine_link)
 	{
-		if (gid_is_zero(&n.qp->path.dgid))
+		if (gid_is_zero(&n.qp->path.dgid) || (!all && is_answer(n.qp->flow_state)))
 			continue;
 		memset(&mac, 0, sizeof(mac));
 		n.state = flow_resolve(e, &n.qp->path.dgid, &mac);
