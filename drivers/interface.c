@@ -49,49 +49,60 @@ bool interface_events_happened(int fd)
 
 /* ---- facts ---- */
 
-int interface_request(uint32_t ifindex, unsigned long request, struct ifreq *r)
+int interface_socket(void)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int ret = -1, error;
+	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
 
-	if (fd >= 0 && if_indextoname(ifindex, r->ifr_name) != NULL)
+int interface_request(int fd, uint32_t ifindex, unsigned long request, struct ifreq *r)
+{
+	int own = fd < 0 ? interface_socket() : -1, ret, error;
+	struct ifreq name = { .ifr_ifindex = (int)ifindex };
+
+	if (fd < 0)
+		fd = own;
+	ret = ioctl(fd, SIOCGIFNAME, &name);
+	if (ret == 0) {
+		memcpy(r->ifr_name, name.ifr_name, sizeof(r->ifr_name));
 		ret = ioctl(fd, request, r);
+	}
 	error = errno;
-	if (fd >= 0)
-		close(fd);
+	if (own >= 0)
+		close(own);
 	errno = error;
 	return ret;
 }
 
-uint32_t ifindex_mtu(uint32_t ifindex)
+uint32_t ifindex_mtu(int fd, uint32_t ifindex)
 {
 	struct ifreq r = { 0 };
 
-	return interface_request(ifindex, SIOCGIFMTU, &r) == 0 ? (uint32_t)r.ifr_mtu : 0;
+	return interface_request(fd, ifindex, SIOCGIFMTU, &r) == 0 ? (uint32_t)r.ifr_mtu : 0;
 }
 
-static bool has_flags(uint32_t ifindex, int flags)
+static bool has_flags(int fd, uint32_t ifindex, int flags)
 {
 	struct ifreq r = { 0 };
 
-	return interface_request(ifindex, SIOCGIFFLAGS, &r) == 0 && (r.ifr_flags & flags) == flags;
+	return interface_request(fd, ifindex, SIOCGIFFLAGS, &r) == 0 &&
+	       (r.ifr_flags & flags) == flags;
 }
 
-bool ifindex_up(uint32_t ifindex)
+bool ifindex_up(int fd, uint32_t ifindex)
 {
-	return has_flags(ifindex, IFF_UP);
+	return has_flags(fd, ifindex, IFF_UP);
 }
 
-bool ifindex_running(uint32_t ifindex)
+bool ifindex_running(int fd, uint32_t ifindex)
 {
-	return has_flags(ifindex, IFF_UP | IFF_RUNNING);
+	return has_flags(fd, ifindex, IFF_UP | IFF_RUNNING);
 }
 
-void ifindex_mac(uint32_t ifindex, struct mac *mac)
+void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac)
 {
 	struct ifreq r = { 0 };
 
-	if (interface_request(ifindex, SIOCGIFHWADDR, &r) == 0)
+	if (interface_request(fd, ifindex, SIOCGIFHWADDR, &r) == 0)
 		memcpy(mac->octet, r.ifr_hwaddr.sa_data, sizeof(mac->octet));
 }
 
@@ -113,7 +124,7 @@ static uint32_t promiscuity(const struct nlmsghdr *h, size_t octets)
 	return count;
 }
 
-bool ifindex_promiscuous(uint32_t ifindex)
+bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 {
 	struct {
 		struct nlmsghdr header;
@@ -135,7 +146,8 @@ bool ifindex_promiscuous(uint32_t ifindex)
 		count = n > 0 ? promiscuity((void *)answer, (size_t)n) : 0;
 	}
 	close(fd);
-	return count > 0;
+	*promiscuous = count > 0;
+	return true;
 }
 
 /* ---- addresses ---- */
@@ -176,14 +188,14 @@ static int address_class(const struct gid *g)
 	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
 }
 
-void interface_addresses(const char *name, struct port *p)
+bool interface_addresses(const char *name, struct port *p)
 {
 	struct ifaddrs *list;
 
+	if (getifaddrs(&list) != 0)
+		return false;
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));
-	if (getifaddrs(&list) != 0)
-		return;
 	for (int class = 0; class < 3; class ++) {
 		for (const struct ifaddrs *a = list; a != NULL; a = a->ifa_next) {
 			struct gid gid;
@@ -198,4 +210,5 @@ void interface_addresses(const char *name, struct port *p)
 		}
 	}
 	freeifaddrs(list);
+	return true;
 }

@@ -18,17 +18,30 @@ struct port;
 int interface_events_open(void);
 bool interface_events_happened(int fd);
 
+/*
+ * A descriptor to ask with, of this namespace, or -1. Who asks again and again keeps one: programs may
+ * have taken the last of the process's, and that must not look like a link that is down. -1 where one
+ * is wanted: one is made for the question.
+ */
+int interface_socket(void);
+
 /* Facts of an interface that may be gone: 0, false, unchanged. */
-uint32_t ifindex_mtu(uint32_t ifindex);
-bool ifindex_up(uint32_t ifindex); /* set up by its administrator */
-bool ifindex_running(uint32_t ifindex); /* ... and it has a carrier */
-bool ifindex_promiscuous(uint32_t ifindex); /* somebody above it wants frames for other MACs */
-void ifindex_mac(uint32_t ifindex, struct mac *mac);
+uint32_t ifindex_mtu(int fd, uint32_t ifindex);
+bool ifindex_up(int fd, uint32_t ifindex); /* set up by its administrator */
+bool ifindex_running(int fd, uint32_t ifindex); /* ... and it has a carrier */
+void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac);
 
 /* An ioctl about the interface: r gets its name. 0, or -1 and errno. */
-int interface_request(uint32_t ifindex, unsigned long request, struct ifreq *r);
+int interface_request(int fd, uint32_t ifindex, unsigned long request, struct ifreq *r);
 
+/*
+ * These take a descriptor for a moment. False: there was none, nothing has changed, and it is to be
+ * tried again.
+ */
+
+/* Whether somebody above it wants frames for other MACs. */
+bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous);
 /* p->address: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
-void interface_addresses(const char *name, struct port *p);
+bool interface_addresses(const char *name, struct port *p);
 
 #endif

@@ -102,7 +102,8 @@ static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info
 
 	lower(c, less(frame, PACKET_RING_OVERHEAD),
 	      "framesz= (and blocksz=, a multiple of it) in the port's --vdev");
-	lower(c, ifindex_mtu(ethdev_ifindex(id, info)), "the interface's MTU (ip link set mtu)");
+	lower(c, ifindex_mtu(-1, ethdev_ifindex(id, info)),
+	      "the interface's MTU (ip link set mtu)");
 }
 
 void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,

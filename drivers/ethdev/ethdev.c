@@ -108,14 +108,14 @@ static bool link_is_up(const struct ethdev *d)
 	struct rte_eth_link link = { 0 };
 
 	if (d->link_ifindex != 0)
-		return ifindex_running(d->link_ifindex);
+		return ifindex_running(d->facts, d->link_ifindex);
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
 }
 
 /* What frames may have: as at the start, or less if the interface behind the port has less. */
 static uint16_t mtu_now(const struct ethdev *d)
 {
-	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->link_ifindex) : 0;
+	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->facts, d->link_ifindex) : 0;
 
 	return behind != 0 ? (uint16_t)MIN_OF(behind, d->mtu) : d->mtu;
 }
@@ -153,6 +153,8 @@ static void ethdev_close(struct port *p)
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
 		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
 			close(d->queue[i].bell);
+	if (d->facts >= 0)
+		close(d->facts);
 	kernel_interface_close(p->kernel);
 	rte_eth_dev_stop(d->id);
 	if (d->netdev != NULL)
@@ -387,6 +389,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 		free(d);
 		return NULL;
 	}
+	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
 	receive_groups(d);
 	open_bells(d, &info);
 	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {

@@ -28,6 +28,7 @@ struct netdev {
 	char iface[IF_NAMESIZE];
 	char vdev[64];
 	int events; /* rtnetlink: link and addresses */
+	bool unread; /* something was announced, and is not known yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
 };
 
@@ -44,7 +45,7 @@ static uint32_t frame_size(uint32_t mtu)
 
 static uint32_t wanted_mtu(const char *iface, uint16_t mtu)
 {
-	uint32_t most = ifindex_mtu(if_nametoindex(iface));
+	uint32_t most = ifindex_mtu(-1, if_nametoindex(iface));
 
 	most = MIN_OF(most, (uint32_t)UINT16_MAX);
 	return mtu != 0 && mtu < most ? mtu : most;
@@ -87,12 +88,14 @@ static int mute_open(int family, const char *iface)
 
 bool netdev_refresh(struct netdev *n, struct port *p)
 {
+	const struct ethdev *d = container_of_type(p, struct ethdev, port);
 	struct port before = *p;
 
-	if (!interface_events_happened(n->events))
+	n->unread |= interface_events_happened(n->events);
+	if (!n->unread)
 		return false;
-	ifindex_mac(p->ifindex, &p->mac);
-	interface_addresses(n->iface, p);
+	ifindex_mac(d->facts, p->ifindex, &p->mac);
+	n->unread = !interface_addresses(n->iface, p);
 	return before.addresses != p->addresses ||
 	       memcmp(&before.mac, &p->mac, sizeof(p->mac)) != 0 ||
 	       memcmp(before.address, p->address, sizeof(p->address)) != 0;
@@ -187,7 +190,7 @@ static void take_interface(struct netdev *n, struct port *p)
 	d->netdev = n;
 	p->kernel_answers = true;
 	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
-	ifindex_mac(p->ifindex, &p->mac);
+	ifindex_mac(d->facts, p->ifindex, &p->mac);
 	interface_addresses(n->iface, p);
 	narrow_bells(d);
 }

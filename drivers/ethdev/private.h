@@ -24,6 +24,7 @@ struct ethdev {
 	uint16_t behind; /* the port that net_impair stands on, else id */
 	uint16_t mtu; /* as it was opened: frames are never larger, whatever is behind the port */
 	uint32_t link_ifindex; /* the Linux interface behind it, 0: none */
+	int facts; /* what is asked about it with, or -1 */
 	bool sees_own_frames;
 	bool promiscuous; /* for the kernel interface */
 	bool groups_need_it; /* always promiscuous: it cannot receive groups otherwise */

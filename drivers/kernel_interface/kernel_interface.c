@@ -34,6 +34,8 @@ struct kernel_interface {
 	uint32_t index;
 	int fd; /* the tap */
 	int events;
+	int facts; /* what is asked with */
+	bool unread; /* something was announced, and is not known yet */
 	bool fill_checksums;
 	bool carrier;
 	atomic_uint_fast64_t lost; /* written by the thread that takes */
@@ -106,7 +108,7 @@ static int set_mtu(struct kernel_interface *k, uint16_t mtu)
 {
 	struct ifreq r = { .ifr_mtu = mtu };
 
-	return interface_request(k->index, SIOCSIFMTU, &r);
+	return interface_request(k->facts, k->index, SIOCSIFMTU, &r);
 }
 
 static int set_hardware_address(struct kernel_interface *k, const struct mac *mac)
@@ -114,25 +116,26 @@ static int set_hardware_address(struct kernel_interface *k, const struct mac *ma
 	struct ifreq r = { .ifr_hwaddr.sa_family = ARPHRD_ETHER };
 
 	memcpy(r.ifr_hwaddr.sa_data, mac->octet, sizeof(mac->octet));
-	return interface_request(k->index, SIOCSIFHWADDR, &r);
+	return interface_request(k->facts, k->index, SIOCSIFHWADDR, &r);
 }
 
 static int set_up(struct kernel_interface *k)
 {
 	struct ifreq r = { 0 };
 
-	if (interface_request(k->index, SIOCGIFFLAGS, &r) != 0)
+	if (interface_request(k->facts, k->index, SIOCGIFFLAGS, &r) != 0)
 		return -1;
 	r.ifr_flags |= IFF_UP;
-	return interface_request(k->index, SIOCSIFFLAGS, &r);
+	return interface_request(k->facts, k->index, SIOCSIFFLAGS, &r);
 }
 
-static void take_state(struct kernel_interface *k)
+/* False: not all of it could be asked. */
+static bool take_state(struct kernel_interface *k)
 {
-	k->state.up = ifindex_up(k->index);
-	k->state.promiscuous = ifindex_promiscuous(k->index);
-	k->state.mtu = (uint16_t)MIN_OF(ifindex_mtu(k->index), (uint32_t)UINT16_MAX);
-	ifindex_mac(k->index, &k->state.mac);
+	k->state.up = ifindex_up(k->facts, k->index);
+	k->state.mtu = (uint16_t)MIN_OF(ifindex_mtu(k->facts, k->index), (uint32_t)UINT16_MAX);
+	ifindex_mac(k->facts, k->index, &k->state.mac);
+	return ifindex_promiscuous(k->index, &k->state.promiscuous);
 }
 
 /* NULL, or what could not be set: errno says why. */
@@ -164,6 +167,7 @@ static struct kernel_interface *new_interface(const char *name, char *why, size_
 	k->carrier = true; /* a tap's is, unless it is told otherwise */
 	/* before the addresses are read, so that no change falls between */
 	k->events = interface_events_open();
+	k->facts = interface_socket();
 	return k;
 }
 
@@ -198,6 +202,8 @@ void kernel_interface_close(struct kernel_interface *k)
 		return;
 	if (k->events >= 0)
 		close(k->events);
+	if (k->facts >= 0)
+		close(k->facts);
 	close(k->fd); /* the interface goes with it */
 	free(k);
 }
@@ -382,11 +388,11 @@ void kernel_interface_set_mac(struct kernel_interface *k, const struct mac *mac)
 bool kernel_interface_refresh(struct kernel_interface *k, struct port *p, uint16_t most,
 			      struct kernel_interface_state *s)
 {
-	bool changed = k->events < 0 || interface_events_happened(k->events);
+	bool changed = k->events < 0 || interface_events_happened(k->events) || k->unread;
 
 	if (changed) {
-		take_state(k);
-		interface_addresses(k->name, p);
+		k->unread = !take_state(k);
+		k->unread |= !interface_addresses(k->name, p);
 	}
 	if (k->state.mtu > most && set_mtu(k, most) == 0) {
 		k->state.mtu = most;

@@ -203,8 +203,11 @@ static void refresh(struct engine *e)
 {
 	if (e->port != NULL && e->port->ops->refresh(e->port))
 		refresh_port(e);
-	else if (e->port == NULL && interface_events_happened(e->control->host_events))
+	else if (e->port == NULL &&
+		 (interface_events_happened(e->control->host_events) || e->control->addresses_late))
 		refresh_addresses(e);
+	if (e->control->listener.files_late)
+		device_files_update(e);
 }
 
 /* What is due; returns when something will be. */

@@ -459,6 +459,7 @@ struct listener {
 	struct engine *engine;
 	int lock_fd;
 	int files_fd; /* the folder of the device's files; -1: none */
+	bool files_late; /* there was no descriptor to write them with */
 	char path[108];
 	bool shown;
 	bool paused; /* out of descriptors: looked at again with the next tick */
@@ -541,6 +542,7 @@ struct control {
 	nanotime refresh_at;
 	nanotime neighbours_at;
 	nanotime empty_since; /* when the last client left */
+	bool addresses_late; /* there was no descriptor to ask the host with */
 	uint32_t idle_expired; /* atomic */
 	bool link_up;
 	int host_events; /* addresses of this host; -1: there is a port, or --ip */

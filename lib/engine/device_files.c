@@ -74,8 +74,11 @@ void device_files_open(struct engine *e)
 void device_files_update(struct engine *e)
 {
 	struct listener *l = &e->control->listener;
+	int error = l->files_fd >= 0 ? write_files(e, l->files_fd) : 0;
 
-	if (l->files_fd >= 0 && write_files(e, l->files_fd) != 0)
+	/* Programs may have taken the process's last descriptor: some day they give them back. */
+	l->files_late = error == EMFILE || error == ENFILE;
+	if (error != 0 && !l->files_late)
 		device_files_close(e);
 }
 

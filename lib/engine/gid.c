@@ -77,24 +77,26 @@ static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 }
 
 /* A device of this host alone takes the host's up, non-loopback addresses, or 127.0.0.1. */
-static void list_of_host(struct gid_list *l)
+static bool list_of_host(struct gid_list *l)
 {
 	struct gid loopback = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
 	struct ifaddrs *all = NULL;
 	struct gid g;
 
-	if (getifaddrs(&all) == 0)
-		for (struct ifaddrs *a = all; a != NULL; a = a->ifa_next)
-			if (a->ifa_addr != NULL && (a->ifa_flags & IFF_UP) &&
-			    !(a->ifa_flags & IFF_LOOPBACK) && gid_of_sockaddr(a->ifa_addr, &g))
-				list_add(l, &g);
-	if (all != NULL)
-		freeifaddrs(all);
+	if (getifaddrs(&all) != 0)
+		return false;
+	for (struct ifaddrs *a = all; a != NULL; a = a->ifa_next)
+		if (a->ifa_addr != NULL && (a->ifa_flags & IFF_UP) &&
+		    !(a->ifa_flags & IFF_LOOPBACK) && gid_of_sockaddr(a->ifa_addr, &g))
+			list_add(l, &g);
+	freeifaddrs(all);
 	if (l->count == 0)
 		list_add(l, &loopback);
+	return true;
 }
 
-static void list_wanted(const struct engine *e, struct gid_list *l)
+/* False: they could not be asked for. */
+static bool list_wanted(const struct engine *e, struct gid_list *l)
 {
 	const struct uroce_options *o = &e->control->options;
 	struct gid g;
@@ -105,9 +107,10 @@ static void list_wanted(const struct engine *e, struct gid_list *l)
 		list_add(l, &g);
 	}
 	if (o->addresses == 0 && e->port == NULL)
-		list_of_host(l);
+		return list_of_host(l);
 	for (uint32_t i = 0; o->addresses == 0 && e->port != NULL && i < e->port->addresses; i++)
 		list_add(l, &e->port->address[i].gid);
+	return true;
 }
 
 /* Into the first free entry that is not kept for somebody. */
@@ -127,7 +130,9 @@ uint32_t gid_table_update(struct engine *e)
 	struct gid_list wanted;
 	uint32_t changed = 0;
 
-	list_wanted(e, &wanted);
+	e->control->addresses_late = !list_wanted(e, &wanted);
+	if (e->control->addresses_late)
+		return 0; /* they stay as they are until then */
 	if (!gid_equal(&e->gid[0].gid, &own)) {
 		e->gid[0].gid = own;
 		changed++;

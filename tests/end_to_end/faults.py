@@ -182,6 +182,50 @@ def client_memory_blocks(build):
         return f"meanwhile {said}"
 
 
+HOG = """
+from pyverbs.device import Context
+from pyverbs.cq import CompChannel
+held = [Context(name="uroce0")]
+try:
+    while True:
+        held.append(CompChannel(held[0]))
+except Exception as error:
+    print("full:", error, flush=True)
+input()
+"""
+
+
+@case
+def client_takes_all_descriptors(build):
+    """A program that has all descriptors of its engine takes the link from nobody: what changes
+    meanwhile is told when they are back."""
+    with rigs.two_namespaces(build, control=False) as rig:
+        rig.veth("wire", 1500)
+        rig.ip("a", "address", "add", "10.7.0.1/24", "dev", "wire")
+        words = [*rig.inside("a"), "prlimit", "--nofile=200:200", str(build / "apps/uroced"),
+                 "--no-huge", "--", "--socket", rig.socket("a"), "--netdev", "wire"]
+        rig.engines["a"] = Process(rig, "uroced-a", words)
+        rig.await_engine("a")
+        watcher = rig.program("a", ["stdbuf", "-oL", "ibv_asyncwatch"])
+        watcher.expect("async event FD", 15)
+        hog = rig.program("a", ["sh", "-c", 'sleep 60 | exec /usr/bin/python3 -c "$0"', HOG],
+                          name="hog")
+        hog.expect("full:", 20)
+        rig.ip("a", "address", "add", "10.7.0.50/24", "dev", "wire")
+        time.sleep(0.5)  # several looks at the link; nothing of them can be waited for
+        hog.end()
+        wait_until("the new address", 15, lambda: "10.7.0.50" in rig.statistics("a")["addresses"])
+        rig.ip("a", "link", "set", "wire", "down")
+        watcher.expect("PORT_ERR", 15)
+        gids = pathlib.Path(rig.socket("a") + ".files/class/infiniband/uroce0/ports/1")
+        wait_until("DOWN in the file of the state", 15,
+                   lambda: "DOWN" in (gids / "state").read_text())
+        events = re.findall(r"IBV_EVENT_(\w+)", watcher.output())
+        if events[:2] != ["GID_CHANGE", "PORT_ERR"]:
+            raise Failure(f"the events were {events}")
+        return "no event before they are back"
+
+
 @case
 def client_aborts(build):
     """A program that dies with a hundred queue pairs open."""

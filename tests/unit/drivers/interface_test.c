@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,6 +34,14 @@ static void begin(void)
 
 TestSuite(interface, .init = begin, .timeout = 60);
 
+static bool promiscuous(uint32_t ifindex)
+{
+	bool is = false;
+
+	cr_expect(ifindex_promiscuous(ifindex, &is));
+	return is;
+}
+
 /* ---- facts ---- */
 
 Test(interface, facts_follow_the_interface)
@@ -40,28 +49,28 @@ Test(interface, facts_follow_the_interface)
 	const struct mac wanted = { { 2, 0, 0, 0, 0, 1 } }, other = { { 2, 0, 0, 0, 0, 7 } };
 	struct mac mac = { 0 };
 
-	cr_expect_eq(ifindex_mtu(near), 1500);
+	cr_expect_eq(ifindex_mtu(-1, near), 1500);
 	ip("link set near mtu 1337");
-	cr_expect_eq(ifindex_mtu(near), 1337);
-	ifindex_mac(near, &mac);
+	cr_expect_eq(ifindex_mtu(-1, near), 1337);
+	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, wanted.octet, 6);
 	ip("link set near address 02:00:00:00:00:07");
-	ifindex_mac(near, &mac);
+	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, other.octet, 6);
 }
 
 Test(interface, up_is_not_running)
 {
-	cr_expect_not(ifindex_up(near));
-	cr_expect_not(ifindex_running(near));
+	cr_expect_not(ifindex_up(-1, near));
+	cr_expect_not(ifindex_running(-1, near));
 	ip("link set near up");
-	cr_expect(ifindex_up(near));
-	cr_expect_not(ifindex_running(near), "the other end is down");
+	cr_expect(ifindex_up(-1, near));
+	cr_expect_not(ifindex_running(-1, near), "the other end is down");
 	ip("link set far up");
 	await(ifindex_running, near, true, "a carrier");
 	ip("link set far down");
 	await(ifindex_running, near, false, "the carrier's end");
-	cr_expect(ifindex_up(near));
+	cr_expect(ifindex_up(-1, near));
 }
 
 /* The flag of an administrator, and the membership of a program, which no flag shows. */
@@ -70,16 +79,16 @@ Test(interface, whoever_wants_all_frames)
 	struct packet_mreq want = { .mr_ifindex = (int)near, .mr_type = PACKET_MR_PROMISC };
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
-	cr_expect_not(ifindex_promiscuous(near));
+	cr_expect_not(promiscuous(near));
 	ip("link set near promisc on");
-	cr_expect(ifindex_promiscuous(near));
+	cr_expect(promiscuous(near));
 	ip("link set near promisc off");
-	cr_expect_not(ifindex_promiscuous(near));
+	cr_expect_not(promiscuous(near));
 	cr_assert_eq(setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &want, sizeof(want)), 0);
-	cr_expect(ifindex_promiscuous(near));
-	cr_expect_not(ifindex_promiscuous(index_of("far")));
+	cr_expect(promiscuous(near));
+	cr_expect_not(promiscuous(index_of("far")));
 	close(fd);
-	cr_expect_not(ifindex_promiscuous(near));
+	cr_expect_not(promiscuous(near));
 }
 
 Test(interface, one_that_is_gone)
@@ -91,17 +100,48 @@ Test(interface, one_that_is_gone)
 	ip("link set near up");
 	ip("link set near promisc on");
 	ip("link delete near");
-	cr_expect_eq(ifindex_mtu(near), 0);
-	cr_expect_not(ifindex_up(near));
-	cr_expect_not(ifindex_running(near));
-	cr_expect_not(ifindex_promiscuous(near));
-	ifindex_mac(near, &mac);
+	cr_expect_eq(ifindex_mtu(-1, near), 0);
+	cr_expect_not(ifindex_up(-1, near));
+	cr_expect_not(ifindex_running(-1, near));
+	cr_expect_not(promiscuous(near));
+	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, before.octet, 6);
 	errno = 0;
-	cr_expect_eq(interface_request(near, SIOCGIFMTU, &r), -1);
-	cr_expect_eq(errno, ENXIO, "%s", strerror(errno));
-	interface_addresses("near", &p);
+	cr_expect_eq(interface_request(-1, near, SIOCGIFMTU, &r), -1);
+	cr_expect_eq(errno, ENODEV, "%s", strerror(errno));
+	cr_expect(interface_addresses("near", &p));
 	cr_expect_eq(p.addresses, 0);
+}
+
+/* No descriptor can be had any more; what is known is still asked for with the one that is kept. */
+Test(interface, when_programs_have_all_descriptors)
+{
+	struct mac mac = { 0 };
+	struct rlimit limit;
+	bool is = true;
+	int fd;
+
+	ip("link set near up");
+	ip("link set far up");
+	ip("address add 10.9.0.1/20 dev near");
+	cr_expect(interface_addresses("near", &p));
+	fd = interface_socket();
+	cr_assert_geq(fd, 0);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect(ifindex_running(fd, near));
+	cr_expect_eq(ifindex_mtu(fd, near), 1500);
+	ifindex_mac(fd, near, &mac);
+	cr_expect_eq(mac.octet[5], 1);
+	cr_expect_eq(ifindex_mtu(-1, near), 0);
+	cr_expect_not(interface_addresses("near", &p));
+	cr_expect_geq(p.addresses, 1, "they are lost");
+	cr_expect_not(ifindex_promiscuous(near, &is));
+	cr_expect(is);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	close(fd);
 }
 
 /* ---- addresses ---- */

@@ -92,7 +92,7 @@ Test(kernel_interface, it_is_what_was_asked_for)
 	cr_expect_not(s.promiscuous);
 	cr_expect_eq(s.mtu, 1400);
 	cr_expect_arr_eq(s.mac.octet, own.octet, 6);
-	cr_expect_eq(ifindex_mtu(index), 1400);
+	cr_expect_eq(ifindex_mtu(-1, index), 1400);
 	await(ifindex_running, index, true, "its carrier");
 	kernel_interface_close(k);
 	cr_expect_eq(if_nametoindex(NAME), 0, "it goes with its owner");
@@ -396,7 +396,7 @@ Test(kernel_interface, an_administrator_is_followed)
 	ip("link set " NAME " mtu 9000");
 	s = news("an MTU that the port has not");
 	cr_expect_eq(s.mtu, 1400);
-	cr_expect_eq(ifindex_mtu(kernel_interface_index(k)), 1400, "it was set back");
+	cr_expect_eq(ifindex_mtu(-1, kernel_interface_index(k)), 1400, "it was set back");
 	no_news();
 	ip("link set " NAME " promisc on");
 	cr_expect(news("promisc").promiscuous);
@@ -423,7 +423,7 @@ Test(kernel_interface, its_carrier_is_the_ports)
 	await(ifindex_running, kernel_interface_index(k), true, "a carrier");
 	kernel_interface_set_carrier(k, false);
 	await(ifindex_running, kernel_interface_index(k), false, "the carrier's end");
-	cr_expect(ifindex_up(kernel_interface_index(k)));
+	cr_expect(ifindex_up(-1, kernel_interface_index(k)));
 	kernel_interface_set_carrier(k, false);
 	kernel_interface_set_carrier(k, true);
 	await(ifindex_running, kernel_interface_index(k), true, "a carrier again");

@@ -41,11 +41,12 @@ uint32_t index_of(const char *name)
 	return index;
 }
 
-void await(bool (*condition)(uint32_t ifindex), uint32_t ifindex, bool wanted, const char *what)
+void await(bool (*condition)(int fd, uint32_t ifindex), uint32_t ifindex, bool wanted,
+	   const char *what)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
 
-	for (int ms = 0; condition(ifindex) != wanted; ms += 10) {
+	for (int ms = 0; condition(-1, ifindex) != wanted; ms += 10) {
 		cr_assert_lt(ms, PATIENCE_MS, "not within %d s: %s", PATIENCE_MS / 1000, what);
 		nanosleep(&nap, NULL);
 	}

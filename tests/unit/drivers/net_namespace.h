@@ -11,7 +11,8 @@ void net_namespace_enter(void);
 /* `ip ...`, which must succeed. */
 void ip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint32_t index_of(const char *name);
-/* Until condition(ifindex) is `wanted`; the kernel tells of carriers when it has the time. */
-void await(bool (*condition)(uint32_t ifindex), uint32_t ifindex, bool wanted, const char *what);
+/* Until condition(-1, ifindex) is `wanted`; the kernel tells of carriers when it has the time. */
+void await(bool (*condition)(int fd, uint32_t ifindex), uint32_t ifindex, bool wanted,
+	   const char *what);
 
 #endif
