@@ -17,6 +17,7 @@ class Wire:
     guest: typing.Any
     ours: tuple
     theirs: tuple
+    side: str = "a"  # the engine of ours
 
 
 @dataclasses.dataclass

@@ -40,8 +40,11 @@ class CmCase:
     clients: int = 1  # one after the other
     says: str = ""  # a pattern that the client's output has
 
+    def family(self):
+        return self.name.split("/")[0]
+
     def values(self, wire, address):
-        family = self.name.split("/")[0]
+        family = self.family()
         return {"port": wire.rig.port(), "any": ANY[family], "format": FORMAT[family],
                 "server": address[family == "v6"], "build": wire.rig.build}
 

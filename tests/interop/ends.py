@@ -14,10 +14,11 @@ class Ours:
 
     def __init__(self, wire):
         self.rig = wire.rig
+        self.side = wire.side
         self.addresses = wire.ours
 
     def start(self, words):
-        return self.rig.program("a", words, name=os.path.basename(words[0]))
+        return self.rig.program(self.side, words, name=os.path.basename(words[0]))
 
     def finish(self, program, limit):
         """(status, output)"""
@@ -36,13 +37,13 @@ class Ours:
 
     def listens(self, program, port):
         return any(id["state"] == "LISTEN" and id["pid"] == program.pid and
-                   id["source"]["port"] == port for id in self.rig.connection_ids("a"))
+                   id["source"]["port"] == port for id in self.rig.connection_ids(self.side))
 
     def objects(self):
         """How many there are of each kind."""
-        counted = self.rig.statistics("a")
+        counted = self.rig.statistics(self.side)
         return {key: counted[key] for key in ("clients", "qps", "cqs", "mrs", "connections")} | {
-            "cm_id": len(self.rig.connection_ids("a"))}
+            "cm_id": len(self.rig.connection_ids(self.side))}
 
     def at_rest(self):
         """Its objects, once earlier connections have rested long enough."""
