@@ -71,6 +71,11 @@ bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index
 	return true;
 }
 
+bool cm_address_is_lost(const struct engine *e, const struct cm_id *id)
+{
+	return id->is_bound && !gid_equal(&e->gid[id->gid_index].gid, &id->source.ip);
+}
+
 /* "This network", loopback, and the reserved ones with the broadcast address at their end. */
 static bool is_martian(const struct gid *g)
 {

@@ -243,6 +243,8 @@ int cm_address_check(struct call *call, const struct cm_address *a);
  * mean the first one of their family, *loopback then. False: none.
  */
 bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index, bool *loopback);
+/* What an id is bound to is no address of ours any more, and its GID's entry perhaps another's. */
+bool cm_address_is_lost(const struct engine *e, const struct cm_id *id);
 /* One that a frame can come from: not ours, a group's, nor one that no host has (RFC 1122, 3.2.1.3). */
 bool cm_address_is_peer(const struct engine *e, const struct gid *g);
 /* The GID to speak from to a destination: the longest common prefix. False: none of its family. */

@@ -144,6 +144,8 @@ static int check_connect(struct call *call, const struct cm_id *id,
 
 	if (id->state != CM_ID_ROUTED)
 		return call_fail(call, EINVAL, "the id has no route to a destination");
+	if (cm_address_is_lost(call->engine, id))
+		return call_fail(call, ENODEV, "no device has the id's address any more");
 	if (!is_datagram && find_qpn(call, id, p, qpn) != 0)
 		return EINVAL;
 	return check_private(call, p->private_length, is_datagram ? CM_SIDR_REQ : CM_REQ,
@@ -161,9 +163,10 @@ int cmd_cm_connect(struct call *call)
 	struct cm_message m;
 	struct cm_link *l;
 	uint32_t qpn = 0;
+	int error = id != NULL ? check_connect(call, id, p, &qpn) : EINVAL;
 
-	if (id == NULL || check_connect(call, id, p, &qpn) != 0)
-		return EINVAL;
+	if (error != 0)
+		return error;
 	path = cm_path_make(e, id, &id->destination.ip);
 	l = cm_link_new(e, id, &path);
 	if (l == NULL)

@@ -98,6 +98,8 @@ int cmd_cm_resolve_route(struct call *call)
 		return EINVAL;
 	if (id->state != CM_ID_RESOLVED)
 		return call_fail(call, EINVAL, "the id's destination is not resolved");
+	if (cm_address_is_lost(call->engine, id))
+		return call_fail(call, ENODEV, "no device has the id's address any more");
 	if (cm_reports_full(id))
 		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
 				 id->waiting, id->client->objects->cm_events);

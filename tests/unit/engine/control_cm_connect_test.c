@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "cm_rig.h"
+#include "engine/control.h"
 #include "memory/key.h"
 
 #define PORT 7471u
@@ -124,6 +125,43 @@ Test(control_cm_connect, rejected_with_words)
 	cr_expect_eq(e.id, id);
 	cr_expect_eq(e.parameters.private_length, 148);
 	cr_expect_str_eq((char *)e.parameters.private_data, "not today");
+}
+
+/* The engine's addresses change: the entry of an id's own is another's. */
+static struct gid change_address(uint32_t index, struct gid to)
+{
+	struct engine *e = (struct engine *)engine;
+	struct gid before;
+
+	pthread_mutex_lock(&e->control_lock);
+	before = e->gid[index].gid;
+	e->gid[index].gid = to;
+	e->control->refresh_at = TIME_NEVER;
+	pthread_mutex_unlock(&e->control_lock);
+	return before;
+}
+
+/* Who is bound to an address that is gone does not speak from another one. */
+Test(control_cm_connect, from_an_address_that_is_gone)
+{
+	const struct gid other = { { [10] = 0xff, [11] = 0xff, 192, 0, 2, 77 } };
+	uint32_t resolved, routed;
+	struct reply_cm_query q;
+	struct gid own;
+
+	listener_at(&server, TCP, PORT, 5);
+	routed = id_towards(&client, TCP, PORT);
+	cr_assert_eq(cm_create(&client, TCP, &resolved), 0);
+	cr_assert_eq(cm_resolve(&client, resolved, "127.0.0.1", PORT, 100), 0);
+	expect_event(&client, ADDR_RESOLVED, 0, NULL);
+	cr_assert_eq(cm_query(&client, routed, &q), 0);
+	own = change_address(q.gid_index, other);
+	cr_expect_eq(cm_route(&client, resolved), ENODEV);
+	cr_expect_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, routed, 0x123, NULL), ENODEV);
+	expect_no_event(&server);
+	change_address(q.gid_index, own);
+	cr_expect_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, routed, 0x123, NULL), 0);
+	expect_event(&server, CONNECT_REQUEST, 0, NULL);
 }
 
 Test(control_cm_connect, nobody_listens)
