@@ -313,7 +313,10 @@ static int destroy_counters(struct ibv_counters *ibv)
 	return 0;
 }
 
-/* To a rule that exists already: it counts into these counters from now on. */
+/*
+ * To a rule that exists already: it counts into these counters from now on. Atomic: another thread may
+ * try the same with others, under their lock; the engine lets one of them.
+ */
 static int bind_to(struct counters *k, struct steering *flow)
 {
 	struct request_attach_counters request = { .counters = k->handle,
@@ -321,13 +324,13 @@ static int bind_to(struct counters *k, struct steering *flow)
 	struct reply_empty reply;
 	int error;
 
-	if (flow->counters == k)
+	if (__atomic_load_n(&flow->counters, __ATOMIC_RELAXED) == k)
 		return 0;
 	error = client_command(context_of(k->ibv.context)->client, COMMAND_ATTACH_COUNTERS,
 			       &request.h, sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
-	flow->counters = k;
+	__atomic_store_n(&flow->counters, k, __ATOMIC_RELAXED);
 	object_use(&k->object);
 	return 0;
 }

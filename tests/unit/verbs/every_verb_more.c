@@ -18,7 +18,10 @@ static struct {
 	struct ibv_wq *wq;
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *xsrq;
-	struct ibv_counters *counters;
+	struct ibv_qp *initiator, *target; /* with extended calls, connected to each other */
+	uint32_t xsrq_number;
+	struct ibv_counters *counters[2];
+	struct ibv_flow *flow; /* of `raw`, without counters at first */
 } more;
 
 static struct ibv_qp *typed_qp(enum ibv_qp_type type)
@@ -46,6 +49,62 @@ static int to_rts(struct ibv_qp *qp)
 	return error;
 }
 
+static struct ibv_qp *new_target(void)
+{
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
+					    .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+					    .xrcd = more.xrcd };
+
+	return ibv_create_qp_ex(all.context, &init);
+}
+
+static struct ibv_qp *new_initiator(void)
+{
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_SEND,
+					    .send_cq = all.cq,
+					    .cap = { .max_send_wr = 4, .max_send_sge = 1 },
+					    .comp_mask = IBV_QP_INIT_ATTR_PD |
+							 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					    .pd = all.pd,
+					    .send_ops_flags = IBV_QP_EX_WITH_SEND };
+
+	return ibv_create_qp_ex(all.context, &init);
+}
+
+static void connect_xrc(void)
+{
+	struct ibv_qp *qp[2];
+
+	more.target = qp[0] = new_target();
+	more.initiator = qp[1] = new_initiator();
+	if (qp[0] == NULL || qp[1] == NULL || ibv_get_srq_num(more.xsrq, &more.xsrq_number) != 0)
+		die("no XRC queue pairs: %m");
+	for (int i = 0; i < 2; i++)
+		if (modify(qp[i], IBV_QPS_INIT, 0) != 0 ||
+		    modify(qp[i], IBV_QPS_RTR, qp[1 - i]->qp_num) != 0 ||
+		    modify(qp[i], IBV_QPS_RTS, 0) != 0)
+			die("an XRC queue pair does not come to RTS");
+}
+
+static struct ibv_flow *new_flow(uint8_t last_octet)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+	} rule = {
+		.attr = { .type = IBV_FLOW_ATTR_NORMAL,
+			  .size = sizeof(rule),
+			  .num_of_specs = 1,
+			  .port = 1 },
+		.eth = { .type = IBV_FLOW_SPEC_ETH,
+			 .size = sizeof(rule.eth),
+			 .val = { .dst_mac = { 1, 0, 0x5e, 0, 0, last_octet } },
+			 .mask = { .dst_mac = { 255, 255, 255, 255, 255, 255 } } },
+	};
+
+	return ibv_create_flow(more.raw, &rule.attr);
+}
+
 void more_make(void)
 {
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
@@ -71,10 +130,15 @@ void more_make(void)
 	more.xsrq = more.xrcd != NULL ? ibv_create_srq_ex(all.context, &srq) : NULL;
 	if (more.ud == NULL || to_rts(more.ud) != 0 || more.ah == NULL || more.xsrq == NULL)
 		die("no datagrams or no XRC: %m");
-	more.counters = ibv_create_counters(all.context, &counters);
+	connect_xrc();
+	for (int i = 0; i < 2; i++)
+		more.counters[i] = ibv_create_counters(all.context, &counters);
 	more.raw = typed_qp(IBV_QPT_RAW_PACKET);
 	if (more.raw != NULL && to_rts(more.raw) != 0)
 		die("a raw queue pair does not come to RTS");
+	more.flow = more.raw != NULL ? new_flow(255) : NULL;
+	if (more.raw != NULL && more.flow == NULL)
+		die("no rule: %m");
 	more.wq = ibv_create_wq(all.context, &wq);
 }
 
@@ -84,14 +148,19 @@ void more_destroy(void)
 
 	must(&t, ibv_destroy_qp(more.ud));
 	must(&t, ibv_destroy_ah(more.ah));
+	must(&t, ibv_destroy_qp(more.initiator));
+	must(&t, ibv_destroy_qp(more.target));
 	must(&t, ibv_destroy_srq(more.xsrq));
 	must(&t, ibv_close_xrcd(more.xrcd));
+	if (more.flow != NULL)
+		must(&t, ibv_destroy_flow(more.flow));
 	if (more.raw != NULL)
 		must(&t, ibv_destroy_qp(more.raw));
 	if (more.wq != NULL)
 		must(&t, ibv_destroy_wq(more.wq));
-	if (more.counters != NULL)
-		must(&t, ibv_destroy_counters(more.counters));
+	for (int i = 0; i < 2; i++)
+		if (more.counters[i] != NULL)
+			must(&t, ibv_destroy_counters(more.counters[i]));
 }
 
 /* ---- datagrams ---- */
@@ -138,15 +207,7 @@ static void answer_handle(struct thread *t)
 
 static void xrc(struct thread *t)
 {
-	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV,
-					      .comp_mask = IBV_QP_INIT_ATTR_XRCD,
-					      .xrcd = more.xrcd };
-	struct ibv_qp_init_attr_ex initiator = { .qp_type = IBV_QPT_XRC_SEND,
-						 .send_cq = all.cq,
-						 .cap = { .max_send_wr = 4, .max_send_sge = 1 },
-						 .comp_mask = IBV_QP_INIT_ATTR_PD,
-						 .pd = all.pd };
-	struct ibv_qp *qp = made(t, ibv_create_qp_ex(all.context, &target)), *opened;
+	struct ibv_qp *qp = made(t, new_target()), *opened;
 	struct ibv_qp_open_attr attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
 						      IBV_QP_OPEN_ATTR_TYPE,
 					 .xrcd = more.xrcd,
@@ -160,7 +221,7 @@ static void xrc(struct thread *t)
 			must(t, ibv_destroy_qp(opened));
 		must(t, ibv_destroy_qp(qp));
 	}
-	qp = made(t, ibv_create_qp_ex(all.context, &initiator));
+	qp = made(t, new_initiator());
 	if (qp != NULL)
 		must(t, ibv_destroy_qp(qp));
 	must(t, ibv_get_srq_num(more.xsrq, &number));
@@ -168,28 +229,31 @@ static void xrc(struct thread *t)
 		die("an XRC domain with an SRQ in it is not busy");
 }
 
+/* What fails takes the queue pairs to ERR, where the others are flushed. */
+static void post_xrc(struct thread *t)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(more.initiator);
+	struct ibv_sge sge = { (uintptr_t)all.memory + 256, 64, all.mr->lkey };
+	struct ibv_recv_wr receive = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	tolerate(t, ibv_post_srq_recv(more.xsrq, &receive, &bad));
+	ibv_wr_start(qp);
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qp);
+	ibv_wr_set_xrc_srqn(qp, more.xsrq_number);
+	ibv_wr_set_sge(qp, all.mr->lkey, (uintptr_t)all.memory, 64);
+	tolerate(t, ibv_wr_complete(qp));
+}
+
 /* ---- raw queue pairs, work queues, steering ---- */
 
 static void steering(struct thread *t)
 {
-	struct {
-		struct ibv_flow_attr attr;
-		struct ibv_flow_spec_eth eth;
-	} rule = {
-		.attr = { .type = IBV_FLOW_ATTR_NORMAL,
-			  .size = sizeof(rule),
-			  .num_of_specs = 1,
-			  .port = 1 },
-		.eth = { .type = IBV_FLOW_SPEC_ETH,
-			 .size = sizeof(rule.eth),
-			 .val = { .dst_mac = { 1, 0, 0x5e, 0, 0, (uint8_t)draw(t, 200) } },
-			 .mask = { .dst_mac = { 255, 255, 255, 255, 255, 255 } } },
-	};
 	struct ibv_flow *flow;
 
 	if (more.raw == NULL)
 		return;
-	flow = made(t, ibv_create_flow(more.raw, &rule.attr));
+	flow = made(t, new_flow((uint8_t)draw(t, 200)));
 	if (flow != NULL)
 		must(t, ibv_destroy_flow(flow));
 }
@@ -231,10 +295,23 @@ static void work_queue(struct thread *t)
 
 static void counters(struct thread *t)
 {
+	struct ibv_counters *k = more.counters[draw(t, 2)];
 	uint64_t values[2];
 
-	if (more.counters != NULL)
-		tolerate(t, ibv_read_counters(more.counters, values, 2, 0));
+	if (k != NULL)
+		tolerate(t, ibv_read_counters(k, values, 2, 0));
+}
+
+/* One of the two is the rule's, the other is refused. */
+static void attach_counters(struct thread *t)
+{
+	struct ibv_counter_attach_attr point = { .counter_desc =
+							 (enum ibv_counter_description)draw(t, 2),
+						 .index = draw(t, 2) };
+
+	if (more.flow != NULL)
+		tolerate(t, ibv_attach_counters_point_flow(more.counters[draw(t, 2)], &point,
+							   more.flow));
 }
 
 static void rate_limit(struct thread *t)
@@ -285,10 +362,12 @@ const struct call more_verbs[] = {
 	{ "attach_mcast of a datagram queue pair", group },
 	{ "create_ah_from_wc", answer_handle },
 	{ "open_qp", xrc },
+	{ "wr_set_xrc_srqn", post_xrc },
 	{ "create_flow", steering },
 	{ "post_send of a frame", post_frame },
 	{ "modify_wq, create_rwq_ind_table", work_queue },
 	{ "read_counters", counters },
+	{ "attach_counters_point_flow", attach_counters },
 	{ "modify_qp_rate_limit", rate_limit },
 	{ "import_mr", import_parts },
 	{ "fork_init, words", words },

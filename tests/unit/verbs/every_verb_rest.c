@@ -28,8 +28,11 @@ static struct ibv_qp *extended_qp(enum ibv_qp_type type, uint64_t operations)
 					    .comp_mask = IBV_QP_INIT_ATTR_PD |
 							 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 					    .pd = all.pd,
-					    .send_ops_flags = operations };
+					    .send_ops_flags = operations,
+					    .max_tso_header = 64 };
 
+	if (type == IBV_QPT_UD)
+		init.comp_mask |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 	return ibv_create_qp_ex(all.context, &init);
 }
 
@@ -82,7 +85,8 @@ void rest_make(void)
 				      IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 				      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
 				      IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE);
-	rest.ud = extended_qp(IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM);
+	rest.ud = extended_qp(IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+						  IBV_QP_EX_WITH_TSO);
 	rest.ah = ibv_create_ah(all.pd, &all.path);
 	rest.dm = ibv_alloc_dm(all.context, &dm);
 	if (rest.rc == NULL || rest.ud == NULL || rest.ah == NULL || rest.dm == NULL)
@@ -256,6 +260,22 @@ static void send_datagram_extended(struct thread *t)
 	tolerate(t, ibv_wr_complete(qp));
 }
 
+/* The header is none of TCP: the send queue stops, and goes on when somebody says so. */
+static void send_segments(struct thread *t)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(rest.ud);
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+	uint8_t header[40] = { (uint8_t)draw(t, 256) };
+
+	ibv_wr_start(qp);
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_tso(qp, header, sizeof(header), 100);
+	ibv_wr_set_ud_addr(qp, rest.ah, rest.ud->qp_num, QKEY);
+	ibv_wr_set_sge(qp, all.mr->lkey, (uintptr_t)all.memory, 250);
+	tolerate(t, ibv_wr_complete(qp));
+	tolerate(t, ibv_modify_qp(rest.ud, &rts, IBV_QP_STATE));
+}
+
 /* ---- memory ---- */
 
 static void register_elsewhere(struct thread *t)
@@ -295,6 +315,7 @@ const struct call rest_verbs[] = {
 	{ "wc_read_tm_info", tag_poll },
 	{ "wr_*", send_extended },
 	{ "wr_set_ud_addr, wr_set_inline_data", send_datagram_extended },
+	{ "wr_send_tso", send_segments },
 	{ "reg_mr_iova, reg_dmabuf_mr", register_elsewhere },
 	{ "import_dm", import_device_memory },
 };
