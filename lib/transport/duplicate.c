@@ -11,7 +11,8 @@ static struct record *record_at(const struct qp *qp, uint32_t psn, uint32_t *ind
 {
 	const struct responder *r = &qp->resp;
 
-	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic && i <= r->record_head; i++) {
+	/* One that was never written has no packets. */
+	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
 		struct record *rec = &r->record[(r->record_head - i) & r->record_mask];
 
 		*index = r->record_head - i;

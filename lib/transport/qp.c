@@ -119,7 +119,7 @@ void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic)
 
 	assert(records >= r->records && "what is remembered has room");
 	memset(given, 0, records * sizeof(*given));
-	for (uint32_t i = 1; i <= MIN_OF(r->records, r->record_head); i++) {
+	for (uint32_t i = 1; i <= r->records; i++) {
 		uint32_t index = r->record_head - i;
 
 		given[index & (records - 1)] = old[index & r->record_mask];

@@ -130,8 +130,11 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 		return false;
 	}
 	reply_forget_answered(qp);
+	/* The response acknowledges what came before it. */
 	if (qp->resp.ack_due && psn_after(p->psn, qp->resp.ack_due_psn))
-		qp->resp.ack_due = false; /* the response acknowledges what came before it */
+		qp->resp.ack_due = false;
+	if (psn_after(p->psn, qp->resp.acked_psn))
+		qp->resp.acked_psn = p->psn;
 	return true;
 }
 
@@ -184,11 +187,12 @@ static struct record *answering(const struct qp *qp, uint32_t psn, uint32_t *ind
 {
 	const struct responder *r = &qp->resp;
 
-	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic && i <= r->record_head; i++) {
+	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
 		struct record *rec = record_of(qp, r->record_head - i);
 
 		*index = r->record_head - i;
-		if (psn_within(psn, rec->reply_psn, packets_of(qp, rec->reply_length)))
+		if (rec->packets != 0 &&
+		    psn_within(psn, rec->reply_psn, packets_of(qp, rec->reply_length)))
 			return rec;
 	}
 	return NULL;
@@ -234,7 +238,8 @@ void reply_forget(struct qp *qp, uint32_t psn)
 	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
 		struct record *rec = record_of(qp, i);
 
-		if (psn_distance(psn_add(rec->psn, rec->packets), psn) > 0)
+		/* By its last PSN: its end may be half of all PSNs away. */
+		if (psn_distance(psn_add(rec->psn, rec->packets - 1), psn) >= 0)
 			rec->owed = false;
 	}
 	reply_forget_answered(qp);

@@ -286,6 +286,68 @@ Test(hostile, repeated_read_after_deregistration)
 	expect_nak(0x62, o.psn);
 }
 
+/* With the smallest path MTU it takes half of all PSNs. */
+Test(hostile, the_longest_read_is_refused_once)
+{
+	struct packet p;
+
+	finish();
+	o.mtu = 1;
+	pair_init(&pair, &o);
+	pair.b.region->length = LIMIT_MESSAGE;
+	p = request(OPB_READ_REQUEST, o.psn, 0);
+	p.dma_length = LIMIT_MESSAGE;
+	cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
+	key_withdraw(&pair.keys, pair.b.key);
+	expect_nak(0x62, o.psn);
+}
+
+/* Numbers of records go round; what is remembered is not forgotten then. */
+Test(hostile, repeated_reads_where_their_count_goes_round)
+{
+	struct responder *r = &pair.b.qp->resp;
+	struct packet p;
+
+	r->record_head = r->record_owed = UINT32_MAX - 1;
+	for (uint32_t i = 0; i < 6; i++) {
+		p = request(OPB_READ_REQUEST, o.psn + i % 3, 0);
+		p.dma_length = 8;
+		cr_expect_eq(pair_inject(&pair, &pair.b, &p),
+			     i < 3 ? REASON_NONE : REASON_DUPLICATE, "READ %u", i);
+		cr_expect(pair_next(&pair, &pair.b, &p), "READ %u is not answered", i);
+	}
+}
+
+/* Responses acknowledge, too: what was acknowledged last stays near, however many there were. */
+Test(hostile, an_acknowledgement_after_half_of_all_psns)
+{
+	uint32_t psn, packets = PAIR_MEMORY / 256;
+	struct packet p;
+
+	finish();
+	o.mtu = 1;
+	o.octets = PAIR_MEMORY;
+	pair_init(&pair, &o);
+	for (psn = o.psn; psn < o.psn + (1u << 23) + 16; psn += packets) {
+		p = request(OPB_READ_REQUEST, psn, 0);
+		p.psn = psn & PSN_MASK;
+		p.dma_length = PAIR_MEMORY;
+		cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
+		while (pair_next(&pair, &pair.b, &p))
+			;
+	}
+	pair.b.hold = true;
+	for (uint32_t i = 0; i < 2; i++) {
+		p = request(OPB_WRITE_ONLY, psn + i, 8);
+		p.psn = (psn + i) & PSN_MASK;
+		cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
+	}
+	qp_copied(pair.b.qp, pair.b.first_held, true, pair.now);
+	cr_assert(pair_next(&pair, &pair.b, &p), "the first of two is in memory");
+	cr_expect_eq(p.opcode, OPB_ACK);
+	cr_expect_eq(p.psn, psn & PSN_MASK);
+}
+
 /* Responses to a: PSN outside the window, wrong kinds, reserved syndromes. */
 Test(hostile, responses_outside_the_window)
 {
