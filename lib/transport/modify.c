@@ -281,6 +281,7 @@ static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
 	} else if (from == QP_STATE_RTS && to == QP_STATE_SQD) {
 		r->drain_notify = qp->attr.en_sqd_async_notify;
 		request_drained(qp);
+		request_ask(qp);
 	}
 	request_fail_in_turn(qp);
 }

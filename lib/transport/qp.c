@@ -345,6 +345,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		out->reason = unreliable_received(qp, p, offer, keys, out);
 	} else if (opcode_table[p->opcode].kind == KIND_CNP) {
 		pace_lost(&qp->req.pace);
+		request_ask(qp);
 		out->reason = REASON_CNP_RECEIVED;
 	} else if (opcode_is(p->opcode, OP_RESPONSE)) {
 		out->reason = answer_received(qp, p, keys, now, out);

@@ -310,6 +310,11 @@ void request_unsent(struct qp *qp, const struct packet *p);
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
 /* ... with another status than that of a memory fault. */
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);
+/*
+ * Something may hold back the packet that would have asked for an acknowledgement: then the last
+ * one that is on its way comes again, and asks.
+ */
+void request_ask(struct qp *qp);
 bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
 void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
 

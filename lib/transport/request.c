@@ -432,6 +432,16 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
+void request_ask(struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	if (r->unasked == 0 || r->una_psn == r->nxt_psn || r->nxt_psn != r->top_psn ||
+	    request_ready(qp))
+		return;
+	cursor_to(qp, psn_add(r->nxt_psn, PSN_MASK));
+}
+
 void request_unsent(struct qp *qp, const struct packet *p)
 {
 	struct requester *r = &qp->req;

@@ -204,3 +204,21 @@ Test(acknowledge, copies_under_way_are_not_acknowledged)
 	settle(b, true);
 	expect_ack(b, A_PSN + 1, 2);
 }
+
+/* protocol-map 40, 184: the window closes before the packet that would have asked is sent */
+Test(acknowledge, a_notification_does_not_stop_what_did_not_ask)
+{
+	struct packet cnp = { .opcode = OPCODE_CNP, .pkey = 0xffff, .dest_qpn = A_QPN };
+
+	story(.no_timeout = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_READ, .length = (LIMIT_WINDOW_START - 4) * MTU);
+	cr_assert_not(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	expect_reason(story_inject(a, &cnp), REASON_CNP_RECEIVED);
+	cr_assert(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	expect_silence(a);
+	pass_ack(b, A_PSN, 1);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+}

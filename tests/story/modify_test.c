@@ -35,6 +35,23 @@ Test(modify, sqd_finishes_what_was_begun_and_says_so_once)
 	expect_silence(a);
 }
 
+/* protocol-map 147: the one that would have asked for an acknowledgement is not sent any more */
+Test(modify, sqd_asks_for_what_is_on_its_way)
+{
+	story(.no_timeout = true);
+	for (uint64_t i = 1; i <= 3; i++)
+		post(a, .wr_id = i, .opcode = WORK_RDMA_WRITE, .length = 8);
+	cr_assert_not(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	cr_assert_not(pass(a, "RC WRITE ONLY", A_PSN + 1)->ack_req);
+	cr_assert_eq(drain(a), 0);
+	cr_assert(pass(a, "RC WRITE ONLY", A_PSN + 1)->ack_req);
+	pass_ack(b, A_PSN + 1, 2);
+	expect_events(a, QP_EVENT_SQ_DRAINED);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	expect_silence(a);
+}
+
 /* protocol-map 147: and goes on in RTS */
 Test(modify, rts_after_sqd_sends_what_waits)
 {
