@@ -146,10 +146,11 @@ static void frames_finish(struct lcore *l, struct moving_job *j, nanotime now)
 			rte_pktmbuf_free(j->frame[i].mbuf);
 		return;
 	}
-	for (uint32_t i = 0; i < j->frames; i++)
+	for (uint32_t i = 0; i < j->frames; i++) {
 		frame_seal(&j->frame[i], j->copy);
+		qp_left(q->core, &j->frame[i].packet, now);
+	}
 	q->gather_pending = false;
-	qp_left(q->core, now);
 	frames_send(l, j->frame, j->frames, now);
 	qp_settled(l, q, now);
 }

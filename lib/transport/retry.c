@@ -46,10 +46,13 @@ void retry_started(struct qp *qp, nanotime now)
 		qp->req.retry_at = timer_from(&qp->req, now);
 }
 
-void qp_left(struct qp *qp, nanotime now)
+void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 {
-	if (qp->req.retry_at != TIME_NEVER)
-		qp->req.retry_at = timer_from(&qp->req, now);
+	struct requester *r = &qp->req;
+
+	/* Replies, and requests behind one that left before, do not put its time off. */
+	if (r->retry_at != TIME_NEVER && p->psn == r->una_psn && !opcode_is(p->opcode, OP_RESPONSE))
+		r->retry_at = timer_from(r, now);
 }
 
 void retry_progress(struct qp *qp, nanotime now)

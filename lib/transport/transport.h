@@ -372,8 +372,11 @@ void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, 
  */
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now);
 
-/* What qp_next_packet made some time ago leaves now: the peer's time to answer begins here. */
-void qp_left(struct qp *qp, nanotime now);
+/*
+ * A packet that qp_next_packet made some time ago leaves now: if it is the one that an answer is
+ * awaited for, the peer's time begins here.
+ */
+void qp_left(struct qp *qp, const struct packet *p, nanotime now);
 
 /*
  * The next completion of either queue, if one is due: send completions in post order, receive

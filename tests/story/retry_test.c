@@ -237,3 +237,18 @@ Test(retry, after_progress_there_are_retry_cnt_again)
 	at(now + TIMEOUT);
 	expect_completion(a, 2, STATUS_RETRY_EXC_ERR);
 }
+
+/* protocol-map 103: packets that leave late have their own time, and put off nobody else's */
+Test(retry, replies_that_leave_late_do_not_put_it_off)
+{
+	struct packet request, reply;
+
+	story();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	request = *lose(a, "RC SEND ONLY", A_PSN);
+	qp_left(a->q->core, &request, ms(1000) + TIMEOUT / 2);
+	inject(a, OPB_READ_REQUEST, B_PSN, at_memory(a, 0, 8));
+	reply = *lose(a, "RC READ RESPONSE ONLY", B_PSN);
+	qp_left(a->q->core, &reply, ms(1000) + TIMEOUT);
+	cr_expect_eq(qp_deadline(a->q->core), ms(1000) + TIMEOUT / 2 + (4096u << 10));
+}
