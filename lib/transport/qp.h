@@ -122,6 +122,7 @@ struct responder {
 	uint32_t msn;
 	uint32_t access; /* QP access flags */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
+	uint32_t ahead_psn; /* ... a sequence NAK: the newest that was dropped */
 
 	/* the message that is open; KIND_UNDEFINED: none */
 	uint8_t open; /* enum packet_kind */

@@ -425,17 +425,6 @@ static void take_fetching(const struct arrival *a)
 	r->expected_psn = psn_add(p->psn, rec->packets);
 }
 
-/* Executes a request that passed, in one step. */
-static void take(const struct arrival *a)
-{
-	a->qp->resp.reported = false; /* the expected PSN came: gaps are reported again */
-	a->qp->resp.nak = 0;
-	if (kind_is_fetching(a->op->kind))
-		take_fetching(a);
-	else
-		respond_take_data(a);
-}
-
 static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
 	struct responder *r = &qp->resp;
@@ -446,6 +435,25 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 	r->nak_ticket = qp->tickets_issued;
 	r->reported = true;
 	r->ack_due = false; /* it acknowledges everything before */
+}
+
+/*
+ * Executes a request that passed, in one step. A packet behind it may have come before it in this
+ * burst and was dropped: then that one is missing now, and the NAK that has not left says so.
+ */
+static void take(const struct arrival *a)
+{
+	struct responder *r = &a->qp->resp;
+	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE;
+
+	r->reported = false; /* the expected PSN came: gaps are reported again */
+	r->nak = 0;
+	if (kind_is_fetching(a->op->kind))
+		take_fetching(a);
+	else
+		respond_take_data(a);
+	if (dropped && !psn_after(r->expected_psn, r->ahead_psn))
+		owe_nak(a->qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
 }
 
 void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
@@ -485,6 +493,9 @@ static void judge(const struct arrival *a, enum reason why)
 	const struct verdict *v = verdict_of(why);
 
 	span_list_clear(&a->out->place);
+	if (why == REASON_PSN_AHEAD ||
+	    (why == REASON_PSN_AHEAD_AGAIN && psn_after(a->p->psn, qp->resp.ahead_psn)))
+		qp->resp.ahead_psn = a->p->psn;
 	if (v->fatal) {
 		fail_receive(a, why, v->receive_status);
 		respond_failed(qp, why, qp->resp.expected_psn, qp->resp.msn);

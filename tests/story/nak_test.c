@@ -182,3 +182,34 @@ Test(nak, receive_memory_that_is_not_there_is_a_remote_operation_error)
 	expect_completion(a, 1, STATUS_REM_OP_ERR);
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }
+
+/* protocol-map 59: a packet that was dropped is reported, also if the one before it comes at once */
+Test(nak, two_packets_in_the_other_order)
+{
+	story();
+	post_receive(b, 1, 10);
+	post_receive(b, 2, 10);
+	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + 1, .ack_req = true), REASON_PSN_AHEAD);
+	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN), REASON_NONE);
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 1);
+	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + 2), REASON_PSN_AHEAD_AGAIN);
+	expect_silence(b);
+	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + 1, .ack_req = true), REASON_NONE);
+	expect_ack(b, A_PSN + 1, 2);
+}
+
+/* protocol-map 59: ... and one that has come since is not */
+Test(nak, what_came_again_is_not_missing)
+{
+	story();
+	for (uint32_t i = 0; i < 4; i++)
+		post_receive(b, i, 10);
+	inject(b, OPB_SEND_ONLY, A_PSN + 1, .ack_req = true);
+	inject(b, OPB_SEND_ONLY, A_PSN + 2, .ack_req = true);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + i, .ack_req = i == 2), REASON_NONE);
+	expect_ack(b, A_PSN + 2, 3);
+	expect_silence(b);
+	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + 4), REASON_PSN_AHEAD);
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 3, 3);
+}
