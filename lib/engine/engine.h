@@ -314,6 +314,7 @@ struct lcore {
 	uint32_t sleeping; /* atomic */
 	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
 	bool summoned; /* its thread was asleep, and is wanted on the seat */
+	bool stood_in; /* on the seat is who calls it, for its messages */
 	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
 } __rte_cache_aligned;
@@ -377,7 +378,10 @@ void clock_publish(struct client_page *page);
 
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
-/* In a message that waits for posted work to leave: nobody else may be on the lcore's seat. */
+/*
+ * In a message that waits for posted work to leave: nobody else may be on the lcore's seat. It may do
+ * nothing, if the lcore's thread is to be woken for it: lcore_call does so.
+ */
 void lcore_let_leave(struct lcore *l, nanotime now);
 
 /* rx.c */

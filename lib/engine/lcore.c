@@ -152,7 +152,9 @@ static bool stand_in(struct lcore *l)
 		lcore_rise(l);
 		return false;
 	}
+	l->stood_in = true;
 	messages_poll(l, clock_now());
+	l->stood_in = false;
 	sleeps = __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED) != 0;
 	l->summoned = sleeps && is_wanted(l);
 	if (l->summoned)

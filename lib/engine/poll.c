@@ -3,8 +3,24 @@
 #include "engine/exception.h"
 #include "engine/window.h"
 
+/*
+ * A copy of a program's memory may block. Who watches the lcores for that is the control path, so it
+ * makes none itself where it stands in for one: the lcore's thread, if there is one, is called.
+ */
+static bool may_copy(const struct lcore *l)
+{
+	if (!l->stood_in)
+		return true;
+	for (uint32_t i = 0; i < l->clients; i++)
+		if (l->client[i]->memory != NULL)
+			return false;
+	return true;
+}
+
 void lcore_let_leave(struct lcore *l, nanotime now)
 {
+	if (!may_copy(l))
+		return;
 	rx_poll(l, now);
 	place_poll(l, now);
 	tx_poll(l, now);

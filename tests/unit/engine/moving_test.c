@@ -364,3 +364,41 @@ Test(moving, a_key_is_taken_back_with_the_last_room_of_a_job)
 	cr_assert_eq(memcmp(r->side[0].buffer, r->side[1].buffer, PAGE), 0);
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
 }
+
+static void leave(struct lcore *l, void *arg, nanotime at)
+{
+	doorbells_poll(l, at);
+	lcore_let_leave(l, at);
+}
+
+/*
+ * The control path watches who sits in a copy that blocks, so it must not sit in one itself, where
+ * it runs a message for an lcore that nobody polls.
+ */
+Test(moving, who_stands_in_for_an_lcore_makes_no_copies)
+{
+	struct uffdio_zeropage fill = { .range.len = PAGE };
+	struct client slow = other;
+	struct region *m;
+
+	gate.page = blocking_page(&gate.fd);
+	slow.number = 2;
+	slow.memory = own_memory();
+	slow.mover = NULL;
+	r->engine.client[2] = &slow;
+	lcore_client_attach(r->engine.lcore, &slow);
+	make_peer(2, &slow);
+	m = (struct region *)(uintptr_t)key_find(&r->engine.keys, r->side[2].key);
+	m->piece[0].peer_address = (uintptr_t)gate.page;
+	for (uint32_t i = 0; i < READS; i++)
+		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, i + 1 == READS ? WORK_SIGNALED : 0));
+	lcore_call(r->engine.lcore, leave, NULL);
+	fill.range.start = (uintptr_t)gate.page;
+	cr_assert_eq(ioctl(gate.fd, UFFDIO_ZEROPAGE, &fill), 0);
+	run_until(2, 1);
+	lcore_client_detach(r->engine.lcore, &slow);
+	peer_memory_close(slow.memory);
+	free(slow.memory);
+	r->side[2].qp.client = &other;
+	close(gate.fd);
+}
