@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/control.h"
+#include "engine/moving.h"
 
 int path_check(struct call *call, struct qp_path *path)
 {
@@ -199,6 +200,14 @@ static bool posted_left(struct engine_qp *q, uint32_t serial)
 	return (int32_t)(q->posted_end - qp_retired(q->core)) > 0;
 }
 
+static void look_at(struct engine_qp *q, void *arg)
+{
+	struct posted *p = arg;
+
+	if (q->client == p->client && q->type == QP_TYPE_UD)
+		p->left |= posted_left(q, p->serial);
+}
+
 static void send_some(struct lcore *l, void *arg, nanotime now)
 {
 	struct posted *p = arg;
@@ -206,8 +215,8 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 
 	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more of them */
 	TAILQ_FOREACH(q, &l->ready, ready_link)
-	if (q->client == p->client && q->type == QP_TYPE_UD)
-		p->left |= posted_left(q, p->serial);
+	look_at(q, p);
+	moving_each_sender(l, look_at, p);
 	if (p->left)
 		lcore_let_leave(l, now);
 }

@@ -308,6 +308,19 @@ void moving_unstarve(struct lcore *l, struct engine_qp *q)
 	q->starved = false;
 }
 
+void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
+			void *arg)
+{
+	const struct moving_job *j;
+	struct engine_qp *q;
+
+	LIST_FOREACH(j, &l->moving->busy, link)
+	if (j->frames > 0 && j->frame[0].qp != NULL)
+		visit(j->frame[0].qp, arg);
+	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
+	visit(q, arg);
+}
+
 uint32_t place_poll(struct lcore *l, nanotime now)
 {
 	struct moving *m = l->moving;

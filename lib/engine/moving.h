@@ -50,6 +50,9 @@ void moving_starve(struct lcore *l, struct engine_qp *q);
 void moving_unstarve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
 uint32_t moving_room(const struct lcore *l, const struct client *c);
+/* The queue pairs that have no turn for now: their frames are with a mover, or they wait for jobs. */
+void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
+			void *arg);
 /*
  * Staged frames [first, end), of one client, leave with jobs; those that cannot are kept in the
  * stage from index `kept` on. Returns the new `kept`.

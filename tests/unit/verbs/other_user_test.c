@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "endpoint.h"
+#include "ud.h"
 
 #define NOBODY 65534
 #define LENGTH 16384u
@@ -176,4 +176,45 @@ Test(other_user, keys_change_beside_traffic)
 	cr_expect_eq(ibv_dealloc_mw(mw), 0);
 	end_traffic(&t);
 	cr_expect_eq(ibv_dereg_mr(region), 0);
+}
+
+#define DATAGRAMS 40u /* more than a turn of a queue pair */
+#define ROUNDS_UD 30
+
+/* What was posted with a handle leaves, also if the mover has yet to read it. */
+Test(other_user, datagrams_leave_before_their_address_handle_goes)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 1024, e.mr->lkey };
+	struct ibv_qp_init_attr init = { .send_cq = e.cq,
+					 .recv_cq = e.cq,
+					 .cap = { DATAGRAMS, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_UD };
+	struct ibv_qp *qp = ibv_create_qp(e.pd, &init);
+	struct ibv_wc wc;
+
+	cr_assert_not_null(qp, "%m");
+	cr_assert_eq(ud_ready(qp, UD_QKEY), 0);
+	for (int round = 0; round < ROUNDS_UD; round++) {
+		struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+
+		for (uint32_t i = 0; i < DATAGRAMS; i++) {
+			struct ibv_send_wr wr = { .sg_list = &sge,
+						  .num_sge = 1,
+						  .opcode = IBV_WR_SEND,
+						  .send_flags = i + 1 == DATAGRAMS
+									? IBV_SEND_SIGNALED
+									: 0 },
+					   *bad;
+
+			wr.wr.ud.ah = ah;
+			wr.wr.ud.remote_qpn = qp->qp_num;
+			wr.wr.ud.remote_qkey = UD_QKEY;
+			cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
+		}
+		cr_assert_eq(ibv_destroy_ah(ah), 0);
+		poll_completions(e.cq, &wc, 1, "datagrams");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s in round %d",
+			     ibv_wc_status_str(wc.status), round);
+	}
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
