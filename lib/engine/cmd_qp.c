@@ -315,12 +315,19 @@ struct modify {
 	int error;
 	const char *why;
 	enum qp_state state;
+	bool copies; /* under way when it was executed */
 };
+
+static bool has_copies(const struct engine_qp *q)
+{
+	return q->last_ticket != 0 || q->gather_pending;
+}
 
 static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 {
 	struct engine_qp *q = m->qp;
 
+	m->copies = has_copies(q);
 	m->error = qp_modify(q->core, &m->attributes, m->mask, now, &m->why);
 	m->state = qp_state(q->core);
 	if (m->error != 0)
@@ -384,6 +391,13 @@ static int prepare(struct call *call, struct modify *m)
 	return error;
 }
 
+/* RESET gives all memory back without a completion: when the copies that it cut off are over. */
+static void wait_for_copies(struct client *c, const struct modify *m)
+{
+	if (m->copies && m->state == QP_STATE_RESET)
+		client_mover_settle(c);
+}
+
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
 		  uint32_t steps, uint32_t *state)
 {
@@ -402,9 +416,11 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 			return error;
 	}
 	lcore_call(q->lcore, take_on_lcore, &all);
-	for (uint32_t i = 0; i < all.done; i++)
+	for (uint32_t i = 0; i < all.done; i++) {
 		if (all.step[i].error == 0 && all.step[i].has_flow)
 			q->path = all.step[i].attributes.path;
+		wait_for_copies(q->client, &all.step[i]);
+	}
 	last = &all.step[all.done - 1];
 	if (last->error != 0)
 		return call_fail(call, last->error, "%s", last->why != NULL ? last->why : "");
@@ -462,6 +478,7 @@ struct farewell {
 	struct engine_qp *qp;
 	uint32_t turns; /* left */
 	bool over;
+	bool copies; /* are under way at its end */
 };
 
 /*
@@ -486,6 +503,7 @@ static void detach(struct lcore *l, void *arg, nanotime now)
 		return;
 	}
 	f->over = true;
+	f->copies = has_copies(q);
 	/* Here, so that no doorbell finds it between its handle and its end. */
 	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);
 	lcore_qp_detach(l, q, now);
@@ -496,6 +514,7 @@ int cmd_destroy_qp(struct call *call)
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
 	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
+	struct farewell f = { .qp = q, .turns = LAST_TURNS };
 
 	if (r->handle & TARGET_HANDLE)
 		return target_destroy(call, r->handle);
@@ -507,13 +526,15 @@ int cmd_destroy_qp(struct call *call)
 	if (q->groups > 0)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
-	for (struct farewell f = { q, LAST_TURNS, false }; !f.over;)
+	while (!f.over)
 		lcore_call(q->lcore, detach, &f);
 	operations_finish(call->engine); /* one of its own may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)
 		engine_grace_period(call->engine);
+	if (f.copies)
+		client_mover_settle(call->client);
 	reply->events = __atomic_load_n(&q->async_events, __ATOMIC_RELAXED);
 	qp_free(call->client, q);
 	return 0;

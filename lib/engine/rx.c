@@ -94,18 +94,28 @@ static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, 
 		receives_flush(l, q, now);
 }
 
+/*
+ * In ERR a completion gives memory back, so it waits for copies of the queue pair that are under way,
+ * whatever the core has made of them (protocol-map 137).
+ */
+static bool holds_memory(const struct engine_qp *q)
+{
+	return (q->last_ticket != 0 || q->gather_pending) && qp_state(q->core) == QP_STATE_ERR;
+}
+
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t events;
 
 	operation_settle(q, now);
-	take_completions(l, q, now);
+	if (!holds_memory(q))
+		take_completions(l, q, now);
 	events = qp_take_events(q->core);
 	if (events != 0)
 		qp_raise(l, q, events);
 	if (qp_state(q->core) == QP_STATE_ERR)
 		settle_error(l, q, events, now);
-	if (q->more_work && qp_window_slot(q->core) != NULL) {
+	if (q->more_work && !holds_memory(q) && qp_window_slot(q->core) != NULL) {
 		qp_drain_rings(l, q, now);
 		take_completions(l, q, now);
 	}

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,19 +129,116 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
+/* The first copy that blocks holds up the lcore, until the program gets a mover for that. */
+static void get_mover(void)
 {
 	bool sleeps = false;
 	uint32_t threads = look_at_threads(&sleeps);
 	double until = now() + WAIT_SECONDS;
 
-	/* The first one holds up the lcore, until the program gets a mover for that. */
 	write_from(0);
 	while (look_at_threads(&sleeps) == threads)
 		cr_assert(now() < until, "no mover came");
 	fill(0);
+}
+
+Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
+{
+	double until = now() + WAIT_SECONDS;
+	bool sleeps;
+
+	get_mover();
 	write_from(1);
 	for (sleeps = false; !sleeps; look_at_threads(&sleeps))
 		cr_assert(now() < until, "it is awake all the time");
 	fill(1);
+}
+
+/* What the mover cannot do yet: a SEND to the first queue pair, behind a WRITE of that one's. */
+static void hold_up(uint32_t page)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 32, e.mr->lkey };
+	struct ibv_recv_wr recv = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &sge,
+				    .num_sge = 1,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_INLINE },
+			   *bad;
+
+	get_mover();
+	write_from(page);
+	cr_assert_eq(ibv_post_recv(e.qp[0], &recv, &bad_recv), 0);
+	cr_assert_eq(ibv_post_send(e.qp[1], &send, &bad), 0);
+	usleep(20000); /* it arrives */
+}
+
+static int go_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+#define A_WHILE_US 200000 /* shorter than the retries of a queue pair */
+
+static void fill_alone(uint32_t page)
+{
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)area + page * PAGE, PAGE } };
+
+	cr_assert_eq(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
+}
+
+/* The program has its memory back when it hears so, and not before (protocol-map 137). */
+Test(blocked, what_is_flushed_is_in_no_copy_any_more)
+{
+	struct ibv_wc wc[2];
+
+	hold_up(1);
+	cr_assert_eq(go_to(e.qp[0], IBV_QPS_ERR), 0);
+	usleep(A_WHILE_US);
+	cr_expect_eq(ibv_poll_cq(e.cq, 2, wc), 0, "its memory is still read and written");
+	fill_alone(1);
+	poll_completions(e.cq, wc, 2, "a WRITE and a receive");
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(wc[i].qp_num, e.qp[0]->qp_num);
+		cr_expect_eq(wc[i].status, IBV_WC_WR_FLUSH_ERR, "%s",
+			     ibv_wc_status_str(wc[i].status));
+	}
+}
+
+static void *fill_in_a_while(void *filled)
+{
+	usleep(A_WHILE_US);
+	__atomic_store_n((int *)filled, 1, __ATOMIC_RELEASE);
+	fill_alone(1);
+	return NULL;
+}
+
+static void cut_off(bool destroy)
+{
+	pthread_t thread;
+	int filled = 0;
+
+	hold_up(1);
+	cr_assert_eq(pthread_create(&thread, NULL, fill_in_a_while, &filled), 0);
+	if (destroy)
+		cr_assert_eq(ibv_destroy_qp(e.qp[0]), 0);
+	else
+		cr_assert_eq(go_to(e.qp[0], IBV_QPS_RESET), 0);
+	cr_expect_eq(__atomic_load_n(&filled, __ATOMIC_ACQUIRE), 1,
+		     "its memory is still read and written");
+	pthread_join(thread, NULL);
+	if (destroy)
+		e.qp[0] = endpoint_create_qp(&e);
+}
+
+/* ... or when the call returns after which it hears nothing. */
+Test(blocked, what_is_reset_is_in_no_copy_any_more)
+{
+	cut_off(false);
+}
+
+Test(blocked, what_goes_is_in_no_copy_any_more)
+{
+	cut_off(true);
 }
