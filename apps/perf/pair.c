@@ -6,6 +6,7 @@
  *	                 <--rx-- ring 1 <--tx--
  */
 #include <arpa/inet.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +30,50 @@
 #define PORT_MTU     4200u
 #define POOL_BUFFERS 8191u
 
+/* EAL's lcores 0 and, if `two`, 1 on the first CPUs that this process may use. False: too few. */
+static bool choose_cpus(bool two, char *lcores, size_t size)
+{
+	int cpu[2], n = 0;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return false;
+	for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &set))
+			cpu[n++] = i;
+	if (n < 1 + two)
+		return false;
+	if (two)
+		snprintf(lcores, size, "0@%d,1@%d", cpu[0], cpu[1]);
+	else
+		snprintf(lcores, size, "0@%d", cpu[0]);
+	return true;
+}
+
 int pair_eal(const struct perf_options *o)
 {
-	char memory[16], prefix[32], cores[16];
-	char *argv[] = {
-		"uroce-perf", "-l",   cores,	       "--no-huge", "--no-shconf",    "--no-pci",
-		"-m",	      memory, "--file-prefix", prefix,	    "--no-telemetry", "--log-level",
-		"*:error",    NULL
-	};
-	bool two = o->placement != PLACE_ONE;
+	char memory[16], prefix[32], lcores[32];
+	char *argv[] = { "uroce-perf",
+			 "--lcores",
+			 lcores,
+			 "--no-huge",
+			 "--no-shconf",
+			 "--no-pci",
+			 "-m",
+			 memory,
+			 "--file-prefix",
+			 prefix,
+			 "--no-telemetry",
+			 "--log-level",
+			 "*:error",
+			 NULL };
 
-	if (two && rte_lcore_count() < 2 && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+	if (!choose_cpus(o->placement != PLACE_ONE, lcores, sizeof(lcores))) {
 		fputs("uroce perf: this placement needs two cores\n", stderr);
 		return 1;
 	}
 	snprintf(memory, sizeof(memory), "%u", o->memory);
 	snprintf(prefix, sizeof(prefix), "uroce-perf-%d", (int)getpid());
-	snprintf(cores, sizeof(cores), "%s", two ? "0,1" : "0");
 	if (rte_eal_init((int)ARRAY_SIZE(argv) - 1, argv) < 0) {
 		fputs("uroce perf: the DPDK environment did not start; try --memory with less\n",
 		      stderr);

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,4 +231,24 @@ Test(command_line, a_program_in_the_folder_at_hand)
 	}
 	unlink("here");
 	rmdir(folder);
+}
+
+/* A container may have some of the machine's CPUs, and not the first ones. */
+Test(command_line, perf_keeps_to_the_cpus_that_it_may_use)
+{
+	static const char *const words[WORDS] = { "perf",   "--placement", "two",   "--no-limits",
+						  "--size", "8",	   "--sec", "0.01" };
+	cpu_set_t all, one;
+	struct run r;
+	int last = CPU_SETSIZE - 1;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	while (!CPU_ISSET(last, &all))
+		last--;
+	CPU_ZERO(&one);
+	CPU_SET(last, &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	run(words, &r);
+	cr_expect_eq(r.status, 1, "%d", r.status);
+	cr_expect_not_null(strstr(r.err, "this placement needs two cores"), "%s", r.err);
 }
