@@ -291,8 +291,11 @@ int cmd_modify_srq(struct call *call)
 		error = resize(call, s, r->max_wr);
 	if (error != 0)
 		return error;
-	if (r->mask & SRQ_ATTR_LIMIT)
-		__atomic_store_n(&s->limit, r->limit, __ATOMIC_RELAXED);
+	if (r->mask & SRQ_ATTR_LIMIT) {
+		/* Sequentially consistent: an lcore sees the limit, or we what it took. */
+		__atomic_store_n(&s->limit, r->limit, __ATOMIC_SEQ_CST);
+		srq_look_at_limit(s);
+	}
 	((struct reply_modify_srq *)&call->reply)->max_wr = s->max_wr;
 	return 0;
 }

@@ -119,7 +119,7 @@ const struct recv_work *srq_take(struct lcore *l, struct engine_srq *s)
 }
 
 /* The event comes once when fewer requests wait than the armed limit says (IBTA 10.2.9.3). */
-static void look_at_limit(struct engine_srq *s)
+void srq_look_at_limit(struct engine_srq *s)
 {
 	uint32_t limit = __atomic_load_n(&s->limit, __ATOMIC_RELAXED);
 
@@ -134,7 +134,7 @@ void srq_used(struct lcore *l, struct engine_srq *s)
 {
 	/* Release: a program that sees the slot free sees everything before. */
 	__atomic_fetch_add(&s->page->used, 1, __ATOMIC_RELEASE);
-	look_at_limit(s);
+	srq_look_at_limit(s);
 }
 
 /*

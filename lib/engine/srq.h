@@ -94,6 +94,8 @@ uint32_t srq_waiting(const struct engine_srq *s);
 const struct recv_work *srq_take(struct lcore *l, struct engine_srq *s);
 void srq_used(struct lcore *l, struct engine_srq *s);
 void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work *work);
+/* Fewer wait than the armed limit says: the event. Lcores, and who arms it. */
+void srq_look_at_limit(struct engine_srq *s);
 
 /* Its program wrote nonsense into one of its rings: nothing is taken from them any more. */
 void srq_break(struct lcore *l, struct engine_srq *s);

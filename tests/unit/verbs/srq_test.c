@@ -204,6 +204,32 @@ Test(srq, the_limit_is_told_once_and_is_armed_again_by_modify)
 	ibv_ack_async_event(&event);
 }
 
+/* Else who arms it a moment too late, with the SRQ empty, waits for ever, and so do its senders. */
+Test(srq, a_limit_that_is_armed_too_late_is_told_at_once)
+{
+	struct ibv_srq_attr a = { .srq_limit = 3 };
+	struct ibv_async_event event;
+	struct ibv_wc wc[2];
+
+	post_many(0, 3);
+	for (int i = 0; i < 3; i++)
+		message(i);
+	send_one(sender[0], 0); /* it waits for a receive request */
+	cr_assert_eq(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), 0);
+	cr_assert(event_comes(&event, WAIT_SECONDS * 1000), "no event below the limit");
+	cr_expect_eq(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	cr_expect_eq(event.element.srq, srq);
+	ibv_ack_async_event(&event);
+	cr_expect_eq(limit_of(srq), 0);
+	post_many(3, 4);
+	poll_completions(e.cq, wc, 2, "the message");
+	cr_assert_eq(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), 0);
+	cr_expect_not(event_comes(&event, 50), "three are left: that is not below the limit");
+	message(1);
+	cr_assert(event_comes(&event, WAIT_SECONDS * 1000), "armed in time");
+	ibv_ack_async_event(&event);
+}
+
 /* protocol-map 168 */
 Test(srq, a_resize_keeps_what_is_posted)
 {
