@@ -178,18 +178,45 @@ void client_destroy(struct client *c)
 	client_free(c);
 }
 
-void client_event(struct client *c, uint32_t event)
+static bool context_send(const struct context *x, uint32_t event)
 {
-	struct handle_table *t = &c->objects->table[OBJECT_CONTEXT];
 	struct async_message m = { .event = event, .object = 0, .cookie = 1 };
 
-	for (uint32_t i = 1; i <= t->used; i++) {
-		struct context *x = t->slot[i];
+	return send(x->async_fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+	       (errno != EAGAIN && errno != ENOBUFS);
+}
 
-		/* A program that reads none of its events loses the newest. */
-		if (x != NULL && send(x->async_fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-			continue;
-	}
+/* Of a link that went and came meanwhile the last event stays. */
+static void context_tell(struct context *x, uint32_t event)
+{
+	const uint32_t of_link = 1u << EVENT_PORT_ACTIVE | 1u << EVENT_PORT_ERR;
+
+	if (x->async_owed == 0 && context_send(x, event))
+		return;
+	if ((of_link >> event & 1) != 0)
+		x->async_owed &= ~of_link;
+	x->async_owed |= 1u << event;
+	__atomic_store_n(&x->client->async_owed, 1, __ATOMIC_RELEASE);
+}
+
+void context_tell_owed(struct context *x, struct owed_round *round)
+{
+	uint32_t owed = x->async_owed;
+
+	x->async_owed = 0;
+	for (uint32_t event = 0; owed >> event != 0; event++)
+		if ((owed >> event & 1) != 0)
+			context_tell(x, event);
+	round->told |= x->async_owed != owed;
+}
+
+void client_event(struct client *c, enum port_event event)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_CONTEXT];
+
+	for (uint32_t i = 1; i <= t->used; i++)
+		if (t->slot[i] != NULL)
+			context_tell(t->slot[i], event);
 }
 
 /* ---- HELLO ---- */

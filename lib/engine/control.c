@@ -26,13 +26,6 @@
 #define REFRESH_EVERY (100 * TIME_MS)
 #define ASYNC_REST    12u /* beats */
 
-/* ibv_event_type */
-enum {
-	EVENT_PORT_ACTIVE = 9,
-	EVENT_PORT_ERR = 10,
-	EVENT_GID_CHANGE = 18,
-};
-
 int watch_add(struct engine *e, struct watch *w)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
@@ -111,6 +104,8 @@ static void retry_async_events(struct client *c)
 	cq_tell_owed(cq, &round);
 	EACH(struct engine_srq, s, OBJECT_SRQ)
 	srq_tell_owed(s, &round);
+	EACH(struct context, x, OBJECT_CONTEXT)
+	context_tell_owed(x, &round);
 	c->objects->async_rest = round.told ? 0 : ASYNC_REST;
 }
 
@@ -166,7 +161,7 @@ static void beat(struct engine *e, nanotime now)
 		__atomic_store_n(&c->idle_expired, 1, __ATOMIC_RELEASE);
 }
 
-static void tell_all(struct engine *e, uint32_t event)
+static void tell_all(struct engine *e, enum port_event event)
 {
 	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
 		if (e->client[i] != NULL)

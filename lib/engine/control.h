@@ -88,6 +88,7 @@ static inline void *handle_find(const struct handle_table *t, uint32_t handle)
 struct context {
 	uint32_t handle;
 	int async_fd; /* our end */
+	uint32_t async_owed; /* bits of events of the port that found it full */
 	struct client *client;
 	/* Its token is this file with this secret in it. */
 	dev_t token_device;
@@ -434,8 +435,18 @@ void client_mover_take(struct client *c);
  * over; those that begin later are nobody's business here. False: one still is under way.
  */
 bool client_mover_settle(struct client *c);
-/* Tells every context: an asynchronous event of the port or device. */
-void client_event(struct client *c, uint32_t event);
+
+/* ibv_event_type, of the port */
+enum port_event {
+	EVENT_PORT_ACTIVE = 9,
+	EVENT_PORT_ERR = 10,
+	EVENT_GID_CHANGE = 18,
+};
+
+/* Tells every context. One whose program reads no events hears of it when it does. */
+void client_event(struct client *c, enum port_event event);
+/* ... as qp_tell_owed. */
+void context_tell_owed(struct context *x, struct owed_round *round);
 
 struct connection {
 	struct watch socket; /* first */

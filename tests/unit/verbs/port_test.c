@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "endpoint.h"
 
@@ -118,5 +119,70 @@ Test(port, addresses_come_and_go, .timeout = 120)
 		expect_event(context, IBV_EVENT_GID_CHANGE);
 	while (find_gid(context, 2) != -1);
 	cr_expect_eq(find_gid(context, 1), first);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+#define MANY 400 /* events; more than a socket holds */
+
+static struct ibv_qp *raise_event(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_attr to_err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = ibv_create_qp(pd, init);
+
+	cr_assert_not_null(qp, "%m");
+	cr_assert_eq(endpoint_to_init(qp), 0);
+	cr_assert_eq(ibv_modify_qp(qp, &to_err, IBV_QP_STATE), 0);
+	return qp;
+}
+
+static void await_state(struct ibv_context *context, enum ibv_port_state state)
+{
+	struct timespec pause = { .tv_nsec = 10000000 };
+
+	for (int i = 0; state_of(context) != state; i++) {
+		cr_assert_lt(i, WAIT_SECONDS * 100, "the port is not %s",
+			     ibv_port_state_str(state));
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* A program that reads no events for a while knows in the end how the port is. */
+Test(port, events_wait_where_nobody_reads, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .srq = ibv_create_srq(pd, &srq_init),
+					 .cap = { .max_send_wr = 1, .max_send_sge = 1 },
+					 .qp_type = IBV_QPT_RC };
+	static struct ibv_qp *qp[MANY];
+	struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	int of_qps = 0, of_port = -1;
+
+	for (int i = 0; i < MANY; i++)
+		qp[i] = raise_event(pd, &init);
+	command("ip link set wire1 down");
+	await_state(context, IBV_PORT_DOWN);
+	command("ip link set wire1 up");
+	await_state(context, IBV_PORT_ACTIVE);
+	while (of_qps < MANY || of_port != IBV_EVENT_PORT_ACTIVE) {
+		cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "%d of %d, and of the port %d",
+			     of_qps, MANY, of_port);
+		cr_assert_eq(ibv_get_async_event(context, &event), 0);
+		if (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+			of_qps++;
+		else if (event.event_type != IBV_EVENT_GID_CHANGE)
+			of_port = event.event_type;
+		ibv_ack_async_event(&event);
+	}
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	cr_expect_eq(ibv_destroy_srq(init.srq), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
 	cr_expect_eq(ibv_close_device(context), 0);
 }
