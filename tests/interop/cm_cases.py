@@ -174,11 +174,15 @@ class MulticastCase:
 
 @dataclasses.dataclass
 class LossyCase:
-    """Another case while packets are lost both ways: a CM message comes again after some seconds."""
+    """
+    Another case while packets are lost both ways: a CM message comes again after some seconds. It is
+    repeated until something was lost.
+    """
     of: CmCase
     percent: float
     quick: bool = False
     roles: tuple = ("client", "server")
+    attempts = 5
 
     @property
     def name(self):
@@ -186,11 +190,12 @@ class LossyCase:
 
     def run(self, wire, role):
         with lossy(wire.guest, self.percent) as lost:
-            remark = self.of.run(wire, role)
-            count = lost()
-        if count == 0:
-            raise Failure("nothing was lost")
-        return f"{count} packets lost{', ' if remark else ''}{remark or ''}"
+            for _ in range(self.attempts):
+                remark = self.of.run(wire, role)
+                count = lost()
+                if count > 0:
+                    return f"{count} packets lost{', ' if remark else ''}{remark or ''}"
+        raise Failure(f"no packet was lost in {self.attempts} attempts")
 
 
 @dataclasses.dataclass
