@@ -22,7 +22,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 2u
+#define COMMAND_VERSION 3u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
