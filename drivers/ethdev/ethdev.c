@@ -131,7 +131,8 @@ static bool ethdev_refresh(struct port *p)
 	if (p->kernel != NULL)
 		changed = kernel_follow(d, &up, &mtu);
 	changed |= up != p->link_up || mtu != p->mtu;
-	p->link_up = up;
+	/* lcores look at it, too */
+	__atomic_store_n(&p->link_up, up, __ATOMIC_RELAXED);
 	p->mtu = mtu;
 	return changed;
 }
