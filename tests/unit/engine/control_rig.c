@@ -109,21 +109,29 @@ void statistics(struct reply_statistics *s)
 }
 
 /* A new connection with HELLO; its arena and eventfds are closed at once. */
-int attach(void)
+int attach_keeping(struct reply_hello *r, int *arena)
 {
 	struct request_hello q = { .pid = (uint32_t)getpid(), .program = "control_test" };
 	struct carrier_descriptors in = { .count = 1 }, out = { 0 };
-	struct reply_hello r;
 	int fd = message_connect(path);
 
 	cr_assert_geq(fd, 0, "connect: %s", strerror(errno));
 	in.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	cr_assert_eq(ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r.h, sizeof(r), &in, &out), 0);
+	cr_assert_eq(ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r->h, sizeof(*r), &in, &out), 0);
 	close(in.fd[0]);
 	cr_assert_eq(out.count, 2, "the arena and one eventfd");
-	cr_assert_eq(r.lcores, 1);
-	for (uint32_t i = 0; i < out.count; i++)
-		close(out.fd[i]);
+	cr_assert_eq(r->lcores, 1);
+	*arena = out.fd[0];
+	close(out.fd[1]);
+	return fd;
+}
+
+int attach(void)
+{
+	struct reply_hello r;
+	int arena, fd = attach_keeping(&r, &arena);
+
+	close(arena);
 	return fd;
 }
 

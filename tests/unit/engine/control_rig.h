@@ -27,6 +27,8 @@ void control_rig_close(void);
 struct uroce_engine *make_engine(char *why, size_t size);
 /* A new connection with HELLO; its arena and eventfds are closed at once. */
 int attach(void);
+/* ... but its arena is the caller's to close. */
+int attach_keeping(struct reply_hello *r, int *arena);
 
 /* ---- requests: 0 or the reply's errno ---- */
 
