@@ -192,7 +192,7 @@ static int process(struct event *e, const struct reply_cm_event *said)
 
 /*
  * The event that an octet stood for, and who counts it. EAGAIN: none, it went with its id, or with
- * its id to another channel.
+ * its id to another channel, or with the channel, which is waited on as before.
  */
 static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of)
 {
@@ -200,7 +200,7 @@ static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of
 	int error;
 
 	pthread_mutex_lock(&cm_lock);
-	error = COMMAND(ch->device, CM_GET_EVENT, &request, said);
+	error = ch->destroyed ? EAGAIN : COMMAND(ch->device, CM_GET_EVENT, &request, said);
 	if (error == 0) {
 		bool is_request = said->event == RDMA_CM_EVENT_CONNECT_REQUEST;
 

@@ -365,6 +365,49 @@ Test(ids, whoever_waits_on_a_destroyed_channel_waits_on)
 	}
 }
 
+/* A program's thread for events, as many have it. */
+static void *take_events(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	while (rdma_get_cm_event(channel, &event) == 0)
+		rdma_ack_cm_event(event);
+	return strerror(errno);
+}
+
+/* ... also while it takes an event that goes with its id. */
+Test(ids, whoever_takes_an_event_of_a_destroyed_channel_waits_on)
+{
+	enum {
+		TAKERS = 8
+	};
+	struct sockaddr_in a;
+
+	for (int i = 0; i < 100; i++) {
+		struct rdma_event_channel *channel = open_channel();
+		struct rdma_cm_id *id[TAKERS];
+		pthread_t taker[TAKERS];
+		void *result;
+
+		for (int t = 0; t < TAKERS; t++) {
+			id[t] = open_id(channel, RDMA_PS_TCP);
+			cr_assert_eq(pthread_create(&taker[t], NULL, take_events, channel), 0);
+		}
+		for (int t = 0; t < TAKERS; t++)
+			cr_assert_eq(
+				rdma_resolve_addr(id[t], NULL, address(&a, OWN_ADDRESS, 7), 2000),
+				0);
+		for (int t = 0; t < TAKERS; t++)
+			cr_assert_eq(rdma_destroy_id(id[t]), 0);
+		rdma_destroy_event_channel(channel);
+		for (int t = 0; t < TAKERS; t++) {
+			cr_assert_eq(pthread_cancel(taker[t]), 0);
+			cr_assert_eq(pthread_join(taker[t], &result), 0);
+			cr_assert_eq(result, PTHREAD_CANCELED, "%d: %s", i, (const char *)result);
+		}
+	}
+}
+
 /* ::ffff:a.b.c.d is an IPv4 address, of whoever says it so, and shown to it as it was said. */
 Test(ids, an_ipv4_address_may_be_said_as_an_ipv6_one)
 {
