@@ -113,9 +113,11 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 		return error;
 	/* the answer is of the vendor that asked, as rdma-core has it, and of no other */
 	request.parameters.ece_vendor = id->remote_ece.vendor_id;
-	error = COMMAND(id->device, CM_ACCEPT, &request, &reply);
 	if (moves)
-		id_qp_moved(id->rdma.qp, error, reply.state);
+		id_qp_moves(id->rdma.qp, request.steps);
+	error = COMMAND(id->device, CM_ACCEPT, &request, &reply);
+	if (moves && error != 0)
+		id_qp_moved_in_part(id->rdma.qp);
 	return error;
 }
 

@@ -120,15 +120,27 @@ EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr,
 	return result(id_qp_attributes(id_of(id), qp_attr, qp_attr_mask));
 }
 
-void id_qp_moved(struct ibv_qp *qp, int error, uint32_t state)
+/* Steps are taken in this order. */
+static enum ibv_qp_state state_after(uint32_t steps)
+{
+	if ((steps & CM_QP_ERR) != 0)
+		return IBV_QPS_ERR;
+	if ((steps & CM_QP_RTS) != 0)
+		return IBV_QPS_RTS;
+	return (steps & CM_QP_RTR) != 0 ? IBV_QPS_RTR : IBV_QPS_INIT;
+}
+
+void id_qp_moves(struct ibv_qp *qp, uint32_t steps)
+{
+	__atomic_store_n(&qp->state, state_after(steps), __ATOMIC_RELAXED);
+}
+
+void id_qp_moved_in_part(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	if (error == 0)
-		__atomic_store_n(&qp->state, (enum ibv_qp_state)state, __ATOMIC_RELAXED);
-	else /* it may have gone some of the way */
-		ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
+	ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
 }
 
 int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then)
@@ -140,9 +152,12 @@ int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then th
 		.then = then,
 	};
 	struct reply_modify_qp reply;
-	int error = COMMAND(id->device, CM_MODIFY_QP, &request, &reply);
+	int error;
 
-	id_qp_moved(qp, error, reply.state);
+	id_qp_moves(qp, steps);
+	error = COMMAND(id->device, CM_MODIFY_QP, &request, &reply);
+	if (error != 0)
+		id_qp_moved_in_part(qp);
 	return error;
 }
 

@@ -198,8 +198,13 @@ int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask);
 int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then);
 /* What is left of the way of the id's connected queue pair. */
 uint32_t id_steps_to_rts(const struct id *id);
-/* The engine has moved it there; after an error: somewhere. */
-void id_qp_moved(struct ibv_qp *qp, int error, uint32_t state);
+/*
+ * Around a command that takes these steps: before it, as what it brings about may be told to another
+ * thread, which destroys the queue pair, before it returns here; and after an error, when nothing was
+ * brought about.
+ */
+void id_qp_moves(struct ibv_qp *qp, uint32_t steps);
+void id_qp_moved_in_part(struct ibv_qp *qp);
 void id_qp_to_error(struct id *id);
 
 /* ---- multicast.c ---- */
