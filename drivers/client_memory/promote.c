@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "drivers/client_memory/promote_private.h"
 
 #define FORK_WAIT_MS 60000 /* a child that copies slower than this is not waited for */

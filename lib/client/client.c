@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "client/carrier_socket.h"
 #include "client/client.h"
 #include "client/log.h"

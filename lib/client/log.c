@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "client/log.h"
 
 /* One write(2) a line: lines of several threads and processes do not mix. */

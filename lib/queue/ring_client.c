@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 
 void doorbell_wake(int wake_fd)
 {

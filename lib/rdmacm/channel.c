@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "rdmacm/types.h"
 
 static struct channel *channels;

@@ -2,7 +2,7 @@
 /* Devices that this library has opened: one context for each, which all ids on it share. */
 #include <stdlib.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "rdmacm/types.h"
 
 pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
+#include "queue/cancel.h"
 #include "verbs/mapping.h"
 
 #define READ_OCTETS 16384u

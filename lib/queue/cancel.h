@@ -4,8 +4,8 @@
  * something. Programs cancel threads that wait for events (rping does), whatever call those happen
  * to be in; only calls that wait for an event are places to be cancelled in.
  */
-#ifndef BASE_CANCEL_H
-#define BASE_CANCEL_H
+#ifndef QUEUE_CANCEL_H
+#define QUEUE_CANCEL_H
 
 #include <pthread.h>
 
