@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests in a meson testlog.json: each Criterion test, and each other program once."""
+"""Counts the tests in a meson testlog.json: each Criterion test, and each other program once.
+
+A line for each that failed, with what its assertions said, then the numbers."""
 
 import json
 import re
@@ -22,4 +24,7 @@ with open(sys.argv[1]) as log:
         else:
             passed += went_well
             failed += max(ran - went_well, 1)
+            said = re.findall(r"^\[(?:----|FAIL)\] *(\S.*)|(\w+Sanitizer: .*|runtime error: .*)",
+                              text, re.MULTILINE)
+            print(f"{test['name']} ({test['result']}) {' '.join(map(''.join, said))[:500]}".rstrip())
 print(f"{passed} passed, {failed} failed")
