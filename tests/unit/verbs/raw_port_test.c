@@ -139,6 +139,7 @@ Test(raw_port, neighbours_are_still_answered)
 	struct built_frame f = make("ffffffffffff", ETHERTYPE_ARP, 46);
 	static const uint8_t who_has[] = { 0, 1, 8, 0, 6, 4, 0, 1 };
 	uint8_t got[4096];
+	uint64_t slot;
 
 	cr_assert_not_null(flow);
 	memset(f.octet + 14, 0, 46);
@@ -146,9 +147,14 @@ Test(raw_port, neighbours_are_still_answered)
 	memcpy(f.octet + 22, f.octet + 6, 6);
 	inet_pton(AF_INET, "10.77.0.9", f.octet + 28);
 	inet_pton(AF_INET, "10.77.0.1", f.octet + 38);
-	raw_post_recv(&r, r.rx, 0, RAW_SLOT);
+	for (uint32_t i = 0; i < RAW_DEPTH; i++)
+		raw_post_recv(&r, r.rx, i, RAW_SLOT);
 	cr_assert_eq(send(wire, f.octet, f.length, 0), (ssize_t)f.length, "%m");
-	cr_assert_eq(raw_receive(&r, "the question").byte_len, f.length);
+	/* Linux, at the other end, joins groups of IPv6 when it pleases: the queue pair gets that, too */
+	do {
+		slot = raw_receive(&r, "the question").wr_id;
+	} while (load_be16(r.buffer + slot * RAW_SLOT + 12) != ETHERTYPE_ARP);
+	cr_assert_arr_eq(r.buffer + slot * RAW_SLOT, f.octet, f.length);
 	from_wire(got, sizeof(got), ETHERTYPE_ARP);
 	cr_assert_eq(got[21], 2, "the answer");
 	cr_assert_arr_eq(got + 22, r.mac, 6);
