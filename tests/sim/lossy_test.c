@@ -17,7 +17,7 @@ static struct sim_result run(const struct sim_config *c)
 }
 
 /* protocol-map 123, 172, 175: without loss everything arrives, once and in order */
-Test(lossy, a_perfect_link_loses_nothing, .timeout = 60)
+Test(lossy, a_perfect_link_loses_nothing, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		struct sim_config c = { .seed = seed, .messages = 300, .delay = 5000 };
@@ -29,7 +29,7 @@ Test(lossy, a_perfect_link_loses_nothing, .timeout = 60)
 }
 
 /* protocol-map 50, 172, 173, 174 */
-Test(lossy, what_arrives_is_whole, .timeout = 60)
+Test(lossy, what_arrives_is_whole, .timeout = 300)
 {
 	uint64_t delivered = 0, sent = 0, gaps = 0, outside = 0, damaged = 0;
 
@@ -58,7 +58,7 @@ Test(lossy, what_arrives_is_whole, .timeout = 60)
 }
 
 /* protocol-map 134: send queues stop and resume, the other direction does not notice */
-Test(lossy, local_errors_stop_a_send_queue_and_nothing_else, .timeout = 60)
+Test(lossy, local_errors_stop_a_send_queue_and_nothing_else, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct sim_config c = { .seed = seed,
@@ -72,7 +72,7 @@ Test(lossy, local_errors_stop_a_send_queue_and_nothing_else, .timeout = 60)
 	}
 }
 
-Test(lossy, many_seeds, .timeout = 60)
+Test(lossy, many_seeds, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
 

@@ -24,7 +24,7 @@ static struct sim_config clean(uint64_t seed, uint32_t messages)
 }
 
 /* Everything from the seed: sizes, links, faults, late copies, late receive requests. */
-Test(sim, many_seeds, .timeout = 60)
+Test(sim, many_seeds, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
 	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0;
@@ -46,7 +46,7 @@ Test(sim, many_seeds, .timeout = 60)
 }
 
 /* protocol-map 169: one direction each, every message in the SRQ that it names */
-Test(sim, xrc_under_loss, .timeout = 60)
+Test(sim, xrc_under_loss, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct sim_config c = clean(seed, 200);
@@ -62,7 +62,7 @@ Test(sim, xrc_under_loss, .timeout = 60)
 }
 
 /* protocol-map 106: nothing breaks where there is no fault, however bad the order */
-Test(sim, overtaking_and_doubling_break_nothing, .timeout = 60)
+Test(sim, overtaking_and_doubling_break_nothing, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct sim_config c = clean(seed, 200);
@@ -76,7 +76,7 @@ Test(sim, overtaking_and_doubling_break_nothing, .timeout = 60)
 	}
 }
 
-Test(sim, every_message_arrives_through_loss, .timeout = 60)
+Test(sim, every_message_arrives_through_loss, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct sim_config c = clean(seed, 200);
@@ -92,7 +92,7 @@ Test(sim, every_message_arrives_through_loss, .timeout = 60)
 }
 
 /* A link that loses a quarter may end connections; it never gets a wrong octet through. */
-Test(sim, a_hopeless_link_loses_no_check, .timeout = 60)
+Test(sim, a_hopeless_link_loses_no_check, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct sim_config c = clean(seed, 100);
@@ -103,7 +103,7 @@ Test(sim, a_hopeless_link_loses_no_check, .timeout = 60)
 	}
 }
 
-Test(sim, memory_that_cannot_be_reached, .timeout = 60)
+Test(sim, memory_that_cannot_be_reached, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		struct sim_config c = clean(seed, 200);
@@ -113,7 +113,7 @@ Test(sim, memory_that_cannot_be_reached, .timeout = 60)
 	}
 }
 
-Test(sim, the_same_seed_is_the_same_run, .timeout = 60)
+Test(sim, the_same_seed_is_the_same_run, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
 	struct sim_result first, second;
@@ -136,7 +136,7 @@ static int by_value(const void *x, const void *y)
 }
 
 /* One frame in a hundred lost costs, but the connection does not crawl. */
-Test(sim, goodput_under_one_percent_loss, .timeout = 60)
+Test(sim, goodput_under_one_percent_loss, .timeout = 300)
 {
 	double ratio[15];
 
@@ -157,7 +157,7 @@ Test(sim, goodput_under_one_percent_loss, .timeout = 60)
 }
 
 /* Loss is repaired without sending everything again. */
-Test(sim, repetitions_are_in_proportion_to_loss, .timeout = 60)
+Test(sim, repetitions_are_in_proportion_to_loss, .timeout = 300)
 {
 	struct sim_config c = clean(5, 1000);
 	struct sim_result good = run(&c), bad;

@@ -20,7 +20,7 @@ static void again(uint32_t type, uint32_t seed)
 }
 
 /* hostile H-4: every opcode, to every type of queue pair, with every short length */
-Test(storm, every_opcode_at_every_length_on_every_type, .timeout = 60)
+Test(storm, every_opcode_at_every_length_on_every_type, .timeout = 300)
 {
 	static const uint32_t types[] = { QP_TYPE_RC, QP_TYPE_UC, QP_TYPE_UD };
 
@@ -187,19 +187,19 @@ static void storm(uint32_t type, uint64_t number)
 		     "seed %lu: %lu received", number, counted.received);
 }
 
-Test(storm, uc, .timeout = 60)
+Test(storm, uc, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)
 		storm(QP_TYPE_UC, i);
 }
 
-Test(storm, ud, .timeout = 60)
+Test(storm, ud, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)
 		storm(QP_TYPE_UD, i);
 }
 
-Test(storm, raw, .timeout = 60)
+Test(storm, raw, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)
 		storm(QP_TYPE_RAW_PACKET, i);
