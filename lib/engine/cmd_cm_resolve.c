@@ -37,6 +37,7 @@ static int choose_source(struct call *call, struct cm_id *id)
 		return call_fail(call, ENODEV, "no device has an address of this family");
 	id->source.ip = call->engine->gid[id->gid_index].gid;
 	id->source.family = to.family;
+	id->source.scope = to.scope; /* as Linux: what is bound to it again is on that link */
 	id->is_bound = true;
 	return 0;
 }

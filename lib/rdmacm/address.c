@@ -139,6 +139,8 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 		return result(EINVAL);
 	request.id = id_of(id)->handle;
 	error = address_to_engine(&request.address, addr);
+	if (error == 0)
+		error = scope_check_source(addr);
 	if (error != 0)
 		return result(error);
 	pthread_mutex_lock(&cm_lock);
@@ -149,6 +151,20 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 		id_take_query(id_of(id), &reply);
 	pthread_mutex_unlock(&cm_lock);
 	return result(error);
+}
+
+/* What an id is bound to counts more than where it is asked to come from. */
+static int check_scopes(struct rdma_cm_id *id, const struct sockaddr *source,
+			const struct sockaddr *destination)
+{
+	const struct sockaddr *bound = (const void *)&id->route.addr.src_storage;
+	int error = 0;
+
+	if (bound->sa_family != AF_UNSPEC)
+		source = bound;
+	else
+		error = scope_check_source(source);
+	return error != 0 ? error : scope_check_destination(id_of(id), source, destination);
 }
 
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
@@ -164,6 +180,8 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 	error = address_to_engine(&request.destination, dst_addr);
 	if (error == 0 && src_addr != NULL)
 		error = address_to_engine(&request.source, src_addr);
+	if (error == 0)
+		error = check_scopes(id, src_addr, dst_addr);
 	if (error != 0)
 		return result(error);
 	/* from anywhere: of the destination's family, as from a socket that takes both */

@@ -168,6 +168,20 @@ void id_take_query(struct id *id, const struct reply_cm_query *q);
 /* What the engine knows of its addresses and route. 0 or an errno. */
 int id_query(struct id *id);
 
+/* ---- scope.c ---- */
+
+/*
+ * Of an address that an id is to be bound to: 0; EINVAL: it is link-local and names no interface;
+ * ENODEV: there is no such interface, or it is not the address's; or an errno of what was asked.
+ */
+int scope_check_source(const struct sockaddr *source);
+/*
+ * Of a destination. Its interface counts where the source (NULL: none is given) has none: then 0;
+ * ENETUNREACH: there is no such interface; ENODEV: it is not the device's; or an errno.
+ */
+int scope_check_destination(const struct id *id, const struct sockaddr *source,
+			    const struct sockaddr *destination);
+
 /* ---- event.c ---- */
 
 /* A synchronous id waits for the event that its call caused. 0, or -1 with errno. */
