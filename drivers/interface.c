@@ -2,12 +2,11 @@
 #include "drivers/interface.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
+#include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -64,7 +63,7 @@ int interface_request(int fd, uint32_t ifindex, unsigned long request, struct if
 	ret = ioctl(fd, SIOCGIFNAME, &name);
 	if (ret == 0) {
 		memcpy(r->ifr_name, name.ifr_name, sizeof(r->ifr_name));
-		ret = ioctl(fd, request, r);
+		ret = request == SIOCGIFNAME ? 0 : ioctl(fd, request, r);
 	}
 	error = errno;
 	if (own >= 0)
@@ -78,6 +77,14 @@ uint32_t ifindex_mtu(int fd, uint32_t ifindex)
 	struct ifreq r = { 0 };
 
 	return interface_request(fd, ifindex, SIOCGIFMTU, &r) == 0 ? (uint32_t)r.ifr_mtu : 0;
+}
+
+void ifindex_name(int fd, uint32_t ifindex, char name[IF_NAMESIZE])
+{
+	struct ifreq r = { 0 };
+
+	if (interface_request(fd, ifindex, SIOCGIFNAME, &r) == 0)
+		memcpy(name, r.ifr_name, IF_NAMESIZE);
 }
 
 static bool has_flags(int fd, uint32_t ifindex, int flags)
@@ -152,34 +159,16 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 
 /* ---- addresses ---- */
 
-static uint8_t prefix_of(const uint8_t *mask, uint32_t length)
-{
-	uint32_t bits = 0;
-
-	for (uint32_t i = 0; mask != NULL && i < length; i++)
-		bits += (uint32_t)__builtin_popcount(mask[i]);
-	return (uint8_t)bits;
-}
-
-static bool read_address(const struct ifaddrs *a, struct gid *gid, uint8_t *prefix)
-{
-	const struct sockaddr_in6 *v6 = (const void *)a->ifa_addr;
-	const struct sockaddr_in6 *mask6 = (const void *)a->ifa_netmask;
-	const struct sockaddr_in *v4 = (const void *)a->ifa_addr;
-	const struct sockaddr_in *mask4 = (const void *)a->ifa_netmask;
-
-	if (a->ifa_addr->sa_family == AF_INET) {
-		*gid = (struct gid){ { [10] = 0xff, [11] = 0xff } };
-		memcpy(gid->octet + 12, &v4->sin_addr, 4);
-		*prefix = mask4 == NULL ? 32 : prefix_of((const void *)&mask4->sin_addr, 4);
-		return true;
-	}
-	if (a->ifa_addr->sa_family != AF_INET6)
-		return false;
-	memcpy(gid->octet, &v6->sin6_addr, 16);
-	*prefix = mask6 == NULL ? 128 : prefix_of((const void *)&mask6->sin6_addr, 16);
-	return true;
-}
+/* What a part of the kernel's list says. */
+struct address_list {
+	uint32_t ifindex; /* whose are wanted */
+	uint32_t count[3]; /* by class */
+	struct {
+		struct gid gid;
+		uint8_t prefix;
+	} address[3][LIMIT_GIDS];
+	bool done, failed;
+};
 
 static int address_class(const struct gid *g)
 {
@@ -188,27 +177,98 @@ static int address_class(const struct gid *g)
 	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
 }
 
-bool interface_addresses(const char *name, struct port *p)
+/* Of a point-to-point interface IFA_ADDRESS is the other end's. */
+static bool read_address(const struct nlmsghdr *h, struct gid *gid)
 {
-	struct ifaddrs *list;
+	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	size_t octets = m->ifa_family == AF_INET ? 4 : 16;
+	const struct rtattr *found = NULL;
+	int left = (int)(h->nlmsg_len - NLMSG_SPACE(sizeof(*m)));
 
-	if (getifaddrs(&list) != 0)
+	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
+		return false;
+	for (const struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		if (RTA_PAYLOAD(a) == octets &&
+		    (a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && found == NULL)))
+			found = a;
+	if (found == NULL)
+		return false;
+	*gid = octets == 4 ? (struct gid){ { [10] = 0xff, [11] = 0xff } } : (struct gid){ { 0 } };
+	memcpy(gid->octet + 16 - octets, RTA_DATA(found), octets);
+	return true;
+}
+
+static void take_address(struct address_list *l, const struct nlmsghdr *h)
+{
+	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	struct gid gid;
+	int class;
+
+	if (h->nlmsg_type != RTM_NEWADDR || h->nlmsg_len < NLMSG_SPACE(sizeof(*m)) ||
+	    m->ifa_index != l->ifindex || !read_address(h, &gid))
+		return;
+	class = address_class(&gid);
+	if (l->count[class] == LIMIT_GIDS)
+		return;
+	l->address[class][l->count[class]].gid = gid;
+	l->address[class][l->count[class]++].prefix = m->ifa_prefixlen;
+}
+
+static void take_part(struct address_list *l, const struct nlmsghdr *h, size_t octets)
+{
+	for (; NLMSG_OK(h, octets); h = NLMSG_NEXT(h, octets)) {
+		if (h->nlmsg_type == NLMSG_ERROR || (h->nlmsg_flags & NLM_F_DUMP_INTR))
+			l->failed = true; /* the list changed meanwhile: perhaps not all is in it */
+		if (h->nlmsg_type == NLMSG_ERROR || h->nlmsg_type == NLMSG_DONE)
+			l->done = true;
+		else
+			take_address(l, h);
+	}
+}
+
+/* By its index: an interface may get another name, and an IPv4 address has a label, which may be any. */
+static bool list_addresses(struct address_list *l)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifaddrmsg address;
+	} ask = { .header = { .nlmsg_len = sizeof(ask),
+			      .nlmsg_type = RTM_GETADDR,
+			      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
+	_Alignas(8) uint8_t part[16384];
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	if (send(fd, &ask, sizeof(ask), 0) != sizeof(ask))
+		l->failed = l->done = true;
+	while (!l->done) {
+		/* each part is there when the last one was read */
+		n = recv(fd, part, sizeof(part), MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			l->failed = l->done = true;
+		else
+			take_part(l, (void *)part, (size_t)n);
+	}
+	close(fd);
+	return !l->failed;
+}
+
+bool interface_addresses(uint32_t ifindex, struct port *p)
+{
+	struct address_list l = { .ifindex = ifindex };
+
+	if (!list_addresses(&l))
 		return false;
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));
-	for (int class = 0; class < 3; class ++) {
-		for (const struct ifaddrs *a = list; a != NULL; a = a->ifa_next) {
-			struct gid gid;
-			uint8_t prefix;
-
-			if (p->addresses == LIMIT_GIDS || a->ifa_addr == NULL ||
-			    strcmp(a->ifa_name, name) != 0 || !read_address(a, &gid, &prefix) ||
-			    address_class(&gid) != class)
-				continue;
-			p->address[p->addresses].gid = gid;
-			p->address[p->addresses++].prefix = prefix;
+	for (int class = 0; class < 3; class ++)
+		for (uint32_t i = 0; i < l.count[class] && p->addresses < LIMIT_GIDS; i++) {
+			p->address[p->addresses].gid = l.address[class][i].gid;
+			p->address[p->addresses++].prefix = l.address[class][i].prefix;
 		}
-	}
-	freeifaddrs(list);
 	return true;
 }

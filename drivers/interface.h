@@ -30,6 +30,7 @@ uint32_t ifindex_mtu(int fd, uint32_t ifindex);
 bool ifindex_up(int fd, uint32_t ifindex); /* set up by its administrator */
 bool ifindex_running(int fd, uint32_t ifindex); /* ... and it has a carrier */
 void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac);
+void ifindex_name(int fd, uint32_t ifindex, char name[16]); /* IF_NAMESIZE */
 
 /* An ioctl about the interface: r gets its name. 0, or -1 and errno. */
 int interface_request(int fd, uint32_t ifindex, unsigned long request, struct ifreq *r);
@@ -42,6 +43,6 @@ int interface_request(int fd, uint32_t ifindex, unsigned long request, struct if
 /* Whether somebody above it wants frames for other MACs. */
 bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous);
 /* p->address: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
-bool interface_addresses(const char *name, struct port *p);
+bool interface_addresses(uint32_t ifindex, struct port *p);
 
 #endif

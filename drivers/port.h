@@ -49,7 +49,8 @@ struct port {
 	int socket; /* NUMA node, -1 unknown */
 	bool link_up;
 	bool kernel_answers; /* the Linux kernel owns the addresses: it answers ARP, ND and echo */
-	char netdev[16]; /* Linux interface whose neighbours and routes are ours; "" if none */
+	/* Linux interface whose neighbours and routes are ours, by its present name; "" if none */
+	char netdev[16];
 	uint32_t ifindex;
 	struct kernel_interface *kernel; /* where what is not RoCE goes; NULL: nowhere */
 	nanotime nap; /* how long an idle lcore may sleep without a bell */

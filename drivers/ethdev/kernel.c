@@ -28,7 +28,7 @@ bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size)
 	p->kernel_answers = true;
 	p->ifindex = kernel_interface_index(p->kernel);
 	snprintf(p->netdev, sizeof(p->netdev), "%s", name);
-	interface_addresses(name, p);
+	interface_addresses(p->ifindex, p);
 	return true;
 }
 

@@ -95,8 +95,9 @@ bool netdev_refresh(struct netdev *n, struct port *p)
 	if (!n->unread)
 		return false;
 	ifindex_mac(d->facts, p->ifindex, &p->mac);
-	n->unread = !interface_addresses(n->iface, p);
-	return before.addresses != p->addresses ||
+	ifindex_name(d->facts, p->ifindex, p->netdev);
+	n->unread = !interface_addresses(p->ifindex, p);
+	return strcmp(before.netdev, p->netdev) != 0 || before.addresses != p->addresses ||
 	       memcmp(&before.mac, &p->mac, sizeof(p->mac)) != 0 ||
 	       memcmp(before.address, p->address, sizeof(p->address)) != 0;
 }
@@ -191,7 +192,7 @@ static void take_interface(struct netdev *n, struct port *p)
 	p->kernel_answers = true;
 	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
 	ifindex_mac(d->facts, p->ifindex, &p->mac);
-	interface_addresses(n->iface, p);
+	interface_addresses(p->ifindex, p);
 	narrow_bells(d);
 }
 

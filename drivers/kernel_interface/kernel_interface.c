@@ -392,7 +392,8 @@ bool kernel_interface_refresh(struct kernel_interface *k, struct port *p, uint16
 
 	if (changed) {
 		k->unread = !take_state(k);
-		k->unread |= !interface_addresses(k->name, p);
+		k->unread |= !interface_addresses(k->index, p);
+		ifindex_name(k->facts, k->index, p->netdev);
 	}
 	if (k->state.mtu > most && set_mtu(k, most) == 0) {
 		k->state.mtu = most;

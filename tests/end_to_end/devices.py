@@ -10,9 +10,10 @@ import pathlib
 import re
 import signal
 
+import programs
 from connections import await_listener
 from programs import NOBODY
-from rig import ADDRESS, RIGS, Failure, sh
+from rig import ADDRESS, RIGS, Failure, sh, wait_until
 
 PLACES = ("same", "veth4200", "netdev1500")
 
@@ -270,6 +271,34 @@ def follows(rig):
     return "addresses and link"
 
 
+def renamed(rig):
+    """The interface gets another name: its addresses stay and are followed, programs see the name."""
+    side = rig.sides[0]
+
+    def rename(old, new):
+        rig.ip(side, "link", "set", old, "down")
+        rig.ip(side, "link", "set", old, "name", new)
+        rig.ip(side, "link", "set", new, "up")
+        wait_until(f"the name {new}", 15,
+                   lambda: rig.program(side, ["ls", "/sys/class/infiniband/uroce0/device/net"])
+                   .succeed(10).strip() == new, 0.2)
+
+    def has(address):
+        return address in rig.statistics(side)["addresses"]
+
+    sh(*rig.inside(side), "sysctl", "-qw", "net.ipv6.conf.wire.keep_addr_on_down=1")
+    rename("wire", "other")
+    try:
+        if not has(ADDRESS[side][0]) or not has(ADDRESS[side][1]):
+            raise Failure(f"{rig.statistics(side)['addresses']} of {ADDRESS[side]} are left")
+        for verb in ("add", "del"):
+            rig.ip(side, "address", verb, "10.7.9.9/24", "dev", "other")
+            wait_until(f"{verb} 10.7.9.9", 15, lambda: has("10.7.9.9") == (verb == "add"))
+        return programs.run_pair(rig, "ibv_rc_pingpong -n 100 -c".split())
+    finally:
+        rename("other", "wire")
+
+
 def cases():
     """(place, name, function of a rig, quick)"""
     for place in PLACES:
@@ -293,3 +322,4 @@ def cases():
                       ("without", without)):
         yield "same", f"files/{name}", run, True
     yield "netdev1500", "files/follows", follows, True
+    yield "netdev1500", "files/renamed", renamed, True

@@ -110,7 +110,7 @@ Test(interface, one_that_is_gone)
 	errno = 0;
 	cr_expect_eq(interface_request(-1, near, SIOCGIFMTU, &r), -1);
 	cr_expect_eq(errno, ENODEV, "%s", strerror(errno));
-	cr_expect(interface_addresses("near", &p));
+	cr_expect(interface_addresses(near, &p));
 	cr_expect_eq(p.addresses, 0);
 }
 
@@ -125,7 +125,7 @@ Test(interface, when_programs_have_all_descriptors)
 	ip("link set near up");
 	ip("link set far up");
 	ip("address add 10.9.0.1/20 dev near");
-	cr_expect(interface_addresses("near", &p));
+	cr_expect(interface_addresses(near, &p));
 	fd = interface_socket();
 	cr_assert_geq(fd, 0);
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -136,7 +136,7 @@ Test(interface, when_programs_have_all_descriptors)
 	ifindex_mac(fd, near, &mac);
 	cr_expect_eq(mac.octet[5], 1);
 	cr_expect_eq(ifindex_mtu(-1, near), 0);
-	cr_expect_not(interface_addresses("near", &p));
+	cr_expect_not(interface_addresses(near, &p));
 	cr_expect_geq(p.addresses, 1, "they are lost");
 	cr_expect_not(ifindex_promiscuous(near, &is));
 	cr_expect(is);
@@ -151,7 +151,7 @@ static void expect_addresses(const char *const *wanted, uint32_t n)
 {
 	char text[INET6_ADDRSTRLEN], got[INET6_ADDRSTRLEN + 8];
 
-	interface_addresses("near", &p);
+	interface_addresses(near, &p);
 	cr_assert_eq(p.addresses, n, "%u addresses, not %u", p.addresses, n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct gid *g = &p.address[i].gid;
@@ -194,11 +194,42 @@ Test(interface, addresses_in_their_order)
 	expect_addresses(rest, ARRAY_SIZE(rest));
 }
 
+/* By the interface, whatever it is called, and whatever an address is. */
+Test(interface, addresses_stay_under_another_name)
+{
+	static const char *const before[] = { "fe80::1/64", "10.0.0.1/24", "10.1.0.1/24" };
+	static const char *const down[] = { "10.0.0.1/24", "10.1.0.1/24" };
+	static const char *const after[] = { "10.0.0.1/24", "10.1.0.1/24", "10.2.0.1/31" };
+	char name[IF_NAMESIZE] = "";
+
+	ip("link set near addrgenmode none");
+	ip("link set near up");
+	ip("address add fe80::1/64 dev near nodad");
+	ip("address add 10.0.0.1/24 dev near");
+	ip("address add 10.1.0.1/24 dev near label near:other");
+	expect_addresses(before, ARRAY_SIZE(before));
+	ip("link set near down");
+	ip("link set near name other");
+	expect_addresses(down, ARRAY_SIZE(down));
+	ifindex_name(-1, near, name);
+	cr_expect_str_eq(name, "other");
+	/* who has the old name now is somebody else */
+	ip("link set far name near");
+	ip("address add 10.9.0.1/24 dev near");
+	ip("address add 10.2.0.1 peer 10.2.0.0/31 dev other");
+	ip("link set other up");
+	expect_addresses(after, ARRAY_SIZE(after));
+	ip("link delete other");
+	expect_addresses(NULL, 0);
+	ifindex_name(-1, near, name);
+	cr_expect_str_eq(name, "other", "as long as it was there");
+}
+
 Test(interface, no_more_addresses_than_a_table_holds)
 {
 	for (uint32_t i = 1; i <= LIMIT_GIDS + 3; i++)
 		ip("address add 10.0.%u.1/24 dev near", i);
-	interface_addresses("near", &p);
+	interface_addresses(near, &p);
 	cr_assert_eq(p.addresses, LIMIT_GIDS);
 	for (uint32_t i = 0; i < p.addresses; i++)
 		cr_expect_eq(p.address[i].gid.octet[14], i + 1, "the first are kept");
