@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,12 +125,77 @@ WRAP(int, -1, scandir64,
      (const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
       int (*compare)(const struct dirent64 **, const struct dirent64 **)),
      path, list, filter, compare)
+WRAP(int, -1, scandirat,
+     (int fd, const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+      int (*compare)(const struct dirent **, const struct dirent **)),
+     fd, path, list, filter, compare)
+WRAP(int, -1, scandirat64,
+     (int fd, const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+      int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+     fd, path, list, filter, compare)
+/* These show programs where the files lie. */
 WRAP(int, GLOB_ABORTED, glob,
      (const char *path, int flags, int (*failure)(const char *, int), glob_t *found), path, flags,
      failure, found)
 WRAP(int, GLOB_ABORTED, glob64,
      (const char *path, int flags, int (*failure)(const char *, int), glob64_t *found), path, flags,
      failure, found)
+
+WRAP(int, -1, ftw, (const char *path, __ftw_func_t visit, int fds), path, visit, fds)
+WRAP(int, -1, ftw64, (const char *path, __ftw64_func_t visit, int fds), path, visit, fds)
+WRAP(int, -1, nftw, (const char *path, __nftw_func_t visit, int fds, int flags), path, visit, fds,
+     flags)
+WRAP(int, -1, nftw64, (const char *path, __nftw64_func_t visit, int fds, int flags), path, visit,
+     fds, flags)
+
+/* Those of fts_open, which copies them; to be freed. NULL with errno. */
+static char **rewrite_all(char *const *paths)
+{
+	size_t n = 0, length;
+	const char *path;
+	char **to, *room;
+	int error = 0;
+
+	while (paths[n] != NULL)
+		n++;
+	length = (n + 1) * sizeof(to[0]);
+	to = malloc(length + n * REWRITE_ROOM);
+	if (to == NULL)
+		return NULL;
+	room = (char *)to + length;
+	for (size_t i = 0; i < n && error == 0; i++) {
+		path = paths[i];
+		error = rewrite(root(), &path, room + i * REWRITE_ROOM);
+		to[i] = (char *)path; /* fts_open does not write to it */
+	}
+	to[n] = NULL;
+	if (error == 0)
+		return to;
+	free(to);
+	errno = error;
+	return NULL;
+}
+
+#define WRAP_FTS(type, entry, name)                                       \
+	REAL(name)                                                        \
+	EXPORT type *name(char *const *paths, int options,                \
+			  int (*compare)(const entry **, const entry **)) \
+	{                                                                 \
+		char **rewritten = rewrite_all(paths);                    \
+		type *found;                                              \
+		int error;                                                \
+                                                                          \
+		if (rewritten == NULL)                                    \
+			return NULL;                                      \
+		found = get_##name()(rewritten, options, compare);        \
+		error = errno;                                            \
+		free(rewritten);                                          \
+		errno = error;                                            \
+		return found;                                             \
+	}
+
+WRAP_FTS(FTS, FTSENT, fts_open)
+WRAP_FTS(FTS64, FTSENT64, fts64_open)
 
 /* What a path is. */
 WRAP(int, -1, stat, (const char *path, struct stat *st), path, st)

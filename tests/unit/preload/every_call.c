@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -93,6 +95,98 @@ static bool lists(void)
 	return found == 1;
 }
 
+static bool scans_at(void)
+{
+	struct dirent **list;
+	int n = scandirat(AT_FDCWD, folder, &list, NULL, alphasort), found = 0;
+
+	for (int i = 0; i < n; i++) {
+		found += strcmp(list[i]->d_name, "file") == 0;
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	return found == 1;
+}
+
+static bool scans_at64(void)
+{
+	struct dirent64 **list;
+	int n = scandirat64(AT_FDCWD, folder, &list, NULL, alphasort64), found = 0;
+
+	for (int i = 0; i < n; i++) {
+		found += strcmp(list[i]->d_name, "file") == 0;
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	return found == 1;
+}
+
+static int visited; /* files of five octets */
+
+static int visit(const char *path, const struct stat *s, int type)
+{
+	visited += type == FTW_F && s->st_size == 5 && strcmp(strrchr(path, '/'), "/file") == 0;
+	return 0;
+}
+
+static int visit64(const char *path, const struct stat64 *s, int type)
+{
+	visited += type == FTW_F && s->st_size == 5 && strcmp(strrchr(path, '/'), "/file") == 0;
+	return 0;
+}
+
+static int visit_in(const char *path, const struct stat *s, int type, struct FTW *in)
+{
+	visited += type == FTW_F && s->st_size == 5 && strcmp(path + in->base, "file") == 0;
+	return 0;
+}
+
+static int visit_in64(const char *path, const struct stat64 *s, int type, struct FTW *in)
+{
+	visited += type == FTW_F && s->st_size == 5 && strcmp(path + in->base, "file") == 0;
+	return 0;
+}
+
+/* `walk` visits the file once. */
+static bool visits(int walk)
+{
+	bool right = walk == 0 && visited == 1;
+
+	visited = 0;
+	return right;
+}
+
+/* The folder is behind another path, which stays as it is. */
+static bool walks(void)
+{
+	char *paths[] = { "/none-such", (char *)folder, NULL };
+	FTS *f = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *entry;
+	int found = 0;
+
+	while (f != NULL && (entry = fts_read(f)) != NULL)
+		found += entry->fts_info == FTS_F && strcmp(entry->fts_name, "file") == 0;
+	if (f != NULL)
+		fts_close(f);
+	return found == 1;
+}
+
+static bool walks64(void)
+{
+	char *paths[] = { "/none-such", (char *)folder, NULL };
+	FTS64 *f = fts64_open(paths, FTS_LOGICAL, NULL);
+	FTSENT64 *entry;
+	int found = 0;
+
+	while (f != NULL && (entry = fts64_read(f)) != NULL)
+		found += entry->fts_info == FTS_F && strcmp(entry->fts_name, "file") == 0;
+	if (f != NULL)
+		fts64_close(f);
+	return found == 1;
+}
+
 static bool globs(void)
 {
 	char pattern[PATH_MAX];
@@ -166,6 +260,14 @@ static bool no_attribute(ssize_t n)
 	CALL(opendir, lists())                                                            \
 	CALL(scandir, scans())                                                            \
 	CALL(scandir64, scans64())                                                        \
+	CALL(scandirat, scans_at())                                                       \
+	CALL(scandirat64, scans_at64())                                                   \
+	CALL(ftw, visits(ftw(folder, visit, 4)))                                          \
+	CALL(ftw64, visits(ftw64(folder, visit64, 4)))                                    \
+	CALL(nftw, visits(nftw(folder, visit_in, 4, FTW_PHYS)))                           \
+	CALL(nftw64, visits(nftw64(folder, visit_in64, 4, FTW_PHYS | FTW_CHDIR)))         \
+	CALL(fts_open, walks())                                                           \
+	CALL(fts64_open, walks64())                                                       \
 	CALL(glob, globs())                                                               \
 	CALL(glob64, globs64())                                                           \
 	CALL(stat, stat(link_path, &st) == 0 && IS_FILE(st))                              \
