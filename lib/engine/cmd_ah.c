@@ -10,6 +10,13 @@
 #include "engine/control.h"
 #include "engine/moving.h"
 
+/* Whether its program has destroyed it: see below. */
+enum ah_ended {
+	AH_IN_USE, /* 0 */
+	AH_WAITING,
+	AH_GOING,
+};
+
 int path_check(struct call *call, struct qp_path *path)
 {
 	const struct engine *e = call->engine;
@@ -126,10 +133,17 @@ int cmd_create_ah(struct call *call)
 	return 0;
 }
 
+static struct engine_ah *ah_of_handle(const struct client *c, uint32_t handle)
+{
+	struct engine_ah *ah = object_find(c, OBJECT_AH, handle);
+
+	return ah != NULL && ah->ended == AH_IN_USE ? ah : NULL;
+}
+
 int cmd_query_ah(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	const struct engine_ah *ah = object_find(call->client, OBJECT_AH, r->handle);
+	const struct engine_ah *ah = ah_of_handle(call->client, r->handle);
 
 	if (ah == NULL)
 		return call_fail(call, EINVAL, "no such address handle");
@@ -164,40 +178,64 @@ void ah_withdraw(struct client *c, struct engine_ah *ah)
 	LIST_REMOVE(ah, engine_link);
 }
 
-void ah_free(struct client *c, struct engine_ah *ah)
+/* It holds its protection domain until its program has destroyed it. */
+static void leave_domain(struct client *c, const struct engine_ah *ah)
 {
 	struct pd *p = object_find(c, OBJECT_PD, ah->pd_handle);
 
 	p->users--;
+}
+
+void ah_free(struct client *c, struct engine_ah *ah)
+{
+	if (ah->ended == AH_IN_USE)
+		leave_domain(c, ah);
 	c->engine->ah_count--;
 	handle_free(&c->objects->table[OBJECT_AH], ah->handle);
 	free(ah);
 }
 
-/* ---- requests that a handle leaves behind ---- */
-
+/*
+ * Requests that a handle leaves behind.
+ *
+ * A request names its handle, and what was posted before the handle goes needs it still. Elsewhere
+ * the request has a copy of it: programs post, ask for no completion, destroy the handle and end.
+ * So what can leave does so before DESTROY_AH is answered. What cannot (a rate limit, SQD, a port
+ * or mover that is slow) keeps the handle for the lcores, and for nobody else:
+ *
+ *	AH_IN_USE -- DESTROY_AH --> AH_WAITING -- none of the client's is going --> AH_GOING --> gone
+ *
+ * Those that are going wait for what was posted when they began to, and go together.
+ */
 #define SENDING_TURNS 1024u /* of an lcore, at least, */
-#define SENDING_TIME  (10 * TIME_MS) /* and as long: what a port or mover holds up longer is lost */
+#define SENDING_TIME  (10 * TIME_MS) /* and as long */
+
+enum posted_to {
+	POSTED_NOW, /* what DESTROY_AH waits for */
+	POSTED_GOING, /* what handles that are going wait for */
+};
 
 /* What a client had posted on an lcore when it destroyed a handle. */
 struct posted {
 	const struct client *client;
+	enum posted_to to;
 	uint32_t serial;
-	bool left;
+	bool left; /* and is being sent */
+	bool held; /* and waits */
 };
 
-/* Whether the queue pair has still to send what was in its ring when this was asked first. */
-static bool posted_left(struct engine_qp *q, uint32_t serial)
+/* Whether the queue pair has still to send what was posted when this was asked first. */
+static bool posted_left(struct engine_qp *q, const struct posted *p)
 {
-	uint32_t n;
+	struct posted_mark *m = &q->posted[p->to];
+	uint32_t n = q->sq.size == 0 ? 0 : ring_readable(&q->sq);
+	uint32_t retired = qp_retired(q->core), end = qp_taken(q->core);
 
-	if (q->posted_serial != serial) {
-		n = ring_readable(&q->sq);
-		q->posted_serial = serial;
-		q->posted_end = qp_retired(q->core) + qp_capabilities(q->core)->max_send_wr +
-				(n != RING_BROKEN ? n : 0);
-	}
-	return (int32_t)(q->posted_end - qp_retired(q->core)) > 0;
+	end += n != RING_BROKEN ? n : 0;
+	if (m->serial != p->serial)
+		*m = (struct posted_mark){ p->serial, end };
+	/* RESET forgets what is in the ring: that never leaves. */
+	return end != retired && (int32_t)(m->end - retired) > 0;
 }
 
 static void look_at(struct engine_qp *q, void *arg)
@@ -205,28 +243,41 @@ static void look_at(struct engine_qp *q, void *arg)
 	struct posted *p = arg;
 
 	if (q->client == p->client && q->type == QP_TYPE_UD)
-		p->left |= posted_left(q, p->serial);
+		p->left |= posted_left(q, p);
+}
+
+static void look_at_all(struct lcore *l, struct posted *p)
+{
+	struct engine_qp *q;
+
+	TAILQ_FOREACH(q, &l->ready, ready_link)
+	look_at(q, p);
+	moving_each_sender(l, look_at, p);
+	LIST_FOREACH(q, &p->client->objects->holding, holding_link)
+	p->held |= q->lcore == l && posted_left(q, p);
+}
+
+static void look(struct lcore *l, void *arg, nanotime now)
+{
+	look_at_all(l, arg);
 }
 
 static void send_some(struct lcore *l, void *arg, nanotime now)
 {
 	struct posted *p = arg;
-	struct engine_qp *q;
 
 	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more of them */
-	TAILQ_FOREACH(q, &l->ready, ready_link)
-	look_at(q, p);
-	moving_each_sender(l, look_at, p);
+	p->held = false;
+	look_at_all(l, p);
 	if (p->left)
 		lcore_let_leave(l, now);
 }
 
-/*
- * A request names its handle, and what was posted before the handle goes needs it still. Elsewhere
- * the request has a copy of it: programs post, ask for no completion, destroy the handle and end.
- */
-static void send_posted(struct engine *e, const struct client *c)
+/* Returns whether something has not left, or may not have. */
+static bool send_posted(struct engine *e, const struct client *c)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		struct posted p = { .client = c, .serial = ++e->posted_serial };
 		nanotime begin = clock_now();
@@ -235,19 +286,73 @@ static void send_posted(struct engine *e, const struct client *c)
 		do
 			lcore_call(&e->lcore[i], send_some, &p);
 		while (p.left && (++turns < SENDING_TURNS || clock_now() - begin < SENDING_TIME));
+		any |= p.left || p.held;
 	}
+	return any;
+}
+
+/* Handles that are going have something to wait for. */
+static bool going_left(struct client *c)
+{
+	struct posted p = { .client = c, .to = POSTED_GOING, .serial = c->objects->ah_serial };
+
+	for (uint32_t i = 0; i < c->engine->lcores; i++)
+		lcore_call(&c->engine->lcore[i], look, &p);
+	return p.left || p.held;
+}
+
+static void begin_going(struct client *c)
+{
+	c->objects->ah_serial = ++c->engine->posted_serial;
+	going_left(c);
+}
+
+void ahs_let_go(struct client *c)
+{
+	const struct handle_table *t = &c->objects->table[OBJECT_AH];
+	LIST_HEAD(, engine_ah) gone = LIST_HEAD_INITIALIZER(gone);
+	bool more = false;
+	struct engine_ah *ah;
+
+	if (c->objects->ah_serial == 0 || going_left(c))
+		return;
+	for (uint32_t i = 1; i <= t->used; i++) {
+		ah = t->slot[i];
+		if (ah != NULL && ah->ended == AH_GOING) {
+			ah_withdraw(c, ah);
+			LIST_INSERT_HEAD(&gone, ah, engine_link);
+		} else if (ah != NULL && ah->ended == AH_WAITING) {
+			ah->ended = AH_GOING;
+			more = true;
+		}
+	}
+	engine_grace_period(c->engine);
+	while ((ah = LIST_FIRST(&gone)) != NULL) {
+		LIST_REMOVE(ah, engine_link);
+		ah_free(c, ah);
+	}
+	c->objects->ah_serial = 0;
+	if (more)
+		begin_going(c);
 }
 
 int cmd_destroy_ah(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct engine_ah *ah = object_find(call->client, OBJECT_AH, r->handle);
+	struct client *c = call->client;
+	struct engine_ah *ah = ah_of_handle(c, r->handle);
 
 	if (ah == NULL)
 		return call_fail(call, EINVAL, "no such address handle");
-	send_posted(call->engine, call->client);
-	ah_withdraw(call->client, ah);
+	if (send_posted(call->engine, c)) {
+		leave_domain(c, ah);
+		ah->ended = c->objects->ah_serial != 0 ? AH_WAITING : AH_GOING;
+		if (ah->ended == AH_GOING)
+			begin_going(c);
+		return 0;
+	}
+	ah_withdraw(c, ah);
 	engine_grace_period(call->engine);
-	ah_free(call->client, ah);
+	ah_free(c, ah);
 	return 0;
 }

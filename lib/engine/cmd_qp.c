@@ -398,6 +398,16 @@ static void wait_for_copies(struct client *c, const struct modify *m)
 		client_mover_settle(c);
 }
 
+/* With a rate limit, or in SQD, what was posted may wait for long: cmd_ah.c asks for it. */
+static void note_holding(struct engine_qp *q, const struct modify *m)
+{
+	if (q->may_hold || q->type != QP_TYPE_UD || m->error != 0 ||
+	    !(m->state == QP_STATE_SQD || (m->mask & QP_ATTR_RATE_LIMIT)))
+		return;
+	q->may_hold = true;
+	LIST_INSERT_HEAD(&q->client->objects->holding, q, holding_link);
+}
+
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
 		  uint32_t steps, uint32_t *state)
 {
@@ -419,6 +429,7 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 	for (uint32_t i = 0; i < all.done; i++) {
 		if (all.step[i].error == 0 && all.step[i].has_flow)
 			q->path = all.step[i].attributes.path;
+		note_holding(q, &all.step[i]);
 		wait_for_copies(q->client, &all.step[i]);
 	}
 	last = &all.step[all.done - 1];
@@ -461,6 +472,8 @@ void qp_free(struct client *c, struct engine_qp *q)
 	struct pd *p = object_find(c, OBJECT_PD, q->pd);
 
 	LIST_REMOVE(q, engine_link);
+	if (q->may_hold)
+		LIST_REMOVE(q, holding_link);
 	p->users--;
 	q->send_cq->users--;
 	if (q->recv_cq != NULL)

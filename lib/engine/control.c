@@ -152,6 +152,7 @@ static void beat(struct engine *e, nanotime now)
 		if (client->objects->table[OBJECT_CHANNEL].count > 0)
 			retry_events(client);
 		retry_async_events(client);
+		ahs_let_go(client);
 	}
 	listener_resume(&c->listener);
 	if (e->client_count > 0 || c->connection_count > 0)

@@ -174,6 +174,8 @@ struct client_objects {
 	uint64_t dm_octets; /* of device memory that it has handles of */
 	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
 	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
+	LIST_HEAD(, engine_qp) holding; /* UD queue pairs that may send nothing for long */
+	uint32_t ah_serial; /* of the handles that are AH_GOING; 0: there are none */
 	bool shares; /* other clients' queue pairs may name its memory: it has or had a shared PD */
 	pid_t pid; /* as we see it; 0: unknown or embedded */
 	uid_t uid;
@@ -315,6 +317,8 @@ void mr_free(struct client *c, struct mr *m);
 void channel_free(struct client *c, struct engine_channel *ch);
 void cq_free(struct client *c, struct engine_cq *cq);
 void qp_free(struct client *c, struct engine_qp *q);
+/* Now and then: destroyed handles go, when what was posted before has left. */
+void ahs_let_go(struct client *c);
 void ah_withdraw(struct client *c, struct engine_ah *ah);
 void ah_free(struct client *c, struct engine_ah *ah);
 /* The next hop of its path again: another handle for its place, or NULL if nothing changed. */

@@ -118,6 +118,7 @@ struct engine_ah {
 	uint32_t handle;
 	uint32_t context;
 	uint32_t pd_handle;
+	uint8_t ended; /* enum ah_ended: cmd_ah.c */
 	LIST_ENTRY(engine_ah) engine_link;
 };
 
@@ -128,6 +129,12 @@ struct mcast_group {
 	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free place */
 	uint32_t members; /* (control) */
 	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
+};
+
+/* What was posted when this was asked for: see cmd_ah.c. */
+struct posted_mark {
+	uint32_t serial; /* of who asked last, */
+	uint32_t end; /* and what qp_retired will say when all that was posted then has left */
 };
 
 struct engine_qp {
@@ -178,9 +185,7 @@ struct engine_qp {
 	uint32_t
 		unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
-	uint32_t posted_serial; /* of the last end of an address handle that asked, */
-	uint32_t
-		posted_end; /* and what qp_retired will say when all that was posted then has left */
+	struct posted_mark posted[2]; /* (see there) */
 	bool operation_waits; /* in lcore.operations */
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	struct key_operation operation; /* on its way to the control thread */
@@ -191,6 +196,8 @@ struct engine_qp {
 	uint32_t context;
 	uint32_t pd;
 	uint32_t groups; /* multicast groups that it is a member of */
+	bool may_hold; /* UD: in client_objects.holding */
+	LIST_ENTRY(engine_qp) holding_link;
 	int async_fd;
 	uint32_t async_events; /* atomic */
 	uint32_t async_owed; /* atomic: as of a CQ */

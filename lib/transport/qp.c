@@ -254,6 +254,11 @@ uint32_t qp_retired(const struct qp *qp)
 	return retired_of_program(qp);
 }
 
+uint32_t qp_taken(const struct qp *qp)
+{
+	return qp->req.tail - qp->req.own_posted;
+}
+
 uint32_t qp_take_events(struct qp *qp)
 {
 	uint32_t events = qp->events;

@@ -212,6 +212,8 @@ void qp_own_posted(struct qp *qp, nanotime now);
 
 /* The program's requests that left the window since creation, modulo 2^32 (the client may post that many more). */
 uint32_t qp_retired(const struct qp *qp);
+/* ... and those that came into it: what qp_retired will say when all of them have left. */
+uint32_t qp_taken(const struct qp *qp);
 
 /* Asynchronous events, a set. */
 enum qp_event {
