@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/control.h"
 #include "engine/moving.h"
@@ -207,8 +208,7 @@ void ah_free(struct client *c, struct engine_ah *ah)
  *
  * Those that are going wait for what was posted when they began to, and go together.
  */
-#define SENDING_TURNS 1024u /* of an lcore, at least, */
-#define SENDING_TIME  (10 * TIME_MS) /* and as long */
+#define SENDING_TURNS 1024u /* of an lcore, at least, and as long as LEAVE_TIME */
 
 enum posted_to {
 	POSTED_NOW, /* what DESTROY_AH waits for */
@@ -221,7 +221,8 @@ struct posted {
 	enum posted_to to;
 	uint32_t serial;
 	bool left; /* and is being sent */
-	bool held; /* and waits */
+	bool held; /* and is not */
+	bool waits; /* for who sends it: lcore_let_leave */
 };
 
 /* Whether the queue pair has still to send what was posted when this was asked first. */
@@ -269,8 +270,7 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more of them */
 	p->held = false;
 	look_at_all(l, p);
-	if (p->left)
-		lcore_let_leave(l, now);
+	p->waits = p->left && !lcore_let_leave(l, p->client, now);
 }
 
 /* Returns whether something has not left, or may not have. */
@@ -283,9 +283,12 @@ static bool send_posted(struct engine *e, const struct client *c)
 		nanotime begin = clock_now();
 		uint32_t turns = 0;
 
-		do
+		do {
 			lcore_call(&e->lcore[i], send_some, &p);
-		while (p.left && (++turns < SENDING_TURNS || clock_now() - begin < SENDING_TIME));
+			turns += p.waits ? SENDING_TURNS : 1;
+			if (p.waits)
+				usleep(LEAVE_PAUSE);
+		} while (p.left && (turns < SENDING_TURNS || clock_now() - begin < LEAVE_TIME));
 		any |= p.left || p.held;
 	}
 	return any;

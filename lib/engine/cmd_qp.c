@@ -10,7 +10,6 @@
 #include "engine/raw_control.h"
 #include "engine/srq.h"
 #include "engine/tag.h"
-#include "engine/window.h"
 #include "engine/xrc.h"
 
 /* One row an argument: what the program asked for, and how much there is. */
@@ -318,16 +317,11 @@ struct modify {
 	bool copies; /* under way when it was executed */
 };
 
-static bool has_copies(const struct engine_qp *q)
-{
-	return q->last_ticket != 0 || q->gather_pending;
-}
-
 static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 {
 	struct engine_qp *q = m->qp;
 
-	m->copies = has_copies(q);
+	m->copies = qp_has_copies(q);
 	m->error = qp_modify(q->core, &m->attributes, m->mask, now, &m->why);
 	m->state = qp_state(q->core);
 	if (m->error != 0)
@@ -482,73 +476,4 @@ void qp_free(struct client *c, struct engine_qp *q)
 		q->srq->users--;
 	c->engine->qp_count--;
 	qp_unbuild(c, q);
-}
-
-/* Turns of the lcore in which a queue pair sends what was posted before its end. */
-#define LAST_TURNS 128u
-
-struct farewell {
-	struct engine_qp *qp;
-	uint32_t turns; /* left */
-	bool over;
-	bool copies; /* are under way at its end */
-};
-
-/*
- * A program may post, and destroy the queue pair with the datagrams that it waits for nobody to
- * confirm: from a device they would have left by now. So they leave first, unless the port or a
- * slow copy keeps them for too long.
- */
-static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
-{
-	qp_drain_rings(l, q, now);
-	qp_settled(l, q, now);
-	return q->is_ready || q->gather_pending;
-}
-
-static void detach(struct lcore *l, void *arg, nanotime now)
-{
-	struct farewell *f = arg;
-	struct engine_qp *q = f->qp;
-
-	if (f->turns-- > 0 && has_last_words(l, q, now)) {
-		lcore_let_leave(l, now);
-		return;
-	}
-	f->over = true;
-	f->copies = has_copies(q);
-	/* Here, so that no doorbell finds it between its handle and its end. */
-	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);
-	lcore_qp_detach(l, q, now);
-}
-
-int cmd_destroy_qp(struct call *call)
-{
-	const struct request_handle *r = (const struct request_handle *)call->request;
-	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
-	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
-	struct farewell f = { .qp = q, .turns = LAST_TURNS };
-
-	if (r->handle & TARGET_HANDLE)
-		return target_destroy(call, r->handle);
-	if (q == NULL)
-		return call_fail(call, EINVAL, "no such queue pair");
-	if (q->raw_users != 0)
-		return call_fail(call, EBUSY, "%u steering rules or tables lead to it",
-				 q->raw_users);
-	if (q->groups > 0)
-		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
-				 q->groups);
-	while (!f.over)
-		lcore_call(q->lcore, detach, &f);
-	operations_finish(call->engine); /* one of its own may be among them */
-	windows_leave(q);
-	/* Another lcore may be handing a frame over to it. */
-	if (call->engine->lcores > 1)
-		engine_grace_period(call->engine);
-	if (f.copies)
-		client_mover_settle(call->client);
-	reply->events = __atomic_load_n(&q->async_events, __ATOMIC_RELAXED);
-	qp_free(call->client, q);
-	return 0;
 }

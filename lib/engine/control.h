@@ -191,6 +191,12 @@ static inline bool client_shares(const struct client *c)
 	return __atomic_load_n(&c->objects->shares, __ATOMIC_RELAXED);
 }
 
+/* Copies from or to memory are under way for it. On its lcore. */
+static inline bool qp_has_copies(const struct engine_qp *q)
+{
+	return q->last_ticket != 0 || q->gather_pending;
+}
+
 /* The client's object of this kind, or NULL. */
 static inline void *object_find(const struct client *c, enum object_kind kind, uint32_t handle)
 {

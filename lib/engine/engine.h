@@ -386,10 +386,13 @@ void clock_publish(struct client_page *page);
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
 /*
- * In a message that waits for posted work to leave: nobody else may be on the lcore's seat. It may do
- * nothing, if the lcore's thread is to be woken for it: lcore_call does so.
+ * In a message that waits for posted work of a client to leave: nobody else may be on the lcore's
+ * seat. False: that is for who polls the lcore. Its thread is woken by lcore_call; a program with a
+ * loop of its own comes by.
  */
-void lcore_let_leave(struct lcore *l, nanotime now);
+bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
+#define LEAVE_PAUSE 20u /* us, for that one to take the seat */
+#define LEAVE_TIME  (10 * TIME_MS) /* and it has so long: it may be busy elsewhere */
 
 /* rx.c */
 uint32_t rx_poll(struct lcore *l, nanotime now);
@@ -422,6 +425,8 @@ void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
 /* tx.c */
 uint32_t tx_poll(struct lcore *l, nanotime now);
+/* A turn of this client's queue pairs alone. */
+void tx_of_client(struct lcore *l, const struct client *c, nanotime now);
 void ready_add(struct lcore *l, struct engine_qp *q);
 void ready_remove(struct lcore *l, struct engine_qp *q);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Everything that an lcore does. */
+#include "engine/control.h"
 #include "engine/exception.h"
 #include "engine/window.h"
 
@@ -17,13 +18,20 @@ static bool may_copy(const struct lcore *l)
 	return true;
 }
 
-void lcore_let_leave(struct lcore *l, nanotime now)
+bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now)
 {
-	if (!may_copy(l))
-		return;
-	rx_poll(l, now);
-	place_poll(l, now);
-	tx_poll(l, now);
+	if (may_copy(l)) {
+		rx_poll(l, now);
+		place_poll(l, now);
+		tx_poll(l, now);
+		return true;
+	}
+	/* A program that polls waits for us here: its own memory is all that its frames are of. */
+	if (c->memory == NULL && !client_shares(c)) {
+		tx_of_client(l, c, now);
+		return true;
+	}
+	return false;
 }
 
 uint32_t lcore_poll(struct lcore *l)

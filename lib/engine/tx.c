@@ -107,13 +107,42 @@ static void stage_gather(struct lcore *l, nanotime now)
 	l->staged = kept;
 }
 
+/* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
+static bool must_wait(const struct lcore *l, nanotime now)
+{
+	return l->loop_head - l->loop_tail >= LOOP_BACKLOG || now < l->stalled_until;
+}
+
+static void stage_leave(struct lcore *l, nanotime now)
+{
+	if (l->staged == 0)
+		return;
+	if (l->gather_count > 0)
+		stage_gather(l, now);
+	frames_send(l, l->stage, l->staged, now);
+	l->staged = 0;
+	l->gather_count = 0;
+}
+
+void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
+{
+	struct engine_qp *q, *next, *last = TAILQ_LAST(&l->ready, ready_list);
+
+	for (q = TAILQ_FIRST(&l->ready); q != NULL && !must_wait(l, now); q = next) {
+		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
+		if (q->client != c)
+			continue;
+		qp_turn(l, q, now);
+		stage_leave(l, now);
+	}
+}
+
 uint32_t tx_poll(struct lcore *l, nanotime now)
 {
 	struct engine_qp *q;
 	uint32_t staged = 0;
 
-	/* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
-	if (l->loop_head - l->loop_tail >= LOOP_BACKLOG || now < l->stalled_until)
+	if (must_wait(l, now))
 		return 1;
 
 	while (staged < ROUND_PACKETS && (q = TAILQ_FIRST(&l->ready)) != NULL) {
@@ -132,12 +161,6 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 		if (n < LIMIT_TURN || client_mover(q->client) != NULL)
 			break; /* no buffer, or the stage is full; a mover's job holds one turn */
 	}
-	if (l->staged == 0)
-		return staged;
-	if (l->gather_count > 0)
-		stage_gather(l, now);
-	frames_send(l, l->stage, l->staged, now);
-	l->staged = 0;
-	l->gather_count = 0;
+	stage_leave(l, now);
 	return staged;
 }

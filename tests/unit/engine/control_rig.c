@@ -52,14 +52,19 @@ struct uroce_engine *make_engine(char *why, size_t size)
 	return uroce_create(&o, why, size);
 }
 
-void control_rig_open(void)
+void control_rig_make(void)
 {
 	char why[256];
 
 	start_eal();
-	snprintf(path, sizeof(path), "/tmp/uroce-control-test-%d.sock", getpid());
 	engine = make_engine(why, sizeof(why));
 	cr_assert_not_null(engine, "%s", why);
+}
+
+void control_rig_open(void)
+{
+	snprintf(path, sizeof(path), "/tmp/uroce-control-test-%d.sock", getpid());
+	control_rig_make();
 	cr_assert_eq(uroce_start(engine), 0);
 }
 

@@ -22,6 +22,8 @@ extern char path[64]; /* of its socket */
 extern char memory[CONTROL_RIG_MEMORY]; /* what reg_mr registers */
 
 void control_rig_open(void);
+/* The engine at `path`, which nobody polls. */
+void control_rig_make(void);
 void control_rig_close(void);
 /* Another one at the same socket. */
 struct uroce_engine *make_engine(char *why, size_t size);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that polls its engine in a loop of its own, between other things: what programs posted
+ * leaves before their queue pairs go, as it does where the engine has threads.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../verbs/ud.h"
+#include "control_rig.h"
+
+#define LENGTH	 1024u
+#define ROUNDS	 10
+#define PAUSE_US 200 /* of the program, between two polls */
+
+static pid_t attached;
+static int begin_fd[2], end_fd[2];
+
+/* Posts datagrams and destroys what they were posted with. Returns how many were lost. */
+static int posts_and_destroys(struct endpoint *e, bool handle_first, void (*idle)(void))
+{
+	struct ibv_qp *from = ud_open(e, UD_QKEY), *to = ud_open(e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(e, GID_INDEX);
+	int missing = UD_DEPTH;
+	struct ibv_wc wc;
+
+	for (uint32_t i = 0; i < UD_DEPTH; i++)
+		ud_receive(e, to, 32768 + i * 2048, LENGTH + GRH);
+	for (uint32_t i = 0; i < UD_DEPTH; i++)
+		cr_assert_eq(ud_send(e, from, ah, to->qp_num, UD_QKEY, 0, LENGTH), 0);
+	if (handle_first)
+		cr_assert_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ibv_destroy_qp(from), 0);
+	for (int i = 0; i < 500 && missing > 0; i++) {
+		idle();
+		while (ibv_poll_cq(e->cq, 1, &wc) == 1)
+			missing -= wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV;
+	}
+	if (!handle_first)
+		cr_assert_eq(ibv_destroy_ah(ah), 0);
+	cr_assert_eq(ibv_destroy_qp(to), 0);
+	return missing;
+}
+
+static void wait_a_little(void)
+{
+	usleep(1000);
+}
+
+/* The other program: its exit status is 0 if all arrived. */
+static void be_attached(bool handle_first)
+{
+	struct endpoint e;
+	int missing = 0;
+	char c;
+
+	if (read(begin_fd[0], &c, 1) != 1)
+		_exit(99);
+	setenv("UROCE_SOCKET", path, 1);
+	endpoint_open(&e);
+	for (int i = 0; i < ROUNDS; i++)
+		missing += posts_and_destroys(&e, handle_first, wait_a_little);
+	endpoint_close(&e);
+	_exit(missing > 98 ? 98 : missing);
+}
+
+static void fork_attached(void (*what)(bool), bool argument)
+{
+	cr_assert_eq(pipe(begin_fd), 0);
+	cr_assert_eq(pipe(end_fd), 0);
+	snprintf(path, sizeof(path), "/tmp/uroce-polled-test-%d.sock", getpid());
+	attached = fork();
+	if (attached == 0)
+		what(argument);
+	control_rig_make();
+	cr_assert_eq(write(begin_fd[1], "b", 1), 1);
+}
+
+static void expect_all_arrive(bool handle_first)
+{
+	int status = -1;
+
+	fork_attached(be_attached, handle_first);
+	while (waitpid(attached, &status, WNOHANG) == 0) {
+		uroce_poll(engine, 0);
+		usleep(PAUSE_US);
+	}
+	cr_expect(WIFEXITED(status));
+	cr_expect_eq(WEXITSTATUS(status), 0, "%d datagrams were lost", WEXITSTATUS(status));
+	control_rig_close();
+}
+
+Test(polled, posts_leave_before_their_queue_pair_goes, .timeout = 60)
+{
+	expect_all_arrive(false);
+}
+
+Test(polled, posts_leave_before_handle_and_queue_pair_go, .timeout = 60)
+{
+	expect_all_arrive(true);
+}
+
+/* Here only, and says so. */
+static void stay(bool argument)
+{
+	struct endpoint e;
+	char c;
+
+	if (read(begin_fd[0], &c, 1) != 1)
+		_exit(99);
+	setenv("UROCE_SOCKET", path, 1);
+	endpoint_open(&e);
+	if (write(end_fd[1], "h", 1) != 1 || read(begin_fd[0], &c, 1) != 1)
+		_exit(98);
+	_exit(0);
+}
+
+static void poll_once(void)
+{
+	uroce_poll(engine, 0);
+}
+
+/* The program itself destroys, in the thread that polls, beside one that is attached. */
+Test(polled, posts_of_the_program_itself_leave, .timeout = 60)
+{
+	struct endpoint e;
+	int missing = 0;
+	fd_set set;
+
+	fork_attached(stay, false);
+	do {
+		struct timeval t = { 0, 0 };
+
+		poll_once();
+		FD_ZERO(&set);
+		FD_SET(end_fd[0], &set);
+		cr_assert_geq(select(end_fd[0] + 1, &set, NULL, NULL, &t), 0);
+	} while (!FD_ISSET(end_fd[0], &set));
+	setenv("UROCE_SOCKET", "/nonexistent", 1);
+	cr_assert_eq(uroce_register(engine), 0);
+	endpoint_open(&e);
+	for (int i = 0; i < ROUNDS; i++)
+		missing += posts_and_destroys(&e, i % 2 == 0, poll_once);
+	cr_expect_eq(missing, 0, "%d datagrams were lost", missing);
+	endpoint_close(&e);
+	cr_expect_eq(write(begin_fd[1], "e", 1), 1);
+	cr_expect_eq(waitpid(attached, NULL, 0), attached);
+	control_rig_close();
+}
