@@ -159,6 +159,8 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 
 /* ---- addresses ---- */
 
+#define ADDRESS_LOOKS 4 /* at a list that changes while it is read */
+
 /* What a part of the kernel's list says. */
 struct address_list {
 	uint32_t ifindex; /* whose are wanted */
@@ -227,7 +229,7 @@ static void take_part(struct address_list *l, const struct nlmsghdr *h, size_t o
 }
 
 /* By its index: an interface may get another name, and an IPv4 address has a label, which may be any. */
-static bool list_addresses(struct address_list *l)
+static void list_addresses(struct address_list *l)
 {
 	struct {
 		struct nlmsghdr header;
@@ -239,9 +241,7 @@ static bool list_addresses(struct address_list *l)
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	ssize_t n;
 
-	if (fd < 0)
-		return false;
-	if (send(fd, &ask, sizeof(ask), 0) != sizeof(ask))
+	if (fd < 0 || send(fd, &ask, sizeof(ask), 0) != sizeof(ask))
 		l->failed = l->done = true;
 	while (!l->done) {
 		/* each part is there when the last one was read */
@@ -253,15 +253,19 @@ static bool list_addresses(struct address_list *l)
 		else
 			take_part(l, (void *)part, (size_t)n);
 	}
-	close(fd);
-	return !l->failed;
+	if (fd >= 0)
+		close(fd);
 }
 
 bool interface_addresses(uint32_t ifindex, struct port *p)
 {
-	struct address_list l = { .ifindex = ifindex };
+	struct address_list l = { .failed = true };
 
-	if (!list_addresses(&l))
+	for (int i = 0; i < ADDRESS_LOOKS && l.failed; i++) {
+		l = (struct address_list){ .ifindex = ifindex };
+		list_addresses(&l);
+	}
+	if (l.failed)
 		return false;
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));
