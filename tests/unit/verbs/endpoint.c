@@ -65,12 +65,12 @@ static int to_rtr(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
 				     IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_rts(struct ibv_qp *qp)
+static int to_rts(struct ibv_qp *qp, uint8_t timeout)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = 0xfffffe,
-		.timeout = 14,
+		.timeout = timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
@@ -81,13 +81,19 @@ static int to_rts(struct ibv_qp *qp)
 				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
+int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn,
+			 uint8_t timeout)
 {
 	int error = endpoint_to_init(qp);
 
 	if (error == 0)
 		error = to_rtr(e, qp, remote_qpn);
-	return error != 0 ? error : to_rts(qp);
+	return error != 0 ? error : to_rts(qp, timeout);
+}
+
+int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
+{
+	return endpoint_connect_for(e, qp, remote_qpn, PATIENT_TIMEOUT);
 }
 
 void endpoint_open(struct endpoint *e)

@@ -9,10 +9,17 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-#define DEPTH	     16
-#define BUFFER	     65536u
-#define GID_INDEX    1 /* the first IPv4 address */
-#define WAIT_SECONDS 20 /* for what must come */
+#define DEPTH		  16
+#define BUFFER		  65536u
+#define GID_INDEX	  1 /* the first IPv4 address */
+#define WAIT_SECONDS	  20 /* for what must come */
+/*
+ * Local ACK Timeouts. Nothing is lost inside an engine, but an lcore or a mover that gets no processor
+ * answers late: the retries of an ordinary queue pair here last 8.6 s. With the other, of who is to find
+ * out that nobody answers, they last half a second.
+ */
+#define PATIENT_TIMEOUT	  18
+#define IMPATIENT_TIMEOUT 14
 
 struct endpoint {
 	struct ibv_context *context;
@@ -36,6 +43,8 @@ void endpoint_close(struct endpoint *e);
 struct ibv_qp *endpoint_create_qp(struct endpoint *e);
 /* To RTS, towards the queue pair of that number at our own address. 0 or the errno. */
 int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn);
+int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn,
+			 uint8_t timeout);
 int endpoint_to_init(struct ibv_qp *qp);
 
 /* Polls until n completions came; fails the test with `what` when they do not. */

@@ -384,9 +384,13 @@ Test(srq, a_queue_pair_in_error_leaves_its_requests_to_the_others)
 /* hostile H-90 */
 Test(srq, a_ring_full_of_nonsense_ends_its_own_users_only)
 {
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
+	cr_assert_eq(ibv_modify_qp(sender[0], &attr, IBV_QP_STATE), 0);
+	cr_assert_eq(endpoint_connect_for(&e, sender[0], receiver[0]->qp_num, IMPATIENT_TIMEOUT),
+		     0);
 	__atomic_store_n(&((struct srq *)srq)->ring->prod.tail, 0x12345678, __ATOMIC_RELEASE);
 	send_one(sender[0], 0);
 	cr_assert(event_comes(&event, WAIT_SECONDS * 1000), "no IBV_EVENT_SRQ_ERR");
