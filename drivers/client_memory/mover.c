@@ -138,6 +138,7 @@ static void *mover_run(void *arg)
 {
 	struct mover *m = arg;
 
+	pthread_setname_np(pthread_self(), "uroce-mover");
 	for (;;) {
 		struct mover_batch *batch = take_waiting(m);
 
