@@ -44,12 +44,19 @@ bool event_waits(struct rdma_event_channel *channel)
 	return readable(channel, 0);
 }
 
-struct rdma_cm_event *expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+struct rdma_cm_event *next_event(struct rdma_event_channel *channel, const char *what)
 {
 	struct rdma_cm_event *event;
 
-	cr_assert(readable(channel, WAIT_SECONDS * 1000), "%s did not come", rdma_event_str(type));
+	cr_assert(readable(channel, WAIT_SECONDS * 1000), "%s did not come", what);
 	cr_assert_eq(rdma_get_cm_event(channel, &event), 0, "%s", strerror(errno));
+	return event;
+}
+
+struct rdma_cm_event *expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event = next_event(channel, rdma_event_str(type));
+
 	cr_assert_eq(event->event, type, "%s (status %d) came in the place of %s",
 		     rdma_event_str(event->event), event->status, rdma_event_str(type));
 	return event;
@@ -118,12 +125,32 @@ void connection_open(struct connection *c)
 	pass_event(c->channel, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+void pass_end(struct rdma_event_channel *channel, uint32_t rests)
+{
+	uint32_t ends = 0, seen = 0;
+
+	while (ends == 0 || seen < rests) {
+		struct rdma_cm_event *event = next_event(channel, "the end of a connection");
+
+		cr_assert(event->event == RDMA_CM_EVENT_DISCONNECTED ||
+				  event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT,
+			  "%s (status %d) at the end of a connection", rdma_event_str(event->event),
+			  event->status);
+		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+			ends++;
+		else
+			seen++;
+		cr_assert_eq(rdma_ack_cm_event(event), 0);
+	}
+	cr_assert_eq(ends, 1);
+}
+
 void connection_close(struct connection *c)
 {
 	cr_assert_eq(rdma_disconnect(c->caller), 0, "%s", strerror(errno));
 	pass_event(c->channel, RDMA_CM_EVENT_DISCONNECTED);
 	cr_assert_eq(rdma_disconnect(c->called), 0, "%s", strerror(errno));
-	pass_event(c->channel, RDMA_CM_EVENT_DISCONNECTED);
+	pass_end(c->channel, 0);
 	rdma_destroy_ep(c->called);
 	rdma_destroy_ep(c->caller);
 	rdma_destroy_ep(c->listener);

@@ -20,11 +20,18 @@ struct rdma_cm_id *open_id(struct rdma_event_channel *channel, enum rdma_port_sp
 
 /* Whether an event waits now. */
 bool event_waits(struct rdma_event_channel *channel);
+/* The next event, which must come in time; to be acknowledged. `what`: in case it does not. */
+struct rdma_cm_event *next_event(struct rdma_event_channel *channel, const char *what);
 /* The next event, which must be this one and come in time; to be acknowledged. */
 struct rdma_cm_event *expect_event(struct rdma_event_channel *channel,
 				   enum rdma_cm_event_type type);
 /* ... acknowledged. */
 void pass_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+/*
+ * DISCONNECTED of who began to disconnect, and TIMEWAIT_EXIT of `rests` ids: who answered rests from then
+ * on, and on a busy machine his rest may be over before the other one hears of the answer.
+ */
+void pass_end(struct rdma_event_channel *channel, uint32_t rests);
 
 /* An id that listens at the own address, and its port in host order. */
 struct rdma_cm_id *open_listener(struct rdma_event_channel *channel, enum rdma_port_space ps,
