@@ -20,6 +20,7 @@ SERVICE_TCP, SERVICE_UDP = 0x01060000 | TCP_PORT, 0x01110000 | TCP_PORT
 GUID = 0x1122334455667788
 SOON, NEVER = 20, 0.3  # seconds: what must come; what must not
 BACKLOG = 8
+REPEATED = (REQ, REP, DREQ)  # what the engine says again where no answer comes in time
 
 
 class Failure(Exception):
@@ -61,6 +62,13 @@ class Server:
         check(re.fullmatch(pattern, line), f"the server said '{line}', not '{pattern}'")
         return line
 
+    def until(self, answer, meanwhile):
+        """The lines up to the one that is this; the others must be of the other kind."""
+        lines = [self.expect(f"{answer}|{meanwhile}")]
+        while not re.fullmatch(answer, lines[-1]):
+            lines.append(self.expect(f"{answer}|{meanwhile}"))
+        return lines
+
     def request(self):
         """The id of a request that must have come."""
         return int(self.expect(r"CONNECT_REQUEST \d+ 0").split()[1])
@@ -91,6 +99,7 @@ class Rig:
         self.peer = mad_peer.Peer("wire1", OWN_MAC, OWN, ENGINE, mac)
         self.server = Server(program)
         self.next = 0x1000
+        self.received = set()
 
     # -- what both ends say ---------------------------------------------------------------------
 
@@ -104,22 +113,38 @@ class Rig:
                       "p_sgid": gid(source), "p_dgid": gid(ENGINE),
                       "private": ip_header(source, ENGINE) + words, **fields})
 
+    def receive(self, limit):
+        """The engine's next message: (MAD, body, whether it says again what it said), or None."""
+        got = self.peer.receive(limit)
+        if got is None:
+            return None
+        mad, body, _ = got
+        again = bytes(mad) in self.received
+        self.received.add(bytes(mad))
+        return mad, body, again
+
     def expect(self, kind, limit=SOON, **fields):
-        """The engine's next message; MRAs are passed over."""
+        """The engine's next message. MRAs are passed over, and what it said before and repeats since
+        we were long in answering it."""
         while True:
-            got = self.peer.receive(limit)
+            got = self.receive(limit)
             check(got is not None, f"no {kind.__name__} came")
-            mad, body, _ = got
+            mad, body, again = got
             if kind is not MRA and isinstance(body, MRA):
                 continue
-            check(isinstance(body, kind), f"{body.name} instead of {kind.__name__}: {body!r}")
-            for name, value in fields.items():
+            wrong = "" if isinstance(body, kind) else f"{body.name} instead of {kind.__name__}: {body!r}"
+            for name, value in fields.items() if not wrong else ():
                 have = getattr(mad if name == "tid" else body, name)
-                check(have == value, f"{body.name}: {name} is {have}, not {value}")
-            return body
+                if have != value:
+                    wrong = f"{body.name}: {name} is {have}, not {value}"
+            if not wrong:
+                return body
+            check(again and isinstance(body, REPEATED), wrong)
 
     def silence(self, limit=NEVER):
-        got = self.peer.receive(limit)
+        got = self.receive(limit)
+        while got is not None and got[2] and isinstance(got[1], REPEATED):
+            got = self.receive(limit)
         check(got is None, f"an answer: {got and got[1]!r}")
         self.server.silent()
 
