@@ -13,7 +13,7 @@ static void no_engine(void)
 	setenv("UROCE_SOCKET", "/nonexistent/uroced.sock", 1);
 }
 
-TestSuite(addrinfo, .init = no_engine, .timeout = 20);
+TestSuite(addrinfo, .init = no_engine, .timeout = 60);
 
 static const struct sockaddr_in *v4(const struct sockaddr *a)
 {

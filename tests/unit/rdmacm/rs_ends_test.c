@@ -88,7 +88,7 @@ static void stop_engine(void)
 	const struct timespec nap = { .tv_nsec = 1000000 };
 
 	cr_assert_eq(kill(engine, SIGSTOP), 0);
-	for (int i = 0; i < 5000 && !engine_is_stopped(); i++)
+	for (int i = 0; i < WAIT_SECONDS * 1000 && !engine_is_stopped(); i++)
 		nanosleep(&nap, NULL);
 	cr_assert(engine_is_stopped(), "the engine goes on");
 }
@@ -215,12 +215,13 @@ static void await_sleep(const pid_t *thread)
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	char id[16];
 
-	for (int i = 0; i < 5000; i++) {
+	for (int i = 0; i < WAIT_SECONDS * 1000; i++) {
 		snprintf(id, sizeof(id), "%d", __atomic_load_n(thread, __ATOMIC_ACQUIRE));
 		if (state_of(getpid(), id) == 'S')
 			return;
 		nanosleep(&nap, NULL);
 	}
+	cr_assert_fail("the thread does not come to wait");
 }
 
 static pid_t receiver;

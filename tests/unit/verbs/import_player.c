@@ -192,6 +192,8 @@ static bool do_dm(struct player *p, const struct ask *q, struct answer *a)
 
 static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 {
+	time_t until;
+
 	switch (q->what) {
 	case OPEN:
 		return open_all(p, a);
@@ -218,7 +220,8 @@ static bool act(struct player *p, const struct ask *q, int fd, struct answer *a)
 	case BLOCK:
 		return register_blocking(p, a);
 	case STORM:
-		for (int i = 0; i < STORM_MAX && a->status == IBV_WC_SUCCESS; i++)
+		until = time(NULL) + WAIT_SECONDS;
+		while (time(NULL) < until && a->status == IBV_WC_SUCCESS)
 			a->status = post(p, q);
 		return true;
 	case DEREGISTER:

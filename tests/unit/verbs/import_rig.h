@@ -17,9 +17,8 @@
 #include "client/message.h"
 #include "endpoint.h"
 
-#define AREA	  8192u /* too small to be promoted: the engine copies from process to process */
-#define HALF	  (AREA / 2)
-#define STORM_MAX 100000
+#define AREA 8192u /* too small to be promoted: the engine copies from process to process */
+#define HALF (AREA / 2)
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)

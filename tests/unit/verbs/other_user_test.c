@@ -146,7 +146,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-#define CHANGES 8 /* each would wait a second for a mover without anything to do */
+/* Each would wait a second for a mover without anything to do; some may on a busy machine. */
+#define CHANGES 8
 
 /* What waits for copies waits for those under way, not for those that come behind them. */
 Test(other_user, keys_change_beside_traffic)
@@ -157,22 +158,25 @@ Test(other_user, keys_change_beside_traffic)
 	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED,
 				    .bind_info = { region, (uintptr_t)e.buffer, 256,
 						   IBV_ACCESS_REMOTE_READ } };
+	double least = WAIT_SECONDS;
 	struct traffic t;
 	struct ibv_wc wc;
-	double begin;
 
 	cr_assert(region != NULL && mw != NULL, "%m");
 	begin_traffic(&t);
-	begin = seconds();
 	for (int i = 0; i < CHANGES; i++) {
+		double begin = seconds();
+
 		cr_assert_eq(ibv_bind_mw(e.qp[0], mw, &bind), 0);
 		poll_completions(e.cq, &wc, 1, "a bind");
 		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 		mr = ibv_reg_mr(e.pd, e.buffer, LENGTH, access);
 		cr_assert_not_null(mr, "%m");
 		cr_assert_eq(ibv_dereg_mr(mr), 0);
+		if (seconds() - begin < least)
+			least = seconds() - begin;
 	}
-	cr_expect_lt(seconds() - begin, CHANGES, "%.1f s", seconds() - begin);
+	cr_expect_lt(least, 1, "%.1f s and more each", least);
 	cr_expect_eq(ibv_dealloc_mw(mw), 0);
 	end_traffic(&t);
 	cr_expect_eq(ibv_dereg_mr(region), 0);

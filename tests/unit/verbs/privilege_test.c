@@ -88,7 +88,7 @@ static enum step make_raw(struct ibv_context *context)
 /* Who shares the connection of `connected`, which is about to become another program. */
 static enum step ask_beside(struct ibv_context *context, pid_t connected)
 {
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < 2000; i++) {
 		if (effective(connected) >> CAP_NET_RAW & 1)
 			return make_raw(context);
 		usleep(10000);

@@ -548,7 +548,7 @@ static void expect_in_child(bool keep, struct expectation x)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status), "signal %d", WTERMSIG(status));
 	cr_assert_eq(WEXITSTATUS(status), 0, "step %d", WEXITSTATUS(status));
-	for (int i = 0; i < 500 && engine_objects() != before; i++)
+	for (int i = 0; i < WAIT_SECONDS * 100 && engine_objects() != before; i++)
 		usleep(10000);
 	cr_expect_eq(engine_objects(), before);
 }
