@@ -125,6 +125,7 @@ Test(interface, when_programs_have_all_descriptors)
 	ip("link set near up");
 	ip("link set far up");
 	ip("address add 10.9.0.1/20 dev near");
+	await(ifindex_running, near, true, "a carrier");
 	cr_expect(interface_addresses(near, &p));
 	fd = interface_socket();
 	cr_assert_geq(fd, 0);
@@ -237,17 +238,16 @@ Test(interface, no_more_addresses_than_a_table_holds)
 
 /* ---- events ---- */
 
-/* What was announced before is done with. */
+/* What was announced before is done with; one that comes between the two questions is, too. */
 static void falls_quiet(int fd)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
-	int looks = 0;
 
-	while (poll(&readable, 1, QUIET_MS) != 0) {
-		cr_assert_lt(looks++, 50, "it never falls quiet");
+	for (int looks = 0; poll(&readable, 1, QUIET_MS) != 0 || interface_events_happened(fd);
+	     looks++) {
+		cr_assert_lt(looks, 50, "something is announced all the time");
 		interface_events_happened(fd);
 	}
-	cr_expect_not(interface_events_happened(fd), "nothing was announced");
 }
 
 Test(interface, changes_are_announced_once)

@@ -5,7 +5,7 @@
  *	port_tool EAL... -- answer PORT IP/LEN,... TARGET,...   answers ARP, ND and echo; resolves
  *	port_tool EAL... -- netdev IFACE TARGET,...             says what it learns; resolves
  *
- * Prints one line per fact and ends on end of file of its standard input, or after 30 s.
+ * Prints one line per fact and ends on end of file of its standard input, or after 300 s.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "drivers/neighbour/neighbour.h"
 
 #define TARGETS	 8
-#define PATIENCE (30 * TIME_S)
+#define PATIENCE (300 * TIME_S) /* longer than a test may take */
 
 static struct neighbour_frames out;
 static struct rte_mempool *pool;
