@@ -16,6 +16,8 @@
 #define RIG_SLOTS 256u
 #define RIG_CQE	  1024u
 
+uint8_t rig_timeout = 14;
+
 static void *rig_ring(struct rig *r, uint32_t slots, uint32_t stride, bool many)
 {
 	void *m = arena_at(r->arena, arena_allocate(r->arena, ring_bytes(slots, stride)));
@@ -114,7 +116,7 @@ static void qp_connect(struct rig *r, uint32_t side)
 				 QP_ATTR_MIN_RNR_TIMER,
 			 0, NULL);
 	a.state = QP_STATE_RTS;
-	a.timeout = 14;
+	a.timeout = rig_timeout;
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 16;

@@ -30,6 +30,9 @@ struct rig {
 	struct rig_side side[RIG_SIDES];
 };
 
+/* Of the queue pairs, as the verbs have it; before rig_open. 0: nothing is sent again. */
+extern uint8_t rig_timeout;
+
 /* Starts the EAL once a process; then a fresh rig. */
 struct rig *rig_open(void);
 void rig_close(struct rig *r);
