@@ -9,7 +9,7 @@
 
 #include "client/message.h"
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 20000
 
 static int ours, engines;
 

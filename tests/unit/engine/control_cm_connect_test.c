@@ -255,8 +255,9 @@ Test(control_cm_connect, a_program_that_dies_is_heard_of)
  */
 Test(control_cm_connect, a_backlog_is_one)
 {
+	const nanotime again = clock_now() + 4 * TIME_S; /* before that nothing comes again */
 	struct reply_cm_event e;
-	uint32_t id[4];
+	uint32_t id[4], third;
 
 	listener_at(&server, TCP, PORT, 2);
 	for (int i = 0; i < 3; i++) {
@@ -270,9 +271,10 @@ Test(control_cm_connect, a_backlog_is_one)
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_expect_eq(e.parameters.qpn, 0x124);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
-	cr_expect_eq(e.parameters.qpn, 0x200);
+	third = e.parameters.qpn;
+	cr_expect(third == 0x200 || (third == 0x125 && clock_now() >= again), "0x%x", third);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
-	cr_expect_eq(e.parameters.qpn, 0x125, "the one that found no room");
+	cr_expect_eq(e.parameters.qpn, third == 0x200 ? 0x125 : 0x200, "who found no room");
 	cr_expect_eq(cm_get(&client, &e), EAGAIN, "nobody was refused");
 }
 

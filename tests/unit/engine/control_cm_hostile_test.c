@@ -320,7 +320,9 @@ Test(control_cm_hostile, one_host_is_not_all)
 	struct reply_cm_event event;
 	struct cm_message m;
 
-	other.octet[15] ^= 1;
+	/* hosts share counters by chance: one that has its own */
+	while (cm_source_count(e, &other) == cm_source_count(e, &stranger))
+		other.octet[15]++;
 	listener_at(&server, TCP, PORT, 5);
 	for (uint32_t i = 1; i <= CM_SOURCE_MAX; i++) {
 		m = good_req(i, 0x1000 + i);
@@ -331,7 +333,6 @@ Test(control_cm_hostile, one_host_is_not_all)
 	throw_message(&stranger, &m, false);
 	cr_expect_eq(links(), CM_SOURCE_MAX);
 	expect_no_event(&server);
-	cr_assert_neq(cm_source_count(e, &other), cm_source_count(e, &stranger), "one in 4096");
 	m.primary.local_gid = other;
 	throw_message(&other, &m, false);
 	expect_event(&server, CONNECT_REQUEST, 0, &event);

@@ -285,17 +285,6 @@ Test(control_cm, many_events_wait)
 	party_end(&p);
 }
 
-static double seconds_of_control(void)
-{
-	struct engine *e = (struct engine *)engine;
-	struct timespec t;
-	clockid_t clock;
-
-	cr_assert_eq(pthread_getcpuclockid(e->control->thread, &clock), 0);
-	cr_assert_eq(clock_gettime(clock, &t), 0);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Events of an id that ends are not looked for among those of all others. */
 Test(control_cm, many_ids_with_many_events_end)
 {

@@ -17,6 +17,7 @@
 #include <rte_lcore.h>
 
 #include "base/bits.h"
+#include "engine/control.h"
 #include "engine/engine.h"
 #include "engine/uroce.h"
 
@@ -265,6 +266,17 @@ void expect_descriptors(int wanted)
 	while (count_descriptors() != wanted && now_ms() < end)
 		poll(NULL, 0, 1);
 	cr_assert_eq(count_descriptors(), wanted, "descriptors");
+}
+
+double seconds_of_control(void)
+{
+	struct engine *inside = (struct engine *)engine;
+	struct timespec t;
+	clockid_t clock;
+
+	cr_assert_eq(pthread_getcpuclockid(inside->control->thread, &clock), 0);
+	cr_assert_eq(clock_gettime(clock, &t), 0);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 void expect_serving(void)

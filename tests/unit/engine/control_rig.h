@@ -63,6 +63,8 @@ void statistics(struct reply_statistics *s);
 void expect_counts(uint32_t clients, uint32_t qps, uint32_t cqs, uint32_t mrs);
 int count_descriptors(void);
 void expect_descriptors(int wanted);
+/* What the control thread had of a processor: however long it waited for one. */
+double seconds_of_control(void);
 void expect_serving(void);
 
 #endif
