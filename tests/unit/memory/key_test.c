@@ -44,7 +44,7 @@ static struct region *make_region(uint32_t pieces, uint64_t iova, uint64_t lengt
 	return r;
 }
 
-TestSuite(key, .fini = drop_table, .timeout = 60);
+TestSuite(key, .fini = drop_table, .timeout = 400);
 
 /* All 2^24 slots: every index once, and each found again. */
 Test(key, permutation_is_a_bijection)

@@ -255,7 +255,7 @@ Test(cq_move, what_satisfies_an_arming_is_seen)
 	free_cq(q);
 }
 
-Test(cq_move, three_lcores_complete_while_the_ring_moves, .timeout = 50)
+Test(cq_move, three_lcores_complete_while_the_ring_moves, .timeout = 200)
 {
 	static const uint32_t sizes[] = { 64, 256, 32, 1024, 128 };
 	struct lcore lcore[LCORES] = { 0 };

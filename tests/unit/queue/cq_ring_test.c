@@ -225,13 +225,13 @@ static void consume_by_events(enum cq_armed how, uint32_t solicited_every)
 	free_cq(q);
 }
 
-Test(cq_ring, four_lcores_lose_neither_completions_nor_events, .timeout = 50)
+Test(cq_ring, four_lcores_lose_neither_completions_nor_events, .timeout = 200)
 {
 	consume_by_events(CQ_ARMED_NEXT, 1000000);
 }
 
 /* 997 completions hold a solicited one and fit the queue, so waiting for those alone must do. */
-Test(cq_ring, four_lcores_lose_no_solicited_event, .timeout = 50)
+Test(cq_ring, four_lcores_lose_no_solicited_event, .timeout = 200)
 {
 	consume_by_events(CQ_ARMED_SOLICITED, 20);
 }

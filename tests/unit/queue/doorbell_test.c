@@ -120,7 +120,7 @@ static uint32_t drain(struct bell *b, uint32_t *seen)
 }
 
 /* An engine that sleeps whenever it finds nothing must still see every post. */
-Test(doorbell, no_post_is_lost_by_an_engine_that_sleeps, .timeout = 50)
+Test(doorbell, no_post_is_lost_by_an_engine_that_sleeps, .timeout = 200)
 {
 	struct bell *b = new_bell();
 	pthread_t thread[THREADS];

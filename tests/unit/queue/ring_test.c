@@ -180,7 +180,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-Test(ring, two_threads_lose_nothing, .timeout = 50)
+Test(ring, two_threads_lose_nothing, .timeout = 200)
 {
 	struct rte_ring *r = new_ring(64, STRIDE, false);
 	struct ring_side s;

@@ -172,7 +172,7 @@ static void *lcore_takes(void *argument)
 	return NULL;
 }
 
-Test(srq_ring, several_lcores_take_each_request_once, .timeout = 60)
+Test(srq_ring, several_lcores_take_each_request_once, .timeout = 200)
 {
 	struct rte_ring *shared = new_ring(64);
 	uint32_t total = LCORES * EACH, left = total;

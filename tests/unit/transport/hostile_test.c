@@ -24,7 +24,7 @@ static void finish(void)
 	pair_close(&pair);
 }
 
-TestSuite(hostile, .init = start, .fini = finish, .timeout = 120);
+TestSuite(hostile, .init = start, .fini = finish, .timeout = 400);
 
 /* A request to b; payload of `length` octets. */
 static struct packet request(uint8_t base, uint32_t psn, uint32_t length)

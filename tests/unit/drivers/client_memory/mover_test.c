@@ -59,7 +59,7 @@ static struct mover_batch *wait_for(struct mover *m, uint32_t lcore)
 
 #define BATCHES 3000u
 
-Test(mover, batches_come_back_to_their_lcores_in_order, .timeout = 50)
+Test(mover, batches_come_back_to_their_lcores_in_order, .timeout = 100)
 {
 	static uint64_t from[BATCHES], to[BATCHES];
 	static struct peer_copy copy[BATCHES];
@@ -169,7 +169,7 @@ static void count_back(struct mover_batch *b, void *arg)
 	++*(uint32_t *)arg;
 }
 
-Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 50)
+Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 100)
 {
 	static uint64_t local[2][READS];
 	static struct peer_copy copy[2][READS];
@@ -198,7 +198,7 @@ Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 50)
 	cr_assert_null(mover_destroy(m, 10000, NULL, NULL));
 }
 
-Test(mover, destroying_one_that_hangs_does_not_hang, .timeout = 50)
+Test(mover, destroying_one_that_hangs_does_not_hang, .timeout = 100)
 {
 	static uint64_t local[3][READS];
 	static struct peer_copy copy[3][READS];

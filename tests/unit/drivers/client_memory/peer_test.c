@@ -305,7 +305,7 @@ static void *add(void *arg)
 	return NULL;
 }
 
-Test(peer, atomics_of_several_lcores_lose_nothing, .timeout = 50)
+Test(peer, atomics_of_several_lcores_lose_nothing, .timeout = 100)
 {
 	static struct peer_locks locks;
 	struct client c = new_client(0);

@@ -119,7 +119,7 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-Test(promote, no_write_is_lost_meanwhile, .timeout = 50)
+Test(promote, no_write_is_lost_meanwhile, .timeout = 100)
 {
 	uint8_t *p = new_memory(MIB);
 	struct writer w = { .word = (uint64_t *)(void *)p, .pages = MIB / PAGE };
@@ -175,7 +175,7 @@ Test(promote, regions_that_overlap_share_their_pages)
 	cr_assert_eq(p[0], 7);
 }
 
-Test(promote, a_forks_child_has_its_own, .timeout = 50)
+Test(promote, a_forks_child_has_its_own, .timeout = 100)
 {
 	uint8_t *p = new_memory(MIB);
 	struct mr_backing b[PARTS];

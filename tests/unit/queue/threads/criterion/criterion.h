@@ -56,7 +56,7 @@ static struct threads_test *threads_tests;
 int main(void)
 {
 	for (struct threads_test *t = threads_tests; t != NULL; t = t->next) {
-		alarm(50); /* a test that hangs is a failure */
+		alarm(200); /* a test that hangs is a failure */
 		t->run();
 		printf("ok %s\n", t->name);
 	}
