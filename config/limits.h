@@ -9,20 +9,23 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* Device attributes (ibv_query_device(3)). */
-#define LIMIT_QPS	   65536u /* queue pairs of one engine */
+/*
+ * Device attributes (ibv_query_device(3)): what one program may have. Of objects that the engine counts
+ * it has room for more, see below.
+ */
+#define LIMIT_QPS	   65536u /* queue pairs */
 #define LIMIT_QP_WR	   16384u /* send or receive requests of one queue pair */
 #define LIMIT_SGE	   32u /* scatter/gather elements of one request */
 #define LIMIT_INLINE	   512u /* octets of inline data of one request */
 #define LIMIT_CQS	   65536u
 #define LIMIT_CQE	   1048575u /* entries of one CQ: a ring of 2^20 less the one rte_ring keeps free */
 #define LIMIT_MODERATION   65535u /* completions, and microseconds, that an event may wait */
-#define LIMIT_MRS	   262144u /* regions and windows of one engine */
+#define LIMIT_MRS	   262144u /* regions and windows */
 #define LIMIT_PDS	   65536u
-#define LIMIT_AHS	   65536u /* address handles of one engine */
-#define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members in one engine */
+#define LIMIT_AHS	   65536u /* address handles */
+#define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members of one program */
 #define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
-#define LIMIT_SRQS	   65535u /* shared receive queues of one engine: 16 bits of their numbers */
+#define LIMIT_SRQS	   32767u /* shared receive queues */
 #define LIMIT_TAGS	   1024u /* entries of the list of one tag matching SRQ */
 #define LIMIT_TAG_OPS	   127u /* operations on it that wait to be executed */
 #define LIMIT_TAG_SGE	   4u /* elements of one entry */
@@ -60,6 +63,15 @@
 #define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
 #define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
 
+/* All programs together: one that has all that it may leaves as much to others. */
+#define LIMIT_ENGINE_QPS      (4 * LIMIT_QPS)
+#define LIMIT_ENGINE_CQS      (4 * LIMIT_CQS)
+#define LIMIT_ENGINE_MRS      (2 * LIMIT_MRS) /* keys are made for them at the start */
+#define LIMIT_ENGINE_AHS      (4 * LIMIT_AHS)
+#define LIMIT_ENGINE_SRQS     65535u /* 16 bits of their numbers */
+#define LIMIT_ENGINE_GROUPS   (4 * LIMIT_MCAST_GROUPS)
+#define LIMIT_ENGINE_DM_BYTES (UINT64_C(1) << 30) /* device memory */
+
 /* What one client may hold, so that others find something left. */
 #define LIMIT_CLIENT_CONTEXTS	 1024u
 #define LIMIT_CLIENT_XRCDS	 256u /* a descriptor of the engine each */
@@ -79,9 +91,9 @@
 #define LIMIT_COMMAND_FDS   20u /* descriptors beside one control message */
 
 #define LIMIT_CLIENT_DM_BYTES (2 * LIMIT_DM_BYTES) /* with what it imports */
-#define LIMIT_ENGINE_DM_BYTES (UINT64_C(1) << 30) /* device memory of all programs */
 
-static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES, "one program does not take it all");
+static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES && LIMIT_ENGINE_SRQS >= 2 * LIMIT_SRQS,
+	      "one program does not take it all");
 static_assert(LIMIT_TAGS < 0xff00, "an entry is named by 16 bits");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
 static_assert((LIMIT_TICKETS_NEW & (LIMIT_TICKETS_NEW - 1)) == 0, "ticket records are masked");

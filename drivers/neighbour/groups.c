@@ -16,7 +16,7 @@
 
 static struct membership *find(struct neighbour_table *t, const struct gid *group)
 {
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++)
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++)
 		if (t->membership[i].used && gid_equal(&t->membership[i].group, group))
 			return &t->membership[i];
 	return NULL;
@@ -48,9 +48,9 @@ int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime 
 		return neighbour_kernel_join(t->kernel, group);
 	if (find(t, group) != NULL)
 		return 0;
-	while (m < t->membership + LIMIT_MCAST_GROUPS && m->used)
+	while (m < t->membership + LIMIT_ENGINE_GROUPS && m->used)
 		m++;
-	if (m == t->membership + LIMIT_MCAST_GROUPS)
+	if (m == t->membership + LIMIT_ENGINE_GROUPS)
 		return ENOSPC;
 	*m = (struct membership){ .used = true, .group = *group, .answer_at = TIME_NEVER };
 	t->memberships++;
@@ -96,7 +96,7 @@ void groups_queried(struct neighbour_table *t, const struct query *q, nanotime n
 		t->igmp_v2_until = now + OLDER_QUERIER_LAST;
 	if (q->older && !q->ipv4)
 		t->mld_v1_until = now + OLDER_QUERIER_LAST;
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS && t->memberships > 0; i++) {
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS && t->memberships > 0; i++) {
 		struct membership *m = &t->membership[i];
 
 		if (!m->used || gid_is_ipv4(&m->group) != q->ipv4 || is_untold(&m->group) ||
@@ -124,7 +124,7 @@ nanotime groups_tick(struct neighbour_table *t, nanotime now, struct neighbour_f
 {
 	nanotime next = TIME_NEVER;
 
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS && t->memberships > 0; i++)
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS && t->memberships > 0; i++)
 		if (t->membership[i].used)
 			next = time_earlier(next, membership_tick(t, &t->membership[i], now, out));
 	return next;

@@ -46,7 +46,7 @@ struct neighbour_kernel {
 	int fd;
 	uint32_t joins[2]; /* sockets that join for us: IPv6, IPv4 */
 	int join_fd[2][JOIN_SOCKETS];
-	struct joined joined[LIMIT_MCAST_GROUPS];
+	struct joined joined[LIMIT_ENGINE_GROUPS];
 	uint32_t ifindex;
 	uint32_t sequence;
 	struct asked asked[ASKED_SLOTS];
@@ -328,7 +328,7 @@ int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group)
 	struct joined *free_slot = NULL;
 	int error, fd;
 
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
 		if (k->joined[i].fd == 0)
 			free_slot = free_slot != NULL ? free_slot : &k->joined[i];
 		else if (gid_equal(&k->joined[i].group, group))
@@ -344,7 +344,7 @@ int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group)
 
 void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group)
 {
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
 		if (k->joined[i].fd == 0 || !gid_equal(&k->joined[i].group, group))
 			continue;
 		membership(k, k->joined[i].fd, group, false);

@@ -72,7 +72,7 @@ struct neighbour_table {
 	nanotime igmp_v2_until; /* an older querier is about */
 	nanotime mld_v1_until;
 	uint64_t random;
-	struct membership membership[LIMIT_MCAST_GROUPS];
+	struct membership membership[LIMIT_ENGINE_GROUPS];
 };
 
 /* A frame whose Ethernet header was read. */

@@ -96,6 +96,7 @@ void cm_join_free(struct cm_join *j)
 		neighbour_agent_leave(j->id->client->engine, &j->group);
 	LIST_REMOVE(j, link);
 	j->id->joins--;
+	j->id->client->objects->reported_joins -= j->reported;
 	handle_withdraw(t, j->handle);
 	handle_free(t, j->handle);
 	free(j);

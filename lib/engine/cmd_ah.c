@@ -90,9 +90,9 @@ static int ah_build(struct call *call, const struct request_create_ah *r, struct
 	struct handle_table *t = &call->client->objects->table[OBJECT_AH];
 	struct mac mac;
 
-	if (call->engine->ah_count >= LIMIT_AHS)
+	if (call->engine->ah_count >= LIMIT_ENGINE_AHS)
 		return call_fail(call, ENOMEM, "the engine has %u address handles, all it can",
-				 LIMIT_AHS);
+				 LIMIT_ENGINE_AHS);
 	ah->handle = handle_reserve(t);
 	if (ah->handle == 0)
 		return call_fail(call, ENOMEM, "a program may have %u address handles", t->limit);

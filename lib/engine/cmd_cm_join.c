@@ -26,6 +26,8 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 		return call_fail(call, EINVAL, "the group is of another family");
 	if (id->joins >= CM_JOINS_MAX)
 		return call_fail(call, ENOMEM, "an id may join %u groups", CM_JOINS_MAX);
+	if (r->join_flags == JOIN_FULL && id->client->objects->reported_joins >= LIMIT_MCAST_GROUPS)
+		return call_fail(call, ENOMEM, "a program may join %u groups", LIMIT_MCAST_GROUPS);
 	if (cm_reports_full(id))
 		return call_fail(call, ENOMEM, "too many events wait");
 	return 0;
@@ -53,6 +55,7 @@ static int join_new(struct cm_id *id, const struct request_cm_join *r, struct cm
 	}
 	j->id = id;
 	id->joins++;
+	id->client->objects->reported_joins += j->reported;
 	LIST_INSERT_HEAD(&id->groups, j, link);
 	handle_publish(t, j->handle, j);
 	*out = j;

@@ -22,9 +22,9 @@ static int check_cq(struct call *call, const struct request_create_cq *r)
 				 LIMIT_COMP_VECTORS - 1);
 	if (r->flags & ~(uint32_t)CQ_FLAG_IGNORE_OVERRUN)
 		return call_fail(call, EINVAL, "no such flags of a completion queue");
-	if (call->engine->cq_count >= LIMIT_CQS)
+	if (call->engine->cq_count >= LIMIT_ENGINE_CQS)
 		return call_fail(call, ENOMEM, "the engine has %u completion queues, all it can",
-				 LIMIT_CQS);
+				 LIMIT_ENGINE_CQS);
 	return 0;
 }
 

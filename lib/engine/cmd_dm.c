@@ -183,9 +183,7 @@ static int check_reg_dm_mr(struct call *call, const struct request_reg_dm_mr *r)
 	    !(r->access & ACCESS_LOCAL_WRITE))
 		return call_fail(call, EINVAL,
 				 "IBV_ACCESS_REMOTE_WRITE and _ATOMIC need IBV_ACCESS_LOCAL_WRITE");
-	if (call->engine->mr_count >= LIMIT_MRS)
-		return call_fail(call, ENOMEM, "the engine has %u regions, all it can", LIMIT_MRS);
-	return 0;
+	return mr_room(call);
 }
 
 /* A region of no octets is allowed: programs register parts that come out as nothing. */

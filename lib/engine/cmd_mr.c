@@ -84,14 +84,24 @@ int mr_check_backings(struct call *call, uint32_t backings, size_t fixed)
 	return 0;
 }
 
+int mr_room(struct call *call)
+{
+	const struct client_objects *o = call->client->objects;
+
+	if (o->table[OBJECT_MR].count + o->table[OBJECT_MW].count >= LIMIT_MRS)
+		return call_fail(call, ENOMEM, "a program may have %u regions and windows",
+				 LIMIT_MRS);
+	if (call->engine->mr_count >= LIMIT_ENGINE_MRS)
+		return call_fail(call, ENOMEM, "the engine has %u regions and windows, all it can",
+				 LIMIT_ENGINE_MRS);
+	return 0;
+}
+
 static int check_room(struct call *call, const struct pd *p)
 {
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
-	if (call->engine->mr_count >= LIMIT_MRS)
-		return call_fail(call, ENOMEM, "the engine has %u regions and windows, all it can",
-				 LIMIT_MRS);
-	return 0;
+	return mr_room(call);
 }
 
 int key_give(struct call *call, uint32_t *key)

@@ -8,14 +8,14 @@
 
 static int check_alloc_mw(struct call *call, const struct request_alloc_mw *r)
 {
+	int error;
+
 	if (object_find(call->client, OBJECT_PD, r->pd) == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->type != WINDOW_TYPE_1 && r->type != WINDOW_TYPE_2)
 		return call_fail(call, EINVAL, "windows are of type 1 or 2, not %u", r->type);
-	if (call->engine->mr_count >= LIMIT_MRS)
-		return call_fail(call, ENOMEM, "the engine has %u regions and windows, all it can",
-				 LIMIT_MRS);
-	return windows_prepare(call->engine);
+	error = mr_room(call);
+	return error != 0 ? error : windows_prepare(call->engine);
 }
 
 static int window_build(struct call *call, const struct request_alloc_mw *r, struct window *w)

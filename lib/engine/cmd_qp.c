@@ -76,9 +76,9 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	error = check_srq(call, r, p);
 	if (error != 0)
 		return error;
-	if (call->engine->qp_count >= LIMIT_QPS)
+	if (call->engine->qp_count >= LIMIT_ENGINE_QPS)
 		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
-				 LIMIT_QPS);
+				 LIMIT_ENGINE_QPS);
 	error = raw_check_create_qp(call, r);
 	return error != 0 ? error : check_caps(call, r);
 }

@@ -14,7 +14,7 @@
 
 int srq_numbers_init(struct engine *e)
 {
-	int error = handle_table_init(&e->control->srq_numbers, LIMIT_SRQS);
+	int error = handle_table_init(&e->control->srq_numbers, LIMIT_ENGINE_SRQS);
 
 	e->srq = (struct engine_srq **)e->control->srq_numbers.slot;
 	return error;
@@ -25,7 +25,7 @@ static uint32_t number_reserve(struct engine *e)
 {
 	uint32_t index = handle_reserve(&e->control->srq_numbers);
 
-	static_assert(LIMIT_SRQS <= 0xffff, "the index is 16 bits of a number's 24");
+	static_assert(LIMIT_ENGINE_SRQS <= 0xffff, "the index is 16 bits of a number's 24");
 	return index != 0 ? (e->control->srq_generation++ & 0xff) << 16 | index : 0;
 }
 
@@ -129,7 +129,8 @@ static int srq_build(struct call *call, struct engine_srq *s, const struct reque
 	s->number = number_reserve(call->engine);
 	if (s->number == 0)
 		return call_fail(call, ENOMEM,
-				 "the engine has %u shared receive queues, all it can", LIMIT_SRQS);
+				 "the engine has %u shared receive queues, all it can",
+				 LIMIT_ENGINE_SRQS);
 	s->page_offset = arena_allocate(s->client->arena, sizeof(struct srq_page));
 	first = s->page_offset != 0 ? store_create(s, s->max_wr) : NULL;
 	if (first == NULL)

@@ -156,9 +156,9 @@ int target_create(struct call *call)
 
 	if (x == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain");
-	if (e->qp_count >= LIMIT_QPS)
+	if (e->qp_count >= LIMIT_ENGINE_QPS)
 		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
-				 LIMIT_QPS);
+				 LIMIT_ENGINE_QPS);
 	q = target_alloc(call, x);
 	t = q != NULL ? handle_create(call, x, r->cookie) : NULL;
 	if (t == NULL) {

@@ -175,6 +175,8 @@ struct client_objects {
 	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
 	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
 	LIST_HEAD(, engine_qp) holding; /* UD queue pairs that may send nothing for long */
+	uint32_t groups; /* multicast groups that its queue pairs are members of, */
+	uint32_t reported_joins; /* and joins of rdma_cm that the link is told of */
 	uint32_t ah_serial; /* of the handles that are AH_GOING; 0: there are none */
 	bool shares; /* other clients' queue pairs may name its memory: it has or had a shared PD */
 	pid_t pid; /* as we see it; 0: unknown or embedded */
@@ -307,6 +309,8 @@ void region_unmap(struct mr *m);
 int mr_check_access(struct call *call, uint32_t access);
 /* ... and a range that does, with access. */
 int mr_check_wish(struct call *call, const struct mr_wish *w);
+/* There is room for one more region or window. 0 or an errno. */
+int mr_room(struct call *call);
 /* A message of `fixed` octets and that many backings. */
 int mr_check_backings(struct call *call, uint32_t backings, size_t fixed);
 bool mr_wish_implicit(const struct mr_wish *w);

@@ -54,7 +54,7 @@ uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q
 {
 	nanotime now = clock_now();
 
-	/* With at most LIMIT_QPS of 2^20 slots taken, 16 tries fail once in 2^64 times. */
+	/* With at most LIMIT_ENGINE_QPS of 2^20 slots taken, 32 tries fail once in 2^64 times. */
 	for (int tries = 0; tries < TRIES; tries++) {
 		uint32_t slot;
 

@@ -151,10 +151,10 @@ static int make_keys(struct engine *e)
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return errno;
-	e->control->key_memory = calloc(1, key_table_size(LIMIT_MRS));
+	e->control->key_memory = calloc(1, key_table_size(LIMIT_ENGINE_MRS));
 	if (e->control->key_memory == NULL)
 		return ENOMEM;
-	key_table_init(&e->keys, e->control->key_memory, LIMIT_MRS, random);
+	key_table_init(&e->keys, e->control->key_memory, LIMIT_ENGINE_MRS, random);
 	e->locks = aligned_alloc(64, sizeof(*e->locks));
 	if (e->locks == NULL)
 		return ENOMEM;

@@ -51,7 +51,7 @@ static struct mcast_group *group_make(struct engine *e, const struct gid *gid, i
 	struct mcast_group *g;
 
 	*error = ENOMEM;
-	if (e->mcast_groups >= LIMIT_MCAST_GROUPS)
+	if (e->mcast_groups >= LIMIT_ENGINE_GROUPS)
 		return NULL;
 	g = calloc(1, sizeof(*g));
 	if (g == NULL)
@@ -75,15 +75,27 @@ static void group_unlink(struct engine *e, struct mcast_group *g)
 	neighbour_agent_leave(e, &g->gid);
 }
 
+/* A program has a group while a queue pair of it is a member. */
+static bool has_member_of(const struct mcast_group *g, const struct client *c)
+{
+	for (uint32_t i = 0; g != NULL && i < LIMIT_MCAST_QPS; i++)
+		if (g->member[i] != NULL && g->member[i]->client == c)
+			return true;
+	return false;
+}
+
 int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 {
 	struct mcast_group *g = mcast_find(e, gid), **bucket = bucket_of(e, gid);
-	bool is_new = g == NULL;
+	bool is_new = g == NULL, has_it = has_member_of(g, q->client);
+	struct client_objects *o = q->client->objects;
 	uint32_t place = 0;
 	int error;
 
 	if (mcast_is_member(e, gid, q))
 		return 0;
+	if (!has_it && o->groups >= LIMIT_MCAST_GROUPS)
+		return ENOMEM;
 	if (is_new)
 		g = group_make(e, gid, &error);
 	if (g == NULL)
@@ -95,6 +107,7 @@ int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 	__atomic_store_n(&g->member[place], q, __ATOMIC_RELEASE);
 	g->members++;
 	q->groups++;
+	o->groups += !has_it;
 	if (!is_new)
 		return 0;
 	g->next = *bucket;
@@ -111,6 +124,7 @@ static bool member_remove(struct engine *e, struct mcast_group *g, struct engine
 			continue;
 		__atomic_store_n(&g->member[i], NULL, __ATOMIC_RELEASE);
 		q->groups--;
+		q->client->objects->groups -= !has_member_of(g, q->client);
 		if (--g->members > 0)
 			return false;
 		group_unlink(e, g);

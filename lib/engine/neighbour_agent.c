@@ -34,7 +34,7 @@ struct neighbour_agent {
 	nanotime retry_at;
 	bool stale; /* our own addresses changed */
 	struct neighbour_frames out;
-	struct wanted_group wanted[LIMIT_MCAST_GROUPS];
+	struct wanted_group wanted[LIMIT_ENGINE_GROUPS];
 };
 
 /* ---- sending ---- */
@@ -162,7 +162,7 @@ static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct
 {
 	struct wanted_group *free_place = NULL;
 
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
 		if (a->wanted[i].users == 0)
 			free_place = free_place != NULL ? free_place : &a->wanted[i];
 		else if (gid_equal(&a->wanted[i].group, group))

@@ -18,7 +18,7 @@ int windows_prepare(struct engine *e)
 
 	if (e->window != NULL)
 		return 0;
-	table = calloc(LIMIT_MRS, sizeof(*table));
+	table = calloc(LIMIT_ENGINE_MRS, sizeof(*table));
 	if (table == NULL || !operations_prepare(e)) {
 		free(table);
 		return ENOMEM;
@@ -41,7 +41,7 @@ static struct window *window_find(const struct engine *e, uint32_t key)
 	struct window **table = __atomic_load_n(&e->window, __ATOMIC_ACQUIRE);
 	uint32_t slot = key_slot(&e->keys, key);
 
-	if (table == NULL || slot >= LIMIT_MRS)
+	if (table == NULL || slot >= LIMIT_ENGINE_MRS)
 		return NULL;
 	return __atomic_load_n(&table[slot], __ATOMIC_ACQUIRE);
 }

@@ -134,7 +134,7 @@ Test(groups, as_many_as_announced)
 {
 	struct gid group = group4;
 
-	for (uint32_t i = 0; i < LIMIT_MCAST_GROUPS; i++) {
+	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
 		group.octet[14] = (uint8_t)(i >> 8);
 		group.octet[15] = (uint8_t)i;
 		cr_assert_eq(neighbour_join(t, &group, TIME_S), 0, "group %u", i);
@@ -142,7 +142,7 @@ Test(groups, as_many_as_announced)
 	group.octet[13] = 9;
 	cr_expect_neq(neighbour_join(t, &group, TIME_S), 0);
 	/* a full list of frames holds some back for the next tick; none is lost */
-	for (uint32_t left = LIMIT_MCAST_GROUPS; left > 0; left -= out.count) {
+	for (uint32_t left = LIMIT_ENGINE_GROUPS; left > 0; left -= out.count) {
 		neighbour_frames_clear(&out);
 		neighbour_tick(t, TIME_S, &out);
 		cr_assert_gt(out.count, 0, "%u reports are missing", left);

@@ -125,6 +125,47 @@ Test(control_cm_ends, groups_of_which_nobody_was_told)
 	cr_expect_eq(__atomic_load_n(&left, __ATOMIC_RELAXED), 2);
 }
 
+static int join(struct party *p, struct request_cm_join *q)
+{
+	struct reply_handle r;
+
+	return ask(p->fd, COMMAND_CM_JOIN, &q->h, sizeof(*q), &r.h, sizeof(r), NULL, NULL);
+}
+
+/* H-122: one program's joins are bounded, and another's are its own; who only sends costs nobody. */
+Test(control_cm_ends, one_program_does_not_join_all_groups)
+{
+	struct request_cm_join q = { .join_flags = 1 };
+	struct party other;
+	uint32_t i, id;
+	char group[32];
+
+	party_begin(&other);
+	for (i = 0; i < LIMIT_MCAST_GROUPS + 1; i++) {
+		if (i % CM_JOINS_MAX == 0) {
+			cr_assert_eq(cm_create(&client, UDP, &q.id), 0);
+			cr_assert_eq(cm_bind(&client, q.id, "127.0.0.1", 0), 0);
+		}
+		snprintf(group, sizeof(group), "230.1.%u.%u", i / 200, i % 200);
+		q.group = address_of(group, 0);
+		if (join(&client, &q) != 0)
+			break;
+	}
+	cr_expect_eq(i, LIMIT_MCAST_GROUPS, "%u joins", i);
+	q.join_flags = 2;
+	cr_expect_eq(join(&client, &q), 0, "to send only");
+	q.join_flags = 1;
+	cr_expect_eq(join(&client, &q), ENOMEM);
+	id = q.id;
+	cr_assert_eq(cm_create(&other, UDP, &q.id), 0);
+	cr_assert_eq(cm_bind(&other, q.id, "127.0.0.1", 0), 0);
+	cr_expect_eq(join(&other, &q), 0, "another program");
+	cr_assert_eq(cm_destroy(&client, id - 1, NULL), 0, "it leaves as many as it joined");
+	q.id = id;
+	cr_expect_eq(join(&client, &q), 0, "there is room again");
+	party_end(&other);
+}
+
 /* H-85: a request fails when its listener is gone: whoever has its id hears of it, nobody else. */
 Test(control_cm_ends, requests_fail_without_their_listener)
 {

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * As many objects as the device's attributes announce can be had by one program, and one more is
- * refused with ENOMEM. (Sizes of objects: the tests of each kind; address handles: datagram_test.c;
+ * refused with ENOMEM; another program has its own share meanwhile. (Sizes of objects: the tests of each kind; address handles: datagram_test.c;
  * groups: multicast_test.c.) Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "endpoint.h"
+#include "ud.h"
 
 static struct ibv_context *context; /* its end takes all of them: one by one it would take long */
 static struct ibv_device_attr_ex device;
@@ -17,18 +21,57 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static uint8_t octets[64];
 static void **made;
+static pid_t other; /* a program that makes one of what we say */
+static int to_other[2], from_other[2];
+
+static bool open_own(void)
+{
+	context = open_only_device();
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+	return pd != NULL && cq != NULL && ibv_query_device_ex(context, NULL, &device) == 0;
+}
+
+/* The functions lie where they lie here. */
+static void be_other(void)
+{
+	void *(*make)(void);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(to_other[0], &make, sizeof(make)) == sizeof(make)) {
+		int error;
+
+		errno = 0;
+		error = (context != NULL || open_own()) && make() != NULL ? 0 : errno;
+		if (write(from_other[1], &error, sizeof(error)) != sizeof(error))
+			break;
+	}
+	_exit(0);
+}
 
 static void open_device(void)
 {
-	context = open_only_device();
-	cr_assert_eq(ibv_query_device_ex(context, NULL, &device), 0);
-	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
-	cr_assert(pd && cq, "%m");
+	cr_assert_eq(pipe(to_other), 0);
+	cr_assert_eq(pipe(from_other), 0);
+	other = fork();
+	if (other == 0)
+		be_other();
+	cr_assert(open_own(), "%m");
+}
+
+static void expect_other(void *(*make)(void), const char *what)
+{
+	int error = -1;
+
+	cr_assert_eq(write(to_other[1], &make, sizeof(make)), (ssize_t)sizeof(make));
+	cr_assert_eq(read(from_other[0], &error, sizeof(error)), (ssize_t)sizeof(error));
+	cr_expect_eq(error, 0, "another program's %s: %s", what, strerror(error));
 }
 
 static void close_device(void)
 {
+	cr_expect_eq(kill(other, SIGKILL), 0);
+	cr_expect_eq(waitpid(other, NULL, 0), other);
 	cr_expect_eq(ibv_destroy_cq(cq), 0);
 	cr_expect_eq(ibv_dealloc_pd(pd), 0);
 	free(made);
@@ -51,6 +94,7 @@ static void fill(const char *what, int most, int there, void *(*make)(void), int
 	errno = 0;
 	cr_expect_null(make(), "one %s too many", what);
 	cr_expect_eq(errno, ENOMEM, "%s: %m", what);
+	expect_other(make, what);
 	cr_assert_eq(destroy(made[0]), 0);
 	made[0] = make();
 	cr_expect_not_null(made[0], "%s: one goes, one comes: %m", what);
@@ -161,6 +205,59 @@ Test(maxima, windows_and_regions)
 	for (int i = 0; i < windows; i++)
 		cr_assert_eq(destroy_window(window[i]), 0);
 	free(window);
+}
+
+static void *make_ah(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+
+	attr.grh.sgid_index = GID_INDEX;
+	cr_assert_eq(ibv_query_gid(context, 1, GID_INDEX, &attr.grh.dgid), 0);
+	return ibv_create_ah(pd, &attr);
+}
+
+static int destroy_ah(void *p)
+{
+	return ibv_destroy_ah(p);
+}
+
+Test(maxima, address_handles)
+{
+	fill("address handle", device.orig_attr.max_ah, 0, make_ah, destroy_ah);
+}
+
+/* Each another one; NULL: the attach failed. */
+static void *make_member(void)
+{
+	static struct ibv_qp *qp;
+	static uint32_t n;
+	union ibv_gid group = ipv4_gid(239, (uint8_t)getpid(), (uint8_t)(n >> 8), (uint8_t)n);
+	int error;
+
+	if (qp == NULL) {
+		struct ibv_qp_init_attr init = { .send_cq = cq,
+						 .recv_cq = cq,
+						 .cap = { 1, 1, 1, 1, 0 },
+						 .qp_type = IBV_QPT_UD };
+
+		qp = ibv_create_qp(pd, &init);
+		cr_assert_not_null(qp, "%m");
+		cr_assert_eq(ud_ready(qp, UD_QKEY), 0);
+	}
+	n++;
+	error = ibv_attach_mcast(qp, &group, 0);
+	errno = error;
+	return error == 0 ? qp : NULL;
+}
+
+Test(maxima, groups)
+{
+	for (int i = 0; i < device.orig_attr.max_mcast_grp; i++)
+		cr_assert_not_null(make_member(), "group %d: %m", i);
+	cr_expect_null(make_member(), "one group too many");
+	cr_expect_eq(errno, ENOMEM, "%m");
+	expect_other(make_member, "group");
+	cr_assert_eq(ibv_close_device(context), 0);
 }
 
 /* The longest region, of whose pages none needs to be there. */
