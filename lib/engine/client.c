@@ -100,6 +100,35 @@ static void client_free(struct client *c)
 	free(c);
 }
 
+/*
+ * Whether a user who has `own` of `all` places taken, of `most`, may have another one. The last quarter
+ * is for users who have few: one that takes all that it can finds others served all the same.
+ */
+static bool user_may_have(uint32_t own, uint32_t all, uint32_t most)
+{
+	return all < most - most / 4 || (all < most && own < most / 16);
+}
+
+static uint32_t clients_of_user(const struct engine *e, uid_t uid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
+		n += e->client[i] != NULL && !e->client[i]->embedded &&
+		     e->client[i]->objects->uid == uid;
+	return n;
+}
+
+static uint32_t connections_of_user(const struct engine *e, uid_t uid)
+{
+	const struct connection *n;
+	uint32_t count = 0;
+
+	LIST_FOREACH(n, &e->control->connections, link)
+	count += n->uid == uid;
+	return count;
+}
+
 struct client *client_create(struct engine *e, struct arena *arena, int *error)
 {
 	struct client *c = calloc(1, sizeof(*c));
@@ -262,10 +291,17 @@ int cmd_hello(struct call *call)
 	const struct request_hello *r = (const struct request_hello *)call->request;
 	struct arena *arena;
 	struct client *c;
+	uint32_t own;
 	int error;
 
 	if (call->connection == NULL)
 		return call_fail(call, EPERM, "an embedded program is attached already");
+	own = clients_of_user(call->engine, call->connection->uid);
+	if (!user_may_have(own, call->engine->client_count, LIMIT_CLIENTS))
+		return call_fail(call, EUSERS,
+				 "the engine serves %u programs, %u of them this user's: what "
+				 "room there is left is for others",
+				 call->engine->client_count, own);
 	arena = arena_create_shared("uroce");
 	if (arena == NULL)
 		return call_fail(call, errno, "the engine cannot make an arena");
@@ -414,8 +450,9 @@ static void connection_begin(struct engine *e, int fd)
 	struct ucred who;
 	socklen_t size = sizeof(who);
 
-	if (n == NULL || e->control->connection_count >= LIMIT_CONNECTIONS ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+	if (n == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 ||
+	    !user_may_have(connections_of_user(e, who.uid), e->control->connection_count,
+			   LIMIT_CONNECTIONS)) {
 		close(fd);
 		free(n);
 		return;
