@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/time.h"
 
@@ -86,7 +87,8 @@ int peer_memory_atomic(const struct peer_memory *m, struct peer_locks *locks, ui
 
 /*
  * What an lcore is doing, for the control thread: it stamps before a copy that it makes itself.
- * Past COPY_SLOW the client goes to a mover, past COPY_STUCK it is ended.
+ * Past COPY_SLOW the client goes to a mover, past COPY_STUCK it is ended if the copy still waits: an
+ * lcore that gets no processor is not its fault.
  */
 #define COPY_SLOW  (20 * TIME_MS)
 #define COPY_STUCK (1 * TIME_S)
@@ -94,11 +96,29 @@ int peer_memory_atomic(const struct peer_memory *m, struct peer_locks *locks, ui
 struct copy_stamp {
 	uint64_t started_at; /* 0: not in a copy */
 	uint32_t client;
+	uint32_t thread; /* that makes the copy */
 };
+
+/* Of the caller, as the kernel counts threads. */
+static inline uint32_t thread_number(void)
+{
+	static __thread uint32_t number;
+
+	if (number == 0)
+		number = (uint32_t)gettid();
+	return number;
+}
+
+/*
+ * Whether that thread of this process waits for something, as it does in a copy that blocks; not if it
+ * runs, or would if it got a processor. True if the kernel does not say.
+ */
+bool thread_waits(uint32_t thread);
 
 static inline void copy_stamp_begin(struct copy_stamp *s, uint32_t client, nanotime now)
 {
 	__atomic_store_n(&s->client, client, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->thread, thread_number(), __ATOMIC_RELAXED);
 	/* pairs with copy_stamp_age: who sees the time sees whose copy it is */
 	__atomic_store_n(&s->started_at, now, __ATOMIC_RELEASE);
 }

@@ -121,7 +121,8 @@ void control_watch_copies(struct engine *e, nanotime now)
 			continue;
 		if (number < LIMIT_CLIENTS && e->client[number] != NULL)
 			client_mover_give(e->client[number]);
-		if (age < COPY_STUCK)
+		if (age < COPY_STUCK ||
+		    !thread_waits(__atomic_load_n(&e->lcore[i].stamp.thread, __ATOMIC_RELAXED)))
 			continue;
 		LIST_FOREACH(n, &e->control->connections, link)
 		{

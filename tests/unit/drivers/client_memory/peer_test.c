@@ -333,6 +333,54 @@ Test(peer, atomics_of_several_lcores_lose_nothing, .timeout = 100)
 	end_client(&c);
 }
 
+struct watched {
+	uint32_t number, ends; /* atomic */
+	bool spins;
+};
+
+static void *be_watched(void *argument)
+{
+	struct watched *w = argument;
+
+	__atomic_store_n(&w->number, thread_number(), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&w->ends, __ATOMIC_ACQUIRE))
+		if (!w->spins)
+			poll(NULL, 0, 1000);
+	return NULL;
+}
+
+/* One that gets no processor for long, beside others that spin, is not one that waits. */
+Test(peer, a_thread_waits_or_does_not)
+{
+	struct watched sleeper = { .spins = false }, spinner[4];
+	pthread_t thread[5];
+	int tries = 0;
+
+	for (int i = 0; i < 4; i++) {
+		spinner[i] = (struct watched){ .spins = true };
+		cr_assert_eq(pthread_create(&thread[i], NULL, be_watched, &spinner[i]), 0);
+	}
+	cr_assert_eq(pthread_create(&thread[4], NULL, be_watched, &sleeper), 0);
+	while (__atomic_load_n(&sleeper.number, __ATOMIC_ACQUIRE) == 0 ||
+	       !thread_waits(sleeper.number)) {
+		cr_assert_lt(++tries, 20000, "a thread that sleeps does not wait");
+		poll(NULL, 0, 1);
+	}
+	for (int i = 0; i < 4; i++) {
+		while (__atomic_load_n(&spinner[i].number, __ATOMIC_ACQUIRE) == 0)
+			poll(NULL, 0, 1);
+		for (int k = 0; k < 100; k++)
+			cr_assert_not(thread_waits(spinner[i].number));
+	}
+	cr_assert_not(thread_waits((uint32_t)gettid()));
+	cr_assert(thread_waits(UINT32_MAX), "nobody says that it does not");
+	for (int i = 0; i < 4; i++)
+		__atomic_store_n(&spinner[i].ends, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&sleeper.ends, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 5; i++)
+		pthread_join(thread[i], NULL);
+}
+
 Test(peer, the_stamp_says_how_long_and_whose)
 {
 	struct copy_stamp s = { 0 };
