@@ -35,7 +35,7 @@ struct asked {
 	nanotime at; /* 0: never */
 };
 
-#define JOIN_SOCKETS 64u /* the kernel lets one socket join few groups (igmp_max_memberships) */
+#define JOIN_SOCKETS 256u /* the kernel lets one socket join few groups: igmp_max_memberships, 20 */
 
 struct joined {
 	struct gid group;
