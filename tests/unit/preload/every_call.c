@@ -54,33 +54,26 @@ static bool is_stream(FILE *f)
 	return right;
 }
 
-static bool scans(void)
-{
-	struct dirent **list;
-	int n = scandir(folder, &list, NULL, alphasort), found = 0;
-
-	for (int i = 0; i < n; i++) {
-		found += strcmp(list[i]->d_name, "file") == 0;
-		free(list[i]);
+/* `call`, a scandir of the folder, finds its file. */
+#define SCANS(name, type, call)                                        \
+	static bool name(void)                                         \
+	{                                                              \
+		struct type **list;                                    \
+		int n = call, found = 0;                               \
+                                                                       \
+		for (int i = 0; i < n; i++) {                          \
+			found += strcmp(list[i]->d_name, "file") == 0; \
+			free(list[i]);                                 \
+		}                                                      \
+		if (n >= 0)                                            \
+			free(list);                                    \
+		return found == 1;                                     \
 	}
-	if (n >= 0)
-		free(list);
-	return found == 1;
-}
 
-static bool scans64(void)
-{
-	struct dirent64 **list;
-	int n = scandir64(folder, &list, NULL, alphasort64), found = 0;
-
-	for (int i = 0; i < n; i++) {
-		found += strcmp(list[i]->d_name, "file") == 0;
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-	return found == 1;
-}
+SCANS(scans, dirent, scandir(folder, &list, NULL, alphasort))
+SCANS(scans64, dirent64, scandir64(folder, &list, NULL, alphasort64))
+SCANS(scans_at, dirent, scandirat(AT_FDCWD, folder, &list, NULL, alphasort))
+SCANS(scans_at64, dirent64, scandirat64(AT_FDCWD, folder, &list, NULL, alphasort64))
 
 static bool lists(void)
 {
@@ -92,34 +85,6 @@ static bool lists(void)
 		found += strcmp(entry->d_name, "file") == 0;
 	if (d != NULL)
 		closedir(d);
-	return found == 1;
-}
-
-static bool scans_at(void)
-{
-	struct dirent **list;
-	int n = scandirat(AT_FDCWD, folder, &list, NULL, alphasort), found = 0;
-
-	for (int i = 0; i < n; i++) {
-		found += strcmp(list[i]->d_name, "file") == 0;
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-	return found == 1;
-}
-
-static bool scans_at64(void)
-{
-	struct dirent64 **list;
-	int n = scandirat64(AT_FDCWD, folder, &list, NULL, alphasort64), found = 0;
-
-	for (int i = 0; i < n; i++) {
-		found += strcmp(list[i]->d_name, "file") == 0;
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
 	return found == 1;
 }
 
