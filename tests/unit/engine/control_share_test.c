@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One user takes all the connections that can be had: others are served (hostile H-122). */
+/* One user takes all that can be had of connections and programs: others are served (H-122). */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -40,16 +42,39 @@ static int connect_and_ask(void)
 	return -1;
 }
 
-/* How many of `wanted` connections that user is given, at most as many as fit an exit status. */
-static int as_user(uid_t uid, int wanted)
+/* A program that is served, or -1 with errno. */
+static int connect_and_attach(void)
+{
+	struct request_hello q = { .pid = (uint32_t)getpid(), .program = "control_share_test" };
+	struct carrier_descriptors in = { .count = 1 }, out = { 0 };
+	struct reply_hello r;
+	int fd = message_connect(path), error;
+
+	if (fd < 0)
+		return -1;
+	in.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	error = ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r.h, sizeof(r), &in, &out);
+	close(in.fd[0]);
+	for (uint32_t i = 0; i < out.count; i++)
+		close(out.fd[i]);
+	if (error == 0)
+		return fd;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* How many of `wanted` that user is given, at most as many as fit an exit status. */
+static int as_user(uid_t uid, int wanted, int (*take)(void))
 {
 	int status, n = 0;
 	pid_t child = fork();
 
 	if (child == 0) {
-		if (setuid(uid) != 0)
+		/* its memory is its own to show again */
+		if (setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
 			_exit(0);
-		while (n < wanted && connect_and_ask() >= 0)
+		while (n < wanted && take() >= 0)
 			n++;
 		_exit(n);
 	}
@@ -58,32 +83,44 @@ static int as_user(uid_t uid, int wanted)
 	return WEXITSTATUS(status);
 }
 
-Test(control_share, connections_of_one_user)
+/* This user takes all that it is given of `most`; another one is given up to a sixteenth. */
+static void expect_shares(int (*take)(void), uint32_t most, int refused)
 {
-	int *fd = calloc(LIMIT_CONNECTIONS + 1, sizeof(*fd));
+	int *fd = calloc(most + 1, sizeof(*fd)), few, again;
 	uint32_t n = 0;
-	int few, again;
 
 	if (geteuid() != 0)
 		cr_skip_test("another user is wanted");
 	many_descriptors();
 	cr_assert_eq(chmod(path, 0666), 0);
-	while (n < LIMIT_CONNECTIONS && (fd[n] = connect_and_ask()) >= 0)
+	while (n < most && (fd[n] = take()) >= 0)
 		n++;
-	cr_expect_geq(n, LIMIT_CONNECTIONS / 2, "%u connections", n);
-	cr_expect_lt(n, LIMIT_CONNECTIONS, "all of them");
-	cr_expect_eq(as_user(NOBODY, 20), 20, "another user");
+	if (refused != 0)
+		cr_expect_eq(errno, refused, "%m");
+	cr_expect_geq(n, most / 2, "%u of %u", n, most);
+	cr_expect_lt(n, most, "all of them");
+	cr_expect_eq(as_user(NOBODY, 20, take), 20, "another user");
 	/* those of before may not have ended yet */
-	few = as_user(NOBODY, 200);
-	cr_expect(few >= (int)LIMIT_CONNECTIONS / 16 - 20 && few <= (int)LIMIT_CONNECTIONS / 16,
-		  "%d for who has few", few);
-	cr_expect_lt(connect_and_ask(), 0);
+	few = as_user(NOBODY, 200, take);
+	cr_expect(few >= (int)most / 16 - 20 && few <= (int)most / 16, "%d for who has few", few);
+	cr_expect_lt(take(), 0);
 	for (uint32_t i = 0; i < n; i++)
 		close(fd[i]);
 	/* the engine hears of their ends one by one */
-	for (int ms = 0; (again = connect_and_ask()) < 0 && ms < ENOUGH_MS; ms++)
+	for (int ms = 0; (again = take()) < 0 && ms < ENOUGH_MS; ms++)
 		usleep(1000);
 	cr_expect_geq(again, 0, "there is room again");
 	close(again);
 	free(fd);
+}
+
+/* They are closed as they come: before HELLO nobody is told why. */
+Test(control_share, connections_of_one_user)
+{
+	expect_shares(connect_and_ask, LIMIT_CONNECTIONS, 0);
+}
+
+Test(control_share, programs_of_one_user)
+{
+	expect_shares(connect_and_attach, LIMIT_CLIENTS, EUSERS);
 }
