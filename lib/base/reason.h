@@ -26,7 +26,7 @@
 	X(TVER, tver, "the transport version is not 0")                                            \
 	X(ICRC, icrc, "the invariant CRC is wrong")                                                \
 	X(ADDRESS_FOREIGN, address_foreign, "the destination address is not one of ours")          \
-	X(SOURCE_OWN, source_own, "the source MAC is our own")                                     \
+	X(SOURCE_OWN, source_own, "a packet from the port has our own address as its source")      \
 	X(RX_TRUNCATED, rx_truncated, "the port delivered less than the frame")                    \
 	/* packets that reach no queue pair state: directory and transport entry */                \
 	X(QPN_UNKNOWN, qpn_unknown, "no queue pair has this number")                               \
@@ -103,7 +103,12 @@
 	X(KERNEL_FULL, kernel_full, "more frames for the kernel than it takes")                    \
 	X(KERNEL_REFUSED, kernel_refused,                                                          \
 	  "the kernel did not take the frame: its interface is down")                              \
-	X(KERNEL_LENGTH, kernel_length, "the kernel sent a frame longer than the port carries")
+	X(KERNEL_LENGTH, kernel_length, "the kernel sent a frame longer than the port carries")    \
+	/* queue pairs and their peers */                                                          \
+	X(SENDER_FOREIGN, sender_foreign,                                                          \
+	  "the queue pair that sent the packet is not the receiver's peer")                        \
+	X(PEER_TAKEN, peer_taken,                                                                  \
+	  "another user's queue pair is connected to that queue pair of that address")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

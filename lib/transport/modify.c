@@ -234,8 +234,15 @@ static void apply_attributes(struct qp *qp)
 	qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
 	qp->resp.access = a->access_flags;
 	qp->req.timeout = a->timeout == 0 ? TIME_NEVER : UINT64_C(4096) << a->timeout;
-	qp->req.retries = a->retry_cnt;
-	qp->req.rnr_retries = a->rnr_retry;
+}
+
+/* Retries are counted down: another attribute does not give them back in the middle of an outage. */
+static void apply_counts(struct qp *qp, uint32_t mask)
+{
+	if (mask & A(RETRY_CNT))
+		qp->req.retries = qp->attr.retry_cnt;
+	if (mask & A(RNR_RETRY))
+		qp->req.rnr_retries = qp->attr.rnr_retry;
 }
 
 /* RESET forgets the work of both queues; nothing of it completes (IBTA 10.3.1). */
@@ -263,6 +270,7 @@ void qp_reset(struct qp *qp)
 	if (s->records > 0)
 		memset(s->record, 0, s->records * sizeof(*s->record));
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	r->retries = r->rnr_retries = 0;
 	qp->events = 0;
 	qp->last_wqe_due = false;
 	qp->established = false;
@@ -311,6 +319,7 @@ int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, nanot
 		qp->attr.en_sqd_async_notify = 0;
 	store_attributes(&qp->attr, a, mask);
 	apply_attributes(qp);
+	apply_counts(qp, mask);
 	enter_state(qp, from, to);
 	return 0;
 }

@@ -313,11 +313,22 @@ void qp_target(struct qp *qp, uint32_t pd, uint32_t srq)
 	qp->srq = srq;
 }
 
+enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
+{
+	if (qp->type == QP_TYPE_UD || qp->type == QP_TYPE_RAW_PACKET)
+		return REASON_NONE;
+	if (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local))
+		return REASON_ADDRESS_MISMATCH;
+	/* What it was sent to is this queue pair: the two mean each other. */
+	return p->sender == 0 || p->sender == qp->dest_qpn ? REASON_NONE : REASON_SENDER_FOREIGN;
+}
+
 /* Is this packet one that the queue pair looks at at all? */
 static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 {
 	const uint32_t sending = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
 	const uint32_t receiving = sending | 1u << QP_STATE_RTR | 1u << QP_STATE_SQE;
+	enum reason why;
 
 	if (!service_matches(qp, p) || !direction_fits(qp, &opcode_table[p->opcode]))
 		return REASON_SERVICE_MISMATCH;
@@ -325,9 +336,9 @@ static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 		return REASON_QP_STATE;
 	if (!pkey_matches(p->pkey))
 		return REASON_PKEY;
-	if (qp->type != QP_TYPE_UD &&
-	    (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local)))
-		return REASON_ADDRESS_MISMATCH;
+	why = qp_check_origin(qp, p);
+	if (why != REASON_NONE)
+		return why;
 	return qp_can_receive(qp) ? REASON_NONE : REASON_BUSY;
 }
 
@@ -378,6 +389,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->mig_req = true; /* path migration state is Migrated */
 	p->pkey = 0xffff;
 	p->dest_qpn = qp->dest_qpn;
+	p->sender = 0;
 	p->payload = NULL;
 	p->payload_length = 0;
 	p->pad = 0;
@@ -388,11 +400,10 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)
 {
-	(void)now;
 	if (opcode_is(p->opcode, OP_RESPONSE))
 		reply_unsent(qp, p);
 	else
-		request_unsent(qp, p);
+		request_unsent(qp, p, now);
 }
 
 void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now)

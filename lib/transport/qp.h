@@ -71,7 +71,7 @@ struct requester {
 
 	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
 	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
-	uint32_t unasked; /* packets sent since one with AckReq */
+	uint32_t unasked; /* packets sent since one with AckReq, at most */
 	uint32_t recovery_psn; /* where the last go-back began */
 	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
 	bool drain_notify; /* SQ_DRAINED is owed to the program */
@@ -307,7 +307,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 			      struct packet *p, struct span_list *gather, nanotime *not_before);
 void request_fail_in_turn(struct qp *qp);
 void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
-void request_unsent(struct qp *qp, const struct packet *p);
+void request_unsent(struct qp *qp, const struct packet *p, nanotime now);
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
 /* ... with another status than that of a memory fault. */
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);
@@ -331,6 +331,7 @@ enum reason answer_received(struct qp *qp, const struct packet *p, const struct 
 /* retry.c */
 void retry_reset(struct qp *qp);
 void retry_started(struct qp *qp, nanotime now);
+void retry_held_back(struct qp *qp, nanotime now);
 void retry_progress(struct qp *qp, nanotime now);
 void retry_go_back(struct qp *qp);
 void retry_gap(struct qp *qp, nanotime now);

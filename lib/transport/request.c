@@ -435,14 +435,23 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 void request_ask(struct qp *qp)
 {
 	const struct requester *r = &qp->req;
+	uint32_t psn = r->nxt_psn;
 
-	if (r->unasked == 0 || r->una_psn == r->nxt_psn || r->nxt_psn != r->top_psn ||
-	    request_ready(qp))
+	if (r->unasked == 0 || r->una_psn == psn || psn != r->top_psn || request_ready(qp))
 		return;
-	cursor_to(qp, psn_add(r->nxt_psn, PSN_MASK));
+	cursor_to(qp, psn_add(psn, PSN_MASK));
+	if (kind_is_fetching(message_at(qp, r->nxt)->kind))
+		cursor_to(qp, psn); /* its response is on the way */
 }
 
-void request_unsent(struct qp *qp, const struct packet *p)
+/* The cursor went back to a packet that did not leave. One behind it may be the one that asked. */
+static void count_unasked(struct qp *qp)
+{
+	if (!qp_type_unreliable(qp->type))
+		qp->req.unasked = in_flight(&qp->req);
+}
+
+void request_unsent(struct qp *qp, const struct packet *p, nanotime now)
 {
 	struct requester *r = &qp->req;
 
@@ -453,11 +462,14 @@ void request_unsent(struct qp *qp, const struct packet *p)
 	/* Nothing behind it was sent either: a packet that is new stays new. */
 	if (!p->again)
 		r->top_psn = p->psn;
+	count_unasked(qp);
+	retry_held_back(qp, now);
 }
 
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why)
 {
 	struct requester *r = &qp->req;
+	bool made = psn != r->nxt_psn; /* it was already, and what is behind it */
 
 	if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE ||
 	    !psn_within(psn, r->una_psn, in_flight(r) + 1))
@@ -466,6 +478,8 @@ void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum r
 	if (r->nxt == r->begun)
 		return;
 	set_fault(message_at(qp, r->nxt), status, why);
+	if (made)
+		count_unasked(qp);
 	request_fail_in_turn(qp);
 	/* What is on its way did not ask for an acknowledgement; its last packet will now. */
 	if (qp->state != QP_STATE_ERR && r->unasked > 0)

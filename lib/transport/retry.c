@@ -4,9 +4,11 @@
  *
  * The retransmission timer runs while something is unacknowledged: it is set with the first
  * packet on its way, starts over with every forward progress, and stops when nothing is left or
- * an RNR wait begins. When it fires, or the peer reports a gap, the cursor goes back to the
- * oldest unacknowledged packet; each time takes one of retry_cnt retries, and forward progress
- * gives them back (IBTA 9.9.2.1). 7 means seven.
+ * an RNR wait begins. A packet is on its way when it has left: what the port refuses is not, so a
+ * port that refuses for long takes no retries. When the timer fires, or the peer reports a gap,
+ * the cursor goes back to the oldest unacknowledged packet; each time takes one of retry_cnt
+ * retries. Forward progress gives them back (IBTA 9.9.2.1), and so does a new retry_cnt; nothing
+ * else does. 7 means seven.
  *
  * An RNR wait holds back everything until the time that the peer named has passed; nothing
  * shortens it. It takes one of rnr_retry retries, 7 is for ever (IBTA 9.7.5.2.8).
@@ -44,6 +46,19 @@ void retry_started(struct qp *qp, nanotime now)
 {
 	if (qp->req.retry_at == TIME_NEVER)
 		qp->req.retry_at = timer_from(&qp->req, now);
+}
+
+/*
+ * A packet that was made did not leave, and is the next one again: a timer that runs for it has no
+ * reason, and one that runs for others starts over, since what would have asked for their
+ * acknowledgement may not have left either. It is seldom put off for long: what does leave fills
+ * the window, and then nothing is made that can be refused.
+ */
+void retry_held_back(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
 }
 
 void qp_left(struct qp *qp, const struct packet *p, nanotime now)

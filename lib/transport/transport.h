@@ -268,6 +268,13 @@ struct outcome {
 	struct span_list place;
 };
 
+/*
+ * Whether the packet comes from where this queue pair's packets come from: REASON_NONE, else why
+ * not. A connected queue pair has one peer, at one address, which means it as well. The wire names
+ * no sender of these packets; inside the engine p->sender does. Datagrams come from everybody.
+ */
+enum reason qp_check_origin(const struct qp *qp, const struct packet *p);
+
 /* False while too many copies are unsettled. */
 bool qp_can_receive(const struct qp *qp);
 

@@ -283,6 +283,7 @@ static void addresses(struct packet *p, const struct layout *at)
 	}
 	p->ecn = p->traffic_class & 3;
 	p->checksum = false; /* that of the packet inside, which nobody has looked at */
+	p->sender = 0;
 	p->src_port = load_be16(at->frame + at->udp + UDP_SRC_PORT);
 	p->ip_header = (uint16_t)at->l3;
 }

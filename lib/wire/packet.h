@@ -85,6 +85,7 @@ struct packet {
 	uint32_t srqn;
 	uint32_t feth;
 	/* Not on the wire: what travels beside a packet inside the engine. */
+	uint32_t sender; /* received: the queue pair here that sent it; 0: it came by the port */
 	uint32_t ah; /* UD, to be sent: handle of the address handle that says where to */
 	uint16_t mss; /* TSO, to be sent: octets of a segment; 0: no TSO */
 	uint16_t tso_header; /* ... the octets that every segment begins with */

@@ -76,6 +76,18 @@ Test(sim, overtaking_and_doubling_break_nothing, .timeout = 300)
 	}
 }
 
+/*
+ * A READ's response is overtaken by the one behind it, which counts as a loss, and by a fatal NAK,
+ * behind which the peer answers nothing any more: story/nak_test.c has this message by message.
+ */
+Test(sim, a_nak_that_overtakes_what_is_asked_for_again)
+{
+	struct sim_config c = sim_defaults();
+
+	c.seed = UINT64_C(7770000000000501);
+	cr_assert_eq(run(&c).link.lost, 0);
+}
+
 Test(sim, every_message_arrives_through_loss, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {

@@ -393,6 +393,17 @@ static void check_success(struct stream *s, const struct job *j)
 	w->result->octets += j->length;
 }
 
+/*
+ * A READ's response that is overtaken by the next one, or by the NAK of the fault, counts as lost
+ * (IBTA 9.7.5.1.2): it is asked for again, and so is all behind it. But who sent the NAK is in ERR
+ * and answers nothing any more (9.9.3).
+ */
+static bool overtaken(const struct stream *s, const struct job *j)
+{
+	return s->w->config->reorder > 0 && j->number <= s->fault_at &&
+	       qp_state(s->to->core) == QP_STATE_ERR;
+}
+
 static bool error_expected(const struct stream *s, const struct job *j, uint32_t status)
 {
 	static const uint8_t of_fault[FAULTS] = { [FAULT_RKEY] = STATUS_REM_ACCESS_ERR,
@@ -410,7 +421,7 @@ static bool error_expected(const struct stream *s, const struct job *j, uint32_t
 		return false;
 	/* The peer is gone, or its NAK was lost and it does not answer any more. */
 	if (status == STATUS_RETRY_EXC_ERR)
-		return s->back->fault != FAULT_NONE || s->w->lossy;
+		return s->back->fault != FAULT_NONE || s->w->lossy || overtaken(s, j);
 	/* What the sender's end did as responder took it to ERR. */
 	if (s->fault == FAULT_NONE)
 		return status == STATUS_WR_FLUSH_ERR;

@@ -17,7 +17,10 @@ static void expect_refused(uint32_t key, uint64_t va, uint32_t length)
 	expect_untouched(b, 0, MEMORY);
 }
 
-/* protocol-map 73, 150 */
+/*
+ * protocol-map 73, 150
+ * hostile H-34: a key of another domain, of nobody, of another variant.
+ */
 Test(access, a_key_is_matched_in_all_its_bits)
 {
 	story();
@@ -42,7 +45,10 @@ Test(access, a_range_ends_with_the_region)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 150: no sum wraps */
+/*
+ * protocol-map 150: no sum wraps
+ * hostile H-16: a range that goes round.
+ */
 Test(access, a_range_does_not_go_round)
 {
 	story();
@@ -54,7 +60,10 @@ Test(access, a_range_does_not_go_round)
 	expect_refused(top, UINT64_C(0) - 4, 8);
 }
 
-/* protocol-map 150 */
+/*
+ * protocol-map 150
+ * hostile H-34: a key of another domain, of nobody, of another variant.
+ */
 Test(access, a_key_of_another_protection_domain_is_refused)
 {
 	story();
@@ -70,7 +79,10 @@ Test(access, a_region_allows_what_it_was_registered_for)
 	expect_refused(key, BASE, 8);
 }
 
-/* protocol-map 150 */
+/*
+ * protocol-map 150
+ * hostile H-34: a key of another domain, of nobody, of another variant.
+ */
 Test(access, a_withdrawn_key_is_refused)
 {
 	story();
@@ -133,7 +145,10 @@ Test(access, packets_of_another_service_are_dropped)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 36 */
+/*
+ * protocol-map 36
+ * hostile H-61: P_Keys of nobody.
+ */
 Test(access, partition_keys_match_in_fifteen_bits)
 {
 	static const uint16_t foreign[] = { 0x1234, 0x8000, 0, 0xfffe };
@@ -147,7 +162,10 @@ Test(access, partition_keys_match_in_fifteen_bits)
 	expect_reason(odd_packet(OPB_WRITE_ONLY, A_PSN + 1, 0xffff), REASON_NONE);
 }
 
-/* protocol-map 10: packets of somebody else than the peer */
+/*
+ * protocol-map 10: packets of somebody else than the peer
+ * hostile H-53: another address.
+ */
 Test(access, only_the_peer_is_listened_to)
 {
 	struct packet p = { .opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY),
@@ -167,7 +185,68 @@ Test(access, only_the_peer_is_listened_to)
 	expect_reason(node_received(b->q, &p, ms(1000)), REASON_NONE);
 }
 
-/* protocol-map 38: MigReq is read as either */
+/*
+ * What ends a connection or makes it slower counts from its peer's address alone.
+ * hostile H-44: forged NAKs; H-58: notifications without end; H-59: notifications of strangers.
+ */
+Test(access, a_stranger_neither_ends_nor_slows_a_connection)
+{
+	static const uint8_t syndromes[] = { 0x60, 0x61, 0x62, 0x63, 0x64, 0x20, 0x1f };
+	struct packet p = { .pkey = 0xffff,
+			    .psn = A_PSN,
+			    .dest_qpn = A_QPN,
+			    .dst_gid = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } },
+			    .src_gid = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 3 } } };
+
+	story(.no_timeout = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	p.opcode = OPCODE_CNP;
+	expect_reason(node_received(a->q, &p, ms(1)), REASON_ADDRESS_MISMATCH);
+	p.opcode = OPCODE(SERVICE_RC, OPB_ACK);
+	for (uint32_t i = 0; i < ARRAY_SIZE(syndromes); i++) {
+		p.syndrome = syndromes[i];
+		expect_reason(node_received(a->q, &p, ms(1)), REASON_ADDRESS_MISMATCH);
+	}
+	expect_no_completion(a);
+	expect_state(a, QP_STATE_RTS);
+	p.src_gid.octet[15] = 2;
+	p.syndrome = 0x1f;
+	expect_reason(node_received(a->q, &p, ms(1)), REASON_NONE);
+	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/* hostile H-54: the engine knows which queue pair sent a packet that never left it. */
+Test(access, inside_the_engine_only_the_peers_queue_pair_is_listened_to)
+{
+	struct packet p = { .opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY),
+			    .pkey = 0xffff,
+			    .psn = A_PSN,
+			    .dest_qpn = B_QPN,
+			    .dst_gid = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 } },
+			    .src_gid = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } } };
+	static const uint8_t answers[] = { OPB_ACK, OPB_ATOMIC_ACK, OPB_READ_RESPONSE_ONLY };
+
+	story();
+	p.sender = A_QPN + 1;
+	expect_reason(node_received(b->q, &p, ms(1000)), REASON_SENDER_FOREIGN);
+	for (uint32_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		p.opcode = OPCODE(SERVICE_RC, answers[i]);
+		expect_reason(node_received(b->q, &p, ms(1000)), REASON_SENDER_FOREIGN);
+	}
+	p.opcode = OPCODE_CNP;
+	expect_reason(node_received(b->q, &p, ms(1000)), REASON_SENDER_FOREIGN);
+	expect_silence(b);
+	expect_state(b, QP_STATE_RTS);
+	p.opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY);
+	p.sender = A_QPN;
+	expect_reason(node_received(b->q, &p, ms(1000)), REASON_NONE);
+}
+
+/*
+ * protocol-map 38: MigReq is read as either
+ * hostile H-9: versions and reserved bits.
+ */
 Test(access, the_migration_bit_is_not_looked_at)
 {
 	story();

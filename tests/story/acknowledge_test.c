@@ -50,7 +50,10 @@ Test(acknowledge, half_a_message_can_be_acknowledged)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 81: every credit code is an acknowledgement, none is a table's end */
+/*
+ * protocol-map 81: every credit code is an acknowledgement, none is a table's end
+ * hostile H-48: reserved syndromes.
+ */
 Test(acknowledge, all_credit_codes_are_read)
 {
 	story(.max_send_wr = 32);
@@ -62,7 +65,10 @@ Test(acknowledge, all_credit_codes_are_read)
 	}
 }
 
-/* protocol-map 70: reserved syndromes are ignored */
+/*
+ * protocol-map 70: reserved syndromes are ignored
+ * hostile H-48: reserved syndromes.
+ */
 Test(acknowledge, reserved_syndromes_are_ignored)
 {
 	static const uint8_t reserved[] = { 0x40, 0x5f, 0x64, 0x65, 0x7f, 0x80, 0xa0, 0xc0, 0xff };
@@ -79,7 +85,10 @@ Test(acknowledge, reserved_syndromes_are_ignored)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 112 */
+/*
+ * protocol-map 112
+ * hostile H-43: acknowledgements outside of the window.
+ */
 Test(acknowledge, what_was_not_sent_is_not_acknowledged)
 {
 	static const uint32_t foreign[] = { A_PSN + 1,	      A_PSN + 2,	A_PSN - 1,
@@ -140,7 +149,10 @@ Test(acknowledge, a_response_acknowledges_what_came_before)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* protocol-map 111 */
+/*
+ * protocol-map 111
+ * hostile H-46: an answer of another kind.
+ */
 Test(acknowledge, one_that_passes_over_a_read_shows_that_its_response_was_lost)
 {
 	story();
@@ -206,6 +218,23 @@ Test(acknowledge, copies_under_way_are_not_acknowledged)
 }
 
 /* protocol-map 40, 184: the window closes before the packet that would have asked is sent */
+/*
+ * The window has a floor: however many notifications come, a message gets through without a
+ * timer.
+ * hostile H-58: notifications without end.
+ */
+Test(acknowledge, notifications_without_end_do_not_stop_a_sender)
+{
+	struct packet cnp = { .opcode = OPCODE_CNP, .pkey = 0xffff, .dest_qpn = A_QPN };
+
+	story(.no_timeout = true);
+	for (uint32_t i = 0; i < 10000; i++)
+		expect_reason(story_inject(a, &cnp), REASON_CNP_RECEIVED);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 40 * MTU);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
 Test(acknowledge, a_notification_does_not_stop_what_did_not_ask)
 {
 	struct packet cnp = { .opcode = OPCODE_CNP, .pkey = 0xffff, .dest_qpn = A_QPN };

@@ -45,7 +45,10 @@ Test(atomic, compare_swap_leaves_alone_when_different)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 153 */
+/*
+ * protocol-map 153
+ * hostile H-39: atomics at odd places.
+ */
 Test(atomic, a_misaligned_address_is_invalid)
 {
 	story();
@@ -66,7 +69,10 @@ Test(atomic, beyond_the_region_is_refused)
 	expect_completion(a, 1, STATUS_REM_ACCESS_ERR);
 }
 
-/* protocol-map 150, 153: a region that ends in the middle of the word */
+/*
+ * protocol-map 150, 153: a region that ends in the middle of the word
+ * hostile H-39: atomics at odd places.
+ */
 Test(atomic, straddling_the_end_of_the_region_is_refused)
 {
 	story();
@@ -109,7 +115,10 @@ Test(atomic, a_duplicate_is_answered_from_memory_of_the_first)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 91, 92 */
+/*
+ * protocol-map 91, 92
+ * hostile H-27: a repetition without a record.
+ */
 Test(atomic, a_duplicate_without_its_record_is_dropped)
 {
 	story(.max_dest_rd_atomic = 1);
@@ -125,7 +134,10 @@ Test(atomic, a_duplicate_without_its_record_is_dropped)
 	cr_assert_eq(word(b, WORD), before);
 }
 
-/* protocol-map 91: there is no access to memory any more */
+/*
+ * protocol-map 91: there is no access to memory any more
+ * hostile H-28: a repetition without its region.
+ */
 Test(atomic, a_duplicate_does_not_need_the_region)
 {
 	story();
@@ -151,7 +163,10 @@ Test(atomic, a_duplicate_waits_for_the_value_like_the_first)
 	cr_assert_eq(word(b, WORD), 11);
 }
 
-/* protocol-map 155 */
+/*
+ * protocol-map 155
+ * hostile H-96: wrong local keys.
+ */
 Test(atomic, landing_where_one_may_not_write_is_a_local_error)
 {
 	story();
@@ -172,7 +187,10 @@ Test(atomic, counts_against_max_rd_atomic)
 	pass(a, "RC READ REQUEST", A_PSN + 1);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-46: an answer of another kind.
+ */
 Test(atomic, an_acknowledgement_without_the_value_is_a_sign_of_loss)
 {
 	story();

@@ -37,7 +37,10 @@ Test(atomic_write, its_octets_may_be_inline)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 197, hostile: whatever is not eight octets stores nothing */
+/*
+ * protocol-map 197, hostile: whatever is not eight octets stores nothing
+ * hostile H-15: an ATOMIC WRITE without its octets.
+ */
 Test(atomic_write, any_other_length_is_invalid)
 {
 	static const uint32_t lengths[][2] = { { 0, 0 },	 { 0, 8 },   { 8, 0 },

@@ -94,7 +94,10 @@ Test(datagram, another_key_is_dropped)
 	expect_receive(b, 1, STATUS_SUCCESS, 40);
 }
 
-/* protocol-map 50 */
+/*
+ * protocol-map 50
+ * hostile H-22: a datagram that does not fit.
+ */
 Test(datagram, one_that_does_not_fit_is_dropped_and_the_request_stays)
 {
 	ud();

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* protocol-map 87 */
+/*
+ * protocol-map 87
+ * hostile H-29: a repetition into memory that is used again.
+ */
 Test(duplicate, a_send_is_not_received_twice)
 {
 	story();
@@ -19,7 +22,10 @@ Test(duplicate, a_send_is_not_received_twice)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 87: also if the program uses the octets for something else meanwhile */
+/*
+ * protocol-map 87: also if the program uses the octets for something else meanwhile
+ * hostile H-29: a repetition into memory that is used again.
+ */
 Test(duplicate, a_write_does_not_write_again)
 {
 	story();

@@ -3,7 +3,10 @@
 
 static const struct qp_attributes none;
 
-/* protocol-map 131, 132 */
+/*
+ * protocol-map 131, 132
+ * hostile H-42: ERR while a packet is executed; H-135: one completion for each request.
+ */
 Test(error_flush, everything_completes_once_and_in_order)
 {
 	story();
@@ -67,7 +70,10 @@ Test(error_flush, the_request_of_an_open_message_is_flushed_first)
 	expect_no_completion(b);
 }
 
-/* protocol-map 35, 136, 137 */
+/*
+ * protocol-map 35, 136, 137
+ * hostile H-42: ERR while a packet is executed.
+ */
 Test(error_flush, in_err_nothing_is_placed_and_nothing_answered)
 {
 	story();
@@ -81,7 +87,10 @@ Test(error_flush, in_err_nothing_is_placed_and_nothing_answered)
 	expect_untouched(b, 0, 8);
 }
 
-/* protocol-map 136: the packet that was being executed is not executed again */
+/*
+ * protocol-map 136: the packet that was being executed is not executed again
+ * hostile H-42: ERR while a packet is executed.
+ */
 Test(error_flush, a_copy_under_way_is_not_made_twice)
 {
 	story(.delay_copies = true);
@@ -96,7 +105,10 @@ Test(error_flush, a_copy_under_way_is_not_made_twice)
 	expect_silence(b);
 }
 
-/* protocol-map 131: taken receive requests complete before those that wait in the queue */
+/*
+ * protocol-map 131: taken receive requests complete before those that wait in the queue
+ * hostile H-135: one completion for each request.
+ */
 Test(error_flush, what_was_received_completes_before_the_flushed)
 {
 	story(.delay_copies = true);
@@ -123,7 +135,10 @@ Test(error_flush, a_fault_from_outside_is_an_event)
 	cr_assert_eq(a->q->deadline, TIME_NEVER);
 }
 
-/* protocol-map 135 */
+/*
+ * protocol-map 135
+ * hostile H-51: what arrives after a reset.
+ */
 Test(error_flush, reset_forgets_everything)
 {
 	story();
@@ -155,7 +170,10 @@ Test(error_flush, reset_forgets_saved_atomics)
 	expect_silence(b);
 }
 
-/* protocol-map 135, 137: a copy of the time before the reset is reported to nobody */
+/*
+ * protocol-map 135, 137: a copy of the time before the reset is reported to nobody
+ * hostile H-51: what arrives after a reset.
+ */
 Test(error_flush, a_late_report_after_reset_is_ignored)
 {
 	story(.delay_copies = true);

@@ -67,7 +67,10 @@ Test(flush, an_earlier_write_that_fails_is_told_instead)
 	expect_silence(b);
 }
 
-/* protocol-map 198, hostile: reserved types, levels and bits */
+/*
+ * protocol-map 198, hostile: reserved types, levels and bits
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, reserved_bits_are_invalid)
 {
 	story();
@@ -88,7 +91,10 @@ Test(flush, reserved_bits_are_invalid)
 	}
 }
 
-/* protocol-map 65, 198: each type needs its right of the queue pair */
+/*
+ * protocol-map 65, 198: each type needs its right of the queue pair
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, each_type_needs_its_right_of_the_queue_pair)
 {
 	static const struct {
@@ -112,7 +118,10 @@ Test(flush, each_type_needs_its_right_of_the_queue_pair)
 	}
 }
 
-/* protocol-map 198: ... and of the region */
+/*
+ * protocol-map 198: ... and of the region
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, each_type_needs_its_right_of_the_region)
 {
 	static const struct {
@@ -142,7 +151,10 @@ Test(flush, each_type_needs_its_right_of_the_region)
 	}
 }
 
-/* protocol-map 150, 198: the key counts even where nothing is named; no range goes round */
+/*
+ * protocol-map 150, 198: the key counts even where nothing is named; no range goes round
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, the_range_is_inside_the_region)
 {
 	static const struct {
@@ -177,7 +189,10 @@ Test(flush, the_range_is_inside_the_region)
 	}
 }
 
-/* protocol-map 150: of another protection domain */
+/*
+ * protocol-map 150: of another protection domain
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, a_key_of_another_domain_is_refused)
 {
 	story();
@@ -191,7 +206,10 @@ Test(flush, a_key_of_another_domain_is_refused)
 	}
 }
 
-/* protocol-map 44, 198 */
+/*
+ * protocol-map 44, 198
+ * hostile H-40: a FLUSH that may not be.
+ */
 Test(flush, payload_and_lengths_that_cannot_be_are_invalid)
 {
 	story();

@@ -103,7 +103,10 @@ Test(invalidate, a_key_that_cannot_be_invalidated_in_the_end_fails_the_receive)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* protocol-map 161, 162: everything that is not a window of this queue pair */
+/*
+ * protocol-map 161, 162: everything that is not a window of this queue pair
+ * hostile H-37: invalidating what is not this queue pair's.
+ */
 Test(invalidate, other_keys_are_refused_and_stay)
 {
 	story();
@@ -213,7 +216,10 @@ Test(invalidate, a_reset_forgets_both_tickets)
 	expect_silence(b);
 }
 
-/* protocol-map 152: what is under way stops at the next packet, in both directions */
+/*
+ * protocol-map 152: what is under way stops at the next packet, in both directions
+ * hostile H-38: invalidation beside accesses.
+ */
 Test(invalidate, a_read_through_the_window_ends_with_it)
 {
 	story();
@@ -234,6 +240,7 @@ Test(invalidate, a_read_through_the_window_ends_with_it)
 	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN + 1, 1);
 }
 
+/* hostile H-38: invalidation beside accesses. */
 Test(invalidate, a_write_through_the_window_ends_with_it)
 {
 	story();

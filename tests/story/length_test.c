@@ -13,7 +13,10 @@
 		expect_untouched(b, LANDS, 0x3000);                       \
 	} while (0)
 
-/* protocol-map 37, 43, 72 */
+/*
+ * protocol-map 37, 43, 72
+ * hostile H-20: payloads that do not fit their place.
+ */
 Test(length, first_is_full)
 {
 	story();
@@ -25,7 +28,10 @@ Test(length, first_is_full)
 		       at_memory(b, 0, 1000));
 }
 
-/* protocol-map 43 */
+/*
+ * protocol-map 43
+ * hostile H-20: payloads that do not fit their place.
+ */
 Test(length, only_is_no_longer_than_the_path_mtu)
 {
 	story();
@@ -41,7 +47,10 @@ static void open_send(void)
 	inject(b, OPB_SEND_FIRST, A_PSN, .payload_length = MTU);
 }
 
-/* protocol-map 43, 77 */
+/*
+ * protocol-map 43, 77
+ * hostile H-20: payloads that do not fit their place.
+ */
 Test(length, middle_is_full_and_last_brings_something)
 {
 	static const struct {
@@ -63,7 +72,10 @@ Test(length, middle_is_full_and_last_brings_something)
 	}
 }
 
-/* protocol-map 44 */
+/*
+ * protocol-map 44
+ * hostile H-19: a length that is not what is sent.
+ */
 Test(length, two_gigabytes_are_the_most)
 {
 	story();
@@ -73,7 +85,10 @@ Test(length, two_gigabytes_are_the_most)
 		       .payload_length = MTU);
 }
 
-/* protocol-map 45 */
+/*
+ * protocol-map 45
+ * hostile H-19: a length that is not what is sent; H-21: padding that the length does not need.
+ */
 Test(length, a_write_of_one_packet_is_as_long_as_it_says)
 {
 	story();
@@ -87,7 +102,10 @@ Test(length, a_write_of_one_packet_is_as_long_as_it_says)
 		       .payload_length = 8, .pad = 1);
 }
 
-/* protocol-map 45: short by one, long by one, one packet too many; never an octet outside */
+/*
+ * protocol-map 45: short by one, long by one, one packet too many; never an octet outside
+ * hostile H-19: a length that is not what is sent.
+ */
 Test(length, a_write_of_more_packets_is_as_long_as_it_says)
 {
 	static const uint32_t last[] = { 99, 101 };

@@ -182,3 +182,60 @@ Test(modify, access_flags_of_a_standing_connection)
 	inject(b, OPB_WRITE_ONLY, A_PSN + 1, at_memory(b, 8, 8), .payload_length = 8);
 	expect_nak(b, SYNDROME_NAK_INVALID_REQUEST, A_PSN + 1, 1);
 }
+
+/* protocol-map 107: the retries come back with progress, and with a new count, and not otherwise */
+Test(modify, what_is_changed_in_an_outage_gives_no_retries_back)
+{
+	struct qp_attributes with;
+
+	story(.retry_cnt = 2);
+	with = attributes_of(a);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	for (uint32_t tries = 0; tries < 3; tries++) {
+		expect_no_completion(a);
+		lose(a, "RC SEND ONLY", A_PSN);
+		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_ACCESS_FLAGS, &with), 0);
+		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_MIN_RNR_TIMER, &with), 0);
+		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_RATE_LIMIT, &with), 0);
+		at(now + ms(5));
+	}
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+}
+
+/* protocol-map 107: nor for a peer that is not ready */
+Test(modify, what_is_changed_while_the_peer_is_not_ready_gives_no_retries_back)
+{
+	struct qp_attributes with;
+
+	story(.rnr_retry = 2);
+	with = attributes_of(a);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	for (uint32_t tries = 0; tries < 3; tries++) {
+		expect_no_completion(a);
+		pass(a, "RC SEND ONLY", A_PSN);
+		cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_ACCESS_FLAGS, &with), 0);
+		pass_nak(b, SYNDROME_RNR | 12, A_PSN, 0);
+		at(now + ms(1));
+	}
+	expect_completion(a, 1, STATUS_RNR_RETRY_EXC_ERR);
+}
+
+/* protocol-map 107: a count that is set anew counts from there */
+Test(modify, a_new_count_is_a_new_count)
+{
+	struct qp_attributes with;
+
+	story(.retry_cnt = 3, .rnr_retry = 3);
+	with = attributes_of(a);
+	with.retry_cnt = 1;
+	cr_assert_eq(modify(a, QP_STATE_SQD, 0, &with), 0);
+	cr_assert_eq(modify(a, QP_STATE_SQD, QP_ATTR_RETRY_CNT, &with), 0);
+	cr_assert_eq(modify(a, QP_STATE_RTS, 0, &with), 0);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	for (uint32_t tries = 0; tries < 2; tries++) {
+		expect_no_completion(a);
+		lose(a, "RC SEND ONLY", A_PSN);
+		at(now + ms(5));
+	}
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+}

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* protocol-map 59, 60 */
+/*
+ * protocol-map 59, 60
+ * hostile H-32: jumps of the PSN.
+ */
 Test(nak, a_gap_is_reported_once)
 {
 	story(.max_send_wr = 16);
@@ -144,7 +147,10 @@ Test(nak, it_needs_no_receive_request)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* protocol-map 69, 73: a copy that fails is a fault of that message, and of nothing before it */
+/*
+ * protocol-map 69, 73: a copy that fails is a fault of that message, and of nothing before it
+ * hostile H-101: memory that goes away.
+ */
 Test(nak, memory_that_is_not_there_is_refused)
 {
 	story(.delay_copies = true);
@@ -212,4 +218,35 @@ Test(nak, what_came_again_is_not_missing)
 	expect_silence(b);
 	expect_reason(inject(b, OPB_SEND_ONLY, A_PSN + 4), REASON_PSN_AHEAD);
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 3, 3);
+}
+
+/*
+ * protocol-map 111: a network that changes the order. The response that is overtaken counts as
+ * lost (IBTA 9.7.5.1.2), and who sent the NAK is in ERR and answers no more (9.9.3).
+ */
+Test(nak, a_fatal_one_behind_responses_in_another_order)
+{
+	struct packet middle;
+	uint8_t payload[MTU];
+
+	story(.retry_cnt = 1);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 700);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 8, .rkey = 0xbad, .from = 0x1000);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 3);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	middle = *expect_packet(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	memcpy(payload, middle.payload, MTU);
+	middle.payload = payload;
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 2);
+	pass_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN + 3, 1);
+	expect_state(b, QP_STATE_ERR);
+	expect_reason(story_inject(a, &middle), REASON_NONE);
+	for (uint32_t i = 0; i < 3; i++) {
+		exchange();
+		expect_silence(b);
+		at(now + ms(5));
+	}
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }

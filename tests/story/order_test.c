@@ -51,7 +51,10 @@ Test(order, a_read_waits_for_the_copies_before_it)
 	expect_same(a, 0x1000, a, 0, 8);
 }
 
-/* protocol-map 119 */
+/*
+ * protocol-map 119
+ * hostile H-138: fences.
+ */
 Test(order, a_fence_waits_for_reads_and_atomics)
 {
 	static const uint8_t opcodes[] = { WORK_RDMA_READ, WORK_ATOMIC_FETCH_AND_ADD };
@@ -74,7 +77,10 @@ Test(order, a_fence_waits_for_reads_and_atomics)
 	}
 }
 
-/* protocol-map 119: until their octets are in memory */
+/*
+ * protocol-map 119: until their octets are in memory
+ * hostile H-138: fences.
+ */
 Test(order, a_fence_waits_for_the_copy)
 {
 	story(.delay_copies = true);
@@ -88,7 +94,10 @@ Test(order, a_fence_waits_for_the_copy)
 	pass(a, "RC SEND ONLY", A_PSN + 1);
 }
 
-/* protocol-map 119: not for SENDs and WRITEs */
+/*
+ * protocol-map 119: not for SENDs and WRITEs
+ * hostile H-138: fences.
+ */
 Test(order, a_fence_does_not_wait_for_sends_and_writes)
 {
 	story();

@@ -25,7 +25,10 @@ Test(read, the_response_is_cut_like_a_write)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* protocol-map 47 */
+/*
+ * protocol-map 47
+ * hostile H-23: a message of nothing with any key.
+ */
 Test(read, a_read_of_nothing_takes_one_psn_and_no_key)
 {
 	story();
@@ -56,7 +59,10 @@ Test(read, what_is_missing_is_asked_for_again)
 	expect_same(a, 0, b, LANDS, 600);
 }
 
-/* protocol-map 111, 113 */
+/*
+ * protocol-map 111, 113
+ * hostile H-47: an answer that begins in its middle.
+ */
 Test(read, a_response_ahead_places_nothing_and_is_a_sign_of_loss)
 {
 	story();
@@ -82,7 +88,10 @@ static void ask_for_the_rest(void)
 	expect_packet(a, "RC READ REQUEST", A_PSN + 1);
 }
 
-/* protocol-map 90: a peer that takes the repetition for a new request */
+/*
+ * protocol-map 90: a peer that takes the repetition for a new request
+ * hostile H-47: an answer that begins in its middle.
+ */
 Test(read, the_rest_may_begin_with_first)
 {
 	story();
@@ -124,7 +133,10 @@ static void expect_bad_response(void)
 	expect_untouched(a, 600, 1000);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-45: an answer with more than was asked for.
+ */
 Test(read, a_response_with_too_much_is_an_error_and_places_nothing)
 {
 	story();
@@ -137,7 +149,10 @@ Test(read, a_response_with_too_much_is_an_error_and_places_nothing)
 	expect_untouched(a, 512, 88);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-45: an answer with more than was asked for.
+ */
 Test(read, a_response_with_too_little_is_an_error)
 {
 	story();
@@ -148,7 +163,10 @@ Test(read, a_response_with_too_little_is_an_error)
 	expect_untouched(a, 0, 600);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-45: an answer with more than was asked for.
+ */
 Test(read, a_response_that_does_not_end_is_an_error)
 {
 	story();
@@ -161,7 +179,10 @@ Test(read, a_response_that_does_not_end_is_an_error)
 	expect_untouched(a, 512, 256);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-47: an answer that begins in its middle.
+ */
 Test(read, a_response_that_begins_in_the_middle_is_an_error)
 {
 	story();
@@ -171,7 +192,10 @@ Test(read, a_response_that_begins_in_the_middle_is_an_error)
 	expect_bad_response();
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-46: an answer of another kind.
+ */
 Test(read, a_response_to_a_send_is_an_error)
 {
 	story();
@@ -182,7 +206,10 @@ Test(read, a_response_to_a_send_is_an_error)
 	expect_untouched(a, 0, 10);
 }
 
-/* protocol-map 113 */
+/*
+ * protocol-map 113
+ * hostile H-46: an answer of another kind.
+ */
 Test(read, an_atomic_response_to_a_read_is_an_error)
 {
 	story();
@@ -193,7 +220,10 @@ Test(read, an_atomic_response_to_a_read_is_an_error)
 	expect_untouched(a, 0, 8);
 }
 
-/* protocol-map 155 */
+/*
+ * protocol-map 155
+ * hostile H-96: wrong local keys.
+ */
 Test(read, landing_where_one_may_not_write_is_a_local_error)
 {
 	story();
@@ -280,7 +310,10 @@ Test(read, a_duplicate_of_something_else_is_dropped)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 89 */
+/*
+ * protocol-map 89
+ * hostile H-17: a repetition with a range that goes round.
+ */
 Test(read, a_duplicate_whose_range_wraps_is_dropped)
 {
 	story();
@@ -295,7 +328,10 @@ Test(read, a_duplicate_whose_range_wraps_is_dropped)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 95 */
+/*
+ * protocol-map 95
+ * hostile H-30: a repeated READ whose key is gone.
+ */
 Test(read, a_duplicate_whose_key_is_gone_is_refused)
 {
 	story();
@@ -349,7 +385,10 @@ Test(read, with_max_rd_atomic_0_none_is_sent)
 	expect_state(a, QP_STATE_ERR);
 }
 
-/* protocol-map 67 */
+/*
+ * protocol-map 67
+ * hostile H-26: more READs than were agreed on.
+ */
 Test(read, with_max_dest_rd_atomic_0_a_read_is_invalid)
 {
 	story(.max_dest_rd_atomic = -1);
@@ -358,7 +397,10 @@ Test(read, with_max_dest_rd_atomic_0_a_read_is_invalid)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* protocol-map 68 */
+/*
+ * protocol-map 68
+ * hostile H-26: more READs than were agreed on.
+ */
 Test(read, more_than_max_dest_rd_atomic_are_invalid)
 {
 	story(.max_dest_rd_atomic = 2);

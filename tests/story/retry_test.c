@@ -143,7 +143,10 @@ Test(retry, it_sends_what_is_in_memory_now)
 	cr_assert_eq(word(b, LANDS + 0x1000), 77);
 }
 
-/* protocol-map 114: a packet that the port did not take is the next one again */
+/*
+ * protocol-map 114: a packet that the port did not take is the next one again
+ * hostile H-131: what could not leave.
+ */
 Test(retry, what_was_not_sent_is_taken_back)
 {
 	story();
@@ -179,7 +182,10 @@ Test(retry, replies_that_were_not_sent_are_taken_back)
 	expect_same(a, 0, b, LANDS, 600);
 }
 
-/* protocol-map 108 */
+/*
+ * protocol-map 108
+ * hostile H-50: sequence NAKs without end.
+ */
 Test(retry, a_repeated_nak_is_one_recovery)
 {
 	story(.retry_cnt = 1);
@@ -196,7 +202,10 @@ Test(retry, a_repeated_nak_is_one_recovery)
 	expect_state(a, QP_STATE_RTS);
 }
 
-/* protocol-map 106, 108: NAKs take retries, too */
+/*
+ * protocol-map 106, 108: NAKs take retries, too
+ * hostile H-50: sequence NAKs without end.
+ */
 Test(retry, naks_without_progress_exhaust_the_retries)
 {
 	story(.retry_cnt = 2);
@@ -209,7 +218,10 @@ Test(retry, naks_without_progress_exhaust_the_retries)
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
 
-/* protocol-map 103, 105: a clock that jumps is one expiry */
+/*
+ * protocol-map 103, 105: a clock that jumps is one expiry
+ * hostile H-141: a clock that jumps.
+ */
 Test(retry, a_jump_of_the_clock_is_one_timeout)
 {
 	story();

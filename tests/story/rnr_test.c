@@ -86,7 +86,10 @@ Test(rnr, every_code_is_its_time)
 	}
 }
 
-/* protocol-map 99: the retransmission timer does not shorten the wait */
+/*
+ * protocol-map 99: the retransmission timer does not shorten the wait
+ * hostile H-132: a timer during an RNR wait.
+ */
 Test(rnr, a_timeout_does_not_shorten_the_wait)
 {
 	story(.min_rnr_timer = 20);
@@ -113,7 +116,10 @@ Test(rnr, nothing_overtakes_the_wait)
 	expect_packet(a, "RC WRITE ONLY", A_PSN + 1);
 }
 
-/* protocol-map 100 */
+/*
+ * protocol-map 100
+ * hostile H-49: RNR NAKs without end.
+ */
 Test(rnr, rnr_retry_times_and_no_more)
 {
 	story(.rnr_retry = 2);
@@ -172,7 +178,11 @@ Test(rnr, progress_gives_the_retries_back)
 	}
 }
 
-/* protocol-map 59, 96: what follows a refused SEND is out of sequence, and takes no request twice */
+/*
+ * protocol-map 59, 96: what follows a refused SEND is out of sequence, and takes no request
+ * twice
+ * hostile H-31: what follows a SEND that was not received.
+ */
 Test(rnr, a_refused_send_and_what_follows_it)
 {
 	story();
@@ -189,7 +199,10 @@ Test(rnr, a_refused_send_and_what_follows_it)
 	expect_receive(b, 2, STATUS_SUCCESS, 5);
 }
 
-/* protocol-map 99, 100: an RNR NAK for a READ is obeyed within rnr_retry */
+/*
+ * protocol-map 99, 100: an RNR NAK for a READ is obeyed within rnr_retry
+ * hostile H-49: RNR NAKs without end.
+ */
 Test(rnr, even_a_read_may_be_told_to_wait)
 {
 	story(.rnr_retry = 1);
@@ -202,7 +215,10 @@ Test(rnr, even_a_read_may_be_told_to_wait)
 	expect_completion(a, 1, STATUS_RNR_RETRY_EXC_ERR);
 }
 
-/* protocol-map 99: a storm of them is one wait */
+/*
+ * protocol-map 99: a storm of them is one wait
+ * hostile H-49: RNR NAKs without end.
+ */
 Test(rnr, a_storm_is_one_wait)
 {
 	story(.rnr_retry = 1);

@@ -146,7 +146,10 @@ Test(send, sq_sig_all_reports_everything)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 44 */
+/*
+ * protocol-map 44
+ * hostile H-94: lengths whose sum overflows.
+ */
 Test(send, more_than_two_gigabytes_fail_at_once)
 {
 	story();
@@ -156,7 +159,10 @@ Test(send, more_than_two_gigabytes_fail_at_once)
 	expect_state(a, QP_STATE_ERR);
 }
 
-/* protocol-map 121: also what is not signaled reports its failure */
+/*
+ * protocol-map 121: also what is not signaled reports its failure
+ * hostile H-93: an opcode that does not exist.
+ */
 Test(send, an_opcode_that_is_not_carried_fails_in_its_turn)
 {
 	story();
@@ -171,7 +177,10 @@ Test(send, an_opcode_that_is_not_carried_fails_in_its_turn)
 	expect_receive(b, 1, STATUS_SUCCESS, 10);
 }
 
-/* protocol-map 155 */
+/*
+ * protocol-map 155
+ * hostile H-96: wrong local keys.
+ */
 Test(send, a_source_that_may_not_be_read_is_a_local_error)
 {
 	story();

@@ -64,7 +64,10 @@ static void pair_of(uint32_t first, uint32_t second)
 	cr_assert_eq(b->packet.syndrome, SYNDROME_NAK_INVALID_REQUEST);
 }
 
-/* protocol-map 62, 63, 64 */
+/*
+ * protocol-map 62, 63, 64
+ * hostile H-24: every opcode behind every other.
+ */
 Test(sequence, every_ordered_pair_of_opcodes)
 {
 	story();
@@ -80,7 +83,10 @@ Test(sequence, every_ordered_pair_of_opcodes)
 	}
 }
 
-/* protocol-map 62 */
+/*
+ * protocol-map 62
+ * hostile H-24: every opcode behind every other.
+ */
 Test(sequence, a_message_does_not_begin_in_its_middle)
 {
 	story();
@@ -96,7 +102,10 @@ Test(sequence, a_message_does_not_begin_in_its_middle)
 	}
 }
 
-/* protocol-map 63: the message that was open leaves nothing behind */
+/*
+ * protocol-map 63: the message that was open leaves nothing behind
+ * hostile H-24: every opcode behind every other.
+ */
 Test(sequence, a_new_connection_knows_nothing_of_an_open_message)
 {
 	story();
@@ -108,7 +117,10 @@ Test(sequence, a_new_connection_knows_nothing_of_an_open_message)
 	expect_receive(b, 2, STATUS_SUCCESS, 4);
 }
 
-/* protocol-map 56, 59 */
+/*
+ * protocol-map 56, 59
+ * hostile H-32: jumps of the PSN.
+ */
 Test(sequence, half_of_all_psns_are_ahead_and_half_behind)
 {
 	static const struct {
@@ -129,7 +141,10 @@ Test(sequence, half_of_all_psns_are_ahead_and_half_behind)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 59: a burst ahead is one NAK, a burst behind is answered by ACKs that coalesce */
+/*
+ * protocol-map 59: a burst ahead is one NAK, a burst behind is answered by ACKs that coalesce
+ * hostile H-32: jumps of the PSN.
+ */
 Test(sequence, a_burst_is_not_answered_by_a_burst)
 {
 	uint32_t answers = 0;

@@ -19,7 +19,10 @@ static void again(uint32_t type, uint32_t seed)
 	      .srq = seed % 3 == 0);
 }
 
-/* hostile H-4: every opcode, to every type of queue pair, with every short length */
+/*
+ * hostile H-4: every opcode, to every type of queue pair, with every short length
+ * hostile H-151: errors in headers.
+ */
 Test(storm, every_opcode_at_every_length_on_every_type, .timeout = 300)
 {
 	static const uint32_t types[] = { QP_TYPE_RC, QP_TYPE_UC, QP_TYPE_UD };
@@ -187,18 +190,21 @@ static void storm(uint32_t type, uint64_t number)
 		     "seed %lu: %lu received", number, counted.received);
 }
 
+/* hostile H-4: every opcode at every length. */
 Test(storm, uc, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)
 		storm(QP_TYPE_UC, i);
 }
 
+/* hostile H-4: every opcode at every length. */
 Test(storm, ud, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)
 		storm(QP_TYPE_UD, i);
 }
 
+/* hostile H-4: every opcode at every length. */
 Test(storm, raw, .timeout = 300)
 {
 	for (uint64_t i = 1; i <= 1500; i++)

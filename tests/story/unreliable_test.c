@@ -238,7 +238,10 @@ Test(unreliable, a_write_without_its_receive_request_leaves_what_came_before)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 65, 150: each of them drops its message, and nothing else */
+/*
+ * protocol-map 65, 150: each of them drops its message, and nothing else
+ * hostile H-33: keys are guessed.
+ */
 Test(unreliable, what_may_not_be_written_is_dropped)
 {
 	uc();
@@ -385,7 +388,10 @@ Test(unreliable, a_write_that_cannot_be_placed_is_dropped)
 	expect_silence(b);
 }
 
-/* protocol-map 10, 34, 35 */
+/*
+ * protocol-map 10, 34, 35
+ * hostile H-53: another address.
+ */
 Test(unreliable, only_the_peer_is_listened_to)
 {
 	struct packet p;

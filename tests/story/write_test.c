@@ -21,7 +21,10 @@ Test(write, octets_arrive_and_the_peer_sees_no_completion)
 	cr_assert_eq(node_receives_posted(b->q), 1, "a WRITE takes no receive request");
 }
 
-/* protocol-map 47 */
+/*
+ * protocol-map 47
+ * hostile H-23: a message of nothing with any key.
+ */
 Test(write, a_write_of_nothing_looks_at_no_key)
 {
 	story();
@@ -31,7 +34,10 @@ Test(write, a_write_of_nothing_looks_at_no_key)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 47, 62: the key of a WRITE of nothing is not kept for what follows */
+/*
+ * protocol-map 47, 62: the key of a WRITE of nothing is not kept for what follows
+ * hostile H-23: a message of nothing with any key.
+ */
 Test(write, nothing_follows_a_write_of_nothing)
 {
 	story();

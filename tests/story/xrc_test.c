@@ -97,7 +97,10 @@ Test(xrc, a_read_keeps_the_domain_of_its_request)
 	expect_same(a, 0x1000, b, LANDS, 600);
 }
 
-/* protocol-map 170 */
+/*
+ * protocol-map 170
+ * hostile H-41: the number of an SRQ that is not of the domain.
+ */
 Test(xrc, an_unknown_srq_is_an_invalid_request)
 {
 	story(.xrc = true);
@@ -258,7 +261,10 @@ Test(xrc, the_last_request_of_a_target_is_told)
 		     "the SRQ keeps the other");
 }
 
-/* protocol-map 170: no window answers to a target */
+/*
+ * protocol-map 170: no window answers to a target
+ * hostile H-36: a window of another queue pair.
+ */
 Test(xrc, a_window_of_another_queue_pair_cannot_be_invalidated_through_a_target)
 {
 	uint32_t window;

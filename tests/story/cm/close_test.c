@@ -155,6 +155,7 @@ Test(cm_close, dreqs_cross_and_one_is_lost)
 	expect_events(b, CM_EVENT_DISCONNECTED);
 }
 
+/* hostile H-69: every message twice. */
 Test(cm_close, everything_twice)
 {
 	disconnect(a);

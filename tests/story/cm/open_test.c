@@ -93,7 +93,10 @@ Test(cm_open, a_req_that_nobody_answers)
 	expect_events(a, 0);
 }
 
-/* The peer does not know our id yet: it finds the connection by its own, and its CA GUID. */
+/*
+ * The peer does not know our id yet: it finds the connection by its own, and its CA GUID.
+ * hostile H-70: a REJ in between.
+ */
 Test(cm_open, who_gave_up_says_so)
 {
 	ask();
@@ -452,7 +455,10 @@ Test(cm_open, depths_are_agreed)
 	}
 }
 
-/* The same, if the answer is not as it should be. */
+/*
+ * The same, if the answer is not as it should be.
+ * hostile H-80: depths that a peer chooses.
+ */
 Test(cm_open, a_rep_that_promises_too_much)
 {
 	struct cm_message rep;
@@ -566,6 +572,7 @@ Test(cm_open, an_mra_saves_a_repetition)
 	expect_silence(a);
 }
 
+/* hostile H-81: times that overflow. */
 Test(cm_open, the_longest_delay_that_can_be_said)
 {
 	begin_in(b, CM_REQ_RECEIVED);

@@ -34,6 +34,7 @@ Test(check, what_linux_asks_for_is_accepted)
 	cr_expect_eq(cm_check_ip_header(&sidr, &ip), 0);
 }
 
+/* hostile H-66: a REQ that may not be. */
 Test(check, queue_pairs)
 {
 	static const struct {
@@ -56,7 +57,10 @@ Test(check, queue_pairs)
 	}
 }
 
-/* The codes are ibv_mtu's: 0, 6 and more are none, and more than the port's is too much. */
+/*
+ * The codes are ibv_mtu's: 0, 6 and more are none, and more than the port's is too much.
+ * hostile H-66: a REQ that may not be.
+ */
 Test(check, path_mtus)
 {
 	for (uint8_t own = 1; own <= 5; own++) {
@@ -73,6 +77,7 @@ Test(check, path_mtus)
 	}
 }
 
+/* hostile H-66: a REQ that may not be. */
 Test(check, transports)
 {
 	static const struct {
@@ -101,6 +106,7 @@ Test(check, transports)
 	}
 }
 
+/* hostile H-66: a REQ that may not be. */
 Test(check, addresses)
 {
 	static const struct {
@@ -145,7 +151,10 @@ Test(check, extremes_that_are_legal)
 	cr_expect_eq(cm_check_request(&m, &port), 0);
 }
 
-/* 24 bits are all that a message has for a PSN or a queue pair. */
+/*
+ * 24 bits are all that a message has for a PSN or a queue pair.
+ * hostile H-66: a REQ that may not be.
+ */
 Test(check, no_psn_is_wider_than_24_bits)
 {
 	uint8_t mad[MAD_OCTETS];

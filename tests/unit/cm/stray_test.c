@@ -201,7 +201,10 @@ Test(stray, which_requests_are_stale)
 	}
 }
 
-/* A REP: of whom this connection, or another one, knows already. */
+/*
+ * A REP: of whom this connection, or another one, knows already.
+ * hostile H-71: a peer that restarted.
+ */
 Test(stray, which_replies_are_stale)
 {
 	struct cm_message req = { .attribute = CM_REQ, .local_id = 50, .qpn = 0x20 };

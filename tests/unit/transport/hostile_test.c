@@ -61,7 +61,10 @@ static void expect_nak(uint8_t syndrome, uint32_t psn)
 	cr_assert_not(pair_next(&pair, &pair.b, &p), "one reply is enough");
 }
 
-/* WRITEs whose RETH is wrong in one way each. */
+/*
+ * WRITEs whose RETH is wrong in one way each.
+ * hostile H-16: a range that goes round; H-19: a length that is not what is sent.
+ */
 Test(hostile, write_headers)
 {
 	static const struct {
@@ -128,7 +131,11 @@ static void fit(struct packet *p)
 	p->invalidate_rkey = pair.b.window->key;
 }
 
-/* Every ordered pair of request opcodes: the second is legal or a sequence error (IBTA table 38). */
+/*
+ * Every ordered pair of request opcodes: the second is legal or a sequence error (IBTA table
+ * 38).
+ * hostile H-24: every opcode behind every other.
+ */
 Test(hostile, ordered_pairs_of_opcodes)
 {
 	for (uint8_t first = 0; first < 32; first++) {
@@ -165,6 +172,7 @@ Test(hostile, ordered_pairs_of_opcodes)
 	}
 }
 
+/* hostile H-32: jumps of the PSN. */
 Test(hostile, psn_jumps)
 {
 	static const struct {
@@ -190,7 +198,10 @@ Test(hostile, psn_jumps)
 	cr_assert_eq(pair.b.memory[0], 0);
 }
 
-/* READs and atomics beyond max_dest_rd_atomic (4) with no reply taken. */
+/*
+ * READs and atomics beyond max_dest_rd_atomic (4) with no reply taken.
+ * hostile H-26: more READs than were agreed on.
+ */
 Test(hostile, record_table_is_not_overrun)
 {
 	struct packet p;
@@ -271,7 +282,10 @@ Test(hostile, repeated_reads_match_their_record)
 	}
 }
 
-/* The key goes away: a repetition is refused, never answered from old or new memory. */
+/*
+ * The key goes away: a repetition is refused, never answered from old or new memory.
+ * hostile H-30: a repeated READ whose key is gone.
+ */
 Test(hostile, repeated_read_after_deregistration)
 {
 	struct packet p = request(OPB_READ_REQUEST, o.psn, 0);
@@ -318,7 +332,10 @@ Test(hostile, repeated_reads_where_their_count_goes_round)
 	}
 }
 
-/* Responses acknowledge, too: what was acknowledged last stays near, however many there were. */
+/*
+ * Responses acknowledge, too: what was acknowledged last stays near, however many there were.
+ * hostile H-43: acknowledgements outside of the window.
+ */
 Test(hostile, an_acknowledgement_after_half_of_all_psns)
 {
 	uint32_t psn, packets = PAIR_MEMORY / 256;
@@ -348,7 +365,10 @@ Test(hostile, an_acknowledgement_after_half_of_all_psns)
 	cr_expect_eq(p.psn, psn & PSN_MASK);
 }
 
-/* Responses to a: PSN outside the window, wrong kinds, reserved syndromes. */
+/*
+ * Responses to a: PSN outside the window, wrong kinds, reserved syndromes.
+ * hostile H-43: acknowledgements outside of the window; H-44: forged NAKs.
+ */
 Test(hostile, responses_outside_the_window)
 {
 	static const uint32_t psns[] = { 3, 4, 0x7fffff, 0x800000, 0xfffffe, 0xffffff };
@@ -376,6 +396,7 @@ Test(hostile, responses_outside_the_window)
 	cr_assert_eq(qp_state(pair.a.qp), QP_STATE_RTS);
 }
 
+/* hostile H-45: an answer with more than was asked for. */
 Test(hostile, read_responses_never_leave_the_scatter_list)
 {
 	static const struct {
@@ -416,7 +437,12 @@ Test(hostile, read_responses_never_leave_the_scatter_list)
 	}
 }
 
-/* What a client writes into its send queue. The good request before and the bad one complete. */
+/*
+ * What a client writes into its send queue. The good request before and the bad one complete.
+ * hostile H-89: too many elements; H-93: an opcode that does not exist; H-94: lengths whose sum
+ * overflows; H-95: the sum of all elements; H-136: completions after bad requests; H-142: more
+ * elements than there is room for.
+ */
 Test(hostile, malformed_requests_fail_in_their_turn)
 {
 	static const struct {

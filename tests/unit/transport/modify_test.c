@@ -223,6 +223,7 @@ static void try_transition(uint32_t type, uint32_t from, uint32_t to)
 
 TestSuite(modify, .timeout = 60);
 
+/* hostile H-105: another number of records; H-106: any mask, state and value. */
 Test(modify, every_transition_and_attribute)
 {
 	static const uint32_t types[] = { RC, UC, UD, INI, TGT, RAW };
@@ -243,6 +244,7 @@ Test(modify, without_a_state)
 	}
 }
 
+/* hostile H-106: any mask, state and value. */
 Test(modify, ranges)
 {
 	struct qp_attributes a;

@@ -22,6 +22,7 @@ Test(pace, grows_by_one_for_sixteen_and_stops_at_the_limit)
 	cr_assert_eq(p.window, LIMIT_WINDOW);
 }
 
+/* hostile H-58: notifications without end. */
 Test(pace, losses_close_together_halve_it_down_to_the_floor)
 {
 	struct pace p = { .window = 256 };

@@ -74,6 +74,7 @@ static bool lose_one_answer(struct pair *p, struct end *to, struct packet *packe
 	return false;
 }
 
+/* hostile H-105: another number of records. */
 Test(records, are_remembered_in_larger_memory, .fini = close_pair)
 {
 	struct pair_options o = pair_options();

@@ -122,7 +122,10 @@ Test(retry, rnr_retry_seven_is_for_ever)
 	cr_assert_eq(pair.b.done_count, 1);
 }
 
-/* The RNR wait (0.64 ms here) is longer than the timeout (8 us), which does not shorten it. */
+/*
+ * The RNR wait (0.64 ms here) is longer than the timeout (8 us), which does not shorten it.
+ * hostile H-132: a timer during an RNR wait.
+ */
 Test(retry, timer_does_not_shorten_an_rnr_wait)
 {
 	o.timeout = 1;

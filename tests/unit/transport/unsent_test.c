@@ -38,6 +38,7 @@ static void give_back(struct end *e, uint32_t n, bool last_first)
 
 TestSuite(unsent, .init = start, .fini = finish, .timeout = 60);
 
+/* hostile H-131: what could not leave. */
 Test(unsent, requests_in_either_order)
 {
 	for (uint32_t last_first = 0; last_first < 2; last_first++) {
@@ -60,6 +61,7 @@ Test(unsent, requests_in_either_order)
 	cr_assert_eq(pair.now, 0);
 }
 
+/* hostile H-131: what could not leave. */
 Test(unsent, replies_in_either_order)
 {
 	for (uint32_t last_first = 0; last_first < 2; last_first++) {

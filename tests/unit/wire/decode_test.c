@@ -59,8 +59,8 @@ static size_t a_send(uint8_t *frame, int ipv6)
 	return frame_of(frame, &av, &p);
 }
 
-/* Every opcode value with every UDP payload from 0 to 200 octets, ICRC right where it fits. */
-Test(decode, all_opcodes_at_all_lengths)
+/* To a queue pair and to a group. */
+static void opcodes_at_all_lengths(bool group)
 {
 	uint8_t frame[FRAME_MAX];
 	struct packet p;
@@ -77,6 +77,8 @@ Test(decode, all_opcodes_at_all_lengths)
 
 			memset(frame + BTH, 0, n);
 			frame[BTH] = (uint8_t)o;
+			if (group && n >= 8)
+				memset(frame + BTH + 5, 0xff, 3);
 			frame_fix_lengths(frame, L3, total);
 			if (n >= 16)
 				frame_fix_icrc(frame, L3, total);
@@ -87,7 +89,22 @@ Test(decode, all_opcodes_at_all_lengths)
 		}
 }
 
-/* The same over IPv6, and each frame cut short at every octet with its lengths left alone. */
+/*
+ * Every opcode value with every UDP payload from 0 to 200 octets, ICRC right where it fits.
+ * hostile H-1: a payload shorter than a BTH and its ICRC; H-3: no opcode, to the number of all
+ * groups; H-151: errors in headers; H-152: every value of the opcode.
+ */
+Test(decode, all_opcodes_at_all_lengths)
+{
+	opcodes_at_all_lengths(false);
+	opcodes_at_all_lengths(true);
+}
+
+/*
+ * The same over IPv6, and each frame cut short at every octet with its lengths left alone.
+ * hostile H-1: a payload shorter than a BTH and its ICRC; H-150: a length shorter than the
+ * headers.
+ */
 Test(decode, cut_at_every_octet)
 {
 	uint8_t frame[FRAME_MAX];
@@ -111,7 +128,10 @@ Test(decode, cut_at_every_octet)
 		}
 }
 
-/* Each extended header cut at each octet, with lengths and ICRC that agree with the cut. */
+/*
+ * Each extended header cut at each octet, with lengths and ICRC that agree with the cut.
+ * hostile H-14: extended headers that are cut.
+ */
 Test(decode, extended_headers_cut_at_every_octet)
 {
 	uint8_t frame[FRAME_MAX];
@@ -130,6 +150,7 @@ Test(decode, extended_headers_cut_at_every_octet)
 		}
 }
 
+/* hostile H-2: more padding than payload. */
 Test(decode, pad_larger_than_what_follows_the_headers)
 {
 	uint8_t frame[FRAME_MAX];
@@ -154,7 +175,10 @@ Test(decode, pad_larger_than_what_follows_the_headers)
 			}
 }
 
-/* Any of the lengths may lie: whatever disagrees is refused, except octets behind the datagram. */
+/*
+ * Any of the lengths may lie: whatever disagrees is refused, except octets behind the datagram.
+ * hostile H-5: lengths that contradict each other; H-150: a length shorter than the headers.
+ */
 Test(decode, lengths_that_disagree)
 {
 	static const int deltas[] = { -70, -13, -4, -1, 1, 4, 13, 60000 };
@@ -185,6 +209,7 @@ Test(decode, lengths_that_disagree)
 			}
 }
 
+/* hostile H-6: octets behind the datagram. */
 Test(decode, octets_behind_the_datagram_do_not_matter)
 {
 	struct address_vector av = address_of(0, 0);
@@ -204,7 +229,11 @@ Test(decode, octets_behind_the_datagram_do_not_matter)
 	cr_assert_eq(q.payload_length, 13);
 }
 
-/* Behaviours 20, 23: each bit of a frame, turned: refused, but for those that routers may change. */
+/*
+ * Behaviours 20, 23: each bit of a frame, turned: refused, but for those that routers may
+ * change.
+ * hostile H-10: wrong ICRCs.
+ */
 Test(decode, every_turned_bit_is_noticed)
 {
 	static const uint8_t free_octets[] = { L3 + 1, L3 + 8, L3 + 10, L3 + 11 };
@@ -228,6 +257,7 @@ Test(decode, every_turned_bit_is_noticed)
 	}
 }
 
+/* hostile H-10: wrong ICRCs. */
 Test(decode, icrc_that_others_got_wrong)
 {
 	uint8_t frame[FRAME_MAX], swapped[4];
@@ -252,6 +282,7 @@ Test(decode, icrc_that_others_got_wrong)
 	expect(decode(frame, n), REASON_NONE, "a pad octet of 1 that the sum covers");
 }
 
+/* hostile H-12: any UDP checksum. */
 Test(decode, udp_checksum_is_not_looked_at)
 {
 	uint8_t frame[FRAME_MAX];
@@ -264,6 +295,7 @@ Test(decode, udp_checksum_is_not_looked_at)
 	}
 }
 
+/* hostile H-9: versions and reserved bits. */
 Test(decode, bth_bits)
 {
 	uint8_t frame[FRAME_MAX];
@@ -297,6 +329,7 @@ static size_t insert(uint8_t *frame, size_t length, size_t at, size_t n)
 	return length + n;
 }
 
+/* hostile H-7: options, fragments, extension headers. */
 Test(decode, ipv4_headers_that_are_refused)
 {
 	uint8_t frame[FRAME_MAX];
@@ -328,6 +361,7 @@ Test(decode, ipv4_headers_that_are_refused)
 	expect(decode(frame, n), REASON_IP_CHECKSUM, "checksum");
 }
 
+/* hostile H-7: options, fragments, extension headers. */
 Test(decode, ipv6_extension_headers_are_refused)
 {
 	static const struct {
@@ -398,6 +432,7 @@ Test(decode, frames_of_others)
 	}
 }
 
+/* hostile H-13: tags of other VLANs. */
 Test(decode, vlan_tags)
 {
 	static const struct {
@@ -493,7 +528,10 @@ Test(decode, the_header_in_front_of_a_datagram)
 	}
 }
 
-/* Two seconds at most of frames with random changes: any verdict, but never a wrong payload. */
+/*
+ * Two seconds at most of frames with random changes: any verdict, but never a wrong payload.
+ * hostile H-151: errors in headers.
+ */
 Test(decode, random_changes_from_fixed_seeds)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15;

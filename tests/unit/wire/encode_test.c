@@ -99,6 +99,7 @@ Test(encode, sealing_with_a_sum_makes_the_same_frame)
 	}
 }
 
+/* hostile H-11: a frame without its ICRC. */
 Test(encode, an_unsummed_frame_is_only_accepted_where_sums_are_not_checked)
 {
 	const struct decode_options trusting = { .check_icrc = false };

@@ -35,6 +35,7 @@ static unsigned int length_expected(unsigned int opcode)
 	}
 }
 
+/* hostile H-152: every value of the opcode. */
 Test(opcode, every_value_has_its_length_or_is_undefined)
 {
 	for (unsigned int o = 0; o < 256; o++) {
