@@ -211,7 +211,7 @@ static int round_trips(struct ping *p, const struct ping_options *o, struct hist
 {
 	struct timespec pause = { .tv_sec = (time_t)(o->interval_ms / 1000),
 				  .tv_nsec = (long)(o->interval_ms % 1000) * 1000000 };
-	uint64_t took;
+	uint64_t took = 0;
 
 	for (uint64_t i = 0; i < o->count; i++) {
 		if (i > 0 && o->interval_ms > 0)

@@ -4,6 +4,7 @@
  * engine around it and the socket, and waits until somebody ends it.
  */
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,8 +27,10 @@
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "uroced_confine.h"
 #include "uroced_console.h"
 #include "uroced_options.h"
+#include "uroced_runtime.h"
 
 #define MTU_DEFAULT   4200u
 #define MTU_OF_4096   4176u
@@ -263,6 +266,47 @@ static int choose_lcores(struct uroced_options *o)
 	return 0;
 }
 
+/* ---- privileges ---- */
+
+/* Later the socket is given to its group without CAP_CHOWN: a member may. */
+static int join_group(int64_t group)
+{
+	int n = getgroups(0, NULL), error = 0;
+	gid_t *groups;
+
+	if (group < 0 || getegid() == (gid_t)group)
+		return 0;
+	groups = malloc(((size_t)n + 1) * sizeof(*groups));
+	if (groups == NULL)
+		return ENOMEM;
+	n = getgroups(n, groups);
+	for (int i = 0; i < n; i++)
+		if (groups[i] == (gid_t)group)
+			n = -1;
+	if (n >= 0)
+		groups[n] = (gid_t)group;
+	/* Who may not is a member already, or hears of it when the socket is made. */
+	if (n >= 0 && setgroups((size_t)n + 1, groups) != 0 && errno != EPERM)
+		error = errno;
+	free(groups);
+	return error;
+}
+
+/* An engine that keeps privileges that it does not need is worse, but better than none. */
+static void drop_privileges(const struct uroced_options *o)
+{
+	struct confine_needs needs = { .port = o->engine.port != NULL,
+				       .physical = rte_eal_iova_mode() == RTE_IOVA_PA };
+	char why[256] = "";
+	int error = join_group(o->engine.socket_gid);
+
+	if (error == 0)
+		error = confine(&needs, why, sizeof(why));
+	if (error != 0)
+		say("cannot drop privileges: %s (--confine off does not try)",
+		    why[0] != '\0' ? why : strerror(error));
+}
+
 static struct uroce_engine *start_engine(struct uroced_options *o)
 {
 	struct uroce_engine *e;
@@ -345,6 +389,8 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 		status = open_port(o, o->engine.lcores);
 	if (status != 0)
 		return status;
+	if (!o->unconfined)
+		drop_privileges(o);
 	e = start_engine(o);
 	if (e == NULL)
 		return 1;
@@ -367,18 +413,6 @@ static int start_eal(struct eal_arguments *eal)
 	}
 	say("EAL refuses%s: %s", said, rte_strerror(rte_errno));
 	return 1;
-}
-
-/*
- * EAL makes a folder for each file prefix, ours has the pid in it, and leaves it behind. Called at
- * exit, after its telemetry has removed its socket there: such functions run last come, first.
- */
-static char runtime_folder[4096];
-
-static void remove_runtime_folder(void)
-{
-	if (runtime_folder[0] != '\0')
-		rmdir(runtime_folder); /* not empty: somebody uses the prefix too */
 }
 
 int main(int argc, char **argv)
@@ -412,11 +446,12 @@ int main(int argc, char **argv)
 	signals = block_signals();
 	if (eal.fell_back)
 		say("no free hugepages: taking ordinary memory (--no-huge -m 512)");
-	atexit(remove_runtime_folder);
+	runtime_folder_remove_at_exit();
 	status = start_eal(&eal);
-	snprintf(runtime_folder, sizeof(runtime_folder), "%s", rte_eal_get_runtime_dir());
+	runtime_folder_hold(rte_eal_get_runtime_dir());
 	if (status != 0)
 		return status;
+	runtime_folder_remove_dead(rte_eal_get_runtime_dir());
 	status = run(&options, signals, &cpus);
 	rte_eal_cleanup();
 	return status;

@@ -30,6 +30,7 @@ const char uroced_usage[] =
 	"  --config FILE           more of these options, one 'name = value' a line in [uroced]\n"
 	"  --idle spin|adaptive    what an idle lcore does (default adaptive)\n"
 	"  --exit-when-idle SECS   end that long after the last program left\n"
+	"  --confine on|off        drop privileges once the port is open (default on)\n"
 	"  -i                      read commands from the terminal\n";
 
 struct reader {
@@ -231,6 +232,14 @@ static int read_idle(struct reader *r, const char *value)
 	return 0;
 }
 
+static int read_confine(struct reader *r, const char *value)
+{
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return refuse(r, OPTIONS_FAILED, "--confine %s: choose on or off", value);
+	r->options->unconfined = strcmp(value, "off") == 0;
+	return 0;
+}
+
 static int read_exit_when_idle(struct reader *r, const char *value)
 {
 	unsigned long n;
@@ -259,6 +268,7 @@ static const struct {
 	{ "config", read_config },
 	{ "idle", read_idle },
 	{ "exit-when-idle", read_exit_when_idle },
+	{ "confine", read_confine },
 };
 
 static int row_of(const char *name, size_t length)
@@ -454,6 +464,7 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		"--huge-unlink", "--legacy-mem", NULL
 	};
 	static const char *const cores[] = { "-l", "-c", "--lcores", "-s", "-S", NULL };
+	static const char *const pci[] = { "-a", "--allow", "-b", "--block", NULL };
 	static const char *const devices[] = { "-a", "--allow", "-b", "--block", "--no-pci", NULL };
 	bool no_huge = has_option(argc, argv, "--no-huge");
 	uint32_t texts = 0;
@@ -471,6 +482,9 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		add_argument(eal, &texts, "--file-prefix=uroce-%d", facts->pid);
 	if (!has_any(argc, argv, devices))
 		add_argument(eal, &texts, "--no-pci");
+	/* Physical addresses are for devices, and to look them up takes CAP_SYS_ADMIN for ever. */
+	if (!has_any(argc, argv, pci) && !has_option(argc, argv, "--iova-mode"))
+		add_argument(eal, &texts, "--iova-mode=va");
 	if (!has_any(argc, argv, cores))
 		add_argument(eal, &texts, "--lcores=0@(%s)", facts->cpus);
 	if (!has_option(argc, argv, "--log-level"))

@@ -26,6 +26,7 @@ struct uroced_options {
 	char socket[108]; /* "": the default place */
 	char config[4096];
 	bool interactive;
+	bool unconfined; /* --confine off */
 	bool idle_given;
 };
 
@@ -50,7 +51,7 @@ struct eal_facts {
 struct eal_arguments {
 	int argc;
 	char *argv[EAL_ARGUMENTS_MAX];
-	char text[8][320]; /* of those that were added */
+	char text[9][320]; /* of those that were added */
 	bool fell_back; /* no hugepages, and the user said nothing: --no-huge */
 };
 

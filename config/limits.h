@@ -34,9 +34,9 @@
 #define LIMIT_GIDS	   16u
 #define LIMIT_PKEYS	   1u /* RoCE: 0xFFFF only */
 #define LIMIT_COMP_VECTORS 64u
-#define LIMIT_FLOWS	   1024u /* steering rules of one engine */
-#define LIMIT_COUNTERS	   1024u /* counter objects of one engine */
-#define LIMIT_RWQ_TABLES   1024u /* indirection tables of one engine, and queue pairs on them */
+#define LIMIT_FLOWS	   1024u /* steering rules */
+#define LIMIT_COUNTERS	   1024u /* counter objects */
+#define LIMIT_RWQ_TABLES   1024u /* indirection tables, and queue pairs on them */
 #define LIMIT_RWQ_TABLE	   256u /* entries of one */
 #define LIMIT_TSO	   65024u /* octets of payload that one TSO request may segment */
 #define LIMIT_TSO_HEADER   256u /* octets of headers in front of each segment */
@@ -56,6 +56,7 @@
 #define LIMIT_RENDEZVOUS   16u /* of one queue pair under way */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 #define LIMIT_TICKETS_NEW  8u /* ... that a new one has room for: most settle each at once */
+#define LIMIT_COPY_WAIT	   10000u /* ms that a command waits for copies; then its program is ended */
 
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
@@ -64,13 +65,27 @@
 #define LIMIT_ACK_EVERY	   16u /* a long message asks for an acknowledgement this often, packets */
 
 /* All programs together: one that has all that it may leaves as much to others. */
-#define LIMIT_ENGINE_QPS      (4 * LIMIT_QPS)
-#define LIMIT_ENGINE_CQS      (4 * LIMIT_CQS)
-#define LIMIT_ENGINE_MRS      (2 * LIMIT_MRS) /* keys are made for them at the start */
-#define LIMIT_ENGINE_AHS      (4 * LIMIT_AHS)
-#define LIMIT_ENGINE_SRQS     65535u /* 16 bits of their numbers */
-#define LIMIT_ENGINE_GROUPS   (4 * LIMIT_MCAST_GROUPS)
-#define LIMIT_ENGINE_DM_BYTES (UINT64_C(1) << 30) /* device memory */
+#define LIMIT_ENGINE_QPS	(4 * LIMIT_QPS)
+#define LIMIT_ENGINE_CQS	(4 * LIMIT_CQS)
+#define LIMIT_ENGINE_MRS	(2 * LIMIT_MRS) /* keys are made for them at the start */
+#define LIMIT_ENGINE_AHS	(4 * LIMIT_AHS)
+#define LIMIT_ENGINE_SRQS	65535u /* 16 bits of their numbers */
+#define LIMIT_ENGINE_GROUPS	(4 * LIMIT_MCAST_GROUPS)
+#define LIMIT_ENGINE_DM_BYTES	(UINT64_C(1) << 30) /* device memory */
+#define LIMIT_ENGINE_PDS	(4 * LIMIT_PDS)
+#define LIMIT_ENGINE_FLOWS	(2 * LIMIT_FLOWS)
+#define LIMIT_ENGINE_COUNTERS	(4 * LIMIT_COUNTERS)
+#define LIMIT_ENGINE_RWQ_TABLES (4 * LIMIT_RWQ_TABLES)
+#define LIMIT_ENGINE_CONTEXTS	(16 * LIMIT_CLIENT_CONTEXTS)
+#define LIMIT_ENGINE_CM_IDS	(8 * LIMIT_CLIENT_CM_IDS)
+#define LIMIT_ENGINE_CM_JOINS	(8 * LIMIT_CLIENT_CM_JOINS)
+
+/* Of this process, and no user's: lib/engine/user.c. */
+#define LIMIT_OWN_DESCRIPTORS \
+	(4 * LIMIT_COMMAND_FDS) /* those of a message on its way, files read now and then */
+#define LIMIT_OWN_MAPPINGS 4096u /* what the allocator and threads come to have */
+#define LIMIT_MALLOC_MAPS \
+	131072u /* octets: from there on the allocator may make a mapping for them */
 
 /* What one client may hold, so that others find something left. */
 #define LIMIT_CLIENT_CONTEXTS	 1024u
@@ -83,6 +98,9 @@
 #define LIMIT_CLIENT_CM_JOINS	 4096u
 #define LIMIT_CLIENT_CM_EVENTS	 65536u /* that commands of it caused, and it has not asked for */
 #define LIMIT_SRQ_RINGS		 16u /* resizes of one SRQ whose requests nobody has taken yet */
+#define LIMIT_USER_PORTERS	 4u /* of a user: processes that take his descriptors; that drop them */
+#define LIMIT_PORTERS		 64u /* ... of all users */
+#define LIMIT_USER_FILES	 64u /* ... that keep a file which names an XRC domain */
 #define LIMIT_CONNECTIONS	 (2 * LIMIT_CLIENTS + 64u) /* sockets; uroce run has one, too */
 
 /* What both sides of the control socket map. */

@@ -2,10 +2,12 @@
 #include "drivers/interface.h"
 
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -103,6 +105,18 @@ bool ifindex_up(int fd, uint32_t ifindex)
 bool ifindex_running(int fd, uint32_t ifindex)
 {
 	return has_flags(fd, ifindex, IFF_UP | IFF_RUNNING);
+}
+
+uint32_t ifindex_speed(int fd, uint32_t ifindex)
+{
+	struct ethtool_cmd said = { .cmd = ETHTOOL_GSET };
+	struct ifreq r = { .ifr_data = (void *)&said };
+	uint32_t speed;
+
+	if (interface_request(fd, ifindex, SIOCETHTOOL, &r) != 0)
+		return 0;
+	speed = ethtool_cmd_speed(&said);
+	return speed != (uint32_t)SPEED_UNKNOWN ? speed : 0;
 }
 
 void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac)

@@ -29,6 +29,7 @@ int interface_socket(void);
 uint32_t ifindex_mtu(int fd, uint32_t ifindex);
 bool ifindex_up(int fd, uint32_t ifindex); /* set up by its administrator */
 bool ifindex_running(int fd, uint32_t ifindex); /* ... and it has a carrier */
+uint32_t ifindex_speed(int fd, uint32_t ifindex); /* Mbit/s; 0: it does not say */
 void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac);
 void ifindex_name(int fd, uint32_t ifindex, char name[16]); /* IF_NAMESIZE */
 

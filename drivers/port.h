@@ -47,6 +47,7 @@ struct port {
 	uint16_t mtu; /* Ethernet MTU that frames of both directions fit, octets */
 	uint16_t queues; /* rx/tx queue pairs, >= 1; lcore i uses queue i if it is there */
 	int socket; /* NUMA node, -1 unknown */
+	uint32_t speed; /* of the link, Mbit/s; 0: nobody says */
 	bool link_up;
 	bool kernel_answers; /* the Linux kernel owns the addresses: it answers ARP, ND and echo */
 	/* Linux interface whose neighbours and routes are ours, by its present name; "" if none */

@@ -1,30 +1,122 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests in a meson testlog.json: each Criterion test, and each other program once.
+"""Counts the tests of a log: meson's testlog.json, or what a table of cases printed.
 
-A line for each that failed, with what its assertions said, then the numbers."""
+    count_tests.py LOG
 
+A line "FAILED: NAME: WHAT IT SAID" for each test that failed, a line "SKIPPED: NAME: REASON" for
+each that was skipped, then 'N passed, N failed, N skipped'. Of a Criterion program each test counts,
+any other program counts once. A program that did a part of its work says which part it left out, in
+lines "[SKIP] PART: REASON". In CI (CI=true) only what scripts/may_skip.txt names may be skipped:
+all else fails.
+"""
+
+import fnmatch
 import json
+import os
+import pathlib
 import re
 import sys
 
-passed = failed = 0
-with open(sys.argv[1]) as log:
-    for line in log:
-        test = json.loads(line)
-        text = test.get("stdout", "") + test.get("stderr", "")
-        text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-        good = test["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
-        synthesis = re.findall(
-            r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", text)
-        ran = sum(int(row[0]) for row in synthesis)
-        went_well = sum(int(row[1]) for row in synthesis)
-        if good:
-            passed += max(ran, 1)
+MAY_SKIP = pathlib.Path(__file__).with_name("may_skip.txt")
+SYNTHESIS = re.compile(
+    r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
+FAILED = re.compile(r"^\[FAIL\] *(\S.*)", re.MULTILINE)
+SAID = re.compile(r"^\[----\] *(\S.*)|(\w+Sanitizer: .*|runtime error: .*)", re.MULTILINE)
+# Criterion hears only of its own processes: of others it says this, and goes on.
+STRANGER = re.compile(r"^\[ERR *\] Received message identified by a PID '\d+'", re.MULTILINE)
+SKIPPED = re.compile(r"^\[SKIP\] *(\S.*)", re.MULTILINE)
+ROW = re.compile(r"^(FAIL|skip) +(\S.*)", re.MULTILINE)
+NUMBERS = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+
+
+class Count:
+    """Numbers, and a line for each that did not pass."""
+
+    def __init__(self, may_skip=None):
+        self.passed = 0
+        self.failures = []
+        self.skips = []
+        self.may_skip = may_skip  # None: anything
+
+    def fail(self, line, times=1):
+        self.failures += [line] + [None] * (times - 1)
+
+    def skip(self, line):
+        if self.may_skip is None or any(fnmatch.fnmatchcase(line, p) for p in self.may_skip):
+            self.skips.append(line)
         else:
-            passed += went_well
-            failed += max(ran - went_well, 1)
-            said = re.findall(r"^\[(?:----|FAIL)\] *(\S.*)|(\w+Sanitizer: .*|runtime error: .*)",
-                              text, re.MULTILINE)
-            print(f"{test['name']} ({test['result']}) {' '.join(map(''.join, said))[:500]}".rstrip())
-print(f"{passed} passed, {failed} failed")
+            self.fail(f"{line} (may not be skipped here)")
+
+    def lines(self):
+        yield from (f"FAILED: {line}" for line in self.failures if line is not None)
+        yield from (f"SKIPPED: {line}" for line in self.skips)
+        yield f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
+
+    def program(self, name, result, text):
+        """One program of meson's log."""
+        synthesis = [[int(n) for n in row] for row in SYNTHESIS.findall(text)]
+        ran = sum(row[0] for row in synthesis)
+        went_well = sum(row[1] for row in synthesis)
+        skipped = SKIPPED.findall(text)
+        for part in skipped:
+            self.skip(f"{name}: {part}")
+        if STRANGER.search(text) and result == "OK":
+            self.fail(f"{name}: an assertion failed in a process that a test made")
+        if result == "SKIP":
+            if not skipped:
+                self.skip(f"{name}: {last_line(text)}")
+        elif result not in ("OK", "EXPECTEDFAIL"):
+            self.passed += went_well
+            said = " ".join([*FAILED.findall(text), *map("".join, SAID.findall(text))])[:500]
+            self.fail(f"{name} ({result}) {said}".rstrip(), max(ran - went_well, 1))
+        elif synthesis and not ran and not skipped:
+            self.fail(f"{name}: no test of it ran")
+        else:
+            self.passed += ran if synthesis else 1
+
+    def meson(self, text):
+        for line in text.splitlines():
+            test = json.loads(line)
+            said = test.get("stdout", "") + test.get("stderr", "")
+            self.program(test["name"], test["result"], re.sub(r"\x1b\[[0-9;]*m", "", said))
+
+    def table(self, name, text):
+        """Rows, of which those that begin with FAIL or skip tell why, and the numbers last."""
+        numbers = NUMBERS.match(last_line(text))
+        if not numbers:
+            self.fail(f"{name}: it did not come to its end")
+            return
+        passed, failed, skipped = (int(n or 0) for n in numbers.groups())
+        rows = ROW.findall(text)
+        self.passed += passed
+        for verdict, row in rows:
+            (self.fail if verdict == "FAIL" else self.skip)(row)
+        for verdict, wanted in (("FAIL", failed), ("skip", skipped)):
+            told = sum(row[0] == verdict for row in rows)
+            if told != wanted:
+                self.fail(f"{name}: it says {wanted} times {verdict} and tells of {told}")
+
+
+def last_line(text):
+    return ([line for line in text.splitlines() if line.strip()] or ["it does not say why"])[-1]
+
+
+def patterns(path):
+    """A line is a pattern of the shell's kind; behind a tab is the reason."""
+    lines = [line.partition("\t")[0].rstrip() for line in path.read_text().splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def main(log):
+    count = Count(patterns(MAY_SKIP) if os.environ.get("CI") == "true" else None)
+    text = log.read_text(errors="replace")
+    if log.suffix == ".json":
+        count.meson(text)
+    else:
+        count.table(log.stem, text)
+    print("\n".join(count.lines()))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

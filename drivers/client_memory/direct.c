@@ -26,6 +26,21 @@ static bool is_sealed_memory(int fd)
 	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
+int direct_look(int fd, struct direct_file *out)
+{
+	struct stat st;
+
+	if (!is_sealed_memory(fd))
+		return EOPNOTSUPP;
+	if (fstat(fd, &st) < 0)
+		return errno;
+	out->device = st.st_dev;
+	out->inode = st.st_ino;
+	out->size = (uint64_t)st.st_size;
+	out->allocated = (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
 int direct_open(struct direct_map *d, int fd, uint64_t file_offset, uint64_t length, bool writable)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

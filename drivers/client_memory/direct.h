@@ -9,12 +9,24 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct direct_map {
 	uint8_t *base; /* where file_offset is */
 	uint64_t file_offset; /* octets, a multiple of the page size */
 	uint64_t length;
 };
+
+/* A file that can be mapped, as it is now. */
+struct direct_file {
+	dev_t device;
+	ino_t inode;
+	uint64_t size;
+	uint64_t allocated; /* octets of pages that it holds */
+};
+
+/* 0, EOPNOTSUPP for a file that is not sealed or not plain memory, or what fstat said. */
+int direct_look(int fd, struct direct_file *out);
 
 /*
  * Maps [file_offset, file_offset + length) of fd, which stays the caller's; length 0: to the end.

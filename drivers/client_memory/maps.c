@@ -85,6 +85,30 @@ static bool is_special(const char *flags)
 	return false;
 }
 
+static uint32_t marks_of(const char *flags)
+{
+	static const struct {
+		const char *name;
+		uint32_t mark;
+	} marks[] = {
+		{ " lo", MARK_LOCKED }, { " dc", MARK_DONTFORK }, { " dd", MARK_DONTDUMP },
+		{ " hg", MARK_HUGE },	{ " nh", MARK_NOT_HUGE }, { " sr", MARK_SEQUENTIAL },
+		{ " rr", MARK_RANDOM },
+	};
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (strstr(flags, marks[i].name) != NULL)
+			found |= marks[i].mark;
+	return found;
+}
+
+static void take_flags(struct mapping *m, const char *flags)
+{
+	m->special = is_special(flags);
+	m->marks = marks_of(flags);
+}
+
 int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int max)
 {
 	struct lines l = { .fd = open(flags ? "/proc/self/smaps" : "/proc/self/maps",
@@ -99,7 +123,7 @@ int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int
 	while (next_line(&l, line)) {
 		if (line[0] >= 'A' && line[0] <= 'Z') {
 			if (current && strncmp(line, "VmFlags:", 8) == 0)
-				out[count - 1].special = is_special(line + 8);
+				take_flags(&out[count - 1], line + 8);
 			continue;
 		}
 		if (!parse_header(line, &m))

@@ -7,6 +7,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* What a program set with madvise(2) and mlock(2), and finds again after its pages have moved. */
+enum mapping_mark {
+	MARK_LOCKED = 1,
+	MARK_DONTFORK = 2,
+	MARK_DONTDUMP = 4,
+	MARK_HUGE = 8,
+	MARK_NOT_HUGE = 16,
+	MARK_SEQUENTIAL = 32,
+	MARK_RANDOM = 64,
+};
+
 struct mapping {
 	uintptr_t start, end;
 	uint64_t offset; /* in the file, octets */
@@ -15,10 +26,11 @@ struct mapping {
 	bool readable, writable, executable, shared;
 	bool stack; /* the first thread's */
 	bool special; /* smaps: locked, not forked, device, huge or wiped: VmFlags says so */
+	uint32_t marks; /* enum mapping_mark */
 };
 
 /*
- * The mappings that touch [from, to), in order of address. flags: also fill `special`, which costs
+ * The mappings that touch [from, to), in order of address. flags: also fill `special` and `marks`, which costs
  * a walk over the page tables of everything below `to`. Returns how many, the first max if there
  * are more; -1 with errno.
  */

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/limits.h"
+#include "drivers/client_memory/peer_atomic.h"
 #include "queue/ring.h"
 #include "queue/ring_client.h"
 
@@ -21,24 +23,28 @@
 /* Room for all batches in every ring: an enqueue cannot fail. */
 #define SLOTS (2 * MOVER_BATCHES)
 
+#define NAP_NS 50000 /* between two tries of an atomic whose stripe is taken */
+
 struct mover {
 	struct peer_memory peer;
 	struct rte_ring *todo; /* many producers: lcores; consumer: the thread */
-	struct rte_ring *done[LIMIT_LCORES]; /* producer: the thread; consumer: one lcore */
+	struct rte_ring
+		*done[LIMIT_LCORES]; /* producers: the thread, mover_stop; consumer: one lcore */
 	struct mover_bell bell[LIMIT_LCORES]; /* sleeping NULL: none */
 	uint32_t ringing; /* the thread may be at a lcore's bell */
+	uint32_t touching; /* odd: the thread may be in memory that the engine maps */
+	struct copy_breaks breaks; /* the thread's */
 	uint32_t lcores;
 	uint32_t under_way;
 	uint32_t sleeping; /* the thread is about to wait on wake_fd */
-	uint32_t stop;
+	uint32_t stop; /* nothing is copied any more */
+	uint32_t closed; /* ... nor is an lcore woken: there may be none */
 	uint32_t holders; /* the thread and the owner: the last one frees */
-	struct mover_batch *held; /* the batch in the thread's hands */
 	int wake_fd;
-	int ended_fd; /* readable once the thread is through */
 	pthread_t thread;
 };
 
-static struct rte_ring *new_ring(bool many_producers)
+static struct rte_ring *new_ring(void)
 {
 	size_t octets = ring_bytes(SLOTS, STRIDE);
 	void *memory = aligned_alloc(64, octets);
@@ -46,7 +52,7 @@ static struct rte_ring *new_ring(bool many_producers)
 	if (memory == NULL)
 		return NULL;
 	memset(memory, 0, octets);
-	ring_format(memory, SLOTS, many_producers);
+	ring_format(memory, SLOTS, true);
 	return memory;
 }
 
@@ -55,8 +61,6 @@ static void free_mover(struct mover *m)
 	peer_memory_close(&m->peer);
 	if (m->wake_fd >= 0)
 		close(m->wake_fd);
-	if (m->ended_fd >= 0)
-		close(m->ended_fd);
 	free(m->todo);
 	for (uint32_t i = 0; i < m->lcores; i++)
 		free(m->done[i]);
@@ -78,7 +82,7 @@ static struct mover_batch *take(struct rte_ring *r)
 	return batch;
 }
 
-/* As one of several consumers: mover_destroy empties the ring too when the thread hangs. */
+/* As one of several consumers: mover_stop empties the ring too, for the thread may hang. */
 static struct mover_batch *take_waiting(struct mover *m)
 {
 	struct mover_batch *batch;
@@ -88,33 +92,135 @@ static struct mover_batch *take_waiting(struct mover *m)
 	return batch;
 }
 
+static void ring_if_asleep(const struct mover_bell *bell)
+{
+	if (bell->sleeping != NULL && __atomic_load_n(bell->sleeping, __ATOMIC_RELAXED))
+		doorbell_wake(bell->fd);
+}
+
 /*
- * The lcore is there as long as nobody asked the thread to stop: mover_destroy does not return
- * before `ringing` was seen at 0 behind `stop`.
+ * The lcore is there as long as the owner has not left: mover_close does not return before
+ * `ringing` was seen at 0 behind `closed`.
  */
 static void ring(struct mover *m, const struct mover_bell *bell)
 {
 	if (bell->sleeping == NULL)
 		return;
 	__atomic_store_n(&m->ringing, 1, __ATOMIC_RELAXED);
-	queue_fence(); /* pairs with the lcore's before it sleeps, and with mover_destroy's */
-	if (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) &&
-	    __atomic_load_n(bell->sleeping, __ATOMIC_RELAXED))
-		doorbell_wake(bell->fd);
+	queue_fence(); /* pairs with the lcore's before it sleeps, and with mover_close's */
+	if (!__atomic_load_n(&m->closed, __ATOMIC_ACQUIRE))
+		ring_if_asleep(bell);
 	__atomic_store_n(&m->ringing, 0, __ATOMIC_RELEASE);
+}
+
+static bool is_stopped(const struct mover *m)
+{
+	return __atomic_load_n(&m->stop, __ATOMIC_ACQUIRE) != 0;
+}
+
+/*
+ * What the engine maps it may unmap, once it has taken the pointer from the copies (or stopped the
+ * thread) and then has seen the thread out of there: mover_leaves_direct.
+ */
+static bool write_direct(struct mover *m, struct peer_copy *c)
+{
+	bool ok;
+	void *to;
+
+	__atomic_store_n(&m->touching, m->touching + 1, __ATOMIC_RELAXED);
+	queue_fence(); /* pairs with mover_leaves_direct: we see its word, or it sees ours */
+	to = __atomic_load_n(&c->direct, __ATOMIC_RELAXED);
+	ok = !is_stopped(m) && to != MOVER_REVOKED;
+	if (ok && c->atomic != NULL)
+		ok = direct_atomic(to, c->atomic);
+	else if (ok)
+		copy_direct(to, c->local, c->length, c->tail);
+	__atomic_store_n(&m->touching, m->touching + 1, __ATOMIC_RELEASE);
+	return ok;
+}
+
+static nanotime monotonic(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (nanotime)t.tv_sec * TIME_S + (nanotime)t.tv_nsec;
+}
+
+/* Somebody else's atomic may have the stripe, for PEER_PATIENCE at most. */
+static bool atomic_of_peer(struct mover *m, const struct peer_copy *c)
+{
+	const struct peer_memory *peer = c->memory != NULL ? c->memory : &m->peer;
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	int error;
+
+	while ((error = peer_memory_atomic(peer, c->peer_address, c->atomic, monotonic())) ==
+	       EBUSY) {
+		if (is_stopped(m))
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return error == 0;
+}
+
+static void execute_one(struct mover *m, struct peer_copy *c)
+{
+	if (copy_chain_broken(&m->breaks, c->chain))
+		return;
+	c->ok = __atomic_load_n(&c->direct, __ATOMIC_RELAXED) != NULL ? write_direct(m, c)
+								      : atomic_of_peer(m, c);
+	if (!c->ok)
+		copy_chain_break(&m->breaks, c->chain);
+}
+
+/* Copies of peer memory from the first on: reads go together, as many as there are. */
+static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
+{
+	uint32_t run = 0;
+
+	while (run < n && copy[run].atomic == NULL &&
+	       __atomic_load_n(&copy[run].direct, __ATOMIC_RELAXED) == NULL) {
+		run++;
+		if (copy[run - 1].to_peer)
+			break; /* each may block, and what follows may not be wanted then */
+	}
+	return run;
+}
+
+static void execute_all(struct mover *m, struct peer_copy *copy, uint32_t n)
+{
+	for (uint32_t i = 0, run; i < n && !is_stopped(m); i += run) {
+		run = peer_copies(copy + i, n - i);
+		if (run > 0) {
+			peer_memory_copy_chained(&m->peer, copy + i, run, &m->breaks);
+			continue;
+		}
+		execute_one(m, &copy[i]);
+		run = 1;
+	}
+}
+
+static void give_back(struct mover *m, struct mover_batch *batch)
+{
+	/* The batch is the lcore's as soon as it is in the ring. */
+	uint32_t lcore = batch->lcore;
+
+	rte_ring_mp_enqueue_bulk_elem(m->done[lcore], &batch, STRIDE, 1, NULL);
+}
+
+static void fail(struct mover_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++)
+		batch->copy[i].ok = false;
 }
 
 static void execute(struct mover *m, struct mover_batch *batch)
 {
 	uint32_t lcore = batch->lcore;
 
-	__atomic_store_n(&m->held, batch, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < batch->count; i++)
-		batch->copy[i].ok = false;
-	if (!__atomic_load_n(&m->stop, __ATOMIC_ACQUIRE))
-		peer_memory_copy(&m->peer, batch->copy, batch->count);
-	__atomic_store_n(&m->held, NULL, __ATOMIC_RELEASE);
-	rte_ring_sp_enqueue_bulk_elem(m->done[lcore], &batch, STRIDE, 1, NULL);
+	fail(batch);
+	execute_all(m, batch->copy, batch->count);
+	give_back(m, batch);
 	ring(m, &m->bell[lcore]);
 }
 
@@ -149,7 +255,6 @@ static void *mover_run(void *arg)
 		else
 			wait_for_work(m);
 	}
-	doorbell_wake(m->ended_fd);
 	let_go(m);
 	return NULL;
 }
@@ -159,12 +264,11 @@ static bool allocate_parts(struct mover *m, const struct peer_memory *peer)
 	if (peer != NULL && peer_memory_clone(&m->peer, peer) != 0)
 		return false;
 	m->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	m->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (m->wake_fd < 0 || m->ended_fd < 0)
+	if (m->wake_fd < 0)
 		return false;
-	m->todo = new_ring(true);
+	m->todo = new_ring();
 	for (uint32_t i = 0; i < m->lcores; i++)
-		m->done[i] = new_ring(false);
+		m->done[i] = new_ring();
 	for (uint32_t i = 0; i < m->lcores; i++)
 		if (m->done[i] == NULL)
 			return false;
@@ -202,7 +306,7 @@ struct mover *mover_create(const struct peer_memory *peer, const struct mover_be
 	if (bell != NULL)
 		memcpy(m->bell, bell, lcores * sizeof(*bell));
 	m->holders = 2;
-	m->wake_fd = m->ended_fd = m->peer.fd = -1;
+	m->wake_fd = m->peer.fd = -1;
 	errno = ENOMEM;
 	error = allocate_parts(m, peer) ? start_thread(m) : errno;
 	if (error != 0) {
@@ -236,61 +340,38 @@ struct mover_batch *mover_poll(struct mover *m, uint32_t lcore)
 	return batch;
 }
 
-/* The thread is stuck and will not take these: they go back as failed. */
-static void give_back_waiting(struct mover *m, void (*give_back)(struct mover_batch *, void *),
-			      void *arg)
+void mover_leaves_direct(const struct mover *m)
+{
+	uint32_t was;
+
+	queue_fence(); /* pairs with write_direct */
+	was = __atomic_load_n(&m->touching, __ATOMIC_ACQUIRE);
+	while (was % 2 != 0 && __atomic_load_n(&m->touching, __ATOMIC_ACQUIRE) == was)
+		sched_yield(); /* nothing blocks there */
+}
+
+void mover_stop(struct mover *m)
 {
 	struct mover_batch *batch;
-
-	while ((batch = take_waiting(m)) != NULL) {
-		for (uint32_t i = 0; i < batch->count; i++)
-			batch->copy[i].ok = false;
-		if (give_back != NULL)
-			give_back(batch, arg);
-	}
-}
-
-static bool has_ended(struct mover *m, uint32_t timeout_ms)
-{
-	struct pollfd p = { .fd = m->ended_fd, .events = POLLIN };
-	int n;
-
-	do
-		n = poll(&p, 1, (int)timeout_ms);
-	while (n < 0 && errno == EINTR);
-	return n == 1;
-}
-
-static void give_back_done(struct mover *m, void (*give_back)(struct mover_batch *, void *),
-			   void *arg)
-{
-	struct mover_batch *batch;
-
-	for (uint32_t i = 0; i < m->lcores; i++)
-		while ((batch = mover_poll(m, i)) != NULL)
-			if (give_back != NULL)
-				give_back(batch, arg);
-}
-
-struct mover_batch *mover_destroy(struct mover *m, uint32_t timeout_ms,
-				  void (*give_back)(struct mover_batch *batch, void *arg),
-				  void *arg)
-{
-	struct mover_batch *held = NULL;
 
 	__atomic_store_n(&m->stop, 1, __ATOMIC_RELEASE);
+	while ((batch = take_waiting(m)) != NULL) {
+		fail(batch);
+		give_back(m, batch);
+	}
+	doorbell_wake(m->wake_fd);
+	queue_fence(); /* pairs with the lcore's before it sleeps */
+	for (uint32_t i = 0; i < m->lcores; i++)
+		ring_if_asleep(&m->bell[i]);
+}
+
+void mover_close(struct mover *m)
+{
+	__atomic_store_n(&m->closed, 1, __ATOMIC_RELEASE);
+	mover_stop(m);
 	queue_fence(); /* pairs with ring: it sees us, or we see it there */
 	while (__atomic_load_n(&m->ringing, __ATOMIC_ACQUIRE) != 0)
 		sched_yield(); /* nothing blocks there */
-	doorbell_wake(m->wake_fd);
-	if (!has_ended(m, timeout_ms)) {
-		give_back_waiting(m, give_back, arg);
-		held = __atomic_load_n(&m->held, __ATOMIC_ACQUIRE);
-		/* between two batches: it came back just now, and nothing is left to keep it */
-		if (held == NULL)
-			has_ended(m, 1000);
-	}
-	give_back_done(m, give_back, arg);
+	mover_leaves_direct(m);
 	let_go(m);
-	return held;
 }

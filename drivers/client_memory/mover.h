@@ -16,7 +16,13 @@
 
 #include "drivers/client_memory/peer.h"
 
-#define MOVER_BATCHES 1024u /* under way at most */
+#define MOVER_BATCHES 2048u /* under way at most */
+
+/*
+ * Copies and atomics are made in their order. The caller may put MOVER_REVOKED in place of
+ * copy.direct at any time (an atomic store): once mover_leaves_direct returned nobody is there.
+ */
+#define MOVER_REVOKED ((void *)(uintptr_t)1)
 
 /*
  * The caller owns it again when mover_poll returned it; until then neither it nor the memory that
@@ -40,7 +46,7 @@ struct mover_bell {
 /*
  * Copies the peer's descriptor, so the original may be closed at any time; memory that a copy
  * names itself must last until its batch is back. peer NULL: every copy names its memory.
- * bell: one of each lcore, which last until mover_destroy returns; NULL: none of them sleeps. NULL
+ * bell: one of each lcore, which last until mover_close returns; NULL: none of them sleeps. NULL
  * with errno.
  */
 struct mover *mover_create(const struct peer_memory *peer, const struct mover_bell *bell,
@@ -51,14 +57,20 @@ bool mover_submit(struct mover *m, struct mover_batch *batch);
 /* The next batch of this lcore that is done, or NULL. That lcore only. */
 struct mover_batch *mover_poll(struct mover *m, uint32_t lcore);
 
+/* Waits until the thread has passed the one place where it may touch memory that we map. */
+void mover_leaves_direct(const struct mover *m);
+
 /*
- * Control thread, when no lcore uses the mover any more. What waits is not copied (ok = false).
- * Batches that were not polled go back to the caller by `give_back`, in its thread. A thread that
- * is still stuck in a copy after timeout_ms is left behind: then the batch that it holds is
- * returned, and that one and its memory must stay as they are for ever. NULL: the thread ended.
+ * Nothing is copied any more: what waits comes back by mover_poll, as failed. Never waits; the batch
+ * that the thread has in its hands comes back when its copy ends, if ever; no other copy of it is made.
+ * Control thread.
  */
-struct mover_batch *mover_destroy(struct mover *m, uint32_t timeout_ms,
-				  void (*give_back)(struct mover_batch *batch, void *arg),
-				  void *arg);
+void mover_stop(struct mover *m);
+/*
+ * The caller leaves. A thread that is still in a copy frees the mover when that ends; its batch, and
+ * what the batch names, must last until then, which is for ever if the caller cannot know. No lcore
+ * is touched from here on, and none may use the mover. Never waits. Control thread.
+ */
+void mover_close(struct mover *m);
 
 #endif

@@ -6,10 +6,13 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "drivers/client_memory/peer_atomic.h"
 
 /* As proc(5) has it: "R", runs or would run; the name in front of it may hold anything. */
 bool thread_waits(uint32_t thread)
@@ -30,9 +33,8 @@ bool thread_waits(uint32_t thread)
 	return state == NULL || strncmp(state, ") R", 3) != 0;
 }
 
-#define BATCH_MIN  3u /* below this a read each costs less than one call and the look after it */
-#define BATCH_MAX  64u
-#define LOCK_TRIES 2000u
+#define BATCH_MIN 3u /* below this a read each costs less than one call and the look after it */
+#define BATCH_MAX 64u
 
 /* ".../PID/mem": procfs has no other file of that name in a folder that is called by a number. */
 static bool is_mem_path(const char *path)
@@ -46,7 +48,7 @@ static bool is_mem_path(const char *path)
 	return p < end && p > path && p[-1] == '/';
 }
 
-static bool is_mem_file(int fd)
+bool peer_memory_is(int fd)
 {
 	char link[64], path[256];
 	struct statfs fs;
@@ -67,11 +69,69 @@ static bool is_mem_file(int fd)
 	return is_mem_path(path);
 }
 
+/* ---- whose memory ---- */
+
+/* The place of AT_RANDOM in the program that the process runs; 0: unknown. */
+static uint64_t place_of_proof(pid_t pid)
+{
+	uint64_t pair[2], place = 0;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	while (place == 0 && read(fd, pair, sizeof(pair)) == sizeof(pair) && pair[0] != AT_NULL)
+		if (pair[0] == AT_RANDOM)
+			place = pair[1];
+	close(fd);
+	return place;
+}
+
+bool peer_memory_proves(int mem_fd, const struct peer_proof *proof, uint64_t at)
+{
+	struct peer_proof found;
+
+	return pread(mem_fd, &found, sizeof(found), (off_t)at) == sizeof(found) &&
+	       memcmp(&found, proof, sizeof(found)) == 0;
+}
+
+int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_t *at)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	*fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*fd < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : EACCES;
+	/*
+	 * In this order: after an execve(2) in between, the place is another program's, which is not
+	 * where the memory that we hold has the octets that it was given.
+	 */
+	*at = place_of_proof(pid);
+	if (*at != 0 && peer_memory_proves(*fd, proof, *at))
+		return 0;
+	close(*fd);
+	*fd = -1;
+	return *at != 0 ? EPERM : EACCES;
+}
+
+bool peer_memory_proves_pid(pid_t pid, const struct peer_proof *proof, uint64_t at)
+{
+	struct peer_proof found;
+	struct iovec local = { &found, sizeof(found) };
+	struct iovec remote = { (void *)(uintptr_t)at, sizeof(found) };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(found) &&
+	       memcmp(&found, proof, sizeof(found)) == 0;
+}
+
 /*
  * Whether process_vm_readv is permitted on this pid. Address 0 of a program is not mapped, so the
  * call tells EFAULT (permitted) from EPERM and ESRCH; a program that maps it is answered too.
  */
-static bool pid_path_works(pid_t pid)
+bool peer_memory_by_pid(pid_t pid)
 {
 	uint8_t octet;
 	struct iovec local = { &octet, 1 }, remote = { NULL, 1 };
@@ -81,11 +141,17 @@ static bool pid_path_works(pid_t pid)
 
 int peer_memory_open(struct peer_memory *m, int mem_fd, pid_t pid, uid_t uid)
 {
-	if (!is_mem_file(mem_fd))
+	static uint32_t ids;
+
+	if (!peer_memory_is(mem_fd))
 		return EBADF;
+	m->locks = peer_locks_get(uid);
+	if (m->locks == NULL)
+		return ENOMEM;
+	m->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
 	m->fd = mem_fd;
 	m->pid = 0;
-	if (pid > 0 && uid == geteuid() && pid_path_works(pid))
+	if (pid > 0 && uid == geteuid())
 		m->pid = pid;
 	return 0;
 }
@@ -94,15 +160,23 @@ void peer_memory_close(struct peer_memory *m)
 {
 	if (m->fd >= 0)
 		close(m->fd);
+	if (m->locks != NULL)
+		peer_locks_put(m->locks);
 	m->fd = -1;
 	m->pid = 0;
+	m->locks = NULL;
 }
 
 int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from)
 {
 	*to = *from;
+	to->locks = NULL;
 	to->fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
-	return to->fd < 0 ? errno : 0;
+	if (to->fd < 0)
+		return errno;
+	if (from->locks != NULL)
+		to->locks = peer_locks_share(from->locks);
+	return 0;
 }
 
 /* 0 octets: the address space is gone; an error: only this address is not there. */
@@ -118,20 +192,19 @@ bool peer_memory_alive(const struct peer_memory *m)
 	return m->fd >= 0 && alive_at(m, 4096);
 }
 
-static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
+static bool copy_part(const struct peer_memory *m, const struct peer_copy *c, uint32_t done,
+		      uint32_t end)
 {
-	uint32_t done = 0;
-
 	/* the kernel may stop after each page; a call that gets nowhere ends it */
-	while (done < c->length) {
+	while (done < end) {
 		off_t at = (off_t)(c->peer_address + done);
 		void *local = (char *)c->local + done;
 		ssize_t n;
 
 		if (at < 0)
 			return false;
-		n = c->to_peer ? pwrite(m->fd, local, c->length - done, at)
-			       : pread(m->fd, local, c->length - done, at);
+		n = c->to_peer ? pwrite(m->fd, local, end - done, at)
+			       : pread(m->fd, local, end - done, at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -141,10 +214,42 @@ static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
 	return true;
 }
 
-static void copy_each(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+/* The kernel copies the octets of one call in any order: the tail needs a call of its own. */
+static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
 {
+	uint32_t head = c->length - c->tail;
+
+	if (c->direct != NULL) {
+		copy_direct(c->direct, c->local, c->length, c->tail);
+		return true;
+	}
+	return copy_part(m, c, 0, head) && copy_part(m, c, head, c->length);
+}
+
+bool copy_chain_broken(const struct copy_breaks *b, uint64_t chain)
+{
+	uint32_t n = b->count < COPY_BREAKS ? b->count : COPY_BREAKS;
+
 	for (uint32_t i = 0; i < n; i++)
-		copy[i].ok = copy_one(m, &copy[i]);
+		if (b->chain[i] == chain)
+			return chain != 0;
+	return false;
+}
+
+void copy_chain_break(struct copy_breaks *b, uint64_t chain)
+{
+	if (chain != 0 && !copy_chain_broken(b, chain))
+		b->chain[b->count++ % COPY_BREAKS] = chain;
+}
+
+static void copy_each(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
+		      struct copy_breaks *b)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		copy[i].ok = !copy_chain_broken(b, copy[i].chain) && copy_one(m, &copy[i]);
+		if (!copy[i].ok)
+			copy_chain_break(b, copy[i].chain);
+	}
 }
 
 /* Reads n ranges by pid; returns how many from the front are complete. */
@@ -154,6 +259,8 @@ static uint32_t read_by_pid(const struct peer_memory *m, const struct peer_copy 
 	uint32_t complete = 0;
 	ssize_t octets;
 
+	if (n == 0)
+		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		local[i].iov_base = copy[i].local;
 		local[i].iov_len = copy[i].length;
@@ -166,7 +273,8 @@ static uint32_t read_by_pid(const struct peer_memory *m, const struct peer_copy 
 	return complete;
 }
 
-static void read_batch(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+static void read_batch(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
+		       struct copy_breaks *b)
 {
 	for (uint32_t i = 0; i < n;) {
 		uint32_t chunk = n - i < BATCH_MAX ? n - i : BATCH_MAX;
@@ -177,7 +285,7 @@ static void read_batch(const struct peer_memory *m, struct peer_copy *copy, uint
 			copy[k].ok = alive;
 		i += complete;
 		if (complete < chunk) { /* the one that stopped it: its own verdict */
-			copy_each(m, copy + i, 1);
+			copy_each(m, copy + i, 1, b);
 			i++;
 		}
 	}
@@ -193,79 +301,39 @@ static uint32_t reads_ahead(const struct peer_copy *copy, uint32_t n)
 }
 
 /* Copies of one memory. */
-static void copy_run(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+static void copy_run(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
+		     struct copy_breaks *b)
 {
-	if (m->pid == 0) {
-		copy_each(m, copy, n);
+	if (m == NULL || m->pid == 0) {
+		copy_each(m, copy, n, b);
 		return;
 	}
 	for (uint32_t i = 0; i < n;) {
 		uint32_t reads = reads_ahead(copy + i, n - i);
 
 		if (reads >= BATCH_MIN) {
-			read_batch(m, copy + i, reads);
+			read_batch(m, copy + i, reads, b);
 			i += reads;
 		} else {
-			copy_each(m, copy + i, 1);
+			copy_each(m, copy + i, 1, b);
 			i++;
 		}
 	}
 }
 
-void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
+void peer_memory_copy_chained(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
+			      struct copy_breaks *breaks)
 {
 	for (uint32_t i = 0, run; i < n; i += run) {
 		run = peer_copy_run(copy + i, n - i);
-		copy_run(copy[i].memory != NULL ? copy[i].memory : m, copy + i, run);
+		copy_run(copy[i].memory != NULL ? copy[i].memory : m, copy + i, run, breaks);
 	}
 }
 
-static uint32_t *stripe_of(struct peer_locks *locks, uint64_t address)
+void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n)
 {
-	/* by address alone: two clients may share the memory at the same offset of a page */
-	uint64_t in_page = (address & 4095) >> 3;
+	struct copy_breaks breaks;
 
-	return &locks->stripe[in_page % PEER_STRIPES].taken;
-}
-
-static bool lock_stripe(uint32_t *taken)
-{
-	for (uint32_t i = 0; i < LOCK_TRIES; i++) {
-		/* acquire: pairs with the release in unlock_stripe */
-		if (__atomic_load_n(taken, __ATOMIC_RELAXED) == 0 &&
-		    __atomic_exchange_n(taken, 1, __ATOMIC_ACQUIRE) == 0)
-			return true;
-		__builtin_ia32_pause();
-	}
-	return false;
-}
-
-static void unlock_stripe(uint32_t *taken)
-{
-	__atomic_store_n(taken, 0, __ATOMIC_RELEASE);
-}
-
-int peer_memory_atomic(const struct peer_memory *m, struct peer_locks *locks, uint64_t address,
-		       bool compare_and_swap, uint64_t compare, uint64_t value, uint64_t *original)
-{
-	uint64_t old, new;
-	struct peer_copy in = { .peer_address = address, .local = &old, .length = sizeof(old) };
-	struct peer_copy out = {
-		.peer_address = address, .local = &new, .length = sizeof(new), .to_peer = true
-	};
-	uint32_t *taken = stripe_of(locks, address);
-	int error = 0;
-
-	if (!lock_stripe(taken))
-		return EBUSY;
-	if (!copy_one(m, &in)) {
-		error = EFAULT;
-	} else {
-		*original = old;
-		new = compare_and_swap ? value : old + value;
-		if ((!compare_and_swap || old == compare) && !copy_one(m, &out))
-			error = EFAULT;
-	}
-	unlock_stripe(taken);
-	return error;
+	breaks.count = 0;
+	peer_memory_copy_chained(m, copy, n, &breaks);
 }

@@ -1,275 +1,123 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages move into the promoted file, who uses them there, and what a fork does to them. */
+/* Which pages move into the promoted file, and who uses them there. */
 #include "drivers/client_memory/promote.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/mempolicy.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "queue/cancel.h"
 #include "drivers/client_memory/promote_private.h"
 
-#define FORK_WAIT_MS 60000 /* a child that copies slower than this is not waited for */
-
-struct promote_state promote_state = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.fd = -1,
-	.fork_pipe = { -1, -1 },
+/* What becomes of one registration. */
+struct promotion {
+	uintptr_t region, region_end;
+	uintptr_t from, to; /* the pages that it touches ... */
+	uintptr_t move_from, move_to; /* ... and those that may move for it */
+	int64_t begin; /* of the work for the next part */
+	bool may_move;
+	struct mr_backing *backing;
+	uint32_t count, max;
 };
 
-static bool holds(uintptr_t from, uintptr_t to, const void *object)
+/* What the region has of these pages of the file. */
+static void add_backing(struct promotion *g, const struct mapping *m, uint64_t offset)
 {
-	return (uintptr_t)object >= from && (uintptr_t)object < to;
-}
+	struct mr_backing *last = g->count > 0 ? &g->backing[g->count - 1] : NULL;
+	uintptr_t start = m->start < g->region ? g->region : m->start;
+	uintptr_t end = m->end > g->region_end ? g->region_end : m->end;
 
-/* --- the promoted file ----------------------------------------------------------------------- */
-
-static bool wanted(void)
-{
-	const char *how = getenv("UROCE_PROMOTE");
-
-	return how == NULL || strcmp(how, "off") != 0;
-}
-
-static int make_file(void)
-{
-	struct rlimit limit;
-	int fd;
-
-	/* beyond RLIMIT_FSIZE ftruncate raises a signal that ends the program */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur < PROMOTE_FILE_BYTES)
-		return -1;
-	fd = memfd_create("uroce-promoted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)PROMOTE_FILE_BYTES) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static void drop_pages(uint64_t offset, uint64_t length)
-{
-	/* failure keeps memory in use that nobody reads; the next user of the part overwrites it */
-	if (fallocate(promote_state.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		      (off_t)length) < 0)
-		return;
-}
-
-static bool is_ours(const struct mapping *m)
-{
-	return m->shared && m->inode == promote_state.inode && m->device == promote_state.device;
-}
-
-/* --- what may move ---------------------------------------------------------------------------- */
-
-static bool has_policy(uintptr_t address)
-{
-	int mode = MPOL_DEFAULT;
-
-	if (syscall(SYS_get_mempolicy, &mode, NULL, 0, address, MPOL_F_ADDR) < 0)
-		return false; /* a kernel without NUMA */
-	return mode != MPOL_DEFAULT;
-}
-
-/*
- * The caller's own stack and thread-local storage: it needs them while the range is held. (The
- * first thread's stack has its name in the maps; the top of the others' holds their storage.)
- */
-static bool is_callers_own(uintptr_t from, uintptr_t to)
-{
-	uintptr_t self = (uintptr_t)pthread_self();
-	pthread_attr_t attr;
-	void *stack;
-	size_t octets;
-	int error;
-
-	if (holds(from, to, (const void *)self) || holds(from, to, &errno))
-		return true;
-	if (gettid() == getpid())
-		return false;
-	if (pthread_getattr_np(pthread_self(), &attr) != 0)
-		return true;
-	error = pthread_attr_getstack(&attr, &stack, &octets);
-	pthread_attr_destroy(&attr);
-	return error != 0 || (from < (uintptr_t)stack + octets && to > (uintptr_t)stack);
-}
-
-static bool is_own_data(uintptr_t from, uintptr_t to)
-{
-	uintptr_t data = (uintptr_t)&promote_state;
-
-	return from < data + sizeof(promote_state) && to > data;
-}
-
-static bool may_move(const struct mapping *m, uintptr_t from, uintptr_t to)
-{
-	return !m->shared && m->inode == 0 && m->readable && m->writable && !m->executable &&
-	       !m->stack && !m->special && !is_own_data(from, to) && !is_callers_own(from, to) &&
-	       !has_policy(from);
-}
-
-static void add_backing(struct mr_backing *backing, uint32_t *count, uintptr_t region,
-			uintptr_t start, uint64_t length, uint64_t offset)
-{
-	struct mr_backing *last = *count > 0 ? &backing[*count - 1] : NULL;
-
-	if (last != NULL && last->offset + last->length == start - region &&
+	offset += start - m->start;
+	if (last != NULL && last->offset + last->length == start - g->region &&
 	    last->file_offset + last->length == offset) {
-		last->length += length;
+		last->length += end - start;
 		return;
 	}
-	backing[*count] = (struct mr_backing){
-		.offset = start - region,
-		.length = length,
+	g->backing[g->count++] = (struct mr_backing){
+		.offset = start - g->region,
+		.length = end - start,
 		.file_offset = offset,
 		.fd = BACKING_PROMOTED,
 		.writable = 1,
 	};
-	(*count)++;
 }
 
 /* Takes a part of the file for it first: what cannot be recorded is not moved. */
-static bool promote_part(uintptr_t start, uint64_t length, uint64_t *offset)
+static bool promote_part(struct promotion *g, const struct mapping *m, uint64_t *offset)
 {
-	struct part p = { .length = length, .users = 1 };
+	struct part p = {
+		.length = m->end - m->start,
+		.users = 1,
+		.region_start = g->from,
+		.region_end = g->to,
+		.home_start = m->start,
+		.home_end = m->end,
+	};
+	uint32_t i;
 
-	p.offset = promote_find_free(length);
+	p.offset = promote_find_slot();
 	if (p.offset == UINT64_MAX || !promote_insert_part(promote_part_at(p.offset), p))
 		return false;
-	if (!promote_move_into_file(start, length, p.offset)) {
-		promote_remove_part(promote_part_at(p.offset));
-		drop_pages(p.offset, length);
+	i = promote_part_at(p.offset);
+	if (!promote_move_into_file(m, p.offset)) {
+		promote_remove_part(i);
+		promote_drop_pages(p.offset, p.length);
 		return false;
 	}
+	promote_state.part[i].moved_at = promote_now();
+	promote_state.part[i].took = promote_work_now() - g->begin;
+	g->begin += promote_state.part[i].took;
 	*offset = p.offset;
 	return true;
 }
 
-static void promote_mapping(const struct mapping *m, uintptr_t region, uintptr_t from, uintptr_t to,
-			    struct mr_backing *backing, uint32_t *count)
+static void promote_piece(struct promotion *g, const struct mapping *m)
 {
 	uint64_t offset;
 
-	if (from < m->start)
-		from = m->start;
-	if (to > m->end)
-		to = m->end;
-	if (is_ours(m)) {
-		offset = m->offset + (from - m->start);
-		if (!promote_use_parts(offset, to - from))
+	if (g->count < g->max && promote_may_move(m) && promote_part(g, m, &offset))
+		add_backing(g, m, offset);
+}
+
+/* Around what other regions have as peer memory. */
+static void promote_private(struct promotion *g, const struct mapping *m)
+{
+	struct mapping piece = *m;
+	uintptr_t at = m->start < g->move_from ? g->move_from : m->start;
+	uintptr_t end = m->end > g->move_to ? g->move_to : m->end;
+
+	for (; at < end; at = piece.end) {
+		piece.start = promote_peer_behind(at);
+		if (piece.start >= end)
 			return;
-	} else if (!may_move(m, from, to) || !promote_part(from, to - from, &offset)) {
+		piece.end = promote_peer_next(piece.start, end);
+		promote_piece(g, &piece);
+	}
+}
+
+static void promote_mapping(struct promotion *g, const struct mapping *m)
+{
+	if (!promote_is_ours(m)) {
+		if (g->may_move)
+			promote_private(g, m);
 		return;
 	}
-	add_backing(backing, count, region, from, to - from, offset);
+	if (promote_use_parts(m->offset, m->end - m->start))
+		add_backing(g, m, m->offset);
 }
 
-/* --- fork ------------------------------------------------------------------------------------- */
-
-static void fork_prepare(void)
+/* The part of it in [from, to). */
+static struct mapping clip(const struct mapping *m, uintptr_t from, uintptr_t to)
 {
-	promote_state.fork_cancel = cancel_off();
-	pthread_mutex_lock(&promote_state.lock);
-	if (promote_state.parts == 0 || pipe2(promote_state.fork_pipe, O_CLOEXEC) < 0)
-		promote_state.fork_pipe[0] = promote_state.fork_pipe[1] = -1;
-}
+	struct mapping c = *m;
 
-static void close_end(int i)
-{
-	if (promote_state.fork_pipe[i] >= 0)
-		close(promote_state.fork_pipe[i]);
-	promote_state.fork_pipe[i] = -1;
-}
-
-/* The parent may write on only when the child has its copies: its end of the pipe closes then. */
-static void fork_parent(void)
-{
-	struct pollfd p = { .fd = promote_state.fork_pipe[0], .events = POLLIN };
-
-	close_end(1);
-	if (p.fd >= 0)
-		while (poll(&p, 1, FORK_WAIT_MS) < 0 && errno == EINTR)
-			;
-	close_end(0);
-	pthread_mutex_unlock(&promote_state.lock);
-	cancel_restore(promote_state.fork_cancel);
-}
-
-/*
- * Without memory for a copy: at least what the child writes stays its own (what the parent writes
- * later shows through where the child has not written).
- */
-static void copy_for_child(const struct mapping *m)
-{
-	size_t length = m->end - m->start;
-
-	if (!promote_replace_by_copy(m->start, length, m->offset) &&
-	    mmap((void *)m->start, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-		 promote_state.fd, (off_t)m->offset) == MAP_FAILED)
-		abort(); /* two processes would write the same memory and believe it theirs */
-}
-
-static void fork_child(void)
-{
-	uintptr_t from = 0;
-	int n = promote_state.parts == 0 ? 0 : (int)PROMOTE_RANGES_MAX;
-
-	while (n == (int)PROMOTE_RANGES_MAX) {
-		n = maps_read(from, UINTPTR_MAX, false, promote_state.found, PROMOTE_RANGES_MAX);
-		for (int i = 0; i < n; i++)
-			if (is_ours(&promote_state.found[i]))
-				copy_for_child(&promote_state.found[i]);
-		if (n > 0)
-			from = promote_state.found[n - 1].end;
+	if (c.start < from) {
+		c.offset += from - c.start;
+		c.start = from;
 	}
-	if (n < 0)
-		abort(); /* no /proc: as above */
-	if (promote_state.fd >= 0)
-		close(promote_state.fd);
-	promote_state.fd = -1;
-	promote_state.parts = 0;
-	close_end(0);
-	close_end(1);
-	pthread_mutex_unlock(&promote_state.lock);
-	cancel_restore(promote_state.fork_cancel);
-}
-
-/* --- the interface ---------------------------------------------------------------------------- */
-
-static bool have_file(void)
-{
-	struct stat st;
-
-	if (promote_state.fd >= 0)
-		return true;
-	if (promote_state.refused || !wanted())
-		return false;
-	if (!promote_state.ready)
-		promote_state.ready = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
-	if (promote_state.ready)
-		promote_state.fd = make_file();
-	if (promote_state.fd < 0 || fstat(promote_state.fd, &st) < 0) {
-		promote_state.refused = true;
-		return false;
-	}
-	promote_state.inode = st.st_ino;
-	promote_state.device = st.st_dev;
-	return true;
+	if (c.end > to)
+		c.end = to;
+	return c;
 }
 
 /* What a thread was open to before. */
@@ -301,13 +149,13 @@ int promote_file(void)
 	int fd;
 
 	enter(&old);
-	fd = have_file() ? promote_state.fd : -1;
+	fd = promote_have_file() ? promote_state.fd : -1;
 	leave(&old);
 	return fd;
 }
 
 /* Regions that stay are registered early. What was refused once for its size always is. */
-static bool is_worth_it(size_t length)
+static bool is_large_enough(size_t length)
 {
 	if (length >= PROMOTE_SMALL)
 		return true;
@@ -317,107 +165,113 @@ static bool is_worth_it(size_t length)
 	return true;
 }
 
-uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max)
+/* Whether pages of it may have moved for another region. */
+static bool may_be_there(uintptr_t from, uintptr_t to)
 {
-	uintptr_t region = (uintptr_t)addr;
-	uintptr_t from = (region + PAGE - 1) & ~(PAGE - 1), to = (region + length) & ~(PAGE - 1);
-	uint32_t count = 0;
-	struct interruptions old;
+	for (uint32_t i = 0; i < promote_state.parts; i++)
+		if (promote_state.part[i].home_start < to && promote_state.part[i].home_end > from)
+			return true;
+	return false;
+}
+
+static void promote(struct promotion *g, size_t length)
+{
 	int n = 0;
 
-	if (length > PROMOTE_LENGTH_MAX || from >= to)
+	g->begin = promote_work_now();
+	g->may_move =
+		!promote_peer_unknown() && promote_pays(g->from, g->to) && is_large_enough(length);
+	if (g->may_move || may_be_there(g->from, g->to))
+		n = maps_read(g->from, g->to, g->may_move, promote_state.found, PROMOTE_RANGES_MAX);
+	for (int i = 0; i < n && g->count < g->max; i++) {
+		struct mapping m = clip(&promote_state.found[i], g->from, g->to);
+
+		promote_mapping(g, &m);
+	}
+}
+
+static uintptr_t page_down(uintptr_t at)
+{
+	return at & ~(PAGE - 1);
+}
+
+static uint32_t promote_some(const struct promote_region *r, uint32_t max)
+{
+	uintptr_t end = r->start + r->length;
+	struct promotion g = {
+		.region = r->start,
+		.region_end = end,
+		.from = page_down(r->start),
+		.to = page_down(end + PAGE - 1),
+		.move_from = page_down(r->start + PAGE - 1),
+		.move_to = page_down(end),
+		.backing = r->backing,
+		.max = max,
+	};
+
+	if (r->length == 0 || r->length > PROMOTE_LENGTH_MAX || max == 0 || !promote_have_file() ||
+	    !promote_may_write())
 		return 0;
+	if (promote_owns_edges(r->start, r->length)) {
+		g.move_from = g.from;
+		g.move_to = g.to;
+	}
+	promote(&g, r->length);
+	return g.count;
+}
+
+/* Pages are used and given back whole. */
+static void release_pages(uint64_t from, uint64_t to)
+{
+	from = from & ~(uint64_t)(PAGE - 1);
+	to = (to + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	promote_release_parts(from, to - from);
+}
+
+static void release(const struct mr_backing *backing, uint32_t count)
+{
+	for (uint32_t i = 0; promote_state.fd >= 0 && i < count; i++)
+		release_pages(backing[i].file_offset, backing[i].file_offset + backing[i].length);
+}
+
+void promote_enter(struct promote_region *r, uint32_t max, bool wanted)
+{
+	struct interruptions old;
+
 	enter(&old);
-	if (have_file() && is_worth_it(length))
-		n = maps_read(from, to, true, promote_state.found, PROMOTE_RANGES_MAX);
-	for (int i = 0; i < n && count < max; i++)
-		promote_mapping(&promote_state.found[i], region, from, to, backing, &count);
+	r->count = wanted ? promote_some(r, max) : 0;
+	promote_peer_enter(r);
+	leave(&old);
+}
+
+void promote_leave(const struct promote_region *r)
+{
+	struct interruptions old;
+
+	enter(&old);
+	promote_peer_leave(r);
+	release(r->backing, r->count);
+	promote_release_waiting();
+	leave(&old);
+}
+
+uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max)
+{
+	struct promote_region r = { (uintptr_t)addr, length, .backing = backing };
+	struct interruptions old;
+	uint32_t count;
+
+	enter(&old);
+	count = promote_some(&r, max);
 	leave(&old);
 	return count;
 }
 
-/* Whether all of [start, start + length) still shows the file from offset on. */
-static bool still_there(uintptr_t start, uint64_t length, uint64_t offset)
-{
-	int n = maps_read(start, start + length, false, promote_state.found, PROMOTE_RANGES_MAX);
-	uintptr_t at = start;
-
-	for (int i = 0; i < n; i++) {
-		const struct mapping *m = &promote_state.found[i];
-
-		if (m->start > at || !is_ours(m) ||
-		    m->offset + (at - m->start) != offset + (at - start))
-			return false;
-		at = m->end;
-	}
-	return at >= start + length;
-}
-
-/* Whether any mapping of the process shows something of [offset, offset + length) of the file. */
-static bool shown_anywhere(uint64_t offset, uint64_t length)
-{
-	uintptr_t from = 0;
-	int n;
-
-	do {
-		n = maps_read(from, UINTPTR_MAX, false, promote_state.found, PROMOTE_RANGES_MAX);
-		for (int i = 0; i < n; i++) {
-			const struct mapping *m = &promote_state.found[i];
-
-			if (is_ours(m) && m->offset < offset + length &&
-			    offset < m->offset + (m->end - m->start))
-				return true;
-		}
-		if (n > 0)
-			from = promote_state.found[n - 1].end;
-	} while (n == (int)PROMOTE_RANGES_MAX);
-	return n < 0;
-}
-
-/*
- * The last user has gone. True: the part of the file is free again. Pages that the program has
- * moved elsewhere stay there, in the file; so do those that cannot be turned back.
- */
-static bool demote_part(uintptr_t start, const struct part *p)
-{
-	if (still_there(start, p->length, p->offset)) {
-		if (!promote_move_out_of_file(start, p->length, p->offset))
-			return false;
-	} else if (shown_anywhere(p->offset, p->length)) {
-		return false;
-	}
-	drop_pages(p->offset, p->length);
-	return true;
-}
-
-static void release_one(uintptr_t start, uint64_t length, uint64_t offset)
-{
-	uint32_t i;
-
-	/* without room to split, the parts keep their users and the pages stay promoted */
-	if (!promote_split_part(offset) || !promote_split_part(offset + length))
-		return;
-	for (i = promote_part_at(offset);
-	     i < promote_state.parts && promote_state.part[i].offset < offset + length;) {
-		struct part *p = &promote_state.part[i];
-
-		if (p->users > 0)
-			p->users--;
-		if (p->users == 0 && demote_part(start + (p->offset - offset), p))
-			promote_remove_part(i);
-		else
-			i++;
-	}
-}
-
-void promote_release(void *addr, const struct mr_backing *backing, uint32_t count)
+void promote_release(const struct mr_backing *backing, uint32_t count)
 {
 	struct interruptions old;
 
 	enter(&old);
-	for (uint32_t i = 0; promote_state.fd >= 0 && i < count; i++)
-		if (backing[i].fd == BACKING_PROMOTED)
-			release_one((uintptr_t)addr + backing[i].offset, backing[i].length,
-				    backing[i].file_offset);
+	release(backing, count);
 	leave(&old);
 }

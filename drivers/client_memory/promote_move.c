@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/memory_call.h"
 #include "drivers/client_memory/promote_private.h"
 
 static bool one_thread(void)
@@ -33,11 +33,10 @@ static bool one_thread(void)
 /* -1: none, or one that would make other threads' system calls fail. */
 static int open_userfaultfd(void)
 {
-	const char *how = getenv("UROCE_PROMOTE");
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0 && errno == EPERM && (one_thread() || (how != NULL && strcmp(how, "on") == 0)))
+	if (fd < 0 && errno == EPERM && (one_thread() || promote_in_any_case()))
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
 	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
 		close(fd);
@@ -152,41 +151,99 @@ static bool read_existing(void *to, uint64_t length, uint64_t offset)
 
 /* --- there and back --------------------------------------------------------------------------- */
 
-bool promote_move_into_file(uintptr_t start, uint64_t length, uint64_t offset)
+static int access_of(const struct mapping *m)
+{
+	return (m->readable ? PROT_READ : 0) | (m->writable ? PROT_WRITE : 0) |
+	       (m->executable ? PROT_EXEC : 0);
+}
+
+/* A mark that cannot be set is lost: none of them changes what a program reads or writes. */
+static void set_marks(void *at, size_t length, uint32_t marks)
+{
+	static const struct {
+		uint32_t mark;
+		int advice;
+	} advice[] = {
+		{ MARK_DONTFORK, MADV_DONTFORK },     { MARK_DONTDUMP, MADV_DONTDUMP },
+		{ MARK_HUGE, MADV_HUGEPAGE },	      { MARK_NOT_HUGE, MADV_NOHUGEPAGE },
+		{ MARK_SEQUENTIAL, MADV_SEQUENTIAL }, { MARK_RANDOM, MADV_RANDOM },
+	};
+
+	for (size_t i = 0; i < sizeof(advice) / sizeof(advice[0]); i++)
+		if (marks & advice[i].mark)
+			memory_advise(at, length, advice[i].advice);
+}
+
+static bool map_file(const struct mapping *m, uint64_t offset)
+{
+	void *start = (void *)m->start;
+	size_t length = m->end - m->start;
+
+	if (memory_map(start, length, access_of(m), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+		       promote_state.fd, offset) != start)
+		return false;
+	set_marks(start, length, m->marks);
+	return true;
+}
+
+bool promote_move_into_file(const struct mapping *m, uint64_t offset)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t length = m->end - m->start;
 	int fd = open_userfaultfd();
 	bool done = false;
 
 	if (pagemap >= 0 && fd >= 0)
-		done = hold_writers(fd, start, length) &&
-		       copy_existing(pagemap, start, length, offset) &&
-		       mmap((void *)start, length, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_FIXED | MAP_NORESERVE, promote_state.fd,
-			    (off_t)offset) != MAP_FAILED;
+		done = hold_writers(fd, m->start, length) &&
+		       copy_existing(pagemap, m->start, length, offset) && map_file(m, offset);
 	if (fd >= 0)
-		let_writers_go(fd, start, length);
+		let_writers_go(fd, m->start, length);
 	if (pagemap >= 0)
 		close(pagemap);
 	return done;
 }
 
-/* Puts a private copy of the file's pages over [start, start + length). Nobody writes meanwhile. */
-bool promote_replace_by_copy(uintptr_t start, uint64_t length, uint64_t offset)
+void *promote_copy_of(const struct mapping *m)
 {
-	void *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t length = m->end - m->start;
+	void *copy = memory_map(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+
+	if (copy == MAP_FAILED)
+		return copy;
+	set_marks(copy, length, m->marks);
+	if (read_existing(copy, length, m->offset))
+		return copy;
+	memory_unmap(copy, length);
+	return MAP_FAILED;
+}
+
+bool promote_put_copy(void *copy, const struct mapping *m)
+{
+	size_t length = m->end - m->start;
+
+	set_marks(copy, length, m->marks);
+	if (memory_protect(copy, length, access_of(m)) != 0 ||
+	    !memory_move(copy, length, (void *)m->start))
+		return false;
+	if (m->marks & MARK_LOCKED)
+		memory_lock((void *)m->start, length);
+	return true;
+}
+
+bool promote_replace_by_copy(const struct mapping *m)
+{
+	void *copy = promote_copy_of(m);
 
 	if (copy == MAP_FAILED)
 		return false;
-	if (read_existing(copy, length, offset) &&
-	    mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) !=
-		    MAP_FAILED)
+	if (promote_put_copy(copy, m))
 		return true;
-	munmap(copy, length);
+	memory_unmap(copy, m->end - m->start);
 	return false;
 }
 
-bool promote_move_out_of_file(uintptr_t start, uint64_t length, uint64_t offset)
+bool promote_move_out_of_file(const struct mapping *m)
 {
 	int fd = open_userfaultfd();
 	bool done;
@@ -194,7 +251,7 @@ bool promote_move_out_of_file(uintptr_t start, uint64_t length, uint64_t offset)
 	if (fd < 0)
 		return false;
 	/* before Linux 5.19 shared memory cannot be protected: it stays where it is */
-	done = hold_writers(fd, start, length) && promote_replace_by_copy(start, length, offset);
-	let_writers_go(fd, start, length);
+	done = hold_writers(fd, m->start, m->end - m->start) && promote_replace_by_copy(m);
+	let_writers_go(fd, m->start, m->end - m->start);
 	return done;
 }

@@ -45,6 +45,7 @@ bool promote_split_part(uint64_t offset)
 	if (i == promote_state.parts || p->offset >= offset)
 		return true;
 	behind = *p;
+	behind.took = 0;
 	behind.offset = offset;
 	behind.length = p->offset + p->length - offset;
 	if (!promote_insert_part(i + 1, behind))
@@ -53,24 +54,60 @@ bool promote_split_part(uint64_t offset)
 	return true;
 }
 
-bool promote_use_parts(uint64_t offset, uint64_t length)
+/* The next piece of [at, end), which is a part, or is made one. */
+static struct part *next_part(uint64_t at, uint64_t end)
 {
-	if (!promote_split_part(offset) || !promote_split_part(offset + length))
-		return false;
-	for (uint32_t i = promote_part_at(offset);
-	     i < promote_state.parts && promote_state.part[i].offset < offset + length; i++)
-		promote_state.part[i].users++;
-	return true;
+	uint32_t i = promote_part_at(at);
+	struct part p = { .offset = at, .length = end - at };
+
+	if (i < promote_state.parts && promote_state.part[i].offset == at)
+		return &promote_state.part[i];
+	if (i < promote_state.parts && promote_state.part[i].offset < end)
+		p.length = promote_state.part[i].offset - at;
+	return promote_insert_part(i, p) ? &promote_state.part[i] : NULL;
 }
 
-uint64_t promote_find_free(uint64_t length)
+bool promote_use_parts(uint64_t offset, uint64_t length)
 {
-	uint64_t at = 0;
+	uint64_t end = offset + length, at = offset;
+	struct part *p;
 
-	for (uint32_t i = 0; i < promote_state.parts; i++) {
-		if (promote_state.part[i].offset - at >= length)
-			return at;
-		at = promote_state.part[i].offset + promote_state.part[i].length;
+	if (!promote_split_part(offset) || !promote_split_part(end))
+		return false;
+	for (; at < end && (p = next_part(at, end)) != NULL; at += p->length)
+		p->users++;
+	if (at == end)
+		return true;
+	for (uint32_t i = promote_part_at(offset);
+	     i < promote_state.parts && promote_state.part[i].offset < at; i++)
+		promote_state.part[i].users--;
+	return false;
+}
+
+static uint64_t slot_end(uint64_t offset)
+{
+	return ((offset >> PROMOTE_SLOT_SHIFT) + 1) << PROMOTE_SLOT_SHIFT;
+}
+
+uint64_t promote_reach(uint32_t i)
+{
+	uint64_t end = slot_end(promote_state.part[i].offset);
+
+	if (i + 1 < promote_state.parts && promote_state.part[i + 1].offset < end)
+		return promote_state.part[i + 1].offset;
+	return end;
+}
+
+/* In turn: what still shows an old slot, if we do not know of it, is not soon another's. */
+uint64_t promote_find_slot(void)
+{
+	for (uint32_t tries = 0; tries <= promote_state.parts; tries++) {
+		uint64_t offset = (promote_state.next_slot % PROMOTE_SLOTS) << PROMOTE_SLOT_SHIFT;
+		uint32_t i = promote_part_at(offset);
+
+		promote_state.next_slot++;
+		if (i == promote_state.parts || promote_state.part[i].offset >= slot_end(offset))
+			return offset;
 	}
-	return PROMOTE_FILE_BYTES - at >= length ? at : UINT64_MAX;
+	return UINT64_MAX;
 }

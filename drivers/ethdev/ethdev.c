@@ -112,6 +112,19 @@ static bool link_is_up(const struct ethdev *d)
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
 }
 
+/* A driver on an interface of Linux's says what it was built with. */
+static uint32_t link_speed(const struct ethdev *d)
+{
+	struct rte_eth_link link = { 0 };
+
+	if (d->link_ifindex != 0)
+		return ifindex_speed(d->facts, d->link_ifindex);
+	if (rte_eth_link_get_nowait(d->id, &link) != 0 ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+		return 0;
+	return link.link_speed;
+}
+
 /* What frames may have: as at the start, or less if the interface behind the port has less. */
 static uint16_t mtu_now(const struct ethdev *d)
 {
@@ -125,12 +138,14 @@ static bool ethdev_refresh(struct port *p)
 	struct ethdev *d = ethdev_of(p);
 	bool up = link_is_up(d), changed = false;
 	uint16_t mtu = mtu_now(d);
+	uint32_t speed = link_speed(d);
 
 	if (d->netdev != NULL)
 		changed = netdev_refresh(d->netdev, p);
 	if (p->kernel != NULL)
 		changed = kernel_follow(d, &up, &mtu);
-	changed |= up != p->link_up || mtu != p->mtu;
+	changed |= up != p->link_up || mtu != p->mtu || speed != p->speed;
+	p->speed = speed;
 	/* lcores look at it, too */
 	__atomic_store_n(&p->link_up, up, __ATOMIC_RELAXED);
 	p->mtu = mtu;

@@ -222,6 +222,40 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 	return entry_answer(e, now, mac);
 }
 
+/*
+ * Whoever can send can say that a neighbour has another MAC address, ten thousand times a second,
+ * and each change costs all who talk to it. The first is believed at once (it has moved), the next
+ * only after a while; of those that come meanwhile the last one is remembered.
+ */
+static bool comes_too_soon(struct entry *e, const struct mac *mac, nanotime now)
+{
+	if (e->changed_at == 0 || now - e->changed_at >= NEIGHBOUR_CHANGE)
+		return false;
+	e->next_mac = *mac;
+	e->has_next = true;
+	e->due_at = time_earlier(e->due_at, e->changed_at + NEIGHBOUR_CHANGE);
+	return true;
+}
+
+static void entry_change(struct neighbour_table *t, struct entry *e, const struct mac *mac,
+			 nanotime now)
+{
+	if (mac_equal(&e->mac, mac))
+		return;
+	e->mac = *mac;
+	e->changed_at = now;
+	t->generation++;
+}
+
+static void entry_confirmed(struct entry *e, nanotime now)
+{
+	e->has_next = false;
+	e->state = ENTRY_REACHABLE;
+	e->tries = 0;
+	e->confirmed_at = now;
+	e->due_at = now + NEIGHBOUR_REACHABLE;
+}
+
 void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
 		       bool override, nanotime now)
 {
@@ -234,17 +268,14 @@ void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const s
 	if (e == NULL)
 		return;
 	if (e->state == ENTRY_REACHABLE || e->state == ENTRY_PROBING) {
-		if (!mac_equal(&e->mac, mac) && !override)
+		if (!mac_equal(&e->mac, mac) && (!override || comes_too_soon(e, mac, now)))
 			return;
-		t->generation += !mac_equal(&e->mac, mac);
+		entry_change(t, e, mac, now);
 	} else {
 		t->generation++;
 	}
 	e->mac = *mac;
-	e->state = ENTRY_REACHABLE;
-	e->tries = 0;
-	e->confirmed_at = now;
-	e->due_at = now + NEIGHBOUR_REACHABLE;
+	entry_confirmed(e, now);
 }
 
 static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
@@ -274,6 +305,11 @@ static void entry_aged(struct entry *e, nanotime now)
 static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 		      struct neighbour_frames *out)
 {
+	if (e->has_next && now - e->changed_at >= NEIGHBOUR_CHANGE) {
+		entry_change(t, e, &e->next_mac, now);
+		entry_confirmed(e, now);
+		return;
+	}
 	if (e->state == ENTRY_REACHABLE)
 		entry_aged(e, now);
 	if (e->state == ENTRY_PROBING && e->tries == NEIGHBOUR_TRIES) {
@@ -289,6 +325,8 @@ static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 	} else if (e->state == ENTRY_INCOMPLETE || e->state == ENTRY_PROBING) {
 		entry_ask(t, e, now, out);
 	}
+	if (e->has_next)
+		e->due_at = time_earlier(e->due_at, e->changed_at + NEIGHBOUR_CHANGE);
 }
 
 nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out)

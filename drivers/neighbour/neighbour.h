@@ -33,7 +33,9 @@
 #define NEIGHBOUR_INTERVAL    TIME_S /* between two tries */
 #define NEIGHBOUR_REACHABLE   (30 * TIME_S) /* how long an answer is believed unasked, RFC 4861 10 */
 #define NEIGHBOUR_FAILED_HOLD (3 * TIME_S) /* how long a failure is reported before a new attempt */
-#define NEIGHBOUR_UNUSED      (600 * TIME_S) /* an entry nobody asked for that long is dropped */
+#define NEIGHBOUR_CHANGE \
+	(100 * TIME_MS) /* after a MAC address changed the next may, the last one that came */
+#define NEIGHBOUR_UNUSED (600 * TIME_S) /* an entry nobody asked for that long is dropped */
 
 /* Complete Ethernet frames, padded to 60 octets, to be sent in order. */
 struct neighbour_frames {

@@ -30,6 +30,9 @@ struct entry {
 	nanotime due_at; /* when tick looks at it next */
 	nanotime used_at; /* when it was last asked for */
 	nanotime confirmed_at;
+	nanotime changed_at; /* from one MAC address to another; 0: never */
+	struct mac next_mac; /* the one that came too soon after that, */
+	bool has_next; /* and is believed when the time is over */
 };
 
 /* A multicast group that we told the link of, or are about to. */

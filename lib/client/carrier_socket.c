@@ -10,12 +10,12 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/memory_call.h"
 #include "base/time.h"
 #include "client/carrier_socket.h"
 #include "client/locate.h"
@@ -138,7 +138,7 @@ static void socket_free(struct carrier_socket *s)
 			close(s->c.wake_fd[i]);
 	}
 	if (s->c.arena != NULL)
-		munmap(s->c.arena, s->arena_bytes);
+		memory_unmap(s->c.arena, s->arena_bytes);
 	if (s->fd >= 0)
 		close(s->fd);
 	pthread_mutex_destroy(&s->lock);
@@ -206,8 +206,8 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 	if (reply->lcores == 0 || reply->lcores > LIMIT_LCORES ||
 	    received->count != 1 + reply->lcores || reply->arena_bytes < sizeof(struct client_page))
 		return EPROTO;
-	arena = mmap(NULL, reply->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-		     received->fd[0], 0);
+	arena = memory_map(NULL, reply->arena_bytes, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_NORESERVE, received->fd[0], 0);
 	if (arena == MAP_FAILED)
 		return errno;
 	close(received->fd[0]);
@@ -234,24 +234,42 @@ static void name_program(char *name, size_t octets)
 	name[octets - 1] = '\0';
 }
 
+/* For an engine that may not open it itself. */
+static int pass_memory(struct carrier_socket *s, struct request_hello *request,
+		       struct reply_hello *reply, struct carrier_descriptors *received)
+{
+	struct carrier_descriptors memory = { .count = 1 };
+	int error;
+
+	memory.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (memory.fd[0] < 0) {
+		error = errno;
+		client_warn("neither this program (%s) nor the engine may open its /proc/self/mem: "
+			    "open the device before you change the user, call "
+			    "prctl(PR_SET_DUMPABLE, 1) after it, or run the engine as root",
+			    strerror(error));
+		return error;
+	}
+	error = socket_command(&s->c, COMMAND_HELLO, &request->h, sizeof(*request), &reply->h,
+			       sizeof(*reply), &memory, received);
+	close(memory.fd[0]);
+	return error;
+}
+
 static int say_hello(struct carrier_socket *s)
 {
 	struct request_hello request = { .pid = (uint32_t)getpid() };
-	struct carrier_descriptors memory = { .count = 1 };
 	struct carrier_descriptors received = { 0 };
 	struct reply_hello reply;
 	int error;
 
 	name_program(request.program, sizeof(request.program));
-	memory.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	if (memory.fd[0] < 0) {
-		error = errno;
-		client_warn("cannot open /proc/self/mem: %s", strerror(error));
-		return error;
-	}
+	message_prove(request.proof);
+	request.proof_at = message_proof_at();
 	error = socket_command(&s->c, COMMAND_HELLO, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), &memory, &received);
-	close(memory.fd[0]);
+			       sizeof(reply), NULL, &received);
+	if (error == EACCES)
+		error = pass_memory(s, &request, &reply, &received);
 	if (error == 0)
 		error = accept_hello(s, &reply, &received);
 	for (uint32_t i = 0; i < received.count; i++) {

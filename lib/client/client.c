@@ -301,7 +301,7 @@ bool client_promotes(struct client *c)
 
 	if (answer != PROMOTION_NOT_ASKED)
 		return answer == PROMOTION_YES;
-	/* Not with our lock held: promotion has one of its own, which a fork takes before ours. */
+	/* Not with our lock held: promotion has one of its own, and a fork takes both. */
 	fd = promote_file();
 	pthread_mutex_lock(&promotion_lock);
 	if (c->promotion == PROMOTION_NOT_ASKED)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -26,6 +27,20 @@ const char *command_name(enum command what)
 	};
 
 	return (uint32_t)what < COMMAND_COUNT ? names[what] : "?";
+}
+
+void message_prove(uint8_t proof[16])
+{
+	const void *octets = (const void *)getauxval(AT_RANDOM);
+
+	memset(proof, 0, 16);
+	if (octets != NULL)
+		memcpy(proof, octets, 16);
+}
+
+uint64_t message_proof_at(void)
+{
+	return getauxval(AT_RANDOM);
 }
 
 int message_connect(const char *path)

@@ -21,6 +21,11 @@ int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_m
 		     struct command_reply *reply, size_t reply_bytes,
 		     const struct carrier_descriptors *in, struct carrier_descriptors *out);
 
+/* What HELLO proves with that this program says it: the octets that the kernel gave it at its start. */
+void message_prove(uint8_t proof[16]);
+/* The address of those octets. */
+uint64_t message_proof_at(void);
+
 const char *command_name(enum command what);
 
 #endif

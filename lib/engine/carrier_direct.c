@@ -41,6 +41,8 @@ static void execute(struct engine *e, struct client *c, struct call *call, enum 
 	call->length = request_bytes;
 	pthread_mutex_lock(&e->control_lock);
 	command_execute(call);
+	if (call->finish != NULL)
+		call_wait(call);
 	pthread_mutex_unlock(&e->control_lock);
 }
 
@@ -101,7 +103,7 @@ static void direct_release(struct carrier *carrier)
 	struct engine *e = d->engine;
 
 	pthread_mutex_lock(&e->control_lock);
-	client_destroy(d->client);
+	client_leave(d->client);
 	pthread_mutex_unlock(&e->control_lock);
 	free(d);
 }
@@ -156,11 +158,9 @@ static int direct_attach(void *engine, struct carrier **out)
 	}
 	d->engine = e;
 	pthread_mutex_lock(&e->control_lock);
-	d->client = client_create(e, arena, &error);
-	if (d->client != NULL) {
-		d->client->embedded = true;
+	d->client = client_create(e, arena, geteuid(), true, &error);
+	if (d->client != NULL)
 		client_start(d->client);
-	}
 	pthread_mutex_unlock(&e->control_lock);
 	if (d->client == NULL) {
 		free(d);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,44 +20,69 @@
 #include "drivers/client_memory/peer.h"
 #include "engine/cm_manager.h"
 #include "engine/control.h"
+#include "engine/moving.h"
+#include "drivers/client_memory/mover.h"
+#include "engine/porters.h"
 #include "queue/doorbell.h"
 
-static const uint32_t quota[OBJECT_KINDS] = {
-	[OBJECT_RWQ_TABLE] = LIMIT_RWQ_TABLES,
-	[OBJECT_RSS] = LIMIT_RWQ_TABLES,
-	[OBJECT_FLOW] = LIMIT_FLOWS,
-	[OBJECT_COUNTERS] = LIMIT_COUNTERS,
-	[OBJECT_CONTEXT] = LIMIT_CLIENT_CONTEXTS,
-	[OBJECT_PD] = LIMIT_PDS,
-	[OBJECT_MR] = LIMIT_MRS,
-	[OBJECT_CHANNEL] = LIMIT_CLIENT_CHANNELS,
-	[OBJECT_CQ] = LIMIT_CQS,
-	[OBJECT_QP] = LIMIT_QPS,
-	[OBJECT_AH] = LIMIT_AHS,
-	[OBJECT_DM] = LIMIT_CLIENT_DMS,
-	[OBJECT_MR_IMPORT] = LIMIT_MRS,
-	[OBJECT_MW] = LIMIT_MRS,
-	[OBJECT_SRQ] = LIMIT_SRQS,
-	[OBJECT_XRCD] = LIMIT_CLIENT_XRCDS,
-	[OBJECT_TARGET] = LIMIT_QPS,
-	[OBJECT_CM_CHANNEL] = LIMIT_CLIENT_CM_CHANNELS,
-	[OBJECT_CM_ID] = LIMIT_CLIENT_CM_IDS,
-	[OBJECT_CM_JOIN] = LIMIT_CLIENT_CM_JOINS,
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+/* What every client takes of the engine, whatever its program does. */
+struct share {
+	enum resource resource;
+	uint64_t n;
 };
 
-static bool make_tables(struct client *c)
+#define SHARES	      4u
+#define OWN_MAPPINGS  (2 * OBJECT_KINDS + 4) /* tables, arena and its list, a mover's stack */
+#define OWN_ADDRESSES (LIMIT_ARENA_BYTES + (UINT64_C(512) << 20))
+
+static void own_shares(const struct engine *e, struct share s[SHARES])
+{
+	s[0] = (struct share){ RESOURCE_PROGRAMS, 1 };
+	/* the arena, the program's memory, and an eventfd for each lcore */
+	s[1] = (struct share){ RESOURCE_DESCRIPTORS, 2 + e->lcores };
+	s[2] = (struct share){ RESOURCE_MAPPINGS, OWN_MAPPINGS };
+	s[3] = (struct share){ RESOURCE_ADDRESSES, OWN_ADDRESSES };
+}
+
+static bool take_own(struct client *c)
+{
+	struct share s[SHARES];
+
+	own_shares(c->engine, s);
+	for (uint32_t i = 0; i < SHARES; i++) {
+		if (account_take(&c->objects->account, s[i].resource, s[i].n))
+			continue;
+		while (i-- > 0)
+			account_give(&c->objects->account, s[i].resource, s[i].n);
+		return false;
+	}
+	return true;
+}
+
+static void give_own(struct client *c)
+{
+	struct share s[SHARES];
+
+	own_shares(c->engine, s);
+	for (uint32_t i = 0; i < SHARES; i++)
+		account_give(&c->objects->account, s[i].resource, s[i].n);
+}
+
+/* False: no memory. */
+static bool make_objects(struct client *c, uid_t uid)
 {
 	c->objects = calloc(1, sizeof(*c->objects));
 	if (c->objects == NULL)
 		return false;
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)
 		c->objects->wake_fd[i] = -1;
-	for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
-		if (handle_table_init(&c->objects->table[kind], quota[kind]) != 0)
-			return false;
-	c->qp = (struct engine_qp **)c->objects->table[OBJECT_QP].slot;
-	c->ah = (struct engine_ah **)c->objects->table[OBJECT_AH].slot;
-	return true;
+	c->objects->promoted = -1;
+	c->objects->uid = uid;
+	return account_open(&c->objects->account, &c->engine->control->users, uid, c->embedded);
 }
 
 /* A doorbell ring for each lcore, and an eventfd of the client's own to wake it with. */
@@ -81,55 +107,67 @@ static bool make_bells(struct client *c)
 	return true;
 }
 
-static void client_free(struct client *c)
+static void dispose_arena(void *arena)
+{
+	arena_destroy(arena);
+}
+
+void client_free(struct client *c)
 {
 	if (c->objects != NULL) {
 		for (uint32_t i = 0; i < LIMIT_LCORES; i++)
 			if (c->objects->wake_fd[i] >= 0)
 				close(c->objects->wake_fd[i]);
-		for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
-			handle_table_destroy(&c->objects->table[kind]);
-		direct_close(&c->objects->promoted);
+		objects_close(c);
+		backing_close(c);
 	}
 	if (c->memory != NULL) {
 		peer_memory_close(c->memory);
 		free(c->memory);
 	}
-	arena_destroy(c->arena);
+	/* its program may have filled it */
+	dispose(&c->engine->control->disposal, dispose_arena, c->arena);
+	if (c->objects != NULL) {
+		if (c->objects->counted)
+			give_own(c);
+		account_close(&c->objects->account);
+	}
 	free(c->objects);
 	free(c);
 }
 
-/*
- * Whether a user who has `own` of `all` places taken, of `most`, may have another one. The last quarter
- * is for users who have few: one that takes all that it can finds others served all the same.
- */
-static bool user_may_have(uint32_t own, uint32_t all, uint32_t most)
+/* Tables, bells, and what they take of the engine. 0 or an errno. */
+static int client_build(struct client *c, uid_t uid)
 {
-	return all < most - most / 4 || (all < most && own < most / 16);
+	if (!make_objects(c, uid))
+		return ENOMEM;
+	c->objects->counted = take_own(c);
+	if (!c->objects->counted)
+		return EUSERS;
+	return objects_open(c) && make_bells(c) ? 0 : ENOMEM;
 }
 
-static uint32_t clients_of_user(const struct engine *e, uid_t uid)
+/* All clients of a user have the number of one that he had first; no other user has it. */
+static uint32_t user_number(const struct client *c)
 {
+	struct client *const *all = c->engine->client;
+	uint64_t taken[LIMIT_CLIENTS / 64] = { 0 };
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
-		n += e->client[i] != NULL && !e->client[i]->embedded &&
-		     e->client[i]->objects->uid == uid;
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++) {
+		if (all[i] == NULL || all[i] == c)
+			continue;
+		if (all[i]->objects->uid == c->objects->uid)
+			return all[i]->user;
+		taken[all[i]->user / 64] |= UINT64_C(1) << all[i]->user % 64;
+	}
+	while (n < LIMIT_CLIENTS - 1 && (taken[n / 64] >> n % 64 & 1) != 0)
+		n++;
 	return n;
 }
 
-static uint32_t connections_of_user(const struct engine *e, uid_t uid)
-{
-	const struct connection *n;
-	uint32_t count = 0;
-
-	LIST_FOREACH(n, &e->control->connections, link)
-	count += n->uid == uid;
-	return count;
-}
-
-struct client *client_create(struct engine *e, struct arena *arena, int *error)
+struct client *client_create(struct engine *e, struct arena *arena, uid_t uid, bool embedded,
+			     int *error)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	uint32_t number = 0;
@@ -144,12 +182,15 @@ struct client *client_create(struct engine *e, struct arena *arena, int *error)
 	}
 	c->engine = e;
 	c->number = number;
+	c->embedded = embedded;
 	c->arena = arena;
-	if (!make_tables(c) || !make_bells(c)) {
-		client_free(c);
-		return NULL;
-	}
-	return c;
+	*error = client_build(c, uid);
+	if (*error == 0)
+		c->user = user_number(c);
+	if (*error == 0)
+		return c;
+	client_free(c);
+	return NULL;
 }
 
 static void attach(struct lcore *l, void *arg, nanotime now)
@@ -160,11 +201,6 @@ static void attach(struct lcore *l, void *arg, nanotime now)
 	/* Its thread may sleep all the while: lcore_call. */
 	__atomic_store_n(&c->page->lcore[l->index].sleeping,
 			 __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-}
-
-static void detach(struct lcore *l, void *arg, nanotime now)
-{
-	lcore_client_detach(l, arg);
 }
 
 void client_start(struct client *c)
@@ -182,29 +218,6 @@ void client_start(struct client *c)
 		epoll_ctl(e->control->wait_fd[i], EPOLL_CTL_ADD, c->objects->wake_fd[i], &event);
 		lcore_call(&e->lcore[i], attach, c);
 	}
-}
-
-void client_destroy(struct client *c)
-{
-	struct engine *e = c->engine;
-
-	c->dying = true;
-	cm_reclaim(c);
-	for (uint32_t i = 0; i < e->lcores; i++) {
-		lcore_call(&e->lcore[i], detach, c);
-		epoll_ctl(e->control->wait_fd[i], EPOLL_CTL_DEL, c->objects->wake_fd[i], NULL);
-	}
-	objects_reclaim(c, 0);
-	client_mover_take(c);
-	if (!client_mover_settle(c)) {
-		fprintf(stderr, "uroce: a copy of %s's memory does not end; left behind\n",
-			c->objects->program);
-		c->memory = NULL; /* the copy still names it, for ever */
-	}
-	__atomic_store_n(&c->page->closed, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->client[c->number], NULL, __ATOMIC_RELEASE);
-	e->client_count--;
-	client_free(c);
 }
 
 static bool context_send(const struct context *x, uint32_t event)
@@ -250,24 +263,69 @@ void client_event(struct client *c, enum port_event event)
 
 /* ---- HELLO ---- */
 
+/* The process that connected has not ended, so its pid is nobody else's. */
+static bool process_is_there(const struct connection *n)
+{
+	struct pollfd p = { .fd = n->process.fd, .events = POLLIN };
+
+	return n->pid > 0 && n->process.fd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+/*
+ * Takes the memory of the process that connected, as a porter found it. EACCES: we may not open it, what
+ * the client passes must do.
+ */
+static int find_memory(struct call *call, struct connection *n, struct peer_memory *m)
+{
+	int error = call->memory.sought ? call->memory.error : EACCES;
+	pid_t pid = call->memory.by_pid ? n->pid : 0;
+
+	if (error == EPERM)
+		return call_fail(call, EPROTO, "this is not said by the program that connected");
+	if (call->memory.foreign)
+		return call_fail(call, EPROTO,
+				 "the descriptor is not the program's /proc/self/mem");
+	if (error != 0)
+		return error;
+	if (!process_is_there(n) || peer_memory_open(m, call->memory.fd, pid, n->uid) != 0)
+		return call_fail(call, EPROTO, "the program that connected has ended");
+	call->memory.sought = false; /* the descriptor is kept */
+	n->proven = true;
+	return 0;
+}
+
+static int take_memory(struct call *call, struct peer_memory *m)
+{
+	struct connection *n = call->connection;
+
+	if (call->in.count == 0)
+		return call_fail(call, EACCES,
+				 "the engine may not open the program's memory, and the program "
+				 "passes no descriptor of it");
+	if (peer_memory_open(m, call->in.fd[0], 0, n->uid) != 0)
+		return call_fail(call, EPROTO,
+				 "the descriptor is not the program's /proc/self/mem");
+	call->in.fd[0] = -1;
+	n->proven = call->memory.sought && call->memory.proven && call->memory.by_pid &&
+		    process_is_there(n);
+	return 0;
+}
+
 static int reach_memory(struct call *call, struct client *c)
 {
 	struct connection *n = call->connection;
 	int error;
 
-	if (call->in.count != 1)
-		return call_fail(call, EPROTO, "one descriptor, of /proc/self/mem, is wanted");
 	c->memory = calloc(1, sizeof(*c->memory));
 	if (c->memory == NULL)
 		return ENOMEM;
 	c->memory->fd = -1;
-	error = peer_memory_open(c->memory, call->in.fd[0], n->pid, n->uid);
-	if (error != 0)
-		return call_fail(call, EPROTO,
-				 "the descriptor is not the program's /proc/self/mem");
+	n->proven = false;
+	error = find_memory(call, n, c->memory);
+	if (error == EACCES)
+		error = take_memory(call, c->memory);
 	c->memory->owner = c->number;
-	call->in.fd[0] = -1;
-	return 0;
+	return error;
 }
 
 static void answer_hello(struct call *call, const struct client *c)
@@ -286,41 +344,55 @@ static void answer_hello(struct call *call, const struct client *c)
 	call->out_borrowed = UINT32_MAX;
 }
 
+/* Before anything is made: room for one more program of this user. */
+static int check_share(struct call *call)
+{
+	struct users *all = &call->engine->control->users;
+	struct user *u = call->connection->user;
+	struct share s[SHARES];
+
+	own_shares(call->engine, s);
+	for (uint32_t i = 0; i < SHARES; i++) {
+		if (user_take(all, u, s[i].resource, s[i].n)) {
+			user_give(all, u, s[i].resource, s[i].n);
+			continue;
+		}
+		user_explain(all, u, s[i].resource, call->reply.why, sizeof(call->reply.why));
+		return EUSERS;
+	}
+	return 0;
+}
+
 int cmd_hello(struct call *call)
 {
 	const struct request_hello *r = (const struct request_hello *)call->request;
 	struct arena *arena;
 	struct client *c;
-	uint32_t own;
 	int error;
 
 	if (call->connection == NULL)
 		return call_fail(call, EPERM, "an embedded program is attached already");
-	own = clients_of_user(call->engine, call->connection->uid);
-	if (!user_may_have(own, call->engine->client_count, LIMIT_CLIENTS))
-		return call_fail(call, EUSERS,
-				 "the engine serves %u programs, %u of them this user's: what "
-				 "room there is left is for others",
-				 call->engine->client_count, own);
+	error = check_share(call);
+	if (error != 0)
+		return error;
 	arena = arena_create_shared("uroce");
 	if (arena == NULL)
 		return call_fail(call, errno, "the engine cannot make an arena");
-	c = client_create(call->engine, arena, &error);
+	c = client_create(call->engine, arena, call->connection->uid, false, &error);
 	if (c == NULL)
 		return call_fail(call, error, "the engine serves %u programs and has no room",
 				 call->engine->client_count);
 	error = reach_memory(call, c);
-	if (error == 0 && call->connection->uid != geteuid())
+	/* Copies of what may block for ever, and be ended by nobody, are not for lcores. */
+	if (error == 0 && (call->connection->uid != geteuid() || !call->connection->proven))
 		error = client_mover_give(c);
-	if (error == 0)
-		error = connection_watch_process(call->connection);
 	if (error != 0) {
-		client_mover_take(c);
+		if (client_mover(c) != NULL)
+			mover_close(client_mover(c));
 		client_free(c);
 		return error;
 	}
 	c->objects->pid = call->connection->pid;
-	c->objects->uid = call->connection->uid;
 	memcpy(c->objects->program, r->program, sizeof(c->objects->program) - 1);
 	client_start(c);
 	call->connection->client = c;
@@ -330,146 +402,120 @@ int cmd_hello(struct call *call)
 
 /* ---- connections ---- */
 
-union descriptor_space {
-	struct cmsghdr align;
-	char octets[CMSG_SPACE(LIMIT_COMMAND_FDS * sizeof(int))];
-};
-
-/* Every descriptor that came is ours now, wanted or not. */
-static void take_descriptors(struct msghdr *message, struct carrier_descriptors *in)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
-		size_t n;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n && in->count < LIMIT_COMMAND_FDS; i++)
-			memcpy(&in->fd[in->count++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-	}
-}
-
-static bool send_reply(int fd, struct call *call)
-{
-	struct iovec iov = { call->reply_octets, call->reply_length };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union descriptor_space space;
-
-	if (call->out.count > 0) {
-		size_t octets = call->out.count * sizeof(int);
-		struct cmsghdr *c;
-
-		memset(&space, 0, sizeof(space));
-		message.msg_control = &space;
-		message.msg_controllen = CMSG_SPACE(octets);
-		c = CMSG_FIRSTHDR(&message);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(octets);
-		memcpy(CMSG_DATA(c), call->out.fd, octets);
-	}
-	/* A program that does not take its replies asked for them all the same: it is ended. */
-	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)call->reply_length;
-}
-
-/* One message. False: the connection is to be ended. */
-static bool serve(struct connection *n)
-{
-	static_assert(LIMIT_COMMAND_FDS <= 32, "out_borrowed has a bit for each");
-	uint8_t octets[LIMIT_COMMAND_BYTES] __attribute__((aligned(8)));
-	struct iovec iov = { octets, sizeof(octets) };
-	union descriptor_space space;
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &space,
-				  .msg_controllen = sizeof(space) };
-	struct call call = { .engine = n->engine, .client = n->client, .connection = n };
-	ssize_t got = recvmsg(n->socket.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	bool going_on;
-
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR;
-	take_descriptors(&message, &call.in);
-	/* Descriptors are lost where too many came, and where we can have no more. */
-	call.in_lost = (message.msg_flags & MSG_CTRUNC) && call.in.count < LIMIT_COMMAND_FDS;
-	if (got == 0 || (message.msg_flags & MSG_TRUNC) ||
-	    ((message.msg_flags & MSG_CTRUNC) && !call.in_lost)) {
-		call_close_descriptors(&call);
-		return false;
-	}
-	call.request = (const struct command_request *)octets;
-	call.length = (size_t)got;
-	command_execute(&call);
-	going_on = send_reply(n->socket.fd, &call) && call.reply.error != EPROTO;
-	call_close_descriptors(&call);
-	return going_on;
-}
-
-static void socket_ready(struct watch *w, uint32_t events)
-{
-	struct connection *n = container_of_type(w, struct connection, socket);
-
-	if (!serve(n) || ((events & (EPOLLHUP | EPOLLERR)) && !(events & EPOLLIN)))
-		connection_end(n);
-}
-
 static void process_ended(struct watch *w, uint32_t events)
 {
 	connection_end(container_of_type(w, struct connection, process));
 }
 
-int connection_watch_process(struct connection *n)
+/*
+ * The process that called connect(2). Linux before 6.5 knows its pid only, which may be another
+ * process's by now: what that may do to it waits for a proof.
+ */
+static int process_of_peer(int socket, pid_t pid)
 {
-	if (n->pid <= 0)
-		return 0; /* of another pid namespace: its socket must do */
-	n->process.fd = (int)syscall(SYS_pidfd_open, n->pid, 0);
-	if (n->process.fd < 0)
-		return errno;
-	fcntl(n->process.fd, F_SETFD, FD_CLOEXEC);
+	socklen_t size = sizeof(int);
+	int fd;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		return fd;
+	}
+	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+static bool watch_process(struct connection *n)
+{
+	n->process.fd = process_of_peer(n->socket.fd, n->pid);
 	n->process.ready = process_ended;
-	return watch_add(n->engine, &n->process);
+	if (n->process.fd < 0)
+		return n->pid <= 0; /* of another pid namespace: its socket must do */
+	return watch_add(n->engine, &n->process) == 0;
+}
+
+#define CONNECTION_DESCRIPTORS 2u /* of the socket and the process */
+
+static void connection_give_share(struct connection *n)
+{
+	struct users *all = &n->engine->control->users;
+
+	user_give(all, n->user, RESOURCE_CONNECTIONS, 1);
+	user_give(all, n->user, RESOURCE_DESCRIPTORS, CONNECTION_DESCRIPTORS);
+	user_drop(n->user);
 }
 
 void connection_end(struct connection *n)
 {
 	struct engine *e = n->engine;
 
+	call_abandon(n);
 	LIST_REMOVE(n, link);
 	e->control->connection_count--;
+	connection_give_share(n);
 	watch_remove(e, &n->process);
-	watch_remove(e, &n->socket);
+	epoll_ctl(e->control->epoll_fd, EPOLL_CTL_DEL, n->socket.fd, NULL);
+	porter_forget(n);
+	connection_forget_reply(n);
 	if (n->client != NULL)
-		client_destroy(n->client);
+		client_end(n->client);
+	porter_drop(e, n->socket.fd, n->uid);
 	free(n);
 	e->control->empty_since = clock_now();
+}
+
+static bool connection_take_share(struct connection *n)
+{
+	struct users *all = &n->engine->control->users;
+
+	n->user = user_get(all, n->uid);
+	if (n->user == NULL)
+		return false;
+	if (user_take(all, n->user, RESOURCE_CONNECTIONS, 1)) {
+		if (user_take(all, n->user, RESOURCE_DESCRIPTORS, CONNECTION_DESCRIPTORS))
+			return true;
+		user_give(all, n->user, RESOURCE_CONNECTIONS, 1);
+	}
+	user_drop(n->user);
+	return false;
 }
 
 static void connection_begin(struct engine *e, int fd)
 {
 	struct connection *n = calloc(1, sizeof(*n));
-	struct ucred who;
+	struct ucred who = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(who);
 
-	if (n == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 ||
-	    !user_may_have(connections_of_user(e, who.uid), e->control->connection_count,
-			   LIMIT_CONNECTIONS)) {
-		close(fd);
+	if (n != NULL && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) {
+		n->engine = e;
+		n->pid = who.pid;
+		n->uid = who.uid;
+	}
+	if (n == NULL || n->engine == NULL || !connection_take_share(n)) {
+		porter_drop(e, fd, who.uid);
 		free(n);
 		return;
 	}
-	n->engine = e;
-	n->pid = who.pid;
-	n->uid = who.uid;
 	n->process.fd = -1;
 	n->socket.fd = fd;
-	n->socket.ready = socket_ready;
-	if (watch_add(e, &n->socket) != 0) {
-		close(fd);
+	n->socket.ready = connection_ready;
+	if (!watch_process(n) || watch_add(e, &n->socket) != 0) {
+		watch_remove(e, &n->process);
+		connection_give_share(n);
+		porter_drop(e, fd, who.uid);
 		free(n);
 		return;
 	}
 	LIST_INSERT_HEAD(&e->control->connections, n, link);
 	e->control->connection_count++;
+}
+
+/* Who is not served any more may have sent something. */
+void connections_decline(struct listener *l)
+{
+	int fd;
+
+	shutdown(l->watch.fd, SHUT_RDWR);
+	while ((fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		porter_drop(l->engine, fd, (uid_t)-1);
 }
 
 void connection_accept(struct watch *w, uint32_t events)

@@ -47,7 +47,7 @@ nanotime cm_manager_tick(struct engine *e, nanotime now)
 struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_CM_ID];
-	struct cm_id *id = calloc(1, sizeof(*id));
+	struct cm_id *id = c->dying ? NULL : calloc(1, sizeof(*id));
 
 	if (id == NULL)
 		return NULL;
@@ -92,8 +92,10 @@ void cm_join_free(struct cm_join *j)
 {
 	struct handle_table *t = &j->id->client->objects->table[OBJECT_CM_JOIN];
 
-	if (j->reported)
+	if (j->reported) {
 		neighbour_agent_leave(j->id->client->engine, &j->group);
+		account_give(&j->id->client->objects->account, RESOURCE_GROUPS, 1);
+	}
 	LIST_REMOVE(j, link);
 	j->id->joins--;
 	j->id->client->objects->reported_joins -= j->reported;
@@ -127,7 +129,7 @@ void cm_channel_free(struct cm_channel *ch)
 
 	handle_withdraw(t, ch->handle);
 	handle_free(t, ch->handle);
-	close(ch->fd);
+	channel_close(ch->client, ch->fd);
 	free(ch);
 }
 
@@ -138,19 +140,4 @@ struct cm_id *cm_id_of_call(struct call *call, uint32_t handle)
 	if (id == NULL)
 		call_fail(call, EINVAL, "no such id");
 	return id;
-}
-
-/* Ids first: they hang on channels. One may take others with it. */
-void cm_reclaim(struct client *c)
-{
-	struct handle_table *ids = &c->objects->table[OBJECT_CM_ID];
-	struct handle_table *channels = &c->objects->table[OBJECT_CM_CHANNEL];
-
-	for (uint32_t i = 1; i <= ids->used; i++)
-		if (ids->slot[i] != NULL)
-			cm_id_free(ids->slot[i]);
-	for (uint32_t i = 1; i <= channels->used; i++)
-		if (channels->slot[i] != NULL)
-			cm_channel_free(channels->slot[i]);
-	cm_flush(c->engine);
 }

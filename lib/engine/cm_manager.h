@@ -211,15 +211,13 @@ nanotime cm_manager_tick(struct engine *e, nanotime now);
 
 /* ---- cm_ids.c ---- */
 
-/* NULL: no memory, or the client has as many as it may. */
+/* NULL: no memory, the client has as many as it may, or it ends. */
 struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type);
 /* With everything that hangs on it. */
 void cm_id_free(struct cm_id *id);
 void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch);
 void cm_join_free(struct cm_join *j);
 void cm_channel_free(struct cm_channel *ch);
-/* The end of a client: events to nobody, then everything. */
-void cm_reclaim(struct client *c);
 
 /* The id of a command, or NULL and the reply says why not. */
 struct cm_id *cm_id_of_call(struct call *call, uint32_t handle);

@@ -18,13 +18,6 @@ static enum reason verdict(const struct packet *p)
 	return p->payload_length == MAD_OCTETS ? REASON_NONE : REASON_LENGTH_PAYLOAD;
 }
 
-static void tell(struct engine *e, const struct rte_ring *ring)
-{
-	/* More than one only where several lcores came at once. */
-	if (rte_ring_count(ring) <= e->lcores)
-		control_wake(e);
-}
-
 void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m)
 {
 	enum reason why = verdict(p);
@@ -34,7 +27,7 @@ void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m)
 	    (l->engine->mads == NULL || rte_ring_enqueue(l->engine->mads, m) != 0))
 		why = REASON_BUSY;
 	if (why == REASON_NONE) {
-		tell(l->engine, l->engine->mads);
+		control_tell(l->engine, l->engine->mads);
 		return;
 	}
 	count_reason(l, why);
@@ -46,5 +39,5 @@ void cm_rx_established(struct engine *e, const struct engine_qp *q)
 	/* One that finds no room is made good by the peer's RTU. */
 	if (e->established != NULL &&
 	    rte_ring_enqueue(e->established, (void *)(uintptr_t)q->qpn) == 0)
-		tell(e, e->established);
+		control_tell(e, e->established);
 }

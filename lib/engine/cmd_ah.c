@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/control.h"
+#include "engine/destinations.h"
 #include "engine/moving.h"
 
 /* Whether its program has destroyed it: see below. */
@@ -50,13 +51,11 @@ static uint32_t state_of(enum flow_state s)
 	return s == FLOW_UNREACHABLE ? AH_UNREACHABLE : AH_RESOLVED;
 }
 
-/* The next hop, and the envelope towards it. */
-static void find_way(struct engine *e, struct engine_ah *ah, struct mac *mac)
+/* The envelope towards its next hop. */
+static void make_envelope(struct engine *e, struct engine_ah *ah, enum flow_state state,
+			  const struct mac *mac)
 {
-	memset(mac, 0, sizeof(*mac));
-	ah->flow_state = (uint8_t)flow_resolve(e, &ah->path.dgid, mac);
-	if (ah->flow_state == FLOW_LOOP)
-		*mac = e->mac;
+	ah->flow_state = (uint8_t)state;
 	flow_make(e, &ah->path, 0, 0, mac, &ah->flow);
 }
 
@@ -69,39 +68,38 @@ static void describe(const struct engine *e, const struct engine_ah *ah, struct 
 	reply->vlan = e->vlan;
 }
 
-struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah)
+struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah, enum flow_state state,
+			   const struct mac *mac)
 {
 	struct engine_ah *fresh = malloc(sizeof(*fresh));
-	struct mac mac;
 
 	if (fresh == NULL)
 		return NULL;
 	*fresh = *ah;
-	find_way(e, fresh, &mac);
-	if (fresh->flow_state != ah->flow_state ||
-	    memcmp(fresh->flow.header, ah->flow.header, sizeof(ah->flow.header)) != 0)
-		return fresh;
-	free(fresh);
-	return NULL;
+	make_envelope(e, fresh, state, mac);
+	return fresh;
 }
 
 static int ah_build(struct call *call, const struct request_create_ah *r, struct engine_ah *ah)
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_AH];
+	enum flow_state state;
 	struct mac mac;
+	int error;
 
-	if (call->engine->ah_count >= LIMIT_ENGINE_AHS)
-		return call_fail(call, ENOMEM, "the engine has %u address handles, all it can",
-				 LIMIT_ENGINE_AHS);
 	ah->handle = handle_reserve(t);
 	if (ah->handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u address handles", t->limit);
+		return call_no_handle(call, OBJECT_AH);
 	ah->client = call->client;
 	ah->pd_handle = r->pd;
 	ah->port_by_qpns = (ah->path.flow_label & 0xfffff) == 0;
 	ah->is_multicast = gid_is_multicast(&ah->path.dgid);
-	find_way(call->engine, ah, &mac);
-	return 0;
+	error = destination_find_way(call->engine, &ah->path.dgid, &state, &mac);
+	if (error == 0)
+		make_envelope(call->engine, ah, state, &mac);
+	else
+		handle_free(t, ah->handle);
+	return error;
 }
 
 int cmd_create_ah(struct call *call)
@@ -127,8 +125,8 @@ int cmd_create_ah(struct call *call)
 	ah->pd = p->number;
 	ah->context = p->context;
 	p->users++;
-	call->engine->ah_count++;
 	LIST_INSERT_HEAD(&call->engine->ahs, ah, engine_link);
+	destination_of_ah(call->engine, ah);
 	handle_publish(&call->client->objects->table[OBJECT_AH], ah->handle, ah);
 	describe(call->engine, ah, (struct reply_ah *)&call->reply);
 	return 0;
@@ -177,6 +175,7 @@ void ah_withdraw(struct client *c, struct engine_ah *ah)
 {
 	handle_withdraw(&c->objects->table[OBJECT_AH], ah->handle);
 	LIST_REMOVE(ah, engine_link);
+	destination_leave_ah(ah);
 }
 
 /* It holds its protection domain until its program has destroyed it. */
@@ -191,7 +190,6 @@ void ah_free(struct client *c, struct engine_ah *ah)
 {
 	if (ah->ended == AH_IN_USE)
 		leave_domain(c, ah);
-	c->engine->ah_count--;
 	handle_free(&c->objects->table[OBJECT_AH], ah->handle);
 	free(ah);
 }

@@ -6,17 +6,31 @@
 
 #include "engine/control.h"
 
-int channel_open(struct call *call, struct handle_table *t, uint32_t *handle, int *fd)
+static int open_ends(struct call *call, int *ours, int *theirs)
 {
+	int error = call_take(call, RESOURCE_DESCRIPTORS, 1);
+
+	if (error != 0)
+		return error;
+	error = event_pair(ours, theirs);
+	if (error == 0)
+		return 0;
+	account_give(&call->client->objects->account, RESOURCE_DESCRIPTORS, 1);
+	return call_fail(call, error, "the engine has no descriptors left");
+}
+
+int channel_open(struct call *call, enum object_kind kind, uint32_t *handle, int *fd)
+{
+	struct handle_table *t = &call->client->objects->table[kind];
 	int theirs = -1, error;
 
 	*handle = handle_reserve(t);
 	if (*handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u channels", t->limit);
-	error = event_pair(fd, &theirs);
+		return call_no_handle(call, kind);
+	error = open_ends(call, fd, &theirs);
 	if (error != 0) {
 		handle_free(t, *handle);
-		return call_fail(call, error, "the engine has no descriptors left");
+		return error;
 	}
 	call->out.fd[call->out.count++] = theirs;
 	return 0;
@@ -37,7 +51,7 @@ int cmd_create_channel(struct call *call)
 		return ENOMEM;
 	ch->client = call->client;
 	ch->context = r->handle;
-	error = channel_open(call, t, &ch->handle, &ch->fd);
+	error = channel_open(call, OBJECT_CHANNEL, &ch->handle, &ch->fd);
 	if (error != 0) {
 		free(ch);
 		return error;
@@ -47,13 +61,19 @@ int cmd_create_channel(struct call *call)
 	return 0;
 }
 
+void channel_close(struct client *c, int fd)
+{
+	close(fd);
+	account_give(&c->objects->account, RESOURCE_DESCRIPTORS, 1);
+}
+
 void channel_free(struct client *c, struct engine_channel *ch)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_CHANNEL];
 
 	handle_withdraw(t, ch->handle);
 	handle_free(t, ch->handle);
-	close(ch->fd);
+	channel_close(c, ch->fd);
 	free(ch);
 }
 

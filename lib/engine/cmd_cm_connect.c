@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "engine/cm_manager.h"
+#include "engine/peers.h"
 
 #define EVENT_COMM_EST 4u /* ibv_event_type */
 #define ACK_DELAY      15u /* as the device says: local_ca_ack_delay */
@@ -29,7 +30,8 @@ static int find_qpn(struct call *call, const struct cm_id *id,
 			return call_fail(call, EINVAL, "the queue pair is not of the id's type");
 		*qpn = q->qpn;
 	}
-	if (*qpn <= QPN_GSI || *qpn >= QPN_MULTICAST)
+	/* The peer would take what another's queue pair sends for ours, and send its own there. */
+	if (*qpn <= QPN_GSI || *qpn >= QPN_MULTICAST || (p->qp == 0 && !call_may_name(call, *qpn)))
 		return call_fail(call, EINVAL, "there is no queue pair 0x%x", *qpn);
 	return 0;
 }

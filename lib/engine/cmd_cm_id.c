@@ -18,7 +18,7 @@ int cmd_cm_create_channel(struct call *call)
 		return ENOMEM;
 	ch->client = call->client;
 	TAILQ_INIT(&ch->reports);
-	error = channel_open(call, t, &ch->handle, &ch->fd);
+	error = channel_open(call, OBJECT_CM_CHANNEL, &ch->handle, &ch->fd);
 	if (error != 0) {
 		free(ch);
 		return error;
@@ -75,7 +75,7 @@ int cmd_cm_create_id(struct call *call)
 				 r->port_space, r->qp_type);
 	id = cm_id_new(call->client, ch, (uint16_t)r->port_space, type);
 	if (id == NULL)
-		return call_fail(call, ENOMEM, "a program may have %u ids", LIMIT_CLIENT_CM_IDS);
+		return call_no_handle(call, OBJECT_CM_ID);
 	reply->handle = id->handle;
 	return 0;
 }

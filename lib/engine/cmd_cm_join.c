@@ -33,6 +33,19 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 	return 0;
 }
 
+static int report(struct client *c, const struct gid *group)
+{
+	struct account *a = &c->objects->account;
+	int error;
+
+	if (!account_take(a, RESOURCE_GROUPS, 1))
+		return ENOMEM;
+	error = neighbour_agent_join(c->engine, group);
+	if (error != 0)
+		account_give(a, RESOURCE_GROUPS, 1);
+	return error;
+}
+
 /* A full member's group is reported on the link: whoever sends, and no queue pair hears it yet. */
 static int join_new(struct cm_id *id, const struct request_cm_join *r, struct cm_join **out)
 {
@@ -46,7 +59,7 @@ static int join_new(struct cm_id *id, const struct request_cm_join *r, struct cm
 	j->group = r->group.ip;
 	j->reported = r->join_flags == JOIN_FULL;
 	if (j->handle != 0)
-		error = j->reported ? neighbour_agent_join(id->client->engine, &j->group) : 0;
+		error = j->reported ? report(id->client, &j->group) : 0;
 	if (error != 0) {
 		if (j->handle != 0)
 			handle_free(t, j->handle);
@@ -68,7 +81,7 @@ int cmd_cm_join(struct call *call)
 	struct reply_handle *reply = (struct reply_handle *)&call->reply;
 	struct cm_id *id = cm_id_of_call(call, r->id);
 	struct cm_report *report;
-	struct cm_join *j;
+	struct cm_join *j = NULL;
 	int error;
 
 	if (id == NULL)

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "engine/cm_manager.h"
+#include "engine/peers.h"
 
 /* The names that `rdma resource show cm_id` uses; a connection's are those of its state machine. */
 static const char *state_name(const struct cm_id *id)
@@ -24,13 +25,21 @@ static const char *state_name(const struct cm_id *id)
 	return id->state < ARRAY_SIZE(names) ? names[id->state] : "?";
 }
 
-static void describe(const struct cm_id *id, struct cm_listed *to)
+/* Who knows the number of a queue pair can try to speak for it (hostile H-54): that is not for all. */
+static uint32_t shown_qpn(const struct call *call, const struct cm_id *id)
+{
+	if (id->connection == NULL || !call_sees(call, id->client))
+		return 0;
+	return id->connection->core.local_qpn;
+}
+
+static void describe(const struct call *call, const struct cm_id *id, struct cm_listed *to)
 {
 	const struct client_objects *o = id->client->objects;
 
 	to->source = id->source;
 	to->destination = id->destination;
-	to->qpn = id->connection != NULL ? id->connection->core.local_qpn : 0;
+	to->qpn = shown_qpn(call, id);
 	to->pid = (uint32_t)o->pid;
 	to->port_space = id->space;
 	to->qp_type = id->qp_type;
@@ -39,7 +48,8 @@ static void describe(const struct cm_id *id, struct cm_listed *to)
 }
 
 /* Those of a client, from a handle on. The handle that found no room, or 0. */
-static uint32_t list_client(const struct client *c, uint32_t handle, struct reply_cm_list *reply)
+static uint32_t list_client(const struct call *call, const struct client *c, uint32_t handle,
+			    struct reply_cm_list *reply)
 {
 	const struct handle_table *t = &c->objects->table[OBJECT_CM_ID];
 
@@ -48,7 +58,7 @@ static uint32_t list_client(const struct client *c, uint32_t handle, struct repl
 			continue;
 		if (reply->count == CM_LISTED_MAX)
 			return handle;
-		describe(t->slot[handle], &reply->id[reply->count++]);
+		describe(call, t->slot[handle], &reply->id[reply->count++]);
 	}
 	return 0;
 }
@@ -65,7 +75,7 @@ int cmd_cm_list(struct call *call)
 
 		if (c == NULL)
 			continue;
-		handle = list_client(c, handle, reply);
+		handle = list_client(call, c, handle, reply);
 		if (handle == 0)
 			continue;
 		reply->next = i << 32 | handle;

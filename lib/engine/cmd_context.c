@@ -58,9 +58,14 @@ int context_create(struct call *call, struct context **out)
 	x->handle = handle_reserve(t);
 	if (x->handle == 0) {
 		free(x);
-		return call_fail(call, ENOMEM, "a program may open %u contexts", t->limit);
+		return call_no_handle(call, OBJECT_CONTEXT);
 	}
-	error = context_open_ends(call, x);
+	error = call_take(call, RESOURCE_DESCRIPTORS, 1);
+	if (error == 0) {
+		error = context_open_ends(call, x);
+		if (error != 0)
+			account_give(&call->client->objects->account, RESOURCE_DESCRIPTORS, 1);
+	}
 	if (error != 0) {
 		handle_free(t, x->handle);
 		free(x);
@@ -79,25 +84,35 @@ int cmd_open_context(struct call *call)
 	return context_create(call, &x);
 }
 
+void context_withdraw(struct context *x)
+{
+	if (x->closed)
+		return;
+	x->closed = true;
+	token_forget(x);
+	shutdown(x->async_fd, SHUT_RDWR);
+}
+
 void context_free(struct client *c, struct context *x)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_CONTEXT];
 
 	handle_withdraw(t, x->handle);
 	handle_free(t, x->handle);
-	token_forget(x);
+	context_withdraw(x);
 	close(x->async_fd);
+	account_give(&c->objects->account, RESOURCE_DESCRIPTORS, 1);
 	free(x);
 }
 
 int cmd_close_context(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct context *x = object_find(call->client, OBJECT_CONTEXT, r->handle);
 
-	if (object_find(call->client, OBJECT_CONTEXT, r->handle) == NULL)
+	if (x == NULL || x->closed)
 		return call_fail(call, EINVAL, "no such context");
-	objects_reclaim(call->client, r->handle);
-	return 0;
+	return context_end(call, x);
 }
 
 int cmd_alloc_pd(struct call *call)

@@ -22,9 +22,6 @@ static int check_cq(struct call *call, const struct request_create_cq *r)
 				 LIMIT_COMP_VECTORS - 1);
 	if (r->flags & ~(uint32_t)CQ_FLAG_IGNORE_OVERRUN)
 		return call_fail(call, EINVAL, "no such flags of a completion queue");
-	if (call->engine->cq_count >= LIMIT_ENGINE_CQS)
-		return call_fail(call, ENOMEM, "the engine has %u completion queues, all it can",
-				 LIMIT_ENGINE_CQS);
 	return 0;
 }
 
@@ -108,9 +105,9 @@ int cmd_create_cq(struct call *call)
 	cq->async_fd = x->async_fd;
 	cq->handle = handle_reserve(t);
 	if (cq->handle == 0 || !make_queue(cq, r->cqe)) {
-		error = call_fail(call, ENOMEM,
-				  cq->handle == 0 ? "too many completion queues of one program"
-						  : "the program's queues fill its arena");
+		error = cq->handle == 0
+				? call_no_handle(call, OBJECT_CQ)
+				: call_fail(call, ENOMEM, "the program's queues fill its arena");
 		if (cq->handle != 0)
 			handle_free(t, cq->handle);
 		free_queue(cq);

@@ -83,9 +83,8 @@ int cmd_destroy_qp(struct call *call)
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)
 		engine_grace_period(call->engine);
-	if (f.copies)
-		client_mover_settle(call->client);
 	reply->events = __atomic_load_n(&q->async_events, __ATOMIC_RELAXED);
 	qp_free(call->client, q);
-	return 0;
+	/* Its copies know it no more; but the program has its memory back when it is answered. */
+	return f.copies ? call_after_copies(call, NULL, NULL) : 0;
 }

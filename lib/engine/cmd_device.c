@@ -7,12 +7,10 @@
 #include "engine/control.h"
 #include "engine/exception.h"
 
-/* ibv_port_state, ibv_port_attr.active_speed and active_width, ibv_mtu */
+/* ibv_port_state, ibv_mtu */
 enum {
 	PORT_DOWN = 1,
 	PORT_ACTIVE = 4,
-	SPEED_10_GBIT = 4, /* per lane */
-	WIDTH_4X = 2,
 	MTU_4096 = 5,
 };
 
@@ -63,8 +61,7 @@ static void fill_port(const struct engine *e, struct reply_device *d)
 	d->port_state = e->control->link_up ? PORT_ACTIVE : PORT_DOWN;
 	d->active_mtu = e->active_mtu;
 	d->max_mtu = MTU_4096;
-	d->active_speed = SPEED_10_GBIT;
-	d->active_width = WIDTH_4X;
+	link_rate(e->port != NULL ? e->port->speed : 0, &d->active_speed, &d->active_width);
 	d->bad_pkey = violations(e, REASON_PKEY);
 	d->qkey_violations = violations(e, REASON_QKEY);
 	memcpy(d->mac, e->mac.octet, sizeof(d->mac));
@@ -107,7 +104,7 @@ static void count_objects(const struct engine *e, struct reply_statistics *s)
 		if (c == NULL)
 			continue;
 		left--;
-		s->qp_memory += c->objects->memory;
+		s->qp_memory += c->objects->account.has[RESOURCE_MEMORY];
 		for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
 			s->objects[kind] += c->objects->table[kind].count;
 	}
@@ -140,6 +137,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	}
 	if (e->exception != NULL)
 		read_exceptions(e->exception, s);
+	s->by_reason[REASON_PEER_TAKEN] += e->control->peers_taken;
 	s->clients = e->client_count;
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;

@@ -22,13 +22,57 @@
 
 static_assert(PAGE == 1u << DM_LOG_ALIGN_MAX, "mappings begin at pages");
 
+struct share {
+	enum resource resource;
+	uint64_t n;
+};
+
+#define SHARES 4u
+
+/* What it takes of the engine. */
+static void shares_of(const struct dm_memory *m, struct share s[SHARES])
+{
+	s[0] = (struct share){ RESOURCE_DM_OCTETS, m->octets };
+	s[1] = (struct share){ RESOURCE_ADDRESSES, m->octets };
+	s[2] = (struct share){ RESOURCE_MAPPINGS, 1 };
+	s[3] = (struct share){ RESOURCE_DESCRIPTORS, 1 };
+}
+
+static void memory_give_share(struct users *all, const struct dm_memory *m)
+{
+	struct share s[SHARES];
+
+	shares_of(m, s);
+	for (uint32_t i = 0; i < SHARES; i++)
+		user_give(all, m->user, s[i].resource, s[i].n);
+}
+
+/* 0, or ENOMEM and why. */
+static int memory_take_share(struct call *call, const struct dm_memory *m)
+{
+	struct users *all = &call->engine->control->users;
+	struct share s[SHARES];
+
+	shares_of(m, s);
+	for (uint32_t i = 0; i < SHARES; i++) {
+		if (user_take(all, m->user, s[i].resource, s[i].n))
+			continue;
+		user_explain(all, m->user, s[i].resource, call->reply.why, sizeof(call->reply.why));
+		while (i-- > 0)
+			user_give(all, m->user, s[i].resource, s[i].n);
+		return ENOMEM;
+	}
+	return 0;
+}
+
 static void memory_drop(struct engine *e, struct dm_memory *m)
 {
 	if (--m->handles > 0)
 		return;
 	munmap(m->base, m->octets);
 	close(m->fd);
-	e->control->dm_octets -= m->octets;
+	memory_give_share(&e->control->users, m);
+	user_drop(m->user);
 	free(m);
 }
 
@@ -48,29 +92,46 @@ static int make_file(uint64_t octets)
 	return -1;
 }
 
-static struct dm_memory *memory_create(struct engine *e, uint64_t length)
+static int memory_map(struct call *call, struct dm_memory *m)
+{
+	int error;
+
+	m->fd = make_file(m->octets);
+	m->base = m->fd < 0 ? MAP_FAILED
+			    : mmap(NULL, m->octets, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_NORESERVE, m->fd, 0);
+	if (m->base != MAP_FAILED)
+		return 0;
+	error = errno == EMFILE || errno == ENFILE ? ENOMEM : errno;
+	if (m->fd >= 0)
+		close(m->fd);
+	return call_fail(call, error, "the engine cannot make device memory");
+}
+
+static int memory_create(struct call *call, uint64_t length, struct dm_memory **out)
 {
 	struct dm_memory *m = calloc(1, sizeof(*m));
 	int error;
 
 	if (m == NULL)
-		return NULL;
+		return ENOMEM;
+	m->handles = 1;
 	m->length = length;
 	m->octets = (length + PAGE - 1) & ~(PAGE - 1);
-	m->fd = make_file(m->octets);
-	m->base = m->fd < 0 ? MAP_FAILED
-			    : mmap(NULL, m->octets, PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_NORESERVE, m->fd, 0);
-	if (m->base == MAP_FAILED) {
-		error = errno;
-		if (m->fd >= 0)
-			close(m->fd);
-		free(m);
-		errno = error;
-		return NULL;
+	m->user = call->client->objects->account.user;
+	error = memory_take_share(call, m);
+	if (error == 0) {
+		error = memory_map(call, m);
+		if (error != 0)
+			memory_give_share(&call->engine->control->users, m);
 	}
-	e->control->dm_octets += m->octets;
-	return m;
+	if (error != 0) {
+		free(m);
+		return error;
+	}
+	user_hold(m->user);
+	*out = m;
+	return 0;
 }
 
 static void describe_dm(struct call *call, const struct dm *d, int fd)
@@ -87,23 +148,25 @@ int dm_create(struct call *call, uint32_t context, struct dm_memory *of)
 	struct client_objects *o = call->client->objects;
 	struct handle_table *t = &o->table[OBJECT_DM];
 	struct dm *d;
-	int fd;
+	int fd, error;
 
 	if (o->dm_octets + of->octets > LIMIT_CLIENT_DM_BYTES)
 		return call_fail(call, ENOMEM, "the program has %llu octets of device memory",
 				 (unsigned long long)o->dm_octets);
-	if (t->count == t->limit)
-		return call_fail(call, ENOMEM, "a program may have %u pieces of device memory",
-				 t->limit);
 	fd = fcntl(of->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return call_fail(call, ENOMEM, "the engine has no descriptors left");
 	d = calloc(1, sizeof(*d));
-	if (d == NULL) {
-		close(fd);
-		return ENOMEM;
+	error = d == NULL ? ENOMEM : 0;
+	if (error == 0) {
+		d->handle = handle_reserve(t);
+		error = d->handle != 0 ? 0 : call_no_handle(call, OBJECT_DM);
 	}
-	d->handle = handle_reserve(t);
+	if (error != 0) {
+		close(fd);
+		free(d);
+		return error;
+	}
 	d->context = context;
 	d->memory = of;
 	of->handles++;
@@ -127,13 +190,9 @@ int cmd_alloc_dm(struct call *call)
 	if (r->log_align > DM_LOG_ALIGN_MAX)
 		return call_fail(call, EINVAL, "log_align_req %u exceeds %u", r->log_align,
 				 DM_LOG_ALIGN_MAX);
-	if (call->engine->control->dm_octets + r->length > LIMIT_ENGINE_DM_BYTES)
-		return call_fail(call, ENOMEM, "programs have all the device memory there is");
-	m = memory_create(call->engine, r->length);
-	if (m == NULL)
-		return call_fail(call, errno == EMFILE || errno == ENFILE ? ENOMEM : errno,
-				 "the engine cannot make device memory");
-	m->handles = 1;
+	error = memory_create(call, r->length, &m);
+	if (error != 0)
+		return error;
 	error = dm_create(call, r->context, m);
 	memory_drop(call->engine, m);
 	return error;
@@ -183,7 +242,7 @@ static int check_reg_dm_mr(struct call *call, const struct request_reg_dm_mr *r)
 	    !(r->access & ACCESS_LOCAL_WRITE))
 		return call_fail(call, EINVAL,
 				 "IBV_ACCESS_REMOTE_WRITE and _ATOMIC need IBV_ACCESS_LOCAL_WRITE");
-	return mr_room(call);
+	return 0;
 }
 
 /* A region of no octets is allowed: programs register parts that come out as nothing. */
@@ -226,8 +285,7 @@ int cmd_reg_dm_mr(struct call *call)
 	m->dm = object_find(call->client, OBJECT_DM, r->dm);
 	m->context = m->pd->context;
 	m->handle = handle_reserve(t);
-	error = m->handle == 0 ? call_fail(call, ENOMEM, "a program may have %u regions", t->limit)
-			       : build(call, m, r);
+	error = m->handle == 0 ? call_no_handle(call, OBJECT_MR) : build(call, m, r);
 	if (error != 0) {
 		if (m->handle != 0)
 			handle_free(t, m->handle);

@@ -75,9 +75,6 @@ static int check_target(struct call *call, const struct request_create_flow *r,
 	    (f->counters == NULL ||
 	     f->counters->o.context != (f->qp != NULL ? f->qp->context : f->rss->o.context)))
 		return call_fail(call, EINVAL, "no such counters");
-	if (call->engine->flow_count >= LIMIT_FLOWS)
-		return call_fail(call, ENOMEM, "the engine has %u steering rules, all it can",
-				 LIMIT_FLOWS);
 	return 0;
 }
 
@@ -111,7 +108,7 @@ static int enter(struct call *call, struct engine_flow *f)
 {
 	struct engine *e = call->engine;
 	uint32_t context = f->qp != NULL ? f->qp->context : f->rss->o.context;
-	int error = raw_object_enter(call, OBJECT_FLOW, &f->o, context, "steering rules");
+	int error = raw_object_enter(call, OBJECT_FLOW, &f->o, context);
 
 	if (error != 0)
 		return error;
@@ -201,7 +198,7 @@ int cmd_create_counters(struct call *call)
 		return ENOMEM;
 	}
 	memset(k->count, 0, sizeof(*k->count));
-	error = raw_object_enter(call, OBJECT_COUNTERS, &k->o, r->handle, "counters");
+	error = raw_object_enter(call, OBJECT_COUNTERS, &k->o, r->handle);
 	if (error != 0) {
 		free(k->count);
 		free(k);

@@ -109,7 +109,7 @@ static int import_mr(struct call *call, struct pd *p, const struct region *regio
 	i->handle = handle_reserve(t);
 	if (i->handle == 0) {
 		free(i);
-		return call_fail(call, ENOMEM, "a program may import %u regions", t->limit);
+		return call_no_handle(call, OBJECT_MR_IMPORT);
 	}
 	i->context = p->context;
 	i->pd = p;

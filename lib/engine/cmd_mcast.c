@@ -27,6 +27,11 @@ int cmd_attach_mcast(struct call *call)
 	if (error != 0)
 		return error;
 	error = mcast_attach(call->engine, &r->group, q);
+	if (error == EUSERS) {
+		user_explain(&call->engine->control->users, q->client->objects->account.user,
+			     RESOURCE_GROUPS, call->reply.why, sizeof(call->reply.why));
+		return ENOMEM;
+	}
 	if (error == ENOMEM)
 		return call_fail(call, error, "%u groups and %u queue pairs in one are the most",
 				 LIMIT_MCAST_GROUPS, LIMIT_MCAST_QPS);

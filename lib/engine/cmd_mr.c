@@ -84,24 +84,9 @@ int mr_check_backings(struct call *call, uint32_t backings, size_t fixed)
 	return 0;
 }
 
-int mr_room(struct call *call)
+static int check_domain(struct call *call, const struct pd *p)
 {
-	const struct client_objects *o = call->client->objects;
-
-	if (o->table[OBJECT_MR].count + o->table[OBJECT_MW].count >= LIMIT_MRS)
-		return call_fail(call, ENOMEM, "a program may have %u regions and windows",
-				 LIMIT_MRS);
-	if (call->engine->mr_count >= LIMIT_ENGINE_MRS)
-		return call_fail(call, ENOMEM, "the engine has %u regions and windows, all it can",
-				 LIMIT_ENGINE_MRS);
-	return 0;
-}
-
-static int check_room(struct call *call, const struct pd *p)
-{
-	if (p == NULL)
-		return call_fail(call, EINVAL, "no such protection domain");
-	return mr_room(call);
+	return p != NULL ? 0 : call_fail(call, EINVAL, "no such protection domain");
 }
 
 int key_give(struct call *call, uint32_t *key)
@@ -128,7 +113,7 @@ static struct mr *mr_new(struct call *call, struct pd *p, int *error)
 	m->handle = handle_reserve(t);
 	if (m->handle != 0)
 		return m;
-	call_fail(call, ENOMEM, "a program may have %u regions", t->limit);
+	*error = call_no_handle(call, OBJECT_MR);
 	free(m);
 	return NULL;
 }
@@ -136,7 +121,7 @@ static struct mr *mr_new(struct call *call, struct pd *p, int *error)
 static void mr_undo(struct call *call, struct mr *m)
 {
 	handle_free(&call->client->objects->table[OBJECT_MR], m->handle);
-	region_unmap(m);
+	region_unmap(call->client, m);
 	free(m->region);
 	free(m);
 }
@@ -184,7 +169,7 @@ int cmd_reg_mr(struct call *call)
 	struct mr *m;
 
 	if (error == 0)
-		error = check_room(call, p);
+		error = check_domain(call, p);
 	if (error == 0)
 		error = mr_check_wish(call, &w);
 	if (error != 0)
@@ -205,7 +190,7 @@ int cmd_alloc_null_mr(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct pd *p = object_find(call->client, OBJECT_PD, r->handle);
-	int error = check_room(call, p);
+	int error = check_domain(call, p);
 	struct mr *m;
 
 	if (error != 0)
@@ -243,7 +228,9 @@ void mr_free(struct client *c, struct mr *m)
 	if (m->dm != NULL)
 		m->dm->users--;
 	c->engine->mr_count--;
-	region_unmap(m);
+	/* Of a client that goes all of it at once: it may have very many regions. */
+	client_memory_revoke(c, c->dying ? NULL : m->region);
+	region_unmap(c, m);
 	free(m->region);
 	free(m);
 }
@@ -256,16 +243,22 @@ static int windows_left(struct call *call, const struct region *r)
 }
 
 /*
- * Returns when no lcore can write there any more: copies are made before an lcore's poll ends. An
- * lcore may have bound a window between our first look and its last: so there is a second one.
+ * Answered when nobody can write there any more: an lcore's copies are made before its poll ends, a
+ * mover's are waited for. An lcore may have bound a window between our first look and its last: so there is a second one.
  */
+static int dereg_finish(struct call *call)
+{
+	mr_free(call->client, call->data);
+	return 0;
+}
+
 int cmd_dereg_mr(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct mr *m = object_find(call->client, OBJECT_MR, r->handle);
 	int error = 0;
 
-	if (m == NULL)
+	if (m == NULL || m->leaving)
 		return call_fail(call, EINVAL, "no such region");
 	error = windows_left(call, m->region);
 	if (error != 0)
@@ -277,9 +270,9 @@ int cmd_dereg_mr(struct call *call)
 		key_publish(&call->engine->keys, m->key, m->region);
 		return error;
 	}
-	client_mover_settle(call->client);
-	mr_free(call->client, m);
-	return 0;
+	m->leaving = true;
+	call->data = m;
+	return call_after_copies(call, dereg_finish, NULL);
 }
 
 int cmd_promoted_file(struct call *call)
@@ -289,8 +282,12 @@ int cmd_promoted_file(struct call *call)
 
 	if (call->in.count != 1)
 		return call_fail(call, EPROTO, "one descriptor, of the promoted file, is wanted");
-	if (o->promoted.base != NULL)
+	if (o->promoted >= 0)
 		return call_fail(call, EEXIST, "the program has passed its promoted file before");
-	error = direct_open(&o->promoted, call->in.fd[0], 0, 0, true);
-	return error == 0 ? 0 : call_fail(call, error, "this is no memfd sealed against shrinking");
+	error = backing_promote(call->client, call->in.fd[0]);
+	if (error == 0)
+		call->in.fd[0] = -1;
+	if (error == EOPNOTSUPP)
+		call_fail(call, error, "this is no memfd sealed against shrinking");
+	return error;
 }

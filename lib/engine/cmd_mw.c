@@ -8,14 +8,11 @@
 
 static int check_alloc_mw(struct call *call, const struct request_alloc_mw *r)
 {
-	int error;
-
 	if (object_find(call->client, OBJECT_PD, r->pd) == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->type != WINDOW_TYPE_1 && r->type != WINDOW_TYPE_2)
 		return call_fail(call, EINVAL, "windows are of type 1 or 2, not %u", r->type);
-	error = mr_room(call);
-	return error != 0 ? error : windows_prepare(call->engine);
+	return windows_prepare(call->engine);
 }
 
 static int window_build(struct call *call, const struct request_alloc_mw *r, struct window *w)
@@ -33,7 +30,7 @@ static int window_build(struct call *call, const struct request_alloc_mw *r, str
 	w->context = w->pd->context;
 	w->handle = handle_reserve(t);
 	if (w->handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u windows", t->limit);
+		return call_no_handle(call, OBJECT_MW);
 	error = key_give(call, &w->key);
 	if (error != 0)
 		handle_free(t, w->handle);
@@ -86,6 +83,12 @@ void mw_free(struct client *c, struct window *w)
 	free(w);
 }
 
+static int dealloc_finish(struct call *call)
+{
+	mw_free(call->client, call->data);
+	return 0;
+}
+
 /*
  * First no lcore may be binding it, then none may be in a copy through it (protocol-map 156: what
  * is bound is unbound).
@@ -95,15 +98,15 @@ int cmd_dealloc_mw(struct call *call)
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct window *w = object_find(call->client, OBJECT_MW, r->handle);
 
-	if (w == NULL)
+	if (w == NULL || w->leaving)
 		return call_fail(call, EINVAL, "no such window");
 	window_hide(call->engine, w);
 	engine_grace_period(call->engine);
-	if (__atomic_load_n(&w->bound, __ATOMIC_ACQUIRE)) {
-		window_unbind(call->engine, w);
-		engine_grace_period(call->engine);
-		client_mover_settle(call->client);
-	}
-	mw_free(call->client, w);
-	return 0;
+	call->data = w;
+	if (!__atomic_load_n(&w->bound, __ATOMIC_ACQUIRE))
+		return dealloc_finish(call);
+	w->leaving = true;
+	window_unbind(call->engine, w);
+	engine_grace_period(call->engine);
+	return call_after_copies(call, dealloc_finish, NULL);
 }

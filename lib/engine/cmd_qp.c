@@ -6,7 +6,9 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/destinations.h"
 #include "engine/moving.h"
+#include "engine/peers.h"
 #include "engine/raw_control.h"
 #include "engine/srq.h"
 #include "engine/tag.h"
@@ -76,9 +78,6 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	error = check_srq(call, r, p);
 	if (error != 0)
 		return error;
-	if (call->engine->qp_count >= LIMIT_ENGINE_QPS)
-		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
-				 LIMIT_ENGINE_QPS);
 	error = raw_check_create_qp(call, r);
 	return error != 0 ? error : check_caps(call, r);
 }
@@ -173,11 +172,11 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 
 	q->handle = handle_reserve(t);
 	if (q->handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u queue pairs", t->limit);
+		return call_no_handle(call, OBJECT_QP);
 	q->lcore = q->srq != NULL && q->srq->lcore != NULL
 			   ? q->srq->lcore
 			   : &e->lcore[e->control->next_lcore++ % e->lcores];
-	q->qpn = directory_reserve(e, q->lcore->index, q);
+	q->qpn = peers_reserve_number(e, q->lcore->index, q);
 	if (q->qpn == 0)
 		return call_fail(call, ENOMEM, "no queue pair number is free");
 	if (!make_queues(q, r))
@@ -292,15 +291,6 @@ static void query_on_lcore(struct lcore *l, void *arg, nanotime now)
 	qp_query(q->qp->core, q->attributes);
 }
 
-uint32_t qp_destination(struct engine_qp *qp)
-{
-	struct qp_attributes a = { 0 };
-	struct query q = { qp, &a };
-
-	lcore_call(qp->lcore, query_on_lcore, &q);
-	return a.dest_qpn;
-}
-
 #define QKEY_CONTROLLED UINT32_C(0x80000000) /* IBTA 10.2.5: programs may not choose these */
 
 /* What the lcore executes for a modify_qp. */
@@ -366,8 +356,12 @@ static int prepare_path(struct call *call, struct modify *m)
 	if (gid_is_multicast(&path->dgid))
 		return call_fail(call, EINVAL, "dgid is a multicast group");
 	if ((m->mask & QP_ATTR_DEST_QPN) == 0)
-		dest_qpn = qp_destination(m->qp);
-	m->flow_state = flow_resolve(e, &path->dgid, &mac);
+		dest_qpn = m->qp->peer_qpn;
+	if (m->qp->type != QP_TYPE_UD && peers_taken(e, m->qp, &path->dgid, dest_qpn))
+		return call_fail(call, EADDRINUSE,
+				 "another user's queue pair is connected to that queue pair");
+	if (destination_find_way(e, &path->dgid, &m->flow_state, &mac) != 0)
+		return ENOMEM;
 	flow_make(e, path, m->qp->qpn, dest_qpn, &mac, &m->flow);
 	m->has_flow = true;
 	return 0;
@@ -385,13 +379,6 @@ static int prepare(struct call *call, struct modify *m)
 	return error;
 }
 
-/* RESET gives all memory back without a completion: when the copies that it cut off are over. */
-static void wait_for_copies(struct client *c, const struct modify *m)
-{
-	if (m->copies && m->state == QP_STATE_RESET)
-		client_mover_settle(c);
-}
-
 /* With a rate limit, or in SQD, what was posted may wait for long: cmd_ah.c asks for it. */
 static void note_holding(struct engine_qp *q, const struct modify *m)
 {
@@ -402,11 +389,30 @@ static void note_holding(struct engine_qp *q, const struct modify *m)
 	LIST_INSERT_HEAD(&q->client->objects->holding, q, holding_link);
 }
 
+/* A step was taken: what the control path knows of the queue pair's peer. */
+static void note_peer(struct engine *e, struct engine_qp *q, const struct modify *m)
+{
+	const struct qp_attributes *a = &m->attributes;
+
+	if (m->error != 0)
+		return;
+	if (m->state == QP_STATE_RESET)
+		peers_leave(q);
+	if (!m->has_flow)
+		return;
+	q->path = a->path;
+	destination_of_qp(e, q, &a->path.dgid);
+	if (q->type != QP_TYPE_UD)
+		peers_enter(e, q, &a->path.dgid,
+			    m->mask & QP_ATTR_DEST_QPN ? a->dest_qpn : q->peer_qpn);
+}
+
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
 		  uint32_t steps, uint32_t *state)
 {
 	struct modifications all = { .steps = steps };
 	const struct modify *last;
+	bool cut_off = false;
 
 	for (uint32_t i = 0; i < steps; i++) {
 		struct modify *m = &all.step[i];
@@ -421,16 +427,16 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 	}
 	lcore_call(q->lcore, take_on_lcore, &all);
 	for (uint32_t i = 0; i < all.done; i++) {
-		if (all.step[i].error == 0 && all.step[i].has_flow)
-			q->path = all.step[i].attributes.path;
+		note_peer(call->engine, q, &all.step[i]);
 		note_holding(q, &all.step[i]);
-		wait_for_copies(q->client, &all.step[i]);
+		cut_off |= all.step[i].copies && all.step[i].state == QP_STATE_RESET;
 	}
 	last = &all.step[all.done - 1];
 	if (last->error != 0)
 		return call_fail(call, last->error, "%s", last->why != NULL ? last->why : "");
 	*state = last->state;
-	return 0;
+	/* RESET gives all memory back without a completion: when the copies that it cut off are over. */
+	return cut_off ? call_after_copies(call, NULL, NULL) : 0;
 }
 
 int cmd_modify_qp(struct call *call)
@@ -466,6 +472,8 @@ void qp_free(struct client *c, struct engine_qp *q)
 	struct pd *p = object_find(c, OBJECT_PD, q->pd);
 
 	LIST_REMOVE(q, engine_link);
+	peers_leave(q);
+	destination_leave_qp(q);
 	if (q->may_hold)
 		LIST_REMOVE(q, holding_link);
 	p->users--;

@@ -48,14 +48,14 @@ void raw_setup_qp(struct engine_qp *q, const struct request_create_qp *r)
 }
 
 int raw_object_enter(struct call *call, enum object_kind kind, struct raw_object *o,
-		     uint32_t context, const char *what)
+		     uint32_t context)
 {
 	struct handle_table *t = &call->client->objects->table[kind];
 
 	o->context = context;
 	o->handle = handle_reserve(t);
 	if (o->handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u %s", t->limit, what);
+		return call_no_handle(call, kind);
 	handle_publish(t, o->handle, o);
 	return 0;
 }

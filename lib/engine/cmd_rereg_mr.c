@@ -18,7 +18,7 @@ static int check_object(struct call *call, const struct request_rereg_mr *r, con
 {
 	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 
-	if (m == NULL)
+	if (m == NULL || m->leaving)
 		return call_fail(call, EINVAL, "no such region");
 	if (r->flags == 0 || (r->flags & ~(uint32_t)REREG_KNOWN) != 0)
 		return call_fail(call, EINVAL, "flags 0x%x name nothing to change", r->flags);
@@ -54,11 +54,14 @@ static int check_wish(struct call *call, const struct request_rereg_mr *r, const
 	return mr_check_wish(call, w);
 }
 
-static bool maps_hold(const struct mr *m, const uint8_t *direct)
+static bool is_read_only(const struct mr *m, const uint8_t *direct)
 {
-	for (uint32_t i = 0; i < m->maps; i++)
-		if (direct >= m->map[i].base && direct < m->map[i].base + m->map[i].length)
+	for (uint32_t i = 0; i < m->uses; i++) {
+		const struct backing_file *f = m->use[i].file;
+
+		if (!f->writable && direct >= f->map.base && direct < f->map.base + f->map.length)
 			return true;
+	}
 	return false;
 }
 
@@ -78,7 +81,7 @@ static int region_copy(const struct mr *m, uint32_t access, struct mr *copy)
 	r->windows = 0;
 	if ((access & WRITES) && !(old->access & WRITES))
 		for (uint32_t i = 0; i < r->pieces; i++)
-			if (maps_hold(m, r->piece[i].direct))
+			if (is_read_only(m, r->piece[i].direct))
 				r->piece[i].direct = NULL;
 	copy->region = r;
 	return 0;
@@ -102,6 +105,9 @@ static int build(struct call *call, const struct request_rereg_mr *r, const stru
 	bool moves = (r->flags & REREG_TRANSLATION) != 0;
 	int error = moves ? region_lay_out(call, w, new) : region_copy(m, w->access, new);
 
+	/* What was direct, as a file that may be read only, may be so no more. */
+	if (error == 0 && !moves && !call->client->embedded)
+		error = client_mover_give(call->client);
 	if (error != 0)
 		return error;
 	new->pd = r->flags &REREG_PD ? object_find(call->client, OBJECT_PD, r->pd) : m->pd;
@@ -120,34 +126,65 @@ static int take_out(struct call *call, struct mr *m)
 {
 	mr_withdraw(call->client, m);
 	engine_grace_period(call->engine);
-	if (region_windows(m->region) == 0) {
-		client_mover_settle(call->client);
+	if (region_windows(m->region) == 0)
 		return 0;
-	}
 	key_publish(&call->engine->keys, m->key, m->region);
 	return call_fail(call, EBUSY, "a window is bound to it");
 }
 
-static void replace(struct mr *m, const struct mr *new, bool moved)
+static void replace(struct client *c, struct mr *m, const struct mr *new, bool moved)
 {
 	m->pd->users--;
 	new->pd->users++;
 	m->pd = new->pd;
 	if (moved) {
-		region_unmap(m);
-		m->map = new->map;
-		m->maps = new->maps;
+		client_memory_revoke(c, m->region);
+		region_unmap(c, m);
+		m->use = new->use;
+		m->uses = new->uses;
 	}
 	free(m->region);
 	m->region = new->region;
 }
 
-int cmd_rereg_mr(struct call *call)
+/* What waits for copies: the region, and what it is to be. */
+struct change {
+	struct mr *mr;
+	struct mr new;
+};
+
+static void change_drop(struct client *client, struct change *c)
+{
+	region_unmap(client, &c->new);
+	free(c->new.region);
+	free(c);
+}
+
+static void abandon(struct call *call)
+{
+	change_drop(call->client, call->data);
+}
+
+static int finish(struct call *call)
 {
 	const struct request_rereg_mr *r = (const struct request_rereg_mr *)call->request;
 	struct reply_reg_mr *reply = (struct reply_reg_mr *)&call->reply;
-	struct mr *m = object_find(call->client, OBJECT_MR, r->mr), new = { 0 };
-	struct mr_wish w = { r->access, r->address, r->length, r->iova, r->backings, r->backing };
+	struct change *c = call->data;
+	struct mr *m = c->mr;
+
+	replace(call->client, m, &c->new, (r->flags & REREG_TRANSLATION) != 0);
+	free(c);
+	m->leaving = false;
+	key_publish(&call->engine->keys, m->key, m->region);
+	reply->handle = m->handle;
+	reply->lkey = m->key;
+	reply->rkey = m->key;
+	return 0;
+}
+
+static int check(struct call *call, const struct request_rereg_mr *r, const struct mr *m,
+		 struct mr_wish *w)
+{
 	int error = mr_check_backings(call, r->backings, sizeof(*r));
 
 	if (error == 0)
@@ -155,21 +192,32 @@ int cmd_rereg_mr(struct call *call)
 	if (error != 0)
 		return error;
 	if (!(r->flags & REREG_ACCESS))
-		w.access = m->region->access;
-	error = check_wish(call, r, m, &w);
-	if (error == 0)
-		error = build(call, r, m, &w, &new);
+		w->access = m->region->access;
+	return check_wish(call, r, m, w);
+}
+
+int cmd_rereg_mr(struct call *call)
+{
+	const struct request_rereg_mr *r = (const struct request_rereg_mr *)call->request;
+	struct mr *m = object_find(call->client, OBJECT_MR, r->mr);
+	struct mr_wish w = { r->access, r->address, r->length, r->iova, r->backings, r->backing };
+	int error = check(call, r, m, &w);
+	struct change *c;
+
+	if (error != 0)
+		return error;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return ENOMEM;
+	c->mr = m;
+	error = build(call, r, m, &w, &c->new);
 	if (error == 0)
 		error = take_out(call, m);
 	if (error != 0) {
-		region_unmap(&new);
-		free(new.region);
+		change_drop(call->client, c);
 		return error;
 	}
-	replace(m, &new, (r->flags & REREG_TRANSLATION) != 0);
-	key_publish(&call->engine->keys, m->key, m->region);
-	reply->handle = m->handle;
-	reply->lkey = m->key;
-	reply->rkey = m->key;
-	return 0;
+	m->leaving = true;
+	call->data = c;
+	return call_after_copies(call, finish, abandon);
 }

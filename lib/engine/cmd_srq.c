@@ -124,8 +124,7 @@ static int srq_build(struct call *call, struct engine_srq *s, const struct reque
 
 	s->handle = handle_reserve(t);
 	if (s->handle == 0)
-		return call_fail(call, ENOMEM, "a program may have %u shared receive queues",
-				 t->limit);
+		return call_no_handle(call, OBJECT_SRQ);
 	s->number = number_reserve(call->engine);
 	if (s->number == 0)
 		return call_fail(call, ENOMEM,
@@ -166,7 +165,6 @@ static void srq_enter(struct call *call, struct engine_srq *s)
 		s->xrcd_handle->users++;
 	if (s->cq != NULL)
 		s->cq->users++;
-	call->engine->srq_count++;
 	handle_publish(&call->client->objects->table[OBJECT_SRQ], s->handle, s);
 	handle_publish(&call->engine->control->srq_numbers, s->number & 0xffff, s);
 }
@@ -332,7 +330,6 @@ void srq_free(struct client *c, struct engine_srq *s)
 		s->xrcd_handle->users--;
 	if (s->cq != NULL)
 		s->cq->users--;
-	c->engine->srq_count--;
 	srq_unbuild(c, s);
 }
 

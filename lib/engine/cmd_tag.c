@@ -43,20 +43,23 @@ static bool make_ops(struct engine_srq *s, uint32_t max_ops)
 /* The list and its parts, in one piece of memory. */
 static int make_list(struct call *call, struct engine_srq *s, uint32_t max_tags)
 {
-	struct client_objects *o = call->client->objects;
+	struct account *a = &call->client->objects->account;
 	size_t entries = round_up(sizeof(struct tag_list), 64);
 	size_t matches = entries + max_tags * sizeof(struct tag_entry);
 	size_t unused = matches + max_tags * sizeof(struct tag_match);
 	size_t octets = round_up(unused + max_tags * sizeof(uint32_t), 64);
 	uint8_t *memory;
 
-	if (o->memory + octets > LIMIT_CLIENT_MEMORY)
-		return call_fail(call, ENOMEM, "the program's queues hold all the memory they may");
+	if (!account_take_memory(a, octets)) {
+		account_explain_memory(a, octets, call->reply.why, sizeof(call->reply.why));
+		return ENOMEM;
+	}
 	memory = aligned_alloc(64, octets);
-	if (memory == NULL)
+	if (memory == NULL) {
+		account_give_memory(a, octets);
 		return call_fail(call, ENOMEM, "the engine has no memory for the tag list");
+	}
 	memset(memory, 0, octets);
-	o->memory += octets;
 	s->tags = (struct tag_list *)(void *)memory;
 	s->tags->memory_octets = octets;
 	s->tags->entry = (struct tag_entry *)(void *)(memory + entries);
@@ -89,7 +92,7 @@ void tags_unbuild(struct client *c, struct engine_srq *s)
 		return;
 	if (s->tags->ops_offset != 0)
 		arena_free(c->arena, s->tags->ops_offset, s->tags->ops_octets);
-	c->objects->memory -= s->tags->memory_octets;
+	account_give_memory(&c->objects->account, s->tags->memory_octets);
 	free(s->tags);
 	s->tags = NULL;
 }

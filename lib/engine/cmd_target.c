@@ -6,6 +6,8 @@
 
 #include "base/bits.h"
 #include "engine/control.h"
+#include "engine/destinations.h"
+#include "engine/peers.h"
 #include "engine/srq.h"
 #include "engine/xrc.h"
 
@@ -31,6 +33,7 @@ static struct target *handle_create(struct call *call, struct xrcd *x, uint64_t 
 		return NULL;
 	t->handle = handle_reserve(table);
 	if (t->handle == 0) {
+		call_no_handle(call, OBJECT_TARGET);
 		free(t);
 		return NULL;
 	}
@@ -108,7 +111,7 @@ static int target_build(struct call *call, struct engine_qp *q)
 	struct engine *e = call->engine;
 
 	q->lcore = &e->lcore[e->control->next_lcore++ % e->lcores];
-	q->qpn = directory_reserve(e, q->lcore->index, q);
+	q->qpn = peers_reserve_number(e, q->lcore->index, q);
 	if (q->qpn == 0)
 		return call_fail(call, ENOMEM, "no queue pair number is free");
 	return target_memory(call, q);
@@ -119,6 +122,7 @@ static void target_unbuild(struct engine_qp *q)
 	if (q->qpn != 0)
 		directory_remove(q->client->engine, q, clock_now());
 	qp_memory_free(q);
+	account_give(&q->client->objects->account, RESOURCE_QPS, 1);
 	free(q);
 }
 
@@ -156,12 +160,13 @@ int target_create(struct call *call)
 
 	if (x == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain");
-	if (e->qp_count >= LIMIT_ENGINE_QPS)
-		return call_fail(call, ENOMEM, "the engine has %u queue pairs, all it can",
-				 LIMIT_ENGINE_QPS);
+	error = call_take(call, RESOURCE_QPS, 1);
+	if (error != 0)
+		return error;
 	q = target_alloc(call, x);
 	t = q != NULL ? handle_create(call, x, r->cookie) : NULL;
 	if (t == NULL) {
+		account_give(&call->client->objects->account, RESOURCE_QPS, 1);
 		free(q);
 		return ENOMEM;
 	}
@@ -241,11 +246,15 @@ void target_free(struct client *c, struct target *t)
 		if (e->lcores > 1)
 			engine_grace_period(e);
 		LIST_REMOVE(q, engine_link);
+		peers_leave(q);
+		destination_leave_qp(q);
 		e->qp_count--;
 		q->qpn = 0; /* the number went with the detachment */
 		target_unbuild(q);
 	} else if (leave.heir != carrier) {
 		qp_memory_inherit(q, carrier, leave.heir);
+		account_move(&carrier->objects->account, &leave.heir->objects->account,
+			     RESOURCE_QPS, 1);
 	}
 	handle_discard(t);
 }

@@ -150,8 +150,7 @@ int cmd_create_rwq_table(struct call *call)
 		return ENOMEM;
 	error = fill_table(call, r, t);
 	if (error == 0)
-		error = raw_object_enter(call, OBJECT_RWQ_TABLE, &t->o, r->context,
-					 "indirection tables");
+		error = raw_object_enter(call, OBJECT_RWQ_TABLE, &t->o, r->context);
 	if (error != 0) {
 		free(t);
 		return error;
@@ -230,8 +229,7 @@ int cmd_create_rss(struct call *call)
 	memcpy(s->key, r->key, sizeof(s->key));
 	for (uint32_t i = 0; i < s->table->entries; i++)
 		s->qpn[i] = s->table->wq[i]->qpn;
-	error = raw_object_enter(call, OBJECT_RSS, &s->o, p->context,
-				 "queue pairs on indirection tables");
+	error = raw_object_enter(call, OBJECT_RSS, &s->o, p->context);
 	if (error != 0) {
 		free(s);
 		return error;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/control.h"
+#include "engine/porters.h"
 #include "engine/srq.h"
 #include "engine/xrc.h"
 
@@ -42,30 +43,66 @@ static int hold_inode(int fd)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-static struct engine_xrcd *domain_create(struct engine *e, int fd, dev_t device, ino_t inode)
+/* A file that may hold up whoever closes it the porter holds that took it. */
+static int hold_file(struct call *call, int fd)
 {
-	struct engine_xrcd *d = calloc(1, sizeof(*d));
-
-	if (d == NULL)
-		return NULL;
-	d->fd = fd >= 0 ? hold_inode(fd) : -1;
-	if (fd >= 0 && d->fd < 0) {
-		free(d);
-		return NULL;
-	}
-	d->device = device;
-	d->inode = inode;
-	LIST_INSERT_HEAD(&e->control->xrcds, d, link);
-	return d;
+	return fd >= 0 ? hold_inode(fd) : porter_keep(call);
 }
 
-static void domain_drop(struct engine_xrcd *d)
+/* The descriptor is of whoever made the domain. 0 or an errno. */
+static int domain_hold(struct call *call, struct engine_xrcd *d, int fd)
+{
+	struct users *all = &call->engine->control->users;
+
+	d->fd = -1;
+	if (call->in.count == 0)
+		return 0;
+	if (!user_take(all, d->user, RESOURCE_DESCRIPTORS, 1)) {
+		user_explain(all, d->user, RESOURCE_DESCRIPTORS, call->reply.why,
+			     sizeof(call->reply.why));
+		return ENOMEM;
+	}
+	d->fd = hold_file(call, fd);
+	if (d->fd >= 0)
+		return 0;
+	user_give(all, d->user, RESOURCE_DESCRIPTORS, 1);
+	return call_fail(call, ENOMEM,
+			 "the engine has no descriptors left, or keeps %u files for this user",
+			 LIMIT_USER_FILES);
+}
+
+static int domain_create(struct call *call, int fd, dev_t device, ino_t inode,
+			 struct engine_xrcd **out)
+{
+	struct engine_xrcd *d = calloc(1, sizeof(*d));
+	int error;
+
+	if (d == NULL)
+		return ENOMEM;
+	d->user = call->client->objects->account.user;
+	error = domain_hold(call, d, fd);
+	if (error != 0) {
+		free(d);
+		return error;
+	}
+	user_hold(d->user);
+	d->device = device;
+	d->inode = inode;
+	LIST_INSERT_HEAD(&call->engine->control->xrcds, d, link);
+	*out = d;
+	return 0;
+}
+
+static void domain_drop(struct engine *e, struct engine_xrcd *d)
 {
 	if (--d->handles > 0)
 		return;
 	LIST_REMOVE(d, link);
-	if (d->fd >= 0)
-		close(d->fd);
+	if (d->fd >= 0) {
+		dispose_descriptor(&e->control->disposal, d->fd);
+		user_give(&e->control->users, d->user, RESOURCE_DESCRIPTORS, 1);
+	}
+	user_drop(d->user);
 	free(d);
 }
 
@@ -79,8 +116,10 @@ static int domain_open(struct call *call, uint32_t flags, struct engine_xrcd **o
 	int error;
 
 	*out = NULL;
-	if (fd >= 0) {
-		error = identify(fd, &device, &inode);
+	if (call->in.count == 1) {
+		device = call->file.device;
+		inode = call->file.inode;
+		error = fd >= 0 ? identify(fd, &device, &inode) : call->file.known ? 0 : EBADF;
 		if (error != 0)
 			return call_fail(call, error, "the descriptor's file cannot be told");
 		*out = domain_of_file(e, device, inode);
@@ -90,9 +129,7 @@ static int domain_open(struct call *call, uint32_t flags, struct engine_xrcd **o
 	if (*out == NULL && !(flags & XRCD_CREATE))
 		return call_fail(call, EAGAIN,
 				 "there is no such XRC domain, and O_CREAT is not set");
-	if (*out == NULL)
-		*out = domain_create(e, fd, device, inode);
-	return *out != NULL ? 0 : call_fail(call, ENOMEM, "the engine has no descriptors left");
+	return *out != NULL ? 0 : domain_create(call, fd, device, inode, out);
 }
 
 int cmd_open_xrcd(struct call *call)
@@ -112,9 +149,8 @@ int cmd_open_xrcd(struct call *call)
 	if (x == NULL)
 		return ENOMEM;
 	x->handle = handle_reserve(t);
-	error = x->handle != 0
-			? domain_open(call, r->flags, &d)
-			: call_fail(call, ENOMEM, "a program may have %u XRC domains", t->limit);
+	error = x->handle != 0 ? domain_open(call, r->flags, &d)
+			       : call_no_handle(call, OBJECT_XRCD);
 	if (error != 0) {
 		if (x->handle != 0)
 			handle_free(t, x->handle);
@@ -143,7 +179,7 @@ void xrcd_free(struct client *c, struct xrcd *x)
 	handle_withdraw(t, x->handle);
 	handle_free(t, x->handle);
 	LIST_REMOVE(x, domain_link);
-	domain_drop(x->domain);
+	domain_drop(c->engine, x->domain);
 	free(x);
 }
 

@@ -129,11 +129,33 @@ int call_fail(struct call *call, int error, const char *format, ...)
 	return error;
 }
 
+static void fill_reply_header(struct call *call, int error)
+{
+	struct command_reply *r = &call->reply;
+	bool whole = call->length >= sizeof(*call->request);
+
+	r->magic = COMMAND_MAGIC;
+	r->version = COMMAND_VERSION;
+	r->command = whole ? call->request->command : 0;
+	r->sequence = whole ? call->request->sequence : 0;
+	r->error = error;
+	r->length = (uint32_t)call->reply_length;
+}
+
+void command_refuse(struct call *call, int error, const char *why)
+{
+	memset(&call->reply, 0, sizeof(call->reply));
+	call->reply_length = sizeof(call->reply);
+	fill_reply_header(call, call_fail(call, error, "%s", why));
+}
+
 void call_close_descriptors(struct call *call)
 {
 	for (uint32_t i = 0; i < call->in.count; i++)
-		if (call->in.fd[i] >= 0)
-			close(call->in.fd[i]);
+		dispose_descriptor(&call->engine->control->disposal, call->in.fd[i]);
+	if (call->memory.sought && call->memory.fd >= 0)
+		close(call->memory.fd);
+	call->memory.sought = false;
 	for (uint32_t i = 0; i < call->out.count; i++)
 		if ((call->out_borrowed >> i & 1) == 0)
 			close(call->out.fd[i]);
@@ -177,19 +199,6 @@ static int check_shape(struct call *call)
 	return 0;
 }
 
-static void fill_reply_header(struct call *call, int error)
-{
-	struct command_reply *r = &call->reply;
-	bool whole = call->length >= sizeof(*call->request);
-
-	r->magic = COMMAND_MAGIC;
-	r->version = COMMAND_VERSION;
-	r->command = whole ? call->request->command : 0;
-	r->sequence = whole ? call->request->sequence : 0;
-	r->error = error;
-	r->length = (uint32_t)call->reply_length;
-}
-
 void command_execute(struct call *call)
 {
 	int error;
@@ -197,6 +206,8 @@ void command_execute(struct call *call)
 	memset(&call->reply, 0, sizeof(call->reply));
 	call->out.count = 0;
 	call->out_borrowed = 0;
+	call->finish = NULL;
+	call->in_slices = false;
 	call->reply_length = sizeof(call->reply);
 	error = check_header(call);
 	if (error == 0)
@@ -209,5 +220,15 @@ void command_execute(struct call *call)
 		if (error == 0)
 			call->reply_length = lengths[call->request->command].reply;
 	}
+	if (call->finish == NULL)
+		fill_reply_header(call, error);
+}
+
+void command_finish(struct call *call)
+{
+	int error = call->finish(call);
+
+	if (error != 0)
+		call->reply_length = sizeof(call->reply);
 	fill_reply_header(call, error);
 }

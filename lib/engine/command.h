@@ -22,7 +22,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 3u
+#define COMMAND_VERSION 4u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -206,12 +206,17 @@ struct reply_device {
 	uint32_t reserved;
 };
 
-/* Descriptors in: [0] the client's /proc/self/mem, opened O_RDWR. */
+/*
+ * The engine opens the memory of the process behind the connection itself. EACCES: it may not. Then the
+ * client says hello again and passes its own: descriptors in: [0] its /proc/self/mem, opened O_RDWR.
+ */
 struct request_hello {
 	struct command_request h;
 	uint32_t pid; /* as the client sees itself; for messages only */
 	uint32_t reserved;
 	char program[32]; /* for messages and `uroce stat` */
+	uint8_t proof[16]; /* the octets that AT_RANDOM names (getauxval(3)), */
+	uint64_t proof_at; /* and their address */
 };
 
 /* Descriptors out: [0] the arena, [1 .. lcores] the lcores' eventfds. */

@@ -225,7 +225,7 @@ struct request_cm_list {
 struct cm_listed {
 	struct cm_address source; /* family 0: not bound */
 	struct cm_address destination; /* family 0: none */
-	uint32_t qpn; /* 0: not known */
+	uint32_t qpn; /* 0: not known, or not this user's to know */
 	uint32_t pid; /* of its program, as the engine sees it; 0: unknown */
 	uint16_t port_space; /* rdma_port_space */
 	uint8_t qp_type; /* enum qp_type */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -18,6 +19,8 @@
 #include "drivers/interface.h"
 #include "engine/cm_manager.h"
 #include "engine/control.h"
+#include "engine/porters.h"
+#include "engine/peers.h"
 #include "engine/srq.h"
 #include "engine/window.h"
 #include "engine/xrc.h"
@@ -31,6 +34,13 @@ int watch_add(struct engine *e, struct watch *w)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
 
 	return epoll_ctl(e->control->epoll_fd, EPOLL_CTL_ADD, w->fd, &event) == 0 ? 0 : errno;
+}
+
+void watch_change(struct engine *e, struct watch *w, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = w };
+
+	epoll_ctl(e->control->epoll_fd, EPOLL_CTL_MOD, w->fd, &event);
 }
 
 void watch_remove(struct engine *e, struct watch *w)
@@ -49,6 +59,16 @@ void control_wake(struct engine *e)
 	/* EAGAIN: the counter is full, so the thread is awake or about to be. */
 	while (write(e->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+void control_tell(struct engine *e, const struct rte_ring *ring)
+{
+	/*
+	 * One lcore finds one there, its own. Of several that come at once none may: each may see those
+	 * of all. Whoever finds more has seen an lcore come a second time, which told of its first.
+	 */
+	if (rte_ring_count(ring) <= e->lcores)
+		control_wake(e);
 }
 
 static void woken(struct watch *w, uint32_t events)
@@ -119,20 +139,22 @@ void control_watch_copies(struct engine *e, nanotime now)
 
 		if (age < COPY_SLOW)
 			continue;
-		if (number < LIMIT_CLIENTS && e->client[number] != NULL)
+		if (number < LIMIT_CLIENTS && e->client[number] != NULL &&
+		    !e->client[number]->dying)
 			client_mover_give(e->client[number]);
 		if (age < COPY_STUCK ||
 		    !thread_waits(__atomic_load_n(&e->lcore[i].stamp.thread, __ATOMIC_RELAXED)))
 			continue;
 		LIST_FOREACH(n, &e->control->connections, link)
 		{
-			if (n->client == NULL || n->client->number != number || n->pid <= 0)
+			/* Whoever cannot be proven to be it copies by its mover. */
+			if (n->client == NULL || n->client->number != number || !n->proven)
 				continue;
 			/* Only its death lets go of the lcore; what it registered blocks for ever. */
 			fprintf(stderr,
 				"uroce: ending process %d (%s): its registered memory blocks\n",
 				n->pid, n->client->objects->program);
-			kill(n->pid, SIGKILL);
+			syscall(SYS_pidfd_send_signal, n->process.fd, SIGKILL, NULL, 0);
 			break;
 		}
 	}
@@ -150,13 +172,17 @@ static void beat(struct engine *e, nanotime now)
 			continue;
 		left--;
 		__atomic_store_n(&client->page->heartbeat, e->heartbeat, __ATOMIC_RELAXED);
+		if (client->dying)
+			continue;
 		if (client->objects->table[OBJECT_CHANNEL].count > 0)
 			retry_events(client);
 		retry_async_events(client);
 		ahs_let_go(client);
 	}
 	listener_resume(&c->listener);
-	if (e->client_count > 0 || c->connection_count > 0)
+	connections_tick(e, now);
+	porters_tick(e, now);
+	if (e->client_count > c->grave_count || c->connection_count > 0)
 		c->empty_since = now;
 	else if (c->options.exit_when_idle > 0 &&
 		 now - c->empty_since >= c->options.exit_when_idle * TIME_S)
@@ -223,6 +249,8 @@ static nanotime due(struct engine *e, nanotime now)
 		c->refresh_at = now + REFRESH_EVERY;
 	}
 	next = time_earlier(c->beat_at, c->refresh_at);
+	next = time_earlier(next, clients_go_on(e, now));
+	next = time_earlier(next, settle_continue(e, now));
 	/* Before the neighbours: it may ask for one. */
 	next = time_earlier(next, cm_manager_tick(e, now));
 	if (c->neighbours == NULL)
@@ -290,7 +318,12 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 	/* Without it the addresses are those of the start. */
 	if (e->port == NULL && o->addresses == 0)
 		c->host_events = interface_events_open();
-	error = crowded_prepare(e) ? cm_manager_open(e) : ENOMEM;
+	users_open(&c->users);
+	error = crowded_prepare(e) ? peers_open(e) : ENOMEM;
+	if (error == 0)
+		error = cm_manager_open(e);
+	if (error == 0)
+		error = o->socket_path != NULL ? porters_open(e) : 0;
 	if (error == 0)
 		error = listener_open(&c->listener, o, why, why_size);
 	if (error == 0)
@@ -340,6 +373,8 @@ void control_stop(struct engine *e)
 	listener_close(&c->listener);
 	while ((n = LIST_FIRST(&c->connections)) != NULL)
 		connection_end(n);
+	clients_close(e);
+	porters_close(e);
 }
 
 void control_close(struct engine *e)
@@ -350,6 +385,8 @@ void control_close(struct engine *e)
 	rte_ring_free(e->crowded);
 	e->crowded = NULL;
 	neighbour_agent_close(e);
+	peers_close(e);
+	porters_close(e);
 	watch_remove(e, &c->wake);
 	if (c->host_events >= 0)
 		close(c->host_events);

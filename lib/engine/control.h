@@ -18,9 +18,13 @@
 #include <sys/types.h>
 
 #include "client/carrier.h"
-#include "drivers/client_memory/direct.h"
+#include "engine/backing.h"
+#include "engine/disposal.h"
 #include "engine/engine.h"
+#include "engine/reclaim.h"
+#include "engine/settle.h"
 #include "engine/uroce.h"
+#include "engine/user.h"
 
 /* A descriptor that the control thread waits for. */
 struct watch {
@@ -68,11 +72,13 @@ struct handle_table {
 	uint32_t count; /* of live objects */
 	uint32_t freed; /* handles in the FIFO */
 	uint32_t first_free, last_free;
+	struct account *account; /* whose objects they are: each counts there. NULL: nobody's */
+	enum resource resource;
 };
 
 int handle_table_init(struct handle_table *t, uint32_t limit);
 void handle_table_destroy(struct handle_table *t);
-/* A handle whose slot is still empty; 0: the client has as many as it may. */
+/* A handle whose slot is still empty; 0: the client or its user has as many as it may. */
 uint32_t handle_reserve(struct handle_table *t);
 /* Shows the object, complete, to whoever looks the handle up (release). */
 void handle_publish(struct handle_table *t, uint32_t handle, void *object);
@@ -96,6 +102,7 @@ struct context {
 	uint8_t token_secret[16];
 	LIST_ENTRY(context) token_link;
 	bool imported;
+	bool closed; /* it goes when copies are over */
 	struct context *exporter; /* NULL: closed meanwhile, or not imported */
 	LIST_HEAD(, context) importers;
 	LIST_ENTRY(context) import_link; /* in the exporter's list */
@@ -128,15 +135,17 @@ struct mr {
 	struct pd *pd;
 	uint32_t key;
 	bool implicit; /* on demand: the whole address space */
+	bool leaving; /* it goes, or changes, when copies are over */
 	struct region *region;
-	uint32_t maps;
-	struct direct_map *map; /* what its direct pieces lie in */
+	uint32_t uses;
+	struct backing_use *use; /* what its direct pieces lie in */
 	struct dm *dm; /* device memory that it is a part of; NULL: the program's memory */
 };
 
 /* Device memory, which several processes may have handles of; it ends with the last. */
 struct dm_memory {
 	uint32_t handles;
+	struct user *user; /* whose it is, whoever has handles of it */
 	int fd;
 	uint8_t *base; /* where we map it */
 	uint64_t length; /* as asked for */
@@ -169,8 +178,9 @@ struct mr_wish {
 };
 
 struct client_objects {
+	struct account account;
+	bool counted; /* ... with what every client takes */
 	struct handle_table table[OBJECT_KINDS];
-	uint64_t memory; /* octets of the engine's own memory that queue pairs hold */
 	uint64_t dm_octets; /* of device memory that it has handles of */
 	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
 	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
@@ -182,9 +192,16 @@ struct client_objects {
 	pid_t pid; /* as we see it; 0: unknown or embedded */
 	uid_t uid;
 	char program[32];
-	struct direct_map promoted; /* the memfd of promoted pages; base NULL: none */
+	int promoted; /* the memfd of promoted pages; -1: none */
+	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* that are mapped */
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
 	int wake_fd[LIMIT_LCORES]; /* what this client alone wakes an lcore with */
+	struct grave grave;
+	struct reclaim reclaim; /* at its end, or at that of a context of it */
+	bool releases; /* its end: all is withdrawn, and copies are over */
+	struct connection *closes; /* not its end, but a context's: who waits for the answer */
+	TAILQ_ENTRY(client_objects) ending_link;
+	struct client *client; /* in control.ending */
 };
 
 /* Whether copies of others' queue pairs may be of its memory. Any thread. */
@@ -209,10 +226,16 @@ static inline void *object_find(const struct client *c, enum object_kind kind, u
 void *object_of_context(const struct client *c, enum object_kind kind, uint32_t handle,
 			uint32_t context);
 
-/* Destroys what is left of a context, or, with 0, of the whole client. */
-void objects_reclaim(struct client *c, uint32_t context);
+/* The handle of the context that an object of this kind belongs to; 0: of none. */
+uint32_t context_of_object(enum object_kind kind, const void *object);
+
+/* The tables of a client whose account is open; false: no memory. */
+bool objects_open(struct client *c);
+void objects_close(struct client *c);
 
 /* ---- one command ---- */
+
+struct porter;
 
 struct call {
 	struct engine *engine;
@@ -222,6 +245,18 @@ struct call {
 	size_t length; /* octets of it, at least what its command needs */
 	struct carrier_descriptors in; /* ours; what a command keeps it replaces by -1 */
 	bool in_lost; /* ... and not all that came */
+	struct {
+		bool known;
+		dev_t device;
+		ino_t inode;
+	} file; /* of the only descriptor, if that is -1 */
+	struct {
+		bool sought; /* a porter has looked for the memory of the program that says hello, */
+		int error; /* 0, or why not (peer_memory_find) */
+		int fd; /* ours; -1: none */
+		bool proven, foreign, by_pid; /* struct porter_report */
+	} memory;
+	struct porter *porter; /* that brought the message; NULL: it came without descriptors */
 	struct carrier_descriptors out; /* closed after they were sent, but see out_borrowed */
 	uint32_t out_borrowed; /* bits: descriptors that stay ours */
 	union {
@@ -229,15 +264,31 @@ struct call {
 		uint8_t reply_octets[LIMIT_COMMAND_BYTES];
 	} __attribute__((aligned(8)));
 	size_t reply_length;
+	int (*finish)(struct call *call); /* not NULL: it waits for copies, see settle.h, */
+	bool in_slices; /* or, before and after that, is done in slices: ending.c */
+	void (*abandon)(struct call *call);
+	void *data; /* theirs */
+	struct settling settling;
 };
 
 /* Returns `error` and puts the sentence into the reply. */
 int call_fail(struct call *call, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Executes a message of any bytes; call->reply and call->out are to be sent. Lock held. */
+/* The program takes n more of it. 0, or ENOMEM and the sentence in the reply. */
+int call_take(struct call *call, enum resource r, uint64_t n);
+/* There was no handle: ENOMEM, and the sentence. */
+int call_no_handle(struct call *call, enum object_kind kind);
+
+/*
+ * Executes a message of any bytes; call->reply and call->out are to be sent, if call->finish is not set.
+ * Then the call waits for copies or is done in slices, and command_finish makes the reply. Lock held.
+ */
 void command_execute(struct call *call);
+void command_finish(struct call *call);
 void call_close_descriptors(struct call *call);
+/* The reply to what was not executed. */
+void command_refuse(struct call *call, int error, const char *why);
 
 int cmd_device(struct call *call);
 int cmd_statistics(struct call *call);
@@ -301,23 +352,22 @@ struct engine_qp *qp_of_handle(const struct client *c, uint32_t handle);
 int target_create(struct call *call);
 int target_destroy(struct call *call, uint32_t handle);
 
-/* pieces.c: m->region with its pieces (nothing else of it filled), m->map. 0 or an errno. */
+/* pieces.c: m->region with its pieces (nothing else of it filled), m->use. 0 or an errno. */
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m);
-void region_unmap(struct mr *m);
+void region_unmap(struct client *c, struct mr *m);
 
 /* cmd_mr.c: access flags that make sense, of whatever kind of region. 0 or an errno. */
 int mr_check_access(struct call *call, uint32_t access);
 /* ... and a range that does, with access. */
 int mr_check_wish(struct call *call, const struct mr_wish *w);
-/* There is room for one more region or window. 0 or an errno. */
-int mr_room(struct call *call);
 /* A message of `fixed` octets and that many backings. */
 int mr_check_backings(struct call *call, uint32_t backings, size_t fixed);
 bool mr_wish_implicit(const struct mr_wish *w);
 /* A key that nobody can guess from another one: a random variant of a permuted slot. 0 or an errno. */
 int key_give(struct call *call, uint32_t *key);
 
-/* For objects_reclaim; the objects are unreachable for everybody else. */
+/* For reclaim.c; the objects are unreachable for everybody else. */
+void context_withdraw(struct context *x);
 void context_free(struct client *c, struct context *x);
 void pd_free(struct client *c, struct pd *p);
 void mw_withdraw(struct client *c, struct window *w);
@@ -331,8 +381,9 @@ void qp_free(struct client *c, struct engine_qp *q);
 void ahs_let_go(struct client *c);
 void ah_withdraw(struct client *c, struct engine_ah *ah);
 void ah_free(struct client *c, struct engine_ah *ah);
-/* The next hop of its path again: another handle for its place, or NULL if nothing changed. */
-struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah);
+/* Another handle for its place, with another next hop. NULL: no memory. */
+struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah, enum flow_state state,
+			   const struct mac *mac);
 void dm_free(struct client *c, struct dm *d);
 void mr_import_free(struct client *c, struct mr_import *i);
 
@@ -394,12 +445,10 @@ struct qp_step {
 /* 1 .. QP_STEPS_MAX of them; *state: where it stands then. 0 or an errno. */
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
 		  uint32_t steps, uint32_t *state);
-/* The peer's number, as the queue pair's lcore knows it. */
-uint32_t qp_destination(struct engine_qp *qp);
 
 /*
  * mcast.c: a queue pair joins or leaves a group; joining twice is joining once. 0 or an errno:
- * EINVAL: not a member; ENOMEM: too many groups or members; what the kernel says.
+ * EINVAL: not a member; ENOMEM: too many groups or members; EUSERS: of the user; what the kernel says.
  */
 int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q);
 int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q);
@@ -407,20 +456,24 @@ int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q);
 struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
 				 struct mcast_group *unlinked);
 /* After a grace period. */
-void mcast_free(struct mcast_group *unlinked);
+void mcast_free(struct engine *e, struct mcast_group *unlinked);
 
 /* cmd_device.c: what DEVICE answers. */
 void device_describe(const struct engine *e, struct reply_device *d);
+/* link_rate.c: ibv_port_attr's active_speed and active_width of a link of so many Mbit/s; 0: unknown. */
+void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width);
 /* The node GUID, octets in network order. */
 uint64_t guid_of_mac(const struct mac *m);
 
 /* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
 int event_pair(int *ours, int *theirs);
 /*
- * What a completion channel and an event channel begin with: a handle of `t`, to be published, and
- * our end of a pair whose other end goes with the reply. 0, or the reply's errno.
+ * What a completion channel and an event channel begin with: a handle, to be published, and our end
+ * of a pair whose other end goes with the reply. 0, or the reply's errno.
  */
-int channel_open(struct call *call, struct handle_table *t, uint32_t *handle, int *fd);
+int channel_open(struct call *call, enum object_kind kind, uint32_t *handle, int *fd);
+/* Our end goes. */
+void channel_close(struct client *c, int fd);
 
 /* ---- clients ---- */
 
@@ -429,12 +482,27 @@ bool client_is_privileged(const struct client *c);
 /* ... or what takes this capability (its bit). */
 bool client_has_capability(const struct client *c, uint32_t bit);
 
-/* Room for one more client with everything but its memory; NULL: *error says why. */
-struct client *client_create(struct engine *e, struct arena *arena, int *error);
+/* Room for one more client with everything but its memory; takes the arena. NULL: *error says why. */
+struct client *client_create(struct engine *e, struct arena *arena, uid_t uid, bool embedded,
+			     int *error);
 /* Shows the client to the lcores. */
 void client_start(struct client *c);
-/* Takes everything of it away, whatever it was doing. */
-void client_destroy(struct client *c);
+/* client.c: nothing leads to it any more. */
+void client_free(struct client *c);
+
+/* ending.c. Takes everything of it away, whatever it was doing, in slices of the control thread's. */
+void client_end(struct client *c);
+/* ... in the caller's thread, which gives control_lock to others between slices. */
+void client_leave(struct client *c);
+/*
+ * All that is in the context, and the context: what the command returns. A call of a connection is
+ * parked where one slice does not do, an embedded program's is done at once.
+ */
+int context_end(struct call *call, struct context *x);
+/* A slice of those that are ending. Returns when the next one is due. */
+nanotime clients_go_on(struct engine *e, nanotime now);
+/* All of them, but for those that wait for copies. */
+void clients_close(struct engine *e);
 /*
  * movers.c. A client of another user gets a mover at once, one of our own user when a copy of its
  * memory took long. 0 or an errno.
@@ -442,13 +510,12 @@ void client_destroy(struct client *c);
 int client_mover_give(struct client *c);
 /* ... only this client, not those that share a domain with it. */
 int client_mover_make(struct client *c);
-/* No lcore serves the client any more. */
-void client_mover_take(struct client *c);
 /*
- * Waits, for a second at most, until the copies of the client's memory that are under way now are
- * over; those that begin later are nobody's business here. False: one still is under way.
+ * Memory of this client that the engine maps is about to go (the region's; NULL: all of it). Nobody
+ * can reach it by a key any more, since a grace period; movers may be on the way there, or stuck in
+ * front of it: from now on none of them touches it.
  */
-bool client_mover_settle(struct client *c);
+void client_memory_revoke(struct client *c, const struct region *region);
 
 /* ibv_event_type, of the port */
 enum port_event {
@@ -462,20 +529,47 @@ void client_event(struct client *c, enum port_event event);
 /* ... as qp_tell_owed. */
 void context_tell_owed(struct context *x, struct owed_round *round);
 
+struct listener;
+struct owed_reply;
+struct porter;
+
 struct connection {
 	struct watch socket; /* first */
 	struct watch process; /* pidfd; fd -1: none */
 	struct engine *engine;
 	struct client *client; /* NULL: before HELLO */
-	pid_t pid;
+	pid_t pid; /* of the process that connected, as we see it; 0: of another pid namespace */
+	struct parked_call *parked; /* a command that waits for copies; NULL: none */
+	LIST_ENTRY(connection) parked_link;
 	uid_t uid;
+	bool proven; /* the client's memory is that process's */
+	bool carried; /* its message is a porter's business: it is not read */
+	nanotime carried_since;
+	struct porter *porter; /* NULL: it waits for one */
+	bool last_has_descriptors; /* the last reply */
+	bool untaken; /* ... and it waits until that was taken */
+	struct owed_reply *owed; /* that could not be sent; NULL: none */
+	struct user *user;
 	LIST_ENTRY(connection) link;
 };
 
+/* Sends the reply of a call. False: the connection is to be ended. */
+bool connection_answer(struct connection *n, struct call *call);
+
 void connection_accept(struct watch *listener, uint32_t events);
 void connection_end(struct connection *n);
-/* Watches the process behind a connection from now on. */
-int connection_watch_process(struct connection *n);
+/* Its porter brings the message, or, with 0 octets, the end. */
+void connection_carried(struct connection *n, struct call *call);
+/* Ends it; the message that waits there is answered so. */
+void connection_refuse(struct connection *n, int error, const char *why);
+/* exchange.c: its socket is readable, or has ended. */
+void connection_ready(struct watch *socket, uint32_t events);
+/* The reply that it is owed, if any, goes with it. */
+void connection_forget_reply(struct connection *n);
+/* Ends those that wait to be accepted. */
+void connections_decline(struct listener *l);
+/* Now and then: replies that could not be sent, or were not taken. */
+void connections_tick(struct engine *e, nanotime now);
 
 /* ---- the socket ---- */
 
@@ -552,7 +646,15 @@ struct control {
 	struct listener listener;
 	LIST_HEAD(, connection) connections;
 	uint32_t connection_count;
+	LIST_HEAD(, connection) parked; /* settle.c, with those that follow */
+	LIST_HEAD(, grave) graves;
+	uint32_t grave_count;
+	LIST_HEAD(, bind_wait) binds; /* operation.c */
+	nanotime settle_at;
 	struct neighbour_agent *neighbours; /* NULL: nothing to resolve */
+	struct destinations *destinations; /* NULL, likewise */
+	struct peer_table *peers;
+	uint64_t peers_taken; /* connections that were refused: REASON_PEER_TAKEN */
 	struct uroce_options options;
 	char name[32];
 	bool owns_pool;
@@ -562,7 +664,10 @@ struct control {
 		domain_walks; /* so that each looks at a domain once, however many handles lead there */
 	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */
 	LIST_HEAD(, context) tokens[CONTROL_BUCKETS]; /* by inode */
-	uint64_t dm_octets; /* of all device memory */
+	struct users users;
+	struct disposal disposal;
+	TAILQ_HEAD(ending_list, client_objects) ending; /* clients */
+	nanotime ending_at; /* the next slice */
 	nanotime beat_at;
 	nanotime refresh_at;
 	nanotime neighbours_at;
@@ -580,6 +685,7 @@ struct control {
 	struct handle_table srq_numbers; /* engine.srq is its slots */
 	uint32_t srq_generation;
 	struct cm_manager *cm;
+	struct porters *porters; /* NULL: no socket */
 };
 
 /* The parts that the thread needs; then the thread; both ways back. */
@@ -588,6 +694,8 @@ int control_start(struct engine *e, char *why, size_t why_size);
 void control_stop(struct engine *e);
 void control_close(struct engine *e);
 int watch_add(struct engine *e, struct watch *w);
+/* EPOLLIN, or 0 to hear of nothing but its end. */
+void watch_change(struct engine *e, struct watch *w, uint32_t events);
 void watch_remove(struct engine *e, struct watch *w);
 
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */

@@ -35,10 +35,10 @@ void datagram_echo(struct lcore *l, const struct rte_mbuf *m, struct rte_mbuf **
 		count_reason(l, REASON_NO_BUFFER);
 }
 
-void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, bool sent)
+void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, uint32_t sender, bool sent)
 {
 	/* As on a wire: a copy for which there is no room is lost. */
-	if (!sent || !loop_output(l, copy, MULTICAST_QPN, l->engine->sum_loop))
+	if (!sent || !loop_output(l, copy, sender, MULTICAST_QPN, l->engine->sum_loop))
 		rte_pktmbuf_free(copy);
 }
 
@@ -51,6 +51,11 @@ static bool is_own(const struct engine *e, const struct gid *gid)
 		if (gid_equal(&e->gid[i].gid, gid))
 			return true;
 	return false;
+}
+
+bool datagram_is_forged(const struct engine *e, const struct packet *p)
+{
+	return p->sender == 0 && is_own(e, &p->src_gid);
 }
 
 bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, struct rte_mbuf *m,
@@ -68,7 +73,8 @@ bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, stru
 }
 
 /* Copies for the other lcores that have members. */
-static void hand_copies_over(struct lcore *l, const struct mcast_group *g, const struct rte_mbuf *m)
+static void hand_copies_over(struct lcore *l, const struct mcast_group *g, const struct packet *p,
+			     const struct rte_mbuf *m)
 {
 	uint32_t lcores = 0;
 
@@ -85,7 +91,8 @@ static void hand_copies_over(struct lcore *l, const struct mcast_group *g, const
 			continue;
 		copy = rte_pktmbuf_copy(m, l->engine->pool, 0, UINT32_MAX);
 		if (copy != NULL)
-			hand_over(l, &l->engine->lcore[i], copy, FRAME_FOR_MEMBERS);
+			hand_over(l, &l->engine->lcore[i], copy,
+				  frame_mark(FRAME_FOR_MEMBERS, p->sender));
 		else
 			count_reason(l, REASON_NO_BUFFER);
 	}
@@ -118,11 +125,13 @@ void mcast_input(struct lcore *l, struct packet *p, struct rte_mbuf *m, bool for
 
 	if (p->multicast && opcode_table[p->opcode].service == SERVICE_UD)
 		g = mcast_find(l->engine, &p->dst_gid);
-	if (g == NULL) {
+	if (g != NULL && datagram_is_forged(l->engine, p)) {
+		count_reason(l, REASON_SOURCE_OWN);
+	} else if (g == NULL) {
 		count_reason(l, p->multicast ? REASON_ADDRESS_FOREIGN : REASON_QPN_UNKNOWN);
 	} else {
 		if (!for_members)
-			hand_copies_over(l, g, m);
+			hand_copies_over(l, g, p, m);
 		p->checksum = inner_ip_checksums_right(p->payload, p->payload_length);
 		deliver(l, g, p, m, now);
 	}

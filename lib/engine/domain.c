@@ -171,8 +171,7 @@ int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd 
 	p->handle = handle_reserve(t);
 	if (p->handle == 0) {
 		free(p);
-		return call_fail(call, ENOMEM, "a program may have %u protection domains",
-				 t->limit);
+		return call_no_handle(call, OBJECT_PD);
 	}
 	d = of != NULL ? of : domain_create(call->engine);
 	if (d == NULL) {

@@ -155,10 +155,6 @@ static int make_keys(struct engine *e)
 	if (e->control->key_memory == NULL)
 		return ENOMEM;
 	key_table_init(&e->keys, e->control->key_memory, LIMIT_ENGINE_MRS, random);
-	e->locks = aligned_alloc(64, sizeof(*e->locks));
-	if (e->locks == NULL)
-		return ENOMEM;
-	memset(e->locks, 0, sizeof(*e->locks));
 	return 0;
 }
 
@@ -220,6 +216,11 @@ static struct engine *engine_new(const struct uroce_options *o)
 	c->listener.files_fd = -1;
 	c->link_up = o->port == NULL || o->port->link_up;
 	LIST_INIT(&c->connections);
+	TAILQ_INIT(&c->ending);
+	disposal_open(&c->disposal);
+	LIST_INIT(&c->parked);
+	LIST_INIT(&c->graves);
+	LIST_INIT(&c->binds);
 	for (uint32_t i = 0; i < LIMIT_LCORES; i++)
 		c->wait_fd[i] = -1;
 	return e;
@@ -288,6 +289,7 @@ static void strangers_drop(struct engine *e)
 void uroce_destroy(struct uroce_engine *u)
 {
 	struct engine *e = engine_of(u);
+	bool nothing_stuck;
 	struct control *c;
 
 	if (e == NULL)
@@ -297,8 +299,12 @@ void uroce_destroy(struct uroce_engine *u)
 	carrier_direct_unregister(e);
 	control_stop(e);
 	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
-		if (e->client[i] != NULL)
-			client_destroy(e->client[i]);
+		if (e->client[i] != NULL && !e->client[i]->dying)
+			client_end(e->client[i]);
+	clients_close(e);
+	nothing_stuck = graves_close(e);
+	clients_close(e);
+	disposal_close(&c->disposal);
 	control_close(e);
 	exception_close(e);
 	for (uint32_t i = 0; i < e->lcores; i++)
@@ -309,10 +315,10 @@ void uroce_destroy(struct uroce_engine *u)
 		e->port->ops->close(e->port);
 	directory_destroy(e);
 	handle_table_destroy(&c->srq_numbers);
-	if (c->owns_pool)
+	/* A copy that is stuck is of a packet buffer. */
+	if (c->owns_pool && nothing_stuck)
 		rte_mempool_free(e->pool);
 	free(e->lcore);
-	free(e->locks);
 	free(c->key_memory);
 	pthread_mutex_destroy(&e->control_lock);
 	free(c);

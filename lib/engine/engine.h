@@ -42,8 +42,8 @@ struct engine;
 struct lcore;
 struct client;
 struct copy_batch;
+struct peer_atomic;
 struct peer_copy;
-struct peer_locks;
 struct peer_memory;
 struct mover;
 struct moving;
@@ -52,6 +52,7 @@ struct held_packet;
 struct flow_table;
 struct engine_flow;
 struct exception;
+struct user;
 
 /* The program's end is in the program; EOF on either side tells the other. */
 struct engine_channel {
@@ -63,6 +64,7 @@ struct engine_channel {
 };
 
 struct target;
+struct destination;
 struct engine_srq;
 struct engine_xrcd;
 struct window;
@@ -119,6 +121,9 @@ struct engine_ah {
 	uint32_t context;
 	uint32_t pd_handle;
 	uint8_t ended; /* enum ah_ended: cmd_ah.c */
+	struct destination *destination; /* destinations.h; NULL: nothing changes */
+	uint32_t destination_version; /* that its envelope is of */
+	TAILQ_ENTRY(engine_ah) destination_link;
 	LIST_ENTRY(engine_ah) engine_link;
 };
 
@@ -128,6 +133,7 @@ struct mcast_group {
 	struct gid gid;
 	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free place */
 	uint32_t members; /* (control) */
+	struct user *user; /* (control) of who came first */
 	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
 };
 
@@ -178,6 +184,8 @@ struct engine_qp {
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	uint64_t chain; /* ... of which, if one fails, those behind it are not made */
+	bool atomic_waits; /* ... and which are an atomic that its lcore tries again (moving.c) */
 	struct mover *mover; /* ... which makes them; NULL: its lcore */
 	struct held_list held; /* packets that wait for it, see hold.c */
 	TAILQ_ENTRY(engine_qp) held_link;
@@ -206,8 +214,15 @@ struct engine_qp {
 	void *memory; /* of core and receive: see qp_memory.c */
 	void *records; /* of a peer's READs and atomics; NULL: none */
 	void *tickets; /* of many unsettled copies; NULL: of a few, in `memory` */
-	size_t memory_octets; /* of all three */
+	uint64_t memory_octets, memory_maps; /* of all three */
 	struct qp_path path; /* last address vector */
+	struct destination *destination; /* as of an address handle */
+	uint32_t destination_version;
+	TAILQ_ENTRY(engine_qp) destination_link;
+	bool has_peer; /* connected: peers.h, */
+	uint32_t peer_qpn; /* to this number */
+	struct gid peer_gid;
+	LIST_ENTRY(engine_qp) peer_link;
 	LIST_ENTRY(engine_qp) engine_link;
 };
 
@@ -220,6 +235,7 @@ LIST_HEAD(wheel_slot, engine_qp);
 struct client {
 	struct engine *engine;
 	uint32_t number; /* index in engine.client */
+	uint32_t user; /* the same number for all programs of one user, below LIMIT_CLIENTS */
 	bool embedded;
 	bool dying; /* (control) */
 	struct arena *arena;
@@ -303,6 +319,7 @@ struct lcore {
 	uint16_t tx_queue;
 	nanotime stalled_until; /* a port or lcore was full: no tx round before */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
+	uint64_t chains; /* the number of the newest */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */
 	uint32_t exceptions; /* frames of this burst for the kernel */
@@ -338,7 +355,8 @@ struct engine {
 	uint64_t id;
 	struct port *port; /* NULL: same host only */
 	struct rte_mempool *pool;
-	struct peer_locks *locks; /* of atomics on peer memory */
+	uint32_t
+		direct_moves[LIMIT_CLIENTS]; /* atomic: copies with movers into its direct memory */
 	uint32_t lcores;
 	struct lcore *lcore; /* lcores of them */
 	struct key_table keys;
@@ -370,10 +388,11 @@ struct engine {
 	LIST_HEAD(, engine_qp) qps; /* (control) */
 	LIST_HEAD(, engine_ah) ahs; /* (control) */
 	struct mcast_group *mcast[256]; /* by a hash of the group; control writes, lcores read */
-	uint32_t mcast_groups; /* (control) */
-	uint32_t ah_count; /* (control) */
 	uint32_t posted_serial; /* (control) see cmd_ah.c */
-	uint32_t qp_count, cq_count, mr_count, srq_count, client_count;
+	uint32_t
+		settlers; /* atomic: so many wait for copies (settle.c); who ends one says so then: */
+	uint32_t settle_news; /* atomic */
+	uint32_t qp_count, cq_count, mr_count, client_count;
 	struct control *control; /* (control) the rest of the control path: control.h */
 };
 
@@ -407,8 +426,31 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 		  nanotime now);
 /* The frame goes to another lcore's inbox, marked; dropped and counted if that is full. */
 void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark);
-/* A frame of ours for one of our own addresses; false: no room, the frame stays the caller's. */
-bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool summed);
+/*
+ * A frame that the queue pair `sender` made for one of our own addresses; false: no room, the frame
+ * stays the caller's.
+ */
+bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
+		 bool summed);
+
+/*
+ * Marks of frames inside the engine (mbuf.hash.usr): what it is (raw.h, datagram.h, rx.c) in the low
+ * octet, and above that the number of the queue pair that sent it; 0: it came by the port.
+ */
+static inline uint32_t frame_mark(uint32_t kind, uint32_t sender)
+{
+	return kind | sender << 8;
+}
+
+static inline uint32_t frame_kind(uint32_t mark)
+{
+	return mark & 0xff;
+}
+
+static inline uint32_t frame_sender(uint32_t mark)
+{
+	return mark >> 8;
+}
 
 /* work.c: doorbells and requests into windows. */
 uint32_t doorbells_poll(struct lcore *l, nanotime now);
@@ -453,15 +495,18 @@ nanotime wheel_next(const struct wheel *w);
 struct copy_batch *copy_batch_create(void);
 void copy_batch_destroy(struct copy_batch *b);
 /* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. True: the mbuf was kept. */
-bool place_outcome(struct lcore *l, struct engine_qp *q, struct outcome *o, struct rte_mbuf *m,
-		   nanotime now);
+bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+		   const struct packet *p, struct rte_mbuf *m, nanotime now);
 /* A ticket without copies, settled behind those before it. */
 void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now);
 /* Makes the peer copies that have gathered and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
 /* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
-		 nanotime now);
+		 struct copy_breaks *breaks, nanotime now);
+/* An atomic likewise: peer_memory_atomic. */
+int place_atomic(struct lcore *l, const struct peer_memory *m, uint64_t address,
+		 struct peer_atomic *a, nanotime now);
 /* Movers: takes results, and goes on with what waited for them (moving.c). */
 uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
@@ -529,6 +574,11 @@ void qp_crowded(struct lcore *l, struct engine_qp *q);
 
 /* control.c: wakes the control thread. Any thread. */
 void control_wake(struct engine *e);
+/*
+ * ... for what this lcore has just put into a ring that lcores fill and the control thread empties
+ * as a whole. A flood is told of a few times only.
+ */
+void control_tell(struct engine *e, const struct rte_ring *ring);
 
 /* control.c: looks after lcores that sit in a copy of a client's memory. Caller holds control_lock. */
 void control_watch_copies(struct engine *e, nanotime now);

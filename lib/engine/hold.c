@@ -7,8 +7,8 @@
  *	rx -- fits --> the core            jobs come back (place_poll)
  *	   \- not ---> held by its queue pair ---- fits --> the core
  *
- * A lcore has a fixed number of places, of which a client may have as many as are left to others: a
- * client that is stuck takes nothing from them, and what finds no place is dropped as it was
+ * An lcore has a fixed number of places, which are shared as a mover's jobs are (moving.c): who is
+ * stuck takes nothing from other users, and what finds no place is dropped as it was
  * before. How long a packet waits does not matter: its queue pair cannot go on without it.
  */
 #include <stdlib.h>
@@ -17,13 +17,16 @@
 #include "engine/hold.h"
 #include "engine/moving.h"
 
-#define PLACES	4096u /* of one client: eight queue pairs whose peers' windows are the largest */
-#define AT_ONCE 128u
+#define PLACES	    6400u /* of one client: eight queue pairs whose peers' windows are the largest */
+#define PLACES_KEPT 128u /* for users who have few, */
+#define PLACES_FEW  16u
+#define AT_ONCE	    128u
 
 struct held_packet {
 	STAILQ_ENTRY(held_packet) link;
 	struct rte_mbuf *mbuf;
-	uint32_t client; /* whose places it counts among; the queue pair's may change */
+	uint16_t client; /* whose places it counts among; the queue pair's may change */
+	uint16_t user;
 	struct packet packet; /* its payload is in the mbuf */
 };
 
@@ -33,6 +36,7 @@ struct holding {
 	struct waiting_list waiting; /* queue pairs that hold packets, */
 	uint32_t queues; /* so many */
 	uint16_t of_client[LIMIT_CLIENTS];
+	uint16_t of_user[LIMIT_CLIENTS];
 	struct held_packet place[PLACES];
 };
 
@@ -55,19 +59,30 @@ void holding_destroy(struct holding *h)
 	free(h);
 }
 
+static bool may_take(const struct holding *h, const struct client *c)
+{
+	uint32_t of_user = h->of_user[c->user];
+
+	if (of_user < PLACES_FEW)
+		return h->free_count > 0;
+	return h->free_count > PLACES_KEPT + of_user &&
+	       h->of_client[c->number] < h->free_count - PLACES_KEPT - of_user;
+}
+
 bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m)
 {
 	struct holding *h = l->holding;
 	struct held_packet *e = STAILQ_FIRST(&h->free);
-	uint32_t client = q->client->number;
 
-	if (e == NULL || h->of_client[client] >= h->free_count || !moving_under_way(l))
+	if (!may_take(h, q->client) || !moving_under_way(l))
 		return false;
 	STAILQ_REMOVE_HEAD(&h->free, link);
 	h->free_count--;
-	h->of_client[client]++;
+	h->of_client[q->client->number]++;
+	h->of_user[q->client->user]++;
 	e->mbuf = m;
-	e->client = client;
+	e->client = (uint16_t)q->client->number;
+	e->user = (uint16_t)q->client->user;
 	e->packet = *p;
 	if (STAILQ_EMPTY(&q->held)) {
 		TAILQ_INSERT_TAIL(&h->waiting, q, held_link);
@@ -93,6 +108,7 @@ static struct held_packet *take(struct holding *h, struct engine_qp *q)
 static void place_free(struct holding *h, struct held_packet *e)
 {
 	h->of_client[e->client]--;
+	h->of_user[e->user]--;
 	h->free_count++;
 	STAILQ_INSERT_HEAD(&h->free, e, link);
 }

@@ -22,11 +22,13 @@
 #include <rte_pause.h>
 
 #include "engine/control.h"
+#include "engine/moving.h"
 #include "queue/fence.h"
 
 #define SPIN_FOR   (5 * TIME_US)
 #define YIELD_FOR  (1 * TIME_MS)
 #define SLEEP_MOST (100 * TIME_MS)
+#define TRY_AGAIN  (1 * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)
 {
@@ -50,6 +52,8 @@ static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 
 	if (p != NULL && l->queue != UINT16_MAX && bell < 0)
 		most = time_earlier(most, p->nap);
+	if (moving_tries(l))
+		most = time_earlier(most, TRY_AGAIN);
 	if (next == TIME_NEVER)
 		return most;
 	return next > now ? time_earlier(most, next - now) : 0;

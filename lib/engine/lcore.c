@@ -241,6 +241,7 @@ void lcore_client_attach(struct lcore *l, struct client *c)
 
 void lcore_client_detach(struct lcore *l, struct client *c)
 {
+	moving_detach(l, c);
 	for (uint32_t i = 0; i < l->clients; i++) {
 		if (l->client[i] != c)
 			continue;

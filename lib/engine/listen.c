@@ -70,7 +70,6 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 		       size_t why_size)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	mode_t old;
 	int error;
 
 	temporary_path(l, address.sun_path);
@@ -78,9 +77,11 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 	if (l->watch.fd < 0)
 		return fail(errno, why, why_size, l->path, "no socket");
 	unlink(address.sun_path);
-	old = umask(0177);
-	error = bind(l->watch.fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : errno;
-	umask(old);
+	/* The file gets the mode of the socket: umask(2) is the whole process's, and we are a library. */
+	error = fchmod(l->watch.fd, 0600) == 0 &&
+				bind(l->watch.fd, (struct sockaddr *)&address, sizeof(address)) == 0
+			? 0
+			: errno;
 	if (error != 0)
 		return fail(error, why, why_size, address.sun_path, "cannot make the socket");
 	if (o->socket_gid >= 0 && chown(address.sun_path, (uid_t)-1, (gid_t)o->socket_gid) != 0)
@@ -154,6 +155,7 @@ void listener_close(struct listener *l)
 		/* The lock is ours, so what is there is ours, or somebody removed it. */
 		temporary_path(l, path);
 		unlink(l->shown ? l->path : path);
+		connections_decline(l);
 		watch_remove(l->engine, &l->watch);
 	}
 	if (l->lock_fd >= 0) {

@@ -45,22 +45,34 @@ bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engin
 
 /* ---- changes ---- */
 
+static void group_free(struct engine *e, struct mcast_group *g)
+{
+	user_give(&e->control->users, g->user, RESOURCE_GROUPS, 1);
+	user_drop(g->user);
+	free(g);
+}
+
 /* A new group, not linked in yet; NULL: *error says why. */
-static struct mcast_group *group_make(struct engine *e, const struct gid *gid, int *error)
+static struct mcast_group *group_make(struct engine *e, const struct gid *gid, struct user *user,
+				      int *error)
 {
 	struct mcast_group *g;
 
 	*error = ENOMEM;
-	if (e->mcast_groups >= LIMIT_ENGINE_GROUPS)
-		return NULL;
 	g = calloc(1, sizeof(*g));
 	if (g == NULL)
 		return NULL;
+	if (!user_take(&e->control->users, user, RESOURCE_GROUPS, 1)) {
+		*error = EUSERS;
+		free(g);
+		return NULL;
+	}
 	g->gid = *gid;
+	g->user = user_hold(user);
 	*error = neighbour_agent_join(e, gid);
 	if (*error == 0)
 		return g;
-	free(g);
+	group_free(e, g);
 	return NULL;
 }
 
@@ -71,7 +83,6 @@ static void group_unlink(struct engine *e, struct mcast_group *g)
 	while (*link != g)
 		link = &(*link)->next;
 	__atomic_store_n(link, g->next, __ATOMIC_RELEASE);
-	e->mcast_groups--;
 	neighbour_agent_leave(e, &g->gid);
 }
 
@@ -97,7 +108,7 @@ int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 	if (!has_it && o->groups >= LIMIT_MCAST_GROUPS)
 		return ENOMEM;
 	if (is_new)
-		g = group_make(e, gid, &error);
+		g = group_make(e, gid, o->account.user, &error);
 	if (g == NULL)
 		return error;
 	while (place < LIMIT_MCAST_QPS && g->member[place] != NULL)
@@ -112,7 +123,6 @@ int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 		return 0;
 	g->next = *bucket;
 	__atomic_store_n(bucket, g, __ATOMIC_RELEASE);
-	e->mcast_groups++;
 	return 0;
 }
 
@@ -141,7 +151,7 @@ int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 		return EINVAL;
 	if (member_remove(e, g, q)) {
 		engine_grace_period(e);
-		free(g);
+		group_free(e, g);
 	}
 	return 0;
 }
@@ -163,12 +173,12 @@ struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
 	return unlinked;
 }
 
-void mcast_free(struct mcast_group *unlinked)
+void mcast_free(struct engine *e, struct mcast_group *unlinked)
 {
 	while (unlinked != NULL) {
 		struct mcast_group *next = unlinked->freed_next;
 
-		free(unlinked);
+		group_free(e, unlinked);
 		unlinked = next;
 	}
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which clients have a mover: given when their memory may block or did, taken when they go. */
+/* Which clients have a mover: given when their memory may block or did. It goes with its client. */
 #include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "drivers/client_memory/mover.h"
 #include "engine/control.h"
 #include "engine/moving.h"
-
-#define SETTLE_MS 1000u /* how long copies under way are waited for */
 
 int client_mover_make(struct client *c)
 {
@@ -30,7 +26,8 @@ int client_mover_make(struct client *c)
 
 static void make_too(struct client *sharer, void *arg)
 {
-	client_mover_make(sharer);
+	if (!sharer->dying)
+		client_mover_make(sharer);
 }
 
 int client_mover_give(struct client *c)
@@ -43,76 +40,29 @@ int client_mover_give(struct client *c)
 	return error;
 }
 
-static void on_lcore(struct lcore *l, void *arg, nanotime now)
-{
-	moving_give_back(l, arg, now);
-}
-
-static void give_back(struct mover_batch *batch, void *arg)
-{
-	struct client *c = arg;
-
-	lcore_call(&c->engine->lcore[batch->lcore], on_lcore, batch);
-}
-
-static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
-{
-	moving_leave_behind(l, arg);
-}
-
-void client_mover_take(struct client *c)
-{
-	struct mover *m = client_mover(c);
-	struct mover_batch *held;
-
-	if (m == NULL)
-		return;
-	/* The job that a stuck thread holds stays with it for ever; its lcore has 63 others. */
-	held = mover_destroy(m, SETTLE_MS, give_back, c);
-	if (held != NULL) {
-		fprintf(stderr, "uroce: a copy of %s's memory does not end; left behind\n",
-			c->objects->program);
-		lcore_call(&c->engine->lcore[held->lcore], leave_on_lcore, held);
-	}
-	__atomic_store_n(&c->mover, NULL, __ATOMIC_RELEASE);
-}
-
-struct count {
+struct revocation {
 	const struct client *client;
-	bool begun; /* `newest` is known */
-	uint64_t newest[LIMIT_LCORES]; /* job when it began: what comes behind it does not matter */
-	uint32_t jobs; /* of its own mover, and of others' movers with its memory */
+	const struct region *region;
 };
 
-static void count_jobs(struct lcore *l, void *arg, nanotime now)
+static void revoke_on_lcore(struct lcore *l, void *arg, nanotime now)
 {
-	struct count *n = arg;
-	uint64_t *newest = &n->newest[l->index];
+	const struct revocation *r = arg;
 
-	if (!n->begun)
-		*newest = moving_newest(l);
-	n->jobs += moving_jobs_of(l, n->client, *newest) + moving_jobs_into(l, n->client, *newest);
+	moving_revoke(l, r->client, r->region);
 }
 
-static void count_all(const struct client *c, struct count *n)
+void client_memory_revoke(struct client *c, const struct region *region)
 {
-	n->jobs = 0;
-	for (uint32_t i = 0; i < c->engine->lcores; i++)
-		lcore_call(&c->engine->lcore[i], count_jobs, n);
-	n->begun = true;
-}
+	struct revocation r = { .client = c, .region = region };
+	struct engine *e = c->engine;
 
-bool client_mover_settle(struct client *c)
-{
-	struct count n = { .client = c };
-
-	if (client_mover(c) == NULL && !client_shares(c))
-		return true;
-	for (uint32_t waited_us = 0; waited_us < SETTLE_MS * 1000; waited_us += 100) {
-		count_all(c, &n);
-		if (n.jobs == 0)
-			return true;
-		usleep(100);
-	}
-	return false;
+	/* Acquire: whatever was begun before the caller's grace period is counted. */
+	if (__atomic_load_n(&e->direct_moves[c->number], __ATOMIC_ACQUIRE) == 0)
+		return;
+	for (uint32_t i = 0; i < e->lcores; i++)
+		lcore_call(&e->lcore[i], revoke_on_lcore, &r);
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
+		if (e->client[i] != NULL && client_mover(e->client[i]) != NULL)
+			mover_leaves_direct(client_mover(e->client[i]));
 }

@@ -11,10 +11,18 @@
  *
  *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
  *
- * A lcore has a fixed number of jobs, of which a client may have as many as are left to others: one
- * that is stuck has half of them, the next one half of the rest. A packet that finds none is held
- * (hold.c), a queue pair that wants to send starves until one is back.
+ * A job may write memory that the engine maps, in its order among the others. Before such memory
+ * goes, the control path takes it out of all jobs (moving_revoke): they may be stuck for ever.
+ *
+ * An lcore has a fixed number of jobs. A user may have as many as are left to others: one whose copies
+ * are stuck has half of them at most, whatever number of programs he runs, and the next user half of
+ * the rest. A few are for users who have none. Programs of one user share likewise. A packet that
+ * finds no job is held (hold.c), a queue pair that wants to send starves until one is back.
+ *
+ * A program may end while its jobs are stuck. Its struct client stays until they are back (settle.c).
  */
+#include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +31,10 @@
 #include "engine/engine.h"
 #include "engine/hold.h"
 #include "engine/moving.h"
+#include "engine/settle.h"
 
-#define JOBS	    64u
+#define JOBS	    128u
+#define JOBS_KEPT   8u /* for users who have none */
 #define JOB_COPIES  256u
 #define JOB_TICKETS 64u
 
@@ -34,11 +44,11 @@ static_assert(JOB_COPIES >= PACKET_COPIES && JOB_TICKETS >= PACKET_TICKETS, "one
 struct moving_job {
 	struct mover_batch batch; /* first */
 	LIST_ENTRY(moving_job) link;
-	struct client *client; /* NULL: left behind */
-	uint32_t number; /* the client's */
+	struct client *client;
 	uint64_t serial; /* of this lcore's jobs */
 	struct copy_batch tickets;
 	uint32_t frames;
+	bool tried; /* an atomic that the lcore tries, no mover has it */
 	struct pending_ticket pending[JOB_TICKETS];
 	struct staged_frame frame[LIMIT_TURN];
 	struct peer_copy copy[JOB_COPIES];
@@ -52,7 +62,11 @@ struct moving {
 	struct job_list busy;
 	uint32_t free_count;
 	uint64_t serial; /* of the newest */
-	uint8_t jobs_of[LIMIT_CLIENTS]; /* by number: not free */
+	uint8_t jobs_of[LIMIT_CLIENTS]; /* by the client's number: not free */
+	uint8_t jobs_of_user[LIMIT_CLIENTS]; /* by the user's */
+	uint32_t leaving_count; /* clients that are detached but for jobs */
+	struct client *leaving[LIMIT_CLIENTS];
+	uint32_t tries; /* jobs that are atomics to be tried again */
 	bool came_back; /* a job did, since somebody last looked what waits for one */
 	struct ready_list starved;
 	struct moving_job job[JOBS];
@@ -82,9 +96,16 @@ bool moving_under_way(const struct lcore *l)
 	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
 }
 
+/* share: so many times what the client has must be left to its user. */
 static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
 {
-	return share * m->jobs_of[c->number] < m->free_count;
+	uint32_t of_user = m->jobs_of_user[c->user], room = 0;
+
+	if (of_user == 0)
+		return m->free_count > 0;
+	if (m->free_count > JOBS_KEPT + of_user)
+		room = m->free_count - JOBS_KEPT - of_user;
+	return share * m->jobs_of[c->number] < room;
 }
 
 /* Half of what may be had for receiving: what arrives should not wait for what is to be sent. */
@@ -111,10 +132,11 @@ static struct moving_job *job_take(struct lcore *l, struct client *c, struct job
 	LIST_INSERT_HEAD(to, j, link);
 	m->free_count--;
 	m->jobs_of[c->number]++;
+	m->jobs_of_user[c->user]++;
 	j->client = c;
-	j->number = c->number;
 	j->serial = ++m->serial;
 	j->frames = 0;
+	j->tried = false;
 	j->tickets = (struct copy_batch){ .copy = j->copy, .pending = j->pending };
 	j->batch = (struct mover_batch){ .copy = j->copy, .lcore = l->index, .owner = j };
 	return j;
@@ -127,8 +149,19 @@ static void job_free(struct lcore *l, struct moving_job *j)
 	LIST_REMOVE(j, link);
 	LIST_INSERT_HEAD(&m->free, j, link);
 	m->free_count++;
-	m->jobs_of[j->number]--;
+	m->jobs_of[j->client->number]--;
+	m->jobs_of_user[j->client->user]--;
 	m->came_back = true;
+	settle_job_over(l->engine);
+}
+
+/* Copies into memory that the engine maps: their clients know how many there are. */
+static void count_direct(struct lcore *l, const struct moving_job *j, int32_t by)
+{
+	for (uint32_t i = 0; i < j->tickets.copies; i++)
+		if (j->copy[i].direct != NULL && j->copy[i].direct != MOVER_REVOKED)
+			__atomic_fetch_add(&l->engine->direct_moves[j->copy[i].owner], (uint32_t)by,
+					   __ATOMIC_RELAXED);
 }
 
 static void tickets_settle(struct lcore *l, struct moving_job *j, nanotime now)
@@ -159,6 +192,7 @@ static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
 {
 	if (j->frames > 0)
 		frames_finish(l, j, now);
+	count_direct(l, j, -1);
 	tickets_settle(l, j, now);
 	job_free(l, j);
 }
@@ -188,6 +222,7 @@ static void job_close(struct lcore *l, struct moving_job *j, nanotime now)
 	LIST_REMOVE(j, link);
 	LIST_INSERT_HEAD(&l->moving->busy, j, link);
 	j->batch.count = j->tickets.copies;
+	count_direct(l, j, 1);
 	job_submit(l, j, now);
 }
 
@@ -269,20 +304,56 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 
 /* ---- coming back ---- */
 
-static uint32_t jobs_collect(struct lcore *l, nanotime now)
+static uint32_t collect_of(struct lcore *l, const struct client *c, nanotime now)
 {
+	struct mover *m = client_mover(c);
+	struct mover_batch *b;
+	uint32_t n = 0;
+
+	while (m != NULL && n < JOBS && (b = mover_poll(m, l->index)) != NULL) {
+		job_done(l, b->owner, now);
+		n++;
+	}
+	return n;
+}
+
+uint32_t moving_collect(struct lcore *l, nanotime now)
+{
+	struct moving *m = l->moving;
 	uint32_t work = 0;
 
-	for (uint32_t i = 0; i < l->clients; i++) {
-		struct mover *m = client_mover(l->client[i]);
-		struct mover_batch *b;
-
-		while (m != NULL && work < JOBS && (b = mover_poll(m, l->index)) != NULL) {
-			job_done(l, b->owner, now);
-			work++;
-		}
-	}
+	if (LIST_EMPTY(&m->busy))
+		return 0;
+	for (uint32_t i = 0; i < l->clients; i++)
+		work += collect_of(l, l->client[i], now);
+	for (uint32_t i = 0; i < m->leaving_count; i++)
+		work += collect_of(l, m->leaving[i], now);
 	return work;
+}
+
+void moving_detach(struct lcore *l, struct client *c)
+{
+	/* Its queue pairs may still hand in jobs: they go after this. */
+	if (client_mover(c) != NULL)
+		l->moving->leaving[l->moving->leaving_count++] = c;
+}
+
+static void leave(struct moving *m, const struct client *c)
+{
+	for (uint32_t i = 0; i < m->leaving_count; i++) {
+		if (m->leaving[i] != c)
+			continue;
+		m->leaving[i] = m->leaving[--m->leaving_count];
+		return;
+	}
+}
+
+bool moving_left(struct lcore *l, const struct client *c)
+{
+	if (l->moving->jobs_of[c->number] > 0)
+		return false;
+	leave(l->moving, c);
+	return true;
 }
 
 void moving_starve(struct lcore *l, struct engine_qp *q)
@@ -321,13 +392,78 @@ void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q
 	visit(q, arg);
 }
 
+/* ---- atomics that are tried again ---- */
+
+bool moving_can_try(const struct lcore *l, const struct client *c)
+{
+	return may_take(l->moving, c, 1);
+}
+
+bool moving_tries(const struct lcore *l)
+{
+	return l->moving->tries > 0;
+}
+
+void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
+		      uint64_t address, uint64_t ticket, const struct peer_atomic *a)
+{
+	struct moving_job *j = job_take(l, q->client, &l->moving->busy);
+
+	assert(j != NULL && "packet_fits has asked moving_can_try");
+	j->tried = true;
+	j->pending[0] = (struct pending_ticket){
+		.qp = q, .ticket = ticket, .atomic = *a, .count = 1, .is_atomic = true
+	};
+	j->copy[0] = (struct peer_copy){ .peer_address = address, .memory = m };
+	j->tickets.tickets = j->batch.count = 1;
+	l->moving->tries++;
+	q->last_ticket = ticket;
+	q->atomic_waits = true;
+}
+
+/* The request is forgotten where its queue pair is gone, or does nothing any more. */
+static int try_atomic(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	struct pending_ticket *t = &j->pending[0];
+	const struct peer_copy *c = &j->copy[0];
+
+	if (t->qp == NULL || qp_state(t->qp->core) == QP_STATE_RESET ||
+	    qp_state(t->qp->core) == QP_STATE_ERR)
+		return ECANCELED;
+	return place_atomic(l, c->memory, c->peer_address, &t->atomic, now);
+}
+
+static uint32_t try_all(struct lcore *l, nanotime now)
+{
+	struct moving_job *j, *next;
+	uint32_t work = 0;
+
+	for (j = LIST_FIRST(&l->moving->busy); j != NULL; j = next) {
+		int error;
+
+		next = LIST_NEXT(j, link);
+		if (!j->tried)
+			continue;
+		error = try_atomic(l, j, now);
+		if (error == EBUSY)
+			continue;
+		l->moving->tries--;
+		j->copy[0].ok = error == 0;
+		if (j->pending[0].qp != NULL)
+			j->pending[0].qp->atomic_waits = false;
+		job_done(l, j, now);
+		work++;
+	}
+	return work;
+}
+
 uint32_t place_poll(struct lcore *l, nanotime now)
 {
 	struct moving *m = l->moving;
-	uint32_t work = 0;
+	uint32_t work = moving_collect(l, now);
 
-	if (moving_under_way(l))
-		work = jobs_collect(l, now);
+	if (m->tries > 0)
+		work += try_all(l, now);
 	if (!m->came_back)
 		return work;
 	starved_feed(l);
@@ -351,17 +487,41 @@ void moving_forget(struct lcore *l, struct engine_qp *q)
 	q->gather_pending = false;
 }
 
-void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now)
+/* ---- memory that goes ---- */
+
+static bool is_of_region(const struct region *r, const void *at)
 {
-	job_done(l, b->owner, now);
+	for (uint32_t i = 0; i < r->pieces; i++) {
+		const struct region_piece *p = &r->piece[i];
+		uint64_t end = i + 1 < r->pieces ? r->piece[i + 1].offset : r->length;
+
+		if (p->direct != NULL && (uintptr_t)at - (uintptr_t)p->direct < end - p->offset)
+			return true;
+	}
+	return false;
 }
 
-void moving_leave_behind(struct lcore *l, struct mover_batch *b)
+static void job_revoke(struct lcore *l, struct moving_job *j, const struct client *c,
+		       const struct region *r)
 {
-	struct moving_job *j = b->owner;
+	for (uint32_t i = 0; i < j->tickets.copies; i++) {
+		struct peer_copy *copy = &j->copy[i];
 
-	l->moving->jobs_of[j->number]--;
-	j->client = NULL; /* another one may have its address and number by then */
+		if (copy->direct == NULL || copy->direct == MOVER_REVOKED ||
+		    copy->owner != c->number || (r != NULL && !is_of_region(r, copy->direct)))
+			continue;
+		__atomic_store_n(&copy->direct, MOVER_REVOKED, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&l->engine->direct_moves[c->number], 1, __ATOMIC_RELAXED);
+	}
+}
+
+void moving_revoke(struct lcore *l, const struct client *c, const struct region *r)
+{
+	struct moving_job *j;
+
+	/* Between bursts none is open. */
+	LIST_FOREACH(j, &l->moving->busy, link)
+	job_revoke(l, j, c, r);
 }
 
 static bool names_memory(const struct moving_job *j, const struct peer_memory *m)

@@ -3,6 +3,7 @@
 #ifndef ENGINE_MOVING_H
 #define ENGINE_MOVING_H
 
+#include "drivers/client_memory/peer_atomic.h"
 #include "engine/engine.h"
 
 struct mover_batch;
@@ -12,8 +13,12 @@ struct pending_ticket {
 	struct engine_qp *qp; /* NULL: detached meanwhile */
 	uint64_t ticket;
 	struct rte_mbuf *mbuf; /* holds the source until the copy is made */
-	uint64_t value; /* ... or here it is: an atomic's result */
-	uint32_t first, count; /* peer copies */
+	union {
+		uint64_t value; /* ... or here it is: an atomic's result */
+		struct peer_atomic atomic; /* ... or no copy is made, but an atomic */
+	};
+	uint32_t first, count; /* copies */
+	bool is_atomic;
 };
 
 /* Copies of an rx round that gather: the lcore's own, or those of one client in a job. */
@@ -59,6 +64,23 @@ void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q
  */
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now);
 
+/*
+ * Atomics of queue pairs without a mover, on peer memory: one whose stripe is taken is tried again
+ * by the lcore, as a job of its own; packets of its queue pair are held until it is done. It is
+ * called only behind moving_can_try, for the same packet.
+ */
+bool moving_can_try(const struct lcore *l, const struct client *c);
+void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
+		      uint64_t address, uint64_t ticket, const struct peer_atomic *a);
+/* Atomics are to be tried again soon. */
+bool moving_tries(const struct lcore *l);
+
+/*
+ * By lcore_call: what movers are to write to direct memory of this region is not written any more
+ * (NULL: of any region of the client). A mover may be about to: see client_memory_revoke.
+ */
+void moving_revoke(struct lcore *l, const struct client *c, const struct region *r);
+
 /* The newest job of this lcore: those that begin later have greater numbers. */
 uint64_t moving_newest(const struct lcore *l);
 /* Jobs of this client up to that one that are under way on this lcore. */
@@ -66,10 +88,12 @@ uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t 
 /* ... and of other clients' queue pairs, from or to this client's memory. */
 uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest);
 void moving_forget(struct lcore *l, struct engine_qp *q);
-/* By lcore_call: a batch that mover_destroy returned to the control thread. */
-void moving_give_back(struct lcore *l, struct mover_batch *b, nanotime now);
-/* By lcore_call: one that a stuck thread keeps for ever. */
-void moving_leave_behind(struct lcore *l, struct mover_batch *b);
+/* Takes back what movers are done with, and goes on with it. Returns how much. */
+uint32_t moving_collect(struct lcore *l, nanotime now);
+/* The client is detached from the lcore; jobs of it that are under way will be taken back all the same. */
+void moving_detach(struct lcore *l, struct client *c);
+/* They all were: the lcore knows nothing of the client any more. */
+bool moving_left(struct lcore *l, const struct client *c);
 
 /* place.c: reports one ticket, by what became of its copies, and lets its buffer go. */
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,

@@ -3,7 +3,7 @@
  * Where packets go: one of our own addresses (round inside the engine), a MAC address behind the
  * port, or nowhere. Frames that are not RoCE come here from the lcores; what the neighbour table
  * wants to say leaves through lcore 0. Queue pairs whose next hop is not known hold their packets
- * until it is; all are looked at again when a MAC address or an address of our own changes.
+ * until it is. Who is told when a MAC address or an address of our own changes: destinations.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/bits.h"
 #include "drivers/neighbour/neighbour.h"
 #include "engine/control.h"
+#include "engine/destinations.h"
 
 #define WAIT_EVERY     (5 * TIME_MS) /* while an answer is awaited */
 #define RETRY_EVERY    (500 * TIME_MS) /* while somebody is unreachable */
@@ -29,49 +30,61 @@ struct wanted_group {
 struct neighbour_agent {
 	struct neighbour_table *table;
 	uint32_t generation; /* as flows know it */
-	uint32_t waiting; /* queue pairs in FLOW_NONE with a path, at least */
-	uint32_t unreachable;
-	nanotime retry_at;
-	bool stale; /* our own addresses changed */
+	nanotime wait_at; /* the next look at who waits for a MAC address, */
+	nanotime retry_at; /* and at who cannot be reached */
 	struct neighbour_frames out;
 	struct wanted_group wanted[LIMIT_ENGINE_GROUPS];
 };
 
 /* ---- sending ---- */
 
+struct burst {
+	struct rte_mbuf *frame[NEIGHBOUR_FRAMES];
+	uint32_t frames;
+};
+
 static void send_on_lcore(struct lcore *l, void *arg, nanotime now)
 {
 	struct port *port = l->engine->port;
-	struct rte_mbuf *m = arg;
 	uint32_t *busy = &l->engine->tx_busy[l->tx_queue];
+	struct burst *b = arg;
+	uint32_t sent;
 
 	while (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
 		rte_pause();
-	/* A frame that finds the port full is lost, as on a wire; the table asks again. */
-	if (port->ops->tx_burst(port, l->tx_queue, &m, 1) == 0)
-		rte_pktmbuf_free(m);
+	sent = port->ops->tx_burst(port, l->tx_queue, b->frame, (uint16_t)b->frames);
 	__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
+	/* A frame that finds the port full is lost, as on a wire; the table asks again. */
+	for (uint32_t i = sent; i < b->frames; i++)
+		rte_pktmbuf_free(b->frame[i]);
 }
 
-static void send_frame(struct engine *e, const uint8_t *octets, uint32_t length)
+static struct rte_mbuf *make_frame(struct engine *e, const uint8_t *octets, uint32_t length)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(e->pool);
 	char *to = m != NULL ? rte_pktmbuf_append(m, (uint16_t)length) : NULL;
 
 	if (to == NULL) {
 		rte_pktmbuf_free(m);
-		return;
+		return NULL;
 	}
 	memcpy(to, octets, length);
-	lcore_call(&e->lcore[0], send_on_lcore, m);
+	return m;
 }
 
+/* All in one message: a flood of questions is answered in bursts. */
 static void send_frames(struct engine *e)
 {
 	struct neighbour_frames *out = &e->control->neighbours->out;
+	struct burst b = { .frames = 0 };
 
-	for (uint32_t i = 0; i < out->count; i++)
-		send_frame(e, out->octets + out->frame[i].offset, out->frame[i].length);
+	for (uint32_t i = 0; i < out->count; i++) {
+		b.frame[b.frames] =
+			make_frame(e, out->octets + out->frame[i].offset, out->frame[i].length);
+		b.frames += b.frame[b.frames] != NULL;
+	}
+	if (b.frames > 0)
+		lcore_call(&e->lcore[0], send_on_lcore, &b);
 	neighbour_frames_clear(out);
 }
 
@@ -118,6 +131,12 @@ int neighbour_agent_open(struct engine *e, char *why, size_t why_size)
 		free(a);
 		return errno;
 	}
+	e->control->destinations = destinations_new();
+	if (e->control->destinations == NULL) {
+		neighbour_table_free(a->table);
+		free(a);
+		return ENOMEM;
+	}
 	e->control->neighbours = a;
 	set_addresses(e);
 	for (uint32_t i = 0; i < o->gateways; i++)
@@ -136,6 +155,8 @@ void neighbour_agent_close(struct engine *e)
 	neighbour_table_free(a->table);
 	free(a);
 	e->control->neighbours = NULL;
+	destinations_free(e->control->destinations);
+	e->control->destinations = NULL;
 }
 
 void neighbour_agent_announce(struct engine *e)
@@ -145,7 +166,7 @@ void neighbour_agent_announce(struct engine *e)
 	if (a == NULL)
 		return;
 	set_addresses(e);
-	a->stale = true;
+	destinations_stale(e->control->destinations);
 	neighbour_announce(a->table, &a->out);
 	send_frames(e);
 }
@@ -216,10 +237,8 @@ enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct ma
 	case 0:
 		return FLOW_PORT;
 	case EINPROGRESS:
-		a->waiting++;
 		return FLOW_NONE;
 	default:
-		a->unreachable++;
 		return FLOW_UNREACHABLE;
 	}
 }
@@ -243,86 +262,6 @@ void flow_make(const struct engine *e, const struct qp_path *path, uint32_t loca
 	flow_init(flow, &av);
 }
 
-struct new_flow {
-	struct engine_qp *qp;
-	enum flow_state state;
-	struct flow flow;
-};
-
-static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
-{
-	struct new_flow *n = arg;
-
-	n->qp->flow = n->flow;
-	n->qp->flow_state = (uint8_t)n->state;
-	lcore_qp_touch(l, n->qp, now);
-}
-
-static bool is_answer(uint8_t flow_state)
-{
-	return flow_state == FLOW_PORT || flow_state == FLOW_LOOP;
-}
-
-/*
- * Those whose answer changed give way to others; lcores may read the old ones for a moment. Programs
- * may have many handles: unless `all` may have changed, only those without an answer are looked at.
- */
-static void renew_handles(struct engine *e, bool all)
-{
-	LIST_HEAD(, engine_ah) old = LIST_HEAD_INITIALIZER(old);
-	struct engine_ah *ah, *next, *fresh;
-
-	for (ah = LIST_FIRST(&e->ahs); ah != NULL; ah = next) {
-		next = LIST_NEXT(ah, engine_link);
-		if (!all && is_answer(ah->flow_state))
-			continue;
-		fresh = ah_renew(e, ah);
-		if (fresh == NULL)
-			continue;
-		LIST_INSERT_BEFORE(ah, fresh, engine_link);
-		LIST_REMOVE(ah, engine_link);
-		LIST_INSERT_HEAD(&old, ah, engine_link);
-		handle_publish(&ah->client->objects->table[OBJECT_AH], ah->handle, fresh);
-	}
-	if (LIST_EMPTY(&old))
-		return;
-	engine_grace_period(e);
-	while ((ah = LIST_FIRST(&old)) != NULL) {
-		LIST_REMOVE(ah, engine_link);
-		free(ah);
-	}
-}
-
-/*
- * Queue pairs with a path are resolved again; those whose answer changed are told. As with handles:
- * unless `all` may have changed, only those without an answer. Each may be two questions to the
- * kernel, and some id of rdma_cm often waits for an address where nobody is.
- */
-static void resolve_again(struct engine *e)
-{
-	struct neighbour_agent *a = e->control->neighbours;
-	bool all = a->stale || a->generation != neighbour_generation(a->table);
-	struct new_flow n;
-	struct mac mac;
-
-	a->waiting = 0;
-	a->unreachable = 0;
-	a->generation = neighbour_generation(a->table);
-	a->stale = false;
-	renew_handles(e, all);
-	LIST_FOREACH(n.qp, &e->qps, engine_link)
-	{
-		if (gid_is_zero(&n.qp->path.dgid) || (!all && is_answer(n.qp->flow_state)))
-			continue;
-		memset(&mac, 0, sizeof(mac));
-		n.state = flow_resolve(e, &n.qp->path.dgid, &mac);
-		flow_make(e, &n.qp->path, n.qp->qpn, qp_destination(n.qp), &mac, &n.flow);
-		if (n.state != n.qp->flow_state ||
-		    memcmp(n.flow.header, n.qp->flow.header, sizeof(n.flow.header)) != 0)
-			lcore_call(n.qp->lcore, set_on_lcore, &n);
-	}
-}
-
 void neighbour_agent_frames(struct engine *e, nanotime now)
 {
 	struct neighbour_agent *a = e->control->neighbours;
@@ -339,11 +278,31 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 		if (a->out.count > NEIGHBOUR_FRAMES / 2)
 			send_frames(e);
 	}
-	send_frames(e);
-	if (a->generation != neighbour_generation(a->table))
-		resolve_again(e);
+	send_frames(e); /* what follows from them is the next tick's */
 	if (!rte_ring_empty(e->strangers))
 		control_wake(e);
+}
+
+/* What the table says now, and those who are to look at it again. */
+static nanotime follow(struct engine *e, nanotime now)
+{
+	struct neighbour_agent *a = e->control->neighbours;
+	struct destinations *ds = e->control->destinations;
+	bool news = a->generation != neighbour_generation(a->table);
+	bool retry = news || now >= a->retry_at, wait = news || now >= a->wait_at;
+	nanotime next;
+
+	if (news)
+		destinations_news(ds);
+	a->generation = neighbour_generation(a->table);
+	if (retry)
+		a->retry_at = now + RETRY_EVERY;
+	if (wait)
+		a->wait_at = now + WAIT_EVERY;
+	next = destinations_slice(e, wait, retry, now);
+	if (destinations_waiting(ds))
+		next = time_earlier(next, a->wait_at);
+	return destinations_unreachable(ds) ? time_earlier(next, a->retry_at) : next;
 }
 
 nanotime neighbour_agent_tick(struct engine *e, nanotime now)
@@ -352,13 +311,7 @@ nanotime neighbour_agent_tick(struct engine *e, nanotime now)
 	nanotime next = neighbour_tick(a->table, now, &a->out);
 
 	send_frames(e);
-	if (a->waiting > 0 || a->stale || a->generation != neighbour_generation(a->table) ||
-	    (a->unreachable > 0 && now >= a->retry_at)) {
-		resolve_again(e);
-		a->retry_at = now + RETRY_EVERY;
-		send_frames(e);
-	}
-	if (a->waiting > 0)
-		next = time_earlier(next, now + WAIT_EVERY);
-	return a->unreachable > 0 ? time_earlier(next, a->retry_at) : next;
+	next = time_earlier(next, follow(e, now));
+	send_frames(e);
+	return next;
 }

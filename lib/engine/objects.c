@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles, and what is left of a client when it goes. */
+/* Handles, and the objects behind them. */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -45,7 +45,8 @@ uint32_t handle_reserve(struct handle_table *t)
 {
 	uint32_t handle;
 
-	if (t->count == t->limit)
+	if (t->count == t->limit ||
+	    (t->account != NULL && !account_take(t->account, t->resource, 1)))
 		return 0;
 	t->count++;
 	if (t->used < t->limit && t->freed <= HANDLES_AT_REST)
@@ -75,62 +76,75 @@ void handle_free(struct handle_table *t, uint32_t handle)
 		t->next_free[t->last_free] = handle;
 	t->last_free = handle;
 	t->count--;
+	if (t->account != NULL)
+		account_give(t->account, t->resource, 1);
 }
 
-/* Queue pairs of a client that one message takes from an lcore: other work goes on in between. */
-#define DETACH_AT_ONCE 256u
-
-LIST_HEAD(qp_list, engine_qp);
-LIST_HEAD(ah_list, engine_ah);
-
-struct detach {
-	struct client *client;
-	uint32_t context; /* 0: all */
-	uint32_t handle; /* next to look at */
-	struct qp_list gone;
+static const enum resource resource_of[OBJECT_KINDS] = {
+	[OBJECT_CONTEXT] = RESOURCE_CONTEXTS,
+	[OBJECT_PD] = RESOURCE_PDS,
+	[OBJECT_MR] = RESOURCE_MRS,
+	[OBJECT_CHANNEL] = RESOURCE_CHANNELS,
+	[OBJECT_CQ] = RESOURCE_CQS,
+	[OBJECT_QP] = RESOURCE_QPS,
+	[OBJECT_AH] = RESOURCE_AHS,
+	[OBJECT_DM] = RESOURCE_DMS,
+	[OBJECT_MR_IMPORT] = RESOURCE_IMPORTS,
+	[OBJECT_SRQ] = RESOURCE_SRQS,
+	[OBJECT_RWQ_TABLE] = RESOURCE_TABLES,
+	[OBJECT_RSS] = RESOURCE_RSS,
+	[OBJECT_FLOW] = RESOURCE_FLOWS,
+	[OBJECT_COUNTERS] = RESOURCE_COUNTERS,
+	[OBJECT_MW] = RESOURCE_MRS,
+	[OBJECT_XRCD] = RESOURCE_XRCDS,
+	[OBJECT_TARGET] = RESOURCE_TARGETS,
+	[OBJECT_CM_CHANNEL] = RESOURCE_CM_CHANNELS,
+	[OBJECT_CM_ID] = RESOURCE_CM_IDS,
+	[OBJECT_CM_JOIN] = RESOURCE_CM_JOINS,
 };
 
-static bool belongs(uint32_t context, uint32_t to)
+bool objects_open(struct client *c)
 {
-	return to == 0 || context == to;
-}
+	struct account *a = &c->objects->account;
 
-/* On the lcore, so that no doorbell finds a queue pair between its handle and its end. */
-static void detach_some(struct lcore *l, void *arg, nanotime now)
-{
-	struct detach *d = arg;
-	struct handle_table *t = &d->client->objects->table[OBJECT_QP];
-	uint32_t end = d->handle + DETACH_AT_ONCE;
+	for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++) {
+		struct handle_table *t = &c->objects->table[kind];
+		enum resource r = resource_of[kind];
 
-	for (; d->handle < end && d->handle <= t->used; d->handle++) {
-		struct engine_qp *q = t->slot[d->handle];
-
-		if (q == NULL || q->lcore != l || !belongs(q->context, d->context))
-			continue;
-		handle_withdraw(t, d->handle);
-		lcore_qp_detach(l, q, now);
-		LIST_REMOVE(q, engine_link);
-		LIST_INSERT_HEAD(&d->gone, q, engine_link);
+		if (handle_table_init(t, (uint32_t)a->users->of_program[r]) != 0)
+			return false;
+		t->account = a;
+		t->resource = r;
 	}
+	c->qp = (struct engine_qp **)c->objects->table[OBJECT_QP].slot;
+	c->ah = (struct engine_ah **)c->objects->table[OBJECT_AH].slot;
+	return true;
 }
 
-static void detach_all(struct client *c, uint32_t context, struct qp_list *gone)
+void objects_close(struct client *c)
 {
-	struct detach d = { .client = c, .context = context };
-
-	LIST_INIT(&d.gone);
-	for (uint32_t i = 0; i < c->engine->lcores; i++) {
-		d.handle = 1;
-		while (d.handle <= c->objects->table[OBJECT_QP].used)
-			lcore_call(&c->engine->lcore[i], detach_some, &d);
-	}
-	gone->lh_first = d.gone.lh_first;
-	if (gone->lh_first != NULL)
-		gone->lh_first->engine_link.le_prev = &gone->lh_first;
+	for (uint32_t kind = 0; kind < OBJECT_KINDS; kind++)
+		handle_table_destroy(&c->objects->table[kind]);
 }
 
-/* The handle of the context that an object belongs to. */
-static uint32_t context_of_object(enum object_kind kind, const void *object)
+int call_no_handle(struct call *call, enum object_kind kind)
+{
+	account_explain(&call->client->objects->account, resource_of[kind], 1, call->reply.why,
+			sizeof(call->reply.why));
+	return ENOMEM;
+}
+
+int call_take(struct call *call, enum resource r, uint64_t n)
+{
+	struct account *a = &call->client->objects->account;
+
+	if (account_take(a, r, n))
+		return 0;
+	account_explain(a, r, n, call->reply.why, sizeof(call->reply.why));
+	return ENOMEM;
+}
+
+uint32_t context_of_object(enum object_kind kind, const void *object)
 {
 	switch (kind) {
 	case OBJECT_CONTEXT:
@@ -179,92 +193,4 @@ void *object_of_context(const struct client *c, enum object_kind kind, uint32_t 
 	void *object = object_find(c, kind, handle);
 
 	return object != NULL && context_of_object(kind, object) == context ? object : NULL;
-}
-
-/* The next object of a context at or behind *handle, or NULL. */
-static void *next_object(struct client *c, enum object_kind kind, uint32_t context,
-			 uint32_t *handle)
-{
-	struct handle_table *t = &c->objects->table[kind];
-
-	for (; *handle <= t->used; ++*handle) {
-		void *object = t->slot[*handle];
-
-		if (object != NULL && belongs(context_of_object(kind, object), context))
-			return object;
-	}
-	return NULL;
-}
-
-#define FOR_EACH(object, kind)                                                                 \
-	for (uint32_t handle_ = 1; (object = next_object(c, kind, context, &handle_)) != NULL; \
-	     handle_++)
-
-/* Who leads to something goes before it; memory that an lcore may read goes after a grace period. */
-void objects_reclaim(struct client *c, uint32_t context)
-{
-	struct qp_list gone = LIST_HEAD_INITIALIZER(gone);
-	struct ah_list gone_ahs = LIST_HEAD_INITIALIZER(gone_ahs);
-	struct mcast_group *groups = NULL;
-	struct engine_channel *ch;
-	struct window *w;
-	struct engine_srq *s;
-	struct engine_cq *cq;
-	struct target *t;
-	struct xrcd *xrcd;
-	struct engine_qp *q;
-	struct engine_ah *ah;
-	struct context *x;
-	struct pd *p;
-	struct mr *m;
-	struct mr_import *i;
-	struct dm *d;
-
-	raw_reclaim(c, context);
-	if (c->objects->table[OBJECT_QP].count > 0)
-		detach_all(c, context, &gone);
-	operations_finish(c->engine);
-	FOR_EACH(t, OBJECT_TARGET)
-	target_free(c, t);
-	FOR_EACH(ah, OBJECT_AH)
-	{
-		ah_withdraw(c, ah);
-		LIST_INSERT_HEAD(&gone_ahs, ah, engine_link);
-	}
-	FOR_EACH(w, OBJECT_MW)
-	mw_withdraw(c, w);
-	FOR_EACH(m, OBJECT_MR)
-	mr_withdraw(c, m);
-	FOR_EACH(s, OBJECT_SRQ)
-	srq_withdraw(c, s);
-	LIST_FOREACH(q, &gone, engine_link)
-	groups = mcast_forget(c->engine, q, groups);
-	engine_grace_period(c->engine);
-	mcast_free(groups);
-	while ((q = LIST_FIRST(&gone)) != NULL)
-		qp_free(c, q);
-	while ((ah = LIST_FIRST(&gone_ahs)) != NULL) {
-		LIST_REMOVE(ah, engine_link);
-		ah_free(c, ah);
-	}
-	FOR_EACH(s, OBJECT_SRQ)
-	srq_free(c, s);
-	FOR_EACH(xrcd, OBJECT_XRCD)
-	xrcd_free(c, xrcd);
-	FOR_EACH(cq, OBJECT_CQ)
-	cq_free(c, cq);
-	FOR_EACH(w, OBJECT_MW)
-	mw_free(c, w);
-	FOR_EACH(m, OBJECT_MR)
-	mr_free(c, m);
-	FOR_EACH(i, OBJECT_MR_IMPORT)
-	mr_import_free(c, i);
-	FOR_EACH(d, OBJECT_DM)
-	dm_free(c, d);
-	FOR_EACH(p, OBJECT_PD)
-	pd_free(c, p);
-	FOR_EACH(ch, OBJECT_CHANNEL)
-	channel_free(c, ch);
-	FOR_EACH(x, OBJECT_CONTEXT)
-	context_free(c, x);
 }

@@ -13,15 +13,14 @@
 #include "base/bits.h"
 #include "engine/control.h"
 
-#define PAGE	   4096u
 #define PIECES_MAX (2 * BACKING_MAX + 1)
 #define WRITES	   (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
 
 struct pieces {
 	uint32_t count;
 	struct region_piece piece[PIECES_MAX];
-	uint32_t maps;
-	struct direct_map map[BACKING_MAX];
+	uint32_t uses;
+	struct backing_use use[BACKING_MAX];
 };
 
 static void add_piece(struct pieces *p, const struct mr_wish *w, uint64_t offset, void *direct)
@@ -54,16 +53,20 @@ static int check_backing(struct call *call, const struct mr_wish *w, uint64_t fr
 static void *map_backing(struct call *call, struct pieces *p, const struct mr_backing *b,
 			 bool writes)
 {
-	uint64_t into = b->file_offset % PAGE;
-	struct direct_map *m = &p->map[p->maps];
+	struct backing_use *use = &p->use[p->uses];
+	struct client *c = call->client;
+	uint8_t *at;
+	bool found;
 
 	if (b->fd == BACKING_PROMOTED)
-		return direct_at(&call->client->objects->promoted, b->file_offset, b->length);
-	if ((writes && !b->writable) || direct_open(m, call->in.fd[b->fd], b->file_offset - into,
-						    b->length + into, writes) != 0)
-		return NULL;
-	p->maps++;
-	return m->base + into;
+		found = backing_use(c, c->objects->promoted, b->file_offset, b->length, true, use,
+				    &at);
+	else
+		found = (b->writable || !writes) &&
+			backing_use(c, call->in.fd[b->fd], b->file_offset, b->length, writes, use,
+				    &at);
+	p->uses += found;
+	return found ? at : NULL;
 }
 
 static int lay_out(struct call *call, const struct mr_wish *w, struct pieces *p)
@@ -89,19 +92,36 @@ static int lay_out(struct call *call, const struct mr_wish *w, struct pieces *p)
 static int keep(struct mr *m, const struct pieces *p)
 {
 	m->region = calloc(1, sizeof(*m->region) + p->count * sizeof(p->piece[0]));
-	if (p->maps > 0)
-		m->map = calloc(p->maps, sizeof(*m->map));
-	if (m->region == NULL || (p->maps > 0 && m->map == NULL)) {
-		free(m->map);
-		m->map = NULL;
+	if (p->uses > 0)
+		m->use = calloc(p->uses, sizeof(*m->use));
+	if (m->region == NULL || (p->uses > 0 && m->use == NULL)) {
+		free(m->use);
+		m->use = NULL;
 		return ENOMEM;
 	}
 	m->region->pieces = p->count;
 	memcpy(m->region->piece, p->piece, p->count * sizeof(p->piece[0]));
-	m->maps = p->maps;
-	if (p->maps > 0)
-		memcpy(m->map, p->map, p->maps * sizeof(*m->map));
+	m->uses = p->uses;
+	if (p->uses > 0)
+		memcpy(m->use, p->use, p->uses * sizeof(*m->use));
 	return 0;
+}
+
+/*
+ * An lcore never copies from or to a program's address space: what is mapped there now may be something
+ * else later, and block for ever. So who has memory that we cannot map gets a mover.
+ */
+static int reach(struct call *call, const struct pieces *p)
+{
+	bool peer = false;
+	int error;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		peer |= p->piece[i].direct == NULL;
+	error = peer ? client_mover_give(call->client) : 0;
+	return error == 0
+		       ? 0
+		       : call_fail(call, error, "the engine cannot make a thread for its copies");
 }
 
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m)
@@ -115,17 +135,19 @@ int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m)
 	}
 	error = lay_out(call, w, &p);
 	if (error == 0)
+		error = reach(call, &p);
+	if (error == 0)
 		error = keep(m, &p);
-	for (uint32_t i = 0; error != 0 && i < p.maps; i++)
-		direct_close(&p.map[i]);
+	for (uint32_t i = 0; error != 0 && i < p.uses; i++)
+		backing_leave(call->client, &p.use[i]);
 	return error;
 }
 
-void region_unmap(struct mr *m)
+void region_unmap(struct client *c, struct mr *m)
 {
-	for (uint32_t i = 0; i < m->maps; i++)
-		direct_close(&m->map[i]);
-	free(m->map);
-	m->map = NULL;
-	m->maps = 0;
+	for (uint32_t i = 0; i < m->uses; i++)
+		backing_leave(c, &m->use[i]);
+	free(m->use);
+	m->use = NULL;
+	m->uses = 0;
 }

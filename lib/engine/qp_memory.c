@@ -18,32 +18,34 @@
 /* Memory for this queue pair; NULL: its program has all it may, or there is none. */
 static void *take(struct engine_qp *q, size_t octets)
 {
-	struct client_objects *o = q->client->objects;
+	struct account *a = &q->client->objects->account;
 	void *memory;
 
-	if (o->memory + octets > LIMIT_CLIENT_MEMORY)
+	if (!account_take_memory(a, octets))
 		return NULL;
 	memory = aligned_alloc(64, octets);
-	if (memory == NULL)
+	if (memory == NULL) {
+		account_give_memory(a, octets);
 		return NULL;
-	o->memory += octets;
+	}
 	q->memory_octets += octets;
+	q->memory_maps += memory_maps(octets);
 	return memory;
 }
 
 static void give_back(struct engine_qp *q, void *memory, size_t octets)
 {
 	free(memory);
-	q->client->objects->memory -= octets;
+	account_give_memory(&q->client->objects->account, octets);
 	q->memory_octets -= octets;
+	q->memory_maps -= memory_maps(octets);
 }
 
-static int refused(struct call *call)
+static int refused(struct call *call, size_t octets)
 {
-	return call_fail(call, ENOMEM,
-			 "no memory for the program's queue pairs, which hold %llu MiB of %llu",
-			 (unsigned long long)(call->client->objects->memory >> 20),
-			 (unsigned long long)(LIMIT_CLIENT_MEMORY >> 20));
+	account_explain_memory(&call->client->objects->account, octets, call->reply.why,
+			       sizeof(call->reply.why));
+	return ENOMEM;
 }
 
 int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps *caps,
@@ -53,7 +55,7 @@ int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps 
 
 	q->memory = take(q, core + round_up(beside, 64));
 	if (q->memory == NULL)
-		return refused(call);
+		return refused(call, core + round_up(beside, 64));
 	*at = (uint8_t *)q->memory + core;
 	q->core = qp_init(q->memory, caps);
 	return 0;
@@ -61,17 +63,22 @@ int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps 
 
 void qp_memory_free(struct engine_qp *q)
 {
+	struct account *a = &q->client->objects->account;
+
 	free(q->memory);
 	free(q->records);
 	free(q->tickets);
-	q->client->objects->memory -= q->memory_octets;
-	q->memory_octets = 0;
+	account_give(a, RESOURCE_MEMORY, q->memory_octets);
+	account_give(a, RESOURCE_MAPPINGS, q->memory_maps);
+	q->memory_octets = q->memory_maps = 0;
 }
 
 void qp_memory_inherit(struct engine_qp *q, struct client *from, struct client *heir)
 {
-	from->objects->memory -= q->memory_octets;
-	heir->objects->memory += q->memory_octets;
+	account_move(&from->objects->account, &heir->objects->account, RESOURCE_MEMORY,
+		     q->memory_octets);
+	account_move(&from->objects->account, &heir->objects->account, RESOURCE_MAPPINGS,
+		     q->memory_maps);
 }
 
 /* A peer's READs and atomics. */
@@ -100,7 +107,7 @@ int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd
 		return 0;
 	g.memory = take(q, qp_records_size(max_dest_rd_atomic));
 	if (g.memory == NULL)
-		return refused(call);
+		return refused(call, qp_records_size(max_dest_rd_atomic));
 	lcore_call(q->lcore, give_records, &g);
 	if (g.old != NULL)
 		give_back(q, g.old, qp_records_size(before));

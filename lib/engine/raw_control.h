@@ -16,11 +16,11 @@ void raw_setup_qp(struct engine_qp *q, const struct request_create_qp *r);
 uint32_t raw_slot_octets(const struct request_create_qp *r);
 
 /*
- * A handle for the object, which is complete but for it, in `context`; on failure it is freed and
- * NULL returned, with the sentence in the reply. *count (of the engine) is bounded by `limit`.
+ * A handle for the object, which is complete but for it, in `context`. 0 or an errno, with the
+ * sentence in the reply.
  */
 int raw_object_enter(struct call *call, enum object_kind kind, struct raw_object *o,
-		     uint32_t context, const char *what);
+		     uint32_t context);
 void raw_object_leave(struct client *c, enum object_kind kind, struct raw_object *o);
 
 /* Everything raw of a context (0: of the client) but its queue pairs and WQs, which come next. */

@@ -21,7 +21,7 @@
 
 #define LOOP_BURST 128u /* more than a tx round makes */
 
-/* Marks of frames in rings inside the engine (mbuf.hash.usr), beside those of raw.h and datagram.h. */
+/* Kinds of frames in rings inside the engine (frame_mark), beside those of raw.h and datagram.h. */
 #define FRAME_RECEIVED 0u /* as from a wire */
 /* Its ICRC was checked by another lcore, or it never left the engine unsummed. */
 #define FRAME_TRUSTED  1u
@@ -177,7 +177,7 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 		if (o->flags & OUTCOME_RECEIVE_USED)
 			tagged ? tags_taken(l, q, offer) : receive_taken(l, q);
 		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
-			kept = place_outcome(l, q, o, m, now);
+			kept = place_outcome(l, q, o, p, m, now);
 		if (o->flags & OUTCOME_INVALIDATE) {
 			window_invalidate(l->engine, o->invalidate);
 			place_nothing(l, q, o->invalidate_ticket, now);
@@ -198,21 +198,25 @@ static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mo
 	return true;
 }
 
-/* Its copies and tickets find room, and it comes behind what it must come behind. */
-static bool mover_takes(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
 {
-	switch (q->raw ? KIND_SEND : opcode_table[p->opcode].kind) {
-	case KIND_ACK:
-	case KIND_CNP:
-		return true;
-	case KIND_CMP_SWAP:
-	case KIND_FETCH_ADD:
-		/* Made on the lcore: what this queue pair wrote before is in place when it looks. */
-		if (q->last_ticket != 0)
-			return false;
-		break;
-	}
-	return moving_open(l, q->client, now) != NULL;
+	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
+}
+
+/* Nothing is copied for it. */
+static bool is_answer(uint8_t kind)
+{
+	return kind == KIND_ACK || kind == KIND_CNP;
+}
+
+/* It comes behind what it must come behind; an atomic finds room to wait if its word is busy. */
+static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const struct packet *p)
+{
+	uint8_t kind = kind_of(q, p);
+
+	if (q->atomic_waits)
+		return is_answer(kind);
+	return !(kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD) || moving_can_try(l, q->client);
 }
 
 bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
@@ -228,17 +232,24 @@ bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, n
 			return false;
 		place_flush(l, now);
 	}
-	return mover == NULL || mover_takes(l, q, p, now);
+	if (mover == NULL)
+		return lcore_takes(l, q, p);
+	/* Its copies and tickets find room. */
+	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
 }
 
 bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		  nanotime now)
 {
+	enum reason why;
+
 	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now))
 		return packet_take(l, q, p, m, now);
-	if (hold_packet(l, q, p, m))
+	/* A stranger's does not take a place from the peer's. */
+	why = qp_check_origin(q->core, p);
+	if (why == REASON_NONE && hold_packet(l, q, p, m))
 		return true;
-	count_reason(l, REASON_BUSY);
+	count_reason(l, why != REASON_NONE ? why : REASON_BUSY);
 	return false;
 }
 
@@ -251,8 +262,7 @@ static void stranger(struct lcore *l, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	if (rte_ring_count(e->strangers) == 1)
-		control_wake(e);
+	control_tell(e, e->strangers);
 }
 
 /*
@@ -285,9 +295,21 @@ static void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, 
 		rte_pktmbuf_free(m);
 }
 
+/*
+ * Who is connected to one of our own addresses has nothing to hear from the port: the addresses
+ * would be right, and the sender anybody.
+ */
+static bool is_forged(const struct engine *e, const struct engine_qp *q, const struct packet *p)
+{
+	if (p->sender != 0)
+		return false;
+	return q->type == QP_TYPE_UD ? datagram_is_forged(e, p) : q->flow_state == FLOW_LOOP;
+}
+
 static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nanotime now)
 {
-	bool trusted = mark == FRAME_TRUSTED || mark == FRAME_FOR_MEMBERS, kept;
+	uint32_t kind = frame_kind(mark);
+	bool trusted = kind == FRAME_TRUSTED || kind == FRAME_FOR_MEMBERS, kept;
 	struct decode_options options = { .check_icrc = !trusted, .vlan = l->engine->vlan };
 	struct engine_qp *q;
 	struct packet p;
@@ -303,6 +325,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		frame_refused(l, m, why, now);
 		return;
 	}
+	p.sender = frame_sender(mark);
 	if (!trusted && raw_steering(l->engine))
 		raw_input(l, m, true, now);
 	if (!trusted && l->engine->exception != NULL && !p.multicast &&
@@ -311,7 +334,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		return;
 	}
 	if (p.dest_qpn == MULTICAST_QPN) {
-		mcast_input(l, &p, m, mark == FRAME_FOR_MEMBERS, now);
+		mcast_input(l, &p, m, kind == FRAME_FOR_MEMBERS, now);
 		return;
 	}
 	if (p.dest_qpn == QPN_GSI) {
@@ -325,7 +348,12 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		return;
 	}
 	if (q->lcore != l) {
-		hand_over(l, q->lcore, m, FRAME_TRUSTED);
+		hand_over(l, q->lcore, m, frame_mark(FRAME_TRUSTED, p.sender));
+		return;
+	}
+	if (is_forged(l->engine, q, &p)) {
+		count_reason(l, REASON_SOURCE_OWN);
+		rte_pktmbuf_free(m);
 		return;
 	}
 	if (q->type == QP_TYPE_UD)
@@ -366,7 +394,7 @@ static uint32_t inbox_input(struct lcore *l, nanotime now)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *frame = m[i];
 
-		if (frame->hash.usr == FRAME_RAW_DELIVERED)
+		if (frame_kind(frame->hash.usr) == FRAME_RAW_DELIVERED)
 			raw_arrived(l, frame, now);
 		else
 			frame_input(l, frame, frame->hash.usr, now);
@@ -381,7 +409,7 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 	for (uint32_t i = 0; i < n; i++) {
 		struct rte_mbuf *m = l->loop[l->loop_tail++ % LOOP_SLOTS];
 
-		if (m->hash.usr == FRAME_RAW_LOOPED)
+		if (frame_kind(m->hash.usr) == FRAME_RAW_LOOPED)
 			raw_looped(l, m, now);
 		else
 			frame_input(l, m, m->hash.usr, now);
@@ -390,13 +418,14 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 }
 
 /* A frame of ours for one of our own addresses. False: no room, the frame stays the caller's. */
-bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t dest_qpn, bool summed)
+bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
+		 bool summed)
 {
 	struct lcore *to = l;
 
 	if ((dest_qpn & 15) < l->engine->lcores)
 		to = &l->engine->lcore[dest_qpn & 15];
-	m->hash.usr = summed ? FRAME_RECEIVED : FRAME_TRUSTED;
+	m->hash.usr = frame_mark(summed ? FRAME_RECEIVED : FRAME_TRUSTED, sender);
 	if (to == l) {
 		if (l->loop_head - l->loop_tail >= LOOP_SLOTS)
 			return false;

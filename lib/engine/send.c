@@ -43,7 +43,7 @@ static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
 	l->stats.tx_packets += sent;
 	for (uint32_t i = 0; i < n; i++)
 		if (s[i].echo && echo[i] != NULL)
-			datagram_echoed(l, echo[i], i < sent);
+			datagram_echoed(l, echo[i], s[i].qp->qpn, i < sent);
 	for (uint32_t i = sent; i < n; i++) {
 		l->stats.tx_octets -= m[i]->pkt_len;
 		s[i].unsent = true;
@@ -70,8 +70,8 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 		raw_send(l, s);
 		s->qp->held_back = s->unsent;
 	} else if (s->loop) {
-		s->unsent =
-			s->qp->held_back || !loop_output(l, s->mbuf, s->packet.dest_qpn, s->summed);
+		s->unsent = s->qp->held_back ||
+			    !loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn, s->summed);
 		s->qp->held_back = s->unsent;
 	} else {
 		/* Nobody answers for that address: lost, as on a wire; retries will tell. */

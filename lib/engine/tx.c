@@ -80,8 +80,10 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
  */
 static void stage_gather(struct lcore *l, nanotime now)
 {
+	struct copy_breaks none;
 	uint32_t kept = 0;
 
+	none.count = 0;
 	for (uint32_t i = 0; i < l->staged;) {
 		uint32_t first = i, copies = 0, at = l->stage[i].peer_first;
 		struct client *c = l->stage[i].qp->client;
@@ -96,7 +98,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 			continue;
 		}
 		if (copies > 0)
-			client_copy(l, c, &l->gather_copy[at], copies, now);
+			client_copy(l, c, &l->gather_copy[at], copies, &none, now);
 		for (; first < i; first++) {
 			frame_seal(&l->stage[first], l->gather_copy);
 			if (kept != first)

@@ -153,29 +153,45 @@ static void fill(struct window *w, const struct key_operation *o, const struct r
 	};
 }
 
-/* From now on nobody uses what the window was. False: a copy of the program's memory does not end. */
-static bool wait_for_all(struct engine *e, const struct window *w)
+static enum reason check(const struct engine *e, const struct window *w, const struct engine_qp *q,
+			 const struct key_operation *o, const struct region **r)
 {
-	engine_grace_period(e);
-	return client_mover_settle(w->client);
-}
-
-enum reason window_bind(struct engine *e, const struct engine_qp *q, const struct key_operation *o,
-			bool alone)
-{
-	struct window *w = window_find(e, o->key);
-	const struct region *r = NULL;
 	enum reason why = check_window(w, q, o);
 
-	if (why == REASON_NONE && o->length != 0) {
-		r = key_find(&e->keys, o->region_key);
-		why = check_region(r, w, o);
-	}
+	*r = NULL;
+	if (why != REASON_NONE || o->length == 0)
+		return why;
+	*r = key_find(&e->keys, o->region_key);
+	return check_region(*r, w, o);
+}
+
+enum reason window_clear(struct engine *e, const struct engine_qp *q, const struct key_operation *o)
+{
+	struct window *w = window_find(e, o->key);
+	const struct region *r;
+	enum reason why = check(e, w, q, o, &r);
+
+	if (why == REASON_NONE)
+		window_unbind(e, w);
+	return why;
+}
+
+bool window_is_clear(const struct engine *e, const struct key_operation *o)
+{
+	const struct window *w = window_find(e, o->key);
+
+	return w == NULL || !__atomic_load_n(&w->bound, __ATOMIC_ACQUIRE);
+}
+
+enum reason window_bind(struct engine *e, const struct engine_qp *q, const struct key_operation *o)
+{
+	struct window *w = window_find(e, o->key);
+	const struct region *r;
+	enum reason why = check(e, w, q, o, &r);
+
 	if (why != REASON_NONE)
 		return why;
 	window_unbind(e, w);
-	if (!alone && !wait_for_all(e, w))
-		return REASON_BUSY;
 	w->key = o->new_key;
 	if (r == NULL)
 		return REASON_NONE; /* length 0: it was unbound, which is all */

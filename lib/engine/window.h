@@ -29,6 +29,7 @@ enum window_type {
 
 struct window {
 	uint8_t type; /* enum window_type */
+	bool leaving; /* (control) it goes when copies are over */
 	uint32_t bound; /* atomic */
 	uint32_t key; /* as it is now */
 	struct engine_qp *qp; /* atomic; type 2, bound: through whom */
@@ -63,11 +64,16 @@ void windows_leave(struct engine_qp *q);
 /* A received SEND asks to invalidate this key, which the core has checked. */
 void window_invalidate(struct engine *e, uint32_t key);
 /*
- * Binds as the queue pair's request has it. `alone`: no other lcore or mover may read the window
- * or be in a copy through it. REASON_NONE, or why the request fails.
+ * Binds as the queue pair's request has it. Nobody else may read the window, or be in a copy through
+ * it: so it is cleared first, then a grace period goes by and copies end. REASON_NONE, or why the
+ * request fails.
  */
-enum reason window_bind(struct engine *e, const struct engine_qp *q, const struct key_operation *o,
-			bool alone);
+enum reason window_bind(struct engine *e, const struct engine_qp *q, const struct key_operation *o);
+/* Unbinds the window of a request that does not fail for now. */
+enum reason window_clear(struct engine *e, const struct engine_qp *q,
+			 const struct key_operation *o);
+/* It is still unbound, or gone. */
+bool window_is_clear(const struct engine *e, const struct key_operation *o);
 
 /* operation.c: requests that stay at home. */
 /* The ways from the lcores to the control thread. False: no memory. */
@@ -82,6 +88,8 @@ void operation_settle(struct engine_qp *q, nanotime now);
 void operation_forget(struct lcore *l, struct engine_qp *q);
 /* Control path: executes what lcores have passed on; all that was there when it was called ... */
 void operations_finish(struct engine *e);
+/* Binds that wait for copies, which may be over. */
+void operations_go_on(struct engine *e, nanotime now);
 /* ... or some of it: then it wakes the control thread again. */
 void operations_continue(struct engine *e);
 

@@ -20,10 +20,12 @@
 #include <sys/types.h>
 
 #include "engine/engine.h"
+#include "engine/user.h"
 
 #define TARGET_HANDLE 0x80000000u
 
 struct engine_xrcd {
+	struct user *user; /* who made it */
 	int fd; /* holds the inode; -1: no file */
 	dev_t device;
 	ino_t inode;

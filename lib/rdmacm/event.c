@@ -242,7 +242,10 @@ static void make_removal(struct event *e, struct id *id)
 	e->rdma.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
 }
 
-/* At the end of the descriptor: 0 and e->of is set, or it was made mute; or an errno. */
+/*
+ * At the end of the descriptor: 0 and e->of is set; or ENODEV, EAGAIN if the program made the
+ * descriptor non-blocking. It is mute then, and nobody blocks in it.
+ */
 static int at_end(struct channel *ch, struct event *e)
 {
 	struct id *id;
@@ -254,8 +257,12 @@ static int at_end(struct channel *ch, struct event *e)
 		make_removal(e, id);
 		return 0;
 	}
-	uroce_silence(ch->device->context, ch->rdma.fd, &ch->idle_fd);
-	return ch->idle_fd >= 0 ? 0 : ENODEV;
+	return uroce_silence(ch->device->context, ch->rdma.fd, &ch->idle_fd);
+}
+
+static bool is_mute(const struct channel *ch)
+{
+	return __atomic_load_n(&ch->idle_fd, __ATOMIC_ACQUIRE) >= 0;
 }
 
 /* A thread that takes an event; it may be cancelled while it waits. */
@@ -273,7 +280,7 @@ static void end_taking(void *arg)
 	free(t->event);
 }
 
-/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR. */
+/* 0, or an errno: EAGAIN if the program made the descriptor non-blocking, EINTR, ENODEV. */
 static int next_event(const struct taker *t)
 {
 	struct channel *ch = t->channel;
@@ -283,12 +290,8 @@ static int next_event(const struct taker *t)
 
 	for (;;) {
 		error = channel_wait(ch, t->cancelstate);
-		if (error == ENODEV) {
-			error = at_end(ch, e);
-			if (error != 0 || e->of != NULL)
-				return error;
-			continue; /* wait, like everybody else */
-		}
+		if (error == ENODEV || (error == EAGAIN && is_mute(ch)))
+			return at_end(ch, e);
 		if (error != 0)
 			return error;
 		error = fetch(ch, &said, &e->of);

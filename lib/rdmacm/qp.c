@@ -140,7 +140,9 @@ void id_qp_moved_in_part(struct ibv_qp *qp)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0)
+		__atomic_store_n(&qp->state, IBV_QPS_ERR,
+				 __ATOMIC_RELAXED); /* the engine is gone */
 }
 
 int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then)

@@ -119,6 +119,7 @@ struct rs_datagrams {
 	struct rs_datagram *first, **end; /* received, for the program */
 	struct rs_datagram *places, *spare; /* for them */
 	bool serving; /* the service thread listens */
+	int broken; /* errno: a queue pair of it works no more; 0 */
 };
 
 struct rs_socket {

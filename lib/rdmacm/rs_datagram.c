@@ -121,7 +121,19 @@ void rs_datagrams_arm(struct rs_socket *s)
 		ibv_req_notify_cq(l->cq, 0);
 }
 
-void rs_local_post_receive(struct rs_local *l, uint32_t slot)
+/*
+ * Nothing comes to the program any more from where it may wait for it: every call says so, once what
+ * has come is read.
+ */
+static void break_off(struct rs_socket *s, const struct rs_local *l, int error)
+{
+	if (s->datagrams.broken != 0)
+		return;
+	s->error = s->datagrams.broken = uroce_context_gone(l->id->verbs) ? ENODEV : error;
+	rs_wake(s);
+}
+
+int rs_local_post_receive(struct rs_local *l, uint32_t slot)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)l->receive.octets + slot * RECEIVE_SLOT,
 			       .length = RECEIVE_SLOT,
@@ -129,7 +141,7 @@ void rs_local_post_receive(struct rs_local *l, uint32_t slot)
 	struct ibv_recv_wr request = { .wr_id = RECEIVED | slot, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
-	ibv_post_recv(l->id->qp, &request, &bad);
+	return ibv_post_recv(l->id->qp, &request, &bad);
 }
 
 /* Of a link-local sender: it is on the link of our own address. */
@@ -146,20 +158,29 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 	const uint8_t *octets = l->receive.octets + slot * RECEIVE_SLOT + GRH;
 	struct sockaddr_storage source;
 	size_t length, header;
+	int error;
 
-	if (wc->status != IBV_WC_SUCCESS)
-		return; /* flushed */
+	if (wc->status != IBV_WC_SUCCESS) {
+		break_off(s, l, EIO);
+		return;
+	}
 	length = wc->byte_len > GRH ? wc->byte_len - GRH : 0;
 	header = rs_datagram_load(&source, octets, length, scope_of(&l->address));
 	if (header > 0)
 		rs_deliver(s, &source, octets + header, length - header);
-	rs_local_post_receive(l, slot);
+	error = rs_local_post_receive(l, slot);
+	if (error != 0)
+		break_off(s, l, error); /* with each one that is not posted, less is received */
 }
 
-static void take_sent(struct rs_local *l, uint16_t slot)
+static void take_sent(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
 {
+	uint16_t slot = (uint16_t)wc->wr_id;
+
 	l->sent_to[slot]->uses--;
 	l->free_slots[l->free_count++] = slot;
+	if (wc->status != IBV_WC_SUCCESS)
+		break_off(s, l, EIO); /* nothing behind it is sent, either */
 }
 
 static bool process_local(struct rs_socket *s, struct rs_local *l)
@@ -173,7 +194,7 @@ static bool process_local(struct rs_socket *s, struct rs_local *l)
 		if (wc.wr_id & RECEIVED)
 			take_received(s, l, &wc);
 		else
-			take_sent(l, (uint16_t)wc.wr_id);
+			take_sent(s, l, &wc);
 	}
 	return changed;
 }
@@ -192,7 +213,7 @@ bool rs_datagram_may_go(struct rs_socket *s)
 {
 	const struct rs_destination *d = s->datagrams.last;
 
-	return d == NULL || d->local->free_count > 0 || !s->writable;
+	return d == NULL || d->local->free_count > 0 || !s->writable || s->datagrams.broken != 0;
 }
 
 /* ---- out ---- */
@@ -236,10 +257,13 @@ static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
 		s->datagrams.last = d;
 		if (!rs_datagram_may_go(s))
 			error = rs_wait(s, rs_datagram_may_go, rs_must_not_wait(s, flags));
-	} while (error == 0 && s->writable && d->local->free_count == 0);
+	} while (error == 0 && s->writable && s->datagrams.broken == 0 &&
+		 d->local->free_count == 0);
 	d->uses--;
 	if (error != 0)
 		return error;
+	if (s->datagrams.broken != 0)
+		return s->datagrams.broken;
 	return s->writable ? 0 : s->closed ? EBADF : EPIPE;
 }
 

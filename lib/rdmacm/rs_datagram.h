@@ -60,7 +60,8 @@ void rs_deliver(struct rs_socket *s, const struct sockaddr_storage *source, cons
 
 /* ---- rs_datagram.c ---- */
 
-void rs_local_post_receive(struct rs_local *l, uint32_t slot);
+/* 0 or an errno */
+int rs_local_post_receive(struct rs_local *l, uint32_t slot);
 
 /* ---- rs_local.c ---- */
 

@@ -20,9 +20,9 @@ int rs_memory_open(struct rs_memory *m, struct ibv_pd *pd, size_t size, int acce
 
 void rs_memory_close(struct rs_memory *m)
 {
-	if (m->mr != NULL)
-		ibv_dereg_mr(m->mr);
-	free(m->octets);
+	/* Memory that the queue pair may still write into is not given to others. */
+	if (m->mr == NULL || ibv_dereg_mr(m->mr) == 0)
+		free(m->octets);
 	*m = (struct rs_memory){ 0 };
 }
 

@@ -69,7 +69,7 @@ bool rs_datagram_waits(struct rs_socket *s)
 
 static bool waits_or_gone(struct rs_socket *s)
 {
-	return rs_datagram_waits(s) || !s->readable;
+	return rs_datagram_waits(s) || !s->readable || s->datagrams.broken != 0;
 }
 
 static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t room, int flags,
@@ -83,8 +83,8 @@ static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t r
 		error = EBADF;
 	if (error != 0)
 		return result(error);
-	if (!rs_datagram_waits(s)) /* after rshutdown() */
-		return 0;
+	if (!rs_datagram_waits(s)) /* after rshutdown(), or nothing can come any more */
+		return s->readable ? result(s->datagrams.broken) : 0;
 	d = (flags & MSG_PEEK) ? s->datagrams.first : take_first(s);
 	n = MIN_OF(room, d->length);
 	rs_copy_to(c, d->octets, n);

@@ -159,7 +159,7 @@ static int open_local(struct rs_socket *s, struct rs_local *l)
 	if (error == 0)
 		error = open_memory(s, l);
 	for (uint32_t i = 0; i < s->sizes.receive_queue && error == 0; i++)
-		rs_local_post_receive(l, i);
+		error = rs_local_post_receive(l, i);
 	return error;
 }
 

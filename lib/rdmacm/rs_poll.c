@@ -42,6 +42,9 @@ static short revents_of_datagrams(struct rs_socket *s, short events)
 		found |= events & (POLLOUT | POLLWRNORM);
 	if (!s->readable)
 		found |= (events & POLLRDHUP) | (s->writable ? 0 : POLLHUP);
+	/* what came before is read first */
+	if (s->datagrams.broken != 0 && !rs_datagram_waits(s))
+		found |= (events & (POLLIN | POLLRDNORM)) | POLLERR;
 	return found;
 }
 

@@ -18,6 +18,7 @@ static atomic_uint count;
 static __thread int own_fd = -1;
 static __thread pid_t own_pid; /* of who made it: not this process after a fork */
 static pthread_key_t at_end;
+static bool has_key; /* there is one to be had: else a thread's descriptor outlives it */
 
 static void close_own(void *value)
 {
@@ -36,7 +37,7 @@ static void forget_all(void)
 
 static void prepare(void)
 {
-	pthread_key_create(&at_end, close_own);
+	has_key = pthread_key_create(&at_end, close_own) == 0;
 	pthread_atfork(NULL, NULL, forget_all);
 }
 
@@ -53,7 +54,8 @@ static int open_own(void)
 	if (own_fd < 0)
 		return errno;
 	own_pid = pid;
-	pthread_setspecific(at_end, &own_fd); /* not NULL, so that close_own is called */
+	if (has_key)
+		pthread_setspecific(at_end, &own_fd); /* not NULL, so that close_own is called */
 	return 0;
 }
 

@@ -44,7 +44,7 @@ struct channel {
 	struct rdma_event_channel rdma;
 	struct cm_device *device;
 	uint32_t handle;
-	int idle_fd; /* see verbs/events.h; -1: not in use */
+	int idle_fd; /* atomic; see verbs/events.h; -1: not in use */
 	uint32_t waiting; /* threads that take an event of it */
 	bool destroyed;
 	struct channel *next; /* of all, or of those that were destroyed */

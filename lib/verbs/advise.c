@@ -5,8 +5,8 @@
  * with IBV_ADVISE_MR_FLAG_FLUSH or without.
  */
 #include <errno.h>
-#include <sys/mman.h>
 
+#include "base/memory_call.h"
 #include "verbs/mapping.h"
 #include "verbs/types.h"
 
@@ -38,7 +38,8 @@ static int prefetch(uint64_t address, uint32_t length, enum ibv_advise_mr_advice
 
 	if (error != 0 || length == 0 || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return error;
-	if (madvise((void *)from, to - from, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+	if (memory_advise((void *)from, to - from,
+			  write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
 		return 0;
 	error = errno;
 	if (error != EINVAL)

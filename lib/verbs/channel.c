@@ -87,6 +87,21 @@ static struct cq *deliver(uint64_t cookie)
 	return cq;
 }
 
+/* The engine is gone: each CQ with completions to poll is told of once, or again when it is armed. */
+static int event_at_end(struct channel *ch, struct cq **cq)
+{
+	int error;
+
+	/* before the program polls: an empty CQ must not pass for an idle one */
+	client_ended(context_of(ch->ibv.context)->client);
+	*cq = flush_wake_one(ch);
+	if (*cq != NULL)
+		return 0;
+	error = events_end(ch->ibv.fd, &ch->idle_fd);
+	*cq = flush_wake_one(ch); /* armed before there was whom to tell (flush_armed) */
+	return *cq != NULL ? 0 : error;
+}
+
 /* A message for a CQ that was destroyed meanwhile is skipped. */
 static int next_event(struct channel *ch, struct cq **cq)
 {
@@ -95,16 +110,8 @@ static int next_event(struct channel *ch, struct cq **cq)
 
 	for (;;) {
 		error = events_receive(ch->ibv.fd, &message, sizeof(message));
-		if (error == ENODEV) {
-			/* before the program polls: an empty CQ must not pass for an idle one */
-			client_ended(context_of(ch->ibv.context)->client);
-			*cq = flush_wake_one(ch);
-			if (*cq != NULL)
-				return 0;
-			events_silence(ch->ibv.fd, &ch->idle_fd);
-			if (ch->idle_fd >= 0)
-				continue; /* wait like everybody else */
-		}
+		if (events_ended(error, &ch->idle_fd))
+			return event_at_end(ch, cq);
 		if (error != 0)
 			return error;
 		*cq = deliver(message.cookie);

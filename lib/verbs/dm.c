@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memory_call.h"
 #include "verbs/dm.h"
 
 #define UNIT 4u
@@ -51,8 +51,8 @@ static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_de
 	if (received->count == 1 && reply->length > 0) {
 		dm->length = reply->length;
 		dm->mapped = round_up(reply->length, PAGE);
-		p = mmap(NULL, dm->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			 received->fd[0], 0);
+		p = memory_map(NULL, dm->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			       received->fd[0], 0);
 		error = p == MAP_FAILED ? errno : 0;
 		dm->base = p;
 	}
@@ -96,7 +96,7 @@ void dm_forget(struct dm *dm)
 {
 	struct context *c = context_of(dm->ibv.context);
 
-	munmap(dm->base, dm->mapped);
+	memory_unmap(dm->base, dm->mapped);
 	free(dm);
 	context_drop(c);
 }

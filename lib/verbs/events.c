@@ -30,26 +30,50 @@ int events_receive(int fd, void *message, size_t octets)
 	return n > 0 ? EPROTO : ENODEV;
 }
 
-void events_silence(int fd, int *idle_fd)
+/* A thread may be about to block in `fd` that has not seen the end: it would, without a timeout. */
+static int make_mute(int fd, int mute)
 {
-	int pair[2];
+	const struct timeval patience = { .tv_usec = EVENTS_PATIENCE_US };
 	int flags = fcntl(fd, F_GETFL);
 
-	if (*idle_fd >= 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-		return;
+	if (setsockopt(mute, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0)
+		return -1;
 	if (flags >= 0)
-		fcntl(pair[0], F_SETFL, flags);
-	if (dup3(pair[0], fd, O_CLOEXEC) == fd)
-		*idle_fd = pair[1];
-	else
-		close(pair[1]);
-	close(pair[0]);
+		fcntl(mute, F_SETFL, flags);
+	return dup3(mute, fd, O_CLOEXEC);
 }
 
-EXPORT void uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
+void events_silence(int fd, int *idle_fd)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* threads find the end together */
+	int pair[2];
+
+	pthread_mutex_lock(&lock);
+	if (*idle_fd < 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+		if (make_mute(fd, pair[0]) == fd)
+			__atomic_store_n(idle_fd, pair[1], __ATOMIC_RELEASE);
+		else
+			close(pair[1]);
+		close(pair[0]);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+int events_end(int fd, int *idle_fd)
+{
+	int flags;
+
+	events_silence(fd, idle_fd);
+	flags = fcntl(fd, F_GETFL);
+	if (__atomic_load_n(idle_fd, __ATOMIC_RELAXED) < 0 || flags < 0)
+		return ENODEV;
+	return flags & O_NONBLOCK ? EAGAIN : ENODEV;
+}
+
+EXPORT int uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
 {
 	client_ended(context_of(context)->client);
-	events_silence(fd, idle_fd);
+	return events_end(fd, idle_fd);
 }
 
 /* Which object an event is about, counted as handed out; false: it is destroyed already. */
@@ -90,10 +114,8 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 /* The first who sees the end of the engine gets DEVICE_FATAL; after that the descriptor is mute. */
 static bool take_fatal(struct context *c, struct ibv_async_event *event)
 {
-	if (__atomic_exchange_n(&c->fatal_told, true, __ATOMIC_RELAXED)) {
-		events_silence(c->verbs.context.async_fd, &c->idle_fd);
+	if (__atomic_exchange_n(&c->fatal_told, true, __ATOMIC_RELAXED))
 		return false;
-	}
 	client_info("%s: the engine is gone: IBV_EVENT_DEVICE_FATAL", c->device->ibv.name);
 	event->element.port_num = 0;
 	event->event_type = IBV_EVENT_DEVICE_FATAL;
@@ -109,12 +131,11 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 
 	for (;;) {
 		error = events_receive(context->async_fd, &message, sizeof(message));
-		if (error == ENODEV) {
+		if (events_ended(error, &c->idle_fd)) {
 			client_ended(c->client);
 			if (take_fatal(c, event))
 				return 0;
-			if (c->idle_fd >= 0)
-				continue; /* wait like everybody else */
+			error = events_end(context->async_fd, &c->idle_fd);
 		}
 		if (error != 0) {
 			errno = error;

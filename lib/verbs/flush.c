@@ -128,13 +128,14 @@ struct cq *flush_wake_one(struct channel *ch)
 void flush_armed(struct cq *cq)
 {
 	struct channel_message message = { .cookie = cq->object.id };
+	int idle_fd;
 
 	/* Before the channel was silenced its end of file wakes the program. */
 	if (cq->channel == NULL || !is_pending(cq))
 		return;
 	objects_lock();
-	cq->told_gone = false;
+	idle_fd = __atomic_load_n(&cq->channel->idle_fd, __ATOMIC_ACQUIRE);
+	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
+					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);
 	objects_unlock();
-	if (cq->channel->idle_fd >= 0)
-		send(cq->channel->idle_fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

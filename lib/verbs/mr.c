@@ -40,38 +40,48 @@ int mr_check_range(const void *addr, size_t length, unsigned int access)
 int mr_promote(struct context *c, void *addr, size_t length, unsigned int access,
 	       struct mr_backing *named, struct promoted *p)
 {
+	struct promote_region *r = &p->region;
 	size_t octets;
 
 	*p = (struct promoted){ 0 };
-	if (c->client->carrier->embedded || (access & IBV_ACCESS_ON_DEMAND) ||
-	    !client_promotes(c->client))
+	if (c->client->carrier->embedded || !client_promotes(c->client))
 		return 0;
-	p->count = promote_range(addr, length, named, BACKING_MAX);
-	octets = p->count * sizeof(struct mr_backing);
-	if (octets == 0)
+	*r = (struct promote_region){ (uintptr_t)addr, length, .backing = named };
+	promote_enter(r, BACKING_MAX, !(access & IBV_ACCESS_ON_DEMAND));
+	p->looked_at = true;
+	octets = r->count * sizeof(struct mr_backing);
+	if (octets == 0) {
+		r->backing = NULL;
 		return 0;
-	p->backing = malloc(octets);
-	if (p->backing == NULL) {
-		promote_release(addr, named, p->count);
-		p->count = 0;
+	}
+	r->backing = malloc(octets);
+	if (r->backing == NULL) {
+		r->backing = named;
+		promote_leave(r);
+		*p = (struct promoted){ 0 };
 		return ENOMEM;
 	}
-	memcpy(p->backing, named, octets);
+	memcpy(r->backing, named, octets);
 	return 0;
 }
 
-/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
-void mr_demote(struct context *c, void *addr, struct promoted *p)
+static void free_backing(struct promoted *p)
 {
-	if (p->count != 0 && !c->client->stale)
-		promote_release(addr, p->backing, p->count);
-	free(p->backing);
+	free(p->region.backing);
 	*p = (struct promoted){ 0 };
+}
+
+/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
+void mr_demote(struct context *c, struct promoted *p)
+{
+	if (p->looked_at && !c->client->stale)
+		promote_leave(&p->region);
+	free_backing(p);
 }
 
 void mr_abandon(struct mr *mr)
 {
-	free(mr->promoted.backing);
+	free_backing(&mr->promoted);
 	free(mr);
 }
 
@@ -102,9 +112,10 @@ static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova)
 
 	if (error != 0)
 		return error;
-	r.request.backings = mr->promoted.count;
+	r.request.backings = mr->promoted.region.count;
 	error = client_command(c->client, COMMAND_REG_MR, &r.request.h,
-			       sizeof(r.request) + mr->promoted.count * sizeof(struct mr_backing),
+			       sizeof(r.request) +
+				       mr->promoted.region.count * sizeof(struct mr_backing),
 			       &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0)
 		take_reply(mr, &reply);
@@ -130,7 +141,7 @@ static struct ibv_mr *mr_finish(struct mr *mr, int error)
 	struct context *c = context_of(mr->ibv.context);
 
 	if (error != 0) {
-		mr_demote(c, mr->ibv.addr, &mr->promoted);
+		mr_demote(c, &mr->promoted);
 		free(mr);
 		return fail_with(error);
 	}
@@ -199,7 +210,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	if (error != 0)
 		return error;
 	object_unuse(&pd_of(ibv->pd)->object);
-	mr_demote(c, ibv->addr, &mr_of(ibv)->promoted);
+	mr_demote(c, &mr_of(ibv)->promoted);
 	free(mr_of(ibv));
 	context_drop(c);
 	return 0;

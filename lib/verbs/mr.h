@@ -34,6 +34,6 @@ int mr_check_range(const void *addr, size_t length, unsigned int access);
  */
 int mr_promote(struct context *c, void *addr, size_t length, unsigned int access,
 	       struct mr_backing *named, struct promoted *p);
-void mr_demote(struct context *c, void *addr, struct promoted *p);
+void mr_demote(struct context *c, struct promoted *p);
 
 #endif

@@ -19,8 +19,8 @@ int uroce_context_command(struct ibv_context *context, enum command what,
 /* The engine is gone, or this process is the child of who attached to it. */
 bool uroce_context_gone(struct ibv_context *context);
 
-/* The descriptor has ended, and the engine with it: as events_silence. */
-void uroce_silence(struct ibv_context *context, int fd, int *idle_fd);
+/* The descriptor has ended, and the engine with it: as events_end. */
+int uroce_silence(struct ibv_context *context, int fd, int *idle_fd);
 
 void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attributes *from);
 void uroce_path_from_engine(struct ibv_ah_attr *a, const struct qp_path *p);

@@ -77,9 +77,10 @@ static int change_in_engine(struct context *c, struct change *g, struct reply_re
 				   &g->promoted);
 	if (error != 0)
 		return error;
-	r.request.backings = g->promoted.count;
+	r.request.backings = g->promoted.region.count;
 	return client_command(c->client, COMMAND_REREG_MR, &r.request.h,
-			      sizeof(r.request) + g->promoted.count * sizeof(struct mr_backing),
+			      sizeof(r.request) +
+				      g->promoted.region.count * sizeof(struct mr_backing),
 			      &reply->h, sizeof(*reply), NULL, NULL);
 }
 
@@ -89,7 +90,7 @@ static void take_over(struct context *c, struct change *g, const struct reply_re
 
 	if (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		/* Only now: the engine is in the old pages until it has answered. */
-		mr_demote(c, ibv->addr, &g->mr->promoted);
+		mr_demote(c, &g->mr->promoted);
 		g->mr->promoted = g->promoted;
 	}
 	object_use(&pd_of(g->pd)->object);
@@ -134,7 +135,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
 	g.access &= MR_ACCESS_KNOWN;
 	error = change_in_engine(c, &g, &reply);
 	if (error != 0) {
-		mr_demote(c, g.addr, &g.promoted);
+		mr_demote(c, &g.promoted);
 		return fail_code(error, IBV_REREG_MR_ERR_CMD);
 	}
 	take_over(c, &g, &reply);

@@ -18,6 +18,7 @@
 #include "client/handle_map.h"
 #include "client/lock.h"
 #include "client/objects.h"
+#include "drivers/client_memory/promote.h"
 #include "queue/arena.h"
 #include "queue/cq_move.h"
 #include "queue/cq_ring.h"
@@ -94,10 +95,10 @@ struct dm {
 	size_t mapped;
 };
 
-/* Parts of a range that moved to where the engine maps them. */
+/* What became of the memory of a region. */
 struct promoted {
-	uint32_t count;
-	struct mr_backing *backing;
+	bool looked_at; /* its promote_region is to be left */
+	struct promote_region region;
 };
 
 enum mr_kind {

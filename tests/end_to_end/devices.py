@@ -127,7 +127,7 @@ def tools(rig):
     says(rig, ["ibv_devices"], r"^\s*uroce0\s+[0-9a-f]{16}$")
     says(rig, ["ibv_devinfo", "-v"], r"state:\s+PORT_ACTIVE", r"GID\[\s+1\]:.*, RoCE v2$")
     says(rig, ["ibstat"], "^CA 'uroce0'$", r"^\s+State: Active$", r"^\s+Link layer: Ethernet$")
-    says(rig, ["ibstatus"], "state:\\s+4: ACTIVE", "rate:\\s+40 Gb/sec", "link_layer:\\s+Ethernet")
+    says(rig, ["ibstatus"], "state:\\s+4: ACTIVE", r"rate:\s+(10|40) Gb/sec", "link_layer:\\s+Ethernet")
     says(rig, ["ucx_info", "-d"], r"Transport: rc_verbs$", r"Transport: ud_verbs$",
          r"Device: uroce0:1$")
     says(rig, ["fi_info", "-p", "verbs"], "domain: uroce0$", "domain: uroce0-dgram$",

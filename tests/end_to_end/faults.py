@@ -45,6 +45,7 @@ def misbehave(rig, mode, *words):
     return process
 
 
+# hostile H-121: a program that is killed or stopped.
 @case
 def client_killed(build):
     """kill -9 of a program: its objects are gone at once, another pair notices nothing."""
@@ -98,6 +99,7 @@ def lose_engine(rig, words, watched):
     return max(ended - killed for ended in when.values()) * 1000
 
 
+# hostile H-140: an engine that is killed.
 @case
 def engine_killed(build):
     """kill -9 of the engine: programs end by themselves, a new engine takes over the socket."""
@@ -111,6 +113,7 @@ def engine_killed(build):
                 f"sleeping pair {sleeps:.0f} ms; then {said}")
 
 
+# hostile H-140: an engine that is killed.
 @case
 def engine_killed_on_wire(build):
     """kill -9 of one of two engines: the other engine's program gets its retries exhausted."""
@@ -131,6 +134,91 @@ def engine_killed_on_wire(build):
         return "then " + run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
 
 
+def eal_folder(pid):
+    return pathlib.Path(f"/run/dpdk/uroce-{pid}")
+
+
+def unused_pid():
+    """A pid that nobody has here; the highest are given out last."""
+    highest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
+    return next(pid for pid in range(highest, 300, -1)
+                if not os.path.exists(f"/proc/{pid}") and not eal_folder(pid).is_symlink() and
+                not eal_folder(pid).exists())
+
+
+def engine_elsewhere(rig, pid):
+    """An engine whose pid is of a namespace of its own: here it looks dead."""
+    engine = [str(rig.build / "apps/uroced"), "--no-huge", "--", "--socket", rig.socket("c")]
+    start = f'echo {pid - 1} > /proc/sys/kernel/ns_last_pid; "$@" & wait'
+    process = Process(rig, "uroced-c", ["unshare", "--pid", "--fork", "--kill-child",
+                                        "--mount-proc", "sh", "-c", start, "sh", *engine])
+    process.expect("serving", 30)
+
+
+# hostile H-140: an engine that is killed.
+@case
+def engine_killed_leaves_no_folder(build):
+    """What EAL made for an engine that was killed goes when the next one starts; folders of engines
+    that run stay, also of one in another pid namespace, and so does what a link leads to."""
+    elsewhere = unused_pid()
+    link = eal_folder(elsewhere - 1)
+    with rigs.same_host(build) as rig:
+        dead = eal_folder(rig.engines["a"].pid)
+        engine_elsewhere(rig, elsewhere)
+        other = rig.folder / "other"
+        other.mkdir()
+        (other / "file").touch()
+        link.symlink_to(other)
+        try:
+            for folder in (dead, eal_folder(elsewhere)):
+                if not list(folder.iterdir()):
+                    raise Failure(f"there is nothing in {folder}")
+            rig.engines["a"].signal(signal.SIGKILL)
+            rig.engines["a"].wait(10)
+            new = eal_folder(rig.engine("a").pid)
+            if dead.exists():
+                raise Failure(f"{dead} is still there: {os.listdir(dead)}")
+            for path in (new, eal_folder(elsewhere), other):
+                if not list(path.iterdir()):
+                    raise Failure(f"{path} was emptied")
+            if not link.is_symlink():
+                raise Failure(f"{link} is gone")
+        finally:
+            link.unlink(missing_ok=True)
+    for path in (new, eal_folder(elsewhere)):
+        if path.exists():
+            raise Failure(f"an engine that ended as usual left {path}: {os.listdir(path)}")
+    return ""
+
+
+@case
+def interface_deleted(build):
+    """Somebody deletes the interface under a transfer: its programs have an error, and the engine
+    lives, answers and ends as usual (hostile H-129)."""
+    with rigs.two_namespaces(build) as rig:
+        rig.veth("wire", 1500)
+        for side in "ab":
+            rig.ip(side, "address", "add", f"{ADDRESS[side][0]}/24", "dev", "wire")
+        for side in "ab":
+            rig.engine(side, options=["--netdev", "wire"])
+        rig.mtu = 1024
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
+        moving(rig)
+        rig.ip("a", "link", "del", "wire")
+        if client.wait(30) == 0:
+            raise Failure("the client saw no error")
+        server.end()
+        rig.check_healthy()
+        wait_until("the end of all objects", 15, lambda: counts(rig) == (0, 0, 0))
+        for side in "ab":
+            rig.engines[side].signal(signal.SIGTERM)
+            if rig.engines[side].wait(10) != 0:
+                raise Failure(f"engine {side} ended with {rig.engines[side].popen.returncode}: "
+                              f"{rig.engines[side].tail()}")
+            del rig.engines[side]
+        return "an error, and no more"
+
+
 def stopped(build, messages, wrappers=((), ())):
     """A server that is stopped in mid-transfer, while another pair goes its way."""
     with rigs.same_host(build) as rig:
@@ -145,18 +233,21 @@ def stopped(build, messages, wrappers=((), ())):
         return f"meanwhile {said}"
 
 
+# hostile H-121: a program that is killed or stopped.
 @case
 def client_stopped(build):
     """A program that is stopped holds up nobody, and goes on where it was."""
     return stopped(build, 300000)
 
 
+# hostile H-121: a program that is killed or stopped.
 @case
 def client_stopped_other_user(build):
     """The same with a stopped program of another user, whose memory a mover reaches."""
     return stopped(build, 100000, (NOBODY, NOBODY))
 
 
+# hostile H-121: a program that is killed or stopped.
 @case
 def client_execs(build):
     """A program that becomes another one: its objects go, nothing is written into the new one."""

@@ -22,11 +22,12 @@ import connections
 import devices
 import faults
 import kernel_interface
+import privileges
 import programs
 import raw
 import rsockets
 import wires
-from rig import RIGS, ROOT, Failure, remove_leftovers
+from rig import RIGS, ROOT, Failure, Skipped, remove_leftovers
 
 RIGS.update(kernel_interface.RIGS)
 
@@ -88,6 +89,8 @@ def all_cases():
     yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)
     for name, run in faults.CASES:
         yield Case(f"faults/{name}", None, run, name not in faults.LONG)
+    for name, run in privileges.CASES:
+        yield Case(f"privileges/{name}", None, run, True)
 
 
 def chosen(arguments):
@@ -104,7 +107,7 @@ class Runner:
         self.build = build
         self.rig = None
         self.place = None
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
 
     def prepare(self, case):
         """Cases of one place share its engines; an engine that broke is made anew."""
@@ -130,6 +133,9 @@ class Runner:
             verdict, self.passed = "ok  ", self.passed + 1
         except (Failure, OSError, subprocess.TimeoutExpired) as problem:
             said, verdict, self.failed = str(problem), "FAIL", self.failed + 1
+            self.close()
+        except Skipped as reason:
+            said, verdict, self.skipped = str(reason), "skip", self.skipped + 1
             self.close()
         took = time.monotonic() - start
         print(f"{verdict} {case.name:36} {took:5.1f} s  {said or ''}", flush=True)
@@ -161,7 +167,7 @@ def main():
             runner.one(case)
     finally:
         runner.close()
-    print(f"{runner.passed} passed, {runner.failed} failed")
+    print(f"{runner.passed} passed, {runner.failed} failed, {runner.skipped} skipped")
     return 1 if runner.failed else 0
 
 

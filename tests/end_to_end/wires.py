@@ -186,7 +186,8 @@ def icrcs(family):
 
 
 def malformed(rig):
-    """Frames that are no sound RoCE are counted by reason and change nothing."""
+    """Frames that are no sound RoCE are counted by reason and change nothing (hostile H-1, H-3,
+    H-57)."""
     before = rig.statistics("a")["by_reason"]
     rig.ip("b", "address", "replace", "10.7.0.99/24", "dev", "wire")
     script = ("import socket\n"

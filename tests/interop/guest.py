@@ -20,7 +20,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 
 from inside import connect  # noqa: E402
-from rig import Failure, Process, sh, wait_until  # noqa: E402  (the path comes first)
+from rig import Failure, Process, Skipped, sh, wait_until  # noqa: E402  (the path comes first)
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER_PORT = 7471
@@ -70,10 +70,10 @@ def check_machine():
     if missing:
         raise Failure(f"please install (names of Debian 12): {' '.join(sorted(missing))}")
     if platform.machine() != "x86_64":
-        raise Failure(f"the guest executes this machine's programs as x86_64, and it is "
+        raise Skipped(f"the guest executes this machine's programs as x86_64, and it is "
                       f"{platform.machine()}")
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
-        raise Failure("this needs root and /dev/net/tun")
+        raise Skipped("this needs root and /dev/net/tun")
 
 
 def package_name():

@@ -65,17 +65,24 @@ class Table:
     """Runs cases and prints their lines."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
 
     def fail(self, name, failure):
         self.failed += 1
         print(f"FAIL {name}: {failure}", flush=True)
 
+    def skip(self, name, reason):
+        self.skipped += 1
+        print(f"skip {name}: {reason}", flush=True)
+
     def run(self, name, function):
-        """Whether it passed."""
+        """False: it failed."""
         start = time.monotonic()
         try:
             remark = function()
+        except rigs.Skipped as reason:
+            self.skip(name, reason)
+            return True
         except (rigs.Failure, subprocess.TimeoutExpired) as failure:
             self.fail(name, failure)
             return False
@@ -88,6 +95,10 @@ class Table:
         began = time.monotonic()
         try:
             with_wire = wire(build)
+        except rigs.Skipped as reason:
+            for name, _, _ in todo:
+                self.skip(name, reason)
+            return
         except (rigs.Failure, subprocess.TimeoutExpired) as failure:
             self.fail("the guest", failure)
             return
@@ -145,7 +156,7 @@ def main():
         table.with_guest(with_guest, build)
     for name, case, _ in alone:
         table.run(name, lambda: case.run(build))
-    print(f"{table.passed} passed, {table.failed} failed")
+    print(f"{table.passed} passed, {table.failed} failed, {table.skipped} skipped")
     return 1 if table.failed or not table.passed else 0
 
 

@@ -74,7 +74,7 @@ static void promotions(size_t octets, bool resident)
 	from = seconds();
 	count = promote_range(p, octets, b, BACKING_MAX);
 	there = seconds();
-	promote_release(p, b, count);
+	promote_release(b, count);
 	back = seconds();
 	if (count == 0)
 		printf("promotion is not possible here\n");

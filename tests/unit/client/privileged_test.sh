@@ -4,7 +4,7 @@
 # memory to whoever its caller names. usage: privileged_test.sh WHERE
 set -eu
 if [ "$(id -u)" -ne 0 ]; then
-	echo "skipped: it takes root to make such programs"
+	echo "it takes root to make such programs"
 	exit 77
 fi
 work=$(mktemp -d)
@@ -35,7 +35,7 @@ look "$work/named" "$work/ordinary"
 chmod 4755 "$work/setuid"
 look /run/uroce/uroced.sock "$work/setuid"
 if ! setcap cap_net_raw+ep "$work/capable"; then
-	echo "skipped in part: no file capabilities can be set here"
+	echo "[SKIP] a program with a capability: no capabilities of files can be set here"
 	exit 0
 fi
 look /run/uroce/uroced.sock "$work/capable"

@@ -53,6 +53,9 @@ Test(interface, facts_follow_the_interface)
 	cr_expect_eq(ifindex_mtu(-1, near), 1500);
 	ip("link set near mtu 1337");
 	cr_expect_eq(ifindex_mtu(-1, near), 1337);
+	cr_expect_eq(ifindex_speed(-1, near), 10000, "a veth says 10 Gbit/s");
+	cr_expect_eq(ifindex_speed(-1, 99999), 0, "nobody's");
+	cr_expect_eq(ifindex_speed(-1, index_of("lo")), 0, "the loopback interface does not say");
 	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, wanted.octet, 6);
 	ip("link set near address 02:00:00:00:00:07");
@@ -92,6 +95,7 @@ Test(interface, whoever_wants_all_frames)
 	cr_expect_not(promiscuous(near));
 }
 
+/* hostile H-129: an interface that changes. */
 Test(interface, one_that_is_gone)
 {
 	struct mac mac = { { 1, 2, 3, 4, 5, 6 } };

@@ -190,6 +190,63 @@ Test(neighbour, a_gratuitous_arp_moves_a_known_address_only)
 	cr_expect_eq(out.count, 0);
 }
 
+/* hostile H-74: the first change is believed at once, of a flood ten in a second and the last. */
+Test(neighbour, a_mac_address_that_flips_is_followed_at_a_bounded_rate)
+{
+	nanotime now = TIME_S;
+	uint8_t frame[60];
+	uint32_t before;
+	struct mac mac;
+
+	neighbour_resolve(t, &peer4, now, &mac);
+	input(arp_answer, 60, now);
+	memcpy(frame, arp_answer, 60);
+	frame[9] = frame[25] = 7;
+	before = neighbour_generation(t);
+	for (uint32_t i = 1; i <= 10000; i++) {
+		frame[10] = frame[26] = (uint8_t)(i >> 8);
+		frame[11] = frame[27] = (uint8_t)i;
+		input(frame, 60, now);
+		neighbour_tick(t, now, &out);
+		neighbour_frames_clear(&out);
+		if (i == 1) {
+			cr_assert_eq(neighbour_resolve(t, &peer4, now, &mac), 0);
+			cr_expect_eq(mac.octet[5], 1, "the first is believed at once");
+		}
+		now += TIME_S / 10000;
+	}
+	cr_expect_leq(neighbour_generation(t) - before, 11, "%u changes",
+		      neighbour_generation(t) - before);
+	now += NEIGHBOUR_CHANGE;
+	neighbour_tick(t, now, &out);
+	cr_assert_eq(neighbour_resolve(t, &peer4, now, &mac), 0);
+	cr_expect_arr_eq(mac.octet, frame + 6, 6, "the last one wins");
+}
+
+/* ... and one that comes back before the other was believed never changed. */
+Test(neighbour, a_lie_that_is_corrected_in_time_is_not_followed)
+{
+	nanotime now = TIME_S;
+	uint8_t frame[60], lie[60];
+	uint32_t before;
+	struct mac mac;
+
+	neighbour_resolve(t, &peer4, now, &mac);
+	input(arp_answer, 60, now);
+	memcpy(frame, arp_answer, 60);
+	frame[11] = frame[27] = 9;
+	input(frame, 60, now);
+	before = neighbour_generation(t);
+	memcpy(lie, frame, 60);
+	lie[11] = lie[27] = 66;
+	input(lie, 60, now + TIME_MS);
+	input(frame, 60, now + 2 * TIME_MS);
+	neighbour_tick(t, now + TIME_S, &out);
+	cr_assert_eq(neighbour_resolve(t, &peer4, now + TIME_S, &mac), 0);
+	cr_expect_eq(mac.octet[5], 9);
+	cr_expect_eq(neighbour_generation(t), before);
+}
+
 Test(neighbour, a_full_table_gives_up_its_least_used_entry)
 {
 	struct mac mac;
@@ -296,6 +353,7 @@ Test(neighbour, random_octets_are_harmless)
 	}
 }
 
+/* hostile H-13: tags of other VLANs. */
 Test(neighbour, speaks_only_on_its_vlan)
 {
 	uint8_t tagged[64];

@@ -132,7 +132,11 @@ static int join(struct party *p, struct request_cm_join *q)
 	return ask(p->fd, COMMAND_CM_JOIN, &q->h, sizeof(*q), &r.h, sizeof(r), NULL, NULL);
 }
 
-/* H-122: one program's joins are bounded, and another's are its own; who only sends costs nobody. */
+/*
+ * H-122: one program's joins are bounded, and another's are its own; who only sends costs
+ * nobody.
+ * hostile H-63: groups without end.
+ */
 Test(control_cm_ends, one_program_does_not_join_all_groups)
 {
 	struct request_cm_join q = { .join_flags = 1 };
@@ -166,7 +170,10 @@ Test(control_cm_ends, one_program_does_not_join_all_groups)
 	party_end(&other);
 }
 
-/* H-85: a request fails when its listener is gone: whoever has its id hears of it, nobody else. */
+/*
+ * H-85: a request fails when its listener is gone: whoever has its id hears of it, nobody else.
+ * hostile H-156: requests that end at any time.
+ */
 Test(control_cm_ends, requests_fail_without_their_listener)
 {
 	uint32_t listener = listener_at(&server, TCP, PORT, 5), id[2];

@@ -174,6 +174,7 @@ static bool live_with_fault(int at)
 	return was_reached;
 }
 
+/* hostile H-72, H-73: errors half-way; H-78: a listener that fails half-way. */
 Test(control_cm_faults, at_each_allocation)
 {
 	int at = 1;
@@ -198,6 +199,7 @@ static int make_channel(int fd)
 	return error;
 }
 
+/* hostile H-72, H-73: errors half-way. */
 Test(control_cm_faults, of_a_channel)
 {
 	int fd = attach(), before = count_descriptors();

@@ -269,7 +269,10 @@ Test(control_cm_hostile, numbers_of_one_kind)
 	cr_expect_leq(longest_chain(), 32, "%u", longest_chain());
 }
 
-/* Likewise numbers that make good what others of them change, and those of many addresses. */
+/*
+ * Likewise numbers that make good what others of them change, and those of many addresses.
+ * hostile H-82: numbers that lie in one chain.
+ */
 Test(control_cm_hostile, numbers_of_one_sum)
 {
 	enum {
@@ -339,7 +342,10 @@ Test(control_cm_hostile, one_host_is_not_all)
 	cr_expect_eq(event.parameters.qpn, 0x77);
 }
 
-/* Messages with the right numbers from the wrong address are nobody's. */
+/*
+ * Messages with the right numbers from the wrong address are nobody's.
+ * hostile H-71: a peer that restarted.
+ */
 Test(control_cm_hostile, the_connections_of_others)
 {
 	static const uint8_t kind[] = { CM_REJ, CM_DREQ, CM_RTU, CM_MRA, CM_DREP, CM_LAP };
@@ -481,7 +487,10 @@ Test(control_cm_hostile, frames_before_there_is_a_ring)
 	expect_event(&server, CONNECT_REQUEST, 0, NULL);
 }
 
-/* More than the ring holds: buffers come back, and a request after it is heard. */
+/*
+ * More than the ring holds: buffers come back, and a request after it is heard.
+ * hostile H-57: floods.
+ */
 Test(control_cm_hostile, a_flood_of_frames)
 {
 	struct engine *engine_inside = (struct engine *)engine;
@@ -547,7 +556,10 @@ Test(control_cm_hostile, noise)
 	expect_serving();
 }
 
-/* H-75, H-79: an id ends while anything of it is under way. */
+/*
+ * H-75, H-79: an id ends while anything of it is under way.
+ * hostile H-156: requests that end at any time.
+ */
 Test(control_cm_hostile, ids_that_end_at_any_time)
 {
 	uint32_t listener = listener_at(&server, TCP, PORT, 50), id;

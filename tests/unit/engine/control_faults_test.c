@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -50,6 +51,17 @@ void *__wrap_realloc(void *p, size_t size)
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
 	return fails() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+static uint32_t umasks; /* how often the process's was changed */
+
+mode_t __real_umask(mode_t mask);
+mode_t __wrap_umask(mode_t mask);
+
+mode_t __wrap_umask(mode_t mask)
+{
+	umasks++;
+	return __real_umask(mask);
 }
 
 TestSuite(control_faults, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
@@ -435,6 +447,7 @@ static int with_each_fault(const char *name, int (*make)(void))
 	}
 }
 
+/* hostile H-110, H-111, H-144: a create that fails at any step; H-63: so does an attach. */
 Test(control_faults, at_each_allocation)
 {
 	left = -1;
@@ -464,4 +477,14 @@ Test(control_faults, at_each_allocation)
 	close(w.fd);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
+}
+
+/* The engine is a library: files that other threads make meanwhile have the modes that they ask for. */
+Test(control_faults, the_umask_stays_as_it_is)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600, "%o", st.st_mode);
+	cr_expect_eq(umasks, 0);
 }

@@ -21,6 +21,7 @@ TestSuite(control_import, .init = control_rig_open, .fini = control_rig_close, .
 
 /* ---- who has no token: hostile H-117 ---- */
 
+/* hostile H-117: handles of others. */
 Test(control_import, handles_of_others_are_unknown)
 {
 	int a = attach(), b = attach(), token;
@@ -116,6 +117,7 @@ static int sealed_file(const void *octets, size_t n, uint64_t size, int seals)
 	return fd;
 }
 
+/* hostile H-119: any message. */
 Test(control_import, only_a_token_is_one)
 {
 	int before = count_descriptors(), fd = attach(), token, pipes[2], many[40];
@@ -194,6 +196,7 @@ static void *export_and_close(void *arg)
 	return NULL;
 }
 
+/* hostile H-113: a number that comes again. */
 Test(control_import, imports_race_the_end_of_what_they_import)
 {
 	int fd = attach();

@@ -45,6 +45,7 @@ static uint64_t place(void)
 	return (uintptr_t)memory;
 }
 
+/* hostile H-99: names of memory that go round. */
 Test(control_memory, changes_of_a_region)
 {
 	int fd = attach(), other = attach();
@@ -155,6 +156,7 @@ Test(control_memory, a_file_for_reading_becomes_peer_memory_for_writing)
 	expect_counts(0, 0, 0, 0);
 }
 
+/* hostile H-117: handles of others. */
 Test(control_memory, windows_and_null_regions)
 {
 	int fd = attach(), other = attach();
@@ -193,6 +195,7 @@ Test(control_memory, windows_and_null_regions)
 	close(other);
 }
 
+/* hostile H-99: names of memory that go round. */
 Test(control_memory, all_memory_and_its_bounds)
 {
 	int fd = attach();
@@ -269,7 +272,10 @@ Test(control_memory, advice)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* Each message a little too short or too long ends its connection, and leaves nothing. */
+/*
+ * Each message a little too short or too long ends its connection, and leaves nothing.
+ * hostile H-154: lists of pieces.
+ */
 Test(control_memory, messages_of_the_wrong_length)
 {
 	static const enum command what[] = { COMMAND_REREG_MR, COMMAND_ALLOC_NULL_MR,

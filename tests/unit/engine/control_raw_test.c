@@ -166,6 +166,7 @@ Test(control_raw, queue_pairs_that_contradict_themselves)
 	close(fd);
 }
 
+/* hostile H-117: handles of others. */
 Test(control_raw, handles_of_others)
 {
 	struct raw_objects x, other;
@@ -295,6 +296,7 @@ Test(control_raw, work_queues_are_changed_as_such)
 	close(fd);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(control_raw, every_rule_there_may_be_and_no_more)
 {
 	struct raw_objects x;

@@ -53,6 +53,7 @@ static int connect_and_attach(void)
 	if (fd < 0)
 		return -1;
 	in.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	message_prove(q.proof);
 	error = ask(fd, COMMAND_HELLO, &q.h, sizeof(q), &r.h, sizeof(r), &in, &out);
 	close(in.fd[0]);
 	for (uint32_t i = 0; i < out.count; i++)
@@ -114,12 +115,16 @@ static void expect_shares(int (*take)(void), uint32_t most, int refused)
 	free(fd);
 }
 
-/* They are closed as they come: before HELLO nobody is told why. */
+/*
+ * They are closed as they come: before HELLO nobody is told why.
+ * hostile H-122: as many as can be had, and more.
+ */
 Test(control_share, connections_of_one_user)
 {
 	expect_shares(connect_and_ask, LIMIT_CONNECTIONS, 0);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(control_share, programs_of_one_user)
 {
 	expect_shares(connect_and_attach, LIMIT_CLIENTS, EUSERS);

@@ -55,6 +55,7 @@ static int create_target(int fd, uint32_t xrcd, struct reply_create_qp *r)
 	return create_qp(fd, &q, r);
 }
 
+/* hostile H-107: sizes that may not be; H-143: sizes of rings. */
 Test(control_srq, values_that_no_srq_has)
 {
 	int fd = attach(), other = attach();
@@ -138,6 +139,7 @@ Test(control_srq, values_that_no_srq_has)
 	expect_counts(0, 0, 0, 0);
 }
 
+/* hostile H-117: handles of others. */
 Test(control_srq, handles_of_nobody_and_of_others)
 {
 	int fd = attach(), other = attach();
@@ -215,7 +217,11 @@ Test(control_srq, targets_of_nobody_and_of_others)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* A domain holds its file's inode and nothing else; a client that has all it may gets an answer. */
+/*
+ * A domain holds its file's inode and nothing else; a client that has all it may gets an
+ * answer.
+ * hostile H-122: as many as can be had, and more.
+ */
 Test(control_srq, domains_cost_a_descriptor_each_and_have_a_limit)
 {
 	int fd = attach(), before = count_descriptors(), error = 0;

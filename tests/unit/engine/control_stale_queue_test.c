@@ -123,6 +123,7 @@ static void await_writes(uint32_t more)
 		sched_yield();
 }
 
+/* hostile H-87: a slot changes while it is used; H-112: queues that are gone. */
 Test(control_stale_queue, writes_into_queues_that_are_gone)
 {
 	struct reply_hello hello;

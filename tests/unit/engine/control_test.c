@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,40 @@ TestSuite(control, .init = control_rig_open, .fini = control_rig_close, .timeout
 
 /* ---- objects ---- */
 
+static void *come_and_go(void *done)
+{
+	for (int i = 0; i < 300; i++) {
+		int fd = attach();
+		struct objects o;
+
+		make_objects(fd, &o);
+		close(fd);
+	}
+	__atomic_store_n((int *)done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* hostile H-115: statistics are read while what they count goes away. */
+Test(control, statistics_while_objects_go)
+{
+	struct reply_statistics s;
+	uint32_t most = 0;
+	pthread_t thread;
+	int done = 0;
+
+	cr_assert_eq(pthread_create(&thread, NULL, come_and_go, &done), 0);
+	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+		statistics(&s);
+		most = s.qps > most ? s.qps : most;
+	}
+	pthread_join(thread, NULL);
+	cr_expect_geq(most, 1, "none was seen");
+	cr_expect_leq(most, 300, "%u queue pairs", most);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
+}
+
+/* hostile H-130: objects in use. */
 Test(control, objects_in_use_are_busy)
 {
 	int fd = attach();
@@ -110,6 +145,7 @@ Test(control, what_is_set_up_wakes_no_lcore)
 	close(fd);
 }
 
+/* hostile H-117: handles of others. */
 Test(control, handles_of_others_are_unknown)
 {
 	int a = attach(), b = attach();
@@ -138,6 +174,7 @@ Test(control, handles_of_others_are_unknown)
 	expect_counts(0, 0, 0, 0);
 }
 
+/* hostile H-107: sizes that may not be. */
 Test(control, arguments_out_of_range_are_named)
 {
 	int fd = attach();
@@ -267,6 +304,7 @@ Test(control, closing_a_context_takes_what_is_in_it)
 
 /* ---- deaths ---- */
 
+/* hostile H-115: statistics while objects go; H-121: a program that is killed or stopped. */
 Test(control, end_of_file_reclaims_everything)
 {
 	int before = count_descriptors();
@@ -283,7 +321,10 @@ Test(control, end_of_file_reclaims_everything)
 	expect_descriptors(before);
 }
 
-/* The child's connection stays open in our hands, so only its pidfd tells. */
+/*
+ * The child's connection stays open in our hands, so only its pidfd tells.
+ * hostile H-121: a program that is killed or stopped.
+ */
 Test(control, death_is_noticed_without_end_of_file)
 {
 	int pass[2], fd = -1, status;
@@ -327,6 +368,7 @@ Test(control, death_is_noticed_without_end_of_file)
 
 /* ---- messages of any shape ---- */
 
+/* hostile H-119: any message. */
 Test(control, every_length_of_every_command)
 {
 	int before = count_descriptors();
@@ -363,6 +405,39 @@ Test(control, every_length_of_every_command)
 	expect_serving();
 }
 
+/*
+ * Before HELLO there is no arena and no client: whatever needs them is refused, and nothing is
+ * touched.
+ * hostile H-148: commands before HELLO.
+ */
+Test(control, every_command_before_hello)
+{
+	uint8_t octets[LIMIT_COMMAND_BYTES] = { 0 };
+	struct command_request *h = (struct command_request *)octets;
+	struct command_reply reply;
+	uint32_t refused = 0;
+
+	for (uint32_t what = 0; what < COMMAND_COUNT; what++) {
+		size_t length = request_size(what);
+		int fd = message_connect(path), error;
+
+		memset(octets + sizeof(*h), 0xff, sizeof(octets) - sizeof(*h));
+		*h = (struct command_request){ .magic = COMMAND_MAGIC,
+					       .version = COMMAND_VERSION,
+					       .command = (uint16_t)what,
+					       .length = (uint32_t)length };
+		error = throw_at(fd, octets, length, NULL, 0, &reply);
+		refused += error == EPERM;
+		if (error == EPERM)
+			cr_expect_not_null(strstr(reply.why, "hello"), "%u: %s", what, reply.why);
+		close(fd);
+	}
+	cr_expect_geq(refused, COMMAND_COUNT - 8, "%u of %u", refused, COMMAND_COUNT);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
+}
+
+/* hostile H-145: a command that does not exist. */
 Test(control, wrong_headers_are_explained)
 {
 	struct request_empty q = { { COMMAND_MAGIC, COMMAND_VERSION + 1, COMMAND_DEVICE, sizeof(q),
@@ -387,6 +462,7 @@ Test(control, wrong_headers_are_explained)
 	expect_serving();
 }
 
+/* hostile H-119: any message. */
 Test(control, hello_takes_only_the_programs_memory)
 {
 	int before = count_descriptors();
@@ -409,6 +485,7 @@ Test(control, hello_takes_only_the_programs_memory)
 	int many[40];
 	int fd;
 
+	message_prove(q.proof);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		fd = message_connect(path);
 		cr_expect_eq(throw_at(fd, &q, sizeof(q), &wrong[i].fd, 1, &reply), EPROTO, "%s",

@@ -33,6 +33,7 @@ static void give_back(uint32_t slot, nanotime when)
 	directory_remove(engine, qp, when);
 }
 
+/* hostile H-113: a number that comes again. */
 Test(directory, a_number_is_found_from_its_publication_to_its_end)
 {
 	uint32_t qpn = directory_reserve(engine, 3, qp);
@@ -47,7 +48,10 @@ Test(directory, a_number_is_found_from_its_publication_to_its_end)
 	cr_expect_null(directory_find(engine, qpn), "it rests");
 }
 
-/* Half of all numbers were given back just now: none of them is handed out. */
+/*
+ * Half of all numbers were given back just now: none of them is handed out.
+ * hostile H-51: what arrives after a reset.
+ */
 Test(directory, a_number_that_was_given_back_rests)
 {
 	for (uint32_t slot = 0; slot < SLOTS; slot += 2)
@@ -69,6 +73,32 @@ Test(directory, not_for_ever)
 	for (uint32_t i = 0; i < 1000; i++)
 		even += (directory_reserve(engine, 0, qp) >> 4 & 1) == 0;
 	cr_expect_gt(even, 300, "%u of 1000", even);
+}
+
+/*
+ * No number tells of the next one, and all twenty bits that are free to choose are chosen.
+ * hostile H-56: numbers that tell of the next.
+ */
+Test(directory, numbers_tell_nothing_of_each_other)
+{
+	enum {
+		NUMBERS = 4096
+	};
+	uint32_t ones[20] = { 0 }, near = 0, last = 0;
+
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		uint32_t slot = directory_reserve(engine, 0, qp) >> 4;
+
+		near += i > 0 && slot - last + 16 <= 32;
+		last = slot;
+		for (uint32_t bit = 0; bit < 20; bit++)
+			ones[bit] += slot >> bit & 1;
+	}
+	cr_expect_leq(near, 5, "%u of them follow the last at less than 17", near);
+	for (uint32_t bit = 0; bit < 20; bit++) {
+		cr_expect_gt(ones[bit], NUMBERS * 4 / 10, "bit %u: %u", bit, ones[bit]);
+		cr_expect_lt(ones[bit], NUMBERS * 6 / 10, "bit %u: %u", bit, ones[bit]);
+	}
 }
 
 /* It is better than none. */

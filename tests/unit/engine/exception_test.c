@@ -191,7 +191,11 @@ Test(exception, whose_a_frame_is)
 	}
 }
 
-/* An octet more or less, wherever it ends: nobody reads behind it, and UDP 4791 to us stays ours. */
+/*
+ * An octet more or less, wherever it ends: nobody reads behind it, and UDP 4791 to us stays
+ * ours.
+ * hostile H-152: every value of the opcode.
+ */
 Test(exception, cut_anywhere)
 {
 	struct frame_recipe recipe = {

@@ -49,6 +49,7 @@ Test(handle, quota_is_exact_and_comes_back)
 	handle_table_destroy(&t);
 }
 
+/* hostile H-113: a number that comes again; H-116: objects that are on their way out. */
 Test(handle, rests_before_it_is_used_again)
 {
 	struct handle_table t;

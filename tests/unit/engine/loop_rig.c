@@ -17,6 +17,7 @@
 #define RIG_CQE	  1024u
 
 uint8_t rig_timeout = 14;
+uint8_t rig_type = QP_TYPE_RC;
 
 static void *rig_ring(struct rig *r, uint32_t slots, uint32_t stride, bool many)
 {
@@ -58,7 +59,7 @@ static void qp_open(struct rig *r, uint32_t side)
 {
 	struct rig_side *s = &r->side[side];
 	struct engine_qp *q = &s->qp;
-	struct qp_caps caps = { .type = QP_TYPE_RC,
+	struct qp_caps caps = { .type = rig_type,
 				.pd = RIG_PD,
 				.handle = side + 1,
 				.max_send_wr = RIG_DEPTH,
@@ -71,6 +72,8 @@ static void qp_open(struct rig *r, uint32_t side)
 	caps.qpn = directory_reserve(&r->engine, 0, q);
 	q->core = qp_init(aligned_alloc(64, round_up(qp_memory_size(&caps), 64)), &caps);
 	q->handle = side + 1;
+	q->type = rig_type;
+	q->unreliable = qp_type_unreliable(rig_type);
 	q->client = &r->client;
 	q->send_cq = &s->send_cq;
 	q->recv_cq = &s->recv_cq;
@@ -93,7 +96,16 @@ static void qp_connect(struct rig *r, uint32_t side)
 				   .access_flags = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
 						   ACCESS_REMOTE_ATOMIC };
 	static const uint8_t own[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 };
+	uint32_t to_rtr =
+		QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
+	uint32_t to_rts = QP_ATTR_STATE | QP_ATTR_SQ_PSN;
 	int err;
+
+	if (q->type == QP_TYPE_RC) {
+		to_rtr |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+		to_rts |= QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			  QP_ATTR_MAX_RD_ATOMIC;
+	}
 
 	memcpy(&av.src_gid, own, 16);
 	memcpy(&av.dst_gid, own, 16);
@@ -110,20 +122,13 @@ static void qp_connect(struct rig *r, uint32_t side)
 	a.dest_qpn = r->side[side ^ 1].qp.qpn;
 	a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;
-	err |= qp_modify(q->core, &a,
-			 QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-				 QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-				 QP_ATTR_MIN_RNR_TIMER,
-			 0, NULL);
+	err |= qp_modify(q->core, &a, to_rtr, 0, NULL);
 	a.state = QP_STATE_RTS;
 	a.timeout = rig_timeout;
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 16;
-	err |= qp_modify(q->core, &a,
-			 QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-				 QP_ATTR_RNR_RETRY | QP_ATTR_MAX_RD_ATOMIC,
-			 0, NULL);
+	err |= qp_modify(q->core, &a, to_rts, 0, NULL);
 	if (err != 0) {
 		fputs("loop rig: the queue pairs cannot be connected\n", stderr);
 		abort();
@@ -165,8 +170,6 @@ struct rig *rig_open(void)
 
 	eal_open();
 	clock_init();
-	e->locks = aligned_alloc(64, sizeof(*e->locks));
-	memset(e->locks, 0, sizeof(*e->locks));
 	e->lcores = 1;
 	e->lcore = aligned_alloc(64, sizeof(struct lcore));
 	e->pool = rte_pktmbuf_pool_create("rig", 4095, 250, 0, 128 + 4352, SOCKET_ID_ANY);
@@ -208,13 +211,12 @@ void rig_close(struct rig *r)
 	rte_mempool_free(r->engine.pool);
 	arena_destroy(r->arena);
 	free(r->engine.keys.slot);
-	free(r->engine.locks);
 	free(r->engine.lcore);
 	free(r->client.qp);
 	free(r);
 }
 
-static bool rig_post_work(struct rig *r, uint32_t side, const struct send_work *from,
+static bool rig_post_work(struct rig *r, uint32_t side, const struct send_work *what, uint32_t from,
 			  uint32_t length)
 {
 	struct rig_side *s = &r->side[side];
@@ -223,35 +225,41 @@ static bool rig_post_work(struct rig *r, uint32_t side, const struct send_work *
 
 	if (w == NULL)
 		return false;
-	*w = *from;
+	*w = *what;
 	w->num_sge = 1;
-	*send_work_sge(w) = (struct work_sge){ (uintptr_t)s->buffer, length, s->key };
+	*send_work_sge(w) = (struct work_sge){ (uintptr_t)s->buffer + from, length, s->key };
 	ring_client_publish(ring);
 	doorbell_ring((struct rte_ring *)r->client.bell[0].shared, &s->qp.page->doorbell,
 		      s->qp.handle, &r->engine.lcore->sleeping, -1);
 	return true;
 }
 
-bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
-	      uint32_t flags)
+bool rig_post_at(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t from, uint32_t to,
+		 uint32_t length, uint32_t flags)
 {
 	const struct rig_side *peer = &r->side[side ^ 1];
 	struct send_work w = { .opcode = (uint8_t)opcode,
 			       .flags = (uint8_t)flags,
 			       .rkey = peer->key,
-			       .remote_addr = (uintptr_t)peer->buffer };
+			       .remote_addr = (uintptr_t)peer->buffer + to };
 
-	return rig_post_work(r, side, &w, length);
+	return rig_post_work(r, side, &w, from, length);
+}
+
+bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
+	      uint32_t flags)
+{
+	return rig_post_at(r, side, opcode, 0, 0, length, flags);
 }
 
 bool rig_post_invalidate(struct rig *r, uint32_t side, uint32_t length, uint32_t key)
 {
 	struct send_work w = { .opcode = WORK_SEND_WITH_INV, .flags = WORK_SIGNALED, .imm = key };
 
-	return rig_post_work(r, side, &w, length);
+	return rig_post_work(r, side, &w, 0, length);
 }
 
-bool rig_receive(struct rig *r, uint32_t side)
+bool rig_receive_at(struct rig *r, uint32_t side, uint32_t at, uint32_t length)
 {
 	struct rig_side *s = &r->side[side];
 	struct rte_ring *ring = (struct rte_ring *)s->qp.rq.shared;
@@ -260,9 +268,14 @@ bool rig_receive(struct rig *r, uint32_t side)
 	if (w == NULL)
 		return false;
 	*w = (struct recv_work){ .num_sge = 1 };
-	*recv_work_sge(w) = (struct work_sge){ (uintptr_t)s->buffer, RIG_BUFFER, s->key };
+	*recv_work_sge(w) = (struct work_sge){ (uintptr_t)s->buffer + at, length, s->key };
 	ring_client_publish(ring);
 	return true;
+}
+
+bool rig_receive(struct rig *r, uint32_t side)
+{
+	return rig_receive_at(r, side, 0, RIG_BUFFER);
 }
 
 static void take(struct rig_side *s, struct engine_cq *cq)

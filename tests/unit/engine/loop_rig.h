@@ -32,6 +32,8 @@ struct rig {
 
 /* Of the queue pairs, as the verbs have it; before rig_open. 0: nothing is sent again. */
 extern uint8_t rig_timeout;
+/* QP_TYPE_RC, or QP_TYPE_UC; before rig_open. */
+extern uint8_t rig_type;
 
 /* Starts the EAL once a process; then a fresh rig. */
 struct rig *rig_open(void);
@@ -39,9 +41,14 @@ void rig_close(struct rig *r);
 /* Posts one request of `length` octets of the side's own buffer; false: the ring is full. */
 bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
 	      uint32_t flags);
+/* ... from and to so many octets into the two buffers. */
+bool rig_post_at(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t from, uint32_t to,
+		 uint32_t length, uint32_t flags);
 /* ... a SEND that takes this key of the peer's back, signaled. */
 bool rig_post_invalidate(struct rig *r, uint32_t side, uint32_t length, uint32_t key);
 bool rig_receive(struct rig *r, uint32_t side);
+/* ... into so many octets from there. */
+bool rig_receive_at(struct rig *r, uint32_t side, uint32_t at, uint32_t length);
 /* One poll of the lcore, then all sides' completions are taken. */
 void rig_poll(struct rig *r);
 

@@ -51,6 +51,53 @@ Test(loop, read_fetches_whole)
 	rig_close(r);
 }
 
+/* The frame again, its octets in two pieces: a port may receive so. */
+static struct rte_mbuf *in_two(struct rte_mbuf *m, uint16_t at)
+{
+	struct rte_mbuf *head = rte_pktmbuf_alloc(m->pool), *rest = rte_pktmbuf_alloc(m->pool);
+	const uint8_t *octets = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	cr_assert(head != NULL && rest != NULL);
+	memcpy(rte_pktmbuf_append(head, at), octets, at);
+	memcpy(rte_pktmbuf_append(rest, (uint16_t)(m->data_len - at)), octets + at,
+	       (size_t)m->data_len - at);
+	cr_assert_eq(rte_pktmbuf_chain(head, rest), 0);
+	head->hash.usr = m->hash.usr;
+	rte_pktmbuf_free(m);
+	return head;
+}
+
+/*
+ * Cut at each place where a header stands, and behind it.
+ * hostile H-8: a header across two buffers.
+ */
+Test(loop, frames_in_pieces_are_as_good_as_whole_ones)
+{
+	struct rig *r = rig_open();
+	struct lcore *l = r->engine.lcore;
+	uint32_t cuts = 0;
+
+	fill(r);
+	for (uint16_t at = 1; at < 80; at++) {
+		memset(r->side[1].buffer, 0, RIG_BUFFER);
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 3000, WORK_SIGNALED));
+		for (int i = 0; i < POLLS && r->side[0].completions < at; i++) {
+			rig_poll(r);
+			for (uint32_t k = l->loop_tail; k != l->loop_head; k++, cuts++) {
+				struct rte_mbuf **m = &l->loop[k % LOOP_SLOTS];
+
+				if ((*m)->nb_segs == 1 && (*m)->data_len > at)
+					*m = in_two(*m, at);
+			}
+		}
+		cr_assert_eq(r->side[0].completions, at, "cut at %u: nothing completes", at);
+		cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS, "cut at %u", at);
+		cr_assert_arr_eq(r->side[0].buffer, r->side[1].buffer, 3000);
+	}
+	cr_expect_gt(cuts, 80);
+	rig_close(r);
+}
+
 Test(loop, send_waits_for_its_receive)
 {
 	struct rig *r = rig_open();
@@ -81,6 +128,7 @@ Test(loop, atomic_adds_once)
 	rig_close(r);
 }
 
+/* hostile H-52: a frame has one owner. */
 Test(loop, every_buffer_comes_back)
 {
 	struct rig *r = rig_open();
@@ -101,6 +149,7 @@ Test(loop, every_buffer_comes_back)
 	rig_close(r);
 }
 
+/* hostile H-90: forged positions in a ring; H-146: rings without end. */
 Test(loop, forged_tail_ends_only_its_queue_pair)
 {
 	struct rig *r = rig_open();

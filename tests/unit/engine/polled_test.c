@@ -135,6 +135,7 @@ static void expect_all_arrive(bool handle_first)
 	control_rig_close();
 }
 
+/* hostile H-128: a queue pair with frames on their way. */
 Test(polled, posts_leave_before_their_queue_pair_goes, .timeout = 60)
 {
 	expect_all_arrive(false);

@@ -86,6 +86,7 @@ Test(raw_frame, the_key_holds_what_stands_in_the_frame)
 	cr_assert_eq(f.vlan_tags, 2);
 }
 
+/* hostile H-55: RoCE from a raw queue pair. */
 Test(raw_frame, roce_may_not_be_sent)
 {
 	static const struct {
@@ -117,6 +118,7 @@ Test(raw_frame, roce_may_not_be_sent)
 	}
 }
 
+/* hostile H-55: RoCE from a raw queue pair. */
 Test(raw_frame, roce_cut_anywhere_behind_the_ip_header_may_not_be_sent)
 {
 	static const struct frame_recipe recipe[] = { { V4, UDP, .dst_port = 4791 },
@@ -134,6 +136,7 @@ Test(raw_frame, roce_cut_anywhere_behind_the_ip_header_may_not_be_sent)
 	}
 }
 
+/* hostile H-55: RoCE from a raw queue pair. */
 Test(raw_frame, lengths_that_lie_hide_no_port)
 {
 	static const uint16_t length[] = { 0, 1, 20, 24, 27, 1000, 65535 };
@@ -176,6 +179,7 @@ Test(raw_frame, others_may_be_sent)
 	}
 }
 
+/* hostile H-152: every value of the opcode. */
 Test(raw_frame, any_octets_may_be_parsed)
 {
 	struct raw_frame f;

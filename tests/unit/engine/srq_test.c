@@ -133,7 +133,10 @@ Test(srq_lcores, the_limit_counts_what_was_put_back)
 	free_rig(r);
 }
 
-/* hostile H-92 */
+/*
+ * hostile H-92
+ * hostile H-88: a forged receive request.
+ */
 Test(srq_lcores, elements_beyond_the_limit_are_neither_read_nor_believed)
 {
 	struct rig *r = new_rig(1);

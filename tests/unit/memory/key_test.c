@@ -76,6 +76,7 @@ Test(key, permutation_is_a_bijection)
 	free(seen);
 }
 
+/* hostile H-33: keys are guessed; H-56: numbers that tell of the next. */
 Test(key, neighbours_tell_nothing_of_each_other)
 {
 	uint32_t small = 0, last = 0;
@@ -92,6 +93,7 @@ Test(key, neighbours_tell_nothing_of_each_other)
 	cr_assert(small < 200, "%u of 10000 steps are small", small);
 }
 
+/* hostile H-33: keys are guessed. */
 Test(key, no_key_is_zero_and_none_is_lost)
 {
 	for (uint8_t seed = 0; seed < 16; seed++) {
@@ -122,6 +124,7 @@ Test(key, a_slot_is_reused_last)
 	cr_assert_eq(key_allocate(&table, 2), 0);
 }
 
+/* hostile H-34: a key of another domain, of nobody, of another variant. */
 Test(key, check_in_order)
 {
 	struct region *r;
@@ -169,6 +172,7 @@ Test(key, check_in_order)
 	free(r);
 }
 
+/* hostile H-16: a range that goes round; H-155: regions of many gigabytes. */
 Test(key, region_at_the_end_of_the_address_space)
 {
 	struct region *r;
@@ -199,7 +203,10 @@ Test(key, a_withdrawn_region_is_gone_at_once)
 	free(r);
 }
 
-/* Zero-based: the address is an offset. Pieces: peer, direct, peer. */
+/*
+ * Zero-based: the address is an offset. Pieces: peer, direct, peer.
+ * hostile H-100: pieces of any length.
+ */
 Test(key, spans_follow_the_pieces)
 {
 	static uint8_t mapped[0x2000];
@@ -234,7 +241,10 @@ Test(key, spans_follow_the_pieces)
 	free(r);
 }
 
-/* 300 page-sized pieces: found by halving, and never more spans than a list holds. */
+/*
+ * 300 page-sized pieces: found by halving, and never more spans than a list holds.
+ * hostile H-100: pieces of any length.
+ */
 Test(key, many_pieces)
 {
 	enum {
@@ -265,6 +275,7 @@ Test(key, many_pieces)
 	free(r);
 }
 
+/* hostile H-153: the most elements there may be. */
 Test(key, spans_of_a_list)
 {
 	static uint8_t mapped[4096];

@@ -76,6 +76,7 @@ Test(cq_ring, fills_to_its_capacity_and_wraps)
 	fill_up(true);
 }
 
+/* hostile H-91: forged positions in a completion queue. */
 Test(cq_ring, a_forged_consumer_tail_is_an_overrun)
 {
 	static const uint32_t tails[] = { 1, 8, 0x7fffffff, 0x80000000, UINT32_MAX - 10 };
@@ -92,6 +93,7 @@ Test(cq_ring, a_forged_consumer_tail_is_an_overrun)
 	}
 }
 
+/* hostile H-91: forged positions in a completion queue. */
 Test(cq_ring, a_forged_producer_tail_stops_nobody)
 {
 	struct cq *q = new_cq(8, 7);
@@ -225,12 +227,16 @@ static void consume_by_events(enum cq_armed how, uint32_t solicited_every)
 	free_cq(q);
 }
 
+/* hostile H-133: both sides at once; H-134: arming beside completing. */
 Test(cq_ring, four_lcores_lose_neither_completions_nor_events, .timeout = 200)
 {
 	consume_by_events(CQ_ARMED_NEXT, 1000000);
 }
 
-/* 997 completions hold a solicited one and fit the queue, so waiting for those alone must do. */
+/*
+ * 997 completions hold a solicited one and fit the queue, so waiting for those alone must do.
+ * hostile H-134: arming beside completing.
+ */
 Test(cq_ring, four_lcores_lose_no_solicited_event, .timeout = 200)
 {
 	consume_by_events(CQ_ARMED_SOLICITED, 20);

@@ -84,6 +84,7 @@ Test(doorbell, a_kick_is_written_only_for_a_sleeper)
 	free_bell(b);
 }
 
+/* hostile H-146: rings without end. */
 Test(doorbell, a_broken_ring_yields_nothing)
 {
 	struct bell *b = new_bell();
@@ -119,7 +120,10 @@ static uint32_t drain(struct bell *b, uint32_t *seen)
 	return fresh;
 }
 
-/* An engine that sleeps whenever it finds nothing must still see every post. */
+/*
+ * An engine that sleeps whenever it finds nothing must still see every post.
+ * hostile H-133: both sides at once.
+ */
 Test(doorbell, no_post_is_lost_by_an_engine_that_sleeps, .timeout = 200)
 {
 	struct bell *b = new_bell();

@@ -105,7 +105,11 @@ Test(ring, the_engine_produces_and_the_client_peeks)
 	free(r);
 }
 
-/* What a client can do to the tail: each value is a count inside the ring, or the ring is broken. */
+/*
+ * What a client can do to the tail: each value is a count inside the ring, or the ring is
+ * broken.
+ * hostile H-90: forged positions in a ring; H-146: rings without end.
+ */
 Test(ring, a_forged_tail_is_a_count_or_broken)
 {
 	static const uint32_t cursors[] = {
@@ -136,6 +140,7 @@ Test(ring, a_forged_tail_is_a_count_or_broken)
 	free(r);
 }
 
+/* hostile H-90: forged positions in a ring; H-149: a ring that claims to be larger. */
 Test(ring, forged_size_mask_and_mode_do_not_reach_the_engine)
 {
 	struct rte_ring *r = new_ring(SIZE, STRIDE, false);
@@ -180,6 +185,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
+/* hostile H-133: both sides at once. */
 Test(ring, two_threads_lose_nothing, .timeout = 200)
 {
 	struct rte_ring *r = new_ring(64, STRIDE, false);

@@ -172,6 +172,7 @@ static void *lcore_takes(void *argument)
 	return NULL;
 }
 
+/* hostile H-133: both sides at once. */
 Test(srq_ring, several_lcores_take_each_request_once, .timeout = 200)
 {
 	struct rte_ring *shared = new_ring(64);

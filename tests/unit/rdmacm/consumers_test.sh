@@ -10,14 +10,17 @@ trap 'rm -rf "$work"' EXIT
 export UROCE_SOCKET="$work/nobody.sock" LD_LIBRARY_PATH="$1:$2" LD_BIND_NOW=1
 libraries=/usr/lib/x86_64-linux-gnu
 tried=0
+lacks() {
+	echo "[SKIP] $1: it is not installed"
+}
 
 # ldd with immediate binding names every symbol that is missing
 for name in rping ucmatose udaddy mckey cmtime rdma_server rdma_client rdma_xserver rdma_xclient \
 	rcopy rstream riostream udpong ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw qperf \
-	$libraries/librspreload.so $libraries/rsocket/librspreload.so.1.0.0 $libraries/libfabric.so.1 \
-	$libraries/ucx/libuct_rdmacm.so.0 $libraries/ucx/libuct_rdmacm.so $libraries/fio/fio-rdma.so; do
+	$libraries/rsocket/librspreload.so.1.0.0 $libraries/libfabric.so.1 \
+	$libraries/ucx/libuct_rdmacm.so.0; do
 	path=$(command -v "$name") || path=$name
-	[ -e "$path" ] || continue
+	[ -e "$path" ] || { lacks "$name"; continue; }
 	tried=$((tried + 1))
 	ldd -r "$path" >"$work/out" 2>&1 || :
 	if grep -E 'undefined symbol: (rdma_|ibv_|r[a-z]* )|librdmacm.* not found' "$work/out"; then
@@ -30,6 +33,8 @@ done
 if /usr/bin/python3 -c 'import pyverbs' 2>/dev/null; then
 	tried=$((tried + 1))
 	timeout 20 /usr/bin/python3 -c 'import pyverbs.cmid'
+else
+	lacks pyverbs
 fi
 if [ "$tried" -eq 0 ]; then
 	echo "no program of rdmacm-utils, perftest or pyverbs is installed"

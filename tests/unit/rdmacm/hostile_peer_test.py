@@ -10,6 +10,12 @@ import subprocess
 import sys
 import time
 
+try:
+    import scapy  # noqa: F401
+except ImportError:
+    print("python3-scapy is not installed")
+    sys.exit(77)
+
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hostile_rig import (BACKLOG, ENGINE, GUID, OWN, OWN_MAC, REPEATED, SERVICE_TCP, SERVICE_UDP,
                          SOON, TCP_PORT, Failure, Rig, Server, check)  # noqa: E402
@@ -24,6 +30,19 @@ class Test(Rig):
     def case_an_honest_peer(self):
         """First of all: what all the others deviate from works."""
         self.close(*self.accepted())
+
+    def case_numbers_that_cannot_be_guessed(self):
+        """H-56: ids of connections, numbers of queue pairs and first PSNs tell nothing of the next."""
+        reps = []
+        for _ in range(12):
+            req, rep, number = self.accepted()
+            reps.append((rep.local_id, rep.qpn, rep.psn))
+            self.close(req, rep, number)
+        for numbers, bits in zip(zip(*reps), (32, 24, 24)):
+            steps = {(b - a) % (1 << bits) for a, b in zip(numbers, numbers[1:])}
+            check(len(set(numbers)) == len(numbers), f"one comes again: {numbers}")
+            check(len(steps) == len(numbers) - 1, f"steps are alike: {numbers}")
+            check(max(numbers) - min(numbers) > 1 << (bits - 2), f"they lie near: {numbers}")
 
     def case_wrong_octets(self):
         """H-65: lengths, versions, classes, methods, states, attributes."""
@@ -396,6 +415,7 @@ class Test(Rig):
             self.peer.socket.send(frame)
         return frames
 
+    # hostile H-57: floods.
     def case_requests_without_end(self):
         """H-68: a flood while the program looks away: as many wait as its backlog says, and a
         connection that was there goes on; afterwards all is as before."""

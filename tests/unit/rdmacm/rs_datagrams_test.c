@@ -215,3 +215,53 @@ Test(rs_datagrams, options_that_would_change_nothing_here)
 	FAILS(rsetsockopt(a, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), ENOPROTOOPT);
 	FAILS(rsetsockopt(a, IPPROTO_UDP, UDP_CORK, &on, sizeof(on)), ENOPROTOOPT);
 }
+
+/* ---- a queue pair that takes no more receive requests ---- */
+
+static int refuse_receives(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)qp;
+	*bad = wr;
+	return ENOBUFS;
+}
+
+/* Those that both libraries use: what these call is what is in the context. */
+static struct ibv_context *shared_context(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL), *context;
+
+	cr_assert(list != NULL && list[0] != NULL, "no device: %s", strerror(errno));
+	context = list[0];
+	rdma_free_devices(list);
+	return context;
+}
+
+/* It would else receive less and less, and in the end wait for ever. */
+Test(rs_datagrams, a_receive_request_that_is_refused_is_said)
+{
+	struct ibv_context *context = shared_context();
+	struct pollfd p = { .fd = b, .events = POLLIN };
+	uint32_t number, i;
+
+	for (i = 0; i < 100; i++) {
+		send_number(i);
+		cr_assert_eq(receive_number("number", i), i);
+	}
+	context->ops.post_recv = refuse_receives;
+	send_number(100);
+	cr_expect_eq(receive_number("number", 100), 100, "what has come is read first");
+	for (i = 0; i < 3; i++) {
+		errno = 0;
+		cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "nobody says so");
+		cr_expect(p.revents & POLLERR);
+		cr_expect_eq(rrecv(b, &number, sizeof(number), 0), -1);
+		cr_expect_eq(errno, ENOBUFS, "%s", strerror(errno));
+	}
+}
+
+Test(rs_datagrams, without_receive_requests_there_is_no_queue_pair)
+{
+	shared_context()->ops.post_recv = refuse_receives;
+	cr_expect_eq(rconnect(a, (struct sockaddr *)&to, sizeof(to)), -1);
+	cr_expect_eq(errno, ENOBUFS, "%s", strerror(errno));
+}

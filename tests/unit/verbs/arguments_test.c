@@ -102,6 +102,7 @@ Test(arguments, pkeys)
 	cr_expect_eq(ibv_get_pkey_index(e.context, 1, 0x1234), -1);
 }
 
+/* hostile H-98: a region of no octets. */
 Test(arguments, registrations)
 {
 	static const struct {
@@ -134,6 +135,7 @@ Test(arguments, registrations)
 	}
 }
 
+/* hostile H-97: memory that is not the program's. */
 Test(arguments, registration_asks_what_the_pages_allow)
 {
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,6 +271,7 @@ static int post_error(struct ibv_qp *qp, struct ibv_send_wr wr)
 	return error;
 }
 
+/* hostile H-94: lengths whose sum overflows. */
 Test(arguments, sends_that_cannot_be)
 {
 	struct ibv_sge many[64] = { { (uintptr_t)e.buffer, 1, e.mr->lkey } };

@@ -49,6 +49,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
+/* hostile H-141: a clock that jumps. */
 Test(clock, is_right_whatever_happens_between_two_readings)
 {
 	static const struct {

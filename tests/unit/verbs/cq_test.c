@@ -397,6 +397,7 @@ static bool next_event(enum ibv_event_type *type, int ms)
 	return true;
 }
 
+/* hostile H-108: a completion queue that nobody polls. */
 Test(cq, an_overrun_is_an_error_of_the_queue_and_of_who_completes_into_it)
 {
 	bool cq_err = false, fatal = false;
@@ -510,7 +511,10 @@ Test(cq, an_event_waits_for_enough_completions)
 	close_pair(&p);
 }
 
-/* Two queue pairs, maybe on two lcores, complete into it while the limits change. */
+/*
+ * Two queue pairs, maybe on two lcores, complete into it while the limits change.
+ * hostile H-134: arming beside completing.
+ */
 Test(cq, no_moderated_event_is_lost)
 {
 	static const uint16_t limits[][2] = { { 7, 300 }, { 0, 100 }, { 3, 1000 }, { 0, 0 } };

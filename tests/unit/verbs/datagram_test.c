@@ -249,6 +249,7 @@ static void expect_violations(uint32_t n)
 	cr_expect_eq(violations(), n);
 }
 
+/* hostile H-22: a datagram that does not fit. */
 Test(datagram, is_lost_and_nobody_suffers)
 {
 	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
@@ -277,6 +278,30 @@ Test(datagram, is_lost_and_nobody_suffers)
 	}
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 	one_datagram(ah = ud_self(&e, GID_INDEX), a, b, &wc);
+	cr_expect_eq(ibv_destroy_ah(ah), 0);
+	cr_expect_eq(ibv_destroy_qp(a), 0);
+	cr_expect_eq(ibv_destroy_qp(b), 0);
+}
+
+/*
+ * The attribute has 16 bits, the attacker has time. The last test by its name: the engine keeps
+ * the count.
+ * hostile H-61: P_Keys of nobody.
+ */
+Test(datagram, violations_are_counted_up_to_65535)
+{
+	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
+	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
+	struct ibv_wc wc[UD_DEPTH];
+
+	for (uint32_t sent = 0; sent < 70000; sent += UD_DEPTH) {
+		for (uint32_t i = 0; i < UD_DEPTH; i++)
+			cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY + 1, 8192, 8), 0);
+		poll_completions(e.cq, wc, UD_DEPTH, "datagrams with another Q_Key");
+	}
+	expect_violations(65535);
+	one_datagram(ah, a, b, wc);
+	cr_expect_eq(violations(), 65535, "it does not begin anew");
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 	cr_expect_eq(ibv_destroy_qp(a), 0);
 	cr_expect_eq(ibv_destroy_qp(b), 0);
@@ -448,7 +473,11 @@ Test(datagram, a_handle_goes_behind_its_requests)
 	cr_expect_eq(ibv_destroy_cq(cq), 0);
 }
 
-/* What only a hostile program does: handles that were never its own, in requests that pass for good. */
+/*
+ * What only a hostile program does: handles that were never its own, in requests that pass for
+ * good.
+ * hostile H-117: handles of others.
+ */
 Test(datagram, handles_that_nobody_gave)
 {
 	static const uint32_t handle[] = {
@@ -591,6 +620,7 @@ static int as_nobody(void)
 	return ibv_destroy_ah(ah) != 0 || ibv_destroy_qp(qp) != 0 ? 5 : 0;
 }
 
+/* hostile H-62: controlled Q_Keys. */
 Test(datagram, controlled_qkeys_are_for_privileged_programs)
 {
 	struct ibv_qp *qp = ud_create(&e, IBV_QPT_UD);

@@ -2,10 +2,12 @@
 /* The engine dies under the program: what it waits for ends, and it finds another one. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 
 #include "endpoint.h"
 #include "mortal_engine.h"
+#include "waiting.h"
 
 static struct endpoint e;
 
@@ -49,6 +51,7 @@ static void expect_flushed(const struct ibv_wc *wc, uint64_t wr_id)
 	cr_assert_eq(wc->wr_id, wr_id);
 }
 
+/* hostile H-140: an engine that is killed. */
 Test(death, a_busy_poller_finds_everything_flushed)
 {
 	struct ibv_wc wc[8];
@@ -90,6 +93,149 @@ Test(death, a_sleeping_program_is_woken_by_the_channel)
 	endpoint_close(&e);
 }
 
+static int get_cq_event(void *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(channel, &cq, &context) != 0)
+		return -1;
+	ibv_ack_cq_events(cq, 1);
+	return 0;
+}
+
+static void expect_device_gone(struct waiting *w)
+{
+	waiting_end(w);
+	cr_expect_eq(w->result, -1, "%s has an answer", w->what);
+	cr_expect_eq(w->error, ENODEV, "%s: %s", w->what, strerror(w->error));
+}
+
+/* A thread that asks now hears that the engine is gone, and does not block. */
+static void expect_gone_at_once(void)
+{
+	struct waiting w;
+
+	waiting_start(&w, "ibv_get_cq_event", get_cq_event, e.channel);
+	expect_device_gone(&w);
+}
+
+/* Nothing was posted, so there is nothing to be told of but the end. */
+Test(death, who_is_blocked_in_a_channel_comes_back)
+{
+	struct waiting w[4];
+
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_cq_event", get_cq_event, e.channel);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++)
+		expect_device_gone(&w[i]);
+	expect_gone_at_once();
+	endpoint_close(&e);
+}
+
+/* One thread is told of the queue, the others of the end; and all of it is there to be polled. */
+Test(death, who_is_blocked_in_a_channel_finds_what_was_flushed)
+{
+	struct waiting w[4];
+	struct ibv_wc wc[2];
+	int told = 0;
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_cq_event", get_cq_event, e.channel);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++) {
+		waiting_end(&w[i]);
+		told += w[i].result == 0;
+		cr_expect(w[i].result == 0 || w[i].error == ENODEV, "%s", strerror(w[i].error));
+	}
+	cr_expect_eq(told, 1, "%d were told of one queue", told);
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	expect_flushed(&wc[0], 100);
+	expect_flushed(&wc[1], 101);
+	endpoint_close(&e);
+}
+
+/* What made it readable is the end: by then the program may have polled all there is. */
+Test(death, a_channel_that_is_readable_does_not_block)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_wc wc[2];
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	mortal_engine_kill();
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
+	expect_gone_at_once();
+	expect_gone_at_once(); /* and each time again */
+	cr_expect_eq(poll(&p, 1, 0), 0, "a loop over the descriptor would spin");
+	endpoint_close(&e);
+}
+
+/* Armed again, it is told again. */
+Test(death, a_dead_channel_tells_who_arms)
+{
+	struct ibv_wc wc;
+
+	mortal_engine_kill();
+	expect_gone_at_once();
+	for (int i = 0; i < 3; i++) {
+		post_receives(e.qp[1], 1);
+		cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+		cr_expect_eq(get_cq_event(e.channel), 0, "%s", strerror(errno));
+		poll_completions(e.cq, &wc, 1, "the flushed receive");
+		expect_gone_at_once();
+	}
+	endpoint_close(&e);
+}
+
+/* A descriptor that does not block says what it always says where there is nothing. */
+Test(death, a_channel_that_must_not_block_is_mute)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+
+	cr_assert_eq(fcntl(e.channel->fd, F_SETFL, O_NONBLOCK), 0);
+	mortal_engine_kill();
+	for (int i = 0; i < 3; i++) {
+		errno = 0;
+		cr_expect_eq(get_cq_event(e.channel), -1);
+		cr_expect_eq(errno, EAGAIN, "%s", strerror(errno));
+	}
+	cr_expect_eq(poll(&p, 1, 0), 0, "a loop over the descriptor would spin");
+	endpoint_close(&e);
+}
+
+static int get_async_event(void *context)
+{
+	struct ibv_async_event event;
+
+	if (ibv_get_async_event(context, &event) != 0)
+		return -1;
+	ibv_ack_async_event(&event);
+	return event.event_type == IBV_EVENT_DEVICE_FATAL ? 0 : 1;
+}
+
+Test(death, who_is_blocked_for_async_events_comes_back)
+{
+	struct waiting w[4];
+	int told = 0;
+
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_async_event", get_async_event, e.context);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++) {
+		waiting_end(&w[i]);
+		told += w[i].result == 0;
+		cr_expect(w[i].result == 0 || w[i].error == ENODEV, "%s", strerror(w[i].error));
+	}
+	cr_expect_eq(told, 1, "%d were told of one fatal event", told);
+	endpoint_close(&e);
+}
+
 Test(death, the_async_descriptor_says_device_fatal_once)
 {
 	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
@@ -104,6 +250,7 @@ Test(death, the_async_descriptor_says_device_fatal_once)
 	endpoint_close(&e);
 }
 
+/* hostile H-140: an engine that is killed. */
 Test(death, commands_fail_and_a_new_engine_is_found)
 {
 	struct endpoint second;

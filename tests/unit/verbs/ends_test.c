@@ -114,6 +114,7 @@ static void expect_window_ends(const char *how, enum ibv_mw_type type,
 	}
 }
 
+/* hostile H-38: invalidation beside accesses. */
 Test(ends, of_windows)
 {
 	expect_window_ends("a local invalidation", IBV_MW_TYPE_2, invalidate_locally);
@@ -177,6 +178,10 @@ static void expect_region_ends(const char *how, int (*end)(struct ibv_mr *mr))
 	}
 }
 
+/*
+ * hostile H-38: invalidation beside accesses; H-101: memory that goes away; H-114: re-
+ * registration beside use.
+ */
 Test(ends, of_regions)
 {
 	other_pd = ibv_alloc_pd(e.context);

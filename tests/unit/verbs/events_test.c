@@ -168,6 +168,7 @@ Test(events, a_drained_send_queue_is_told_if_asked)
 
 #define MANY 1500 /* more than a socket holds */
 
+/* hostile H-122: as many as can be had, and more. */
 Test(events, none_is_lost_however_many_there_are)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -255,6 +256,7 @@ static void expect_destroyed(pthread_t thread, const struct destroyer *d)
 	cr_expect_eq(d->error, 0);
 }
 
+/* hostile H-125: events that are never acknowledged. */
 Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
 {
 	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
@@ -273,7 +275,10 @@ Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
 	cr_expect_eq(ibv_destroy_qp(a), 0);
 }
 
-/* An event that nobody fetched is forgotten with its object. */
+/*
+ * An event that nobody fetched is forgotten with its object.
+ * hostile H-125: events that are never acknowledged.
+ */
 Test(events, what_was_not_fetched_keeps_nobody)
 {
 	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
@@ -293,6 +298,7 @@ Test(events, what_was_not_fetched_keeps_nobody)
 	cr_expect_eq(ibv_destroy_qp(a), 0);
 }
 
+/* hostile H-125: events that are never acknowledged. */
 Test(events, an_srq_waits_for_the_acknowledgement_of_its_event)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -326,6 +332,7 @@ Test(events, an_srq_waits_for_the_acknowledgement_of_its_event)
 	expect_destroyed(thread, &d);
 }
 
+/* hostile H-125: events that are never acknowledged. */
 Test(events, a_completion_queue_waits_for_all_of_its_events)
 {
 	struct ibv_cq *cq = ibv_create_cq(e.context, 8, NULL, e.channel, 0), *of, *usual = e.cq;

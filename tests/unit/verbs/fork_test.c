@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "endpoint.h"
 
 #define LENGTH	   (256u << 10) /* enough to be promoted */
 #define FOR_NS	   INT64_C(3000000000)
@@ -106,6 +107,73 @@ static void fork_beside(void *(*one)(void *), void *(*other)(void *))
 Test(forks, beside_clients_that_come_and_go)
 {
 	fork_beside(come_and_go, come_and_go);
+}
+
+/* ---- beside traffic into memory that the engine reaches by its address ---- */
+
+#define LARGE (16u << 20)
+
+static void *write_there(void *memory)
+{
+	volatile uint64_t *word = memory;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		(*word)++;
+	return NULL;
+}
+
+static int post_write(struct endpoint *e, const uint8_t *to, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buffer, 4096, e->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = rkey;
+	return ibv_post_send(e->qp[0], &wr, &bad);
+}
+
+/* Pages that a fork holds back would make the engine's writes through the second region fail. */
+Test(forks, beside_writes_on_demand)
+{
+	uint8_t *memory = aligned_alloc(4096, LARGE);
+	struct ibv_mr *promoted, *on_demand;
+	struct endpoint e;
+	pthread_t thread;
+
+	endpoint_open(&e);
+	cr_assert_not_null(memory);
+	memset(memory, 1, LARGE);
+	promoted = ibv_reg_mr(e.pd, memory, LARGE, IBV_ACCESS_LOCAL_WRITE);
+	on_demand =
+		ibv_reg_mr(e.pd, memory, LARGE,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND);
+	cr_assert(promoted != NULL && on_demand != NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, write_there, memory + LARGE - 64), 0);
+	for (int round = 0; round < 20; round++) {
+		struct ibv_wc wc[DEPTH];
+		pid_t child;
+
+		for (uint32_t i = 0; i < DEPTH; i++)
+			cr_assert_eq(post_write(&e, memory + i * 4096, on_demand->rkey), 0);
+		child = fork();
+		if (child == 0)
+			_exit(0);
+		poll_completions(e.cq, wc, DEPTH, "WRITE");
+		for (uint32_t i = 0; i < DEPTH; i++)
+			cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "%s",
+				     ibv_wc_status_str(wc[i].status));
+		cr_assert_eq(waitpid(child, NULL, 0), child);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(ibv_dereg_mr(on_demand), 0);
+	cr_assert_eq(ibv_dereg_mr(promoted), 0);
+	endpoint_close(&e);
+	free(memory);
 }
 
 Test(forks, beside_lists_of_devices)

@@ -78,6 +78,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* hostile H-128: a queue pair with frames on their way. */
 Test(handle_ends, behind_a_rate_limit)
 {
 	struct ibv_qp *from = ud_open(&e, UD_QKEY), *to = ud_open(&e, UD_QKEY);
@@ -134,7 +135,10 @@ Test(handle_ends, while_the_queue_is_drained)
 	cr_expect_eq(ibv_destroy_qp(to), 0);
 }
 
-/* What never leaves holds no handle: of a queue pair that is reset, and of one that goes. */
+/*
+ * What never leaves holds no handle: of a queue pair that is reset, and of one that goes.
+ * hostile H-128: a queue pair with frames on their way.
+ */
 Test(handle_ends, with_what_never_leaves)
 {
 	struct ibv_qp *from = ud_open(&e, UD_QKEY), *to = ud_open(&e, UD_QKEY);

@@ -22,6 +22,7 @@ static char *make_range(void)
 	return p;
 }
 
+/* hostile H-97: memory that is not the program's. */
 Test(mapping, says_what_the_pages_allow)
 {
 	static const struct {

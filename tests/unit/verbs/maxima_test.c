@@ -128,6 +128,7 @@ static int destroy_cq(void *p)
 	return ibv_destroy_cq(p);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(maxima, completion_queues)
 {
 	fill("completion queue", device.orig_attr.max_cq, 1, make_cq, destroy_cq);
@@ -147,6 +148,7 @@ static int destroy_qp(void *p)
 	return ibv_destroy_qp(p);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(maxima, queue_pairs)
 {
 	fill("queue pair", device.orig_attr.max_qp, 0, make_qp, destroy_qp);
@@ -190,6 +192,7 @@ static int destroy_region(void *p)
 	return ibv_dereg_mr(p);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(maxima, windows_and_regions)
 {
 	const int most = device.orig_attr.max_mw, windows = most - 1000;
@@ -226,30 +229,32 @@ Test(maxima, address_handles)
 	fill("address handle", device.orig_attr.max_ah, 0, make_ah, destroy_ah);
 }
 
+static struct ibv_qp *member;
+
 /* Each another one; NULL: the attach failed. */
 static void *make_member(void)
 {
-	static struct ibv_qp *qp;
 	static uint32_t n;
 	union ibv_gid group = ipv4_gid(239, (uint8_t)getpid(), (uint8_t)(n >> 8), (uint8_t)n);
 	int error;
 
-	if (qp == NULL) {
+	if (member == NULL) {
 		struct ibv_qp_init_attr init = { .send_cq = cq,
 						 .recv_cq = cq,
 						 .cap = { 1, 1, 1, 1, 0 },
 						 .qp_type = IBV_QPT_UD };
 
-		qp = ibv_create_qp(pd, &init);
-		cr_assert_not_null(qp, "%m");
-		cr_assert_eq(ud_ready(qp, UD_QKEY), 0);
+		member = ibv_create_qp(pd, &init);
+		cr_assert_not_null(member, "%m");
+		cr_assert_eq(ud_ready(member, UD_QKEY), 0);
 	}
 	n++;
-	error = ibv_attach_mcast(qp, &group, 0);
+	error = ibv_attach_mcast(member, &group, 0);
 	errno = error;
-	return error == 0 ? qp : NULL;
+	return error == 0 ? member : NULL;
 }
 
+/* hostile H-63: groups without end. */
 Test(maxima, groups)
 {
 	for (int i = 0; i < device.orig_attr.max_mcast_grp; i++)
@@ -259,9 +264,13 @@ Test(maxima, groups)
 	for (int i = 0; i < device.orig_attr.max_mcast_grp; i++)
 		expect_other(make_member, "group");
 	cr_assert_eq(ibv_close_device(context), 0);
+	cr_expect_eq(ibv_destroy_qp(member), 0, "its memory");
 }
 
-/* The longest region, of whose pages none needs to be there. */
+/*
+ * The longest region, of whose pages none needs to be there.
+ * hostile H-155: regions of many gigabytes.
+ */
 Test(maxima, octets_of_a_region)
 {
 	struct ibv_mr *mr = (ibv_reg_mr)(pd, (void *)4096, device.orig_attr.max_mr_size,

@@ -132,7 +132,10 @@ Test(memory, wrong_changes_leave_the_region_as_it_was)
 	cr_expect_eq(ibv_close_device(other), 0);
 }
 
-/* Also of regions whose pages had moved to where the engine maps them. */
+/*
+ * Also of regions whose pages had moved to where the engine maps them.
+ * hostile H-114: re-registration beside use.
+ */
 Test(memory, a_region_moves)
 {
 	static const size_t lengths[] = { 4096, LARGE };
@@ -310,6 +313,52 @@ Test(memory, pages_come_on_demand)
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 }
 
+/*
+ * A region that is reached as peer memory is written while another, of the same pages, is registered
+ * and deregistered: those pages do not move, as copies to them would fail meanwhile.
+ */
+Test(memory, pages_of_a_region_in_use_do_not_move)
+{
+	enum {
+		WRITES_AT_ONCE = 12
+	};
+	uint8_t *p = pages(LARGE);
+	struct ibv_mr *peer, *other;
+	struct ibv_wc wc[WRITES_AT_ONCE];
+
+	setenv("UROCE_PROMOTE", "on", 1);
+	memset(p, 1, LARGE);
+	peer = ibv_reg_mr(e.pd, p, LARGE, ALL | IBV_ACCESS_ON_DEMAND);
+	cr_assert_not_null(peer);
+	for (uint32_t round = 0; round < 200; round++) {
+		for (uint32_t i = 0; i < WRITES_AT_ONCE; i++) {
+			struct ibv_sge sge = own(0, BUFFER);
+			struct ibv_send_wr wr = { .sg_list = &sge,
+						  .num_sge = 1,
+						  .opcode = IBV_WR_RDMA_WRITE,
+						  .send_flags = IBV_SEND_SIGNALED };
+			struct ibv_send_wr *bad;
+
+			wr.wr.rdma.remote_addr = (uintptr_t)p + i % (LARGE / BUFFER) * BUFFER;
+			wr.wr.rdma.rkey = peer->rkey;
+			cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+		}
+		other = ibv_reg_mr(e.pd, p, LARGE, ALL);
+		cr_assert_not_null(other);
+		cr_assert_eq(ibv_dereg_mr(other), 0);
+		poll_completions(e.cq, wc, WRITES_AT_ONCE, "WRITEs to memory in use");
+		for (uint32_t i = 0; i < WRITES_AT_ONCE; i++)
+			cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "round %u: %s", round,
+				     ibv_wc_status_str(wc[i].status));
+	}
+	cr_assert_eq(ibv_dereg_mr(peer), 0);
+	munmap(p, LARGE);
+}
+
+/*
+ * hostile H-18: a range that goes round in all memory on demand; H-155: regions of many
+ * gigabytes.
+ */
 Test(memory, all_memory_at_once)
 {
 	struct ibv_mr *mr = ibv_reg_mr(e.pd, NULL, SIZE_MAX, ALL | IBV_ACCESS_ON_DEMAND);
@@ -326,6 +375,9 @@ Test(memory, all_memory_at_once)
 	cr_expect_eq(ibv_rereg_mr(mr, TRANSLATION, NULL, p, 4096, 0), IBV_REREG_MR_ERR_INPUT);
 	cr_expect_eq(ibv_rereg_mr(mr, ACCESS, NULL, NULL, 0, ALL), IBV_REREG_MR_ERR_INPUT);
 	cr_expect_eq(write_to(NULL, 8, mr->rkey), IBV_WC_REM_ACCESS_ERR, "address 0");
+	reconnect();
+	cr_expect_eq(write_to((void *)(UINTPTR_MAX - 7), 16, mr->rkey), IBV_WC_REM_ACCESS_ERR,
+		     "round the end of all memory");
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	errno = 0;
 	cr_expect_null(

@@ -52,6 +52,7 @@ static void count_copies(struct ibv_qp **qp, int n, int *copies)
 	ud_silent(e.cq, "more copies than members");
 }
 
+/* hostile H-64: one datagram for many. */
 Test(multicast, every_member_of_a_group_gets_a_copy)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 7);
@@ -92,6 +93,7 @@ Test(multicast, every_member_of_a_group_gets_a_copy)
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 }
 
+/* hostile H-63: groups without end. */
 Test(multicast, groups_that_are_refused)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 8), unicast = ipv4_gid(10, 0, 0, 1), zero = { 0 };
@@ -109,6 +111,7 @@ Test(multicast, groups_that_are_refused)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
+/* hostile H-63: groups without end. */
 Test(multicast, as_many_groups_and_members_as_announced)
 {
 	struct ibv_device_attr attr;
@@ -142,7 +145,10 @@ Test(multicast, as_many_groups_and_members_as_announced)
 	free(qp);
 }
 
-/* Members come and go while others send to the group. */
+/*
+ * Members come and go while others send to the group.
+ * hostile H-63: groups without end.
+ */
 Test(multicast, a_group_that_changes_during_delivery)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 9);

@@ -10,9 +10,10 @@
 
 #include "ud.h"
 
-#define NOBODY 65534
-#define LENGTH 16384u
-#define ROUNDS 500
+#define NOBODY	 65534
+#define LENGTH	 16384u
+#define ROUNDS	 500
+#define ONE_TURN 8192u /* octets that go in one turn of a queue pair, and a WRITE behind them */
 
 static struct endpoint e;
 
@@ -70,6 +71,73 @@ Test(other_user, writes_into_memory_of_two_kinds_keep_their_order)
 	}
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	cr_expect_eq(ibv_free_dm(dm), 0);
+}
+
+/* A program that polls the one sees the other, too, though the one needs no mover. */
+Test(other_user, a_flag_in_device_memory_comes_behind_its_data)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *dm = ibv_alloc_dm(e.context, &attr);
+	struct ibv_sge sge[2] = { { (uintptr_t)e.buffer, ONE_TURN, e.mr->lkey },
+				  { (uintptr_t)e.buffer, 4, e.mr->lkey } };
+	uint8_t *to = e.buffer + LENGTH, flag[4];
+	struct ibv_send_wr wr[2], *bad;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	int early = 0;
+
+	cr_assert_not_null(dm, "ibv_alloc_dm: %m");
+	mr = ibv_reg_dm_mr(e.pd, dm, 0, 4096,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_ZERO_BASED);
+	cr_assert_not_null(mr, "ibv_reg_dm_mr: %m");
+	wr[0] = write_of(&sge[0], (uintptr_t)to, e.mr->rkey);
+	wr[0].next = &wr[1];
+	wr[1] = write_of(&sge[1], 0, mr->rkey);
+	wr[1].send_flags = IBV_SEND_SIGNALED;
+	for (int round = 1; round <= ROUNDS; round++) {
+		time_t until = time(NULL) + WAIT_SECONDS;
+
+		memset(e.buffer, round, ONE_TURN);
+		cr_assert_eq(ibv_post_send(e.qp[0], wr, &bad), 0);
+		do {
+			cr_assert_eq(ibv_memcpy_from_dm(flag, dm, 0, 4), 0);
+			cr_assert_lt(time(NULL), until, "the flag did not come");
+		} while (flag[3] != (uint8_t)round);
+		early += __atomic_load_n(to + ONE_TURN - 1, __ATOMIC_ACQUIRE) != (uint8_t)round ||
+			 memcmp(to, e.buffer, ONE_TURN) != 0;
+		poll_completions(e.cq, &wc, 1, "two writes");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	}
+	cr_assert_eq(early, 0, "in %d of %d rounds the flag came before its data", early, ROUNDS);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_free_dm(dm), 0);
+}
+
+/* They are made by the mover, in their order among the WRITEs. */
+Test(other_user, atomics_count_and_keep_their_order)
+{
+	uint64_t *word = (uint64_t *)(void *)(e.buffer + LENGTH);
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr write = write_of(&sge, (uintptr_t)word, e.mr->rkey), *bad;
+	struct ibv_send_wr add = { .sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				   .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+
+	add.wr.atomic.remote_addr = (uintptr_t)word;
+	add.wr.atomic.rkey = e.mr->rkey;
+	add.wr.atomic.compare_add = 1;
+	write.next = &add;
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		memcpy(e.buffer, &round, 8);
+		cr_assert_eq(ibv_post_send(e.qp[0], &write, &bad), 0);
+		poll_completions(e.cq, &wc, 1, "a WRITE and an atomic");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+		cr_assert_eq(memcmp(e.buffer, &round, 8), 0, "it saw what was written before");
+		cr_assert_eq(*word, round + 1);
+	}
 }
 
 #define MANY (1u << 20) /* octets of a WRITE: those posted last until their program is back */
@@ -185,7 +253,10 @@ Test(other_user, keys_change_beside_traffic)
 #define DATAGRAMS 40u /* more than a turn of a queue pair */
 #define ROUNDS_UD 30
 
-/* What was posted with a handle leaves, also if the mover has yet to read it. */
+/*
+ * What was posted with a handle leaves, also if the mover has yet to read it.
+ * hostile H-139: what is destroyed is in use by nobody.
+ */
 Test(other_user, datagrams_leave_before_their_address_handle_goes)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 1024, e.mr->lkey };

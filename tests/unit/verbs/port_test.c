@@ -42,6 +42,7 @@ static void command(const char *line)
 	cr_assert_eq(system(line), 0, "%s", line);
 }
 
+/* hostile H-129: an interface that changes. */
 Test(port, the_link_goes_and_comes, .timeout = 120)
 {
 	struct ibv_context *context[2] = { open_only_device(), open_only_device() };
@@ -71,7 +72,22 @@ static int active_mtu_of(struct ibv_context *context)
 	return attr.active_mtu;
 }
 
-/* No event is made for it: PORT_ACTIVE says that the port is to be looked at. */
+/* A veth pair says that it has 10 Gbit/s: a lane of FDR10. */
+Test(port, the_speed_is_the_interfaces, .timeout = 60)
+{
+	struct ibv_context *context = open_only_device();
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	cr_expect_eq(attr.active_speed, 8, "%u", attr.active_speed);
+	cr_expect_eq(attr.active_width, 1, "%u", attr.active_width);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+/*
+ * No event is made for it: PORT_ACTIVE says that the port is to be looked at.
+ * hostile H-129: an interface that changes.
+ */
 Test(port, the_mtu_goes_and_comes, .timeout = 120)
 {
 	struct ibv_context *context = open_only_device();
@@ -102,6 +118,7 @@ static int find_gid(struct ibv_context *context, uint8_t host)
 	return -1;
 }
 
+/* hostile H-129: an interface that changes. */
 Test(port, addresses_come_and_go, .timeout = 120)
 {
 	struct ibv_context *context = open_only_device();

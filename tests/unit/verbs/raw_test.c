@@ -145,6 +145,7 @@ Test(raw, the_tag_of_a_rule_and_the_tag_of_a_vlan)
 	cr_assert_eq(ibv_destroy_qp(strip), 0);
 }
 
+/* hostile H-128: a queue pair with frames on their way. */
 Test(raw, what_was_posted_leaves_before_its_queue_pair_goes)
 {
 	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
@@ -449,6 +450,7 @@ static void resume(struct ibv_qp *qp)
 	cr_assert_eq(raw_to(qp, IBV_QPS_RTS), 0, "SQE to RTS");
 }
 
+/* hostile H-55: RoCE from a raw queue pair. */
 Test(raw, udp_to_the_roce_port_never_leaves)
 {
 	static const struct frame_recipe recipe[] = {

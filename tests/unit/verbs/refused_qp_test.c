@@ -29,6 +29,7 @@ static void close_all(void)
 
 TestSuite(refused_qp, .init = open_all, .fini = close_all, .timeout = 60);
 
+/* hostile H-107: sizes that may not be; H-143: sizes of rings. */
 Test(refused_qp, capacities)
 {
 	const uint32_t wr = (uint32_t)device.max_qp_wr, sge = (uint32_t)device.max_sge;
@@ -143,6 +144,7 @@ static void expect_refused(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask,
 	cr_expect_eq(qp->state, before, "%s: changed what the program sees", what);
 }
 
+/* hostile H-106: any mask, state and value. */
 Test(refused_qp, changes_from_reset_to_init)
 {
 	struct ibv_qp *qp = endpoint_create_qp(&e);
@@ -171,6 +173,7 @@ Test(refused_qp, changes_from_reset_to_init)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
+/* hostile H-106: any mask, state and value. */
 Test(refused_qp, every_jump_between_states)
 {
 	/* From RESET, INIT, RTR, RTS, SQD, SQE, ERR; without an attribute but the state. */
@@ -210,6 +213,7 @@ Test(refused_qp, every_jump_between_states)
 		}
 }
 
+/* hostile H-106: any mask, state and value. */
 Test(refused_qp, changes_from_init_to_rtr)
 {
 	const struct ibv_qp_attr good = {
@@ -252,6 +256,7 @@ Test(refused_qp, changes_from_init_to_rtr)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
+/* hostile H-106: any mask, state and value. */
 Test(refused_qp, changes_from_rtr_to_rts)
 {
 	const struct ibv_qp_attr good = { .qp_state = IBV_QPS_RTS,

@@ -111,7 +111,10 @@ Test(refused_tag, what_is_announced_can_be_had)
 	cr_expect_eq(ibv_destroy_srq(s), 0, "with its entries");
 }
 
-/* What the library would not post. */
+/*
+ * What the library would not post.
+ * hostile H-92: elements that are not there.
+ */
 Test(refused_tag, forged_operations_fail)
 {
 	struct srq *s = (struct srq *)tag_srq;
@@ -144,6 +147,7 @@ Test(refused_tag, forged_operations_fail)
 	}
 }
 
+/* hostile H-90: forged positions in a ring. */
 Test(refused_tag, a_ring_of_operations_full_of_nonsense_ends_the_srq)
 {
 	struct srq *s = (struct srq *)tag_srq;

@@ -57,6 +57,7 @@ static void close_all(void)
 
 TestSuite(refused, .init = open_all, .fini = close_all, .timeout = 60);
 
+/* hostile H-108: a completion queue that nobody polls. */
 Test(refused, completion_queues)
 {
 	const struct {
@@ -189,6 +190,7 @@ Test(refused, async_events)
 	cr_expect_eq(errno, EAGAIN);
 }
 
+/* hostile H-122: as many as can be had, and more. */
 Test(refused, too_many_channels)
 {
 	static struct ibv_comp_channel *channel[4096];

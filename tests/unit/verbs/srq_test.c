@@ -143,7 +143,10 @@ Test(srq, queue_pairs_share_its_requests_in_the_order_they_were_posted)
 	}
 }
 
-/* protocol-map 166 */
+/*
+ * protocol-map 166
+ * hostile H-137: nothing is kept after an error.
+ */
 Test(srq, an_empty_one_makes_the_sender_wait)
 {
 	struct ibv_wc wc[2];
@@ -264,6 +267,7 @@ Test(srq, a_failed_resize_leaves_it_as_it_was)
 	cr_expect_eq(message(2), 2);
 }
 
+/* hostile H-109: a resize that fails. */
 Test(srq, resizes_without_end_are_refused_before_they_cost_much)
 {
 	struct ibv_srq_attr a = { 0 };

@@ -133,6 +133,10 @@ static void *make_and_destroy(void *argument)
 	return NULL;
 }
 
+/*
+ * hostile H-116: objects that are on their way out; H-123: commands without end; H-126: timers
+ * of what is destroyed.
+ */
 Test(threads, objects_come_and_go_beside_traffic)
 {
 	pthread_t thread[2];
@@ -169,6 +173,7 @@ static void send_until_killed(int ready)
 	}
 }
 
+/* hostile H-121: a program that is killed or stopped. */
 Test(threads, a_program_that_is_killed_is_nobody_elses_business)
 {
 	pid_t child[CHILDREN];

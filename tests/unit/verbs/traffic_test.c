@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/limits.h"
 #include "endpoint.h"
 #include "engine_objects.h"
 
@@ -106,6 +107,50 @@ static const struct ibv_wc *of_qp(const struct ibv_wc *wc, int n, const struct i
 	}
 	cr_assert_fail("no completion of queue pair %#x", qp->qp_num);
 	return NULL;
+}
+
+/*
+ * As many elements as the device says, on both sides of a SEND, and one more is refused.
+ * hostile H-95: the sum of all elements; H-153: the most elements there may be.
+ */
+Test(traffic, as_many_elements_as_there_may_be)
+{
+	struct ibv_device_attr device;
+	struct ibv_qp_init_attr init = {
+		.send_cq = e.cq, .recv_cq = e.cq, .cap = { 4, 4, 0, 0, 0 }, .qp_type = IBV_QPT_RC
+	};
+	struct ibv_sge from[LIMIT_SGE + 1], to[LIMIT_SGE];
+	struct ibv_send_wr wr = { .sg_list = from,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_recv_wr receive = { .sg_list = to }, *bad_receive;
+	struct ibv_qp *qp[2];
+	struct ibv_wc wc[2];
+
+	cr_assert_eq(ibv_query_device(e.context, &device), 0);
+	cr_assert_eq(device.max_sge, LIMIT_SGE);
+	init.cap.max_send_sge = init.cap.max_recv_sge = LIMIT_SGE;
+	for (int i = 0; i < 2; i++)
+		cr_assert_not_null(qp[i] = ibv_create_qp(e.pd, &init), "%m");
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(endpoint_connect(&e, qp[i], qp[1 - i]->qp_num), 0);
+	for (uint32_t i = 0; i <= LIMIT_SGE; i++)
+		from[i] = (struct ibv_sge){ (uintptr_t)e.buffer + FROM + 100 * i, 100, e.mr->lkey };
+	for (uint32_t i = 0; i < LIMIT_SGE; i++)
+		to[i] = (struct ibv_sge){ (uintptr_t)e.buffer + TO + 100 * i, 100, e.mr->lkey };
+	receive.num_sge = wr.num_sge = LIMIT_SGE;
+	cr_assert_eq(ibv_post_recv(qp[1], &receive, &bad_receive), 0);
+	cr_assert_eq(ibv_post_send(qp[0], &wr, &bad), 0);
+	poll_completions(e.cq, wc, 2, "a message of all elements");
+	cr_expect_eq(wc[0].status, IBV_WC_SUCCESS);
+	cr_expect_eq(wc[1].status, IBV_WC_SUCCESS);
+	cr_expect_eq(memcmp(e.buffer + TO, e.buffer + FROM, 100 * LIMIT_SGE), 0);
+	cr_expect_eq(e.buffer[TO + 100 * LIMIT_SGE], 0, "behind it");
+	wr.num_sge++;
+	cr_expect_neq(ibv_post_send(qp[0], &wr, &bad), 0);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
 }
 
 Test(traffic, send_with_immediate)
@@ -233,6 +278,7 @@ Test(traffic, atomic_write_of_the_extended_calls)
 	cr_expect_eq(errno, EOPNOTSUPP);
 }
 
+/* hostile H-136: completions after bad requests; H-137: nothing is kept after an error. */
 Test(traffic, a_wrong_key_fails_on_both_sides_and_the_rest_is_flushed)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
@@ -414,7 +460,10 @@ Test(traffic, a_solicited_arming_waits_for_a_solicited_send)
 	poll_completions(e.cq, wc, 2, "a solicited SEND");
 }
 
-/* protocol-map 127: as UCX waits: it polls, arms, and does not poll again. */
+/*
+ * protocol-map 127: as UCX waits: it polls, arms, and does not poll again.
+ * hostile H-134: arming beside completing.
+ */
 Test(traffic, who_polled_before_arming_hears_of_what_came_between)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };

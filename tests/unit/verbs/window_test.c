@@ -63,6 +63,7 @@ Test(window, type_1_opens_a_part_of_a_region)
 	cr_expect_eq(e.buffer[AT - 1], 0);
 }
 
+/* hostile H-104: a region that goes under its windows. */
 Test(window, type_1_moves_and_ends_by_binding_again)
 {
 	uint32_t first;
@@ -122,7 +123,10 @@ Test(window, requests_that_cannot_be_posted)
 	cr_expect_eq(ibv_dereg_mr(null), 0);
 }
 
-/* protocol-map 158; H-102, H-103: the request fails in its turn, and nothing is opened. */
+/*
+ * protocol-map 158; H-102, H-103: the request fails in its turn, and nothing is opened.
+ * hostile H-99: names of memory that go round.
+ */
 Test(window, binds_that_fail)
 {
 	struct ibv_mr *plain = ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE);
@@ -177,7 +181,10 @@ Test(window, binds_that_fail)
 	cr_expect_eq(ibv_dereg_mr(zero), 0);
 }
 
-/* C10-72: window, region and queue pair are of one protection domain. */
+/*
+ * C10-72: window, region and queue pair are of one protection domain.
+ * hostile H-102: binds that may not be; H-103: rights that a bind asks for.
+ */
 Test(window, everything_is_of_one_domain)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(e.context);
@@ -437,6 +444,7 @@ Test(window, unreliable_connections_have_them_too)
 
 /* ---- ends ---- */
 
+/* hostile H-36: a window of another queue pair. */
 Test(window, what_is_bound_is_unbound_by_its_end)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_2);
@@ -463,7 +471,10 @@ Test(window, what_is_bound_is_unbound_by_its_end)
 	cr_expect_eq(invalidate(BINDER, type2->rkey), IBV_WC_SUCCESS);
 }
 
-/* What was sent before the bind meets the old key, what is sent behind it the new one. */
+/*
+ * What was sent before the bind meets the old key, what is sent behind it the new one.
+ * hostile H-38: invalidation beside accesses.
+ */
 Test(window, binds_stand_in_the_order_of_requests)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
@@ -536,6 +547,7 @@ static void *race(void *argument)
 	return NULL;
 }
 
+/* hostile H-38: invalidation beside accesses. */
 Test(window, many_bind_at_once)
 {
 	struct racer r[RACERS];

@@ -209,6 +209,7 @@ static void refused(const char *what, uint32_t srqn, struct ibv_xrcd *xrcd)
 	cr_expect_eq(ibv_destroy_qp(initiator), 0);
 }
 
+/* hostile H-41: the number of an SRQ that is not of the domain. */
 Test(xrc, a_message_for_an_srq_that_is_not_of_the_domain_is_refused)
 {
 	struct ibv_xrcd *xrcd = open_xrcd(e.context, -1, O_CREAT);

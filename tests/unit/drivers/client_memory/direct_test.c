@@ -41,6 +41,7 @@ Test(direct, a_sealed_file_is_the_clients_memory)
 	close(fd);
 }
 
+/* hostile H-120: a file that shrinks. */
 Test(direct, what_could_shrink_is_refused)
 {
 	char path[] = "/dev/shm/uroce-direct-XXXXXX";
@@ -61,6 +62,7 @@ Test(direct, what_could_shrink_is_refused)
 	cr_assert_eq(direct_open(&d, -1, 0, 4096, true), EOPNOTSUPP);
 }
 
+/* hostile H-147: ranges outside of a file. */
 Test(direct, ranges_outside_the_file_are_refused)
 {
 	static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/client_memory/peer.h"
+#include "drivers/client_memory/peer_atomic.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -171,6 +173,7 @@ Test(peer, a_client_of_another_user_is_reached_through_its_descriptor)
 	exchange(nobody->pw_uid, false);
 }
 
+/* hostile H-97: memory that is not the program's. */
 Test(peer, other_descriptors_are_refused)
 {
 	static const char *const paths[] = { "/proc/self/maps", "/dev/null", "/proc/self/status",
@@ -223,6 +226,7 @@ static void mixed_batch(bool by_pid, bool to_peer)
 	end_client(&c);
 }
 
+/* hostile H-101: memory that goes away. */
 Test(peer, a_bad_address_fails_alone)
 {
 	mixed_batch(false, false);
@@ -247,7 +251,10 @@ static uint64_t first_mapping(pid_t pid)
 	return start;
 }
 
-/* After an exec the pid is another program's: nothing is read from it or written to it. */
+/*
+ * After an exec the pid is another program's: nothing is read from it or written to it.
+ * hostile H-101: memory that goes away.
+ */
 Test(peer, an_address_space_that_is_gone_gives_errors)
 {
 	struct client c = new_client(0);
@@ -285,50 +292,66 @@ Test(peer, an_address_space_that_is_gone_gives_errors)
 
 struct adder {
 	struct peer_memory *m;
-	struct peer_locks *locks;
 	uint64_t address;
 };
+
+static nanotime monotonic(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (nanotime)t.tv_sec * TIME_S + (nanotime)t.tv_nsec;
+}
+
+static int add_one(const struct peer_memory *m, uint64_t address, uint64_t *original)
+{
+	struct peer_atomic a = { .value = 1 };
+	int error;
+
+	while ((error = peer_memory_atomic(m, address, &a, monotonic())) == EBUSY)
+		;
+	*original = a.original;
+	return error;
+}
 
 static void *add(void *arg)
 {
 	struct adder *a = arg;
 	uint64_t original;
 
-	for (uint32_t i = 0; i < ADDS;) {
-		int error = peer_memory_atomic(a->m, a->locks, a->address, false, 0, 1, &original);
-
-		if (error == 0)
-			i++;
-		else
-			cr_assert_eq(error, EBUSY);
-	}
+	for (uint32_t i = 0; i < ADDS; i++)
+		cr_assert_eq(add_one(a->m, a->address, &original), 0);
 	return NULL;
+}
+
+static uint64_t swap(const struct peer_memory *m, uint64_t address, uint64_t compare,
+		     uint64_t value)
+{
+	struct peer_atomic a = { .compare_swap = true, .compare = compare, .value = value };
+
+	cr_assert_eq(peer_memory_atomic(m, address, &a, 0), 0);
+	return a.original;
 }
 
 Test(peer, atomics_of_several_lcores_lose_nothing, .timeout = 100)
 {
-	static struct peer_locks locks;
 	struct client c = new_client(0);
 	struct peer_memory m;
 	pthread_t thread[3];
-	struct adder a = { &m, &locks, (uintptr_t)c.data + 64 };
+	struct adder a = { &m, (uintptr_t)c.data + 64 };
 	uint64_t original;
 
 	cr_assert_eq(peer_memory_open(&m, c.mem_fd, 0, 0), 0);
-	cr_assert_eq(
-		peer_memory_atomic(&m, &locks, a.address, true, 0x1111111111111111, 0, &original),
-		0);
-	cr_assert_eq(original, 0x1111111111111111);
+	cr_assert_eq(swap(&m, a.address, 0x1111111111111111, 0), 0x1111111111111111);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&thread[i], NULL, add, &a);
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
-	cr_assert_eq(peer_memory_atomic(&m, &locks, a.address, true, 1, 99, &original), 0);
-	cr_assert_eq(original, 3 * ADDS);
-	cr_assert_eq(peer_memory_atomic(&m, &locks, a.address, false, 0, 1, &original), 0);
+	cr_assert_eq(swap(&m, a.address, 1, 99), 3 * ADDS);
+	cr_assert_eq(add_one(&m, a.address, &original), 0);
 	cr_assert_eq(original, 3 * ADDS, "a comparison that fails stores nothing");
-	cr_assert_eq(peer_memory_atomic(&m, &locks, 8, false, 0, 1, &original), EFAULT);
-	cr_assert_eq(peer_memory_atomic(&m, &locks, 8, false, 0, 1, &original), EFAULT, "unlocked");
+	cr_assert_eq(add_one(&m, 8, &original), EFAULT);
+	cr_assert_eq(add_one(&m, 8, &original), EFAULT, "unlocked");
 	peer_memory_close(&m);
 	end_client(&c);
 }

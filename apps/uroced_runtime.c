@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "uroced_runtime.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX	   "uroce-"
+#define OPEN_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static char own_folder[PATH_MAX];
+
+static void remove_own(void)
+{
+	if (own_folder[0] != '\0')
+		rmdir(own_folder); /* not empty: somebody uses the prefix too */
+}
+
+void runtime_folder_remove_at_exit(void)
+{
+	atexit(remove_own);
+}
+
+void runtime_folder_hold(const char *folder)
+{
+	int fd;
+
+	snprintf(own_folder, sizeof(own_folder), "%s", folder);
+	fd = open(own_folder, OPEN_FLAGS);
+	if (fd >= 0)
+		flock(fd, LOCK_SH | LOCK_NB); /* shared: others may use the prefix too */
+	/* The descriptor stays open: the lock ends with the process, however it ends. */
+}
+
+/* The pid in a folder's name, exactly as uroced writes it; 0 for other names. */
+static pid_t pid_of(const char *name)
+{
+	const char *digits = name + strlen(PREFIX);
+	unsigned long pid;
+
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || digits[0] < '1' || digits[0] > '9' ||
+	    strspn(digits, "0123456789") != strlen(digits))
+		return 0;
+	errno = 0;
+	pid = strtoul(digits, NULL, 10);
+	return errno == 0 && pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
+static bool is_ours(int fd)
+{
+	struct stat s;
+
+	return fstat(fd, &s) == 0 && s.st_uid == geteuid();
+}
+
+static void remove_contents(int folder)
+{
+	int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0); /* closedir() closes it; the lock stays */
+	DIR *list = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *d;
+	struct stat s;
+
+	if (list == NULL) {
+		if (copy >= 0)
+			close(copy);
+		return;
+	}
+	while ((d = readdir(list)) != NULL)
+		if (fstatat(folder, d->d_name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (S_ISSOCK(s.st_mode) || S_ISREG(s.st_mode)))
+			unlinkat(folder, d->d_name, 0);
+	closedir(list);
+}
+
+static void remove_if_dead(int parent, const char *name)
+{
+	pid_t pid = pid_of(name);
+	int folder;
+
+	if (pid == 0 || kill(pid, 0) == 0 || errno != ESRCH)
+		return;
+	folder = openat(parent, name, OPEN_FLAGS);
+	if (folder < 0)
+		return;
+	/* The pid once more: whoever has it since then may not have its lock yet. */
+	if (is_ours(folder) && flock(folder, LOCK_EX | LOCK_NB) == 0 && kill(pid, 0) != 0 &&
+	    errno == ESRCH) {
+		remove_contents(folder);
+		unlinkat(parent, name, AT_REMOVEDIR);
+	}
+	close(folder);
+}
+
+void runtime_folder_remove_dead(const char *folder)
+{
+	const char *slash = strrchr(folder, '/');
+	char path[PATH_MAX];
+	const struct dirent *d;
+	DIR *parent;
+	int fd;
+
+	if (slash == NULL || slash == folder || (size_t)(slash - folder) >= sizeof(path))
+		return;
+	snprintf(path, sizeof(path), "%.*s", (int)(slash - folder), folder);
+	fd = open(path, OPEN_FLAGS);
+	if (fd < 0)
+		return;
+	parent = is_ours(fd) ? fdopendir(fd) : NULL;
+	if (parent == NULL) {
+		close(fd);
+		return;
+	}
+	while ((d = readdir(parent)) != NULL)
+		remove_if_dead(fd, d->d_name);
+	closedir(parent);
+}

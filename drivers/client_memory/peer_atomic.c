@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/client_memory/peer_atomic.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "drivers/client_memory/peer.h"
+
+#define STRIPES	   256u
+#define LOCK_TRIES 200u /* some ten microseconds: as long as a copy that does not block takes */
+
+struct peer_locks {
+	LIST_ENTRY(peer_locks) link;
+	uid_t user;
+	uint32_t memories;
+	struct {
+		uint64_t holder; /* atomic: a number of this try, and its memory's; 0: free */
+	} __attribute__((aligned(64))) stripe[STRIPES];
+};
+
+static LIST_HEAD(, peer_locks) all_locks = LIST_HEAD_INITIALIZER(all_locks);
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct peer_locks *find_or_create(uid_t user)
+{
+	struct peer_locks *l;
+
+	LIST_FOREACH(l, &all_locks, link)
+	if (l->user == user)
+		return l;
+	l = aligned_alloc(64, sizeof(*l));
+	if (l == NULL)
+		return NULL;
+	memset(l, 0, sizeof(*l));
+	l->user = user;
+	LIST_INSERT_HEAD(&all_locks, l, link);
+	return l;
+}
+
+struct peer_locks *peer_locks_get(uid_t user)
+{
+	struct peer_locks *l;
+
+	pthread_mutex_lock(&all_lock);
+	l = find_or_create(user);
+	if (l != NULL)
+		l->memories++;
+	pthread_mutex_unlock(&all_lock);
+	return l;
+}
+
+struct peer_locks *peer_locks_share(struct peer_locks *l)
+{
+	pthread_mutex_lock(&all_lock);
+	l->memories++;
+	pthread_mutex_unlock(&all_lock);
+	return l;
+}
+
+void peer_locks_put(struct peer_locks *l)
+{
+	pthread_mutex_lock(&all_lock);
+	if (--l->memories == 0) {
+		LIST_REMOVE(l, link);
+		free(l);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static bool take_free(uint64_t *holder, uint64_t self, uint64_t *is)
+{
+	for (uint32_t i = 0; i < LOCK_TRIES; i++) {
+		*is = __atomic_load_n(holder, __ATOMIC_RELAXED);
+		/* acquire: pairs with the release in give_back */
+		if (*is == 0 && __atomic_compare_exchange_n(holder, is, self, false,
+							    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return true;
+		__builtin_ia32_pause();
+	}
+	return false;
+}
+
+/* Never from the same memory: its copies go one way, and block where that one does. */
+static bool take_over(uint64_t *holder, uint64_t self, uint64_t is, struct peer_atomic *a,
+		      nanotime now)
+{
+	if (is != a->holder) {
+		a->holder = is;
+		a->since = now;
+	}
+	return is != 0 && (uint32_t)is != (uint32_t)self && now > a->since &&
+	       now - a->since >= PEER_PATIENCE &&
+	       __atomic_compare_exchange_n(holder, &is, self, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static void give_back(uint64_t *holder, uint64_t self)
+{
+	/* Another has it by now, if it took too long. */
+	__atomic_compare_exchange_n(holder, &self, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static bool copy_word(const struct peer_memory *m, uint64_t address, uint64_t *word, bool to_peer)
+{
+	struct peer_copy c = {
+		.peer_address = address, .local = word, .length = sizeof(*word), .to_peer = to_peer
+	};
+
+	peer_memory_copy(m, &c, 1);
+	return c.ok;
+}
+
+static int execute(const struct peer_memory *m, uint64_t address, struct peer_atomic *a,
+		   const uint64_t *holder, uint64_t self)
+{
+	uint64_t old, new;
+
+	if (!copy_word(m, address, &old, false))
+		return EFAULT;
+	if (__atomic_load_n(holder, __ATOMIC_ACQUIRE) != self)
+		return EBUSY; /* taken over meanwhile: what was read is old */
+	new = a->compare_swap ? a->value : old + a->value;
+	if ((!a->compare_swap || old == a->compare) && !copy_word(m, address, &new, true))
+		return EFAULT;
+	a->original = old;
+	return 0;
+}
+
+int peer_memory_atomic(const struct peer_memory *m, uint64_t address, struct peer_atomic *a,
+		       nanotime now)
+{
+	static uint32_t tries;
+	uint64_t *holder = &m->locks->stripe[(address & 4095) / 8 % STRIPES].holder;
+	uint64_t self = (uint64_t)__atomic_add_fetch(&tries, 1, __ATOMIC_RELAXED) << 32 | m->id;
+	uint64_t is = 0;
+	int error;
+
+	if (!take_free(holder, self, &is) && !take_over(holder, self, is, a, now))
+		return EBUSY;
+	error = execute(m, address, a, holder, self);
+	give_back(holder, self);
+	return error;
+}
+
+bool direct_atomic(void *at, struct peer_atomic *a)
+{
+	uint64_t *word = at;
+
+	if ((uintptr_t)at % sizeof(*word) != 0)
+		return false;
+	if (!a->compare_swap) {
+		a->original = __atomic_fetch_add(word, a->value, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	a->original = a->compare;
+	__atomic_compare_exchange_n(word, &a->original, a->value, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return true;
+}

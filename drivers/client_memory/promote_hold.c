@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * While a process forks, no other thread writes promoted memory: the child has a copy of it from
+ * one time, and of the rest of the memory from a later one, and a thread that wrote both in between
+ * would leave it with halves that do not go together.
+ *
+ * A userfaultfd holds the writers back. Two of them must not be:
+ *	the thread that forks, in handlers of other libraries (pthread_atfork) or in signal handlers;
+ *	one that has a lock which such a handler, or libc's fork, is going to take.
+ * So a thread of our own looks after them: what the forking thread wants to write is let go at once,
+ * page by page, and after PATIENCE everything is.
+ *
+ * Without the privilege for a full userfaultfd a thread's system call would fail that writes into
+ * memory which is held back; so nothing is held back then, unless UROCE_PROMOTE=on accepts that. Nor
+ * is what the engine reaches as peer memory for another region: its copies would fail.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "drivers/client_memory/promote_private.h"
+
+#define TICK_NS	 1000000 /* a handler that writes promoted memory waits so long at most */
+#define PATIENCE 1000u /* ticks, before what is most likely a deadlock is ended */
+
+static struct {
+	int fd; /* the userfaultfd */
+	const struct mapping *held;
+	uint32_t count; /* atomic */
+	pid_t forks; /* the thread that does */
+	uint32_t copied; /* atomic: patience begins */
+	uint32_t over; /* atomic, a futex */
+	pthread_t helper;
+} hold = { .fd = -1 };
+
+static bool one_thread(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+static int open_userfaultfd(void)
+{
+	const char *how = getenv("UROCE_PROMOTE");
+	struct uffdio_api api = { .api = UFFD_API,
+				  .features =
+					  UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_THREAD_ID };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 && errno == EPERM && how != NULL && strcmp(how, "on") == 0)
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* ---- what is held ---- */
+
+static void hold_one(const struct mapping *m)
+{
+	struct uffdio_register reg = {
+		.range = { m->start, m->end - m->start },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	struct uffdio_writeprotect protect = {
+		.range = { m->start, m->end - m->start },
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+
+	if (ioctl(hold.fd, UFFDIO_REGISTER, &reg) == 0)
+		ioctl(hold.fd, UFFDIO_WRITEPROTECT, &protect);
+}
+
+/* Fails, and has nothing to do, where the program has unmapped the memory meanwhile. */
+static void let_go(uintptr_t start, uint64_t length)
+{
+	struct uffdio_writeprotect protect = { .range = { start, length }, .mode = 0 };
+
+	ioctl(hold.fd, UFFDIO_WRITEPROTECT, &protect);
+}
+
+static void let_all_go(void)
+{
+	uint32_t count = __atomic_load_n(&hold.count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++)
+		let_go(hold.held[i].start, hold.held[i].end - hold.held[i].start);
+}
+
+/* ---- looking after who must not be held back ---- */
+
+static void look_for_forker(void)
+{
+	struct uffd_msg m;
+
+	while (read(hold.fd, &m, sizeof(m)) == (ssize_t)sizeof(m))
+		if (m.event == UFFD_EVENT_PAGEFAULT &&
+		    (pid_t)m.arg.pagefault.feat.ptid == hold.forks)
+			let_go(m.arg.pagefault.address & ~(uint64_t)(PAGE - 1), PAGE);
+}
+
+static void *help(void *unused)
+{
+	const struct timespec tick = { .tv_nsec = TICK_NS };
+
+	(void)unused;
+	for (uint32_t ticks = 0; !__atomic_load_n(&hold.over, __ATOMIC_ACQUIRE);) {
+		look_for_forker();
+		if (__atomic_load_n(&hold.copied, __ATOMIC_RELAXED) && ++ticks == PATIENCE)
+			let_all_go();
+		syscall(SYS_futex, &hold.over, FUTEX_WAIT_PRIVATE, 0, &tick, NULL, 0);
+	}
+	return NULL;
+}
+
+/* No signal of the program is its. */
+static bool start_helper(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int error;
+
+	hold.over = hold.copied = hold.count = 0;
+	hold.forks = (pid_t)syscall(SYS_gettid);
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&hold.helper, &attr, help, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return error == 0;
+}
+
+/* ---- one fork ---- */
+
+void promote_hold(const struct mapping *m, uint32_t count)
+{
+	if (count == 0 || one_thread())
+		return;
+	hold.held = m;
+	hold.fd = open_userfaultfd();
+	if (hold.fd >= 0 && !start_helper()) {
+		close(hold.fd);
+		hold.fd = -1;
+	}
+	/* what cannot be held (another userfaultfd has it) does not keep the others from it */
+	for (uint32_t i = 0; hold.fd >= 0 && i < count; i++) {
+		if (!promote_peer_is(m[i].start, m[i].end))
+			hold_one(&m[i]);
+		__atomic_store_n(&hold.count, i + 1, __ATOMIC_RELEASE);
+	}
+}
+
+void promote_hold_copied(void)
+{
+	__atomic_store_n(&hold.copied, 1, __ATOMIC_RELAXED);
+}
+
+void promote_let_go(void)
+{
+	if (hold.fd < 0)
+		return;
+	__atomic_store_n(&hold.over, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &hold.over, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	pthread_join(hold.helper, NULL);
+	let_all_go();
+	for (uint32_t i = 0; i < hold.count; i++) {
+		struct uffdio_range range = { hold.held[i].start,
+					      hold.held[i].end - hold.held[i].start };
+
+		ioctl(hold.fd, UFFDIO_UNREGISTER, &range); /* the child has the descriptor, too */
+	}
+	close(hold.fd);
+	hold.fd = -1;
+}
+
+void promote_hold_forget(void)
+{
+	if (hold.fd >= 0)
+		close(hold.fd);
+	hold.fd = -1;
+}

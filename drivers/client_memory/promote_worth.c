@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether it pays to promote a range. To move pages there and back takes as long as some ten copies
+ * of them by the engine. A region that stays registered earns that; one that is registered for each
+ * transfer and deregistered behind it does not, and cannot be left promoted in between: what the
+ * program does with memory that is not registered (MADV_DONTNEED for zeros, say, as allocators do)
+ * must be as it ever was. So what was moved for nothing is remembered, by range and altogether.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "drivers/client_memory/promote_private.h"
+
+#define PAYS_AFTER   20 /* times as long as the way there and back took */
+#define TRIES	     2u /* in vain, before a range has to wait */
+#define WAIT_FIRST   256u /* registrations that it waits for then; four times as many each time */
+#define WAIT_MOST    (1u << 20)
+#define LOSS_GRANTED INT64_C(50000000) /* nanoseconds that a program may lose at once, */
+#define LOSS_SHARE   50 /* ... and one in so many of its time */
+
+static int64_t read_clock(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t promote_now(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t promote_work_now(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+bool promote_in_any_case(void)
+{
+	const char *how = getenv("UROCE_PROMOTE");
+
+	return how != NULL && strcmp(how, "on") == 0;
+}
+
+/* The range's own entry, or that of another which it takes over. */
+static struct vain *entry_of(uintptr_t start, uintptr_t end)
+{
+	uint64_t hash = (start / PAGE * 31 + end / PAGE) * UINT64_C(0x9e3779b97f4a7c15);
+	struct vain *v = &promote_state.vain[hash >> 32 & (PROMOTE_VAIN_MAX - 1)];
+
+	if (v->start != start || v->end != end)
+		*v = (struct vain){ .start = start, .end = end };
+	return v;
+}
+
+static bool has_lost_too_much(void)
+{
+	int64_t lost = promote_state.lost;
+
+	return lost > LOSS_GRANTED &&
+	       lost - LOSS_GRANTED > (promote_now() - promote_state.since) / LOSS_SHARE;
+}
+
+bool promote_pays(uintptr_t start, uintptr_t end)
+{
+	struct vain *v;
+
+	if (promote_state.lost == 0 || promote_in_any_case())
+		return true;
+	v = entry_of(start, end);
+	if (v->waits == 0)
+		return !has_lost_too_much();
+	v->waits--;
+	return false;
+}
+
+void promote_paid(const struct part *p, int64_t until, int64_t back)
+{
+	int64_t took = p->took + back;
+	struct vain *v;
+
+	if (p->took == 0 || until - p->moved_at >= PAYS_AFTER * took)
+		return;
+	if (promote_state.lost == 0)
+		promote_state.since = p->moved_at;
+	promote_state.lost += took;
+	v = entry_of(p->region_start, p->region_end);
+	if (++v->times < TRIES)
+		return;
+	v->wait = v->wait == 0 ? WAIT_FIRST : v->wait * 4;
+	if (v->wait > WAIT_MOST)
+		v->wait = WAIT_MOST;
+	v->waits = v->wait;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which folders an engine removes that starts, in a folder of each test's own. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "uroced_runtime.h"
+
+#define NOBODY 65534
+
+static char parent[] = "/tmp/uroce-runtime-test-XXXXXX";
+static char own[64];
+static int dead; /* nobody's pid */
+
+static const char *at(const char *name)
+{
+	static char path[8][256];
+	static unsigned int next;
+	char *p = path[next++ % 8];
+
+	snprintf(p, sizeof(path[0]), "%.64s/%.64s", parent, name);
+	return p;
+}
+
+static void make_file(const char *path)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
+
+	cr_assert_geq(fd, 0, "%s: %m", path);
+	close(fd);
+}
+
+static bool exists(const char *path)
+{
+	struct stat s;
+
+	return lstat(path, &s) == 0;
+}
+
+/* A folder with a file in it. */
+static const char *make(const char *name)
+{
+	const char *path = at(name);
+	char file[280];
+
+	cr_assert_eq(mkdir(path, 0700), 0, "%s: %m", path);
+	snprintf(file, sizeof(file), "%s/file", path);
+	make_file(file);
+	return path;
+}
+
+static const char *make_dead(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "uroce-%d", dead);
+	return make(name);
+}
+
+static bool is_whole(const char *path)
+{
+	char file[280];
+
+	snprintf(file, sizeof(file), "%s/file", path);
+	return exists(file);
+}
+
+static void open_parent(void)
+{
+	dead = fork();
+	if (dead == 0)
+		_exit(0);
+	cr_assert_eq(waitpid(dead, NULL, 0), dead);
+	cr_assert_not_null(mkdtemp(parent));
+	snprintf(own, sizeof(own), "%s/uroce-%d", parent, getpid());
+	make(strrchr(own, '/') + 1);
+}
+
+static void remove_parent(void)
+{
+	char words[128];
+
+	snprintf(words, sizeof(words), "rm -rf '%s'", parent);
+	if (system(words) != 0)
+		perror(words);
+}
+
+TestSuite(runtime, .init = open_parent, .fini = remove_parent, .timeout = 20);
+
+Test(runtime, files_and_sockets_go)
+{
+	const char *folder = make_dead();
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s/socket", folder);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0, "%m");
+	runtime_folder_remove_dead(own);
+	cr_expect(!exists(folder));
+	cr_expect(is_whole(own));
+	close(fd);
+}
+
+Test(runtime, names_of_others_stay)
+{
+	static const char *const formats[] = {
+		"uroce-test-%d", "uroce-0%d", "uroce-%dx", "uroce--%d",		 "uroce-+%d",
+		"uroce- %d",	 "Uroce-%d",  "%d",	   "uroce-%d00000000000"
+	};
+	char name[sizeof(formats) / sizeof(formats[0])][64];
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		snprintf(name[i], sizeof(name[i]), formats[i], dead);
+		make(name[i]);
+	}
+	make("uroce-");
+	make("uroce-0");
+	runtime_folder_remove_dead(own);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		cr_expect(is_whole(at(name[i])), "%s", name[i]);
+	cr_expect(is_whole(at("uroce-")));
+	cr_expect(is_whole(at("uroce-0")));
+}
+
+Test(runtime, those_of_living_pids_stay)
+{
+	const char *folder = make("uroce-1");
+
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(folder));
+}
+
+Test(runtime, those_of_other_users_stay)
+{
+	const char *folder = make_dead();
+
+	if (geteuid() != 0 || chown(folder, NOBODY, NOBODY) != 0)
+		cr_skip_test("only root can give a folder away");
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(folder));
+}
+
+Test(runtime, nothing_goes_in_a_folder_of_another_user)
+{
+	const char *folder = make_dead();
+
+	if (geteuid() != 0 || chown(parent, NOBODY, NOBODY) != 0)
+		cr_skip_test("only root can give a folder away");
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(folder));
+}
+
+Test(runtime, links_are_not_followed)
+{
+	const char *elsewhere = make("elsewhere"), *folder;
+	char name[32], inner[280];
+
+	snprintf(name, sizeof(name), "uroce-%d", dead);
+	cr_assert_eq(symlink(elsewhere, at(name)), 0);
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(elsewhere));
+	cr_expect(exists(at(name)));
+	cr_assert_eq(unlink(at(name)), 0);
+
+	folder = make_dead();
+	snprintf(inner, sizeof(inner), "%s/link", folder);
+	cr_assert_eq(symlink(elsewhere, inner), 0);
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(elsewhere));
+	cr_expect(exists(inner));
+}
+
+Test(runtime, what_is_in_folders_of_it_stays)
+{
+	const char *folder = make_dead();
+	char inner[32];
+
+	snprintf(inner, sizeof(inner), "uroce-%d/inner", dead);
+	make(inner);
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(at(inner)));
+	cr_expect(!is_whole(folder));
+}
+
+/* Its pid is nobody's here, as that of an engine in another pid namespace. hostile H-140 */
+Test(runtime, one_that_is_held_stays_until_its_holder_is_dead)
+{
+	const char *folder = make_dead();
+	int ready[2];
+	pid_t holder;
+	char octet;
+
+	cr_assert_eq(pipe(ready), 0);
+	holder = fork();
+	if (holder == 0) {
+		runtime_folder_hold(folder);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	cr_assert_eq(read(ready[0], &octet, 1), 1);
+	runtime_folder_remove_dead(own);
+	cr_expect(is_whole(folder));
+	kill(holder, SIGKILL);
+	waitpid(holder, NULL, 0);
+	runtime_folder_remove_dead(own);
+	cr_expect(!exists(folder));
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a fork's child finds in promoted memory while other threads of its parent write there. */
+#include "drivers/client_memory/maps.h"
+#include "drivers/client_memory/promote.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE	((size_t)4096)
+#define MIB	((size_t)1 << 20)
+#define PARTS	16u
+#define WRITERS 3
+#define FORKS	60
+
+static uint32_t stop;
+static bool promoted;
+
+/* Words that a thread counts up, one after the other, round and round. */
+struct counters {
+	volatile uint64_t *word[4];
+	uint64_t rounds; /* atomic */
+	pthread_t thread;
+};
+
+static struct counters counters[WRITERS];
+static int pipes[WRITERS][2];
+
+static uint8_t *new_memory(size_t octets)
+{
+	void *p = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	return p;
+}
+
+static uint8_t *new_promoted(size_t octets)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p = new_memory(octets);
+
+	memset(p, 0, octets);
+	promoted = promote_range(p, octets, b, PARTS) == 1;
+	if (!promoted)
+		cr_skip_test("this kernel or user may not use userfaultfd");
+	return p;
+}
+
+static void *count_up(void *argument)
+{
+	struct counters *c = argument;
+
+	for (uint64_t i = 1; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		for (int w = 0; w < 4; w++)
+			__atomic_store_n(c->word[w], i, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->rounds, i, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* The same by system calls: the kernel writes for the thread. */
+static void *count_up_by_reads(void *argument)
+{
+	struct counters *c = argument;
+	const int *pipe_of = pipes[c - counters];
+
+	for (uint64_t i = 1; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		for (int w = 0; w < 4; w++)
+			if (write(pipe_of[1], &i, sizeof(i)) != sizeof(i) ||
+			    read(pipe_of[0], (void *)c->word[w], sizeof(i)) != sizeof(i))
+				return (void *)(intptr_t)errno;
+		__atomic_store_n(&c->rounds, i, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* The first and the last page, one in the middle, and one that is not promoted. */
+static void begin_writers(uint8_t *p, size_t octets, bool by_reads)
+{
+	uint8_t *private = new_memory(PAGE);
+
+	for (int i = 0; i < WRITERS; i++) {
+		struct counters *c = &counters[i];
+		size_t at = (size_t)i * 64;
+		bool reads = by_reads && i == 0;
+
+		cr_assert_eq(pipe(pipes[i]), 0);
+		c->word[0] = (void *)(p + octets - PAGE + at);
+		c->word[1] = (void *)(p + at);
+		c->word[2] = (void *)(p + octets / 2 + at);
+		c->word[3] = (void *)(private + at);
+		cr_assert_eq(
+			pthread_create(&c->thread, NULL, reads ? count_up_by_reads : count_up, c),
+			0);
+	}
+}
+
+static void end_writers(void)
+{
+	void *failed;
+
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < WRITERS; i++) {
+		cr_assert_eq(pthread_join(counters[i].thread, &failed), 0);
+		cr_expect_null(failed, "a thread's system call failed: %s",
+			       strerror((int)(intptr_t)failed));
+	}
+}
+
+static void await_rounds(uint64_t more)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	uint64_t from[WRITERS];
+
+	for (int i = 0; i < WRITERS; i++)
+		from[i] = __atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE);
+	for (int i = 0; i < WRITERS; i++) {
+		int tries = 0;
+
+		while (__atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE) < from[i] + more) {
+			cr_assert_lt(tries++, 20000, "a writer stands still");
+			nanosleep(&nap, NULL);
+		}
+	}
+}
+
+/*
+ * In the child: no word is behind the one that was written after it, none is ahead by more than a
+ * round, and none changes when the parent goes on.
+ */
+static int look(int go)
+{
+	uint64_t seen[WRITERS][4];
+	char octet;
+
+	for (int i = 0; i < WRITERS; i++)
+		for (int w = 0; w < 4; w++)
+			seen[i][w] = *counters[i].word[w];
+	if (read(go, &octet, 1) != 1)
+		return 2;
+	for (int i = 0; i < WRITERS; i++) {
+		for (int w = 0; w < 4; w++) {
+			if (*counters[i].word[w] != seen[i][w])
+				return 3;
+			if (w > 0 &&
+			    (seen[i][w - 1] < seen[i][w] || seen[i][w - 1] > seen[i][w] + 1))
+				return 4;
+			if (seen[i][0] > seen[i][w] + 1)
+				return 5;
+		}
+	}
+	return 0;
+}
+
+static void fork_and_look(void)
+{
+	int go[2], status;
+	pid_t child;
+
+	cr_assert_eq(pipe(go), 0);
+	child = fork();
+	cr_assert_geq(child, 0, "fork: %s", strerror(errno));
+	if (child == 0)
+		_exit(look(go[0]));
+	await_rounds(2);
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+		  "the child does not have what was there at the fork: %#x", (unsigned int)status);
+	close(go[0]);
+	close(go[1]);
+}
+
+/* What Linux itself promises, by which the others are measured. */
+Test(forks, of_private_memory, .timeout = 120)
+{
+	begin_writers(new_memory(16 * MIB), 16 * MIB, true);
+	await_rounds(2);
+	for (int i = 0; i < FORKS; i++)
+		fork_and_look();
+	end_writers();
+}
+
+/* hostile H-101: fork beside threads that write what is registered */
+Test(forks, a_child_has_what_was_there_at_one_time, .timeout = 120)
+{
+	uint8_t *p = new_promoted(16 * MIB);
+
+	begin_writers(p, 16 * MIB, false);
+	await_rounds(2);
+	for (int i = 0; i < FORKS; i++)
+		fork_and_look();
+	end_writers();
+}
+
+/* With the privilege; without it a thread's system call would fail, and nothing is held back then. */
+Test(forks, also_what_the_kernel_writes_for_a_thread, .timeout = 120)
+{
+	uint8_t *p = new_promoted(16 * MIB);
+
+	if (geteuid() != 0)
+		cr_skip_test("only root may hold back what the kernel writes");
+	begin_writers(p, 16 * MIB, true);
+	await_rounds(2);
+	for (int i = 0; i < FORKS; i++)
+		fork_and_look();
+	end_writers();
+}
+
+/* Without a descriptor to be had nothing is different. */
+Test(forks, also_without_descriptors, .timeout = 120)
+{
+	struct rlimit limit = { 64, 64 };
+	uint8_t *p = new_promoted(16 * MIB);
+	int go[2], status, filled[64], n = 0;
+
+	begin_writers(p, 16 * MIB, false);
+	await_rounds(2);
+	cr_assert_eq(pipe(go), 0);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (n < 64 && (filled[n] = dup(go[0])) >= 0)
+		n++;
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+
+		if (child == 0)
+			_exit(look(go[0]));
+		await_rounds(2);
+		cr_assert_eq(write(go[1], "g", 1), 1);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+			  "the child does not have what was there at the fork: %#x",
+			  (unsigned int)status);
+	}
+	while (n > 0)
+		close(filled[--n]);
+	end_writers();
+}
+
+/* ---- what is done in handlers of a fork, while the others are held back ---- */
+
+static volatile uint64_t *touched; /* in promoted memory */
+static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
+static bool takes_pool;
+
+/* Before the libraries: so it is called behind theirs. */
+static void touch(void)
+{
+	if (touched != NULL)
+		(*touched)++;
+	if (takes_pool)
+		pthread_mutex_lock(&pool);
+}
+
+static void leave(void)
+{
+	if (takes_pool)
+		pthread_mutex_unlock(&pool);
+}
+
+static __attribute__((constructor(101))) void handle_forks(void)
+{
+	pthread_atfork(touch, leave, leave);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+Test(forks, the_thread_that_forks_may_write, .timeout = 60)
+{
+	uint8_t *p = new_promoted(MIB);
+	int64_t begin;
+
+	begin_writers(p, MIB, false);
+	await_rounds(2);
+	touched = (void *)(p + MIB / 4);
+	begin = now_ms();
+	for (int i = 0; i < 20; i++)
+		fork_and_look();
+	cr_expect_eq(*touched, 20);
+	cr_expect_lt(now_ms() - begin, 20 * 1000, "it waits for itself");
+	end_writers();
+}
+
+static void *use_pool(void *memory)
+{
+	for (uint64_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		pthread_mutex_lock(&pool);
+		*(volatile uint64_t *)memory = i;
+		pthread_mutex_unlock(&pool);
+	}
+	return NULL;
+}
+
+/* A thread that is held back may have the lock that a handler wants: nobody waits for ever. */
+Test(forks, a_lock_over_promoted_memory_is_no_deadlock, .timeout = 60)
+{
+	uint8_t *p = new_promoted(MIB);
+	pthread_t thread;
+
+	takes_pool = true;
+	cr_assert_eq(pthread_create(&thread, NULL, use_pool, p), 0);
+	for (int i = 0; i < 5; i++) {
+		pid_t child = fork();
+		int status;
+
+		cr_assert_geq(child, 0);
+		if (child == 0)
+			_exit(0);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}

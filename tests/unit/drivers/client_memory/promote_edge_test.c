@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The first and the last page of a region that malloc gave out. */
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/client_memory/maps.h"
+#include "drivers/client_memory/promote.h"
+
+#define PAGE   ((size_t)4096)
+#define OCTETS ((size_t)1 << 20)
+#define PARTS  16u
+
+TestSuite(promote_edge, .timeout = 60);
+
+static bool is_shared(const void *p)
+{
+	struct mapping m;
+
+	cr_assert_eq(maps_read((uintptr_t)p, (uintptr_t)p + 1, false, &m, 1), 1);
+	return m.shared;
+}
+
+static void assert_all(const uint8_t *p, uint8_t value)
+{
+	for (size_t i = 0; i < OCTETS; i++)
+		cr_assert_eq(p[i], value, "octet %zu", i);
+}
+
+static uint32_t promote(uint8_t *p, size_t octets, struct mr_backing *b)
+{
+	uint32_t count = promote_range(p, octets, b, PARTS);
+
+	if (count == 0)
+		cr_skip_test("this kernel or user may not use userfaultfd");
+	return count;
+}
+
+static void assert_whole(uint8_t *p)
+{
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	memset(p, 5, OCTETS);
+	count = promote(p, OCTETS, b);
+	cr_assert_eq(count, 1);
+	cr_assert_eq(b[0].offset, 0, "its first page is not promoted");
+	cr_assert_eq(b[0].length, OCTETS, "its last page is not promoted");
+	cr_assert_eq(b[0].file_offset % PAGE, (uintptr_t)p % PAGE);
+	cr_assert(is_shared(p));
+	cr_assert(is_shared(p + OCTETS - 1));
+	assert_all(p, 5);
+	promote_release(b, count);
+	cr_assert_not(is_shared(p));
+	cr_assert_not(is_shared(p + OCTETS - 1));
+	assert_all(p, 5);
+}
+
+/* An allocation with pages of its own, at the usual place in the first or aligned. */
+Test(promote_edge, of_an_allocation_that_has_its_pages_for_itself)
+{
+	uint8_t *p = malloc(OCTETS);
+	void *q;
+
+	cr_assert_eq((uintptr_t)p % PAGE, 16, "this is not glibc's malloc");
+	/* before a free changes from what size on there are such allocations */
+	cr_assert_eq(posix_memalign(&q, 256, OCTETS), 0);
+	assert_whole(p);
+	assert_whole(q);
+	free(p);
+	free(q);
+}
+
+Test(promote_edge, of_what_grows_while_it_is_promoted)
+{
+	uint8_t *p = malloc(OCTETS), *more;
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	memset(p, 5, OCTETS);
+	count = promote(p, OCTETS, b);
+	more = realloc(p, 4 * OCTETS);
+	cr_assert_not_null(more);
+	assert_all(more, 5);
+	memset(more + OCTETS, 6, 3 * OCTETS);
+	promote_release(b, count);
+	cr_assert_not(is_shared(more));
+	assert_all(more, 5);
+	assert_all(more + OCTETS, 6);
+	assert_all(more + 3 * OCTETS, 6);
+	free(more);
+}
+
+/* Others have their data in those pages. */
+Test(promote_edge, of_an_allocation_among_others)
+{
+	struct mr_backing b[PARTS];
+	uint8_t *p, *next;
+	uint32_t count;
+
+	mallopt(M_MMAP_THRESHOLD, 64 * OCTETS);
+	p = malloc(OCTETS);
+	next = malloc(64);
+	memset(p, 5, OCTETS);
+	memset(next, 9, 64);
+	count = promote(p, OCTETS, b);
+	cr_assert_gt(b[0].offset, 0);
+	cr_assert_not(is_shared(p));
+	cr_assert_not(is_shared(p + OCTETS - 1));
+	promote_release(b, count);
+	assert_all(p, 5);
+	cr_assert_eq(next[63], 9);
+	free(next);
+	free(p);
+}
+
+/* A page that two regions share: it is used by both, and stays until both are gone. */
+Test(promote_edge, of_two_regions)
+{
+	uint8_t *p = malloc(OCTETS);
+	size_t half = OCTETS / 2;
+	struct mr_backing a[PARTS], b[PARTS];
+	uint32_t in_a, in_b;
+
+	memset(p, 5, OCTETS);
+	in_a = promote(p, half, a);
+	cr_assert_eq(a[0].length, half);
+	in_b = promote(p + half, half, b);
+	cr_assert_eq(b[0].offset, 0, "the page that they share is promoted already");
+	cr_assert_eq(b[0].file_offset, a[0].file_offset + half);
+	promote_release(a, in_a);
+	cr_assert_not(is_shared(p));
+	cr_assert(is_shared(p + half));
+	promote_release(b, in_b);
+	cr_assert_not(is_shared(p + half));
+	assert_all(p, 5);
+	free(p);
+}

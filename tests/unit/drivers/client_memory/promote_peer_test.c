@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that some region has as peer memory does not move. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "drivers/client_memory/maps.h"
+#include "drivers/client_memory/promote.h"
+
+#define PAGE  ((size_t)4096)
+#define PAGES ((size_t)256)
+#define PARTS 64u
+
+static uint8_t *memory;
+
+static void open_memory(void)
+{
+	memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	cr_assert_neq(memory, MAP_FAILED);
+	memset(memory, 7, PAGES * PAGE);
+}
+
+TestSuite(promote_peer, .init = open_memory, .timeout = 60);
+
+struct one {
+	struct promote_region region;
+	struct mr_backing backing[PARTS];
+};
+
+static uint32_t enter(struct one *o, size_t page, size_t pages, bool wanted)
+{
+	o->region = (struct promote_region){ (uintptr_t)memory + page * PAGE, pages * PAGE,
+					     .backing = o->backing };
+	promote_enter(&o->region, PARTS, wanted);
+	return o->region.count;
+}
+
+static bool is_shared(size_t page)
+{
+	uintptr_t at = (uintptr_t)memory + page * PAGE;
+	struct mapping m;
+
+	cr_assert_eq(maps_read(at, at + 1, false, &m, 1), 1);
+	return m.shared;
+}
+
+static void require_promotion(void)
+{
+	struct one o;
+
+	if (enter(&o, 0, PAGES, true) == 0)
+		cr_skip_test("this kernel or user may not use userfaultfd");
+	promote_leave(&o.region);
+}
+
+Test(promote_peer, it_stays_where_it_is)
+{
+	static struct one peer, other;
+
+	require_promotion();
+	cr_assert_eq(enter(&peer, 0, PAGES, false), 0);
+	cr_assert_eq(enter(&other, 0, PAGES, true), 0, "it was moved");
+	promote_leave(&peer.region);
+	promote_leave(&other.region);
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1, "nobody has it any more");
+	promote_leave(&other.region);
+}
+
+Test(promote_peer, what_is_around_it_moves)
+{
+	static struct one peer, other;
+
+	require_promotion();
+	enter(&peer, 100, 1, false);
+	cr_assert_geq(enter(&other, 0, PAGES, true), 2);
+	cr_assert(is_shared(99));
+	cr_assert_not(is_shared(100));
+	cr_assert(is_shared(101));
+	promote_leave(&other.region);
+	cr_assert_not(is_shared(99));
+	promote_leave(&peer.region);
+}
+
+/* Many regions in one page, and many of a page each: the last one that goes sets it free. */
+Test(promote_peer, each_counts)
+{
+	static struct one peer[64], other;
+
+	require_promotion();
+	for (uint32_t i = 0; i < 64; i++)
+		enter(&peer[i], i < 32 ? 10 : i, i % 3 + 1, false);
+	for (uint32_t i = 0; i < 64; i++) {
+		enter(&other, 0, PAGES, true);
+		cr_assert_not(is_shared(peer[i].region.start / PAGE - (uintptr_t)memory / PAGE));
+		promote_leave(&other.region);
+		promote_leave(&peer[i].region);
+	}
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1);
+	for (size_t i = 0; i < PAGES; i++)
+		cr_assert(is_shared(i), "page %zu", i);
+	promote_leave(&other.region);
+	for (size_t i = 0; i < PAGES * PAGE; i++)
+		cr_assert_eq(memory[i], 7);
+}
+
+/* More than can be noted: nothing moves, until they are gone. */
+Test(promote_peer, too_many)
+{
+	enum {
+		MANY = 5000
+	};
+	static struct one peer[MANY], other;
+	uint8_t *many = mmap(NULL, 2 * MANY * PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	require_promotion();
+	for (size_t i = 0; i < MANY; i++) {
+		peer[i].region = (struct promote_region){ (uintptr_t)many + 2 * i * PAGE, 1,
+							  .backing = peer[i].backing };
+		promote_enter(&peer[i].region, PARTS, false);
+	}
+	cr_assert_eq(enter(&other, 0, PAGES, true), 0);
+	promote_leave(&other.region);
+	for (size_t i = 0; i < MANY; i++)
+		promote_leave(&peer[i].region);
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1);
+	promote_leave(&other.region);
+}
+
+/* What was promoted when the region came, and is its peer memory, waits for it to go. */
+Test(promote_peer, the_way_back_waits)
+{
+	static struct one peer, other;
+
+	require_promotion();
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1);
+	enter(&peer, 100, 1, false);
+	promote_leave(&other.region);
+	cr_assert(is_shared(100));
+	promote_leave(&peer.region);
+	for (size_t i = 0; i < PAGES; i++)
+		cr_assert_not(is_shared(i), "page %zu", i);
+	for (size_t i = 0; i < PAGES * PAGE; i++)
+		cr_assert_eq(memory[i], 7);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Promotion pays, or it is not done: with UROCE_PROMOTE=auto, which is the default. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "drivers/client_memory/promote.h"
+
+#define PAGE   ((size_t)4096)
+#define MIB    ((size_t)1 << 20)
+#define PARTS  16u
+#define ROUNDS 300u
+
+static uint8_t *memory;
+
+static void open_memory(void)
+{
+	setenv("UROCE_PROMOTE", "auto", 1);
+	memory = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(memory, MAP_FAILED);
+	memset(memory, 7, 4 * MIB);
+}
+
+TestSuite(promote_worth, .init = open_memory, .timeout = 60);
+
+static bool register_octets(uint8_t *p, size_t octets)
+{
+	struct mr_backing b[PARTS];
+	uint32_t count = promote_range(p, octets, b, PARTS);
+
+	promote_release(b, count);
+	return count != 0;
+}
+
+static bool register_once(uint8_t *p)
+{
+	return register_octets(p, MIB);
+}
+
+static void require_promotion(void)
+{
+	if (!register_once(memory + 3 * MIB))
+		cr_skip_test("this kernel or user may not use userfaultfd");
+}
+
+Test(promote_worth, a_region_of_each_transfer_is_left_alone)
+{
+	uint32_t moved = 0;
+
+	require_promotion();
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		moved += register_once(memory);
+	cr_assert_leq(moved, 4, "it was moved %u times of %u", moved, ROUNDS);
+	for (size_t i = 0; i < 4 * MIB; i++)
+		cr_assert_eq(memory[i], 7);
+}
+
+Test(promote_worth, another_region_is_still_promoted)
+{
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	require_promotion();
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		register_once(memory);
+	count = promote_range(memory + 2 * MIB, MIB, b, PARTS);
+	cr_assert_eq(count, 1);
+	promote_release(b, count);
+}
+
+/* No two are the same range, so none is known: together they cost too much. */
+Test(promote_worth, many_regions_of_one_transfer_each)
+{
+	uint32_t moved = 0;
+
+	require_promotion();
+	while (moved < 500 && register_octets(memory + moved * PAGE, 2 * MIB))
+		moved++;
+	cr_assert_lt(moved, 500, "all were moved");
+}
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* It stays for a hundred times as long as the way there took. */
+Test(promote_worth, a_region_that_stays_is_promoted_each_time)
+{
+	require_promotion();
+	for (uint32_t i = 0; i < 10; i++) {
+		int64_t begin = now(), took;
+		struct mr_backing b[PARTS];
+		uint32_t count = promote_range(memory, MIB, b, PARTS);
+
+		took = now() - begin;
+		cr_assert_eq(count, 1, "time %u", i);
+		while (now() < begin + 100 * took)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		promote_release(b, count);
+	}
+}
+
+Test(promote_worth, on_is_always)
+{
+	require_promotion();
+	setenv("UROCE_PROMOTE", "on", 1);
+	for (uint32_t i = 0; i < 20; i++)
+		cr_assert(register_once(memory), "time %u", i);
+}
+
+/* What another region holds in the file is used, whatever its own range is known for. */
+Test(promote_worth, what_is_there_is_used)
+{
+	struct mr_backing all[PARTS], b[PARTS];
+	uint32_t count;
+
+	require_promotion();
+	for (uint32_t i = 0; i < 8; i++)
+		register_once(memory);
+	count = promote_range(memory, 2 * MIB, all, PARTS);
+	cr_assert_geq(count, 1);
+	cr_assert_eq(promote_range(memory, MIB, b, PARTS), 1);
+	cr_assert_eq(b[0].file_offset, all[0].file_offset);
+	promote_release(b, 1);
+	promote_release(all, count);
+}

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors that hold up whoever closes them, passed to the engine in every way there is (hostile
+ * H-119): others are answered as fast as ever, and who floods is refused.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attacker.h"
+#include "base/bits.h"
+#include "control_rig.h"
+#include "engine/engine.h"
+
+#define STALL_MS 200
+#define WATCH_MS 1500 /* for how long others are looked at */
+#define DAEMON_S 40 /* what it holds up goes on then, whatever became of this test */
+#define FILLED	 (1ul << 30)
+
+TestSuite(control_descriptors, .init = control_rig_open, .fini = control_rig_close, .timeout = 120);
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- what holds up ---- */
+
+/* With octets that the peer does not read, and all the time there is for them. */
+static int lingering_socket(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct linger linger = { 1, 1000000 };
+	socklen_t size = sizeof(a);
+	static char octets[65536];
+	int l = socket(AF_INET, SOCK_STREAM, 0), s = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (bind(l, (struct sockaddr *)&a, size) != 0 || listen(l, 1) != 0 ||
+	    getsockname(l, (struct sockaddr *)&a, &size) != 0 ||
+	    connect(s, (struct sockaddr *)&a, size) != 0)
+		return -1;
+	while (send(s, octets, sizeof(octets), MSG_DONTWAIT) > 0)
+		;
+	setsockopt(s, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	return s; /* the listener stays open with the process: nobody reads */
+}
+
+static void answer(int fd, const struct fuse_in_header *in, const void *body, size_t length)
+{
+	char octets[512];
+	struct fuse_out_header out = { .len = (uint32_t)(sizeof(out) + length),
+				       .unique = in->unique };
+
+	memcpy(octets, &out, sizeof(out));
+	memcpy(octets + sizeof(out), body, length);
+	if (write(fd, octets, out.len) < 0)
+		return;
+}
+
+/* Says what is asked for a file to be opened, and nothing more. */
+static void be_mute_daemon(int fd)
+{
+	static char octets[1 << 20];
+	struct fuse_attr file = {
+		.ino = 2, .size = 4096, .mode = S_IFREG | 0666, .nlink = 1, .blksize = 4096
+	};
+	struct fuse_attr folder = { .ino = 1, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = 4096 };
+
+	prctl(PR_SET_PDEATHSIG, 0);
+	alarm(DAEMON_S);
+	for (;;) {
+		const struct fuse_in_header *in = (const struct fuse_in_header *)octets;
+		ssize_t n = read(fd, octets, sizeof(octets));
+
+		if (n < 0)
+			_exit(0);
+		if (in->opcode == FUSE_INIT) {
+			struct fuse_init_out o = { .major = 7, .minor = 31, .max_write = 4096 };
+
+			answer(fd, in, &o, sizeof(o));
+		} else if (in->opcode == FUSE_LOOKUP) {
+			struct fuse_entry_out o = { .nodeid = 2, .attr = file };
+
+			answer(fd, in, &o, sizeof(o));
+		} else if (in->opcode == FUSE_GETATTR) {
+			struct fuse_attr_out o = { .attr = in->nodeid == 1 ? folder : file };
+
+			answer(fd, in, &o, sizeof(o));
+		} else if (in->opcode == FUSE_OPEN) {
+			struct fuse_open_out o = { .fh = 1 };
+
+			answer(fd, in, &o, sizeof(o));
+		}
+	}
+}
+
+/* Of daemons: they hold up the attacker, too, until they are ended. Shared with him. */
+static struct {
+	uint32_t count;
+	pid_t pid[16];
+} * daemons;
+
+/* In a mount namespace of the caller's own; -1: not on this machine. */
+static int mute_file(void)
+{
+	char folder[] = "/tmp/uroce-mute-XXXXXX", options[64], file[64];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	pid_t pid;
+
+	if (fd < 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (mount("mute", folder, "fuse", 0, options) != 0) {
+		rmdir(folder);
+		return -1;
+	}
+	pid = fork();
+	if (pid == 0) {
+		close_range(0, (unsigned int)fd - 1, 0);
+		close_range((unsigned int)fd + 1, ~0u, 0);
+		be_mute_daemon(fd);
+	}
+	daemons->pid[daemons->count++] = pid;
+	close(fd);
+	snprintf(file, sizeof(file), "%s/file", folder);
+	return open(file, O_RDWR);
+}
+
+static int filled_memory(void)
+{
+	int fd = memfd_create("filled", MFD_ALLOW_SEALING);
+
+	if (ftruncate(fd, (off_t)FILLED) != 0 || fallocate(fd, 0, 0, (off_t)FILLED) != 0)
+		return -1;
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	return fd;
+}
+
+/* ---- how it is passed ---- */
+
+static void send_message(int fd, enum command what, int passed, uint32_t times)
+{
+	union {
+		struct cmsghdr align;
+		char octets[CMSG_SPACE(253 * sizeof(int))];
+	} space = { 0 };
+	union {
+		struct command_request h;
+		uint8_t octets[LIMIT_COMMAND_BYTES];
+	} q = { .h = { COMMAND_MAGIC, COMMAND_VERSION, (uint16_t)what, (uint32_t)request_size(what),
+		       7 } };
+	struct iovec iov = { &q, q.h.length };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &space };
+	struct cmsghdr *c;
+
+	m.msg_controllen = CMSG_SPACE(times * sizeof(int));
+	c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(times * sizeof(int));
+	for (uint32_t i = 0; i < times; i++)
+		memcpy(CMSG_DATA(c) + i * sizeof(int), &passed, sizeof(int));
+	sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+enum way {
+	WITH_HELLO,
+	WITH_ANY_COMMAND,
+	TOO_MANY,
+	UNREAD, /* behind a message that ends the connection */
+	AS_MEMORY, /* not at all: it lies where the engine looks at who says HELLO */
+};
+
+/* Whoever reads the proof of this program waits for the file from now on. */
+static void say_hello_from(int fd, int file)
+{
+	uint64_t at = message_proof_at();
+	struct request_hello q = {
+		.h = { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_HELLO, sizeof(q), 7 }, .proof_at = at
+	};
+
+	message_prove(q.proof);
+	if (mmap((void *)(at & ~4095ul), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 file, 0) == MAP_FAILED)
+		_exit(1);
+	send(fd, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void pass(enum way way, int passed)
+{
+	int fd = message_connect(path);
+	uint32_t nonsense = 0;
+
+	switch (way) {
+	case WITH_HELLO:
+		send_message(fd, COMMAND_HELLO, passed, 1);
+		break;
+	case WITH_ANY_COMMAND:
+		send_message(fd, COMMAND_DEVICE, passed, 1);
+		break;
+	case TOO_MANY:
+		send_message(fd, COMMAND_HELLO, passed, 253);
+		break;
+	case UNREAD:
+		if (send(fd, &nonsense, sizeof(nonsense), MSG_NOSIGNAL) > 0)
+			send_message(fd, COMMAND_HELLO, passed, 1);
+		break;
+	case AS_MEMORY:
+		say_hello_from(fd, passed);
+		break;
+	}
+}
+
+static void end_attack(pid_t attacker)
+{
+	while (daemons->count > 0)
+		kill(daemons->pid[--daemons->count], SIGKILL);
+	kill(attacker, SIGKILL);
+	waitpid(attacker, NULL, 0);
+}
+
+struct attempt {
+	int (*make)(void);
+	enum way way;
+	int times;
+	int ready; /* gets an octet when all is passed */
+};
+
+/*
+ * Passes it so, `times`, and keeps nothing of it but the connections. This is a thread because the proof
+ * lies at the top of the first stack: in every second process the first frames are in the same page, and
+ * whoever runs in them would wait for the mute file himself.
+ */
+static void *be_attacker(void *argument)
+{
+	const struct attempt *a = argument;
+	char octet = 0;
+	int fd = -1;
+
+	for (int i = 0; i < a->times; i++) {
+		/* another daemon would be held up by the copy that it has of the first file */
+		if (fd < 0 || a->make != mute_file)
+			fd = a->make();
+		if (fd < 0)
+			_exit(1);
+		pass(a->way, fd);
+		if (a->make != mute_file) /* it holds us up as well */
+			close(fd);
+	}
+	if (write(a->ready, &octet, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* -1: it cannot be made here. */
+static pid_t attack(int (*make)(void), enum way way, int times)
+{
+	static struct attempt attempt;
+	int ready[2];
+	char octet = 0;
+	pid_t pid;
+
+	if (daemons == NULL)
+		daemons =
+			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(daemons, MAP_FAILED);
+	cr_assert_eq(pipe(ready), 0);
+	attempt = (struct attempt){ make, way, times, ready[1] };
+	/* What is passed is in flight only, once it is served. */
+	pthread_mutex_lock(&((struct engine *)engine)->control_lock);
+	pid = fork();
+	if (pid == 0) {
+		pthread_t thread;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close_range(3, (unsigned int)ready[1] - 1, 0);
+		close_range((unsigned int)ready[1] + 1, ~0u, 0); /* the engine's, too */
+		if (pthread_create(&thread, NULL, be_attacker, &attempt) != 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &octet, 1) != 1) {
+		waitpid(pid, NULL, 0);
+		pid = -1;
+	}
+	pthread_mutex_unlock(&((struct engine *)engine)->control_lock);
+	close(ready[0]);
+	return pid;
+}
+
+/* The longest that a command of somebody else takes meanwhile. */
+static int64_t longest_of_a_while(void)
+{
+	struct request_empty q = { 0 };
+	struct reply_device r;
+	int64_t end = now_ms() + WATCH_MS, longest = 0;
+	int fd = message_connect(path);
+
+	do {
+		int64_t begin = now_ms();
+
+		cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+			     0);
+		if (now_ms() - begin > longest)
+			longest = now_ms() - begin;
+		poll(NULL, 0, 5);
+	} while (now_ms() < end);
+	close(fd);
+	return longest;
+}
+
+/* Other work on the machine makes one long now and then; what is held up is so each time. */
+static int64_t longest_command(void)
+{
+	int64_t longest = STALL_MS;
+
+	for (int i = 0; i < 4 && longest >= STALL_MS; i++)
+		longest = longest_of_a_while();
+	return longest;
+}
+
+static const struct {
+	const char *name;
+	int (*make)(void);
+} kinds[] = {
+	{ "a socket that lingers", lingering_socket },
+	{ "a file whose file system is mute", mute_file },
+	{ "1 GiB of memory", filled_memory },
+};
+
+static void attack_with(size_t kind)
+{
+	static const char *const ways[] = { "with HELLO", "with another command", "too many",
+					    "unread" };
+
+	for (size_t way = 0; way < ARRAY_SIZE(ways); way++) {
+		pid_t attacker = attack(kinds[kind].make, (enum way)way, 1);
+		int64_t longest;
+		int fd;
+
+		if (attacker < 0)
+			cr_skip_test("no such descriptor can be made here");
+		longest = longest_command();
+		cr_expect_lt(longest, STALL_MS, "%s, %s: %ld ms", kinds[kind].name, ways[way],
+			     (long)longest);
+		end_attack(attacker);
+		longest = longest_command();
+		cr_expect_lt(longest, STALL_MS, "%s, %s, then dead: %ld ms", kinds[kind].name,
+			     ways[way], (long)longest);
+		fd = attach();
+		close(fd);
+	}
+}
+
+/* hostile H-119: any descriptors. */
+Test(control_descriptors, sockets_that_linger)
+{
+	attack_with(0);
+}
+
+/* hostile H-119: any descriptors. */
+Test(control_descriptors, files_of_a_mute_file_system)
+{
+	attack_with(1);
+}
+
+/* hostile H-119: any descriptors. */
+Test(control_descriptors, memory_that_takes_long_to_free)
+{
+	attack_with(2);
+}
+
+/* hostile H-119: the memory of who says HELLO is looked at, and need not answer */
+Test(control_descriptors, a_program_whose_memory_is_mute)
+{
+	pid_t attacker = attack(mute_file, AS_MEMORY, 1);
+	int64_t longest;
+
+	if (attacker < 0)
+		cr_skip_test("no such file can be made here");
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "%ld ms", (long)longest);
+	end_attack(attacker);
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "then dead: %ld ms", (long)longest);
+	close(attach());
+}
+
+/* hostile H-119: the one who floods hears why he is not served */
+Test(control_descriptors, a_flood_is_refused)
+{
+	pid_t attacker = attack(mute_file, WITH_ANY_COMMAND, 12);
+	struct command_reply reply = { 0 };
+	struct pollfd p = { .events = POLLIN };
+	int64_t longest;
+	int fd, own;
+
+	if (attacker < 0)
+		cr_skip_test("no such descriptor can be made here");
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "%ld ms", (long)longest);
+	own = open("/dev/null", O_RDONLY);
+	p.fd = fd = message_connect(path);
+	send_message(fd, COMMAND_DEVICE, own, 1);
+	cr_assert_eq(poll(&p, 1, ENOUGH_MS), 1, "neither a reply nor the end came");
+	cr_expect_gt(recv(fd, &reply, sizeof(reply), 0), 0);
+	cr_expect(reply.error == EUSERS || reply.error == EPROTO, "%d: %s", reply.error, reply.why);
+	expect_serving();
+	close(fd);
+	close(own);
+	end_attack(attacker);
+}
+
+/* ---- sockets that wait to be ended ---- */
+
+#define FEW_DESCRIPTORS 600 /* of the engine */
+#define MANY_SOCKETS	3000
+
+/* The porters' parent is a child of ours. */
+static void open_with_few_descriptors(void)
+{
+	const struct rlimit few = { FEW_DESCRIPTORS, FEW_DESCRIPTORS };
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	control_rig_open();
+}
+
+TestSuite(control_drops, .init = open_with_few_descriptors, .fini = control_rig_close,
+	  .timeout = 120);
+
+/* A connection with a descriptor in it, closed at once, again and again: true when all were made. */
+static bool flood(uint32_t sockets)
+{
+	int64_t end = now_ms() + ENOUGH_MS;
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		int own, fd;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close_range(3, ~0u, 0);
+		own = open("/dev/null", O_RDONLY);
+		for (uint32_t i = 0; i < sockets; i++) {
+			fd = message_connect(path);
+			send_message(fd, COMMAND_DEVICE, own, 1);
+			close(fd);
+		}
+		_exit(0);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0 && now_ms() < end)
+		poll(NULL, 0, 1);
+	if (now_ms() < end)
+		return status == 0;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return false;
+}
+
+static void hello(struct taken *t)
+{
+	uint32_t context;
+
+	try_attach(t, &context);
+}
+
+static int ask_on_new_connection(void)
+{
+	struct request_empty q = { 0 };
+	struct reply_device r;
+	int fd = message_connect(path), error;
+
+	error = ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+	close(fd);
+	return error;
+}
+
+static void ask_for_device(struct taken *t)
+{
+	t->error = ask_on_new_connection();
+}
+
+static void expect_another_user_served(void (*how)(struct taken *t))
+{
+	struct attacker other;
+	struct taken t;
+
+	attack_begin(&other, how);
+	t = attack_result(&other);
+	cr_expect_eq(t.error, 0, "%s: %s", strerror(t.error), t.why);
+	attack_end(&other);
+}
+
+/* A flood may be faster than processes are made, for a moment. */
+static void expect_free_descriptors(void)
+{
+	int64_t end = now_ms() + ENOUGH_MS;
+	int fd;
+
+	while ((fd = dup(0)) < 0 || fd > FEW_DESCRIPTORS / 2) {
+		if (fd >= 0)
+			close(fd);
+		cr_assert_lt(now_ms(), end, "sockets pile up");
+		poll(NULL, 0, 1);
+	}
+	close(fd);
+}
+
+/* All of a user's porters hang: the sockets that he leaves behind go all the same. */
+Test(control_drops, sockets_do_not_pile_up)
+{
+	pid_t attacker = attack(mute_file, WITH_ANY_COMMAND, 12);
+	int64_t longest;
+
+	if (attacker < 0)
+		cr_skip_test("no such descriptor can be made here");
+	cr_assert(flood(MANY_SOCKETS), "nobody takes connections any more");
+	expect_free_descriptors();
+	expect_another_user_served(hello);
+	longest = longest_command();
+	cr_expect_lt(longest, STALL_MS, "%ld ms", (long)longest);
+	end_attack(attacker);
+	expect_serving();
+}
+
+static pid_t porters_parent(void)
+{
+	const struct dirent *entry;
+	DIR *d = opendir("/proc");
+	pid_t found = 0;
+
+	while (found == 0 && (entry = readdir(d)) != NULL) {
+		char file[280], name[32] = "";
+		int pid = 0, parent = 0;
+		FILE *f;
+
+		snprintf(file, sizeof(file), "/proc/%s/stat", entry->d_name);
+		f = fopen(file, "re");
+		if (f == NULL)
+			continue;
+		if (fscanf(f, "%d (%31[^)]) %*c %d", &pid, name, &parent) == 3 &&
+		    parent == getpid() && strcmp(name, "uroce-porters") == 0)
+			found = pid;
+		fclose(f);
+	}
+	closedir(d);
+	return found;
+}
+
+/* Nobody ends sockets: they count as their user's, who is refused; another is not. */
+Test(control_drops, sockets_that_wait_are_their_users)
+{
+	int before = count_descriptors();
+	pid_t parent = porters_parent();
+	uint32_t sockets = 0;
+
+	cr_assert_gt(parent, 0);
+	cr_assert_eq(kill(parent, SIGSTOP), 0);
+	while (ask_on_new_connection() == 0 && sockets < MANY_SOCKETS) {
+		cr_assert(flood(16), "nobody takes connections any more");
+		sockets += 16;
+	}
+	cr_expect_lt(sockets, FEW_DESCRIPTORS);
+	expect_another_user_served(ask_for_device); /* HELLO needs a porter */
+	cr_assert_eq(kill(parent, SIGCONT), 0);
+	expect_another_user_served(hello);
+	expect_descriptors(before);
+	expect_serving();
+}

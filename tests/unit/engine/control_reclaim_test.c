@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client with hundreds of thousands of objects, or gibibytes of memory, dies or closes its context:
+ * the commands of others and their data go on meanwhile (hostile H-123). What the control thread had
+ * of a processor from one command to the next says how long it kept it waiting, however busy the
+ * machine is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attacker.h"
+#include "base/bits.h"
+#include "engine/control.h"
+#include "../verbs/endpoint.h"
+
+#define QUEUES	     60000u
+#define FILES	     6u
+#define FILE_OCTETS  ((size_t)1 << 30)
+#define COMMAND_SLOW 0.2 /* seconds */
+#define DATA_SLOW    0.1
+#define ROUNDS	     3 /* a machine that is busy elsewhere: the best of some */
+
+static void begin(void)
+{
+	setenv("UROCE_SOCKET", "/nonexistent", 1); /* nobody but ourselves */
+	control_rig_open();
+	cr_assert_eq(uroce_register(engine), 0, "libibverbs.so.1 of this build is not loaded");
+}
+
+TestSuite(control_reclaim, .init = begin, .timeout = 240);
+
+/* ---- who dies ---- */
+
+static int attacker_fd; /* in its own process */
+static uint32_t attacker_context;
+
+/* Their rings are pages of the arena, which are given back one by one. */
+static void take_queues(struct taken *t)
+{
+	struct request_create_qp q = { .type = QP_TYPE_RC,
+				       .max_send_wr = 60,
+				       .max_recv_wr = 60,
+				       .max_send_sge = 2,
+				       .max_recv_sge = 2 };
+	struct request_create_cq cq = { .cqe = 100 };
+	struct reply_create_cq r;
+	int fd = try_attach(t, &cq.context);
+
+	if (fd < 0 || ask_handle(fd, COMMAND_ALLOC_PD, cq.context, &q.pd) != 0 ||
+	    ask(fd, COMMAND_CREATE_CQ, &cq.h, sizeof(cq), &r.h, sizeof(r), NULL, NULL) != 0)
+		return;
+	q.send_cq = q.recv_cq = r.handle;
+	take_many(fd, COMMAND_CREATE_QP, &q.h, sizeof(q), QUEUES, t);
+	attacker_fd = fd;
+	attacker_context = cq.context;
+}
+
+/* The answer comes when all is gone: another context can have as much, and the handle is nobody's. */
+static bool close_context(void)
+{
+	return ask_handle(attacker_fd, COMMAND_CLOSE_CONTEXT, attacker_context, NULL) == 0 &&
+	       ask_handle(attacker_fd, COMMAND_CLOSE_CONTEXT, attacker_context, NULL) == EINVAL;
+}
+
+/* ... and dies, while it is under way. */
+static bool begin_to_close_context(void)
+{
+	struct request_handle q = { .handle = attacker_context };
+
+	q.h.magic = COMMAND_MAGIC;
+	q.h.version = COMMAND_VERSION;
+	q.h.command = COMMAND_CLOSE_CONTEXT;
+	q.h.length = sizeof(q);
+	return send(attacker_fd, &q, sizeof(q), MSG_NOSIGNAL) == (ssize_t)sizeof(q);
+}
+
+static int filled_file(size_t octets)
+{
+	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fallocate(fd, 0, 0, (off_t)octets) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+		_exit(2);
+	return fd;
+}
+
+static int register_file(int fd, uint32_t pd, int file, uint64_t octets)
+{
+	uint8_t message[sizeof(struct request_reg_mr) + sizeof(struct mr_backing)]
+		__attribute__((aligned(8))) = { 0 };
+	struct request_reg_mr *q = (struct request_reg_mr *)(void *)message;
+	struct carrier_descriptors in = { .count = 1, .fd = { file } };
+	struct reply_reg_mr r;
+
+	q->pd = pd;
+	q->access = ACCESS_LOCAL_WRITE;
+	q->address = q->iova = 4096;
+	q->length = octets;
+	q->backings = 1;
+	q->backing[0] = (struct mr_backing){ .length = octets, .writable = 1 };
+	return ask(fd, COMMAND_REG_MR, &q->h, sizeof(message), &r.h, sizeof(r), &in, NULL);
+}
+
+/* Regions of files that nobody else has: their pages go with the engine's mapping. */
+static void take_files(struct taken *t)
+{
+	uint32_t context, pd = 0;
+	int fd = try_attach(t, &context);
+
+	if (fd < 0 || ask_handle(fd, COMMAND_ALLOC_PD, context, &pd) != 0)
+		return;
+	while (t->n < FILES && t->error == 0) {
+		int file = filled_file(FILE_OCTETS);
+
+		t->error = register_file(fd, pd, file, FILE_OCTETS);
+		t->n += t->error == 0;
+		close(file);
+	}
+}
+
+/* ---- who is beside it ---- */
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* One WRITE, and how long it took. */
+static double write_once(struct endpoint *e)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buffer, 64, e->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	double begin_s = now_s();
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e->buffer + 4096;
+	wr.wr.rdma.rkey = e->mr->rkey;
+	cr_assert_eq(ibv_post_send(e->qp[0], &wr, &bad), 0);
+	poll_completions(e->cq, &wc, 1, "a WRITE beside a client that ends");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
+	return now_s() - begin_s;
+}
+
+struct slowest {
+	double command, data;
+};
+
+/* From before the attacker's end until nothing is left of it. */
+static void expect_going_on(struct endpoint *e, struct attacker *a, int fd, struct slowest *s)
+{
+	const struct engine *inside = (const struct engine *)(const void *)engine;
+	uint32_t pd, context = open_context(fd);
+	double end = now_s() + ENOUGH_MS / 1000;
+	bool left = true;
+
+	attack_let_go(a);
+	for (double last = seconds_of_control(), used; left && now_s() < end; last = used) {
+		double took;
+
+		cr_assert_eq(ask_handle(fd, COMMAND_ALLOC_PD, context, &pd), 0);
+		cr_assert_eq(ask_handle(fd, COMMAND_DEALLOC_PD, pd, NULL), 0);
+		used = seconds_of_control();
+		s->command = used - last > s->command ? used - last : s->command;
+		took = write_once(e);
+		s->data = took > s->data ? took : s->data;
+		/* without the lock, which is what is waited for */
+		left = __atomic_load_n(&inside->client_count, __ATOMIC_RELAXED) > 2;
+	}
+	cr_assert_not(left, "the attacker's objects are still there");
+	attack_end(a);
+	cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, context, NULL), 0);
+}
+
+static struct slowest die_once(void (*take)(struct taken *t), uint64_t wanted, bool (*last)(void))
+{
+	struct slowest s = { 0 };
+	struct endpoint e;
+	struct attacker a;
+	struct taken t;
+	int fd = attach();
+
+	endpoint_open(&e);
+	attack_begin_with(&a, take, last);
+	t = attack_result(&a);
+	cr_assert_eq(t.n, wanted, "%lu: %d %s", (unsigned long)t.n, t.error, t.why);
+	expect_going_on(&e, &a, fd, &s);
+	endpoint_close(&e);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+	return s;
+}
+
+static void expect_no_stall(void (*take)(struct taken *t), uint64_t wanted, bool (*last)(void))
+{
+	struct slowest best = { 1e9, 1e9 };
+
+	for (int i = 0; i < ROUNDS && (best.command > COMMAND_SLOW || best.data > DATA_SLOW); i++) {
+		struct slowest s = die_once(take, wanted, last);
+
+		best.command = s.command < best.command ? s.command : best.command;
+		best.data = s.data < best.data ? s.data : best.data;
+	}
+	cr_log_info("commands took up to %.3f s, WRITEs up to %.3f s", best.command, best.data);
+	cr_expect_lt(best.command, COMMAND_SLOW, "a command took %.3f s", best.command);
+	cr_expect_lt(best.data, DATA_SLOW, "a WRITE took %.3f s", best.data);
+	control_rig_close();
+}
+
+Test(control_reclaim, files)
+{
+	expect_no_stall(take_files, FILES, NULL);
+}
+
+Test(control_reclaim, queue_pairs)
+{
+	expect_no_stall(take_queues, QUEUES, NULL);
+}
+
+Test(control_reclaim, a_context_is_closed)
+{
+	expect_no_stall(take_queues, QUEUES, close_context);
+}
+
+Test(control_reclaim, a_client_dies_while_its_context_is_closed)
+{
+	expect_no_stall(take_queues, QUEUES, begin_to_close_context);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A neighbour whose MAC address alternates ten thousand times a second, by ARP that anybody on the
+ * link can send: thousands of queue pairs towards it follow, and whoever has nothing to do with it
+ * is served as before.
+ */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+
+#include "base/bits.h"
+#include "control_rig.h"
+#include "drivers/port.h"
+#include "engine/control.h"
+
+#define QPS	  3000u
+#define RATE	  10000u /* changes a second */
+#define SECONDS	  2
+#define SLOW	  0.2 /* s, of a command: nine of ten stay below */
+#define GAP	  (100 * TIME_MS) /* between two looks of the lcore at its port, likewise */
+#define CHANGES	  (SECONDS * 10u + 10u) /* that are followed, and some for the beginning */
+#define ARP_FRAME 60u
+
+static const uint8_t own_ip[4] = { 10, 9, 0, 1 }, a_ip[4] = { 10, 9, 0, 2 },
+		     b_ip[4] = { 10, 9, 0, 3 };
+static const struct mac mac_of_b = { { 2, 0xb, 0, 0, 0, 1 } };
+static struct mac mac_of_a; /* as the last frame said */
+
+static uint32_t flooding, asking, answer; /* atomic */
+static nanotime flood_began, looked_at;
+static uint64_t sent;
+static uint32_t looks, gaps;
+static uint32_t answers, bursts; /* of frames that the engine sent */
+
+/* ---- the port ---- */
+
+static struct rte_mbuf *make_arp(const uint8_t ip[4], const struct mac *mac)
+{
+	bool asks = __atomic_load_n(&asking, __ATOMIC_RELAXED);
+	struct engine *e = (struct engine *)engine;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->pool);
+	uint8_t *f = m != NULL ? (uint8_t *)rte_pktmbuf_append(m, ARP_FRAME) : NULL;
+
+	if (f == NULL)
+		return NULL;
+	memset(f, 0, ARP_FRAME);
+	memset(f, 0xff, 6);
+	memcpy(f + 6, mac->octet, 6);
+	store_be16(f + 12, 0x0806);
+	store_be16(f + 14, 1);
+	store_be16(f + 16, 0x0800);
+	f[18] = 6;
+	f[19] = 4;
+	store_be16(f + 20, asks ? 1 : 2);
+	memcpy(f + 22, mac->octet, 6);
+	memcpy(f + 28, ip, 4);
+	memcpy(f + 32, mac->octet, 6);
+	memcpy(f + 38, asks ? own_ip : ip, 4);
+	return m;
+}
+
+static struct rte_mbuf *next_lie(void)
+{
+	mac_of_a = (struct mac){ { 2, 0xa, 0, 0, (uint8_t)(sent >> 8), (uint8_t)sent } };
+	sent++;
+	return make_arp(a_ip, &mac_of_a);
+}
+
+static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
+{
+	nanotime now = clock_now();
+	uint16_t i = 0;
+
+	if (__atomic_exchange_n(&answer, 0, __ATOMIC_ACQ_REL)) {
+		frames[i] = make_arp(b_ip, &mac_of_b);
+		i += frames[i] != NULL;
+		frames[i] = next_lie();
+		i += frames[i] != NULL;
+	}
+	if (!__atomic_load_n(&flooding, __ATOMIC_ACQUIRE))
+		return i;
+	if (flood_began == 0)
+		flood_began = looked_at = now;
+	looks++;
+	gaps += now - looked_at > GAP;
+	looked_at = now;
+	while (i < n && sent < (now - flood_began) * RATE / TIME_S) {
+		frames[i] = next_lie();
+		if (frames[i++] == NULL)
+			return (uint16_t)(i - 1);
+	}
+	return i;
+}
+
+static uint16_t tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		rte_pktmbuf_free(frames[i]);
+	answers += n;
+	bursts++;
+	return n;
+}
+
+static int bell_fd(struct port *p, uint16_t queue)
+{
+	return -1;
+}
+
+static bool refresh(struct port *p)
+{
+	return false;
+}
+
+static void nothing(struct port *p)
+{
+}
+
+static const struct port_ops ops = { .rx_burst = rx_burst,
+				     .tx_burst = tx_burst,
+				     .bell_fd = bell_fd,
+				     .refresh = refresh,
+				     .close = nothing };
+static struct port port = { .ops = &ops,
+			    .name = "test",
+			    .mac = { { 2, 0, 0, 0, 0, 1 } },
+			    .mtu = 1500,
+			    .queues = 1,
+			    .socket = -1,
+			    .link_up = true,
+			    .nap = 100 * TIME_US };
+
+static void begin(void)
+{
+	struct uroce_options o = { .lcores = 1,
+				   .adaptive = true,
+				   .socket_gid = -1,
+				   .socket_path = path,
+				   .port = &port,
+				   .addresses = 1,
+				   .pool_size = 2048 };
+	char why[256];
+
+	snprintf(path, sizeof(path), "/tmp/uroce-flip-test-%d.sock", getpid());
+	control_rig_make();
+	uroce_destroy(engine);
+	o.lcore_ids[0] = rte_get_main_lcore();
+	memcpy(o.address[0].octet, (uint8_t[16]){ [10] = 0xff, [11] = 0xff }, 16);
+	memcpy(o.address[0].octet + 12, own_ip, 4);
+	o.address[0].prefix = 24;
+	engine = uroce_create(&o, why, sizeof(why));
+	cr_assert_not_null(engine, "%s", why);
+	cr_assert_eq(uroce_start(engine), 0);
+}
+
+/* ---- queue pairs ---- */
+
+static void modify(int fd, uint32_t qp, struct qp_attributes *a, uint32_t mask)
+{
+	struct request_modify_qp q = { .qp = qp, .mask = mask, .attributes = *a };
+	struct reply_modify_qp r;
+
+	cr_assert_eq(ask(fd, COMMAND_MODIFY_QP, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0,
+		     "%s", r.h.why);
+}
+
+static uint32_t connect_qp(int fd, struct objects *o, const uint8_t ip[4], uint32_t number)
+{
+	struct request_create_qp q = { .type = QP_TYPE_RC,
+				       .pd = o->pd,
+				       .send_cq = o->cq,
+				       .recv_cq = o->cq,
+				       .max_send_wr = 1,
+				       .max_recv_wr = 1,
+				       .max_send_sge = 1,
+				       .max_recv_sge = 1 };
+	struct qp_attributes a = { .state = QP_STATE_INIT, .port_num = 1 };
+	struct reply_create_qp r;
+
+	cr_assert_eq(create_qp(fd, &q, &r), 0, "%s", r.h.why);
+	modify(fd, r.handle, &a,
+	       QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+	a.state = QP_STATE_RTR;
+	a.path_mtu = 3;
+	a.dest_qpn = number;
+	a.path.is_global = 1;
+	a.path.port_num = 1;
+	a.path.sgid_index = 1;
+	memset(a.path.dgid.octet + 10, 0xff, 2);
+	memcpy(a.path.dgid.octet + 12, ip, 4);
+	modify(fd, r.handle, &a,
+	       QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+		       QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+	return r.qpn;
+}
+
+/* How many queue pairs towards this address have this MAC address in their frames. */
+static uint32_t with_mac(const uint8_t ip[4], const struct mac *mac)
+{
+	struct engine *e = (struct engine *)engine;
+	struct engine_qp *q;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&e->control_lock);
+	LIST_FOREACH(q, &e->qps, engine_link)
+	n += memcmp(q->path.dgid.octet + 12, ip, 4) == 0 && q->flow_state == FLOW_PORT &&
+	     memcmp(q->flow.header, mac->octet, 6) == 0;
+	pthread_mutex_unlock(&e->control_lock);
+	return n;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void expect_with_mac(const uint8_t ip[4], const struct mac *mac, uint32_t wanted)
+{
+	double end = seconds() + ENOUGH_MS / 1000;
+
+	while (with_mac(ip, mac) != wanted && seconds() < end)
+		poll(NULL, 0, 1);
+	cr_assert_eq(with_mac(ip, mac), wanted, "%u of %u queue pairs have the MAC address",
+		     with_mac(ip, mac), wanted);
+}
+
+/* Commands of somebody who does not care, until the time is over; how many were slow. */
+static uint32_t ask_others(int fd, uint32_t *asked)
+{
+	double end = seconds() + SECONDS;
+	uint32_t slow = 0;
+
+	for (*asked = 0; seconds() < end; (*asked)++) {
+		double start = seconds();
+		uint32_t pd, context = open_context(fd);
+
+		cr_assert_eq(ask_handle(fd, COMMAND_ALLOC_PD, context, &pd), 0);
+		cr_assert_eq(ask_handle(fd, COMMAND_DEALLOC_PD, pd, NULL), 0);
+		cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, context, NULL), 0);
+		slow += seconds() - start > 4 * SLOW;
+	}
+	return slow;
+}
+
+/* hostile H-74, H-123 */
+Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
+{
+	uint32_t slow, asked, news;
+	double control;
+	struct objects o;
+	int fd, other;
+
+	begin();
+	fd = attach();
+	other = attach();
+	make_objects(fd, &o);
+	for (uint32_t i = 0; i < QPS; i++)
+		connect_qp(fd, &o, a_ip, 0x1000 + i);
+	connect_qp(fd, &o, b_ip, 0x1000);
+	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
+	expect_with_mac(b_ip, &mac_of_b, 1);
+	expect_with_mac(a_ip, &mac_of_a, QPS);
+
+	news = neighbour_agent_news((struct engine *)engine);
+	control = seconds_of_control();
+	__atomic_store_n(&flooding, 1, __ATOMIC_RELEASE);
+	slow = ask_others(other, &asked);
+	control = seconds_of_control() - control;
+	__atomic_store_n(&flooding, 0, __ATOMIC_RELEASE);
+	news = neighbour_agent_news((struct engine *)engine) - news;
+	fprintf(stderr,
+		"%lu lies, %u followed, %u of %u commands slow, %u of %u looks late, control %.2f s\n",
+		sent, news, slow, asked, gaps, looks, control);
+	cr_expect_geq(sent, RATE / 4, "%lu lies: the flood did not come", sent);
+	cr_expect_leq(news, CHANGES, "%u changes were followed", news);
+	cr_expect_lt(slow, asked / 10 + 1, "%u of %u commands were slow", slow, asked);
+	cr_expect_lt(gaps, looks / 10 + 1);
+	/* the last one wins; one that finds the ring of a flood full may be lost */
+	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
+	expect_with_mac(a_ip, &mac_of_a, QPS);
+	expect_with_mac(b_ip, &mac_of_b, 1);
+	close(fd);
+	close(other);
+	expect_counts(0, 0, 0, 0);
+	control_rig_close();
+}
+
+/* hostile H-60: questions cost few messages to an lcore, and others are served beside them. */
+Test(neighbour_flip, a_flood_of_questions, .timeout = 120)
+{
+	uint32_t slow, asked;
+	double control;
+	int other;
+
+	begin();
+	other = attach();
+	__atomic_store_n(&asking, 1, __ATOMIC_RELEASE);
+	control = seconds_of_control();
+	__atomic_store_n(&flooding, 1, __ATOMIC_RELEASE);
+	slow = ask_others(other, &asked);
+	control = seconds_of_control() - control;
+	__atomic_store_n(&flooding, 0, __ATOMIC_RELEASE);
+	fprintf(stderr,
+		"%lu questions, %u answers in %u bursts, %u of %u commands slow, control %.2f s\n",
+		sent, answers, bursts, slow, asked, control);
+	cr_expect_gt(answers, 0);
+	cr_expect_lt(slow, asked / 10 + 1, "%u of %u commands were slow", slow, asked);
+	cr_expect_lt(gaps, looks / 10 + 1);
+	close(other);
+	expect_counts(0, 0, 0, 0);
+	control_rig_close();
+}

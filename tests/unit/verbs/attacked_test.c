@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program attacks with all that is its own: the memory of its queues, requests that take long, errors
+ * without end, commands without end. A pair of another program beside it has no error and does not
+ * stall meanwhile, and the engine has nothing to say about it. Runs with an engine at $UROCE_SOCKET.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/work.h"
+#include "endpoint.h"
+#include "verbs/types.h"
+
+#define WINDOWS	   10u
+#define MOST	   150u /* where processors are few until enough has happened */
+#define WINDOW_NS  200000000u
+#define STALL_NS   100000000u
+#define LOG_OCTETS 4096
+#define LARGE	   (32u << 20)
+
+static struct endpoint e;
+static pid_t attacker;
+static int ready[2];
+static uint64_t *effects; /* of the attack, shared with it */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static long octets_of_log(void)
+{
+	char path[256];
+	struct stat s;
+
+	snprintf(path, sizeof(path), "%s", getenv("UROCE_SOCKET"));
+	*strrchr(path, '/') = 0;
+	strcat(path, "/log");
+	return stat(path, &s) == 0 ? (long)s.st_size : 0;
+}
+
+/* Rounds of the attack for as long as we live; one that dies of its own attack is followed. */
+static void attack_on(void (*attack)(void))
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		pid_t round = fork();
+
+		if (round == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (freopen("/dev/null", "w", stderr) == NULL)
+				_exit(1);
+			endpoint_open(&e);
+			if (write(ready[1], "x", 1) == 1)
+				attack();
+			_exit(0);
+		}
+		waitpid(round, NULL, 0);
+	}
+}
+
+static void begin(void (*attack)(void))
+{
+	char octet;
+
+	cr_assert_eq(pipe(ready), 0);
+	effects = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(effects, MAP_FAILED);
+	attacker = fork();
+	if (attacker == 0)
+		attack_on(attack);
+	cr_assert_eq(read(ready[0], &octet, 1), 1);
+	endpoint_open(&e);
+}
+
+static void end(void)
+{
+	cr_expect_eq(kill(attacker, SIGKILL), 0);
+	cr_expect_eq(waitpid(attacker, NULL, 0), attacker);
+	endpoint_close(&e);
+}
+
+/* One WRITE of eight octets there; when it is complete. */
+static uint64_t round_trip(uint64_t value)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+
+	memcpy(e.buffer, &value, 8);
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+	poll_completions(e.cq, &wc, 1, "a WRITE beside the attack");
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	cr_assert_eq(memcmp(e.buffer + 4096, &value, 8), 0, "what was written");
+	return now();
+}
+
+/* The worst that a round trip took until then. */
+static uint64_t worst_until(uint64_t until, uint64_t *rounds)
+{
+	uint64_t worst = 0, last = now();
+
+	while (last < until) {
+		uint64_t done = round_trip(*rounds);
+
+		worst = done - last > worst ? done - last : worst;
+		last = done;
+		++*rounds;
+	}
+	return worst;
+}
+
+static uint64_t effects_of_the_attack(void)
+{
+	return __atomic_load_n(effects, __ATOMIC_RELAXED);
+}
+
+/* A processor that is taken away from us for a while is no stall of the engine's: most windows count. */
+static void expect_nobody_else_suffers(void)
+{
+	const long said = octets_of_log();
+	uint64_t rounds = 0, worst = 0;
+	uint32_t good = 0, i;
+
+	for (i = 0; i < WINDOWS || (i < MOST && (rounds <= 100 || effects_of_the_attack() <= 10));
+	     i++) {
+		uint64_t stall = worst_until(now() + WINDOW_NS, &rounds);
+
+		good += stall <= STALL_NS;
+		worst = stall > worst ? stall : worst;
+	}
+	cr_expect_geq(2 * good, i, "%u of %u windows without a stall; the longest: %.0f ms", good,
+		      i, (double)worst / 1e6);
+	cr_expect_gt(effects_of_the_attack(), 10, "nobody attacked");
+	cr_expect_gt(rounds, 100, "%lu round trips", (unsigned long)rounds);
+	cr_expect_leq(octets_of_log() - said, LOG_OCTETS, "the engine says a lot");
+	end();
+}
+
+/* What two queue pairs of the attacker's do, over and over; whatever becomes of it. */
+static void post_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t to, uint32_t length,
+		    uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, length, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = to;
+	wr.wr.rdma.rkey = rkey;
+	ibv_post_send(qp, &wr, &bad);
+}
+
+static bool drain(void)
+{
+	struct ibv_wc wc[16];
+	bool any = false;
+	int n;
+
+	while ((n = ibv_poll_cq(e.cq, 16, wc)) > 0) {
+		__atomic_fetch_add(effects, (uint64_t)n, __ATOMIC_RELAXED);
+		any = true;
+	}
+	return any;
+}
+
+static void connect_again(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	for (int i = 0; i < 2; i++)
+		ibv_modify_qp(e.qp[i], &attr, IBV_QP_STATE);
+	for (int i = 0; i < 2; i++)
+		endpoint_connect(&e, e.qp[i], e.qp[1 - i]->qp_num);
+}
+
+/* The whole of what it shares with the engine but the first page, mostly where queues are. */
+static void scribble(void)
+{
+	struct qp *qp = (struct qp *)(void *)e.qp[0];
+	struct cq *cq = (struct cq *)(void *)e.cq;
+	uint32_t *place[] = {
+		(uint32_t *)(void *)(qp->sq.ring + 1), (uint32_t *)(void *)(qp->rq.ring + 1),
+		(uint32_t *)(void *)(cq->ring + 1),    (uint32_t *)(void *)qp->sq.ring,
+		(uint32_t *)(void *)qp->rq.ring,       (uint32_t *)(void *)cq->ring,
+		(uint32_t *)(void *)qp->page,	       (uint32_t *)(void *)qp->bell
+	};
+	const uint32_t words[] = {
+		qp->sq.stride * DEPTH / 4, qp->rq.stride * DEPTH / 4, 256, 64, 64, 64, 32, 64
+	};
+	unsigned int seed = (unsigned int)getpid();
+
+	for (uint32_t round = 0; round < 20000; round++) {
+		uint32_t k = (uint32_t)rand_r(&seed) % (round % 64 == 0 ? 8 : 3);
+		uint32_t value = (uint32_t)rand_r(&seed) << (rand_r(&seed) % 32);
+
+		post_to(e.qp[0], IBV_WR_RDMA_WRITE, (uintptr_t)e.buffer, 64, e.mr->rkey);
+		__atomic_store_n(place[k] + (uint32_t)rand_r(&seed) % words[k], value,
+				 __ATOMIC_RELAXED);
+		drain();
+		if (round % 256 == 0)
+			connect_again();
+	}
+}
+
+/*
+ * hostile H-87: num_sge changes between its check and its use. H-88: a receive request changes while a
+ * packet is placed. H-89: a number of elements out of range. H-91: completions are written over.
+ * H-142: more elements than there is room for. H-149: a ring's positions lie outside of it.
+ * hostile H-60: the engine's log does not grow.
+ */
+Test(attacked, by_whoever_writes_over_its_queues, .timeout = 60)
+{
+	begin(scribble);
+	expect_nobody_else_suffers();
+}
+
+/* hostile H-25: READs of as much as there is, as many at once as may be, over and over. */
+static void read_on(void)
+{
+	uint8_t *large = aligned_alloc(4096, LARGE);
+	struct ibv_mr *mr =
+		ibv_reg_mr(e.pd, large, LARGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	struct ibv_sge sge = { (uintptr_t)large, LARGE, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)large;
+	wr.wr.rdma.rkey = mr->rkey;
+	for (;;) {
+		for (int i = 0; i < 2; i++)
+			while (ibv_post_send(e.qp[i], &wr, &bad) == 0)
+				;
+		drain();
+	}
+}
+
+/* hostile H-25: requests of 60 octets that are answered with many gigabytes. */
+Test(attacked, by_whoever_reads_without_end, .timeout = 60)
+{
+	begin(read_on);
+	expect_nobody_else_suffers();
+}
+
+/* A SEND without a receive request, which waits and comes again for ever; and keys that are wrong. */
+static void err_on(void)
+{
+	unsigned int seed = 3;
+
+	for (uint32_t round = 0;; round++) {
+		for (int i = 0; i < 2 && round % 4 == 3; i++) {
+			ibv_destroy_qp(e.qp[i]);
+			e.qp[i] = endpoint_create_qp(&e);
+			if (e.qp[i] == NULL)
+				_exit(1);
+		}
+		connect_again();
+		post_to(e.qp[1], IBV_WR_SEND, 0, 64, 0);
+		post_to(e.qp[0], IBV_WR_RDMA_WRITE, (uintptr_t)e.buffer, 64,
+			(uint32_t)rand_r(&seed));
+		for (uint64_t until = now() + 20000000; !drain() && now() < until;)
+			;
+	}
+}
+
+/*
+ * hostile H-33: keys are guessed, each guess ends a queue pair. H-124: errors are the weapon.
+ * H-126: queue pairs go while a timer of theirs runs.
+ * hostile H-49: RNR NAKs without end; H-60: the engine's log does not grow.
+ */
+Test(attacked, by_whoever_makes_errors_without_end, .timeout = 60)
+{
+	begin(err_on);
+	expect_nobody_else_suffers();
+}
+
+static void command_on(void)
+{
+	for (;;) {
+		struct ibv_mr *mr = ibv_reg_mr(e.pd, e.buffer, BUFFER, IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_cq *cq = ibv_create_cq(e.context, 1000, NULL, NULL, 0);
+		struct ibv_qp *qp = endpoint_create_qp(&e);
+
+		if (mr == NULL || cq == NULL || qp == NULL)
+			_exit(1);
+		endpoint_connect(&e, qp, e.qp[0]->qp_num);
+		ibv_destroy_qp(qp);
+		ibv_destroy_cq(cq);
+		ibv_dereg_mr(mr);
+		__atomic_fetch_add(effects, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* hostile H-123: objects are made, changed and destroyed without end. */
+Test(attacked, by_whoever_gives_commands_without_end, .timeout = 60)
+{
+	begin(command_on);
+	expect_nobody_else_suffers();
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a program sees of registered memory: each row of docs/memory.md is done twice, with pages
+ * that are promoted and with pages that are not, and what was seen is compared.
+ */
+#ifndef TESTS_VERBS_SEEN_H
+#define TESTS_VERBS_SEEN_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SEEN_PAGE   ((size_t)4096)
+#define SEEN_PAGES  ((size_t)64)
+#define SEEN_OCTETS (SEEN_PAGES * SEEN_PAGE)
+
+/* In a process of its own, with an engine at $UROCE_SOCKET. */
+struct seen {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+	union ibv_gid gid;
+	uint8_t source[8];
+	struct ibv_mr *source_mr;
+	/* SEEN_OCTETS of private memory, registered; behind it is as much that cannot be accessed */
+	uint8_t *p;
+	struct ibv_mr *mr;
+	/* registered right after it, and not to be touched by anything */
+	uint8_t *neighbour;
+	struct ibv_mr *neighbour_mr;
+	char text[1024]; /* what was seen */
+};
+
+struct seen_row {
+	const char *name; /* as in docs/memory.md */
+	void (*run)(struct seen *s);
+	const char *off; /* what is seen without promotion */
+	const char *on; /* ... with it; NULL: the same */
+};
+
+extern const struct seen_row seen_rows[];
+extern const uint32_t seen_row_count;
+
+void seen_note(struct seen *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * What is at `at`: "page N" of the region as it was at first, "zero", "peer" (written by RDMA),
+ * "program" (written with seen_fill), "neighbour", "fault".
+ */
+void seen_look(struct seen *s, const char *what, const void *at);
+void seen_fill(void *at, size_t octets);
+/* An RDMA WRITE to that address of the region: "done" or "refused". */
+void seen_write(struct seen *s, const char *what, const void *at);
+/* Deregisters the region, and says if the page there is "private" or "shared" or "none", then. */
+void seen_deregister(struct seen *s, const void *at);
+/* The access of the page there, as in /proc/self/maps. */
+void seen_access(struct seen *s, const char *what, const void *at);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomics beside a program whose atomics sit in memory that blocks for ever (mute_fuse.h), one at the
+ * beginning of a page, so that it has the locks of all words there: they succeed, and soon.
+ */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+#include "mute_fuse.h"
+
+#define NOBODY	 65534
+#define SOMEBODY 1234
+#define PAGE	 4096u
+#define ACCESS	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+#define BOUND 0.1 /* seconds: of an atomic of somebody else's */
+#define TRIES 5 /* other work on the machine makes gaps, too */
+
+static struct endpoint e;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool become(uid_t uid)
+{
+	if (uid != 0 && setresuid(uid, uid, uid) != 0)
+		return false;
+	return prctl(PR_SET_DUMPABLE, 1) == 0; /* changing the user takes it away */
+}
+
+static int post_add(uint8_t *word, const struct ibv_mr *mr, unsigned int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  .send_flags = flags },
+			   *bad;
+
+	wr.wr.atomic.remote_addr = (uintptr_t)word;
+	wr.wr.atomic.rkey = mr->rkey;
+	wr.wr.atomic.compare_add = 1;
+	return ibv_post_send(e.qp[0], &wr, &bad);
+}
+
+/* ---- who has memory that blocks ---- */
+
+struct attacker {
+	pid_t pid;
+	int life; /* ends with this */
+};
+
+static void attack(uid_t uid, int life, int ready)
+{
+	uint8_t *memory = mute_fuse_map(PAGE, life);
+	struct ibv_mr *mr;
+	char octet;
+
+	if (memory == NULL || !become(uid))
+		_exit(write(ready, "-", 1) == 1 ? 1 : 2);
+	endpoint_open(&e);
+	mr = ibv_reg_mr(e.pd, memory, PAGE, ACCESS);
+	if (mr == NULL || post_add(memory, mr, 0) != 0)
+		_exit(3);
+	usleep(50000); /* the engine is in the midst of it */
+	if (write(ready, "+", 1) != 1)
+		_exit(4);
+	_exit(read(life, &octet, 1) == 0 ? 0 : 5);
+}
+
+/* False: this machine has no FUSE for us. */
+static bool begin_attack(struct attacker *a, uid_t uid)
+{
+	struct pollfd p = { .events = POLLIN };
+	int ready[2], life[2];
+	char octet = '?';
+
+	cr_assert(pipe(ready) == 0 && pipe(life) == 0);
+	a->pid = fork();
+	cr_assert_geq(a->pid, 0);
+	if (a->pid == 0) {
+		close(life[1]);
+		attack(uid, life[0], ready[1]);
+	}
+	close(life[0]);
+	close(ready[1]);
+	a->life = life[1];
+	p.fd = ready[0];
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the other program does not begin");
+	cr_assert_eq(read(ready[0], &octet, 1), 1, "the other program failed");
+	close(ready[0]);
+	return octet == '+';
+}
+
+/* It ends by its pipe: who has become another user may not kill it. */
+static void end_attack(const struct attacker *a)
+{
+	close(a->life);
+	waitpid(a->pid, NULL, 0);
+}
+
+/* ---- who has not ---- */
+
+/* The longest of one atomic at each word of a page. */
+static double add_everywhere(uint8_t *page)
+{
+	double longest = 0;
+
+	for (uint32_t i = 0; i < PAGE; i += 8) {
+		double begin = now();
+		struct ibv_wc wc;
+
+		cr_assert_eq(post_add(page + i, e.mr, IBV_SEND_SIGNALED), 0);
+		poll_completions(e.cq, &wc, 1, "an atomic");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "word %u: %s", i / 8,
+			     ibv_wc_status_str(wc.status));
+		if (now() - begin > longest)
+			longest = now() - begin;
+	}
+	return longest;
+}
+
+static void atomics_go_on(uid_t attacker, uid_t healthy)
+{
+	struct attacker a;
+	double longest = BOUND;
+
+	if (geteuid() != 0)
+		cr_skip_test("users can be changed by root only");
+	if (!begin_attack(&a, attacker)) {
+		end_attack(&a);
+		cr_skip_test("no /dev/fuse, or no mount namespaces");
+	}
+	cr_assert(become(healthy));
+	endpoint_open(&e);
+	for (int i = 0; i < TRIES && longest >= BOUND; i++)
+		longest = add_everywhere(e.buffer + PAGE);
+	endpoint_close(&e);
+	end_attack(&a);
+	cr_assert_lt(longest, BOUND, "an atomic took %.3f s", longest);
+}
+
+Test(slow_atomic, of_another_user_beside_ours, .timeout = 100)
+{
+	atomics_go_on(NOBODY, 0);
+}
+
+Test(slow_atomic, of_another_user_beside_a_third, .timeout = 100)
+{
+	atomics_go_on(NOBODY, SOMEBODY);
+}
+
+Test(slow_atomic, of_the_same_user, .timeout = 100)
+{
+	atomics_go_on(NOBODY, NOBODY);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that are blocked in a call of the library, and whether they come back. */
+#ifndef TESTS_VERBS_WAITING_H
+#define TESTS_VERBS_WAITING_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+struct waiting {
+	pthread_t thread;
+	const char *what; /* the call, for messages */
+	int (*call)(void *argument);
+	void *argument;
+	pid_t tid; /* atomic */
+	int result; /* of the call */
+	int error; /* errno behind it */
+};
+
+/* In a thread of its own. */
+void waiting_start(struct waiting *w, const char *what, int (*call)(void *argument),
+		   void *argument);
+/* Returns when the thread sleeps in the kernel, in a recv(2) or poll(2) that it does not come back from. */
+void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument),
+		   void *argument);
+/* The call has returned; the test fails if it does not within WAIT_SECONDS. */
+void waiting_end(struct waiting *w);
+
+#endif
