@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""Links between the project's pages lead to files and headings that exist, and README's figures are
-those of docs/performance.md."""
+"""Links between the project's pages lead to files and headings that exist, so do the paths that pages
+name, and README's figures are those of docs/performance.md."""
 
 import os
 import pathlib
@@ -15,6 +15,8 @@ CODE = re.compile(r"`[^`\n]*`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FIGURE = re.compile(r"\d+(?:\.\d+)?(?= (?:Gbit/s|MiB/s|M/s|a second))")
 ADDRESS = re.compile(r"[a-z]+:")
+FOLDERS = ("apps", "config", "docs", "drivers", "lib", "scripts", "tests")
+PATH = re.compile(r"(?<![\w/.])(?:%s)/[\w/.\-]*\w" % "|".join(FOLDERS))
 
 
 def pages():
@@ -63,6 +65,11 @@ class Pages(unittest.TestCase):
                  if (problem := what_is_wrong(page, target))]
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
+    def test_paths(self):
+        wrong = [f"{page.relative_to(ROOT)}: {path}" for page in pages()
+                 for path in PATH.findall(page.read_text()) if not (ROOT / path).exists()]
+        self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
+
     def test_every_page_can_be_reached(self):
         """From README, by links."""
         reached, waiting = set(), [ROOT / "README.md", ROOT / "CHANGELOG.md"]
@@ -103,6 +110,10 @@ class Reading(unittest.TestCase):
         self.assertEqual(what_is_wrong(page, ".."), "outside of the project")
         self.assertIsNone(what_is_wrong(page, "#uroce"))
         self.assertIsNone(what_is_wrong(page, "docs/decisions/"))
+
+    def test_paths(self):
+        text = "`lib/a/b.c: c`, /usr/lib/d, build/apps/e, tests/f/*.py, (docs/g-h.md). lib/i"
+        self.assertEqual(PATH.findall(text), ["lib/a/b.c", "tests/f", "docs/g-h.md", "lib/i"])
 
     def test_figures(self):
         self.assertEqual(FIGURE.findall("78.1 Gbit/s, 150 a second, 64 KiB"), ["78.1", "150"])
