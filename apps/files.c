@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/device_tree.h"
+#include "control/files/device_tree.h"
 
 static const char *const names[] = { [FILES_AUTO] = "auto",
 				     [FILES_MOUNTS] = "mounts",

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/command.h"
+#include "protocol/command.h"
 
 struct engine_place {
 	char path[108]; /* of the socket; what sockaddr_un holds */

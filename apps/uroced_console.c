@@ -10,7 +10,7 @@
 #include <cmdline_socket.h>
 
 #include "base/reason.h"
-#include "engine/command.h"
+#include "protocol/command.h"
 
 struct console {
 	struct cmdline *line;

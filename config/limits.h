@@ -80,7 +80,7 @@
 #define LIMIT_ENGINE_CM_IDS	(8 * LIMIT_CLIENT_CM_IDS)
 #define LIMIT_ENGINE_CM_JOINS	(8 * LIMIT_CLIENT_CM_JOINS)
 
-/* Of this process, and no user's: lib/engine/user.c. */
+/* Of this process, and no user's: lib/control/share/user.c. */
 #define LIMIT_OWN_DESCRIPTORS \
 	(4 * LIMIT_COMMAND_FDS) /* those of a message on its way, files read now and then */
 #define LIMIT_OWN_MAPPINGS 4096u /* what the allocator and threads come to have */

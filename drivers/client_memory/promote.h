@@ -37,7 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/command.h"
+#include "memory/mr_backing.h"
 
 #define PROMOTE_SMALL	   (UINT64_C(64) << 10) /* what is less than that, is small */
 #define PROMOTE_SMALL_MAX  64u /* small regions of a process, ever */

@@ -3,7 +3,7 @@
 #ifndef CLIENT_CARRIER_SOCKET_H
 #define CLIENT_CARRIER_SOCKET_H
 
-#include "client/carrier.h"
+#include "protocol/carrier.h"
 
 /* Asks over a connection of its own, which changes nothing in the engine. 0 or an errno. */
 int carrier_socket_query(const char *path, struct reply_device *out);

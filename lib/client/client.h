@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/carrier.h"
+#include "protocol/carrier.h"
 #include "client/locate.h"
 
 /* How an engine is reached. */

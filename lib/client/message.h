@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/carrier.h"
+#include "protocol/carrier.h"
 
 /* A new connection, or -1 with errno. Close-on-exec. */
 int message_connect(const char *path);

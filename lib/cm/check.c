@@ -25,13 +25,6 @@ static bool transport_supported(const struct cm_message *req, const struct cm_po
 	}
 }
 
-static bool gid_is_zero(const struct gid *g)
-{
-	static const struct gid zero;
-
-	return gid_equal(g, &zero);
-}
-
 /* An address that one host has: not all zero, as IPv4 neither, and not a group's. */
 static bool gid_is_a_host(const struct gid *g)
 {

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "engine/control.h"
+#include "control/control.h"
+#include "engine/carrier_direct.h"
 
 struct carrier_direct {
 	struct carrier carrier; /* first */

@@ -18,13 +18,12 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
-#include "engine/control.h"
-#include "engine/exception.h"
-#include "engine/window.h"
+#include "control/control.h"
+#include "engine/carrier_direct.h"
+#include "lcore/exception/exception.h"
+#include "lcore/window.h"
 
-#define MTU_WITHOUT_PORT 4200u
-#define HEADERS_MOST \
-	80u /* octets of a RoCEv2 packet beside its payload, as Linux rxe counts them */
+#define MTU_WITHOUT_PORT  4200u
 #define POOL_BASE	  4096u
 #define POOL_PER_LCORE	  12288u
 #define POOL_CACHE	  256u
@@ -38,33 +37,6 @@ static struct engine *engine_of(const struct uroce_engine *u)
 
 /* ---- facts ---- */
 
-/* The largest ibv_mtu whose packets fit Ethernet frames of this MTU; 0: none does. */
-static uint8_t largest_ib_mtu(uint32_t ethernet)
-{
-	for (uint8_t mtu = 5; mtu >= 1; mtu--)
-		if ((128u << mtu) + HEADERS_MOST <= ethernet)
-			return mtu;
-	return 0;
-}
-
-static void take_mtu(struct engine *e, uint32_t ethernet)
-{
-	e->active_mtu = largest_ib_mtu(ethernet);
-	e->max_frame = ethernet + 14 + 4;
-}
-
-bool engine_follow_mtu(struct engine *e)
-{
-	uint32_t mtu = e->control->options.mtu;
-	uint8_t before = e->active_mtu;
-
-	mtu = mtu != 0 ? MIN_OF(mtu, e->port->mtu) : e->port->mtu;
-	take_mtu(e, mtu);
-	/* Too small for any packet: there is no number for that. */
-	e->active_mtu = MAX_OF(e->active_mtu, 1);
-	return e->active_mtu != before;
-}
-
 static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
 	uint32_t mtu = o->mtu != 0 ? o->mtu : e->port != NULL ? e->port->mtu : MTU_WITHOUT_PORT;
@@ -77,7 +49,7 @@ static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, s
 			mtu, e->port->name, e->port->mtu);
 		return EINVAL;
 	}
-	take_mtu(e, mtu);
+	engine_take_mtu(e, mtu);
 	if (e->active_mtu == 0) {
 		snprintf(why, why_size, "--mtu %u is too small: RoCE needs %u or more", mtu,
 			 256 + HEADERS_MOST);
@@ -221,8 +193,6 @@ static struct engine *engine_new(const struct uroce_options *o)
 	LIST_INIT(&c->parked);
 	LIST_INIT(&c->graves);
 	LIST_INIT(&c->binds);
-	for (uint32_t i = 0; i < LIMIT_LCORES; i++)
-		c->wait_fd[i] = -1;
 	return e;
 }
 

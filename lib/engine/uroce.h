@@ -26,7 +26,7 @@ struct port;
 struct rte_mempool;
 struct uroce_engine;
 struct rte_mbuf;
-struct reply_statistics; /* engine/command.h */
+struct reply_statistics; /* protocol/command.h */
 
 struct uroce_address {
 	uint8_t octet[16]; /* IPv6, or ::ffff:a.b.c.d */

@@ -2,7 +2,7 @@
 /*
  * A memory region as the data path reads it: immutable once it is in the key table (but for the
  * number of its windows), replaced as a whole by the control path, freed after a grace period of
- * every lcore (lib/engine sees to that).
+ * every lcore (lib/control sees to that).
  *
  *	iova                                              iova + length
  *	|--- piece 0 (peer) ---|---- piece 1 (direct) ----|- piece 2 -|

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The drop-in librdmacm.so.1. Ids, channels and events live in the engine (engine/command_cm.h);
+ * The drop-in librdmacm.so.1. Ids, channels and events live in the engine (protocol/command_cm.h);
  * this library shows them to programs as the structs of <rdma/rdma_cma.h>, moves the queue pairs
  * that it made, and waits where a program asked for it.
  *
@@ -23,7 +23,7 @@
 
 #include "base/bits.h"
 #include "client/handle_map.h"
-#include "engine/command_cm.h"
+#include "protocol/command_cm.h"
 #include "verbs/private_node.h"
 
 /* The project is built with hidden visibility: what rdmacm.map names is marked. */

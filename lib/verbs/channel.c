@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "verbs/events.h"
-#include "verbs/flush.h"
+#include "verbs/queues/flush.h"
 
 static int create_in_engine(struct context *c, struct channel *ch)
 {

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/time.h"
-#include "verbs/cq.h"
+#include "verbs/queues/cq.h"
 
 static uint64_t engine_clock(const struct clock_page *p)
 {

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "verbs/device.h"
-#include "verbs/mw.h"
+#include "verbs/memory/mw.h"
 #include "verbs/private_node.h"
-#include "verbs/raw.h"
-#include "verbs/srq.h"
-#include "verbs/xrc.h"
+#include "verbs/queues/raw.h"
+#include "verbs/queues/srq.h"
+#include "verbs/queues/xrc.h"
 
 /* Programs call these without looking whether they are there; other slots may stay empty. */
 static void fill_operations(struct context *c)

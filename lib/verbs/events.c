@@ -7,8 +7,8 @@
 #include "client/log.h"
 #include "verbs/events.h"
 #include "verbs/private_node.h"
-#include "verbs/raw.h"
-#include "verbs/srq.h"
+#include "verbs/queues/raw.h"
+#include "verbs/queues/srq.h"
 
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
 		 uint32_t delivered)

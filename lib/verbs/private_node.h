@@ -8,7 +8,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "client/carrier.h"
+#include "protocol/carrier.h"
 
 /* A command of the client that the context belongs to: as client_command. */
 int uroce_context_command(struct ibv_context *context, enum command what,

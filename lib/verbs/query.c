@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "verbs/raw.h"
+#include "verbs/queues/raw.h"
 
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 

@@ -25,6 +25,13 @@ static inline bool gid_equal(const struct gid *a, const struct gid *b)
 	return x[0] == y[0] && x[1] == y[1];
 }
 
+static inline bool gid_is_zero(const struct gid *g)
+{
+	static const struct gid zero;
+
+	return gid_equal(g, &zero);
+}
+
 /* ::ffff:a.b.c.d */
 static inline bool gid_is_ipv4(const struct gid *g)
 {

@@ -13,7 +13,7 @@
 
 #include "drivers/client_memory/mover.h"
 #include "loop_rig.h"
-#include "engine/moving.h"
+#include "lcore/moving/moving.h"
 #include "queue/doorbell.h"
 
 #define PATIENCE (20 * TIME_S)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client of the connection manager that speaks its commands (engine/command_cm.h). */
+/* A client of the connection manager that speaks its commands (protocol/command_cm.h). */
 #ifndef TESTS_ENGINE_CM_RIG_H
 #define TESTS_ENGINE_CM_RIG_H
 

@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "cm_rig.h"
-#include "engine/control.h"
+#include "control/control.h"
 #include "memory/key.h"
 
 #define PORT 7471u

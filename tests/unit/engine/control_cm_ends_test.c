@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "cm_rig.h"
-#include "engine/cm_manager.h"
+#include "control/cm/cm_manager.h"
 
 #define PORT 7471u
 

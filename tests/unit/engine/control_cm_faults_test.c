@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cm_rig.h"
-#include "engine/cm_manager.h"
+#include "control/cm/cm_manager.h"
 
 #define PORT 7471u
 

@@ -8,7 +8,8 @@
 
 #include "base/bits.h"
 #include "cm_rig.h"
-#include "engine/cm_manager.h"
+#include "control/cm/cm_manager.h"
+#include "lcore/inside.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/opcode.h"

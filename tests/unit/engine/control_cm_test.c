@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "cm_rig.h"
-#include "engine/cm_manager.h"
+#include "control/cm/cm_manager.h"
 
 TestSuite(control_cm, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 

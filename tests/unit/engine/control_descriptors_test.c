@@ -28,7 +28,7 @@
 #include "attacker.h"
 #include "base/bits.h"
 #include "control_rig.h"
-#include "engine/engine.h"
+#include "lcore/inside.h"
 
 #define STALL_MS 200
 #define WATCH_MS 1500 /* for how long others are looked at */

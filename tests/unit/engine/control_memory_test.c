@@ -12,7 +12,7 @@
 
 #include "base/bits.h"
 #include "control_rig.h"
-#include "engine/engine.h"
+#include "lcore/inside.h"
 
 TestSuite(control_memory, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 

@@ -14,7 +14,7 @@
 
 #include "attacker.h"
 #include "base/bits.h"
-#include "engine/control.h"
+#include "control/control.h"
 
 TestSuite(control_quota, .init = control_rig_open, .timeout = 120);
 

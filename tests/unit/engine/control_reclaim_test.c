@@ -18,7 +18,7 @@
 
 #include "attacker.h"
 #include "base/bits.h"
-#include "engine/control.h"
+#include "control/control.h"
 #include "../verbs/endpoint.h"
 
 #define QUEUES	     60000u

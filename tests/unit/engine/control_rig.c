@@ -17,9 +17,9 @@
 #include <rte_lcore.h>
 
 #include "base/bits.h"
-#include "engine/control.h"
-#include "engine/engine.h"
-#include "engine/porters.h"
+#include "control/control.h"
+#include "lcore/inside.h"
+#include "control/connection/porters.h"
 #include "engine/uroce.h"
 
 struct uroce_engine *engine;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "client/message.h"
-#include "engine/command.h"
+#include "protocol/command.h"
 #include "engine/uroce.h"
 
 #define ENOUGH_MS	   20000 /* only bounds a hang */

@@ -10,8 +10,8 @@
 
 #include "base/bits.h"
 #include "control_rig.h"
-#include "engine/engine.h"
-#include "engine/xrc.h"
+#include "lcore/inside.h"
+#include "lcore/xrc.h"
 
 TestSuite(control_srq, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/device_tree.h"
+#include "control/files/device_tree.h"
 
 static char root[64];
 static int folder;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "engine/engine.h"
+#include "lcore/inside.h"
 
 #define SLOTS (1u << 20)
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/exception.h"
+#include "lcore/exception/exception.h"
 #include "raw_frames.h"
 #include "wire/decode.h"
 

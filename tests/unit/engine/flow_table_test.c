@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "engine/flow_table.h"
+#include "lcore/raw/flow_table.h"
 #include "raw_frames.h"
 
 #define RULES 12u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "engine/control.h"
+#include "control/control.h"
 
 static int object[8];
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "base/bits.h"
-#include "engine/control.h"
+#include "control/control.h"
 
 Test(link_rate, as_linux_says_it)
 {

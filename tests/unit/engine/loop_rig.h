@@ -7,7 +7,7 @@
 #ifndef UNIT_ENGINE_LOOP_RIG_H
 #define UNIT_ENGINE_LOOP_RIG_H
 
-#include "engine/engine.h"
+#include "lcore/inside.h"
 
 #define RIG_SIDES  4u
 #define RIG_DEPTH  128u

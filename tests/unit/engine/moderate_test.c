@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "loop_rig.h"
+#include "protocol/command.h"
 
 #define QUEUES	  4u
 #define PERIOD_US 1000u

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "drivers/client_memory/mover.h"
-#include "engine/moving.h"
+#include "lcore/moving/moving.h"
 #include "loop_rig.h"
 #include "queue/doorbell.h"
 

@@ -15,7 +15,7 @@
 #include "base/bits.h"
 #include "control_rig.h"
 #include "drivers/port.h"
-#include "engine/control.h"
+#include "control/control.h"
 
 #define QPS	  3000u
 #define RATE	  10000u /* changes a second */

@@ -13,7 +13,7 @@
 
 #include "../verbs/ud.h"
 #include "control_rig.h"
-#include "engine/engine.h"
+#include "lcore/inside.h"
 
 #define LENGTH	   1024u
 #define ROUNDS	   10

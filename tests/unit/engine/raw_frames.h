@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 
 #include "base/bits.h"
-#include "engine/raw_frame.h"
+#include "lcore/raw/raw_frame.h"
 
 struct frame_recipe {
 	const char *dst_mac; /* six octets in hex without colons; NULL: 010203040506 */

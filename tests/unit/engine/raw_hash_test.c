@@ -2,7 +2,7 @@
 /* Known answers: Microsoft's "Verifying the RSS Hash Calculation". */
 #include <criterion/criterion.h>
 
-#include "engine/raw_hash.h"
+#include "lcore/raw/raw_hash.h"
 #include "raw_frames.h"
 
 static const uint8_t key[RSS_KEY_LENGTH] __attribute__((aligned(4))) = {

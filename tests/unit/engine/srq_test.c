@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "engine/srq.h"
+#include "lcore/srq.h"
 #include "queue/ring_client.h"
 
 #define LCORES	 3u

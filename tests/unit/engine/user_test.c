@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "engine/user.h"
+#include "control/share/user.h"
 
 static struct users all;
 static struct account greedy, second, other;

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/command.h"
-#include "engine/command_cm.h"
+#include "protocol/command.h"
+#include "protocol/command_cm.h"
 #include "rig.h"
 
 #define NOBODY		65534

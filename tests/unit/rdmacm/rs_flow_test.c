@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "rdmacm/rs_flow.h"
+#include "rdmacm/rsockets/rs_flow.h"
 
 #define HALF	4096u
 #define CREDITS 16u

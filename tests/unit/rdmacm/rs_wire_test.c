@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "rdmacm/rs_wire.h"
+#include "rdmacm/rsockets/rs_wire.h"
 
 /* version, flags, credits, reserved, entries; address, key, length twice: all big endian */
 static const uint8_t example[RS_GREETING_SIZE] = {

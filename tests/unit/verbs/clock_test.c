@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/time.h"
-#include "verbs/cq.h"
+#include "verbs/queues/cq.h"
 
 #define APART (1700000000 * TIME_S + 123456789) /* the wall clock is ahead by so much */
 #define LOSS  (3 * TIME_MS)

@@ -3,7 +3,7 @@
 #ifndef TESTS_VERBS_ENGINE_OBJECTS_H
 #define TESTS_VERBS_ENGINE_OBJECTS_H
 
-#include "engine/command.h"
+#include "protocol/command.h"
 
 void engine_statistics(struct reply_statistics *s);
 /* How many objects all programs hold in it. */

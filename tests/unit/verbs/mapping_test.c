@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs/mapping.h"
+#include "verbs/memory/mapping.h"
 
 #define PAGE  4096u
 #define PAGES 6u

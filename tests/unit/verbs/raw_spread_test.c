@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/bits.h"
-#include "engine/raw_hash.h"
+#include "lcore/raw/raw_hash.h"
 #include "engine_objects.h"
 #include "raw_rig.h"
 

@@ -8,7 +8,7 @@
 #include "queue/doorbell.h"
 #include "queue/ring_client.h"
 #include "tag_rig.h"
-#include "verbs/srq.h"
+#include "verbs/queues/srq.h"
 
 TestSuite(refused_tag, .init = tag_setup, .fini = tag_teardown, .timeout = 60);
 

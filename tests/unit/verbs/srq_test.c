@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "endpoint.h"
-#include "verbs/srq.h"
+#include "verbs/queues/srq.h"
 
 #define RECEIVERS 4
 #define SLOT	  256u /* octets of the buffer a message */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the rest of the control path asks of the connection manager. */
+#ifndef CONTROL_CM_CONTROL_H
+#define CONTROL_CM_CONTROL_H
+
+#include <stdint.h>
+
+#include "base/time.h"
+
+struct call;
+struct cm_channel;
+struct cm_id;
+struct engine;
+
+int cm_manager_open(struct engine *e);
+void cm_manager_close(struct engine *e);
+/* What is due; returns when to be called next. */
+nanotime cm_manager_tick(struct engine *e, nanotime now);
+
+/* With everything that hangs on it. */
+void cm_id_free(struct cm_id *id);
+void cm_channel_free(struct cm_channel *ch);
+/* What was sent leaves now. */
+void cm_flush(struct engine *e);
+
+/* cm_link.c */
+uint32_t cm_link_count(const struct engine *e);
+/* cm_report.c. The port has another MAC address: ids that are bound hear of it. */
+void cm_tell_address_change(struct engine *e);
+
+int cmd_cm_create_channel(struct call *call);
+int cmd_cm_destroy_channel(struct call *call);
+int cmd_cm_create_id(struct call *call);
+int cmd_cm_destroy_id(struct call *call);
+int cmd_cm_bind(struct call *call);
+int cmd_cm_resolve_addr(struct call *call);
+int cmd_cm_resolve_route(struct call *call);
+int cmd_cm_listen(struct call *call);
+int cmd_cm_connect(struct call *call);
+int cmd_cm_accept(struct call *call);
+int cmd_cm_reject(struct call *call);
+int cmd_cm_disconnect(struct call *call);
+int cmd_cm_establish(struct call *call);
+int cmd_cm_notify(struct call *call);
+int cmd_cm_join(struct call *call);
+int cmd_cm_leave(struct call *call);
+int cmd_cm_migrate(struct call *call);
+int cmd_cm_set_option(struct call *call);
+int cmd_cm_query(struct call *call);
+int cmd_cm_init_qp_attr(struct call *call);
+int cmd_cm_modify_qp(struct call *call);
+int cmd_cm_get_event(struct call *call);
+int cmd_cm_list(struct call *call);
+
+#endif

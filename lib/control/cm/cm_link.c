@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections. The state machine (lib/cm) decides; here is done what it decides. A connection
+ * whose id is gone goes on by itself until it is CM_IDLE: its peer hears what it must, and its
+ * numbers rest.
+ */
+#include <stdlib.h>
+
+#include "control/cm/cm_manager.h"
+
+struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path)
+{
+	struct cm_manager *m = e->control->cm;
+	struct cm_link *l;
+
+	if (m->link_count >= CM_LINKS_MAX || cm_timer_reserve(e, m->link_count + 1) != 0)
+		return NULL;
+	l = calloc(1, sizeof(*l));
+	if (l == NULL)
+		return NULL;
+	l->id = id;
+	l->path = *path;
+	l->own_psn = arc4random() & 0xffffff;
+	l->datagram = id->qp_type == QP_TYPE_UD;
+	id->connection = l;
+	m->link_count++;
+	++*cm_source_count(e, &path->dgid);
+	LIST_INSERT_HEAD(&m->links, l, all_link);
+	return l;
+}
+
+uint32_t cm_link_count(const struct engine *e)
+{
+	return e->control->cm != NULL ? e->control->cm->link_count : 0;
+}
+
+void cm_link_free(struct engine *e, struct cm_link *l)
+{
+	cm_timer_set(e, l, TIME_NEVER);
+	cm_tables_remove(l);
+	if (l->id != NULL)
+		l->id->connection = NULL;
+	LIST_REMOVE(l, all_link);
+	e->control->cm->link_count--;
+	--*cm_source_count(e, &l->path.dgid);
+	free(l);
+}
+
+void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now)
+{
+	struct cm_message m;
+	uint32_t events;
+
+	while (cm_take_message(&l->core, &m))
+		cm_send(e, l, &m);
+	cm_tables_update(e, l);
+	events = cm_take_events(&l->core);
+	if (l->id != NULL && events != 0)
+		cm_report_events(e, l, events);
+	cm_timer_set(e, l, cm_deadline(&l->core));
+	if (cm_state(&l->core) != CM_IDLE)
+		return;
+	cm_tables_remove(l);
+	if (l->id == NULL)
+		cm_link_free(e, l);
+}
+
+void cm_link_abandon(struct engine *e, struct cm_link *l, nanotime now)
+{
+	l->id->connection = NULL;
+	l->id = NULL;
+	cm_abandon(&l->core, now);
+	cm_link_settle(e, l, now);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection manager in the control path (command_cm.h is what programs ask it). Everything
+ * here happens under engine.control_lock.
+ *
+ *	cm_ids.c	ids of programs: what they are bound to, their end
+ *	cm_address.c	which of our own addresses is meant, and where the others are
+ *	cm_ports.c	port spaces, as bind(2)
+ *	cm_resolve.c	next hops that are waited for
+ *	cm_event.c	events, a queue for each channel
+ *	cm_rx.c		lcores: datagrams for queue pair 1
+ *	cm_mad.c	messages in and out
+ *	cm_request.c	messages that ask for a connection, and all that belong to one
+ *	cm_tables.c	connections by what messages name them by
+ *	cm_timer.c	their deadlines
+ *	cm_link.c	connections: what follows from each step, their end
+ *	cm_report.c	what programs are told of them
+ *	cm_attributes.c	what a connection's queue pair is to be set to
+ *	cmd_cm_*.c	the commands
+ */
+#ifndef CONTROL_CM_MANAGER_H
+#define CONTROL_CM_MANAGER_H
+
+#include "cm/cm.h"
+#include "protocol/command_cm.h"
+#include "control/cm/cm_control.h"
+#include "control/control.h"
+
+#define CM_BUCKETS     4096u
+#define CM_UDP_QKEY    0x01234567u /* rdma_cma.h: RDMA_UDP_QKEY, protocol-map 196 */
+#define CM_REPORTS_MAX 64u /* events of one id that its program has not asked for */
+#define CM_BACKLOG_MAX 1024u /* connection requests of one listener, likewise */
+#define CM_HOP_LIMIT   64u
+#define CM_PKEY	       0xffffu
+#define CM_ACK_TIMEOUT 17u /* unless its program says otherwise: 537 ms, as Linux since 5.18 */
+#define CM_JOINS_MAX   64u /* groups of one id */
+
+#define CM_LINKS_MAX  65536u /* connections of all clients, those at rest included */
+#define CM_SOURCE_MAX (CM_LINKS_MAX / 2) /* of one host, when it is the one that asks */
+#define CM_QUEUE_MAX  65536u /* messages to ourselves that wait */
+#define CM_MADS_SLOTS 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
+#define CM_AT_ONCE    64u /* messages of one tick */
+#define CM_EVERY      TIME_MS /* ... while there are more */
+#define CM_STRAYS     2000u /* answers a second to what belongs to no connection */
+
+/* rdma_cm_event_type */
+enum cm_event_type {
+	CM_TYPE_ADDR_RESOLVED = 0,
+	CM_TYPE_ADDR_ERROR = 1,
+	CM_TYPE_ROUTE_RESOLVED = 2,
+	CM_TYPE_CONNECT_REQUEST = 4,
+	CM_TYPE_CONNECT_RESPONSE = 5,
+	CM_TYPE_UNREACHABLE = 7,
+	CM_TYPE_REJECTED = 8,
+	CM_TYPE_ESTABLISHED = 9,
+	CM_TYPE_DISCONNECTED = 10,
+	CM_TYPE_MULTICAST_JOIN = 12,
+	CM_TYPE_ADDR_CHANGE = 14,
+	CM_TYPE_TIMEWAIT_EXIT = 15,
+};
+
+/* An event that waits in a channel. */
+struct cm_report {
+	TAILQ_ENTRY(cm_report) link;
+	TAILQ_ENTRY(cm_report) of_link;
+	struct cm_id *of; /* who counts it; it goes with this id */
+	struct cm_id *made; /* CONNECT_REQUEST: the new id, which its program does not know yet */
+	struct reply_cm_event what; /* but its header and `events` */
+};
+
+TAILQ_HEAD(cm_report_list, cm_report);
+
+struct cm_channel {
+	struct client *client;
+	uint32_t handle;
+	uint32_t ids; /* on it */
+	int fd; /* our end, non-blocking */
+	uint32_t owed; /* octets that found no room: one for each event, sooner or later */
+	uint32_t stale; /* octets in it whose events went: the next reply says so */
+	struct cm_report_list reports;
+};
+
+enum cm_id_state {
+	CM_ID_FRESH,
+	CM_ID_BOUND,
+	CM_ID_RESOLVING, /* stands in cm_manager.resolving */
+	CM_ID_RESOLVED,
+	CM_ID_ROUTED,
+	CM_ID_LISTENING,
+	CM_ID_CONNECTED, /* has, or had, a connection; nothing else will become of it */
+};
+
+/* What a program calls struct rdma_cm_id. */
+struct cm_id {
+	struct client *client;
+	struct cm_channel *channel;
+	uint32_t handle;
+	uint16_t space; /* enum cm_port_space */
+	uint8_t qp_type; /* enum qp_type */
+	uint8_t state; /* enum cm_id_state */
+	bool has_port; /* stands in cm_manager.ports */
+	bool is_bound; /* gid_index is known */
+	bool local_only; /* bound to a loopback address */
+	bool reuse_address; /* RDMA_OPTION_ID_REUSEADDR */
+	bool family_only; /* RDMA_OPTION_ID_AFONLY */
+	uint8_t tos;
+	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT; 0: not set */
+	uint8_t gid_index;
+	uint8_t path_mtu; /* 0: no route yet */
+	struct cm_address source; /* family 0: not bound */
+	struct cm_address destination;
+	nanotime deadline; /* RESOLVING */
+	uint32_t backlog; /* LISTENING: requests that may still wait in the channel */
+	struct cm_report_list reports; /* of it, that wait in its channel */
+	uint32_t waiting; /* as many */
+	uint32_t handed; /* reports that its program took */
+	uint32_t joins;
+	struct cm_link *connection; /* NULL: none */
+	struct cm_report *request; /* the report that says that it exists, not taken yet */
+	LIST_HEAD(, cm_join) groups;
+	LIST_ENTRY(cm_id) port_link;
+	TAILQ_ENTRY(cm_id) resolving_link;
+};
+
+/*
+ * Membership of an id in a group. What queue pairs hear is ATTACH_MCAST's business; this tells the
+ * link of it, as long as it lasts, and a program where to send and with which Q_Key.
+ */
+struct cm_join {
+	uint32_t handle;
+	bool reported; /* neighbour_agent_join: not of those who only send */
+	struct gid group;
+	struct cm_id *id;
+	LIST_ENTRY(cm_join) link;
+};
+
+/* A connection, or a SIDR exchange; it may outlive its id. */
+struct cm_link {
+	struct cm_connection core;
+	struct cm_id *id; /* NULL: nobody wants to hear of it */
+	bool datagram;
+	bool passive;
+	bool has_mac;
+	bool stands; /* in the tables */
+	bool by_local; /* ... of our id, */
+	bool by_peer; /* of the peer's id, of its queue pair number, and of ours */
+	bool by_peer_qpn;
+	bool by_qpn;
+	struct mac mac; /* the last next hop, or where its first message came from */
+	struct qp_path path; /* to the peer */
+	uint32_t own_psn; /* where the peer begins: rq_psn */
+	uint8_t retry_count; /* of the active side */
+	uint32_t timer; /* place in cm_manager.timer + 1; 0: none */
+	nanotime due;
+	LIST_ENTRY(cm_link) all_link;
+	LIST_ENTRY(cm_link) local_link;
+	LIST_ENTRY(cm_link) remote_link;
+	LIST_ENTRY(cm_link) remote_qpn_link;
+	LIST_ENTRY(cm_link) local_qpn_link;
+};
+
+LIST_HEAD(cm_id_list, cm_id);
+LIST_HEAD(cm_link_list, cm_link);
+
+/* A message on its way in. */
+struct cm_input {
+	struct gid source, destination;
+	struct mac mac; /* of the sender */
+	bool has_mac; /* false: ourselves */
+	uint8_t traffic_class;
+	struct cm_message message;
+};
+
+/* One to ourselves. */
+struct cm_queued {
+	STAILQ_ENTRY(cm_queued) link;
+	struct cm_input input;
+};
+
+struct cm_manager {
+	struct cm_id_list ports[CM_BUCKETS]; /* by space and port */
+	TAILQ_HEAD(cm_resolving, cm_id)
+	resolving; /* who was not looked at for the longest time first */
+	nanotime resolve_at; /* when they are looked at ... */
+	uint32_t resolve_news; /* ... unless there is news */
+
+	struct cm_link_list links;
+	uint32_t link_count;
+	uint64_t secret; /* of the tables */
+	uint32_t by_source[CM_BUCKETS]; /* connections by the peer's address */
+	struct cm_link_list local[CM_BUCKETS]; /* by local id */
+	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
+	struct cm_link_list remote_qpn[CM_BUCKETS];
+	struct cm_link_list local_qpn[CM_BUCKETS];
+	struct cm_link **timer; /* a heap, the earliest first */
+	uint32_t timers, timer_room;
+
+	STAILQ_HEAD(, cm_queued) queue; /* messages to ourselves */
+	uint32_t queued;
+	struct rte_mbuf *out[CM_AT_ONCE]; /* frames that leave together */
+	uint32_t outs;
+	uint32_t psn; /* of queue pair 1 */
+	uint16_t identification;
+	uint32_t strays; /* answers left, this second */
+	nanotime strays_at;
+};
+
+/* ---- cm_ids.c ---- */
+
+/* NULL: no memory, the client has as many as it may, or it ends. */
+struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type);
+void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch);
+void cm_join_free(struct cm_join *j);
+
+/* The id of a command, or NULL and the reply says why not. */
+struct cm_id *cm_id_of_call(struct call *call, uint32_t handle);
+
+static inline uint8_t cm_ack_timeout(const struct cm_id *id)
+{
+	return id->ack_timeout != 0 ? id->ack_timeout : CM_ACK_TIMEOUT;
+}
+
+/* cmd_cm_id.c. FRESH -> BOUND. 0 or an errno. */
+int cm_id_bind(struct call *call, struct cm_id *id, const struct cm_address *address);
+void cm_id_describe(const struct engine *e, const struct cm_id *id, struct reply_cm_query *q);
+
+/* ---- cm_address.c ---- */
+
+bool cm_address_is_any(const struct cm_address *a);
+/* An address that a program gave: its family is one, and its octets are of it. 0 or an errno. */
+int cm_address_check(struct call *call, const struct cm_address *a);
+/*
+ * Our own address that is meant: *a is replaced by it, *index is its GID's. Loopback addresses
+ * mean the first one of their family, *loopback then. False: none.
+ */
+bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index, bool *loopback);
+/* What an id is bound to is no address of ours any more, and its GID's entry perhaps another's. */
+bool cm_address_is_lost(const struct engine *e, const struct cm_id *id);
+/* One that a frame can come from: not ours, a group's, nor one that no host has (RFC 1122, 3.2.1.3). */
+bool cm_address_is_peer(const struct engine *e, const struct gid *g);
+/* The GID to speak from to a destination: the longest common prefix. False: none of its family. */
+bool cm_address_towards(const struct engine *e, const struct gid *destination, uint8_t *index);
+/* The path from a bound id to a GID. */
+struct qp_path cm_path_make(const struct engine *e, const struct cm_id *id, const struct gid *to);
+
+/* ---- cm_ports.c ---- */
+
+/*
+ * id->source.port becomes the id's, or, if it is 0, one that is free. 0, EADDRINUSE, EADDRNOTAVAIL
+ * (none is free), EACCES. Whose addresses and flags conflict: bind(2), without SO_REUSEADDR's
+ * exception for connections at rest.
+ */
+int cm_port_take(struct engine *e, struct cm_id *id);
+void cm_port_release(struct cm_id *id);
+/* Of those who share the port, by REUSEADDR, only one may listen. 0 or EADDRINUSE. */
+int cm_port_check_listen(const struct engine *e, const struct cm_id *id);
+/* The listener for a request to this address, or NULL. */
+struct cm_id *cm_port_listener(const struct engine *e, uint16_t space, uint16_t port,
+			       const struct gid *to, uint8_t qp_type);
+
+/* ---- cm_resolve.c ---- */
+
+/* RESOLVING until the next hop of id->destination is known, or the deadline. */
+void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline);
+void cm_resolve_end(struct cm_id *id);
+/* TIME_NEVER: nobody waits. */
+nanotime cm_resolve_tick(struct engine *e, nanotime now);
+
+/* ---- cm_mad.c ---- */
+
+int cm_mads_open(struct engine *e);
+void cm_mads_close(struct engine *e);
+/* To its peer; where the next hop is being asked for, to where it was. */
+void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m);
+/* To where a message came from. */
+void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_message *m);
+/* After a command, which in an embedding program another thread than the control thread runs. */
+void cm_done(struct engine *e);
+/* Messages that wait, some of them; returns when to look again. */
+nanotime cm_mads_tick(struct engine *e, nanotime now);
+
+/* ---- cm_request.c ---- */
+
+void cm_input(struct engine *e, const struct cm_input *in, nanotime now);
+/* Its class version is not ours: only its beginning means something. */
+void cm_input_wrong_version(struct engine *e, const struct cm_input *in, nanotime now);
+
+/* ---- cm_tables.c ---- */
+
+void cm_tables_add(struct engine *e, struct cm_link *l);
+/* What became known since then. */
+void cm_tables_update(struct engine *e, struct cm_link *l);
+void cm_tables_remove(struct cm_link *l);
+/* From this address only. NULL: none. */
+struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer);
+struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid,
+			       const struct gid *peer);
+/* The exchange that this SIDR_REQ asks for again. */
+struct cm_link *cm_find_responder(struct engine *e, const struct cm_input *in);
+/* The connection that waits for an RTU with this queue pair of ours. */
+struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
+/*
+ * What a REQ or REP says about the connections with its sender, `except` not counted: *found is
+ * the one that is repeated or, if there is none, one that is stale.
+ */
+enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
+				  const struct cm_link *except, struct cm_link **found);
+/* How many connections there are with this host (and the few that share its place in a table). */
+uint32_t *cm_source_count(struct engine *e, const struct gid *source);
+/* A number that no connection has. */
+uint32_t cm_new_local_id(struct engine *e);
+
+/* ---- cm_timer.c ---- */
+
+/* Room for the deadlines of so many connections. 0 or ENOMEM. */
+int cm_timer_reserve(struct engine *e, uint32_t links);
+/* TIME_NEVER: no more. */
+void cm_timer_set(struct engine *e, struct cm_link *l, nanotime at);
+nanotime cm_timers_tick(struct engine *e, nanotime now);
+
+/* ---- cm_link.c ---- */
+
+/* NULL: no memory, or there are too many. */
+struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path);
+/* After each step: messages, events, the deadline. The link may be gone then. */
+void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now);
+/* Its id ends. */
+void cm_link_abandon(struct engine *e, struct cm_link *l, nanotime now);
+void cm_link_free(struct engine *e, struct cm_link *l);
+
+/* ---- cm_report.c ---- */
+
+/* Tells the link's id what happened: enum cm_event bits. */
+void cm_report_events(struct engine *e, struct cm_link *l, uint32_t events);
+/* ... and a listener of a new one; *r is a report of the listener. */
+void cm_report_request(struct cm_link *l, struct cm_id *listener, struct cm_report *r);
+
+/* ---- cm_attributes.c ---- */
+
+/* 0 or EINVAL. */
+int cm_attributes(const struct engine *e, struct cm_id *id, uint32_t state, struct qp_attributes *a,
+		  uint32_t *mask);
+
+/* ---- cm_event.c ---- */
+
+/* A report, to be filled in further and posted; NULL: no memory. */
+struct cm_report *cm_report_new(struct cm_id *of, uint32_t event, int32_t status);
+void cm_report_post(struct cm_report *r);
+/* Both. */
+void cm_tell(struct cm_id *of, uint32_t event, int32_t status);
+/* Those of this id that nobody took; ids that only they knew of go, too. */
+void cm_reports_drop(struct cm_id *of);
+/* Those of a join of it. */
+void cm_reports_drop_join(struct cm_id *of, uint32_t join);
+void cm_reports_move(struct cm_id *of, struct cm_channel *to);
+/* Whether a command may cause one more. */
+bool cm_reports_full(const struct cm_id *id);
+/* Pays what it owes, as far as there is room. */
+void cm_channel_pay(struct cm_channel *ch);
+/* How many octets the program is to take out of it, because their events went. Once. */
+uint32_t cm_channel_stale(struct cm_channel *ch);
+
+/* ---- cmd_cm_qp.c ---- */
+
+/*
+ * The queue pair of this handle takes the steps (enum cm_qp_steps); *state is where it stands then.
+ * `chosen` (may be NULL): resources that its program chose. 0 or an errno.
+ */
+int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t steps,
+	       const struct cm_connect_parameters *chosen, uint32_t *state);
+
+/* ---- cmd_cm_connect.c ---- */
+
+int cm_id_establish(struct call *call, struct cm_id *id);
+int cm_id_disconnect(struct call *call, struct cm_id *id);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queue pair of a connection is moved through its states where they are known: in one step,
+ * and together with what the connection does next.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "control/cm/cm_manager.h"
+
+/*
+ * What INIT would say now: the queue pair was made, and brought there, before anything was agreed.
+ * So INIT need not be gone through again.
+ */
+static void let_peer_in(struct qp_attributes *a, uint32_t *mask)
+{
+	a->access_flags = ACCESS_REMOTE_WRITE;
+	if ((*mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > 0)
+		a->access_flags |= ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
+	*mask |= QP_ATTR_ACCESS_FLAGS;
+}
+
+static void choose(struct qp_step *s, uint32_t state, const struct cm_connect_parameters *p)
+{
+	if (state == QP_STATE_RTR && p->responder_resources != UINT8_MAX)
+		s->attributes.max_dest_rd_atomic = p->responder_resources;
+	if (state == QP_STATE_RTS && p->initiator_depth != UINT8_MAX)
+		s->attributes.max_rd_atomic = p->initiator_depth;
+}
+
+static int make_step(struct call *call, struct cm_id *id, uint32_t state,
+		     const struct cm_connect_parameters *chosen, struct qp_step *s)
+{
+	if (state == QP_STATE_ERR) {
+		s->attributes.state = state;
+		s->mask = QP_ATTR_STATE;
+		return 0;
+	}
+	if (cm_attributes(call->engine, id, state, &s->attributes, &s->mask) != 0)
+		return call_fail(call, EINVAL, "the id's connection has no attributes for state %u",
+				 state);
+	if (id->qp_type == QP_TYPE_UD)
+		return 0;
+	if (state == QP_STATE_RTR)
+		let_peer_in(&s->attributes, &s->mask);
+	if (chosen != NULL)
+		choose(s, state, chosen);
+	return 0;
+}
+
+int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t steps,
+	       const struct cm_connect_parameters *chosen, uint32_t *state)
+{
+	static const uint32_t states[QP_STEPS_MAX] = { QP_STATE_INIT, QP_STATE_RTR, QP_STATE_RTS,
+						       QP_STATE_ERR };
+	struct qp_step step[QP_STEPS_MAX] = { 0 };
+	struct engine_qp *q = qp_of_handle(call->client, handle);
+	uint32_t n = 0;
+
+	if (q == NULL || q->type != id->qp_type)
+		return call_fail(call, EINVAL, "no such queue pair of the id's type");
+	for (uint32_t i = 0; i < QP_STEPS_MAX; i++) {
+		int error = 0;
+
+		if (steps & 1u << i)
+			error = make_step(call, id, states[i], chosen, &step[n++]);
+		if (error != 0)
+			return error;
+	}
+	return qp_take_steps(call, q, step, n, state);
+}
+
+int cmd_cm_modify_qp(struct call *call)
+{
+	const struct request_cm_modify_qp *r = (const struct request_cm_modify_qp *)call->request;
+	struct reply_modify_qp *reply = (struct reply_modify_qp *)&call->reply;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+	int error;
+
+	if (id == NULL)
+		return EINVAL;
+	if (r->steps == 0 || r->steps >= 1u << QP_STEPS_MAX || r->then > CM_THEN_DISCONNECT)
+		return call_fail(call, EINVAL, "steps 0x%x, then %u", r->steps, r->then);
+	error = cm_move_qp(call, id, r->qp, r->steps, NULL, &reply->state);
+	if (r->then == CM_THEN_DISCONNECT) {
+		call->reply.why[0] = '\0'; /* it ends in any state */
+		return cm_id_disconnect(call, id);
+	}
+	if (error == 0 && r->then == CM_THEN_ESTABLISH)
+		error = cm_id_establish(call, id);
+	return error;
+}

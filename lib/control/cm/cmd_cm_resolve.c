@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands of the connection manager: towards a destination, and options on the way. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/cm/cm_manager.h"
+
+/* Any address, and the loopback ones, mean ourselves. */
+static int set_destination(struct call *call, struct cm_id *id, const struct cm_address *wanted)
+{
+	static const struct cm_address loopback[2] = {
+		{ .family = 4, .ip = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } } },
+		{ .family = 6, .ip = { { [15] = 1 } } },
+	};
+	struct cm_address to = *wanted;
+	bool is_loopback;
+	uint8_t index;
+
+	if (cm_address_is_any(&to))
+		to.ip = loopback[to.family == 6].ip;
+	if (!cm_address_own(call->engine, &to, &index, &is_loopback) && cm_address_is_any(wanted))
+		return call_fail(call, ENODEV, "no device has an address of this family");
+	id->destination = to;
+	return 0;
+}
+
+/* To an own address from that address, else from the one that is nearest. */
+static int choose_source(struct call *call, struct cm_id *id)
+{
+	struct cm_address to = id->destination;
+	bool is_loopback;
+
+	if (id->is_bound)
+		return 0;
+	if (!cm_address_own(call->engine, &to, &id->gid_index, &is_loopback) &&
+	    !cm_address_towards(call->engine, &to.ip, &id->gid_index))
+		return call_fail(call, ENODEV, "no device has an address of this family");
+	id->source.ip = call->engine->gid[id->gid_index].gid;
+	id->source.family = to.family;
+	id->source.scope = to.scope; /* as Linux: what is bound to it again is on that link */
+	id->is_bound = true;
+	return 0;
+}
+
+static int check_resolve(struct call *call, const struct cm_id *id,
+			 const struct request_cm_resolve *r)
+{
+	uint8_t family = id->state != CM_ID_FRESH ? id->source.family : r->source.family;
+	int error = cm_address_check(call, &r->destination);
+
+	if (error != 0)
+		return error;
+	if (id->state != CM_ID_FRESH && id->state != CM_ID_BOUND)
+		return call_fail(call, EINVAL, "the id has a destination already");
+	if (family != 0 && family != r->destination.family)
+		return call_fail(call, EINVAL, "source and destination are of different families");
+	if (cm_reports_full(id))
+		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+				 id->waiting, id->client->objects->cm_events);
+	return 0;
+}
+
+int cmd_cm_resolve_addr(struct call *call)
+{
+	const struct request_cm_resolve *r = (const struct request_cm_resolve *)call->request;
+	struct cm_address source = r->source;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+	int error;
+
+	if (id == NULL)
+		return EINVAL;
+	error = check_resolve(call, id, r);
+	if (error != 0)
+		return error;
+	if (source.family == 0) {
+		memset(&source, 0, sizeof(source));
+		source.family = r->destination.family;
+	}
+	if (id->state == CM_ID_FRESH)
+		error = cm_id_bind(call, id, &source);
+	if (error == 0)
+		error = set_destination(call, id, &r->destination);
+	if (error == 0)
+		error = choose_source(call, id);
+	if (error != 0)
+		return error;
+	cm_resolve_begin(call->engine, id, clock_now() + r->timeout * TIME_MS);
+	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+	return 0;
+}
+
+/* The path is known as soon as the next hop is: there is nobody to ask on Ethernet. */
+int cmd_cm_resolve_route(struct call *call)
+{
+	const struct request_cm_timeout *r = (const struct request_cm_timeout *)call->request;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+
+	if (id == NULL)
+		return EINVAL;
+	if (id->state != CM_ID_RESOLVED)
+		return call_fail(call, EINVAL, "the id's destination is not resolved");
+	if (cm_address_is_lost(call->engine, id))
+		return call_fail(call, ENODEV, "no device has the id's address any more");
+	if (cm_reports_full(id))
+		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+				 id->waiting, id->client->objects->cm_events);
+	id->path_mtu = call->engine->active_mtu;
+	id->state = CM_ID_ROUTED;
+	cm_tell(id, CM_TYPE_ROUTE_RESOLVED, 0);
+	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+	return 0;
+}
+
+/* rdma_cma.h */
+enum {
+	OPTION_LEVEL_ID = 0,
+	OPTION_TOS = 0,
+	OPTION_REUSEADDR = 1,
+	OPTION_AFONLY = 2,
+	OPTION_ACK_TIMEOUT = 3,
+};
+
+static int wrong_state(struct call *call)
+{
+	return call_fail(call, EINVAL, "too late for this option");
+}
+
+static int set_octet(struct call *call, struct cm_id *id, uint32_t name, uint8_t value)
+{
+	if (name == OPTION_TOS) {
+		id->tos = value;
+		return 0;
+	}
+	if (value > 31 || id->qp_type == QP_TYPE_UD || id->qp_type == QP_TYPE_UC)
+		return call_fail(call, EINVAL, "an acknowledgement timeout of %u", value);
+	id->ack_timeout = value;
+	return 0;
+}
+
+static int set_flag(struct call *call, struct cm_id *id, uint32_t name, bool on)
+{
+	if (name == OPTION_REUSEADDR) {
+		if (id->state != CM_ID_FRESH && (!on || id->state == CM_ID_LISTENING))
+			return wrong_state(call);
+		id->reuse_address = on;
+		return 0;
+	}
+	if (id->state != CM_ID_FRESH && id->state != CM_ID_BOUND)
+		return wrong_state(call);
+	id->family_only = on;
+	return 0;
+}
+
+int cmd_cm_set_option(struct call *call)
+{
+	const struct request_cm_option *r = (const struct request_cm_option *)call->request;
+	bool is_flag = r->name == OPTION_REUSEADDR || r->name == OPTION_AFONLY;
+	struct cm_id *id = cm_id_of_call(call, r->id);
+	int32_t flag;
+
+	if (id == NULL)
+		return EINVAL;
+	if (r->level != OPTION_LEVEL_ID || r->name > OPTION_ACK_TIMEOUT)
+		return call_fail(call, ENOSYS, "option %u of level %u is not known", r->name,
+				 r->level);
+	if (r->length != (is_flag ? sizeof(flag) : 1))
+		return call_fail(call, EINVAL, "an option of %u octets", r->length);
+	memcpy(&flag, r->value, sizeof(flag));
+	return is_flag ? set_flag(call, id, r->name, flag != 0)
+		       : set_octet(call, id, r->name, r->value[0]);
+}

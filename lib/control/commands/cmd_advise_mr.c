@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_advise_mr(3): which memory the elements name, and whether they may. Nothing is done here:
+ * an engine that reaches memory through the client's address space has no translations to prepare.
+ */
+#include <errno.h>
+
+#include "control/control.h"
+
+struct advise {
+	struct call *call;
+	const struct request_advise_mr *request;
+	uint32_t pd; /* number */
+	int error;
+};
+
+/* As the manual page has it, where it says so twice as mlx5 has it. */
+static int check_element(const struct advise *a, const struct work_sge *sge,
+			 const struct region **found)
+{
+	const struct region *r = key_find(&a->call->engine->keys, sge->lkey);
+	bool writes = a->request->advice == ADVICE_PREFETCH_WRITE;
+	const struct region *checked;
+
+	/* of another program's keys this one learns nothing */
+	if (r == NULL || r->client != a->call->client->number)
+		return call_fail(a->call, EFAULT, "no region has lkey 0x%x", sge->lkey);
+	if (r->pd != a->pd)
+		return call_fail(a->call, EPERM, "lkey 0x%x is of another protection domain",
+				 sge->lkey);
+	if (r->kind == REGION_WINDOW)
+		return call_fail(a->call, EINVAL, "key 0x%x is a window's", sge->lkey);
+	if (!(r->access & ACCESS_ON_DEMAND))
+		return call_fail(a->call, ENOENT, "region 0x%x is not on demand", sge->lkey);
+	if (writes && !(r->access & ACCESS_LOCAL_WRITE))
+		return call_fail(a->call, EPERM, "region 0x%x may not be written", sge->lkey);
+	if (key_check(&a->call->engine->keys, sge->lkey, (struct key_user){ .pd = a->pd }, 0,
+		      sge->addr, sge->length, &checked) != REASON_NONE)
+		return call_fail(a->call, EFAULT, "the range is not inside region 0x%x", sge->lkey);
+	*found = r;
+	return 0;
+}
+
+/* On an lcore, because a window that is bound meanwhile changes under the control path. */
+static void check_elements(struct lcore *l, void *arg, nanotime now)
+{
+	struct advise *a = arg;
+	struct reply_advise_mr *reply = (struct reply_advise_mr *)&a->call->reply;
+
+	for (uint32_t i = 0; i < a->request->num_sge && a->error == 0; i++) {
+		const struct work_sge *sge = &a->request->sge[i];
+		const struct region *r = NULL;
+
+		a->error = check_element(a, sge, &r);
+		if (a->error == 0)
+			reply->address[i] = r->piece[0].peer_address + (sge->addr - r->iova);
+	}
+}
+
+int cmd_advise_mr(struct call *call)
+{
+	const struct request_advise_mr *r = (const struct request_advise_mr *)call->request;
+	const struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
+	struct advise a = { .call = call, .request = r };
+
+	if (p == NULL)
+		return call_fail(call, EINVAL, "no such protection domain");
+	if (r->advice > ADVICE_PREFETCH_NO_FAULT)
+		return call_fail(call, EOPNOTSUPP, "advice %u is not known", r->advice);
+	if (r->num_sge == 0 || r->num_sge > ADVISE_MAX)
+		return call_fail(call, EINVAL, "%u elements", r->num_sge);
+	a.pd = p->number;
+	lcore_call(&call->engine->lcore[0], check_elements, &a);
+	return a.error;
+}

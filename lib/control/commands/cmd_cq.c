@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: a ring and a page in the client's arena. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "control/control.h"
+
+static int check_cq(struct call *call, const struct request_create_cq *r)
+{
+	const struct engine_channel *ch;
+
+	if (object_find(call->client, OBJECT_CONTEXT, r->context) == NULL)
+		return call_fail(call, EINVAL, "no such context");
+	ch = object_find(call->client, OBJECT_CHANNEL, r->channel);
+	if (r->channel != 0 && (ch == NULL || ch->context != r->context))
+		return call_fail(call, EINVAL, "no such completion channel in this context");
+	if (r->cqe == 0 || r->cqe > LIMIT_CQE)
+		return call_fail(call, EINVAL, "cqe %u is not 1 .. %u", r->cqe, LIMIT_CQE);
+	if (r->comp_vector >= LIMIT_COMP_VECTORS)
+		return call_fail(call, EINVAL, "comp_vector %u is not 0 .. %u", r->comp_vector,
+				 LIMIT_COMP_VECTORS - 1);
+	if (r->flags & ~(uint32_t)CQ_FLAG_IGNORE_OVERRUN)
+		return call_fail(call, EINVAL, "no such flags of a completion queue");
+	return 0;
+}
+
+static uint32_t half_index(const struct engine_cq *cq, const struct cq_ring *half)
+{
+	return (uint32_t)(half - cq->rings.half);
+}
+
+/* A ring for `half`, which no lcore knows. One slot of a ring stays free. */
+static bool make_ring(struct engine_cq *cq, struct cq_ring *half, uint32_t cqe)
+{
+	struct arena *a = cq->client->arena;
+	uint32_t size = power_of_two_above(cqe + 1), i = half_index(cq, half);
+	size_t octets = ring_bytes(size, sizeof(struct completion));
+	uint64_t offset = arena_allocate(a, octets);
+
+	if (offset == 0)
+		return false;
+	cq->memory[i].offset = offset;
+	cq->memory[i].octets = octets;
+	ring_format(arena_at(a, offset), size, false);
+	cq_ring_init(half, arena_at(a, offset), arena_at(a, cq->page_offset), size, size - 1);
+	half->one_lcore = cq->client->engine->lcores == 1;
+	return true;
+}
+
+static void free_ring(struct engine_cq *cq, const struct cq_ring *half)
+{
+	uint32_t i = half_index(cq, half);
+
+	if (cq->memory[i].offset != 0)
+		arena_free(cq->client->arena, cq->memory[i].offset, cq->memory[i].octets);
+	cq->memory[i].offset = 0;
+}
+
+static bool make_queue(struct engine_cq *cq, uint32_t cqe)
+{
+	cq->rings.now = &cq->rings.half[0];
+	cq->page_offset = arena_allocate(cq->client->arena, sizeof(struct cq_page));
+	return cq->page_offset != 0 && make_ring(cq, cq->rings.now, cqe);
+}
+
+static void free_queue(struct engine_cq *cq)
+{
+	free_ring(cq, &cq->rings.half[0]);
+	free_ring(cq, &cq->rings.half[1]);
+	if (cq->page_offset != 0)
+		arena_free(cq->client->arena, cq->page_offset, sizeof(struct cq_page));
+}
+
+static void describe_cq(const struct engine_cq *cq, struct reply_create_cq *reply)
+{
+	const struct cq_ring *now = cq->rings.now;
+
+	reply->handle = cq->handle;
+	reply->cqe = now->capacity;
+	reply->ring_size = now->size;
+	reply->ring_offset = cq->memory[half_index(cq, now)].offset;
+	reply->page_offset = cq->page_offset;
+}
+
+int cmd_create_cq(struct call *call)
+{
+	const struct request_create_cq *r = (const struct request_create_cq *)call->request;
+	struct handle_table *t = &call->client->objects->table[OBJECT_CQ];
+	struct engine_cq *cq;
+	struct context *x;
+	int error = check_cq(call, r);
+
+	if (error != 0)
+		return error;
+	cq = calloc(1, sizeof(*cq));
+	if (cq == NULL)
+		return ENOMEM;
+	x = object_find(call->client, OBJECT_CONTEXT, r->context);
+	cq->client = call->client;
+	cq->channel = object_find(call->client, OBJECT_CHANNEL, r->channel);
+	cq->cookie = r->cookie;
+	cq->ignores_overrun = (r->flags & CQ_FLAG_IGNORE_OVERRUN) != 0;
+	cq->context = r->context;
+	cq->async_fd = x->async_fd;
+	cq->handle = handle_reserve(t);
+	if (cq->handle == 0 || !make_queue(cq, r->cqe)) {
+		error = cq->handle == 0
+				? call_no_handle(call, OBJECT_CQ)
+				: call_fail(call, ENOMEM, "the program's queues fill its arena");
+		if (cq->handle != 0)
+			handle_free(t, cq->handle);
+		free_queue(cq);
+		free(cq);
+		return error;
+	}
+	if (cq->channel != NULL)
+		cq->channel->users++;
+	call->engine->cq_count++;
+	handle_publish(t, cq->handle, cq);
+	describe_cq(cq, (struct reply_create_cq *)&call->reply);
+	return 0;
+}
+
+/* The program writes the other end's position: anything beyond the size is as good as full. */
+static uint32_t unpolled(const struct cq_ring *ring)
+{
+	const struct rte_ring *shared = (const struct rte_ring *)(const void *)ring->shared;
+
+	return cq_ring_unpolled(shared);
+}
+
+static int check_resize(struct call *call, const struct request_resize_cq *r,
+			const struct engine_cq *cq)
+{
+	uint32_t held;
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	if (r->cqe == 0 || r->cqe > LIMIT_CQE)
+		return call_fail(call, EINVAL, "cqe %u is not 1 .. %u", r->cqe, LIMIT_CQE);
+	/*
+	 * What was posted before completes before, as far as it can: a message to an lcore is taken
+	 * before its doorbells of that round, so the second follows a whole round.
+	 */
+	engine_grace_period(call->engine);
+	engine_grace_period(call->engine);
+	held = unpolled(cq->rings.now);
+	if (held > r->cqe)
+		return call_fail(call, EINVAL, "cqe %u, but %u completions are unpolled", r->cqe,
+				 held);
+	return 0;
+}
+
+int cmd_resize_cq(struct call *call)
+{
+	const struct request_resize_cq *r = (const struct request_resize_cq *)call->request;
+	struct reply_create_cq *reply = (struct reply_create_cq *)&call->reply;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->cq);
+	int error = check_resize(call, r, cq);
+
+	if (error != 0)
+		return error;
+	if (cq->rings.now->size != power_of_two_above(r->cqe + 1)) {
+		struct cq_ring *spare = cq_rings_spare(&cq->rings);
+
+		free_ring(cq, spare);
+		if (!make_ring(cq, spare, r->cqe))
+			return call_fail(call, ENOMEM, "the program's queues fill its arena");
+		cq_rings_switch(&cq->rings);
+		/* After this nobody writes the old ring, and all that it got is shown. */
+		engine_grace_period(call->engine);
+	}
+	describe_cq(cq, reply);
+	return 0;
+}
+
+int cmd_cq_moved(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->handle);
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	free_ring(cq, cq_rings_spare(&cq->rings));
+	return 0;
+}
+
+int cmd_modify_cq(struct call *call)
+{
+	const struct request_modify_cq *r = (const struct request_modify_cq *)call->request;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->cq);
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	if (r->count > LIMIT_MODERATION || r->period > LIMIT_MODERATION)
+		return call_fail(call, EINVAL, "count %u and period %u are not 0 .. %u", r->count,
+				 r->period, LIMIT_MODERATION);
+	moderate_set(cq, r->count, r->period);
+	return 0;
+}
+
+/* An arming came behind what satisfies it: the event, unless an lcore has just sent it. */
+int cmd_wake_cq(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->handle);
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	if (cq->channel != NULL && cq_page_disarm(cq->rings.now->page))
+		cq_send_event(cq);
+	return 0;
+}
+
+void cq_free(struct client *c, struct engine_cq *cq)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_CQ];
+
+	handle_withdraw(t, cq->handle);
+	handle_free(t, cq->handle);
+	if (cq->channel != NULL)
+		cq->channel->users--;
+	c->engine->cq_count--;
+	moderate_forget(cq);
+	free_queue(cq);
+	free(cq);
+}
+
+int cmd_destroy_cq(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
+	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->handle);
+
+	if (cq == NULL)
+		return call_fail(call, EINVAL, "no such completion queue");
+	if (cq->users != 0)
+		return call_fail(call, EBUSY, "%u queue pairs complete into it", cq->users);
+	/* Its last queue pair left after a grace period: no lcore knows it any more. */
+	reply->events = __atomic_load_n(&cq->events, __ATOMIC_RELAXED);
+	cq_free(call->client, cq);
+	return 0;
+}

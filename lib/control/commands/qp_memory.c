@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's memory of a queue pair, counted against its program: the core, at once; what a
+ * peer's READs and atomics are remembered in, when the program says how many (most grant a few, the
+ * limit is 128); room for many unsettled copies, when the first few did not do. Most queue pairs
+ * settle each copy on the spot, and those that wait for peer memory ask once.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "control/control.h"
+
+#define CROWDED_SLOTS	1024u
+#define CROWDED_AT_ONCE 64u
+
+/* Memory for this queue pair; NULL: its program has all it may, or there is none. */
+static void *take(struct engine_qp *q, size_t octets)
+{
+	struct account *a = &q->client->objects->account;
+	void *memory;
+
+	if (!account_take_memory(a, octets))
+		return NULL;
+	memory = aligned_alloc(64, octets);
+	if (memory == NULL) {
+		account_give_memory(a, octets);
+		return NULL;
+	}
+	q->memory_octets += octets;
+	q->memory_maps += memory_maps(octets);
+	return memory;
+}
+
+static void give_back(struct engine_qp *q, void *memory, size_t octets)
+{
+	free(memory);
+	account_give_memory(&q->client->objects->account, octets);
+	q->memory_octets -= octets;
+	q->memory_maps -= memory_maps(octets);
+}
+
+static int refused(struct call *call, size_t octets)
+{
+	account_explain_memory(&call->client->objects->account, octets, call->reply.why,
+			       sizeof(call->reply.why));
+	return ENOMEM;
+}
+
+int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps *caps,
+		   size_t beside, void **at)
+{
+	size_t core = round_up(qp_memory_size(caps), 64);
+
+	q->memory = take(q, core + round_up(beside, 64));
+	if (q->memory == NULL)
+		return refused(call, core + round_up(beside, 64));
+	*at = (uint8_t *)q->memory + core;
+	q->core = qp_init(q->memory, caps);
+	return 0;
+}
+
+void qp_memory_free(struct engine_qp *q)
+{
+	struct account *a = &q->client->objects->account;
+
+	free(q->memory);
+	free(q->records);
+	free(q->tickets);
+	account_give(a, RESOURCE_MEMORY, q->memory_octets);
+	account_give(a, RESOURCE_MAPPINGS, q->memory_maps);
+	q->memory_octets = q->memory_maps = 0;
+}
+
+void qp_memory_inherit(struct engine_qp *q, struct client *from, struct client *heir)
+{
+	account_move(&from->objects->account, &heir->objects->account, RESOURCE_MEMORY,
+		     q->memory_octets);
+	account_move(&from->objects->account, &heir->objects->account, RESOURCE_MAPPINGS,
+		     q->memory_maps);
+}
+
+/* A peer's READs and atomics. */
+
+struct gift {
+	struct engine_qp *qp;
+	void *memory;
+	uint32_t records;
+	void *old;
+};
+
+static void give_records(struct lcore *l, void *arg, nanotime now)
+{
+	struct gift *g = arg;
+
+	g->old = qp_give_records(g->qp->core, g->memory, g->records);
+}
+
+int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd_atomic)
+{
+	struct gift g = { .qp = q, .records = max_dest_rd_atomic };
+	uint32_t before = qp_records(q->core);
+
+	/* The number changes here alone, under the control lock. */
+	if (max_dest_rd_atomic <= before || max_dest_rd_atomic > LIMIT_RD_ATOMIC)
+		return 0;
+	g.memory = take(q, qp_records_size(max_dest_rd_atomic));
+	if (g.memory == NULL)
+		return refused(call, qp_records_size(max_dest_rd_atomic));
+	lcore_call(q->lcore, give_records, &g);
+	if (g.old != NULL)
+		give_back(q, g.old, qp_records_size(before));
+	q->records = g.memory;
+	return 0;
+}
+
+/* Unsettled copies. */
+
+bool crowded_prepare(struct engine *e)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "uq-%08x", (uint32_t)e->id);
+	e->crowded = rte_ring_create(name, CROWDED_SLOTS, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return e->crowded != NULL;
+}
+
+static void give_tickets(struct lcore *l, void *arg, nanotime now)
+{
+	struct engine_qp *q = arg;
+
+	qp_give_tickets(q->core, q->tickets);
+}
+
+/* One that gets nothing does with what it has. */
+static void provide(struct engine_qp *q)
+{
+	q->tickets = take(q, qp_tickets_size());
+	if (q->tickets != NULL)
+		lcore_call(q->lcore, give_tickets, q);
+}
+
+void crowded_provide(struct engine *e)
+{
+	uint32_t left = CROWDED_AT_ONCE;
+	void *qpn;
+
+	while (left > 0 && e->crowded != NULL && rte_ring_dequeue(e->crowded, &qpn) == 0) {
+		struct engine_qp *q = directory_find(e, (uint32_t)(uintptr_t)qpn);
+
+		/* Another may have its number by now: it gets what it did not ask for, harmlessly. */
+		if (q != NULL && qp_tickets(q->core) < LIMIT_TICKETS)
+			provide(q);
+		left--;
+	}
+	if (left == 0)
+		control_wake(e);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests and replies of a connection. A message without descriptors is read here; one with some is a
+ * porter's (porters.h), and nothing is read behind it meanwhile.
+ *
+ * The kernel bounds how many descriptors a user may have in sockets where nobody has taken them yet: all
+ * engines and programs of our user together. So a connection is not served before the last reply with
+ * descriptors was taken, and a reply that meets the bound is kept and sent later.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/bits.h"
+#include "control/control.h"
+#include "control/connection/porters.h"
+#include "control/ending/settle.h"
+
+#define OWED_MOST (20 * TIME_S) /* shorter than programs wait for a reply */
+
+struct owed_reply {
+	nanotime since;
+	struct call call; /* its reply and descriptors */
+};
+
+static void listen_or_not(struct connection *n)
+{
+	bool waits = n->carried || n->owed != NULL || n->untaken || n->parked != NULL;
+	struct epoll_event event = { .events = waits ? 0 : EPOLLIN, .data.ptr = &n->socket };
+
+	/* EPOLLHUP comes all the same. */
+	epoll_ctl(n->engine->control->epoll_fd, EPOLL_CTL_MOD, n->socket.fd, &event);
+}
+
+/* ---- replies ---- */
+
+static int send_reply(int fd, const struct call *call)
+{
+	struct iovec iov = { (void *)(uintptr_t)call->reply_octets, call->reply_length };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union {
+		struct cmsghdr align;
+		char octets[CMSG_SPACE(LIMIT_COMMAND_FDS * sizeof(int))];
+	} space;
+	ssize_t sent;
+
+	if (call->out.count > 0) {
+		size_t octets = call->out.count * sizeof(int);
+		struct cmsghdr *c;
+
+		memset(&space, 0, sizeof(space));
+		message.msg_control = &space;
+		message.msg_controllen = CMSG_SPACE(octets);
+		c = CMSG_FIRSTHDR(&message);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(octets);
+		memcpy(CMSG_DATA(c), call->out.fd, octets);
+	}
+	/* A program that does not take its replies asked for them all the same: it is ended. */
+	sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sent < 0 ? errno : sent == (ssize_t)call->reply_length ? 0 : EPIPE;
+}
+
+/* Takes the reply and its descriptors over. */
+static bool owe(struct connection *n, struct call *call)
+{
+	n->owed = malloc(sizeof(*n->owed));
+	if (n->owed == NULL)
+		return false;
+	n->owed->since = clock_now();
+	n->owed->call = *call;
+	n->owed->call.in.count = 0;
+	n->owed->call.memory.sought = false;
+	call->out.count = 0;
+	return true;
+}
+
+void connection_forget_reply(struct connection *n)
+{
+	if (n->owed == NULL)
+		return;
+	call_close_descriptors(&n->owed->call);
+	free(n->owed);
+	n->owed = NULL;
+}
+
+/* False: the connection is to be ended. */
+bool connection_answer(struct connection *n, struct call *call)
+{
+	int error = send_reply(n->socket.fd, call);
+
+	if (error == ETOOMANYREFS)
+		return owe(n, call);
+	if (error == 0 && call->out.count > 0)
+		n->last_has_descriptors = true;
+	return error == 0 && call->reply.error != EPROTO;
+}
+
+/* The program has read all that we sent. */
+static bool is_taken(const struct connection *n)
+{
+	int octets = 0;
+
+	return ioctl(n->socket.fd, SIOCOUTQ, &octets) != 0 || octets == 0;
+}
+
+void connection_refuse(struct connection *n, int error, const char *why)
+{
+	uint8_t octets[sizeof(struct command_request)] __attribute__((aligned(8))) = { 0 };
+	struct call call = { .engine = n->engine,
+			     .request = (const struct command_request *)octets };
+	ssize_t got = recv(n->socket.fd, octets, sizeof(octets), MSG_PEEK | MSG_DONTWAIT);
+
+	call.length = got > 0 ? (size_t)got : 0;
+	command_refuse(&call, error, why);
+	send_reply(n->socket.fd, &call);
+	connection_end(n);
+}
+
+/* False: it is to be ended. */
+static bool owed_is_sent(struct connection *n, nanotime now)
+{
+	int error = send_reply(n->socket.fd, &n->owed->call);
+
+	if (error == ETOOMANYREFS)
+		return now - n->owed->since < OWED_MOST;
+	if (error == 0)
+		n->last_has_descriptors = true;
+	connection_forget_reply(n);
+	listen_or_not(n);
+	return error == 0;
+}
+
+void connections_tick(struct engine *e, nanotime now)
+{
+	struct connection *n, *next;
+
+	for (n = LIST_FIRST(&e->control->connections); n != NULL; n = next) {
+		next = LIST_NEXT(n, link);
+		if (n->untaken && is_taken(n)) {
+			n->untaken = n->last_has_descriptors = false;
+			listen_or_not(n);
+		}
+		if (n->owed != NULL && !owed_is_sent(n, now))
+			connection_end(n);
+	}
+}
+
+/* ---- requests ---- */
+
+/* False: the connection is to be ended. */
+static bool execute(struct connection *n, struct call *call)
+{
+	bool going_on;
+
+	call->client = n->client;
+	call->connection = n;
+	command_execute(call);
+	if (call->finish != NULL)
+		return call_park(n, call);
+	going_on = connection_answer(n, call);
+	call_close_descriptors(call);
+	return going_on;
+}
+
+void connection_carried(struct connection *n, struct call *call)
+{
+	n->carried = false;
+	if (call->length == 0 || !execute(n, call)) {
+		call_close_descriptors(call);
+		connection_end(n);
+		return;
+	}
+	listen_or_not(n);
+}
+
+/* Who says it is for a porter to find out: a program's memory may hold up whoever looks. */
+static bool is_hello(const struct connection *n, const void *octets, size_t length)
+{
+	const struct command_request *h = octets;
+
+	return n->client == NULL && length >= sizeof(struct request_hello) &&
+	       h->magic == COMMAND_MAGIC && h->version == COMMAND_VERSION &&
+	       h->command == COMMAND_HELLO;
+}
+
+/* One message. False: the connection is to be ended. */
+static bool serve(struct connection *n)
+{
+	static_assert(LIMIT_COMMAND_FDS <= 32, "out_borrowed has a bit for each");
+	uint8_t octets[LIMIT_COMMAND_BYTES] __attribute__((aligned(8)));
+	struct iovec iov = { octets, sizeof(octets) };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct call call = { .engine = n->engine };
+	bool going_on;
+	ssize_t got;
+
+	if (n->carried || n->owed != NULL) {
+		listen_or_not(n);
+		return true;
+	}
+	if (n->last_has_descriptors && !is_taken(n)) {
+		n->untaken = true;
+		listen_or_not(n);
+		return true;
+	}
+	n->last_has_descriptors = false;
+	/* Without room for descriptors: that there are some is all that is said, and they stay. */
+	got = recvmsg(n->socket.fd, &message, MSG_PEEK | MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if ((message.msg_flags & MSG_CTRUNC) != 0 ||
+	    (got > 0 && is_hello(n, octets, (size_t)got))) {
+		porter_carry(n);
+		listen_or_not(n);
+		return true;
+	}
+	if (got == 0 || (message.msg_flags & MSG_TRUNC) != 0)
+		return false;
+	recv(n->socket.fd, octets, 0, MSG_DONTWAIT);
+	call.request = (const struct command_request *)octets;
+	call.length = (size_t)got;
+	going_on = execute(n, &call);
+	if (going_on && n->owed != NULL)
+		listen_or_not(n);
+	return going_on;
+}
+
+void connection_ready(struct watch *w, uint32_t events)
+{
+	struct connection *n = container_of_type(w, struct connection, socket);
+	bool going_on = (events & EPOLLIN) == 0 || n->parked != NULL || serve(n);
+
+	if (!going_on || ((events & (EPOLLHUP | EPOLLERR)) && !(events & EPOLLIN)))
+		connection_end(n);
+}

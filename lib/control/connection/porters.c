@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/connection/porters.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "drivers/client_memory/peer.h"
+#include "drivers/client_memory/porter.h"
+
+#define WAIT_MOST (3 * TIME_S) /* of a connection for a porter of its user */
+#define RESERVE	  3u /* both ends to a porter, and its process */
+#define END_MS	  300 /* for sockets that are given away as the engine ends */
+
+/* It waits for its parent's word first, in the order in which it was asked for. */
+struct porter {
+	struct watch channel; /* to it; -1: it holds a file, or has nothing more to say */
+	struct watch process; /* its pidfd; -1: not made yet */
+	struct engine *engine;
+	struct connection *connection; /* whose message it carries; NULL: nobody's */
+	uid_t uid;
+	bool drops; /* ends sockets: what waits when it is made */
+	bool keeps; /* a file, for an object of the engine's */
+	STAILQ_ENTRY(porter) asked;
+	LIST_ENTRY(porter) link;
+};
+
+/* A socket that waits to be ended: a descriptor of its user's all the while. */
+struct drop {
+	int socket;
+	uid_t uid;
+	struct user *user; /* NULL: he has his share already, or there was no memory */
+	STAILQ_ENTRY(drop) link;
+};
+
+struct porters {
+	struct watch parent;
+	struct engine *engine;
+	LIST_HEAD(, porter) all;
+	STAILQ_HEAD(, porter) asked; /* of the parent */
+	STAILQ_HEAD(, drop) drops;
+	bool looks; /* for who waits: not from within */
+	struct porter *spare; /* so that what a program asks for does not wait for memory */
+	int reserve[RESERVE]; /* descriptors, for when there are no others; -1: in use */
+};
+
+/* ---- descriptors when there are none ---- */
+
+static void reserve_fill(struct porters *p)
+{
+	for (uint32_t i = 0; i < RESERVE; i++)
+		if (p->reserve[i] < 0)
+			p->reserve[i] = fcntl(p->engine->control->epoll_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static void reserve_give(struct porters *p)
+{
+	for (uint32_t i = 0; i < RESERVE; i++)
+		if (p->reserve[i] >= 0)
+			close(p->reserve[i]);
+	memset(p->reserve, -1, sizeof(p->reserve));
+}
+
+/* ---- one of them ---- */
+
+static void look_for_work(struct porters *p);
+
+/* The process has ended, or none was made. */
+static void porter_free(struct porter *o)
+{
+	struct porters *p = o->engine->control->porters;
+
+	watch_remove(o->engine, &o->channel);
+	watch_remove(o->engine, &o->process);
+	LIST_REMOVE(o, link);
+	if (o->connection != NULL)
+		o->connection->porter = NULL;
+	if (p->spare == NULL)
+		p->spare = o;
+	else
+		free(o);
+	reserve_fill(p);
+	look_for_work(p);
+}
+
+static void porter_ended(struct watch *w, uint32_t events)
+{
+	struct porter *o = container_of_type(w, struct porter, process);
+	struct connection *n = o->connection;
+
+	/* Without a report: its message is still there, or lost. */
+	porter_free(o);
+	if (n != NULL)
+		connection_end(n);
+}
+
+static void take_report(const struct porter_report *r, const int *fd, uint32_t n, struct call *call)
+{
+	uint32_t next = 0;
+
+	/* More than any command has, and of what kinds they are nobody looked: the end. */
+	if (r->got > 0 && r->count <= LIMIT_COMMAND_FDS)
+		call->length = (size_t)r->got;
+	call->in.count = MIN_OF(r->count, LIMIT_COMMAND_FDS);
+	for (uint32_t i = 0; i < call->in.count; i++)
+		call->in.fd[i] = (r->passed >> i & 1) != 0 && next < n ? fd[next++] : -1;
+	call->memory.sought = r->greeted != 0;
+	call->memory.error = r->found;
+	call->memory.fd = r->greeted != 0 && r->found == 0 && next < n ? fd[next] : -1;
+	call->memory.proven = r->proven != 0;
+	call->memory.foreign = r->foreign != 0;
+	call->memory.by_pid = r->by_pid != 0;
+	call->in_lost = r->lost != 0;
+	call->file.known = r->described != 0;
+	call->file.device = (dev_t)r->device;
+	call->file.inode = (ino_t)r->inode;
+}
+
+#define REPORT_FDS (LIMIT_COMMAND_FDS + 1u) /* of a message, and of the memory that was found */
+
+/* Harmless descriptors, and as few as a report has at most. */
+static ssize_t receive_report(int channel, struct porter_report *r, int *fd, uint32_t *n)
+{
+	union {
+		struct cmsghdr align;
+		char octets[CMSG_SPACE(REPORT_FDS * sizeof(int))];
+	} space;
+	struct iovec iov = { r, sizeof(*r) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &space,
+			    .msg_controllen = sizeof(space) };
+	ssize_t got = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+	*n = 0;
+	if (c != NULL) {
+		*n = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fd, CMSG_DATA(c), *n * sizeof(int));
+	}
+	if (got > 0 && (m.msg_flags & MSG_CTRUNC) != 0)
+		r->lost = 1;
+	return got;
+}
+
+static void porter_reports(struct watch *w, uint32_t events)
+{
+	struct porter *o = container_of_type(w, struct porter, channel);
+	struct call call = { .engine = o->engine, .porter = o };
+	struct connection *n = o->connection;
+	int fd[REPORT_FDS];
+	struct porter_report r;
+	uint32_t count;
+
+	if (receive_report(w->fd, &r, fd, &count) != sizeof(r)) {
+		/* What became of it its pidfd says. */
+		watch_remove(o->engine, w);
+		return;
+	}
+	take_report(&r, fd, count, &call);
+	o->connection = NULL;
+	if (n == NULL) {
+		call_close_descriptors(&call);
+		watch_remove(o->engine, w);
+		return;
+	}
+	n->porter = NULL;
+	call.request = (const struct command_request *)r.octets;
+	connection_carried(n, &call);
+	if (!o->keeps)
+		watch_remove(o->engine, w);
+}
+
+int porter_keep(struct call *call)
+{
+	const struct porters *p = call->engine->control->porters;
+	struct porter *o = call->porter;
+	uint32_t kept = 0;
+	struct porter *other;
+	int fd;
+
+	if (o == NULL)
+		return -1;
+	LIST_FOREACH(other, &p->all, link)
+	kept += other->keeps && other->uid == o->uid;
+	if (kept >= LIMIT_USER_FILES)
+		return -1;
+	fd = fcntl(o->channel.fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	o->keeps = true;
+	watch_remove(o->engine, &o->channel);
+	return fd;
+}
+
+/* ---- their parent ---- */
+
+static void drop_free(struct porters *p, struct drop *d)
+{
+	struct users *all = &p->engine->control->users;
+
+	STAILQ_REMOVE(&p->drops, d, drop, link);
+	if (d->user != NULL) {
+		user_give(all, d->user, RESOURCE_DESCRIPTORS, 1);
+		user_drop(d->user);
+	}
+	free(d);
+}
+
+/* All that wait of its user's, as many as it has room for. */
+static void give_drops(struct porters *p, struct porter *o)
+{
+	const struct porter_task task = { .order = PORTER_DROP };
+	struct drop *d, *next;
+
+	for (d = STAILQ_FIRST(&p->drops); d != NULL; d = next) {
+		next = STAILQ_NEXT(d, link);
+		if (d->uid != o->uid)
+			continue;
+		if (porter_send(o->channel.fd, &task, sizeof(task), d->socket) != 0)
+			break; /* the next one takes it */
+		/* Not the last reference: the porter waits until we close its channel. */
+		close(d->socket);
+		drop_free(p, d);
+	}
+	watch_remove(p->engine, &o->channel);
+}
+
+static bool give_message(struct porter *o, const struct connection *n)
+{
+	const struct porter_task task = {
+		.order = n->client == NULL ? PORTER_GREET : PORTER_CARRY,
+		.pid = n->pid,
+		.proof = offsetof(struct request_hello, proof),
+		.proof_at = offsetof(struct request_hello, proof_at),
+	};
+
+	return porter_send(o->channel.fd, &task, sizeof(task), n->socket.fd) == 0;
+}
+
+/* False: it could not be given. */
+static bool give_work(struct porters *p, struct porter *o)
+{
+	if (o->connection != NULL)
+		return give_message(o, o->connection);
+	if (o->drops)
+		give_drops(p, o);
+	else
+		watch_remove(p->engine, &o->channel); /* the connection has ended: so does it */
+	return true;
+}
+
+/* What the oldest of those asked for became. */
+static void porter_is_made(struct porters *p, int error, int pidfd)
+{
+	struct porter *o = STAILQ_FIRST(&p->asked);
+	struct connection *n;
+
+	if (o == NULL) {
+		close(pidfd);
+		return;
+	}
+	STAILQ_REMOVE_HEAD(&p->asked, asked);
+	n = o->connection;
+	o->process.fd = pidfd;
+	o->process.ready = porter_ended;
+	o->channel.ready = porter_reports;
+	if (error == 0 && pidfd >= 0 && watch_add(p->engine, &o->process) == 0 &&
+	    watch_add(p->engine, &o->channel) == 0 && give_work(p, o))
+		return;
+	/* Later: ETOOMANYREFS, no process, no descriptor. */
+	o->connection = NULL;
+	if (n != NULL)
+		n->porter = NULL;
+	porter_free(o);
+}
+
+static void parent_answers(struct watch *w, uint32_t events)
+{
+	struct porters *p = container_of_type(w, struct porters, parent);
+	union {
+		struct cmsghdr align;
+		char octets[CMSG_SPACE(sizeof(int))];
+	} space;
+	struct porter_made made;
+	struct iovec iov = { &made, sizeof(made) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &space,
+			    .msg_controllen = sizeof(space) };
+	int pidfd = -1;
+	ssize_t got;
+
+	reserve_give(p);
+	got = recvmsg(w->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	reserve_fill(p);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got == sizeof(made)) {
+		if (CMSG_FIRSTHDR(&m) != NULL)
+			memcpy(&pidfd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(pidfd));
+		porter_is_made(p, made.error, pidfd);
+		return;
+	}
+	/* It was ended; there will be another one when there is work. */
+	watch_remove(p->engine, w);
+	while (!STAILQ_EMPTY(&p->asked))
+		porter_is_made(p, ECHILD, -1);
+}
+
+static bool have_parent(struct porters *p)
+{
+	if (p->parent.fd >= 0)
+		return true;
+	p->parent.fd = porter_start();
+	p->parent.ready = parent_answers;
+	if (p->parent.fd >= 0 && watch_add(p->engine, &p->parent) != 0) {
+		close(p->parent.fd);
+		p->parent.fd = -1;
+	}
+	return p->parent.fd >= 0;
+}
+
+/* ---- who wants one ---- */
+
+/* Those that drop are counted apart: what holds up the others does not make sockets pile up. */
+static bool may_have_one(const struct porters *p, uid_t uid, bool drops)
+{
+	uint32_t all = 0, own = 0;
+	const struct porter *o;
+
+	LIST_FOREACH(o, &p->all, link)
+	{
+		if (o->keeps || o->drops != drops)
+			continue;
+		all++;
+		own += o->uid == uid;
+	}
+	/* What many users' porters hang in is not what those wait for who may end them. */
+	return (all < LIMIT_PORTERS || uid == 0 || uid == geteuid()) && own < LIMIT_USER_PORTERS;
+}
+
+static struct porter *ask_for_one(struct porters *p, uid_t uid, bool drops)
+{
+	struct porter *o;
+	uint8_t octet = 0;
+	int ends[2];
+
+	if (!may_have_one(p, uid, drops) || !have_parent(p))
+		return NULL;
+	reserve_give(p);
+	o = p->spare != NULL ? p->spare : calloc(1, sizeof(*o));
+	p->spare = NULL;
+	if (o == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+		p->spare = o;
+		return NULL;
+	}
+	*o = (struct porter){ 0 };
+	if (porter_send(p->parent.fd, &octet, sizeof(octet), ends[1]) != 0) {
+		close(ends[0]);
+		close(ends[1]);
+		p->spare = o;
+		return NULL;
+	}
+	close(ends[1]);
+	o->engine = p->engine;
+	o->channel.fd = ends[0];
+	o->process.fd = -1;
+	o->uid = uid;
+	o->drops = drops;
+	LIST_INSERT_HEAD(&p->all, o, link);
+	STAILQ_INSERT_TAIL(&p->asked, o, asked);
+	reserve_fill(p);
+	return o;
+}
+
+static bool carry_now(struct porters *p, struct connection *n)
+{
+	struct porter *o = ask_for_one(p, n->uid, false);
+
+	if (o == NULL)
+		return false;
+	o->connection = n;
+	n->porter = o;
+	return true;
+}
+
+/* One that is on its way takes whatever waits when it is there. */
+static void drop_soon(struct porters *p, uid_t uid)
+{
+	const struct porter *o;
+
+	STAILQ_FOREACH(o, &p->asked, asked)
+	if (o->drops && o->uid == uid)
+		return;
+	ask_for_one(p, uid, true);
+}
+
+static void look_for_work(struct porters *p)
+{
+	struct connection *n;
+	const struct drop *d;
+
+	if (p->looks)
+		return;
+	p->looks = true;
+	LIST_FOREACH(n, &p->engine->control->connections, link)
+	if (n->carried && n->porter == NULL)
+		carry_now(p, n);
+	STAILQ_FOREACH(d, &p->drops, link)
+	drop_soon(p, d->uid);
+	p->looks = false;
+}
+
+void porter_carry(struct connection *n)
+{
+	n->carried = true;
+	n->carried_since = clock_now();
+	if (n->engine->control->porters != NULL)
+		carry_now(n->engine->control->porters, n);
+}
+
+void porter_forget(struct connection *n)
+{
+	if (n->porter != NULL)
+		n->porter->connection = NULL;
+	n->porter = NULL;
+}
+
+#define EMPTY_MOST 600 /* messages without octets that a socket can hold: the end looks like one */
+
+/* Takes what has no descriptors out of it. True: nothing is left, and nothing can come. */
+static bool is_empty(int socket)
+{
+	int empty = 0;
+	char octet;
+	struct iovec iov = { &octet, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	shutdown(socket, SHUT_RDWR);
+	for (;;) {
+		ssize_t got;
+
+		m.msg_flags = 0;
+		got = recvmsg(socket, &m, MSG_PEEK | MSG_DONTWAIT);
+		if ((m.msg_flags & MSG_CTRUNC) != 0)
+			return false;
+		if (got < 0 || (got == 0 && ++empty > EMPTY_MOST))
+			return true;
+		recv(socket, &octet, 1, MSG_DONTWAIT);
+	}
+}
+
+void porter_drop(struct engine *e, int socket, uid_t uid)
+{
+	struct users *all = &e->control->users;
+	struct porters *p = e->control->porters;
+	struct drop *d;
+
+	if (is_empty(socket)) {
+		close(socket);
+		return;
+	}
+	d = p != NULL ? calloc(1, sizeof(*d)) : NULL;
+	if (d == NULL)
+		return; /* it stays open: a descriptor that is lost holds up nobody */
+	d->socket = socket;
+	d->uid = uid;
+	d->user = user_get(all, uid);
+	if (d->user != NULL && !user_take(all, d->user, RESOURCE_DESCRIPTORS, 1)) {
+		user_drop(d->user);
+		d->user = NULL;
+	}
+	STAILQ_INSERT_TAIL(&p->drops, d, link);
+	drop_soon(p, uid);
+}
+
+static struct connection *waits_too_long(const struct engine *e, nanotime now)
+{
+	struct connection *n;
+
+	LIST_FOREACH(n, &e->control->connections, link)
+	if (n->carried && now - n->carried_since > WAIT_MOST)
+		return n;
+	return NULL;
+}
+
+void porters_tick(struct engine *e, nanotime now)
+{
+	struct connection *n;
+
+	if (e->control->porters != NULL) {
+		look_for_work(e->control->porters);
+		reserve_fill(e->control->porters);
+	}
+	while ((n = waits_too_long(e, now)) != NULL)
+		connection_refuse(n, EUSERS,
+				  "descriptors that this user's programs passed hold up those who "
+				  "would take more");
+}
+
+uint32_t porters_busy(const struct engine *e)
+{
+	const struct porters *p = e->control->porters;
+	const struct porter *o;
+	uint32_t n = 0;
+
+	if (p != NULL)
+		LIST_FOREACH(o, &p->all, link)
+	n += !o->keeps;
+	return n;
+}
+
+/* ---- beginning and end ---- */
+
+int porters_open(struct engine *e)
+{
+	struct porters *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return ENOMEM;
+	p->engine = e;
+	p->parent.fd = -1;
+	p->spare = calloc(1, sizeof(*p->spare));
+	memset(p->reserve, -1, sizeof(p->reserve));
+	reserve_fill(p);
+	LIST_INIT(&p->all);
+	STAILQ_INIT(&p->asked);
+	STAILQ_INIT(&p->drops);
+	e->control->porters = p;
+	have_parent(p); /* if not now, then when there is work */
+	return 0;
+}
+
+/* Gives away what is left, for a moment: nobody serves the epoll set any more. */
+static void give_away(struct engine *e, struct porters *p)
+{
+	nanotime end = clock_now() + END_MS * TIME_MS;
+
+	while ((!STAILQ_EMPTY(&p->asked) || !STAILQ_EMPTY(&p->drops)) && clock_now() < end) {
+		struct epoll_event event;
+
+		look_for_work(p);
+		if (epoll_wait(e->control->epoll_fd, &event, 1, 10) == 1)
+			((struct watch *)event.data.ptr)->ready(event.data.ptr, event.events);
+	}
+}
+
+void porters_close(struct engine *e)
+{
+	struct porters *p = e->control->porters;
+	struct porter *o;
+	struct drop *d;
+
+	if (p == NULL)
+		return;
+	give_away(e, p);
+	p->looks = true;
+	while ((o = LIST_FIRST(&p->all)) != NULL)
+		porter_free(o);
+	while ((d = STAILQ_FIRST(&p->drops)) != NULL)
+		drop_free(p, d);
+	watch_remove(e, &p->parent);
+	reserve_give(p);
+	free(p->spare);
+	free(p);
+	e->control->porters = NULL;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control path: everything slow. One thread of the engine's own serves the socket, notices
+ * deaths, beats the heart of every client page, answers neighbours and follows the port; commands
+ * of an embedding program run in the caller's thread. Both hold engine.control_lock meanwhile.
+ *
+ *	connection/	the socket in the file system, connections and the processes behind them
+ *	command.c	one message: checked, dispatched, answered; commands/ and cm/ execute
+ *	objects.c	handles; domain.c, token.c: what several processes may share
+ *	share/		what each user may have
+ *	ending/		the ends of commands, contexts and programs, which wait for copies
+ *	network/	own addresses, and where packets for an address go
+ *	files/		the device in the file system
+ */
+#ifndef CONTROL_CONTROL_H
+#define CONTROL_CONTROL_H
+
+#include "control/call.h"
+#include "control/commands/commands.h"
+#include "control/connection/connection.h"
+#include "control/files/device_files.h"
+#include "control/network/network.h"
+#include "control/share/disposal.h"
+#include "control/watch.h"
+#include "engine/uroce.h"
+
+#define CONTROL_BUCKETS 1024u
+
+struct cm_manager;
+struct destinations;
+struct neighbour_agent;
+struct peer_table;
+struct porters;
+
+struct control {
+	struct engine *engine;
+	pthread_t thread;
+	bool thread_runs;
+	int epoll_fd;
+	struct watch wake; /* engine.control_fd */
+	uint32_t stop; /* atomic */
+	struct listener listener;
+	LIST_HEAD(, connection) connections;
+	uint32_t connection_count;
+	LIST_HEAD(, connection) parked; /* settle.c, with those that follow */
+	LIST_HEAD(, grave) graves;
+	uint32_t grave_count;
+	LIST_HEAD(, bind_wait) binds; /* operation.c */
+	nanotime settle_at;
+	struct neighbour_agent *neighbours; /* NULL: nothing to resolve */
+	struct destinations *destinations; /* NULL, likewise */
+	struct peer_table *peers;
+	uint64_t peers_taken; /* connections that were refused: REASON_PEER_TAKEN */
+	struct uroce_options options;
+	char name[32];
+	bool owns_pool;
+	uint32_t next_lcore; /* round robin of queue pairs */
+	uint32_t next_domain; /* number */
+	uint64_t
+		domain_walks; /* so that each looks at a domain once, however many handles lead there */
+	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */
+	LIST_HEAD(, context) tokens[CONTROL_BUCKETS]; /* by inode */
+	struct users users;
+	struct disposal disposal;
+	TAILQ_HEAD(ending_list, client_objects) ending; /* clients */
+	nanotime ending_at; /* the next slice */
+	nanotime beat_at;
+	nanotime refresh_at;
+	nanotime neighbours_at;
+	nanotime empty_since; /* when the last client left */
+	bool addresses_late; /* there was no descriptor to ask the host with */
+	uint32_t idle_expired; /* atomic */
+	bool link_up;
+	int host_events; /* addresses of this host; -1: there is a port, or --ip */
+	bool main_thread_runs; /* main_thread polls the main lcore */
+	pthread_t main_thread;
+	bool launched; /* uroce_start ran: threads of ours poll */
+	bool registered; /* libibverbs.so.1 of this process lists it */
+	void *key_memory;
+	LIST_HEAD(, engine_xrcd) xrcds;
+	struct handle_table srq_numbers; /* engine.srq is its slots */
+	uint32_t srq_generation;
+	struct cm_manager *cm;
+	struct porters *porters; /* NULL: no socket */
+};
+
+/* The parts that the thread needs; then the thread; both ways back. */
+int control_open(struct engine *e, const struct uroce_options *o, char *why, size_t why_size);
+int control_start(struct engine *e, char *why, size_t why_size);
+void control_stop(struct engine *e);
+void control_close(struct engine *e);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection domains. Keys and queue pairs carry the number of a domain; a process has a handle
+ * (struct pd) of one that it made or imported, and the domain lasts as long as any handle of it.
+ *
+ * Queue pairs of one domain may name regions of several clients. So that a client whose memory may
+ * block stops nobody's lcore, all that share a domain with it have their copies made by movers, too.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/control.h"
+#include "lcore/moving/moving.h"
+#include "lcore/xrc.h"
+
+static bool number_is_used(const struct control *c, uint32_t number)
+{
+	const struct domain *d;
+
+	LIST_FOREACH(d, &c->domains[number % CONTROL_BUCKETS], link)
+	if (d->number == number)
+		return true;
+	return false;
+}
+
+static struct domain *domain_create(struct engine *e)
+{
+	struct control *c = e->control;
+	struct domain *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return NULL;
+	/* A number comes again after 2^32 others. */
+	do
+		c->next_domain++;
+	while (number_is_used(c, c->next_domain));
+	d->number = c->next_domain;
+	LIST_INIT(&d->pds);
+	LIST_INSERT_HEAD(&c->domains[d->number % CONTROL_BUCKETS], d, link);
+	return d;
+}
+
+static void domain_drop(struct domain *d)
+{
+	if (--d->handles > 0)
+		return;
+	LIST_REMOVE(d, link);
+	free(d);
+}
+
+static void each_sharer_of_xrcds(struct client *c, void (*visit)(struct client *sharer, void *arg),
+				 void *arg)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_XRCD];
+
+	for (uint32_t i = 1; i <= t->used; i++) {
+		struct xrcd *mine = t->slot[i], *x;
+
+		if (mine == NULL || mine->domain->handles == 1)
+			continue;
+		LIST_FOREACH(x, &mine->domain->holders, domain_link)
+		if (x->client != c)
+			visit(x->client, arg);
+	}
+}
+
+void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
+			void *arg)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_PD];
+	uint64_t walk = ++c->engine->control->domain_walks;
+
+	if (!c->shares)
+		return;
+	each_sharer_of_xrcds(c, visit, arg);
+	for (uint32_t i = 1; i <= t->used; i++) {
+		struct pd *mine = t->slot[i], *p;
+
+		if (mine == NULL || mine->domain->handles == 1 || mine->domain->walk == walk)
+			continue;
+		mine->domain->walk = walk;
+		LIST_FOREACH(p, &mine->domain->pds, domain_link)
+		if (p->client != c)
+			visit(p->client, arg);
+	}
+}
+
+struct movers {
+	bool found;
+	int error;
+};
+
+static void look_for_mover(struct client *sharer, void *arg)
+{
+	struct movers *m = arg;
+
+	m->found |= client_mover(sharer) != NULL;
+}
+
+static void give_mover(struct client *sharer, void *arg)
+{
+	struct movers *m = arg;
+	int error = client_mover_make(sharer);
+
+	if (error != 0)
+		m->error = error;
+}
+
+/* This client has just come to share a domain. */
+static int share_movers(struct client *c)
+{
+	struct movers m = { .found = client_mover(c) != NULL };
+
+	domain_each_sharer(c, look_for_mover, &m);
+	if (!m.found)
+		return 0;
+	m.error = client_mover_make(c);
+	domain_each_sharer(c, give_mover, &m);
+	return m.error;
+}
+
+static void mark_sharing(struct domain *d)
+{
+	const struct pd *first = LIST_FIRST(&d->pds);
+	struct pd *p;
+	bool several = false;
+
+	LIST_FOREACH(p, &d->pds, domain_link)
+	several |= p->client != first->client;
+	if (!several)
+		return;
+	LIST_FOREACH(p, &d->pds, domain_link)
+	__atomic_store_n(&p->client->shares, true, __ATOMIC_RELAXED);
+}
+
+int xrcd_share(struct xrcd *x)
+{
+	bool several = false;
+	struct xrcd *other;
+
+	LIST_FOREACH(other, &x->domain->holders, domain_link)
+	several |= other->client != x->client;
+	if (!several)
+		return 0;
+	LIST_FOREACH(other, &x->domain->holders, domain_link)
+	other->client->shares = true;
+	return share_movers(x->client);
+}
+
+static void enter(struct client *c, struct pd *p, struct domain *d)
+{
+	p->domain = d;
+	p->number = d->number;
+	p->client = c;
+	d->handles++;
+	LIST_INSERT_HEAD(&d->pds, p, domain_link);
+	handle_publish(&c->objects->table[OBJECT_PD], p->handle, p);
+}
+
+int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd **out)
+{
+	struct client *c = call->client;
+	struct handle_table *t = &c->objects->table[OBJECT_PD];
+	struct pd *p = calloc(1, sizeof(*p));
+	struct domain *d;
+	int error;
+
+	if (p == NULL)
+		return ENOMEM;
+	p->context = context;
+	p->handle = handle_reserve(t);
+	if (p->handle == 0) {
+		free(p);
+		return call_no_handle(call, OBJECT_PD);
+	}
+	d = of != NULL ? of : domain_create(call->engine);
+	if (d == NULL) {
+		handle_free(t, p->handle);
+		free(p);
+		return ENOMEM;
+	}
+	enter(c, p, d);
+	mark_sharing(d);
+	error = share_movers(c);
+	if (error != 0) {
+		pd_free(c, p);
+		return call_fail(call, error, "the engine cannot make a thread for its copies");
+	}
+	*out = p;
+	return 0;
+}
+
+void pd_free(struct client *c, struct pd *p)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_PD];
+
+	handle_withdraw(t, p->handle);
+	handle_free(t, p->handle);
+	LIST_REMOVE(p, domain_link);
+	domain_drop(p->domain);
+	free(p);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of clients. From the beginning of its end on nothing of one is served; the rest is done in
+ * slices, between which the control thread serves others:
+ *
+ *	client_end -- objects withdrawn -- client_bury: copies are over -- client_finish -- released
+ *
+ * A context that is closed ends likewise, from a command that is parked meanwhile:
+ *
+ *	context_end -- objects withdrawn -- copies are over -- released -- answered
+ *
+ * Its connection is not read until then. If the client ends first, that takes over what is left.
+ *
+ * What takes long to give back and is nobody's any more, the arena and files, goes to a thread of its
+ * own (disposal.h).
+ */
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include "drivers/client_memory/mover.h"
+#include "control/control.h"
+#include "lcore/moving/moving.h"
+
+#define SLICE	   (2 * TIME_MS)
+#define SLICE_REST (2 * TIME_MS) /* others' turn */
+
+static void detach(struct lcore *l, void *arg, nanotime now)
+{
+	lcore_client_detach(l, arg);
+}
+
+static void withdraw_contexts(struct client *c)
+{
+	struct handle_table *t = &c->objects->table[OBJECT_CONTEXT];
+
+	for (uint32_t i = 1; i <= t->used; i++)
+		if (t->slot[i] != NULL)
+			context_withdraw(t->slot[i]);
+}
+
+static void begin(struct client *c)
+{
+	struct engine *e = c->engine;
+
+	c->dying = true;
+	withdraw_contexts(c);
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		lcore_call(&e->lcore[i], detach, c);
+		epoll_ctl(e->lcore[i].wait_fd, EPOLL_CTL_DEL, c->objects->wake_fd[i], NULL);
+	}
+	reclaim_begin(&c->objects->reclaim, c, 0);
+}
+
+/* No lcore knows anything of it any more; its program is told. */
+static void retire(struct client *c)
+{
+	__atomic_store_n(&c->page->closed, 1, __ATOMIC_RELEASE);
+	if (client_mover(c) != NULL)
+		mover_stop(client_mover(c));
+	client_bury(c);
+}
+
+static void enter(struct client *c, bool released)
+{
+	struct control *control = c->engine->control;
+
+	c->objects->client = c;
+	c->objects->releases = released;
+	TAILQ_INSERT_TAIL(&control->ending, c->objects, ending_link);
+}
+
+static void leave(struct client *c)
+{
+	TAILQ_REMOVE(&c->engine->control->ending, c->objects, ending_link);
+}
+
+static void forget(struct client *c)
+{
+	struct engine *e = c->engine;
+
+	if (client_mover(c) != NULL)
+		mover_close(client_mover(c));
+	__atomic_store_n(&e->client[c->number], NULL, __ATOMIC_RELEASE);
+	e->client_count--;
+	e->control->empty_since = clock_now();
+	client_free(c);
+}
+
+/* One slice did not do: the others come first, so that nobody who waits for an answer is behind all who died. */
+static void step_back(struct client *c)
+{
+	leave(c);
+	TAILQ_INSERT_TAIL(&c->engine->control->ending, c->objects, ending_link);
+}
+
+/* Of a client that is in the list. True: it is there no more. */
+static bool release(struct client *c, nanotime until)
+{
+	if (!reclaim_release(&c->objects->reclaim, until)) {
+		step_back(c);
+		return false;
+	}
+	leave(c);
+	forget(c);
+	return true;
+}
+
+/* ... it has all withdrawn, and is there again unless it waits for copies. */
+static bool withdraw(struct client *c, nanotime until)
+{
+	if (!reclaim_withdraw(&c->objects->reclaim, until)) {
+		step_back(c);
+		return false;
+	}
+	leave(c);
+	retire(c);
+	return true;
+}
+
+/* ---- a context ---- */
+
+static int close_finish(struct call *call);
+
+static void close_leave(struct client *c)
+{
+	leave(c);
+	c->objects->closes = NULL;
+}
+
+static void close_abandon(struct call *call)
+{
+	if (call->in_slices)
+		close_leave(call->client);
+}
+
+static void close_enter(struct call *call, bool released)
+{
+	call->finish = close_finish;
+	call->abandon = close_abandon;
+	call->in_slices = true;
+	call->client->objects->closes = call->connection;
+	enter(call->client, released);
+}
+
+/* An embedded program's own thread does it all: who polls its engine may wait for nobody else. */
+static nanotime close_until(const struct call *call)
+{
+	return call->connection == NULL ? TIME_NEVER : clock_now() + SLICE;
+}
+
+static int close_finish(struct call *call)
+{
+	if (!reclaim_release(&call->client->objects->reclaim, close_until(call)))
+		close_enter(call, true);
+	return 0;
+}
+
+int context_end(struct call *call, struct context *x)
+{
+	struct reclaim *r = &call->client->objects->reclaim;
+
+	/* Nobody may import from it between two slices. */
+	context_withdraw(x);
+	reclaim_begin(r, call->client, x->handle);
+	if (reclaim_withdraw(r, close_until(call)))
+		return call_after_copies(call, close_finish, close_abandon);
+	close_enter(call, false);
+	return 0;
+}
+
+static void close_go_on(struct client *c, nanotime until)
+{
+	struct reclaim *r = &c->objects->reclaim;
+	struct connection *n = c->objects->closes;
+	bool released = c->objects->releases;
+
+	if (!(released ? reclaim_release(r, until) : reclaim_withdraw(r, until))) {
+		step_back(c);
+		return;
+	}
+	close_leave(c);
+	if (released)
+		call_done(n);
+	else
+		call_await_copies(n);
+}
+
+/* ---- slices ---- */
+
+static void go_on(struct client *c, nanotime until)
+{
+	if (c->objects->closes != NULL)
+		close_go_on(c, until);
+	else if (c->objects->releases)
+		release(c, until);
+	else
+		withdraw(c, until);
+}
+
+/* The first slice is its own, whoever else is ending: most have few objects, and are gone then. */
+void client_end(struct client *c)
+{
+	struct control *control = c->engine->control;
+	nanotime until = clock_now() + SLICE;
+
+	begin(c);
+	enter(c, false);
+	if (withdraw(c, until) && TAILQ_LAST(&control->ending, ending_list) == c->objects)
+		release(c, until);
+}
+
+void client_finish(struct client *c)
+{
+	enter(c, true);
+}
+
+nanotime clients_go_on(struct engine *e, nanotime now)
+{
+	struct control *control = e->control;
+
+	if (TAILQ_EMPTY(&control->ending))
+		return TIME_NEVER;
+	if (now < control->ending_at)
+		return control->ending_at;
+	while (!TAILQ_EMPTY(&control->ending) && clock_now() < now + SLICE)
+		go_on(TAILQ_FIRST(&control->ending)->client, now + SLICE);
+	control->ending_at = clock_now() + SLICE_REST;
+	return TAILQ_EMPTY(&control->ending) ? TIME_NEVER : control->ending_at;
+}
+
+void clients_close(struct engine *e)
+{
+	while (!TAILQ_EMPTY(&e->control->ending))
+		go_on(TAILQ_FIRST(&e->control->ending)->client, TIME_NEVER);
+}
+
+void client_leave(struct client *c)
+{
+	struct engine *e = c->engine;
+	uint32_t number = c->number;
+	struct client_objects *o;
+
+	client_end(c);
+	/* Until it is gone, or waits for copies of others that share its domains. */
+	for (;;) {
+		TAILQ_FOREACH(o, &e->control->ending, ending_link)
+		if (o->client == c && e->client[number] == c)
+			break;
+		if (o == NULL)
+			return;
+		go_on(c, clock_now() + SLICE);
+		pthread_mutex_unlock(&e->control_lock);
+		sched_yield();
+		pthread_mutex_lock(&e->control_lock);
+	}
+}

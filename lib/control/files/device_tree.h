@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernel shows of an RDMA device in /sys/class and /dev, as a tree of ordinary files:
+ *
+ *	class/infiniband/NAME          node_type, node_guid, ... ports/1/{state, rate, gids, ...}
+ *	class/infiniband_verbs/NAME    ibdev, abi_version, device
+ *	dev/infiniband/NAME            -> /dev/full: a character device that may be opened and takes
+ *	                               nothing; the device is reached another way
+ *	engine                         whose files these are
+ */
+#ifndef CONTROL_DEVICE_TREE_H
+#define CONTROL_DEVICE_TREE_H
+
+#include "protocol/command.h"
+
+#define DEVICE_TREE_SUFFIX ".files" /* behind the path of the socket */
+
+/*
+ * Makes the tree in `folder` (a descriptor; nobody else may write there) or brings it up to date:
+ * a file that has changed is replaced at once, what is gone is removed. `netdev` is the interface
+ * that has the device's addresses, "" for none. 0 or an errno.
+ */
+int device_tree_write(int folder, const struct reply_device *d, const char *netdev);
+
+/* Removes all that is in the folder. */
+void device_tree_clear(int folder);
+
+/* The interface behind the port, else the one of this host that has one of the addresses, else "". */
+void device_tree_netdev(const struct reply_device *d, char name[16]);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Own addresses, the way to others, groups, and what the port carries. */
+#ifndef CONTROL_NETWORK_H
+#define CONTROL_NETWORK_H
+
+#include "lcore/lcore.h"
+
+/* ---- own addresses ---- */
+
+/* Fills the table from the options, the port, or the host. Returns how many entries changed. */
+uint32_t gid_table_update(struct engine *e);
+bool gid_is_own(const struct engine *e, const struct gid *g);
+/* "10.1.0.2" or "fe80::1". */
+const char *gid_text(const struct gid *g, char *text, size_t size);
+
+/* ---- where packets go ---- */
+
+int neighbour_agent_open(struct engine *e, char *why, size_t why_size);
+void neighbour_agent_close(struct engine *e);
+/* Our addresses, or at the start the port, are new: tell the link. */
+void neighbour_agent_announce(struct engine *e);
+/* Frames that are not RoCE, ticks: called from the control thread. */
+void neighbour_agent_frames(struct engine *e, nanotime now);
+nanotime neighbour_agent_tick(struct engine *e, nanotime now);
+/* The link is to send us what is for a group, or no more. 0 or an errno. */
+int neighbour_agent_join(struct engine *e, const struct gid *group);
+void neighbour_agent_leave(struct engine *e, const struct gid *group);
+/* Another number once somebody's MAC address became known, changed, or was given up. */
+uint32_t neighbour_agent_news(const struct engine *e);
+/* Decides the flow state of a path; FLOW_PORT fills *mac. */
+enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
+/* The flow of a path between these queue pairs. */
+void flow_make(const struct engine *e, const struct qp_path *path, uint32_t local_qpn,
+	       uint32_t dest_qpn, const struct mac *mac, struct flow *flow);
+
+/* ---- multicast groups ---- */
+
+/*
+ * groups.c: a queue pair joins or leaves a group; joining twice is joining once. 0 or an errno:
+ * EINVAL: not a member; ENOMEM: too many groups or members; EUSERS: of the user; what the kernel says.
+ */
+int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q);
+int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q);
+/* It leaves all groups. Those that are empty now are put before `unlinked`, to be freed later. */
+struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
+				 struct mcast_group *unlinked);
+/* After a grace period. */
+void mcast_free(struct engine *e, struct mcast_group *unlinked);
+
+/* ---- the port ---- */
+
+/* Octets of a RoCEv2 packet beside its payload, as Linux rxe counts them. */
+#define HEADERS_MOST 80u
+/* Frames of so many octets; e->active_mtu is 0 if no packet fits. */
+void engine_take_mtu(struct engine *e, uint32_t ethernet);
+/* The port carries more or less than before. True: programs see another MTU. */
+bool engine_follow_mtu(struct engine *e);
+/* link_rate.c: ibv_port_attr's active_speed and active_width of a link of so many Mbit/s; 0: unknown. */
+void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What programs have made: handles, and the objects behind them that lcores do not see. Queue pairs,
+ * CQs, SRQs, address handles and windows are lcore/queue_pair.h's, srq.h's and window.h's.
+ */
+#ifndef CONTROL_OBJECTS_H
+#define CONTROL_OBJECTS_H
+
+#include <sys/types.h>
+
+#include "control/ending/reclaim.h"
+#include "control/ending/settle.h"
+#include "control/share/backing.h"
+#include "control/share/user.h"
+#include "lcore/lcore.h"
+#include "protocol/command.h"
+
+enum object_kind {
+	OBJECT_CONTEXT,
+	OBJECT_PD,
+	OBJECT_MR,
+	OBJECT_CHANNEL,
+	OBJECT_CQ,
+	OBJECT_QP,
+	OBJECT_AH,
+	OBJECT_DM,
+	OBJECT_MR_IMPORT,
+	OBJECT_SRQ,
+	OBJECT_RWQ_TABLE,
+	OBJECT_RSS,
+	OBJECT_FLOW,
+	OBJECT_COUNTERS,
+	OBJECT_MW,
+	OBJECT_XRCD,
+	OBJECT_TARGET,
+	OBJECT_CM_CHANNEL, /* these three are of no context: cm_manager.h */
+	OBJECT_CM_ID,
+	OBJECT_CM_JOIN,
+	OBJECT_KINDS,
+};
+
+static_assert(OBJECT_KINDS <= STATISTICS_KINDS, "every kind is counted");
+
+/*
+ * Handles 1 .. limit of one kind and client. The slots are plain pointers that lcores may read
+ * (queue pairs); a handle that was given back is used again as late as is cheap.
+ */
+struct handle_table {
+	void **slot; /* limit + 1 */
+	uint32_t *next_free;
+	uint32_t limit;
+	uint32_t used; /* handles that were ever handed out: 1 .. used */
+	uint32_t count; /* of live objects */
+	uint32_t freed; /* handles in the FIFO */
+	uint32_t first_free, last_free;
+	struct account *account; /* whose objects they are: each counts there. NULL: nobody's */
+	enum resource resource;
+};
+
+int handle_table_init(struct handle_table *t, uint32_t limit);
+void handle_table_destroy(struct handle_table *t);
+/* A handle whose slot is still empty; 0: the client or its user has as many as it may. */
+uint32_t handle_reserve(struct handle_table *t);
+/* Shows the object, complete, to whoever looks the handle up (release). */
+void handle_publish(struct handle_table *t, uint32_t handle, void *object);
+/* The slot is empty again; the handle stays taken until handle_free. */
+void handle_withdraw(struct handle_table *t, uint32_t handle);
+void handle_free(struct handle_table *t, uint32_t handle);
+
+static inline void *handle_find(const struct handle_table *t, uint32_t handle)
+{
+	return handle != 0 && handle <= t->used ? t->slot[handle] : NULL;
+}
+
+struct context {
+	uint32_t handle;
+	int async_fd; /* our end */
+	uint32_t async_owed; /* bits of events of the port that found it full */
+	struct client *client;
+	/* Its token is this file with this secret in it. */
+	dev_t token_device;
+	ino_t token_inode;
+	uint8_t token_secret[16];
+	LIST_ENTRY(context) token_link;
+	bool imported;
+	bool closed; /* it goes when copies are over */
+	struct context *exporter; /* NULL: closed meanwhile, or not imported */
+	LIST_HEAD(, context) importers;
+	LIST_ENTRY(context) import_link; /* in the exporter's list */
+};
+
+/* A protection domain as keys know it; several processes may have handles of one. */
+struct domain {
+	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
+	uint32_t handles;
+	uint64_t walk; /* the last one of control.domain_walks that came by */
+	LIST_HEAD(, pd) pds;
+	LIST_ENTRY(domain) link;
+};
+
+/* A process's handle of a protection domain. */
+struct pd {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t
+		users; /* queue pairs, regions, address handles, imports ... made with this handle */
+	uint32_t number; /* of the domain */
+	struct domain *domain;
+	struct client *client;
+	LIST_ENTRY(pd) domain_link;
+};
+
+struct mr {
+	uint32_t handle;
+	uint32_t context;
+	struct pd *pd;
+	uint32_t key;
+	bool implicit; /* on demand: the whole address space */
+	bool leaving; /* it goes, or changes, when copies are over */
+	struct region *region;
+	uint32_t uses;
+	struct backing_use *use; /* what its direct pieces lie in */
+	struct dm *dm; /* device memory that it is a part of; NULL: the program's memory */
+};
+
+/* Device memory, which several processes may have handles of; it ends with the last. */
+struct dm_memory {
+	uint32_t handles;
+	struct user *user; /* whose it is, whoever has handles of it */
+	int fd;
+	uint8_t *base; /* where we map it */
+	uint64_t length; /* as asked for */
+	uint64_t octets; /* in whole pages */
+};
+
+struct dm {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t users; /* regions */
+	struct dm_memory *memory;
+};
+
+/* An imported region: the right to its keys' numbers. The region itself is its exporter's. */
+struct mr_import {
+	uint32_t handle;
+	uint32_t context;
+	uint32_t key;
+	struct pd *pd;
+};
+
+/* What a region is to be: of REG_MR or REREG_MR. */
+struct mr_wish {
+	uint32_t access; /* enum access_flag */
+	uint64_t address;
+	uint64_t length;
+	uint64_t iova;
+	uint32_t backings;
+	const struct mr_backing *backing;
+};
+
+struct client_objects {
+	struct account account;
+	bool counted; /* ... with what every client takes */
+	struct handle_table table[OBJECT_KINDS];
+	uint64_t dm_octets; /* of device memory that it has handles of */
+	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
+	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
+	LIST_HEAD(, engine_qp) holding; /* UD queue pairs that may send nothing for long */
+	uint32_t groups; /* multicast groups that its queue pairs are members of, */
+	uint32_t reported_joins; /* and joins of rdma_cm that the link is told of */
+	uint32_t ah_serial; /* of the handles that are AH_GOING; 0: there are none */
+	pid_t pid; /* as we see it; 0: unknown or embedded */
+	uid_t uid;
+	char program[32];
+	int promoted; /* the memfd of promoted pages; -1: none */
+	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* that are mapped */
+	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+	int wake_fd[LIMIT_LCORES]; /* what this client alone wakes an lcore with */
+	struct grave grave;
+	struct reclaim reclaim; /* at its end, or at that of a context of it */
+	bool releases; /* its end: all is withdrawn, and copies are over */
+	struct connection *closes; /* not its end, but a context's: who waits for the answer */
+	TAILQ_ENTRY(client_objects) ending_link;
+	struct client *client; /* in control.ending */
+};
+
+/* The client's object of this kind, or NULL. */
+static inline void *object_find(const struct client *c, enum object_kind kind, uint32_t handle)
+{
+	return handle_find(&c->objects->table[kind], handle);
+}
+
+/* ... of this kind and context, or NULL. */
+void *object_of_context(const struct client *c, enum object_kind kind, uint32_t handle,
+			uint32_t context);
+
+/* The handle of the context that an object of this kind belongs to; 0: of none. */
+uint32_t context_of_object(enum object_kind kind, const void *object);
+
+/* The tables of a client whose account is open; false: no memory. */
+bool objects_open(struct client *c);
+void objects_close(struct client *c);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/share/backing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "control/control.h"
+
+#define PAGE UINT64_C(4096)
+
+/* Of larger files only what a region needs is mapped; that of promoted pages is one. */
+#define WHOLE_MOST (UINT64_C(64) << 30)
+
+static bool take_map(struct account *a, uint64_t octets)
+{
+	if (!account_take(a, RESOURCE_MAPPINGS, 1))
+		return false;
+	if (account_take(a, RESOURCE_ADDRESSES, octets))
+		return true;
+	account_give(a, RESOURCE_MAPPINGS, 1);
+	return false;
+}
+
+static void give_map(struct account *a, uint64_t octets)
+{
+	account_give(a, RESOURCE_MAPPINGS, 1);
+	account_give(a, RESOURCE_ADDRESSES, octets);
+}
+
+static struct backing_file *file_open(struct client *c, int fd, const struct direct_file *what,
+				      uint64_t offset, uint64_t length, bool writable)
+{
+	struct account *a = &c->objects->account;
+	struct backing_file *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	if (!take_map(a, length)) {
+		free(f);
+		return NULL;
+	}
+	if (direct_open(&f->map, fd, offset, length, writable) != 0) {
+		give_map(a, length);
+		free(f);
+		return NULL;
+	}
+	f->device = what->device;
+	f->inode = what->inode;
+	f->writable = writable;
+	f->whole = length == what->size;
+	LIST_INSERT_HEAD(&c->objects->files[f->inode % BACKING_BUCKETS], f, link);
+	return f;
+}
+
+/* It may be the last that holds the file's pages. */
+static void file_unmap(void *arg)
+{
+	struct backing_file *f = arg;
+
+	direct_close(&f->map);
+	free(f);
+}
+
+static void file_drop(struct client *c, struct backing_file *f)
+{
+	struct account *a = &c->objects->account;
+
+	if (f->users > 0)
+		return;
+	LIST_REMOVE(f, link);
+	account_give(a, RESOURCE_FILES, f->counted);
+	give_map(a, f->map.length);
+	dispose(&c->engine->control->disposal, file_unmap, f);
+}
+
+static struct backing_file *file_find(struct client *c, const struct direct_file *what,
+				      uint64_t offset, uint64_t length, bool writable)
+{
+	struct backing_file *f;
+
+	LIST_FOREACH(f, &c->objects->files[what->inode % BACKING_BUCKETS], link)
+	if (f->device == what->device && f->inode == what->inode && (f->writable || !writable) &&
+	    direct_at(&f->map, offset, length) != NULL)
+		return f;
+	return NULL;
+}
+
+/* The whole file, so that other regions find it, unless it is large. */
+static struct backing_file *file_provide(struct client *c, int fd, const struct direct_file *what,
+					 uint64_t offset, uint64_t length, bool writable)
+{
+	struct backing_file *f = file_find(c, what, offset, length, writable);
+	uint64_t into = offset % PAGE;
+
+	if (f != NULL || !range_inside(offset, length, what->size))
+		return f;
+	if (what->size <= WHOLE_MOST)
+		return file_open(c, fd, what, 0, what->size, writable);
+	return file_open(c, fd, what, offset - into, length + into, writable);
+}
+
+/* What the file holds, or comes to hold, with so many octets registered in this part of it. */
+static uint64_t holds(const struct backing_file *f, const struct direct_file *what,
+		      uint64_t registered)
+{
+	uint64_t allocated = f->whole ? what->allocated : 0;
+
+	return MIN_OF(MAX_OF(registered, allocated), f->map.length);
+}
+
+/* Another region is in the file. False: the file would hold too much. */
+static bool file_enter(struct client *c, struct backing_file *f, const struct direct_file *what,
+		       uint64_t octets, struct backing_use *use)
+{
+	struct account *a = &c->objects->account;
+	uint64_t registered = f->registered + octets, counted = holds(f, what, registered);
+
+	if (what->allocated > a->users->of_program[RESOURCE_FILES])
+		return false;
+	if (counted > f->counted) {
+		if (!account_take(a, RESOURCE_FILES, counted - f->counted))
+			return false;
+	} else {
+		account_give(a, RESOURCE_FILES, f->counted - counted);
+	}
+	f->counted = counted;
+	f->registered = registered;
+	f->users++;
+	*use = (struct backing_use){ f, octets };
+	return true;
+}
+
+bool backing_use(struct client *c, int fd, uint64_t offset, uint64_t length, bool writable,
+		 struct backing_use *use, uint8_t **at)
+{
+	struct direct_file what;
+	struct backing_file *f;
+
+	if (direct_look(fd, &what) != 0)
+		return false;
+	f = file_provide(c, fd, &what, offset, length, writable);
+	if (f == NULL)
+		return false;
+	*at = direct_at(&f->map, offset, length);
+	if (*at != NULL && file_enter(c, f, &what, length, use))
+		return true;
+	file_drop(c, f);
+	return false;
+}
+
+void backing_leave(struct client *c, const struct backing_use *use)
+{
+	use->file->registered -= use->octets;
+	use->file->users--;
+	file_drop(c, use->file);
+}
+
+int backing_promote(struct client *c, int fd)
+{
+	struct direct_file what;
+	int error = direct_look(fd, &what);
+
+	if (error != 0)
+		return error;
+	if (!account_take(&c->objects->account, RESOURCE_DESCRIPTORS, 1))
+		return ENOMEM;
+	c->objects->promoted = fd;
+	return 0;
+}
+
+void backing_close(struct client *c)
+{
+	if (c->objects->promoted < 0)
+		return;
+	dispose_descriptor(&c->engine->control->disposal, c->objects->promoted);
+	account_give(&c->objects->account, RESOURCE_DESCRIPTORS, 1);
+	c->objects->promoted = -1;
+}

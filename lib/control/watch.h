@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A descriptor that the control thread waits for. */
+#ifndef CONTROL_WATCH_H
+#define CONTROL_WATCH_H
+
+#include <stdint.h>
+
+struct engine;
+
+struct watch {
+	int fd;
+	void (*ready)(struct watch *w, uint32_t events);
+};
+
+int watch_add(struct engine *e, struct watch *w);
+/* EPOLLIN, or 0 to hear of nothing but its end. */
+void watch_change(struct engine *e, struct watch *w, uint32_t events);
+void watch_remove(struct engine *e, struct watch *w);
+
+#endif

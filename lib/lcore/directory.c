@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From queue pair number to queue pair. The low four bits of a number name the lcore, the upper
+ * twenty are random and unique, and index this table of pointers. Memory is touched only where
+ * queue pairs are.
+ *
+ * A slot: NULL free; pointer | 1 reserved, not visible to packets; pointer: published;
+ * milliseconds << 2 | 2: free, and it rests until then. A number that was in use a moment ago still
+ * has packets on their way, and peers' connection managers know it (protocol-map 192: they would
+ * call a new connection of it stale). Should nearly all rest, one that rests is taken.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "lcore/inside.h"
+
+#define REST	    (8 * TIME_S)
+#define STATE_RESTS 2u
+#define PATIENT	    48 /* tries that leave resting numbers alone */
+#define TRIES	    64
+
+#define DIRECTORY_SLOTS	 (1u << 20)
+#define DIRECTORY_OCTETS (DIRECTORY_SLOTS * sizeof(struct engine_qp *))
+
+int directory_init(struct engine *e)
+{
+	void *m = mmap(NULL, DIRECTORY_OCTETS, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (m == MAP_FAILED)
+		return errno;
+	e->directory = m;
+	return 0;
+}
+
+void directory_destroy(struct engine *e)
+{
+	if (e->directory != NULL)
+		munmap(e->directory, DIRECTORY_OCTETS);
+	e->directory = NULL;
+}
+
+static bool is_free(const struct engine_qp *slot, nanotime now, bool patient)
+{
+	uintptr_t state = (uintptr_t)slot;
+
+	if (state == 0 || (state & 3) != STATE_RESTS)
+		return state == 0;
+	return !patient || (state >> 2) * TIME_MS <= now;
+}
+
+uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q)
+{
+	nanotime now = clock_now();
+
+	/* With at most LIMIT_ENGINE_QPS of 2^20 slots taken, 32 tries fail once in 2^64 times. */
+	for (int tries = 0; tries < TRIES; tries++) {
+		uint32_t slot;
+
+		if (getrandom(&slot, sizeof(slot), 0) != (ssize_t)sizeof(slot))
+			return 0;
+		slot &= DIRECTORY_SLOTS - 1;
+		/* 0 and 1 are the management queue pairs, 0xFFFFFF is multicast (IBTA 3.5.10). */
+		if (slot == 0 || slot == DIRECTORY_SLOTS - 1 ||
+		    !is_free(e->directory[slot], now, tries < PATIENT))
+			continue;
+		q->qpn = slot << 4 | lcore;
+		__atomic_store_n(&e->directory[slot], (struct engine_qp *)((uintptr_t)q | 1),
+				 __ATOMIC_RELEASE);
+		return q->qpn;
+	}
+	return 0;
+}
+
+void directory_publish(struct engine *e, struct engine_qp *q)
+{
+	/* Pairs with the acquire in directory_find: who sees the pointer sees the queue pair. */
+	__atomic_store_n(&e->directory[q->qpn >> 4], q, __ATOMIC_RELEASE);
+}
+
+void directory_remove(struct engine *e, struct engine_qp *q, nanotime now)
+{
+	uintptr_t rests = (uintptr_t)((now + REST) / TIME_MS) << 2 | STATE_RESTS;
+
+	__atomic_store_n(&e->directory[q->qpn >> 4], (struct engine_qp *)rests, __ATOMIC_RELEASE);
+}

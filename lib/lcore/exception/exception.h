@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The exception path: frames that are not the engine's go to the kernel's interface beside the port
+ * (drivers/kernel_interface), and what the kernel sends goes out by the port. System calls are made
+ * by a thread of its own; lcores only see two rings.
+ *
+ *	lcores   rx burst -> not ours -> collected -> `up` --(eventfd if it sleeps)--> thread -> write
+ *	lcore 0  tx burst <----------------------- `down` <--(wakes a sleeping lcore)- thread <- read
+ *
+ * A flood of such frames fills `up`, and what finds it full is dropped and counted: an lcore spends
+ * the time to decode a frame on it, and no more. Frames of the kernel wait in `down`, then in the
+ * interface's own queue, where the kernel's senders feel it.
+ */
+#ifndef LCORE_EXCEPTION_H
+#define LCORE_EXCEPTION_H
+
+#include <stdatomic.h>
+
+#include "lcore/lcore.h"
+
+/* Our addresses as lcores see them: RoCE for another is no business of ours. */
+struct exception_addresses {
+	uint32_t count; /* atomic */
+	uint64_t half[LIMIT_GIDS][2]; /* atomic: octets as they lie in a gid */
+};
+
+/* The control path. An lcore that looks meanwhile may take an address for another for one frame. */
+void exception_addresses_set(struct exception_addresses *a, const struct engine_gid *gid);
+bool exception_is_own(const struct exception_addresses *a, const struct gid *g);
+
+/*
+ * Whether a frame from the port that the engine refused, and why, is the kernel's. On a port with a
+ * VLAN (not 0) only frames with its tag are anybody's. Any octets.
+ */
+bool exception_wants(const struct exception_addresses *own, uint16_t vlan, enum reason why,
+		     const uint8_t *frame, size_t length);
+
+struct exception {
+	struct engine *engine;
+	struct kernel_interface *interface;
+	struct exception_addresses own;
+	struct rte_ring *up;
+	struct rte_ring *down;
+	pthread_t thread;
+	bool thread_runs;
+	int wake_fd; /* eventfd */
+	uint32_t sleeping; /* atomic */
+	uint32_t stop; /* atomic */
+	/* lcore 0: taken from `down` and not sent yet */
+	uint32_t pending_first, pending_count;
+	struct rte_mbuf *pending[LIMIT_BURST];
+	/* the thread's; anybody reads */
+	atomic_uint_fast64_t given, taken; /* frames */
+	atomic_uint_fast64_t refused; /* by the kernel: its interface is down */
+	bool starved; /* no buffer was free */
+	bool gone; /* the interface was deleted */
+};
+
+/* 0, or an errno and `why`. Nothing to do without port->kernel. */
+int exception_open(struct engine *e, char *why, size_t why_size);
+/* When no lcore is polled any more. */
+void exception_close(struct engine *e);
+
+/* ---- lcores ---- */
+
+/* The frame is the kernel's: it is collected, and handed over with the rest of the burst. */
+void exception_collect(struct lcore *l, struct rte_mbuf *m);
+void exception_flush(struct lcore *l);
+/* Sends what the kernel sent; returns how much there was to do. */
+uint32_t exception_poll(struct lcore *l);
+
+#endif

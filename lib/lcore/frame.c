@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One frame: headers, payload, ICRC. Payload that the engine maps is copied and summed in one
+ * pass; payload in peer memory is read later, by a batch, and the frame is sealed after it. Where
+ * the payload is an IP packet that is to be put right (TSO, IBV_SEND_IP_CSUM on UD), that is done
+ * when all of it is there, and summed after it.
+ */
+#include <string.h>
+
+#include "lcore/datagram.h"
+#include "lcore/inside.h"
+#include "lcore/inner_ip.h"
+#include "lcore/raw/raw.h"
+#include "wire/encode.h"
+
+static uint32_t gather_direct(uint8_t *to, const struct span_list *g, uint32_t sum)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		sum = icrc_copy(sum, to, g->span[i].direct, g->span[i].length);
+		to += g->span[i].length;
+	}
+	return sum;
+}
+
+static void gather_unsummed(uint8_t *to, const struct span_list *g)
+{
+	for (uint32_t i = 0; i < g->count; i++) {
+		memcpy(to, g->span[i].direct, g->span[i].length);
+		to += g->span[i].length;
+	}
+}
+
+/* Direct spans are copied now, peer spans when the batch is. */
+static void gather_mixed(struct lcore *l, const struct engine_qp *q, struct staged_frame *s,
+			 uint8_t *to)
+{
+	const struct span_list *g = &l->gather;
+
+	s->peer_first = (uint16_t)l->gather_count;
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct span *span = &g->span[i];
+
+		if (span->direct != NULL) {
+			memcpy(to, span->direct, span->length);
+		} else if (span->client == SPAN_NOBODY) {
+			memset(to, 0, span->length);
+		} else {
+			l->gather_copy[l->gather_count++] = (struct peer_copy){
+				.peer_address = span->peer_address,
+				.local = to,
+				.length = span->length,
+				.memory = span_memory(l, q, span),
+			};
+		}
+		to += span->length;
+	}
+	s->peer_count = (uint16_t)(l->gather_count - s->peer_first);
+}
+
+static void frame_finish(struct staged_frame *s, size_t octets)
+{
+	s->mbuf->data_len = (uint16_t)octets;
+	s->mbuf->pkt_len = (uint32_t)octets;
+	s->sealed = true;
+}
+
+static void frame_begin(struct engine_qp *q, struct staged_frame *s)
+{
+	s->qp = q;
+	s->flow_state = q->flow_state;
+	s->failed = false;
+	s->unsent = false;
+	s->raw = false;
+	s->refused = REASON_NONE;
+	s->sealed = false;
+	s->port_by_qpns = false;
+	s->echo = false;
+	s->peer_count = 0;
+}
+
+/* Whether the payload leaves as it was given. UD alone; the core says so of no other packet. */
+static bool leaves_as_it_is(const struct packet *p)
+{
+	return p->mss == 0 && !p->checksum;
+}
+
+/* False: a TSO request whose header is none of TCP; it fails. */
+static bool put_right(const struct packet *p, uint8_t *payload)
+{
+	struct tcp_segment segment = { .number = p->tso_segment,
+				       .offset = (uint32_t)p->tso_segment * p->mss,
+				       .last = p->tso_last };
+
+	if (p->mss != 0)
+		return inner_ip_segment(payload, p->payload_length, p->tso_header, &segment);
+	if (p->checksum)
+		inner_ip_fill_checksums(payload, p->payload_length);
+	return true;
+}
+
+/* All of the payload is there. */
+static void seal_filled(struct staged_frame *s, const struct flow *flow)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	size_t n = s->header_length, length = s->packet.payload_length;
+
+	if (!put_right(&s->packet, frame + n)) {
+		s->failed = s->sealed = true;
+		s->refused = REASON_WORK_MALFORMED;
+		return;
+	}
+	frame_finish(s, s->summed ? packet_seal(frame, flow, n, length)
+				  : packet_seal_unsummed(frame, n, length));
+}
+
+/* The payload is in reach: copied, and summed on the way where it goes on a wire. */
+static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct packet *p = &s->packet;
+	size_t n = s->header_length;
+	uint32_t sum;
+
+	if (!s->summed || !leaves_as_it_is(p)) {
+		if (p->payload != NULL)
+			memcpy(frame + n, p->payload, p->payload_length);
+		else if (p->payload_length > 0)
+			gather_unsummed(frame + n, &l->gather);
+		seal_filled(s, flow);
+		return;
+	}
+	sum = icrc_begin(frame + flow->l3, n - flow->l3);
+	if (p->payload != NULL)
+		sum = icrc_copy(sum, frame + n, p->payload, p->payload_length);
+	else if (p->payload_length > 0)
+		sum = gather_direct(frame + n, &l->gather, sum);
+	frame_finish(s, packet_seal_summed(frame, flow, n, p->payload_length, sum));
+}
+
+static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
+	const struct flow *flow = &q->flow;
+	const struct packet *p = &s->packet;
+
+	frame_begin(q, s);
+	if (q->flow_state == FLOW_BY_HANDLE)
+		flow = datagram_route(l, q, s);
+	if (flow == NULL) {
+		s->failed = s->sealed = true;
+		return;
+	}
+	s->loop = s->flow_state == FLOW_LOOP;
+	s->summed = !s->loop || l->engine->sum_loop;
+	s->l3 = flow->l3;
+	s->header_length = (uint16_t)packet_encode(frame, flow, p, q->identification++);
+	if (s->port_by_qpns)
+		envelope_set_source_port(frame, flow, flow_source_port(0, q->qpn, p->dest_qpn));
+	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
+		gather_mixed(l, q, s, frame + s->header_length);
+		if (s->peer_count == 0) /* all of it was direct or nobody's */
+			frame_seal(s, NULL);
+		return;
+	}
+	fill_direct(l, s, flow);
+}
+
+void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
+{
+	if (q->raw)
+		raw_build(l, q, s);
+	else
+		packet_build(l, q, s);
+}
+
+void frame_seal(struct staged_frame *s, const struct peer_copy *copy)
+{
+	struct flow flow;
+
+	if (s->sealed)
+		return;
+	for (uint32_t i = 0; i < s->peer_count; i++)
+		s->failed |= !copy[s->peer_first + i].ok;
+	if (s->failed)
+		return;
+	if (s->raw) {
+		raw_seal(s->qp->lcore, s);
+		return;
+	}
+	/* The address handle that led here may be gone. */
+	flow.l3 = s->l3;
+	seal_filled(s, &flow);
+}

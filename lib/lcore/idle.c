@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A dedicated thread and its lcore. Idle, and with --idle=adaptive, it spins a moment, then yields
+ * the core after every look, then sleeps:
+ *
+ *	work           idle: SPIN       YIELD                      asleep
+ *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
+ *
+ * Asleep it wakes by its eventfd (the control path, other lcores, movers), by the eventfds of
+ * clients, by the port's bell, and for the next deadline. Whoever has work for it looks at `sleeping` after
+ * publishing; we look at everything once more after setting it. Each side has a full fence in
+ * between, so one of the two sees the other (queue/doorbell.h). While it waits its seat is empty:
+ * the control path runs its messages itself (lcore.c), and wakes it only for what follows from them.
+ */
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_pause.h>
+
+#include "lcore/inside.h"
+#include "lcore/moving/moving.h"
+#include "queue/fence.h"
+
+#define SPIN_FOR   (5 * TIME_US)
+#define YIELD_FOR  (1 * TIME_MS)
+#define SLEEP_MOST (100 * TIME_MS)
+#define TRY_AGAIN  (1 * TIME_MS) /* an atomic whose word was busy */
+
+static void tell_clients(struct lcore *l, uint32_t sleeping)
+{
+	for (uint32_t i = 0; i < l->clients; i++)
+		__atomic_store_n(&l->client[i]->page->lcore[l->index].sleeping, sleeping,
+				 __ATOMIC_RELAXED);
+}
+
+static int bell_of(struct lcore *l)
+{
+	struct port *p = l->engine->port;
+
+	return p != NULL && l->queue != UINT16_MAX ? p->ops->bell_fd(p, l->queue) : -1;
+}
+
+static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
+{
+	struct port *p = l->engine->port;
+	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
+	nanotime most = SLEEP_MOST;
+
+	if (p != NULL && l->queue != UINT16_MAX && bell < 0)
+		most = time_earlier(most, p->nap);
+	if (moving_tries(l))
+		most = time_earlier(most, TRY_AGAIN);
+	if (next == TIME_NEVER)
+		return most;
+	return next > now ? time_earlier(most, next - now) : 0;
+}
+
+/* Edge-triggered: taking the events is enough, nobody reads the eventfds. */
+static void take_kicks(int wait_fd)
+{
+	struct epoll_event event[16];
+
+	if (epoll_wait(wait_fd, event, 16, 0) < 0)
+		return;
+}
+
+static void wait_for_bell(struct lcore *l, int bell, nanotime now)
+{
+	int wait_fd = l->wait_fd;
+	struct pollfd p[2] = { { .fd = wait_fd, .events = POLLIN },
+			       { .fd = bell, .events = POLLIN } };
+	nanotime left = sleep_for(l, bell, now);
+	struct timespec t = { .tv_sec = (time_t)(left / TIME_S), .tv_nsec = (long)(left % TIME_S) };
+	int n;
+
+	l->stats.sleeps++;
+	l->asleep_until = now + left;
+	lcore_rise(l);
+	n = ppoll(p, bell >= 0 ? 2 : 1, &t, NULL);
+	while (!lcore_sit(l))
+		sched_yield();
+	l->summoned = false;
+	if (n <= 0)
+		return;
+	if (p[0].revents != 0)
+		take_kicks(wait_fd);
+	if (bell >= 0 && p[1].revents != 0)
+		l->engine->port->ops->bell_drain(l->engine->port, l->queue);
+}
+
+/* Returns whether there was something to do before it could sleep. */
+static bool sleep_once(struct lcore *l)
+{
+	int bell = bell_of(l);
+	bool busy;
+
+	__atomic_store_n(&l->sleeping, 1, __ATOMIC_RELAXED);
+	tell_clients(l, 1);
+	queue_fence(); /* pairs with doorbell_ring, lcore_call and who hands frames over */
+	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready);
+	if (!busy && !__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE))
+		wait_for_bell(l, bell, clock_now());
+	tell_clients(l, 0);
+	__atomic_store_n(&l->sleeping, 0, __ATOMIC_RELAXED);
+	return busy;
+}
+
+static void be_idle(struct lcore *l)
+{
+	nanotime now = clock_now();
+
+	if (!l->engine->adaptive) {
+		rte_pause();
+		return;
+	}
+	if (l->idle_since == 0)
+		l->idle_since = now;
+	if (now - l->idle_since < SPIN_FOR)
+		rte_pause();
+	else if (now - l->idle_since < YIELD_FOR)
+		sched_yield();
+	else if (sleep_once(l))
+		l->idle_since = 0;
+}
+
+int lcore_loop(void *lcore)
+{
+	struct lcore *l = lcore;
+
+	while (!lcore_sit(l))
+		sched_yield();
+	while (!__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE)) {
+		if (lcore_poll(l) != 0)
+			l->idle_since = 0;
+		else
+			be_idle(l);
+	}
+	lcore_rise(l);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The IP packet that the payload of a datagram is, as with IPoIB: it begins at once, or behind the
+ * four octets of RFC 4391 (an Ethernet type and two reserved ones). Any octets may be passed in.
+ */
+#ifndef LCORE_INNER_IP_H
+#define LCORE_INNER_IP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lcore/raw/tcp_segment.h"
+
+/* IBV_SEND_IP_CSUM: writes the checksums; of a payload that is no IP packet nothing is changed. */
+void inner_ip_fill_checksums(uint8_t *payload, size_t length);
+
+/* IBV_WC_IP_CSUM_OK: a whole packet of IPv4 with TCP or UDP, both checksums right. */
+bool inner_ip_checksums_right(const uint8_t *payload, size_t length);
+
+/* TSO: the payload is a copy of the header, `header` octets, and this segment. See tcp_segment.h. */
+bool inner_ip_segment(uint8_t *payload, size_t length, size_t header, const struct tcp_segment *s);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An lcore's life, and the control path's way into it: messages that it runs between bursts.
+ *
+ * Whoever polls an lcore sits on its seat: a dedicated thread unless it sleeps, a program with a
+ * loop of its own for one uroce_poll(). The control path runs its message itself when it finds the
+ * seat empty, so a program may call verbs from the very thread that polls, and what programs set up
+ * does not wake an lcore that has nothing to do with it yet.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_pause.h>
+
+#include "lcore/inside.h"
+#include "lcore/moving/hold.h"
+#include "lcore/moving/moving.h"
+#include "lcore/srq.h"
+#include "lcore/tag/tag.h"
+#include "lcore/window.h"
+
+#define MESSAGE_SLOTS 64u
+#define INBOX_SLOTS   4096u
+
+static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint32_t slots,
+				   unsigned int flags)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	/* The low half of the engine's id keeps the names of several engines apart. */
+	snprintf(name, sizeof(name), "%s%u-%08x", what, l->index, (uint32_t)l->engine->id);
+	return rte_ring_create(name, slots,
+			       l->engine->port ? l->engine->port->socket : SOCKET_ID_ANY, flags);
+}
+
+/* What wakes it beside its port: its own eventfd, and later those of clients. */
+static bool make_bells(struct lcore *l)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	l->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	return l->wake_fd >= 0 && l->wait_fd >= 0 &&
+	       epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, l->wake_fd, &event) == 0;
+}
+
+int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
+{
+	memset(l, 0, sizeof(*l));
+	l->engine = e;
+	l->index = index;
+	l->queue = e->port != NULL && index < e->port->queues ? (uint16_t)index : UINT16_MAX;
+	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
+	TAILQ_INIT(&l->ready);
+	TAILQ_INIT(&l->moderated);
+	TAILQ_INIT(&l->operations);
+	wheel_init(&l->wheel, clock_now());
+	l->stage = calloc(STAGE_MAX, sizeof(*l->stage));
+	l->gather_copy = calloc(GATHER_MAX, sizeof(*l->gather_copy));
+	l->loop = calloc(LOOP_SLOTS, sizeof(*l->loop));
+	l->copies = copy_batch_create();
+	l->moving = moving_create();
+	l->holding = holding_create();
+	l->inbox = lcore_ring(l, "ui", INBOX_SLOTS, RING_F_SC_DEQ);
+	l->messages = lcore_ring(l, "um", MESSAGE_SLOTS, RING_F_SC_DEQ);
+	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
+	    l->moving == NULL || l->holding == NULL || l->copies == NULL || l->inbox == NULL ||
+	    l->messages == NULL) {
+		lcore_destroy(l);
+		return ENOMEM;
+	}
+	return 0;
+}
+
+static void inbox_drop(struct lcore *l)
+{
+	void *m;
+
+	while (l->inbox != NULL && rte_ring_dequeue(l->inbox, &m) == 0)
+		rte_pktmbuf_free(m);
+	for (; l->loop != NULL && l->loop_tail != l->loop_head; l->loop_tail++)
+		rte_pktmbuf_free(l->loop[l->loop_tail % LOOP_SLOTS]);
+}
+
+void lcore_destroy(struct lcore *l)
+{
+	inbox_drop(l);
+	rte_ring_free(l->inbox);
+	rte_ring_free(l->messages);
+	if (l->copies != NULL)
+		copy_batch_destroy(l->copies);
+	moving_destroy(l->moving);
+	holding_destroy(l->holding);
+	free(l->stage);
+	free(l->gather_copy);
+	free(l->loop);
+	if (l->wake_fd >= 0)
+		close(l->wake_fd);
+	if (l->wait_fd >= 0)
+		close(l->wait_fd);
+	memset(l, 0, sizeof(*l));
+	l->wake_fd = l->wait_fd = -1;
+}
+
+bool lcore_sit(struct lcore *l)
+{
+	/* Acquire: what the one before on the seat wrote is ours to read. Pairs with lcore_rise. */
+	return __atomic_exchange_n(&l->seat, 1, __ATOMIC_ACQUIRE) == 0;
+}
+
+void lcore_rise(struct lcore *l)
+{
+	__atomic_store_n(&l->seat, 0, __ATOMIC_RELEASE);
+}
+
+void lcore_wake(struct lcore *l)
+{
+	uint64_t one = 1;
+
+	if (write(l->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		fprintf(stderr, "uroce: cannot wake lcore %u: %s\n", l->index, strerror(errno));
+}
+
+uint32_t messages_poll(struct lcore *l, nanotime now)
+{
+	void *p;
+	uint32_t work = 0;
+
+	while (work < MESSAGE_SLOTS && rte_ring_dequeue(l->messages, &p) == 0) {
+		struct lcore_message *m = p;
+
+		m->run(l, m->arg, now);
+		/* Release: what `run` wrote is seen by the caller; the message is its again. */
+		__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
+		work++;
+	}
+	return work;
+}
+
+/* Something that a dedicated thread that sleeps until asleep_until would miss. On the seat. */
+static bool is_wanted(const struct lcore *l)
+{
+	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
+
+	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) || next < l->asleep_until ||
+	       l->loop_head != l->loop_tail || moving_under_way(l);
+}
+
+/* The messages of an lcore that nobody polls are run here. False: somebody does, or is about to. */
+static bool stand_in(struct lcore *l)
+{
+	bool sleeps;
+
+	if (!lcore_sit(l))
+		return false;
+	if (l->summoned) {
+		lcore_rise(l);
+		return false;
+	}
+	l->stood_in = true;
+	messages_poll(l, clock_now());
+	l->stood_in = false;
+	sleeps = __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED) != 0;
+	l->summoned = sleeps && is_wanted(l);
+	if (l->summoned)
+		lcore_wake(l);
+	lcore_rise(l);
+	return true;
+}
+
+#define CALL_SPINS  100u
+#define CALL_YIELDS 200u
+#define CALL_WAKES  64u /* a wake is enough; once more after so many turns harms nobody */
+
+void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
+{
+	struct lcore_message m = { .run = run, .arg = arg };
+	uint32_t spins = 0;
+
+	while (rte_ring_enqueue(l->messages, &m) != 0)
+		rte_pause();
+	while (__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) == 0) {
+		if (stand_in(l))
+			continue;
+		/* The flag is set before the lcore looks at its rings a last time: see idle.c. */
+		if (spins % CALL_WAKES == 0 && __atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
+			lcore_wake(l);
+		if (++spins < CALL_SPINS)
+			rte_pause();
+		else if (spins < CALL_YIELDS)
+			sched_yield(); /* its thread may be waiting for this core */
+		else
+			usleep(20);
+		/* The lcore may sit in a copy that only the end of its client ends. */
+		if (spins % 256 == 0 && l->engine->waiting != NULL)
+			l->engine->waiting(l->engine, clock_now());
+	}
+}
+
+static void nothing(struct lcore *l, void *arg, nanotime now)
+{
+}
+
+void engine_grace_period(struct engine *e)
+{
+	/* A message is run between bursts, where an lcore holds no pointer into shared tables. */
+	for (uint32_t i = 0; i < e->lcores; i++)
+		lcore_call(&e->lcore[i], nothing, NULL);
+}
+
+void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	q->lcore = l;
+	q->is_ready = false;
+	q->in_wheel = false;
+	q->detached = false;
+	STAILQ_INIT(&q->held);
+	directory_publish(l->engine, q);
+}
+
+void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	directory_remove(l->engine, q, now);
+	ready_remove(l, q);
+	wheel_remove(&l->wheel, q);
+	place_forget(l, q);
+	hold_forget(l, q);
+	operation_forget(l, q);
+	if (q->srq != NULL && q->srq->tags != NULL)
+		tags_forget(q);
+	q->detached = true;
+}
+
+void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
+	qp_drain_rings(l, q, now);
+	qp_settled(l, q, now);
+}
+
+void lcore_client_attach(struct lcore *l, struct client *c)
+{
+	if (l->clients < LIMIT_CLIENTS)
+		l->client[l->clients++] = c;
+}
+
+void lcore_client_detach(struct lcore *l, struct client *c)
+{
+	moving_detach(l, c);
+	for (uint32_t i = 0; i < l->clients; i++) {
+		if (l->client[i] != c)
+			continue;
+		l->client[i] = l->client[--l->clients];
+		return;
+	}
+}

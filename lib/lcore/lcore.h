@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's data path, as the control path sees it: all that it may ask of lcores is here and in
+ * the headers of objects that both know (srq.h, window.h, xrc.h, tag/tag.h, raw/raw.h,
+ * moving/moving.h, exception/exception.h). inside.h is for lcores alone.
+ *
+ * Who may touch what
+ *	struct lcore and everything hanging in it (ready list, wheel, staged frames): its own thread.
+ *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
+ *	    before and after that the control path. Fields marked (control) stay the control path's.
+ *	tables that lcores read (directory, keys, a client's queue pairs, bells): written by the
+ *	    control path with release stores, retired memory is freed after engine_grace_period().
+ *	everything else: the control path, under engine.control_lock.
+ * The control path reaches into an lcore only by lcore_call().
+ */
+#ifndef LCORE_LCORE_H
+#define LCORE_LCORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "base/reason.h"
+#include "base/time.h"
+#include "config/limits.h"
+#include "drivers/client_memory/peer.h"
+#include "drivers/port.h"
+#include "lcore/client.h"
+#include "lcore/queue_pair.h"
+#include "lcore/wheel.h"
+#include "memory/key.h"
+
+struct control;
+struct copy_batch;
+struct engine_flow;
+struct exception;
+struct flow_table;
+struct holding;
+struct moving;
+struct staged_frame;
+struct window;
+
+/* A request of the control path, executed between bursts. */
+struct lcore_message {
+	void (*run)(struct lcore *l, void *arg, nanotime now);
+	void *arg;
+	uint32_t done; /* atomic: 1 once it ran */
+};
+
+struct lcore_statistics {
+	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
+	uint64_t retransmitted, timeouts, rnr_naks;
+	uint64_t polls, idle_polls, sleeps;
+	uint64_t by_reason[REASON_COUNT];
+};
+
+#define LOOP_SLOTS	   2048u
+#define SRQ_RECEIVE_OCTETS 576u /* recv_work_stride(LIMIT_SGE) */
+
+struct lcore {
+	struct engine *engine;
+	uint32_t index;
+	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
+	struct ready_list ready;
+	struct wheel wheel;
+	struct moderated_list moderated; /* CQs that owe an event */
+	struct operation_list operations; /* queue pairs with one for the end of this round */
+	uint32_t staged;
+	struct staged_frame *stage; /* STAGE_MAX */
+	struct moving *moving; /* jobs for movers */
+	struct holding *holding; /* packets that wait for one */
+	uint32_t gather_count;
+	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
+	uint16_t tx_queue;
+	nanotime stalled_until; /* a port or lcore was full: no tx round before */
+	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
+	uint64_t chains; /* the number of the newest */
+	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
+	struct rte_ring *messages; /* struct lcore_message */
+	uint32_t exceptions; /* frames of this burst for the kernel */
+	struct rte_mbuf *exception[LIMIT_BURST];
+	uint32_t loop_head, loop_tail; /* frames for ourselves: loop[tail .. head), free-running */
+	struct rte_mbuf **loop; /* LOOP_SLOTS */
+	uint32_t clients; /* attached ones, whose bells are looked at */
+	struct client *client[LIMIT_CLIENTS];
+	struct lcore_statistics stats;
+	struct outcome outcome; /* scratch */
+	struct engine_srq *srq; /* whose request is offered to the packet at hand */
+	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
+	struct span_list gather; /* scratch */
+	struct copy_stamp stamp; /* what it copies from or to a client's memory right now */
+	int wake_fd; /* eventfd */
+	int wait_fd; /* epoll: what wakes it when it sleeps, besides its port (control) */
+	uint32_t sleeping; /* atomic */
+	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
+	bool summoned; /* its thread was asleep, and is wanted on the seat */
+	bool stood_in; /* on the seat is who calls it, for its messages */
+	nanotime asleep_until;
+	nanotime idle_since; /* 0: busy */
+} __rte_cache_aligned;
+
+struct engine_gid {
+	struct gid gid; /* all zero: free */
+};
+
+struct engine {
+	struct flow_table *flows; /* steering rules, as lcores see them; NULL: none */
+	LIST_HEAD(, engine_flow) flow_list; /* (control) */
+	uint32_t flow_count; /* (control) */
+	char name[32];
+	uint64_t id;
+	struct port *port; /* NULL: same host only */
+	struct rte_mempool *pool;
+	uint32_t
+		direct_moves[LIMIT_CLIENTS]; /* atomic: copies with movers into its direct memory */
+	uint32_t lcores;
+	struct lcore *lcore; /* lcores of them */
+	struct key_table keys;
+	struct engine_qp **directory; /* 2^20 slots, by qpn >> 4 */
+	struct engine_srq **srq; /* by the low 16 bits of their numbers; lcores read it */
+	struct engine_gid
+		gid[LIMIT_GIDS]; /* control writes, lcores read whole entries racily: see gid.c */
+	uint32_t tx_busy[LIMIT_LCORES]; /* atomic: a tx queue is in use */
+	struct mac mac;
+	uint16_t vlan;
+	uint8_t active_mtu; /* ibv_mtu */
+	uint32_t max_frame; /* octets of a raw frame: the Ethernet MTU, its header, one tag */
+	bool sum_loop; /* make and check the ICRC of frames that never leave, too */
+	bool adaptive; /* idle mode */
+	uint32_t stopping; /* atomic */
+	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
+	struct exception
+		*exception; /* ... for the kernel: exception.h; NULL: its port has no interface */
+	struct rte_ring *mads; /* datagrams for queue pair 1, for the connection manager: cm_rx.c */
+	struct rte_ring *established; /* numbers of queue pairs whose peer speaks before its RTU */
+	struct rte_ring *crowded; /* ... that ask for room for more unsettled copies */
+	struct window **window; /* by the slot of their keys; NULL: there was none yet */
+	struct rte_ring
+		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
+	/* (control) called now and then while lcore_call waits; NULL: nobody cares */
+	void (*waiting)(struct engine *e, nanotime now);
+	int control_fd; /* eventfd: wakes the control thread */
+	pthread_mutex_t control_lock;
+	uint64_t heartbeat;
+	struct client *client[LIMIT_CLIENTS]; /* (control); lcores: span_memory */
+	LIST_HEAD(, engine_qp) qps; /* (control) */
+	LIST_HEAD(, engine_ah) ahs; /* (control) */
+	struct mcast_group *mcast[256]; /* by a hash of the group; control writes, lcores read */
+	uint32_t posted_serial; /* (control) see cmd_ah.c */
+	uint32_t
+		settlers; /* atomic: so many wait for copies (settle.c); who ends one says so then: */
+	uint32_t settle_news; /* atomic */
+	uint32_t qp_count, cq_count, mr_count, client_count;
+	struct control *control; /* (control) the rest of the control path: control.h */
+};
+
+/* clock.c: ns of the monotonic clock, by TSC; clock_init once the EAL knows its frequency. */
+void clock_init(void);
+nanotime clock_now(void);
+/* Lets a client read the same clock. */
+void clock_publish(struct client_page *page);
+
+/* lcore.c: the control path's way in. */
+int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
+void lcore_destroy(struct lcore *l);
+/*
+ * Runs `run` on the lcore between bursts and waits for it. Where nobody polls that lcore (an
+ * embedding program that is in this very call, a thread that sleeps) the caller runs it itself.
+ * `run` touches no memory of clients but their arenas. Caller holds control_lock.
+ */
+void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg);
+uint32_t messages_poll(struct lcore *l, nanotime now);
+/* To be run by lcore_call: */
+void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now);
+void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now);
+void lcore_client_attach(struct lcore *l, struct client *c);
+void lcore_client_detach(struct lcore *l, struct client *c);
+/* A state or path of the queue pair changed: look at everything once. */
+void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
+/* The seat of an lcore: who has it polls. False: somebody else sits there. */
+bool lcore_sit(struct lcore *l);
+void lcore_rise(struct lcore *l);
+/* Wakes a sleeping lcore. */
+void lcore_wake(struct lcore *l);
+/* Waits until every lcore has passed a quiescent state. */
+void engine_grace_period(struct engine *e);
+
+/* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
+uint32_t lcore_poll(struct lcore *l);
+/*
+ * In a message that waits for posted work of a client to leave: nobody else may be on the lcore's
+ * seat. False: that is for who polls the lcore. Its thread is woken by lcore_call; a program with a
+ * loop of its own comes by.
+ */
+bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
+#define LEAVE_PAUSE 20u /* us, for that one to take the seat */
+#define LEAVE_TIME  (10 * TIME_MS) /* and it has so long: it may be busy elsewhere */
+/* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
+int lcore_loop(void *lcore);
+
+/* What follows any event of a queue pair: completions, events, deadline, ready list. */
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
+
+/* work.c: doorbells and requests into windows. */
+uint32_t doorbells_poll(struct lcore *l, nanotime now);
+/* Moves what the rings hold into the window; flushes receives of a queue pair in ERR. */
+void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now);
+
+/* directory.c */
+int directory_init(struct engine *e);
+void directory_destroy(struct engine *e);
+/* A random free number of this lcore; 0 if there is none. Control path. */
+uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q);
+void directory_publish(struct engine *e, struct engine_qp *q);
+/* Its number rests. */
+void directory_remove(struct engine *e, struct engine_qp *q, nanotime now);
+
+static inline struct engine_qp *directory_find(const struct engine *e, uint32_t qpn)
+{
+	struct engine_qp *q =
+		__atomic_load_n(&e->directory[(qpn >> 4) & 0xfffff], __ATOMIC_ACQUIRE);
+
+	/* The low bits mark a number that is reserved but not published, or that rests. */
+	return q != NULL && ((uintptr_t)q & 3) == 0 && q->qpn == qpn ? q : NULL;
+}
+
+/* mcast.c: where the groups of this hash begin. The control path changes what is there. */
+struct mcast_group **mcast_bucket(struct engine *e, const struct gid *gid);
+/* The group, or NULL; until the lcore's next quiescent state. */
+struct mcast_group *mcast_find(struct engine *e, const struct gid *gid);
+bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engine_qp *q);
+
+static inline struct engine_qp *mcast_member(const struct mcast_group *g, uint32_t place)
+{
+	/* Acquire: a queue pair is complete before it is a member. */
+	return __atomic_load_n(&g->member[place], __ATOMIC_ACQUIRE);
+}
+
+/* notify.c. Sends the completion event; false: the program's socket is full, event_owed says to try again. */
+bool cq_send_event(struct engine_cq *cq);
+/* Asynchronous events that found the program's socket full, once more. Control thread. */
+struct owed_round {
+	int full_fd; /* of a socket that is full; -1: none was */
+	bool told; /* something */
+};
+void cq_tell_owed(struct engine_cq *cq, struct owed_round *round);
+void qp_tell_owed(struct engine_qp *q, struct owed_round *round);
+
+/* tell.c: wakes the control thread. Any thread. */
+void control_wake(struct engine *e);
+/*
+ * ... for what this lcore has just put into a ring that lcores fill and the control thread empties
+ * as a whole. A flood is told of a few times only.
+ */
+void control_tell(struct engine *e, const struct rte_ring *ring);
+
+/* A copy is over: the control thread hears of it while somebody waits for one. Any lcore. */
+void copy_over_tell(struct engine *e);
+static inline void copy_over(struct engine *e)
+{
+	if (__atomic_load_n(&e->settlers, __ATOMIC_RELAXED) != 0)
+		copy_over_tell(e);
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `waiting` begins at 1 in the lcore that took the arming and goes back to 0 in exactly one place
+ * at a time (an exchange): whoever takes it there sends the event. A CQ leaves its list in two
+ * steps, `is_listed` to 0 and then a look whether something was owed meanwhile, so that a
+ * completion that found it listed is not forgotten.
+ */
+#include "lcore/inside.h"
+
+#define LOOKED_AT_MOST 32u /* of the list, after one poll */
+
+static bool is_owed(const struct moderation *m)
+{
+	return __atomic_load_n(&m->waiting, __ATOMIC_SEQ_CST) != 0;
+}
+
+static bool pay(struct engine_cq *cq)
+{
+	if (__atomic_exchange_n(&cq->moderation.waiting, 0, __ATOMIC_SEQ_CST) == 0)
+		return false;
+	cq_send_event(cq);
+	return true;
+}
+
+/* Counts a completion; the first only if it took the arming. Returns the new count, 0: not owed. */
+static uint32_t count_up(struct moderation *m, bool taken)
+{
+	uint32_t waiting = __atomic_load_n(&m->waiting, __ATOMIC_RELAXED);
+
+	do {
+		if (waiting == 0 && !taken)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&m->waiting, &waiting, waiting + 1, true,
+					      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	return waiting + 1;
+}
+
+static void enlist(struct lcore *l, struct engine_cq *cq)
+{
+	struct moderation *m = &cq->moderation;
+
+	if (__atomic_exchange_n(&m->is_listed, 1, __ATOMIC_SEQ_CST) != 0)
+		return; /* the lcore that has it sees the new instant */
+	m->lcore = l;
+	TAILQ_INSERT_TAIL(&l->moderated, cq, moderation.link);
+}
+
+void moderate_completion(struct lcore *l, struct engine_cq *cq, bool taken, nanotime now)
+{
+	struct moderation *m = &cq->moderation;
+	uint32_t limit = __atomic_load_n(&m->count, __ATOMIC_RELAXED);
+	uint32_t period = __atomic_load_n(&m->period, __ATOMIC_RELAXED);
+	uint32_t waiting = count_up(m, taken);
+
+	if (waiting == 0)
+		return;
+	if ((limit != 0 && waiting >= limit) || (limit == 0 && period == 0)) {
+		pay(cq);
+		return;
+	}
+	if (waiting != 1 || period == 0)
+		return;
+	__atomic_store_n(&m->due, now + period * TIME_US, __ATOMIC_SEQ_CST);
+	enlist(l, cq);
+}
+
+static void delist(struct lcore *l, struct engine_cq *cq)
+{
+	TAILQ_REMOVE(&l->moderated, cq, moderation.link);
+	__atomic_store_n(&cq->moderation.is_listed, 0, __ATOMIC_SEQ_CST);
+	if (is_owed(&cq->moderation) &&
+	    __atomic_load_n(&cq->moderation.period, __ATOMIC_RELAXED) != 0)
+		enlist(l, cq);
+}
+
+uint32_t moderate_poll(struct lcore *l, nanotime now)
+{
+	struct engine_cq *last = TAILQ_LAST(&l->moderated, moderated_list);
+	uint32_t paid = 0;
+
+	for (uint32_t i = 0; i < LOOKED_AT_MOST && last != NULL; i++) {
+		struct engine_cq *cq = TAILQ_FIRST(&l->moderated);
+		bool end = cq == last;
+
+		if (is_owed(&cq->moderation) &&
+		    __atomic_load_n(&cq->moderation.due, __ATOMIC_SEQ_CST) > now) {
+			TAILQ_REMOVE(&l->moderated, cq, moderation.link);
+			TAILQ_INSERT_TAIL(&l->moderated, cq, moderation.link);
+		} else {
+			paid += pay(cq);
+			delist(l, cq);
+		}
+		if (end)
+			break;
+	}
+	return paid;
+}
+
+nanotime moderate_next(const struct lcore *l)
+{
+	nanotime next = TIME_NEVER;
+	const struct engine_cq *cq;
+
+	TAILQ_FOREACH(cq, &l->moderated, moderation.link)
+	next = time_earlier(next, __atomic_load_n(&cq->moderation.due, __ATOMIC_RELAXED));
+	return next;
+}
+
+void moderate_set(struct engine_cq *cq, uint32_t count, uint32_t period)
+{
+	__atomic_store_n(&cq->moderation.count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->moderation.period, period, __ATOMIC_RELAXED);
+	/* An lcore may be at it with the old limits, under which its event could never be due. */
+	engine_grace_period(cq->client->engine);
+	pay(cq);
+}
+
+static void forget(struct lcore *l, void *arg, nanotime now)
+{
+	struct engine_cq *cq = arg;
+
+	/* The lcore may have taken it out itself meanwhile. */
+	if (cq->moderation.is_listed == 0)
+		return;
+	TAILQ_REMOVE(&l->moderated, cq, moderation.link);
+	cq->moderation.is_listed = 0;
+}
+
+void moderate_forget(struct engine_cq *cq)
+{
+	if (__atomic_load_n(&cq->moderation.is_listed, __ATOMIC_SEQ_CST) == 0)
+		return;
+	cq->moderation.waiting = 0;
+	lcore_call(cq->moderation.lcore, forget, cq);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that wait for movers, see hold.c. Between rx.c, moving.c and the control path. */
+#ifndef LCORE_HOLD_H
+#define LCORE_HOLD_H
+
+#include "lcore/lcore.h"
+
+struct holding *holding_create(void);
+void holding_destroy(struct holding *h);
+
+/*
+ * A packet that its queue pair cannot take yet. True: it is held, behind those that are held
+ * already, and so is the mbuf. False: nothing would let it go again, or there is no room.
+ */
+bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m);
+/* What of this queue pair's may go on does, in order. True: nothing is held any more. */
+bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now);
+/* The same of all of them, some packets at a time. True: there may be more to do. */
+bool hold_release(struct lcore *l, uint32_t *work, nanotime now);
+/* The queue pair is reset, or goes. */
+void hold_forget(struct lcore *l, struct engine_qp *q);
+
+/* rx.c: whether the queue pair and its mover can take this packet now; and: they do. */
+bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now);
+bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		 nanotime now);
+
+#endif

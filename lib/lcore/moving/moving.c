@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies from and to clients whose memory may block (another user's, or one that was slow): they
+ * travel as jobs to the client's mover thread and come back later. A job holds everything that the
+ * copies name (packet buffers, frames), so nothing has to wait for it:
+ *
+ *	placing		tickets of received packets stay unsettled; the core withholds what depends on
+ *			them. A client's packets of one rx round share a job, which is open until the
+ *			round's end.
+ *	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
+ *
+ *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
+ *
+ * A job may write memory that the engine maps, in its order among the others. Before such memory
+ * goes, the control path takes it out of all jobs (moving_revoke): they may be stuck for ever.
+ *
+ * An lcore has a fixed number of jobs. A user may have as many as are left to others: one whose copies
+ * are stuck has half of them at most, whatever number of programs he runs, and the next user half of
+ * the rest. A few are for users who have none. Programs of one user share likewise. A packet that
+ * finds no job is held (hold.c), a queue pair that wants to send starves until one is back.
+ *
+ * A program may end while its jobs are stuck. Its struct client stays until they are back (settle.c).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "drivers/client_memory/mover.h"
+#include "lcore/inside.h"
+#include "lcore/moving/hold.h"
+#include "lcore/moving/moving.h"
+
+#define JOBS	    128u
+#define JOBS_KEPT   8u /* for users who have none */
+#define JOB_COPIES  256u
+#define JOB_TICKETS 64u
+
+static_assert(JOBS * LIMIT_LCORES <= MOVER_BATCHES, "a mover has room for all jobs there are");
+static_assert(JOB_COPIES >= PACKET_COPIES && JOB_TICKETS >= PACKET_TICKETS, "one packet fits");
+
+struct moving_job {
+	struct mover_batch batch; /* first */
+	LIST_ENTRY(moving_job) link;
+	struct client *client;
+	uint64_t serial; /* of this lcore's jobs */
+	struct copy_batch tickets;
+	uint32_t frames;
+	bool tried; /* an atomic that the lcore tries, no mover has it */
+	struct pending_ticket pending[JOB_TICKETS];
+	struct staged_frame frame[LIMIT_TURN];
+	struct peer_copy copy[JOB_COPIES];
+};
+
+LIST_HEAD(job_list, moving_job);
+
+struct moving {
+	struct job_list free;
+	struct job_list open; /* of this rx round, at most one of each client */
+	struct job_list busy;
+	uint32_t free_count;
+	uint64_t serial; /* of the newest */
+	uint8_t jobs_of[LIMIT_CLIENTS]; /* by the client's number: not free */
+	uint8_t jobs_of_user[LIMIT_CLIENTS]; /* by the user's */
+	uint32_t leaving_count; /* clients that are detached but for jobs */
+	struct client *leaving[LIMIT_CLIENTS];
+	uint32_t tries; /* jobs that are atomics to be tried again */
+	bool came_back; /* a job did, since somebody last looked what waits for one */
+	struct ready_list starved;
+	struct moving_job job[JOBS];
+};
+
+struct moving *moving_create(void)
+{
+	struct moving *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < JOBS; i++)
+		LIST_INSERT_HEAD(&m->free, &m->job[i], link);
+	m->free_count = JOBS;
+	TAILQ_INIT(&m->starved);
+	return m;
+}
+
+void moving_destroy(struct moving *m)
+{
+	if (m != NULL && LIST_EMPTY(&m->busy))
+		free(m);
+}
+
+bool moving_under_way(const struct lcore *l)
+{
+	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
+}
+
+/* share: so many times what the client has must be left to its user. */
+static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
+{
+	uint32_t of_user = m->jobs_of_user[c->user], room = 0;
+
+	if (of_user == 0)
+		return m->free_count > 0;
+	if (m->free_count > JOBS_KEPT + of_user)
+		room = m->free_count - JOBS_KEPT - of_user;
+	return share * m->jobs_of[c->number] < room;
+}
+
+/* Half of what may be had for receiving: what arrives should not wait for what is to be sent. */
+bool moving_can_send(const struct lcore *l, const struct client *c)
+{
+	return client_mover(c) == NULL || may_take(l->moving, c, 2);
+}
+
+uint32_t moving_room(const struct lcore *l, const struct client *c)
+{
+	if (client_mover(c) == NULL)
+		return GATHER_MAX;
+	return MIN_OF(l->gather_count + JOB_COPIES, GATHER_MAX);
+}
+
+static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
+{
+	struct moving *m = l->moving;
+	struct moving_job *j = LIST_FIRST(&m->free);
+
+	if (j == NULL)
+		return NULL;
+	LIST_REMOVE(j, link);
+	LIST_INSERT_HEAD(to, j, link);
+	m->free_count--;
+	m->jobs_of[c->number]++;
+	m->jobs_of_user[c->user]++;
+	j->client = c;
+	j->serial = ++m->serial;
+	j->frames = 0;
+	j->tried = false;
+	j->tickets = (struct copy_batch){ .copy = j->copy, .pending = j->pending };
+	j->batch = (struct mover_batch){ .copy = j->copy, .lcore = l->index, .owner = j };
+	return j;
+}
+
+static void job_free(struct lcore *l, struct moving_job *j)
+{
+	struct moving *m = l->moving;
+
+	LIST_REMOVE(j, link);
+	LIST_INSERT_HEAD(&m->free, j, link);
+	m->free_count++;
+	m->jobs_of[j->client->number]--;
+	m->jobs_of_user[j->client->user]--;
+	m->came_back = true;
+	copy_over(l->engine);
+}
+
+/* Copies into memory that the engine maps: their clients know how many there are. */
+static void count_direct(struct lcore *l, const struct moving_job *j, int32_t by)
+{
+	for (uint32_t i = 0; i < j->tickets.copies; i++)
+		if (j->copy[i].direct != NULL && j->copy[i].direct != MOVER_REVOKED)
+			__atomic_fetch_add(&l->engine->direct_moves[j->copy[i].owner], (uint32_t)by,
+					   __ATOMIC_RELAXED);
+}
+
+static void tickets_settle(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	for (uint32_t i = 0; i < j->tickets.tickets; i++)
+		ticket_settle(l, &j->pending[i], j->copy, now);
+}
+
+static void frames_finish(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	struct engine_qp *q = j->frame[0].qp;
+
+	if (q == NULL) { /* detached meanwhile */
+		for (uint32_t i = 0; i < j->frames; i++)
+			rte_pktmbuf_free(j->frame[i].mbuf);
+		return;
+	}
+	for (uint32_t i = 0; i < j->frames; i++) {
+		frame_seal(&j->frame[i], j->copy);
+		qp_left(q->core, &j->frame[i].packet, now);
+	}
+	q->gather_pending = false;
+	frames_send(l, j->frame, j->frames, now);
+	qp_settled(l, q, now);
+}
+
+static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	if (j->frames > 0)
+		frames_finish(l, j, now);
+	count_direct(l, j, -1);
+	tickets_settle(l, j, now);
+	job_free(l, j);
+}
+
+/*
+ * Also with nothing to copy: tickets of direct memory behind one that is under way must not be
+ * settled before it, and the mover returns jobs in their order.
+ */
+static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	struct mover *mover = client_mover(j->client);
+
+	if (mover != NULL && mover_submit(mover, &j->batch))
+		return;
+	/* Its client is going: the copies count as failed, and their queue pairs fail. */
+	for (uint32_t i = 0; i < j->batch.count; i++)
+		j->copy[i].ok = false;
+	job_done(l, j, now);
+}
+
+static void job_close(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	if (j->tickets.tickets == 0) {
+		job_free(l, j);
+		return;
+	}
+	LIST_REMOVE(j, link);
+	LIST_INSERT_HEAD(&l->moving->busy, j, link);
+	j->batch.count = j->tickets.copies;
+	count_direct(l, j, 1);
+	job_submit(l, j, now);
+}
+
+static struct moving_job *find_open(const struct moving *m, const struct client *c)
+{
+	struct moving_job *j;
+
+	LIST_FOREACH(j, &m->open, link)
+	{
+		if (j->client == c)
+			return j;
+	}
+	return NULL;
+}
+
+struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
+{
+	struct moving *m = l->moving;
+	struct moving_job *j = find_open(m, c);
+
+	if (j != NULL && (j->tickets.tickets + PACKET_TICKETS > JOB_TICKETS ||
+			  j->tickets.copies + PACKET_COPIES > JOB_COPIES)) {
+		job_close(l, j, now);
+		j = NULL;
+	}
+	if (j == NULL && may_take(m, c, 1))
+		j = job_take(l, c, &m->open);
+	return j != NULL ? &j->tickets : NULL;
+}
+
+struct copy_batch *moving_opened(const struct lcore *l, const struct client *c)
+{
+	struct moving_job *j = find_open(l->moving, c);
+
+	return j != NULL ? &j->tickets : NULL;
+}
+
+void moving_flush(struct lcore *l, nanotime now)
+{
+	struct moving_job *j;
+
+	while ((j = LIST_FIRST(&l->moving->open)) != NULL)
+		job_close(l, j, now);
+}
+
+uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now)
+{
+	while (first < end) {
+		struct engine_qp *q = l->stage[first].qp;
+		struct moving_job *j = job_take(l, q->client, &l->moving->busy);
+		bool full = false;
+
+		/* Without a job the turn is taken back: these frames were never sent. */
+		for (; first < end && l->stage[first].qp == q; first++) {
+			struct staged_frame *s = &l->stage[first];
+
+			/* The mover is new: turns from before it may be more than a job holds. */
+			full |= j != NULL && (j->frames == LIMIT_TURN ||
+					      j->batch.count + s->peer_count > JOB_COPIES);
+			if (j == NULL || full) {
+				s->unsent = true;
+				l->stage[kept++] = *s;
+				continue;
+			}
+			memcpy(&j->copy[j->batch.count], &l->gather_copy[s->peer_first],
+			       s->peer_count * sizeof(j->copy[0]));
+			j->frame[j->frames] = *s;
+			j->frame[j->frames++].peer_first = (uint16_t)j->batch.count;
+			j->batch.count += s->peer_count;
+		}
+		if (j == NULL)
+			continue;
+		q->gather_pending = true;
+		ready_remove(l, q);
+		job_submit(l, j, now);
+	}
+	return kept;
+}
+
+/* ---- coming back ---- */
+
+static uint32_t collect_of(struct lcore *l, const struct client *c, nanotime now)
+{
+	struct mover *m = client_mover(c);
+	struct mover_batch *b;
+	uint32_t n = 0;
+
+	while (m != NULL && n < JOBS && (b = mover_poll(m, l->index)) != NULL) {
+		job_done(l, b->owner, now);
+		n++;
+	}
+	return n;
+}
+
+uint32_t moving_collect(struct lcore *l, nanotime now)
+{
+	struct moving *m = l->moving;
+	uint32_t work = 0;
+
+	if (LIST_EMPTY(&m->busy))
+		return 0;
+	for (uint32_t i = 0; i < l->clients; i++)
+		work += collect_of(l, l->client[i], now);
+	for (uint32_t i = 0; i < m->leaving_count; i++)
+		work += collect_of(l, m->leaving[i], now);
+	return work;
+}
+
+void moving_detach(struct lcore *l, struct client *c)
+{
+	/* Its queue pairs may still hand in jobs: they go after this. */
+	if (client_mover(c) != NULL)
+		l->moving->leaving[l->moving->leaving_count++] = c;
+}
+
+static void leave(struct moving *m, const struct client *c)
+{
+	for (uint32_t i = 0; i < m->leaving_count; i++) {
+		if (m->leaving[i] != c)
+			continue;
+		m->leaving[i] = m->leaving[--m->leaving_count];
+		return;
+	}
+}
+
+bool moving_left(struct lcore *l, const struct client *c)
+{
+	if (l->moving->jobs_of[c->number] > 0)
+		return false;
+	leave(l->moving, c);
+	return true;
+}
+
+void moving_starve(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_REMOVE(&l->ready, q, ready_link);
+	TAILQ_INSERT_TAIL(&l->moving->starved, q, ready_link);
+	q->starved = true;
+}
+
+/* Each tries again; the list is as long as there are queue pairs that wait, and seldom long. */
+static void starved_feed(struct lcore *l)
+{
+	struct engine_qp *q;
+
+	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
+	q->starved = false;
+	TAILQ_CONCAT(&l->ready, &l->moving->starved, ready_link);
+}
+
+void moving_unstarve(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_REMOVE(&l->moving->starved, q, ready_link);
+	q->starved = false;
+}
+
+void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
+			void *arg)
+{
+	const struct moving_job *j;
+	struct engine_qp *q;
+
+	LIST_FOREACH(j, &l->moving->busy, link)
+	if (j->frames > 0 && j->frame[0].qp != NULL)
+		visit(j->frame[0].qp, arg);
+	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
+	visit(q, arg);
+}
+
+/* ---- atomics that are tried again ---- */
+
+bool moving_can_try(const struct lcore *l, const struct client *c)
+{
+	return may_take(l->moving, c, 1);
+}
+
+bool moving_tries(const struct lcore *l)
+{
+	return l->moving->tries > 0;
+}
+
+void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
+		      uint64_t address, uint64_t ticket, const struct peer_atomic *a)
+{
+	struct moving_job *j = job_take(l, q->client, &l->moving->busy);
+
+	assert(j != NULL && "packet_fits has asked moving_can_try");
+	j->tried = true;
+	j->pending[0] = (struct pending_ticket){
+		.qp = q, .ticket = ticket, .atomic = *a, .count = 1, .is_atomic = true
+	};
+	j->copy[0] = (struct peer_copy){ .peer_address = address, .memory = m };
+	j->tickets.tickets = j->batch.count = 1;
+	l->moving->tries++;
+	q->last_ticket = ticket;
+	q->atomic_waits = true;
+}
+
+/* The request is forgotten where its queue pair is gone, or does nothing any more. */
+static int try_atomic(struct lcore *l, struct moving_job *j, nanotime now)
+{
+	struct pending_ticket *t = &j->pending[0];
+	const struct peer_copy *c = &j->copy[0];
+
+	if (t->qp == NULL || qp_state(t->qp->core) == QP_STATE_RESET ||
+	    qp_state(t->qp->core) == QP_STATE_ERR)
+		return ECANCELED;
+	return place_atomic(l, c->memory, c->peer_address, &t->atomic, now);
+}
+
+static uint32_t try_all(struct lcore *l, nanotime now)
+{
+	struct moving_job *j, *next;
+	uint32_t work = 0;
+
+	for (j = LIST_FIRST(&l->moving->busy); j != NULL; j = next) {
+		int error;
+
+		next = LIST_NEXT(j, link);
+		if (!j->tried)
+			continue;
+		error = try_atomic(l, j, now);
+		if (error == EBUSY)
+			continue;
+		l->moving->tries--;
+		j->copy[0].ok = error == 0;
+		if (j->pending[0].qp != NULL)
+			j->pending[0].qp->atomic_waits = false;
+		job_done(l, j, now);
+		work++;
+	}
+	return work;
+}
+
+uint32_t place_poll(struct lcore *l, nanotime now)
+{
+	struct moving *m = l->moving;
+	uint32_t work = moving_collect(l, now);
+
+	if (m->tries > 0)
+		work += try_all(l, now);
+	if (!m->came_back)
+		return work;
+	starved_feed(l);
+	m->came_back = hold_release(l, &work, now);
+	place_flush(l, now);
+	return work;
+}
+
+void moving_forget(struct lcore *l, struct engine_qp *q)
+{
+	struct moving_job *j;
+
+	LIST_FOREACH(j, &l->moving->busy, link)
+	{
+		for (uint32_t i = 0; i < j->tickets.tickets; i++)
+			if (j->pending[i].qp == q)
+				j->pending[i].qp = NULL;
+		if (j->frames > 0 && j->frame[0].qp == q)
+			j->frame[0].qp = NULL;
+	}
+	q->gather_pending = false;
+}
+
+/* ---- memory that goes ---- */
+
+static bool is_of_region(const struct region *r, const void *at)
+{
+	for (uint32_t i = 0; i < r->pieces; i++) {
+		const struct region_piece *p = &r->piece[i];
+		uint64_t end = i + 1 < r->pieces ? r->piece[i + 1].offset : r->length;
+
+		if (p->direct != NULL && (uintptr_t)at - (uintptr_t)p->direct < end - p->offset)
+			return true;
+	}
+	return false;
+}
+
+static void job_revoke(struct lcore *l, struct moving_job *j, const struct client *c,
+		       const struct region *r)
+{
+	for (uint32_t i = 0; i < j->tickets.copies; i++) {
+		struct peer_copy *copy = &j->copy[i];
+
+		if (copy->direct == NULL || copy->direct == MOVER_REVOKED ||
+		    copy->owner != c->number || (r != NULL && !is_of_region(r, copy->direct)))
+			continue;
+		__atomic_store_n(&copy->direct, MOVER_REVOKED, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&l->engine->direct_moves[c->number], 1, __ATOMIC_RELAXED);
+	}
+}
+
+void moving_revoke(struct lcore *l, const struct client *c, const struct region *r)
+{
+	struct moving_job *j;
+
+	/* Between bursts none is open. */
+	LIST_FOREACH(j, &l->moving->busy, link)
+	job_revoke(l, j, c, r);
+}
+
+static bool names_memory(const struct moving_job *j, const struct peer_memory *m)
+{
+	for (uint32_t i = 0; i < j->batch.count; i++)
+		if (j->copy[i].memory == m)
+			return true;
+	return false;
+}
+
+uint64_t moving_newest(const struct lcore *l)
+{
+	return l->moving->serial;
+}
+
+uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t newest)
+{
+	const struct moving_job *j;
+	uint32_t n = 0;
+
+	LIST_FOREACH(j, &l->moving->busy, link)
+	n += j->client == c && j->serial <= newest;
+	return n;
+}
+
+uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest)
+{
+	const struct moving_job *j;
+	uint32_t n = 0;
+
+	if (c->memory == NULL)
+		return 0;
+	LIST_FOREACH(j, &l->moving->busy, link)
+	n += j->serial <= newest && names_memory(j, c->memory);
+	return n;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies into registered memory. Where all of a packet is direct, and nothing of its queue pair
+ * waits, it is written at once and its ticket is settled on the spot. Otherwise all of it gathers
+ * in the round's batch, direct and peer spans in their order, and so does whatever follows on the
+ * same queue pair; the batch is worked off in its order at the end of the rx round, by the lcore or
+ * by a mover.
+ *
+ *	spans of a queue pair's packets     direct | peer direct | direct | peer | direct
+ *	                                    at once  -------- the batch, in order --------
+ *
+ * So whoever sees an octet sees all packets before it, whatever memory they went to, and the last
+ * eight octets of a message become visible last: programs poll the last byte.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "drivers/client_memory/peer_atomic.h"
+#include "lcore/inside.h"
+#include "lcore/moving/moving.h"
+#include "queue/fence.h"
+#include "wire/opcode.h"
+
+#define BATCH_COPIES  512u
+#define BATCH_TICKETS 128u
+
+struct own_batch {
+	struct copy_batch batch; /* first */
+	struct peer_copy copy[BATCH_COPIES];
+	struct pending_ticket pending[BATCH_TICKETS];
+	struct copy_breaks breaks;
+};
+
+struct copy_batch *copy_batch_create(void)
+{
+	struct own_batch *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	b->batch = (struct copy_batch){ .copy = b->copy, .pending = b->pending };
+	return &b->batch;
+}
+
+void copy_batch_destroy(struct copy_batch *b)
+{
+	for (uint32_t i = 0; i < b->tickets; i++)
+		if (b->pending[i].mbuf != NULL)
+			rte_pktmbuf_free(b->pending[i].mbuf);
+	free(b);
+}
+
+/* Of the eight octets at the end of a message: how many are in the span that ends here. */
+static uint32_t tail_in(const struct span_list *p, uint32_t end, uint32_t length)
+{
+	uint32_t begin = p->length > 8 ? p->length - 8 : 0;
+
+	return end > begin ? MIN_OF(end - begin, length) : 0;
+}
+
+static void place_direct(const struct span_list *p, const uint8_t *from)
+{
+	uint32_t end = 0;
+
+	queue_release_fence(); /* what was placed before is seen before this */
+	if (p->count == 1) {
+		copy_direct(p->span[0].direct, from, p->length, MIN_OF(p->length, 8u));
+		return;
+	}
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct span *s = &p->span[i];
+
+		end += s->length;
+		copy_direct(s->direct, from, s->length, tail_in(p, end, s->length));
+		from += s->length;
+	}
+}
+
+void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
+		 struct copy_breaks *breaks, nanotime now)
+{
+	for (uint32_t i = 0, run; i < n; i += run) {
+		const struct peer_memory *m = copy[i].memory;
+
+		run = peer_copy_run(copy + i, n - i);
+		copy_stamp_begin(&l->stamp, m != NULL ? m->owner : c->number, now);
+		peer_memory_copy_chained(c->memory, copy + i, run, breaks);
+		copy_stamp_end(&l->stamp);
+	}
+}
+
+void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
+		   nanotime now)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		ok &= copy[t->first + i].ok;
+	if (t->mbuf != NULL)
+		rte_pktmbuf_free(t->mbuf);
+	t->mbuf = NULL;
+	if (t->qp == NULL)
+		return;
+	if (t->qp->last_ticket == t->ticket)
+		t->qp->last_ticket = 0;
+	if (t->is_atomic)
+		qp_atomic_done(t->qp->core, t->ticket, t->atomic.original, ok, now);
+	else
+		qp_copied(t->qp->core, t->ticket, ok, now);
+	qp_settled(l, t->qp, now);
+}
+
+/* The lcore's own copies. Runs of those into one client's memory are made together. */
+static void batch_flush(struct lcore *l, nanotime now)
+{
+	struct copy_batch *b = l->copies;
+	struct copy_breaks *breaks = &((struct own_batch *)b)->breaks;
+	uint32_t tickets = b->tickets;
+
+	b->tickets = 0;
+	b->copies = 0;
+	breaks->count = 0;
+	for (uint32_t i = 0; i < tickets;) {
+		struct client *c = b->pending[i].qp->client;
+		uint32_t first = i, copies = 0;
+
+		for (; i < tickets && b->pending[i].qp->client == c; i++)
+			copies += b->pending[i].count;
+		if (copies > 0)
+			client_copy(l, c, &b->copy[b->pending[first].first], copies, breaks, now);
+		for (; first < i; first++)
+			ticket_settle(l, &b->pending[first], b->copy, now);
+	}
+}
+
+/* Where a ticket of this queue pair goes, with room for so many copies. */
+static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_t copies,
+				   nanotime now)
+{
+	struct copy_batch *b = l->copies;
+
+	if (q->mover != NULL) {
+		b = moving_opened(l, q->client);
+		assert(b != NULL && "packet_fits has opened one, for one packet");
+	} else if (b->tickets == BATCH_TICKETS || b->copies + copies > BATCH_COPIES) {
+		batch_flush(l, now);
+	}
+	return b;
+}
+
+static struct pending_ticket *ticket_add(struct lcore *l, struct engine_qp *q, struct copy_batch *b,
+					 uint64_t ticket)
+{
+	struct pending_ticket *t = &b->pending[b->tickets++];
+
+	/* Of an unreliable queue pair a message is dropped alone. */
+	if (q->last_ticket == 0 || q->unreliable)
+		q->chain = ++l->chains << 4 | l->index;
+	q->last_ticket = ticket;
+	t->qp = q;
+	t->ticket = ticket;
+	t->first = b->copies;
+	t->count = 0;
+	t->mbuf = NULL;
+	t->is_atomic = false;
+	return t;
+}
+
+static struct peer_copy *copy_add(struct lcore *l, struct engine_qp *q, struct copy_batch *b,
+				  struct pending_ticket *t, const struct span *s)
+{
+	struct peer_copy *c = &b->copy[b->copies++];
+
+	static_assert(LIMIT_LCORES <= 16, "numbers of chains");
+	*c = (struct peer_copy){ .peer_address = s->peer_address,
+				 .length = s->length,
+				 .to_peer = true,
+				 .direct = s->direct,
+				 .chain = q->chain,
+				 .owner = s->client };
+	if (s->direct == NULL)
+		c->memory = span_memory(l, q, s);
+	t->count++;
+	return c;
+}
+
+/* Puts the placement behind what already waits for this queue pair. */
+static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+		      const struct packet *p, struct rte_mbuf *m, nanotime now)
+{
+	bool last = q->raw || opcode_is(p->opcode, OP_LAST);
+	struct copy_batch *b = batch_of(l, q, o->place.count, now);
+	struct pending_ticket *t = ticket_add(l, q, b, o->ticket);
+	const uint8_t *from = o->source;
+	uint32_t end = 0;
+
+	if (from == (const uint8_t *)&o->value) {
+		t->value = o->value;
+		from = (const uint8_t *)&t->value;
+	} else {
+		t->mbuf = m;
+	}
+	for (uint32_t i = 0; i < o->place.count; i++) {
+		const struct span *s = &o->place.span[i];
+		struct peer_copy *c;
+
+		end += s->length;
+		if (s->direct != NULL || s->client != SPAN_NOBODY) {
+			c = copy_add(l, q, b, t, s);
+			c->local = (void *)(uintptr_t)from;
+			c->tail = (uint8_t)(last ? tail_in(&o->place, end, s->length) : 0);
+		}
+		from += s->length;
+	}
+	return t->mbuf != NULL;
+}
+
+static void make_atomic(struct peer_atomic *to, const struct atomic_request *a)
+{
+	*to = (struct peer_atomic){ .compare_swap = a->compare_swap,
+				    .compare = a->compare,
+				    .value = a->swap_add };
+}
+
+/* ... an atomic. */
+static void batch_add_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+			     nanotime now)
+{
+	struct copy_batch *b = batch_of(l, q, 1, now);
+	struct pending_ticket *t = ticket_add(l, q, b, o->ticket);
+
+	make_atomic(&t->atomic, &o->atomic);
+	t->is_atomic = true;
+	copy_add(l, q, b, t, &o->atomic.target)->atomic = &t->atomic;
+}
+
+int place_atomic(struct lcore *l, const struct peer_memory *m, uint64_t address,
+		 struct peer_atomic *a, nanotime now)
+{
+	int error;
+
+	copy_stamp_begin(&l->stamp, m->owner, now);
+	error = peer_memory_atomic(m, address, a, now);
+	copy_stamp_end(&l->stamp);
+	return error;
+}
+
+/*
+ * By the lcore: direct memory, or its own user's, which is watched (peer.h). If the address is a
+ * multiple of eight in the region, but not in memory (a region that was registered at an odd
+ * place), the CPU has no atomic for it.
+ */
+static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+			   nanotime now)
+{
+	const struct span *target = &o->atomic.target;
+	const struct peer_memory *m;
+	struct peer_atomic a;
+	int error;
+
+	make_atomic(&a, &o->atomic);
+	if (target->direct != NULL) {
+		bool ok = direct_atomic(target->direct, &a);
+
+		qp_atomic_done(q->core, o->ticket, a.original, ok, now);
+		return;
+	}
+	m = span_memory(l, q, target);
+	if (m == NULL)
+		m = q->client->memory;
+	error = place_atomic(l, m, target->peer_address, &a, now);
+	if (error == EBUSY)
+		moving_try_again(l, q, m, target->peer_address, o->ticket, &a);
+	else
+		qp_atomic_done(q->core, o->ticket, a.original, error == 0, now);
+}
+
+static void take_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o, nanotime now)
+{
+	bool by_mover =
+		q->mover != NULL && (q->last_ticket != 0 || o->atomic.target.direct == NULL);
+
+	if (by_mover) {
+		batch_add_atomic(l, q, o, now);
+		return;
+	}
+	/* What this queue pair wrote before is in place when the atomic looks. */
+	if (q->last_ticket != 0)
+		place_flush(l, now);
+	execute_atomic(l, q, o, now);
+}
+
+bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o,
+		   const struct packet *p, struct rte_mbuf *m, nanotime now)
+{
+	if (o->flags & OUTCOME_ATOMIC) {
+		take_atomic(l, q, o, now);
+		return false;
+	}
+	if (!o->place.has_peer && q->last_ticket == 0) {
+		place_direct(&o->place, o->source);
+		qp_copied(q->core, o->ticket, true, now);
+		return false;
+	}
+	return batch_add(l, q, o, p, m, now);
+}
+
+void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now)
+{
+	struct copy_batch *b = NULL;
+
+	if (q->last_ticket != 0)
+		b = batch_of(l, q, 0, now);
+	if (q->last_ticket == 0) { /* or by now */
+		qp_copied(q->core, ticket, true, now);
+		return;
+	}
+	ticket_add(l, q, b, ticket);
+}
+
+void place_flush(struct lcore *l, nanotime now)
+{
+	batch_flush(l, now);
+	moving_flush(l, now);
+}
+
+void place_forget(struct lcore *l, struct engine_qp *q)
+{
+	/* Messages run between bursts, where the batch is empty. */
+	q->last_ticket = 0;
+	q->atomic_waits = false;
+	moving_forget(l, q);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everything that an lcore does. */
+#include "lcore/inside.h"
+#include "lcore/exception/exception.h"
+#include "lcore/window.h"
+
+/*
+ * A copy of a program's memory may block. Who watches the lcores for that is the control path, so it
+ * makes none itself where it stands in for one: the lcore's thread, if there is one, is called.
+ */
+static bool may_copy(const struct lcore *l)
+{
+	if (!l->stood_in)
+		return true;
+	for (uint32_t i = 0; i < l->clients; i++)
+		if (l->client[i]->memory != NULL)
+			return false;
+	return true;
+}
+
+bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now)
+{
+	if (may_copy(l)) {
+		rx_poll(l, now);
+		place_poll(l, now);
+		tx_poll(l, now);
+		return true;
+	}
+	/* A program that polls waits for us here: its own memory is all that its frames are of. */
+	if (c->memory == NULL && !client_shares(c)) {
+		tx_of_client(l, c, now);
+		return true;
+	}
+	return false;
+}
+
+uint32_t lcore_poll(struct lcore *l)
+{
+	nanotime now = clock_now();
+	uint32_t work = 0;
+
+	work += messages_poll(l, now);
+	work += rx_poll(l, now);
+	work += place_poll(l, now);
+	work += doorbells_poll(l, now);
+	work += wheel_turn(l, now);
+	work += tx_poll(l, now);
+	if (l->engine->exception != NULL)
+		work += exception_poll(l);
+	if (!TAILQ_EMPTY(&l->operations))
+		work += operations_run(l, now);
+	if (!TAILQ_EMPTY(&l->moderated))
+		work += moderate_poll(l, now);
+
+	l->stats.polls++;
+	if (work == 0)
+		l->stats.idle_polls++;
+	return work;
+}

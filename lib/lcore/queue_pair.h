@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a queue pair consists of in the engine, and what it refers to: completion queues, channels,
+ * address handles, multicast groups. An object that lcores read says below which of its fields are
+ * the control path's.
+ */
+#ifndef LCORE_QUEUE_PAIR_H
+#define LCORE_QUEUE_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/time.h"
+#include "config/limits.h"
+#include "lcore/moderate.h"
+#include "queue/cq_move.h"
+#include "queue/cq_ring.h"
+#include "queue/ring.h"
+#include "transport/transport.h"
+#include "wire/envelope.h"
+
+struct client;
+struct destination;
+struct engine_srq;
+struct engine_xrcd;
+struct held_packet;
+struct lcore;
+struct mover;
+struct target;
+struct user;
+
+/* The program's end is in the program; EOF on either side tells the other. */
+struct engine_channel {
+	struct client *client;
+	uint32_t context; /* handle */
+	uint32_t handle;
+	uint32_t users; /* CQs on it (control) */
+	int fd; /* our end, non-blocking */
+};
+
+struct engine_cq {
+	struct cq_rings rings;
+	struct client *client;
+	struct engine_channel *channel; /* NULL: none */
+	struct moderation moderation;
+	uint64_t cookie;
+	bool ignores_overrun; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: what finds no room is lost */
+	struct {
+		uint64_t offset; /* 0: none */
+		size_t octets;
+	} memory[2]; /* of the rings' halves (control) */
+	uint64_t page_offset;
+	uint32_t context; /* handle (control) */
+	uint32_t handle;
+	uint32_t users; /* queue pairs on it (control) */
+	uint32_t events; /* completion events sent so far; atomic */
+	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: bits of events that found the context's socket full */
+	uint32_t overrun; /* set once; atomic */
+	uint32_t event_owed; /* atomic: an event found the channel's socket full */
+	int async_fd; /* where its context hears of an overrun */
+};
+
+STAILQ_HEAD(held_list, held_packet);
+
+/* Where a queue pair's packets go. */
+enum flow_state {
+	FLOW_NONE, /* no address vector yet, or its MAC address is being resolved: hold packets */
+	FLOW_PORT,
+	FLOW_LOOP, /* one of our own addresses: goes round inside the engine */
+	FLOW_UNREACHABLE, /* resolution failed: packets are lost, retries will tell the program */
+	FLOW_BY_HANDLE, /* UD: the address handle of each request says */
+};
+
+/*
+ * An address handle. What lcores have seen never changes: another MAC address makes another one in
+ * its place, and the old one goes after a grace period.
+ */
+struct engine_ah {
+	struct flow flow;
+	uint8_t flow_state; /* enum flow_state, never BY_HANDLE; NONE: packets are lost meanwhile */
+	bool port_by_qpns; /* no flow label: each packet's source port follows from both numbers */
+	bool is_multicast;
+	uint32_t pd; /* number */
+	struct qp_path path;
+	/* (control) */
+	struct client *client;
+	uint32_t handle;
+	uint32_t context;
+	uint32_t pd_handle;
+	uint8_t ended; /* enum ah_ended: cmd_ah.c */
+	struct destination *destination; /* destinations.h; NULL: nothing changes */
+	uint32_t destination_version; /* that its envelope is of */
+	TAILQ_ENTRY(engine_ah) destination_link;
+	LIST_ENTRY(engine_ah) engine_link;
+};
+
+/* A multicast group with members here. */
+struct mcast_group {
+	struct mcast_group *next; /* in its bucket */
+	struct gid gid;
+	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free place */
+	uint32_t members; /* (control) */
+	struct user *user; /* (control) of who came first */
+	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
+};
+
+/* What was posted when this was asked for: see cmd_ah.c. */
+struct posted_mark {
+	uint32_t serial; /* of who asked last, */
+	uint32_t end; /* and what qp_retired will say when all that was posted then has left */
+};
+
+struct engine_qp {
+	/* hot: the lcore's */
+	struct qp *core;
+	struct lcore *lcore;
+	struct qp_page *page;
+	struct ring_side sq;
+	struct ring_side rq;
+	struct engine_cq *send_cq;
+	struct engine_cq *recv_cq; /* NULL: an XRC target, see srq.h */
+	struct engine_srq *srq; /* where its receives come from; NULL: from rq, or XRC */
+	struct engine_xrcd *xrcd; /* of an XRC target, */
+	LIST_HEAD(, target) holders; /* and who has a handle of it: xrc.h */
+	struct client *client;
+	uint32_t qpn;
+	uint32_t handle;
+	uint8_t type; /* enum qp_type */
+	uint8_t flow_state; /* enum flow_state */
+	bool is_ready; /* stands in the ready list */
+	bool starved; /* ... in that of those that wait for a mover's job, instead */
+	bool in_wheel;
+	bool detached;
+	bool gather_pending; /* a mover reads payload for it: no next packet until then */
+	bool broken; /* its client wrote nonsense into a ring */
+	bool held_back; /* a frame of this round was not sent: none may overtake it */
+	bool flushing; /* in ERR, and nothing completes before the posted receives any more */
+	bool more_work; /* the window was full: its ring holds more */
+	bool crowded; /* it has asked for room for more unsettled copies */
+	bool raw; /* whole frames, see raw.h */
+	bool unreliable; /* a packet is done when it has left */
+	uint8_t raw_flags; /* enum raw_flag */
+	bool error_asked; /* WQ: its program put it into the error state */
+	uint16_t identification; /* of the next IPv4 header */
+	uint32_t wheel_slot;
+	uint32_t published_retired;
+	nanotime wheel_at;
+	TAILQ_ENTRY(engine_qp) ready_link;
+	LIST_ENTRY(engine_qp) wheel_link;
+	struct flow flow;
+	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
+	bool receive_valid; /* ... it holds the request at rq's cursor */
+	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
+	uint64_t chain; /* ... of which, if one fails, those behind it are not made */
+	bool atomic_waits; /* ... and which are an atomic that its lcore tries again (moving.c) */
+	struct mover *mover; /* ... which makes them; NULL: its lcore */
+	struct held_list held; /* packets that wait for it, see hold.c */
+	TAILQ_ENTRY(engine_qp) held_link;
+	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
+	uint32_t
+		unexpected; /* ... and messages without an entry, whose receives are not complete */
+	uint32_t windows; /* atomic: of type 2, bound through it */
+	struct posted_mark posted[2]; /* (see there) */
+	bool operation_waits; /* in lcore.operations */
+	bool operation_owed; /* an invalidation is reported when its copies are over */
+	struct key_operation operation; /* on its way to the control thread */
+	TAILQ_ENTRY(engine_qp) operation_link;
+	/* (control) */
+	uint32_t raw_users; /* steering rules and indirection tables that lead to it */
+	uint64_t cookie;
+	uint32_t context;
+	uint32_t pd;
+	uint32_t groups; /* multicast groups that it is a member of */
+	bool may_hold; /* UD: in client_objects.holding */
+	LIST_ENTRY(engine_qp) holding_link;
+	int async_fd;
+	uint32_t async_events; /* atomic */
+	uint32_t async_owed; /* atomic: as of a CQ */
+	uint64_t sq_offset, rq_offset, page_offset;
+	size_t sq_octets, rq_octets;
+	void *memory; /* of core and receive: see qp_memory.c */
+	void *records; /* of a peer's READs and atomics; NULL: none */
+	void *tickets; /* of many unsettled copies; NULL: of a few, in `memory` */
+	uint64_t memory_octets, memory_maps; /* of all three */
+	struct qp_path path; /* last address vector */
+	struct destination *destination; /* as of an address handle */
+	uint32_t destination_version;
+	TAILQ_ENTRY(engine_qp) destination_link;
+	bool has_peer; /* connected: peers.h, */
+	uint32_t peer_qpn; /* to this number */
+	struct gid peer_gid;
+	LIST_ENTRY(engine_qp) peer_link;
+	LIST_ENTRY(engine_qp) engine_link;
+};
+
+TAILQ_HEAD(ready_list, engine_qp);
+TAILQ_HEAD(operation_list, engine_qp);
+TAILQ_HEAD(waiting_list, engine_qp);
+LIST_HEAD(wheel_slot, engine_qp);
+
+/* Copies from or to memory are under way for it. On its lcore. */
+static inline bool qp_has_copies(const struct engine_qp *q)
+{
+	return q->last_ticket != 0 || q->gather_pending;
+}
+
+#endif

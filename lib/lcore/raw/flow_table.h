@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which raw queue pairs see a frame (ibv_create_flow(3)). A table is made anew for every change
+ * and never altered while lcores may read it (engine.flows, acquire; the old one is freed after a
+ * grace period).
+ *
+ *	sniffers		see every frame of the port, RoCE included
+ *	normal rules		lowest priority value first; the first value with a matching rule
+ *				wins, all rules of that value that match get a copy (as identical
+ *				rules of several queue pairs do on ConnectX); a drop among them wins
+ *	default rules		what no normal rule took: multicast, or everything
+ */
+#ifndef LCORE_FLOW_TABLE_H
+#define LCORE_FLOW_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/limits.h"
+#include "lcore/raw/raw_frame.h"
+
+struct rss;
+struct flow_counters;
+
+/* Where matching frames go: a queue pair by number, or one of many by hash. */
+struct flow_target {
+	uint32_t qpn;
+	const struct rss *rss; /* NULL: the queue pair */
+};
+
+struct flow_rule {
+	uint32_t kind; /* enum flow_kind */
+	uint32_t priority;
+	uint32_t layers; /* enum flow_layer: those that must be there */
+	uint32_t actions; /* enum flow_action */
+	uint32_t tag;
+	struct flow_counters *counters; /* NULL: none */
+	struct flow_target target;
+	struct flow_key value, mask;
+};
+
+struct flow_table {
+	uint32_t count;
+	uint32_t normal; /* rules of this kind, in front, by priority */
+	uint32_t sniffers; /* how many */
+	struct flow_rule rule[];
+};
+
+/* Octets of a table of that many rules. */
+static inline size_t flow_table_bytes(uint32_t rules)
+{
+	return sizeof(struct flow_table) + rules * sizeof(struct flow_rule);
+}
+
+/* Puts a rule in its place; there is room for it. */
+void flow_table_add(struct flow_table *t, const struct flow_rule *rule);
+
+struct flow_match {
+	uint32_t count; /* of rules that see the frame */
+	bool taken; /* by a normal or default rule, a drop included: not for anybody else */
+	const struct flow_rule *rule[LIMIT_FLOW_COPIES];
+};
+
+/*
+ * The rules that see this frame; those beyond LIMIT_FLOW_COPIES do not. `roce`: a frame of the
+ * engine's own queue pairs, only for sniffers. Drop rules are among them, to be counted.
+ */
+void flow_table_match(const struct flow_table *t, const struct raw_frame *f, bool roce,
+		      struct flow_match *match);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Raw queue pairs (IBV_QPT_RAW_PACKET): whole Ethernet frames in and out.
+ *
+ *	post_send --> core --> raw_build, raw_seal: gathered, segmented, summed, judged
+ *		  --> the port; and round inside the engine if the destination is our own MAC
+ *		      address (only there) or a multicast one (there as well)
+ *	port, loop --> raw_input: steering rules --> each queue pair or WQ gets a copy on its lcore
+ *
+ * A WQ (ibv_create_wq(3)) is a raw queue pair without a send queue. A queue pair with an
+ * indirection table has no queues at all: it is a struct rss that rules point to.
+ */
+#ifndef LCORE_RAW_H
+#define LCORE_RAW_H
+
+#include "lcore/lcore.h"
+#include "lcore/raw/flow_table.h"
+#include "lcore/raw/raw_hash.h"
+
+/* ---- objects of the control path; lcores read what rules point to ---- */
+
+struct raw_object { /* what all of them begin with */
+	uint32_t handle;
+	uint32_t context; /* handle */
+	uint32_t users; /* objects that refer to it */
+};
+
+struct rwq_table {
+	struct raw_object o;
+	uint32_t entries; /* a power of two */
+	struct engine_qp *wq[LIMIT_RWQ_TABLE];
+};
+
+struct rss {
+	struct raw_object o;
+	uint32_t pd; /* handle */
+	struct rwq_table *table;
+	/* read by lcores, never changed: */
+	uint32_t fields; /* enum rss_field */
+	uint32_t mask; /* entries - 1 */
+	uint8_t key[RSS_KEY_LENGTH] __attribute__((aligned(4)));
+	uint32_t qpn[LIMIT_RWQ_TABLE];
+};
+
+/* Each lcore counts in its own line; whoever reads adds them up. */
+struct flow_counters {
+	struct {
+		uint64_t packets, octets;
+	} __rte_cache_aligned lcore[LIMIT_LCORES];
+};
+
+struct engine_counters {
+	struct raw_object o;
+	struct flow_counters *count;
+};
+
+struct engine_flow {
+	struct raw_object o;
+	struct flow_rule rule;
+	struct engine_qp *qp; /* one of these two */
+	struct rss *rss;
+	struct engine_counters *counters; /* NULL: none */
+	LIST_ENTRY(engine_flow) link; /* of all flows of the engine */
+};
+
+/* ---- receiving (rx.c calls) ---- */
+
+/* Marks of frames in rings inside the engine (mbuf.hash.usr), beside rx.c's own. */
+#define FRAME_RAW_LOOPED    2u /* a raw queue pair's, to be steered */
+#define FRAME_RAW_DELIVERED 3u /* steered: raw_arrived */
+
+/*
+ * A frame that is no RoCE packet for this engine (`roce` false), or one that may be (true: only
+ * sniffers see it). Returns true if the mbuf is gone: rules took it and nobody else wants it.
+ */
+bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now);
+/* A frame that raw_send put into the loop. The mbuf is gone. */
+void raw_looped(struct lcore *l, struct rte_mbuf *m, nanotime now);
+/* A frame that another lcore steered to a queue pair of this one. The mbuf is gone. */
+void raw_arrived(struct lcore *l, struct rte_mbuf *m, nanotime now);
+
+static inline bool raw_steering(const struct engine *e)
+{
+	return __atomic_load_n(&e->flows, __ATOMIC_RELAXED) != NULL;
+}
+
+/* ---- sending (frame.c and send.c call) ---- */
+
+/* Peer copies of one request at most: its spans, cut where its segments are. */
+#define RAW_COPIES (LIMIT_SPANS + LIMIT_TSO_SEGMENTS)
+
+/* Gathers the frame (or begins to, where peer memory is read later). */
+void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
+/* All octets are there: judged, summed, segmented; says where it goes. */
+void raw_seal(struct lcore *l, struct staged_frame *s);
+/* Tells the core why a frame is not sent, and counts it. */
+void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
+/* One frame (or its segments) leaves, whichever way. s->unsent: it could not. */
+void raw_send(struct lcore *l, struct staged_frame *s);
+
+#endif

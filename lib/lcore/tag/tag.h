@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tag matching SRQs (IBV_SRQT_TM): a list of tagged buffers, in front of the SRQ's receive requests.
+ * All queue pairs of such an SRQ live on one lcore, so that the list is that lcore's alone. It is
+ * changed by operations that the program posts into a ring of their own, and looked at for the first
+ * packet of each SEND, which begins with a tag matching header (TMH, <infiniband/tm_types.h>):
+ *
+ *	EAGER, tag found	the rest of the message goes into the entry's elements
+ *	RNDV, tag found		the message is the address of the data: the engine READs it into the
+ *				entry's elements and answers with a FIN, by requests of its own
+ *	either, not found	"unexpected": an ordinary receive of the SRQ, header included
+ *	anything else		an ordinary receive: NO_TAG
+ *
+ * Phase. Both sides count unexpected messages. While the program has not handled as many as there
+ * were, entries that it adds wait: one of those messages may be for them.
+ *
+ * Who may touch what: the control path builds the list before and frees it after the SRQ can be
+ * found; all else is the lcore's.
+ */
+#ifndef LCORE_TAG_H
+#define LCORE_TAG_H
+
+#include "lcore/srq.h"
+
+enum tag_state {
+	TAG_FREE,
+	TAG_LISTED,
+	TAG_RECEIVING, /* a message of `qp` goes into it */
+	TAG_FETCHING, /* a rendezvous of `qp` */
+};
+
+struct tag_entry {
+	uint64_t recv_wr_id;
+	uint8_t state; /* enum tag_state */
+	uint8_t num_sge;
+	struct engine_qp *qp;
+	/* of the message that it was offered last */
+	bool rendezvous;
+	uint32_t app_context;
+	uint64_t tag;
+	uint64_t address; /* rendezvous: of the data at the peer */
+	uint32_t rkey;
+	uint32_t length;
+	struct work_sge sge[LIMIT_TAG_SGE];
+};
+
+/* What is looked at for each message, oldest first. */
+struct tag_match {
+	uint64_t tag;
+	uint64_t mask;
+	uint32_t handle; /* as the program calls it */
+	uint32_t entry;
+	bool waits; /* for the phase */
+};
+
+struct tag_list {
+	struct tag_entry *entry; /* max_tags of them */
+	struct tag_match *match; /* `listed` of max_tags */
+	uint32_t *unused; /* indices of entries: max_tags - listed - taken of them */
+	uint32_t max_tags, listed, free;
+	uint32_t offered; /* place in `match` of the entry that was offered last */
+	uint32_t unexpected; /* messages, less those that the program was told have failed */
+	uint32_t handled; /* by the program, as it says */
+	struct ring_side ops; /* struct tag_work */
+	/* (control) */
+	uint64_t ops_offset;
+	size_t ops_octets;
+	size_t memory_octets;
+};
+
+/* tag.c: messages. The offer for a packet that wants a receive; not taken; taken. */
+const struct recv_work *tags_offer(struct lcore *l, struct engine_qp *q, const struct packet *p,
+				   nanotime now);
+void tags_kept(struct lcore *l, struct engine_qp *q, const struct recv_work *offer);
+void tags_taken(struct lcore *l, struct engine_qp *q, const struct recv_work *offer);
+/* Turns a receive completion of the core into one of tag matching; may post requests of our own. */
+void tags_received(struct engine_qp *q, struct completion *c, nanotime now);
+/* The same for one of those requests. False: the program has nothing to hear. */
+bool tags_own_done(struct engine_qp *q, struct completion *c);
+/* The queue pair was reset or detached: what its messages took is free again. */
+void tags_forget(struct engine_qp *q);
+
+/* tag_list.c: operations. */
+void tags_bell(struct lcore *l, struct client *c, uint32_t number, nanotime now);
+void tags_drain(struct lcore *l, struct engine_srq *s, nanotime now);
+/* The entry, no longer listed, is free. */
+void tag_release(struct engine_srq *s, struct tag_entry *t);
+/* The entry at this place leaves the list; it is the caller's to release. */
+struct tag_entry *tag_unlist(struct tag_list *list, uint32_t place);
+/* One of the counts changed: entries that waited for them to agree are looked at from now on. */
+void tags_phase(struct tag_list *list);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What lcores tell the control thread: a ring takes it, an eventfd wakes the thread. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "lcore/inside.h"
+
+void control_wake(struct engine *e)
+{
+	uint64_t one = 1;
+
+	/* EAGAIN: the counter is full, so the thread is awake or about to be. */
+	while (write(e->control_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void control_tell(struct engine *e, const struct rte_ring *ring)
+{
+	/*
+	 * One lcore finds one there, its own. Of several that come at once none may: each may see those
+	 * of all. Whoever finds more has seen an lcore come a second time, which told of its first.
+	 */
+	if (rte_ring_count(ring) <= e->lcores)
+		control_wake(e);
+}
+
+void copy_over_tell(struct engine *e)
+{
+	if (__atomic_exchange_n(&e->settle_news, 1, __ATOMIC_ACQ_REL) == 0)
+		control_wake(e);
+}
+
+void qp_crowded(struct lcore *l, struct engine_qp *q)
+{
+	struct engine *e = l->engine;
+
+	if (q->crowded || e->crowded == NULL || qp_tickets(q->core) == LIMIT_TICKETS)
+		return;
+	/* Full: the next packet asks again. */
+	if (rte_ring_enqueue(e->crowded, (void *)(uintptr_t)q->qpn) != 0)
+		return;
+	q->crowded = true;
+	control_wake(e);
+}

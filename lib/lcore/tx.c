@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sending: queue pairs with something to send stand in the ready list and take turns of at most
+ * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made; those
+ * whose payload lies in peer memory are completed by one batch of copies before anything leaves.
+ */
+#include "lcore/inside.h"
+#include "lcore/moving/moving.h"
+#include "lcore/raw/raw.h"
+#include "lcore/window.h"
+
+#define LOOP_BACKLOG  512u /* frames for ourselves that are not read yet */
+#define ROUND_PACKETS 64u /* of all queue pairs in one poll: what came in is looked at in between */
+
+void ready_add(struct lcore *l, struct engine_qp *q)
+{
+	TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
+	q->is_ready = true;
+}
+
+void ready_remove(struct lcore *l, struct engine_qp *q)
+{
+	if (!q->is_ready)
+		return;
+	if (q->starved)
+		moving_unstarve(l, q);
+	else
+		TAILQ_REMOVE(&l->ready, q, ready_link);
+	q->is_ready = false;
+}
+
+/* One turn of a queue pair. Returns packets staged; the queue pair leaves the list when it has no more. */
+static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	uint32_t room = moving_room(l, q->client);
+	uint32_t copies = q->raw ? RAW_COPIES : LIMIT_SPANS;
+	nanotime not_before;
+	uint32_t n;
+
+	for (n = 0; n < LIMIT_TURN && l->staged < STAGE_MAX && l->gather_count + copies <= room;
+	     n++) {
+		struct staged_frame *s = &l->stage[l->staged];
+
+		s->mbuf = rte_pktmbuf_alloc(l->engine->pool);
+		if (s->mbuf == NULL) {
+			count_reason(l, REASON_NO_BUFFER);
+			return n;
+		}
+		span_list_clear(&l->gather);
+		switch (qp_next_packet(q->core, &l->engine->keys, now, &s->packet, &l->gather,
+				       &not_before)) {
+		case NEXT_PACKET:
+			l->stats.retransmitted += s->packet.again;
+			frame_build(l, q, s);
+			l->staged++;
+			continue;
+		case NEXT_NOT_BEFORE:
+			wheel_set(&l->wheel, q, not_before);
+			break;
+		case NEXT_OPERATION:
+			operation_begin(l, q);
+			break;
+		case NEXT_NOTHING:
+			break;
+		}
+		rte_pktmbuf_free(s->mbuf);
+		ready_remove(l, q);
+		/* A request may have failed while its packet was made: a key of its own was wrong. */
+		qp_settled(l, q, now);
+		return n;
+	}
+	/* A reply whose key is gone takes the queue pair to ERR with the NAK that was just made. */
+	qp_settled(l, q, now);
+	return n;
+}
+
+/*
+ * Reads the peer spans of all staged frames, one batch a client, and seals the frames. Frames of
+ * clients whose copies may block go to their movers and are sent when they come back.
+ */
+static void stage_gather(struct lcore *l, nanotime now)
+{
+	struct copy_breaks none;
+	uint32_t kept = 0;
+
+	none.count = 0;
+	for (uint32_t i = 0; i < l->staged;) {
+		uint32_t first = i, copies = 0, at = l->stage[i].peer_first;
+		struct client *c = l->stage[i].qp->client;
+
+		for (; i < l->staged && l->stage[i].qp->client == c; i++) {
+			if (copies == 0)
+				at = l->stage[i].peer_first;
+			copies += l->stage[i].peer_count;
+		}
+		if (copies > 0 && client_mover(c) != NULL) {
+			kept = moving_frames(l, first, i, kept, now);
+			continue;
+		}
+		if (copies > 0)
+			client_copy(l, c, &l->gather_copy[at], copies, &none, now);
+		for (; first < i; first++) {
+			frame_seal(&l->stage[first], l->gather_copy);
+			if (kept != first)
+				l->stage[kept] = l->stage[first];
+			kept++;
+		}
+	}
+	l->staged = kept;
+}
+
+/* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
+static bool must_wait(const struct lcore *l, nanotime now)
+{
+	return l->loop_head - l->loop_tail >= LOOP_BACKLOG || now < l->stalled_until;
+}
+
+static void stage_leave(struct lcore *l, nanotime now)
+{
+	if (l->staged == 0)
+		return;
+	if (l->gather_count > 0)
+		stage_gather(l, now);
+	frames_send(l, l->stage, l->staged, now);
+	l->staged = 0;
+	l->gather_count = 0;
+}
+
+void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
+{
+	struct engine_qp *q, *next, *last = TAILQ_LAST(&l->ready, ready_list);
+
+	for (q = TAILQ_FIRST(&l->ready); q != NULL && !must_wait(l, now); q = next) {
+		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
+		if (q->client != c)
+			continue;
+		qp_turn(l, q, now);
+		stage_leave(l, now);
+	}
+}
+
+uint32_t tx_poll(struct lcore *l, nanotime now)
+{
+	struct engine_qp *q;
+	uint32_t staged = 0;
+
+	if (must_wait(l, now))
+		return 1;
+
+	while (staged < ROUND_PACKETS && (q = TAILQ_FIRST(&l->ready)) != NULL) {
+		uint32_t n;
+
+		if (!moving_can_send(l, q->client)) {
+			moving_starve(l, q);
+			continue;
+		}
+		n = qp_turn(l, q, now);
+		staged += n;
+		if (!q->is_ready)
+			continue;
+		TAILQ_REMOVE(&l->ready, q, ready_link);
+		TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
+		if (n < LIMIT_TURN || client_mover(q->client) != NULL)
+			break; /* no buffer, or the stage is full; a mover's job holds one turn */
+	}
+	stage_leave(l, now);
+	return staged;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work that programs posted: doorbells name queue pairs, requests are copied once, out of the
+ * shared ring into the queue pair's private window, where the core checks the copy.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "lcore/inside.h"
+#include "lcore/moving/hold.h"
+#include "lcore/srq.h"
+#include "lcore/tag/tag.h"
+#include "queue/doorbell.h"
+#include "queue/fence.h"
+
+/* The largest elements or inline octets that a request may claim, whatever its client wrote. */
+static uint32_t request_octets(const struct send_work *w, uint32_t stride)
+{
+	uint32_t octets = sizeof(*w);
+
+	if (w->flags & WORK_INLINE)
+		octets += MIN_OF(w->inline_length, stride);
+	else
+		octets += w->num_sge * (uint32_t)sizeof(struct work_sge);
+	if (w->opcode == WORK_TSO)
+		octets += w->tso_header;
+	return MIN_OF(octets, stride);
+}
+
+/* Reads the header once; what it says decides how much of the slot is copied. */
+static void copy_request(struct send_work *to, const void *slot, uint32_t stride)
+{
+	uint32_t octets;
+
+	memcpy(to, slot, 64);
+	octets = request_octets(to, stride);
+	if (octets > 64)
+		memcpy((uint8_t *)to + 64, (const uint8_t *)slot + 64, octets - 64);
+}
+
+static void qp_break(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	if (q->broken)
+		return;
+	q->broken = true;
+	count_reason(l, REASON_WORK_MALFORMED);
+	qp_fail(q->core, REASON_WORK_MALFORMED, now);
+}
+
+static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	uint32_t n = ring_readable(&q->sq);
+	uint32_t i;
+
+	q->more_work = false;
+	if (n == RING_BROKEN) {
+		qp_break(l, q, now);
+		return;
+	}
+	for (i = 0; i < n; i++) {
+		struct send_work *slot = qp_window_slot(q->core);
+
+		if (slot == NULL) {
+			q->more_work = true;
+			break;
+		}
+		copy_request(slot, ring_read_slot(&q->sq, i), q->sq.stride);
+		qp_posted(q->core, now);
+	}
+	if (i > 0)
+		ring_consume(&q->sq, i);
+}
+
+static_assert(SRQ_RECEIVE_OCTETS >= sizeof(struct recv_work) + LIMIT_SGE * sizeof(struct work_sge),
+	      "the largest request of an SRQ");
+
+static const struct recv_work *peek_srq(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	const struct recv_work *w = srq_take(l, l->srq);
+
+	if (w == NULL && srq_is_broken(l->srq))
+		qp_break(l, q, now);
+	return w;
+}
+
+const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	uint32_t n;
+
+	if (l->srq != NULL)
+		return peek_srq(l, q, now);
+	if (q->receive_valid)
+		return q->receive;
+	if (q->rq.size == 0)
+		return NULL;
+	n = ring_readable(&q->rq);
+	if (n == RING_BROKEN) {
+		qp_break(l, q, now);
+		return NULL;
+	}
+	if (n == 0)
+		return NULL;
+	memcpy(q->receive, ring_read_slot(&q->rq, 0), q->rq.stride);
+	q->receive->mark = q->receive->strip = 0;
+	q->receive_valid = true;
+	return q->receive;
+}
+
+void receive_kept(struct lcore *l, const struct recv_work *offer)
+{
+	if (l->srq != NULL)
+		srq_put_back(l, l->srq, offer);
+}
+
+void receive_taken(struct lcore *l, struct engine_qp *q)
+{
+	if (l->srq != NULL) {
+		srq_used(l, l->srq);
+		return;
+	}
+	q->receive_valid = false;
+	ring_consume(&q->rq, 1);
+}
+
+void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	const struct recv_work *w;
+	struct completion c;
+
+	/*
+	 * The flag first, then the ring: a program that posts after this look finds the flag and
+	 * rings the doorbell. Pairs with the fence in ibv_post_recv.
+	 */
+	if (q->rq.size == 0)
+		return;
+	l->srq = NULL;
+	__atomic_store_n(&q->page->flush_receives, 1, __ATOMIC_RELAXED);
+	queue_fence();
+	for (uint32_t i = 0; i < q->rq.size && (w = receive_peek(l, q, now)) != NULL; i++) {
+		qp_flush_receive(q->core, w, &c);
+		receive_taken(l, q);
+		cq_complete(l, q, q->recv_cq, &c, now);
+	}
+}
+
+static void ring_discard(struct ring_side *s)
+{
+	uint32_t n = s->size == 0 ? 0 : ring_readable(s);
+
+	if (n != 0 && n != RING_BROKEN)
+		ring_consume(s, n);
+}
+
+/* ERR or anything to RESET: posted work is forgotten without completions. */
+static void rings_reset(struct lcore *l, struct engine_qp *q)
+{
+	hold_forget(l, q);
+	ring_discard(&q->sq);
+	ring_discard(&q->rq);
+	q->receive_valid = false;
+	q->more_work = false;
+	q->flushing = false;
+	if (q->srq != NULL && q->srq->tags != NULL)
+		tags_forget(q);
+	__atomic_store_n(&q->page->flush_receives, 0, __ATOMIC_RELAXED);
+}
+
+void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	if (qp_state(q->core) == QP_STATE_RESET) {
+		rings_reset(l, q);
+		return;
+	}
+	if (q->sq.size != 0)
+		drain_sends(l, q, now);
+}
+
+static uint32_t client_bell(struct lcore *l, struct client *c, nanotime now)
+{
+	uint32_t handle[LIMIT_BURST];
+	uint32_t n = doorbell_take(&c->bell[l->index], handle, LIMIT_BURST);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct engine_qp *q;
+
+		if (handle[i] & DOORBELL_SRQ) {
+			tags_bell(l, c, handle[i] & ~DOORBELL_SRQ, now);
+			continue;
+		}
+		if (handle[i] > LIMIT_QPS)
+			continue;
+		/* Acquire: the control path published the queue pair before its handle. */
+		q = __atomic_load_n(&c->qp[handle[i]], __ATOMIC_ACQUIRE);
+		if (q == NULL || q->lcore != l)
+			continue;
+		doorbell_clear(&q->page->doorbell);
+		qp_drain_rings(l, q, now);
+		qp_settled(l, q, now);
+	}
+	return n;
+}
+
+uint32_t doorbells_poll(struct lcore *l, nanotime now)
+{
+	uint32_t work = 0;
+
+	for (uint32_t i = 0; i < l->clients; i++)
+		work += client_bell(l, l->client[i], now);
+	return work;
+}

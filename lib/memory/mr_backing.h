@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What lies behind a part of a registered region, as a program tells its engine (REG_MR). */
+#ifndef MEMORY_MR_BACKING_H
+#define MEMORY_MR_BACKING_H
+
+#include <stdint.h>
+
+/* A part of a region whose pages the engine can map itself: a shared file mapping of the client. */
+struct mr_backing {
+	uint64_t offset; /* in the region, octets */
+	uint64_t length;
+	uint64_t file_offset;
+	int32_t fd; /* index into the message's descriptors; BACKING_PROMOTED: the client's promoted file */
+	uint32_t writable;
+};
+
+#define BACKING_PROMOTED (-1)
+#define BACKING_MAX	 64u
+
+#endif

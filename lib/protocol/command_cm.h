@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control commands of the connection manager: what librdmacm.so.1 asks the engine. Rules as in
+ * protocol/command.h, which includes this file.
+ *
+ * Ids and event channels are objects of a client (a process), not of a context: an rdma_cm_id
+ * exists before it has a device. Numbers are those of <rdma/rdma_cma.h>.
+ *
+ * Events wait in the engine, in the order in which they happened; the channel's descriptor carries
+ * one octet of no meaning for each, so that it is readable while there is one. A program takes an
+ * octet and asks CM_GET_EVENT; EAGAIN then means that the event moved to another channel with its
+ * id, or went with it. What makes events go says how many octets of them are left in the channel:
+ * the program takes those, too, before it asks for another event. EOF on the descriptor: the engine is gone.
+ */
+#ifndef PROTOCOL_COMMAND_CM_H
+#define PROTOCOL_COMMAND_CM_H
+
+#include "protocol/command.h"
+
+#define CM_PRIVATE_MAX 256u
+
+/* An IP address and port; family 0: none given. */
+struct cm_address {
+	struct gid ip; /* an IPv4 address as ::ffff:a.b.c.d; all zero or ::ffff:0.0.0.0: any */
+	uint16_t port; /* host order */
+	uint8_t family; /* 4, 6, or 0 */
+	uint8_t reserved;
+	uint32_t scope; /* of a link-local address */
+};
+
+/* CM_CREATE_CHANNEL: one descriptor comes back, the program's end. */
+
+struct request_cm_create_id {
+	struct command_request h;
+	uint32_t channel;
+	uint32_t port_space; /* rdma_port_space */
+	uint32_t qp_type; /* enum qp_type */
+	uint32_t reserved;
+};
+
+/* Port 0: one is chosen. EADDRINUSE, EADDRNOTAVAIL, ENODEV (no device has the address), EACCES. */
+struct request_cm_bind {
+	struct command_request h;
+	uint32_t id;
+	uint32_t reserved;
+	struct cm_address address;
+};
+
+/* Binds, if it is not bound, and answers at once; RDMA_CM_EVENT_ADDR_* follows. */
+struct request_cm_resolve {
+	struct command_request h;
+	uint32_t id;
+	uint32_t timeout; /* ms */
+	struct cm_address source; /* family 0: chosen */
+	struct cm_address destination;
+};
+
+struct request_cm_timeout {
+	struct command_request h;
+	uint32_t id;
+	uint32_t timeout; /* ms */
+};
+
+struct request_cm_listen {
+	struct command_request h;
+	uint32_t id;
+	int32_t backlog;
+};
+
+/* rdma_conn_param, and what the library knows of the queue pair. */
+struct cm_connect_parameters {
+	uint32_t qp; /* handle of the queue pair on the id; 0: the program moves its own */
+	uint32_t qpn;
+	uint32_t qkey; /* UD, accepting: 0: the default */
+	uint32_t ece_vendor; /* 24 bits; 0: no enhanced connection establishment */
+	uint32_t ece_options;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+	uint8_t private_length;
+	uint8_t reserved;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+/* Of a queue pair on its way through its states; those named are taken in this order. */
+enum cm_qp_steps {
+	CM_QP_INIT = 1,
+	CM_QP_RTR = 2,
+	CM_QP_RTS = 4,
+	CM_QP_ERR = 8,
+};
+
+/*
+ * CM_ACCEPT: the queue pair (parameters.qp) takes the steps first, with the resources of the
+ * parameters, UINT8_MAX: those agreed; where the steps are taken and the rest fails it goes to ERR.
+ */
+struct request_cm_connect {
+	struct command_request h;
+	uint32_t id;
+	uint32_t steps; /* enum cm_qp_steps; CM_CONNECT: 0 */
+	struct cm_connect_parameters parameters;
+};
+
+struct request_cm_reject {
+	struct command_request h;
+	uint32_t id;
+	uint32_t reason; /* enum cm_reject_reason; CONSUMER unless ECE was refused */
+	uint32_t private_length;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+struct request_cm_notify {
+	struct command_request h;
+	uint32_t id;
+	uint32_t event; /* ibv_event_type: COMM_EST only */
+};
+
+struct request_cm_join {
+	struct command_request h;
+	uint32_t id;
+	uint32_t join_flags; /* rdma_cm_join_mc_attr_flags; 1: full member, 2: send only */
+	struct cm_address group;
+	uint64_t cookie; /* comes back in the event */
+};
+
+struct request_cm_leave {
+	struct command_request h;
+	uint32_t id;
+	uint32_t join; /* handle of CM_JOIN */
+};
+
+/* Events that wait go along. */
+struct request_cm_migrate {
+	struct command_request h;
+	uint32_t id;
+	uint32_t channel;
+};
+
+/* CM_DESTROY_ID, CM_MIGRATE (of the old channel), CM_LEAVE. */
+struct reply_cm_gone {
+	struct command_reply h;
+	uint32_t events; /* of the id that were handed out */
+	uint32_t octets; /* in the id's channel that stand for no event any more */
+};
+
+struct request_cm_option {
+	struct command_request h;
+	uint32_t id;
+	uint32_t level; /* RDMA_OPTION_ID, RDMA_OPTION_IB */
+	uint32_t name;
+	uint32_t length; /* octets of value */
+	uint8_t value[64];
+};
+
+struct reply_cm_query {
+	struct command_reply h;
+	struct cm_address source;
+	struct cm_address destination;
+	uint32_t bound; /* the device and port are known */
+	uint32_t gid_index;
+	uint32_t pkey;
+	uint32_t path_mtu; /* ibv_mtu; 0: no route yet */
+	uint8_t traffic_class, hop_limit, sl, ack_timeout;
+	uint32_t flow_label;
+	struct gid sgid, dgid; /* of the route */
+};
+
+struct request_cm_init_qp_attr {
+	struct command_request h;
+	uint32_t id;
+	uint32_t state; /* enum qp_state */
+};
+
+struct reply_cm_qp_attr {
+	struct command_reply h;
+	uint32_t mask; /* enum qp_attribute */
+	uint32_t reserved;
+	struct qp_attributes attributes;
+};
+
+enum cm_then {
+	CM_THEN_NOTHING,
+	CM_THEN_ESTABLISH, /* as CM_ESTABLISH, if the steps were taken */
+	CM_THEN_DISCONNECT, /* as CM_DISCONNECT, in any case */
+};
+
+/* CM_MODIFY_QP: as MODIFY_QP with what CM_INIT_QP_ATTR says of each state. */
+struct request_cm_modify_qp {
+	struct command_request h;
+	uint32_t id;
+	uint32_t qp; /* handle */
+	uint32_t steps; /* enum cm_qp_steps */
+	uint32_t then; /* enum cm_then */
+};
+
+/* CM_GET_EVENT: the handle is the channel's. EAGAIN: no event waits. */
+struct reply_cm_event {
+	struct command_reply h;
+	uint32_t event; /* rdma_cm_event_type */
+	int32_t status; /* as rdma_cm_event.status */
+	uint32_t id; /* CONNECT_REQUEST: a new one, on the listener's channel */
+	uint32_t listen_id; /* CONNECT_REQUEST */
+	uint32_t join; /* MULTICAST_JOIN, MULTICAST_ERROR: handle of CM_JOIN */
+	uint32_t events; /* handed out, this one included, of `id`; CONNECT_REQUEST: of listen_id */
+	uint64_t cookie; /* of CM_JOIN */
+	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
+	struct qp_path path; /* UD: of the peer or of the group */
+	struct cm_address source; /* CONNECT_REQUEST: of the new id */
+	struct cm_address destination;
+};
+
+/*
+ * CM_LIST, for everybody who may connect: the ids of all programs, as many as fit one message.
+ * `from` is 0 at first, then `next` of the last reply, until that is 0. Ids that come and go
+ * meanwhile are listed or not; nothing is listed twice.
+ */
+struct request_cm_list {
+	struct command_request h;
+	uint64_t from;
+};
+
+struct cm_listed {
+	struct cm_address source; /* family 0: not bound */
+	struct cm_address destination; /* family 0: none */
+	uint32_t qpn; /* 0: not known, or not this user's to know */
+	uint32_t pid; /* of its program, as the engine sees it; 0: unknown */
+	uint16_t port_space; /* rdma_port_space */
+	uint8_t qp_type; /* enum qp_type */
+	uint8_t reserved;
+	char state[20]; /* "LISTEN" */
+	char program[32];
+};
+
+#define CM_LISTED_MAX 35u
+
+struct reply_cm_list {
+	struct command_reply h;
+	uint64_t next; /* 0: that was all */
+	uint32_t count;
+	uint32_t reserved;
+	struct cm_listed id[CM_LISTED_MAX];
+};
+
+static_assert(sizeof(struct reply_cm_list) <= LIMIT_COMMAND_BYTES, "a part of a list is a message");
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagram sockets: opened, named, closed; completions; datagrams out. */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "rdmacm/rsockets/rs_datagram.h"
+
+#define RECEIVED     (1ull << 63)
+#define GRH	     sizeof(struct ibv_grh)
+#define RECEIVE_SLOT (GRH + RS_DATAGRAM_MAX)
+#define LINGER_MS    1000
+
+/* ---- opened and named ---- */
+
+int rs_datagrams_open(struct rs_socket *s)
+{
+	/* by the system call: librspreload.so's socket() makes rsockets */
+	s->fd = (int)syscall(SYS_socket, s->domain, SOCK_DGRAM, 0);
+	if (s->fd < 0)
+		return errno;
+	s->datagrams.end = &s->datagrams.first;
+	s->readable = s->writable = true;
+	return 0;
+}
+
+static int serve(struct rs_socket *s)
+{
+	int error = s->datagrams.serving ? 0 : rs_service_watch(s->fd, s->fd);
+
+	s->datagrams.serving = error == 0;
+	return error;
+}
+
+int rs_datagrams_bind(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
+{
+	int error;
+
+	pthread_mutex_lock(&s->lock);
+	error = bind(s->fd, a, length) == 0 ? serve(s) : errno;
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+static int connect_locked(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
+{
+	struct rs_destination *d;
+	int error = a == NULL ? EFAULT : connect(s->fd, a, length) == 0 ? 0 : errno;
+
+	if (error != 0)
+		return error;
+	if (a->sa_family == AF_UNSPEC) {
+		s->datagrams.peer = NULL;
+		return 0;
+	}
+	error = rs_check_address(s, a, length);
+	if (error == 0)
+		error = serve(s);
+	if (error == 0)
+		error = rs_destination_for(s, a, &d);
+	if (error == 0)
+		s->datagrams.peer = s->datagrams.last = d;
+	return error;
+}
+
+int rs_datagrams_connect(struct rs_socket *s, const struct sockaddr *a, socklen_t length)
+{
+	int error;
+
+	pthread_mutex_lock(&s->lock);
+	error = connect_locked(s, a, length);
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+void rs_datagrams_progress(struct rs_socket *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->closed) {
+		rs_udp_progress(s);
+		rs_destinations_progress(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool all_is_sent(struct rs_socket *s)
+{
+	for (const struct rs_local *l = s->datagrams.locals; l != NULL; l = l->next)
+		if (l->free_count != l->slots)
+			return false;
+	return true;
+}
+
+void rs_datagrams_linger(struct rs_socket *s)
+{
+	rs_linger(s, all_is_sent, LINGER_MS);
+}
+
+void rs_datagrams_close(struct rs_socket *s)
+{
+	struct rs_datagrams *t = &s->datagrams;
+	struct rs_local *l;
+
+	rs_destinations_free(s);
+	while ((l = t->locals) != NULL) {
+		t->locals = l->next;
+		rs_local_free(l);
+	}
+	if (s->completions != NULL)
+		ibv_destroy_comp_channel(s->completions);
+	rs_inbox_close(s);
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+/* ---- completions ---- */
+
+void rs_datagrams_arm(struct rs_socket *s)
+{
+	for (struct rs_local *l = s->datagrams.locals; l != NULL; l = l->next)
+		ibv_req_notify_cq(l->cq, 0);
+}
+
+/*
+ * Nothing comes to the program any more from where it may wait for it: every call says so, once what
+ * has come is read.
+ */
+static void break_off(struct rs_socket *s, const struct rs_local *l, int error)
+{
+	if (s->datagrams.broken != 0)
+		return;
+	s->error = s->datagrams.broken = uroce_context_gone(l->id->verbs) ? ENODEV : error;
+	rs_wake(s);
+}
+
+int rs_local_post_receive(struct rs_local *l, uint32_t slot)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)l->receive.octets + slot * RECEIVE_SLOT,
+			       .length = RECEIVE_SLOT,
+			       .lkey = l->receive.mr->lkey };
+	struct ibv_recv_wr request = { .wr_id = RECEIVED | slot, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_recv(l->id->qp, &request, &bad);
+}
+
+/* Of a link-local sender: it is on the link of our own address. */
+static uint32_t scope_of(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET6
+		       ? ((const struct sockaddr_in6 *)(const void *)a)->sin6_scope_id
+		       : 0;
+}
+
+static void take_received(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
+{
+	uint32_t slot = (uint32_t)wc->wr_id;
+	const uint8_t *octets = l->receive.octets + slot * RECEIVE_SLOT + GRH;
+	struct sockaddr_storage source;
+	size_t length, header;
+	int error;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		break_off(s, l, EIO);
+		return;
+	}
+	length = wc->byte_len > GRH ? wc->byte_len - GRH : 0;
+	header = rs_datagram_load(&source, octets, length, scope_of(&l->address));
+	if (header > 0)
+		rs_deliver(s, &source, octets + header, length - header);
+	error = rs_local_post_receive(l, slot);
+	if (error != 0)
+		break_off(s, l, error); /* with each one that is not posted, less is received */
+}
+
+static void take_sent(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
+{
+	uint16_t slot = (uint16_t)wc->wr_id;
+
+	l->sent_to[slot]->uses--;
+	l->free_slots[l->free_count++] = slot;
+	if (wc->status != IBV_WC_SUCCESS)
+		break_off(s, l, EIO); /* nothing behind it is sent, either */
+}
+
+static bool process_local(struct rs_socket *s, struct rs_local *l)
+{
+	uint32_t budget = s->sizes.receive_queue + s->sizes.send_queue;
+	struct ibv_wc wc;
+	bool changed = false;
+
+	for (uint32_t i = 0; i < budget && ibv_poll_cq(l->cq, 1, &wc) > 0; i++) {
+		changed = true;
+		if (wc.wr_id & RECEIVED)
+			take_received(s, l, &wc);
+		else
+			take_sent(s, l, &wc);
+	}
+	return changed;
+}
+
+void rs_datagrams_process(struct rs_socket *s)
+{
+	bool changed = false;
+
+	for (struct rs_local *l = s->datagrams.locals; l != NULL; l = l->next)
+		changed |= process_local(s, l);
+	if (changed)
+		rs_wake(s);
+}
+
+bool rs_datagram_may_go(struct rs_socket *s)
+{
+	const struct rs_destination *d = s->datagrams.last;
+
+	return d == NULL || d->local->free_count > 0 || !s->writable || s->datagrams.broken != 0;
+}
+
+/* ---- out ---- */
+
+static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
+{
+	struct rs_local *l = d->local;
+	uint16_t slot = l->free_slots[l->free_count - 1];
+	uint8_t *place = l->send.octets + (size_t)slot * RS_DATAGRAM_MAX;
+	struct ibv_sge sge = { .addr = (uintptr_t)place,
+			       .length = (uint32_t)(l->header_length + length),
+			       .lkey = l->send.mr->lkey };
+	struct ibv_send_wr request = {
+		.wr_id = slot,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = { .ah = d->ah, .remote_qpn = d->qpn, .remote_qkey = RDMA_UDP_QKEY }
+	};
+	struct ibv_send_wr *bad;
+	int error;
+
+	memcpy(place, l->header, l->header_length);
+	memcpy(place + l->header_length, octets, length);
+	error = ibv_post_send(l->id->qp, &request, &bad);
+	if (error != 0)
+		return uroce_context_gone(l->id->verbs) ? ENODEV : error;
+	l->free_count--;
+	l->sent_to[slot] = d;
+	d->uses++;
+	return 0;
+}
+
+/* rconnect() in another thread may name another destination meanwhile. */
+static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
+{
+	int error = 0;
+
+	d->uses++;
+	do {
+		s->datagrams.last = d;
+		if (!rs_datagram_may_go(s))
+			error = rs_wait(s, rs_datagram_may_go, rs_must_not_wait(s, flags));
+	} while (error == 0 && s->writable && s->datagrams.broken == 0 &&
+		 d->local->free_count == 0);
+	d->uses--;
+	if (error != 0)
+		return error;
+	if (s->datagrams.broken != 0)
+		return s->datagrams.broken;
+	return s->writable ? 0 : s->closed ? EBADF : EPIPE;
+}
+
+/* A datagram that no packet of ours can carry goes over UDP, which cuts it into fragments. */
+static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t *octets,
+		    size_t length, int flags)
+{
+	int error;
+
+	if (length + d->local->header_length > RS_DATAGRAM_MAX)
+		return EMSGSIZE;
+	error = await_room(s, d, flags);
+	if (error != 0)
+		return error;
+	if (d->ah == NULL || length + d->local->header_length > d->local->longest)
+		return rs_udp_send(s, d, RS_UDP_DATA, octets, length, rs_must_not_wait(s, flags));
+	return post(d, octets, length);
+}
+
+static int send_locked(struct rs_socket *s, const struct sockaddr *to, const uint8_t *octets,
+		       size_t length, int flags)
+{
+	struct rs_destination *d = s->datagrams.peer;
+	int error = serve(s);
+
+	if (error == 0 && to != NULL)
+		error = rs_destination_for(s, to, &d);
+	if (error == 0 && d == NULL)
+		error = EDESTADDRREQ;
+	return error != 0 ? error : send_one(s, d, octets, length, flags);
+}
+
+ssize_t rs_datagram_send(struct rs_socket *s, const struct iovec *iov, size_t count, int flags,
+			 const struct sockaddr *to, socklen_t to_length)
+{
+	struct rs_cursor c = { .iov = iov, .count = (int)count };
+	ssize_t length = rs_iov_length(iov, count);
+	uint8_t octets[RS_DATAGRAM_MAX];
+	int error = to != NULL ? rs_check_address(s, to, to_length) : 0;
+
+	if (length < 0)
+		return result(EINVAL);
+	if (flags & MSG_OOB)
+		return result(EOPNOTSUPP);
+	if (length > RS_DATAGRAM_MAX)
+		return result(EMSGSIZE);
+	if (error != 0)
+		return result(error);
+	rs_copy_from(&c, octets, (size_t)length);
+	rs_direction_begin(&s->send_lock);
+	pthread_mutex_lock(&s->lock);
+	error = send_locked(s, to, octets, (size_t)length, flags);
+	pthread_mutex_unlock(&s->lock);
+	rs_direction_end();
+	return error != 0 ? result(error) : length;
+}

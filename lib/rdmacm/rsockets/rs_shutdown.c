@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a stream. The peer is told in the stream itself, behind what was written; then all of
+ * that must have arrived before the queue pair may go. That takes no longer than the peer's engine
+ * does, whatever its program does: 10 s are the bound for one that is gone.
+ */
+#include "rdmacm/rsockets/rs.h"
+
+#define PATIENCE_MS 10000
+
+static bool may_tell_or_gone(struct rs_socket *s)
+{
+	return s->stream.out.control_places > 0 || s->state != RS_CONNECTED;
+}
+
+static int patience(const struct rs_socket *s)
+{
+	if (s->options.linger.l_onoff)
+		return (int)MIN_OF(s->options.linger.l_linger, PATIENCE_MS / 1000) * 1000;
+	return PATIENCE_MS;
+}
+
+/* In any mode: like the linger of TCP, which goes on after the call, but here. */
+static int tell(struct rs_socket *s, enum rs_control what)
+{
+	int error = rs_linger(s, may_tell_or_gone, patience(s));
+
+	if (error != 0 || s->state != RS_CONNECTED)
+		return error;
+	error = rs_stream_post(s, rs_message(RS_CONTROL, what),
+			       what == RS_DISCONNECT ? RS_POSTED_END : RS_POSTED_CONTROL);
+	return error != 0 ? error : rs_linger(s, rs_all_is_sent, patience(s));
+}
+
+int rs_stream_shutdown(struct rs_socket *s, int how)
+{
+	bool was_writable = s->writable;
+
+	if (s->state != RS_CONNECTED || (!s->readable && !s->writable))
+		return 0;
+	if (how != SHUT_WR)
+		s->readable = false;
+	if (how != SHUT_RD)
+		s->writable = false;
+	rs_wake(s);
+	if (!s->readable && !s->writable)
+		return tell(s, RS_DISCONNECT);
+	/* that nothing will be read is nothing that one can say */
+	return was_writable && !s->writable ? tell(s, RS_SHUTDOWN) : 0;
+}
+
+/*
+ * Not by the kernel: a UDP socket that was shut down is readable for ever, and who waits is not in it.
+ * As of one, what was asked for is done, and an error if there is no peer.
+ */
+static int shutdown_datagrams(struct rs_socket *s, int how)
+{
+	if (how != SHUT_WR)
+		s->readable = false;
+	if (how != SHUT_RD)
+		s->writable = false;
+	rs_wake(s);
+	return s->datagrams.peer == NULL ? ENOTCONN : 0;
+}
+
+static int shutdown_locked(struct rs_socket *s, int how)
+{
+	int error;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return EINVAL;
+	if (!rs_is_stream(s))
+		return shutdown_datagrams(s, how);
+	if (s->state < RS_CONNECTED || s->state == RS_REFUSED)
+		return ENOTCONN;
+	error = rs_stream_shutdown(s, how);
+	if (s->state == RS_DISCONNECTED)
+		rdma_disconnect(s->stream.id);
+	return error == EAGAIN ? ETIMEDOUT : error;
+}
+
+EXPORT int rshutdown(int socket, int how)
+{
+	struct rs_socket *s = rs_get(socket);
+	int error;
+
+	if (s == NULL)
+		return -1;
+	pthread_mutex_lock(&s->lock);
+	error = shutdown_locked(s, how);
+	pthread_mutex_unlock(&s->lock);
+	rs_put(s);
+	return result(error);
+}

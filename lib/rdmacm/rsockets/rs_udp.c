@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The UDP socket of a datagram socket: finding out queue pairs, and what is sent until then. */
+#include "rdmacm/rsockets/rs_datagram.h"
+
+#define BURST 64
+
+int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp_operation what,
+		const void *octets, size_t length, bool must_not_wait)
+{
+	int flags = MSG_NOSIGNAL | (must_not_wait ? MSG_DONTWAIT : 0);
+	struct rs_udp u = { .operation = what, .qpn = d->local->id->qp->qp_num };
+	uint8_t header[RS_UDP_HEADER_MAX];
+	struct iovec iov[2] = { { .iov_base = header },
+				{ .iov_base = (void *)octets, .iov_len = length } };
+	struct msghdr m = { .msg_name = (void *)&d->address,
+			    .msg_namelen = rs_address_length((const struct sockaddr *)&d->address),
+			    .msg_iov = iov,
+			    .msg_iovlen = 2 };
+
+	iov[0].iov_len = rs_udp_store(header, &u, (const struct sockaddr *)&d->local->address);
+	return sendmsg(s->fd, &m, flags) >= 0 ? 0 : errno;
+}
+
+static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
+		 const struct sockaddr_storage *from)
+{
+	struct rs_udp u;
+	size_t header = rs_udp_load(&u, octets, length, from->ss_family);
+	struct rs_destination *d;
+
+	if (header == 0 || rs_destination_for(s, (const struct sockaddr *)from, &d) != 0)
+		return;
+	if (u.operation == RS_UDP_DATA)
+		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0, true); /* it will ask again */
+	rs_destination_resolve(s, d, u.qpn);
+	if (u.operation == RS_UDP_DATA)
+		rs_deliver(s, from, octets + header, length - header);
+}
+
+void rs_udp_progress(struct rs_socket *s)
+{
+	uint8_t octets[RS_UDP_HEADER_MAX + RS_DATAGRAM_MAX];
+	struct sockaddr_storage from;
+	socklen_t from_length;
+	ssize_t n;
+
+	for (int i = 0; i < BURST; i++) {
+		from_length = sizeof(from);
+		memset(&from, 0, sizeof(from));
+		n = recvfrom(s->fd, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&from,
+			     &from_length);
+		if (n < 0)
+			break; /* also what ICMP says of an earlier one */
+		take(s, octets, (size_t)n, &from);
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads that sleep in a socket, or in rpoll() in many. Each has a descriptor of its own, made when
+ * it first has to wait, which goes when the thread does.
+ */
+#include <sys/eventfd.h>
+
+#include "rdmacm/rsockets/rs.h"
+
+static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rs_sleeper *sleepers;
+/*
+ * Read without the lock by rs_wake, whose caller holds the lock of the socket that has changed: who
+ * began to sleep before took that lock, too, before it looked at the socket for the last time.
+ */
+static atomic_uint count;
+
+static __thread int own_fd = -1;
+static __thread pid_t own_pid; /* of who made it: not this process after a fork */
+static pthread_key_t at_end;
+static bool has_key; /* there is one to be had: else a thread's descriptor outlives it */
+
+static void close_own(void *value)
+{
+	(void)value;
+	if (own_fd >= 0)
+		close(own_fd);
+	own_fd = -1;
+}
+
+static void forget_all(void)
+{
+	pthread_mutex_init(&sleepers_lock, NULL);
+	sleepers = NULL;
+	atomic_store_explicit(&count, 0, memory_order_relaxed);
+}
+
+static void prepare(void)
+{
+	has_key = pthread_key_create(&at_end, close_own) == 0;
+	pthread_atfork(NULL, NULL, forget_all);
+}
+
+static int open_own(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pid_t pid = getpid();
+
+	if (own_fd >= 0 && own_pid == pid)
+		return 0;
+	pthread_once(&once, prepare);
+	close_own(NULL);
+	own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (own_fd < 0)
+		return errno;
+	own_pid = pid;
+	if (has_key)
+		pthread_setspecific(at_end, &own_fd); /* not NULL, so that close_own is called */
+	return 0;
+}
+
+int rs_sleeper_begin(struct rs_sleeper *w, const struct rs_socket *only)
+{
+	int error = open_own();
+
+	if (error != 0)
+		return error;
+	w->fd = own_fd;
+	w->only = only;
+	w->link = &sleepers;
+	pthread_mutex_lock(&sleepers_lock);
+	w->next = sleepers;
+	if (w->next != NULL)
+		w->next->link = &w->next;
+	sleepers = w;
+	atomic_fetch_add(&count, 1);
+	pthread_mutex_unlock(&sleepers_lock);
+	return 0;
+}
+
+void rs_sleeper_drain(struct rs_sleeper *w)
+{
+	int before = errno; /* of who slept */
+	uint64_t value;
+
+	/* empty or not: there is nothing to be done about it */
+	if (read(w->fd, &value, sizeof(value)) < 0)
+		errno = before;
+}
+
+void rs_sleeper_end(struct rs_sleeper *w)
+{
+	pthread_mutex_lock(&sleepers_lock);
+	*w->link = w->next;
+	if (w->next != NULL)
+		w->next->link = w->link;
+	atomic_fetch_sub(&count, 1);
+	pthread_mutex_unlock(&sleepers_lock);
+	rs_sleeper_drain(w);
+}
+
+void rs_wake(const struct rs_socket *s)
+{
+	const uint64_t one = 1;
+	int before = errno;
+
+	if (atomic_load(&count) == 0)
+		return;
+	pthread_mutex_lock(&sleepers_lock);
+	for (struct rs_sleeper *w = sleepers; w != NULL; w = w->next) {
+		if (w->fd == own_fd || (w->only != NULL && w->only != s))
+			continue;
+		if (write(w->fd, &one, sizeof(one)) < 0)
+			errno = before; /* full: it will wake anyway */
+	}
+	pthread_mutex_unlock(&sleepers_lock);
+}

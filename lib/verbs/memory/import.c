@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Import and unimport. A context's cmd_fd is a token (struct context_token) that may be duplicated
+ * and passed on; who imports it becomes, or is, a client of the same engine in his own right, with
+ * a context of his own, and the engine gives him handles of the exporter's objects.
+ *
+ * What was imported is given back by unimport or by the destroying verb alike; the object itself
+ * is freed with the last handle (a region: by its exporter). Unimport of an object that was not
+ * imported leaves it to others: it stays in the engine until its context is closed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/log.h"
+#include "verbs/device.h"
+#include "verbs/memory/dm.h"
+
+int token_read(int fd, struct context_token *token)
+{
+	struct stat st;
+
+	/* Only memory has seals, and it answers at once: a pipe would keep us waiting. */
+	if (fcntl(fd, F_GET_SEALS) < 0)
+		return errno == EBADF ? EBADF : EINVAL;
+	if (fstat(fd, &st) != 0 || st.st_size != sizeof(*token) ||
+	    pread(fd, token, sizeof(*token), 0) != sizeof(*token) ||
+	    token->magic != COMMAND_MAGIC || token->version != COMMAND_VERSION)
+		return EINVAL;
+	token->path[sizeof(token->path) - 1] = '\0';
+	return 0;
+}
+
+EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct context_token token;
+	struct device *device;
+	struct context *c;
+	int error = token_read(cmd_fd, &token);
+
+	if (error != 0) {
+		client_info("import_device: descriptor %d is no context's: %s", cmd_fd,
+			    strerror(error));
+		return fail_with(error);
+	}
+	device = device_of_engine(token.engine_id, token.path);
+	if (device == NULL)
+		return fail_with(ENODEV);
+	error = context_open(device, cmd_fd, &c);
+	if (error != 0) {
+		device_drop(device);
+		return fail_with(error);
+	}
+	c->token_fd = cmd_fd; /* ours from now on (ibv_import_device(3)) */
+	return &c->verbs.context;
+}
+
+/* ---- a fork's child ---- */
+
+/* The child has the token of its parent's context: with it, it makes a context of its own. */
+static int attach_child(struct context *c)
+{
+	struct carrier_descriptors token = { .count = 1, .fd = { c->verbs.context.cmd_fd } };
+	struct carrier_descriptors received = { 0 };
+	struct request_empty request = { 0 };
+	struct reply_context reply;
+	struct client *client;
+	int error = client_attach(&c->device->source, c->device->facts.engine_id, &client);
+
+	if (error != 0)
+		return error;
+	error = client_command(client, COMMAND_IMPORT_CONTEXT, &request.h, sizeof(request),
+			       &reply.h, sizeof(reply), &token, &received);
+	for (uint32_t i = 0; i < received.count; i++)
+		close(received.fd[i]); /* its events are nobody's */
+	if (error != 0) {
+		client_detach(client);
+		return error;
+	}
+	/* One from before, of this child's parent, stays: its objects may still name it. */
+	c->own_client = client;
+	c->own_handle = reply.handle;
+	return 0;
+}
+
+int context_own_client(struct context *c, struct client **client, uint32_t *handle)
+{
+	int error = 0;
+
+	if (!c->client->stale || c->client->carrier->embedded) {
+		*client = c->client;
+		*handle = c->handle;
+		return 0;
+	}
+	pthread_mutex_lock(&c->verbs.context.mutex);
+	if (c->own_client == NULL || client_gone(c->own_client))
+		error = attach_child(c);
+	*client = c->own_client;
+	*handle = c->own_handle;
+	pthread_mutex_unlock(&c->verbs.context.mutex);
+	return error;
+}
+
+/* ---- protection domains ---- */
+
+EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	struct request_import request = { .handle = pd_handle };
+	struct pd *pd;
+
+	if (context == NULL)
+		return fail_with(EINVAL);
+	request.into = context_of(context)->handle;
+	pd = pd_make(context_of(context), COMMAND_IMPORT_PD, &request.h, sizeof(request));
+	if (pd == NULL)
+		return NULL;
+	pd->imported = true;
+	return &pd->ibv;
+}
+
+/* Objects that are still in it will look at it once more when they go. */
+static void retire(struct context *c, struct pd *pd)
+{
+	pthread_mutex_lock(&c->verbs.context.mutex);
+	pd->next_retired = c->retired;
+	c->retired = pd;
+	pthread_mutex_unlock(&c->verbs.context.mutex);
+}
+
+EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct pd *pd = pd_of(ibv);
+
+	/* Busy: the engine takes it back with the context. */
+	if (pd->imported)
+		context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
+	if (object_busy(&pd->object))
+		retire(c, pd);
+	else
+		free(pd);
+	context_drop(c);
+}
+
+/* ---- regions ---- */
+
+EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct request_import request = { .handle = mr_handle };
+	struct reply_import_mr reply;
+	struct context *c;
+	struct mr *mr;
+	int error;
+
+	if (pd == NULL)
+		return fail_with(EINVAL);
+	mr = calloc(1, sizeof(*mr));
+	if (mr == NULL)
+		return fail_with(ENOMEM);
+	c = context_of(pd->context);
+	request.into = pd->handle;
+	error = client_command(c->client, COMMAND_IMPORT_MR, &request.h, sizeof(request), &reply.h,
+			       sizeof(reply), NULL, NULL);
+	if (error != 0) {
+		free(mr);
+		return fail_with(error);
+	}
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.length = reply.length;
+	mr->ibv.handle = reply.handle;
+	mr->ibv.lkey = reply.lkey;
+	mr->ibv.rkey = reply.rkey;
+	object_use(&pd_of(pd)->object);
+	context_hold(c);
+	return &mr->ibv;
+}
+
+EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
+{
+	struct context *c = context_of(ibv->context);
+
+	if (ibv->handle & MR_IMPORT_MARK)
+		context_destroy(c, COMMAND_UNIMPORT_MR, ibv->handle);
+	object_unuse(&pd_of(ibv->pd)->object);
+	mr_abandon((struct mr *)ibv);
+	context_drop(c);
+}
+
+/* ---- device memory ---- */
+
+EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	struct request_import request = { .handle = dm_handle };
+
+	if (context == NULL)
+		return fail_with(EINVAL);
+	request.into = context_of(context)->handle;
+	return dm_make(context, client_of(context), COMMAND_IMPORT_DM, &request.h, sizeof(request));
+}
+
+EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)
+{
+	struct dm *dm = dm_of(ibv);
+
+	if (dm->imported)
+		context_destroy(context_of(ibv->context), COMMAND_FREE_DM, ibv->handle);
+	dm_forget(dm);
+}

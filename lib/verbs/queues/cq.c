@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client/log.h"
+#include "verbs/queues/cq.h"
+#include "verbs/memory/domain.h"
+#include "verbs/events.h"
+
+/* What a completion can tell; the others are refused. */
+#define WC_FLAGS_KNOWN                                                          \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |          \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_CVLAN | \
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
+#define CQ_FLAGS_KNOWN (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define CQ_MASK_KNOWN  (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+
+static_assert((int)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN == (int)CQ_FLAG_IGNORE_OVERRUN, "verbs.h");
+
+int cq_add_qp(struct cq *cq, struct qp *qp)
+{
+	struct domain_memory more = { 0 }, old = { 0 };
+	uint32_t have = 0;
+
+	queue_lock(&cq->lock);
+	for (;;) {
+		uint32_t wanted = handle_map_wanted(&cq->qps);
+
+		if (wanted == cq->qps.slots || wanted == have)
+			break;
+		/* memory is fetched without the lock; meanwhile the map may have changed again */
+		queue_unlock(&cq->lock);
+		domain_free(cq->domain, &more, DOMAIN_CQ);
+		if (domain_alloc(cq->domain, &more, wanted * sizeof(struct handle_slot),
+				 DOMAIN_CQ) != 0)
+			return ENOMEM;
+		have = wanted;
+		queue_lock(&cq->lock);
+	}
+	if (handle_map_wanted(&cq->qps) != cq->qps.slots) {
+		handle_map_grow(&cq->qps, more.address, have);
+		old = cq->qps_memory;
+		cq->qps_memory = more;
+	} else {
+		old = more;
+	}
+	handle_map_put(&cq->qps, qp->handle, qp);
+	queue_unlock(&cq->lock);
+	domain_free(cq->domain, &old, DOMAIN_CQ);
+	return 0;
+}
+
+void cq_remove_qp(struct cq *cq, struct qp *qp)
+{
+	queue_lock(&cq->lock);
+	/* Unread completions go with it: their handle may soon be another's. */
+	cq_forget(&cq->backlog, cq->ring, qp->handle);
+	handle_map_remove(&cq->qps, qp->handle);
+	cq->last = NULL;
+	cq->last_handle = 0;
+	queue_unlock(&cq->lock);
+}
+
+static uint32_t flags_of(const struct ibv_cq_init_attr_ex *init)
+{
+	return init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? init->flags : 0;
+}
+
+static struct ibv_pd *domain_of(const struct ibv_cq_init_attr_ex *init)
+{
+	return init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? init->parent_domain : NULL;
+}
+
+static int create_in_engine(struct context *c, struct cq *cq,
+			    const struct ibv_cq_init_attr_ex *init)
+{
+	struct request_create_cq request = {
+		.context = c->handle,
+		.channel = cq->channel != NULL ? cq->channel->handle : 0,
+		.cqe = init->cqe,
+		.comp_vector = init->comp_vector % LIMIT_COMP_VECTORS,
+		.cookie = cq->object.id,
+		.flags = flags_of(init) & CQ_FLAG_IGNORE_OVERRUN,
+	};
+	struct reply_create_cq reply;
+	int error = client_command(c->client, COMMAND_CREATE_CQ, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
+
+	if (error != 0)
+		return error;
+	cq->ibv.handle = reply.handle;
+	cq->ibv.cqe = (int)reply.cqe;
+	cq->ring = client_at(c->client, reply.ring_offset);
+	cq->page = client_at(c->client, reply.page_offset);
+	return 0;
+}
+
+static int check_init(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	struct ibv_pd *domain = domain_of(init);
+
+	if (init->cqe == 0 || init->cqe > LIMIT_CQE ||
+	    init->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return EINVAL;
+	if (init->channel != NULL && init->channel->context != context)
+		return EINVAL;
+	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (domain == NULL || domain->context != context || !is_parent_domain(domain)))
+		return EINVAL;
+	return 0;
+}
+
+static struct cq *new_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	struct cq *cq = calloc(1, sizeof(*cq));
+
+	if (cq == NULL)
+		return NULL;
+	cq->ibv.context = context;
+	cq->ibv.channel = init->channel;
+	cq->ibv.cq_context = init->cq_context;
+	cq->channel = init->channel != NULL ? channel_of(init->channel) : NULL;
+	cq->client = client_of(context);
+	cq->domain = domain_of(init);
+	cq->loses = (flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
+	cq->lock.is_single = (flags_of(init) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
+			     domain_is_single_threaded(cq->domain);
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	cq_ex_fill(&cq->ibv, init->wc_flags);
+	return cq;
+}
+
+static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	struct context *c = context_of(context);
+	int error = check_init(context, init);
+	struct cq *cq;
+
+	if (error != 0) {
+		client_info("create_cq: %u entries, vector %u: %s", init->cqe, init->comp_vector,
+			    strerror(error));
+		return fail_with(error);
+	}
+	cq = new_cq(context, init);
+	if (cq == NULL)
+		return fail_with(ENOMEM);
+	error = object_enter(&cq->object, OBJECT_CQ);
+	if (error == 0)
+		error = create_in_engine(c, cq, init);
+	if (error != 0) {
+		object_leave(&cq->object);
+		free(cq);
+		return fail_with(error);
+	}
+	if (cq->channel != NULL) {
+		object_use(&cq->channel->object);
+		__atomic_add_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
+	}
+	if (cq->domain != NULL)
+		object_use(&pd_of(cq->domain)->object);
+	context_hold(c);
+	return cq;
+}
+
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+				    struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = cqe > 0 ? (uint32_t)cqe : 0,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+	};
+
+	if (context == NULL)
+		return fail_with(EINVAL);
+	return (struct ibv_cq *)create_cq(context, &init);
+}
+
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *init_attr)
+{
+	struct cq *cq;
+
+	if (init_attr == NULL)
+		return fail_with(EINVAL);
+	if ((init_attr->comp_mask & ~(uint32_t)CQ_MASK_KNOWN) ||
+	    (flags_of(init_attr) & ~(uint32_t)CQ_FLAGS_KNOWN) ||
+	    (init_attr->wc_flags & ~(uint64_t)WC_FLAGS_KNOWN))
+		return fail_with(EOPNOTSUPP);
+	cq = create_cq(context, init_attr);
+	return cq != NULL ? &cq->ibv : NULL;
+}
+
+static int destroy_in_engine(struct context *c, struct cq *cq)
+{
+	struct request_handle request = { .handle = cq->ibv.handle };
+	struct reply_destroy reply;
+
+	if (c->closed)
+		return 0;
+	return destroy_error(c,
+			     client_command(c->client, COMMAND_DESTROY_CQ, &request.h,
+					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
+}
+
+EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct context *c = context_of(ibv->context);
+	struct cq *cq = cq_of(ibv);
+	int error;
+
+	if (object_busy(&cq->object))
+		return EBUSY;
+	error = destroy_in_engine(c, cq);
+	if (error != 0)
+		return error;
+	object_leave(&cq->object);
+	if (!cq->stale) {
+		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.comp_events_completed,
+			    cq->object.comp_delivered);
+		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.async_events_completed,
+			    cq->object.async_delivered);
+	}
+	if (cq->channel != NULL) {
+		object_unuse(&cq->channel->object);
+		__atomic_sub_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
+	}
+	domain_free(cq->domain, &cq->qps_memory, DOMAIN_CQ);
+	if (cq->domain != NULL)
+		object_unuse(&pd_of(cq->domain)->object);
+	free(cq->backlog.held);
+	free(cq);
+	context_drop(c);
+	return 0;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/socket.h>
+
+#include "base/reason.h"
+#include "verbs/queues/flush.h"
+
+/* a before b, modulo 2^32 */
+static bool is_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+/*
+ * Unsignaled requests that had left the window were successful and have no completion; what is
+ * still in the window or the ring is flushed, signaled or not.
+ */
+static bool next_of(struct work_queue *q, uint32_t retired, uint64_t *wr_id)
+{
+	bool found = false;
+
+	queue_lock(&q->lock);
+	if (q->posted - q->done > q->mask + 1)
+		q->done = q->posted - (q->mask + 1);
+	while (!found && q->done != q->posted) {
+		uint32_t number = q->done++;
+
+		found = !is_before(number, retired) || q->signaled[number & q->mask];
+		*wr_id = q->wr_id[number & q->mask];
+	}
+	queue_unlock(&q->lock);
+	return found;
+}
+
+static void fill(struct completion *c, struct qp *qp, uint64_t wr_id, enum completion_opcode opcode)
+{
+	memset(c, 0, sizeof(*c));
+	c->wr_id = wr_id;
+	c->status = STATUS_WR_FLUSH_ERR;
+	c->opcode = opcode;
+	c->vendor_err = REASON_ENGINE_GONE;
+	c->qp_num = qp->ibv.qp_base.qp_num;
+	c->qp_handle = qp->handle;
+	qp_show_state(&qp->ibv.qp_base, IBV_QPS_ERR);
+}
+
+static bool next_of_qp(struct cq *cq, struct qp *qp, struct completion *c)
+{
+	struct ibv_cq *ibv = (struct ibv_cq *)cq;
+	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_RELAXED);
+	uint64_t wr_id;
+
+	if (qp->init.send_cq == ibv && next_of(&qp->sq, retired, &wr_id)) {
+		__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1,
+				 __ATOMIC_RELAXED);
+		fill(c, qp, wr_id, COMPLETION_SEND);
+		return true;
+	}
+	if (qp->init.recv_cq == ibv && next_of(&qp->rq, qp->rq.done, &wr_id)) {
+		fill(c, qp, wr_id, COMPLETION_RECV);
+		return true;
+	}
+	return false;
+}
+
+bool flush_next(struct cq *cq, struct completion *c)
+{
+	for (uint32_t i = 0; i < cq->qps.slots; i++) {
+		struct qp *qp = cq->qps.slot[i].object;
+
+		if (qp != NULL && next_of_qp(cq, qp, c))
+			return true;
+	}
+	return false;
+}
+
+static bool has_work(const struct work_queue *q)
+{
+	return __atomic_load_n(&q->posted, __ATOMIC_RELAXED) != q->done;
+}
+
+static bool is_pending(struct cq *cq)
+{
+	struct ibv_cq *ibv = (struct ibv_cq *)cq;
+	bool pending;
+
+	queue_lock(&cq->lock);
+	/* only looked at: whoever polls a single-threaded CQ takes no lock */
+	pending = cq->backlog.count != 0 || cq_ring_unpolled(cq->ring) != 0;
+	for (uint32_t i = 0; i < cq->qps.slots && !pending; i++) {
+		struct qp *qp = cq->qps.slot[i].object;
+
+		if (qp == NULL)
+			continue;
+		pending = (qp->init.send_cq == ibv && has_work(&qp->sq)) ||
+			  (qp->init.recv_cq == ibv && has_work(&qp->rq));
+	}
+	queue_unlock(&cq->lock);
+	return pending;
+}
+
+struct search {
+	struct channel *channel;
+	struct cq *found;
+};
+
+static void look_at(struct object *o, void *argument)
+{
+	struct cq *cq = container_of_type(o, struct cq, object);
+	struct search *s = argument;
+
+	if (s->found != NULL || cq->channel != s->channel || cq->told_gone || !is_pending(cq))
+		return;
+	cq->told_gone = true;
+	o->comp_delivered++;
+	s->found = cq;
+}
+
+struct cq *flush_wake_one(struct channel *ch)
+{
+	struct search s = { .channel = ch };
+
+	objects_lock();
+	objects_each(OBJECT_CQ, look_at, &s);
+	objects_unlock();
+	return s.found;
+}
+
+void flush_armed(struct cq *cq)
+{
+	struct channel_message message = { .cookie = cq->object.id };
+	int idle_fd;
+
+	/* Before the channel was silenced its end of file wakes the program. */
+	if (cq->channel == NULL || !is_pending(cq))
+		return;
+	objects_lock();
+	idle_fd = __atomic_load_n(&cq->channel->idle_fd, __ATOMIC_ACQUIRE);
+	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
+					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);
+	objects_unlock();
+}

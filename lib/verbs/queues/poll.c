@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/queues/cq.h"
+#include "verbs/queues/flush.h"
+
+#define POLITE_AFTER 64u /* empty polls in a row before the core is offered to others ... */
+#define POLITE_EVERY 16u /* ... every so many */
+
+/* Where completions may be missing only the request's number says what is done. */
+static void note_lossy(struct qp *qp, const struct completion *c)
+{
+	struct work_queue *q = c->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
+
+	if ((int32_t)(c->work_index + 1 - q->done) > 0)
+		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
+}
+
+/* What the completion says about its queue: everything up to it is done. */
+static void note(struct cq *cq, const struct completion *c)
+{
+	struct qp *qp = cq->last;
+	uint32_t done = c->work_index + 1;
+
+	if (c->qp_handle != cq->last_handle) {
+		qp = handle_map_get(&cq->qps, c->qp_handle);
+		cq->last = qp;
+		cq->last_handle = c->qp_handle;
+	}
+	if (qp == NULL)
+		return; /* destroyed since */
+	if (cq->loses && !c->from_srq) {
+		note_lossy(qp, c);
+		return;
+	}
+	if (c->opcode & IBV_WC_RECV) {
+		if (c->from_srq)
+			return; /* its place in the SRQ was free when the message took it */
+		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
+			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&qp->sq.signaled_polled, qp->sq.signaled_polled + 1, __ATOMIC_RELAXED);
+	if ((int32_t)(done - qp->sq.done) > 0)
+		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
+}
+
+/* What stood in the ring before ibv_resize_cq. */
+static void take_backlog(struct cq *cq, struct completion *c)
+{
+	cq_backlog_pop(&cq->backlog, c);
+	if (cq->backlog.count == 0) {
+		free(cq->backlog.held);
+		cq->backlog.held = NULL;
+	}
+}
+
+static bool take_oldest(struct cq *cq, struct completion *c)
+{
+	const struct completion *oldest;
+
+	if (__builtin_expect(cq->backlog.count != 0, 0)) {
+		take_backlog(cq, c);
+		return true;
+	}
+	oldest = ring_client_peek(cq->ring, sizeof(*oldest));
+	if (oldest == NULL)
+		return false;
+	*c = *oldest;
+	ring_client_release(cq->ring, 1);
+	return true;
+}
+
+bool cq_take(struct cq *cq, struct completion *c)
+{
+	do {
+		if (!take_oldest(cq, c))
+			return false;
+	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0)); /* a reset came */
+	note(cq, c);
+	return true;
+}
+
+void cq_forget_qp(struct cq *cq, const struct qp *qp)
+{
+	queue_lock(&cq->lock);
+	cq_forget(&cq->backlog, cq->ring, qp->handle);
+	queue_unlock(&cq->lock);
+}
+
+bool cq_take_when_empty(struct cq *cq, struct completion *c)
+{
+	struct carrier *carrier = cq->client->carrier;
+	uint32_t empty = ++cq->empty_polls;
+
+	if (carrier->embedded || (empty >= POLITE_AFTER && empty % POLITE_EVERY == 0))
+		carrier->ops->empty_poll(carrier);
+	if (!carrier->ops->gone(carrier))
+		return false;
+	/* what the engine completed before its end comes first */
+	return cq_take(cq, c) || flush_next(cq, c);
+}
+
+static int poll_locked(struct cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	struct completion c;
+	int n = 0;
+
+	cq_note_polled(cq);
+	while (n < num_entries && cq_take(cq, &c))
+		memcpy(&wc[n++], &c, sizeof(*wc));
+	if (n > 0) {
+		cq->empty_polls = 0;
+		return n;
+	}
+	while (n < num_entries && cq_take_when_empty(cq, &c))
+		memcpy(&wc[n++], &c, sizeof(*wc));
+	return n;
+}
+
+int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	struct cq *cq = cq_of(ibv);
+	int n;
+
+	if (cq->stale)
+		return -EINVAL;
+	queue_lock(&cq->lock);
+	n = poll_locked(cq, num_entries, wc);
+	queue_unlock(&cq->lock);
+	if (n == 0 && num_entries > 0 && __atomic_load_n(&cq->page->overrun, __ATOMIC_RELAXED))
+		return -EOVERFLOW; /* completions are missing: the CQ is of no use any more */
+	return n;
+}
+
+/*
+ * ConnectX is told, with an arming, up to where the program has polled, and sends the event at
+ * once if more is there; UCX polls, arms and waits. A program that arms between an event and its
+ * next poll polls behind it, as ibv_get_cq_event(3) shows, and would only be woken once too often.
+ */
+static void wake_who_polled(struct cq *cq, bool solicited)
+{
+	bool holds;
+
+	if (cq->channel == NULL || !__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
+		return;
+	queue_lock(&cq->lock);
+	holds = cq_holds(&cq->backlog, cq->ring, solicited);
+	queue_unlock(&cq->lock);
+	if (holds)
+		client_command_handle(cq->client, COMMAND_WAKE_CQ, cq->ibv.handle);
+}
+
+int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct cq *cq = cq_of(ibv);
+
+	if (cq->stale)
+		return EINVAL;
+	cq_ring_arm(cq->page, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT);
+	if (client_gone(cq->client))
+		flush_armed(cq);
+	else
+		wake_who_polled(cq, solicited_only != 0);
+	return 0;
+}

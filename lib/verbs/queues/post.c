@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting: check the request, write it into its ring slot, publish, and ring the doorbell once for
+ * the whole list. What is checked here is what ibv_post_send(3) promises to refuse; the engine
+ * checks everything again in its own copy.
+ */
+#include <errno.h>
+
+#include "queue/fence.h"
+#include "verbs/carries.h"
+#include "verbs/memory/mw.h"
+#include "verbs/queues/qp.h"
+#include "verbs/queues/raw.h"
+#include "verbs/queues/recv.h"
+
+#define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+#define SEND_FLAGS_CSUM	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
+
+void qp_ring_doorbell(struct qp *qp)
+{
+	doorbell_ring(qp->bell, &qp->page->doorbell, qp->handle, qp->sleeping, qp->wake_fd);
+}
+
+/* The state as the program set it; the engine may have moved it to ERR since. */
+static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
+{
+	if (qp_shown_state(&qp->ibv.qp_base) >= least)
+		return true;
+	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_RELAXED) >= (uint32_t)least;
+}
+
+/*
+ * How much of the send queue is taken: by requests that the engine still holds (it says so beside
+ * the ring; a completion that was polled says as much, and may be there first), and by completions
+ * that nobody has polled. The latter because programs rely on a full queue to keep them from
+ * overrunning a CQ of the same size.
+ */
+uint32_t send_outstanding(struct qp *qp)
+{
+	/* acquire: the engine's copy of the slot is over before we write it again */
+	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
+	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
+	uint32_t held = qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
+	int32_t unpolled = (int32_t)(qp->sq.signaled_posted -
+				     __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
+
+	return unpolled > (int32_t)held && !qp->sq.loses ? (uint32_t)unpolled : held;
+}
+
+int send_admit(struct qp *qp)
+{
+	if (!state_at_least(qp, IBV_QPS_RTS))
+		return EINVAL;
+	return send_outstanding(qp) >= qp->sq.max_wr ? ENOMEM : 0;
+}
+
+struct send_work *send_reserve(struct qp *qp)
+{
+	return qp->sq.ring != NULL ? ring_client_reserve(qp->sq.ring, qp->sq.stride) : NULL;
+}
+
+void send_commit(struct qp *qp, const struct send_work *w)
+{
+	struct work_queue *q = &qp->sq;
+	uint32_t slot = q->posted & q->mask;
+
+	q->wr_id[slot] = w->wr_id;
+	q->signaled[slot] = qp->sig_all || (w->flags & WORK_SIGNALED);
+	__atomic_store_n(&q->signaled_posted, q->signaled_posted + q->signaled[slot],
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
+	ring_client_publish(q->ring);
+}
+
+int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
+		      size_t count)
+{
+	uint8_t *to = send_work_inline(w);
+	size_t length = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (buffers[i].length > qp->max_inline - length)
+			return EINVAL;
+		memcpy(to + length, buffers[i].addr, buffers[i].length);
+		length += buffers[i].length;
+	}
+	w->num_sge = 0;
+	w->inline_length = (uint16_t)length;
+	return 0;
+}
+
+void send_write_word(struct send_work *w, const void *octets)
+{
+	static_assert(sizeof(struct send_work) + 8 <= 64, "the smallest slot has room for it");
+	memcpy(send_work_inline(w), octets, 8);
+	w->flags |= WORK_INLINE;
+	w->num_sge = 0;
+	w->inline_length = 8;
+}
+
+int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge, size_t count)
+{
+	struct work_sge *to = send_work_sge(w);
+	uint64_t length = 0;
+
+	if (count > qp->sq.max_sge)
+		return EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		to[i].addr = sge[i].addr;
+		to[i].length = sge[i].length;
+		to[i].lkey = sge[i].lkey;
+		length += sge[i].length;
+	}
+	w->num_sge = (uint8_t)count;
+	w->inline_length = 0;
+	return length > LIMIT_MESSAGE ? EINVAL : 0;
+}
+
+static int write_data(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	struct ibv_data_buf buffers[LIMIT_SGE];
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > LIMIT_SGE)
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return send_write_elements(qp, w, wr->sg_list, (size_t)wr->num_sge);
+	for (int i = 0; i < wr->num_sge; i++) {
+		buffers[i].addr = (void *)(uintptr_t)wr->sg_list[i].addr;
+		buffers[i].length = wr->sg_list[i].length;
+	}
+	return send_write_inline(qp, w, buffers, (size_t)wr->num_sge);
+}
+
+static int write_operation(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	bool is_inline = (wr->send_flags & IBV_SEND_INLINE) != 0;
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+		return mw_check_qp(qp);
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return 0;
+	case IBV_WR_RDMA_READ:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return is_inline ? EINVAL : 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		w->remote_addr = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->compare_add = wr->wr.atomic.compare_add;
+		w->swap = wr->wr.atomic.swap;
+		return is_inline ? EINVAL : 0;
+	case IBV_WR_ATOMIC_WRITE:
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+		return 0;
+	case IBV_WR_TSO:
+		return tso_write(qp, w, wr->tso.hdr, wr->tso.hdr_sz, wr->tso.mss);
+	default:
+		return EINVAL;
+	}
+}
+
+int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
+			uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	if (ah == NULL || ah->pd != qp->ibv.qp_base.pd)
+		return EINVAL;
+	w->ah = ah->handle;
+	w->remote_qpn = remote_qpn;
+	w->remote_qkey = remote_qkey;
+	return 0;
+}
+
+int send_check(const struct qp *qp, const struct send_work *w)
+{
+	const struct work_sge *sge = send_work_sge(w);
+	uint64_t length = w->inline_length;
+
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_UD && w->opcode != WORK_ATOMIC_WRITE)
+		return 0;
+	for (uint32_t i = 0; i < w->num_sge; i++)
+		length += sge[i].length;
+	if (w->opcode == WORK_ATOMIC_WRITE)
+		return length == 8 ? 0 : EINVAL;
+	/* A datagram, or each of its segments, is one packet, and goes somewhere. */
+	if (w->opcode == WORK_TSO)
+		length = (uint64_t)w->tso_header + w->mss;
+	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
+}
+
+/* XRC: the SRQ at the peer, 24 bits. */
+static int write_target(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	if (qp->ibv.qp_base.qp_type != IBV_QPT_XRC_SEND)
+		return 0;
+	send_work_set_srqn(w, wr->qp_type.xrc.remote_srqn);
+	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
+}
+
+static unsigned int flags_known(const struct qp *qp)
+{
+	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
+
+	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? SEND_FLAGS_CSUM
+								: SEND_FLAGS_KNOWN;
+}
+
+static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+{
+	int error = 0;
+
+	if ((wr->send_flags & ~flags_known(qp)) ||
+	    !transport_carries(qp->ibv.qp_base.qp_type, wr->opcode))
+		return EINVAL;
+	memset(w, 0, sizeof(*w));
+	w->wr_id = wr->wr_id;
+	w->opcode = (uint8_t)wr->opcode;
+	w->flags = (uint8_t)wr->send_flags;
+	w->imm = wr->imm_data;
+	error = write_target(qp, w, wr);
+	if (error != 0)
+		return error;
+	if (mw_opcode(wr->opcode))
+		return mw_write(qp, w, wr);
+	error = write_operation(qp, w, wr);
+	if (error == 0 && qp->ibv.qp_base.qp_type == IBV_QPT_UD)
+		error = send_write_datagram(qp, w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+					    wr->wr.ud.remote_qkey);
+	if (error == 0)
+		error = write_data(qp, w, wr);
+	if (error == 0 && wr->opcode == IBV_WR_TSO)
+		error = tso_finish(qp, w);
+	return error != 0 ? error : send_check(qp, w);
+}
+
+static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
+{
+	struct send_work *w;
+	int error = send_admit(qp);
+
+	if (error != 0)
+		return error;
+	w = send_reserve(qp);
+	if (w == NULL)
+		return ENOMEM;
+	error = write_send(qp, w, wr);
+	if (error != 0)
+		return error;
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+	send_commit(qp, w);
+	return 0;
+}
+
+int verbs_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct qp *qp = qp_of(ibv);
+	struct ibv_send_wr *first = wr;
+	int error = 0;
+
+	queue_lock(&qp->sq.lock);
+	while (wr != NULL) {
+		error = post_one_send(qp, wr);
+		if (error != 0) {
+			*bad_wr = wr;
+			break;
+		}
+		wr = wr->next;
+	}
+	if (wr != first)
+		qp_ring_doorbell(qp);
+	queue_unlock(&qp->sq.lock);
+	return error;
+}
+
+static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct work_queue *q = &qp->rq;
+	struct recv_work *w;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > q->max_sge)
+		return EINVAL;
+	if (q->ring == NULL || q->posted - __atomic_load_n(&q->done, __ATOMIC_RELAXED) >= q->max_wr)
+		return ENOMEM;
+	w = ring_client_reserve(q->ring, q->stride);
+	if (w == NULL)
+		return ENOMEM;
+	recv_write(w, wr);
+	q->wr_id[q->posted & q->mask] = wr->wr_id;
+	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
+	ring_client_publish(q->ring);
+	return 0;
+}
+
+/*
+ * An lcore looks at a receive ring when a packet wants a request; only in ERR must it be told, so
+ * that it flushes. The fence stands between publishing and reading the flag, as the engine's
+ * stands between raising the flag and draining the ring: one of both sees the other.
+ */
+static void tell_of_receives(struct qp *qp)
+{
+	queue_fence();
+	if (__atomic_load_n(&qp->page->flush_receives, __ATOMIC_RELAXED))
+		qp_ring_doorbell(qp);
+}
+
+int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct qp *qp = qp_of(ibv);
+	struct ibv_recv_wr *first = wr;
+	int error = 0;
+
+	queue_lock(&qp->rq.lock);
+	while (wr != NULL) {
+		error = state_at_least(qp, IBV_QPS_INIT) ? post_one_recv(qp, wr) : EINVAL;
+		if (error != 0) {
+			*bad_wr = wr;
+			break;
+		}
+		wr = wr->next;
+	}
+	if (wr != first)
+		tell_of_receives(qp);
+	queue_unlock(&qp->rq.lock);
+	return error;
+}
