@@ -7,9 +7,6 @@
 
 #define MULTICAST_QPN 0xffffffu /* IBTA 3.5.10 */
 
-/* A frame for a group that another lcore received: for the members of this lcore (mbuf.hash.usr). */
-#define FRAME_FOR_MEMBERS 4u
-
 /*
  * The envelope of the packet in s->packet, by its address handle; NULL: there is none of that
  * number in the queue pair's protection domain. Fills what s says of the way.

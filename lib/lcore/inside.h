@@ -3,6 +3,8 @@
 #ifndef LCORE_INSIDE_H
 #define LCORE_INSIDE_H
 
+#include <assert.h>
+
 #include "lcore/lcore.h"
 
 struct peer_atomic;
@@ -51,9 +53,19 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
 		 bool summed);
 
+/* What a frame inside the engine is: the low octet of its mark. */
+enum frame_kind {
+	FRAME_RECEIVED, /* as from a wire */
+	FRAME_TRUSTED, /* its ICRC was checked by another lcore, or it never left the engine unsummed */
+	FRAME_RAW_LOOPED, /* a raw queue pair's, to be steered */
+	FRAME_RAW_DELIVERED, /* steered: raw_arrived */
+	FRAME_FOR_MEMBERS, /* for a group, from the lcore that received it: for the members here */
+	FRAME_KINDS,
+};
+
 /*
- * Marks of frames inside the engine (mbuf.hash.usr): what it is (raw.h, datagram.h, rx.c) in the low
- * octet, and above that the number of the queue pair that sent it; 0: it came by the port.
+ * Marks of frames inside the engine (mbuf.hash.usr): the kind in the low octet, and above that the
+ * number of the queue pair that sent it; 0: it came by the port.
  */
 static inline uint32_t frame_mark(uint32_t kind, uint32_t sender)
 {
@@ -62,6 +74,7 @@ static inline uint32_t frame_mark(uint32_t kind, uint32_t sender)
 
 static inline uint32_t frame_kind(uint32_t mark)
 {
+	assert((mark & 0xff) < FRAME_KINDS); /* marks are ours alone */
 	return mark & 0xff;
 }
 

@@ -65,10 +65,6 @@ struct engine_flow {
 
 /* ---- receiving (rx.c calls) ---- */
 
-/* Marks of frames in rings inside the engine (mbuf.hash.usr), beside rx.c's own. */
-#define FRAME_RAW_LOOPED    2u /* a raw queue pair's, to be steered */
-#define FRAME_RAW_DELIVERED 3u /* steered: raw_arrived */
-
 /*
  * A frame that is no RoCE packet for this engine (`roce` false), or one that may be (true: only
  * sniffers see it). Returns true if the mbuf is gone: rules took it and nobody else wants it.

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames for somebody else than a RoCE queue pair (elsewhere.c), as rx.c finds them. */
+#ifndef LCORE_ELSEWHERE_H
+#define LCORE_ELSEWHERE_H
+
+#include "lcore/lcore.h"
+
+/* What a frame of each kind (enum frame_kind) is. */
+struct frame_way {
+	bool trusted; /* it was checked, or never left the engine */
+	/* It is not RoCE: the mbuf goes there. NULL: it is decoded. */
+	void (*whole)(struct lcore *l, struct rte_mbuf *m, nanotime now);
+};
+extern const struct frame_way frame_way[];
+
+/* Queue pair numbers that are not a program's. `input` takes the mbuf; NULL: the end of the table. */
+struct elsewhere {
+	uint32_t qpn;
+	void (*input)(struct lcore *l, struct packet *p, struct rte_mbuf *m, uint32_t kind,
+		      nanotime now);
+};
+extern const struct elsewhere elsewhere[];
+
+/* Somebody may want a look at RoCE packets from the port, or all but our own: then frame_taken. */
+static inline bool frame_is_watched(const struct engine *e)
+{
+	return __atomic_load_n(&e->flows, __ATOMIC_RELAXED) != NULL || e->exception != NULL;
+}
+
+/* A packet from the port. True: it is the kernel's, the mbuf is gone. */
+bool frame_taken(struct lcore *l, const struct packet *p, struct rte_mbuf *m, nanotime now);
+/* Not a RoCE packet: whose it is. The mbuf is gone. */
+void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, nanotime now);
+/* Behind a burst with l->exceptions. */
+void elsewhere_flush(struct lcore *l);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One packet for one queue pair: it comes behind what it must come behind, the core says what it means,
+ * and what the core asks for is done at once: receives, copies, completions, events, the deadline.
+ */
+#include "base/bits.h"
+#include "lcore/inside.h"
+#include "lcore/moving/hold.h"
+#include "lcore/moving/moving.h"
+#include "lcore/srq.h"
+#include "lcore/tag/tag.h"
+#include "lcore/window.h"
+#include "wire/opcode.h"
+
+static void settle_ring(struct lcore *l, struct engine_qp *q)
+{
+	uint32_t retired = qp_retired(q->core);
+
+	if (retired != q->published_retired) {
+		q->published_retired = retired;
+		/* Release: a client that sees the slot free sees everything before. */
+		__atomic_store_n(&q->page->retired, retired, __ATOMIC_RELEASE);
+	}
+}
+
+/*
+ * Where a receive completes. One of an SRQ says which request of it was used by the SRQ's handle,
+ * which is its program's; NULL: the SRQ is gone, and with it whom the completion was for.
+ */
+static struct engine_cq *receive_cq(struct lcore *l, struct engine_qp *q, struct completion *c,
+				    nanotime now)
+{
+	struct engine_srq *s = q->srq;
+
+	if (s == NULL && c->from_srq)
+		s = srq_find(l->engine, c->work_index);
+	if (s == NULL)
+		return q->recv_cq;
+	c->from_srq = 1;
+	if (s->tags != NULL)
+		tags_received(q, c, now);
+	c->work_index = s->handle;
+	return s->cq != NULL ? s->cq : q->recv_cq;
+}
+
+/*
+ * A slot is given back before the completion that says so can be seen: a program that polls it
+ * may post at once.
+ */
+static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	struct completion c;
+	bool from_receive;
+
+	while (qp_take_completion(q->core, &c, &from_receive)) {
+		struct engine_cq *cq = q->send_cq;
+
+		if (from_receive)
+			cq = receive_cq(l, q, &c, now);
+		else if (c.from_srq == COMPLETION_OWN && !tags_own_done(q, &c))
+			continue;
+		else if (c.from_srq != 0)
+			cq = q->srq->cq;
+		settle_ring(l, q);
+		if (cq != NULL)
+			cq_complete(l, q, cq, &c, now);
+	}
+	settle_ring(l, q);
+}
+
+/*
+ * Posted receives are flushed from the event on, not from the state: receives that were taken
+ * before may still wait for their copies, and complete first.
+ */
+static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, nanotime now)
+{
+	__atomic_store_n(&q->page->state, QP_STATE_ERR, __ATOMIC_RELEASE);
+	q->flushing |= (events & QP_EVENT_ENTERED_ERR) != 0;
+	if (q->flushing)
+		receives_flush(l, q, now);
+}
+
+/*
+ * In ERR a completion gives memory back, so it waits for copies of the queue pair that are under way,
+ * whatever the core has made of them (protocol-map 137).
+ */
+static bool holds_memory(const struct engine_qp *q)
+{
+	return (q->last_ticket != 0 || q->gather_pending) && qp_state(q->core) == QP_STATE_ERR;
+}
+
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	uint32_t events;
+
+	operation_settle(q, now);
+	if (!holds_memory(q))
+		take_completions(l, q, now);
+	events = qp_take_events(q->core);
+	if (events != 0)
+		qp_raise(l, q, events);
+	if (qp_state(q->core) == QP_STATE_ERR)
+		settle_error(l, q, events, now);
+	if (q->more_work && !holds_memory(q) && qp_window_slot(q->core) != NULL) {
+		qp_drain_rings(l, q, now);
+		take_completions(l, q, now);
+	}
+	wheel_set(&l->wheel, q, qp_deadline(q->core));
+	if (!q->is_ready && !q->gather_pending && q->flow_state != FLOW_NONE &&
+	    qp_has_packet(q->core))
+		ready_add(l, q);
+}
+
+/* XRC: whose receives, memory and rights this packet is about (protocol-map 170). */
+static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *p)
+{
+	struct engine_srq *s = NULL;
+
+	if (opcode_is(p->opcode, OP_XRCETH))
+		s = srq_find(l->engine, p->srqn);
+	if (s != NULL && s->xrcd != q->xrcd)
+		s = NULL; /* of another domain, or an ordinary one: not for this queue pair */
+	qp_target(q->core, s != NULL ? s->pd_number : 0, s != NULL ? s->number : 0);
+	l->srq = s;
+}
+
+bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		 nanotime now)
+{
+	struct outcome *o = &l->outcome;
+	const struct recv_work *offer = NULL;
+	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
+
+	l->srq = q->srq;
+	if (q->type == QP_TYPE_XRC_RECV)
+		find_srq(l, q, p);
+	if (qp_wants_receive(q->core, p))
+		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
+	qp_received(q->core, p, offer, &l->engine->keys, now, o);
+	if (o->reason != REASON_NONE)
+		count_reason(l, o->reason);
+	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
+	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
+		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
+	if (o->flags != 0) {
+		if (o->flags & OUTCOME_RECEIVE_USED)
+			tagged ? tags_taken(l, q, offer) : receive_taken(l, q);
+		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
+			kept = place_outcome(l, q, o, p, m, now);
+		if (o->flags & OUTCOME_INVALIDATE) {
+			window_invalidate(l->engine, o->invalidate);
+			place_nothing(l, q, o->invalidate_ticket, now);
+		}
+	}
+	qp_settled(l, q, now);
+	return kept;
+}
+
+/* Copies of this queue pair go another way from now on, once those under way are over. */
+static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mover, nanotime now)
+{
+	if (q->last_ticket != 0 && q->mover == NULL)
+		place_flush(l, now);
+	if (q->last_ticket != 0)
+		return false;
+	q->mover = mover;
+	return true;
+}
+
+static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
+{
+	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
+}
+
+/* Nothing is copied for it. */
+static bool is_answer(uint8_t kind)
+{
+	return kind == KIND_ACK || kind == KIND_CNP;
+}
+
+/* It comes behind what it must come behind; an atomic finds room to wait if its word is busy. */
+static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const struct packet *p)
+{
+	uint8_t kind = kind_of(q, p);
+
+	if (q->atomic_waits)
+		return is_answer(kind);
+	return !(kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD) || moving_can_try(l, q->client);
+}
+
+bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+{
+	/* The control thread may give a slow client a mover at any time. */
+	struct mover *mover = client_mover(q->client);
+
+	if (mover != q->mover && !mover_changes(l, q, mover, now))
+		return false;
+	if (!qp_can_receive(q->core)) {
+		qp_crowded(l, q);
+		if (mover != NULL)
+			return false;
+		place_flush(l, now);
+	}
+	if (mover == NULL)
+		return lcore_takes(l, q, p);
+	/* Its copies and tickets find room. */
+	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
+}
+
+bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		  nanotime now)
+{
+	enum reason why;
+
+	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now))
+		return packet_take(l, q, p, m, now);
+	/* A stranger's does not take a place from the peer's. */
+	why = qp_check_origin(q->core, p);
+	if (why == REASON_NONE && hold_packet(l, q, p, m))
+		return true;
+	count_reason(l, why != REASON_NONE ? why : REASON_BUSY);
+	return false;
+}
