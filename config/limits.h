@@ -58,6 +58,75 @@
 #define LIMIT_TICKETS_NEW  8u /* ... that a new one has room for: most settle each at once */
 #define LIMIT_COPY_WAIT	   10000u /* ms that a command waits for copies; then its program is ended */
 
+/* Lcores: how work is cut into pieces. */
+#define LIMIT_STAGE  256u /* frames of one tx round */
+#define LIMIT_GATHER 1024u /* copies from peer memory of one tx round */
+#define LIMIT_ROUND  64u /* packets of all queue pairs in one poll, and the last turn */
+#define LIMIT_LOOP_BACKLOG \
+	512u /* frames for ourselves that are not read yet: then nothing is sent */
+#define LIMIT_LOOP	     2048u /* room for them */
+#define LIMIT_INBOX	     4096u /* frames from other lcores */
+#define LIMIT_LCORE_MESSAGES 64u /* requests of the control path */
+#define LIMIT_BATCH_COPIES   512u /* copies into peer memory of one rx round */
+#define LIMIT_BATCH_TICKETS  128u /* packets that they are of */
+#define LIMIT_MODERATED	     32u /* CQs with a moderated event that one poll looks at */
+#define LIMIT_SEND_TRIES     4u /* of a port that takes nothing, before frames are taken back */
+#define LIMIT_STALL_US	     5u /* before a port or lcore that was full is tried again */
+#define LIMIT_OPERATIONS     1024u /* binds of one lcore that wait for the control thread */
+#define LIMIT_KERNEL_UP	     1024u /* frames that wait for the kernel */
+#define LIMIT_KERNEL_DOWN    512u /* ... that come from it */
+
+/* Lcores without work, which spin, then yield, then sleep. */
+#define LIMIT_SPIN_US	 5u
+#define LIMIT_YIELD_US	 1000u /* since the last work */
+#define LIMIT_SLEEP_MS	 100u
+#define LIMIT_QPN_REST_S 8u /* before the number of a queue pair is given again */
+
+/* Movers: threads that copy where an lcore may not (lcore/moving). */
+#define LIMIT_JOBS	  128u /* of one lcore under way */
+#define LIMIT_JOBS_KEPT	  8u /* of them, for users who have none */
+#define LIMIT_JOB_COPIES  256u
+#define LIMIT_JOB_TICKETS 64u /* packets that they are of */
+#define LIMIT_HELD \
+	6400u /* packets of one lcore that wait: eight queue pairs whose windows are the largest */
+#define LIMIT_HELD_KEPT 128u /* of them, for users who have few, */
+#define LIMIT_HELD_FEW	16u /* ... which is so many */
+
+/* The control thread. */
+#define LIMIT_BEAT_MS		 40u /* between heartbeats in the pages of programs */
+#define LIMIT_REFRESH_MS	 100u /* between looks at the port and the addresses */
+#define LIMIT_ASYNC_REST	 12u /* beats before an event that found a full socket is tried again */
+#define LIMIT_SLICE_MS		 2u /* of the end of a program or context */
+#define LIMIT_SLICE_REST_MS	 2u /* others' turn behind it */
+#define LIMIT_CLOSE_MS		 500u /* that an engine waits for copies at its end */
+#define LIMIT_OWED_S		 20u /* that a reply waits for a program to read it: programs wait longer */
+#define LIMIT_PORTER_WAIT_S	 3u /* of a connection for a porter of its user */
+#define LIMIT_BIND_WAIT_S	 1u /* for copies, then a bind fails */
+#define LIMIT_BINDS_AT_ONCE	 8u /* of one lcore, before others have their turn */
+#define LIMIT_FLIP_MS		 100u /* between changes of a MAC address that are followed */
+#define LIMIT_FLIP_QPS		 256u /* queue pairs that one message to an lcore changes */
+#define LIMIT_FLIP_AHS		 256u /* address handles that are replaced together */
+#define LIMIT_FLIP_LOOKS	 256u /* destinations that one slice looks at */
+#define LIMIT_NEIGHBOUR_WAIT_MS	 5u /* between looks while an answer is awaited */
+#define LIMIT_NEIGHBOUR_RETRY_MS 500u /* ... while somebody is unreachable */
+#define LIMIT_STRANGERS_AT_ONCE	 256u /* frames that are not RoCE, before others have their turn */
+#define LIMIT_STRANGERS		 1024u /* of them that wait */
+#define LIMIT_CROWDED		 1024u /* queue pairs that wait for room for more unsettled copies */
+
+/* The connection manager. */
+#define LIMIT_CM_REPORTS 64u /* events of one id that its program has not asked for */
+#define LIMIT_CM_BACKLOG 1024u /* connection requests of one listener, likewise */
+#define LIMIT_CM_JOINS	 64u /* groups of one id */
+#define LIMIT_CM_LINKS	 65536u /* connections of all programs, those at rest included */
+#define LIMIT_CM_QUEUE	 65536u /* messages to ourselves that wait */
+#define LIMIT_CM_MADS	 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
+#define LIMIT_CM_AT_ONCE 64u /* messages of one tick */
+#define LIMIT_CM_STRAYS	 2000u /* answers a second to what belongs to no connection */
+
+/* Packet buffers. */
+#define LIMIT_POOL_BASE	 4096u /* of an engine, */
+#define LIMIT_POOL_LCORE 12288u /* and more for each lcore, unless uroce_options.pool_size is set */
+
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
 #define LIMIT_WINDOW_START 64u /* ... and at the start */

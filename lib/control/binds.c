@@ -10,8 +10,6 @@
 #include "control/control.h"
 #include "lcore/window.h"
 
-#define OPERATIONS_AT_ONCE 8u /* of an lcore */
-
 struct answer {
 	struct engine_qp *qp;
 	enum reason why;
@@ -35,7 +33,7 @@ struct bind_wait {
 	LIST_ENTRY(bind_wait) link;
 };
 
-#define BIND_WAIT (1 * TIME_S) /* then it fails */
+#define BIND_WAIT (LIMIT_BIND_WAIT_S * TIME_S)
 
 static void finish(struct engine *e, struct engine_qp *q, enum reason why)
 {
@@ -142,7 +140,7 @@ static bool execute_next(struct engine *e, uint32_t lcore)
 void operations_finish(struct engine *e)
 {
 	for (uint32_t lcore = 0; lcore < e->lcores; lcore++)
-		for (uint32_t i = 0; i < OPERATION_SLOTS && execute_next(e, lcore); i++)
+		for (uint32_t i = 0; i < LIMIT_OPERATIONS && execute_next(e, lcore); i++)
 			;
 	forget_of(e, NULL);
 }
@@ -155,9 +153,9 @@ void operations_continue(struct engine *e)
 	for (uint32_t lcore = 0; lcore < e->lcores; lcore++) {
 		uint32_t n = 0;
 
-		while (n < OPERATIONS_AT_ONCE && execute_next(e, lcore))
+		while (n < LIMIT_BINDS_AT_ONCE && execute_next(e, lcore))
 			n++;
-		more |= n == OPERATIONS_AT_ONCE;
+		more |= n == LIMIT_BINDS_AT_ONCE;
 	}
 	if (more)
 		control_wake(e);

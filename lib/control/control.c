@@ -26,9 +26,8 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-#define BEAT_EVERY    (40 * TIME_MS)
-#define REFRESH_EVERY (100 * TIME_MS)
-#define ASYNC_REST    12u /* beats */
+#define BEAT_EVERY    (LIMIT_BEAT_MS * TIME_MS)
+#define REFRESH_EVERY (LIMIT_REFRESH_MS * TIME_MS)
 
 int watch_add(struct engine *e, struct watch *w)
 {
@@ -108,7 +107,7 @@ static void retry_async_events(struct client *c)
 	srq_tell_owed(s, &round);
 	EACH(struct context, x, OBJECT_CONTEXT)
 	context_tell_owed(x, &round);
-	c->objects->async_rest = round.told ? 0 : ASYNC_REST;
+	c->objects->async_rest = round.told ? 0 : LIMIT_ASYNC_REST;
 }
 
 /* An lcore that sits in a copy of a client's memory: first a thread of its own, then the end. */

@@ -24,10 +24,7 @@
 #include "lcore/window.h"
 
 #define MTU_WITHOUT_PORT  4200u
-#define POOL_BASE	  4096u
-#define POOL_PER_LCORE	  12288u
 #define POOL_CACHE	  256u
-#define STRANGERS_SLOTS	  1024u
 #define ETHERNET_OVERHEAD 22u /* header, tag, FCS */
 
 static struct engine *engine_of(const struct uroce_engine *u)
@@ -99,7 +96,8 @@ static int check_options(const struct uroce_options *o, char *why, size_t why_si
 static int make_pool(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
 	uint32_t mtu = e->port != NULL ? e->port->mtu : MAX_OF(o->mtu, MTU_WITHOUT_PORT);
-	uint32_t n = o->pool_size != 0 ? o->pool_size : POOL_BASE + POOL_PER_LCORE * o->lcores;
+	uint32_t n =
+		o->pool_size != 0 ? o->pool_size : LIMIT_POOL_BASE + LIMIT_POOL_LCORE * o->lcores;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + (uint32_t)round_up(mtu + ETHERNET_OVERHEAD, 64);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
@@ -138,7 +136,7 @@ static int make_strangers(struct engine *e)
 	if (e->port == NULL || e->port->kernel_answers)
 		return 0;
 	snprintf(name, sizeof(name), "us-%08x", (uint32_t)e->id);
-	e->strangers = rte_ring_create(name, STRANGERS_SLOTS, e->port->socket, RING_F_SC_DEQ);
+	e->strangers = rte_ring_create(name, LIMIT_STRANGERS, e->port->socket, RING_F_SC_DEQ);
 	return e->strangers != NULL ? 0 : ENOMEM;
 }
 

@@ -15,7 +15,7 @@
 
 #include "lcore/inside.h"
 
-#define REST	    (8 * TIME_S)
+#define REST	    (LIMIT_QPN_REST_S * TIME_S)
 #define STATE_RESTS 2u
 #define PATIENT	    48 /* tries that leave resting numbers alone */
 #define TRIES	    64

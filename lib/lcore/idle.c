@@ -25,9 +25,9 @@
 #include "lcore/moving/moving.h"
 #include "queue/fence.h"
 
-#define SPIN_FOR   (5 * TIME_US)
-#define YIELD_FOR  (1 * TIME_MS)
-#define SLEEP_MOST (100 * TIME_MS)
+#define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
+#define YIELD_FOR  (LIMIT_YIELD_US * TIME_US)
+#define SLEEP_MOST (LIMIT_SLEEP_MS * TIME_MS)
 #define TRY_AGAIN  (1 * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)

@@ -11,8 +11,6 @@ struct peer_atomic;
 struct peer_copy;
 
 /* Frames of one tx round, in the order in which they were made. */
-#define STAGE_MAX  256u
-#define GATHER_MAX 1024u /* peer copies of one round */
 
 struct staged_frame {
 	struct rte_mbuf *mbuf;

@@ -27,9 +27,6 @@
 #include "lcore/tag/tag.h"
 #include "lcore/window.h"
 
-#define MESSAGE_SLOTS 64u
-#define INBOX_SLOTS   4096u
-
 static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint32_t slots,
 				   unsigned int flags)
 {
@@ -63,14 +60,14 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	TAILQ_INIT(&l->moderated);
 	TAILQ_INIT(&l->operations);
 	wheel_init(&l->wheel, clock_now());
-	l->stage = calloc(STAGE_MAX, sizeof(*l->stage));
-	l->gather_copy = calloc(GATHER_MAX, sizeof(*l->gather_copy));
-	l->loop = calloc(LOOP_SLOTS, sizeof(*l->loop));
+	l->stage = calloc(LIMIT_STAGE, sizeof(*l->stage));
+	l->gather_copy = calloc(LIMIT_GATHER, sizeof(*l->gather_copy));
+	l->loop = calloc(LIMIT_LOOP, sizeof(*l->loop));
 	l->copies = copy_batch_create();
 	l->moving = moving_create();
 	l->holding = holding_create();
-	l->inbox = lcore_ring(l, "ui", INBOX_SLOTS, RING_F_SC_DEQ);
-	l->messages = lcore_ring(l, "um", MESSAGE_SLOTS, RING_F_SC_DEQ);
+	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
+	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
 	    l->moving == NULL || l->holding == NULL || l->copies == NULL || l->inbox == NULL ||
 	    l->messages == NULL) {
@@ -87,7 +84,7 @@ static void inbox_drop(struct lcore *l)
 	while (l->inbox != NULL && rte_ring_dequeue(l->inbox, &m) == 0)
 		rte_pktmbuf_free(m);
 	for (; l->loop != NULL && l->loop_tail != l->loop_head; l->loop_tail++)
-		rte_pktmbuf_free(l->loop[l->loop_tail % LOOP_SLOTS]);
+		rte_pktmbuf_free(l->loop[l->loop_tail % LIMIT_LOOP]);
 }
 
 void lcore_destroy(struct lcore *l)
@@ -134,7 +131,7 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 	void *p;
 	uint32_t work = 0;
 
-	while (work < MESSAGE_SLOTS && rte_ring_dequeue(l->messages, &p) == 0) {
+	while (work < LIMIT_LCORE_MESSAGES && rte_ring_dequeue(l->messages, &p) == 0) {
 		struct lcore_message *m = p;
 
 		m->run(l, m->arg, now);

@@ -58,7 +58,6 @@ struct lcore_statistics {
 	uint64_t by_reason[REASON_COUNT];
 };
 
-#define LOOP_SLOTS	   2048u
 #define SRQ_RECEIVE_OCTETS 576u /* recv_work_stride(LIMIT_SGE) */
 
 struct lcore {
@@ -70,11 +69,11 @@ struct lcore {
 	struct moderated_list moderated; /* CQs that owe an event */
 	struct operation_list operations; /* queue pairs with one for the end of this round */
 	uint32_t staged;
-	struct staged_frame *stage; /* STAGE_MAX */
+	struct staged_frame *stage; /* LIMIT_STAGE */
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
 	uint32_t gather_count;
-	struct peer_copy *gather_copy; /* GATHER_MAX: payloads to be read from peer memory */
+	struct peer_copy *gather_copy; /* LIMIT_GATHER: payloads to be read from peer memory */
 	uint16_t tx_queue;
 	nanotime stalled_until; /* a port or lcore was full: no tx round before */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
@@ -84,7 +83,7 @@ struct lcore {
 	uint32_t exceptions; /* frames of this burst for the kernel */
 	struct rte_mbuf *exception[LIMIT_BURST];
 	uint32_t loop_head, loop_tail; /* frames for ourselves: loop[tail .. head), free-running */
-	struct rte_mbuf **loop; /* LOOP_SLOTS */
+	struct rte_mbuf **loop; /* LIMIT_LOOP */
 	uint32_t clients; /* attached ones, whose bells are looked at */
 	struct client *client[LIMIT_CLIENTS];
 	struct lcore_statistics stats;

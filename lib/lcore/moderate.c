@@ -7,8 +7,6 @@
  */
 #include "lcore/inside.h"
 
-#define LOOKED_AT_MOST 32u /* of the list, after one poll */
-
 static bool is_owed(const struct moderation *m)
 {
 	return __atomic_load_n(&m->waiting, __ATOMIC_SEQ_CST) != 0;
@@ -78,7 +76,7 @@ uint32_t moderate_poll(struct lcore *l, nanotime now)
 	struct engine_cq *last = TAILQ_LAST(&l->moderated, moderated_list);
 	uint32_t paid = 0;
 
-	for (uint32_t i = 0; i < LOOKED_AT_MOST && last != NULL; i++) {
+	for (uint32_t i = 0; i < LIMIT_MODERATED && last != NULL; i++) {
 		struct engine_cq *cq = TAILQ_FIRST(&l->moderated);
 		bool end = cq == last;
 

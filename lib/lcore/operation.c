@@ -23,7 +23,7 @@ bool operations_prepare(struct engine *e)
 
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		snprintf(name, sizeof(name), "uo%u-%08x", i, (uint32_t)e->id);
-		e->operations[i] = rte_ring_create(name, OPERATION_SLOTS, SOCKET_ID_ANY,
+		e->operations[i] = rte_ring_create(name, LIMIT_OPERATIONS, SOCKET_ID_ANY,
 						   RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (e->operations[i] == NULL) {
 			operations_destroy(e);

@@ -24,13 +24,10 @@
 #include "queue/fence.h"
 #include "wire/opcode.h"
 
-#define BATCH_COPIES  512u
-#define BATCH_TICKETS 128u
-
 struct own_batch {
 	struct copy_batch batch; /* first */
-	struct peer_copy copy[BATCH_COPIES];
-	struct pending_ticket pending[BATCH_TICKETS];
+	struct peer_copy copy[LIMIT_BATCH_COPIES];
+	struct pending_ticket pending[LIMIT_BATCH_TICKETS];
 	struct copy_breaks breaks;
 };
 
@@ -144,7 +141,7 @@ static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_
 	if (q->mover != NULL) {
 		b = moving_opened(l, q->client);
 		assert(b != NULL && "packet_fits has opened one, for one packet");
-	} else if (b->tickets == BATCH_TICKETS || b->copies + copies > BATCH_COPIES) {
+	} else if (b->tickets == LIMIT_BATCH_TICKETS || b->copies + copies > LIMIT_BATCH_COPIES) {
 		batch_flush(l, now);
 	}
 	return b;

@@ -151,7 +151,7 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 	uint32_t n = MIN_OF(l->loop_head - l->loop_tail, LOOP_BURST);
 
 	for (uint32_t i = 0; i < n; i++)
-		marked_input(l, l->loop[l->loop_tail++ % LOOP_SLOTS], now);
+		marked_input(l, l->loop[l->loop_tail++ % LIMIT_LOOP], now);
 	return n;
 }
 
@@ -165,9 +165,9 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t 
 		to = &l->engine->lcore[dest_qpn & 15];
 	m->hash.usr = frame_mark(summed ? FRAME_RECEIVED : FRAME_TRUSTED, sender);
 	if (to == l) {
-		if (l->loop_head - l->loop_tail >= LOOP_SLOTS)
+		if (l->loop_head - l->loop_tail >= LIMIT_LOOP)
 			return false;
-		l->loop[l->loop_head++ % LOOP_SLOTS] = m;
+		l->loop[l->loop_head++ % LIMIT_LOOP] = m;
 		return true;
 	}
 	if (rte_ring_enqueue(to->inbox, m) != 0)

@@ -4,8 +4,7 @@
 #include "lcore/inside.h"
 #include "lcore/raw/raw.h"
 
-#define STALL	   (5 * TIME_US) /* before a port or lcore that was full is tried again */
-#define SEND_TRIES 4u /* of a port that takes nothing, before the frames are taken back */
+#define STALL (LIMIT_STALL_US * TIME_US)
 
 uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
@@ -13,7 +12,7 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 	uint32_t sent = 0;
 	uint32_t *busy = &l->engine->tx_busy[l->tx_queue];
 
-	for (uint32_t tries = 0; tries < SEND_TRIES && sent < n; tries++) {
+	for (uint32_t tries = 0; tries < LIMIT_SEND_TRIES && sent < n; tries++) {
 		/* With fewer queues than lcores a queue is shared, one at a time. */
 		if (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
 			continue;
@@ -29,7 +28,7 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
  */
 static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
 {
-	struct rte_mbuf *m[STAGE_MAX], *echo[STAGE_MAX];
+	struct rte_mbuf *m[LIMIT_STAGE], *echo[LIMIT_STAGE];
 	uint32_t sent;
 
 	for (uint32_t i = 0; i < n; i++)

@@ -9,9 +9,6 @@
 #include "lcore/raw/raw.h"
 #include "lcore/window.h"
 
-#define LOOP_BACKLOG  512u /* frames for ourselves that are not read yet */
-#define ROUND_PACKETS 64u /* of all queue pairs in one poll: what came in is looked at in between */
-
 void ready_add(struct lcore *l, struct engine_qp *q)
 {
 	TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
@@ -37,7 +34,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 	nanotime not_before;
 	uint32_t n;
 
-	for (n = 0; n < LIMIT_TURN && l->staged < STAGE_MAX && l->gather_count + copies <= room;
+	for (n = 0; n < LIMIT_TURN && l->staged < LIMIT_STAGE && l->gather_count + copies <= room;
 	     n++) {
 		struct staged_frame *s = &l->stage[l->staged];
 
@@ -112,7 +109,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 /* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
 static bool must_wait(const struct lcore *l, nanotime now)
 {
-	return l->loop_head - l->loop_tail >= LOOP_BACKLOG || now < l->stalled_until;
+	return l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG || now < l->stalled_until;
 }
 
 static void stage_leave(struct lcore *l, nanotime now)
@@ -147,7 +144,7 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 	if (must_wait(l, now))
 		return 1;
 
-	while (staged < ROUND_PACKETS && (q = TAILQ_FIRST(&l->ready)) != NULL) {
+	while (staged < LIMIT_ROUND && (q = TAILQ_FIRST(&l->ready)) != NULL) {
 		uint32_t n;
 
 		if (!moving_can_send(l, q->client)) {

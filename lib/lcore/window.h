@@ -87,6 +87,5 @@ void operation_forget(struct lcore *l, struct engine_qp *q);
 /* It was executed: REASON_NONE, or why it failed. On its lcore. */
 void operation_report(struct lcore *l, struct engine_qp *q, enum reason why, nanotime now);
 /* Of each lcore; when they are all taken a queue pair waits with its lcore. */
-#define OPERATION_SLOTS 1024u
 
 #endif

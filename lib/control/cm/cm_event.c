@@ -37,7 +37,7 @@ uint32_t cm_channel_stale(struct cm_channel *ch)
 
 bool cm_reports_full(const struct cm_id *id)
 {
-	return id->waiting >= CM_REPORTS_MAX ||
+	return id->waiting >= LIMIT_CM_REPORTS ||
 	       id->client->objects->cm_events >= LIMIT_CLIENT_CM_EVENTS;
 }
 

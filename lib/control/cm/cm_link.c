@@ -13,7 +13,7 @@ struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_
 	struct cm_manager *m = e->control->cm;
 	struct cm_link *l;
 
-	if (m->link_count >= CM_LINKS_MAX || cm_timer_reserve(e, m->link_count + 1) != 0)
+	if (m->link_count >= LIMIT_CM_LINKS || cm_timer_reserve(e, m->link_count + 1) != 0)
 		return NULL;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)

@@ -21,7 +21,7 @@ static struct rte_ring *make_ring(struct engine *e, const char *what)
 	char name[32];
 
 	snprintf(name, sizeof(name), "%s-%08x", what, (uint32_t)e->id);
-	return rte_ring_create(name, CM_MADS_SLOTS, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return rte_ring_create(name, LIMIT_CM_MADS, SOCKET_ID_ANY, RING_F_SC_DEQ);
 }
 
 int cm_mads_open(struct engine *e)
@@ -95,7 +95,7 @@ static void to_ourselves(struct engine *e, const struct qp_path *path, const str
 	struct cm_manager *cm = e->control->cm;
 	struct cm_queued *q;
 
-	if (cm->queued >= CM_QUEUE_MAX)
+	if (cm->queued >= LIMIT_CM_QUEUE)
 		return;
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
@@ -158,7 +158,7 @@ static bool may_answer(struct cm_manager *cm, nanotime now)
 {
 	if (now >= cm->strays_at) {
 		cm->strays_at = now + TIME_S;
-		cm->strays = CM_STRAYS;
+		cm->strays = LIMIT_CM_STRAYS;
 	}
 	if (cm->strays == 0)
 		return false;
@@ -230,7 +230,7 @@ nanotime cm_mads_tick(struct engine *e, nanotime now)
 {
 	struct cm_manager *cm = e->control->cm;
 	struct cm_queued *q;
-	uint32_t left = CM_AT_ONCE;
+	uint32_t left = LIMIT_CM_AT_ONCE;
 	void *p;
 
 	while (left > 0 && (q = queue_take(cm)) != NULL) {
@@ -238,11 +238,11 @@ nanotime cm_mads_tick(struct engine *e, nanotime now)
 		free(q);
 		left--;
 	}
-	for (left = CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->mads, &p) == 0; left--) {
+	for (left = LIMIT_CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->mads, &p) == 0; left--) {
 		frame_in(e, p, now);
 		rte_pktmbuf_free(p);
 	}
-	for (left = CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->established, &p) == 0; left--)
+	for (left = LIMIT_CM_AT_ONCE; left > 0 && rte_ring_dequeue(e->established, &p) == 0; left--)
 		establish(e, (uint32_t)(uintptr_t)p, now);
 	if (cm->queued > 0)
 		return now;

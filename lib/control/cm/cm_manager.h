@@ -28,20 +28,12 @@
 
 #define CM_BUCKETS     4096u
 #define CM_UDP_QKEY    0x01234567u /* rdma_cma.h: RDMA_UDP_QKEY, protocol-map 196 */
-#define CM_REPORTS_MAX 64u /* events of one id that its program has not asked for */
-#define CM_BACKLOG_MAX 1024u /* connection requests of one listener, likewise */
 #define CM_HOP_LIMIT   64u
 #define CM_PKEY	       0xffffu
 #define CM_ACK_TIMEOUT 17u /* unless its program says otherwise: 537 ms, as Linux since 5.18 */
-#define CM_JOINS_MAX   64u /* groups of one id */
 
-#define CM_LINKS_MAX  65536u /* connections of all clients, those at rest included */
-#define CM_SOURCE_MAX (CM_LINKS_MAX / 2) /* of one host, when it is the one that asks */
-#define CM_QUEUE_MAX  65536u /* messages to ourselves that wait */
-#define CM_MADS_SLOTS 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
-#define CM_AT_ONCE    64u /* messages of one tick */
+#define CM_SOURCE_MAX (LIMIT_CM_LINKS / 2) /* of one host, when it is the one that asks */
 #define CM_EVERY      TIME_MS /* ... while there are more */
-#define CM_STRAYS     2000u /* answers a second to what belongs to no connection */
 
 /* rdma_cm_event_type */
 enum cm_event_type {
@@ -197,7 +189,7 @@ struct cm_manager {
 
 	STAILQ_HEAD(, cm_queued) queue; /* messages to ourselves */
 	uint32_t queued;
-	struct rte_mbuf *out[CM_AT_ONCE]; /* frames that leave together */
+	struct rte_mbuf *out[LIMIT_CM_AT_ONCE]; /* frames that leave together */
 	uint32_t outs;
 	uint32_t psn; /* of queue pair 1 */
 	uint16_t identification;

@@ -54,7 +54,7 @@ static void look(struct engine *e, nanotime now)
 	struct cm_manager *m = e->control->cm;
 	struct cm_id *last = TAILQ_LAST(&m->resolving, cm_resolving), *id = NULL;
 
-	for (uint32_t i = 0; i < CM_AT_ONCE && id != last; i++) {
+	for (uint32_t i = 0; i < LIMIT_CM_AT_ONCE && id != last; i++) {
 		id = TAILQ_FIRST(&m->resolving);
 		TAILQ_REMOVE(&m->resolving, id, resolving_link);
 		if (!has_answer(e, id, now))

@@ -183,7 +183,7 @@ uint32_t cm_new_local_id(struct engine *e)
 		LIST_FOREACH(l, &e->control->cm->local[bucket(e, id)], local_link)
 		if (l->core.local_id == id)
 			break;
-		/* CM_LINKS_MAX of 2^32 are taken: this ends. */
+		/* LIMIT_CM_LINKS of 2^32 are taken: this ends. */
 		if (id != 0 && l == NULL)
 			return id;
 	}

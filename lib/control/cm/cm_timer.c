@@ -81,7 +81,8 @@ nanotime cm_timers_tick(struct engine *e, nanotime now)
 {
 	struct cm_manager *m = e->control->cm;
 
-	for (uint32_t i = 0; i < CM_AT_ONCE && m->timers > 0 && m->timer[0]->due <= now; i++) {
+	for (uint32_t i = 0; i < LIMIT_CM_AT_ONCE && m->timers > 0 && m->timer[0]->due <= now;
+	     i++) {
 		struct cm_link *l = m->timer[0];
 
 		leave(m, l);

@@ -209,8 +209,9 @@ int cmd_cm_listen(struct call *call)
 	error = cm_port_check_listen(call->engine, id);
 	if (error != 0)
 		return call_fail(call, error, "another id listens on port %u", id->source.port);
-	id->backlog = r->backlog > 0 && r->backlog < (int32_t)CM_BACKLOG_MAX ? (uint32_t)r->backlog
-									     : CM_BACKLOG_MAX;
+	id->backlog = r->backlog > 0 && r->backlog < (int32_t)LIMIT_CM_BACKLOG
+			      ? (uint32_t)r->backlog
+			      : LIMIT_CM_BACKLOG;
 	id->state = CM_ID_LISTENING;
 	return 0;
 }

@@ -24,8 +24,8 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 		return call_fail(call, EINVAL, "the address is of no group");
 	if (r->group.family != id->source.family)
 		return call_fail(call, EINVAL, "the group is of another family");
-	if (id->joins >= CM_JOINS_MAX)
-		return call_fail(call, ENOMEM, "an id may join %u groups", CM_JOINS_MAX);
+	if (id->joins >= LIMIT_CM_JOINS)
+		return call_fail(call, ENOMEM, "an id may join %u groups", LIMIT_CM_JOINS);
 	if (r->join_flags == JOIN_FULL && id->client->objects->reported_joins >= LIMIT_MCAST_GROUPS)
 		return call_fail(call, ENOMEM, "a program may join %u groups", LIMIT_MCAST_GROUPS);
 	if (cm_reports_full(id))

@@ -12,7 +12,6 @@
 #include "base/bits.h"
 #include "control/control.h"
 
-#define CROWDED_SLOTS	1024u
 #define CROWDED_AT_ONCE 64u
 
 /* Memory for this queue pair; NULL: its program has all it may, or there is none. */
@@ -122,7 +121,7 @@ bool crowded_prepare(struct engine *e)
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "uq-%08x", (uint32_t)e->id);
-	e->crowded = rte_ring_create(name, CROWDED_SLOTS, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	e->crowded = rte_ring_create(name, LIMIT_CROWDED, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	return e->crowded != NULL;
 }
 

@@ -21,7 +21,7 @@
 #include "control/connection/porters.h"
 #include "control/ending/settle.h"
 
-#define OWED_MOST (20 * TIME_S) /* shorter than programs wait for a reply */
+#define OWED_MOST (LIMIT_OWED_S * TIME_S)
 
 struct owed_reply {
 	nanotime since;

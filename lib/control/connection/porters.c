@@ -13,7 +13,7 @@
 #include "drivers/client_memory/peer.h"
 #include "drivers/client_memory/porter.h"
 
-#define WAIT_MOST (3 * TIME_S) /* of a connection for a porter of its user */
+#define WAIT_MOST (LIMIT_PORTER_WAIT_S * TIME_S)
 #define RESERVE	  3u /* both ends to a porter, and its process */
 #define END_MS	  300 /* for sockets that are given away as the engine ends */
 

@@ -21,8 +21,8 @@
 #include "control/control.h"
 #include "lcore/moving/moving.h"
 
-#define SLICE	   (2 * TIME_MS)
-#define SLICE_REST (2 * TIME_MS) /* others' turn */
+#define SLICE	   (LIMIT_SLICE_MS * TIME_MS)
+#define SLICE_REST (LIMIT_SLICE_REST_MS * TIME_MS)
 
 static void detach(struct lcore *l, void *arg, nanotime now)
 {

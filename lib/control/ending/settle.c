@@ -18,7 +18,6 @@
 #define LOOK_EVERY (10 * TIME_MS) /* should nobody say that a copy is over, */
 #define LOOK_LATER (200 * TIME_MS) /* ... and where nobody is asked to */
 #define GRAVE_NEW  (1 * TIME_S) /* for so long it is waited for like a command */
-#define CLOSE_MS   500u /* that an engine waits for at its end */
 
 /* ---- what is under way ---- */
 
@@ -253,7 +252,7 @@ bool graves_close(struct engine *e)
 {
 	struct grave *g;
 
-	for (uint32_t ms = 0; ms < CLOSE_MS && !LIST_EMPTY(&e->control->graves); ms++) {
+	for (uint32_t ms = 0; ms < LIMIT_CLOSE_MS && !LIST_EMPTY(&e->control->graves); ms++) {
 		look_at_graves(e, clock_now());
 		usleep(1000);
 	}

@@ -7,10 +7,7 @@
 #include "base/bits.h"
 
 #define BUCKETS	     4096u
-#define LOOKS	     256u /* destinations of one slice: each may be two questions to the kernel */
-#define QPS_AT_ONCE  256u /* queue pairs of one slice: that long an lcore does nothing else */
-#define AHS_AT_ONCE  256u /* address handles, likewise; they wait for one grace period together */
-#define ROUNDS_EVERY (100 * TIME_MS) /* a MAC address is followed ten times a second at most */
+#define ROUNDS_EVERY (LIMIT_FLIP_MS * TIME_MS)
 
 TAILQ_HEAD(destination_list, destination);
 
@@ -58,7 +55,7 @@ struct destinations {
 	struct destination *spare; /* made for somebody who did not come: the next one frees it */
 	LIST_HEAD(, destination) bucket[BUCKETS];
 	uint32_t flows;
-	struct new_flow flow[QPS_AT_ONCE];
+	struct new_flow flow[LIMIT_FLIP_QPS];
 };
 
 struct destinations *destinations_new(void)
@@ -292,7 +289,7 @@ static bool tell_qps(struct engine *e, struct destinations *ds, struct destinati
 	while ((q = TAILQ_FIRST(&d->qps)) != NULL && q->destination_version != d->version) {
 		struct new_flow *n = &ds->flow[ds->flows];
 
-		if (ds->flows == QPS_AT_ONCE)
+		if (ds->flows == LIMIT_FLIP_QPS)
 			return false;
 		ds->flows++;
 		n->qp = q;
@@ -328,7 +325,7 @@ static bool tell_ahs(struct engine *e, struct destination *d)
 	uint32_t n = 0;
 
 	while ((ah = TAILQ_FIRST(&d->ahs)) != NULL && ah->destination_version != d->version &&
-	       n < AHS_AT_ONCE) {
+	       n < LIMIT_FLIP_AHS) {
 		fresh = ah_renew(e, ah, (enum flow_state)d->state, &d->mac);
 		if (fresh == NULL)
 			break;
@@ -397,11 +394,11 @@ static bool look_again(struct engine *e)
 	struct destinations *ds = of_engine(e);
 	struct destination *d;
 
-	for (uint32_t n = 0; n <= LOOKS; n++) {
+	for (uint32_t n = 0; n <= LIMIT_FLIP_LOOKS; n++) {
 		d = TAILQ_FIRST(&ds->list[LOOK_ANSWERED]);
 		if (d == NULL || d->round == ds->round)
 			return true;
-		if (n < LOOKS)
+		if (n < LIMIT_FLIP_LOOKS)
 			look(e, d);
 	}
 	return false;
@@ -413,7 +410,7 @@ static void look_around(struct engine *e, enum look kind)
 	struct destination_list *list = &of_engine(e)->list[kind];
 	struct destination *d, *last = TAILQ_LAST(list, destination_list);
 
-	for (uint32_t n = 0; n < LOOKS && (d = TAILQ_FIRST(list)) != NULL; n++) {
+	for (uint32_t n = 0; n < LIMIT_FLIP_LOOKS && (d = TAILQ_FIRST(list)) != NULL; n++) {
 		look(e, d);
 		if (d == last)
 			break;

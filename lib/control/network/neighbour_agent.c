@@ -15,9 +15,8 @@
 #include "control/control.h"
 #include "control/network/destinations.h"
 
-#define WAIT_EVERY     (5 * TIME_MS) /* while an answer is awaited */
-#define RETRY_EVERY    (500 * TIME_MS) /* while somebody is unreachable */
-#define FRAMES_AT_ONCE 256u
+#define WAIT_EVERY  (LIMIT_NEIGHBOUR_WAIT_MS * TIME_MS)
+#define RETRY_EVERY (LIMIT_NEIGHBOUR_RETRY_MS * TIME_MS)
 
 #define HOP_LIMIT_DEFAULT 64u
 
@@ -269,7 +268,8 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 
 	if (e->strangers == NULL)
 		return;
-	for (uint32_t i = 0; i < FRAMES_AT_ONCE && rte_ring_dequeue(e->strangers, &p) == 0; i++) {
+	for (uint32_t i = 0; i < LIMIT_STRANGERS_AT_ONCE && rte_ring_dequeue(e->strangers, &p) == 0;
+	     i++) {
 		struct rte_mbuf *m = p;
 
 		neighbour_input(a->table, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, now,

@@ -19,9 +19,7 @@
 #include "lcore/inside.h"
 #include "queue/fence.h"
 
-#define UP_SLOTS   1024u
-#define DOWN_SLOTS 512u
-#define NAP	   TIME_MS /* while a ring is full or no buffer is free */
+#define NAP TIME_MS /* while a ring is full or no buffer is free */
 
 /* ---- lcores: towards the kernel ---- */
 
@@ -204,9 +202,10 @@ static int make_rings(struct exception *x)
 	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "uk-%08x", (uint32_t)e->id);
-	x->up = rte_ring_create(name, UP_SLOTS, e->port->socket, RING_F_SC_DEQ);
+	x->up = rte_ring_create(name, LIMIT_KERNEL_UP, e->port->socket, RING_F_SC_DEQ);
 	snprintf(name, sizeof(name), "ud-%08x", (uint32_t)e->id);
-	x->down = rte_ring_create(name, DOWN_SLOTS, e->port->socket, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	x->down = rte_ring_create(name, LIMIT_KERNEL_DOWN, e->port->socket,
+				  RING_F_SP_ENQ | RING_F_SC_DEQ);
 	x->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->up == NULL || x->down == NULL)
 		return ENOMEM;

@@ -18,10 +18,7 @@
 #include "lcore/inside.h"
 #include "lcore/moving/moving.h"
 
-#define PLACES	    6400u /* of one client: eight queue pairs whose peers' windows are the largest */
-#define PLACES_KEPT 128u /* for users who have few, */
-#define PLACES_FEW  16u
-#define AT_ONCE	    128u
+#define AT_ONCE 128u
 
 struct held_packet {
 	STAILQ_ENTRY(held_packet) link;
@@ -38,7 +35,7 @@ struct holding {
 	uint32_t queues; /* so many */
 	uint16_t of_client[LIMIT_CLIENTS];
 	uint16_t of_user[LIMIT_CLIENTS];
-	struct held_packet place[PLACES];
+	struct held_packet place[LIMIT_HELD];
 };
 
 struct holding *holding_create(void)
@@ -49,9 +46,9 @@ struct holding *holding_create(void)
 		return NULL;
 	STAILQ_INIT(&h->free);
 	TAILQ_INIT(&h->waiting);
-	for (uint32_t i = 0; i < PLACES; i++)
+	for (uint32_t i = 0; i < LIMIT_HELD; i++)
 		STAILQ_INSERT_TAIL(&h->free, &h->place[i], link);
-	h->free_count = PLACES;
+	h->free_count = LIMIT_HELD;
 	return h;
 }
 
@@ -64,10 +61,10 @@ static bool may_take(const struct holding *h, const struct client *c)
 {
 	uint32_t of_user = h->of_user[c->user];
 
-	if (of_user < PLACES_FEW)
+	if (of_user < LIMIT_HELD_FEW)
 		return h->free_count > 0;
-	return h->free_count > PLACES_KEPT + of_user &&
-	       h->of_client[c->number] < h->free_count - PLACES_KEPT - of_user;
+	return h->free_count > LIMIT_HELD_KEPT + of_user &&
+	       h->of_client[c->number] < h->free_count - LIMIT_HELD_KEPT - of_user;
 }
 
 bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m)

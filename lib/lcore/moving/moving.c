@@ -32,13 +32,10 @@
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
 
-#define JOBS	    128u
-#define JOBS_KEPT   8u /* for users who have none */
-#define JOB_COPIES  256u
-#define JOB_TICKETS 64u
-
-static_assert(JOBS * LIMIT_LCORES <= MOVER_BATCHES, "a mover has room for all jobs there are");
-static_assert(JOB_COPIES >= PACKET_COPIES && JOB_TICKETS >= PACKET_TICKETS, "one packet fits");
+static_assert(LIMIT_JOBS * LIMIT_LCORES <= MOVER_BATCHES,
+	      "a mover has room for all jobs there are");
+static_assert(LIMIT_JOB_COPIES >= PACKET_COPIES && LIMIT_JOB_TICKETS >= PACKET_TICKETS,
+	      "one packet fits");
 
 struct moving_job {
 	struct mover_batch batch; /* first */
@@ -48,9 +45,9 @@ struct moving_job {
 	struct copy_batch tickets;
 	uint32_t frames;
 	bool tried; /* an atomic that the lcore tries, no mover has it */
-	struct pending_ticket pending[JOB_TICKETS];
+	struct pending_ticket pending[LIMIT_JOB_TICKETS];
 	struct staged_frame frame[LIMIT_TURN];
-	struct peer_copy copy[JOB_COPIES];
+	struct peer_copy copy[LIMIT_JOB_COPIES];
 };
 
 LIST_HEAD(job_list, moving_job);
@@ -68,7 +65,7 @@ struct moving {
 	uint32_t tries; /* jobs that are atomics to be tried again */
 	bool came_back; /* a job did, since somebody last looked what waits for one */
 	struct ready_list starved;
-	struct moving_job job[JOBS];
+	struct moving_job job[LIMIT_JOBS];
 };
 
 struct moving *moving_create(void)
@@ -77,9 +74,9 @@ struct moving *moving_create(void)
 
 	if (m == NULL)
 		return NULL;
-	for (uint32_t i = 0; i < JOBS; i++)
+	for (uint32_t i = 0; i < LIMIT_JOBS; i++)
 		LIST_INSERT_HEAD(&m->free, &m->job[i], link);
-	m->free_count = JOBS;
+	m->free_count = LIMIT_JOBS;
 	TAILQ_INIT(&m->starved);
 	return m;
 }
@@ -102,8 +99,8 @@ static bool may_take(const struct moving *m, const struct client *c, uint32_t sh
 
 	if (of_user == 0)
 		return m->free_count > 0;
-	if (m->free_count > JOBS_KEPT + of_user)
-		room = m->free_count - JOBS_KEPT - of_user;
+	if (m->free_count > LIMIT_JOBS_KEPT + of_user)
+		room = m->free_count - LIMIT_JOBS_KEPT - of_user;
 	return share * m->jobs_of[c->number] < room;
 }
 
@@ -116,8 +113,8 @@ bool moving_can_send(const struct lcore *l, const struct client *c)
 uint32_t moving_room(const struct lcore *l, const struct client *c)
 {
 	if (client_mover(c) == NULL)
-		return GATHER_MAX;
-	return MIN_OF(l->gather_count + JOB_COPIES, GATHER_MAX);
+		return LIMIT_GATHER;
+	return MIN_OF(l->gather_count + LIMIT_JOB_COPIES, LIMIT_GATHER);
 }
 
 static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
@@ -242,8 +239,8 @@ struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now)
 	struct moving *m = l->moving;
 	struct moving_job *j = find_open(m, c);
 
-	if (j != NULL && (j->tickets.tickets + PACKET_TICKETS > JOB_TICKETS ||
-			  j->tickets.copies + PACKET_COPIES > JOB_COPIES)) {
+	if (j != NULL && (j->tickets.tickets + PACKET_TICKETS > LIMIT_JOB_TICKETS ||
+			  j->tickets.copies + PACKET_COPIES > LIMIT_JOB_COPIES)) {
 		job_close(l, j, now);
 		j = NULL;
 	}
@@ -280,7 +277,7 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 
 			/* The mover is new: turns from before it may be more than a job holds. */
 			full |= j != NULL && (j->frames == LIMIT_TURN ||
-					      j->batch.count + s->peer_count > JOB_COPIES);
+					      j->batch.count + s->peer_count > LIMIT_JOB_COPIES);
 			if (j == NULL || full) {
 				s->unsent = true;
 				l->stage[kept++] = *s;
@@ -309,7 +306,7 @@ static uint32_t collect_of(struct lcore *l, const struct client *c, nanotime now
 	struct mover_batch *b;
 	uint32_t n = 0;
 
-	while (m != NULL && n < JOBS && (b = mover_poll(m, l->index)) != NULL) {
+	while (m != NULL && n < LIMIT_JOBS && (b = mover_poll(m, l->index)) != NULL) {
 		job_done(l, b->owner, now);
 		n++;
 	}

@@ -214,11 +214,11 @@ void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now)
 
 static bool loop(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 {
-	if (l->loop_head - l->loop_tail >= LOOP_SLOTS)
+	if (l->loop_head - l->loop_tail >= LIMIT_LOOP)
 		return false;
 	m->hash.usr = FRAME_RAW_LOOPED;
 	m->tx_offload = sender;
-	l->loop[l->loop_head++ % LOOP_SLOTS] = m;
+	l->loop[l->loop_head++ % LIMIT_LOOP] = m;
 	return true;
 }
 

@@ -146,7 +146,7 @@ Test(control_cm_ends, one_program_does_not_join_all_groups)
 
 	party_begin(&other);
 	for (i = 0; i < LIMIT_MCAST_GROUPS + 1; i++) {
-		if (i % CM_JOINS_MAX == 0) {
+		if (i % LIMIT_CM_JOINS == 0) {
 			cr_assert_eq(cm_create(&client, UDP, &q.id), 0);
 			cr_assert_eq(cm_bind(&client, q.id, "127.0.0.1", 0), 0);
 		}

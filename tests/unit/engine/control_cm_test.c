@@ -322,7 +322,7 @@ Test(control_cm, all_events_of_a_program_are_bounded)
 	party_begin(&p);
 	party_begin(&other);
 	for (n = 0; n < 2 * LIMIT_CLIENT_CM_EVENTS && error == 0; n++) {
-		if (n % (CM_REPORTS_MAX / 2) == 0)
+		if (n % (LIMIT_CM_REPORTS / 2) == 0)
 			cr_assert_eq(cm_create(&p, TCP, &id), 0);
 		error = cm_resolve(&p, id, "192.0.2.1", 7471, 100);
 	}

@@ -84,7 +84,7 @@ Test(loop, frames_in_pieces_are_as_good_as_whole_ones)
 		for (int i = 0; i < POLLS && r->side[0].completions < at; i++) {
 			rig_poll(r);
 			for (uint32_t k = l->loop_tail; k != l->loop_head; k++, cuts++) {
-				struct rte_mbuf **m = &l->loop[k % LOOP_SLOTS];
+				struct rte_mbuf **m = &l->loop[k % LIMIT_LOOP];
 
 				if ((*m)->nb_segs == 1 && (*m)->data_len > at)
 					*m = in_two(*m, at);
