@@ -14,7 +14,7 @@ import time
 
 import rig as rigs
 from programs import NOBODY, figures, run_pair, start_pair
-from rig import ADDRESS, Failure, Process, Rig, sh, wait_until
+from rig import ADDRESS, Failure, Process, Rig, sh, wait_until, wakes
 
 CASES = []
 
@@ -303,7 +303,11 @@ def client_takes_all_descriptors(build):
                           name="hog")
         hog.expect("full:", 20)
         rig.ip("a", "address", "add", "10.7.0.50/24", "dev", "wire")
-        time.sleep(0.5)  # several looks at the link; nothing of them can be waited for
+        pid = rig.engines["a"].pid
+        before = wakes(pid, "uroce-control")
+        # it wakes every 40 ms and looks at the link every 100 ms
+        wait_until("some looks at the link", 20,
+                   lambda: wakes(pid, "uroce-control") >= before + 20)
         hog.end()
         wait_until("the new address", 15, lambda: "10.7.0.50" in rig.statistics("a")["addresses"])
         rig.ip("a", "link", "set", "wire", "down")

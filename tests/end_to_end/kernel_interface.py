@@ -11,10 +11,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import connections
 import programs
-from rig import ADDRESS, Failure, Process, af_packet, sh, two_namespaces, wait_until
+from rig import ADDRESS, Failure, Process, af_packet, sh, two_namespaces, wait_until, wakes
 
 NAME = "kernel0"
 MUTE = ("net.ipv6.conf.wire.disable_ipv6=1", "net.ipv4.conf.wire.rp_filter=1",
@@ -408,18 +409,14 @@ def flood(rig):
 def idle(rig):
     """The thread of an idle exception path sleeps: nobody wakes it."""
     pid = uroced_pid(rig, "a")
-
-    def wakes():
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            if (task / "comm").read_text().strip() == "uroce-kernel":
-                text = (task / "status").read_text()
-                return sum(int(n) for n in re.findall(r"ctxt_switches:\s+(\d+)", text))
-        raise Failure("there is no thread uroce-kernel")
+    begin, since = wakes(pid, "uroce-kernel"), time.monotonic()
 
     def quiet():
-        before = wakes()
-        subprocess.run(["sleep", "0.5"], check=True)
-        return wakes() - before <= 2
+        nonlocal begin, since
+        now = wakes(pid, "uroce-kernel")
+        if now - begin > 2:
+            begin, since = now, time.monotonic()
+        return time.monotonic() - since >= 0.5
     # what the kernels tell each other of their new addresses comes to an end
     wait_until("half a second without a wake-up", 20, quiet)
     return "no wake-ups"

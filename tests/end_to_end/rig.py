@@ -45,6 +45,15 @@ def wait_until(what, limit, condition, pause=0.01):
         time.sleep(pause)
 
 
+def wakes(pid, thread):
+    """How often the thread of this name has been given a processor."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == thread:
+            text = (task / "status").read_text()
+            return sum(int(n) for n in re.findall(r"ctxt_switches:\s+(\d+)", text))
+    raise Failure(f"there is no thread {thread}")
+
+
 def sh(*words, check=True):
     done = subprocess.run(words, capture_output=True, text=True, timeout=30)
     if check and done.returncode != 0:

@@ -6,7 +6,8 @@
  *
  *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done, begun ID
  *	in: accept ID, reject ID, disconnect ID, destroy ID, connect ADDRESS PORT (UDP: lookup),
- *	    self (a connection with itself), exercise WRITES (over that), look, look-away, end
+ *	    self (a connection with itself), exercise WRITES (over that), look, look-away,
+ *	    hear (done: what happened up to now was said before), end
  *
  * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected; one with
  * 'b' gets a queue pair that is the program's own, and stays in RTR.
@@ -200,6 +201,12 @@ static void destroy(struct rdma_cm_id *id)
 	answer("rdma_destroy_id", rdma_destroy_id(id));
 }
 
+static void hear(void)
+{
+	look();
+	printf("done\n");
+}
+
 /* False: it is the end. */
 static bool obey(const char *line, const char *address_text, int port)
 {
@@ -229,6 +236,8 @@ static bool obey(const char *line, const char *address_text, int port)
 		looks = true;
 	else if (strcmp(word, "look-away") == 0)
 		looks = false;
+	else if (strcmp(word, "hear") == 0)
+		hear();
 	return strcmp(word, "end") != 0;
 }
 

@@ -118,7 +118,7 @@ class Test(Rig):
         req = self.expect(REQ)
         for length in (73, 127):
             self.peer.send(REJ(local_id=1, remote_id=req.local_id, reason=28, length=length))
-        self.silence(0)
+        self.silence()
         self.peer.send(REJ(local_id=1, remote_id=req.local_id, reason=28, length=72))
         self.server.expect(f"REJECTED {number} 28")
         self.server.tell(f"destroy {number}")

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../verbs/waiting.h"
 #include "rig.h"
 
 TestSuite(ids, .timeout = 60);
@@ -208,59 +209,55 @@ Test(ids, requests_that_wait_move_with_their_listener)
 	rdma_destroy_event_channel(own);
 }
 
-struct acknowledger {
-	pthread_barrier_t ready;
-	struct rdma_cm_event *event;
-	bool done;
-};
-
-static void *acknowledge_later(void *argument)
+static int destroy(void *id)
 {
-	const struct timespec nap = { .tv_nsec = 50000000 };
-	struct acknowledger *a = argument;
-
-	pthread_barrier_wait(&a->ready);
-	nanosleep(&nap, NULL); /* time for a destroy that does not wait to return too early */
-	__atomic_store_n(&a->done, true, __ATOMIC_RELEASE);
-	rdma_ack_cm_event(a->event);
-	return NULL;
+	return rdma_destroy_id(id);
 }
 
 Test(ids, destroying_waits_for_what_is_not_acknowledged)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
-	struct acknowledger a = { .done = false };
+	struct rdma_cm_event *event;
 	struct sockaddr_in s;
-	pthread_t thread;
+	struct waiting w;
 
-	pthread_barrier_init(&a.ready, NULL, 2);
 	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&s, OWN_ADDRESS, 7), 2000), 0);
-	a.event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	cr_assert_eq(pthread_create(&thread, NULL, acknowledge_later, &a), 0);
-	pthread_barrier_wait(&a.ready);
-	cr_expect_eq(rdma_destroy_id(id), 0);
-	cr_expect(__atomic_load_n(&a.done, __ATOMIC_ACQUIRE));
-	pthread_join(thread, NULL);
+	event = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	waiting_begin(&w, "rdma_destroy_id", destroy, id);
+	rdma_ack_cm_event(event);
+	waiting_end(&w);
+	cr_expect_eq(w.result, 0);
 	rdma_destroy_event_channel(channel);
+}
+
+struct migration {
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *to;
+};
+
+static int migrate(void *argument)
+{
+	const struct migration *m = argument;
+
+	return rdma_migrate_id(m->id, m->to);
 }
 
 Test(ids, moving_waits_for_what_is_not_acknowledged)
 {
 	struct rdma_event_channel *from = open_channel(), *to = open_channel();
 	struct rdma_cm_id *id = open_id(from, RDMA_PS_TCP);
-	struct acknowledger a = { .done = false };
+	struct migration m = { id, to };
+	struct rdma_cm_event *event;
 	struct sockaddr_in s;
-	pthread_t thread;
+	struct waiting w;
 
-	pthread_barrier_init(&a.ready, NULL, 2);
 	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&s, OWN_ADDRESS, 7), 2000), 0);
-	a.event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
-	cr_assert_eq(pthread_create(&thread, NULL, acknowledge_later, &a), 0);
-	pthread_barrier_wait(&a.ready);
-	cr_expect_eq(rdma_migrate_id(id, to), 0);
-	cr_expect(__atomic_load_n(&a.done, __ATOMIC_ACQUIRE));
-	pthread_join(thread, NULL);
+	event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
+	waiting_begin(&w, "rdma_migrate_id", migrate, &m);
+	rdma_ack_cm_event(event);
+	waiting_end(&w);
+	cr_expect_eq(w.result, 0);
 	rdma_destroy_event_channel(from);
 	cr_assert_eq(rdma_resolve_route(id, 2000), 0);
 	pass_event(to, RDMA_CM_EVENT_ROUTE_RESOLVED);

@@ -2,6 +2,7 @@
 /* Registered memory that blocks whoever touches it: pages of a userfaultfd that nobody fills. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -16,12 +17,14 @@
 #include <unistd.h>
 
 #include "endpoint.h"
+#include "waiting.h"
 
 #define PAGE	 4096u
 #define PAGES	 2u
 #define ELEMENTS 4 /* so many that the engine reads them by pid, and waits for the page */
+#define TURNS	 200
 
-static struct endpoint e;
+static struct endpoint e, beside;
 static struct ibv_mr *mr;
 static uint8_t *area;
 static int faults;
@@ -40,6 +43,7 @@ static void open_endpoint(void)
 	cr_assert_eq(ioctl(faults, UFFDIO_API, &api), 0);
 	cr_assert_eq(ioctl(faults, UFFDIO_REGISTER, &range), 0);
 	endpoint_open(&e);
+	endpoint_open(&beside);
 	mr = ibv_reg_mr(e.pd, area, PAGES * PAGE, IBV_ACCESS_LOCAL_WRITE);
 	cr_assert_not_null(mr, "ibv_reg_mr: %m");
 }
@@ -47,6 +51,7 @@ static void open_endpoint(void)
 static void close_endpoint(void)
 {
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	endpoint_close(&beside);
 	endpoint_close(&e);
 	close(faults);
 	munmap(area, PAGES * PAGE);
@@ -154,6 +159,23 @@ Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
 	fill(1);
 }
 
+/*
+ * The engine has gone on: messages of another pair were sent, arrived and were acknowledged one after the
+ * other. They are empty, so they need nothing of the mover.
+ */
+static void let_engine_go_on(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+
+	for (int i = 0; i < TURNS; i++) {
+		cr_assert_eq(ibv_post_send(beside.qp[0], &wr, &bad), 0);
+		poll_completions(beside.cq, &wc, 1, "an empty WRITE");
+		cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	}
+}
+
 /* What the mover cannot do yet: a SEND to the first queue pair, behind a WRITE of that one's. */
 static void hold_up(uint32_t page)
 {
@@ -169,7 +191,7 @@ static void hold_up(uint32_t page)
 	write_from(page);
 	cr_assert_eq(ibv_post_recv(e.qp[0], &recv, &bad_recv), 0);
 	cr_assert_eq(ibv_post_send(e.qp[1], &send, &bad), 0);
-	usleep(20000); /* it arrives */
+	let_engine_go_on(); /* it arrives */
 }
 
 static int go_to(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -178,8 +200,6 @@ static int go_to(struct ibv_qp *qp, enum ibv_qp_state state)
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
-
-#define A_WHILE_US 200000 /* shorter than the retries of a queue pair */
 
 static void fill_alone(uint32_t page)
 {
@@ -195,7 +215,7 @@ Test(blocked, what_is_flushed_is_in_no_copy_any_more)
 
 	hold_up(1);
 	cr_assert_eq(go_to(e.qp[0], IBV_QPS_ERR), 0);
-	usleep(A_WHILE_US);
+	let_engine_go_on();
 	cr_expect_eq(ibv_poll_cq(e.cq, 2, wc), 0, "its memory is still read and written");
 	fill_alone(1);
 	poll_completions(e.cq, wc, 2, "a WRITE and a receive");
@@ -206,30 +226,28 @@ Test(blocked, what_is_flushed_is_in_no_copy_any_more)
 	}
 }
 
-static void *fill_in_a_while(void *filled)
+static int reset(void *qp)
 {
-	usleep(A_WHILE_US);
-	__atomic_store_n((int *)filled, 1, __ATOMIC_RELEASE);
-	fill_alone(1);
-	return NULL;
+	return go_to(qp, IBV_QPS_RESET);
 }
 
-static void cut_off(bool destroy)
+static int destroy(void *qp)
 {
-	pthread_t thread;
-	int filled = 0;
+	return ibv_destroy_qp(qp);
+}
+
+static void cut_off(const char *what, int (*call)(void *qp))
+{
+	struct waiting w;
 
 	hold_up(1);
-	cr_assert_eq(pthread_create(&thread, NULL, fill_in_a_while, &filled), 0);
-	if (destroy)
-		cr_assert_eq(ibv_destroy_qp(e.qp[0]), 0);
-	else
-		cr_assert_eq(go_to(e.qp[0], IBV_QPS_RESET), 0);
-	cr_expect_eq(__atomic_load_n(&filled, __ATOMIC_ACQUIRE), 1,
+	waiting_begin(&w, what, call, e.qp[0]);
+	let_engine_go_on();
+	cr_assert_eq(pthread_tryjoin_np(w.thread, NULL), EBUSY,
 		     "its memory is still read and written");
-	pthread_join(thread, NULL);
-	if (destroy)
-		e.qp[0] = endpoint_create_qp(&e);
+	fill_alone(1);
+	waiting_end(&w);
+	cr_expect_eq(w.result, 0, "%s: %s", what, strerror(w.result));
 }
 
 /*
@@ -238,11 +256,12 @@ static void cut_off(bool destroy)
  */
 Test(blocked, what_is_reset_is_in_no_copy_any_more)
 {
-	cut_off(false);
+	cut_off("a queue pair's way to RESET", reset);
 }
 
 /* hostile H-126: timers of what is destroyed; H-139: what is destroyed is in use by nobody. */
 Test(blocked, what_goes_is_in_no_copy_any_more)
 {
-	cut_off(true);
+	cut_off("the end of a queue pair", destroy);
+	e.qp[0] = endpoint_create_qp(&e);
 }

@@ -10,6 +10,7 @@
 #ifndef TESTS_VERBS_MUTE_FUSE_H
 #define TESTS_VERBS_MUTE_FUSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,8 @@
  * life: the reading end of a pipe. NULL with errno: this machine has no FUSE for us.
  */
 uint8_t *mute_fuse_map(size_t octets, int life);
+
+/* Whether somebody waits for that memory now, or does so within so many seconds. */
+bool mute_fuse_is_waited_for(int seconds);
 
 #endif

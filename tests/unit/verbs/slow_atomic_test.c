@@ -74,7 +74,8 @@ static void attack(uid_t uid, int life, int ready)
 	mr = ibv_reg_mr(e.pd, memory, PAGE, ACCESS);
 	if (mr == NULL || post_add(memory, mr, 0) != 0)
 		_exit(3);
-	usleep(50000); /* the engine is in the midst of it */
+	if (!mute_fuse_is_waited_for(WAIT_SECONDS))
+		_exit(3);
 	if (write(ready, "+", 1) != 1)
 		_exit(4);
 	_exit(read(life, &octet, 1) == 0 ? 0 : 5);

@@ -121,9 +121,8 @@ static void attack(int number, uid_t uid, enum way_out way_out, int life, int re
 	if (mute == NULL)
 		_exit(5);
 	use_memory(number / WAYS_OUT, (uintptr_t)memory);
-	if (write(ready, "+", 1) != 1)
+	if (!mute_fuse_is_waited_for(WAIT_SECONDS) || write(ready, "+", 1) != 1)
 		_exit(2);
-	usleep(50000); /* the engine is in the midst of it */
 	switch (way_out) {
 	case DEREGISTERS:
 		ibv_dereg_mr(mute);

@@ -19,7 +19,7 @@ struct waiting {
 /* In a thread of its own. */
 void waiting_start(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
-/* Returns when the thread sleeps in the kernel, in a recv(2) or poll(2) that it does not come back from. */
+/* Returns when the thread sleeps in a recv(2), poll(2) or futex(2) that it does not come back from. */
 void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
 /* The call has returned; the test fails if it does not within WAIT_SECONDS. */

@@ -2,6 +2,7 @@
 #include "drivers/client_memory/mover.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -223,6 +224,28 @@ Test(mover, stopping_one_that_hangs_does_not_hang, .timeout = 100)
 	mover_close(m);
 }
 
+static int count_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = 0;
+
+	cr_assert_not_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void wait_for_threads(int wanted)
+{
+	nanotime until = clock_now() + 10 * TIME_S;
+
+	while (count_threads() != wanted) {
+		cr_assert_lt(clock_now(), until, "%d threads, not %d", count_threads(), wanted);
+		poll(NULL, 0, 1);
+	}
+}
+
 Test(mover, closing_one_that_hangs_does_not_hang, .timeout = 100)
 {
 	static uint64_t local[READS];
@@ -230,6 +253,7 @@ Test(mover, closing_one_that_hangs_does_not_hang, .timeout = 100)
 	static struct mover_batch batch = { .copy = copy, .count = READS };
 	static const uint32_t sleeping = 1;
 	struct mover_bell bell = { &sleeping, eventfd(0, EFD_NONBLOCK) };
+	int threads = count_threads();
 	struct mover *m = new_mover_with(&bell, 1, true);
 	nanotime before;
 	uint64_t rings;
@@ -247,6 +271,6 @@ Test(mover, closing_one_that_hangs_does_not_hang, .timeout = 100)
 	while (read(bell.fd, &rings, sizeof(rings)) > 0)
 		;
 	close(fd); /* the thread that was left behind ends, and frees the mover */
-	usleep(50000);
+	wait_for_threads(threads);
 	cr_assert_lt(read(bell.fd, &rings, sizeof(rings)), 0, "it rang at an lcore that is gone");
 }
