@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program, as lcores see it. */
+/* A program, as lcores see it: an attached process, or the program that embeds the engine. */
 #ifndef LCORE_CLIENT_H
 #define LCORE_CLIENT_H
 
@@ -10,7 +10,6 @@ struct client_objects;
 struct engine;
 struct peer_memory;
 
-/* One process that is attached, or the program that embeds the engine. */
 struct client {
 	struct engine *engine;
 	uint32_t number; /* index in engine.client */
@@ -30,16 +29,16 @@ struct client {
 	struct client_objects *objects;
 };
 
-/* Whether copies of others' queue pairs may be of its memory. Any thread. */
+/* Whether other programs' queue pairs may copy from or to its memory. Any thread. */
 static inline bool client_shares(const struct client *c)
 {
 	return __atomic_load_n(&c->shares, __ATOMIC_RELAXED);
 }
 
-/* The client's address handle, or NULL; until the lcore's next quiescent state. Any number. */
+/* The program's address handle; NULL: none. Valid until the lcore's next quiescent state. */
 static inline const struct engine_ah *ah_find(const struct client *c, uint32_t handle)
 {
-	/* Acquire: the control path shows a handle when it is complete. */
+	/* Acquire: the control path publishes a handle when it is complete. */
 	return handle <= LIMIT_AHS ? __atomic_load_n(&c->ah[handle], __ATOMIC_ACQUIRE) : NULL;
 }
 

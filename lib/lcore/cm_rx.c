@@ -36,7 +36,7 @@ void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m)
 
 void cm_rx_established(struct engine *e, const struct engine_qp *q)
 {
-	/* One that finds no room is made good by the peer's RTU. */
+	/* If the ring is full, the peer's RTU will say it again. */
 	if (e->established != NULL &&
 	    rte_ring_enqueue(e->established, (void *)(uintptr_t)q->qpn) == 0)
 		control_tell(e, e->established);

@@ -19,7 +19,7 @@ const struct flow *datagram_route(struct lcore *l, const struct engine_qp *q,
 {
 	const struct engine_ah *ah = ah_find(q->client, s->packet.ah);
 
-	/* The handle is the client's word; whose it is, is ours. */
+	/* The client chose the handle; the engine checks that it owns it. */
 	if (ah == NULL || ah->pd != qp_capabilities(q->core)->pd)
 		return NULL;
 	s->flow_state = ah->flow_state;
@@ -38,14 +38,14 @@ void datagram_echo(struct lcore *l, const struct rte_mbuf *m, struct rte_mbuf **
 
 void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, uint32_t sender, bool sent)
 {
-	/* As on a wire: a copy for which there is no room is lost. */
+	/* A copy that finds no buffer is lost, as on a wire. */
 	if (!sent || !loop_output(l, copy, sender, MULTICAST_QPN, l->engine->sum_loop))
 		rte_pktmbuf_free(copy);
 }
 
 /* ---- receiving ---- */
 
-/* An entry may change while we read it: then, at worst, a datagram is lost. */
+/* An entry may change while it is read. At worst one datagram is lost. */
 static bool is_own(const struct engine *e, const struct gid *gid)
 {
 	for (uint32_t i = 0; i < LIMIT_GIDS; i++)
@@ -62,7 +62,7 @@ bool datagram_is_forged(const struct engine *e, const struct packet *p)
 bool datagram_input(struct lcore *l, struct engine_qp *q, struct packet *p, struct rte_mbuf *m,
 		    nanotime now)
 {
-	/* To a group, but to one queue pair of it: that must be a member all the same. */
+	/* The group's address with one queue pair's number: that queue pair must be a member. */
 	if (p->multicast ? !mcast_is_member(l->engine, &p->dst_gid, q)
 			 : !is_own(l->engine, &p->dst_gid)) {
 		count_reason(l, REASON_ADDRESS_FOREIGN);
@@ -99,7 +99,7 @@ static void hand_copies_over(struct lcore *l, const struct mcast_group *g, const
 	}
 }
 
-/* Every member here reads the same buffer; who keeps it has a reference of its own. */
+/* Every member here reads the same buffer; a queue pair that keeps it takes a reference. */
 static void deliver(struct lcore *l, const struct mcast_group *g, const struct packet *p,
 		    struct rte_mbuf *m, nanotime now)
 {

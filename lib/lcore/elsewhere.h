@@ -21,7 +21,7 @@ struct elsewhere {
 };
 extern const struct elsewhere elsewhere[];
 
-/* Somebody may want a look at RoCE packets from the port, or all but our own: then frame_taken. */
+/* Steering rules or the kernel may want RoCE packets of the port: then call frame_taken. */
 static inline bool frame_is_watched(const struct engine *e)
 {
 	return __atomic_load_n(&e->flows, __ATOMIC_RELAXED) != NULL || e->exception != NULL;
@@ -29,9 +29,9 @@ static inline bool frame_is_watched(const struct engine *e)
 
 /* A packet from the port. True: it is the kernel's, the mbuf is gone. */
 bool frame_taken(struct lcore *l, const struct packet *p, struct rte_mbuf *m, nanotime now);
-/* Not a RoCE packet: whose it is. The mbuf is gone. */
+/* Not a RoCE packet: finds its receiver. The mbuf is gone. */
 void frame_refused(struct lcore *l, struct rte_mbuf *m, enum reason why, nanotime now);
-/* Behind a burst with l->exceptions. */
+/* After a burst that collected frames for the kernel (l->exceptions > 0). */
 void elsewhere_flush(struct lcore *l);
 
 #endif

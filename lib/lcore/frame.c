@@ -30,7 +30,7 @@ static void gather_unsummed(uint8_t *to, const struct span_list *g)
 	}
 }
 
-/* Direct spans are copied now, peer spans when the batch is. */
+/* Copies direct spans now. Peer spans are read with the batch. */
 static void gather_mixed(struct lcore *l, const struct engine_qp *q, struct staged_frame *s,
 			 uint8_t *to)
 {
@@ -78,13 +78,13 @@ static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 	s->peer_count = 0;
 }
 
-/* Whether the payload leaves as it was given. UD alone; the core says so of no other packet. */
+/* Whether the payload leaves unchanged (UD only; the core sets it on no other packet). */
 static bool leaves_as_it_is(const struct packet *p)
 {
 	return p->mss == 0 && !p->checksum;
 }
 
-/* False: a TSO request whose header is none of TCP; it fails. */
+/* False: the header of a TSO request is not a TCP header. The request fails. */
 static bool put_right(const struct packet *p, uint8_t *payload)
 {
 	struct tcp_segment segment = { .number = p->tso_segment,
@@ -98,7 +98,7 @@ static bool put_right(const struct packet *p, uint8_t *payload)
 	return true;
 }
 
-/* All of the payload is there. */
+/* The whole payload is in the frame. */
 static void seal_filled(struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
@@ -113,7 +113,7 @@ static void seal_filled(struct staged_frame *s, const struct flow *flow)
 				  : packet_seal_unsummed(frame, n, length));
 }
 
-/* The payload is in reach: copied, and summed on the way where it goes on a wire. */
+/* Copies a payload that is in direct memory; sums it meanwhile if the frame goes on a wire. */
 static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
@@ -158,7 +158,7 @@ static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_fra
 		envelope_set_source_port(frame, flow, flow_source_port(0, q->qpn, p->dest_qpn));
 	if (p->payload == NULL && p->payload_length > 0 && l->gather.has_peer) {
 		gather_mixed(l, q, s, frame + s->header_length);
-		if (s->peer_count == 0) /* all of it was direct or nobody's */
+		if (s->peer_count == 0) /* no part of it is in peer memory */
 			frame_seal(s, NULL);
 		return;
 	}

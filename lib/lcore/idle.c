@@ -59,7 +59,7 @@ static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 	return next > now ? time_earlier(most, next - now) : 0;
 }
 
-/* Edge-triggered: taking the events is enough, nobody reads the eventfds. */
+/* Edge-triggered: taking the events is enough; the eventfds are never read. */
 static void take_kicks(int wait_fd)
 {
 	struct epoll_event event[16];
@@ -100,7 +100,7 @@ static bool sleep_once(struct lcore *l)
 
 	__atomic_store_n(&l->sleeping, 1, __ATOMIC_RELAXED);
 	tell_clients(l, 1);
-	queue_fence(); /* pairs with doorbell_ring, lcore_call and who hands frames over */
+	queue_fence(); /* pairs with doorbell_ring, lcore_call and hand_over */
 	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready);
 	if (!busy && !__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE))
 		wait_for_bell(l, bell, clock_now());

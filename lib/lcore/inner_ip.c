@@ -55,7 +55,7 @@ bool inner_ip_checksums_right(const uint8_t *payload, size_t length)
 
 	if (!find(&f, payload, length) || (f.layers & FLOW_LAYER_IPV4) == 0)
 		return false;
-	/* A part of a packet vouches for nothing. */
+	/* A fragment's checksum says nothing about the whole packet. */
 	return load_be16(payload + f.l3 + 2) == f.end - f.l3 &&
 	       raw_frame_checksums_right(&f, payload);
 }

@@ -12,7 +12,7 @@
 
 #include "lcore/raw/tcp_segment.h"
 
-/* IBV_SEND_IP_CSUM: writes the checksums; of a payload that is no IP packet nothing is changed. */
+/* IBV_SEND_IP_CSUM: writes the checksums; a payload that is not an IP packet stays as it is. */
 void inner_ip_fill_checksums(uint8_t *payload, size_t length);
 
 /* IBV_WC_IP_CSUM_OK: a whole packet of IPv4 with TCP or UDP, both checksums right. */

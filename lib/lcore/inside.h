@@ -81,31 +81,31 @@ static inline uint32_t frame_sender(uint32_t mark)
 	return mark >> 8;
 }
 
-/* work.c: the oldest posted receive, copied to private memory, or NULL; and: it was used. */
+/* work.c: the oldest posted receive, copied to private memory; NULL: none. Then one of the two below. */
 const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now);
 void receive_taken(struct lcore *l, struct engine_qp *q);
-/* It was not: one of an SRQ is there for everybody again. */
+/* It was not used. One of an SRQ goes back to all queue pairs. */
 void receive_kept(struct lcore *l, const struct recv_work *offer);
-/* A queue pair in ERR: its posted receives complete as flushed. */
+/* Completes the posted receives of a queue pair in ERR as flushed. */
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
-/* place.c: spans. */
+/* place.c */
 struct copy_batch *copy_batch_create(void);
 void copy_batch_destroy(struct copy_batch *b);
 /* Makes (or starts) the copies and the atomic of an outcome; settles what is done at once. True: the mbuf was kept. */
 bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o,
 		   const struct packet *p, struct rte_mbuf *m, nanotime now);
-/* A ticket without copies, settled behind those before it. */
+/* A ticket without copies: settled after the tickets before it. */
 void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now);
-/* Makes the peer copies that have gathered and settles their tickets. */
+/* Makes the batched peer copies and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
 /* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */
 void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
 		 struct copy_breaks *breaks, nanotime now);
-/* An atomic likewise: peer_memory_atomic. */
+/* The same for an atomic (peer_memory_atomic). */
 int place_atomic(struct lcore *l, const struct peer_memory *m, uint64_t address,
 		 struct peer_atomic *a, nanotime now);
-/* Movers: takes results, and goes on with what waited for them (moving.c). */
+/* Takes the results of movers, and resumes what waited for them (moving.c). */
 uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */
 void place_forget(struct lcore *l, struct engine_qp *q);
@@ -149,12 +149,12 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n);
 /* Sends them in order; what cannot be sent goes back to the core. The mbufs are gone then. */
 void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now);
 
-/* cm_rx.c. A datagram for queue pair 1: the mbuf is taken. */
+/* cm_rx.c: a datagram for queue pair 1. Takes the mbuf. */
 void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m);
-/* The peer of this queue pair has sent before it said that it is ready (COMM_EST). */
+/* The peer has sent before its RTU arrived (IBV_EVENT_COMM_EST). */
 void cm_rx_established(struct engine *e, const struct engine_qp *q);
 
-/* tell.c: it has no room for one more unsettled copy, and asks for it once. */
+/* tell.c: asks the control thread, once, for room for more unsettled copies of this queue pair. */
 void qp_crowded(struct lcore *l, struct engine_qp *q);
 
 static inline void count_reason(struct lcore *l, enum reason r)

@@ -109,7 +109,7 @@ void lcore_destroy(struct lcore *l)
 
 bool lcore_sit(struct lcore *l)
 {
-	/* Acquire: what the one before on the seat wrote is ours to read. Pairs with lcore_rise. */
+	/* Acquire: sees what the previous holder of the seat wrote. Pairs with lcore_rise. */
 	return __atomic_exchange_n(&l->seat, 1, __ATOMIC_ACQUIRE) == 0;
 }
 
@@ -135,14 +135,14 @@ uint32_t messages_poll(struct lcore *l, nanotime now)
 		struct lcore_message *m = p;
 
 		m->run(l, m->arg, now);
-		/* Release: what `run` wrote is seen by the caller; the message is its again. */
+		/* Release: the caller sees what `run` wrote, and owns the message again. */
 		__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 		work++;
 	}
 	return work;
 }
 
-/* Something that a dedicated thread that sleeps until asleep_until would miss. On the seat. */
+/* There is work before asleep_until, so a sleeping thread must be woken. Caller has the seat. */
 static bool is_wanted(const struct lcore *l)
 {
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
@@ -151,7 +151,7 @@ static bool is_wanted(const struct lcore *l)
 	       l->loop_head != l->loop_tail || moving_under_way(l);
 }
 
-/* The messages of an lcore that nobody polls are run here. False: somebody does, or is about to. */
+/* Runs the messages of an lcore that nobody polls. False: somebody polls it, or is about to. */
 static bool stand_in(struct lcore *l)
 {
 	bool sleeps;
@@ -175,7 +175,7 @@ static bool stand_in(struct lcore *l)
 
 #define CALL_SPINS  100u
 #define CALL_YIELDS 200u
-#define CALL_WAKES  64u /* a wake is enough; once more after so many turns harms nobody */
+#define CALL_WAKES  64u /* turns between wake-ups; one is enough, more are harmless */
 
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
@@ -187,7 +187,7 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 	while (__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) == 0) {
 		if (stand_in(l))
 			continue;
-		/* The flag is set before the lcore looks at its rings a last time: see idle.c. */
+		/* The lcore sets the flag before it looks at its rings for the last time (idle.c). */
 		if (spins % CALL_WAKES == 0 && __atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
 			lcore_wake(l);
 		if (++spins < CALL_SPINS)

@@ -20,7 +20,7 @@ static bool pay(struct engine_cq *cq)
 	return true;
 }
 
-/* Counts a completion; the first only if it took the arming. Returns the new count, 0: not owed. */
+/* Counts a completion. The first counts only if the CQ is armed. Returns the count; 0: no event is owed. */
 static uint32_t count_up(struct moderation *m, bool taken)
 {
 	uint32_t waiting = __atomic_load_n(&m->waiting, __ATOMIC_RELAXED);
@@ -108,7 +108,7 @@ void moderate_set(struct engine_cq *cq, uint32_t count, uint32_t period)
 {
 	__atomic_store_n(&cq->moderation.count, count, __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->moderation.period, period, __ATOMIC_RELAXED);
-	/* An lcore may be at it with the old limits, under which its event could never be due. */
+	/* An lcore may still use the old limits, under which the event might never be due. */
 	engine_grace_period(cq->client->engine);
 	pay(cq);
 }
@@ -117,7 +117,7 @@ static void forget(struct lcore *l, void *arg, nanotime now)
 {
 	struct engine_cq *cq = arg;
 
-	/* The lcore may have taken it out itself meanwhile. */
+	/* The lcore may have removed it meanwhile. */
 	if (cq->moderation.is_listed == 0)
 		return;
 	TAILQ_REMOVE(&l->moderated, cq, moderation.link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs hear: completions, completion events, asynchronous events. */
+/* Delivers completions, completion events and asynchronous events to programs. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -33,7 +33,10 @@ static const struct {
 	{ QP_EVENT_LAST_WQE_REACHED, EVENT_LAST_WQE_REACHED },
 };
 
-/* What tells a program. Its socket holds some hundreds of events; programs have more objects. */
+/*
+ * Delivers asynchronous events to a program. Its socket holds some hundreds of them, fewer than a program
+ * may have objects, so an object remembers the events that found the socket full.
+ */
 struct teller {
 	struct client *client;
 	int fd;
@@ -66,11 +69,11 @@ static struct teller teller_of_srq(struct engine_srq *s)
 				s->cookie, &s->async_events, &s->async_owed };
 }
 
-/* The control thread tries again later; what comes meanwhile stands behind what is owed. */
+/* The control thread tries again later. Later events of the object wait behind the owed ones. */
 static void owe(const struct teller *t, uint32_t event)
 {
 	__atomic_fetch_or(t->owed, 1u << event, __ATOMIC_RELAXED);
-	/* Release: who sees this sees what is owed. */
+	/* Release: a reader of this flag sees what is owed. */
 	__atomic_store_n(&t->client->async_owed, 1, __ATOMIC_RELEASE);
 }
 
@@ -94,7 +97,7 @@ static bool tell(const struct teller *t, uint32_t event)
 	return __atomic_load_n(t->owed, __ATOMIC_RELAXED) == 0;
 }
 
-/* A socket that was full is not tried again for each of its objects. */
+/* A full socket is tried once a round, not once for each object. */
 static void tell_owed(struct teller t, struct owed_round *round)
 {
 	uint32_t owed = __atomic_load_n(t.owed, __ATOMIC_RELAXED);
@@ -192,7 +195,7 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 		cq_announce(l, cq, cq_ring_take_arming(ring, c->solicited), now);
 }
 
-/* Everybody who has a handle of an XRC target hears of it. */
+/* Every program with a handle of an XRC target gets the event. */
 static void raise_one(struct engine_qp *q, uint32_t event)
 {
 	struct teller to = teller_of_qp(q);
@@ -209,7 +212,7 @@ static void raise_one(struct engine_qp *q, uint32_t event)
 	}
 }
 
-/* A work queue has one event, for whatever took it to the error state. */
+/* A work queue has one event (IBV_EVENT_WQ_FATAL), whatever the cause. */
 static void wq_raise(struct engine_qp *q, uint32_t events)
 {
 	struct teller to = teller_of_qp(q);

@@ -16,7 +16,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-/* A ring with one producer for each lcore: those of DPDK with many do not carry what others wrote. */
+/* One single-producer ring for each lcore: DPDK's multi-producer rings do not order other writes. */
 bool operations_prepare(struct engine *e)
 {
 	char name[RTE_RING_NAMESIZE];
@@ -72,7 +72,7 @@ void operation_report(struct lcore *l, struct engine_qp *q, enum reason why, nan
 	qp_settled(l, q, now);
 }
 
-/* Nobody but this lcore reads keys, or copies what they lead to. */
+/* Only this lcore reads keys and copies from or to what they name. */
 static bool is_alone(const struct lcore *l, const struct engine_qp *q)
 {
 	return l->engine->lcores == 1 && client_mover(q->client) == NULL &&

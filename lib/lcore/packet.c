@@ -156,7 +156,7 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return kept;
 }
 
-/* Copies of this queue pair go another way from now on, once those under way are over. */
+/* The queue pair's copies go through this mover (NULL: the lcore) once those under way are over. */
 static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mover, nanotime now)
 {
 	if (q->last_ticket != 0 && q->mover == NULL)
@@ -172,13 +172,13 @@ static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
 	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
 }
 
-/* Nothing is copied for it. */
+/* Packets that cause no copy. */
 static bool is_answer(uint8_t kind)
 {
 	return kind == KIND_ACK || kind == KIND_CNP;
 }
 
-/* It comes behind what it must come behind; an atomic finds room to wait if its word is busy. */
+/* Whether the lcore may execute it now: nothing must precede it, and an atomic has room to wait. */
 static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const struct packet *p)
 {
 	uint8_t kind = kind_of(q, p);
@@ -190,7 +190,7 @@ static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const 
 
 bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
 {
-	/* The control thread may give a slow client a mover at any time. */
+	/* The control thread may give a slow program a mover at any time. */
 	struct mover *mover = client_mover(q->client);
 
 	if (mover != q->mover && !mover_changes(l, q, mover, now))
@@ -203,7 +203,7 @@ bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, n
 	}
 	if (mover == NULL)
 		return lcore_takes(l, q, p);
-	/* Its copies and tickets find room. */
+	/* There is room for its copies and tickets. */
 	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
 }
 
@@ -214,7 +214,7 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 
 	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now))
 		return packet_take(l, q, p, m, now);
-	/* A stranger's does not take a place from the peer's. */
+	/* Only a packet of the peer may be held. */
 	why = qp_check_origin(q->core, p);
 	if (why == REASON_NONE && hold_packet(l, q, p, m))
 		return true;

@@ -49,7 +49,7 @@ void copy_batch_destroy(struct copy_batch *b)
 	free(b);
 }
 
-/* Of the eight octets at the end of a message: how many are in the span that ends here. */
+/* How many of a message's last eight octets lie in the span that ends here. */
 static uint32_t tail_in(const struct span_list *p, uint32_t end, uint32_t length)
 {
 	uint32_t begin = p->length > 8 ? p->length - 8 : 0;
@@ -61,7 +61,7 @@ static void place_direct(const struct span_list *p, const uint8_t *from)
 {
 	uint32_t end = 0;
 
-	queue_release_fence(); /* what was placed before is seen before this */
+	queue_release_fence(); /* earlier placements become visible first */
 	if (p->count == 1) {
 		copy_direct(p->span[0].direct, from, p->length, MIN_OF(p->length, 8u));
 		return;
@@ -109,7 +109,7 @@ void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_
 	qp_settled(l, t->qp, now);
 }
 
-/* The lcore's own copies. Runs of those into one client's memory are made together. */
+/* Makes the lcore's own copies; consecutive ones into one program's memory are one call. */
 static void batch_flush(struct lcore *l, nanotime now)
 {
 	struct copy_batch *b = l->copies;
@@ -132,7 +132,7 @@ static void batch_flush(struct lcore *l, nanotime now)
 	}
 }
 
-/* Where a ticket of this queue pair goes, with room for so many copies. */
+/* The batch for a ticket of this queue pair, with room for so many copies. */
 static struct copy_batch *batch_of(struct lcore *l, struct engine_qp *q, uint32_t copies,
 				   nanotime now)
 {
@@ -152,7 +152,7 @@ static struct pending_ticket *ticket_add(struct lcore *l, struct engine_qp *q, s
 {
 	struct pending_ticket *t = &b->pending[b->tickets++];
 
-	/* Of an unreliable queue pair a message is dropped alone. */
+	/* An unreliable queue pair drops that message only. */
 	if (q->last_ticket == 0 || q->unreliable)
 		q->chain = ++l->chains << 4 | l->index;
 	q->last_ticket = ticket;
@@ -183,7 +183,7 @@ static struct peer_copy *copy_add(struct lcore *l, struct engine_qp *q, struct c
 	return c;
 }
 
-/* Puts the placement behind what already waits for this queue pair. */
+/* Queues the placement behind those of this queue pair that wait. */
 static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome *o,
 		      const struct packet *p, struct rte_mbuf *m, nanotime now)
 {
@@ -283,7 +283,7 @@ static void take_atomic(struct lcore *l, struct engine_qp *q, const struct outco
 		batch_add_atomic(l, q, o, now);
 		return;
 	}
-	/* What this queue pair wrote before is in place when the atomic looks. */
+	/* Earlier writes of this queue pair are in place before the atomic reads. */
 	if (q->last_ticket != 0)
 		place_flush(l, now);
 	execute_atomic(l, q, o, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything that an lcore does. */
+/* One round of an lcore: all its work, in a fixed order. */
 #include "lcore/inside.h"
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
@@ -26,7 +26,7 @@ bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now)
 		tx_poll(l, now);
 		return true;
 	}
-	/* A program that polls waits for us here: its own memory is all that its frames are of. */
+	/* The embedding program waits here, so its own memory cannot block: send its frames only. */
 	if (c->memory == NULL && !client_shares(c)) {
 		tx_of_client(l, c, now);
 		return true;

@@ -20,14 +20,14 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	m->hash.usr = mark;
 	for (int tries = 0; tries < 64; tries++) {
 		if (rte_ring_enqueue(to->inbox, m) == 0) {
-			queue_fence(); /* it is there before we look: pairs with idle.c */
+			queue_fence(); /* the frame is in the ring before the flag is read: pairs with idle.c */
 			if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
 				lcore_wake(to);
 			return;
 		}
 		rte_pause();
 	}
-	/* The other lcore may be waiting for us: do not wait for ever. */
+	/* The other lcore may be waiting for this one, so the wait is bounded. */
 	count_reason(l, REASON_HAND_OVER_FULL);
 	rte_pktmbuf_free(m);
 }
@@ -122,7 +122,7 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 	return n;
 }
 
-/* From inside the engine. */
+/* A frame from inside the engine, by its mark. */
 static void marked_input(struct lcore *l, struct rte_mbuf *m, nanotime now)
 {
 	const struct frame_way *way = &frame_way[frame_kind(m->hash.usr)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames leave: through the port in bursts, or round inside the engine. Every retry is bounded. */
+/* Sends frames: through the port in bursts, or round inside the engine. Every retry is bounded. */
 #include "lcore/datagram.h"
 #include "lcore/inside.h"
 #include "lcore/raw/raw.h"
@@ -50,7 +50,7 @@ static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
 	}
 }
 
-/* Nothing behind it is sent: its request fails, and what follows is flushed. */
+/* The request fails; nothing behind it is sent, and later requests are flushed. */
 static bool stops_its_queue(const struct staged_frame *s)
 {
 	return s->failed && (s->raw || s->refused != REASON_NONE);
@@ -64,7 +64,7 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 		s->qp->held_back |= stops_its_queue(s);
 		rte_pktmbuf_free(s->mbuf);
 	} else if (s->qp->unreliable && s->qp->held_back) {
-		s->unsent = true; /* nobody puts packets in order again */
+		s->unsent = true; /* the peer would have to reorder */
 	} else if (s->raw && s->loop) {
 		raw_send(l, s);
 		s->qp->held_back = s->unsent;
@@ -73,13 +73,13 @@ static void send_one(struct lcore *l, struct staged_frame *s)
 			    !loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn, s->summed);
 		s->qp->held_back = s->unsent;
 	} else {
-		/* Nobody answers for that address: lost, as on a wire; retries will tell. */
+		/* The address does not resolve: the frame is lost, as on a wire. Retries will report it. */
 		count_reason(l, REASON_NEIGHBOUR_UNKNOWN);
 		rte_pktmbuf_free(s->mbuf);
 	}
 }
 
-/* Last first, so that each queue pair ends at the earliest packet that was not sent. */
+/* From the last to the first, so that each queue pair resumes at its earliest unsent packet. */
 static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
 	for (uint32_t i = n; i-- > 0;) {

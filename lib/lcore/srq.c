@@ -41,7 +41,7 @@ void srq_break(struct lcore *l, struct engine_srq *s)
 	srq_raise(s, EVENT_SRQ_ERR);
 }
 
-/* Reads the header once; what it says decides how much of the slot is copied. */
+/* Reads the header once. It decides how much of the slot is copied. */
 static void copy_receive(const struct engine_srq *s, struct recv_work *to, const void *slot)
 {
 	memcpy(to, slot, sizeof(*to));
@@ -76,13 +76,13 @@ static bool take_back(struct engine_srq *s, uint32_t places, struct recv_work *t
 	return false;
 }
 
-/* Old rings first: each until it is empty. */
+/* Older rings first, each until it is empty. */
 static bool take_posted(struct lcore *l, struct engine_srq *s, struct recv_work *to)
 {
 	struct srq_ring *r = __atomic_load_n(&s->ring, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < LIMIT_SRQ_RINGS; i++) {
-		/* Before the ring is looked at: nothing is posted into it once it has a successor. */
+		/* Read before the ring: nothing is posted into a ring that has a successor. */
 		struct srq_ring *next = __atomic_load_n(&r->next, __ATOMIC_ACQUIRE);
 		struct srq_ring *seen = r;
 		const void *slot;

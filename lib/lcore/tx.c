@@ -26,7 +26,7 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 	q->is_ready = false;
 }
 
-/* One turn of a queue pair. Returns packets staged; the queue pair leaves the list when it has no more. */
+/* One turn of a queue pair. Returns the packets staged. A queue pair without more leaves the list. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t room = moving_room(l, q->client);
@@ -106,7 +106,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 	l->staged = kept;
 }
 
-/* What already waits for ourselves comes first: it is warm, and it gives acknowledgements. */
+/* Frames that wait for ourselves come first: they are in the cache and bring acknowledgements. */
 static bool must_wait(const struct lcore *l, nanotime now)
 {
 	return l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG || now < l->stalled_until;

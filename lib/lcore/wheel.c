@@ -62,7 +62,7 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	struct engine_qp *q;
 	uint32_t work = 0, timeouts;
 
-	/* Taken off as a whole: an expiry may put its queue pair back into this very slot. */
+	/* The whole slot is detached first: an expiry may put its queue pair back into it. */
 	LIST_INIT(&due);
 	while ((q = LIST_FIRST(&w->slot[slot])) != NULL) {
 		wheel_remove(w, q);
@@ -71,7 +71,7 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	while ((q = LIST_FIRST(&due)) != NULL) {
 		LIST_REMOVE(q, wheel_link);
 		work++;
-		if (q->gather_pending) /* nobody can have answered; it is set again when they leave */
+		if (q->gather_pending) /* its packets have not left: the deadline is set when they do */
 			continue;
 		timeouts = qp_timeouts(q->core);
 		qp_expired(q->core, now);
@@ -89,7 +89,7 @@ uint32_t wheel_turn(struct lcore *l, nanotime now)
 
 	if (end < w->tick)
 		return 0;
-	/* After a long sleep one turn of the wheel visits every slot. */
+	/* After a long sleep one turn of the wheel is enough. */
 	if (end - w->tick >= WHEEL_SLOTS)
 		w->tick = end - WHEEL_SLOTS + 1;
 	while (w->tick <= end && w->entries > 0) {

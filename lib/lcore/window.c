@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What memory windows are bound to, and how they are taken back (window.h). */
+/* Binds and invalidates memory windows (window.h). */
 #include "lcore/window.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ void windows_destroy(struct engine *e)
 	e->window = NULL;
 }
 
-/* The window whose key has this index, of whatever variant. */
+/* The window of this key's slot, whatever the key's variant. */
 static struct window *window_find(const struct engine *e, uint32_t key)
 {
 	struct window **table = __atomic_load_n(&e->window, __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ void window_unbind(struct engine *e, struct window *w)
 	if (q != NULL)
 		__atomic_fetch_sub(&q->windows, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->qp, NULL, __ATOMIC_RELAXED);
-	/* Release: who binds it next has all of this behind. */
+	/* Release: the next bind sees all of the above. */
 	__atomic_store_n(&w->bound, 0, __ATOMIC_RELEASE);
 }
 
@@ -75,7 +75,7 @@ void window_invalidate(struct engine *e, uint32_t key)
 {
 	struct window *w = window_find(e, key);
 
-	/* A window that is being deallocated is hidden already: its key goes all the same. */
+	/* A window that is being deallocated is already hidden; withdraw its key anyway. */
 	if (w != NULL)
 		window_unbind(e, w);
 	else
@@ -180,7 +180,7 @@ enum reason window_bind(struct engine *e, const struct engine_qp *q, const struc
 	window_unbind(e, w);
 	w->key = o->new_key;
 	if (r == NULL)
-		return REASON_NONE; /* length 0: it was unbound, which is all */
+		return REASON_NONE; /* length 0: unbinding was the request */
 	fill(w, o, r);
 	region_window_bound((struct region *)(uintptr_t)r);
 	if (w->type == WINDOW_TYPE_2) {

@@ -136,8 +136,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->qp = q;
 	s->raw = true;
 	s->refused = REASON_NONE;
-	s->flow_state = q->flow_state;
-	s->echo = s->port_by_qpns = false;
+	s->port_by_qpns = false;
 	s->loop = s->failed = s->unsent = s->sealed = s->summed = s->echo = false;
 	s->flow_state = q->flow_state;
 	s->peer_first = (uint16_t)l->gather_count;
