@@ -233,10 +233,10 @@ struct mcast_group **mcast_bucket(struct engine *e, const struct gid *gid);
 struct mcast_group *mcast_find(struct engine *e, const struct gid *gid);
 bool mcast_is_member(struct engine *e, const struct gid *gid, const struct engine_qp *q);
 
-static inline struct engine_qp *mcast_member(const struct mcast_group *g, uint32_t place)
+static inline struct engine_qp *mcast_member(const struct mcast_group *g, uint32_t index)
 {
 	/* Acquire: a queue pair is complete before it is a member. */
-	return __atomic_load_n(&g->member[place], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&g->member[index], __ATOMIC_ACQUIRE);
 }
 
 /* notify.c. Sends the completion event; false: the program's socket is full, event_owed says to try again. */

@@ -4,7 +4,7 @@
  * whenever a datagram for a group comes:
  *
  *	a group is linked in by a release store when it is complete, unlinked by another, and freed
- *	after a grace period; its places for members are pointers that are set and cleared in place.
+ *	after a grace period; its slots for members are pointers that are set and cleared one by one.
  *
  * A datagram goes to the lcores of all members as copies, because the GRH is written over its
  * headers; on one lcore all members read the same buffer, a reference each.

@@ -100,7 +100,7 @@ struct engine_ah {
 struct mcast_group {
 	struct mcast_group *next; /* in its bucket */
 	struct gid gid;
-	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free place */
+	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free slot */
 	uint32_t members; /* (control) */
 	struct user *user; /* (control) of who came first */
 	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */

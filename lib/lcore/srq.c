@@ -56,10 +56,10 @@ static void copy_receive(const struct engine_srq *s, struct recv_work *to, const
 }
 
 /* A request that an lcore put back. */
-static bool take_back(struct engine_srq *s, uint32_t places, struct recv_work *to)
+static bool take_back(struct engine_srq *s, uint32_t slots, struct recv_work *to)
 {
-	for (uint32_t i = 0; i < places; i++) {
-		struct back_place *b = &s->back[i];
+	for (uint32_t i = 0; i < slots; i++) {
+		struct back_slot *b = &s->back[i];
 		uint32_t full = BACK_FULL;
 
 		/* Acquire: pairs with the release in srq_put_back; the request is written. */
@@ -139,16 +139,16 @@ void srq_used(struct lcore *l, struct engine_srq *s)
 }
 
 /*
- * There are twice as many places as lcores. An lcore holds one request at a time, and takes one
- * from a ring only when it found no full place, so no more places than lcores are full, and no more
+ * There are twice as many slots as lcores. An lcore holds one request at a time, and takes one
+ * from a ring only when it found no full slot, so no more slots than lcores are full, and no more
  * than lcores are being written or read: one is empty at any time.
  */
 void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work *work)
 {
-	uint32_t places = 2 * l->engine->lcores;
+	uint32_t slots = 2 * l->engine->lcores;
 
 	for (uint32_t i = 2 * l->index;; i++) {
-		struct back_place *b = &s->back[i % places];
+		struct back_slot *b = &s->back[i % slots];
 		uint32_t empty = BACK_EMPTY;
 
 		/* Acquire: pairs with the release in take_back; it was read. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared receive queues: posted by one program, taken from by the lcores of all their queue pairs.
- * Nothing is moved ahead of need: an lcore takes a request out of the shared ring when a packet
- * wants one (queue/srq_ring.h). What the packet did not use goes into a place in `back`, where any
- * lcore finds it first; so no request waits with a queue pair that may not need it, and none is
- * lost with one that ends.
+ * An lcore takes a request out of the shared ring only when a packet needs one (queue/srq_ring.h). A
+ * request that the packet did not use goes into a slot of `back`, where any lcore finds it first. So no
+ * request waits with a queue pair that may not need it, and none is lost with a queue pair that ends.
  *
- * Who may touch what: as engine.h says. An SRQ is found by lcores through its queue pairs or by
+ * Who may touch what: as lcore.h says. An SRQ is found by lcores through its queue pairs or by
  * its number, and is freed a grace period after it was withdrawn from both.
  */
 #ifndef LCORE_SRQ_H
@@ -27,12 +26,12 @@ enum srq_type {
 
 enum back_state {
 	BACK_EMPTY,
-	BACK_BUSY, /* being written by its lcore, or read by whoever took it */
+	BACK_BUSY, /* being written by its lcore, or read by the lcore that took it */
 	BACK_FULL,
 };
 
 /* A request that an lcore took and a packet did not use. */
-struct back_place {
+struct back_slot {
 	uint32_t state; /* atomic, enum back_state */
 	struct recv_work *work; /* stride octets */
 };
@@ -50,7 +49,7 @@ TAILQ_HEAD(srq_store_list, srq_store);
 struct engine_srq {
 	/* lcores */
 	struct srq_ring *ring; /* atomic: the oldest that may hold requests */
-	struct back_place *back; /* two for each lcore */
+	struct back_slot *back; /* two for each lcore */
 	uint32_t in_back; /* atomic: how many of them are full */
 	uint32_t limit; /* atomic: the armed limit; 0: none */
 	uint32_t broken; /* atomic: its program wrote nonsense into it */

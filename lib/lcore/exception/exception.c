@@ -43,7 +43,7 @@ void exception_flush(struct lcore *l)
 		l->stats.by_reason[REASON_KERNEL_FULL] += n - in;
 		rte_pktmbuf_free_bulk(l->exception + in, n - in);
 	}
-	queue_fence(); /* they are there before we look: pairs with rest() */
+	queue_fence(); /* the frames are in the ring before the flag is read: pairs with rest() */
 	if (__atomic_load_n(&x->sleeping, __ATOMIC_RELAXED))
 		wake_thread(x);
 }
@@ -94,7 +94,7 @@ uint32_t exception_poll(struct lcore *l)
 	sent = port_send(l, x->pending + x->pending_first, x->pending_count);
 	x->pending_first += sent;
 	x->pending_count -= sent;
-	/* Only those that stay may still be looked at. */
+	/* Sent mbufs belong to the port now: count those that stay. */
 	for (uint32_t i = 0; i < x->pending_count; i++)
 		octets -= x->pending[x->pending_first + i]->pkt_len;
 	l->stats.tx_packets += sent;
@@ -154,7 +154,7 @@ static uint32_t downwards(struct exception *x)
 	return got;
 }
 
-/* Until there is something to do. Whoever fills `up` looks at `sleeping` afterwards. */
+/* Sleeps until there is work. An lcore that fills `up` reads `sleeping` afterwards. */
 static void rest(struct exception *x)
 {
 	bool blocked = x->starved || rte_ring_free_count(x->down) == 0;
@@ -172,7 +172,7 @@ static void rest(struct exception *x)
 	__atomic_store_n(&x->sleeping, 0, __ATOMIC_RELAXED);
 	if (p[0].revents != 0 && read(x->wake_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
 		fprintf(stderr, "uroce: exception path: %s\n", strerror(errno));
-	/* Somebody deleted the interface, which would ring for ever. */
+	/* The interface was deleted; its descriptor would be ready for ever. */
 	x->gone |= (p[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
@@ -217,7 +217,7 @@ static int start_thread(struct exception *x)
 	sigset_t all, old;
 	int error;
 
-	/* The signals of an embedding program are for its own threads. */
+	/* Signals of an embedding program go to its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&x->thread, NULL, exception_run, x);

@@ -18,19 +18,19 @@
 
 #include "lcore/lcore.h"
 
-/* Our addresses as lcores see them: RoCE for another is no business of ours. */
+/* The engine's addresses, as lcores read them: RoCE packets for others are the kernel's. */
 struct exception_addresses {
 	uint32_t count; /* atomic */
 	uint64_t half[LIMIT_GIDS][2]; /* atomic: octets as they lie in a gid */
 };
 
-/* The control path. An lcore that looks meanwhile may take an address for another for one frame. */
+/* Control path. An lcore that reads meanwhile may misjudge one frame. */
 void exception_addresses_set(struct exception_addresses *a, const struct engine_gid *gid);
 bool exception_is_own(const struct exception_addresses *a, const struct gid *g);
 
 /*
- * Whether a frame from the port that the engine refused, and why, is the kernel's. On a port with a
- * VLAN (not 0) only frames with its tag are anybody's. Any octets.
+ * Whether a frame that the engine refused for the reason `why` is the kernel's. On a port with a VLAN
+ * (not 0) frames without its tag are dropped. `frame` may be any octets.
  */
 bool exception_wants(const struct exception_addresses *own, uint16_t vlan, enum reason why,
 		     const uint8_t *frame, size_t length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose a frame is: the engine's or the kernel's. */
+/* Decides whether a frame is the engine's or the kernel's. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -45,7 +45,7 @@ static bool has_tag(uint16_t vlan, const uint8_t *frame, size_t length)
 	       (load_be16(frame + 14) & 0xfff) == vlan;
 }
 
-/* UDP port 4791 that is no sound packet for a queue pair: its address says whose it is. */
+/* UDP port 4791, but not a valid packet: the destination address decides. */
 static bool is_foreign(const struct exception_addresses *own, const uint8_t *frame, size_t length)
 {
 	struct gid to = { { 0 } };
@@ -70,10 +70,10 @@ bool exception_wants(const struct exception_addresses *own, uint16_t vlan, enum 
 		return false;
 	switch (why) {
 	case REASON_NOT_ROCE:
-	case REASON_VLAN_TAG: /* another's, which is the kernel's to sort out */
+	case REASON_VLAN_TAG: /* of another VLAN: the kernel decides */
 	case REASON_FRAME_SHORT:
 	case REASON_IP_HEADER:
-	case REASON_IP_FRAGMENT: /* RoCE never has any: the kernel puts them together */
+	case REASON_IP_FRAGMENT: /* RoCEv2 packets are never fragments: the kernel reassembles them */
 		return true;
 	default:
 		return is_foreign(own, frame, length);

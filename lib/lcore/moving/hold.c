@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets for queue pairs whose copies a mover makes, while it has as many as it may have: they
- * wait in their order, one list a queue pair, until copies are back. The alternative is to drop
- * them, which costs a reliable peer all that it sent behind them, and a datagram for ever.
+ * Holds packets of queue pairs whose copies a mover makes, while that mover has all the jobs it may
+ * have. They wait in order, one list for each queue pair, until jobs are back. Dropping them instead would
+ * cost a reliable peer all that it sent behind them, and would lose a datagram for good.
  *
  *	rx -- fits --> the core            jobs come back (place_poll)
  *	   \- not ---> held by its queue pair ---- fits --> the core
  *
- * An lcore has a fixed number of places, which are shared as a mover's jobs are (moving.c): who is
- * stuck takes nothing from other users, and what finds no place is dropped as it was
- * before. How long a packet waits does not matter: its queue pair cannot go on without it.
+ * An lcore holds a fixed number of packets, shared as jobs are (moving.c): a user whose copies are stuck
+ * takes nothing from other users. A packet beyond the share is dropped. How long a packet waits does
+ * not matter, as its queue pair cannot go on without it.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@
 struct held_packet {
 	STAILQ_ENTRY(held_packet) link;
 	struct rte_mbuf *mbuf;
-	uint16_t client; /* whose places it counts among; the queue pair's may change */
+	uint16_t client; /* the program that it counts against; the queue pair's may change */
 	uint16_t user;
 	struct packet packet; /* its payload is in the mbuf */
 };
@@ -35,7 +35,7 @@ struct holding {
 	uint32_t queues; /* so many */
 	uint16_t of_client[LIMIT_CLIENTS];
 	uint16_t of_user[LIMIT_CLIENTS];
-	struct held_packet place[LIMIT_HELD];
+	struct held_packet slot[LIMIT_HELD];
 };
 
 struct holding *holding_create(void)
@@ -47,7 +47,7 @@ struct holding *holding_create(void)
 	STAILQ_INIT(&h->free);
 	TAILQ_INIT(&h->waiting);
 	for (uint32_t i = 0; i < LIMIT_HELD; i++)
-		STAILQ_INSERT_TAIL(&h->free, &h->place[i], link);
+		STAILQ_INSERT_TAIL(&h->free, &h->slot[i], link);
 	h->free_count = LIMIT_HELD;
 	return h;
 }
@@ -90,7 +90,7 @@ bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return true;
 }
 
-/* The oldest, which is in the hands of the caller until place_free. */
+/* The oldest. The caller has it until slot_free. */
 static struct held_packet *take(struct holding *h, struct engine_qp *q)
 {
 	struct held_packet *e = STAILQ_FIRST(&q->held);
@@ -103,7 +103,7 @@ static struct held_packet *take(struct holding *h, struct engine_qp *q)
 	return e;
 }
 
-static void place_free(struct holding *h, struct held_packet *e)
+static void slot_free(struct holding *h, struct held_packet *e)
 {
 	h->of_client[e->client]--;
 	h->of_user[e->user]--;
@@ -120,7 +120,7 @@ static bool release_one(struct lcore *l, struct engine_qp *q, nanotime now)
 	take(l->holding, q);
 	if (!packet_take(l, q, &e->packet, e->mbuf, now))
 		rte_pktmbuf_free(e->mbuf);
-	place_free(l->holding, e);
+	slot_free(l->holding, e);
 	return true;
 }
 
@@ -132,7 +132,7 @@ bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now)
 	return true;
 }
 
-/* One round of all, and who was served stands behind who was not. */
+/* One round over all; a queue pair that was served goes behind those that were not. */
 bool hold_release(struct lcore *l, uint32_t *work, nanotime now)
 {
 	struct holding *h = l->holding;
@@ -159,6 +159,6 @@ void hold_forget(struct lcore *l, struct engine_qp *q)
 		struct held_packet *e = take(l->holding, q);
 
 		rte_pktmbuf_free(e->mbuf);
-		place_free(l->holding, e);
+		slot_free(l->holding, e);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies from and to clients whose memory may block (another user's, or one that was slow): they
- * travel as jobs to the client's mover thread and come back later. A job holds everything that the
- * copies name (packet buffers, frames), so nothing has to wait for it:
+ * Copies from and to programs whose memory may block. They travel as jobs to the program's mover thread
+ * and come back later. A job owns everything that its copies name (packet buffers, frames), so nothing
+ * has to wait for it:
  *
  *	placing		tickets of received packets stay unsettled; the core withholds what depends on
  *			them. A client's packets of one rx round share a job, which is open until the
@@ -14,10 +14,10 @@
  * A job may write memory that the engine maps, in its order among the others. Before such memory
  * goes, the control path takes it out of all jobs (moving_revoke): they may be stuck for ever.
  *
- * An lcore has a fixed number of jobs. A user may have as many as are left to others: one whose copies
- * are stuck has half of them at most, whatever number of programs he runs, and the next user half of
- * the rest. A few are for users who have none. Programs of one user share likewise. A packet that
- * finds no job is held (hold.c), a queue pair that wants to send starves until one is back.
+ * An lcore has a fixed number of jobs. A user may have as many as are left for others: a user whose copies
+ * are stuck has at most half of them, whatever number of programs he runs; the next user has half of the
+ * rest. A few are kept for users who have none. Programs of one user share in the same way. A packet
+ * that finds no job is held (hold.c). A queue pair that wants to send waits until a job is back.
  *
  * A program may end while its jobs are stuck. Its struct client stays until they are back (settle.c).
  */
@@ -63,7 +63,7 @@ struct moving {
 	uint32_t leaving_count; /* clients that are detached but for jobs */
 	struct client *leaving[LIMIT_CLIENTS];
 	uint32_t tries; /* jobs that are atomics to be tried again */
-	bool came_back; /* a job did, since somebody last looked what waits for one */
+	bool came_back; /* a job came back since the waiting queue pairs were last looked at */
 	struct ready_list starved;
 	struct moving_job job[LIMIT_JOBS];
 };
@@ -92,7 +92,7 @@ bool moving_under_way(const struct lcore *l)
 	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
 }
 
-/* share: so many times what the client has must be left to its user. */
+/* share: the jobs left for its user must be at least so many times those of the program. */
 static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
 {
 	uint32_t of_user = m->jobs_of_user[c->user], room = 0;
@@ -104,7 +104,7 @@ static bool may_take(const struct moving *m, const struct client *c, uint32_t sh
 	return share * m->jobs_of[c->number] < room;
 }
 
-/* Half of what may be had for receiving: what arrives should not wait for what is to be sent. */
+/* Half of what receiving may take, so that packets that arrive do not wait for those to be sent. */
 bool moving_can_send(const struct lcore *l, const struct client *c)
 {
 	return client_mover(c) == NULL || may_take(l->moving, c, 2);
@@ -151,7 +151,7 @@ static void job_free(struct lcore *l, struct moving_job *j)
 	copy_over(l->engine);
 }
 
-/* Copies into memory that the engine maps: their clients know how many there are. */
+/* Counts copies into memory that the engine maps, for each program. */
 static void count_direct(struct lcore *l, const struct moving_job *j, int32_t by)
 {
 	for (uint32_t i = 0; i < j->tickets.copies; i++)
@@ -203,7 +203,7 @@ static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 
 	if (mover != NULL && mover_submit(mover, &j->batch))
 		return;
-	/* Its client is going: the copies count as failed, and their queue pairs fail. */
+	/* The program is ending: the copies count as failed, and their queue pairs fail. */
 	for (uint32_t i = 0; i < j->batch.count; i++)
 		j->copy[i].ok = false;
 	job_done(l, j, now);
@@ -329,7 +329,7 @@ uint32_t moving_collect(struct lcore *l, nanotime now)
 
 void moving_detach(struct lcore *l, struct client *c)
 {
-	/* Its queue pairs may still hand in jobs: they go after this. */
+	/* Its queue pairs may still hand in jobs; they are detached after this. */
 	if (client_mover(c) != NULL)
 		l->moving->leaving[l->moving->leaving_count++] = c;
 }
@@ -359,7 +359,7 @@ void moving_starve(struct lcore *l, struct engine_qp *q)
 	q->starved = true;
 }
 
-/* Each tries again; the list is as long as there are queue pairs that wait, and seldom long. */
+/* Each waiting queue pair tries again. The list is seldom long. */
 static void starved_feed(struct lcore *l)
 {
 	struct engine_qp *q;
@@ -417,7 +417,7 @@ void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_me
 	q->atomic_waits = true;
 }
 
-/* The request is forgotten where its queue pair is gone, or does nothing any more. */
+/* Forgets the request if its queue pair is gone or in ERR. */
 static int try_atomic(struct lcore *l, struct moving_job *j, nanotime now)
 {
 	struct pending_ticket *t = &j->pending[0];
@@ -483,7 +483,7 @@ void moving_forget(struct lcore *l, struct engine_qp *q)
 	q->gather_pending = false;
 }
 
-/* ---- memory that goes ---- */
+/* ---- memory that is given back ---- */
 
 static bool is_of_region(const struct region *r, const void *at)
 {
@@ -515,7 +515,7 @@ void moving_revoke(struct lcore *l, const struct client *c, const struct region 
 {
 	struct moving_job *j;
 
-	/* Between bursts none is open. */
+	/* No job is open between bursts. */
 	LIST_FOREACH(j, &l->moving->busy, link)
 	job_revoke(l, j, c, r);
 }

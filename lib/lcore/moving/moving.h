@@ -8,7 +8,7 @@
 
 struct mover_batch;
 
-/* A received packet's copies that are not made yet. */
+/* A received packet whose copies are not made yet. */
 struct pending_ticket {
 	struct engine_qp *qp; /* NULL: detached meanwhile */
 	uint64_t ticket;
@@ -21,7 +21,7 @@ struct pending_ticket {
 	bool is_atomic;
 };
 
-/* Copies of an rx round that gather: the lcore's own, or those of one client in a job. */
+/* Copies of an rx round: the lcore's own, or those of one program in a job. */
 struct copy_batch {
 	uint32_t copies;
 	uint32_t tickets;
@@ -34,7 +34,7 @@ struct copy_batch {
 #define PACKET_TICKETS 2u
 
 struct moving *moving_create(void);
-/* Jobs that a thread still holds stay where they are for ever. */
+/* Jobs that a thread still holds are never freed. */
 void moving_destroy(struct moving *m);
 /* Jobs are with movers, or about to go there; what comes back wakes the lcore. */
 bool moving_under_way(const struct lcore *l);
@@ -45,10 +45,10 @@ bool moving_under_way(const struct lcore *l);
  */
 struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now);
 void moving_flush(struct lcore *l, nanotime now);
-/* That job, for what the packet brings. */
+/* The job that moving_open gave, for the packet's copies. */
 struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 
-/* Sending: false: the queue pairs of this client must wait for jobs, see moving_starve. */
+/* Sending. False: queue pairs of this program must wait for jobs (moving_starve). */
 bool moving_can_send(const struct lcore *l, const struct client *c);
 /* The queue pair leaves the ready list until a job is back. */
 void moving_starve(struct lcore *l, struct engine_qp *q);
@@ -72,7 +72,7 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 bool moving_can_try(const struct lcore *l, const struct client *c);
 void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
 		      uint64_t address, uint64_t ticket, const struct peer_atomic *a);
-/* Atomics are to be tried again soon. */
+/* Some atomics are to be tried again soon. */
 bool moving_tries(const struct lcore *l);
 
 /*
@@ -88,14 +88,14 @@ uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t 
 /* ... and of other clients' queue pairs, from or to this client's memory. */
 uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest);
 void moving_forget(struct lcore *l, struct engine_qp *q);
-/* Takes back what movers are done with, and goes on with it. Returns how much. */
+/* Takes back finished jobs and resumes what waited for them. Returns how many. */
 uint32_t moving_collect(struct lcore *l, nanotime now);
-/* The client is detached from the lcore; jobs of it that are under way will be taken back all the same. */
+/* The program is detached from the lcore. Its jobs that are under way are still taken back. */
 void moving_detach(struct lcore *l, struct client *c);
-/* They all were: the lcore knows nothing of the client any more. */
+/* All of them were taken back: the lcore has nothing of the program any more. */
 bool moving_left(struct lcore *l, const struct client *c);
 
-/* place.c: reports one ticket, by what became of its copies, and lets its buffer go. */
+/* place.c: reports one ticket by the result of its copies, and frees its buffer. */
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
 		   nanotime now);
 

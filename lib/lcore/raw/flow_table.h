@@ -52,7 +52,7 @@ static inline size_t flow_table_bytes(uint32_t rules)
 	return sizeof(struct flow_table) + rules * sizeof(struct flow_rule);
 }
 
-/* Puts a rule in its place; there is room for it. */
+/* Inserts a rule in order; there is room for it. */
 void flow_table_add(struct flow_table *t, const struct flow_rule *rule);
 
 struct flow_match {

@@ -42,7 +42,7 @@ struct rss {
 	uint32_t qpn[LIMIT_RWQ_TABLE];
 };
 
-/* Each lcore counts in its own line; whoever reads adds them up. */
+/* Each lcore counts in its own cache line; a reader adds them up. */
 struct flow_counters {
 	struct {
 		uint64_t packets, octets;
@@ -66,7 +66,7 @@ struct engine_flow {
 /* ---- receiving (rx.c calls) ---- */
 
 /*
- * A frame that is no RoCE packet for this engine (`roce` false), or one that may be (true: only
+ * A frame that is not a RoCE packet for this engine (`roce` false), or one that may be (true: only
  * sniffers see it). Returns true if the mbuf is gone: rules took it and nobody else wants it.
  */
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now);
@@ -87,11 +87,11 @@ static inline bool raw_steering(const struct engine *e)
 
 /* Gathers the frame (or begins to, where peer memory is read later). */
 void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
-/* All octets are there: judged, summed, segmented; says where it goes. */
+/* All octets are in the frame: checks, sums and segments it, and decides where it goes. */
 void raw_seal(struct lcore *l, struct staged_frame *s);
 /* Tells the core why a frame is not sent, and counts it. */
 void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
-/* One frame (or its segments) leaves, whichever way. s->unsent: it could not. */
+/* Sends one frame, or its segments. s->unsent: it could not be sent. */
 void raw_send(struct lcore *l, struct staged_frame *s);
 
 #endif

@@ -34,7 +34,7 @@ static bool is_tag(uint16_t type)
 	       type == 0x9300;
 }
 
-/* Layer 3 begins where this returns; 0: the frame ends before. */
+/* The offset of layer 3; 0: the frame ends before it. */
 static size_t parse_ethernet(struct raw_frame *f, const uint8_t *frame, size_t length)
 {
 	size_t at = ETHER_LENGTH;
@@ -89,7 +89,7 @@ static void parse_ipv4(struct raw_frame *f, const uint8_t *frame, size_t length)
 		return;
 	header = (ip[0] & 15u) * 4;
 	total = load_be16(ip + 2);
-	/* The sender may leave the lengths to whoever receives it: the frame's is the last word. */
+	/* The sender may leave the lengths open (TSO): the frame's length decides. */
 	if (ip[0] >> 4 != 4 || header < IPV4_LENGTH || header > room)
 		return;
 	f->cut = false;
@@ -278,6 +278,6 @@ bool raw_frame_checksums_right(const struct raw_frame *f, const uint8_t *frame)
 	if (fold(sum_octets(frame + f->l3, ipv4_header(f, frame), 0)) != 0xffff)
 		return false;
 	if ((f->layers & FLOW_LAYER_UDP) && load_be16(frame + l4_checksum_at(f)) == 0)
-		return true; /* the sender made none */
+		return true; /* the sender made no checksum */
 	return sum_l4(f, frame) == 0xffff;
 }

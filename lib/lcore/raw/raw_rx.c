@@ -26,7 +26,7 @@ static void put_mark(struct rte_mbuf *m, uint32_t qpn, uint32_t tag, bool checks
 	m->packet_type = checksums_right;
 }
 
-/* The tag of the frame, cut out of it; 0: it has none. */
+/* Cuts the VLAN tag out of the frame and returns it; 0: there is none. */
 static uint16_t strip_vlan(struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -82,7 +82,7 @@ static void count(struct lcore *l, const struct flow_rule *r, const struct rte_m
 {
 	if (r->counters == NULL)
 		return;
-	/* Only this lcore writes them; whoever reads sees each whole. */
+	/* Only this lcore writes them; a reader sees each counter whole. */
 	__atomic_store_n(&r->counters->lcore[l->index].packets,
 			 r->counters->lcore[l->index].packets + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->counters->lcore[l->index].octets,
@@ -130,7 +130,7 @@ static void spread(struct lcore *l, struct rte_mbuf *m, const struct raw_frame *
 		rte_pktmbuf_free(m);
 }
 
-/* ARP, neighbour discovery, echo, group membership: the control thread listens, too. */
+/* ARP, neighbour discovery, echo, group membership: the control thread needs them, too. */
 static bool for_control(const struct raw_frame *f)
 {
 	if (load_be16(f->key.ether_type) == ETHERTYPE_ARP)
@@ -142,7 +142,7 @@ static bool for_control(const struct raw_frame *f)
 
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now)
 {
-	/* Acquire: who sees the table sees its rules. It stays until this burst is over. */
+	/* Acquire: sees the rules of the table, which stays until this burst is over. */
 	const struct flow_table *t = __atomic_load_n(&l->engine->flows, __ATOMIC_ACQUIRE);
 	struct flow_match match;
 	struct raw_frame f;

@@ -13,7 +13,7 @@
 
 /* ---- gathering ---- */
 
-/* Where the next octet goes: segments of at most `most` octets of payload behind the header. */
+/* The place of the next octet. Segments have at most `most` octets of payload behind the header. */
 struct writer {
 	struct lcore *l;
 	struct staged_frame *s;
@@ -41,7 +41,7 @@ static bool refuse(struct staged_frame *s, enum reason why)
 	return false;
 }
 
-/* The frame counts as sent and goes nowhere, as if the wire had lost it. */
+/* The frame counts as sent but is dropped, as if the wire had lost it. */
 static void lose(struct staged_frame *s)
 {
 	s->mbuf->data_len = 0;
@@ -147,7 +147,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	} else {
 		memcpy(extend(s->mbuf, p->payload_length), p->payload, p->payload_length);
 	}
-	/* Of a frame that goes nowhere nothing need be read. */
+	/* A frame that is dropped needs no payload. */
 	if (s->failed || s->sealed)
 		l->gather_count = s->peer_first;
 	s->peer_count = (uint16_t)(l->gather_count - s->peer_first);
@@ -155,7 +155,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 		raw_seal(l, s);
 }
 
-/* ---- judging and finishing ---- */
+/* ---- checking and finishing ---- */
 
 static bool finish_segments(struct staged_frame *s, const struct raw_frame *f)
 {
@@ -209,7 +209,7 @@ void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now)
 	qp_refused(s->qp->core, &s->packet, status, s->refused, now);
 }
 
-/* ---- leaving ---- */
+/* ---- sending ---- */
 
 static bool loop(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 {
@@ -241,7 +241,7 @@ static bool send_to_port(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 	}
 	l->stats.tx_packets++;
 	l->stats.tx_octets += octets;
-	/* As on a wire: a copy for which there is no room is lost. */
+	/* A copy that finds no buffer is lost, as on a wire. */
 	if (copy != NULL && !loop(l, copy, sender))
 		rte_pktmbuf_free(copy);
 	return true;
@@ -257,7 +257,7 @@ static bool send_segment(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 		return send_to_port(l, m, sender);
 	if (own || raw_frame_is_multicast(frame))
 		return loop(l, m, sender);
-	/* Nobody is there: lost, as on a wire. */
+	/* No receiver: the frame is lost, as on a wire. */
 	count_reason(l, REASON_NEIGHBOUR_UNKNOWN);
 	rte_pktmbuf_free(m);
 	return true;
@@ -282,7 +282,7 @@ void raw_send(struct lcore *l, struct staged_frame *s)
 				s->unsent = true;
 				return;
 			}
-			/* What left cannot be taken back: the rest is lost, as on a wire. */
+			/* Earlier segments have left, so the rest is lost, as on a wire. */
 			count_reason(l, REASON_TX_FULL);
 			rte_pktmbuf_free(m);
 			return;

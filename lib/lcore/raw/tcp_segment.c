@@ -12,7 +12,7 @@
 #define TCP_PUSH     0x08u
 #define TCP_CWR	     0x80u
 
-/* The lengths first: they say where the headers behind them may be. */
+/* The lengths first: they bound the headers behind them. */
 static bool set_lengths(uint8_t *ip, size_t length)
 {
 	if (length < IPV4_LENGTH)
@@ -26,7 +26,7 @@ static bool set_lengths(uint8_t *ip, size_t length)
 	return true;
 }
 
-/* What ends the stream, or asks for its delivery, stands in the last; RFC 3168 6.1.2: CWR once. */
+/* FIN and PSH belong to the last segment; CWR to the first (RFC 3168 6.1.2). */
 static void set_flags(uint8_t *tcp, const struct tcp_segment *s)
 {
 	if (!s->last)

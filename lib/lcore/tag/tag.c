@@ -47,7 +47,7 @@ static bool has_tag(const struct packet *p)
 	       (p->payload[0] == TMH_EAGER || p->payload[0] == TMH_RNDV);
 }
 
-/* One that the engine can answer: both headers, in one packet, and no more than was announced. */
+/* A rendezvous request that the engine can answer: one packet with both headers, within max_rndv_hdr_size. */
 static bool is_rendezvous(const struct packet *p)
 {
 	return p->payload[0] == TMH_RNDV && opcode_is(p->opcode, OP_LAST) &&
@@ -85,7 +85,7 @@ static bool find(struct tag_list *list, uint64_t tag)
 	return false;
 }
 
-/* The entry as a receive request: a rendezvous' message itself is stored nowhere. */
+/* The entry as a receive request. The message of a rendezvous is not stored. */
 static const struct recv_work *offer_entry(struct lcore *l, struct tag_list *list,
 					   const struct tmh *h, const struct packet *p)
 {
@@ -136,7 +136,7 @@ const struct recv_work *tags_offer(struct lcore *l, struct engine_qp *q, const s
 	read_header(p, &h);
 	if (!find(list, h.tag))
 		return offer_ordinary(l, q, MARK_UNEXPECTED, now);
-	/* A peer that sends more of them than we READ at a time hears RNR, and waits. */
+	/* A peer with more rendezvous under way than LIMIT_RENDEZVOUS gets an RNR NAK. */
 	if (h.opcode == TMH_RNDV && q->rendezvous == LIMIT_RENDEZVOUS)
 		return NULL;
 	return offer_entry(l, list, &h, p);
@@ -209,7 +209,7 @@ static void post_read(struct engine_qp *q, const struct tag_entry *t, nanotime n
 	qp_own_posted(q->core, now);
 }
 
-/* The peer may have its memory back: when the data is here. */
+/* The FIN gives the peer its memory back, so it follows the data. */
 static void post_fin(struct engine_qp *q, const struct tag_entry *t, nanotime now)
 {
 	struct send_work *w = own_work(q, t, true);
@@ -281,7 +281,8 @@ void tags_received(struct engine_qp *q, struct completion *c, nanotime now)
 	if (mark == MARK_UNEXPECTED) {
 		c->opcode = COMPLETION_TM_RECV;
 		q->unexpected--;
-		if (c->status != STATUS_SUCCESS) { /* it did not come: nobody will handle it */
+		if (c->status !=
+		    STATUS_SUCCESS) { /* it failed: the program will not count it as handled */
 			list->unexpected--;
 			tags_phase(list);
 		}

@@ -44,7 +44,7 @@ struct tag_entry {
 	struct work_sge sge[LIMIT_TAG_SGE];
 };
 
-/* What is looked at for each message, oldest first. */
+/* What each message is compared with, oldest first. */
 struct tag_match {
 	uint64_t tag;
 	uint64_t mask;
@@ -58,7 +58,7 @@ struct tag_list {
 	struct tag_match *match; /* `listed` of max_tags */
 	uint32_t *unused; /* indices of entries: max_tags - listed - taken of them */
 	uint32_t max_tags, listed, free;
-	uint32_t offered; /* place in `match` of the entry that was offered last */
+	uint32_t offered; /* index in `match` of the entry that was offered last */
 	uint32_t unexpected; /* messages, less those that the program was told have failed */
 	uint32_t handled; /* by the program, as it says */
 	struct ring_side ops; /* struct tag_work */
@@ -75,9 +75,9 @@ void tags_kept(struct lcore *l, struct engine_qp *q, const struct recv_work *off
 void tags_taken(struct lcore *l, struct engine_qp *q, const struct recv_work *offer);
 /* Turns a receive completion of the core into one of tag matching; may post requests of our own. */
 void tags_received(struct engine_qp *q, struct completion *c, nanotime now);
-/* The same for one of those requests. False: the program has nothing to hear. */
+/* The same for one of the engine's own requests. False: no completion for the program. */
 bool tags_own_done(struct engine_qp *q, struct completion *c);
-/* The queue pair was reset or detached: what its messages took is free again. */
+/* The queue pair was reset or detached: frees the entries that its messages took. */
 void tags_forget(struct engine_qp *q);
 
 /* tag_list.c: operations. */
@@ -85,9 +85,9 @@ void tags_bell(struct lcore *l, struct client *c, uint32_t number, nanotime now)
 void tags_drain(struct lcore *l, struct engine_srq *s, nanotime now);
 /* The entry, no longer listed, is free. */
 void tag_release(struct engine_srq *s, struct tag_entry *t);
-/* The entry at this place leaves the list; it is the caller's to release. */
-struct tag_entry *tag_unlist(struct tag_list *list, uint32_t place);
-/* One of the counts changed: entries that waited for them to agree are looked at from now on. */
+/* The entry at this index leaves the list; it is the caller's to release. */
+struct tag_entry *tag_unlist(struct tag_list *list, uint32_t index);
+/* A count changed: entries that waited for the phase become eligible if the counts agree. */
 void tags_phase(struct tag_list *list);
 
 #endif

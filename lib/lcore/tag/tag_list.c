@@ -20,17 +20,17 @@ void tag_release(struct engine_srq *s, struct tag_entry *t)
 	t->state = TAG_FREE;
 	t->qp = NULL;
 	list->unused[list->free++] = (uint32_t)(t - list->entry);
-	/* Release: a program that sees the place free sees everything before. */
+	/* Release: a program that sees the slot free sees everything before. */
 	__atomic_fetch_add(&s->page->tags_gone, 1, __ATOMIC_RELEASE);
 }
 
-struct tag_entry *tag_unlist(struct tag_list *list, uint32_t place)
+struct tag_entry *tag_unlist(struct tag_list *list, uint32_t index)
 {
-	struct tag_entry *t = &list->entry[list->match[place].entry];
+	struct tag_entry *t = &list->entry[list->match[index].entry];
 
 	list->listed--;
-	memmove(&list->match[place], &list->match[place + 1],
-		(list->listed - place) * sizeof(*list->match));
+	memmove(&list->match[index], &list->match[index + 1],
+		(list->listed - index) * sizeof(*list->match));
 	return t;
 }
 
