@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "drivers/kernel_interface/checksum.h"
-#include "engine/raw_frames.h"
+#include "lcore/raw_frames.h"
 
 static uint32_t add(uint32_t sum, const uint8_t *octet, size_t n)
 {

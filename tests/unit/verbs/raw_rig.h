@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "../engine/raw_frames.h"
+#include "../lcore/raw_frames.h"
 #include "endpoint.h"
 
 #define RAW_DEPTH 64
