@@ -5,7 +5,6 @@
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -14,38 +13,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "drivers/netlink.h"
 #include "drivers/port.h"
 
 /* ---- changes ---- */
 
-int interface_events_open(void)
+struct mnl_socket *interface_events_open(void)
 {
-	struct sockaddr_nl at = { .nl_family = AF_NETLINK,
-				  .nl_groups =
-					  RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
+	return netlink_listen(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
 }
 
-/* Lost messages (ENOBUFS) count as such. */
-bool interface_events_happened(int fd)
+/* Lost messages count as such. */
+bool interface_events_happened(struct mnl_socket *events)
 {
-	bool happened = false;
-	uint8_t octets[8192];
+	bool lost = false;
 
-	for (int i = 0; i < 256 && fd >= 0; i++) {
-		ssize_t n = recv(fd, octets, sizeof(octets), MSG_DONTWAIT);
+	return events != NULL && netlink_read(events, NULL, NULL, &lost);
+}
 
-		if (n < 0 && errno != ENOBUFS && errno != EINTR)
-			break;
-		happened = true;
-	}
-	return happened;
+void interface_events_close(struct mnl_socket *events)
+{
+	netlink_close(events);
 }
 
 /* ---- facts ---- */
@@ -128,46 +116,31 @@ void ifindex_mac(int fd, uint32_t ifindex, struct mac *mac)
 }
 
 /* How many want it: the flag that ioctl shows is only what an administrator set. */
-static uint32_t promiscuity(const struct nlmsghdr *h, size_t octets)
+static uint32_t promiscuity(const struct nlmsghdr *h)
 {
-	const struct rtattr *a = (const void *)((const uint8_t *)NLMSG_DATA(h) +
-						NLMSG_ALIGN(sizeof(struct ifinfomsg)));
+	const void *found = NULL;
 	uint32_t count = 0;
-	int left;
 
-	if (!NLMSG_OK(h, octets) || h->nlmsg_type != RTM_NEWLINK ||
-	    h->nlmsg_len < NLMSG_SPACE(sizeof(struct ifinfomsg)))
-		return 0;
-	left = (int)(h->nlmsg_len - NLMSG_SPACE(sizeof(struct ifinfomsg)));
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (a->rta_type == IFLA_PROMISCUITY && RTA_PAYLOAD(a) >= sizeof(count))
-			memcpy(&count, RTA_DATA(a), sizeof(count));
+	if (h->nlmsg_type == RTM_NEWLINK)
+		found = netlink_attribute(h, sizeof(struct ifinfomsg), IFLA_PROMISCUITY,
+					  sizeof(count));
+	if (found != NULL)
+		memcpy(&count, found, sizeof(count));
 	return count;
 }
 
 bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 {
-	struct {
-		struct nlmsghdr header;
-		struct ifinfomsg link;
-	} ask = { .header = { .nlmsg_len = sizeof(ask),
-			      .nlmsg_type = RTM_GETLINK,
-			      .nlmsg_flags = NLM_F_REQUEST },
-		  .link = { .ifi_index = (int)ifindex } };
-	_Alignas(8) uint8_t answer[16384];
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	uint32_t count = 0;
+	struct mnl_socket *s = netlink_open(false);
+	union netlink_question q;
+	union netlink_answer a;
+	struct ifinfomsg *link = netlink_begin(&q, RTM_GETLINK, 0, sizeof(*link));
 
-	if (fd < 0)
+	if (s == NULL)
 		return false;
-	/* the kernel answers inside send() */
-	if (send(fd, &ask, sizeof(ask), 0) == sizeof(ask)) {
-		ssize_t n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
-
-		count = n > 0 ? promiscuity((void *)answer, (size_t)n) : 0;
-	}
-	close(fd);
-	*promiscuous = count > 0;
+	link->ifi_index = (int)ifindex;
+	*promiscuous = netlink_ask(s, &q, &a) == 0 && promiscuity(&a.header) > 0;
+	netlink_close(s);
 	return true;
 }
 
@@ -183,7 +156,6 @@ struct address_list {
 		struct gid gid;
 		uint8_t prefix;
 	} address[3][LIMIT_GIDS];
-	bool done, failed;
 };
 
 static int address_class(const struct gid *g)
@@ -196,90 +168,65 @@ static int address_class(const struct gid *g)
 /* Of a point-to-point interface IFA_ADDRESS is the other end's. */
 static bool read_address(const struct nlmsghdr *h, struct gid *gid)
 {
-	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
 	size_t octets = m->ifa_family == AF_INET ? 4 : 16;
-	const struct rtattr *found = NULL;
-	int left = (int)(h->nlmsg_len - NLMSG_SPACE(sizeof(*m)));
+	const void *found;
 
 	if (m->ifa_family != AF_INET && m->ifa_family != AF_INET6)
 		return false;
-	for (const struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		if (RTA_PAYLOAD(a) == octets &&
-		    (a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && found == NULL)))
-			found = a;
+	found = netlink_attribute(h, sizeof(*m), IFA_LOCAL, octets);
+	if (found == NULL)
+		found = netlink_attribute(h, sizeof(*m), IFA_ADDRESS, octets);
 	if (found == NULL)
 		return false;
 	*gid = octets == 4 ? (struct gid){ { [10] = 0xff, [11] = 0xff } } : (struct gid){ { 0 } };
-	memcpy(gid->octet + 16 - octets, RTA_DATA(found), octets);
+	memcpy(gid->octet + 16 - octets, found, octets);
 	return true;
 }
 
-static void take_address(struct address_list *l, const struct nlmsghdr *h)
+static int take_address(const struct nlmsghdr *h, void *list)
 {
-	const struct ifaddrmsg *m = NLMSG_DATA(h);
+	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
+	struct address_list *l = list;
 	struct gid gid;
 	int class;
 
-	if (h->nlmsg_type != RTM_NEWADDR || h->nlmsg_len < NLMSG_SPACE(sizeof(*m)) ||
+	if (h->nlmsg_type != RTM_NEWADDR || !netlink_has_body(h, sizeof(*m)) ||
 	    m->ifa_index != l->ifindex || !read_address(h, &gid))
-		return;
+		return MNL_CB_OK;
 	class = address_class(&gid);
 	if (l->count[class] == LIMIT_GIDS)
-		return;
+		return MNL_CB_OK;
 	l->address[class][l->count[class]].gid = gid;
 	l->address[class][l->count[class]++].prefix = m->ifa_prefixlen;
-}
-
-static void take_part(struct address_list *l, const struct nlmsghdr *h, size_t octets)
-{
-	for (; NLMSG_OK(h, octets); h = NLMSG_NEXT(h, octets)) {
-		if (h->nlmsg_type == NLMSG_ERROR || (h->nlmsg_flags & NLM_F_DUMP_INTR))
-			l->failed = true; /* the list changed meanwhile: perhaps not all is in it */
-		if (h->nlmsg_type == NLMSG_ERROR || h->nlmsg_type == NLMSG_DONE)
-			l->done = true;
-		else
-			take_address(l, h);
-	}
+	return MNL_CB_OK;
 }
 
 /* By its index: an interface may get another name, and an IPv4 address has a label, which may be any. */
-static void list_addresses(struct address_list *l)
+static bool list_addresses(struct address_list *l)
 {
-	struct {
-		struct nlmsghdr header;
-		struct ifaddrmsg address;
-	} ask = { .header = { .nlmsg_len = sizeof(ask),
-			      .nlmsg_type = RTM_GETADDR,
-			      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
-	_Alignas(8) uint8_t part[16384];
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	ssize_t n;
+	struct mnl_socket *s = netlink_open(false);
+	union netlink_question q;
+	int error;
 
-	if (fd < 0 || send(fd, &ask, sizeof(ask), 0) != sizeof(ask))
-		l->failed = l->done = true;
-	while (!l->done) {
-		/* each part is there when the last one was read */
-		n = recv(fd, part, sizeof(part), MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			l->failed = l->done = true;
-		else
-			take_part(l, (void *)part, (size_t)n);
-	}
-	if (fd >= 0)
-		close(fd);
+	if (s == NULL)
+		return false;
+	netlink_begin(&q, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
+	error = netlink_list(s, &q, take_address, l);
+	netlink_close(s);
+	return error == 0;
 }
 
 bool interface_addresses(uint32_t ifindex, struct port *p)
 {
-	struct address_list l = { .failed = true };
+	struct address_list l;
+	bool complete = false;
 
-	for (int i = 0; i < ADDRESS_LOOKS && l.failed; i++) {
+	for (int i = 0; i < ADDRESS_LOOKS && !complete; i++) {
 		l = (struct address_list){ .ifindex = ifindex };
-		list_addresses(&l);
+		complete = list_addresses(&l);
 	}
-	if (l.failed)
+	if (!complete)
 		return false;
 	p->addresses = 0;
 	memset(p->address, 0, sizeof(p->address));

@@ -9,14 +9,17 @@
 #include "wire/envelope.h"
 
 struct ifreq;
+struct mnl_socket;
 struct port;
 
 /*
- * A descriptor that hears of links and addresses of this namespace, -1: none can be had; and whether
- * anything was announced since the last look. It may be announced of any interface.
+ * A socket that hears of links and addresses of this namespace, NULL: none can be had; and whether
+ * anything was announced since the last look. It may be announced of any interface. NULL is allowed:
+ * nothing happens.
  */
-int interface_events_open(void);
-bool interface_events_happened(int fd);
+struct mnl_socket *interface_events_open(void);
+bool interface_events_happened(struct mnl_socket *events);
+void interface_events_close(struct mnl_socket *events);
 
 /*
  * A descriptor to ask with, of this namespace, or -1. Who asks again and again keeps one: programs may

@@ -27,7 +27,7 @@
 struct netdev {
 	char iface[IF_NAMESIZE];
 	char vdev[64];
-	int events; /* rtnetlink: link and addresses */
+	struct mnl_socket *events; /* of links and addresses */
 	bool unread; /* something was announced, and is not known yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
 };
@@ -104,8 +104,7 @@ bool netdev_refresh(struct netdev *n, struct port *p)
 
 void netdev_close(struct netdev *n)
 {
-	if (n->events >= 0)
-		close(n->events);
+	interface_events_close(n->events);
 	for (int i = 0; i < 2; i++)
 		if (n->mute[i] >= 0)
 			close(n->mute[i]);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -15,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -25,6 +23,7 @@
 #include "base/bits.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/checksum.h"
+#include "drivers/netlink.h"
 #include "drivers/port.h"
 
 #define SEGMENTS 16 /* of one frame that is given */
@@ -33,7 +32,7 @@ struct kernel_interface {
 	char name[IF_NAMESIZE];
 	uint32_t index;
 	int fd; /* the tap */
-	int events;
+	struct mnl_socket *events;
 	int facts; /* what is asked with */
 	bool unread; /* something was announced, and is not known yet */
 	bool fill_checksums;
@@ -200,8 +199,7 @@ void kernel_interface_close(struct kernel_interface *k)
 {
 	if (k == NULL)
 		return;
-	if (k->events >= 0)
-		close(k->events);
+	interface_events_close(k->events);
 	if (k->facts >= 0)
 		close(k->facts);
 	close(k->fd); /* the interface goes with it */
@@ -230,70 +228,41 @@ const char *kernel_interface_name(const struct kernel_interface *k)
 
 /* ---- addresses ---- */
 
-struct new_address {
-	struct nlmsghdr header;
-	struct ifaddrmsg address;
-	uint8_t attributes[64];
-};
-
-static void attribute(struct new_address *n, uint16_t type, const void *value, uint16_t length)
-{
-	struct rtattr *a = (void *)((uint8_t *)n + NLMSG_ALIGN(n->header.nlmsg_len));
-
-	a->rta_type = type;
-	a->rta_len = (uint16_t)RTA_LENGTH(length);
-	memcpy(RTA_DATA(a), value, length);
-	n->header.nlmsg_len = NLMSG_ALIGN(n->header.nlmsg_len) + (uint32_t)RTA_SPACE(length);
-}
-
 /* The errno in the kernel's answer. */
-static int ask_kernel(const struct nlmsghdr *question)
+static int ask_kernel(const union netlink_question *q)
 {
-	_Alignas(8) uint8_t answer[1024];
-	const struct nlmsghdr *h = (void *)answer;
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	int error = errno;
-	ssize_t n;
+	struct mnl_socket *s = netlink_open(true);
+	union netlink_answer a;
+	int error;
 
-	if (fd < 0)
-		return error;
-	error = EIO;
-	if (send(fd, question, question->nlmsg_len, 0) < 0) {
-		error = errno;
-	} else {
-		n = recv(fd, answer, sizeof(answer), 0);
-		if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
-		    h->nlmsg_type == NLMSG_ERROR)
-			error = -((const struct nlmsgerr *)NLMSG_DATA(h))->error;
-	}
-	close(fd);
-	return error;
+	if (s == NULL)
+		return errno;
+	error = netlink_ask(s, q, &a);
+	netlink_close(s);
+	return error == 0 && a.header.nlmsg_type != NLMSG_ERROR ? EIO : error;
 }
 
 int kernel_interface_add_address(struct kernel_interface *k, const struct gid *gid, uint8_t prefix)
 {
 	bool ipv4 = gid_is_ipv4(gid);
-	struct new_address n = {
-		.header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ifaddrmsg)),
-			    .nlmsg_type = RTM_NEWADDR,
-			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE },
-		.address = { .ifa_family = ipv4 ? AF_INET : AF_INET6,
-			     .ifa_prefixlen = prefix,
-			     .ifa_index = k->index },
-	};
 	const uint8_t *octets = gid->octet + (ipv4 ? 12 : 0);
-	uint16_t length = ipv4 ? 4 : 16;
+	size_t length = ipv4 ? 4 : 16;
+	union netlink_question q;
+	struct ifaddrmsg *m = netlink_begin(&q, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE, sizeof(*m));
 	uint8_t broadcast[4];
 
-	attribute(&n, IFA_LOCAL, octets, length);
-	attribute(&n, IFA_ADDRESS, octets, length);
+	m->ifa_family = ipv4 ? AF_INET : AF_INET6;
+	m->ifa_prefixlen = prefix;
+	m->ifa_index = k->index;
+	netlink_put(&q, IFA_LOCAL, octets, length);
+	netlink_put(&q, IFA_ADDRESS, octets, length);
 	if (ipv4 && prefix < 31) {
 		uint32_t host = prefix == 0 ? UINT32_MAX : UINT32_MAX >> prefix;
 
 		store_be32(broadcast, load_be32(octets) | host);
-		attribute(&n, IFA_BROADCAST, broadcast, 4);
+		netlink_put(&q, IFA_BROADCAST, broadcast, sizeof(broadcast));
 	}
-	return ask_kernel(&n.header);
+	return ask_kernel(&q);
 }
 
 /* ---- frames ---- */
@@ -388,7 +357,7 @@ void kernel_interface_set_mac(struct kernel_interface *k, const struct mac *mac)
 bool kernel_interface_refresh(struct kernel_interface *k, struct port *p, uint16_t most,
 			      struct kernel_interface_state *s)
 {
-	bool changed = k->events < 0 || interface_events_happened(k->events) || k->unread;
+	bool changed = k->events == NULL || interface_events_happened(k->events) || k->unread;
 
 	if (changed) {
 		k->unread = !take_state(k);

@@ -1,37 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/neighbour/kernel_watch.h"
 
-#include <errno.h>
 #include <linux/neighbour.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/bits.h"
+#include "drivers/neighbour/table.h"
+#include "drivers/netlink.h"
 
-#define PROBES	   16u /* slots that a hop may stand in */
-#define READS_MOST 256 /* datagrams at once; what is left is read with the next call */
-#define GROUPS	   (RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
+#define PROBES 16u /* slots that a hop may stand in */
+#define GROUPS (RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE)
 
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex)
 {
-	struct sockaddr_nl at = { .nl_family = AF_NETLINK, .nl_groups = GROUPS };
-
 	memset(w, 0, sizeof(*w));
 	w->ifindex = ifindex;
-	w->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (w->fd >= 0 && bind(w->fd, (struct sockaddr *)&at, sizeof(at)) != 0)
-		kernel_watch_close(w);
+	w->socket = netlink_listen(GROUPS);
 }
 
 void kernel_watch_close(struct kernel_watch *w)
 {
-	if (w->fd >= 0)
-		close(w->fd);
-	w->fd = -1;
+	netlink_close(w->socket);
+	w->socket = NULL;
 }
 
 /* ---- answers ---- */
@@ -101,32 +93,27 @@ struct neighbour {
 static bool read_neighbour(const struct kernel_watch *w, const struct nlmsghdr *h,
 			   struct neighbour *n)
 {
-	const struct ndmsg *m = NLMSG_DATA(h);
-	const struct rtattr *a =
-		(const void *)((const uint8_t *)m + NLMSG_ALIGN(sizeof(struct ndmsg)));
-	bool has_address = false;
-	int left;
+	const struct ndmsg *m = mnl_nlmsg_get_payload(h);
+	const void *mac, *address = NULL;
 
-	if (h->nlmsg_len < NLMSG_SPACE(sizeof(*m)) || (uint32_t)m->ndm_ifindex != w->ifindex)
+	if (!netlink_has_body(h, sizeof(*m)) || (uint32_t)m->ndm_ifindex != w->ifindex)
 		return false;
 	memset(n, 0, sizeof(*n));
-	left = (int)(h->nlmsg_len - NLMSG_SPACE(sizeof(*m)));
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if (a->rta_type == NDA_LLADDR && RTA_PAYLOAD(a) == sizeof(n->mac)) {
-			memcpy(&n->mac, RTA_DATA(a), sizeof(n->mac));
-			n->has_mac = true;
-		} else if (a->rta_type == NDA_DST && m->ndm_family == AF_INET &&
-			   RTA_PAYLOAD(a) == 4) {
-			n->gid.octet[10] = n->gid.octet[11] = 0xff;
-			memcpy(n->gid.octet + 12, RTA_DATA(a), 4);
-			has_address = true;
-		} else if (a->rta_type == NDA_DST && m->ndm_family == AF_INET6 &&
-			   RTA_PAYLOAD(a) == 16) {
-			memcpy(n->gid.octet, RTA_DATA(a), 16);
-			has_address = true;
-		}
-	}
-	return has_address;
+	mac = netlink_attribute(h, sizeof(*m), NDA_LLADDR, sizeof(n->mac));
+	n->has_mac = mac != NULL;
+	if (mac != NULL)
+		memcpy(&n->mac, mac, sizeof(n->mac));
+	if (m->ndm_family == AF_INET)
+		address = netlink_attribute(h, sizeof(*m), NDA_DST, 4);
+	else if (m->ndm_family == AF_INET6)
+		address = netlink_attribute(h, sizeof(*m), NDA_DST, 16);
+	if (address == NULL)
+		return false;
+	if (m->ndm_family == AF_INET)
+		n->gid = gid_of_ipv4(address);
+	else
+		memcpy(n->gid.octet, address, 16);
+	return true;
 }
 
 static bool neighbour_changed(struct kernel_watch *w, const struct nlmsghdr *h)
@@ -145,50 +132,50 @@ static bool neighbour_changed(struct kernel_watch *w, const struct nlmsghdr *h)
 	return true;
 }
 
+/* Who reads announcements, and what became of it. */
+struct reader {
+	struct kernel_watch *watch;
+	void (*lost)(void *arg, const struct gid *hop);
+	void *arg;
+	bool changed;
+};
+
+static int take(const struct nlmsghdr *h, void *reader)
+{
+	struct reader *r = reader;
+	struct neighbour n;
+
+	if (h->nlmsg_type == RTM_NEWNEIGH)
+		r->changed |= neighbour_changed(r->watch, h);
+	else if (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE)
+		r->watch->routes = true;
+	else if (h->nlmsg_type == RTM_DELNEIGH && read_neighbour(r->watch, h, &n) &&
+		 find(r->watch, &n.gid) != NULL)
+		r->lost(r->arg, &n.gid);
+	return MNL_CB_OK;
+}
+
 bool kernel_watch_read(struct kernel_watch *w, const void *octets, size_t length,
 		       void (*lost)(void *arg, const struct gid *hop), void *arg)
 {
-	const struct nlmsghdr *h;
-	bool changed = false;
-	struct neighbour n;
+	struct reader r = { w, lost, arg, false };
 
-	for (size_t at = 0; at < length && length - at >= sizeof(*h);
-	     at += NLMSG_ALIGN(h->nlmsg_len)) {
-		h = (const void *)((const uint8_t *)octets + at);
-		if (h->nlmsg_len < sizeof(*h) || h->nlmsg_len > length - at)
-			break;
-		if (h->nlmsg_type == RTM_NEWNEIGH)
-			changed |= neighbour_changed(w, h);
-		else if (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE)
-			w->routes = true;
-		else if (h->nlmsg_type == RTM_DELNEIGH && read_neighbour(w, h, &n) &&
-			 find(w, &n.gid) != NULL)
-			lost(arg, &n.gid);
-	}
-	return changed;
+	mnl_cb_run(octets, length, 0, 0, take, &r);
+	return r.changed;
 }
 
 bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 			  void (*lost)(void *arg, const struct gid *hop), void *arg)
 {
-	_Alignas(8) uint8_t octets[8192];
-	bool changed = false;
+	struct reader r = { w, lost, arg, false };
 
-	for (int i = 0; i < READS_MOST && w->fd >= 0; i++) {
-		ssize_t n = recv(w->fd, octets, sizeof(octets), MSG_DONTWAIT);
-
-		if (n >= 0)
-			changed |= kernel_watch_read(w, octets, (size_t)n, lost, arg);
-		else if (errno == ENOBUFS)
-			changed = true; /* some were lost */
-		else if (errno != EINTR)
-			break;
-	}
+	if (w->socket != NULL)
+		netlink_read(w->socket, take, &r, &r.changed); /* what was lost may be a change */
 	/* A routing daemon may change many, and looking again costs two questions a queue pair. */
 	if (w->routes && now >= w->routes_at) {
 		w->routes = false;
 		w->routes_at = now + WATCH_ROUTES;
-		changed = true;
+		r.changed = true;
 	}
-	return changed;
+	return r.changed;
 }

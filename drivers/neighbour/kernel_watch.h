@@ -18,6 +18,8 @@
 #define WATCH_SLOTS  2048u /* hops whose answers are remembered */
 #define WATCH_ROUTES (500 * TIME_MS) /* between two changes of routes that are told */
 
+struct mnl_socket;
+
 struct watched {
 	struct gid hop;
 	struct mac mac;
@@ -25,7 +27,7 @@ struct watched {
 };
 
 struct kernel_watch {
-	int fd; /* rtnetlink's announcements; -1: none */
+	struct mnl_socket *socket; /* rtnetlink's announcements; NULL: none */
 	uint32_t ifindex;
 	bool overflowed; /* an answer was forgotten: any announcement may be of it */
 	bool routes; /* changed, not told yet */

@@ -6,29 +6,19 @@
  */
 #include <errno.h>
 #include <linux/neighbour.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "drivers/neighbour/kernel_watch.h"
 #include "drivers/neighbour/table.h"
+#include "drivers/netlink.h"
 
 #define NUD_USABLE  (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 #define ASKED_SLOTS 256u /* addresses whose last question to the kernel is remembered */
-
-struct request {
-	struct nlmsghdr header;
-	union {
-		struct rtmsg route;
-		struct ndmsg neighbour;
-	};
-	uint8_t attributes[64];
-};
 
 struct asked {
 	struct gid gid;
@@ -43,7 +33,7 @@ struct joined {
 };
 
 struct neighbour_kernel {
-	int fd;
+	struct mnl_socket *socket;
 	uint32_t joins[2]; /* sockets that join for us: IPv6, IPv4 */
 	int join_fd[2][JOIN_SOCKETS];
 	struct joined joined[LIMIT_ENGINE_GROUPS];
@@ -56,19 +46,16 @@ struct neighbour_kernel {
 
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex)
 {
-	/* the kernel answers inside sendto(); the timeout only guards against a lost message */
-	struct timeval patience = { .tv_usec = 100 * 1000 };
 	struct neighbour_kernel *k = calloc(1, sizeof(*k));
 
 	if (k == NULL)
 		return NULL;
 	k->ifindex = ifindex;
-	k->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (k->fd < 0) {
+	k->socket = netlink_open(true);
+	if (k->socket == NULL) {
 		free(k);
 		return NULL;
 	}
-	setsockopt(k->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	kernel_watch_open(&k->watch, ifindex);
 	return k;
 }
@@ -81,18 +68,8 @@ void neighbour_kernel_free(struct neighbour_kernel *k)
 		for (uint32_t i = 0; i < k->joins[family]; i++)
 			close(k->join_fd[family][i]);
 	kernel_watch_close(&k->watch);
-	close(k->fd);
+	netlink_close(k->socket);
 	free(k);
-}
-
-static void attribute(struct request *r, uint16_t type, const void *value, uint16_t length)
-{
-	struct rtattr *a = (void *)((uint8_t *)r + NLMSG_ALIGN(r->header.nlmsg_len));
-
-	a->rta_type = type;
-	a->rta_len = (uint16_t)RTA_LENGTH(length);
-	memcpy(RTA_DATA(a), value, length);
-	r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len) + (uint32_t)RTA_SPACE(length);
 }
 
 static uint8_t family_of(const struct gid *g)
@@ -100,50 +77,28 @@ static uint8_t family_of(const struct gid *g)
 	return gid_is_ipv4(g) ? AF_INET : AF_INET6;
 }
 
-static void attribute_address(struct request *r, uint16_t type, const struct gid *g)
+static void put_address(union netlink_question *q, uint16_t type, const struct gid *g)
 {
 	if (gid_is_ipv4(g))
-		attribute(r, type, g->octet + 12, 4);
+		netlink_put(q, type, g->octet + 12, 4);
 	else
-		attribute(r, type, g->octet, 16);
+		netlink_put(q, type, g->octet, 16);
 }
 
-/* The answer with our sequence number; an older one may still lie in the socket. */
-static int transact(struct neighbour_kernel *k, struct request *r, void *answer, size_t size)
+static int ask(struct neighbour_kernel *k, union netlink_question *q, union netlink_answer *a)
 {
-	struct nlmsghdr *h = answer;
-
-	r->header.nlmsg_seq = ++k->sequence;
-	r->header.nlmsg_flags |= NLM_F_REQUEST;
-	if (send(k->fd, r, r->header.nlmsg_len, 0) < 0)
-		return errno;
-	for (int i = 0; i < 16; i++) {
-		ssize_t n = recv(k->fd, answer, size, 0);
-
-		if (n < 0)
-			return errno;
-		if (!NLMSG_OK(h, (size_t)n) || h->nlmsg_seq != k->sequence)
-			continue;
-		if (h->nlmsg_type == NLMSG_ERROR)
-			return -((struct nlmsgerr *)NLMSG_DATA(h))->error;
-		return 0;
-	}
-	return ETIMEDOUT;
+	q->header.nlmsg_seq = ++k->sequence;
+	return netlink_ask(k->socket, q, a);
 }
 
 static bool find_attribute(const struct nlmsghdr *h, size_t body, uint16_t type, void *value,
-			   size_t length)
+			   size_t octets)
 {
-	struct rtattr *a = (void *)((uint8_t *)NLMSG_DATA(h) + NLMSG_ALIGN(body));
-	int left = (int)h->nlmsg_len - (int)NLMSG_SPACE(body);
+	const void *found = netlink_attribute(h, body, type, octets);
 
-	for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-		if (a->rta_type != type || RTA_PAYLOAD(a) < length)
-			continue;
-		memcpy(value, RTA_DATA(a), length);
-		return true;
-	}
-	return false;
+	if (found != NULL)
+		memcpy(value, found, octets);
+	return found != NULL;
 }
 
 /* The gateway of a route, which may be of the other family (RTA_VIA, RFC 5549). */
@@ -162,63 +117,62 @@ static void read_gateway(const struct nlmsghdr *h, uint8_t family, struct gid *h
 
 static int ask_route(struct neighbour_kernel *k, const struct gid *gid, struct gid *hop)
 {
-	struct request r = { .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-					 .nlmsg_type = RTM_GETROUTE } };
-	_Alignas(8) uint8_t answer[4096];
-	const struct nlmsghdr *h = (void *)answer;
-	const struct rtmsg *route = NLMSG_DATA(h);
+	union netlink_question q;
+	union netlink_answer a;
+	struct rtmsg *route = netlink_begin(&q, RTM_GETROUTE, 0, sizeof(*route));
 	int error;
 
-	r.route.rtm_family = family_of(gid);
-	r.route.rtm_dst_len = gid_is_ipv4(gid) ? 32 : 128;
-	attribute_address(&r, RTA_DST, gid);
-	attribute(&r, RTA_OIF, &k->ifindex, 4);
-	error = transact(k, &r, answer, sizeof(answer));
+	route->rtm_family = family_of(gid);
+	route->rtm_dst_len = gid_is_ipv4(gid) ? 32 : 128;
+	put_address(&q, RTA_DST, gid);
+	netlink_put(&q, RTA_OIF, &k->ifindex, 4);
+	error = ask(k, &q, &a);
 	if (error != 0)
 		return error;
-	if (h->nlmsg_type != RTM_NEWROUTE || route->rtm_type != RTN_UNICAST)
+	route = mnl_nlmsg_get_payload(&a.header);
+	if (a.header.nlmsg_type != RTM_NEWROUTE || !netlink_has_body(&a.header, sizeof(*route)) ||
+	    route->rtm_type != RTN_UNICAST)
 		return EHOSTUNREACH;
 	*hop = *gid;
-	read_gateway(h, route->rtm_family, hop);
+	read_gateway(&a.header, route->rtm_family, hop);
 	return 0;
 }
 
 static int neighbour_request(struct neighbour_kernel *k, const struct gid *hop, uint16_t type,
-			     uint16_t flags, uint8_t ndm_flags, void *answer, size_t size)
+			     uint16_t flags, uint8_t ndm_flags, union netlink_answer *a)
 {
-	struct request r = { .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
-					 .nlmsg_type = type,
-					 .nlmsg_flags = flags } };
+	union netlink_question q;
+	struct ndmsg *n = netlink_begin(&q, type, flags, sizeof(*n));
 
-	r.neighbour.ndm_family = family_of(hop);
-	r.neighbour.ndm_ifindex = (int)k->ifindex;
-	r.neighbour.ndm_flags = ndm_flags;
-	attribute_address(&r, NDA_DST, hop);
-	return transact(k, &r, answer, size);
+	n->ndm_family = family_of(hop);
+	n->ndm_ifindex = (int)k->ifindex;
+	n->ndm_flags = ndm_flags;
+	put_address(&q, NDA_DST, hop);
+	return ask(k, &q, a);
 }
 
 /* The entry's state (NUD_NONE if there is none) and, where it is usable, its MAC address. */
 static uint16_t ask_neighbour(struct neighbour_kernel *k, const struct gid *hop, struct mac *mac)
 {
-	_Alignas(8) uint8_t answer[4096];
-	const struct nlmsghdr *h = (void *)answer;
-	const struct ndmsg *n = NLMSG_DATA(h);
+	union netlink_answer a;
+	const struct ndmsg *n;
 
-	if (neighbour_request(k, hop, RTM_GETNEIGH, 0, 0, answer, sizeof(answer)) != 0 ||
-	    h->nlmsg_type != RTM_NEWNEIGH)
+	if (neighbour_request(k, hop, RTM_GETNEIGH, 0, 0, &a) != 0 ||
+	    a.header.nlmsg_type != RTM_NEWNEIGH || !netlink_has_body(&a.header, sizeof(*n)))
 		return NUD_NONE;
+	n = mnl_nlmsg_get_payload(&a.header);
 	if ((n->ndm_state & NUD_USABLE) != 0 &&
-	    !find_attribute(h, sizeof(*n), NDA_LLADDR, mac->octet, 6))
+	    !find_attribute(&a.header, sizeof(*n), NDA_LLADDR, mac->octet, 6))
 		return NUD_NONE;
 	return n->ndm_state;
 }
 
 static void make_kernel_resolve(struct neighbour_kernel *k, const struct gid *hop)
 {
-	_Alignas(8) uint8_t answer[4096];
+	union netlink_answer a;
 
 	neighbour_request(k, hop, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK, NTF_USE,
-			  answer, sizeof(answer));
+			  &a);
 }
 
 static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *hop)

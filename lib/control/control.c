@@ -354,8 +354,7 @@ void control_close(struct engine *e)
 	peers_close(e);
 	porters_close(e);
 	watch_remove(e, &c->wake);
-	if (c->host_events >= 0)
-		close(c->host_events);
+	interface_events_close(c->host_events);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	c->epoll_fd = -1;

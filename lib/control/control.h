@@ -71,7 +71,7 @@ struct control {
 	bool addresses_late; /* there was no descriptor to ask the host with */
 	uint32_t idle_expired; /* atomic */
 	bool link_up;
-	int host_events; /* addresses of this host; -1: there is a port, or --ip */
+	struct mnl_socket *host_events; /* addresses of this host; NULL: there is a port, or --ip */
 	bool main_thread_runs; /* main_thread polls the main lcore */
 	pthread_t main_thread;
 	bool launched; /* uroce_start ran: threads of ours poll */

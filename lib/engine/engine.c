@@ -178,7 +178,6 @@ static struct engine *engine_new(const struct uroce_options *o)
 	c->options.name = NULL; /* the caller's strings end with the call */
 	c->options.socket_path = NULL;
 	c->epoll_fd = -1;
-	c->host_events = -1;
 	c->wake.fd = -1;
 	c->listener.engine = e;
 	c->listener.watch.fd = -1;

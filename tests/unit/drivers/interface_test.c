@@ -16,6 +16,7 @@
 
 #include "base/bits.h"
 #include "drivers/interface.h"
+#include "drivers/netlink.h"
 #include "drivers/port.h"
 #include "net_namespace.h"
 
@@ -243,14 +244,14 @@ Test(interface, no_more_addresses_than_a_table_holds)
 /* ---- events ---- */
 
 /* What was announced before is done with; one that comes between the two questions is, too. */
-static void falls_quiet(int fd)
+static void falls_quiet(struct mnl_socket *events)
 {
-	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	struct pollfd readable = { .fd = mnl_socket_get_fd(events), .events = POLLIN };
 
-	for (int looks = 0; poll(&readable, 1, QUIET_MS) != 0 || interface_events_happened(fd);
+	for (int looks = 0; poll(&readable, 1, QUIET_MS) != 0 || interface_events_happened(events);
 	     looks++) {
 		cr_assert_lt(looks, 50, "something is announced all the time");
-		interface_events_happened(fd);
+		interface_events_happened(events);
 	}
 }
 
@@ -264,34 +265,37 @@ Test(interface, changes_are_announced_once)
 		"address delete 10.0.0.1/24 dev near",
 		"link delete near",
 	};
-	int fd = interface_events_open();
-	struct pollfd readable = { .fd = fd, .events = POLLIN };
+	struct mnl_socket *events = interface_events_open();
+	struct pollfd readable = { .events = POLLIN };
 
-	cr_assert_geq(fd, 0);
+	cr_assert_not_null(events);
+	readable.fd = mnl_socket_get_fd(events);
 	/* no link-local address, which would be announced when it pleases */
 	ip("link set near addrgenmode none");
 	ip("link set far addrgenmode none");
 	ip("link set near up");
 	ip("link set far up");
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
-		falls_quiet(fd);
+		falls_quiet(events);
 		ip("%s", changes[i]);
 		/* of an IPv6 address a work queue of the kernel tells, some time later */
 		poll(&readable, 1, PATIENCE_MS);
-		cr_expect(interface_events_happened(fd), "nothing was told of ip %s", changes[i]);
+		cr_expect(interface_events_happened(events), "nothing was told of ip %s",
+			  changes[i]);
 	}
-	close(fd);
+	interface_events_close(events);
 }
 
 /* What did not fit the socket's buffer is a change like any other. */
 Test(interface, lost_announcements_count)
 {
-	int fd = interface_events_open(), least = 1;
+	struct mnl_socket *events = interface_events_open();
+	int fd = mnl_socket_get_fd(events), least = 1;
 	uint8_t octets[8192];
 	bool lost = false;
 
 	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
-	falls_quiet(fd);
+	falls_quiet(events);
 	for (uint32_t i = 1; i <= 40; i++)
 		ip("address add 10.1.%u.1/24 dev near", i);
 	/* a look as the function has it, to see that some were lost */
@@ -300,13 +304,13 @@ Test(interface, lost_announcements_count)
 		       errno == ENOBUFS;
 	for (uint32_t i = 1; i <= 40; i++)
 		ip("address delete 10.1.%u.1/24 dev near", i);
-	cr_expect(interface_events_happened(fd));
+	cr_expect(interface_events_happened(events));
 	cr_expect(lost, "nothing was lost: this tests nothing");
-	falls_quiet(fd);
-	close(fd);
+	falls_quiet(events);
+	interface_events_close(events);
 }
 
 Test(interface, without_a_descriptor_nothing_happens)
 {
-	cr_expect_not(interface_events_happened(-1));
+	cr_expect_not(interface_events_happened(NULL));
 }
