@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small questions about addresses, and how a frame to send is begun and summed. */
+#include <rte_ip.h>
+
 #include "base/bits.h"
 #include "drivers/neighbour/table.h"
 
@@ -64,20 +66,7 @@ uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *o
 	return frame + header;
 }
 
-uint32_t checksum_add(uint32_t sum, const void *octets, uint32_t length)
+uint16_t checksum_of(const void *octets, uint32_t length)
 {
-	const uint8_t *b = octets;
-
-	for (; length > 1; length -= 2, b += 2)
-		sum += load_be16(b);
-	if (length == 1)
-		sum += (uint32_t)*b << 8;
-	return (sum & 0xffff) + (sum >> 16);
-}
-
-uint16_t checksum_finish(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	return rte_be_to_cpu_16((uint16_t)~rte_raw_cksum(octets, length));
 }

@@ -24,7 +24,7 @@ static uint32_t ipv4_total(const struct received *r)
 		return 0;
 	if ((load_be16(r->l3 + 6) & 0x3fff) != 0)
 		return 0;
-	return checksum_finish(checksum_add(0, r->l3, IPV4_LENGTH)) == 0 ? total : 0;
+	return checksum_of(r->l3, IPV4_LENGTH) == 0 ? total : 0;
 }
 
 static void echo_reply(struct neighbour_table *t, const struct received *r, uint32_t total,
@@ -42,11 +42,11 @@ static void echo_reply(struct neighbour_table *t, const struct received *r, uint
 	memcpy(ip + 12, r->l3 + 16, 4);
 	memcpy(ip + 16, r->l3 + 12, 4);
 	store_be16(ip + 10, 0);
-	store_be16(ip + 10, checksum_finish(checksum_add(0, ip, IPV4_LENGTH)));
+	store_be16(ip + 10, checksum_of(ip, IPV4_LENGTH));
 	icmp = ip + IPV4_LENGTH;
 	icmp[0] = ECHO_REPLY;
 	store_be16(icmp + 2, 0);
-	store_be16(icmp + 2, checksum_finish(checksum_add(0, icmp, total - IPV4_LENGTH)));
+	store_be16(icmp + 2, checksum_of(icmp, total - IPV4_LENGTH));
 }
 
 bool icmp_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out)
@@ -65,7 +65,7 @@ bool icmp_input(struct neighbour_table *t, const struct received *r, struct neig
 	if (!neighbour_is_own(t, &dst) || neighbour_is_own(t, &src) || gid_is_multicast(&src) ||
 	    gid_is_unspecified(&src) || load_be32(r->l3 + 12) == UINT32_MAX)
 		return false;
-	if (checksum_finish(checksum_add(0, icmp, total - IPV4_LENGTH)) == 0)
+	if (checksum_of(icmp, total - IPV4_LENGTH) == 0)
 		echo_reply(t, r, total, out);
 	return true;
 }

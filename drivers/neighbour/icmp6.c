@@ -5,6 +5,8 @@
  *	0  type 135 or 136   1  code 0   2  checksum   4  NA: R S O flags   8  target address
  *	24 options: type, length in units of 8 octets, value; 1 source, 2 target link-layer address
  */
+#include <rte_ip.h>
+
 #include "base/bits.h"
 #include "drivers/neighbour/table.h"
 
@@ -37,9 +39,11 @@ struct icmp6 {
 
 uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length)
 {
-	uint32_t sum = checksum_add(length + PROTO_ICMPV6, ip + 8, 32);
+	uint16_t sum = ones_complement_add(PROTO_ICMPV6, (uint16_t)length);
 
-	return checksum_finish(checksum_add(sum, message, length));
+	sum = ones_complement_add(sum, rte_be_to_cpu_16(rte_raw_cksum(ip + 8, 32)));
+	sum = ones_complement_add(sum, rte_be_to_cpu_16(rte_raw_cksum(message, length)));
+	return (uint16_t)~sum;
 }
 
 static bool icmp6_read(const struct received *r, struct icmp6 *m)

@@ -50,7 +50,7 @@ static uint8_t *begin(const struct neighbour_table *t, struct neighbour_frames *
 		memcpy(ip + 12, source->octet + 12, 4);
 	memcpy(ip + 16, dst, 4);
 	store_be32(ip + 20, 0x94040000); /* Router Alert, RFC 2113 */
-	store_be16(ip + 10, checksum_finish(checksum_add(0, ip, IPV4_HEADER)));
+	store_be16(ip + 10, checksum_of(ip, IPV4_HEADER));
 	return ip + IPV4_HEADER;
 }
 
@@ -64,7 +64,7 @@ static bool report_v2(const struct neighbour_table *t, const uint8_t group[4],
 		return false;
 	igmp[0] = leaves ? LEAVE_V2 : REPORT_V2;
 	memcpy(igmp + 4, group, 4);
-	store_be16(igmp + 2, checksum_finish(checksum_add(0, igmp, 8)));
+	store_be16(igmp + 2, checksum_of(igmp, 8));
 	return true;
 }
 
@@ -85,7 +85,7 @@ bool igmp_report(const struct neighbour_table *t, const struct gid *group,
 	store_be16(igmp + 6, 1);
 	igmp[RECORD_AT] = type[what];
 	memcpy(igmp + RECORD_AT + 4, group->octet + 12, 4);
-	store_be16(igmp + 2, checksum_finish(checksum_add(0, igmp, RECORD_AT + 8)));
+	store_be16(igmp + 2, checksum_of(igmp, RECORD_AT + 8));
 	return true;
 }
 
@@ -110,11 +110,10 @@ bool igmp_input(struct neighbour_table *t, const struct received *r)
 	header = (r->l3[0] & 15u) * 4;
 	total = load_be16(r->l3 + 2);
 	if (header < 20 || total > r->l3_length || total < header + 8 ||
-	    (load_be16(r->l3 + 6) & 0x3fff) != 0 ||
-	    checksum_finish(checksum_add(0, r->l3, header)) != 0)
+	    (load_be16(r->l3 + 6) & 0x3fff) != 0 || checksum_of(r->l3, header) != 0)
 		return false;
 	igmp = r->l3 + header;
-	if (checksum_finish(checksum_add(0, igmp, total - header)) != 0 || igmp[0] != QUERY)
+	if (checksum_of(igmp, total - header) != 0 || igmp[0] != QUERY)
 		return true;
 	q.older = total - header < 12;
 	/* IGMPv1 names no time: ten seconds. */

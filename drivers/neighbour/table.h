@@ -108,9 +108,8 @@ void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const s
 uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *out,
 		     const struct mac *dst, uint16_t ethertype, uint32_t l3_length);
 
-/* The Internet checksum: sum octets on top of `sum`; fold and complement. */
-uint32_t checksum_add(uint32_t sum, const void *octets, uint32_t length);
-uint16_t checksum_finish(uint32_t sum);
+/* The Internet checksum (RFC 1071); 0 of octets that hold their right checksum. */
+uint16_t checksum_of(const void *octets, uint32_t length);
 
 void arp_input(struct neighbour_table *t, const struct received *r, struct neighbour_frames *out);
 bool arp_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);

@@ -46,6 +46,14 @@ static inline uint64_t load_be64(const void *p)
 	return __builtin_bswap64(v);
 }
 
+/* One's complement addition, by which parts of an Internet checksum are joined (RFC 1071). */
+static inline uint16_t ones_complement_add(uint16_t a, uint16_t b)
+{
+	uint32_t sum = (uint32_t)a + b;
+
+	return (uint16_t)(sum + (sum >> 16));
+}
+
 static inline void store_be16(void *p, uint16_t v)
 {
 	v = __builtin_bswap16(v);

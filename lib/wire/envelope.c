@@ -2,7 +2,10 @@
 #include "base/bits.h"
 #include "wire/header.h"
 
-/* Sum of 16-bit words, not yet folded (RFC 1071). */
+/*
+ * Sum of 16-bit words, not yet folded (RFC 1071). rte_raw_cksum is not an option: this folder is
+ * built without DPDK.
+ */
 static uint32_t words_sum(const uint8_t *at, size_t length)
 {
 	uint32_t sum = 0;

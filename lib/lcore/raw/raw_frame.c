@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include <rte_ip.h>
+
 #include "base/bits.h"
 #include "lcore/raw/raw_frame.h"
 #include "wire/envelope.h"
@@ -213,30 +215,22 @@ bool raw_frame_is_roce(const struct raw_frame *f, const uint8_t *frame, size_t l
 
 /* ---- checksums ---- */
 
-static uint64_t sum_octets(const uint8_t *p, size_t length, uint64_t sum)
+/* Not complemented yet. */
+static uint16_t sum_of(const uint8_t *octets, size_t length)
 {
-	for (; length >= 2; p += 2, length -= 2)
-		sum += load_be16(p);
-	return length > 0 ? sum + ((uint64_t)p[0] << 8) : sum;
-}
-
-static uint16_t fold(uint64_t sum)
-{
-	while (sum >> 16 != 0)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
+	return rte_be_to_cpu_16(rte_raw_cksum(octets, length));
 }
 
 /* Over the pseudo header and layer 4, whatever stands in the checksum field included. */
 static uint16_t sum_l4(const struct raw_frame *f, const uint8_t *frame)
 {
-	size_t length = f->end - f->l4;
-	uint64_t sum = f->key.protocol + (uint64_t)length;
+	uint16_t length = (uint16_t)(f->end - f->l4);
 	size_t address = f->layers & FLOW_LAYER_IPV6 ? 16 : 4;
+	uint16_t sum = ones_complement_add(f->key.protocol, length);
 
-	sum = sum_octets(f->key.src_ip, address, sum);
-	sum = sum_octets(f->key.dst_ip, address, sum);
-	return fold(sum_octets(frame + f->l4, length, sum));
+	sum = ones_complement_add(sum, sum_of(f->key.src_ip, address));
+	sum = ones_complement_add(sum, sum_of(f->key.dst_ip, address));
+	return ones_complement_add(sum, sum_of(frame + f->l4, length));
 }
 
 static size_t ipv4_header(const struct raw_frame *f, const uint8_t *frame)
@@ -257,7 +251,7 @@ void raw_frame_fill_checksums(const struct raw_frame *f, uint8_t *frame)
 		uint8_t *ip = frame + f->l3;
 
 		store_be16(ip + 10, 0);
-		store_be16(ip + 10, (uint16_t)~fold(sum_octets(ip, ipv4_header(f, frame), 0)));
+		store_be16(ip + 10, (uint16_t)~sum_of(ip, ipv4_header(f, frame)));
 	}
 	/* The checksum of a fragmented datagram covers what is not in this frame. */
 	if ((f->layers & (FLOW_LAYER_TCP | FLOW_LAYER_UDP)) == 0 || f->fragment)
@@ -275,7 +269,7 @@ bool raw_frame_checksums_right(const struct raw_frame *f, const uint8_t *frame)
 	if ((f->layers & FLOW_LAYER_IPV4) == 0 || f->fragment ||
 	    (f->layers & (FLOW_LAYER_TCP | FLOW_LAYER_UDP)) == 0)
 		return false;
-	if (fold(sum_octets(frame + f->l3, ipv4_header(f, frame), 0)) != 0xffff)
+	if (sum_of(frame + f->l3, ipv4_header(f, frame)) != 0xffff)
 		return false;
 	if ((f->layers & FLOW_LAYER_UDP) && load_be16(frame + l4_checksum_at(f)) == 0)
 		return true; /* the sender made no checksum */
