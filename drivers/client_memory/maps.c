@@ -3,72 +3,144 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/bits.h"
+
 #define LINE_OCTETS 512u /* a path may be longer: its rest is skipped */
 
-struct lines {
-	int fd;
-	uint32_t at, end;
-	char buffer[4096];
-};
+/* ---- lines ---- */
 
-/* The next octet of the file, -1 at its end or on an error. */
-static int next_octet(struct lines *l)
+static int open_file(struct maps *f, const char *path)
 {
-	if (l->at == l->end) {
-		ssize_t n;
-
-		do
-			n = read(l->fd, l->buffer, sizeof(l->buffer));
-		while (n < 0 && errno == EINTR);
-		if (n <= 0)
-			return -1;
-		l->at = 0;
-		l->end = (uint32_t)n;
-	}
-	return (uint8_t)l->buffer[l->at++];
+	f->at = f->end = 0;
+	f->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return f->fd < 0 ? errno : 0;
 }
 
-static bool next_line(struct lines *l, char *line)
+/* False: at the end, or on an error. */
+static bool fill(struct maps *f)
 {
-	uint32_t n = 0;
-	int c;
+	ssize_t n;
 
-	while ((c = next_octet(l)) >= 0 && c != '\n')
-		if (n < LINE_OCTETS - 1)
-			line[n++] = (char)c;
-	line[n] = '\0';
-	return c >= 0 || n > 0;
+	do
+		n = read(f->fd, f->text, sizeof(f->text));
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	f->at = 0;
+	f->end = (uint32_t)n;
+	return true;
+}
+
+static bool next_line(struct maps *f, char line[LINE_OCTETS])
+{
+	size_t length = 0;
+	bool ends = false, found = false;
+
+	while (!ends && (f->at < f->end || fill(f))) {
+		const char *text = f->text + f->at, *newline = memchr(text, '\n', f->end - f->at);
+		size_t octets = newline != NULL ? (size_t)(newline - text) : f->end - f->at;
+		size_t kept = MIN_OF(octets, LINE_OCTETS - 1 - length);
+
+		ends = newline != NULL;
+		memcpy(line + length, text, kept);
+		length += kept;
+		f->at += (uint32_t)octets + ends;
+		found = true;
+	}
+	line[length] = '\0';
+	return found;
+}
+
+/* ---- the line of a mapping ---- */
+
+/*
+ * A number to this base, and the character behind it. NULL: there is none, or p is NULL. By hand:
+ * a registration reads every line, and sscanf would make it take three times as long.
+ */
+static const char *take_number(const char *p, uint32_t base, char behind, uint64_t *out)
+{
+	const char *begin = p;
+	uint64_t v = 0;
+
+	for (; p != NULL; p++) {
+		uint32_t digit;
+
+		if (*p >= '0' && *p <= '9')
+			digit = (uint32_t)(*p - '0');
+		else if (base == 16 && *p >= 'a' && *p <= 'f')
+			digit = (uint32_t)(*p - 'a') + 10;
+		else
+			break;
+		v = v * base + digit;
+	}
+	*out = v;
+	return p != NULL && p > begin && *p == behind ? p + 1 : NULL;
+}
+
+/* "rw-p " */
+static const char *take_access(const char *p, struct mapping *m)
+{
+	if (p == NULL || strnlen(p, 5) < 5)
+		return NULL;
+	m->readable = p[0] == 'r';
+	m->writable = p[1] == 'w';
+	m->executable = p[2] == 'x';
+	m->shared = p[3] == 's';
+	return p[4] == ' ' ? p + 5 : NULL;
 }
 
 /* "7f00-8000 rw-p 00000000 00:01 1234   [stack]"; other lines of smaps begin with a capital. */
 static bool parse_header(const char *line, struct mapping *m)
 {
-	unsigned long start, end;
-	unsigned long long offset, inode;
-	unsigned int device_major, device_minor;
-	char access[5];
+	uint64_t start, end, device_major, device_minor;
+	const char *p;
 
-	if (sscanf(line, "%lx-%lx %4s %llx %x:%x %llu", &start, &end, access, &offset,
-		   &device_major, &device_minor, &inode) != 7)
-		return false;
 	memset(m, 0, sizeof(*m));
+	p = take_number(line, 16, '-', &start);
+	p = take_number(p, 16, ' ', &end);
+	p = take_access(p, m);
+	p = take_number(p, 16, ' ', &m->offset);
+	p = take_number(p, 16, ':', &device_major);
+	p = take_number(p, 16, ' ', &device_minor);
+	p = take_number(p, 10, ' ', &m->inode);
+	if (p == NULL)
+		return false;
 	m->start = start;
 	m->end = end;
-	m->offset = offset;
-	m->inode = inode;
-	m->device = makedev(device_major, device_minor);
-	m->readable = access[0] == 'r';
-	m->writable = access[1] == 'w';
-	m->executable = access[2] == 'x';
-	m->shared = access[3] == 's';
-	m->stack = strstr(line, "[stack") != NULL;
+	m->device = makedev((unsigned int)device_major, (unsigned int)device_minor);
+	p += strspn(p, " ");
+	m->named = *p == '[';
+	m->stack = strncmp(p, "[stack", 6) == 0;
 	return true;
 }
+
+/* ---- maps ---- */
+
+int maps_open(struct maps *f)
+{
+	return open_file(f, "/proc/self/maps");
+}
+
+bool maps_next(struct maps *f, struct mapping *m)
+{
+	char line[LINE_OCTETS];
+
+	while (next_line(f, line))
+		if (parse_header(line, m))
+			return true;
+	return false;
+}
+
+void maps_close(struct maps *f)
+{
+	close(f->fd);
+}
+
+/* ---- smaps ---- */
 
 /*
  * proc(5): lo locked, dc not copied on fork, wf wiped on fork, io and pf device memory, ht huge
@@ -111,16 +183,15 @@ static void take_flags(struct mapping *m, const char *flags)
 
 int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int max)
 {
-	struct lines l = { .fd = open(flags ? "/proc/self/smaps" : "/proc/self/maps",
-				      O_RDONLY | O_CLOEXEC) };
 	char line[LINE_OCTETS];
 	struct mapping m;
+	struct maps f;
 	int count = 0;
 	bool current = false;
 
-	if (l.fd < 0)
+	if (open_file(&f, flags ? "/proc/self/smaps" : "/proc/self/maps") != 0)
 		return -1;
-	while (next_line(&l, line)) {
+	while (next_line(&f, line)) {
 		if (line[0] >= 'A' && line[0] <= 'Z') {
 			if (current && strncmp(line, "VmFlags:", 8) == 0)
 				take_flags(&out[count - 1], line + 8);
@@ -137,6 +208,6 @@ int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int
 			break;
 		out[count++] = m;
 	}
-	close(l.fd);
+	maps_close(&f);
 	return count;
 }

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/peer.h"
 
 #define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: what a message can have, whatever we want of it */
@@ -34,7 +35,7 @@ union descriptor_space {
 	char octets[CMSG_SPACE(FDS_OF_MESSAGE * sizeof(int))];
 };
 
-static char maps_text[65536]; /* of a process without threads */
+static struct maps maps; /* of a process without threads */
 
 /* ---- messages ---- */
 
@@ -249,52 +250,35 @@ static void be_porter(int channel)
 
 /* ---- their parent ---- */
 
-static bool holds(unsigned long from, unsigned long to, const void *object)
+static bool holds(const struct mapping *m, const void *object)
 {
-	return (uintptr_t)object >= from && (uintptr_t)object < to;
+	return (uintptr_t)object >= m->start && (uintptr_t)object < m->end;
 }
 
-/* A line of maps: not ours to keep from being freed while a porter hangs. */
-static void let_go_of(const char *line)
+/* Not ours to keep from being freed while a porter hangs. */
+static void let_go_of(const struct mapping *m)
 {
-	unsigned long from = 0, to = 0, inode = 0;
-	char rights[8] = "";
 	int here;
 
-	if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &from, &to, rights, &inode) != 4)
+	if (holds(m, &here) || holds(m, &errno) || holds(m, &maps))
 		return;
-	if (holds(from, to, &here) || holds(from, to, &errno) || holds(from, to, maps_text))
-		return;
-	if (rights[3] == 's' || (inode == 0 && to - from > LARGE && strchr(line, '[') == NULL))
-		munmap((void *)from, to - from);
+	if (m->shared || (m->inode == 0 && m->end - m->start > LARGE && !m->named))
+		munmap((void *)m->start, m->end - m->start);
 }
 
 /* Hugepages, rings of ports, arenas: with them mapped a new engine would find less, or none. */
 static void let_go_of_memory(void)
 {
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t held = 0;
-	ssize_t n;
+	struct mapping m;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	close(fd); /* their shadows are among the large mappings */
-	return;
+	return; /* their shadows are among the large mappings */
 #endif
-	while (fd >= 0 && (n = read(fd, maps_text + held, sizeof(maps_text) - 1 - held)) > 0) {
-		char *line = maps_text, *end;
-
-		held += (size_t)n;
-		maps_text[held] = '\0';
-		while ((end = strchr(line, '\n')) != NULL) {
-			*end = '\0';
-			let_go_of(line);
-			line = end + 1;
-		}
-		held = strlen(line);
-		memmove(maps_text, line, held + 1);
-	}
-	if (fd >= 0)
-		close(fd);
+	if (maps_open(&maps) != 0)
+		return;
+	while (maps_next(&maps, &m))
+		let_go_of(&m);
+	maps_close(&maps);
 }
 
 static void let_go(int channel)
