@@ -14,8 +14,10 @@ void link_init(struct link *l, const struct impairment *bad, uint64_t seed)
 	prng_seed(&l->prng, seed);
 	l->frame = malloc(LINK_FRAMES * sizeof(*l->frame));
 	l->free = malloc(LINK_FRAMES * sizeof(*l->free));
-	l->heap = malloc(LINK_ARRIVALS * sizeof(*l->heap));
-	if (l->frame == NULL || l->free == NULL || l->heap == NULL)
+	l->arrival = malloc(LINK_ARRIVALS * sizeof(*l->arrival));
+	l->arrivals.node = malloc(LINK_ARRIVALS * sizeof(struct heap_node *));
+	l->arrivals.room = LINK_ARRIVALS;
+	if (l->frame == NULL || l->free == NULL || l->arrival == NULL || l->arrivals.node == NULL)
 		abort();
 	for (uint32_t i = 0; i < LINK_FRAMES; i++)
 		l->free[i] = (uint16_t)(LINK_FRAMES - 1 - i);
@@ -27,7 +29,8 @@ void link_free(struct link *l)
 		fclose(l->pcap);
 	free(l->frame);
 	free(l->free);
-	free(l->heap);
+	free(l->arrival);
+	free(l->arrivals.node);
 }
 
 /* The classic format: microseconds, Ethernet. */
@@ -68,39 +71,27 @@ void link_taken(struct link *l, struct frame *f)
 		link_return(l, f);
 }
 
-static bool earlier(const struct arrival *a, const struct arrival *b)
+/* There is one: no frame arrives more than twice. */
+static struct arrival *new_arrival(struct link *l)
 {
-	return a->time != b->time ? a->time < b->time : (int32_t)(a->order - b->order) < 0;
+	struct arrival *a = l->unused;
+
+	if (a == NULL)
+		a = &l->arrival[l->used++];
+	else
+		l->unused = a->next;
+	a->when.place = 0;
+	return a;
 }
 
-static void heap_put(struct link *l, struct arrival a)
+static struct arrival *first_arrival(struct link *l)
 {
-	uint32_t i = l->arrivals++;
+	struct arrival *a = container_of_type(heap_first(&l->arrivals), struct arrival, when);
 
-	for (; i > 0 && earlier(&a, &l->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		l->heap[i] = l->heap[(i - 1) / 2];
-	l->heap[i] = a;
-}
-
-static struct arrival heap_take(struct link *l)
-{
-	struct arrival top = l->heap[0], last = l->heap[--l->arrivals];
-	uint32_t i = 0;
-
-	for (;;) {
-		uint32_t child = 2 * i + 1;
-
-		if (child >= l->arrivals)
-			break;
-		if (child + 1 < l->arrivals && earlier(&l->heap[child + 1], &l->heap[child]))
-			child++;
-		if (!earlier(&l->heap[child], &last))
-			break;
-		l->heap[i] = l->heap[child];
-		i = child;
-	}
-	l->heap[i] = last;
-	return top;
+	heap_remove(&l->arrivals, &a->when);
+	a->next = l->unused;
+	l->unused = a;
+	return a;
 }
 
 static void damage(struct link *l, struct frame *f)
@@ -116,6 +107,7 @@ static void damage(struct link *l, struct frame *f)
 static void schedule(struct link *l, uint32_t from, struct frame *f, nanotime leaves)
 {
 	nanotime t = leaves + l->bad.delay;
+	struct arrival *a = new_arrival(l);
 
 	if (prng_chance(&l->prng, l->bad.reorder)) {
 		t += l->bad.delay / 4 + prng_below(&l->prng, (uint32_t)(4 * l->bad.delay + 1000));
@@ -125,10 +117,9 @@ static void schedule(struct link *l, uint32_t from, struct frame *f, nanotime le
 		l->last_arrival[from] = t;
 	}
 	f->references++;
-	heap_put(l, (struct arrival){ .time = t,
-				      .order = l->order++,
-				      .frame = (uint16_t)(f - l->frame),
-				      .to = (uint16_t)(1 - from) });
+	a->frame = f;
+	a->to = 1 - from;
+	heap_put(&l->arrivals, &a->when, t);
 }
 
 void link_send(struct link *l, uint32_t from, struct frame *f, nanotime now)
@@ -149,7 +140,7 @@ void link_send(struct link *l, uint32_t from, struct frame *f, nanotime now)
 	if (l->pcap != NULL)
 		capture(l, f, *line);
 	schedule(l, from, f, *line);
-	if (prng_chance(&l->prng, l->bad.duplicate) && l->arrivals < LINK_ARRIVALS - 1) {
+	if (prng_chance(&l->prng, l->bad.duplicate) && l->arrivals.count < LINK_ARRIVALS - 1) {
 		l->counts.duplicated++;
 		schedule(l, from, f, *line + prng_below(&l->prng, 20000));
 	}
@@ -157,12 +148,12 @@ void link_send(struct link *l, uint32_t from, struct frame *f, nanotime now)
 
 struct frame *link_take(struct link *l, nanotime now, uint32_t *to)
 {
-	struct arrival a;
+	struct arrival *a;
 
 	if (link_next(l) > now)
 		return NULL;
-	a = heap_take(l);
-	*to = a.to;
+	a = first_arrival(l);
+	*to = a->to;
 	l->counts.arrived++;
-	return &l->frame[a.frame];
+	return a->frame;
 }

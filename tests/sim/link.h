@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/heap.h"
 #include "base/time.h"
 #include "prng.h"
 
@@ -26,10 +27,10 @@ struct frame {
 };
 
 struct arrival {
-	nanotime time;
-	uint32_t order; /* of sending, where times are equal */
-	uint16_t frame;
-	uint16_t to;
+	struct heap_node when;
+	struct frame *frame;
+	struct arrival *next; /* that is not used either */
+	uint32_t to;
 };
 
 struct impairment { /* probabilities of a frame */
@@ -47,9 +48,10 @@ struct link {
 	struct frame *frame;
 	uint16_t *free; /* stack */
 	uint32_t frees;
-	struct arrival *heap;
-	uint32_t arrivals;
-	uint32_t order;
+	struct heap arrivals;
+	struct arrival *arrival; /* a pool: those from `used` on were never used */
+	uint32_t used;
+	struct arrival *unused; /* others that can be used */
 	nanotime line_free_at[2]; /* by the sending node */
 	nanotime last_arrival[2];
 	struct link_counts counts;
@@ -70,7 +72,7 @@ void link_send(struct link *l, uint32_t from, struct frame *f, nanotime now);
 /* When the next frame arrives; TIME_NEVER. */
 static inline nanotime link_next(const struct link *l)
 {
-	return l->arrivals > 0 ? l->heap[0].time : TIME_NEVER;
+	return heap_next(&l->arrivals);
 }
 
 /* The next frame that has arrived by now, or NULL. Give it back with link_taken. */

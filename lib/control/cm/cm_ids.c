@@ -28,7 +28,7 @@ void cm_manager_close(struct engine *e)
 	while (!LIST_EMPTY(&m->links))
 		cm_link_free(e, LIST_FIRST(&m->links));
 	cm_mads_close(e);
-	free(m->timer);
+	free(m->timers.node);
 	free(m);
 	e->control->cm = NULL;
 }

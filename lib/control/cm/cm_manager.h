@@ -21,6 +21,7 @@
 #ifndef CONTROL_CM_MANAGER_H
 #define CONTROL_CM_MANAGER_H
 
+#include "base/heap.h"
 #include "cm/cm.h"
 #include "protocol/command_cm.h"
 #include "control/cm/cm_control.h"
@@ -142,8 +143,7 @@ struct cm_link {
 	struct qp_path path; /* to the peer */
 	uint32_t own_psn; /* where the peer begins: rq_psn */
 	uint8_t retry_count; /* of the active side */
-	uint32_t timer; /* place in cm_manager.timer + 1; 0: none */
-	nanotime due;
+	struct heap_node timer; /* in cm_manager.timers */
 	LIST_ENTRY(cm_link) all_link;
 	LIST_ENTRY(cm_link) local_link;
 	LIST_ENTRY(cm_link) remote_link;
@@ -184,8 +184,7 @@ struct cm_manager {
 	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
 	struct cm_link_list remote_qpn[CM_BUCKETS];
 	struct cm_link_list local_qpn[CM_BUCKETS];
-	struct cm_link **timer; /* a heap, the earliest first */
-	uint32_t timers, timer_room;
+	struct heap timers; /* of connections */
 
 	STAILQ_HEAD(, cm_queued) queue; /* messages to ourselves */
 	uint32_t queued;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Moments, the earliest first; of equal ones the one that was put first. A binary heap: the children
+ * of place i are 2i + 1 and 2i + 2. Its nodes are parts of their owners' structs; the room for
+ * pointers to them is the owner's, too.
+ */
+#ifndef BASE_HEAP_H
+#define BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+struct heap_node {
+	nanotime at;
+	uint32_t order;
+	uint32_t place; /* in heap.node + 1; 0: in no heap */
+};
+
+struct heap {
+	struct heap_node **node;
+	uint32_t count, room;
+	uint32_t order; /* of the next node; it wraps */
+};
+
+/* There must be room, and the node must be in no heap. */
+void heap_put(struct heap *h, struct heap_node *n, nanotime at);
+/* The node must be in this heap. */
+void heap_remove(struct heap *h, struct heap_node *n);
+
+static inline bool heap_holds(const struct heap_node *n)
+{
+	return n->place != 0;
+}
+
+/* NULL: the heap is empty. */
+static inline struct heap_node *heap_first(const struct heap *h)
+{
+	return h->count > 0 ? h->node[0] : NULL;
+}
+
+/* The earliest moment, or TIME_NEVER. */
+static inline nanotime heap_next(const struct heap *h)
+{
+	return h->count > 0 ? h->node[0]->at : TIME_NEVER;
+}
+
+#endif
