@@ -14,20 +14,39 @@
 
 #define FIRST_ROW 1000 /* what getopt calls row 0: no letter has this number */
 
-static int refuse(const char *command, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static int refuse(struct option_table *o, int how, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static int refuse(const char *command, const char *format, ...)
+static int refuse(struct option_table *o, int how, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "uroce %s: ", command);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(o->why, sizeof(o->why), format, args);
 	va_end(args);
-	fputc('\n', stderr);
-	return EXIT_USAGE;
+	return how;
 }
+
+/* ---- the table ---- */
+
+static bool is_end(const struct option_row *row)
+{
+	return row->name == NULL && row->letter == 0;
+}
+
+const struct option_row *options_find(const struct option_row *rows, const char *name,
+				      size_t length, uint32_t *number)
+{
+	for (uint32_t i = 0; !is_end(&rows[i]); i++)
+		if (rows[i].name != NULL && strlen(rows[i].name) == length &&
+		    memcmp(rows[i].name, name, length) == 0) {
+			*number = i;
+			return &rows[i];
+		}
+	return NULL;
+}
+
+/* ---- values ---- */
 
 /* 0x before hexadecimal digits. strtoull alone takes a sign, and 010 for eight. */
 static bool whole_number(const char *text, uint64_t *v)
@@ -42,47 +61,78 @@ static bool whole_number(const char *text, uint64_t *v)
 	return errno == 0 && *end == '\0';
 }
 
-static int read_number(const char *command, const struct option_row *row, const char *value)
+static int read_number(struct option_table *o, const struct option_row *row, const char *value)
 {
 	uint64_t v;
 
 	if (!whole_number(value, &v) || v < row->least || v > row->most)
-		return refuse(command, "--%s %s: is not in %" PRIu64 " .. %" PRIu64, row->name,
-			      value, row->least, row->most);
-	if (row->u32 != NULL)
+		return refuse(o, OPTIONS_FAILED, "--%s %s: is not in %" PRIu64 " .. %" PRIu64,
+			      row->name, value, row->least, row->most);
+	if (row->u16 != NULL)
+		*row->u16 = (uint16_t)v;
+	else if (row->u32 != NULL)
 		*row->u32 = (uint32_t)v;
 	else
 		*row->u64 = v;
-	return EXIT_DONE;
+	return OPTIONS_OK;
 }
 
-static int read_real(const char *command, const struct option_row *row, const char *value)
+static int read_real(struct option_table *o, const struct option_row *row, const char *value)
 {
 	char *end;
 	double v = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !(v >= row->from && v <= row->to))
-		return refuse(command, "--%s %s: is not in %.15g .. %.15g", row->name, value,
-			      row->from, row->to);
+		return refuse(o, OPTIONS_FAILED, "--%s %s: is not in %.15g .. %.15g", row->name,
+			      value, row->from, row->to);
 	*row->real = v;
-	return EXIT_DONE;
+	return OPTIONS_OK;
 }
 
-static int read_value(const char *command, const struct option_row *row, const char *value)
+static int read_text(struct option_table *o, const struct option_row *row, const char *value)
+{
+	*row->text = value;
+	return *value != '\0' ? OPTIONS_OK
+			      : refuse(o, OPTIONS_FAILED, "--%s '': is empty", row->name);
+}
+
+static int read_name(struct option_table *o, const struct option_row *row, const char *value)
+{
+	if (value[0] == '\0' || strlen(value) >= row->size)
+		return refuse(o, OPTIONS_FAILED, "--%s '%s': give a name of 1 to %zu characters",
+			      row->name, value, row->size - 1);
+	memcpy(row->name_of, value, strlen(value) + 1);
+	return OPTIONS_OK;
+}
+
+static int read_value(struct option_table *o, const struct option_row *row, const char *value)
 {
 	const char *wrong;
 
-	if (row->u32 != NULL || row->u64 != NULL)
-		return read_number(command, row, value);
+	if (row->u16 != NULL || row->u32 != NULL || row->u64 != NULL)
+		return read_number(o, row, value);
 	if (row->real != NULL)
-		return read_real(command, row, value);
-	if (row->text != NULL) {
-		*row->text = value;
-		return *value != '\0' ? EXIT_DONE : refuse(command, "--%s '': is empty", row->name);
-	}
+		return read_real(o, row, value);
+	if (row->text != NULL)
+		return read_text(o, row, value);
+	if (row->name_of != NULL)
+		return read_name(o, row, value);
 	wrong = row->read(row->into, value);
-	return wrong == NULL ? EXIT_DONE : refuse(command, "--%s %s: %s", row->name, value, wrong);
+	return wrong == NULL ? OPTIONS_OK
+			     : refuse(o, OPTIONS_FAILED, "--%s %s: %s", row->name, value, wrong);
 }
+
+int options_value(struct option_table *o, uint32_t number, const char *value)
+{
+	const struct option_row *row = &o->rows[number];
+
+	if (o->once && (o->given & 1u << number))
+		return refuse(o, OPTIONS_USAGE, "--%s is given twice", row->name);
+	o->given |= 1u << number;
+	return read_value(o, row, value);
+}
+
+/* ---- words ---- */
 
 /* What getopt knows of a table. */
 struct for_getopt {
@@ -92,85 +142,102 @@ struct for_getopt {
 
 static void tell_getopt(struct for_getopt *g, const struct option_row *rows)
 {
-	int n = 0;
+	struct option *name = g->names;
 	char *letter;
 
 	memset(g, 0, sizeof(*g));
 	/* the options end at a word that is none; a value that is missing is a ':', and we say so */
 	letter = stpcpy(g->letters, "+:h");
-	for (; rows[n].name != NULL; n++) {
+	for (int n = 0; !is_end(&rows[n]); n++) {
 		int takes = rows[n].flag != NULL ? no_argument : required_argument;
 
 		assert(n < OPTIONS_MOST);
-		g->names[n] = (struct option){ rows[n].name, takes, NULL, FIRST_ROW + n };
+		if (rows[n].name != NULL)
+			*name++ = (struct option){ rows[n].name, takes, NULL, FIRST_ROW + n };
 		if (rows[n].letter != 0) {
 			*letter++ = rows[n].letter;
 			if (takes == required_argument)
 				*letter++ = ':';
 		}
 	}
-	g->names[n] = (struct option){ "help", no_argument, NULL, 'h' };
+	*name = (struct option){ "help", no_argument, NULL, 'h' };
 }
 
-static const struct option_row *row_of(const struct option_row *rows, int c)
+static uint32_t row_of(const struct option_row *rows, int c)
 {
+	uint32_t n = 0;
+
 	if (c >= FIRST_ROW)
-		return &rows[c - FIRST_ROW];
-	for (; rows->name != NULL; rows++)
-		if (rows->letter == c)
-			return rows;
-	return NULL;
+		return (uint32_t)(c - FIRST_ROW);
+	while (rows[n].letter != c)
+		n++;
+	return n;
 }
 
-static int refuse_word(const char *command, int c, const char *word)
+static int refuse_word(struct option_table *o, int c, const char *word)
 {
 	if (c == ':')
-		return refuse(command, "%s needs a value", word);
+		return refuse(o, OPTIONS_USAGE, "%s needs a value", word);
 	if (optopt >= FIRST_ROW || strncmp(word, "--help=", 7) == 0)
-		return refuse(command, "%s: %.*s takes no value", word, (int)strcspn(word, "="),
-			      word);
+		return refuse(o, OPTIONS_USAGE, "%s: %.*s takes no value", word,
+			      (int)strcspn(word, "="), word);
 	if (optopt != 0)
-		return refuse(command, "'-%c' is not an option (uroce %s --help)", optopt, command);
-	return refuse(command, "'%s' is not an option (uroce %s --help)", word, command);
+		return refuse(o, OPTIONS_USAGE, "'-%c' is not an option (%s --help)", optopt,
+			      o->program);
+	return refuse(o, OPTIONS_USAGE, "'%s' is not an option (%s --help)", word, o->program);
 }
 
-static int read_one(const char *command, const struct option_row *rows, int c, char **argv)
+static int read_one(struct option_table *o, int c, char **argv)
 {
-	const struct option_row *row;
+	uint32_t number;
 
+	if (c == 'h')
+		return OPTIONS_HELP;
 	if (c == ':' || c == '?')
-		return refuse_word(command, c, argv[optind - 1]);
-	row = row_of(rows, c);
-	if (row->flag == NULL)
-		return read_value(command, row, optarg);
-	*row->flag = true;
-	return EXIT_DONE;
+		return refuse_word(o, c, argv[optind - 1]);
+	number = row_of(o->rows, c);
+	if (o->rows[number].flag == NULL)
+		return options_value(o, number, optarg);
+	*o->rows[number].flag = true;
+	return OPTIONS_OK;
+}
+
+int options_words(struct option_table *o, int argc, char **argv, int *rest)
+{
+	struct for_getopt g;
+	int c, status;
+
+	tell_getopt(&g, o->rows);
+	optind = 0; /* glibc: another argv */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, g.letters, g.names, NULL)) != -1) {
+		status = read_one(o, c, argv);
+		if (status != OPTIONS_OK)
+			return status;
+	}
+	if (rest != NULL)
+		*rest = optind;
+	else if (optind < argc)
+		return refuse(o, OPTIONS_USAGE, "'%s' is not an option (%s --help)", argv[optind],
+			      o->program);
+	return OPTIONS_OK;
 }
 
 bool options_read(const char *command, const char *help, const struct option_row *rows, int argc,
 		  char **argv, int *rest, int *status)
 {
-	struct for_getopt g;
-	int c;
+	char program[64];
+	struct option_table o = { .program = program, .rows = rows };
+	int result;
 
-	tell_getopt(&g, rows);
-	optind = 1;
-	opterr = 0;
-	*status = EXIT_DONE;
-	while ((c = getopt_long(argc, argv, g.letters, g.names, NULL)) != -1) {
-		if (c == 'h') {
-			*status = fputs(help, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILED
-										 : EXIT_DONE;
-			return false;
-		}
-		*status = read_one(command, rows, c, argv);
-		if (*status != EXIT_DONE)
-			return false;
+	snprintf(program, sizeof(program), "uroce %s", command);
+	result = options_words(&o, argc, argv, rest);
+	if (result == OPTIONS_HELP) {
+		*status = fputs(help, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILED : EXIT_DONE;
+		return false;
 	}
-	if (rest != NULL)
-		*rest = optind;
-	else if (optind < argc)
-		*status = refuse(command, "'%s' is not an option (uroce %s --help)", argv[optind],
-				 command);
-	return *status == EXIT_DONE;
+	*status = result == OPTIONS_OK ? EXIT_DONE : EXIT_USAGE;
+	if (result != OPTIONS_OK)
+		fprintf(stderr, "%s: %s\n", program, o.why);
+	return result == OPTIONS_OK;
 }

@@ -432,8 +432,7 @@ int main(int argc, char **argv)
 	}
 	status = eal_arguments_make(&eal, argc, argv, &facts, &own, why, sizeof(why));
 	if (status == 0)
-		status = uroced_options_parse(&options, own < argc ? argc - own - 1 : 0,
-					      argv + own + 1, why, sizeof(why));
+		status = uroced_options_parse(&options, argc - own, argv + own, why, sizeof(why));
 	if (status == OPTIONS_HELP) {
 		fputs(uroced_usage, stdout);
 		return 0;

@@ -2,6 +2,7 @@
 #include "uroced_options.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <grp.h>
 #include <stdarg.h>
@@ -35,22 +36,21 @@ const char uroced_usage[] =
 
 struct reader {
 	struct uroced_options *options;
-	uint32_t given; /* bits of rows[] that the command line has set */
-	char *why;
-	size_t why_size;
+	struct option_table table;
+	char text[128]; /* of a refusal that names a part of the value */
 };
 
-static int refuse(struct reader *r, int how, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+static const char *refuse(struct reader *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static int refuse(struct reader *r, int how, const char *format, ...)
+static const char *refuse(struct reader *r, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(r->why, r->why_size, format, args);
+	vsnprintf(r->text, sizeof(r->text), format, args);
 	va_end(args);
-	return how;
+	return r->text;
 }
 
 /* ---- values ---- */
@@ -66,41 +66,6 @@ static bool parse_number(const char *text, int base, unsigned long from, unsigne
 	       *value <= to;
 }
 
-static int read_text(struct reader *r, const char *name, const char *value, char *to, size_t size)
-{
-	if (value[0] == '\0' || strlen(value) >= size)
-		return refuse(r, OPTIONS_FAILED, "--%s '%s': give a name of 1 to %zu characters",
-			      name, value, size - 1);
-	memcpy(to, value, strlen(value) + 1);
-	return 0;
-}
-
-static int read_netdev(struct reader *r, const char *value)
-{
-	return read_text(r, "netdev", value, r->options->netdev, sizeof(r->options->netdev));
-}
-
-static int read_kernel_interface(struct reader *r, const char *value)
-{
-	return read_text(r, "kernel-interface", value, r->options->kernel_interface,
-			 sizeof(r->options->kernel_interface));
-}
-
-static int read_port(struct reader *r, const char *value)
-{
-	return read_text(r, "port", value, r->options->port, sizeof(r->options->port));
-}
-
-static int read_socket(struct reader *r, const char *value)
-{
-	return read_text(r, "socket", value, r->options->socket, sizeof(r->options->socket));
-}
-
-static int read_config(struct reader *r, const char *value)
-{
-	return read_text(r, "config", value, r->options->config, sizeof(r->options->config));
-}
-
 static bool parse_address(const char *text, struct uroce_address *a, unsigned int *bits)
 {
 	memset(a, 0, sizeof(*a));
@@ -112,7 +77,7 @@ static bool parse_address(const char *text, struct uroce_address *a, unsigned in
 	return inet_pton(AF_INET, text, a->octet + 12) == 1;
 }
 
-static int read_one_ip(struct reader *r, char *text)
+static const char *read_one_ip(struct reader *r, char *text)
 {
 	struct uroce_options *o = &r->options->engine;
 	char *slash = strchr(text, '/');
@@ -121,252 +86,186 @@ static int read_one_ip(struct reader *r, char *text)
 	unsigned int bits;
 
 	if (slash == NULL)
-		return refuse(r, OPTIONS_FAILED,
-			      "--ip %s: write the prefix length too, such as %s/24", text, text);
+		return refuse(r, "write the prefix length too, such as %.50s/24", text);
 	*slash = '\0';
 	if (!parse_address(text, &a, &bits))
-		return refuse(r, OPTIONS_FAILED, "--ip %s: this is no IPv4 or IPv6 address", text);
+		return refuse(r, "%.50s is not an IPv4 or IPv6 address", text);
 	if (!parse_number(slash + 1, 10, 0, bits, &prefix))
-		return refuse(r, OPTIONS_FAILED, "--ip %s/%s: the prefix length is not 0 .. %u",
-			      text, slash + 1, bits);
+		return refuse(r, "the prefix length is not 0 .. %u", bits);
 	if (o->addresses == ARRAY_SIZE(o->address))
-		return refuse(r, OPTIONS_FAILED, "--ip: at most %zu addresses",
-			      ARRAY_SIZE(o->address));
+		return refuse(r, "at most %zu addresses", ARRAY_SIZE(o->address));
 	a.prefix = (uint8_t)prefix;
 	o->address[o->addresses++] = a;
-	return 0;
+	return NULL;
 }
 
-static int read_one_gateway(struct reader *r, char *text)
+static const char *read_one_gateway(struct reader *r, char *text)
 {
 	struct uroce_options *o = &r->options->engine;
 	struct uroce_address a;
 	unsigned int bits;
 
 	if (!parse_address(text, &a, &bits))
-		return refuse(r, OPTIONS_FAILED,
-			      "--gateway %s: give an IPv4 or IPv6 address without prefix length",
-			      text);
+		return "give an IPv4 or IPv6 address without prefix length";
 	if (o->gateways == ARRAY_SIZE(o->gateway))
-		return refuse(r, OPTIONS_FAILED, "--gateway: at most one of each address family");
+		return "at most one of each address family";
 	o->gateway[o->gateways++] = a;
-	return 0;
+	return NULL;
 }
 
-static int read_list(struct reader *r, const char *value,
-		     int (*read_one)(struct reader *r, char *text))
+static const char *read_list(struct reader *r, const char *value,
+			     const char *(*read_one)(struct reader *r, char *text))
 {
 	char text[1024], *rest = text, *one;
-	int status = 0;
+	const char *wrong = NULL;
 
 	if (strlen(value) >= sizeof(text))
-		return refuse(r, OPTIONS_FAILED, "the list of addresses is too long");
+		return "the list of addresses is too long";
 	memcpy(text, value, strlen(value) + 1);
-	while (status == 0 && (one = strsep(&rest, ",")) != NULL)
-		status = read_one(r, one);
-	return status;
+	while (wrong == NULL && (one = strsep(&rest, ",")) != NULL)
+		wrong = read_one(r, one);
+	return wrong;
 }
 
-static int read_ip(struct reader *r, const char *value)
+static const char *read_ip(void *reader, const char *value)
 {
-	return read_list(r, value, read_one_ip);
+	return read_list(reader, value, read_one_ip);
 }
 
-static int read_gateway(struct reader *r, const char *value)
+static const char *read_gateway(void *reader, const char *value)
 {
-	return read_list(r, value, read_one_gateway);
+	return read_list(reader, value, read_one_gateway);
 }
 
-static int read_mtu(struct reader *r, const char *value)
-{
-	unsigned long n;
-
-	if (!parse_number(value, 10, 336, 9978, &n))
-		return refuse(r, OPTIONS_FAILED, "--mtu %s: the Ethernet MTU is 336 .. 9978",
-			      value);
-	r->options->engine.mtu = (uint16_t)n;
-	return 0;
-}
-
-static int read_vlan(struct reader *r, const char *value)
-{
-	unsigned long n;
-
-	if (!parse_number(value, 10, 1, 4094, &n))
-		return refuse(r, OPTIONS_FAILED, "--vlan %s: the VLAN id is 1 .. 4094", value);
-	r->options->engine.vlan = (uint16_t)n;
-	return 0;
-}
-
-static int read_socket_mode(struct reader *r, const char *value)
+static const char *read_socket_mode(void *mode, const char *value)
 {
 	unsigned long n;
 
 	if (!parse_number(value, 8, 1, 0777, &n))
-		return refuse(r, OPTIONS_FAILED,
-			      "--socket-mode %s: write it in octal, such as 0660", value);
-	r->options->engine.socket_mode = (uint32_t)n;
-	return 0;
+		return "write it in octal, such as 0660";
+	*(uint32_t *)mode = (uint32_t)n;
+	return NULL;
 }
 
-static int read_socket_group(struct reader *r, const char *value)
+static const char *read_socket_group(void *gid, const char *value)
 {
 	const struct group *g = getgrnam(value);
 	unsigned long n;
 
 	if (g != NULL)
-		r->options->engine.socket_gid = (int64_t)g->gr_gid;
+		*(int64_t *)gid = (int64_t)g->gr_gid;
 	else if (parse_number(value, 10, 0, UINT32_MAX - 1, &n))
-		r->options->engine.socket_gid = (int64_t)n;
+		*(int64_t *)gid = (int64_t)n;
 	else
-		return refuse(r, OPTIONS_FAILED, "--socket-group %s: there is no such group",
-			      value);
-	return 0;
+		return "there is no such group";
+	return NULL;
 }
 
-static int read_idle(struct reader *r, const char *value)
+static const char *read_idle(void *adaptive, const char *value)
 {
 	if (strcmp(value, "spin") != 0 && strcmp(value, "adaptive") != 0)
-		return refuse(r, OPTIONS_FAILED, "--idle %s: choose spin or adaptive", value);
-	r->options->engine.adaptive = value[0] == 'a';
-	return 0;
+		return "choose spin or adaptive";
+	*(bool *)adaptive = value[0] == 'a';
+	return NULL;
 }
 
-static int read_confine(struct reader *r, const char *value)
+static const char *read_confine(void *unconfined, const char *value)
 {
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return refuse(r, OPTIONS_FAILED, "--confine %s: choose on or off", value);
-	r->options->unconfined = strcmp(value, "off") == 0;
-	return 0;
+		return "choose on or off";
+	*(bool *)unconfined = strcmp(value, "off") == 0;
+	return NULL;
 }
 
-static int read_exit_when_idle(struct reader *r, const char *value)
+#define CONFIG "config" /* names a file, in which it does not stand itself */
+
+#define ROWS 16 /* the end counted */
+
+static void list_options(struct reader *r, struct option_row row[ROWS])
 {
-	unsigned long n;
+	struct uroced_options *o = r->options;
+	struct uroce_options *e = &o->engine;
+	const struct option_row all[] = {
+		{ "netdev", .name_of = o->netdev, .size = sizeof(o->netdev) },
+		{ "port", .name_of = o->port, .size = sizeof(o->port) },
+		{ "kernel-interface", .name_of = o->kernel_interface,
+		  .size = sizeof(o->kernel_interface) },
+		{ "ip", .read = read_ip, .into = r },
+		{ "gateway", .read = read_gateway, .into = r },
+		{ "mtu", .u16 = &e->mtu, .least = 336, .most = 9978 },
+		{ "vlan", .u16 = &e->vlan, .least = 1, .most = 4094 },
+		{ "socket", .name_of = o->socket, .size = sizeof(o->socket) },
+		{ "socket-mode", .read = read_socket_mode, .into = &e->socket_mode },
+		{ "socket-group", .read = read_socket_group, .into = &e->socket_gid },
+		{ CONFIG, .name_of = o->config, .size = sizeof(o->config) },
+		{ "idle", .read = read_idle, .into = &e->adaptive },
+		{ "exit-when-idle", .u32 = &e->exit_when_idle, .least = 1, .most = 86400 },
+		{ "confine", .read = read_confine, .into = &o->unconfined },
+		{ NULL, 'i', .flag = &o->interactive },
+		{ NULL },
+	};
 
-	if (!parse_number(value, 10, 1, 86400, &n))
-		return refuse(r, OPTIONS_FAILED, "--exit-when-idle %s: give seconds, 1 .. 86400",
-			      value);
-	r->options->engine.exit_when_idle = (uint32_t)n;
-	return 0;
+	static_assert(ARRAY_SIZE(all) == ROWS, "every option has its row");
+	memcpy(row, all, sizeof(all));
 }
 
-static const struct {
-	const char *name;
-	int (*read)(struct reader *r, const char *value);
-} rows[] = {
-	{ "netdev", read_netdev },
-	{ "port", read_port },
-	{ "kernel-interface", read_kernel_interface },
-	{ "ip", read_ip },
-	{ "gateway", read_gateway },
-	{ "mtu", read_mtu },
-	{ "vlan", read_vlan },
-	{ "socket", read_socket },
-	{ "socket-mode", read_socket_mode },
-	{ "socket-group", read_socket_group },
-	{ "config", read_config },
-	{ "idle", read_idle },
-	{ "exit-when-idle", read_exit_when_idle },
-	{ "confine", read_confine },
-};
+/* ---- the file ---- */
 
-static int row_of(const char *name, size_t length)
+static int wrong(struct reader *r, int how, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int wrong(struct reader *r, int how, const char *format, ...)
 {
-	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0)
-			return (int)i;
-	return -1;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(r->table.why, sizeof(r->table.why), format, args);
+	va_end(args);
+	return how;
 }
 
-/* ---- the command line and the file ---- */
-
-/* --name VALUE or --name=VALUE; returns how many words it took, or -status. */
-static int read_word(struct reader *r, int argc, char **argv)
-{
-	const char *name = argv[0] + 2;
-	size_t length = strcspn(name, "=");
-	int row = strncmp(argv[0], "--", 2) == 0 ? row_of(name, length) : -1;
-	const char *value;
-	int status;
-
-	if (row < 0)
-		return -refuse(r, OPTIONS_USAGE, "%s is no option of uroced (--help lists them)",
-			       argv[0]);
-	if (r->given & (1u << row))
-		return -refuse(r, OPTIONS_USAGE, "--%s is given twice", rows[row].name);
-	if (name[length] == '\0' && argc < 2)
-		return -refuse(r, OPTIONS_USAGE, "--%s needs a value", rows[row].name);
-	value = name[length] == '=' ? name + length + 1 : argv[1];
-	status = rows[row].read(r, value);
-	r->given |= 1u << row;
-	if (status != 0)
-		return -status;
-	return name[length] == '=' ? 1 : 2;
-}
-
-static int read_command_line(struct reader *r, int argc, char **argv)
-{
-	for (int i = 0; i < argc;) {
-		int words;
-
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return OPTIONS_HELP;
-		if (strcmp(argv[i], "-i") == 0) {
-			r->options->interactive = true;
-			i++;
-			continue;
-		}
-		words = read_word(r, argc - i, argv + i);
-		if (words < 0)
-			return -words;
-		i += words;
-	}
-	return 0;
-}
-
+/* What the command line has is not read from the file. */
 static int read_entries(struct reader *r, struct rte_cfgfile *file)
 {
 	struct rte_cfgfile_entry entry[32];
 	int n = rte_cfgfile_section_entries(file, "uroced", entry, ARRAY_SIZE(entry));
+	uint32_t given = r->table.given, number;
+	int status = OPTIONS_OK;
 
-	for (int i = 0; i < n; i++) {
-		int row = row_of(entry[i].name, strlen(entry[i].name));
-		int status;
+	r->table.once = false;
+	for (int i = 0; i < n && status == OPTIONS_OK; i++) {
+		const char *name = entry[i].name;
 
-		if (row < 0 || rows[row].read == read_config)
-			return refuse(r, OPTIONS_USAGE, "%s: '%.64s' is no option of uroced",
-				      r->options->config, entry[i].name);
-		if (r->given & (1u << row))
-			continue;
-		status = rows[row].read(r, entry[i].value);
-		if (status != 0)
-			return status;
+		if (strcmp(name, CONFIG) == 0 ||
+		    options_find(r->table.rows, name, strlen(name), &number) == NULL)
+			return wrong(r, OPTIONS_USAGE, "%s: '%.64s' is not an option of uroced",
+				     r->options->config, name);
+		if ((given & 1u << number) == 0)
+			status = options_value(&r->table, number, entry[i].value);
 	}
-	return 0;
+	return status;
 }
 
 static int read_file(struct reader *r)
 {
 	static const struct rte_cfgfile_parameters parameters = { .comment_character = '#' };
+	const char *path = r->options->config;
 	struct rte_cfgfile *file;
 	FILE *f;
 	int status;
 
-	f = fopen(r->options->config, "r");
+	f = fopen(path, "r");
 	if (f == NULL)
-		return refuse(r, OPTIONS_FAILED, "--config %s: %s", r->options->config,
-			      strerror(errno));
+		return wrong(r, OPTIONS_FAILED, "--config %s: %s", path, strerror(errno));
 	fclose(f);
-	file = rte_cfgfile_load_with_params(r->options->config, 0, &parameters);
+	file = rte_cfgfile_load_with_params(path, 0, &parameters);
 	if (file == NULL)
-		return refuse(r, OPTIONS_FAILED,
-			      "--config %s: it is not 'name = value' lines below [uroced]",
-			      r->options->config);
-	status = rte_cfgfile_has_section(file, "uroced")
-			 ? read_entries(r, file)
-			 : refuse(r, OPTIONS_FAILED, "--config %s: it has no section [uroced]",
-				  r->options->config);
+		return wrong(r, OPTIONS_FAILED,
+			     "--config %s: it is not 'name = value' lines below [uroced]", path);
+	status =
+		rte_cfgfile_has_section(file, "uroced")
+			? read_entries(r, file)
+			: wrong(r, OPTIONS_FAILED, "--config %s: it has no section [uroced]", path);
 	rte_cfgfile_close(file);
 	return status;
 }
@@ -378,44 +277,49 @@ static int check_together(struct reader *r)
 	bool wire = o->netdev[0] != '\0' || o->port[0] != '\0';
 
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
-		return refuse(r, OPTIONS_USAGE,
-			      "--netdev and --port exclude each other: choose one");
+		return wrong(r, OPTIONS_USAGE,
+			     "--netdev and --port exclude each other: choose one");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
-		return refuse(r, OPTIONS_USAGE,
-			      "--gateway: with --netdev the routes are the kernel's (ip route)");
+		return wrong(r, OPTIONS_USAGE,
+			     "--gateway: with --netdev the routes are the kernel's (ip route)");
 	if (o->kernel_interface[0] != '\0' && o->port[0] == '\0')
-		return refuse(r, OPTIONS_USAGE, "--kernel-interface %s needs --port%s",
-			      o->kernel_interface,
-			      o->netdev[0] != '\0' ? ": with --netdev the kernel has its interface"
-						   : "");
+		return wrong(r, OPTIONS_USAGE, "--kernel-interface %s needs --port%s",
+			     o->kernel_interface,
+			     o->netdev[0] != '\0' ? ": with --netdev the kernel has its interface"
+						  : "");
 	if (o->kernel_interface[0] != '\0' && o->engine.gateways > 0)
-		return refuse(r, OPTIONS_USAGE,
-			      "--gateway: with --kernel-interface the routes are the kernel's (ip "
-			      "route)");
+		return wrong(r, OPTIONS_USAGE,
+			     "--gateway: with --kernel-interface the routes are the kernel's (ip "
+			     "route)");
 	if (!wire && o->engine.gateways > 0)
-		return refuse(r, OPTIONS_USAGE,
-			      "--gateway needs --port: without it nothing leaves");
+		return wrong(r, OPTIONS_USAGE, "--gateway needs --port: without it nothing leaves");
 	if (!wire && o->engine.vlan != 0)
-		return refuse(r, OPTIONS_USAGE, "--vlan needs --port or --netdev");
+		return wrong(r, OPTIONS_USAGE, "--vlan needs --port or --netdev");
 	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')
-		return refuse(r, OPTIONS_FAILED, "--port %s needs an address: --ip A.B.C.D/LEN",
-			      o->port);
+		return wrong(r, OPTIONS_FAILED, "--port %s needs an address: --ip A.B.C.D/LEN",
+			     o->port);
 	return 0;
 }
 
 int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *why,
 			 size_t why_size)
 {
-	struct reader r = { .options = o, .why = why, .why_size = why_size };
+	struct option_row rows[ROWS];
+	struct reader r = { .options = o,
+			    .table = { .program = "uroced", .rows = rows, .once = true } };
 	int status;
 
 	memset(o, 0, sizeof(*o));
 	o->engine.socket_gid = -1;
 	o->engine.adaptive = true;
-	status = read_command_line(&r, argc, argv);
-	if (status == 0 && o->config[0] != '\0')
+	list_options(&r, rows);
+	status = options_words(&r.table, argc, argv, NULL);
+	if (status == OPTIONS_OK && o->config[0] != '\0')
 		status = read_file(&r);
-	return status != 0 ? status : check_together(&r);
+	if (status == OPTIONS_OK)
+		status = check_together(&r);
+	snprintf(why, why_size, "%s", r.table.why);
+	return status;
 }
 
 /* ---- EAL ---- */
@@ -494,13 +398,19 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,
 		       const struct eal_facts *facts, int *own, char *why, size_t why_size)
 {
+	struct uroced_options nowhere;
+	struct reader r = { .options = &nowhere };
+	struct option_row rows[ROWS];
+	uint32_t number;
 	int i;
 
+	list_options(&r, rows);
 	memset(eal, 0, sizeof(*eal));
 	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		const char *name = argv[i] + 2;
 
-		if (strncmp(argv[i], "--", 2) == 0 && row_of(name, strcspn(name, "=")) >= 0) {
+		if (strncmp(argv[i], "--", 2) == 0 &&
+		    options_find(rows, name, strcspn(name, "="), &number) != NULL) {
 			snprintf(why, why_size,
 				 "%s is uroced's own option: write it after `--`, as in uroced "
 				 "[EAL options] -- %s",

@@ -10,13 +10,7 @@
 #include <stddef.h>
 
 #include "engine/uroce.h"
-
-enum {
-	OPTIONS_OK = 0,
-	OPTIONS_FAILED = 1, /* a value that cannot be: `why` */
-	OPTIONS_USAGE = 2, /* no such option, or two that contradict each other: `why` */
-	OPTIONS_HELP = 3,
-};
+#include "options.h"
 
 struct uroced_options {
 	struct uroce_options engine; /* addresses, gateways, vlan, mtu, socket, idle */
@@ -31,8 +25,8 @@ struct uroced_options {
 };
 
 /*
- * argv[1 ..] after `--` (argv[0] is not looked at). The command line goes before what the file of
- * --config says. Returns one of the above; `why` is one line.
+ * argv[1 ..]: the words behind `--`, which is argv[0]. The command line goes before what the file of
+ * --config says. Returns OPTIONS_OK and so on (options.h); `why` is one line, "" if nothing is wrong.
  */
 int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *why,
 			 size_t why_size);

@@ -70,12 +70,11 @@ static const struct {
 
 static int parse(struct uroced_options *o, const char *const *words, char *why, size_t size)
 {
-	char *argv[WORDS_MAX + 1];
-	int argc = 0;
+	char *argv[WORDS_MAX + 2] = { (char *)(uintptr_t) "--" };
+	int argc = 1;
 
-	for (; argc < WORDS_MAX && words[argc] != NULL; argc++)
-		argv[argc] = (char *)(uintptr_t)words[argc];
-	why[0] = '\0';
+	for (; argc <= WORDS_MAX && words[argc - 1] != NULL; argc++)
+		argv[argc] = (char *)(uintptr_t)words[argc - 1];
 	return uroced_options_parse(o, argc, argv, why, size);
 }
 
