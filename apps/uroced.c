@@ -21,6 +21,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
@@ -403,8 +404,10 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 static int start_eal(struct eal_arguments *eal)
 {
 	char said[256] = "";
-	int n = rte_eal_init(eal->argc, eal->argv);
+	int n;
 
+	rte_openlog_stream(stderr); /* DPDK's choice is stdout, which is for what was asked for */
+	n = rte_eal_init(eal->argc, eal->argv);
 	if (n >= 0)
 		return 0;
 	for (int i = 1; i < eal->argc; i++) {

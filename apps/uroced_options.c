@@ -391,8 +391,10 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		add_argument(eal, &texts, "--iova-mode=va");
 	if (!has_any(argc, argv, cores))
 		add_argument(eal, &texts, "--lcores=0@(%s)", facts->cpus);
-	if (!has_option(argc, argv, "--log-level"))
+	if (!has_option(argc, argv, "--log-level")) {
 		add_argument(eal, &texts, "--log-level=*:error");
+		add_argument(eal, &texts, "--log-level=uroce:notice");
+	}
 }
 
 int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,

@@ -45,7 +45,7 @@ struct eal_facts {
 struct eal_arguments {
 	int argc;
 	char *argv[EAL_ARGUMENTS_MAX];
-	char text[9][320]; /* of those that were added */
+	char text[10][320]; /* of those that were added */
 	bool fell_back; /* no hugepages, and the user said nothing: --no-huge */
 };
 

@@ -17,6 +17,7 @@
 #include <rte_launch.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
@@ -53,19 +54,11 @@ static bool choose_cpus(bool two, char *lcores, size_t size)
 int pair_eal(const struct perf_options *o)
 {
 	char memory[16], prefix[32], lcores[32];
-	char *argv[] = { "uroce-perf",
-			 "--lcores",
-			 lcores,
-			 "--no-huge",
-			 "--no-shconf",
-			 "--no-pci",
-			 "-m",
-			 memory,
-			 "--file-prefix",
-			 prefix,
-			 "--no-telemetry",
-			 "--log-level",
-			 "*:error",
+	char *argv[] = { "uroce-perf", "--lcores",	 lcores,
+			 "--no-huge",  "--no-shconf",	 "--no-pci",
+			 "-m",	       memory,		 "--file-prefix",
+			 prefix,       "--no-telemetry", "--log-level",
+			 "*:error",    "--log-level",	 "uroce:notice",
 			 NULL };
 
 	if (!choose_cpus(o->placement != PLACE_ONE, lcores, sizeof(lcores))) {
@@ -74,6 +67,7 @@ int pair_eal(const struct perf_options *o)
 	}
 	snprintf(memory, sizeof(memory), "%u", o->memory);
 	snprintf(prefix, sizeof(prefix), "uroce-perf-%d", (int)getpid());
+	rte_openlog_stream(stderr); /* stdout is for the figures */
 	if (rte_eal_init((int)ARRAY_SIZE(argv) - 1, argv) < 0) {
 		fputs("uroce perf: the DPDK environment did not start; try --memory with less\n",
 		      stderr);

@@ -14,6 +14,7 @@
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "drivers/log.h"
 
 bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size)
 {
@@ -49,8 +50,7 @@ static bool follow_mac(struct ethdev *d, const struct mac *wanted)
 		d->port.mac = *wanted;
 		return true;
 	}
-	fprintf(stderr, "uroce: %s keeps its MAC address, and so does %s\n", d->port.name,
-		d->port.netdev);
+	LOG(WARNING, "%s keeps its MAC address, and so does %s", d->port.name, d->port.netdev);
 	kernel_interface_set_mac(d->port.kernel, &d->port.mac);
 	return false;
 }

@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "drivers/interface.h"
+#include "drivers/log.h"
 #include "control/cm/cm_control.h"
 #include "control/binds.h"
 #include "control/control.h"
@@ -132,9 +133,8 @@ static void watch_copies(struct engine *e, nanotime now)
 			if (n->client == NULL || n->client->number != number || !n->proven)
 				continue;
 			/* Only its death lets go of the lcore; what it registered blocks for ever. */
-			fprintf(stderr,
-				"uroce: ending process %d (%s): its registered memory blocks\n",
-				n->pid, n->client->objects->program);
+			LOG(WARNING, "ending process %d (%s): its registered memory blocks", n->pid,
+			    n->client->objects->program);
 			syscall(SYS_pidfd_send_signal, n->process.fd, SIGKILL, NULL, 0);
 			break;
 		}

@@ -20,6 +20,7 @@
 #include <rte_malloc.h>
 #include <rte_pause.h>
 
+#include "drivers/log.h"
 #include "lcore/inside.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
@@ -123,7 +124,7 @@ void lcore_wake(struct lcore *l)
 	uint64_t one = 1;
 
 	if (write(l->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		fprintf(stderr, "uroce: cannot wake lcore %u: %s\n", l->index, strerror(errno));
+		LOG(ERR, "cannot wake lcore %u: %s", l->index, strerror(errno));
 }
 
 uint32_t messages_poll(struct lcore *l, nanotime now)

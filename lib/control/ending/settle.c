@@ -3,13 +3,13 @@
 #include "control/ending/settle.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "drivers/client_memory/mover.h"
+#include "drivers/log.h"
 #include "control/binds.h"
 #include "control/control.h"
 #include "lcore/moving/moving.h"
@@ -179,8 +179,8 @@ static void go_on(struct connection *n, nanotime now)
 	if (settle_over(c, &n->parked->call.settling)) {
 		answer(n);
 	} else if (now >= n->parked->until) {
-		fprintf(stderr, "uroce: process %d (%s) goes: a copy of its memory does not end\n",
-			n->pid, c->objects->program);
+		LOG(WARNING, "process %d (%s) goes: a copy of its memory does not end", n->pid,
+		    c->objects->program);
 		connection_end(n);
 	}
 }
@@ -233,8 +233,8 @@ static void look_at_grave(struct engine *e, struct grave *g, nanotime now)
 	} else if (!g->old && now - g->since >= GRAVE_NEW) {
 		g->old = true;
 		settle_await_no_more(e);
-		fprintf(stderr, "uroce: a copy of %s's memory does not end, although %s has\n",
-			g->client->objects->program, g->client->objects->program);
+		LOG(WARNING, "a copy of %s's memory does not end, although %s has",
+		    g->client->objects->program, g->client->objects->program);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "drivers/log.h"
 #include "control/control.h"
 #include "control/files/device_tree.h"
 
@@ -66,8 +67,8 @@ void device_files_open(struct engine *e)
 	}
 	if (error == 0)
 		return;
-	fprintf(stderr, "uroce: %s: %s: programs that look for devices in files find none\n", path,
-		strerror(error));
+	LOG(WARNING, "%s: %s: programs that look for devices in files find none", path,
+	    strerror(error));
 	device_files_close(e);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/bits.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "drivers/log.h"
 #include "lcore/inside.h"
 #include "queue/fence.h"
 
@@ -171,7 +172,7 @@ static void rest(struct exception *x)
 		ppoll(p, 2, blocked ? &nap : NULL, NULL);
 	__atomic_store_n(&x->sleeping, 0, __ATOMIC_RELAXED);
 	if (p[0].revents != 0 && read(x->wake_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
-		fprintf(stderr, "uroce: exception path: %s\n", strerror(errno));
+		LOG(ERR, "exception path: %s", strerror(errno));
 	/* The interface was deleted; its descriptor would be ready for ever. */
 	x->gone |= (p[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }

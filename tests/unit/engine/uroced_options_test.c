@@ -166,7 +166,10 @@ static const struct {
 	{ { "uroced", "-a0000:01:00.0" }, false, "-a0000:01:00.0", "--no-pci" },
 	{ { "uroced" }, false, "--lcores=0@(0-1)", NULL },
 	{ { "uroced", "-l", "0" }, false, "-l", "--lcores=0@(0-1)" },
+	{ { "uroced" }, false, "--log-level=*:error", NULL },
+	{ { "uroced" }, false, "--log-level=uroce:notice", NULL },
 	{ { "uroced", "--log-level=8" }, false, "--log-level=8", "--log-level=*:error" },
+	{ { "uroced", "--log-level=8" }, false, "--log-level=8", "--log-level=uroce:notice" },
 };
 
 static bool has_word(const struct eal_arguments *eal, const char *word)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the engine and its drivers say: DPDK's log, type "uroce", so that `--log-level=uroce:LEVEL`
+ * decides how much, and a program with the engine inside has one log for all (rte_openlog_stream).
+ * The libraries in programs have a log of their own (client/log.h): there is no DPDK in them.
+ */
+#ifndef DRIVERS_LOG_H
+#define DRIVERS_LOG_H
+
+#include <rte_log.h>
+
+extern int uroce_log;
+
+/* level: ERR if something of the engine's own failed, WARNING if somebody else is to blame. */
+#define LOG(level, format, ...) \
+	rte_log(RTE_LOG_##level, (uint32_t)uroce_log, "uroce: " format "\n", ##__VA_ARGS__)
+
+#endif
