@@ -47,7 +47,8 @@ def program_case(place, family, name, line):
         words = line.format(mtu=rig.mtu, mgid=programs.MGID[family]).split()
         return programs.run_pair(rig, words, family)
     full_name = f"{place}/{family}/{name}"
-    return Case(full_name, place, run, name in cases.QUICK or full_name in cases.QUICK_ALL_SIZES)
+    quick = cases.QUICK if (place, family) in cases.QUICK_PLACES else cases.OTHER_PLACES_PROGRAMS
+    return Case(full_name, place, run, name in quick or full_name in cases.QUICK_ALL_SIZES)
 
 
 def user_case(place, name, line, users):
@@ -81,9 +82,7 @@ def all_cases():
     for place in cases.OTHER_PLACES:
         for name, line in cases.PROGRAMS:
             if name in cases.OTHER_PLACES_PROGRAMS:
-                case = program_case(place, "v4", name, line)
-                case.quick = True
-                yield case
+                yield program_case(place, "v4", name, line)
     for place, name, run, quick in kernel_interface.cases():
         yield Case(f"{place or 'kernel'}/{name}", place, run, quick)
     yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)

@@ -13,12 +13,12 @@ start_engine() {
 	tries=0
 	until [ -S "$UROCE_SOCKET" ]; do
 		tries=$((tries + 1))
-		if [ $tries -gt 300 ] || ! kill -0 $engine 2>/dev/null; then
+		if [ $tries -gt 1500 ] || ! kill -0 $engine 2>/dev/null; then
 			echo "the engine does not serve $UROCE_SOCKET:"
 			cat "$work/log"
 			exit 1
 		fi
-		sleep 0.1
+		sleep 0.02
 	done
 }
 
