@@ -4,7 +4,8 @@
  * (struct pd) of one that it made or imported, and the domain lasts as long as any handle of it.
  *
  * Queue pairs of one domain may name regions of several clients. So that a client whose memory may
- * block stops nobody's lcore, all that share a domain with it have their copies made by movers, too.
+ * block stops nobody's lcore, all that share a domain with it have their copies made by movers, too
+ * (movers.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,31 +49,31 @@ static void domain_drop(struct domain *d)
 	free(d);
 }
 
-static void each_sharer_of_xrcds(struct client *c, void (*visit)(struct client *sharer, void *arg),
-				 void *arg)
+static void each_sharer_of_xrcds(struct client *c, uint64_t walk,
+				 void (*visit)(struct client *sharer, void *arg), void *arg)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_XRCD];
 
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct xrcd *mine = t->slot[i], *x;
 
-		if (mine == NULL || mine->domain->handles == 1)
+		if (mine == NULL || mine->domain->handles == 1 || mine->domain->walk == walk)
 			continue;
+		mine->domain->walk = walk;
 		LIST_FOREACH(x, &mine->domain->holders, domain_link)
 		if (x->client != c)
 			visit(x->client, arg);
 	}
 }
 
-void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
-			void *arg)
+void domain_each_sharer(struct client *c, uint64_t walk,
+			void (*visit)(struct client *sharer, void *arg), void *arg)
 {
 	struct handle_table *t = &c->objects->table[OBJECT_PD];
-	uint64_t walk = ++c->engine->control->domain_walks;
 
 	if (!c->shares)
 		return;
-	each_sharer_of_xrcds(c, visit, arg);
+	each_sharer_of_xrcds(c, walk, visit, arg);
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct pd *mine = t->slot[i], *p;
 
@@ -83,40 +84,6 @@ void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, v
 		if (p->client != c)
 			visit(p->client, arg);
 	}
-}
-
-struct movers {
-	bool found;
-	int error;
-};
-
-static void look_for_mover(struct client *sharer, void *arg)
-{
-	struct movers *m = arg;
-
-	m->found |= client_mover(sharer) != NULL;
-}
-
-static void give_mover(struct client *sharer, void *arg)
-{
-	struct movers *m = arg;
-	int error = client_mover_make(sharer);
-
-	if (error != 0)
-		m->error = error;
-}
-
-/* This client has just come to share a domain. */
-static int share_movers(struct client *c)
-{
-	struct movers m = { .found = client_mover(c) != NULL };
-
-	domain_each_sharer(c, look_for_mover, &m);
-	if (!m.found)
-		return 0;
-	m.error = client_mover_make(c);
-	domain_each_sharer(c, give_mover, &m);
-	return m.error;
 }
 
 static void mark_sharing(struct domain *d)
@@ -144,7 +111,7 @@ int xrcd_share(struct xrcd *x)
 		return 0;
 	LIST_FOREACH(other, &x->domain->holders, domain_link)
 	other->client->shares = true;
-	return share_movers(x->client);
+	return client_movers_share(x->client);
 }
 
 static void enter(struct client *c, struct pd *p, struct domain *d)
@@ -181,7 +148,7 @@ int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd 
 	}
 	enter(c, p, d);
 	mark_sharing(d);
-	error = share_movers(c);
+	error = client_movers_share(c);
 	if (error != 0) {
 		pd_free(c, p);
 		return call_fail(call, error, "the engine cannot make a thread for its copies");

@@ -29,6 +29,7 @@ struct engine_xrcd {
 	dev_t device;
 	ino_t inode;
 	uint32_t handles;
+	uint64_t walk; /* as of a protection domain */
 	LIST_HEAD(, xrcd) holders;
 	LIST_ENTRY(engine_xrcd) link; /* control.xrcds */
 };

@@ -113,9 +113,12 @@ struct context *token_find(struct engine *e, int fd);
 /* domain.c */
 /* A handle of the domain, of a new one if `of` is NULL. 0 or an errno. */
 int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd **out);
-/* Clients that have a protection or XRC domain in common with this one. */
-void domain_each_sharer(struct client *c, void (*visit)(struct client *sharer, void *arg),
-			void *arg);
+/*
+ * Clients that have a protection or XRC domain in common with this one, but for domains that were looked
+ * at in this walk before: a new number of control.domain_walks.
+ */
+void domain_each_sharer(struct client *c, uint64_t walk,
+			void (*visit)(struct client *sharer, void *arg), void *arg);
 
 /* This handle's client has come to share its XRC domain, or not. 0 or an errno. */
 int xrcd_share(struct xrcd *x);

@@ -34,12 +34,12 @@ nanotime clients_go_on(struct engine *e, nanotime now);
 /* All of them, but for those that wait for copies. */
 void clients_close(struct engine *e);
 /*
- * movers.c. A client of another user gets a mover at once, one of our own user when a copy of its
- * memory took long. 0 or an errno.
+ * movers.c. A client of another user gets a mover at once, one of our own user with its first region
+ * that we cannot map: and so do all whose queue pairs may name that region. 0 or an errno.
  */
 int client_mover_give(struct client *c);
-/* ... only this client, not those that share a domain with it. */
-int client_mover_make(struct client *c);
+/* The client has come to share a domain: if one of those that share has a mover, all have. */
+int client_movers_share(struct client *c);
 /*
  * Memory of this client that the engine maps is about to go (the region's; NULL: all of it). Nobody
  * can reach it by a key any more, since a grace period; movers may be on the way there, or stuck in

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which clients have a mover: given when their memory may block or did. It goes with its client. */
+/* Which clients have a mover: given when memory that they may name may block. It goes with its client. */
 #include <errno.h>
 
 #include "drivers/client_memory/mover.h"
 #include "control/control.h"
 #include "lcore/moving/moving.h"
 
-int client_mover_make(struct client *c)
+static int mover_make(struct client *c)
 {
 	struct mover_bell bell[LIMIT_LCORES];
 	struct engine *e = c->engine;
@@ -24,20 +24,49 @@ int client_mover_make(struct client *c)
 	return 0;
 }
 
-static void make_too(struct client *sharer, void *arg)
+/*
+ * Clients whose queue pairs may name each other's memory. That goes on from domain to domain: a target
+ * queue pair of one client takes a receive from another client's SRQ, in an XRC domain of both, and that
+ * receive names a region of a third client, in a protection domain of the second and the third.
+ */
+struct circle {
+	uint32_t count;
+	struct client *member[LIMIT_CLIENTS];
+	bool in[LIMIT_CLIENTS]; /* by client.number */
+};
+
+static void circle_add(struct client *c, void *arg)
 {
-	if (!sharer->dying)
-		client_mover_make(sharer);
+	struct circle *all = arg;
+
+	if (c->dying || all->in[c->number])
+		return;
+	all->in[c->number] = true;
+	all->member[all->count++] = c;
+}
+
+int client_movers_share(struct client *c)
+{
+	uint64_t walk = ++c->engine->control->domain_walks;
+	struct circle all = { 0 };
+	bool found = false;
+	int error = 0;
+
+	circle_add(c, &all);
+	for (uint32_t i = 0; i < all.count; i++)
+		domain_each_sharer(all.member[i], walk, circle_add, &all);
+	for (uint32_t i = 0; i < all.count; i++)
+		found |= client_mover(all.member[i]) != NULL;
+	for (uint32_t i = 0; found && error == 0 && i < all.count; i++)
+		error = mover_make(all.member[i]);
+	return error;
 }
 
 int client_mover_give(struct client *c)
 {
-	int error = client_mover_make(c);
+	int error = mover_make(c);
 
-	/* Queue pairs that may name this client's memory must not wait for it on an lcore either. */
-	if (error == 0)
-		domain_each_sharer(c, make_too, NULL);
-	return error;
+	return error != 0 ? error : client_movers_share(c);
 }
 
 struct revocation {
