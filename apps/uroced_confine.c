@@ -105,8 +105,8 @@ static uint64_t permitted(void)
 
 uint64_t confine_capabilities(const struct confine_needs *needs)
 {
-	/* Memory of programs with more privileges than ours, and the end of programs that hang. */
-	uint64_t kept = bit(CAP_SYS_PTRACE) | bit(CAP_KILL);
+	/* Memory of programs with more privileges than ours. */
+	uint64_t kept = bit(CAP_SYS_PTRACE);
 
 	/* Sockets of the interface, neighbours and groups; pinned memory of devices. */
 	if (needs->port)

@@ -14,25 +14,6 @@
 
 #include "drivers/client_memory/peer_atomic.h"
 
-/* As proc(5) has it: "R", runs or would run; the name in front of it may hold anything. */
-bool thread_waits(uint32_t thread)
-{
-	char path[64], text[512];
-	const char *state;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", thread);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	state = strrchr(text, ')');
-	return state == NULL || strncmp(state, ") R", 3) != 0;
-}
-
 #define BATCH_MIN 3u /* below this a read each costs less than one call and the look after it */
 #define BATCH_MAX 64u
 

@@ -31,7 +31,6 @@ struct peer_locks;
 struct peer_memory {
 	int fd; /* ours */
 	pid_t pid; /* 0: not reached by pid */
-	uint32_t owner; /* whose it is: the caller's number */
 	uint32_t id; /* no other memory of this process has or had it, but its clones */
 	struct peer_locks *locks; /* of its user's atomics */
 };
@@ -136,61 +135,6 @@ static inline uint32_t peer_copy_run(const struct peer_copy *copy, uint32_t n)
 	while (run < n && copy[run].memory == copy[0].memory)
 		run++;
 	return run;
-}
-
-/*
- * What an lcore is doing, for the control thread: it stamps before a copy that it makes itself.
- * Past COPY_SLOW the client goes to a mover, past COPY_STUCK it is ended if the copy still waits: an
- * lcore that gets no processor is not its fault.
- */
-#define COPY_SLOW  (20 * TIME_MS)
-#define COPY_STUCK (1 * TIME_S)
-
-struct copy_stamp {
-	uint64_t started_at; /* 0: not in a copy */
-	uint32_t client;
-	uint32_t thread; /* that makes the copy */
-};
-
-/* Of the caller, as the kernel counts threads. */
-static inline uint32_t thread_number(void)
-{
-	static __thread uint32_t number;
-
-	if (number == 0)
-		number = (uint32_t)gettid();
-	return number;
-}
-
-/*
- * Whether that thread of this process waits for something, as it does in a copy that blocks; not if it
- * runs, or would if it got a processor. True if the kernel does not say.
- */
-bool thread_waits(uint32_t thread);
-
-static inline void copy_stamp_begin(struct copy_stamp *s, uint32_t client, nanotime now)
-{
-	__atomic_store_n(&s->client, client, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->thread, thread_number(), __ATOMIC_RELAXED);
-	/* pairs with copy_stamp_age: who sees the time sees whose copy it is */
-	__atomic_store_n(&s->started_at, now, __ATOMIC_RELEASE);
-}
-
-static inline void copy_stamp_end(struct copy_stamp *s)
-{
-	__atomic_store_n(&s->started_at, 0, __ATOMIC_RELEASE);
-}
-
-/* Control thread: for how long the copy that is under way lasts, 0 if none is, and whose it is. */
-static inline nanotime copy_stamp_age(const struct copy_stamp *s, nanotime now, uint32_t *client)
-{
-	uint64_t started_at = __atomic_load_n(&s->started_at, __ATOMIC_ACQUIRE);
-
-	*client = __atomic_load_n(&s->client, __ATOMIC_ACQUIRE);
-	/* unchanged: the client was read within that copy */
-	if (started_at == 0 || started_at != __atomic_load_n(&s->started_at, __ATOMIC_RELAXED))
-		return 0;
-	return now > started_at ? now - started_at : 0;
 }
 
 #endif

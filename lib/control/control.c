@@ -11,13 +11,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "drivers/interface.h"
-#include "drivers/log.h"
 #include "control/cm/cm_control.h"
 #include "control/binds.h"
 #include "control/control.h"
@@ -111,36 +109,6 @@ static void retry_async_events(struct client *c)
 	c->objects->async_rest = round.told ? 0 : LIMIT_ASYNC_REST;
 }
 
-/* An lcore that sits in a copy of a client's memory: first a thread of its own, then the end. */
-static void watch_copies(struct engine *e, nanotime now)
-{
-	for (uint32_t i = 0; i < e->lcores; i++) {
-		uint32_t number;
-		nanotime age = copy_stamp_age(&e->lcore[i].stamp, now, &number);
-		struct connection *n;
-
-		if (age < COPY_SLOW)
-			continue;
-		if (number < LIMIT_CLIENTS && e->client[number] != NULL &&
-		    !e->client[number]->dying)
-			client_mover_give(e->client[number]);
-		if (age < COPY_STUCK ||
-		    !thread_waits(__atomic_load_n(&e->lcore[i].stamp.thread, __ATOMIC_RELAXED)))
-			continue;
-		LIST_FOREACH(n, &e->control->connections, link)
-		{
-			/* Whoever cannot be proven to be it copies by its mover. */
-			if (n->client == NULL || n->client->number != number || !n->proven)
-				continue;
-			/* Only its death lets go of the lcore; what it registered blocks for ever. */
-			LOG(WARNING, "ending process %d (%s): its registered memory blocks", n->pid,
-			    n->client->objects->program);
-			syscall(SYS_pidfd_send_signal, n->process.fd, SIGKILL, NULL, 0);
-			break;
-		}
-	}
-}
-
 static void beat(struct engine *e, nanotime now)
 {
 	struct control *c = e->control;
@@ -222,7 +190,6 @@ static nanotime due(struct engine *e, nanotime now)
 
 	if (now >= c->beat_at) {
 		beat(e, now);
-		watch_copies(e, now);
 		c->beat_at = now + BEAT_EVERY;
 	}
 	if (now >= c->refresh_at) {
@@ -276,7 +243,6 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 	e->control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	c->wake.fd = e->control_fd;
 	c->wake.ready = woken;
-	e->waiting = watch_copies;
 	if (c->epoll_fd < 0 || e->control_fd < 0 || watch_add(e, &c->wake) != 0) {
 		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
 		return errno;

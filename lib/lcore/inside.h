@@ -99,12 +99,6 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o
 void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanotime now);
 /* Makes the batched peer copies and settles their tickets. */
 void place_flush(struct lcore *l, nanotime now);
-/* Peer copies of a client's queue pairs in the lcore's own thread, watched by the control thread. */
-void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
-		 struct copy_breaks *breaks, nanotime now);
-/* The same for an atomic (peer_memory_atomic). */
-int place_atomic(struct lcore *l, const struct peer_memory *m, uint64_t address,
-		 struct peer_atomic *a, nanotime now);
 /* Takes the results of movers, and resumes what waited for them (moving.c). */
 uint32_t place_poll(struct lcore *l, nanotime now);
 /* Forgets a queue pair that is being detached (its copies are waited for or made harmless). */

@@ -197,9 +197,6 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 			sched_yield(); /* its thread may be waiting for this core */
 		else
 			usleep(20);
-		/* The lcore may sit in a copy that only the end of its client ends. */
-		if (spins % 256 == 0 && l->engine->waiting != NULL)
-			l->engine->waiting(l->engine, clock_now());
 	}
 }
 

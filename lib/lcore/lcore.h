@@ -91,7 +91,6 @@ struct lcore {
 	struct engine_srq *srq; /* whose request is offered to the packet at hand */
 	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
 	struct span_list gather; /* scratch */
-	struct copy_stamp stamp; /* what it copies from or to a client's memory right now */
 	int wake_fd; /* eventfd */
 	int wait_fd; /* epoll: what wakes it when it sleeps, besides its port (control) */
 	uint32_t sleeping; /* atomic */
@@ -140,8 +139,6 @@ struct engine {
 	struct window **window; /* by the slot of their keys; NULL: there was none yet */
 	struct rte_ring
 		*operations[LIMIT_LCORES]; /* queue pairs whose operation is the control thread's */
-	/* (control) called now and then while lcore_call waits; NULL: nobody cares */
-	void (*waiting)(struct engine *e, nanotime now);
 	int control_fd; /* eventfd: wakes the control thread */
 	pthread_mutex_t control_lock;
 	uint64_t heartbeat;

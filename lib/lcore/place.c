@@ -75,19 +75,6 @@ static void place_direct(const struct span_list *p, const uint8_t *from)
 	}
 }
 
-void client_copy(struct lcore *l, struct client *c, struct peer_copy *copy, uint32_t n,
-		 struct copy_breaks *breaks, nanotime now)
-{
-	for (uint32_t i = 0, run; i < n; i += run) {
-		const struct peer_memory *m = copy[i].memory;
-
-		run = peer_copy_run(copy + i, n - i);
-		copy_stamp_begin(&l->stamp, m != NULL ? m->owner : c->number, now);
-		peer_memory_copy_chained(c->memory, copy + i, run, breaks);
-		copy_stamp_end(&l->stamp);
-	}
-}
-
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
 		   nanotime now)
 {
@@ -126,7 +113,8 @@ static void batch_flush(struct lcore *l, nanotime now)
 		for (; i < tickets && b->pending[i].qp->client == c; i++)
 			copies += b->pending[i].count;
 		if (copies > 0)
-			client_copy(l, c, &b->copy[b->pending[first].first], copies, breaks, now);
+			peer_memory_copy_chained(c->memory, &b->copy[b->pending[first].first],
+						 copies, breaks);
 		for (; first < i; first++)
 			ticket_settle(l, &b->pending[first], b->copy, now);
 	}
@@ -233,21 +221,10 @@ static void batch_add_atomic(struct lcore *l, struct engine_qp *q, const struct 
 	copy_add(l, q, b, t, &o->atomic.target)->atomic = &t->atomic;
 }
 
-int place_atomic(struct lcore *l, const struct peer_memory *m, uint64_t address,
-		 struct peer_atomic *a, nanotime now)
-{
-	int error;
-
-	copy_stamp_begin(&l->stamp, m->owner, now);
-	error = peer_memory_atomic(m, address, a, now);
-	copy_stamp_end(&l->stamp);
-	return error;
-}
-
 /*
- * By the lcore: direct memory, or its own user's, which is watched (peer.h). If the address is a
- * multiple of eight in the region, but not in memory (a region that was registered at an odd
- * place), the CPU has no atomic for it.
+ * By the lcore: direct memory, as every queue pair that may name other memory has a mover (movers.c).
+ * If the address is a multiple of eight in the region, but not in memory (a region that was registered
+ * at an odd place), the CPU has no atomic for it.
  */
 static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o,
 			   nanotime now)
@@ -267,7 +244,7 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 	m = span_memory(l, q, target);
 	if (m == NULL)
 		m = q->client->memory;
-	error = place_atomic(l, m, target->peer_address, &a, now);
+	error = peer_memory_atomic(m, target->peer_address, &a, now);
 	if (error == EBUSY)
 		moving_try_again(l, q, m, target->peer_address, o->ticket, &a);
 	else

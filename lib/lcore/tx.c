@@ -95,7 +95,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 			continue;
 		}
 		if (copies > 0)
-			client_copy(l, c, &l->gather_copy[at], copies, &none, now);
+			peer_memory_copy_chained(c->memory, &l->gather_copy[at], copies, &none);
 		for (; first < i; first++) {
 			frame_seal(&l->stage[first], l->gather_copy);
 			if (kept != first)

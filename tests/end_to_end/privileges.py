@@ -9,9 +9,9 @@ import rig as rigs
 from programs import NOBODY, run_pair
 from rig import ADDRESS, Failure, Process, Rig
 
-CAPABILITIES = {5: "CAP_KILL", 12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 14: "CAP_IPC_LOCK",
+CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 14: "CAP_IPC_LOCK",
                 19: "CAP_SYS_PTRACE"}
-WITHOUT_A_PORT = {"CAP_KILL", "CAP_SYS_PTRACE"}
+WITHOUT_A_PORT = {"CAP_SYS_PTRACE"}
 WITH_A_PORT = set(CAPABILITIES.values())
 
 

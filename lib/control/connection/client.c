@@ -323,7 +323,6 @@ static int reach_memory(struct call *call, struct client *c)
 	error = find_memory(call, n, c->memory);
 	if (error == EACCES)
 		error = take_memory(call, c->memory);
-	c->memory->owner = c->number;
 	return error;
 }
 
@@ -382,7 +381,7 @@ int cmd_hello(struct call *call)
 		return call_fail(call, error, "the engine serves %u programs and has no room",
 				 call->engine->client_count);
 	error = reach_memory(call, c);
-	/* Copies of what may block for ever, and be ended by nobody, are not for lcores. */
+	/* Its memory may block for ever. One of our own user gets a mover with the first such region. */
 	if (error == 0 && (call->connection->uid != geteuid() || !call->connection->proven))
 		error = client_mover_give(c);
 	if (error != 0) {

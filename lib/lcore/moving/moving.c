@@ -426,7 +426,7 @@ static int try_atomic(struct lcore *l, struct moving_job *j, nanotime now)
 	if (t->qp == NULL || qp_state(t->qp->core) == QP_STATE_RESET ||
 	    qp_state(t->qp->core) == QP_STATE_ERR)
 		return ECANCELED;
-	return place_atomic(l, c->memory, c->peer_address, &t->atomic, now);
+	return peer_memory_atomic(c->memory, c->peer_address, &t->atomic, now);
 }
 
 static uint32_t try_all(struct lcore *l, nanotime now)

@@ -101,7 +101,7 @@ void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_
 
 static inline struct mover *client_mover(const struct client *c)
 {
-	/* The control thread may give a slow client a mover at any time; it takes none away. */
+	/* The control thread may give a client a mover at any time; it takes none away. */
 	return __atomic_load_n(&c->mover, __ATOMIC_ACQUIRE);
 }
 

@@ -464,8 +464,8 @@ static void leave(struct lcore *l, void *arg, nanotime at)
 }
 
 /*
- * The control path watches who sits in a copy that blocks, so it must not sit in one itself, where
- * it runs a message for an lcore that nobody polls.
+ * The control path serves all programs, so it must not sit in a copy, where it runs a message for an
+ * lcore that nobody polls.
  */
 Test(moving, who_stands_in_for_an_lcore_makes_no_copies)
 {
