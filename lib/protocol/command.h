@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control commands: plain structs of handles and values, the same over the socket (attached)
- * and by direct call (embedded). Never a pointer into the other side; addresses of the program's
- * memory travel as numbers.
+ * The control commands: plain structs of handles and values. They are the same over the socket
+ * (attached) and by direct call (embedded). They contain no pointer into the other side; addresses
+ * of the program's memory travel as numbers.
  *
- * Socket: SOCK_SEQPACKET, one request and one reply a message, requests answered in order.
- * Handles are per client (a client is one process), never 0, and typed: a handle of another kind
- * or of another client is EINVAL and tells nothing. Objects belong to a context
- * (ibv_open_device); closing it destroys what is left of it, and so does the client's death.
+ * The socket is SOCK_SEQPACKET: each message is one request or one reply, and requests are answered
+ * in order. A handle belongs to one client (a process) and one type, and is never 0. A handle of
+ * another type or of another client gives EINVAL and reveals nothing. An object belongs to a
+ * context (ibv_open_device). It is destroyed at the latest when its context is closed or its client
+ * dies.
  *
  * Change COMMAND_VERSION with any change of a struct here or of what both sides map (lib/queue).
  */
@@ -129,7 +130,7 @@ struct command_request {
 	uint16_t version;
 	uint16_t command; /* enum command */
 	uint32_t length; /* octets of the whole message */
-	uint32_t sequence; /* comes back in the reply */
+	uint32_t sequence; /* repeated in the reply */
 };
 
 struct command_reply {
@@ -138,9 +139,9 @@ struct command_reply {
 	uint16_t command;
 	uint32_t length;
 	uint32_t sequence;
-	int32_t error; /* 0, or a positive errno: then the rest is only `why` */
+	int32_t error; /* 0, or a positive errno: then only `why` follows */
 	uint32_t reserved;
-	char why[104]; /* which argument, which limit; "" if there is nothing to add */
+	char why[104]; /* the argument or limit at fault; "" if there is nothing to add */
 };
 
 struct request_empty {
@@ -151,7 +152,7 @@ struct reply_empty {
 	struct command_reply h;
 };
 
-struct request_handle { /* the object, or the context/PD it is made in */
+struct request_handle { /* the object, or the context or PD in which it is created */
 	struct command_request h;
 	uint32_t handle;
 	uint32_t reserved;
@@ -165,24 +166,24 @@ struct reply_handle {
 
 struct reply_destroy {
 	struct command_reply h;
-	uint32_t events; /* events sent for the object so far (completion or async) */
+	uint32_t events; /* events sent for the object so far (completion or asynchronous) */
 	uint32_t reserved;
 };
 
 #define DEVICE_VENDOR_ID 0x75726fu /* "uro" */
 /*
- * perftest looks at this number alone: for one that it does not know it refuses inline data, for
- * those of newer ConnectX it expects libmlx5 behind it. This one is neither.
+ * perftest decides by this number alone. It refuses inline data for one that it does not know, and
+ * expects libmlx5 for those of newer ConnectX. This number is neither.
  */
 #define DEVICE_PART_ID	 4099u
 
-/* Open to anybody who may connect, without HELLO; changes nothing. */
+/* Allowed without HELLO to everybody who may connect. Changes nothing. */
 struct reply_device {
 	struct command_reply h;
 	char name[32]; /* "uroce0" */
 	uint64_t node_guid; /* network order */
 	uint64_t sys_image_guid;
-	uint64_t engine_id; /* random, new with every engine: tells a restart */
+	uint64_t engine_id; /* random: another one after a restart */
 	uint32_t lcores;
 	uint32_t max_qp, max_qp_wr, max_sge, max_inline, max_rd_atomic;
 	uint32_t max_cq, max_cqe, max_mr, max_pd, max_channels;
@@ -207,16 +208,17 @@ struct reply_device {
 };
 
 /*
- * The engine opens the memory of the process behind the connection itself. EACCES: it may not. Then the
- * client says hello again and passes its own: descriptors in: [0] its /proc/self/mem, opened O_RDWR.
+ * The engine itself opens the memory of the process at the other end of the connection. It answers
+ * EACCES if it may not. The client then sends HELLO again with a descriptor, [0]: its
+ * /proc/self/mem, opened O_RDWR.
  */
 struct request_hello {
 	struct command_request h;
-	uint32_t pid; /* as the client sees itself; for messages only */
+	uint32_t pid; /* as the client sees it; for messages only */
 	uint32_t reserved;
 	char program[32]; /* for messages and `uroce stat` */
-	uint8_t proof[16]; /* the octets that AT_RANDOM names (getauxval(3)), */
-	uint64_t proof_at; /* and their address */
+	uint8_t proof[16]; /* the octets that AT_RANDOM points to (getauxval(3)), ... */
+	uint64_t proof_at; /* ... and their address */
 };
 
 /* Descriptors out: [0] the arena, [1 .. lcores] the lcores' eventfds. */
@@ -237,17 +239,17 @@ struct reply_context {
 };
 
 /*
- * What a context's token says: a sealed memfd that stands for the context while that is open. Who
- * can pass it to IMPORT_CONTEXT (one descriptor in) gets a context that may import, by their
- * handles, the objects of the one that the token is of; the octets alone, in another file, are
- * nothing. The path is for finding the engine.
+ * The content of a context's token: a sealed memfd that stands for the context while the context is
+ * open. IMPORT_CONTEXT takes its descriptor and makes a context that may import the objects of the
+ * token's context by their handles there. A copy of the octets in another file is worth nothing.
+ * The path is for finding the engine.
  */
 struct context_token {
 	uint32_t magic; /* COMMAND_MAGIC */
 	uint32_t version; /* COMMAND_VERSION */
 	uint64_t engine_id;
 	uint8_t secret[16];
-	char path[108]; /* of the engine's socket; "": it has none */
+	char path[108]; /* of the engine's socket; "" if it has none */
 	uint32_t reserved;
 };
 
@@ -255,35 +257,35 @@ struct request_create_cq {
 	struct command_request h;
 	uint32_t context;
 	uint32_t channel; /* handle; 0: none */
-	uint32_t cqe; /* wanted, 1 .. LIMIT_CQE */
+	uint32_t cqe; /* requested, 1 .. LIMIT_CQE */
 	uint32_t comp_vector;
-	uint64_t cookie; /* comes back in completion and async events */
+	uint64_t cookie; /* returned in completion and asynchronous events */
 	uint32_t flags; /* enum cq_flag */
 	uint32_t reserved;
 };
 
-/* ibv_create_cq_attr_flags, those that the engine must know */
+/* the ibv_create_cq_attr_flags that concern the engine */
 enum cq_flag {
 	CQ_FLAG_IGNORE_OVERRUN = 2,
 };
 
 /*
- * The answer names the ring that completions go to from now on (queue/cq_move.h): the program
- * takes what the old one holds, then says CQ_MOVED, and the old one is freed. Another RESIZE_CQ
- * says so, too. An answer with the ring that it has: the size stays.
+ * The reply names the ring to which completions go from now on (queue/cq_move.h). The program polls
+ * the old ring until it is empty and then sends CQ_MOVED, which frees the old ring; another
+ * RESIZE_CQ implies CQ_MOVED. If the reply names the present ring, the size stays the same.
  */
 struct request_resize_cq {
 	struct command_request h;
 	uint32_t cq;
-	uint32_t cqe; /* wanted; EINVAL if the ring holds more than that */
+	uint32_t cqe; /* requested; EINVAL if the ring holds more completions */
 };
 
 struct request_modify_cq {
 	struct command_request h;
 	uint32_t cq;
 	uint32_t reserved;
-	uint32_t count; /* completions an event waits for, 0 .. LIMIT_MODERATION; 0: no limit */
-	uint32_t period; /* us an event waits at most, 0 .. LIMIT_MODERATION; 0: no limit */
+	uint32_t count; /* completions before an event, 0 .. LIMIT_MODERATION; 0: no limit */
+	uint32_t period; /* longest delay of an event in us, 0 .. LIMIT_MODERATION; 0: no limit */
 };
 
 struct reply_create_cq {
@@ -307,9 +309,9 @@ struct request_create_qp {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint16_t raw_flags; /* enum raw_flag */
 	uint16_t max_tso_header; /* UD, RAW_PACKET: octets */
-	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes mean nothing */
+	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes are ignored */
 	uint32_t reserved;
-	uint64_t cookie; /* comes back in async events */
+	uint64_t cookie; /* returned in asynchronous events */
 };
 
 struct reply_create_qp {
@@ -345,8 +347,8 @@ struct reply_query_qp {
 
 enum ah_state { /* whether the MAC address of the next hop is known */
 	AH_RESOLVED,
-	AH_RESOLVING, /* it is being asked for: QUERY_AH, RESOLVE_PATH tell */
-	AH_UNREACHABLE, /* nobody answers for it, or there is no route */
+	AH_RESOLVING, /* address resolution is under way: ask QUERY_AH or RESOLVE_PATH */
+	AH_UNREACHABLE, /* the next hop does not answer, or there is no route */
 };
 
 struct request_create_ah {
@@ -356,7 +358,7 @@ struct request_create_ah {
 	struct qp_path path;
 };
 
-struct request_path { /* asks for the next hop and keeps nothing */
+struct request_path { /* resolves the next hop and creates no object */
 	struct command_request h;
 	struct qp_path path;
 };
@@ -374,34 +376,34 @@ enum xrcd_flag {
 	XRCD_EXCLUSIVE = 1 << 1, /* O_EXCL */
 };
 
-/* Descriptors in: [0] of the file that names the domain; none: a domain of one's own. */
+/* Descriptors in: [0] the file that names the domain; none for a private domain. */
 struct request_open_xrcd {
 	struct command_request h;
 	uint32_t context;
 	uint32_t flags; /* enum xrcd_flag */
 };
 
-/* A handle of an XRC target that exists in this domain. */
+/* Makes a handle of an existing XRC target in this domain. */
 struct request_open_qp {
 	struct command_request h;
 	uint32_t xrcd;
 	uint32_t qpn;
 	uint32_t type; /* enum qp_type */
 	uint32_t reserved;
-	uint64_t cookie; /* comes back in async events */
+	uint64_t cookie; /* returned in asynchronous events */
 };
 
 struct request_create_srq {
 	struct command_request h;
 	uint32_t pd;
 	uint32_t type; /* ibv_srq_type: 0 basic, 1 XRC, 2 tag matching */
-	uint32_t cq; /* XRC, tag matching: where receives complete */
+	uint32_t cq; /* XRC, tag matching: receives complete here */
 	uint32_t xrcd; /* XRC */
 	uint32_t max_wr, max_sge;
 	uint32_t limit;
 	uint32_t max_tags, max_ops; /* tag matching */
 	uint32_t reserved;
-	uint64_t cookie; /* comes back in async events */
+	uint64_t cookie; /* returned in asynchronous events */
 };
 
 struct reply_create_srq {
@@ -432,7 +434,7 @@ struct request_modify_srq {
 	uint32_t limit;
 };
 
-/* From a resize on, requests are posted into the ring that it names. */
+/* After a resize requests are posted into the ring that the reply names. */
 struct reply_modify_srq {
 	struct command_reply h;
 	uint32_t max_wr; /* as it is now */
@@ -443,13 +445,15 @@ struct reply_modify_srq {
 struct reply_query_srq {
 	struct command_reply h;
 	uint32_t max_wr, max_sge;
-	uint32_t limit; /* 0: not armed, or its event was sent */
+	uint32_t limit; /* 0: not armed, or its event has been sent */
 	uint32_t reserved;
 };
 
 #define STATISTICS_KINDS 24u
 
-/* A UD queue pair becomes or is no longer a member of a group; already being one is no error. */
+/*
+ * Adds a UD queue pair to a multicast group, or removes it. Adding a member again is not an error.
+ */
 struct request_mcast {
 	struct command_request h;
 	uint32_t qp;
@@ -457,7 +461,7 @@ struct request_mcast {
 	struct gid group;
 };
 
-/* Counters, for everybody who may connect. */
+/* Counters. Allowed to everybody who may connect. */
 struct reply_statistics {
 	struct command_reply h;
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
@@ -465,20 +469,20 @@ struct reply_statistics {
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint32_t clients, qps, cqs, mrs;
-	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind of control.h */
-	uint64_t qp_memory; /* octets of the engine's own that queue pairs hold */
-	uint64_t connections; /* of the connection manager, those at rest included */
+	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind */
+	uint64_t qp_memory; /* octets of engine memory that queue pairs use */
+	uint64_t connections; /* of the connection manager, including those in TIMEWAIT */
 	uint64_t by_reason[REASON_COUNT];
 };
 
-/* What an async event fd carries, one struct a message (SOCK_SEQPACKET). */
+/* One message on an asynchronous event descriptor (SOCK_SEQPACKET). */
 struct async_message {
 	uint32_t event; /* ibv_event_type */
 	uint32_t object; /* 0: port/device, 1: QP, 2: CQ, 3: SRQ, 4: WQ */
 	uint64_t cookie; /* of the object; port number for port events */
 };
 
-/* What a completion channel carries, one struct a message (SOCK_SEQPACKET). */
+/* One message on a completion channel (SOCK_SEQPACKET). */
 struct channel_message {
 	uint64_t cookie; /* of the CQ */
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control commands of the connection manager: what librdmacm.so.1 asks the engine. Rules as in
- * protocol/command.h, which includes this file.
+ * The control commands of the connection manager: what librdmacm.so.1 asks of the engine. The rules
+ * of protocol/command.h apply, which includes this file.
  *
- * Ids and event channels are objects of a client (a process), not of a context: an rdma_cm_id
- * exists before it has a device. Numbers are those of <rdma/rdma_cma.h>.
+ * Ids and event channels are objects of a client (a process), not of a context, because an
+ * rdma_cm_id exists before it has a device. Numbers are those of <rdma/rdma_cma.h>.
  *
- * Events wait in the engine, in the order in which they happened; the channel's descriptor carries
- * one octet of no meaning for each, so that it is readable while there is one. A program takes an
- * octet and asks CM_GET_EVENT; EAGAIN then means that the event moved to another channel with its
- * id, or went with it. What makes events go says how many octets of them are left in the channel:
- * the program takes those, too, before it asks for another event. EOF on the descriptor: the engine is gone.
+ * Events wait in the engine in the order in which they happened. For each the channel's descriptor
+ * carries one octet of no meaning, so that it is readable while an event waits. A program reads an
+ * octet and then sends CM_GET_EVENT. EAGAIN means that the event moved to another channel with its
+ * id, or was discarded with its id. A command that takes events out of a channel reports how many
+ * of their octets remain there; the program reads those as well before it asks for another event.
+ * EOF on the descriptor means that the engine is gone.
  */
 #ifndef PROTOCOL_COMMAND_CM_H
 #define PROTOCOL_COMMAND_CM_H
@@ -19,7 +20,7 @@
 
 #define CM_PRIVATE_MAX 256u
 
-/* An IP address and port; family 0: none given. */
+/* An IP address and port. Family 0: none. */
 struct cm_address {
 	struct gid ip; /* an IPv4 address as ::ffff:a.b.c.d; all zero or ::ffff:0.0.0.0: any */
 	uint16_t port; /* host order */
@@ -38,7 +39,10 @@ struct request_cm_create_id {
 	uint32_t reserved;
 };
 
-/* Port 0: one is chosen. EADDRINUSE, EADDRNOTAVAIL, ENODEV (no device has the address), EACCES. */
+/*
+ * Port 0: the engine chooses one. EADDRINUSE, EADDRNOTAVAIL, ENODEV (no device has the address),
+ * EACCES.
+ */
 struct request_cm_bind {
 	struct command_request h;
 	uint32_t id;
@@ -46,12 +50,12 @@ struct request_cm_bind {
 	struct cm_address address;
 };
 
-/* Binds, if it is not bound, and answers at once; RDMA_CM_EVENT_ADDR_* follows. */
+/* Binds the id if it is not bound, and answers at once. An RDMA_CM_EVENT_ADDR_* event follows. */
 struct request_cm_resolve {
 	struct command_request h;
 	uint32_t id;
 	uint32_t timeout; /* ms */
-	struct cm_address source; /* family 0: chosen */
+	struct cm_address source; /* family 0: the engine chooses */
 	struct cm_address destination;
 };
 
@@ -69,9 +73,9 @@ struct request_cm_listen {
 
 /* rdma_conn_param, and what the library knows of the queue pair. */
 struct cm_connect_parameters {
-	uint32_t qp; /* handle of the queue pair on the id; 0: the program moves its own */
+	uint32_t qp; /* handle of the id's queue pair; 0: the program moves it itself */
 	uint32_t qpn;
-	uint32_t qkey; /* UD, accepting: 0: the default */
+	uint32_t qkey; /* UD, accepting; 0: the default */
 	uint32_t ece_vendor; /* 24 bits; 0: no enhanced connection establishment */
 	uint32_t ece_options;
 	uint8_t responder_resources;
@@ -85,7 +89,7 @@ struct cm_connect_parameters {
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
-/* Of a queue pair on its way through its states; those named are taken in this order. */
+/* State changes of a queue pair. Those selected are made in this order. */
 enum cm_qp_steps {
 	CM_QP_INIT = 1,
 	CM_QP_RTR = 2,
@@ -94,8 +98,9 @@ enum cm_qp_steps {
 };
 
 /*
- * CM_ACCEPT: the queue pair (parameters.qp) takes the steps first, with the resources of the
- * parameters, UINT8_MAX: those agreed; where the steps are taken and the rest fails it goes to ERR.
+ * CM_ACCEPT first moves the queue pair (parameters.qp) by these steps, with the responder resources
+ * and initiator depth of the parameters (UINT8_MAX: as negotiated). If the steps succeed and the
+ * rest fails, the queue pair goes to ERR.
  */
 struct request_cm_connect {
 	struct command_request h;
@@ -107,7 +112,7 @@ struct request_cm_connect {
 struct request_cm_reject {
 	struct command_request h;
 	uint32_t id;
-	uint32_t reason; /* enum cm_reject_reason; CONSUMER unless ECE was refused */
+	uint32_t reason; /* enum cm_reject_reason: CONSUMER, unless ECE was refused */
 	uint32_t private_length;
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
@@ -123,7 +128,7 @@ struct request_cm_join {
 	uint32_t id;
 	uint32_t join_flags; /* rdma_cm_join_mc_attr_flags; 1: full member, 2: send only */
 	struct cm_address group;
-	uint64_t cookie; /* comes back in the event */
+	uint64_t cookie; /* returned in the event */
 };
 
 struct request_cm_leave {
@@ -132,7 +137,7 @@ struct request_cm_leave {
 	uint32_t join; /* handle of CM_JOIN */
 };
 
-/* Events that wait go along. */
+/* Waiting events move with the id. */
 struct request_cm_migrate {
 	struct command_request h;
 	uint32_t id;
@@ -142,8 +147,8 @@ struct request_cm_migrate {
 /* CM_DESTROY_ID, CM_MIGRATE (of the old channel), CM_LEAVE. */
 struct reply_cm_gone {
 	struct command_reply h;
-	uint32_t events; /* of the id that were handed out */
-	uint32_t octets; /* in the id's channel that stand for no event any more */
+	uint32_t events; /* events of the id that its program has taken */
+	uint32_t octets; /* octets in the id's channel whose events no longer exist */
 };
 
 struct request_cm_option {
@@ -159,7 +164,7 @@ struct reply_cm_query {
 	struct command_reply h;
 	struct cm_address source;
 	struct cm_address destination;
-	uint32_t bound; /* the device and port are known */
+	uint32_t bound; /* whether the device and port are known */
 	uint32_t gid_index;
 	uint32_t pkey;
 	uint32_t path_mtu; /* ibv_mtu; 0: no route yet */
@@ -183,11 +188,11 @@ struct reply_cm_qp_attr {
 
 enum cm_then {
 	CM_THEN_NOTHING,
-	CM_THEN_ESTABLISH, /* as CM_ESTABLISH, if the steps were taken */
+	CM_THEN_ESTABLISH, /* as CM_ESTABLISH, if the steps succeeded */
 	CM_THEN_DISCONNECT, /* as CM_DISCONNECT, in any case */
 };
 
-/* CM_MODIFY_QP: as MODIFY_QP with what CM_INIT_QP_ATTR says of each state. */
+/* CM_MODIFY_QP: MODIFY_QP with the attributes of CM_INIT_QP_ATTR for each state. */
 struct request_cm_modify_qp {
 	struct command_request h;
 	uint32_t id;
@@ -196,7 +201,7 @@ struct request_cm_modify_qp {
 	uint32_t then; /* enum cm_then */
 };
 
-/* CM_GET_EVENT: the handle is the channel's. EAGAIN: no event waits. */
+/* CM_GET_EVENT: the handle is the channel's. EAGAIN: no event is waiting. */
 struct reply_cm_event {
 	struct command_reply h;
 	uint32_t event; /* rdma_cm_event_type */
@@ -204,7 +209,7 @@ struct reply_cm_event {
 	uint32_t id; /* CONNECT_REQUEST: a new one, on the listener's channel */
 	uint32_t listen_id; /* CONNECT_REQUEST */
 	uint32_t join; /* MULTICAST_JOIN, MULTICAST_ERROR: handle of CM_JOIN */
-	uint32_t events; /* handed out, this one included, of `id`; CONNECT_REQUEST: of listen_id */
+	uint32_t events; /* taken so far, of `id` (CONNECT_REQUEST: of listen_id) */
 	uint64_t cookie; /* of CM_JOIN */
 	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
 	struct qp_path path; /* UD: of the peer or of the group */
@@ -213,9 +218,9 @@ struct reply_cm_event {
 };
 
 /*
- * CM_LIST, for everybody who may connect: the ids of all programs, as many as fit one message.
- * `from` is 0 at first, then `next` of the last reply, until that is 0. Ids that come and go
- * meanwhile are listed or not; nothing is listed twice.
+ * CM_LIST lists the ids of all programs, as many as fit one message. Everybody who may connect is
+ * allowed to ask. `from` is 0 at first and then the last reply's `next`, until that is 0. An id
+ * that is created or destroyed meanwhile may or may not be listed; no id is listed twice.
  */
 struct request_cm_list {
 	struct command_request h;
@@ -225,7 +230,7 @@ struct request_cm_list {
 struct cm_listed {
 	struct cm_address source; /* family 0: not bound */
 	struct cm_address destination; /* family 0: none */
-	uint32_t qpn; /* 0: not known, or not this user's to know */
+	uint32_t qpn; /* 0: unknown, or hidden from this user */
 	uint32_t pid; /* of its program, as the engine sees it; 0: unknown */
 	uint16_t port_space; /* rdma_port_space */
 	uint8_t qp_type; /* enum qp_type */
@@ -238,12 +243,12 @@ struct cm_listed {
 
 struct reply_cm_list {
 	struct command_reply h;
-	uint64_t next; /* 0: that was all */
+	uint64_t next; /* 0: the list is complete */
 	uint32_t count;
 	uint32_t reserved;
 	struct cm_listed id[CM_LISTED_MAX];
 };
 
-static_assert(sizeof(struct reply_cm_list) <= LIMIT_COMMAND_BYTES, "a part of a list is a message");
+static_assert(sizeof(struct reply_cm_list) <= LIMIT_COMMAND_BYTES, "a part fits one message");
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control commands of memory: regions, windows, device memory, and what of them (and of
- * protection domains) is imported. The end of command.h, which includes it.
+ * The control commands of memory: regions, windows, device memory, and imports of them and of
+ * protection domains. Included at the end of command.h.
  */
 #ifndef PROTOCOL_COMMAND_MEMORY_H
 #define PROTOCOL_COMMAND_MEMORY_H
@@ -9,17 +9,20 @@
 #include "memory/mr_backing.h"
 #include "protocol/command.h"
 
-/* An object of the context that `into` was imported from (or of `into` itself), by its handle there. */
+/*
+ * Names an object by its handle in the context from which `into` was imported (or in `into`
+ * itself).
+ */
 struct request_import {
 	struct command_request h;
 	uint32_t into; /* IMPORT_PD, IMPORT_DM: context; IMPORT_MR: PD */
 	uint32_t handle;
 };
 
-/* Tells a handle of an imported region, which is for UNIMPORT_MR only, from one of a region. */
+/* Marks the handle of an imported region, which only UNIMPORT_MR accepts. */
 #define MR_IMPORT_MARK (1u << 31)
 
-/* The region stays its exporter's and ends with it. */
+/* The region stays the exporter's and ends with it. */
 struct reply_import_mr {
 	struct command_reply h;
 	uint32_t handle;
@@ -38,7 +41,7 @@ struct request_alloc_dm {
 
 #define DM_LOG_ALIGN_MAX 12u
 
-/* Descriptors out: [0] a memfd sealed against shrinking and growing, to be mapped. */
+/* Descriptors out: [0] a memfd to map, sealed against shrinking and growing. */
 struct reply_dm {
 	struct command_reply h;
 	uint32_t handle;
@@ -59,8 +62,8 @@ struct request_reg_dm_mr {
 /* PROMOTED_FILE passes one descriptor: the memfd (F_SEAL_SHRINK) into which promoted pages move. */
 
 /*
- * Embedded: the whole region is direct, backings are 0 and the address is used as it is.
- * ACCESS_ON_DEMAND with address 0 and length UINT64_MAX: the whole address space of the client.
+ * Embedded: the whole region is direct, there are no backings, and the address is used as it is.
+ * ACCESS_ON_DEMAND with address 0 and length UINT64_MAX is the whole address space of the client.
  */
 struct request_reg_mr {
 	struct command_request h;
@@ -69,8 +72,7 @@ struct request_reg_mr {
 	uint64_t address; /* in the client's address space */
 	uint64_t length;
 	uint64_t iova;
-	uint32_t
-		backings; /* sorted by offset, not overlapping; what is not covered is peer memory */
+	uint32_t backings; /* sorted by offset, no overlaps; the rest is peer memory */
 	uint32_t reserved;
 	struct mr_backing backing[];
 };
@@ -91,8 +93,8 @@ enum rereg_flag {
 };
 
 /*
- * The region keeps its handle and its keys. What `flags` do not name is not looked at; a command
- * that fails leaves the region as it was.
+ * The region keeps its handle and its keys. Only the fields that `flags` names are read. If the
+ * command fails, the region is unchanged.
  */
 struct request_rereg_mr {
 	struct command_request h;
@@ -108,7 +110,7 @@ struct request_rereg_mr {
 	struct mr_backing backing[];
 };
 
-/* ALLOC_NULL_MR makes a region of a PD that reads as zeros; its reply has no rkey. */
+/* ALLOC_NULL_MR creates a region in a PD that reads as zeros. Its reply has no rkey. */
 
 /* ibv_advise_mr_advice */
 enum advice {
@@ -120,8 +122,8 @@ enum advice {
 #define ADVISE_MAX 32u /* elements of one ADVISE_MR */
 
 /*
- * The engine checks what the elements name; the client, whose memory it is, does the rest at the
- * addresses of the reply.
+ * The engine checks the elements. The client, which owns the memory, does the rest at the addresses
+ * of the reply.
  */
 struct request_advise_mr {
 	struct command_request h;
@@ -146,7 +148,7 @@ struct request_alloc_mw {
 struct reply_alloc_mw {
 	struct command_reply h;
 	uint32_t handle;
-	uint32_t rkey; /* its index is the window's for good, its variant until the first bind */
+	uint32_t rkey; /* its index is permanent; a bind may change its variant */
 };
 
 static_assert(sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing) <=

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control commands of raw packets: work queues, receive side scaling, steering. The end of
- * command.h, which includes it.
+ * The control commands of raw packets: work queues, receive side scaling, steering. Included at the
+ * end of command.h.
  */
 #ifndef PROTOCOL_COMMAND_RAW_H
 #define PROTOCOL_COMMAND_RAW_H
@@ -9,17 +9,17 @@
 #include "protocol/command.h"
 #include "protocol/flow_key.h"
 
-/* What queue pairs of type RAW_PACKET may be besides. */
+/* Further properties of a RAW_PACKET queue pair. */
 enum raw_flag {
 	RAW_WQ = 1 << 0, /* a work queue (ibv_create_wq(3)): no send queue, send_cq is recv_cq */
-	RAW_STRIP_VLAN = 1 << 1, /* the VLAN tag of received frames goes into the completion */
-	RAW_BLOCK_LOOPBACK = 1 << 2, /* its own multicast frames do not come back to it */
+	RAW_STRIP_VLAN = 1 << 1, /* moves the VLAN tag of received frames into the completion */
+	RAW_BLOCK_LOOPBACK = 1 << 2, /* does not receive its own multicast frames */
 	RAW_FLAGS = 7,
 };
 
 struct request_modify_wq {
 	struct command_request h;
-	uint32_t wq; /* handle of the queue pair that it is */
+	uint32_t wq; /* handle of the queue pair that implements it */
 	uint32_t mask; /* ibv_wq_attr_mask */
 	uint32_t state; /* ibv_wq_state */
 	uint32_t current_state;
@@ -30,11 +30,11 @@ struct request_modify_wq {
 struct request_create_rwq_table {
 	struct command_request h;
 	uint32_t context;
-	uint32_t log_size; /* of the table: 2^log_size entries of wq[] count */
+	uint32_t log_size; /* the table has 2^log_size entries, all in wq[] */
 	uint32_t wq[LIMIT_RWQ_TABLE];
 };
 
-/* A queue pair that spreads what rules steer to it over a table, by Toeplitz hash. */
+/* A queue pair that spreads the frames of its rules over a table by a Toeplitz hash. */
 struct request_create_rss {
 	struct command_request h;
 	uint32_t pd;
@@ -46,7 +46,7 @@ struct request_create_rss {
 
 struct request_create_flow {
 	struct command_request h;
-	uint32_t qp; /* one of these two */
+	uint32_t qp; /* this or rss; the other is 0 */
 	uint32_t rss;
 	uint32_t kind; /* enum flow_kind */
 	uint32_t priority; /* 0 .. 65535 */

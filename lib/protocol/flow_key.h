@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a flow rule can look at, of any frame: one flat struct, so that a rule is a value and a
- * mask of it. Octets stand as they stand in the frame; what a frame does not have is zero, and
- * its layers say that it is not there. The library fills these from ibv_flow_spec_*.
+ * What a flow rule can match in a frame. It is one flat struct, so that a rule is a value and a
+ * mask of it. Octets are in the frame's order. Fields of a layer that the frame does not have are
+ * zero, and `layers` does not name that layer. The library fills values and masks from
+ * ibv_flow_spec_*.
  */
 #ifndef PROTOCOL_FLOW_KEY_H
 #define PROTOCOL_FLOW_KEY_H
