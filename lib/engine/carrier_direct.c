@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way of a program that has the engine inside: commands are direct calls under control_lock,
- * the queues lie in an arena of plain memory, all registered memory is direct. The engine's lcores
- * are polled by dedicated threads (uroce_start) or by the program (uroce_poll); an empty poll of a
- * CQ yields, so that a polling thread on the same core can run.
+ * The carrier of a program that embeds the engine: commands are direct calls under control_lock,
+ * the queues are in an arena of plain memory, and all registered memory is direct. Dedicated
+ * threads (uroce_start) or the program itself (uroce_poll) poll the engine's lcores. Empty polls of
+ * a CQ yield, so that a polling thread on the same core can run.
  *
- * libibverbs.so.1 is not linked: whoever loads it with us is found by name.
+ * libibverbs.so.1 is not linked; its functions are found by name in whatever libibverbs.so.1 the
+ * program loaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,7 +48,7 @@ static void execute(struct engine *e, struct client *c, struct call *call, enum 
 	pthread_mutex_unlock(&e->control_lock);
 }
 
-/* As the socket would: the engine gets descriptors of its own. */
+/* As over the socket, the engine gets descriptors of its own. */
 static bool take_copies(struct carrier_descriptors *to, const struct carrier_descriptors *from)
 {
 	for (uint32_t i = 0; i < from->count; i++) {
@@ -88,14 +89,17 @@ static void direct_empty_poll(struct carrier *carrier)
 {
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
 
-	/* A program that polls the engine itself does so next; dedicated threads may share our core. */
+	/*
+	 * A program that polls the engine itself does so next. Dedicated threads may share this
+	 * core.
+	 */
 	if (d->engine->control->launched && ++d->empty_polls % YIELD_EVERY == 0)
 		sched_yield();
 }
 
 static bool direct_gone(struct carrier *carrier)
 {
-	return false; /* it ends with the program, which destroys it after its last object */
+	return false; /* the program destroys the engine after its last object */
 }
 
 static void direct_release(struct carrier *carrier)
@@ -180,7 +184,7 @@ int carrier_direct_register(struct engine *e)
 	int error;
 
 	if (symbol == NULL)
-		return ENOENT; /* the libibverbs.so.1 of this process is not ours, or none */
+		return ENOENT; /* no libibverbs.so.1 in this process, or not uroce's */
 	memcpy(&enter, &symbol, sizeof(enter));
 	error = enter(&device);
 	e->control->registered = error == 0;

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine as programs hold it (uroce.h): made of its parts, started, stopped, taken apart. */
+/*
+ * The engine as programs hold it (uroce.h): creation, start, stop, destruction.
+ *
+ * The atomics here are single flags, which need no queue: `stopping` for lcore_loop, `closed` for
+ * the client's library, `idle_expired` from the control thread. Release and acquire are enough, as
+ * nothing else is ordered by them.
+ */
 #include "engine/uroce.h"
 
 #include <errno.h>
@@ -39,11 +45,10 @@ static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, s
 	uint32_t mtu = o->mtu != 0 ? o->mtu : e->port != NULL ? e->port->mtu : MTU_WITHOUT_PORT;
 
 	if (e->port != NULL && mtu > e->port->mtu) {
-		snprintf(
-			why, why_size,
-			"--mtu %u does not fit port %s, whose frames carry %u: lower --mtu or raise "
-			"the port's",
-			mtu, e->port->name, e->port->mtu);
+		snprintf(why, why_size,
+			 "--mtu %u exceeds the %u octets of port %s: lower --mtu or raise "
+			 "the port's",
+			 mtu, e->port->mtu, e->port->name);
 		return EINVAL;
 	}
 	engine_take_mtu(e, mtu);
@@ -78,13 +83,13 @@ static int check_options(const struct uroce_options *o, char *why, size_t why_si
 	const char *wrong = NULL;
 
 	if (o->lcores == 0 || o->lcores > LIMIT_LCORES)
-		wrong = "lcores is not 1 .. 16";
+		wrong = "lcores must be 1 .. 16";
 	else if (o->addresses > ARRAY_SIZE(o->address) || o->gateways > ARRAY_SIZE(o->gateway))
 		wrong = "more than 16 addresses or 2 gateways";
 	else if (o->vlan > 4094)
-		wrong = "the VLAN id is not 0 .. 4094";
+		wrong = "the VLAN id must be 0 .. 4094";
 	else if (o->port != NULL && (o->port->queues == 0 || o->port->queues > LIMIT_LCORES))
-		wrong = "the port has no queues, or more than 16";
+		wrong = "the port must have 1 .. 16 queues";
 	if (wrong == NULL)
 		return 0;
 	snprintf(why, why_size, "%s", wrong);
@@ -132,7 +137,7 @@ static int make_strangers(struct engine *e)
 {
 	char name[RTE_RING_NAMESIZE];
 
-	/* Where the kernel answers, nobody here wants its frames. */
+	/* If the kernel answers, nobody here needs its frames. */
 	if (e->port == NULL || e->port->kernel_answers)
 		return 0;
 	snprintf(name, sizeof(name), "us-%08x", (uint32_t)e->id);
@@ -235,7 +240,7 @@ struct uroce_engine *uroce_create(const struct uroce_options *o, char *why, size
 	if (error == 0)
 		return (struct uroce_engine *)e;
 	if (why[0] == '\0')
-		snprintf(why, why_size, "cannot make an engine: %s", strerror(error));
+		snprintf(why, why_size, "cannot create the engine: %s", strerror(error));
 	if (e != NULL) {
 		e->port = NULL; /* stays the caller's */
 		uroce_destroy((struct uroce_engine *)e);
@@ -282,7 +287,7 @@ void uroce_destroy(struct uroce_engine *u)
 		e->port->ops->close(e->port);
 	directory_destroy(e);
 	handle_table_destroy(&c->srq_numbers);
-	/* A copy that is stuck is of a packet buffer. */
+	/* A copy that hangs still uses a packet buffer. */
 	if (c->owns_pool && nothing_stuck)
 		rte_mempool_free(e->pool);
 	free(e->lcore);
@@ -294,10 +299,13 @@ void uroce_destroy(struct uroce_engine *u)
 
 /* ---- running ---- */
 
-/* The main EAL lcore's thread is the caller's; the lcore is polled all the same, by one of ours. */
+/* The main EAL lcore's thread belongs to the caller, so an engine thread polls that lcore. */
 static void *main_lcore_thread(void *lcore)
 {
-	/* An EAL lcore id gives it a mempool cache; without one it is slower, not wrong. */
+	/*
+	 * With an EAL lcore id the thread has a mempool cache. Without one it is slower, but not
+	 * wrong.
+	 */
 	bool registered = rte_thread_register() == 0;
 
 	lcore_loop(lcore);
@@ -348,7 +356,7 @@ int uroce_start(struct uroce_engine *u)
 	return error;
 }
 
-/* From here on nobody polls; the control path runs its messages itself (lcore.c). */
+/* Nobody polls from here on. The control path executes the lcores' messages itself (lcore.c). */
 void uroce_stop(struct uroce_engine *u)
 {
 	struct engine *e = engine_of(u);
@@ -366,7 +374,7 @@ void uroce_stop(struct uroce_engine *u)
 		pthread_join(c->main_thread, NULL);
 	c->main_thread_runs = false;
 	c->launched = false;
-	/* The control thread still runs, and clients still go. */
+	/* The control thread still runs, and clients may still leave. */
 	pthread_mutex_lock(&e->control_lock);
 	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
 		if (e->client[i] != NULL)
