@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Binds of memory windows that an lcore cannot make by itself, as others may read the window or copy
- * through it: the control thread clears the window, waits for the lcores and for copies, and binds.
+ * Binds of memory windows that an lcore cannot make alone, because other lcores may read the window
+ * or a copy through it may be under way. The control thread clears the window, waits for the lcores
+ * and the copies, and then binds it.
+ *
+ * Atomics: lcores write a window's and a queue pair's fields when they bind. windows_leave() runs
+ * after the queue pair was detached and a grace period, so relaxed loads see the last values.
  */
 #include "control/binds.h"
 
@@ -23,8 +27,8 @@ static void answer(struct lcore *l, void *arg, nanotime now)
 }
 
 /*
- * A bind whose window was just unbound: what goes through it still may be under way. Its queue pair
- * does nothing else meanwhile.
+ * A bind that waits for copies through the window, which was unbound for it. Its queue pair
+ * executes nothing else meanwhile.
  */
 struct bind_wait {
 	struct engine_qp *qp;
@@ -60,7 +64,7 @@ static void forget(struct engine *e, struct bind_wait *b)
 	free(b);
 }
 
-/* NULL: those of all queue pairs that are detached. */
+/* q == NULL: those of all detached queue pairs. */
 static void forget_of(struct engine *e, const struct engine_qp *q)
 {
 	struct bind_wait *b, *next;
@@ -77,7 +81,7 @@ static void execute_bind(struct engine *e, struct engine_qp *q)
 	struct bind_wait *b, at = { .qp = q };
 	enum reason why;
 
-	forget_of(e, q); /* it was reset meanwhile, and posted another one */
+	forget_of(e, q); /* it was reset meanwhile, and posted another bind */
 	if (clear(e, q, &at.settling, &why)) {
 		finish(e, q, why);
 		return;
@@ -106,7 +110,7 @@ static void go_on(struct engine *e, struct bind_wait *b, nanotime now)
 		why = REASON_BUSY;
 	else if (!settle_over(q->client, &b->settling))
 		return;
-	/* Another queue pair may have bound it meanwhile. */
+	/* Another queue pair may have bound the window meanwhile. */
 	else if (!window_is_clear(e, &q->operation) && !clear(e, q, &b->settling, &why))
 		return;
 	forget(e, b);
@@ -123,7 +127,7 @@ void operations_go_on(struct engine *e, nanotime now)
 	}
 }
 
-/* The oldest of this lcore. False: there was none. */
+/* The oldest bind of this lcore. False: there was none. */
 static bool execute_next(struct engine *e, uint32_t lcore)
 {
 	struct engine_qp *q;
@@ -145,7 +149,7 @@ void operations_finish(struct engine *e)
 	forget_of(e, NULL);
 }
 
-/* Each waits for every lcore: others want the control path, too. */
+/* Each bind waits for every lcore, so other work of the control path comes in between. */
 void operations_continue(struct engine *e)
 {
 	bool more = false;

@@ -5,14 +5,14 @@
 
 #include "lcore/lcore.h"
 
-/* Executes what lcores have passed on; all that was there when it was called ... */
+/* Executes all binds that lcores had passed on when it was called ... */
 void operations_finish(struct engine *e);
-/* Binds that wait for copies, which may be over. */
+/* Binds that wait for copies: looks whether these are over. */
 void operations_go_on(struct engine *e, nanotime now);
-/* ... or some of it: then it wakes the control thread again. */
+/* ... or some of them, and wakes the control thread for the rest. */
 void operations_continue(struct engine *e);
 
-/* The queue pair is detached: what was bound through it is bound no more. */
+/* The queue pair is detached: unbinds the windows that it bound. */
 void windows_leave(struct engine_qp *q);
 
 #endif

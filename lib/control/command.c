@@ -20,8 +20,8 @@ enum needs {
 struct command_row {
 	int (*execute)(struct call *call);
 	enum needs needs;
-	bool variable; /* more than the request struct may follow */
-	uint32_t descriptors; /* at most; the command itself knows how many it wants */
+	bool variable; /* octets may follow the request struct */
+	uint32_t descriptors; /* at most; the command itself checks how many it needs */
 };
 
 static const struct command_row commands[COMMAND_COUNT] = {
@@ -163,20 +163,20 @@ void call_close_descriptors(struct call *call)
 	call->out.count = 0;
 }
 
-/* Whether the message is one at all; nothing in it is looked at before. */
+/* Checks the message's form before anything in it is used. */
 static int check_header(struct call *call)
 {
 	const struct command_request *h = call->request;
 
 	if (call->length < sizeof(*h) || h->magic != COMMAND_MAGIC)
-		return call_fail(call, EPROTO, "this is no message of the uroce protocol");
+		return call_fail(call, EPROTO, "not a uroce protocol message");
 	if (h->version != COMMAND_VERSION)
 		return call_fail(call, EPROTO,
-				 "this engine speaks version %u, the program's library version %u: "
+				 "the engine has protocol version %u, the program %u: "
 				 "install the same release",
 				 COMMAND_VERSION, h->version);
 	if (h->command >= COMMAND_COUNT)
-		return call_fail(call, EOPNOTSUPP, "command %u is not known", h->command);
+		return call_fail(call, EOPNOTSUPP, "unknown command %u", h->command);
 	return 0;
 }
 
@@ -187,15 +187,16 @@ static int check_shape(struct call *call)
 
 	if (call->request->length != call->length || call->length < wanted ||
 	    (call->length > wanted && !row->variable))
-		return call_fail(call, EPROTO, "a message of %zu octets, not %zu", call->length,
-				 wanted);
+		return call_fail(call, EPROTO, "a message of %zu octets instead of %zu",
+				 call->length, wanted);
 	if (call->in.count > row->descriptors)
-		return call_fail(call, EPROTO, "%u descriptors beside the message, at most %u",
+		return call_fail(call, EPROTO,
+				 "%u descriptors with the message, at most %u are allowed",
 				 call->in.count, row->descriptors);
 	if (row->needs == A_CLIENT && call->client == NULL)
-		return call_fail(call, EPERM, "the program has not said hello");
+		return call_fail(call, EPERM, "the program has not sent HELLO");
 	if (row->needs == NO_CLIENT_YET && call->client != NULL)
-		return call_fail(call, EPERM, "the program has said hello before");
+		return call_fail(call, EPERM, "the program has already sent HELLO");
 	return 0;
 }
 

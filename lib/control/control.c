@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread. It takes one event of its epoll set at a time, so that an event may end
- * whatever it wants, other watches included; in between it beats the heart, follows the port and
- * lets neighbours talk.
+ * The control thread. It takes one event of its epoll set at a time, so that an event may remove
+ * any watch. In between it updates the heartbeat, follows the port and runs the neighbour table's
+ * timers.
+ *
+ * Atomics: events that an lcore could not send (event_owed, async_owed) are flags in the objects,
+ * so that a full channel needs no queue. The heartbeat and the two flags of the thread are single
+ * words.
  */
 #include <errno.h>
 #include <signal.h>
@@ -84,8 +88,8 @@ static void retry_events(struct client *c)
 		     object = NULL)
 
 /*
- * A program that reads no events is asked now and then only: a walk through its objects takes a while.
- * Acquire: what an lcore said to be owed before is seen.
+ * A program that does not read its events is retried at intervals, because the walk through its
+ * objects takes long. Acquire: sees what lcores marked as owed before they set async_owed.
  */
 static void retry_async_events(struct client *c)
 {
@@ -164,7 +168,10 @@ static void refresh_port(struct engine *e)
 	e->mac = e->port->mac;
 	refresh_addresses(e);
 	device_files_update(e);
-	/* No event is made for an MTU: one that says "look at the port" is nearest. */
+	/*
+	 * There is no event for a change of the MTU. PORT_ACTIVE is the nearest: programs then
+	 * query the port.
+	 */
 	if (c->link_up != was_up || (c->link_up && other_mtu))
 		tell_all(e, c->link_up ? EVENT_PORT_ACTIVE : EVENT_PORT_ERR);
 	if (other_mac)
@@ -182,7 +189,7 @@ static void refresh(struct engine *e)
 		device_files_update(e);
 }
 
-/* What is due; returns when something will be. */
+/* Does what is due. Returns when to call again. */
 static nanotime due(struct engine *e, nanotime now)
 {
 	struct control *c = e->control;
@@ -244,10 +251,10 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 	c->wake.fd = e->control_fd;
 	c->wake.ready = woken;
 	if (c->epoll_fd < 0 || e->control_fd < 0 || watch_add(e, &c->wake) != 0) {
-		snprintf(why, why_size, "no descriptors: %s (ulimit -n)", strerror(errno));
+		snprintf(why, why_size, "no file descriptors: %s (ulimit -n)", strerror(errno));
 		return errno;
 	}
-	/* Without it the addresses are those of the start. */
+	/* If this fails, the addresses stay those of the start. */
 	if (e->port == NULL && o->addresses == 0)
 		c->host_events = interface_events_open();
 	users_open(&c->users);
@@ -281,7 +288,7 @@ int control_start(struct engine *e, char *why, size_t why_size)
 	error = pthread_create(&c->thread, NULL, control_run, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error != 0) {
-		snprintf(why, why_size, "no control thread: %s", strerror(error));
+		snprintf(why, why_size, "cannot create the control thread: %s", strerror(error));
 		return error;
 	}
 	pthread_setname_np(c->thread, "uroce-control");
@@ -289,7 +296,7 @@ int control_start(struct engine *e, char *why, size_t why_size)
 	return 0;
 }
 
-/* Clients are told, then taken apart: their programs flush what they had posted. */
+/* Tells the clients and then takes them apart. Their libraries flush what was posted. */
 void control_stop(struct engine *e)
 {
 	struct control *c = e->control;

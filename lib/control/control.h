@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control path: everything slow. One thread of the engine's own serves the socket, notices
- * deaths, beats the heart of every client page, answers neighbours and follows the port; commands
- * of an embedding program run in the caller's thread. Both hold engine.control_lock meanwhile.
+ * The control path: everything slow. One engine thread serves the socket, notices deaths of
+ * clients, updates the heartbeat in every client page, answers neighbours and follows the port.
+ * Commands of an embedding program run in the caller's thread. Both hold engine.control_lock
+ * meanwhile.
  *
  *	connection/	the socket in the file system, connections and the processes behind them
  *	command.c	one message: checked, dispatched, answered; commands/ and cm/ execute
- *	objects.c	handles; domain.c, token.c: what several processes may share
+ *	objects.c	handles; domain.c, token.c: what processes may share
  *	share/		what each user may have
  *	ending/		the ends of commands, contexts and programs, which wait for copies
  *	network/	own addresses, and where packets for an address go
@@ -42,22 +43,21 @@ struct control {
 	struct listener listener;
 	LIST_HEAD(, connection) connections;
 	uint32_t connection_count;
-	LIST_HEAD(, connection) parked; /* settle.c, with those that follow */
+	LIST_HEAD(, connection) parked; /* settle.c, as the next two */
 	LIST_HEAD(, grave) graves;
 	uint32_t grave_count;
-	LIST_HEAD(, bind_wait) binds; /* operation.c */
+	LIST_HEAD(, bind_wait) binds; /* binds.c */
 	nanotime settle_at;
 	struct neighbour_agent *neighbours; /* NULL: nothing to resolve */
-	struct destinations *destinations; /* NULL, likewise */
+	struct destinations *destinations; /* NULL likewise */
 	struct peer_table *peers;
-	uint64_t peers_taken; /* connections that were refused: REASON_PEER_TAKEN */
+	uint64_t peers_taken; /* connections refused with REASON_PEER_TAKEN */
 	struct uroce_options options;
 	char name[32];
 	bool owns_pool;
 	uint32_t next_lcore; /* round robin of queue pairs */
 	uint32_t next_domain; /* number */
-	uint64_t
-		domain_walks; /* so that each looks at a domain once, however many handles lead there */
+	uint64_t domain_walks; /* the last walk's number: each walk visits a domain once */
 	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */
 	LIST_HEAD(, context) tokens[CONTROL_BUCKETS]; /* by inode */
 	struct users users;
@@ -68,23 +68,23 @@ struct control {
 	nanotime refresh_at;
 	nanotime neighbours_at;
 	nanotime empty_since; /* when the last client left */
-	bool addresses_late; /* there was no descriptor to ask the host with */
+	bool addresses_late; /* no descriptor was left to ask the host for its addresses */
 	uint32_t idle_expired; /* atomic */
 	bool link_up;
-	struct mnl_socket *host_events; /* addresses of this host; NULL: there is a port, or --ip */
-	bool main_thread_runs; /* main_thread polls the main lcore */
+	struct mnl_socket *host_events; /* address changes of the host; NULL: a port, or --ip */
+	bool main_thread_runs; /* main_thread runs and polls the main lcore */
 	pthread_t main_thread;
-	bool launched; /* uroce_start ran: threads of ours poll */
+	bool launched; /* uroce_start() ran: engine threads poll */
 	bool registered; /* libibverbs.so.1 of this process lists it */
 	void *key_memory;
 	LIST_HEAD(, engine_xrcd) xrcds;
-	struct handle_table srq_numbers; /* engine.srq is its slots */
+	struct handle_table srq_numbers; /* its slots are engine.srq */
 	uint32_t srq_generation;
 	struct cm_manager *cm;
 	struct porters *porters; /* NULL: no socket */
 };
 
-/* The parts that the thread needs; then the thread; both ways back. */
+/* Opens what the thread needs, and then the thread; stop and close undo them. */
 int control_open(struct engine *e, const struct uroce_options *o, char *why, size_t why_size);
 int control_start(struct engine *e, char *why, size_t why_size);
 void control_stop(struct engine *e);

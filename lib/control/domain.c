@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protection domains. Keys and queue pairs carry the number of a domain; a process has a handle
- * (struct pd) of one that it made or imported, and the domain lasts as long as any handle of it.
+ * Protection domains. Keys and queue pairs carry the number of a domain. A process has a handle
+ * (struct pd) of each domain that it allocated or imported. A domain lasts as long as any handle of
+ * it.
  *
- * Queue pairs of one domain may name regions of several clients. So that a client whose memory may
- * block stops nobody's lcore, all that share a domain with it have their copies made by movers, too
- * (movers.c).
+ * Queue pairs of one domain may name regions of several clients. If the memory of one of them may
+ * block an lcore, movers make the copies of all that share a domain with it (movers.c).
+ *
+ * Atomics: lcores read client.shares at any time. It only ever becomes true, so relaxed is enough.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ static struct domain *domain_create(struct engine *e)
 
 	if (d == NULL)
 		return NULL;
-	/* A number comes again after 2^32 others. */
+	/* Numbers repeat after 2^32 others. */
 	do
 		c->next_domain++;
 	while (number_is_used(c, c->next_domain));
@@ -151,7 +153,8 @@ int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd 
 	error = client_movers_share(c);
 	if (error != 0) {
 		pd_free(c, p);
-		return call_fail(call, error, "the engine cannot make a thread for its copies");
+		return call_fail(call, error,
+				 "the engine cannot create a thread for the program's copies");
 	}
 	*out = p;
 	return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles, and the objects behind them. */
+/*
+ * Handles, and the objects behind them. Lcores look objects up in these tables without a lock, so
+ * the slots are atomic: release here, acquire in lcore/work.c.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -9,10 +12,12 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-/* Handles that rest before one is used again: a stale one in a program is noticed then. */
+/*
+ * A freed handle is reused only after so many others, so that a program's stale handle is noticed.
+ */
 #define HANDLES_AT_REST 64u
 
-/* Memory is touched only where handles are used. */
+/* Pages are used only for handles that exist. */
 static void *table_memory(size_t octets)
 {
 	void *m = mmap(NULL, octets, PROT_READ | PROT_WRITE,
@@ -59,7 +64,7 @@ uint32_t handle_reserve(struct handle_table *t)
 
 void handle_publish(struct handle_table *t, uint32_t handle, void *object)
 {
-	/* Pairs with the acquire in work.c: who sees the pointer sees the object. */
+	/* Pairs with the acquire in work.c: an lcore that sees the pointer sees the object. */
 	__atomic_store_n(&t->slot[handle], object, __ATOMIC_RELEASE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs have made: handles, and the objects behind them that lcores do not see. Queue pairs,
- * CQs, SRQs, address handles and windows are lcore/queue_pair.h's, srq.h's and window.h's.
+ * What programs have created: handles, and the objects behind them that lcores do not see. Queue
+ * pairs, CQs, SRQs, address handles and windows are in lcore/queue_pair.h, srq.h and window.h.
  */
 #ifndef CONTROL_OBJECTS_H
 #define CONTROL_OBJECTS_H
@@ -33,7 +33,7 @@ enum object_kind {
 	OBJECT_MW,
 	OBJECT_XRCD,
 	OBJECT_TARGET,
-	OBJECT_CM_CHANNEL, /* these three are of no context: cm_manager.h */
+	OBJECT_CM_CHANNEL, /* these three belong to no context: cm_manager.h */
 	OBJECT_CM_ID,
 	OBJECT_CM_JOIN,
 	OBJECT_KINDS,
@@ -43,7 +43,7 @@ static_assert(OBJECT_KINDS <= STATISTICS_KINDS, "every kind is counted");
 
 /*
  * Handles 1 .. limit of one kind and client. The slots are plain pointers that lcores may read
- * (queue pairs); a handle that was given back is used again as late as is cheap.
+ * (queue pairs). A freed handle is reused as late as is cheap.
  */
 struct handle_table {
 	void **slot; /* limit + 1 */
@@ -53,17 +53,17 @@ struct handle_table {
 	uint32_t count; /* of live objects */
 	uint32_t freed; /* handles in the FIFO */
 	uint32_t first_free, last_free;
-	struct account *account; /* whose objects they are: each counts there. NULL: nobody's */
+	struct account *account; /* objects count in this account; NULL: in none */
 	enum resource resource;
 };
 
 int handle_table_init(struct handle_table *t, uint32_t limit);
 void handle_table_destroy(struct handle_table *t);
-/* A handle whose slot is still empty; 0: the client or its user has as many as it may. */
+/* Reserves a handle, whose slot stays empty. 0: the client or its user has reached its limit. */
 uint32_t handle_reserve(struct handle_table *t);
-/* Shows the object, complete, to whoever looks the handle up (release). */
+/* Makes the complete object visible under the handle (release). */
 void handle_publish(struct handle_table *t, uint32_t handle, void *object);
-/* The slot is empty again; the handle stays taken until handle_free. */
+/* Empties the slot. The handle stays reserved until handle_free. */
 void handle_withdraw(struct handle_table *t, uint32_t handle);
 void handle_free(struct handle_table *t, uint32_t handle);
 
@@ -74,17 +74,17 @@ static inline void *handle_find(const struct handle_table *t, uint32_t handle)
 
 struct context {
 	uint32_t handle;
-	int async_fd; /* our end */
-	uint32_t async_owed; /* bits of events of the port that found it full */
+	int async_fd; /* the engine's end */
+	uint32_t async_owed; /* bits: port events that found async_fd full */
 	struct client *client;
-	/* Its token is this file with this secret in it. */
+	/* The file and the secret in it that are its token. */
 	dev_t token_device;
 	ino_t token_inode;
 	uint8_t token_secret[16];
 	LIST_ENTRY(context) token_link;
 	bool imported;
-	bool closed; /* it goes when copies are over */
-	struct context *exporter; /* NULL: closed meanwhile, or not imported */
+	bool closed; /* it is freed when copies are over */
+	struct context *exporter; /* NULL: closed since, or the context was not imported */
 	LIST_HEAD(, context) importers;
 	LIST_ENTRY(context) import_link; /* in the exporter's list */
 };
@@ -93,7 +93,7 @@ struct context {
 struct domain {
 	uint32_t number; /* unique in the engine: what keys and queue pairs carry */
 	uint32_t handles;
-	uint64_t walk; /* the last one of control.domain_walks that came by */
+	uint64_t walk; /* the last of control.domain_walks that visited it */
 	LIST_HEAD(, pd) pds;
 	LIST_ENTRY(domain) link;
 };
@@ -102,8 +102,7 @@ struct domain {
 struct pd {
 	uint32_t handle;
 	uint32_t context;
-	uint32_t
-		users; /* queue pairs, regions, address handles, imports ... made with this handle */
+	uint32_t users; /* queue pairs, regions, address handles, imports... that use this handle */
 	uint32_t number; /* of the domain */
 	struct domain *domain;
 	struct client *client;
@@ -115,21 +114,21 @@ struct mr {
 	uint32_t context;
 	struct pd *pd;
 	uint32_t key;
-	bool implicit; /* on demand: the whole address space */
-	bool leaving; /* it goes, or changes, when copies are over */
+	bool implicit; /* ACCESS_ON_DEMAND: the whole address space */
+	bool leaving; /* it is freed or replaced when copies are over */
 	struct region *region;
 	uint32_t uses;
-	struct backing_use *use; /* what its direct pieces lie in */
-	struct dm *dm; /* device memory that it is a part of; NULL: the program's memory */
+	struct backing_use *use; /* the mapped files of its direct pieces */
+	struct dm *dm; /* device memory of which it is a part; NULL: the program's memory */
 };
 
-/* Device memory, which several processes may have handles of; it ends with the last. */
+/* Device memory. Several processes may have handles of it; it lasts until the last one is freed. */
 struct dm_memory {
 	uint32_t handles;
-	struct user *user; /* whose it is, whoever has handles of it */
+	struct user *user; /* pays for it, whoever has handles */
 	int fd;
-	uint8_t *base; /* where we map it */
-	uint64_t length; /* as asked for */
+	uint8_t *base; /* where the engine maps it */
+	uint64_t length; /* as requested */
 	uint64_t octets; /* in whole pages */
 };
 
@@ -140,7 +139,7 @@ struct dm {
 	struct dm_memory *memory;
 };
 
-/* An imported region: the right to its keys' numbers. The region itself is its exporter's. */
+/* An imported region: its keys' numbers. The region itself belongs to its exporter. */
 struct mr_import {
 	uint32_t handle;
 	uint32_t context;
@@ -148,7 +147,7 @@ struct mr_import {
 	struct pd *pd;
 };
 
-/* What a region is to be: of REG_MR or REREG_MR. */
+/* What a region is to become, by REG_MR or REREG_MR. */
 struct mr_wish {
 	uint32_t access; /* enum access_flag */
 	uint64_t address;
@@ -160,26 +159,26 @@ struct mr_wish {
 
 struct client_objects {
 	struct account account;
-	bool counted; /* ... with what every client takes */
+	bool counted; /* ... with what every client takes of the engine */
 	struct handle_table table[OBJECT_KINDS];
-	uint64_t dm_octets; /* of device memory that it has handles of */
-	uint32_t cm_events; /* that wait for it, but for requests: backlogs bound those */
-	uint32_t async_rest; /* beats until owed asynchronous events are tried again */
-	LIST_HEAD(, engine_qp) holding; /* UD queue pairs that may send nothing for long */
-	uint32_t groups; /* multicast groups that its queue pairs are members of, */
-	uint32_t reported_joins; /* and joins of rdma_cm that the link is told of */
-	uint32_t ah_serial; /* of the handles that are AH_GOING; 0: there are none */
-	pid_t pid; /* as we see it; 0: unknown or embedded */
+	uint64_t dm_octets; /* of device memory for which it has handles */
+	uint32_t cm_events; /* waiting; without requests, which backlogs limit */
+	uint32_t async_rest; /* heartbeats until owed asynchronous events are tried again */
+	LIST_HEAD(, engine_qp) holding; /* UD queue pairs that may hold requests for long */
+	uint32_t groups; /* multicast groups of its queue pairs, ... */
+	uint32_t reported_joins; /* ... and rdma_cm joins that are reported on the link */
+	uint32_t ah_serial; /* of its handles that are AH_GOING; 0: none */
+	pid_t pid; /* as the engine sees it; 0: unknown or embedded */
 	uid_t uid;
 	char program[32];
 	int promoted; /* the memfd of promoted pages; -1: none */
-	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* that are mapped */
+	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* mapped ones */
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
-	int wake_fd[LIMIT_LCORES]; /* what this client alone wakes an lcore with */
+	int wake_fd[LIMIT_LCORES]; /* eventfds by which this client alone wakes lcores */
 	struct grave grave;
-	struct reclaim reclaim; /* at its end, or at that of a context of it */
-	bool releases; /* its end: all is withdrawn, and copies are over */
-	struct connection *closes; /* not its end, but a context's: who waits for the answer */
+	struct reclaim reclaim; /* at the end of the client, or of one of its contexts */
+	bool releases; /* at its end: everything is withdrawn and copies are over */
+	struct connection *closes; /* that closes a context; NULL: the client itself ends */
 	TAILQ_ENTRY(client_objects) ending_link;
 	struct client *client; /* in control.ending */
 };

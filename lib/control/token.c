@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The token of a context: a sealed memfd that programs may duplicate and pass on (context->cmd_fd).
- * Who can show it to the engine has it: the file is known by its inode, and, because an inode's
- * number may come again once the file is gone, by a secret in it. So the engine keeps no descriptor.
+ * Whoever shows it to the engine may import from the context. The engine recognises the file by its
+ * inode and by a secret in it, since an inode number may be reused after the file is gone. So it
+ * keeps no descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +91,10 @@ struct context *token_find(struct engine *e, int fd)
 	struct context_token t;
 	struct stat st;
 
-	/* Seals come first: only memory has them, and memory answers the rest without waiting. */
+	/*
+	 * Seals first: only memory files have them, and memory files answer the rest without
+	 * blocking.
+	 */
 	if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &st) != 0 || st.st_size != sizeof(t) ||
 	    pread(fd, &t, sizeof(t), 0) != sizeof(t))
 		return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A descriptor that the control thread waits for. */
+/* A descriptor on which the control thread waits. */
 #ifndef CONTROL_WATCH_H
 #define CONTROL_WATCH_H
 
@@ -13,7 +13,7 @@ struct watch {
 };
 
 int watch_add(struct engine *e, struct watch *w);
-/* EPOLLIN, or 0 to hear of nothing but its end. */
+/* EPOLLIN, or 0 for nothing but the descriptor's end (EPOLLHUP, EPOLLERR). */
 void watch_change(struct engine *e, struct watch *w, uint32_t events);
 void watch_remove(struct engine *e, struct watch *w);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses of the connection manager: which of our own is meant, and the path to another. */
+/* Addresses of the connection manager: which own address is meant, and the path to another one. */
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ int cm_address_check(struct call *call, const struct cm_address *a)
 		return call_fail(call, EAFNOSUPPORT, "address family %u is not IPv4 or IPv6",
 				 a->family);
 	if (!cm_address_is_any(a) && gid_is_ipv4(&a->ip) != (a->family == 4))
-		return call_fail(call, EINVAL, "the address is not of its family");
+		return call_fail(call, EINVAL, "the address does not match its family");
 	return 0;
 }
 
@@ -35,7 +35,7 @@ static bool of_family(const struct gid *g, uint8_t family)
 	return !gid_is_zero(g) && gid_is_ipv4(g) == (family == 4);
 }
 
-/* The first of a family that is not the link-local one, which is entry 0. */
+/* The first own address of a family, other than the link-local address (entry 0). */
 static bool first_of_family(const struct engine *e, uint8_t family, uint8_t *index)
 {
 	for (uint8_t i = 1; i <= LIMIT_GIDS; i++) {
@@ -76,7 +76,7 @@ bool cm_address_is_lost(const struct engine *e, const struct cm_id *id)
 	return id->is_bound && !gid_equal(&e->gid[id->gid_index].gid, &id->source.ip);
 }
 
-/* "This network", loopback, and the reserved ones with the broadcast address at their end. */
+/* "This network", loopback, and class E with the limited broadcast address. */
 static bool is_martian(const struct gid *g)
 {
 	if (!gid_is_ipv4(g))

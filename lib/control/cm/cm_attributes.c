@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the queue pair of a connection is to be set to on its way to RTS: the attributes and masks
- * that Linux gives (rdma_init_qp_attr).
+ * The attributes and masks for a connection's queue pair on its way to RTS, as Linux gives them
+ * (rdma_init_qp_attr).
  */
 #include <errno.h>
 
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
 
-/* How many of the peer's READs and atomics we answer at once; not agreed yet: as many as it asks for. */
+/*
+ * How many of the peer's READs and atomics the responder serves at once. Before the negotiation: as
+ * many as the peer asks for.
+ */
 static uint8_t responder_resources(const struct cm_link *l)
 {
 	uint8_t n = cm_state(&l->core) == CM_REQ_RECEIVED
@@ -64,7 +67,7 @@ static void to_rtr(const struct engine *e, const struct cm_id *id, struct qp_att
 	*mask |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
 }
 
-/* The peer says in its REQ how late its acknowledgements may be; an option of the id overrules it. */
+/* The REQ says how long the peer's acknowledgements may take. An option of the id overrides it. */
 static uint8_t ack_timeout(const struct cm_id *id)
 {
 	const struct cm_message *m = cm_peer_message(&id->connection->core);
@@ -94,7 +97,7 @@ static void to_rts(const struct cm_id *id, struct qp_attributes *a, uint32_t *ma
 	*mask |= QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_RD_ATOMIC;
 }
 
-/* Whether the peer's half is known. */
+/* Whether the peer's parameters are known. */
 static bool knows_peer(const struct cm_link *l)
 {
 	switch (cm_state(&l->core)) {

@@ -14,18 +14,18 @@ struct engine;
 
 int cm_manager_open(struct engine *e);
 void cm_manager_close(struct engine *e);
-/* What is due; returns when to be called next. */
+/* Does what is due. Returns when to call again. */
 nanotime cm_manager_tick(struct engine *e, nanotime now);
 
-/* With everything that hangs on it. */
+/* Frees the id with its connection, joins and events. */
 void cm_id_free(struct cm_id *id);
 void cm_channel_free(struct cm_channel *ch);
-/* What was sent leaves now. */
+/* Sends the messages that are queued. */
 void cm_flush(struct engine *e);
 
 /* cm_link.c */
 uint32_t cm_link_count(const struct engine *e);
-/* cm_report.c. The port has another MAC address: ids that are bound hear of it. */
+/* cm_report.c. The port has a new MAC address: sends RDMA_CM_EVENT_ADDR_CHANGE to bound ids. */
 void cm_tell_address_change(struct engine *e);
 
 int cmd_cm_create_channel(struct call *call);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events wait in their channel until the program asks for them; an octet on the channel's
- * descriptor says that there is one. A socket has room for some hundred octets only: what does not
- * fit is owed, and paid when the program took one.
+ * Events wait in their channel until the program asks for them. An octet on the channel's
+ * descriptor announces each. The socket holds only some hundred octets; the others are owed and
+ * sent when the program has taken one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void cm_channel_pay(struct cm_channel *ch)
 		ch->owed--;
 }
 
-/* An event goes that nobody took. */
+/* An event is discarded that nobody took. */
 static void octet_left(struct cm_channel *ch)
 {
 	if (ch->owed > 0)
@@ -110,7 +110,7 @@ void cm_reports_drop(struct cm_id *of)
 			LIST_INSERT_HEAD(&orphans, r->made, port_link);
 		report_drop(r);
 	}
-	/* They share their listener's port and so stand in no list of ports. */
+	/* They share their listener's port and are in no list of ports. */
 	while ((id = LIST_FIRST(&orphans)) != NULL) {
 		LIST_REMOVE(id, port_link);
 		cm_id_free(id);

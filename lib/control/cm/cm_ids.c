@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids, channels and joins: their beginning and their end. */
+/* Ids, channels and joins: creation and destruction. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ int cm_manager_open(struct engine *e)
 	return cm_mads_open(e);
 }
 
-/* Clients are gone; connections at rest need not rest any longer. */
+/* All clients are gone; connections in TIMEWAIT can end, too. */
 void cm_manager_close(struct engine *e)
 {
 	struct cm_manager *m = e->control->cm;
@@ -40,7 +40,7 @@ nanotime cm_manager_tick(struct engine *e, nanotime now)
 	next = time_earlier(next, cm_timers_tick(e, now));
 	next = time_earlier(next, cm_resolve_tick(e, now));
 	cm_flush(e);
-	/* What the last two said to ourselves. */
+	/* messages that the timers and resolutions sent to this engine */
 	return e->control->cm->queued > 0 ? now : next;
 }
 
@@ -74,7 +74,7 @@ static void move(struct cm_id *id, struct cm_channel *ch)
 	id->channel = ch;
 }
 
-/* What a listener's requests made is where the requests are. */
+/* Ids of connection requests that are not taken yet follow the listener to its channel. */
 void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
 {
 	struct cm_report *r;
@@ -82,7 +82,7 @@ void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch)
 	if (ch == id->channel)
 		return;
 	move(id, ch);
-	/* those of the new ids come behind */
+	/* reports about the new ids come behind */
 	TAILQ_FOREACH(r, &id->reports, of_link)
 	if (r->made != NULL)
 		move(r->made, ch);

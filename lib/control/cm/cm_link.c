@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections. The state machine (lib/cm) decides; here is done what it decides. A connection
- * whose id is gone goes on by itself until it is CM_IDLE: its peer hears what it must, and its
- * numbers rest.
+ * Connections. The state machine (lib/cm) decides, and this file executes its decisions. A
+ * connection whose id is gone continues until it is CM_IDLE: the peer still gets its messages, and
+ * its numbers stay in TIMEWAIT.
  */
 #include <stdlib.h>
 

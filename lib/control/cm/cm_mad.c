@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages in and out: datagrams of queue pair 1 on the port, or a queue where the peer is one of
- * ourselves. Each tick takes some of what waits, so that programs' commands have their turn, too.
+ * Messages in and out: datagrams of queue pair 1 on the port, or a queue if the peer is an id of
+ * this engine. Each tick handles a limited number, so that programs' commands have their turn.
+ *
+ * Atomics: tx_busy is the lock of a tx queue, which the lcore's thread and this one (for a sleeping
+ * lcore) may use. Acquire and release order the port's own state.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +74,10 @@ static void send_on_lcore(struct lcore *l, void *arg, nanotime now)
 	sent = port->ops->tx_burst(port, l->tx_queue, m->out, (uint16_t)m->outs);
 	__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 	l->stats.tx_packets += sent;
-	/* What finds the port full is lost, as on a wire; it is sent again. */
+	/*
+	 * A frame that the port does not take is lost, as on a wire. The state machine sends it
+	 * again.
+	 */
 	for (uint32_t i = sent; i < m->outs; i++)
 		rte_pktmbuf_free(m->out[i]);
 	m->outs = 0;
@@ -149,7 +155,7 @@ void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m)
 		l->has_mac = true;
 	}
 	if (e->port == NULL || !l->has_mac)
-		return; /* it is sent again */
+		return; /* the state machine sends it again */
 	flow_make(e, &l->path, GSI_QPN, GSI_QPN, &l->mac, &flow);
 	to_port(e, &flow, m);
 }
@@ -166,7 +172,7 @@ static bool may_answer(struct cm_manager *cm, nanotime now)
 	return true;
 }
 
-/* Without asking for its next hop: the sender may be anybody. */
+/* Does not resolve the next hop, as the sender may be anybody. */
 void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_message *m)
 {
 	const struct qp_path path = { .dgid = in->source,
@@ -190,14 +196,17 @@ void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_mess
 static void frame_in(struct engine *e, const struct rte_mbuf *b, nanotime now)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(b, const uint8_t *);
-	/* The lcore checked its ICRC. */
+	/* The lcore has checked the ICRC. */
 	struct decode_options options = { .vlan = e->vlan };
 	struct cm_input in = { .has_mac = true };
 	struct packet p;
 
 	if (packet_decode(&p, frame, b->data_len, &options) != REASON_NONE)
 		return;
-	/* Spoofed, or not for us (protocol-map 5, 6): an answer would go to everybody, or to nobody. */
+	/*
+	 * Spoofed, or not for this engine (protocol-map 5, 6): an answer would go to everybody, or
+	 * to nobody.
+	 */
 	if (!gid_is_own(e, &p.dst_gid) || !cm_address_is_peer(e, &p.src_gid) ||
 	    (frame[6] & MAC_GROUP) != 0)
 		return;

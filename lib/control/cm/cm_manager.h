@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager in the control path (command_cm.h is what programs ask it). Everything
- * here happens under engine.control_lock.
+ * The connection manager in the control path (command_cm.h has the commands). Everything here
+ * happens under engine.control_lock.
  *
  *	cm_ids.c	ids of programs: what they are bound to, their end
- *	cm_address.c	which of our own addresses is meant, and where the others are
+ *	cm_address.c	which own address is meant, and the path to others
  *	cm_ports.c	port spaces, as bind(2)
- *	cm_resolve.c	next hops that are waited for
+ *	cm_resolve.c	ids that wait for a next hop
  *	cm_event.c	events, a queue for each channel
  *	cm_rx.c		lcores: datagrams for queue pair 1
  *	cm_mad.c	messages in and out
- *	cm_request.c	messages that ask for a connection, and all that belong to one
- *	cm_tables.c	connections by what messages name them by
- *	cm_timer.c	their deadlines
- *	cm_link.c	connections: what follows from each step, their end
- *	cm_report.c	what programs are told of them
- *	cm_attributes.c	what a connection's queue pair is to be set to
+ *	cm_request.c	messages that request a connection or belong to one
+ *	cm_tables.c	finds the connection that a message names
+ *	cm_timer.c	deadlines of connections
+ *	cm_link.c	connections: effects of each step, and their end
+ *	cm_report.c	events of connections for programs
+ *	cm_attributes.c	attributes of a connection's queue pair
  *	cmd_cm_*.c	the commands
  */
 #ifndef CONTROL_CM_MANAGER_H
@@ -31,10 +31,10 @@
 #define CM_UDP_QKEY    0x01234567u /* rdma_cma.h: RDMA_UDP_QKEY, protocol-map 196 */
 #define CM_HOP_LIMIT   64u
 #define CM_PKEY	       0xffffu
-#define CM_ACK_TIMEOUT 17u /* unless its program says otherwise: 537 ms, as Linux since 5.18 */
+#define CM_ACK_TIMEOUT 17u /* default: 537 ms, as Linux since 5.18 */
 
-#define CM_SOURCE_MAX (LIMIT_CM_LINKS / 2) /* of one host, when it is the one that asks */
-#define CM_EVERY      TIME_MS /* ... while there are more */
+#define CM_SOURCE_MAX (LIMIT_CM_LINKS / 2) /* connections that one host may request */
+#define CM_EVERY      TIME_MS /* between ticks while messages wait */
 
 /* rdma_cm_event_type */
 enum cm_event_type {
@@ -56,9 +56,9 @@ enum cm_event_type {
 struct cm_report {
 	TAILQ_ENTRY(cm_report) link;
 	TAILQ_ENTRY(cm_report) of_link;
-	struct cm_id *of; /* who counts it; it goes with this id */
+	struct cm_id *of; /* counts the event and owns it */
 	struct cm_id *made; /* CONNECT_REQUEST: the new id, which its program does not know yet */
-	struct reply_cm_event what; /* but its header and `events` */
+	struct reply_cm_event what; /* without its header and `events` */
 };
 
 TAILQ_HEAD(cm_report_list, cm_report);
@@ -66,24 +66,24 @@ TAILQ_HEAD(cm_report_list, cm_report);
 struct cm_channel {
 	struct client *client;
 	uint32_t handle;
-	uint32_t ids; /* on it */
-	int fd; /* our end, non-blocking */
-	uint32_t owed; /* octets that found no room: one for each event, sooner or later */
-	uint32_t stale; /* octets in it whose events went: the next reply says so */
+	uint32_t ids; /* that use it */
+	int fd; /* the engine's end, non-blocking */
+	uint32_t owed; /* octets that found no room; each is sent later */
+	uint32_t stale; /* octets in the socket whose events are gone: the next reply says so */
 	struct cm_report_list reports;
 };
 
 enum cm_id_state {
 	CM_ID_FRESH,
 	CM_ID_BOUND,
-	CM_ID_RESOLVING, /* stands in cm_manager.resolving */
+	CM_ID_RESOLVING, /* in cm_manager.resolving */
 	CM_ID_RESOLVED,
 	CM_ID_ROUTED,
 	CM_ID_LISTENING,
-	CM_ID_CONNECTED, /* has, or had, a connection; nothing else will become of it */
+	CM_ID_CONNECTED, /* has, or had, a connection; final */
 };
 
-/* What a program calls struct rdma_cm_id. */
+/* What a program calls a struct rdma_cm_id. */
 struct cm_id {
 	struct client *client;
 	struct cm_channel *channel;
@@ -91,7 +91,7 @@ struct cm_id {
 	uint16_t space; /* enum cm_port_space */
 	uint8_t qp_type; /* enum qp_type */
 	uint8_t state; /* enum cm_id_state */
-	bool has_port; /* stands in cm_manager.ports */
+	bool has_port; /* in cm_manager.ports */
 	bool is_bound; /* gid_index is known */
 	bool local_only; /* bound to a loopback address */
 	bool reuse_address; /* RDMA_OPTION_ID_REUSEADDR */
@@ -103,45 +103,45 @@ struct cm_id {
 	struct cm_address source; /* family 0: not bound */
 	struct cm_address destination;
 	nanotime deadline; /* RESOLVING */
-	uint32_t backlog; /* LISTENING: requests that may still wait in the channel */
-	struct cm_report_list reports; /* of it, that wait in its channel */
-	uint32_t waiting; /* as many */
-	uint32_t handed; /* reports that its program took */
+	uint32_t backlog; /* LISTENING: how many more requests may wait in the channel */
+	struct cm_report_list reports; /* its events that wait in its channel */
+	uint32_t waiting; /* length of reports */
+	uint32_t handed; /* events that its program has taken */
 	uint32_t joins;
 	struct cm_link *connection; /* NULL: none */
-	struct cm_report *request; /* the report that says that it exists, not taken yet */
+	struct cm_report *request; /* CONNECT_REQUEST that announces it, until taken */
 	LIST_HEAD(, cm_join) groups;
 	LIST_ENTRY(cm_id) port_link;
 	TAILQ_ENTRY(cm_id) resolving_link;
 };
 
 /*
- * Membership of an id in a group. What queue pairs hear is ATTACH_MCAST's business; this tells the
- * link of it, as long as it lasts, and a program where to send and with which Q_Key.
+ * Membership of an id in a group. ATTACH_MCAST decides what queue pairs receive. A join reports the
+ * group on the link while it lasts, and tells the program where to send and with which Q_Key.
  */
 struct cm_join {
 	uint32_t handle;
-	bool reported; /* neighbour_agent_join: not of those who only send */
+	bool reported; /* by neighbour_agent_join: full members only */
 	struct gid group;
 	struct cm_id *id;
 	LIST_ENTRY(cm_join) link;
 };
 
-/* A connection, or a SIDR exchange; it may outlive its id. */
+/* A connection, or a SIDR exchange. It may outlive its id. */
 struct cm_link {
 	struct cm_connection core;
-	struct cm_id *id; /* NULL: nobody wants to hear of it */
+	struct cm_id *id; /* NULL: its id is gone */
 	bool datagram;
 	bool passive;
 	bool has_mac;
-	bool stands; /* in the tables */
-	bool by_local; /* ... of our id, */
-	bool by_peer; /* of the peer's id, of its queue pair number, and of ours */
-	bool by_peer_qpn;
-	bool by_qpn;
-	struct mac mac; /* the last next hop, or where its first message came from */
+	bool stands; /* it is in the tables */
+	bool by_local; /* ... of own ids */
+	bool by_peer; /* ... of peers' ids */
+	bool by_peer_qpn; /* ... of peers' queue pair numbers */
+	bool by_qpn; /* ... of own queue pair numbers */
+	struct mac mac; /* the last next hop, or the sender of its first message */
 	struct qp_path path; /* to the peer */
-	uint32_t own_psn; /* where the peer begins: rq_psn */
+	uint32_t own_psn; /* of the peer's first packet: rq_psn */
 	uint8_t retry_count; /* of the active side */
 	struct heap_node timer; /* in cm_manager.timers */
 	LIST_ENTRY(cm_link) all_link;
@@ -154,16 +154,16 @@ struct cm_link {
 LIST_HEAD(cm_id_list, cm_id);
 LIST_HEAD(cm_link_list, cm_link);
 
-/* A message on its way in. */
+/* A message that came in. */
 struct cm_input {
 	struct gid source, destination;
 	struct mac mac; /* of the sender */
-	bool has_mac; /* false: ourselves */
+	bool has_mac; /* false: from this engine */
 	uint8_t traffic_class;
 	struct cm_message message;
 };
 
-/* One to ourselves. */
+/* A message to this engine. */
 struct cm_queued {
 	STAILQ_ENTRY(cm_queued) link;
 	struct cm_input input;
@@ -172,38 +172,38 @@ struct cm_queued {
 struct cm_manager {
 	struct cm_id_list ports[CM_BUCKETS]; /* by space and port */
 	TAILQ_HEAD(cm_resolving, cm_id)
-	resolving; /* who was not looked at for the longest time first */
-	nanotime resolve_at; /* when they are looked at ... */
-	uint32_t resolve_news; /* ... unless there is news */
+	resolving; /* the longest unexamined first */
+	nanotime resolve_at; /* when the next ones are examined ... */
+	uint32_t resolve_news; /* ... unless neighbour_agent_news() changes before */
 
 	struct cm_link_list links;
 	uint32_t link_count;
-	uint64_t secret; /* of the tables */
-	uint32_t by_source[CM_BUCKETS]; /* connections by the peer's address */
+	uint64_t secret; /* key of the tables' hash */
+	uint32_t by_source[CM_BUCKETS]; /* connections by a hash of the peer's address */
 	struct cm_link_list local[CM_BUCKETS]; /* by local id */
 	struct cm_link_list remote[CM_BUCKETS]; /* by the peer's id */
 	struct cm_link_list remote_qpn[CM_BUCKETS];
 	struct cm_link_list local_qpn[CM_BUCKETS];
 	struct heap timers; /* of connections */
 
-	STAILQ_HEAD(, cm_queued) queue; /* messages to ourselves */
+	STAILQ_HEAD(, cm_queued) queue; /* messages to this engine */
 	uint32_t queued;
-	struct rte_mbuf *out[LIMIT_CM_AT_ONCE]; /* frames that leave together */
+	struct rte_mbuf *out[LIMIT_CM_AT_ONCE]; /* frames of one burst */
 	uint32_t outs;
 	uint32_t psn; /* of queue pair 1 */
 	uint16_t identification;
-	uint32_t strays; /* answers left, this second */
+	uint32_t strays; /* answers to strays that are left this second */
 	nanotime strays_at;
 };
 
 /* ---- cm_ids.c ---- */
 
-/* NULL: no memory, the client has as many as it may, or it ends. */
+/* NULL: no memory, the client has reached its limit, or it is ending. */
 struct cm_id *cm_id_new(struct client *c, struct cm_channel *ch, uint16_t space, uint8_t qp_type);
 void cm_id_set_channel(struct cm_id *id, struct cm_channel *ch);
 void cm_join_free(struct cm_join *j);
 
-/* The id of a command, or NULL and the reply says why not. */
+/* The id of a command. NULL: the reply says why. */
 struct cm_id *cm_id_of_call(struct call *call, uint32_t handle);
 
 static inline uint8_t cm_ack_timeout(const struct cm_id *id)
@@ -218,18 +218,23 @@ void cm_id_describe(const struct engine *e, const struct cm_id *id, struct reply
 /* ---- cm_address.c ---- */
 
 bool cm_address_is_any(const struct cm_address *a);
-/* An address that a program gave: its family is one, and its octets are of it. 0 or an errno. */
+/* Checks that an address from a program matches its family. 0 or an errno. */
 int cm_address_check(struct call *call, const struct cm_address *a);
 /*
- * Our own address that is meant: *a is replaced by it, *index is its GID's. Loopback addresses
- * mean the first one of their family, *loopback then. False: none.
+ * Finds the own address that is meant. Replaces *a by it and sets *index to its GID's. A loopback
+ * address stands for the first own one of its family, and sets *loopback. False: there is none.
  */
 bool cm_address_own(const struct engine *e, struct cm_address *a, uint8_t *index, bool *loopback);
-/* What an id is bound to is no address of ours any more, and its GID's entry perhaps another's. */
+/*
+ * Whether the address of a bound id is not an own one any more. Its GID entry may hold another one.
+ */
 bool cm_address_is_lost(const struct engine *e, const struct cm_id *id);
-/* One that a frame can come from: not ours, a group's, nor one that no host has (RFC 1122, 3.2.1.3). */
+/*
+ * Whether a frame can come from this address: not an own one, a group's, or one that no host has
+ * (RFC 1122, 3.2.1.3).
+ */
 bool cm_address_is_peer(const struct engine *e, const struct gid *g);
-/* The GID to speak from to a destination: the longest common prefix. False: none of its family. */
+/* The own GID for a destination, by the longest common prefix. False: none of its family. */
 bool cm_address_towards(const struct engine *e, const struct gid *destination, uint8_t *index);
 /* The path from a bound id to a GID. */
 struct qp_path cm_path_make(const struct engine *e, const struct cm_id *id, const struct gid *to);
@@ -237,13 +242,13 @@ struct qp_path cm_path_make(const struct engine *e, const struct cm_id *id, cons
 /* ---- cm_ports.c ---- */
 
 /*
- * id->source.port becomes the id's, or, if it is 0, one that is free. 0, EADDRINUSE, EADDRNOTAVAIL
- * (none is free), EACCES. Whose addresses and flags conflict: bind(2), without SO_REUSEADDR's
- * exception for connections at rest.
+ * Gives the id its port: id->source.port, or a free one if that is 0. Returns 0, EADDRINUSE,
+ * EADDRNOTAVAIL (no port is free) or EACCES. Addresses and flags conflict as in bind(2), but
+ * without SO_REUSEADDR's exception for connections in TIMEWAIT.
  */
 int cm_port_take(struct engine *e, struct cm_id *id);
 void cm_port_release(struct cm_id *id);
-/* Of those who share the port, by REUSEADDR, only one may listen. 0 or EADDRINUSE. */
+/* Of the ids that share a port (REUSEADDR) only one may listen. 0 or EADDRINUSE. */
 int cm_port_check_listen(const struct engine *e, const struct cm_id *id);
 /* The listener for a request to this address, or NULL. */
 struct cm_id *cm_port_listener(const struct engine *e, uint16_t space, uint16_t port,
@@ -251,79 +256,85 @@ struct cm_id *cm_port_listener(const struct engine *e, uint16_t space, uint16_t 
 
 /* ---- cm_resolve.c ---- */
 
-/* RESOLVING until the next hop of id->destination is known, or the deadline. */
+/* The id is RESOLVING until the next hop of id->destination is known, or until the deadline. */
 void cm_resolve_begin(struct engine *e, struct cm_id *id, nanotime deadline);
 void cm_resolve_end(struct cm_id *id);
-/* TIME_NEVER: nobody waits. */
+/* TIME_NEVER: no id is resolving. */
 nanotime cm_resolve_tick(struct engine *e, nanotime now);
 
 /* ---- cm_mad.c ---- */
 
 int cm_mads_open(struct engine *e);
 void cm_mads_close(struct engine *e);
-/* To its peer; where the next hop is being asked for, to where it was. */
+/* Sends to the peer of a connection. While the next hop is being resolved, uses the last one. */
 void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m);
-/* To where a message came from. */
+/* Sends to the sender of a message. */
 void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_message *m);
-/* After a command, which in an embedding program another thread than the control thread runs. */
+/*
+ * Called after a command, which another thread than the control thread runs in an embedding
+ * program.
+ */
 void cm_done(struct engine *e);
-/* Messages that wait, some of them; returns when to look again. */
+/* Handles some of the waiting messages. Returns when to call again. */
 nanotime cm_mads_tick(struct engine *e, nanotime now);
 
 /* ---- cm_request.c ---- */
 
 void cm_input(struct engine *e, const struct cm_input *in, nanotime now);
-/* Its class version is not ours: only its beginning means something. */
+/* The class version differs: only the beginning of the message is valid. */
 void cm_input_wrong_version(struct engine *e, const struct cm_input *in, nanotime now);
 
 /* ---- cm_tables.c ---- */
 
 void cm_tables_add(struct engine *e, struct cm_link *l);
-/* What became known since then. */
+/* Adds what has become known of the connection. */
 void cm_tables_update(struct engine *e, struct cm_link *l);
 void cm_tables_remove(struct cm_link *l);
-/* From this address only. NULL: none. */
+/* Only if the peer has this address. NULL: none. */
 struct cm_link *cm_find_local(struct engine *e, uint32_t id, bool datagram, const struct gid *peer);
 struct cm_link *cm_find_remote(struct engine *e, uint32_t id, uint64_t guid,
 			       const struct gid *peer);
-/* The exchange that this SIDR_REQ asks for again. */
+/* The exchange that this SIDR_REQ repeats. */
 struct cm_link *cm_find_responder(struct engine *e, const struct cm_input *in);
-/* The connection that waits for an RTU with this queue pair of ours. */
+/* The connection that waits for an RTU with this own queue pair. */
 struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn);
 /*
- * What a REQ or REP says about the connections with its sender, `except` not counted: *found is
- * the one that is repeated or, if there is none, one that is stale.
+ * Compares a REQ or REP with the connections to its sender, except `except`. *found is the one that
+ * it repeats or, if there is none, one that it makes stale.
  */
 enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 				  const struct cm_link *except, struct cm_link **found);
-/* How many connections there are with this host (and the few that share its place in a table). */
+/* The number of connections with this host (and with the few that share its hash value). */
 uint32_t *cm_source_count(struct engine *e, const struct gid *source);
 /* A number that no connection has. */
 uint32_t cm_new_local_id(struct engine *e);
 
 /* ---- cm_timer.c ---- */
 
-/* Room for the deadlines of so many connections. 0 or ENOMEM. */
+/* Makes room for the deadlines of that many connections. 0 or ENOMEM. */
 int cm_timer_reserve(struct engine *e, uint32_t links);
-/* TIME_NEVER: no more. */
+/* TIME_NEVER: removes the deadline. */
 void cm_timer_set(struct engine *e, struct cm_link *l, nanotime at);
 nanotime cm_timers_tick(struct engine *e, nanotime now);
 
 /* ---- cm_link.c ---- */
 
-/* NULL: no memory, or there are too many. */
+/* NULL: no memory, or too many connections. */
 struct cm_link *cm_link_new(struct engine *e, struct cm_id *id, const struct qp_path *path);
-/* After each step: messages, events, the deadline. The link may be gone then. */
+/*
+ * After each step of the state machine: sends messages, reports events, sets the deadline. May free
+ * the link.
+ */
 void cm_link_settle(struct engine *e, struct cm_link *l, nanotime now);
-/* Its id ends. */
+/* The link's id is being destroyed. */
 void cm_link_abandon(struct engine *e, struct cm_link *l, nanotime now);
 void cm_link_free(struct engine *e, struct cm_link *l);
 
 /* ---- cm_report.c ---- */
 
-/* Tells the link's id what happened: enum cm_event bits. */
+/* Reports events to the link's id: enum cm_event bits. */
 void cm_report_events(struct engine *e, struct cm_link *l, uint32_t events);
-/* ... and a listener of a new one; *r is a report of the listener. */
+/* ... and a new connection to the listener; *r is a report of the listener. */
 void cm_report_request(struct cm_link *l, struct cm_id *listener, struct cm_report *r);
 
 /* ---- cm_attributes.c ---- */
@@ -334,28 +345,28 @@ int cm_attributes(const struct engine *e, struct cm_id *id, uint32_t state, stru
 
 /* ---- cm_event.c ---- */
 
-/* A report, to be filled in further and posted; NULL: no memory. */
+/* A report to be completed and posted. NULL: no memory. */
 struct cm_report *cm_report_new(struct cm_id *of, uint32_t event, int32_t status);
 void cm_report_post(struct cm_report *r);
-/* Both. */
+/* Creates a report and posts it. */
 void cm_tell(struct cm_id *of, uint32_t event, int32_t status);
-/* Those of this id that nobody took; ids that only they knew of go, too. */
+/* Discards the id's waiting reports, and the ids that only they announce. */
 void cm_reports_drop(struct cm_id *of);
-/* Those of a join of it. */
+/* ... of one join. */
 void cm_reports_drop_join(struct cm_id *of, uint32_t join);
 void cm_reports_move(struct cm_id *of, struct cm_channel *to);
-/* Whether a command may cause one more. */
+/* Whether the id or its program has reached the limit of waiting events. */
 bool cm_reports_full(const struct cm_id *id);
-/* Pays what it owes, as far as there is room. */
+/* Sends the octets that the channel owes, as far as there is room. */
 void cm_channel_pay(struct cm_channel *ch);
-/* How many octets the program is to take out of it, because their events went. Once. */
+/* How many octets the program must discard because their events are gone. Resets the number. */
 uint32_t cm_channel_stale(struct cm_channel *ch);
 
 /* ---- cmd_cm_qp.c ---- */
 
 /*
- * The queue pair of this handle takes the steps (enum cm_qp_steps); *state is where it stands then.
- * `chosen` (may be NULL): resources that its program chose. 0 or an errno.
+ * Moves the queue pair of this handle by the steps (enum cm_qp_steps) and sets *state to its state
+ * then. `chosen` (may be NULL) has resources that the program chose. 0 or an errno.
  */
 int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t steps,
 	       const struct cm_connect_parameters *chosen, uint32_t *state);

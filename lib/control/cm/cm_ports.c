@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Port spaces: each has its own 65535 ports, which ids take as sockets do (bind(2)). A connection
- * that a listener made shares the listener's port and is not counted.
+ * Port spaces. Each has its own 65535 ports, which ids bind as sockets do (bind(2)). A connection
+ * that a listener accepted shares the listener's port and is not counted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define PRIVILEGED_BELOW     1024u
 #define CAP_NET_BIND_SERVICE 10u
-/* As Linux chooses (ip_local_port_range). */
+/* The range of Linux (ip_local_port_range). */
 #define EPHEMERAL_FIRST	     32768u
 #define EPHEMERAL_COUNT	     28232u
 
@@ -35,7 +35,7 @@ static bool addresses_meet(const struct cm_id *a, const struct cm_id *b)
 	return gid_equal(&a->source.ip, &b->source.ip);
 }
 
-/* Another id on this port that leaves no place for this one. */
+/* Whether another id on this port conflicts with this one. */
 static bool is_taken(const struct engine *e, const struct cm_id *id, uint16_t port, bool reuse)
 {
 	const struct cm_id *other;
@@ -52,7 +52,7 @@ static bool is_taken(const struct engine *e, const struct cm_id *id, uint16_t po
 	return false;
 }
 
-/* From a random one on, so that a port that was given back rests. 0: none is free. */
+/* Searches from a random port on, so that a freed port is not reused at once. 0: none is free. */
 static uint16_t free_port(const struct engine *e, const struct cm_id *id)
 {
 	uint32_t start = 0;
@@ -100,7 +100,7 @@ int cm_port_check_listen(const struct engine *e, const struct cm_id *id)
 	return is_taken(e, id, id->source.port, id->reuse_address) ? EADDRINUSE : 0;
 }
 
-/* How well a listener fits: the more of the address it names. 0: not at all. */
+/* How closely a listener matches: more if it names more of the address. 0: not at all. */
 static int fits(const struct cm_id *id, const struct gid *to)
 {
 	uint8_t family = gid_is_ipv4(to) ? 4 : 6;

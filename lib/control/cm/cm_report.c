@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs are told of connections: rdma_get_cm_event(3). */
+/* The events of connections that programs get: rdma_get_cm_event(3). */
 #include <errno.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
 
-/* All of the private data that such a message carries: how much of it means something is not said. */
+/* All private data of such a message: it does not say how many octets are meaningful. */
 static void set_private(struct cm_connect_parameters *p, const struct cm_message *m, size_t from)
 {
 	p->private_length = (uint8_t)(cm_private_size(m->attribute) - from);
@@ -20,7 +20,7 @@ static void set_ece(struct cm_connect_parameters *p, const struct cm_message *m)
 	p->ece_options = m->ece_options;
 }
 
-/* "The maximum for the recipient": what the peer gives is what we may take. */
+/* "The maximum for the recipient": what the peer offers is the limit here. */
 static void set_peer(struct cm_connect_parameters *p, const struct cm_message *m)
 {
 	p->qpn = cm_sender_qpn(m);
@@ -121,7 +121,7 @@ static void tell_bound(const struct client *c)
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct cm_id *id = t->slot[i];
 
-		/* A connection request that nobody took is no id to its program yet. */
+		/* The program of an id knows it only once it took the connection request. */
 		if (id != NULL && id->is_bound && id->request == NULL && !cm_reports_full(id))
 			cm_tell(id, CM_TYPE_ADDR_CHANGE, 0);
 	}

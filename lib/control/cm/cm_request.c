@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that came. One finds its connection, or it asks for one, or it is answered without one;
- * nothing is kept of what is refused.
+ * Incoming messages. A message belongs to a connection, requests one, or is answered without one. A
+ * refused request leaves no state behind.
  */
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static void to_link(struct engine *e, struct cm_link *l, const struct cm_message
 	cm_link_settle(e, l, now);
 }
 
-/* ---- who is asked ---- */
+/* ---- which listener ---- */
 
 static uint8_t qp_type_of(const struct cm_message *m)
 {
@@ -55,7 +55,7 @@ static uint8_t qp_type_of(const struct cm_message *m)
 	}
 }
 
-/* What of it is wrong: a reason, or 0. */
+/* The reason why the request is wrong, or 0. */
 static uint16_t check(const struct engine *e, const struct cm_input *in)
 {
 	const struct cm_message *m = &in->message;
@@ -67,13 +67,15 @@ static uint16_t check(const struct engine *e, const struct cm_input *in)
 	};
 	uint16_t reason = cm_check_request(m, &view);
 
-	/* Answers go where the request came from, and nowhere else. */
+	/* Answers go to the sender of the request and nowhere else. */
 	if (reason == 0 && m->attribute == CM_REQ && !gid_equal(&m->primary.local_gid, &in->source))
 		return CM_REJECT_INVALID_GID;
 	return reason;
 }
 
-/* The listener, and what the request says of its ends; NULL: *reason, 0: it is not answered. */
+/*
+ * The listener, and the request's addresses in *h. NULL: *reason says why; 0: it is not answered.
+ */
 static struct cm_id *find_listener(const struct engine *e, const struct cm_input *in,
 				   struct cm_ip_header *h, uint16_t *reason)
 {
@@ -92,8 +94,8 @@ static struct cm_id *find_listener(const struct engine *e, const struct cm_input
 	if (id == NULL || (id->local_only && in->has_mac))
 		return NULL;
 	/*
-	 * Its program does not look at what it has been told. As Linux, a REQ is not answered, and
-	 * finds a place when it comes again; who looks for a datagram service is refused.
+	 * The program does not take its events. As on Linux a REQ is not answered then, since its
+	 * retry may find room; a SIDR_REQ is refused.
 	 */
 	*reason = in->message.attribute == CM_REQ ? 0 : CM_REJECT_NO_RESOURCES;
 	return id->backlog > 0 ? id : NULL;
@@ -125,7 +127,7 @@ static struct cm_link *make_link(struct engine *e, struct cm_id *id, const struc
 	struct qp_path path = cm_path_make(e, id, &in->source);
 	struct cm_link *l;
 
-	/* No host takes the room of all others. */
+	/* One host may not use up the connections of all others. */
 	if (in->has_mac && *cm_source_count(e, &in->source) >= CM_SOURCE_MAX)
 		return NULL;
 	path.sgid = in->destination;
@@ -147,7 +149,7 @@ static void begin(struct engine *e, struct cm_link *l, const struct cm_message *
 	cm_tables_add(e, l);
 }
 
-/* False: no room for one more. */
+/* False: no room for another one. */
 static bool announce(struct engine *e, struct cm_id *listener, const struct cm_input *in,
 		     const struct cm_ip_header *h, uint8_t index, nanotime now)
 {
@@ -202,14 +204,14 @@ static void ask(struct engine *e, const struct cm_input *in, nanotime now)
 
 /* ---- one message ---- */
 
-/* The peer knows nothing of this connection any more. */
+/* The peer does not know this connection any more. */
 static void end_stale(struct engine *e, struct cm_link *l, nanotime now)
 {
 	cm_disconnect(&l->core, NULL, 0, now);
 	cm_link_settle(e, l, now);
 }
 
-/* What was rejected makes room for a new request with its id: there is one of each. */
+/* A rejected connection ends when a new request with its id comes: each id is in use once. */
 static void replace_rejected(struct engine *e, const struct cm_input *in, nanotime now)
 {
 	struct cm_link *l =
@@ -250,7 +252,7 @@ static void sidr_input(struct engine *e, const struct cm_input *in, nanotime now
 		ask(e, in, now);
 }
 
-/* A REP from a queue pair, or with an id, that an older connection of ours has. */
+/* A REP from a queue pair, or with an id, that belongs to an older connection. */
 static bool rep_is_stale(struct engine *e, struct cm_link *l, const struct cm_input *in,
 			 nanotime now)
 {

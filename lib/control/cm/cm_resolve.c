@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids whose next hop is being asked for: until it answers, or their time is over. */
+/* Ids whose next hop is being resolved, until it answers or their time is over. */
 #include <errno.h>
 
 #include "control/cm/cm_manager.h"
 
 #define LOOK_EVERY (2 * TIME_MS)
 
-/* Whether there is an answer, good or bad; the program hears of it. */
+/* Whether there is an answer, positive or negative. The program gets its event. */
 static bool has_answer(struct engine *e, struct cm_id *id, nanotime now)
 {
 	struct mac mac;
@@ -48,7 +48,7 @@ void cm_resolve_end(struct cm_id *id)
 	id->state = CM_ID_BOUND;
 }
 
-/* Some of them: each look may be two questions to the kernel, and programs' commands wait. */
+/* Examines some of them: each may cost two requests to the kernel, and commands wait meanwhile. */
 static void look(struct engine *e, nanotime now)
 {
 	struct cm_manager *m = e->control->cm;

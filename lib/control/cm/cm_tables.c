@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections by what messages name them by. Numbers of peers are only looked up together with
- * their address: nobody finds, or ends, the connections of another host.
+ * Finds connections by what messages name. A peer's numbers are only looked up together with its
+ * address, so that no host finds or ends the connections of another.
  *
- * Peers choose their ids, queue pair numbers, GUIDs and addresses; what they do not know is where
- * these lead to in the tables, so that they cannot put them all in one place and have each of their
- * messages look through them.
+ * Peers choose their ids, queue pair numbers, GUIDs and addresses. The hash has a secret key, so
+ * that they cannot put all their connections into one bucket and make each message search it.
  */
 #include <stdlib.h>
 
@@ -31,7 +30,7 @@ static uint64_t mix_gid(const struct engine *e, const struct gid *gid)
 	return mix(mix(load_be64(gid->octet) ^ e->control->cm->secret) ^ load_be64(gid->octet + 8));
 }
 
-/* Each after the other, so that what one is does not make good what another is. */
+/* Nested, so that a choice of one value cannot cancel another one. */
 static uint32_t peer_bucket(const struct engine *e, uint32_t number, uint64_t guid,
 			    const struct gid *peer)
 {
@@ -46,7 +45,7 @@ uint32_t *cm_source_count(struct engine *e, const struct gid *source)
 void cm_tables_add(struct engine *e, struct cm_link *l)
 {
 	l->stands = true;
-	/* Answers to a SIDR_REQ have no id of ours, and nobody looks for one. */
+	/* Answers to a SIDR_REQ have no own id, and none is looked up. */
 	if (l->core.local_id != 0) {
 		l->by_local = true;
 		LIST_INSERT_HEAD(&e->control->cm->local[bucket(e, l->core.local_id)], l,
@@ -71,7 +70,7 @@ void cm_tables_update(struct engine *e, struct cm_link *l)
 							    l->core.remote_guid, &l->path.dgid)],
 				 l, remote_qpn_link);
 	}
-	/* What we rejected does not have the queue pair, which may ask again as often as it likes. */
+	/* A rejected request does not own the queue pair, which may be in another request. */
 	if (l->by_peer_qpn && cm_state(&l->core) == CM_REJECTED) {
 		l->by_peer_qpn = false;
 		LIST_REMOVE(l, remote_qpn_link);
@@ -140,7 +139,7 @@ struct cm_link *cm_find_qpn(struct engine *e, uint32_t qpn)
 	return NULL;
 }
 
-/* A repetition is the better answer. */
+/* A repetition takes precedence over a stale connection. */
 static void relate(struct cm_link *l, const struct cm_input *in, const struct cm_link *except,
 		   struct cm_link **found, enum cm_relation *relation)
 {
@@ -173,7 +172,7 @@ enum cm_relation cm_find_relation(struct engine *e, const struct cm_input *in,
 	return relation;
 }
 
-/* Random: a peer of an earlier engine at this address does not know it. */
+/* Random, so that a peer of an earlier engine at this address does not know it. */
 uint32_t cm_new_local_id(struct engine *e)
 {
 	for (;;) {
@@ -183,7 +182,7 @@ uint32_t cm_new_local_id(struct engine *e)
 		LIST_FOREACH(l, &e->control->cm->local[bucket(e, id)], local_link)
 		if (l->core.local_id == id)
 			break;
-		/* LIMIT_CM_LINKS of 2^32 are taken: this ends. */
+		/* Ends, as at most LIMIT_CM_LINKS of 2^32 are taken. */
 		if (id != 0 && l == NULL)
 			return id;
 	}

@@ -8,14 +8,17 @@
 #include "control/network/peers.h"
 
 #define EVENT_COMM_EST 4u /* ibv_event_type */
-#define ACK_DELAY      15u /* as the device says: local_ca_ack_delay */
+#define ACK_DELAY      15u /* the device's local_ca_ack_delay */
 #define RETRIES_MAX    7u
-#define LID_PERMISSIVE 0xffffu /* of a peer behind a router: Linux says so of every RoCEv2 peer */
+#define LID_PERMISSIVE 0xffffu /* for a peer behind a router: Linux uses it for every RoCEv2 peer */
 #define RATE_DEFAULT   0u
 
 /* ---- parameters ---- */
 
-/* The queue pair that is to be connected; it may be the program's own affair. 0 or an errno. */
+/*
+ * The number of the queue pair to connect. It may be one that the program moves itself. 0 or an
+ * errno.
+ */
 static int find_qpn(struct call *call, const struct cm_id *id,
 		    const struct cm_connect_parameters *p, uint32_t *qpn)
 {
@@ -27,12 +30,16 @@ static int find_qpn(struct call *call, const struct cm_id *id,
 		if (q == NULL)
 			return call_fail(call, EINVAL, "no such queue pair");
 		if (q->type != id->qp_type)
-			return call_fail(call, EINVAL, "the queue pair is not of the id's type");
+			return call_fail(call, EINVAL,
+					 "the queue pair has another type than the id");
 		*qpn = q->qpn;
 	}
-	/* The peer would take what another's queue pair sends for ours, and send its own there. */
+	/*
+	 * With another program's queue pair the peer would accept its packets as this one's, and
+	 * send to it.
+	 */
 	if (*qpn <= QPN_GSI || *qpn >= QPN_MULTICAST || (p->qp == 0 && !call_may_name(call, *qpn)))
-		return call_fail(call, EINVAL, "there is no queue pair 0x%x", *qpn);
+		return call_fail(call, EINVAL, "no such queue pair: 0x%x", *qpn);
 	return 0;
 }
 
@@ -41,7 +48,7 @@ static int check_private(struct call *call, uint32_t length, uint8_t attribute, 
 	size_t room = cm_private_size(attribute) - taken;
 
 	if (length > room)
-		return call_fail(call, EINVAL, "%u octets of private data, at most %zu", length,
+		return call_fail(call, EINVAL, "%u octets of private data exceed %zu", length,
 				 room);
 	return 0;
 }
@@ -147,7 +154,8 @@ static int check_connect(struct call *call, const struct cm_id *id,
 	if (id->state != CM_ID_ROUTED)
 		return call_fail(call, EINVAL, "the id has no route to a destination");
 	if (cm_address_is_lost(call->engine, id))
-		return call_fail(call, ENODEV, "no device has the id's address any more");
+		return call_fail(call, ENODEV,
+				 "the id's address is no longer configured on the device");
 	if (!is_datagram && find_qpn(call, id, p, qpn) != 0)
 		return EINVAL;
 	return check_private(call, p->private_length, is_datagram ? CM_SIDR_REQ : CM_REQ,
@@ -172,7 +180,7 @@ int cmd_cm_connect(struct call *call)
 	path = cm_path_make(e, id, &id->destination.ip);
 	l = cm_link_new(e, id, &path);
 	if (l == NULL)
-		return call_fail(call, ENOMEM, "no room for one more connection");
+		return call_fail(call, ENOMEM, "too many connections");
 	m = l->datagram ? make_sidr_req(id, p) : make_req(e, id, p, qpn);
 	m.local_id = cm_new_local_id(e);
 	l->retry_count = m.retry_count;
@@ -231,7 +239,7 @@ static int without_connection(struct call *call)
 	return call_fail(call, EINVAL, "the id has no connection");
 }
 
-/* The id, which has a connection, or NULL. */
+/* The id, if it has a connection, or NULL. */
 static struct cm_id *connected(struct call *call, uint32_t handle)
 {
 	struct cm_id *id = cm_id_of_call(call, handle);
@@ -243,7 +251,7 @@ static struct cm_id *connected(struct call *call, uint32_t handle)
 	return id;
 }
 
-/* Whatever the state machine said: what follows from it, and the answer. */
+/* Executes what the state machine decided, and answers the command. */
 static int settled(struct call *call, struct cm_id *id, int error, nanotime now)
 {
 	if (error != 0 && call->reply.why[0] == '\0')
@@ -304,7 +312,8 @@ int cmd_cm_reject(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if (r->reason != CM_REJECT_CONSUMER && r->reason != CM_REJECT_VENDOR_OPTION)
-		return call_fail(call, EINVAL, "programs do not reject for reason %u", r->reason);
+		return call_fail(call, EINVAL, "reject reason %u is not available to programs",
+				 r->reason);
 	error = check_private(call, r->private_length,
 			      id->connection->datagram ? CM_SIDR_REP : CM_REJ, 0);
 	if (error != 0)
@@ -337,7 +346,7 @@ int cmd_cm_establish(struct call *call)
 	return id != NULL ? cm_id_establish(call, id) : EINVAL;
 }
 
-/* A connection that is over, or not there yet, need not be ended: no error, as on Linux. */
+/* As on Linux it is not an error if the connection has ended or was never established. */
 int cm_id_disconnect(struct call *call, struct cm_id *id)
 {
 	nanotime now = clock_now();
@@ -365,7 +374,7 @@ int cmd_cm_notify(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if (r->event != EVENT_COMM_EST)
-		return call_fail(call, EINVAL, "event %u says nothing of connections", r->event);
+		return call_fail(call, EINVAL, "event %u does not concern connections", r->event);
 	return settled(call, id, cm_establish(&id->connection->core, now), now);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the connection manager: event channels, ids, what they are bound to. */
+/* Commands of the connection manager: event channels, ids and their addresses. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +36,12 @@ int cmd_cm_destroy_channel(struct call *call)
 	if (ch == NULL)
 		return call_fail(call, EINVAL, "no such event channel");
 	if (ch->ids != 0)
-		return call_fail(call, EBUSY, "%u ids are on it", ch->ids);
+		return call_fail(call, EBUSY, "%u ids use the event channel", ch->ids);
 	cm_channel_free(ch);
 	return 0;
 }
 
-/* What of queue pair an id of this port space is for; 0: none. */
+/* The queue pair type of ids in this port space; 0: none. */
 static uint8_t type_of_space(uint32_t space, uint32_t qp_type)
 {
 	switch (space) {
@@ -97,7 +97,7 @@ int cmd_cm_destroy_id(struct call *call)
 	return 0;
 }
 
-/* Events that wait go along. */
+/* Waiting events move with the id. */
 int cmd_cm_migrate(struct call *call)
 {
 	const struct request_cm_migrate *r = (const struct request_cm_migrate *)call->request;
@@ -173,7 +173,7 @@ int cmd_cm_bind(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if (id->state != CM_ID_FRESH)
-		return call_fail(call, EINVAL, "the id is bound already");
+		return call_fail(call, EINVAL, "the id is already bound");
 	error = cm_id_bind(call, id, &r->address);
 	if (error == 0)
 		cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
@@ -205,10 +205,11 @@ int cmd_cm_listen(struct call *call)
 	if (error != 0)
 		return error;
 	if (id->state != CM_ID_BOUND)
-		return call_fail(call, EINVAL, "the id is not one that can listen");
+		return call_fail(call, EINVAL, "the id cannot listen in its state");
 	error = cm_port_check_listen(call->engine, id);
 	if (error != 0)
-		return call_fail(call, error, "another id listens on port %u", id->source.port);
+		return call_fail(call, error, "another id already listens on port %u",
+				 id->source.port);
 	id->backlog = r->backlog > 0 && r->backlog < (int32_t)LIMIT_CM_BACKLOG
 			      ? (uint32_t)r->backlog
 			      : LIMIT_CM_BACKLOG;

@@ -15,21 +15,23 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 	if (error != 0)
 		return error;
 	if (id->qp_type != QP_TYPE_UD)
-		return call_fail(call, EINVAL, "only ids of UD queue pairs join groups");
+		return call_fail(call, EINVAL, "only ids for UD queue pairs can join groups");
 	if (!id->is_bound)
-		return call_fail(call, EINVAL, "the id is bound to no device");
+		return call_fail(call, EINVAL, "the id is not bound to a device");
 	if (r->join_flags != JOIN_FULL && r->join_flags != JOIN_SEND_ONLY)
 		return call_fail(call, EINVAL, "join_flags 0x%x", r->join_flags);
 	if (!gid_is_multicast(&r->group.ip))
-		return call_fail(call, EINVAL, "the address is of no group");
+		return call_fail(call, EINVAL, "not a multicast address");
 	if (r->group.family != id->source.family)
-		return call_fail(call, EINVAL, "the group is of another family");
+		return call_fail(call, EINVAL,
+				 "the group and the id have different address families");
 	if (id->joins >= LIMIT_CM_JOINS)
-		return call_fail(call, ENOMEM, "an id may join %u groups", LIMIT_CM_JOINS);
+		return call_fail(call, ENOMEM, "an id may join at most %u groups", LIMIT_CM_JOINS);
 	if (r->join_flags == JOIN_FULL && id->client->objects->reported_joins >= LIMIT_MCAST_GROUPS)
-		return call_fail(call, ENOMEM, "a program may join %u groups", LIMIT_MCAST_GROUPS);
+		return call_fail(call, ENOMEM, "a program may join at most %u groups",
+				 LIMIT_MCAST_GROUPS);
 	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM, "too many events wait");
+		return call_fail(call, ENOMEM, "too many events are waiting to be read");
 	return 0;
 }
 
@@ -46,7 +48,10 @@ static int report(struct client *c, const struct gid *group)
 	return error;
 }
 
-/* A full member's group is reported on the link: whoever sends, and no queue pair hears it yet. */
+/*
+ * Reports the group on the link for full members, so that its frames arrive even before a queue
+ * pair is attached.
+ */
 static int join_new(struct cm_id *id, const struct request_cm_join *r, struct cm_join **out)
 {
 	struct handle_table *t = &id->client->objects->table[OBJECT_CM_JOIN];
@@ -93,7 +98,7 @@ int cmd_cm_join(struct call *call)
 	error = report != NULL ? join_new(id, r, &j) : ENOMEM;
 	if (error != 0) {
 		free(report);
-		return call_fail(call, error, "the link cannot be told of the group");
+		return call_fail(call, error, "cannot join the multicast group");
 	}
 	report->what.join = j->handle;
 	report->what.cookie = r->cookie;

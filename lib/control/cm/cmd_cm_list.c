@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `uroce stat --cm` shows: the ids of all programs, a message full at a time. */
+/* For `uroce stat --cm`: the ids of all programs, as many as fit one message at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "control/cm/cm_manager.h"
 #include "control/network/peers.h"
 
-/* The names that `rdma resource show cm_id` uses; a connection's are those of its state machine. */
+/* The names that `rdma resource show cm_id` uses. For a connection: its state machine's state. */
 static const char *state_name(const struct cm_id *id)
 {
 	static const char *const names[] = {
@@ -25,7 +25,9 @@ static const char *state_name(const struct cm_id *id)
 	return id->state < ARRAY_SIZE(names) ? names[id->state] : "?";
 }
 
-/* Who knows the number of a queue pair can try to speak for it (hostile H-54): that is not for all. */
+/*
+ * Hidden from other users: knowing a queue pair's number helps to forge its packets (hostile H-54).
+ */
 static uint32_t shown_qpn(const struct call *call, const struct cm_id *id)
 {
 	if (id->connection == NULL || !call_sees(call, id->client))
@@ -47,7 +49,7 @@ static void describe(const struct call *call, const struct cm_id *id, struct cm_
 	memcpy(to->program, o->program, sizeof(to->program));
 }
 
-/* Those of a client, from a handle on. The handle that found no room, or 0. */
+/* Lists a client's ids from this handle on. Returns the first handle that found no room, or 0. */
 static uint32_t list_client(const struct call *call, const struct client *c, uint32_t handle,
 			    struct reply_cm_list *reply)
 {
@@ -63,7 +65,7 @@ static uint32_t list_client(const struct call *call, const struct client *c, uin
 	return 0;
 }
 
-/* A place in the list is a client's place and a handle. */
+/* A position in the list is a client's index and a handle. */
 int cmd_cm_list(struct call *call)
 {
 	const struct request_cm_list *r = (const struct request_cm_list *)call->request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue pair of a connection is moved through its states where they are known: in one step,
- * and together with what the connection does next.
+ * Moves a connection's queue pair through its states in the engine, which knows the attributes: in
+ * one step, together with the connection's next action.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "control/cm/cm_manager.h"
 
 /*
- * What INIT would say now: the queue pair was made, and brought there, before anything was agreed.
- * So INIT need not be gone through again.
+ * Adds the access flags that INIT would set now. The queue pair was created and moved to INIT
+ * before the negotiation, and need not go through INIT again.
  */
 static void let_peer_in(struct qp_attributes *a, uint32_t *mask)
 {
@@ -59,7 +59,8 @@ int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t st
 	uint32_t n = 0;
 
 	if (q == NULL || q->type != id->qp_type)
-		return call_fail(call, EINVAL, "no such queue pair of the id's type");
+		return call_fail(call, EINVAL,
+				 "no such queue pair, or it has another type than the id");
 	for (uint32_t i = 0; i < QP_STEPS_MAX; i++) {
 		int error = 0;
 
@@ -81,10 +82,11 @@ int cmd_cm_modify_qp(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if (r->steps == 0 || r->steps >= 1u << QP_STEPS_MAX || r->then > CM_THEN_DISCONNECT)
-		return call_fail(call, EINVAL, "steps 0x%x, then %u", r->steps, r->then);
+		return call_fail(call, EINVAL, "unknown steps 0x%x or action %u", r->steps,
+				 r->then);
 	error = cm_move_qp(call, id, r->qp, r->steps, NULL, &reply->state);
 	if (r->then == CM_THEN_DISCONNECT) {
-		call->reply.why[0] = '\0'; /* it ends in any state */
+		call->reply.why[0] = '\0'; /* a disconnect is allowed in any state */
 		return cm_id_disconnect(call, id);
 	}
 	if (error == 0 && r->then == CM_THEN_ESTABLISH)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the connection manager: towards a destination, and options on the way. */
+/* Commands of the connection manager: resolution of a destination, and options. */
 #include <errno.h>
 #include <string.h>
 
 #include "control/cm/cm_manager.h"
 
-/* Any address, and the loopback ones, mean ourselves. */
+/* The unspecified address and loopback addresses stand for this host. */
 static int set_destination(struct call *call, struct cm_id *id, const struct cm_address *wanted)
 {
 	static const struct cm_address loopback[2] = {
@@ -24,7 +24,7 @@ static int set_destination(struct call *call, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/* To an own address from that address, else from the one that is nearest. */
+/* Chooses the destination itself if it is an own address, else the nearest own address. */
 static int choose_source(struct call *call, struct cm_id *id)
 {
 	struct cm_address to = id->destination;
@@ -37,7 +37,7 @@ static int choose_source(struct call *call, struct cm_id *id)
 		return call_fail(call, ENODEV, "no device has an address of this family");
 	id->source.ip = call->engine->gid[id->gid_index].gid;
 	id->source.family = to.family;
-	id->source.scope = to.scope; /* as Linux: what is bound to it again is on that link */
+	id->source.scope = to.scope; /* as Linux: a later bind keeps the link */
 	id->is_bound = true;
 	return 0;
 }
@@ -51,11 +51,13 @@ static int check_resolve(struct call *call, const struct cm_id *id,
 	if (error != 0)
 		return error;
 	if (id->state != CM_ID_FRESH && id->state != CM_ID_BOUND)
-		return call_fail(call, EINVAL, "the id has a destination already");
+		return call_fail(call, EINVAL, "the id already has a destination");
 	if (family != 0 && family != r->destination.family)
-		return call_fail(call, EINVAL, "source and destination are of different families");
+		return call_fail(call, EINVAL,
+				 "source and destination have different address families");
 	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+		return call_fail(call, ENOMEM,
+				 "too many events are waiting: %u of the id, %u of the program",
 				 id->waiting, id->client->objects->cm_events);
 	return 0;
 }
@@ -89,7 +91,7 @@ int cmd_cm_resolve_addr(struct call *call)
 	return 0;
 }
 
-/* The path is known as soon as the next hop is: there is nobody to ask on Ethernet. */
+/* The path is known with the next hop, since Ethernet has no subnet administrator to ask. */
 int cmd_cm_resolve_route(struct call *call)
 {
 	const struct request_cm_timeout *r = (const struct request_cm_timeout *)call->request;
@@ -100,9 +102,11 @@ int cmd_cm_resolve_route(struct call *call)
 	if (id->state != CM_ID_RESOLVED)
 		return call_fail(call, EINVAL, "the id's destination is not resolved");
 	if (cm_address_is_lost(call->engine, id))
-		return call_fail(call, ENODEV, "no device has the id's address any more");
+		return call_fail(call, ENODEV,
+				 "the id's address is no longer configured on the device");
 	if (cm_reports_full(id))
-		return call_fail(call, ENOMEM, "%u events of the id, %u of the program wait",
+		return call_fail(call, ENOMEM,
+				 "too many events are waiting: %u of the id, %u of the program",
 				 id->waiting, id->client->objects->cm_events);
 	id->path_mtu = call->engine->active_mtu;
 	id->state = CM_ID_ROUTED;
@@ -122,7 +126,7 @@ enum {
 
 static int wrong_state(struct call *call)
 {
-	return call_fail(call, EINVAL, "too late for this option");
+	return call_fail(call, EINVAL, "this option cannot change in the id's state");
 }
 
 static int set_octet(struct call *call, struct cm_id *id, uint32_t name, uint8_t value)
@@ -132,7 +136,9 @@ static int set_octet(struct call *call, struct cm_id *id, uint32_t name, uint8_t
 		return 0;
 	}
 	if (value > 31 || id->qp_type == QP_TYPE_UD || id->qp_type == QP_TYPE_UC)
-		return call_fail(call, EINVAL, "an acknowledgement timeout of %u", value);
+		return call_fail(call, EINVAL,
+				 "invalid acknowledgement timeout %u, or not an RC or XRC id",
+				 value);
 	id->ack_timeout = value;
 	return 0;
 }
@@ -161,10 +167,10 @@ int cmd_cm_set_option(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if (r->level != OPTION_LEVEL_ID || r->name > OPTION_ACK_TIMEOUT)
-		return call_fail(call, ENOSYS, "option %u of level %u is not known", r->name,
-				 r->level);
+		return call_fail(call, ENOSYS, "unknown option %u of level %u", r->name, r->level);
 	if (r->length != (is_flag ? sizeof(flag) : 1))
-		return call_fail(call, EINVAL, "an option of %u octets", r->length);
+		return call_fail(call, EINVAL, "an option of %u octets has the wrong length",
+				 r->length);
 	memcpy(&flag, r->value, sizeof(flag));
 	return is_flag ? set_flag(call, id, r->name, flag != 0)
 		       : set_octet(call, id, r->name, r->value[0]);

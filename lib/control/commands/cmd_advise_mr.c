@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_advise_mr(3): which memory the elements name, and whether they may. Nothing is done here:
- * an engine that reaches memory through the client's address space has no translations to prepare.
+ * ibv_advise_mr(3): finds the memory that the elements name and checks access to it. There is
+ * nothing to prepare: an engine that reaches memory through the client's address space has no
+ * translations.
  */
 #include <errno.h>
 
@@ -14,7 +15,7 @@ struct advise {
 	int error;
 };
 
-/* As the manual page has it, where it says so twice as mlx5 has it. */
+/* As in the manual page; where that contradicts itself, as mlx5 does. */
 static int check_element(const struct advise *a, const struct work_sge *sge,
 			 const struct region **found)
 {
@@ -22,26 +23,30 @@ static int check_element(const struct advise *a, const struct work_sge *sge,
 	bool writes = a->request->advice == ADVICE_PREFETCH_WRITE;
 	const struct region *checked;
 
-	/* of another program's keys this one learns nothing */
+	/* keys of other programs are treated as unknown */
 	if (r == NULL || r->client != a->call->client->number)
 		return call_fail(a->call, EFAULT, "no region has lkey 0x%x", sge->lkey);
 	if (r->pd != a->pd)
 		return call_fail(a->call, EPERM, "lkey 0x%x is of another protection domain",
 				 sge->lkey);
 	if (r->kind == REGION_WINDOW)
-		return call_fail(a->call, EINVAL, "key 0x%x is a window's", sge->lkey);
+		return call_fail(a->call, EINVAL, "key 0x%x belongs to a memory window", sge->lkey);
 	if (!(r->access & ACCESS_ON_DEMAND))
-		return call_fail(a->call, ENOENT, "region 0x%x is not on demand", sge->lkey);
+		return call_fail(a->call, ENOENT,
+				 "region 0x%x is not registered with IBV_ACCESS_ON_DEMAND",
+				 sge->lkey);
 	if (writes && !(r->access & ACCESS_LOCAL_WRITE))
-		return call_fail(a->call, EPERM, "region 0x%x may not be written", sge->lkey);
+		return call_fail(a->call, EPERM, "region 0x%x does not allow writes", sge->lkey);
 	if (key_check(&a->call->engine->keys, sge->lkey, (struct key_user){ .pd = a->pd }, 0,
 		      sge->addr, sge->length, &checked) != REASON_NONE)
-		return call_fail(a->call, EFAULT, "the range is not inside region 0x%x", sge->lkey);
+		return call_fail(a->call, EFAULT, "the range is outside region 0x%x", sge->lkey);
 	*found = r;
 	return 0;
 }
 
-/* On an lcore, because a window that is bound meanwhile changes under the control path. */
+/*
+ * Runs on an lcore, because a window that is bound meanwhile would change under the control path.
+ */
 static void check_elements(struct lcore *l, void *arg, nanotime now)
 {
 	struct advise *a = arg;
@@ -66,7 +71,7 @@ int cmd_advise_mr(struct call *call)
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->advice > ADVICE_PREFETCH_NO_FAULT)
-		return call_fail(call, EOPNOTSUPP, "advice %u is not known", r->advice);
+		return call_fail(call, EOPNOTSUPP, "unknown advice %u", r->advice);
 	if (r->num_sge == 0 || r->num_sge > ADVISE_MAX)
 		return call_fail(call, EINVAL, "%u elements", r->num_sge);
 	a.pd = p->number;

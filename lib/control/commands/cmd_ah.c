@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles: an address vector with the envelope that follows from it. Whoever creates one
- * waits until its next hop is known (QUERY_AH); the neighbour agent keeps it right after that.
+ * Address handles: an address vector and the frame headers that follow from it. The program that
+ * creates one waits until its next hop is known (QUERY_AH). After that the neighbour agent keeps
+ * the headers up to date.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,15 +25,15 @@ int path_check(struct call *call, struct qp_path *path)
 	const struct engine *e = call->engine;
 
 	if (!path->is_global)
-		return call_fail(call, EINVAL, "ah_attr.is_global is 0: RoCE needs a GRH");
+		return call_fail(call, EINVAL, "ah_attr.is_global is 0, but RoCE needs a GRH");
 	if (path->sgid_index >= LIMIT_GIDS || gid_is_zero(&e->gid[path->sgid_index].gid))
-		return call_fail(call, EINVAL, "sgid_index %u: this GID entry is empty",
+		return call_fail(call, EINVAL, "sgid_index %u is an empty GID entry",
 				 path->sgid_index);
 	path->sgid = e->gid[path->sgid_index].gid;
 	if (gid_is_zero(&path->dgid))
 		return call_fail(call, EINVAL, "dgid is all zero");
 	if (gid_is_ipv4(&path->sgid) != gid_is_ipv4(&path->dgid))
-		return call_fail(call, EINVAL, "sgid_index %u and dgid: one is IPv4, one IPv6",
+		return call_fail(call, EINVAL, "sgid_index %u and dgid mix IPv4 and IPv6",
 				 path->sgid_index);
 	return 0;
 }
@@ -40,7 +41,7 @@ int path_check(struct call *call, struct qp_path *path)
 static int check_ah(struct call *call, struct qp_path *path)
 {
 	if (path->port_num != 1)
-		return call_fail(call, EINVAL, "there is no port %u", path->port_num);
+		return call_fail(call, EINVAL, "no such port: %u", path->port_num);
 	return path_check(call, path);
 }
 
@@ -51,7 +52,7 @@ static uint32_t state_of(enum flow_state s)
 	return s == FLOW_UNREACHABLE ? AH_UNREACHABLE : AH_RESOLVED;
 }
 
-/* The envelope towards its next hop. */
+/* The headers of frames to its next hop. */
 static void make_envelope(struct engine *e, struct engine_ah *ah, enum flow_state state,
 			  const struct mac *mac)
 {
@@ -178,7 +179,7 @@ void ah_withdraw(struct client *c, struct engine_ah *ah)
 	destination_leave_ah(ah);
 }
 
-/* It holds its protection domain until its program has destroyed it. */
+/* A handle keeps its protection domain in use until its program destroys it. */
 static void leave_domain(struct client *c, const struct engine_ah *ah)
 {
 	struct pd *p = object_find(c, OBJECT_PD, ah->pd_handle);
@@ -195,22 +196,24 @@ void ah_free(struct client *c, struct engine_ah *ah)
 }
 
 /*
- * Requests that a handle leaves behind.
+ * Requests that still need a destroyed handle.
  *
- * A request names its handle, and what was posted before the handle goes needs it still. Elsewhere
- * the request has a copy of it: programs post, ask for no completion, destroy the handle and end.
- * So what can leave does so before DESTROY_AH is answered. What cannot (a rate limit, SQD, a port
- * or mover that is slow) keeps the handle for the lcores, and for nobody else:
+ * A request names its handle, so requests that were posted before need the handle until they are
+ * sent. Other devices copy the handle into the request, and programs rely on it: they post, ask for
+ * no completion, destroy the handle and end. So DESTROY_AH sends what can be sent before it is
+ * answered. For what cannot (a rate limit, SQD, a slow port or mover) the lcores keep the handle,
+ * invisibly:
  *
  *	AH_IN_USE -- DESTROY_AH --> AH_WAITING -- none of the client's is going --> AH_GOING --> gone
  *
- * Those that are going wait for what was posted when they began to, and go together.
+ * Handles in AH_GOING wait for what was posted when they entered that state, and are freed
+ * together.
  */
-#define SENDING_TURNS 1024u /* of an lcore, at least, and as long as LEAVE_TIME */
+#define SENDING_TURNS 1024u /* least number of an lcore's turns; the least time is LEAVE_TIME */
 
 enum posted_to {
-	POSTED_NOW, /* what DESTROY_AH waits for */
-	POSTED_GOING, /* what handles that are going wait for */
+	POSTED_NOW, /* requests that DESTROY_AH waits for */
+	POSTED_GOING, /* requests that handles in AH_GOING wait for */
 };
 
 /* What a client had posted on an lcore when it destroyed a handle. */
@@ -218,12 +221,12 @@ struct posted {
 	const struct client *client;
 	enum posted_to to;
 	uint32_t serial;
-	bool left; /* and is being sent */
-	bool held; /* and is not */
-	bool waits; /* for who sends it: lcore_let_leave */
+	bool left; /* some of it is unsent and on its way */
+	bool held; /* some of it is unsent and held back */
+	bool waits; /* another thread has to send it: lcore_let_leave */
 };
 
-/* Whether the queue pair has still to send what was posted when this was asked first. */
+/* Whether the queue pair has yet to send what was posted when this was called first. */
 static bool posted_left(struct engine_qp *q, const struct posted *p)
 {
 	struct posted_mark *m = &q->posted[p->to];
@@ -233,7 +236,7 @@ static bool posted_left(struct engine_qp *q, const struct posted *p)
 	end += n != RING_BROKEN ? n : 0;
 	if (m->serial != p->serial)
 		*m = (struct posted_mark){ p->serial, end };
-	/* RESET forgets what is in the ring: that never leaves. */
+	/* RESET discards what is in the ring: that is never sent. */
 	return end != retired && (int32_t)(m->end - retired) > 0;
 }
 
@@ -265,13 +268,13 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 {
 	struct posted *p = arg;
 
-	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more of them */
+	p->left = doorbells_poll(l, now) >= LIMIT_BURST; /* there may be more doorbells */
 	p->held = false;
 	look_at_all(l, p);
 	p->waits = p->left && !lcore_let_leave(l, p->client, now);
 }
 
-/* Returns whether something has not left, or may not have. */
+/* Returns whether something is unsent, or may be. */
 static bool send_posted(struct engine *e, const struct client *c)
 {
 	bool any = false;
@@ -292,7 +295,7 @@ static bool send_posted(struct engine *e, const struct client *c)
 	return any;
 }
 
-/* Handles that are going have something to wait for. */
+/* Whether the requests that the AH_GOING handles wait for are unsent. */
 static bool going_left(struct client *c)
 {
 	struct posted p = { .client = c, .to = POSTED_GOING, .serial = c->objects->ah_serial };

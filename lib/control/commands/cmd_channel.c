@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels: a socketpair, so that the program's end tells it of our death, too. */
+/*
+ * Completion channels: a socketpair, so that the program also sees the engine's death on its end.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@ static int open_ends(struct call *call, int *ours, int *theirs)
 	if (error == 0)
 		return 0;
 	account_give(&call->client->objects->account, RESOURCE_DESCRIPTORS, 1);
-	return call_fail(call, error, "the engine has no descriptors left");
+	return call_fail(call, error, "the engine has no file descriptors left");
 }
 
 int channel_open(struct call *call, enum object_kind kind, uint32_t *handle, int *fd)

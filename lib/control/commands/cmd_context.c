@@ -32,13 +32,13 @@ static int context_open_ends(struct call *call, struct context *x)
 	int error = event_pair(&x->async_fd, &theirs);
 
 	if (error != 0)
-		return call_fail(call, error, "the engine has no descriptors left");
+		return call_fail(call, error, "the engine has no file descriptors left");
 	token = token_create(call->engine, x);
 	if (token < 0) {
 		error = errno;
 		close(theirs);
 		close(x->async_fd);
-		return call_fail(call, error, "the engine cannot make a token");
+		return call_fail(call, error, "the engine cannot create a token for the context");
 	}
 	call->out.fd[call->out.count++] = theirs;
 	call->out.fd[call->out.count++] = token;
@@ -138,7 +138,7 @@ int cmd_dealloc_pd(struct call *call)
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (p->users != 0)
-		return call_fail(call, EBUSY, "%u objects are in it", p->users);
+		return call_fail(call, EBUSY, "%u objects use the protection domain", p->users);
 	pd_free(call->client, p);
 	return 0;
 }

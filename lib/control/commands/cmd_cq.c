@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: a ring and a page in the client's arena. */
+/*
+ * Completion queues: a ring and a page in the client's arena.
+ *
+ * Atomics: `events` counts what lcores sent and is read after the last grace period.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,12 +20,12 @@ static int check_cq(struct call *call, const struct request_create_cq *r)
 	if (r->channel != 0 && (ch == NULL || ch->context != r->context))
 		return call_fail(call, EINVAL, "no such completion channel in this context");
 	if (r->cqe == 0 || r->cqe > LIMIT_CQE)
-		return call_fail(call, EINVAL, "cqe %u is not 1 .. %u", r->cqe, LIMIT_CQE);
+		return call_fail(call, EINVAL, "cqe %u must be 1 .. %u", r->cqe, LIMIT_CQE);
 	if (r->comp_vector >= LIMIT_COMP_VECTORS)
-		return call_fail(call, EINVAL, "comp_vector %u is not 0 .. %u", r->comp_vector,
+		return call_fail(call, EINVAL, "comp_vector %u must be 0 .. %u", r->comp_vector,
 				 LIMIT_COMP_VECTORS - 1);
 	if (r->flags & ~(uint32_t)CQ_FLAG_IGNORE_OVERRUN)
-		return call_fail(call, EINVAL, "no such flags of a completion queue");
+		return call_fail(call, EINVAL, "unknown flags for a completion queue");
 	return 0;
 }
 
@@ -30,7 +34,7 @@ static uint32_t half_index(const struct engine_cq *cq, const struct cq_ring *hal
 	return (uint32_t)(half - cq->rings.half);
 }
 
-/* A ring for `half`, which no lcore knows. One slot of a ring stays free. */
+/* A ring for `half` that no lcore uses yet. One slot of a ring stays free. */
 static bool make_ring(struct engine_cq *cq, struct cq_ring *half, uint32_t cqe)
 {
 	struct arena *a = cq->client->arena;
@@ -105,9 +109,9 @@ int cmd_create_cq(struct call *call)
 	cq->async_fd = x->async_fd;
 	cq->handle = handle_reserve(t);
 	if (cq->handle == 0 || !make_queue(cq, r->cqe)) {
-		error = cq->handle == 0
-				? call_no_handle(call, OBJECT_CQ)
-				: call_fail(call, ENOMEM, "the program's queues fill its arena");
+		error = cq->handle == 0 ? call_no_handle(call, OBJECT_CQ)
+					: call_fail(call, ENOMEM,
+						    "the program's memory for queues is full");
 		if (cq->handle != 0)
 			handle_free(t, cq->handle);
 		free_queue(cq);
@@ -122,7 +126,7 @@ int cmd_create_cq(struct call *call)
 	return 0;
 }
 
-/* The program writes the other end's position: anything beyond the size is as good as full. */
+/* The program writes the other end's position: anything beyond the size counts as full. */
 static uint32_t unpolled(const struct cq_ring *ring)
 {
 	const struct rte_ring *shared = (const struct rte_ring *)(const void *)ring->shared;
@@ -138,10 +142,11 @@ static int check_resize(struct call *call, const struct request_resize_cq *r,
 	if (cq == NULL)
 		return call_fail(call, EINVAL, "no such completion queue");
 	if (r->cqe == 0 || r->cqe > LIMIT_CQE)
-		return call_fail(call, EINVAL, "cqe %u is not 1 .. %u", r->cqe, LIMIT_CQE);
+		return call_fail(call, EINVAL, "cqe %u must be 1 .. %u", r->cqe, LIMIT_CQE);
 	/*
-	 * What was posted before completes before, as far as it can: a message to an lcore is taken
-	 * before its doorbells of that round, so the second follows a whole round.
+	 * Requests that were posted before complete before, as far as possible: an lcore takes a
+	 * message before the doorbells of the same round, so the second message follows a whole
+	 * round.
 	 */
 	engine_grace_period(call->engine);
 	engine_grace_period(call->engine);
@@ -166,9 +171,9 @@ int cmd_resize_cq(struct call *call)
 
 		free_ring(cq, spare);
 		if (!make_ring(cq, spare, r->cqe))
-			return call_fail(call, ENOMEM, "the program's queues fill its arena");
+			return call_fail(call, ENOMEM, "the program's memory for queues is full");
 		cq_rings_switch(&cq->rings);
-		/* After this nobody writes the old ring, and all that it got is shown. */
+		/* After this nobody writes the old ring, and everything in it is visible. */
 		engine_grace_period(call->engine);
 	}
 	describe_cq(cq, reply);
@@ -194,13 +199,16 @@ int cmd_modify_cq(struct call *call)
 	if (cq == NULL)
 		return call_fail(call, EINVAL, "no such completion queue");
 	if (r->count > LIMIT_MODERATION || r->period > LIMIT_MODERATION)
-		return call_fail(call, EINVAL, "count %u and period %u are not 0 .. %u", r->count,
+		return call_fail(call, EINVAL, "count %u and period %u must be 0 .. %u", r->count,
 				 r->period, LIMIT_MODERATION);
 	moderate_set(cq, r->count, r->period);
 	return 0;
 }
 
-/* An arming came behind what satisfies it: the event, unless an lcore has just sent it. */
+/*
+ * The CQ was armed after a completion that satisfies it: sends the event, unless an lcore has just
+ * done so.
+ */
 int cmd_wake_cq(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
@@ -236,8 +244,8 @@ int cmd_destroy_cq(struct call *call)
 	if (cq == NULL)
 		return call_fail(call, EINVAL, "no such completion queue");
 	if (cq->users != 0)
-		return call_fail(call, EBUSY, "%u queue pairs complete into it", cq->users);
-	/* Its last queue pair left after a grace period: no lcore knows it any more. */
+		return call_fail(call, EBUSY, "%u queue pairs use the completion queue", cq->users);
+	/* Its last queue pair left before a grace period: no lcore uses the CQ any more. */
 	reply->events = __atomic_load_n(&cq->events, __ATOMIC_RELAXED);
 	cq_free(call->client, cq);
 	return 0;

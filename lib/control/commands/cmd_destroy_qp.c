@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a queue pair, behind what was posted before. */
+/*
+ * Destruction of a queue pair, after what was posted before.
+ *
+ * Atomics: `async_events` counts what lcores sent and is read after the queue pair was detached.
+ */
 #include <errno.h>
 #include <unistd.h>
 
@@ -8,22 +12,22 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-/* Turns of the lcore in which a queue pair sends what was posted before its end. */
+/* Turns of the lcore in which a queue pair may send what was posted before its destruction. */
 #define LAST_TURNS 128u
 
 struct farewell {
 	struct engine_qp *qp;
-	uint32_t turns; /* left */
-	bool waits; /* for who takes them, */
-	nanotime until; /* and until then */
+	uint32_t turns; /* that are left */
+	bool waits; /* another thread has to send, ... */
+	nanotime until; /* ... for at most that long */
 	bool over;
-	bool copies; /* are under way at its end */
+	bool copies; /* are under way when it is detached */
 };
 
 /*
- * A program may post, and destroy the queue pair with the datagrams that it waits for nobody to
- * confirm: from a device they would have left by now. So they leave first, unless the port or a
- * slow copy keeps them for too long.
+ * A program may post datagrams and destroy the queue pair at once, since nobody acknowledges them.
+ * A device would have sent them by then. So they are sent first, unless the port or a slow copy
+ * delays them for too long.
  */
 static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -50,7 +54,10 @@ static void detach(struct lcore *l, void *arg, nanotime now)
 		return;
 	f->over = true;
 	f->copies = qp_has_copies(q);
-	/* Here, so that no doorbell finds it between its handle and its end. */
+	/*
+	 * Here, so that no doorbell finds the queue pair between the loss of its handle and its
+	 * detachment.
+	 */
 	handle_withdraw(&q->client->objects->table[OBJECT_QP], q->handle);
 	lcore_qp_detach(l, q, now);
 }
@@ -67,7 +74,7 @@ int cmd_destroy_qp(struct call *call)
 	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if (q->raw_users != 0)
-		return call_fail(call, EBUSY, "%u steering rules or tables lead to it",
+		return call_fail(call, EBUSY, "%u steering rules or tables use the queue pair",
 				 q->raw_users);
 	if (q->groups > 0)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
@@ -79,13 +86,16 @@ int cmd_destroy_qp(struct call *call)
 		if (f.waits)
 			usleep(LEAVE_PAUSE);
 	}
-	operations_finish(call->engine); /* one of its own may be among them */
+	operations_finish(call->engine); /* the queue pair's own bind may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */
 	if (call->engine->lcores > 1)
 		engine_grace_period(call->engine);
 	reply->events = __atomic_load_n(&q->async_events, __ATOMIC_RELAXED);
 	qp_free(call->client, q);
-	/* Its copies know it no more; but the program has its memory back when it is answered. */
+	/*
+	 * Copies may still touch the program's memory, so they are over before the program has the
+	 * reply.
+	 */
 	return f.copies ? call_after_copies(call, NULL, NULL) : 0;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What everybody who may connect can ask: the device and its counters. */
+/*
+ * What everybody who may connect can ask: the device and its counters.
+ *
+ * Atomics: the counters of lcores and of the exception path, which count while they are read.
+ */
 #include <string.h>
 
 #include "base/bits.h"
@@ -15,7 +19,7 @@ enum {
 	MTU_4096 = 5,
 };
 
-/* EUI-64 of the MAC address, as Linux makes node GUIDs of RoCE devices. */
+/* EUI-64 of the MAC address, as in Linux's node GUIDs of RoCE devices. */
 uint64_t guid_of_mac(const struct mac *m)
 {
 	uint8_t o[8] = { m->octet[0] ^ 2u, m->octet[1], m->octet[2], 0xff, 0xfe,
@@ -47,7 +51,7 @@ static void fill_limits(struct reply_device *d)
 	d->max_total_mcast_qp_attach = LIMIT_MCAST_GROUPS * LIMIT_MCAST_QPS;
 }
 
-/* What the PortInfo counters of InfiniBand are: sixteen bits that stay full (IBTA 14.2.5.6). */
+/* Like the PortInfo counters of InfiniBand: sixteen bits that stop when full (IBTA 14.2.5.6). */
 static uint32_t violations(const struct engine *e, enum reason why)
 {
 	uint64_t n = 0;
@@ -94,7 +98,9 @@ int cmd_device(struct call *call)
 	return 0;
 }
 
-/* Counters are read while lcores count: each is right, together they are of nearly one instant. */
+/*
+ * Relaxed: lcores count meanwhile. Each counter is right; together they are of nearly one instant.
+ */
 #define COUNT(field) __atomic_load_n(&e->lcore[i].stats.field, __ATOMIC_RELAXED)
 
 static void count_objects(const struct engine *e, struct reply_statistics *s)

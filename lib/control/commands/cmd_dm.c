@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory (ibv_alloc_dm(3)): memory of the engine's, a memfd each, which the program maps
- * too. Sealed against shrinking, so that neither side's access can fail; a region of it is one
+ * Device memory (ibv_alloc_dm(3)): engine memory, one memfd each, which the program maps too. The
+ * memfd is sealed against shrinking, so that neither side's access can fail. A region of it is one
  * direct piece.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@ struct share {
 
 #define SHARES 4u
 
-/* What it takes of the engine. */
+/* The engine resources that it takes. */
 static void shares_of(const struct dm_memory *m, struct share s[SHARES])
 {
 	s[0] = (struct share){ RESOURCE_DM_OCTETS, m->octets };
@@ -47,7 +47,7 @@ static void memory_give_share(struct users *all, const struct dm_memory *m)
 		user_give(all, m->user, s[i].resource, s[i].n);
 }
 
-/* 0, or ENOMEM and why. */
+/* 0, or ENOMEM with a sentence in the reply. */
 static int memory_take_share(struct call *call, const struct dm_memory *m)
 {
 	struct users *all = &call->engine->control->users;
@@ -105,7 +105,7 @@ static int memory_map(struct call *call, struct dm_memory *m)
 	error = errno == EMFILE || errno == ENFILE ? ENOMEM : errno;
 	if (m->fd >= 0)
 		close(m->fd);
-	return call_fail(call, error, "the engine cannot make device memory");
+	return call_fail(call, error, "the engine cannot create device memory");
 }
 
 static int memory_create(struct call *call, uint64_t length, struct dm_memory **out)
@@ -155,7 +155,7 @@ int dm_create(struct call *call, uint32_t context, struct dm_memory *of)
 				 (unsigned long long)o->dm_octets);
 	fd = fcntl(of->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return call_fail(call, ENOMEM, "the engine has no descriptors left");
+		return call_fail(call, ENOMEM, "the engine has no file descriptors left");
 	d = calloc(1, sizeof(*d));
 	error = d == NULL ? ENOMEM : 0;
 	if (error == 0) {
@@ -185,7 +185,7 @@ int cmd_alloc_dm(struct call *call)
 	if (object_find(call->client, OBJECT_CONTEXT, r->context) == NULL)
 		return call_fail(call, EINVAL, "no such context");
 	if (r->length == 0 || r->length > LIMIT_DM_BYTES)
-		return call_fail(call, EINVAL, "device memory has 1 .. %llu octets",
+		return call_fail(call, EINVAL, "the size of device memory must be 1 .. %llu octets",
 				 (unsigned long long)LIMIT_DM_BYTES);
 	if (r->log_align > DM_LOG_ALIGN_MAX)
 		return call_fail(call, EINVAL, "log_align_req %u exceeds %u", r->log_align,
@@ -217,7 +217,7 @@ int cmd_free_dm(struct call *call)
 	if (d == NULL)
 		return call_fail(call, EINVAL, "no such device memory");
 	if (d->users != 0)
-		return call_fail(call, EBUSY, "%u regions are of it", d->users);
+		return call_fail(call, EBUSY, "%u regions use the device memory", d->users);
 	dm_free(call->client, d);
 	return 0;
 }
@@ -232,11 +232,12 @@ static int check_reg_dm_mr(struct call *call, const struct request_reg_dm_mr *r)
 	if (d == NULL || d->context != p->context)
 		return call_fail(call, EINVAL, "no such device memory in this context");
 	if (!range_inside(r->offset, r->length, d->memory->length))
-		return call_fail(call, EINVAL, "the range is not inside the device memory");
+		return call_fail(call, EINVAL, "the range is outside the device memory");
 	if (!(r->access & ACCESS_ZERO_BASED))
 		return call_fail(call, EINVAL, "device memory needs IBV_ACCESS_ZERO_BASED");
 	if (r->access & ~(uint32_t)ACCESS_OF_DM)
-		return call_fail(call, EINVAL, "access flags 0x%x are not for device memory",
+		return call_fail(call, EINVAL,
+				 "access flags 0x%x are not available for device memory",
 				 r->access & ~(uint32_t)ACCESS_OF_DM);
 	if ((r->access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
 	    !(r->access & ACCESS_LOCAL_WRITE))
@@ -245,7 +246,7 @@ static int check_reg_dm_mr(struct call *call, const struct request_reg_dm_mr *r)
 	return 0;
 }
 
-/* A region of no octets is allowed: programs register parts that come out as nothing. */
+/* A region of 0 octets is allowed, as programs register computed parts. */
 static int build(struct call *call, struct mr *m, const struct request_reg_dm_mr *r)
 {
 	struct region *region = calloc(1, sizeof(*region) + sizeof(region->piece[0]));

@@ -7,8 +7,8 @@
 #include "control/commands/raw_control.h"
 
 /*
- * Lcores find rules through one pointer; a table is never changed, and freed when no lcore can be
- * in it any more. Without rules there is no table: lcores look no further, then.
+ * Lcores find the rules through one pointer. A table is never changed; it is replaced, and freed
+ * after a grace period. Without rules there is no table, so that lcores need not search.
  */
 static void widen_bell(struct engine *e, bool every_frame)
 {
@@ -29,7 +29,7 @@ static int publish(struct engine *e, bool may_fail)
 		if (new != NULL)
 			flow_table_add(new, &f->rule);
 	}
-	/* Release: who sees the table sees its rules. */
+	/* Release: an lcore that sees the table sees its rules. */
 	__atomic_store_n(&e->flows, new, __ATOMIC_RELEASE);
 	if ((old == NULL) != (new == NULL))
 		widen_bell(e, new != NULL);
@@ -46,17 +46,17 @@ int flows_publish(struct engine *e)
 static int check_rule(struct call *call, const struct request_create_flow *r)
 {
 	if (r->kind >= FLOW_KINDS)
-		return call_fail(call, EINVAL, "rules of type %u are not known", r->kind);
+		return call_fail(call, EINVAL, "unknown rule type %u", r->kind);
 	if ((r->layers & ~(uint32_t)FLOW_LAYERS) || (r->actions & ~(uint32_t)FLOW_ACTIONS))
-		return call_fail(call, EINVAL, "layers %#x or actions %#x are not known", r->layers,
+		return call_fail(call, EINVAL, "unknown layers %#x or actions %#x", r->layers,
 				 r->actions);
 	if (r->priority > UINT16_MAX)
 		return call_fail(call, EINVAL, "priority %u exceeds %u", r->priority, UINT16_MAX);
-	/* ibv_create_flow(3), note 4, and what a default or sniffer rule could not mean. */
+	/* ibv_create_flow(3), note 4, and what would mean nothing for a default or sniffer rule. */
 	if (r->kind != FLOW_NORMAL && (r->actions & (FLOW_DONT_TRAP | FLOW_DROP)))
-		return call_fail(call, EINVAL, "only normal rules drop, or let others see a frame");
+		return call_fail(call, EINVAL, "only normal rules may drop frames or pass them on");
 	if (r->kind != FLOW_NORMAL && r->layers != 0)
-		return call_fail(call, EINVAL, "only normal rules look into the frame");
+		return call_fail(call, EINVAL, "only normal rules may match fields of the frame");
 	return 0;
 }
 
@@ -172,7 +172,7 @@ int cmd_destroy_flow(struct call *call)
 	if (publish(e, true) != 0) {
 		LIST_INSERT_HEAD(&e->flow_list, f, link);
 		e->flow_count++;
-		return call_fail(call, ENOMEM, "the engine has no memory for the other rules");
+		return call_fail(call, ENOMEM, "the engine has no memory for the remaining rules");
 	}
 	flow_free(call->client, f);
 	return 0;
@@ -208,7 +208,7 @@ int cmd_create_counters(struct call *call)
 	return 0;
 }
 
-/* To a rule that exists: the table is made anew with it. */
+/* The rule exists already: publishes a new table with its counters. */
 int cmd_attach_counters(struct call *call)
 {
 	const struct request_attach_counters *r =
@@ -221,7 +221,7 @@ int cmd_attach_counters(struct call *call)
 	if (f->counters == k)
 		return 0;
 	if (f->counters != NULL)
-		return call_fail(call, ENOTSUP, "a rule counts into one object of counters");
+		return call_fail(call, ENOTSUP, "the rule already has counters");
 	f->rule.counters = k->count;
 	if (publish(call->engine, true) != 0) {
 		f->rule.counters = NULL;
@@ -240,7 +240,7 @@ int cmd_read_counters(struct call *call)
 
 	if (k == NULL)
 		return call_fail(call, EINVAL, "no such counters");
-	/* Each lcore's numbers are right, together they are of nearly one instant. */
+	/* Relaxed: each lcore's numbers are right; together they are of nearly one instant. */
 	for (uint32_t i = 0; i < call->engine->lcores; i++) {
 		reply->packets += __atomic_load_n(&k->count->lcore[i].packets, __ATOMIC_RELAXED);
 		reply->octets += __atomic_load_n(&k->count->lcore[i].octets, __ATOMIC_RELAXED);
@@ -263,7 +263,7 @@ int cmd_destroy_counters(struct call *call)
 	if (k == NULL)
 		return call_fail(call, EINVAL, "no such counters");
 	if (k->o.users != 0)
-		return call_fail(call, EBUSY, "%u rules count into them", k->o.users);
+		return call_fail(call, EBUSY, "%u rules use the counters", k->o.users);
 	counters_free(call->client, k);
 	return 0;
 }

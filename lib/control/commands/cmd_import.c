@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Import (ibv_import_device(3) and its kin): a context that was opened with another one's token may
- * take handles of that one's objects. What is imported is held, not copied:
+ * Import (ibv_import_device(3) and related calls): a context that was opened with the token of
+ * another context may import that context's objects. An import shares the object and does not copy
+ * it:
  *
- *	PD	a handle of the same domain; the domain lasts as long as any
+ *	PD	a handle of the same domain, which lasts as long as any handle
  *	DM	a handle of the same memory; likewise
- *	MR	the numbers of its keys; the region stays its exporter's and ends with it
+ *	MR	its keys' numbers; the region belongs to its exporter and ends with it
  *
- * Each side gives its own handles back, and none of them ends what others still hold.
+ * Each side frees its own handles. That does not end what others still have.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +21,12 @@ int cmd_import_context(struct call *call)
 	int error;
 
 	if (call->in.count != 1)
-		return call_fail(call, EPROTO, "one descriptor, of a context's token, is wanted");
+		return call_fail(call, EPROTO,
+				 "the command needs one descriptor: a context's token");
 	exporter = token_find(call->engine, call->in.fd[0]);
 	if (exporter == NULL)
-		return call_fail(call, EINVAL, "the descriptor is no token of an open context");
+		return call_fail(call, EINVAL,
+				 "the descriptor is not the token of an open context");
 	error = context_create(call, &x);
 	if (error != 0)
 		return error;
@@ -33,14 +36,14 @@ int cmd_import_context(struct call *call)
 	return 0;
 }
 
-/* The object of that handle in the context that x imports from, or in x itself. */
+/* The object with that handle in the context from which x was imported, or in x itself. */
 static void *find_exported(struct call *call, const struct context *x, enum object_kind kind,
 			   uint32_t handle)
 {
 	if (x->imported)
 		x = x->exporter;
 	if (x == NULL) {
-		call_fail(call, EINVAL, "the context that this one imports from was closed");
+		call_fail(call, EINVAL, "the exporter's context is closed");
 		return NULL;
 	}
 	return object_of_context(x->client, kind, handle, x->handle);
@@ -85,7 +88,7 @@ int cmd_import_dm(struct call *call)
 	return dm_create(call, r->into, exported->memory);
 }
 
-/* The region behind a handle of the exporter's, which may have imported it itself; or NULL. */
+/* The region behind a handle of the exporter, which may have imported it itself, or NULL. */
 static const struct region *find_region(struct call *call, const struct context *x, uint32_t handle)
 {
 	const struct mr *m = find_exported(call, x, OBJECT_MR, handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: which queue pairs get a copy of what is sent to one. */
+/* Multicast groups: which queue pairs get a copy of the datagrams to a group. */
 #include <errno.h>
 
 #include "control/control.h"
@@ -12,9 +12,9 @@ static int find_member(struct call *call, struct engine_qp **q)
 	if (*q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if ((*q)->type != QP_TYPE_UD)
-		return call_fail(call, EINVAL, "only UD queue pairs join multicast groups");
+		return call_fail(call, EINVAL, "only UD queue pairs can join multicast groups");
 	if (!gid_is_multicast(&r->group))
-		return call_fail(call, EINVAL, "the GID is no multicast group");
+		return call_fail(call, EINVAL, "the GID is not a multicast group");
 	return 0;
 }
 
@@ -33,9 +33,9 @@ int cmd_attach_mcast(struct call *call)
 		return ENOMEM;
 	}
 	if (error == ENOMEM)
-		return call_fail(call, error, "%u groups and %u queue pairs in one are the most",
+		return call_fail(call, error, "at most %u groups, with at most %u queue pairs each",
 				 LIMIT_MCAST_GROUPS, LIMIT_MCAST_QPS);
-	return error == 0 ? 0 : call_fail(call, error, "the kernel does not join the group");
+	return error == 0 ? 0 : call_fail(call, error, "cannot join the multicast group");
 }
 
 int cmd_detach_mcast(struct call *call)
@@ -47,5 +47,6 @@ int cmd_detach_mcast(struct call *call)
 	if (error != 0)
 		return error;
 	error = mcast_detach(call->engine, &r->group, q);
-	return error == 0 ? 0 : call_fail(call, error, "the queue pair is not in that group");
+	return error == 0 ? 0
+			  : call_fail(call, error, "the queue pair is not a member of the group");
 }

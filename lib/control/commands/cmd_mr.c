@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions. An embedded program's memory is ours, so its regions are one direct piece; an
- * attached program's is peer memory, except where its backings can be mapped.
+ * Memory regions. An embedding program shares the engine's address space, so its regions are one
+ * direct piece. An attached program's regions are peer memory, except where their backings can be
+ * mapped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,17 +20,21 @@
 int mr_check_access(struct call *call, uint32_t access)
 {
 	if (access & ACCESS_FLUSH_PERSISTENT)
-		return call_fail(call, EOPNOTSUPP, "no memory here is persistent");
+		return call_fail(call, EOPNOTSUPP, "persistent memory is not available");
 	if (access & ~(uint32_t)ACCESS_KNOWN)
-		return call_fail(call, EINVAL, "access flags 0x%x are not known",
+		return call_fail(call, EINVAL, "unknown access flags 0x%x",
 				 access & ~(uint32_t)ACCESS_KNOWN);
 	if ((access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & ACCESS_LOCAL_WRITE))
 		return call_fail(call, EINVAL,
 				 "IBV_ACCESS_REMOTE_WRITE and _ATOMIC need IBV_ACCESS_LOCAL_WRITE");
-	/* Its own memory the engine touches without asking: a page that is not there ends it. */
+	/*
+	 * The engine touches memory of its own process directly: a page that is missing would kill
+	 * it.
+	 */
 	if ((access & ACCESS_ON_DEMAND) && call->client->embedded)
-		return call_fail(call, EOPNOTSUPP, "an embedded program's memory is all there");
+		return call_fail(call, EOPNOTSUPP,
+				 "on-demand paging is not available to embedded programs");
 	return 0;
 }
 
@@ -42,11 +47,11 @@ static int check_implicit(struct call *call, const struct mr_wish *w)
 {
 	if (w->iova != 0 || (w->access & ACCESS_HUGETLB) || w->backings != 0)
 		return call_fail(call, EINVAL,
-				 "a region of all memory has no iova, huge pages or files");
+				 "an implicit region has no iova, huge pages or files");
 	return 0;
 }
 
-/* Whether all pages of our own range are mapped. */
+/* Whether all pages of the range are mapped in this process. */
 static bool is_mapped(uint64_t address, uint64_t length)
 {
 	uint64_t page = address & ~UINT64_C(4095);
@@ -54,17 +59,17 @@ static bool is_mapped(uint64_t address, uint64_t length)
 	return msync((void *)(uintptr_t)page, address + length - page, MS_ASYNC) == 0;
 }
 
-/* Nothing of the range wraps, neither where it is nor as it is called. */
+/* Neither the addresses nor the iova range may wrap. */
 static int check_range(struct call *call, const struct mr_wish *w)
 {
 	if (w->length == 0 || w->length > LIMIT_MR_LENGTH)
-		return call_fail(call, EINVAL, "a region's length is 1 .. 2^47");
+		return call_fail(call, EINVAL, "a region's length must be 1 .. 2^47");
 	if (w->address == 0 || w->address + w->length < w->address)
 		return call_fail(call, EINVAL, "the address range wraps or begins at 0");
 	if (w->iova + w->length < w->iova)
 		return call_fail(call, EINVAL, "iova and length wrap");
 	if (call->client->embedded && !is_mapped(w->address, w->length))
-		return call_fail(call, EFAULT, "not all of the range is mapped");
+		return call_fail(call, EFAULT, "part of the range is not mapped");
 	return 0;
 }
 
@@ -96,10 +101,10 @@ int key_give(struct call *call, uint32_t *key)
 	if (getrandom(&variant, sizeof(variant), 0) != sizeof(variant))
 		return EAGAIN;
 	*key = key_allocate(&call->engine->keys, variant);
-	return *key != 0 ? 0 : call_fail(call, ENOMEM, "all keys are taken");
+	return *key != 0 ? 0 : call_fail(call, ENOMEM, "all keys are in use");
 }
 
-/* A region object with a handle and nothing behind it, or NULL. */
+/* A region object with a handle and no content, or NULL. */
 static struct mr *mr_new(struct call *call, struct pd *p, int *error)
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_MR];
@@ -126,7 +131,7 @@ static void mr_undo(struct call *call, struct mr *m)
 	free(m);
 }
 
-/* Complete: from now on keys and handle lead to it. */
+/* The region is complete: makes it visible through its key and handle. */
 static void mr_enter(struct call *call, struct mr *m)
 {
 	struct reply_reg_mr *reply = (struct reply_reg_mr *)&call->reply;
@@ -185,7 +190,7 @@ int cmd_reg_mr(struct call *call)
 	return error;
 }
 
-/* The largest region there is, of nobody's memory. */
+/* The largest possible region, without memory behind it. */
 int cmd_alloc_null_mr(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
@@ -228,7 +233,7 @@ void mr_free(struct client *c, struct mr *m)
 	if (m->dm != NULL)
 		m->dm->users--;
 	c->engine->mr_count--;
-	/* Of a client that goes all of it at once: it may have very many regions. */
+	/* For a client that ends, all its memory at once: it may have very many regions. */
 	client_memory_revoke(c, c->dying ? NULL : m->region);
 	region_unmap(c, m);
 	free(m->region);
@@ -239,12 +244,15 @@ static int windows_left(struct call *call, const struct region *r)
 {
 	uint32_t windows = region_windows(r);
 
-	return windows == 0 ? 0 : call_fail(call, EBUSY, "%u windows are bound to it", windows);
+	return windows == 0 ? 0
+			    : call_fail(call, EBUSY, "%u memory windows are bound to the region",
+					windows);
 }
 
 /*
- * Answered when nobody can write there any more: an lcore's copies are made before its poll ends, a
- * mover's are waited for. An lcore may have bound a window between our first look and its last: so there is a second one.
+ * The reply means that nobody writes there any more: an lcore completes its copies before its poll
+ * ends, and a mover's copies are waited for. An lcore may bind a window between the first check and
+ * the grace period, so there is a second check.
  */
 static int dereg_finish(struct call *call)
 {
@@ -281,13 +289,14 @@ int cmd_promoted_file(struct call *call)
 	int error;
 
 	if (call->in.count != 1)
-		return call_fail(call, EPROTO, "one descriptor, of the promoted file, is wanted");
+		return call_fail(call, EPROTO,
+				 "the command needs one descriptor: the promoted file");
 	if (o->promoted >= 0)
-		return call_fail(call, EEXIST, "the program has passed its promoted file before");
+		return call_fail(call, EEXIST, "the program has already passed its promoted file");
 	error = backing_promote(call->client, call->in.fd[0]);
 	if (error == 0)
 		call->in.fd[0] = -1;
 	if (error == EOPNOTSUPP)
-		call_fail(call, error, "this is no memfd sealed against shrinking");
+		call_fail(call, error, "the descriptor is not a memfd sealed against shrinking");
 	return error;
 }

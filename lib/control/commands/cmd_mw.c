@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows as objects; what they are bound to is window.c's. */
+/*
+ * Memory windows as objects. lcore/window.c binds them.
+ *
+ * Atomics: an lcore sets `bound` when it binds the window; acquire pairs with its release.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +15,7 @@ static int check_alloc_mw(struct call *call, const struct request_alloc_mw *r)
 	if (object_find(call->client, OBJECT_PD, r->pd) == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->type != WINDOW_TYPE_1 && r->type != WINDOW_TYPE_2)
-		return call_fail(call, EINVAL, "windows are of type 1 or 2, not %u", r->type);
+		return call_fail(call, EINVAL, "window type %u must be 1 or 2", r->type);
 	return windows_prepare(call->engine);
 }
 
@@ -90,8 +94,8 @@ static int dealloc_finish(struct call *call)
 }
 
 /*
- * First no lcore may be binding it, then none may be in a copy through it (protocol-map 156: what
- * is bound is unbound).
+ * First no lcore may bind the window, then no copy may use it (protocol-map 156: a bound window is
+ * unbound).
  */
 int cmd_dealloc_mw(struct call *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: built here, handed to their lcore, changed by messages to it, taken back. */
+/* Queue pairs: created here, attached to an lcore, changed and detached by messages to it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "control/commands/tag_control.h"
 #include "lcore/xrc.h"
 
-/* One row an argument: what the program asked for, and how much there is. */
+/* One row for each number: what the program requests, and the maximum. */
 static int check_caps(struct call *call, const struct request_create_qp *r)
 {
 	const struct {
@@ -35,7 +35,7 @@ static int check_caps(struct call *call, const struct request_create_qp *r)
 	return 0;
 }
 
-/* An XRC initiator receives nothing. */
+/* XRC initiators do not receive. */
 static bool has_receives(const struct request_create_qp *r)
 {
 	return r->type != QP_TYPE_XRC_SEND;
@@ -51,8 +51,10 @@ static int check_srq(struct call *call, const struct request_create_qp *r, const
 	if (srq == NULL || srq->type == SRQ_TYPE_XRC || !has_receives(r))
 		return call_fail(call, EINVAL, "no such shared receive queue in this context");
 	if (srq->type == SRQ_TYPE_TM && r->type != QP_TYPE_RC)
-		return call_fail(call, EINVAL, "tag matching is for RC queue pairs");
-	/* A rendezvous is READ by a request of the queue pair into elements of the list. */
+		return call_fail(call, EINVAL, "tag matching needs an RC queue pair");
+	/*
+	 * For a rendezvous the queue pair's own READ writes into the buffers of tag list elements.
+	 */
 	if (srq->type == SRQ_TYPE_TM && srq->pd_number != p->number)
 		return call_fail(call, EINVAL,
 				 "the tag matching SRQ is in another protection domain");
@@ -82,7 +84,7 @@ static int check_create_qp(struct call *call, const struct request_create_qp *r)
 	return error != 0 ? error : check_caps(call, r);
 }
 
-/* A ring for `requests` requests (one slot of a ring stays free); none for 0. */
+/* A ring for that many requests (one slot of a ring stays free). None for 0. */
 static bool make_ring(struct arena *a, struct ring_side *side, uint32_t requests, uint32_t stride,
 		      uint64_t *offset, size_t *octets)
 {
@@ -152,7 +154,7 @@ static void core_caps(const struct engine_qp *q, const struct request_create_qp 
 		tags_widen(caps);
 }
 
-/* The core and the private copy of a receive request, in one piece of memory. */
+/* The core and the private copy of a receive request, in one block of memory. */
 static int make_core(struct call *call, struct engine_qp *q, const struct qp_caps *caps)
 {
 	void *receive;
@@ -180,7 +182,7 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 	if (q->qpn == 0)
 		return call_fail(call, ENOMEM, "no queue pair number is free");
 	if (!make_queues(q, r))
-		return call_fail(call, ENOMEM, "the program's queues fill its arena");
+		return call_fail(call, ENOMEM, "the program's memory for queues is full");
 	core_caps(q, r, p, &caps);
 	return make_core(call, q, &caps);
 }
@@ -293,7 +295,7 @@ static void query_on_lcore(struct lcore *l, void *arg, nanotime now)
 
 #define QKEY_CONTROLLED UINT32_C(0x80000000) /* IBTA 10.2.5: programs may not choose these */
 
-/* What the lcore executes for a modify_qp. */
+/* A modify_qp that the lcore executes. */
 struct modify {
 	struct engine_qp *qp;
 	struct qp_attributes attributes;
@@ -304,7 +306,7 @@ struct modify {
 	int error;
 	const char *why;
 	enum qp_state state;
-	bool copies; /* under way when it was executed */
+	bool copies; /* were under way when it was executed */
 };
 
 static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
@@ -328,7 +330,7 @@ static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 struct modifications {
 	struct modify step[QP_STEPS_MAX];
 	uint32_t steps;
-	uint32_t done; /* with one that failed */
+	uint32_t done; /* steps executed, including a failed one */
 };
 
 static void take_on_lcore(struct lcore *l, void *arg, nanotime now)
@@ -359,7 +361,7 @@ static int prepare_path(struct call *call, struct modify *m)
 		dest_qpn = m->qp->peer_qpn;
 	if (m->qp->type != QP_TYPE_UD && peers_taken(e, m->qp, &path->dgid, dest_qpn))
 		return call_fail(call, EADDRINUSE,
-				 "another user's queue pair is connected to that queue pair");
+				 "a queue pair of another user is already connected to it");
 	if (destination_find_way(e, &path->dgid, &m->flow_state, &mac) != 0)
 		return ENOMEM;
 	flow_make(e, path, m->qp->qpn, dest_qpn, &mac, &m->flow);
@@ -379,7 +381,7 @@ static int prepare(struct call *call, struct modify *m)
 	return error;
 }
 
-/* With a rate limit, or in SQD, what was posted may wait for long: cmd_ah.c asks for it. */
+/* With a rate limit, or in SQD, requests may wait for long: cmd_ah.c needs to know. */
 static void note_holding(struct engine_qp *q, const struct modify *m)
 {
 	if (q->may_hold || q->type != QP_TYPE_UD || m->error != 0 ||
@@ -389,7 +391,7 @@ static void note_holding(struct engine_qp *q, const struct modify *m)
 	LIST_INSERT_HEAD(&q->client->objects->holding, q, holding_link);
 }
 
-/* A step was taken: what the control path knows of the queue pair's peer. */
+/* After a step: records the queue pair's peer for the control path. */
 static void note_peer(struct engine *e, struct engine_qp *q, const struct modify *m)
 {
 	const struct qp_attributes *a = &m->attributes;
@@ -435,7 +437,10 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 	if (last->error != 0)
 		return call_fail(call, last->error, "%s", last->why != NULL ? last->why : "");
 	*state = last->state;
-	/* RESET gives all memory back without a completion: when the copies that it cut off are over. */
+	/*
+	 * RESET gives the program its memory back without completions, so it waits for the copies
+	 * that it cut off.
+	 */
 	return cut_off ? call_after_copies(call, NULL, NULL) : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What raw queue pairs need beside what all need, and the handles of the objects around them. */
+/* What raw queue pairs need beside the common parts, and the handles of the objects around them. */
 #include <errno.h>
 
 #include "base/bits.h"
@@ -11,22 +11,23 @@ int raw_check_create_qp(struct call *call, const struct request_create_qp *r)
 	int error;
 
 	if (r->max_tso_header != 0 && r->type != QP_TYPE_RAW_PACKET && r->type != QP_TYPE_UD)
-		return call_fail(call, EINVAL, "queue pairs of type %u have no TSO", r->type);
+		return call_fail(call, EINVAL, "queue pairs of type %u do not support TSO",
+				 r->type);
 	if (r->max_tso_header > LIMIT_TSO_HEADER)
 		return call_fail(call, EINVAL, "max_tso_header %u exceeds %u", r->max_tso_header,
 				 LIMIT_TSO_HEADER);
 	if (r->type != QP_TYPE_RAW_PACKET && r->raw_flags != 0)
-		return call_fail(call, EINVAL, "only raw queue pairs have raw flags");
+		return call_fail(call, EINVAL, "raw flags are for raw queue pairs only");
 	if (r->type != QP_TYPE_RAW_PACKET)
 		return 0;
 	if (r->raw_flags & ~(uint32_t)RAW_FLAGS)
-		return call_fail(call, EINVAL, "raw flags %#x are not known", r->raw_flags);
+		return call_fail(call, EINVAL, "unknown raw flags %#x", r->raw_flags);
 	if (wq && (r->max_send_wr != 0 || r->send_cq != r->recv_cq))
-		return call_fail(call, EINVAL, "a work queue sends nothing");
+		return call_fail(call, EINVAL, "a work queue cannot have send requests");
 	if (wq && r->max_recv_wr == 0)
 		return call_fail(call, EINVAL, "max_wr is 0");
 	if (r->srq != 0)
-		return call_fail(call, EINVAL, "raw queue pairs have no shared receive queue");
+		return call_fail(call, EINVAL, "raw queue pairs cannot use a shared receive queue");
 	error = raw_check_privilege(call);
 	return error;
 }
@@ -42,7 +43,7 @@ void raw_setup_qp(struct engine_qp *q, const struct request_create_qp *r)
 {
 	q->raw = r->type == QP_TYPE_RAW_PACKET;
 	q->raw_flags = (uint8_t)r->raw_flags;
-	/* Where its frames go is told by each of them; they never wait for an address. */
+	/* Each frame has its own destination address, so a raw queue pair never waits for one. */
 	if (q->raw)
 		q->flow_state = q->client->engine->port != NULL ? FLOW_PORT : FLOW_UNREACHABLE;
 }
@@ -78,7 +79,7 @@ static bool belongs(const struct raw_object *o, uint32_t context)
 		for (type *object = c->objects->table[kind].slot[handle_];             \
 		     object != NULL && belongs(&object->o, context); object = NULL)
 
-/* Who refers to something goes before it. */
+/* Frees referrers before what they refer to. */
 void raw_reclaim(struct client *c, uint32_t context)
 {
 	bool any = false;
@@ -89,7 +90,7 @@ void raw_reclaim(struct client *c, uint32_t context)
 		c->engine->flow_count--;
 		any = true;
 	}
-	/* Fewer rules than before: if there is no memory for the new table, none matches. */
+	/* Publishes the reduced table. If there is no memory for it, no rule matches. */
 	if (any)
 		flows_publish(c->engine);
 	FOR_EACH(struct engine_flow, f, OBJECT_FLOW)

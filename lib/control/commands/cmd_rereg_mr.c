@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A region that changes its place, protection domain or access (ibv_rereg_mr(3)). What lcores read
- * is never changed but replaced: the old region is taken out, then nobody is in it any more, then
- * the new one is shown under the same key. So it is to a peer as if it was deregistered and
- * registered.
+ * A region that changes its addresses, protection domain or access (ibv_rereg_mr(3)). What lcores
+ * read is never changed but replaced: the old region is removed, the engine waits until nobody uses
+ * it, and the new one appears under the same key. A peer sees a region that was deregistered and
+ * registered again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,24 +21,24 @@ static int check_object(struct call *call, const struct request_rereg_mr *r, con
 	if (m == NULL || m->leaving)
 		return call_fail(call, EINVAL, "no such region");
 	if (r->flags == 0 || (r->flags & ~(uint32_t)REREG_KNOWN) != 0)
-		return call_fail(call, EINVAL, "flags 0x%x name nothing to change", r->flags);
+		return call_fail(call, EINVAL, "unknown or no flags: 0x%x", r->flags);
 	if (m->region->kind != REGION_MEMORY || m->dm != NULL)
-		return call_fail(call, EINVAL, "null regions and device memory stay as they are");
+		return call_fail(call, EINVAL, "null regions and device memory cannot be changed");
 	if ((r->flags & REREG_PD) && (p == NULL || p->context != m->context))
 		return call_fail(call, EINVAL, "no such protection domain in this context");
 	if (region_windows(m->region) != 0)
-		return call_fail(call, EBUSY, "%u windows are bound to it",
+		return call_fail(call, EBUSY, "%u memory windows are bound to the region",
 				 region_windows(m->region));
 	return 0;
 }
 
-/* A region of all memory stays one; it has no place to change. */
+/* An implicit region stays implicit; it has no addresses to change. */
 static int check_implicit(struct call *call, const struct request_rereg_mr *r,
 			  const struct mr_wish *w)
 {
 	if ((r->flags & REREG_TRANSLATION) || !(w->access & ACCESS_ON_DEMAND) ||
 	    (w->access & ACCESS_HUGETLB))
-		return call_fail(call, EINVAL, "a region of all memory stays one");
+		return call_fail(call, EINVAL, "an implicit region cannot become an ordinary one");
 	return mr_check_access(call, w->access);
 }
 
@@ -50,7 +50,7 @@ static int check_wish(struct call *call, const struct request_rereg_mr *r, const
 	if (!(r->flags & REREG_TRANSLATION))
 		return mr_check_access(call, w->access);
 	if (mr_wish_implicit(w))
-		return call_fail(call, EINVAL, "a region of all memory is registered as one");
+		return call_fail(call, EINVAL, "an ordinary region cannot become an implicit one");
 	return mr_check_wish(call, w);
 }
 
@@ -66,8 +66,8 @@ static bool is_read_only(const struct mr *m, const uint8_t *direct)
 }
 
 /*
- * The same pieces. Files of the program were mapped for what it wanted to do then: if it wants to
- * write now and did not, their pieces become peer memory.
+ * Copies the pieces. Files were mapped with the access of that time. If the region becomes writable
+ * and they are mapped read-only, their pieces become peer memory.
  */
 static int region_copy(const struct mr *m, uint32_t access, struct mr *copy)
 {
@@ -87,7 +87,7 @@ static int region_copy(const struct mr *m, uint32_t access, struct mr *copy)
 	return 0;
 }
 
-/* What work requests call the first octet from now on. */
+/* The first octet's address in work requests from now on. */
 static uint64_t iova_of(const struct request_rereg_mr *r, const struct mr *m, uint32_t access)
 {
 	const struct region *old = m->region;
@@ -105,7 +105,7 @@ static int build(struct call *call, const struct request_rereg_mr *r, const stru
 	bool moves = (r->flags & REREG_TRANSLATION) != 0;
 	int error = moves ? region_lay_out(call, w, new) : region_copy(m, w->access, new);
 
-	/* What was direct, as a file that may be read only, may be so no more. */
+	/* A piece that was direct, in a file mapped read-only, may be peer memory now. */
 	if (error == 0 && !moves && !call->client->embedded)
 		error = client_mover_give(call->client);
 	if (error != 0)
@@ -121,7 +121,7 @@ static int build(struct call *call, const struct request_rereg_mr *r, const stru
 	return 0;
 }
 
-/* As with cmd_dereg_mr an lcore may have bound a window between the first look and the last. */
+/* As in cmd_dereg_mr an lcore may have bound a window between the first check and the second. */
 static int take_out(struct call *call, struct mr *m)
 {
 	mr_withdraw(call->client, m);
@@ -129,7 +129,7 @@ static int take_out(struct call *call, struct mr *m)
 	if (region_windows(m->region) == 0)
 		return 0;
 	key_publish(&call->engine->keys, m->key, m->region);
-	return call_fail(call, EBUSY, "a window is bound to it");
+	return call_fail(call, EBUSY, "a memory window is bound to the region");
 }
 
 static void replace(struct client *c, struct mr *m, const struct mr *new, bool moved)
@@ -147,7 +147,7 @@ static void replace(struct client *c, struct mr *m, const struct mr *new, bool m
 	m->region = new->region;
 }
 
-/* What waits for copies: the region, and what it is to be. */
+/* What waits for copies: the region, and its new properties. */
 struct change {
 	struct mr *mr;
 	struct mr new;

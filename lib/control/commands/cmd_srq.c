@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: a ring and a page in the client's arena, and a number in the engine. */
+/*
+ * Shared receive queues: a ring and a page in the client's arena, and a number in the engine.
+ *
+ * Atomics: lcores take from a list of rings and look at the limit while both change here. Each use
+ * below says what it pairs with; counters are read relaxed, after a grace period where they must be
+ * exact.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +26,7 @@ int srq_numbers_init(struct engine *e)
 	return error;
 }
 
-/* The low half finds it in the table; the rest keeps a stale number from finding the next one. */
+/* The low half is the table's index. The rest prevents a stale number from finding the next SRQ. */
 static uint32_t number_reserve(struct engine *e)
 {
 	uint32_t index = handle_reserve(&e->control->srq_numbers);
@@ -31,7 +37,7 @@ static uint32_t number_reserve(struct engine *e)
 
 /* ---- rings ---- */
 
-/* A ring for `requests` requests (one slot of a ring stays free), behind the newest. */
+/* A ring for that many requests (one slot of a ring stays free), to follow the newest. */
 static struct srq_store *store_create(struct engine_srq *s, uint32_t requests)
 {
 	uint32_t size = power_of_two_above(requests + 1);
@@ -62,7 +68,10 @@ static void store_free(struct engine_srq *s, struct srq_store *store)
 	free(store);
 }
 
-/* Rings that lcores are done with. */
+/*
+ * Frees rings that lcores no longer use. Acquire: pairs with the lcore that moved on to the next
+ * ring.
+ */
 static void stores_trim(struct engine_srq *s)
 {
 	struct srq_ring *oldest = __atomic_load_n(&s->ring, __ATOMIC_ACQUIRE);
@@ -83,7 +92,8 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 	if (p == NULL)
 		return call_fail(call, EINVAL, "no such protection domain");
 	if (r->type > SRQ_TYPE_TM)
-		return call_fail(call, EOPNOTSUPP, "shared receive queues of type %u", r->type);
+		return call_fail(call, EOPNOTSUPP,
+				 "shared receive queues of type %u are not supported", r->type);
 	if (r->type == SRQ_TYPE_XRC &&
 	    object_of_context(call->client, OBJECT_XRCD, r->xrcd, p->context) == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain in this context");
@@ -91,7 +101,7 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 	    object_of_context(call->client, OBJECT_CQ, r->cq, p->context) == NULL)
 		return call_fail(call, EINVAL, "no such completion queue in this context");
 	if (r->max_wr == 0 || r->max_wr > LIMIT_QP_WR)
-		return call_fail(call, EINVAL, "max_wr %u is not 1 .. %u", r->max_wr, LIMIT_QP_WR);
+		return call_fail(call, EINVAL, "max_wr %u must be 1 .. %u", r->max_wr, LIMIT_QP_WR);
 	if (r->max_sge > LIMIT_SGE)
 		return call_fail(call, EINVAL, "max_sge %u exceeds %u", r->max_sge, LIMIT_SGE);
 	if (r->limit > r->max_wr)
@@ -100,7 +110,7 @@ static int check_create(struct call *call, const struct request_create_srq *r)
 	return r->type == SRQ_TYPE_TM ? tags_check(call, r) : 0;
 }
 
-/* Where lcores put back what a packet did not use. */
+/* Makes the slots into which lcores put back requests that a packet did not use. */
 static bool make_back(struct engine_srq *s)
 {
 	uint32_t places = 2 * s->client->engine->lcores;
@@ -128,12 +138,12 @@ static int srq_build(struct call *call, struct engine_srq *s, const struct reque
 	s->number = number_reserve(call->engine);
 	if (s->number == 0)
 		return call_fail(call, ENOMEM,
-				 "the engine has %u shared receive queues, all it can",
+				 "the engine's limit is reached: %u shared receive queues",
 				 LIMIT_ENGINE_SRQS);
 	s->page_offset = arena_allocate(s->client->arena, sizeof(struct srq_page));
 	first = s->page_offset != 0 ? store_create(s, s->max_wr) : NULL;
 	if (first == NULL)
-		return call_fail(call, ENOMEM, "the program's queues fill its arena");
+		return call_fail(call, ENOMEM, "the program's memory for queues is full");
 	s->page = arena_at(s->client->arena, s->page_offset);
 	s->ring = &first->ring;
 	if (!make_back(s))
@@ -240,20 +250,20 @@ static int check_modify(struct call *call, struct engine_srq *s, const struct re
 	uint32_t waiting = srq_waiting(s);
 
 	if (r->mask & ~(uint32_t)(SRQ_ATTR_MAX_WR | SRQ_ATTR_LIMIT))
-		return call_fail(call, EINVAL, "attribute mask %#x", r->mask);
+		return call_fail(call, EINVAL, "invalid attribute mask %#x", r->mask);
 	if (max_wr == 0 || max_wr > LIMIT_QP_WR)
-		return call_fail(call, EINVAL, "max_wr %u is not 1 .. %u", max_wr, LIMIT_QP_WR);
+		return call_fail(call, EINVAL, "max_wr %u must be 1 .. %u", max_wr, LIMIT_QP_WR);
 	if ((r->mask & SRQ_ATTR_MAX_WR) && waiting > max_wr)
-		return call_fail(call, EINVAL, "max_wr %u: %u requests are posted", max_wr,
-				 waiting);
+		return call_fail(call, EINVAL, "max_wr %u is too small: %u requests are posted",
+				 max_wr, waiting);
 	if ((r->mask & SRQ_ATTR_LIMIT) && r->limit > max_wr)
 		return call_fail(call, EINVAL, "srq_limit %u exceeds max_wr %u", r->limit, max_wr);
 	return 0;
 }
 
 /*
- * The program posts into the new ring from now on (its library holds the lock meanwhile); lcores
- * go on taking from the old one until it is empty. Nothing is moved and nobody waits.
+ * From now on the program posts into the new ring (its library holds the lock meanwhile). Lcores
+ * continue with the old ring until it is empty. Nothing is moved and nobody waits.
  */
 static int resize(struct call *call, struct engine_srq *s, uint32_t max_wr)
 {
@@ -262,14 +272,15 @@ static int resize(struct call *call, struct engine_srq *s, uint32_t max_wr)
 
 	stores_trim(s);
 	if (s->stores == LIMIT_SRQ_RINGS)
-		return call_fail(call, ENOMEM,
-				 "requests from before the last %u resizes are still posted",
-				 LIMIT_SRQ_RINGS - 1);
+		return call_fail(
+			call, ENOMEM,
+			"requests that were posted before the last %u resizes are still in use",
+			LIMIT_SRQ_RINGS - 1);
 	newest = TAILQ_LAST(&s->store, srq_store_list);
 	store = store_create(s, max_wr);
 	if (store == NULL)
-		return call_fail(call, ENOMEM, "the program's queues fill its arena");
-	/* Release: who finds the ring finds it formatted. */
+		return call_fail(call, ENOMEM, "the program's memory for queues is full");
+	/* Release: an lcore that finds the ring finds it initialised. */
 	__atomic_store_n(&newest->ring.next, &store->ring, __ATOMIC_RELEASE);
 	s->max_wr = max_wr;
 	reply->ring_size = store->ring.size;
@@ -291,7 +302,10 @@ int cmd_modify_srq(struct call *call)
 	if (error != 0)
 		return error;
 	if (r->mask & SRQ_ATTR_LIMIT) {
-		/* Sequentially consistent: an lcore sees the limit, or we what it took. */
+		/*
+		 * Sequentially consistent: either the lcore sees the limit, or this thread sees
+		 * what the lcore took.
+		 */
 		__atomic_store_n(&s->limit, r->limit, __ATOMIC_SEQ_CST);
 		srq_look_at_limit(s);
 	}
@@ -342,7 +356,8 @@ int cmd_destroy_srq(struct call *call)
 	if (s == NULL)
 		return call_fail(call, EINVAL, "no such shared receive queue");
 	if (s->users != 0)
-		return call_fail(call, EBUSY, "%u queue pairs receive from it", s->users);
+		return call_fail(call, EBUSY, "%u queue pairs use the shared receive queue",
+				 s->users);
 	srq_withdraw(call->client, s);
 	engine_grace_period(call->engine);
 	reply->events = __atomic_load_n(&s->async_events, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a tag matching SRQ has beside the parts of an ordinary one: made and freed with it. */
+/* The parts that only a tag matching SRQ has: created and freed with it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 int tags_check(struct call *call, const struct request_create_srq *r)
 {
 	if (r->max_tags == 0 || r->max_tags > LIMIT_TAGS)
-		return call_fail(call, EINVAL, "max_num_tags %u is not 1 .. %u", r->max_tags,
+		return call_fail(call, EINVAL, "max_num_tags %u must be 1 .. %u", r->max_tags,
 				 LIMIT_TAGS);
 	if (r->max_ops == 0 || r->max_ops > LIMIT_TAG_OPS)
-		return call_fail(call, EINVAL, "max_ops %u is not 1 .. %u", r->max_ops,
+		return call_fail(call, EINVAL, "max_ops %u must be 1 .. %u", r->max_ops,
 				 LIMIT_TAG_OPS);
 	return 0;
 }
@@ -40,7 +40,7 @@ static bool make_ops(struct engine_srq *s, uint32_t max_ops)
 	return true;
 }
 
-/* The list and its parts, in one piece of memory. */
+/* The list and its parts, in one block of memory. */
 static int make_list(struct call *call, struct engine_srq *s, uint32_t max_tags)
 {
 	struct account *a = &call->client->objects->account;
@@ -82,7 +82,7 @@ int tags_build(struct call *call, struct engine_srq *s, const struct request_cre
 		return error;
 	s->lcore = &e->lcore[e->control->next_lcore++ % e->lcores];
 	if (!make_ops(s, r->max_ops))
-		return call_fail(call, ENOMEM, "the program's queues fill its arena");
+		return call_fail(call, ENOMEM, "the program's memory for queues is full");
 	return 0;
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC target queue pairs and the handles that processes have of them, see xrc.h. */
+/*
+ * XRC target queue pairs, and the handles that processes have of them: see xrc.h.
+ *
+ * Atomics: `async_events` counts what lcores sent and is read when the handle is destroyed.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +84,8 @@ static void target_caps(const struct engine_qp *q, struct qp_caps *caps)
 	*caps = (struct qp_caps){
 		.type = QP_TYPE_XRC_RECV,
 		.qpn = q->qpn,
-		.max_send_wr = 1, /* there is no send queue; the core wants a slot */
-		.max_recv_sge = LIMIT_SGE, /* of whatever SRQ */
+		.max_send_wr = 1, /* there is no send queue, but the core needs a slot */
+		.max_recv_sge = LIMIT_SGE, /* enough for any SRQ */
 		.max_rd_atomic = LIMIT_RD_ATOMIC,
 		.tickets = LIMIT_TICKETS_NEW,
 		.records_later = true,
@@ -90,7 +94,7 @@ static void target_caps(const struct engine_qp *q, struct qp_caps *caps)
 	};
 }
 
-/* The core, and what stands in an arena for others. */
+/* The core, and in an arena what other processes read. */
 static int target_memory(struct call *call, struct engine_qp *q)
 {
 	struct qp_caps caps;
@@ -194,7 +198,7 @@ int cmd_open_qp(struct call *call)
 	if (x == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain");
 	if (q == NULL || r->type != QP_TYPE_XRC_RECV || q->xrcd != x->domain)
-		return call_fail(call, EINVAL, "no such XRC target in this domain");
+		return call_fail(call, EINVAL, "no such XRC target queue pair in this domain");
 	t = handle_create(call, x, r->cookie);
 	if (t == NULL)
 		return ENOMEM;
@@ -208,7 +212,7 @@ int cmd_open_qp(struct call *call)
 
 struct leave {
 	struct target *target;
-	struct client *heir; /* who carries the queue pair from now on; NULL: it is at its end */
+	struct client *heir; /* carries the queue pair from now on; NULL: there is none */
 };
 
 static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
@@ -226,7 +230,7 @@ static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
 	leave->heir = q->client;
 	if (q->client != leave->target->client)
 		return;
-	/* A handle of the same process does, but there may be several and one of another is as good. */
+	/* Another handle of the same process would do, but one of another process is as good. */
 	leave->heir = other->client;
 	q->client = other->client;
 }
@@ -249,7 +253,7 @@ void target_free(struct client *c, struct target *t)
 		peers_leave(q);
 		destination_leave_qp(q);
 		e->qp_count--;
-		q->qpn = 0; /* the number went with the detachment */
+		q->qpn = 0; /* the number was freed with the detachment */
 		target_unbuild(q);
 	} else if (leave.heir != carrier) {
 		qp_memory_inherit(q, carrier, leave.heir);

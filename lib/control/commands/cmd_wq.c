@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work queues as receive side scaling uses them: their states, tables of them, and the queue
+ * Work queues as receive side scaling uses them: their states, indirection tables, and the queue
  * pairs that spread frames over a table (ibv_create_rwq_ind_table(3), ibv_create_qp_ex(3)).
  */
 #include <errno.h>
@@ -26,7 +26,7 @@ enum {
 struct wq_change {
 	struct engine_qp *wq;
 	const struct request_modify_wq *request;
-	uint32_t state; /* after it */
+	uint32_t state; /* after the change */
 	int error;
 	const char *why;
 };
@@ -73,13 +73,13 @@ static void change_on_lcore(struct lcore *l, void *arg, nanotime now)
 	uint32_t from = wq_state(c->wq), to = r->mask & WQ_ATTR_STATE ? r->state : from;
 
 	c->error = EINVAL;
-	c->why = "the work queue is not in that state";
+	c->why = "the work queue is not in the given current state";
 	if ((r->mask & WQ_ATTR_CURRENT) && r->current_state != from)
 		return;
-	c->why = "a work queue in error is reset before it is ready again";
+	c->why = "a work queue in the error state must be reset first";
 	if (from == WQ_ERROR && to == WQ_READY)
 		return;
-	c->why = "the work queue cannot change its state";
+	c->why = "the work queue cannot change to that state";
 	c->error = from != to ? wq_enter(c->wq, to, now) : 0;
 	if (c->error != 0)
 		return;
@@ -106,7 +106,7 @@ int cmd_modify_wq(struct call *call)
 	if (c.wq == NULL)
 		return call_fail(call, EINVAL, "no such work queue");
 	if ((r->mask & ~(uint32_t)WQ_ATTRS) || ((r->mask & WQ_ATTR_STATE) && r->state >= WQ_STATES))
-		return call_fail(call, EINVAL, "attributes %#x or state %u are not known", r->mask,
+		return call_fail(call, EINVAL, "unknown attributes %#x or state %u", r->mask,
 				 r->state);
 	if ((r->mask & WQ_ATTR_FLAGS) && (r->flags_mask & ~(uint32_t)WQ_FLAG_STRIP))
 		return call_fail(call, EOPNOTSUPP, "flags %#x are not supported", r->flags_mask);
@@ -144,7 +144,8 @@ int cmd_create_rwq_table(struct call *call)
 	if (object_find(call->client, OBJECT_CONTEXT, r->context) == NULL)
 		return call_fail(call, EINVAL, "no such context");
 	if (r->log_size > 31 || 1u << r->log_size > LIMIT_RWQ_TABLE)
-		return call_fail(call, EINVAL, "a table has %u entries at most", LIMIT_RWQ_TABLE);
+		return call_fail(call, EINVAL, "an indirection table has at most %u entries",
+				 LIMIT_RWQ_TABLE);
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return ENOMEM;
@@ -177,7 +178,8 @@ int cmd_destroy_rwq_table(struct call *call)
 	if (t == NULL)
 		return call_fail(call, EINVAL, "no such indirection table");
 	if (t->o.users != 0)
-		return call_fail(call, EBUSY, "%u queue pairs spread over it", t->o.users);
+		return call_fail(call, EBUSY, "%u queue pairs use the indirection table",
+				 t->o.users);
 	rwq_table_free(call->client, t);
 	return 0;
 }
@@ -195,14 +197,17 @@ static int check_rss(struct call *call, const struct request_create_rss *r)
 	const struct rwq_table *t = object_find(call->client, OBJECT_RWQ_TABLE, r->table);
 
 	if (p == NULL || t == NULL || t->o.context != p->context)
-		return call_fail(call, EINVAL,
-				 "no such protection domain, or no such table in its context");
+		return call_fail(
+			call, EINVAL,
+			"no such protection domain, or no such indirection table in its context");
 	if (r->fields & ~(uint32_t)RSS_FIELDS)
 		return call_fail(call, EOPNOTSUPP, "hash fields %#x are not supported", r->fields);
 	/* verbs.h at enum ibv_rx_hash_fields */
 	if (((r->fields & IPV4_FIELDS) && (r->fields & IPV6_FIELDS)) ||
 	    ((r->fields & TCP_FIELDS) && (r->fields & UDP_FIELDS)))
-		return call_fail(call, EINVAL, "IPv4 and IPv6, or TCP and UDP, on one queue pair");
+		return call_fail(
+			call, EINVAL,
+			"one queue pair cannot hash both IPv4 and IPv6, or both TCP and UDP");
 	return 0;
 }
 
@@ -258,8 +263,8 @@ int cmd_destroy_rss(struct call *call)
 	if (s == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if (s->o.users != 0)
-		return call_fail(call, EBUSY, "%u steering rules lead to it", s->o.users);
-	/* Its last rule left after a grace period. */
+		return call_fail(call, EBUSY, "%u steering rules use the queue pair", s->o.users);
+	/* Its last rule was removed before a grace period. */
 	rss_free(call->client, s);
 	return 0;
 }

@@ -12,7 +12,10 @@
 #include "lcore/srq.h"
 #include "lcore/xrc.h"
 
-/* What tells the file from others. From what is known already: a file system must not hold us up. */
+/*
+ * The identity of the file. Only from what the kernel knows already: a file system must not block
+ * the engine.
+ */
 static int identify(int fd, dev_t *device, ino_t *inode)
 {
 	struct statx s;
@@ -34,7 +37,7 @@ static struct engine_xrcd *domain_of_file(struct engine *e, dev_t device, ino_t 
 	return NULL;
 }
 
-/* An O_PATH descriptor keeps the inode, so that its number is not given to another file. */
+/* An O_PATH descriptor keeps the inode in use, so that no other file gets its number. */
 static int hold_inode(int fd)
 {
 	char path[32];
@@ -43,13 +46,16 @@ static int hold_inode(int fd)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* A file that may hold up whoever closes it the porter holds that took it. */
+/* A file whose close may block stays with the porter that received it. */
 static int hold_file(struct call *call, int fd)
 {
 	return fd >= 0 ? hold_inode(fd) : porter_keep(call);
 }
 
-/* The descriptor is of whoever made the domain. 0 or an errno. */
+/*
+ * Keeps the domain's file; the descriptor counts for the user who created the domain. 0 or an
+ * errno.
+ */
 static int domain_hold(struct call *call, struct engine_xrcd *d, int fd)
 {
 	struct users *all = &call->engine->control->users;
@@ -66,9 +72,10 @@ static int domain_hold(struct call *call, struct engine_xrcd *d, int fd)
 	if (d->fd >= 0)
 		return 0;
 	user_give(all, d->user, RESOURCE_DESCRIPTORS, 1);
-	return call_fail(call, ENOMEM,
-			 "the engine has no descriptors left, or keeps %u files for this user",
-			 LIMIT_USER_FILES);
+	return call_fail(
+		call, ENOMEM,
+		"the engine has no file descriptors left, or this user has the limit of %u files",
+		LIMIT_USER_FILES);
 }
 
 static int domain_create(struct call *call, int fd, dev_t device, ino_t inode,
@@ -106,7 +113,7 @@ static void domain_drop(struct engine *e, struct engine_xrcd *d)
 	free(d);
 }
 
-/* The domain that the arguments mean, made if they say so; errno values as Linux gives them. */
+/* The domain that the arguments name, created if the flags say so. Errno values as in Linux. */
 static int domain_open(struct call *call, uint32_t flags, struct engine_xrcd **out)
 {
 	struct engine *e = call->engine;
@@ -121,14 +128,14 @@ static int domain_open(struct call *call, uint32_t flags, struct engine_xrcd **o
 		inode = call->file.inode;
 		error = fd >= 0 ? identify(fd, &device, &inode) : call->file.known ? 0 : EBADF;
 		if (error != 0)
-			return call_fail(call, error, "the descriptor's file cannot be told");
+			return call_fail(call, error, "cannot identify the descriptor's file");
 		*out = domain_of_file(e, device, inode);
 	}
 	if (*out != NULL && (flags & XRCD_EXCLUSIVE))
-		return call_fail(call, EINVAL, "the file has an XRC domain, and O_EXCL is set");
+		return call_fail(call, EINVAL,
+				 "the file already has an XRC domain, and O_EXCL is set");
 	if (*out == NULL && !(flags & XRCD_CREATE))
-		return call_fail(call, EAGAIN,
-				 "there is no such XRC domain, and O_CREAT is not set");
+		return call_fail(call, EAGAIN, "no such XRC domain, and O_CREAT is not set");
 	return *out != NULL ? 0 : domain_create(call, fd, device, inode, out);
 }
 
@@ -166,7 +173,8 @@ int cmd_open_xrcd(struct call *call)
 	error = xrcd_share(x);
 	if (error != 0) {
 		xrcd_free(call->client, x);
-		return call_fail(call, error, "the engine cannot make a thread for its copies");
+		return call_fail(call, error,
+				 "the engine cannot create a thread for the program's copies");
 	}
 	reply->handle = x->handle;
 	return 0;
@@ -191,7 +199,8 @@ int cmd_close_xrcd(struct call *call)
 	if (x == NULL)
 		return call_fail(call, EINVAL, "no such XRC domain");
 	if (x->users != 0)
-		return call_fail(call, EBUSY, "%u SRQs or queue pairs are in it", x->users);
+		return call_fail(call, EBUSY, "%u SRQs or queue pairs use the XRC domain",
+				 x->users);
 	xrcd_free(call->client, x);
 	return 0;
 }

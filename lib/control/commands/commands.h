@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands (cmd_*.c), and what their files ask of each other. */
+/* The commands (cmd_*.c), and the functions that their files share. */
 #ifndef CONTROL_COMMANDS_H
 #define CONTROL_COMMANDS_H
 
@@ -49,7 +49,7 @@ int cmd_import_dm(struct call *call);
 int cmd_attach_mcast(struct call *call);
 int cmd_detach_mcast(struct call *call);
 
-/* cmd_ah.c: an address vector that makes sense here; its source GID is filled in. 0 or an errno. */
+/* cmd_ah.c: checks an address vector and fills in its source GID. 0 or an errno. */
 int path_check(struct call *call, struct qp_path *path);
 int cmd_create_srq(struct call *call);
 int cmd_modify_srq(struct call *call);
@@ -65,21 +65,23 @@ struct engine_qp *qp_of_handle(const struct client *c, uint32_t handle);
 int target_create(struct call *call);
 int target_destroy(struct call *call, uint32_t handle);
 
-/* pieces.c: m->region with its pieces (nothing else of it filled), m->use. 0 or an errno. */
+/*
+ * pieces.c: creates m->region with its pieces and m->use, and fills in nothing else. 0 or an errno.
+ */
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m);
 void region_unmap(struct client *c, struct mr *m);
 
-/* cmd_mr.c: access flags that make sense, of whatever kind of region. 0 or an errno. */
+/* cmd_mr.c: checks access flags of any kind of region. 0 or an errno. */
 int mr_check_access(struct call *call, uint32_t access);
-/* ... and a range that does, with access. */
+/* ... and checks a range with its access flags. */
 int mr_check_wish(struct call *call, const struct mr_wish *w);
-/* A message of `fixed` octets and that many backings. */
+/* Checks that the message has `fixed` octets and that many backings. */
 int mr_check_backings(struct call *call, uint32_t backings, size_t fixed);
 bool mr_wish_implicit(const struct mr_wish *w);
-/* A key that nobody can guess from another one: a random variant of a permuted slot. 0 or an errno. */
+/* Allocates a key: a random variant in a permuted slot. 0 or an errno. */
 int key_give(struct call *call, uint32_t *key);
 
-/* For reclaim.c; the objects are unreachable for everybody else. */
+/* For reclaim.c: the objects are unreachable for everybody else. */
 void context_withdraw(struct context *x);
 void context_free(struct client *c, struct context *x);
 void pd_free(struct client *c, struct pd *p);
@@ -90,43 +92,45 @@ void mr_free(struct client *c, struct mr *m);
 void channel_free(struct client *c, struct engine_channel *ch);
 void cq_free(struct client *c, struct engine_cq *cq);
 void qp_free(struct client *c, struct engine_qp *q);
-/* Now and then: destroyed handles go, when what was posted before has left. */
+/* Called at intervals: frees destroyed handles when what was posted before has been sent. */
 void ahs_let_go(struct client *c);
 void ah_withdraw(struct client *c, struct engine_ah *ah);
 void ah_free(struct client *c, struct engine_ah *ah);
-/* Another handle for its place, with another next hop. NULL: no memory. */
+/* A handle with another next hop that is to replace this one. NULL: no memory. */
 struct engine_ah *ah_renew(struct engine *e, const struct engine_ah *ah, enum flow_state state,
 			   const struct mac *mac);
 void dm_free(struct client *c, struct dm *d);
 void mr_import_free(struct client *c, struct mr_import *i);
 
-/* cmd_context.c: a context, with its descriptors in call->out and its handle in the reply. */
+/*
+ * cmd_context.c: creates a context, with its descriptors in call->out and its handle in the reply.
+ */
 int context_create(struct call *call, struct context **out);
 
-/* token.c: how a context is proved to be at hand. */
-/* Makes the token of a context: a descriptor, or -1 with errno. */
+/* token.c: how a program proves that it has a context. */
+/* Creates the token of a context. Returns its descriptor, or -1 with errno. */
 int token_create(struct engine *e, struct context *x);
 void token_forget(struct context *x);
-/* The open context that this descriptor is the token of, or NULL. Never blocks. */
+/* The open context with this token, or NULL. Never blocks. */
 struct context *token_find(struct engine *e, int fd);
 
 /* domain.c */
-/* A handle of the domain, of a new one if `of` is NULL. 0 or an errno. */
+/* Creates a handle of the domain `of`, or of a new one if `of` is NULL. 0 or an errno. */
 int pd_create(struct call *call, uint32_t context, struct domain *of, struct pd **out);
 /*
- * Clients that have a protection or XRC domain in common with this one, but for domains that were looked
- * at in this walk before: a new number of control.domain_walks.
+ * Visits clients that share a protection or XRC domain with this one, without domains that this
+ * walk (a new number of control.domain_walks) has visited.
  */
 void domain_each_sharer(struct client *c, uint64_t walk,
 			void (*visit)(struct client *sharer, void *arg), void *arg);
 
-/* This handle's client has come to share its XRC domain, or not. 0 or an errno. */
+/* Called when the handle's client may have begun to share its XRC domain. 0 or an errno. */
 int xrcd_share(struct xrcd *x);
 
-/* cmd_dm.c: another handle of device memory. 0 or an errno. */
+/* cmd_dm.c: creates another handle of device memory. 0 or an errno. */
 int dm_create(struct call *call, uint32_t context, struct dm_memory *of);
 
-/* cmd_srq.c: the table of numbers. 0 or an errno. */
+/* cmd_srq.c: creates the table of numbers. 0 or an errno. */
 int srq_numbers_init(struct engine *e);
 void srq_withdraw(struct client *c, struct engine_srq *s);
 void srq_free(struct client *c, struct engine_srq *s);
@@ -134,45 +138,46 @@ void target_free(struct client *c, struct target *t);
 void xrcd_free(struct client *c, struct xrcd *x);
 
 /*
- * qp_memory.c: the core with so many octets beside it, at *at; all that it ever got goes with
- * qp_memory_free, or is counted against another program. 0 or an errno.
+ * qp_memory.c: allocates the core, with that many octets beside it at *at. qp_memory_free() frees
+ * this and everything that the queue pair got later, unless it was charged to another program. 0 or
+ * an errno.
  */
 int qp_memory_make(struct call *call, struct engine_qp *q, const struct qp_caps *caps,
 		   size_t beside, void **at);
 void qp_memory_free(struct engine_qp *q);
 void qp_memory_inherit(struct engine_qp *q, struct client *from, struct client *heir);
 /*
- * Room for as many READs and atomics of the peer, if there is less. 0 or an errno; a number over
- * the device's limit is left to qp_modify.
+ * Makes room for that many READs and atomics of the peer if there is less. 0 or an errno. qp_modify
+ * rejects a number above the device's limit.
  */
 int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd_atomic);
-/* The ring that queue pairs ask through for more room; room for those that did. */
+/* Opens the ring by which queue pairs request more room; and gives room to those that did. */
 bool crowded_prepare(struct engine *e);
 void crowded_provide(struct engine *e);
 
-/* cmd_qp.c: changes of a queue pair, one after the other; the first that fails is the last. */
+/* cmd_qp.c: changes of a queue pair, one after the other, up to the first that fails. */
 #define QP_STEPS_MAX 4u
 struct qp_step {
 	struct qp_attributes attributes;
 	uint32_t mask; /* enum qp_attribute */
 };
-/* 1 .. QP_STEPS_MAX of them; *state: where it stands then. 0 or an errno. */
+/* Takes 1 .. QP_STEPS_MAX steps. *state is the state after them. 0 or an errno. */
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
 		  uint32_t steps, uint32_t *state);
 
-/* cmd_device.c: what DEVICE answers. */
+/* cmd_device.c: the reply of DEVICE. */
 void device_describe(const struct engine *e, struct reply_device *d);
 /* The node GUID, octets in network order. */
 uint64_t guid_of_mac(const struct mac *m);
 
-/* A socketpair for events: *ours does not block, *theirs does. 0 or an errno. */
+/* A socketpair for events: *ours is non-blocking, *theirs blocks. 0 or an errno. */
 int event_pair(int *ours, int *theirs);
 /*
- * What a completion channel and an event channel begin with: a handle, to be published, and our end
- * of a pair whose other end goes with the reply. 0, or the reply's errno.
+ * The common part of completion and event channels: reserves a handle, to be published, and opens a
+ * pair of sockets whose other end goes with the reply. 0, or the reply's errno.
  */
 int channel_open(struct call *call, enum object_kind kind, uint32_t *handle, int *fd);
-/* Our end goes. */
+/* Closes the engine's end. */
 void channel_close(struct client *c, int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a region of an attached program is reached: where it says that the pages are a file's, and
- * the file is one that we can map safely, its octets are direct; all others are peer memory.
+ * How the engine reaches a region of an attached program. Pages of a file that the program names
+ * and that the engine can map safely are direct; all others are peer memory.
  *
  *	region    |--------|===== backing 0 =====|---|== backing 1 ==|-----|
  *	pieces      peer         direct           peer      direct    peer
@@ -25,7 +25,7 @@ struct pieces {
 
 static void add_piece(struct pieces *p, const struct mr_wish *w, uint64_t offset, void *direct)
 {
-	/* Two peer pieces that touch are one. */
+	/* Two adjacent peer pieces become one. */
 	if (direct == NULL && p->count > 0 && p->piece[p->count - 1].direct == NULL)
 		return;
 	p->piece[p->count++] = (struct region_piece){
@@ -35,21 +35,25 @@ static void add_piece(struct pieces *p, const struct mr_wish *w, uint64_t offset
 	};
 }
 
-/* Sorted, not overlapping, inside the region, and of descriptors that came along. */
+/*
+ * Backings must be sorted, not overlap, lie inside the region and name descriptors of the message.
+ */
 static int check_backing(struct call *call, const struct mr_wish *w, uint64_t from,
 			 const struct mr_backing *b)
 {
 	if (b->length == 0 || b->offset < from || !range_inside(b->offset, b->length, w->length))
-		return call_fail(call, EINVAL, "the backings are not sorted parts of the region");
+		return call_fail(call, EINVAL,
+				 "the backings are not sorted, overlap or exceed the region");
 	if (b->fd != BACKING_PROMOTED && (b->fd < 0 || (uint32_t)b->fd >= call->in.count))
-		return call_fail(call, EINVAL, "a backing names descriptor %d of %u", b->fd,
+		return call_fail(call, EINVAL,
+				 "a backing names descriptor %d, but the message has %u", b->fd,
 				 call->in.count);
 	if (b->file_offset + b->length < b->file_offset)
 		return call_fail(call, EINVAL, "a backing's file range wraps");
 	return 0;
 }
 
-/* Where we have those octets, or NULL: then the client's address will do. */
+/* Where the engine maps those octets, or NULL: then they are peer memory. */
 static void *map_backing(struct call *call, struct pieces *p, const struct mr_backing *b,
 			 bool writes)
 {
@@ -108,8 +112,8 @@ static int keep(struct mr *m, const struct pieces *p)
 }
 
 /*
- * An lcore never copies from or to a program's address space: what is mapped there now may be something
- * else later, and block for ever. So who has memory that we cannot map gets a mover.
+ * An lcore never copies from or to a program's address space: another mapping may replace it at any
+ * time and block for ever. So a program with memory that the engine cannot map gets a mover.
  */
 static int reach(struct call *call, const struct pieces *p)
 {
@@ -119,9 +123,9 @@ static int reach(struct call *call, const struct pieces *p)
 	for (uint32_t i = 0; i < p->count; i++)
 		peer |= p->piece[i].direct == NULL;
 	error = peer ? client_mover_give(call->client) : 0;
-	return error == 0
-		       ? 0
-		       : call_fail(call, error, "the engine cannot make a thread for its copies");
+	return error == 0 ? 0
+			  : call_fail(call, error,
+				      "the engine cannot create a thread for the program's copies");
 }
 
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m)

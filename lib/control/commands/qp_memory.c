@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's memory of a queue pair, counted against its program: the core, at once; what a
- * peer's READs and atomics are remembered in, when the program says how many (most grant a few, the
- * limit is 128); room for many unsettled copies, when the first few did not do. Most queue pairs
- * settle each copy on the spot, and those that wait for peer memory ask once.
+ * The engine's memory of a queue pair, charged to its program. It comes in three parts. The core
+ * comes at creation. Records of a peer's READs and atomics come when the program sets their number
+ * (usually a few, the limit is 128). Room for many unsettled copies comes when the small table has
+ * been full. Most queue pairs settle each copy at once; those that wait for peer memory ask once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define CROWDED_AT_ONCE 64u
 
-/* Memory for this queue pair; NULL: its program has all it may, or there is none. */
+/* NULL: the program has reached its limit, or there is no memory. */
 static void *take(struct engine_qp *q, size_t octets)
 {
 	struct account *a = &q->client->objects->account;
@@ -80,7 +80,7 @@ void qp_memory_inherit(struct engine_qp *q, struct client *from, struct client *
 		     q->memory_maps);
 }
 
-/* A peer's READs and atomics. */
+/* ---- a peer's READs and atomics ---- */
 
 struct gift {
 	struct engine_qp *qp;
@@ -101,7 +101,7 @@ int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd
 	struct gift g = { .qp = q, .records = max_dest_rd_atomic };
 	uint32_t before = qp_records(q->core);
 
-	/* The number changes here alone, under the control lock. */
+	/* The number changes only here, under the control lock. */
 	if (max_dest_rd_atomic <= before || max_dest_rd_atomic > LIMIT_RD_ATOMIC)
 		return 0;
 	g.memory = take(q, qp_records_size(max_dest_rd_atomic));
@@ -114,7 +114,7 @@ int records_provide(struct call *call, struct engine_qp *q, uint32_t max_dest_rd
 	return 0;
 }
 
-/* Unsettled copies. */
+/* ---- unsettled copies ---- */
 
 bool crowded_prepare(struct engine *e)
 {
@@ -132,7 +132,7 @@ static void give_tickets(struct lcore *l, void *arg, nanotime now)
 	qp_give_tickets(q->core, q->tickets);
 }
 
-/* One that gets nothing does with what it has. */
+/* On failure the queue pair keeps its small table. */
 static void provide(struct engine_qp *q)
 {
 	q->tickets = take(q, qp_tickets_size());
@@ -148,7 +148,10 @@ void crowded_provide(struct engine *e)
 	while (left > 0 && e->crowded != NULL && rte_ring_dequeue(e->crowded, &qpn) == 0) {
 		struct engine_qp *q = directory_find(e, (uint32_t)(uintptr_t)qpn);
 
-		/* Another may have its number by now: it gets what it did not ask for, harmlessly. */
+		/*
+		 * Another queue pair may have the number by now. It gets room that it did not ask
+		 * for, which is harmless.
+		 */
 		if (q != NULL && qp_tickets(q->core) < LIMIT_TICKETS)
 			provide(q);
 		left--;

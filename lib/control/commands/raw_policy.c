@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may use raw queue pairs, work queues and steering rules: they see and speak for everybody
- * on the port, so it takes what a packet socket takes. An embedding program already has the port.
+ * Who may use raw queue pairs, work queues and steering rules. They see all traffic of the port and
+ * can send as anybody, so they need the same privilege as a packet socket. An embedding program
+ * already has the port.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 #define CAP_NET_RAW_BIT 13
 
-/* A process that is root of a user namespace of its own has all capabilities, but not here. */
+/* Root of another user namespace has all capabilities there, but not here. */
 static bool of_our_user_namespace(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -28,9 +29,9 @@ static bool of_our_user_namespace(pid_t pid)
 }
 
 /*
- * The connection may have outlived an execve(): another process has a copy of it, and this one has
- * become a program whose privileges are its file's (setuid, file capabilities), not its caller's.
- * The kernel keeps such a program's files in /proc from its caller.
+ * The connection may have survived an execve(): another process has a copy of its descriptor, and
+ * this one now runs a program whose privileges come from its file (setuid, file capabilities) and
+ * not from its caller. The kernel hides such a program's files in /proc from its caller.
  */
 static bool is_users_own(pid_t pid, uid_t uid)
 {
@@ -41,7 +42,10 @@ static bool is_users_own(pid_t pid, uid_t uid)
 	return stat(path, &st) == 0 && st.st_uid == uid;
 }
 
-/* Of a process all of whose user ids are this one; in one read, so that it is of one moment. */
+/*
+ * Requires that all user ids of the process are this one. One read, so that all values are of one
+ * moment.
+ */
 static bool has_capability(pid_t pid, uid_t uid, uint32_t bit)
 {
 	unsigned long long effective = 0;
@@ -71,9 +75,9 @@ static bool has_capability(pid_t pid, uid_t uid, uint32_t bit)
 }
 
 /*
- * The pid cannot be somebody else's: its pidfd is watched since HELLO, and the connection ends
- * with the process before the next command is looked at, or the command's effects with it. What the
- * process is may change between two looks: whose it is is looked at on both sides.
+ * The pid cannot belong to another process: its pidfd is watched since HELLO, and if the process
+ * ends the connection ends before the next command, or with the effects of this one. The process
+ * may change its identity between two reads, so its owner is checked before and after.
  */
 bool client_has_capability(const struct client *c, uint32_t bit)
 {

@@ -10,7 +10,7 @@ int tags_check(struct call *call, const struct request_create_srq *r);
 int tags_build(struct call *call, struct engine_srq *s, const struct request_create_srq *r);
 void tags_unbuild(struct client *c, struct engine_srq *s);
 void tags_describe(const struct engine_srq *s, struct reply_create_srq *reply);
-/* Room for what the engine itself does on the queue pairs of a tag matching SRQ. */
+/* Adds room for the engine's own requests on queue pairs of a tag matching SRQ. */
 void tags_widen(struct qp_caps *caps);
 
 #endif

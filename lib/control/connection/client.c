@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients: a process behind a socket, or the program that the engine is embedded in. One that
- * dies, by EOF or by its pidfd, or that sends nonsense, is taken apart at once; nobody else
- * notices.
+ * Clients: a process behind a socket, or the program that embeds the engine. A client ends on EOF,
+ * when its pidfd reports its death, or after a malformed message. It is taken apart at once, and
+ * other clients do not notice.
+ *
+ * Atomics: lcores read engine.client and set client.async_owed, a flag. The client's library reads
+ * `sleeping` in its page, to which the lcore writes each later change.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +87,7 @@ static bool make_objects(struct client *c, uid_t uid)
 	return account_open(&c->objects->account, &c->engine->control->users, uid, c->embedded);
 }
 
-/* A doorbell ring for each lcore, and an eventfd of the client's own to wake it with. */
+/* A doorbell ring for each lcore, and the client's own eventfds to wake them. */
 static bool make_bells(struct client *c)
 {
 	size_t octets = ring_bytes(DOORBELL_SLOTS, DOORBELL_STRIDE);
@@ -124,7 +127,7 @@ void client_free(struct client *c)
 		peer_memory_close(c->memory);
 		free(c->memory);
 	}
-	/* its program may have filled it */
+	/* the program may have filled it */
 	dispose(&c->engine->control->disposal, dispose_arena, c->arena);
 	if (c->objects != NULL) {
 		if (c->objects->counted)
@@ -135,7 +138,7 @@ void client_free(struct client *c)
 	free(c);
 }
 
-/* Tables, bells, and what they take of the engine. 0 or an errno. */
+/* Creates the tables and bells, and charges what they take of the engine. 0 or an errno. */
 static int client_build(struct client *c, uid_t uid)
 {
 	if (!make_objects(c, uid))
@@ -146,7 +149,7 @@ static int client_build(struct client *c, uid_t uid)
 	return objects_open(c) && make_bells(c) ? 0 : ENOMEM;
 }
 
-/* All clients of a user have the number of one that he had first; no other user has it. */
+/* All clients of a user share the number of the user's first client. No other user has it. */
 static uint32_t user_number(const struct client *c)
 {
 	struct client *const *all = c->engine->client;
@@ -197,7 +200,7 @@ static void attach(struct lcore *l, void *arg, nanotime now)
 	struct client *c = arg;
 
 	lcore_client_attach(l, c);
-	/* Its thread may sleep all the while: lcore_call. */
+	/* Its thread may be asleep meanwhile: lcore_call. */
 	__atomic_store_n(&c->page->lcore[l->index].sleeping,
 			 __atomic_load_n(&l->sleeping, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
@@ -213,7 +216,10 @@ void client_start(struct client *c)
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 
-		/* Edges: nobody needs to read the client's eventfd, and it cannot hold us awake. */
+		/*
+		 * Edge-triggered: nobody needs to read the client's eventfd, so it cannot keep the
+		 * lcore awake.
+		 */
 		epoll_ctl(e->lcore[i].wait_fd, EPOLL_CTL_ADD, c->objects->wake_fd[i], &event);
 		lcore_call(&e->lcore[i], attach, c);
 	}
@@ -227,7 +233,7 @@ static bool context_send(const struct context *x, uint32_t event)
 	       (errno != EAGAIN && errno != ENOBUFS);
 }
 
-/* Of a link that went and came meanwhile the last event stays. */
+/* If the link goes down and up again before the program reads, only the last event stays. */
 static void context_tell(struct context *x, uint32_t event)
 {
 	const uint32_t of_link = 1u << EVENT_PORT_ACTIVE | 1u << EVENT_PORT_ERR;
@@ -262,7 +268,7 @@ void client_event(struct client *c, enum port_event event)
 
 /* ---- HELLO ---- */
 
-/* The process that connected has not ended, so its pid is nobody else's. */
+/* Whether the process that connected still exists: then no other process has its pid. */
 static bool process_is_there(const struct connection *n)
 {
 	struct pollfd p = { .fd = n->process.fd, .events = POLLIN };
@@ -271,8 +277,8 @@ static bool process_is_there(const struct connection *n)
 }
 
 /*
- * Takes the memory of the process that connected, as a porter found it. EACCES: we may not open it, what
- * the client passes must do.
+ * Takes the memory of the process that connected, as a porter found it. EACCES: the engine may not
+ * open it, and needs the client's own descriptor.
  */
 static int find_memory(struct call *call, struct connection *n, struct peer_memory *m)
 {
@@ -280,7 +286,7 @@ static int find_memory(struct call *call, struct connection *n, struct peer_memo
 	pid_t pid = call->memory.by_pid ? n->pid : 0;
 
 	if (error == EPERM)
-		return call_fail(call, EPROTO, "this is not said by the program that connected");
+		return call_fail(call, EPROTO, "HELLO must come from the process that connected");
 	if (call->memory.foreign)
 		return call_fail(call, EPROTO,
 				 "the descriptor is not the program's /proc/self/mem");
@@ -288,7 +294,7 @@ static int find_memory(struct call *call, struct connection *n, struct peer_memo
 		return error;
 	if (!process_is_there(n) || peer_memory_open(m, call->memory.fd, pid, n->uid) != 0)
 		return call_fail(call, EPROTO, "the program that connected has ended");
-	call->memory.sought = false; /* the descriptor is kept */
+	call->memory.sought = false; /* the descriptor stays open */
 	n->proven = true;
 	return 0;
 }
@@ -299,8 +305,8 @@ static int take_memory(struct call *call, struct peer_memory *m)
 
 	if (call->in.count == 0)
 		return call_fail(call, EACCES,
-				 "the engine may not open the program's memory, and the program "
-				 "passes no descriptor of it");
+				 "the engine may not open the program's memory and needs a "
+				 "descriptor of it");
 	if (peer_memory_open(m, call->in.fd[0], 0, n->uid) != 0)
 		return call_fail(call, EPROTO,
 				 "the descriptor is not the program's /proc/self/mem");
@@ -342,7 +348,7 @@ static void answer_hello(struct call *call, const struct client *c)
 	call->out_borrowed = UINT32_MAX;
 }
 
-/* Before anything is made: room for one more program of this user. */
+/* Checks first whether there is room for another program of this user. */
 static int check_share(struct call *call)
 {
 	struct users *all = &call->engine->control->users;
@@ -369,19 +375,20 @@ int cmd_hello(struct call *call)
 	int error;
 
 	if (call->connection == NULL)
-		return call_fail(call, EPERM, "an embedded program is attached already");
+		return call_fail(call, EPERM, "an embedded program is already attached");
 	error = check_share(call);
 	if (error != 0)
 		return error;
 	arena = arena_create_shared("uroce");
 	if (arena == NULL)
-		return call_fail(call, errno, "the engine cannot make an arena");
+		return call_fail(call, errno, "the engine cannot create an arena");
 	c = client_create(call->engine, arena, call->connection->uid, false, &error);
 	if (c == NULL)
-		return call_fail(call, error, "the engine serves %u programs and has no room",
+		return call_fail(call, error,
+				 "the engine has no room for another program: it serves %u",
 				 call->engine->client_count);
 	error = reach_memory(call, c);
-	/* Its memory may block for ever. One of our own user gets a mover with the first such region. */
+	/* Its memory may block for ever. The engine's own user gets a mover with such a region. */
 	if (error == 0 && (call->connection->uid != geteuid() || !call->connection->proven))
 		error = client_mover_give(c);
 	if (error != 0) {
@@ -406,8 +413,8 @@ static void process_ended(struct watch *w, uint32_t events)
 }
 
 /*
- * The process that called connect(2). Linux before 6.5 knows its pid only, which may be another
- * process's by now: what that may do to it waits for a proof.
+ * The process that called connect(2). Linux before 6.5 only tells its pid, which may belong to
+ * another process by now. So nothing is done to the process before it is proven to be the client.
  */
 static int process_of_peer(int socket, pid_t pid)
 {
@@ -426,11 +433,11 @@ static bool watch_process(struct connection *n)
 	n->process.fd = process_of_peer(n->socket.fd, n->pid);
 	n->process.ready = process_ended;
 	if (n->process.fd < 0)
-		return n->pid <= 0; /* of another pid namespace: its socket must do */
+		return n->pid <= 0; /* in another pid namespace: EOF on the socket has to do */
 	return watch_add(n->engine, &n->process) == 0;
 }
 
-#define CONNECTION_DESCRIPTORS 2u /* of the socket and the process */
+#define CONNECTION_DESCRIPTORS 2u /* the socket and the pidfd */
 
 static void connection_give_share(struct connection *n)
 {
@@ -506,7 +513,7 @@ static void connection_begin(struct engine *e, int fd)
 	e->control->connection_count++;
 }
 
-/* Who is not served any more may have sent something. */
+/* Connections that are not accepted any more may contain messages with descriptors. */
 void connections_decline(struct listener *l)
 {
 	int fd;

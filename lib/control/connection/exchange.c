@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests and replies of a connection. A message without descriptors is read here; one with some is a
- * porter's (porters.h), and nothing is read behind it meanwhile.
+ * Requests and replies of a connection. Messages without descriptors are read here. A porter reads
+ * those with descriptors (porters.h), and nothing after them is read meanwhile.
  *
- * The kernel bounds how many descriptors a user may have in sockets where nobody has taken them yet: all
- * engines and programs of our user together. So a connection is not served before the last reply with
- * descriptors was taken, and a reply that meets the bound is kept and sent later.
+ * The kernel limits the number of descriptors that a user may have in sockets where they are not
+ * received yet. All engines and programs of the engine's user share that limit. So a connection is
+ * not served until its last reply with descriptors was read, and a reply that meets the limit is
+ * kept and sent later.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -25,7 +26,7 @@
 
 struct owed_reply {
 	nanotime since;
-	struct call call; /* its reply and descriptors */
+	struct call call; /* with the reply and its descriptors */
 };
 
 static void listen_or_not(struct connection *n)
@@ -33,7 +34,7 @@ static void listen_or_not(struct connection *n)
 	bool waits = n->carried || n->owed != NULL || n->untaken || n->parked != NULL;
 	struct epoll_event event = { .events = waits ? 0 : EPOLLIN, .data.ptr = &n->socket };
 
-	/* EPOLLHUP comes all the same. */
+	/* EPOLLHUP comes even so. */
 	epoll_ctl(n->engine->control->epoll_fd, EPOLL_CTL_MOD, n->socket.fd, &event);
 }
 
@@ -62,12 +63,12 @@ static int send_reply(int fd, const struct call *call)
 		c->cmsg_len = CMSG_LEN(octets);
 		memcpy(CMSG_DATA(c), call->out.fd, octets);
 	}
-	/* A program that does not take its replies asked for them all the same: it is ended. */
+	/* A program that does not read its replies is ended; it asked for them. */
 	sent = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sent < 0 ? errno : sent == (ssize_t)call->reply_length ? 0 : EPIPE;
 }
 
-/* Takes the reply and its descriptors over. */
+/* Takes over the reply and its descriptors. */
 static bool owe(struct connection *n, struct call *call)
 {
 	n->owed = malloc(sizeof(*n->owed));
@@ -90,7 +91,7 @@ void connection_forget_reply(struct connection *n)
 	n->owed = NULL;
 }
 
-/* False: the connection is to be ended. */
+/* False: the caller must end the connection. */
 bool connection_answer(struct connection *n, struct call *call)
 {
 	int error = send_reply(n->socket.fd, call);
@@ -102,7 +103,7 @@ bool connection_answer(struct connection *n, struct call *call)
 	return error == 0 && call->reply.error != EPROTO;
 }
 
-/* The program has read all that we sent. */
+/* Whether the program has read everything that was sent. */
 static bool is_taken(const struct connection *n)
 {
 	int octets = 0;
@@ -123,7 +124,7 @@ void connection_refuse(struct connection *n, int error, const char *why)
 	connection_end(n);
 }
 
-/* False: it is to be ended. */
+/* False: the caller must end the connection. */
 static bool owed_is_sent(struct connection *n, nanotime now)
 {
 	int error = send_reply(n->socket.fd, &n->owed->call);
@@ -154,7 +155,7 @@ void connections_tick(struct engine *e, nanotime now)
 
 /* ---- requests ---- */
 
-/* False: the connection is to be ended. */
+/* False: the caller must end the connection. */
 static bool execute(struct connection *n, struct call *call)
 {
 	bool going_on;
@@ -180,7 +181,7 @@ void connection_carried(struct connection *n, struct call *call)
 	listen_or_not(n);
 }
 
-/* Who says it is for a porter to find out: a program's memory may hold up whoever looks. */
+/* A porter carries HELLO, too, because it opens the program's memory, which may block. */
 static bool is_hello(const struct connection *n, const void *octets, size_t length)
 {
 	const struct command_request *h = octets;
@@ -190,7 +191,7 @@ static bool is_hello(const struct connection *n, const void *octets, size_t leng
 	       h->command == COMMAND_HELLO;
 }
 
-/* One message. False: the connection is to be ended. */
+/* Handles one message. False: the caller must end the connection. */
 static bool serve(struct connection *n)
 {
 	static_assert(LIMIT_COMMAND_FDS <= 32, "out_borrowed has a bit for each");
@@ -211,7 +212,7 @@ static bool serve(struct connection *n)
 		return true;
 	}
 	n->last_has_descriptors = false;
-	/* Without room for descriptors: that there are some is all that is said, and they stay. */
+	/* Without room for descriptors: the kernel only says that there are some, and they stay. */
 	got = recvmsg(n->socket.fd, &message, MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket in the file system. PATH.lock, held with flock, says who serves PATH, so a socket
- * whose lock is free is a dead engine's. The socket is bound to PATH.PID and renamed to PATH when
- * the engine serves: whoever finds it there is answered.
+ * The socket in the file system. The engine that has PATH.lock locked (flock) serves PATH, so a
+ * socket whose lock is free belongs to a dead engine. The socket is bound to PATH.PID and renamed
+ * to PATH when the engine serves, so that every program that finds it gets an answer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int say_holder(int fd, const char *path, char *why, size_t why_size)
 	if (n > 0)
 		pid[strcspn(pid, "\n")] = '\0';
 	snprintf(why, why_size,
-		 "--socket %s: another engine (process %s) serves it: use that one, end it, or "
+		 "--socket %s: another engine (process %s) serves it: use or stop that engine, or "
 		 "choose another path",
 		 path, n > 0 ? pid : "of another user");
 	return EADDRINUSE;
@@ -59,7 +59,7 @@ static int take_lock(struct listener *l, char *why, size_t why_size)
 	return 0;
 }
 
-/* listener_open has seen that it fits. */
+/* listener_open has checked that it fits. */
 static void temporary_path(const struct listener *l, char path[SOCKET_PATH])
 {
 	if (snprintf(path, SOCKET_PATH, "%s.%d", l->path, getpid()) >= SOCKET_PATH)
@@ -77,7 +77,10 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 	if (l->watch.fd < 0)
 		return fail(errno, why, why_size, l->path, "no socket");
 	unlink(address.sun_path);
-	/* The file gets the mode of the socket: umask(2) is the whole process's, and we are a library. */
+	/*
+	 * The socket inherits the mode of the file: a library must not change umask(2), which
+	 * belongs to the process.
+	 */
 	error = fchmod(l->watch.fd, 0600) == 0 &&
 				bind(l->watch.fd, (struct sockaddr *)&address, sizeof(address)) == 0
 			? 0
@@ -85,7 +88,7 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 	if (error != 0)
 		return fail(error, why, why_size, address.sun_path, "cannot make the socket");
 	if (o->socket_gid >= 0 && chown(address.sun_path, (uid_t)-1, (gid_t)o->socket_gid) != 0)
-		error = fail(errno, why, why_size, l->path, "cannot give it to the group");
+		error = fail(errno, why, why_size, l->path, "cannot change its group");
 	else if (chmod(address.sun_path, o->socket_mode != 0 ? o->socket_mode : 0600) != 0)
 		error = fail(errno, why, why_size, l->path, "cannot set its mode");
 	else if (listen(l->watch.fd, BACKLOG) != 0)
@@ -130,7 +133,7 @@ int listener_show(struct listener *l, char *why, size_t why_size)
 	return 0;
 }
 
-/* No descriptors are left: whoever knocks waits until the next tick. */
+/* No descriptors are left: new connections wait until the next tick. */
 void listener_pause(struct listener *l)
 {
 	epoll_ctl(l->engine->control->epoll_fd, EPOLL_CTL_DEL, l->watch.fd, NULL);
@@ -152,14 +155,19 @@ void listener_close(struct listener *l)
 	char path[SOCKET_PATH];
 
 	if (l->watch.fd >= 0) {
-		/* The lock is ours, so what is there is ours, or somebody removed it. */
+		/*
+		 * This engine has the lock, so the socket is its own, unless somebody removed it.
+		 */
 		temporary_path(l, path);
 		unlink(l->shown ? l->path : path);
 		connections_decline(l);
 		watch_remove(l->engine, &l->watch);
 	}
 	if (l->lock_fd >= 0) {
-		/* The lock file stays: to remove it would let two engines hold two files of a name. */
+		/*
+		 * The lock file stays: removing it would let two engines lock two files of the same
+		 * name.
+		 */
 		if (ftruncate(l->lock_fd, 0) != 0)
 			errno = 0;
 		close(l->lock_fd);

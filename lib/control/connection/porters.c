@@ -14,27 +14,27 @@
 #include "drivers/client_memory/porter.h"
 
 #define WAIT_MOST (LIMIT_PORTER_WAIT_S * TIME_S)
-#define RESERVE	  3u /* both ends to a porter, and its process */
-#define END_MS	  300 /* for sockets that are given away as the engine ends */
+#define RESERVE	  3u /* both ends of a porter's channel, and its pidfd */
+#define END_MS	  300 /* for sockets that are given away when the engine ends */
 
-/* It waits for its parent's word first, in the order in which it was asked for. */
+/* Porters that the parent has not created yet are in `asked`, in the order of the requests. */
 struct porter {
-	struct watch channel; /* to it; -1: it holds a file, or has nothing more to say */
-	struct watch process; /* its pidfd; -1: not made yet */
+	struct watch channel; /* to it; -1: it keeps a file, or has nothing more to say */
+	struct watch process; /* its pidfd; -1: not created yet */
 	struct engine *engine;
-	struct connection *connection; /* whose message it carries; NULL: nobody's */
+	struct connection *connection; /* whose message it carries; NULL: none */
 	uid_t uid;
-	bool drops; /* ends sockets: what waits when it is made */
-	bool keeps; /* a file, for an object of the engine's */
+	bool drops; /* it closes the sockets that wait when it is created */
+	bool keeps; /* it keeps a file open for an engine object */
 	STAILQ_ENTRY(porter) asked;
 	LIST_ENTRY(porter) link;
 };
 
-/* A socket that waits to be ended: a descriptor of its user's all the while. */
+/* A socket that waits to be closed. It counts as a descriptor of its user meanwhile. */
 struct drop {
 	int socket;
 	uid_t uid;
-	struct user *user; /* NULL: he has his share already, or there was no memory */
+	struct user *user; /* NULL: the user has reached its limit, or there was no memory */
 	STAILQ_ENTRY(drop) link;
 };
 
@@ -42,14 +42,14 @@ struct porters {
 	struct watch parent;
 	struct engine *engine;
 	LIST_HEAD(, porter) all;
-	STAILQ_HEAD(, porter) asked; /* of the parent */
+	STAILQ_HEAD(, porter) asked; /* requested from the parent */
 	STAILQ_HEAD(, drop) drops;
-	bool looks; /* for who waits: not from within */
-	struct porter *spare; /* so that what a program asks for does not wait for memory */
-	int reserve[RESERVE]; /* descriptors, for when there are no others; -1: in use */
+	bool looks; /* look_for_work is running: not from within */
+	struct porter *spare; /* so that a program's request does not depend on memory */
+	int reserve[RESERVE]; /* descriptors for when there are no others; -1: in use */
 };
 
-/* ---- descriptors when there are none ---- */
+/* ---- descriptors in reserve ---- */
 
 static void reserve_fill(struct porters *p)
 {
@@ -66,11 +66,11 @@ static void reserve_give(struct porters *p)
 	memset(p->reserve, -1, sizeof(p->reserve));
 }
 
-/* ---- one of them ---- */
+/* ---- one porter ---- */
 
 static void look_for_work(struct porters *p);
 
-/* The process has ended, or none was made. */
+/* The process has ended, or was not created. */
 static void porter_free(struct porter *o)
 {
 	struct porters *p = o->engine->control->porters;
@@ -93,7 +93,7 @@ static void porter_ended(struct watch *w, uint32_t events)
 	struct porter *o = container_of_type(w, struct porter, process);
 	struct connection *n = o->connection;
 
-	/* Without a report: its message is still there, or lost. */
+	/* It ended without a report: its message is still there, or lost. */
 	porter_free(o);
 	if (n != NULL)
 		connection_end(n);
@@ -103,7 +103,10 @@ static void take_report(const struct porter_report *r, const int *fd, uint32_t n
 {
 	uint32_t next = 0;
 
-	/* More than any command has, and of what kinds they are nobody looked: the end. */
+	/*
+	 * Too many descriptors are more than any command has, and unchecked: this ends the
+	 * connection.
+	 */
 	if (r->got > 0 && r->count <= LIMIT_COMMAND_FDS)
 		call->length = (size_t)r->got;
 	call->in.count = MIN_OF(r->count, LIMIT_COMMAND_FDS);
@@ -121,9 +124,9 @@ static void take_report(const struct porter_report *r, const int *fd, uint32_t n
 	call->file.inode = (ino_t)r->inode;
 }
 
-#define REPORT_FDS (LIMIT_COMMAND_FDS + 1u) /* of a message, and of the memory that was found */
+#define REPORT_FDS (LIMIT_COMMAND_FDS + 1u) /* of a message, and of the program's memory */
 
-/* Harmless descriptors, and as few as a report has at most. */
+/* Receives harmless descriptors, no more than a report may have. */
 static ssize_t receive_report(int channel, struct porter_report *r, int *fd, uint32_t *n)
 {
 	union {
@@ -158,7 +161,7 @@ static void porter_reports(struct watch *w, uint32_t events)
 	uint32_t count;
 
 	if (receive_report(w->fd, &r, fd, &count) != sizeof(r)) {
-		/* What became of it its pidfd says. */
+		/* its pidfd reports its end */
 		watch_remove(o->engine, w);
 		return;
 	}
@@ -198,7 +201,7 @@ int porter_keep(struct call *call)
 	return fd;
 }
 
-/* ---- their parent ---- */
+/* ---- the parent of porters ---- */
 
 static void drop_free(struct porters *p, struct drop *d)
 {
@@ -212,7 +215,7 @@ static void drop_free(struct porters *p, struct drop *d)
 	free(d);
 }
 
-/* All that wait of its user's, as many as it has room for. */
+/* Gives it the waiting sockets of its user, as many as it takes. */
 static void give_drops(struct porters *p, struct porter *o)
 {
 	const struct porter_task task = { .order = PORTER_DROP };
@@ -223,8 +226,8 @@ static void give_drops(struct porters *p, struct porter *o)
 		if (d->uid != o->uid)
 			continue;
 		if (porter_send(o->channel.fd, &task, sizeof(task), d->socket) != 0)
-			break; /* the next one takes it */
-		/* Not the last reference: the porter waits until we close its channel. */
+			break; /* the next porter takes it */
+		/* Not the last reference: the porter waits until the engine closes its channel. */
 		close(d->socket);
 		drop_free(p, d);
 	}
@@ -251,11 +254,11 @@ static bool give_work(struct porters *p, struct porter *o)
 	if (o->drops)
 		give_drops(p, o);
 	else
-		watch_remove(p->engine, &o->channel); /* the connection has ended: so does it */
+		watch_remove(p->engine, &o->channel); /* its connection has ended: so must it */
 	return true;
 }
 
-/* What the oldest of those asked for became. */
+/* The result of the oldest request. */
 static void porter_is_made(struct porters *p, int error, int pidfd)
 {
 	struct porter *o = STAILQ_FIRST(&p->asked);
@@ -273,7 +276,7 @@ static void porter_is_made(struct porters *p, int error, int pidfd)
 	if (error == 0 && pidfd >= 0 && watch_add(p->engine, &o->process) == 0 &&
 	    watch_add(p->engine, &o->channel) == 0 && give_work(p, o))
 		return;
-	/* Later: ETOOMANYREFS, no process, no descriptor. */
+	/* Tried again later: ETOOMANYREFS, no process, no descriptor. */
 	o->connection = NULL;
 	if (n != NULL)
 		n->porter = NULL;
@@ -307,7 +310,7 @@ static void parent_answers(struct watch *w, uint32_t events)
 		porter_is_made(p, made.error, pidfd);
 		return;
 	}
-	/* It was ended; there will be another one when there is work. */
+	/* The parent was killed. The next work starts another one. */
 	watch_remove(p->engine, w);
 	while (!STAILQ_EMPTY(&p->asked))
 		porter_is_made(p, ECHILD, -1);
@@ -326,9 +329,9 @@ static bool have_parent(struct porters *p)
 	return p->parent.fd >= 0;
 }
 
-/* ---- who wants one ---- */
+/* ---- requests for porters ---- */
 
-/* Those that drop are counted apart: what holds up the others does not make sockets pile up. */
+/* Porters that close sockets count separately, so that sockets do not pile up while others hang. */
 static bool may_have_one(const struct porters *p, uid_t uid, bool drops)
 {
 	uint32_t all = 0, own = 0;
@@ -341,7 +344,10 @@ static bool may_have_one(const struct porters *p, uid_t uid, bool drops)
 		all++;
 		own += o->uid == uid;
 	}
-	/* What many users' porters hang in is not what those wait for who may end them. */
+	/*
+	 * Root and the engine's own user can end what hangs, so other users' porters do not limit
+	 * them.
+	 */
 	return (all < LIMIT_PORTERS || uid == 0 || uid == geteuid()) && own < LIMIT_USER_PORTERS;
 }
 
@@ -390,7 +396,7 @@ static bool carry_now(struct porters *p, struct connection *n)
 	return true;
 }
 
-/* One that is on its way takes whatever waits when it is there. */
+/* A porter that is being created takes all sockets that wait then. */
 static void drop_soon(struct porters *p, uid_t uid)
 {
 	const struct porter *o;
@@ -432,9 +438,9 @@ void porter_forget(struct connection *n)
 	n->porter = NULL;
 }
 
-#define EMPTY_MOST 600 /* messages without octets that a socket can hold: the end looks like one */
+#define EMPTY_MOST 600 /* empty messages that a socket can hold; each looks like the end */
 
-/* Takes what has no descriptors out of it. True: nothing is left, and nothing can come. */
+/* Reads messages without descriptors. True: nothing is left, and nothing can come. */
 static bool is_empty(int socket)
 {
 	int empty = 0;
@@ -468,7 +474,7 @@ void porter_drop(struct engine *e, int socket, uid_t uid)
 	}
 	d = p != NULL ? calloc(1, sizeof(*d)) : NULL;
 	if (d == NULL)
-		return; /* it stays open: a descriptor that is lost holds up nobody */
+		return; /* it stays open: a lost descriptor blocks nobody */
 	d->socket = socket;
 	d->uid = uid;
 	d->user = user_get(all, uid);
@@ -500,8 +506,8 @@ void porters_tick(struct engine *e, nanotime now)
 	}
 	while ((n = waits_too_long(e, now)) != NULL)
 		connection_refuse(n, EUSERS,
-				  "descriptors that this user's programs passed hold up those who "
-				  "would take more");
+				  "closing descriptors of this user's programs hangs: no more are "
+				  "taken");
 }
 
 uint32_t porters_busy(const struct engine *e)
@@ -516,7 +522,7 @@ uint32_t porters_busy(const struct engine *e)
 	return n;
 }
 
-/* ---- beginning and end ---- */
+/* ---- begin and end ---- */
 
 int porters_open(struct engine *e)
 {
@@ -533,11 +539,11 @@ int porters_open(struct engine *e)
 	STAILQ_INIT(&p->asked);
 	STAILQ_INIT(&p->drops);
 	e->control->porters = p;
-	have_parent(p); /* if not now, then when there is work */
+	have_parent(p); /* on failure with the first work */
 	return 0;
 }
 
-/* Gives away what is left, for a moment: nobody serves the epoll set any more. */
+/* Gives away what is left, for a limited time: the epoll set is not served any more. */
 static void give_away(struct engine *e, struct porters *p)
 {
 	nanotime end = clock_now() + END_MS * TIME_MS;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of clients. From the beginning of its end on nothing of one is served; the rest is done in
- * slices, between which the control thread serves others:
+ * The end of clients. Once it begins, the client is not served any more. It is done in slices,
+ * between which the control thread serves others:
  *
  *	client_end -- objects withdrawn -- client_bury: copies are over -- client_finish -- released
  *
- * A context that is closed ends likewise, from a command that is parked meanwhile:
+ * A closed context ends likewise, while the command that closes it is parked:
  *
  *	context_end -- objects withdrawn -- copies are over -- released -- answered
  *
- * Its connection is not read until then. If the client ends first, that takes over what is left.
+ * Its connection is not read until then. If the client ends first, the end of the client takes
+ * over.
  *
- * What takes long to give back and is nobody's any more, the arena and files, goes to a thread of its
- * own (disposal.h).
+ * The arena and files take long to free; when nobody uses them any more they go to a thread for
+ * that (disposal.h).
+ *
+ * Atomics: the page's `closed` is read by the client's library, engine.client by lcores until the
+ * grace period of the withdrawal.
  */
 #include <sched.h>
 #include <sys/epoll.h>
@@ -51,7 +55,7 @@ static void begin(struct client *c)
 	reclaim_begin(&c->objects->reclaim, c, 0);
 }
 
-/* No lcore knows anything of it any more; its program is told. */
+/* No lcore uses the client any more; its library learns that it is closed. */
 static void retire(struct client *c)
 {
 	__atomic_store_n(&c->page->closed, 1, __ATOMIC_RELEASE);
@@ -86,14 +90,17 @@ static void forget(struct client *c)
 	client_free(c);
 }
 
-/* One slice did not do: the others come first, so that nobody who waits for an answer is behind all who died. */
+/*
+ * One slice was not enough. The others come first, so that a client that waits for a reply is not
+ * behind all that died.
+ */
 static void step_back(struct client *c)
 {
 	leave(c);
 	TAILQ_INSERT_TAIL(&c->engine->control->ending, c->objects, ending_link);
 }
 
-/* Of a client that is in the list. True: it is there no more. */
+/* The client is in the list. True: it has left the list. */
 static bool release(struct client *c, nanotime until)
 {
 	if (!reclaim_release(&c->objects->reclaim, until)) {
@@ -105,7 +112,7 @@ static bool release(struct client *c, nanotime until)
 	return true;
 }
 
-/* ... it has all withdrawn, and is there again unless it waits for copies. */
+/* ... everything is withdrawn; it returns to the list unless it waits for copies. */
 static bool withdraw(struct client *c, nanotime until)
 {
 	if (!reclaim_withdraw(&c->objects->reclaim, until)) {
@@ -142,7 +149,10 @@ static void close_enter(struct call *call, bool released)
 	enter(call->client, released);
 }
 
-/* An embedded program's own thread does it all: who polls its engine may wait for nobody else. */
+/*
+ * An embedding program's own thread does it all: a thread that polls its engine must not wait for
+ * another one.
+ */
 static nanotime close_until(const struct call *call)
 {
 	return call->connection == NULL ? TIME_NEVER : clock_now() + SLICE;
@@ -159,7 +169,7 @@ int context_end(struct call *call, struct context *x)
 {
 	struct reclaim *r = &call->client->objects->reclaim;
 
-	/* Nobody may import from it between two slices. */
+	/* No import may come between two slices. */
 	context_withdraw(x);
 	reclaim_begin(r, call->client, x->handle);
 	if (reclaim_withdraw(r, close_until(call)))
@@ -197,7 +207,7 @@ static void go_on(struct client *c, nanotime until)
 		withdraw(c, until);
 }
 
-/* The first slice is its own, whoever else is ending: most have few objects, and are gone then. */
+/* The first slice is always its own: most clients have few objects and are gone after it. */
 void client_end(struct client *c)
 {
 	struct control *control = c->engine->control;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which clients have a mover: given when memory that they may name may block. It goes with its client. */
+/*
+ * Which clients have a mover: those that may name memory that may block. A mover ends with its
+ * client.
+ *
+ * Atomics: lcores look at client.mover and count direct moves while this file sets and reads them.
+ */
 #include <errno.h>
 
 #include "drivers/client_memory/mover.h"
@@ -19,15 +24,16 @@ static int mover_make(struct client *c)
 	m = mover_create(c->memory, bell, e->lcores);
 	if (m == NULL)
 		return errno;
-	/* Release: an lcore that sees it sees it complete. */
+	/* Release: an lcore that sees the mover sees it complete. */
 	__atomic_store_n(&c->mover, m, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /*
- * Clients whose queue pairs may name each other's memory. That goes on from domain to domain: a target
- * queue pair of one client takes a receive from another client's SRQ, in an XRC domain of both, and that
- * receive names a region of a third client, in a protection domain of the second and the third.
+ * Clients whose queue pairs may name each other's memory. That goes on from domain to domain: a
+ * target queue pair of one client takes a receive from another client's SRQ, in an XRC domain of
+ * both, and that receive names a region of a third client, in a protection domain of the second and
+ * the third.
  */
 struct circle {
 	uint32_t count;
@@ -86,7 +92,7 @@ void client_memory_revoke(struct client *c, const struct region *region)
 	struct revocation r = { .client = c, .region = region };
 	struct engine *e = c->engine;
 
-	/* Acquire: whatever was begun before the caller's grace period is counted. */
+	/* Acquire: counts every move that began before the caller's grace period. */
 	if (__atomic_load_n(&e->direct_moves[c->number], __ATOMIC_ACQUIRE) == 0)
 		return;
 	for (uint32_t i = 0; i < e->lcores; i++)

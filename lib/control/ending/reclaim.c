@@ -9,13 +9,12 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-#define AT_ONCE 64u /* objects between looks at the clock */
-#define DETACH_AT_ONCE \
-	256u /* queue pairs that one message takes from an lcore: other work goes on in between */
+#define AT_ONCE	       64u /* objects between two looks at the clock */
+#define DETACH_AT_ONCE 256u /* queue pairs that one message detaches; other work comes in between */
 
 void reclaim_begin(struct reclaim *r, struct client *c, uint32_t context)
 {
-	/* The lists keep what one that was cut short has withdrawn: this one frees it. */
+	/* The lists still have what an interrupted reclaim has withdrawn: this one frees it. */
 	r->client = c;
 	r->context = context;
 	r->stage = r->handle = r->lcore = 0;
@@ -25,7 +24,7 @@ void reclaim_begin(struct reclaim *r, struct client *c, uint32_t context)
 
 typedef void one_object(struct reclaim *r, void *object);
 
-/* Some of a kind. True: all that there are were looked at. */
+/* Visits some objects of a kind. True: all of them were visited. */
 static bool each_object(struct reclaim *r, enum object_kind kind, one_object *one)
 {
 	const struct handle_table *t = &r->client->objects->table[kind];
@@ -54,7 +53,10 @@ static void end_cm_channel(struct reclaim *r, void *object)
 	cm_channel_free(object);
 }
 
-/* They are of no context: those of a client go with it. Ids first, which hang on channels. */
+/*
+ * They belong to no context, so only the end of a client frees them. Ids first, since they use
+ * channels.
+ */
 static bool end_cm_ids(struct reclaim *r)
 {
 	return r->context != 0 || each_object(r, OBJECT_CM_ID, end_cm_id);
@@ -76,7 +78,10 @@ static bool end_raw(struct reclaim *r)
 	return true;
 }
 
-/* On the lcore, so that no doorbell finds a queue pair between its handle and its end. */
+/*
+ * On the lcore, so that no doorbell finds a queue pair between the loss of its handle and its
+ * detachment.
+ */
 static void detach_some(struct lcore *l, void *arg, nanotime now)
 {
 	struct reclaim *r = arg;
@@ -168,7 +173,7 @@ static bool withdraw_srqs(struct reclaim *r)
 	return each_object(r, OBJECT_SRQ, withdraw_srq);
 }
 
-/* Members are few: groups have 64 places each. */
+/* In one slice: a group has at most 64 members. */
 static bool leave_groups(struct reclaim *r)
 {
 	struct engine_qp *q;
@@ -242,7 +247,7 @@ FREE(context, CONTEXT)
 
 /* ---- the order ---- */
 
-typedef bool stage(struct reclaim *r); /* true: on to the next one */
+typedef bool stage(struct reclaim *r); /* true: continue with the next one */
 
 static stage *const withdrawal[] = {
 	end_cm_ids,	   end_cm_channels, end_raw,	  detach_qps,

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands and ends of clients that wait for copies: see settle.h. */
+/*
+ * Commands and ends of clients that wait for copies: see settle.h.
+ *
+ * Atomics: `settlers` tells lcores whether to report ended copies, and `settle_news` is their
+ * report. A copy that ends just before its waiter is counted is not reported: LOOK_EVERY finds it.
+ */
 #include "control/ending/settle.h"
 
 #include <errno.h>
@@ -15,9 +20,9 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-#define LOOK_EVERY (10 * TIME_MS) /* should nobody say that a copy is over, */
-#define LOOK_LATER (200 * TIME_MS) /* ... and where nobody is asked to */
-#define GRAVE_NEW  (1 * TIME_S) /* for so long it is waited for like a command */
+#define LOOK_EVERY (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
+#define LOOK_LATER (200 * TIME_MS) /* ... and where none is requested */
+#define GRAVE_NEW  (1 * TIME_S) /* so long an ended client is waited for like a command */
 
 /* ---- what is under way ---- */
 
@@ -33,7 +38,7 @@ static void count_on_lcore(struct lcore *l, void *arg, nanotime now)
 	struct count *n = arg;
 	uint64_t *newest = &n->settling->newest[l->index];
 
-	/* What is over does not count, though nobody may have polled since. */
+	/* A copy that has ended does not count, even if the lcore has not collected it yet. */
 	moving_collect(l, now);
 	if (n->begins)
 		*newest = moving_newest(l);
@@ -179,7 +184,7 @@ static void go_on(struct connection *n, nanotime now)
 	if (settle_over(c, &n->parked->call.settling)) {
 		answer(n);
 	} else if (now >= n->parked->until) {
-		LOG(WARNING, "process %d (%s) goes: a copy of its memory does not end", n->pid,
+		LOG(WARNING, "process %d (%s) disconnected: a copy of its memory hangs", n->pid,
 		    c->objects->program);
 		connection_end(n);
 	}
@@ -190,7 +195,10 @@ void call_wait(struct call *call)
 	struct engine *e = call->engine;
 	nanotime until = clock_now() + LIMIT_COPY_WAIT * TIME_MS;
 
-	/* Its own memory blocks nobody. Who shares a domain with it may; then it is not told so. */
+	/*
+	 * Its own memory never blocks. Memory of a client that shares a domain with it may: then
+	 * the wait ends anyway.
+	 */
 	while (!settle_over(call->client, &call->settling) && clock_now() < until) {
 		pthread_mutex_unlock(&e->control_lock);
 		usleep(100);
@@ -233,7 +241,7 @@ static void look_at_grave(struct engine *e, struct grave *g, nanotime now)
 	} else if (!g->old && now - g->since >= GRAVE_NEW) {
 		g->old = true;
 		settle_await_no_more(e);
-		LOG(WARNING, "a copy of %s's memory does not end, although %s has",
+		LOG(WARNING, "a copy of %s's memory hangs, although %s has ended",
 		    g->client->objects->program, g->client->objects->program);
 	}
 }
@@ -258,7 +266,7 @@ bool graves_close(struct engine *e)
 	}
 	if (LIST_EMPTY(&e->control->graves))
 		return true;
-	/* Whatever their threads touch when they come back stays as it is. */
+	/* Whatever their threads still use is never freed. */
 	LIST_FOREACH(g, &e->control->graves, link)
 	mover_close(client_mover(g->client));
 	return false;

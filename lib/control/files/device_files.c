@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device's files, beside the socket in PATH.files, for the programs that `uroce run` runs. Who
- * holds PATH.lock writes them, and nobody needs them to reach the engine: where they cannot be
- * made, the engine says so and serves without.
+ * The device's files, in PATH.files beside the socket, for the programs that `uroce run` runs. The
+ * engine that has PATH.lock writes them. Nobody needs them to reach the engine: if they cannot be
+ * created, the engine reports it and serves without them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,9 @@ static void path_of_files(const struct listener *l, char path[PATH_MAX])
 	snprintf(path, PATH_MAX, "%s%s", l->path, DEVICE_TREE_SUFFIX);
 }
 
-/* A folder of ours alone, perhaps of an engine that was killed. -1 with errno. */
+/*
+ * Opens a directory of this engine alone, perhaps left by an engine that was killed. -1 with errno.
+ */
 static int open_folder(const char *path)
 {
 	struct stat st;
@@ -62,12 +64,12 @@ void device_files_open(struct engine *e)
 	error = l->files_fd < 0 ? errno : 0;
 	if (error == 0) {
 		device_tree_clear(
-			l->files_fd); /* another engine's device may have had another name */
+			l->files_fd); /* an earlier engine's device may have had another name */
 		error = write_files(e, l->files_fd);
 	}
 	if (error == 0)
 		return;
-	LOG(WARNING, "%s: %s: programs that look for devices in files find none", path,
+	LOG(WARNING, "%s: %s: programs cannot find the device in the file system", path,
 	    strerror(error));
 	device_files_close(e);
 }
@@ -77,7 +79,7 @@ void device_files_update(struct engine *e)
 	struct listener *l = &e->control->listener;
 	int error = l->files_fd >= 0 ? write_files(e, l->files_fd) : 0;
 
-	/* Programs may have taken the process's last descriptor: some day they give them back. */
+	/* Programs may have used the last descriptors; they will free some. */
 	l->files_late = error == EMFILE || error == ENFILE;
 	if (error != 0 && !l->files_late)
 		device_files_close(e);

@@ -6,7 +6,7 @@
 struct engine;
 
 void device_files_open(struct engine *e);
-/* Something of the device or its port has changed. */
+/* The device or its port has changed. */
 void device_files_update(struct engine *e);
 void device_files_close(struct engine *e);
 

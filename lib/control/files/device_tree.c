@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Formats are those of Linux's drivers/infiniband/core/sysfs.c, which programs scan. */
+/* The formats are those of Linux's drivers/infiniband/core/sysfs.c, which programs parse. */
 #include "control/files/device_tree.h"
 
 #include <arpa/inet.h>
@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERBS_ABI    6 /* what libibverbs asks of /sys/class/infiniband_verbs/abi_version */
+#define VERBS_ABI    6 /* libibverbs expects it in /sys/class/infiniband_verbs/abi_version */
 #define CLEAR_DEPTH  12
 #define CONTENT_SIZE 128
 #define PORT_ACTIVE  4
 #define CAPABILITIES 0x04010000 /* IBV_PORT_CM_SUP, IBV_PORT_IP_BASED_GIDS */
 
-/* One tree being written. The first error stays; what comes behind it does nothing. */
+/* A tree that is being written. After the first error the rest does nothing. */
 struct writer {
 	int folder;
 	int error;
@@ -51,7 +51,7 @@ static bool is_same(const struct writer *w, const char *path, const char *conten
 	return n == (ssize_t)length && memcmp(now, content, length) == 0;
 }
 
-/* Whoever has the old file open goes on reading that. */
+/* Replaces the file, so that a program that has the old one open still reads the old content. */
 static void put(struct writer *w, const char *path, const char *content)
 {
 	size_t length = strlen(content);
@@ -71,7 +71,7 @@ static void put(struct writer *w, const char *path, const char *content)
 	close(fd);
 }
 
-/* A file of the device: where, and a line. */
+/* Writes one line to a file of the device. */
 static __attribute__((format(printf, 3, 4))) void put_line(struct writer *w, const char *file,
 							   const char *format, ...)
 {
@@ -94,7 +94,7 @@ static void make_folder(struct writer *w, const char *path)
 	if (w->error != 0)
 		return;
 	if (mkdirat(w->folder, path, 0755) == 0) {
-		if (fchmodat(w->folder, path, 0755, 0) != 0) /* whatever the umask */
+		if (fchmodat(w->folder, path, 0755, 0) != 0) /* whatever the umask is */
 			w->error = errno;
 	} else if (errno != EEXIST) {
 		w->error = errno;
@@ -138,7 +138,7 @@ static void make_link(struct writer *w, const char *path, const char *target)
 		w->error = errno;
 }
 
-/* ---- what stands in it ---- */
+/* ---- the content ---- */
 
 static void guid_text(uint64_t guid, char text[24])
 {
@@ -193,7 +193,7 @@ static void write_gid(struct writer *w, const struct gid *g, unsigned int index,
 	gid_line(g, text);
 	snprintf(file, sizeof(file), "ports/1/gids/%u", index);
 	put_line(w, file, "%s", text);
-	/* The kernel has no type and no interface of a free entry. */
+	/* The kernel has no type and no interface for a free entry. */
 	if (memcmp(g, &free_entry, sizeof(*g)) == 0) {
 		drop(w, "ports/1/gid_attrs/types/%u", index);
 		drop(w, "ports/1/gid_attrs/ndevs/%u", index);
@@ -248,7 +248,7 @@ static void write_device(struct writer *w, const struct reply_device *d)
 	put_line(w, "device/numa_node", "-1");
 }
 
-/* device/net/IFACE, which is the interface's own folder. */
+/* device/net/IFACE, as the interface's own directory. */
 static void write_netdev(struct writer *w, const char *netdev)
 {
 	char path[PATH_MAX], target[64];
@@ -260,7 +260,7 @@ static void write_netdev(struct writer *w, const char *netdev)
 		make_folder(w, path);
 	fd = openat(w->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0 && (netdev[0] == '\0' || faccessat(fd, netdev, F_OK, AT_SYMLINK_NOFOLLOW)))
-		device_tree_clear(fd); /* another one's */
+		device_tree_clear(fd); /* left by another engine */
 	if (fd >= 0)
 		close(fd);
 	if (netdev[0] == '\0') {
@@ -326,13 +326,13 @@ int device_tree_write(int folder, const struct reply_device *d, const char *netd
 	write_port(&w, d, netdev);
 	write_netdev(&w, netdev);
 	write_verbs(&w);
-	/* last: with it, the others are there */
+	/* last: a program that finds this file finds the others */
 	snprintf(text, sizeof(text), "%016" PRIx64 "\n", d->engine_id);
 	put(&w, "engine", text);
 	return w.error;
 }
 
-/* ---- the end of it ---- */
+/* ---- removal ---- */
 
 static void clear(int folder, int depth)
 {

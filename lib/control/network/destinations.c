@@ -12,15 +12,15 @@
 TAILQ_HEAD(destination_list, destination);
 
 enum look {
-	LOOK_WAITING, /* its MAC address is being asked for */
+	LOOK_WAITING, /* address resolution is under way */
 	LOOK_UNREACHABLE,
 	LOOK_ANSWERED,
 	LOOKS_KINDS,
 };
 
 /*
- * Users that were told of this version stand behind those that were not, and destinations that were
- * looked at in this round behind those that were not.
+ * `qps` and `ahs`: users with the present version are behind those without it. A look list:
+ * destinations that were looked at in this round are behind the others.
  */
 struct destination {
 	struct destinations *all;
@@ -28,9 +28,9 @@ struct destination {
 	struct mac mac;
 	uint8_t state; /* enum flow_state */
 	bool is_late; /* in destinations.late */
-	uint8_t kind; /* enum look: in that of .list */
-	uint32_t version; /* of the answer */
-	uint32_t round; /* that it was looked at in */
+	uint8_t kind; /* enum look: the list that it is in */
+	uint32_t version; /* of the answer; users compare it with theirs */
+	uint32_t round; /* in which it was looked at last */
 	uint32_t users;
 	TAILQ_HEAD(, engine_qp) qps;
 	TAILQ_HEAD(, engine_ah) ahs;
@@ -48,11 +48,11 @@ struct new_flow {
 struct destinations {
 	uint64_t seed;
 	uint32_t round;
-	bool news; /* another round is wanted */
-	bool stale; /* ... in which everybody is told */
+	bool news; /* another round is needed */
+	bool stale; /* ... in which all users are told */
 	nanotime round_at; /* when it may begin */
 	struct destination_list list[LOOKS_KINDS], late;
-	struct destination *spare; /* made for somebody who did not come: the next one frees it */
+	struct destination *spare; /* made for a user that did not come */
 	LIST_HEAD(, destination) bucket[BUCKETS];
 	uint32_t flows;
 	struct new_flow flow[LIMIT_FLIP_QPS];
@@ -132,7 +132,9 @@ static void make_late(struct destinations *ds, struct destination *d)
 	d->is_late = true;
 }
 
-/* Its way again; who uses it is late if that changed. It goes to the end of its list. */
+/*
+ * Looks up the way again. If it changed, the destination is late. It goes to the end of its list.
+ */
 static void look(struct engine *e, struct destination *d)
 {
 	struct destinations *ds = of_engine(e);
@@ -251,7 +253,7 @@ void destination_leave_ah(struct engine_ah *ah)
 	leave(d);
 }
 
-/* ---- telling ---- */
+/* ---- telling the users ---- */
 
 static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
 {
@@ -268,7 +270,7 @@ static void set_on_lcore(struct lcore *l, void *arg, nanotime now)
 	}
 }
 
-/* One message for each lcore that has some of them. */
+/* Sends one message to each lcore that has some of the queue pairs. */
 static void tell_lcores(struct engine *e, struct destinations *ds)
 {
 	uint32_t lcores = 0;
@@ -304,7 +306,7 @@ static bool tell_qps(struct engine *e, struct destinations *ds, struct destinati
 
 LIST_HEAD(ah_list, engine_ah);
 
-/* Another handle in its place; lcores may read the old one for a moment. */
+/* Puts another handle in the place of this one, which lcores may still read for a moment. */
 static void replace_ah(struct engine_ah *ah, struct engine_ah *fresh, struct ah_list *old)
 {
 	struct destination *d = ah->destination;
@@ -317,7 +319,7 @@ static void replace_ah(struct engine_ah *ah, struct engine_ah *fresh, struct ah_
 	handle_publish(&ah->client->objects->table[OBJECT_AH], ah->handle, fresh);
 }
 
-/* Some of them, with one grace period. False: there are more, or no memory. */
+/* Replaces some handles, with one grace period. False: there are more, or no memory. */
 static bool tell_ahs(struct engine *e, struct destination *d)
 {
 	struct ah_list old = LIST_HEAD_INITIALIZER(old);
@@ -358,13 +360,13 @@ static bool tell_some(struct engine *e, struct destinations *ds)
 		TAILQ_REMOVE(&ds->late, d, late_link);
 		if (all)
 			d->is_late = false;
-		else /* others have their turn before the rest of this one's */
+		else /* the other destinations come before the rest of this one */
 			TAILQ_INSERT_TAIL(&ds->late, d, late_link);
 	}
 	return all;
 }
 
-/* ---- looking ---- */
+/* ---- looking up ---- */
 
 void destinations_news(struct destinations *ds)
 {
@@ -388,7 +390,10 @@ static void make_all_late(struct destinations *ds)
 	ds->stale = false;
 }
 
-/* Those with an answer that this round has not come to, up to a slice. False: there are more. */
+/*
+ * Looks at answered destinations that this round has not reached, up to the limit of a slice.
+ * False: there are more.
+ */
 static bool look_again(struct engine *e)
 {
 	struct destinations *ds = of_engine(e);
@@ -404,7 +409,9 @@ static bool look_again(struct engine *e)
 	return false;
 }
 
-/* Those of a kind, once around, up to a slice: the rest has its turn the next time. */
+/*
+ * Looks at each destination of a kind once, up to the limit of a slice. The rest comes next time.
+ */
 static void look_around(struct engine *e, enum look kind)
 {
 	struct destination_list *list = &of_engine(e)->list[kind];

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Own addresses. Entry 0 is the link-local address of the MAC address, entry 1 the first IPv4
- * address, as on Linux rxe; then the others. An address keeps its index while it exists. Only the
- * control path writes and reads entries; a queue pair carries a copy of its own.
+ * address, as in Linux's rxe; the others follow. An address keeps its index while it exists.
+ *
+ * Only the control path writes entries. Lcores read them without a lock or an atomic, whole entries
+ * at a time, while they may change (datagram.c): then, at worst, a datagram is lost. A queue pair
+ * has a copy of its own entry.
  */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -40,7 +43,7 @@ static void list_add(struct gid_list *l, const struct gid *g)
 		l->gid[l->count++] = *g;
 }
 
-/* fe80:: and the EUI-64 of the MAC address, RFC 4291 appendix A. */
+/* fe80:: and the EUI-64 of the MAC address (RFC 4291, appendix A). */
 static struct gid link_local(const struct mac *m)
 {
 	struct gid g = { { 0xfe, 0x80 } };
@@ -65,11 +68,14 @@ static bool gid_of_sockaddr(const struct sockaddr *a, struct gid *g)
 	if (a->sa_family != AF_INET6)
 		return false;
 	memcpy(g->octet, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, 16);
-	/* Link-local addresses of other interfaces are not ours to use. */
+	/* Link-local addresses of other interfaces do not belong to this device. */
 	return !(g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80);
 }
 
-/* A device of this host alone takes the host's up, non-loopback addresses, or 127.0.0.1. */
+/*
+ * A device without a port takes the host's addresses of interfaces that are up, without loopback,
+ * or 127.0.0.1.
+ */
 static bool list_of_host(struct gid_list *l)
 {
 	struct gid loopback = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
@@ -88,7 +94,7 @@ static bool list_of_host(struct gid_list *l)
 	return true;
 }
 
-/* False: they could not be asked for. */
+/* False: the host could not be asked. */
 static bool list_wanted(const struct engine *e, struct gid_list *l)
 {
 	const struct uroce_options *o = &e->control->options;
@@ -106,7 +112,7 @@ static bool list_wanted(const struct engine *e, struct gid_list *l)
 	return true;
 }
 
-/* Into the first free entry that is not kept for somebody. */
+/* Into the first free entry. False: there is none. */
 static bool place(struct engine *e, const struct gid *g)
 {
 	for (uint32_t i = 1; i < LIMIT_GIDS; i++)
@@ -125,7 +131,7 @@ uint32_t gid_table_update(struct engine *e)
 
 	e->control->addresses_late = !list_wanted(e, &wanted);
 	if (e->control->addresses_late)
-		return 0; /* they stay as they are until then */
+		return 0; /* the entries stay as they are until the next try */
 	if (!gid_equal(&e->gid[0].gid, &own)) {
 		e->gid[0].gid = own;
 		changed++;
@@ -135,7 +141,7 @@ uint32_t gid_table_update(struct engine *e)
 			memset(&e->gid[i], 0, sizeof(e->gid[i]));
 			changed++;
 		}
-	/* IPv4 first: programs expect it at 1. */
+	/* IPv4 first: programs expect it at index 1. */
 	for (int ipv4 = 1; ipv4 >= 0; ipv4--)
 		for (uint32_t i = 0; i < wanted.count; i++)
 			if (gid_is_ipv4(&wanted.gid[i]) == (ipv4 == 1) &&

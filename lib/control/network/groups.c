@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes of the multicast groups that lcores look up (lcore/mcast.c says how they are read). */
+/*
+ * Changes of the multicast groups that lcores look up (lcore/mcast.c says how they are read).
+ *
+ * Atomics: lcores walk the list and its members without a lock. Release: an lcore that sees a group
+ * or member sees it complete. What is unlinked is freed after a grace period.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,7 +18,7 @@ static void group_free(struct engine *e, struct mcast_group *g)
 	free(g);
 }
 
-/* A new group, not linked in yet; NULL: *error says why. */
+/* A new group that is not in the table yet. NULL: *error says why. */
 static struct mcast_group *group_make(struct engine *e, const struct gid *gid, struct user *user,
 				      int *error)
 {
@@ -47,7 +52,7 @@ static void group_unlink(struct engine *e, struct mcast_group *g)
 	neighbour_agent_leave(e, &g->gid);
 }
 
-/* A program has a group while a queue pair of it is a member. */
+/* Whether the program already has the group, through another of its queue pairs. */
 static bool has_member_of(const struct mcast_group *g, const struct client *c)
 {
 	for (uint32_t i = 0; g != NULL && i < LIMIT_MCAST_QPS; i++)
@@ -87,7 +92,7 @@ int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q)
 	return 0;
 }
 
-/* True: that was the last one, the group is unlinked and to be freed after a grace period. */
+/* True: it was the last member. The group is unlinked, to be freed after a grace period. */
 static bool member_remove(struct engine *e, struct mcast_group *g, struct engine_qp *q)
 {
 	for (uint32_t i = 0; i < LIMIT_MCAST_QPS; i++) {

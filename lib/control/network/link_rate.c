@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rate of an Ethernet link in the words of InfiniBand: a number of lanes and the speed of one
- * (IBTA 14.2.5.6, PortInfo). A rate between two rows has the later one, as Linux has it for
+ * The rate of an Ethernet link in terms of InfiniBand: a number of lanes and the speed of one
+ * (IBTA 14.2.5.6, PortInfo). A rate between two rows gets the later row, as in Linux for
  * RoCE devices (ib_get_eth_speed).
  */
 #include "base/bits.h"
@@ -39,7 +39,7 @@ void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width)
 {
 	size_t i = 0;
 
-	/* No link at all, or one that is memory: faster than the slowest, and nobody knows how fast. */
+	/* No link, or memory instead of one, whose rate is unknown: more than the slowest. */
 	*speed = QDR;
 	*width = LANES_4;
 	if (mbits == 0)

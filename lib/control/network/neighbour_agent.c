@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where packets go: one of our own addresses (round inside the engine), a MAC address behind the
- * port, or nowhere. Frames that are not RoCE come here from the lcores; what the neighbour table
- * wants to say leaves through lcore 0. Queue pairs whose next hop is not known hold their packets
- * until it is. Who is told when a MAC address or an address of our own changes: destinations.h.
+ * The way to an address: an own one (looped inside the engine), a MAC address behind the port, or
+ * none. Lcores pass frames that are not RoCE to this file; frames of the neighbour table leave
+ * through lcore 0. Queue pairs hold their packets until the next hop is known. destinations.h tells
+ * users of a change of a MAC address or of an own address.
+ *
+ * Atomics: tx_busy is the lock of a tx queue, which the lcore's thread and this one (for a sleeping
+ * lcore) may use. Acquire and release order the port's own state.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,17 +23,17 @@
 
 #define HOP_LIMIT_DEFAULT 64u
 
-/* A group that somebody here wants: queue pairs (mcast.c), joins of rdma_cm (cmd_cm_join.c). */
+/* A group that queue pairs (groups.c) or joins of rdma_cm (cmd_cm_join.c) want. */
 struct wanted_group {
 	struct gid group;
-	uint32_t users; /* 0: a free place */
+	uint32_t users; /* 0: the entry is free */
 };
 
 struct neighbour_agent {
 	struct neighbour_table *table;
-	uint32_t generation; /* as flows know it */
-	nanotime wait_at; /* the next look at who waits for a MAC address, */
-	nanotime retry_at; /* and at who cannot be reached */
+	uint32_t generation; /* of the table, at the last look */
+	nanotime wait_at; /* next look at destinations that wait for a MAC address, ... */
+	nanotime retry_at; /* ... and at unreachable ones */
 	struct neighbour_frames out;
 	struct wanted_group wanted[LIMIT_ENGINE_GROUPS];
 };
@@ -53,7 +56,7 @@ static void send_on_lcore(struct lcore *l, void *arg, nanotime now)
 		rte_pause();
 	sent = port->ops->tx_burst(port, l->tx_queue, b->frame, (uint16_t)b->frames);
 	__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
-	/* A frame that finds the port full is lost, as on a wire; the table asks again. */
+	/* A frame that the port does not take is lost, as on a wire. The table asks again. */
 	for (uint32_t i = sent; i < b->frames; i++)
 		rte_pktmbuf_free(b->frame[i]);
 }
@@ -71,7 +74,7 @@ static struct rte_mbuf *make_frame(struct engine *e, const uint8_t *octets, uint
 	return m;
 }
 
-/* All in one message: a flood of questions is answered in bursts. */
+/* In bursts, one message each: there may be a flood of requests to answer. */
 static void send_frames(struct engine *e)
 {
 	struct neighbour_frames *out = &e->control->neighbours->out;
@@ -104,7 +107,9 @@ static void set_addresses(struct engine *e)
 		memcpy(address[n].gid.octet, o->address[i].octet, 16);
 		address[n++].prefix = o->address[i].prefix;
 	}
-	/* The link-local address is ours as well, wherever nobody else answers for it. */
+	/*
+	 * The link-local address belongs to the engine as well, unless the kernel answers for it.
+	 */
 	if (n < LIMIT_GIDS) {
 		address[n].gid = e->gid[0].gid;
 		address[n++].prefix = 64;
@@ -177,7 +182,7 @@ uint32_t neighbour_agent_news(const struct engine *e)
 	return a != NULL ? neighbour_generation(a->table) : 0;
 }
 
-/* The group's place, else a free one, else NULL. */
+/* The group's entry, else a free one, else NULL. */
 static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct gid *group)
 {
 	struct wanted_group *free_place = NULL;
@@ -202,7 +207,7 @@ int neighbour_agent_join(struct engine *e, const struct gid *group)
 	w = wanted_place(a, group);
 	if (w == NULL)
 		return ENOSPC;
-	/* Its reports leave with the next tick, which follows every command. */
+	/* The next tick sends its reports; it follows every command. */
 	error = w->users == 0 ? neighbour_join(a->table, group, clock_now()) : 0;
 	if (error != 0)
 		return error;
@@ -230,7 +235,7 @@ enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct ma
 
 	if (gid_is_own(e, dgid))
 		return FLOW_LOOP;
-	if (a == NULL) /* nobody is there but us */
+	if (a == NULL) /* without a port there are only own addresses */
 		return gid_is_multicast(dgid) ? FLOW_LOOP : FLOW_UNREACHABLE;
 	switch (neighbour_resolve(a->table, dgid, clock_now(), mac)) {
 	case 0:
@@ -278,12 +283,12 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 		if (a->out.count > NEIGHBOUR_FRAMES / 2)
 			send_frames(e);
 	}
-	send_frames(e); /* what follows from them is the next tick's */
+	send_frames(e); /* the next tick handles what follows from them */
 	if (!rte_ring_empty(e->strangers))
 		control_wake(e);
 }
 
-/* What the table says now, and those who are to look at it again. */
+/* Looks at the table for news, and at destinations that are due. */
 static nanotime follow(struct engine *e, nanotime now)
 {
 	struct neighbour_agent *a = e->control->neighbours;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Own addresses, the way to others, groups, and what the port carries. */
+/* Own addresses, the way to others, groups, and the port's MTU and rate. */
 #ifndef CONTROL_NETWORK_H
 #define CONTROL_NETWORK_H
 
@@ -7,7 +7,9 @@
 
 /* ---- own addresses ---- */
 
-/* Fills the table from the options, the port, or the host. Returns how many entries changed. */
+/*
+ * Fills the table from the options, the port, or the host. Returns the number of changed entries.
+ */
 uint32_t gid_table_update(struct engine *e);
 bool gid_is_own(const struct engine *e, const struct gid *g);
 /* "10.1.0.2" or "fe80::1". */
@@ -17,17 +19,17 @@ const char *gid_text(const struct gid *g, char *text, size_t size);
 
 int neighbour_agent_open(struct engine *e, char *why, size_t why_size);
 void neighbour_agent_close(struct engine *e);
-/* Our addresses, or at the start the port, are new: tell the link. */
+/* Own addresses, or at the start the port, are new: announces them on the link. */
 void neighbour_agent_announce(struct engine *e);
-/* Frames that are not RoCE, ticks: called from the control thread. */
+/* Handles frames that are not RoCE; tick handles timers. Control thread. */
 void neighbour_agent_frames(struct engine *e, nanotime now);
 nanotime neighbour_agent_tick(struct engine *e, nanotime now);
-/* The link is to send us what is for a group, or no more. 0 or an errno. */
+/* The link is to deliver a group's frames, or no longer. 0 or an errno. */
 int neighbour_agent_join(struct engine *e, const struct gid *group);
 void neighbour_agent_leave(struct engine *e, const struct gid *group);
-/* Another number once somebody's MAC address became known, changed, or was given up. */
+/* A number that changes when a MAC address becomes known, changes or is given up. */
 uint32_t neighbour_agent_news(const struct engine *e);
-/* Decides the flow state of a path; FLOW_PORT fills *mac. */
+/* Decides the flow state of a path. FLOW_PORT fills in *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
 /* The flow of a path between these queue pairs. */
 void flow_make(const struct engine *e, const struct qp_path *path, uint32_t local_qpn,
@@ -36,26 +38,32 @@ void flow_make(const struct engine *e, const struct qp_path *path, uint32_t loca
 /* ---- multicast groups ---- */
 
 /*
- * groups.c: a queue pair joins or leaves a group; joining twice is joining once. 0 or an errno:
- * EINVAL: not a member; ENOMEM: too many groups or members; EUSERS: of the user; what the kernel says.
+ * groups.c: a queue pair joins or leaves a group. Joining again is not an error. 0 or an errno:
+ * EINVAL (not a member), ENOMEM (too many groups or members), EUSERS (too many groups of the user),
+ * or the kernel's.
  */
 int mcast_attach(struct engine *e, const struct gid *gid, struct engine_qp *q);
 int mcast_detach(struct engine *e, const struct gid *gid, struct engine_qp *q);
-/* It leaves all groups. Those that are empty now are put before `unlinked`, to be freed later. */
+/*
+ * The queue pair leaves all groups. Puts those that are empty before `unlinked`, to be freed later.
+ */
 struct mcast_group *mcast_forget(struct engine *e, struct engine_qp *q,
 				 struct mcast_group *unlinked);
-/* After a grace period. */
+/* Called after a grace period. */
 void mcast_free(struct engine *e, struct mcast_group *unlinked);
 
 /* ---- the port ---- */
 
-/* Octets of a RoCEv2 packet beside its payload, as Linux rxe counts them. */
+/* Octets of a RoCEv2 packet without its payload, as Linux's rxe counts them. */
 #define HEADERS_MOST 80u
-/* Frames of so many octets; e->active_mtu is 0 if no packet fits. */
+/* Takes the Ethernet MTU over. e->active_mtu is 0 if no packet fits. */
 void engine_take_mtu(struct engine *e, uint32_t ethernet);
-/* The port carries more or less than before. True: programs see another MTU. */
+/* Follows the port's MTU. True: programs see another MTU. */
 bool engine_follow_mtu(struct engine *e);
-/* link_rate.c: ibv_port_attr's active_speed and active_width of a link of so many Mbit/s; 0: unknown. */
+/*
+ * link_rate.c: ibv_port_attr's active_speed and active_width for a link of that many Mbit/s; 0:
+ * unknown.
+ */
 void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width);
 
 #endif

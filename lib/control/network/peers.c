@@ -9,7 +9,7 @@
 #include "lcore/xrc.h"
 
 #define BUCKETS 65536u
-#define TRIES	8 /* of numbers: each is taken with a chance of one in four at most */
+#define TRIES	8 /* each fails with a probability of at most one in four */
 
 LIST_HEAD(peer_list, engine_qp);
 
@@ -59,7 +59,10 @@ static uid_t user_of(const struct client *c)
 	return c->embedded ? geteuid() : c->objects->uid;
 }
 
-/* Its lcore may be changing the state: who comes too early is refused, and can come again. */
+/*
+ * Its lcore may be about to change the state: a connection attempt that comes too early is refused
+ * and can be repeated.
+ */
 static bool is_over(const struct engine_qp *q)
 {
 	return qp_state(q->core) == QP_STATE_ERR;
@@ -96,7 +99,7 @@ void peers_leave(struct engine_qp *q)
 	q->has_peer = false;
 }
 
-/* Somebody here is connected to this number at one of our own addresses. */
+/* Whether a queue pair here is connected to this number at an own address. */
 static bool is_somebodys_peer(struct engine *e, uint32_t qpn)
 {
 	const struct engine_qp *q;
@@ -136,7 +139,7 @@ bool call_sees(const struct call *call, const struct client *c)
 	return call_sees_all(call) || user_of(c) == call->connection->uid;
 }
 
-/* A handle of an XRC target may be one of several users'. */
+/* An XRC target may belong to several users, each with a handle. */
 static bool has_target(const struct client *c, uint32_t qpn)
 {
 	const struct handle_table *t = &c->objects->table[OBJECT_TARGET];

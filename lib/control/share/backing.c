@@ -10,7 +10,7 @@
 
 #define PAGE UINT64_C(4096)
 
-/* Of larger files only what a region needs is mapped; that of promoted pages is one. */
+/* Of a larger file only the parts that regions need are mapped; the promoted pages' file is one. */
 #define WHOLE_MOST (UINT64_C(64) << 30)
 
 static bool take_map(struct account *a, uint64_t octets)
@@ -54,7 +54,7 @@ static struct backing_file *file_open(struct client *c, int fd, const struct dir
 	return f;
 }
 
-/* It may be the last that holds the file's pages. */
+/* This may free the file's pages, if it is the last reference. */
 static void file_unmap(void *arg)
 {
 	struct backing_file *f = arg;
@@ -87,7 +87,7 @@ static struct backing_file *file_find(struct client *c, const struct direct_file
 	return NULL;
 }
 
-/* The whole file, so that other regions find it, unless it is large. */
+/* Maps the whole file, so that other regions can use the mapping, unless it is large. */
 static struct backing_file *file_provide(struct client *c, int fd, const struct direct_file *what,
 					 uint64_t offset, uint64_t length, bool writable)
 {
@@ -101,7 +101,7 @@ static struct backing_file *file_provide(struct client *c, int fd, const struct 
 	return file_open(c, fd, what, offset - into, length + into, writable);
 }
 
-/* What the file holds, or comes to hold, with so many octets registered in this part of it. */
+/* What the file holds, or may come to hold, with that many octets registered in this part. */
 static uint64_t holds(const struct backing_file *f, const struct direct_file *what,
 		      uint64_t registered)
 {
@@ -110,7 +110,7 @@ static uint64_t holds(const struct backing_file *f, const struct direct_file *wh
 	return MIN_OF(MAX_OF(registered, allocated), f->map.length);
 }
 
-/* Another region is in the file. False: the file would hold too much. */
+/* Adds a region to the file. False: the file would hold too much. */
 static bool file_enter(struct client *c, struct backing_file *f, const struct direct_file *what,
 		       uint64_t octets, struct backing_use *use)
 {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_BLOCKS 2048 /* of 512 octets: freed at once */
+#define SMALL_BLOCKS 2048 /* jobs of 512 octets, which are freed at once */
 
 struct disposal_job {
 	void (*run)(void *arg);
@@ -23,7 +23,7 @@ void disposal_open(struct disposal *d)
 	d->runs = d->stops = false;
 }
 
-/* The next job; NULL: there are no more, and there will be none. */
+/* The next job. NULL: there are none, and none will come. */
 static struct disposal_job *next_job(struct disposal *d)
 {
 	struct disposal_job *j;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread for what takes long to take apart: memory that a client filled, of which the engine has
- * the last mapping. Giving back 4 GiB takes most of a second, and the control path has no time for it.
+ * A thread that frees what takes long: memory that a client filled and that only the engine still
+ * maps. Freeing 4 GiB takes most of a second, for which the control path has no time.
  */
 #ifndef CONTROL_DISPOSAL_H
 #define CONTROL_DISPOSAL_H
@@ -22,11 +22,16 @@ struct disposal {
 };
 
 void disposal_open(struct disposal *d);
-/* Waits for what it has to do. */
+/* Waits for the remaining jobs. */
 void disposal_close(struct disposal *d);
-/* Closes a descriptor that never blocks for ever: the last one of much memory in that thread. */
+/*
+ * Closes a descriptor whose close never blocks for ever but may take long, as it frees much memory.
+ */
 void dispose_descriptor(struct disposal *d, int fd);
-/* run(arg) on the thread; at once, if there can be none. Nothing that `run` touches is anybody else's. */
+/*
+ * Runs run(arg) on the thread, or at once if there is none. `run` may only touch what nobody else
+ * uses.
+ */
 void dispose(struct disposal *d, void (*run)(void *arg), void *arg);
 
 #endif

@@ -19,7 +19,7 @@ static const struct {
 #undef X
 };
 
-/* ---- what there is ---- */
+/* ---- limits ---- */
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
@@ -79,11 +79,14 @@ static uint64_t memory_of_machine(void)
 }
 
 #define DESCRIPTORS_MOST UINT64_C(1 << 24)
-#define MAPPINGS_USUAL	 65530u /* of Linux */
+#define MAPPINGS_USUAL	 65530u /* Linux's default */
 #define ADDRESSES_MOST	 (UINT64_C(1) << 47)
 #define PAGE		 UINT64_C(4096)
 
-/* Shadow memory of a sanitizer may be larger than all that programs can have; it is not in the way. */
+/*
+ * A sanitizer's shadow memory may be larger than all address space for programs, but does not limit
+ * them.
+ */
 static uint64_t addresses_in_use(uint64_t addresses)
 {
 	uint64_t used = read_number("/proc/self/statm", 0) * PAGE;
@@ -147,7 +150,10 @@ void user_drop(struct user *u)
 	free(u);
 }
 
-/* The last quarter is for users who have few: one who takes all that he can finds others served. */
+/*
+ * The last quarter is reserved for users with little: a user that takes all it can leaves room for
+ * others.
+ */
 static bool has_share(const struct users *all, const struct user *u, enum resource r, uint64_t n)
 {
 	uint64_t most = all->limit[r], taken = all->all[r];
@@ -201,7 +207,7 @@ static bool program_has_share(const struct account *a, enum resource r, uint64_t
 	return n > most || a->has[r] > most - n;
 }
 
-/* What the embedding program has of its own process is its own business. */
+/* An embedding program may use its own process as it likes. */
 static bool may_take(const struct account *a, enum resource r, uint64_t n)
 {
 	const struct users *all = a->users;
@@ -252,16 +258,16 @@ void account_give_memory(struct account *a, size_t octets)
 	account_give(a, RESOURCE_MAPPINGS, memory_maps(octets));
 }
 
-/* ---- why not ---- */
+/* ---- reasons ---- */
 
 void user_explain(const struct users *all, const struct user *u, enum resource r, char *text,
 		  size_t size)
 {
 	if (all->all[r] >= all->limit[r])
-		snprintf(text, size, "the engine has %llu %s, all it can",
+		snprintf(text, size, "the engine's limit is reached: %llu %s",
 			 (unsigned long long)all->all[r], row[r].name);
 	else
-		snprintf(text, size, "this user has %llu of %llu %s, the rest is for others",
+		snprintf(text, size, "the per-user limit is reached: %llu of %llu %s",
 			 (unsigned long long)u->has[r], (unsigned long long)all->limit[r],
 			 row[r].name);
 }
@@ -269,7 +275,7 @@ void user_explain(const struct users *all, const struct user *u, enum resource r
 void account_explain(const struct account *a, enum resource r, uint64_t n, char *text, size_t size)
 {
 	if (!a->embedded && program_has_share(a, r, n))
-		snprintf(text, size, "a program may have %llu %s",
+		snprintf(text, size, "a program may have at most %llu %s",
 			 (unsigned long long)a->users->of_program[r], row[r].name);
 	else
 		user_explain(a->users, a->user, r, text, size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What users have of an engine: how many objects of each kind, and what of the engine's own
- * descriptors, mappings, addresses and memory. Whoever may open the socket may use the engine, and
- * nobody may use it up.
+ * What each user has of an engine: objects of each kind, and the engine's own descriptors,
+ * mappings, addresses and memory. Everybody who may open the socket may use the engine, and no user
+ * can use it up.
  *
- *	one user	three quarters of each; what is left is for users with less than a sixteenth
- *	one program	what the device announces; of what is not announced half of all
+ *	one user	three quarters of each; the rest is for users with less than a sixteenth
+ *	one program	what the device announces; of what it does not announce, half of all
  *
- * A program that has the engine inside is bounded by what there is only: it would keep nothing but
- * itself from going on. All of this is the control path's, under control_lock.
+ * An embedding program only has the engine's limits, as it could only harm itself. All of this
+ * belongs to the control path, under control_lock.
  */
 #ifndef CONTROL_USER_H
 #define CONTROL_USER_H
@@ -24,7 +24,7 @@
 #define DERIVED	 0 /* from the limits of this process and the machine: users_open() */
 #define NO_LIMIT UINT64_MAX
 
-/* X(NAME, "in a sentence", of the engine, of one program) */
+/* X(NAME, "in a sentence", limit of the engine, limit of one program) */
 #define RESOURCES(X)                                                                           \
 	X(CONNECTIONS, "connections", LIMIT_CONNECTIONS, NO_LIMIT)                             \
 	X(PROGRAMS, "programs", LIMIT_CLIENTS, NO_LIMIT)                                       \
@@ -49,8 +49,8 @@
 	X(CM_CHANNELS, "event channels", NO_LIMIT, LIMIT_CLIENT_CM_CHANNELS)                   \
 	X(CM_IDS, "ids", LIMIT_ENGINE_CM_IDS, LIMIT_CLIENT_CM_IDS)                             \
 	X(CM_JOINS, "joins", LIMIT_ENGINE_CM_JOINS, LIMIT_CLIENT_CM_JOINS)                     \
-	X(DESCRIPTORS, "of the engine's descriptors", DERIVED, DERIVED)                        \
-	X(MAPPINGS, "of the engine's mappings", DERIVED, DERIVED)                              \
+	X(DESCRIPTORS, "descriptors of the engine", DERIVED, DERIVED)                          \
+	X(MAPPINGS, "mappings of the engine", DERIVED, DERIVED)                                \
 	X(ADDRESSES, "octets of address space", DERIVED, DERIVED)                              \
 	X(MEMORY, "octets of the engine's memory", DERIVED, LIMIT_CLIENT_MEMORY)               \
 	X(FILES, "octets of mapped files", DERIVED, DERIVED)
@@ -71,9 +71,9 @@ struct user {
 
 struct users {
 	LIST_HEAD(, user) list;
-	uint64_t all[RESOURCE_COUNT]; /* what users have, together */
+	uint64_t all[RESOURCE_COUNT]; /* of all users together */
 	uint64_t limit[RESOURCE_COUNT], of_program[RESOURCE_COUNT];
-	uint64_t refused; /* times that somebody had his share */
+	uint64_t refused; /* times that a user or program had reached its limit */
 };
 
 /* One program's part of what its user has. */
@@ -85,38 +85,40 @@ struct account {
 };
 
 /*
- * What this process has already, and needs for itself, is no user's: called when the engine is
- * built, before anybody connects.
+ * Excludes what this process already has and needs for itself: called when the engine is created,
+ * before anybody connects.
  */
 void users_open(struct users *all);
 
-/* Somebody's record, to be given back by user_drop; NULL: no memory. */
+/* A user's record, to be released by user_drop. NULL: no memory. */
 struct user *user_get(struct users *all, uid_t uid);
 struct user *user_hold(struct user *u);
 void user_drop(struct user *u);
 
-/* n more of it for the user himself; false: he has his share. What is given back was taken. */
+/*
+ * Charges n more of r to the user. False: its limit is reached. user_give returns what was taken.
+ */
 bool user_take(struct users *all, struct user *u, enum resource r, uint64_t n);
 void user_give(struct users *all, struct user *u, enum resource r, uint64_t n);
 
-/* ... for a program of his. */
+/* ... to a program of the user. */
 bool account_open(struct account *a, struct users *all, uid_t uid, bool embedded);
 void account_close(struct account *a);
 bool account_take(struct account *a, enum resource r, uint64_t n);
 void account_give(struct account *a, enum resource r, uint64_t n);
-/* The mappings that the allocator may make for so many octets. */
+/* The mappings that malloc(3) may make for that many octets. */
 static inline uint64_t memory_maps(size_t octets)
 {
 	return octets >= LIMIT_MALLOC_MAPS;
 }
 
-/* Memory of the allocator, with its mapping. As it was taken it is given back. */
+/* Memory of malloc(3), with its mapping. It is given back in the same amounts. */
 bool account_take_memory(struct account *a, size_t octets);
 void account_give_memory(struct account *a, size_t octets);
-/* From one program to another, which did not ask for it: never refused. */
+/* Moves a charge to another program, which did not ask for it: never refused. */
 void account_move(struct account *from, struct account *to, enum resource r, uint64_t n);
 
-/* Why account_take would refuse, or did: a sentence. */
+/* Writes a sentence that says why account_take would refuse, or did. */
 void account_explain(const struct account *a, enum resource r, uint64_t n, char *text, size_t size);
 void account_explain_memory(const struct account *a, size_t octets, char *text, size_t size);
 void user_explain(const struct users *all, const struct user *u, enum resource r, char *text,

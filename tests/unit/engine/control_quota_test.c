@@ -182,7 +182,8 @@ Test(control_quota_of_few, descriptors_for_channels)
 	t = attack_result(&a);
 	expect_service("the attacker has all the channels it is given");
 	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
-	cr_expect_not_null(strstr(t.why, "descriptors, the rest is for others"), "%s", t.why);
+	cr_expect_not_null(strstr(t.why, "per-user limit"), "%s", t.why);
+	cr_expect_not_null(strstr(t.why, "descriptors of the engine"), "%s", t.why);
 	cr_expect_gt(t.n, 300, "%lu", (unsigned long)t.n);
 	cr_expect_lt(t.n, 750, "%lu of %lu", (unsigned long)t.n,
 		     (unsigned long)users()->limit[RESOURCE_DESCRIPTORS]);
@@ -216,7 +217,7 @@ Test(control_quota, regions)
 	expect_service("the attacker has all the regions it is given");
 	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
 	cr_expect_eq(t.n, LIMIT_ENGINE_MRS / 4 * 3, "%lu", (unsigned long)t.n);
-	cr_expect_not_null(strstr(t.why, "the rest is for others"), "%s", t.why);
+	cr_expect_not_null(strstr(t.why, "per-user limit"), "%s", t.why);
 	end(&a);
 }
 

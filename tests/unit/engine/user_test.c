@@ -90,12 +90,12 @@ Test(user, is_told_why)
 
 	take_all(&greedy, RESOURCE_CM_IDS);
 	account_explain(&greedy, RESOURCE_CM_IDS, 1, why, sizeof(why));
-	cr_expect_str_eq(why, "a program may have 32768 ids");
+	cr_expect_str_eq(why, "a program may have at most 32768 ids");
 	take_all(&greedy, RESOURCE_MRS);
 	take_all(&second, RESOURCE_MRS);
 	account_explain(&second, RESOURCE_MRS, 1, why, sizeof(why));
-	cr_expect_str_eq(why, "this user has 393216 of 524288 regions and windows, the rest is "
-			      "for others");
+	cr_expect_str_eq(why, "the per-user limit is reached: 393216 of 524288 regions and "
+			      "windows");
 	take_all(&other, RESOURCE_MRS);
 	cr_expect_eq(other.has[RESOURCE_MRS], 524288 / 16);
 	cr_expect_gt(all.refused, 0);
