@@ -188,7 +188,7 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 		cq_overrun(l, cq);
 		/* Each queue pair on it fails at its next completion (IBTA 10.10.2.3). */
 		if (q != NULL)
-			qp_fail(q->core, REASON_CQ_OVERRUN, now);
+			qp_fail(q->core, REASON_CQ_OVERRUN);
 		return;
 	}
 	if (cq->channel != NULL)

@@ -60,15 +60,14 @@ void operation_settle(struct engine_qp *q, nanotime now)
 	if (!q->operation_owed || q->last_ticket != 0 || q->gather_pending)
 		return;
 	q->operation_owed = false;
-	qp_operation_done(q->core, STATUS_SUCCESS, REASON_NONE, now);
+	qp_operation_done(q->core, STATUS_SUCCESS, REASON_NONE);
 }
 
 void operation_report(struct lcore *l, struct engine_qp *q, enum reason why, nanotime now)
 {
 	if (why != REASON_NONE)
 		count_reason(l, why);
-	qp_operation_done(q->core, why == REASON_NONE ? STATUS_SUCCESS : STATUS_MW_BIND_ERR, why,
-			  now);
+	qp_operation_done(q->core, why == REASON_NONE ? STATUS_SUCCESS : STATUS_MW_BIND_ERR, why);
 	qp_settled(l, q, now);
 }
 

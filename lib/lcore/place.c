@@ -90,9 +90,9 @@ void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_
 	if (t->qp->last_ticket == t->ticket)
 		t->qp->last_ticket = 0;
 	if (t->is_atomic)
-		qp_atomic_done(t->qp->core, t->ticket, t->atomic.original, ok, now);
+		qp_atomic_done(t->qp->core, t->ticket, t->atomic.original, ok);
 	else
-		qp_copied(t->qp->core, t->ticket, ok, now);
+		qp_copied(t->qp->core, t->ticket, ok);
 	qp_settled(l, t->qp, now);
 }
 
@@ -238,7 +238,7 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 	if (target->direct != NULL) {
 		bool ok = direct_atomic(target->direct, &a);
 
-		qp_atomic_done(q->core, o->ticket, a.original, ok, now);
+		qp_atomic_done(q->core, o->ticket, a.original, ok);
 		return;
 	}
 	m = span_memory(l, q, target);
@@ -248,7 +248,7 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 	if (error == EBUSY)
 		moving_try_again(l, q, m, target->peer_address, o->ticket, &a);
 	else
-		qp_atomic_done(q->core, o->ticket, a.original, error == 0, now);
+		qp_atomic_done(q->core, o->ticket, a.original, error == 0);
 }
 
 static void take_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o, nanotime now)
@@ -275,7 +275,7 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o
 	}
 	if (!o->place.has_peer && q->last_ticket == 0) {
 		place_direct(&o->place, o->source);
-		qp_copied(q->core, o->ticket, true, now);
+		qp_copied(q->core, o->ticket, true);
 		return false;
 	}
 	return batch_add(l, q, o, p, m, now);
@@ -288,7 +288,7 @@ void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanoti
 	if (q->last_ticket != 0)
 		b = batch_of(l, q, 0, now);
 	if (q->last_ticket == 0) { /* or by now */
-		qp_copied(q->core, ticket, true, now);
+		qp_copied(q->core, ticket, true);
 		return;
 	}
 	ticket_add(l, q, b, ticket);

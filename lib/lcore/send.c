@@ -122,9 +122,9 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		if (s->refused != REASON_NONE)
 			raw_refused(l, s, now);
 		else if (s->failed)
-			qp_gather_failed(s->qp->core, &s->packet, now);
+			qp_gather_failed(s->qp->core, &s->packet);
 		else
-			qp_sent(s->qp->core, &s->packet, now);
+			qp_sent(s->qp->core, &s->packet);
 	}
 	if (told != NULL)
 		qp_settled(l, told, now);

@@ -44,7 +44,7 @@ static void qp_break(struct lcore *l, struct engine_qp *q, nanotime now)
 		return;
 	q->broken = true;
 	count_reason(l, REASON_WORK_MALFORMED);
-	qp_fail(q->core, REASON_WORK_MALFORMED, now);
+	qp_fail(q->core, REASON_WORK_MALFORMED);
 }
 
 static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
@@ -65,7 +65,7 @@ static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 			break;
 		}
 		copy_request(slot, ring_read_slot(&q->sq, i), q->sq.stride);
-		qp_posted(q->core, now);
+		qp_posted(q->core);
 	}
 	if (i > 0)
 		ring_consume(&q->sq, i);

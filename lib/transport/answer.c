@@ -62,11 +62,11 @@ static enum reason nak_received(struct qp *qp, const struct packet *p, nanotime 
 	if (code >= ARRAY_SIZE(nak_meaning))
 		return REASON_SYNDROME_RESERVED;
 	if (!acknowledge_before(qp, p->psn, now)) {
-		retry_gap(qp, now);
+		retry_gap(qp);
 		return REASON_ACK_IMPLIED_NAK;
 	}
 	if (nak_meaning[code].status == 0)
-		retry_gap(qp, now);
+		retry_gap(qp);
 	else
 		request_failed(qp, qp->req.una, nak_meaning[code].status, nak_meaning[code].reason);
 	return nak_meaning[code].reason;
@@ -78,11 +78,11 @@ static enum reason ack_received(struct qp *qp, const struct packet *p, nanotime 
 	case SYNDROME_ACK: /* the credit count in its low bits is not used */
 		if (acknowledge_before(qp, psn_add(p->psn, 1), now))
 			return REASON_NONE;
-		retry_gap(qp, now);
+		retry_gap(qp);
 		return REASON_ACK_IMPLIED_NAK;
 	case SYNDROME_RNR:
 		if (!acknowledge_before(qp, p->psn, now)) {
-			retry_gap(qp, now);
+			retry_gap(qp);
 			return REASON_ACK_IMPLIED_NAK;
 		}
 		retry_not_ready(qp, p->syndrome & 31, now);
@@ -213,7 +213,7 @@ enum reason answer_received(struct qp *qp, const struct packet *p, const struct 
 	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
 		return REASON_SYNDROME_RESERVED;
 	if (!acknowledge_before(qp, p->psn, now)) {
-		retry_gap(qp, now);
+		retry_gap(qp);
 		return REASON_RESPONSE_AHEAD;
 	}
 	if (qp->state == QP_STATE_ERR || r->una == r->begun)

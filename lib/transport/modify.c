@@ -294,13 +294,11 @@ static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
 	request_fail_in_turn(qp);
 }
 
-int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, nanotime now,
-	      const char **why)
+int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, const char **why)
 {
 	uint32_t from = qp->state, to = mask & A(STATE) ? a->state : from;
 	const char *wrong = check_transition(qp, a, mask, to);
 
-	(void)now;
 	if (wrong == NULL)
 		wrong = check_values(qp, a, mask);
 	if (why != NULL)

@@ -64,12 +64,11 @@ void operation_abandon(struct qp *qp)
 		qp->req.operating = OPERATING_FOR_NOTHING;
 }
 
-void qp_operation_done(struct qp *qp, enum work_status status, enum reason why, nanotime now)
+void qp_operation_done(struct qp *qp, enum work_status status, enum reason why)
 {
 	struct requester *r = &qp->req;
 	uint8_t was = r->operating;
 
-	(void)now;
 	r->operating = OPERATING_NO;
 	if (was != OPERATING)
 		return;

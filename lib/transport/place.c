@@ -112,16 +112,14 @@ static void ticket_reported(struct qp *qp, uint64_t number, bool ok)
 		request_drained(qp);
 }
 
-void qp_copied(struct qp *qp, uint64_t ticket, bool ok, nanotime now)
+void qp_copied(struct qp *qp, uint64_t ticket, bool ok)
 {
-	(void)now;
 	if (ticket == qp->tickets_settled + 1 && ticket <= qp->tickets_issued)
 		ticket_reported(qp, ticket, ok);
 }
 
-void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok, nanotime now)
+void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok)
 {
-	(void)now;
 	if (ticket != qp->tickets_settled + 1 || ticket > qp->tickets_issued)
 		return;
 	/* Into the record before the reply may leave: a repetition returns it, too. */

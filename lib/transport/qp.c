@@ -199,9 +199,8 @@ void enter_error(struct qp *qp)
 	held_flush(qp);
 }
 
-void qp_fail(struct qp *qp, enum reason why, nanotime now)
+void qp_fail(struct qp *qp, enum reason why)
 {
-	(void)now;
 	if (qp->state == QP_STATE_RESET || qp->state == QP_STATE_ERR)
 		return;
 	qp->req.flush_reason = (uint8_t)why;
@@ -227,9 +226,8 @@ static void posted(struct qp *qp, bool own)
 	request_fail_in_turn(qp);
 }
 
-void qp_posted(struct qp *qp, nanotime now)
+void qp_posted(struct qp *qp)
 {
-	(void)now;
 	assert(qp_window_slot(qp) != NULL && "qp_window_slot gave a slot");
 	posted(qp, false);
 }
@@ -241,9 +239,8 @@ struct send_work *qp_own_slot(struct qp *qp)
 	return r->own_posted - r->own_retired < qp->caps.own_wr ? window_at(qp, r->tail) : NULL;
 }
 
-void qp_own_posted(struct qp *qp, nanotime now)
+void qp_own_posted(struct qp *qp)
 {
-	(void)now;
 	assert(qp_own_slot(qp) != NULL && "qp_own_slot gave a slot");
 	qp->req.own_posted++;
 	posted(qp, true);
@@ -366,7 +363,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	} else if (opcode_is(p->opcode, OP_RESPONSE)) {
 		out->reason = answer_received(qp, p, keys, now, out);
 	} else {
-		out->reason = respond_received(qp, p, offer, keys, now, out);
+		out->reason = respond_received(qp, p, offer, keys, out);
 	}
 }
 
@@ -406,9 +403,8 @@ void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)
 		request_unsent(qp, p, now);
 }
 
-void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now)
+void qp_gather_failed(struct qp *qp, const struct packet *p)
 {
-	(void)now;
 	if (opcode_is(p->opcode, OP_RESPONSE))
 		reply_fault(qp, p);
 	else

@@ -334,13 +334,13 @@ void retry_started(struct qp *qp, nanotime now);
 void retry_held_back(struct qp *qp, nanotime now);
 void retry_progress(struct qp *qp, nanotime now);
 void retry_go_back(struct qp *qp);
-void retry_gap(struct qp *qp, nanotime now);
+void retry_gap(struct qp *qp);
 void retry_not_ready(struct qp *qp, uint8_t code, nanotime now);
 nanotime rnr_time(uint8_t code);
 
 /* respond.c */
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-			     const struct key_table *keys, nanotime now, struct outcome *out);
+			     const struct key_table *keys, struct outcome *out);
 void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
 
 /* unreliable.c */

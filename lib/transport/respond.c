@@ -529,7 +529,7 @@ static enum reason check(struct arrival *a)
 }
 
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-			     const struct key_table *keys, nanotime now, struct outcome *out)
+			     const struct key_table *keys, struct outcome *out)
 {
 	struct arrival a = { .qp = qp,
 			     .p = p,
@@ -539,7 +539,6 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 			     .out = out };
 	enum reason why;
 
-	(void)now;
 	if (qp->state == QP_STATE_RTR && !qp->established) {
 		qp->established = true;
 		qp->events |= QP_EVENT_COMM_EST; /* IBTA 11.6.3.1 */

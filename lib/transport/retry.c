@@ -102,11 +102,10 @@ static bool take_retry(struct qp *qp)
 	return true;
 }
 
-void retry_gap(struct qp *qp, nanotime now)
+void retry_gap(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	(void)now;
 	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER ||
 	    (r->recovering && r->recovery_psn == r->una_psn) || !take_retry(qp))
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport: one queue pair as a pure state machine. Events go in, each with `now`; packets,
- * copies, completions and the next deadline come out. It is called and never calls back; it has
- * no clock, no I/O, no threads, no allocation. Everything about one queue pair is called by one
- * thread at a time (its lcore).
+ * The transport: one queue pair as a pure state machine. Events go in, with `now` where the time
+ * matters; packets, copies, completions and the next deadline come out. It is called and never
+ * calls back; it has no clock, no I/O, no threads, no allocation. One thread at a time (the queue
+ * pair's lcore) calls everything about one queue pair.
  *
  *	posted (window slot filled) ---+                +--> qp_next_packet: what to send now
  *	received (decoded packet) -----+                +--> outcome: what to copy, with a ticket
@@ -184,14 +184,14 @@ void qp_give_tickets(struct qp *qp, void *memory);
  * (may be NULL) gets a constant sentence then. Going to ERR or RESET with tickets unsettled is
  * allowed: reports for tickets from before are ignored.
  */
-int qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask, nanotime now,
+int qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
 	      const char **why);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 enum qp_state qp_state(const struct qp *qp);
 const struct qp_caps *qp_capabilities(const struct qp *qp);
 
 /* The outside found a fault (CQ overrun, client gone): to ERR, with this reason, raising QP_FATAL. */
-void qp_fail(struct qp *qp, enum reason why, nanotime now);
+void qp_fail(struct qp *qp, enum reason why);
 
 /*
  * The send window. The caller copies the next request, elements or inline octets included, to the
@@ -200,7 +200,7 @@ void qp_fail(struct qp *qp, enum reason why, nanotime now);
  * is malformed; so an attached client can write what it wants. NULL: the window is full.
  */
 struct send_work *qp_window_slot(struct qp *qp);
-void qp_posted(struct qp *qp, nanotime now);
+void qp_posted(struct qp *qp);
 /*
  * Requests of the caller's own, in their order among the others: caps.own_wr of them have room in
  * any case, and the program sees nothing of them but their consequences. Their completions (as
@@ -208,7 +208,7 @@ void qp_posted(struct qp *qp, nanotime now);
  */
 #define COMPLETION_OWN 2
 struct send_work *qp_own_slot(struct qp *qp);
-void qp_own_posted(struct qp *qp, nanotime now);
+void qp_own_posted(struct qp *qp);
 
 /* The program's requests that left the window since creation, modulo 2^32 (the client may post that many more). */
 uint32_t qp_retired(const struct qp *qp);
@@ -304,9 +304,9 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		 const struct key_table *keys, nanotime now, struct outcome *out);
 
 /* The copies of this ticket are made (or could not be). In order of tickets. */
-void qp_copied(struct qp *qp, uint64_t ticket, bool ok, nanotime now);
+void qp_copied(struct qp *qp, uint64_t ticket, bool ok);
 /* The atomic of this ticket was executed; `original` is the value before. */
-void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok, nanotime now);
+void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok);
 
 /* When qp_expired is to be called: TIME_NEVER or an instant. May move later without notice. */
 nanotime qp_deadline(const struct qp *qp);
@@ -349,7 +349,7 @@ const struct key_operation *qp_operation(const struct qp *qp);
  * Each NEXT_OPERATION is reported once, also when the queue pair failed or was reset meanwhile: the
  * report is ignored then, and until it comes no other operation begins.
  */
-void qp_operation_done(struct qp *qp, enum work_status status, enum reason why, nanotime now);
+void qp_operation_done(struct qp *qp, enum work_status status, enum reason why);
 
 /*
  * The next packet to send: owed replies first (in the requests' order), then requests. The core
@@ -365,16 +365,15 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
  * nobody answers for its address): a message that ends with it is complete. Each packet of these
  * services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
  */
-void qp_sent(struct qp *qp, const struct packet *p, nanotime now);
+void qp_sent(struct qp *qp, const struct packet *p);
 static inline bool qp_type_unreliable(uint32_t type)
 {
 	return type == QP_TYPE_UC || type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
 }
 /* The payload of this packet could not be gathered; it was not sent. */
-void qp_gather_failed(struct qp *qp, const struct packet *p, nanotime now);
+void qp_gather_failed(struct qp *qp, const struct packet *p);
 /* This packet of an unreliable service may not be sent; its request fails with that status. */
-void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why,
-		nanotime now);
+void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why);
 /*
  * This packet was not sent for want of a buffer or of room in the port: the core rewinds to it, so
  * that it is the next one again (unlike a loss, nobody waits for a timer).

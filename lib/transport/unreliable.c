@@ -30,11 +30,10 @@ void enter_sq_error(struct qp *qp)
 	r->una_psn = r->nxt_psn = r->top_psn = r->new_psn;
 }
 
-void qp_sent(struct qp *qp, const struct packet *p, nanotime now)
+void qp_sent(struct qp *qp, const struct packet *p)
 {
 	struct requester *r = &qp->req;
 
-	(void)now;
 	if (!qp_type_unreliable(qp->type) || p->psn != r->una_psn || r->una_psn == r->nxt_psn ||
 	    (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
 		return;
@@ -45,10 +44,8 @@ void qp_sent(struct qp *qp, const struct packet *p, nanotime now)
 	request_drained(qp);
 }
 
-void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why,
-		nanotime now)
+void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why)
 {
-	(void)now;
 	if (qp_type_unreliable(qp->type))
 		request_refuse(qp, p->psn, status, why);
 }

@@ -244,7 +244,7 @@ bool node_post_send(struct node_qp *q, const struct send_work *w, const void *ta
 		memcpy(send_work_sge(slot), tail,
 		       w->num_sge * sizeof(struct work_sge) +
 			       (w->opcode == WORK_TSO ? w->tso_header : 0));
-	qp_posted(q->core, now);
+	qp_posted(q->core);
 	node_collect(q, now);
 	return true;
 }
@@ -301,7 +301,7 @@ void node_collect(struct node_qp *q, nanotime now)
 
 int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask, nanotime now)
 {
-	int ret = qp_modify(q->core, a, mask, now, NULL);
+	int ret = qp_modify(q->core, a, mask, NULL);
 
 	if (ret == 0 && mask & QP_ATTR_STATE && a->state == QP_STATE_RESET) {
 		q->receives.head = q->receives.tail;
@@ -317,7 +317,7 @@ int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask,
 
 void node_fail(struct node_qp *q, enum reason why, nanotime now)
 {
-	qp_fail(q->core, why, now);
+	qp_fail(q->core, why);
 	node_collect(q, now);
 }
 
@@ -361,18 +361,18 @@ static void copy_now(struct node_qp *q, const struct outcome *o, nanotime now)
 	if (o->flags & OUTCOME_ATOMIC) {
 		uint64_t original = ok ? atomic_execute(q->node, &o->atomic) : 0;
 
-		qp_atomic_done(q->core, o->ticket, original, ok, now);
+		qp_atomic_done(q->core, o->ticket, original, ok);
 		return;
 	}
 	if (o->flags & OUTCOME_PLACE) {
 		if (ok)
 			place(q->node, &o->place, o->source);
-		qp_copied(q->core, o->ticket, ok, now);
+		qp_copied(q->core, o->ticket, ok);
 	}
 	if (o->flags & OUTCOME_INVALIDATE) {
 		if (ok)
 			key_withdraw(&q->node->keys, o->invalidate);
-		qp_copied(q->core, o->invalidate_ticket, ok, now);
+		qp_copied(q->core, o->invalidate_ticket, ok);
 	}
 }
 
@@ -419,15 +419,15 @@ void node_settle_one(struct node_qp *q, bool ok, nanotime now)
 	if (c->is_atomic) {
 		uint64_t original = ok ? atomic_execute(q->node, &c->atomic) : 0;
 
-		qp_atomic_done(q->core, c->ticket, original, ok, now);
+		qp_atomic_done(q->core, c->ticket, original, ok);
 	} else if (c->invalidate != 0) {
 		if (ok)
 			key_withdraw(&q->node->keys, c->invalidate);
-		qp_copied(q->core, c->ticket, ok, now);
+		qp_copied(q->core, c->ticket, ok);
 	} else {
 		if (ok)
 			place(q->node, &c->place, c->octets);
-		qp_copied(q->core, c->ticket, ok, now);
+		qp_copied(q->core, c->ticket, ok);
 	}
 	node_collect(q, now);
 }
@@ -509,7 +509,7 @@ void node_sent(struct node_qp *q, const struct packet *p, nanotime now)
 {
 	if (!qp_type_unreliable(q->caps.type))
 		return;
-	qp_sent(q->core, p, now);
+	qp_sent(q->core, p);
 	node_collect(q, now);
 }
 
@@ -521,7 +521,7 @@ void node_unsent(struct node_qp *q, const struct packet *p, nanotime now)
 
 void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now)
 {
-	qp_gather_failed(q->core, p, now);
+	qp_gather_failed(q->core, p);
 	node_collect(q, now);
 }
 
@@ -561,7 +561,7 @@ bool node_operate(struct node_qp *q, enum work_status status, nanotime now)
 		bind(q->node, o);
 	else if (status == STATUS_SUCCESS)
 		key_withdraw(&q->node->keys, o->key);
-	qp_operation_done(q->core, status, REASON_KEY_ACCESS, now);
+	qp_operation_done(q->core, status, REASON_KEY_ACCESS);
 	node_collect(q, now);
 	return true;
 }

@@ -305,7 +305,7 @@ static bool turn(struct world *w, struct node_qp *q, uint32_t node)
 		}
 		if (p[n].payload_length > 0 && prng_chance(r, w->config.fail_copies)) {
 			link_return(&w->link, f[n]);
-			qp_gather_failed(q->core, &p[n], w->now);
+			qp_gather_failed(q->core, &p[n]);
 			node_collect(q, w->now);
 			break;
 		}

@@ -182,7 +182,7 @@ Test(error_flush, a_late_report_after_reset_is_ignored)
 	uint64_t ticket = b->q->outcome.ticket;
 
 	connect_again(b);
-	qp_copied(b->q->core, ticket, true, ms(1000));
+	qp_copied(b->q->core, ticket, true);
 	node_collect(b->q, ms(1000));
 	expect_no_completion(b);
 	expect_silence(b);

@@ -157,7 +157,7 @@ Test(frame, a_tso_header_lies_inside_the_slot)
 		w.tso_header = (uint16_t)(room + more);
 		slot = qp_window_slot(a->q->core);
 		*slot = w;
-		qp_posted(a->q->core, 0);
+		qp_posted(a->q->core);
 		node_collect(a->q, 0);
 		if (more == 0) {
 			cr_assert_eq(expect_frame(a)->payload_length, room);
@@ -188,7 +188,7 @@ Test(frame, one_that_is_refused_fails_in_its_turn)
 		post(a, .wr_id = i, .opcode = WORK_SEND, .length = 100);
 		p[i] = *expect_frame(a);
 	}
-	qp_refused(a->q->core, &p[1], STATUS_LOC_QP_OP_ERR, REASON_RAW_ROCE, 0);
+	qp_refused(a->q->core, &p[1], STATUS_LOC_QP_OP_ERR, REASON_RAW_ROCE);
 	node_collect(a->q, 0);
 	expect_no_completion(a);
 	sent(a, &p[0]);

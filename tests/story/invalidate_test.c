@@ -209,8 +209,8 @@ Test(invalidate, a_reset_forgets_both_tickets)
 	post(a, .wr_id = 1, .opcode = WORK_SEND_WITH_INV, .length = 8, .imm = key);
 	pass(a, "RC SEND ONLY+INV", A_PSN);
 	connect_again(b);
-	qp_copied(b->q->core, 1, true, 0);
-	qp_copied(b->q->core, 2, false, 0);
+	qp_copied(b->q->core, 1, true);
+	qp_copied(b->q->core, 2, false);
 	expect_state(b, QP_STATE_RTS);
 	expect_no_completion(b);
 	expect_silence(b);

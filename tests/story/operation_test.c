@@ -262,7 +262,7 @@ Test(operation, an_error_does_not_wait_for_it)
 	cr_assert_null(qp_operation(a->q->core));
 	expect_completion(a, 1, STATUS_WR_FLUSH_ERR);
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
-	qp_operation_done(a->q->core, STATUS_SUCCESS, REASON_NONE, 0);
+	qp_operation_done(a->q->core, STATUS_SUCCESS, REASON_NONE);
 	node_collect(a->q, 0);
 	expect_no_completion(a);
 	expect_state(a, QP_STATE_ERR);
@@ -283,7 +283,7 @@ Test(operation, after_a_reset_none_begins_before_the_old_one_is_reported)
 	pass_ack(b, A_PSN, 1);
 	expect_silence(a);
 	cr_assert_null(qp_operation(a->q->core));
-	qp_operation_done(a->q->core, STATUS_MW_BIND_ERR, REASON_KEY_ACCESS, 0);
+	qp_operation_done(a->q->core, STATUS_MW_BIND_ERR, REASON_KEY_ACCESS);
 	expect_state(a, QP_STATE_RTS);
 	expect_completion(a, 2, STATUS_SUCCESS);
 	cr_assert_eq(expect_operation(a)->key, other);
@@ -295,7 +295,7 @@ Test(operation, after_a_reset_none_begins_before_the_old_one_is_reported)
 Test(operation, a_report_without_an_operation_is_ignored)
 {
 	story();
-	qp_operation_done(a->q->core, STATUS_MW_BIND_ERR, REASON_KEY_ACCESS, 0);
+	qp_operation_done(a->q->core, STATUS_MW_BIND_ERR, REASON_KEY_ACCESS);
 	expect_state(a, QP_STATE_RTS);
 	expect_no_completion(a);
 }

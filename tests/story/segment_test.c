@@ -175,7 +175,7 @@ Test(segment, one_that_is_refused_fails_in_its_turn)
 	for (uint32_t i = 0; i < 3; i++)
 		p[i] = *expect_packet(a, "UD SEND ONLY", A_PSN + i);
 	unsent(a, &p[2]);
-	qp_refused(a->q->core, &p[1], STATUS_LOC_QP_OP_ERR, REASON_WORK_MALFORMED, 0);
+	qp_refused(a->q->core, &p[1], STATUS_LOC_QP_OP_ERR, REASON_WORK_MALFORMED);
 	node_collect(a->q, 0);
 	expect_no_completion(a);
 	expect_silence(a);

@@ -314,7 +314,7 @@ static void modify_on_lcore(struct lcore *l, struct modify *m, nanotime now)
 	struct engine_qp *q = m->qp;
 
 	m->copies = qp_has_copies(q);
-	m->error = qp_modify(q->core, &m->attributes, m->mask, now, &m->why);
+	m->error = qp_modify(q->core, &m->attributes, m->mask, &m->why);
 	m->state = qp_state(q->core);
 	if (m->error != 0)
 		return;

@@ -47,7 +47,7 @@ static int step(struct engine_qp *q, enum qp_state to, uint32_t mask, nanotime n
 {
 	struct qp_attributes a = { .state = to, .port_num = 1 };
 
-	return qp_modify(q->core, &a, QP_ATTR_STATE | mask, now, NULL);
+	return qp_modify(q->core, &a, QP_ATTR_STATE | mask, NULL);
 }
 
 static int wq_enter(struct engine_qp *q, uint32_t state, nanotime now)

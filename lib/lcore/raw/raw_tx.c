@@ -206,7 +206,7 @@ void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now)
 		s->refused == REASON_FRAME_LENGTH ? STATUS_LOC_LEN_ERR : STATUS_LOC_QP_OP_ERR;
 
 	count_reason(l, s->refused);
-	qp_refused(s->qp->core, &s->packet, status, s->refused, now);
+	qp_refused(s->qp->core, &s->packet, status, s->refused);
 }
 
 /* ---- sending ---- */

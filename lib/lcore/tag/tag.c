@@ -206,7 +206,7 @@ static void post_read(struct engine_qp *q, const struct tag_entry *t, nanotime n
 		sge->length = MIN_OF(sge->length, left);
 		left -= sge->length;
 	}
-	qp_own_posted(q->core, now);
+	qp_own_posted(q->core);
 }
 
 /* The FIN gives the peer its memory back, so it follows the data. */
@@ -222,7 +222,7 @@ static void post_fin(struct engine_qp *q, const struct tag_entry *t, nanotime no
 	o[0] = TMH_FIN;
 	store_be32(o + 4, t->app_context);
 	store_be64(o + 8, t->tag);
-	qp_own_posted(q->core, now);
+	qp_own_posted(q->core);
 }
 
 /* ---- completions ---- */

@@ -112,7 +112,7 @@ static void qp_connect(struct rig *r, uint32_t side)
 	av.src_port = flow_source_port(0, q->qpn, r->side[side ^ 1].qp.qpn);
 	flow_init(&q->flow, &av);
 	err = qp_modify(q->core, &a,
-			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0,
+			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
 			NULL);
 	a.state = QP_STATE_RTR;
 	a.path.dgid = a.path.sgid = av.src_gid;
@@ -122,13 +122,13 @@ static void qp_connect(struct rig *r, uint32_t side)
 	a.dest_qpn = r->side[side ^ 1].qp.qpn;
 	a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;
-	err |= qp_modify(q->core, &a, to_rtr, 0, NULL);
+	err |= qp_modify(q->core, &a, to_rtr, NULL);
 	a.state = QP_STATE_RTS;
 	a.timeout = rig_timeout;
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 16;
-	err |= qp_modify(q->core, &a, to_rts, 0, NULL);
+	err |= qp_modify(q->core, &a, to_rts, NULL);
 	if (err != 0) {
 		fputs("loop rig: the queue pairs cannot be connected\n", stderr);
 		abort();

@@ -365,7 +365,7 @@ static void reset(struct engine_qp *q)
 {
 	struct qp_attributes a = { .state = QP_STATE_RESET };
 
-	cr_assert_eq(qp_modify(q->core, &a, QP_ATTR_STATE, clock_now(), NULL), 0);
+	cr_assert_eq(qp_modify(q->core, &a, QP_ATTR_STATE, NULL), 0);
 	lcore_qp_touch(r->engine.lcore, q, clock_now());
 }
 

@@ -359,7 +359,7 @@ Test(hostile, an_acknowledgement_after_half_of_all_psns)
 		p.psn = (psn + i) & PSN_MASK;
 		cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
 	}
-	qp_copied(pair.b.qp, pair.b.first_held, true, pair.now);
+	qp_copied(pair.b.qp, pair.b.first_held, true);
 	cr_assert(pair_next(&pair, &pair.b, &p), "the first of two is in memory");
 	cr_expect_eq(p.opcode, OPB_ACK);
 	cr_expect_eq(p.psn, psn & PSN_MASK);
@@ -598,7 +598,7 @@ static void storm(uint64_t seeds, bool xrc)
 				qp_expired(e->qp, pair.now);
 			}
 		}
-		qp_modify(e->qp, &err, QP_ATTR_STATE, pair.now, NULL);
+		qp_modify(e->qp, &err, QP_ATTR_STATE, NULL);
 		pair_settle(&pair, e, true);
 		uint32_t sent = 0, received = 0;
 

@@ -190,7 +190,7 @@ static void try(uint32_t type, uint32_t from, uint32_t to, uint32_t mask,
 	int ret;
 
 	memcpy(image, memory, octets);
-	ret = qp_modify(qp, a, mask, 0, &why);
+	ret = qp_modify(qp, a, mask, &why);
 	if (legal) {
 		cr_expect_eq(ret, 0, "type %u, %u to %u, mask %#x: %s", type, from, to, mask, why);
 		cr_expect_eq(qp_state(qp), to);
@@ -325,11 +325,11 @@ Test(modify, send_queue_drains)
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 3000, 0);
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
 	cr_assert(pair_next(&pair, &pair.a, &first)); /* lost: the first of three packets */
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE) | A(EN_SQD_ASYNC_NOTIFY), 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE) | A(EN_SQD_ASYNC_NOTIFY), NULL), 0);
 	qp_query(pair.a.qp, &a);
 	cr_assert_eq(a.sq_draining, 1);
 	a.state = RTS;
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), 0, NULL), EINVAL, "still draining");
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), NULL), EINVAL, "still draining");
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 1, "the second request waits");
 	cr_assert_eq(pair.a.events, QP_EVENT_SQ_DRAINED);
@@ -339,7 +339,7 @@ Test(modify, send_queue_drains)
 	pair_run(&pair);
 	cr_assert_eq(pair.a.events, 0, "once");
 	a.state = RTS;
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), NULL), 0);
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 2);
 	pair_close(&pair);
@@ -352,12 +352,12 @@ Test(modify, drained_at_once_when_idle)
 	static struct pair pair;
 
 	pair_init(&pair, &o);
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE) | A(EN_SQD_ASYNC_NOTIFY), 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE) | A(EN_SQD_ASYNC_NOTIFY), NULL), 0);
 	cr_assert_eq(qp_take_events(pair.a.qp), QP_EVENT_SQ_DRAINED);
 	a.state = RTS;
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), NULL), 0);
 	a.state = SQD;
-	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, A(STATE), NULL), 0);
 	cr_assert_eq(qp_take_events(pair.a.qp), 0, "not asked for");
 	pair_close(&pair);
 }

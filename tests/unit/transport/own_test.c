@@ -106,7 +106,7 @@ Test(own, a_marked_request_of_a_message_that_ends_early_comes_back)
 	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 1000, 0);
 	pair_run(&pair);
 	cr_assert_eq(pair.b.done_count, 0);
-	qp_fail(pair.b.qp, REASON_CQ_OVERRUN, pair.now);
+	qp_fail(pair.b.qp, REASON_CQ_OVERRUN);
 	pair_run(&pair);
 	cr_assert_eq(pair.b.done_count, 1);
 	cr_expect_eq(pair.b.done[0].status, STATUS_WR_FLUSH_ERR);
@@ -125,7 +125,7 @@ static void post_own(uint64_t wr_id)
 				 .rkey = pair.b.key,
 				 .remote_addr = PAIR_IOVA };
 	send_work_sge(w)[0] = (struct work_sge){ PAIR_IOVA + 4096, 600, pair.a.key };
-	qp_own_posted(pair.a.qp, pair.now);
+	qp_own_posted(pair.a.qp);
 }
 
 static void post_write(void)
@@ -174,7 +174,7 @@ Test(own, requests_of_both_are_done_in_their_order_and_counted_apart)
 Test(own, both_are_flushed)
 {
 	post_all();
-	qp_fail(pair.a.qp, REASON_CQ_OVERRUN, pair.now);
+	qp_fail(pair.a.qp, REASON_CQ_OVERRUN);
 	pair_run(&pair);
 	expect_done(0, STATUS_WR_FLUSH_ERR);
 	cr_expect_eq(qp_retired(pair.a.qp), 3);
@@ -186,7 +186,7 @@ Test(own, a_reset_gives_back_the_room_of_both)
 	uint32_t slots = 0;
 
 	post_all();
-	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, pair.now, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, NULL), 0);
 	cr_expect_eq(qp_retired(pair.a.qp), 3);
 	for (; slots < OWN && qp_own_slot(pair.a.qp) != NULL; slots++)
 		post_own(slots);

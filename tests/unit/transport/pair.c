@@ -56,7 +56,7 @@ static void must_modify(struct qp *qp, struct qp_attributes *a, uint32_t state, 
 	const char *why = "";
 
 	a->state = state;
-	if (qp_modify(qp, a, mask | QP_ATTR_STATE, 0, &why) != 0) {
+	if (qp_modify(qp, a, mask | QP_ATTR_STATE, &why) != 0) {
 		fprintf(stderr, "modify to %u: %s\n", state, why);
 		abort();
 	}
@@ -196,7 +196,7 @@ static uint64_t execute(const struct atomic_request *a)
 static void settled(struct pair *pair, struct end *e, uint64_t ticket)
 {
 	if (!e->hold) {
-		qp_copied(e->qp, ticket, true, pair->now);
+		qp_copied(e->qp, ticket, true);
 		return;
 	}
 	if (e->first_held == 0)
@@ -223,7 +223,7 @@ uint32_t pair_window(struct pair *pair, struct end *e)
 static void settle(struct pair *pair, struct end *e, const struct outcome *o)
 {
 	if (o->flags & OUTCOME_ATOMIC)
-		qp_atomic_done(e->qp, o->ticket, execute(&o->atomic), true, pair->now);
+		qp_atomic_done(e->qp, o->ticket, execute(&o->atomic), true);
 	if (o->flags & OUTCOME_PLACE) {
 		copy_out(o);
 		settled(pair, e, o->ticket);
@@ -240,7 +240,7 @@ void pair_settle(struct pair *pair, struct end *e, bool ok)
 
 	e->first_held = 0;
 	for (uint64_t t = first; t != 0 && t <= e->held_ticket; t++)
-		qp_copied(e->qp, t, ok, pair->now);
+		qp_copied(e->qp, t, ok);
 	collect(e);
 }
 
@@ -273,7 +273,7 @@ static void operate(struct pair *pair, struct end *e)
 	if (!o->bind)
 		key_withdraw(&pair->keys, o->key);
 	qp_operation_done(e->qp, o->bind ? STATUS_MW_BIND_ERR : STATUS_SUCCESS,
-			  o->bind ? REASON_KEY_ACCESS : REASON_NONE, pair->now);
+			  o->bind ? REASON_KEY_ACCESS : REASON_NONE);
 }
 
 bool pair_next(struct pair *pair, struct end *from, struct packet *p)
@@ -405,7 +405,7 @@ void pair_post_work(struct pair *pair, struct end *e, const struct send_work *w,
 	send_work_set_srqn(slot, 1);
 	for (uint32_t i = 0; i < w->num_sge && i < PAIR_SGE; i++)
 		send_work_sge(slot)[i] = sge[i];
-	qp_posted(e->qp, pair->now);
+	qp_posted(e->qp);
 }
 
 void pair_post(struct pair *pair, struct end *e, enum work_opcode opcode, uint8_t flags,

@@ -194,8 +194,8 @@ Test(place, reports_from_before_are_ignored)
 	pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 0, 8, 0);
 	pair_post(&pair, &pair.a, WORK_SEND, WORK_SIGNALED, 0, 100, 0);
 	pair_run(&pair);
-	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
-	cr_assert_eq(qp_modify(pair.b.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, NULL), 0);
+	cr_assert_eq(qp_modify(pair.b.qp, &a, QP_ATTR_STATE, NULL), 0);
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 2);
 	cr_assert_eq(pair.a.done[0].status, STATUS_WR_FLUSH_ERR);
@@ -204,7 +204,7 @@ Test(place, reports_from_before_are_ignored)
 	pair_settle(&pair, &pair.a, true);
 	pair_settle(&pair, &pair.b, false);
 	a.state = QP_STATE_RESET;
-	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, 0, NULL), 0);
+	cr_assert_eq(qp_modify(pair.a.qp, &a, QP_ATTR_STATE, NULL), 0);
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 2);
 	cr_assert_eq(pair.b.done_count, 1);

@@ -39,7 +39,7 @@ Test(records, without_them_a_peer_may_ask_for_nothing)
 	cr_assert_eq(
 		qp_modify(qp, &a,
 			  QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
-			  0, &why),
+			  &why),
 		0, "%s", why);
 	a.state = QP_STATE_RTR;
 	a.max_dest_rd_atomic = 3;
@@ -47,7 +47,7 @@ Test(records, without_them_a_peer_may_ask_for_nothing)
 			       QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
 				       QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
 				       QP_ATTR_MIN_RNR_TIMER,
-			       0, &why),
+			       &why),
 		     EINVAL);
 	cr_expect_str_eq(why, "max_dest_rd_atomic has no memory");
 	records = aligned_alloc(64, qp_records_size(3));
@@ -57,7 +57,7 @@ Test(records, without_them_a_peer_may_ask_for_nothing)
 			       QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
 				       QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
 				       QP_ATTR_MIN_RNR_TIMER,
-			       0, &why),
+			       &why),
 		     0, "%s", why);
 	free(records);
 	free(qp);

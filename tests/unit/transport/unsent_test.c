@@ -92,7 +92,7 @@ Test(unsent, a_payload_that_cannot_be_gathered)
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 3000, 0);
 	n = take_all(&pair.a);
 	cr_assert_eq(n, 4);
-	qp_gather_failed(pair.a.qp, &taken[2], pair.now);
+	qp_gather_failed(pair.a.qp, &taken[2]);
 	qp_unsent(pair.a.qp, &taken[0], pair.now);
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 2);
@@ -112,7 +112,7 @@ Test(unsent, a_reply_that_cannot_be_gathered)
 	request.payload_length = 0;
 	pair_inject(&pair, &pair.b, &request);
 	cr_assert(pair_next(&pair, &pair.b, &taken[0]));
-	qp_gather_failed(pair.b.qp, &taken[0], pair.now);
+	qp_gather_failed(pair.b.qp, &taken[0]);
 	pair_run(&pair);
 	cr_assert_eq(pair.a.done_count, 1);
 	cr_assert_eq(pair.a.done[0].status, STATUS_REM_ACCESS_ERR);
