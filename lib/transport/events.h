@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to a queue pair: the events that its caller reports. Any of them may make packets,
+ * completions, asynchronous events and another deadline due (outcomes.h).
+ */
+#ifndef TRANSPORT_EVENTS_H
+#define TRANSPORT_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reason.h"
+#include "base/time.h"
+#include "base/work.h"
+#include "memory/key.h"
+#include "wire/packet.h"
+
+struct qp;
+struct outcome;
+
+/*
+ * The send window. The caller copies the next request, elements or inline octets included, to the
+ * slot (stride octets: send_work_stride(max_send_sge, max_inline)) and says qp_posted. The core
+ * checks the copy (opcode, num_sge, inline_length, sum of lengths) and fails a malformed one in
+ * its turn; so an attached client can write what it wants. NULL: the window is full.
+ */
+struct send_work *qp_window_slot(struct qp *qp);
+void qp_posted(struct qp *qp);
+/*
+ * Requests of the caller's own, in their order among the others: caps.own_wr of them have room in
+ * any case, and the program sees nothing of them but their consequences. Their completions (as
+ * signalled or failed as any) have COMPLETION_OWN in from_srq. NULL: there are so many already.
+ */
+#define COMPLETION_OWN 2
+struct send_work *qp_own_slot(struct qp *qp);
+void qp_own_posted(struct qp *qp);
+
+/*
+ * Whether the packet comes from where this queue pair's packets come from: REASON_NONE, else why
+ * not. A connected queue pair has one peer, at one address, and that peer is connected to it. The
+ * wire names no sender of these packets; inside the engine p->sender does. Anybody may send
+ * datagrams.
+ */
+enum reason qp_check_origin(const struct qp *qp, const struct packet *p);
+
+/* False while too many copies are unsettled. */
+bool qp_can_receive(const struct qp *qp);
+
+/* Whether this packet would take a receive request now: then offer one (the oldest posted). */
+bool qp_wants_receive(const struct qp *qp, const struct packet *p);
+
+/*
+ * XRC target: called before a packet with an XRCETH is passed in, with the protection domain and
+ * the engine-wide number of the SRQ that p->srqn names. 0: no such SRQ, or one of another XRC
+ * domain; the request is refused then (NAK invalid request). Requests that were accepted keep the
+ * SRQ that was named then, and a message ends in the SRQ in which it began. A receive completion
+ * that comes from an SRQ, of this or of any other type of queue pair, names its number in
+ * work_index.
+ */
+void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
+
+/*
+ * A packet for this queue pair. `offer` is the oldest receive request (private memory of the
+ * caller, num_sge <= max_recv_sge checked by the core), NULL if there is none or none is wanted;
+ * the core copies what it keeps. The first offer->strip octets of a SEND are checked as the others
+ * but not stored, nor counted in byte_len. offer->mark, if it is not 0, comes back as the
+ * completion's work_index.
+ * UD: the 40 octets in front of p->payload are what the receiver finds there (packet_make_grh).
+ * RAW_PACKET: p->payload is the whole frame; of the other members only the envelope, `checksum`,
+ * vlan_tci and flow_tag mean something.
+ */
+void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+		 const struct key_table *keys, nanotime now, struct outcome *out);
+
+/* The copies of this ticket are made (or could not be). In order of tickets. */
+void qp_copied(struct qp *qp, uint64_t ticket, bool ok);
+/* The atomic of this ticket was executed; `original` is the value before. */
+void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok);
+
+/* A deadline was reached; does nothing when it is early. */
+void qp_expired(struct qp *qp, nanotime now);
+
+/*
+ * The operation of a NEXT_OPERATION was executed, and no lcore honours the old meaning of the key
+ * any more: STATUS_SUCCESS. Else the request fails with this status (MW_BIND_ERR, LOC_PROT_ERR
+ * ...), and the queue pair with it. Each NEXT_OPERATION is reported once, also when the queue pair
+ * failed or was reset meanwhile: the report is ignored then, and until it comes no other operation
+ * begins.
+ */
+void qp_operation_done(struct qp *qp, enum work_status status, enum reason why);
+
+/*
+ * This packet has left (UC, UD, RAW_PACKET; in the packets' order, also when it was lost on the way
+ * out because nobody answers for its address): a message that ends with it is complete. Each packet
+ * of these services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
+ */
+void qp_sent(struct qp *qp, const struct packet *p);
+/* The payload of this packet could not be gathered; it was not sent. */
+void qp_gather_failed(struct qp *qp, const struct packet *p);
+/* This packet of an unreliable service may not be sent; its request fails with that status. */
+void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why);
+/*
+ * This packet was not sent for want of a buffer or of room in the port: the core rewinds to it, so
+ * that it is the next one again (unlike after a loss, there is no timer to wait for).
+ */
+void qp_unsent(struct qp *qp, const struct packet *p, nanotime now);
+/*
+ * A packet that qp_next_packet made some time ago leaves now: if an answer to it is awaited, the
+ * peer's time begins here.
+ */
+void qp_left(struct qp *qp, const struct packet *p, nanotime now);
+
+/* The outside found a fault (CQ overrun, client gone): to ERR, with this reason, raising QP_FATAL. */
+void qp_fail(struct qp *qp, enum reason why);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What comes out of a queue pair: what a received packet asks for, the next packet, completions,
+ * asynchronous events and the next deadline.
+ */
+#ifndef TRANSPORT_OUTCOMES_H
+#define TRANSPORT_OUTCOMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reason.h"
+#include "base/time.h"
+#include "base/work.h"
+#include "memory/key.h"
+#include "memory/span.h"
+#include "wire/packet.h"
+
+struct qp;
+
+/* An atomic that the caller is to execute on eight octets of memory, in host order. */
+struct atomic_request {
+	bool compare_swap; /* else fetch-and-add */
+	uint64_t swap_add;
+	uint64_t compare;
+	struct span target; /* length 8 */
+};
+
+enum outcome_flag {
+	OUTCOME_RECEIVE_USED =
+		1 << 0, /* the offered receive request was taken: remove it from its queue */
+	/*
+	 * Copy `source` to `place`, then report the ticket. ATOMIC WRITE: one span of eight octets
+	 * that begins at a multiple of eight, which nobody may see half written: the caller copies
+	 * eight such octets by one store.
+	 */
+	OUTCOME_PLACE = 1 << 1,
+	OUTCOME_ATOMIC = 1 << 2, /* execute `atomic`, then report the ticket */
+	/*
+	 * SEND with invalidate: after the copies of `ticket` (if any), make `invalidate` unusable,
+	 * then report invalidate_ticket by qp_copied, once no lcore can use the key any more. The
+	 * core has checked that this queue pair may (key_check_invalidate).
+	 */
+	OUTCOME_INVALIDATE = 1 << 3,
+};
+
+/* What a received packet asks for. Scratch memory of the caller; valid until the next call. */
+struct outcome {
+	enum reason reason; /* REASON_NONE: accepted. Else why it was dropped or refused */
+	uint32_t flags; /* enum outcome_flag */
+	uint64_t ticket; /* with PLACE or ATOMIC */
+	const uint8_t *source; /* place.length octets: in the packet, or in `value` */
+	uint64_t value;
+	uint32_t invalidate; /* key */
+	uint64_t invalidate_ticket;
+	struct atomic_request atomic;
+	struct span_list place;
+};
+
+/* Cheap: whether qp_next_packet is worth a call. */
+bool qp_has_packet(const struct qp *qp);
+
+enum next_packet {
+	NEXT_NOTHING, /* nothing to send until another event */
+	NEXT_PACKET, /* *p (and *gather) */
+	NEXT_NOT_BEFORE, /* something to send, but not before *not_before: a deadline like any other */
+	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed, see there */
+};
+
+/*
+ * The next packet to send: owed replies first (in the requests' order), then requests. The core
+ * has then counted it as sent. A request whose memory is not registered may fail here: NEXT_NOTHING
+ * is an event like the others, completions and events may be due. p->payload points to inline
+ * octets in the window, or is NULL and the payload is to be gathered from *gather (gather->length
+ * == p->payload_length). The caller reads this memory before it passes in the next event of this
+ * queue pair.
+ */
+enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
+				struct packet *p, struct span_list *gather, nanotime *not_before);
+
+/* A request that stays at home: bind a memory window, or invalidate a key. */
+struct key_operation {
+	bool bind; /* else invalidate */
+	uint32_t key; /* the window's, or the one to invalidate */
+	uint32_t new_key; /* bind: the window's from now on (same index) */
+	uint32_t region_key; /* bind: lkey of the region */
+	uint32_t access; /* bind: enum access_flag */
+	uint64_t address; /* bind: of the first octet, as the region calls it */
+	uint64_t length; /* bind: octets */
+	struct key_user user; /* on whose behalf */
+};
+
+/*
+ * After NEXT_OPERATION, until qp_operation_done: what to execute; NULL otherwise. Every earlier
+ * request is complete by then, and no later one is sent meanwhile; replies to the peer are.
+ */
+const struct key_operation *qp_operation(const struct qp *qp);
+
+/*
+ * The next completion of either queue, if one is due: send completions in post order, receive
+ * completions in arrival order, nothing before its ticket is settled. In ERR the rest of the send
+ * window comes as flushed. *from_receive says which CQ it is for.
+ */
+bool qp_take_completion(struct qp *qp, struct completion *c, bool *from_receive);
+
+/* The completion of a receive request that the caller took from the queue of a queue pair in ERR. */
+void qp_flush_receive(const struct qp *qp, const struct recv_work *work, struct completion *c);
+
+/*
+ * How many of the program's requests have left the window since creation, modulo 2^32 (the client
+ * may post that many more).
+ */
+uint32_t qp_retired(const struct qp *qp);
+/* ... and how many came into it: what qp_retired will say when all of them have left. */
+uint32_t qp_taken(const struct qp *qp);
+
+/* Asynchronous events, a set. */
+enum qp_event {
+	QP_EVENT_FATAL = 1 << 0,
+	QP_EVENT_REQ_ERR = 1 << 1,
+	QP_EVENT_ACCESS_ERR = 1 << 2,
+	QP_EVENT_COMM_EST = 1 << 3,
+	QP_EVENT_SQ_DRAINED = 1 << 4,
+	QP_EVENT_LAST_WQE_REACHED = 1 << 5,
+	QP_EVENT_SQ_ERROR = 1 << 17, /* not for programs: the send queue alone failed, to SQE */
+	QP_EVENT_ENTERED_ERR =
+		1 << 16, /* not for programs: the receive queue is to be flushed now */
+};
+uint32_t qp_take_events(struct qp *qp);
+
+/* When qp_expired is to be called: TIME_NEVER or an instant. May move later without notice. */
+nanotime qp_deadline(const struct qp *qp);
+
+/* How often the retransmission timer fired, for statistics. */
+uint32_t qp_timeouts(const struct qp *qp);
+
+#endif
