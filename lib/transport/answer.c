@@ -118,7 +118,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 		return why;
 	}
 	out->flags = OUTCOME_PLACE;
-	out->ticket = ticket_issue(qp, TICKET_LANDING, psn, r->una);
+	out->ticket = ticket_issue(&qp->tickets, TICKET_LANDING, psn, qp->resp.msn, r->una);
 	message_at(qp, r->una)->ticket = (uint32_t)out->ticket;
 	r->landing = out->ticket;
 	return REASON_NONE;

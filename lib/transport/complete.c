@@ -5,28 +5,6 @@
  */
 #include "transport/datagram.h"
 
-void receive_push(struct qp *qp, const struct receive_done *d)
-{
-	assert(qp->receives_done - qp->receives_taken <= qp->ticket_mask &&
-	       "qp_can_receive keeps room");
-	*receive_done_at(qp, qp->receives_done++) = *d;
-}
-
-/* What was received at or behind a ticket was not: the first of it names the reason. */
-void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status status, enum reason why)
-{
-	for (uint32_t i = qp->receives_taken; i != qp->receives_done; i++) {
-		struct receive_done *d = receive_done_at(qp, i);
-
-		if ((int32_t)(d->ticket - (uint32_t)ticket) < 0)
-			continue;
-		d->status = (uint8_t)status;
-		d->reason = (uint8_t)why;
-		status = STATUS_WR_FLUSH_ERR;
-		why = REASON_FLUSHED;
-	}
-}
-
 static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)
 {
 	return (d->flags & RECEIVE_IMM ? COMPLETION_WITH_IMM : 0u) |
@@ -68,18 +46,18 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.qp_handle = qp->caps.handle,
 		.work_index = d->mark != 0  ? d->mark
 			      : d->srq != 0 ? d->srq
-					    : qp->receives_taken,
+					    : qp->receives.taken,
 	};
 }
 
 static bool take_receive(struct qp *qp, struct completion *c)
 {
-	const struct receive_done *d = receive_done_at(qp, qp->receives_taken);
+	const struct receive_done *d = receive_at(&qp->receives, qp->receives.taken);
 
-	if (qp->receives_taken == qp->receives_done || !ticket_settled(qp, d->ticket))
+	if (!receives_waiting(&qp->receives) || !ticket_settled(&qp->tickets, d->ticket))
 		return false;
 	completion_of_receive(qp, d, c);
-	qp->receives_taken++;
+	qp->receives.taken++;
 	return true;
 }
 
@@ -137,7 +115,7 @@ static bool done_request(const struct qp *qp)
 	const struct message *m = message_at(qp, r->retired);
 
 	return r->retired != r->una &&
-	       (!kind_is_fetching(m->kind) || ticket_settled(qp, m->ticket));
+	       (!kind_is_fetching(m->kind) || ticket_settled(&qp->tickets, m->ticket));
 }
 
 static bool take_done(struct qp *qp, struct completion *c)

@@ -126,7 +126,7 @@ static void receive_done(struct qp *qp, const struct packet *p, const struct rec
 	struct receive_done d = {
 		.wr_id = offer->wr_id,
 		.srq = qp->srq,
-		.ticket = (uint32_t)qp->tickets_issued,
+		.ticket = (uint32_t)qp->tickets.issued,
 		.byte_len = octets,
 		.imm = frame ? p->vlan_tci
 		       : imm ? p->imm
@@ -138,7 +138,7 @@ static void receive_done(struct qp *qp, const struct packet *p, const struct rec
 				   (!frame && gid_is_ipv4(&p->dst_gid) ? RECEIVE_IPV4 : 0)),
 	};
 
-	receive_push(qp, &d);
+	receive_push(&qp->receives, &d);
 }
 
 /* The memory that it names may not be written: a local error of the receive queue. */
@@ -146,11 +146,11 @@ static void receive_failed(struct qp *qp, const struct recv_work *offer, enum re
 {
 	struct receive_done d = { .wr_id = offer->wr_id,
 				  .srq = qp->srq,
-				  .ticket = (uint32_t)qp->tickets_issued,
+				  .ticket = (uint32_t)qp->tickets.issued,
 				  .status = verdict_of_unreliable(why)->receive_status,
 				  .reason = (uint8_t)why };
 
-	receive_push(qp, &d);
+	receive_push(&qp->receives, &d);
 	enter_error(qp);
 }
 
@@ -178,7 +178,7 @@ static enum reason receive(struct qp *qp, const struct packet *p, const uint8_t 
 	if (length > 0) {
 		out->flags |= OUTCOME_PLACE;
 		out->source = octets;
-		out->ticket = ticket_issue(qp, TICKET_RECEIVE, p->psn, 0);
+		out->ticket = ticket_issue(&qp->tickets, TICKET_RECEIVE, p->psn, qp->resp.msn, 0);
 	}
 	receive_done(qp, p, offer, length);
 	return REASON_NONE;

@@ -253,7 +253,7 @@ void qp_reset(struct qp *qp)
 
 	tickets_abandon(qp);
 	operation_abandon(qp);
-	qp->receives_taken = qp->receives_done;
+	qp->receives.taken = qp->receives.done;
 	r->retired = r->una = r->nxt = r->begun = r->tail;
 	r->own_retired = r->own_posted;
 	r->rd_atomic = 0;

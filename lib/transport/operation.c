@@ -13,7 +13,7 @@ bool operation_may_begin(const struct qp *qp)
 	const struct requester *r = &qp->req;
 
 	return r->operating == OPERATING_NO && r->una == r->begun &&
-	       qp->tickets_settled >= r->landing;
+	       qp->tickets.settled >= r->landing;
 }
 
 static void describe(const struct qp *qp, struct key_operation *o)

@@ -56,9 +56,9 @@ static uint8_t service_of(uint32_t type)
 /* Rings for tickets and receive completions, in this memory. */
 static void lay_tickets(struct qp *qp, void *memory, uint32_t tickets)
 {
-	qp->receive_done = memory;
-	qp->ticket = (struct ticket *)(void *)(qp->receive_done + tickets);
-	qp->ticket_mask = tickets - 1;
+	qp->receives.ring = memory;
+	qp->tickets.ring = (struct ticket *)(void *)(qp->receives.ring + tickets);
+	qp->receives.mask = qp->tickets.mask = tickets - 1;
 }
 
 struct qp *qp_init(void *memory, const struct qp_caps *caps)
@@ -132,7 +132,7 @@ void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic)
 
 uint32_t qp_tickets(const struct qp *qp)
 {
-	return qp->ticket_mask + 1;
+	return qp->tickets.mask + 1;
 }
 
 size_t qp_tickets_size(void)
@@ -147,12 +147,12 @@ void qp_give_tickets(struct qp *qp, void *memory)
 	assert(qp_tickets(qp) < LIMIT_TICKETS && "once");
 	memset(memory, 0, qp_tickets_size());
 	lay_tickets(qp, memory, LIMIT_TICKETS);
-	for (uint32_t i = 0; i <= old.ticket_mask; i++) {
-		uint64_t number = qp->tickets_issued - i;
-		uint32_t index = qp->receives_done - 1 - i;
+	for (uint32_t i = 0; i <= old.tickets.mask; i++) {
+		uint64_t number = qp->tickets.issued - i;
+		uint32_t index = qp->receives.done - 1 - i;
 
-		*ticket_at(qp, number) = *ticket_at(&old, number);
-		*receive_done_at(qp, index) = *receive_done_at(&old, index);
+		*ticket_at(&qp->tickets, number) = *ticket_at(&old.tickets, number);
+		*receive_at(&qp->receives, index) = *receive_at(&old.receives, index);
 	}
 }
 
@@ -175,11 +175,11 @@ static void held_flush(struct qp *qp)
 		struct receive_done d = { .wr_id = r->held->wr_id,
 					  .mark = r->held->mark,
 					  .srq = r->srq,
-					  .ticket = (uint32_t)qp->tickets_issued,
+					  .ticket = (uint32_t)qp->tickets.issued,
 					  .status = STATUS_WR_FLUSH_ERR,
 					  .reason = REASON_FLUSHED };
 
-		receive_push(qp, &d);
+		receive_push(&qp->receives, &d);
 	}
 	r->open = KIND_UNDEFINED;
 	r->kept = false;
@@ -264,11 +264,11 @@ uint32_t qp_take_events(struct qp *qp)
 	 * Receive requests complete in their order: those that were taken first, when their copies
 	 * are settled, and only then the caller flushes the rest.
 	 */
-	if (qp->receives_taken != qp->receives_done)
+	if (receives_waiting(&qp->receives))
 		events &= ~(uint32_t)QP_EVENT_ENTERED_ERR;
 	qp->events &= ~events;
 	/* IBTA 11.6.3.2: it follows the last completion of what was taken from the SRQ. */
-	if (qp->last_wqe_due && qp->receives_taken == qp->receives_done) {
+	if (qp->last_wqe_due && !receives_waiting(&qp->receives)) {
 		qp->last_wqe_due = false;
 		events |= QP_EVENT_LAST_WQE_REACHED;
 	}

@@ -11,6 +11,8 @@
 #include "base/bits.h"
 #include "transport/pace.h"
 #include "transport/psn.h"
+#include "transport/receive.h"
+#include "transport/ticket.h"
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
@@ -133,7 +135,6 @@ struct responder {
 	uint32_t srq; /* the SRQ that it began with; 0: none */
 	struct recv_work *held; /* the receive request of an open SEND */
 	bool kept; /* UC: `held` is of a SEND that was cut, for the next message that needs one */
-	uint64_t placing; /* the newest ticket of a request: receives wait for it */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
 	struct record *record; /* ring, a power of two, or NULL: the peer may ask for nothing */
@@ -148,47 +149,6 @@ struct responder {
 	uint32_t nak_psn;
 	uint32_t nak_msn;
 	uint64_t nak_ticket; /* it waits until this one is settled */
-};
-
-/* A copy under way. */
-enum ticket_kind {
-	TICKET_WRITE, /* a peer's WRITE */
-	TICKET_RECEIVE, /* a peer's SEND into a receive request */
-	TICKET_ATOMIC, /* a peer's atomic, of record `owner` */
-	TICKET_INVALIDATE, /* the key that a peer's SEND names */
-	TICKET_LANDING, /* a READ response or atomic's value, of request `owner` */
-};
-
-struct ticket {
-	uint32_t psn : 24; /* of the packet */
-	uint32_t kind : 8; /* enum ticket_kind */
-	uint32_t msn; /* before the packet */
-	uint32_t owner;
-};
-
-/* A receive request that is done; its completion waits for `ticket`. */
-struct receive_done {
-	uint64_t wr_id;
-	uint32_t ticket; /* low 32 bits */
-	uint32_t byte_len;
-	uint32_t imm; /* RAW_PACKET: the VLAN tag */
-	uint32_t src_qpn; /* datagrams: the sender; RAW_PACKET: the flow tag */
-	uint32_t srq : 24; /* that the request came from; 0: the queue pair's own queue */
-	uint32_t flags : 8; /* enum receive_flag */
-	uint16_t mark; /* of the receive request */
-	uint8_t status; /* enum work_status */
-	uint8_t reason; /* enum reason */
-};
-
-static_assert(sizeof(struct receive_done) == 32, "a queue pair has room for many");
-
-enum receive_flag {
-	RECEIVE_IMM = 1 << 0,
-	RECEIVE_SOLICITED = 1 << 1,
-	RECEIVE_BY_WRITE = 1 << 2,
-	RECEIVE_INV = 1 << 3,
-	RECEIVE_CHECKSUM_OK = 1 << 4,
-	RECEIVE_IPV4 = 1 << 5, /* UD */
 };
 
 struct qp {
@@ -214,33 +174,12 @@ struct qp {
 	struct requester req;
 	struct responder resp;
 
-	uint64_t tickets_issued; /* the last one */
-	uint64_t tickets_settled; /* ... all up to this one are */
-	uint32_t receives_taken; /* receive completions: free-running cursors */
-	uint32_t receives_done;
-	uint32_t ticket_mask; /* of the rings of both */
-	struct ticket *ticket;
-	struct receive_done *receive_done;
+	struct tickets tickets;
+	struct receives receives;
 
 	struct qp_attributes attr; /* as the program set them */
 	struct qp_caps caps;
 };
-
-static inline struct ticket *ticket_at(const struct qp *qp, uint64_t number)
-{
-	return &qp->ticket[number & qp->ticket_mask];
-}
-
-static inline struct receive_done *receive_done_at(const struct qp *qp, uint32_t index)
-{
-	return &qp->receive_done[index & qp->ticket_mask];
-}
-
-/* Low 32 bits of ticket numbers, compared as numbers on a circle. */
-static inline bool ticket_settled(const struct qp *qp, uint32_t ticket)
-{
-	return (int32_t)((uint32_t)qp->tickets_settled - ticket) >= 0;
-}
 
 static inline struct send_work *window_at(const struct qp *qp, uint32_t index)
 {
@@ -364,21 +303,8 @@ void reply_forget(struct qp *qp, uint32_t psn); /* what is owed for this PSN and
 void reply_abandon(struct qp *qp); /* all of it */
 void reply_forget_answered(struct qp *qp); /* record_owed to the oldest that is owed */
 
-/* place.c */
-uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32_t owner);
-static inline bool tickets_open(const struct qp *qp)
-{
-	return qp->tickets_settled != qp->tickets_issued;
-}
-
+/* copied.c */
 /* Reports for what is under way are ignored from now on. */
 void tickets_abandon(struct qp *qp);
-
-/* The oldest copy of a peer's request that is under way, or NULL. */
-const struct ticket *ticket_oldest_request(const struct qp *qp);
-
-/* complete.c */
-void receive_push(struct qp *qp, const struct receive_done *d);
-void receives_fail_behind(struct qp *qp, uint64_t ticket, enum work_status status, enum reason why);
 
 #endif

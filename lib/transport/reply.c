@@ -33,7 +33,8 @@ static uint32_t psn_before(uint32_t psn)
 /* The newest PSN that may be acknowledged now, and the MSN that goes with it. */
 static bool ack_position(const struct qp *qp, uint32_t *psn, uint32_t *msn)
 {
-	const struct ticket *t = tickets_open(qp) ? ticket_oldest_request(qp) : NULL;
+	const struct ticket *t =
+		tickets_open(&qp->tickets) ? ticket_oldest_request(&qp->tickets) : NULL;
 
 	*psn = psn_before(t != NULL ? t->psn : qp->resp.expected_psn);
 	*msn = t != NULL ? t->msn : qp->resp.msn;
@@ -50,10 +51,10 @@ bool reply_ready(const struct qp *qp)
 		const struct record *rec = owed_record(qp);
 
 		if (rec != NULL)
-			return qp->tickets_settled >= rec->ticket;
+			return qp->tickets.settled >= rec->ticket;
 	}
 	if (r->nak != 0)
-		return qp->tickets_settled >= r->nak_ticket;
+		return qp->tickets.settled >= r->nak_ticket;
 	return r->ack_due && ack_position(qp, &psn, &msn);
 }
 
@@ -142,7 +143,7 @@ static bool nak_reply(struct qp *qp, struct packet *p)
 {
 	struct responder *r = &qp->resp;
 
-	if (qp->tickets_settled < r->nak_ticket)
+	if (qp->tickets.settled < r->nak_ticket)
 		return false;
 	p->opcode = OPCODE(qp->service, OPB_ACK);
 	aeth(p, r->nak, r->nak_psn, r->nak_msn);
@@ -172,7 +173,7 @@ bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 	if (r->record_owed != r->record_head) {
 		struct record *rec = owed_record(qp);
 
-		if (rec != NULL && qp->tickets_settled < rec->ticket)
+		if (rec != NULL && qp->tickets.settled < rec->ticket)
 			return false;
 		if (rec != NULL && record_reply(qp, keys, rec, p, gather))
 			return true;

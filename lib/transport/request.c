@@ -176,7 +176,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 		return operation_may_begin(qp);
 	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
 	if ((window_at(qp, r->nxt)->flags & WORK_FENCE) &&
-	    (r->rd_atomic > 0 || qp->tickets_settled < r->landing))
+	    (r->rd_atomic > 0 || qp->tickets.settled < r->landing))
 		return false;
 	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
 }
@@ -232,7 +232,7 @@ static void message_begin(struct qp *qp)
 	m->asked_from = 0;
 	m->asked_to = 0;
 	m->asked_again = false;
-	m->ticket = (uint32_t)qp->tickets_settled;
+	m->ticket = (uint32_t)qp->tickets.settled;
 	r->new_psn = message_end(m);
 	r->rd_atomic += kind_is_fetching(m->kind);
 	r->begun++;
@@ -527,7 +527,7 @@ void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum
 
 bool qp_drained(const struct qp *qp)
 {
-	return qp->req.una == qp->req.begun && qp->tickets_settled >= qp->req.landing;
+	return qp->req.una == qp->req.begun && qp->tickets.settled >= qp->req.landing;
 }
 
 void request_drained(struct qp *qp)

@@ -333,7 +333,7 @@ static void receive_complete(const struct arrival *a)
 	struct receive_done d = {
 		.wr_id = w->wr_id,
 		.mark = w->mark,
-		.ticket = (uint32_t)MAX_OF(a->qp->resp.placing, a->qp->tickets_settled),
+		.ticket = (uint32_t)MAX_OF(a->qp->tickets.placing, a->qp->tickets.settled),
 		.byte_len = a->qp->resp.offset,
 		.imm = inv ? p->invalidate_rkey : p->imm,
 		.srq = a->qp->srq,
@@ -345,7 +345,7 @@ static void receive_complete(const struct arrival *a)
 				  (by_write ? RECEIVE_BY_WRITE : 0)),
 	};
 
-	receive_push(a->qp, &d);
+	receive_push(&a->qp->receives, &d);
 }
 
 /* A SEND or WRITE packet that passed every check. */
@@ -359,12 +359,14 @@ void respond_take_data(const struct arrival *a)
 		a->out->flags |= OUTCOME_PLACE;
 		a->out->source = p->payload + (p->payload_length - n);
 		a->out->ticket = ticket_issue(
-			qp, a->op->kind == KIND_SEND ? TICKET_RECEIVE : TICKET_WRITE, p->psn, 0);
+			&qp->tickets, a->op->kind == KIND_SEND ? TICKET_RECEIVE : TICKET_WRITE,
+			p->psn, qp->resp.msn, 0);
 	}
 	if (a->op->flags & OP_IETH) {
 		a->out->flags |= OUTCOME_INVALIDATE;
 		a->out->invalidate = p->invalidate_rkey;
-		a->out->invalidate_ticket = ticket_issue(qp, TICKET_INVALIDATE, p->psn, 0);
+		a->out->invalidate_ticket =
+			ticket_issue(&qp->tickets, TICKET_INVALIDATE, p->psn, qp->resp.msn, 0);
 	}
 	message_advance(a);
 	if (a->op->flags & OP_CONSUMES)
@@ -400,11 +402,11 @@ static void take_fetching(const struct arrival *a)
 		a->out->atomic.compare_swap = a->op->kind == KIND_CMP_SWAP;
 		a->out->atomic.swap_add = p->swap_add;
 		a->out->atomic.compare = p->compare;
-		a->out->ticket = ticket_issue(qp, TICKET_ATOMIC, p->psn, index);
+		a->out->ticket = ticket_issue(&qp->tickets, TICKET_ATOMIC, p->psn, r->msn, index);
 	} else if (a->op->kind == KIND_ATOMIC_WRITE) {
 		a->out->flags |= OUTCOME_PLACE;
 		a->out->source = p->payload;
-		a->out->ticket = ticket_issue(qp, TICKET_WRITE, p->psn, 0);
+		a->out->ticket = ticket_issue(&qp->tickets, TICKET_WRITE, p->psn, r->msn, 0);
 	}
 	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
 	*rec = (struct record){
@@ -416,7 +418,7 @@ static void take_fetching(const struct arrival *a)
 		.rkey = p->rkey,
 		.pd = qp->user.pd,
 		.msn = r->msn,
-		.ticket = qp->tickets_issued,
+		.ticket = qp->tickets.issued,
 		.reply_psn = p->psn,
 		.reply_va = p->va,
 		.reply_length = read ? p->dma_length : 0,
@@ -432,7 +434,7 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 	r->nak = syndrome;
 	r->nak_psn = psn;
 	r->nak_msn = msn;
-	r->nak_ticket = qp->tickets_issued;
+	r->nak_ticket = qp->tickets.issued;
 	r->reported = true;
 	r->ack_due = false; /* it acknowledges everything before */
 }
@@ -472,7 +474,7 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	struct responder *r = &a->qp->resp;
 	bool offered = r->open == KIND_UNDEFINED && (a->op->flags & OP_CONSUMES) &&
 		       a->op->kind == KIND_SEND && a->offer != NULL;
-	struct receive_done d = { .ticket = (uint32_t)a->qp->tickets_issued,
+	struct receive_done d = { .ticket = (uint32_t)a->qp->tickets.issued,
 				  .srq = offered ? a->qp->srq : r->srq,
 				  .status = (uint8_t)status,
 				  .reason = (uint8_t)why };
@@ -484,7 +486,7 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	r->open = KIND_UNDEFINED;
 	if (offered)
 		a->out->flags |= OUTCOME_RECEIVE_USED;
-	receive_push(a->qp, &d);
+	receive_push(&a->qp->receives, &d);
 }
 
 static void judge(const struct arrival *a, enum reason why)

@@ -25,7 +25,7 @@ void retry_reset(struct qp *qp)
 	struct requester *r = &qp->req;
 
 	r->una_psn = r->nxt_psn = r->top_psn = r->new_psn = 0;
-	r->landing = qp->tickets_settled;
+	r->landing = qp->tickets.settled;
 	r->unasked = 0;
 	r->recovering = false;
 	r->timeout = TIME_NEVER;

@@ -59,12 +59,12 @@ static void message_drop(struct qp *qp, enum reason why)
 	uint8_t status = verdict_of_unreliable(why)->receive_status;
 	struct receive_done d = { .wr_id = r->held->wr_id,
 				  .srq = r->srq,
-				  .ticket = (uint32_t)qp->tickets_issued,
+				  .ticket = (uint32_t)qp->tickets.issued,
 				  .status = status != 0 ? status : STATUS_REM_INV_REQ_ERR,
 				  .reason = (uint8_t)why };
 
 	if (r->open == KIND_SEND && qp->caps.has_srq)
-		receive_push(qp, &d);
+		receive_push(&qp->receives, &d);
 	else if (r->open == KIND_SEND)
 		r->kept = true;
 	if (r->open != KIND_UNDEFINED)
@@ -110,7 +110,7 @@ static void receive_failed(const struct arrival *a, enum reason why, uint8_t sta
 	const struct recv_work *w = a->op->flags & OP_CONSUMES ? a->offer : r->held;
 	struct receive_done d = { .wr_id = w->wr_id,
 				  .srq = w == r->held ? r->srq : a->qp->srq,
-				  .ticket = (uint32_t)a->qp->tickets_issued,
+				  .ticket = (uint32_t)a->qp->tickets.issued,
 				  .status = status,
 				  .reason = (uint8_t)why };
 
@@ -119,7 +119,7 @@ static void receive_failed(const struct arrival *a, enum reason why, uint8_t sta
 	else
 		a->out->flags |= OUTCOME_RECEIVE_USED;
 	r->open = KIND_UNDEFINED;
-	receive_push(a->qp, &d);
+	receive_push(&a->qp->receives, &d);
 	enter_error(a->qp);
 }
 
@@ -179,29 +179,29 @@ bool unreliable_wants_receive(const struct qp *qp, const struct packet *p)
 /* A WRITE's memory is gone: it is dropped, with the receive request that its immediate data took. */
 static void write_failed(struct qp *qp, const struct ticket *t, uint64_t number)
 {
-	for (uint32_t i = qp->receives_taken; i != qp->receives_done; i++) {
-		struct receive_done *d = receive_done_at(qp, i);
+	for (uint32_t i = qp->receives.taken; i != qp->receives.done; i++) {
+		struct receive_done *d = receive_at(&qp->receives, i);
 
 		if (!(d->flags & RECEIVE_BY_WRITE) || (int32_t)(d->ticket - (uint32_t)number) < 0 ||
-		    ticket_at(qp, d->ticket)->msn != t->msn)
+		    ticket_at(&qp->tickets, d->ticket)->msn != t->msn)
 			continue;
 		d->status = STATUS_LOC_PROT_ERR;
 		d->reason = REASON_MEMORY_FAULT;
 	}
 	if (qp->resp.open == KIND_WRITE && qp->resp.msn == t->msn)
 		message_drop(qp, REASON_MEMORY_FAULT);
-	qp->tickets_settled = number;
+	qp->tickets.settled = number;
 }
 
 void unreliable_copy_failed(struct qp *qp, const struct ticket *t, enum reason why)
 {
-	uint64_t number = qp->tickets_settled + 1;
+	uint64_t number = qp->tickets.settled + 1;
 
 	if (t->kind == TICKET_WRITE) {
 		write_failed(qp, t, number);
 		return;
 	}
 	enter_error(qp); /* an open message's receive request joins the others, as flushed */
-	receives_fail_behind(qp, number, verdict_of(why)->receive_status, why);
-	qp->tickets_settled = qp->tickets_issued;
+	receives_fail_behind(&qp->receives, number, verdict_of(why)->receive_status, why);
+	qp->tickets.settled = qp->tickets.issued;
 }

@@ -154,7 +154,7 @@ void pair_close(struct pair *pair)
 	free(pair->key_memory);
 }
 
-static struct recv_work *receive_at(const struct end *e, uint32_t index)
+static struct recv_work *posted_receive(const struct end *e, uint32_t index)
 {
 	return (void *)((uint8_t *)e->receive +
 			(size_t)(index % PAIR_RECEIVES) * recv_work_stride(PAIR_SGE));
@@ -252,7 +252,7 @@ enum reason pair_inject(struct pair *pair, struct end *to, struct packet *p)
 	if (to->qp->type == QP_TYPE_XRC_RECV && opcode_is(p->opcode, OP_XRCETH))
 		qp_target(to->qp, PAIR_PD, p->srqn & 1 ? p->srqn : 0);
 	if (qp_wants_receive(to->qp, p) && to->receive_head != to->receive_tail)
-		offer = receive_at(to, to->receive_head);
+		offer = posted_receive(to, to->receive_head);
 	qp_received(to->qp, p, offer, &pair->keys, pair->now, &out);
 	if (out.reason != REASON_NONE)
 		to->reason = out.reason;
@@ -427,7 +427,7 @@ void pair_post(struct pair *pair, struct end *e, enum work_opcode opcode, uint8_
 
 void pair_post_receive(struct end *e, uint32_t offset, uint32_t length)
 {
-	struct recv_work *w = receive_at(e, e->receive_tail);
+	struct recv_work *w = posted_receive(e, e->receive_tail);
 
 	*w = (struct recv_work){ .wr_id = e->receive_tail, .num_sge = 1 };
 	recv_work_sge(w)[0] = (struct work_sge){ PAIR_IOVA + offset, length, e->key };

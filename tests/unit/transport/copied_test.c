@@ -19,9 +19,9 @@ static void finish(void)
 	pair_close(&pair);
 }
 
-TestSuite(place, .init = start, .fini = finish, .timeout = 60);
+TestSuite(copied, .init = start, .fini = finish, .timeout = 60);
 
-Test(place, completion_and_acknowledgement_wait_for_the_copy)
+Test(copied, completion_and_acknowledgement_wait_for_the_copy)
 {
 	pair.b.hold = true;
 	pair_post_receive(&pair.b, 0, 100);
@@ -36,7 +36,7 @@ Test(place, completion_and_acknowledgement_wait_for_the_copy)
 	cr_assert_eq(pair.a.done[0].status, STATUS_SUCCESS);
 }
 
-Test(place, a_read_behind_an_open_write_waits)
+Test(copied, a_read_behind_an_open_write_waits)
 {
 	pair.b.hold = true;
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, 0, 0, 8, 0);
@@ -49,7 +49,7 @@ Test(place, a_read_behind_an_open_write_waits)
 }
 
 /* An empty message has no ticket of its own, and yet does not overtake. */
-Test(place, empty_messages_wait_in_line)
+Test(copied, empty_messages_wait_in_line)
 {
 	pair.b.hold = true;
 	pair_post_receive(&pair.b, 0, 100);
@@ -64,7 +64,7 @@ Test(place, empty_messages_wait_in_line)
 	cr_assert_eq(pair.b.done[1].wr_id, 1);
 }
 
-Test(place, a_bounded_number_of_copies)
+Test(copied, a_bounded_number_of_copies)
 {
 	const uint32_t most = LIMIT_TICKETS - 1; /* a SEND with invalidate would take two */
 	struct packet p;
@@ -99,7 +99,7 @@ static void send(uint32_t n)
 }
 
 /* Copies and completions under way move with the memory; there is room for more at once. */
-Test(place, room_for_more_copies)
+Test(copied, room_for_more_copies)
 {
 	const uint32_t before = 11, few = LIMIT_TICKETS_NEW - 2, many = 40;
 	void *memory = aligned_alloc(64, qp_tickets_size());
@@ -130,7 +130,7 @@ Test(place, room_for_more_copies)
 }
 
 /* Three SENDs are in; the copy of the first fails. */
-Test(place, a_failed_receive_forgets_what_is_behind)
+Test(copied, a_failed_receive_forgets_what_is_behind)
 {
 	pair.b.hold = true;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -151,7 +151,7 @@ Test(place, a_failed_receive_forgets_what_is_behind)
 	cr_assert_eq(pair.a.done[1].status, STATUS_WR_FLUSH_ERR);
 }
 
-Test(place, a_failed_write_is_refused_at_its_packet)
+Test(copied, a_failed_write_is_refused_at_its_packet)
 {
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
 	pair_run(&pair);
@@ -169,7 +169,7 @@ Test(place, a_failed_write_is_refused_at_its_packet)
 }
 
 /* The READ's data does not land; the WRITE behind it was acknowledged, and is flushed all the same. */
-Test(place, a_failed_landing_fails_its_request)
+Test(copied, a_failed_landing_fails_its_request)
 {
 	pair.a.hold = true;
 	pair_post(&pair, &pair.a, WORK_RDMA_WRITE, WORK_SIGNALED, 0, 8, 0);
@@ -185,7 +185,7 @@ Test(place, a_failed_landing_fails_its_request)
 }
 
 /* To ERR and to RESET with copies under way; their reports come later and change nothing. */
-Test(place, reports_from_before_are_ignored)
+Test(copied, reports_from_before_are_ignored)
 {
 	struct qp_attributes a = { .state = QP_STATE_ERR };
 

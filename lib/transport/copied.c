@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies under way. Tickets count from 1 and are settled in order; acknowledgements, replies and
- * completions wait for the ones that they stand behind. A report for any other ticket than the
- * next one is of a copy that was abandoned, and is ignored.
+ * Reports of copies: what it means for the queue pair that one was made, or could not be. A report
+ * for any other ticket than the next one is of a copy that was abandoned, and is ignored.
  */
 #include "transport/qp.h"
 #include "transport/verdict.h"
-
-uint64_t ticket_issue(struct qp *qp, enum ticket_kind kind, uint32_t psn, uint32_t owner)
-{
-	uint64_t number = ++qp->tickets_issued;
-	struct ticket *t = ticket_at(qp, number);
-
-	t->psn = psn & PSN_MASK;
-	t->msn = qp->resp.msn;
-	t->owner = owner;
-	t->kind = (uint8_t)kind;
-	if (kind != TICKET_LANDING)
-		qp->resp.placing = number;
-	return number;
-}
-
-const struct ticket *ticket_oldest_request(const struct qp *qp)
-{
-	for (uint64_t n = qp->tickets_settled + 1; n <= qp->tickets_issued; n++) {
-		if (ticket_at(qp, n)->kind != TICKET_LANDING)
-			return ticket_at(qp, n);
-	}
-	return NULL;
-}
 
 /* A READ whose landing is not over did not happen: the requester stands before it again. */
 static void landings_forget(struct qp *qp)
@@ -38,7 +14,7 @@ static void landings_forget(struct qp *qp)
 	for (uint32_t i = r->retired; i != r->una; i++) {
 		const struct message *m = message_at(qp, i);
 
-		if (kind_is_fetching(m->kind) && !ticket_settled(qp, m->ticket)) {
+		if (kind_is_fetching(m->kind) && !ticket_settled(&qp->tickets, m->ticket)) {
 			r->una = r->nxt = i;
 			return;
 		}
@@ -47,11 +23,12 @@ static void landings_forget(struct qp *qp)
 
 void tickets_abandon(struct qp *qp)
 {
-	if (!tickets_open(qp))
+	if (!tickets_open(&qp->tickets))
 		return;
 	landings_forget(qp);
-	receives_fail_behind(qp, qp->tickets_settled + 1, STATUS_WR_FLUSH_ERR, REASON_FLUSHED);
-	qp->tickets_settled = qp->tickets_issued;
+	receives_fail_behind(&qp->receives, qp->tickets.settled + 1, STATUS_WR_FLUSH_ERR,
+			     REASON_FLUSHED);
+	qp->tickets.settled = qp->tickets.issued;
 }
 
 bool qp_can_receive(const struct qp *qp)
@@ -60,8 +37,8 @@ bool qp_can_receive(const struct qp *qp)
 	 * Two more completions than packets: one may fail both its own and an open message's. Two
 	 * tickets: a SEND with invalidate takes them.
 	 */
-	return qp->tickets_issued - qp->tickets_settled < qp->ticket_mask &&
-	       qp->receives_done - qp->receives_taken < qp->ticket_mask - 1;
+	return qp->tickets.issued - qp->tickets.settled < qp->tickets.mask &&
+	       qp->receives.done - qp->receives.taken < qp->receives.mask - 1;
 }
 
 /*
@@ -74,7 +51,7 @@ static void ticket_failed(struct qp *qp, const struct ticket *t)
 	enum reason why = t->kind == TICKET_RECEIVE	 ? REASON_RECEIVE_MEMORY
 			  : t->kind == TICKET_INVALIDATE ? REASON_INVALIDATE_KEY
 							 : REASON_MEMORY_FAULT;
-	uint64_t failed = qp->tickets_settled + 1;
+	uint64_t failed = qp->tickets.settled + 1;
 	bool receive = t->kind == TICKET_RECEIVE || t->kind == TICKET_INVALIDATE;
 
 	if (qp_type_unreliable(qp->type)) {
@@ -92,37 +69,38 @@ static void ticket_failed(struct qp *qp, const struct ticket *t)
 	}
 	landings_forget(qp);
 	enter_error(qp); /* an open message's receive request joins the others, as flushed */
-	receives_fail_behind(qp, failed,
+	receives_fail_behind(&qp->receives, failed,
 			     receive ? verdict_of(why)->receive_status : STATUS_WR_FLUSH_ERR,
 			     receive ? why : REASON_FLUSHED);
-	qp->tickets_settled = qp->tickets_issued;
+	qp->tickets.settled = qp->tickets.issued;
 	respond_failed(qp, why, t->psn, t->msn);
 }
 
 static void ticket_reported(struct qp *qp, uint64_t number, bool ok)
 {
-	const struct ticket *t = ticket_at(qp, number);
+	const struct ticket *t = ticket_at(&qp->tickets, number);
 
 	if (!ok) {
 		ticket_failed(qp, t);
 		return;
 	}
-	qp->tickets_settled = number;
+	qp->tickets.settled = number;
 	if (t->kind == TICKET_LANDING)
 		request_drained(qp);
 }
 
 void qp_copied(struct qp *qp, uint64_t ticket, bool ok)
 {
-	if (ticket == qp->tickets_settled + 1 && ticket <= qp->tickets_issued)
+	if (ticket == qp->tickets.settled + 1 && ticket <= qp->tickets.issued)
 		ticket_reported(qp, ticket, ok);
 }
 
 void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok)
 {
-	if (ticket != qp->tickets_settled + 1 || ticket > qp->tickets_issued)
+	if (ticket != qp->tickets.settled + 1 || ticket > qp->tickets.issued)
 		return;
 	/* Into the record before the reply may leave: a repetition returns it, too. */
-	qp->resp.record[ticket_at(qp, ticket)->owner & qp->resp.record_mask].original = original;
+	qp->resp.record[ticket_at(&qp->tickets, ticket)->owner & qp->resp.record_mask].original =
+		original;
 	ticket_reported(qp, ticket, ok);
 }
