@@ -16,7 +16,7 @@ static void progress(struct qp *qp, uint32_t packets, nanotime now)
 		r->nxt_psn = r->una_psn;
 		r->nxt = r->una;
 	}
-	pace_acknowledged(&r->pace, packets);
+	window_acknowledged(&r->window, packets);
 	retry_progress(qp, now);
 	request_fail_in_turn(qp);
 	request_drained(qp);
@@ -105,7 +105,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 			uint32_t length, struct outcome *out)
 {
 	struct requester *r = &qp->req;
-	const struct send_work *w = window_at(qp, r->una);
+	const struct send_work *w = request_at(qp, r->una);
 	enum reason why;
 
 	if (length == 0)

@@ -87,9 +87,9 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 	const struct message *m = message_at(qp, index);
 
 	*c = (struct completion){
-		.wr_id = window_at(qp, index)->wr_id,
+		.wr_id = request_at(qp, index)->wr_id,
 		.status = status,
-		.opcode = completion_opcode(window_at(qp, index), m->kind),
+		.opcode = completion_opcode(request_at(qp, index), m->kind),
 		.vendor_err = reason,
 		.byte_len = m->length,
 		.qp_num = qp->qpn,
@@ -123,7 +123,7 @@ static bool take_done(struct qp *qp, struct completion *c)
 	struct requester *r = &qp->req;
 
 	while (done_request(qp)) { /* at most the window */
-		bool signalled = qp->sig_all || (window_at(qp, r->retired)->flags & WORK_SIGNALED);
+		bool signalled = qp->sig_all || (request_at(qp, r->retired)->flags & WORK_SIGNALED);
 
 		if (signalled)
 			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);

@@ -19,7 +19,7 @@ bool operation_may_begin(const struct qp *qp)
 static void describe(const struct qp *qp, struct key_operation *o)
 {
 	const struct requester *r = &qp->req;
-	const struct send_work *w = window_at(qp, r->una);
+	const struct send_work *w = request_at(qp, r->una);
 
 	*o = (struct key_operation){ .bind = message_at(qp, r->una)->kind == KIND_BIND_MW,
 				     .user = qp->user };

@@ -85,7 +85,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->sig_all = caps->sq_sig_all;
 	qp->caps = *caps;
 	qp->req.message = (void *)(base + l.message);
-	qp->req.window = base + l.window;
+	qp->req.request = base + l.window;
 	qp->req.slot_mask = power_of_two_above(caps->max_send_wr + caps->own_wr) - 1;
 	qp->req.stride = send_work_stride(caps->max_send_sge, caps->max_inline);
 	qp->req.capacity = caps->max_send_wr;
@@ -215,7 +215,7 @@ struct send_work *qp_window_slot(struct qp *qp)
 	struct requester *r = &qp->req;
 	uint32_t own = r->own_posted - r->own_retired;
 
-	return r->tail - r->retired - own < r->capacity ? window_at(qp, r->tail) : NULL;
+	return r->tail - r->retired - own < r->capacity ? request_at(qp, r->tail) : NULL;
 }
 
 static void posted(struct qp *qp, bool own)
@@ -236,7 +236,7 @@ struct send_work *qp_own_slot(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	return r->own_posted - r->own_retired < qp->caps.own_wr ? window_at(qp, r->tail) : NULL;
+	return r->own_posted - r->own_retired < qp->caps.own_wr ? request_at(qp, r->tail) : NULL;
 }
 
 void qp_own_posted(struct qp *qp)
@@ -357,7 +357,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	} else if (qp->type == QP_TYPE_UC) {
 		out->reason = unreliable_received(qp, p, offer, keys, out);
 	} else if (opcode_table[p->opcode].kind == KIND_CNP) {
-		pace_lost(&qp->req.pace);
+		window_lost(&qp->req.window);
 		request_ask(qp);
 		out->reason = REASON_CNP_RECEIVED;
 	} else if (opcode_is(p->opcode, OP_RESPONSE)) {

@@ -9,11 +9,12 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/pace.h"
 #include "transport/psn.h"
+#include "transport/rate.h"
 #include "transport/receive.h"
 #include "transport/ticket.h"
 #include "transport/transport.h"
+#include "transport/window.h"
 #include "wire/opcode.h"
 
 /*
@@ -61,7 +62,7 @@ enum operating {
 };
 
 struct requester {
-	uint8_t *window; /* slots, a power of two, of `stride` octets */
+	uint8_t *request; /* slots, a power of two, of `stride` octets */
 	struct message *message; /* as many */
 	uint32_t slot_mask;
 	uint32_t stride;
@@ -92,7 +93,7 @@ struct requester {
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
 	nanotime
 		paced_until; /* the rate limit holds the next packet back; TIME_NEVER: it does not */
-	struct pace pace;
+	struct window window;
 	struct rate rate;
 };
 
@@ -181,11 +182,12 @@ struct qp {
 	struct qp_caps caps;
 };
 
-static inline struct send_work *window_at(const struct qp *qp, uint32_t index)
+static inline struct send_work *request_at(const struct qp *qp, uint32_t index)
 {
 	const struct requester *r = &qp->req;
 
-	return (struct send_work *)(void *)(r->window + (size_t)(index & r->slot_mask) * r->stride);
+	return (struct send_work *)(void *)(r->request +
+					    (size_t)(index & r->slot_mask) * r->stride);
 }
 
 static inline struct message *message_at(const struct qp *qp, uint32_t index)

@@ -125,7 +125,7 @@ static void set_fault(struct message *m, enum work_status status, enum reason wh
 /* The client wrote this request as it pleased: everything that is used later is checked here. */
 void request_check(struct qp *qp, uint32_t index)
 {
-	const struct send_work *w = window_at(qp, index);
+	const struct send_work *w = request_at(qp, index);
 	struct message *m = message_at(qp, index);
 	uint8_t kind = kind_of(qp, w->opcode);
 	uint64_t length;
@@ -175,7 +175,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 	if (kind_is_local(m->kind))
 		return operation_may_begin(qp);
 	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
-	if ((window_at(qp, r->nxt)->flags & WORK_FENCE) &&
+	if ((request_at(qp, r->nxt)->flags & WORK_FENCE) &&
 	    (r->rd_atomic > 0 || qp->tickets.settled < r->landing))
 		return false;
 	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
@@ -188,7 +188,7 @@ static uint32_t read_part(const struct qp *qp, const struct message *m, uint32_t
 
 	if (qp->req.nxt != qp->req.begun && done < m->asked_to)
 		return m->asked_to - done; /* again: what was asked for before */
-	return MIN_OF(all - done, qp->req.pace.window);
+	return MIN_OF(all - done, qp->req.window.packets);
 }
 
 bool request_ready(const struct qp *qp)
@@ -206,19 +206,19 @@ bool request_ready(const struct qp *qp)
 		return false;
 	flight = in_flight(r);
 	if (flight == 0 || m->kind != KIND_READ_REQUEST)
-		return flight < r->pace.window;
+		return flight < r->window.packets;
 	if (r->nxt != r->begun)
 		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
 	if (done > 0 && done >= m->asked_to)
 		return false; /* the next part waits for the one before */
-	return flight + read_part(qp, m, done) <= r->pace.window;
+	return flight + read_part(qp, m, done) <= r->window.packets;
 }
 
 static uint32_t message_packets(const struct qp *qp, const struct message *m)
 {
 	if (kind_is_local(m->kind))
 		return 0;
-	return type_is_datagram(qp->type) ? datagram_packets(qp, window_at(qp, qp->req.begun), m)
+	return type_is_datagram(qp->type) ? datagram_packets(qp, request_at(qp, qp->req.begun), m)
 					  : packets_of(qp, m->length);
 }
 
@@ -358,7 +358,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 static enum reason make_packet(struct qp *qp, uint32_t done, const struct key_table *keys,
 			       uint32_t *psns, struct packet *p, struct span_list *gather)
 {
-	const struct send_work *w = window_at(qp, qp->req.nxt);
+	const struct send_work *w = request_at(qp, qp->req.nxt);
 	struct message *m = message_at(qp, qp->req.nxt);
 
 	if (qp->type == QP_TYPE_RAW_PACKET)

@@ -32,9 +32,9 @@ void retry_reset(struct qp *qp)
 	r->retry_at = TIME_NEVER;
 	r->rnr_until = TIME_NEVER;
 	r->paced_until = TIME_NEVER;
-	pace_init(&r->pace);
+	window_init(&r->window);
 	if (qp_type_unreliable(qp->type)) /* packets that were made and are not reported */
-		r->pace.window = LIMIT_WINDOW;
+		r->window.packets = LIMIT_WINDOW;
 }
 
 static nanotime timer_from(const struct requester *r, nanotime now)
@@ -111,7 +111,7 @@ void retry_gap(struct qp *qp)
 		return;
 	r->recovering = true;
 	r->recovery_psn = r->una_psn;
-	pace_lost(&r->pace);
+	window_lost(&r->window);
 	retry_go_back(qp);
 }
 
@@ -172,6 +172,6 @@ void qp_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
-	pace_silent(&r->pace);
+	window_silent(&r->window);
 	retry_go_back(qp);
 }
