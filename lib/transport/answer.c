@@ -4,7 +4,12 @@
  * a READ or atomic is only done by its own response: a later one that arrives first shows that
  * it was lost ("implied NAK", IBTA 9.7.5.1.2), and the requester goes back to it.
  */
+#include "base/bits.h"
+#include "transport/answer.h"
+#include "transport/kind.h"
 #include "transport/qp.h"
+#include "transport/request.h"
+#include "transport/retry.h"
 
 /* Something was acknowledged, `packets` of it. */
 static void progress(struct qp *qp, uint32_t packets, nanotime now)
@@ -29,7 +34,7 @@ static bool acknowledge_before(struct qp *qp, uint32_t end, nanotime now)
 	uint32_t from = r->una_psn, ahead = (end - from) & PSN_MASK;
 
 	while (ahead > 0 && r->una != r->begun) {
-		const struct message *m = message_at(qp, r->una);
+		const struct message *m = message_at(r, r->una);
 		uint32_t left = (message_end(m) - r->una_psn) & PSN_MASK, n = MIN_OF(left, ahead);
 
 		if (kind_is_fetching(m->kind))
@@ -105,7 +110,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 			uint32_t length, struct outcome *out)
 {
 	struct requester *r = &qp->req;
-	const struct send_work *w = request_at(qp, r->una);
+	const struct send_work *w = request_at(r, r->una);
 	enum reason why;
 
 	if (length == 0)
@@ -119,7 +124,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 	}
 	out->flags = OUTCOME_PLACE;
 	out->ticket = ticket_issue(&qp->tickets, TICKET_LANDING, psn, qp->resp.msn, r->una);
-	message_at(qp, r->una)->ticket = (uint32_t)out->ticket;
+	message_at(r, r->una)->ticket = (uint32_t)out->ticket;
 	r->landing = out->ticket;
 	return REASON_NONE;
 }
@@ -130,7 +135,7 @@ static void answered(struct qp *qp, nanotime now)
 	struct requester *r = &qp->req;
 
 	r->una_psn = psn_add(r->una_psn, 1);
-	if (r->una_psn == message_end(message_at(qp, r->una))) {
+	if (r->una_psn == message_end(message_at(r, r->una))) {
 		r->una++;
 		r->rd_atomic--;
 	}
@@ -167,7 +172,7 @@ static enum reason read_response_received(struct qp *qp, const struct packet *p,
 					  const struct key_table *keys, nanotime now,
 					  struct outcome *out)
 {
-	const struct message *m = message_at(qp, qp->req.una);
+	const struct message *m = message_at(&qp->req, qp->req.una);
 	uint32_t done = (p->psn - m->first_psn) & PSN_MASK;
 	enum reason why;
 
@@ -190,7 +195,7 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 {
 	enum reason why;
 
-	if (!kind_is_atomic(message_at(qp, qp->req.una)->kind))
+	if (!kind_is_atomic(message_at(&qp->req, qp->req.una)->kind))
 		return bad_response(qp, REASON_RESPONSE_OPCODE);
 	why = land(qp, keys, p->psn, 0, sizeof(out->value), out);
 	out->value = p->original; /* in host order, as memory wants it */

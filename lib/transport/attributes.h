@@ -123,9 +123,16 @@ struct qp_caps {
 	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 };
 
+/* Nothing is acknowledged or sent again. */
 static inline bool qp_type_unreliable(uint32_t type)
 {
 	return type == QP_TYPE_UC || type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
+}
+
+/* A message is one packet (but for TSO on UD). */
+static inline bool qp_type_datagram(uint32_t type)
+{
+	return type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
 }
 
 #endif

@@ -3,7 +3,10 @@
  * Completions of both queues, in order, exactly one a request (but for what was done without
  * being signalled). A completion waits for the copies that it vouches for.
  */
-#include "transport/datagram.h"
+#include "base/bits.h"
+#include "transport/events.h"
+#include "transport/kind.h"
+#include "transport/qp.h"
 
 static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)
 {
@@ -37,7 +40,7 @@ static void completion_of_receive(const struct qp *qp, const struct receive_done
 		.byte_len = d->byte_len,
 		.imm = d->flags & (RECEIVE_IMM | RECEIVE_INV) ? d->imm : 0,
 		.qp_num = qp->qpn,
-		.src_qp = type_is_datagram(qp->type) ? d->src_qpn : qp->dest_qpn,
+		.src_qp = qp_type_datagram(qp->type) ? d->src_qpn : qp->dest_qpn,
 		.wc_flags = wc_flags_of(qp, d),
 		.slid = qp->type == QP_TYPE_RAW_PACKET ? (uint16_t)d->imm : 0,
 		.sl = sl_of(qp, d),
@@ -84,27 +87,25 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 				  struct completion *c)
 {
 	uint32_t index = qp->req.retired;
-	const struct message *m = message_at(qp, index);
+	const struct message *m = message_at(&qp->req, index);
 
 	*c = (struct completion){
-		.wr_id = request_at(qp, index)->wr_id,
+		.wr_id = request_at(&qp->req, index)->wr_id,
 		.status = status,
-		.opcode = completion_opcode(request_at(qp, index), m->kind),
+		.opcode = completion_opcode(request_at(&qp->req, index), m->kind),
 		.vendor_err = reason,
 		.byte_len = m->length,
 		.qp_num = qp->qpn,
 		.solicited = status != STATUS_SUCCESS,
 		.qp_handle = qp->caps.handle,
 		.from_srq = m->own ? COMPLETION_OWN : 0,
-		.work_index = retired_of_program(qp),
+		.work_index = retired_of_program(&qp->req),
 	};
 }
 
-static void retire(struct qp *qp)
+static void retire(struct requester *r)
 {
-	struct requester *r = &qp->req;
-
-	r->own_retired += message_at(qp, r->retired)->own;
+	r->own_retired += message_at(r, r->retired)->own;
 	r->retired++;
 }
 
@@ -112,7 +113,7 @@ static void retire(struct qp *qp)
 static bool done_request(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
-	const struct message *m = message_at(qp, r->retired);
+	const struct message *m = message_at(r, r->retired);
 
 	return r->retired != r->una &&
 	       (!kind_is_fetching(m->kind) || ticket_settled(&qp->tickets, m->ticket));
@@ -123,11 +124,11 @@ static bool take_done(struct qp *qp, struct completion *c)
 	struct requester *r = &qp->req;
 
 	while (done_request(qp)) { /* at most the window */
-		bool signalled = qp->sig_all || (request_at(qp, r->retired)->flags & WORK_SIGNALED);
+		bool signalled = qp->sig_all || (request_at(r, r->retired)->flags & WORK_SIGNALED);
 
 		if (signalled)
 			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);
-		retire(qp);
+		retire(r);
 		if (signalled)
 			return true;
 	}
@@ -147,7 +148,7 @@ static bool take_flushed(struct qp *qp, struct completion *c)
 	else
 		completion_of_request(qp, STATUS_WR_FLUSH_ERR, r->flush_reason, c);
 	r->failed = false;
-	retire(qp);
+	retire(r);
 	r->una = r->nxt = r->retired;
 	if ((int32_t)(r->una - r->begun) > 0)
 		r->begun = r->una;

@@ -3,7 +3,13 @@
  * Reports of copies: what it means for the queue pair that one was made, or could not be. A report
  * for any other ticket than the next one is of a copy that was abandoned, and is ignored.
  */
+#include "transport/copied.h"
+#include "transport/events.h"
+#include "transport/kind.h"
 #include "transport/qp.h"
+#include "transport/request.h"
+#include "transport/respond.h"
+#include "transport/unreliable.h"
 #include "transport/verdict.h"
 
 /* A READ whose landing is not over did not happen: the requester stands before it again. */
@@ -12,7 +18,7 @@ static void landings_forget(struct qp *qp)
 	struct requester *r = &qp->req;
 
 	for (uint32_t i = r->retired; i != r->una; i++) {
-		const struct message *m = message_at(qp, i);
+		const struct message *m = message_at(r, i);
 
 		if (kind_is_fetching(m->kind) && !ticket_settled(&qp->tickets, m->ticket)) {
 			r->una = r->nxt = i;
@@ -100,7 +106,6 @@ void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok)
 	if (ticket != qp->tickets.settled + 1 || ticket > qp->tickets.issued)
 		return;
 	/* Into the record before the reply may leave: a repetition returns it, too. */
-	qp->resp.record[ticket_at(&qp->tickets, ticket)->owner & qp->resp.record_mask].original =
-		original;
+	record_at(&qp->resp, ticket_at(&qp->tickets, ticket)->owner)->original = original;
 	ticket_reported(qp, ticket, ok);
 }

@@ -6,7 +6,10 @@
  * no receive request, is lost, and nobody is told. Only memory that a receive request names and
  * may not be written takes the queue pair to ERR.
  */
+#include "base/bits.h"
 #include "transport/datagram.h"
+#include "transport/events.h"
+#include "transport/kind.h"
 #include "transport/verdict.h"
 #include "wire/decode.h"
 

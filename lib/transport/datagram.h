@@ -5,12 +5,6 @@
 
 #include "transport/respond.h"
 
-/* Both types: a message is a packet (but for TSO on UD). */
-static inline bool type_is_datagram(uint8_t type)
-{
-	return type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
-}
-
 /* A request of that many octets: STATUS_SUCCESS, or how it fails in its turn. */
 enum work_status datagram_check(const struct qp *qp, const struct send_work *w, uint64_t length);
 /* How many packets a request is: one, or (TSO on UD) one a segment. */

@@ -4,16 +4,18 @@
  * repetition begins, its key checked anew when the data is gathered; an atomic is not: what it
  * returned is returned again. Without its record nothing is known, and nothing is answered.
  */
-#include "transport/qp.h"
+#include "base/bits.h"
+#include "transport/kind.h"
+#include "transport/respond.h"
 
 /* The youngest record whose PSNs hold this one, among those that are remembered. */
-static struct record *record_at(const struct qp *qp, uint32_t psn, uint32_t *index)
+static struct record *record_of(const struct qp *qp, uint32_t psn, uint32_t *index)
 {
 	const struct responder *r = &qp->resp;
 
 	/* One that was never written has no packets. */
 	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
-		struct record *rec = &r->record[(r->record_head - i) & r->record_mask];
+		struct record *rec = record_at(r, r->record_head - i);
 
 		*index = r->record_head - i;
 		if (psn_within(psn, rec->psn, rec->packets))
@@ -39,7 +41,7 @@ enum reason duplicate_received(struct qp *qp, const struct packet *p)
 	struct responder *r = &qp->resp;
 	uint8_t kind = opcode_table[p->opcode].kind;
 	uint32_t index = 0;
-	struct record *rec = record_at(qp, p->psn, &index);
+	struct record *rec = record_of(qp, p->psn, &index);
 
 	if (rec == NULL || rec->kind != kind ||
 	    (kind == KIND_READ_REQUEST && !read_matches(qp, rec, p)))

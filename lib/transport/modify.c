@@ -5,7 +5,15 @@
  */
 #include <errno.h>
 
+#include "base/bits.h"
+#include "transport/copied.h"
+#include "transport/kind.h"
+#include "transport/operation.h"
 #include "transport/qp.h"
+#include "transport/reply.h"
+#include "transport/request.h"
+#include "transport/retry.h"
+#include "transport/transport.h"
 
 #define A(name) QP_ATTR_##name
 
@@ -246,7 +254,7 @@ static void apply_counts(struct qp *qp, uint32_t mask)
 }
 
 /* RESET forgets the work of both queues; nothing of it completes (IBTA 10.3.1). */
-void qp_reset(struct qp *qp)
+static void reset(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 	struct responder *s = &qp->resp;
@@ -266,7 +274,7 @@ void qp_reset(struct qp *qp)
 	s->msn = 0;
 	s->reported = false;
 	s->record_head = s->record_owed = 0;
-	reply_abandon(qp);
+	reply_abandon(&qp->resp);
 	if (s->records > 0)
 		memset(s->record, 0, s->records * sizeof(*s->record));
 	memset(&qp->attr, 0, sizeof(qp->attr));
@@ -308,11 +316,11 @@ int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, const
 	if (to == QP_STATE_ERR) {
 		tickets_abandon(qp);
 		enter_error(qp);
-		reply_abandon(qp);
+		reply_abandon(&qp->resp);
 		return 0;
 	}
 	if (to == QP_STATE_RESET)
-		qp_reset(qp);
+		reset(qp);
 	if (from == QP_STATE_RTS && to == QP_STATE_SQD && !(mask & NOTIFY))
 		qp->attr.en_sqd_async_notify = 0;
 	store_attributes(&qp->attr, a, mask);

@@ -6,7 +6,11 @@
  * is sent behind it the new one. With nothing on its way, the requester's cursors stand on the
  * operation as they would on a message of no packets: una, nxt and no PSN between them.
  */
+#include "transport/events.h"
+#include "transport/kind.h"
+#include "transport/operation.h"
 #include "transport/qp.h"
+#include "transport/request.h"
 
 bool operation_may_begin(const struct qp *qp)
 {
@@ -19,9 +23,9 @@ bool operation_may_begin(const struct qp *qp)
 static void describe(const struct qp *qp, struct key_operation *o)
 {
 	const struct requester *r = &qp->req;
-	const struct send_work *w = request_at(qp, r->una);
+	const struct send_work *w = request_at(r, r->una);
 
-	*o = (struct key_operation){ .bind = message_at(qp, r->una)->kind == KIND_BIND_MW,
+	*o = (struct key_operation){ .bind = message_at(r, r->una)->kind == KIND_BIND_MW,
 				     .user = qp->user };
 	if (!o->bind) {
 		o->key = w->imm;

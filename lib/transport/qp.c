@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair as an object: its memory, its way into the error state, its ends to the caller. */
+#include "base/bits.h"
+#include "transport/answer.h"
+#include "transport/copied.h"
 #include "transport/datagram.h"
+#include "transport/kind.h"
+#include "transport/operation.h"
+#include "transport/qp.h"
+#include "transport/reply.h"
+#include "transport/request.h"
+#include "transport/respond.h"
+#include "transport/retry.h"
+#include "transport/transport.h"
+#include "transport/unreliable.h"
 
 /* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
 struct layout {
@@ -206,7 +218,7 @@ void qp_fail(struct qp *qp, enum reason why)
 	qp->req.flush_reason = (uint8_t)why;
 	tickets_abandon(qp);
 	enter_error(qp);
-	reply_abandon(qp);
+	reply_abandon(&qp->resp);
 	qp->events |= QP_EVENT_FATAL;
 }
 
@@ -215,13 +227,13 @@ struct send_work *qp_window_slot(struct qp *qp)
 	struct requester *r = &qp->req;
 	uint32_t own = r->own_posted - r->own_retired;
 
-	return r->tail - r->retired - own < r->capacity ? request_at(qp, r->tail) : NULL;
+	return r->tail - r->retired - own < r->capacity ? request_at(r, r->tail) : NULL;
 }
 
 static void posted(struct qp *qp, bool own)
 {
 	request_check(qp, qp->req.tail);
-	message_at(qp, qp->req.tail)->own = own;
+	message_at(&qp->req, qp->req.tail)->own = own;
 	qp->req.tail++;
 	request_fail_in_turn(qp);
 }
@@ -236,7 +248,7 @@ struct send_work *qp_own_slot(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	return r->own_posted - r->own_retired < qp->caps.own_wr ? request_at(qp, r->tail) : NULL;
+	return r->own_posted - r->own_retired < qp->caps.own_wr ? request_at(r, r->tail) : NULL;
 }
 
 void qp_own_posted(struct qp *qp)
@@ -248,7 +260,7 @@ void qp_own_posted(struct qp *qp)
 
 uint32_t qp_retired(const struct qp *qp)
 {
-	return retired_of_program(qp);
+	return retired_of_program(&qp->req);
 }
 
 uint32_t qp_taken(const struct qp *qp)

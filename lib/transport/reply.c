@@ -6,21 +6,18 @@
  *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
  *	2. one NAK, or one ACK for everything that is in order by then
  */
+#include "base/bits.h"
+#include "transport/kind.h"
 #include "transport/qp.h"
-
-static struct record *record_of(const struct qp *qp, uint32_t index)
-{
-	return &qp->resp.record[index & qp->resp.record_mask];
-}
+#include "transport/reply.h"
+#include "transport/respond.h"
 
 /* The oldest record that is owed an answer. */
-static struct record *owed_record(const struct qp *qp)
+static struct record *owed_record(const struct responder *r)
 {
-	const struct responder *r = &qp->resp;
-
 	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
-		if (record_of(qp, i)->owed)
-			return record_of(qp, i);
+		if (record_at(r, i)->owed)
+			return record_at(r, i);
 	}
 	return NULL;
 }
@@ -48,7 +45,7 @@ bool reply_ready(const struct qp *qp)
 	uint32_t psn, msn;
 
 	if (r->record_owed != r->record_head) {
-		const struct record *rec = owed_record(qp);
+		const struct record *rec = owed_record(r);
 
 		if (rec != NULL)
 			return qp->tickets.settled >= rec->ticket;
@@ -104,11 +101,9 @@ static void atomic_reply(const struct qp *qp, struct record *rec, struct packet 
 	rec->owed = false;
 }
 
-void reply_forget_answered(struct qp *qp)
+void reply_forget_answered(struct responder *r)
 {
-	struct responder *r = &qp->resp;
-
-	while (r->record_owed != r->record_head && !record_of(qp, r->record_owed)->owed)
+	while (r->record_owed != r->record_head && !record_at(r, r->record_owed)->owed)
 		r->record_owed++;
 }
 
@@ -130,7 +125,7 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 		respond_failed(qp, why, p->psn, rec->msn);
 		return false;
 	}
-	reply_forget_answered(qp);
+	reply_forget_answered(&qp->resp);
 	/* The response acknowledges what came before it. */
 	if (qp->resp.ack_due && psn_after(p->psn, qp->resp.ack_due_psn))
 		qp->resp.ack_due = false;
@@ -171,7 +166,7 @@ bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 	struct responder *r = &qp->resp;
 
 	if (r->record_owed != r->record_head) {
-		struct record *rec = owed_record(qp);
+		struct record *rec = owed_record(r);
 
 		if (rec != NULL && qp->tickets.settled < rec->ticket)
 			return false;
@@ -189,7 +184,7 @@ static struct record *answering(const struct qp *qp, uint32_t psn, uint32_t *ind
 	const struct responder *r = &qp->resp;
 
 	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
-		struct record *rec = record_of(qp, r->record_head - i);
+		struct record *rec = record_at(r, r->record_head - i);
 
 		*index = r->record_head - i;
 		if (rec->packets != 0 &&
@@ -232,26 +227,22 @@ void reply_fault(struct qp *qp, const struct packet *p)
 		respond_failed(qp, REASON_MEMORY_FAULT, p->psn, rec->msn);
 }
 
-void reply_forget(struct qp *qp, uint32_t psn)
+void reply_forget(struct responder *r, uint32_t psn)
 {
-	struct responder *r = &qp->resp;
-
 	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
-		struct record *rec = record_of(qp, i);
+		struct record *rec = record_at(r, i);
 
 		/* By its last PSN: its end may be half of all PSNs away. */
 		if (psn_distance(psn_add(rec->psn, rec->packets - 1), psn) >= 0)
 			rec->owed = false;
 	}
-	reply_forget_answered(qp);
+	reply_forget_answered(r);
 }
 
-void reply_abandon(struct qp *qp)
+void reply_abandon(struct responder *r)
 {
-	struct responder *r = &qp->resp;
-
 	for (uint32_t i = r->record_owed; i != r->record_head; i++)
-		record_of(qp, i)->owed = false;
+		record_at(r, i)->owed = false;
 	r->record_owed = r->record_head;
 	r->ack_due = false;
 	r->nak = 0;

@@ -14,7 +14,15 @@
  * A READ counts in the window with the packets of its response. One that is longer than the
  * window is asked for in parts, one part at a time.
  */
+#include "base/bits.h"
 #include "transport/datagram.h"
+#include "transport/kind.h"
+#include "transport/operation.h"
+#include "transport/qp.h"
+#include "transport/reply.h"
+#include "transport/request.h"
+#include "transport/retry.h"
+#include "transport/unreliable.h"
 #include "wire/envelope.h"
 
 /* What the last packet of a message brings beside its payload. */
@@ -125,8 +133,8 @@ static void set_fault(struct message *m, enum work_status status, enum reason wh
 /* The client wrote this request as it pleased: everything that is used later is checked here. */
 void request_check(struct qp *qp, uint32_t index)
 {
-	const struct send_work *w = request_at(qp, index);
-	struct message *m = message_at(qp, index);
+	const struct send_work *w = request_at(&qp->req, index);
+	struct message *m = message_at(&qp->req, index);
 	uint8_t kind = kind_of(qp, w->opcode);
 	uint64_t length;
 
@@ -149,7 +157,7 @@ void request_check(struct qp *qp, uint32_t index)
 		set_fault(m, STATUS_LOC_LEN_ERR, REASON_WORK_MALFORMED);
 		return;
 	}
-	if (type_is_datagram(qp->type)) {
+	if (qp_type_datagram(qp->type)) {
 		enum work_status status = datagram_check(qp, w, length);
 
 		if (status != STATUS_SUCCESS) {
@@ -158,11 +166,6 @@ void request_check(struct qp *qp, uint32_t index)
 		}
 	}
 	m->length = (uint32_t)length;
-}
-
-static uint32_t in_flight(const struct requester *r)
-{
-	return (r->nxt_psn - r->una_psn) & PSN_MASK;
 }
 
 /* May message nxt, the first without PSNs, begin? */
@@ -175,7 +178,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 	if (kind_is_local(m->kind))
 		return operation_may_begin(qp);
 	/* IBTA 10.8.3.3: a fence waits for READs and atomics, until their data is in memory. */
-	if ((request_at(qp, r->nxt)->flags & WORK_FENCE) &&
+	if ((request_at(r, r->nxt)->flags & WORK_FENCE) &&
 	    (r->rd_atomic > 0 || qp->tickets.settled < r->landing))
 		return false;
 	return !kind_is_fetching(m->kind) || r->rd_atomic < qp->attr.max_rd_atomic;
@@ -200,7 +203,7 @@ bool request_ready(const struct qp *qp)
 	if (r->nxt == r->tail || (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD) ||
 	    r->rnr_until != TIME_NEVER)
 		return false;
-	m = message_at(qp, r->nxt);
+	m = message_at(r, r->nxt);
 	if (m->fault != REASON_NONE || r->operating == OPERATING ||
 	    (r->nxt == r->begun && !may_begin(qp, m)))
 		return false;
@@ -218,14 +221,15 @@ static uint32_t message_packets(const struct qp *qp, const struct message *m)
 {
 	if (kind_is_local(m->kind))
 		return 0;
-	return type_is_datagram(qp->type) ? datagram_packets(qp, request_at(qp, qp->req.begun), m)
-					  : packets_of(qp, m->length);
+	return qp_type_datagram(qp->type)
+		       ? datagram_packets(qp, request_at(&qp->req, qp->req.begun), m)
+		       : packets_of(qp, m->length);
 }
 
 static void message_begin(struct qp *qp)
 {
 	struct requester *r = &qp->req;
-	struct message *m = message_at(qp, r->begun);
+	struct message *m = message_at(r, r->begun);
 
 	m->first_psn = r->new_psn;
 	m->packets = message_packets(qp, m);
@@ -358,8 +362,8 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 static enum reason make_packet(struct qp *qp, uint32_t done, const struct key_table *keys,
 			       uint32_t *psns, struct packet *p, struct span_list *gather)
 {
-	const struct send_work *w = request_at(qp, qp->req.nxt);
-	struct message *m = message_at(qp, qp->req.nxt);
+	const struct send_work *w = request_at(&qp->req, qp->req.nxt);
+	struct message *m = message_at(&qp->req, qp->req.nxt);
 
 	if (qp->type == QP_TYPE_RAW_PACKET)
 		return frame_packet(qp, w, m, keys, p, gather);
@@ -390,7 +394,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 	r->paced_until = TIME_NEVER;
 	if (!request_ready(qp))
 		return NEXT_NOTHING;
-	m = message_at(qp, r->nxt);
+	m = message_at(r, r->nxt);
 	*not_before = rate_ready_at(&r->rate, now);
 	if (*not_before > now && !kind_is_local(m->kind)) {
 		r->paced_until = *not_before;
@@ -424,7 +428,7 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	r->nxt = r->una;
 	r->nxt_psn = psn;
 	while (r->nxt != r->begun) {
-		const struct message *m = message_at(qp, r->nxt);
+		const struct message *m = message_at(r, r->nxt);
 
 		if (psn_within(psn, m->first_psn, m->packets))
 			return;
@@ -440,7 +444,7 @@ void request_ask(struct qp *qp)
 	if (r->unasked == 0 || r->una_psn == psn || psn != r->top_psn || request_ready(qp))
 		return;
 	cursor_to(qp, psn_add(psn, PSN_MASK));
-	if (kind_is_fetching(message_at(qp, r->nxt)->kind))
+	if (kind_is_fetching(message_at(r, r->nxt)->kind))
 		cursor_to(qp, psn); /* its response is on the way */
 }
 
@@ -477,7 +481,7 @@ void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum r
 	cursor_to(qp, psn);
 	if (r->nxt == r->begun)
 		return;
-	set_fault(message_at(qp, r->nxt), status, why);
+	set_fault(message_at(r, r->nxt), status, why);
 	if (made)
 		count_unasked(qp);
 	request_fail_in_turn(qp);
@@ -499,7 +503,7 @@ void request_fail_in_turn(struct qp *qp)
 	if (r->una == r->tail ||
 	    !(qp->state == QP_STATE_RTS || (qp->state == QP_STATE_SQD && r->una != r->begun)))
 		return;
-	m = message_at(qp, r->una);
+	m = message_at(r, r->una);
 	if (m->fault != REASON_NONE)
 		request_failed(qp, r->una, m->fault_status, m->fault);
 	else if (r->una == r->begun && kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0)
@@ -522,7 +526,7 @@ void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum
 		return;
 	}
 	enter_error(qp);
-	reply_abandon(qp);
+	reply_abandon(&qp->resp);
 }
 
 bool qp_drained(const struct qp *qp)

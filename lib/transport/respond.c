@@ -6,7 +6,12 @@
  *
  * and only then has any effect; what a failed check means is the verdict table's business.
  */
+#include "base/bits.h"
+#include "transport/events.h"
+#include "transport/kind.h"
+#include "transport/reply.h"
 #include "transport/respond.h"
+#include "transport/unreliable.h"
 #include "transport/verdict.h"
 
 static enum reason check_psn(const struct arrival *a)
@@ -85,7 +90,7 @@ static struct record *record_oldest(const struct qp *qp)
 {
 	const struct responder *r = &qp->resp;
 
-	return &r->record[(r->record_head - qp->max_dest_rd_atomic) & r->record_mask];
+	return record_at(r, r->record_head - qp->max_dest_rd_atomic);
 }
 
 /*
@@ -390,11 +395,11 @@ static void take_fetching(const struct arrival *a)
 	struct responder *r = &qp->resp;
 	const struct packet *p = a->p;
 	uint32_t index = r->record_head;
-	struct record *rec = &r->record[index & r->record_mask];
+	struct record *rec = record_at(r, index);
 	bool read = a->op->kind == KIND_READ_REQUEST;
 
 	record_oldest(qp)->owed = false;
-	reply_forget_answered(qp);
+	reply_forget_answered(&qp->resp);
 	r->record_head++;
 
 	if (kind_is_atomic(a->op->kind)) {
@@ -463,7 +468,7 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
 	const struct verdict *v = verdict_of(why);
 
 	enter_error(qp);
-	reply_forget(qp, psn);
+	reply_forget(&qp->resp, psn);
 	owe_nak(qp, v->syndrome, psn, msn);
 	qp->events |= v->event;
 }

@@ -6,6 +6,7 @@
 #ifndef TRANSPORT_RESPOND_H
 #define TRANSPORT_RESPOND_H
 
+#include "transport/outcomes.h"
 #include "transport/qp.h"
 
 /* One request while it is looked at. */
@@ -17,6 +18,15 @@ struct arrival {
 	const struct key_table *keys;
 	struct outcome *out;
 };
+
+/* A request of the peer of a reliable connection. */
+enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+			     const struct key_table *keys, struct outcome *out);
+/* The request with this PSN is refused: to ERR, and a NAK is owed. */
+void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
+
+/* duplicate.c */
+enum reason duplicate_received(struct qp *qp, const struct packet *p);
 
 enum reason respond_check_access(const struct arrival *a);
 enum reason respond_check_length(const struct arrival *a);

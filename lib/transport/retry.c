@@ -16,7 +16,11 @@
  * A gap is reported again and again while old packets arrive: one recovery per gap, until
  * something is acknowledged or the timer fires.
  */
+#include "transport/events.h"
 #include "transport/qp.h"
+#include "transport/request.h"
+#include "transport/retry.h"
+#include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
 

@@ -12,7 +12,12 @@
  * it came from an SRQ, completes in error. No packet takes the queue pair to ERR; only what is
  * wrong with its own receive requests does.
  */
+#include "transport/events.h"
+#include "transport/kind.h"
+#include "transport/operation.h"
+#include "transport/request.h"
 #include "transport/respond.h"
+#include "transport/unreliable.h"
 #include "transport/verdict.h"
 
 /* The requester. */
@@ -38,7 +43,7 @@ void qp_sent(struct qp *qp, const struct packet *p)
 	    (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
 		return;
 	r->una_psn = psn_add(r->una_psn, 1);
-	if (r->una_psn == message_end(message_at(qp, r->una)))
+	if (r->una_psn == message_end(message_at(r, r->una)))
 		r->una++;
 	request_fail_in_turn(qp);
 	request_drained(qp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/work.h"
-#include "transport/transport.h"
+#include "transport/outcomes.h"
 #include "transport/verdict.h"
 #include "wire/packet.h"
 

@@ -6,7 +6,11 @@
 #ifndef TESTS_PAIR_H
 #define TESTS_PAIR_H
 
+#include "base/bits.h"
+#include "transport/kind.h"
+#include "transport/psn.h"
 #include "transport/qp.h"
+#include "transport/transport.h"
 
 #define PAIR_MEMORY   (4u << 20)
 #define PAIR_RECEIVES 256u

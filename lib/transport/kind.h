@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a request is, beside what the opcode table says of its packets. */
+#ifndef TRANSPORT_KIND_H
+#define TRANSPORT_KIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/opcode.h"
+
+/* Requests that no packet carries: a numbering behind enum packet_kind (operation.c). */
+enum local_kind {
+	KIND_BIND_MW = 0x40,
+	KIND_LOCAL_INV,
+};
+
+static inline bool kind_is_atomic(uint8_t kind)
+{
+	return kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD;
+}
+
+/* Answered by a response of its own; its plain acknowledgement does not complete it. */
+static inline bool kind_is_fetching(uint8_t kind)
+{
+	return kind == KIND_READ_REQUEST || kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE ||
+	       kind == KIND_FLUSH;
+}
+
+/* Executed at home, without a packet. */
+static inline bool kind_is_local(uint8_t kind)
+{
+	return kind >= KIND_BIND_MW;
+}
+
+/* FETH: placement type in bits 3-0, selectivity level in bits 5-4 (IBTA A19). */
+#define FETH(type, level) ((uint32_t)(type) | (uint32_t)(level) << 4)
+#define FETH_TYPE(feth)	  ((feth)&0xf)
+#define FETH_LEVEL(feth)  ((feth) >> 4) /* the reserved bits above belong to it: all are 0 */
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The responder's sending half, as the rest of the core uses it. */
+#ifndef TRANSPORT_REPLY_H
+#define TRANSPORT_REPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct key_table;
+struct packet;
+struct qp;
+struct responder;
+struct span_list;
+
+bool reply_ready(const struct qp *qp);
+bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
+		struct span_list *gather);
+void reply_unsent(struct qp *qp, const struct packet *p);
+void reply_fault(struct qp *qp, const struct packet *p);
+void reply_forget(struct responder *r, uint32_t psn); /* what is owed for this PSN and behind */
+void reply_abandon(struct responder *r); /* all of it */
+void reply_forget_answered(struct responder *r); /* record_owed to the oldest that is owed */
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requester's sending half, as the rest of the core uses it. */
+#ifndef TRANSPORT_REQUEST_H
+#define TRANSPORT_REQUEST_H
+
+#include "transport/outcomes.h"
+
+struct qp;
+
+/* The request at this index was written: what follows from it, and whether it can be sent. */
+void request_check(struct qp *qp, uint32_t index);
+
+bool request_ready(const struct qp *qp);
+enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
+			      struct packet *p, struct span_list *gather, nanotime *not_before);
+void request_unsent(struct qp *qp, const struct packet *p, nanotime now);
+
+/* The oldest request fails if it cannot be sent and all before it is done. */
+void request_fail_in_turn(struct qp *qp);
+/* This one fails now, and with it the send queue or the queue pair. */
+void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
+/* The memory of the packet with this PSN is not there: its request fails in its turn. */
+void request_fault(struct qp *qp, uint32_t psn, enum reason why);
+/* ... with another status than that of a memory fault. */
+void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);
+
+/*
+ * Something may hold back the packet that would have asked for an acknowledgement: then the last
+ * one that is on its way is sent again, and asks.
+ */
+void request_ask(struct qp *qp);
+
+bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
+void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester: cursors over the private send window. A request stays in its slot until it is
+ * retired, so the window is also the retransmission buffer.
+ *
+ *	retired        una            nxt            begun          tail
+ *	   |   done,    |   sent, not   |  sent before, |   posted,   |
+ *	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
+ *	   |  reported  |   ledged      |    again      |    yet      |
+ *
+ * and inside the messages, by packet sequence number:
+ *
+ *	una_psn: the oldest that is not acknowledged, in message una
+ *	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
+ *	top_psn: one behind the newest that was ever sent
+ *	new_psn: the first of the message that begins next
+ *
+ * Loss moves nxt back to una and nothing else: the ordinary send path does the rest.
+ *
+ * Four files move the cursors: request.c sends, answer.c acknowledges, retry.c goes back and
+ * complete.c retires.
+ */
+#ifndef TRANSPORT_REQUESTER_H
+#define TRANSPORT_REQUESTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/time.h"
+#include "base/work.h"
+#include "transport/outcomes.h"
+#include "transport/psn.h"
+#include "transport/rate.h"
+#include "transport/window.h"
+
+struct message { /* beside each window slot: what follows from the request, and how far it is */
+	uint32_t length; /* octets */
+	uint32_t first_psn;
+	uint32_t packets; /* PSNs it takes; 0: it stays at home */
+	uint32_t asked_from; /* READ: the PSNs that the last READ request asked for, */
+	uint32_t asked_to; /* counted from first_psn */
+	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
+	uint8_t kind; /* enum packet_kind, enum local_kind */
+	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
+	uint8_t fault_status; /* enum work_status */
+	bool own; /* of the caller, not of the program */
+	bool asked_again; /* READ: the last READ request was a repetition */
+};
+
+enum operating {
+	OPERATING_NO,
+	OPERATING, /* message una is being executed */
+	OPERATING_FOR_NOTHING, /* ... and was flushed or forgotten: only the report is awaited */
+};
+
+struct requester {
+	uint8_t *request; /* slots, a power of two, of `stride` octets */
+	struct message *message; /* as many */
+	uint32_t slot_mask;
+	uint32_t stride;
+	uint32_t capacity; /* requests of the program, <= slots less caps.own_wr */
+
+	uint32_t retired, una, nxt, begun, tail; /* free-running */
+	uint32_t own_posted, own_retired; /* free-running: how many of those are the caller's own */
+	uint32_t una_psn, nxt_psn, top_psn, new_psn;
+
+	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
+	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
+	uint32_t unasked; /* packets sent since one with AckReq, at most */
+	uint32_t recovery_psn; /* where the last go-back began */
+	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
+	bool drain_notify; /* SQ_DRAINED is owed to the program */
+	bool failed; /* message una completes with what follows */
+	uint8_t failed_status; /* enum work_status */
+	uint8_t failed_reason; /* enum reason */
+	uint8_t flush_reason; /* what the flushed ones name */
+
+	uint8_t retries; /* left, see retry.c */
+	uint8_t rnr_retries;
+	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
+	nanotime retry_at; /* the retransmission timer */
+	uint32_t timeouts; /* how often it fired, since creation */
+	uint8_t operating; /* enum operating */
+	struct key_operation operation;
+	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
+	nanotime
+		paced_until; /* the rate limit holds the next packet back; TIME_NEVER: it does not */
+	struct window window;
+	struct rate rate;
+};
+
+static inline struct send_work *request_at(const struct requester *r, uint32_t index)
+{
+	return (struct send_work *)(void *)(r->request +
+					    (size_t)(index & r->slot_mask) * r->stride);
+}
+
+static inline struct message *message_at(const struct requester *r, uint32_t index)
+{
+	return &r->message[index & r->slot_mask];
+}
+
+static inline uint32_t message_end(const struct message *m)
+{
+	return psn_add(m->first_psn, m->packets);
+}
+
+static inline uint32_t in_flight(const struct requester *r)
+{
+	return (r->nxt_psn - r->una_psn) & PSN_MASK;
+}
+
+/* How many requests of the program were retired. */
+static inline uint32_t retired_of_program(const struct requester *r)
+{
+	return r->retired - r->own_retired;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder: where the peer's requests are (the expected PSN, the message that is open) and
+ * what is owed to it. respond.c takes requests and notes debts, reply.c pays them.
+ */
+#ifndef TRANSPORT_RESPONDER_H
+#define TRANSPORT_RESPONDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct recv_work;
+
+/*
+ * A READ, atomic, ATOMIC WRITE or FLUSH that was accepted: owed until its reply was sent,
+ * remembered after that for repetitions, until max_dest_rd_atomic younger ones followed (IBTA
+ * 9.4.4, 9.4.5).
+ */
+struct record {
+	uint64_t va; /* READ: the whole range */
+	uint64_t original; /* atomic: the value before */
+	uint64_t ticket; /* the reply waits until this one is settled */
+	uint64_t reply_va; /* READ: what the newest request asked for, */
+	uint32_t reply_length; /* octets */
+	uint32_t reply_psn; /* from this PSN on */
+	uint32_t replied; /* packets of it that were sent */
+	uint32_t psn;
+	uint32_t packets;
+	uint32_t length;
+	uint32_t rkey;
+	uint32_t pd; /* XRC target: of the SRQ that the request named */
+	uint32_t msn;
+	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD, ... */
+	bool owed;
+	bool repeated; /* owed for a repetition: dropped when its room is needed */
+};
+
+struct responder {
+	uint32_t expected_psn;
+	uint32_t msn;
+	uint32_t access; /* QP access flags */
+	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
+	uint32_t ahead_psn; /* ... a sequence NAK: the newest that was dropped */
+
+	/* the message that is open; KIND_UNDEFINED: none */
+	uint8_t open; /* enum packet_kind */
+	uint32_t offset; /* octets of it placed so far */
+	uint32_t length; /* WRITE: of the RETH; SEND: of the receive request */
+	uint32_t rkey;
+	uint64_t va;
+	uint32_t srq; /* the SRQ that it began with; 0: none */
+	struct recv_work *held; /* the receive request of an open SEND */
+	bool kept; /* UC: `held` is of a SEND that was cut, for the next message that needs one */
+
+	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
+	struct record *record; /* ring, a power of two, or NULL: the peer may ask for nothing */
+	uint32_t records;
+	uint32_t record_mask;
+	uint32_t record_head; /* the next to be written, free-running */
+	uint32_t record_owed; /* the oldest that may be owed */
+	uint32_t ack_due_psn; /* the newest packet that wants to be acknowledged */
+	uint32_t acked_psn; /* the newest that was acknowledged */
+	bool ack_due;
+	uint8_t nak; /* syndrome of a NAK that is owed, 0: none */
+	uint32_t nak_psn;
+	uint32_t nak_msn;
+	uint64_t nak_ticket; /* it waits until this one is settled */
+};
+
+static inline struct record *record_at(const struct responder *r, uint32_t index)
+{
+	return &r->record[index & r->record_mask];
+}
+
+#endif
