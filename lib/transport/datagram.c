@@ -10,6 +10,7 @@
 #include "transport/datagram.h"
 #include "transport/events.h"
 #include "transport/kind.h"
+#include "transport/respond_check.h"
 #include "transport/verdict.h"
 #include "wire/decode.h"
 

@@ -5,23 +5,20 @@
  * returned is returned again. Without its record nothing is known, and nothing is answered.
  */
 #include "base/bits.h"
-#include "transport/kind.h"
-#include "transport/respond.h"
+#include "transport/duplicate.h"
+#include "transport/psn.h"
 
-/* The youngest record whose PSNs hold this one, among those that are remembered. */
-static struct record *record_of(const struct qp *qp, uint32_t psn, uint32_t *index)
+/* The index of the youngest record that is remembered and whose PSNs hold this one. */
+static bool record_with(const struct responder *r, uint32_t psn, uint32_t *index)
 {
-	const struct responder *r = &qp->resp;
-
-	/* One that was never written has no packets. */
-	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
-		struct record *rec = record_at(r, r->record_head - i);
+	for (uint32_t i = 1; i <= r->remembered; i++) {
+		const struct record *rec = record_at(r, r->record_head - i);
 
 		*index = r->record_head - i;
-		if (psn_within(psn, rec->psn, rec->packets))
-			return rec;
+		if (psn_within(psn, rec->psn, rec->packets)) /* one never written has no packets */
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* The same range or the end of it, at the PSN where it lies; no sum that could wrap. */
@@ -36,23 +33,32 @@ static bool read_matches(const struct qp *qp, const struct record *rec, const st
 	       packets_of(qp, p->dma_length) <= rec->packets - skipped;
 }
 
-enum reason duplicate_received(struct qp *qp, const struct packet *p)
+enum reason duplicate_check(struct arrival *a)
 {
-	struct responder *r = &qp->resp;
-	uint8_t kind = opcode_table[p->opcode].kind;
-	uint32_t index = 0;
-	struct record *rec = record_of(qp, p->psn, &index);
+	struct responder *r = &a->qp->resp;
+	struct record *rec;
 
-	if (rec == NULL || rec->kind != kind ||
-	    (kind == KIND_READ_REQUEST && !read_matches(qp, rec, p)))
+	if (!record_with(r, a->p->psn, &a->record_index))
 		return REASON_DUPLICATE_UNKNOWN;
+	rec = record_at(r, a->record_index);
+	if (rec->kind != a->op->kind ||
+	    (rec->kind == KIND_READ_REQUEST && !read_matches(a->qp, rec, a->p)))
+		return REASON_DUPLICATE_UNKNOWN;
+	a->record = rec;
+	return REASON_DUPLICATE;
+}
+
+void duplicate_owe(const struct arrival *a)
+{
+	struct responder *r = &a->qp->resp;
+	struct record *rec = a->record;
+
 	rec->repeated = !rec->owed || rec->repeated;
 	rec->owed = true;
 	rec->replied = 0;
-	rec->reply_psn = p->psn;
-	rec->reply_va = p->va;
-	rec->reply_length = kind == KIND_READ_REQUEST ? p->dma_length : 0;
-	if ((int32_t)(index - r->record_owed) < 0)
-		r->record_owed = index;
-	return REASON_DUPLICATE;
+	rec->reply_psn = a->p->psn;
+	rec->reply_va = a->p->va;
+	rec->reply_length = rec->kind == KIND_READ_REQUEST ? a->p->dma_length : 0;
+	if ((int32_t)(a->record_index - r->record_owed) < 0)
+		r->record_owed = a->record_index;
 }

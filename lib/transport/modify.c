@@ -239,7 +239,7 @@ static void apply_attributes(struct qp *qp)
 	qp->local = a->path.sgid;
 	qp->peer = a->path.dgid;
 	qp->min_rnr_timer = a->min_rnr_timer;
-	qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	qp->resp.remembered = a->max_dest_rd_atomic;
 	qp->resp.access = a->access_flags;
 	qp->req.timeout = a->timeout == 0 ? TIME_NEVER : UINT64_C(4096) << a->timeout;
 }

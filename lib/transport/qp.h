@@ -22,7 +22,6 @@ struct qp {
 	uint8_t type; /* enum qp_type */
 	uint8_t service; /* enum service of its packets; RAW_PACKET: without meaning */
 	uint8_t min_rnr_timer;
-	uint8_t max_dest_rd_atomic;
 	bool sig_all;
 	bool established; /* COMM_EST was raised */
 	bool last_wqe_due; /* LAST_WQE_REACHED follows the last receive completion */

@@ -183,7 +183,7 @@ static struct record *answering(const struct qp *qp, uint32_t psn, uint32_t *ind
 {
 	const struct responder *r = &qp->resp;
 
-	for (uint32_t i = 1; i <= qp->max_dest_rd_atomic; i++) {
+	for (uint32_t i = 1; i <= r->remembered; i++) {
 		struct record *rec = record_at(r, r->record_head - i);
 
 		*index = r->record_head - i;

@@ -1,309 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder. A request passes the checks in the specification's order (IBTA 9.7.4.1, 9.7.5)
- *
- *	PSN -> opcode sequence -> operation allowed -> resources -> length -> key and range
- *
- * and only then has any effect; what a failed check means is the verdict table's business.
+ * The responder's effects. A request that passed every check (respond_check.c) is taken in one
+ * step; for any other the verdict table says what is owed to the peer and what becomes of the
+ * queue pair.
  */
 #include "base/bits.h"
+#include "transport/duplicate.h"
 #include "transport/events.h"
 #include "transport/kind.h"
 #include "transport/reply.h"
 #include "transport/respond.h"
+#include "transport/respond_check.h"
 #include "transport/unreliable.h"
 #include "transport/verdict.h"
-
-static enum reason check_psn(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	int32_t ahead = psn_distance(a->p->psn, r->expected_psn);
-
-	if (ahead == 0)
-		return REASON_NONE;
-	if (ahead < 0)
-		return REASON_DUPLICATE;
-	return r->reported ? REASON_PSN_AHEAD_AGAIN : REASON_PSN_AHEAD;
-}
-
-/*
- * Inside a message only its continuation, outside only a beginning (IBTA 9.7.4.1.2); and all of it
- * is for the SRQ that it began with.
- */
-static enum reason check_sequence(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	bool begins = a->op->flags & OP_FIRST;
-
-	if (r->open == KIND_UNDEFINED)
-		return begins ? REASON_NONE : REASON_OPCODE_SEQUENCE;
-	return !begins && a->op->kind == r->open && a->qp->srq == r->srq ? REASON_NONE
-									 : REASON_OPCODE_SEQUENCE;
-}
-
-/* The rights that the placement types of a FETH need; reserved types need none and are refused. */
-static uint32_t flush_access(uint32_t feth)
-{
-	return (feth & FLUSH_GLOBAL ? ACCESS_FLUSH_GLOBAL : 0) |
-	       (feth & FLUSH_PERSISTENT ? ACCESS_FLUSH_PERSISTENT : 0);
-}
-
-static bool flush_defined(uint32_t feth)
-{
-	uint32_t type = FETH_TYPE(feth);
-
-	return type != 0 && (type & ~(FLUSH_GLOBAL | FLUSH_PERSISTENT)) == 0 &&
-	       FETH_LEVEL(feth) <= FLUSH_REGION;
-}
-
-enum reason respond_check_access(const struct arrival *a)
-{
-	static const struct {
-		bool supported;
-		uint32_t needs; /* enum access_flag of the queue pair */
-	} operation[] = {
-		[KIND_SEND] = { true, 0 },
-		[KIND_WRITE] = { true, ACCESS_REMOTE_WRITE },
-		[KIND_READ_REQUEST] = { true, ACCESS_REMOTE_READ },
-		[KIND_CMP_SWAP] = { true, ACCESS_REMOTE_ATOMIC },
-		[KIND_FETCH_ADD] = { true, ACCESS_REMOTE_ATOMIC },
-		[KIND_FLUSH] = { true, 0 }, /* and what its type needs */
-		[KIND_ATOMIC_WRITE] = { true, ACCESS_REMOTE_WRITE },
-	};
-	uint8_t kind = a->op->kind;
-	uint32_t needs;
-
-	if (kind >= ARRAY_SIZE(operation) || !operation[kind].supported)
-		return REASON_OPCODE_UNSUPPORTED;
-	needs = operation[kind].needs | (kind == KIND_FLUSH ? flush_access(a->p->feth) : 0);
-	return (needs & ~a->qp->resp.access) == 0 ? REASON_NONE : REASON_ACCESS_FLAGS;
-}
-
-/* XRC: receive requests, protection domain and rights are those of an SRQ (protocol-map 170). */
-static enum reason check_target(const struct arrival *a)
-{
-	return (a->op->flags & OP_XRCETH) && a->qp->srq == 0 ? REASON_SRQ_UNKNOWN : REASON_NONE;
-}
-
-/* The record that a new one replaces. */
-static struct record *record_oldest(const struct qp *qp)
-{
-	const struct responder *r = &qp->resp;
-
-	return record_at(r, r->record_head - qp->max_dest_rd_atomic);
-}
-
-/*
- * It must be answered before it makes room: a peer that keeps to max_dest_rd_atomic has seen its
- * answer, and only a packet that was delayed on the way asks for it again.
- */
-static bool record_free(const struct qp *qp)
-{
-	const struct record *oldest;
-
-	if (qp->max_dest_rd_atomic == 0)
-		return false;
-	oldest = record_oldest(qp);
-	return !oldest->owed || oldest->repeated;
-}
-
-static enum reason check_resources(struct arrival *a)
-{
-	if (kind_is_fetching(a->op->kind) && !record_free(a->qp))
-		return REASON_RD_ATOMIC_LIMIT;
-	if (!(a->op->flags & OP_CONSUMES))
-		return REASON_NONE;
-	return check_offer(a->qp, a->offer);
-}
-
-uint64_t receive_length(const struct recv_work *w)
-{
-	const struct work_sge *sge = recv_work_sge(w);
-	uint64_t length = 0;
-
-	for (uint32_t i = 0; i < w->num_sge; i++)
-		length += sge[i].length;
-	return MIN_OF(length, LIMIT_MESSAGE);
-}
-
-static enum reason check_payload(const struct arrival *a)
-{
-	uint32_t n = a->p->payload_length, mtu = a->qp->mtu;
-
-	if (a->p->pad != (-n & 3))
-		return REASON_LENGTH_PAYLOAD;
-	if (!(a->op->flags & OP_PAYLOAD))
-		return n == 0 ? REASON_NONE : REASON_LENGTH_PAYLOAD;
-	if (!(a->op->flags & OP_LAST)) /* FIRST and MIDDLE are full */
-		return n == mtu ? REASON_NONE : REASON_LENGTH_PAYLOAD;
-	if (n == 0 && !(a->op->flags & OP_FIRST)) /* a LAST brings something */
-		return REASON_LENGTH_PAYLOAD;
-	return n <= mtu ? REASON_NONE : REASON_LENGTH_PAYLOAD;
-}
-
-/* WRITE: the payloads' sum is the RETH's length, no more and no less (IBTA 9.7.4.1.6). */
-static enum reason check_write_length(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	uint32_t n = a->p->payload_length;
-	uint32_t rest = a->op->flags & OP_FIRST ? a->p->dma_length : r->length - r->offset;
-	bool fits = a->op->flags & OP_LAST ? n == rest : n < rest;
-
-	return fits ? REASON_NONE : REASON_LENGTH_RETH;
-}
-
-/* Octets of this packet that go into memory. */
-static uint32_t stored_length(const struct arrival *a)
-{
-	uint32_t n = a->p->payload_length;
-
-	if (a->op->kind != KIND_SEND || !(a->op->flags & OP_FIRST))
-		return n;
-	return n - MIN_OF(n, a->offer->strip);
-}
-
-static enum reason check_send_length(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	uint64_t n = stored_length(a);
-
-	if (a->op->flags & OP_FIRST)
-		return n <= receive_length(a->offer) ? REASON_NONE : REASON_LENGTH_RECEIVE;
-	return n <= r->length - r->offset ? REASON_NONE : REASON_LENGTH_RECEIVE;
-}
-
-enum reason respond_check_length(const struct arrival *a)
-{
-	enum reason why = check_payload(a);
-
-	if (why != REASON_NONE)
-		return why;
-	if ((a->op->flags & OP_RETH) && a->p->dma_length > LIMIT_MESSAGE)
-		return REASON_LENGTH_MESSAGE;
-	if (a->op->kind == KIND_ATOMIC_WRITE &&
-	    (a->p->dma_length != 8 || a->p->payload_length != 8))
-		return REASON_LENGTH_RETH;
-	if (((a->op->flags & OP_ATOMIC_ETH) || a->op->kind == KIND_ATOMIC_WRITE) &&
-	    (a->p->va & 7) != 0)
-		return REASON_ATOMIC_ALIGNMENT;
-	if (a->op->kind == KIND_FLUSH && !flush_defined(a->p->feth))
-		return REASON_FLUSH_TYPE;
-	if (a->op->kind == KIND_WRITE)
-		return check_write_length(a);
-	return a->op->kind == KIND_SEND ? check_send_length(a) : REASON_NONE;
-}
-
-/* The whole range at the first packet, what is touched at every packet (protocol-map 151, 152). */
-static enum reason check_write_key(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	const struct packet *p = a->p;
-	const struct region *region;
-	enum reason why;
-
-	if (p->payload_length == 0) /* no octet, no key (C9-88) */
-		return REASON_NONE;
-	if (!(a->op->flags & OP_FIRST))
-		return key_spans(a->keys, r->rkey, a->qp->user, ACCESS_REMOTE_WRITE,
-				 r->va + r->offset, p->payload_length, &a->out->place);
-	if (p->dma_length > p->payload_length) {
-		why = key_check(a->keys, p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, p->va,
-				p->dma_length, &region);
-		if (why != REASON_NONE)
-			return why;
-	}
-	return key_spans(a->keys, p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, p->va,
-			 p->payload_length, &a->out->place);
-}
-
-static enum reason check_send_key(const struct arrival *a)
-{
-	const struct responder *r = &a->qp->resp;
-	bool first = a->op->flags & OP_FIRST;
-	const struct recv_work *w = first ? a->offer : r->held;
-	enum reason why = key_spans_of_list(a->keys, recv_work_sge(w), w->num_sge, a->qp->receiver,
-					    ACCESS_LOCAL_WRITE, first ? 0 : r->offset,
-					    stored_length(a), &a->out->place);
-
-	if (why != REASON_NONE)
-		return REASON_RECEIVE_MEMORY;
-	if ((a->op->flags & OP_IETH) &&
-	    key_check_invalidate(a->keys, a->p->invalidate_rkey, a->qp->user) != REASON_NONE)
-		return REASON_INVALIDATE_KEY;
-	return REASON_NONE;
-}
-
-static enum reason check_atomic_key(const struct arrival *a)
-{
-	struct span_list *place = &a->out->place;
-	enum reason why = key_spans(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_ATOMIC,
-				    a->p->va, 8, place);
-
-	if (why != REASON_NONE)
-		return why;
-	if (place->count != 1) /* eight octets that lie apart are not one memory access */
-		return REASON_MEMORY_FAULT;
-	a->out->atomic.target = place->span[0];
-	span_list_clear(place);
-	return REASON_NONE;
-}
-
-static enum reason check_read_key(const struct arrival *a)
-{
-	const struct region *region;
-
-	if (a->p->dma_length == 0)
-		return REASON_NONE;
-	return key_check(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_READ, a->p->va,
-			 a->p->dma_length, &region);
-}
-
-/* Eight octets that the caller stores at once: not where a store would be cut in two. */
-static enum reason check_atomic_write_key(const struct arrival *a)
-{
-	struct span_list *place = &a->out->place;
-	enum reason why = key_spans(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_WRITE, a->p->va,
-				    8, place);
-	uint64_t at;
-
-	if (why != REASON_NONE)
-		return why;
-	at = place->span[0].direct != NULL ? (uintptr_t)place->span[0].direct
-					   : place->span[0].peer_address;
-	return place->count == 1 && (at & 7) == 0 ? REASON_NONE : REASON_MEMORY_FAULT;
-}
-
-/* The key counts even where no octet is named (IBTA A19). */
-static enum reason check_flush_key(const struct arrival *a)
-{
-	const struct packet *p = a->p;
-	const struct region *region = key_find(a->keys, p->rkey);
-	bool whole = FETH_LEVEL(p->feth) == FLUSH_REGION;
-
-	if (region == NULL)
-		return REASON_KEY_UNKNOWN;
-	return key_check(a->keys, p->rkey, a->qp->user, flush_access(p->feth),
-			 whole ? region->iova : p->va, whole ? region->length : p->dma_length,
-			 &region);
-}
-
-enum reason respond_check_key(const struct arrival *a)
-{
-	switch (a->op->kind) {
-	case KIND_WRITE:
-		return check_write_key(a);
-	case KIND_SEND:
-		return check_send_key(a);
-	case KIND_READ_REQUEST:
-		return check_read_key(a);
-	case KIND_ATOMIC_WRITE:
-		return check_atomic_write_key(a);
-	case KIND_FLUSH:
-		return check_flush_key(a);
-	default:
-		return check_atomic_key(a);
-	}
-}
 
 /* The message's cursor past this packet. */
 static void message_advance(const struct arrival *a)
@@ -398,7 +107,7 @@ static void take_fetching(const struct arrival *a)
 	struct record *rec = record_at(r, index);
 	bool read = a->op->kind == KIND_READ_REQUEST;
 
-	record_oldest(qp)->owed = false;
+	record_oldest(r)->owed = false;
 	reply_forget_answered(&qp->resp);
 	r->record_head++;
 
@@ -494,6 +203,19 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	receive_push(&a->qp->receives, &d);
 }
 
+/* A repetition is answered as the request was: by its record, or by an ACK of all in order. */
+static void owe_again(const struct arrival *a)
+{
+	struct responder *r = &a->qp->resp;
+
+	if (a->record != NULL) {
+		duplicate_owe(a);
+	} else {
+		r->ack_due = true;
+		r->ack_due_psn = psn_add(r->expected_psn, PSN_MASK);
+	}
+}
+
 static void judge(const struct arrival *a, enum reason why)
 {
 	struct qp *qp = a->qp;
@@ -510,29 +232,9 @@ static void judge(const struct arrival *a, enum reason why)
 		owe_nak(qp, v->syndrome, qp->resp.expected_psn, qp->resp.msn);
 	} else if (v->reply == VERDICT_RNR) {
 		owe_nak(qp, SYNDROME_RNR | qp->min_rnr_timer, qp->resp.expected_psn, qp->resp.msn);
-	} else if (v->reply == VERDICT_ACK_AGAIN) {
-		qp->resp.ack_due = true;
-		qp->resp.ack_due_psn = psn_add(qp->resp.expected_psn, PSN_MASK);
+	} else if (v->reply == VERDICT_AGAIN) {
+		owe_again(a);
 	}
-}
-
-static enum reason check(struct arrival *a)
-{
-	enum reason why = check_psn(a);
-
-	if (why == REASON_NONE)
-		why = check_sequence(a);
-	if (why == REASON_NONE)
-		why = respond_check_access(a);
-	if (why == REASON_NONE)
-		why = check_target(a);
-	if (why == REASON_NONE)
-		why = check_resources(a);
-	if (why == REASON_NONE)
-		why = respond_check_length(a);
-	if (why == REASON_NONE)
-		why = respond_check_key(a);
-	return why;
 }
 
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
@@ -550,10 +252,8 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 		qp->established = true;
 		qp->events |= QP_EVENT_COMM_EST; /* IBTA 11.6.3.1 */
 	}
-	why = check(&a);
-	if (why == REASON_DUPLICATE && kind_is_fetching(a.op->kind))
-		why = duplicate_received(qp, p);
-	else if (why == REASON_NONE)
+	why = respond_check(&a);
+	if (why == REASON_NONE)
 		take(&a);
 	else
 		judge(&a, why);

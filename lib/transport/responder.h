@@ -54,8 +54,9 @@ struct responder {
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
 	struct record *record; /* ring, a power of two, or NULL: the peer may ask for nothing */
-	uint32_t records;
+	uint32_t records; /* that there is room for */
 	uint32_t record_mask;
+	uint32_t remembered; /* max_dest_rd_atomic, <= records: the newest so many are */
 	uint32_t record_head; /* the next to be written, free-running */
 	uint32_t record_owed; /* the oldest that may be owed */
 	uint32_t ack_due_psn; /* the newest packet that wants to be acknowledged */
@@ -70,6 +71,12 @@ struct responder {
 static inline struct record *record_at(const struct responder *r, uint32_t index)
 {
 	return &r->record[index & r->record_mask];
+}
+
+/* The record that a new one replaces. */
+static inline struct record *record_oldest(const struct responder *r)
+{
+	return record_at(r, r->record_head - r->remembered);
 }
 
 #endif

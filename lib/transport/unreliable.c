@@ -16,7 +16,7 @@
 #include "transport/kind.h"
 #include "transport/operation.h"
 #include "transport/request.h"
-#include "transport/respond.h"
+#include "transport/respond_check.h"
 #include "transport/unreliable.h"
 #include "transport/verdict.h"
 

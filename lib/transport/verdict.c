@@ -8,9 +8,9 @@
 	{                               \
 		.reply = VERDICT_SILENT \
 	}
-#define ACK_AGAIN                          \
-	{                                  \
-		.reply = VERDICT_ACK_AGAIN \
+#define AGAIN                          \
+	{                              \
+		.reply = VERDICT_AGAIN \
 	}
 #define RNR                          \
 	{                            \
@@ -33,7 +33,7 @@
 static const struct verdict rc_verdict[REASON_COUNT] = {
 	[REASON_PSN_AHEAD] = REPORTED(SEQUENCE),
 	[REASON_PSN_AHEAD_AGAIN] = SILENT,
-	[REASON_DUPLICATE] = ACK_AGAIN,
+	[REASON_DUPLICATE] = AGAIN,
 	[REASON_DUPLICATE_UNKNOWN] = SILENT,
 	[REASON_RECEIVE_NOT_READY] = RNR,
 

@@ -14,7 +14,7 @@
 
 enum verdict_reply {
 	VERDICT_SILENT, /* drop, no reply */
-	VERDICT_ACK_AGAIN, /* acknowledge what is in order once more */
+	VERDICT_AGAIN, /* a repetition: what answered the request answers it again */
 	VERDICT_NAK, /* the syndrome below, with the expected PSN */
 	VERDICT_RNR, /* RNR NAK with the queue pair's timer code */
 };

@@ -4,7 +4,7 @@
 
 #include "base/bits.h"
 #include "base/work.h"
-#include "transport/transport.h"
+#include "transport/outcomes.h"
 #include "transport/verdict.h"
 
 Test(verdict, every_reason)
@@ -17,7 +17,7 @@ Test(verdict, every_reason)
 	} rows[] = {
 		{ REASON_PSN_AHEAD, VERDICT_NAK, 0x60, false, 0 },
 		{ REASON_PSN_AHEAD_AGAIN, VERDICT_SILENT, 0, false, 0 },
-		{ REASON_DUPLICATE, VERDICT_ACK_AGAIN, 0, false, 0 },
+		{ REASON_DUPLICATE, VERDICT_AGAIN, 0, false, 0 },
 		{ REASON_DUPLICATE_UNKNOWN, VERDICT_SILENT, 0, false, 0 },
 		{ REASON_RECEIVE_NOT_READY, VERDICT_RNR, 0, false, 0 },
 		{ REASON_OPCODE_SEQUENCE, VERDICT_NAK, 0x61, true, QP_EVENT_REQ_ERR },

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Repeated READs and atomics. */
+#ifndef TRANSPORT_DUPLICATE_H
+#define TRANSPORT_DUPLICATE_H
+
+#include "transport/respond.h"
+
+/* REASON_DUPLICATE, and the record of the request is in the arrival; or _UNKNOWN: none matches. */
+enum reason duplicate_check(struct arrival *a);
+/* Its answer is owed again, from where the repetition begins. */
+void duplicate_owe(const struct arrival *a);
+
+#endif
