@@ -4,6 +4,7 @@
 #include "transport/answer.h"
 #include "transport/copied.h"
 #include "transport/datagram.h"
+#include "transport/frame.h"
 #include "transport/kind.h"
 #include "transport/operation.h"
 #include "transport/qp.h"

@@ -16,12 +16,15 @@
  */
 #include "base/bits.h"
 #include "transport/datagram.h"
+#include "transport/frame.h"
 #include "transport/kind.h"
 #include "transport/operation.h"
 #include "transport/qp.h"
 #include "transport/reply.h"
 #include "transport/request.h"
 #include "transport/retry.h"
+#include "transport/segment.h"
+#include "transport/single.h"
 #include "transport/unreliable.h"
 #include "wire/envelope.h"
 
@@ -158,7 +161,7 @@ void request_check(struct qp *qp, uint32_t index)
 		return;
 	}
 	if (qp_type_datagram(qp->type)) {
-		enum work_status status = datagram_check(qp, w, length);
+		enum work_status status = single_check(qp, w, length);
 
 		if (status != STATUS_SUCCESS) {
 			set_fault(m, status, REASON_WORK_MALFORMED);
@@ -221,9 +224,8 @@ static uint32_t message_packets(const struct qp *qp, const struct message *m)
 {
 	if (kind_is_local(m->kind))
 		return 0;
-	return qp_type_datagram(qp->type)
-		       ? datagram_packets(qp, request_at(&qp->req, qp->req.begun), m)
-		       : packets_of(qp, m->length);
+	return qp_type_datagram(qp->type) ? segments_of(qp, request_at(&qp->req, qp->req.begun), m)
+					  : packets_of(qp, m->length);
 }
 
 static void message_begin(struct qp *qp)
@@ -370,7 +372,7 @@ static enum reason make_packet(struct qp *qp, uint32_t done, const struct key_ta
 	if (qp->type == QP_TYPE_UD)
 		datagram_address(qp, w, p);
 	if (w->opcode == WORK_TSO)
-		return datagram_segment(qp, w, m, done, keys, p, gather);
+		return segment_packet(qp, w, m, done, keys, p, gather);
 	p->srqn = send_work_srqn(w);
 	if (m->kind == KIND_READ_REQUEST)
 		*psns = read_packet(qp, w, m, done, p);
