@@ -14,10 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/reason.h"
-#include "base/work.h"
 #include "memory/region.h"
-#include "memory/span.h"
 
 struct key_table {
 	const struct region **slot; /* `slots` pointers, owner: who called key_table_init */
@@ -50,39 +47,5 @@ uint32_t key_slot(const struct key_table *t, uint32_t key);
 
 /* The region that answers to exactly this key, or NULL. */
 const struct region *key_find(const struct key_table *t, uint32_t key);
-
-/* On whose behalf a key is used. */
-struct key_user {
-	uint32_t pd; /* number of the protection domain */
-	uint32_t qpn; /* a type 2 window answers to one queue pair only */
-};
-
-/*
- * REASON_NONE, or the first of KEY_UNKNOWN, KEY_PD, KEY_ACCESS, KEY_RANGE that applies. `access`
- * without a remote flag (0: local read) is the queue pair's own: windows refuse it, and the null
- * region refuses every other.
- */
-enum reason key_check(const struct key_table *t, uint32_t key, struct key_user user,
-		      uint32_t access, uint64_t address, uint64_t length,
-		      const struct region **found);
-
-/* key_check, and the spans of [address, address + length) are appended to *spans. */
-enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user user,
-		      uint32_t access, uint64_t address, uint32_t length, struct span_list *spans);
-
-/*
- * The spans of `length` octets that begin `offset` octets into a scatter/gather list; every
- * element that is touched is checked. Zero-length elements are skipped and not checked.
- */
-enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,
-			      uint32_t num_sge, struct key_user user, uint32_t access,
-			      uint64_t offset, uint32_t length, struct span_list *spans);
-
-/*
- * Whether this queue pair may invalidate the key, by its own request or on its peer's behalf
- * (IBTA 10.6.5.1, protocol-map 161, 162): only a type 2 window that is bound through it.
- * REASON_NONE, KEY_UNKNOWN, KEY_PD or KEY_ACCESS.
- */
-enum reason key_check_invalidate(const struct key_table *t, uint32_t key, struct key_user user);
 
 #endif

@@ -5,6 +5,7 @@
  * it was lost ("implied NAK", IBTA 9.7.5.1.2), and the requester goes back to it.
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/answer.h"
 #include "transport/kind.h"
 #include "transport/qp.h"

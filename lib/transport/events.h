@@ -12,11 +12,11 @@
 #include "base/reason.h"
 #include "base/time.h"
 #include "base/work.h"
-#include "memory/key.h"
 #include "wire/packet.h"
 
-struct qp;
+struct key_table;
 struct outcome;
+struct qp;
 
 /*
  * The send window. The caller copies the next request, elements or inline octets included, to the

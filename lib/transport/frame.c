@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RAW_PACKET: messages are whole Ethernet frames. */
+#include "memory/spans.h"
 #include "transport/events.h"
 #include "transport/frame.h"
 #include "transport/qp.h"

@@ -12,7 +12,7 @@
 #include "base/reason.h"
 #include "base/time.h"
 #include "base/work.h"
-#include "memory/key.h"
+#include "memory/check.h"
 #include "memory/span.h"
 #include "wire/packet.h"
 

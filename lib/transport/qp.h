@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "memory/key.h"
+#include "memory/check.h"
 #include "transport/attributes.h"
 #include "transport/receive.h"
 #include "transport/requester.h"

@@ -7,6 +7,7 @@
  *	2. one NAK, or one ACK for everything that is in order by then
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/kind.h"
 #include "transport/qp.h"
 #include "transport/reply.h"

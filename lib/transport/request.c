@@ -15,6 +15,7 @@
  * window is asked for in parts, one part at a time.
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/datagram.h"
 #include "transport/frame.h"
 #include "transport/kind.h"

@@ -8,6 +8,7 @@
  * which record a repetition is of) is in the arrival and its outcome.
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/duplicate.h"
 #include "transport/kind.h"
 #include "transport/respond_check.h"

@@ -4,6 +4,7 @@
  * which the last completes it. A request of RAW_PACKET is one frame, which lib/engine cuts.
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/qp.h"
 #include "transport/segment.h"
 #include "wire/opcode.h"

@@ -5,6 +5,7 @@
  * receive request names memory that may not be written.
  */
 #include "base/bits.h"
+#include "memory/spans.h"
 #include "transport/kind.h"
 #include "transport/qp.h"
 #include "transport/respond_check.h"

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/bits.h"
+#include "memory/spans.h"
+
+/* The piece that holds this offset of the region. */
+static uint32_t piece_at(const struct region *r, uint64_t offset)
+{
+	uint32_t low = 0, high = r->pieces;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (r->piece[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void span_append(struct span_list *l, const struct region *r, const struct region_piece *p,
+			uint64_t offset, uint32_t length)
+{
+	uint64_t into = offset - p->offset;
+	struct span *s = &l->span[l->count++];
+
+	s->length = length;
+	s->client = r->client;
+	s->peer_address = p->peer_address + into;
+	s->direct = NULL;
+	if (p->direct != NULL)
+		s->direct = (char *)p->direct + into;
+	else
+		l->has_peer = true;
+	l->length += length;
+}
+
+static bool nobody_append(struct span_list *l, uint32_t length)
+{
+	if (l->count == LIMIT_SPANS)
+		return false;
+	l->span[l->count++] = (struct span){ .client = SPAN_NOBODY, .length = length };
+	l->has_peer = true;
+	l->length += length;
+	return true;
+}
+
+/* The range is inside the region. False: more spans than a list holds. */
+static bool spans_append(struct span_list *l, const struct region *r, uint64_t offset,
+			 uint32_t length)
+{
+	uint32_t i;
+
+	if (r->kind == REGION_NULL)
+		return length == 0 || nobody_append(l, length);
+	if (r->kind == REGION_WINDOW) {
+		offset += r->parent_offset;
+		r = r->parent;
+	}
+	for (i = r->pieces == 1 ? 0 : piece_at(r, offset); length > 0; i++) {
+		uint64_t end = i + 1 < r->pieces ? r->piece[i + 1].offset : r->length;
+		uint32_t n = (uint32_t)MIN_OF(end - offset, length);
+
+		if (l->count == LIMIT_SPANS)
+			return false;
+		span_append(l, r, &r->piece[i], offset, n);
+		offset += n;
+		length -= n;
+	}
+	return true;
+}
+
+enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user user,
+		      uint32_t access, uint64_t address, uint32_t length, struct span_list *spans)
+{
+	const struct region *r;
+	enum reason why = key_check(t, key, user, access, address, length, &r);
+
+	if (why != REASON_NONE)
+		return why;
+	return spans_append(spans, r, address - r->iova, length) ? REASON_NONE
+								 : REASON_MEMORY_FAULT;
+}
+
+enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,
+			      uint32_t num_sge, struct key_user user, uint32_t access,
+			      uint64_t offset, uint32_t length, struct span_list *spans)
+{
+	for (uint32_t i = 0; i < num_sge && length > 0; i++) {
+		uint32_t n;
+		enum reason why;
+
+		if (offset >= sge[i].length) { /* wholly before the range, or empty */
+			offset -= sge[i].length;
+			continue;
+		}
+		n = (uint32_t)MIN_OF(sge[i].length - offset, length);
+		/* addr + offset may wrap, and then lies before the region or is out of range. */
+		why = key_spans(t, sge[i].lkey, user, access, sge[i].addr + offset, n, spans);
+		if (why != REASON_NONE)
+			return why;
+		offset = 0;
+		length -= n;
+	}
+	return length == 0 ? REASON_NONE : REASON_KEY_RANGE;
+}
