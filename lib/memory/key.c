@@ -4,65 +4,27 @@
 #include "base/bits.h"
 #include "memory/key.h"
 
-#define INDEX_BITS 24
-#define HALF_BITS  12
-#define HALF_MASK  0xfffu
-#define NO_SLOT	   UINT32_MAX
-
-/*
- * The permutation of the 24-bit index: a Feistel network of four rounds over two halves of twelve
- * bits, a 32-bit secret a round. It is its own inverse with the rounds in the other order, needs
- * no table, and a neighbour's key does not follow from one's own.
- */
-static inline uint32_t round_function(uint32_t half, uint32_t secret)
-{
-	return ((half + secret) * 0x9e3779b1u) >> (32 - HALF_BITS);
-}
-
-static uint32_t index_of_slot(const struct key_table *t, uint32_t slot)
-{
-	uint32_t left = slot >> HALF_BITS, right = slot & HALF_MASK;
-
-	left ^= round_function(right, t->secret[0]);
-	right ^= round_function(left, t->secret[1]);
-	left ^= round_function(right, t->secret[2]);
-	right ^= round_function(left, t->secret[3]);
-	return left << HALF_BITS | right;
-}
-
-static inline uint32_t slot_of_index(const struct key_table *t, uint32_t index)
-{
-	uint32_t left = index >> HALF_BITS, right = index & HALF_MASK;
-
-	right ^= round_function(left, t->secret[3]);
-	left ^= round_function(right, t->secret[2]);
-	right ^= round_function(left, t->secret[1]);
-	left ^= round_function(right, t->secret[0]);
-	return left << HALF_BITS | right;
-}
-
-uint32_t key_slot(const struct key_table *t, uint32_t key)
-{
-	return slot_of_index(t, key >> 8);
-}
+#define NO_SLOT UINT32_MAX
 
 size_t key_table_size(uint32_t slots)
 {
-	return slots * (sizeof(const struct region *) + sizeof(uint32_t));
+	return slots * (sizeof(const struct region *) + sizeof(uint32_t)) +
+	       sizeof(struct permutation);
 }
 
-void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t random[16])
+void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t secret[16])
 {
-	assert(slots >= 1 && slots <= 1u << INDEX_BITS && "an index has 24 bits");
+	assert(slots >= 1 && slots <= 1u << PERMUTATION_BITS && "an index has 24 bits");
 	t->slot = memory;
 	t->slots = slots;
 	t->next_free = (uint32_t *)(t->slot + slots);
-	memset(memory, 0, key_table_size(slots));
+	memset(memory, 0, slots * sizeof(*t->slot));
 	for (uint32_t i = 0; i < slots; i++)
 		t->next_free[i] = i + 1 < slots ? i + 1 : NO_SLOT;
 	t->first_free = 0;
 	t->last_free = slots - 1;
-	memcpy(t->secret, random, sizeof(t->secret));
+	t->permutation = (struct permutation *)(void *)(t->next_free + slots);
+	permutation_init(t->permutation, secret);
 }
 
 static void free_slot_append(struct key_table *t, uint32_t slot)
@@ -90,13 +52,13 @@ uint32_t key_allocate(struct key_table *t, uint8_t variant)
 
 	if (slot == NO_SLOT)
 		return 0;
-	key = index_of_slot(t, slot) << 8 | variant;
+	key = permutation_image(t->permutation, slot) << 8 | variant;
 	if (key != 0)
 		return key;
 	/* One slot in 2^24 has index 0, and with variant 0 it would make key 0: the next one then. */
 	free_slot_append(t, slot);
 	slot = free_slot_take(t);
-	key = index_of_slot(t, slot) << 8 | variant;
+	key = permutation_image(t->permutation, slot) << 8 | variant;
 	if (key == 0)
 		free_slot_append(t, slot);
 	return key;
@@ -127,15 +89,4 @@ void key_free(struct key_table *t, uint32_t key)
 
 	assert(slot < t->slots && t->slot[slot] == NULL && "the region was withdrawn before");
 	free_slot_append(t, slot);
-}
-
-const struct region *key_find(const struct key_table *t, uint32_t key)
-{
-	uint32_t slot = key_slot(t, key);
-	const struct region *r;
-
-	if (slot >= t->slots)
-		return NULL;
-	r = __atomic_load_n(&t->slot[slot], __ATOMIC_ACQUIRE);
-	return r != NULL && r->key == key ? r : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys. The index part of a key is a secret permutation of a dense slot number, so that keys seen
- * on the wire tell nothing of the next one; the low eight bits are a random variant, so that a
- * reused slot does not honour an old key.
+ * Keys. The upper 24 bits of a key are the image of a dense slot number under a secret permutation,
+ * so that keys seen on the wire do not tell the next one; the low eight bits are a random variant,
+ * so that a reused slot does not honour an old key.
  *
  * The table is read by lcores without locks and written by the control path alone: a slot's
  * pointer is stored with release order after the region is complete, and a region that was taken
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory/permutation.h"
 #include "memory/region.h"
 
 struct key_table {
@@ -22,14 +23,14 @@ struct key_table {
 	uint32_t first_free; /* control path only */
 	uint32_t *next_free; /* control path only: FIFO of free slots, so that reuse is late */
 	uint32_t last_free;
-	uint32_t secret[4];
+	struct permutation *permutation; /* of the slots */
 };
 
 /* Octets that key_table_init needs at `memory` for that many slots. */
 size_t key_table_size(uint32_t slots);
 
-/* `random` seeds the permutation: 16 octets of a cryptographic generator. */
-void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t random[16]);
+/* `secret` makes the permutation: 16 octets of a cryptographic generator. */
+void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t secret[16]);
 
 /*
  * Takes a free slot and returns its key with the given variant in the low eight bits, or 0 when
@@ -43,9 +44,22 @@ const struct region *key_withdraw(struct key_table *t, uint32_t key);
 void key_free(struct key_table *t, uint32_t key);
 
 /* The slot of a key, whatever its variant; not less than `slots` if there is none. */
-uint32_t key_slot(const struct key_table *t, uint32_t key);
+static inline uint32_t key_slot(const struct key_table *t, uint32_t key)
+{
+	return permutation_number(t->permutation, key >> 8);
+}
 
 /* The region that answers to exactly this key, or NULL. */
-const struct region *key_find(const struct key_table *t, uint32_t key);
+static inline const struct region *key_find(const struct key_table *t, uint32_t key)
+{
+	uint32_t slot = key_slot(t, key);
+	const struct region *r;
+
+	if (slot >= t->slots)
+		return NULL;
+	/* Pairs with the release store in key_publish. */
+	r = __atomic_load_n(&t->slot[slot], __ATOMIC_ACQUIRE);
+	return r != NULL && r->key == key ? r : NULL;
+}
 
 #endif

@@ -10,7 +10,7 @@
 TestSuite(key, .fini = drop_table, .timeout = 400);
 
 /* All 2^24 slots: every index once, and each found again. */
-Test(key, permutation_is_a_bijection)
+Test(key, every_slot_has_a_key_of_its_own)
 {
 	enum {
 		ALL = 1 << 24
