@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/check.h"
 
@@ -14,6 +16,7 @@ static inline bool range_in_region(const struct region *r, uint64_t address, uin
 
 static inline bool kind_allows(const struct region *r, struct key_user user, uint32_t access)
 {
+	assert(r->kind <= REGION_NULL);
 	if (r->kind == REGION_MEMORY)
 		return true;
 	if (r->kind == REGION_NULL)

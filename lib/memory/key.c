@@ -15,6 +15,7 @@ size_t key_table_size(uint32_t slots)
 void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t secret[16])
 {
 	assert(slots >= 1 && slots <= 1u << PERMUTATION_BITS && "an index has 24 bits");
+	assert((uintptr_t)memory % sizeof(void *) == 0 && "pointers come first");
 	t->slot = memory;
 	t->slots = slots;
 	t->next_free = (uint32_t *)(t->slot + slots);
@@ -29,6 +30,7 @@ void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uin
 
 static void free_slot_append(struct key_table *t, uint32_t slot)
 {
+	assert(slot < t->slots);
 	t->next_free[slot] = NO_SLOT;
 	if (t->first_free == NO_SLOT)
 		t->first_free = slot;
@@ -43,6 +45,7 @@ static uint32_t free_slot_take(struct key_table *t)
 
 	if (slot != NO_SLOT)
 		t->first_free = t->next_free[slot];
+	assert((slot == NO_SLOT || t->slot[slot] == NULL) && "no region is in a free slot");
 	return slot;
 }
 

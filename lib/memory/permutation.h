@@ -12,6 +12,7 @@
 #ifndef MEMORY_PERMUTATION_H
 #define MEMORY_PERMUTATION_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #define PERMUTATION_BITS   24
@@ -30,6 +31,7 @@ static inline uint32_t permutation_image(const struct permutation *p, uint32_t n
 {
 	uint32_t left = number >> PERMUTATION_HALF, right = number & PERMUTATION_MASK;
 
+	assert(number < 1u << PERMUTATION_BITS);
 	for (uint32_t i = 0; i < PERMUTATION_ROUNDS; i += 2) {
 		left ^= p->round[i][right];
 		right ^= p->round[i + 1][left];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 
@@ -7,6 +9,7 @@ static uint32_t piece_at(const struct region *r, uint64_t offset)
 {
 	uint32_t low = 0, high = r->pieces;
 
+	assert(r->pieces > 0 && r->piece[0].offset == 0 && "pieces cover the region");
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -57,10 +60,12 @@ static bool spans_append(struct span_list *l, const struct region *r, uint64_t o
 		offset += r->parent_offset;
 		r = r->parent;
 	}
+	assert(range_inside(offset, length, r->length) && "key_check, and windows lie in regions");
 	for (i = r->pieces == 1 ? 0 : piece_at(r, offset); length > 0; i++) {
 		uint64_t end = i + 1 < r->pieces ? r->piece[i + 1].offset : r->length;
 		uint32_t n = (uint32_t)MIN_OF(end - offset, length);
 
+		assert(i < r->pieces && offset >= r->piece[i].offset && offset < end);
 		if (l->count == LIMIT_SPANS)
 			return false;
 		span_append(l, r, &r->piece[i], offset, n);

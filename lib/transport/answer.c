@@ -4,6 +4,8 @@
  * a READ or atomic is only done by its own response: a later one that arrives first shows that
  * it was lost ("implied NAK", IBTA 9.7.5.1.2), and the requester goes back to it.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/answer.h"
@@ -17,6 +19,7 @@ static void progress(struct qp *qp, uint32_t packets, nanotime now)
 {
 	struct requester *r = &qp->req;
 
+	assert(!psn_after(r->una_psn, r->top_psn) && "only what was sent is acknowledged");
 	/* The acknowledged may be ahead of a cursor that went back. */
 	if (psn_after(r->una_psn, r->nxt_psn)) {
 		r->nxt_psn = r->una_psn;
@@ -44,6 +47,7 @@ static bool acknowledge_before(struct qp *qp, uint32_t end, nanotime now)
 		r->una += n == left;
 		ahead -= n;
 	}
+	assert((int32_t)(r->begun - r->una) >= 0 && "what was not begun is not acknowledged");
 	if (r->una_psn != from)
 		progress(qp, (r->una_psn - from) & PSN_MASK, now);
 	return ahead == 0;
@@ -116,6 +120,8 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 
 	if (length == 0)
 		return REASON_NONE;
+	assert(range_inside(offset, length, message_at(r, r->una)->length) &&
+	       "the checks of a response bound it");
 	why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, ACCESS_LOCAL_WRITE,
 				offset, length, &out->place);
 	if (why != REASON_NONE) {
@@ -135,6 +141,7 @@ static void answered(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 
+	assert(r->una != r->begun && r->rd_atomic > 0 && "a READ or atomic is outstanding");
 	r->una_psn = psn_add(r->una_psn, 1);
 	if (r->una_psn == message_end(message_at(r, r->una))) {
 		r->una++;
@@ -224,6 +231,7 @@ enum reason answer_received(struct qp *qp, const struct packet *p, const struct 
 	}
 	if (qp->state == QP_STATE_ERR || r->una == r->begun)
 		return REASON_QP_STATE;
+	assert(r->una_psn == p->psn && "all before it is acknowledged");
 	return op->kind == KIND_READ_RESPONSE ? read_response_received(qp, p, keys, now, out)
 					      : atomic_ack_received(qp, p, keys, now, out);
 }

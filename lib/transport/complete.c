@@ -3,6 +3,8 @@
  * Completions of both queues, in order, exactly one a request (but for what was done without
  * being signalled). A completion waits for the copies that it vouches for.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/events.h"
 #include "transport/kind.h"
@@ -59,6 +61,7 @@ static bool take_receive(struct qp *qp, struct completion *c)
 
 	if (!receives_waiting(&qp->receives) || !ticket_settled(&qp->tickets, d->ticket))
 		return false;
+	assert((d->status == STATUS_SUCCESS) == (d->reason == REASON_NONE) && "an error says why");
 	completion_of_receive(qp, d, c);
 	qp->receives.taken++;
 	return true;
@@ -105,6 +108,7 @@ static void completion_of_request(const struct qp *qp, enum work_status status, 
 
 static void retire(struct requester *r)
 {
+	assert(r->retired != r->tail && "there is a request to retire");
 	r->own_retired += message_at(r, r->retired)->own;
 	r->retired++;
 }
@@ -149,6 +153,8 @@ static bool take_flushed(struct qp *qp, struct completion *c)
 		completion_of_request(qp, STATUS_WR_FLUSH_ERR, r->flush_reason, c);
 	r->failed = false;
 	retire(r);
+	assert(r->own_posted - r->own_retired <= r->tail - r->retired &&
+	       "the caller's are among them");
 	r->una = r->nxt = r->retired;
 	if ((int32_t)(r->una - r->begun) > 0)
 		r->begun = r->una;

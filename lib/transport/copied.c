@@ -3,6 +3,8 @@
  * Reports of copies: what it means for the queue pair that one was made, or could not be. A report
  * for any other ticket than the next one is of a copy that was abandoned, and is ignored.
  */
+#include <assert.h>
+
 #include "transport/copied.h"
 #include "transport/events.h"
 #include "transport/kind.h"
@@ -35,6 +37,7 @@ void tickets_abandon(struct qp *qp)
 	receives_fail_behind(&qp->receives, qp->tickets.settled + 1, STATUS_WR_FLUSH_ERR,
 			     REASON_FLUSHED);
 	qp->tickets.settled = qp->tickets.issued;
+	assert(!tickets_open(&qp->tickets));
 }
 
 bool qp_can_receive(const struct qp *qp)
@@ -60,6 +63,7 @@ static void ticket_failed(struct qp *qp, const struct ticket *t)
 	uint64_t failed = qp->tickets.settled + 1;
 	bool receive = t->kind == TICKET_RECEIVE || t->kind == TICKET_INVALIDATE;
 
+	assert(failed <= qp->tickets.issued && t == ticket_at(&qp->tickets, failed));
 	if (qp_type_unreliable(qp->type)) {
 		unreliable_copy_failed(qp, t, why);
 		return;
@@ -86,6 +90,7 @@ static void ticket_reported(struct qp *qp, uint64_t number, bool ok)
 {
 	const struct ticket *t = ticket_at(&qp->tickets, number);
 
+	assert(number == qp->tickets.settled + 1 && "in their order");
 	if (!ok) {
 		ticket_failed(qp, t);
 		return;
@@ -105,6 +110,8 @@ void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok)
 {
 	if (ticket != qp->tickets.settled + 1 || ticket > qp->tickets.issued)
 		return;
+	assert(ticket_at(&qp->tickets, ticket)->kind == TICKET_ATOMIC &&
+	       "reported as it was given");
 	/* Into the record before the reply may leave: a repetition returns it, too. */
 	record_at(&qp->resp, ticket_at(&qp->tickets, ticket)->owner)->original = original;
 	ticket_reported(qp, ticket, ok);

@@ -3,6 +3,8 @@
  * UD: datagrams with an address handle, and a Q_Key that shows the right to send them (IBTA
  * 9.8.3). The receiver finds a GRH in front of each.
  */
+#include <assert.h>
+
 #include "transport/datagram.h"
 #include "transport/psn.h"
 #include "transport/qp.h"
@@ -13,6 +15,7 @@
 
 void datagram_address(const struct qp *qp, const struct send_work *w, struct packet *p)
 {
+	assert(qp->type == QP_TYPE_UD);
 	p->ah = w->ah;
 	p->dest_qpn = w->remote_qpn & PSN_MASK;
 	p->qkey = w->remote_qkey & QKEY_OWN ? qp->attr.qkey : w->remote_qkey;

@@ -4,8 +4,11 @@
  * repetition begins, its key checked anew when the data is gathered; an atomic is not: what it
  * returned is returned again. Without its record nothing is known, and nothing is answered.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/duplicate.h"
+#include "transport/kind.h"
 #include "transport/psn.h"
 
 /* The index of the youngest record that is remembered and whose PSNs hold this one. */
@@ -27,6 +30,7 @@ static bool read_matches(const struct qp *qp, const struct record *rec, const st
 	uint32_t skipped = (p->psn - rec->psn) & PSN_MASK;
 	uint64_t offset = p->va - rec->va; /* wraps to something huge below rec->va */
 
+	assert(skipped < rec->packets && "record_with");
 	if (p->dma_length == 0 || rec->length == 0)
 		return p->dma_length == rec->length;
 	return p->rkey == rec->rkey && range_inside(offset, p->dma_length, rec->length) &&
@@ -38,6 +42,7 @@ enum reason duplicate_check(struct arrival *a)
 	struct responder *r = &a->qp->resp;
 	struct record *rec;
 
+	assert(kind_is_fetching(a->op->kind) && "others leave no record");
 	if (!record_with(r, a->p->psn, &a->record_index))
 		return REASON_DUPLICATE_UNKNOWN;
 	rec = record_at(r, a->record_index);
@@ -53,6 +58,7 @@ void duplicate_owe(const struct arrival *a)
 	struct responder *r = &a->qp->resp;
 	struct record *rec = a->record;
 
+	assert(psn_within(a->p->psn, rec->psn, rec->packets) && rec->kind == a->op->kind);
 	rec->repeated = !rec->owed || rec->repeated;
 	rec->owed = true;
 	rec->replied = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RAW_PACKET: messages are whole Ethernet frames. */
+#include <assert.h>
+
 #include "memory/spans.h"
 #include "transport/events.h"
 #include "transport/frame.h"
@@ -12,6 +14,7 @@ enum reason frame_packet(const struct qp *qp, const struct send_work *w, const s
 {
 	bool tso = w->opcode == WORK_TSO;
 
+	assert(qp->type == QP_TYPE_RAW_PACKET && m->packets == 1 && "a message is a frame");
 	p->opcode = 0; /* the frame is not RoCE's */
 	p->payload_length = m->length + (tso ? w->tso_header : 0);
 	p->mss = tso ? w->mss : 0;

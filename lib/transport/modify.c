@@ -3,6 +3,7 @@
  * ibv_modify_qp(3): which attributes a transition needs and which it allows (IBTA 11.2.5.2, table
  * 96), as data; then their ranges; and only then anything changes.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/bits.h"
@@ -131,6 +132,7 @@ static const char *check_transition(const struct qp *qp, const struct qp_attribu
 	const struct transition *t;
 	uint32_t column;
 
+	assert(qp->state <= QP_STATE_ERR);
 	if (!column_of(qp->type, &column))
 		return "queue pairs of this type cannot be modified";
 	if (to > QP_STATE_ERR)
@@ -232,6 +234,7 @@ static void apply_attributes(struct qp *qp)
 
 	qp->mtu_shift = mtu_shift_of(qp);
 	qp->mtu = 1u << qp->mtu_shift;
+	assert(qp->mtu >= 256 && qp->mtu <= 4096 && "check_values, and the port's own");
 	rate_set(&qp->req.rate, a->rate_limit,
 		 qp->type == QP_TYPE_RAW_PACKET ? qp->caps.max_frame : qp->mtu);
 	qp->req.paced_until = TIME_NEVER; /* it is asked again */
@@ -240,6 +243,7 @@ static void apply_attributes(struct qp *qp)
 	qp->peer = a->path.dgid;
 	qp->min_rnr_timer = a->min_rnr_timer;
 	qp->resp.remembered = a->max_dest_rd_atomic;
+	assert(qp->resp.remembered <= qp->resp.records && "check_values");
 	qp->resp.access = a->access_flags;
 	qp->req.timeout = a->timeout == 0 ? TIME_NEVER : UINT64_C(4096) << a->timeout;
 }
@@ -288,6 +292,7 @@ static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
 {
 	struct requester *r = &qp->req;
 
+	assert(to <= QP_STATE_ERR && "check_transition");
 	qp->state = (uint8_t)to;
 	if (from == QP_STATE_INIT && to == QP_STATE_RTR) {
 		qp->resp.expected_psn = qp->attr.rq_psn & PSN_MASK;

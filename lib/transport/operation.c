@@ -6,6 +6,8 @@
  * is sent behind it the new one. With nothing on its way, the requester's cursors stand on the
  * operation as they would on a message of no packets: una, nxt and no PSN between them.
  */
+#include <assert.h>
+
 #include "transport/events.h"
 #include "transport/kind.h"
 #include "transport/operation.h"
@@ -25,6 +27,7 @@ static void describe(const struct qp *qp, struct key_operation *o)
 	const struct requester *r = &qp->req;
 	const struct send_work *w = request_at(r, r->una);
 
+	assert(kind_is_local(message_at(r, r->una)->kind) && r->una + 1 == r->begun);
 	*o = (struct key_operation){ .bind = message_at(r, r->una)->kind == KIND_BIND_MW,
 				     .user = qp->user };
 	if (!o->bind) {
@@ -45,6 +48,7 @@ enum next_packet operation_next(struct qp *qp, const struct key_table *keys)
 	struct requester *r = &qp->req;
 	enum reason why = REASON_NONE;
 
+	assert(r->operating == OPERATING_NO && "operation_may_begin");
 	describe(qp, &r->operation);
 	if (!r->operation.bind)
 		why = key_check_invalidate(keys, r->operation.key, qp->user);
@@ -82,6 +86,7 @@ void qp_operation_done(struct qp *qp, enum work_status status, enum reason why)
 	}
 	r->una++;
 	r->nxt = r->una;
+	assert(r->una == r->begun && "it was alone");
 	request_fail_in_turn(qp);
 	request_drained(qp);
 }

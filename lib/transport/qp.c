@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair as an object: its memory, its way into the error state, its ends to the caller. */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/answer.h"
 #include "transport/copied.h"
@@ -81,6 +83,8 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	uint8_t *base = memory;
 
 	assert(((uintptr_t)memory & 63) == 0 && "the caller aligns to a cache line");
+	assert((tickets_of(caps) & (tickets_of(caps) - 1)) == 0 && "rings are masked");
+	assert((caps->qpn & ~PSN_MASK) == 0 && "24 bits");
 	assert(tickets_of(caps) >= LIMIT_TICKETS_NEW && "qp_can_receive keeps some of them free");
 	assert(caps->max_rd_atomic <= LIMIT_RD_ATOMIC && caps->max_send_sge <= LIMIT_SGE &&
 	       caps->max_recv_sge <= LIMIT_SGE && caps->max_inline <= LIMIT_INLINE &&
@@ -121,6 +125,7 @@ uint32_t qp_records(const struct qp *qp)
 
 size_t qp_records_size(uint32_t max_dest_rd_atomic)
 {
+	assert(max_dest_rd_atomic <= LIMIT_RD_ATOMIC);
 	return aligned(power_of_two_above(max_dest_rd_atomic) * sizeof(struct record));
 }
 
@@ -131,6 +136,7 @@ void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic)
 	struct record *old = r->record, *given = memory;
 
 	assert(records >= r->records && "what is remembered has room");
+	assert(r->remembered <= r->records);
 	memset(given, 0, records * sizeof(*given));
 	for (uint32_t i = 1; i <= r->records; i++) {
 		uint32_t index = r->record_head - i;
@@ -184,6 +190,7 @@ static void held_flush(struct qp *qp)
 {
 	struct responder *r = &qp->resp;
 
+	assert(!(r->open == KIND_SEND && r->kept) && "there is one request to hold");
 	if (r->open == KIND_SEND || r->kept) {
 		struct receive_done d = { .wr_id = r->held->wr_id,
 					  .mark = r->held->mark,
@@ -202,6 +209,7 @@ void enter_error(struct qp *qp)
 {
 	if (qp->state == QP_STATE_ERR)
 		return;
+	assert(qp->state != QP_STATE_RESET && "nothing can fail there");
 	qp->state = QP_STATE_ERR;
 	qp->events |= QP_EVENT_ENTERED_ERR;
 	qp->last_wqe_due = qp->caps.has_srq;
@@ -228,6 +236,7 @@ struct send_work *qp_window_slot(struct qp *qp)
 	struct requester *r = &qp->req;
 	uint32_t own = r->own_posted - r->own_retired;
 
+	assert(r->tail - r->retired - own <= r->capacity && "no more than there is room for");
 	return r->tail - r->retired - own < r->capacity ? request_at(r, r->tail) : NULL;
 }
 
@@ -249,6 +258,7 @@ struct send_work *qp_own_slot(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
+	assert(r->own_posted - r->own_retired <= qp->caps.own_wr);
 	return r->own_posted - r->own_retired < qp->caps.own_wr ? request_at(r, r->tail) : NULL;
 }
 
@@ -352,32 +362,42 @@ static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 	return qp_can_receive(qp) ? REASON_NONE : REASON_BUSY;
 }
 
+/* The machine that a packet is for. */
+static enum reason dispatch(struct qp *qp, const struct packet *p, const struct recv_work *offer,
+			    const struct key_table *keys, nanotime now, struct outcome *out)
+{
+	enum reason why;
+
+	if (qp->type == QP_TYPE_RAW_PACKET)
+		return frame_received(qp, p, offer, keys, out);
+	why = check_arrival(qp, p);
+	if (why != REASON_NONE)
+		return why;
+	if (qp->type == QP_TYPE_UD)
+		return datagram_received(qp, p, offer, keys, out);
+	if (qp->type == QP_TYPE_UC)
+		return unreliable_received(qp, p, offer, keys, out);
+	if (opcode_table[p->opcode].kind == KIND_CNP) {
+		window_lost(&qp->req.window);
+		request_ask(qp);
+		return REASON_CNP_RECEIVED;
+	}
+	return opcode_is(p->opcode, OP_RESPONSE) ? answer_received(qp, p, keys, now, out)
+						 : respond_received(qp, p, offer, keys, out);
+}
+
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 		 const struct key_table *keys, nanotime now, struct outcome *out)
 {
 	out->flags = 0;
 	out->ticket = 0;
 	span_list_clear(&out->place);
-	if (qp->type == QP_TYPE_RAW_PACKET) {
-		out->reason = frame_received(qp, p, offer, keys, out);
-		return;
-	}
-	out->reason = check_arrival(qp, p);
-	if (out->reason != REASON_NONE)
-		return;
-	if (qp->type == QP_TYPE_UD) {
-		out->reason = datagram_received(qp, p, offer, keys, out);
-	} else if (qp->type == QP_TYPE_UC) {
-		out->reason = unreliable_received(qp, p, offer, keys, out);
-	} else if (opcode_table[p->opcode].kind == KIND_CNP) {
-		window_lost(&qp->req.window);
-		request_ask(qp);
-		out->reason = REASON_CNP_RECEIVED;
-	} else if (opcode_is(p->opcode, OP_RESPONSE)) {
-		out->reason = answer_received(qp, p, keys, now, out);
-	} else {
-		out->reason = respond_received(qp, p, offer, keys, out);
-	}
+	out->reason = dispatch(qp, p, offer, keys, now, out);
+	assert((out->reason == REASON_NONE || (out->flags & ~OUTCOME_RECEIVE_USED) == 0) &&
+	       "what is refused has no effect on memory");
+	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
+	       "octets that have a place are copied there");
+	assert((!(out->flags & OUTCOME_RECEIVE_USED) || offer != NULL) && "what was offered");
 }
 
 bool qp_has_packet(const struct qp *qp)
@@ -388,6 +408,8 @@ bool qp_has_packet(const struct qp *qp)
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before)
 {
+	enum next_packet next;
+
 	span_list_clear(gather);
 	p->solicited = false;
 	p->ack_req = false;
@@ -403,9 +425,11 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->payload = NULL;
 	p->payload_length = 0;
 	p->pad = 0;
-	if (reply_next(qp, keys, p, gather))
-		return NEXT_PACKET;
-	return request_next(qp, keys, now, p, gather, not_before);
+	next = reply_next(qp, keys, p, gather) ? NEXT_PACKET
+					       : request_next(qp, keys, now, p, gather, not_before);
+	assert((next != NEXT_PACKET || p->payload != NULL || gather->length == p->payload_length) &&
+	       "the payload is somewhere");
+	return next;
 }
 
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now)

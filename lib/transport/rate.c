@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/rate.h"
 
@@ -7,6 +9,7 @@
 
 static nanotime time_of(uint64_t octets, uint32_t kilobits)
 {
+	assert(kilobits > 0 && octets <= UINT32_MAX * (uint64_t)BURST_PACKETS && "no overflow");
 	return (octets * 8 * 1000000 + kilobits - 1) / kilobits; /* never faster than asked */
 }
 
@@ -23,11 +26,13 @@ void rate_set(struct rate *r, uint32_t limit, uint32_t packet_octets)
 
 nanotime rate_ready_at(const struct rate *r, nanotime now)
 {
+	assert(now != TIME_NEVER);
 	return r->limit == 0 || r->paid_at <= r->burst ? now : r->paid_at - r->burst;
 }
 
 void rate_used(struct rate *r, uint32_t octets, nanotime now)
 {
+	assert(rate_ready_at(r, now) <= now && "it might leave");
 	if (r->limit != 0)
 		r->paid_at = MAX_OF(r->paid_at, now) + time_of(octets, r->limit);
 }

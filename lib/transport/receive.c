@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "transport/receive.h"
 
 void receive_push(struct receives *r, const struct receive_done *d)
@@ -10,6 +12,8 @@ void receive_push(struct receives *r, const struct receive_done *d)
 void receives_fail_behind(struct receives *r, uint64_t ticket, enum work_status status,
 			  enum reason why)
 {
+	assert(r->done - r->taken <= r->mask + 1 && "the ring holds what is waiting");
+	assert(status != STATUS_SUCCESS && why != REASON_NONE && "they failed");
 	for (uint32_t i = r->taken; i != r->done; i++) {
 		struct receive_done *d = receive_at(r, i);
 

@@ -6,6 +6,8 @@
  *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
  *	2. one NAK, or one ACK for everything that is in order by then
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/kind.h"
@@ -58,6 +60,7 @@ bool reply_ready(const struct qp *qp)
 
 static void aeth(struct packet *p, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
+	assert(psn <= PSN_MASK && msn <= PSN_MASK && "24 bits each");
 	p->syndrome = syndrome;
 	p->psn = psn;
 	p->msn = msn;
@@ -82,6 +85,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	uint32_t n = MIN_OF(rec->reply_length - offset, qp->mtu);
 	bool last = offset + n == rec->reply_length;
 
+	assert(rec->owed && offset <= rec->reply_length && "there is a packet left to send");
 	p->opcode = OPCODE(qp->service, read_response_opcode(psn == rec->psn, last));
 	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, rec->msn);
 	p->payload_length = n;
@@ -96,6 +100,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 
 static void atomic_reply(const struct qp *qp, struct record *rec, struct packet *p)
 {
+	assert(rec->owed && rec->packets == 1);
 	p->opcode = OPCODE(qp->service, OPB_ATOMIC_ACK);
 	aeth(p, SYNDROME_ACK_NO_CREDITS, rec->psn, rec->msn);
 	p->original = rec->original;
@@ -114,6 +119,7 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 {
 	enum reason why = REASON_NONE;
 
+	assert(rec->owed && qp->tickets.settled >= rec->ticket && "behind what it vouches for");
 	/* ATOMIC WRITE and FLUSH are answered as a READ of nothing (IBTA A19). */
 	if (kind_is_atomic(rec->kind))
 		atomic_reply(qp, rec, p);
@@ -141,6 +147,7 @@ static bool nak_reply(struct qp *qp, struct packet *p)
 
 	if (qp->tickets.settled < r->nak_ticket)
 		return false;
+	assert(!qp_type_unreliable(qp->type) && "whose peers are told nothing");
 	p->opcode = OPCODE(qp->service, OPB_ACK);
 	aeth(p, r->nak, r->nak_psn, r->nak_msn);
 	r->nak = 0;
@@ -152,6 +159,7 @@ static bool ack_reply(struct qp *qp, struct packet *p)
 	struct responder *r = &qp->resp;
 	uint32_t psn, msn;
 
+	assert(r->ack_due && r->nak == 0 && "a NAK goes first");
 	if (!ack_position(qp, &psn, &msn))
 		return false;
 	p->opcode = OPCODE(qp->service, OPB_ACK);

@@ -14,6 +14,8 @@
  * A READ counts in the window with the packets of its response. One that is longer than the
  * window is asked for in parts, one part at a time.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/datagram.h"
@@ -130,6 +132,7 @@ static bool flush_defined(const struct send_work *w)
 
 static void set_fault(struct message *m, enum work_status status, enum reason why)
 {
+	assert(status != STATUS_SUCCESS && why != REASON_NONE);
 	m->fault = (uint8_t)why;
 	m->fault_status = (uint8_t)status;
 }
@@ -142,6 +145,8 @@ void request_check(struct qp *qp, uint32_t index)
 	uint8_t kind = kind_of(qp, w->opcode);
 	uint64_t length;
 
+	assert(index == qp->req.tail && index - qp->req.retired <= qp->req.slot_mask &&
+	       "the newest, in a slot that is free");
 	m->kind = kind;
 	m->fault = REASON_NONE;
 	m->length = 0;
@@ -169,6 +174,7 @@ void request_check(struct qp *qp, uint32_t index)
 			return;
 		}
 	}
+	assert(length <= LIMIT_MESSAGE && "length_fits and single_check");
 	m->length = (uint32_t)length;
 }
 
@@ -177,6 +183,7 @@ static bool may_begin(const struct qp *qp, const struct message *m)
 {
 	const struct requester *r = &qp->req;
 
+	assert(r->nxt == r->begun && r->begun != r->tail);
 	if (qp->state != QP_STATE_RTS)
 		return false;
 	if (kind_is_local(m->kind))
@@ -234,8 +241,10 @@ static void message_begin(struct qp *qp)
 	struct requester *r = &qp->req;
 	struct message *m = message_at(r, r->begun);
 
+	assert(r->begun != r->tail && m->fault == REASON_NONE);
 	m->first_psn = r->new_psn;
 	m->packets = message_packets(qp, m);
+	assert(m->packets <= 1u << 23 && "PSNs are compared in half the circle");
 	m->asked_from = 0;
 	m->asked_to = 0;
 	m->asked_again = false;
@@ -251,6 +260,7 @@ static uint8_t place_in_message(bool first, bool last, uint8_t ending)
 	static const uint8_t only[] = { 4, 5, OPB_SEND_ONLY_INV },
 			     ends[] = { 2, 3, OPB_SEND_LAST_INV };
 
+	assert(ending <= ENDING_INV);
 	if (!last)
 		return first ? 0 : 1;
 	return first ? only[ending] : ends[ending];
@@ -264,6 +274,7 @@ static enum reason data_packet(struct qp *qp, const struct send_work *w, const s
 	uint8_t ending = work_kinds[w->opcode].ending;
 	uint32_t offset = done << qp->mtu_shift, n = MIN_OF(m->length - offset, qp->mtu);
 
+	assert(done < m->packets && offset <= m->length);
 	p->opcode = OPCODE(qp->service, work_kinds[w->opcode].base);
 	if (m->kind != KIND_ATOMIC_WRITE)
 		p->opcode += place_in_message(first, last, ending);
@@ -295,6 +306,7 @@ static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct mes
 {
 	uint32_t part = read_part(qp, m, done), offset = done << qp->mtu_shift;
 
+	assert(part > 0 && done + part <= m->packets && "a part of what is missing");
 	m->asked_again = done < m->asked_to;
 	m->asked_from = done;
 	m->asked_to = done + part;
@@ -308,6 +320,7 @@ static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct mes
 static void atomic_packet(const struct qp *qp, const struct send_work *w, const struct message *m,
 			  struct packet *p)
 {
+	assert(m->length == 8 && m->packets == 1);
 	p->opcode = OPCODE(qp->service, work_kinds[w->opcode].base);
 	p->va = w->remote_addr;
 	p->rkey = w->rkey;
@@ -347,6 +360,8 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	r->nxt_psn = psn_add(r->nxt_psn, psns);
 	if (psn_after(r->nxt_psn, r->top_psn))
 		r->top_psn = r->nxt_psn;
+	assert(!psn_after(r->nxt_psn, r->new_psn) && !psn_after(r->top_psn, r->new_psn) &&
+	       "only what has begun is sent");
 	if (r->nxt_psn == message_end(m))
 		r->nxt++;
 	rate_used(&r->rate, octets_on_wire(qp, p), now);
@@ -428,6 +443,8 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 {
 	struct requester *r = &qp->req;
 
+	assert(psn_within(psn, r->una_psn, ((r->new_psn - r->una_psn) & PSN_MASK) + 1) &&
+	       "from the oldest that is unacknowledged to the end of what has begun");
 	r->nxt = r->una;
 	r->nxt_psn = psn;
 	while (r->nxt != r->begun) {
@@ -520,6 +537,8 @@ void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum
 
 	if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE)
 		return;
+	assert(index - r->retired < r->tail - r->retired && "a request that is in the window");
+	assert(status != STATUS_SUCCESS && why != REASON_NONE);
 	r->una = r->nxt = index;
 	r->failed = true;
 	r->failed_status = (uint8_t)status;

@@ -4,6 +4,8 @@
  * step; for any other the verdict table says what is owed to the peer and what becomes of the
  * queue pair.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/duplicate.h"
 #include "transport/events.h"
@@ -20,6 +22,7 @@ static void message_advance(const struct arrival *a)
 	struct responder *r = &a->qp->resp;
 
 	if (a->op->flags & OP_FIRST) {
+		assert(r->open == KIND_UNDEFINED && "a message begins when none is open");
 		r->offset = 0;
 		r->srq = a->qp->srq;
 		if (a->op->kind == KIND_WRITE) {
@@ -36,6 +39,7 @@ static void message_advance(const struct arrival *a)
 	}
 	r->offset += stored_length(a);
 	r->open = a->op->flags & OP_LAST ? (uint8_t)KIND_UNDEFINED : a->op->kind;
+	assert((r->open == KIND_UNDEFINED || r->offset <= r->length) && "respond_check_length");
 }
 
 static void receive_complete(const struct arrival *a)
@@ -69,6 +73,7 @@ void respond_take_data(const struct arrival *a)
 	const struct packet *p = a->p;
 	uint32_t n = stored_length(a);
 
+	assert(a->out->place.length == n && "the key's check found where all of it goes");
 	if (n > 0) {
 		a->out->flags |= OUTCOME_PLACE;
 		a->out->source = p->payload + (p->payload_length - n);
@@ -107,6 +112,7 @@ static void take_fetching(const struct arrival *a)
 	struct record *rec = record_at(r, index);
 	bool read = a->op->kind == KIND_READ_REQUEST;
 
+	assert(r->remembered > 0 && r->remembered <= r->records && "check_resources");
 	record_oldest(r)->owed = false;
 	reply_forget_answered(&qp->resp);
 	r->record_head++;
@@ -145,6 +151,7 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 {
 	struct responder *r = &qp->resp;
 
+	assert((syndrome & SYNDROME_CLASS) != SYNDROME_ACK);
 	r->nak = syndrome;
 	r->nak_psn = psn;
 	r->nak_msn = msn;
@@ -176,6 +183,7 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
 {
 	const struct verdict *v = verdict_of(why);
 
+	assert(v->fatal && v->reply == VERDICT_NAK && "the peer is told why it is over");
 	enter_error(qp);
 	reply_forget(&qp->resp, psn);
 	owe_nak(qp, v->syndrome, psn, msn);
@@ -221,6 +229,7 @@ static void judge(const struct arrival *a, enum reason why)
 	struct qp *qp = a->qp;
 	const struct verdict *v = verdict_of(why);
 
+	assert(why != REASON_NONE);
 	span_list_clear(&a->out->place);
 	if (why == REASON_PSN_AHEAD ||
 	    (why == REASON_PSN_AHEAD_AGAIN && psn_after(a->p->psn, qp->resp.ahead_psn)))
@@ -252,6 +261,7 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 		qp->established = true;
 		qp->events |= QP_EVENT_COMM_EST; /* IBTA 11.6.3.1 */
 	}
+	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	why = respond_check(&a);
 	if (why == REASON_NONE)
 		take(&a);

@@ -6,6 +6,8 @@
 #ifndef TRANSPORT_RESPOND_H
 #define TRANSPORT_RESPOND_H
 
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/outcomes.h"
 #include "transport/qp.h"
@@ -30,6 +32,7 @@ static inline uint32_t stored_length(const struct arrival *a)
 
 	if (a->op->kind != KIND_SEND || !(a->op->flags & OP_FIRST))
 		return n;
+	assert(a->offer != NULL && "check_offer comes first");
 	return n - MIN_OF(n, a->offer->strip);
 }
 

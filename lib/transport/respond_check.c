@@ -7,6 +7,8 @@
  * None of them changes the queue pair. What they find out for the effects (where the octets go,
  * which record a repetition is of) is in the arrival and its outcome.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/duplicate.h"
@@ -92,6 +94,7 @@ static bool record_free(const struct responder *r)
 {
 	const struct record *oldest;
 
+	assert(r->remembered <= r->records);
 	if (r->remembered == 0)
 		return false;
 	oldest = record_oldest(r);
@@ -112,6 +115,7 @@ uint64_t receive_length(const struct recv_work *w)
 	const struct work_sge *sge = recv_work_sge(w);
 	uint64_t length = 0;
 
+	assert(w->num_sge <= LIMIT_SGE && "check_offer comes first");
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		length += sge[i].length;
 	return MIN_OF(length, LIMIT_MESSAGE);
@@ -140,6 +144,7 @@ static enum reason check_write_length(const struct arrival *a)
 	uint32_t rest = a->op->flags & OP_FIRST ? a->p->dma_length : r->length - r->offset;
 	bool fits = a->op->flags & OP_LAST ? n == rest : n < rest;
 
+	assert((a->op->flags & OP_FIRST || r->offset <= r->length) && "as the packets before it");
 	return fits ? REASON_NONE : REASON_LENGTH_RETH;
 }
 
@@ -150,6 +155,7 @@ static enum reason check_send_length(const struct arrival *a)
 
 	if (a->op->flags & OP_FIRST)
 		return n <= receive_length(a->offer) ? REASON_NONE : REASON_LENGTH_RECEIVE;
+	assert(r->offset <= r->length && "as the packets before it");
 	return n <= r->length - r->offset ? REASON_NONE : REASON_LENGTH_RECEIVE;
 }
 
@@ -220,6 +226,7 @@ static enum reason check_atomic_key(const struct arrival *a)
 	enum reason why = key_spans(a->keys, a->p->rkey, a->qp->user, ACCESS_REMOTE_ATOMIC,
 				    a->p->va, 8, place);
 
+	assert(kind_is_atomic(a->op->kind) && "respond_check_access knows the others");
 	if (why != REASON_NONE)
 		return why;
 	if (place->count != 1) /* eight octets that lie apart are not one memory access */

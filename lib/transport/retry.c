@@ -16,6 +16,8 @@
  * A gap is reported again and again while old packets arrive: one recovery per gap, until
  * something is acknowledged or the timer fires.
  */
+#include <assert.h>
+
 #include "transport/events.h"
 #include "transport/qp.h"
 #include "transport/request.h"
@@ -43,11 +45,13 @@ void retry_reset(struct qp *qp)
 
 static nanotime timer_from(const struct requester *r, nanotime now)
 {
+	assert(now != TIME_NEVER);
 	return r->timeout == TIME_NEVER ? TIME_NEVER : now + r->timeout;
 }
 
 void retry_started(struct qp *qp, nanotime now)
 {
+	assert(qp->req.una != qp->req.begun && "something is on its way");
 	if (qp->req.retry_at == TIME_NEVER)
 		qp->req.retry_at = timer_from(&qp->req, now);
 }
@@ -88,6 +92,7 @@ void retry_go_back(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
+	assert(!psn_after(r->una_psn, r->nxt_psn) && "back, or not at all");
 	r->nxt = r->una;
 	r->nxt_psn = r->una_psn;
 	r->unasked = 0;
@@ -98,6 +103,7 @@ static bool take_retry(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
+	assert(r->una != r->begun && "what is tried again was sent before");
 	if (r->retries == 0) {
 		request_failed(qp, r->una, STATUS_RETRY_EXC_ERR, REASON_RETRIES_EXHAUSTED);
 		return false;
@@ -126,7 +132,7 @@ nanotime rnr_time(uint8_t code)
 					    16,	  24,	32,   48,    64,    96,	   128,	  192,
 					    256,  384,	512,  768,   1024,  1536,  2048,  3072,
 					    4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
-	uint32_t units = table[code & 31];
+	uint32_t units = table[code & 31]; /* five bits of a syndrome */
 
 	return (units == 0 ? 65536 : units) * (10 * TIME_US); /* code 0 is the longest */
 }
@@ -145,6 +151,7 @@ void retry_not_ready(struct qp *qp, uint8_t code, nanotime now)
 		}
 		r->rnr_retries--;
 	}
+	assert(r->una != r->begun && "the peer was not ready for something");
 	retry_go_back(qp);
 	r->rnr_until = now + rnr_time(code);
 }

@@ -3,6 +3,8 @@
  * TSO. A request of UD is as many messages as it has segments: packets with PSNs of their own, of
  * which the last completes it. A request of RAW_PACKET is one frame, which lib/engine cuts.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/qp.h"
@@ -13,6 +15,7 @@ bool segment_malformed(const struct qp *qp, const struct send_work *w, uint32_t 
 {
 	uint32_t room = qp->req.stride - (uint32_t)sizeof(*w);
 
+	assert(w->opcode == WORK_TSO && qp->req.stride >= sizeof(*w));
 	return (w->flags & WORK_INLINE) || w->mss == 0 || w->tso_header < least ||
 	       w->tso_header > LIMIT_TSO_HEADER ||
 	       w->num_sge * sizeof(struct work_sge) + w->tso_header > room;
@@ -22,12 +25,14 @@ uint32_t segments_of(const struct qp *qp, const struct send_work *w, const struc
 {
 	if (qp->type != QP_TYPE_UD || w->opcode != WORK_TSO || m->length == 0)
 		return 1;
+	assert(w->mss > 0 && "segment_malformed");
 	return (m->length + w->mss - 1) / w->mss;
 }
 
 /* The header of TSO lies in the window, as inline octets do. */
 void segment_header(const struct send_work *w, struct span_list *gather)
 {
+	assert(gather->count == 0 && "it stands in front");
 	gather->span[gather->count++] =
 		(struct span){ .direct = (uint8_t *)(send_work_sge(w) + w->num_sge),
 			       .length = w->tso_header };
@@ -40,6 +45,7 @@ enum reason segment_packet(const struct qp *qp, const struct send_work *w, const
 {
 	uint32_t offset = done * w->mss, n = MIN_OF(m->length - offset, w->mss);
 
+	assert(done < m->packets && offset <= m->length);
 	p->opcode = OPCODE(SERVICE_UD, OPB_SEND_ONLY);
 	p->payload_length = w->tso_header + n;
 	p->pad = (uint8_t)(-p->payload_length & 3);

@@ -4,6 +4,8 @@
  * finds no receive request, is lost, and nobody is told. The queue pair goes to ERR only where a
  * receive request names memory that may not be written.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/kind.h"
@@ -67,6 +69,7 @@ static void receive_failed(struct qp *qp, const struct recv_work *offer, enum re
 				  .status = verdict_of_unreliable(why)->receive_status,
 				  .reason = (uint8_t)why };
 
+	assert(verdict_of_unreliable(why)->fatal && "only the program's own fault ends it");
 	receive_push(&qp->receives, &d);
 	enter_error(qp);
 }
@@ -91,6 +94,7 @@ enum reason single_received(struct qp *qp, const struct packet *p, const uint8_t
 		receive_failed(qp, offer, why);
 		return why;
 	}
+	assert(out->place.length == length && "all of it has a place");
 	if (length > 0) {
 		out->flags |= OUTCOME_PLACE;
 		out->source = octets;

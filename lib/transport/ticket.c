@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <stddef.h>
 
 #include "transport/psn.h"
@@ -9,6 +10,8 @@ uint64_t ticket_issue(struct tickets *t, enum ticket_kind kind, uint32_t psn, ui
 {
 	uint64_t number = ++t->issued;
 
+	assert(number - t->settled - 1 <= t->mask && "qp_can_receive kept room for it");
+	assert(kind <= TICKET_LANDING);
 	*ticket_at(t, number) = (struct ticket){
 		.psn = psn & PSN_MASK, .kind = (uint8_t)kind, .msn = msn, .owner = owner
 	};
@@ -19,6 +22,7 @@ uint64_t ticket_issue(struct tickets *t, enum ticket_kind kind, uint32_t psn, ui
 
 const struct ticket *ticket_oldest_request(const struct tickets *t)
 {
+	assert(t->settled <= t->issued && "only what was issued is settled");
 	for (uint64_t n = t->settled + 1; n <= t->issued; n++) {
 		if (ticket_at(t, n)->kind != TICKET_LANDING)
 			return ticket_at(t, n);

@@ -5,6 +5,8 @@
  * error stops the send queue alone: SQE, where everything flushes until the program goes back to
  * RTS (IBTA 10.3.1.6).
  */
+#include <assert.h>
+
 #include "transport/attributes.h"
 #include "transport/events.h"
 #include "transport/operation.h"
@@ -16,6 +18,8 @@ void enter_sq_error(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
+	assert(qp_type_unreliable(qp->type) &&
+	       (qp->state == QP_STATE_RTS || qp->state == QP_STATE_SQD));
 	qp->state = QP_STATE_SQE;
 	qp->events |= QP_EVENT_SQ_ERROR;
 	r->paced_until = TIME_NEVER;
@@ -32,6 +36,7 @@ void qp_sent(struct qp *qp, const struct packet *p)
 	if (!qp_type_unreliable(qp->type) || p->psn != r->una_psn || r->una_psn == r->nxt_psn ||
 	    (qp->state != QP_STATE_RTS && qp->state != QP_STATE_SQD))
 		return;
+	assert(r->una != r->begun && "it was made");
 	r->una_psn = psn_add(r->una_psn, 1);
 	if (r->una_psn == message_end(message_at(r, r->una)))
 		r->una++;

@@ -6,6 +6,8 @@
  * it came from an SRQ, completes in error. No packet takes the queue pair to ERR; only what is
  * wrong with its own receive requests does.
  */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "transport/kind.h"
 #include "transport/psn.h"
@@ -75,6 +77,7 @@ static void receive_failed(const struct arrival *a, enum reason why, uint8_t sta
 				  .status = status,
 				  .reason = (uint8_t)why };
 
+	assert(status != STATUS_SUCCESS && w != NULL);
 	if (w == r->held)
 		r->kept = false;
 	else
@@ -140,6 +143,7 @@ bool unreliable_wants_receive(const struct qp *qp, const struct packet *p)
 /* A WRITE's memory is gone: it is dropped, with the receive request that its immediate data took. */
 static void write_failed(struct qp *qp, const struct ticket *t, uint64_t number)
 {
+	assert(number <= qp->tickets.issued && t == ticket_at(&qp->tickets, number));
 	for (uint32_t i = qp->receives.taken; i != qp->receives.done; i++) {
 		struct receive_done *d = receive_at(&qp->receives, i);
 
@@ -158,6 +162,7 @@ void unreliable_copy_failed(struct qp *qp, const struct ticket *t, enum reason w
 {
 	uint64_t number = qp->tickets.settled + 1;
 
+	assert(t->kind != TICKET_LANDING && t->kind != TICKET_ATOMIC && "nothing is fetched here");
 	if (t->kind == TICKET_WRITE) {
 		write_failed(qp, t, number);
 		return;

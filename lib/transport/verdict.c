@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "base/work.h"
 #include "transport/outcomes.h"
 #include "transport/verdict.h"
@@ -65,6 +67,7 @@ static const struct verdict rc_verdict[REASON_COUNT] = {
 
 const struct verdict *verdict_of(enum reason why)
 {
+	assert(why < REASON_COUNT);
 	return &rc_verdict[why];
 }
 
@@ -87,5 +90,6 @@ static const struct verdict unreliable_verdict[REASON_COUNT] = {
 
 const struct verdict *verdict_of_unreliable(enum reason why)
 {
+	assert(why < REASON_COUNT);
 	return &unreliable_verdict[why];
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
 #include "base/bits.h"
 #include "config/limits.h"
 #include "transport/window.h"
@@ -16,16 +18,19 @@ void window_init(struct window *w)
 
 void window_acknowledged(struct window *w, uint32_t packets)
 {
+	assert(packets > 0 && "progress is of something");
 	w->since_loss = MIN_OF(w->since_loss + packets, LOSS_APART);
 	w->acknowledged += packets;
 	if (w->acknowledged < GROW_EVERY)
 		return;
 	w->packets = MIN_OF(w->packets + w->acknowledged / GROW_EVERY, LIMIT_WINDOW);
 	w->acknowledged %= GROW_EVERY;
+	assert(w->packets >= LIMIT_WINDOW_FLOOR && "it only grew");
 }
 
 static void shrink(struct window *w, uint32_t by)
 {
+	assert(by <= w->packets && w->packets <= LIMIT_WINDOW);
 	w->acknowledged = 0;
 	w->since_loss = 0;
 	w->packets = MAX_OF(w->packets - by, LIMIT_WINDOW_FLOOR);
