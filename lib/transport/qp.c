@@ -12,6 +12,7 @@
 #include "transport/qp.h"
 #include "transport/reply.h"
 #include "transport/request.h"
+#include "transport/request_check.h"
 #include "transport/respond.h"
 #include "transport/retry.h"
 #include "transport/transport.h"

@@ -7,9 +7,6 @@
 
 struct qp;
 
-/* The request at this index was written: what follows from it, and whether it can be sent. */
-void request_check(struct qp *qp, uint32_t index);
-
 bool request_ready(const struct qp *qp);
 enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
 			      struct packet *p, struct span_list *gather, nanotime *not_before);
