@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a key may be used for what somebody wants to do with it. */
+/* Whether a user of a key may do with it what is asked. */
 #ifndef MEMORY_CHECK_H
 #define MEMORY_CHECK_H
 

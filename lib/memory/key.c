@@ -80,7 +80,7 @@ const struct region *key_withdraw(struct key_table *t, uint32_t key)
 {
 	const struct region *r = key_find(t, key);
 
-	/* Relaxed: who still reads the old pointer is what the grace period is for. */
+	/* Relaxed: the grace period is for the lcores that still read the old pointer. */
 	if (r != NULL)
 		__atomic_store_n(&t->slot[key_slot(t, key)], NULL, __ATOMIC_RELAXED);
 	return r;

@@ -18,7 +18,7 @@
 #include "memory/region.h"
 
 struct key_table {
-	const struct region **slot; /* `slots` pointers, owner: who called key_table_init */
+	const struct region **slot; /* `slots` pointers, of the caller of key_table_init */
 	uint32_t slots; /* at most 2^24 */
 	uint32_t first_free; /* control path only */
 	uint32_t *next_free; /* control path only: FIFO of free slots, so that reuse is late */

@@ -5,9 +5,9 @@
  * few instructions of arithmetic would, and its entries have nothing to do with each other.
  *
  * Six rounds: four of independent random functions make a permutation that looks random (Luby and
- * Rackoff 1988), but with halves this short whoever has collected many images could work out the
- * tables of four rounds, or of five (Biryukov, Leurent and Perrin 2015). No practical way is known
- * for six. It hides how images hang together; to try all 2^24 of them remains possible.
+ * Rackoff 1988). But the halves are short: the tables of four rounds, and of five, can be worked
+ * out from many images (Biryukov, Leurent and Perrin 2015); no practical way is known for six. The
+ * images tell nothing of each other, but there are only 2^24 of them to try.
  */
 #ifndef MEMORY_PERMUTATION_H
 #define MEMORY_PERMUTATION_H

@@ -43,7 +43,7 @@ struct region {
 	struct region_piece piece[];
 };
 
-/* Acquire: who sees that the last one is gone sees what was done through it. */
+/* Acquire: a thread that sees the last one gone sees what was done through it, too. */
 static inline uint32_t region_windows(const struct region *r)
 {
 	return __atomic_load_n(&r->windows, __ATOMIC_ACQUIRE);

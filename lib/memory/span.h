@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where octets of registered memory are. A key check turns (key, address, length, access) into
- * spans; nobody below or beside it ever sees an address of the application.
+ * Octets of registered memory by place: spans. A key check turns (key, address, length, access)
+ * into them; no other code sees an address of the application.
  */
 #ifndef MEMORY_SPAN_H
 #define MEMORY_SPAN_H
@@ -12,8 +12,8 @@
 #include "config/limits.h"
 
 /*
- * Memory of nobody: reads as zeros, what is written is gone. A list that has such a span says
- * has_peer, too, as it is not all direct.
+ * No memory: reads give zeros and writes are lost. A list with such a span says has_peer, too, as
+ * not all of it is direct.
  */
 #define SPAN_NOBODY UINT32_MAX
 

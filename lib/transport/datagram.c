@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UD: datagrams with an address handle, and a Q_Key that shows the right to send them (IBTA
- * 9.8.3). The receiver finds a GRH in front of each.
+ * UD: datagrams that an address handle routes and a Q_Key authorises (IBTA 9.8.3). The receiver
+ * finds a GRH in front of each.
  */
 #include <assert.h>
 

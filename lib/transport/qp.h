@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One queue pair: who the peer is, the requester, the responder, the copies under way. Private to
+ * One queue pair: its peer, the requester, the responder, the copies under way. Private to
  * lib/transport; the contract is transport.h.
  */
 #ifndef TRANSPORT_QP_H

@@ -8,8 +8,7 @@
  * acknowledged, so that these complete as they should. Nothing behind it is sent.
  *
  * AckReq stands on the last packet of a longer message, on every LIMIT_ACK_EVERY-th packet, and on
- * the last packet that can be sent now, so that nothing ever waits for an acknowledgement that
- * nobody asked for.
+ * the last packet that can be sent now: whatever waits for an acknowledgement has asked for it.
  *
  * A READ counts in the window with the packets of its response. One that is longer than the
  * window is asked for in parts, one part at a time.
@@ -111,7 +110,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		r->nxt++;
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
-		return; /* nobody acknowledges */
+		return; /* there are no acknowledgements */
 	if (kind_is_fetching(m->kind))
 		r->unasked = 0; /* the response acknowledges all before it */
 	else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What UD and RAW_PACKET have in common: a message is one packet. One that does not fit, or that
- * finds no receive request, is lost, and nobody is told. The queue pair goes to ERR only where a
+ * finds no receive request, is lost without a word. The queue pair goes to ERR only where a
  * receive request names memory that may not be written.
  */
 #include <assert.h>

@@ -47,18 +47,20 @@ size_t qp_memory_size(const struct qp_caps *caps);
 struct qp *qp_init(void *memory, const struct qp_caps *caps);
 
 /*
- * With caps.records_later, what a peer's READs and atomics are remembered in comes before the
- * qp_modify that sets max_dest_rd_atomic: how many there is room for, octets for that many
- * (aligned to a cache line), and giving the memory, for more than before. Returns the memory that
- * was used so far, the caller's again; NULL: none.
+ * Records remember a peer's READs and atomics. With caps.records_later their memory is given before
+ * the qp_modify that sets max_dest_rd_atomic. qp_records: how many there is room for;
+ * qp_records_size: octets for that many (aligned to a cache line); qp_give_records: the memory, for
+ * at least as many as before. It returns the memory that was used so far, which is the caller's
+ * again; NULL: none.
  */
 uint32_t qp_records(const struct qp *qp);
 size_t qp_records_size(uint32_t max_dest_rd_atomic);
 void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic);
 
 /*
- * How many copies may be unsettled; octets for as many as there may ever be, LIMIT_TICKETS (aligned
- * to a cache line), and giving this memory, once. What was used before is not used any more.
+ * qp_tickets: how many copies may be unsettled; qp_tickets_size: octets for the most there may be,
+ * LIMIT_TICKETS (aligned to a cache line); qp_give_tickets: that memory, once. What was used before
+ * is not used any more.
  */
 uint32_t qp_tickets(const struct qp *qp);
 size_t qp_tickets_size(void);

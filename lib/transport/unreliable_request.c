@@ -25,7 +25,7 @@ void enter_sq_error(struct qp *qp)
 	r->paced_until = TIME_NEVER;
 	operation_abandon(qp);
 	r->drain_notify = false;
-	/* No PSN twice: what is reported from now on is of packets that nobody waits for. */
+	/* No PSN is used twice. Reports that still come are of packets that no message waits for. */
 	r->una_psn = r->nxt_psn = r->top_psn = r->new_psn;
 }
 

@@ -80,7 +80,7 @@ const struct verdict *verdict_of(enum reason why)
 		.reply = VERDICT_SILENT, .receive_status = STATUS_##status \
 	}
 
-/* IBTA 9.9.4: what a peer does is not answered and ends nothing; what the program did, does. */
+/* IBTA 9.9.4: a peer's errors are dropped without an answer; local errors are fatal. */
 static const struct verdict unreliable_verdict[REASON_COUNT] = {
 	[REASON_LENGTH_PAYLOAD] = SPOILT(LOC_LEN_ERR),
 	[REASON_LENGTH_RECEIVE] = SPOILT(LOC_LEN_ERR),

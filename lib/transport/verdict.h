@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a reason means to a responder: the reply, what becomes of the queue pair, which event its
- * program sees, and how a receive request that the message already holds completes. One table,
+ * The meaning of a reason for a responder: the reply, the state of the queue pair, the event that
+ * its program sees, and how a receive request that the message already holds completes. One table,
  * as the IBTA lays out its error classes (9.9.3).
  */
 #ifndef TRANSPORT_VERDICT_H
@@ -31,7 +31,7 @@ struct verdict {
 const struct verdict *verdict_of(enum reason why);
 
 /*
- * Of an unreliable service's. Nothing is replied. Reasons that are not fatal drop the message;
+ * Of an unreliable service's responder. It replies nothing. Reasons that are not fatal drop the message;
  * receive_status, if it is not 0, is then that of a request of an SRQ.
  */
 const struct verdict *verdict_of_unreliable(enum reason why);
