@@ -271,7 +271,7 @@ static void let_go_of_memory(void)
 {
 	struct mapping m;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef UROCE_SANITIZED
 	return; /* their shadows are among the large mappings */
 #endif
 	if (maps_open(&maps) != 0)
