@@ -11,13 +11,13 @@ static int create_in_engine(struct context *c, struct channel *ch)
 	struct request_handle request = { .handle = c->handle };
 	struct carrier_descriptors received = { 0 };
 	struct reply_handle reply;
-	int error = client_command(c->client, COMMAND_CREATE_CHANNEL, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, &received);
+	int error = attachment_command(c->attachment, COMMAND_CREATE_CHANNEL, &request.h,
+				       sizeof(request), &reply.h, sizeof(reply), NULL, &received);
 
 	if (error != 0)
 		return error;
 	if (received.count != 1) { /* it was sent, and we have no descriptor left for it */
-		client_command_handle(c->client, COMMAND_DESTROY_CHANNEL, reply.handle);
+		attachment_command_handle(c->attachment, COMMAND_DESTROY_CHANNEL, reply.handle);
 		return EMFILE;
 	}
 	ch->handle = reply.handle;
@@ -41,7 +41,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	ch->idle_fd = -1;
 	error = create_in_engine(c, ch);
 	if (error == 0)
-		error = object_enter(&ch->object, OBJECT_CHANNEL);
+		error = verbs_object_enter(&ch->object, VERBS_OBJECT_CHANNEL);
 	if (error != 0) {
 		free(ch);
 		return fail_with(error);
@@ -56,12 +56,12 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	struct channel *ch = channel_of(ibv);
 	int error;
 
-	if (object_busy(&ch->object))
+	if (verbs_object_busy(&ch->object))
 		return EBUSY;
 	error = context_destroy(c, COMMAND_DESTROY_CHANNEL, ch->handle);
 	if (error != 0)
 		return error;
-	object_leave(&ch->object);
+	verbs_object_leave(&ch->object);
 	if (ibv->fd >= 0)
 		close(ibv->fd);
 	if (ch->idle_fd >= 0)
@@ -74,16 +74,16 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 static struct cq *deliver(uint64_t cookie)
 {
 	struct cq *cq = NULL;
-	struct object *o;
+	struct verbs_object *o;
 
-	objects_lock();
-	o = object_find(cookie, OBJECT_CQ);
+	verbs_objects_lock();
+	o = verbs_object_find(cookie, VERBS_OBJECT_CQ);
 	if (o != NULL) {
 		o->comp_delivered++;
 		cq = container_of_type(o, struct cq, object);
 		__atomic_store_n(&cq->polled, false, __ATOMIC_RELAXED);
 	}
-	objects_unlock();
+	verbs_objects_unlock();
 	return cq;
 }
 
@@ -93,7 +93,7 @@ static int event_at_end(struct channel *ch, struct cq **cq)
 	int error;
 
 	/* before the program polls: an empty CQ must not pass for an idle one */
-	client_ended(context_of(ch->ibv.context)->client);
+	attachment_ended(context_of(ch->ibv.context)->attachment);
 	*cq = flush_wake_one(ch);
 	if (*cq != NULL)
 		return 0;

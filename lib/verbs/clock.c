@@ -21,7 +21,7 @@ static uint64_t engine_clock(const struct clock_page *p)
 #define READINGS 4u
 #define MOMENT	 (2 * TIME_US)
 
-uint64_t clock_to_wall(const struct client *c)
+uint64_t clock_to_wall(const struct attachment *c)
 {
 	const struct clock_page *p = &c->carrier->page->clock;
 	uint64_t best = UINT64_MAX, wall = 0;
@@ -43,11 +43,11 @@ uint64_t clock_to_wall(const struct client *c)
 /* As other devices answer: all of it in tv_nsec, in units of hca_core_clock. */
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
-	struct client *c = client_of(context);
+	struct attachment *c = attachment_of(context);
 
 	if (values == NULL || (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK))
 		return EINVAL;
-	if (client_gone(c))
+	if (attachment_gone(c))
 		return ENODEV;
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
 		values->raw_clock.tv_sec = 0;

@@ -49,7 +49,7 @@ static void fill_operations(struct context *c)
 	c->verbs.reg_dm_mr = verbs_reg_dm_mr;
 }
 
-static void stale_context(struct object *o, void *argument)
+static void stale_context(struct verbs_object *o, void *argument)
 {
 	struct context *c = container_of_type(o, struct context, object);
 
@@ -58,7 +58,7 @@ static void stale_context(struct object *o, void *argument)
 	c->verbs.context.async_fd = -1;
 }
 
-static void stale_channel(struct object *o, void *argument)
+static void stale_channel(struct verbs_object *o, void *argument)
 {
 	struct channel *ch = container_of_type(o, struct channel, object);
 
@@ -66,7 +66,7 @@ static void stale_channel(struct object *o, void *argument)
 	ch->ibv.fd = -1;
 }
 
-static void stale_cq(struct object *o, void *argument)
+static void stale_cq(struct verbs_object *o, void *argument)
 {
 	struct cq *cq = container_of_type(o, struct cq, object);
 
@@ -74,7 +74,7 @@ static void stale_cq(struct object *o, void *argument)
 	cq->stale = true;
 }
 
-static void stale_qp(struct object *o, void *argument)
+static void stale_qp(struct verbs_object *o, void *argument)
 {
 	struct qp *qp = container_of_type(o, struct qp, object);
 
@@ -85,7 +85,7 @@ static void stale_qp(struct object *o, void *argument)
 	qp->stale = true;
 }
 
-static void stale_srq(struct object *o, void *argument)
+static void stale_srq(struct verbs_object *o, void *argument)
 {
 	struct srq *srq = container_of_type(o, struct srq, object);
 
@@ -99,11 +99,11 @@ static void stale_srq(struct object *o, void *argument)
  */
 static void forked(void)
 {
-	objects_each(OBJECT_CONTEXT, stale_context, NULL);
-	objects_each(OBJECT_CHANNEL, stale_channel, NULL);
-	objects_each(OBJECT_CQ, stale_cq, NULL);
-	objects_each(OBJECT_QP, stale_qp, NULL);
-	objects_each(OBJECT_SRQ, stale_srq, NULL);
+	verbs_objects_each(VERBS_OBJECT_CONTEXT, stale_context, NULL);
+	verbs_objects_each(VERBS_OBJECT_CHANNEL, stale_channel, NULL);
+	verbs_objects_each(VERBS_OBJECT_CQ, stale_cq, NULL);
+	verbs_objects_each(VERBS_OBJECT_QP, stale_qp, NULL);
+	verbs_objects_each(VERBS_OBJECT_SRQ, stale_srq, NULL);
 }
 
 static int number_of_vectors(void)
@@ -121,8 +121,8 @@ static int open_in_engine(struct context *c, int token_fd)
 	struct request_empty request = { 0 };
 	struct reply_context reply;
 	bool imports = token_fd >= 0;
-	int error = client_command(
-		c->client, imports ? COMMAND_IMPORT_CONTEXT : COMMAND_OPEN_CONTEXT, &request.h,
+	int error = attachment_command(
+		c->attachment, imports ? COMMAND_IMPORT_CONTEXT : COMMAND_OPEN_CONTEXT, &request.h,
 		sizeof(request), &reply.h, sizeof(reply), imports ? &token : NULL, &received);
 
 	if (error != 0)
@@ -130,7 +130,7 @@ static int open_in_engine(struct context *c, int token_fd)
 	if (received.count != 2) { /* we have no descriptors left */
 		while (received.count > 0)
 			close(received.fd[--received.count]);
-		client_command_handle(c->client, COMMAND_CLOSE_CONTEXT, reply.handle);
+		attachment_command_handle(c->attachment, COMMAND_CLOSE_CONTEXT, reply.handle);
 		return EMFILE;
 	}
 	c->handle = reply.handle;
@@ -142,15 +142,15 @@ static int open_in_engine(struct context *c, int token_fd)
 
 static int attach(struct context *c, int token_fd)
 {
-	int error = client_attach(&c->device->source, c->device->facts.engine_id, &c->client);
+	int error = attachment_get(&c->device->source, c->device->facts.engine_id, &c->attachment);
 
 	if (error != 0)
 		return error;
 	error = open_in_engine(c, token_fd);
 	if (error == 0)
-		error = object_enter(&c->object, OBJECT_CONTEXT);
+		error = verbs_object_enter(&c->object, VERBS_OBJECT_CONTEXT);
 	if (error != 0)
-		client_detach(c->client);
+		attachment_put(c->attachment);
 	return error;
 }
 
@@ -161,7 +161,7 @@ int context_open(struct device *device, int token_fd, struct context **out)
 
 	if (c == NULL)
 		return ENOMEM;
-	client_at_fork(forked);
+	attachment_at_fork(forked);
 	c->device = device;
 	c->references = 1;
 	c->idle_fd = -1;
@@ -206,9 +206,9 @@ void context_drop(struct context *c)
 		next = pd->next_retired;
 		free(pd);
 	}
-	if (c->own_client != NULL)
-		client_detach(c->own_client);
-	client_detach(c->client);
+	if (c->own_attachment != NULL)
+		attachment_put(c->own_attachment);
+	attachment_put(c->attachment);
 	device_drop(c->device);
 	pthread_mutex_destroy(&c->verbs.context.mutex);
 	free(c);
@@ -223,7 +223,8 @@ int destroy_error(const struct context *c, int error)
 
 int context_destroy(struct context *c, enum command what, uint32_t handle)
 {
-	return c->closed ? 0 : destroy_error(c, client_command_handle(c->client, what, handle));
+	return c->closed ? 0
+			 : destroy_error(c, attachment_command_handle(c->attachment, what, handle));
 }
 
 static void close_descriptor(int *fd)
@@ -238,13 +239,13 @@ EXPORT int uroce_context_command(struct ibv_context *context, enum command what,
 				 struct command_reply *reply, size_t reply_bytes,
 				 struct carrier_descriptors *out)
 {
-	return client_command(context_of(context)->client, what, request, request_bytes, reply,
-			      reply_bytes, NULL, out);
+	return attachment_command(context_of(context)->attachment, what, request, request_bytes,
+				  reply, reply_bytes, NULL, out);
 }
 
 EXPORT bool uroce_context_gone(struct ibv_context *context)
 {
-	return client_gone(context_of(context)->client);
+	return attachment_gone(context_of(context)->attachment);
 }
 
 /* Objects that the program left in it are gone with it; their memory goes when it frees them. */
@@ -252,8 +253,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct context *c = context_of(context);
 
-	client_command_handle(c->client, COMMAND_CLOSE_CONTEXT, c->handle);
-	object_leave(&c->object);
+	attachment_command_handle(c->attachment, COMMAND_CLOSE_CONTEXT, c->handle);
+	verbs_object_leave(&c->object);
 	c->closed = true;
 	close_descriptor(&context->async_fd);
 	close_descriptor(&context->cmd_fd);

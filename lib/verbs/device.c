@@ -147,11 +147,11 @@ struct device *device_of_engine(uint64_t engine_id, const char *path)
 	struct reply_device facts;
 
 	prepare_for_forks();
-	client_each_engine(look_at_engine, &s);
+	attachment_each_engine(look_at_engine, &s);
 	if (s.found != NULL || path[0] == '\0')
 		return s.found;
 	snprintf(source.path, sizeof(source.path), "%s", path);
-	if (client_query(&source, &facts) == 0)
+	if (attachment_query_engine(&source, &facts) == 0)
 		look_at_engine(&source, &facts, &s);
 	return s.found;
 }
@@ -230,7 +230,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (l.list == NULL)
 		return fail_with(ENOMEM);
 	prepare_for_forks();
-	client_each_engine(list_engine, &l);
+	attachment_each_engine(list_engine, &l);
 	make_names_unique(&l);
 	if (num_devices != NULL)
 		*num_devices = l.count;

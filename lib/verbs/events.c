@@ -72,7 +72,7 @@ int events_end(int fd, int *idle_fd)
 
 EXPORT int uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
 {
-	client_ended(context_of(context)->client);
+	attachment_ended(context_of(context)->attachment);
 	return events_end(fd, idle_fd);
 }
 
@@ -80,26 +80,26 @@ EXPORT int uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
 static bool name_object(const struct async_message *m, struct ibv_async_event *event)
 {
 	bool found = true;
-	struct object *o = NULL;
+	struct verbs_object *o = NULL;
 
-	objects_lock();
+	verbs_objects_lock();
 	if (m->object == 0) {
 		event->element.port_num = (int)m->cookie;
 	} else if (m->object == 1) {
-		o = object_find(m->cookie, OBJECT_QP);
+		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP);
 		if (o != NULL)
 			event->element.qp = &container_of_type(o, struct qp, object)->ibv.qp_base;
 	} else if (m->object == 2) {
-		o = object_find(m->cookie, OBJECT_CQ);
+		o = verbs_object_find(m->cookie, VERBS_OBJECT_CQ);
 		if (o != NULL)
 			event->element.cq =
 				(struct ibv_cq *)container_of_type(o, struct cq, object);
 	} else if (m->object == 3) {
-		o = object_find(m->cookie, OBJECT_SRQ);
+		o = verbs_object_find(m->cookie, VERBS_OBJECT_SRQ);
 		if (o != NULL)
 			event->element.srq = &container_of_type(o, struct srq, object)->ibv;
 	} else if (m->object == 4) {
-		o = object_find(m->cookie, OBJECT_QP); /* a work queue is one inside */
+		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP); /* a work queue is one inside */
 		if (o != NULL)
 			event->element.wq = &container_of_type(o, struct wq, qp.object)->ibv;
 	}
@@ -107,7 +107,7 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 		o->async_delivered++;
 	else
 		found = m->object == 0;
-	objects_unlock();
+	verbs_objects_unlock();
 	return found;
 }
 
@@ -132,7 +132,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 	for (;;) {
 		error = events_receive(context->async_fd, &message, sizeof(message));
 		if (events_ended(error, &c->idle_fd)) {
-			client_ended(c->client);
+			attachment_ended(c->attachment);
 			if (take_fatal(c, event))
 				return 0;
 			error = events_end(context->async_fd, &c->idle_fd);

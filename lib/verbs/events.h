@@ -13,7 +13,7 @@
 
 /*
  * Waits until the program has acknowledged every event of the object that it was given
- * (*acknowledged is counted under *mutex). Call after object_leave.
+ * (*acknowledged is counted under *mutex). Call after verbs_object_leave.
  */
 void events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged,
 		 uint32_t delivered);

@@ -10,7 +10,7 @@
 
 #include "protocol/carrier.h"
 
-/* A command of the client that the context belongs to: as client_command. */
+/* A command of the client that the context belongs to: as attachment_command. */
 int uroce_context_command(struct ibv_context *context, enum command what,
 			  struct command_request *request, size_t request_bytes,
 			  struct command_reply *reply, size_t reply_bytes,

@@ -32,7 +32,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 
 static int ask_again(const struct device *d, struct reply_device *facts)
 {
-	int error = client_query(&d->source, facts);
+	int error = attachment_query_engine(&d->source, facts);
 
 	return error == 0 && facts->engine_id != d->facts.engine_id ? ENODEV : error;
 }
@@ -41,10 +41,10 @@ static int get_facts(struct ibv_context *context, struct reply_device *facts)
 {
 	struct request_empty request = { 0 };
 
-	if (client_of(context)->stale)
+	if (attachment_of(context)->stale)
 		return ask_again(context_of(context)->device, facts);
-	return client_command(client_of(context), COMMAND_DEVICE, &request.h, sizeof(request),
-			      &facts->h, sizeof(*facts), NULL, NULL);
+	return attachment_command(attachment_of(context), COMMAND_DEVICE, &request.h,
+				  sizeof(request), &facts->h, sizeof(*facts), NULL, NULL);
 }
 
 static int clip(uint64_t v)
@@ -158,7 +158,7 @@ int verbs_query_device_ex(struct ibv_context *context,
 	full.tm_caps.max_sge = LIMIT_TAG_SGE;
 	full.tm_caps.flags = IBV_TM_CAP_RC;
 	raw_fill_attributes(&full);
-	fill_on_demand(&full, client_of(context)->carrier->embedded);
+	fill_on_demand(&full, attachment_of(context)->carrier->embedded);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full, MIN_OF(attr_size, sizeof(full)));
 	return 0;

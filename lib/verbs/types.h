@@ -14,10 +14,10 @@
 
 #include "base/bits.h"
 #include "base/work.h"
-#include "client/client.h"
+#include "client/attachment.h"
 #include "client/handle_map.h"
 #include "client/lock.h"
-#include "client/objects.h"
+#include "client/verbs_object.h"
 #include "drivers/client_memory/promote.h"
 #include "queue/arena.h"
 #include "queue/cq_move.h"
@@ -42,9 +42,9 @@ struct device {
 
 struct context {
 	struct verbs_context verbs;
-	struct object object;
+	struct verbs_object object;
 	struct device *device;
-	struct client *client;
+	struct attachment *attachment;
 	uint32_t handle;
 	uint32_t references; /* one for the program, one for each object in it */
 	bool closed;
@@ -53,7 +53,7 @@ struct context {
 	int token_fd; /* what the context was imported with; -1: it was opened */
 	struct pd *retired; /* unimported while something was in them */
 	/* In the child of a fork: this process's own client, and the context there (import.c). */
-	struct client *own_client;
+	struct attachment *own_attachment;
 	uint32_t own_handle;
 };
 
@@ -63,7 +63,7 @@ struct context {
  */
 struct pd {
 	struct ibv_pd ibv;
-	struct object object;
+	struct verbs_object object;
 	bool imported;
 	struct pd *next_retired;
 	struct ibv_pd *inner; /* a parent domain's; NULL: this is a protection domain */
@@ -77,7 +77,7 @@ struct pd {
 
 struct td {
 	struct ibv_td ibv;
-	struct object object;
+	struct verbs_object object;
 };
 
 /* Zeroed memory of a queue, from its parent domain's allocator if it has one (domain.c). */
@@ -88,7 +88,7 @@ struct domain_memory {
 
 struct dm {
 	struct ibv_dm ibv;
-	struct client *client;
+	struct attachment *attachment;
 	bool imported;
 	uint8_t *base; /* where this side maps it */
 	size_t length;
@@ -116,7 +116,7 @@ struct mr {
 
 struct channel {
 	struct ibv_comp_channel ibv;
-	struct object object;
+	struct verbs_object object;
 	uint32_t handle;
 	int idle_fd; /* see events.c; -1: not in use */
 };
@@ -127,7 +127,7 @@ struct cq {
 	struct rte_ring *ring;
 	struct cq_page *page;
 	struct cq_backlog backlog; /* what a ring held that was left (ibv_resize_cq); comes first */
-	struct client *client;
+	struct attachment *attachment;
 	uint32_t empty_polls; /* in a row */
 	bool stale; /* of the parent of a fork */
 	bool polled; /* atomic: since its last event */
@@ -141,7 +141,7 @@ struct cq {
 	bool tells_wallclock;
 	uint64_t wallclock; /* CLOCK_REALTIME less the engine's clock, as of the last start_poll */
 	struct completion current; /* between start_poll and end_poll */
-	struct object object;
+	struct verbs_object object;
 	struct channel *channel;
 };
 
@@ -187,10 +187,10 @@ struct qp {
 	uint8_t sig_all;
 	bool stale; /* of the parent of a fork */
 	bool extended; /* made with send operations flags */
-	struct client *client;
+	struct attachment *attachment;
 	struct ibv_qp_init_attr init;
 	struct xrcd *xrcd; /* of an XRC target */
-	struct object object;
+	struct verbs_object object;
 	/* between wr_start and wr_complete; under sq.lock */
 	uint8_t *batch; /* max_send_wr slots, if `extended` */
 	struct domain_memory batch_memory;
@@ -238,9 +238,9 @@ static inline struct qp *qp_of(struct ibv_qp *qp)
 	return (struct qp *)qp;
 }
 
-static inline struct client *client_of(struct ibv_context *c)
+static inline struct attachment *attachment_of(struct ibv_context *c)
 {
-	return context_of(c)->client;
+	return context_of(c)->attachment;
 }
 
 /* The state that the program sees in its queue pair: several threads may read and change it. */
@@ -288,7 +288,7 @@ int context_destroy(struct context *c, enum command what, uint32_t handle);
 void mr_abandon(struct mr *mr);
 
 /* import.c: the client that serves this process's new objects of the context. 0 or an errno. */
-int context_own_client(struct context *c, struct client **client, uint32_t *handle);
+int context_own_attachment(struct context *c, struct attachment **attachment, uint32_t *handle);
 /* ... of a descriptor: 0, EBADF for none, EINVAL for something else than a token. */
 int token_read(int fd, struct context_token *token);
 

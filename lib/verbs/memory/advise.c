@@ -57,8 +57,8 @@ static int advise_some(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 	int error;
 
 	memcpy(request.sge, sge, n * sizeof(*sge));
-	error = client_command(client_of(pd->context), COMMAND_ADVISE_MR, &request.h,
-			       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(attachment_of(pd->context), COMMAND_ADVISE_MR, &request.h,
+				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	for (uint32_t i = 0; i < n && error == 0; i++)
 		error = prefetch(reply.address[i], sge[i].length, advice);
 	return error;

@@ -61,8 +61,8 @@ static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_de
 	return error;
 }
 
-struct ibv_dm *dm_make(struct ibv_context *context, struct client *client, enum command what,
-		       struct command_request *request, size_t request_bytes)
+struct ibv_dm *dm_make(struct ibv_context *context, struct attachment *attachment,
+		       enum command what, struct command_request *request, size_t request_bytes)
 {
 	struct carrier_descriptors received = { 0 };
 	struct dm *dm = calloc(1, sizeof(*dm));
@@ -71,18 +71,18 @@ struct ibv_dm *dm_make(struct ibv_context *context, struct client *client, enum 
 
 	if (dm == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(client, what, request, request_bytes, &reply.h, sizeof(reply), NULL,
-			       &received);
+	error = attachment_command(attachment, what, request, request_bytes, &reply.h,
+				   sizeof(reply), NULL, &received);
 	if (error == 0) {
 		error = dm_map(dm, &reply, &received);
 		if (error != 0)
-			client_command_handle(client, COMMAND_FREE_DM, reply.handle);
+			attachment_command_handle(attachment, COMMAND_FREE_DM, reply.handle);
 	}
 	if (error != 0) {
 		free(dm);
 		return fail_with(error);
 	}
-	dm->client = client;
+	dm->attachment = attachment;
 	dm->imported = what == COMMAND_IMPORT_DM;
 	dm->ibv.context = context;
 	dm->ibv.memcpy_to_dm = copy_to;
@@ -104,17 +104,17 @@ void dm_forget(struct dm *dm)
 struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
 	struct request_alloc_dm request = { 0 };
-	struct client *client;
+	struct attachment *attachment;
 	int error;
 
 	if (attr == NULL || attr->comp_mask != 0)
 		return fail_with(EINVAL);
 	request.length = attr->length;
 	request.log_align = attr->log_align_req;
-	error = context_own_client(context_of(context), &client, &request.context);
+	error = context_own_attachment(context_of(context), &attachment, &request.context);
 	if (error != 0)
 		return fail_with(error);
-	return dm_make(context, client, COMMAND_ALLOC_DM, &request.h, sizeof(request));
+	return dm_make(context, attachment, COMMAND_ALLOC_DM, &request.h, sizeof(request));
 }
 
 int verbs_free_dm(struct ibv_dm *ibv)
@@ -125,7 +125,7 @@ int verbs_free_dm(struct ibv_dm *ibv)
 
 	if (!c->closed)
 		error = destroy_error(
-			c, client_command_handle(dm->client, COMMAND_FREE_DM, ibv->handle));
+			c, attachment_command_handle(dm->attachment, COMMAND_FREE_DM, ibv->handle));
 	if (error == 0)
 		dm_forget(dm);
 	return error;
@@ -141,8 +141,8 @@ static int register_in_engine(struct context *c, struct ibv_mr *mr, const struct
 					     .access = access &
 						       ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE };
 	struct reply_reg_mr reply;
-	int error = client_command(c->client, COMMAND_REG_DM_MR, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
+	int error = attachment_command(c->attachment, COMMAND_REG_DM_MR, &request.h,
+				       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 
 	if (error != 0)
 		return error;
@@ -160,7 +160,7 @@ struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm
 	int error;
 
 	/* Handles are one client's: those of another context's memory mean nothing to this PD. */
-	if (dm == NULL || dm->context != pd->context || dm_of(dm)->client != c->client)
+	if (dm == NULL || dm->context != pd->context || dm_of(dm)->attachment != c->attachment)
 		return fail_with(EINVAL);
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
@@ -174,7 +174,7 @@ struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm
 		free(mr);
 		return fail_with(error);
 	}
-	object_use(&pd_of(pd)->object);
+	verbs_object_use(&pd_of(pd)->object);
 	context_hold(c);
 	return &mr->ibv;
 }

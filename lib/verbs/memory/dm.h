@@ -5,8 +5,8 @@
 #include "verbs/types.h"
 
 /* Device memory that the command allocates or imports, mapped; NULL with errno. */
-struct ibv_dm *dm_make(struct ibv_context *context, struct client *client, enum command what,
-		       struct command_request *request, size_t request_bytes);
+struct ibv_dm *dm_make(struct ibv_context *context, struct attachment *attachment,
+		       enum command what, struct command_request *request, size_t request_bytes);
 /* Only this side of it. */
 void dm_forget(struct dm *dm);
 

@@ -62,7 +62,7 @@ int verbs_dealloc_td(struct ibv_td *ibv)
 	struct context *c = context_of(ibv->context);
 	struct td *td = (struct td *)ibv;
 
-	if (object_busy(&td->object))
+	if (verbs_object_busy(&td->object))
 		return EBUSY;
 	free(td);
 	context_drop(c);
@@ -113,9 +113,9 @@ struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
 	if (d == NULL)
 		return fail_with(ENOMEM);
 	fill_parent(d, context, attr);
-	object_use(&pd_of(d->inner)->object);
+	verbs_object_use(&pd_of(d->inner)->object);
 	if (d->td != NULL)
-		object_use(&d->td->object);
+		verbs_object_use(&d->td->object);
 	context_hold(context_of(context));
 	return &d->ibv;
 }

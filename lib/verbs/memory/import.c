@@ -66,38 +66,38 @@ static int attach_child(struct context *c)
 	struct carrier_descriptors received = { 0 };
 	struct request_empty request = { 0 };
 	struct reply_context reply;
-	struct client *client;
-	int error = client_attach(&c->device->source, c->device->facts.engine_id, &client);
+	struct attachment *attachment;
+	int error = attachment_get(&c->device->source, c->device->facts.engine_id, &attachment);
 
 	if (error != 0)
 		return error;
-	error = client_command(client, COMMAND_IMPORT_CONTEXT, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), &token, &received);
+	error = attachment_command(attachment, COMMAND_IMPORT_CONTEXT, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), &token, &received);
 	for (uint32_t i = 0; i < received.count; i++)
 		close(received.fd[i]); /* its events are nobody's */
 	if (error != 0) {
-		client_detach(client);
+		attachment_put(attachment);
 		return error;
 	}
 	/* One from before, of this child's parent, stays: its objects may still name it. */
-	c->own_client = client;
+	c->own_attachment = attachment;
 	c->own_handle = reply.handle;
 	return 0;
 }
 
-int context_own_client(struct context *c, struct client **client, uint32_t *handle)
+int context_own_attachment(struct context *c, struct attachment **attachment, uint32_t *handle)
 {
 	int error = 0;
 
-	if (!c->client->stale || c->client->carrier->embedded) {
-		*client = c->client;
+	if (!c->attachment->stale || c->attachment->carrier->embedded) {
+		*attachment = c->attachment;
 		*handle = c->handle;
 		return 0;
 	}
 	pthread_mutex_lock(&c->verbs.context.mutex);
-	if (c->own_client == NULL || client_gone(c->own_client))
+	if (c->own_attachment == NULL || attachment_gone(c->own_attachment))
 		error = attach_child(c);
-	*client = c->own_client;
+	*attachment = c->own_attachment;
 	*handle = c->own_handle;
 	pthread_mutex_unlock(&c->verbs.context.mutex);
 	return error;
@@ -137,7 +137,7 @@ EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 	/* Busy: the engine takes it back with the context. */
 	if (pd->imported)
 		context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
-	if (object_busy(&pd->object))
+	if (verbs_object_busy(&pd->object))
 		retire(c, pd);
 	else
 		free(pd);
@@ -161,8 +161,8 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 		return fail_with(ENOMEM);
 	c = context_of(pd->context);
 	request.into = pd->handle;
-	error = client_command(c->client, COMMAND_IMPORT_MR, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(c->attachment, COMMAND_IMPORT_MR, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0) {
 		free(mr);
 		return fail_with(error);
@@ -173,7 +173,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	mr->ibv.handle = reply.handle;
 	mr->ibv.lkey = reply.lkey;
 	mr->ibv.rkey = reply.rkey;
-	object_use(&pd_of(pd)->object);
+	verbs_object_use(&pd_of(pd)->object);
 	context_hold(c);
 	return &mr->ibv;
 }
@@ -184,7 +184,7 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
 
 	if (ibv->handle & MR_IMPORT_MARK)
 		context_destroy(c, COMMAND_UNIMPORT_MR, ibv->handle);
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	mr_abandon((struct mr *)ibv);
 	context_drop(c);
 }
@@ -198,7 +198,8 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_han
 	if (context == NULL)
 		return fail_with(EINVAL);
 	request.into = context_of(context)->handle;
-	return dm_make(context, client_of(context), COMMAND_IMPORT_DM, &request.h, sizeof(request));
+	return dm_make(context, attachment_of(context), COMMAND_IMPORT_DM, &request.h,
+		       sizeof(request));
 }
 
 EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)

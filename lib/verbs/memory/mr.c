@@ -44,7 +44,7 @@ int mr_promote(struct context *c, void *addr, size_t length, unsigned int access
 	size_t octets;
 
 	*p = (struct promoted){ 0 };
-	if (c->client->carrier->embedded || !client_promotes(c->client))
+	if (c->attachment->carrier->embedded || !attachment_promotes(c->attachment))
 		return 0;
 	*r = (struct promote_region){ (uintptr_t)addr, length, .backing = named };
 	promote_enter(r, BACKING_MAX, !(access & IBV_ACCESS_ON_DEMAND));
@@ -74,7 +74,7 @@ static void free_backing(struct promoted *p)
 /* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
 void mr_demote(struct context *c, struct promoted *p)
 {
-	if (p->looked_at && !c->client->stale)
+	if (p->looked_at && !c->attachment->stale)
 		promote_leave(&p->region);
 	free_backing(p);
 }
@@ -113,10 +113,10 @@ static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova)
 	if (error != 0)
 		return error;
 	r.request.backings = mr->promoted.region.count;
-	error = client_command(c->client, COMMAND_REG_MR, &r.request.h,
-			       sizeof(r.request) +
-				       mr->promoted.region.count * sizeof(struct mr_backing),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(c->attachment, COMMAND_REG_MR, &r.request.h,
+				   sizeof(r.request) +
+					   mr->promoted.region.count * sizeof(struct mr_backing),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0)
 		take_reply(mr, &reply);
 	return error;
@@ -145,7 +145,7 @@ static struct ibv_mr *mr_finish(struct mr *mr, int error)
 		free(mr);
 		return fail_with(error);
 	}
-	object_use(&pd_of(mr->ibv.pd)->object);
+	verbs_object_use(&pd_of(mr->ibv.pd)->object);
 	context_hold(c);
 	return &mr->ibv;
 }
@@ -182,8 +182,8 @@ struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd)
 	if (mr == NULL)
 		return fail_with(ENOMEM);
 	mr->kind = MR_NULL;
-	error = client_command(client_of(pd->context), COMMAND_ALLOC_NULL_MR, &request.h,
-			       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(attachment_of(pd->context), COMMAND_ALLOC_NULL_MR, &request.h,
+				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0)
 		take_reply(mr, &reply);
 	return mr_finish(mr, error);
@@ -209,7 +209,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (error != 0)
 		return error;
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	mr_demote(c, &mr_of(ibv)->promoted);
 	free(mr_of(ibv));
 	context_drop(c);

@@ -19,8 +19,8 @@ static int alloc_in_engine(struct mw *mw)
 {
 	struct request_alloc_mw request = { .pd = mw->ibv.pd->handle, .type = mw->ibv.type };
 	struct reply_alloc_mw reply;
-	int error = client_command(client_of(mw->ibv.context), COMMAND_ALLOC_MW, &request.h,
-				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+	int error = attachment_command(attachment_of(mw->ibv.context), COMMAND_ALLOC_MW, &request.h,
+				       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 
 	if (error != 0)
 		return error;
@@ -47,7 +47,7 @@ struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		free(mw);
 		return fail_with(error);
 	}
-	object_use(&pd_of(pd)->object);
+	verbs_object_use(&pd_of(pd)->object);
 	context_hold(context_of(pd->context));
 	return &mw->ibv;
 }
@@ -58,7 +58,7 @@ int verbs_dealloc_mw(struct ibv_mw *ibv)
 	int error = context_destroy(c, COMMAND_DEALLOC_MW, ibv->handle);
 	if (error != 0)
 		return error;
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	free((struct mw *)ibv);
 	context_drop(c);
 	return 0;

@@ -13,8 +13,8 @@ struct pd *pd_make(struct context *c, enum command command, struct command_reque
 
 	if (pd == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(c->client, command, request, length, &reply.h, sizeof(reply), NULL,
-			       NULL);
+	error = attachment_command(c->attachment, command, request, length, &reply.h, sizeof(reply),
+				   NULL, NULL);
 	if (error != 0) {
 		free(pd);
 		return fail_with(error);
@@ -40,9 +40,9 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 /* The protection domain inside stays the program's. */
 static void leave_inner(struct pd *pd)
 {
-	object_unuse(&pd_of(pd->inner)->object);
+	verbs_object_unuse(&pd_of(pd->inner)->object);
 	if (pd->td != NULL)
-		object_unuse(&pd->td->object);
+		verbs_object_unuse(&pd->td->object);
 }
 
 EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
@@ -51,7 +51,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv);
 	int error = 0;
 
-	if (object_busy(&pd->object))
+	if (verbs_object_busy(&pd->object))
 		return EBUSY;
 	if (pd->inner == NULL)
 		error = context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);

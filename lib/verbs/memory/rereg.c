@@ -70,7 +70,7 @@ static int change_in_engine(struct context *c, struct change *g, struct reply_re
 				       .iova = (uintptr_t)g->addr } };
 	int error = 0;
 
-	if (client_gone(c->client))
+	if (attachment_gone(c->attachment))
 		return ENODEV;
 	if (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION)
 		error = mr_promote(c, g->addr, g->length, g->access, r.request.backing,
@@ -78,10 +78,10 @@ static int change_in_engine(struct context *c, struct change *g, struct reply_re
 	if (error != 0)
 		return error;
 	r.request.backings = g->promoted.region.count;
-	return client_command(c->client, COMMAND_REREG_MR, &r.request.h,
-			      sizeof(r.request) +
-				      g->promoted.region.count * sizeof(struct mr_backing),
-			      &reply->h, sizeof(*reply), NULL, NULL);
+	return attachment_command(c->attachment, COMMAND_REREG_MR, &r.request.h,
+				  sizeof(r.request) +
+					  g->promoted.region.count * sizeof(struct mr_backing),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 static void take_over(struct context *c, struct change *g, const struct reply_reg_mr *reply)
@@ -93,8 +93,8 @@ static void take_over(struct context *c, struct change *g, const struct reply_re
 		mr_demote(c, &g->mr->promoted);
 		g->mr->promoted = g->promoted;
 	}
-	object_use(&pd_of(g->pd)->object);
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_use(&pd_of(g->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	ibv->pd = g->pd;
 	ibv->addr = g->addr;
 	ibv->length = g->length;

@@ -18,7 +18,7 @@ struct ah {
 };
 
 /* Waits for an answer that is being asked for; `ask` is the command that tells. */
-static int wait_resolved(struct client *c, enum command ask, struct command_request *request,
+static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
 			 size_t octets, struct reply_ah *reply)
 {
 	uint32_t waited_us = 0;
@@ -30,8 +30,8 @@ static int wait_resolved(struct client *c, enum command ask, struct command_requ
 			return ETIMEDOUT;
 		usleep(ASK_EVERY_US);
 		waited_us += ASK_EVERY_US;
-		error = client_command(c, ask, request, octets, &reply->h, sizeof(*reply), NULL,
-				       NULL);
+		error = attachment_command(c, ask, request, octets, &reply->h, sizeof(*reply), NULL,
+					   NULL);
 	}
 	if (error != 0)
 		return error;
@@ -40,15 +40,15 @@ static int wait_resolved(struct client *c, enum command ask, struct command_requ
 
 static int create_in_engine(struct ibv_pd *pd, const struct ibv_ah_attr *attr, uint32_t *handle)
 {
-	struct client *c = client_of(pd->context);
+	struct attachment *c = attachment_of(pd->context);
 	struct request_create_ah request = { .pd = pd->handle };
 	struct request_handle query = { 0 };
 	struct reply_ah reply;
 	int error;
 
 	path_to_engine(&request.path, attr);
-	error = client_command(c, COMMAND_CREATE_AH, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(c, COMMAND_CREATE_AH, &request.h, sizeof(request), &reply.h,
+				   sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	*handle = reply.handle;
@@ -58,7 +58,7 @@ static int create_in_engine(struct ibv_pd *pd, const struct ibv_ah_attr *attr, u
 		return 0;
 	client_info("create_ah: %s",
 		    error == EHOSTUNREACH ? "nobody answers for the address" : strerror(error));
-	client_command_handle(c, COMMAND_DESTROY_AH, *handle);
+	attachment_command_handle(c, COMMAND_DESTROY_AH, *handle);
 	return error;
 }
 
@@ -79,7 +79,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	}
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
-	object_use(&pd_of(pd)->object);
+	verbs_object_use(&pd_of(pd)->object);
 	context_hold(context_of(pd->context));
 	return &ah->ibv;
 }
@@ -90,7 +90,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 	int error = context_destroy(c, COMMAND_DESTROY_AH, ibv->handle);
 	if (error != 0)
 		return error;
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	free(ibv);
 	context_drop(c);
 	return 0;
@@ -140,8 +140,8 @@ static int find_sgid(struct ibv_context *context, const union ibv_gid *gid, uint
 	struct request_empty request = { 0 };
 	struct reply_device facts;
 	struct gid wanted;
-	int error = client_command(client_of(context), COMMAND_DEVICE, &request.h, sizeof(request),
-				   &facts.h, sizeof(facts), NULL, NULL);
+	int error = attachment_command(attachment_of(context), COMMAND_DEVICE, &request.h,
+				       sizeof(request), &facts.h, sizeof(facts), NULL, NULL);
 
 	memcpy(&wanted, gid, sizeof(wanted));
 	for (uint32_t i = 0; error == 0 && i < LIMIT_GIDS; i++) {
@@ -195,7 +195,7 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	struct client *c = client_of(context);
+	struct attachment *c = attachment_of(context);
 	struct request_path request = { 0 };
 	struct reply_ah reply;
 	int error;
@@ -203,8 +203,8 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 	if (attr == NULL || eth_mac == NULL)
 		return EINVAL;
 	path_to_engine(&request.path, attr);
-	error = client_command(c, COMMAND_RESOLVE_PATH, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(c, COMMAND_RESOLVE_PATH, &request.h, sizeof(request), &reply.h,
+				   sizeof(reply), NULL, NULL);
 	if (error == 0)
 		error = wait_resolved(c, COMMAND_RESOLVE_PATH, &request.h, sizeof(request), &reply);
 	if (error == 0 && reply.state != AH_RESOLVED)

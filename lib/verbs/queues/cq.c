@@ -83,15 +83,15 @@ static int create_in_engine(struct context *c, struct cq *cq,
 		.flags = flags_of(init) & CQ_FLAG_IGNORE_OVERRUN,
 	};
 	struct reply_create_cq reply;
-	int error = client_command(c->client, COMMAND_CREATE_CQ, &request.h, sizeof(request),
-				   &reply.h, sizeof(reply), NULL, NULL);
+	int error = attachment_command(c->attachment, COMMAND_CREATE_CQ, &request.h,
+				       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 
 	if (error != 0)
 		return error;
 	cq->ibv.handle = reply.handle;
 	cq->ibv.cqe = (int)reply.cqe;
-	cq->ring = client_at(c->client, reply.ring_offset);
-	cq->page = client_at(c->client, reply.page_offset);
+	cq->ring = attachment_at(c->attachment, reply.ring_offset);
+	cq->page = attachment_at(c->attachment, reply.page_offset);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static struct cq *new_cq(struct ibv_context *context, const struct ibv_cq_init_a
 	cq->ibv.channel = init->channel;
 	cq->ibv.cq_context = init->cq_context;
 	cq->channel = init->channel != NULL ? channel_of(init->channel) : NULL;
-	cq->client = client_of(context);
+	cq->attachment = attachment_of(context);
 	cq->domain = domain_of(init);
 	cq->loses = (flags_of(init) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
 	cq->lock.is_single = (flags_of(init) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) ||
@@ -145,20 +145,20 @@ static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_ini
 	cq = new_cq(context, init);
 	if (cq == NULL)
 		return fail_with(ENOMEM);
-	error = object_enter(&cq->object, OBJECT_CQ);
+	error = verbs_object_enter(&cq->object, VERBS_OBJECT_CQ);
 	if (error == 0)
 		error = create_in_engine(c, cq, init);
 	if (error != 0) {
-		object_leave(&cq->object);
+		verbs_object_leave(&cq->object);
 		free(cq);
 		return fail_with(error);
 	}
 	if (cq->channel != NULL) {
-		object_use(&cq->channel->object);
+		verbs_object_use(&cq->channel->object);
 		__atomic_add_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	if (cq->domain != NULL)
-		object_use(&pd_of(cq->domain)->object);
+		verbs_object_use(&pd_of(cq->domain)->object);
 	context_hold(c);
 	return cq;
 }
@@ -201,9 +201,9 @@ static int destroy_in_engine(struct context *c, struct cq *cq)
 
 	if (c->closed)
 		return 0;
-	return destroy_error(c,
-			     client_command(c->client, COMMAND_DESTROY_CQ, &request.h,
-					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
+	return destroy_error(c, attachment_command(c->attachment, COMMAND_DESTROY_CQ, &request.h,
+						   sizeof(request), &reply.h, sizeof(reply), NULL,
+						   NULL));
 }
 
 EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
@@ -212,12 +212,12 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	struct cq *cq = cq_of(ibv);
 	int error;
 
-	if (object_busy(&cq->object))
+	if (verbs_object_busy(&cq->object))
 		return EBUSY;
 	error = destroy_in_engine(c, cq);
 	if (error != 0)
 		return error;
-	object_leave(&cq->object);
+	verbs_object_leave(&cq->object);
 	if (!cq->stale) {
 		events_wait(&cq->ibv.mutex, &cq->ibv.cond, &cq->ibv.comp_events_completed,
 			    cq->object.comp_delivered);
@@ -225,12 +225,12 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 			    cq->object.async_delivered);
 	}
 	if (cq->channel != NULL) {
-		object_unuse(&cq->channel->object);
+		verbs_object_unuse(&cq->channel->object);
 		__atomic_sub_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	domain_free(cq->domain, &cq->qps_memory, DOMAIN_CQ);
 	if (cq->domain != NULL)
-		object_unuse(&pd_of(cq->domain)->object);
+		verbs_object_unuse(&pd_of(cq->domain)->object);
 	free(cq->backlog.held);
 	free(cq);
 	context_drop(c);

@@ -30,7 +30,7 @@ static inline void cq_note_polled(struct cq *cq)
 void cq_forget_qp(struct cq *cq, const struct qp *qp);
 
 /* clock.c: what added to the engine's clock is CLOCK_REALTIME, as of now. */
-uint64_t clock_to_wall(const struct client *c);
+uint64_t clock_to_wall(const struct attachment *c);
 
 /* The functions of ibv_cq_ex. */
 void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);

@@ -11,8 +11,8 @@ static int resize_in_engine(struct cq *cq, uint32_t cqe, struct reply_create_cq 
 {
 	struct request_resize_cq request = { .cq = cq->ibv.handle, .cqe = cqe };
 
-	return client_command(cq->client, COMMAND_RESIZE_CQ, &request.h, sizeof(request), &reply->h,
-			      sizeof(*reply), NULL, NULL);
+	return attachment_command(cq->attachment, COMMAND_RESIZE_CQ, &request.h, sizeof(request),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 /* `room` holds whatever was not polled, of this ring and of those before. */
@@ -25,7 +25,7 @@ static void move_to(struct cq *cq, struct rte_ring *ring, struct completion *roo
 	}
 	cq->ring = ring;
 	/* Where this fails the engine is gone, and its memory with it. */
-	client_command_handle(cq->client, COMMAND_CQ_MOVED, cq->ibv.handle);
+	attachment_command_handle(cq->attachment, COMMAND_CQ_MOVED, cq->ibv.handle);
 }
 
 /* Completions that requests posted so far will make, or made: they must find room. */
@@ -68,7 +68,7 @@ static int resize_locked(struct cq *cq, uint32_t cqe)
 		free(room);
 		return error;
 	}
-	ring = client_at(cq->client, reply.ring_offset);
+	ring = attachment_at(cq->attachment, reply.ring_offset);
 	if (ring != cq->ring)
 		move_to(cq, ring, room, slots);
 	else
@@ -103,6 +103,6 @@ int verbs_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 		return EOPNOTSUPP;
 	request.count = attr->moderate.cq_count;
 	request.period = attr->moderate.cq_period;
-	return client_command(cq_of(ibv)->client, COMMAND_MODIFY_CQ, &request.h, sizeof(request),
-			      &reply.h, sizeof(reply), NULL, NULL);
+	return attachment_command(cq_of(ibv)->attachment, COMMAND_MODIFY_CQ, &request.h,
+				  sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 }

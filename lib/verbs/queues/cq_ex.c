@@ -32,7 +32,7 @@ static int start_poll(struct ibv_cq_ex *ibv, struct ibv_poll_cq_attr *attr)
 	queue_lock(&cq->lock);
 	cq_note_polled(cq);
 	if (cq->tells_wallclock)
-		cq->wallclock = clock_to_wall(cq->client);
+		cq->wallclock = clock_to_wall(cq->attachment);
 	error = next(cq);
 	if (error != 0)
 		queue_unlock(&cq->lock);

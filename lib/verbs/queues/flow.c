@@ -235,8 +235,8 @@ static struct ibv_flow *create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *at
 	flow = calloc(1, sizeof(*flow));
 	if (flow == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(qp->client, COMMAND_CREATE_FLOW, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(qp->attachment, COMMAND_CREATE_FLOW, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0) {
 		free(flow);
 		return fail_with(error);
@@ -246,7 +246,7 @@ static struct ibv_flow *create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *at
 	flow->qp = qp;
 	flow->counters = counters;
 	if (counters != NULL)
-		object_use(&counters->object);
+		verbs_object_use(&counters->object);
 	context_hold(context_of(ibv->context));
 	return &flow->ibv;
 }
@@ -256,12 +256,12 @@ static int destroy_flow(struct ibv_flow *ibv)
 	struct context *c = context_of(ibv->context);
 	struct steering *flow = (struct steering *)ibv;
 	int error = destroy_error(
-		c, client_command_handle(c->client, COMMAND_DESTROY_FLOW, ibv->handle));
+		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_FLOW, ibv->handle));
 
 	if (error != 0)
 		return error;
 	if (flow->counters != NULL)
-		object_unuse(&flow->counters->object);
+		verbs_object_unuse(&flow->counters->object);
 	free(flow);
 	context_drop(c);
 	return 0;
@@ -283,8 +283,8 @@ static struct ibv_counters *create_counters(struct ibv_context *context,
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(c->client, COMMAND_CREATE_COUNTERS, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(c->attachment, COMMAND_CREATE_COUNTERS, &request.h,
+				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0) {
 		free(k);
 		return fail_with(error);
@@ -302,10 +302,10 @@ static int destroy_counters(struct ibv_counters *ibv)
 	struct counters *k = counters_of(ibv);
 	int error;
 
-	if (object_busy(&k->object))
+	if (verbs_object_busy(&k->object))
 		return EBUSY;
 	error = destroy_error(
-		c, client_command_handle(c->client, COMMAND_DESTROY_COUNTERS, k->handle));
+		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_COUNTERS, k->handle));
 	if (error != 0)
 		return error;
 	free(k);
@@ -326,12 +326,13 @@ static int bind_to(struct counters *k, struct steering *flow)
 
 	if (__atomic_load_n(&flow->counters, __ATOMIC_RELAXED) == k)
 		return 0;
-	error = client_command(context_of(k->ibv.context)->client, COMMAND_ATTACH_COUNTERS,
-			       &request.h, sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(context_of(k->ibv.context)->attachment, COMMAND_ATTACH_COUNTERS,
+				   &request.h, sizeof(request), &reply.h, sizeof(reply), NULL,
+				   NULL);
 	if (error != 0)
 		return error;
 	__atomic_store_n(&flow->counters, k, __ATOMIC_RELAXED);
-	object_use(&k->object);
+	verbs_object_use(&k->object);
 	return 0;
 }
 
@@ -345,7 +346,7 @@ static int attach_point(struct ibv_counters *ibv, struct ibv_counter_attach_attr
 		return EINVAL;
 	if ((unsigned int)attr->counter_desc > IBV_COUNTER_BYTES)
 		return ENOTSUP;
-	if (flow == NULL && object_busy(&k->object))
+	if (flow == NULL && verbs_object_busy(&k->object))
 		return EBUSY;
 	queue_lock(&k->lock);
 	if (k->points == COUNTER_POINTS)
@@ -375,8 +376,8 @@ static int read_counters(struct ibv_counters *ibv, uint64_t *value, uint32_t n, 
 		if (k->point[i].index >= n)
 			error = EINVAL;
 	if (error == 0)
-		error = client_command(c->client, COMMAND_READ_COUNTERS, &request.h,
-				       sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
+		error = attachment_command(c->attachment, COMMAND_READ_COUNTERS, &request.h,
+					   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0) {
 		memset(value, 0, n * sizeof(*value));
 		for (uint32_t i = 0; i < k->points; i++)

@@ -103,7 +103,7 @@ struct search {
 	struct cq *found;
 };
 
-static void look_at(struct object *o, void *argument)
+static void look_at(struct verbs_object *o, void *argument)
 {
 	struct cq *cq = container_of_type(o, struct cq, object);
 	struct search *s = argument;
@@ -119,9 +119,9 @@ struct cq *flush_wake_one(struct channel *ch)
 {
 	struct search s = { .channel = ch };
 
-	objects_lock();
-	objects_each(OBJECT_CQ, look_at, &s);
-	objects_unlock();
+	verbs_objects_lock();
+	verbs_objects_each(VERBS_OBJECT_CQ, look_at, &s);
+	verbs_objects_unlock();
 	return s.found;
 }
 
@@ -133,9 +133,9 @@ void flush_armed(struct cq *cq)
 	/* Before the channel was silenced its end of file wakes the program. */
 	if (cq->channel == NULL || !is_pending(cq))
 		return;
-	objects_lock();
+	verbs_objects_lock();
 	idle_fd = __atomic_load_n(&cq->channel->idle_fd, __ATOMIC_ACQUIRE);
 	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
 					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);
-	objects_unlock();
+	verbs_objects_unlock();
 }

@@ -12,8 +12,8 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, enum command what
 	if (gid == NULL)
 		return EINVAL;
 	memcpy(&request.group, gid, sizeof(request.group));
-	return client_command(client_of(qp->context), what, &request.h, sizeof(request), &reply.h,
-			      sizeof(reply), NULL, NULL);
+	return attachment_command(attachment_of(qp->context), what, &request.h, sizeof(request),
+				  &reply.h, sizeof(reply), NULL, NULL);
 }
 
 EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)

@@ -91,7 +91,7 @@ void cq_forget_qp(struct cq *cq, const struct qp *qp)
 
 bool cq_take_when_empty(struct cq *cq, struct completion *c)
 {
-	struct carrier *carrier = cq->client->carrier;
+	struct carrier *carrier = cq->attachment->carrier;
 	uint32_t empty = ++cq->empty_polls;
 
 	if (carrier->embedded || (empty >= POLITE_AFTER && empty % POLITE_EVERY == 0))
@@ -149,7 +149,7 @@ static void wake_who_polled(struct cq *cq, bool solicited)
 	holds = cq_holds(&cq->backlog, cq->ring, solicited);
 	queue_unlock(&cq->lock);
 	if (holds)
-		client_command_handle(cq->client, COMMAND_WAKE_CQ, cq->ibv.handle);
+		attachment_command_handle(cq->attachment, COMMAND_WAKE_CQ, cq->ibv.handle);
 }
 
 int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
@@ -159,7 +159,7 @@ int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	if (cq->stale)
 		return EINVAL;
 	cq_ring_arm(cq->page, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_NEXT);
-	if (client_gone(cq->client))
+	if (attachment_gone(cq->attachment))
 		flush_armed(cq);
 	else
 		wake_who_polled(cq, solicited_only != 0);

@@ -54,18 +54,18 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.cookie = qp->object.id,
 	};
 
-	return client_command(c->client, COMMAND_CREATE_QP, &request.h, sizeof(request), &reply->h,
-			      sizeof(*reply), NULL, NULL);
+	return attachment_command(c->attachment, COMMAND_CREATE_QP, &request.h, sizeof(request),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 static void *ring_at(struct context *c, uint64_t offset, uint32_t size)
 {
-	return size != 0 ? client_at(c->client, offset) : NULL;
+	return size != 0 ? attachment_at(c->attachment, offset) : NULL;
 }
 
 static int take_reply(struct context *c, struct qp *qp, const struct reply_create_qp *reply)
 {
-	struct carrier *carrier = c->client->carrier;
+	struct carrier *carrier = c->attachment->carrier;
 	struct ibv_qp_cap *cap = &qp->init.cap;
 	int error;
 
@@ -74,7 +74,7 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	qp->handle = reply->handle;
 	qp->ibv.qp_base.handle = reply->handle;
 	qp->ibv.qp_base.qp_num = reply->qpn;
-	qp->page = client_at(c->client, reply->page_offset);
+	qp->page = attachment_at(c->attachment, reply->page_offset);
 	qp->bell = carrier->bell[reply->lcore];
 	qp->sleeping = &carrier->page->lcore[reply->lcore].sleeping;
 	qp->wake_fd = carrier->wake_fd[reply->lcore];
@@ -101,13 +101,13 @@ int qp_destroy_in_engine(struct context *c, uint32_t handle)
 
 	if (c->closed)
 		return 0;
-	return destroy_error(c,
-			     client_command(c->client, COMMAND_DESTROY_QP, &request.h,
-					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
+	return destroy_error(c, attachment_command(c->attachment, COMMAND_DESTROY_QP, &request.h,
+						   sizeof(request), &reply.h, sizeof(reply), NULL,
+						   NULL));
 }
 
 /* What a queue pair uses; an XRC target uses its domain alone. */
-static void each_used(struct qp *qp, void (*visit)(struct object *o))
+static void each_used(struct qp *qp, void (*visit)(struct verbs_object *o))
 {
 	if (qp->xrcd != NULL) {
 		visit(&qp->xrcd->object);
@@ -138,20 +138,20 @@ void qp_leave(struct qp *qp)
 	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
 		cq_remove_qp(cq_of(qp->init.recv_cq), qp);
 	free_memory(qp);
-	each_used(qp, object_unuse);
+	each_used(qp, verbs_object_unuse);
 }
 
 int qp_bring_up(struct context *c, struct qp *qp)
 {
 	struct reply_create_qp reply;
-	int error = object_enter(&qp->object, OBJECT_QP);
+	int error = verbs_object_enter(&qp->object, VERBS_OBJECT_QP);
 
 	if (error != 0)
 		return error;
 	error = create_in_engine(c, qp, &reply);
 	if (error != 0)
 		return error;
-	each_used(qp, object_use);
+	each_used(qp, verbs_object_use);
 	error = take_reply(c, qp, &reply);
 	if (error == 0 && qp->init.send_cq != NULL)
 		error = cq_add_qp(cq_of(qp->init.send_cq), qp);
@@ -195,7 +195,7 @@ static void fill_public(struct ibv_qp *ibv, struct ibv_pd *pd, const struct ibv_
 
 void qp_free_parts(struct qp *qp)
 {
-	object_leave(&qp->object);
+	verbs_object_leave(&qp->object);
 	free_memory(qp);
 }
 
@@ -215,7 +215,7 @@ void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 		qp->init.srq = NULL;
 	}
 	qp->sig_all = init->sq_sig_all != 0;
-	qp->client = c->client;
+	qp->attachment = c->attachment;
 	qp->mtu = 128u << c->device->facts.active_mtu;
 	qp->sq.domain = qp->rq.domain = pd;
 	qp->sq.loses = init->send_cq != NULL && cq_of(init->send_cq)->loses;
@@ -318,7 +318,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	error = qp_destroy_in_engine(c, qp->handle);
 	if (error != 0)
 		return error;
-	object_leave(&qp->object);
+	verbs_object_leave(&qp->object);
 	if (!qp->stale)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    qp->object.async_delivered);

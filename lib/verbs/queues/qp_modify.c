@@ -160,8 +160,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_
 	attr_mask = without_other_half(ibv, attr_mask);
 	request.mask = (uint32_t)attr_mask;
 	attributes_to_engine(&request.attributes, attr, attr_mask);
-	error = client_command(qp->client, COMMAND_MODIFY_QP, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(qp->attachment, COMMAND_MODIFY_QP, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	if (reply.state == QP_STATE_RESET && (attr_mask & IBV_QP_STATE))
@@ -182,8 +182,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_m
 		return EINVAL;
 	if (qp->rss != 0)
 		return EOPNOTSUPP;
-	error = client_command(qp->client, COMMAND_QUERY_QP, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(qp->attachment, COMMAND_QUERY_QP, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	uroce_attributes_from_engine(attr, &reply.attributes);

@@ -22,7 +22,7 @@ struct rwq_table {
 
 struct counters {
 	struct ibv_counters ibv;
-	struct object object; /* its users only: rules that count into it */
+	struct verbs_object object; /* its users only: rules that count into it */
 	uint32_t handle;
 	struct queue_lock lock;
 	uint32_t points;

@@ -36,8 +36,8 @@ static int create_in_engine(struct context *c, struct srq *srq, const struct srq
 		.cookie = srq->object.id,
 	};
 
-	return client_command(c->client, COMMAND_CREATE_SRQ, &request.h, sizeof(request), &reply->h,
-			      sizeof(*reply), NULL, NULL);
+	return attachment_command(c->attachment, COMMAND_CREATE_SRQ, &request.h, sizeof(request),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 static int destroy_in_engine(struct context *c, uint32_t handle)
@@ -47,9 +47,9 @@ static int destroy_in_engine(struct context *c, uint32_t handle)
 
 	if (c->closed)
 		return 0;
-	return destroy_error(c,
-			     client_command(c->client, COMMAND_DESTROY_SRQ, &request.h,
-					    sizeof(request), &reply.h, sizeof(reply), NULL, NULL));
+	return destroy_error(c, attachment_command(c->attachment, COMMAND_DESTROY_SRQ, &request.h,
+						   sizeof(request), &reply.h, sizeof(reply), NULL,
+						   NULL));
 }
 
 static void take_reply(struct context *c, struct srq *srq, const struct reply_create_srq *reply)
@@ -59,16 +59,16 @@ static void take_reply(struct context *c, struct srq *srq, const struct reply_cr
 	srq->max_wr = reply->max_wr;
 	srq->max_sge = reply->max_sge;
 	srq->stride = reply->stride;
-	srq->ring = client_at(c->client, reply->ring_offset);
-	srq->page = client_at(c->client, reply->page_offset);
+	srq->ring = attachment_at(c->attachment, reply->ring_offset);
+	srq->page = attachment_at(c->attachment, reply->page_offset);
 }
 
 static void take_tags(struct context *c, struct srq *srq, const struct srq_parts *parts,
 		      const struct reply_create_srq *reply)
 {
-	struct carrier *carrier = c->client->carrier;
+	struct carrier *carrier = c->attachment->carrier;
 
-	srq->ops = client_at(c->client, reply->ops_offset);
+	srq->ops = attachment_at(c->attachment, reply->ops_offset);
 	srq->ops_stride = reply->ops_stride;
 	srq->max_tags = parts->tm_cap->max_num_tags;
 	srq->bell = carrier->bell[reply->lcore];
@@ -88,7 +88,7 @@ static void fill_public(struct ibv_srq *ibv, struct context *c, const struct srq
 static int bring_up(struct context *c, struct srq *srq, const struct srq_parts *parts)
 {
 	struct reply_create_srq reply;
-	int error = object_enter(&srq->object, OBJECT_SRQ);
+	int error = verbs_object_enter(&srq->object, VERBS_OBJECT_SRQ);
 
 	if (error == 0)
 		error = create_in_engine(c, srq, parts, &reply);
@@ -108,7 +108,7 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 	if (srq == NULL)
 		return fail_with(ENOMEM);
 	srq->type = parts->type;
-	srq->client = c->client;
+	srq->attachment = c->attachment;
 	srq->cq = parts->cq;
 	srq->xrcd = parts->xrcd;
 	queue_lock_init(&srq->lock);
@@ -116,15 +116,15 @@ static struct ibv_srq *create_srq(struct context *c, const struct srq_parts *par
 	fill_public(&srq->ibv, c, parts);
 	error = bring_up(c, srq, parts);
 	if (error != 0) {
-		object_leave(&srq->object);
+		verbs_object_leave(&srq->object);
 		free(srq);
 		return fail_with(error);
 	}
-	object_use(&parts->pd->object);
+	verbs_object_use(&parts->pd->object);
 	if (srq->cq != NULL)
-		object_use(&srq->cq->object);
+		verbs_object_use(&srq->cq->object);
 	if (srq->xrcd != NULL)
-		object_use(&srq->xrcd->object);
+		verbs_object_use(&srq->xrcd->object);
 	context_hold(c);
 	parts->attr->max_wr = srq->max_wr;
 	parts->attr->max_sge = srq->max_sge;
@@ -226,12 +226,12 @@ EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int at
 	request.max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : 0;
 	request.limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : 0;
 	queue_lock(&srq->lock);
-	error = client_command(srq->client, COMMAND_MODIFY_SRQ, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(srq->attachment, COMMAND_MODIFY_SRQ, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0) {
 		srq->max_wr = reply.max_wr;
 		if (reply.ring_size != 0)
-			srq->ring = client_at(srq->client, reply.ring_offset);
+			srq->ring = attachment_at(srq->attachment, reply.ring_offset);
 	}
 	queue_unlock(&srq->lock);
 	return error;
@@ -246,8 +246,8 @@ EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 
 	if (attr == NULL)
 		return EINVAL;
-	error = client_command(srq->client, COMMAND_QUERY_SRQ, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(srq->attachment, COMMAND_QUERY_SRQ, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	attr->max_wr = reply.max_wr;
@@ -262,20 +262,20 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	struct srq *srq = srq_of(ibv);
 	int error;
 
-	if (object_busy(&srq->object))
+	if (verbs_object_busy(&srq->object))
 		return EBUSY;
 	error = destroy_in_engine(c, ibv->handle);
 	if (error != 0)
 		return error;
-	object_leave(&srq->object);
+	verbs_object_leave(&srq->object);
 	if (!srq->stale)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    srq->object.async_delivered);
-	object_unuse(&pd_of(ibv->pd)->object);
+	verbs_object_unuse(&pd_of(ibv->pd)->object);
 	if (srq->cq != NULL)
-		object_unuse(&srq->cq->object);
+		verbs_object_unuse(&srq->cq->object);
 	if (srq->xrcd != NULL)
-		object_unuse(&srq->xrcd->object);
+		verbs_object_unuse(&srq->xrcd->object);
 	free(srq);
 	context_drop(c);
 	return 0;

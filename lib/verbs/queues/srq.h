@@ -22,10 +22,10 @@ struct srq {
 	uint32_t number; /* what peers call an XRC SRQ by */
 	enum ibv_srq_type type;
 	bool stale; /* of the parent of a fork */
-	struct client *client;
+	struct attachment *attachment;
 	struct cq *cq; /* XRC, tag matching */
 	struct xrcd *xrcd; /* XRC */
-	struct object object;
+	struct verbs_object object;
 	/* tag matching: operations on the list, under the lock */
 	struct rte_ring *ops;
 	uint32_t ops_stride;

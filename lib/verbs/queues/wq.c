@@ -101,8 +101,8 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 	request.current_state = attr->attr_mask & IBV_WQ_ATTR_CURR_STATE ? attr->curr_wq_state : 0;
 	request.flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags : 0;
 	request.flags_mask = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
-	error = client_command(wq->qp.client, COMMAND_MODIFY_WQ, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(wq->qp.attachment, COMMAND_MODIFY_WQ, &request.h,
+				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0)
 		return error;
 	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
@@ -121,7 +121,7 @@ static int destroy_wq(struct ibv_wq *ibv)
 
 	if (error != 0)
 		return error;
-	object_leave(&wq->qp.object);
+	verbs_object_leave(&wq->qp.object);
 	if (!wq->qp.stale)
 		events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 			    wq->qp.object.async_delivered);
@@ -159,8 +159,8 @@ static struct ibv_rwq_ind_table *create_table(struct ibv_context *context,
 	t = calloc(1, sizeof(*t));
 	if (t == NULL)
 		return fail_with(ENOMEM);
-	error = client_command(c->client, COMMAND_CREATE_RWQ_TABLE, &request.h, sizeof(request),
-			       &reply.h, sizeof(reply), NULL, NULL);
+	error = attachment_command(c->attachment, COMMAND_CREATE_RWQ_TABLE, &request.h,
+				   sizeof(request), &reply.h, sizeof(reply), NULL, NULL);
 	if (error != 0) {
 		free(t);
 		return fail_with(error);
@@ -175,7 +175,8 @@ static struct ibv_rwq_ind_table *create_table(struct ibv_context *context,
 static int destroy_table(struct ibv_rwq_ind_table *ibv)
 {
 	struct context *c = context_of(ibv->context);
-	int error = destroy_error(c, client_command_handle(c->client, COMMAND_DESTROY_RWQ_TABLE,
+	int error =
+		destroy_error(c, attachment_command_handle(c->attachment, COMMAND_DESTROY_RWQ_TABLE,
 							   (uint32_t)ibv->ind_tbl_handle));
 
 	if (error != 0)
@@ -226,8 +227,8 @@ static int create_rss_in_engine(struct context *c, struct qp *qp,
 	int error;
 
 	memcpy(request.key, init->rx_hash_conf.rx_hash_key, sizeof(request.key));
-	error = client_command(c->client, COMMAND_CREATE_RSS, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), NULL, NULL);
+	error = attachment_command(c->attachment, COMMAND_CREATE_RSS, &request.h, sizeof(request),
+				   &reply.h, sizeof(reply), NULL, NULL);
 	if (error == 0)
 		qp->rss = reply.handle;
 	return error;
@@ -252,15 +253,15 @@ struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init
 		return fail_with(ENOMEM);
 	qp_fill(qp, init->pd, &plain);
 	qp->page = &no_queues;
-	error = object_enter(&qp->object, OBJECT_QP);
+	error = verbs_object_enter(&qp->object, VERBS_OBJECT_QP);
 	if (error == 0)
 		error = create_rss_in_engine(c, qp, init);
 	if (error != 0) {
-		object_leave(&qp->object);
+		verbs_object_leave(&qp->object);
 		free(qp);
 		return fail_with(error);
 	}
-	object_use(&pd_of(init->pd)->object);
+	verbs_object_use(&pd_of(init->pd)->object);
 	context_hold(c);
 	return &qp->ibv.qp_base;
 }
@@ -268,13 +269,13 @@ struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init
 int raw_destroy_rss_qp(struct qp *qp)
 {
 	struct context *c = context_of(qp->ibv.qp_base.context);
-	int error =
-		destroy_error(c, client_command_handle(c->client, COMMAND_DESTROY_RSS, qp->rss));
+	int error = destroy_error(
+		c, attachment_command_handle(c->attachment, COMMAND_DESTROY_RSS, qp->rss));
 
 	if (error != 0)
 		return error;
-	object_leave(&qp->object);
-	object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
+	verbs_object_leave(&qp->object);
+	verbs_object_unuse(&pd_of(qp->ibv.qp_base.pd)->object);
 	free(qp);
 	context_drop(c);
 	return 0;

@@ -22,7 +22,8 @@ static int open_in_engine(struct context *c, struct xrcd *x, const struct ibv_xr
 					     .flags = engine_flags(init->oflags) };
 	struct carrier_descriptors in = { .fd = { init->fd }, .count = 1 };
 	struct reply_handle reply;
-	int error = client_command(c->client, COMMAND_OPEN_XRCD, &request.h, sizeof(request),
+	int error =
+		attachment_command(c->attachment, COMMAND_OPEN_XRCD, &request.h, sizeof(request),
 				   &reply.h, sizeof(reply), init->fd != -1 ? &in : NULL, NULL);
 
 	if (error == 0)
@@ -70,9 +71,10 @@ int verbs_close_xrcd(struct ibv_xrcd *ibv)
 	struct xrcd *x = xrcd_of(ibv);
 	int error;
 
-	if (object_busy(&x->object))
+	if (verbs_object_busy(&x->object))
 		return EBUSY;
-	error = destroy_error(c, client_command_handle(c->client, COMMAND_CLOSE_XRCD, x->handle));
+	error = destroy_error(
+		c, attachment_command_handle(c->attachment, COMMAND_CLOSE_XRCD, x->handle));
 	if (error != 0)
 		return error;
 	free(x);
@@ -93,7 +95,7 @@ static struct qp *target_alloc(struct context *c, struct xrcd *x, void *qp_conte
 	if (qp == NULL)
 		return NULL;
 	ibv = &qp->ibv.qp_base;
-	qp->client = c->client;
+	qp->attachment = c->attachment;
 	qp->page = &no_page;
 	qp->xrcd = x;
 	qp->init.qp_type = IBV_QPT_XRC_RECV;
@@ -117,8 +119,8 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.cookie = qp->object.id,
 	};
 
-	return client_command(c->client, COMMAND_CREATE_QP, &request.h, sizeof(request), &reply->h,
-			      sizeof(*reply), NULL, NULL);
+	return attachment_command(c->attachment, COMMAND_CREATE_QP, &request.h, sizeof(request),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 static int open_qp_in_engine(struct context *c, struct qp *qp, uint32_t qpn,
@@ -131,8 +133,8 @@ static int open_qp_in_engine(struct context *c, struct qp *qp, uint32_t qpn,
 		.cookie = qp->object.id,
 	};
 
-	return client_command(c->client, COMMAND_OPEN_QP, &request.h, sizeof(request), &reply->h,
-			      sizeof(*reply), NULL, NULL);
+	return attachment_command(c->attachment, COMMAND_OPEN_QP, &request.h, sizeof(request),
+				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
 /* qpn 0: a new one. */
@@ -144,19 +146,19 @@ static struct ibv_qp *target_open(struct context *c, struct xrcd *x, void *qp_co
 
 	if (qp == NULL)
 		return fail_with(ENOMEM);
-	error = object_enter(&qp->object, OBJECT_QP);
+	error = verbs_object_enter(&qp->object, VERBS_OBJECT_QP);
 	if (error == 0)
 		error = qpn == 0 ? create_in_engine(c, qp, &reply)
 				 : open_qp_in_engine(c, qp, qpn, &reply);
 	if (error != 0) {
-		object_leave(&qp->object);
+		verbs_object_leave(&qp->object);
 		free(qp);
 		return fail_with(error);
 	}
 	qp->handle = reply.handle;
 	qp->ibv.qp_base.handle = reply.handle;
 	qp->ibv.qp_base.qp_num = reply.qpn;
-	object_use(&x->object);
+	verbs_object_use(&x->object);
 	context_hold(c);
 	return &qp->ibv.qp_base;
 }

@@ -6,7 +6,7 @@
 
 struct xrcd {
 	struct ibv_xrcd ibv;
-	struct object object; /* users: SRQs and target queue pairs */
+	struct verbs_object object; /* users: SRQs and target queue pairs */
 	uint32_t handle;
 };
 

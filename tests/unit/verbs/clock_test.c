@@ -14,7 +14,7 @@
 
 static struct client_page page;
 static struct carrier carrier = { .page = &page };
-static struct client client = { .carrier = &carrier };
+static struct attachment attachment = { .carrier = &carrier };
 static uint32_t lost_before, lost_behind; /* a bit for each reading of the wall clock */
 static uint32_t readings;
 
@@ -65,7 +65,7 @@ Test(clock, is_right_whatever_happens_between_two_readings)
 		lost_before = cases[i].before;
 		lost_behind = cases[i].behind;
 		readings = 0;
-		apart = clock_to_wall(&client);
+		apart = clock_to_wall(&attachment);
 		cr_expect(apart < APART + CLOSE && apart + CLOSE > APART,
 			  "row %zu: %ld ns off after %u readings", i, (long)(apart - APART),
 			  readings);
@@ -76,6 +76,6 @@ Test(clock, is_not_read_for_ever)
 {
 	lost_before = lost_behind = UINT32_MAX;
 	page.clock.mult = UINT64_C(1) << 31;
-	clock_to_wall(&client);
+	clock_to_wall(&attachment);
 	cr_expect_lt(readings, 10);
 }

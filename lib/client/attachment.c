@@ -7,16 +7,16 @@
 #include "base/bits.h"
 #include "queue/cancel.h"
 #include "client/carrier_socket.h"
-#include "client/client.h"
+#include "client/attachment.h"
 #include "client/log.h"
-#include "client/objects.h"
+#include "client/verbs_object.h"
 #include "drivers/client_memory/promote.h"
 
 #define EMBEDDED_MAX 16u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t promotion_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct client *clients;
+static struct attachment *attachments;
 static struct carrier_device embedded[EMBEDDED_MAX];
 static uint32_t embedded_count;
 static void (*fork_child)(void);
@@ -80,7 +80,7 @@ static int query(const struct engine_source *source, struct reply_device *out)
 							: ENODEV;
 }
 
-int client_query(const struct engine_source *source, struct reply_device *out)
+int attachment_query_engine(const struct engine_source *source, struct reply_device *out)
 {
 	int cancel = cancel_off(), error = query(source, out);
 
@@ -104,26 +104,26 @@ static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 	pthread_mutex_lock(&promotion_lock);
-	objects_lock();
+	verbs_objects_lock();
 }
 
 static void after_fork_parent(void)
 {
-	objects_unlock();
+	verbs_objects_unlock();
 	pthread_mutex_unlock(&promotion_lock);
 	pthread_mutex_unlock(&lock);
 }
 
 static void after_fork_child(void)
 {
-	for (struct client *c = clients; c != NULL; c = c->next) {
+	for (struct attachment *c = attachments; c != NULL; c = c->next) {
 		c->stale = true;
 		if (c->source.embedded[0] == '\0')
 			carrier_socket_abandon(c->carrier);
 	}
 	if (fork_child != NULL)
 		fork_child();
-	objects_unlock();
+	verbs_objects_unlock();
 	pthread_mutex_unlock(&promotion_lock);
 	pthread_mutex_unlock(&lock);
 }
@@ -141,9 +141,9 @@ static void prepare_for_forks(void)
 	pthread_once(&once, register_fork_handlers);
 }
 
-void client_each_engine(void (*found)(const struct engine_source *source,
-				      const struct reply_device *facts, void *argument),
-			void *argument)
+void attachment_each_engine(void (*found)(const struct engine_source *source,
+					  const struct reply_device *facts, void *argument),
+			    void *argument)
 {
 	char names[EMBEDDED_MAX][32] = { 0 };
 	struct engine_source source;
@@ -156,14 +156,14 @@ void client_each_engine(void (*found)(const struct engine_source *source,
 	for (uint32_t i = 0; i < n; i++) {
 		memset(&source, 0, sizeof(source));
 		memcpy(source.embedded, names[i], sizeof(source.embedded));
-		if (client_query(&source, &facts) == 0)
+		if (attachment_query_engine(&source, &facts) == 0)
 			found(&source, &facts, argument);
 	}
 	locate_engines(&where);
 	for (uint32_t i = 0; i < where.count; i++) {
 		memset(&source, 0, sizeof(source));
 		memcpy(source.path, where.path[i], sizeof(source.path));
-		if (client_query(&source, &facts) != 0)
+		if (attachment_query_engine(&source, &facts) != 0)
 			continue;
 		found(&source, &facts, argument);
 		return;
@@ -172,17 +172,17 @@ void client_each_engine(void (*found)(const struct engine_source *source,
 		client_info("no engine answers: there is no device");
 }
 
-void client_at_fork(void (*child)(void))
+void attachment_at_fork(void (*child)(void))
 {
 	__atomic_store_n(&fork_child, child, __ATOMIC_RELAXED);
 }
 
-static struct client *find_client(const struct engine_source *source, uint64_t engine_id)
+static struct attachment *find_attachment(const struct engine_source *source, uint64_t engine_id)
 {
-	for (struct client *c = clients; c != NULL; c = c->next) {
+	for (struct attachment *c = attachments; c != NULL; c = c->next) {
 		if (strcmp(c->source.path, source->path) == 0 &&
 		    strcmp(c->source.embedded, source->embedded) == 0 &&
-		    c->carrier->engine_id == engine_id && !client_gone(c))
+		    c->carrier->engine_id == engine_id && !attachment_gone(c))
 			return c;
 	}
 	return NULL;
@@ -199,9 +199,9 @@ static int attach_carrier(const struct engine_source *source, struct carrier **o
 	return ENODEV;
 }
 
-static int new_client(const struct engine_source *source, struct client **out)
+static int new_attachment(const struct engine_source *source, struct attachment **out)
 {
-	struct client *c = calloc(1, sizeof(*c));
+	struct attachment *c = calloc(1, sizeof(*c));
 	int error;
 
 	if (c == NULL)
@@ -212,21 +212,21 @@ static int new_client(const struct engine_source *source, struct client **out)
 		free(c);
 		return error;
 	}
-	c->next = clients;
-	clients = c;
+	c->next = attachments;
+	attachments = c;
 	*out = c;
 	return 0;
 }
 
-int client_attach(const struct engine_source *source, uint64_t engine_id, struct client **out)
+int attachment_get(const struct engine_source *source, uint64_t engine_id, struct attachment **out)
 {
 	int error = 0, cancel = cancel_off();
 
 	prepare_for_forks();
 	pthread_mutex_lock(&lock);
-	*out = find_client(source, engine_id);
+	*out = find_attachment(source, engine_id);
 	if (*out == NULL)
-		error = new_client(source, out);
+		error = new_attachment(source, out);
 	if (error == 0)
 		(*out)->references++;
 	pthread_mutex_unlock(&lock);
@@ -234,15 +234,15 @@ int client_attach(const struct engine_source *source, uint64_t engine_id, struct
 	return error;
 }
 
-void client_detach(struct client *c)
+void attachment_put(struct attachment *c)
 {
-	struct client **link;
+	struct attachment **link;
 	bool last;
 
 	pthread_mutex_lock(&lock);
 	last = --c->references == 0;
 	if (last) {
-		for (link = &clients; *link != c; link = &(*link)->next)
+		for (link = &attachments; *link != c; link = &(*link)->next)
 			;
 		*link = c->next;
 	}
@@ -255,9 +255,9 @@ void client_detach(struct client *c)
 	free(c);
 }
 
-int client_command(struct client *c, enum command what, struct command_request *request,
-		   size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
-		   const struct carrier_descriptors *in, struct carrier_descriptors *out)
+int attachment_command(struct attachment *c, enum command what, struct command_request *request,
+		       size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
+		       const struct carrier_descriptors *in, struct carrier_descriptors *out)
 {
 	struct carrier_descriptors none = { 0 };
 	int error, cancel;
@@ -271,16 +271,16 @@ int client_command(struct client *c, enum command what, struct command_request *
 	return error;
 }
 
-int client_command_handle(struct client *c, enum command what, uint32_t handle)
+int attachment_command_handle(struct attachment *c, enum command what, uint32_t handle)
 {
 	struct request_handle request = { .handle = handle };
 	struct reply_empty reply;
 
-	return client_command(c, what, &request.h, sizeof(request), &reply.h, sizeof(reply), NULL,
-			      NULL);
+	return attachment_command(c, what, &request.h, sizeof(request), &reply.h, sizeof(reply),
+				  NULL, NULL);
 }
 
-static uint32_t pass_promoted_file(struct client *c, int fd)
+static uint32_t pass_promoted_file(struct attachment *c, int fd)
 {
 	struct carrier_descriptors file = { .count = 1, .fd = { fd } };
 	struct request_empty request = { 0 };
@@ -289,12 +289,12 @@ static uint32_t pass_promoted_file(struct client *c, int fd)
 
 	if (fd < 0)
 		return PROMOTION_NO;
-	error = client_command(c, COMMAND_PROMOTED_FILE, &request.h, sizeof(request), &reply.h,
-			       sizeof(reply), &file, NULL);
+	error = attachment_command(c, COMMAND_PROMOTED_FILE, &request.h, sizeof(request), &reply.h,
+				   sizeof(reply), &file, NULL);
 	return error == 0 ? PROMOTION_YES : PROMOTION_NO;
 }
 
-bool client_promotes(struct client *c)
+bool attachment_promotes(struct attachment *c)
 {
 	uint32_t answer = __atomic_load_n(&c->promotion, __ATOMIC_ACQUIRE);
 	int fd;

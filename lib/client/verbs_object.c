@@ -4,22 +4,22 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "client/objects.h"
+#include "client/verbs_object.h"
 
 #define FIRST_SLOTS 64u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct object **slot; /* the low half of a number is an index into this */
+static struct verbs_object **slot; /* the low half of a number is an index into this */
 static uint32_t slots;
 static uint32_t next_slot; /* where the search for a free slot begins */
 static uint32_t generation; /* the high half */
 
-void objects_lock(void)
+void verbs_objects_lock(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void objects_unlock(void)
+void verbs_objects_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
@@ -27,7 +27,7 @@ void objects_unlock(void)
 static bool grow(void)
 {
 	uint32_t wanted = slots == 0 ? FIRST_SLOTS : 2 * slots;
-	struct object **more = realloc(slot, wanted * sizeof(struct object *));
+	struct verbs_object **more = realloc(slot, wanted * sizeof(struct verbs_object *));
 
 	if (more == NULL)
 		return false;
@@ -56,41 +56,41 @@ static bool find_free(uint32_t *index)
 	return true;
 }
 
-int object_enter(struct object *o, enum object_kind kind)
+int verbs_object_enter(struct verbs_object *o, enum verbs_object_kind kind)
 {
 	uint32_t index;
 	int error = ENOMEM;
 
-	objects_lock();
+	verbs_objects_lock();
 	if (find_free(&index)) {
 		o->kind = kind;
 		o->id = (uint64_t)++generation << 32 | index;
 		slot[index] = o;
 		error = 0;
 	}
-	objects_unlock();
+	verbs_objects_unlock();
 	return error;
 }
 
-void object_leave(struct object *o)
+void verbs_object_leave(struct verbs_object *o)
 {
-	objects_lock();
+	verbs_objects_lock();
 	if (o->id != 0)
 		slot[(uint32_t)o->id] = NULL;
 	o->id = 0;
-	objects_unlock();
+	verbs_objects_unlock();
 }
 
-struct object *object_find(uint64_t id, enum object_kind kind)
+struct verbs_object *verbs_object_find(uint64_t id, enum verbs_object_kind kind)
 {
 	uint32_t index = (uint32_t)id;
-	struct object *o = index < slots ? slot[index] : NULL;
+	struct verbs_object *o = index < slots ? slot[index] : NULL;
 
 	return o != NULL && o->id == id && o->kind == kind ? o : NULL;
 }
 
-void objects_each(enum object_kind kind, void (*visit)(struct object *o, void *argument),
-		  void *argument)
+void verbs_objects_each(enum verbs_object_kind kind,
+			void (*visit)(struct verbs_object *o, void *argument), void *argument)
 {
 	for (uint32_t i = 0; i < slots; i++) {
 		if (slot[i] != NULL && slot[i]->kind == kind)
