@@ -12,8 +12,6 @@
 #include "client/verbs_object.h"
 #include "drivers/client_memory/promote.h"
 
-#define EMBEDDED_MAX 16u
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t promotion_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct attachment *attachments;
@@ -133,7 +131,10 @@ static void register_fork_handlers(void)
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* Before any of the locks is taken: a child may want what another thread of its parent held. */
+/*
+ * Called before any lock is taken: the handlers keep a fork's child from finding a lock held by a
+ * thread that exists only in its parent.
+ */
 static void prepare_for_forks(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -169,7 +170,7 @@ void attachment_each_engine(void (*found)(const struct engine_source *source,
 		return;
 	}
 	if (n == 0)
-		client_info("no engine answers: there is no device");
+		client_info("no engine answers, so there is no device");
 }
 
 void attachment_at_fork(void (*child)(void))
@@ -249,7 +250,7 @@ void attachment_put(struct attachment *c)
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
-	/* An embedded engine lives in the parent: its carrier is not the child's to end. */
+	/* In a fork's child the carrier of an embedded engine still belongs to the parent. */
 	if (!c->stale || c->source.embedded[0] == '\0')
 		c->carrier->ops->release(c->carrier);
 	free(c);
@@ -301,7 +302,7 @@ bool attachment_promotes(struct attachment *c)
 
 	if (answer != PROMOTION_NOT_ASKED)
 		return answer == PROMOTION_YES;
-	/* Not with our lock held: promotion has one of its own, and a fork takes both. */
+	/* Before our lock is taken: promotion has its own lock, and fork handlers take both. */
 	fd = promote_file();
 	pthread_mutex_lock(&promotion_lock);
 	if (c->promotion == PROMOTION_NOT_ASKED)

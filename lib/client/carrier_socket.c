@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the death of the engine is noticed without a thread: a command fails, the library reads EOF
- * from an event descriptor, or a busy poller finds that the heartbeat in the shared page stands
- * still; then one look at the control socket tells a dead engine from a slow one.
+ * The library notices the death of the engine without a thread of its own, in one of three ways:
+ * a command fails; an event descriptor reaches end of file; or a busy poller finds the heartbeat in
+ * the client page late. A late heartbeat may be that of a slow engine, so the poller then checks
+ * whether the control socket has ended.
+ *
+ * The atomics here are between threads of this program; none of them orders other memory, so they
+ * are relaxed. The words of the client page are read relaxed for the same reason. That is why they
+ * do not stand in lib/queue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +29,8 @@
 
 #define QUERY_TIMEOUT_MS   3000
 #define COMMAND_TIMEOUT_MS 30000
-#define LOOK_EVERY	   64u /* empty_poll comes every 16th empty poll: about 1,000 of them */
-#define HEARTBEAT_LATE \
-	(120 * TIME_MS) /* it should move every 100 ms; a look too many costs a call */
+#define CHECK_EVERY	   64u /* calls of empty_poll: about 1,000 empty polls */
+#define HEARTBEAT_LATE	   (120 * TIME_MS) /* it changes every 100 ms */
 
 struct carrier_socket {
 	struct carrier c;
@@ -34,11 +38,11 @@ struct carrier_socket {
 	int fd;
 	uint32_t sequence;
 	uint32_t gone;
-	uint32_t turns; /* calls of empty_poll; may lose counts between threads */
+	uint32_t turns; /* calls of empty_poll; threads may lose counts */
 	uint64_t heartbeat; /* as last seen ... */
-	nanotime moved_at; /* ... and when it had moved */
+	nanotime beat_at; /* ... and when it had changed */
 	size_t arena_bytes;
-	bool crowded; /* pollers and lcores do not have a core each */
+	bool crowded; /* there are fewer cores than lcores and pollers */
 };
 
 static struct carrier_socket *socket_of(struct carrier *c)
@@ -72,7 +76,7 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 		reply->error = 0;
 		error = message_exchange(s->fd, what, ++s->sequence, COMMAND_TIMEOUT_MS, request,
 					 request_bytes, reply, reply_bytes, in, out);
-		/* ENODEV may as well be its answer: no device has the address that an id wants */
+		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
 		if (error == ENODEV && reply->error != ENODEV)
 			set_gone(s);
 	}
@@ -80,7 +84,7 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 	return error;
 }
 
-/* Nothing is ever waiting on the control socket between commands but the end of it. */
+/* Between commands only the end of the connection can be readable on the control socket. */
 static bool connection_ended(struct carrier_socket *s)
 {
 	char octet;
@@ -89,7 +93,7 @@ static bool connection_ended(struct carrier_socket *s)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-static void look_at_heartbeat(struct carrier_socket *s)
+static void check_heartbeat(struct carrier_socket *s)
 {
 	uint64_t beat = __atomic_load_n(&s->c.page->heartbeat, __ATOMIC_RELAXED);
 	nanotime t;
@@ -101,9 +105,9 @@ static void look_at_heartbeat(struct carrier_socket *s)
 	t = now();
 	if (beat != __atomic_load_n(&s->heartbeat, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&s->heartbeat, beat, __ATOMIC_RELAXED);
-		__atomic_store_n(&s->moved_at, t, __ATOMIC_RELAXED);
-	} else if (t - __atomic_load_n(&s->moved_at, __ATOMIC_RELAXED) > HEARTBEAT_LATE) {
-		__atomic_store_n(&s->moved_at, t, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->beat_at, t, __ATOMIC_RELAXED);
+	} else if (t - __atomic_load_n(&s->beat_at, __ATOMIC_RELAXED) > HEARTBEAT_LATE) {
+		__atomic_store_n(&s->beat_at, t, __ATOMIC_RELAXED);
 		if (connection_ended(s))
 			set_gone(s);
 	}
@@ -115,8 +119,8 @@ static void socket_empty_poll(struct carrier *c)
 	uint32_t turns = __atomic_load_n(&s->turns, __ATOMIC_RELAXED) + 1;
 
 	__atomic_store_n(&s->turns, turns, __ATOMIC_RELAXED);
-	if (turns % LOOK_EVERY == 0)
-		look_at_heartbeat(s);
+	if (turns % CHECK_EVERY == 0)
+		check_heartbeat(s);
 	if (s->crowded)
 		sched_yield();
 }
@@ -194,7 +198,9 @@ static bool has_room_for_all(uint32_t lcores)
 	cpu_set_t set;
 	int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
-	/* The engine's lcores, this program, a peer on the same host, and the rest of the system. */
+	/*
+	 * The engine's lcores, this program, a peer on the same host, and the rest of the system.
+	 */
 	return (uint32_t)cpus >= lcores + 3;
 }
 
@@ -224,7 +230,7 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 		received->fd[1 + i] = -1;
 	}
 	s->crowded = !has_room_for_all(reply->lcores);
-	s->moved_at = now();
+	s->beat_at = now();
 	return 0;
 }
 
@@ -234,7 +240,7 @@ static void name_program(char *name, size_t octets)
 	name[octets - 1] = '\0';
 }
 
-/* For an engine that may not open it itself. */
+/* HELLO once more, with a descriptor of our memory, for an engine that may not open it itself. */
 static int pass_memory(struct carrier_socket *s, struct request_hello *request,
 		       struct reply_hello *reply, struct carrier_descriptors *received)
 {
@@ -244,10 +250,11 @@ static int pass_memory(struct carrier_socket *s, struct request_hello *request,
 	memory.fd[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (memory.fd[0] < 0) {
 		error = errno;
-		client_warn("neither this program (%s) nor the engine may open its /proc/self/mem: "
-			    "open the device before you change the user, call "
-			    "prctl(PR_SET_DUMPABLE, 1) after it, or run the engine as root",
-			    strerror(error));
+		client_warn(
+			"cannot open /proc/self/mem (%s), and the engine may not open it either: "
+			"open the device before changing the user, call "
+			"prctl(PR_SET_DUMPABLE, 1) after changing it, or run the engine as root",
+			strerror(error));
 		return error;
 	}
 	error = socket_command(&s->c, COMMAND_HELLO, &request->h, sizeof(*request), &reply->h,
@@ -279,7 +286,10 @@ static int say_hello(struct carrier_socket *s)
 	return error;
 }
 
-/* Who attaches hands its memory over: not to whoever may have made a path up. */
+/*
+ * Attaching gives the engine access to this process's memory. So a path that another process passed
+ * on is trusted only if root or this user listens there.
+ */
 static bool listener_is_trusted(int fd)
 {
 	struct ucred who;

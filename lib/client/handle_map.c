@@ -66,7 +66,7 @@ void *handle_map_get(const struct handle_map *map, uint32_t handle)
 	return NULL;
 }
 
-/* Entries behind the hole move up if the hole lies between their home and them. */
+/* Shifts an entry into the hole if the hole lies between the entry's home slot and the entry. */
 static void close_hole(struct handle_map *map, uint32_t hole)
 {
 	uint32_t mask = map->slots - 1;

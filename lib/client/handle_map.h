@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the handle in a completion to the queue pair: a small hash of the queue pairs of one CQ.
- * Open addressing, at most half full; everything under the lock of its CQ.
+ * Finds the queue pair of a completion: a hash table from the handles of a CQ's queue pairs. Open
+ * addressing, at most half full. The caller holds the CQ's lock for all but handle_map_prepare.
  */
 #ifndef CLIENT_HANDLE_MAP_H
 #define CLIENT_HANDLE_MAP_H
@@ -18,13 +18,16 @@ struct handle_map {
 };
 
 /*
- * Room for one more entry. Allocates, so it is called without the lock: returns memory that
- * handle_map_grow takes under the lock (NULL: no memory).
+ * Allocates `slots` free slots for handle_map_grow; NULL: no memory. Called without the lock,
+ * because it allocates.
  */
 struct handle_slot *handle_map_prepare(uint32_t slots);
-/* Slots that the map should have to take one more; equal to map->slots if it need not grow. */
+/* How many slots the map needs for one more entry; equal to map->slots if it need not grow. */
 uint32_t handle_map_wanted(const struct handle_map *map);
-/* Moves into `slot` (of `slots` entries, zeroed); returns the old memory, to be freed. */
+/*
+ * Rehashes into `slot`, which has `slots` free slots. Returns the old memory for the caller to
+ * free.
+ */
 struct handle_slot *handle_map_grow(struct handle_map *map, struct handle_slot *slot,
 				    uint32_t slots);
 void handle_map_put(struct handle_map *map, uint32_t handle, void *object);

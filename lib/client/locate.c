@@ -17,11 +17,10 @@ static void add(struct locations *l, const char *folder, const char *file)
 	if (n > 0 && (uint32_t)n < LOCATE_PATH)
 		l->count++;
 	else
-		client_warn("the socket path %s%s is longer than a socket path can be", folder,
-			    file);
+		client_warn("socket path too long: %s%s", folder, file);
 }
 
-/* A folder in /tmp could be anybody's: only ours, and closed to others, is believed. */
+/* Anybody can make a folder in /tmp, so it must be ours and closed to other users. */
 static bool folder_is_ours(const char *folder)
 {
 	struct stat st;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where an engine may be listening, best first: $UROCE_SOCKET alone if it is set (who names an
- * engine does not want another one), else the system's engine, else the user's own. Who attaches
- * hands its memory over: a program with more rights than its caller (setuid, setgid, file
- * capabilities) lets nobody choose to whom, and looks for the system's engine alone.
+ * Where an engine may listen, best first: only $UROCE_SOCKET if it is set; otherwise the system's
+ * engine, then the user's own. Attaching gives the engine access to the program's memory. So a
+ * program with more rights than its caller (setuid, setgid, file capabilities) ignores the
+ * environment and looks for the system's engine only.
  */
 #ifndef CLIENT_LOCATE_H
 #define CLIENT_LOCATE_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define LOCATE_MAX  2u
-#define LOCATE_PATH 108u /* sun_path */
+#define LOCATE_PATH 108u /* octets of sun_path, unix(7) */
 
 struct locations {
 	uint32_t count;
@@ -20,7 +20,7 @@ struct locations {
 };
 
 void locate_engines(struct locations *l);
-/* Whether this is such a program. */
+/* Whether this program has more rights than its caller (AT_SECURE, getauxval(3)). */
 bool locate_has_more_rights(void);
 
 #endif

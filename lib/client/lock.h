@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lock of one queue: held for a few dozen instructions, almost never contended. A holder that
- * was preempted would keep a spinning thread busy for a scheduler slice, so a waiter yields soon.
+ * The lock of one queue. It is held for a few dozen instructions and almost never contended. A
+ * waiter soon yields its core, because a preempted holder would keep it spinning for a whole time
+ * slice.
+ *
+ * Only threads of one program share it, so its atomics stand here and not in lib/queue.
  */
 #ifndef CLIENT_LOCK_H
 #define CLIENT_LOCK_H
@@ -13,7 +16,7 @@
 
 struct queue_lock {
 	uint32_t taken;
-	uint32_t is_single; /* the program promised that one thread uses it: nothing is locked */
+	uint32_t is_single; /* the program promised to use it from one thread: nothing is locked */
 };
 
 static inline void queue_lock_init(struct queue_lock *l)
@@ -22,7 +25,7 @@ static inline void queue_lock_init(struct queue_lock *l)
 	l->is_single = 0;
 }
 
-/* Acquire pairs with the release in queue_unlock: what the last holder wrote is seen. */
+/* Acquire pairs with the release in queue_unlock: we see what the last holder wrote. */
 static inline void queue_lock(struct queue_lock *l)
 {
 	uint32_t spins = 0;

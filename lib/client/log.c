@@ -10,7 +10,7 @@
 #include "queue/cancel.h"
 #include "client/log.h"
 
-/* One write(2) a line: lines of several threads and processes do not mix. */
+/* Each line is one write(2), so that lines of several threads and processes do not mix. */
 static void say(const char *format, va_list arguments)
 {
 	char line[512];
@@ -24,9 +24,9 @@ static void say(const char *format, va_list arguments)
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
 	line[n++] = '\n';
-	cancel = cancel_off(); /* whoever says something may hold a lock */
+	cancel = cancel_off(); /* the caller may hold a lock */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		n = 0; /* nobody to tell */
+		n = 0; /* there is nowhere else to report it */
 	cancel_restore(cancel);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the library says on stderr. A program's stderr is its own: without UROCE_LOG the library
- * speaks only when nothing else could tell the user what is wrong (client_warn). UROCE_LOG=info
- * makes it explain every refusal.
+ * Messages of the library on stderr. A program's stderr belongs to the program, so without
+ * UROCE_LOG the library writes only what the user could not learn in any other way (client_warn).
+ * With UROCE_LOG=info it explains every refusal (client_info). Both keep errno. Any thread.
  */
 #ifndef CLIENT_LOG_H
 #define CLIENT_LOG_H

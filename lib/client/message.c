@@ -72,7 +72,7 @@ static int send_request(int fd, const struct command_request *request, size_t by
 		size_t octets = in->count * sizeof(int);
 		struct cmsghdr *c;
 
-		assert(in->count <= LIMIT_COMMAND_FDS && "callers know the limit");
+		assert(in->count <= LIMIT_COMMAND_FDS && "callers stay within the limit");
 		memset(&space, 0, sizeof(space));
 		message.msg_control = &space;
 		message.msg_controllen = CMSG_SPACE(octets);
@@ -168,14 +168,14 @@ static ssize_t receive_reply(int fd, struct command_reply *reply, size_t bytes,
 	return n;
 }
 
-/* Whether it is one at all, to whatever was asked. */
+/* Whether this is a reply of our protocol and version, to whatever request. */
 static int judge_header(const struct command_reply *reply, size_t received)
 {
 	if (received < sizeof(*reply) || reply->magic != COMMAND_MAGIC)
 		return EPROTO;
 	if (reply->version == COMMAND_VERSION)
 		return 0;
-	client_warn("the engine speaks version %u of the control protocol, this library "
+	client_warn("the engine has version %u of the control protocol, this library has "
 		    "version %u: install both from the same release",
 		    reply->version, COMMAND_VERSION);
 	return EPROTO;
@@ -192,7 +192,7 @@ static int judge_reply(const struct command_reply *reply, size_t received, size_
 	return received < expected ? EPROTO : 0;
 }
 
-/* The reply with this number; those to requests that were given up come before it. */
+/* Waits for the reply with this number. Replies to requests that timed out may come before it. */
 static int await_reply(int fd, enum command what, uint32_t sequence, int64_t until,
 		       struct command_reply *reply, size_t reply_bytes,
 		       struct carrier_descriptors *received)

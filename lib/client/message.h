@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One command over a control socket: a request with descriptors out, its reply with others in. */
+/* Requests and replies on a control socket, with the descriptors that accompany them. */
 #ifndef CLIENT_MESSAGE_H
 #define CLIENT_MESSAGE_H
 
@@ -12,16 +12,21 @@
 int message_connect(const char *path);
 
 /*
- * Fills request->h and waits for the reply, at most `timeout_ms`. Returns 0, the engine's errno,
- * ENODEV when the connection has ended, ETIMEDOUT, or EPROTO for another version (said once on
- * stderr). One exchange at a time on a socket; replies to earlier, given-up requests are skipped.
+ * Fills in request->h, sends the request and waits at most `timeout_ms` for the reply. Returns 0,
+ * the engine's errno, ENODEV when the connection has ended, ETIMEDOUT, or EPROTO for another
+ * version of the protocol (which is also reported on stderr). Replies to earlier requests that
+ * timed out are skipped. The caller keeps `in` and becomes the owner of `out` (NULL: received
+ * descriptors are closed). The caller sees to it that a socket has one exchange at a time.
  */
 int message_exchange(int fd, enum command what, uint32_t sequence, int timeout_ms,
 		     struct command_request *request, size_t request_bytes,
 		     struct command_reply *reply, size_t reply_bytes,
 		     const struct carrier_descriptors *in, struct carrier_descriptors *out);
 
-/* What HELLO proves with that this program says it: the octets that the kernel gave it at its start. */
+/*
+ * The proof in HELLO that this program sent it: the random octets that the kernel gave it
+ * (AT_RANDOM).
+ */
 void message_prove(uint8_t proof[16]);
 /* The address of those octets. */
 uint64_t message_proof_at(void);

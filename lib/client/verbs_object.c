@@ -9,7 +9,7 @@
 #define FIRST_SLOTS 64u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct verbs_object **slot; /* the low half of a number is an index into this */
+static struct verbs_object **slot; /* the low half of a number is an index here */
 static uint32_t slots;
 static uint32_t next_slot; /* where the search for a free slot begins */
 static uint32_t generation; /* the high half */
