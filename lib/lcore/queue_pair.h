@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "config/limits.h"
 #include "lcore/moderate.h"
-#include "queue/cq_move.h"
+#include "queue/cq_resize.h"
 #include "queue/cq_ring.h"
 #include "queue/ring.h"
 #include "transport/transport.h"

@@ -85,7 +85,7 @@
 	X(DESTROY_CHANNEL, request_handle, reply_empty)     \
 	X(CREATE_CQ, request_create_cq, reply_create_cq)    \
 	X(RESIZE_CQ, request_resize_cq, reply_create_cq)    \
-	X(CQ_MOVED, request_handle, reply_empty)            \
+	X(CQ_RING_LEFT, request_handle, reply_empty)        \
 	X(MODIFY_CQ, request_modify_cq, reply_empty)        \
 	X(WAKE_CQ, request_handle, reply_empty)             \
 	X(DESTROY_CQ, request_handle, reply_destroy)        \
@@ -270,9 +270,9 @@ enum cq_flag {
 };
 
 /*
- * The reply names the ring to which completions go from now on (queue/cq_move.h). The program polls
- * the old ring until it is empty and then sends CQ_MOVED, which frees the old ring; another
- * RESIZE_CQ implies CQ_MOVED. If the reply names the present ring, the size stays the same.
+ * The answer names the ring that completions go to from now on (queue/cq_resize.h): the program
+ * takes what the old one holds, then says CQ_RING_LEFT, and the old one is freed. Another RESIZE_CQ
+ * says so, too. An answer with the ring that it has: the size stays.
  */
 struct request_resize_cq {
 	struct command_request h;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages are handed out by a buddy allocator, smaller ranges from pages that are cut into equal
- * chunks. All that it knows stands in private memory, an entry a page, which costs nothing until
- * the page is used.
+ * A buddy allocator hands out pages. Smaller ranges come from pages that are cut into equal chunks.
+ * The allocator keeps one entry for each page in private memory, which costs nothing until the page
+ * is used.
  */
 #include "queue/arena.h"
 
@@ -96,7 +96,7 @@ static uint32_t pages_allocate(struct arena *a, uint32_t order)
 
 static void pages_free(struct arena *a, uint32_t page, uint32_t order)
 {
-	/* failure leaves old contents: pages that are handed out are cleared again if need be */
+	/* if it fails, old octets stay in the pages; they are this client's own */
 	madvise(a->base + ((size_t)page << PAGE_SHIFT), PAGE_OCTETS << order,
 		a->fd >= 0 ? MADV_REMOVE : MADV_DONTNEED);
 	while (order + 1 < ORDERS) {
@@ -212,7 +212,7 @@ static void all_free(struct arena *a)
 	(void)client_page;
 }
 
-/* Takes the descriptor over. */
+/* Takes over the descriptor. */
 static struct arena *make_arena(int fd)
 {
 	struct arena *a = calloc(1, sizeof(*a));
@@ -234,7 +234,7 @@ static struct arena *make_arena(int fd)
 	}
 	if (a->base == NULL)
 		goto no_base;
-	/* a core file of the engine does not hold 8 GiB a client */
+	/* keeps 8 GiB for each client out of the engine's core files */
 	madvise(a->base, LIMIT_ARENA_BYTES, MADV_DONTDUMP);
 	all_free(a);
 	return a;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between these two a thread is not cancelled (pthread_cancel(3)): it holds a lock, or has half of
- * something. Programs cancel threads that wait for events (rping does), whatever call those happen
- * to be in; only calls that wait for an event are places to be cancelled in.
+ * Between these two calls a thread is not cancelled (pthread_cancel(3)), because it holds a lock or
+ * has done half of something. Programs such as rping cancel threads that wait for events, whatever
+ * call those are in at that moment. Only calls that wait for an event are cancellation points.
  */
 #ifndef QUEUE_CANCEL_H
 #define QUEUE_CANCEL_H
 
 #include <pthread.h>
 
-/* What cancel_restore() wants. */
+/* Returns the state to pass to cancel_restore(). */
 static inline int cancel_off(void)
 {
 	int before;

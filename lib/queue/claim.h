@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slots of one ring that several lcores fill (a CQ) or empty (an SRQ) at once. Head and tail are a
- * position and a count of operations in one 64-bit word. An operation begins by moving head
- * (position + 1, count + 1) and ends by counting one up in tail; the one that makes the counts
- * equal is the last one under way and takes head's position over into tail: the slots before it
- * are done with. It then shows that position in the word that the program reads.
+ * Claims slots of one ring that several lcores fill (a CQ) or empty (an SRQ) at once. Head and tail
+ * each hold a position and a count of operations in one 64-bit word.
  *
- * Two lcores may do so one after the other and reach the shared word in the other order, so it is
- * only ever moved forward. A CAS that fails was beaten by another lcore, of which fewer than
- * LIMIT_LCORES can be behind us, so the tries are bounded; a program that writes the word all the
- * same harms only itself.
+ *	begin	adds 1 to position and count of head; the slot at the old position is ours
+ *	finish	adds 1 to the count of tail; if the counts are equal now, no operation is under way,
+ *		all slots before head's position are finished, and tail takes that position over
+ *	show	writes that position to the shared word that the program reads
+ *
+ * Two lcores may finish one after the other and reach the shared word in the opposite order, so it
+ * only ever advances. A compare-and-swap fails only because another lcore's succeeded, and fewer
+ * than LIMIT_LCORES can be behind us, so the tries are bounded. A program that writes the word
+ * itself harms only itself.
  */
 #ifndef QUEUE_CLAIM_H
 #define QUEUE_CLAIM_H
@@ -34,13 +36,16 @@ static inline uint32_t claim_count(uint64_t word)
 	return (uint32_t)(word >> 32);
 }
 
-/* On a circle. */
+/* Whether position a is before b, modulo 2^32. */
 static inline bool claim_is_behind(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;
 }
 
-/* The slot at head's position is ours, if head is still *head; else *head is what it is now. */
+/*
+ * True: the slot at the position in *head is ours. False: the word was not *head, and *head is now
+ * its value. Acquire: what others did to the slot before is over. Release: pairs with claim_finish.
+ */
 static inline bool claim_begin(uint64_t *word, uint64_t *head)
 {
 	return __atomic_compare_exchange_n(
@@ -48,12 +53,14 @@ static inline bool claim_begin(uint64_t *word, uint64_t *head)
 		__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* An operation is over. True: all that began before *position are; it is to be shown. */
+/*
+ * Ends an operation. True: all that began before *position have ended, and claim_show must show it.
+ */
 static inline bool claim_finish(const uint64_t *head, uint64_t *tail, uint32_t *position)
 {
 	uint64_t old = __atomic_load_n(tail, __ATOMIC_ACQUIRE), next, newest;
 
-	/* release: our slot is done with; acquire: so are those that finished before */
+	/* release: we are done with our slot; acquire: so are those that finished before us */
 	do {
 		newest = __atomic_load_n(head, __ATOMIC_ACQUIRE);
 		next = claim_word(claim_position(old), claim_count(old) + 1);
@@ -65,7 +72,7 @@ static inline bool claim_finish(const uint64_t *head, uint64_t *tail, uint32_t *
 	return *position != claim_position(old);
 }
 
-/* Release: pairs with the program's acquire load; what happened to the slots before it is over. */
+/* Release: pairs with the program's acquire load; we are done with the slots before `position`. */
 static inline void claim_show(uint32_t *shared, uint32_t position)
 {
 	uint32_t shown = __atomic_load_n(shared, __ATOMIC_RELAXED);

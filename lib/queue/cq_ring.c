@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pushes claim slots (claim.h): when all that began before a position are written, it is shown in
- * the shared producer tail, which the program reads.
+ * A push claims a slot (claim.h). Once all slots before a position are written, that position is
+ * shown in the shared producer tail, which the program reads.
  *
- * `solicited` keeps two positions: behind the newest solicited completion (low half), and up to
- * where they have been looked at (high half). A push that is finished by another lcore's later one
- * is not visible when its own lcore asks for the arming; the lcore that makes it visible asks
- * after that, and finds the position here.
+ * `solicited` holds two positions: the one after the newest solicited completion (low half), and
+ * the one up to which take_arming has looked (high half). A push may become visible only when
+ * another lcore finishes a later one. Then its own lcore asks for the arming too early. The lcore
+ * that makes it visible asks afterwards, and learns of it from this word.
  */
 #include "queue/cq_ring.h"
 
@@ -32,7 +32,7 @@ static uint32_t *shared_tail(const struct cq_ring *c, uint32_t offset)
 	return (uint32_t *)(void *)(c->shared + offset);
 }
 
-/* Whether the slot at `position` may be written: the program has taken what was in it. */
+/* Whether the slot at `position` may be written, because the program has polled what was in it. */
 static bool has_room(const struct cq_ring *c, uint32_t position)
 {
 	/* pairs with the consumer's release store: its reads of the slot are done */
@@ -60,7 +60,9 @@ static bool push_alone(struct cq_ring *c, const struct completion *completion)
 	return true;
 }
 
-/* Moves head by one; false: no room. Lock-free: a failed try is another lcore's success. */
+/*
+ * Claims a slot. False: the ring is full. Lock-free: a try fails only if another lcore's succeeds.
+ */
 static bool reserve(struct cq_ring *c, uint32_t *position)
 {
 	uint64_t head = __atomic_load_n(&c->head, __ATOMIC_ACQUIRE);
@@ -108,9 +110,10 @@ bool cq_ring_push(struct cq_ring *c, const struct completion *completion)
 }
 
 /*
- * Whether a solicited completion may have become visible that nobody has looked at. Those beyond
- * the visible position stay to be looked at. An older one can hide behind the newest: then this
- * says yes too often, and the program sees an event without a completion, as it may at any time.
+ * Whether a solicited completion may have become visible since the last call. Those that are not
+ * yet visible are left for a later call. The word knows only the newest one, so the answer may be
+ * yes too often. Then the program gets an event without a completion, which it must expect at any
+ * time.
  */
 static bool look_at_solicited(struct cq_ring *c)
 {
@@ -119,13 +122,15 @@ static bool look_at_solicited(struct cq_ring *c)
 
 	if (newest == looked_at)
 		return false;
-	/* not c->tail: what the program cannot see yet must be looked at again */
+	/* the shared tail, not c->tail: what the program cannot see yet is left for a later call */
 	shown = __atomic_load_n(shared_tail(c, RING_PRODUCER_TAIL), __ATOMIC_ACQUIRE);
 	if (claim_is_behind(newest, shown))
 		shown = newest;
 	if (shown == looked_at)
 		return false;
-	/* a failure means that another lcore noted or looked: it stays for that one or the next */
+	/*
+	 * on failure another lcore has changed the word, and that lcore or the next one looks again
+	 */
 	__atomic_compare_exchange_n(&c->solicited, &old, claim_word(newest, shown), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return true;
@@ -137,10 +142,11 @@ bool cq_ring_take_arming(struct cq_ring *c, bool solicited)
 
 	if (!c->one_lcore && look_at_solicited(c))
 		solicited = true;
-	queue_fence(); /* what is shown is visible before `armed` is read; see cq_ring_arm */
+	/* the completions are visible before `armed` is read; pairs with cq_ring_arm */
+	queue_fence();
 	armed = __atomic_load_n(&c->page->armed, __ATOMIC_RELAXED);
 	if (armed != CQ_ARMED_NEXT && !(armed == CQ_ARMED_SOLICITED && solicited))
 		return false;
-	/* several lcores may see it; the one that takes it sends the event */
+	/* several lcores may see it armed; only the one that disarms it sends the event */
 	return cq_page_disarm(c->page);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's side of a CQ: several lcores complete into one ring. Positions are reserved by an
- * atomic add on an engine-private head, slots are written, and the shared tail is moved by
- * whoever finishes last (as rte_ring's RTS mode does): an lcore that is preempted between
- * reserving and writing delays what is visible, but makes nobody spin.
+ * The engine's side of a CQ: several lcores complete into one ring. An lcore reserves a position in
+ * a private head and writes the slot. The lcore that finishes last advances the shared tail, as in
+ * rte_ring's RTS mode. An lcore that is preempted between reserving and writing delays what becomes
+ * visible, but no other lcore waits for it.
  *
  *	shared consumer tail      tail (visible)       head (reserved)
  *	|-- the program's to read --|-- being written ---|-- free ...
@@ -24,35 +24,36 @@ struct cq_ring {
 	uint32_t size; /* slots, a power of two */
 	uint32_t capacity; /* entries announced to the program, < size */
 	/*
-	 * One lcore alone completes into this ring (the engine has one, or all queue pairs of the CQ
-	 * live there): no locked instruction is needed. Set after cq_ring_init, before the first push.
+	 * Only one lcore completes into this ring, because the engine has only one or all queue
+	 * pairs of the CQ live on it. Then no locked instruction is needed. The caller sets it
+	 * after cq_ring_init and before the first push.
 	 */
 	bool one_lcore;
-	uint64_t head; /* private: position (low half) and pushes begun (high half) */
-	uint64_t tail; /* private: position shown (low half) and pushes finished (high half) */
+	uint64_t head; /* private: next position (low half), pushes begun (high half) */
+	uint64_t tail; /* private: position shown (low half), pushes finished (high half) */
 	uint64_t solicited; /* private: see cq_ring.c */
 };
 
-/* The memory is formatted by ring_format (one producer; the engine is all of it). */
+/* The caller has formatted the memory with ring_format for one producer: the engine as a whole. */
 void cq_ring_init(struct cq_ring *c, void *memory, struct cq_page *page, uint32_t size,
 		  uint32_t capacity);
 
-/* False: the program left no room (overrun), nothing was written. Any lcore. */
+/* False: the ring is full (overrun), and nothing was written. Any lcore. */
 bool cq_ring_push(struct cq_ring *c, const struct completion *completion);
 
 /*
- * After a push, or after several, with whether one of them was solicited: whether the program
- * armed a notification that this satisfies; if so the arming is taken back and the caller sends
- * the event. Contains the fence that pairs with cq_ring_arm. Every lcore that pushed calls it.
+ * Every lcore calls this after one push or several. `solicited`: one of them was solicited. True:
+ * the program has armed a notification that they satisfy; it is disarmed now, and the caller sends
+ * the event. Contains the fence that pairs with cq_ring_arm.
  */
 bool cq_ring_take_arming(struct cq_ring *c, bool solicited);
 
-/* Client: arms. The fence orders it before the poll that follows. */
+/* For the client: arms the CQ. The fence orders this before the poll that follows. */
 static inline void cq_ring_arm(struct cq_page *page, enum cq_armed how)
 {
 	uint32_t armed = __atomic_load_n(&page->armed, __ATOMIC_RELAXED);
 
-	/* the stronger of two requests stands (ibv_req_notify_cq(3)) */
+	/* of two requests the stronger one stays (ibv_req_notify_cq(3)) */
 	while (armed < (uint32_t)how &&
 	       !__atomic_compare_exchange_n(&page->armed, &armed, (uint32_t)how, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -60,7 +61,7 @@ static inline void cq_ring_arm(struct cq_page *page, enum cq_armed how)
 	queue_fence();
 }
 
-/* Whoever gets true sends the event that was waited for, and nobody else does. */
+/* True for exactly one caller, which sends the event. */
 static inline bool cq_page_disarm(struct cq_page *page)
 {
 	return __atomic_exchange_n(&page->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED;

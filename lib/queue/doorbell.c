@@ -6,7 +6,6 @@
 
 #include "config/limits.h"
 
-static_assert(DOORBELL_SLOTS > LIMIT_QPS, "every queue pair of a client finds room");
 static_assert((DOORBELL_SLOTS & (DOORBELL_SLOTS - 1)) == 0, "positions are masked");
 
 uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max)
@@ -24,9 +23,9 @@ uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max)
 }
 
 /*
- * A read-modify-write, not a store: it pairs with the exchange in doorbell_ring. Whichever comes
- * second sees the other: either we read the requests published before it, or it reads our 0 and
- * enters the queue pair again.
+ * A read-modify-write, because a store would not pair with the exchange in doorbell_ring. The
+ * second of the two sees the first: either we see the requests that the client published before
+ * ringing, or the client reads our 0 and enters the queue pair again.
  */
 void doorbell_clear(uint32_t *mark)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Doorbells: one ring of 32-bit queue pair handles per client and lcore (an rte_ring in
- * multi-producer mode in the arena). A queue pair stands in it at most once, because whoever
- * wants to enter it first turns its mark (qp_page.doorbell) from 0 to 1; so the ring, which has
- * room for every queue pair of a client, is never full.
+ * Doorbells: for each client and lcore, one ring of 32-bit queue pair handles in the arena (an
+ * rte_ring with many producers). A queue pair is in it at most once, because only the thread that
+ * changes its mark (qp_page.doorbell) from 0 to 1 enters it. The ring has room for every queue pair
+ * of a client, so it is never full.
  *
  *	client                                  lcore
  *	publish requests (release)              take handles
@@ -23,14 +23,19 @@
 #define DOORBELL_SLOTS	131072u
 #define DOORBELL_STRIDE 4u
 
-/* What stands there for a tag matching SRQ, with its number: beside every queue pair's handle. */
+/*
+ * Marks the number of a tag matching SRQ in the ring; handles of queue pairs never have this bit.
+ */
 #define DOORBELL_SRQ UINT32_C(0x80000000)
 
-static_assert(DOORBELL_SLOTS > LIMIT_QPS + LIMIT_SRQS, "each stands there once");
+static_assert(DOORBELL_SLOTS > LIMIT_QPS + LIMIT_SRQS, "each is in the ring at most once");
 
-/* Engine: takes at most max handles; 0 when empty or broken. The handles are unchecked numbers. */
+/*
+ * For the lcore: takes at most `max` handles and returns how many; 0 when the ring is empty or
+ * broken. The client can write anything there, so the caller checks each handle.
+ */
 uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max);
-/* Engine: clears a queue pair's mark; call before reading its ring. */
+/* For the lcore: clears the mark of a queue pair or SRQ, before it reads the ring of that one. */
 void doorbell_clear(uint32_t *mark);
 
 #endif

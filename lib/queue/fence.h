@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fences, where an atomic access alone does not order what it must. */
+/* Fences, for where an atomic access alone does not order enough. */
 #ifndef QUEUE_FENCE_H
 #define QUEUE_FENCE_H
 
 #include <stdint.h>
 
-/* A store before it is visible before a load behind it is made: both sides of a Dekker pair. */
+/*
+ * Stores before it are visible before loads after it happen. Both sides of a Dekker pair need one.
+ */
 static inline void queue_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
-	/* gcc's thread sanitizer knows no fences; a locked instruction is one on this machine */
+	/*
+	 * gcc's thread sanitizer does not know fences; on this machine a locked instruction is one
+	 */
 	uint32_t word = 0;
 
 	__atomic_exchange_n(&word, 1, __ATOMIC_SEQ_CST);
@@ -18,7 +22,7 @@ static inline void queue_fence(void)
 #endif
 }
 
-/* A store before it is visible before a store behind it is. */
+/* Stores before it are visible before stores after it. */
 static inline void queue_release_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)

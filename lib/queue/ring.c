@@ -21,7 +21,7 @@ void ring_format(void *memory, uint32_t size, bool many_producers)
 {
 	struct rte_ring *r = memory;
 
-	assert(size >= 2 && (size & (size - 1)) == 0 && "sizes are rounded up by whoever asks");
+	assert(size >= 2 && (size & (size - 1)) == 0 && "the caller rounds sizes up");
 	snprintf(r->name, sizeof(r->name), "uroce");
 	r->flags = RING_F_SC_DEQ | (many_producers ? 0 : RING_F_SP_ENQ);
 	r->memzone = NULL;

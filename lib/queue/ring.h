@@ -6,14 +6,14 @@
  *	octet 0     128        256        384
  *	| name...  | producer | consumer | slots: size * stride |
  *
- * Clients and embedded programs call rte_ring's own inline functions (lib/queue/ring_client.h).
- * The engine does not: everything in the shared memory can be rewritten by the client at any
- * time, sync_type included, which makes the generic functions spin for ever. Its side (struct
- * ring_side) keeps size, mask, stride and its own cursor in private memory and reads one shared
- * word, the other side's tail, with acquire order; what it publishes is its own tail, with release
- * order. A tail that is further away than the ring is long is a broken client's: reported as
- * RING_BROKEN, and the caller ends that client's queue pair. Slots are copied out once before
- * anything in them is looked at.
+ * Clients and embedded programs call rte_ring's own inline functions (lib/queue/ring_client.h). The
+ * engine does not, because a client can rewrite everything in the shared memory at any time. A
+ * rewritten sync_type, for example, makes the generic functions spin for ever. The engine's side
+ * (struct ring_side) keeps size, stride and its own cursor in private memory. It reads one shared
+ * word, the other side's tail, with acquire order, and publishes its own tail with release order. A
+ * tail further away than the ring is long shows a broken client: the functions return RING_BROKEN,
+ * and the caller puts the queue pair in error. The engine copies a slot out once before it looks at
+ * anything in it.
  */
 #ifndef QUEUE_RING_H
 #define QUEUE_RING_H
@@ -24,7 +24,7 @@
 
 #define RING_BROKEN UINT32_MAX
 
-/* Octets of a ring of `size` slots (a power of two, one stays free) of `stride` octets each. */
+/* Octets of a ring of `size` slots (a power of two; one stays free) of `stride` octets each. */
 size_t ring_bytes(uint32_t size, uint32_t stride);
 
 /* Writes the rte_ring header (one consumer; one producer or many) into zeroed shared memory. */
@@ -36,7 +36,7 @@ struct ring_side {
 	uint8_t *slots;
 	uint32_t size; /* slots, a power of two */
 	uint32_t stride; /* octets */
-	uint32_t cursor; /* free-running: our next slot */
+	uint32_t cursor; /* our next slot, modulo 2^32 */
 };
 
 void ring_side_init(struct ring_side *s, void *memory, uint32_t size, uint32_t stride);
@@ -51,13 +51,16 @@ static inline uint32_t *ring_shared_word(const struct ring_side *s, uint32_t off
 	return (uint32_t *)(void *)(s->shared + offset);
 }
 
-/* The i-th slot from our cursor, wherever the client says anything is. */
+/* The i-th slot from our cursor; no word of the client is involved. */
 static inline void *ring_slot(const struct ring_side *s, uint32_t i)
 {
 	return s->slots + (size_t)((s->cursor + i) & (s->size - 1)) * s->stride;
 }
 
-/* Consumer side (the client produces). Slots ready to be read, at most size - 1, or RING_BROKEN. */
+/*
+ * Consumer side (the client produces). How many slots can be read, at most size - 1, or
+ * RING_BROKEN.
+ */
 static inline uint32_t ring_readable(const struct ring_side *s)
 {
 	/* pairs with the release store of the producer's tail: the slots before it are written */
@@ -67,7 +70,7 @@ static inline uint32_t ring_readable(const struct ring_side *s)
 	return ready < s->size ? ready : RING_BROKEN;
 }
 
-/* The i-th readable slot, i < ring_readable(). Copy it out before you look at it. */
+/* The i-th readable slot, i < ring_readable(). The caller copies it out before looking at it. */
 static inline const void *ring_read_slot(const struct ring_side *s, uint32_t i)
 {
 	return ring_slot(s, i);
@@ -77,14 +80,16 @@ static inline const void *ring_read_slot(const struct ring_side *s, uint32_t i)
 static inline void ring_consume(struct ring_side *s, uint32_t n)
 {
 	s->cursor += n;
-	/* pairs with the producer's acquire load: our reads of the slots are done */
+	/* pairs with the producer's acquire load: we have read the slots */
 	__atomic_store_n(ring_shared_word(s, RING_CONSUMER_TAIL), s->cursor, __ATOMIC_RELEASE);
 }
 
-/* Producer side (the client consumes). Slots free, at most size - 1, or RING_BROKEN. */
+/*
+ * Producer side (the client consumes). How many slots are free, at most size - 1, or RING_BROKEN.
+ */
 static inline uint32_t ring_writable(const struct ring_side *s)
 {
-	/* pairs with the release store of the consumer's tail: its reads of those slots are done */
+	/* pairs with the release store of the consumer's tail: it has read those slots */
 	uint32_t tail = __atomic_load_n(ring_shared_word(s, RING_CONSUMER_TAIL), __ATOMIC_ACQUIRE);
 	uint32_t used = s->cursor - tail;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes claim slots (claim.h): when all that began before a position are read, it is shown in the
- * shared consumer tail, and the program may post there again.
+ * A take claims a slot (claim.h). Once all slots before a position are read, that position is shown
+ * in the shared consumer tail, and the program may post to those slots again.
  */
 #include "queue/srq_ring.h"
 
@@ -22,7 +22,7 @@ static uint32_t *shared_word(const struct srq_ring *r, uint32_t offset)
 	return (uint32_t *)(void *)(r->shared + offset);
 }
 
-/* How many requests stand between this position and the producer's. */
+/* How many requests lie between this position and the producer's. */
 static uint32_t behind_producer(const struct srq_ring *r, uint32_t position)
 {
 	/* pairs with the release store of the producer's tail: the slots before it are written */
@@ -58,8 +58,9 @@ static enum srq_ring_take take_alone(struct srq_ring *r, const void **slot)
 }
 
 /*
- * Lock-free: a failed try is another lcore's success. The producer's tail is read after the head,
- * so it is never behind it unless the program moved it back; and a stale pair fails the exchange.
+ * Lock-free: a try fails only if another lcore's succeeds. The producer's tail is read after the
+ * head, so it is never before the head unless the program moved it back. With a stale pair the
+ * exchange fails.
  */
 enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 {
@@ -76,7 +77,7 @@ enum srq_ring_take srq_ring_take(struct srq_ring *r, const void **slot)
 		if (n >= r->size) {
 			uint64_t again = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE);
 
-			/* others took meanwhile, and the program posted in their place */
+			/* otherwise lcores took requests meanwhile, and the program posted more */
 			if (again == head)
 				return SRQ_RING_ILL;
 			head = again;

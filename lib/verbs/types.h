@@ -20,7 +20,7 @@
 #include "client/verbs_object.h"
 #include "drivers/client_memory/promote.h"
 #include "queue/arena.h"
-#include "queue/cq_move.h"
+#include "queue/cq_resize.h"
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 

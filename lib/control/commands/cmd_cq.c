@@ -180,7 +180,7 @@ int cmd_resize_cq(struct call *call)
 	return 0;
 }
 
-int cmd_cq_moved(struct call *call)
+int cmd_cq_ring_left(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct engine_cq *cq = object_find(call->client, OBJECT_CQ, r->handle);

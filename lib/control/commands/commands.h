@@ -26,7 +26,7 @@ int cmd_create_channel(struct call *call);
 int cmd_destroy_channel(struct call *call);
 int cmd_create_cq(struct call *call);
 int cmd_resize_cq(struct call *call);
-int cmd_cq_moved(struct call *call);
+int cmd_cq_ring_left(struct call *call);
 int cmd_modify_cq(struct call *call);
 int cmd_wake_cq(struct call *call);
 int cmd_destroy_cq(struct call *call);

@@ -25,7 +25,7 @@ static void move_to(struct cq *cq, struct rte_ring *ring, struct completion *roo
 	}
 	cq->ring = ring;
 	/* Where this fails the engine is gone, and its memory with it. */
-	attachment_command_handle(cq->attachment, COMMAND_CQ_MOVED, cq->ibv.handle);
+	attachment_command_handle(cq->attachment, COMMAND_CQ_RING_LEFT, cq->ibv.handle);
 }
 
 /* Completions that requests posted so far will make, or made: they must find room. */
@@ -48,7 +48,7 @@ static uint32_t owed_by_sends(const struct cq *cq)
 
 /*
  * Under the CQ's lock from the command to the move: who was woken by a completion in the new ring
- * may not find the old one empty and go to sleep (queue/cq_move.h).
+ * may not find the old one empty and go to sleep (queue/cq_resize.h).
  */
 static int resize_locked(struct cq *cq, uint32_t cqe)
 {

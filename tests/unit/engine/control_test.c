@@ -268,8 +268,8 @@ Test(control, completion_queues_change_within_bounds)
 	for (uint32_t cqe = 1; cqe < 1000; cqe *= 3)
 		cr_expect_eq(resize_cq(fd, o.cq, cqe), 0);
 	for (int i = 0; i < 3; i++)
-		cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), 0);
-	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq + 1, NULL), EINVAL);
+		cr_expect_eq(ask_handle(fd, COMMAND_CQ_RING_LEFT, o.cq, NULL), 0);
+	cr_expect_eq(ask_handle(fd, COMMAND_CQ_RING_LEFT, o.cq + 1, NULL), EINVAL);
 	/* one that wakes itself all the time, armed or not, and others */
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(ask_handle(fd, COMMAND_WAKE_CQ, o.cq, NULL), 0);
@@ -279,7 +279,7 @@ Test(control, completion_queues_change_within_bounds)
 	cr_expect_eq(ask_handle(fd, COMMAND_DESTROY_CQ, o.cq, NULL), 0);
 	cr_expect_eq(resize_cq(fd, o.cq, 8), EINVAL, "destroyed");
 	cr_expect_eq(modify_cq(fd, o.cq, 0, 0), EINVAL, "destroyed");
-	cr_expect_eq(ask_handle(fd, COMMAND_CQ_MOVED, o.cq, NULL), EINVAL, "destroyed");
+	cr_expect_eq(ask_handle(fd, COMMAND_CQ_RING_LEFT, o.cq, NULL), EINVAL, "destroyed");
 	cr_expect_eq(ask_handle(fd, COMMAND_WAKE_CQ, o.cq, NULL), EINVAL, "destroyed");
 	close(fd);
 	close(other);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A CQ changes its ring while lcores complete into it and a program takes what comes. */
-#include "queue/cq_move.h"
+#include "queue/cq_resize.h"
 #include "queue/ring.h"
 #include "queue/ring_client.h"
 
@@ -134,13 +134,13 @@ static void move_with_unpolled(bool one_lcore)
 	free_cq(q);
 }
 
-Test(cq_move, unpolled_completions_stay_and_keep_their_order)
+Test(cq_resize, unpolled_completions_stay_and_keep_their_order)
 {
 	move_with_unpolled(false);
 	move_with_unpolled(true);
 }
 
-Test(cq_move, an_arming_survives)
+Test(cq_resize, an_arming_survives)
 {
 	struct cq *q = new_cq(8, false);
 
@@ -206,7 +206,7 @@ static void push_of(struct cq *q, uint32_t qp_handle, uint64_t wr_id)
 }
 
 /* In the backlog and in the ring, around its end, too. */
-Test(cq_move, a_queue_pair_is_forgotten)
+Test(cq_resize, a_queue_pair_is_forgotten)
 {
 	struct cq *q = new_cq(8, true);
 	struct completion c;
@@ -232,7 +232,7 @@ Test(cq_move, a_queue_pair_is_forgotten)
 	free_cq(q);
 }
 
-Test(cq_move, what_satisfies_an_arming_is_seen)
+Test(cq_resize, what_satisfies_an_arming_is_seen)
 {
 	struct cq *q = new_cq(8, true);
 	struct completion c = { .qp_handle = 3, .solicited = 1 };
@@ -255,7 +255,7 @@ Test(cq_move, what_satisfies_an_arming_is_seen)
 	free_cq(q);
 }
 
-Test(cq_move, three_lcores_complete_while_the_ring_moves, .timeout = 200)
+Test(cq_resize, three_lcores_complete_while_the_ring_moves, .timeout = 200)
 {
 	static const uint32_t sizes[] = { 64, 256, 32, 1024, 128 };
 	struct lcore lcore[LCORES] = { 0 };

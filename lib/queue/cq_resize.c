@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "queue/cq_move.h"
+#include "queue/cq_resize.h"
 
 #include <string.h>
 
@@ -12,17 +12,17 @@ uint32_t cq_ring_unpolled(const struct rte_ring *ring)
 }
 
 struct completion *cq_backlog_take_over(struct cq_backlog *b, struct rte_ring *old,
-					struct completion *room, uint32_t slots)
+					struct completion *memory, uint32_t slots)
 {
 	struct completion *before = b->held;
 	const struct completion *c;
 
 	if (b->count > 0)
-		memcpy(room, b->held + b->first, b->count * sizeof(*room));
-	b->held = room;
+		memcpy(memory, b->held + b->first, b->count * sizeof(*memory));
+	b->held = memory;
 	b->first = 0;
 	while (b->count < slots && (c = ring_client_peek(old, sizeof(*c))) != NULL) {
-		room[b->count++] = *c;
+		memory[b->count++] = *c;
 		ring_client_release(old, 1);
 	}
 	return before;
@@ -41,7 +41,7 @@ void cq_forget(struct cq_backlog *b, struct rte_ring *ring, uint32_t qp_handle)
 
 	for (uint32_t i = 0; i < b->count; i++)
 		forget(&b->held[b->first + i], qp_handle);
-	/* Slots between the tails are the program's until it gives them back. */
+	/* The slots between the tails belong to the program until it gives them back. */
 	for (uint32_t i = 0; i < n; i++)
 		forget(&slot[(ring->cons.tail + i) & ring->mask], qp_handle);
 }
