@@ -15,7 +15,7 @@ static void put(struct handle_map *map, uint32_t handle, void *object)
 	handle_map_put(map, handle, object);
 }
 
-Test(handle_map, an_empty_one_finds_nothing)
+Test(handle_map, an_empty_map_finds_nothing)
 {
 	struct handle_map map = { 0 };
 
@@ -24,7 +24,7 @@ Test(handle_map, an_empty_one_finds_nothing)
 	cr_assert_eq(map.used, 0);
 }
 
-Test(handle_map, handle_zero_is_nobody)
+Test(handle_map, handle_zero_is_never_found)
 {
 	struct handle_map map = { 0 };
 	int object;
@@ -34,7 +34,7 @@ Test(handle_map, handle_zero_is_nobody)
 	free(map.slot);
 }
 
-/* Every handle of `from` .. HANDLES in steps of `step` is there with its own object, no other is. */
+/* The map holds exactly the handles from, from + step .. HANDLES, each with its own object. */
 static void expect_exactly(const struct handle_map *map, const char *there, const int *objects)
 {
 	for (uint32_t h = 1; h < HANDLES; h++) {
@@ -73,14 +73,14 @@ Test(handle_map, keeps_the_others_through_growth_and_removal)
 	free(map.slot);
 }
 
-Test(handle_map, entries_that_share_a_home_survive_each_other)
+Test(handle_map, entries_with_the_same_home_slot_are_kept_apart)
 {
 	static int objects[8];
 	struct handle_map map = { 0 };
 	uint32_t handle[4];
 	uint32_t n = 0;
 
-	/* 8 slots: of 4,000 handles many have the same home; four are all the map takes */
+	/* 8 slots hold four entries; of 4,000 handles many have the same home slot */
 	put(&map, 1, &objects[0]);
 	cr_assert_eq(map.slots, 8);
 	handle[n++] = 1;

@@ -43,8 +43,8 @@ Test(locate, a_path_that_no_socket_can_have_is_left_out)
 	cr_assert_eq(l.count, 0);
 }
 
-/* Anybody can make /tmp/uroce-UID first: it is believed only if it is ours and closed to others. */
-Test(locate, a_folder_in_tmp_that_others_may_write_to_is_not_believed)
+/* Anybody can make /tmp/uroce-UID first, so it must be ours and closed to others. */
+Test(locate, a_folder_in_tmp_that_others_may_write_is_not_trusted)
 {
 	char folder[64];
 	struct locations l;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange of one command, with this test at the other end of the socket. */
+/* Exchanges of commands; this test is at the other end of the socket. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static void make_pair(void)
 	engines = pair[1];
 }
 
-/* The socket keeps messages: what the engine will say can be said before it is asked. */
+/* The socket keeps messages, so the engine's reply can be sent before the request. */
 static void answer(uint32_t sequence, int32_t error, uint16_t version, int fd)
 {
 	struct reply_handle reply = {
@@ -60,7 +60,7 @@ static int ask(uint32_t sequence, struct reply_handle *reply, struct carrier_des
 				sizeof(request), &reply->h, sizeof(*reply), NULL, out);
 }
 
-Test(message, a_request_is_answered, .init = make_pair)
+Test(message, a_request_gets_its_reply, .init = make_pair)
 {
 	struct request_handle seen;
 	struct reply_handle reply;
@@ -76,7 +76,7 @@ Test(message, a_request_is_answered, .init = make_pair)
 	cr_assert_eq(seen.handle, 7);
 }
 
-Test(message, the_engines_errno_is_the_answer, .init = make_pair)
+Test(message, the_engines_errno_is_returned, .init = make_pair)
 {
 	struct reply_handle reply;
 
@@ -84,7 +84,7 @@ Test(message, the_engines_errno_is_the_answer, .init = make_pair)
 	cr_assert_eq(ask(1, &reply, NULL), EBUSY);
 }
 
-Test(message, answers_to_questions_given_up_are_skipped, .init = make_pair)
+Test(message, replies_to_requests_that_timed_out_are_skipped, .init = make_pair)
 {
 	struct reply_handle reply;
 
@@ -95,8 +95,8 @@ Test(message, answers_to_questions_given_up_are_skipped, .init = make_pair)
 	cr_assert_eq(reply.handle, 103);
 }
 
-/* Each is as long as its question wants it, not as the present one does. */
-Test(message, a_shorter_answer_to_a_question_given_up_is_skipped, .init = make_pair)
+/* A late reply is as long as its own request wants it, not as the current one does. */
+Test(message, a_shorter_reply_to_a_request_that_timed_out_is_skipped, .init = make_pair)
 {
 	struct command_reply shorter = { .magic = COMMAND_MAGIC,
 					 .version = COMMAND_VERSION,
@@ -111,8 +111,8 @@ Test(message, a_shorter_answer_to_a_question_given_up_is_skipped, .init = make_p
 	cr_assert_eq(reply.handle, 103);
 }
 
-/* An engine that was stopped for long. */
-Test(message, however_many_questions_were_given_up, .init = make_pair)
+/* As after an engine was stopped for a long time. */
+Test(message, many_replies_to_requests_that_timed_out_are_skipped, .init = make_pair)
 {
 	struct request_handle request = { .handle = 7 };
 	struct reply_handle reply;
@@ -136,7 +136,7 @@ Test(message, another_version_is_refused, .init = make_pair)
 	cr_assert_eq(ask(1, &reply, NULL), EPROTO);
 }
 
-Test(message, a_closed_connection_is_a_missing_engine, .init = make_pair)
+Test(message, a_closed_connection_is_enodev, .init = make_pair)
 {
 	struct reply_handle reply;
 
@@ -166,7 +166,7 @@ static int descriptors_open(void)
 	return n;
 }
 
-Test(message, descriptors_nobody_wants_are_closed, .init = make_pair)
+Test(message, unexpected_descriptors_are_closed, .init = make_pair)
 {
 	struct reply_handle reply;
 	int null = open("/dev/null", O_RDONLY);
@@ -179,7 +179,7 @@ Test(message, descriptors_nobody_wants_are_closed, .init = make_pair)
 	cr_assert_eq(descriptors_open(), before);
 }
 
-Test(message, silence_ends_with_a_timeout, .init = make_pair)
+Test(message, a_missing_reply_is_a_timeout, .init = make_pair)
 {
 	struct request_handle request = { .handle = 7 };
 	struct reply_handle reply;

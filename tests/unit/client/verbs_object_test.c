@@ -15,7 +15,7 @@ static struct verbs_object *find(uint64_t id, enum verbs_object_kind kind)
 	return o;
 }
 
-Test(objects, is_found_by_number_and_kind)
+Test(verbs_object, is_found_by_number_and_kind)
 {
 	struct verbs_object cq = { 0 };
 
@@ -26,7 +26,7 @@ Test(objects, is_found_by_number_and_kind)
 	verbs_object_leave(&cq);
 }
 
-Test(objects, a_number_is_never_used_again)
+Test(verbs_object, a_number_is_never_used_again)
 {
 	struct verbs_object first = { 0 }, second = { 0 };
 	uint64_t old;
@@ -49,7 +49,7 @@ static void count_one(struct verbs_object *o, void *argument)
 	++*(int *)argument;
 }
 
-Test(objects, many_are_kept_apart)
+Test(verbs_object, many_are_kept_apart)
 {
 	static struct verbs_object o[MANY];
 	int seen = 0;
@@ -67,7 +67,7 @@ Test(objects, many_are_kept_apart)
 		verbs_object_leave(&o[i]);
 }
 
-Test(objects, leaving_twice_harms_nobody)
+Test(verbs_object, leaving_twice_is_harmless)
 {
 	struct verbs_object a = { 0 }, b = { 0 };
 

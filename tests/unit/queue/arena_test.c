@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-Test(arena, a_shared_one_is_a_sealed_file_that_both_sides_map)
+Test(arena, a_shared_arena_is_a_sealed_file_that_both_sides_map)
 {
 	struct arena *a = arena_create_shared("uroce-test");
 	uint64_t offset;
@@ -35,7 +35,9 @@ Test(arena, a_shared_one_is_a_sealed_file_that_both_sides_map)
 
 #define RANGES 2000u
 
-/* Ranges of all sizes, taken and given back in a fixed disorder, never overlap and come zeroed. */
+/*
+ * Ranges of all sizes, allocated and freed in a fixed random order, never overlap and are zeroed.
+ */
 static void exercise(struct arena *a)
 {
 	static uint64_t offset[RANGES];
@@ -51,7 +53,7 @@ static void exercise(struct arena *a)
 		i = (uint32_t)(x % RANGES);
 		if (offset[i] != 0) {
 			p = arena_at(a, offset[i]);
-			cr_assert_eq(p[0], (uint8_t)i, "somebody wrote into range %u", i);
+			cr_assert_eq(p[0], (uint8_t)i, "another range overlaps range %u", i);
 			cr_assert_eq(p[octets[i] - 1], (uint8_t)i);
 			arena_free(a, offset[i], octets[i]);
 			offset[i] = 0;
@@ -68,7 +70,7 @@ static void exercise(struct arena *a)
 	for (uint32_t i = 0; i < RANGES; i++)
 		if (offset[i] != 0)
 			arena_free(a, offset[i], octets[i]);
-	/* all of it came back together: the largest block that is left is half the arena */
+	/* all of it was merged again: the largest free block is half the arena */
 	cr_assert_eq(arena_allocate(a, LIMIT_ARENA_BYTES), 0);
 	offset[0] = arena_allocate(a, LIMIT_ARENA_BYTES / 2);
 	cr_assert_neq(offset[0], 0);
@@ -76,7 +78,7 @@ static void exercise(struct arena *a)
 	arena_free(a, offset[0], LIMIT_ARENA_BYTES / 2);
 }
 
-Test(arena, ranges_do_not_overlap_and_come_back)
+Test(arena, ranges_do_not_overlap_and_are_freed_completely)
 {
 	struct arena *a = arena_create_shared("uroce-test");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A CQ changes its ring while lcores complete into it and a program takes what comes. */
+/* A CQ is resized while lcores complete into it and a program polls. */
 #include "queue/cq_resize.h"
 #include "queue/ring.h"
 #include "queue/ring_client.h"
@@ -69,7 +69,7 @@ static bool take(struct cq *q, struct completion *c)
 	return true;
 }
 
-/* As ibv_resize_cq: `quiet` waits until no lcore is where it was. */
+/* As ibv_resize_cq does: `quiet` is the grace period, after which no lcore uses the old ring. */
 static void move(struct cq *q, uint32_t size, void (*quiet)(void *), void *arg)
 {
 	struct rte_ring *next = new_ring(q, cq_rings_spare(&q->rings), size), *old = q->ring;
@@ -110,7 +110,7 @@ static void expect(struct cq *q, uint64_t *wr_id, uint32_t n)
 	}
 }
 
-static void move_with_unpolled(bool one_lcore)
+static void resize_with_unpolled(bool one_lcore)
 {
 	struct cq *q = new_cq(8, one_lcore);
 	uint64_t in = 0, out = 0;
@@ -136,8 +136,8 @@ static void move_with_unpolled(bool one_lcore)
 
 Test(cq_resize, unpolled_completions_stay_and_keep_their_order)
 {
-	move_with_unpolled(false);
-	move_with_unpolled(true);
+	resize_with_unpolled(false);
+	resize_with_unpolled(true);
 }
 
 Test(cq_resize, an_arming_survives)
@@ -155,8 +155,8 @@ Test(cq_resize, an_arming_survives)
 struct lcore {
 	struct cq *q;
 	uint32_t number;
-	uint32_t asked; /* the control path asks for a look between two bursts ... */
-	uint32_t answered; /* ... and the lcore answers */
+	uint32_t asked; /* the control thread asks whether the lcore is between two pushes ... */
+	uint32_t answered; /* ... and the lcore answers that it is */
 	uint32_t ended;
 };
 
@@ -205,7 +205,7 @@ static void push_of(struct cq *q, uint32_t qp_handle, uint64_t wr_id)
 	cr_assert(cq_ring_push(cq_rings_now(&q->rings), &c));
 }
 
-/* In the backlog and in the ring, around its end, too. */
+/* In the backlog and in the ring, also across the end of the ring. */
 Test(cq_resize, a_queue_pair_is_forgotten)
 {
 	struct cq *q = new_cq(8, true);
@@ -255,7 +255,7 @@ Test(cq_resize, what_satisfies_an_arming_is_seen)
 	free_cq(q);
 }
 
-Test(cq_resize, three_lcores_complete_while_the_ring_moves, .timeout = 200)
+Test(cq_resize, three_lcores_complete_while_the_cq_is_resized, .timeout = 200)
 {
 	static const uint32_t sizes[] = { 64, 256, 32, 1024, 128 };
 	struct lcore lcore[LCORES] = { 0 };

@@ -21,7 +21,7 @@ struct cq {
 	struct cq_page page;
 	struct cq_ring side;
 	int event_fd;
-	uint32_t solicited_every; /* every n-th completion is */
+	uint32_t solicited_every; /* every n-th completion is solicited */
 };
 
 static struct cq *new_cq(uint32_t size, uint32_t capacity)
@@ -57,7 +57,7 @@ static void fill_up(bool one_lcore)
 			c.wr_id = round * 5 + i;
 			cr_assert(cq_ring_push(&q->side, &c));
 		}
-		cr_assert_not(cq_ring_push(&q->side, &c), "capacity is what was announced");
+		cr_assert_not(cq_ring_push(&q->side, &c), "the capacity is the announced one");
 		for (uint64_t i = 0; i < 5; i++) {
 			const struct completion *seen = ring_client_peek(q->ring, STRIDE);
 
@@ -94,7 +94,7 @@ Test(cq_ring, a_forged_consumer_tail_is_an_overrun)
 }
 
 /* hostile H-91: forged positions in a completion queue. */
-Test(cq_ring, a_forged_producer_tail_stops_nobody)
+Test(cq_ring, a_forged_producer_tail_stops_no_lcore)
 {
 	struct cq *q = new_cq(8, 7);
 	struct completion c = { 0 };
@@ -118,28 +118,28 @@ Test(cq_ring, an_arming_is_taken_once_and_only_by_what_satisfies_it)
 	cr_assert_not(cq_ring_take_arming(&q->side, true));
 	cq_ring_arm(&q->page, CQ_ARMED_NEXT);
 	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
-	cr_assert(cq_ring_take_arming(&q->side, false), "the stronger request stands");
+	cr_assert(cq_ring_take_arming(&q->side, false), "the stronger request stays");
 	q->page.armed = 77;
-	cr_assert_not(cq_ring_take_arming(&q->side, true), "a value that nobody defined");
+	cr_assert_not(cq_ring_take_arming(&q->side, true), "an undefined value");
 	free_cq(q);
 }
 
-/* An unfinished push of another lcore hides ours; the lcore that shows it answers the arming. */
-Test(cq_ring, a_hidden_solicited_completion_is_answered_by_whoever_shows_it)
+/* An unfinished push of another lcore hides ours. The lcore that shows it must send the event. */
+Test(cq_ring, a_hidden_solicited_completion_wakes_when_it_is_shown)
 {
 	struct cq *q = new_cq(8, 7);
 	struct completion plain = { .wr_id = 1 }, solicited = { .wr_id = 2, .solicited = 1 };
 
 	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
-	/* another lcore has reserved position 0 and is preempted: one position, one push begun */
+	/* another lcore has reserved position 0 and was preempted: one push has begun */
 	q->side.head += 1 + (UINT64_C(1) << 32);
 	cr_assert(cq_ring_push(&q->side, &solicited));
-	cr_assert_null(ring_client_peek(q->ring, STRIDE), "it stands behind an unwritten slot");
-	/* its lcore asks too early: an event comes, and the program finds nothing and arms again */
+	cr_assert_null(ring_client_peek(q->ring, STRIDE), "it is behind an unwritten slot");
+	/* our lcore asks too early: the program gets an event, finds nothing and arms again */
 	cr_assert(cq_ring_take_arming(&q->side, true));
 	cq_ring_arm(&q->page, CQ_ARMED_SOLICITED);
 	cr_assert_null(ring_client_peek(q->ring, STRIDE));
-	/* the other one goes on: it writes its slot and finishes last */
+	/* the other lcore goes on: it writes its slot and finishes last */
 	((struct completion *)(void *)((uint8_t *)q->ring + RING_SLOTS))[0] = plain;
 	q->side.tail = q->side.head; /* both pushes finished */
 	__atomic_store_n(&q->ring->prod.tail, (uint32_t)q->side.tail, __ATOMIC_RELEASE);
@@ -172,7 +172,7 @@ static void *complete(void *arg)
 	return NULL;
 }
 
-/* Polls until there is nothing; checks each lcore's order. */
+/* Polls until the CQ is empty and checks the order of each lcore's completions. */
 static uint32_t poll_all(struct cq *q, uint64_t *next, uint32_t *solicited)
 {
 	const struct completion *c;
@@ -227,15 +227,15 @@ static void consume_by_events(enum cq_armed how, uint32_t solicited_every)
 	free_cq(q);
 }
 
-/* hostile H-133: both sides at once; H-134: arming beside completing. */
+/* hostile H-133: both sides at once; H-134: arming while completions come. */
 Test(cq_ring, four_lcores_lose_neither_completions_nor_events, .timeout = 200)
 {
 	consume_by_events(CQ_ARMED_NEXT, 1000000);
 }
 
 /*
- * 997 completions hold a solicited one and fit the queue, so waiting for those alone must do.
- * hostile H-134: arming beside completing.
+ * Any 997 completions fit the CQ and contain a solicited one, so waiting only for those must
+ * suffice. hostile H-134: arming while completions come.
  */
 Test(cq_ring, four_lcores_lose_no_solicited_event, .timeout = 200)
 {

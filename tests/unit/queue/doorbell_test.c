@@ -18,7 +18,7 @@ struct bell {
 	struct rte_ring *ring;
 	struct ring_side side;
 	uint32_t mark[QPS];
-	uint32_t posted[QPS]; /* stands for the request rings */
+	uint32_t posted[QPS]; /* instead of the request rings */
 	uint32_t sleeping;
 	int wake_fd;
 };
@@ -51,7 +51,7 @@ static void post(struct bell *b, uint32_t qp)
 	doorbell_ring(b->ring, &b->mark[qp], qp, &b->sleeping, b->wake_fd);
 }
 
-Test(doorbell, a_queue_pair_stands_in_it_once)
+Test(doorbell, a_queue_pair_is_in_the_ring_once)
 {
 	struct bell *b = new_bell();
 	uint32_t handles[8];
@@ -63,14 +63,14 @@ Test(doorbell, a_queue_pair_stands_in_it_once)
 		cr_assert_eq(handles[i], i);
 	cr_assert_eq(doorbell_take(&b->side, handles, 8), 0);
 	post(b, 1);
-	cr_assert_eq(doorbell_take(&b->side, handles, 8), 0, "its mark still stands");
+	cr_assert_eq(doorbell_take(&b->side, handles, 8), 0, "its mark is still set");
 	doorbell_clear(&b->mark[1]);
 	post(b, 1);
 	cr_assert_eq(doorbell_take(&b->side, handles, 8), 1);
 	free_bell(b);
 }
 
-Test(doorbell, a_kick_is_written_only_for_a_sleeper)
+Test(doorbell, the_eventfd_is_written_only_for_a_sleeping_lcore)
 {
 	struct bell *b = new_bell();
 	uint64_t count;
@@ -84,7 +84,7 @@ Test(doorbell, a_kick_is_written_only_for_a_sleeper)
 	free_bell(b);
 }
 
-/* hostile H-146: rings without end. */
+/* hostile H-146: endless rings. */
 Test(doorbell, a_broken_ring_yields_nothing)
 {
 	struct bell *b = new_bell();
@@ -121,10 +121,10 @@ static uint32_t drain(struct bell *b, uint32_t *seen)
 }
 
 /*
- * An engine that sleeps whenever it finds nothing must still see every post.
+ * An lcore that sleeps whenever it finds nothing must still see every post.
  * hostile H-133: both sides at once.
  */
-Test(doorbell, no_post_is_lost_by_an_engine_that_sleeps, .timeout = 200)
+Test(doorbell, no_post_is_lost_by_an_lcore_that_sleeps, .timeout = 200)
 {
 	struct bell *b = new_bell();
 	pthread_t thread[THREADS];
@@ -137,15 +137,16 @@ Test(doorbell, no_post_is_lost_by_an_engine_that_sleeps, .timeout = 200)
 		uint32_t fresh = drain(b, seen);
 		uint64_t count;
 
-		cr_assert_leq(ring_readable(&b->side), QPS, "one stands there twice");
+		cr_assert_leq(ring_readable(&b->side), QPS, "a queue pair is in the ring twice");
 		total += fresh;
 		if (fresh != 0)
 			continue;
 		__atomic_store_n(&b->sleeping, 1, __ATOMIC_RELAXED);
 		queue_fence();
 		if (ring_readable(&b->side) == 0 && total < THREADS * POSTS) {
-			cr_assert_eq(poll(&p, 1, 10000), 1, "no kick came: %u of %u posts seen",
-				     total, THREADS * POSTS);
+			cr_assert_eq(poll(&p, 1, 10000), 1,
+				     "the eventfd was not written: %u of %u posts seen", total,
+				     THREADS * POSTS);
 			cr_assert_gt(read(b->wake_fd, &count, sizeof(count)), 0);
 		}
 		__atomic_store_n(&b->sleeping, 0, __ATOMIC_RELAXED);

@@ -106,9 +106,8 @@ Test(ring, the_engine_produces_and_the_client_peeks)
 }
 
 /*
- * What a client can do to the tail: each value is a count inside the ring, or the ring is
- * broken.
- * hostile H-90: forged positions in a ring; H-146: rings without end.
+ * Whatever a client writes to the tail is either a count within the ring or reported as broken.
+ * hostile H-90: forged positions in a ring; H-146: endless rings.
  */
 Test(ring, a_forged_tail_is_a_count_or_broken)
 {

@@ -84,7 +84,7 @@ Test(srq_ring, takes_are_in_order_across_the_wrap)
 	in_order(false);
 }
 
-Test(srq_ring, a_slot_is_free_when_all_takes_before_it_are_finished)
+Test(srq_ring, a_slot_is_free_once_all_takes_before_it_have_finished)
 {
 	struct rte_ring *shared = new_ring(SIZE);
 	const void *slot[2];
@@ -104,7 +104,7 @@ Test(srq_ring, a_slot_is_free_when_all_takes_before_it_are_finished)
 }
 
 /* hostile H-90 */
-Test(srq_ring, any_producer_position_is_either_in_the_ring_or_an_error)
+Test(srq_ring, any_producer_position_is_in_the_ring_or_an_error)
 {
 	static const uint32_t tails[] = { SIZE, SIZE + 1, 0x80000000u, UINT32_MAX, 1000 };
 	struct rte_ring *shared = new_ring(SIZE);
@@ -125,7 +125,7 @@ Test(srq_ring, any_producer_position_is_either_in_the_ring_or_an_error)
 }
 
 /* hostile H-90 */
-Test(srq_ring, a_consumer_tail_that_the_program_wrote_holds_nobody_up)
+Test(srq_ring, a_forged_consumer_tail_blocks_no_lcore)
 {
 	struct rte_ring *shared = new_ring(SIZE);
 	struct srq_ring r;
@@ -135,7 +135,7 @@ Test(srq_ring, a_consumer_tail_that_the_program_wrote_holds_nobody_up)
 	for (uint64_t i = 0; i < 5; i++) {
 		shared->prod.tail++;
 		shared->cons.tail = 0x70000000u + (uint32_t)i;
-		memset(shared + 1, 0xff, STRIDE); /* slots are of no matter here */
+		memset(shared + 1, 0xff, STRIDE); /* the contents of slots do not matter here */
 		srq_ring_take(&r, &(const void *){ NULL });
 		srq_ring_finish(&r);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that are not quite RoCEv2. Every frame is handed over in memory of exactly its size with
- * inaccessible memory behind it: one octet read too many ends the test.
+ * Frames that are malformed or not RoCEv2. Each one lies directly before inaccessible memory, so
+ * reading one octet too many ends the test.
  */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
@@ -59,7 +59,7 @@ static size_t a_send(uint8_t *frame, int ipv6)
 	return frame_of(frame, &av, &p);
 }
 
-/* To a queue pair and to a group. */
+/* To a queue pair and to a multicast group. */
 static void opcodes_at_all_lengths(bool group)
 {
 	uint8_t frame[FRAME_MAX];
@@ -90,7 +90,7 @@ static void opcodes_at_all_lengths(bool group)
 }
 
 /*
- * Every opcode value with every UDP payload from 0 to 200 octets, ICRC right where it fits.
+ * Every opcode value with every UDP payload from 0 to 200 octets; the ICRC is right where it fits.
  * hostile H-1: a payload shorter than a BTH and its ICRC; H-3: no opcode, to the number of all
  * groups; H-151: errors in headers; H-152: every value of the opcode.
  */
@@ -101,11 +101,11 @@ Test(decode, all_opcodes_at_all_lengths)
 }
 
 /*
- * The same over IPv6, and each frame cut short at every octet with its lengths left alone.
+ * The same over IPv6, and each frame cut at every octet with its length fields unchanged.
  * hostile H-1: a payload shorter than a BTH and its ICRC; H-150: a length shorter than the
  * headers.
  */
-Test(decode, cut_at_every_octet)
+Test(decode, frames_cut_at_every_octet_are_refused)
 {
 	uint8_t frame[FRAME_MAX];
 
@@ -129,7 +129,7 @@ Test(decode, cut_at_every_octet)
 }
 
 /*
- * Each extended header cut at each octet, with lengths and ICRC that agree with the cut.
+ * Each extended header cut at each octet; lengths and ICRC are those of the cut frame.
  * hostile H-14: extended headers that are cut.
  */
 Test(decode, extended_headers_cut_at_every_octet)
@@ -176,10 +176,10 @@ Test(decode, pad_larger_than_what_follows_the_headers)
 }
 
 /*
- * Any of the lengths may lie: whatever disagrees is refused, except octets behind the datagram.
+ * Any of the length fields may be wrong. All are refused but octets behind the datagram.
  * hostile H-5: lengths that contradict each other; H-150: a length shorter than the headers.
  */
-Test(decode, lengths_that_disagree)
+Test(decode, lengths_that_disagree_are_refused)
 {
 	static const int deltas[] = { -70, -13, -4, -1, 1, 4, 13, 60000 };
 	uint8_t frame[FRAME_MAX];
@@ -200,7 +200,7 @@ Test(decode, lengths_that_disagree)
 				if (!ipv6)
 					frame_fix_checksum(frame, L3);
 				r = decode(frame, n);
-				/* Both shortened alike is another packet, which its ICRC betrays. */
+				/* both shortened by the same amount: the ICRC is wrong then */
 				cr_expect(r == REASON_LENGTHS_DISAGREE ||
 						  (which == 3 && deltas[i] < 0 &&
 						   (r == REASON_ICRC || r == REASON_BTH_SHORT)),
@@ -230,11 +230,10 @@ Test(decode, octets_behind_the_datagram_do_not_matter)
 }
 
 /*
- * Behaviours 20, 23: each bit of a frame, turned: refused, but for those that routers may
- * change.
- * hostile H-10: wrong ICRCs.
+ * Behaviours 20, 23: a frame with any one bit flipped is refused, unless routers may change that
+ * bit. hostile H-10: wrong ICRCs.
  */
-Test(decode, every_turned_bit_is_noticed)
+Test(decode, every_flipped_bit_is_noticed)
 {
 	static const uint8_t free_octets[] = { L3 + 1, L3 + 8, L3 + 10, L3 + 11 };
 	uint8_t frame[FRAME_MAX];
@@ -250,7 +249,7 @@ Test(decode, every_turned_bit_is_noticed)
 		cr_expect_eq(r == REASON_NONE, ignored, "octet %zu: %s", at, reason_name(r));
 		frame[at] ^= (uint8_t)(1 << i % 8);
 	}
-	for (size_t i = 0; i < sizeof(free_octets); i++) { /* a router repairs the checksum */
+	for (size_t i = 0; i < sizeof(free_octets); i++) { /* a router also updates the checksum */
 		frame[free_octets[i]] ^= 0x5a;
 		frame_fix_checksum(frame, L3);
 		expect(decode(frame, n), REASON_NONE, "changed by a router");
@@ -258,7 +257,7 @@ Test(decode, every_turned_bit_is_noticed)
 }
 
 /* hostile H-10: wrong ICRCs. */
-Test(decode, icrc_that_others_got_wrong)
+Test(decode, known_wrong_icrcs_are_refused)
 {
 	uint8_t frame[FRAME_MAX], swapped[4];
 	size_t n = a_send(frame, 0);
@@ -283,7 +282,7 @@ Test(decode, icrc_that_others_got_wrong)
 }
 
 /* hostile H-12: any UDP checksum. */
-Test(decode, udp_checksum_is_not_looked_at)
+Test(decode, the_udp_checksum_is_not_checked)
 {
 	uint8_t frame[FRAME_MAX];
 
@@ -296,7 +295,7 @@ Test(decode, udp_checksum_is_not_looked_at)
 }
 
 /* hostile H-9: versions and reserved bits. */
-Test(decode, bth_bits)
+Test(decode, bth_bits_are_decoded)
 {
 	uint8_t frame[FRAME_MAX];
 	struct packet p;
@@ -321,7 +320,7 @@ Test(decode, bth_bits)
 	}
 }
 
-/* Inserts n zero octets and keeps all lengths right, so that only the insertion is at fault. */
+/* Inserts n zero octets and corrects all lengths, so that only the insertion is wrong. */
 static size_t insert(uint8_t *frame, size_t length, size_t at, size_t n)
 {
 	memmove(frame + at + n, frame + at, length - at);
@@ -399,14 +398,14 @@ Test(decode, ipv6_extension_headers_are_refused)
 	frame[L3 + 40] = 58; /* MLD is ICMPv6 behind a hop by hop header: for the control path */
 	expect(decode(frame, n), REASON_NOT_ROCE, "MLD");
 	n = insert(frame, a_send(frame, 1), L3 + 40, 80);
-	frame[L3 + 6] = 0; /* hop by hop upon hop by hop, without end */
+	frame[L3 + 6] = 0; /* an endless chain of hop-by-hop headers */
 	expect(decode(frame, n), REASON_IP_OPTIONS, "a chain");
 	n = a_send(frame, 1);
 	frame[L3] = 0x46;
 	expect(decode(frame, n), REASON_IP_HEADER, "version");
 }
 
-Test(decode, frames_of_others)
+Test(decode, other_frames_are_not_roce)
 {
 	uint8_t frame[FRAME_MAX];
 	size_t n = a_send(frame, 0);
@@ -477,7 +476,7 @@ Test(decode, vlan_tags)
 	}
 }
 
-Test(decode, multicast_and_ecn_are_told)
+Test(decode, multicast_and_ecn_are_decoded)
 {
 	struct address_vector av = address_of(0, 0);
 	struct packet p = packet_of(0x64, NULL, 0), q;
@@ -497,8 +496,10 @@ Test(decode, multicast_and_ecn_are_told)
 	cr_expect(q.multicast && q.ecn == 1 && q.traffic_class == 0x41);
 }
 
-/* protocol-map 178: what a UD receiver finds in front, with and without a tag and immediate data. */
-Test(decode, the_header_in_front_of_a_datagram)
+/*
+ * protocol-map 178: the GRH that a UD receiver gets, with and without VLAN tag and immediate data.
+ */
+Test(decode, a_datagram_gets_its_header_in_front)
 {
 	static const uint8_t zero[20];
 
@@ -513,7 +514,7 @@ Test(decode, the_header_in_front_of_a_datagram)
 
 		cr_assert_eq(packet_decode(&q, frame, frame_of(frame, &av, &p), &options),
 			     REASON_NONE);
-		cr_assert_not(q.checksum, "nobody looked into the payload");
+		cr_assert_not(q.checksum, "checksums in the payload are not checked");
 		memcpy(ip, frame + q.ip_header, 40);
 		packet_make_grh(frame, &q);
 		grh = q.payload - GRH_LENGTH;
@@ -529,10 +530,10 @@ Test(decode, the_header_in_front_of_a_datagram)
 }
 
 /*
- * Two seconds at most of frames with random changes: any verdict, but never a wrong payload.
+ * Frames with random changes, for two seconds at most: any verdict, but never a wrong payload.
  * hostile H-151: errors in headers.
  */
-Test(decode, random_changes_from_fixed_seeds)
+Test(decode, random_changes_never_yield_a_wrong_payload)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15;
 	uint8_t frame[FRAME_MAX];

@@ -73,7 +73,9 @@ Test(encode, what_is_encoded_is_decoded)
 				round_trip((uint8_t)o, way & 1, way & 2 ? 100 : 0, n);
 }
 
-/* The payload summed while it is copied, in any pieces, gives the frame that packet_seal gives. */
+/*
+ * Summing the payload while copying it, in pieces of any size, gives the same frame as packet_seal.
+ */
 Test(encode, sealing_with_a_sum_makes_the_same_frame)
 {
 	uint8_t payload[300], a[FRAME_MAX], b[FRAME_MAX];
@@ -100,7 +102,7 @@ Test(encode, sealing_with_a_sum_makes_the_same_frame)
 }
 
 /* hostile H-11: a frame without its ICRC. */
-Test(encode, an_unsummed_frame_is_only_accepted_where_sums_are_not_checked)
+Test(encode, a_frame_without_icrc_is_accepted_only_unchecked)
 {
 	const struct decode_options trusting = { .check_icrc = false };
 	struct address_vector av = address_of(0, 0);
@@ -119,8 +121,8 @@ Test(encode, an_unsummed_frame_is_only_accepted_where_sums_are_not_checked)
 	cr_expect_eq(packet_decode(&q, frame, n, &untagged), REASON_ICRC);
 }
 
-/* The IPv4 checksum is made from a sum kept in the flow: compared with the plain way. */
-Test(encode, ipv4_checksum_for_every_identification)
+/* The IPv4 checksum comes from a sum in the flow; it must equal the one made from the header. */
+Test(encode, the_ipv4_checksum_is_right_for_every_identification)
 {
 	struct address_vector av = address_of(0, 0);
 	struct packet p = packet_of(0x11, NULL, 0);
@@ -139,7 +141,7 @@ Test(encode, ipv4_checksum_for_every_identification)
 	}
 }
 
-Test(encode, numbers_too_wide_do_not_spill_into_their_neighbours)
+Test(encode, numbers_too_wide_do_not_reach_their_neighbours)
 {
 	struct address_vector av = address_of(0, 0);
 	struct packet p = packet_of(0x64, NULL, 0), q;

@@ -5,7 +5,7 @@
 #include "frames.h"
 #include "wire/opcode.h"
 
-/* Behaviour 5: known answers of the Linux functions. */
+/* Behaviour 5: results of the Linux functions. */
 Test(envelope, source_port_known_answers)
 {
 	static const struct {
@@ -42,8 +42,8 @@ Test(envelope, multicast_macs)
 	cr_expect_arr_eq(m6.octet, "\x33\x33\xde\xad\xbe\xef", 6);
 }
 
-/* Behaviours 8, 11, 12: octet by octet, from an address vector that uses every field. */
-Test(envelope, ipv4_flow_as_it_stands_on_the_wire)
+/* Behaviours 8, 11, 12: from an address vector that uses every field. */
+Test(envelope, an_ipv4_flow_octet_by_octet)
 {
 	static const uint8_t want[] = {
 		2,    0,    0,	  0,	0,    2,    2,	  0,	0,    0,
@@ -64,7 +64,7 @@ Test(envelope, ipv4_flow_as_it_stands_on_the_wire)
 			 16);
 }
 
-Test(envelope, ipv6_flow_as_it_stands_on_the_wire)
+Test(envelope, an_ipv6_flow_octet_by_octet)
 {
 	struct address_vector av = address_of(1, 0);
 	struct packet p = packet_of(OPCODE_CNP, NULL, 0);

@@ -96,7 +96,7 @@ void frame_fix_lengths(uint8_t *frame, size_t l3, size_t length)
 		frame_fix_checksum(frame, l3);
 }
 
-/* Written from RFC 1071, on purpose not the way the library does it. */
+/* Written from RFC 1071, deliberately not the way the library does it. */
 void frame_fix_checksum(uint8_t *frame, size_t l3)
 {
 	uint8_t *ip = frame + l3;

@@ -5,7 +5,7 @@
 #include "frames.h"
 #include "wire/opcode.h"
 
-/* The definition, bit by bit: reflected polynomial 0xEDB88320, ones first and last. */
+/* The definition, bit by bit: reflected polynomial 0xEDB88320, initial and final value all ones. */
 static uint32_t crc_by_bits(uint32_t sum, const uint8_t *p, size_t n)
 {
 	sum = ~sum;
@@ -67,7 +67,7 @@ Test(icrc, can_be_continued_anywhere)
 		cr_assert_eq(icrc_add(icrc_add(0, octets, cut), octets + cut, 300 - cut), whole);
 }
 
-/* Behaviours 16 to 20: exactly the variant fields are out of the sum. */
+/* Behaviours 16 to 20: the sum leaves out the variant fields and nothing else. */
 static void expect_variant(int ipv6, const uint8_t *variant_bits, size_t headers)
 {
 	struct address_vector av = address_of(ipv6, 0);

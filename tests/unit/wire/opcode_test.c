@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table against the lists of IBTA 9.2.1, A14.3, A17.9 and A19.4, written out once more. */
+/*
+ * The table compared with the lists of IBTA 9.2.1, A14.3, A17.9 and A19.4, written out here again.
+ */
 #include <criterion/criterion.h>
 
 #include "base/bits.h"
@@ -50,7 +52,7 @@ Test(opcode, every_value_has_its_length_or_is_undefined)
 	}
 }
 
-Test(opcode, requests_of_xrc_name_the_srq_and_its_responses_do_not)
+Test(opcode, xrc_requests_name_the_srq_and_responses_do_not)
 {
 	for (unsigned int o = 0xa0; o < 0xc0; o++)
 		if (opcode_defined((uint8_t)o))
@@ -60,7 +62,7 @@ Test(opcode, requests_of_xrc_name_the_srq_and_its_responses_do_not)
 		cr_expect_not(opcode_is((uint8_t)o, OP_XRCETH), "opcode %#x", o);
 }
 
-Test(opcode, receive_requests_are_taken_where_a_message_of_theirs_begins_or_carries_immediate)
+Test(opcode, which_packets_take_a_receive_request)
 {
 	static const uint8_t consumes[] = { 0x00, 0x04, 0x05, 0x09, 0x0b, 0x17, 0x20,
 					    0x24, 0x25, 0x29, 0x2b, 0x37, 0x64, 0x65,
@@ -74,7 +76,7 @@ Test(opcode, receive_requests_are_taken_where_a_message_of_theirs_begins_or_carr
 	cr_expect_eq(found, ARRAY_SIZE(consumes));
 }
 
-Test(opcode, places_in_a_message)
+Test(opcode, which_packets_begin_and_end_a_message)
 {
 	static const struct {
 		uint8_t base;
@@ -103,7 +105,7 @@ Test(opcode, places_in_a_message)
 			     rows[i].first_last, "%s", opcode_table[rows[i].base].name);
 }
 
-Test(opcode, payload_travels_in_sends_writes_read_responses_and_atomic_writes)
+Test(opcode, which_packets_carry_payload)
 {
 	for (unsigned int o = 0; o < 256; o++) {
 		uint8_t kind = opcode_table[o].kind;

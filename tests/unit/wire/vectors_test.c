@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames that others made: scapy, a ConnectX-4 Lx, Linux' rdma_rxe. See tests/vectors/README.md. */
+/* Frames of scapy, a ConnectX-4 Lx and Linux' rdma_rxe. See tests/vectors/README.md. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ Test(vectors, are_decoded)
 	}
 }
 
-Test(vectors, have_the_extended_headers_that_their_makers_wrote)
+Test(vectors, have_the_extended_headers_that_were_sent)
 {
 	uint8_t frame[FRAME_MAX];
 	struct packet p;
@@ -93,7 +93,7 @@ Test(vectors, have_the_extended_headers_that_their_makers_wrote)
 	cr_expect(p.becn && !p.fecn && p.src_port == 0 && p.traffic_class == 0xc2);
 }
 
-/* What was decoded is encoded again and must be the same octets. */
+/* A frame that was decoded and encoded again must have the same octets. */
 static void expect_encoded_again(const struct vector *v)
 {
 	uint8_t frame[FRAME_MAX], again[FRAME_MAX];
@@ -116,7 +116,9 @@ static void expect_encoded_again(const struct vector *v)
 	m = packet_encode(again, &flow, &p, v->identification);
 	memcpy(again + m, p.payload, p.payload_length);
 	m = packet_seal(again, &flow, m, p.payload_length);
-	/* The published UC frames carry a UDP checksum, which we send as 0; no sum covers it. */
+	/*
+	 * The published UC frames have a UDP checksum. We send 0, and the ICRC does not cover it.
+	 */
 	if (strncmp(v->name, "kat_uc", 6) == 0)
 		memcpy(again + flow.length - 2, frame + flow.length - 2, 2);
 	cr_assert_eq(m, n, "%s: %zu octets, not %zu", v->name, m, n);
@@ -157,8 +159,8 @@ static void compare_line(const struct packet *p, char *line)
 	}
 }
 
-/* Every RoCE frame that rdma_rxe sent: ICRC right, and each field as tshark reads it. */
-Test(vectors, capture_of_rxe)
+/* For every RoCE frame of rdma_rxe the ICRC is right and each field is as tshark reads it. */
+Test(vectors, a_capture_of_rxe_is_decoded_as_tshark_reads_it)
 {
 	FILE *capture = open_or_fail(pcap_open(VECTORS "/rxe_sample.pcap"), "rxe_sample.pcap");
 	FILE *list = open_or_fail(fopen(VECTORS "/rxe_sample.tsv", "r"), "rxe_sample.tsv");

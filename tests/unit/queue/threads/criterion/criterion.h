@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Criterion starts each test in a process of its own from an arena at a fixed address, which the
- * thread sanitizer's memory layout does not leave free. So in a build with -Db_sanitize=thread the
- * tests of lib/queue run with this: the same words, one test after the other in one process; the
- * first failure ends it. Only what those tests use is here.
+ * Criterion keeps an arena at a fixed address, which the thread sanitizer needs for itself. So in a
+ * build with -Db_sanitize=thread the tests of lib/queue use this header in place of Criterion's. It
+ * runs all tests in one process, one after the other, and stops at the first failure. It has only
+ * what those tests use.
  */
 #ifndef THREADS_CRITERION_H
 #define THREADS_CRITERION_H
@@ -56,7 +56,7 @@ static struct threads_test *threads_tests;
 int main(void)
 {
 	for (struct threads_test *t = threads_tests; t != NULL; t = t->next) {
-		alarm(200); /* a test that hangs is a failure */
+		alarm(200); /* a test that hangs fails */
 		t->run();
 		printf("ok %s\n", t->name);
 	}
