@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets to numbers and back (network order), and small arithmetic that everybody needs. */
+/* Loads and stores of numbers in network order, and small arithmetic for all folders. */
 #ifndef BASE_BITS_H
 #define BASE_BITS_H
 
@@ -81,7 +81,7 @@ static inline void store_be64(void *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* [start, start + length) inside [0, size), without a sum that could wrap. */
+/* Whether [start, start + length) lies inside [0, size). No sum here can wrap. */
 static inline bool range_inside(uint64_t start, uint64_t length, uint64_t size)
 {
 	return length <= size && start <= size - length;
@@ -92,7 +92,7 @@ static inline uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-/* The power of two at or above v (v in 1 .. 2^31). */
+/* The smallest power of two that is at least v; v in 1 .. 2^31. */
 static inline uint32_t power_of_two_above(uint32_t v)
 {
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));

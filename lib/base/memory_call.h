@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mmap(2) and its kin for code that runs inside other people's programs. It does not call libc for
- * them: memory hooks replace libc's functions, some by ones that lose arguments (libucm 1.13 passes
- * no address to mremap), and registration caches listen to them and drop what we have just
- * registered. Errors as of libc: MAP_FAILED or -1, and errno.
+ * mmap(2) and related calls, for code that runs inside other programs. They do not go through libc,
+ * because memory hooks replace libc's functions. Some hooks lose arguments (libucm 1.13 passes no
+ * address to mremap). Registration caches use such hooks, too, and would drop what we have just
+ * registered. Errors are those of libc: MAP_FAILED or -1, with errno. Any thread.
  */
 #ifndef BASE_MEMORY_CALL_H
 #define BASE_MEMORY_CALL_H
@@ -27,7 +27,7 @@
 
 #if defined(MEMORY_CALL_LIBC)
 
-/* The thread sanitizer forgets what it knows of an address when it sees these calls. */
+/* The thread sanitizer must see these calls, so that it forgets what it knows of the addresses. */
 static inline long memory_call_raw(long n, long a, long b, long c, long d, long e, long f)
 {
 	switch (n) {
@@ -95,7 +95,10 @@ static inline int memory_unmap(void *at, size_t length)
 	return (int)memory_call_raw(SYS_munmap, (long)at, (long)length, 0, 0, 0, 0);
 }
 
-/* Moves [from, from + length) over what is at `to`. True: it is there, and nowhere else. */
+/*
+ * mremap(2): moves the pages [from, from + length) to `to`, in place of what is mapped there.
+ * False: they were not moved.
+ */
 static inline bool memory_move(void *from, size_t length, void *to)
 {
 	return memory_call_raw(SYS_mremap, (long)from, (long)length, (long)length,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why something was dropped, refused or failed: one list that is an enum, a counter's name and a
- * sentence at once. vendor_err of a completion carries the number; `uroce stat` counts by it.
- * Append only: the numbers are seen by users.
+ * The reasons why something was dropped, refused or failed. One list gives for each the enumerator,
+ * the name of its counter and a sentence. vendor_err of a completion holds the number, and `uroce
+ * stat` shows the counters. Append only, because users see the numbers.
  */
 #ifndef BASE_REASON_H
 #define BASE_REASON_H
@@ -18,7 +18,7 @@
 	X(IP_OPTIONS, ip_options, "IPv4 options or IPv6 extension headers are not accepted")       \
 	X(IP_FRAGMENT, ip_fragment, "IP fragments are not accepted")                               \
 	X(LENGTHS_DISAGREE, lengths_disagree, "frame, IP and UDP lengths disagree")                \
-	X(VLAN_TAG, vlan_tag, "the VLAN tag is not the one of this port")                          \
+	X(VLAN_TAG, vlan_tag, "the VLAN tag is not that of this port")                             \
 	X(BTH_SHORT, bth_short, "the UDP payload is too short for a BTH and an ICRC")              \
 	X(OPCODE_UNKNOWN, opcode_unknown, "the BTH opcode is not defined")                         \
 	X(HEADER_SHORT, header_short, "the packet ends inside the extended headers of its opcode") \
@@ -28,7 +28,7 @@
 	X(ADDRESS_FOREIGN, address_foreign, "the destination address is not one of ours")          \
 	X(SOURCE_OWN, source_own, "a packet from the port has our own address as its source")      \
 	X(RX_TRUNCATED, rx_truncated, "the port delivered less than the frame")                    \
-	/* packets that reach no queue pair state: directory and transport entry */                \
+	/* packets that are dropped before they change a queue pair's state */                     \
 	X(QPN_UNKNOWN, qpn_unknown, "no queue pair has this number")                               \
 	X(QPN_RESERVED, qpn_reserved, "queue pair 0 does not exist on RoCE")                       \
 	X(SERVICE_MISMATCH, service_mismatch, "the opcode's service is not the queue pair's")      \
@@ -90,7 +90,7 @@
 	X(NO_BUFFER, no_buffer, "no packet buffer was free")                                       \
 	X(NEIGHBOUR_UNKNOWN, neighbour_unknown, "the destination's MAC address is not known yet")  \
 	X(CNP_RECEIVED, cnp_received, "the network asked to slow down")                            \
-	/* appended: numbers stay */                                                               \
+	/* appended: the numbers above stay */                                                     \
 	X(SRQ_UNKNOWN, srq_unknown,                                                                \
 	  "the queue pair's XRC domain has no such shared receive queue")                          \
 	X(FLUSH_TYPE, flush_type, "a FLUSH of a placement type or level that is not defined")      \
@@ -120,7 +120,7 @@ enum reason {
 /* The counter's name ("psn_ahead"); "unknown" for a number outside the list. */
 const char *reason_name(enum reason r);
 
-/* The sentence for people. */
+/* The sentence for messages to users. */
 const char *reason_sentence(enum reason r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time as the core sees it: nanoseconds of a monotonic clock that somebody else reads. */
+/* Time in the core: nanoseconds of a monotonic clock. The core never reads the clock itself. */
 #ifndef BASE_TIME_H
 #define BASE_TIME_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work requests and completions as they cross between an application thread and an lcore: plain
- * structs of values, the same bytes on both sides. Numbers of opcodes, flags, statuses and
- * attribute masks are those of <infiniband/verbs.h> (lib/verbs asserts it), so that nothing is
- * translated on the data path; the core does not include that header.
+ * Work requests and completions as they pass between an application thread and an lcore: plain
+ * structs, the same octets on both sides. The numbers of opcodes, flags, statuses and attribute
+ * masks are those of <infiniband/verbs.h> (lib/verbs/abi.c asserts it), so the data path translates
+ * nothing. The core does not include that header.
  */
 #ifndef BASE_WORK_H
 #define BASE_WORK_H
@@ -94,7 +94,7 @@ enum completion_flag {
 	COMPLETION_TM_DATA_VALID = 64,
 };
 
-/* A receive of UD: what its frame was, in `sl` (IBTA A17.4.5.1). */
+/* In `sl` of a UD receive: the kind of its frame (IBTA A17.4.5.1). */
 enum completion_sl {
 	COMPLETION_SL_IPV6 = 1,
 	COMPLETION_SL_IPV4 = 2,
@@ -113,11 +113,11 @@ enum access_flag {
 	ACCESS_HUGETLB = 128,
 	ACCESS_FLUSH_GLOBAL = 256,
 	ACCESS_FLUSH_PERSISTENT = 512,
-	ACCESS_OPTIONAL_RANGE =
-		0x3ff00000, /* hints that may be ignored, RELAXED_ORDERING among them */
+	/* hints that may be ignored, such as RELAXED_ORDERING */
+	ACCESS_OPTIONAL_RANGE = 0x3ff00000,
 };
 
-/* ibv_placement_type: of a FLUSH, a set; at least one */
+/* ibv_placement_type of a FLUSH: a set of at least one */
 enum flush_type {
 	FLUSH_GLOBAL = 1,
 	FLUSH_PERSISTENT = 2,
@@ -126,7 +126,7 @@ enum flush_type {
 /* ibv_selectivity_level */
 enum flush_level {
 	FLUSH_RANGE = 0,
-	FLUSH_REGION = 1, /* the whole of it: address and length mean nothing */
+	FLUSH_REGION = 1, /* the whole region; address and length are ignored */
 };
 
 /* ibv_sge */
@@ -137,8 +137,8 @@ struct work_sge {
 };
 
 /*
- * One send request. In a ring and in a queue pair's window it is followed, at once, by either
- * num_sge elements or inline_length octets (WORK_INLINE; num_sge is then 0).
+ * One send request. In a ring and in a queue pair's window it is directly followed by num_sge
+ * elements or, with WORK_INLINE, by inline_length octets (num_sge is then 0).
  */
 struct send_work {
 	uint64_t wr_id;
@@ -146,11 +146,10 @@ struct send_work {
 	uint8_t flags; /* enum work_flag */
 	uint8_t num_sge; /* 0 .. LIMIT_SGE */
 	uint8_t srqn_high; /* XRC: see send_work_srqn() */
-	uint32_t
-		imm; /* immediate data as it stands in memory (network order), or the key to invalidate */
+	uint32_t imm; /* immediate data in network order, or the key to invalidate */
 	uint16_t inline_length; /* octets, 0 .. LIMIT_INLINE */
 	uint16_t srqn_low;
-	uint32_t rkey; /* BIND_MW: the window's key as it is now */
+	uint32_t rkey; /* BIND_MW: the window's current key */
 	uint64_t remote_addr; /* BIND_MW: the first octet of the window */
 	union {
 		struct { /* atomics */
@@ -162,10 +161,13 @@ struct send_work {
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 			uint16_t mss; /* TSO: octets of payload a segment */
-			uint16_t
-				tso_header; /* TSO: octets in front, after the elements in this slot */
+			/*
+			 * TSO: octets of header of each segment; in the slot it follows the
+			 * elements
+			 */
+			uint16_t tso_header;
 		};
-		struct { /* BIND_MW; `imm` is the key that the window gets */
+		struct { /* BIND_MW; `imm` is the window's new key */
 			uint64_t bind_length; /* 0 unbinds a type 1 window */
 			uint32_t bind_lkey; /* of the region */
 			uint32_t bind_access; /* enum access_flag */
@@ -202,13 +204,13 @@ static inline uint8_t *send_work_inline(const struct send_work *w)
 	return (uint8_t *)(uintptr_t)(w + 1);
 }
 
-/* One receive request, followed at once by num_sge elements. */
+/* One receive request, directly followed by num_sge elements. */
 struct recv_work {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	/* Beside a request inside the engine; what a program writes here means nothing. */
-	uint16_t mark; /* comes back in the completion: see qp_received() */
-	uint16_t strip; /* so many octets at the start of the message are not stored */
+	/* Used inside the engine only; it ignores what a program writes here. */
+	uint16_t mark; /* returned with the completion: see qp_received() */
+	uint16_t strip; /* how many octets at the start of the message are not stored */
 };
 
 static_assert(sizeof(struct recv_work) == 16, "elements stay aligned");
@@ -228,17 +230,17 @@ enum tag_opcode {
 /* ibv_ops_flags */
 enum tag_flag {
 	TAG_SIGNALED = 1,
-	TAG_COUNTED = 2, /* IBV_OPS_TM_SYNC: `unexpected` says something */
+	TAG_COUNTED = 2, /* IBV_OPS_TM_SYNC: `unexpected` is valid */
 };
 
-/* One operation on the list of a tag matching SRQ, followed at once by num_sge elements (ADD). */
+/* One operation on the list of a tag matching SRQ, directly followed by num_sge elements (ADD). */
 struct tag_work {
 	uint64_t wr_id;
 	uint64_t recv_wr_id; /* ADD */
 	uint64_t tag; /* ADD */
 	uint64_t mask; /* ADD */
 	uint32_t unexpected; /* messages that the program has handled */
-	uint32_t handle; /* of the entry: given with ADD, named by DEL */
+	uint32_t handle; /* of the entry: assigned by ADD, named by DEL */
 	uint8_t opcode; /* enum tag_opcode */
 	uint8_t flags; /* enum tag_flag */
 	uint8_t num_sge; /* 0 .. LIMIT_TAG_SGE */
@@ -252,7 +254,9 @@ static inline struct work_sge *tag_work_sge(const struct tag_work *w)
 	return (struct work_sge *)(uintptr_t)(w + 1);
 }
 
-/* Octets of a ring element (a multiple of 64: no two requests share a cache line). */
+/*
+ * Octets of a slot of a send queue: a multiple of 64, so that no two requests share a cache line.
+ */
 static inline uint32_t send_work_stride(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t tail = max_sge * (uint32_t)sizeof(struct work_sge);
@@ -262,6 +266,7 @@ static inline uint32_t send_work_stride(uint32_t max_sge, uint32_t max_inline)
 	return ((uint32_t)sizeof(struct send_work) + tail + 63) & ~63u;
 }
 
+/* Octets of a slot of a receive queue. */
 static inline uint32_t recv_work_stride(uint32_t max_sge)
 {
 	return ((uint32_t)sizeof(struct recv_work) + max_sge * (uint32_t)sizeof(struct work_sge) +
@@ -270,10 +275,12 @@ static inline uint32_t recv_work_stride(uint32_t max_sge)
 }
 
 /*
- * One completion; the first 48 octets are struct ibv_wc. What has no member of its own lies in
- * members that mean nothing on its kind of queue pair: RAW_PACKET: src_qp is the flow tag, slid the
- * VLAN tag (TCI) that was stripped. Tag matching (a success): vendor_err and src_qp are the high
- * and low half of the tag, slid and pkey_index those of the private data.
+ * One completion. The first 48 octets are struct ibv_wc. Values without a member of their own are
+ * in members that have no meaning on their kind of queue pair:
+ *
+ *	RAW_PACKET		src_qp: flow tag; slid: the VLAN tag (TCI) that was stripped
+ *	tag matching (success)	vendor_err, src_qp: high and low half of the tag
+ *				slid, pkey_index: high and low half of the private data
  */
 struct completion {
 	uint64_t wr_id;
@@ -290,10 +297,10 @@ struct completion {
 	uint8_t sl;
 	uint8_t dlid_path_bits;
 	uint8_t solicited; /* the peer asked for a solicited event, or this is an error */
-	uint8_t from_srq; /* a receive of an SRQ: work_index is its number */
+	uint8_t from_srq; /* a receive from an SRQ: work_index counts the SRQ's requests */
 	uint64_t timestamp; /* ns, engine clock */
 	uint32_t qp_handle; /* handle of the queue pair */
-	uint32_t work_index; /* which request of its queue this was, counted from 0, modulo 2^32 */
+	uint32_t work_index; /* number of the request in its queue, from 0, modulo 2^32 */
 };
 
 static_assert(sizeof(struct completion) == 64, "a cache line each");

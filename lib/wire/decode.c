@@ -8,12 +8,12 @@
 #define EXTENSION_HEADERS_MAX 8 /* walked at most, to tell whose frame it is */
 
 /*
- * What is known of the frame so far. All offsets are octets from its begin, and whatever lies
- * before `end` was received.
+ * What is known of the frame so far. All offsets are octets from its start. The octets before `end`
+ * were received.
  */
 struct layout {
 	const uint8_t *frame;
-	size_t end; /* where the next protocol's octets end: the frame's, later the UDP datagram's */
+	size_t end; /* the end of the frame, and later of the UDP datagram */
 	size_t l3; /* the IP header */
 	size_t udp; /* the UDP header */
 	uint16_t type; /* Ethernet */
@@ -34,7 +34,7 @@ static enum reason ethernet(struct layout *at, uint16_t vlan)
 		at->l3 += VLAN_TAG_LENGTH;
 		at->type = load_be16(at->frame + at->l3 - 2);
 	}
-	/* No stack of tags, and no other tenant's: an id of 0 only carries a priority. */
+	/* Refuses stacked tags and other VLANs. A tag with id 0 carries only a priority. */
 	if (tag != vlan || at->type == ETHERTYPE_VLAN || at->type == ETHERTYPE_SERVICE)
 		return REASON_VLAN_TAG;
 	return REASON_NONE;
@@ -46,7 +46,7 @@ static bool udp_port_is_ours(const struct layout *at)
 	       load_be16(at->frame + at->udp + UDP_DST_PORT) == ROCE_UDP_PORT;
 }
 
-/* 20 octets that were received: one's complement sum of them all, right when it is all ones. */
+/* RFC 791: the one's complement sum of the 20 octets is all ones. */
 static bool ipv4_checksum_right(const uint8_t *ip)
 {
 	uint64_t a, b, sum;
@@ -55,7 +55,7 @@ static bool ipv4_checksum_right(const uint8_t *ip)
 	memcpy(&a, ip, 8);
 	memcpy(&b, ip + 8, 8);
 	memcpy(&c, ip + 16, 4);
-	/* 2^16 is 1 modulo 2^16 - 1, so words of any width may be added before folding. */
+	/* 2^16 is 1 modulo 2^16 - 1, so wider words may be added before folding */
 	sum = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -79,7 +79,7 @@ static enum reason ipv4(struct layout *at)
 	if (room < header + UDP_LENGTH)
 		return REASON_FRAME_SHORT;
 	at->udp = at->l3 + header;
-	/* Whose a later fragment is cannot be told; the first one names its port. */
+	/* Only the first fragment has the UDP header: it is judged by its port below. */
 	if ((load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT & ~0x2000u) != 0)
 		return REASON_IP_FRAGMENT;
 	if (!udp_port_is_ours(at))
@@ -97,7 +97,7 @@ static enum reason ipv4(struct layout *at)
 	return REASON_NONE;
 }
 
-/* Behind extension headers stands somebody else's protocol (MLD), or a packet that we refuse. */
+/* After extension headers comes another protocol (MLD), or a UDP packet that we refuse. */
 static enum reason ipv6_extended(struct layout *at, uint8_t next)
 {
 	size_t offset = at->l3 + IPV6_LENGTH;
@@ -145,8 +145,8 @@ static enum reason ipv6(struct layout *at)
 }
 
 /*
- * The UDP checksum is not looked at: 0 is what RoCEv2 sends (IBTA A17.3.2), and the ICRC, which
- * is always checked, covers more than another value could.
+ * The UDP checksum is not checked. RoCEv2 sends 0 (IBTA A17.3.2), and the ICRC, which is always
+ * checked on frames from a port, detects more errors.
  */
 static enum reason udp(struct layout *at)
 {
@@ -172,7 +172,7 @@ static enum reason envelope(struct layout *at, uint16_t vlan)
 	return r == REASON_NONE ? udp(at) : r;
 }
 
-/* BTH and the lengths that follow from its opcode: nothing behind the BTH is read here. */
+/* Reads the BTH and checks the lengths that follow from its opcode. Reads nothing after the BTH. */
 static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 {
 	size_t least;
@@ -218,7 +218,9 @@ static const uint8_t *get_atomic_eth(struct packet *p, const uint8_t *h)
 	return h + ATOMIC_ETH_LENGTH;
 }
 
-/* In the order in which they follow the BTH; all of them were received. */
+/*
+ * Reads them in the order in which they follow the BTH; bth() has checked that all were received.
+ */
 static void extended_headers(struct packet *p, const uint8_t *h)
 {
 	unsigned int flags = opcode_table[p->opcode].flags;
@@ -282,7 +284,7 @@ static void addresses(struct packet *p, const struct layout *at)
 		p->multicast = ip[IPV6_DST] == 0xff;
 	}
 	p->ecn = p->traffic_class & 3;
-	p->checksum = false; /* that of the packet inside, which nobody has looked at */
+	p->checksum = false; /* checksums in the payload are not checked here */
 	p->sender = 0;
 	p->src_port = load_be16(at->frame + at->udp + UDP_SRC_PORT);
 	p->ip_header = (uint16_t)at->l3;
@@ -300,7 +302,7 @@ void packet_make_grh(uint8_t *frame, const struct packet *p)
 {
 	uint8_t *end = frame + (p->payload - frame), *ip = frame + p->ip_header;
 
-	/* The headers behind the IP header leave room, but not for both without an overlap. */
+	/* memmove, because the IP header and its new position overlap */
 	if (ip[0] >> 4 == 6) {
 		memmove(end - GRH_LENGTH, ip, IPV6_LENGTH);
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a frame to a packet, or to the reason why not. Any bytes are accepted: every length is
- * checked before anything is read or computed from it, in the order
+ * Decodes a frame into a packet, or says why it cannot. The input may be any octets. Every length
+ * is checked before anything is read or computed from it, in this order:
  *
  *	Ethernet, tag -> IP -> UDP -> BTH -> opcode table -> minimum length -> extended headers -> ICRC
  *
- * and the end of the packet is found from the UDP length, never from the frame's. Nothing is
- * allocated; the packet's payload points into the frame and lives as long as it does.
+ * The end of the packet follows from the UDP length, never from the frame's. Nothing is allocated.
+ * The packet's payload points into the frame and is valid as long as the frame is.
  */
 #ifndef WIRE_DECODE_H
 #define WIRE_DECODE_H
@@ -18,13 +18,12 @@
 
 struct decode_options {
 	bool check_icrc; /* false only for frames that never left the engine */
-	uint16_t
-		vlan; /* the VLAN id that is accepted; 0: only untagged (and priority-tagged) frames */
+	uint16_t vlan; /* the VLAN id to accept; 0: only untagged and priority-tagged frames */
 };
 
 /*
- * Returns REASON_NONE and fills *p, or why the frame is not one of RoCEv2's; REASON_NOT_ROCE
- * means that it belongs to somebody else (ARP, ND, ICMP, other UDP ports).
+ * Returns REASON_NONE and fills in *p, or the reason why the frame is refused. REASON_NOT_ROCE: the
+ * frame is of another protocol (ARP, ND, ICMP, other UDP ports). Any thread.
  */
 enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 			  const struct decode_options *options);
@@ -32,9 +31,9 @@ enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 #define GRH_LENGTH 40u
 
 /*
- * Writes into the frame that `p` was decoded from, over headers that are not needed any more, the
- * 40 octets that a UD receiver finds in front of the payload: they end where p->payload begins.
- * An IPv6 header as it came, or 20 zero octets and the IPv4 header (ibv_post_recv(3)).
+ * Writes the 40 octets that a UD receiver finds before the payload (ibv_post_recv(3)): the IPv6
+ * header, or 20 zero octets and the IPv4 header. `frame` is the frame that p was decoded from; its
+ * headers are overwritten up to p->payload.
  */
 void packet_make_grh(uint8_t *frame, const struct packet *p);
 

@@ -11,7 +11,7 @@ static inline size_t pad_of(size_t payload_length)
 	return -payload_length & 3;
 }
 
-/* The envelope's fields that differ from packet to packet; `datagram` is the UDP length. */
+/* Writes the fields of the envelope that differ between packets; `datagram` is the UDP length. */
 static void put_lengths(uint8_t *frame, const struct flow *flow, size_t datagram,
 			uint16_t identification)
 {
@@ -26,7 +26,7 @@ static void put_lengths(uint8_t *frame, const struct flow *flow, size_t datagram
 	total = IPV4_LENGTH + (uint32_t)datagram;
 	store_be16(ip + IPV4_TOTAL_LENGTH, (uint16_t)total);
 	store_be16(ip + IPV4_IDENTIFICATION, identification);
-	/* The flow carries the sum of all the rest in the checksum's place. */
+	/* In a flow the checksum field holds the sum of all other fields. */
 	sum = load_be16(flow->header + flow->l3 + IPV4_CHECKSUM) + total + identification;
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -65,7 +65,7 @@ static uint8_t *put_atomic_eth(uint8_t *h, const struct packet *p)
 	return h + ATOMIC_ETH_LENGTH;
 }
 
-/* In the order in which they follow the BTH. */
+/* Writes them in the order in which they follow the BTH. */
 static void put_extended_headers(uint8_t *h, const struct packet *p)
 {
 	unsigned int flags = opcode_table[p->opcode].flags;

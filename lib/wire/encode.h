@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a packet to a frame, in two steps, because the payload is usually gathered from memory
- * that only the engine reaches:
+ * Encodes a packet into a frame, in two steps, because the caller gathers the payload from memory
+ * that lib/wire cannot reach:
  *
  *	n = packet_encode(frame, flow, packet, identification)	envelope, BTH, extended headers
  *	copy payload_length octets to frame + n
@@ -18,22 +18,25 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-/* Octets of envelope and headers that were written: where the payload goes. The opcode is defined. */
+/*
+ * Writes envelope and headers. Returns how many octets they have: the payload goes there. p->opcode
+ * must be defined. `identification`: the IPv4 field. Any thread, as all of these.
+ */
 size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packet *p,
 		     uint16_t identification);
 
-/* Writes pad octets (zero) and the ICRC behind a payload that is in place. Returns the frame's octets. */
+/* Writes the pad octets (zero) and the ICRC after the payload. Returns the length of the frame. */
 size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length,
 		   size_t payload_length);
 
 /*
- * The same where the payload was summed while it was copied: `sum` is icrc_begin() over the
- * headers continued over the payload (not the pad).
+ * The same for a payload that was summed while it was copied: `sum` is icrc_begin() over the
+ * headers, continued over the payload but not the pad.
  */
 size_t packet_seal_summed(uint8_t *frame, const struct flow *flow, size_t header_length,
 			  size_t payload_length, uint32_t sum);
 
-/* Pad and a zero ICRC, for frames that never leave the engine. */
+/* The same with an ICRC of 0, for frames that never leave the engine. */
 size_t packet_seal_unsummed(uint8_t *frame, size_t header_length, size_t payload_length);
 
 #endif

@@ -31,8 +31,8 @@ static uint8_t *put_ethernet(uint8_t *at, const struct address_vector *av, uint1
 }
 
 /*
- * The checksum field of a flow holds the folded sum of the constant fields: length and
- * identification are 0 here and added by encode.
+ * The checksum field of a flow holds the folded sum of the constant fields. Length and
+ * identification are 0 here; encode.c adds them.
  */
 static uint8_t *put_ipv4(uint8_t *at, const struct address_vector *av)
 {
@@ -77,7 +77,7 @@ void flow_init(struct flow *f, const struct address_vector *av)
 	f->length = (uint8_t)(at + UDP_LENGTH - f->header);
 }
 
-/* Linux' rdma_calc_flow_label(): both ends compute the same. */
+/* Linux' rdma_calc_flow_label(): both ends compute the same value. */
 static uint32_t flow_label_of(uint32_t local_qpn, uint32_t remote_qpn)
 {
 	uint64_t v = (uint64_t)local_qpn * remote_qpn;

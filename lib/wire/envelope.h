@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The envelope: Ethernet [802.1Q] / IPv4 or IPv6 / UDP 4791 around a BTH. A flow is an envelope
- * that was written once, when a queue pair or address handle learned its address vector, and is
- * copied in front of every packet; only the lengths, the IPv4 checksum and identification change.
+ * The envelope around a BTH: Ethernet [802.1Q] / IPv4 or IPv6 / UDP 4791. A flow is an envelope
+ * that is written once, when a queue pair or address handle learns its address vector, and is
+ * copied to the start of every packet. Only the lengths, the IPv4 checksum and the identification
+ * differ between packets.
  */
 #ifndef WIRE_ENVELOPE_H
 #define WIRE_ENVELOPE_H
@@ -16,13 +17,13 @@
 #define ENVELOPE_MAX	  (14 + 4 + 40 + 8) /* octets: Ethernet, one tag, IPv6, UDP */
 #define ICRC_LENGTH	  4u
 #define BTH_LENGTH	  12u
-#define PACKET_HEADER_MAX (ENVELOPE_MAX + 12 + 4 + 8 + 4 + 16 + 28) /* a safe upper bound */
+#define PACKET_HEADER_MAX (ENVELOPE_MAX + 12 + 4 + 8 + 4 + 16 + 28) /* an upper bound */
 
 struct mac {
 	uint8_t octet[6];
 };
 
-/* What a flow is made from. */
+/* From what a flow is made. */
 struct address_vector {
 	struct gid src_gid;
 	struct gid dst_gid;
@@ -38,21 +39,20 @@ struct address_vector {
 
 struct flow {
 	uint8_t header[ENVELOPE_MAX]; /* ready to be copied */
-	uint8_t length; /* octets of it */
-	uint8_t l3; /* where the IP header begins */
+	uint8_t length; /* octets of the header */
+	uint8_t l3; /* offset of the IP header */
 	bool ipv6;
-	uint32_t icrc_prefix; /* whatever wire/icrc can compute once per flow */
 };
 
 void flow_init(struct flow *f, const struct address_vector *av);
 
 /*
- * The source port of a queue pair (Linux' rdma_flow_label_to_udp_sport and
- * rdma_calc_flow_label): from the flow label if it is not 0, else from both queue pair numbers.
+ * The UDP source port of a queue pair: computed from the flow label, or from both queue pair
+ * numbers if the label is 0 (as Linux' rdma_flow_label_to_udp_sport and rdma_calc_flow_label).
  */
 uint16_t flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 
-/* Another source port than the flow's, in a frame that begins with the flow's header; unsummed yet. */
+/* Sets a source port other than the flow's in an encoded frame, before the ICRC is computed. */
 void envelope_set_source_port(uint8_t *frame, const struct flow *f, uint16_t port);
 
 /* The MAC address of a multicast GID: 01:00:5e... for IPv4, 33:33... for IPv6. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The headers of a RoCEv2 frame as they lie on the wire, network order, and the offsets by which
- * decode and encode touch them. Nobody outside lib/wire includes this file.
+ * The headers of a RoCEv2 frame on the wire, in network order, and the offsets by which decode and
+ * encode access them. Only lib/wire includes this file.
  */
 #ifndef WIRE_HEADER_H
 #define WIRE_HEADER_H
@@ -118,7 +118,7 @@
 #define BTH_PSN	       9
 
 /*
- * The extended headers, in the order in which they may follow (IBTA 9.3, A14.3, A19.4)
+ * The extended headers, in the order in which they follow the BTH (IBTA 9.3, A14.3, A19.4)
  *
  *	XRCETH		reserved(8) SRQN(24)
  *	DETH		Q_Key(32) reserved(8) source queue pair(24)

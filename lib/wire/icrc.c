@@ -5,14 +5,14 @@
 #include "wire/header.h"
 #include "wire/icrc.h"
 
-/* CRC-32 of eight octets of ones, which stand for the LRH that RoCEv2 has not. */
+/* CRC-32 of eight octets of ones, in place of the LRH, which RoCEv2 does not have. */
 #define SUM_OF_LRH UINT32_C(0x2144df1c)
 
 #define IPV4_HEADERS (IPV4_LENGTH + UDP_LENGTH + BTH_LENGTH)
 #define IPV6_HEADERS (IPV6_LENGTH + UDP_LENGTH + BTH_LENGTH)
-#define TOGETHER     32u /* octets: no more behind the masked headers are gathered with them */
+#define TOGETHER     32u /* octets after the masked headers that are summed in the same call, at most */
 
-/* Ones where a field may change on its way (IBTA A17.3.3). */
+/* Ones for the variant fields, which may change on the way (IBTA A17.3.3). */
 static const uint8_t ipv4_mask[IPV4_HEADERS] = {
 	[IPV4_TOS] = 0xff,
 	[IPV4_TTL] = 0xff,
@@ -24,7 +24,7 @@ static const uint8_t ipv4_mask[IPV4_HEADERS] = {
 };
 
 static const uint8_t ipv6_mask[IPV6_HEADERS] = {
-	[0] = 0x0f, /* traffic class and flow label; the version stays */
+	[0] = 0x0f, /* traffic class and flow label, but not the version */
 	[1] = 0xff,
 	[2] = 0xff,
 	[3] = 0xff,
@@ -34,7 +34,7 @@ static const uint8_t ipv6_mask[IPV6_HEADERS] = {
 	[IPV6_LENGTH + UDP_LENGTH + BTH_CONGESTION] = 0xff,
 };
 
-/* Word by word: a later vector load of single octets would wait for each of them. */
+/* Copies words, because a vector load after stores of single octets would wait for each of them. */
 static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *mask, size_t n)
 {
 	size_t i;
@@ -49,8 +49,9 @@ static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *
 }
 
 /*
- * ISA-L 2.30 returns from its AVX-512 code with dirty upper halves, and every SSE instruction that
- * the thread executes later merges into them: decoding a small packet took 181 ns, not 54.
+ * ISA-L 2.30 returns from its AVX-512 code with dirty upper halves of the registers. Every later
+ * SSE instruction of the thread then merges into them: decoding a small packet took 181 ns instead
+ * of 54.
  */
 static inline uint32_t sum_octets(uint32_t sum, const void *octets, size_t length)
 {
@@ -92,7 +93,7 @@ uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
 	return sum_octets(sum, from, length);
 }
 
-/* Least significant octet first, whatever the host (IBTA 7.8.1). */
+/* Least significant octet first on any host (IBTA 7.8.1). */
 void icrc_store(uint8_t *at, uint32_t sum)
 {
 	memcpy(at, &sum, sizeof(sum));

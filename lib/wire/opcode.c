@@ -25,8 +25,9 @@
 #define CONSUMES OP_CONSUMES
 
 /*
- * SEND and WRITE: what RC, UC and XRC have in common; x is OP_XRCETH or 0. IBTA's table has no SEND
- * with invalidate for UC, but ibv_post_send(3) has: it lies where the pattern of the others puts it.
+ * SEND and WRITE, which RC, UC and XRC have in common; x is OP_XRCETH or 0. ibv_post_send(3) has
+ * SEND with invalidate for UC, but IBTA's table has not. Its opcode follows the pattern of the
+ * others.
  */
 #define SEND_WRITE_ROWS(S, x)                                                                     \
 	ROW(S, OPB_SEND_FIRST, SEND, "SEND FIRST", (x) | FIRST | CONSUMES),                       \
@@ -46,7 +47,7 @@
 		ROW(S, OPB_SEND_LAST_INV, SEND, "SEND LAST+INV", (x) | LAST | OP_IETH),           \
 		ROW(S, OPB_SEND_ONLY_INV, SEND, "SEND ONLY+INV", (x) | ONLY | OP_IETH | CONSUMES)
 
-/* What RC and XRC add. Responses carry no XRCETH (A14.3.1). */
+/* The rows that RC and XRC add. Responses have no XRCETH (IBTA A14.3.1). */
 #define RELIABLE_ROWS(S, x)                                                               \
 	ROW(S, OPB_READ_REQUEST, READ_REQUEST, "READ REQUEST", (x) | SINGLE | OP_RETH),   \
 		ROW(S, OPB_READ_RESPONSE_FIRST, READ_RESPONSE, "READ RESPONSE FIRST",     \
@@ -77,7 +78,7 @@ const struct opcode_info opcode_table[256] = {
 	SEND_WRITE_ROWS(XRC, OP_XRCETH),
 	RELIABLE_ROWS(XRC, OP_XRCETH),
 
-	/* 16 reserved octets stand where others have extended headers (IBTA A17.9.3). */
+	/* A CNP has 16 reserved octets where others have extended headers (IBTA A17.9.3). */
 	[OPCODE_CNP] = { .name = "CNP",
 			 .flags = SINGLE,
 			 .kind = KIND_CNP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one opcode table: all that is known of a BTH opcode (IBTA 9.2.1). Whoever wants to know
- * something about an opcode asks here; nobody switches on opcodes a second time.
+ * The opcode table has all that is known about a BTH opcode (IBTA 9.2.1). All code asks it; there
+ * is no other switch over opcodes.
  */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
@@ -18,7 +18,7 @@ enum service { /* the opcode's top three bits */
 	SERVICE_XRC = 5,
 };
 
-/* What a packet is, whatever its place in the message. */
+/* What a packet is, wherever in its message it is. */
 enum packet_kind {
 	KIND_UNDEFINED = 0,
 	KIND_SEND,
@@ -38,9 +38,8 @@ enum opcode_flag {
 	OP_FIRST = 1 << 0, /* begins a message (FIRST or ONLY) */
 	OP_LAST = 1 << 1, /* ends a message (LAST or ONLY) */
 	OP_PAYLOAD = 1 << 2, /* may carry payload */
-	OP_CONSUMES =
-		1
-		<< 3, /* a receive request is taken at this packet (SEND FIRST/ONLY, WRITE LAST/ONLY+IMM) */
+	/* takes a receive request: SEND FIRST or ONLY, WRITE LAST or ONLY with immediate data */
+	OP_CONSUMES = 1 << 3,
 	OP_RESPONSE = 1 << 4, /* travels from responder to requester */
 	OP_DETH = 1 << 5,
 	OP_RETH = 1 << 6,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A RoCEv2 packet as the core sees it: decoded, numbers in host order, payload by reference.
- * wire/decode makes one from any bytes, wire/encode makes bytes from one, lib/transport consumes
- * and produces them. Only the fields that the opcode's flags name are meaningful.
+ * A decoded RoCEv2 packet: numbers in host order, the payload by reference. wire/decode makes
+ * packets from frames and wire/encode frames from packets; lib/transport consumes and produces
+ * packets. Only the fields that the opcode's flags name are valid.
  */
 #ifndef WIRE_PACKET_H
 #define WIRE_PACKET_H
@@ -69,7 +69,7 @@ struct packet {
 	bool fecn;
 	bool becn;
 	bool ack_req;
-	bool again; /* not on the wire: the transport sends this PSN once more */
+	bool again; /* not on the wire: the transport sends this PSN again */
 	uint16_t pkey;
 	uint32_t dest_qpn; /* 24 bits */
 	uint32_t psn; /* 24 bits */
@@ -86,30 +86,31 @@ struct packet {
 	uint8_t syndrome;
 	uint32_t msn; /* 24 bits */
 	uint64_t original; /* AtomicAckETH: the value before */
-	/* ImmDt as it stands in memory (network order), IETH, XRCETH, FETH */
+	/* ImmDt in network order, IETH, XRCETH, FETH */
 	uint32_t imm;
 	uint32_t invalidate_rkey;
 	uint32_t srqn;
 	uint32_t feth;
-	/* Not on the wire: what travels beside a packet inside the engine. */
-	uint32_t sender; /* received: the queue pair here that sent it; 0: it came by the port */
-	uint32_t ah; /* UD, to be sent: handle of the address handle that says where to */
-	uint16_t mss; /* TSO, to be sent: octets of a segment; 0: no TSO */
-	uint16_t tso_header; /* ... the octets that every segment begins with */
-	uint16_t tso_segment; /* ... UD, whose segments are packets: which it is, from 0 */
-	bool tso_last; /* ... UD: none comes behind it */
+	/* Not on the wire: used inside the engine. */
+	uint32_t sender; /* received: the local queue pair that sent it; 0: it came from the port */
+	uint32_t ah; /* UD, sent: the address handle of the destination */
+	uint16_t mss; /* sent: TSO, octets of payload of a segment; 0: no TSO */
+	uint16_t tso_header; /* TSO: octets of header of each segment */
+	uint16_t tso_segment; /* TSO on UD, where a segment is a packet: its number, from 0 */
+	bool tso_last; /* TSO on UD: it is the last segment */
 	/*
-	 * To be sent: fill in IP and TCP/UDP checksums. Received: IPv4 with TCP or UDP, both right.
-	 * RAW_PACKET: of the frame; UD: of the payload, so it is the engine that finds out.
+	 * Sent: fill in the IP and TCP or UDP checksums. Received: IPv4 with TCP or UDP, and both
+	 * checksums are right. They are those of the frame (RAW_PACKET) or of the payload (UD),
+	 * where the engine checks them.
 	 */
 	bool checksum;
 	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
 	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
-	/* Payload. Decode: points into the frame. Encode: NULL where the caller gathers it itself. */
+	/* Payload. Decode: points into the frame. Encode: NULL if the caller gathers it itself. */
 	const uint8_t *payload;
 	uint32_t payload_length; /* octets, without pad */
-	uint8_t pad; /* 0..3: what stood in the BTH (decode) or follows from the length (encode) */
-	/* The envelope. Filled by decode; encode takes it from the flow. */
+	uint8_t pad; /* 0..3: from the BTH (decode) or from the length (encode) */
+	/* The envelope. Decode fills it in; encode takes it from the flow. */
 	uint8_t ecn; /* low two bits of the traffic class */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
@@ -117,7 +118,7 @@ struct packet {
 	struct gid src_gid;
 	struct gid dst_gid;
 	uint16_t src_port;
-	uint16_t ip_header; /* offset of the IP header in the frame (UD receivers get it), octets */
+	uint16_t ip_header; /* offset of the IP header in the frame, octets; UD receivers get it */
 };
 
 #endif
