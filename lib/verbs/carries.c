@@ -7,7 +7,6 @@
 #define XRC (1u << IBV_QPT_XRC_SEND)
 #define RAW (1u << IBV_QPT_RAW_PACKET)
 
-/* send_op 0: not offered to queue pairs with extended operations. */
 static const struct {
 	uint16_t transports;
 	uint32_t send_op;
@@ -27,17 +26,34 @@ static const struct {
 	[WORK_FLUSH] = { RC, QP_EX_WITH_FLUSH },
 };
 
-bool transport_carries(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
+static_assert(ARRAY_SIZE(rows) <= 32, "a set of opcodes has 32 bits");
+
+uint32_t transport_opcodes(enum ibv_qp_type type)
 {
-	return (unsigned int)opcode < ARRAY_SIZE(rows) && (rows[opcode].transports >> type & 1);
+	uint32_t opcodes = 0;
+
+	if ((uint32_t)type >= 16) /* programs pass any number */
+		return 0;
+	for (uint32_t opcode = 0; opcode < ARRAY_SIZE(rows); opcode++)
+		if (rows[opcode].transports >> type & 1)
+			opcodes |= 1u << opcode;
+	return opcodes;
 }
 
 uint64_t transport_send_ops(enum ibv_qp_type type)
 {
+	uint32_t opcodes = transport_opcodes(type);
 	uint64_t ops = 0;
 
-	for (unsigned int opcode = 0; opcode < ARRAY_SIZE(rows); opcode++)
-		if (transport_carries(type, opcode))
+	for (uint32_t opcode = 0; opcode < ARRAY_SIZE(rows); opcode++)
+		if (opcodes >> opcode & 1)
 			ops |= rows[opcode].send_op;
 	return ops;
+}
+
+uint32_t transport_send_flags(enum ibv_qp_type type)
+{
+	uint32_t flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
+	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? flags | IBV_SEND_IP_CSUM : flags;
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which operations a queue pair's transport carries: the table of ibv_post_send(3). */
+/*
+ * What send requests a queue pair takes, by its type: the table of ibv_post_send(3). It is read
+ * when a queue pair is created; struct qp keeps the answers.
+ */
 #ifndef VERBS_CARRIES_H
 #define VERBS_CARRIES_H
 
 #include "verbs/types.h"
 
-/* Of headers newer than Debian 12's: ibv_qp_create_send_ops_flags. */
+/* enum ibv_qp_create_send_ops_flags of headers newer than Debian 12's */
 #define QP_EX_WITH_FLUSH (1u << 11)
 
-bool transport_carries(enum ibv_qp_type type, enum ibv_wr_opcode opcode);
-/* The send operations (enum ibv_qp_create_send_ops_flags) that a queue pair may be made for. */
+/* The set of opcodes: bit n for enum ibv_wr_opcode n. */
+uint32_t transport_opcodes(enum ibv_qp_type type);
+/* The set of operations that ibv_create_qp_ex accepts (enum ibv_qp_create_send_ops_flags). */
 uint64_t transport_send_ops(enum ibv_qp_type type);
+/* The set of send flags (enum ibv_send_flags). */
+uint32_t transport_send_flags(enum ibv_qp_type type);
 
 #endif

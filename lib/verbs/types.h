@@ -184,6 +184,8 @@ struct qp {
 	uint32_t handle;
 	uint32_t max_inline;
 	uint32_t mtu; /* of the port, octets: the longest datagram */
+	uint32_t opcodes; /* carries.h: the set that the queue pair carries */
+	uint32_t send_flags; /* carries.h: the set that its requests may have */
 	uint8_t sig_all;
 	bool stale; /* of the parent of a fork */
 	bool extended; /* made with send operations flags */
@@ -236,6 +238,12 @@ static inline struct cq *cq_of(struct ibv_cq *cq)
 static inline struct qp *qp_of(struct ibv_qp *qp)
 {
 	return (struct qp *)qp;
+}
+
+/* Whether requests with this opcode (enum ibv_wr_opcode, or anything) may be posted to it. */
+static inline bool qp_carries(const struct qp *qp, uint32_t opcode)
+{
+	return opcode < 32 && (qp->opcodes >> opcode & 1);
 }
 
 static inline struct attachment *attachment_of(struct ibv_context *c)

@@ -64,14 +64,7 @@ int verbs_dealloc_mw(struct ibv_mw *ibv)
 	return 0;
 }
 
-int mw_check_qp(const struct qp *qp)
-{
-	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
-
-	return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
-}
-
-int mw_write_bind(const struct qp *qp, struct send_work *w, const struct ibv_mw *mw, uint32_t rkey,
+int mw_write_bind(struct send_work *w, const struct ibv_mw *mw, uint32_t rkey,
 		  const struct ibv_mw_bind_info *info)
 {
 	if (((rkey ^ mw->rkey) >> 8) != 0)
@@ -86,19 +79,19 @@ int mw_write_bind(const struct qp *qp, struct send_work *w, const struct ibv_mw 
 	w->bind_length = info->length;
 	w->bind_lkey = info->mr != NULL ? info->mr->lkey : 0;
 	w->bind_access = info->mw_access_flags;
-	return mw_check_qp(qp);
+	return 0;
 }
 
-int mw_write(const struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+int mw_write(struct send_work *w, const struct ibv_send_wr *wr)
 {
 	w->flags &= (uint8_t)~WORK_INLINE;
 	if (wr->opcode == IBV_WR_LOCAL_INV) {
 		w->imm = wr->invalidate_rkey;
-		return mw_check_qp(qp);
+		return 0;
 	}
 	if (wr->bind_mw.mw == NULL || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
 		return EINVAL; /* type 1 has a verb of its own */
-	return mw_write_bind(qp, w, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	return mw_write_bind(w, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 }
 
 /* Another key with every bind, and never key 0. */
@@ -124,7 +117,9 @@ static int post_bind(struct qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind 
 	w->wr_id = bind->wr_id;
 	w->opcode = WORK_BIND_MW;
 	w->flags = (uint8_t)bind->send_flags;
-	error = mw_write_bind(qp, w, mw, rkey, &bind->bind_info);
+	error = mw_write_bind(w, mw, rkey, &bind->bind_info);
+	if (error == 0 && !qp_carries(qp, IBV_WR_BIND_MW))
+		error = EINVAL;
 	if (error != 0)
 		return error;
 	send_commit(qp, w);

@@ -7,14 +7,10 @@
 #include <errno.h>
 
 #include "queue/fence.h"
-#include "verbs/carries.h"
 #include "verbs/memory/mw.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/raw.h"
 #include "verbs/queues/recv.h"
-
-#define SEND_FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-#define SEND_FLAGS_CSUM	 (SEND_FLAGS_KNOWN | IBV_SEND_IP_CSUM)
 
 void qp_ring_doorbell(struct qp *qp)
 {
@@ -138,9 +134,8 @@ static int write_operation(struct qp *qp, struct send_work *w, const struct ibv_
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
-		return 0;
 	case IBV_WR_SEND_WITH_INV:
-		return mw_check_qp(qp);
+		return 0;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		w->remote_addr = wr->wr.rdma.remote_addr;
@@ -181,11 +176,12 @@ int send_write_datagram(const struct qp *qp, struct send_work *w, const struct i
 
 int send_check(const struct qp *qp, const struct send_work *w)
 {
-	const struct work_sge *sge = send_work_sge(w);
+	const struct work_sge *sge;
 	uint64_t length = w->inline_length;
 
 	if (qp->ibv.qp_base.qp_type != IBV_QPT_UD && w->opcode != WORK_ATOMIC_WRITE)
 		return 0;
+	sge = send_work_sge(w);
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		length += sge[i].length;
 	if (w->opcode == WORK_ATOMIC_WRITE)
@@ -205,20 +201,11 @@ static int write_target(struct qp *qp, struct send_work *w, const struct ibv_sen
 	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
 }
 
-static unsigned int flags_known(const struct qp *qp)
-{
-	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
-
-	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? SEND_FLAGS_CSUM
-								: SEND_FLAGS_KNOWN;
-}
-
 static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	int error = 0;
 
-	if ((wr->send_flags & ~flags_known(qp)) ||
-	    !transport_carries(qp->ibv.qp_base.qp_type, wr->opcode))
+	if ((wr->send_flags & ~qp->send_flags) != 0 || !qp_carries(qp, wr->opcode))
 		return EINVAL;
 	memset(w, 0, sizeof(*w));
 	w->wr_id = wr->wr_id;
@@ -228,8 +215,8 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 	error = write_target(qp, w, wr);
 	if (error != 0)
 		return error;
-	if (mw_opcode(wr->opcode))
-		return mw_write(qp, w, wr);
+	if (wr->opcode == IBV_WR_BIND_MW || wr->opcode == IBV_WR_LOCAL_INV)
+		return mw_write(w, wr);
 	error = write_operation(qp, w, wr);
 	if (error == 0 && qp->ibv.qp_base.qp_type == IBV_QPT_UD)
 		error = send_write_datagram(qp, w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,

@@ -22,8 +22,8 @@ static bool has_receives(const struct ibv_qp_init_attr *init)
 }
 
 /*
- * A slot that has room for the elements has as much room for inline data. Programs that ask for none
- * count on some, because they never met a device without (rdma_xclient).
+ * A slot that has room for the elements has as much room for inline data. Programs that ask for
+ * none count on some, because they never met a device without (rdma_xclient).
  */
 static uint32_t inline_for_free(const struct ibv_qp_cap *cap)
 {
@@ -214,6 +214,8 @@ void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 		qp->init.recv_cq = NULL;
 		qp->init.srq = NULL;
 	}
+	qp->opcodes = transport_opcodes(init->qp_type);
+	qp->send_flags = transport_send_flags(init->qp_type);
 	qp->sig_all = init->sq_sig_all != 0;
 	qp->attachment = c->attachment;
 	qp->mtu = 128u << c->device->facts.active_mtu;

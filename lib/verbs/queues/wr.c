@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/carries.h"
 #include "verbs/memory/domain.h"
 #include "verbs/memory/mw.h"
 #include "verbs/queues/qp.h"
@@ -40,14 +39,6 @@ static void wr_start(struct ibv_qp_ex *ibv)
 	qp->building = NULL;
 }
 
-static unsigned int flags_known(const struct qp *qp)
-{
-	unsigned int flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
-	enum ibv_qp_type type = qp->ibv.qp_base.qp_type;
-
-	return type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ? flags | IBV_SEND_IP_CSUM : flags;
-}
-
 /* A batch is bounded by what the queue could hold when it was empty. */
 static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 {
@@ -56,7 +47,7 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 
 	if (qp->batch_error != 0)
 		return NULL;
-	if (!transport_carries(ibv->qp_base.qp_type, opcode)) {
+	if (!qp_carries(qp, opcode)) {
 		fail(qp, EINVAL);
 		return NULL;
 	}
@@ -68,7 +59,8 @@ static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 	memset(w, 0, sizeof(*w));
 	w->wr_id = ibv->wr_id;
 	w->opcode = (uint8_t)opcode;
-	w->flags = (uint8_t)(ibv->wr_flags & flags_known(qp));
+	/* inline data has functions of its own here, so that flag is ignored */
+	w->flags = (uint8_t)(ibv->wr_flags & qp->send_flags & ~(uint32_t)IBV_SEND_INLINE);
 	qp->building = w;
 	return w;
 }
@@ -143,7 +135,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 	if (w == NULL)
 		return;
 	error = mw != NULL && bind_info != NULL && mw->type == IBV_MW_TYPE_2
-			? mw_write_bind(own(ibv), w, mw, rkey, bind_info)
+			? mw_write_bind(w, mw, rkey, bind_info)
 			: EINVAL;
 	if (error != 0)
 		fail(own(ibv), error);
@@ -155,11 +147,8 @@ static void begin_invalidate(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode, u
 {
 	struct send_work *w = begin(ibv, opcode);
 
-	if (w == NULL)
-		return;
-	w->imm = rkey;
-	if (mw_check_qp(own(ibv)) != 0)
-		fail(own(ibv), EINVAL);
+	if (w != NULL)
+		w->imm = rkey;
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ibv, uint32_t invalidate_rkey)
