@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the binary interface of programs rests on, asserted where the compiler sees it. */
+/* Compile-time assertions for everything that the binary interface of programs depends on. */
 #include <assert.h>
 
 #include "base/work.h"
@@ -30,7 +30,7 @@ SIZE_IS(struct ibv_port_attr, 52);
 SIZE_IS(struct ibv_gid_entry, 32);
 static_assert(offsetof(struct verbs_context, context) == 320, "verbs_get_ctx()");
 static_assert(offsetof(struct verbs_context, sz) == 312, "verbs_get_ctx_op()");
-static_assert(offsetof(struct device, provider) == 664, "what other providers look at");
+static_assert(offsetof(struct device, provider) == 664, "other providers' libraries read it");
 
 /* base/work.h and transport/transport.h use the numbers of verbs.h without including it. */
 #define SAME(ours, theirs) static_assert((int)(ours) == (int)(theirs), #ours)
@@ -146,24 +146,26 @@ SAME(QP_ATTR_CAP, IBV_QP_CAP);
 SAME(QP_ATTR_DEST_QPN, IBV_QP_DEST_QPN);
 SAME(QP_ATTR_RATE_LIMIT, IBV_QP_RATE_LIMIT);
 
-/* ibv_poll_cq copies the first 48 octets of a completion as they are; so do elements. */
-#define PLACE_IS(ours, our_member, theirs, their_member) \
+/*
+ * ibv_poll_cq copies the first 48 octets of a completion unchanged. Elements have ibv_sge's layout.
+ */
+#define OFFSET_IS(ours, our_member, theirs, their_member) \
 	static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member), #our_member)
 
-PLACE_IS(struct completion, wr_id, struct ibv_wc, wr_id);
-PLACE_IS(struct completion, status, struct ibv_wc, status);
-PLACE_IS(struct completion, opcode, struct ibv_wc, opcode);
-PLACE_IS(struct completion, vendor_err, struct ibv_wc, vendor_err);
-PLACE_IS(struct completion, byte_len, struct ibv_wc, byte_len);
-PLACE_IS(struct completion, imm, struct ibv_wc, imm_data);
-PLACE_IS(struct completion, qp_num, struct ibv_wc, qp_num);
-PLACE_IS(struct completion, src_qp, struct ibv_wc, src_qp);
-PLACE_IS(struct completion, wc_flags, struct ibv_wc, wc_flags);
-PLACE_IS(struct completion, pkey_index, struct ibv_wc, pkey_index);
-PLACE_IS(struct completion, slid, struct ibv_wc, slid);
-PLACE_IS(struct completion, sl, struct ibv_wc, sl);
-PLACE_IS(struct completion, dlid_path_bits, struct ibv_wc, dlid_path_bits);
+OFFSET_IS(struct completion, wr_id, struct ibv_wc, wr_id);
+OFFSET_IS(struct completion, status, struct ibv_wc, status);
+OFFSET_IS(struct completion, opcode, struct ibv_wc, opcode);
+OFFSET_IS(struct completion, vendor_err, struct ibv_wc, vendor_err);
+OFFSET_IS(struct completion, byte_len, struct ibv_wc, byte_len);
+OFFSET_IS(struct completion, imm, struct ibv_wc, imm_data);
+OFFSET_IS(struct completion, qp_num, struct ibv_wc, qp_num);
+OFFSET_IS(struct completion, src_qp, struct ibv_wc, src_qp);
+OFFSET_IS(struct completion, wc_flags, struct ibv_wc, wc_flags);
+OFFSET_IS(struct completion, pkey_index, struct ibv_wc, pkey_index);
+OFFSET_IS(struct completion, slid, struct ibv_wc, slid);
+OFFSET_IS(struct completion, sl, struct ibv_wc, sl);
+OFFSET_IS(struct completion, dlid_path_bits, struct ibv_wc, dlid_path_bits);
 SIZE_IS(struct work_sge, sizeof(struct ibv_sge));
-PLACE_IS(struct work_sge, addr, struct ibv_sge, addr);
-PLACE_IS(struct work_sge, length, struct ibv_sge, length);
-PLACE_IS(struct work_sge, lkey, struct ibv_sge, lkey);
+OFFSET_IS(struct work_sge, addr, struct ibv_sge, addr);
+OFFSET_IS(struct work_sge, length, struct ibv_sge, length);
+OFFSET_IS(struct work_sge, lkey, struct ibv_sge, lkey);

@@ -16,7 +16,7 @@ static int create_in_engine(struct context *c, struct channel *ch)
 
 	if (error != 0)
 		return error;
-	if (received.count != 1) { /* it was sent, and we have no descriptor left for it */
+	if (received.count != 1) { /* the engine sent it, but this process may have no more */
 		attachment_command_handle(c->attachment, COMMAND_DESTROY_CHANNEL, reply.handle);
 		return EMFILE;
 	}
@@ -87,22 +87,25 @@ static struct cq *deliver(uint64_t cookie)
 	return cq;
 }
 
-/* The engine is gone: each CQ with completions to poll is told of once, or again when it is armed. */
+/*
+ * The engine is gone. Returns an event for each CQ that has completions to poll, once and again
+ * after the CQ was armed.
+ */
 static int event_at_end(struct channel *ch, struct cq **cq)
 {
 	int error;
 
-	/* before the program polls: an empty CQ must not pass for an idle one */
+	/* before the program polls, so that an empty CQ gets its flush completions */
 	attachment_ended(context_of(ch->ibv.context)->attachment);
 	*cq = flush_wake_one(ch);
 	if (*cq != NULL)
 		return 0;
 	error = events_end(ch->ibv.fd, &ch->idle_fd);
-	*cq = flush_wake_one(ch); /* armed before there was whom to tell (flush_armed) */
+	*cq = flush_wake_one(ch); /* for a CQ that was armed before the channel was silenced */
 	return *cq != NULL ? 0 : error;
 }
 
-/* A message for a CQ that was destroyed meanwhile is skipped. */
+/* Skips messages for CQs that were destroyed meanwhile. */
 static int next_event(struct channel *ch, struct cq **cq)
 {
 	struct channel_message message;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's clock, read here: nanoseconds by the TSC, with the constants that the engine shows
- * in the client page. It keeps pace with the TSC, not with CLOCK_MONOTONIC (which NTP slews), so
- * that times of completions and ibv_query_rt_values_ex are of one clock.
+ * Reads the engine's clock in this process: nanoseconds from the TSC, with the constants in the
+ * client page. Timestamps of completions and ibv_query_rt_values_ex(3) use this one clock. It
+ * follows the TSC and not CLOCK_MONOTONIC, which NTP slews.
  */
 #include <errno.h>
 #include <time.h>
@@ -17,7 +17,7 @@ static uint64_t engine_clock(const struct clock_page *p)
 	return p->ns + (uint64_t)(((unsigned __int128)ticks * p->mult) >> 32);
 }
 
-/* Two clocks are read a moment apart. Who loses the processor between them reads them again. */
+/* Two clocks are read one after the other. If that took longer than MOMENT, they are read again. */
 #define READINGS 4u
 #define MOMENT	 (2 * TIME_US)
 
@@ -40,7 +40,7 @@ uint64_t clock_to_wall(const struct attachment *c)
 	return wall;
 }
 
-/* As other devices answer: all of it in tv_nsec, in units of hca_core_clock. */
+/* As other devices do: the whole value is in tv_nsec, in units of hca_core_clock. */
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	struct attachment *c = attachment_of(context);

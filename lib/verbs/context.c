@@ -10,7 +10,7 @@
 #include "verbs/queues/srq.h"
 #include "verbs/queues/xrc.h"
 
-/* Programs call these without looking whether they are there; other slots may stay empty. */
+/* Programs call these without a check for NULL. Slots that are not set here may stay empty. */
 static void fill_operations(struct context *c)
 {
 	struct ibv_context_ops *ops = &c->verbs.context.ops;
@@ -80,8 +80,7 @@ static void stale_qp(struct verbs_object *o, void *argument)
 
 	queue_lock_init(&qp->sq.lock);
 	queue_lock_init(&qp->rq.lock);
-	qp_show_state(&qp->ibv.qp_base,
-		      IBV_QPS_RESET); /* so that posting looks closer, at `stale` */
+	qp_show_state(&qp->ibv.qp_base, IBV_QPS_RESET); /* so that posting checks `stale` */
 	qp->stale = true;
 }
 
@@ -94,8 +93,8 @@ static void stale_srq(struct verbs_object *o, void *argument)
 }
 
 /*
- * The child of a fork shares no object with its parent: what it inherited is only good to be
- * destroyed, and its copies of descriptors must not keep the engine from seeing the parent die.
+ * Called in the child of a fork, which shares no object with its parent. It can only destroy what
+ * it inherited. Its copies of descriptors are closed, so that the engine sees the parent's death.
  */
 static void forked(void)
 {
@@ -110,7 +109,7 @@ static int number_of_vectors(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-	/* UCX takes the number of its lowest CPU as completion vector. */
+	/* UCX uses the number of its lowest CPU as completion vector. */
 	return MAX_OF((int)cpus, (int)LIMIT_COMP_VECTORS);
 }
 
@@ -127,7 +126,7 @@ static int open_in_engine(struct context *c, int token_fd)
 
 	if (error != 0)
 		return error;
-	if (received.count != 2) { /* we have no descriptors left */
+	if (received.count != 2) { /* the engine sent two, but this process may have no more */
 		while (received.count > 0)
 			close(received.fd[--received.count]);
 		attachment_command_handle(c->attachment, COMMAND_CLOSE_CONTEXT, reply.handle);
@@ -135,7 +134,7 @@ static int open_in_engine(struct context *c, int token_fd)
 	}
 	c->handle = reply.handle;
 	c->verbs.context.async_fd = received.fd[0];
-	/* Nobody may read from it, but programs duplicate it and pass it on: ibv_import_device. */
+	/* Not for reading: programs duplicate it and pass it on for ibv_import_device(3). */
 	c->verbs.context.cmd_fd = received.fd[1];
 	return 0;
 }
@@ -248,7 +247,10 @@ EXPORT bool uroce_context_gone(struct ibv_context *context)
 	return attachment_gone(context_of(context)->attachment);
 }
 
-/* Objects that the program left in it are gone with it; their memory goes when it frees them. */
+/*
+ * The engine destroys the objects that are still in the context. The library's part of them stays
+ * until the program destroys them.
+ */
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct context *c = context_of(context);

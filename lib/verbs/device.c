@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices: one for each engine that answers. Asking starts nothing and attaches nowhere, because
- * programs ask many times and often go no further.
+ * Devices: one for each engine that answers. Listing devices starts and attaches nothing, because
+ * programs list them often and may never open one.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,12 +12,12 @@
 #include "verbs/device.h"
 
 #define DEVICES_MAX 32
-#define NAME_SIZE   40 /* an engine's device has 31 octets of name; a number may come behind it */
+#define NAME_SIZE   40 /* octets: an engine's name for its device has 31, a number may follow */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
 
-/* What stands where another provider's library looks for its own mark. */
+/* struct device.provider points here, so no other provider's library recognises it as its own. */
 static const char not_of_another_provider;
 
 static void lock_devices(void)
@@ -35,7 +35,10 @@ static void register_fork_handlers(void)
 	pthread_atfork(lock_devices, unlock_devices, unlock_devices);
 }
 
-/* Before anybody takes the lock: a fork's child would find it taken by a thread that it has not. */
+/*
+ * Called before any thread takes the lock: the handlers keep a fork's child from finding it held by
+ * a thread that exists only in its parent.
+ */
 static void prepare_for_forks(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -43,7 +46,7 @@ static void prepare_for_forks(void)
 	pthread_once(&once, register_fork_handlers);
 }
 
-/* Not inlined: gcc 12 with -fsanitize=undefined sees strings of size 0 then. */
+/* Not inlined: with -fsanitize=undefined, gcc 12 would warn of strings of size 0. */
 static __attribute__((noinline)) bool is_same(const struct device *d,
 					      const struct engine_source *source,
 					      uint64_t engine_id)
@@ -106,7 +109,7 @@ void device_drop(struct device *d)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The device of this engine, held. NULL: no memory. */
+/* The device of this engine, made if there is none yet; takes a reference. NULL: no memory. */
 static struct device *device_enter(const struct engine_source *source,
 				   const struct reply_device *facts)
 {
@@ -118,7 +121,7 @@ static struct device *device_enter(const struct engine_source *source,
 	if (d == NULL)
 		d = new_device(source, facts);
 	if (d != NULL) {
-		/* what else was said of it stays, and threads read it */
+		/* the other facts stay the same; threads read them without the lock */
 		__atomic_store_n(&d->facts.node_guid, facts->node_guid, __ATOMIC_RELAXED);
 		d->references++;
 	}
@@ -131,8 +134,8 @@ struct search {
 	struct device *found;
 };
 
-static void look_at_engine(const struct engine_source *source, const struct reply_device *facts,
-			   void *argument)
+static void match_engine(const struct engine_source *source, const struct reply_device *facts,
+			 void *argument)
 {
 	struct search *s = argument;
 
@@ -147,12 +150,12 @@ struct device *device_of_engine(uint64_t engine_id, const char *path)
 	struct reply_device facts;
 
 	prepare_for_forks();
-	attachment_each_engine(look_at_engine, &s);
+	attachment_each_engine(match_engine, &s);
 	if (s.found != NULL || path[0] == '\0')
 		return s.found;
 	snprintf(source.path, sizeof(source.path), "%s", path);
 	if (attachment_query_engine(&source, &facts) == 0)
-		look_at_engine(&source, &facts, &s);
+		match_engine(&source, &facts, &s);
 	return s.found;
 }
 
@@ -169,7 +172,7 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 
 	if (l->count == DEVICES_MAX)
 		return;
-	/* an engine in this process may have a socket, too, where others look for theirs */
+	/* an embedded engine may also have a socket, so we may find it twice */
 	for (int i = 0; i < l->count; i++)
 		if (device_of(l->list[i])->facts.engine_id == facts->engine_id)
 			return;
@@ -178,7 +181,7 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 		l->list[l->count++] = &d->ibv;
 }
 
-/* ---- names: one of each, as the kernel's devices have them ---- */
+/* ---- unique names, as the kernel's devices have ---- */
 
 static bool is_listed(const struct listing *l, int count, const char *name)
 {
@@ -188,7 +191,7 @@ static bool is_listed(const struct listing *l, int count, const char *name)
 	return false;
 }
 
-/* "uroce0" -> the first of "uroce0", "uroce1", ... that no other has. With the lock held. */
+/* "uroce0" -> the first of "uroce0", "uroce1", ... that is free. The caller holds the lock. */
 static void number(const struct listing *l, struct device *d)
 {
 	char name[NAME_SIZE];
@@ -204,7 +207,7 @@ static void number(const struct listing *l, struct device *d)
 	set_name(d, name);
 }
 
-/* Who is known by its name already keeps it, else the one that was found first: the embedded one. */
+/* Of two devices with one name, the one in use keeps it, else the first (embedded) one. */
 static void make_names_unique(struct listing *l)
 {
 	pthread_mutex_lock(&lock);
@@ -249,7 +252,7 @@ EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* The index is the kernel's; no kernel device is behind ours. */
+/* ibv_get_device_index(3): -1, because there is no kernel device. */
 EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
 	return -1;

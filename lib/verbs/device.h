@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device lives as long as a list names it or a context is open on it. */
+/* A device lives as long as a list contains it or a context of it is open. Any thread. */
 #ifndef VERBS_DEVICE_H
 #define VERBS_DEVICE_H
 
@@ -8,8 +8,8 @@
 void device_hold(struct device *d);
 void device_drop(struct device *d);
 /*
- * The device of that engine, held: one that the program would list, or the one that answers at
- * this path ("": none). NULL: nobody says that he is it.
+ * The device of that engine: one that ibv_get_device_list finds, or else one that answers at `path`
+ * ("": none). Takes a reference. NULL: that engine does not answer.
  */
 struct device *device_of_engine(uint64_t engine_id, const char *path);
 

@@ -30,7 +30,7 @@ int events_receive(int fd, void *message, size_t octets)
 	return n > 0 ? EPROTO : ENODEV;
 }
 
-/* A thread may be about to block in `fd` that has not seen the end: it would, without a timeout. */
+/* The timeout is for a thread that is about to block in `fd` and has not seen the end of file. */
 static int make_mute(int fd, int mute)
 {
 	const struct timeval patience = { .tv_usec = EVENTS_PATIENCE_US };
@@ -45,7 +45,8 @@ static int make_mute(int fd, int mute)
 
 void events_silence(int fd, int *idle_fd)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* threads find the end together */
+	/* several threads may see the end of file at once */
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int pair[2];
 
 	pthread_mutex_lock(&lock);
@@ -76,7 +77,7 @@ EXPORT int uroce_silence(struct ibv_context *context, int fd, int *idle_fd)
 	return events_end(fd, idle_fd);
 }
 
-/* Which object an event is about, counted as handed out; false: it is destroyed already. */
+/* Fills in the object of the event and counts it as delivered. False: the object is destroyed. */
 static bool name_object(const struct async_message *m, struct ibv_async_event *event)
 {
 	bool found = true;
@@ -99,7 +100,8 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 		if (o != NULL)
 			event->element.srq = &container_of_type(o, struct srq, object)->ibv;
 	} else if (m->object == 4) {
-		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP); /* a work queue is one inside */
+		/* a struct wq contains a queue pair */
+		o = verbs_object_find(m->cookie, VERBS_OBJECT_QP);
 		if (o != NULL)
 			event->element.wq = &container_of_type(o, struct wq, qp.object)->ibv;
 	}
@@ -111,7 +113,7 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 	return found;
 }
 
-/* The first who sees the end of the engine gets DEVICE_FATAL; after that the descriptor is mute. */
+/* The first thread that sees the engine's end gets DEVICE_FATAL. Then the descriptor is mute. */
 static bool take_fatal(struct context *c, struct ibv_async_event *event)
 {
 	if (__atomic_exchange_n(&c->fatal_told, true, __ATOMIC_RELAXED))
@@ -183,7 +185,8 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 			    &event->element.wq->events_completed, 1);
 		break;
 	default:
-		break; /* of the device or its port: nothing waits for it */
+		/* an event of the device or its port; nothing waits for its acknowledgement */
+		break;
 	}
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The private half of rdma-core's library, for providers' libraries that programs load with it
- * (perftest loads libmlx5 and libefa, whatever device is there). No device of theirs ever appears
- * here, so these are never called but for the registration in their constructors; they exist so
- * that the programs load. Their prototypes are rdma-core's private ones: this file declares its
- * own and does not include verbs.h.
+ * The private functions of rdma-core's library, for the providers' libraries that programs load
+ * (perftest loads libmlx5 and libefa with any device). Those libraries find no device of theirs
+ * here, so they call only the registration in their constructors. The other functions exist so that
+ * the programs load. The prototypes are private to rdma-core, so this file declares its own and
+ * does not include verbs.h.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* int, a positive errno: never reached with an object of ours */
+/* Functions that return a positive errno; never called with our objects. */
 #define COMMAND(name)              \
 	EXPORT int name(void);     \
 	EXPORT int name(void)      \
@@ -20,7 +20,7 @@
 		return EOPNOTSUPP; \
 	}
 
-/* a pointer, NULL with errno */
+/* Functions that return a pointer, or NULL with errno. */
 #define CREATOR(name)               \
 	EXPORT void *name(void);    \
 	EXPORT void *name(void)     \
@@ -29,7 +29,7 @@
 		return NULL;        \
 	}
 
-/* void */
+/* Functions that return nothing. */
 #define SETTER(name)            \
 	EXPORT void name(void); \
 	EXPORT void name(void)  \
@@ -119,7 +119,7 @@ EXPORT int ibv_read_ibdev_sysfs_file(char *buffer, size_t size, void *device, co
 EXPORT int ibv_read_ibdev_sysfs_file(char *buffer, size_t size, void *device, const char *format,
 				     ...)
 {
-	errno = ENOENT; /* no kernel device is behind ours */
+	errno = ENOENT; /* there is no kernel device */
 	return -1;
 }
 

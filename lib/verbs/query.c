@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions about the device, its port, its GIDs and its one P_Key. Answers are the engine's. */
+/* Queries of the device, its port, its GIDs and its only P_Key. The engine answers them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #undef ibv_query_port /* the macro calls the function in struct verbs_context */
 
 #define PAGE_SIZES    0xfffff000u
-#define ACK_DELAY     15 /* 4.096 us * 2^15: what a peer should add to its timeout */
-#define CLOCK_KHZ     1000000u /* times of completions are ns */
+#define ACK_DELAY     15 /* 4.096 us * 2^15, for peers to add to their timeout */
+#define CLOCK_KHZ     1000000u /* timestamps are in ns */
 #define WIDTH_1X      1
 #define LINK_UP	      5
 #define LINK_DISABLED 3
@@ -25,11 +25,11 @@ enum {
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       int *type);
 
-/* The child of a fork may ask, as anybody may. */
-/* IB_UVERBS_DEVICE_* of headers that are younger than Debian's. */
+/* IB_UVERBS_DEVICE_* of headers newer than Debian 12's */
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 #define DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 
+/* For the child of a fork, which is not attached: asks as any process may. */
 static int ask_again(const struct device *d, struct reply_device *facts)
 {
 	int error = attachment_query_engine(&d->source, facts);
@@ -75,7 +75,7 @@ static void fill_device(struct ibv_device_attr *a, const struct reply_device *fa
 	a->max_cq = clip(facts->max_cq);
 	a->max_cqe = clip(facts->max_cqe);
 	a->max_mr = clip(facts->max_mr);
-	a->max_mw = clip(facts->max_mr); /* regions and windows together */
+	a->max_mw = clip(facts->max_mr); /* the limit is for regions and windows together */
 	a->max_pd = clip(facts->max_pd);
 	a->max_qp_rd_atom = clip(facts->max_rd_atomic);
 	a->max_qp_init_rd_atom = clip(facts->max_rd_atomic);
@@ -104,8 +104,9 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 }
 
 /*
- * On-demand paging: pages are the program's own, reached through its address space, so what works
- * with registered memory works with it. Not where the engine is embedded: it would fault itself.
+ * On-demand paging. The engine reaches pages through the program's address space, so all operations
+ * on registered memory work with it. It is not available to embedded programs, because a fault
+ * there would be the engine's own.
  */
 static void fill_on_demand(struct ibv_device_attr_ex *a, bool embedded)
 {
@@ -202,7 +203,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	return 0;
 }
 
-/* Programs from before port_cap_flags2 have this many octets for the answer. */
+/* Programs built before port_cap_flags2 existed have this many octets for the answer. */
 #define COMPAT_PORT_ATTR offsetof(struct ibv_port_attr, port_cap_flags2)
 
 static_assert(COMPAT_PORT_ATTR == 48, "struct _compat_ibv_port_attr");
@@ -229,7 +230,7 @@ static int get_gid(struct ibv_context *context, uint32_t port_num, uint32_t inde
 	return get_facts(context, facts);
 }
 
-/* A free entry is no error: programs stop looking at the first one. */
+/* A free entry is not an error: programs search up to the first free one. */
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 			 union ibv_gid *gid)
 {
@@ -293,7 +294,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 		if (is_empty(&facts.gid[i]))
 			continue;
 		if (n == max_entries)
-			return -EINVAL; /* as the kernel: all of them or none */
+			return -EINVAL; /* as the kernel does: all entries or none */
 		fill_entry((struct ibv_gid_entry *)((char *)entries + n++ * entry_size), entry_size,
 			   &facts, i);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Link rates: as a multiple of 2.5 Gbit/s, and in Mbit/s of data. */
+/* Link rates as multiples of 2.5 Gbit/s and in Mbit/s of data (ibv_rate_to_mult(3)). */
 #include "verbs/types.h"
 
 static const struct rate {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of things, in rdma-core's words: programs and their users' scripts look for them. */
+/* Names of statuses, types and events, worded as in rdma-core: programs and scripts match them. */
 #include "verbs/types.h"
 
 static const char *name_in(const char *const *names, size_t count, int index)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma-core reads from sysfs. No kernel device is behind ours, so most files are not there. */
+/* Files of sysfs. There is no kernel device, so most of them do not exist. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Octets read, without the newline at the end; -1 with errno. */
+/* Returns the octets read, without the newline at the end, or -1 with errno. */
 static int read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

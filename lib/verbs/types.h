@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's objects. Each begins with the struct that programs see, so that a pointer to one
- * is a pointer to the other; sizes and places of those are part of the ABI (abi.c asserts them).
+ * The library's objects. Each begins with the struct that programs see, so that a pointer to one is
+ * also a pointer to the other. Sizes and offsets of those structs are part of the ABI (abi.c
+ * asserts them).
  *
- * Locks: qp->sq.lock and qp->rq.lock over posting, cq->lock over polling, each held for one call.
- * A poll may take the queue locks of its queue pairs inside its own (flush.c); never the other
- * way round. Control verbs take none of them but for moments.
+ * Locks: posting holds qp->sq.lock or qp->rq.lock and polling holds cq->lock, each for one call. A
+ * thread that holds cq->lock may take the locks of its queue pairs (flush.c, qp_modify.c), never
+ * the other way round.
+ *
+ * Atomics here and in the files of this folder are between threads of one program that hold
+ * different locks or none: counts, flags and states that one reads while another writes. None of
+ * them orders other memory unless it says so, and none is shared with the engine except words of
+ * lib/queue. So they do not stand in lib/queue.
  */
 #ifndef VERBS_TYPES_H
 #define VERBS_TYPES_H
@@ -24,14 +30,14 @@
 #include "queue/cq_ring.h"
 #include "queue/ring_client.h"
 
-/* The project is built with hidden visibility: what verbs.map names is marked. */
+/* Marks what verbs.map names: the project is built with hidden visibility. */
 #define EXPORT __attribute__((visibility("default")))
 
 struct device {
 	struct ibv_device ibv;
 	/*
-	 * Other providers' libraries (libmlx5, libefa) read the word right behind ibv_device to
-	 * recognise their own devices; it must be here and must not be theirs.
+	 * Other providers' libraries (libmlx5, libefa) read the word after ibv_device to recognise
+	 * their own devices. It must be here, and its value must not be theirs.
 	 */
 	const void *provider;
 	struct engine_source source;
@@ -48,25 +54,25 @@ struct context {
 	uint32_t handle;
 	uint32_t references; /* one for the program, one for each object in it */
 	bool closed;
-	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was handed out */
-	int idle_fd; /* see events.c; -1: not in use */
-	int token_fd; /* what the context was imported with; -1: it was opened */
-	struct pd *retired; /* unimported while something was in them */
-	/* In the child of a fork: this process's own client, and the context there (import.c). */
+	bool fatal_told; /* IBV_EVENT_DEVICE_FATAL was delivered */
+	int idle_fd; /* other end of a mute descriptor (events.h); -1: none */
+	int token_fd; /* the token that it was imported with; -1: it was opened */
+	struct pd *retired; /* PDs that were unimported with objects in them */
+	/* In the child of a fork: its own attachment and context, not the parent's (import.c). */
 	struct attachment *own_attachment;
 	uint32_t own_handle;
 };
 
 /*
- * A protection domain, or a parent domain (domain.h) around one: the handle is the engine's
- * protection domain in either case, so that a parent domain can be given wherever a PD can.
+ * A protection domain, or a parent domain (domain.h) around one. In both cases the handle is that
+ * of the engine's protection domain, so a parent domain can be used wherever a PD can.
  */
 struct pd {
 	struct ibv_pd ibv;
 	struct verbs_object object;
 	bool imported;
 	struct pd *next_retired;
-	struct ibv_pd *inner; /* a parent domain's; NULL: this is a protection domain */
+	struct ibv_pd *inner; /* the PD inside a parent domain; NULL: this is a PD */
 	struct td *td; /* NULL: none */
 	bool has_allocators;
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
@@ -80,24 +86,24 @@ struct td {
 	struct verbs_object object;
 };
 
-/* Zeroed memory of a queue, from its parent domain's allocator if it has one (domain.c). */
+/* Memory of a queue, from its parent domain's allocator if it has one (domain.h). */
 struct domain_memory {
 	void *address;
-	bool is_theirs; /* goes back to the domain's own free function */
+	bool is_theirs; /* the domain's allocator made it and frees it */
 };
 
 struct dm {
 	struct ibv_dm ibv;
 	struct attachment *attachment;
 	bool imported;
-	uint8_t *base; /* where this side maps it */
+	uint8_t *base; /* where this process maps it */
 	size_t length;
 	size_t mapped;
 };
 
-/* What became of the memory of a region. */
+/* What is promoted of the memory of a region. */
 struct promoted {
-	bool looked_at; /* its promote_region is to be left */
+	bool looked_at; /* promote_enter was called; promote_leave must be */
 	struct promote_region region;
 };
 
@@ -118,7 +124,7 @@ struct channel {
 	struct ibv_comp_channel ibv;
 	struct verbs_object object;
 	uint32_t handle;
-	int idle_fd; /* see events.c; -1: not in use */
+	int idle_fd; /* atomic: other end of a mute descriptor (events.h); -1: none */
 };
 
 struct cq {
@@ -126,28 +132,28 @@ struct cq {
 	struct queue_lock lock;
 	struct rte_ring *ring;
 	struct cq_page *page;
-	struct cq_backlog backlog; /* what a ring held that was left (ibv_resize_cq); comes first */
+	struct cq_backlog backlog; /* completions of earlier rings (ibv_resize_cq); polled first */
 	struct attachment *attachment;
 	uint32_t empty_polls; /* in a row */
-	bool stale; /* of the parent of a fork */
+	bool stale; /* it is the parent's, and this process the child of a fork */
 	bool polled; /* atomic: since its last event */
-	bool told_gone; /* its channel was woken because the engine is gone */
+	bool told_gone; /* its channel was told that the engine is gone */
 	struct qp *last; /* queue pair of the last completion */
 	uint32_t last_handle;
-	struct handle_map qps; /* by handle: struct qp * */
+	struct handle_map qps; /* from handles to struct qp */
 	struct domain_memory qps_memory;
 	struct ibv_pd *domain; /* a parent domain; NULL: none */
 	bool loses; /* IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN: completions may be missing */
 	bool tells_wallclock;
-	uint64_t wallclock; /* CLOCK_REALTIME less the engine's clock, as of the last start_poll */
+	uint64_t wallclock; /* CLOCK_REALTIME minus the engine's clock, at the last start_poll */
 	struct completion current; /* between start_poll and end_poll */
 	struct verbs_object object;
 	struct channel *channel;
 };
 
 /*
- * What was posted and has no completion yet is remembered by number, for the flush completions
- * that the library makes itself when the engine is gone. Numbers run free, modulo 2^32:
+ * One queue of a queue pair. It remembers requests that have no completion yet, for the flush
+ * completions that the library makes when the engine is gone. Requests are numbered modulo 2^32:
  *
  *	done <= retired <= posted
  */
@@ -155,23 +161,23 @@ struct work_queue {
 	struct queue_lock lock;
 	struct rte_ring *ring; /* NULL: the queue pair has no such queue */
 	uint32_t stride; /* octets of a slot */
-	uint32_t max_wr; /* granted */
+	uint32_t max_wr; /* as granted */
 	uint32_t max_sge;
 	uint32_t posted;
-	uint32_t done; /* completions were polled for all before */
-	uint32_t signaled_posted; /* send queue: completions that posted requests will make ... */
-	uint32_t signaled_polled; /* ... and that were polled */
-	uint32_t mask; /* of the two arrays */
+	uint32_t done; /* all requests before this one have completed and were polled */
+	uint32_t signaled_posted; /* send queue: signaled requests that were posted ... */
+	uint32_t signaled_polled; /* ... and whose completions were polled */
+	uint32_t mask; /* for indices of the two arrays */
 	uint64_t *wr_id;
 	uint8_t *signaled;
-	struct ibv_pd *domain; /* where the arrays come from; set before work_queue_init */
-	struct domain_memory memory; /* of both */
-	bool loses; /* its CQ does: completions that nobody polls hold nothing up */
+	struct ibv_pd *domain; /* allocates the arrays; set before work_queue_init */
+	struct domain_memory memory; /* of both arrays */
+	bool loses; /* its CQ may lose completions, so unpolled ones take no slots */
 };
 
 struct qp {
 	struct ibv_qp_ex ibv;
-	/* newer verbs.h append functions to ibv_qp_ex: this is the first of them */
+	/* newer versions of verbs.h append functions to ibv_qp_ex; this is the first of them */
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t length,
 			 uint8_t type, uint8_t level);
 	uint64_t later_headers[7];
@@ -183,26 +189,27 @@ struct qp {
 	int wake_fd;
 	uint32_t handle;
 	uint32_t max_inline;
-	uint32_t mtu; /* of the port, octets: the longest datagram */
+	uint32_t mtu; /* of the port: octets of the longest datagram */
 	uint32_t opcodes; /* carries.h: the set that the queue pair carries */
 	uint32_t send_flags; /* carries.h: the set that its requests may have */
 	uint8_t sig_all;
-	bool stale; /* of the parent of a fork */
-	bool extended; /* made with send operations flags */
+	bool stale; /* it is the parent's, and this process the child of a fork */
+	bool extended; /* created with send_ops_flags */
 	struct attachment *attachment;
 	struct ibv_qp_init_attr init;
 	struct xrcd *xrcd; /* of an XRC target */
 	struct verbs_object object;
-	/* between wr_start and wr_complete; under sq.lock */
+	/* valid between wr_start and wr_complete; sq.lock guards them */
 	uint8_t *batch; /* max_send_wr slots, if `extended` */
 	struct domain_memory batch_memory;
 	uint32_t batch_count; /* requests in it */
-	int batch_error; /* the first; the whole batch is refused */
-	uint16_t raw_flags; /* enum raw_flag; RAW_WQ: the inside of a struct wq */
+	int batch_error; /* the first error; then the whole batch is refused */
+	uint16_t raw_flags; /* enum raw_flag; RAW_WQ: it is part of a struct wq */
 	uint16_t max_tso_header;
 	uint8_t tso_header[LIMIT_TSO_HEADER]; /* of the request that is being built */
-	uint32_t rss; /* handle of what it is instead of a queue pair with queues; 0: it has them */
-	struct send_work *building; /* the last of them; NULL: setters have nothing to set */
+	/* handle of a queue pair on an indirection table; 0: it has queues of its own */
+	uint32_t rss;
+	struct send_work *building; /* the request that setters change; NULL: none */
 };
 
 static inline struct context *context_of(struct ibv_context *c)
@@ -251,7 +258,7 @@ static inline struct attachment *attachment_of(struct ibv_context *c)
 	return context_of(c)->attachment;
 }
 
-/* The state that the program sees in its queue pair: several threads may read and change it. */
+/* The state in the program's struct ibv_qp: several threads may read and change it. */
 static inline enum ibv_qp_state qp_shown_state(const struct ibv_qp *qp)
 {
 	return __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
@@ -262,45 +269,51 @@ static inline void qp_show_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	__atomic_store_n(&qp->state, state, __ATOMIC_RELAXED);
 }
 
-/* NULL with errno, where a verb returns a pointer. */
+/* Sets errno and returns NULL, for verbs that return a pointer. */
 static inline void *fail_with(int error)
 {
 	errno = error;
 	return NULL;
 }
 
-/* context.c */
 /*
- * Opens the device, which it takes over, or, with a token, imports the context that it stands for.
- * 0 or an errno; the token stays the caller's then.
+ * context.c: opens a context of the device or, with a token (else -1), imports the token's context.
+ * Takes over the caller's reference to the device. 0, or an errno; then the caller keeps the
+ * reference. The caller keeps the token.
  */
 int context_open(struct device *device, int token_fd, struct context **out);
-/* A protection domain that this command makes; NULL with errno. */
+/* pd.c: a protection domain that this command creates; NULL with errno. */
 struct pd *pd_make(struct context *c, enum command command, struct command_request *request,
 		   size_t length);
 
+/* context.c: takes and gives back a reference. Any thread. */
 void context_hold(struct context *c);
 void context_drop(struct context *c);
 /*
- * What a destroying verb makes of the engine's answer: an engine that is gone, or a context that
- * was closed before, has destroyed the object already.
+ * The result of a destroying verb, from the engine's answer: 0 if the engine is gone or the context
+ * was closed before, because the object is destroyed already.
  */
 int destroy_error(const struct context *c, int error);
 /*
- * Destroys an object of the context, or nothing if that was closed: it went with it, and by now
- * its handle may be that of another one.
+ * Destroys an object of the context in the engine. Does nothing if the context was closed: the
+ * object went with it, and its handle may already name another one. 0 or an errno.
  */
 int context_destroy(struct context *c, enum command what, uint32_t handle);
 
-/* mr.c: frees what this side has of it, and changes nothing else. */
+/* mr.c: frees the library's part of a region and changes nothing else. */
 void mr_abandon(struct mr *mr);
 
-/* import.c: the client that serves this process's new objects of the context. 0 or an errno. */
+/*
+ * import.c: the attachment, and the handle of the context there, for new objects of this process.
+ * In the child of a fork they are its own. 0 or an errno.
+ */
 int context_own_attachment(struct context *c, struct attachment **attachment, uint32_t *handle);
-/* ... of a descriptor: 0, EBADF for none, EINVAL for something else than a token. */
+/* import.c: reads a token. 0; EBADF: not a descriptor; EINVAL: not a token. */
 int token_read(int fd, struct context_token *token);
 
-/* The functions behind struct ibv_context_ops and struct verbs_context. */
+/*
+ * The functions in struct ibv_context_ops and struct verbs_context; the manual pages describe them.
+ */
 int verbs_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_advise_mr(3): the engine says where the elements are and whether they may be prefetched; the
- * pages are made present here, in the process whose pages they are. Always before the call returns,
- * with IBV_ADVISE_MR_FLAG_FLUSH or without.
+ * ibv_advise_mr(3). The engine says where the elements are and whether they may be prefetched. The
+ * library makes the pages present, because they are pages of this process. They are present when
+ * the call returns, with IBV_ADVISE_MR_FLAG_FLUSH or without.
  */
 #include <errno.h>
 
@@ -17,13 +17,13 @@
 
 #define PAGE ((uintptr_t)4096)
 
-/* For kernels that cannot: the range is mapped, and may be written if `write`. */
+/* For kernels before Linux 5.14. The range is mapped, and writable if `write`. */
 static void touch(uintptr_t from, uintptr_t to, bool write)
 {
 	for (; from < to; from += PAGE) {
 		volatile uint8_t *at = (volatile uint8_t *)from;
 
-		if (write)
+		if (write) /* atomic, so that no write of another thread is lost */
 			__atomic_fetch_or(at, 0, __ATOMIC_RELAXED);
 		else
 			(void)*at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory: the engine's, mapped here too, so that copies to and from it are memcpy. Like the
- * devices that have real such memory it is written and read in units of four octets.
+ * Device memory (ibv_alloc_dm(3)): memory of the engine that this process maps, too, so that copies
+ * to and from it are a memcpy. As on devices with such memory, copies are in units of four octets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ static int copy_from(void *host, struct ibv_dm *ibv, uint64_t offset, size_t len
 	return 0;
 }
 
-/* Maps what came with the engine's answer. */
+/* Maps the memory that came with the engine's reply, and closes the descriptor. */
 static int dm_map(struct dm *dm, const struct reply_dm *reply, struct carrier_descriptors *received)
 {
-	int error = EMFILE; /* it came with a descriptor, for which we had no room */
+	int error = EMFILE; /* the engine sent a descriptor, but this process may have no more */
 	void *p;
 
 	if (received->count == 1 && reply->length > 0) {
@@ -159,7 +159,7 @@ struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm
 	struct mr *mr;
 	int error;
 
-	/* Handles are one client's: those of another context's memory mean nothing to this PD. */
+	/* Handles belong to one attachment, so the memory must have the attachment of the PD. */
 	if (dm == NULL || dm->context != pd->context || dm_of(dm)->attachment != c->attachment)
 		return fail_with(EINVAL);
 	mr = calloc(1, sizeof(*mr));

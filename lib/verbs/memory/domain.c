@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Domains of this process alone: the engine knows neither. The rings lie in memory that the engine
- * maps and cannot be a program's; what a parent domain's allocators serve is what the library
- * keeps beside them (numbers of posted requests, batches, the queue pairs of a CQ).
+ * Thread domains and parent domains. The engine knows neither. The rings are in memory that the
+ * engine maps, so a parent domain's allocators cannot provide it. They provide what the library
+ * keeps beside the rings: the wr_ids of posted requests, batches, and the table of a CQ's queue
+ * pairs.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Thread domains, parent domains, and the memory of queues that are made in one. */
+/* Thread domains, parent domains (ibv_alloc_parent_domain(3)), and the memory of queues in them. */
 #ifndef VERBS_DOMAIN_H
 #define VERBS_DOMAIN_H
 
 #include "verbs/types.h"
 
-/* What the allocators of a parent domain are told: RDMA_DRIVER_UNKNOWN (0) in the high half. */
+/* resource_type of a parent domain's allocators; the high half is RDMA_DRIVER_UNKNOWN (0). */
 enum domain_resource {
 	DOMAIN_QP = 1,
 	DOMAIN_CQ = 2,
@@ -13,12 +13,16 @@ enum domain_resource {
 	DOMAIN_WQ = 4,
 };
 
-/* pd: a PD, a parent domain, or NULL. Zeroed, aligned to 64 octets. 0 or ENOMEM. */
+/*
+ * Allocates zeroed memory, aligned to 64 octets, from the allocator of `pd` if it has one. `pd` may
+ * be a PD, a parent domain or NULL. 0 or ENOMEM. domain_free gives it back; address NULL does
+ * nothing.
+ */
 int domain_alloc(struct ibv_pd *pd, struct domain_memory *m, size_t octets,
 		 enum domain_resource what);
 void domain_free(struct ibv_pd *pd, struct domain_memory *m, enum domain_resource what);
 
-/* What is made in a thread domain is used by one thread: the program promised it. */
+/* In a thread domain the program promises to use each object from one thread at a time. */
 static inline bool domain_is_single_threaded(struct ibv_pd *pd)
 {
 	return pd != NULL && pd_of(pd)->td != NULL;

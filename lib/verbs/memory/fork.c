@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nothing is pinned, so a fork's copy-on-write takes no page away: there is nothing to do. */
+/*
+ * ibv_fork_init(3): there is nothing to do, because no page is pinned that copy-on-write could
+ * replace.
+ */
 #include "verbs/types.h"
 
 int ibv_dontfork_range(void *base, size_t size);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Import and unimport. A context's cmd_fd is a token (struct context_token) that may be duplicated
- * and passed on; who imports it becomes, or is, a client of the same engine in his own right, with
- * a context of his own, and the engine gives him handles of the exporter's objects.
+ * Import and unimport (ibv_import_device(3)). A context's cmd_fd is a token (struct context_token)
+ * that programs may duplicate and pass on. A process that imports it attaches to the same engine
+ * and gets a context of its own. The engine then gives it handles of the exporter's objects.
  *
- * What was imported is given back by unimport or by the destroying verb alike; the object itself
- * is freed with the last handle (a region: by its exporter). Unimport of an object that was not
- * imported leaves it to others: it stays in the engine until its context is closed.
+ * Unimport and the destroying verb do the same to an imported object: they give back the handle.
+ * The engine frees the object with its last handle (a region: when its exporter deregisters it).
+ * Unimport of an object that was not imported frees only the library's part; the engine keeps the
+ * object until its context is closed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ int token_read(int fd, struct context_token *token)
 {
 	struct stat st;
 
-	/* Only memory has seals, and it answers at once: a pipe would keep us waiting. */
+	/* only memory files have seals; reading any other file, such as a pipe, could block */
 	if (fcntl(fd, F_GET_SEALS) < 0)
 		return errno == EBADF ? EBADF : EINVAL;
 	if (fstat(fd, &st) != 0 || st.st_size != sizeof(*token) ||
@@ -41,7 +42,7 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	int error = token_read(cmd_fd, &token);
 
 	if (error != 0) {
-		client_info("import_device: descriptor %d is no context's: %s", cmd_fd,
+		client_info("import_device: descriptor %d is not that of a context: %s", cmd_fd,
 			    strerror(error));
 		return fail_with(error);
 	}
@@ -59,7 +60,7 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 
 /* ---- a fork's child ---- */
 
-/* The child has the token of its parent's context: with it, it makes a context of its own. */
+/* The child inherited the token of its parent's context. It uses it to make its own context. */
 static int attach_child(struct context *c)
 {
 	struct carrier_descriptors token = { .count = 1, .fd = { c->verbs.context.cmd_fd } };
@@ -74,12 +75,12 @@ static int attach_child(struct context *c)
 	error = attachment_command(attachment, COMMAND_IMPORT_CONTEXT, &request.h, sizeof(request),
 				   &reply.h, sizeof(reply), &token, &received);
 	for (uint32_t i = 0; i < received.count; i++)
-		close(received.fd[i]); /* its events are nobody's */
+		close(received.fd[i]); /* nobody waits for its events */
 	if (error != 0) {
 		attachment_put(attachment);
 		return error;
 	}
-	/* One from before, of this child's parent, stays: its objects may still name it. */
+	/* an earlier one, which this child inherited, stays: its objects still refer to it */
 	c->own_attachment = attachment;
 	c->own_handle = reply.handle;
 	return 0;
@@ -120,7 +121,7 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	return &pd->ibv;
 }
 
-/* Objects that are still in it will look at it once more when they go. */
+/* Keeps the struct until the context is freed: objects in the PD still refer to it. */
 static void retire(struct context *c, struct pd *pd)
 {
 	pthread_mutex_lock(&c->verbs.context.mutex);
@@ -134,7 +135,7 @@ EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 	struct context *c = context_of(ibv->context);
 	struct pd *pd = pd_of(ibv);
 
-	/* Busy: the engine takes it back with the context. */
+	/* if it is busy there, the engine takes it back with the context */
 	if (pd->imported)
 		context_destroy(c, COMMAND_DEALLOC_PD, ibv->handle);
 	if (verbs_object_busy(&pd->object))

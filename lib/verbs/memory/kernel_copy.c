@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attributes in the kernel's layout to those of verbs.h and back. Debian's librdmacm calls these;
- * nothing here talks to a kernel.
+ * Converts attributes between the kernel's layout and that of verbs.h. Debian's librdmacm calls
+ * these functions. Nothing here calls the kernel.
  */
 #include <infiniband/sa.h>
 #include <rdma/ib_user_sa.h>
@@ -61,7 +61,7 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs
 	dst->alt_timeout = src->alt_timeout;
 }
 
-/* Both records have these members under the same names. */
+/* The members that have the same name in both records. */
 #define PATH_MEMBERS(COPY)              \
 	COPY(dlid)                      \
 	COPY(slid)                      \

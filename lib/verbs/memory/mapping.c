@@ -11,7 +11,7 @@ enum verdict {
 	FAULT
 };
 
-/* Lines come in the order of addresses; *reached is how far the range is known to be good. */
+/* Mappings come in order of address. The range is known to be good up to *reached. */
 static enum verdict judge(const struct mapping *m, uintptr_t *reached, uintptr_t end, bool write)
 {
 	if (m->end <= *reached)

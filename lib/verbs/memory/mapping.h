@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the program may do with a range of its own memory. The engine reaches memory in ways that
- * ignore page protection, so a registration is where it is checked.
+ * Checks what the program may do with a range of its own memory. The engine accesses memory in ways
+ * that ignore page protection, so registration must check it.
  */
 #ifndef VERBS_MAPPING_H
 #define VERBS_MAPPING_H
@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 0, or EFAULT: a part is not mapped, not readable, or (if `write`) not writable. */
+/*
+ * 0, or EFAULT: a part of the range is not mapped, not readable, or (with `write`) not writable.
+ * Another errno: /proc/self/maps cannot be opened. Any thread; not a cancellation point.
+ */
 int mapping_check(uintptr_t address, size_t length, bool write);
 
 #endif

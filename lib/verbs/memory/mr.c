@@ -8,7 +8,7 @@
 #include "verbs/memory/mapping.h"
 #include "verbs/memory/mr.h"
 
-#undef ibv_reg_mr /* the macros choose between these functions */
+#undef ibv_reg_mr /* macros in verbs.h that choose between the functions below */
 #undef ibv_reg_mr_iova
 
 int mr_check_access(unsigned int access)
@@ -17,7 +17,7 @@ int mr_check_access(unsigned int access)
 		return EOPNOTSUPP; /* no memory here is persistent */
 	if (access & ~(unsigned int)(MR_ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
-	/* IBTA 10.6.3.1: who may be written to from outside may be written to from inside */
+	/* IBTA 10.6.3.1: remote write and atomic access need local write access */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
@@ -33,7 +33,7 @@ int mr_check_range(const void *addr, size_t length, unsigned int access)
 	if (length == 0 || length > LIMIT_MR_LENGTH || address + length < address)
 		return EINVAL;
 	if (access & IBV_ACCESS_ON_DEMAND)
-		return address == 0 ? EINVAL : 0; /* what is there now does not matter */
+		return address == 0 ? EINVAL : 0; /* what is mapped now does not matter */
 	return mapping_check(address, length, (access & MR_ACCESS_WRITES) != 0);
 }
 
@@ -71,7 +71,7 @@ static void free_backing(struct promoted *p)
 	*p = (struct promoted){ 0 };
 }
 
-/* A fork's child has private copies of its parent's pages: there is nothing to turn back. */
+/* A fork's child has private copies of its parent's pages, so it has nothing to demote. */
 void mr_demote(struct context *c, struct promoted *p)
 {
 	if (p->looked_at && !c->attachment->stale)
@@ -85,7 +85,7 @@ void mr_abandon(struct mr *mr)
 	free(mr);
 }
 
-/* A registration with as many parts as one message can name. */
+/* A request with room for as many parts as one message can name. */
 union registration {
 	struct request_reg_mr request;
 	uint8_t octets[sizeof(struct request_reg_mr) + BACKING_MAX * sizeof(struct mr_backing)];
@@ -135,7 +135,7 @@ static struct mr *mr_new(struct ibv_pd *pd, void *addr, size_t length)
 	return mr;
 }
 
-/* What follows the engine's answer to a new region. */
+/* Ends a registration after the engine's reply. */
 static struct ibv_mr *mr_finish(struct mr *mr, int error)
 {
 	struct context *c = context_of(mr->ibv.context);
@@ -219,7 +219,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 #define DMA_BUF_MAGIC 0x444d4142 /* linux/magic.h */
 #define DMABUF_ACCESS (MR_ACCESS_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING)
 
-/* What is wrong is said; what would be right is not supported. */
+/* Not supported. Wrong arguments still get their own error. */
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access)
 {

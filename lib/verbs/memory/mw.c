@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows. A bind is a request of the send queue; what it may do is decided when its turn
- * comes, in the engine. Here is refused what the manual pages refuse at once.
+ * Memory windows. A bind is a request of the send queue, and the engine checks it when it executes
+ * it. The library refuses only what the manual pages refuse at once.
  */
 #include "verbs/memory/mw.h"
 
@@ -94,14 +94,14 @@ int mw_write(struct send_work *w, const struct ibv_send_wr *wr)
 	return mw_write_bind(w, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 }
 
-/* Another key with every bind, and never key 0. */
+/* Every bind gets a new key, which is never 0. */
 static uint32_t next_key(uint32_t rkey)
 {
 	rkey = ibv_inc_rkey(rkey);
 	return rkey != 0 ? rkey : ibv_inc_rkey(rkey);
 }
 
-/* Under sq.lock. */
+/* The caller holds sq.lock. */
 static int post_bind(struct qp *qp, struct ibv_mw *mw, const struct ibv_mw_bind *bind)
 {
 	uint32_t rkey = next_key(mw->rkey);
@@ -136,7 +136,7 @@ int verbs_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	if (ibv == NULL ||
 	    (bind->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) != 0)
 		return EINVAL;
-	/* o10-36.2.2: no window of type 1 is zero-based */
+	/* IBTA o10-36.2.2: a window of type 1 is not zero-based */
 	if (bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED)
 		return EINVAL;
 	queue_lock(&qp->sq.lock);

@@ -37,7 +37,7 @@ EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return pd != NULL ? &pd->ibv : NULL;
 }
 
-/* The protection domain inside stays the program's. */
+/* The inner protection domain still belongs to the program. */
 static void leave_inner(struct pd *pd)
 {
 	verbs_object_unuse(&pd_of(pd->inner)->object);

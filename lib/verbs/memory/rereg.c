@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_rereg_mr(3). Whatever is wrong with the arguments is found here, before anything is changed
- * (IBV_REREG_MR_ERR_INPUT: the region is as it was). The fork codes never come: registered memory
- * is safe across fork without madvise.
+ * ibv_rereg_mr(3). All wrong arguments are found here, before anything changes
+ * (IBV_REREG_MR_ERR_INPUT: the region is unchanged). The fork codes are never returned, because
+ * registered memory is safe across fork without madvise.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #define FLAGS_KNOWN \
 	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
 
-/* What the region becomes. */
+/* What the region is to become. */
 struct change {
 	struct mr *mr;
 	int flags;
@@ -25,7 +25,7 @@ struct change {
 
 static int check_flags(const struct change *g, const struct ibv_pd *pd, int access)
 {
-	/* device memory has no other place, an imported region is another process's */
+	/* device memory has no other address, and an imported region belongs to another process */
 	if (g->mr->kind != MR_MEMORY || (g->mr->ibv.handle & MR_IMPORT_MARK) != 0)
 		return EINVAL;
 	if (g->flags == 0 || (g->flags & ~FLAGS_KNOWN) != 0)
@@ -38,22 +38,22 @@ static int check_flags(const struct change *g, const struct ibv_pd *pd, int acce
 
 static int check_memory(const struct change *g)
 {
-	bool moves = (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	bool new_range = (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
 	struct ibv_mr *old = &g->mr->ibv;
 
 	if (mr_is_implicit(old->addr, old->length, g->mr->access))
-		return moves || !(g->access & IBV_ACCESS_ON_DEMAND) ||
+		return new_range || !(g->access & IBV_ACCESS_ON_DEMAND) ||
 				       (g->access & IBV_ACCESS_HUGETLB)
 			       ? EINVAL
 			       : 0;
-	if (moves && g->addr == NULL)
+	if (new_range && g->addr == NULL)
 		return EINVAL;
-	if (moves || (g->flags & IBV_REREG_MR_CHANGE_ACCESS))
+	if (new_range || (g->flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return mr_check_range(g->addr, g->length, g->access);
 	return 0;
 }
 
-/* As many parts as one message can name. */
+/* A request with room for as many parts as one message can name. */
 union rereg {
 	struct request_rereg_mr request;
 	uint8_t octets[sizeof(struct request_rereg_mr) + BACKING_MAX * sizeof(struct mr_backing)];
@@ -89,7 +89,7 @@ static void take_over(struct context *c, struct change *g, const struct reply_re
 	struct ibv_mr *ibv = &g->mr->ibv;
 
 	if (g->flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		/* Only now: the engine is in the old pages until it has answered. */
+		/* only now, because the engine uses the old pages until it has answered */
 		mr_demote(c, &g->mr->promoted);
 		g->mr->promoted = g->promoted;
 	}
@@ -113,13 +113,13 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
 			int access)
 {
 	struct context *c = context_of(ibv->context);
-	bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+	bool new_range = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
 	struct change g = {
 		.mr = mr_of(ibv),
 		.flags = flags,
 		.pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : ibv->pd,
-		.addr = moves ? addr : ibv->addr,
-		.length = moves ? length : ibv->length,
+		.addr = new_range ? addr : ibv->addr,
+		.length = new_range ? length : ibv->length,
 		.access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access
 							     : mr_of(ibv)->access,
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles. ibv_create_ah returns when the next hop's MAC address is known, so that the
- * first datagram is not lost for want of it.
+ * Address handles. ibv_create_ah waits until the next hop's MAC address is known, because the first
+ * datagram would be lost otherwise.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +17,16 @@ struct ah {
 	struct ibv_ah ibv;
 };
 
-/* Waits for an answer that is being asked for; `ask` is the command that tells. */
+/*
+ * Waits until the engine has resolved the next hop; `ask` is the command that asks for the state.
+ */
 static int wait_resolved(struct attachment *c, enum command ask, struct command_request *request,
 			 size_t octets, struct reply_ah *reply)
 {
 	uint32_t waited_us = 0;
 	int error = 0;
 
-	/* In the engine's own process nobody may be polling it but this very thread. */
+	/* An embedded engine may be polled by this very thread, so waiting could never end. */
 	while (error == 0 && reply->state == AH_RESOLVING && !c->carrier->embedded) {
 		if (waited_us >= PATIENCE_US)
 			return ETIMEDOUT;
@@ -57,7 +59,7 @@ static int create_in_engine(struct ibv_pd *pd, const struct ibv_ah_attr *attr, u
 	if (error == 0)
 		return 0;
 	client_info("create_ah: %s",
-		    error == EHOSTUNREACH ? "nobody answers for the address" : strerror(error));
+		    error == EHOSTUNREACH ? "the next hop does not answer" : strerror(error));
 	attachment_command_handle(c, COMMAND_DESTROY_AH, *handle);
 	return error;
 }
@@ -96,9 +98,12 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* ---- from what was received ---- */
+/* ---- from a received datagram ---- */
 
-/* The 40 octets in front of a datagram: an IPv6 header, or 20 octets of nothing and an IPv4 one. */
+/*
+ * Reads the 40 octets before a datagram: an IPv6 header, or 20 unused octets and an IPv4 header.
+ * `ours` becomes the destination address.
+ */
 static int read_grh(const struct ibv_grh *grh, struct ibv_global_route *to, union ibv_gid *ours)
 {
 	const uint8_t *octets = (const uint8_t *)grh, *ip4 = octets + 20;
@@ -134,7 +139,10 @@ static bool is_source(const struct gid *entry, const struct gid *wanted)
 	return !gid_equal(entry, &empty) && gid_is_ipv4(entry) == gid_is_ipv4(wanted);
 }
 
-/* The entry of the address that the datagram was for; for a group, the first one of its family. */
+/*
+ * Finds the GID index of the datagram's destination address; for a multicast group, the first entry
+ * of the same address family.
+ */
 static int find_sgid(struct ibv_context *context, const union ibv_gid *gid, uint8_t *index)
 {
 	struct request_empty request = { 0 };
@@ -165,10 +173,10 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	}
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	ah_attr->dlid = wc->slid;
-	ah_attr->sl = 0; /* a completion tells the kind of the frame there */
+	ah_attr->sl = 0; /* sl of a completion is not a service level: enum completion_sl */
 	ah_attr->src_path_bits = wc->dlid_path_bits;
 	ah_attr->port_num = port_num;
-	/* Without a GRH nobody can be answered on RoCE. */
+	/* On RoCE the sender's address is in the GRH alone. */
 	if (port_num == 1 && (wc->wc_flags & IBV_WC_GRH) && grh != NULL)
 		error = read_grh(grh, &ah_attr->grh, &ours);
 	if (error == 0)

@@ -7,7 +7,7 @@
 #include "verbs/memory/domain.h"
 #include "verbs/events.h"
 
-/* What a completion can tell; the others are refused. */
+/* The flags of ibv_create_cq_ex(3) that are supported; others are refused. */
 #define WC_FLAGS_KNOWN                                                          \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |          \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_CVLAN | \
@@ -28,7 +28,7 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 
 		if (wanted == cq->qps.slots || wanted == have)
 			break;
-		/* memory is fetched without the lock; meanwhile the map may have changed again */
+		/* allocate without the lock; the map may have changed when we have it again */
 		queue_unlock(&cq->lock);
 		domain_free(cq->domain, &more, DOMAIN_CQ);
 		if (domain_alloc(cq->domain, &more, wanted * sizeof(struct handle_slot),
@@ -53,7 +53,7 @@ int cq_add_qp(struct cq *cq, struct qp *qp)
 void cq_remove_qp(struct cq *cq, struct qp *qp)
 {
 	queue_lock(&cq->lock);
-	/* Unread completions go with it: their handle may soon be another's. */
+	/* Its unpolled completions are forgotten, because its handle may soon be used again. */
 	cq_forget(&cq->backlog, cq->ring, qp->handle);
 	handle_map_remove(&cq->qps, qp->handle);
 	cq->last = NULL;

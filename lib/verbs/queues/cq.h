@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A CQ and the queue pairs that complete into it. */
+/* CQs and the queue pairs that complete into them. */
 #ifndef VERBS_CQ_H
 #define VERBS_CQ_H
 
 #include "verbs/types.h"
 
-/* The CQ learns of a queue pair. 0 or ENOMEM. */
+/* Adds a queue pair that completes into the CQ. 0 or ENOMEM. Takes cq->lock. */
 int cq_add_qp(struct cq *cq, struct qp *qp);
+/* Removes it and forgets its unpolled completions. Takes cq->lock. */
 void cq_remove_qp(struct cq *cq, struct qp *qp);
 
-/*
- * With cq->lock held: takes the oldest completion. False: there is none.
- */
+/* Takes the oldest completion; false: there is none. The caller holds cq->lock. */
 bool cq_take(struct cq *cq, struct completion *c);
 /*
- * After polls that found nothing: lets others run, and sees whether the engine is gone; then the
- * flush completions come.
+ * Called after a poll that found nothing: lets other threads run and checks whether the engine is
+ * gone. If so, it takes a flush completion; false: there is none. The caller holds cq->lock.
  */
 bool cq_take_when_empty(struct cq *cq, struct completion *c);
 
-/* With cq->lock held: the program looks for completions; see wake_who_polled in poll.c. */
+/* Notes that the program has polled; see wake_after_poll in poll.c. The caller holds cq->lock. */
 static inline void cq_note_polled(struct cq *cq)
 {
 	if (!__atomic_load_n(&cq->polled, __ATOMIC_RELAXED))
 		__atomic_store_n(&cq->polled, true, __ATOMIC_RELAXED);
 }
 
-/* A queue pair was reset: what completed before and was not polled does not come any more. */
+/* For a queue pair that was reset: forgets its unpolled completions. Takes cq->lock. */
 void cq_forget_qp(struct cq *cq, const struct qp *qp);
 
-/* clock.c: what added to the engine's clock is CLOCK_REALTIME, as of now. */
+/* clock.c: CLOCK_REALTIME minus the engine's clock, in ns, at this moment. */
 uint64_t clock_to_wall(const struct attachment *c);
 
-/* The functions of ibv_cq_ex. */
+/* Sets the functions of ibv_cq_ex (ibv_create_cq_ex(3)) that `wc_flags` asks for. */
 void cq_ex_fill(struct ibv_cq_ex *cq, uint64_t wc_flags);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What changes a CQ while it works: its size, and how long its events may wait. */
+/* Changes to a CQ in use: ibv_resize_cq(3) and ibv_modify_cq(3) (moderation). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,20 +15,23 @@ static int resize_in_engine(struct cq *cq, uint32_t cqe, struct reply_create_cq 
 				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
-/* `room` holds whatever was not polled, of this ring and of those before. */
-static void move_to(struct cq *cq, struct rte_ring *ring, struct completion *room, uint32_t slots)
+/* `memory` has room for all unpolled completions, of this ring and of earlier ones. */
+static void switch_ring(struct cq *cq, struct rte_ring *ring, struct completion *memory,
+			uint32_t slots)
 {
-	free(cq_backlog_take_over(&cq->backlog, cq->ring, room, slots));
+	free(cq_backlog_take_over(&cq->backlog, cq->ring, memory, slots));
 	if (cq->backlog.count == 0) {
 		free(cq->backlog.held);
 		cq->backlog.held = NULL;
 	}
 	cq->ring = ring;
-	/* Where this fails the engine is gone, and its memory with it. */
+	/* If this fails, the engine is gone and so is the old ring. */
 	attachment_command_handle(cq->attachment, COMMAND_CQ_RING_LEFT, cq->ibv.handle);
 }
 
-/* Completions that requests posted so far will make, or made: they must find room. */
+/*
+ * Unpolled completions of the send requests posted so far, whether made yet or not. They must fit.
+ */
 static uint32_t owed_by_sends(const struct cq *cq)
 {
 	uint32_t n = 0;
@@ -47,32 +50,32 @@ static uint32_t owed_by_sends(const struct cq *cq)
 }
 
 /*
- * Under the CQ's lock from the command to the move: who was woken by a completion in the new ring
- * may not find the old one empty and go to sleep (queue/cq_resize.h).
+ * The caller holds the CQ's lock throughout. Otherwise a thread that was woken by a completion in
+ * the new ring could find the old one empty and go to sleep (queue/cq_resize.h).
  */
 static int resize_locked(struct cq *cq, uint32_t cqe)
 {
 	uint32_t slots = cq->backlog.count + (uint32_t)cq->ibv.cqe;
 	struct reply_create_cq reply;
-	struct completion *room;
+	struct completion *memory;
 	struct rte_ring *ring;
 	int error;
 
 	if (cq->backlog.count + cq_ring_unpolled(cq->ring) > cqe || owed_by_sends(cq) > cqe)
 		return EINVAL;
-	room = malloc(slots * sizeof(*room));
-	if (room == NULL)
+	memory = malloc(slots * sizeof(*memory));
+	if (memory == NULL)
 		return ENOMEM;
 	error = resize_in_engine(cq, cqe, &reply);
 	if (error != 0) {
-		free(room);
+		free(memory);
 		return error;
 	}
 	ring = attachment_at(cq->attachment, reply.ring_offset);
 	if (ring != cq->ring)
-		move_to(cq, ring, room, slots);
+		switch_ring(cq, ring, memory, slots);
 	else
-		free(room);
+		free(memory);
 	cq->ibv.cqe = (int)reply.cqe;
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_cq_ex: one completion at a time, read member by member, under the CQ's lock. */
+/*
+ * ibv_cq_ex (ibv_create_cq_ex(3)): the program polls one completion at a time and reads its members
+ * through functions. start_poll takes the CQ's lock, and end_poll releases it.
+ */
 #include <errno.h>
 
 #include "verbs/queues/cq.h"
@@ -54,7 +57,7 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.opcode;
 }
 
-/* A success has none; a tag may stand there. */
+/* A success has no vendor error: the member may hold a tag then (base/work.h). */
 static uint32_t read_vendor_err(struct ibv_cq_ex *ibv)
 {
 	const struct completion *c = &own(ibv)->current;
@@ -112,7 +115,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibv)
 	return own(ibv)->current.timestamp + own(ibv)->wallclock;
 }
 
-/* Where these stand: base/work.h. */
+/* base/work.h says which members hold these. */
 static uint16_t read_cvlan(struct ibv_cq_ex *ibv)
 {
 	return own(ibv)->current.slid;

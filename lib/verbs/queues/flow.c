@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Steering rules (ibv_create_flow(3)): specs become a value and a mask of struct flow_key. */
+/*
+ * Steering rules (ibv_create_flow(3)): turns their specs into a value and mask of struct flow_key.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ static_assert((int)IBV_FLOW_ATTR_NORMAL == FLOW_NORMAL &&
 		      (int)IBV_FLOW_ATTR_SNIFFER == FLOW_SNIFFER,
 	      "verbs.h");
 
-/* A rule while its specs are read. */
+/* A rule whose specs are being read. */
 struct rule {
 	struct request_create_flow *to;
 	struct counters *counters;
@@ -103,7 +105,7 @@ static int take_drop(struct request_create_flow *to, const struct ibv_flow_spec 
 	return 0;
 }
 
-/* A layer may be described once. */
+/* A rule may have one spec of each family. */
 enum spec_family {
 	SPEC_ETH = 1 << 0,
 	SPEC_IP = 1 << 1,
@@ -147,11 +149,11 @@ static int take_spec(struct rule *r, const struct ibv_flow_spec *s, uint32_t *se
 		r->counters = counters_of(s->flow_count.counters);
 		return 0;
 	}
-	/* tunnels, ESP, MPLS, inner headers, actions of other verbs; or no type at all */
+	/* tunnels, ESP, MPLS, inner headers, other actions, or an unknown type */
 	return EOPNOTSUPP;
 }
 
-/* A rule whose layers contradict each other would never match. */
+/* Refuses a rule whose layers contradict each other: it would never match. */
 static int check_layers(const struct request_create_flow *r)
 {
 	uint16_t type = load_be16(r->value.ether_type);
@@ -163,7 +165,10 @@ static int check_layers(const struct request_create_flow *r)
 	return (r->layers & FLOW_LAYER_IPV6) && type != ETHERTYPE_IPV6 ? EINVAL : 0;
 }
 
-/* attr->size is not looked at: what programs write there differs (pyverbs: without the specs). */
+/*
+ * Ignores attr->size, because programs differ in what they write there (pyverbs leaves out the
+ * specs).
+ */
 static int take_specs(struct rule *r, const struct ibv_flow_attr *attr)
 {
 	const uint8_t *at = (const uint8_t *)(attr + 1);
@@ -173,7 +178,7 @@ static int take_specs(struct rule *r, const struct ibv_flow_attr *attr)
 	for (uint32_t i = 0; i < attr->num_of_specs && error == 0; i++) {
 		struct ibv_flow_spec s;
 
-		/* Packed one behind the other, they are not aligned. */
+		/* a copy, because packed specs are not aligned */
 		memcpy(&s.hdr, at, sizeof(s.hdr));
 		if (s.hdr.size > sizeof(s))
 			return EINVAL;
@@ -314,8 +319,8 @@ static int destroy_counters(struct ibv_counters *ibv)
 }
 
 /*
- * To a rule that exists already: it counts into these counters from now on. Atomic: another thread may
- * try the same with others, under their lock; the engine lets one of them.
+ * Makes an existing rule count into these counters. The pointer is atomic, because another thread
+ * may bind the rule to other counters under their lock; the engine accepts one of them.
  */
 static int bind_to(struct counters *k, struct steering *flow)
 {

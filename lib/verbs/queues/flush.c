@@ -4,15 +4,15 @@
 #include "base/reason.h"
 #include "verbs/queues/flush.h"
 
-/* a before b, modulo 2^32 */
+/* Whether a is before b, modulo 2^32. */
 static bool is_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;
 }
 
 /*
- * Unsignaled requests that had left the window were successful and have no completion; what is
- * still in the window or the ring is flushed, signaled or not.
+ * The next request to flush. Unsignaled requests that had left the window succeeded and get no
+ * completion. Those still in the window or the ring are flushed, signaled or not.
  */
 static bool next_of(struct work_queue *q, uint32_t retired, uint64_t *wr_id)
 {
@@ -84,7 +84,7 @@ static bool is_pending(struct cq *cq)
 	bool pending;
 
 	queue_lock(&cq->lock);
-	/* only looked at: whoever polls a single-threaded CQ takes no lock */
+	/* this only reads, because a thread that polls a single-threaded CQ takes no lock */
 	pending = cq->backlog.count != 0 || cq_ring_unpolled(cq->ring) != 0;
 	for (uint32_t i = 0; i < cq->qps.slots && !pending; i++) {
 		struct qp *qp = cq->qps.slot[i].object;
@@ -103,7 +103,7 @@ struct search {
 	struct cq *found;
 };
 
-static void look_at(struct verbs_object *o, void *argument)
+static void find_pending(struct verbs_object *o, void *argument)
 {
 	struct cq *cq = container_of_type(o, struct cq, object);
 	struct search *s = argument;
@@ -120,7 +120,7 @@ struct cq *flush_wake_one(struct channel *ch)
 	struct search s = { .channel = ch };
 
 	verbs_objects_lock();
-	verbs_objects_each(VERBS_OBJECT_CQ, look_at, &s);
+	verbs_objects_each(VERBS_OBJECT_CQ, find_pending, &s);
 	verbs_objects_unlock();
 	return s.found;
 }
@@ -130,7 +130,7 @@ void flush_armed(struct cq *cq)
 	struct channel_message message = { .cookie = cq->object.id };
 	int idle_fd;
 
-	/* Before the channel was silenced its end of file wakes the program. */
+	/* Until the channel is silenced, its end of file wakes the program. */
 	if (cq->channel == NULL || !is_pending(cq))
 		return;
 	verbs_objects_lock();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups. RoCE has no LIDs: the port joins the IP group of the same address. */
+/*
+ * ibv_attach_mcast(3). RoCE has no LIDs; the port joins the IP multicast group of the same address.
+ */
 #include <errno.h>
 
 #include "verbs/types.h"

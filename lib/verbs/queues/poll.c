@@ -5,10 +5,10 @@
 #include "verbs/queues/cq.h"
 #include "verbs/queues/flush.h"
 
-#define POLITE_AFTER 64u /* empty polls in a row before the core is offered to others ... */
-#define POLITE_EVERY 16u /* ... every so many */
+#define POLITE_AFTER 64u /* after so many empty polls in a row the core is offered to others ... */
+#define POLITE_EVERY 16u /* ... with one in so many polls */
 
-/* Where completions may be missing only the request's number says what is done. */
+/* Where completions may be missing, only the request's number says what is done. */
 static void note_lossy(struct qp *qp, const struct completion *c)
 {
 	struct work_queue *q = c->opcode & IBV_WC_RECV ? &qp->rq : &qp->sq;
@@ -17,7 +17,7 @@ static void note_lossy(struct qp *qp, const struct completion *c)
 		__atomic_store_n(&q->done, c->work_index + 1, __ATOMIC_RELAXED);
 }
 
-/* What the completion says about its queue: everything up to it is done. */
+/* Notes that the requests of the queue up to this one are done. */
 static void note(struct cq *cq, const struct completion *c)
 {
 	struct qp *qp = cq->last;
@@ -36,7 +36,7 @@ static void note(struct cq *cq, const struct completion *c)
 	}
 	if (c->opcode & IBV_WC_RECV) {
 		if (c->from_srq)
-			return; /* its place in the SRQ was free when the message took it */
+			return; /* its slot in the SRQ became free when the message took it */
 		if (qp->rq.done != __atomic_load_n(&qp->rq.posted, __ATOMIC_RELAXED))
 			__atomic_store_n(&qp->rq.done, qp->rq.done + 1, __ATOMIC_RELAXED);
 		return;
@@ -46,7 +46,7 @@ static void note(struct cq *cq, const struct completion *c)
 		__atomic_store_n(&qp->sq.done, done, __ATOMIC_RELAXED);
 }
 
-/* What stood in the ring before ibv_resize_cq. */
+/* Takes a completion of an earlier ring (ibv_resize_cq). */
 static void take_backlog(struct cq *cq, struct completion *c)
 {
 	cq_backlog_pop(&cq->backlog, c);
@@ -77,7 +77,8 @@ bool cq_take(struct cq *cq, struct completion *c)
 	do {
 		if (!take_oldest(cq, c))
 			return false;
-	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0)); /* a reset came */
+		/* of a queue pair since reset */
+	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0));
 	note(cq, c);
 	return true;
 }
@@ -98,7 +99,7 @@ bool cq_take_when_empty(struct cq *cq, struct completion *c)
 		carrier->ops->empty_poll(carrier);
 	if (!carrier->ops->gone(carrier))
 		return false;
-	/* what the engine completed before its end comes first */
+	/* completions that the engine wrote before its end come first */
 	return cq_take(cq, c) || flush_next(cq, c);
 }
 
@@ -130,16 +131,17 @@ int verbs_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	n = poll_locked(cq, num_entries, wc);
 	queue_unlock(&cq->lock);
 	if (n == 0 && num_entries > 0 && __atomic_load_n(&cq->page->overrun, __ATOMIC_RELAXED))
-		return -EOVERFLOW; /* completions are missing: the CQ is of no use any more */
+		return -EOVERFLOW; /* completions are missing, so the CQ cannot be used any more */
 	return n;
 }
 
 /*
- * ConnectX is told, with an arming, up to where the program has polled, and sends the event at
- * once if more is there; UCX polls, arms and waits. A program that arms between an event and its
- * next poll polls behind it, as ibv_get_cq_event(3) shows, and would only be woken once too often.
+ * Sends the event at once if completions came between the program's last poll and its arming. UCX
+ * polls, arms and waits, and relies on it: ConnectX learns with the arming up to where the program
+ * has polled. Nothing is sent if the program has not polled since its last event: it will poll
+ * after arming, as ibv_get_cq_event(3) shows, and would only be woken once too often.
  */
-static void wake_who_polled(struct cq *cq, bool solicited)
+static void wake_after_poll(struct cq *cq, bool solicited)
 {
 	bool holds;
 
@@ -162,6 +164,6 @@ int verbs_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	if (attachment_gone(cq->attachment))
 		flush_armed(cq);
 	else
-		wake_who_polled(cq, solicited_only != 0);
+		wake_after_poll(cq, solicited_only != 0);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting: check the request, write it into its ring slot, publish, and ring the doorbell once for
- * the whole list. What is checked here is what ibv_post_send(3) promises to refuse; the engine
- * checks everything again in its own copy.
+ * Posting: checks each request, writes it into its slot of the ring and publishes it; then rings
+ * the doorbell once for the whole list. It checks only what ibv_post_send(3) promises to refuse.
+ * The engine checks everything again in its own copy.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@ void qp_ring_doorbell(struct qp *qp)
 	doorbell_ring(qp->bell, &qp->page->doorbell, qp->handle, qp->sleeping, qp->wake_fd);
 }
 
-/* The state as the program set it; the engine may have moved it to ERR since. */
+/* Looks first at the state that the program set, then at the engine's, which may be ERR by now. */
 static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 {
 	if (qp_shown_state(&qp->ibv.qp_base) >= least)
@@ -26,14 +26,14 @@ static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 }
 
 /*
- * How much of the send queue is taken: by requests that the engine still holds (it says so beside
- * the ring; a completion that was polled says as much, and may be there first), and by completions
- * that nobody has polled. The latter because programs rely on a full queue to keep them from
+ * How many slots of the send queue are taken. They are taken by requests that the engine still
+ * holds: it says so in qp_page.retired, and a polled completion may say so earlier. They are also
+ * taken by unpolled completions, because programs rely on a full queue to keep them from
  * overrunning a CQ of the same size.
  */
 uint32_t send_outstanding(struct qp *qp)
 {
-	/* acquire: the engine's copy of the slot is over before we write it again */
+	/* acquire: the engine has copied the slot before we write it again */
 	uint32_t retired = __atomic_load_n(&qp->page->retired, __ATOMIC_ACQUIRE);
 	uint32_t done = __atomic_load_n(&qp->sq.done, __ATOMIC_RELAXED);
 	uint32_t held = qp->sq.posted - ((int32_t)(done - retired) > 0 ? done : retired);
@@ -87,7 +87,8 @@ int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_
 
 void send_write_word(struct send_work *w, const void *octets)
 {
-	static_assert(sizeof(struct send_work) + 8 <= 64, "the smallest slot has room for it");
+	static_assert(sizeof(struct send_work) + 8 <= 64,
+		      "the smallest slot has room for eight octets");
 	memcpy(send_work_inline(w), octets, 8);
 	w->flags |= WORK_INLINE;
 	w->num_sge = 0;
@@ -186,13 +187,13 @@ int send_check(const struct qp *qp, const struct send_work *w)
 		length += sge[i].length;
 	if (w->opcode == WORK_ATOMIC_WRITE)
 		return length == 8 ? 0 : EINVAL;
-	/* A datagram, or each of its segments, is one packet, and goes somewhere. */
+	/* A datagram, or each segment of one, is one packet and needs an address handle. */
 	if (w->opcode == WORK_TSO)
 		length = (uint64_t)w->tso_header + w->mss;
 	return length > qp->mtu || w->ah == 0 ? EINVAL : 0;
 }
 
-/* XRC: the SRQ at the peer, 24 bits. */
+/* XRC: the number of the SRQ at the peer, 24 bits. */
 static int write_target(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
 {
 	if (qp->ibv.qp_base.qp_type != IBV_QPT_XRC_SEND)
@@ -288,11 +289,11 @@ static int post_one_recv(struct qp *qp, const struct ibv_recv_wr *wr)
 }
 
 /*
- * An lcore looks at a receive ring when a packet wants a request; only in ERR must it be told, so
- * that it flushes. The fence stands between publishing and reading the flag, as the engine's
- * stands between raising the flag and draining the ring: one of both sees the other.
+ * An lcore reads the receive ring when a packet needs a request. Only in ERR it needs a doorbell,
+ * so that it flushes the requests. The fence between publishing and reading the flag pairs with the
+ * engine's between setting the flag and draining the ring: one side sees the other.
  */
-static void tell_of_receives(struct qp *qp)
+static void ring_if_flushing(struct qp *qp)
 {
 	queue_fence();
 	if (__atomic_load_n(&qp->page->flush_receives, __ATOMIC_RELAXED))
@@ -315,7 +316,7 @@ int verbs_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_
 		wr = wr->next;
 	}
 	if (wr != first)
-		tell_of_receives(qp);
+		ring_if_flushing(qp);
 	queue_unlock(&qp->rq.lock);
 	return error;
 }

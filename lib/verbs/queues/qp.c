@@ -12,7 +12,7 @@
 #include "verbs/queues/srq.h"
 #include "verbs/queues/xrc.h"
 
-/* Receives that left their ring and have no completion yet: messages that are still arriving. */
+/* Receives that have left their ring but not completed: their messages are still arriving. */
 #define RECEIVES_UNDER_WAY LIMIT_TICKETS
 
 /* An XRC initiator receives nothing. */
@@ -22,8 +22,8 @@ static bool has_receives(const struct ibv_qp_init_attr *init)
 }
 
 /*
- * A slot that has room for the elements has as much room for inline data. Programs that ask for
- * none count on some, because they never met a device without (rdma_xclient).
+ * A slot with room for the elements has the same room for inline data. Some programs ask for no
+ * inline data and still use it, because other devices grant it anyway (rdma_xclient).
  */
 static uint32_t inline_for_free(const struct ibv_qp_cap *cap)
 {
@@ -35,7 +35,7 @@ static uint32_t inline_for_free(const struct ibv_qp_cap *cap)
 static int create_in_engine(struct context *c, struct qp *qp, struct reply_create_qp *reply)
 {
 	struct ibv_qp_init_attr *init = &qp->init;
-	/* A work queue has one CQ. */
+	/* a work queue has only one CQ */
 	struct ibv_cq *send_cq = qp->raw_flags & RAW_WQ ? init->recv_cq : init->send_cq;
 	struct request_create_qp request = {
 		.pd = qp->ibv.qp_base.pd->handle,
@@ -106,7 +106,7 @@ int qp_destroy_in_engine(struct context *c, uint32_t handle)
 						   NULL));
 }
 
-/* What a queue pair uses; an XRC target uses its domain alone. */
+/* Visits the objects that a queue pair refers to; an XRC target refers only to its XRC domain. */
 static void each_used(struct qp *qp, void (*visit)(struct verbs_object *o))
 {
 	if (qp->xrcd != NULL) {
@@ -122,7 +122,7 @@ static void each_used(struct qp *qp, void (*visit)(struct verbs_object *o))
 		visit(&srq_of(qp->init.srq)->object);
 }
 
-/* Its memory may be the domain's, who may be gone once we left it. */
+/* Called before we leave the domain, which may have allocated the memory and may go then. */
 static void free_memory(struct qp *qp)
 {
 	work_queue_free(&qp->sq);
@@ -167,7 +167,7 @@ int qp_bring_up(struct context *c, struct qp *qp)
 static int check_init(const struct ibv_qp_init_attr *init)
 {
 	if (init->qp_type == IBV_QPT_XRC_RECV)
-		return EINVAL; /* it wants a domain: ibv_create_qp_ex */
+		return EINVAL; /* it needs an XRC domain: ibv_create_qp_ex */
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
 	    init->qp_type != IBV_QPT_UD && init->qp_type != IBV_QPT_XRC_SEND &&
 	    init->qp_type != IBV_QPT_RAW_PACKET)
@@ -290,7 +290,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		return fail_with(EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
 		return fail_with(EINVAL);
-	/* the first members of both structs are the same (verbs.h relies on it too) */
+	/* both structs begin with the same members (verbs.h relies on it, too) */
 	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init, &raw);
 	if (qp != NULL && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
 		if (qp_ex_fill(&qp->ibv) != 0) {

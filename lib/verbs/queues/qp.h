@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs: what their files share. */
 #ifndef VERBS_QP_H
 #define VERBS_QP_H
 
 #include "verbs/types.h"
 
-/* work_queue.c: what a queue needs besides its ring. 0 or ENOMEM. */
+/*
+ * work_queue.c: sets up the library's part of a queue, with memory for `remembered` requests. The
+ * caller has set q->domain. 0 or ENOMEM.
+ */
 int work_queue_init(struct work_queue *q, struct rte_ring *ring, uint32_t stride, uint32_t max_wr,
 		    uint32_t max_sge, uint32_t remembered);
 void work_queue_free(struct work_queue *q);
 
-/* qp_modify.c */
+/* qp_modify.c: converts an address vector for the engine. */
 void path_to_engine(struct qp_path *p, const struct ibv_ah_attr *a);
 
 /*
- * qp.c, for whatever has a queue pair inside: its members; its engine side and its place in its
- * CQs and domain (0 or an errno, nothing is left then but the parts); all that back.
+ * qp.c: the life of a queue pair that may be part of another struct.
+ *
+ *	qp_fill			sets its members
+ *	qp_bring_up		creates it in the engine and adds it to its CQs and other objects;
+ *				0 or an errno, and then only qp_free_parts is needed
+ *	qp_destroy_in_engine	destroys it there; 0 or an errno
+ *	qp_leave		takes it out of its CQs and other objects
+ *	qp_free_parts		frees what it points to, but not the struct
  */
 void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init);
 int qp_bring_up(struct context *c, struct qp *qp);
 int qp_destroy_in_engine(struct context *c, uint32_t handle);
 void qp_leave(struct qp *qp);
 void qp_free_parts(struct qp *qp);
-/* qp_modify.c: in RESET both queues are empty, nothing of before is owed a completion. */
+/* qp_modify.c: after a reset both queues are empty; earlier requests get no completions. */
 void qp_forget_work(struct qp *qp);
 
-/* wr.c: the functions of ibv_qp_ex and the memory they need. 0 or ENOMEM. */
+/* wr.c: sets the functions of ibv_qp_ex and allocates their memory. 0 or ENOMEM. */
 int qp_ex_fill(struct ibv_qp_ex *qp);
 
+/* post.c. The caller of all these holds sq.lock. */
+
 /*
- * post.c, under sq.lock: whether another send request may be posted now (0, EINVAL for the state,
- * ENOMEM for a full queue), the slot it is written to, and what makes it visible. A reserved slot
- * that is not committed is reserved again by the next.
+ * Whether another send request may be posted: 0; EINVAL: not in this state; ENOMEM: the queue is
+ * full.
  */
 int send_admit(struct qp *qp);
+/* How many slots of the send queue are taken. */
 uint32_t send_outstanding(struct qp *qp);
+/*
+ * The slot for the next request; NULL: none is free. Without send_commit the next call returns it
+ * again.
+ */
 struct send_work *send_reserve(struct qp *qp);
+/* Shows the request in the reserved slot to the engine. */
 void send_commit(struct qp *qp, const struct send_work *w);
 /* Tells the lcore that there are new requests. */
 void qp_ring_doorbell(struct qp *qp);
@@ -42,16 +59,18 @@ void qp_ring_doorbell(struct qp *qp);
 /* Copies `count` buffers into the slot as inline data. 0, or EINVAL: too long. */
 int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
 		      size_t count);
-/* Copies the elements. 0, or EINVAL: too many, or more than 2^31 octets. */
-/* Eight octets inline, whatever inline data the queue pair was made for. */
+/* Copies eight octets into the slot as inline data, even if the queue pair has none. */
 void send_write_word(struct send_work *w, const void *octets);
+/* Copies the elements into the slot. 0, or EINVAL: too many, or more than 2^31 octets. */
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
 			size_t count);
 
-/* UD: where it goes. 0, or EINVAL: the address handle is of another protection domain. */
+/* UD: writes the destination. 0, or EINVAL: the address handle is of another protection domain. */
 int send_write_datagram(const struct qp *qp, struct send_work *w, const struct ibv_ah *ah,
 			uint32_t remote_qpn, uint32_t remote_qkey);
-/* Of a complete request: 0, or EINVAL: a datagram without an address, or too long. */
+/*
+ * Checks a complete request: 0, or EINVAL: a datagram without address or too long, a wrong length.
+ */
 int send_check(const struct qp *qp, const struct send_work *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_modify_qp and ibv_query_qp: attributes there and back. Their rules are the transport's. */
+/* ibv_modify_qp(3) and ibv_query_qp(3): convert the attributes. The engine checks them. */
 #include <errno.h>
 
 #include "client/log.h"
@@ -37,7 +37,7 @@ EXPORT void uroce_path_from_engine(struct ibv_ah_attr *a, const struct qp_path *
 	a->static_rate = p->static_rate;
 }
 
-/* Only what the mask names: the rest of the program's struct may never have been written. */
+/* Reads only what the mask names, because the program may not have written the rest. */
 static void attributes_to_engine(struct qp_attributes *to, const struct ibv_qp_attr *a, int mask)
 {
 #define TAKE(bit, ours, theirs)            \
@@ -97,8 +97,8 @@ EXPORT void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_
 }
 
 /*
- * What is polled is counted under the CQ's lock, what is posted under the queue's, so both are
- * taken, in the usual order.
+ * Polling counts under the CQ's lock and posting under the queue's, so this takes both, in the
+ * order of types.h.
  */
 static void forget_queue(struct work_queue *q, struct ibv_cq *cq, const uint32_t *posted)
 {
@@ -123,7 +123,7 @@ void qp_forget_work(struct qp *qp)
 	forget_queue(&qp->rq, qp->init.recv_cq, &qp->rq.posted);
 }
 
-/* No queue can be resized, and there is no second path to arm or to migrate to. */
+/* Queues cannot be resized, and there is no alternate path to arm or migrate to. */
 static int check_supported(const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & (IBV_QP_CAP | IBV_QP_ALT_PATH))
@@ -134,7 +134,10 @@ static int check_supported(const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* Programs set both halves of an RC connection on XRC queue pairs, which have one; so does Linux. */
+/*
+ * An XRC queue pair has one half of an RC connection. Programs set the attributes of both halves;
+ * the other's are ignored, as Linux does.
+ */
 static int without_other_half(const struct ibv_qp *qp, int mask)
 {
 	if (qp->qp_type == IBV_QPT_XRC_SEND)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small things about a queue pair: connection establishment options (ECE) and placement order. */
+/*
+ * Options of a queue pair: bursts of its rate limit, ECE, and the order in which data become
+ * visible.
+ */
 #include <errno.h>
 
 #include "verbs/types.h"
 
 /*
- * The pacer's bursts are its own: a few packets of the path's MTU. So a finer choice is not taken,
- * rather than taken and not obeyed.
+ * The pacer always sends bursts of a few packets of the path's MTU. A program that asks for other
+ * bursts is refused.
  */
 int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
 {
@@ -21,8 +24,8 @@ int verbs_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr 
 }
 
 /*
- * Options go beyond the specification by agreement of two devices of a vendor. This one has none:
- * it says so of itself, and accepts none of whoever proposes some.
+ * ibv_query_ece(3). Options are extensions that two devices of a vendor agree on. This device has
+ * none: it offers none and accepts none.
  */
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
@@ -32,7 +35,7 @@ EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* They would have their effect on the way to RTS: too late from there on. */
+/* ibv_set_ece(3). Options take effect on the way to RTS, so from RTS on it is too late. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	enum ibv_qp_state state = qp_shown_state(qp);
@@ -46,9 +49,9 @@ EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 }
 
 /*
- * Never: the last eight octets of a packet's payload become visible after all others, which is what
- * programs that poll on the last octet need, but those others come in the order of a memcpy, or of
- * the kernel's copy into another process.
+ * ibv_query_qp_data_in_order(3): never. The last eight octets of a packet's payload become visible
+ * after all others, as programs that poll on the last octet need. But the others become visible in
+ * the order of a memcpy, or of the kernel's copy into another process.
  */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is particular about queue pairs of type RAW_PACKET, and what the device says of them. TSO
- * and checksums are UD's, too.
+ * Attributes of queue pairs of type RAW_PACKET, and the device's capabilities for them. TSO and
+ * checksums are also for UD.
  */
 #include <errno.h>
 
@@ -39,7 +39,7 @@ int tso_write(struct qp *qp, struct send_work *w, const void *header, size_t hea
 		return EINVAL;
 	w->mss = mss;
 	w->tso_header = (uint16_t)header_length;
-	/* Aside, until it is known how many elements come before it. */
+	/* kept aside until it is known how many elements come before it */
 	memcpy(qp->tso_header, header, header_length);
 	return 0;
 }
@@ -53,7 +53,7 @@ int tso_finish(struct qp *qp, struct send_work *w)
 		length += sge[i].length;
 	if ((w->flags & WORK_INLINE) || length > LIMIT_TSO)
 		return EINVAL;
-	/* Of a raw queue pair all segments leave at once; those of UD are packets as others are. */
+	/* a raw queue pair sends all segments at once; on UD they are paced as other packets */
 	if (qp->ibv.qp_base.qp_type == IBV_QPT_RAW_PACKET &&
 	    length > (uint64_t)w->mss * LIMIT_TSO_SEGMENTS)
 		return EINVAL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Raw packets: work queues, receive side scaling, steering rules, counters. Where the engine has
- * a queue pair, the library has one, too: a work queue is a queue pair inside that only receives,
- * so that posting, completions and the end of an engine are the same for both.
+ * Raw packets: work queues, receive side scaling (RSS), steering rules, counters. A work queue
+ * contains a queue pair that only receives, here and in the engine. So posting, completions and the
+ * end of an engine are the same for both.
  */
 #ifndef VERBS_RAW_H
 #define VERBS_RAW_H
@@ -22,7 +22,7 @@ struct rwq_table {
 
 struct counters {
 	struct ibv_counters ibv;
-	struct verbs_object object; /* its users only: rules that count into it */
+	struct verbs_object object; /* only for its users: rules that count into it */
 	uint32_t handle;
 	struct queue_lock lock;
 	uint32_t points;
@@ -48,30 +48,35 @@ static inline struct counters *counters_of(struct ibv_counters *counters)
 	return (struct counters *)counters;
 }
 
-/* context.c: fills the slots of these verbs. */
+/* wq.c: sets the functions of these verbs. */
 void raw_fill_operations(struct verbs_context *v);
-/* flow.c: those of rules and counters. */
+/* flow.c: sets the functions for rules and counters. */
 void raw_fill_flow_operations(struct verbs_context *v);
 
-/* wq.c: the queue pair of ibv_create_qp_ex with an indirection table. */
+/*
+ * wq.c: a queue pair on an indirection table (ibv_create_qp_ex(3)). NULL with errno; 0 or an errno.
+ */
 struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 int raw_destroy_rss_qp(struct qp *qp);
 
-/* raw.c: what ibv_create_qp_ex says of a queue pair of this type. 0 or an errno. */
+/*
+ * raw.c: reads the attributes of ibv_create_qp_ex that are only for RAW_PACKET and UD. 0 or an
+ * errno.
+ */
 struct raw_init {
 	uint16_t flags; /* enum raw_flag */
 	uint16_t max_tso_header;
 };
 int raw_read_init(const struct ibv_qp_init_attr_ex *init, struct raw_init *raw);
 /*
- * TSO, with sq.lock held: the operation's own arguments; then, when its elements are written, the
- * header behind them. 0 or EINVAL.
+ * raw.c: writes the arguments of a TSO request; and, when its elements are written, the header
+ * after them. The caller holds sq.lock. 0 or EINVAL.
  */
 int tso_write(struct qp *qp, struct send_work *w, const void *header, size_t header_length,
 	      uint16_t mss);
 int tso_finish(struct qp *qp, struct send_work *w);
 
-/* query.c: what of these the device can do. */
+/* raw.c, for query.c: the device's capabilities for these. */
 void raw_fill_attributes(struct ibv_device_attr_ex *a);
 unsigned int raw_device_flags(void);
 

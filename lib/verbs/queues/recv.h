@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A receive as programs write it, put as the engine reads it: for queue pairs, SRQs and tags. */
+/* Writes receive requests in the engine's layout: for queue pairs, SRQs and tag lists. */
 #ifndef VERBS_RECV_H
 #define VERBS_RECV_H
 
@@ -7,7 +7,7 @@
 
 #include "base/work.h"
 
-/* The scatter list's elements; the slot has room for them. */
+/* The slot has room for the elements. */
 static inline void recv_write_elements(struct work_sge *to, const struct ibv_sge *sge, int count)
 {
 	for (int i = 0; i < count; i++) {

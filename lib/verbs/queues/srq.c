@@ -10,7 +10,7 @@
 #include "verbs/queues/recv.h"
 #include "verbs/queues/xrc.h"
 
-/* What an SRQ is made of: ibv_create_srq and both kinds of ibv_create_srq_ex come down to it. */
+/* The arguments of ibv_create_srq(3) and of all types of ibv_create_srq_ex(3). */
 struct srq_parts {
 	enum ibv_srq_type type;
 	void *srq_context;
@@ -213,7 +213,7 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	return error != 0 ? fail_with(error) : create_srq(context_of(context), &parts);
 }
 
-/* Nobody posts while the engine changes rings: the lock is held over the command. */
+/* Holds the lock during the command, so that no thread posts while the engine changes the ring. */
 EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask)
 {
 	struct srq *srq = srq_of(ibv);
@@ -288,14 +288,14 @@ int verbs_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	if (number == NULL)
 		return EINVAL;
 	if (srq->type != IBV_SRQT_XRC)
-		return EOPNOTSUPP; /* nobody outside may name it */
+		return EOPNOTSUPP; /* peers cannot name it */
 	*number = srq->number;
 	return 0;
 }
 
 static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 {
-	/* acquire: the engine's copy of the slot is over before we write it again */
+	/* acquire: the engine has copied the slot before we write it again */
 	uint32_t used = __atomic_load_n(&srq->page->used, __ATOMIC_ACQUIRE);
 	struct recv_work *w;
 
@@ -312,7 +312,7 @@ static int post_one(struct srq *srq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-/* No doorbell: an lcore looks into the ring when a message wants a request. */
+/* Needs no doorbell, because an lcore reads the ring when a message needs a request. */
 int verbs_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct srq *srq = srq_of(ibv);

@@ -7,30 +7,30 @@
 struct xrcd;
 
 /*
- * A shared receive queue. What is posted is counted here, what messages took by the engine, in the
- * page: the difference is what stands in the queue.
+ * A shared receive queue. The library counts posted requests, and the engine counts those that
+ * messages took, in srq_page.used. The difference is how many are in the queue.
  */
 struct srq {
 	struct ibv_srq ibv;
-	struct queue_lock lock; /* over posting and resizing */
+	struct queue_lock lock; /* held for posting and resizing */
 	struct rte_ring *ring;
 	struct srq_page *page;
 	uint32_t stride; /* octets of a slot */
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t posted; /* modulo 2^32 */
-	uint32_t number; /* what peers call an XRC SRQ by */
+	uint32_t number; /* XRC: by which peers name it */
 	enum ibv_srq_type type;
-	bool stale; /* of the parent of a fork */
+	bool stale; /* it is the parent's, and this process the child of a fork */
 	struct attachment *attachment;
 	struct cq *cq; /* XRC, tag matching */
 	struct xrcd *xrcd; /* XRC */
 	struct verbs_object object;
-	/* tag matching: operations on the list, under the lock */
+	/* tag matching: operations on the list; `lock` guards them */
 	struct rte_ring *ops;
 	uint32_t ops_stride;
 	uint32_t max_tags;
-	uint32_t tags_added; /* modulo 2^32; also the handle of the newest */
+	uint32_t tags_added; /* modulo 2^32; also the handle of the newest entry */
 	struct rte_ring *bell;
 	const uint32_t *sleeping;
 	int wake_fd;

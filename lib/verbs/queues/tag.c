@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_post_srq_ops(3): what a program does to the list of a tag matching SRQ. */
+/* ibv_post_srq_ops(3): operations on the list of a tag matching SRQ. */
 #include <errno.h>
 
 #include "queue/doorbell.h"
@@ -17,7 +17,7 @@ static int check(const struct srq *srq, const struct ibv_ops_wr *wr)
 	if (wr->opcode != IBV_WR_TAG_ADD || wr->tm.add.num_sge < 0 ||
 	    wr->tm.add.num_sge > (int)LIMIT_TAG_SGE)
 		return EINVAL;
-	/* acquire: the engine has done with the entry before we add another one */
+	/* acquire: the engine is done with the entry before we add another one */
 	return srq->tags_added - __atomic_load_n(&srq->page->tags_gone, __ATOMIC_ACQUIRE) >=
 			       srq->max_tags
 		       ? ENOMEM
@@ -50,7 +50,7 @@ static int post_one(struct srq *srq, struct ibv_ops_wr *wr)
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->flags,
 	};
-	if (wr->opcode == IBV_WR_TAG_SYNC) /* it has no other purpose */
+	if (wr->opcode == IBV_WR_TAG_SYNC) /* its only purpose is the count */
 		w->flags |= TAG_COUNTED;
 	if (wr->opcode == IBV_WR_TAG_ADD) {
 		fill_entry(w, wr);

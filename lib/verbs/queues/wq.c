@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work queues, tables of them, and the queue pairs that spread frames over a table. */
+/* Work queues, indirection tables, and queue pairs that spread frames over such a table (RSS). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -107,7 +107,7 @@ static int modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 		return error;
 	if (reply.state == IBV_WQS_RESET && (attr->attr_mask & IBV_WQ_ATTR_STATE))
 		qp_forget_work(&wq->qp);
-	/* Threads may change it at the same time; programs read it as they like. */
+	/* atomic: several threads may change the state, and programs read it at any time */
 	__atomic_store_n(&ibv->state, (enum ibv_wq_state)reply.state, __ATOMIC_RELAXED);
 	qp_show_state(&wq->qp.ibv.qp_base, qp_state_of(reply.state));
 	return 0;
@@ -196,7 +196,7 @@ static int check_rss(const struct ibv_context *context, const struct ibv_qp_init
 
 	if (init->comp_mask & ~known)
 		return EOPNOTSUPP;
-	/* one says over what, the other how: neither is of use alone */
+	/* the table and the hash need each other */
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL ||
 	    !(init->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) || init->rwq_ind_tbl == NULL ||
 	    !(init->comp_mask & IBV_QP_INIT_ATTR_RX_HASH))
@@ -236,7 +236,7 @@ static int create_rss_in_engine(struct context *c, struct qp *qp,
 
 struct ibv_qp *raw_create_rss_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	/* It has no queues: this stands where others have the state that posting looks at. */
+	/* it has no queues; posting reads the state here and refuses */
 	static struct qp_page no_queues;
 	struct context *c = context_of(context);
 	struct ibv_qp_init_attr plain = { .qp_context = init->qp_context,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_wr_*: requests built call by call, between wr_start and wr_complete, under the lock of the
- * send queue. They are built aside and copied into the ring at the end, because a batch that is
- * aborted or wrong in one place must not have been posted in another.
+ * ibv_wr_*(3): the program builds requests call by call between wr_start and wr_complete, which
+ * hold the lock of the send queue. The requests are built outside the ring and copied into it at
+ * the end, because a batch that is aborted or has an error must not be posted in part.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void wr_start(struct ibv_qp_ex *ibv)
 	qp->building = NULL;
 }
 
-/* A batch is bounded by what the queue could hold when it was empty. */
+/* Begins a request. A batch has at most as many as an empty queue can hold. */
 static struct send_work *begin(struct ibv_qp_ex *ibv, enum ibv_wr_opcode opcode)
 {
 	struct qp *qp = own(ibv);
@@ -125,7 +125,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t r
 		own(ibv)->building->compare_add = add;
 }
 
-/* An aborted batch leaves the program with a key that was not bound, as a failed bind does. */
+/* After an aborted batch mw->rkey was never bound, as after a failed bind. */
 static void wr_bind_mw(struct ibv_qp_ex *ibv, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *bind_info)
 {
@@ -167,7 +167,7 @@ static void wr_send_tso(struct ibv_qp_ex *ibv, void *hdr, uint16_t hdr_sz, uint1
 	int error = w != NULL ? tso_write(own(ibv), w, hdr, hdr_sz, mss) : 0;
 
 	if (w != NULL && error == 0)
-		error = tso_finish(own(ibv), w); /* elements may follow, and do it again */
+		error = tso_finish(own(ibv), w); /* again if elements follow */
 	if (error != 0)
 		fail(own(ibv), error);
 }
@@ -181,10 +181,10 @@ static void wr_atomic_write(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remot
 	if (qp->building == NULL)
 		return;
 	send_write_word(qp->building, atomic_wr);
-	qp->building = NULL; /* nothing is to be said of its data any more */
+	qp->building = NULL; /* its data are complete: setters have nothing to set */
 }
 
-/* In newer headers than Debian 12's: the function behind wr_atomic_write. */
+/* ibv_wr_flush(3), which headers newer than Debian 12's have after wr_atomic_write. */
 static void wr_flush(struct ibv_qp_ex *ibv, uint32_t rkey, uint64_t remote_addr, size_t length,
 		     uint8_t type, uint8_t level)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC: domains, and target queue pairs, which have no queues of their own and belong to a domain. */
+/* XRC domains, and target queue pairs, which belong to a domain and have no queues of their own. */
 #include "verbs/queues/xrc.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ int verbs_close_xrcd(struct ibv_xrcd *ibv)
 
 /* ---- targets ---- */
 
-/* What a queue pair with rings has in the arena; nothing is ever written to a target's. */
+/* Stands for the page in the arena that other queue pairs have. Nothing ever writes it. */
 static struct qp_page no_page;
 
 static struct qp *target_alloc(struct context *c, struct xrcd *x, void *qp_context)
@@ -137,7 +137,7 @@ static int open_qp_in_engine(struct context *c, struct qp *qp, uint32_t qpn,
 				  &reply->h, sizeof(*reply), NULL, NULL);
 }
 
-/* qpn 0: a new one. */
+/* Opens the target `qpn`, or creates one for qpn 0. */
 static struct ibv_qp *target_open(struct context *c, struct xrcd *x, void *qp_context, uint32_t qpn)
 {
 	struct qp *qp = target_alloc(c, x, qp_context);
@@ -195,6 +195,6 @@ struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_att
 	qp = target_open(context_of(context), xrcd_of(attr->xrcd), qp_context, attr->qp_num);
 	if (qp != NULL)
 		ibv_query_qp(qp, &state, IBV_QP_STATE,
-			     &init); /* others may have changed its state */
+			     &init); /* other processes may have changed its state */
 	return qp;
 }

@@ -19,7 +19,7 @@ struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_in
 int verbs_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
-/* ibv_create_qp_ex of type IBV_QPT_XRC_RECV. NULL with errno. */
+/* ibv_create_qp_ex(3) for type IBV_QPT_XRC_RECV. NULL with errno. */
 struct ibv_qp *target_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
 
 #endif
