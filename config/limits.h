@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Device attributes (ibv_query_device(3)): what one program may have. Of objects that the engine counts
- * it has room for more, see below.
+ * Device attributes (ibv_query_device(3)): what one program may have. The engine has room for more
+ * than one such program; see below.
  */
 #define LIMIT_QPS	   65536u /* queue pairs */
 #define LIMIT_QP_WR	   16384u /* send or receive requests of one queue pair */
@@ -127,6 +127,13 @@
 #define LIMIT_POOL_BASE	 4096u /* of an engine, */
 #define LIMIT_POOL_LCORE 12288u /* and more for each lcore, unless uroce_options.pool_size is set */
 
+/* The engine: frames, and copies to and from memory of clients. */
+#define LIMIT_COPY_BREAKS	64u /* broken chains of copies that are remembered */
+#define LIMIT_ATOMIC_WAIT	20u /* ms that a program's atomic on peer memory delays one of another */
+#define LIMIT_MOVER_BATCHES	2048u /* batches of copies under way in one mover */
+#define LIMIT_PORTER_LIFE	2u /* s that a porter lasts, unless it is blocked against signals */
+#define LIMIT_EXTENSION_HEADERS 8u /* IPv6 extension headers of a frame before it is refused */
+
 /* The transport. */
 #define LIMIT_WINDOW	   256u /* packets a requester keeps unacknowledged at most */
 #define LIMIT_WINDOW_START 64u /* ... and at the start */
@@ -172,6 +179,30 @@
 #define LIMIT_USER_FILES	 64u /* ... that keep a file which names an XRC domain */
 #define LIMIT_CONNECTIONS	 (2 * LIMIT_CLIENTS + 64u) /* sockets; uroce run has one, too */
 
+/* The library, in one program. */
+#define LIMIT_DEVICES		32u /* in a list of devices */
+#define LIMIT_EMBEDDED_ENGINES	16u
+#define LIMIT_QUERY_WAIT	3000u /* ms for the facts of a device */
+#define LIMIT_COMMAND_WAIT	30000u /* ms for the reply to a command */
+#define LIMIT_RESOLVE_WAIT	3500u /* ms for a next hop; the engine asks three times, 1 s each */
+#define LIMIT_HEARTBEAT_LATE	120u /* ms; the heartbeat changes every 100 ms */
+#define LIMIT_MUTE_WAIT		10u /* ms that a read of a mute event descriptor blocks */
+#define LIMIT_LOCK_SPINS	64u /* tries of a queue's lock between two sched_yield() */
+#define LIMIT_EMPTY_POLLS	64u /* in a row, before the core is offered to others ... */
+#define LIMIT_EMPTY_POLLS_EVERY 16u /* ... with one in so many */
+#define LIMIT_COUNTER_POINTS	64u /* of one counters object */
+
+/* Promotion of registered memory, in one program. */
+#define LIMIT_PROMOTE_RANGES	 4096u /* promoted ranges */
+#define LIMIT_PROMOTE_PEERS	 4096u /* ranges of regions that are not promoted */
+#define LIMIT_PROMOTE_LENGTH	 (UINT64_C(1) << 30) /* octets of a region */
+#define LIMIT_PROMOTE_SMALL	 (UINT64_C(64) << 10) /* octets: smaller regions are "small" */
+#define LIMIT_PROMOTE_SMALLS	 64u /* small regions, ever */
+#define LIMIT_PROMOTE_VAIN	 256u /* ranges promoted in vain that are remembered; a power of two */
+#define LIMIT_PROMOTE_LOSS	 50u /* ms that a program may lose by promotion in vain ... */
+#define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one in so many of its time */
+#define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
+
 /* What both sides of the control socket map. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */
 #define LIMIT_COMMAND_BYTES 4096u /* one control message */
@@ -184,6 +215,8 @@ static_assert(LIMIT_ENGINE_DM_BYTES >= 2 * LIMIT_DM_BYTES && LIMIT_ENGINE_SRQS >
 static_assert(LIMIT_TAGS < 0xff00, "an entry is named by 16 bits");
 static_assert((LIMIT_TICKETS & (LIMIT_TICKETS - 1)) == 0, "ticket records are masked");
 static_assert((LIMIT_TICKETS_NEW & (LIMIT_TICKETS_NEW - 1)) == 0, "ticket records are masked");
+static_assert((LIMIT_MOVER_BATCHES & (LIMIT_MOVER_BATCHES - 1)) == 0, "rings are masked");
+static_assert((LIMIT_PROMOTE_VAIN & (LIMIT_PROMOTE_VAIN - 1)) == 0, "hashes are masked");
 static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
 	      "every element may be cut by two page-granular edges, and a TSO header comes first");
 static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,

@@ -12,8 +12,8 @@
 #include "base/bits.h"
 
 /*
- * tmpfs only: a hole in a hugetlbfs file that finds no huge page is a SIGBUS too, and its owner can
- * punch one at any time.
+ * Only tmpfs. A hole in a hugetlbfs file raises SIGBUS when there is no free huge page, and the
+ * owner of the file can punch a hole at any time.
  */
 static bool is_sealed_memory(int fd)
 {
@@ -60,7 +60,7 @@ int direct_open(struct direct_map *d, int fd, uint64_t file_offset, uint64_t len
 		 MAP_SHARED | MAP_NORESERVE, fd, (off_t)file_offset);
 	if (p == MAP_FAILED)
 		return errno;
-	/* the client's pages belong in the client's core file, not in ours */
+	/* keeps the client's pages out of the engine's core files */
 	madvise(p, length, MADV_DONTDUMP);
 	d->base = p;
 	d->file_offset = file_offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of a client that the engine maps itself. A mapping of a file that somebody can shorten is
- * a SIGBUS waiting for the engine, so only files sealed against shrinking are taken; for all
- * others the caller falls back to peer memory.
+ * Files of a client that the engine maps itself. A file that somebody can shorten would raise
+ * SIGBUS in the engine. So it maps only files that are sealed against shrinking; for all others the
+ * caller uses peer memory (peer.h).
  */
 #ifndef CLIENT_MEMORY_DIRECT_H
 #define CLIENT_MEMORY_DIRECT_H
@@ -17,7 +17,7 @@ struct direct_map {
 	uint64_t length;
 };
 
-/* A file that can be mapped, as it is now. */
+/* The current state of a file that can be mapped. */
 struct direct_file {
 	dev_t device;
 	ino_t inode;
@@ -25,18 +25,18 @@ struct direct_file {
 	uint64_t allocated; /* octets of pages that it holds */
 };
 
-/* 0, EOPNOTSUPP for a file that is not sealed or not plain memory, or what fstat said. */
+/* 0; EOPNOTSUPP: the file is not sealed or not plain memory; or an errno of fstat(2). */
 int direct_look(int fd, struct direct_file *out);
 
 /*
- * Maps [file_offset, file_offset + length) of fd, which stays the caller's; length 0: to the end.
- * 0, or an errno: EOPNOTSUPP for a file that is not sealed or not plain memory, EINVAL for a range
- * outside it, or what mmap said.
+ * Maps [file_offset, file_offset + length) of fd; length 0: up to the end. The caller keeps fd. 0;
+ * EOPNOTSUPP: the file is not sealed or not plain memory; EINVAL: the range is outside the file; or
+ * an errno of mmap(2). direct_close unmaps it.
  */
 int direct_open(struct direct_map *d, int fd, uint64_t file_offset, uint64_t length, bool writable);
 void direct_close(struct direct_map *d);
 
-/* The address of [file_offset, file_offset + length) in it, NULL if it is not inside. */
+/* The address of [file_offset, file_offset + length); NULL: it is not inside the mapping. */
 void *direct_at(const struct direct_map *d, uint64_t file_offset, uint64_t length);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/bits.h"
 
-#define LINE_OCTETS 512u /* a path may be longer: its rest is skipped */
+#define LINE_OCTETS 512u /* the rest of a longer path is skipped */
 
 /* ---- lines ---- */
 
@@ -58,8 +58,8 @@ static bool next_line(struct maps *f, char line[LINE_OCTETS])
 /* ---- the line of a mapping ---- */
 
 /*
- * A number to this base, and the character behind it. NULL: there is none, or p is NULL. By hand:
- * a registration reads every line, and sscanf would make it take three times as long.
+ * Reads a number to this base and the character after it. NULL: it is not there, or p is NULL.
+ * Without sscanf, because a registration reads every line and would take three times as long.
  */
 static const char *take_number(const char *p, uint32_t base, char behind, uint64_t *out)
 {
@@ -93,7 +93,9 @@ static const char *take_access(const char *p, struct mapping *m)
 	return p[4] == ' ' ? p + 5 : NULL;
 }
 
-/* "7f00-8000 rw-p 00000000 00:01 1234   [stack]"; other lines of smaps begin with a capital. */
+/*
+ * "7f00-8000 rw-p 00000000 00:01 1234   [stack]"; other lines of smaps begin with a capital letter.
+ */
 static bool parse_header(const char *line, struct mapping *m)
 {
 	uint64_t start, end, device_major, device_minor;
@@ -144,7 +146,8 @@ void maps_close(struct maps *f)
 
 /*
  * proc(5): lo locked, dc not copied on fork, wf wiped on fork, io and pf device memory, ht huge
- * pages, gd grows down (a stack), um and uw under a userfaultfd of the program's own, mg merged.
+ * pages, gd grows down (a stack), um and uw watched by the program's own userfaultfd, mg merged
+ * (KSM).
  */
 static bool is_special(const char *flags)
 {

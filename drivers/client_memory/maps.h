@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program's address space holds: /proc/self/maps and smaps, read without malloc, stdio and
- * locks. The engine and the libraries of its programs both use it.
+ * Reads the address space of this process from /proc/self/maps and smaps, without malloc, stdio and
+ * locks. The engine and its programs' libraries use it.
  */
 #ifndef CLIENT_MEMORY_MAPS_H
 #define CLIENT_MEMORY_MAPS_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a program set with madvise(2) and mlock(2), and finds again after its pages have moved. */
+/* Marks that a program sets with madvise(2) and mlock(2). Promotion and demotion keep them. */
 enum mapping_mark {
 	MARK_LOCKED = 1,
 	MARK_DONTFORK = 2,
@@ -27,29 +27,31 @@ struct mapping {
 	uint64_t inode; /* 0: no file */
 	dev_t device;
 	bool readable, writable, executable, shared;
-	bool named; /* the kernel has a name for it: [heap], [vdso] */
+	bool named; /* the kernel gives it a name such as [heap] or [vdso] */
 	bool stack; /* the first thread's */
-	bool special; /* smaps: locked, not forked, device, huge or wiped: VmFlags says so */
+	bool special; /* VmFlags in smaps: locked, not forked, wiped, device memory or huge pages */
 	uint32_t marks; /* enum mapping_mark */
 };
 
-#define MAPS_TEXT 4096u /* what the kernel gives at once */
+#define MAPS_TEXT 4096u /* octets that the kernel returns at once */
 
 struct maps {
 	int fd;
-	uint32_t at, end; /* what of text is not read yet */
+	uint32_t at, end; /* of the text that is not parsed yet */
 	char text[MAPS_TEXT];
 };
 
-/* Without `special` and `marks`. maps_open: 0 or an errno. maps_next: false behind the last one. */
+/*
+ * One by one, without `special` and `marks`. maps_open: 0 or an errno. maps_next: false at the end.
+ */
 int maps_open(struct maps *f);
 bool maps_next(struct maps *f, struct mapping *m);
 void maps_close(struct maps *f);
 
 /*
- * The mappings that touch [from, to), in order of address. flags: also fill `special` and `marks`, which costs
- * a walk over the page tables of everything below `to`. Returns how many, the first max if there
- * are more; -1 with errno.
+ * Writes the mappings that overlap [from, to) to `out`, in order of address, at most `max`. With
+ * `flags` also fills in `special` and `marks`; for that the kernel walks the page tables of
+ * everything below `to`. Returns how many, or -1 with errno. Any thread.
  */
 int maps_read(uintptr_t from, uintptr_t to, bool flags, struct mapping *out, int max);
 

@@ -20,26 +20,30 @@
 
 #define STRIDE ((uint32_t)sizeof(struct mover_batch *))
 
-/* Room for all batches in every ring: an enqueue cannot fail. */
-#define SLOTS (2 * MOVER_BATCHES)
+/* Every ring has room for all batches, so an enqueue cannot fail. */
+#define SLOTS (2 * LIMIT_MOVER_BATCHES)
 
 #define NAP_NS 50000 /* between two tries of an atomic whose stripe is taken */
 
+/*
+ * The atomics here are between the mover's thread, the lcores and the control thread: all in the
+ * engine.
+ */
 struct mover {
 	struct peer_memory peer;
-	struct rte_ring *todo; /* many producers: lcores; consumer: the thread */
-	struct rte_ring
-		*done[LIMIT_LCORES]; /* producers: the thread, mover_stop; consumer: one lcore */
+	struct rte_ring *todo; /* producers: lcores; consumers: the thread, mover_stop */
+	/* producers: the thread, mover_stop; consumer: one lcore */
+	struct rte_ring *done[LIMIT_LCORES];
 	struct mover_bell bell[LIMIT_LCORES]; /* sleeping NULL: none */
-	uint32_t ringing; /* the thread may be at a lcore's bell */
-	uint32_t touching; /* odd: the thread may be in memory that the engine maps */
-	struct copy_breaks breaks; /* the thread's */
+	uint32_t ringing; /* 1: the thread may be waking an lcore */
+	uint32_t touching; /* odd: the thread may be writing memory that the engine maps */
+	struct copy_breaks breaks; /* only the thread uses them */
 	uint32_t lcores;
-	uint32_t under_way;
-	uint32_t sleeping; /* the thread is about to wait on wake_fd */
-	uint32_t stop; /* nothing is copied any more */
-	uint32_t closed; /* ... nor is an lcore woken: there may be none */
-	uint32_t holders; /* the thread and the owner: the last one frees */
+	uint32_t under_way; /* batches that were submitted and not polled */
+	uint32_t sleeping; /* 1: the thread is about to wait on wake_fd */
+	uint32_t stop; /* 1: no further copies are made */
+	uint32_t closed; /* 1: no lcore may be woken, because it may be gone */
+	uint32_t holders; /* the thread and the owner; the last one frees the mover */
 	int wake_fd;
 	pthread_t thread;
 };
@@ -82,7 +86,7 @@ static struct mover_batch *take(struct rte_ring *r)
 	return batch;
 }
 
-/* As one of several consumers: mover_stop empties the ring too, for the thread may hang. */
+/* As one of several consumers: mover_stop empties the ring, too, because the thread may hang. */
 static struct mover_batch *take_waiting(struct mover *m)
 {
 	struct mover_batch *batch;
@@ -99,15 +103,15 @@ static void ring_if_asleep(const struct mover_bell *bell)
 }
 
 /*
- * The lcore is there as long as the owner has not left: mover_close does not return before
- * `ringing` was seen at 0 behind `closed`.
+ * The lcore exists as long as the owner has not closed the mover: mover_close sets `closed` and
+ * returns only when it has seen `ringing` at 0 after that.
  */
 static void ring(struct mover *m, const struct mover_bell *bell)
 {
 	if (bell->sleeping == NULL)
 		return;
 	__atomic_store_n(&m->ringing, 1, __ATOMIC_RELAXED);
-	queue_fence(); /* pairs with the lcore's before it sleeps, and with mover_close's */
+	queue_fence(); /* pairs with the lcore's before it sleeps and with mover_close's */
 	if (!__atomic_load_n(&m->closed, __ATOMIC_ACQUIRE))
 		ring_if_asleep(bell);
 	__atomic_store_n(&m->ringing, 0, __ATOMIC_RELEASE);
@@ -119,8 +123,8 @@ static bool is_stopped(const struct mover *m)
 }
 
 /*
- * What the engine maps it may unmap, once it has taken the pointer from the copies (or stopped the
- * thread) and then has seen the thread out of there: mover_leaves_direct.
+ * The engine may unmap this memory at any time. First it revokes the pointer in the copies, or
+ * stops the thread. Then it waits until the thread is not in this function: mover_leaves_direct.
  */
 static bool write_direct(struct mover *m, struct peer_copy *c)
 {
@@ -128,7 +132,8 @@ static bool write_direct(struct mover *m, struct peer_copy *c)
 	void *to;
 
 	__atomic_store_n(&m->touching, m->touching + 1, __ATOMIC_RELAXED);
-	queue_fence(); /* pairs with mover_leaves_direct: we see its word, or it sees ours */
+	/* pairs with mover_leaves_direct: we see the revoked pointer, or it sees us */
+	queue_fence();
 	to = __atomic_load_n(&c->direct, __ATOMIC_RELAXED);
 	ok = !is_stopped(m) && to != MOVER_REVOKED;
 	if (ok && c->atomic != NULL)
@@ -147,7 +152,7 @@ static nanotime monotonic(void)
 	return (nanotime)t.tv_sec * TIME_S + (nanotime)t.tv_nsec;
 }
 
-/* Somebody else's atomic may have the stripe, for PEER_PATIENCE at most. */
+/* Another program's atomic may hold the stripe, but only for LIMIT_ATOMIC_WAIT. */
 static bool atomic_of_peer(struct mover *m, const struct peer_copy *c)
 {
 	const struct peer_memory *peer = c->memory != NULL ? c->memory : &m->peer;
@@ -173,7 +178,9 @@ static void execute_one(struct mover *m, struct peer_copy *c)
 		copy_chain_break(&m->breaks, c->chain);
 }
 
-/* Copies of peer memory from the first on: reads go together, as many as there are. */
+/*
+ * How many copies from the first on are of peer memory: a run of reads, which ends with one write.
+ */
 static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
 {
 	uint32_t run = 0;
@@ -182,7 +189,7 @@ static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
 	       __atomic_load_n(&copy[run].direct, __ATOMIC_RELAXED) == NULL) {
 		run++;
 		if (copy[run - 1].to_peer)
-			break; /* each may block, and what follows may not be wanted then */
+			break; /* a write may block, and what follows may be revoked meanwhile */
 	}
 	return run;
 }
@@ -202,7 +209,7 @@ static void execute_all(struct mover *m, struct peer_copy *copy, uint32_t n)
 
 static void give_back(struct mover *m, struct mover_batch *batch)
 {
-	/* The batch is the lcore's as soon as it is in the ring. */
+	/* as soon as the batch is in the ring, it belongs to the lcore */
 	uint32_t lcore = batch->lcore;
 
 	rte_ring_mp_enqueue_bulk_elem(m->done[lcore], &batch, STRIDE, 1, NULL);
@@ -237,7 +244,7 @@ static void wait_for_work(struct mover *m)
 	}
 	__atomic_store_n(&m->sleeping, 0, __ATOMIC_RELAXED);
 	if (read(m->wake_fd, &count, sizeof(count)) < 0)
-		return; /* EAGAIN: nobody kicked */
+		return; /* EAGAIN: nobody wrote to it */
 }
 
 static void *mover_run(void *arg)
@@ -281,7 +288,7 @@ static int start_thread(struct mover *m)
 	pthread_attr_t attr;
 	int error;
 
-	/* signals of an embedding program are for its own threads */
+	/* signals of an embedding program must go to its own threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -320,7 +327,7 @@ struct mover *mover_create(const struct peer_memory *peer, const struct mover_be
 bool mover_submit(struct mover *m, struct mover_batch *batch)
 {
 	assert(batch->lcore < m->lcores && "the engine's own number");
-	if (__atomic_fetch_add(&m->under_way, 1, __ATOMIC_RELAXED) >= MOVER_BATCHES) {
+	if (__atomic_fetch_add(&m->under_way, 1, __ATOMIC_RELAXED) >= LIMIT_MOVER_BATCHES) {
 		__atomic_fetch_sub(&m->under_way, 1, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -347,7 +354,7 @@ void mover_leaves_direct(const struct mover *m)
 	queue_fence(); /* pairs with write_direct */
 	was = __atomic_load_n(&m->touching, __ATOMIC_ACQUIRE);
 	while (was % 2 != 0 && __atomic_load_n(&m->touching, __ATOMIC_ACQUIRE) == was)
-		sched_yield(); /* nothing blocks there */
+		sched_yield(); /* bounded: write_direct never blocks */
 }
 
 void mover_stop(struct mover *m)
@@ -369,9 +376,9 @@ void mover_close(struct mover *m)
 {
 	__atomic_store_n(&m->closed, 1, __ATOMIC_RELEASE);
 	mover_stop(m);
-	queue_fence(); /* pairs with ring: it sees us, or we see it there */
+	queue_fence(); /* pairs with ring(): it sees `closed`, or we see `ringing` */
 	while (__atomic_load_n(&m->ringing, __ATOMIC_ACQUIRE) != 0)
-		sched_yield(); /* nothing blocks there */
+		sched_yield(); /* bounded: ring() never blocks */
 	mover_leaves_direct(m);
 	let_go(m);
 }

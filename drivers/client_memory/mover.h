@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that copies to and from the memory of one client, for copies that may block: the lcores
- * hand batches in and take them back later; they never wait.
+ * A mover is a thread that copies to and from the memory of one client. Copies may block there. The
+ * lcores submit batches and poll for them later; they never wait.
  *
  *	lcore   mover_submit  -->  ring of batches  -->  thread: peer_memory_copy
  *	lcore   mover_poll    <--  ring per lcore   <--
  *
- * A lcore that sleeps is woken for what comes back.
+ * A sleeping lcore is woken when a batch comes back.
  */
 #ifndef CLIENT_MEMORY_MOVER_H
 #define CLIENT_MEMORY_MOVER_H
@@ -16,60 +16,60 @@
 
 #include "drivers/client_memory/peer.h"
 
-#define MOVER_BATCHES 2048u /* under way at most */
-
 /*
- * Copies and atomics are made in their order. The caller may put MOVER_REVOKED in place of
- * copy.direct at any time (an atomic store): once mover_leaves_direct returned nobody is there.
+ * Copies and atomics of a batch are made in order. To revoke memory that the engine maps, the
+ * caller stores MOVER_REVOKED in copy.direct (atomically, at any time). Once mover_leaves_direct
+ * has returned after that, the thread no longer accesses the memory.
  */
 #define MOVER_REVOKED ((void *)(uintptr_t)1)
 
 /*
- * The caller owns it again when mover_poll returned it; until then neither it nor the memory that
- * its copies name may be touched.
+ * A batch belongs to the mover from mover_submit until mover_poll returns it. Meanwhile the caller
+ * accesses neither the batch nor the memory that its copies name.
  */
 struct mover_batch {
 	struct peer_copy *copy;
 	uint32_t count;
-	uint32_t lcore; /* who polls for it */
-	void *owner; /* the caller's */
+	uint32_t lcore; /* the lcore that polls for it */
+	void *owner; /* for the caller */
 };
 
 struct mover;
 
-/* How a lcore is woken, as by everybody else: it sets the flag, fences, and polls once more. */
+/* How an lcore is woken. Before it sleeps it sets the flag, fences, and polls once more. */
 struct mover_bell {
 	const uint32_t *sleeping; /* atomic */
 	int fd; /* eventfd */
 };
 
 /*
- * Copies the peer's descriptor, so the original may be closed at any time; memory that a copy
- * names itself must last until its batch is back. peer NULL: every copy names its memory.
- * bell: one of each lcore, which last until mover_close returns; NULL: none of them sleeps. NULL
- * with errno.
+ * peer: the memory of copies that do not name one; its descriptor is duplicated, so the caller may
+ * close it at any time. NULL: every copy names its memory, which must last until its batch is back.
+ * bell: one for each lcore, valid until mover_close returns; NULL: no lcore sleeps. NULL with
+ * errno. Control thread.
  */
 struct mover *mover_create(const struct peer_memory *peer, const struct mover_bell *bell,
 			   uint32_t lcores);
 
-/* False: MOVER_BATCHES are under way. Any lcore. */
+/* False: LIMIT_MOVER_BATCHES are under way, and nothing was submitted. Any lcore. */
 bool mover_submit(struct mover *m, struct mover_batch *batch);
-/* The next batch of this lcore that is done, or NULL. That lcore only. */
+/* The next finished batch of this lcore, or NULL. Only that lcore calls it. */
 struct mover_batch *mover_poll(struct mover *m, uint32_t lcore);
 
-/* Waits until the thread has passed the one place where it may touch memory that we map. */
+/* Waits until the thread is not writing memory that the engine maps. Bounded. Control thread. */
 void mover_leaves_direct(const struct mover *m);
 
 /*
- * Nothing is copied any more: what waits comes back by mover_poll, as failed. Never waits; the batch
- * that the thread has in its hands comes back when its copy ends, if ever; no other copy of it is made.
+ * Stops copying. Waiting batches come back by mover_poll as failed. The batch that the thread is
+ * working on comes back when its current copy ends, if ever, without further copies. Never waits.
  * Control thread.
  */
 void mover_stop(struct mover *m);
 /*
- * The caller leaves. A thread that is still in a copy frees the mover when that ends; its batch, and
- * what the batch names, must last until then, which is for ever if the caller cannot know. No lcore
- * is touched from here on, and none may use the mover. Never waits. Control thread.
+ * Gives up the mover, which no lcore may use any more. If its thread is in a copy, the thread frees
+ * the mover when that copy ends. Its batch and what the batch names must last until then, or for
+ * ever if the caller cannot know. No lcore is woken after this. Waits only for steps that cannot
+ * block. Control thread.
  */
 void mover_close(struct mover *m);
 

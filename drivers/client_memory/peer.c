@@ -17,7 +17,7 @@
 #define BATCH_MIN 3u /* below this a read each costs less than one call and the look after it */
 #define BATCH_MAX 64u
 
-/* ".../PID/mem": procfs has no other file of that name in a folder that is called by a number. */
+/* ".../PID/mem": procfs has no other file "mem" in a folder whose name is a number. */
 static bool is_mem_path(const char *path)
 {
 	const char *end = strrchr(path, '/'), *p;
@@ -52,10 +52,10 @@ bool peer_memory_is(int fd)
 
 /* ---- whose memory ---- */
 
-/* The place of AT_RANDOM in the program that the process runs; 0: unknown. */
-static uint64_t place_of_proof(pid_t pid)
+/* The address of the AT_RANDOM octets in the program that the process runs; 0: unknown. */
+static uint64_t address_of_proof(pid_t pid)
 {
-	uint64_t pair[2], place = 0;
+	uint64_t pair[2], address = 0;
 	char path[64];
 	int fd;
 
@@ -63,11 +63,11 @@ static uint64_t place_of_proof(pid_t pid)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	while (place == 0 && read(fd, pair, sizeof(pair)) == sizeof(pair) && pair[0] != AT_NULL)
+	while (address == 0 && read(fd, pair, sizeof(pair)) == sizeof(pair) && pair[0] != AT_NULL)
 		if (pair[0] == AT_RANDOM)
-			place = pair[1];
+			address = pair[1];
 	close(fd);
-	return place;
+	return address;
 }
 
 bool peer_memory_proves(int mem_fd, const struct peer_proof *proof, uint64_t at)
@@ -87,10 +87,10 @@ int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_
 	if (*fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : EACCES;
 	/*
-	 * In this order: after an execve(2) in between, the place is another program's, which is not
-	 * where the memory that we hold has the octets that it was given.
+	 * The descriptor is opened first. After an execve(2) in between, the address is that of the
+	 * new program, and the memory that we hold does not have the proof there.
 	 */
-	*at = place_of_proof(pid);
+	*at = address_of_proof(pid);
 	if (*at != 0 && peer_memory_proves(*fd, proof, *at))
 		return 0;
 	close(*fd);
@@ -109,8 +109,8 @@ bool peer_memory_proves_pid(pid_t pid, const struct peer_proof *proof, uint64_t 
 }
 
 /*
- * Whether process_vm_readv is permitted on this pid. Address 0 of a program is not mapped, so the
- * call tells EFAULT (permitted) from EPERM and ESRCH; a program that maps it is answered too.
+ * Reads address 0, which is not mapped: EFAULT means permitted, EPERM or ESRCH not. If a program
+ * does map it, the read succeeds.
  */
 bool peer_memory_by_pid(pid_t pid)
 {
@@ -160,7 +160,10 @@ int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from)
 	return 0;
 }
 
-/* 0 octets: the address space is gone; an error: only this address is not there. */
+/*
+ * Reading 0 octets means that the address space is gone; an error, only that the address is not
+ * mapped.
+ */
 static bool alive_at(const struct peer_memory *m, uint64_t address)
 {
 	uint8_t octet;
@@ -176,7 +179,7 @@ bool peer_memory_alive(const struct peer_memory *m)
 static bool copy_part(const struct peer_memory *m, const struct peer_copy *c, uint32_t done,
 		      uint32_t end)
 {
-	/* the kernel may stop after each page; a call that gets nowhere ends it */
+	/* the kernel may stop after each page; a call without progress ends the loop */
 	while (done < end) {
 		off_t at = (off_t)(c->peer_address + done);
 		void *local = (char *)c->local + done;
@@ -195,7 +198,7 @@ static bool copy_part(const struct peer_memory *m, const struct peer_copy *c, ui
 	return true;
 }
 
-/* The kernel copies the octets of one call in any order: the tail needs a call of its own. */
+/* The kernel copies the octets of one call in any order, so the tail needs its own call. */
 static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
 {
 	uint32_t head = c->length - c->tail;
@@ -209,7 +212,7 @@ static bool copy_one(const struct peer_memory *m, const struct peer_copy *c)
 
 bool copy_chain_broken(const struct copy_breaks *b, uint64_t chain)
 {
-	uint32_t n = b->count < COPY_BREAKS ? b->count : COPY_BREAKS;
+	uint32_t n = b->count < LIMIT_COPY_BREAKS ? b->count : LIMIT_COPY_BREAKS;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (b->chain[i] == chain)
@@ -220,7 +223,7 @@ bool copy_chain_broken(const struct copy_breaks *b, uint64_t chain)
 void copy_chain_break(struct copy_breaks *b, uint64_t chain)
 {
 	if (chain != 0 && !copy_chain_broken(b, chain))
-		b->chain[b->count++ % COPY_BREAKS] = chain;
+		b->chain[b->count++ % LIMIT_COPY_BREAKS] = chain;
 }
 
 static void copy_each(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
@@ -233,7 +236,7 @@ static void copy_each(const struct peer_memory *m, struct peer_copy *copy, uint3
 	}
 }
 
-/* Reads n ranges by pid; returns how many from the front are complete. */
+/* Reads n ranges by pid. Returns how many of the first ones are complete. */
 static uint32_t read_by_pid(const struct peer_memory *m, const struct peer_copy *copy, uint32_t n)
 {
 	struct iovec local[BATCH_MAX], remote[BATCH_MAX];
@@ -265,7 +268,7 @@ static void read_batch(const struct peer_memory *m, struct peer_copy *copy, uint
 		for (uint32_t k = i; k < i + complete; k++)
 			copy[k].ok = alive;
 		i += complete;
-		if (complete < chunk) { /* the one that stopped it: its own verdict */
+		if (complete < chunk) { /* the copy that failed is tried again alone */
 			copy_each(m, copy + i, 1, b);
 			i++;
 		}
@@ -281,7 +284,7 @@ static uint32_t reads_ahead(const struct peer_copy *copy, uint32_t n)
 	return run;
 }
 
-/* Copies of one memory. */
+/* Makes copies of one memory. */
 static void copy_run(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
 		     struct copy_breaks *b)
 {

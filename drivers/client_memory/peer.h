@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client's memory, reached from the engine through a descriptor of the client's /proc/self/mem.
- * The engine opens it itself where it may. Otherwise the client passes one that it has opened.
- * That descriptor is the address space itself: it works across users and namespaces, gives errors
- * for addresses that are not mapped, and reads 0 octets once the address space is gone (exit or
- * exec). Writes through it ignore page protection: who registers memory checks that it is writable.
+ * Peer memory: a client's memory, which the engine accesses through a descriptor of the client's
+ * /proc/self/mem. The engine opens it itself where it may; otherwise the client passes one. The
+ * descriptor stands for the address space: it works across users and namespaces, returns errors for
+ * addresses that are not mapped, and reads 0 octets once the address space is gone (exit or exec).
+ * Writes through it ignore page protection, so registration checks that memory is writable.
  *
  * A pid names whatever program runs under it, also after an exec. So process_vm_readv, which takes
- * many ranges in one call, is used for reading only, and its result counts only if the descriptor
- * still answers *afterwards*: an address space that is gone never comes back, so what was read
- * before was the client's. Nothing is ever written by pid.
+ * many ranges in one call, is used only for reading, and its result counts only if the descriptor
+ * still works afterwards. An address space that is gone never comes back, so what was read before
+ * was the client's. Nothing is ever written by pid.
  *
- * Any call may block for as long as the client pleases (its own userfaultfd, FUSE, NFS).
+ * Any call may block for as long as the client wants (its own userfaultfd, FUSE, NFS).
  */
 #ifndef CLIENT_MEMORY_PEER_H
 #define CLIENT_MEMORY_PEER_H
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "config/limits.h"
 #include "queue/fence.h"
 
 struct peer_atomic;
@@ -36,8 +37,8 @@ struct peer_memory {
 };
 
 /*
- * One copy, or one atomic. Those of a batch are made in their order, also where they go to memory
- * that we map: who sees one of them sees all before it.
+ * One copy, or one atomic. Those of a batch are made in order, also into memory that the engine
+ * maps: a reader that sees one of them sees all before it.
  */
 struct peer_copy {
 	uint64_t peer_address;
@@ -45,25 +46,25 @@ struct peer_copy {
 	uint32_t length;
 	bool to_peer;
 	bool ok; /* out: all of it was copied */
-	uint8_t tail; /* to_peer: so many octets at its end, at most 8, are written last */
-	const struct peer_memory *memory; /* whose; NULL: of the one that the call names */
-	void *direct; /* to_peer: we map what is written; NULL: it is at peer_address */
-	struct peer_atomic *atomic; /* not a copy, but this */
-	uint64_t chain; /* 0: none. Nothing is written behind a copy of its chain that failed */
-	uint32_t owner; /* direct: the caller's number of whose memory it is */
+	uint8_t tail; /* to_peer: how many octets at the end, at most 8, are written last */
+	const struct peer_memory *memory; /* NULL: the memory that the call names */
+	void *direct; /* to_peer: where the engine maps it; NULL: it is at peer_address */
+	struct peer_atomic *atomic; /* this atomic instead of a copy; NULL: a copy */
+	/* 0: none; after a copy that failed, nothing more of its chain is written */
+	uint64_t chain;
+	uint32_t owner; /* direct: whose memory it is, the caller's number */
 };
 
-/* The chains that are broken, the newest of them. Zeroed: none. */
-#define COPY_BREAKS 64u
-
+/* The newest broken chains. Zeroed: none. */
 struct copy_breaks {
 	uint32_t count; /* of all so far */
-	uint64_t chain[COPY_BREAKS];
+	uint64_t chain[LIMIT_COPY_BREAKS];
 };
 
 /*
- * Proves which program a process runs: the kernel gives each program at its execve(2) 16 random octets
- * (AT_RANDOM), which nobody can know who may not read its memory. A client says its own in HELLO.
+ * Proves which program a process runs. The kernel gives each program 16 random octets at its
+ * execve(2) (AT_RANDOM). Only a process that may read the program's memory can know them. A client
+ * sends its own in HELLO.
  */
 #define PEER_PROOF 16u
 
@@ -72,45 +73,48 @@ struct peer_proof {
 };
 
 /*
- * Opens the memory of a process, *fd, and looks for the proof there: at *at, if it is the program that
- * said it. 0; EACCES: we may not, or have no such process; EPERM: the process runs another program;
- * EMFILE and the like. The caller looks afterwards whether the pid is still its process's. May block
- * for as long as the client pleases.
+ * Opens the memory of a process and checks the proof there. 0: *fd is the descriptor, for the
+ * caller to close, and *at the address of the proof. EACCES: not permitted, or no such process;
+ * EPERM: the process runs another program; EMFILE, ENFILE or ENOMEM. The caller checks afterwards
+ * that the pid is still that of its client. May block for as long as the client wants.
  */
 int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_t *at);
-/* Whether it is a /proc/PID/mem open for reading and writing; may block on a file that may. */
+/*
+ * Whether it is a /proc/PID/mem open for reading and writing. May block if the file's driver does.
+ */
 bool peer_memory_is(int fd);
-/* Whether that descriptor is of the memory of a program with this proof at that place. */
+/* Whether the program of this descriptor has the proof at that address. May block. */
 bool peer_memory_proves(int mem_fd, const struct peer_proof *proof, uint64_t at);
-/* Whether the process runs a program with it. */
+/* Whether the program that the process runs has the proof at that address. May block. */
 bool peer_memory_proves_pid(pid_t pid, const struct peer_proof *proof, uint64_t at);
-/* Whether process_vm_readv(2) is permitted on this pid. Both may block, as peer_memory_find. */
+/* Whether process_vm_readv(2) is permitted for this pid. May block. */
 bool peer_memory_by_pid(pid_t pid);
 
 /*
- * Takes over mem_fd on success: 0, EBADF when it is not a /proc/PID/mem open for reading and writing,
- * or ENOMEM. pid: of a process for which peer_memory_by_pid said yes; it is used only when uid, the
- * kernel's word on the client, is our own. pid 0: never.
+ * Takes over mem_fd on success. 0; EBADF: it is not a /proc/PID/mem open for reading and writing;
+ * ENOMEM. pid: of a process for which peer_memory_by_pid returned true, used only if uid is our
+ * own; 0: do not use it. uid: the client's, from the kernel. Control thread.
  */
 int peer_memory_open(struct peer_memory *m, int mem_fd, pid_t pid, uid_t uid);
 void peer_memory_close(struct peer_memory *m);
-/* A second one with a descriptor of its own (for a mover). 0 or errno. */
+/* Makes a second one with its own descriptor, for a mover. 0 or an errno. */
 int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from);
 /* False once the client's address space is gone. */
 bool peer_memory_alive(const struct peer_memory *m);
 
 /*
- * Makes n copies in order and sets ok of each; one that fails keeps only those of its chain from it.
- * m may be NULL if every copy names its memory, or is direct. No atomics.
+ * Makes n copies in order and sets `ok` of each. After one that fails, only those of its chain are
+ * not made. m may be NULL if every copy names its memory or is direct. No copy may be an atomic.
+ * May block.
  */
 void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n);
-/* The same, where chains go on from call to call. */
+/* The same for chains that continue over several calls. */
 void peer_memory_copy_chained(const struct peer_memory *m, struct peer_copy *copy, uint32_t n,
 			      struct copy_breaks *breaks);
 bool copy_chain_broken(const struct copy_breaks *b, uint64_t chain);
 void copy_chain_break(struct copy_breaks *b, uint64_t chain);
 
-/* Into memory that we map: the last octets, `tail` of them, become visible last. */
+/* Copies into memory that the engine maps. The last `tail` octets become visible last. */
 static inline void copy_direct(void *to, const void *from, uint32_t length, uint32_t tail)
 {
 	uint32_t head = length - tail;
@@ -119,15 +123,15 @@ static inline void copy_direct(void *to, const void *from, uint32_t length, uint
 		memcpy(to, from, head);
 	if (tail == 0)
 		return;
-	/* Release: who sees the tail (a polling program, on its own acquire) sees the head. */
+	/* release: a program that polls for the tail, with acquire, sees the head */
 	queue_release_fence();
-	if (tail == 8) /* by one store: of an ATOMIC WRITE these are all */
+	if (tail == 8) /* one store, as ATOMIC WRITE needs */
 		memcpy((char *)to + head, (const char *)from + head, 8);
 	else
 		memcpy((char *)to + head, (const char *)from + head, tail);
 }
 
-/* How many copies from the first on are of the same memory. */
+/* How many of the copies, from the first on, are of the same memory. */
 static inline uint32_t peer_copy_run(const struct peer_copy *copy, uint32_t n)
 {
 	uint32_t run = 1;

@@ -10,14 +10,17 @@
 #include "drivers/client_memory/peer.h"
 
 #define STRIPES	   256u
-#define LOCK_TRIES 200u /* some ten microseconds: as long as a copy that does not block takes */
+#define LOCK_TRIES 200u /* about ten microseconds, as long as a copy that does not block takes */
+
+/* A stripe's holder is a word between threads of the engine, so it does not stand in lib/queue. */
 
 struct peer_locks {
 	LIST_ENTRY(peer_locks) link;
 	uid_t user;
 	uint32_t memories;
 	struct {
-		uint64_t holder; /* atomic: a number of this try, and its memory's; 0: free */
+		/* atomic: number of the try (high half), id of its memory; 0: free */
+		uint64_t holder;
 	} __attribute__((aligned(64))) stripe[STRIPES];
 };
 
@@ -83,7 +86,7 @@ static bool take_free(uint64_t *holder, uint64_t self, uint64_t *is)
 	return false;
 }
 
-/* Never from the same memory: its copies go one way, and block where that one does. */
+/* Never from the same memory, because our own copies would block where its copies do. */
 static bool take_over(uint64_t *holder, uint64_t self, uint64_t is, struct peer_atomic *a,
 		      nanotime now)
 {
@@ -92,14 +95,14 @@ static bool take_over(uint64_t *holder, uint64_t self, uint64_t is, struct peer_
 		a->since = now;
 	}
 	return is != 0 && (uint32_t)is != (uint32_t)self && now > a->since &&
-	       now - a->since >= PEER_PATIENCE &&
+	       now - a->since >= LIMIT_ATOMIC_WAIT * TIME_MS &&
 	       __atomic_compare_exchange_n(holder, &is, self, false, __ATOMIC_ACQUIRE,
 					   __ATOMIC_RELAXED);
 }
 
 static void give_back(uint64_t *holder, uint64_t self)
 {
-	/* Another has it by now, if it took too long. */
+	/* fails if we took too long and another try took it over */
 	__atomic_compare_exchange_n(holder, &self, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
@@ -121,7 +124,7 @@ static int execute(const struct peer_memory *m, uint64_t address, struct peer_at
 	if (!copy_word(m, address, &old, false))
 		return EFAULT;
 	if (__atomic_load_n(holder, __ATOMIC_ACQUIRE) != self)
-		return EBUSY; /* taken over meanwhile: what was read is old */
+		return EBUSY; /* it was taken over meanwhile, so what we read is outdated */
 	new = a->compare_swap ? a->value : old + a->value;
 	if ((!a->compare_swap || old == a->compare) && !copy_word(m, address, &new, true))
 		return EFAULT;

@@ -2,14 +2,16 @@
 /*
  * Atomics on registered memory.
  *
- * Memory that the engine maps: the CPU's. Peer memory: read, compute, write, under one of the
- * stripes that all memories of one user share; the stripe follows from the offset in the page, as
- * two programs may share a page. It is atomic among those (IBV_ATOMIC_HCA), not against the
- * program's own CPU, and not against programs of other users: what they do cannot delay anybody.
+ * On memory that the engine maps they are atomics of the CPU. On peer memory they are a read, a
+ * computation and a write, with a lock held. There is a set of locks ("stripes") for each user; the
+ * stripe follows from the offset in the page, because two programs may share a page. So they are
+ * atomic among the memories of one user (IBV_ATOMIC_HCA), but neither against the program's own CPU
+ * nor against programs of other users, which therefore cannot delay each other.
  *
- * The copies may block for ever, with the stripe held. So nobody waits for a stripe in here. Who
- * finds it taken tries again, and takes it over if one and the same holder, of another program, has
- * it for PEER_PATIENCE. A holder looks before it writes whether the stripe is still its own.
+ * The copies may block for ever while the stripe is held, so no function here waits for a stripe. A
+ * caller that finds it taken tries again. It takes the stripe over once the same holder, of another
+ * program, has had it for LIMIT_ATOMIC_WAIT. A holder checks that the stripe is still its own
+ * before it writes.
  */
 #ifndef CLIENT_MEMORY_PEER_ATOMIC_H
 #define CLIENT_MEMORY_PEER_ATOMIC_H
@@ -20,8 +22,6 @@
 
 #include "base/time.h"
 
-#define PEER_PATIENCE (20 * TIME_MS)
-
 struct peer_memory;
 struct peer_locks;
 
@@ -30,21 +30,27 @@ struct peer_atomic {
 	uint64_t compare;
 	uint64_t value;
 	uint64_t original; /* out */
-	/* between two tries: who had the stripe, and since when as far as we know; begin with 0 */
+	/* between two tries: who held the stripe, and since when we know it; initially 0 */
 	uint64_t holder;
 	nanotime since;
 };
 
-/* The stripes of this user's memories; NULL: out of memory. Any thread. */
+/*
+ * The stripes of this user, with a reference, which peer_locks_share doubles and peer_locks_put
+ * gives back. NULL: no memory. Any thread.
+ */
 struct peer_locks *peer_locks_get(uid_t user);
 struct peer_locks *peer_locks_share(struct peer_locks *locks);
 void peer_locks_put(struct peer_locks *locks);
 
-/* 0, or EFAULT; EBUSY: somebody has the stripe, nothing was done, try again with the same *a. */
+/*
+ * 0; EFAULT: the memory is not accessible; EBUSY: the stripe is taken and nothing was done, so try
+ * again with the same *a. May block in the copies.
+ */
 int peer_memory_atomic(const struct peer_memory *m, uint64_t address, struct peer_atomic *a,
 		       nanotime now);
 
-/* False: `at` is not a multiple of eight; the CPU has no atomic for that. */
+/* False: `at` is not a multiple of eight, for which the CPU has no atomics. */
 bool direct_atomic(void *at, struct peer_atomic *a);
 
 #endif

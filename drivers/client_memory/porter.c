@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parent and the porters are made with clone(2) in a program that has threads, so they call nothing
- * that takes a lock: no malloc, no stdio. No signal of theirs reaches the program (an embedding one may
- * wait for children of its own).
+ * The parent and the porters are made with clone(2) by a program that has threads. So they call
+ * nothing that takes a lock: no malloc, no stdio. They send the program no signal when they end,
+ * because an embedding program may wait for children of its own.
  */
 #include "drivers/client_memory/porter.h"
 
@@ -26,8 +26,8 @@
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/peer.h"
 
-#define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: what a message can have, whatever we want of it */
-#define LARGE	       (4ul << 20) /* private mappings that are not the code's */
+#define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: as many as a message can have */
+#define LARGE	       (4ul << 20) /* octets: a larger private mapping is not of the code */
 #define SEND_TRIES     1000
 
 union descriptor_space {
@@ -102,7 +102,7 @@ static void receive(int socket, void *octets, size_t length, int flags, struct r
 
 /* ---- a porter ---- */
 
-/* Seals come first: only memory has them, and it answers without asking anybody. */
+/* Checks seals first: only memory files have them, and the check cannot block. */
 static bool is_harmless(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -111,8 +111,8 @@ static bool is_harmless(int fd)
 }
 
 /*
- * An O_PATH descriptor of the file, which keeps its inode, so that its number is not another file's
- * before the engine lets go of us; -1.
+ * Returns an O_PATH descriptor of the file, or -1. It keeps the inode in use, so that no other file
+ * gets its number before the engine releases this porter.
  */
 static int describe(int fd, struct porter_report *report)
 {
@@ -129,7 +129,7 @@ static int describe(int fd, struct porter_report *report)
 	return fd;
 }
 
-/* Too many of ours may be in flight, by the kernel's count for our user. */
+/* Tries again, because the kernel limits how many descriptors of a user are in flight. */
 static bool send_report(int channel, const struct porter_report *report, const int *fd, uint32_t n)
 {
 	int error = EAGAIN;
@@ -143,7 +143,7 @@ static bool send_report(int channel, const struct porter_report *report, const i
 	return error == 0;
 }
 
-/* Until the engine has no use for the file any more. */
+/* Keeps the file until the engine no longer needs it. */
 static void hold(int channel, int file)
 {
 	unsigned int low = (unsigned int)(channel < file ? channel : file);
@@ -161,8 +161,9 @@ static void hold(int channel, int file)
 }
 
 /*
- * The memory of the program that said hello, opened by us where we may; else whether the descriptor that
- * it passed is of its own memory, if we may look.
+ * Opens the memory of the program that sent HELLO, and returns the descriptor; -1: not permitted.
+ * Then checks whether the descriptor that the program passed is of its own memory, as far as that
+ * is permitted.
  */
 static int greet(const struct porter_task *task, const struct received *r,
 		 struct porter_report *report)
@@ -216,7 +217,7 @@ static void carry(int channel, int socket, const struct porter_task *task)
 		hold(channel, file);
 }
 
-/* The engine closes its own references first: the last one is not for it to close. */
+/* Waits until the engine has closed its references, so that this porter closes the last one. */
 static void wait_for_end(int channel)
 {
 	struct pollfd p = { .fd = channel };
@@ -225,7 +226,7 @@ static void wait_for_end(int channel)
 		;
 }
 
-/* What is left open is closed as the process ends, where a socket's SO_LINGER does not count. */
+/* Does not close its descriptors: at the end of a process SO_LINGER of a socket has no effect. */
 static void be_porter(int channel)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
@@ -239,7 +240,7 @@ static void be_porter(int channel)
 	sigprocmask(SIG_UNBLOCK, &none, NULL);
 	prctl(PR_SET_NAME, "uroce-porter");
 	receive(channel, &task, sizeof(task), 0, &r);
-	alarm(PORTER_SECONDS);
+	alarm(LIMIT_PORTER_LIFE);
 	if (r.got != sizeof(task))
 		return;
 	if (task.order == PORTER_DROP)
@@ -266,7 +267,9 @@ static void let_go_of(const struct mapping *m)
 		munmap((void *)m->start, m->end - m->start);
 }
 
-/* Hugepages, rings of ports, arenas: with them mapped a new engine would find less, or none. */
+/*
+ * Hugepages, rings of ports and arenas: while they stay mapped, a new engine could not have them.
+ */
 static void let_go_of_memory(void)
 {
 	struct mapping m;
@@ -287,7 +290,7 @@ static void let_go(int channel)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for porters */
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for the porters */
 	setsid();
 	prctl(PR_SET_NAME, "uroce-porters");
 	if (channel > 0)
@@ -314,7 +317,7 @@ static void make_porter(int channel, int end)
 	}
 	if (pid < 0)
 		made.error = errno;
-	/* First, so that nothing is left in it for us to close when the porter has ended. */
+	/* before the answer, so that the porter is the only one that holds this end */
 	close(end);
 	while (send_with(channel, &made, sizeof(made), &pidfd, pid > 0) != 0 && errno != EPIPE)
 		usleep(1000);
@@ -337,7 +340,7 @@ static void be_parent(int channel)
 	}
 }
 
-/* A child of a child that has ended: its end is nobody's business. */
+/* Makes the parent a grandchild, whose end nobody is told of. */
 static void be_forgotten(int channel)
 {
 	long pid = make_process(0, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which pages move into the promoted file, and who uses them there. */
+/* Decides which pages of a region are promoted, and counts the regions that use them. */
 #include "drivers/client_memory/promote.h"
 
 #include <pthread.h>
@@ -9,18 +9,18 @@
 #include "queue/cancel.h"
 #include "drivers/client_memory/promote_private.h"
 
-/* What becomes of one registration. */
+/* The promotion of one region. */
 struct promotion {
 	uintptr_t region, region_end;
-	uintptr_t from, to; /* the pages that it touches ... */
-	uintptr_t move_from, move_to; /* ... and those that may move for it */
-	int64_t begin; /* of the work for the next part */
-	bool may_move;
+	uintptr_t from, to; /* the pages that it overlaps ... */
+	uintptr_t whole_from, whole_to; /* ... and those that may be promoted for it */
+	int64_t begin; /* when the work for the next part began */
+	bool may_promote; /* false: use only what is promoted already */
 	struct mr_backing *backing;
 	uint32_t count, max;
 };
 
-/* What the region has of these pages of the file. */
+/* Names the region's part of these pages, which are in the file. */
 static void add_backing(struct promotion *g, const struct mapping *m, uint64_t offset)
 {
 	struct mr_backing *last = g->count > 0 ? &g->backing[g->count - 1] : NULL;
@@ -42,7 +42,7 @@ static void add_backing(struct promotion *g, const struct mapping *m, uint64_t o
 	};
 }
 
-/* Takes a part of the file for it first: what cannot be recorded is not moved. */
+/* Records the part of the file first: what cannot be recorded is not promoted. */
 static bool promote_part(struct promotion *g, const struct mapping *m, uint64_t *offset)
 {
 	struct part p = {
@@ -59,12 +59,12 @@ static bool promote_part(struct promotion *g, const struct mapping *m, uint64_t 
 	if (p.offset == UINT64_MAX || !promote_insert_part(promote_part_at(p.offset), p))
 		return false;
 	i = promote_part_at(p.offset);
-	if (!promote_move_into_file(m, p.offset)) {
+	if (!promote_pages_into_file(m, p.offset)) {
 		promote_remove_part(i);
 		promote_drop_pages(p.offset, p.length);
 		return false;
 	}
-	promote_state.part[i].moved_at = promote_now();
+	promote_state.part[i].promoted_at = promote_now();
 	promote_state.part[i].took = promote_work_now() - g->begin;
 	g->begin += promote_state.part[i].took;
 	*offset = p.offset;
@@ -75,16 +75,16 @@ static void promote_piece(struct promotion *g, const struct mapping *m)
 {
 	uint64_t offset;
 
-	if (g->count < g->max && promote_may_move(m) && promote_part(g, m, &offset))
+	if (g->count < g->max && promote_allowed(m) && promote_part(g, m, &offset))
 		add_backing(g, m, offset);
 }
 
-/* Around what other regions have as peer memory. */
+/* Promotes private memory, but not what the engine accesses as peer memory for other regions. */
 static void promote_private(struct promotion *g, const struct mapping *m)
 {
 	struct mapping piece = *m;
-	uintptr_t at = m->start < g->move_from ? g->move_from : m->start;
-	uintptr_t end = m->end > g->move_to ? g->move_to : m->end;
+	uintptr_t at = m->start < g->whole_from ? g->whole_from : m->start;
+	uintptr_t end = m->end > g->whole_to ? g->whole_to : m->end;
 
 	for (; at < end; at = piece.end) {
 		piece.start = promote_peer_behind(at);
@@ -98,7 +98,7 @@ static void promote_private(struct promotion *g, const struct mapping *m)
 static void promote_mapping(struct promotion *g, const struct mapping *m)
 {
 	if (!promote_is_ours(m)) {
-		if (g->may_move)
+		if (g->may_promote)
 			promote_private(g, m);
 		return;
 	}
@@ -106,7 +106,7 @@ static void promote_mapping(struct promotion *g, const struct mapping *m)
 		add_backing(g, m, m->offset);
 }
 
-/* The part of it in [from, to). */
+/* The part of the mapping in [from, to). */
 static struct mapping clip(const struct mapping *m, uintptr_t from, uintptr_t to)
 {
 	struct mapping c = *m;
@@ -120,7 +120,7 @@ static struct mapping clip(const struct mapping *m, uintptr_t from, uintptr_t to
 	return c;
 }
 
-/* What a thread was open to before. */
+/* The caller's signal mask and cancellation state. */
 struct interruptions {
 	sigset_t signals;
 	int cancel;
@@ -154,18 +154,21 @@ int promote_file(void)
 	return fd;
 }
 
-/* Regions that stay are registered early. What was refused once for its size always is. */
+/*
+ * The first small regions are promoted, because regions that stay are registered early. Later small
+ * ones never are.
+ */
 static bool is_large_enough(size_t length)
 {
-	if (length >= PROMOTE_SMALL)
+	if (length >= LIMIT_PROMOTE_SMALL)
 		return true;
-	if (promote_state.small == PROMOTE_SMALL_MAX)
+	if (promote_state.small == LIMIT_PROMOTE_SMALLS)
 		return false;
 	promote_state.small++;
 	return true;
 }
 
-/* Whether pages of it may have moved for another region. */
+/* Whether pages of it may have been promoted for another region. */
 static bool may_be_there(uintptr_t from, uintptr_t to)
 {
 	for (uint32_t i = 0; i < promote_state.parts; i++)
@@ -179,10 +182,11 @@ static void promote(struct promotion *g, size_t length)
 	int n = 0;
 
 	g->begin = promote_work_now();
-	g->may_move =
+	g->may_promote =
 		!promote_peer_unknown() && promote_pays(g->from, g->to) && is_large_enough(length);
-	if (g->may_move || may_be_there(g->from, g->to))
-		n = maps_read(g->from, g->to, g->may_move, promote_state.found, PROMOTE_RANGES_MAX);
+	if (g->may_promote || may_be_there(g->from, g->to))
+		n = maps_read(g->from, g->to, g->may_promote, promote_state.found,
+			      LIMIT_PROMOTE_RANGES);
 	for (int i = 0; i < n && g->count < g->max; i++) {
 		struct mapping m = clip(&promote_state.found[i], g->from, g->to);
 
@@ -203,24 +207,24 @@ static uint32_t promote_some(const struct promote_region *r, uint32_t max)
 		.region_end = end,
 		.from = page_down(r->start),
 		.to = page_down(end + PAGE - 1),
-		.move_from = page_down(r->start + PAGE - 1),
-		.move_to = page_down(end),
+		.whole_from = page_down(r->start + PAGE - 1),
+		.whole_to = page_down(end),
 		.backing = r->backing,
 		.max = max,
 	};
 
-	if (r->length == 0 || r->length > PROMOTE_LENGTH_MAX || max == 0 || !promote_have_file() ||
-	    !promote_may_write())
+	if (r->length == 0 || r->length > LIMIT_PROMOTE_LENGTH || max == 0 ||
+	    !promote_have_file() || !promote_may_write())
 		return 0;
 	if (promote_owns_edges(r->start, r->length)) {
-		g.move_from = g.from;
-		g.move_to = g.to;
+		g.whole_from = g.from;
+		g.whole_to = g.to;
 	}
 	promote(&g, r->length);
 	return g.count;
 }
 
-/* Pages are used and given back whole. */
+/* Uses are counted for whole pages. */
 static void release_pages(uint64_t from, uint64_t to)
 {
 	from = from & ~(uint64_t)(PAGE - 1);

@@ -1,34 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Client side (part of libibverbs.so.1): private pages of a registered region move into one memory
- * file of the process, which the engine maps too; it then reaches them without a system call.
+ * Promotion, in the client (part of libibverbs.so.1): the library puts private pages of a
+ * registered region into one memory file of the process, the promoted file. The engine maps that
+ * file, too, and then accesses the pages without a system call. Demotion makes them private again.
  *
  *	before	| ...... private anonymous memory ...... |
  *	after	| private | shared: the promoted file | private |	same addresses, same contents
  *
- * Other threads may read and write the range meanwhile: a userfaultfd holds back whoever writes,
- * until the file is mapped in place of the pages. Without the privilege for a full userfaultfd a
- * system call of another thread that writes into the range would fail with EFAULT meanwhile; so
- * UROCE_PROMOTE=auto (the default) promotes then only in a program of one thread. `on` does so in
+ * Other threads may read and write the range meanwhile: a userfaultfd holds writers back until the
+ * file is mapped instead of the pages. Without the privilege for a full userfaultfd, a system call
+ * of another thread that writes into the range would fail with EFAULT meanwhile. So
+ * UROCE_PROMOTE=auto (the default) then promotes only in a program of one thread. `on` promotes in
  * any case, `off` never.
  *
- * Not promoted, but reached as peer memory: pages that the region does not fill (but for those of an
- * allocation that has its pages for itself: promote_edge.c), after the first 64 regions also less
- * than 64 KiB (each is a mapping of its own, and a program that registers for each transfer would
- * pay more than it gains), more than 1 GiB, what is not private
- * anonymous read-write memory, stacks and thread-local storage of the caller, this library's own
- * data, locked, mbind'ed, MADV_DONTFORK or MADV_WIPEONFORK ranges, and what does not fit the
- * bounds below. What a program sees of it when it grows, shrinks, moves, protects or discards such
- * memory, or forks: docs/memory.md.
+ * These are not promoted, but accessed as peer memory (peer.h):
  *
- * While a range is on its way, copies of the engine to and from it through /proc/self/mem fail
- * (Linux 6.18: EIO). So pages that some registered region has as peer memory do not move.
+ *  - pages that the region fills only in part, unless they belong to an allocation that has its
+ *    pages to itself (promote_edge.c)
+ *  - regions of less than 64 KiB after the first 64 of them: each is a mapping of its own, and a
+ *    program that registers for each transfer would pay more than it gains
+ *  - regions of more than 1 GiB
+ *  - all but private anonymous read-write memory
+ *  - the caller's stack and thread-local storage, and this library's own data
+ *  - ranges that are locked, or have mbind, MADV_DONTFORK or MADV_WIPEONFORK
+ *  - what exceeds the bounds in config/limits.h
  *
- * A fork's child gets private copies of all promoted pages, as they were at the fork: the other
- * threads do not write them while they are copied (promote_hold.c: not in a program of many threads
- * without the privilege, unless UROCE_PROMOTE=on). What the engine writes meanwhile may be there in
- * part, as with hardware, whose writes no fork waits for either. After vfork or a bare clone there
- * is none of that, as the child runs exec next.
+ * docs/memory.md says what a program sees when it resizes, remaps, protects or discards such
+ * memory, or forks.
+ *
+ * During promotion and demotion the engine's copies through /proc/self/mem fail (Linux 6.18: EIO).
+ * So pages that the engine accesses as peer memory for any region are neither promoted nor demoted.
+ *
+ * A fork's child gets private copies of all promoted pages as they were at the fork. Other threads
+ * do not write them while they are copied (promote_hold.c; not so in a program of many threads
+ * without the privilege, unless UROCE_PROMOTE=on). What the engine writes meanwhile may be copied
+ * in part, as with hardware, whose writes do not wait for a fork either. After vfork or clone(2)
+ * the child gets no copies, because it calls exec next.
  */
 #ifndef CLIENT_MEMORY_PROMOTE_H
 #define CLIENT_MEMORY_PROMOTE_H
@@ -37,45 +44,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/limits.h"
 #include "memory/mr_backing.h"
 
-#define PROMOTE_SMALL	   (UINT64_C(64) << 10) /* what is less than that, is small */
-#define PROMOTE_SMALL_MAX  64u /* small regions of a process, ever */
-#define PROMOTE_LENGTH_MAX (UINT64_C(1) << 30)
-#define PROMOTE_RANGES_MAX 4096u
 /*
- * Each range has a slot of the file for itself: what mremap(2) shows behind it, when the program
- * makes it larger, is a hole. No program has so much address space that it comes to the next one.
+ * Each range has its own slot of the file. If the program enlarges the range with mremap(2), it
+ * sees a hole after it. No program has enough address space to reach the next slot.
  */
 #define PROMOTE_SLOT_SHIFT 47u
 #define PROMOTE_SLOTS	   (UINT64_C(1) << 15)
 #define PROMOTE_FILE_BYTES (PROMOTE_SLOTS << PROMOTE_SLOT_SHIFT) /* sparse */
 
 /*
- * The process's promoted file for COMMAND_PROMOTED_FILE, made when first asked for; -1 when this
- * process does not promote. Stays the library's. A fork's child has another one.
+ * The promoted file of this process, for COMMAND_PROMOTED_FILE; made on the first call. -1: this
+ * process does not promote. The file stays the library's. A fork's child gets its own. Any thread,
+ * as all of these.
  */
 int promote_file(void);
 
-/* What became of a region's memory. */
+/* A region and which of its memory is promoted. */
 struct promote_region {
 	uintptr_t start;
 	size_t length;
 	uint32_t count;
-	struct mr_backing *backing; /* what the engine is told: parts of it in the promoted file */
-	bool known; /* what is peer memory was noted, in promote_peer.c */
+	struct mr_backing *backing; /* for the engine: its parts in the promoted file */
+	bool known; /* promote_peer.c has noted the rest as peer memory */
 };
 
 /*
- * Promotes what can be promoted of [start, start + length), with `wanted`, and fills in which parts
- * of it are in the promoted file (fd BACKING_PROMOTED): `count` of them, 0 .. max, sorted. The
- * caller keeps the struct and the backings for promote_leave, when the region is no longer
- * registered (the engine has confirmed it): what no other region needs becomes private memory again.
+ * With `wanted`, promotes what can be promoted of [start, start + length). Fills in which parts of
+ * the range are in the promoted file (fd BACKING_PROMOTED): `count` of them, 0 .. max, sorted. The
+ * caller keeps the struct and its backings for promote_leave, which it calls once the engine has
+ * confirmed that the region is no longer registered. Then the parts that no other region needs are
+ * demoted.
  */
 void promote_enter(struct promote_region *r, uint32_t max, bool wanted);
 void promote_leave(const struct promote_region *r);
 
-/* The same for memory that is registered nowhere: nothing is noted of what does not move. */
+/* The same for memory that is not registered: nothing is noted as peer memory. */
 uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max);
 void promote_release(const struct mr_backing *backing, uint32_t count);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What no region needs any more becomes private memory again, wherever the program has it by now:
- * it may have moved it, made it larger, given a part of it away or protected it.
+ * Demotion: what no region needs any more becomes private memory again, wherever it is mapped now.
+ * The program may have remapped, enlarged, unmapped in part or protected it.
  */
 #include "drivers/client_memory/promote_private.h"
 
-/* The piece of `m` that shows something of [from, to) of the file. False: none. */
+/* The piece of `m` that maps part of [from, to) of the file. False: there is none. */
 static bool piece_of(const struct mapping *m, uint64_t from, uint64_t to, struct mapping *piece)
 {
 	uint64_t end = m->offset + (m->end - m->start);
@@ -22,42 +22,42 @@ static bool piece_of(const struct mapping *m, uint64_t from, uint64_t to, struct
 	return true;
 }
 
-static bool turn_piece_back(const struct mapping *piece)
+static bool demote_piece(const struct mapping *piece)
 {
 	if (!promote_peer_is(piece->start, piece->end))
-		return promote_move_out_of_file(piece);
+		return promote_pages_out_of_file(piece);
 	promote_state.waiting = true;
 	return false;
 }
 
-/* False: some of it could not be turned back. */
-static bool turn_back(uint64_t from, uint64_t to)
+/* False: some of it could not be demoted. */
+static bool demote_range(uint64_t from, uint64_t to)
 {
 	uintptr_t at = 0;
 	bool done = true;
 	int n;
 
 	do {
-		n = maps_read(at, UINTPTR_MAX, true, promote_state.found, PROMOTE_RANGES_MAX);
+		n = maps_read(at, UINTPTR_MAX, true, promote_state.found, LIMIT_PROMOTE_RANGES);
 		for (int i = 0; i < n; i++) {
 			struct mapping piece;
 
 			if (piece_of(&promote_state.found[i], from, to, &piece))
-				done = turn_piece_back(&piece) && done;
+				done = demote_piece(&piece) && done;
 		}
 		if (n > 0)
 			at = promote_state.found[n - 1].end;
-	} while (n == (int)PROMOTE_RANGES_MAX);
+	} while (n == (int)LIMIT_PROMOTE_RANGES);
 	return done && n >= 0;
 }
 
-/* The last user has gone. True: its slot, or its part of it, is empty. What failed stays a part. */
+/* For a part without users. True: it is empty now. False: it stays a part. */
 static bool demote_part(uint32_t i)
 {
 	uint64_t from = promote_state.part[i].offset, to = promote_reach(i);
 	int64_t until = promote_now(), begin = promote_work_now();
 
-	if (!turn_back(from, to))
+	if (!demote_range(from, to))
 		return false;
 	promote_drop_pages(from, to - from);
 	promote_paid(&promote_state.part[i], until, promote_work_now() - begin);
@@ -68,7 +68,7 @@ void promote_release_parts(uint64_t offset, uint64_t length)
 {
 	uint32_t i;
 
-	/* without room to split, the parts keep their users and the pages stay promoted */
+	/* if the table is full, the parts keep their users and the pages stay promoted */
 	if (!promote_split_part(offset) || !promote_split_part(offset + length))
 		return;
 	for (i = promote_part_at(offset);

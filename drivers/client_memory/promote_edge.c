@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first and the last page of a region, if it does not fill them. They move with it where the
- * rest of them is known to be nobody else's: in a block that malloc has mapped for one allocation.
+ * The first and last page of a region that fills them only in part. They are promoted with it only
+ * if nothing else is in them: in a block that malloc has mapped for one allocation.
  *
  *	| page          | page | ... | page          |
  *	|hd| the region               |  unused      |	hd: sizes of the allocation, 16 octets
  *
- * In all other pages there may be data that must not move without its owner's knowledge, see
+ * All other pages may hold data of somebody who does not expect promotion; see
  * docs/decisions/0003-client-memory.md.
  */
 #include <stdint.h>
@@ -15,11 +15,11 @@
 
 #include "drivers/client_memory/promote_private.h"
 
-#define HEADER	  16u /* before the first octet, in glibc with 64 bit */
-#define IS_MAPPED 2u /* the only one of three flags that such a block has */
+#define HEADER	  16u /* octets of glibc's header before an allocation, 64 bit */
+#define IS_MAPPED 2u /* the only one of the three flags that such a block has */
 #define FLAGS	  7u
 
-/* The allocator's; what is not there any more is no reason to crash. */
+/* Reads glibc's header. process_vm_readv, because the memory may be unmapped meanwhile. */
 static bool read_header(uintptr_t region, uint64_t header[2])
 {
 	struct iovec to = { header, HEADER };
@@ -35,9 +35,9 @@ bool promote_owns_edges(uintptr_t region, uint64_t length)
 
 	if (region % PAGE < HEADER || region % HEADER != 0 || !read_header(region, header))
 		return false;
-	before = header[0]; /* what alignment left over in the block */
+	before = header[0]; /* octets that alignment left unused at the start of the block */
 	size = header[1];
-	if (before >= PAGE || (size & FLAGS) != IS_MAPPED || size > PROMOTE_LENGTH_MAX + PAGE)
+	if (before >= PAGE || (size & FLAGS) != IS_MAPPED || size > LIMIT_PROMOTE_LENGTH + PAGE)
 		return false;
 	block = region - HEADER - before;
 	end = region - HEADER + (size & ~(uint64_t)FLAGS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file that promoted pages live in. */
+/* The promoted file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int make_file(void)
 
 void promote_drop_pages(uint64_t offset, uint64_t length)
 {
-	/* failure keeps memory in use that nobody reads; the next user of the part overwrites it */
+	/* on failure the memory stays in use, but is never read: the next user overwrites it */
 	if (fallocate(promote_state.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		      (off_t)length) < 0)
 		return;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fork's child gets private copies of the promoted pages, as they are at one time: nobody writes
- * them from before they are copied until there is the child (promote_hold.c). The parent makes the
- * copies, the child puts them in their places, and nobody waits for it.
+ * A fork's child gets private copies of the promoted pages as of one moment: other threads do not
+ * write them from before the copy until the child exists (promote_hold.c). The parent makes the
+ * copies, and the child maps them at the addresses of the originals. The parent does not wait for
+ * that.
  *
- * Our handler is called behind those of other libraries, so that little happens between it and the
- * fork: it is registered when this library is loaded.
+ * The handlers are registered when this library is loaded. So ours is called after those of other
+ * libraries, and little happens between it and the fork.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,11 +22,11 @@
 static struct {
 	bool watched;
 	uint32_t count;
-	struct mapping of[PROMOTE_RANGES_MAX];
-	void *copy[PROMOTE_RANGES_MAX]; /* MAP_FAILED: none */
+	struct mapping of[LIMIT_PROMOTE_RANGES];
+	void *copy[LIMIT_PROMOTE_RANGES]; /* MAP_FAILED: none */
 } kept;
 
-/* ---- a descriptor that is there when no other can be had ---- */
+/* ---- a spare descriptor, for when no other can be opened ---- */
 
 static struct {
 	int fd;
@@ -46,7 +47,7 @@ static void take_spare(void)
 	spare.device = st.st_dev;
 }
 
-/* Programs close what they do not know, and then the number may be another file's. */
+/* Some programs close descriptors that they do not know. Then the number may be another file's. */
 static void give_spare(void)
 {
 	struct stat st;
@@ -57,7 +58,7 @@ static void give_spare(void)
 	spare.fd = -1;
 }
 
-/* ---- before ---- */
+/* ---- before the fork ---- */
 
 static void keep_mappings(void)
 {
@@ -66,13 +67,13 @@ static void keep_mappings(void)
 
 	kept.count = 0;
 	do {
-		n = maps_read(from, UINTPTR_MAX, false, promote_state.found, PROMOTE_RANGES_MAX);
-		for (int i = 0; i < n && kept.count < PROMOTE_RANGES_MAX; i++)
+		n = maps_read(from, UINTPTR_MAX, false, promote_state.found, LIMIT_PROMOTE_RANGES);
+		for (int i = 0; i < n && kept.count < LIMIT_PROMOTE_RANGES; i++)
 			if (promote_is_ours(&promote_state.found[i]))
 				kept.of[kept.count++] = promote_state.found[i];
 		if (n > 0)
 			from = promote_state.found[n - 1].end;
-	} while (n == (int)PROMOTE_RANGES_MAX);
+	} while (n == (int)LIMIT_PROMOTE_RANGES);
 }
 
 static void fork_prepare(void)
@@ -90,7 +91,7 @@ static void fork_prepare(void)
 	promote_hold_copied();
 }
 
-/* ---- behind ---- */
+/* ---- after the fork ---- */
 
 static void drop_copies(void)
 {
@@ -110,8 +111,9 @@ static void fork_parent(void)
 }
 
 /*
- * Without memory for a copy: at least what the child writes stays its own (what the parent writes
- * later shows through where the child has not written).
+ * For a mapping without a copy: copies it now, or else maps the file privately. Then at least the
+ * child's writes stay its own, but the parent's later writes are visible where the child has not
+ * written.
  */
 static bool copy_for_child(const struct mapping *m)
 {
@@ -122,11 +124,11 @@ static bool copy_for_child(const struct mapping *m)
 	if (!promote_replace_by_copy(m) &&
 	    memory_map((void *)m->start, length, access, MAP_PRIVATE | MAP_FIXED, promote_state.fd,
 		       m->offset) != (void *)m->start)
-		abort(); /* two processes would write the same memory and believe it theirs */
+		abort(); /* else two processes would write the same memory */
 	return true;
 }
 
-/* The copy that was made for it, if the program has not moved it since. */
+/* Maps the copy that was made of it, unless the program has remapped it since. */
 static bool give_copy(const struct mapping *m)
 {
 	for (uint32_t i = 0; i < kept.count; i++) {
@@ -139,7 +141,7 @@ static bool give_copy(const struct mapping *m)
 	return false;
 }
 
-/* Returns for how many of ours `give` says false. */
+/* Calls `give` for each mapping of the promoted file. Returns for how many it failed. */
 static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
 {
 	uintptr_t from = 0;
@@ -147,15 +149,15 @@ static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
 	int n;
 
 	do {
-		n = maps_read(from, UINTPTR_MAX, true, promote_state.found, PROMOTE_RANGES_MAX);
+		n = maps_read(from, UINTPTR_MAX, true, promote_state.found, LIMIT_PROMOTE_RANGES);
 		for (int i = 0; i < n; i++)
 			if (promote_is_ours(&promote_state.found[i]))
 				left += !give(&promote_state.found[i]);
 		if (n > 0)
 			from = promote_state.found[n - 1].end;
-	} while (n == (int)PROMOTE_RANGES_MAX);
+	} while (n == (int)LIMIT_PROMOTE_RANGES);
 	if (n < 0)
-		abort(); /* no /proc: as above */
+		abort(); /* without /proc: else two processes would write the same memory */
 	return left;
 }
 
@@ -163,7 +165,7 @@ static void give_copies(void)
 {
 	uint32_t left = each_of_ours(give_copy);
 
-	drop_copies(); /* before anything else is mapped, perhaps in their places */
+	drop_copies(); /* before anything is mapped at the addresses of copies that were used */
 	if (left > 0)
 		each_of_ours(copy_for_child);
 }

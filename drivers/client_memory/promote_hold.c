@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * While a process forks, no other thread writes promoted memory: the child has a copy of it from
- * one time, and of the rest of the memory from a later one, and a thread that wrote both in between
- * would leave it with halves that do not go together.
+ * While a process forks, other threads must not write promoted memory. The child's copy of it is
+ * older than the rest of the child's memory. A thread that wrote both in between would leave the
+ * child with data that do not fit together.
  *
- * A userfaultfd holds the writers back. Two of them must not be:
- *	the thread that forks, in handlers of other libraries (pthread_atfork) or in signal handlers;
- *	one that has a lock which such a handler, or libc's fork, is going to take.
- * So a thread of our own looks after them: what the forking thread wants to write is let go at once,
- * page by page, and after PATIENCE everything is.
+ * A userfaultfd holds the writers back. Two of them must not be held:
+ *  - the thread that forks, in handlers of other libraries (pthread_atfork) or in signal handlers
+ *  - a thread with a lock that such a handler, or fork itself, is about to take
+ * So a helper thread of ours watches. It lets the forking thread write at once, page by page. After
+ * LIMIT_FORK_HOLD it lets everybody write.
  *
- * Without the privilege for a full userfaultfd a thread's system call would fail that writes into
- * memory which is held back; so nothing is held back then, unless UROCE_PROMOTE=on accepts that. Nor
- * is what the engine reaches as peer memory for another region: its copies would fail.
+ * Without the privilege for a full userfaultfd, a system call that writes into held memory would
+ * fail. Then nothing is held, unless UROCE_PROMOTE=on accepts that. Memory that the engine also
+ * accesses as peer memory is never held, because its copies would fail.
+ *
+ * The atomics are between the helper thread and the thread that forks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,16 +32,15 @@
 
 #include "drivers/client_memory/promote_private.h"
 
-#define TICK_NS	 1000000 /* a handler that writes promoted memory waits so long at most */
-#define PATIENCE 1000u /* ticks, before what is most likely a deadlock is ended */
+#define TICK_NS 1000000 /* how long a handler that writes promoted memory waits at most */
 
 static struct {
 	int fd; /* the userfaultfd */
 	const struct mapping *held;
 	uint32_t count; /* atomic */
-	pid_t forks; /* the thread that does */
-	uint32_t copied; /* atomic: patience begins */
-	uint32_t over; /* atomic, a futex */
+	pid_t forks; /* the thread that forks */
+	uint32_t copied; /* atomic, 1: the copies are made, and LIMIT_FORK_HOLD begins */
+	uint32_t over; /* atomic and a futex, 1: the fork is over */
 	pthread_t helper;
 } hold = { .fd = -1 };
 
@@ -84,7 +85,7 @@ static void hold_one(const struct mapping *m)
 		ioctl(hold.fd, UFFDIO_WRITEPROTECT, &protect);
 }
 
-/* Fails, and has nothing to do, where the program has unmapped the memory meanwhile. */
+/* Fails if the program has unmapped the memory meanwhile; then there is nothing to do. */
 static void let_go(uintptr_t start, uint64_t length)
 {
 	struct uffdio_writeprotect protect = { .range = { start, length }, .mode = 0 };
@@ -100,9 +101,9 @@ static void let_all_go(void)
 		let_go(hold.held[i].start, hold.held[i].end - hold.held[i].start);
 }
 
-/* ---- looking after who must not be held back ---- */
+/* ---- the helper thread ---- */
 
-static void look_for_forker(void)
+static void release_forking_thread(void)
 {
 	struct uffd_msg m;
 
@@ -118,15 +119,15 @@ static void *help(void *unused)
 
 	(void)unused;
 	for (uint32_t ticks = 0; !__atomic_load_n(&hold.over, __ATOMIC_ACQUIRE);) {
-		look_for_forker();
-		if (__atomic_load_n(&hold.copied, __ATOMIC_RELAXED) && ++ticks == PATIENCE)
+		release_forking_thread();
+		if (__atomic_load_n(&hold.copied, __ATOMIC_RELAXED) && ++ticks == LIMIT_FORK_HOLD)
 			let_all_go();
 		syscall(SYS_futex, &hold.over, FUTEX_WAIT_PRIVATE, 0, &tick, NULL, 0);
 	}
 	return NULL;
 }
 
-/* No signal of the program is its. */
+/* The helper blocks all signals: they are for the program's threads. */
 static bool start_helper(void)
 {
 	pthread_attr_t attr;
@@ -158,7 +159,9 @@ void promote_hold(const struct mapping *m, uint32_t count)
 		close(hold.fd);
 		hold.fd = -1;
 	}
-	/* what cannot be held (another userfaultfd has it) does not keep the others from it */
+	/*
+	 * if one mapping cannot be held, because another userfaultfd has it, the others still are
+	 */
 	for (uint32_t i = 0; hold.fd >= 0 && i < count; i++) {
 		if (!promote_peer_is(m[i].start, m[i].end))
 			hold_one(&m[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which memory may move. */
+/* Which memory may be promoted. */
 #include <errno.h>
 #include <linux/mempolicy.h>
 #include <pthread.h>
@@ -18,13 +18,14 @@ static bool has_policy(uintptr_t address)
 	int mode = MPOL_DEFAULT;
 
 	if (syscall(SYS_get_mempolicy, &mode, NULL, 0, address, MPOL_F_ADDR) < 0)
-		return false; /* a kernel without NUMA */
+		return false; /* the kernel has no NUMA */
 	return mode != MPOL_DEFAULT;
 }
 
 /*
- * The caller's own stack and thread-local storage: it needs them while the range is held. (The
- * first thread's stack has its name in the maps; the top of the others' holds their storage.)
+ * The caller's own stack and thread-local storage, which it needs while the range is held. (The
+ * first thread's stack is marked in the maps. Other threads have their storage at the top of their
+ * stack.)
  */
 static bool is_callers_own(uintptr_t from, uintptr_t to)
 {
@@ -52,7 +53,7 @@ static bool is_own_data(uintptr_t from, uintptr_t to)
 	return from < data + sizeof(promote_state) && to > data;
 }
 
-bool promote_may_move(const struct mapping *m)
+bool promote_allowed(const struct mapping *m)
 {
 	return !m->shared && m->inode == 0 && m->readable && m->writable && !m->executable &&
 	       !m->stack && !m->special && !is_own_data(m->start, m->end) &&

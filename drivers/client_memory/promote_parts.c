@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who uses which part of the promoted file. The caller holds the lock. */
+/* The table of the used parts of the promoted file. */
 #include <string.h>
 
 #include "drivers/client_memory/promote_private.h"
 
 bool promote_insert_part(uint32_t at, struct part p)
 {
-	if (promote_state.parts == PROMOTE_RANGES_MAX)
+	if (promote_state.parts == LIMIT_PROMOTE_RANGES)
 		return false;
 	memmove(&promote_state.part[at + 1], &promote_state.part[at],
 		(promote_state.parts - at) * sizeof(p));
@@ -54,7 +54,7 @@ bool promote_split_part(uint64_t offset)
 	return true;
 }
 
-/* The next piece of [at, end), which is a part, or is made one. */
+/* The part that begins at `at`; if there is none, inserts one up to the next part or `end`. */
 static struct part *next_part(uint64_t at, uint64_t end)
 {
 	uint32_t i = promote_part_at(at);
@@ -98,7 +98,10 @@ uint64_t promote_reach(uint32_t i)
 	return end;
 }
 
-/* In turn: what still shows an old slot, if we do not know of it, is not soon another's. */
+/*
+ * Slots are used in turn. A mapping of an old slot that we do not know of then shows no other data
+ * for a long time.
+ */
 uint64_t promote_find_slot(void)
 {
 	for (uint32_t tries = 0; tries <= promote_state.parts; tries++) {

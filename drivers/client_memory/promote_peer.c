@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the engine reaches as peer memory, for some region. While pages are on their way such
- * copies fail (Linux: EIO), and so would the program's requests. So these pages do not move, in
- * either direction, until those regions are gone.
+ * The table of memory that the engine accesses as peer memory for some region. During promotion and
+ * demotion such copies fail (Linux: EIO), and the program's requests with them. So these pages are
+ * neither promoted nor demoted until those regions are gone.
  */
 #include <string.h>
 
 #include "drivers/client_memory/promote_private.h"
 
-/* Sorted, not overlapping; neighbours with as many users are one. */
+/* Sorted, not overlapping. Neighbours with the same number of users are merged. */
 static struct {
 	uint32_t count;
 	struct peer_range {
 		uintptr_t start, end;
 		uint32_t users;
-	} range[PROMOTE_PEERS_MAX];
-	uint32_t unknown; /* regions for which there was no room: then nothing moves */
+	} range[LIMIT_PROMOTE_PEERS];
+	/* regions that found the table full: then nothing is promoted or demoted */
+	uint32_t unknown;
 } peers;
 
-/* The first that ends behind `at`. */
+/* The first range that ends after `at`. */
 static uint32_t peer_at(uintptr_t at)
 {
 	uint32_t low = 0, high = peers.count;
@@ -36,7 +37,7 @@ static uint32_t peer_at(uintptr_t at)
 
 static bool insert(uint32_t i, uintptr_t start, uintptr_t end, uint32_t users)
 {
-	if (peers.count == PROMOTE_PEERS_MAX)
+	if (peers.count == LIMIT_PROMOTE_PEERS)
 		return false;
 	memmove(&peers.range[i + 1], &peers.range[i], (peers.count - i) * sizeof(peers.range[0]));
 	peers.range[i] = (struct peer_range){ start, end, users };
@@ -63,7 +64,7 @@ static bool split(uintptr_t at)
 	return true;
 }
 
-/* Behind a change to [start, end). */
+/* Drops unused ranges and merges neighbours after a change to [start, end). */
 static void tidy(uintptr_t start, uintptr_t end)
 {
 	uint32_t i = peer_at(start > 0 ? start - 1 : 0);
@@ -82,7 +83,7 @@ static void tidy(uintptr_t start, uintptr_t end)
 	}
 }
 
-/* One user less of what of [start, end) is there. */
+/* Counts one user less of all ranges in [start, end). */
 static void leave(uintptr_t start, uintptr_t end)
 {
 	for (uint32_t i = peer_at(start); i < peers.count && peers.range[i].start < end; i++)
@@ -116,7 +117,7 @@ static bool enter(uintptr_t start, uintptr_t end)
 
 static bool exit_range(uintptr_t start, uintptr_t end)
 {
-	/* without room to split it stays, and pages there do not move any more */
+	/* if the table is too full to split, the range stays, and its pages are never promoted */
 	if (split(start) && split(end))
 		leave(start, end);
 	return true;
@@ -128,8 +129,8 @@ static uintptr_t page_up(uintptr_t at)
 }
 
 /*
- * Calls `one` for the pages of the region that are in none of its backings, in at most that many
- * pieces, until it fails. Returns for how many it did not.
+ * Calls `one` for the pages of the region that are in none of its backings, piece by piece, for at
+ * most `most` pieces or until it fails. Returns for how many pieces it succeeded.
  */
 static uint32_t each_rest(const struct promote_region *r, uint32_t most,
 			  bool (*one)(uintptr_t start, uintptr_t end))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of promotion share. The caller of each function holds the lock. */
+/* What the files of promotion share. The caller of each function holds promote_state.lock. */
 #ifndef CLIENT_MEMORY_PROMOTE_PRIVATE_H
 #define CLIENT_MEMORY_PROMOTE_PRIVATE_H
 
@@ -11,30 +11,28 @@
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
 
-#define PAGE		  ((uintptr_t)4096)
-#define PROMOTE_PEERS_MAX 4096u /* ranges of memory that is not promoted */
+#define PAGE ((uintptr_t)4096)
 
-/* A part of the promoted file that regions use; sorted by offset, not overlapping. */
+/* A part of the promoted file that regions use. Parts are sorted by offset and do not overlap. */
 struct part {
 	uint64_t offset, length;
 	uint32_t users;
-	/* of the whole range that it moved with; took 0: a piece that was cut off it */
-	int64_t moved_at, took; /* nanoseconds; of work */
-	uintptr_t region_start, region_end; /* the pages of the region for which it was */
-	uintptr_t home_start, home_end; /* where they were */
+	/* of the whole range that was promoted at once; took 0: a piece that was split off */
+	int64_t promoted_at; /* ns */
+	int64_t took; /* ns of CPU time */
+	uintptr_t region_start, region_end; /* the pages of the region that it was promoted for */
+	uintptr_t home_start, home_end; /* the addresses of the pages */
 };
 
 /* A range that was promoted in vain. */
 struct vain {
 	uintptr_t start, end;
 	uint32_t times;
-	uint32_t wait; /* registrations, the last time */
-	uint32_t waits; /* ... that are left of it */
+	uint32_t wait; /* registrations that it had to wait for, the last time */
+	uint32_t waits; /* how many of them are left */
 };
 
-#define PROMOTE_VAIN_MAX 256u
-
-/* All of it is one object: it must not move itself. */
+/* All state is in one object, so that it is easily kept from being promoted itself. */
 struct promote_state {
 	pthread_mutex_t lock;
 	bool ready; /* fork handlers are in place */
@@ -42,111 +40,125 @@ struct promote_state {
 	int fd;
 	ino_t inode;
 	dev_t device;
-	bool waiting; /* parts without users that could not go back yet */
+	bool waiting; /* there are parts without users that could not be demoted yet */
 	uint32_t next_slot;
-	uint32_t small; /* regions that were: it does not go down */
+	uint32_t small; /* small regions so far; never decreases */
 	uint32_t parts;
-	struct part part[PROMOTE_RANGES_MAX];
-	struct mapping found[PROMOTE_RANGES_MAX];
-	struct vain vain[PROMOTE_VAIN_MAX]; /* by hash */
-	int64_t lost, since; /* nanoseconds that went for nothing, since when */
-	int fork_cancel; /* base/cancel.h */
+	struct part part[LIMIT_PROMOTE_RANGES];
+	struct mapping found[LIMIT_PROMOTE_RANGES];
+	struct vain vain[LIMIT_PROMOTE_VAIN]; /* by hash */
+	int64_t lost, since; /* ns of work in vain, and since when */
+	int fork_cancel; /* queue/cancel.h */
 };
 
 extern struct promote_state promote_state;
 
 /* promote_file.c */
 
-/* Makes it if this process promotes and it is not there. */
+/* Whether there is a promoted file; makes it if this process promotes. */
 bool promote_have_file(void);
-/* Beyond RLIMIT_FSIZE, which may change, a write raises a signal that ends the program. */
+/*
+ * False: writes would exceed RLIMIT_FSIZE, which may change, and the signal would end the program.
+ */
 bool promote_may_write(void);
-/* Whether that shows a part of the promoted file. */
+/* Whether it maps a part of the promoted file. */
 bool promote_is_ours(const struct mapping *m);
+/* Frees the pages of the file in this range. */
 void promote_drop_pages(uint64_t offset, uint64_t length);
 
-/* promote_fork.c: false: there is no memory for the handlers. */
+/* promote_fork.c. False: there was no memory for the handlers. */
 bool promote_watch_forks(void);
 
 /*
- * promote_hold.c: no other thread writes this memory (m stays where it is) until promote_let_go, or
- * (in the child) promote_hold_forget. Where that cannot be had, nothing is held.
+ * promote_hold.c: keeps other threads from writing this memory until promote_let_go, or in the
+ * child promote_hold_forget. `m` must stay valid until then. If that is not possible, nothing is
+ * held.
  */
 void promote_hold(const struct mapping *m, uint32_t count);
-/* What was to be done meanwhile is done: from now on it should not take long. */
+/* The copies are made, so the fork should be over soon: starts the clock for deadlocks. */
 void promote_hold_copied(void);
 void promote_let_go(void);
 void promote_hold_forget(void);
 
-/* promote_may.c: whether that mapping, or piece of one, may move. */
-bool promote_may_move(const struct mapping *m);
+/* promote_may.c: whether that mapping, or piece of one, may be promoted. */
+bool promote_allowed(const struct mapping *m);
 
 /* promote_peer.c */
 
-/* What of the region is not promoted is peer memory from now on. Fills in `known`. */
+/* Notes what is not promoted of the region as peer memory. Fills in `known`. */
 void promote_peer_enter(struct promote_region *r);
 void promote_peer_leave(const struct promote_region *r);
-/* Whether something in [start, end) is, or may be. */
+/* Whether anything in [start, end) is, or may be, peer memory. */
 bool promote_peer_is(uintptr_t start, uintptr_t end);
-/* There are regions of which it is not known: anything may be. */
+/* Whether there are regions that could not be noted: then any memory may be peer memory. */
 bool promote_peer_unknown(void);
-/* The first address from `at` on that is not, and the next behind that which is, or end. */
+/* The first address from `at` on that is not peer memory. */
 uintptr_t promote_peer_behind(uintptr_t at);
+/* The first address from `at` on that is peer memory, or `end`. */
 uintptr_t promote_peer_next(uintptr_t at, uintptr_t end);
-/* In the child of a fork: no region is its. */
+/* In the child of a fork: forgets all regions, which are the parent's. */
 void promote_peer_forget(void);
 
 /*
- * promote_edge.c: whether the region, which may be read, is an allocation that has its pages for
- * itself, the first and the last included.
+ * promote_edge.c: whether the region is an allocation that has all its pages to itself, including
+ * the first and the last.
  */
 bool promote_owns_edges(uintptr_t region, uint64_t length);
 
 /* promote_worth.c */
 
+/* CLOCK_MONOTONIC, in ns. */
 int64_t promote_now(void);
-/* ... of the processor's time for this thread: others that run meanwhile are not our cost. */
+/* CPU time of this thread, in ns: what other threads do meanwhile is not our cost. */
 int64_t promote_work_now(void);
-/* UROCE_PROMOTE=on. */
+/* Whether UROCE_PROMOTE=on. */
 bool promote_in_any_case(void);
-/* Whether to move the pages of a region; asked once for each registration. */
+/* Whether to promote the pages of a region. Asked once for each registration. */
 bool promote_pays(uintptr_t start, uintptr_t end);
-/* A part was needed until then, and took so long on its way back: was it worth it? */
+/*
+ * Notes whether promoting a part was worth it: it was needed until then, and demotion took `back`
+ * ns.
+ */
 void promote_paid(const struct part *p, int64_t until, int64_t back);
 
 /* promote_parts.c */
 
-/* False: there are as many parts as may be. */
+/* False: the table is full. */
 bool promote_insert_part(uint32_t at, struct part p);
 void promote_remove_part(uint32_t at);
-/* First part that ends behind offset. */
+/* The first part that ends after the offset. */
 uint32_t promote_part_at(uint64_t offset);
-/* Cuts the part that goes across `offset` in two. */
+/* Splits the part that crosses `offset`. False: the table is full. */
 bool promote_split_part(uint64_t offset);
-/* One more user of [offset, offset + length) of a slot; what nobody used before is a part then. */
+/* Counts one more user of [offset, offset + length) of a slot. False: the table is full. */
 bool promote_use_parts(uint64_t offset, uint64_t length);
-/* The offset of a slot without parts, UINT64_MAX if there is none. */
+/* The offset of a slot without parts; UINT64_MAX: there is none. */
 uint64_t promote_find_slot(void);
-/* Where the pages that go with part i end: at the next part of its slot, or with the slot. */
+/* Where the pages of part i end: at the next part of its slot, or at the end of the slot. */
 uint64_t promote_reach(uint32_t i);
 
-/* promote_move.c. False: nothing changed. */
+/* promote_pages.c. False: nothing has changed. */
 
-/* The pages of `m`, which are in no file. */
-bool promote_move_into_file(const struct mapping *m, uint64_t offset);
+/* Puts the pages of `m`, which are private, into the file. */
+bool promote_pages_into_file(const struct mapping *m, uint64_t offset);
 /*
- * Private memory with the file's octets takes the place of its mapping, or of a piece of it, and is
- * protected and marked as that is. Nobody may write it meanwhile.
+ * Replaces a mapping of the file, or a piece of one, by private memory with the same octets,
+ * protection and marks. No thread may write it meanwhile.
  */
 bool promote_replace_by_copy(const struct mapping *m);
-/* The same in two steps: private memory with those octets (MAP_FAILED: none), then in its place. */
+/*
+ * The same in two steps: makes private memory with those octets (or MAP_FAILED), and maps it there.
+ */
 void *promote_copy_of(const struct mapping *m);
 bool promote_put_copy(void *copy, const struct mapping *m);
-bool promote_move_out_of_file(const struct mapping *m);
+/* Makes the pages of `m`, which are in the file, private again. */
+bool promote_pages_out_of_file(const struct mapping *m);
 
-/* promote_back.c: one user less of [offset, offset + length). */
+/*
+ * promote_back.c: counts one user less of [offset, offset + length) and demotes what has none left.
+ */
 void promote_release_parts(uint64_t offset, uint64_t length);
-/* What could not go back because some other region had it as peer memory. */
+/* Demotes what could not be demoted before, because it was also peer memory of another region. */
 void promote_release_waiting(void);
 
 #endif

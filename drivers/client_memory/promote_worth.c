@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether it pays to promote a range. To move pages there and back takes as long as some ten copies
- * of them by the engine. A region that stays registered earns that; one that is registered for each
- * transfer and deregistered behind it does not, and cannot be left promoted in between: what the
- * program does with memory that is not registered (MADV_DONTNEED for zeros, say, as allocators do)
- * must be as it ever was. So what was moved for nothing is remembered, by range and altogether.
+ * Whether it pays to promote a range. Promotion and demotion take as long as about ten copies of
+ * the pages by the engine. A region that stays registered earns that back. A region that a program
+ * registers for each transfer does not. It cannot stay promoted in between either, because memory
+ * that is not registered must behave as usual (MADV_DONTNEED gives zeros, for example, on which
+ * allocators rely). So this file remembers what was promoted in vain, for each range and in total.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 
 #include "drivers/client_memory/promote_private.h"
 
-#define PAYS_AFTER   20 /* times as long as the way there and back took */
-#define TRIES	     2u /* in vain, before a range has to wait */
-#define WAIT_FIRST   256u /* registrations that it waits for then; four times as many each time */
-#define WAIT_MOST    (1u << 20)
-#define LOSS_GRANTED INT64_C(50000000) /* nanoseconds that a program may lose at once, */
-#define LOSS_SHARE   50 /* ... and one in so many of its time */
+#define PAYS_AFTER 20 /* times as long as promotion and demotion took */
+#define TRIES	   2u /* in vain, before a range has to wait */
+#define WAIT_FIRST 256u /* registrations of the first wait; each later wait is four times as long */
+#define WAIT_MOST  (1u << 20)
+
+#define LOSS_GRANTED ((int64_t)LIMIT_PROMOTE_LOSS * 1000000) /* ns */
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -44,11 +44,11 @@ bool promote_in_any_case(void)
 	return how != NULL && strcmp(how, "on") == 0;
 }
 
-/* The range's own entry, or that of another which it takes over. */
+/* The range's entry, taken from another range if that has the same hash. */
 static struct vain *entry_of(uintptr_t start, uintptr_t end)
 {
 	uint64_t hash = (start / PAGE * 31 + end / PAGE) * UINT64_C(0x9e3779b97f4a7c15);
-	struct vain *v = &promote_state.vain[hash >> 32 & (PROMOTE_VAIN_MAX - 1)];
+	struct vain *v = &promote_state.vain[hash >> 32 & (LIMIT_PROMOTE_VAIN - 1)];
 
 	if (v->start != start || v->end != end)
 		*v = (struct vain){ .start = start, .end = end };
@@ -60,7 +60,8 @@ static bool has_lost_too_much(void)
 	int64_t lost = promote_state.lost;
 
 	return lost > LOSS_GRANTED &&
-	       lost - LOSS_GRANTED > (promote_now() - promote_state.since) / LOSS_SHARE;
+	       lost - LOSS_GRANTED >
+		       (promote_now() - promote_state.since) / (int64_t)LIMIT_PROMOTE_LOSS_SHARE;
 }
 
 bool promote_pays(uintptr_t start, uintptr_t end)
@@ -81,10 +82,10 @@ void promote_paid(const struct part *p, int64_t until, int64_t back)
 	int64_t took = p->took + back;
 	struct vain *v;
 
-	if (p->took == 0 || until - p->moved_at >= PAYS_AFTER * took)
+	if (p->took == 0 || until - p->promoted_at >= PAYS_AFTER * took)
 		return;
 	if (promote_state.lost == 0)
-		promote_state.since = p->moved_at;
+		promote_state.since = p->promoted_at;
 	promote_state.lost += took;
 	v = entry_of(p->region_start, p->region_end);
 	if (++v->times < TRIES)

@@ -99,7 +99,7 @@ static inline int memory_unmap(void *at, size_t length)
  * mremap(2): moves the pages [from, from + length) to `to`, in place of what is mapped there.
  * False: they were not moved.
  */
-static inline bool memory_move(void *from, size_t length, void *to)
+static inline bool memory_remap(void *from, size_t length, void *to)
 {
 	return memory_call_raw(SYS_mremap, (long)from, (long)length, (long)length,
 			       MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) == (long)to;

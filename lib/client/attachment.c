@@ -15,7 +15,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t promotion_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct attachment *attachments;
-static struct carrier_device embedded[EMBEDDED_MAX];
+static struct carrier_device embedded[LIMIT_EMBEDDED_ENGINES];
 static uint32_t embedded_count;
 static void (*fork_child)(void);
 
@@ -29,7 +29,7 @@ uroce_register_carrier(const struct carrier_device *device)
 		if (strcmp(embedded[i].name, device->name) == 0)
 			error = EEXIST;
 	}
-	if (error == 0 && embedded_count == EMBEDDED_MAX)
+	if (error == 0 && embedded_count == LIMIT_EMBEDDED_ENGINES)
 		error = ENOSPC;
 	if (error == 0)
 		embedded[embedded_count++] = *device;
@@ -146,7 +146,7 @@ void attachment_each_engine(void (*found)(const struct engine_source *source,
 					  const struct reply_device *facts, void *argument),
 			    void *argument)
 {
-	char names[EMBEDDED_MAX][32] = { 0 };
+	char names[LIMIT_EMBEDDED_ENGINES][32] = { 0 };
 	struct engine_source source;
 	struct reply_device facts;
 	struct locations where;

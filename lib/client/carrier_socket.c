@@ -27,10 +27,7 @@
 #include "client/log.h"
 #include "client/message.h"
 
-#define QUERY_TIMEOUT_MS   3000
-#define COMMAND_TIMEOUT_MS 30000
-#define CHECK_EVERY	   64u /* calls of empty_poll: about 1,000 empty polls */
-#define HEARTBEAT_LATE	   (120 * TIME_MS) /* it changes every 100 ms */
+#define CHECK_EVERY 64u /* calls of empty_poll: about 1,000 empty polls */
 
 struct carrier_socket {
 	struct carrier c;
@@ -74,7 +71,7 @@ static int socket_command(struct carrier *c, enum command what, struct command_r
 	pthread_mutex_lock(&s->lock);
 	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
 		reply->error = 0;
-		error = message_exchange(s->fd, what, ++s->sequence, COMMAND_TIMEOUT_MS, request,
+		error = message_exchange(s->fd, what, ++s->sequence, LIMIT_COMMAND_WAIT, request,
 					 request_bytes, reply, reply_bytes, in, out);
 		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
 		if (error == ENODEV && reply->error != ENODEV)
@@ -106,7 +103,8 @@ static void check_heartbeat(struct carrier_socket *s)
 	if (beat != __atomic_load_n(&s->heartbeat, __ATOMIC_RELAXED)) {
 		__atomic_store_n(&s->heartbeat, beat, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->beat_at, t, __ATOMIC_RELAXED);
-	} else if (t - __atomic_load_n(&s->beat_at, __ATOMIC_RELAXED) > HEARTBEAT_LATE) {
+	} else if (t - __atomic_load_n(&s->beat_at, __ATOMIC_RELAXED) >
+		   LIMIT_HEARTBEAT_LATE * TIME_MS) {
 		__atomic_store_n(&s->beat_at, t, __ATOMIC_RELAXED);
 		if (connection_ended(s))
 			set_gone(s);
@@ -187,7 +185,7 @@ int carrier_socket_query(const char *path, struct reply_device *out)
 		client_info("no engine at %s: %s", path, strerror(error));
 		return error;
 	}
-	error = message_exchange(fd, COMMAND_DEVICE, 1, QUERY_TIMEOUT_MS, &request.h,
+	error = message_exchange(fd, COMMAND_DEVICE, 1, LIMIT_QUERY_WAIT, &request.h,
 				 sizeof(request), &out->h, sizeof(*out), NULL, NULL);
 	close(fd);
 	return error;

@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <stdint.h>
 
-#define LOCK_SPINS 64u
+#include "config/limits.h"
 
 struct queue_lock {
 	uint32_t taken;
@@ -34,7 +34,7 @@ static inline void queue_lock(struct queue_lock *l)
 		return;
 	while (__atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE) != 0) {
 		while (__atomic_load_n(&l->taken, __ATOMIC_RELAXED) != 0) {
-			if (++spins % LOCK_SPINS == 0)
+			if (++spins % LIMIT_LOCK_SPINS == 0)
 				sched_yield();
 			else
 				__builtin_ia32_pause();

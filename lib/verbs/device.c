@@ -11,8 +11,7 @@
 #include "base/bits.h"
 #include "verbs/device.h"
 
-#define DEVICES_MAX 32
-#define NAME_SIZE   40 /* octets: an engine's name for its device has 31, a number may follow */
+#define NAME_SIZE 40 /* octets: an engine's name for its device has 31, a number may follow */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
@@ -170,7 +169,7 @@ static void list_engine(const struct engine_source *source, const struct reply_d
 	struct listing *l = argument;
 	struct device *d;
 
-	if (l->count == DEVICES_MAX)
+	if (l->count == (int)LIMIT_DEVICES)
 		return;
 	/* an embedded engine may also have a socket, so we may find it twice */
 	for (int i = 0; i < l->count; i++)
@@ -226,7 +225,7 @@ static void make_names_unique(struct listing *l)
 
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct listing l = { .list = calloc(DEVICES_MAX + 1, sizeof(struct ibv_device *)) };
+	struct listing l = { .list = calloc(LIMIT_DEVICES + 1, sizeof(struct ibv_device *)) };
 
 	if (num_devices != NULL)
 		*num_devices = 0;

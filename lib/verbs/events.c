@@ -33,7 +33,7 @@ int events_receive(int fd, void *message, size_t octets)
 /* The timeout is for a thread that is about to block in `fd` and has not seen the end of file. */
 static int make_mute(int fd, int mute)
 {
-	const struct timeval patience = { .tv_usec = EVENTS_PATIENCE_US };
+	const struct timeval patience = { .tv_usec = LIMIT_MUTE_WAIT * 1000 };
 	int flags = fcntl(fd, F_GETFL);
 
 	if (setsockopt(mute, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0)

@@ -27,9 +27,8 @@ int events_receive(int fd, void *message, size_t octets);
 /*
  * Replaces `fd` at end of file by a mute descriptor with the same flags, because programs that wait
  * in epoll would spin otherwise. *idle_fd becomes its other end. A recv(2) on it does not block for
- * ever: it returns EAGAIN after EVENTS_PATIENCE_US. Any thread.
+ * ever: it returns EAGAIN after LIMIT_MUTE_WAIT. Any thread.
  */
-#define EVENTS_PATIENCE_US 10000
 void events_silence(int fd, int *idle_fd);
 
 /*

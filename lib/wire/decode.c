@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/bits.h"
+#include "config/limits.h"
 #include "wire/decode.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
-
-#define EXTENSION_HEADERS_MAX 8 /* walked at most, to tell whose frame it is */
 
 /*
  * What is known of the frame so far. All offsets are octets from its start. The octets before `end`
@@ -103,7 +102,7 @@ static enum reason ipv6_extended(struct layout *at, uint8_t next)
 	size_t offset = at->l3 + IPV6_LENGTH;
 	unsigned int i;
 
-	for (i = 0; i < EXTENSION_HEADERS_MAX && next != PROTOCOL_UDP; i++) {
+	for (i = 0; i < LIMIT_EXTENSION_HEADERS && next != PROTOCOL_UDP; i++) {
 		if (next != PROTOCOL_HOP_BY_HOP && next != PROTOCOL_ROUTING &&
 		    next != PROTOCOL_DESTINATION && next != PROTOCOL_FRAGMENT)
 			return REASON_NOT_ROCE;

@@ -32,7 +32,7 @@
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
 
-static_assert(LIMIT_JOBS * LIMIT_LCORES <= MOVER_BATCHES,
+static_assert(LIMIT_JOBS * LIMIT_LCORES <= LIMIT_MOVER_BATCHES,
 	      "a mover has room for all jobs there are");
 static_assert(LIMIT_JOB_COPIES >= PACKET_COPIES && LIMIT_JOB_TICKETS >= PACKET_TICKETS,
 	      "one packet fits");

@@ -11,7 +11,6 @@
 #include "verbs/queues/qp.h"
 
 #define ASK_EVERY_US 2000u
-#define PATIENCE_US  3500000u /* the engine gives up after three questions of a second each */
 
 struct ah {
 	struct ibv_ah ibv;
@@ -28,7 +27,7 @@ static int wait_resolved(struct attachment *c, enum command ask, struct command_
 
 	/* An embedded engine may be polled by this very thread, so waiting could never end. */
 	while (error == 0 && reply->state == AH_RESOLVING && !c->carrier->embedded) {
-		if (waited_us >= PATIENCE_US)
+		if (waited_us >= LIMIT_RESOLVE_WAIT * 1000)
 			return ETIMEDOUT;
 		usleep(ASK_EVERY_US);
 		waited_us += ASK_EVERY_US;

@@ -354,7 +354,7 @@ static int attach_point(struct ibv_counters *ibv, struct ibv_counter_attach_attr
 	if (flow == NULL && verbs_object_busy(&k->object))
 		return EBUSY;
 	queue_lock(&k->lock);
-	if (k->points == COUNTER_POINTS)
+	if (k->points == LIMIT_COUNTER_POINTS)
 		error = ENOMEM;
 	if (error == 0 && flow != NULL)
 		error = bind_to(k, (struct steering *)flow);

@@ -5,9 +5,6 @@
 #include "verbs/queues/cq.h"
 #include "verbs/queues/flush.h"
 
-#define POLITE_AFTER 64u /* after so many empty polls in a row the core is offered to others ... */
-#define POLITE_EVERY 16u /* ... with one in so many polls */
-
 /* Where completions may be missing, only the request's number says what is done. */
 static void note_lossy(struct qp *qp, const struct completion *c)
 {
@@ -95,7 +92,8 @@ bool cq_take_when_empty(struct cq *cq, struct completion *c)
 	struct carrier *carrier = cq->attachment->carrier;
 	uint32_t empty = ++cq->empty_polls;
 
-	if (carrier->embedded || (empty >= POLITE_AFTER && empty % POLITE_EVERY == 0))
+	if (carrier->embedded ||
+	    (empty >= LIMIT_EMPTY_POLLS && empty % LIMIT_EMPTY_POLLS_EVERY == 0))
 		carrier->ops->empty_poll(carrier);
 	if (!carrier->ops->gone(carrier))
 		return false;

@@ -18,8 +18,6 @@ struct rwq_table {
 	struct ibv_rwq_ind_table ibv;
 };
 
-#define COUNTER_POINTS 64u /* of one counters object */
-
 struct counters {
 	struct ibv_counters ibv;
 	struct verbs_object object; /* only for its users: rules that count into it */
@@ -29,7 +27,7 @@ struct counters {
 	struct {
 		uint32_t what; /* enum ibv_counter_description */
 		uint32_t index;
-	} point[COUNTER_POINTS];
+	} point[LIMIT_COUNTER_POINTS];
 };
 
 struct steering {

@@ -94,13 +94,13 @@ Test(mover, batches_come_back_to_their_lcores_in_order, .timeout = 100)
 
 Test(mover, it_takes_only_so_many)
 {
-	static struct mover_batch batch[MOVER_BATCHES + 1];
+	static struct mover_batch batch[LIMIT_MOVER_BATCHES + 1];
 	struct mover *m = new_mover(1, true);
 
-	for (uint32_t i = 0; i < MOVER_BATCHES; i++)
+	for (uint32_t i = 0; i < LIMIT_MOVER_BATCHES; i++)
 		cr_assert(mover_submit(m, &batch[i]));
-	cr_assert_not(mover_submit(m, &batch[MOVER_BATCHES]), "none was polled yet");
-	for (uint32_t i = 0; i < MOVER_BATCHES; i++)
+	cr_assert_not(mover_submit(m, &batch[LIMIT_MOVER_BATCHES]), "none was polled yet");
+	for (uint32_t i = 0; i < LIMIT_MOVER_BATCHES; i++)
 		wait_for(m, 0);
 	cr_assert(mover_submit(m, &batch[0]));
 	cr_assert_eq(wait_for(m, 0), &batch[0]);

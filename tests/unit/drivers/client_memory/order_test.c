@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which order memory of a client is written, and who waits for whose atomic. The calls that reach
- * a client's memory go through this test, which counts them and holds up those that it wants to.
+ * In which order memory of a client is written, and who waits for whose atomic. The calls that
+ * reach a client's memory go through this test, which counts them and holds up those that it wants
+ * to.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -107,7 +108,10 @@ Test(order, the_tail_is_written_by_the_last_call)
 	peer_memory_close(&m);
 }
 
-/* ... of those that stand in the midst of a message there is none, nor of a message that is all tail. */
+/*
+ * ... of those that stand in the midst of a message there is none, nor of a message that is all
+ * tail.
+ */
 Test(order, one_call_where_there_is_no_tail_or_nothing_else)
 {
 	static uint64_t from[2], to[2];
@@ -201,9 +205,10 @@ static void taken_over(bool in_write)
 	open_memory(&other, SOMEBODY);
 	thread = begin_held(&held, &page[0][9], in_write);
 	cr_expect_eq(add_at(&other, &page[1][9], &a, 100), EBUSY);
-	cr_expect_eq(add_at(&other, &page[1][9], &a, 99 + PEER_PATIENCE), EBUSY);
-	cr_expect_eq(add_at(&other, &page[1][9], &a, 100 + PEER_PATIENCE), 0);
-	cr_expect_eq(add_at(&other, &page[1][9], &a, 101 + PEER_PATIENCE), 0, "it is free now");
+	cr_expect_eq(add_at(&other, &page[1][9], &a, 99 + LIMIT_ATOMIC_WAIT * TIME_MS), EBUSY);
+	cr_expect_eq(add_at(&other, &page[1][9], &a, 100 + LIMIT_ATOMIC_WAIT * TIME_MS), 0);
+	cr_expect_eq(add_at(&other, &page[1][9], &a, 101 + LIMIT_ATOMIC_WAIT * TIME_MS), 0,
+		     "it is free now");
 	cr_expect_eq(page[1][9], 2);
 	end_held(thread);
 	if (!in_write) {
@@ -223,7 +228,9 @@ Test(order, another_program_takes_over_from_one_that_is_stuck)
 	taken_over(true);
 }
 
-/* Both go the same way, so the second would only be stuck as well, and the first one's work lost. */
+/*
+ * Both go the same way, so the second would only be stuck as well, and the first one's work lost.
+ */
 Test(order, a_program_takes_nothing_over_from_itself)
 {
 	struct peer_atomic a = { .value = 1 };
@@ -254,7 +261,7 @@ Test(order, a_stuck_atomic_outlives_its_memory)
 	peer_memory_close(&original);
 	open_memory(&other, SOMEBODY);
 	cr_expect_eq(add_at(&other, &page[1][5], &a, 1), EBUSY);
-	cr_expect_eq(add_at(&other, &page[1][5], &a, 1 + PEER_PATIENCE), 0);
+	cr_expect_eq(add_at(&other, &page[1][5], &a, 1 + LIMIT_ATOMIC_WAIT * TIME_MS), 0);
 	peer_memory_close(&other);
 	end_held(thread);
 	peer_memory_close(&held.memory);

@@ -252,7 +252,7 @@ Test(promote, the_first_small_regions)
 	uint32_t count;
 
 	memset(p, 1, MIB);
-	for (uint32_t i = 0; i < PROMOTE_SMALL_MAX; i++) {
+	for (uint32_t i = 0; i < LIMIT_PROMOTE_SMALLS; i++) {
 		count = promote_range(p + 2 * PAGE * i + 100, 2 * PAGE, b, PARTS);
 		require(count);
 		cr_assert_eq(count, 1);
@@ -264,7 +264,7 @@ Test(promote, the_first_small_regions)
 			promote_release(b, count);
 	}
 	cr_assert_eq(promote_range(p + MIB - 2 * PAGE, 2 * PAGE, b, PARTS), 0);
-	cr_assert_eq(promote_range(p + MIB / 2, PROMOTE_SMALL - 1, b, PARTS), 0);
+	cr_assert_eq(promote_range(p + MIB / 2, LIMIT_PROMOTE_SMALL - 1, b, PARTS), 0);
 	count = promote_range(p, MIB, b, PARTS);
 	cr_assert_gt(count, 0, "large ones still are");
 	for (size_t i = 0; i < MIB; i++)

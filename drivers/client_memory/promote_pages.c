@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How pages change their home while the program runs: a userfaultfd is registered on the range for
- * missing pages and write protection (protection alone lets a write to an untouched page through),
- * the range is protected, so nobody writes it any more; the pages that exist are copied; the new
- * memory is mapped over the old in one system call; closing the userfaultfd lets the writers go
- * on, in the new memory. If anything fails before that call, protection is taken away and the
- * memory is as it was.
+ * Replaces the pages of a range while the program runs:
  *
- * Between protecting and letting go this thread may not touch the range, nor call anything that
- * might: no malloc, no stdio, no signal handler (all are blocked).
+ *  1. A userfaultfd is registered on the range, for missing pages and for write protection
+ *     (protection alone lets a write to an untouched page through), and protects it: all writers
+ *     wait.
+ *  2. The pages that exist are copied.
+ *  3. One system call maps the new memory over the old.
+ *  4. The userfaultfd is closed, and the writers go on in the new memory.
+ *
+ * If anything fails before step 3, the protection is removed, and the memory is unchanged.
+ *
+ * Between steps 1 and 4 this thread must not access the range, nor call anything that might: no
+ * malloc, no stdio, no signal handler (all signals are blocked).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +34,7 @@ static bool one_thread(void)
 	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
 }
 
-/* -1: none, or one that would make other threads' system calls fail. */
+/* -1: not available, or only one that would make system calls of other threads fail. */
 static int open_userfaultfd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
@@ -61,13 +65,13 @@ static bool hold_writers(int fd, uintptr_t start, uint64_t length)
 	       ioctl(fd, UFFDIO_WRITEPROTECT, &protect) == 0;
 }
 
-/* Whatever memory is there now is written freely again; closing wakes all who wait. */
+/* Removes the protection of whatever memory is there now. Closing wakes all waiting writers. */
 static void let_writers_go(int fd, uintptr_t start, uint64_t length)
 {
 	struct uffdio_writeprotect protect = { .range = { start, length }, .mode = 0 };
 	struct uffdio_range range = { start, length };
 
-	/* both fail, and have nothing to do, when the memory was replaced */
+	/* both fail if the memory was replaced; then there is nothing to do */
 	ioctl(fd, UFFDIO_WRITEPROTECT, &protect);
 	ioctl(fd, UFFDIO_UNREGISTER, &range);
 	close(fd);
@@ -91,7 +95,7 @@ static bool write_all(uintptr_t from, uint64_t length, uint64_t offset)
 
 #define PAGEMAP_EXISTS (UINT64_C(3) << 62) /* present or swapped out */
 
-/* Copies the runs of pages that exist; the others stay holes and read as zeros, as they did. */
+/* Copies the pages that exist. The others become holes of the file, which read as zeros, too. */
 static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_t offset)
 {
 	uint64_t entry[256];
@@ -117,7 +121,7 @@ static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_
 	return true;
 }
 
-/* Into zeroed memory at `to`, what the file has of [offset, offset + length). */
+/* Copies the data that the file has in [offset, offset + length) to zeroed memory. */
 static bool read_existing(void *to, uint64_t length, uint64_t offset)
 {
 	uint64_t at = offset, end = offset + length;
@@ -149,7 +153,9 @@ static bool read_existing(void *to, uint64_t length, uint64_t offset)
 	return true;
 }
 
-/* --- there and back --------------------------------------------------------------------------- */
+/*
+ * --- into the file and out of it ---------------------------------------------------------------
+ */
 
 static int access_of(const struct mapping *m)
 {
@@ -157,7 +163,7 @@ static int access_of(const struct mapping *m)
 	       (m->executable ? PROT_EXEC : 0);
 }
 
-/* A mark that cannot be set is lost: none of them changes what a program reads or writes. */
+/* A mark that cannot be set is lost. No mark changes what a program reads or writes. */
 static void set_marks(void *at, size_t length, uint32_t marks)
 {
 	static const struct {
@@ -186,7 +192,7 @@ static bool map_file(const struct mapping *m, uint64_t offset)
 	return true;
 }
 
-bool promote_move_into_file(const struct mapping *m, uint64_t offset)
+bool promote_pages_into_file(const struct mapping *m, uint64_t offset)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	uint64_t length = m->end - m->start;
@@ -224,7 +230,7 @@ bool promote_put_copy(void *copy, const struct mapping *m)
 
 	set_marks(copy, length, m->marks);
 	if (memory_protect(copy, length, access_of(m)) != 0 ||
-	    !memory_move(copy, length, (void *)m->start))
+	    !memory_remap(copy, length, (void *)m->start))
 		return false;
 	if (m->marks & MARK_LOCKED)
 		memory_lock((void *)m->start, length);
@@ -243,14 +249,14 @@ bool promote_replace_by_copy(const struct mapping *m)
 	return false;
 }
 
-bool promote_move_out_of_file(const struct mapping *m)
+bool promote_pages_out_of_file(const struct mapping *m)
 {
 	int fd = open_userfaultfd();
 	bool done;
 
 	if (fd < 0)
 		return false;
-	/* before Linux 5.19 shared memory cannot be protected: it stays where it is */
+	/* before Linux 5.19 shared memory cannot be protected, so it stays promoted */
 	done = hold_writers(fd, m->start, m->end - m->start) && promote_replace_by_copy(m);
 	let_writers_go(fd, m->start, m->end - m->start);
 	return done;
