@@ -128,10 +128,11 @@ Test(arguments, queue_pairs)
 Test(arguments, parameters_of_a_connection)
 {
 	struct rdma_conn_param too_deep = { .initiator_depth = 254 };
-	struct rdma_conn_param too_many = { .responder_resources = 254 };
+	struct rdma_conn_param nothing_is_promoted_when_the_table_is_full = { .responder_resources =
+										      254 };
 
 	FAILS(rdma_connect(bound, &too_deep), EINVAL);
-	FAILS(rdma_connect(bound, &too_many), EINVAL);
+	FAILS(rdma_connect(bound, &nothing_is_promoted_when_the_table_is_full), EINVAL);
 	FAILS(rdma_accept(bound, &too_deep), EINVAL);
 }
 

@@ -22,7 +22,7 @@ static int new_file(int seals)
 	return fd;
 }
 
-Test(direct, a_sealed_file_is_the_clients_memory)
+Test(direct, a_sealed_file_is_mapped)
 {
 	struct direct_map d;
 	int fd = new_file(F_SEAL_SHRINK);
@@ -42,7 +42,7 @@ Test(direct, a_sealed_file_is_the_clients_memory)
 }
 
 /* hostile H-120: a file that shrinks. */
-Test(direct, what_could_shrink_is_refused)
+Test(direct, a_file_that_could_shrink_is_refused)
 {
 	char path[] = "/dev/shm/uroce-direct-XXXXXX";
 	struct direct_map d;

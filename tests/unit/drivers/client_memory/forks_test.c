@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a fork's child finds in promoted memory while other threads of its parent write there. */
+/* What a fork's child finds in promoted memory while other threads of its parent write it. */
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
 
@@ -25,7 +25,7 @@
 static uint32_t stop;
 static bool promoted;
 
-/* Words that a thread counts up, one after the other, round and round. */
+/* Words that a thread increments one after the other, in rounds. */
 struct counters {
 	volatile uint64_t *word[4];
 	uint64_t rounds; /* atomic */
@@ -67,7 +67,7 @@ static void *count_up(void *argument)
 	return NULL;
 }
 
-/* The same by system calls: the kernel writes for the thread. */
+/* The same by system calls, where the kernel writes for the thread. */
 static void *count_up_by_reads(void *argument)
 {
 	struct counters *c = argument;
@@ -127,15 +127,15 @@ static void await_rounds(uint64_t more)
 		int tries = 0;
 
 		while (__atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE) < from[i] + more) {
-			cr_assert_lt(tries++, 20000, "a writer stands still");
+			cr_assert_lt(tries++, 20000, "a writer makes no progress");
 			nanosleep(&nap, NULL);
 		}
 	}
 }
 
 /*
- * In the child: no word is behind the one that was written after it, none is ahead by more than a
- * round, and none changes when the parent goes on.
+ * In the child no word is less than the one that was written after it, none is ahead by more than
+ * one round, and none changes when the parent goes on.
  */
 static int look(int go)
 {
@@ -180,8 +180,8 @@ static void fork_and_look(void)
 	close(go[1]);
 }
 
-/* What Linux itself promises, by which the others are measured. */
-Test(forks, of_private_memory, .timeout = 120)
+/* What Linux guarantees; promoted memory must do the same. */
+Test(forks, private_memory_is_copied_at_one_time, .timeout = 120)
 {
 	begin_writers(new_memory(16 * MIB), 16 * MIB, true);
 	await_rounds(2);
@@ -190,8 +190,8 @@ Test(forks, of_private_memory, .timeout = 120)
 	end_writers();
 }
 
-/* hostile H-101: fork beside threads that write what is registered */
-Test(forks, a_child_has_what_was_there_at_one_time, .timeout = 120)
+/* hostile H-101: fork while threads write registered memory */
+Test(forks, a_child_has_promoted_memory_of_one_time, .timeout = 120)
 {
 	uint8_t *p = new_promoted(16 * MIB);
 
@@ -202,8 +202,8 @@ Test(forks, a_child_has_what_was_there_at_one_time, .timeout = 120)
 	end_writers();
 }
 
-/* With the privilege; without it a thread's system call would fail, and nothing is held back then. */
-Test(forks, also_what_the_kernel_writes_for_a_thread, .timeout = 120)
+/* Needs the privilege: without it nothing is held, because system calls would fail. */
+Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 {
 	uint8_t *p = new_promoted(16 * MIB);
 
@@ -216,8 +216,8 @@ Test(forks, also_what_the_kernel_writes_for_a_thread, .timeout = 120)
 	end_writers();
 }
 
-/* Without a descriptor to be had nothing is different. */
-Test(forks, also_without_descriptors, .timeout = 120)
+/* It makes no difference if no descriptor is free. */
+Test(forks, a_child_has_its_copy_without_free_descriptors, .timeout = 120)
 {
 	struct rlimit limit = { 64, 64 };
 	uint8_t *p = new_promoted(16 * MIB);
@@ -246,13 +246,13 @@ Test(forks, also_without_descriptors, .timeout = 120)
 	end_writers();
 }
 
-/* ---- what is done in handlers of a fork, while the others are held back ---- */
+/* ---- handlers of a fork, while other threads are held back ---- */
 
 static volatile uint64_t *touched; /* in promoted memory */
 static pthread_mutex_t pool = PTHREAD_MUTEX_INITIALIZER;
 static bool takes_pool;
 
-/* Before the libraries: so it is called behind theirs. */
+/* Registered before the library's handlers, so the prepare handler is called after theirs. */
 static void touch(void)
 {
 	if (touched != NULL)
@@ -292,7 +292,7 @@ Test(forks, the_thread_that_forks_may_write, .timeout = 60)
 	for (int i = 0; i < 20; i++)
 		fork_and_look();
 	cr_expect_eq(*touched, 20);
-	cr_expect_lt(now_ms() - begin, 20 * 1000, "it waits for itself");
+	cr_expect_lt(now_ms() - begin, 20 * 1000, "the fork waits for itself");
 	end_writers();
 }
 
@@ -306,7 +306,7 @@ static void *use_pool(void *memory)
 	return NULL;
 }
 
-/* A thread that is held back may have the lock that a handler wants: nobody waits for ever. */
+/* A thread that is held back may have a lock that a handler needs. This must not wait for ever. */
 Test(forks, a_lock_over_promoted_memory_is_no_deadlock, .timeout = 60)
 {
 	uint8_t *p = new_promoted(MIB);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program whose memory calls are replaced, as memory hooks do it, by functions that ruin what
- * goes through them: promotion and its way back do not go through them.
+ * A program whose memory calls are replaced, as by memory hooks, with functions that break what
+ * they do. Promotion and demotion do not call them.
  */
 #include <criterion/criterion.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 enum hook {
 	HOOK_MMAP = 1,
 	HOOK_MREMAP = 2,
-	HOOK_OTHERS = 4, /* do nothing, and say that all is well */
+	HOOK_OTHERS = 4, /* do nothing and return success */
 	HOOK_ALL = 7,
 };
 
@@ -34,7 +34,7 @@ static bool is_hostile(enum hook hook)
 	return true;
 }
 
-/* Somewhere else than asked for, and says that all is well. */
+/* Maps at another address than the caller wants, and returns success. */
 void *mmap(void *at, size_t length, int access, int flags, int fd, off_t offset)
 {
 	if (is_hostile(HOOK_MMAP))
@@ -42,7 +42,7 @@ void *mmap(void *at, size_t length, int access, int flags, int fd, off_t offset)
 	return (void *)syscall(SYS_mmap, at, length, access, flags, fd, offset);
 }
 
-/* libucm 1.13: the fifth argument does not arrive. */
+/* As libucm 1.13, which loses the fifth argument. */
 void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
 	va_list list;
@@ -103,7 +103,7 @@ static void assert_all(const uint8_t *p, uint8_t value)
 		cr_assert_eq(p[i], value, "octet %zu is %u, not %u", i, p[i], value);
 }
 
-/* Two buffers, one after the other: the second is not where the first was. */
+/* Two buffers, one after the other; the second is at another address. */
 static void register_two(uint32_t hooks)
 {
 	uint8_t *a = new_memory(0xa1), *b = new_memory(0xb2);
@@ -131,12 +131,12 @@ Test(hooks, an_mmap_that_loses_the_address)
 	register_two(HOOK_MMAP);
 }
 
-Test(hooks, all_that_there_are)
+Test(hooks, all_hooks_are_bypassed)
 {
 	register_two(HOOK_ALL);
 }
 
-Test(hooks, they_do_not_see_a_forks_copies)
+Test(hooks, a_forks_copies_bypass_hooks)
 {
 	uint8_t *p = new_memory(0xa1);
 	struct mr_backing b[PARTS];

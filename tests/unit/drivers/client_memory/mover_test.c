@@ -26,8 +26,9 @@ static nanotime clock_now(void)
 }
 
 /*
- * The engine's own memory stands for a client's: the descriptor is the same kind. by_pid: batches
- * of reads go that way, and block where reading through the descriptor is an error on new kernels.
+ * This process's own memory is used as a client's; the descriptor is of the same kind. by_pid:
+ * batches of reads use process_vm_readv, which blocks where new kernels return an error for the
+ * descriptor.
  */
 static struct mover *new_mover_with(const struct mover_bell *bell, uint32_t lcores, bool by_pid)
 {
@@ -92,14 +93,14 @@ Test(mover, batches_come_back_to_their_lcores_in_order, .timeout = 100)
 	mover_close(m);
 }
 
-Test(mover, it_takes_only_so_many)
+Test(mover, batches_are_bounded)
 {
 	static struct mover_batch batch[LIMIT_MOVER_BATCHES + 1];
 	struct mover *m = new_mover(1, true);
 
 	for (uint32_t i = 0; i < LIMIT_MOVER_BATCHES; i++)
 		cr_assert(mover_submit(m, &batch[i]));
-	cr_assert_not(mover_submit(m, &batch[LIMIT_MOVER_BATCHES]), "none was polled yet");
+	cr_assert_not(mover_submit(m, &batch[LIMIT_MOVER_BATCHES]), "no batch was polled yet");
 	for (uint32_t i = 0; i < LIMIT_MOVER_BATCHES; i++)
 		wait_for(m, 0);
 	cr_assert(mover_submit(m, &batch[0]));
@@ -120,16 +121,16 @@ Test(mover, only_an_lcore_that_sleeps_is_woken)
 	m = new_mover_with(bell, 2, false);
 	cr_assert(mover_submit(m, &batch[0]));
 	p.fd = bell[0].fd;
-	cr_assert_eq(poll(&p, 1, 10000), 1, "nobody woke the lcore");
-	cr_assert_eq(mover_poll(m, 0), &batch[0], "it is woken for what is there");
+	cr_assert_eq(poll(&p, 1, 10000), 1, "the lcore was not woken");
+	cr_assert_eq(mover_poll(m, 0), &batch[0], "it is woken for a finished batch");
 	cr_assert(mover_submit(m, &batch[1]));
 	wait_for(m, 1);
 	mover_close(m);
 	p.fd = bell[1].fd;
-	cr_assert_eq(poll(&p, 1, 0), 0, "who does not sleep was woken");
+	cr_assert_eq(poll(&p, 1, 0), 0, "an lcore that does not sleep was woken");
 }
 
-/* A page that whoever touches it waits for, until the descriptor is closed. */
+/* A page whose access blocks until the descriptor is closed. */
 static void *blocking_page(int *fd)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -161,10 +162,10 @@ static void wait_for_fault(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	cr_assert_eq(poll(&p, 1, 10000), 1, "the mover did not come to the page");
+	cr_assert_eq(poll(&p, 1, 10000), 1, "the mover did not access the page");
 }
 
-Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 100)
+Test(mover, a_blocking_page_blocks_no_lcore, .timeout = 100)
 {
 	static uint64_t local[2][READS];
 	static struct peer_copy copy[2][READS];
@@ -193,8 +194,8 @@ Test(mover, a_page_that_blocks_blocks_no_lcore, .timeout = 100)
 	mover_close(m);
 }
 
-/* What waits comes back at once, what the thread holds when its copy ends. */
-Test(mover, stopping_one_that_hangs_does_not_hang, .timeout = 100)
+/* Waiting batches come back at once; the batch of the thread comes back when its copy ends. */
+Test(mover, stopping_a_blocked_mover_does_not_block, .timeout = 100)
 {
 	static uint64_t local[3][READS];
 	static struct peer_copy copy[3][READS];
@@ -246,7 +247,7 @@ static void wait_for_threads(int wanted)
 	}
 }
 
-Test(mover, closing_one_that_hangs_does_not_hang, .timeout = 100)
+Test(mover, closing_a_blocked_mover_does_not_block, .timeout = 100)
 {
 	static uint64_t local[READS];
 	static struct peer_copy copy[READS];
@@ -270,7 +271,7 @@ Test(mover, closing_one_that_hangs_does_not_hang, .timeout = 100)
 	cr_assert_lt(clock_now() - before, TIME_S, "it waited");
 	while (read(bell.fd, &rings, sizeof(rings)) > 0)
 		;
-	close(fd); /* the thread that was left behind ends, and frees the mover */
+	close(fd); /* the blocked thread ends and frees the mover */
 	wait_for_threads(threads);
-	cr_assert_lt(read(bell.fd, &rings, sizeof(rings)), 0, "it rang at an lcore that is gone");
+	cr_assert_lt(read(bell.fd, &rings, sizeof(rings)), 0, "it woke an lcore that is gone");
 }

@@ -19,7 +19,7 @@
 #include "drivers/client_memory/peer_atomic.h"
 
 #define CALLS	 16u
-#define SOMEBODY 1234u /* a user */
+#define SOMEBODY 1234u /* a user id */
 
 ssize_t __real_pread64(int fd, void *to, size_t n, off64_t at);
 ssize_t __real_pwrite64(int fd, const void *from, size_t n, off64_t at);
@@ -34,7 +34,7 @@ struct written {
 static struct written written[CALLS];
 static uint32_t writes;
 
-/* The first copy of this word waits, on its way there or back. */
+/* The first copy of this word, in the given direction, blocks. */
 static const void *held_word;
 static bool held_write;
 static sem_t reached, released;
@@ -75,10 +75,10 @@ static void wait_for(sem_t *s, const char *what)
 	do
 		error = sem_timedwait(s, &until);
 	while (error != 0 && errno == EINTR);
-	cr_assert_eq(error, 0, "%s did not come", what);
+	cr_assert_eq(error, 0, "%s did not happen", what);
 }
 
-/* Of this program, which stands for several. */
+/* Memory of this process, which is used as that of several clients. */
 static void open_memory(struct peer_memory *m, uid_t user)
 {
 	cr_assert_eq(peer_memory_open(m, open("/proc/self/mem", O_RDWR | O_CLOEXEC), 0, user), 0);
@@ -112,7 +112,7 @@ Test(order, the_tail_is_written_by_the_last_call)
  * ... of those that stand in the midst of a message there is none, nor of a message that is all
  * tail.
  */
-Test(order, one_call_where_there_is_no_tail_or_nothing_else)
+Test(order, without_a_tail_there_is_one_call)
 {
 	static uint64_t from[2], to[2];
 	struct peer_memory m;
@@ -146,7 +146,7 @@ static void *add(void *arg)
 	return NULL;
 }
 
-/* An atomic that sits in one of its two copies of that word, with the stripe. */
+/* An atomic that is blocked in one of its two copies and holds the stripe. */
 static pthread_t begin_held(struct adder *a, const void *word, bool in_write)
 {
 	pthread_t thread;
@@ -176,7 +176,7 @@ static int add_at(const struct peer_memory *m, uint64_t *word, struct peer_atomi
 	return peer_memory_atomic(m, (uintptr_t)word, a, now);
 }
 
-Test(order, an_atomic_of_another_user_waits_for_nobody)
+Test(order, an_atomic_of_another_user_does_not_wait)
 {
 	struct peer_atomic a = { .value = 1 };
 	struct peer_memory other;
@@ -212,7 +212,7 @@ static void taken_over(bool in_write)
 	cr_expect_eq(page[1][9], 2);
 	end_held(thread);
 	if (!in_write) {
-		cr_expect_eq(held.error, EBUSY, "what it read may be old by now");
+		cr_expect_eq(held.error, EBUSY, "what it read may be outdated");
 		cr_expect_eq(page[0][9], 0);
 		cr_expect_eq(add_at(&held.memory, &page[0][9], &held.atomic, 0), 0);
 	}
@@ -221,7 +221,7 @@ static void taken_over(bool in_write)
 	peer_memory_close(&held.memory);
 }
 
-Test(order, another_program_takes_over_from_one_that_is_stuck)
+Test(order, a_program_takes_over_a_stuck_atomic_of_another)
 {
 	taken_over(false);
 	memset(page, 0, sizeof(page));
@@ -231,7 +231,7 @@ Test(order, another_program_takes_over_from_one_that_is_stuck)
 /*
  * Both go the same way, so the second would only be stuck as well, and the first one's work lost.
  */
-Test(order, a_program_takes_nothing_over_from_itself)
+Test(order, a_program_does_not_take_over_its_own_stuck_atomic)
 {
 	struct peer_atomic a = { .value = 1 };
 	struct adder held;
@@ -247,7 +247,7 @@ Test(order, a_program_takes_nothing_over_from_itself)
 	peer_memory_close(&held.memory);
 }
 
-/* A program that ends while its atomic is stuck leaves its user's stripes to the others. */
+/* When a program ends while its atomic is stuck, its user's stripes stay usable. */
 Test(order, a_stuck_atomic_outlives_its_memory)
 {
 	struct peer_atomic a = { .value = 1 };
@@ -277,8 +277,8 @@ static struct mover_batch *back_from(struct mover *m)
 	return b;
 }
 
-/* Memory that the engine maps may go while a copy in front of it is stuck. */
-Test(order, memory_that_was_revoked_is_not_written)
+/* Memory that the engine maps may be revoked while an earlier copy is stuck. */
+Test(order, revoked_memory_is_not_written)
 {
 	static uint64_t from[3] = { 1, 2, 3 }, to[3];
 	struct peer_copy copy[3] = {
@@ -302,7 +302,7 @@ Test(order, memory_that_was_revoked_is_not_written)
 	__atomic_store_n(&held_word, &to[0], __ATOMIC_RELEASE);
 	cr_assert(mover_submit(mover, &batch));
 	wait_for(&reached, "the copy");
-	cr_expect_eq(to[1], 0, "it is written behind what is stuck");
+	cr_expect_eq(to[1], 0, "it is written after a stuck copy");
 	__atomic_store_n(&copy[1].direct, MOVER_REVOKED, __ATOMIC_RELAXED);
 	mover_leaves_direct(mover);
 	sem_post(&released);
@@ -326,8 +326,8 @@ static uint32_t threads(void)
 	return n;
 }
 
-/* ... and one that is left behind touches nothing any more, whenever it goes on. */
-Test(order, who_was_left_behind_copies_nothing_more)
+/* A mover that was closed in a copy makes no further copy, whenever that one ends. */
+Test(order, a_mover_that_was_closed_copies_nothing_more)
 {
 	static uint64_t from[3] = { 1, 2, 3 }, to[3];
 	static struct peer_copy copy[3] = {

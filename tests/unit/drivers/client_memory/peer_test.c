@@ -22,10 +22,10 @@
 #define PAGE 4096u
 
 /*
- * A client process: opens its /proc/self/mem, sends it over and waits to be told what to do. The
- * shared page of test data lies at the same address in both, as it was mapped before the fork.
+ * A client process. It opens its /proc/self/mem, sends the descriptor and waits for orders. The
+ * test data are at the same address in both processes, because they were mapped before the fork.
  */
-struct client {
+struct client_process {
 	pid_t pid;
 	int socket;
 	int mem_fd;
@@ -67,7 +67,9 @@ static int receive_fd(int socket)
 	return fd;
 }
 
-/* 'c': tell whether the third octet of the first page is what was written; 'e': exec cat. */
+/*
+ * Orders: 'c' answer whether the third octet of the first page is what was written; 'e' exec cat.
+ */
 static void client_main(int socket, uint8_t *data, uid_t uid)
 {
 	char word;
@@ -91,9 +93,9 @@ static void client_main(int socket, uint8_t *data, uid_t uid)
 	_exit(0);
 }
 
-static struct client new_client(uid_t uid)
+static struct client_process new_client(uid_t uid)
 {
-	struct client c;
+	struct client_process c;
 	int ends[2];
 
 	c.data = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +113,7 @@ static struct client new_client(uid_t uid)
 	return c;
 }
 
-static void end_client(struct client *c)
+static void end_client(struct client_process *c)
 {
 	kill(c->pid, SIGKILL);
 	waitpid(c->pid, NULL, 0);
@@ -119,7 +121,7 @@ static void end_client(struct client *c)
 	munmap(c->data, 3 * PAGE);
 }
 
-static uint8_t ask(struct client *c)
+static uint8_t ask(struct client_process *c)
 {
 	struct pollfd p = { .fd = c->socket, .events = POLLIN };
 	uint8_t octet;
@@ -142,7 +144,7 @@ static bool copy(struct peer_memory *m, void *peer, void *local, uint32_t n, boo
 
 static void exchange(uid_t uid, bool by_pid)
 {
-	struct client c = new_client(uid);
+	struct client_process c = new_client(uid);
 	struct peer_memory m;
 	uint8_t octets[16] = { 0 };
 
@@ -157,7 +159,7 @@ static void exchange(uid_t uid, bool by_pid)
 	end_client(&c);
 }
 
-Test(peer, octets_go_both_ways)
+Test(peer, octets_are_copied_both_ways)
 {
 	exchange(0, false);
 	exchange(0, true);
@@ -173,7 +175,7 @@ Test(peer, a_client_of_another_user_is_reached_through_its_descriptor)
 	exchange(nobody->pw_uid, false);
 }
 
-/* hostile H-97: memory that is not the program's. */
+/* hostile H-97: memory of another program. */
 Test(peer, other_descriptors_are_refused)
 {
 	static const char *const paths[] = { "/proc/self/maps", "/dev/null", "/proc/self/status",
@@ -193,10 +195,10 @@ Test(peer, other_descriptors_are_refused)
 	cr_assert_eq(peer_memory_open(&m, -1, getpid(), getuid()), EBADF);
 }
 
-/* Good and bad addresses in one batch: each has its own verdict, on both ways. */
+/* Good and bad addresses in one batch: each copy has its own result, in both directions. */
 static void mixed_batch(bool by_pid, bool to_peer)
 {
-	struct client c = new_client(0);
+	struct client_process c = new_client(0);
 	struct peer_memory m;
 	struct peer_copy batch[150];
 	uint8_t octets[150][8];
@@ -227,7 +229,7 @@ static void mixed_batch(bool by_pid, bool to_peer)
 }
 
 /* hostile H-101: memory that goes away. */
-Test(peer, a_bad_address_fails_alone)
+Test(peer, only_the_copy_with_a_bad_address_fails)
 {
 	mixed_batch(false, false);
 	mixed_batch(false, true);
@@ -235,7 +237,7 @@ Test(peer, a_bad_address_fails_alone)
 	mixed_batch(true, true);
 }
 
-/* An address that this program has for certain. */
+/* An address that is mapped in this program for certain. */
 static uint64_t first_mapping(pid_t pid)
 {
 	char path[64], line[256];
@@ -252,12 +254,12 @@ static uint64_t first_mapping(pid_t pid)
 }
 
 /*
- * After an exec the pid is another program's: nothing is read from it or written to it.
+ * After an exec the pid is that of another program: nothing is read from it or written to it.
  * hostile H-101: memory that goes away.
  */
-Test(peer, an_address_space_that_is_gone_gives_errors)
+Test(peer, an_address_space_that_is_gone_returns_errors)
 {
-	struct client c = new_client(0);
+	struct client_process c = new_client(0);
 	struct pollfd p = { .fd = c.socket, .events = POLLIN };
 	struct peer_copy batch[8];
 	struct peer_memory m;
@@ -278,7 +280,7 @@ Test(peer, an_address_space_that_is_gone_gives_errors)
 					       .ok = true };
 	peer_memory_copy(&m, batch, 8);
 	for (uint32_t i = 0; i < 8; i++) {
-		cr_assert_not(batch[i].ok, "read from the program that came after");
+		cr_assert_not(batch[i].ok, "read from the new program");
 		batch[i].to_peer = true;
 	}
 	peer_memory_copy(&m, batch, 8);
@@ -335,7 +337,7 @@ static uint64_t swap(const struct peer_memory *m, uint64_t address, uint64_t com
 
 Test(peer, atomics_of_several_lcores_lose_nothing, .timeout = 100)
 {
-	struct client c = new_client(0);
+	struct client_process c = new_client(0);
 	struct peer_memory m;
 	pthread_t thread[3];
 	struct adder a = { &m, (uintptr_t)c.data + 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first and the last page of a region that malloc gave out. */
+/* The first and last page of a region from malloc. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -57,14 +57,14 @@ static void assert_whole(uint8_t *p)
 	assert_all(p, 5);
 }
 
-/* An allocation with pages of its own, at the usual place in the first or aligned. */
-Test(promote_edge, of_an_allocation_that_has_its_pages_for_itself)
+/* An allocation with its own pages, at the usual offset in the first one or aligned. */
+Test(promote_edge, edges_of_an_allocation_with_its_own_pages)
 {
 	uint8_t *p = malloc(OCTETS);
 	void *q;
 
 	cr_assert_eq((uintptr_t)p % PAGE, 16, "this is not glibc's malloc");
-	/* before a free changes from what size on there are such allocations */
+	/* before a free changes the size from which on such allocations are made */
 	cr_assert_eq(posix_memalign(&q, 256, OCTETS), 0);
 	assert_whole(p);
 	assert_whole(q);
@@ -72,7 +72,7 @@ Test(promote_edge, of_an_allocation_that_has_its_pages_for_itself)
 	free(q);
 }
 
-Test(promote_edge, of_what_grows_while_it_is_promoted)
+Test(promote_edge, edges_of_an_allocation_that_grows)
 {
 	uint8_t *p = malloc(OCTETS), *more;
 	struct mr_backing b[PARTS];
@@ -92,8 +92,8 @@ Test(promote_edge, of_what_grows_while_it_is_promoted)
 	free(more);
 }
 
-/* Others have their data in those pages. */
-Test(promote_edge, of_an_allocation_among_others)
+/* There are other data in those pages. */
+Test(promote_edge, edges_of_an_allocation_that_shares_its_pages)
 {
 	struct mr_backing b[PARTS];
 	uint8_t *p, *next;
@@ -115,8 +115,8 @@ Test(promote_edge, of_an_allocation_among_others)
 	free(p);
 }
 
-/* A page that two regions share: it is used by both, and stays until both are gone. */
-Test(promote_edge, of_two_regions)
+/* A page that two regions share stays promoted until both are gone. */
+Test(promote_edge, a_page_that_two_regions_share)
 {
 	uint8_t *p = malloc(OCTETS);
 	size_t half = OCTETS / 2;

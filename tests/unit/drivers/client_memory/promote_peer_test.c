@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that some region has as peer memory does not move. */
+/*
+ * Memory that the engine accesses as peer memory for some region is neither promoted nor demoted.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -54,20 +56,20 @@ static void require_promotion(void)
 	promote_leave(&o.region);
 }
 
-Test(promote_peer, it_stays_where_it_is)
+Test(promote_peer, peer_memory_is_not_promoted)
 {
 	static struct one peer, other;
 
 	require_promotion();
 	cr_assert_eq(enter(&peer, 0, PAGES, false), 0);
-	cr_assert_eq(enter(&other, 0, PAGES, true), 0, "it was moved");
+	cr_assert_eq(enter(&other, 0, PAGES, true), 0, "it was promoted");
 	promote_leave(&peer.region);
 	promote_leave(&other.region);
-	cr_assert_geq(enter(&other, 0, PAGES, true), 1, "nobody has it any more");
+	cr_assert_geq(enter(&other, 0, PAGES, true), 1, "it is no longer peer memory");
 	promote_leave(&other.region);
 }
 
-Test(promote_peer, what_is_around_it_moves)
+Test(promote_peer, memory_around_peer_memory_is_promoted)
 {
 	static struct one peer, other;
 
@@ -82,8 +84,8 @@ Test(promote_peer, what_is_around_it_moves)
 	promote_leave(&peer.region);
 }
 
-/* Many regions in one page, and many of a page each: the last one that goes sets it free. */
-Test(promote_peer, each_counts)
+/* Many regions in one page, and many with a page each: the last one to go releases the page. */
+Test(promote_peer, every_region_of_peer_memory_counts)
 {
 	static struct one peer[64], other;
 
@@ -104,8 +106,8 @@ Test(promote_peer, each_counts)
 		cr_assert_eq(memory[i], 7);
 }
 
-/* More than can be noted: nothing moves, until they are gone. */
-Test(promote_peer, too_many)
+/* More regions than the table holds: nothing is promoted until they are gone. */
+Test(promote_peer, nothing_is_promoted_when_the_table_is_full)
 {
 	enum {
 		MANY = 5000
@@ -128,8 +130,8 @@ Test(promote_peer, too_many)
 	promote_leave(&other.region);
 }
 
-/* What was promoted when the region came, and is its peer memory, waits for it to go. */
-Test(promote_peer, the_way_back_waits)
+/* Memory that was promoted before the region came, and is its peer memory, waits for it to go. */
+Test(promote_peer, demotion_waits_for_other_regions)
 {
 	static struct one peer, other;
 

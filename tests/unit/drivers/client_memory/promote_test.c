@@ -67,7 +67,7 @@ static void require(uint32_t count)
 		cr_skip_test("this kernel or user may not use userfaultfd");
 }
 
-Test(promote, contents_stay_and_the_engine_sees_them)
+Test(promote, contents_stay_the_same_and_the_engine_sees_them)
 {
 	uint8_t *p = new_memory(MIB);
 	struct mr_backing b[PARTS];
@@ -112,7 +112,7 @@ struct writer {
 	uint64_t rounds;
 };
 
-/* Counts up in every page; a write that is lost shows as a count that is not its round. */
+/* Increments a word of every page; a lost write leaves a word that is not its round's number. */
 static void *hammer(void *arg)
 {
 	struct writer *w = arg;
@@ -128,7 +128,7 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-Test(promote, no_write_is_lost_meanwhile, .timeout = 100)
+Test(promote, no_write_is_lost_during_promotion, .timeout = 100)
 {
 	uint8_t *p = new_memory(MIB);
 	struct writer w = { .word = (uint64_t *)(void *)p, .pages = MIB / PAGE };
@@ -138,7 +138,7 @@ Test(promote, no_write_is_lost_meanwhile, .timeout = 100)
 	void *lost;
 
 	setenv("UROCE_PROMOTE", "on", 1);
-	/* every other page is not there at first */
+	/* every other page does not exist at first */
 	cr_assert_eq(pthread_create(&thread, NULL, hammer, &w), 0);
 	for (int i = 0; i < 40; i++) {
 		uint64_t before = *(volatile uint64_t *)(void *)p;
@@ -185,7 +185,7 @@ Test(promote, regions_that_overlap_share_their_pages)
 }
 
 /* hostile H-101: memory that goes away. */
-Test(promote, a_forks_child_has_its_own, .timeout = 100)
+Test(promote, a_forks_child_has_its_own_copy, .timeout = 100)
 {
 	uint8_t *p = new_memory(MIB);
 	struct mr_backing b[PARTS];
@@ -220,7 +220,7 @@ Test(promote, a_forks_child_has_its_own, .timeout = 100)
 	cr_assert_eq(p[MIB - 1], 2);
 }
 
-Test(promote, what_must_stay_stays)
+Test(promote, what_must_not_be_promoted_is_not)
 {
 	uint8_t stack[128 * 1024], *p = new_memory(MIB);
 	struct mr_backing b[PARTS];
@@ -231,7 +231,7 @@ Test(promote, what_must_stay_stays)
 	cr_assert_eq(promote_range(p + 1, 2 * PAGE - 2, b, PARTS), 0, "no whole page");
 	cr_assert_eq(promote_range(p, MIB, b, 0), 0);
 	cr_assert_eq(promote_range((void *)(uintptr_t)PAGE, MIB, b, PARTS), 0, "not mapped");
-	/* The sanitizer's mlock() does nothing; the system call does. */
+	/* the system call, because the sanitizer's mlock() does nothing */
 	cr_assert_eq(syscall(SYS_mlock, p, MIB), 0);
 	cr_assert_eq(promote_range(p, MIB, b, PARTS), 0, "locked");
 	syscall(SYS_munlock, p, MIB);
@@ -244,8 +244,8 @@ Test(promote, what_must_stay_stays)
 	cr_assert_not(is_shared(p));
 }
 
-/* ... and then no more, whatever became of them. */
-Test(promote, the_first_small_regions)
+/* Later small regions are not promoted, even if the first ones are gone. */
+Test(promote, only_the_first_small_regions_are_promoted)
 {
 	uint8_t *p = new_memory(MIB);
 	struct mr_backing b[PARTS];
@@ -282,7 +282,7 @@ Test(promote, it_can_be_turned_off)
 }
 
 /*
- * The part of a region that is no memory to move is left out; what is behind it is not.
+ * A part of a region that cannot be promoted is left out; what follows it is not.
  * hostile H-100: pieces of any length.
  */
 Test(promote, a_region_in_pieces)
@@ -305,8 +305,8 @@ Test(promote, a_region_in_pieces)
 	cr_assert_eq(p[MIB - 1], 1);
 }
 
-/* New memory at the address of promoted memory that the program gave away is not touched. */
-Test(promote, memory_that_the_program_replaced_is_left_alone)
+/* New memory at the address of promoted memory that the program unmapped is not changed. */
+Test(promote, memory_that_the_program_replaced_is_not_changed)
 {
 	uint8_t *p = new_memory(MIB);
 	struct mr_backing b[PARTS];
@@ -329,7 +329,7 @@ Test(promote, memory_that_the_program_replaced_is_left_alone)
 	promote_release(b, count);
 }
 
-/* No descriptor is left for it: the memory must be as it was. */
+/* No descriptor is free: the memory must stay unchanged. */
 Test(promote, a_failure_leaves_the_memory_as_it_was)
 {
 	uint8_t *p = new_memory(MIB);

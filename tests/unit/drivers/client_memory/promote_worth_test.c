@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Promotion pays, or it is not done: with UROCE_PROMOTE=auto, which is the default. */
+/* With UROCE_PROMOTE=auto, the default, promotion happens only if it pays. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,14 +45,14 @@ static void require_promotion(void)
 		cr_skip_test("this kernel or user may not use userfaultfd");
 }
 
-Test(promote_worth, a_region_of_each_transfer_is_left_alone)
+Test(promote_worth, a_region_for_each_transfer_is_not_promoted)
 {
-	uint32_t moved = 0;
+	uint32_t promoted = 0;
 
 	require_promotion();
 	for (uint32_t i = 0; i < ROUNDS; i++)
-		moved += register_once(memory);
-	cr_assert_leq(moved, 4, "it was moved %u times of %u", moved, ROUNDS);
+		promoted += register_once(memory);
+	cr_assert_leq(promoted, 4, "it was promoted %u times of %u", promoted, ROUNDS);
 	for (size_t i = 0; i < 4 * MIB; i++)
 		cr_assert_eq(memory[i], 7);
 }
@@ -70,15 +70,15 @@ Test(promote_worth, another_region_is_still_promoted)
 	promote_release(b, count);
 }
 
-/* No two are the same range, so none is known: together they cost too much. */
+/* All ranges are different, so none is remembered, but together they cost too much. */
 Test(promote_worth, many_regions_of_one_transfer_each)
 {
-	uint32_t moved = 0;
+	uint32_t promoted = 0;
 
 	require_promotion();
-	while (moved < 500 && register_octets(memory + moved * PAGE, 2 * MIB))
-		moved++;
-	cr_assert_lt(moved, 500, "all were moved");
+	while (promoted < 500 && register_octets(memory + promoted * PAGE, 2 * MIB))
+		promoted++;
+	cr_assert_lt(promoted, 500, "all were promoted");
 }
 
 static int64_t now(void)
@@ -89,8 +89,8 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* It stays for a hundred times as long as the way there took. */
-Test(promote_worth, a_region_that_stays_is_promoted_each_time)
+/* It stays registered a hundred times as long as promotion took. */
+Test(promote_worth, a_long_lived_region_is_promoted_each_time)
 {
 	require_promotion();
 	for (uint32_t i = 0; i < 10; i++) {
@@ -106,7 +106,7 @@ Test(promote_worth, a_region_that_stays_is_promoted_each_time)
 	}
 }
 
-Test(promote_worth, on_is_always)
+Test(promote_worth, on_promotes_always)
 {
 	require_promotion();
 	setenv("UROCE_PROMOTE", "on", 1);
@@ -114,8 +114,10 @@ Test(promote_worth, on_is_always)
 		cr_assert(register_once(memory), "time %u", i);
 }
 
-/* What another region holds in the file is used, whatever its own range is known for. */
-Test(promote_worth, what_is_there_is_used)
+/*
+ * Pages that are promoted for another region are used, even if this range is remembered as in vain.
+ */
+Test(promote_worth, promoted_memory_of_another_region_is_used)
 {
 	struct mr_backing all[PARTS], b[PARTS];
 	uint32_t count;
