@@ -135,8 +135,8 @@ Test(arguments, registrations)
 	}
 }
 
-/* hostile H-97: memory that is not the program's. */
-Test(arguments, registration_asks_what_the_pages_allow)
+/* hostile H-97: memory of another program. */
+Test(arguments, registration_checks_page_protection)
 {
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
@@ -172,7 +172,7 @@ Test(arguments, completion_queues)
 	cr_expect_eq(ibv_destroy_cq(cq), 0);
 }
 
-Test(arguments, extended_completion_queues_refuse_what_they_do_not_know)
+Test(arguments, extended_completion_queues_refuse_unknown_flags)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 8, .wc_flags = 1u << 20 };
 
@@ -229,7 +229,7 @@ Test(arguments, queue_pairs)
 	cr_expect_eq(create_error(good), 0, "what is announced can be had: %m");
 }
 
-Test(arguments, busy_objects_stay)
+Test(arguments, busy_objects_are_not_destroyed)
 {
 	cr_expect_eq(ibv_dealloc_pd(e.pd), EBUSY);
 	cr_expect_eq(ibv_destroy_cq(e.cq), EBUSY);
@@ -272,7 +272,7 @@ static int post_error(struct ibv_qp *qp, struct ibv_send_wr wr)
 }
 
 /* hostile H-94: lengths whose sum overflows. */
-Test(arguments, sends_that_cannot_be)
+Test(arguments, wrong_sends_are_refused)
 {
 	struct ibv_sge many[64] = { { (uintptr_t)e.buffer, 1, e.mr->lkey } };
 	struct ibv_sge half = { (uintptr_t)e.buffer, 1u << 31, e.mr->lkey };

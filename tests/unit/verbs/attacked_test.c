@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program attacks with all that is its own: the memory of its queues, requests that take long, errors
- * without end, commands without end. A pair of another program beside it has no error and does not
- * stall meanwhile, and the engine has nothing to say about it. Runs with an engine at $UROCE_SOCKET.
+ * A program attacks with everything it has: the memory of its queues, long requests, endless errors
+ * and endless commands. Meanwhile a pair of another program gets no error and does not stall, and
+ * the engine logs nothing about it. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "verbs/types.h"
 
 #define WINDOWS	   10u
-#define MOST	   150u /* where processors are few until enough has happened */
+#define MOST	   150u /* where there are few processors */
 #define WINDOW_NS  200000000u
 #define STALL_NS   100000000u
 #define LOG_OCTETS 4096
@@ -31,7 +31,7 @@
 static struct endpoint e;
 static pid_t attacker;
 static int ready[2];
-static uint64_t *effects; /* of the attack, shared with it */
+static uint64_t *effects; /* of the attack; shared with the attacker */
 
 static uint64_t now(void)
 {
@@ -52,7 +52,7 @@ static long octets_of_log(void)
 	return stat(path, &s) == 0 ? (long)s.st_size : 0;
 }
 
-/* Rounds of the attack for as long as we live; one that dies of its own attack is followed. */
+/* Attacks as long as the test lives. An attacker that dies of its own attack is replaced. */
 static void attack_on(void (*attack)(void))
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -93,7 +93,7 @@ static void end(void)
 	endpoint_close(&e);
 }
 
-/* One WRITE of eight octets there; when it is complete. */
+/* Makes one WRITE of eight octets and returns when it is complete. */
 static uint64_t round_trip(uint64_t value)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
@@ -114,7 +114,7 @@ static uint64_t round_trip(uint64_t value)
 	return now();
 }
 
-/* The worst that a round trip took until then. */
+/* Measures the longest round trip until then. */
 static uint64_t worst_until(uint64_t until, uint64_t *rounds)
 {
 	uint64_t worst = 0, last = now();
@@ -134,7 +134,10 @@ static uint64_t effects_of_the_attack(void)
 	return __atomic_load_n(effects, __ATOMIC_RELAXED);
 }
 
-/* A processor that is taken away from us for a while is no stall of the engine's: most windows count. */
+/*
+ * If this test loses its processor for a while, the engine has not stalled, so most windows must be
+ * good.
+ */
 static void expect_nobody_else_suffers(void)
 {
 	const long said = octets_of_log();
@@ -156,7 +159,7 @@ static void expect_nobody_else_suffers(void)
 	end();
 }
 
-/* What two queue pairs of the attacker's do, over and over; whatever becomes of it. */
+/* What two queue pairs of the attacker do again and again, whatever the result. */
 static void post_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t to, uint32_t length,
 		    uint32_t rkey)
 {
@@ -195,7 +198,7 @@ static void connect_again(void)
 		endpoint_connect(&e, e.qp[i], e.qp[1 - i]->qp_num);
 }
 
-/* The whole of what it shares with the engine but the first page, mostly where queues are. */
+/* Overwrites all that it shares with the engine but the first page, mostly its queues. */
 static void scribble(void)
 {
 	struct qp *qp = (struct qp *)(void *)e.qp[0];
@@ -225,18 +228,18 @@ static void scribble(void)
 }
 
 /*
- * hostile H-87: num_sge changes between its check and its use. H-88: a receive request changes while a
- * packet is placed. H-89: a number of elements out of range. H-91: completions are written over.
- * H-142: more elements than there is room for. H-149: a ring's positions lie outside of it.
+ * hostile H-87: num_sge changes between its check and its use. H-88: a receive request changes
+ * while a packet is placed. H-89: a number of elements out of range. H-91: completions are written
+ * over. H-142: more elements than there is room for. H-149: a ring's positions lie outside of it.
  * hostile H-60: the engine's log does not grow.
  */
-Test(attacked, by_whoever_writes_over_its_queues, .timeout = 60)
+Test(attacked, by_a_program_that_overwrites_its_queues, .timeout = 60)
 {
 	begin(scribble);
 	expect_nobody_else_suffers();
 }
 
-/* hostile H-25: READs of as much as there is, as many at once as may be, over and over. */
+/* hostile H-25: READs of all its memory, as many at once as allowed, again and again. */
 static void read_on(void)
 {
 	uint8_t *large = aligned_alloc(4096, LARGE);
@@ -260,13 +263,13 @@ static void read_on(void)
 }
 
 /* hostile H-25: requests of 60 octets that are answered with many gigabytes. */
-Test(attacked, by_whoever_reads_without_end, .timeout = 60)
+Test(attacked, by_a_program_that_reads_endlessly, .timeout = 60)
 {
 	begin(read_on);
 	expect_nobody_else_suffers();
 }
 
-/* A SEND without a receive request, which waits and comes again for ever; and keys that are wrong. */
+/* SENDs without a receive request, which are repeated for ever, and wrong keys. */
 static void err_on(void)
 {
 	unsigned int seed = 3;
@@ -292,7 +295,7 @@ static void err_on(void)
  * H-126: queue pairs go while a timer of theirs runs.
  * hostile H-49: RNR NAKs without end; H-60: the engine's log does not grow.
  */
-Test(attacked, by_whoever_makes_errors_without_end, .timeout = 60)
+Test(attacked, by_a_program_that_makes_errors_endlessly, .timeout = 60)
 {
 	begin(err_on);
 	expect_nobody_else_suffers();
@@ -315,8 +318,8 @@ static void command_on(void)
 	}
 }
 
-/* hostile H-123: objects are made, changed and destroyed without end. */
-Test(attacked, by_whoever_gives_commands_without_end, .timeout = 60)
+/* hostile H-123: objects are endlessly made, changed and destroyed. */
+Test(attacked, by_a_program_that_sends_commands_endlessly, .timeout = 60)
 {
 	begin(command_on);
 	expect_nobody_else_suffers();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that registers memory under other people's hooks: those of UCX (libucm, which replaces
- * libc's mapping calls), or an allocator that was preloaded. What it has in its buffers stays, what
- * it gets from calloc is zero, and the hooks hear nothing of buffers that are merely registered.
- * Runs with an engine at $UROCE_SOCKET.
- * usage: beside-hooks none | ucm
+ * A program that registers memory while memory hooks are active: those of UCX (libucm, which
+ * replaces libc's mapping calls) or of a preloaded allocator. Its buffers keep their contents,
+ * calloc returns zeros, and the hooks do not see registration. Runs with an engine at
+ * $UROCE_SOCKET. usage: beside-hooks none | ucm
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -17,7 +16,7 @@
 #define OCTETS ((size_t)4 << 20)
 #define ROUNDS 20
 
-/* libucm's ucm/api/ucm.h, which Debian puts into a package of its own. */
+/* libucm's ucm/api/ucm.h, which Debian has in another package. */
 #define UCM_VM_MAPPED	(1 << 16)
 #define UCM_VM_UNMAPPED (1 << 17)
 
@@ -60,7 +59,7 @@ static void need(bool good, const char *what)
 
 static void install_ucm(void)
 {
-	/* libucm calls libucs, which brings it along */
+	/* libucm calls libucs, which loads it */
 	void *library = dlopen("libucs.so.0", RTLD_LAZY | RTLD_GLOBAL);
 	ucm_set_event_handler_function *set;
 	void *p;
@@ -139,7 +138,7 @@ static void two_buffers(struct ibv_pd *pd)
 	}
 }
 
-/* Allocators take pages that the kernel has dropped for zeros. */
+/* Allocators rely on pages that the kernel has dropped to be zero. */
 static void what_calloc_gives(struct ibv_pd *pd)
 {
 	for (int i = 0; i < ROUNDS; i++) {

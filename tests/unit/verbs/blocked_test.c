@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory that blocks whoever touches it: pages of a userfaultfd that nobody fills. */
+/* Registered memory whose access blocks: pages of a userfaultfd that nobody fills. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define PAGE	 4096u
 #define PAGES	 2u
-#define ELEMENTS 4 /* so many that the engine reads them by pid, and waits for the page */
+#define ELEMENTS 4 /* enough for the engine to read them by pid and block at the page */
 #define TURNS	 200
 
 static struct endpoint e, beside;
@@ -59,7 +59,7 @@ static void close_endpoint(void)
 
 TestSuite(blocked, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
 
-/* A WRITE out of that page, and the engine's coming to it. */
+/* Posts a WRITE from that page and waits until the engine accesses it. */
 static void write_from(uint32_t page)
 {
 	struct ibv_sge sge[ELEMENTS];
@@ -88,7 +88,7 @@ static void fill(uint32_t page)
 	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 }
 
-/* A line of the engine's /proc/PID/task/TID/FILE; none if the thread ends meanwhile. */
+/* Reads a line of the engine's /proc/PID/task/TID/FILE; none if the thread has ended. */
 static void read_of_thread(const char *thread, const char *file, char *text, int size)
 {
 	char path[320];
@@ -135,7 +135,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Its memory is none that the engine maps, so it has a mover, and no lcore is held up. */
+/* The engine does not map its memory, so it has a mover, and no lcore blocks. */
 static void get_mover(void)
 {
 	double until = now() + WAIT_SECONDS;
@@ -147,7 +147,7 @@ static void get_mover(void)
 	fill(0);
 }
 
-Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
+Test(blocked, an_lcore_sleeps_while_a_copy_blocks)
 {
 	double until = now() + WAIT_SECONDS;
 	bool sleeps;
@@ -160,8 +160,8 @@ Test(blocked, an_lcore_sleeps_beside_a_copy_that_does_not_end)
 }
 
 /*
- * The engine has gone on: messages of another pair were sent, arrived and were acknowledged one after the
- * other. They are empty, so they need nothing of the mover.
+ * Lets the engine go on: messages of another pair are sent, arrive and are acknowledged one after
+ * the other. They are empty, so they do not need the mover.
  */
 static void let_engine_go_on(void)
 {
@@ -176,7 +176,7 @@ static void let_engine_go_on(void)
 	}
 }
 
-/* What the mover cannot do yet: a SEND to the first queue pair, behind a WRITE of that one's. */
+/* Work that the mover cannot do yet: a SEND to the first queue pair after a WRITE of that one. */
 static void hold_up(uint32_t page)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 32, e.mr->lkey };
@@ -208,8 +208,8 @@ static void fill_alone(uint32_t page)
 	cr_assert_eq(ioctl(faults, UFFDIO_ZEROPAGE, &zero), 0);
 }
 
-/* The program has its memory back when it hears so, and not before (protocol-map 137). */
-Test(blocked, what_is_flushed_is_in_no_copy_any_more)
+/* The program gets its memory back with the completion, not before (protocol-map 137). */
+Test(blocked, a_flushed_request_is_in_no_copy)
 {
 	struct ibv_wc wc[2];
 
@@ -251,16 +251,16 @@ static void cut_off(const char *what, int (*call)(void *qp))
 }
 
 /*
- * ... or when the call returns after which it hears nothing.
- * hostile H-139: what is destroyed is in use by nobody.
+ * After a reset or a destroying verb it gets the memory back when the call returns.
+ * hostile H-139: nothing uses what is destroyed.
  */
-Test(blocked, what_is_reset_is_in_no_copy_any_more)
+Test(blocked, memory_of_a_reset_queue_pair_is_in_no_copy)
 {
 	cut_off("a queue pair's way to RESET", reset);
 }
 
 /* hostile H-126: timers of what is destroyed; H-139: what is destroyed is in use by nobody. */
-Test(blocked, what_goes_is_in_no_copy_any_more)
+Test(blocked, memory_of_a_destroyed_object_is_in_no_copy)
 {
 	cut_off("the end of a queue pair", destroy);
 	e.qp[0] = endpoint_create_qp(&e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of ibv_post_send(3): what a transport carries is done, and what it does not carry fails at
- * once, with EINVAL and bad_wr, posted or by the extended calls. Each queue pair is its own peer. Runs
- * with an engine at $UROCE_SOCKET; as root also with raw packets.
+ * The table of ibv_post_send(3): operations that a transport carries succeed; all others fail at
+ * once with EINVAL and bad_wr, whether posted or made by the extended calls. Each queue pair is its
+ * own peer. Runs with an engine at $UROCE_SOCKET; as root also with raw packets.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,9 +22,11 @@
 
 #define RECEIVES 8
 #define TSO_MSS	 64u
-#define BEHIND	 16384u /* where messages and WRITEs go in the buffer */
+#define BEHIND	 16384u /* offset of messages and WRITEs in the buffer */
 
-/* The rows of the table, with two that no transport has; those that take a key in turn. */
+/*
+ * The rows of the table, and two that no transport has, in an order that lets each use a valid key.
+ */
 static const struct row {
 	const char *name;
 	enum ibv_wr_opcode opcode;
@@ -72,7 +74,7 @@ static const struct {
 	{ "RAW_PACKET", IBV_QPT_RAW_PACKET },
 };
 
-/* A queue pair, its peer (itself, or an XRC target), and what requests of it name. */
+/* A queue pair, its peer (itself or an XRC target), and what its requests name. */
 static struct lane {
 	const char *name;
 	enum ibv_qp_type type;
@@ -226,7 +228,7 @@ static void lane_close(void)
 	cr_expect_eq(ibv_destroy_ah(lane.ah), 0);
 }
 
-/* ---- a request, said in both ways ---- */
+/* ---- a request, made in both ways ---- */
 
 static struct ibv_mw_bind_info bind_info(void)
 {
@@ -350,7 +352,7 @@ static int post_extended(const struct row *row)
 	return ibv_wr_complete(qp);
 }
 
-/* ---- and what becomes of it ---- */
+/* ---- and its result ---- */
 
 static void post_receive(void)
 {
@@ -364,7 +366,7 @@ static void post_receive(void)
 
 static void expect_done(const struct row *row, bool receives)
 {
-	/* A target has no window: nothing that a peer could invalidate (protocol-map 170). */
+	/* A target has no windows that a peer could invalidate (protocol-map 170). */
 	bool refused = lane.type == IBV_QPT_XRC_SEND && row->opcode == IBV_WR_SEND_WITH_INV;
 	enum ibv_wc_status wanted = refused ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
 	struct ibv_wc wc[2];
@@ -393,8 +395,8 @@ static void make_headers(void)
 		packet_put(&tcp, ethernet, sizeof(ethernet));
 	stream_header(&inner, (struct kind){ .protocol = 6 });
 	packet_put(&tcp, inner.at, inner.n);
-	memcpy(e.buffer, ethernet, 12); /* in front of what a raw SEND sends, */
-	memcpy(e.buffer + 12, "\x88\xb5", 2); /* which is of no protocol */
+	memcpy(e.buffer, ethernet, 12); /* before the payload of a raw SEND, */
+	memcpy(e.buffer + 12, "\x88\xb5", 2); /* of no known protocol */
 }
 
 static void walk(const char *name, enum ibv_qp_type type, int (*say)(const struct row *row))
@@ -409,7 +411,7 @@ static void walk(const char *name, enum ibv_qp_type type, int (*say)(const struc
 		int error;
 
 		if (say == post_extended && row->send_op == 0)
-			continue; /* there is no call for it */
+			continue; /* there is no extended call for it */
 		if (receives)
 			post_receive();
 		error = say(row);
@@ -422,7 +424,7 @@ static void walk(const char *name, enum ibv_qp_type type, int (*say)(const struc
 	lane_close();
 }
 
-Test(carries, requests_that_are_posted)
+Test(carries, posted_requests)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(transports); i++)
 		walk(transports[i].name, transports[i].type, post);
@@ -434,7 +436,7 @@ Test(carries, the_extended_calls)
 		walk(transports[i].name, transports[i].type, post_extended);
 }
 
-/* ibv_create_qp_ex says at once which of them a queue pair will not have. */
+/* ibv_create_qp_ex refuses operations that the queue pair does not carry. */
 Test(carries, operations_that_a_queue_pair_is_created_with)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(transports); i++) {

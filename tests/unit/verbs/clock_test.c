@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wall clock beside the engine's, read by a program that loses its processor between the two. */
+/*
+ * The wall clock and the engine's clock, read by a program that loses its processor between the
+ * two.
+ */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <time.h>
@@ -8,7 +11,7 @@
 #include "base/time.h"
 #include "verbs/queues/cq.h"
 
-#define APART (1700000000 * TIME_S + 123456789) /* the wall clock is ahead by so much */
+#define APART (1700000000 * TIME_S + 123456789) /* how far the wall clock is ahead */
 #define LOSS  (3 * TIME_MS)
 #define CLOSE (100 * TIME_US)
 
@@ -50,7 +53,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 }
 
 /* hostile H-141: a clock that jumps. */
-Test(clock, is_right_whatever_happens_between_two_readings)
+Test(clock, is_right_when_the_processor_is_lost_between_readings)
 {
 	static const struct {
 		uint32_t before, behind;
@@ -72,7 +75,7 @@ Test(clock, is_right_whatever_happens_between_two_readings)
 	}
 }
 
-Test(clock, is_not_read_for_ever)
+Test(clock, is_read_a_bounded_number_of_times)
 {
 	lost_before = lost_behind = UINT32_MAX;
 	page.clock.mult = UINT64_C(1) << 31;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: their size, their clock, how they overrun and how long their events wait.
+ * Completion queues: size, timestamps, overrun and moderation.
  * Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
@@ -55,7 +55,7 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A pair of queue pairs whose completions go to a CQ of their own. */
+/* Two queue pairs that complete into their own CQ. */
 struct pair {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -119,7 +119,7 @@ static void post_many(struct ibv_qp *qp, uint64_t first, uint32_t n)
 		cr_assert_eq(post_write(qp, first + i), 0, "request %u", i);
 }
 
-/* All n stand in the queue, unpolled, when it returns: one event tells of all of them. */
+/* Returns when all n are in the queue, unpolled; one event stands for all of them. */
 static void complete_many(struct pair *p, uint64_t first, uint16_t n)
 {
 	struct ibv_modify_cq_attr attr = moderation(n, 0);
@@ -167,7 +167,7 @@ Test(cq, a_resize_keeps_unpolled_completions_and_their_order)
 	close_pair(&p);
 }
 
-Test(cq, a_resize_below_what_is_unpolled_is_refused)
+Test(cq, a_resize_below_unpolled_completions_is_refused)
 {
 	struct ibv_device_attr attr;
 	struct pair p = { 0 };
@@ -239,7 +239,7 @@ struct reader {
 	uint32_t seen;
 };
 
-/* Sleeps until an event comes, as programs do: arm, look, sleep. */
+/* Sleeps until an event comes, as programs do: arm, poll, sleep. */
 static void *read_by_events(void *argument)
 {
 	struct reader *r = argument;
@@ -266,7 +266,7 @@ static void *read_by_events(void *argument)
 	return NULL;
 }
 
-Test(cq, a_resize_wakes_whoever_waits_for_events)
+Test(cq, a_resize_wakes_threads_that_wait_for_events)
 {
 	pthread_t reader, writer;
 	struct reader r = { 0 };
@@ -321,7 +321,7 @@ static uint64_t device_clock(void)
 	return (uint64_t)v.raw_clock.tv_sec * 1000000000u + (uint64_t)v.raw_clock.tv_nsec;
 }
 
-Test(cq, completions_tell_when_they_were_made)
+Test(cq, completions_have_timestamps)
 {
 	struct ibv_cq_ex *cq =
 		extended(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -344,7 +344,7 @@ Test(cq, completions_tell_when_they_were_made)
 		cr_assert_leq(at, device_clock(), "in the future");
 		clock = at;
 		at = ibv_wc_read_completion_wallclock_ns(cq);
-		/* both clocks are read a moment apart, and NTP may slew one of them */
+		/* the clocks are read one after the other, and NTP may slew one of them */
 		cr_assert_geq(at + 1000000, wall);
 		cr_assert_leq(at, now_ns(CLOCK_REALTIME) + 1000000);
 		wall = at;
@@ -353,7 +353,7 @@ Test(cq, completions_tell_when_they_were_made)
 	close_pair(&p);
 }
 
-Test(cq, real_time_values_that_do_not_exist)
+Test(cq, unknown_real_time_values_are_refused)
 {
 	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RESERVED };
 
@@ -397,8 +397,8 @@ static bool next_event(enum ibv_event_type *type, int ms)
 	return true;
 }
 
-/* hostile H-108: a completion queue that nobody polls. */
-Test(cq, an_overrun_is_an_error_of_the_queue_and_of_who_completes_into_it)
+/* hostile H-108: a completion queue that is never polled. */
+Test(cq, an_overrun_is_an_error_of_the_cq_and_its_queue_pairs)
 {
 	bool cq_err = false, fatal = false;
 	enum ibv_event_type type;
@@ -455,13 +455,13 @@ Test(cq, an_overrun_may_be_ignored)
 	int more = 0;
 
 	open_pair_on(&p, (struct ibv_cq *)cq);
-	/* Five send queues full, and nobody polls: the queue is free again without the lost ones. */
+	/* Five full send queues, and nobody polls: lost completions do not keep the queue full. */
 	for (uint32_t i = 0; i < 5 * DEPTH; i++)
 		post_when_there_is_room(p.qp[0]);
 	poll_completions(p.cq, wc, SMALL_CQ, "what had room");
 	for (int i = 0; i < SMALL_CQ; i++)
 		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
-	/* at most those that were still under way found room then */
+	/* at most those that were still under way fitted then */
 	for (int i = 0; i < 5 * DEPTH; i++)
 		more += ibv_poll_cq(p.cq, 1, wc);
 	cr_assert_leq(more, DEPTH);
@@ -499,7 +499,7 @@ Test(cq, an_event_waits_for_enough_completions)
 		write_and_poll(&p, 5);
 		cr_assert_not(has_event(p.channel, 0), "it was not armed again");
 	}
-	/* off again, with an event owed: it comes now, and the next at once */
+	/* off again while an event is due: it comes now, and later ones at once */
 	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
 	write_and_poll(&p, 2);
 	attr = moderation(0, 0);
@@ -512,8 +512,8 @@ Test(cq, an_event_waits_for_enough_completions)
 }
 
 /*
- * Two queue pairs, maybe on two lcores, complete into it while the limits change.
- * hostile H-134: arming beside completing.
+ * Two queue pairs, on two lcores if there are, complete into the CQ while its moderation changes.
+ * hostile H-134: arming while completions come.
  */
 Test(cq, no_moderated_event_is_lost)
 {
@@ -566,14 +566,14 @@ Test(cq, an_event_waits_no_longer_than_its_period)
 	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
 	write_and_poll(&p, DEPTH);
 	cr_assert(has_event(p.channel, WAIT_SECONDS * 1000));
-	/* a destroyed queue leaves no timer behind */
+	/* a destroyed CQ leaves no timer behind */
 	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
 	write_and_poll(&p, 2);
 	close_pair(&p);
 	write_and_poll(&(struct pair){ .cq = e.cq, .qp = { e.qp[0] } }, 1);
 }
 
-Test(cq, moderation_that_cannot_be)
+Test(cq, wrong_moderation_is_refused)
 {
 	struct ibv_modify_cq_attr attr = { 0 };
 	struct ibv_device_attr_ex device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles, UD and UC queue pairs: what is refused, and what must work. */
+/* Address handles, UD and UC queue pairs: what is refused and what works. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ TestSuite(datagram, .init = setup, .fini = teardown, .timeout = 60);
 
 /* ---- address handles ---- */
 
-Test(datagram, handles_that_are_refused)
+Test(datagram, wrong_address_handles_are_refused)
 {
 	struct ibv_ah_attr good = ud_to_self(&e), row[6];
 
@@ -50,7 +50,7 @@ Test(datagram, handles_that_are_refused)
 	}
 }
 
-Test(datagram, nobody_answers_on_a_device_of_this_host_alone)
+Test(datagram, no_remote_address_resolves_on_a_local_device)
 {
 	struct ibv_ah_attr attr = ud_to_self(&e);
 	uint16_t vid = 0;
@@ -84,9 +84,9 @@ Test(datagram, own_addresses_and_groups_resolve_at_once)
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 }
 
-Test(datagram, a_handle_from_what_was_received)
+Test(datagram, an_address_handle_from_a_received_datagram)
 {
-	/* behind 20 octets of nothing: IPv4, TOS 8, TTL 7, 127.0.0.1 -> 127.0.0.1 */
+	/* after 20 unused octets: IPv4, TOS 8, TTL 7, 127.0.0.1 -> 127.0.0.1 */
 	static const uint8_t ip4[20] = { 0x45, 8, 0,   64, 0, 0, 0x40, 0, 7, 17,
 					 0,    0, 127, 0,  0, 1, 127,  0, 0, 1 };
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH, .sl = 8 | 2 };
@@ -108,7 +108,10 @@ Test(datagram, a_handle_from_what_was_received)
 	cr_assert_not_null(ah, "%m");
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 
-	/* IPv6: traffic class 0x12, flow label 0x34567, hop limit 9, from and to our link-local address */
+	/*
+	 * IPv6: traffic class 0x12, flow label 0x34567, hop limit 9, from and to our link-local
+	 * address
+	 */
 	memcpy(octets, "\x61\x23\x45\x67\x00\x10\x11\x09", 8);
 	cr_assert_eq(ibv_query_gid(e.context, 1, 0, &grh->sgid), 0);
 	grh->dgid = grh->sgid;
@@ -133,8 +136,8 @@ Test(datagram, a_handle_from_what_was_received)
 	cr_expect_eq(errno, EINVAL);
 }
 
-/* In a context of their own, which takes them all with it. */
-Test(datagram, as_many_handles_as_announced)
+/* In their own context, whose end destroys them all. */
+Test(datagram, as_many_address_handles_as_announced)
 {
 	struct ibv_context *context = open_only_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);
@@ -163,7 +166,7 @@ Test(datagram, as_many_handles_as_announced)
 
 /* ---- datagrams ---- */
 
-/* From the first to the second queue pair, and what the second found. */
+/* Sends from the first to the second queue pair and returns what the second received. */
 static void one_datagram(struct ibv_ah *ah, struct ibv_qp *from, struct ibv_qp *to,
 			 struct ibv_wc *received)
 {
@@ -189,7 +192,7 @@ static void one_datagram(struct ibv_ah *ah, struct ibv_qp *from, struct ibv_qp *
 	cr_expect_eq(e.buffer[GRH + 64], 0xee, "and ends where it should");
 }
 
-Test(datagram, grh_of_ipv4_and_an_answer)
+Test(datagram, an_ipv4_grh_and_an_answer)
 {
 	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
 	struct ibv_ah *ah = ud_self(&e, GID_INDEX), *back;
@@ -213,7 +216,7 @@ Test(datagram, grh_of_ipv4_and_an_answer)
 	cr_expect_eq(ibv_destroy_qp(b), 0);
 }
 
-Test(datagram, grh_of_ipv6)
+Test(datagram, an_ipv6_grh)
 {
 	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
 	struct ibv_ah *ah = ud_self(&e, 0);
@@ -250,7 +253,7 @@ static void expect_violations(uint32_t n)
 }
 
 /* hostile H-22: a datagram that does not fit. */
-Test(datagram, is_lost_and_nobody_suffers)
+Test(datagram, a_lost_datagram_does_no_harm)
 {
 	struct ibv_qp *a = ud_open(&e, UD_QKEY), *b = ud_open(&e, UD_QKEY);
 	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
@@ -261,7 +264,7 @@ Test(datagram, is_lost_and_nobody_suffers)
 	ud_sent_alone(e.cq, "no receive is posted");
 	ud_receive(&e, b, 0, GRH + 63);
 	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY, 8192, 64), 0);
-	ud_sent_alone(e.cq, "one octet too long for the receive"); /* it stays for the next */
+	ud_sent_alone(e.cq, "one octet too long for the receive"); /* it takes no request */
 	cr_assert_eq(ud_send(&e, a, ah, b->qp_num, UD_QKEY + 1, 8192, 8), 0);
 	ud_sent_alone(e.cq, "another Q_Key");
 	expect_violations(before + 1);
@@ -284,9 +287,8 @@ Test(datagram, is_lost_and_nobody_suffers)
 }
 
 /*
- * The attribute has 16 bits, the attacker has time. The last test by its name: the engine keeps
- * the count.
- * hostile H-61: P_Keys of nobody.
+ * The attribute has 16 bits, and an attacker has time. Its name makes this the last test, because
+ * the engine keeps the count. hostile H-61: unknown P_Keys.
  */
 Test(datagram, violations_are_counted_up_to_65535)
 {
@@ -394,8 +396,8 @@ Test(datagram, requests_that_ud_refuses)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
-/* Between creation and use a handle goes: the request fails, and only the send queue with it. */
-Test(datagram, a_handle_that_is_gone)
+/* A handle is destroyed before its use: the request fails, and only the send queue stops. */
+Test(datagram, a_destroyed_handle_fails_its_request)
 {
 	struct ibv_qp *qp = ud_open(&e, UD_QKEY);
 	struct ibv_ah *ah = ud_self(&e, GID_INDEX);
@@ -419,7 +421,7 @@ Test(datagram, a_handle_that_is_gone)
 }
 
 #define POSTERS 4
-#define POSTED	4096 /* by each: more than an engine sends while it hears of the end of the handle */
+#define POSTED	4096 /* by each: more than an engine sends until it learns of the handle's end */
 
 static void post_datagrams(struct ibv_qp *qp, struct ibv_ah *ah)
 {
@@ -439,10 +441,10 @@ static void post_datagrams(struct ibv_qp *qp, struct ibv_ah *ah)
 }
 
 /*
- * Posted, and the handle destroyed at once: other devices have a copy of it by then, and programs
- * that ask for no completions count on that.
+ * The handle is destroyed right after posting. Other devices have copied it by then, and programs
+ * without completions rely on that.
  */
-Test(datagram, a_handle_goes_behind_its_requests)
+Test(datagram, a_handle_is_destroyed_after_its_requests)
 {
 	static struct ibv_wc wc[POSTERS * POSTED];
 	struct ibv_cq *cq = ibv_create_cq(e.context, POSTERS * POSTED, NULL, NULL, 0);
@@ -474,11 +476,10 @@ Test(datagram, a_handle_goes_behind_its_requests)
 }
 
 /*
- * What only a hostile program does: handles that were never its own, in requests that pass for
- * good.
- * hostile H-117: handles of others.
+ * What only a hostile program does: handles that it never had, in requests that look right.
+ * hostile H-117: handles of other programs.
  */
-Test(datagram, handles_that_nobody_gave)
+Test(datagram, forged_handles_are_refused)
 {
 	static const uint32_t handle[] = {
 		1, 2, 3, 65536, 65537, 0x7fffffff, 0x80000000, UINT32_MAX
@@ -584,7 +585,7 @@ Test(datagram, unreliable_connections_carry_messages)
 				     ibv_wc_status_str(wc[k].status));
 		cr_assert_arr_eq(e.buffer + 32768, e.buffer, n, "row %zu", i);
 	}
-	uc_send(a, IBV_WR_SEND, 100); /* no receive: lost, and both live on */
+	uc_send(a, IBV_WR_SEND, 100); /* no receive: it is lost, and both queue pairs still work */
 	ud_sent_alone(e.cq, "no receive is posted");
 	ud_receive(&e, b, 32768, 30000);
 	uc_send(a, IBV_WR_SEND, 100);
@@ -605,14 +606,14 @@ static int as_nobody(void)
 	if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)
 		return 2;
 	alarm(30);
-	prctl(PR_SET_DUMPABLE, 1); /* or it may not open its own memory */
+	prctl(PR_SET_DUMPABLE, 1); /* else it may not open its own memory */
 	endpoint_open(&own);
 	qp = ud_create(&own, IBV_QPT_UD);
 	if (qp == NULL || ud_ready(qp, 0x80010000) != EPERM)
 		return 3;
 	if (ud_ready(qp, UD_QKEY) != 0)
 		return 4;
-	/* Its memory is reached by a thread of the engine; datagrams are the same. */
+	/* A thread of the engine copies its memory; datagrams are the same. */
 	e = own;
 	ah = ud_self(&e, GID_INDEX);
 	for (int i = 0; i < 100; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine dies under the program: what it waits for ends, and it finds another one. */
+/* The engine dies: everything that the program waits for ends, and it finds a new engine. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +111,7 @@ static void expect_device_gone(struct waiting *w)
 	cr_expect_eq(w->error, ENODEV, "%s: %s", w->what, strerror(w->error));
 }
 
-/* A thread that asks now hears that the engine is gone, and does not block. */
+/* A thread that asks now learns that the engine is gone and does not block. */
 static void expect_gone_at_once(void)
 {
 	struct waiting w;
@@ -120,8 +120,8 @@ static void expect_gone_at_once(void)
 	expect_device_gone(&w);
 }
 
-/* Nothing was posted, so there is nothing to be told of but the end. */
-Test(death, who_is_blocked_in_a_channel_comes_back)
+/* Nothing was posted, so the only result is the end of the engine. */
+Test(death, a_thread_blocked_in_a_channel_returns)
 {
 	struct waiting w[4];
 
@@ -135,8 +135,8 @@ Test(death, who_is_blocked_in_a_channel_comes_back)
 	endpoint_close(&e);
 }
 
-/* One thread is told of the queue, the others of the end; and all of it is there to be polled. */
-Test(death, who_is_blocked_in_a_channel_finds_what_was_flushed)
+/* One thread gets the CQ, the others the end of the engine, and all completions can be polled. */
+Test(death, a_thread_blocked_in_a_channel_finds_flush_completions)
 {
 	struct waiting w[4];
 	struct ibv_wc wc[2];
@@ -159,8 +159,8 @@ Test(death, who_is_blocked_in_a_channel_finds_what_was_flushed)
 	endpoint_close(&e);
 }
 
-/* What made it readable is the end: by then the program may have polled all there is. */
-Test(death, a_channel_that_is_readable_does_not_block)
+/* It is readable because of its end; the program may have polled everything by then. */
+Test(death, a_readable_channel_does_not_block)
 {
 	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
 	struct ibv_wc wc[2];
@@ -171,13 +171,13 @@ Test(death, a_channel_that_is_readable_does_not_block)
 	poll_completions(e.cq, wc, 2, "the flushed receives");
 	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
 	expect_gone_at_once();
-	expect_gone_at_once(); /* and each time again */
+	expect_gone_at_once(); /* and every time */
 	cr_expect_eq(poll(&p, 1, 0), 0, "a loop over the descriptor would spin");
 	endpoint_close(&e);
 }
 
-/* Armed again, it is told again. */
-Test(death, a_dead_channel_tells_who_arms)
+/* After arming again there is an event again. */
+Test(death, a_dead_channel_sends_an_event_when_armed)
 {
 	struct ibv_wc wc;
 
@@ -193,8 +193,8 @@ Test(death, a_dead_channel_tells_who_arms)
 	endpoint_close(&e);
 }
 
-/* A descriptor that does not block says what it always says where there is nothing. */
-Test(death, a_channel_that_must_not_block_is_mute)
+/* A non-blocking descriptor returns EAGAIN, as always when there is no event. */
+Test(death, a_non_blocking_channel_is_mute)
 {
 	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
 
@@ -219,7 +219,7 @@ static int get_async_event(void *context)
 	return event.event_type == IBV_EVENT_DEVICE_FATAL ? 0 : 1;
 }
 
-Test(death, who_is_blocked_for_async_events_comes_back)
+Test(death, a_thread_blocked_for_async_events_returns)
 {
 	struct waiting w[4];
 	int told = 0;

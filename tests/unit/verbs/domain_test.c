@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Thread domains and parent domains: what is made in one works, and uses its memory. Runs with an
+ * Thread domains and parent domains: objects in one work and use its memory. Runs with an
  * engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
@@ -25,10 +25,10 @@ static void close_endpoint(void)
 TestSuite(domain, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
 
 struct allocator {
-	struct ibv_pd *pd; /* that it must be called with */
-	uint32_t held; /* pieces that were not given back */
+	struct ibv_pd *pd; /* the domain that the allocator must be called with */
+	uint32_t held; /* pieces that were not freed */
 	uint32_t calls;
-	void *answer; /* NULL: its own memory */
+	void *answer; /* what it returns; NULL: memory of its own */
 	bool fails;
 };
 
@@ -76,7 +76,7 @@ static struct ibv_pd *parent_of(struct ibv_pd *pd, struct ibv_td *td, struct all
 	return ibv_alloc_parent_domain(e.context, &attr);
 }
 
-/* Everything that takes a PD is made in this one, and works with what was made in the other. */
+/* Makes every object that takes a PD in this one, and uses it with objects in the other. */
 static void use(struct ibv_pd *domain)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 32,
@@ -107,7 +107,7 @@ static void use(struct ibv_pd *domain)
 	cr_assert_eq(endpoint_connect(&own, own.qp[1], own.qp[0]->qp_num), 0);
 	sge.lkey = mr->lkey;
 	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 8192;
-	wr.wr.rdma.rkey = e.mr->rkey; /* of the PD inside */
+	wr.wr.rdma.rkey = e.mr->rkey; /* of the inner PD */
 	for (int i = 0; i < 3 * DEPTH; i++) {
 		cr_assert_eq(ibv_post_send(own.qp[0], &wr, &bad), 0);
 		poll_completions(own.cq, &wc, 1, "a write in a domain");

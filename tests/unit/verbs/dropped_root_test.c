@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A daemon that is started as root, becomes somebody else and then opens the device: its own
- * /proc/self/mem is closed to it. Runs as root with an engine at $UROCE_SOCKET that every program may
- * connect to, and starts one that is not root ($UROCED).
+ * A daemon that starts as root, changes its user and then opens the device: it may not open its own
+ * /proc/self/mem. Runs as root with an engine at $UROCE_SOCKET that every program may connect to,
+ * and starts one that is not root ($UROCED).
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -104,7 +104,7 @@ static void end_engine(pid_t pid)
 	cr_assert_eq(system(command), 0);
 }
 
-/* What a program says that opens the device; *opened: whether it could. */
+/* Returns what a program prints that opens the device; *opened: whether it could. */
 static void open_and_hear(bool dumpable, char *said, size_t size, bool *opened)
 {
 	int out[2], status;
@@ -138,7 +138,7 @@ static void open_and_hear(bool dumpable, char *said, size_t size, bool *opened)
 	*opened = WEXITSTATUS(status) == 0;
 }
 
-Test(dropped_root, is_told_the_ways_out_where_the_engine_may_not)
+Test(dropped_root, is_told_what_to_do_if_the_engine_has_no_access)
 {
 	pid_t engine = start_engine();
 	char said[1024];
@@ -149,7 +149,7 @@ Test(dropped_root, is_told_the_ways_out_where_the_engine_may_not)
 	cr_expect_not_null(strstr(said, "PR_SET_DUMPABLE"), "%s", said);
 	cr_expect_not_null(strstr(said, "run the engine as root"), "%s", said);
 	cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "one line: %s", said);
-	/* and the way is one */
+	/* and that advice works */
 	open_and_hear(true, said, sizeof(said), &opened);
 	cr_expect(opened, "%s", said);
 	end_engine(engine);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a window or a region while a peer's WRITEs are on their way (H-38, H-114): behind it none
- * is placed. Runs with an engine at $UROCE_SOCKET, of one lcore or of several.
+ * The end of a window or region while a peer's WRITEs are under way (H-38, H-114): after it no
+ * WRITE changes memory. Runs with an engine at $UROCE_SOCKET, of one lcore or of several.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ TestSuite(ends, .init = windows_open, .fini = windows_close, .timeout = 60);
 
 #define UNDER_WAY 12
 #define TARGET	  16384u /* octets of each */
-#define FROM	  (BUFFER / 2) /* where what is written lies in the buffer */
+#define FROM	  (BUFFER / 2) /* offset of the data in the buffer */
 #define WRITE_ID  1000
 #define ROUNDS	  25
 
-/* All that the peer can have under way. */
+/* As many WRITEs as the peer can have under way. */
 static void post_writes(uint8_t *to, uint32_t key)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, TARGET, e.mr->lkey };
@@ -38,9 +38,9 @@ static void post_writes(uint8_t *to, uint32_t key)
 	}
 }
 
-static uint32_t refused; /* WRITEs that met the end; of all ends, some do */
+static uint32_t refused; /* WRITEs that came after the end; over all ends there must be some */
 
-/* From now on the memory is the program's. */
+/* From now on the memory belongs to the program. */
 static void expect_untouched(uint8_t *p, uint32_t writes, const char *end)
 {
 	memset(p, 0xee, TARGET);
@@ -54,8 +54,9 @@ static void expect_untouched(uint8_t *p, uint32_t writes, const char *end)
 /* ---- windows ---- */
 
 /*
- * Until the binder's one request is done; how many WRITEs were, meanwhile. One that meets the closed
- * window may take the binder to ERR before its own request is told: nothing is placed in ERR.
+ * Waits until the binder's only request is done. Returns how many WRITEs completed meanwhile. A
+ * WRITE to the closed window may take the binder to ERR before its own request completes: then no
+ * memory changes either.
  */
 static uint32_t await_binder(void)
 {
@@ -114,7 +115,7 @@ static void expect_window_ends(const char *how, enum ibv_mw_type type,
 	}
 }
 
-/* hostile H-38: invalidation beside accesses. */
+/* hostile H-38: invalidation during accesses. */
 Test(ends, of_windows)
 {
 	expect_window_ends("a local invalidation", IBV_MW_TYPE_2, invalidate_locally);
@@ -157,7 +158,7 @@ static int give_away(struct ibv_mr *mr)
 	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other_pd, NULL, 0, 0);
 }
 
-/* Of memory that the engine reaches through the kernel, and of memory that moves to where it maps it. */
+/* Regions of peer memory and of promoted memory. */
 static void expect_region_ends(const char *how, int (*end)(struct ibv_mr *mr))
 {
 	static const size_t lengths[] = { TARGET, 256u << 10 };
@@ -179,8 +180,8 @@ static void expect_region_ends(const char *how, int (*end)(struct ibv_mr *mr))
 }
 
 /*
- * hostile H-38: invalidation beside accesses; H-101: memory that goes away; H-114: re-
- * registration beside use.
+ * hostile H-38: invalidation during accesses; H-101: memory that goes away; H-114: re-
+ * registration during use.
  */
 Test(ends, of_regions)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of the engine at $UROCE_SOCKET, which anybody who may connect can ask for. */
+/* The counters of the engine at $UROCE_SOCKET, which every program that may connect can read. */
 #ifndef TESTS_VERBS_ENGINE_OBJECTS_H
 #define TESTS_VERBS_ENGINE_OBJECTS_H
 
 #include "protocol/command.h"
 
 void engine_statistics(struct reply_statistics *s);
-/* How many objects all programs hold in it. */
+/* How many objects all programs have in it. */
 uint64_t engine_objects(void);
 
 #endif

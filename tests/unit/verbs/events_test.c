@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events of queue pairs as a program gets them: which, of whom, each of them, and that
- * nothing is destroyed before they are acknowledged. Runs with an engine at $UROCE_SOCKET.
+ * Asynchronous events as a program gets them: the right ones, all of them, and that no object is
+ * destroyed before its events are acknowledged. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -104,7 +104,7 @@ static void to_rtr(struct ibv_qp *qp, uint32_t remote, uint8_t max_dest_rd_atomi
 }
 
 /* protocol-map 73 */
-Test(events, a_key_that_is_none_is_an_access_error_of_the_responder)
+Test(events, an_unknown_key_is_an_access_error_of_the_responder)
 {
 	post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey ^ 0x5a5a00);
 	cr_expect_eq(completion("a refused WRITE"), IBV_WC_REM_ACCESS_ERR);
@@ -112,7 +112,7 @@ Test(events, a_key_that_is_none_is_an_access_error_of_the_responder)
 }
 
 /* protocol-map 67, 72 */
-Test(events, a_request_that_may_not_be_is_an_invalid_request_of_the_responder)
+Test(events, a_request_that_is_not_allowed_is_invalid_at_the_responder)
 {
 	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
 
@@ -145,7 +145,7 @@ Test(events, the_first_packet_in_rtr_establishes)
 }
 
 /* protocol-map 147 */
-Test(events, a_drained_send_queue_is_told_if_asked)
+Test(events, a_drained_send_queue_sends_an_event_if_asked)
 {
 	struct ibv_qp_attr sqd = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_async_event event;
@@ -164,12 +164,12 @@ Test(events, a_drained_send_queue_is_told_if_asked)
 	cr_assert_eq(to_state(e.qp[0], IBV_QPS_RTS), 0);
 }
 
-/* ---- many at once, and nobody reads for a while ---- */
+/* ---- many at once, while nobody reads ---- */
 
 #define MANY 1500 /* more than a socket holds */
 
-/* hostile H-122: as many as can be had, and more. */
-Test(events, none_is_lost_however_many_there_are)
+/* hostile H-122: as many as allowed, and more. */
+Test(events, no_event_is_lost)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = { .send_cq = e.cq,
@@ -205,7 +205,7 @@ Test(events, none_is_lost_however_many_there_are)
 	cr_expect_eq(ibv_destroy_srq(init.srq), 0);
 }
 
-/* ---- H-125: who destroys waits for who has an event in hand ---- */
+/* ---- H-125: destroying waits for the acknowledgement of events ---- */
 
 struct destroyer {
 	int (*destroy)(void *object);
@@ -237,7 +237,7 @@ static int destroy_srq(void *object)
 	return ibv_destroy_srq(object);
 }
 
-/* It is not destroyed for a while, and the engine serves meanwhile; returns with it begun. */
+/* Checks that the destroying verb waits while the engine serves; returns with it still waiting. */
 static void expect_waiting(pthread_t *thread, struct destroyer *d)
 {
 	cr_assert_eq(pthread_create(thread, NULL, run, d), 0);
@@ -276,10 +276,10 @@ Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
 }
 
 /*
- * An event that nobody fetched is forgotten with its object.
+ * An event that nobody fetched is dropped with its object.
  * hostile H-125: events that are never acknowledged.
  */
-Test(events, what_was_not_fetched_keeps_nobody)
+Test(events, unfetched_events_do_not_block_destruction)
 {
 	struct ibv_qp *a = endpoint_create_qp(&e), *b = endpoint_create_qp(&e);
 	struct ibv_async_event event;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every verb from several threads at once, on objects that they share, in random order. What a call
- * answers depends on the others; that it answers nothing strange, that the library is not confused
- * by it, and (with the thread sanitizer) that no two threads touch the same word, is the test. A
- * program of its own, because Criterion and the thread sanitizer do not go together
- * (tests/unit/queue/threads). Runs with an engine at $UROCE_SOCKET.
- * usage: every-verb [THREADS [CALLS]]
+ * returns depends on the others. The test is that it returns nothing unexpected, that the library
+ * stays consistent, and (with the thread sanitizer) that there is no data race. It is a separate
+ * program, because Criterion does not work with the thread sanitizer (tests/unit/queue/threads).
+ * Runs with an engine at $UROCE_SOCKET. usage: every-verb [THREADS [CALLS]]
  */
 #include "every_verb.h"
 
@@ -16,7 +15,7 @@
 
 struct shared all;
 
-/* What may come of a call while others change the same objects. */
+/* Errors that a call may return while others change the same objects. */
 void tolerate(struct thread *t, int error)
 {
 	static const int usual[] = { 0,	     EINVAL,  EBUSY,	  ENOMEM, EAGAIN,
@@ -168,7 +167,7 @@ static void make_all(void)
 	make_queues();
 }
 
-/* Every event that came was acknowledged, so that nothing waits. */
+/* All events are acknowledged, so destroying does not wait. */
 static void destroy_all(void)
 {
 	struct thread t = { .call = "the end" };

@@ -19,7 +19,7 @@ struct shared {
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp; /* connected to itself, as the others are */
-	struct ibv_qp *restless; /* whose state is changed */
+	struct ibv_qp *restless; /* its state changes all the time */
 	struct ibv_qp *of_srq;
 	struct ibv_qp *extended; /* with the extended send calls, on cq_ex */
 	struct ibv_mr *mr; /* the first page of memory */
@@ -31,7 +31,7 @@ extern struct shared all;
 
 extern const struct call verbs[];
 extern const uint32_t verbs_count;
-/* every_verb_more.c: objects and calls of its own. */
+/* every_verb_more.c: its own objects and calls. */
 extern const struct call more_verbs[];
 extern const uint32_t more_verbs_count;
 void more_make(void);
@@ -42,7 +42,7 @@ extern const uint32_t rest_verbs_count;
 void rest_make(void);
 void rest_destroy(void);
 
-/* Ends the program when the error is none that others can have brought about. */
+/* Ends the program if other threads cannot have caused the error. */
 void tolerate(struct thread *t, int error);
 /* The same for a verb that returns a pointer, which it passes on. */
 void *made(struct thread *t, void *object);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs, second half: datagrams, XRC, raw queue pairs, imports, and what asks nobody. */
+/*
+ * The verbs, second half: datagrams, XRC, raw queue pairs, imports, and what the library answers
+ * alone.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -229,7 +232,7 @@ static void xrc(struct thread *t)
 		die("an XRC domain with an SRQ in it is not busy");
 }
 
-/* What fails takes the queue pairs to ERR, where the others are flushed. */
+/* A failure takes the queue pairs to ERR, where other requests are flushed. */
 static void post_xrc(struct thread *t)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(more.initiator);
@@ -302,7 +305,7 @@ static void counters(struct thread *t)
 		tolerate(t, ibv_read_counters(k, values, 2, 0));
 }
 
-/* One of the two is the rule's, the other is refused. */
+/* The rule has one of the two; the other is refused. */
 static void attach_counters(struct thread *t)
 {
 	struct ibv_counter_attach_attr point = { .counter_desc =
@@ -344,7 +347,7 @@ static void import_parts(struct thread *t)
 	must(t, ibv_close_device(context));
 }
 
-/* ---- what asks nobody ---- */
+/* ---- what the library answers alone ---- */
 
 static void words(struct thread *t)
 {

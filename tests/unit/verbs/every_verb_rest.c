@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs, the last part: tags, the other extended send calls, the other ways to register. */
+/* The verbs, the last part: tags, more extended send calls, more ways to register. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -180,7 +180,7 @@ static void tag_poll(struct thread *t)
 
 /* ---- extended sends ---- */
 
-/* One of RC's; those that fail take the queue pair to ERR, where the others are flushed. */
+/* One call of RC. A failure takes the queue pair to ERR, where other requests are flushed. */
 static void begin_one(struct thread *t, struct ibv_qp_ex *qp)
 {
 	uint64_t to = (uintptr_t)all.memory + 2048, value = 7;
@@ -218,7 +218,7 @@ static void begin_one(struct thread *t, struct ibv_qp_ex *qp)
 	ibv_wr_set_sge(qp, all.mr->lkey, (uintptr_t)all.memory + 512, 8);
 }
 
-/* A batch may be refused as a whole: one of its calls names no window. */
+/* The whole batch may be refused, because one of its calls names no window. */
 static void send_extended(struct thread *t)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(rest.rc);
@@ -260,7 +260,7 @@ static void send_datagram_extended(struct thread *t)
 	tolerate(t, ibv_wr_complete(qp));
 }
 
-/* The header is none of TCP: the send queue stops, and goes on when somebody says so. */
+/* The header is not TCP: the send queue stops until it is told to go on. */
 static void send_segments(struct thread *t)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(rest.ud);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verbs, one function a family. */
+/* The verbs, one function for each family. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -264,7 +264,7 @@ static void change_srq(struct thread *t)
 
 static void reg_mr(struct thread *t)
 {
-	/* small ones stay where they are, large ones may move to where the engine maps them */
+	/* small regions are not promoted, large ones may be */
 	size_t length = draw(t, 8) == 0 ? 128u << 10 : 1 + draw(t, 8192);
 	struct ibv_mr *mr =
 		made(t, ibv_reg_mr(a_pd(t), all.memory + 8192, length, IBV_ACCESS_LOCAL_WRITE));
@@ -404,7 +404,7 @@ static void import(struct thread *t)
 	must(t, ibv_close_device(context));
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static void open_device(struct thread *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hostile H-54: another user of the same engine knows the number of a queue pair, the PSN that it
- * expects and a key, makes a queue pair of its own towards it, and sends. The victim is a pair of
- * root's in the test's own process; the attacker is a process of nobody.
+ * expects and a key, connects a queue pair of its own to it, and sends. The victim is a pair of
+ * root in the test's own process; the attacker is a process of the user nobody.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define FORGED	   0xf0u
 #define DO_NOT_AIM UINT32_MAX
 
-/* What the attacker is told, and what it answers. */
+/* Orders to the attacker, and its answers. */
 struct order {
 	uint32_t qpn;
 	uint32_t psn; /* of its first packet; DO_NOT_AIM: it guesses */
@@ -153,7 +153,7 @@ static _Noreturn void be_attacker(void)
 	close(reports[0]);
 	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
 		_exit(2);
-	prctl(PR_SET_DUMPABLE, 1); /* changing the user takes it away */
+	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	endpoint_open(&e);
 	memset(e.buffer, FORGED, BUFFER);
@@ -174,7 +174,7 @@ static void begin(void)
 		cr_skip_test("it takes root to be another user");
 	cr_assert_eq(pipe(orders), 0, "%m");
 	cr_assert_eq(pipe(reports), 0, "%m");
-	attacker = fork(); /* before there is anything of verbs that a child could share */
+	attacker = fork(); /* before there are verbs objects that a child could share */
 	cr_assert_geq(attacker, 0, "%m");
 	if (attacker == 0)
 		be_attacker();
@@ -239,7 +239,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* One SEND of the pair's own: the receive that was posted takes it, octet by octet. */
+/* One SEND of the pair itself: the posted receive gets it, octet by octet. */
 static void send_one(uint8_t value)
 {
 	struct ibv_sge sge = { (uintptr_t)victim.buffer, 64, victim.mr->lkey };
@@ -258,7 +258,7 @@ static void send_one(uint8_t value)
 	cr_assert_eq(memcmp(victim.buffer, victim.buffer + HALF, 64), 0);
 }
 
-/* They go on as if nothing had been. A busy machine may hold up a round now and then. */
+/* The pair goes on undisturbed. On a busy machine some rounds may take longer. */
 static void expect_traffic(void)
 {
 	uint32_t slow = 0;
@@ -284,7 +284,7 @@ static const struct {
 	{ "WRITE with immediate", IBV_QPT_RC, IBV_WR_RDMA_WRITE_WITH_IMM },
 	{ "READ", IBV_QPT_RC, IBV_WR_RDMA_READ },
 	{ "atomic", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD },
-	/* of a service that is not the victim's: it never was one */
+	/* of a service other than the victim's */
 	{ "SEND of UC", IBV_QPT_UC, IBV_WR_SEND },
 };
 
@@ -292,7 +292,7 @@ static const struct {
  * hostile H-54, H-53: whatever it sends with the right number, PSN and key changes nothing.
  * hostile H-44: forged NAKs.
  */
-Test(forge, what_a_stranger_sends_with_the_right_psn)
+Test(forge, a_strangers_packets_with_the_right_psn)
 {
 	begin();
 	post_receive(victim.qp[1]);
@@ -318,8 +318,8 @@ Test(forge, what_a_stranger_sends_with_the_right_psn)
 	end();
 }
 
-/* hostile H-54: the same with any PSN at all. */
-Test(forge, what_a_stranger_sends_with_guessed_psns)
+/* hostile H-54: the same with any PSN. */
+Test(forge, a_strangers_packets_with_guessed_psns)
 {
 	struct order o = { .psn = DO_NOT_AIM, .type = IBV_QPT_RC, .opcode = IBV_WR_SEND };
 	uint64_t before;
@@ -335,8 +335,8 @@ Test(forge, what_a_stranger_sends_with_guessed_psns)
 	end();
 }
 
-/* hostile H-54: while the pair is at work, the attacker goes on. */
-Test(forge, traffic_beside_an_attack)
+/* hostile H-54: the attacker goes on while the pair works. */
+Test(forge, traffic_during_an_attack)
 {
 	struct order o = { .psn = DO_NOT_AIM, .type = IBV_QPT_RC, .opcode = IBV_WR_RDMA_WRITE };
 	struct report r;
@@ -373,9 +373,9 @@ static uint64_t taken(void)
 
 /*
  * hostile H-54: a peer behind the port cannot tell two queue pairs of our address apart. The queue
- * pair there is of the user whose queue pair was connected to it first, as long as that lasts.
+ * pair there belongs to the user whose queue pair was connected to it first, as long as it is.
  */
-Test(forge, a_queue_pair_elsewhere_is_one_users)
+Test(forge, a_remote_queue_pair_belongs_to_one_user)
 {
 	struct order o = { .qpn = 0x123456, .type = IBV_QPT_RC, .opcode = IBV_WR_SEND };
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -385,7 +385,7 @@ Test(forge, a_queue_pair_elsewhere_is_one_users)
 
 	begin();
 	o.gid = victim.gid;
-	o.gid.raw[15] = 99; /* nobody's */
+	o.gid.raw[15] = 99; /* of nobody */
 	for (int i = 0; i < 2; i++) {
 		own[i] = make_qp(&victim, &o);
 		cr_assert_eq(aim_victim(own[i], &o), 0, "a user's queue pairs may share a peer");

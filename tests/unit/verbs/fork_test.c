@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that call verbs while another one forks. Runs with an engine at $UROCE_SOCKET. */
+/* Threads call verbs while another one forks. Runs with an engine at $UROCE_SOCKET. */
 #include <criterion/criterion.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static struct ibv_context *open_first(void)
 	return context;
 }
 
-/* The last context that is closed ends this process as a client: each round is another one. */
+/* Closing the last context detaches this process, so each round is a new client. */
 static void *come_and_go(void *memory)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
@@ -67,7 +67,7 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* A child that does what its parent's threads do. */
+/* A child does what its parent's threads do. */
 static void child_of_fork(void)
 {
 	struct ibv_context *context;
@@ -104,12 +104,12 @@ static void fork_beside(void *(*one)(void *), void *(*other)(void *))
 	free(memory);
 }
 
-Test(forks, beside_clients_that_come_and_go)
+Test(forks, while_clients_come_and_go)
 {
 	fork_beside(come_and_go, come_and_go);
 }
 
-/* ---- beside traffic into memory that the engine reaches by its address ---- */
+/* ---- during traffic into peer memory ---- */
 
 #define LARGE (16u << 20)
 
@@ -136,8 +136,8 @@ static int post_write(struct endpoint *e, const uint8_t *to, uint32_t rkey)
 	return ibv_post_send(e->qp[0], &wr, &bad);
 }
 
-/* Pages that a fork holds back would make the engine's writes through the second region fail. */
-Test(forks, beside_writes_on_demand)
+/* If the fork held these pages, the engine's writes through the second region would fail. */
+Test(forks, while_on_demand_memory_is_written)
 {
 	uint8_t *memory = aligned_alloc(4096, LARGE);
 	struct ibv_mr *promoted, *on_demand;
@@ -176,7 +176,7 @@ Test(forks, beside_writes_on_demand)
 	free(memory);
 }
 
-Test(forks, beside_lists_of_devices)
+Test(forks, while_devices_are_listed)
 {
 	fork_beside(list_devices, list_devices);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was posted with an address handle leaves with it, also where the handle is destroyed while
- * its queue pair may not send for a while; and then the handle is gone from the engine as well.
+ * Requests that were posted with an address handle are sent with it, even if the handle is
+ * destroyed while its queue pair may not send for a while. Then the handle is gone from the engine,
+ * too.
  */
 #include <criterion/criterion.h>
 #include <time.h>
@@ -78,7 +79,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* hostile H-128: a queue pair with frames on their way. */
+/* hostile H-128: a queue pair with frames under way. */
 Test(handle_ends, behind_a_rate_limit)
 {
 	struct ibv_qp *from = ud_open(&e, UD_QKEY), *to = ud_open(&e, UD_QKEY);
@@ -98,7 +99,7 @@ Test(handle_ends, behind_a_rate_limit)
 	cr_expect_eq(ibv_destroy_qp(to), 0);
 }
 
-/* The later handle goes after the earlier one, whose queue pair sends on all the while. */
+/* The later handle is destroyed after the earlier one, whose queue pair sends meanwhile. */
 Test(handle_ends, one_after_the_other)
 {
 	struct ibv_qp *from = ud_open(&e, UD_QKEY), *to = ud_open(&e, UD_QKEY);
@@ -136,8 +137,8 @@ Test(handle_ends, while_the_queue_is_drained)
 }
 
 /*
- * What never leaves holds no handle: of a queue pair that is reset, and of one that goes.
- * hostile H-128: a queue pair with frames on their way.
+ * Requests that are never sent hold no handle: those of a queue pair that is reset or destroyed.
+ * hostile H-128: a queue pair with frames under way.
  */
 Test(handle_ends, with_what_never_leaves)
 {
@@ -160,8 +161,8 @@ Test(handle_ends, with_what_never_leaves)
 	cr_expect_eq(ibv_destroy_qp(to), 0);
 }
 
-/* A destroyed handle holds no protection domain, and goes with its context. */
-Test(handle_ends, its_domain_does_not_wait)
+/* A destroyed handle does not hold its protection domain and ends with its context. */
+Test(handle_ends, a_destroyed_handle_does_not_hold_its_domain)
 {
 	struct ibv_qp *from = ud_open(&e, UD_QKEY), *to = ud_open(&e, UD_QKEY);
 	uint64_t before = engine_objects();

@@ -59,7 +59,7 @@ struct player {
 	struct ibv_mr *imported;
 	struct ibv_dm *dm;
 	uint8_t *area;
-	int token; /* to be sent with the answer; -1: none */
+	int token; /* sent with the answer; -1: none */
 };
 
 static void describe_mr(const struct ibv_mr *mr, struct answer *a)
@@ -254,7 +254,7 @@ void become(const char *variable)
 
 	if (uid == geteuid())
 		return;
-	/* Who changes his user may not look at himself, as a rule; /proc/self/mem is that. */
+	/* A process that has changed its user may usually not open its own /proc/self/mem. */
 	if (setresuid(uid, uid, uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
 		_exit(3);
 }
@@ -265,7 +265,7 @@ void play(int link, uint8_t *own, uint8_t *others)
 	struct ask q;
 	int fd;
 
-	/* What is here is not what the other has there. */
+	/* Our memory at this address differs from the other's. */
 	if (mmap(others, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		 0) != others)
 		_exit(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conductor of a test of import, see import_rig.h. */
+/* The conductor of the tests of import, see import_rig.h. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Import between processes. The test conducts: two processes of its own, an exporter and an
- * importer, do what they are asked to and answer. Memory is shared with the conductor, who so sees
- * what the engine did to it; but each of the two has only its own area there and something else
- * of the same address in the place of the other's, which is found if a copy goes to the wrong one.
+ * Import between processes. The test is the conductor. Its two processes, an exporter and an
+ * importer, do what it asks and answer. Their memory is shared with the conductor, so that it sees
+ * what the engine did there. Each of the two has only its own area; at the address of the other's
+ * it has different memory, which shows a copy to the wrong process.
  *
  * Runs with an engine at $UROCE_SOCKET. With $EXPORTER_UID or $IMPORTER_UID (and as root) that
- * process is another user's: then the engine's copies of its memory are made by a thread.
+ * process runs as another user: then a mover copies its memory.
  */
 #ifndef TESTS_VERBS_IMPORT_RIG_H
 #define TESTS_VERBS_IMPORT_RIG_H
@@ -24,18 +24,18 @@
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 enum request {
-	OPEN, /* a context with a PD and a region of one's own area; answers with its token */
-	IMPORT, /* the context of the token that comes along */
+	OPEN, /* open a context with a PD and a region of the own area; answer with its token */
+	IMPORT, /* import the context of the token that comes with it */
 	IMPORT_PD,
 	IMPORT_MR,
-	REGISTER, /* one's own area, in the current PD */
+	REGISTER, /* register the own area in the current PD */
 	CONNECT, /* two queue pairs in the current PD, to each other */
 	POST,
-	BLOCK, /* registers memory, reading which waits for ever */
-	STORM, /* POST again and again, until one fails */
+	BLOCK, /* register memory whose reading blocks for ever */
+	STORM, /* POST again and again until one fails */
 	DEREGISTER,
 	UNIMPORT_MR,
-	UNIMPORT_OWN, /* the region that was registered: left to others */
+	UNIMPORT_OWN, /* unimport the registered region, which leaves it to others */
 	DEALLOC_PD,
 	UNIMPORT_PD,
 	ALLOC_DM,
@@ -69,12 +69,12 @@ struct answer {
 
 /* ---- one of the two processes: import_player.c ---- */
 
-/* A message, maybe with a descriptor (-1: none). */
+/* Sends a message, with a descriptor or none (-1). */
 bool send_with(int link, const void *octets, size_t n, int fd);
 bool receive_with(int link, void *octets, size_t n, int *fd);
-/* Another user, if this variable names one. */
+/* Changes to the user that this variable names, if any. */
 void become(const char *variable);
-/* One of the two processes, to its end. */
+/* Runs one of the two processes until its end. */
 void play(int link, uint8_t *own, uint8_t *others);
 
 /* ---- the conductor: import_rig.c ---- */
@@ -94,17 +94,17 @@ extern int token; /* that came with it */
 void statistics(struct reply_statistics *s);
 void kill_process(struct process *p);
 struct answer take_answer(struct process *p, enum request what, int *fd);
-/* The answer's error; a descriptor that came with it is *got's, or closed. */
+/* Returns the error in the answer. A descriptor that came with it goes to *got or is closed. */
 int request(struct process *p, const struct ask *q, int fd, struct answer *a, int *got);
 int tell(struct process *p, enum request what, uint32_t handle, uint64_t value);
 void start_both(void);
 void end_both(void);
 void import_begin(void);
-/* Nothing is left of anybody. */
+/* Checks that nothing is left of any client. */
 void import_end(void);
-/* The importer has the exporter's context, PD and region. */
+/* Gives the importer the exporter's context, PD and region. */
 struct answer import_all(void);
-/* What becomes of a WRITE of the first half of one area, `from`, to the second of another. */
+/* The result of a WRITE of the first half of area `from` to the second half of another. */
 int write_status(struct process *p, uint8_t *from, uint32_t lkey, uint8_t *to, uint32_t rkey);
 void expect_filled(const uint8_t *octets, size_t n, int with);
 uint8_t *exporters(void);

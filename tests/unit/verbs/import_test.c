@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Import between processes: what each can do with what is the other's. See import_rig.h. */
+/* Import between processes: what each can do with the other's objects. See import_rig.h. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <signal.h>
@@ -85,15 +85,15 @@ Test(import, atomics_reach_the_exporters_memory)
 	cr_assert_eq(*result, 37);
 }
 
-/* ---- who goes first ---- */
+/* ---- which process ends first ---- */
 
-Test(import, the_region_dies_with_its_exporter_and_the_domain_does_not)
+Test(import, the_region_ends_with_its_exporter_but_the_domain_stays)
 {
 	struct answer mr = import_all(), own = register_importers();
 
 	cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0);
 	kill_process(&exporter);
-	/* Its end is noticed by the engine at once, but at its own pace. */
+	/* The engine notices its end without being told, but some time later. */
 	for (int tries = 0;; tries++) {
 		int status = write_status(&importer, importers(), own.lkey, importers(), own.rkey);
 		struct reply_statistics now;
@@ -108,7 +108,7 @@ Test(import, the_region_dies_with_its_exporter_and_the_domain_does_not)
 	cr_assert_eq(write_status(&importer, exporters(), mr.lkey, importers(), own.rkey),
 		     IBV_WC_LOC_PROT_ERR);
 	expect_filled(importers(), AREA, 'i');
-	/* New ones in the domain work; the dead region's key does not in them either. */
+	/* New queue pairs in the domain work, but the key of the destroyed region does not. */
 	cr_assert_eq(tell(&importer, CONNECT, 0, 0), 0);
 	cr_assert_eq(write_status(&importer, importers(), own.lkey, importers(), mr.rkey),
 		     IBV_WC_REM_ACCESS_ERR);
@@ -168,7 +168,7 @@ Test(import, a_new_domain_of_the_exporter_is_another_one)
 	cr_assert_eq(tell(&exporter, DEREGISTER, 0, 0), 0);
 	cr_assert_eq(tell(&exporter, DEALLOC_PD, 0, 0), 0);
 	for (int i = 0; i < 70; i++) {
-		/* as many as handles rest, so that the old one comes again */
+		/* so many that a resting handle is used again */
 		cr_assert_eq(request(&exporter, &open, -1, &again, NULL), 0);
 		cr_assert_eq(tell(&exporter, DEREGISTER, 0, 0), 0);
 		cr_assert_eq(tell(&exporter, DEALLOC_PD, 0, 0), 0);
@@ -234,8 +234,8 @@ static void storm(struct process *p, uint8_t *from, uint32_t lkey, uint8_t *to, 
 	cr_assert(send_with(p->link, &q, sizeof(q), -1));
 }
 
-/* Each round kills one of the two, or both, somewhere in the middle of their traffic. */
-Test(import, one_is_killed_while_the_other_moves_its_memory)
+/* Each round kills one of the two, or both, during their traffic. */
+Test(import, one_is_killed_while_the_other_uses_its_memory)
 {
 	for (int round = 0; round < 24; round++) {
 		struct process *victim = round % 3 == 0 ? &exporter : &importer;
@@ -263,8 +263,8 @@ Test(import, one_is_killed_while_the_other_moves_its_memory)
 	}
 }
 
-/* Only the importer's queue pair is held up, until whose memory it is ends. */
-Test(import, memory_that_blocks_is_its_exporters_fault)
+/* Only the importer's queue pair waits, until the owner of the memory ends. */
+Test(import, memory_of_the_exporter_blocks_only_until_it_ends)
 {
 	struct ask q = { .what = BLOCK };
 	struct answer own, blocking, a;
@@ -283,12 +283,12 @@ Test(import, memory_that_blocks_is_its_exporters_fault)
 	q = (struct ask){ .what = POST,
 			  .opcode = IBV_WR_RDMA_WRITE,
 			  .num_sge = 1,
-			  /* several packets: they are read by one call, which waits */
+			  /* several packets: one call reads them, and blocks */
 			  .sge = { { blocking.value, HALF, blocking.lkey } },
 			  .remote = (uintptr_t)importers() + HALF,
 			  .rkey = own.rkey };
 	cr_assert(send_with(importer.link, &q, sizeof(q), -1));
-	poll(NULL, 0, 100); /* somebody waits for the page */
+	poll(NULL, 0, 100); /* a thread blocks at the page */
 	kill_process(&exporter);
 	a = take_answer(&importer, POST, &fd);
 	cr_expect_eq(a.status, IBV_WC_LOC_PROT_ERR, "%s", ibv_wc_status_str(a.status));
@@ -299,7 +299,7 @@ Test(import, memory_that_blocks_is_its_exporters_fault)
 
 /* ---- device memory ---- */
 
-Test(import, device_memory_is_shared_and_outlives_who_allocated_it)
+Test(import, device_memory_is_shared_and_outlives_its_allocator)
 {
 	struct ask q = { .what = ALLOC_DM, .value = 8192 };
 	struct answer dm, mr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Import between processes: what a token and a handle are good for, and what not. See import_rig.h. */
+/* Import between processes: what a token and a handle permit, and what not. See import_rig.h. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +24,11 @@ static int import_error(int fd)
 	c = ibv_import_device(fd);
 	if (c == NULL)
 		return errno;
-	ibv_close_device(c); /* and with it fd */
+	ibv_close_device(c); /* and fd with it */
 	return 0;
 }
 
-/* The token's octets in a file of our own, which is sealed in the same way. */
+/* A copy of the token in our own file, sealed in the same way. */
 static int forge(bool sealed)
 {
 	uint8_t octets[sizeof(struct context_token)];
@@ -43,7 +43,7 @@ static int forge(bool sealed)
 	return fd;
 }
 
-Test(import_token, only_the_token_itself_will_do)
+Test(import_token, only_the_token_itself_is_accepted)
 {
 	int pipes[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY),
 		      null = open("/dev/null", O_RDWR);
@@ -81,7 +81,7 @@ Test(import_token, a_token_leads_to_its_engine)
 	free(socket);
 }
 
-Test(import_token, a_closed_contexts_token_is_nothing)
+Test(import_token, the_token_of_a_closed_context_is_refused)
 {
 	struct ibv_context *c = ibv_import_device(dup(token));
 
@@ -119,7 +119,7 @@ Test(import_token, handles_are_not_enough)
 	cr_expect_eq(ibv_close_device(c), 0);
 }
 
-/* Context and child of a fork: what the child allocates is its own. */
+/* In a fork's child: what it allocates with the inherited context is its own. */
 Test(import_token, a_forks_child_allocates_device_memory)
 {
 	struct ibv_context *c = open_only_device();

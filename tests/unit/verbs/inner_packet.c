@@ -88,7 +88,7 @@ void stream_header(struct octets *o, struct kind k)
 {
 	packet_begin(o, k);
 	put32(o, l4_at(k) + 4, 0xfffffff0u); /* the sequence number wraps */
-	/* What stands in lengths and sums does not matter. */
+	/* The values of lengths and checksums do not matter. */
 	put16(o, ip_at(k) + (k.v6 ? 4 : 2), k.v6 ? 1 : 21);
 }
 

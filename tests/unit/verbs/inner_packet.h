@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP packets as datagrams carry them, and the segments of a TCP stream: what must arrive, made by
- * other code than what is tested.
+ * IP packets in datagrams, and the segments of a TCP stream: what must arrive, made by code other
+ * than the code under test.
  */
 #ifndef TESTS_VERBS_INNER_PACKET_H
 #define TESTS_VERBS_INNER_PACKET_H
@@ -29,10 +29,10 @@ struct kind {
 void packet_put(struct octets *o, const void *from, size_t n);
 /* The headers of a packet, without lengths and sums: 17 is UDP, 6 TCP with 12 octets of options. */
 void packet_begin(struct octets *o, struct kind k);
-/* What follows from the whole packet: its lengths and, with `sums`, its checksums. */
+/* Fills in the lengths of a packet and, with `sums`, its checksums. */
 void packet_finish(struct octets *o, struct kind k, bool sums);
 
-/* A TSO header with lengths that are wrong; and segment i of STREAM octets behind it. */
+/* A TSO header with wrong lengths; and segment i of STREAM octets after it. */
 void stream_header(struct octets *o, struct kind k);
 void stream_segment(struct octets *o, struct kind k, const uint8_t *data, uint32_t i);
 

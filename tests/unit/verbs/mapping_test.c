@@ -22,8 +22,8 @@ static char *make_range(void)
 	return p;
 }
 
-/* hostile H-97: memory that is not the program's. */
-Test(mapping, says_what_the_pages_allow)
+/* hostile H-97: memory of another program. */
+Test(mapping, tells_what_the_pages_allow)
 {
 	static const struct {
 		const char *what;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As many objects as the device's attributes announce can be had by one program, and one more is
- * refused with ENOMEM; another program has its own share meanwhile. (Sizes of objects: the tests of
+ * One program can have as many objects as the device's attributes announce; one more is refused
+ * with ENOMEM. Another program still has its own share meanwhile. (Sizes of objects: the tests of
  * each kind.) Runs with an engine at $UROCE_SOCKET; of groups also with one on a Linux interface.
  */
 #include <criterion/criterion.h>
@@ -15,13 +15,14 @@
 
 #include "ud.h"
 
-static struct ibv_context *context; /* its end takes all of them: one by one it would take long */
+/* its end destroys all of them; one by one it would take long */
+static struct ibv_context *context;
 static struct ibv_device_attr_ex device;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static uint8_t octets[64];
 static void **made;
-static pid_t other; /* a program that makes one of what we say */
+static pid_t other; /* a program that makes one object of the kind we name */
 static int to_other[2], from_other[2];
 
 static bool open_own(void)
@@ -32,7 +33,7 @@ static bool open_own(void)
 	return pd != NULL && cq != NULL && ibv_query_device_ex(context, NULL, &device) == 0;
 }
 
-/* The functions lie where they lie here. */
+/* The functions have the same addresses there. */
 static void be_other(void)
 {
 	void *(*make)(void);
@@ -79,7 +80,7 @@ static void close_device(void)
 
 TestSuite(maxima, .init = open_device, .fini = close_device, .timeout = 120);
 
-/* `there`: how many the device has already. */
+/* `there`: how many there are already. */
 static void fill(const char *what, int most, int there, void *(*make)(void), int (*destroy)(void *))
 {
 	int n = most - there;
@@ -128,7 +129,7 @@ static int destroy_cq(void *p)
 	return ibv_destroy_cq(p);
 }
 
-/* hostile H-122: as many as can be had, and more. */
+/* hostile H-122: as many as allowed, and more. */
 Test(maxima, completion_queues)
 {
 	fill("completion queue", device.orig_attr.max_cq, 1, make_cq, destroy_cq);
@@ -148,7 +149,7 @@ static int destroy_qp(void *p)
 	return ibv_destroy_qp(p);
 }
 
-/* hostile H-122: as many as can be had, and more. */
+/* hostile H-122: as many as allowed, and more. */
 Test(maxima, queue_pairs)
 {
 	fill("queue pair", device.orig_attr.max_qp, 0, make_qp, destroy_qp);
@@ -171,7 +172,7 @@ Test(maxima, shared_receive_queues)
 	fill("shared receive queue", device.orig_attr.max_srq, 0, make_srq, destroy_srq);
 }
 
-/* Regions and windows count together; windows are made in less time. */
+/* Regions and windows are counted together; windows are made faster. */
 static void *make_window(void)
 {
 	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
@@ -192,7 +193,7 @@ static int destroy_region(void *p)
 	return ibv_dereg_mr(p);
 }
 
-/* hostile H-122: as many as can be had, and more. */
+/* hostile H-122: as many as allowed, and more. */
 Test(maxima, windows_and_regions)
 {
 	const int most = device.orig_attr.max_mw, windows = most - 1000;
@@ -231,7 +232,7 @@ Test(maxima, address_handles)
 
 static struct ibv_qp *member;
 
-/* Each another one; NULL: the attach failed. */
+/* A different one each time; NULL: the attach failed. */
 static void *make_member(void)
 {
 	static uint32_t n;
@@ -254,7 +255,7 @@ static void *make_member(void)
 	return error == 0 ? member : NULL;
 }
 
-/* hostile H-63: groups without end. */
+/* hostile H-63: endless groups. */
 Test(maxima, groups)
 {
 	for (int i = 0; i < device.orig_attr.max_mcast_grp; i++)
@@ -268,7 +269,7 @@ Test(maxima, groups)
 }
 
 /*
- * The longest region, of whose pages none needs to be there.
+ * The longest region; none of its pages needs to exist.
  * hostile H-155: regions of many gigabytes.
  */
 Test(maxima, octets_of_a_region)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions beyond ibv_reg_mr: re-registered, null, on demand. Runs with an engine at $UROCE_SOCKET.
+ * Other regions than those of ibv_reg_mr(3): re-registered, null, on demand. Runs with an engine at
+ * $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ static void close_endpoint(void)
 
 TestSuite(memory, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
 
-/* ---- one request, and what becomes of it ---- */
+/* ---- one request and its result ---- */
 
 static enum ibv_wc_status request(enum ibv_wr_opcode opcode, struct ibv_sge local, uint64_t remote,
 				  uint32_t rkey)
@@ -61,7 +62,7 @@ static enum ibv_wc_status write_to(const void *to, uint32_t length, uint32_t rke
 	return request(IBV_WR_RDMA_WRITE, own(0, length), (uintptr_t)to, rkey);
 }
 
-/* After an error: both queue pairs as new. */
+/* After an error: makes both queue pairs as new. */
 static void reconnect(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -82,7 +83,7 @@ static uint8_t *pages(size_t length)
 
 /* ---- re-registration ---- */
 
-Test(memory, wrong_changes_leave_the_region_as_it_was)
+Test(memory, wrong_changes_leave_the_region_unchanged)
 {
 	struct ibv_context *other = open_only_device();
 	struct ibv_pd *foreign = ibv_alloc_pd(other);
@@ -133,10 +134,10 @@ Test(memory, wrong_changes_leave_the_region_as_it_was)
 }
 
 /*
- * Also of regions whose pages had moved to where the engine maps them.
- * hostile H-114: re-registration beside use.
+ * Also of regions whose pages were promoted.
+ * hostile H-114: re-registration during use.
  */
-Test(memory, a_region_moves)
+Test(memory, a_region_changes_its_range)
 {
 	static const size_t lengths[] = { 4096, LARGE };
 
@@ -156,7 +157,7 @@ Test(memory, a_region_moves)
 		cr_expect_eq(memcmp(b + 2 * n - 64, e.buffer, 64), 0, "it is in the new place");
 		cr_expect_eq(b[0], 0xbb);
 		cr_expect_eq(a[0], 0xaa, "the old place is the program's alone");
-		/* back, and larger than before, over itself */
+		/* back, and larger than before, overlapping itself */
 		cr_assert_eq(ibv_rereg_mr(mr, TRANSLATION, NULL, b, n, 0), 0, "%m");
 		cr_expect_eq(write_to(b, 64, mr->rkey), IBV_WC_SUCCESS);
 		cr_expect_eq(memcmp(b, e.buffer, 64), 0);
@@ -234,7 +235,7 @@ Test(memory, a_region_becomes_zero_based_and_back)
 
 /* ---- the null region ---- */
 
-Test(memory, a_null_region_reads_as_zeros_and_forgets)
+Test(memory, a_null_region_reads_as_zeros_and_discards_writes)
 {
 	struct ibv_mr *null = ibv_alloc_null_mr(e.pd);
 	struct ibv_sge gather[3] = { own(0, 100), { 12345, 200, 0 }, own(100, 100) };
@@ -256,12 +257,12 @@ Test(memory, a_null_region_reads_as_zeros_and_forgets)
 	poll_completions(e.cq, wc, 2, "a SEND and its receive");
 	cr_assert_eq(wc[0].status, IBV_WC_SUCCESS);
 	cr_assert_eq(wc[1].status, IBV_WC_SUCCESS);
-	/* octets 0..49 are ee, 50..149 forgotten, 150..299 zeros, 300..399 ee */
+	/* octets 0..49 are ee, 50..149 discarded, 150..299 zeros, 300..399 ee */
 	cr_expect_eq(e.buffer[4096 + 49], 0xee);
 	cr_expect_eq(e.buffer[8192], 0);
 	cr_expect_eq(e.buffer[8192 + 149], 0);
 	cr_expect_eq(e.buffer[8192 + 150], 0xee);
-	/* READ into it: what comes is gone; WRITE from it: zeros come */
+	/* READ into it: data are discarded; WRITE from it: zeros arrive */
 	cr_expect_eq(request(IBV_WR_RDMA_READ, (struct ibv_sge){ 7, 60000, null->lkey },
 			     (uintptr_t)e.buffer, e.mr->rkey),
 		     IBV_WC_SUCCESS);
@@ -272,7 +273,7 @@ Test(memory, a_null_region_reads_as_zeros_and_forgets)
 	cr_expect_eq(e.buffer[59999], 0);
 	cr_expect_eq(e.buffer[60000], 0xee);
 	cr_expect_eq(ibv_rereg_mr(null, ACCESS, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
-	/* its key is of no use to a peer */
+	/* peers cannot use its key */
 	cr_expect_eq(write_to(NULL, 8, null->lkey), IBV_WC_REM_ACCESS_ERR);
 	cr_expect_eq(ibv_dereg_mr(null), 0);
 }
@@ -303,7 +304,7 @@ Test(memory, pages_come_on_demand)
 	cr_expect_eq(write_to(p + 4000, 8192, mr->rkey), IBV_WC_SUCCESS);
 	cr_expect_eq(p[4000], 0x3c);
 	cr_expect_eq(p[12191], 0x3c);
-	/* gone again: an error at the peer, and nothing worse */
+	/* unmapped again: an error at the peer and nothing else */
 	munmap(p, LARGE);
 	cr_expect_eq(write_to(p, 8, mr->rkey), IBV_WC_REM_ACCESS_ERR);
 	reconnect();
@@ -314,10 +315,10 @@ Test(memory, pages_come_on_demand)
 }
 
 /*
- * A region that is reached as peer memory is written while another, of the same pages, is registered
- * and deregistered: those pages do not move, as copies to them would fail meanwhile.
+ * A region of peer memory is written while another one of the same pages is registered and
+ * deregistered. The pages are not promoted, because copies to them would fail meanwhile.
  */
-Test(memory, pages_of_a_region_in_use_do_not_move)
+Test(memory, pages_of_a_region_in_use_are_not_promoted)
 {
 	enum {
 		WRITES_AT_ONCE = 12
@@ -356,7 +357,7 @@ Test(memory, pages_of_a_region_in_use_do_not_move)
 }
 
 /*
- * hostile H-18: a range that goes round in all memory on demand; H-155: regions of many
+ * hostile H-18: a range that wraps in an implicit on-demand region; H-155: regions of many
  * gigabytes.
  */
 Test(memory, all_memory_at_once)
@@ -470,7 +471,7 @@ Test(memory, advice_for_many_elements_and_other_names)
 
 /* ---- dma-buf ---- */
 
-Test(memory, a_dma_buf_that_is_none)
+Test(memory, a_file_that_is_not_a_dma_buf_is_refused)
 {
 	int memfd = memfd_create("no dma-buf", 0);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine of the test's own, $UROCED, at 127.0.0.1, that dies when the test wants it. UROCE_SOCKET
- * names it while a test runs; what is left of it goes with the test.
+ * The test's own engine, $UROCED, at 127.0.0.1, which dies when the test wants it. UROCE_SOCKET
+ * names it while a test runs. What is left of it ends with the test.
  */
 #ifndef TESTS_VERBS_MORTAL_ENGINE_H
 #define TESTS_VERBS_MORTAL_ENGINE_H
 
 void mortal_engine_begin(void);
 void mortal_engine_end(void);
-/* Dead, and its socket with it, so that another may start. */
+/* Kills it and removes its socket, so that another can start. */
 void mortal_engine_kill(void);
-/* Returns when it serves. */
+/* Starts it; returns when it serves. */
 void mortal_engine_start(void);
 
 #endif

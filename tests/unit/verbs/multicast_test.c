@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: who gets a copy, who may join, and how many there may be. */
+/* Multicast groups: which queue pairs get a copy and may join, and how many. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static struct ibv_ah *to_group(union ibv_gid group)
 
 #define MEMBERS 6
 
-/* How often each queue pair received, of n completions of receives and one of a send. */
+/* Counts how often each queue pair received among n completions of receives and one of a send. */
 static void count_copies(struct ibv_qp **qp, int n, int *copies)
 {
 	struct ibv_wc wc[MEMBERS + 1];
@@ -73,7 +73,7 @@ Test(multicast, every_member_of_a_group_gets_a_copy)
 	cr_assert_eq(ud_send(&e, qp[0], ah, 0xffffff, UD_QKEY, 8192, 64), 0);
 	count_copies(qp, 3, copies);
 	cr_expect(copies[0] == 1 && copies[1] == 1 && copies[2] == 1);
-	/* to one queue pair at the group's address: only as a member */
+	/* addressed to one queue pair at the group's address: only if it is a member */
 	cr_assert_eq(ud_send(&e, qp[0], ah, qp[1]->qp_num, UD_QKEY, 8192, 64), 0);
 	count_copies(qp, 1, copies);
 	cr_expect_eq(copies[1], 1);
@@ -93,8 +93,8 @@ Test(multicast, every_member_of_a_group_gets_a_copy)
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 }
 
-/* hostile H-63: groups without end. */
-Test(multicast, groups_that_are_refused)
+/* hostile H-63: endless groups. */
+Test(multicast, wrong_groups_are_refused)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 8), unicast = ipv4_gid(10, 0, 0, 1), zero = { 0 };
 	struct ibv_qp *qp = ud_open(&e, UD_QKEY), *uc = ud_create(&e, IBV_QPT_UC);
@@ -111,7 +111,7 @@ Test(multicast, groups_that_are_refused)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
-/* hostile H-63: groups without end. */
+/* hostile H-63: endless groups. */
 Test(multicast, as_many_groups_and_members_as_announced)
 {
 	struct ibv_device_attr attr;
@@ -147,9 +147,9 @@ Test(multicast, as_many_groups_and_members_as_announced)
 
 /*
  * Members come and go while others send to the group.
- * hostile H-63: groups without end.
+ * hostile H-63: endless groups.
  */
-Test(multicast, a_group_that_changes_during_delivery)
+Test(multicast, a_group_changes_during_delivery)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 9);
 	struct ibv_qp *a = ud_open(&e, UD_QKEY), *steady = ud_open(&e, UD_QKEY);

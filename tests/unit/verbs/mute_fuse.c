@@ -28,7 +28,7 @@ static void answer(int fuse, const struct fuse_in_header *in, int error, const v
 	if (n > 0)
 		memcpy(octets + sizeof(out), body, n);
 	if (write(fuse, octets, out.len) < 0)
-		return; /* who asked has given up */
+		return; /* the caller has given up */
 }
 
 static struct fuse_attr attr_of(uint64_t id, uint64_t octets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory on demand as what each transport receives into by a shared receive queue: the pages come
- * with the message, whoever announces that they do.
+ * On-demand memory for the receive requests of a shared receive queue, on each transport that
+ * announces it: the pages appear when the message arrives.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #define ROWS(table)  (sizeof(table) / sizeof((table)[0]))
 #define AREA	     (16u * 4096)
-#define LENGTH	     4096u /* a datagram at most: on two pages, where it lies */
+#define LENGTH	     4096u /* at most a datagram; at its address it covers two pages */
 #define WHERE(i)     ((i)*3 * 4096 + 2048)
 #define MESSAGES     4u
 #define SRQ_RECEIVES IBV_ODP_SUPPORT_SRQ_RECV
@@ -32,7 +32,7 @@ static void teardown(void)
 
 TestSuite(on_demand, .init = setup, .fini = teardown, .timeout = 60);
 
-Test(on_demand, what_receives_is_announced)
+Test(on_demand, receiving_on_demand_is_announced)
 {
 	struct ibv_device_attr_ex a;
 
@@ -104,7 +104,7 @@ static void post(struct ibv_srq *srq, const struct ibv_mr *mr, const uint8_t *p,
 	cr_assert_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
 }
 
-/* Messages into pages that nobody has touched, of a region with that key. */
+/* Receives messages into unused pages of a region with that key. */
 static void receive_all(enum ibv_qp_type type, struct ibv_mr *mr, uint8_t *p)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = MESSAGES, .max_sge = 1 } };

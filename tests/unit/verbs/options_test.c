@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rate limits, connection establishment options and placement order of a queue pair: what they do,
- * and the errno of the manual page where they cannot. Runs with an engine at $UROCE_SOCKET.
+ * Rate limits, connection establishment options and placement order of a queue pair: their
+ * effects, and the errno of the manual page otherwise. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static double write_time(int n)
 	return now() - start;
 }
 
-/* ---- other services: what they send need not arrive ---- */
+/* ---- other services, whose messages may be lost ---- */
 
 #define MESSAGE 1000u
 
@@ -143,15 +143,15 @@ Test(options, a_limited_queue_pair_does_not_exceed_its_rate)
 	cr_assert_eq(limit(e.qp[0], kilobits), 0);
 	cr_expect_eq(limit_of(e.qp[0]), kilobits);
 	took = write_time(writes);
-	/* less a burst at the beginning */
+	/* minus a burst at the start */
 	cr_expect_gt(took, least * 0.9, "%.0f octets in %.3f s: faster than %.3f", octets, took,
 		     least);
 	cr_assert_eq(limit(e.qp[0], 0), 0);
 	cr_expect_eq(limit_of(e.qp[0]), 0);
-	write_time(writes); /* how fast it is now is no test's business: story/rate_test.c */
+	write_time(writes); /* story/rate_test.c measures how fast it is now */
 }
 
-Test(options, so_do_queue_pairs_of_other_types)
+Test(options, limited_queue_pairs_of_other_types_do_not_exceed_it)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET };
 	struct ibv_ah_attr self = { .is_global = 1,
@@ -168,7 +168,7 @@ Test(options, so_do_queue_pairs_of_other_types)
 		double took;
 
 		if (qp == NULL && types[i] == IBV_QPT_RAW_PACKET && errno == EPERM)
-			continue; /* not the superuser */
+			continue; /* not root */
 		cr_assert_not_null(qp, "type %d: %m", (int)types[i]);
 		cr_expect(device.packet_pacing_caps.supported_qpts & 1u << types[i]);
 		cr_assert_eq(bring_up(qp), 0, "type %d does not go to RTS", (int)types[i]);
@@ -182,7 +182,7 @@ Test(options, so_do_queue_pairs_of_other_types)
 	cr_expect_eq(ibv_destroy_ah(ah), 0);
 }
 
-Test(options, limits_that_cannot_be)
+Test(options, wrong_limits_are_refused)
 {
 	struct ibv_qp_rate_limit_attr burst = { .rate_limit = 1000, .max_burst_sz = 1500 };
 	struct ibv_qp_rate_limit_attr typical = { .rate_limit = 1000, .typical_pkt_sz = 500 };

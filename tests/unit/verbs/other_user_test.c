@@ -13,7 +13,7 @@
 #define NOBODY	 65534
 #define LENGTH	 16384u
 #define ROUNDS	 500
-#define ONE_TURN 8192u /* octets that go in one turn of a queue pair, and a WRITE behind them */
+#define ONE_TURN 8192u /* octets of a turn of a queue pair, with room for another WRITE */
 
 static struct endpoint e;
 
@@ -21,7 +21,7 @@ static void open_as_nobody(void)
 {
 	if (geteuid() == 0)
 		cr_assert_eq(setresuid(NOBODY, NOBODY, NOBODY), 0, "%m");
-	prctl(PR_SET_DUMPABLE, 1); /* changing the user takes it away */
+	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
 	endpoint_open(&e);
 }
 
@@ -41,7 +41,9 @@ static struct ibv_send_wr write_of(struct ibv_sge *sge, uint64_t to, uint32_t rk
 	return wr;
 }
 
-/* What lands in memory of the engine's needs no mover, and is behind what the mover has all the same. */
+/*
+ * Writes to memory of the engine need no mover, but come after earlier writes that the mover has.
+ */
 Test(other_user, writes_into_memory_of_two_kinds_keep_their_order)
 {
 	struct ibv_alloc_dm_attr attr = { .length = LENGTH };
@@ -73,8 +75,8 @@ Test(other_user, writes_into_memory_of_two_kinds_keep_their_order)
 	cr_expect_eq(ibv_free_dm(dm), 0);
 }
 
-/* A program that polls the one sees the other, too, though the one needs no mover. */
-Test(other_user, a_flag_in_device_memory_comes_behind_its_data)
+/* A program that polls the flag sees the data, too, although the flag needs no mover. */
+Test(other_user, a_flag_in_device_memory_comes_after_its_data)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
 	struct ibv_dm *dm = ibv_alloc_dm(e.context, &attr);
@@ -114,7 +116,7 @@ Test(other_user, a_flag_in_device_memory_comes_behind_its_data)
 	cr_expect_eq(ibv_free_dm(dm), 0);
 }
 
-/* They are made by the mover, in their order among the WRITEs. */
+/* The mover executes atomics in their order among the WRITEs. */
 Test(other_user, atomics_count_and_keep_their_order)
 {
 	uint64_t *word = (uint64_t *)(void *)(e.buffer + LENGTH);
@@ -140,7 +142,7 @@ Test(other_user, atomics_count_and_keep_their_order)
 	}
 }
 
-#define MANY (1u << 20) /* octets of a WRITE: those posted last until their program is back */
+#define MANY (1u << 20) /* octets of a WRITE: long enough to be under way when posting returns */
 
 /* Two queue pairs whose WRITEs keep the mover busy. */
 struct traffic {
@@ -214,11 +216,11 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Each would wait a second for a mover without anything to do; some may on a busy machine. */
+/* Each would wait one second for an idle mover; on a busy machine some may. */
 #define CHANGES 8
 
-/* What waits for copies waits for those under way, not for those that come behind them. */
-Test(other_user, keys_change_beside_traffic)
+/* A command waits for copies under way, not for those that come later. */
+Test(other_user, keys_change_during_traffic)
 {
 	unsigned int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 	struct ibv_mr *region = ibv_reg_mr(e.pd, e.buffer, LENGTH, access), *mr;
@@ -254,10 +256,10 @@ Test(other_user, keys_change_beside_traffic)
 #define ROUNDS_UD 30
 
 /*
- * What was posted with a handle leaves, also if the mover has yet to read it.
- * hostile H-139: what is destroyed is in use by nobody.
+ * Posted datagrams are sent even if the mover has not read them yet.
+ * hostile H-139: nothing uses what is destroyed.
  */
-Test(other_user, datagrams_leave_before_their_address_handle_goes)
+Test(other_user, datagrams_leave_before_their_address_handle_is_destroyed)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 1024, e.mr->lkey };
 	struct ibv_qp_init_attr init = { .send_cq = e.cq,

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ATOMIC WRITE and FLUSH (IBTA annex A19) through the verbs. Runs with an engine at $UROCE_SOCKET. */
+/*
+ * ATOMIC WRITE and FLUSH (IBTA annex A19) through the verbs. Runs with an engine at $UROCE_SOCKET.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
 #include "endpoint.h"
 
-/* What newer verbs.h have: a flag, an opcode, access, and one function behind struct ibv_qp_ex. */
+/*
+ * From newer versions of verbs.h: a flag, an opcode, access flags, and a function after struct
+ * ibv_qp_ex.
+ */
 #define QP_EX_WITH_FLUSH    (1u << 11)
 #define ACCESS_FLUSH_GLOBAL (1u << 8)
 #define WC_FLUSH	    8
@@ -118,7 +123,7 @@ Test(placement, atomic_write_of_other_lengths_is_refused)
 	cr_expect_eq(post_atomic_write(16, (uintptr_t)e.buffer), EINVAL);
 }
 
-Test(placement, atomic_write_at_an_odd_place_is_the_peers_error)
+Test(placement, atomic_write_to_an_unaligned_address_is_the_peers_error)
 {
 	cr_assert_eq(post_atomic_write(8, (uintptr_t)e.buffer + 4097), 0);
 	cr_expect_eq(completion("the ATOMIC WRITE").status, IBV_WC_REM_INV_REQ_ERR);
@@ -149,14 +154,14 @@ Test(placement, flush_of_a_range_and_of_a_region)
 	}
 }
 
-Test(placement, flush_of_what_does_not_exist_is_refused)
+Test(placement, flush_of_an_unknown_type_is_refused)
 {
 	cr_expect_eq(flush((uintptr_t)e.buffer, 8, 0, RANGE), EINVAL);
 	cr_expect_eq(flush((uintptr_t)e.buffer, 8, 4, RANGE), EINVAL);
 	cr_expect_eq(flush((uintptr_t)e.buffer, 8, GLOBAL, 2), EINVAL);
 }
 
-/* No memory here survives the engine's machine: nobody may ask for that. */
+/* No memory here is persistent, so no request may ask for it. */
 Test(placement, flush_to_persistence_is_the_peers_error)
 {
 	cr_assert_eq(flush((uintptr_t)e.buffer, 8, PERSISTENT, RANGE), 0);

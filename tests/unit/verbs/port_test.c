@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program hears when the link or the addresses of the port change. Runs in the network
+ * The events that a program gets when the link or addresses of the port change. Runs in the network
  * namespace of with_netdev.sh, with an engine on wire0.
  */
 #include <criterion/criterion.h>
@@ -23,7 +23,7 @@ static void expect_event(struct ibv_context *context, enum ibv_event_type type)
 		cr_assert_eq(ibv_get_async_event(context, &event), 0);
 		cr_assert_eq(event.element.port_num, 1);
 		ibv_ack_async_event(&event);
-		/* the kernel may bring and take IPv6 addresses with the link */
+		/* the kernel may add and remove IPv6 addresses with the link */
 	} while (event.event_type == IBV_EVENT_GID_CHANGE && type != IBV_EVENT_GID_CHANGE);
 	cr_assert_eq(event.event_type, type, "%s instead of %s",
 		     ibv_event_type_str(event.event_type), ibv_event_type_str(type));
@@ -43,7 +43,7 @@ static void command(const char *line)
 }
 
 /* hostile H-129: an interface that changes. */
-Test(port, the_link_goes_and_comes, .timeout = 120)
+Test(port, the_link_goes_down_and_up, .timeout = 120)
 {
 	struct ibv_context *context[2] = { open_only_device(), open_only_device() };
 
@@ -72,7 +72,7 @@ static int active_mtu_of(struct ibv_context *context)
 	return attr.active_mtu;
 }
 
-/* A veth pair says that it has 10 Gbit/s: a lane of FDR10. */
+/* A veth pair announces 10 Gbit/s: one lane of FDR10. */
 Test(port, the_speed_is_the_interfaces, .timeout = 60)
 {
 	struct ibv_context *context = open_only_device();
@@ -85,10 +85,10 @@ Test(port, the_speed_is_the_interfaces, .timeout = 60)
 }
 
 /*
- * No event is made for it: PORT_ACTIVE says that the port is to be looked at.
+ * There is no event for the MTU; PORT_ACTIVE tells programs to query the port.
  * hostile H-129: an interface that changes.
  */
-Test(port, the_mtu_goes_and_comes, .timeout = 120)
+Test(port, the_mtu_changes_and_changes_back, .timeout = 120)
 {
 	struct ibv_context *context = open_only_device();
 
@@ -163,8 +163,8 @@ static void await_state(struct ibv_context *context, enum ibv_port_state state)
 	}
 }
 
-/* A program that reads no events for a while knows in the end how the port is. */
-Test(port, events_wait_where_nobody_reads, .timeout = 120)
+/* A program that reads no events for a while learns the port's final state. */
+Test(port, events_wait_until_the_program_reads, .timeout = 120)
 {
 	struct ibv_context *context = open_only_device();
 	struct ibv_pd *pd = ibv_alloc_pd(context);

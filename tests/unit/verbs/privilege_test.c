@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Privileges that are not the program's own: a connection outlives an execve() where another process
- * has a copy of it, and its process may have become a program that its file gives privileges to.
+ * A connection outlives an execve() if another process has a copy of it. Then the process that
+ * connected may run a program with privileges from its file, which the connection must not get.
  * Runs, privileged, with an engine at $UROCE_SOCKET that every program may connect to.
  */
 #include <criterion/criterion.h>
@@ -68,9 +68,9 @@ static unsigned long long effective(pid_t pid)
 }
 
 enum step {
-	REFUSED, /* as it should be */
+	REFUSED, /* the right result */
 	ALLOWED,
-	NOT_READY, /* this test's own fault */
+	NOT_READY, /* the test itself failed */
 	NO_PRIVILEGE, /* the program got none: a mount with nosuid, say */
 };
 
@@ -85,7 +85,7 @@ static enum step make_raw(struct ibv_context *context)
 	return ibv_create_qp(pd, &qp) != NULL ? ALLOWED : errno == EPERM ? REFUSED : NOT_READY;
 }
 
-/* Who shares the connection of `connected`, which is about to become another program. */
+/* A process that shares the connection of `connected`, which will run another program. */
 static enum step ask_beside(struct ibv_context *context, pid_t connected)
 {
 	for (int i = 0; i < 2000; i++) {
@@ -96,7 +96,7 @@ static enum step ask_beside(struct ibv_context *context, pid_t connected)
 	return NO_PRIVILEGE;
 }
 
-/* Becomes the program with privileges; a copy of it, without fork's handlers, goes on. */
+/* Runs the program with privileges; a copy of this process, made without fork handlers, goes on. */
 static void connect_and_execute(int tell)
 {
 	struct ibv_device **list;

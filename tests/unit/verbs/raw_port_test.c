@@ -15,7 +15,7 @@
 
 #include "raw_rig.h"
 
-#define OURS 0x88b5 /* IEEE: for experiments */
+#define OURS 0x88b5 /* IEEE: local experimental */
 
 static struct raw_rig r;
 static int wire;
@@ -78,7 +78,7 @@ Test(raw_port, frames_leave)
 	}
 }
 
-Test(raw_port, frames_to_a_group_leave_and_come_round)
+Test(raw_port, frames_to_a_group_leave_and_are_looped_back)
 {
 	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
 	struct built_frame f = make(GROUP_MAC, OURS, 300);
@@ -131,7 +131,7 @@ Test(raw_port, segments_leave)
 	cr_assert_eq(wc.status, IBV_WC_SUCCESS);
 }
 
-/* What raw queue pairs take does not keep anybody else's from being answered. */
+/* Frames for raw queue pairs do not keep the engine from answering neighbours. */
 Test(raw_port, neighbours_are_still_answered)
 {
 	struct ibv_flow *flow =
@@ -150,7 +150,10 @@ Test(raw_port, neighbours_are_still_answered)
 	for (uint32_t i = 0; i < RAW_DEPTH; i++)
 		raw_post_recv(&r, r.rx, i, RAW_SLOT);
 	cr_assert_eq(send(wire, f.octet, f.length, 0), (ssize_t)f.length, "%m");
-	/* Linux, at the other end, joins groups of IPv6 when it pleases: the queue pair gets that, too */
+	/*
+	 * Linux at the other end may join IPv6 groups at any time; the queue pair gets those
+	 * frames, too
+	 */
 	do {
 		slot = raw_receive(&r, "the question").wr_id;
 	} while (load_be16(r.buffer + slot * RAW_SLOT + 12) != ETHERTYPE_ARP);

@@ -84,7 +84,7 @@ void raw_rig_close(struct raw_rig *r)
 	free(r->buffer);
 }
 
-/* Specs lie behind the attribute without gaps, as ibv_create_flow(3) wants them. */
+/* The specs follow the attribute without gaps, as ibv_create_flow(3) wants them. */
 struct rule_memory {
 	struct ibv_flow_attr attr;
 	uint8_t octets[256];

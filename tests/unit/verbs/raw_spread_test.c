@@ -111,7 +111,7 @@ static void spread_open(struct spread *s, uint64_t fields)
 	cr_assert_not_null(s->flow, "ibv_create_flow: %m");
 }
 
-/* From the top down; each is in use until what leads to it is gone. */
+/* From the top down: each is in use until its users are gone. */
 static void spread_close(struct spread *s)
 {
 	cr_assert_eq(ibv_destroy_qp(s->qp), EBUSY);
@@ -161,7 +161,7 @@ Test(raw_spread, frames_go_where_their_hash_says)
 	spread_close(&s);
 }
 
-Test(raw_spread, what_has_none_of_the_fields_goes_to_the_first_entry)
+Test(raw_spread, frames_without_the_fields_go_to_the_first_entry)
 {
 	struct built_frame f;
 	struct spread s;
@@ -173,7 +173,7 @@ Test(raw_spread, what_has_none_of_the_fields_goes_to_the_first_entry)
 	spread_close(&s);
 }
 
-Test(raw_spread, a_spreading_queue_pair_has_no_queues)
+Test(raw_spread, a_queue_pair_on_a_table_has_no_queues)
 {
 	struct ibv_send_wr send = { .opcode = IBV_WR_SEND }, *bad_send;
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv;
@@ -255,7 +255,7 @@ Test(raw_spread, a_work_queue_strips_tags_when_told)
 	cr_assert_eq(ibv_destroy_wq(wq), 0);
 }
 
-Test(raw_spread, a_closed_context_takes_all_with_it)
+Test(raw_spread, a_closed_context_ends_all_its_objects)
 {
 	uint64_t before = engine_objects();
 	struct raw_rig mine = r;
@@ -269,7 +269,7 @@ Test(raw_spread, a_closed_context_takes_all_with_it)
 	r = mine;
 }
 
-Test(raw_spread, memory_that_may_not_be_written_is_fatal_to_a_work_queue)
+Test(raw_spread, read_only_memory_is_fatal_to_a_work_queue)
 {
 	struct ibv_wq *wq = create_wq(0);
 	struct ibv_rwq_ind_table_init_attr init = { .log_ind_tbl_size = 0, .ind_tbl = &wq };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Raw queue pairs: frames out, round inside the engine, and in by steering rules. Runs, privileged,
- * with an engine at $UROCE_SOCKET.
+ * Raw queue pairs: frames are sent, looped back inside the engine, and received by steering rules.
+ * Runs, privileged, with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ static void expect_frame(uint32_t at, const struct built_frame *f, const struct 
 	cr_assert_eq(slot(at)[f->length], 0xee, "nothing behind it");
 }
 
-Test(raw, a_frame_to_a_group_comes_round)
+Test(raw, a_frame_to_a_group_is_looped_back)
 {
 	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
 	struct built_frame f = FRAME(GROUP, .payload = 1000);
@@ -71,7 +71,7 @@ Test(raw, a_frame_to_a_group_comes_round)
 	cr_assert_eq(ibv_destroy_flow(flow), 0);
 }
 
-Test(raw, our_own_address_is_here_and_others_are_not)
+Test(raw, only_our_own_address_is_local)
 {
 	struct ibv_flow *flow =
 		raw_rule(r.rx, &(struct raw_rule){ .type = IBV_FLOW_ATTR_ALL_DEFAULT });
@@ -145,8 +145,8 @@ Test(raw, the_tag_of_a_rule_and_the_tag_of_a_vlan)
 	cr_assert_eq(ibv_destroy_qp(strip), 0);
 }
 
-/* hostile H-128: a queue pair with frames on their way. */
-Test(raw, what_was_posted_leaves_before_its_queue_pair_goes)
+/* hostile H-128: a queue pair with frames under way. */
+Test(raw, posted_frames_leave_before_their_queue_pair_is_destroyed)
 {
 	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
 	struct built_frame f = FRAME(GROUP, .payload = 46);
@@ -177,7 +177,7 @@ static void attach_point(struct ibv_counters *k, enum ibv_counter_description wh
 	cr_assert_eq(ibv_attach_counters_point_flow(k, &attr, NULL), 0);
 }
 
-Test(raw, a_drop_that_is_counted)
+Test(raw, a_drop_rule_counts)
 {
 	struct ibv_counters_init_attr init = { 0 };
 	struct ibv_counters *k = ibv_create_counters(r.context, &init);
@@ -212,7 +212,7 @@ Test(raw, a_drop_that_is_counted)
 	cr_assert_eq(ibv_destroy_counters(k), 0);
 }
 
-Test(raw, counters_of_a_rule_that_is_there)
+Test(raw, counters_are_bound_to_an_existing_rule)
 {
 	struct ibv_counters_init_attr init = { 0 };
 	struct ibv_counters *k = ibv_create_counters(r.context, &init);
@@ -268,7 +268,7 @@ static uint64_t counted(enum reason why)
 	return s.by_reason[why];
 }
 
-/* Its queue pair may live on another lcore: what it does not take is counted a moment later. */
+/* Its queue pair may live on another lcore, which counts dropped frames some time later. */
 static void expect_counted(enum reason why, uint64_t n, const char *what)
 {
 	for (int i = 0; i < WAIT_SECONDS * 100 && counted(why) < n; i++)
@@ -276,7 +276,7 @@ static void expect_counted(enum reason why, uint64_t n, const char *what)
 	cr_assert_geq(counted(why), n, "%s", what);
 }
 
-Test(raw, a_frame_that_does_not_fit_is_lost_and_the_request_stays)
+Test(raw, a_frame_that_does_not_fit_is_lost_and_takes_no_request)
 {
 	struct ibv_flow *flow = raw_rule(r.rx, &(struct raw_rule){ .dst_mac = GROUP_MAC });
 	struct built_frame big = FRAME(GROUP, .payload = 200), small = FRAME(GROUP, .payload = 46);
@@ -293,7 +293,7 @@ Test(raw, a_frame_that_does_not_fit_is_lost_and_the_request_stays)
 	cr_assert_eq(ibv_destroy_flow(flow), 0);
 }
 
-Test(raw, own_multicast_comes_back_unless_it_may_not)
+Test(raw, own_multicast_is_looped_back_unless_blocked)
 {
 	struct ibv_qp *quiet = raw_create_qp(&r, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, 0);
 	struct ibv_flow *flow[2] = { raw_rule(r.tx, &(struct raw_rule){ .dst_mac = GROUP_MAC }),
@@ -317,7 +317,7 @@ Test(raw, own_multicast_comes_back_unless_it_may_not)
 
 /* ---- checksums and segments ---- */
 
-Test(raw, checksums_are_made_and_told)
+Test(raw, checksums_are_filled_in_and_reported)
 {
 	static const struct frame_recipe recipe[] = {
 		{ GROUP, V4, UDP, .payload = 101, .dst_port = 7 },
@@ -442,9 +442,9 @@ Test(raw, tso_ipv6_with_a_tag)
 	segment(&(struct frame_recipe){ GROUP, V6, TCP, .tags = 1, .src_port = 80 }, true);
 }
 
-/* ---- what may not be sent ---- */
+/* ---- what must not be sent ---- */
 
-/* The send queue stops with the request that failed; the program lets it go on. */
+/* The send queue stops at the failed request; the program restarts it. */
 static void resume(struct ibv_qp *qp)
 {
 	cr_assert_eq(raw_to(qp, IBV_QPS_RTS), 0, "SQE to RTS");
@@ -484,7 +484,7 @@ Test(raw, udp_to_the_roce_port_never_leaves)
 	cr_assert_eq(ibv_destroy_flow(sniffer), 0);
 }
 
-Test(raw, the_reason_is_told_and_what_follows_is_flushed)
+Test(raw, the_reason_is_reported_and_later_requests_are_flushed)
 {
 	struct built_frame bad = FRAME(GROUP, V4, UDP, .dst_port = 4791, .payload = 32);
 	struct ibv_sge sge = { (uintptr_t)r.buffer + RAW_SEND, (uint32_t)bad.length, r.mr->lkey };
@@ -507,7 +507,7 @@ Test(raw, the_reason_is_told_and_what_follows_is_flushed)
 	cr_assert_eq(wc[1].status, IBV_WC_WR_FLUSH_ERR);
 }
 
-Test(raw, lengths_that_are_no_frame)
+Test(raw, lengths_of_no_frame_are_refused)
 {
 	struct built_frame runt = { .length = 13 }, giant = { .length = 0 };
 	struct ibv_sge sge = { (uintptr_t)r.buffer, 5000, r.mr->lkey };

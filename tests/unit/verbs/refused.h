@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A create that must fail: with this errno, and with nothing left of it in the engine. */
+/* A create that must fail with this errno and leave nothing in the engine. */
 #ifndef TESTS_VERBS_REFUSED_H
 #define TESTS_VERBS_REFUSED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wrong arguments of the verbs of device memory and import: the errno of the manual page (EINVAL
- * where it names none), and no object more or less in the engine afterwards. Runs with an engine at
+ * where it names none), and no change in the engine. Runs with an engine at
  * $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@
 #define ACCESS (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 
 static struct endpoint e;
-static struct ibv_context *other; /* the same device, opened once more, with a bit of everything */
+static struct ibv_context *other; /* the same device, opened again, with some objects */
 static struct ibv_pd *other_pd;
 static struct ibv_dm *other_dm, *dm;
 static struct ibv_context *imported; /* the endpoint's context */
@@ -79,7 +79,7 @@ Test(refused_import, allocations)
 	REFUSED(ibv_alloc_dm(e.context, NULL), EINVAL, "nothing");
 }
 
-Test(refused_import, what_is_announced_can_be_had)
+Test(refused_import, announced_limits_are_granted)
 {
 	for (uint32_t align = 0; align <= 12; align++) {
 		struct ibv_alloc_dm_attr attr = { .length = device.max_dm_size,
@@ -180,7 +180,7 @@ Test(refused_import, handles)
 	ibv_unimport_pd(pd);
 }
 
-Test(refused_import, of_a_domain_that_the_region_is_not_in)
+Test(refused_import, a_region_of_another_domain_is_refused)
 {
 	struct ibv_pd *second = ibv_alloc_pd(e.context), *pd;
 
@@ -215,7 +215,7 @@ Test(refused_import, imported_objects_in_use_are_busy)
 	cr_expect_eq(engine_objects(), before);
 }
 
-Test(refused_import, unimport_leaves_what_is_in_use_usable)
+Test(refused_import, unimport_leaves_objects_in_use_usable)
 {
 	uint64_t before = engine_objects();
 	struct ibv_pd *pd = ibv_import_pd(imported, e.pd->handle);
@@ -228,7 +228,7 @@ Test(refused_import, unimport_leaves_what_is_in_use_usable)
 	cr_expect_leq(engine_objects(), before + 1, "the PD may stay until its context closes");
 }
 
-/* What was in a context is gone with it: its memory is freed, and nothing else happens. */
+/* Objects of a closed context are gone; destroying them only frees memory. */
 Test(refused_import, objects_of_a_closed_context)
 {
 	struct ibv_context *c = open_only_device();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nothing where something must be, and objects of another context, in the verbs that the other
- * refused_* tests leave out: EINVAL (EOPNOTSUPP: what there is not), no crash, and no object more or
- * less in the engine. Runs with an engine at $UROCE_SOCKET.
+ * NULL where an object is needed, and objects of another context, in the verbs that the other
+ * refused_* tests leave out: EINVAL (EOPNOTSUPP for what is not supported), no crash, and no change
+ * in the engine. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "ud.h"
 
 static struct endpoint e;
-static struct ibv_context *other; /* the same device, opened once more, with a bit of everything */
+static struct ibv_context *other; /* the same device, opened again, with some objects */
 static struct ibv_pd *other_pd;
 static struct ibv_cq *other_cq;
 static struct ibv_srq *other_srq, *srq;
@@ -84,7 +84,7 @@ Test(refused_nothing, domains_and_memory)
 }
 
 /* H-99 */
-Test(refused_nothing, names_of_memory_that_wrap)
+Test(refused_nothing, ranges_of_memory_that_wrap_are_refused)
 {
 	static const struct {
 		const char *what;
@@ -236,7 +236,7 @@ Test(refused_nothing, windows)
 	cr_expect_eq(ibv_dealloc_mw(mw), 0);
 }
 
-/* Slots that nobody fills: verbs.h answers. */
+/* Functions that are not set: verbs.h returns the error. */
 Test(refused_nothing, what_there_is_not)
 {
 	struct ibv_flow_action_esp_attr esp = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wrong arguments of ibv_create_qp, ibv_create_qp_ex, ibv_modify_qp, ibv_query_qp and
- * ibv_destroy_qp: the errno of the manual page; a create leaves no object, a change no trace. Runs
- * with an engine at $UROCE_SOCKET.
+ * ibv_destroy_qp: the errno of the manual page; a failed create leaves no object, and a failed
+ * change no trace. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static void close_all(void)
 
 TestSuite(refused_qp, .init = open_all, .fini = close_all, .timeout = 60);
 
-/* hostile H-107: sizes that may not be; H-143: sizes of rings. */
+/* hostile H-107: wrong sizes; H-143: sizes of rings. */
 Test(refused_qp, capacities)
 {
 	const uint32_t wr = (uint32_t)device.max_qp_wr, sge = (uint32_t)device.max_sge;
@@ -58,7 +58,7 @@ Test(refused_qp, capacities)
 	}
 }
 
-Test(refused_qp, types_that_are_none)
+Test(refused_qp, unknown_types_are_refused)
 {
 	static const int types[] = { 0, 1, 5, 6, 7, 11, 77, -1, IBV_QPT_DRIVER };
 
@@ -174,9 +174,9 @@ Test(refused_qp, changes_from_reset_to_init)
 }
 
 /* hostile H-106: any mask, state and value. */
-Test(refused_qp, every_jump_between_states)
+Test(refused_qp, wrong_transitions_are_refused)
 {
-	/* From RESET, INIT, RTR, RTS, SQD, SQE, ERR; without an attribute but the state. */
+	/* From RESET, INIT, RTR, RTS, SQD, SQE and ERR, with no attribute but the state. */
 	static const bool legal[7][7] = {
 		[IBV_QPS_RESET] = { [IBV_QPS_RESET] = true },
 		[IBV_QPS_INIT] = { [IBV_QPS_RESET] = true,
@@ -297,8 +297,8 @@ Test(refused_qp, changes_from_rtr_to_rts)
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
 }
 
-/* Alternate paths and longer queues are not there, and not announced. */
-Test(refused_qp, what_is_left_out)
+/* Alternate paths and other queue sizes are neither supported nor announced. */
+Test(refused_qp, unsupported_attributes_are_refused)
 {
 	const struct ibv_qp_attr rearm = { .path_mig_state = IBV_MIG_REARM },
 				 armed = { .path_mig_state = IBV_MIG_ARMED },
@@ -358,8 +358,8 @@ Test(refused_qp, queue_pairs_of_a_closed_context)
 	free(closed.buffer);
 }
 
-/* By then the closed one's handles are those of other objects. */
-Test(refused_qp, a_closed_contexts_objects_leave_new_ones_alone)
+/* By then other objects have the handles of the closed context. */
+Test(refused_qp, objects_of_a_closed_context_do_not_affect_new_ones)
 {
 	enum {
 		MANY = 150
@@ -381,7 +381,7 @@ Test(refused_qp, a_closed_contexts_objects_leave_new_ones_alone)
 		cr_assert(qp[i] && cq[i] && pd[i] && mr[i], "%d: %m", i);
 		if (i % 2 != 0)
 			continue;
-		/* so that handles that were given back come again */
+		/* so that freed handles are used again */
 		cr_assert_eq(ibv_destroy_qp(qp[i]), 0);
 		cr_assert_eq(ibv_destroy_cq(cq[i]), 0);
 		cr_assert_eq(ibv_dealloc_pd(pd[i]), 0);

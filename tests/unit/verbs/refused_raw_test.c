@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wrong arguments of the verbs of raw packets: the errno of the manual page, and nothing is left in
- * the engine; and who may not use them at all. Runs, privileged, with an engine at $UROCE_SOCKET.
+ * Wrong arguments of the verbs of raw packets: the errno of the manual page, and nothing left in
+ * the engine. And which users may not use them. Runs, privileged, with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -133,7 +133,7 @@ Test(refused_raw, requests)
 	}
 }
 
-Test(refused_raw, segments_that_are_none_fail_in_their_turn)
+Test(refused_raw, wrong_segments_fail_when_executed)
 {
 	static const struct {
 		const char *what;
@@ -179,7 +179,7 @@ Test(refused_raw, segments_that_are_none_fail_in_their_turn)
 
 struct rule {
 	struct ibv_flow_attr attr;
-	uint8_t spec[240]; /* at once behind it */
+	uint8_t spec[240]; /* directly after it */
 };
 
 static_assert(offsetof(struct rule, spec) == sizeof(struct ibv_flow_attr), "no gap");
@@ -413,7 +413,7 @@ Test(refused_raw, work_queues)
 	cr_assert_eq(ibv_close_device(other), 0);
 }
 
-Test(refused_raw, tables_and_what_spreads_over_them)
+Test(refused_raw, tables_and_queue_pairs_on_them)
 {
 	struct ibv_wq_init_attr init = {
 		.wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1, .pd = r.pd, .cq = r.cq
@@ -480,16 +480,16 @@ Test(refused_raw, tables_and_what_spreads_over_them)
 	cr_assert_eq(ibv_destroy_wq(wq), 0);
 }
 
-/* ---- who may not ---- */
+/* ---- users without the privilege ---- */
 
 #define NOBODY 65534
 
-/* What an ordinary user meets; with CAP_NET_RAW nothing is in the way. */
+/* What an ordinary user gets; with CAP_NET_RAW everything is permitted. */
 struct expectation {
 	int error; /* 0: raw queue pairs are made */
 };
 
-/* Which step was not as it should be; 0: none. */
+/* The step with a wrong result; 0: none. */
 static int try_raw(const struct expectation *x)
 {
 	struct ibv_qp_init_attr qp = { .cap = { 8, 8, 1, 1, 0 }, .qp_type = IBV_QPT_RAW_PACKET };
@@ -520,7 +520,9 @@ static int try_raw(const struct expectation *x)
 	return ibv_close_device(context) != 0 ? 6 : 0;
 }
 
-/* Everything but CAP_NET_RAW goes with root, and that as well unless it is to stay. */
+/*
+ * Changing the user drops all capabilities but CAP_NET_RAW, and that one, too, unless it is kept.
+ */
 static bool become_ordinary(bool keep)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -533,7 +535,7 @@ static bool become_ordinary(bool keep)
 		return false;
 	if (keep && syscall(SYS_capset, &head, data) != 0)
 		return false;
-	/* So that the library may open its own memory again. */
+	/* so that the library may open this process's memory again */
 	return prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 

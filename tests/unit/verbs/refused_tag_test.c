@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tag matching SRQs: wrong arguments, nonsense in the ring, and what is announced. Runs with an engine at $UROCE_SOCKET. */
+/*
+ * Tag matching SRQs: wrong arguments, nonsense in the ring, and what is announced. Runs with an
+ * engine at $UROCE_SOCKET.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -86,7 +89,7 @@ Test(refused_tag, creation_with_wrong_arguments)
 	cr_expect_eq(ibv_dealloc_pd(pd), 0);
 }
 
-Test(refused_tag, what_is_announced_can_be_had)
+Test(refused_tag, announced_limits_are_granted)
 {
 	struct ibv_srq_init_attr_ex init = usual();
 	struct ibv_device_attr_ex d;
@@ -112,8 +115,8 @@ Test(refused_tag, what_is_announced_can_be_had)
 }
 
 /*
- * What the library would not post.
- * hostile H-92: elements that are not there.
+ * Operations that the library would refuse.
+ * hostile H-92: missing elements.
  */
 Test(refused_tag, forged_operations_fail)
 {
@@ -148,7 +151,7 @@ Test(refused_tag, forged_operations_fail)
 }
 
 /* hostile H-90: forged positions in a ring. */
-Test(refused_tag, a_ring_of_operations_full_of_nonsense_ends_the_srq)
+Test(refused_tag, a_ring_of_wrong_operations_ends_the_srq)
 {
 	struct srq *s = (struct srq *)tag_srq;
 	struct ibv_async_event event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wrong arguments of the verbs of CQs, channels, domains, device and port: the errno of the manual
- * page, and no object more or less in the engine afterwards. Runs with an engine at $UROCE_SOCKET.
+ * page, and no change in the engine. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static struct ibv_pd *other_pd;
 static struct ibv_cq *other_cq;
 static struct ibv_comp_channel *other_channel;
 static struct ibv_td *other_td;
-static struct ibv_pd *other_domain; /* ... and what is in it */
+static struct ibv_pd *other_domain; /* ... and its objects */
 static struct ibv_device_attr device;
 
 static struct ibv_pd *parent_of(struct ibv_context *context, struct ibv_pd *pd)
@@ -57,7 +57,7 @@ static void close_all(void)
 
 TestSuite(refused, .init = open_all, .fini = close_all, .timeout = 60);
 
-/* hostile H-108: a completion queue that nobody polls. */
+/* hostile H-108: a completion queue that is never polled. */
 Test(refused, completion_queues)
 {
 	const struct {
@@ -190,14 +190,14 @@ Test(refused, async_events)
 	cr_expect_eq(errno, EAGAIN);
 }
 
-/* hostile H-122: as many as can be had, and more. */
+/* hostile H-122: as many as allowed, and more. */
 Test(refused, too_many_channels)
 {
 	static struct ibv_comp_channel *channel[4096];
 	uint64_t objects = engine_objects();
 	size_t n = 0;
 
-	/* the program's descriptors or the engine's limit end it */
+	/* the number of descriptors or the engine's limit ends it */
 	while (n < ARRAY_SIZE(channel) && (channel[n] = ibv_create_comp_channel(e.context)) != NULL)
 		n++;
 	cr_expect_gt(n, 100);

@@ -25,7 +25,7 @@ static void need(bool good, const char *what)
 	exit(1);
 }
 
-/* ---- what is seen ---- */
+/* ---- what the program sees ---- */
 
 void seen_note(struct seen *s, const char *format, ...)
 {
@@ -99,10 +99,9 @@ void seen_access(struct seen *s, const char *what, const void *at)
 	char access[5];
 
 	find_access(at, access);
-	access[3] =
-		strcmp(access, "none") == 0
-			? 'e'
-			: '\0'; /* private or shared: only after deregistration it is the same */
+	access[3] = strcmp(access, "none") == 0
+			    ? 'e'
+			    : '\0'; /* private or shared: the same only after deregistration */
 	seen_note(s, "%s: %s", what, access);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program sees of registered memory: each row of docs/memory.md is done twice, with pages
- * that are promoted and with pages that are not, and what was seen is compared.
+ * What a program sees of registered memory. Each row of docs/memory.md is executed with promoted
+ * pages and without, and the results are compared.
  */
 #ifndef TESTS_VERBS_SEEN_H
 #define TESTS_VERBS_SEEN_H
@@ -15,7 +15,7 @@
 #define SEEN_PAGES  ((size_t)64)
 #define SEEN_OCTETS (SEEN_PAGES * SEEN_PAGE)
 
-/* In a process of its own, with an engine at $UROCE_SOCKET. */
+/* Called in a separate process, with an engine at $UROCE_SOCKET. */
 struct seen {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -24,10 +24,10 @@ struct seen {
 	union ibv_gid gid;
 	uint8_t source[8];
 	struct ibv_mr *source_mr;
-	/* SEEN_OCTETS of private memory, registered; behind it is as much that cannot be accessed */
+	/* SEEN_OCTETS of private memory, registered; as much inaccessible memory follows */
 	uint8_t *p;
 	struct ibv_mr *mr;
-	/* registered right after it, and not to be touched by anything */
+	/* registered right after it; nothing may change it */
 	uint8_t *neighbour;
 	struct ibv_mr *neighbour_mr;
 	char text[1024]; /* what was seen */
@@ -36,8 +36,8 @@ struct seen {
 struct seen_row {
 	const char *name; /* as in docs/memory.md */
 	void (*run)(struct seen *s);
-	const char *off; /* what is seen without promotion */
-	const char *on; /* ... with it; NULL: the same */
+	const char *off; /* the result without promotion */
+	const char *on; /* the result with promotion; NULL: the same */
 };
 
 extern const struct seen_row seen_rows[];
@@ -52,7 +52,7 @@ void seen_look(struct seen *s, const char *what, const void *at);
 void seen_fill(void *at, size_t octets);
 /* An RDMA WRITE to that address of the region: "done" or "refused". */
 void seen_write(struct seen *s, const char *what, const void *at);
-/* Deregisters the region, and says if the page there is "private" or "shared" or "none", then. */
+/* Deregisters the region. Tells whether the page is "private", "shared" or "none" then. */
 void seen_deregister(struct seen *s, const void *at);
 /* The access of the page there, as in /proc/self/maps. */
 void seen_access(struct seen *s, const char *what, const void *at);

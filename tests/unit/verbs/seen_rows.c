@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of the table in docs/memory.md, by the names that they have there. */
+/* The rows of the table in docs/memory.md, with the same names. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,7 +222,7 @@ static void advise_wipeonfork(struct seen *s)
 	seen_note(s, "%s", result(madvise(s->p, HALF, MADV_WIPEONFORK)));
 }
 
-/* What an advice leaves in the kernel's record of the page there. */
+/* What the kernel records of an advice for the page. */
 static void look_for_flag(struct seen *s, const char *flag, const void *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "re");
@@ -264,7 +264,7 @@ static void advise_what_stays(struct seen *s)
 
 static void lock(struct seen *s)
 {
-	/* a sanitizer's mlock() does nothing; the system call does */
+	/* the system call, because a sanitizer's mlock() does nothing */
 	seen_note(s, "%s", result((int)syscall(SYS_mlock, s->p, HALF)));
 	seen_deregister(s, page(s->p, 3));
 	look_for_flag(s, " lo", page(s->p, 3));
@@ -274,7 +274,7 @@ static void lock(struct seen *s)
 
 /* ---- fork ---- */
 
-/* The child looks when the parent has written, the parent when the child has. */
+/* The child looks after the parent has written, and the parent after the child has. */
 static void fork_now(struct seen *s, uint8_t *p)
 {
 	int go[2], back[2], status;
@@ -348,7 +348,7 @@ static void fork_after(struct seen *s)
 	fork_now(s, s->p);
 }
 
-/* After MADV_DONTFORK the child has nothing there. */
+/* After MADV_DONTFORK the child has no memory there. */
 static void fork_without_it(struct seen *s)
 {
 	struct seen child = *s;

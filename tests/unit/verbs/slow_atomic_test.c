@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics beside a program whose atomics sit in memory that blocks for ever (mute_fuse.h), one at the
- * beginning of a page, so that it has the locks of all words there: they succeed, and soon.
+ * Atomics while the atomics of another program are stuck in memory that blocks for ever
+ * (mute_fuse.h), one for each word of a page, so that they hold all locks. The others succeed, and
+ * soon.
  */
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -20,7 +21,7 @@
 #define PAGE	 4096u
 #define ACCESS	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-#define BOUND 0.1 /* seconds: of an atomic of somebody else's */
+#define BOUND 0.1 /* seconds, for an atomic of another program */
 #define TRIES 5 /* other work on the machine makes gaps, too */
 
 static struct endpoint e;
@@ -37,7 +38,7 @@ static bool become(uid_t uid)
 {
 	if (uid != 0 && setresuid(uid, uid, uid) != 0)
 		return false;
-	return prctl(PR_SET_DUMPABLE, 1) == 0; /* changing the user takes it away */
+	return prctl(PR_SET_DUMPABLE, 1) == 0; /* changing the user resets it */
 }
 
 static int post_add(uint8_t *word, const struct ibv_mr *mr, unsigned int flags)
@@ -55,11 +56,11 @@ static int post_add(uint8_t *word, const struct ibv_mr *mr, unsigned int flags)
 	return ibv_post_send(e.qp[0], &wr, &bad);
 }
 
-/* ---- who has memory that blocks ---- */
+/* ---- the program with memory that blocks ---- */
 
 struct attacker {
 	pid_t pid;
-	int life; /* ends with this */
+	int life; /* its end ends the daemon */
 };
 
 static void attack(uid_t uid, int life, int ready)
@@ -81,7 +82,7 @@ static void attack(uid_t uid, int life, int ready)
 	_exit(read(life, &octet, 1) == 0 ? 0 : 5);
 }
 
-/* False: this machine has no FUSE for us. */
+/* False: FUSE is not available. */
 static bool begin_attack(struct attacker *a, uid_t uid)
 {
 	struct pollfd p = { .events = POLLIN };
@@ -105,16 +106,16 @@ static bool begin_attack(struct attacker *a, uid_t uid)
 	return octet == '+';
 }
 
-/* It ends by its pipe: who has become another user may not kill it. */
+/* It ends by its pipe, because we may not kill a process of another user. */
 static void end_attack(const struct attacker *a)
 {
 	close(a->life);
 	waitpid(a->pid, NULL, 0);
 }
 
-/* ---- who has not ---- */
+/* ---- the other programs ---- */
 
-/* The longest of one atomic at each word of a page. */
+/* The longest time of one atomic at each word of a page. */
 static double add_everywhere(uint8_t *page)
 {
 	double longest = 0;
@@ -153,12 +154,12 @@ static void atomics_go_on(uid_t attacker, uid_t healthy)
 	cr_assert_lt(longest, BOUND, "an atomic took %.3f s", longest);
 }
 
-Test(slow_atomic, of_another_user_beside_ours, .timeout = 100)
+Test(slow_atomic, of_another_user_do_not_delay_ours, .timeout = 100)
 {
 	atomics_go_on(NOBODY, 0);
 }
 
-Test(slow_atomic, of_another_user_beside_a_third, .timeout = 100)
+Test(slow_atomic, of_another_user_do_not_delay_a_third_user, .timeout = 100)
 {
 	atomics_go_on(NOBODY, SOMEBODY);
 }

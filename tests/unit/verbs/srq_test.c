@@ -99,7 +99,7 @@ static void send_one(struct ibv_qp *qp, uint32_t imm)
 	cr_assert_eq(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-/* One message to a receiver: both sides' completions. Returns the wr_id of the receive. */
+/* Sends one message and takes both completions. Returns the wr_id of the receive. */
 static uint64_t message(int i)
 {
 	struct ibv_wc wc[2];
@@ -145,9 +145,9 @@ Test(srq, queue_pairs_share_its_requests_in_the_order_they_were_posted)
 
 /*
  * protocol-map 166
- * hostile H-137: nothing is kept after an error.
+ * hostile H-137: an error leaves nothing behind.
  */
-Test(srq, an_empty_one_makes_the_sender_wait)
+Test(srq, an_empty_srq_makes_the_sender_wait)
 {
 	struct ibv_wc wc[2];
 
@@ -159,7 +159,7 @@ Test(srq, an_empty_one_makes_the_sender_wait)
 	cr_expect_eq(wc[1].status, IBV_WC_SUCCESS);
 }
 
-Test(srq, it_holds_what_it_grants_and_takes_more_when_messages_used_some)
+Test(srq, it_holds_what_it_grants_and_more_once_messages_took_some)
 {
 	post_many(0, DEPTH);
 	cr_expect_eq(post(srq, 99, 1), ENOMEM);
@@ -183,7 +183,7 @@ Test(srq, a_request_with_too_many_elements_is_refused_and_so_is_the_rest_of_its_
 }
 
 /* protocol-map 167 */
-Test(srq, the_limit_is_told_once_and_is_armed_again_by_modify)
+Test(srq, the_limit_event_comes_once_for_each_arming)
 {
 	struct ibv_srq_attr a = { .srq_limit = 3 };
 	struct ibv_async_event event;
@@ -207,8 +207,11 @@ Test(srq, the_limit_is_told_once_and_is_armed_again_by_modify)
 	ibv_ack_async_event(&event);
 }
 
-/* Else who arms it a moment too late, with the SRQ empty, waits for ever, and so do its senders. */
-Test(srq, a_limit_that_is_armed_too_late_is_told_at_once)
+/*
+ * Otherwise a program that arms it too late, with an empty SRQ, and its senders would wait for
+ * ever.
+ */
+Test(srq, a_limit_armed_too_late_sends_its_event_at_once)
 {
 	struct ibv_srq_attr a = { .srq_limit = 3 };
 	struct ibv_async_event event;
@@ -255,7 +258,7 @@ Test(srq, a_resize_keeps_what_is_posted)
 }
 
 /* hostile H-109 */
-Test(srq, a_failed_resize_leaves_it_as_it_was)
+Test(srq, a_failed_resize_leaves_the_srq_unchanged)
 {
 	struct ibv_srq_attr a = { .max_wr = 1u << 30 };
 
@@ -268,7 +271,7 @@ Test(srq, a_failed_resize_leaves_it_as_it_was)
 }
 
 /* hostile H-109: a resize that fails. */
-Test(srq, resizes_without_end_are_refused_before_they_cost_much)
+Test(srq, endless_resizes_are_refused_early)
 {
 	struct ibv_srq_attr a = { 0 };
 	int error = 0, n;
@@ -308,7 +311,7 @@ Test(srq, attributes_out_of_range)
 	cr_expect_eq(ibv_modify_srq(srq, &a, 0), 0);
 }
 
-Test(srq, what_is_announced_can_be_had_and_no_more)
+Test(srq, announced_limits_are_granted_and_no_more)
 {
 	struct ibv_device_attr d;
 	struct ibv_srq *s;
@@ -386,7 +389,7 @@ Test(srq, a_queue_pair_in_error_leaves_its_requests_to_the_others)
 }
 
 /* hostile H-90 */
-Test(srq, a_ring_full_of_nonsense_ends_its_own_users_only)
+Test(srq, a_ring_full_of_nonsense_ends_only_its_own_users)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	struct ibv_async_event event;
@@ -410,7 +413,7 @@ Test(srq, a_ring_full_of_nonsense_ends_its_own_users_only)
 	cr_expect_neq(wc.status, IBV_WC_SUCCESS);
 }
 
-/* hostile H-92: the number of elements is the engine's to check, too. */
+/* hostile H-92: the engine, too, checks the number of elements. */
 Test(srq, a_forged_number_of_elements_is_an_error_of_that_queue_pair)
 {
 	struct srq *forged = (struct srq *)srq;
@@ -433,7 +436,10 @@ static int post_of(uint32_t lkey)
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-/* IBTA 10.2.9.1: an SRQ's requests name memory of the SRQ's protection domain, whoever takes them. */
+/*
+ * IBTA 10.2.9.1: requests of an SRQ name memory of the SRQ's protection domain, whichever queue
+ * pair takes them.
+ */
 Test(srq, a_queue_pair_of_another_protection_domain_receives_into_the_srqs)
 {
 	struct ibv_pd *pd = e.pd, *other = ibv_alloc_pd(e.context);

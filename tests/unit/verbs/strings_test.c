@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words and rates of rdma-core 44, as its own library gives them. */
+/* The strings and rates of rdma-core 44, as its own library returns them. */
 #include <criterion/criterion.h>
 #include <infiniband/verbs.h>
 
@@ -161,7 +161,7 @@ Test(strings, rates_both_ways)
 	}
 }
 
-Test(strings, numbers_that_are_no_rate)
+Test(strings, numbers_that_are_not_a_rate)
 {
 	cr_expect_eq(mult_to_ibv_rate(0), IBV_RATE_MAX);
 	cr_expect_eq(mult_to_ibv_rate(-1), IBV_RATE_MAX);

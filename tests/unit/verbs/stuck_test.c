@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs whose registered memory blocks for ever (mute_fuse.h): they have it read and written by
- * every kind of request, then are killed, or take it back. Beside them a healthy pair goes on, and so
- * does the control path.
+ * Programs whose registered memory blocks for ever (mute_fuse.h): every kind of request reads or
+ * writes it; then they are killed or deregister it. Meanwhile a healthy pair goes on, and so does
+ * the control path.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #define NOBODY	  65534
 #define SOMEBODY  1234
-#define ATTACKERS 15 /* each kind of request, each way out */
+#define ATTACKERS 15 /* each kind of request with each way to end */
 #define PAGE	  4096u
 
 #define DATA_GAP     0.1 /* seconds: between two completions of the healthy pair */
@@ -41,11 +41,11 @@ static bool become(uid_t uid)
 {
 	if (uid != 0 && setresuid(uid, uid, uid) != 0)
 		return false;
-	/* Changing the user takes both away. */
+	/* Changing the user resets both. */
 	return prctl(PR_SET_DUMPABLE, 1) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
-/* ---- who has memory that blocks ---- */
+/* ---- the programs with memory that blocks ---- */
 
 enum way_out {
 	KILLED,
@@ -106,7 +106,7 @@ static void use_memory(int kind, uint64_t memory)
 			_exit(4);
 }
 
-/* Says that it began by an octet, and why it cannot by another. */
+/* Sends one octet when it has begun, another if it cannot. */
 static void attack(int number, uid_t uid, enum way_out way_out, int life, int ready)
 {
 	uint8_t *memory = mute_fuse_map(PAGE, life);
@@ -137,7 +137,7 @@ static void attack(int number, uid_t uid, enum way_out way_out, int life, int re
 	pause();
 }
 
-/* ---- who has nothing to do with it ---- */
+/* ---- the other programs ---- */
 
 struct verdict {
 	double gap; /* the longest between two completions, */
@@ -261,7 +261,7 @@ static struct verdict end_healthy(struct healthy *h)
 
 static struct attacker attacker[ATTACKERS];
 
-/* '-': this machine has no FUSE for us. beside: what the programs are to know nothing of. */
+/* '-': FUSE is not available. beside: a descriptor that the programs must not have. */
 static char begin_attack(uid_t uid, int life[2], const struct healthy *beside)
 {
 	int ready[2];
@@ -324,7 +324,10 @@ static struct verdict try(uid_t attackers, uid_t healthy)
 	return v;
 }
 
-/* hostile H-121, H-123: nothing that programs do with their memory stops others, nor their end. */
+/*
+ * hostile H-121, H-123: nothing that programs do with their memory stops others; neither does their
+ * end.
+ */
 static void nobody_else_waits(uid_t attackers, uid_t healthy)
 {
 	struct verdict v = { 0 };
@@ -346,7 +349,7 @@ static void nobody_else_waits(uid_t attackers, uid_t healthy)
 
 TestSuite(stuck, .timeout = 120);
 
-Test(stuck, programs_of_one_user_stop_no_other_user)
+Test(stuck, programs_of_one_user_do_not_stop_other_users)
 {
 	nobody_else_waits(NOBODY, SOMEBODY);
 }
@@ -356,12 +359,12 @@ Test(stuck, programs_of_another_user_do_not_stop_the_engines_own)
 	nobody_else_waits(NOBODY, 0);
 }
 
-Test(stuck, programs_of_the_engines_own_user_stop_no_other_user)
+Test(stuck, programs_of_the_engines_user_do_not_stop_other_users)
 {
 	nobody_else_waits(0, SOMEBODY);
 }
 
-Test(stuck, programs_of_the_engines_own_user_do_not_stop_each_other)
+Test(stuck, programs_of_the_engines_user_do_not_stop_each_other)
 {
 	nobody_else_waits(0, 0);
 }

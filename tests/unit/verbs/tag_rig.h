@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tag matching SRQ with one queue pair on it, and a peer that sends to it: what tests of tag
- * matching begin with.
+ * What tests of tag matching begin with: a tag matching SRQ with one queue pair, and a peer that
+ * sends to it.
  */
 #ifndef TESTS_VERBS_TAG_RIG_H
 #define TESTS_VERBS_TAG_RIG_H
@@ -39,7 +39,10 @@ struct seen next(const char *what);
 void expect_seen(struct seen s, uint64_t wr_id, uint32_t opcode, uint32_t flags);
 struct ibv_ops_wr operation(enum ibv_ops_wr_opcode opcode, uint64_t wr_id);
 int post_operation(struct ibv_ops_wr *wr);
-/* An entry of one element at the start of the buffer; its completion, and its handle. */
+/*
+ * Adds an entry of one element at the start of the buffer and takes its completion. Returns its
+ * handle.
+ */
 struct seen add(uint64_t tag, uint64_t mask, uint32_t length, uint32_t *handle);
 void added(uint64_t tag, uint32_t length);
 struct seen delete (uint32_t handle);

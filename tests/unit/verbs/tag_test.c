@@ -78,7 +78,7 @@ Test(tag, an_unexpected_message_keeps_its_header_and_makes_new_entries_wait)
 		sent(IBV_WC_SUCCESS);
 }
 
-Test(tag, what_has_no_tag_is_an_ordinary_receive)
+Test(tag, a_message_without_tag_is_an_ordinary_receive)
 {
 	static const struct {
 		uint8_t opcode;
@@ -124,11 +124,11 @@ Test(tag, an_entry_is_deleted_once)
 	sent(IBV_WC_SUCCESS);
 }
 
-Test(tag, the_list_holds_what_was_asked_for)
+Test(tag, the_list_has_the_requested_size)
 {
 	struct ibv_ops_wr wr = operation(IBV_WR_TAG_ADD, 1);
 
-	for (uint32_t round = 0; round < 3; round++) { /* each leaves one behind */
+	for (uint32_t round = 0; round < 3; round++) { /* each leaves one entry */
 		uint32_t handle = 0;
 
 		for (uint64_t i = 0; i < TAGS - round; i++)
@@ -167,7 +167,7 @@ Test(tag, a_rendezvous_is_fetched_and_answered)
 	expect_fin(4);
 }
 
-Test(tag, one_of_no_octets_is_done_at_once)
+Test(tag, a_rendezvous_of_no_octets_is_done_at_once)
 {
 	struct ibv_wc wc[2];
 
@@ -179,7 +179,7 @@ Test(tag, one_of_no_octets_is_done_at_once)
 	poll_completions(e.cq, wc, 2, "the peer's SEND and FIN");
 }
 
-Test(tag, one_that_has_no_room_is_incomplete_and_the_next_is_served)
+Test(tag, a_rendezvous_without_room_is_incomplete)
 {
 	static const uint32_t lengths[] = { 101, UINT32_MAX };
 	struct ibv_wc wc[2];
@@ -202,7 +202,7 @@ Test(tag, one_that_has_no_room_is_incomplete_and_the_next_is_served)
 	poll_completions(e.cq, wc, 2, "the peer's SEND and FIN");
 }
 
-Test(tag, one_whose_key_is_nonsense_is_incomplete)
+Test(tag, a_rendezvous_with_a_wrong_key_is_incomplete)
 {
 	uint32_t handle;
 	struct seen s;
@@ -231,8 +231,8 @@ Test(tag, headers_that_the_engine_does_not_answer_are_unexpected)
 	}
 }
 
-/* More than are served at once, and the program's own requests between them. */
-Test(tag, a_storm_of_rendezvous_beside_requests_of_the_program)
+/* More than are served at once, with the program's own requests between them. */
+Test(tag, many_rendezvous_among_requests_of_the_program)
 {
 	uint32_t matched = 0, valid = 0, done = 0, fins = 0, posted = 0;
 	double end = now() + WAIT_SECONDS;
@@ -240,7 +240,7 @@ Test(tag, a_storm_of_rendezvous_beside_requests_of_the_program)
 	for (uint64_t i = 0; i < 48; i++)
 		added(i, 2000);
 	for (int i = 0; i < (int)SENDS; i++)
-		receive_fin(); /* and for the program's */
+		receive_fin(); /* and for that of the program */
 	for (uint32_t i = 0; i < 48; i++) {
 		send_rendezvous_with(i, i, 2000, e.mr->rkey);
 		if (posted < 16) {

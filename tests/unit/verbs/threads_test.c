@@ -48,7 +48,7 @@ static struct ibv_send_wr small_write(struct ibv_sge *sge, uint64_t wr_id)
 	return wr;
 }
 
-/* Posts EACH requests with numbers of its own; a full queue is waited for. */
+/* Posts EACH requests with its own numbers; waits when the queue is full. */
 static void *post_many(void *argument)
 {
 	uint64_t first = (uint64_t)(uintptr_t)argument * EACH;
@@ -134,10 +134,10 @@ static void *make_and_destroy(void *argument)
 }
 
 /*
- * hostile H-116: objects that are on their way out; H-123: commands without end; H-126: timers
- * of what is destroyed.
+ * hostile H-116: objects that are being destroyed; H-123: endless commands; H-126: timers of
+ * what is destroyed.
  */
-Test(threads, objects_come_and_go_beside_traffic)
+Test(threads, objects_come_and_go_during_traffic)
 {
 	pthread_t thread[2];
 	struct ibv_wc wc[8];
@@ -153,7 +153,7 @@ Test(threads, objects_come_and_go_beside_traffic)
 	}
 }
 
-/* A program of its own that sends until it is killed; says so once it runs. */
+/* A separate program that sends until it is killed; tells when it runs. */
 static void send_until_killed(int ready)
 {
 	struct endpoint own;
@@ -174,7 +174,7 @@ static void send_until_killed(int ready)
 }
 
 /* hostile H-121: a program that is killed or stopped. */
-Test(threads, a_program_that_is_killed_is_nobody_elses_business)
+Test(threads, a_killed_program_does_not_affect_others)
 {
 	pid_t child[CHILDREN];
 	struct ibv_wc wc[8];

@@ -110,10 +110,10 @@ static const struct ibv_wc *of_qp(const struct ibv_wc *wc, int n, const struct i
 }
 
 /*
- * As many elements as the device says, on both sides of a SEND, and one more is refused.
- * hostile H-95: the sum of all elements; H-153: the most elements there may be.
+ * As many elements as the device announces, on both sides of a SEND; one more is refused.
+ * hostile H-95: the sum of all elements; H-153: the largest number of elements.
  */
-Test(traffic, as_many_elements_as_there_may_be)
+Test(traffic, as_many_elements_as_announced)
 {
 	struct ibv_device_attr device;
 	struct ibv_qp_init_attr init = {
@@ -242,7 +242,7 @@ Test(traffic, atomic_write_stores_eight_octets)
 	cr_expect_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* Its octets travel in the request; a queue pair needs no inline data for that. */
+/* The octets are in the request; the queue pair needs no inline data for that. */
 Test(traffic, atomic_write_of_the_extended_calls)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -278,7 +278,7 @@ Test(traffic, atomic_write_of_the_extended_calls)
 	cr_expect_eq(errno, EOPNOTSUPP);
 }
 
-/* hostile H-136: completions after bad requests; H-137: nothing is kept after an error. */
+/* hostile H-136: completions after bad requests; H-137: an error leaves nothing behind. */
 Test(traffic, a_wrong_key_fails_on_both_sides_and_the_rest_is_flushed)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 8, e.mr->lkey };
@@ -329,7 +329,7 @@ Test(traffic, a_full_queue_keeps_its_program_from_overrunning_the_cq)
 
 	for (int i = 0; i < DEPTH; i++)
 		post_send(e.qp[0], &wr);
-	/* whatever the engine has done by now, no completion was polled */
+	/* no completion was polled, whatever the engine has done by now */
 	for (int tries = 0; tries < 100000; tries++)
 		cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), ENOMEM);
 	poll_completions(e.cq, wc, 1, "the first");
@@ -461,10 +461,10 @@ Test(traffic, a_solicited_arming_waits_for_a_solicited_send)
 }
 
 /*
- * protocol-map 127: as UCX waits: it polls, arms, and does not poll again.
- * hostile H-134: arming beside completing.
+ * protocol-map 127: UCX polls, arms, and does not poll again before it waits.
+ * hostile H-134: arming while completions come.
  */
-Test(traffic, who_polled_before_arming_hears_of_what_came_between)
+Test(traffic, an_arming_after_a_poll_finds_what_came_between)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer + FROM, 64, e.mr->lkey };
 	struct ibv_send_wr wr = remote_wr(IBV_WR_RDMA_WRITE, &sge);
@@ -473,7 +473,7 @@ Test(traffic, who_polled_before_arming_hears_of_what_came_between)
 
 	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
 	post_send(e.qp[0], &wr);
-	expect_event(); /* the completion is there, and stays for now */
+	expect_event(); /* the completion stays unpolled for now */
 	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
 	cr_expect_eq(poll(&p, 1, 0), 0, "an event for what the poll behind the arming finds");
 	cr_assert_eq(ibv_poll_cq(e.cq, 0, wc), 0);
@@ -492,7 +492,7 @@ Test(traffic, who_polled_before_arming_hears_of_what_came_between)
 	poll_completions(e.cq, wc, 1, "WRITE that an arming waited for");
 }
 
-Test(traffic, a_channel_without_events_says_so)
+Test(traffic, a_channel_without_events_returns_eagain)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -550,7 +550,7 @@ Test(traffic, extended_calls)
 	cr_expect_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* Exits with 0 if everything is as it should be in the child, else with the line's number. */
+/* Exits with 0 if everything is right in the child, else with a line number. */
 #define CHILD_EXPECT(what)                     \
 	do {                                   \
 		if (!(what))                   \

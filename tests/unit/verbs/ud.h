@@ -9,7 +9,7 @@
 #define UD_DEPTH 16
 #define GRH	 40u
 
-/* A queue pair of this type in RESET; NULL: errno says why. */
+/* A queue pair of this type in RESET; NULL with errno. */
 struct ibv_qp *ud_create(struct endpoint *e, enum ibv_qp_type type);
 /* RESET to RTS. 0, or the errno of the step that failed. */
 int ud_ready(struct ibv_qp *qp, uint32_t qkey);
@@ -20,10 +20,10 @@ void ud_receive(struct endpoint *e, struct ibv_qp *qp, uint32_t offset, uint32_t
 /* Posts one signaled SEND of the endpoint's buffer. 0 or the errno. */
 int ud_send(struct endpoint *e, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
 	    uint32_t offset, uint32_t length);
-/* Nothing completes for a while that is long for an engine of this host. */
+/* Nothing completes for a time that is long for an engine on this host. */
 void ud_silent(struct ibv_cq *cq, const char *what);
 
-/* One SEND completes well, and nothing else does. */
+/* One SEND succeeds, and nothing else completes. */
 void ud_sent_alone(struct ibv_cq *cq, const char *what);
 
 /* Towards ourselves, by GID_INDEX. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments and checksums as they are on a wire: the ICRC covers what was put right. Runs in the
+ * Segments and checksums on a wire: the ICRC covers the corrected octets. Runs in the
  * network namespace of with_netdev.sh, with an engine on wire0; wire1 is the wire's other end.
  */
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "ud.h"
 #include "wire/decode.h"
 
-#define QPN   0x123456u /* of somebody on the wire's other end, 10.77.0.9 */
+#define QPN   0x123456u /* of a peer at the wire's other end, 10.77.0.9 */
 #define SMALL 8192u /* octets: too few to be promoted */
 
 static struct endpoint e;
@@ -91,7 +91,7 @@ static void close_all(void)
 
 TestSuite(ud_offload_port, .init = open_all, .fini = close_all, .timeout = 60);
 
-/* The next datagram to QPN that comes out of the wire: right in everything, its ICRC too. */
+/* The next datagram to QPN on the wire: correct, including its ICRC. */
 static void from_wire(struct packet *p, uint8_t *frame, size_t size)
 {
 	struct pollfd ready = { .fd = wire, .events = POLLIN };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TSO and checksums of IP packets that datagrams carry, as IPoIB has them. */
+/* TSO and checksums of IP packets in datagrams, as for IPoIB. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #define HEADER_MAX 128u /* what the queue pairs are asked for */
 #define SLOT	   PACKET_MAX /* of a receive */
-#define SOURCE	   40960u /* where streams begin in the endpoint's buffer */
-#define SMALL	   8192u /* octets: too few to be promoted, the engine copies them from here */
+#define SOURCE	   40960u /* offset of streams in the endpoint's buffer */
+#define SMALL	   8192u /* octets: too few to be promoted: the engine copies them as peer memory */
 
 static struct endpoint e;
 static struct ibv_qp *tx, *rx;
@@ -164,8 +164,10 @@ Test(ud_offload, streams_are_cut)
 	ud_silent(e.cq, "nothing more");
 }
 
-/* More of them than turns, windows and receives: what finds no receive is lost, and that is all. */
-Test(ud_offload, a_stream_of_the_longest_kind)
+/*
+ * More segments than turns, windows and receives: those without a receive are lost, nothing else.
+ */
+Test(ud_offload, a_stream_of_the_greatest_length)
 {
 	struct stream s = { .kind = { .protocol = 6 } };
 	struct ibv_device_attr_ex device;
@@ -209,8 +211,8 @@ Test(ud_offload, a_header_alone_is_one_datagram)
 	cr_expect_arr_eq(e.buffer + GRH, wanted.at, wanted.n);
 }
 
-/* A header that the segments cannot be made from: none of them leaves. */
-Test(ud_offload, a_header_that_is_none_of_tcp_stops_the_send_queue)
+/* A header that does not fit segmentation: no segment is sent. */
+Test(ud_offload, a_header_other_than_tcp_stops_the_send_queue)
 {
 	static const struct kind kinds[] = { { .protocol = 17 }, { .v6 = true, .protocol = 17 } };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
@@ -275,7 +277,7 @@ Test(ud_offload, tso_requests_that_are_refused)
 	ud_silent(e.cq, "nothing was posted");
 }
 
-Test(ud_offload, tso_inline_or_to_nobody_is_refused)
+Test(ud_offload, tso_inline_or_without_address_is_refused)
 {
 	static uint8_t header[52] = { 0x45 };
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(tx);
@@ -364,7 +366,7 @@ static int send_extended(struct ibv_sge *sge, bool is_inline, unsigned int flags
 	return ibv_wr_complete(ex);
 }
 
-/* Sends those octets and returns what the receiver is told. */
+/* Sends those octets and returns what the receiver learns. */
 static unsigned int send_packet(const struct octets *o, enum from from, unsigned int flags,
 				uint32_t qpn, struct ibv_ah *to)
 {
@@ -410,7 +412,7 @@ Test(ud_offload, checksums_are_made)
 	}
 }
 
-Test(ud_offload, checksums_are_looked_at)
+Test(ud_offload, received_checksums_are_checked)
 {
 	struct octets packet;
 
@@ -425,7 +427,7 @@ Test(ud_offload, checksums_are_looked_at)
 	}
 }
 
-Test(ud_offload, what_is_no_ip_packet_stays_as_it_was)
+Test(ud_offload, other_payloads_are_not_changed)
 {
 	struct octets packet = { .n = 90 };
 
@@ -440,7 +442,7 @@ Test(ud_offload, what_is_no_ip_packet_stays_as_it_was)
 	}
 }
 
-Test(ud_offload, members_of_a_group_are_told_too)
+Test(ud_offload, members_of_a_group_learn_of_checksums_too)
 {
 	union ibv_gid group = ipv4_gid(239, 7, 7, 8);
 	struct ibv_ah_attr attr = ud_to_self(&e);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which order a program that polls its memory sees what arrives: a WRITE's octets before its
- * last one, and a WRITE before the next, also where the engine maps a part of the memory (promoted)
- * and reaches another through the program. Runs with UROCE_PROMOTE=on and an engine at
- * $UROCE_SOCKET.
+ * The order in which a program that polls its memory sees what arrives: all octets of a WRITE
+ * before its last one, and a WRITE before the next, also if one part of the memory is promoted and
+ * another is peer memory. Runs with UROCE_PROMOTE=on and an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -48,7 +47,7 @@ static bool is_promoted(const void *at)
 	return promoted;
 }
 
-/* Whole pages, REGION octets behind `shared` octets that are never promoted: others may have them. */
+/* Whole pages: REGION octets after `shared` octets, which are never promoted. */
 static uint8_t *make_memory(size_t shared)
 {
 	uint8_t *m = mmap(NULL, shared + REGION + PAGE, PROT_READ | PROT_WRITE,
@@ -105,7 +104,7 @@ static void spin_until(const uint8_t *at, uint8_t value)
 			cr_assert_lt(time(NULL), until, "the WRITE did not come");
 }
 
-/* Octets of [at, at + length) that are old when the last one is new. */
+/* How many octets of [at, at + length) are old when the last one is new. */
 static uint32_t old_octets(const uint8_t *at, uint32_t length, uint8_t value)
 {
 	uint32_t old = 0;
@@ -167,7 +166,7 @@ Test(visible, the_last_octet_of_a_write_that_begins_in_shared_memory)
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 }
 
-/* Data in memory that is reached through the program, and a flag in promoted memory, or reversed. */
+/* Data in peer memory and a flag in promoted memory, or the reverse. */
 static void poll_a_flag(uint8_t *data, uint32_t length, const struct ibv_mr *mr, uint8_t *flag,
 			const struct ibv_mr *flag_mr)
 {
@@ -188,7 +187,7 @@ static void poll_a_flag(uint8_t *data, uint32_t length, const struct ibv_mr *mr,
 	cr_assert_eq(early, 0, "in %d of %d rounds the flag came before its data", early, ROUNDS);
 }
 
-Test(visible, a_flag_in_promoted_memory_comes_behind_its_data)
+Test(visible, a_flag_in_promoted_memory_comes_after_its_data)
 {
 	uint8_t *data = make_memory(LENGTH), *flag = make_memory(0);
 	struct ibv_mr *mr = make_region(data, LENGTH), *flag_mr = make_region(flag, REGION);
@@ -200,7 +199,7 @@ Test(visible, a_flag_in_promoted_memory_comes_behind_its_data)
 	cr_assert_eq(ibv_dereg_mr(flag_mr), 0);
 }
 
-Test(visible, a_flag_in_other_memory_comes_behind_promoted_data)
+Test(visible, a_flag_in_other_memory_comes_after_promoted_data)
 {
 	uint8_t *flag = make_memory(PAGE), *data = make_memory(0);
 	struct ibv_mr *flag_mr = make_region(flag, PAGE), *mr = make_region(data, REGION);

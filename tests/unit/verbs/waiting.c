@@ -11,7 +11,7 @@
 
 #include "endpoint.h"
 
-#define LOOKS 20 /* 10 ms apart: who is found in the same wait so often does not come back */
+#define LOOKS 20 /* 10 ms apart: if it is in the same wait each time, it does not return */
 
 static void *run(void *argument)
 {
@@ -23,7 +23,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* Number and arguments of the call that it sleeps in; what a running thread has is not one. */
+/* Number and arguments of the call that the thread sleeps in; none if it runs. */
 static void look(const struct waiting *w, char *text, int size)
 {
 	pid_t tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);

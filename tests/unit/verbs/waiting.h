@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads that are blocked in a call of the library, and whether they come back. */
+/* Threads that are blocked in a call of the library, and whether they return. */
 #ifndef TESTS_VERBS_WAITING_H
 #define TESTS_VERBS_WAITING_H
 
@@ -13,13 +13,15 @@ struct waiting {
 	void *argument;
 	pid_t tid; /* atomic */
 	int result; /* of the call */
-	int error; /* errno behind it */
+	int error; /* errno after it */
 };
 
-/* In a thread of its own. */
+/* Starts the call in a separate thread. */
 void waiting_start(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
-/* Returns when the thread sleeps in a recv(2), poll(2) or futex(2) that it does not come back from. */
+/*
+ * Returns when the thread sleeps in a recv(2), poll(2) or futex(2) from which it does not return.
+ */
 void waiting_begin(struct waiting *w, const char *what, int (*call)(void *argument),
 		   void *argument);
 /* The call has returned; the test fails if it does not within WAIT_SECONDS. */

@@ -33,7 +33,7 @@ void windows_close(void)
 	endpoint_close(&e);
 }
 
-/* ---- requests and what becomes of them ---- */
+/* ---- requests and their results ---- */
 
 struct ibv_mw_bind_info info_of(struct ibv_mr *mr, uint32_t at, uint64_t length,
 				unsigned int access)
@@ -119,7 +119,7 @@ enum ibv_wc_status write_at(struct ibv_qp *qp, uint32_t at, uint32_t length, uin
 	return rdma(qp, IBV_WR_RDMA_WRITE, (uintptr_t)e.buffer + at, length, rkey);
 }
 
-/* After an error: the queue pairs are as new, and nothing of before is in the CQ. */
+/* After an error: makes the queue pairs as new and empties the CQ. */
 void reconnect(void)
 {
 	struct ibv_qp *qp[] = { e.qp[0], e.qp[1], third, fourth };

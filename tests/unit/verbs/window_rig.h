@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of windows begin with: an endpoint, a second pair of queue pairs, a region that is only
- * good for windows, a window of each type; and requests whose completions are waited for.
+ * What tests of windows begin with: an endpoint, a second pair of queue pairs, a region that is
+ * only for windows, a window of each type, and functions that post a request and wait for its
+ * completion.
  */
 #ifndef TESTS_VERBS_WINDOW_RIG_H
 #define TESTS_VERBS_WINDOW_RIG_H
@@ -9,7 +10,7 @@
 #include "endpoint.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define AT     8192u /* where windows begin in the buffer ... */
+#define AT     8192u /* offset of windows in the buffer ... */
 #define LENGTH 256u /* ... and how long they are */
 
 extern struct endpoint e;
@@ -19,7 +20,7 @@ extern struct ibv_mw *type1, *type2;
 
 void windows_open(void);
 void windows_close(void);
-/* After an error: the queue pairs are as new, and nothing of before is in the CQ. */
+/* After an error: makes the queue pairs as new and empties the CQ. */
 void reconnect(void);
 
 struct ibv_mw_bind_info info_of(struct ibv_mr *mr, uint32_t at, uint64_t length,
@@ -29,7 +30,7 @@ struct ibv_wc one_completion(const char *what);
 int post(struct ibv_qp *qp, struct ibv_send_wr *wr);
 int post_bind1(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind_info info);
 int post_bind2(struct ibv_qp *qp, struct ibv_mw *mw, uint32_t rkey, struct ibv_mw_bind_info info);
-/* ... and waits for what becomes of it. */
+/* Posts and waits for the completion. */
 enum ibv_wc_status bind1(struct ibv_qp *qp, struct ibv_mw_bind_info info);
 enum ibv_wc_status bind2(struct ibv_qp *qp, struct ibv_mw_bind_info info);
 enum ibv_wc_status invalidate(struct ibv_qp *qp, uint32_t rkey);

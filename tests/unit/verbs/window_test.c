@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows of both types: what they open, what closes them, what is refused. Runs with an
+ * Memory windows of both types: what they permit, what ends them, and what is refused. Runs with an
  * engine at $UROCE_SOCKET, of one lcore or of several.
  */
 #include <criterion/criterion.h>
@@ -63,7 +63,7 @@ Test(window, type_1_opens_a_part_of_a_region)
 	cr_expect_eq(e.buffer[AT - 1], 0);
 }
 
-/* hostile H-104: a region that goes under its windows. */
+/* hostile H-104: a region that ends before its windows. */
 Test(window, type_1_moves_and_ends_by_binding_again)
 {
 	uint32_t first;
@@ -84,7 +84,7 @@ Test(window, type_1_moves_and_ends_by_binding_again)
 }
 
 /* What the manual pages refuse at once. */
-Test(window, requests_that_cannot_be_posted)
+Test(window, wrong_requests_are_refused_at_once)
 {
 	struct ibv_mr *null = ibv_alloc_null_mr(e.pd);
 	struct ibv_pd *pd = ibv_alloc_pd(e.context);
@@ -124,8 +124,8 @@ Test(window, requests_that_cannot_be_posted)
 }
 
 /*
- * protocol-map 158; H-102, H-103: the request fails in its turn, and nothing is opened.
- * hostile H-99: names of memory that go round.
+ * protocol-map 158; H-102, H-103: the request fails when it is executed, and nothing is opened.
+ * hostile H-99: ranges of memory that wrap.
  */
 Test(window, binds_that_fail)
 {
@@ -183,7 +183,7 @@ Test(window, binds_that_fail)
 
 /*
  * C10-72: window, region and queue pair are of one protection domain.
- * hostile H-102: binds that may not be; H-103: rights that a bind asks for.
+ * hostile H-102: forbidden binds; H-103: rights that a bind asks for.
  */
 Test(window, everything_is_of_one_domain)
 {
@@ -198,7 +198,7 @@ Test(window, everything_is_of_one_domain)
 	cr_expect_eq(post_bind2(BINDER, window, ibv_inc_rkey(window->rkey), info), 0);
 	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "the queue pair's");
 	reconnect();
-	region->lkey = there->lkey; /* past what the library looks at */
+	region->lkey = there->lkey; /* which the library does not check */
 	info.mr = region;
 	cr_expect_eq(bind2(BINDER, info), IBV_WC_MW_BIND_ERR, "the region's");
 	region->lkey = lkey;
@@ -233,7 +233,7 @@ Test(window, type_2_is_of_one_queue_pair)
 	cr_expect_eq(bind2(third, info_of(region, AT, LENGTH, REMOTE)), IBV_WC_MW_BIND_ERR,
 		     "o10-37.2.30: it is bound");
 	reconnect();
-	type2->rkey = free_key; /* as the program is told to after a failed bind */
+	type2->rkey = free_key; /* as a program must after a failed bind */
 	cr_expect_eq(write_at(PEER, AT, 64, free_key), IBV_WC_SUCCESS, "and stays what it was");
 	cr_expect_eq(ibv_dereg_mr(region), EBUSY, "H-104");
 	cr_expect_eq(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
@@ -263,7 +263,7 @@ Test(window, type_2_may_be_zero_based)
 	reconnect();
 }
 
-Test(window, any_low_bits_will_do)
+Test(window, any_low_bits_of_a_key_are_accepted)
 {
 	for (uint32_t variant = 0; variant < 256; variant += 51) {
 		uint32_t key = (type2->rkey & ~0xffu) | variant;
@@ -337,8 +337,8 @@ Test(window, a_peer_invalidates)
 	}
 }
 
-/* A program that lies about its window's key names another object, or none (H-102). */
-Test(window, names_of_other_objects)
+/* A program that forges its window's key names another object or none (H-102). */
+Test(window, forged_keys_of_other_objects)
 {
 	struct ibv_mw_bind_info info = info_of(region, AT, LENGTH, REMOTE);
 	struct ibv_mw lie = *type2;
@@ -352,7 +352,7 @@ Test(window, names_of_other_objects)
 	cr_expect_eq(one_completion("a bind").status, IBV_WC_MW_BIND_ERR, "nobody's key");
 	reconnect();
 	cr_expect_eq(write_at(PEER, 0, 8, e.mr->rkey), IBV_WC_SUCCESS);
-	/* what the library tells apart, the engine tells apart, too */
+	/* the engine checks what the library checks, too */
 	lie = *type1;
 	lie.type = IBV_MW_TYPE_2;
 	info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
@@ -406,8 +406,8 @@ static void uc_connect(struct ibv_qp *qp, uint32_t remote)
 	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
 }
 
-/* A SEND with invalidate says when the WRITE before it has arrived. */
-Test(window, unreliable_connections_have_them_too)
+/* A SEND with invalidate tells that the WRITE before it has arrived. */
+Test(window, unreliable_connections_have_windows_too)
 {
 	struct ibv_qp *a = uc_queue_pair(), *b = uc_queue_pair();
 	struct ibv_recv_wr recv = { .wr_id = 5 }, *bad;
@@ -445,7 +445,7 @@ Test(window, unreliable_connections_have_them_too)
 /* ---- ends ---- */
 
 /* hostile H-36: a window of another queue pair. */
-Test(window, what_is_bound_is_unbound_by_its_end)
+Test(window, a_window_is_unbound_when_it_or_its_queue_pair_ends)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_2);
 	struct ibv_qp *own = endpoint_create_qp(&e);
@@ -472,10 +472,10 @@ Test(window, what_is_bound_is_unbound_by_its_end)
 }
 
 /*
- * What was sent before the bind meets the old key, what is sent behind it the new one.
- * hostile H-38: invalidation beside accesses.
+ * Requests before the bind see the old key, those after it the new one.
+ * hostile H-38: invalidation during accesses.
  */
-Test(window, binds_stand_in_the_order_of_requests)
+Test(window, binds_take_effect_in_request_order)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
 	struct ibv_send_wr wr[4] = { 0 }, *bad;
@@ -516,7 +516,7 @@ Test(window, binds_stand_in_the_order_of_requests)
 	cr_expect_eq(ibv_destroy_qp(loop), 0);
 }
 
-/* H-38: whoever comes first, memory is open or closed, never anything else. */
+/* H-38: whichever comes first, memory is open or closed and never in between. */
 #define RACERS 4
 #define ROUNDS 200
 
@@ -547,7 +547,7 @@ static void *race(void *argument)
 	return NULL;
 }
 
-/* hostile H-38: invalidation beside accesses. */
+/* hostile H-38: invalidation during accesses. */
 Test(window, many_bind_at_once)
 {
 	struct racer r[RACERS];

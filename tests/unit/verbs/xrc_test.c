@@ -129,7 +129,7 @@ static int send_to(struct ibv_qp *qp, uint32_t srqn, uint8_t octet)
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-/* A message that arrives: both completions, and its octets. */
+/* A message arrives: checks both completions and its octets. */
 static void message(struct ibv_qp *initiator, uint32_t target, uint32_t srqn, uint64_t wr_id,
 		    uint8_t octet)
 {
@@ -209,8 +209,8 @@ static void refused(const char *what, uint32_t srqn, struct ibv_xrcd *xrcd)
 	cr_expect_eq(ibv_destroy_qp(initiator), 0);
 }
 
-/* hostile H-41: the number of an SRQ that is not of the domain. */
-Test(xrc, a_message_for_an_srq_that_is_not_of_the_domain_is_refused)
+/* hostile H-41: the number of an SRQ outside the domain. */
+Test(xrc, a_message_for_an_srq_outside_the_domain_is_refused)
 {
 	struct ibv_xrcd *xrcd = open_xrcd(e.context, -1, O_CREAT);
 	struct ibv_xrcd *other = open_xrcd(e.context, -1, O_CREAT);
@@ -225,7 +225,7 @@ Test(xrc, a_message_for_an_srq_that_is_not_of_the_domain_is_refused)
 	refused("a number that nobody has", 0xabcdef, xrcd);
 	refused("zero", 0, xrcd);
 	refused("an SRQ of another domain", number, xrcd);
-	/* An ordinary one was made just before: its number is the one before, or unlucky. */
+	/* An ordinary SRQ was made just before; its number is one less if nothing else was made. */
 	refused("the number before", number - 1, xrcd);
 	refused("an ordinary SRQ", (number - 1) & 0xffff, xrcd);
 	refused("an SRQ of the past", (number & 0xffff) | 0xff0000, xrcd);
@@ -327,7 +327,7 @@ Test(xrc, a_target_reaches_windows_of_type_1_only)
 
 /* ---- wrong arguments ---- */
 
-Test(xrc, domains_that_cannot_be_opened)
+Test(xrc, wrong_domains_are_refused)
 {
 	const uint32_t all = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct ibv_xrcd *shared = open_xrcd(e.context, file, O_CREAT);
@@ -369,7 +369,7 @@ Test(xrc, domains_that_cannot_be_opened)
 	unlink(other);
 }
 
-Test(xrc, srqs_and_queue_pairs_that_cannot_be_made)
+Test(xrc, wrong_srqs_and_queue_pairs_are_refused)
 {
 	struct ibv_xrcd *xrcd = open_xrcd(e.context, -1, O_CREAT);
 	struct ibv_xrcd *other = open_xrcd(e.context, -1, O_CREAT);
@@ -424,7 +424,7 @@ Test(xrc, srqs_and_queue_pairs_that_cannot_be_made)
 
 /* ---- two processes ---- */
 
-/* The other process: makes a target in the file's domain, says its number, and lives on. */
+/* The other process: makes a target in the file's domain, tells its number, and lives on. */
 static void other_process(int out)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -469,7 +469,7 @@ static void end_other(pid_t pid)
 
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	/* The engine notices by itself; its objects are gone when it counts one client. */
+	/* The engine notices without being told; the objects are gone when it counts one client. */
 	for (int i = 0; i < WAIT_SECONDS * 100; i++) {
 		engine_statistics(&s);
 		clients = s.clients;
@@ -503,7 +503,8 @@ Test(xrc, a_target_outlives_its_creator_while_another_process_has_it_open)
 	cr_assert_eq(endpoint_connect(&e, target, initiator->qp_num), 0);
 	for (uint64_t i = 0; i < 4; i++)
 		post(srq, i);
-	message(initiator, qpn, number_of(srq), 0, 0x55); /* the other one's, our memory */
+	/* to the other process's target, into our memory */
+	message(initiator, qpn, number_of(srq), 0, 0x55);
 	end_other(other);
 	message(initiator, qpn, number_of(srq), 1, 0x66);
 	cr_expect_eq(ibv_query_qp(target, &attr, IBV_QP_STATE, &init), 0);
@@ -523,7 +524,7 @@ Test(xrc, a_target_outlives_its_creator_while_another_process_has_it_open)
 	cr_expect_eq(ibv_destroy_qp(initiator), 0);
 }
 
-Test(xrc, every_holder_hears_of_a_target_and_the_last_one_ends_it)
+Test(xrc, every_holder_gets_a_targets_events_and_the_last_one_ends_it)
 {
 	struct ibv_xrcd *xrcd = open_xrcd(e.context, file, O_CREAT);
 	struct ibv_qp *first = create_target(e.context, xrcd), *second;
@@ -553,7 +554,7 @@ Test(xrc, every_holder_hears_of_a_target_and_the_last_one_ends_it)
 	cr_expect_eq(ibv_close_xrcd(xrcd), 0);
 }
 
-Test(xrc, a_process_that_dies_takes_its_domain_with_it)
+Test(xrc, a_domain_ends_with_the_process_that_opened_it)
 {
 	uint32_t qpn;
 	pid_t other = start_other(&qpn);

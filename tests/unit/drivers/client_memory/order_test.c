@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which order memory of a client is written, and who waits for whose atomic. The calls that
- * reach a client's memory go through this test, which counts them and holds up those that it wants
- * to.
+ * The order in which a client's memory is written, and which atomics wait for others. System calls
+ * on a client's memory go through this test, which counts them and blocks some.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -109,8 +108,7 @@ Test(order, the_tail_is_written_by_the_last_call)
 }
 
 /*
- * ... of those that stand in the midst of a message there is none, nor of a message that is all
- * tail.
+ * A packet in the middle of a message has no tail, and a message may be all tail: one call each.
  */
 Test(order, without_a_tail_there_is_one_call)
 {
@@ -229,7 +227,7 @@ Test(order, a_program_takes_over_a_stuck_atomic_of_another)
 }
 
 /*
- * Both go the same way, so the second would only be stuck as well, and the first one's work lost.
+ * The second one would block in the same copy, and the first one's work would be lost.
  */
 Test(order, a_program_does_not_take_over_its_own_stuck_atomic)
 {
