@@ -50,7 +50,7 @@
 	X(ACCESS_FLAGS, access_flags, "the queue pair does not allow this operation")              \
 	X(RD_ATOMIC_LIMIT, rd_atomic_limit, "more READs and atomics outstanding than allowed")     \
 	X(LENGTH_PAYLOAD, length_payload,                                                          \
-	  "the payload's length does not fit its place in the message")                            \
+	  "the payload's length does not fit its position in the message")                         \
 	X(LENGTH_MESSAGE, length_message, "the message is longer than 2^31 octets")                \
 	X(LENGTH_RETH, length_reth, "the payloads' sum is not the RETH length")                    \
 	X(LENGTH_RECEIVE, length_receive, "the message is longer than the receive request")        \

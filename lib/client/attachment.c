@@ -295,6 +295,10 @@ static uint32_t pass_promoted_file(struct attachment *c, int fd)
 	return error == 0 ? PROMOTION_YES : PROMOTION_NO;
 }
 
+/*
+ * Acquire and release: a thread that reads YES without the lock sees what made it so. Only threads
+ * of this program share the word, so it does not stand in lib/queue.
+ */
 bool attachment_promotes(struct attachment *c)
 {
 	uint32_t answer = __atomic_load_n(&c->promotion, __ATOMIC_ACQUIRE);
