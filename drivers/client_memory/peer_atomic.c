@@ -12,7 +12,7 @@
 #define STRIPES	   256u
 #define LOCK_TRIES 200u /* about ten microseconds, as long as a copy that does not block takes */
 
-/* A stripe's holder is a word between threads of the engine, so it does not stand in lib/queue. */
+/* A stripe's holder is a word between threads of the engine, so it is not in lib/queue. */
 
 struct peer_locks {
 	LIST_ENTRY(peer_locks) link;

@@ -340,7 +340,7 @@ static void be_parent(int channel)
 	}
 }
 
-/* Makes the parent a grandchild, whose end nobody is told of. */
+/* Makes the parent a grandchild, so that no signal reports its end. */
 static void be_forgotten(int channel)
 {
 	long pid = make_process(0, NULL);

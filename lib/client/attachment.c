@@ -297,7 +297,7 @@ static uint32_t pass_promoted_file(struct attachment *c, int fd)
 
 /*
  * Acquire and release: a thread that reads YES without the lock sees what made it so. Only threads
- * of this program share the word, so it does not stand in lib/queue.
+ * of this program share the word, so it is not in lib/queue.
  */
 bool attachment_promotes(struct attachment *c)
 {

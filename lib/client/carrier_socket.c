@@ -7,7 +7,7 @@
  *
  * The atomics here are between threads of this program; none of them orders other memory, so they
  * are relaxed. The words of the client page are read relaxed for the same reason. That is why they
- * do not stand in lib/queue.
+ * are not in lib/queue.
  */
 #include <errno.h>
 #include <fcntl.h>

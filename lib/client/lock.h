@@ -4,7 +4,7 @@
  * waiter soon yields its core, because a preempted holder would keep it spinning for a whole time
  * slice.
  *
- * Only threads of one program share it, so its atomics stand here and not in lib/queue.
+ * Only threads of one program share it, so its atomics are here and not in lib/queue.
  */
 #ifndef CLIENT_LOCK_H
 #define CLIENT_LOCK_H

@@ -11,7 +11,7 @@
  * Atomics here and in the files of this folder are between threads of one program that hold
  * different locks or none: counts, flags and states that one reads while another writes. None of
  * them orders other memory unless it says so, and none is shared with the engine except words of
- * lib/queue. So they do not stand in lib/queue.
+ * lib/queue. So they are not in lib/queue.
  */
 #ifndef VERBS_TYPES_H
 #define VERBS_TYPES_H

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A program with more rights than who calls it looks for no engine but the system's: it would hand its
-# memory to whoever its caller names. usage: privileged_test.sh WHERE
+# A program with more rights than its caller looks only for the system's engine. Otherwise its caller could
+# name any process to get access to its memory. usage: privileged_test.sh WHERE
 set -eu
 if [ "$(id -u)" -ne 0 ]; then
 	echo "it takes root to make such programs"
@@ -39,6 +39,6 @@ if ! setcap cap_net_raw+ep "$work/capable"; then
 	exit 0
 fi
 look /run/uroce/uroced.sock "$work/capable"
-# nor in its own folder, which is its caller's, too
+# nor in its own folder, which also belongs to its caller
 look /run/uroce/uroced.sock "$work/capable" env -u UROCE_SOCKET
 look /run/uroce/uroced.sock "$work/capable" env -u UROCE_SOCKET -u XDG_RUNTIME_DIR

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# To be sourced: what with_engine.sh and with_netdev.sh do with the engine that each describes.
+# Sourced by with_engine.sh and with_netdev.sh: starts and ends their engine.
 
 work=$(mktemp -d)
 export UROCE_SOCKET="$work/uroced.sock"
 
-# start_engine UROCED [ARGUMENT...]: returns when it serves $UROCE_SOCKET; it ends with this shell.
+# start_engine UROCED [ARGUMENT...]: returns when it serves $UROCE_SOCKET. The engine ends with this shell.
 start_engine() {
 	"$@" >"$work/log" 2>&1 &
 	engine=$!
@@ -22,7 +22,7 @@ start_engine() {
 	done
 }
 
-# run_beside PROGRAM [ARGUMENT...]: exits with its status, unless the engine has died or failed.
+# run_beside PROGRAM [ARGUMENT...]: exits with the program's status, unless the engine has died or failed.
 run_beside() {
 	status=0
 	"$@" || status=$?
@@ -34,7 +34,7 @@ run_beside() {
 	engine_status=0
 	kill $engine
 	wait $engine || engine_status=$?
-	# a sanitizer that has something to say says it at the end
+	# a sanitizer may report errors at the end
 	if [ $engine_status -ne 0 ]; then
 		echo "the engine ended with status $engine_status:"
 		cat "$work/log"

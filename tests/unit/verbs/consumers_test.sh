@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs that Debian built against its own libibverbs load with ours, every symbol bound at once.
-# No engine answers here: they find no device, and say so themselves.
+# There is no engine: they find no device and report that.
 # usage: consumers_test.sh FOLDER-OF-THE-LIBRARY
 set -eu
 
@@ -13,7 +13,7 @@ lacks() {
 	echo "[SKIP] $1: it is not installed"
 }
 
-# ldd with immediate binding names every symbol that is missing
+# ldd with immediate binding reports every missing symbol
 for program in ibv_devices ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong \
 	ibv_srq_pingpong ibv_xsrq_pingpong ibv_asyncwatch ib_write_bw ib_write_lat ib_read_bw \
 	ib_read_lat ib_send_bw ib_send_lat ib_atomic_bw ib_atomic_lat rping ucmatose; do

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # rdma-core's own tests, as Debian installs them, on the device of the engine at $UROCE_SOCKET:
-# none fails, none is in error, and all that the list names pass (are not skipped). What is skipped
-# is told, but for tests of other devices, and those of rdma_cm, which ../rdmacm/pyverbs_test.sh runs.
+# none fails or has an error, and all tests in the list pass (are not skipped). Skipped tests are
+# reported, except those for other devices and those of rdma_cm, which ../rdmacm/pyverbs_test.sh runs.
 # usage: pyverbs_test.sh FOLDER-OF-THE-LIBRARY LIST [USER]
-# A line of LIST is a test; behind it "root" where the test needs privileges, or "huge" where it
-# needs huge pages, of which some are reserved meanwhile where that can be done. With USER the tests
-# run as that user, who must be able to connect to the engine.
+# A line of LIST is a test, followed by "root" if the test needs privileges or by "huge" if it needs
+# huge pages; some are reserved meanwhile if possible. With USER the tests run as that user, who must be
+# able to connect to the engine.
 set -eu
 
 tests=/usr/share/doc/rdma-core/tests
@@ -20,7 +20,7 @@ work=$(mktemp -d)
 pages=/proc/sys/vm/nr_hugepages
 reserved=0
 
-# Several of us may run at once: each adds its own and takes them away again.
+# Several instances may run at once: each adds its own pages and removes them again.
 reserve() {
 	flock $tests sh -c "echo \$((\$(cat $pages) + $1)) >$pages" 2>/dev/null || return 1
 	reserved=$((reserved + $1))
@@ -47,7 +47,7 @@ status=0
 LD_LIBRARY_PATH="$work" PYTHONDONTWRITEBYTECODE=1 timeout 280 "$@" \
 	/usr/bin/python3 run_tests.py -v --dev uroce0 --gid 1 >log 2>&1 || status=$?
 
-# "test_x (tests.test_y.Case.test_x) ... ok", maybe with lines of the test's own in between
+# "test_x (tests.test_y.Case.test_x) ... ok", perhaps with output of the test in between
 /usr/bin/python3 - "$work/log" >outcomes <<'END'
 import re, sys
 name = None
@@ -73,7 +73,7 @@ if [ $status -ne 0 ] || [ $missing -ne 0 ]; then
 	echo "status $status, $missing tests that should pass do not (as $user)"
 	exit 1
 fi
-# what needs root runs as root, when that is the user
+# tests that need root run if the user is root
 sed -n 's/^\(tests[^ ]*\) root$/\1: /p' "$list" >privileged
 [ "$user" != root ] || : >privileged
 grep : outcomes | grep -vE '^tests\.test_(mlx5|efa|rdmacm)' | grep -vFf privileged | sed 's/^/[SKIP] /' || :

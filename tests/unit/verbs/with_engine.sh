@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a program with a same-host engine of its own at $UROCE_SOCKET.
+# Runs a program with its own same-host engine at $UROCE_SOCKET.
 # usage: with_engine.sh [--for-all] UROCED PROGRAM [ARGUMENT...]
 # --for-all: programs of every user may connect.
 # $UROCED_LCORES: how many lcores the engine has (1).

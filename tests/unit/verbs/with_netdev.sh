@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs a program with an engine on a Linux interface: "wire0", one end of a veth pair in a network
-# namespace of their own. The other end, "wire1", is the program's to pull.
+# Runs a program with an engine on a Linux interface: "wire0", one end of a veth pair in their own network
+# namespace. The program may set the other end, "wire1", down.
 # usage: with_netdev.sh UROCED PROGRAM [ARGUMENT...]
 set -eu
 

@@ -176,7 +176,7 @@ Test(decode, pad_larger_than_what_follows_the_headers)
 }
 
 /*
- * Any of the length fields may be wrong. All are refused but octets behind the datagram.
+ * Any of the length fields may be wrong. All are refused but octets after the datagram.
  * hostile H-5: lengths that contradict each other; H-150: a length shorter than the headers.
  */
 Test(decode, lengths_that_disagree_are_refused)
@@ -209,8 +209,8 @@ Test(decode, lengths_that_disagree_are_refused)
 			}
 }
 
-/* hostile H-6: octets behind the datagram. */
-Test(decode, octets_behind_the_datagram_do_not_matter)
+/* hostile H-6: octets after the datagram. */
+Test(decode, octets_after_the_datagram_do_not_matter)
 {
 	struct address_vector av = address_of(0, 0);
 	struct packet p = packet_of(0x04, NULL, 0), q;
@@ -395,7 +395,7 @@ Test(decode, ipv6_extension_headers_are_refused)
 	expect(decode(frame, n), REASON_IP_OPTIONS, "jumbo payload option");
 	n = insert(frame, a_send(frame, 1), L3 + 40, 8);
 	frame[L3 + 6] = 0;
-	frame[L3 + 40] = 58; /* MLD is ICMPv6 behind a hop by hop header: for the control path */
+	frame[L3 + 40] = 58; /* MLD is ICMPv6 after a hop-by-hop header: for the control path */
 	expect(decode(frame, n), REASON_NOT_ROCE, "MLD");
 	n = insert(frame, a_send(frame, 1), L3 + 40, 80);
 	frame[L3 + 6] = 0; /* an endless chain of hop-by-hop headers */
