@@ -35,7 +35,7 @@ union descriptor_space {
 	char octets[CMSG_SPACE(FDS_OF_MESSAGE * sizeof(int))];
 };
 
-static struct maps maps; /* of a process without threads */
+static struct maps maps; /* only the parent uses it, which has one thread */
 
 /* ---- messages ---- */
 
@@ -256,7 +256,7 @@ static bool holds(const struct mapping *m, const void *object)
 	return (uintptr_t)object >= m->start && (uintptr_t)object < m->end;
 }
 
-/* Not ours to keep from being freed while a porter hangs. */
+/* Unmaps it, so that a porter that hangs does not keep the memory in use. */
 static void let_go_of(const struct mapping *m)
 {
 	int here;
