@@ -24,6 +24,7 @@
 
 #include <fcntl.h>
 #include <rdma/rsocket.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
 
@@ -206,6 +207,14 @@ struct rs_sleeper {
 int rs_sleeper_begin(struct rs_sleeper *w, const struct rs_socket *only);
 void rs_sleeper_drain(struct rs_sleeper *w);
 void rs_sleeper_end(struct rs_sleeper *w);
+int64_t rs_now_us(void);
+
+/*
+ * poll(2) with the thread's cancel state set to `cancelstate` meanwhile; it is disabled before and
+ * afterwards. `cancelled(argument)` runs if the thread is cancelled.
+ */
+int rs_poll_cancellable(struct pollfd *p, nfds_t nfds, int patience_ms, int cancelstate,
+			void (*cancelled)(void *), void *argument);
 void rs_wake(const struct rs_socket *s);
 
 /* ---- rs_wait.c: with lock held ---- */

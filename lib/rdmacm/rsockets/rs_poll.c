@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
-#include <time.h>
 
 #include "rdmacm/rsockets/rs.h"
 
@@ -173,17 +172,9 @@ static int look_once(struct set *set)
 
 /* ---- time ---- */
 
-static int64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static int patience(int64_t end)
 {
-	int64_t left = end < 0 ? INT64_MAX : (end - now_us() + 999) / 1000;
+	int64_t left = end < 0 ? INT64_MAX : (end - rs_now_us() + 999) / 1000;
 
 	return (int)MIN_OF(MAX_OF(left, 0), (int64_t)rs_defaults()->wake_up_ms);
 }
@@ -205,22 +196,6 @@ static void cancelled(void *argument)
 	set_close(z->set);
 }
 
-/* Without the address sanitizer: see rs_wait.c. */
-static __attribute__((no_sanitize_address)) int poll_and_be_cancelled(struct sleep *z,
-								      int patience_ms)
-{
-	int n, error;
-
-	pthread_cleanup_push(cancelled, z);
-	pthread_setcancelstate(z->cancelstate, NULL);
-	n = poll(z->set->real, z->set->count + 1, patience_ms);
-	error = errno;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	pthread_cleanup_pop(0);
-	errno = error;
-	return n;
-}
-
 static int sleep_once(struct sleep *z, int patience_ms)
 {
 	struct set *set = z->set;
@@ -228,7 +203,8 @@ static int sleep_once(struct sleep *z, int patience_ms)
 
 	fill_others(set);
 	set->real[set->count] = (struct pollfd){ .fd = z->sleeper.fd, .events = POLLIN };
-	if (poll_and_be_cancelled(z, found > 0 ? 0 : patience_ms) < 0)
+	if (rs_poll_cancellable(set->real, set->count + 1, found > 0 ? 0 : patience_ms,
+				z->cancelstate, cancelled, z) < 0)
 		return -1;
 	if (set->real[set->count].revents != 0)
 		rs_sleeper_drain(&z->sleeper);
@@ -245,7 +221,7 @@ static int sleep_until(struct set *set, int64_t end)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &z.cancelstate);
 	do {
 		found = sleep_once(&z, patience(end));
-	} while (found == 0 && (end < 0 || now_us() < end));
+	} while (found == 0 && (end < 0 || rs_now_us() < end));
 	rs_sleeper_end(&z.sleeper);
 	pthread_setcancelstate(z.cancelstate, NULL);
 	return found;
@@ -254,13 +230,13 @@ static int sleep_until(struct set *set, int64_t end)
 /* `timeout_us`: -1 for ever. */
 static int poll_set(struct set *set, int64_t timeout_us)
 {
-	int64_t begin = now_us();
+	int64_t begin = rs_now_us();
 	int64_t end = timeout_us < 0 ? -1 : begin + timeout_us;
 	int found;
 
 	do {
 		found = look_once(set);
-	} while (found == 0 && timeout_us != 0 && now_us() - begin <= rs_defaults()->spin_us);
+	} while (found == 0 && timeout_us != 0 && rs_now_us() - begin <= rs_defaults()->spin_us);
 	if (found == 0 && timeout_us != 0)
 		found = sleep_until(set, end);
 	return found;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting in one socket. */
 #include <poll.h>
-#include <time.h>
 
 #include "rdmacm/rsockets/rs.h"
 
@@ -40,20 +39,12 @@ void rs_take_events(struct rs_socket *s)
 		rs_wake(s); /* they may be waiting for what is gone now */
 }
 
-static int64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* Completions that come at once cost no sleep. */
 static bool spin(struct rs_socket *s, rs_condition *is_true)
 {
-	int64_t end = now_us() + rs_defaults()->spin_us;
+	int64_t end = rs_now_us() + rs_defaults()->spin_us;
 
-	while (s->completions != NULL && now_us() < end) {
+	while (s->completions != NULL && rs_now_us() < end) {
 		pthread_mutex_unlock(&s->lock);
 		pthread_mutex_lock(&s->lock);
 		rs_process(s);
@@ -66,7 +57,7 @@ static bool spin(struct rs_socket *s, rs_condition *is_true)
 /* Milliseconds until `end`, rounded up; -1: for ever. */
 static int time_left(int64_t end)
 {
-	int64_t left = end - now_us();
+	int64_t left = end - rs_now_us();
 
 	if (end < 0)
 		return -1;
@@ -108,26 +99,6 @@ static void cancelled(void *argument)
 	rs_put(z->s);
 }
 
-/*
- * Without the address sanitizer: it takes a thread that is cancelled here, in pthread_cleanup_push's
- * landing pad, for one whose stack was overwritten.
- */
-static __attribute__((no_sanitize_address)) int poll_and_be_cancelled(struct sleep *z,
-								      struct pollfd p[2],
-								      int patience_ms)
-{
-	int n, error;
-
-	pthread_cleanup_push(cancelled, z);
-	pthread_setcancelstate(z->cancelstate, NULL);
-	n = poll(p, 2, patience_ms);
-	error = errno;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	pthread_cleanup_pop(0);
-	errno = error;
-	return n;
-}
-
 /* 0 or an errno */
 static int sleep_once(struct sleep *z, int patience_ms)
 {
@@ -138,7 +109,7 @@ static int sleep_once(struct sleep *z, int patience_ms)
 	int n, error;
 
 	pthread_mutex_unlock(&s->lock);
-	n = poll_and_be_cancelled(z, p, patience_ms);
+	n = rs_poll_cancellable(p, 2, patience_ms, z->cancelstate, cancelled, z);
 	error = n < 0 ? errno : 0;
 	pthread_mutex_lock(&s->lock);
 	if (n > 0 && p[0].revents != 0)
@@ -196,7 +167,7 @@ int rs_wait(struct rs_socket *s, rs_condition *is_true, bool must_not_wait)
 
 int rs_linger(struct rs_socket *s, rs_condition *is_true, int patience_ms)
 {
-	int64_t end = now_us() + (int64_t)patience_ms * 1000;
+	int64_t end = rs_now_us() + (int64_t)patience_ms * 1000;
 
 	rs_process(s);
 	return is_true(s) || spin(s, is_true) ? 0 : sleep_in(s, is_true, end);

@@ -3,7 +3,9 @@
  * Threads that sleep in a socket, or in rpoll() in many. Each has a descriptor of its own, made when
  * it first has to wait, which goes when the thread does.
  */
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "rdmacm/rsockets/rs.h"
 
@@ -97,6 +99,35 @@ void rs_sleeper_end(struct rs_sleeper *w)
 	atomic_fetch_sub(&count, 1);
 	pthread_mutex_unlock(&sleepers_lock);
 	rs_sleeper_drain(w);
+}
+
+int64_t rs_now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/*
+ * Without the address sanitizer: it mistakes a thread that is cancelled here, in the landing pad of
+ * pthread_cleanup_push, for one whose stack was overwritten.
+ */
+__attribute__((no_sanitize_address)) int rs_poll_cancellable(struct pollfd *p, nfds_t nfds,
+							     int patience_ms, int cancelstate,
+							     void (*cancelled)(void *),
+							     void *argument)
+{
+	int n, error;
+
+	pthread_cleanup_push(cancelled, argument);
+	pthread_setcancelstate(cancelstate, NULL);
+	n = poll(p, nfds, patience_ms);
+	error = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	errno = error;
+	return n;
 }
 
 void rs_wake(const struct rs_socket *s)
