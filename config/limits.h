@@ -203,6 +203,26 @@
 #define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one in so many of its time */
 #define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
 
+/* rdma_cm in a program (lib/rdmacm). */
+#define LIMIT_CM_CHANNELS_KEPT 64u /* destroyed channels whose memory is kept for threads in them */
+#define LIMIT_EP_RESOLVE_MS    2000 /* for each step of rdma_create_ep */
+
+/* rsockets; sizes are octets. The defaults of /etc/rdma/rsocket are in lib/rdmacm/rs_defaults.c. */
+#define LIMIT_RS_QUEUE_MIN	     16 /* requests of a send or receive queue, at least */
+#define LIMIT_RS_LOW_WATER	     2048u /* a message is sent only if the buffer has this much room */
+#define LIMIT_RS_CHUNK_MIN	     2048u /* the first message of a call; the next ones double */
+#define LIMIT_RS_CHUNK_MAX	     65536u
+#define LIMIT_RS_BATCH		     16 /* completions that are polled at once */
+#define LIMIT_RS_POLL_FEW	     16u /* entries that rpoll() takes without allocating memory */
+#define LIMIT_RS_RESOLVE_MS	     8000 /* for each step of rconnect() */
+#define LIMIT_RS_CLOSE_MS	     10000 /* that rclose() waits for a peer whose engine is gone */
+#define LIMIT_RS_DATAGRAM	     2048 /* one datagram with its header */
+#define LIMIT_RS_DATAGRAM_RESOLVE_MS 2000 /* for each step of finding a datagram's path */
+#define LIMIT_RS_DATAGRAM_LINGER_MS  1000 /* that rclose() waits for datagrams to leave */
+#define LIMIT_RS_DESTINATIONS	     4096 /* of one socket: any peer can add one by sending to it */
+#define LIMIT_RS_RESOLVING	     16 /* ... resolved at once: each has descriptors */
+#define LIMIT_RS_UDP_BURST	     64 /* UDP datagrams that are read at once */
+
 /* What both sides of the control socket map. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: memory is used where it is touched */
 #define LIMIT_COMMAND_BYTES 4096u /* one control message */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "config/limits.h"
 #include "queue/cancel.h"
 #include "rdmacm/types.h"
 
@@ -104,10 +105,9 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 /*
  * Programs destroy a channel that another thread of theirs waits on, or is about to (rping does):
  * with the kernel's rdma_cm that thread waits on in the kernel until the process ends. So it does
- * here; what is left of a channel is kept until so many others were destroyed after it.
+ * here; what is left of a channel is kept until LIMIT_CM_CHANNELS_KEPT others were destroyed
+ * after it.
  */
-#define CHANNELS_KEPT 64u
-
 static struct channel *kept, **kept_last = &kept; /* the oldest first */
 
 /* With cm_lock held. Those that are waited on do not count: each has a thread. */
@@ -119,7 +119,7 @@ static void free_oldest(void)
 	for (struct channel **link = &kept; *link != NULL; link = &(*link)->next)
 		if ((*link)->waiting == 0 && n++ == 0)
 			oldest = link;
-	if (n <= CHANNELS_KEPT)
+	if (n <= LIMIT_CM_CHANNELS_KEPT)
 		return;
 	ch = *oldest;
 	*oldest = ch->next;

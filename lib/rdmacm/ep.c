@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/limits.h"
 #include "rdmacm/types.h"
-
-#define PATIENCE_MS 2000
 
 /* What rdma_get_request gives to each new connection. */
 static int prepare_listener(struct id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -43,8 +42,8 @@ static int prepare_caller(struct id *id, struct rdma_addrinfo *res, struct ibv_p
 {
 	struct sockaddr *source = res->ai_src_len > 0 ? res->ai_src_addr : NULL;
 
-	if (rdma_resolve_addr(&id->rdma, source, res->ai_dst_addr, PATIENCE_MS) != 0 ||
-	    rdma_resolve_route(&id->rdma, PATIENCE_MS) != 0)
+	if (rdma_resolve_addr(&id->rdma, source, res->ai_dst_addr, LIMIT_EP_RESOLVE_MS) != 0 ||
+	    rdma_resolve_route(&id->rdma, LIMIT_EP_RESOLVE_MS) != 0)
 		return errno;
 	if (init != NULL) {
 		init->qp_type = res->ai_qp_type;

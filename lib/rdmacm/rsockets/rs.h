@@ -33,9 +33,7 @@
 #include "rdmacm/types.h"
 
 #define RS_CONTROL_PLACES 4 /* of the send queue: for credits and for the end */
-#define RS_QUEUE_MIN	  16
 #define RS_QUEUE_MAX	  0xfffe
-#define RS_DATAGRAM_MAX	  2048 /* with its header: of a buffer */
 
 /* In this order: before there is a connection, while it is being made, with one, after it. */
 enum rs_state {

@@ -4,8 +4,6 @@
 
 #include "rdmacm/rsockets/rs.h"
 
-#define RESOLVE_MS 8000
-
 int rs_error_of_event(const struct rdma_cm_event *event)
 {
 	switch (event->event) {
@@ -58,7 +56,7 @@ static int ask_for_connection(struct rs_socket *s)
 static void resolved(struct rs_socket *s)
 {
 	s->state = RS_ROUTING;
-	if (rdma_resolve_route(s->stream.id, RESOLVE_MS) != 0)
+	if (rdma_resolve_route(s->stream.id, LIMIT_RS_RESOLVE_MS) != 0)
 		refuse(s, errno);
 }
 
@@ -204,7 +202,7 @@ static int begin(struct rs_socket *s, const struct sockaddr *a)
 	enum rs_state before = s->state;
 
 	s->state = RS_RESOLVING;
-	if (rdma_resolve_addr(s->stream.id, NULL, (struct sockaddr *)a, RESOLVE_MS) != 0) {
+	if (rdma_resolve_addr(s->stream.id, NULL, (struct sockaddr *)a, LIMIT_RS_RESOLVE_MS) != 0) {
 		s->state = before;
 		return errno;
 	}

@@ -8,8 +8,7 @@
 
 #define RECEIVED     (1ull << 63)
 #define GRH	     sizeof(struct ibv_grh)
-#define RECEIVE_SLOT (GRH + RS_DATAGRAM_MAX)
-#define LINGER_MS    1000
+#define RECEIVE_SLOT (GRH + LIMIT_RS_DATAGRAM)
 
 /* ---- opened and named ---- */
 
@@ -93,7 +92,7 @@ static bool all_is_sent(struct rs_socket *s)
 
 void rs_datagrams_linger(struct rs_socket *s)
 {
-	rs_linger(s, all_is_sent, LINGER_MS);
+	rs_linger(s, all_is_sent, LIMIT_RS_DATAGRAM_LINGER_MS);
 }
 
 void rs_datagrams_close(struct rs_socket *s)
@@ -222,7 +221,7 @@ static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 {
 	struct rs_local *l = d->local;
 	uint16_t slot = l->free_slots[l->free_count - 1];
-	uint8_t *place = l->send.octets + (size_t)slot * RS_DATAGRAM_MAX;
+	uint8_t *place = l->send.octets + (size_t)slot * LIMIT_RS_DATAGRAM;
 	struct ibv_sge sge = { .addr = (uintptr_t)place,
 			       .length = (uint32_t)(l->header_length + length),
 			       .lkey = l->send.mr->lkey };
@@ -273,7 +272,7 @@ static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t
 {
 	int error;
 
-	if (length + d->local->header_length > RS_DATAGRAM_MAX)
+	if (length + d->local->header_length > LIMIT_RS_DATAGRAM)
 		return EMSGSIZE;
 	error = await_room(s, d, flags);
 	if (error != 0)
@@ -301,14 +300,14 @@ ssize_t rs_datagram_send(struct rs_socket *s, const struct iovec *iov, size_t co
 {
 	struct rs_cursor c = { .iov = iov, .count = (int)count };
 	ssize_t length = rs_iov_length(iov, count);
-	uint8_t octets[RS_DATAGRAM_MAX];
+	uint8_t octets[LIMIT_RS_DATAGRAM];
 	int error = to != NULL ? rs_check_address(s, to, to_length) : 0;
 
 	if (length < 0)
 		return result(EINVAL);
 	if (flags & MSG_OOB)
 		return result(EOPNOTSUPP);
-	if (length > RS_DATAGRAM_MAX)
+	if (length > LIMIT_RS_DATAGRAM)
 		return result(EMSGSIZE);
 	if (error != 0)
 		return result(error);

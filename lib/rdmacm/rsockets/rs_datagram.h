@@ -10,8 +10,6 @@
 
 #include "rdmacm/rsockets/rs.h"
 
-#define RS_DESTINATIONS_MAX 4096 /* of a socket: anybody can send to it */
-
 /* One of our addresses (with the port of the UDP socket) and its queue pair. */
 struct rs_local {
 	struct sockaddr_storage address;
@@ -40,7 +38,7 @@ struct rs_destination {
 };
 
 /* The longest one comes over UDP, whose header may be shorter than its room. */
-#define RS_DATAGRAM_ROOM (RS_DATAGRAM_MAX + RS_UDP_HEADER_MAX - RS_UDP_HEADER_MIN)
+#define RS_DATAGRAM_ROOM (LIMIT_RS_DATAGRAM + RS_UDP_HEADER_MAX - RS_UDP_HEADER_MIN)
 
 struct rs_datagram {
 	struct rs_datagram *next;

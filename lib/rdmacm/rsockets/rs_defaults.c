@@ -58,7 +58,7 @@ const struct rs_defaults *rs_defaults(void)
 
 static uint16_t clamp_queue(uint16_t size, uint32_t max)
 {
-	return (uint16_t)MAX_OF(MIN_OF((uint32_t)size, max), RS_QUEUE_MIN);
+	return (uint16_t)MAX_OF(MIN_OF((uint32_t)size, max), LIMIT_RS_QUEUE_MIN);
 }
 
 void rs_sizes_clamp(struct rs_sizes *s, uint32_t device_max)
@@ -67,6 +67,6 @@ void rs_sizes_clamp(struct rs_sizes *s, uint32_t device_max)
 
 	s->send_queue = clamp_queue(s->send_queue, max);
 	s->receive_queue = clamp_queue(s->receive_queue, max);
-	s->send_buffer = MAX_OF(s->send_buffer, 2 * RS_LOW_WATER);
-	s->receive_buffer = MAX_OF(s->receive_buffer, 2 * RS_LOW_WATER) & ~1u;
+	s->send_buffer = MAX_OF(s->send_buffer, 2 * LIMIT_RS_LOW_WATER);
+	s->receive_buffer = MAX_OF(s->receive_buffer, 2 * LIMIT_RS_LOW_WATER) & ~1u;
 }

@@ -6,9 +6,6 @@
 
 #include "rdmacm/rsockets/rs_datagram.h"
 
-#define RESOLVE_MS    2000
-#define RESOLVING_MAX 16 /* of a socket: each has descriptors, and anybody can cause one */
-
 bool rs_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
@@ -56,8 +53,9 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 		return error;
 	d->id = &id->rdma;
 	error = rs_service_watch(d->channel->fd, s->fd);
-	if (error == 0 && rdma_resolve_addr(d->id, (struct sockaddr *)&source,
-					    (struct sockaddr *)&d->address, RESOLVE_MS) != 0)
+	if (error == 0 &&
+	    rdma_resolve_addr(d->id, (struct sockaddr *)&source, (struct sockaddr *)&d->address,
+			      LIMIT_RS_DATAGRAM_RESOLVE_MS) != 0)
 		error = errno;
 	return error;
 }
@@ -70,7 +68,7 @@ void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint3
 		d->ah = NULL;
 	}
 	d->qpn = qpn;
-	if (d->ah != NULL || d->resolving || s->datagrams.resolving >= RESOLVING_MAX)
+	if (d->ah != NULL || d->resolving || s->datagrams.resolving >= LIMIT_RS_RESOLVING)
 		return;
 	if (begin_resolving(s, d) != 0)
 		end_resolving(s, d);
@@ -108,7 +106,7 @@ static void make_ah(struct rs_destination *d)
 static bool take_event(struct rs_destination *d, const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED)
-		return rdma_resolve_route(d->id, RESOLVE_MS) == 0;
+		return rdma_resolve_route(d->id, LIMIT_RS_DATAGRAM_RESOLVE_MS) == 0;
 	if (event->event == RDMA_CM_EVENT_ROUTE_RESOLVED)
 		make_ah(d);
 	return false;
@@ -208,7 +206,7 @@ int rs_destination_for(struct rs_socket *s, const struct sockaddr *to, struct rs
 
 	memcpy(&address, to, rs_address_length(to));
 	*d = take_known(s, &address, &count);
-	if (*d == NULL && count >= RS_DESTINATIONS_MAX)
+	if (*d == NULL && count >= LIMIT_RS_DESTINATIONS)
 		error = make_room(s);
 	if (*d == NULL && error == 0)
 		error = make(s, &address, d);

@@ -95,7 +95,8 @@ static uint32_t most_requests(struct ibv_context *context)
 {
 	struct ibv_device_attr attr;
 
-	return ibv_query_device(context, &attr) == 0 ? (uint32_t)attr.max_qp_wr : RS_QUEUE_MIN;
+	return ibv_query_device(context, &attr) == 0 ? (uint32_t)attr.max_qp_wr
+						     : LIMIT_RS_QUEUE_MIN;
 }
 
 int rs_endpoint_open(struct rs_socket *s)

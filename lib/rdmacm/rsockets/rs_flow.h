@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config/limits.h"
+
 /* Octets of a buffer in one piece. */
 struct rs_piece {
 	uint32_t offset, length;
@@ -66,10 +68,6 @@ uint16_t rs_inflow_grant(struct rs_inflow *f, struct rs_piece *half);
 
 /* ---- sending ---- */
 
-#define RS_LOW_WATER 2048u /* no message before there is that much room in the buffer */
-#define RS_CHUNK_MIN 2048u /* the first message of a call: the peer begins early */
-#define RS_CHUNK_MAX 65536u
-
 struct rs_outflow {
 	uint32_t size; /* of the buffer */
 	uint32_t offset; /* where the next octets go */
@@ -83,7 +81,7 @@ void rs_outflow_init(struct rs_outflow *f, uint32_t size, uint16_t places, uint1
 
 static inline bool rs_outflow_ready(const struct rs_outflow *f)
 {
-	return f->places > 0 && f->available >= RS_LOW_WATER;
+	return f->places > 0 && f->available >= LIMIT_RS_LOW_WATER;
 }
 
 /* Whether a message with data can go: `target`: octets that the peer's buffer has left. */

@@ -6,8 +6,8 @@
 
 #include "rdmacm/rsockets/rs_datagram.h"
 
-#define SLOT	     RS_DATAGRAM_MAX
-#define RECEIVE_SLOT (sizeof(struct ibv_grh) + RS_DATAGRAM_MAX)
+#define SLOT	     LIMIT_RS_DATAGRAM
+#define RECEIVE_SLOT (sizeof(struct ibv_grh) + LIMIT_RS_DATAGRAM)
 
 /* ---- which address ---- */
 
@@ -89,7 +89,7 @@ static void clamp_sizes(struct rs_socket *s, struct ibv_context *context)
 	sizes->send_queue = (uint16_t)MIN_OF(sizes->send_queue, sizes->send_buffer / SLOT);
 	sizes->receive_queue = (uint16_t)MIN_OF(sizes->receive_queue, sizes->receive_buffer / SLOT);
 	rs_sizes_clamp(sizes, ibv_query_device(context, &attr) == 0 ? (uint32_t)attr.max_qp_wr
-								    : RS_QUEUE_MIN);
+								    : LIMIT_RS_QUEUE_MIN);
 }
 
 static int open_queue_pair(struct rs_socket *s, struct rs_local *l)
@@ -141,7 +141,7 @@ static uint32_t longest_of(struct ibv_context *context)
 	struct ibv_port_attr attr;
 	uint32_t packet = ibv_query_port(context, 1, &attr) == 0 ? 128u << attr.active_mtu : 256;
 
-	return MIN_OF(packet, RS_DATAGRAM_MAX);
+	return MIN_OF(packet, LIMIT_RS_DATAGRAM);
 }
 
 static int open_local(struct rs_socket *s, struct rs_local *l)

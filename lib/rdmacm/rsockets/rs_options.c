@@ -20,7 +20,7 @@ static int set_on_id(struct rs_socket *s, int name, const void *value, socklen_t
 /* rsocket(7) counts twice what a program asks for, as socket(7) does. */
 static uint32_t buffer_of(int wanted)
 {
-	return (uint32_t)MIN_OF(MAX_OF(wanted, (int)RS_LOW_WATER), INT32_MAX / 4) * 2;
+	return (uint32_t)MIN_OF(MAX_OF(wanted, (int)LIMIT_RS_LOW_WATER), INT32_MAX / 4) * 2;
 }
 
 static int set_reuse_address(struct rs_socket *s, int value)
@@ -251,7 +251,7 @@ static int segment(const struct rs_socket *s)
 {
 	const struct rdma_route *route = &s->stream.id->route;
 
-	return route->num_paths > 0 ? 128 << route->path_rec->mtu : (int)RS_LOW_WATER;
+	return route->num_paths > 0 ? 128 << route->path_rec->mtu : (int)LIMIT_RS_LOW_WATER;
 }
 
 static int get_tcp(struct rs_socket *s, int name, int *value)

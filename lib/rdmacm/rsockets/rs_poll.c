@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/select.h>
 
+#include "config/limits.h"
 #include "rdmacm/rsockets/rs.h"
 
 /* ---- what one socket has to say ---- */
@@ -56,22 +57,20 @@ short rs_revents(struct rs_socket *s, short events)
 
 /* ---- all of them ---- */
 
-#define FEW 16u /* sockets that are polled without asking for memory */
-
 struct set {
 	struct pollfd *fds; /* the program's */
 	nfds_t count;
 	struct rs_socket **socket; /* of each, or NULL */
 	struct pollfd *real; /* what is polled: `count`, and the sleeper's */
-	struct rs_socket *few_socket[FEW];
-	struct pollfd few_real[FEW + 1];
+	struct rs_socket *few_socket[LIMIT_RS_POLL_FEW];
+	struct pollfd few_real[LIMIT_RS_POLL_FEW + 1];
 };
 
 static int set_find_room(struct set *set)
 {
 	set->socket = set->few_socket;
 	set->real = set->few_real;
-	if (set->count <= FEW) {
+	if (set->count <= LIMIT_RS_POLL_FEW) {
 		memset(set->few_real, 0, sizeof(set->few_real));
 		return 0;
 	}
@@ -82,7 +81,7 @@ static int set_find_room(struct set *set)
 
 static void set_leave_room(struct set *set)
 {
-	if (set->count <= FEW)
+	if (set->count <= LIMIT_RS_POLL_FEW)
 		return;
 	free(set->socket);
 	free(set->real);

@@ -73,7 +73,7 @@ static uint32_t next_chunk(uint32_t *chunk, size_t left)
 {
 	uint32_t n = (uint32_t)MIN_OF(left, *chunk);
 
-	if (*chunk < RS_CHUNK_MAX)
+	if (*chunk < LIMIT_RS_CHUNK_MAX)
 		*chunk *= 2;
 	return n;
 }
@@ -110,7 +110,7 @@ static int send_to_mapped(struct rs_socket *s, struct rs_cursor *c, uint64_t off
 static size_t send_all(struct rs_socket *s, struct rs_cursor *c, size_t length, int flags,
 		       uint64_t *offset, int *error)
 {
-	uint32_t chunk = RS_CHUNK_MIN, n;
+	uint32_t chunk = LIMIT_RS_CHUNK_MIN, n;
 	size_t sent = 0;
 
 	*error = rs_await_connection(s, flags);

@@ -6,8 +6,6 @@
  */
 #include "rdmacm/rsockets/rs.h"
 
-#define PATIENCE_MS 10000
-
 static bool may_tell_or_gone(struct rs_socket *s)
 {
 	return s->stream.out.control_places > 0 || s->state != RS_CONNECTED;
@@ -16,8 +14,8 @@ static bool may_tell_or_gone(struct rs_socket *s)
 static int patience(const struct rs_socket *s)
 {
 	if (s->options.linger.l_onoff)
-		return (int)MIN_OF(s->options.linger.l_linger, PATIENCE_MS / 1000) * 1000;
-	return PATIENCE_MS;
+		return (int)MIN_OF(s->options.linger.l_linger, LIMIT_RS_CLOSE_MS / 1000) * 1000;
+	return LIMIT_RS_CLOSE_MS;
 }
 
 /* In any mode: like the linger of TCP, which goes on after the call, but here. */

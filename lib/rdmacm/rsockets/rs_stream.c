@@ -2,7 +2,6 @@
 /* A connected stream: messages out, completions in, credits. */
 #include "rdmacm/rsockets/rs.h"
 
-#define BATCH	 16
 #define RECEIVED (1ull << 63)
 
 static const struct ibv_recv_wr receive_request = { .wr_id = RECEIVED };
@@ -196,7 +195,7 @@ static void take_sent(struct rs_socket *s, const struct ibv_wc *wc)
 
 static void post_receives(struct rs_socket *s, int count)
 {
-	struct ibv_recv_wr request[BATCH], *bad;
+	struct ibv_recv_wr request[LIMIT_RS_BATCH], *bad;
 	int error;
 
 	for (int i = 0; i < count; i++) {
@@ -230,12 +229,12 @@ static void take_completions(struct rs_socket *s, const struct ibv_wc *wc, int n
 void rs_stream_process(struct rs_socket *s)
 {
 	uint32_t budget = s->sizes.send_queue + s->sizes.receive_queue;
-	struct ibv_wc wc[BATCH];
+	struct ibv_wc wc[LIMIT_RS_BATCH];
 	bool changed = false;
 	int n;
 
 	for (uint32_t done = 0; done < budget; done += (uint32_t)n) {
-		n = ibv_poll_cq(s->cq, BATCH, wc);
+		n = ibv_poll_cq(s->cq, LIMIT_RS_BATCH, wc);
 		if (n <= 0)
 			break;
 		take_completions(s, wc, n);

@@ -2,8 +2,6 @@
 /* The UDP socket of a datagram socket: finding out queue pairs, and what is sent until then. */
 #include "rdmacm/rsockets/rs_datagram.h"
 
-#define BURST 64
-
 int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp_operation what,
 		const void *octets, size_t length, bool must_not_wait)
 {
@@ -39,12 +37,12 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 
 void rs_udp_progress(struct rs_socket *s)
 {
-	uint8_t octets[RS_UDP_HEADER_MAX + RS_DATAGRAM_MAX];
+	uint8_t octets[RS_UDP_HEADER_MAX + LIMIT_RS_DATAGRAM];
 	struct sockaddr_storage from;
 	socklen_t from_length;
 	ssize_t n;
 
-	for (int i = 0; i < BURST; i++) {
+	for (int i = 0; i < LIMIT_RS_UDP_BURST; i++) {
 		from_length = sizeof(from);
 		memset(&from, 0, sizeof(from));
 		n = recvfrom(s->fd, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&from,

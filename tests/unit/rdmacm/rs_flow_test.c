@@ -115,7 +115,7 @@ Test(rs_flow, both_ends_agree_across_the_wraps)
 	struct rs_piece target = { .offset = 0, .length = HALF }, next = { 0 }, half, p;
 	uint32_t sent = 0, taken = 0;
 
-	rs_outflow_init(&out, 2 * RS_LOW_WATER, 8, 4);
+	rs_outflow_init(&out, 2 * LIMIT_RS_LOW_WATER, 8, 4);
 	out.granted = CREDITS;
 	for (uint32_t round = 0; round < 200000; round++) {
 		uint32_t n = 1 + round * 7919 % 900;
@@ -178,14 +178,14 @@ Test(rs_flow, nothing_goes_without_a_credit_a_place_or_room)
 {
 	struct rs_outflow out;
 
-	rs_outflow_init(&out, 2 * RS_LOW_WATER, 2, 4);
+	rs_outflow_init(&out, 2 * LIMIT_RS_LOW_WATER, 2, 4);
 	cr_expect(!rs_outflow_may_send(&out, 1), "no credits");
 	out.granted = 1;
 	cr_expect(rs_outflow_may_send(&out, 1));
 	cr_expect(!rs_outflow_may_send(&out, 0), "no room at the peer");
-	rs_outflow_sent(&out, RS_LOW_WATER + 1);
+	rs_outflow_sent(&out, LIMIT_RS_LOW_WATER + 1);
 	cr_expect(!rs_outflow_may_send(&out, 1), "no room here");
-	rs_outflow_done(&out, RS_LOW_WATER + 1);
+	rs_outflow_done(&out, LIMIT_RS_LOW_WATER + 1);
 	rs_outflow_sent(&out, 0);
 	rs_outflow_sent(&out, 0);
 	cr_expect(!rs_outflow_may_send(&out, 1), "no place in the send queue");
