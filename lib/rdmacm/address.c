@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses, there and back, and the calls that bind an id to one. */
+/* Addresses: conversion to and from the engine's form, and the calls that bind an id to one. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ void address_from_engine(struct sockaddr_storage *to, const struct cm_address *f
 
 static uint8_t packet_life_time(const struct reply_cm_query *q)
 {
-	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* twice that is the timeout */
+	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* the timeout is twice that */
 }
 
 static void take_path(struct id *id, const struct reply_cm_query *q)
@@ -129,6 +129,10 @@ int id_query(struct id *id)
 	return error;
 }
 
+/*
+ * rdma_bind_addr(3). Port 0 takes a free port; a wildcard address binds to no device yet. errno
+ * also: EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL.
+ */
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct request_cm_bind request = { 0 };
@@ -153,7 +157,7 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return result(error);
 }
 
-/* What an id is bound to counts more than where it is asked to come from. */
+/* The address that an id is bound to takes precedence over `source`. */
 static int check_scopes(struct rdma_cm_id *id, const struct sockaddr *source,
 			const struct sockaddr *destination)
 {
@@ -167,6 +171,10 @@ static int check_scopes(struct rdma_cm_id *id, const struct sockaddr *source,
 	return error != 0 ? error : scope_check_destination(id_of(id), source, destination);
 }
 
+/*
+ * rdma_resolve_addr(3). `src_addr` may be NULL, `timeout_ms` is in milliseconds. Binds an unbound
+ * id. Causes ADDR_RESOLVED or ADDR_ERROR; a synchronous id waits for it. errno also: EAFNOSUPPORT.
+ */
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 			     struct sockaddr *dst_addr, int timeout_ms)
 {
@@ -184,7 +192,7 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 		error = check_scopes(id, src_addr, dst_addr);
 	if (error != 0)
 		return result(error);
-	/* from anywhere: of the destination's family, as from a socket that takes both */
+	/* From any address: use the destination's family, like a socket that takes both. */
 	if (is_mapped(dst_addr) && is_any_ipv6(&request.source))
 		request.source.family = 4;
 	pthread_mutex_lock(&cm_lock);
@@ -197,6 +205,10 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 
+/*
+ * rdma_resolve_route(3). `timeout_ms` is in milliseconds. RoCE has no path records, so the route is
+ * the engine's. Causes ROUTE_RESOLVED or ROUTE_ERROR; a synchronous id waits for it.
+ */
 EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	struct request_cm_timeout request = { .timeout = (uint32_t)MAX_OF(timeout_ms, 0) };
@@ -214,6 +226,7 @@ EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 
+/* rdma_listen(3). Binds an unbound id to a free port. */
 EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	struct request_cm_listen request = { .backlog = backlog };
@@ -225,7 +238,7 @@ EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	request.id = id_of(id)->handle;
 	error = COMMAND(id_of(id)->device, CM_LISTEN, &request, &reply);
 	if (error == 0)
-		error = id_query(id_of(id)); /* it has a port now */
+		error = id_query(id_of(id)); /* its port is known now */
 	return result(error);
 }
 
@@ -236,16 +249,19 @@ static __be16 port_of(const struct sockaddr_storage *a)
 	return a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port : 0;
 }
 
+/* rdma_get_src_port(3): in network byte order; 0: the id is not bound. */
 EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
 	return port_of(&id->route.addr.src_storage);
 }
 
+/* rdma_get_dst_port(3): in network byte order; 0: no destination was resolved. */
 EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
 	return port_of(&id->route.addr.dst_storage);
 }
 
+/* rdma_set_option(3). errno also: EOPNOTSUPP for RDMA_OPTION_IB, as RoCE has no path records. */
 EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 			   size_t optlen)
 {
@@ -255,7 +271,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *
 	if (id == NULL || (optval == NULL && optlen != 0))
 		return result(EINVAL);
 	if (level == RDMA_OPTION_IB)
-		return result(EOPNOTSUPP); /* paths are the address's: RoCE has no path records */
+		return result(EOPNOTSUPP);
 	if (optlen > sizeof(request.value))
 		return result(EINVAL);
 	request.id = id_of(id)->handle;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdma_getaddrinfo: getaddrinfo(3), in the words of rdma_cm. RoCE has no routes to look up. */
+/* rdma_getaddrinfo: getaddrinfo(3) for rdma_cm. RoCE has no routes to look up. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,10 @@ static int take_hints(struct addrinfo *ai, const struct rdma_addrinfo *hints)
 	return 0;
 }
 
-/* Queue pair type and port space, each as asked for or as the other one or the socket implies. */
+/*
+ * Takes queue pair type and port space from the hints; where one is missing it follows from the
+ * other one or from the kind of socket.
+ */
 static void set_service(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints, bool datagram)
 {
 	int type = hints->ai_qp_type, space = hints->ai_port_space;
@@ -100,7 +103,7 @@ static int ask(const char *node, const char *service, const struct rdma_addrinfo
 	return error;
 }
 
-/* Only hints: what they say, and what follows from it. */
+/* Only hints were given: uses what they say and what follows from it. */
 static int from_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *rai)
 {
 	if (hints->ai_flags & ~FLAGS_KNOWN)
@@ -122,9 +125,15 @@ static bool is_consistent(const struct rdma_addrinfo *hints)
 	       hints->ai_qp_type == IBV_QPT_UD;
 }
 
-/* The manual's EAI_QPTYPE, which no header defines: the nearest that gai_strerror(3) explains. */
+/*
+ * The manual's EAI_QPTYPE is in no header. This is the nearest code that gai_strerror(3) explains.
+ */
 #define QPTYPE_ERROR EAI_SOCKTYPE
 
+/*
+ * rdma_getaddrinfo(3). Free *res with rdma_freeaddrinfo. Returns 0, an EAI_ code of
+ * gai_strerror(3), or -1 with errno. May block in the resolver.
+ */
 EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
@@ -158,6 +167,7 @@ EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	return 0;
 }
 
+/* rdma_freeaddrinfo(3). `res` may be NULL. */
 EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 {
 	struct rdma_addrinfo *next;

@@ -30,8 +30,8 @@ static void leave(struct channel *ch)
 }
 
 /*
- * In the child of a fork, where cm_lock is held: its copies must not keep a dead parent's channel
- * alive, nor take the parent's octets.
+ * In the child of a fork, where cm_lock is held: the child's copies must neither keep a dead
+ * parent's channel alive nor take the parent's octets.
  */
 void channels_forked(void)
 {
@@ -61,7 +61,7 @@ static int create_in_engine(struct channel *ch)
 
 	if (error != 0)
 		return error;
-	if (received.count != 1) { /* it was sent, and we have no descriptor left for it */
+	if (received.count != 1) { /* it was sent, but this process has no free descriptor */
 		destroy_in_engine(ch->device, reply.handle);
 		return EMFILE;
 	}
@@ -74,7 +74,7 @@ static int create(struct channel *ch)
 {
 	int error = ENODEV;
 
-	/* that an engine is gone may be known only once it was asked: then there may be another */
+	/* Only a command shows that an engine is gone: then another engine may be there. */
 	for (int tries = 0; tries < 2 && error == ENODEV; tries++) {
 		ch->device = device_home();
 		if (ch->device == NULL)
@@ -84,6 +84,10 @@ static int create(struct channel *ch)
 	return error;
 }
 
+/*
+ * rdma_create_event_channel(3). NULL with errno on failure. Free it with
+ * rdma_destroy_event_channel.
+ */
 EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct channel *ch = calloc(1, sizeof(*ch));
@@ -103,14 +107,16 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 }
 
 /*
- * Programs destroy a channel that another thread of theirs waits on, or is about to (rping does):
- * with the kernel's rdma_cm that thread waits on in the kernel until the process ends. So it does
- * here; what is left of a channel is kept until LIMIT_CM_CHANNELS_KEPT others were destroyed
- * after it.
+ * Some programs (rping) destroy a channel while another thread waits on it or is about to. With the
+ * kernel's rdma_cm that thread stays in the kernel until the process ends. The same happens here,
+ * so a destroyed channel's memory is kept until LIMIT_CM_CHANNELS_KEPT others were destroyed after
+ * it.
  */
 static struct channel *kept, **kept_last = &kept; /* the oldest first */
 
-/* With cm_lock held. Those that are waited on do not count: each has a thread. */
+/*
+ * The caller holds cm_lock. Channels with waiting threads do not count: each of them has a thread.
+ */
 static void free_oldest(void)
 {
 	struct channel **oldest = NULL, *ch;
@@ -138,6 +144,7 @@ static void keep(struct channel *ch)
 	pthread_mutex_unlock(&cm_lock);
 }
 
+/* rdma_destroy_event_channel(3). A thread that waits on the channel never returns. */
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct channel *ch = channel_of(channel);
@@ -153,7 +160,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	keep(ch);
 }
 
-/* A channel that its program has destroyed may be gone. */
+/* `channel` may be a pointer to freed memory: the program may have destroyed it. */
 static bool is_open(const struct rdma_event_channel *channel)
 {
 	const struct channel *ch = channels;
@@ -171,7 +178,7 @@ void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octe
 	if (octets == 0 || !is_open(channel))
 		return;
 	cancel = cancel_off();
-	/* those that are not there were taken by threads, who will look in vain */
+	/* Threads took the octets that are missing here; they will find no event. */
 	while (octets > 0 && recv(channel->fd, &octet, sizeof(octet), MSG_DONTWAIT) == 1)
 		octets--;
 	cancel_restore(cancel);
@@ -201,7 +208,7 @@ static bool is_destroyed(struct channel *ch)
 	return destroyed;
 }
 
-/* The thread may be cancelled here, as in rdma_get_cm_event(3) of the kernel's. */
+/* The thread may be cancelled here, as in rdma_get_cm_event(3) with the kernel's rdma_cm. */
 int channel_wait(struct channel *ch, int cancelstate)
 {
 	uint8_t octet;

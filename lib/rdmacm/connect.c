@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections and datagram services: asked for, accepted, refused, ended. */
+/* Connections and datagram services: connect, accept, reject, disconnect. */
 #include <string.h>
 
 #include "rdmacm/types.h"
@@ -8,7 +8,7 @@
 #define REJECT_VENDOR_OPTION 35u
 #define RETRIES_DEFAULT	     7u
 
-/* rdma_connect(3): what a connected id's device can do is the limit. */
+/* rdma_connect(3): the device's attributes limit the parameters. */
 static int check_parameters(const struct id *id, const struct rdma_conn_param *p)
 {
 	if (id->rdma.qp == NULL && p == NULL)
@@ -24,7 +24,7 @@ static int check_parameters(const struct id *id, const struct rdma_conn_param *p
 	return 0;
 }
 
-/* `known`: what the peer asked for, or no limit. */
+/* `known`: the peer's request, or UINT8_MAX. */
 static uint8_t choose(const uint8_t *wanted, uint8_t known, uint8_t limit)
 {
 	if (wanted == NULL || *wanted == UINT8_MAX)
@@ -41,7 +41,7 @@ static void choose_resources(struct id *id, const struct rdma_conn_param *p)
 				     id->device->max_initiator_depth);
 }
 
-/* What rdma_getaddrinfo found out goes before what the program says. 0 or EINVAL: too much. */
+/* The private data of rdma_getaddrinfo comes before the program's. 0, or EINVAL: too long. */
 static int fill_private_data(struct cm_connect_parameters *to, const struct id *id,
 			     const struct rdma_conn_param *p)
 {
@@ -75,6 +75,11 @@ static int fill_parameters(struct cm_connect_parameters *to, const struct id *id
 	return fill_private_data(to, id, p);
 }
 
+/*
+ * rdma_connect(3): asks for a connection, or looks up a datagram service. `conn_param` may be NULL
+ * if the id has a queue pair. Causes ESTABLISHED (CONNECT_RESPONSE if the id has none), REJECTED,
+ * UNREACHABLE or CONNECT_ERROR; a synchronous id waits for it.
+ */
 EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 {
 	struct request_cm_connect request = { 0 };
@@ -84,7 +89,7 @@ EXPORT int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_pa
 
 	if (rdma == NULL)
 		return result(EINVAL);
-	/* a datagram service is looked up without a queue pair */
+	/* Looking up a datagram service needs no queue pair. */
 	if (conn_param != NULL || !is_datagram(id))
 		error = check_parameters(id, conn_param);
 	if (error != 0)
@@ -111,7 +116,7 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 
 	if (error != 0)
 		return error;
-	/* the answer is of the vendor that asked, as rdma-core has it, and of no other */
+	/* As in rdma-core the answer carries the vendor of the request. */
 	request.parameters.ece_vendor = id->remote_ece.vendor_id;
 	if (moves)
 		id_qp_moves(id->rdma.qp, request.steps);
@@ -121,6 +126,10 @@ static int accept_in_engine(struct id *id, const struct rdma_conn_param *p)
 	return error;
 }
 
+/*
+ * rdma_accept(3): accepts the request of an id that came with CONNECT_REQUEST, and moves its queue
+ * pair to RTS. A synchronous id waits for ESTABLISHED.
+ */
 EXPORT int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 {
 	struct id *id = id_of(rdma);
@@ -146,7 +155,10 @@ static int say_ready(struct id *id)
 	return COMMAND(id->device, CM_ESTABLISH, &request, &reply);
 }
 
-/* For ids whose queue pair is the program's own: it is ready to receive. */
+/*
+ * rdma_establish(3): completes a connection whose queue pair the program moved itself. EINVAL if
+ * the id has a queue pair.
+ */
 EXPORT int rdma_establish(struct rdma_cm_id *id)
 {
 	if (id == NULL || id->qp != NULL)
@@ -160,13 +172,14 @@ int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length)
 	struct reply_empty reply;
 
 	if (data == NULL)
-		length = 0; /* as rdma-core has it; likewise what goes with a request */
+		length = 0; /* as in rdma-core; requests do the same */
 	request.private_length = length;
 	if (length > 0)
 		memcpy(request.private_data, data, length);
 	return COMMAND(id->device, CM_REJECT, &request, &reply);
 }
 
+/* rdma_reject(3): rejects a request. The private data is copied. */
 EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
 	if (id == NULL)
@@ -174,6 +187,7 @@ EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t 
 	return result(id_reject(id_of(id), REJECT_CONSUMER, private_data, private_data_len));
 }
 
+/* rdma_reject_ece(3): rejects a request because of its ECE options. */
 EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 			   uint8_t private_data_len)
 {
@@ -192,6 +206,10 @@ static int disconnect(struct id *id)
 	return COMMAND(id->device, CM_DISCONNECT, &request, &reply);
 }
 
+/*
+ * rdma_disconnect(3): moves the id's queue pair to the error state and ends the connection. Causes
+ * DISCONNECTED at both ends; a synchronous id waits for it.
+ */
 EXPORT int rdma_disconnect(struct rdma_cm_id *rdma)
 {
 	struct id *id = id_of(rdma);
@@ -203,6 +221,10 @@ EXPORT int rdma_disconnect(struct rdma_cm_id *rdma)
 	return error != 0 ? result(error) : id_complete(id);
 }
 
+/*
+ * rdma_notify(3): reports an asynchronous event of the program's own queue pair to the connection
+ * manager.
+ */
 EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	struct request_cm_notify request = { .event = event };
@@ -215,8 +237,8 @@ EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 }
 
 /*
- * ECE is what programs with queue pairs of their own agree on; ours have no such options. On the
- * wire a vendor has 24 bits.
+ * rdma_set_local_ece(3): only for programs that make their own queue pairs; ours have no options.
+ * The wire has 24 bits for the vendor.
  */
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
@@ -227,6 +249,7 @@ EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 	return 0;
 }
 
+/* rdma_get_remote_ece(3): the peer's options, for programs that make their own queue pairs. */
 EXPORT int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (id == NULL || id->qp != NULL || ece == NULL)

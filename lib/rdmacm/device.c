@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices that this library has opened: one context for each, which all ids on it share. */
+/* The devices that this library has opened: one context for each, shared by all ids on it. */
 #include <stdlib.h>
 
 #include "queue/cancel.h"
@@ -26,8 +26,8 @@ static void after_fork_child(void)
 }
 
 /*
- * After the first ibv_open_device, whose library has then registered its own: those who come last
- * are called first before a fork, and cm_lock is taken before any lock of that library.
+ * Called after the first ibv_open_device, which registers the handlers of libibverbs. Handlers that
+ * are registered last run first before a fork, so cm_lock is taken before any lock of that library.
  */
 static void register_fork_handlers(void)
 {
@@ -63,7 +63,7 @@ static struct cm_device *open_device(struct ibv_device *ibv)
 	return d;
 }
 
-/* A context of an engine that is gone, or of the parent, is of no use for something new. */
+/* A context whose engine is gone, or that a parent opened, cannot be used for new objects. */
 static struct cm_device *device_enter(struct ibv_device *ibv)
 {
 	for (struct cm_device *d = devices; d != NULL; d = d->next) {
@@ -118,6 +118,10 @@ static int open_all(struct ibv_device **list, struct ibv_context **contexts)
 	return n;
 }
 
+/*
+ * rdma_get_devices(3): a NULL-terminated array of open contexts; NULL with errno: none. Free it
+ * with rdma_free_devices. `num_devices` may be NULL.
+ */
 EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 {
 	struct ibv_context **contexts = NULL;
@@ -125,7 +129,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	int count = 0;
 
 	if (num_devices != NULL)
-		*num_devices = 0; /* programs look at nothing else */
+		*num_devices = 0; /* some programs check only this */
 	list = ibv_get_device_list(&count);
 	if (list == NULL)
 		return NULL;
@@ -144,7 +148,7 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	return contexts;
 }
 
-/* The devices stay open. */
+/* rdma_free_devices(3): frees the array; the devices stay open. */
 EXPORT void rdma_free_devices(struct ibv_context **list)
 {
 	free(list);

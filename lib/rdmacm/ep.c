@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: an id that is ready to connect or to listen, in one call. */
+/* Endpoints: an id that is ready to connect or to listen, made in one call. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/limits.h"
 #include "rdmacm/types.h"
 
-/* What rdma_get_request gives to each new connection. */
+/* Stores what rdma_get_request gives to each new connection. */
 static int prepare_listener(struct id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 			    const struct ibv_qp_init_attr *init)
 {
@@ -53,6 +53,11 @@ static int prepare_caller(struct id *id, struct rdma_addrinfo *res, struct ibv_p
 	return remember_greeting(id, res);
 }
 
+/*
+ * rdma_create_ep(3): makes a synchronous id from an address, a listener if `res` has RAI_PASSIVE.
+ * `pd` and `qp_init_attr` may be NULL. `res` may be freed afterwards. Free *id with
+ * rdma_destroy_ep.
+ */
 EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *qp_init_attr)
 {
@@ -76,6 +81,7 @@ EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, str
 	return 0;
 }
 
+/* rdma_destroy_ep(3): frees the id with its queue pair and SRQ. */
 EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events: taken from the engine, completed by what this library does on the way (a connection's
- * queue pair goes to RTS before the program hears of it), acknowledged.
+ * Events: taken from the engine, processed here (a connection's queue pair goes to RTS before the
+ * program gets the event), acknowledged.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rdmacm/types.h"
 
+/* rdma_event_str(3): a static string. */
 EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 {
 	static const char *const names[] = {
@@ -34,7 +35,7 @@ EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 	return "UNKNOWN EVENT";
 }
 
-/* ---- what the engine said ---- */
+/* ---- what the engine reported ---- */
 
 static void take_private_data(struct event *e, const struct cm_connect_parameters *p,
 			      const void **data, uint8_t *length)
@@ -89,9 +90,9 @@ static void destroy_unknown(struct id *listener, uint32_t handle)
 	pthread_mutex_unlock(&cm_lock);
 }
 
-/* ---- what follows from it, here ---- */
+/* ---- what this library does about it ---- */
 
-/* A new id, in the listener's manner. 0; or an errno and the request is gone. */
+/* Makes the new id, of the listener's kind. 0, or an errno and the request is dropped. */
 static int process_request(struct event *e, const struct reply_cm_event *said)
 {
 	struct id *listener = e->of;
@@ -123,7 +124,7 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 	return 0;
 }
 
-/* The queue pair is the library's: it follows, and the program hears that all is done. */
+/* If the library made the queue pair it moves it, and the program gets ESTABLISHED. */
 static void process_response(struct event *e)
 {
 	struct id *id = e->of;
@@ -159,7 +160,7 @@ static int process(struct event *e, const struct reply_cm_event *said)
 	e->rdma.event = said->event;
 	e->rdma.status = said->status;
 	switch (e->rdma.event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED: /* known since the call */
+	case RDMA_CM_EVENT_ADDR_RESOLVED: /* the call has stored the result already */
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -191,8 +192,9 @@ static int process(struct event *e, const struct reply_cm_event *said)
 /* ---- waiting ---- */
 
 /*
- * The event that an octet stood for, and who counts it. EAGAIN: none, it went with its id, or with
- * its id to another channel, or with the channel, which is waited on as before.
+ * Fetches the event that an octet announced, and the id that counts it. EAGAIN: there is no event
+ * any more, because its id was destroyed, or moved to another channel, or the channel was
+ * destroyed; the caller goes on waiting.
  */
 static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of)
 {
@@ -214,7 +216,7 @@ static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of
 	return error;
 }
 
-/* The engine is gone: every id on the channel is told once. NULL: they were. */
+/* The engine is gone: every id on the channel gets one event. NULL: all of them have it. */
 static struct id *find_untold(struct channel *ch)
 {
 	const struct handle_map *map = &ch->device->ids;
@@ -243,8 +245,9 @@ static void make_removal(struct event *e, struct id *id)
 }
 
 /*
- * At the end of the descriptor: 0 and e->of is set; or ENODEV, EAGAIN if the program made the
- * descriptor non-blocking. It is mute then, and nobody blocks in it.
+ * The descriptor is at its end. 0 and e->of is set, or ENODEV, or EAGAIN if the program made the
+ * descriptor non-blocking. From then on the descriptor is mute: it is not readable, and nobody
+ * blocks in it.
  */
 static int at_end(struct channel *ch, struct event *e)
 {
@@ -265,11 +268,11 @@ static bool is_mute(const struct channel *ch)
 	return __atomic_load_n(&ch->idle_fd, __ATOMIC_ACQUIRE) >= 0;
 }
 
-/* A thread that takes an event; it may be cancelled while it waits. */
+/* A thread that takes an event. It may be cancelled while it waits. */
 struct taker {
 	struct channel *channel;
 	struct event *event;
-	int cancelstate; /* of the program */
+	int cancelstate; /* the program's */
 };
 
 static void end_taking(void *arg)
@@ -301,14 +304,18 @@ static int next_event(const struct taker *t)
 			return error;
 		if (process(e, &said) == 0)
 			return 0;
-		id_acknowledge(e->of); /* no memory for what it says: it is lost */
+		id_acknowledge(e->of); /* no memory to process it: the event is lost */
 		memset(e, 0, sizeof(*e));
 	}
 }
 
 /*
- * Without the address sanitizer: it takes a thread that is cancelled here, in pthread_cleanup_push's
- * landing pad, for one whose stack was overwritten.
+ * rdma_get_cm_event(3): the next event; blocks unless the program made channel->fd non-blocking.
+ * Give the event back with rdma_ack_cm_event. errno also: ENOMEM, EAGAIN, EINTR. Any number of
+ * threads may call it; they may be cancelled in it.
+ *
+ * Without the address sanitizer: it mistakes a thread that is cancelled here, in the landing pad of
+ * pthread_cleanup_push, for one whose stack was overwritten.
  */
 EXPORT __attribute__((no_sanitize_address)) int rdma_get_cm_event(
 	struct rdma_event_channel *channel, struct rdma_cm_event **event)
@@ -327,13 +334,14 @@ EXPORT __attribute__((no_sanitize_address)) int rdma_get_cm_event(
 	error = next_event(&t);
 	if (error == 0) {
 		*event = &t.event->rdma;
-		t.event = NULL; /* it is the program's now */
+		t.event = NULL; /* the program owns it now */
 	}
 	pthread_cleanup_pop(1);
 	pthread_setcancelstate(t.cancelstate, NULL);
 	return result(error);
 }
 
+/* rdma_ack_cm_event(3): frees the event with its private data. Any thread may call it. */
 EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	struct event *e = (struct event *)event;
@@ -358,7 +366,7 @@ static int error_of(const struct rdma_cm_event *event)
 		return ENODEV;
 	if (event->status == 0)
 		return 0;
-	/* a positive status is a reason that the peer gave */
+	/* a positive status is the peer's reject reason */
 	return event->status > 0 ? ECONNREFUSED : -event->status;
 }
 
@@ -374,6 +382,11 @@ int id_complete(struct id *id)
 	return result(error_of(id->rdma.event));
 }
 
+/*
+ * rdma_get_request(3): waits for the next request of a synchronous listener, and makes the id's
+ * queue pair if rdma_create_ep was given attributes. errno also: what rdma_create_qp fails with;
+ * then the request is rejected.
+ */
 EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
 	struct ibv_qp_init_attr init;
@@ -400,7 +413,7 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 			error = errno;
 	}
 	if (error != 0) {
-		/* nobody will ever know of this id */
+		/* the program will never see this id */
 		rdma_reject(event->id, NULL, 0);
 		rdma_destroy_id(event->id);
 		rdma_ack_cm_event(event);

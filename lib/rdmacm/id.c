@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids: made, moved to another channel, destroyed when all their events were acknowledged. */
+/* Ids: created, moved to another channel, destroyed when all their events were acknowledged. */
 #include <stdlib.h>
 
 #include "rdmacm/types.h"
 
-/* Of all ids: whoever waits looks at its own counts. */
+/* Shared by all ids: a waiting thread checks the counts of its own id. */
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 
-/* With cm_lock held. */
+/* The caller holds cm_lock. */
 static int enter(struct id *id)
 {
 	struct handle_map *map = &id->device->ids;
@@ -29,7 +29,7 @@ struct id *id_find(struct cm_device *d, uint32_t handle)
 	return handle == 0 ? NULL : handle_map_get(&d->ids, handle);
 }
 
-/* With cm_lock held; after that no event finds it. */
+/* The caller holds cm_lock. No event finds the id afterwards. */
 static int destroy_in_engine(struct id *id)
 {
 	struct request_handle request = { .handle = id->handle };
@@ -39,7 +39,7 @@ static int destroy_in_engine(struct id *id)
 	if (error == 0)
 		channel_drop_octets(id->rdma.channel, reply.octets);
 	if (error == ENODEV)
-		error = 0; /* gone with the engine */
+		error = 0; /* it went with the engine */
 	if (error == 0)
 		handle_map_remove(&id->device->ids, id->handle);
 	return error;
@@ -109,7 +109,7 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	return 0;
 }
 
-/* Programs register memory before there is a queue pair, in the domain that they find here. */
+/* Programs register memory before they make a queue pair, in the domain that they find here. */
 void id_set_device(struct id *id)
 {
 	id->rdma.verbs = id->device->context;
@@ -139,6 +139,10 @@ struct id *id_adopt(struct id *listener, uint32_t handle)
 	return id;
 }
 
+/*
+ * rdma_create_id(3). A NULL channel makes the id synchronous: its calls wait for their events. Free
+ *id with rdma_destroy_id.
+ */
 EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 			  enum rdma_port_space ps)
 {
@@ -169,8 +173,8 @@ static void unlock(void *mutex)
 }
 
 /*
- * With cm_lock held, which nobody else is to miss if the thread is cancelled meanwhile. What a
- * parent was given, its child cannot acknowledge. Without the address sanitizer: rdma_get_cm_event.
+ * The caller holds cm_lock, which is released if the thread is cancelled. A child does not wait: it
+ * cannot acknowledge its parent's events. Without the address sanitizer: see rdma_get_cm_event.
  */
 static __attribute__((no_sanitize_address)) void await_acknowledgements(struct id *id)
 {
@@ -180,7 +184,11 @@ static __attribute__((no_sanitize_address)) void await_acknowledgements(struct i
 	pthread_cleanup_pop(0);
 }
 
-/* Without the address sanitizer: what it has poisoned of a frame stays so if the thread ends in it. */
+/*
+ * rdma_destroy_id(3): waits until all events of the id were acknowledged. The program destroys the
+ * queue pair first. Without the address sanitizer: a stack frame that it has poisoned stays so if
+ * the thread ends in it.
+ */
 EXPORT __attribute__((no_sanitize_address)) int rdma_destroy_id(struct rdma_cm_id *rdma)
 {
 	struct id *id = id_of(rdma);
@@ -206,7 +214,7 @@ EXPORT __attribute__((no_sanitize_address)) int rdma_destroy_id(struct rdma_cm_i
 	return 0;
 }
 
-/* Whoever takes an event of it from then on finds it on its new channel. */
+/* A thread that takes one of the id's events afterwards finds the id on its new channel. */
 static int migrate_in_engine(struct id *id, struct channel *to)
 {
 	struct request_cm_migrate request = { .id = id->handle, .channel = to->handle };
@@ -250,6 +258,10 @@ int id_migrate(struct id *id, struct rdma_event_channel *channel)
 	return 0;
 }
 
+/*
+ * rdma_migrate_id(3): waits until the events taken from the old channel were acknowledged. A NULL
+ * channel makes the id synchronous; EINVAL if it is already.
+ */
 EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	if (id == NULL || (id_of(id)->sync && channel == NULL))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups that an id joined. Its queue pair hears one as soon as the program is told of it. */
+/* Multicast groups of an id. Its queue pair is attached before the program gets the event. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rdmacm/types.h"
 
-/* As the engine has them, unlike enum rdma_cm_mc_join_flags. */
+/* The engine's values, which differ from enum rdma_cm_mc_join_flags. */
 #define JOIN_FULL      1u
 #define JOIN_SEND_ONLY 2u
 
@@ -14,7 +14,7 @@ static socklen_t address_length(const struct sockaddr *a)
 	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-/* The family decides what else of the address counts. */
+/* Which other fields of the address count depends on the family. */
 static bool is_same(const struct join *j, const struct cm_address *address)
 {
 	struct cm_address mine;
@@ -23,7 +23,7 @@ static bool is_same(const struct join *j, const struct cm_address *address)
 	       mine.family == address->family && gid_equal(&mine.ip, &address->ip);
 }
 
-/* Takes a join from the list, with cm_lock held; NULL: there is none. */
+/* Takes a join out of the list; NULL: not found. The caller holds cm_lock. */
 static struct join *take(struct id *id, const struct cm_address *address, uint64_t cookie)
 {
 	for (struct join **link = &id->joins; *link != NULL; link = &(*link)->next) {
@@ -45,13 +45,14 @@ static struct join *new_join(const struct sockaddr *address, bool send_only, voi
 	if (j == NULL)
 		return NULL;
 	memcpy(&j->address, address, address_length(address));
+	/* atomic: threads join without a lock; relaxed: it only has to be unique */
 	j->cookie = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 	j->send_only = send_only;
 	j->context = context;
 	return j;
 }
 
-/* In the list before the engine knows of it: the event may come before the answer. */
+/* The join is in the list before the engine knows of it: its event may come before the answer. */
 static int join_in_engine(struct id *id, struct join *j, const struct cm_address *group)
 {
 	struct request_cm_join request = {
@@ -92,11 +93,19 @@ static int join(struct rdma_cm_id *id, struct sockaddr *address, bool send_only,
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }
 
+/*
+ * rdma_join_multicast(3). Causes MULTICAST_JOIN or MULTICAST_ERROR, with `context` in its
+ * private_data; a synchronous id waits for it. errno also: EAFNOSUPPORT, ENOMEM.
+ */
 EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
 	return join(id, addr, false, context);
 }
 
+/*
+ * rdma_join_multicast_ex(3): as rdma_join_multicast, with join flags. errno also: EOPNOTSUPP for
+ * unknown bits of comp_mask.
+ */
 EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 				  struct rdma_cm_join_mc_attr_ex *mc_join_attr, void *context)
 {
@@ -112,7 +121,7 @@ EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 		    mc_join_attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
 }
 
-/* The queue pair hears the group before the program can think that it does. */
+/* The queue pair is attached before the program is told that it has joined. */
 static int attach(struct id *id, struct join *j)
 {
 	int error;
@@ -160,6 +169,10 @@ static int leave_in_engine(struct id *id, uint32_t handle)
 	return error;
 }
 
+/*
+ * rdma_leave_multicast(3): detaches the queue pair. errno also: EADDRNOTAVAIL if the id has not
+ * joined.
+ */
 EXPORT int rdma_leave_multicast(struct rdma_cm_id *rdma, struct sockaddr *addr)
 {
 	struct id *id = id_of(rdma);

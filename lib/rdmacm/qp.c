@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue pair of an id: made with what it lacks, and moved through its states. */
+/*
+ * The queue pair of an id: created with defaults for what is missing, and moved through its states.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -44,7 +46,7 @@ struct ibv_xrcd *id_default_xrcd(struct id *id)
 
 /* ---- completion queues ---- */
 
-/* rdma_verbs.h asserts that the context is the id. */
+/* rdma_verbs.h relies on the CQ's context being the id. */
 static int make_cq(struct id *id, uint32_t size, struct ibv_comp_channel **channel,
 		   struct ibv_cq **cq)
 {
@@ -113,6 +115,7 @@ int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask)
 	return 0;
 }
 
+/* rdma_init_qp_attr(3): the attributes to move a queue pair to qp_attr->qp_state. */
 EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
 	if (id == NULL || qp_attr == NULL || qp_attr_mask == NULL)
@@ -210,7 +213,7 @@ static int fill_domain(struct id *id, struct ibv_qp_init_attr_ex *init)
 	return init->pd != NULL ? 0 : errno;
 }
 
-/* What a queue of no requests has its completions on is a queue all the same. */
+/* A queue without requests still needs a CQ. */
 static uint32_t cq_size(const struct ibv_cq *given, uint32_t requests)
 {
 	return given != NULL ? 0 : MAX_OF(requests, 1u);
@@ -238,13 +241,17 @@ static int fill_queues(struct id *id, struct ibv_qp_init_attr_ex *init)
 	return 0;
 }
 
-/* Nothing of a datagram queue pair depends on who it will talk to. */
+/* A datagram queue pair does not depend on its peers, so it goes to RTS at once. */
 static int start(struct id *id, struct ibv_qp *qp)
 {
 	return id_move_qp(id, qp, is_datagram(id) ? CM_QP_INIT | CM_QP_RTR | CM_QP_RTS : CM_QP_INIT,
 			  CM_THEN_NOTHING);
 }
 
+/*
+ * rdma_create_qp_ex(3): uses the id's domain, and makes CQs where `init` has none. errno also:
+ * ENOMEM, and what ibv_create_qp_ex fails with. Free it with rdma_destroy_qp.
+ */
 EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_cq *send_cq, *recv_cq;
@@ -272,7 +279,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 		if (qp != NULL)
 			ibv_destroy_qp(qp);
 		id_cqs_restore(id, before);
-		/* programs try again with less, and the same struct */
+		/* programs retry with smaller sizes and the same struct */
 		init->send_cq = send_cq;
 		init->recv_cq = recv_cq;
 		return result(error);
@@ -283,6 +290,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 	return 0;
 }
 
+/* rdma_create_qp(3): `pd` may be NULL for the id's domain. As rdma_create_qp_ex. */
 EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex extended = { 0 };
@@ -298,6 +306,7 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	return status;
 }
 
+/* rdma_destroy_qp(3): frees the queue pair and the CQs that rdma_create_qp made. */
 EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (id->qp == NULL)

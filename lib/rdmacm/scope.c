@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scopes of link-local addresses, as Linux's rdma_cm has them. A scope is an interface of the
- * program's network namespace, which need not be the engine's, nor has every port one. So what is
- * asked is who has the device's address among the interfaces that the program sees: it must be one
- * of those, if there are any; else any interface will do.
+ * Scopes of link-local addresses, as in Linux's rdma_cm. A scope is an interface of the program's
+ * network namespace, which may differ from the engine's, and not every port has an interface. So
+ * this looks for interfaces of the program's namespace that have the device's address. If there are
+ * any, the scope must be one of them; otherwise any existing interface will do.
  */
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -19,7 +19,7 @@ static bool is_link_local(const struct sockaddr *a)
 	return a != NULL && a->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
-/* 0; ENODEV: others have the address, and the interface has not; or an errno of getifaddrs. */
+/* 0; ENODEV: only other interfaces have the address; or an errno of getifaddrs. */
 static int check_owner(const struct in6_addr *address, uint32_t scope)
 {
 	bool others = false, owns = false;
@@ -39,7 +39,7 @@ static int check_owner(const struct in6_addr *address, uint32_t scope)
 	return owns || !others ? 0 : ENODEV;
 }
 
-/* missing: what it is if there is no such interface. */
+/* missing: the errno to return if the interface does not exist. */
 static int check_scope(const struct in6_addr *own, uint32_t scope, int missing)
 {
 	int cancel = cancel_off(), error = 0;

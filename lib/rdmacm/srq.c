@@ -18,7 +18,7 @@ static bool is_xrc(const struct ibv_srq_init_attr_ex *init)
 	return (init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && init->srq_type == IBV_SRQT_XRC;
 }
 
-/* An XRC SRQ has a domain and a CQ. */
+/* An XRC SRQ needs a domain and a CQ. */
 static int fill_xrc(struct id *id, struct ibv_srq_init_attr_ex *init)
 {
 	int error;
@@ -37,6 +37,9 @@ static int fill_xrc(struct id *id, struct ibv_srq_init_attr_ex *init)
 	return 0;
 }
 
+/*
+ * rdma_create_srq_ex(3): uses the id's domain, and for XRC its CQ. Free it with rdma_destroy_srq.
+ */
 EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_ex *init)
 {
 	struct id *id = id_of(rdma);
@@ -72,6 +75,7 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_
 	return 0;
 }
 
+/* rdma_create_srq(3): `pd` may be NULL for the id's domain. As rdma_create_srq_ex. */
 EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
 	struct ibv_srq_init_attr_ex extended = { 0 };
@@ -88,6 +92,7 @@ EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 	return status;
 }
 
+/* rdma_destroy_srq(3): frees the SRQ and the CQs made for it. */
 EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 {
 	if (id->srq == NULL)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The drop-in librdmacm.so.1. Ids, channels and events live in the engine (protocol/command_cm.h);
- * this library shows them to programs as the structs of <rdma/rdma_cma.h>, moves the queue pairs
- * that it made, and waits where a program asked for it.
+ * The drop-in librdmacm.so.1. Ids, channels and events live in the engine (protocol/command_cm.h).
+ * This library shows them to programs as the structs of <rdma/rdma_cma.h>, moves the queue pairs
+ * that it made, and waits where a program asked it to.
  *
- * One lock, cm_lock, over all that several threads may look at: the tables of devices, channels
- * and ids, and how many events of an id were delivered and acknowledged. Asking the engine for an
- * event and destroying or migrating an id happen under it, too, so that an event always finds the
- * id that it is about; so does what makes an event and still has to write its answer into the id,
- * so that whoever takes the event finds it written. The rest of an id is its program's: as in
- * rdma-core, two threads must not use one id at once, but for taking and acknowledging its events.
+ * The rdma_* functions follow their manual pages. Unless its comment says otherwise a function
+ * returns 0, or -1 with errno: EINVAL if a required argument is NULL, ENODEV if the engine is gone,
+ * or the errno with which the engine refused the command.
+ *
+ * The lock cm_lock protects what several threads may use: the tables of devices, channels and ids,
+ * and each id's counts of delivered and acknowledged events. It is also held while an event is
+ * fetched and while an id is destroyed or migrated, so that an event always finds its id. A command
+ * that causes an event and stores its answer in the id runs under it as well, so that the thread
+ * that takes the event sees the answer. The rest of an id belongs to its program: as in rdma-core,
+ * two threads must not use one id at once, except to take and acknowledge its events.
  */
 #ifndef RDMACM_TYPES_H
 #define RDMACM_TYPES_H
@@ -26,16 +30,16 @@
 #include "protocol/command_cm.h"
 #include "verbs/private_node.h"
 
-/* The project is built with hidden visibility: what rdmacm.map names is marked. */
+/* The project is built with hidden visibility; this marks what rdmacm.map exports. */
 #define EXPORT __attribute__((visibility("default")))
 
-/* A device that this library has opened; it stays open, also after its engine is gone. */
+/* A device that this library has opened. It stays open, even after its engine is gone. */
 struct cm_device {
 	struct ibv_context *context; /* id->verbs of all ids on it */
-	struct ibv_pd *pd; /* for queue pairs without one of their own; NULL: not wanted yet */
-	struct ibv_xrcd *xrcd; /* likewise */
+	struct ibv_pd *pd; /* default domain for queue pairs; NULL: not needed yet */
+	struct ibv_xrcd *xrcd; /* default XRC domain, likewise */
 	uint8_t max_responder_resources, max_initiator_depth;
-	pid_t pid; /* who opened it: the child of a fork has to do so itself */
+	pid_t pid; /* the process that opened it; the child of a fork opens its own */
 	struct handle_map ids; /* by handle: struct id * */
 	struct cm_device *next;
 };
@@ -44,19 +48,19 @@ struct channel {
 	struct rdma_event_channel rdma;
 	struct cm_device *device;
 	uint32_t handle;
-	int idle_fd; /* atomic; see verbs/events.h; -1: not in use */
-	uint32_t waiting; /* threads that take an event of it */
+	int idle_fd; /* -1: not in use. Atomic: read while another thread sets it (events.h) */
+	uint32_t waiting; /* threads that are taking an event from it */
 	bool destroyed;
-	struct channel *next; /* of all, or of those that were destroyed */
+	struct channel *next; /* in the list of open channels, or in that of destroyed ones */
 };
 
-/* A group that an id joined, or is joining. */
+/* A multicast group that an id has joined or is joining. */
 struct join {
-	uint64_t cookie; /* as the engine's events name it */
+	uint64_t cookie; /* names the join in the engine's events */
 	uint32_t handle;
-	bool attached; /* the id's queue pair hears it */
+	bool attached; /* the id's queue pair is attached to the group */
 	bool send_only;
-	union ibv_gid gid; /* as the event of the join said */
+	union ibv_gid gid; /* from the event of the join */
 	void *context;
 	struct sockaddr_storage address;
 	struct join *next;
@@ -66,16 +70,19 @@ struct id {
 	struct rdma_cm_id rdma;
 	struct cm_device *device;
 	uint32_t handle;
-	bool sync; /* has a channel of its own, calls wait */
-	bool mapped; /* its program says IPv4 addresses as IPv6 ones */
-	bool told_gone; /* its DEVICE_REMOVAL was delivered */
-	uint32_t delivered, acknowledged; /* events that must be acknowledged before it goes */
+	bool sync; /* has its own channel; calls wait for completion */
+	bool mapped; /* its program uses IPv4-mapped IPv6 addresses */
+	bool told_gone; /* its DEVICE_REMOVAL event was delivered */
+	uint32_t delivered, acknowledged; /* events; equal counts are needed to destroy the id */
 	uint8_t responder_resources, initiator_depth;
 	struct ibv_ece local_ece, remote_ece;
 	struct ibv_sa_path_rec path;
 	struct join *joins;
 	uint32_t srq_wr; /* capacity of the SRQ made by rdma_create_srq */
-	/* rdma_create_ep: what new connections of a listener get; what connecting begins with */
+	/*
+	 * rdma_create_ep: for the listener's new connections; `greeting`: private data to connect
+	 * with
+	 */
 	struct ibv_qp_init_attr *init;
 	struct ibv_pd *init_pd;
 	void *greeting;
@@ -84,7 +91,7 @@ struct id {
 
 struct event {
 	struct rdma_cm_event rdma;
-	struct id *of; /* who counts it */
+	struct id *of; /* the id that counts the event */
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
@@ -100,7 +107,7 @@ static inline struct channel *channel_of(struct rdma_event_channel *channel)
 	return (struct channel *)channel;
 }
 
-/* -1 with errno, unless all went well. */
+/* 0, or -1 with errno set to `error`. */
 static inline int result(int error)
 {
 	if (error == 0)
@@ -116,7 +123,10 @@ static inline bool is_datagram(const struct id *id)
 
 /* ---- device.c ---- */
 
-/* Where new channels are made: the first engine that answers. NULL with errno: there is none. */
+/*
+ * The device on which new channels are made: the first engine that answers. NULL with errno: none
+ * does.
+ */
 struct cm_device *device_home(void);
 static inline bool device_is_inherited(const struct cm_device *d)
 {
@@ -129,64 +139,67 @@ static inline bool device_is_inherited(const struct cm_device *d)
 
 /* ---- channel.c ---- */
 
-/* Around everything that a thread does to take an event: the channel is not freed meanwhile. */
+/* Brackets everything that a thread does to take an event, so that the channel is not freed. */
 void channel_enter(struct channel *ch);
 void channel_leave(struct channel *ch);
 /*
- * Waits for an octet, the thread's cancelability being set to `cancelstate` meanwhile. 0; ENODEV:
- * the engine is gone; or an errno of recv. Does not return once the channel was destroyed.
+ * Waits for an octet, with the thread's cancel state set to `cancelstate`. 0, ENODEV (the engine is
+ * gone) or an errno of recv. Does not return once the channel was destroyed.
  */
 int channel_wait(struct channel *ch, int cancelstate);
-/* With cm_lock held since the engine said that so many octets of it stand for no event any more. */
+/*
+ * Drops octets of the channel whose events the engine has discarded. The caller holds cm_lock since
+ * the engine said so.
+ */
 void channel_drop_octets(const struct rdma_event_channel *channel, uint32_t octets);
 void channels_forked(void);
 
 /* ---- id.c ---- */
 
-/* 0 or an errno. Channel NULL: the id is synchronous. */
+/* 0 or an errno. A NULL channel makes the id synchronous. */
 int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 	      enum ibv_qp_type qp_type, struct id **out);
-/* The id of a connection request, on the listener's channel. NULL: no memory. */
+/* Makes the id of a connection request, on the listener's channel. NULL: out of memory. */
 struct id *id_adopt(struct id *listener, uint32_t handle);
-/* It is bound: what programs see of its device. With cm_lock held. */
+/* The id is bound: fills in what programs see of its device. The caller holds cm_lock. */
 void id_set_device(struct id *id);
-/* With cm_lock held. */
+/* The caller holds cm_lock. */
 struct id *id_find(struct cm_device *d, uint32_t handle);
-/* Moves the id to a channel; NULL: to one of its own. 0 or an errno. */
+/* Moves the id to `channel`, or to one of its own (NULL). 0 or an errno. */
 int id_migrate(struct id *id, struct rdma_event_channel *channel);
-/* An event will not be looked at any more. */
+/* The program is done with an event of the id. */
 void id_acknowledge(struct id *id);
 
 /* ---- address.c ---- */
 
-/* 0, EINVAL: neither IPv4 nor IPv6 (EAFNOSUPPORT: another known family). */
+/* 0; EINVAL or EAFNOSUPPORT: neither IPv4 nor IPv6 (the latter: another known family). */
 int address_to_engine(struct cm_address *to, const struct sockaddr *from);
-/* mapped: an IPv4 address is shown as an IPv6 one. */
+/* mapped: an IPv4 address is shown as an IPv4-mapped IPv6 one. */
 void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from, bool mapped);
-/* With cm_lock held. */
+/* The caller holds cm_lock. */
 void id_take_query(struct id *id, const struct reply_cm_query *q);
-/* What the engine knows of its addresses and route. 0 or an errno. */
+/* Asks the engine for the id's addresses and route. 0 or an errno. */
 int id_query(struct id *id);
 
 /* ---- scope.c ---- */
 
 /*
- * Of an address that an id is to be bound to: 0; EINVAL: it is link-local and names no interface;
- * ENODEV: there is no such interface, or it is not the address's; or an errno of what was asked.
+ * Checks an address to bind to. 0; EINVAL: link-local without an interface; ENODEV: no such
+ * interface, or it does not have the address; or an errno of getifaddrs(3) or if_indextoname(3).
  */
 int scope_check_source(const struct sockaddr *source);
 /*
- * Of a destination. Its interface counts where the source (NULL: none is given) has none: then 0;
- * ENETUNREACH: there is no such interface; ENODEV: it is not the device's; or an errno.
+ * Checks a destination. Its interface matters if the source (may be NULL) names none. 0;
+ * ENETUNREACH: no such interface; ENODEV: not the device's interface; or an errno as above.
  */
 int scope_check_destination(const struct id *id, const struct sockaddr *source,
 			    const struct sockaddr *destination);
 
 /* ---- event.c ---- */
 
-/* A synchronous id waits for the event that its call caused. 0, or -1 with errno. */
+/* A synchronous id waits for the event of its call. 0, or -1 with errno. */
 int id_complete(struct id *id);
-/* Gives back the event of the last call of a synchronous id. */
+/* Acknowledges the event of the last call of a synchronous id. */
 void id_drop_event(struct id *id);
 
 /* ---- connect.c ---- */
@@ -195,27 +208,31 @@ int id_reject(struct id *id, uint32_t reason, const void *data, uint8_t length);
 
 /* ---- qp.c ---- */
 
-/* The CQs of an id; what a call made since then goes again. */
+/* The CQs of an id before a call, to undo what the call made. */
 struct id_cqs {
 	const struct ibv_cq *send, *recv;
 };
 struct id_cqs id_cqs_of(const struct id *id);
 void id_cqs_restore(struct id *id, struct id_cqs before);
-/* CQs with channels of their own, where the id has none. A size of 0: none wanted. 0 or an errno. */
+/*
+ * Makes CQs with channels of their own where the id has none. A size of 0: none needed. 0 or an
+ * errno.
+ */
 int id_make_cqs(struct id *id, uint32_t send_size, uint32_t recv_size);
 void id_destroy_cqs(struct id *id);
 struct ibv_pd *id_default_pd(struct id *id);
-struct ibv_pd *id_default_pd_locked(struct id *id); /* with cm_lock held */
+struct ibv_pd *id_default_pd_locked(struct id *id); /* the caller holds cm_lock */
 struct ibv_xrcd *id_default_xrcd(struct id *id);
 int id_qp_attributes(struct id *id, struct ibv_qp_attr *attr, int *mask);
-/* Moves a queue pair by enum cm_qp_steps, and does what follows. 0 or an errno. */
+/* Moves a queue pair by enum cm_qp_steps and then does `then`. 0 or an errno. */
 int id_move_qp(struct id *id, struct ibv_qp *qp, uint32_t steps, enum cm_then then);
-/* What is left of the way of the id's connected queue pair. */
+/* The steps that the id's connected queue pair still lacks to reach RTS. */
 uint32_t id_steps_to_rts(const struct id *id);
 /*
- * Around a command that takes these steps: before it, as what it brings about may be told to another
- * thread, which destroys the queue pair, before it returns here; and after an error, when nothing was
- * brought about.
+ * Record the new state of a queue pair in struct ibv_qp, atomically, because other threads read it to
+ * post requests. Call id_qp_moves before a command that
+ * takes these steps: the command's event may reach another thread, which may destroy the queue pair
+ * before the command returns. Call id_qp_moved_in_part after a command that failed.
  */
 void id_qp_moves(struct ibv_qp *qp, uint32_t steps);
 void id_qp_moved_in_part(struct ibv_qp *qp);
@@ -223,7 +240,7 @@ void id_qp_to_error(struct id *id);
 
 /* ---- multicast.c ---- */
 
-/* An event of a join: what the program is told in its private_data. */
+/* Handles the event of a join. Returns the join's context, for the event's private_data. */
 void *id_take_join(struct id *id, const struct reply_cm_event *e, const struct ibv_ah_attr *to,
 		   int *status);
 void id_forget_joins(struct id *id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections, step by step as the events of the socket's channel come, in the service thread. */
+/* Connecting, step by step as events arrive on the socket's channel, in the service thread. */
 #include <poll.h>
 
 #include "rdmacm/rsockets/rs.h"
@@ -29,7 +29,7 @@ static void established(struct rs_socket *s)
 {
 	s->state = RS_CONNECTED;
 	s->readable = s->writable = true;
-	rs_process(s); /* the peer may have said something already */
+	rs_process(s); /* the peer may have sent something already */
 	rs_wake(s);
 }
 
@@ -43,7 +43,7 @@ static int ask_for_connection(struct rs_socket *s)
 		.private_data_len = sizeof(greeting),
 		.flow_control = 1,
 		.retry_count = 7,
-		.rnr_retry_count = 7, /* for ever: who is slow is not gone */
+		.rnr_retry_count = 7, /* for ever: a slow peer is not a dead one */
 	};
 	int error = rs_endpoint_open(s);
 
@@ -85,7 +85,7 @@ static void ended(struct rs_socket *s)
 {
 	if (s->state == RS_ACCEPTING)
 		refuse(s, ECONNABORTED);
-	rs_process(s); /* what came before the end is still to be read */
+	rs_process(s); /* data that came before the end can still be read */
 	rs_stream_disconnected(s);
 	rdma_disconnect(s->stream.id);
 }
@@ -181,7 +181,7 @@ static int error_of_state(struct rs_socket *s)
 	else if (s->state == RS_REFUSED)
 		error = s->error != 0 ? s->error : ENOTCONN;
 	if (s->state == RS_REFUSED)
-		s->error = 0; /* said once */
+		s->error = 0; /* reported once */
 	return error;
 }
 

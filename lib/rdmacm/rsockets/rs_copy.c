@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Octets between a program's vectors and one place. */
+/* Copying between a program's vectors and contiguous memory. */
 #include <limits.h>
 
 #include "rdmacm/rsockets/rs.h"

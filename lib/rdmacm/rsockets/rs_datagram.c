@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagram sockets: opened, named, closed; completions; datagrams out. */
+/* Datagram sockets: open, bind, close; completions; sending. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -10,11 +10,11 @@
 #define GRH	     sizeof(struct ibv_grh)
 #define RECEIVE_SLOT (GRH + LIMIT_RS_DATAGRAM)
 
-/* ---- opened and named ---- */
+/* ---- open and bind ---- */
 
 int rs_datagrams_open(struct rs_socket *s)
 {
-	/* by the system call: librspreload.so's socket() makes rsockets */
+	/* the system call, because socket() of librspreload.so would make an rsocket */
 	s->fd = (int)syscall(SYS_socket, s->domain, SOCK_DGRAM, 0);
 	if (s->fd < 0)
 		return errno;
@@ -121,8 +121,8 @@ void rs_datagrams_arm(struct rs_socket *s)
 }
 
 /*
- * Nothing comes to the program any more from where it may wait for it: every call says so, once what
- * has come is read.
+ * A queue pair has failed, so a program that waits for datagrams might wait for ever: every call
+ * reports the error, once what was received before has been read.
  */
 static void break_off(struct rs_socket *s, const struct rs_local *l, int error)
 {
@@ -143,7 +143,7 @@ int rs_local_post_receive(struct rs_local *l, uint32_t slot)
 	return ibv_post_recv(l->id->qp, &request, &bad);
 }
 
-/* Of a link-local sender: it is on the link of our own address. */
+/* The interface of a link-local sender is that of our own address. */
 static uint32_t scope_of(const struct sockaddr_storage *a)
 {
 	return a->ss_family == AF_INET6
@@ -169,7 +169,7 @@ static void take_received(struct rs_socket *s, struct rs_local *l, const struct 
 		rs_deliver(s, &source, octets + header, length - header);
 	error = rs_local_post_receive(l, slot);
 	if (error != 0)
-		break_off(s, l, error); /* with each one that is not posted, less is received */
+		break_off(s, l, error); /* each request that is not posted leaves one fewer */
 }
 
 static void take_sent(struct rs_socket *s, struct rs_local *l, const struct ibv_wc *wc)
@@ -179,7 +179,7 @@ static void take_sent(struct rs_socket *s, struct rs_local *l, const struct ibv_
 	l->sent_to[slot]->uses--;
 	l->free_slots[l->free_count++] = slot;
 	if (wc->status != IBV_WC_SUCCESS)
-		break_off(s, l, EIO); /* nothing behind it is sent, either */
+		break_off(s, l, EIO); /* later requests are flushed, too */
 }
 
 static bool process_local(struct rs_socket *s, struct rs_local *l)
@@ -215,7 +215,7 @@ bool rs_datagram_may_go(struct rs_socket *s)
 	return d == NULL || d->local->free_count > 0 || !s->writable || s->datagrams.broken != 0;
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 {
@@ -246,7 +246,7 @@ static int post(struct rs_destination *d, const uint8_t *octets, size_t length)
 	return 0;
 }
 
-/* rconnect() in another thread may name another destination meanwhile. */
+/* The destination is held meanwhile: rconnect() in another thread may name another one. */
 static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
 {
 	int error = 0;
@@ -266,7 +266,7 @@ static int await_room(struct rs_socket *s, struct rs_destination *d, int flags)
 	return s->writable ? 0 : s->closed ? EBADF : EPIPE;
 }
 
-/* A datagram that no packet of ours can carry goes over UDP, which cuts it into fragments. */
+/* A datagram larger than a packet goes over UDP, and the kernel fragments it. */
 static int send_one(struct rs_socket *s, struct rs_destination *d, const uint8_t *octets,
 		    size_t length, int flags)
 {

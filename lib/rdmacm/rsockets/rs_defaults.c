@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an administrator says in /etc/rdma/rsocket: a file a number (rsocket(7)). */
+/* The administrator's defaults in /etc/rdma/rsocket: one number in each file (rsocket(7)). */
 #include <stdio.h>
 
 #include "rdmacm/rsockets/rs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whom a datagram socket has to do with: addresses, and how their queue pairs are reached. */
+/* The peers of a datagram socket: their addresses, and how to reach their queue pairs. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 	struct id *id;
 	int error;
 
-	/* the port is not this id's; its place is the same in both families */
+	/* Clear the port: the id does not own it. sin_port and sin6_port have the same offset. */
 	((struct sockaddr_in *)&source)->sin_port = 0;
 	d->resolving = true;
 	s->datagrams.resolving++;
@@ -60,7 +60,7 @@ static int begin_resolving(struct rs_socket *s, struct rs_destination *d)
 	return error;
 }
 
-/* Without it datagrams go over UDP as before, and the next answer of the peer's begins anew. */
+/* If this fails datagrams go on over UDP, and the peer's next answer tries again. */
 void rs_destination_resolve(struct rs_socket *s, struct rs_destination *d, uint32_t qpn)
 {
 	if (d->ah != NULL && d->qpn != qpn) {
@@ -102,7 +102,7 @@ static void make_ah(struct rs_destination *d)
 	d->ah = ibv_create_ah(d->local->id->pd, &attr);
 }
 
-/* Whether there is more to come. */
+/* Whether more events are to come. */
 static bool take_event(struct rs_destination *d, const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED)
@@ -133,7 +133,7 @@ void rs_destinations_progress(struct rs_socket *s)
 			progress(s, d);
 }
 
-/* ---- found and made ---- */
+/* ---- finding and making ---- */
 
 static void free_one(struct rs_socket *s, struct rs_destination *d)
 {
@@ -148,7 +148,7 @@ static bool is_in_use(const struct rs_socket *s, const struct rs_destination *d)
 	return d->uses != 0 || d == s->datagrams.peer || d == s->datagrams.last;
 }
 
-/* 0, or ENOBUFS: all are in use. */
+/* 0, or ENOBUFS: all of them are in use. */
 static int make_room(struct rs_socket *s)
 {
 	struct rs_destination **oldest = NULL, *d;
@@ -165,7 +165,7 @@ static int make_room(struct rs_socket *s)
 	return 0;
 }
 
-/* Taken from the list; *count: how many are in it, if there is none. */
+/* Takes it out of the list. NULL: not found, and *count is the list's length. */
 static struct rs_destination *take_known(struct rs_socket *s,
 					 const struct sockaddr_storage *address, uint32_t *count)
 {

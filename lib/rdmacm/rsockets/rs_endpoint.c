@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a stream is made of: a queue pair, its memory, and what each end tells the other of it. */
+/* What a stream is made of: a queue pair, its memory, and the greeting that describes them. */
 #include <stdlib.h>
 
 #include "config/limits.h"
@@ -20,7 +20,7 @@ int rs_memory_open(struct rs_memory *m, struct ibv_pd *pd, size_t size, int acce
 
 void rs_memory_close(struct rs_memory *m)
 {
-	/* Memory that the queue pair may still write into is not given to others. */
+	/* Do not free memory that the queue pair may still write into. */
 	if (m->mr == NULL || ibv_dereg_mr(m->mr) == 0)
 		free(m->octets);
 	*m = (struct rs_memory){ 0 };
@@ -169,7 +169,7 @@ bool rs_take_greeting(struct rs_socket *s, const void *data, size_t length)
 	if (data == NULL || !rs_greeting_load(&g, data, length))
 		return false;
 	t->peer_table = g.table;
-	t->peer_entry = 1 % g.table.length; /* the first one is in the greeting */
+	t->peer_entry = 1 % g.table.length; /* the greeting is the first one */
 	t->swap = g.big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
 	t->peer_iomap = g.table.address + (uint64_t)g.table.length * sizeof(struct rs_sge);
 	t->peer_iomap_entries = g.iomap_entries;

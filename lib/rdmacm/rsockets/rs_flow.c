@@ -8,7 +8,7 @@ void rs_inflow_init(struct rs_inflow *f, uint32_t half, uint16_t credits, uint32
 	*f = (struct rs_inflow){
 		.half = half,
 		.open = half,
-		.taken = half, /* the second one was never published */
+		.taken = half, /* the second half was never published */
 		.free_offset = half,
 		.renew_at = credits / 2,
 		.credits = credits,
@@ -21,7 +21,7 @@ static uint32_t next_place(const struct rs_inflow *f, uint32_t place)
 	return place == f->credits ? 0 : place + 1;
 }
 
-/* A message must not reach beyond the half that it begins in: those are buffers of their own. */
+/* A message must end in the half that it begins in: each half is a buffer of its own. */
 bool rs_inflow_announce(struct rs_inflow *f, uint32_t octets)
 {
 	uint32_t left = f->open % f->half == 0 ? f->half : f->open % f->half;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a datagram socket has received and its program has not. There are as many places as receive
- * requests, made with the first queue pair: what finds none is lost, as with UDP, and however much
- * comes, no memory is asked for.
+ * Datagrams that were received and not yet read. There is memory for as many as receive requests,
+ * allocated with the first queue pair. As with UDP a datagram that finds no room is dropped, so no
+ * peer can make the process allocate memory.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ void rs_deliver(struct rs_socket *s, const struct sockaddr_storage *source, cons
 	rs_wake(s);
 }
 
-/* It may be read until the lock is let go. */
+/* The result is valid until the lock is released. */
 static const struct rs_datagram *take_first(struct rs_socket *s)
 {
 	struct rs_datagrams *t = &s->datagrams;
@@ -83,7 +83,7 @@ static ssize_t receive_locked(struct rs_socket *s, struct rs_cursor *c, size_t r
 		error = EBADF;
 	if (error != 0)
 		return result(error);
-	if (!rs_datagram_waits(s)) /* after rshutdown(), or nothing can come any more */
+	if (!rs_datagram_waits(s)) /* after rshutdown(), or a queue pair failed */
 		return s->readable ? result(s->datagrams.broken) : 0;
 	d = (flags & MSG_PEEK) ? s->datagrams.first : take_first(s);
 	n = MIN_OF(room, d->length);

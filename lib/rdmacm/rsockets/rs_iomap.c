@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers of programs that the peer writes into directly. riomap() registers one; with the next data
- * that is sent (rsocket(7)) the peer is told of it, in the table that it has for that.
+ * Buffers that the peer writes into directly. riomap() registers one; the next message with data
+ * (rsocket(7)) first announces it in the peer's table.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 /* ---- the peer's table ---- */
 
-/* It takes a credit and a place like data does. */
+/* This takes a credit and a place in the send queue, as data does. */
 static int tell(struct rs_socket *s, struct rs_mapping *m)
 {
 	struct rs_stream *t = &s->stream;
@@ -55,7 +55,7 @@ int rs_tell_mappings(struct rs_socket *s, int flags)
 				: rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 		if (error == 0 && !s->writable)
 			error = ECONNRESET;
-		/* another thread may have taken it away while this one waited */
+		/* another thread may have unmapped it while this one waited */
 		if (error != 0 || next_untold(s) != m)
 			continue;
 		m->told = true;
@@ -64,7 +64,7 @@ int rs_tell_mappings(struct rs_socket *s, int flags)
 	return error;
 }
 
-/* ---- ours ---- */
+/* ---- our table ---- */
 
 static int free_entry(const struct rs_socket *s)
 {
@@ -79,7 +79,7 @@ static int free_entry(const struct rs_socket *s)
 	return -1;
 }
 
-/* In the order in which they were mapped: so the peer hears of them. */
+/* Mappings are announced to the peer in this order, which is that of riomap(). */
 static void append(struct rs_socket *s, struct rs_mapping *m)
 {
 	struct rs_mapping **link = &s->stream.mappings;
@@ -182,9 +182,9 @@ EXPORT int riounmap(int socket, void *buf, size_t len)
 	return result(error);
 }
 
-/* ---- writing into the peer's ---- */
+/* ---- writing into the peer's buffers ---- */
 
-/* The peer's entries lie in our memory, in our byte order; it writes there whenever it likes. */
+/* The peer writes its entries into our memory, in our byte order, at any time. */
 bool rs_find_mapped(const struct rs_socket *s, uint64_t offset, struct rs_sge *left)
 {
 	const volatile struct rs_iomap *entry =

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners. Connections are accepted by the service thread as they are asked for, so that the peer's
- * connect() succeeds before raccept(), as with TCP; as many as the backlog says, the others wait in
- * the engine.
+ * Listeners. As with TCP the peer's connect() succeeds before raccept(): the service thread accepts
+ * connections when they are requested, up to the backlog. Further requests wait in the engine.
  */
 #include <poll.h>
 
@@ -23,7 +22,10 @@ static void broken(struct rs_socket *listener)
 	rs_wake(listener);
 }
 
-/* An event waits for which there is room, or the last one, which says that the engine is gone. */
+/*
+ * Whether an event waits that can be taken now: there is room for it, or it says that the engine is
+ * gone.
+ */
 static bool has_event(struct rs_socket *listener)
 {
 	struct pollfd p = { .fd = listener->fd, .events = POLLIN };
@@ -31,7 +33,7 @@ static bool has_event(struct rs_socket *listener)
 	return poll(&p, 1, 0) == 1 && (!is_full(listener) || (p.revents & (POLLHUP | POLLERR)));
 }
 
-/* The next request, counted; NULL: there is none, or no room. */
+/* Takes and counts the next request; NULL: there is none, or no room. */
 static struct rdma_cm_event *next_request(struct rs_socket *listener)
 {
 	struct rdma_cm_event *event = NULL;
@@ -78,7 +80,7 @@ static struct rs_socket *new_child(struct rs_socket *listener)
 	return s;
 }
 
-/* The id leaves the listener's channel for one of its own. 0 or an errno. */
+/* Moves the id from the listener's channel to one of its own. 0 or an errno. */
 static int take_id(struct rs_socket *s, struct rdma_cm_id *id)
 {
 	int error;
@@ -116,7 +118,7 @@ static int answer(struct rs_socket *s, const struct rdma_conn_param *asked)
 	return rdma_accept(s->stream.id, &p) == 0 ? 0 : errno;
 }
 
-/* The child as the service thread will find it. 0 or an errno. */
+/* Prepares the child for the service thread. 0 or an errno. */
 static int begin(struct rs_socket *listener, struct rs_socket *s, struct rdma_cm_event *event)
 {
 	int error = take_id(s, event->id);
@@ -165,7 +167,7 @@ void rs_listener_progress(struct rs_socket *listener)
 
 /* ---- accepted ---- */
 
-/* As with TCP: what was sent to a connection that nobody took is lost, and nobody waits for it. */
+/* As with TCP: data sent to a connection that nobody accepts is lost, without waiting. */
 static void discard(struct rs_socket *child)
 {
 	pthread_mutex_lock(&child->lock);
@@ -266,7 +268,7 @@ static bool has_connection_or_gone(struct rs_socket *s)
 	return s->stream.ready != NULL || s->state != RS_LISTENING;
 }
 
-/* With the listener's lock held. */
+/* The caller holds the listener's lock. */
 static int await_connection(struct rs_socket *s, struct rs_socket **child)
 {
 	int error;
@@ -286,9 +288,9 @@ static int await_connection(struct rs_socket *s, struct rs_socket **child)
 }
 
 /*
- * The number that the program sees is the lowest that is free now, as accept(2) has it. Debian's
- * librspreload.so relies on it: it opens a descriptor of its own first, and its select() finds the
- * socket only if our number is above that one. 0 or an errno, and the child is closed.
+ * Renumbers the child to the lowest free descriptor, as accept(2) does. Debian's librspreload.so
+ * relies on it: it opens a descriptor of its own first, and its select() finds the socket only if
+ * our number is above that one. 0, or an errno and the child is closed.
  */
 static int renumber(struct rs_socket *child)
 {
@@ -301,7 +303,7 @@ static int renumber(struct rs_socket *child)
 	rs_leave(before);
 	child->fd = fcntl(before, F_DUPFD_CLOEXEC, 0);
 	if (child->fd < 0)
-		child->fd = before; /* no number is left: this one will do */
+		child->fd = before; /* no lower number is free: keep this one */
 	error = rs_enter(child);
 	if (child->fd != before)
 		close(before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs of a datagram socket, one for each of our addresses that it sends from. */
+/* The queue pairs of a datagram socket: one for each local address that it sends from. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #define SLOT	     LIMIT_RS_DATAGRAM
 #define RECEIVE_SLOT (sizeof(struct ibv_grh) + LIMIT_RS_DATAGRAM)
 
-/* ---- which address ---- */
+/* ---- choosing the address ---- */
 
 static bool is_wildcard(const struct sockaddr_storage *a)
 {
@@ -36,8 +36,8 @@ static int own_name(int fd, struct sockaddr_storage *a)
 }
 
 /*
- * What the kernel would send from. By the system call, because librspreload.so has a socket() of its
- * own that would make this one an rsocket.
+ * The address that the kernel would send from. Uses the system call, because socket() of
+ * librspreload.so would make an rsocket.
  */
 static int source_for(const struct sockaddr *to, struct sockaddr_storage *a)
 {
@@ -68,13 +68,13 @@ static int choose_address(const struct rs_socket *s, const struct sockaddr *to,
 	return error;
 }
 
-/* ---- made ---- */
+/* ---- opening ---- */
 
 static int bind_id(struct rs_local *l)
 {
 	struct sockaddr_storage a = l->address, any_port = { 0 };
 
-	copy_port(&a, &any_port); /* the port is the UDP socket's, nobody connects to this id */
+	copy_port(&a, &any_port); /* the UDP socket has the port; nobody connects to this id */
 	if (rdma_create_id(NULL, &l->id, NULL, RDMA_PS_UDP) != 0 ||
 	    rdma_bind_addr(l->id, (struct sockaddr *)&a) != 0)
 		return errno;
@@ -204,6 +204,6 @@ int rs_local_for(struct rs_socket *s, const struct sockaddr *to, struct rs_local
 	l->next = s->datagrams.locals;
 	s->datagrams.locals = l;
 	*local = l;
-	rs_wake(s); /* who sleeps has one more descriptor to poll */
+	rs_wake(s); /* sleeping threads have one more descriptor to poll */
 	return 0;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rsetsockopt(), rgetsockopt(), rfcntl(): what rsocket(7) names, and what programs ask for. */
+/*
+ * rsetsockopt(), rgetsockopt(), rfcntl(): the options of rsocket(7), and others that programs use.
+ */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -11,13 +13,13 @@
 static int set_on_id(struct rs_socket *s, int name, const void *value, socklen_t length)
 {
 	if (!rs_is_stream(s))
-		return 0; /* its UDP socket has it */
+		return 0; /* the caller sets it on the UDP socket */
 	return rdma_set_option(s->stream.id, RDMA_OPTION_ID, name, (void *)value, length) == 0
 		       ? 0
 		       : errno;
 }
 
-/* rsocket(7) counts twice what a program asks for, as socket(7) does. */
+/* rsocket(7) doubles the size that a program asks for, as socket(7) does. */
 static uint32_t buffer_of(int wanted)
 {
 	return (uint32_t)MIN_OF(MAX_OF(wanted, (int)LIMIT_RS_LOW_WATER), INT32_MAX / 4) * 2;
@@ -83,7 +85,7 @@ static int set_tcp(struct rs_socket *s, int name, int value)
 	case TCP_KEEPCNT:
 	case TCP_KEEPINTVL:
 	case TCP_MAXSEG:
-		return 0; /* the connection is reliable as it is, its packets are the path's */
+		return 0; /* the queue pair retries by itself, and the path sets the packet size */
 	default:
 		return ENOPROTOOPT;
 	}
@@ -148,7 +150,10 @@ static int set_number(struct rs_socket *s, int level, int name, int value)
 	}
 }
 
-/* What would change our UDP socket, and nothing that the program sees: as of a stream. */
+/*
+ * Options that would change our UDP socket without effect on what the program sees. Refused, as on
+ * a stream.
+ */
 static bool is_of_kernel_only(int level, int name)
 {
 	switch (level) {
@@ -169,7 +174,7 @@ static int set_any(struct rs_socket *s, int level, int name, const void *value, 
 
 	if (!rs_is_stream(s) && is_of_kernel_only(level, name))
 		return ENOPROTOOPT;
-	/* what concerns packets of a datagram socket concerns its UDP socket, too, which checks it */
+	/* Packet options of a datagram socket are set on its UDP socket, too, which checks them. */
 	if (!rs_is_stream(s) && level != SOL_RDMA &&
 	    setsockopt(s->fd, level, name, value, length) != 0)
 		return errno;
@@ -246,7 +251,7 @@ static int get_socket(struct rs_socket *s, int name, int *value)
 	}
 }
 
-/* What a message may have without being cut: a packet of the path. */
+/* The largest message that fits in one packet of the path. */
 static int segment(const struct rs_socket *s)
 {
 	const struct rdma_route *route = &s->stream.id->route;
@@ -323,7 +328,7 @@ static void give(void *to, socklen_t *length, const void *from, socklen_t whole)
 	memcpy(to, from, *length);
 }
 
-/* The few numbers that mean something here. */
+/* The few fields that apply here. */
 static void give_info(struct rs_socket *s, void *to, socklen_t *length)
 {
 	struct tcp_info info = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for many: rsockets and other descriptors. */
+/* Waiting for several descriptors: rsockets and others. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "config/limits.h"
 #include "rdmacm/rsockets/rs.h"
 
-/* ---- what one socket has to say ---- */
+/* ---- the events of one socket ---- */
 
 static short revents_of_stream(struct rs_socket *s, short events)
 {
@@ -26,7 +26,7 @@ static short revents_of_stream(struct rs_socket *s, short events)
 		found |= events & POLLRDHUP;
 	if (rs_may_send_or_gone(s))
 		found |= events & (POLLOUT | POLLWRNORM);
-	/* who sees one of these gives up: what came before is read first */
+	/* programs stop reading when they see one of these, so unread data comes first */
 	if (s->state != RS_CONNECTED && !rs_inflow_waits(&s->stream.in))
 		found |= s->state == RS_DISCONNECTED ? POLLHUP : POLLERR;
 	return found;
@@ -42,7 +42,7 @@ static short revents_of_datagrams(struct rs_socket *s, short events)
 		found |= events & (POLLOUT | POLLWRNORM);
 	if (!s->readable)
 		found |= (events & POLLRDHUP) | (s->writable ? 0 : POLLHUP);
-	/* what came before is read first */
+	/* unread datagrams come first */
 	if (s->datagrams.broken != 0 && !rs_datagram_waits(s))
 		found |= (events & (POLLIN | POLLRDNORM)) | POLLERR;
 	return found;
@@ -55,13 +55,13 @@ short rs_revents(struct rs_socket *s, short events)
 	return rs_is_stream(s) ? revents_of_stream(s, events) : revents_of_datagrams(s, events);
 }
 
-/* ---- all of them ---- */
+/* ---- a set of sockets ---- */
 
 struct set {
 	struct pollfd *fds; /* the program's */
 	nfds_t count;
-	struct rs_socket **socket; /* of each, or NULL */
-	struct pollfd *real; /* what is polled: `count`, and the sleeper's */
+	struct rs_socket **socket; /* the rsocket of each entry, or NULL */
+	struct pollfd *real; /* what poll(2) gets: `count` entries, and the sleeper's */
 	struct rs_socket *few_socket[LIMIT_RS_POLL_FEW];
 	struct pollfd few_real[LIMIT_RS_POLL_FEW + 1];
 };
@@ -108,7 +108,7 @@ static void set_close(struct set *set)
 	set_leave_room(set);
 }
 
-/* The rest of its news come by the sleeper. */
+/* Looks for events of one socket. Later ones reach this thread through its sleeper. */
 static void look_at_socket(struct rs_socket *s, struct pollfd *fd, struct pollfd *real, bool arm)
 {
 	pthread_mutex_lock(&s->lock);
@@ -123,7 +123,7 @@ static void look_at_socket(struct rs_socket *s, struct pollfd *fd, struct pollfd
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* How many sockets have something to say. `arm`: their completion channels will be polled. */
+/* How many sockets have events. `arm`: their completion channels will be polled. */
 static int look(struct set *set, bool arm)
 {
 	int found = 0;
@@ -158,7 +158,7 @@ static int take_others(struct set *set)
 	return found;
 }
 
-/* Everything, without waiting: how many have something to say, or -1 with errno. */
+/* Looks at everything without waiting. How many entries have events, or -1 with errno. */
 static int look_once(struct set *set)
 {
 	int found = look(set, false);
@@ -183,10 +183,10 @@ static int patience(int64_t end)
 struct sleep {
 	struct set *set;
 	struct rs_sleeper sleeper;
-	int cancelstate; /* of the program; disabled but where nothing is locked */
+	int cancelstate; /* the program's; cancelling is disabled while a lock is held */
 };
 
-/* The call ends here. */
+/* Runs if the thread is cancelled. */
 static void cancelled(void *argument)
 {
 	struct sleep *z = argument;
@@ -226,7 +226,7 @@ static int sleep_until(struct set *set, int64_t end)
 	return found;
 }
 
-/* `timeout_us`: -1 for ever. */
+/* `timeout_us`: -1: for ever. */
 static int poll_set(struct set *set, int64_t timeout_us)
 {
 	int64_t begin = rs_now_us();
@@ -265,7 +265,7 @@ EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 
 /* ---- select ---- */
 
-#define SECONDS_MAX INT32_MAX /* nobody waits longer */
+#define SECONDS_MAX INT32_MAX /* longer timeouts are cut to this */
 
 static bool is_in(int fd, const fd_set *set)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiving: octets are copied out of the buffer that the peer has written into. */
+/* Receiving: copies octets out of the buffer that the peer writes into. */
 #include <limits.h>
 
 #include "rdmacm/rsockets/rs.h"
 
-/* 0: something waits, or nothing will come. */
+/* 0: data is there, or none will come. */
 static int await_data(struct rs_socket *s, int flags)
 {
 	int error;
@@ -17,7 +17,10 @@ static int await_data(struct rs_socket *s, int flags)
 	return s->error;
 }
 
-/* What waits now, up to `length`. Receivers come one after the other: it stays while it is copied. */
+/*
+ * Copies what has arrived, up to `length`. receive_lock keeps other readers away, so the data stays
+ * while it is copied.
+ */
 static size_t copy_out(struct rs_socket *s, struct rs_cursor *c, size_t length, bool peek)
 {
 	struct rs_inflow ahead = s->stream.in;
@@ -76,7 +79,7 @@ ssize_t rs_stream_receive(struct rs_socket *s, const struct iovec *iov, size_t c
 	pthread_mutex_lock(&s->lock);
 	received = receive_all(s, &c, (size_t)length, flags, &error);
 	if (received == 0 && error == s->error)
-		s->error = 0; /* said once, by a call that did nothing else */
+		s->error = 0; /* reported once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	rs_direction_end();
 	return received > 0 || error == 0 ? (ssize_t)received : result(error);
@@ -123,7 +126,7 @@ EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct so
 	return receive_any(socket, &iov, 1, flags, src_addr, addrlen, &message_flags);
 }
 
-/* There is never anything to say by control messages. */
+/* A message never has control data. */
 EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
 	ssize_t received;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending. Octets are copied, so that a call may return before they have arrived. */
+/* Sending. Octets are copied, so a call may return before they have arrived. */
 #include <limits.h>
 
 #include "config/limits.h"
@@ -14,7 +14,7 @@ static int error_of_end(const struct rs_socket *s)
 	return s->state == RS_CONNECTED ? EPIPE : ECONNRESET;
 }
 
-/* 0: a message can go, or none ever can. */
+/* 0: a message can be sent, or none ever can. */
 static int await_room(struct rs_socket *s, int flags)
 {
 	if (rs_may_send(s))
@@ -22,7 +22,7 @@ static int await_room(struct rs_socket *s, int flags)
 	return rs_wait(s, rs_may_send_or_gone, rs_must_not_wait(s, flags));
 }
 
-/* The lock is let go while octets are copied: the place is ours, send_lock is held. */
+/* Releases the lock while octets are copied: send_lock keeps others away from these places. */
 static int fill_pieces(struct rs_socket *s, struct rs_write *w, struct rs_cursor *c, uint32_t n)
 {
 	struct rs_memory *m = &s->stream.send;
@@ -49,7 +49,7 @@ static void fill_inline(struct rs_write *w, struct rs_cursor *c, uint8_t *buffer
 	w->sge[0] = (struct ibv_sge){ .addr = (uintptr_t)buffer, .length = n };
 }
 
-/* There is room for it. `w`: where to, and with what message. */
+/* Sends one message; there is room for it. `w`: its destination and type. */
 static int send_one(struct rs_socket *s, struct rs_write *w, struct rs_cursor *c, uint32_t n)
 {
 	uint8_t buffer[LIMIT_INLINE];
@@ -68,7 +68,7 @@ static int send_one(struct rs_socket *s, struct rs_write *w, struct rs_cursor *c
 
 /* ---- many ---- */
 
-/* The first message is short, so that the peer begins while the next one is still copied. */
+/* The first message is short, so that the peer starts while the next one is being copied. */
 static uint32_t next_chunk(uint32_t *chunk, size_t left)
 {
 	uint32_t n = (uint32_t)MIN_OF(left, *chunk);
@@ -106,7 +106,10 @@ static int send_to_mapped(struct rs_socket *s, struct rs_cursor *c, uint64_t off
 	return send_one(s, &w, c, *n);
 }
 
-/* `offset`: NULL, or where in the peer's mapped buffers. The octets sent, `error` if not all. */
+/*
+ * `offset`: into the peer's mapped buffers, or NULL. Returns the octets sent; sets `error` if not
+ * all.
+ */
 static size_t send_all(struct rs_socket *s, struct rs_cursor *c, size_t length, int flags,
 		       uint64_t *offset, int *error)
 {
@@ -149,7 +152,7 @@ static ssize_t send_vector(struct rs_socket *s, const struct iovec *iov, size_t 
 	pthread_mutex_lock(&s->lock);
 	sent = send_all(s, &c, (size_t)length, flags, offset, &error);
 	if (sent == 0 && error == s->error)
-		s->error = 0; /* said once, by a call that did nothing else */
+		s->error = 0; /* reported once, by a call that did nothing else */
 	pthread_mutex_unlock(&s->lock);
 	rs_direction_end();
 	return sent > 0 || error == 0 ? (ssize_t)sent : result(error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that does what no call of the program waits for. It begins with the first socket that
- * needs it and stays; the child of a fork has one of its own.
+/*
+ * The thread that does what no call of the program waits for. The first socket that needs it starts
+ * it, and it stays. The child of a fork starts its own.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -19,7 +20,7 @@ static void serve(int owner)
 		return;
 	if (!rs_is_stream(s))
 		rs_datagrams_progress(s);
-	else if (s->state == RS_LISTENING) /* nobody but this thread listens, or stops to */
+	else if (s->state == RS_LISTENING) /* only this thread starts or stops listening */
 		rs_listener_progress(s);
 	else
 		rs_connection_progress(s);
@@ -40,7 +41,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* No signal of the program is ours. */
+/* The thread blocks all signals: they are the program's. */
 static int start_thread(void)
 {
 	pthread_attr_t attr;
@@ -68,7 +69,7 @@ static void register_fork_handler(void)
 	pthread_atfork(NULL, NULL, forget);
 }
 
-/* With service_lock held. */
+/* The caller holds service_lock. */
 static int start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

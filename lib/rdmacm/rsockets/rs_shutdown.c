@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a stream. The peer is told in the stream itself, behind what was written; then all of
- * that must have arrived before the queue pair may go. That takes no longer than the peer's engine
- * does, whatever its program does: 10 s are the bound for one that is gone.
+ * The end of a stream. A message in the stream tells the peer, after the data. All of that must
+ * have arrived before the queue pair can be destroyed. The peer's engine acknowledges it whatever
+ * its program does; the wait is bounded in case the engine is gone.
  */
 #include "rdmacm/rsockets/rs.h"
 
@@ -18,7 +18,10 @@ static int patience(const struct rs_socket *s)
 	return LIMIT_RS_CLOSE_MS;
 }
 
-/* In any mode: like the linger of TCP, which goes on after the call, but here. */
+/*
+ * Waits even on a non-blocking socket. It is like the linger of TCP, except that TCP lingers after
+ * the call.
+ */
 static int tell(struct rs_socket *s, enum rs_control what)
 {
 	int error = rs_linger(s, may_tell_or_gone, patience(s));
@@ -43,13 +46,13 @@ int rs_stream_shutdown(struct rs_socket *s, int how)
 	rs_wake(s);
 	if (!s->readable && !s->writable)
 		return tell(s, RS_DISCONNECT);
-	/* that nothing will be read is nothing that one can say */
+	/* the protocol has no message for "reads no more" */
 	return was_writable && !s->writable ? tell(s, RS_SHUTDOWN) : 0;
 }
 
 /*
- * Not by the kernel: a UDP socket that was shut down is readable for ever, and who waits is not in it.
- * As of one, what was asked for is done, and an error if there is no peer.
+ * Not by shutdown(2): a UDP socket that was shut down stays readable for ever, and threads that
+ * wait do not wait in it. Like shutdown(2) on UDP this takes effect, and fails if there is no peer.
  */
 static int shutdown_datagrams(struct rs_socket *s, int how)
 {

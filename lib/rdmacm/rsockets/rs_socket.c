@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets: made, named, connected, closed. */
+/* Sockets: made, bound, connected, closed. */
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -67,8 +67,8 @@ static int open_stream(struct rs_socket *s)
 }
 
 /*
- * The flags SOCK_NONBLOCK and SOCK_CLOEXEC are refused as in rdma-core 44: its librspreload.so leaves
- * programs that use them on TCP, and must, because it knows nothing of accept4().
+ * SOCK_NONBLOCK and SOCK_CLOEXEC are refused as in rdma-core 44. Its librspreload.so leaves
+ * programs that use them on TCP, and has to, because it does not know accept4().
  */
 static int check_kind(int domain, int type, int protocol)
 {
@@ -166,7 +166,7 @@ static int bind_stream(struct rs_socket *s, const struct sockaddr *a)
 	if (s->state != RS_NEW)
 		return EINVAL;
 	if (rdma_bind_addr(s->stream.id, (struct sockaddr *)a) != 0) {
-		/* rdma_cm's word for an address that is nobody's here is not that of sockets */
+		/* rdma_cm's errno for an address that is not local differs from that of sockets */
 		if (errno == ENODEV && !uroce_context_gone(id_of(s->stream.id)->device->context))
 			errno = EADDRNOTAVAIL;
 		return errno;
@@ -232,7 +232,7 @@ EXPORT int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 
 /* ---- names ---- */
 
-/* Like getsockname(2), which says the family before there is an address. */
+/* Like getsockname(2), which reports the family of a socket without an address. */
 static void copy_own_address(const struct rs_socket *s, struct sockaddr *to, socklen_t *length)
 {
 	struct sockaddr_storage a = s->stream.id->route.addr.src_storage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connected stream: messages out, completions in, credits. */
+/* A connected stream: sending messages, handling completions, credits. */
 #include "rdmacm/rsockets/rs.h"
 
 #define RECEIVED (1ull << 63)
@@ -29,7 +29,7 @@ void rs_stream_disconnected(struct rs_socket *s)
 		stop(s, RS_DISCONNECTED);
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 int rs_stream_write(struct rs_socket *s, const struct rs_write *w)
 {
@@ -100,8 +100,8 @@ static void give_credits(struct rs_socket *s)
 }
 
 /*
- * The peer publishes a buffer when it has emptied one that we had filled: an entry is looked at
- * once, when the one before it is used up.
+ * The peer publishes a buffer after it has emptied one that we had filled. Its entry is read as
+ * soon as the entry before it is used up.
  */
 static void next_target(struct rs_socket *s)
 {
@@ -143,7 +143,7 @@ bool rs_all_is_sent(struct rs_socket *s)
 	return s->state != RS_CONNECTED || f->places + f->control_places == s->sizes.send_queue;
 }
 
-/* ---- in ---- */
+/* ---- receiving ---- */
 
 static void take_control(struct rs_socket *s, uint32_t what)
 {
@@ -173,7 +173,7 @@ static void take_message(struct rs_socket *s, uint32_t message)
 		take_control(s, value);
 		break;
 	default:
-		break; /* reserved */
+		break; /* reserved: ignored */
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets by the numbers of their descriptors. */
+/* Sockets by descriptor. */
 #include <stdlib.h>
 
 #include "rdmacm/rsockets/rs.h"
@@ -8,7 +8,7 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_socket **table;
 static int slots;
 
-/* A child has no use for its parent's connections, and their descriptors are closed in it. */
+/* A child cannot use its parent's connections; their descriptors are closed in it. */
 static void forget_all(void)
 {
 	pthread_mutex_init(&table_lock, NULL);
@@ -60,7 +60,7 @@ int rs_enter(struct rs_socket *s)
 	return error;
 }
 
-/* With table_lock held. */
+/* The caller holds table_lock. */
 static struct rs_socket *find(int fd)
 {
 	return fd >= 0 && fd < slots ? table[fd] : NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The UDP socket of a datagram socket: finding out queue pairs, and what is sent until then. */
+/*
+ * The UDP socket of a datagram socket: finds the peers' queue pairs, and carries datagrams until
+ * then.
+ */
 #include "rdmacm/rsockets/rs_datagram.h"
 
 int rs_udp_send(struct rs_socket *s, const struct rs_destination *d, enum rs_udp_operation what,
@@ -29,7 +32,7 @@ static void take(struct rs_socket *s, const uint8_t *octets, size_t length,
 	if (header == 0 || rs_destination_for(s, (const struct sockaddr *)from, &d) != 0)
 		return;
 	if (u.operation == RS_UDP_DATA)
-		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0, true); /* it will ask again */
+		rs_udp_send(s, d, RS_UDP_CONTROL, NULL, 0, true); /* best effort */
 	rs_destination_resolve(s, d, u.qpn);
 	if (u.operation == RS_UDP_DATA)
 		rs_deliver(s, from, octets + header, length - header);
@@ -48,7 +51,7 @@ void rs_udp_progress(struct rs_socket *s)
 		n = recvfrom(s->fd, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&from,
 			     &from_length);
 		if (n < 0)
-			break; /* also what ICMP says of an earlier one */
+			break; /* also an ICMP error of an earlier datagram */
 		take(s, octets, (size_t)n, &from);
 	}
 }

@@ -36,10 +36,10 @@ void rs_take_events(struct rs_socket *s)
 		s->armed = false;
 	}
 	if (!s->armed)
-		rs_wake(s); /* they may be waiting for what is gone now */
+		rs_wake(s); /* they may poll for an event that was taken here */
 }
 
-/* Completions that come at once cost no sleep. */
+/* Spins first: a completion that comes at once then costs no sleep. */
 static bool spin(struct rs_socket *s, rs_condition *is_true)
 {
 	int64_t end = rs_now_us() + rs_defaults()->spin_us;
@@ -64,9 +64,9 @@ static int time_left(int64_t end)
 	return left <= 0 ? 0 : (int)MIN_OF((left + 999) / 1000, INT32_MAX);
 }
 
-/* ---- one direction, one thread; it may be cancelled while it sleeps ---- */
+/* ---- one direction, one thread, which may be cancelled while it sleeps ---- */
 
-static __thread pthread_mutex_t *held; /* send_lock or receive_lock of the call that this is */
+static __thread pthread_mutex_t *held; /* send_lock or receive_lock, by the running call */
 
 void rs_direction_begin(pthread_mutex_t *lock)
 {
@@ -85,10 +85,10 @@ void rs_direction_end(void)
 struct sleep {
 	struct rs_socket *s;
 	struct rs_sleeper sleeper;
-	int cancelstate; /* of the program; disabled but where nothing is locked */
+	int cancelstate; /* the program's; cancelling is disabled while a lock is held */
 };
 
-/* The call ends here. */
+/* Runs if the thread is cancelled. */
 static void cancelled(void *argument)
 {
 	struct sleep *z = argument;
@@ -99,7 +99,7 @@ static void cancelled(void *argument)
 	rs_put(z->s);
 }
 
-/* 0 or an errno */
+/* 0 or an errno. */
 static int sleep_once(struct sleep *z, int patience_ms)
 {
 	struct rs_socket *s = z->s;
@@ -120,7 +120,7 @@ static int sleep_once(struct sleep *z, int patience_ms)
 	return error;
 }
 
-/* `end`: -1: none, and a signal ends it, too. */
+/* `end`: -1: none; then a signal ends the sleep, too. */
 static int sleep_until(struct sleep *z, rs_condition *is_true, int64_t end)
 {
 	int error = rs_sleeper_begin(&z->sleeper, z->s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that sleep in a socket, or in rpoll() in many. Each has a descriptor of its own, made when
- * it first has to wait, which goes when the thread does.
+ * Threads that sleep in one socket, or in rpoll() in several. Each has an event descriptor, which
+ * is made when the thread first has to wait and closed when it ends.
  */
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -12,15 +12,16 @@
 static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rs_sleeper *sleepers;
 /*
- * Read without the lock by rs_wake, whose caller holds the lock of the socket that has changed: who
- * began to sleep before took that lock, too, before it looked at the socket for the last time.
+ * The number of sleepers. Atomic because rs_wake reads it without sleepers_lock. Its caller holds
+ * the lock of the socket that has changed, and a sleeper takes that lock, too, after it has counted
+ * itself and before it looks at the socket for the last time. So one of them sees the other.
  */
 static atomic_uint count;
 
 static __thread int own_fd = -1;
-static __thread pid_t own_pid; /* of who made it: not this process after a fork */
+static __thread pid_t own_pid; /* the process that made it: another one after a fork */
 static pthread_key_t at_end;
-static bool has_key; /* there is one to be had: else a thread's descriptor outlives it */
+static bool has_key; /* false: a thread's descriptor stays open after the thread ends */
 
 static void close_own(void *value)
 {
@@ -82,10 +83,10 @@ int rs_sleeper_begin(struct rs_sleeper *w, const struct rs_socket *only)
 
 void rs_sleeper_drain(struct rs_sleeper *w)
 {
-	int before = errno; /* of who slept */
+	int before = errno; /* of the call that slept */
 	uint64_t value;
 
-	/* empty or not: there is nothing to be done about it */
+	/* an empty descriptor is fine */
 	if (read(w->fd, &value, sizeof(value)) < 0)
 		errno = before;
 }
@@ -142,7 +143,7 @@ void rs_wake(const struct rs_socket *s)
 		if (w->fd == own_fd || (w->only != NULL && w->only != s))
 			continue;
 		if (write(w->fd, &one, sizeof(one)) < 0)
-			errno = before; /* full: it will wake anyway */
+			errno = before; /* full: the sleeper wakes anyway */
 	}
 	pthread_mutex_unlock(&sleepers_lock);
 }

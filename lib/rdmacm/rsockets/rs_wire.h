@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rsockets say to each other, octet by octet (rsocket(7) of rdma-core, protocol version 1).
- * Pure. Nothing here trusts its input.
+ * The wire format of rsockets, octet by octet (rsocket(7) of rdma-core, protocol version 1). Pure.
+ * Nothing here trusts its input.
  *
- * Stream: both ends write into each other's memory. The private data of the REQ and the REP says
+ * Stream: each end writes into the other's memory. The private data of the REQ and the REP says
  * where (big endian):
  *
  *	 0  version = 1          1  flags                2  credits: messages that may be under way
@@ -11,11 +11,13 @@
  *	 8  the peer's table of two buffers (struct rs_sge)
  *	24  the first buffer (struct rs_sge)
  *
- * Every message is an RDMA WRITE with immediate data, whose upper three bits say what it is
- * (enum rs_message) and the lower 29 how much. Tables in memory are in their owner's byte order.
+ * Every message is an RDMA WRITE with immediate data. The upper three bits of the immediate are its
+ * type (enum rs_message), the lower 29 bits its argument. Tables in memory are in their owner's
+ * byte order.
  *
- * Datagrams: a UDP datagram with a header finds out the queue pair behind an address and carries
- * what is sent until that is known; after that every UD SEND begins with the sender's address.
+ * Datagrams: a UDP datagram with a header finds the queue pair behind an address, and carries the
+ * payload until that queue pair is known. From then on every UD SEND begins with the sender's
+ * address.
  */
 #ifndef RDMACM_RS_WIRE_H
 #define RDMACM_RS_WIRE_H
@@ -27,19 +29,19 @@
 
 #define RS_VERSION	 1
 #define RS_GREETING_SIZE 40
-#define RS_SGL_ENTRIES	 2 /* of the table of buffers that we have in our own memory */
+#define RS_SGL_ENTRIES	 2 /* entries of our own table of buffers */
 
 enum rs_message {
-	RS_DATA = 0, /* octets that were written into the current buffer */
-	RS_CREDIT = 4, /* messages that may have been sent in all, modulo 2^16 */
+	RS_DATA = 0, /* octets written into the current buffer */
+	RS_CREDIT = 4, /* total messages that may have been sent, modulo 2^16 */
 	RS_IOMAP = 6, /* the entry that was written */
 	RS_CONTROL = 7, /* enum rs_control */
 };
 
 enum rs_control {
-	RS_DISCONNECT = 0, /* nothing is sent or taken any more */
+	RS_DISCONNECT = 0, /* the sender neither sends nor receives any more */
 	RS_KEEPALIVE = 1,
-	RS_SHUTDOWN = 2, /* nothing is sent any more */
+	RS_SHUTDOWN = 2, /* the sender sends no more */
 };
 
 #define RS_MESSAGE_MAX 0x1fffffffu
@@ -62,7 +64,7 @@ static inline uint32_t rs_message_value(uint32_t message)
 struct rs_sge {
 	uint64_t address;
 	uint32_t key;
-	uint32_t length; /* octets; of the table in a greeting: entries */
+	uint32_t length; /* octets; in a greeting the table's length in entries */
 };
 
 struct rs_iomap {
@@ -71,22 +73,22 @@ struct rs_iomap {
 };
 
 struct rs_greeting {
-	bool big_endian; /* the byte order of the sender's tables */
-	bool has_iomap; /* a table of mapped buffers follows that of the buffers */
+	bool big_endian; /* byte order of the sender's tables */
+	bool has_iomap; /* the table of mapped buffers follows the table of buffers */
 	uint16_t credits;
 	uint16_t iomap_entries;
 	struct rs_sge table, buffer;
 };
 
 void rs_greeting_store(uint8_t to[RS_GREETING_SIZE], const struct rs_greeting *g);
-/* false: too short, another version, or a table without an entry. */
+/* false: too short, another version, or an empty table. */
 bool rs_greeting_load(struct rs_greeting *g, const uint8_t *from, size_t length);
 
-/* Entries have one octet: above 128 in steps of 256. What is not a step is rounded down. */
+/* The scale has one octet: above 128 it counts in steps of 256. Rounds down. */
 uint8_t rs_entries_to_scale(uint32_t entries);
 uint16_t rs_entries_from_scale(uint8_t scale);
 
-/* As the peer has to read it. */
+/* Converts an entry to the peer's byte order. */
 struct rs_sge rs_sge_for(const struct rs_sge *sge, bool swap);
 struct rs_iomap rs_iomap_for(const struct rs_iomap *map, bool swap);
 
@@ -96,18 +98,18 @@ struct rs_iomap rs_iomap_for(const struct rs_iomap *map, bool swap);
 #define RS_UDP_HEADER_MAX      28
 #define RS_UDP_HEADER_MIN      16
 
-/* Before what is sent over a UD queue pair: who sends. Returns its length; 0: another family. */
+/* The header of a UD SEND, which names the sender. Returns its length; 0: neither IPv4 nor IPv6. */
 size_t rs_datagram_store(uint8_t to[RS_DATAGRAM_HEADER_MAX], const struct sockaddr *source);
 /*
- * The length of the header that these octets begin with, and whom it names. 0: it is none. `scope`: of
- * the link that they came from, which a link-local address means nothing without.
+ * Parses such a header: returns its length, 0 if it is invalid. `scope`: the interface it came
+ * from, without which a link-local address is ambiguous.
  */
 size_t rs_datagram_load(struct sockaddr_storage *source, const uint8_t *from, size_t length,
 			uint32_t scope);
 
 enum rs_udp_operation {
-	RS_UDP_DATA = 0, /* what follows the header is for the program */
-	RS_UDP_CONTROL = 7, /* an answer: it says the queue pair */
+	RS_UDP_DATA = 0, /* a payload for the program follows the header */
+	RS_UDP_CONTROL = 7, /* an answer, which names the queue pair */
 };
 
 struct rs_udp {
@@ -115,10 +117,10 @@ struct rs_udp {
 	uint32_t qpn;
 };
 
-/* `address`: of the sender's queue pair. Returns its length; 0: another family. */
+/* `address`: that of the sender's queue pair. Returns the length; 0: neither IPv4 nor IPv6. */
 size_t rs_udp_store(uint8_t to[RS_UDP_HEADER_MAX], const struct rs_udp *u,
 		    const struct sockaddr *address);
-/* `family`: of who sent it. 0: it is none. */
+/* `family`: the sender's. Returns the length; 0: invalid. */
 size_t rs_udp_load(struct rs_udp *u, const uint8_t *from, size_t length, int family);
 
 #endif
