@@ -203,6 +203,34 @@
 #define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one in so many of its time */
 #define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
 
+/* The connection manager; times are exponents: 4.096 us * 2^n. */
+#define LIMIT_CM_RESPONSE_TIMEOUT 20u /* granted to the peer for an answer, like Linux: 4.29 s */
+#define LIMIT_CM_MRA_TIMEOUT	  24u /* asked for by our MRA, like Linux: 68.7 s */
+#define LIMIT_CM_RETRIES	  15u
+#define LIMIT_CM_EXPONENT_MIN	  8u /* 1.05 ms: messages are never repeated faster */
+#define LIMIT_CM_EXPONENT	  24u /* larger exponents of a peer count as this one */
+#define LIMIT_CM_SIDR_LINGER	  (10 * TIME_S) /* that a SIDR_REP can be repeated */
+
+/* Neighbours of a port with addresses of its own. Times are nanotime (base/time.h). */
+#define LIMIT_NEIGHBOUR_ENTRIES	    1024u
+#define LIMIT_NEIGHBOUR_GATEWAYS    4u
+#define LIMIT_NEIGHBOUR_FRAMES	    32u /* sent by one tick */
+#define LIMIT_NEIGHBOUR_FRAME_BYTES 65536u /* of all these frames together */
+#define LIMIT_NEIGHBOUR_TRIES	    3u
+#define LIMIT_NEIGHBOUR_INTERVAL    TIME_S /* between two tries */
+#define LIMIT_NEIGHBOUR_REACHABLE   (30 * TIME_S) /* an answer is trusted this long, RFC 4861 10 */
+#define LIMIT_NEIGHBOUR_FAILED_HOLD (3 * TIME_S) /* a failure is reported this long, then retried */
+#define LIMIT_NEIGHBOUR_CHANGE	    (100 * TIME_MS) /* between two changes of a MAC address */
+#define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that nobody asks for is dropped */
+#define LIMIT_WATCH_SLOTS	    2048u /* next hops whose answers from the kernel are remembered */
+#define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
+
+/* Ports. */
+#define LIMIT_PORT_NAP	       (500 * TIME_US) /* sleep of an lcore whose port has no interrupt */
+#define LIMIT_NETDEV_RING      (4u << 20) /* octets of af_packet ring, for each queue and direction */
+#define LIMIT_KERNEL_SEGMENTS  16 /* of one frame given to the kernel's interface */
+#define LIMIT_IMPAIR_OVERTAKEN 8u /* frames that overtake a reordered one */
+
 /* rdma_cm in a program (lib/rdmacm). */
 #define LIMIT_CM_CHANNELS_KEPT 64u /* destroyed channels whose memory is kept for threads in them */
 #define LIMIT_EP_RESOLVE_MS    2000 /* for each step of rdma_create_ep */

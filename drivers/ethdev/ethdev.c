@@ -13,11 +13,10 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/kernel_interface.h"
-
-#define NAP_LONG (500 * TIME_US)
 
 static struct ethdev *ethdev_of(struct port *p)
 {
@@ -350,7 +349,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	p->socket = rte_eth_dev_socket_id(d->id);
 	d->link_ifindex = ethdev_ifindex(d->behind, info);
 	p->ifindex = d->link_ifindex;
-	p->nap = NAP_LONG;
+	p->nap = LIMIT_PORT_NAP;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
 		d->queue[i].bell = -1;

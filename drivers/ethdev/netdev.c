@@ -17,11 +17,11 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 
 #define PAGE	     4096u
-#define RING_OCTETS  (4u << 20) /* of each direction and queue */
 #define ADDRESS_ROOM 16u /* between a ring frame and what the driver asks of an mbuf, generously */
 
 struct netdev {
@@ -116,7 +116,7 @@ static int make_vdev(struct netdev *n, uint32_t mtu, uint16_t queues)
 {
 	uint32_t frame = frame_size(mtu);
 	uint32_t block = MAX_OF(frame, PAGE);
-	uint32_t frames = RING_OCTETS / block * (block / frame);
+	uint32_t frames = LIMIT_NETDEV_RING / block * (block / frame);
 	char arguments[256];
 
 	snprintf(n->vdev, sizeof(n->vdev), "net_af_packet_%s", n->iface);

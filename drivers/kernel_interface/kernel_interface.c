@@ -21,12 +21,11 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/checksum.h"
 #include "drivers/netlink.h"
 #include "drivers/port.h"
-
-#define SEGMENTS 16 /* of one frame that is given */
 
 struct kernel_interface {
 	char name[IF_NAMESIZE];
@@ -269,12 +268,12 @@ int kernel_interface_add_address(struct kernel_interface *k, const struct gid *g
 
 static bool give_one(struct kernel_interface *k, struct rte_mbuf *m)
 {
-	struct iovec part[SEGMENTS];
+	struct iovec part[LIMIT_KERNEL_SEGMENTS];
 	int n = 0;
 
 	if (k->fill_checksums && m->nb_segs == 1)
 		checksum_complete(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
-	if (m->nb_segs > SEGMENTS)
+	if (m->nb_segs > LIMIT_KERNEL_SEGMENTS)
 		return false; /* the kernel would take a part of it for the whole */
 	for (struct rte_mbuf *s = m; s != NULL; s = s->next)
 		part[n++] = (struct iovec){ rte_pktmbuf_mtod(s, void *), s->data_len };

@@ -49,7 +49,8 @@ uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *o
 	uint32_t length = MAX_OF(header + l3_length, 60u);
 	uint8_t *frame = out->octets + out->used;
 
-	if (out->count == NEIGHBOUR_FRAMES || length > NEIGHBOUR_FRAME_BYTES - out->used)
+	if (out->count == LIMIT_NEIGHBOUR_FRAMES ||
+	    length > LIMIT_NEIGHBOUR_FRAME_BYTES - out->used)
 		return NULL;
 	memset(frame, 0, length);
 	memcpy(frame, dst->octet, 6);

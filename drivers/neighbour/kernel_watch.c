@@ -41,7 +41,7 @@ static struct watched *find(const struct kernel_watch *w, const struct gid *hop)
 	uint32_t first = first_slot(hop);
 
 	for (uint32_t i = 0; i < PROBES; i++) {
-		const struct watched *s = &w->slot[(first + i) % WATCH_SLOTS];
+		const struct watched *s = &w->slot[(first + i) % LIMIT_WATCH_SLOTS];
 
 		if (s->used && gid_equal(&s->hop, hop))
 			return (struct watched *)(uintptr_t)s;
@@ -55,11 +55,11 @@ void kernel_watch_put(struct kernel_watch *w, const struct gid *hop, const struc
 	uint32_t first = first_slot(hop);
 
 	for (uint32_t i = 0; s == NULL && i < PROBES; i++)
-		if (!w->slot[(first + i) % WATCH_SLOTS].used)
-			s = &w->slot[(first + i) % WATCH_SLOTS];
+		if (!w->slot[(first + i) % LIMIT_WATCH_SLOTS].used)
+			s = &w->slot[(first + i) % LIMIT_WATCH_SLOTS];
 	if (s == NULL) {
 		w->overflowed = true;
-		s = &w->slot[first % WATCH_SLOTS];
+		s = &w->slot[first % LIMIT_WATCH_SLOTS];
 	}
 	*s = (struct watched){ *hop, *mac, true };
 }
@@ -174,7 +174,7 @@ bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 	/* A routing daemon may change many, and looking again costs two questions a queue pair. */
 	if (w->routes && now >= w->routes_at) {
 		w->routes = false;
-		w->routes_at = now + WATCH_ROUTES;
+		w->routes_at = now + LIMIT_WATCH_ROUTES;
 		r.changed = true;
 	}
 	return r.changed;

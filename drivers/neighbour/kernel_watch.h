@@ -13,10 +13,9 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "config/limits.h"
 #include "wire/envelope.h"
 
-#define WATCH_SLOTS  2048u /* hops whose answers are remembered */
-#define WATCH_ROUTES (500 * TIME_MS) /* between two changes of routes that are told */
 
 struct mnl_socket;
 
@@ -32,7 +31,7 @@ struct kernel_watch {
 	bool overflowed; /* an answer was forgotten: any announcement may be of it */
 	bool routes; /* changed, not told yet */
 	nanotime routes_at; /* when they may be told */
-	struct watched slot[WATCH_SLOTS];
+	struct watched slot[LIMIT_WATCH_SLOTS];
 };
 
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex);

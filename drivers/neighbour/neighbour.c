@@ -46,7 +46,7 @@ void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_a
 
 void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count)
 {
-	t->gateways = MIN_OF(count, NEIGHBOUR_GATEWAYS);
+	t->gateways = MIN_OF(count, LIMIT_NEIGHBOUR_GATEWAYS);
 	memcpy(t->gateway, gateway, t->gateways * sizeof(*gateway));
 }
 
@@ -147,7 +147,7 @@ static bool next_hop(const struct neighbour_table *t, const struct gid *gid, str
 
 static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid)
 {
-	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++)
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
 		if (t->entry[i].state != ENTRY_FREE && gid_equal(&t->entry[i].gid, gid))
 			return &t->entry[i];
 	return NULL;
@@ -158,7 +158,7 @@ static struct entry *entry_take(struct neighbour_table *t)
 {
 	struct entry *oldest = &t->entry[0];
 
-	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++) {
 		if (t->entry[i].state == ENTRY_FREE)
 			return &t->entry[i];
 		if (t->entry[i].used_at < oldest->used_at)
@@ -229,11 +229,11 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
  */
 static bool comes_too_soon(struct entry *e, const struct mac *mac, nanotime now)
 {
-	if (e->changed_at == 0 || now - e->changed_at >= NEIGHBOUR_CHANGE)
+	if (e->changed_at == 0 || now - e->changed_at >= LIMIT_NEIGHBOUR_CHANGE)
 		return false;
 	e->next_mac = *mac;
 	e->has_next = true;
-	e->due_at = time_earlier(e->due_at, e->changed_at + NEIGHBOUR_CHANGE);
+	e->due_at = time_earlier(e->due_at, e->changed_at + LIMIT_NEIGHBOUR_CHANGE);
 	return true;
 }
 
@@ -253,7 +253,7 @@ static void entry_confirmed(struct entry *e, nanotime now)
 	e->state = ENTRY_REACHABLE;
 	e->tries = 0;
 	e->confirmed_at = now;
-	e->due_at = now + NEIGHBOUR_REACHABLE;
+	e->due_at = now + LIMIT_NEIGHBOUR_REACHABLE;
 }
 
 void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
@@ -286,39 +286,39 @@ static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
 	if (!sent)
 		return; /* the list is full, or our address is gone: the next tick looks again */
 	e->tries++;
-	e->due_at = now + NEIGHBOUR_INTERVAL;
+	e->due_at = now + LIMIT_NEIGHBOUR_INTERVAL;
 }
 
 /* An answer grew old: ask again if somebody still uses it. */
 static void entry_aged(struct entry *e, nanotime now)
 {
-	if (now - e->used_at >= NEIGHBOUR_UNUSED) {
+	if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED) {
 		e->state = ENTRY_FREE;
 	} else if (e->used_at > e->confirmed_at) {
 		e->state = ENTRY_PROBING;
 		e->tries = 0;
 	} else {
-		e->due_at = now + NEIGHBOUR_REACHABLE;
+		e->due_at = now + LIMIT_NEIGHBOUR_REACHABLE;
 	}
 }
 
 static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 		      struct neighbour_frames *out)
 {
-	if (e->has_next && now - e->changed_at >= NEIGHBOUR_CHANGE) {
+	if (e->has_next && now - e->changed_at >= LIMIT_NEIGHBOUR_CHANGE) {
 		entry_change(t, e, &e->next_mac, now);
 		entry_confirmed(e, now);
 		return;
 	}
 	if (e->state == ENTRY_REACHABLE)
 		entry_aged(e, now);
-	if (e->state == ENTRY_PROBING && e->tries == NEIGHBOUR_TRIES) {
+	if (e->state == ENTRY_PROBING && e->tries == LIMIT_NEIGHBOUR_TRIES) {
 		e->state = ENTRY_INCOMPLETE;
 		e->tries = 0;
 	}
-	if (e->state == ENTRY_INCOMPLETE && e->tries == NEIGHBOUR_TRIES) {
+	if (e->state == ENTRY_INCOMPLETE && e->tries == LIMIT_NEIGHBOUR_TRIES) {
 		e->state = ENTRY_FAILED;
-		e->due_at = now + NEIGHBOUR_FAILED_HOLD;
+		e->due_at = now + LIMIT_NEIGHBOUR_FAILED_HOLD;
 		t->generation++;
 	} else if (e->state == ENTRY_FAILED) {
 		e->state = ENTRY_FREE;
@@ -326,7 +326,7 @@ static void entry_due(struct neighbour_table *t, struct entry *e, nanotime now,
 		entry_ask(t, e, now, out);
 	}
 	if (e->has_next)
-		e->due_at = time_earlier(e->due_at, e->changed_at + NEIGHBOUR_CHANGE);
+		e->due_at = time_earlier(e->due_at, e->changed_at + LIMIT_NEIGHBOUR_CHANGE);
 }
 
 nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out)
@@ -335,7 +335,7 @@ nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbou
 
 	if (t->kernel != NULL && neighbour_kernel_changed(t->kernel, now))
 		t->generation++;
-	for (uint32_t i = 0; i < NEIGHBOUR_ENTRIES; i++) {
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++) {
 		struct entry *e = &t->entry[i];
 
 		if (e->state != ENTRY_FREE && e->due_at <= now)

@@ -25,18 +25,6 @@
 #include "config/limits.h"
 #include "wire/envelope.h"
 
-#define NEIGHBOUR_ENTRIES     1024u
-#define NEIGHBOUR_GATEWAYS    4u
-#define NEIGHBOUR_FRAMES      32u
-#define NEIGHBOUR_FRAME_BYTES 65536u /* of all frames of a list together */
-#define NEIGHBOUR_TRIES	      3u
-#define NEIGHBOUR_INTERVAL    TIME_S /* between two tries */
-#define NEIGHBOUR_REACHABLE   (30 * TIME_S) /* how long an answer is believed unasked, RFC 4861 10 */
-#define NEIGHBOUR_FAILED_HOLD (3 * TIME_S) /* how long a failure is reported before a new attempt */
-#define NEIGHBOUR_CHANGE \
-	(100 * TIME_MS) /* after a MAC address changed the next may, the last one that came */
-#define NEIGHBOUR_UNUSED (600 * TIME_S) /* an entry nobody asked for that long is dropped */
-
 /* Complete Ethernet frames, padded to 60 octets, to be sent in order. */
 struct neighbour_frames {
 	uint32_t count;
@@ -44,8 +32,8 @@ struct neighbour_frames {
 	struct {
 		uint32_t offset; /* into octets */
 		uint32_t length;
-	} frame[NEIGHBOUR_FRAMES];
-	uint8_t octets[NEIGHBOUR_FRAME_BYTES];
+	} frame[LIMIT_NEIGHBOUR_FRAMES];
+	uint8_t octets[LIMIT_NEIGHBOUR_FRAME_BYTES];
 };
 
 static inline void neighbour_frames_clear(struct neighbour_frames *out)
@@ -69,7 +57,7 @@ struct neighbour_table *neighbour_table_new(const struct mac *mac, uint16_t vlan
 					    uint32_t kernel_ifindex);
 void neighbour_table_free(struct neighbour_table *t);
 
-/* Replace what was set before; at most LIMIT_GIDS and NEIGHBOUR_GATEWAYS of them are kept. */
+/* Replace what was set before; at most LIMIT_GIDS and LIMIT_NEIGHBOUR_GATEWAYS of them are kept. */
 void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_address *address,
 			     uint32_t count);
 void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count);

@@ -194,7 +194,7 @@ static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime
 {
 	struct asked *asked = asked_slot(k, hop);
 
-	if (asked->at != 0 && now - asked->at < NEIGHBOUR_INTERVAL)
+	if (asked->at != 0 && now - asked->at < LIMIT_NEIGHBOUR_INTERVAL)
 		return;
 	make_kernel_resolve(k, hop);
 	asked->at = now;
@@ -217,7 +217,7 @@ int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, 
 	if (state == NUD_FAILED)
 		kernel_watch_forget(&k->watch, &hop);
 	asked = asked_slot(k, &hop);
-	if (state == NUD_FAILED && asked->at != 0 && now - asked->at < NEIGHBOUR_FAILED_HOLD)
+	if (state == NUD_FAILED && asked->at != 0 && now - asked->at < LIMIT_NEIGHBOUR_FAILED_HOLD)
 		return EHOSTUNREACH;
 	ask_once(k, &hop, now);
 	if ((state & NUD_STALE) != 0)

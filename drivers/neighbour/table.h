@@ -68,8 +68,8 @@ struct neighbour_table {
 	uint32_t gateways;
 	uint32_t generation;
 	struct neighbour_address address[LIMIT_GIDS];
-	struct gid gateway[NEIGHBOUR_GATEWAYS];
-	struct entry entry[NEIGHBOUR_ENTRIES];
+	struct gid gateway[LIMIT_NEIGHBOUR_GATEWAYS];
+	struct entry entry[LIMIT_NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */
 	uint32_t memberships;
 	nanotime igmp_v2_until; /* an older querier is about */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/limits.h"
 #include "drivers/net_impair/impair.h"
 
 #include <string.h>
@@ -115,7 +116,7 @@ static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64
 	p->pocket[p->pocketed++] = (struct impair_waiting){
 		.frame = frame,
 		.due = now + r->delay + r->patience,
-		.after = p->tail + 1 + (uint32_t)(draw(p) % IMPAIR_OVERTAKEN),
+		.after = p->tail + 1 + (uint32_t)(draw(p) % LIMIT_IMPAIR_OVERTAKEN),
 	};
 	p->counters.reordered++;
 }

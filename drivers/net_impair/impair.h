@@ -19,9 +19,8 @@
 
 #include <rte_mbuf.h>
 
-#define IMPAIR_LINE	 4096u /* frames that wait on a path; a power of two */
-#define IMPAIR_POCKET	 32u
-#define IMPAIR_OVERTAKEN 8u /* a reordered frame is overtaken by 1..8 others */
+#define IMPAIR_LINE   4096u /* frames that wait on a path; a power of two */
+#define IMPAIR_POCKET 32u
 
 struct impair_rules {
 	/* probabilities, as a threshold for 32 random bits (1.0 is 2^32) */

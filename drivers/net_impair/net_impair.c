@@ -21,8 +21,6 @@
 RTE_LOG_REGISTER_DEFAULT(impair_log, NOTICE);
 #define COMPLAIN(...) rte_log(RTE_LOG_ERR, impair_log, "net_impair: " __VA_ARGS__)
 
-#define BURST 32u
-
 struct impair_queue {
 	struct impair *impair;
 	uint16_t index;
@@ -46,17 +44,17 @@ static struct impair *impair_of(struct rte_eth_dev *dev)
 /* What is due goes to the lower port; what it does not take waits on. */
 static void send_due(struct impair_queue *q)
 {
-	struct rte_mbuf *frames[BURST];
+	struct rte_mbuf *frames[LIMIT_BURST];
 	uint64_t now = rte_get_tsc_cycles();
 
-	for (uint32_t i = 0; i < IMPAIR_LINE / BURST; i++) {
-		uint16_t n = impair_take(&q->path, frames, BURST, now);
+	for (uint32_t i = 0; i < IMPAIR_LINE / LIMIT_BURST; i++) {
+		uint16_t n = impair_take(&q->path, frames, LIMIT_BURST, now);
 		uint16_t sent =
 			n == 0 ? 0 : rte_eth_tx_burst(q->impair->lower, q->index, frames, n);
 
 		if (sent < n)
 			impair_put_back(&q->path, frames + sent, (uint16_t)(n - sent));
-		if (sent < BURST)
+		if (sent < LIMIT_BURST)
 			break;
 	}
 }

@@ -41,7 +41,7 @@
  * earlier if there is no room for more; a new REQ with the id of what was rejected takes its place.
  *
  * Bounds: exponents of times are the peer's and 5 bits wide, up to 2.4 hours; those over
- * CM_EXPONENT_MAX count as that. A connection holds no memory but its struct.
+ * LIMIT_CM_EXPONENT count as that. A connection holds no memory but its struct.
  *
  * Calls of a program in a state that does not have them: EINVAL, and nothing happens. They return
  * 0 or a positive errno.
@@ -55,12 +55,7 @@
 
 #include "base/time.h"
 #include "cm/mad.h"
-
-#define CM_RESPONSE_TIMEOUT 20u /* what Linux grants: 4.29 s */
-#define CM_MRA_TIMEOUT	    24u /* what an MRA of ours asks for: 68.7 s, as Linux */
-#define CM_RETRIES	    15u
-#define CM_EXPONENT_MIN	    8u /* 1.05 ms: nobody is asked more often than that */
-#define CM_EXPONENT_MAX	    24u
+#include "config/limits.h"
 
 enum cm_state {
 	CM_IDLE,
@@ -189,7 +184,7 @@ int cm_reject(struct cm_connection *c, const struct cm_rejection *rejection, nan
 
 /*
  * REQ_RECEIVED, REP_RECEIVED: an MRA at once; the program needs so much longer, 4.096 us * 2^n.
- * Without this call a peer that repeats its REQ or REP meanwhile gets one of CM_MRA_TIMEOUT.
+ * Without this call a peer that repeats its REQ or REP meanwhile gets one of LIMIT_CM_MRA_TIMEOUT.
  */
 int cm_delay(struct cm_connection *c, uint8_t service_timeout, nanotime now);
 
@@ -224,10 +219,9 @@ int cm_sidr_connect(struct cm_connection *c, const struct cm_message *sidr_req,
 void cm_sidr_requested(struct cm_connection *c, const struct cm_message *sidr_req);
 /*
  * SIDR_REQ_RECEIVED -> SIDR_REPLIED. Of *rep count status (0: valid; enum cm_sidr_status), qpn,
- * qkey, information and private_data. SIDR_REPLIED lasts until CM_SIDR_LINGER after the reply and
- * cm_abandon(), whichever is later.
+ * qkey, information and private_data. SIDR_REPLIED lasts until LIMIT_CM_SIDR_LINGER after the reply
+ * and cm_abandon(), whichever is later.
  */
-#define CM_SIDR_LINGER (10 * TIME_S)
 int cm_sidr_reply(struct cm_connection *c, const struct cm_message *rep, nanotime now);
 
 /* Of an APR: alternate paths are not supported, and a LAP is answered with that (protocol-map 195). */
@@ -347,7 +341,7 @@ uint16_t cm_check_reply(const struct cm_message *rep);
  */
 uint16_t cm_check_ip_header(const struct cm_message *m, struct cm_ip_header *h);
 
-/* 4.096 us * 2^exponent, the exponent kept in CM_EXPONENT_MIN .. CM_EXPONENT_MAX. */
+/* 4.096 us * 2^exponent, the exponent kept in LIMIT_CM_EXPONENT_MIN .. LIMIT_CM_EXPONENT. */
 nanotime cm_time(uint8_t exponent);
 
 #endif

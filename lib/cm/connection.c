@@ -41,7 +41,7 @@ static const receiver receivers[] = {
 
 nanotime cm_time(uint8_t exponent)
 {
-	return UINT64_C(4096) << MIN_OF(MAX_OF(exponent, CM_EXPONENT_MIN), CM_EXPONENT_MAX);
+	return UINT64_C(4096) << MIN_OF(MAX_OF(exponent, LIMIT_CM_EXPONENT_MIN), LIMIT_CM_EXPONENT);
 }
 
 enum cm_state cm_state(const struct cm_connection *c)

@@ -16,7 +16,7 @@ static void adopt_times(struct cm_connection *c, const struct cm_message *req, u
 	c->peer_interval = cm_time(peer_wait) + c->flight;
 	c->timewait = c->flight;
 	c->max_retries = req->max_cm_retries;
-	c->mra_timeout = CM_MRA_TIMEOUT;
+	c->mra_timeout = LIMIT_CM_MRA_TIMEOUT;
 }
 
 static void adopt_peer(struct cm_connection *c, const struct cm_message *m)

@@ -51,7 +51,7 @@ int cm_sidr_reply(struct cm_connection *c, const struct cm_message *rep, nanotim
 	c->sent.service_id = c->service_id;
 	cm_enter(c, CM_SIDR_REPLIED);
 	c->owed = CM_OWES_MESSAGE;
-	c->deadline = now + CM_SIDR_LINGER;
+	c->deadline = now + LIMIT_CM_SIDR_LINGER;
 	return 0;
 }
 

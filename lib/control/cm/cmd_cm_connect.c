@@ -118,12 +118,12 @@ static struct cm_message make_req(const struct engine *e, const struct cm_id *id
 		.starting_psn = id->connection->own_psn,
 		.responder_resources = MIN_OF(p->responder_resources, LIMIT_RD_ATOMIC),
 		.initiator_depth = MIN_OF(p->initiator_depth, LIMIT_RD_ATOMIC),
-		.remote_response_timeout = CM_RESPONSE_TIMEOUT,
-		.local_response_timeout = CM_RESPONSE_TIMEOUT,
+		.remote_response_timeout = LIMIT_CM_RESPONSE_TIMEOUT,
+		.local_response_timeout = LIMIT_CM_RESPONSE_TIMEOUT,
 		.flow_control = p->flow_control != 0,
 		.retry_count = MIN_OF(p->retry_count, RETRIES_MAX),
 		.rnr_retry_count = MIN_OF(p->rnr_retry_count, RETRIES_MAX),
-		.max_cm_retries = CM_RETRIES,
+		.max_cm_retries = LIMIT_CM_RETRIES,
 		.path_mtu = id->path_mtu,
 		.srq = p->srq != 0,
 		.primary = primary_path(e, id),
@@ -185,7 +185,7 @@ int cmd_cm_connect(struct call *call)
 	m.local_id = cm_new_local_id(e);
 	l->retry_count = m.retry_count;
 	if (l->datagram)
-		cm_sidr_connect(&l->core, &m, CM_RESPONSE_TIMEOUT, CM_RETRIES, now);
+		cm_sidr_connect(&l->core, &m, LIMIT_CM_RESPONSE_TIMEOUT, LIMIT_CM_RETRIES, now);
 	else
 		cm_connect(&l->core, &m, now);
 	id->state = CM_ID_CONNECTED;

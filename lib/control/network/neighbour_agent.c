@@ -41,7 +41,7 @@ struct neighbour_agent {
 /* ---- sending ---- */
 
 struct burst {
-	struct rte_mbuf *frame[NEIGHBOUR_FRAMES];
+	struct rte_mbuf *frame[LIMIT_NEIGHBOUR_FRAMES];
 	uint32_t frames;
 };
 
@@ -280,7 +280,7 @@ void neighbour_agent_frames(struct engine *e, nanotime now)
 		neighbour_input(a->table, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, now,
 				&a->out);
 		rte_pktmbuf_free(m);
-		if (a->out.count > NEIGHBOUR_FRAMES / 2)
+		if (a->out.count > LIMIT_NEIGHBOUR_FRAMES / 2)
 			send_frames(e);
 	}
 	send_frames(e); /* the next tick handles what follows from them */

@@ -287,7 +287,7 @@ Test(cm_open, an_mra_keeps_the_asker_patient)
 	expect_events(b, CM_EVENT_REQUEST);
 	m = pass(b, "MRA");
 	cr_expect_eq(m->about, CM_ABOUT_REQ);
-	cr_expect_eq(m->service_timeout, CM_MRA_TIMEOUT);
+	cr_expect_eq(m->service_timeout, LIMIT_CM_MRA_TIMEOUT);
 	cr_expect_eq(m->local_id, b->id);
 	cr_expect_eq(m->remote_id, a->id);
 	at(start + INTERVAL + PATIENCE + FLIGHT - 1);

@@ -26,7 +26,7 @@
 #define INTERVAL  ((UINT64_C(4096) << RESPONSE) + FLIGHT) /* of repetitions */
 #define ACK_DELAY 12u /* target_ack_delay: 16.777216 ms */
 #define TIMEWAIT  (FLIGHT + (UINT64_C(4096) << ACK_DELAY))
-#define PATIENCE  (UINT64_C(4096) << CM_MRA_TIMEOUT) /* 68.7 s */
+#define PATIENCE  (UINT64_C(4096) << LIMIT_CM_MRA_TIMEOUT) /* 68.7 s */
 #define SERVICE	  cm_service_id(CM_SPACE_TCP, 7174)
 
 struct party {

@@ -108,9 +108,9 @@ Test(cm_sidr, how_long_a_reply_is_kept)
 	reply(CM_SIDR_VALID);
 	pass(b, "SIDR_REP");
 	cm_abandon(&b->c, now);
-	at(start + CM_SIDR_LINGER - 1);
+	at(start + LIMIT_CM_SIDR_LINGER - 1);
 	expect_state(b, CM_SIDR_REPLIED);
-	at(start + CM_SIDR_LINGER);
+	at(start + LIMIT_CM_SIDR_LINGER);
 	expect_state(b, CM_IDLE);
 
 	begin();
@@ -203,6 +203,6 @@ Test(cm_sidr, a_struct_is_used_again)
 		expect_events(a, CM_EVENT_SIDR_REPLY);
 		cm_abandon(&a->c, now);
 		cm_abandon(&b->c, now);
-		at(now + CM_SIDR_LINGER);
+		at(now + LIMIT_CM_SIDR_LINGER);
 	}
 }

@@ -148,15 +148,16 @@ Test(kernel_watch, routes_are_told_at_intervals)
 	kernel_watch_read(&watch, &message, sizeof(message), lost, NULL);
 	cr_expect(kernel_watch_changed(&watch, TIME_S, lost, NULL));
 	kernel_watch_read(&watch, &message, sizeof(message), lost, NULL);
-	cr_expect_not(kernel_watch_changed(&watch, TIME_S + WATCH_ROUTES - 1, lost, NULL));
-	cr_expect(kernel_watch_changed(&watch, TIME_S + WATCH_ROUTES, lost, NULL), "not forgotten");
+	cr_expect_not(kernel_watch_changed(&watch, TIME_S + LIMIT_WATCH_ROUTES - 1, lost, NULL));
+	cr_expect(kernel_watch_changed(&watch, TIME_S + LIMIT_WATCH_ROUTES, lost, NULL),
+		  "not forgotten");
 	cr_expect_not(kernel_watch_changed(&watch, 3 * TIME_S, lost, NULL), "told once");
 }
 
 /* More hops than there is room for: then any announcement may be of one that we know no more. */
 Test(kernel_watch, more_hops_than_slots)
 {
-	for (uint32_t i = 0; i < 4 * WATCH_SLOTS; i++) {
+	for (uint32_t i = 0; i < 4 * LIMIT_WATCH_SLOTS; i++) {
 		struct gid gid = { { 0xfd, [13] = (uint8_t)(i >> 16), [14] = (uint8_t)(i >> 8),
 				     [15] = (uint8_t)i } };
 		struct mac m = mac(1);

@@ -92,7 +92,7 @@ Test(neighbour, gives_up_after_three_tries_and_tries_again_later)
 	struct mac mac;
 
 	cr_expect_eq(neighbour_resolve(t, &peer4, 0, &mac), EINPROGRESS);
-	for (uint32_t s = 0; s < NEIGHBOUR_TRIES; s++) {
+	for (uint32_t s = 0; s < LIMIT_NEIGHBOUR_TRIES; s++) {
 		neighbour_tick(t, s * TIME_S, &out);
 		cr_expect_eq(out.count, s + 1);
 		cr_expect_eq(neighbour_resolve(t, &peer4, s * TIME_S, &mac), EINPROGRESS);
@@ -217,7 +217,7 @@ Test(neighbour, a_mac_address_that_flips_is_followed_at_a_bounded_rate)
 	}
 	cr_expect_leq(neighbour_generation(t) - before, 11, "%u changes",
 		      neighbour_generation(t) - before);
-	now += NEIGHBOUR_CHANGE;
+	now += LIMIT_NEIGHBOUR_CHANGE;
 	neighbour_tick(t, now, &out);
 	cr_assert_eq(neighbour_resolve(t, &peer4, now, &mac), 0);
 	cr_expect_arr_eq(mac.octet, frame + 6, 6, "the last one wins");
@@ -253,7 +253,7 @@ Test(neighbour, a_full_table_gives_up_its_least_used_entry)
 
 	neighbour_resolve(t, &peer4, 0, &mac);
 	input(arp_answer, sizeof(arp_answer), 0);
-	for (uint32_t i = 0; i < 2 * NEIGHBOUR_ENTRIES; i++) {
+	for (uint32_t i = 0; i < 2 * LIMIT_NEIGHBOUR_ENTRIES; i++) {
 		struct gid g = peer6;
 
 		store_be16(g.octet + 12, (uint16_t)(i + 1));
@@ -262,7 +262,7 @@ Test(neighbour, a_full_table_gives_up_its_least_used_entry)
 	}
 	cr_expect_eq(neighbour_resolve(t, &peer4, 9999, &mac), 0);
 	neighbour_tick(t, TIME_S, &out);
-	cr_expect_eq(out.count, NEIGHBOUR_FRAMES, "the list bounds what one tick sends");
+	cr_expect_eq(out.count, LIMIT_NEIGHBOUR_FRAMES, "the list bounds what one tick sends");
 }
 
 struct sample {
