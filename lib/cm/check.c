@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a REQ, REP or SIDR_REQ may say (IBTA 12.6.5, 12.6.8): nothing is kept of one that may not. */
+/*
+ * What a REQ, REP or SIDR_REQ may contain (IBTA 12.6.5, 12.6.8). A message that fails is refused
+ * and leaves no state.
+ */
 #include "cm/state.h"
 
-#define QPN_GSI_LAST 1u /* 0 and 1 are the management queue pairs */
+#define QPN_GSI_LAST 1u /* queue pairs 0 and 1 are for management */
 #define MTU_256	     1u
 #define MTU_4096     5u
 #define XRC	     1u /* the extended transport type */
@@ -25,7 +28,7 @@ static bool transport_supported(const struct cm_message *req, const struct cm_po
 	}
 }
 
-/* An address that one host has: not all zero, as IPv4 neither, and not a group's. */
+/* The address of one host: not all zero (also as an IPv4 address), and not a multicast address. */
 static bool gid_is_a_host(const struct gid *g)
 {
 	return !gid_is_zero(g) && !gid_is_multicast(g) &&

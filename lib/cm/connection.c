@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every state of a connection has: messages in and out, events, time. */
+/* What all states of a connection share: messages in and out, events, time. */
 #include "cm/state.h"
 
 static const struct {
 	const char *name;
-	bool repeats; /* `sent` is sent again until it is answered */
+	bool repeats; /* `sent` is repeated until it is answered */
 } states[CM_STATES] = {
 	[CM_IDLE] = { "IDLE" },
 	[CM_REQ_SENT] = { "REQ_SENT", true },
@@ -24,7 +24,7 @@ static const struct {
 typedef enum cm_verdict (*receiver)(struct cm_connection *c, const struct cm_message *m,
 				    nanotime now);
 
-/* An APR answers a LAP, and we send none. */
+/* An APR is an answer to a LAP, and this side sends no LAPs. */
 static const receiver receivers[] = {
 	[CM_REQ - CM_REQ] = cm_req_received,
 	[CM_MRA - CM_REQ] = cm_mra_received,
@@ -81,7 +81,7 @@ nanotime cm_deadline(const struct cm_connection *c)
 	return c->deadline == 0 ? TIME_NEVER : c->deadline;
 }
 
-/* The last repetition was not answered either (IBTA 12.9.8.5). */
+/* The last repetition was not answered (IBTA 12.9.8.5). */
 static void give_up(struct cm_connection *c, nanotime now)
 {
 	switch (c->state) {
@@ -90,7 +90,7 @@ static void give_up(struct cm_connection *c, nanotime now)
 		cm_reject_timeout(c);
 		c->events |= CM_EVENT_UNREACHABLE;
 		break;
-	case CM_REP_SENT: /* the peer may be established, and send */
+	case CM_REP_SENT: /* the peer may be established and send data */
 		cm_enter_timewait(c, now);
 		cm_reject_timeout(c);
 		c->events |= CM_EVENT_UNREACHABLE;
@@ -111,7 +111,7 @@ static void rest_is_over(struct cm_connection *c)
 	if (c->state == CM_TIMEWAIT)
 		c->events |= CM_EVENT_TIMEWAIT_EXIT;
 	if (c->state == CM_SIDR_REPLIED && !c->abandoned)
-		c->deadline = 0; /* as long as the program keeps its id */
+		c->deadline = 0; /* lasts as long as the program keeps its id */
 	else
 		cm_enter(c, CM_IDLE);
 }
@@ -132,7 +132,7 @@ void cm_expired(struct cm_connection *c, nanotime now)
 	}
 }
 
-/* A message that only answers, without private data. */
+/* An answer without private data. */
 static struct cm_message answer(const struct cm_connection *c, uint8_t attribute,
 				uint64_t transaction)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a connection ends: DREQ, DREP, and the time in which its ids rest (IBTA 12.9.8.4). Whoever
- * sends or answers a DREQ rests; DREQs that cross are answered, and end both sides.
+ * How a connection ends: DREQ, DREP, and the time in which its ids are not reused (IBTA 12.9.8.4).
+ * Both ends enter TIMEWAIT. DREQs that cross are answered and end both sides.
  */
 #include "cm/state.h"
 
@@ -26,7 +26,7 @@ int cm_disconnect(struct cm_connection *c, const void *private_data, size_t leng
 	}
 }
 
-/* The last message was our DREP, with the program's private data, or there is none. */
+/* Repeats our DREP, with the program's private data if it was our last message. */
 static void repeat_drep(struct cm_connection *c)
 {
 	c->owed |= c->sent.attribute == CM_DREP ? CM_OWES_MESSAGE : CM_OWES_DREP;
@@ -39,12 +39,12 @@ enum cm_verdict cm_dreq_received(struct cm_connection *c, const struct cm_messag
 	c->asked = m->transaction;
 	switch (c->state) {
 	case CM_REP_SENT: /* the RTU was lost */
-	case CM_REP_RECEIVED: /* data of ours arrived before our RTU */
+	case CM_REP_RECEIVED: /* our data arrived before our RTU */
 	case CM_ESTABLISHED:
 		cm_enter(c, CM_DREQ_RECEIVED);
 		c->events |= CM_EVENT_DISCONNECTED;
 		return CM_ACCEPTED;
-	case CM_DREQ_SENT: /* they cross */
+	case CM_DREQ_SENT: /* the DREQs cross */
 		cm_enter_timewait(c, now);
 		c->owed = CM_OWES_DREP;
 		c->events |= CM_EVENT_DISCONNECTED;
@@ -80,7 +80,7 @@ void cm_abandon(struct cm_connection *c, nanotime now)
 
 	c->abandoned = true;
 	switch (c->state) {
-	case CM_REQ_SENT: /* the peer has to find it without an id of its own */
+	case CM_REQ_SENT: /* the peer finds it by our id, as its own is not known yet */
 		cm_enter(c, CM_IDLE);
 		cm_reject_timeout(c);
 		break;

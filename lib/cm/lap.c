@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Alternate paths: a LAP offers one, an APR answers. Path migration is not supported, so that every
- * LAP of a connection is answered with that, each time it comes.
+ * Alternate paths: a LAP offers one, an APR answers. Path migration is not supported, so every LAP
+ * of a connection gets an APR that says so.
  */
 #include "cm/state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both directions of every message follow one table of fields, as IBTA 12.6 draws them. */
+/* Encoding and decoding use one table of fields for every message, after IBTA 12.6. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -10,13 +10,13 @@
 #define BASE_VERSION   1u
 #define MEMBER(member) offsetof(struct cm_message, member), sizeof(((struct cm_message *)0)->member)
 
-/* `bits` of the big-endian word that begins at `octet`, from its bit `shift` (of the lowest) on. */
+/* A field of `bits` bits in the big-endian word at `octet`; its lowest bit is bit `shift`. */
 struct field {
-	uint8_t octet; /* behind the MAD header */
-	uint8_t word; /* octets: 1, 2, 4, 8; 16: a GID */
+	uint8_t octet; /* after the MAD header */
+	uint8_t word; /* size in octets: 1, 2, 4, 8; 16: a GID */
 	uint8_t shift;
 	uint8_t bits;
-	uint16_t member; /* of struct cm_message */
+	uint16_t member; /* offset in struct cm_message */
 	uint16_t size;
 };
 
@@ -34,7 +34,7 @@ struct field {
 	}
 #define COMM_IDS WHOLE(0, 32, local_id), WHOLE(4, 32, remote_id)
 
-/* The addresses of a path; the rest of it lies differently in a REQ and in a LAP. */
+/* The addresses of a path. Its other fields have different places in a REQ and in a LAP. */
 #define PATH_ADDRESSES(at, path)                                                \
 	WHOLE(at, 16, path.local_lid), WHOLE((at) + 2, 16, path.remote_lid),    \
 		GID((at) + 4, path.local_gid), GID((at) + 20, path.remote_gid), \
@@ -139,11 +139,11 @@ static const struct field sidr_rep[] = {
 	PART(8, 4, 8, 24, qpn),	    WHOLE(12, 64, service_id),	WHOLE(20, 32, qkey),
 };
 
-/* Where the octets lie that are not numbers; all private data reaches to the end. */
+/* Where private data and additional information are. Private data always reaches to the end. */
 static const struct layout {
 	const struct field *field;
 	uint8_t fields;
-	uint8_t information; /* octet behind the header; 0: none */
+	uint8_t information; /* octet after the header; 0: none */
 	uint8_t private_at;
 	uint8_t private_size;
 	char name[9];
@@ -195,7 +195,7 @@ static void store(uint8_t *to, unsigned int octets, uint64_t v)
 		to[i] = (uint8_t)v;
 }
 
-/* A member of struct cm_message, as a number. */
+/* Reads a member of struct cm_message as a number. */
 static uint64_t member_get(const struct cm_message *m, const struct field *f)
 {
 	const uint8_t *at = (const uint8_t *)m + f->member;
@@ -252,7 +252,7 @@ static void field_decode(struct cm_message *m, const struct field *f, const uint
 		member_set(m, f, load(body + f->octet, f->word) >> f->shift & mask_of(f));
 }
 
-/* Fields share words: only the bits of this one change. */
+/* Fields share words: changes only the bits of this field. */
 static void field_encode(const struct cm_message *m, const struct field *f, uint8_t *body)
 {
 	uint64_t word;
@@ -269,14 +269,14 @@ static enum cm_decode check_header(const uint8_t *mad, size_t length)
 {
 	if (length != MAD_OCTETS)
 		return CM_MALFORMED;
-	/* A status is what a response has, and these are none (IBTA 13.4.7). */
+	/* Only responses have a status, and CM messages are not responses (IBTA 13.4.7). */
 	if (mad[0] != BASE_VERSION || mad[1] != MAD_CLASS_CM || mad[3] != METHOD_SEND ||
 	    load(mad + 4, 2) != 0 || layout_of((uint32_t)load(mad + 16, 2)) == NULL)
 		return CM_NOT_CM;
 	return mad[2] == MAD_CLASS_VERSION ? CM_DECODED : CM_WRONG_VERSION;
 }
 
-/* The attribute modifier is of use to these. */
+/* Whether the message uses the attribute modifier. */
 static bool has_options(uint8_t attribute)
 {
 	return attribute == CM_REQ || attribute == CM_REP || attribute == CM_SIDR_REP;
@@ -293,7 +293,7 @@ enum cm_decode cm_message_decode(struct cm_message *m, const uint8_t *mad, size_
 		return result;
 	m->attribute = (uint8_t)load(mad + 16, 2);
 	m->transaction = load(mad + 8, 8);
-	m->local_id = (uint32_t)load(body, 4); /* of every message, in every version */
+	m->local_id = (uint32_t)load(body, 4); /* at the same place in every message and version */
 	if (result != CM_DECODED)
 		return result;
 	l = layout_of(m->attribute);
@@ -341,7 +341,7 @@ bool cm_ip_header_decode(struct cm_ip_header *h, const uint8_t *p)
 	memcpy(&h->destination, p + 20, 16);
 	if (p[0] != 0 || (h->ip_version != 4 && h->ip_version != 6))
 		return false;
-	if (h->ip_version == 4) { /* twelve octets that mean nothing, then the address */
+	if (h->ip_version == 4) { /* twelve unused octets, then the address */
 		static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
 		memcpy(&h->source, mapped, sizeof(mapped));

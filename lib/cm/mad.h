@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection manager's messages (IBTA volume 1, chapter 12): management datagrams of 256 octets
- * in UD SENDs to queue pair 1. Plain structs in host order on this side, octets on the other.
+ * in UD SENDs to queue pair 1. Callers see plain structs in host order, the wire has octets:
  *
  *	 0 base version, class, class version, method
  *	 4 status, class specific
@@ -40,11 +40,11 @@ enum cm_attribute {
 	CM_APR = 0x1a,
 };
 
-/* What an MRA or REJ is about. */
+/* What an MRA or REJ refers to. */
 enum cm_about {
 	CM_ABOUT_REQ = 0,
 	CM_ABOUT_REP = 1,
-	CM_ABOUT_OTHER = 2, /* MRA: a LAP; REJ: no message */
+	CM_ABOUT_OTHER = 2, /* MRA: a LAP; REJ: none of these */
 };
 
 enum cm_transport {
@@ -73,7 +73,7 @@ enum cm_reject_reason {
 	CM_REJECT_VENDOR_OPTION = 35,
 };
 
-/* A path of a REQ or LAP. LIDs are kept as they come: RoCE does not use them. */
+/* A path of a REQ or LAP. LIDs are stored as received: RoCE does not use them. */
 struct cm_path {
 	struct gid local_gid; /* of the sender */
 	struct gid remote_gid;
@@ -88,14 +88,14 @@ struct cm_path {
 };
 
 /*
- * One message. Only the members that its attribute has mean something; numbers are checked by
- * nobody here but for fitting their fields.
+ * One message. Which members are valid depends on the attribute. Decoding only guarantees that
+ * numbers fit their fields.
  */
 struct cm_message {
 	uint8_t attribute; /* enum cm_attribute */
 	uint64_t transaction;
-	uint32_t local_id; /* of the sender; SIDR: the request id */
-	uint32_t remote_id; /* of the receiver, 0 where there is none yet */
+	uint32_t local_id; /* the sender's; SIDR: the request id */
+	uint32_t remote_id; /* the receiver's; 0: not known yet */
 
 	/* REQ, REP */
 	uint64_t service_id; /* REQ, SIDR_REQ, SIDR_REP */
@@ -105,7 +105,7 @@ struct cm_message {
 	uint32_t starting_psn;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t remote_response_timeout; /* REQ, LAP: 4.096 us * 2^n, what the sender grants */
+	uint8_t remote_response_timeout; /* REQ, LAP: 4.096 us * 2^n, granted by the sender */
 	uint8_t local_response_timeout; /* REQ: how fast the sender answers */
 	uint8_t transport; /* enum cm_transport */
 	uint8_t extended_transport;
@@ -118,7 +118,7 @@ struct cm_message {
 	uint16_t pkey; /* SIDR_REQ, too */
 	uint8_t target_ack_delay; /* REP */
 	uint8_t failover_accepted; /* REP */
-	uint32_t eecn; /* REP: of XRC, where the queue pair's number is then, and qpn is 0 */
+	uint32_t eecn; /* REP of XRC: the queue pair number; qpn is 0 then */
 	/* REQ, REP, SIDR_REP: enhanced connection establishment; 0: none */
 	uint8_t ece_vendor[3]; /* in network order */
 	uint32_t ece_options;
@@ -134,34 +134,34 @@ struct cm_message {
 	uint8_t information[MAD_ARI_MAX];
 
 	uint8_t private_data
-		[MAD_PRIVATE_MAX]; /* as many octets as the attribute carries, see below */
+		[MAD_PRIVATE_MAX]; /* the attribute decides how many octets, see below */
 };
 
 enum cm_decode {
 	CM_DECODED,
-	CM_NOT_CM, /* another class, method or base version, a status, or an unknown attribute */
-	CM_WRONG_VERSION, /* of the class: *m has attribute, transaction and local_id */
-	CM_MALFORMED, /* too short, or a length in it does not fit */
+	CM_NOT_CM, /* another class, method or base version, an unknown attribute, or a status */
+	CM_WRONG_VERSION, /* of the class: *m has only attribute, transaction and local_id */
+	CM_MALFORMED, /* too short, or contains a length that does not fit */
 };
 
-/* Any bytes are accepted. */
+/* Decodes any bytes. */
 enum cm_decode cm_message_decode(struct cm_message *m, const uint8_t *mad, size_t length);
 /* Writes MAD_OCTETS octets. */
 void cm_message_encode(const struct cm_message *m, uint8_t *mad);
-/* The queue pair of who sent a REQ or REP. */
+/* The sender's queue pair, of a REQ or REP. */
 static inline uint32_t cm_sender_qpn(const struct cm_message *m)
 {
 	return m->qpn != 0 ? m->qpn : m->eecn;
 }
 
-/* Octets of private data that messages of this attribute carry; 0: no such attribute. */
+/* Octets of private data in messages of this attribute; 0: unknown attribute. */
 size_t cm_private_size(uint8_t attribute);
 /* "REQ"; "?" if unknown. */
 const char *cm_attribute_name(uint8_t attribute);
 
 /*
- * The header that the RDMA CM puts in front of a REQ's or SIDR_REQ's private data (IBTA annex A11):
- * IP addresses of both ends and the port of the sender; the receiver's is in the service id.
+ * The header that the RDMA CM puts before the private data of a REQ or SIDR_REQ (IBTA annex A11):
+ * IP addresses of both ends and the sender's port. The receiver's port is in the service id.
  */
 #define CM_IP_HEADER 36u
 
@@ -172,7 +172,7 @@ struct cm_ip_header {
 	struct gid destination;
 };
 
-/* False: the version is neither 4 nor 6, or the header's own version is not 0. */
+/* False: the IP version is neither 4 nor 6, or the header's own version is not 0. */
 bool cm_ip_header_decode(struct cm_ip_header *h, const uint8_t *private_data);
 void cm_ip_header_encode(const struct cm_ip_header *h, uint8_t *private_data);
 

@@ -2,12 +2,14 @@
 /*
  * How a connection begins: REQ, REP, RTU (IBTA 12.9.6, 12.9.7).
  *
- * A peer that repeats its REQ or REP did not get what answers it. It gets that again; and if the
- * program is still thinking, an MRA, so that it does not give up.
+ * A peer that repeats its REQ or REP has not received the answer, so the answer is sent again. If
+ * the program has not answered yet the peer gets an MRA, so that it does not give up.
  */
 #include "cm/state.h"
 
-/* Times that both ends read in the REQ: the peer's answer, and the packets on their way. */
+/*
+ * Both ends take these times from the REQ: the peer's response time and the packets' flight time.
+ */
 static void adopt_times(struct cm_connection *c, const struct cm_message *req, uint8_t own_wait,
 			uint8_t peer_wait)
 {
@@ -28,7 +30,7 @@ static void adopt_peer(struct cm_connection *c, const struct cm_message *m)
 	c->peer = *m;
 }
 
-/* What one side sends, the other receives: the lesser of both (IBTA 12.7.29, 12.7.30). */
+/* What one side initiates the other responds to: take the lesser offer (IBTA 12.7.29, 12.7.30). */
 static void agree_depths(struct cm_connection *c, const struct cm_message *ours)
 {
 	c->initiator_depth = MIN_OF(ours->initiator_depth, c->peer.responder_resources);
@@ -118,7 +120,7 @@ void cm_requested(struct cm_connection *c, const struct cm_message *req, uint32_
 	c->events = CM_EVENT_REQUEST;
 }
 
-/* IBTA 12.6.8: an alternate path is answered in the REP; we have none. */
+/* IBTA 12.6.8: the REP answers whether an alternate path is accepted. It never is. */
 #define FAILOVER_NONE	     0u
 #define FAILOVER_UNSUPPORTED 1u
 
@@ -144,8 +146,7 @@ int cm_accept(struct cm_connection *c, const struct cm_message *rep, nanotime no
 	c->sent.remote_id = c->remote_id;
 	c->sent.initiator_depth = c->initiator_depth;
 	c->sent.responder_resources = c->responder_resources;
-	if (c->peer.transport ==
-	    CM_TRANSPORT_EXTENDED) { /* as Linux says it: a target has an SRQ */
+	if (c->peer.transport == CM_TRANSPORT_EXTENDED) { /* like Linux: a target has an SRQ */
 		c->sent.eecn = rep->qpn;
 		c->sent.qpn = 0;
 		c->sent.srq = 1;
@@ -163,14 +164,14 @@ static enum cm_verdict req_again(struct cm_connection *c, nanotime now)
 		c->owed |= CM_OWES_MRA;
 		break;
 	case CM_REP_SENT:
-	case CM_ESTABLISHED: /* without an RTU, if the asker still asks */
+	case CM_ESTABLISHED: /* by data without an RTU; the peer still waits */
 		c->owed |= CM_OWES_MESSAGE;
 		break;
 	case CM_REJECTED:
 		c->owed |= CM_OWES_MESSAGE;
 		c->deadline = now + c->peer_interval;
 		break;
-	case CM_TIMEWAIT: /* it asks for what has ended */
+	case CM_TIMEWAIT: /* the peer asks for a connection that has ended */
 		c->owed |= CM_OWES_STALE;
 		break;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* No and not yet: REJ (IBTA 12.6.7) and MRA (12.6.6). */
+/* Refusing and delaying: REJ (IBTA 12.6.7) and MRA (12.6.6). */
 #include "cm/state.h"
 
 /* ---- ours ---- */
@@ -13,8 +13,8 @@ void cm_compose_reject(struct cm_connection *c, uint16_t reason, uint8_t about)
 }
 
 /*
- * A peer that has not told us its id is to find the connection by ours and our CA GUID, which is
- * therefore the additional information of this reason (IBTA 12.6.7.2).
+ * A peer that has not told its id yet finds the connection by our id and our CA GUID, so this
+ * reason carries the GUID as additional information (IBTA 12.6.7.2).
  */
 void cm_reject_timeout(struct cm_connection *c)
 {
@@ -28,7 +28,7 @@ static uint8_t about(const struct cm_connection *c)
 	switch (c->state) {
 	case CM_REQ_RECEIVED:
 		return CM_ABOUT_REQ;
-	case CM_REQ_SENT: /* a REP that was refused as soon as it came, or no message */
+	case CM_REQ_SENT: /* a REP that was refused on arrival, or no message */
 		return c->peer.attribute == CM_REP ? CM_ABOUT_REP : CM_ABOUT_OTHER;
 	case CM_REP_RECEIVED:
 		return CM_ABOUT_REP;
@@ -37,7 +37,7 @@ static uint8_t about(const struct cm_connection *c)
 	}
 }
 
-/* Where a connection goes that we reject: where the REJ can be repeated, if somebody would ask. */
+/* The next state after a REJ: one that can repeat it, if the peer might ask again. */
 static void enter_after_reject(struct cm_connection *c, nanotime now)
 {
 	if (c->state == CM_REP_SENT) {
@@ -82,7 +82,7 @@ int cm_delay(struct cm_connection *c, uint8_t service_timeout, nanotime now)
 
 static void rejected(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {
-	/* the peer knows our queue pair from an older connection: it has to rest, too */
+	/* the peer knows our queue pair from an older connection, so this number must rest, too */
 	if (m->reason == CM_REJECT_STALE || c->state == CM_REP_RECEIVED)
 		cm_enter_timewait(c, now);
 	else
@@ -102,7 +102,7 @@ enum cm_verdict cm_rej_received(struct cm_connection *c, const struct cm_message
 	case CM_REP_RECEIVED:
 		rejected(c, m, now);
 		return CM_ACCEPTED;
-	case CM_ESTABLISHED: /* it got no RTU, or does not know the connection any more */
+	case CM_ESTABLISHED: /* the peer got no RTU, or has lost the connection */
 	case CM_DREQ_SENT:
 		cm_enter_timewait(c, now);
 		c->events |= CM_EVENT_DISCONNECTED;
@@ -113,8 +113,8 @@ enum cm_verdict cm_rej_received(struct cm_connection *c, const struct cm_message
 }
 
 /*
- * The peer needs longer. Once for each time that we asked: a peer that says so again and again
- * is not waited for longer than our repetitions last.
+ * The peer needs more time. Each of our repetitions can be extended once, so a peer that keeps
+ * sending MRAs delays the end only as long as our repetitions last.
  */
 enum cm_verdict cm_mra_received(struct cm_connection *c, const struct cm_message *m, nanotime now)
 {

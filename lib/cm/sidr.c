@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which queue pair a datagram service has: SIDR_REQ, SIDR_REP (IBTA 12.11). */
+/* Finding the queue pair of a datagram service: SIDR_REQ, SIDR_REP (IBTA 12.11). */
 #include "cm/state.h"
 
 int cm_sidr_connect(struct cm_connection *c, const struct cm_message *sidr_req,
@@ -47,7 +47,7 @@ int cm_sidr_reply(struct cm_connection *c, const struct cm_message *rep, nanotim
 	c->sent = *rep;
 	c->sent.attribute = CM_SIDR_REP;
 	c->sent.transaction = c->transaction;
-	c->sent.local_id = c->remote_id; /* the request's id, whose it was */
+	c->sent.local_id = c->remote_id; /* the request id, which the requester chose */
 	c->sent.service_id = c->service_id;
 	cm_enter(c, CM_SIDR_REPLIED);
 	c->owed = CM_OWES_MESSAGE;

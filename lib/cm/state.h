@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of the state machine share. Nobody else includes this. */
+/* Shared by the parts of the state machine; private to lib/cm. */
 #ifndef CM_STATE_H
 #define CM_STATE_H
 
@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "cm/cm.h"
 
-/* Enters a state in which nothing is awaited. What was owed before has no meaning any more. */
+/* Enters a state that waits for no message. Messages still owed are dropped. */
 static inline void cm_enter(struct cm_connection *c, enum cm_state state)
 {
 	c->state = (uint8_t)state;
@@ -18,7 +18,7 @@ static inline void cm_enter(struct cm_connection *c, enum cm_state state)
 	c->deadline = 0;
 }
 
-/* `sent` is due, and its answer is awaited. */
+/* Sends `sent` and waits for its answer. */
 static inline void cm_await(struct cm_connection *c, enum cm_state state, nanotime now)
 {
 	cm_enter(c, state);
@@ -33,7 +33,7 @@ static inline void cm_enter_timewait(struct cm_connection *c, nanotime now)
 	c->deadline = now + c->timewait;
 }
 
-/* `sent` becomes a message of this connection without private data. */
+/* Makes `sent` a message of this connection without private data. */
 static inline void cm_compose(struct cm_connection *c, uint8_t attribute, uint64_t transaction)
 {
 	memset(&c->sent, 0, sizeof(c->sent));
@@ -43,7 +43,7 @@ static inline void cm_compose(struct cm_connection *c, uint8_t attribute, uint64
 	c->sent.remote_id = c->remote_id;
 }
 
-/* ... with it; EINVAL if the attribute has no room for so much, and nothing is composed. */
+/* The same with private data. EINVAL: too long for the attribute; then `sent` is unchanged. */
 static inline int cm_compose_private(struct cm_connection *c, uint8_t attribute,
 				     uint64_t transaction, const void *data, size_t length)
 {
@@ -55,18 +55,18 @@ static inline int cm_compose_private(struct cm_connection *c, uint8_t attribute,
 	return 0;
 }
 
-/* Ids of our own transactions: told apart by whose they are and what they are about. */
+/* Transaction ids of our own messages: unique by connection and attribute. */
 static inline uint64_t cm_transaction(const struct cm_connection *c, uint8_t attribute)
 {
 	return (uint64_t)attribute << 32 | c->local_id;
 }
 
-/* reject.c: gives up on an answer. The event is the caller's. */
+/* reject.c: gives up on an answer. The caller sets the event. */
 void cm_reject_timeout(struct cm_connection *c);
-/* ... refuses what the peer sent, for this reason; the state is the caller's to enter before. */
+/* reject.c: refuses the peer's message. The caller enters the new state first. */
 void cm_compose_reject(struct cm_connection *c, uint16_t reason, uint8_t about);
 
-/* One function for each message. */
+/* One handler for each message. */
 enum cm_verdict cm_req_received(struct cm_connection *c, const struct cm_message *m, nanotime now);
 enum cm_verdict cm_rep_received(struct cm_connection *c, const struct cm_message *m, nanotime now);
 enum cm_verdict cm_rtu_received(struct cm_connection *c, const struct cm_message *m, nanotime now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages and connections: which one is meant, and what is said if there is none. */
+/* Which connection a message is for, and the answer if there is none. */
 #include "cm/state.h"
 
 static const struct cm_key_of none = { CM_KEY_NONE, 0, 0 };
@@ -37,7 +37,10 @@ static bool has_peer(const struct cm_connection *c)
 	return c->state != CM_IDLE && c->state != CM_REQ_SENT && c->state < CM_SIDR_REQ_SENT;
 }
 
-/* The same REQ again, and not another one that begins with the same id (a peer that restarted). */
+/*
+ * A repetition of this connection's REQ, rather than a new REQ with the same id (the peer
+ * restarted).
+ */
 static bool same_req(const struct cm_connection *c, const struct cm_message *m)
 {
 	return !c->active && m->attribute == CM_REQ && m->local_id == c->remote_id &&
@@ -57,7 +60,7 @@ enum cm_relation cm_compare(const struct cm_connection *c, const struct cm_messa
 		return CM_UNRELATED;
 	if (same_req(c, m) || same_rep(c, m))
 		return CM_REPETITION;
-	/* what we rejected never was a connection: its queue pair may try again */
+	/* a rejected request never became a connection, so its queue pair may try again */
 	if (c->state == CM_REJECTED)
 		return CM_UNRELATED;
 	return m->local_id == c->remote_id || cm_sender_qpn(m) == c->remote_qpn ? CM_STALE
@@ -72,7 +75,7 @@ static bool names_us(const struct cm_connection *c, const struct cm_message *m)
 	return c->state == CM_REQ_SENT || m->local_id == c->remote_id;
 }
 
-/* A peer that gave up before it learned our id says who it is instead. */
+/* A peer that gave up before it learned our id identifies itself instead. */
 static bool names_the_peer(const struct cm_connection *c, const struct cm_message *m)
 {
 	struct cm_key_of key = cm_key(m);
@@ -144,7 +147,7 @@ bool cm_stray(const struct cm_message *m, struct cm_message *answer)
 	case CM_REP:
 		cm_refuse(m, CM_REJECT_INVALID_COMM_ID, answer);
 		return true;
-	case CM_DREQ: /* our side of it is long gone: the peer's may go */
+	case CM_DREQ: /* our connection is long gone: let the peer's end, too */
 		swap_ids(m, CM_DREP, answer);
 		return true;
 	case CM_LAP:
@@ -156,7 +159,7 @@ bool cm_stray(const struct cm_message *m, struct cm_message *answer)
 	}
 }
 
-/* Only what asks for a connection: other ids of another version mean nothing to us. */
+/* Only requests are answered. In another version the ids of other messages are unknown. */
 bool cm_wrong_version(const struct cm_message *m, struct cm_message *answer)
 {
 	if (m->attribute != CM_REQ && m->attribute != CM_REP && m->attribute != CM_SIDR_REQ)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For programs that no mount namespace could be made for: the calls of libc that take a path,
- * with those of the device's files leading to the folder that $UROCE_FILES names. libc's own calls
- * inside of itself do not come by here, so fopen, scandir and their like are here, too. A relative
- * path from /sys/class, a listing of /sys/class or /dev, and programs that call the kernel
- * without libc see what the host has.
+ * For programs that could not be given a mount namespace. Wraps the calls of libc that take a path,
+ * and redirects paths of the device's files to the folder that $UROCE_FILES names. libc's calls
+ * inside of itself do not pass through here, so fopen, scandir and the like are wrapped, too. A
+ * relative path from /sys/class, a listing of /sys/class or /dev, and programs that call the kernel
+ * without libc see the host's files.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,7 +24,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Read once: a program may empty its environment. */
+/*
+ * Read once, because a program may clear its environment. Atomic because constructors and threads
+ * of the program may come first; a second read stores the same value.
+ */
 static const char *root(void)
 {
 	static char value[REWRITE_ROOM];
@@ -46,8 +49,9 @@ static __attribute__((constructor)) void begin(void)
 }
 
 /*
- * libc's: looked for when the library is loaded, so that calls that a signal handler or the child of
- * a fork may make need no more than they did. Constructors of other libraries may come before that.
+ * libc's function. It is looked up when this library is loaded, so that a call in a signal handler
+ * or in the child of a fork does nothing that is not safe there. Constructors of other libraries
+ * may call it earlier, hence the atomic: threads that race store the same pointer.
  */
 #define REAL(name)                                                                         \
 	static __typeof__(&name) real_##name;                                              \
@@ -64,7 +68,10 @@ static __attribute__((constructor)) void begin(void)
 		return real_##name;                                                        \
 	}
 
-/* A function of these parameters, one of which is `path`; then what libc's is called with. */
+/*
+ * Defines a function with these parameters, one of which is `path`, followed by the arguments for
+ * libc's function.
+ */
 #define WRAP(type, failed, name, parameters, ...)         \
 	EXPORT type name parameters;                      \
 	REAL(name)                                        \
@@ -81,7 +88,7 @@ static __attribute__((constructor)) void begin(void)
 		return failed;                            \
 	}
 
-/* The mode is there with these flags only. */
+/* `mode` is given only with these flags. */
 #define WRAP_OPEN(name, parameters, ...)                                   \
 	REAL(name)                                                         \
 	EXPORT int name parameters                                         \
@@ -105,7 +112,7 @@ WRAP_OPEN(open, (const char *path, int flags, ...), path, flags)
 WRAP_OPEN(open64, (const char *path, int flags, ...), path, flags)
 WRAP_OPEN(openat, (int fd, const char *path, int flags, ...), fd, path, flags)
 WRAP_OPEN(openat64, (int fd, const char *path, int flags, ...), fd, path, flags)
-/* what programs built with _FORTIFY_SOURCE call */
+/* called by programs built with _FORTIFY_SOURCE */
 WRAP(int, -1, __open_2, (const char *path, int flags), path, flags)
 WRAP(int, -1, __open64_2, (const char *path, int flags), path, flags)
 WRAP(int, -1, __openat_2, (int fd, const char *path, int flags), fd, path, flags)
@@ -115,7 +122,7 @@ WRAP(FILE *, NULL, fopen, (const char *path, const char *mode), path, mode)
 WRAP(FILE *, NULL, fopen64, (const char *path, const char *mode), path, mode)
 WRAP(int, -1, chdir, (const char *path), path)
 
-/* Folders. */
+/* Folders */
 WRAP(DIR *, NULL, opendir, (const char *path), path)
 WRAP(int, -1, scandir,
      (const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
@@ -133,7 +140,7 @@ WRAP(int, -1, scandirat64,
      (int fd, const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
       int (*compare)(const struct dirent64 **, const struct dirent64 **)),
      fd, path, list, filter, compare)
-/* These show programs where the files lie. */
+/* These show programs where the files are. */
 WRAP(int, GLOB_ABORTED, glob,
      (const char *path, int flags, int (*failure)(const char *, int), glob_t *found), path, flags,
      failure, found)
@@ -148,7 +155,7 @@ WRAP(int, -1, nftw, (const char *path, __nftw_func_t visit, int fds, int flags),
 WRAP(int, -1, nftw64, (const char *path, __nftw64_func_t visit, int fds, int flags), path, visit,
      fds, flags)
 
-/* Those of fts_open, which copies them; to be freed. NULL with errno. */
+/* The paths of fts_open, which copies them; the caller frees the result. NULL with errno. */
 static char **rewrite_all(char *const *paths)
 {
 	size_t n = 0, length;
@@ -197,7 +204,7 @@ static char **rewrite_all(char *const *paths)
 WRAP_FTS(FTS, FTSENT, fts_open)
 WRAP_FTS(FTS64, FTSENT64, fts64_open)
 
-/* What a path is. */
+/* File attributes */
 WRAP(int, -1, stat, (const char *path, struct stat *st), path, st)
 WRAP(int, -1, stat64, (const char *path, struct stat64 *st), path, st)
 WRAP(int, -1, lstat, (const char *path, struct stat *st), path, st)
@@ -207,7 +214,7 @@ WRAP(int, -1, fstatat64, (int fd, const char *path, struct stat64 *st, int flags
      flags)
 WRAP(int, -1, statx, (int fd, const char *path, int flags, unsigned int mask, struct statx *st), fd,
      path, flags, mask, st)
-/* what programs built against a glibc before 2.33 call */
+/* called by programs built against a glibc before 2.33 */
 WRAP(int, -1, __xstat, (int version, const char *path, struct stat *st), version, path, st)
 WRAP(int, -1, __xstat64, (int version, const char *path, struct stat64 *st), version, path, st)
 WRAP(int, -1, __lxstat, (int version, const char *path, struct stat *st), version, path, st)
@@ -217,13 +224,13 @@ WRAP(int, -1, __fxstatat, (int version, int fd, const char *path, struct stat *s
 WRAP(int, -1, __fxstatat64, (int version, int fd, const char *path, struct stat64 *st, int flags),
      version, fd, path, st, flags)
 
-/* Who may. */
+/* Permissions */
 WRAP(int, -1, access, (const char *path, int mode), path, mode)
 WRAP(int, -1, eaccess, (const char *path, int mode), path, mode)
 WRAP(int, -1, euidaccess, (const char *path, int mode), path, mode)
 WRAP(int, -1, faccessat, (int fd, const char *path, int mode, int flags), fd, path, mode, flags)
 
-/* What ls looks for. */
+/* Extended attributes, which ls asks for */
 WRAP(ssize_t, -1, getxattr, (const char *path, const char *name, void *value, size_t size), path,
      name, value, size)
 WRAP(ssize_t, -1, lgetxattr, (const char *path, const char *name, void *value, size_t size), path,
@@ -231,7 +238,7 @@ WRAP(ssize_t, -1, lgetxattr, (const char *path, const char *name, void *value, s
 WRAP(ssize_t, -1, listxattr, (const char *path, char *list, size_t size), path, list, size)
 WRAP(ssize_t, -1, llistxattr, (const char *path, char *list, size_t size), path, list, size)
 
-/* Links. */
+/* Links */
 WRAP(ssize_t, -1, readlink, (const char *path, char *buf, size_t size), path, buf, size)
 WRAP(ssize_t, -1, readlinkat, (int fd, const char *path, char *buf, size_t size), fd, path, buf,
      size)

@@ -15,7 +15,7 @@ static const struct place {
 	{ { "dev", "infiniband", NULL }, "/dev/infiniband" },
 };
 
-/* The next word of a path, behind slashes and "." */
+/* The next word of a path, after slashes and "." */
 static const char *next_word(const char *path, size_t *length)
 {
 	for (;;) {
@@ -27,7 +27,7 @@ static const char *next_word(const char *path, size_t *length)
 	}
 }
 
-/* What follows in `path` behind the words, or NULL if it does not begin with them. */
+/* The rest of `path` after the words; NULL: it does not begin with them. */
 static const char *behind(const char *path, const char *const *words)
 {
 	size_t length;
@@ -41,7 +41,7 @@ static const char *behind(const char *path, const char *const *words)
 	return path;
 }
 
-/* Whether ".." leads out of the place. */
+/* Whether ".." leaves the device's files. */
 static bool goes_out(const char *path)
 {
 	size_t length;

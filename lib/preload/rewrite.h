@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which paths mean the device's files, and where those are. */
+/* Recognises paths of the device's files and says where those files are. */
 #ifndef PRELOAD_REWRITE_H
 #define PRELOAD_REWRITE_H
 
@@ -8,9 +8,9 @@
 #define REWRITE_ROOM 512
 
 /*
- * /sys/class/infiniband, /sys/class/infiniband_verbs, /dev/infiniband and what is in them: *path
- * becomes the same place under `root`, in `room`. Any other path, and NULL, stays as it is; so does
- * a path that leaves the place again by "..". 0, or ENAMETOOLONG.
+ * /sys/class/infiniband, /sys/class/infiniband_verbs, /dev/infiniband and everything below them:
+ *path becomes the same path under `root`, stored in `room`. Other paths, NULL, and paths that
+ * leave these folders through ".." are unchanged. 0, or ENAMETOOLONG.
  */
 int rewrite(const char *root, const char **path, char room[REWRITE_ROOM]);
 
