@@ -27,6 +27,12 @@ static int refuse(struct option_table *o, int how, const char *format, ...)
 	return how;
 }
 
+int options_refuse(const char *command, const char *text)
+{
+	fprintf(stderr, "uroce %s: %s\n", command, text);
+	return OPTIONS_USAGE;
+}
+
 /* ---- the table ---- */
 
 static bool is_end(const struct option_row *row)

@@ -69,4 +69,7 @@ int options_value(struct option_table *o, uint32_t number, const char *value);
 bool options_read(const char *command, const char *help, const struct option_row *rows, int argc,
 		  char **argv, int *rest, int *status);
 
+/* Prints "uroce COMMAND: TEXT" on stderr and returns the exit status of wrong usage. */
+int options_refuse(const char *command, const char *text);
+
 #endif

@@ -74,8 +74,7 @@ static bool parse(int argc, char **argv, struct run_options *o, int *program, in
 		o->files = FILES_NONE;
 	if (*program < argc)
 		return true;
-	fputs("uroce run: which program? uroce run -- PROGRAM [ARGS...]\n", stderr);
-	*status = EXIT_USAGE;
+	*status = options_refuse("run", "which program? uroce run -- PROGRAM [ARGS...]");
 	return false;
 }
 

@@ -142,8 +142,7 @@ static bool parse(int argc, char **argv, struct stat_options *o, int *status)
 		return false;
 	if (!o->all || !o->cm)
 		return true;
-	fputs("uroce stat: --all and --cm exclude each other: choose one\n", stderr);
-	*status = EXIT_USAGE;
+	*status = options_refuse("stat", "--all and --cm exclude each other: choose one");
 	return false;
 }
 
