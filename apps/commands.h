@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What `uroce` does, one function a command: argv[0] is the command's name. The result is the
- * process's exit status: 0 done, 1 it did not work, 2 wrong usage.
+ * The commands of `uroce`, one function each. argv[0] is the command's name. The result is the exit
+ * status of the process: 0 success, 1 failure, 2 wrong usage.
  */
 #ifndef APPS_COMMANDS_H
 #define APPS_COMMANDS_H

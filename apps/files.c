@@ -32,7 +32,10 @@ int files_way_of(const char *name, enum files_way *way)
 	return -1;
 }
 
-/* The engine's files, if they are this engine's: a socket may be of another mount namespace. */
+/*
+ * Finds the engine's files and checks that they are this engine's: in another mount namespace the
+ * same path may lead to another engine.
+ */
 static int find_files(const struct engine_place *where, const struct reply_device *device,
 		      char path[PATH_MAX], char *why, size_t why_size)
 {
@@ -53,13 +56,13 @@ static int find_files(const struct engine_place *where, const struct reply_devic
 	snprintf(wanted, sizeof(wanted), "%016" PRIx64 "\n", device->engine_id);
 	if (strcmp(text, wanted) == 0)
 		return 0;
-	snprintf(why, why_size, "%s are not this engine's", path);
+	snprintf(why, why_size, "%s belongs to another engine", path);
 	return -1;
 }
 
 /*
- * Behind what is there: a sanitizer's library must stay the first. By its name alone, because a
- * path could hold a space or a colon.
+ * Appended to what LD_PRELOAD contains, because a sanitizer's library must stay the first. By name
+ * alone, because a path could contain a space or a colon.
  */
 static int set_preload(const char *files)
 {
@@ -80,7 +83,7 @@ static int set_preload(const char *files)
 	return done == 0 ? 0 : errno;
 }
 
-/* Both classes, then the nodes. 0 or an errno. */
+/* Shows both classes, then the device nodes. 0 or an errno. */
 static int put_files(const char *files, bool user)
 {
 	static const char *const class[] = { "infiniband", "infiniband_verbs" };
@@ -93,14 +96,14 @@ static int put_files(const char *files, bool user)
 	}
 	if (error != 0)
 		return error;
-	/* An overlay of a user namespace has no nodes. */
+	/* An overlay in a user namespace cannot have device nodes. */
 	if (user && access("/dev/infiniband", F_OK) != 0)
 		return EPERM;
 	snprintf(source, sizeof(source), "%s/dev/infiniband", files);
 	return mounts_put(source, "/dev", "infiniband", true);
 }
 
-/* What could not be mounted is left to the preload library. */
+/* The preload library shows what could not be mounted. */
 static enum files_way show_by_mounts(const char *files, bool user, char *why, size_t why_size)
 {
 	int error = mounts_begin(user);
@@ -135,7 +138,7 @@ enum files_way files_show(enum files_way wanted, const struct engine_place *wher
 
 	why[0] = '\0';
 	if (wanted == FILES_NONE || find_files(where, device, files, why, why_size) != 0) {
-		unsetenv("UROCE_FILES"); /* of another `uroce run` around this one */
+		unsetenv("UROCE_FILES"); /* set by an outer `uroce run` */
 		return FILES_NONE;
 	}
 	if (wanted == FILES_MOUNTS)

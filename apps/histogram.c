@@ -11,8 +11,8 @@ void histogram_init(struct histogram *h)
 }
 
 /*
- * Below 2 * STEPS a slot is a value. Above, `shift` low bits are forgotten, so that the rest has
- * STEP_BITS + 1 bits, of which the top one is always set.
+ * Below 2 * STEPS each value has its own slot. Above, the low `shift` bits are dropped, so that
+ * STEP_BITS + 1 bits remain, of which the top one is set.
  */
 static uint32_t slot_of(uint64_t value)
 {
@@ -26,7 +26,7 @@ static uint32_t slot_of(uint64_t value)
 	return shift * HISTOGRAM_STEPS + (uint32_t)(value >> shift);
 }
 
-/* The largest value of a slot. */
+/* The largest value in a slot. */
 static uint64_t slot_end(uint32_t slot)
 {
 	uint32_t shift;

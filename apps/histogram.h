@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A log-linear histogram of durations, as HdrHistogram's: every power of two is cut into 128
- * equal steps, so that a value is kept to better than one part in a hundred from 1 ns to an hour,
- * in a fixed number of counters and one addition.
+ * A log-linear histogram of durations, like HdrHistogram: every power of two is divided into 128
+ * equal steps. Values from 1 ns to an hour are kept with an error below one percent, in a fixed
+ * number of counters; recording one is one addition.
  *
  *	value   0 .. 255       256 .. 511    512 .. 1023   ...
  *	step    1              2             4             ...
@@ -14,7 +14,7 @@
 
 #define HISTOGRAM_STEP_BITS 7u
 #define HISTOGRAM_STEPS	    (1u << HISTOGRAM_STEP_BITS)
-#define HISTOGRAM_MAX_BITS  42u /* 2^42 ns: 73 minutes; larger values count as the largest */
+#define HISTOGRAM_MAX_BITS  42u /* 2^42 ns: 73 minutes; larger values are clamped */
 #define HISTOGRAM_SLOTS	    ((HISTOGRAM_MAX_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS)
 
 struct histogram {
@@ -28,8 +28,8 @@ void histogram_init(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t value);
 
 /*
- * The value that `percent` of all values (0 < percent <= 100) do not exceed: the upper end of the
- * slot it fell in, never more than the largest value seen. 0 while empty.
+ * The value that `percent` of all values (0 < percent <= 100) do not exceed: the upper end of its
+ * slot, at most the largest value recorded. 0 while empty.
  */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing JSON, a value at a time: json_open(&j, NULL, '{'), members, json_close(&j, '}'). A key
- * is given inside an object and NULL inside an array. Ends with a newline when the outermost
- * bracket closes.
+ * Writes JSON one value at a time: json_open(&j, NULL, '{'), members, json_close(&j, '}'). Pass a
+ * key inside an object and NULL inside an array. A newline follows the outermost bracket.
  */
 #ifndef APPS_JSON_H
 #define APPS_JSON_H
@@ -14,7 +13,7 @@
 struct json {
 	FILE *out;
 	int depth;
-	bool more; /* something stands before in this bracket */
+	bool more; /* this bracket is not empty */
 };
 
 void json_open(struct json *j, const char *key, char bracket);

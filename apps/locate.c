@@ -63,15 +63,16 @@ int engine_call(int fd, struct command_request *request, struct command_reply *r
 	request->version = COMMAND_VERSION;
 	memset(reply, 0, reply_bytes);
 	if (send(fd, request, request->length, MSG_NOSIGNAL) != (ssize_t)request->length)
-		return refuse(errno, why, why_size, "the engine does not take commands");
+		return refuse(errno, why, why_size, "cannot send a command to the engine");
 	got = recv(fd, reply, reply_bytes, 0);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return refuse(ETIMEDOUT, why, why_size, "the engine did not answer within 5 s");
 	if (got < (ssize_t)sizeof(*reply) || reply->magic != COMMAND_MAGIC)
-		return refuse(EPROTO, why, why_size, "what answers there is no uroce engine");
+		return refuse(EPROTO, why, why_size,
+			      "the server at this socket is not a uroce engine");
 	if (reply->version != COMMAND_VERSION) {
 		snprintf(why, why_size,
-			 "the engine speaks version %u, this program version %u: "
+			 "the engine has protocol version %u, this program version %u: "
 			 "install the same uroce for both",
 			 reply->version, COMMAND_VERSION);
 		return EPROTO;
@@ -80,7 +81,7 @@ int engine_call(int fd, struct command_request *request, struct command_reply *r
 	if (reply->error != 0)
 		return refuse(reply->error, why, why_size, reply->why);
 	if (got < (ssize_t)reply_bytes)
-		return refuse(EPROTO, why, why_size, "the engine's answer is too short");
+		return refuse(EPROTO, why, why_size, "the engine's answer is truncated");
 	return 0;
 }
 
@@ -95,7 +96,7 @@ static int owner_check(const char *folder, char *why, size_t why_size)
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
 		snprintf(
 			why, why_size,
-			"%s is not a folder that only you may enter (owner %u, mode %o): remove it",
+			"%s must be your own directory with mode 0700 (owner %u, mode %o): remove it",
 			folder, (unsigned int)st.st_uid, (unsigned int)st.st_mode & 07777);
 		return EACCES;
 	}
@@ -151,8 +152,8 @@ static int try_chosen(const char *path, struct engine_place *where, struct reply
 	where->chosen = true;
 	where->own = false;
 	if (strlen(path) >= sizeof(where->path)) {
-		snprintf(why, why_size, "%.40s...: the path of a socket has at most %zu octets",
-			 path, sizeof(where->path) - 1);
+		snprintf(why, why_size, "%.40s...: a socket path is limited to %zu octets", path,
+			 sizeof(where->path) - 1);
 		return ENAMETOOLONG;
 	}
 	strcpy(where->path, path);

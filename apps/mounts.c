@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mounts for one program. In /sys and /dev nothing can be made that would not be there for all, so
- * a folder that lacks what is to be shown is covered: by a tmpfs with every folder of the old one
- * mounted in it (/sys/class), or by an overlay (/dev, whose nodes must go on being nodes).
+ * Mounts for one program. A folder made in /sys or /dev would be visible to every process, so a
+ * folder that lacks the entry is covered: by a tmpfs into which every subfolder of the old one is
+ * mounted (/sys/class), or by an overlay (/dev, whose device nodes must keep working).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static int write_text(const char *path, const char *text)
 	return error;
 }
 
-/* Nobody becomes somebody else: one user, one group, the same numbers. */
+/* Maps one user and one group to themselves, so nobody's identity changes. */
 static int map_user(uid_t uid, gid_t gid)
 {
 	char text[64];
@@ -52,7 +52,7 @@ int mounts_begin(bool user)
 		return errno;
 	if (user)
 		error = map_user(uid, gid);
-	/* What the host mounts later appears here too, and nothing of ours there. */
+	/* Later mounts of the host appear here; ours do not appear in the host. */
 	if (error == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
 		error = errno;
 	return error;
@@ -72,7 +72,7 @@ static int bind_folder(const char *source, const char *target)
 	return error;
 }
 
-/* One thing of the covered folder, which lies under /proc/self/fd/OLD. */
+/* Mounts one entry of the covered folder, which is still at /proc/self/fd/OLD. */
 static int carry_over(int old, const char *parent, const struct dirent *entry)
 {
 	char source[PATH_MAX], target[PATH_MAX], link[PATH_MAX];
@@ -93,7 +93,7 @@ static int carry_over(int old, const char *parent, const struct dirent *entry)
 	return mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0 ? 0 : errno;
 }
 
-/* Calls `each` for what is in the folder. 0, or the first errno. */
+/* Calls `each` for every entry of the folder. 0, or the first errno. */
 static int for_each(int folder, const char *parent,
 		    int (*each)(int folder, const char *parent, const struct dirent *entry))
 {
@@ -116,9 +116,9 @@ static int cover_with_mounts(int old, const char *parent)
 }
 
 /*
- * Mounts are not seen through an overlay, and through its sockets and pipes nobody is reached: they
- * come again on top of it. So do folders, with all that is in them or will be. What is left to the
- * overlay are nodes, links and files.
+ * An overlay hides mounts, and its sockets and pipes are not connected to anything. So these are
+ * mounted on top of it, and folders, too, for what is in them or will be. Only nodes, links and
+ * files are seen through the overlay.
  */
 static int mount_again(int old, const char *parent, const struct dirent *entry)
 {
@@ -135,7 +135,7 @@ static int mount_again(int old, const char *parent, const struct dirent *entry)
 	return mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0 ? 0 : errno;
 }
 
-/* Not in a user namespace, whose overlays have nodes that cannot be opened. */
+/* Overlays in a user namespace have device nodes that cannot be opened. */
 static int check_nodes(const char *parent)
 {
 	char path[PATH_MAX];
@@ -149,7 +149,7 @@ static int check_nodes(const char *parent)
 	return error;
 }
 
-/* The tmpfs that is there already holds what is new; the overlay comes on top of it. */
+/* The new folder is in the tmpfs that covers the parent; the overlay then covers the tmpfs. */
 static int cover_with_overlay(int old, const char *parent)
 {
 	char options[3 * PATH_MAX], upper[PATH_MAX], work[PATH_MAX];
@@ -192,7 +192,7 @@ static void uncover(const char *parent, bool overlay)
 {
 	if (overlay)
 		umount2(parent, MNT_DETACH);
-	umount2(parent, MNT_DETACH); /* the tmpfs, with all that is mounted in it */
+	umount2(parent, MNT_DETACH); /* the tmpfs with all mounts in it */
 }
 
 int mounts_put(const char *source, const char *parent, const char *name, bool overlay)

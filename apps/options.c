@@ -12,7 +12,7 @@
 
 #include "commands.h"
 
-#define FIRST_ROW 1000 /* what getopt calls row 0: no letter has this number */
+#define FIRST_ROW 1000 /* what getopt returns for row 0; larger than any letter */
 
 static int refuse(struct option_table *o, int how, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -72,7 +72,7 @@ static int read_number(struct option_table *o, const struct option_row *row, con
 	uint64_t v;
 
 	if (!whole_number(value, &v) || v < row->least || v > row->most)
-		return refuse(o, OPTIONS_FAILED, "--%s %s: is not in %" PRIu64 " .. %" PRIu64,
+		return refuse(o, OPTIONS_FAILED, "--%s %s: must be in %" PRIu64 " .. %" PRIu64,
 			      row->name, value, row->least, row->most);
 	if (row->u16 != NULL)
 		*row->u16 = (uint16_t)v;
@@ -89,7 +89,7 @@ static int read_real(struct option_table *o, const struct option_row *row, const
 	double v = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !(v >= row->from && v <= row->to))
-		return refuse(o, OPTIONS_FAILED, "--%s %s: is not in %.15g .. %.15g", row->name,
+		return refuse(o, OPTIONS_FAILED, "--%s %s: must be in %.15g .. %.15g", row->name,
 			      value, row->from, row->to);
 	*row->real = v;
 	return OPTIONS_OK;
@@ -99,13 +99,13 @@ static int read_text(struct option_table *o, const struct option_row *row, const
 {
 	*row->text = value;
 	return *value != '\0' ? OPTIONS_OK
-			      : refuse(o, OPTIONS_FAILED, "--%s '': is empty", row->name);
+			      : refuse(o, OPTIONS_FAILED, "--%s '': must not be empty", row->name);
 }
 
 static int read_name(struct option_table *o, const struct option_row *row, const char *value)
 {
 	if (value[0] == '\0' || strlen(value) >= row->size)
-		return refuse(o, OPTIONS_FAILED, "--%s '%s': give a name of 1 to %zu characters",
+		return refuse(o, OPTIONS_FAILED, "--%s '%s': must have 1 to %zu characters",
 			      row->name, value, row->size - 1);
 	memcpy(row->name_of, value, strlen(value) + 1);
 	return OPTIONS_OK;
@@ -152,7 +152,9 @@ static void tell_getopt(struct for_getopt *g, const struct option_row *rows)
 	char *letter;
 
 	memset(g, 0, sizeof(*g));
-	/* the options end at a word that is none; a value that is missing is a ':', and we say so */
+	/*
+	 * '+': options end at the first word that is not one; ':': a missing value is reported here
+	 */
 	letter = stpcpy(g->letters, "+:h");
 	for (int n = 0; !is_end(&rows[n]); n++) {
 		int takes = rows[n].flag != NULL ? no_argument : required_argument;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTIONS_MOST 31 /* rows of a table, the end not counted */
+#define OPTIONS_MOST 31 /* rows of a table, without its end */
 
 enum {
 	OPTIONS_OK = 0,
@@ -31,8 +31,8 @@ struct option_row {
 	uint16_t *u16; /* least .. most */
 	uint32_t *u32;
 	uint64_t *u64;
-	double *real; /* from .. to */
-	/* NULL, or what the value is not: "is not ..." */
+	double *real; /* in from .. to */
+	/* Returns NULL, or what the value must be: "must be ..." */
 	const char *(*read)(void *into, const char *value);
 	void *into;
 

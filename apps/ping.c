@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce ping: does an engine carry data for this user, and how fast. One process, two queue pairs
- * connected to each other through the engine's own address; each round trip is one RDMA WRITE and
- * its acknowledgement, from post to completion, so every part has its turn: the socket, the
- * queues, the doorbell, the lcore (awake or not), the transport and the way to memory.
+ * uroce ping: checks that an engine carries data for this user, and times it. One process connects
+ * two queue pairs to each other through the engine's own address. A round trip is one RDMA WRITE
+ * with its acknowledgement, from post to completion, so it involves every part: the socket, the
+ * queues, the doorbell, the lcore (awake or asleep), the transport and the access to memory.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -28,12 +28,12 @@ static const char usage[] =
 	"\n"
 	"Times RDMA WRITEs from this process to itself through an engine: post to completion.\n"
 	"\n"
-	"  --socket PATH  the engine at PATH; without it: $UROCE_SOCKET, the system's, your own\n"
-	"  --count N      round trips (default 5)\n"
-	"  --interval MS  pause between them (default 200); with a pause an adaptive engine sleeps in\n"
-	"                 between and its wake-up is part of the time; 0: none\n"
-	"  --size OCTETS  of each WRITE, 1 .. 1048576 (default 8)\n"
-	"  --json\n";
+	"  --socket PATH  use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
+	"  --count N      number of round trips (default 5)\n"
+	"  --interval MS  pause between them (default 200). An adaptive engine sleeps during the\n"
+	"                 pause, so that the time includes its wake-up; 0: no pause\n"
+	"  --size OCTETS  size of each WRITE, 1 .. 1048576 (default 8)\n"
+	"  --json         print the result as JSON\n";
 
 struct ping_options {
 	const char *socket;
@@ -48,8 +48,8 @@ struct ping {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct ibv_qp *qp[2]; /* qp[0] writes, qp[1] answers */
-	uint8_t *memory; /* size octets to send, then size octets to receive */
+	struct ibv_qp *qp[2]; /* qp[0] writes to qp[1] */
+	uint8_t *memory; /* `size` octets to send, then `size` octets to receive */
 	union ibv_gid gid;
 	int gid_index;
 };
@@ -93,7 +93,7 @@ static int open_device(struct ping *p, const char *name)
 	return p->context != NULL ? EXIT_DONE : complain(name);
 }
 
-/* The first address that is not link-local: index 0 is, as on Linux. */
+/* The first address that is not link-local. As on Linux index 0 is link-local. */
 static int choose_gid(struct ping *p)
 {
 	static const union ibv_gid none;
@@ -117,16 +117,16 @@ static int open_objects(struct ping *p, size_t size)
 	p->pd = ibv_alloc_pd(p->context);
 	p->cq = ibv_create_cq(p->context, 4, NULL, NULL, 0);
 	if (p->memory == NULL || p->pd == NULL || p->cq == NULL)
-		return complain("making objects");
+		return complain("cannot create the objects");
 	p->mr = ibv_reg_mr(p->pd, p->memory, 2 * size,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	init.send_cq = init.recv_cq = p->cq;
 	for (int i = 0; p->mr != NULL && i < 2; i++) {
 		p->qp[i] = ibv_create_qp(p->pd, &init);
 		if (p->qp[i] == NULL)
-			return complain("making a queue pair");
+			return complain("cannot create a queue pair");
 	}
-	return p->mr != NULL ? EXIT_DONE : complain("registering memory");
+	return p->mr != NULL ? EXIT_DONE : complain("cannot register memory");
 }
 
 static int connect_qp(struct ping *p, struct ibv_qp *qp, uint32_t to)
@@ -137,10 +137,10 @@ static int connect_qp(struct ping *p, struct ibv_qp *qp, uint32_t to)
 				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 
 	if (ibv_query_port(p->context, 1, &port) != 0)
-		return complain("asking for the port");
+		return complain("cannot query the port");
 	if (ibv_modify_qp(qp, &a,
 			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		return complain("queue pair to INIT");
+		return complain("cannot move the queue pair to INIT");
 	a.qp_state = IBV_QPS_RTR;
 	a.path_mtu = port.active_mtu;
 	a.dest_qp_num = to;
@@ -154,7 +154,7 @@ static int connect_qp(struct ping *p, struct ibv_qp *qp, uint32_t to)
 	if (ibv_modify_qp(qp, &a,
 			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		return complain("queue pair to RTR");
+		return complain("cannot move the queue pair to RTR");
 	a.qp_state = IBV_QPS_RTS;
 	a.timeout = 14;
 	a.retry_cnt = 7;
@@ -163,11 +163,11 @@ static int connect_qp(struct ping *p, struct ibv_qp *qp, uint32_t to)
 	if (ibv_modify_qp(qp, &a,
 			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
-		return complain("queue pair to RTS");
+		return complain("cannot move the queue pair to RTS");
 	return EXIT_DONE;
 }
 
-/* One WRITE, timed, and a look at whether its octets arrived. */
+/* Times one WRITE and checks that its octets arrived. */
 static int round_trip(struct ping *p, size_t size, uint64_t number, uint64_t *took)
 {
 	struct ibv_sge sge = { (uintptr_t)p->memory, (uint32_t)size, p->mr->lkey };
@@ -201,7 +201,7 @@ static int round_trip(struct ping *p, size_t size, uint64_t number, uint64_t *to
 		return EXIT_FAILED;
 	}
 	if (memcmp(p->memory, p->memory + size, size) != 0) {
-		fprintf(stderr, "uroce ping: what arrived is not what was sent\n");
+		fprintf(stderr, "uroce ping: the data that arrived differs from the data sent\n");
 		return EXIT_FAILED;
 	}
 	return EXIT_DONE;
@@ -245,7 +245,7 @@ static void report_json(const struct ping_options *o, const struct engine_place 
 	json_close(&j, '}');
 }
 
-/* The control path: the time of one question over the socket. */
+/* Times one command over the socket: the control path. */
 static int ask(const struct engine_place *where, uint64_t *took, char *why, size_t why_size)
 {
 	struct reply_device device;

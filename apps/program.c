@@ -51,11 +51,13 @@ int program_find(const char *name, char path[PATH_MAX], char *why, size_t why_si
 			break;
 		folder += length + 1;
 	}
-	snprintf(why, why_size, "%s: there is no such program in PATH", name);
+	snprintf(why, why_size, "%s: not found in PATH", name);
 	return PROGRAM_NOT_FOUND;
 }
 
-/* A dynamically linked program names its loader; anything that is no ELF file is the kernel's. */
+/*
+ * A dynamically linked program names its loader. The kernel decides about files that are not ELF.
+ */
 static bool is_static(int fd)
 {
 	Elf64_Ehdr e;
@@ -81,11 +83,14 @@ static const char *obstacle(int fd, const struct stat *st)
 		return "is setuid: the loader ignores LD_LIBRARY_PATH for it";
 	if ((st->st_mode & S_ISGID) != 0 && st->st_gid != getegid())
 		return "is setgid: the loader ignores LD_LIBRARY_PATH for it";
-	/* Root gains nothing by file capabilities, so the loader treats it as any other program. */
+	/*
+	 * Root gains nothing from file capabilities, so the loader does not treat the program
+	 * specially.
+	 */
 	if (geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
 		return "has file capabilities: the loader ignores LD_LIBRARY_PATH for it";
 	if (is_static(fd))
-		return "is statically linked: no library can be put under it";
+		return "is statically linked: it cannot use uroce's libraries";
 	return NULL;
 }
 
@@ -96,7 +101,7 @@ int program_check(const char *path, char *why, size_t why_size)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return 0; /* executable but not readable: nothing can be said about it */
+		return 0; /* executable but not readable, so it cannot be checked */
 	what = fstat(fd, &st) == 0 ? obstacle(fd, &st) : NULL;
 	close(fd);
 	if (what == NULL)
@@ -105,7 +110,7 @@ int program_check(const char *path, char *why, size_t why_size)
 	return PROGRAM_NOT_RUNNABLE;
 }
 
-/* Where the running program lies, without the last component. */
+/* The folder of the running program. */
 static int own_folder(char path[PATH_MAX])
 {
 	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
@@ -117,7 +122,7 @@ static int own_folder(char path[PATH_MAX])
 	return 0;
 }
 
-/* The first of `candidates` that, seen from `folder` (or absolute), holds `file`. */
+/* The first of `candidates`, relative to `folder` or absolute, that contains `file`. */
 static int first_with(const char *folder, const char *const *candidates, const char *file,
 		      char path[PATH_MAX])
 {
@@ -137,7 +142,10 @@ static int first_with(const char *folder, const char *const *candidates, const c
 	return -1;
 }
 
-/* A folder that holds one of our libraries: beside this program's in a build, or as installed. */
+/*
+ * The folder of one of our libraries: in a build relative to this program's, otherwise as
+ * installed.
+ */
 static int folder_of(const char *beside, const char *library, char path[PATH_MAX], char *why,
 		     size_t why_size)
 {
@@ -146,7 +154,7 @@ static int folder_of(const char *beside, const char *library, char path[PATH_MAX
 
 	if (own_folder(folder) == 0 && first_with(folder, candidates, library, path) == 0)
 		return 0;
-	snprintf(why, why_size, "our %s is neither in %s/%s nor in %s", library, folder, beside,
+	snprintf(why, why_size, "cannot find uroce's %s in %s/%s or %s", library, folder, beside,
 		 UROCE_LIBRARY_FOLDER);
 	return -1;
 }
@@ -162,7 +170,7 @@ int library_folders(char path[3 * PATH_MAX], char *why, size_t why_size)
 	for (unsigned int i = 0; i < sizeof(library) / sizeof(library[0]); i++) {
 		if (folder_of(library[i][0], library[i][1], folder, why, why_size) != 0)
 			return -1;
-		/* installed, they lie in one folder */
+		/* an installation has all of them in one folder */
 		if (strcmp(folder, last) != 0)
 			used += (size_t)snprintf(path + used, 3 * PATH_MAX - used, "%s%s",
 						 i == 0 ? "" : ":", folder);
@@ -173,7 +181,7 @@ int library_folders(char path[3 * PATH_MAX], char *why, size_t why_size)
 
 int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_size)
 {
-	/* installed: bin or sbin; in a build the simulator lies with the tests that share it */
+	/* Installed: bin or sbin. In a build the simulator is with the tests that share it. */
 	static const char *const candidates[] = { ".", "../sbin", "../bin", "../tests/sim", NULL };
 	char folder[PATH_MAX];
 	size_t used;
@@ -183,6 +191,6 @@ int own_program(const char *name, char path[PATH_MAX], char *why, size_t why_siz
 		if (snprintf(path + used, PATH_MAX - used, "/%s", name) < (int)(PATH_MAX - used))
 			return 0;
 	}
-	snprintf(why, why_size, "there is no %s beside this program", name);
+	snprintf(why, why_size, "cannot find %s beside this program", name);
 	return -1;
 }

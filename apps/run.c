@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce run: execve()s an unmodified program with our libraries in front of the system's and
- * UROCE_SOCKET naming the engine. Same pid, same status, same signals: nothing of uroce stays
- * around the program but a silent connection that keeps the user's own engine. Where no engine
- * answers it starts one for this user first (spawn.c), which the next shell's `uroce run` then finds.
+ * uroce run: execve()s an unmodified program with our libraries before the system's, and with
+ * UROCE_SOCKET naming the engine. Pid, exit status and signals are the program's. Nothing of uroce
+ * remains but an idle connection that keeps the user's own engine alive. If no engine answers, one
+ * is started for this user first (spawn.c); other shells' `uroce run` then find it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,24 +22,25 @@
 #include "program.h"
 #include "spawn.h"
 
-#define KEPT_FROM 200 /* the first descriptor that keep_engine leaves to the program */
+#define KEPT_FROM 200 /* keep_engine leaves lower descriptors to the program */
 
 static const char usage[] =
 	"usage: uroce run [--socket PATH] [--files HOW] [--quiet] [--json] -- PROGRAM [ARGS...]\n"
 	"\n"
-	"Runs a verbs program, as it is, on a uroce engine (its device is uroce0).\n"
+	"Runs an unmodified verbs program on a uroce engine. Its device is uroce0.\n"
 	"\n"
-	"  --socket PATH  the engine at PATH; without it: $UROCE_SOCKET, the system's engine\n"
+	"  --socket PATH  use the engine at PATH; default: $UROCE_SOCKET, the system's engine\n"
 	"                 (/run/uroce/uroced.sock), the user's own ($XDG_RUNTIME_DIR/uroce or\n"
-	"                 /tmp/uroce-UID), and where none answers a same-host engine is started\n"
-	"                 for you there; it ends 10 s after its last program\n"
-	"  --files HOW    how it finds the device in /sys/class/infiniband and /dev/infiniband:\n"
+	"                 /tmp/uroce-UID); if none answers, an engine for this host is started\n"
+	"                 there, which exits 10 s after its last program\n"
+	"  --files HOW    how the program sees the device in /sys/class/infiniband and\n"
+	"                 /dev/infiniband:\n"
 	"                 auto     mounts as root, else preload (the default)\n"
-	"                 mounts   a mount namespace of its own; not as root: in a user namespace\n"
-	"                 preload  a library that leads calls of libc there\n"
+	"                 mounts   its own mount namespace (unless root in a user namespace)\n"
+	"                 preload  a library that redirects calls of libc\n"
 	"                 none     not at all (also --no-files)\n"
-	"  --quiet        do not say on stderr which engine is used\n"
-	"  --json         say it as JSON\n"
+	"  --quiet        do not print on stderr which engine is used\n"
+	"  --json         print it as JSON\n"
 	"\n"
 	"The exit status is the program's; 126 or 127 if it cannot be run, 1 if no engine serves it.\n";
 
@@ -54,10 +55,11 @@ static const char *read_files(void *into, const char *value)
 {
 	enum files_way *files = into;
 
-	return files_way_of(value, files) == 0 ? NULL : "is not one of auto, mounts, preload, none";
+	return files_way_of(value, files) == 0 ? NULL
+					       : "must be one of auto, mounts, preload, none";
 }
 
-/* *program becomes the index of the program's name. */
+/* *program is set to the index of the program's name. */
 static bool parse(int argc, char **argv, struct run_options *o, int *program, int *status)
 {
 	bool no_files = false;
@@ -74,11 +76,11 @@ static bool parse(int argc, char **argv, struct run_options *o, int *program, in
 		o->files = FILES_NONE;
 	if (*program < argc)
 		return true;
-	*status = options_refuse("run", "which program? uroce run -- PROGRAM [ARGS...]");
+	*status = options_refuse("run", "no program given: uroce run -- PROGRAM [ARGS...]");
 	return false;
 }
 
-/* A chosen engine must be there; the user's own is started. */
+/* A chosen engine must exist; the user's own is started if needed. */
 static int find_or_start(const struct run_options *o, struct engine_place *where,
 			 struct reply_device *device, bool *started)
 {
@@ -121,23 +123,23 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 }
 
 /*
- * The user's own engine ends some seconds after nobody is connected any more, and the program may
- * take longer than that before it opens the device. A connection that it inherits, on which nothing
- * is ever said, keeps the engine for it and its children; above the numbers that shells give out.
+ * The user's own engine exits some seconds after the last program has gone, and this program may
+ * take longer than that to open the device. So it inherits a connection on which nothing is sent,
+ * which keeps the engine for it and its children. Its number is above those that shells use.
  */
 static void keep_engine(const struct engine_place *where)
 {
 	int fd = where->own ? engine_connect(where->path) : -1;
 
 	if (fd < 0)
-		return; /* the engine is about to end: the program will say what it finds */
+		return; /* the engine is exiting: the program will report what it finds */
 	if (fcntl(fd, F_DUPFD, KEPT_FROM) >= 0)
 		close(fd);
 	else
-		fcntl(fd, F_SETFD, 0); /* few descriptors are allowed: where it is */
+		fcntl(fd, F_SETFD, 0); /* the descriptor limit is low: keep the number */
 }
 
-/* Where rdma-core's librspreload.so lies, so that LD_PRELOAD finds it by name. NULL: nowhere. */
+/* The folder of rdma-core's librspreload.so, so that LD_PRELOAD finds it by name. NULL: none. */
 static const char *rsocket_folder(void)
 {
 	static const char *const folder[] = {
@@ -172,7 +174,10 @@ static int set_library_path(const char *first)
 	return status;
 }
 
-/* What the program is to find. Who asks for a way that cannot be had is told, and gets no other. */
+/*
+ * Shows the program its device. If the way that the user chose is not available this fails, rather
+ * than taking another way.
+ */
 static int show_files(const struct run_options *o, const struct engine_place *where,
 		      const struct reply_device *device, enum files_way *way)
 {
@@ -186,7 +191,7 @@ static int show_files(const struct run_options *o, const struct engine_place *wh
 		return -1;
 	}
 	if (!o->quiet)
-		fprintf(stderr, "uroce run: nothing in /sys/class/infiniband: %s\n", why);
+		fprintf(stderr, "uroce run: no device in /sys/class/infiniband: %s\n", why);
 	return 0;
 }
 

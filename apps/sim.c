@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce sim: runs of the simulator; a failure says how it is seen again. */
+/* uroce sim: runs the simulator. A failure prints the command that repeats it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,28 +12,28 @@
 static const char help[] =
 	"usage: uroce sim [OPTIONS]\n"
 	"\n"
-	"Two nodes, connections between them, random work on both, a bad link, virtual time.\n"
-	"Every message is checked: once, in order, with its octets, in its place.\n"
+	"Simulates two nodes with connections over a bad link, doing random work in virtual time.\n"
+	"Checks that every message arrives once, in order, unchanged, and in the right place.\n"
 	"\n"
-	"  --seed N        the first seed (1); the same seed is the same run\n"
-	"  --seeds COUNT   so many runs, of following seeds (1)\n"
-	"  --messages N    of each direction of each connection (500)\n"
-	"  --qps N         connections, at most 32\n"
+	"  --seed N        the first seed (1); a run is repeated by its seed\n"
+	"  --seeds COUNT   number of runs, with consecutive seeds (1)\n"
+	"  --messages N    number of messages in each direction of each connection (500)\n"
+	"  --qps N         number of connections, 1 .. 32\n"
 	"  --loss P        probability that a frame is lost\n"
-	"  --duplicate P   ... arrives twice\n"
-	"  --reorder P     ... is overtaken\n"
-	"  --corrupt P     ... has bits turned over\n"
-	"  --delay NS      of the link\n"
-	"  --faults P      probability that a connection is given a fault\n"
-	"  --fail-copies P probability that registered memory cannot be reached\n"
+	"  --duplicate P   probability that it arrives twice\n"
+	"  --reorder P     probability that others overtake it\n"
+	"  --corrupt P     probability that bits of it flip\n"
+	"  --delay NS      delay of the link\n"
+	"  --faults P      probability that a connection has a fault\n"
+	"  --fail-copies P probability that an access to registered memory fails\n"
 	"  --xrc P         probability that a connection is XRC\n"
-	"  --unreliable    UC and UD queue pairs: what arrives is whole, nothing need arrive\n"
-	"  --pcap FILE     writes what crossed the link\n"
-	"  --bench         a good link and short messages; says packets a second\n"
-	"  --json          one object a line\n"
+	"  --unreliable    UC and UD queue pairs: messages may be lost, but arrive whole\n"
+	"  --pcap FILE     write the link's packets to FILE\n"
+	"  --bench         use a good link and short messages, and print packets per second\n"
+	"  --json          print one JSON object per line\n"
 	"  --help\n"
 	"\n"
-	"What is not given is chosen from the seed.\n";
+	"The seed chooses everything that is not given.\n";
 
 struct options {
 	struct sim_config config;
@@ -67,7 +67,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status)
 	return options_read("sim", help, rows, argc, argv, NULL, status);
 }
 
-/* The options that make this run again. */
+/* Prints the options that repeat this run. */
 static void say_replay(const struct sim_config *c)
 {
 	const struct {
@@ -82,7 +82,8 @@ static void say_replay(const struct sim_config *c)
 		      { "fail-copies", c->fail_copies },
 		      { "xrc", c->xrc } };
 
-	fprintf(stderr, "again: uroce sim --seed %" PRIu64 " --messages %u", c->seed, c->messages);
+	fprintf(stderr, "repeat with: uroce sim --seed %" PRIu64 " --messages %u", c->seed,
+		c->messages);
 	if (c->qps != 0)
 		fprintf(stderr, " --qps %u", c->qps);
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
@@ -111,13 +112,13 @@ static void say(const struct options *o, const struct sim_result *r, double seco
 		       r->link.corrupted, r->broken, r->time, rate);
 	else if (o->config.bench)
 		printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64
-		       " packets in %.2f s: %.2f million packets a second\n",
+		       " packets in %.2f s: %.2f million packets per second\n",
 		       o->config.seed, r->messages, r->link.sent, seconds, rate / 1e6);
 	else if (o->seeds == 1)
 		printf("seed %" PRIu64 ": %" PRIu64 " messages, %" PRIu64 " octets, %" PRIu64
 		       " packets (%" PRIu64 " lost, %" PRIu64 " duplicated, %" PRIu64
 		       " reordered, %" PRIu64 " corrupted), %" PRIu64
-		       " connections failed as they should, %.3f s of virtual time\n",
+		       " connections failed as expected, %.3f s of virtual time\n",
 		       o->config.seed, r->messages, r->octets, r->link.sent, r->link.lost,
 		       r->link.duplicated, r->link.reordered, r->link.corrupted, r->broken,
 		       (double)r->time / 1e9);

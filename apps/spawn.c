@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of things: take the lock beside the socket, look again whether an engine answers (the
- * shell that held the lock may just have started it), start uroced in a session of its own with
- * its output in a log file, and wait until it answers, dies, or the time is over.
+ * Takes the lock beside the socket, checks again whether an engine answers (the shell that held the
+ * lock may have started it), starts uroced in a session of its own with its output in a log file,
+ * and waits until it answers, dies, or the time is over.
  */
 #include "spawn.h"
 
@@ -21,7 +21,7 @@
 
 #include "program.h"
 
-#define START_TRIES    1500 /* of START_PAUSE_MS: 30 s */
+#define START_TRIES    1500 /* times START_PAUSE_MS: 30 s */
 #define START_PAUSE_MS 20
 #define IDLE_SECONDS   "10"
 
@@ -59,7 +59,7 @@ static void become_engine(const char *program, const char *socket, const char *l
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
-	closefrom(STDERR_FILENO + 1); /* it must not keep the shell's pipes open */
+	closefrom(STDERR_FILENO + 1); /* the engine must not keep the shell's pipes open */
 	setsid();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -71,8 +71,8 @@ static void become_engine(const char *program, const char *socket, const char *l
 }
 
 /*
- * The engine must not be a child of the program that this process is about to become: a child in
- * between starts it and ends. Returns a pidfd of the engine, or -1.
+ * The engine must not be a child of the program that this process is about to become, so a process
+ * in between starts it and exits. Returns a pidfd of the engine, or -1.
  */
 static int start_detached(const char *program, const char *socket, const char *log)
 {
@@ -97,13 +97,13 @@ static int start_detached(const char *program, const char *socket, const char *l
 	return engine > 0 ? (int)syscall(SYS_pidfd_open, engine, 0) : -1;
 }
 
-/* What the engine said last. */
+/* The last line that the engine printed. */
 static void last_line(const char *log, char *line, size_t size)
 {
 	FILE *f = fopen(log, "r");
 	char text[512];
 
-	snprintf(line, size, "it said nothing");
+	snprintf(line, size, "it printed nothing");
 	while (f != NULL && fgets(text, sizeof(text), f) != NULL) {
 		text[strcspn(text, "\n")] = '\0';
 		if (text[0] != '\0')
@@ -124,11 +124,11 @@ static int await_engine(int pidfd, const char *log, struct engine_place *where,
 			return 0;
 		if (pidfd < 0 || poll(&end, 1, START_PAUSE_MS) > 0) {
 			last_line(log, said, sizeof(said));
-			snprintf(why, why_size, "the engine for you did not start: %s", said);
+			snprintf(why, why_size, "cannot start an engine for you: %s", said);
 			return ESRCH;
 		}
 	}
-	snprintf(why, why_size, "the engine for you did not serve %s within 30 s; see %s",
+	snprintf(why, why_size, "the engine started for you did not serve %s within 30 s; see %s",
 		 where->path, log);
 	return ETIMEDOUT;
 }

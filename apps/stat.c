@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce stat: what an engine is and has counted since it started. */
+/* uroce stat: describes an engine and prints its counters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +16,14 @@
 static const char usage[] =
 	"usage: uroce stat [--socket PATH] [--all | --cm] [--json]\n"
 	"\n"
-	"Prints what an engine is, what it holds and what it counted; frames and requests that were\n"
-	"dropped, refused or failed are counted by reason. The numbers of the reasons are those of\n"
-	"vendor_err in work completions.\n"
+	"Describes an engine and prints its counters since it started. Frames and requests that were\n"
+	"dropped or refused or that failed are counted by reason. A reason's number is also the\n"
+	"vendor_err of a work completion.\n"
 	"\n"
-	"  --socket PATH  the engine at PATH; without it: $UROCE_SOCKET, the system's, your own\n"
-	"  --all          list the reasons that never occurred, too\n"
-	"  --cm           instead: ids of rdma_cm, who listens and who is connected with whom\n"
-	"  --json         as JSON, always with all reasons\n";
+	"  --socket PATH  use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
+	"  --all          print reasons that never occurred, too\n"
+	"  --cm           print the ids of rdma_cm instead: listeners and connections\n"
+	"  --json         print JSON, always with all reasons\n";
 
 struct stat_options {
 	const char *socket;
@@ -32,7 +32,7 @@ struct stat_options {
 	bool json;
 };
 
-/* One line of the table: the name is the key of the JSON output. */
+/* One counter; `name` is its key in the JSON output. */
 struct counter {
 	const char *name;
 	const char *what;
@@ -49,13 +49,13 @@ static const struct counter counters[] = {
 	COUNTER(rx_octets, "octets received"),
 	COUNTER(tx_packets, "packets sent"),
 	COUNTER(tx_octets, "octets sent"),
-	COUNTER(retransmitted, "packets sent again"),
-	COUNTER(timeouts, "acknowledgements that did not come in time"),
-	COUNTER(rnr_naks, "receiver-not-ready answers"),
-	COUNTER(polls, "turns of the lcores"),
-	COUNTER(idle_polls, "turns with nothing to do"),
+	COUNTER(retransmitted, "packets retransmitted"),
+	COUNTER(timeouts, "acknowledgement timeouts"),
+	COUNTER(rnr_naks, "receiver-not-ready NAKs"),
+	COUNTER(polls, "polls of the lcores"),
+	COUNTER(idle_polls, "polls that found nothing to do"),
 	COUNTER(kernel_given, "frames given to the kernel's interface"),
-	COUNTER(kernel_taken, "frames that the kernel sent by the port"),
+	COUNTER(kernel_taken, "frames that the kernel sent through the port"),
 };
 
 static uint64_t counter_value(const struct reply_statistics *s, const struct counter *c)
@@ -66,7 +66,7 @@ static uint64_t counter_value(const struct reply_statistics *s, const struct cou
 	return v;
 }
 
-/* Of every kind, of all programs. */
+/* Objects of all kinds, of all programs. */
 static uint64_t objects_of(const struct reply_statistics *s)
 {
 	uint64_t n = 0;
@@ -142,7 +142,7 @@ static bool parse(int argc, char **argv, struct stat_options *o, int *status)
 		return false;
 	if (!o->all || !o->cm)
 		return true;
-	*status = options_refuse("stat", "--all and --cm exclude each other: choose one");
+	*status = options_refuse("stat", "--all and --cm cannot be combined");
 	return false;
 }
 

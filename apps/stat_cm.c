@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce stat --cm: who listens, and who is connected with whom. */
+/* uroce stat --cm: prints listeners and connections. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ static const char *space_name(uint16_t space)
 	}
 }
 
-/* Of an address that there is. */
+/* An address as text; it must be set. */
 static const char *ip_text(const struct cm_address *a, char *text, socklen_t size)
 {
 	if (a->family == 4)
@@ -47,7 +47,7 @@ static const char *address_text(const struct cm_address *a, char *text, size_t s
 	return text;
 }
 
-/* A program may call itself anything: nothing of it reaches a terminal but letters. */
+/* A program may have any name: only printable characters of it reach the terminal. */
 static void make_printable(struct cm_listed *id)
 {
 	id->program[sizeof(id->program) - 1] = '\0';
@@ -125,7 +125,7 @@ int stat_cm(int fd, bool as_json, char *why, size_t why_size)
 			return error;
 		print_part(as_json ? &j : NULL, &list);
 		if (list.next != 0 && list.next <= request.from)
-			return EPROTO; /* it would never end */
+			return EPROTO; /* the list would never end */
 		request.from = list.next;
 	} while (list.next != 0);
 	if (as_json)

@@ -5,8 +5,8 @@
 #include "locate.h"
 
 /*
- * Prints the ids of the connection manager that an engine has: a line each, or a JSON array. 0, or
- * an errno and why; some may have been printed then.
+ * Prints the connection manager's ids in an engine: one line each, or a JSON array. 0, or an errno
+ * and `why`; some ids may have been printed then.
  */
 int stat_cm(int fd, bool as_json, char *why, size_t why_size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce: one word says what to do. Most words are functions (commands.h); those that need DPDK
- * are programs of their own beside this one, so that `uroce run` starts in a millisecond.
+ * uroce: the first word chooses a command. Most commands are functions (commands.h). Those that
+ * need DPDK are separate programs beside this one, so that `uroce run` starts in a millisecond.
  */
 #include <errno.h>
 #include <limits.h>
@@ -19,9 +19,9 @@ static const struct {
 	const char *what;
 } commands[] = {
 	{ "run", command_run, "run an unmodified verbs program on an engine" },
-	{ "stat", command_stat, "what an engine counted, by reason" },
-	{ "ping", NULL, "does an engine carry data, and how fast" },
-	{ "perf", NULL, "measure an engine beside the limits of this machine" },
+	{ "stat", command_stat, "print an engine's counters" },
+	{ "ping", NULL, "check that an engine carries data, and time it" },
+	{ "perf", NULL, "measure an engine against this machine's limits" },
 	{ "sim", NULL, "run the transport in virtual time over a bad network" },
 };
 
@@ -30,7 +30,7 @@ static void usage(FILE *out)
 	fputs("usage: uroce COMMAND [OPTIONS]\n\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-6s %s\n", commands[i].word, commands[i].what);
-	fputs("\nuroce COMMAND --help says the rest; every command has --json.\n", out);
+	fputs("\n'uroce COMMAND --help' lists its options. Every command has --json.\n", out);
 }
 
 static int run_program(const char *word, char **argv)
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (word[0] != '\0')
-		fprintf(stderr, "uroce: there is no command '%s'\n", word);
+		fprintf(stderr, "uroce: unknown command '%s'\n", word);
 	usage(stderr);
 	return EXIT_USAGE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroced: an engine for unmodified programs. It reads what the user typed, makes the port, the
- * engine around it and the socket, and waits until somebody ends it.
+ * uroced: an engine for unmodified programs. It reads its options, opens the port, starts the
+ * engine and its socket, and waits until it is told to end.
  */
 #include <errno.h>
 #include <grp.h>
@@ -74,7 +74,7 @@ static bool free_hugepages(void)
 	       read_count("/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages") > 0;
 }
 
-/* The CPUs of the set as "0-1,4". */
+/* The CPUs of the set as text: "0-1,4". */
 static void cpu_list(const cpu_set_t *set, char *text, size_t size)
 {
 	size_t n = 0;
@@ -94,7 +94,7 @@ static void cpu_list(const cpu_set_t *set, char *text, size_t size)
 	}
 }
 
-/* Each client costs a handful of descriptors. */
+/* Each client needs several descriptors. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit r;
@@ -116,7 +116,7 @@ static int make_folder(const char *path, mode_t mode)
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() ? 0 : EPERM;
 }
 
-/* The system's place for root; else the user's own. */
+/* The default socket: the system's for root, otherwise the user's own. */
 static int default_socket(struct uroced_options *o)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -131,7 +131,7 @@ static int default_socket(struct uroced_options *o)
 		snprintf(folder, sizeof(folder), "/tmp/uroce-%u", geteuid());
 	error = make_folder(folder, geteuid() == 0 ? 0755 : 0700);
 	if (error != 0) {
-		say("%s: %s: choose a place with --socket", folder, strerror(error));
+		say("%s: %s: choose another path with --socket", folder, strerror(error));
 		return 1;
 	}
 	snprintf(o->socket, sizeof(o->socket), "%s/uroced.sock", folder);
@@ -150,16 +150,15 @@ static struct rte_mempool *make_pool(const struct uroced_options *o, uint32_t lc
 	if (o->netdev[0] != '\0') {
 		octets = netdev_mbuf_octets(o->netdev, o->engine.mtu);
 		if (octets == 0) {
-			say("--netdev %s: there is no such interface (ip link lists them)",
-			    o->netdev);
+			say("--netdev %s: no such interface (see ip link)", o->netdev);
 			return NULL;
 		}
 	}
 	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
 	pool = rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0, (uint16_t)octets, SOCKET_ID_ANY);
 	if (pool == NULL)
-		say("no memory for %u packet buffers of %u octets: give EAL -m %u", n, octets,
-		    (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);
+		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
+		    octets, (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);
 	return pool;
 }
 
@@ -176,8 +175,8 @@ static void list_ports(char *text, size_t size)
 }
 
 /*
- * The kernel owns the addresses, those of --ip too: the engine follows what the interface has, now
- * and later.
+ * The kernel owns the addresses, including those of --ip. The engine follows what the interface
+ * has, now and later.
  */
 static int give_addresses(struct uroced_options *o)
 {
@@ -211,12 +210,13 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 		list_ports(names, sizeof(names));
 		if (names[0] == '\0')
 			return 0;
-		say("there is a port (%s): use it with --port, or leave it out", names);
+		say("EAL has a port (%s) that is not used: name it with --port or remove it",
+		    names);
 		return 1;
 	}
 	if (o->port[0] != '\0' && rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
 		list_ports(names, sizeof(names));
-		say("--port %s: EAL has no such port (it has: %s); give it with -a or --vdev before "
+		say("--port %s: EAL has no such port (it has: %s); add it with -a or --vdev before "
 		    "`--`",
 		    o->port, names[0] != '\0' ? names : "none");
 		return 1;
@@ -259,7 +259,7 @@ static int choose_lcores(struct uroced_options *o)
 	RTE_LCORE_FOREACH(id)
 	{
 		if (o->engine.lcores == LIMIT_LCORES) {
-			say("EAL has more than %u lcores: choose with -l", LIMIT_LCORES);
+			say("EAL has more than %u lcores: choose fewer with -l", LIMIT_LCORES);
 			return 1;
 		}
 		o->engine.lcore_ids[o->engine.lcores++] = id;
@@ -269,7 +269,10 @@ static int choose_lcores(struct uroced_options *o)
 
 /* ---- privileges ---- */
 
-/* Later the socket is given to its group without CAP_CHOWN: a member may. */
+/*
+ * The socket is given to its group later, without CAP_CHOWN, which only a member of the group may
+ * do.
+ */
 static int join_group(int64_t group)
 {
 	int n = getgroups(0, NULL), error = 0;
@@ -286,14 +289,14 @@ static int join_group(int64_t group)
 			n = -1;
 	if (n >= 0)
 		groups[n] = (gid_t)group;
-	/* Who may not is a member already, or hears of it when the socket is made. */
+	/* EPERM: either already a member, or making the socket will fail and report it. */
 	if (n >= 0 && setgroups((size_t)n + 1, groups) != 0 && errno != EPERM)
 		error = errno;
 	free(groups);
 	return error;
 }
 
-/* An engine that keeps privileges that it does not need is worse, but better than none. */
+/* A failure is only reported: an engine with too many privileges is better than none. */
 static void drop_privileges(const struct uroced_options *o)
 {
 	struct confine_needs needs = { .port = o->engine.port != NULL,
@@ -304,7 +307,7 @@ static void drop_privileges(const struct uroced_options *o)
 	if (error == 0)
 		error = confine(&needs, why, sizeof(why));
 	if (error != 0)
-		say("cannot drop privileges: %s (--confine off does not try)",
+		say("cannot drop privileges: %s (--confine off keeps them)",
 		    why[0] != '\0' ? why : strerror(error));
 }
 
@@ -346,7 +349,7 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	fflush(stdout);
 }
 
-/* Until a signal, `quit`, or the time after the last client. */
+/* Waits for a signal, `quit`, or the idle timeout. */
 static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o, int signals)
 {
 	struct console *console = o->interactive ? console_open(e) : NULL;
@@ -382,7 +385,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	struct uroce_engine *e;
 	int status = choose_lcores(o);
 
-	/* Main and control thread poll nothing: they keep away from no CPU that they may use. */
+	/* The main and the control thread do not poll, so they may run on every allowed CPU. */
 	pthread_setaffinity_np(pthread_self(), sizeof(*cpus), cpus);
 	if (status == 0 && o->socket[0] == '\0')
 		status = default_socket(o);
@@ -414,7 +417,7 @@ static int start_eal(struct eal_arguments *eal)
 		strncat(said, " ", sizeof(said) - strlen(said) - 1);
 		strncat(said, eal->argv[i], sizeof(said) - strlen(said) - 1);
 	}
-	say("EAL refuses%s: %s", said, rte_strerror(rte_errno));
+	say("EAL does not start with%s: %s", said, rte_strerror(rte_errno));
 	return 1;
 }
 
@@ -447,7 +450,7 @@ int main(int argc, char **argv)
 	raise_descriptor_limit();
 	signals = block_signals();
 	if (eal.fell_back)
-		say("no free hugepages: taking ordinary memory (--no-huge -m 512)");
+		say("no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_at_exit();
 	status = start_eal(&eal);
 	runtime_folder_hold(rte_eal_get_runtime_dir());

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Capabilities belong to threads, and EAL has made some before the port is open. libcap and
- * capset(2) change the calling thread alone, and libpsx changes only threads that it saw being
- * made, which DPDK's are not. So each thread gets a signal, and drops its own in the handler.
- * A seccomp filter and no_new_privs are spread to all threads by the kernel itself (TSYNC).
+ * Capabilities belong to threads, and EAL has created some threads before the port is open. libcap
+ * and capset(2) change only the calling thread. libpsx changes only threads whose creation it saw,
+ * which does not include DPDK's. So each thread gets a signal and drops its capabilities in the
+ * handler. The kernel applies a seccomp filter and no_new_privs to all threads by itself (TSYNC).
  */
 #include "uroced_confine.h"
 
@@ -22,13 +22,16 @@
 #include <unistd.h>
 
 #ifdef __SANITIZE_THREAD__
-#define ROUNDS 50u /* the sanitizer keeps signals back, and has a thread that takes none */
+#define ROUNDS 50u /* the sanitizer delays signals, and one of its threads takes none */
 #else
-#define ROUNDS 2000u /* of a millisecond: a thread without a processor may take long */
+#define ROUNDS 2000u /* milliseconds: a thread may wait long for a CPU */
 #endif
 #define ROUND_NS 1000000
 
-/* What starts programs, changes what the host is, or looks into others; no engine does. */
+/*
+ * System calls that start programs, change the host or look into other processes. No engine makes
+ * them.
+ */
 const char *const confine_forbidden[] = { "execve",
 					  "execveat",
 					  "ptrace",
@@ -105,10 +108,13 @@ static uint64_t permitted(void)
 
 uint64_t confine_capabilities(const struct confine_needs *needs)
 {
-	/* Memory of programs with more privileges than ours. */
+	/* The engine accesses the memory of programs with more privileges than its own. */
 	uint64_t kept = bit(CAP_SYS_PTRACE);
 
-	/* Sockets of the interface, neighbours and groups; pinned memory of devices. */
+	/*
+	 * Needed for sockets of the interface, neighbours, multicast groups, and pinned memory of
+	 * devices.
+	 */
 	if (needs->port)
 		kept |= bit(CAP_NET_ADMIN) | bit(CAP_NET_RAW) | bit(CAP_IPC_LOCK);
 	if (needs->physical)
@@ -116,7 +122,7 @@ uint64_t confine_capabilities(const struct confine_needs *needs)
 	return kept & permitted();
 }
 
-static uint64_t kept_here; /* what the handler leaves: written before any signal is sent */
+static uint64_t kept_here; /* for the handler; written before any signal is sent */
 
 static void drop_own(void)
 {
@@ -127,7 +133,7 @@ static void drop_own(void)
 		  .permitted = (uint32_t)(kept_here >> 32) },
 	};
 
-	/* Not libc's: this runs in a signal handler. Who sent it looks at what became of it. */
+	/* Not libc's wrapper: this runs in a signal handler. The sender checks the result. */
 	syscall(SYS_capset, &h, data);
 }
 
@@ -139,7 +145,7 @@ static void on_signal(int number)
 	errno = error;
 }
 
-/* The thread's permitted set, or that of one that has ended meanwhile: nothing. */
+/* The thread's permitted set; empty if the thread has ended. */
 static uint64_t permitted_of(const char *tid)
 {
 	unsigned long long set = 0;
@@ -157,7 +163,10 @@ static uint64_t permitted_of(const char *tid)
 	return set;
 }
 
-/* Signals every thread that still has more; returns how many there are, or -1 with errno. */
+/*
+ * Signals every thread that still has more capabilities. Returns how many there are, or -1 with
+ * errno.
+ */
 static int signal_threads(int number)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -191,7 +200,9 @@ static int drop_capabilities(const struct confine_needs *needs, char *why, size_
 		if (left > 0)
 			nanosleep(&pause, NULL);
 	}
-	/* A signal may still be under way to a thread that had dropped its own meanwhile. */
+	/*
+	 * A signal may still be pending for a thread that dropped its capabilities before it came.
+	 */
 	if (left == 0 && before.sa_handler == SIG_DFL)
 		before.sa_handler = SIG_IGN;
 	sigaction(number, &before, NULL);
@@ -210,7 +221,10 @@ static int forbid_all(scmp_filter_ctx filter)
 	for (uint32_t i = 0; confine_forbidden[i] != NULL && error == 0; i++) {
 		int number = seccomp_syscall_resolve_name(confine_forbidden[i]);
 
-		/* Newer than the library, or not of this architecture: nobody can call it by name. */
+		/*
+		 * Unknown to the library or to this architecture: the call cannot be named, so skip
+		 * it.
+		 */
 		if (number != __NR_SCMP_ERROR)
 			error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), number, 0);
 	}
@@ -221,7 +235,10 @@ static const unsigned int namespaces[] = { CLONE_NEWNS,	   CLONE_NEWUTS, CLONE_N
 					   CLONE_NEWUSER,  CLONE_NEWPID, CLONE_NEWNET,
 					   CLONE_NEWCGROUP };
 
-/* Threads are made by clone(2). clone3(2) hides its flags from filters; libc does without. */
+/*
+ * Threads are created by clone(2). clone3(2) hides its flags from filters; libc falls back to
+ * clone(2).
+ */
 static int forbid_namespaces(scmp_filter_ctx filter)
 {
 	int error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
@@ -248,7 +265,8 @@ static int filter_calls(char *why, size_t why_size)
 		error = seccomp_load(filter);
 	seccomp_release(filter);
 	if (error != 0)
-		snprintf(why, why_size, "the kernel takes no seccomp filter: %s", strerror(-error));
+		snprintf(why, why_size, "the kernel refuses the seccomp filter: %s",
+			 strerror(-error));
 	return -error;
 }
 
@@ -256,7 +274,7 @@ int confine(const struct confine_needs *needs, char *why, size_t why_size)
 {
 	int error = drop_capabilities(needs, why, why_size), second = 0;
 
-	/* The filter wants it, and the kernel spreads both to all threads at once. */
+	/* The filter requires it, and the kernel applies both to all threads at once. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		second = errno;
 	if (second == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroced gives up what it does not need once its port is open: capabilities, new privileges by
+ * Once its port is open uroced gives up what it does not need: capabilities, new privileges by
  * execve(2), and system calls that no engine makes. docs/security.md lists both.
  */
 #ifndef APPS_UROCED_CONFINE_H
@@ -11,24 +11,24 @@
 #include <stdint.h>
 
 struct confine_needs {
-	bool port; /* it sends and receives frames: network capabilities stay */
-	bool physical; /* DPDK gives physical addresses to a device: it looks up those of new memory */
+	bool port; /* it sends and receives frames, and keeps network capabilities */
+	bool physical; /* a device uses physical addresses, so they must be looked up */
 };
 
 /*
- * Confines every thread of the process, and so every thread that is made later. Call it before
- * threads exist that block signals (the engine's do): capabilities are a thread's own, and each
- * thread drops its own in a signal handler.
+ * Confines every thread of the process, including threads created later. Call it before threads
+ * exist that block signals (the engine's do): each thread drops its own capabilities in a signal
+ * handler.
  *
- * 0, or an errno and one line in `why`. A step that fails does not keep the others from being taken.
- * Threads: the main one, once.
+ * 0, or an errno and one line in `why`. After a failed step the others are still taken. Threads:
+ * call it once, in the main thread.
  */
 int confine(const struct confine_needs *needs, char *why, size_t why_size);
 
-/* The capabilities that stay, of those that the process has: a mask of their bits. */
+/* A mask of the capabilities to keep, as far as the process has them. */
 uint64_t confine_capabilities(const struct confine_needs *needs);
 
-/* The names of the system calls that fail from then on, up to a NULL. */
+/* The names of the system calls that fail afterwards; ends with NULL. */
 extern const char *const confine_forbidden[];
 
 #endif

@@ -18,7 +18,7 @@ struct console {
 	bool quit;
 };
 
-/* rte_cmdline hands commands nothing of the caller's but `data`; there is one terminal. */
+/* rte_cmdline passes only `data` to its commands, so this is global; there is one terminal. */
 static struct console console;
 
 struct one_word {

@@ -10,7 +10,7 @@
 struct console;
 
 struct console *console_open(struct uroce_engine *e);
-/* Standard input is readable. False: the user is done. */
+/* Call it when standard input is readable. False: the user is done. */
 bool console_input(struct console *c);
 void console_close(struct console *c);
 

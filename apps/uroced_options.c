@@ -18,19 +18,19 @@ const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
-	"                          neither: a device for this host only\n"
-	"  --kernel-interface NAME beside --port: an interface for the kernel, which gets all that is\n"
-	"                          not RoCE and owns the addresses\n"
-	"  --ip ADDR/LEN[,...]     own addresses, IPv4 and IPv6\n"
-	"  --gateway ADDR[,ADDR]   where other subnets are, one of each family\n"
+	"                          (without either: a device for this host only)\n"
+	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"
+	"                          for all but RoCE, and which has the addresses\n"
+	"  --ip ADDR/LEN[,...]     the engine's addresses, IPv4 and IPv6\n"
+	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
-	"  --vlan ID               802.1Q tag of all frames\n"
-	"  --socket PATH           where programs attach\n"
-	"  --socket-mode OCTAL     who may (default 0600)\n"
-	"  --socket-group GROUP    whose group it is\n"
-	"  --config FILE           more of these options, one 'name = value' a line in [uroced]\n"
-	"  --idle spin|adaptive    what an idle lcore does (default adaptive)\n"
-	"  --exit-when-idle SECS   end that long after the last program left\n"
+	"  --vlan ID               802.1Q VLAN id of all frames\n"
+	"  --socket PATH           the socket that programs attach to\n"
+	"  --socket-mode OCTAL     permissions of the socket (default 0600)\n"
+	"  --socket-group GROUP    group of the socket\n"
+	"  --config FILE           read these options from FILE: lines 'name = value' in [uroced]\n"
+	"  --idle spin|adaptive    an idle lcore polls on, or sleeps (default adaptive)\n"
+	"  --exit-when-idle SECS   exit this long after the last program has left\n"
 	"  --confine on|off        drop privileges once the port is open (default on)\n"
 	"  -i                      read commands from the terminal\n";
 
@@ -86,12 +86,12 @@ static const char *read_one_ip(struct reader *r, char *text)
 	unsigned int bits;
 
 	if (slash == NULL)
-		return refuse(r, "write the prefix length too, such as %.50s/24", text);
+		return refuse(r, "the prefix length is missing, as in %.50s/24", text);
 	*slash = '\0';
 	if (!parse_address(text, &a, &bits))
 		return refuse(r, "%.50s is not an IPv4 or IPv6 address", text);
 	if (!parse_number(slash + 1, 10, 0, bits, &prefix))
-		return refuse(r, "the prefix length is not 0 .. %u", bits);
+		return refuse(r, "the prefix length must be in 0 .. %u", bits);
 	if (o->addresses == ARRAY_SIZE(o->address))
 		return refuse(r, "at most %zu addresses", ARRAY_SIZE(o->address));
 	a.prefix = (uint8_t)prefix;
@@ -106,7 +106,7 @@ static const char *read_one_gateway(struct reader *r, char *text)
 	unsigned int bits;
 
 	if (!parse_address(text, &a, &bits))
-		return "give an IPv4 or IPv6 address without prefix length";
+		return "must be an IPv4 or IPv6 address without prefix length";
 	if (o->gateways == ARRAY_SIZE(o->gateway))
 		return "at most one of each address family";
 	o->gateway[o->gateways++] = a;
@@ -120,7 +120,7 @@ static const char *read_list(struct reader *r, const char *value,
 	const char *wrong = NULL;
 
 	if (strlen(value) >= sizeof(text))
-		return "the list of addresses is too long";
+		return "the list must be shorter than 1024 characters";
 	memcpy(text, value, strlen(value) + 1);
 	while (wrong == NULL && (one = strsep(&rest, ",")) != NULL)
 		wrong = read_one(r, one);
@@ -142,7 +142,7 @@ static const char *read_socket_mode(void *mode, const char *value)
 	unsigned long n;
 
 	if (!parse_number(value, 8, 1, 0777, &n))
-		return "write it in octal, such as 0660";
+		return "must be octal, in 1 .. 0777, such as 0660";
 	*(uint32_t *)mode = (uint32_t)n;
 	return NULL;
 }
@@ -157,14 +157,14 @@ static const char *read_socket_group(void *gid, const char *value)
 	else if (parse_number(value, 10, 0, UINT32_MAX - 1, &n))
 		*(int64_t *)gid = (int64_t)n;
 	else
-		return "there is no such group";
+		return "no such group";
 	return NULL;
 }
 
 static const char *read_idle(void *adaptive, const char *value)
 {
 	if (strcmp(value, "spin") != 0 && strcmp(value, "adaptive") != 0)
-		return "choose spin or adaptive";
+		return "must be spin or adaptive";
 	*(bool *)adaptive = value[0] == 'a';
 	return NULL;
 }
@@ -172,7 +172,7 @@ static const char *read_idle(void *adaptive, const char *value)
 static const char *read_confine(void *unconfined, const char *value)
 {
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return "choose on or off";
+		return "must be on or off";
 	*(bool *)unconfined = strcmp(value, "off") == 0;
 	return NULL;
 }
@@ -261,38 +261,38 @@ static int read_file(struct reader *r)
 	file = rte_cfgfile_load_with_params(path, 0, &parameters);
 	if (file == NULL)
 		return wrong(r, OPTIONS_FAILED,
-			     "--config %s: it is not 'name = value' lines below [uroced]", path);
-	status =
-		rte_cfgfile_has_section(file, "uroced")
-			? read_entries(r, file)
-			: wrong(r, OPTIONS_FAILED, "--config %s: it has no section [uroced]", path);
+			     "--config %s: must have lines 'name = value' below [uroced]", path);
+	status = rte_cfgfile_has_section(file, "uroced")
+			 ? read_entries(r, file)
+			 : wrong(r, OPTIONS_FAILED, "--config %s: has no section [uroced]", path);
 	rte_cfgfile_close(file);
 	return status;
 }
 
-/* Options that are right by themselves and wrong together. */
+/* Checks options that are valid alone but not together. */
 static int check_together(struct reader *r)
 {
 	struct uroced_options *o = r->options;
 	bool wire = o->netdev[0] != '\0' || o->port[0] != '\0';
 
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
-		return wrong(r, OPTIONS_USAGE,
-			     "--netdev and --port exclude each other: choose one");
+		return wrong(r, OPTIONS_USAGE, "--netdev and --port cannot be combined");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
 		return wrong(r, OPTIONS_USAGE,
-			     "--gateway: with --netdev the routes are the kernel's (ip route)");
+			     "--gateway: with --netdev the kernel's routes are used (ip route)");
 	if (o->kernel_interface[0] != '\0' && o->port[0] == '\0')
 		return wrong(r, OPTIONS_USAGE, "--kernel-interface %s needs --port%s",
 			     o->kernel_interface,
-			     o->netdev[0] != '\0' ? ": with --netdev the kernel has its interface"
-						  : "");
+			     o->netdev[0] != '\0'
+				     ? ": with --netdev the kernel has an interface already"
+				     : "");
 	if (o->kernel_interface[0] != '\0' && o->engine.gateways > 0)
 		return wrong(r, OPTIONS_USAGE,
 			     "--gateway: with --kernel-interface the routes are the kernel's (ip "
 			     "route)");
 	if (!wire && o->engine.gateways > 0)
-		return wrong(r, OPTIONS_USAGE, "--gateway needs --port: without it nothing leaves");
+		return wrong(r, OPTIONS_USAGE,
+			     "--gateway needs --port: without a port no packet leaves");
 	if (!wire && o->engine.vlan != 0)
 		return wrong(r, OPTIONS_USAGE, "--vlan needs --port or --netdev");
 	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')
@@ -324,7 +324,9 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 
 /* ---- EAL ---- */
 
-/* Whether the user gave this option, as `name VALUE`, `name=VALUE`, or for one letter `-nVALUE`. */
+/*
+ * Whether the user gave this option: `name VALUE`, `name=VALUE`, or for a single letter `-nVALUE`.
+ */
 static bool has_option(int argc, char **argv, const char *name)
 {
 	size_t length = strlen(name);
@@ -386,7 +388,10 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		add_argument(eal, &texts, "--file-prefix=uroce-%d", facts->pid);
 	if (!has_any(argc, argv, devices))
 		add_argument(eal, &texts, "--no-pci");
-	/* Physical addresses are for devices, and to look them up takes CAP_SYS_ADMIN for ever. */
+	/*
+	 * Only devices need physical addresses, and looking them up needs CAP_SYS_ADMIN at all
+	 * times.
+	 */
 	if (!has_any(argc, argv, pci) && !has_option(argc, argv, "--iova-mode"))
 		add_argument(eal, &texts, "--iova-mode=va");
 	if (!has_any(argc, argv, cores))
@@ -414,7 +419,7 @@ int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,
 		if (strncmp(argv[i], "--", 2) == 0 &&
 		    options_find(rows, name, strcspn(name, "="), &number) != NULL) {
 			snprintf(why, why_size,
-				 "%s is uroced's own option: write it after `--`, as in uroced "
+				 "%s is an option of uroced: write it after `--`, as in uroced "
 				 "[EAL options] -- %s",
 				 argv[i], argv[i]);
 			return OPTIONS_USAGE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a user types: EAL options, `--`, and uroced's own, or a file of the latter. Nothing here
- * touches DPDK, so that all of it can be refused before anything was started.
+ * The command line: EAL options, `--`, and uroced's options, or a file of the latter. Nothing here
+ * uses DPDK, so wrong options are refused before anything is started.
  */
 #ifndef APPS_UROCED_OPTIONS_H
 #define APPS_UROCED_OPTIONS_H
@@ -17,7 +17,7 @@ struct uroced_options {
 	char netdev[16]; /* "": none */
 	char port[64]; /* "": none */
 	char kernel_interface[16]; /* "": none */
-	char socket[108]; /* "": the default place */
+	char socket[108]; /* "": the default path */
 	char config[4096];
 	bool interactive;
 	bool unconfined; /* --confine off */
@@ -35,9 +35,9 @@ extern const char uroced_usage[];
 
 /* Facts about this host that decide which EAL options are added. */
 struct eal_facts {
-	bool hugepages; /* free ones, and we may use them */
+	bool hugepages; /* there are free ones that this process may use */
 	int pid;
-	char cpus[256]; /* those this process may run on: "0-1" */
+	char cpus[256]; /* allowed for this process: "0-1" */
 };
 
 #define EAL_ARGUMENTS_MAX 128
@@ -50,8 +50,8 @@ struct eal_arguments {
 };
 
 /*
- * Where uroced's own options begin: the index of `--` in argv, or argc. Fills *eal with the user's
- * EAL options and the defaults that they leave open. 0, or OPTIONS_USAGE and `why`.
+ * Finds where uroced's own options begin: the index of `--` in argv, or argc. Fills *eal with the
+ * user's EAL options and defaults for the others. 0, or OPTIONS_USAGE and `why`.
  */
 int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,
 		       const struct eal_facts *facts, int *own, char *why, size_t why_size);

@@ -22,7 +22,7 @@ static char own_folder[PATH_MAX];
 static void remove_own(void)
 {
 	if (own_folder[0] != '\0')
-		rmdir(own_folder); /* not empty: somebody uses the prefix too */
+		rmdir(own_folder); /* if not empty, another process uses the prefix */
 }
 
 void runtime_folder_remove_at_exit(void)
@@ -37,11 +37,11 @@ void runtime_folder_hold(const char *folder)
 	snprintf(own_folder, sizeof(own_folder), "%s", folder);
 	fd = open(own_folder, OPEN_FLAGS);
 	if (fd >= 0)
-		flock(fd, LOCK_SH | LOCK_NB); /* shared: others may use the prefix too */
-	/* The descriptor stays open: the lock ends with the process, however it ends. */
+		flock(fd, LOCK_SH | LOCK_NB); /* shared, because others may use the prefix */
+	/* The descriptor stays open: the lock ends with the process, however the process ends. */
 }
 
-/* The pid in a folder's name, exactly as uroced writes it; 0 for other names. */
+/* The pid in a folder's name if it is exactly what uroced writes; otherwise 0. */
 static pid_t pid_of(const char *name)
 {
 	const char *digits = name + strlen(PREFIX);
@@ -64,7 +64,7 @@ static bool is_ours(int fd)
 
 static void remove_contents(int folder)
 {
-	int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0); /* closedir() closes it; the lock stays */
+	int copy = fcntl(folder, F_DUPFD_CLOEXEC, 0); /* closedir() closes the copy only */
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *d;
 	struct stat s;
@@ -91,7 +91,7 @@ static void remove_if_dead(int parent, const char *name)
 	folder = openat(parent, name, OPEN_FLAGS);
 	if (folder < 0)
 		return;
-	/* The pid once more: whoever has it since then may not have its lock yet. */
+	/* Check the pid again: a process that has got it since may not hold its lock yet. */
 	if (is_ours(folder) && flock(folder, LOCK_EX | LOCK_NB) == 0 && kill(pid, 0) != 0 &&
 	    errno == ESRCH) {
 		remove_contents(folder);

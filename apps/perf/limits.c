@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this machine could do at best, in the same run: the copies, sums and hand-overs that no
- * engine gets around, without an engine. Every figure is the best of several short rounds, since
+ * Measures what this machine can do without an engine, in the same run: the copies, checksums and
+ * hand-overs that every engine needs. Each figure is the best of several short rounds, because
  * these are limits.
  */
 #include <stdio.h>
@@ -24,19 +24,19 @@
 #define ROUNDS	      5
 #define ROUND_NS      (20 * TIME_MS)
 #define RAW_BURST     32u
-#define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: what a WRITE ONLY has in front */
+#define HEADER_OCTETS 70u /* Ethernet, IPv4, UDP, BTH, RETH: the headers of a WRITE ONLY */
 
 struct work {
 	uint8_t *from;
 	uint8_t *to;
-	uint16_t port; /* net_ring on a ring of its own: what is sent is received */
+	uint16_t port; /* a net_ring port that receives what it sends */
 	struct rte_mempool *pool;
 	uint32_t payload;
-	bool touch; /* copy and sum at both ends */
+	bool touch; /* copy and sum the payload at both ends */
 	uint32_t sum;
 };
 
-/* ns of one call, best round. */
+/* ns per call, in the best round. */
 static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_call)
 {
 	double best = 0;
@@ -62,7 +62,7 @@ static double best_ns(void (*once)(struct work *), struct work *w, uint32_t per_
 static void once_copy(struct work *w)
 {
 	memcpy(w->to, w->from, BLOCK);
-	/* The copy is not to be left out because nobody looks. */
+	/* Keeps the compiler from dropping the copy. */
 	__asm__ volatile("" : : "r"(w->to) : "memory");
 }
 
@@ -77,7 +77,7 @@ static void once_copy_and_sum(struct work *w)
 	__asm__ volatile("" : : "r"(w->to) : "memory");
 }
 
-/* A burst of frames through a net_ring port, both ends on this core. */
+/* Sends a burst of frames through a net_ring port and receives it on the same core. */
 static void once_raw(struct work *w)
 {
 	struct rte_mbuf *m[RAW_BURST];
@@ -119,11 +119,11 @@ static double raw_pps(struct work *w, uint32_t payload, bool touch)
 	return 1e9 / best_ns(once_raw, w, RAW_BURST);
 }
 
-/* The other end of the hand-over: sends every element back. */
+/* The other end of the hand-over: returns every element. */
 struct echo {
 	struct rte_ring *there;
 	struct rte_ring *back;
-	uint32_t stop;
+	uint32_t stop; /* atomic: read by the echo's lcore while the other thread sets it */
 };
 
 static int echo_main(void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The load: every queue pair keeps `depth` requests outstanding, posted `post` at a time with the
- * last one signalled, so that one completion gives `post` of them back.
+ * The load: every queue pair keeps `depth` requests outstanding. Requests are posted `post` at a
+ * time with the last one signalled, so one completion frees `post` of them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const enum ibv_wr_opcode wr_opcode[PERF_OPERATIONS] = {
 	[PERF_ATOMIC] = IBV_WR_ATOMIC_FETCH_AND_ADD,
 };
 
-/* One call's list of requests; every queue pair posts the same list. */
+/* The list of requests for one call; all queue pairs post the same list. */
 struct batch {
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
@@ -101,7 +101,7 @@ static int completion_bad(const struct ibv_wc *wc)
 	return 1;
 }
 
-/* Receives that were used are posted again. */
+/* Reposts receives that were used. */
 static int receives_turn(struct perf_pair *p)
 {
 	struct ibv_wc wc[POLL_BATCH];
@@ -113,7 +113,10 @@ static int receives_turn(struct perf_pair *p)
 	return n < 0;
 }
 
-/* Takes completions; for each, `post` more requests if the run goes on. Returns how many, or -1. */
+/*
+ * Takes completions and, while the run goes on, posts `post` more requests for each. Returns how
+ * many, or -1.
+ */
 static int completions_turn(struct perf_pair *p, struct batch *b, bool again)
 {
 	struct ibv_wc wc[POLL_BATCH];
@@ -168,7 +171,7 @@ static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uin
 		} else {
 			outstanding -= (uint64_t)n;
 			if (n == 0 && time_now() > stop + 20 * TIME_S) {
-				fprintf(stderr, "uroce perf: %lu completions did not come\n",
+				fprintf(stderr, "uroce perf: %lu completions are missing\n",
 					outstanding);
 				return 1;
 			}
@@ -207,12 +210,13 @@ static int write_once(struct perf_side *from, struct perf_side *to, uint32_t at,
 	return ibv_post_send(from->qp[0], &wr, &bad);
 }
 
-/* Polls until the last octet of `to` is `mark`, taking the sender's completion on the way. */
+/* Polls until the last octet of `to` is `mark`; takes the sender's completion meanwhile. */
 static int await_octet(struct perf_pair *p, struct perf_side *from, const uint8_t *to, uint8_t mark)
 {
 	nanotime limit = time_now() + 10 * TIME_S;
 	struct ibv_wc wc;
 
+	/* atomic: an engine's thread writes the octet */
 	for (uint32_t spins = 0; __atomic_load_n(to, __ATOMIC_ACQUIRE) != mark; spins++) {
 		pair_poll(p);
 		if (spins % 4096 == 4095 && time_now() > limit) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `uroce perf`: options, limits, figures, and the report of them as text or JSON. */
+/* `uroce perf`: options, limits, figures, and their report as text or JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void limits_json(struct json *j, const struct limit_result *l)
 	json_close(j, '}');
 }
 
-/* The part of the limit that was reached: bandwidth from 1 KiB up, messages below. */
+/* The fraction of the limit that was reached: of bandwidth from 1 KiB on, of message rate below. */
 static double ratio(const struct load_result *r, const struct limit_result *l)
 {
 	if (l->raw_full_bits <= 0)

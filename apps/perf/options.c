@@ -10,26 +10,27 @@
 
 const char *const operation_name[PERF_OPERATIONS] = { "write", "read", "send", "atomic" };
 
-static const char not_operations[] = "is not a list of write, read, send, atomic";
+static const char not_operations[] = "must be a list of write, read, send, atomic";
 
 static const char help[] =
 	"usage: uroce perf [OPTIONS]\n"
 	"\n"
-	"Two engines in this process, their ports joined by net_ring, ICRC made and checked.\n"
+	"Runs two engines in this process with their ports joined by net_ring. ICRCs are computed\n"
+	"and checked.\n"
 	"\n"
 	"  --operation LIST   write,read,send,atomic (default: write,read,send,atomic)\n"
-	"  --size LIST        octets of a message (default: 8,4096,65536; atomics have 8)\n"
-	"  --qps N            queue pairs (default 1)\n"
-	"  --depth N          requests outstanding on each (default 128)\n"
-	"  --post N           requests posted by one call, the last signalled (default 16)\n"
+	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
+	"  --qps N            number of queue pairs (default 1)\n"
+	"  --depth N          outstanding requests on each queue pair (default 128)\n"
+	"  --post N           requests posted by one call, the last one signalled (default 16)\n"
 	"  --mtu N            path MTU: 256, 512, 1024, 2048, 4096 (default 4096)\n"
-	"  --placement P      one: everything on one core (default); two: an engine on each of two;\n"
+	"  --placement P      one: everything on one core (default); two: one engine on each core;\n"
 	"                     apart: both engines on one core, the program on the other\n"
-	"  --latency          half round trips of WRITE instead of rates\n"
-	"  --seconds S        length of each figure (default 1)\n"
-	"  --no-limits        do not measure what the machine could do\n"
+	"  --latency          measure half round trips of WRITE instead of rates\n"
+	"  --seconds S        duration of each measurement (default 1)\n"
+	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
-	"  --json\n";
+	"  --json             print JSON\n";
 
 static const char *read_operations(void *into, const char *value)
 {
@@ -62,7 +63,7 @@ static const char *read_sizes(void *into, const char *value)
 
 		if (*word < '0' || *word > '9' || v < 1 || v > LARGEST_MESSAGE ||
 		    (*end != ',' && *end != '\0') || o->sizes == PERF_SIZES)
-			return "is not a list of at most 16 sizes in 1 .. 67108864";
+			return "must be a list of at most 16 sizes in 1 .. 67108864";
 		o->size[o->sizes++] = (uint32_t)v;
 		if (*end == '\0')
 			return NULL;
@@ -79,7 +80,7 @@ static const char *read_mtu(void *into, const char *value)
 			o->mtu = 256u << i;
 			return NULL;
 		}
-	return "is not one of 256, 512, 1024, 2048, 4096";
+	return "must be one of 256, 512, 1024, 2048, 4096";
 }
 
 static const char *read_placement(void *into, const char *value)
@@ -92,7 +93,7 @@ static const char *read_placement(void *into, const char *value)
 			o->placement = i;
 			return NULL;
 		}
-	return "is not one of one, two, apart";
+	return "must be one of one, two, apart";
 }
 
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status)

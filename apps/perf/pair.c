@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines, their ports joined by two rings, and connected queue pairs on both:
+ * Two engines whose ports are joined by two rings, with connected queue pairs:
  *
  *	perf0 10.99.0.1 --tx--> ring 0 --rx--> perf1 10.99.0.2
  *	                 <--rx-- ring 1 <--tx--
@@ -31,7 +31,9 @@
 #define PORT_MTU     4200u
 #define POOL_BUFFERS 8191u
 
-/* EAL's lcores 0 and, if `two`, 1 on the first CPUs that this process may use. False: too few. */
+/*
+ * Puts EAL's lcores 0 and, if `two`, 1 on the first CPUs that this process may use. False: too few.
+ */
 static bool choose_cpus(bool two, char *lcores, size_t size)
 {
 	int cpu[2], n = 0;
@@ -76,7 +78,7 @@ int pair_eal(const struct perf_options *o)
 	return 0;
 }
 
-/* A pool of packet buffers that a frame with 4 KiB of payload fits. */
+/* A pool of buffers, each large enough for a frame with 4 KiB of payload. */
 static struct rte_mempool *pool_make(const char *name)
 {
 	struct rte_mempool *pool = rte_pktmbuf_pool_create(
@@ -99,17 +101,17 @@ static struct port *joined_port(const char *name, struct rte_ring *rx, struct rt
 	struct port *port;
 
 	if (rte_eth_from_rings(name, &rx, 1, &tx, 1, rte_socket_id()) < 0) {
-		fprintf(stderr, "uroce perf: cannot make port %s\n", name);
+		fprintf(stderr, "uroce perf: cannot create port %s\n", name);
 		return NULL;
 	}
-	snprintf(device, sizeof(device), "net_ring_%s", name); /* as the driver names it */
+	snprintf(device, sizeof(device), "net_ring_%s", name); /* the driver's name for it */
 	port = ethdev_open(&eo, why, sizeof(why));
 	if (port == NULL)
 		fprintf(stderr, "uroce perf: %s\n", why);
 	return port;
 }
 
-/* Not uroce0: an engine that serves this host may be listed beside ours. */
+/* Not uroce0: an engine that serves this host may have that name. */
 static const char *const device_names[2] = { "perf0", "perf1" };
 
 static int engine_open(struct perf_side *s, const char *name, const char *address,
@@ -139,7 +141,7 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 	error = uroce_register(s->engine);
 	if (error != 0)
 		fprintf(stderr, "uroce perf: cannot list %s: %s\n", name,
-			error == ENOENT ? "the libibverbs.so.1 that was loaded is not uroce's"
+			error == ENOENT ? "the libibverbs.so.1 in use is not uroce's"
 					: strerror(error));
 	return error;
 }
@@ -269,7 +271,7 @@ static int qps_open(struct perf_pair *p)
 		}
 		if (qp_connect(&p->a, &p->b, i, o->mtu) != 0 ||
 		    qp_connect(&p->b, &p->a, i, o->mtu) != 0) {
-			fputs("uroce perf: ibv_modify_qp refused\n", stderr);
+			fputs("uroce perf: ibv_modify_qp failed\n", stderr);
 			return 1;
 		}
 		if (receives_post(p, i, o->depth) != 0)
@@ -323,7 +325,7 @@ int pair_open(struct perf_pair *p, const struct perf_options *o)
 		return 1;
 	if (objects_open(&p->a, device_names[0], o) != 0 ||
 	    objects_open(&p->b, device_names[1], o) != 0) {
-		perror("uroce perf: cannot make the objects");
+		perror("uroce perf: cannot create the objects");
 		return 1;
 	}
 	if (qps_open(p) != 0)

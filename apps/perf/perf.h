@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `uroce perf`: two engines in one process whose ports are joined by net_ring, driven through the
- * public verbs API, beside what this machine could do at best, measured in the same run.
+ * `uroce perf`: two engines in one process whose ports are joined by net_ring, used through the
+ * public verbs API. The same run measures the machine's limits without an engine.
  */
 #ifndef APPS_PERF_PERF_H
 #define APPS_PERF_PERF_H
@@ -24,11 +24,11 @@ enum perf_operation {
 	PERF_OPERATIONS,
 };
 
-/* Where the two engines are polled. */
+/* Which threads poll the two engines. */
 enum perf_placement {
-	PLACE_ONE, /* both by the program's own thread: one lcore does everything */
-	PLACE_TWO, /* one by the program's thread, the other by a second lcore */
-	PLACE_APART, /* both by a second lcore, the program alone on its own */
+	PLACE_ONE, /* the program's thread polls both, on one lcore */
+	PLACE_TWO, /* the program's thread polls one, a second lcore the other */
+	PLACE_APART, /* a second lcore polls both; the program has its own */
 };
 
 struct perf_options {
@@ -36,18 +36,18 @@ struct perf_options {
 	uint32_t sizes;
 	uint32_t size[PERF_SIZES]; /* octets */
 	uint32_t qps;
-	uint32_t depth; /* requests outstanding on each queue pair */
-	uint32_t post; /* requests posted by one call; the last of them is signalled */
+	uint32_t depth; /* outstanding requests on each queue pair */
+	uint32_t post; /* requests posted by one call, the last one signalled */
 	uint32_t mtu; /* IB path MTU, octets */
-	double seconds; /* of each figure */
+	double seconds; /* of each measurement */
 	enum perf_placement placement;
 	bool latency;
 	bool limits;
 	bool json;
-	uint32_t memory; /* MB for the EAL where there are no hugepages */
+	uint32_t memory; /* MB for EAL if there are no hugepages */
 };
 
-/* One side: a device, and the objects on it. */
+/* One end: a device and its objects. */
 struct perf_side {
 	struct uroce_engine *engine;
 	struct ibv_context *context;
@@ -62,19 +62,19 @@ struct perf_side {
 
 struct perf_pair {
 	const struct perf_options *options;
-	struct perf_side a; /* posts */
+	struct perf_side a; /* posts requests */
 	struct perf_side b; /* answers */
 	unsigned int other_lcore;
-	uint32_t stop; /* atomic: the second lcore is to return */
+	uint32_t stop; /* ends the second lcore. Atomic: that lcore reads it meanwhile */
 };
 
-/* False: leave with *status. */
+/* False: exit with *status. */
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status);
 
 int pair_eal(const struct perf_options *o);
 int pair_open(struct perf_pair *p, const struct perf_options *o);
 void pair_close(struct perf_pair *p);
-/* Lets whatever shares the program's thread run once. */
+/* Polls the engines that the program's thread has to poll, once. */
 void pair_poll(struct perf_pair *p);
 
 struct load_result {
@@ -88,16 +88,19 @@ struct load_result {
 /* Rate and bandwidth of one operation and size. 0, or 1 after a line on stderr. */
 int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size,
 	     struct load_result *r);
-/* Half the round trip of a WRITE ping-pong, ns. */
+/* Half of the round trip of a WRITE ping-pong, in ns. */
 int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h);
 
 struct limit_result {
 	double copy_ns; /* memcpy of 4 KiB */
 	double icrc_ns; /* the ICRC of 4 KiB */
 	double copy_and_sum_ns; /* icrc_copy of 4 KiB */
-	double handoff_ns; /* an rte_ring element of 64 octets from one thread to another and back, halved; 0: one core */
-	double raw_small_pps; /* 64-octet frames through the joined ports, header written, untouched else */
-	double raw_full_pps; /* 4 KiB payload: header, copy in, sum, port, sum, copy out: an engine's limit */
+	/* 64 octets through an rte_ring to another thread; 0: there is one core */
+	double handoff_ns;
+	/* 64-octet frames through the joined ports; only the header is written */
+	double raw_small_pps;
+	/* with 4 KiB of payload: header, copy in, sum, port, sum, copy out; an engine's limit */
+	double raw_full_pps;
 	double raw_full_bits; /* ... in payload bits per second */
 	double raw_small_full_pps; /* the same with 8 octets of payload */
 };

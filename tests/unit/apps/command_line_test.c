@@ -78,56 +78,56 @@ static const struct wrong wrong[] = {
 	{ { "sim", "--s", "3" }, "'--s' is not an option (uroce sim --help)" },
 	/* a value that is missing, or too many */
 	{ { "stat", "--socket" }, "--socket needs a value" },
-	{ { "stat", "--socket", "" }, "--socket '': is empty" },
+	{ { "stat", "--socket", "" }, "--socket '': must not be empty" },
 	{ { "stat", "--json=yes" }, "--json=yes: --json takes no value" },
 	{ { "stat", "--help=yes" }, "--help=yes: --help takes no value" },
-	{ { "stat", "--all", "--cm" }, "--all and --cm exclude each other: choose one" },
+	{ { "stat", "--all", "--cm" }, "--all and --cm cannot be combined" },
 	{ { "run", "--files" }, "--files needs a value" },
 	{ { "run", "--quiet=1", "true" }, "--quiet=1: --quiet takes no value" },
 	{ { "ping", "-c" }, "-c needs a value" },
 	{ { "perf", "--mtu" }, "--mtu needs a value" },
-	{ { "sim", "--pcap=" }, "--pcap '': is empty" },
+	{ { "sim", "--pcap=" }, "--pcap '': must not be empty" },
 	/* no value of this option */
 	{ { "run", "--files", "copies", "true" },
-	  "--files copies: is not one of auto, mounts, preload, none" },
-	{ { "run", "--quiet" }, "which program? uroce run -- PROGRAM [ARGS...]" },
-	{ { "run", "--" }, "which program? uroce run -- PROGRAM [ARGS...]" },
-	{ { "ping", "--count", "0" }, "--count 0: is not in 1 .. 1000000000" },
-	{ { "ping", "-c", "-1" }, "--count -1: is not in 1 .. 1000000000" },
-	{ { "ping", "-c1000000001" }, "--count 1000000001: is not in 1 .. 1000000000" },
+	  "--files copies: must be one of auto, mounts, preload, none" },
+	{ { "run", "--quiet" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
+	{ { "run", "--" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
+	{ { "ping", "--count", "0" }, "--count 0: must be in 1 .. 1000000000" },
+	{ { "ping", "-c", "-1" }, "--count -1: must be in 1 .. 1000000000" },
+	{ { "ping", "-c1000000001" }, "--count 1000000001: must be in 1 .. 1000000000" },
 	{ { "ping", "--count", "18446744073709551617" },
-	  "--count 18446744073709551617: is not in 1 .. 1000000000" },
-	{ { "ping", "--interval", "60001" }, "--interval 60001: is not in 0 .. 60000" },
-	{ { "ping", "--interval", "1s" }, "--interval 1s: is not in 0 .. 60000" },
-	{ { "ping", "--size", "" }, "--size : is not in 1 .. 1048576" },
-	{ { "ping", "--size=1048577" }, "--size 1048577: is not in 1 .. 1048576" },
-	{ { "ping", "--size", "0x" }, "--size 0x: is not in 1 .. 1048576" },
+	  "--count 18446744073709551617: must be in 1 .. 1000000000" },
+	{ { "ping", "--interval", "60001" }, "--interval 60001: must be in 0 .. 60000" },
+	{ { "ping", "--interval", "1s" }, "--interval 1s: must be in 0 .. 60000" },
+	{ { "ping", "--size", "" }, "--size : must be in 1 .. 1048576" },
+	{ { "ping", "--size=1048577" }, "--size 1048577: must be in 1 .. 1048576" },
+	{ { "ping", "--size", "0x" }, "--size 0x: must be in 1 .. 1048576" },
 	{ { "perf", "--operation", "write,fly" },
-	  "--operation write,fly: is not a list of write, read, send, atomic" },
+	  "--operation write,fly: must be a list of write, read, send, atomic" },
 	{ { "perf", "--operation", "" },
-	  "--operation : is not a list of write, read, send, atomic" },
+	  "--operation : must be a list of write, read, send, atomic" },
 	{ { "perf", "--size", "8,,8" },
-	  "--size 8,,8: is not a list of at most 16 sizes in 1 .. 67108864" },
+	  "--size 8,,8: must be a list of at most 16 sizes in 1 .. 67108864" },
 	{ { "perf", "--size", "67108865" },
-	  "--size 67108865: is not a list of at most 16 sizes in 1 .. 67108864" },
+	  "--size 67108865: must be a list of at most 16 sizes in 1 .. 67108864" },
 	{ { "perf", "--size", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
-	  "--size 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1: is not a list of at most 16 sizes in "
+	  "--size 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1: must be a list of at most 16 sizes in "
 	  "1 .. 67108864" },
-	{ { "perf", "--qps", "16385" }, "--qps 16385: is not in 1 .. 16384" },
-	{ { "perf", "--depth", "0" }, "--depth 0: is not in 1 .. 4096" },
-	{ { "perf", "--post", "many" }, "--post many: is not in 1 .. 4096" },
-	{ { "perf", "--mtu", "1500" }, "--mtu 1500: is not one of 256, 512, 1024, 2048, 4096" },
-	{ { "perf", "--placement", "three" }, "--placement three: is not one of one, two, apart" },
-	{ { "perf", "--seconds", "nan" }, "--seconds nan: is not in 0.01 .. 3600" },
-	{ { "perf", "--memory", "63" }, "--memory 63: is not in 64 .. 1048576" },
-	{ { "sim", "--seed", "-1" }, "--seed -1: is not in 0 .. 18446744073709551615" },
-	{ { "sim", "--seeds", "0" }, "--seeds 0: is not in 1 .. 18446744073709551615" },
+	{ { "perf", "--qps", "16385" }, "--qps 16385: must be in 1 .. 16384" },
+	{ { "perf", "--depth", "0" }, "--depth 0: must be in 1 .. 4096" },
+	{ { "perf", "--post", "many" }, "--post many: must be in 1 .. 4096" },
+	{ { "perf", "--mtu", "1500" }, "--mtu 1500: must be one of 256, 512, 1024, 2048, 4096" },
+	{ { "perf", "--placement", "three" }, "--placement three: must be one of one, two, apart" },
+	{ { "perf", "--seconds", "nan" }, "--seconds nan: must be in 0.01 .. 3600" },
+	{ { "perf", "--memory", "63" }, "--memory 63: must be in 64 .. 1048576" },
+	{ { "sim", "--seed", "-1" }, "--seed -1: must be in 0 .. 18446744073709551615" },
+	{ { "sim", "--seeds", "0" }, "--seeds 0: must be in 1 .. 18446744073709551615" },
 	{ { "sim", "--messages", "4294967296" },
-	  "--messages 4294967296: is not in 1 .. 4294967295" },
-	{ { "sim", "--qps", "33" }, "--qps 33: is not in 1 .. 32" },
-	{ { "sim", "--loss", "1.5" }, "--loss 1.5: is not in 0 .. 1" },
-	{ { "sim", "--xrc", "-0.1" }, "--xrc -0.1: is not in 0 .. 1" },
-	{ { "sim", "--delay", "2e9" }, "--delay 2e9: is not in 0 .. 1000000000" },
+	  "--messages 4294967296: must be in 1 .. 4294967295" },
+	{ { "sim", "--qps", "33" }, "--qps 33: must be in 1 .. 32" },
+	{ { "sim", "--loss", "1.5" }, "--loss 1.5: must be in 0 .. 1" },
+	{ { "sim", "--xrc", "-0.1" }, "--xrc -0.1: must be in 0 .. 1" },
+	{ { "sim", "--delay", "2e9" }, "--delay 2e9: must be in 0 .. 1000000000" },
 };
 
 Test(command_line, what_is_wrong_is_said)
@@ -156,8 +156,8 @@ Test(command_line, a_path_that_no_socket_has)
 
 		run(words, &r);
 		cr_expect_eq(r.status, 1, "%s: status %d", command[i], r.status);
-		cr_expect(strstr(r.err, "the path of a socket has at most 107 octets") != NULL,
-			  "%s", r.err);
+		cr_expect(strstr(r.err, "a socket path is limited to 107 octets") != NULL, "%s",
+			  r.err);
 	}
 }
 
@@ -190,7 +190,7 @@ Test(command_line, no_command_and_no_such_command)
 	cr_expect_eq(strncmp(r.err, "usage: uroce COMMAND", 20), 0, "%s", r.err);
 	run(other, &r);
 	cr_expect_eq(r.status, 2);
-	cr_expect_eq(strncmp(r.err, "uroce: there is no command 'fly'\n", 33), 0, "%s", r.err);
+	cr_expect_eq(strncmp(r.err, "uroce: unknown command 'fly'\n", 29), 0, "%s", r.err);
 }
 
 /* Values that are right, so that the table above refuses nothing but what is wrong. */

@@ -98,7 +98,7 @@ Test(files, files_of_no_engine_or_of_another)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		device.engine_id = ENGINE + 1;
-		snprintf(wanted, sizeof(wanted), "%s/s.files are not this engine's", place);
+		snprintf(wanted, sizeof(wanted), "%s/s.files belongs to another engine", place);
 		cr_expect_eq(show(ways[i]), FILES_NONE);
 		cr_expect_str_eq(why, wanted, "%s", why);
 		snprintf(where.path, sizeof(where.path), "%s/none", place);

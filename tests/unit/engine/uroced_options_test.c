@@ -44,7 +44,7 @@ static const struct {
 	{ { "surplus" }, OPTIONS_USAGE, "surplus" },
 	{ { "--ip" }, OPTIONS_USAGE, "needs a value" },
 	{ { "--mtu", "1500", "--mtu", "1500" }, OPTIONS_USAGE, "twice" },
-	{ { "--netdev", "eth0", "--port", "p0" }, OPTIONS_USAGE, "exclude" },
+	{ { "--netdev", "eth0", "--port", "p0" }, OPTIONS_USAGE, "combined" },
 	{ { "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "--port" },
 	{ { "--netdev", "e", "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "kernel" },
 	{ { "--vlan", "5" }, OPTIONS_USAGE, "--vlan" },
