@@ -9,13 +9,13 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* Device attributes (ibv_query_device(3)): limits of one program. The engine has more, see below. */
+/* Device attributes (ibv_query_device(3)): limits of one program. See below for all. */
 #define LIMIT_QPS	   65536u /* queue pairs */
 #define LIMIT_QP_WR	   16384u /* send or receive requests of one queue pair */
 #define LIMIT_SGE	   32u /* scatter/gather elements of one request */
 #define LIMIT_INLINE	   512u /* octets of inline data of one request */
 #define LIMIT_CQS	   65536u
-#define LIMIT_CQE	   1048575u /* entries of one CQ: 2^20 less the one that rte_ring keeps free */
+#define LIMIT_CQE	   1048575u /* entries of one CQ: 2^20 less one that rte_ring keeps free */
 #define LIMIT_MODERATION   65535u /* completions or microseconds that an event may wait for */
 #define LIMIT_MRS	   262144u /* regions and windows */
 #define LIMIT_PDS	   65536u
@@ -47,13 +47,13 @@
 #define LIMIT_LCORES	   16u /* four bits of a queue pair number name its lcore */
 #define LIMIT_BURST	   32u /* packets of one rx or tx burst */
 #define LIMIT_TURN	   16u /* packets that one queue pair may send before the next one's turn */
-#define LIMIT_SPANS	   100u /* spans of one packet: 32 elements, each cut by page-granular pieces */
+#define LIMIT_SPANS	   100u /* spans of one packet: 32 elements, cut by page-granular pieces */
 #define LIMIT_FLOW_COPIES  64u /* steering rules that see one frame */
 #define LIMIT_TSO_SEGMENTS 128u /* of one request */
 #define LIMIT_RENDEZVOUS   16u /* under way on one queue pair */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 #define LIMIT_TICKETS_NEW  8u /* ... at first: most queue pairs settle each copy at once */
-#define LIMIT_COPY_WAIT	   10000u /* ms that a command waits for copies; then its program is killed */
+#define LIMIT_COPY_WAIT	   10000u /* ms that a command waits for copies; then its program dies */
 
 /* Lcores: how work is cut into pieces. */
 #define LIMIT_STAGE  256u /* frames of one tx round */
@@ -171,10 +171,10 @@
 #define LIMIT_CLIENT_CM_JOINS	 4096u
 #define LIMIT_CLIENT_CM_EVENTS	 65536u /* caused by its commands and not fetched yet */
 #define LIMIT_SRQ_RINGS		 16u /* old rings of one resized SRQ that still hold requests */
-#define LIMIT_USER_PORTERS	 4u /* of one user: processes that receive, and that close, descriptors */
+#define LIMIT_USER_PORTERS	 4u /* of one user: processes that receive, or close, descriptors */
 #define LIMIT_PORTERS		 64u /* ... of all users */
 #define LIMIT_USER_FILES	 64u /* ... that keep files which name XRC domains */
-#define LIMIT_CONNECTIONS	 (2 * LIMIT_CLIENTS + 64u) /* sockets; each uroce run has one, too */
+#define LIMIT_CONNECTIONS	 (2 * LIMIT_CLIENTS + 64u) /* sockets; uroce run has one, too */
 
 /* The library, in one program. */
 #define LIMIT_DEVICES		32u /* in a list of devices */
@@ -219,12 +219,12 @@
 #define LIMIT_NEIGHBOUR_FAILED_HOLD (3 * TIME_S) /* a failure is reported this long, then retried */
 #define LIMIT_NEIGHBOUR_CHANGE	    (100 * TIME_MS) /* between two changes of a MAC address */
 #define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that nobody asks for is dropped */
-#define LIMIT_WATCH_SLOTS	    2048u /* next hops whose answers from the kernel are remembered */
+#define LIMIT_WATCH_SLOTS	    2048u /* next hops with remembered answers of the kernel */
 #define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
 
 /* Ports. */
 #define LIMIT_PORT_NAP	       (500 * TIME_US) /* sleep of an lcore whose port has no interrupt */
-#define LIMIT_NETDEV_RING      (4u << 20) /* octets of af_packet ring, for each queue and direction */
+#define LIMIT_NETDEV_RING      (4u << 20) /* octets of af_packet ring per queue and direction */
 #define LIMIT_KERNEL_SEGMENTS  16 /* of one frame given to the kernel's interface */
 #define LIMIT_IMPAIR_OVERTAKEN 8u /* frames that overtake a reordered one */
 
@@ -234,7 +234,7 @@
 
 /* rsockets; sizes are octets. The defaults of /etc/rdma/rsocket are in lib/rdmacm/rs_defaults.c. */
 #define LIMIT_RS_QUEUE_MIN	     16 /* requests of a send or receive queue, at least */
-#define LIMIT_RS_LOW_WATER	     2048u /* a message is sent only if the buffer has this much room */
+#define LIMIT_RS_LOW_WATER	     2048u /* of the buffer, or no message is sent */
 #define LIMIT_RS_CHUNK_MIN	     2048u /* the first message of a call; the next ones double */
 #define LIMIT_RS_CHUNK_MAX	     65536u
 #define LIMIT_RS_BATCH		     16 /* completions that are polled at once */

@@ -46,7 +46,7 @@ int interface_request(int fd, uint32_t ifindex, unsigned long request, struct if
 
 /* Whether somebody above it wants frames for other MACs. */
 bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous);
-/* p->address: link-local, IPv4, the other IPv6 addresses; the kernel's order within each. */
+/* Fills p->address: link-local, IPv4, then other IPv6 addresses, each in the kernel's order. */
 bool interface_addresses(uint32_t ifindex, struct port *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A bell for ports without rx interrupts: a packet socket on the port's Linux interface that keeps
- * one octet of each frame. Its receive queue holds a frame or two; while the lcore is awake and
- * nobody empties it, every further frame costs the kernel the filter and no more.
+ * one octet of each frame. Its receive queue holds one or two frames. While the lcore is awake and
+ * does not empty it, each further frame costs the kernel only the filter.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -20,7 +20,7 @@
 #define RETURN(octets)	     BPF_STMT(BPF_RET | BPF_K, octets)
 #define PACKET_TYPE	     ((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE))
 
-/* Everything that comes in. */
+/* Every received frame. */
 static struct sock_filter any_frame[] = {
 	LOAD(BPF_B, PACKET_TYPE),
 	TEST(PACKET_OUTGOING, 0, 1),
@@ -28,7 +28,7 @@ static struct sock_filter any_frame[] = {
 	RETURN(KEEP),
 };
 
-/* UDP port 4791 that comes in, over IPv4 (5 words) or IPv6; a tag is not part of these octets. */
+/* Received UDP port 4791, over IPv4 (5 words) or IPv6. A VLAN tag is not part of these octets. */
 static struct sock_filter roce_frame[] = {
 	LOAD(BPF_B, PACKET_TYPE),
 	TEST(PACKET_OUTGOING, 11, 0),
@@ -62,7 +62,7 @@ static bool bell_prepare(int fd, uint32_t ifindex, bool roce_only)
 	struct sockaddr_ll at = { .sll_family = AF_PACKET,
 				  .sll_protocol = htons(ETH_P_ALL),
 				  .sll_ifindex = (int)ifindex };
-	int smallest = 1; /* the kernel rounds it up to what one frame takes */
+	int smallest = 1; /* the kernel rounds it up to the size of one frame */
 
 	return bell_filter(fd, roce_only) &&
 	       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof(smallest)) == 0 &&
@@ -71,7 +71,7 @@ static bool bell_prepare(int fd, uint32_t ifindex, bool roce_only)
 
 int bell_open(uint32_t ifindex, bool roce_only)
 {
-	/* protocol 0: nothing arrives before the filter stands */
+	/* protocol 0: no frame arrives before the filter is attached */
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || bell_prepare(fd, ifindex, roce_only))

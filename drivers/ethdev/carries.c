@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How large a frame really fits through a port. max_rx_pktlen is not to be believed: af_packet and
- * memif say 1518 whatever their arguments are, and an af_packet frame that does not fit its ring is
- * cut without a word.
+ * The largest frame that really fits through a port. max_rx_pktlen cannot be trusted: af_packet and
+ * memif report 1518 whatever their arguments are, and an af_packet frame that does not fit its ring
+ * is cut without notice.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #include "drivers/interface.h"
 
 #define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
-#define DRIVER_DEFAULT_SIZE 2048u /* framesz and bsize unless given: net_af_packet, net_memif */
+#define DRIVER_DEFAULT_SIZE 2048u /* default of framesz and bsize in net_af_packet, net_memif */
 
-/* An argument of the device, from what --vdev or -a said; `size` octets, "" if not given. */
+/* An argument of the device from --vdev or -a; `size` octets, "" if it was not given. */
 static void devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
 {
 	const struct rte_devargs *args = rte_dev_devargs(info->device);
@@ -61,7 +61,7 @@ void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info)
 	char name[RTE_ETH_NAME_MAX_LEN];
 	uint16_t lower;
 
-	/* bounded, though no net_impair can stand on itself */
+	/* bounded, although a net_impair cannot be below itself */
 	for (int depth = 0; depth < 8 && strcmp(info->driver_name, "net_impair") == 0; depth++) {
 		devarg(info, "port", name, sizeof(name));
 		if (rte_eth_dev_get_port_by_name(name, &lower) != 0 ||
@@ -119,7 +119,7 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 		lower(c, less(devarg_number(info, "bsize", DRIVER_DEFAULT_SIZE), ETHERNET_OVERHEAD),
 		      "bsize= in the port's --vdev, on both sides");
 	else if (info->max_mtu != 0)
-		lower(c, info->max_mtu, "nothing: the device carries no more");
+		lower(c, info->max_mtu, "nothing: this is the device's largest MTU");
 }
 
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu)

@@ -33,7 +33,10 @@ explain(char *why, size_t size, const char *text, ...)
 	va_end(arguments);
 }
 
-/* One writer per counter: a plain addition that other threads may read at any time. */
+/*
+ * Each counter has one writer, which adds without a locked instruction. Atomic because other
+ * threads read it at any time.
+ */
 static void count(atomic_uint_fast64_t *counter)
 {
 	uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
@@ -111,7 +114,7 @@ static bool link_is_up(const struct ethdev *d)
 	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status != 0;
 }
 
-/* A driver on an interface of Linux's says what it was built with. */
+/* A driver on a Linux interface only reports the speed that it was built with. */
 static uint32_t link_speed(const struct ethdev *d)
 {
 	struct rte_eth_link link = { 0 };
@@ -124,7 +127,7 @@ static uint32_t link_speed(const struct ethdev *d)
 	return link.link_speed;
 }
 
-/* What frames may have: as at the start, or less if the interface behind the port has less. */
+/* The MTU of frames: that of the start, or less if the interface behind the port has less. */
 static uint16_t mtu_now(const struct ethdev *d)
 {
 	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->facts, d->link_ifindex) : 0;
@@ -145,13 +148,13 @@ static bool ethdev_refresh(struct port *p)
 		changed = kernel_follow(d, &up, &mtu);
 	changed |= up != p->link_up || mtu != p->mtu || speed != p->speed;
 	p->speed = speed;
-	/* lcores look at it, too */
+	/* atomic: lcores read it at any time; nothing else depends on it */
 	__atomic_store_n(&p->link_up, up, __ATOMIC_RELAXED);
 	p->mtu = mtu;
 	return changed;
 }
 
-/* Beside a kernel that answers, only RoCE was ours. */
+/* If the kernel answers on this port the bell rang for RoCE only. */
 static void ethdev_bell_widen(struct port *p, bool every_frame)
 {
 	struct ethdev *d = ethdev_of(p);
@@ -173,7 +176,7 @@ static void ethdev_close(struct port *p)
 	kernel_interface_close(p->kernel);
 	rte_eth_dev_stop(d->id);
 	if (d->netdev != NULL)
-		netdev_close(d->netdev); /* removes the device that it made */
+		netdev_close(d->netdev); /* removes the device that it created */
 	else
 		rte_eth_dev_close(d->id);
 	free(d);
@@ -194,7 +197,8 @@ uint64_t ethdev_dropped(const struct port *p, enum reason r)
 	const struct ethdev *d = (const void *)p;
 	uint64_t sum = 0;
 
-	static_assert(offsetof(struct ethdev, port) == 0, "a port is the head of its ethdev");
+	static_assert(offsetof(struct ethdev, port) == 0,
+		      "a port is the first member of its ethdev");
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++) {
 		if (r == REASON_SOURCE_OWN)
 			sum += atomic_load_explicit(&d->queue[i].source_own, memory_order_relaxed);
@@ -204,7 +208,7 @@ uint64_t ethdev_dropped(const struct port *p, enum reason r)
 	return sum;
 }
 
-/* Several queues share the flows by their UDP source port, where the device can hash it. */
+/* Several queues share the traffic by UDP source port, if the device can hash it. */
 static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *info)
 {
 	uint64_t hash = info->flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
@@ -215,7 +219,7 @@ static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *
 	c->rx_adv_conf.rss_conf.rss_hf = hash;
 }
 
-/* Of the software ports tap alone; net_impair does not pass them through. */
+/* Of the software ports only tap has them; net_impair does not pass them on. */
 static bool has_interrupts(const struct ethdev *d, const struct rte_eth_dev_info *info)
 {
 	return d->id == d->behind && strcmp(info->driver_name, "net_tap") == 0;
@@ -253,8 +257,8 @@ static int set_queues(struct ethdev *d, const struct ethdev_options *o)
 }
 
 /*
- * Only a device of our own may be told an MTU: net_af_packet would change the interface's, and the
- * other software ports have none but what their arguments carry.
+ * Sets an MTU only on hardware: net_af_packet would change the interface's, and other software
+ * ports take theirs from their arguments.
  */
 static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
 {
@@ -270,7 +274,7 @@ static int set_mtu(struct ethdev *d, const struct rte_eth_dev_info *info)
 	return rte_eth_dev_set_mtu(d->id, d->port.mtu);
 }
 
-/* The MTU to use without a wish: what a device says of itself if that is known to be true. */
+/* The default MTU: what the device reports, if that is known to be true. */
 static uint32_t natural_mtu(uint16_t id, const struct rte_eth_dev_info *info,
 			    const struct carries *c)
 {
@@ -302,7 +306,7 @@ static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
 	return true;
 }
 
-/* Multicast joins are filtered by GID in the engine; a filter of the device only has to pass them. */
+/* The engine filters multicast by GID, so a filter in the device only has to let groups pass. */
 static void receive_groups(struct ethdev *d)
 {
 	d->groups_need_it = rte_eth_allmulticast_enable(d->id) != 0;
@@ -335,7 +339,10 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 
 	p->ops = &ethdev_ops;
 	snprintf(p->name, sizeof(p->name), "%s", o->name);
-	/* net_ring has none; nobody could answer us. A random one is local to this link. */
+	/*
+	 * net_ring has no MAC address, and peers need one to answer. A random one is unique on this
+	 * link.
+	 */
 	if (rte_eth_macaddr_get(d->id, &mac) != 0 || rte_is_zero_ether_addr(&mac)) {
 		rte_eth_random_addr(mac.addr_bytes);
 		rte_eth_dev_default_mac_addr_set(d->id, &mac);
@@ -343,7 +350,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	memcpy(p->mac.octet, mac.addr_bytes, 6);
 	if (ethdev_shares_mac(info)) {
 		p->mac.octet[0] |= 2; /* locally administered */
-		p->mac.octet[5] ^= 1; /* a tap hands over frames for any address */
+		p->mac.octet[5] ^= 1; /* a tap accepts frames for any address */
 	}
 	p->queues = MAX_OF(MIN_OF(MAX_OF(o->queues, 1), most), 1);
 	p->socket = rte_eth_dev_socket_id(d->id);
@@ -386,7 +393,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 
 	if (rte_eth_dev_get_port_by_name(o->name, &id) != 0 ||
 	    rte_eth_dev_info_get(id, &info) != 0) {
-		explain(why, why_size, "there is no port %s: name it with -a or --vdev", o->name);
+		explain(why, why_size, "no such port: %s (add it with -a or --vdev)", o->name);
 		return NULL;
 	}
 	d = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*d));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A struct port (drivers/port.h) made from a DPDK ethdev that exists: given by -a, --vdev or code. */
+/* A struct port (drivers/port.h) made from an existing DPDK ethdev, given by -a, --vdev or code. */
 #ifndef DRIVERS_ETHDEV_H
 #define DRIVERS_ETHDEV_H
 
@@ -9,34 +9,34 @@
 #include "drivers/port.h"
 
 struct ethdev_options {
-	const char *name; /* DPDK's name of the port: 0000:01:00.0, net_memif0, ... */
-	uint16_t queues; /* wanted; the port says in port->queues how many there are */
-	uint16_t mtu; /* Ethernet MTU; 0: the largest that the port and the pool carry */
+	const char *name; /* the port's name in DPDK: 0000:01:00.0, net_memif0, ... */
+	uint16_t queues; /* wanted; port->queues is how many there are */
+	uint16_t mtu; /* Ethernet MTU; 0: the largest that port and pool carry */
 	uint16_t descriptors; /* of each ring; 0: the driver's choice */
-	struct rte_mempool *pool; /* where received frames go; a frame must fit one mbuf */
-	int socket; /* NUMA node for the rings, SOCKET_ID_ANY: the port's */
-	/* a network interface of this name for the kernel, beside the engine: NULL: none */
+	struct rte_mempool *pool; /* for received frames; a frame must fit one mbuf */
+	int socket; /* NUMA node for the rings; SOCKET_ID_ANY: the port's */
+	/* the kernel's network interface on this port; NULL: none */
 	const char *kernel_interface;
 };
 
-/* A started port; or NULL and, in `why`, one line that says what to change. */
+/* Returns a started port; or NULL and, in `why`, one line that says what to change. */
 struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_size);
 
 /*
- * Frames that rx_burst dropped: REASON_SOURCE_OWN (a packet socket sees what this host sends),
- * REASON_RX_TRUNCATED (a chain of buffers that does not fit one). Any thread.
+ * Frames that rx_burst dropped: REASON_SOURCE_OWN (a packet socket also receives what this host
+ * sends), REASON_RX_TRUNCATED (a chain of buffers that does not fit one). Any thread.
  */
 uint64_t ethdev_dropped(const struct port *p, enum reason r);
 
-/* Octets of data (behind the headroom) that an mbuf needs so that frames of this MTU fit. */
+/* Octets of data (after the headroom) that an mbuf needs for frames of this MTU. */
 static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)
 {
 	return mtu + 14u + 4u;
 }
 
 /*
- * The same for this port: af_packet wants buffers as large as its ring's frames, whatever the MTU
- * is. Before ethdev_open.
+ * The same for this port: af_packet needs buffers as large as its ring's frames, whatever the MTU.
+ * Call it before ethdev_open.
  */
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
 

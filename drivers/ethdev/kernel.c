@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port beside which the kernel has an interface. The kernel owns the addresses, as with --netdev:
- * it answers ARP, neighbour discovery and echo, on the interface, and the engine does not.
+ * A port on which the kernel has an interface, too. As with --netdev the kernel owns the addresses,
+ * and it, not the engine, answers ARP, neighbour discovery and echo.
  *
  *	link down, MTU lowered behind the port	->	carrier and MTU of the interface
  *	interface set down, MTU lowered		->	the port is down, or carries less, for programs
@@ -23,7 +23,10 @@ bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size)
 	p->kernel = kernel_interface_open(name, &p->mac, p->mtu, why, why_size);
 	if (p->kernel == NULL)
 		return false;
-	/* Neighbours on this host may leave checksums to hardware that a Linux interface has not. */
+	/*
+	 * Neighbours on this host may leave checksums to hardware, which a Linux interface does not
+	 * have.
+	 */
 	if (d->link_ifindex != 0)
 		kernel_interface_fill_checksums(p->kernel);
 	p->kernel_answers = true;
@@ -38,7 +41,9 @@ static bool same_mac(const struct mac *a, const struct mac *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* The device takes the interface's MAC address, or the interface gets its old one back. */
+/*
+ * Sets the interface's MAC address on the device; if that fails, restores the interface's old one.
+ */
 static bool follow_mac(struct ethdev *d, const struct mac *wanted)
 {
 	struct rte_ether_addr mac;

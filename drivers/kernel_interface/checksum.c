@@ -8,7 +8,7 @@
 
 #include "base/bits.h"
 
-/* Where the checksum of this protocol lies behind its header's begin; 0: it has none like that. */
+/* Offset of the protocol's checksum in its header; 0: it has none of this kind. */
 static uint32_t checksum_offset(uint8_t protocol, uint32_t length)
 {
 	if (protocol == IPPROTO_TCP && length >= sizeof(struct rte_tcp_hdr))
@@ -43,7 +43,7 @@ static bool complete_ipv4(uint8_t *l3, uint32_t room)
 	return true;
 }
 
-/* Extension headers are rare, and a packet with them goes as it is. */
+/* A packet with extension headers, which are rare, is left as it is. */
 static bool complete_ipv6(uint8_t *l3, uint32_t room)
 {
 	struct rte_ipv6_hdr *ip = (void *)l3;

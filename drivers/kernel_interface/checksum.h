@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checksums that a sender on this very host left to hardware which is not there. Linux puts the sum
- * of the pseudo header into such a TCP or UDP packet (CHECKSUM_PARTIAL) and hands it to a packet
- * socket like that; the note that says so is lost on the way through a DPDK port.
+ * Checksums that a sender on this host left to hardware that does not exist. Linux puts the sum of
+ * the pseudo header into such a TCP or UDP packet (CHECKSUM_PARTIAL) and passes it to packet
+ * sockets like that. The flag that marks such a packet is lost on the way through a DPDK port.
  */
 #ifndef DRIVERS_CHECKSUM_H
 #define DRIVERS_CHECKSUM_H
@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 /*
- * Writes the checksum of such a frame, and leaves every other as it is: a sum that is right but
- * looks like one of these is replaced by the same value. True: it was such a frame. Any octets.
+ * Completes the checksum of such a frame and leaves other frames alone. A correct checksum that
+ * looks like such a sum is replaced by the same value. True: it was such a frame. Accepts any
+ * octets.
  */
 bool checksum_complete(uint8_t *frame, uint32_t length);
 

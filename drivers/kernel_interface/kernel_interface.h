@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A network interface of the Linux kernel beside a port that is ours: the exception path. What the
- * engine does not want from the port is given to the kernel here, and what the kernel sends is
- * taken from it, to be sent by the port. It is a tap: docs/decisions/0009 says why.
+ * A network interface of the Linux kernel on the engine's own port: the exception path. Received
+ * frames that the engine does not want are given to the kernel here; frames that the kernel sends
+ * are taken from it and sent through the port. It is a tap; docs/decisions/0009 says why.
  *
- * One thread gives and takes. The control thread opens, refreshes and closes it.
+ * One thread gives and takes. The control thread opens, refreshes and closes.
  */
 #ifndef DRIVERS_KERNEL_INTERFACE_H
 #define DRIVERS_KERNEL_INTERFACE_H
@@ -21,49 +21,51 @@ struct rte_mbuf;
 struct rte_mempool;
 
 /*
- * An interface of this name with that MAC address and MTU, up. NULL and one line in `why` that
- * names the option: the name is taken or can be none, it is not permitted, this host has no taps.
+ * Creates an interface with this name, MAC address and MTU, and sets it up. NULL and one line in
+ * `why` that names the option: the name is in use or invalid, permission is missing, or this host
+ * has no taps.
  */
 struct kernel_interface *kernel_interface_open(const char *name, const struct mac *mac,
 					       uint16_t mtu, char *why, size_t why_size);
 void kernel_interface_close(struct kernel_interface *k);
 
-/* One more address of the interface, as `ip address add` does it. 0 or an errno. */
+/* Adds an address to the interface, as `ip address add` does. 0 or an errno. */
 int kernel_interface_add_address(struct kernel_interface *k, const struct gid *gid, uint8_t prefix);
 
-/* Frames that will be given may lack their checksums: checksum.h. */
+/* Frames that are given may lack their checksums: see checksum.h. */
 void kernel_interface_fill_checksums(struct kernel_interface *k);
 
 /* ---- frames ---- */
 
-/* Becomes readable when the kernel has sent something. */
+/* Readable when the kernel has sent something. */
 int kernel_interface_fd(const struct kernel_interface *k);
-/* Gives n whole frames to the kernel; returns how many it took. All of them are freed. */
+/* Gives n whole frames to the kernel; returns how many it accepted. Frees all of them. */
 uint32_t kernel_interface_give(struct kernel_interface *k, struct rte_mbuf **frame, uint32_t n);
 /*
- * At most n frames that the kernel sent, each in a buffer of the pool. Fewer than n: there are no
- * more, or *starved: no buffer was free.
+ * Takes at most n frames that the kernel sent, each in a buffer of the pool. Fewer than n: there
+ * are no more, or (*starved) no buffer was free.
  */
 uint32_t kernel_interface_take(struct kernel_interface *k, struct rte_mempool *pool,
 			       struct rte_mbuf **frame, uint32_t n, bool *starved);
-/* Frames of the kernel that did not fit a buffer. Any thread. */
+/* The kernel's frames that did not fit into a buffer. Any thread. */
 uint64_t kernel_interface_lost(const struct kernel_interface *k);
 
-/* ---- what the kernel's administrator did to it: control thread ---- */
+/* ---- settings made by the host's administrator: control thread ---- */
 
 struct kernel_interface_state {
-	bool up; /* false as well: somebody deleted it */
+	bool up; /* false if it was deleted, too */
 	bool promiscuous;
-	uint16_t mtu; /* never more than was allowed at the last refresh */
+	uint16_t mtu; /* at most `most` of the last refresh */
 	struct mac mac;
 };
 
-/* Whether its link is up for the kernel: the port's state. */
+/* Sets the interface's carrier: whether the port's link is up. */
 void kernel_interface_set_carrier(struct kernel_interface *k, bool carrier);
 void kernel_interface_set_mac(struct kernel_interface *k, const struct mac *mac);
 /*
- * *s is as it is now, p->address its addresses. An MTU above `most`, what the port carries, is set
- * back to it. False: nothing was announced since the last call, *s is as before.
+ * Reads the present state into *s and the addresses into p->address. Resets an MTU above `most`,
+ * which the port cannot carry. False: nothing was announced since the last call, and *s is
+ * unchanged.
  */
 bool kernel_interface_refresh(struct kernel_interface *k, struct port *p, uint16_t most,
 			      struct kernel_interface_state *s);

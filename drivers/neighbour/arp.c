@@ -53,7 +53,7 @@ void arp_input(struct neighbour_table *t, const struct received *r, struct neigh
 	memcpy(mac.octet, r->l3 + 8, 6);
 	sender = gid_of_ipv4(r->l3 + 14);
 	target = gid_of_ipv4(r->l3 + 24);
-	/* gratuitous ones (sender = target) included */
+	/* including gratuitous ones (sender = target) */
 	if (op == ARP_REQUEST || op == ARP_REPLY)
 		neighbour_learned(t, &sender, &mac, true, r->now);
 	if (op == ARP_REQUEST && neighbour_is_own(t, &target) && !mac_is_multicast(&mac) &&

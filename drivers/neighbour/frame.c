@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small questions about addresses, and how a frame to send is begun and summed. */
+/* Questions about addresses, and helpers to begin and to checksum a frame. */
 #include <rte_ip.h>
 
 #include "base/bits.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The multicast groups that we listen to, as the link's routers and switches hear of them: told
- * unasked when the first of us joins, once more after a second because nothing confirms it, again
- * when a querier asks, and when the last of us leaves. IPv4 speaks IGMPv3 (RFC 3376), or IGMPv2
- * (RFC 2236) beside a querier that knows no newer; IPv6 MLDv2 (RFC 3810), or MLDv1 (RFC 2710).
+ * Reports our multicast groups to the link's routers and switches: unasked when the first member
+ * joins, once more after a second because reports are not acknowledged, again when a querier asks,
+ * and when the last member leaves. IPv4 uses IGMPv3 (RFC 3376), or IGMPv2 (RFC 2236) if the querier
+ * knows no newer version. IPv6 uses MLDv2 (RFC 3810), or MLDv1 (RFC 2710).
  */
 #include <errno.h>
 
@@ -22,7 +22,9 @@ static struct membership *find(struct neighbour_table *t, const struct gid *grou
 	return NULL;
 }
 
-/* All hosts are always members of these, or they do not leave the host: nobody is told. */
+/*
+ * Never reported: all hosts are always members of these groups, or the groups stay within the host.
+ */
 static bool is_untold(const struct gid *group)
 {
 	if (gid_is_ipv4(group))
@@ -73,12 +75,12 @@ void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotim
 		return;
 	m->used = false;
 	t->memberships--;
-	/* Once: a router that misses it asks, and hears nothing. */
+	/* Once: a router that misses it will query, and get no answer. */
 	if (!is_untold(group))
 		report(t, group, REPORT_LEAVE, now, out);
 }
 
-/* xorshift: answers of many hosts to one query are to be spread, not secret. */
+/* xorshift: answers of many hosts to a query should be spread out; they need not be secret. */
 static uint64_t random_below(struct neighbour_table *t, nanotime now, uint64_t bound)
 {
 	uint64_t x = t->random != 0 ? t->random : (now ^ load_be32(t->mac.octet + 2)) | 1;
@@ -110,7 +112,7 @@ void groups_queried(struct neighbour_table *t, const struct query *q, nanotime n
 static nanotime membership_tick(struct neighbour_table *t, struct membership *m, nanotime now,
 				struct neighbour_frames *out)
 {
-	/* A full list of frames: the next tick tries again. */
+	/* If the list of frames is full the next tick tries again. */
 	if (m->unasked > 0 && m->unasked_at <= now && report(t, &m->group, REPORT_JOIN, now, out)) {
 		m->unasked--;
 		m->unasked_at = now + UNSOLICITED_EVERY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Echo over IPv4, RFC 792: the request's octets go back under our address. */
+/* Echo over IPv4, RFC 792: returns the request's octets from our address. */
 #include "base/bits.h"
 #include "drivers/neighbour/table.h"
 
@@ -12,7 +12,10 @@ enum {
 	ECHO_REQUEST = 8
 };
 
-/* A whole IPv4 packet without options, its checksum right, no fragment: its total length, or 0. */
+/*
+ * The total length of a complete IPv4 packet without options or fragmentation and with a correct
+ * checksum; otherwise 0.
+ */
 static uint32_t ipv4_total(const struct received *r)
 {
 	uint32_t total;
@@ -61,7 +64,7 @@ bool icmp_input(struct neighbour_table *t, const struct received *r, struct neig
 	dst = gid_of_ipv4(r->l3 + 16);
 	if (icmp[0] != ECHO_REQUEST || icmp[1] != 0 || mac_is_multicast(&r->dst))
 		return false;
-	/* never to a group, to everybody or to nobody */
+	/* never answers multicast, broadcast or unspecified addresses */
 	if (!neighbour_is_own(t, &dst) || neighbour_is_own(t, &src) || gid_is_multicast(&src) ||
 	    gid_is_unspecified(&src) || load_be32(r->l3 + 12) == UINT32_MAX)
 		return false;

@@ -33,7 +33,7 @@ enum {
 struct icmp6 {
 	struct gid src, dst;
 	uint8_t hop_limit;
-	const uint8_t *octets; /* from the type on */
+	const uint8_t *octets; /* from the type field on */
 	uint32_t length;
 };
 
@@ -69,7 +69,10 @@ static struct gid solicited_node(const struct gid *g)
 	return group;
 }
 
-/* An IPv6 packet whose message of `length` octets the caller fills, then icmp6_finish()es. */
+/*
+ * Begins an IPv6 packet; the caller fills in the message of `length` octets and calls
+ * icmp6_finish().
+ */
 static uint8_t *icmp6_begin(const struct neighbour_table *t, struct neighbour_frames *out,
 			    const struct mac *to, const struct gid *src, const struct gid *dst,
 			    uint32_t length)
@@ -134,7 +137,7 @@ static bool nd_option(const struct icmp6 *m, uint8_t type, struct mac *mac, bool
 	return true;
 }
 
-/* RFC 4861 7.1: what both messages must satisfy, or they are dropped. */
+/* RFC 4861 7.1: the conditions for both messages. */
 static bool nd_is_valid(const struct icmp6 *m)
 {
 	return m->hop_limit == 255 && m->octets[1] == 0 && m->length >= ND_LENGTH &&
@@ -154,7 +157,7 @@ static void solicited(struct neighbour_table *t, const struct received *r, const
 		return;
 	group = solicited_node(&target);
 	if (gid_is_unspecified(&m->src)) {
-		/* duplicate address detection, RFC 4862: everybody hears the answer */
+		/* duplicate address detection, RFC 4862: the answer goes to all nodes */
 		struct mac to = mac_of_multicast(&all_nodes);
 
 		if (!found && gid_equal(&m->dst, &group) && neighbour_is_own(t, &target))
@@ -181,7 +184,7 @@ static void advertised(struct neighbour_table *t, const struct received *r, cons
 		return;
 	if (!nd_option(m, OPTION_TARGET, &mac, &found))
 		return;
-	/* an answer to a unicast question may leave the option out (RFC 4861 4.4) */
+	/* the answer to a unicast question may omit the option (RFC 4861 4.4) */
 	if (!found && !gid_is_multicast(&m->dst))
 		mac = r->src;
 	else if (!found)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IGMP, RFC 3376 and RFC 2236: behind an IPv4 header with the Router Alert option, TTL 1
+ * IGMP, RFC 3376 and RFC 2236: after an IPv4 header with TTL 1 and the Router Alert option
  *
  *	query (0x11)	0 type  1 max resp code  2 checksum  4 group  8 (v3) S QRV  9 QQIC  10 sources
  *	v3 report (0x22) 0 type 1 0  2 checksum  4 0  6 records  8 record: type, 0, sources (2), group
@@ -29,7 +29,7 @@ enum { /* record types */
 static const uint8_t all_routers[4] = { 224, 0, 0, 2 };
 static const uint8_t all_v3_routers[4] = { 224, 0, 0, 22 };
 
-/* An IPv4 packet whose message of `length` octets the caller fills and sums. */
+/* Begins an IPv4 packet; the caller fills in and checksums the message of `length` octets. */
 static uint8_t *begin(const struct neighbour_table *t, struct neighbour_frames *out,
 		      const uint8_t dst[4], uint32_t length)
 {
@@ -89,7 +89,7 @@ bool igmp_report(const struct neighbour_table *t, const struct gid *group,
 	return true;
 }
 
-/* RFC 3376 4.1.1: tenths of a second, from 128 on with mantissa and exponent. */
+/* RFC 3376 4.1.1: tenths of a second; from 128 on a mantissa and an exponent. */
 static nanotime patience(uint8_t code)
 {
 	uint64_t tenths = code;
@@ -116,7 +116,7 @@ bool igmp_input(struct neighbour_table *t, const struct received *r)
 	if (checksum_of(igmp, total - header) != 0 || igmp[0] != QUERY)
 		return true;
 	q.older = total - header < 12;
-	/* IGMPv1 names no time: ten seconds. */
+	/* IGMPv1 carries no time: it means ten seconds. */
 	q.patience = igmp[1] == 0 && q.older ? 10 * TIME_S : patience(igmp[1]);
 	q.group = gid_of_ipv4(igmp + 4);
 	q.general = load_be32(igmp + 4) == 0;

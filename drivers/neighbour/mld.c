@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MLD, RFC 3810 and RFC 2710: ICMPv6 behind a hop-by-hop header with Router Alert, hop limit 1,
- * from a link-local address
+ * MLD, RFC 3810 and RFC 2710: ICMPv6 after a hop-by-hop header with Router Alert, hop limit 1, from
+ * a link-local address
  *
  *	query (130)	0 type 1 0 2 checksum 4 max response code 6 0 8 group 24 (v2) S QRV QQIC sources
  *	v2 report (143)	0 type 1 0 2 checksum 4 0 6 records  8 record: type, 0, sources (2), group (16)
@@ -102,7 +102,7 @@ bool mld_report(const struct neighbour_table *t, const struct gid *group,
 	return true;
 }
 
-/* RFC 3810 5.1.3: milliseconds, from 32768 on with mantissa and exponent. */
+/* RFC 3810 5.1.3: milliseconds; from 32768 on a mantissa and an exponent. */
 static nanotime patience(uint16_t code)
 {
 	uint64_t ms = code;
@@ -112,7 +112,7 @@ static nanotime patience(uint16_t code)
 	return ms * TIME_MS;
 }
 
-/* The ICMPv6 message of a right MLD packet, and its length; NULL: it is none. */
+/* The ICMPv6 message of a valid MLD packet, and its length; NULL: not one. */
 static const uint8_t *message_of(const struct received *r, uint32_t *length)
 {
 	const uint8_t *ip = r->l3, *hop = ip + IPV6_LENGTH;
@@ -139,7 +139,7 @@ bool mld_input(struct neighbour_table *t, const struct received *r)
 	if (mld == NULL)
 		return false;
 	memcpy(source.octet, r->l3 + 8, 16);
-	/* RFC 3810 5.1.14: others are not to be heard. */
+	/* RFC 3810 5.1.14: any other query must be ignored. */
 	if (mld[0] != QUERY || mld[1] != 0 || r->l3[7] != 1 || !gid_is_link_local(&source) ||
 	    (length > V1_LENGTH && length < V2_LENGTH))
 		return true;

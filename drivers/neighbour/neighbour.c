@@ -63,7 +63,7 @@ bool neighbour_is_own(const struct neighbour_table *t, const struct gid *gid)
 	return false;
 }
 
-/* Leading bits of a GID that must agree; an IPv4 address sits behind 96 constant ones. */
+/* The number of leading bits of a GID to compare; an IPv4 address follows 96 constant bits. */
 static uint32_t prefix_bits(const struct neighbour_address *a)
 {
 	return gid_is_ipv4(&a->gid) ? 96u + MIN_OF(a->prefix, 32u) : MIN_OF(a->prefix, 128u);
@@ -107,7 +107,7 @@ const struct gid *neighbour_source(const struct neighbour_table *t, const struct
 	return first;
 }
 
-/* 255.255.255.255, or all host bits of a prefix with room for a broadcast address set. */
+/* 255.255.255.255, or a prefix (with room for a broadcast address) with all host bits set. */
 static bool is_broadcast(const struct neighbour_table *t, const struct gid *gid)
 {
 	uint32_t ip = load_be32(gid->octet + 12);
@@ -120,7 +120,7 @@ static bool is_broadcast(const struct neighbour_table *t, const struct gid *gid)
 		const struct neighbour_address *a = &t->address[i];
 		uint32_t host;
 
-		/* An IPv6 address of ours, or a prefix without room for a broadcast address. */
+		/* our addresses that are IPv6 or have no room for a broadcast address */
 		if (!gid_is_ipv4(&a->gid) || a->prefix >= 31)
 			continue;
 		host = UINT32_MAX >> a->prefix;
@@ -153,7 +153,7 @@ static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid
 	return NULL;
 }
 
-/* A free entry, else the one that was not asked for for the longest time. */
+/* A free entry; otherwise the one that was not used for the longest time. */
 static struct entry *entry_take(struct neighbour_table *t)
 {
 	struct entry *oldest = &t->entry[0];
@@ -223,9 +223,10 @@ int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime
 }
 
 /*
- * Whoever can send can say that a neighbour has another MAC address, ten thousand times a second,
- * and each change costs all who talk to it. The first is believed at once (it has moved), the next
- * only after a while; of those that come meanwhile the last one is remembered.
+ * Any host on the link can claim ten thousand times a second that a neighbour has another MAC
+ * address, and each change costs every queue pair that talks to it. The first claim is believed at
+ * once (the neighbour has moved), the next one only after a while. Of claims that arrive in between
+ * the last one is remembered.
  */
 static bool comes_too_soon(struct entry *e, const struct mac *mac, nanotime now)
 {
@@ -284,12 +285,12 @@ static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
 	bool sent = gid_is_ipv4(&e->gid) ? arp_ask(t, e, out) : nd_ask(t, e, out);
 
 	if (!sent)
-		return; /* the list is full, or our address is gone: the next tick looks again */
+		return; /* no room in the list, or no address: the next tick tries again */
 	e->tries++;
 	e->due_at = now + LIMIT_NEIGHBOUR_INTERVAL;
 }
 
-/* An answer grew old: ask again if somebody still uses it. */
+/* An entry has aged: ask again if it is still in use. */
 static void entry_aged(struct entry *e, nanotime now)
 {
 	if (now - e->used_at >= LIMIT_NEIGHBOUR_UNUSED) {
@@ -360,7 +361,7 @@ void neighbour_announce(struct neighbour_table *t, struct neighbour_frames *out)
 	}
 }
 
-/* The Ethernet header and, where the port has a VLAN, exactly its tag. */
+/* Reads the Ethernet header. If the port has a VLAN the frame must have exactly its tag. */
 static bool read_envelope(const struct neighbour_table *t, const uint8_t *frame, uint32_t length,
 			  struct received *r, uint16_t *ethertype)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of drivers/neighbour share; nobody else includes it. */
+/* Shared by the parts of drivers/neighbour; private to them. */
 #ifndef DRIVERS_NEIGHBOUR_TABLE_H
 #define DRIVERS_NEIGHBOUR_TABLE_H
 
@@ -11,8 +11,8 @@
 #define ETHERTYPE_IPV6_ 0x86ddu
 
 /*
- * FREE -> INCOMPLETE (asked by multicast) -> REACHABLE -> PROBING (asked by unicast; the old answer
- * still serves) -> REACHABLE or INCOMPLETE. INCOMPLETE without answer -> FAILED -> FREE.
+ * FREE -> INCOMPLETE (asks by multicast) -> REACHABLE -> PROBING (asks by unicast; the old answer
+ * is still used) -> REACHABLE or INCOMPLETE. INCOMPLETE without an answer -> FAILED -> FREE.
  */
 enum entry_state {
 	ENTRY_FREE,
@@ -24,24 +24,24 @@ enum entry_state {
 
 struct entry {
 	struct gid gid;
-	struct mac mac; /* of REACHABLE and PROBING */
+	struct mac mac; /* valid in REACHABLE and PROBING */
 	uint8_t state;
-	uint8_t tries; /* questions sent in this state */
-	nanotime due_at; /* when tick looks at it next */
-	nanotime used_at; /* when it was last asked for */
+	uint8_t tries; /* requests sent in this state */
+	nanotime due_at; /* when the tick must look at it */
+	nanotime used_at; /* when a flow last asked for it */
 	nanotime confirmed_at;
-	nanotime changed_at; /* from one MAC address to another; 0: never */
-	struct mac next_mac; /* the one that came too soon after that, */
-	bool has_next; /* and is believed when the time is over */
+	nanotime changed_at; /* last change of the MAC address; 0: never */
+	struct mac next_mac; /* a change that came too soon after the last one, */
+	bool has_next; /* and is accepted when the time is over */
 };
 
-/* A multicast group that we told the link of, or are about to. */
+/* A multicast group that was or will be reported to the link. */
 struct membership {
 	struct gid group;
 	bool used;
-	uint8_t unasked; /* reports to be sent unasked */
+	uint8_t unasked; /* unsolicited reports still to be sent */
 	nanotime unasked_at;
-	nanotime answer_at; /* to a query; TIME_NEVER: none is owed */
+	nanotime answer_at; /* when to answer a query; TIME_NEVER: no answer is due */
 };
 
 enum membership_report {
@@ -54,7 +54,7 @@ enum membership_report {
 struct query {
 	bool ipv4;
 	bool general; /* about all groups, not `group` */
-	bool older; /* it knows no source lists: IGMPv2, MLDv1 */
+	bool older; /* it has no source lists: IGMPv2, MLDv1 */
 	struct gid group;
 	nanotime patience; /* how long it waits for answers */
 };
@@ -72,17 +72,17 @@ struct neighbour_table {
 	struct entry entry[LIMIT_NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */
 	uint32_t memberships;
-	nanotime igmp_v2_until; /* an older querier is about */
+	nanotime igmp_v2_until; /* an older querier is on the link until then */
 	nanotime mld_v1_until;
 	uint64_t random;
 	struct membership membership[LIMIT_ENGINE_GROUPS];
 };
 
-/* A frame whose Ethernet header was read. */
+/* A frame whose Ethernet header has been read. */
 struct received {
 	struct mac dst, src;
 	const uint8_t *l3;
-	uint32_t l3_length; /* octets from l3 to the frame's end, padding included */
+	uint32_t l3_length; /* octets from l3 to the end of the frame, with padding */
 	nanotime now;
 };
 
@@ -95,16 +95,21 @@ struct gid gid_of_ipv4(const void *octets);
 bool gid_is_link_local(const struct gid *g);
 bool gid_is_unspecified(const struct gid *g);
 
-/* The address of ours that talks to target, or NULL. */
+/* Our address on target's subnet, or NULL. */
 const struct gid *neighbour_source(const struct neighbour_table *t, const struct gid *target);
 bool neighbour_is_own(const struct neighbour_table *t, const struct gid *gid);
 
-/* gid was seen to live at mac. Only entries that we asked for are ever written: nobody can fill the
- * table from outside. override false: a differing address is not believed (RFC 4861 7.2.5). */
+/*
+ * The address gid was seen at mac. Changes only entries that we asked for, so no host can fill the
+ * table. override false: does not replace a different MAC address (RFC 4861 7.2.5).
+ */
 void neighbour_learned(struct neighbour_table *t, const struct gid *gid, const struct mac *mac,
 		       bool override, nanotime now);
 
-/* A frame with its Ethernet header written and l3_length zeroed octets behind it; NULL: full. */
+/*
+ * Begins a frame: writes its Ethernet header and appends l3_length zero octets; NULL: the list is
+ * full.
+ */
 uint8_t *frame_begin(const struct neighbour_table *t, struct neighbour_frames *out,
 		     const struct mac *dst, uint16_t ethertype, uint32_t l3_length);
 
@@ -119,10 +124,10 @@ bool icmp6_input(struct neighbour_table *t, const struct received *r, struct nei
 bool nd_ask(struct neighbour_table *t, const struct entry *e, struct neighbour_frames *out);
 void nd_announce(struct neighbour_table *t, const struct gid *own, struct neighbour_frames *out);
 
-/* The checksum over the pseudo header (RFC 8200 8.1) and the message; 0 of a right message. */
+/* The checksum of pseudo header (RFC 8200 8.1) and message; 0 if a received message is correct. */
 uint16_t icmp6_checksum(const uint8_t *ip, const uint8_t *message, uint32_t length);
 
-/* False: the list is full. `v2`, `v1`: as an older querier understands it. */
+/* False: the list is full. `v2`, `v1`: in the form that an older querier understands. */
 bool igmp_report(const struct neighbour_table *t, const struct gid *group,
 		 enum membership_report what, bool v2, struct neighbour_frames *out);
 bool igmp_input(struct neighbour_table *t, const struct received *r);
@@ -136,7 +141,7 @@ int neighbour_kernel_join(struct neighbour_kernel *k, const struct gid *group);
 void neighbour_kernel_leave(struct neighbour_kernel *k, const struct gid *group);
 struct neighbour_kernel *neighbour_kernel_new(uint32_t ifindex);
 void neighbour_kernel_free(struct neighbour_kernel *k);
-/* Whether an answer may be another than the last time: the kernel has announced something. */
+/* Whether answers may have changed: the kernel has announced something. */
 bool neighbour_kernel_changed(struct neighbour_kernel *k, nanotime now);
 int neighbour_kernel_resolve(struct neighbour_kernel *k, const struct gid *gid, nanotime now,
 			     struct mac *mac);

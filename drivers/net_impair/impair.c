@@ -43,7 +43,10 @@ static void line_up(struct impair_path *p, struct rte_mbuf *frame, uint64_t due)
 	p->line[p->tail++ % IMPAIR_LINE] = (struct impair_waiting){ .frame = frame, .due = due };
 }
 
-/* Octets that others also hold are not ours to change: then a copy, or NULL without a buffer. */
+/*
+ * A frame whose octets this path may change: itself, or a copy if its octets are shared. NULL: no
+ * buffer is free.
+ */
 static struct rte_mbuf *own_octets(struct rte_mbuf *frame)
 {
 	struct rte_mbuf *copy;
@@ -69,7 +72,7 @@ static struct rte_mbuf *corrupt(struct impair_path *p, struct rte_mbuf *frame)
 	return own;
 }
 
-/* ECN = 11 in the IP header, where there is one (RFC 3168). */
+/* Sets ECN = 11 in the IP header, if there is one (RFC 3168). */
 static bool mark_ip(uint8_t *frame, uint32_t length)
 {
 	uint32_t l3 = RTE_ETHER_HDR_LEN;
@@ -148,7 +151,7 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 	}
 }
 
-/* A frame of the pocket that enough others have passed, or that waited too long. */
+/* Takes a frame out of the pocket that enough others have passed, or that waited too long. */
 static struct rte_mbuf *from_pocket(struct impair_path *p, uint64_t now)
 {
 	for (uint32_t i = 0; i < p->pocketed; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The DPDK driver around impair.h: --vdev net_impair0,port=NAME[,dir=tx|rx|both][,seed=N]
- * [,drop=P][,duplicate=P][,reorder=P][,corrupt=P][,ce=P][,delay_us=N], P as 0.01 or 1%. The port
- * NAME must stand before it; it is configured, started and closed through this one.
+ * [,drop=P][,duplicate=P][,reorder=P][,corrupt=P][,ce=P][,delay_us=N], with P like 0.01 or 1%. The
+ * port NAME must come before it; it is configured, started and closed through this one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,13 +24,13 @@ RTE_LOG_REGISTER_DEFAULT(impair_log, NOTICE);
 struct impair_queue {
 	struct impair *impair;
 	uint16_t index;
-	rte_spinlock_t lock; /* of tx: receiving also sends what became due */
+	rte_spinlock_t lock; /* of tx: receiving also sends frames that became due */
 	struct impair_path path;
 };
 
 struct impair {
 	uint16_t lower;
-	bool rx, tx; /* which directions suffer */
+	bool rx, tx; /* the impaired directions */
 	struct impair_rules rules;
 	struct rte_ether_addr mac;
 	struct impair_queue *rxq[LIMIT_LCORES], *txq[LIMIT_LCORES];
@@ -41,7 +41,7 @@ static struct impair *impair_of(struct rte_eth_dev *dev)
 	return dev->data->dev_private;
 }
 
-/* What is due goes to the lower port; what it does not take waits on. */
+/* Sends what is due to the lower port; what that does not accept stays in line. */
 static void send_due(struct impair_queue *q)
 {
 	struct rte_mbuf *frames[LIMIT_BURST];
@@ -82,7 +82,10 @@ static uint16_t impair_rx(void *queue, struct rte_mbuf **frames, uint16_t n)
 	uint16_t wanted = (uint16_t)RTE_MIN((uint32_t)n, impair_room(&q->path));
 	uint16_t received;
 
-	/* delayed frames leave although nobody sends: whoever polls rx drives the path */
+	/*
+	 * Delayed frames must leave although the queue sends nothing, so polling rx drives them,
+	 * too.
+	 */
 	if (tx != NULL && rte_spinlock_trylock(&tx->lock)) {
 		send_due(tx);
 		rte_spinlock_unlock(&tx->lock);
@@ -185,7 +188,7 @@ static int dev_close(struct rte_eth_dev *dev)
 		queue_release(&s->rxq[i]);
 		queue_release(&s->txq[i]);
 	}
-	dev->data->mac_addrs = NULL; /* a part of dev_private */
+	dev->data->mac_addrs = NULL; /* part of dev_private */
 	if (rte_eth_dev_is_valid_port(s->lower))
 		rte_eth_dev_close(s->lower);
 	return 0;
@@ -348,11 +351,11 @@ static int read_port(const char *key, const char *value, void *lower)
 	RTE_SET_USED(key);
 	if (rte_eth_dev_get_port_by_name(value, lower) == 0)
 		return 0;
-	COMPLAIN("port=%s: there is no such port; it must stand before net_impair\n", value);
+	COMPLAIN("port=%s: no such port; it must come before net_impair\n", value);
 	return -ENODEV;
 }
 
-/* "0.01" or "1%" as a threshold of 32 random bits. */
+/* A probability, "0.01" or "1%", as a threshold for 32 random bits. */
 static int read_probability(const char *key, const char *value, void *threshold)
 {
 	char *end;
@@ -363,7 +366,7 @@ static int read_probability(const char *key, const char *value, void *threshold)
 	else if (end == value || *end != '\0')
 		p = -1;
 	if (!(p >= 0 && p <= 1)) {
-		COMPLAIN("%s=%s: neither a fraction of 0 to 1 nor a percentage\n", key, value);
+		COMPLAIN("%s=%s: must be a fraction in 0 .. 1 or a percentage\n", key, value);
 		return -EINVAL;
 	}
 	*(uint64_t *)threshold = (uint64_t)(p * 4294967296.0);
@@ -378,7 +381,7 @@ static int read_number(const char *key, const char *value, void *number)
 	*(uint64_t *)number = strtoull(value, &end, 0);
 	if (errno == 0 && end != value && *end == '\0' && value[0] != '-')
 		return 0;
-	COMPLAIN("%s=%s: not a number\n", key, value);
+	COMPLAIN("%s=%s: must be a number\n", key, value);
 	return -EINVAL;
 }
 
@@ -390,7 +393,7 @@ static int read_direction(const char *key, const char *value, void *impair)
 	s->tx = strcmp(value, "tx") == 0 || strcmp(value, "both") == 0;
 	if (s->rx || s->tx)
 		return 0;
-	COMPLAIN("%s=%s: neither tx nor rx nor both\n", key, value);
+	COMPLAIN("%s=%s: must be tx, rx or both\n", key, value);
 	return -EINVAL;
 }
 
@@ -435,7 +438,7 @@ static int read_arguments(struct rte_vdev_device *vdev, struct impair *s)
 	int ret = -EINVAL;
 
 	if (list == NULL || rte_kvargs_count(list, "port") != 1)
-		COMPLAIN("needs port=NAME and knows seed drop duplicate reorder corrupt ce "
+		COMPLAIN("needs port=NAME; other arguments: seed drop duplicate reorder corrupt ce "
 			 "delay_us dir\n");
 	else
 		ret = read_rules(list, s);
@@ -470,7 +473,7 @@ static int drop_device(struct rte_vdev_device *vdev)
 	struct rte_eth_dev *dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
 
 	if (dev == NULL)
-		return 0; /* closed already */
+		return 0; /* already closed */
 	dev_close(dev);
 	return rte_eth_dev_release_port(dev);
 }

@@ -345,5 +345,5 @@ Test(impair, the_port_says_which_argument_to_raise)
 	cr_expect_not_null(strstr(why, "raise bsize="), "%s", why);
 	o.name = "nobody";
 	cr_expect_null(ethdev_open(&o, why, sizeof(why)));
-	cr_expect_not_null(strstr(why, "there is no port nobody"), "%s", why);
+	cr_expect_not_null(strstr(why, "no such port: nobody"), "%s", why);
 }
