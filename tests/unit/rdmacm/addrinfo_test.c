@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rdma_getaddrinfo; no engine is needed. And what else works, or fails, without one. */
+/* rdma_getaddrinfo, which needs no engine, and other calls without one. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static const struct sockaddr_in *v4(const struct sockaddr *a)
 	return (const void *)a;
 }
 
-Test(addrinfo, of_a_destination)
+Test(addrinfo, a_destination_is_resolved)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *res;
 
@@ -38,7 +38,7 @@ Test(addrinfo, of_a_destination)
 	rdma_freeaddrinfo(res);
 }
 
-Test(addrinfo, of_a_listener)
+Test(addrinfo, a_listeners_address)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_UDP },
 			     *res;
@@ -66,7 +66,7 @@ Test(addrinfo, family_and_numbers)
 	cr_expect_eq(rdma_getaddrinfo("localhost", "1", &hints, &res), EAI_NONAME);
 }
 
-Test(addrinfo, hints_alone)
+Test(addrinfo, hints_without_a_node)
 {
 	struct sockaddr_in from, to;
 	struct rdma_addrinfo hints = {
@@ -86,7 +86,7 @@ Test(addrinfo, hints_alone)
 	rdma_freeaddrinfo(res);
 }
 
-Test(addrinfo, what_cannot_be)
+Test(addrinfo, impossible_hints_fail)
 {
 	struct rdma_addrinfo contradiction = { .ai_qp_type = IBV_QPT_UD,
 					       .ai_port_space = RDMA_PS_TCP };

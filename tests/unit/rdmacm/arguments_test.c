@@ -23,7 +23,7 @@ static void begin(void)
 
 static void end(void)
 {
-	cr_expect(!event_waits(channel), "a call that failed made an event");
+	cr_expect(!event_waits(channel), "a failed call caused an event");
 	rdma_destroy_id(fresh);
 	rdma_destroy_id(bound);
 	rdma_destroy_id(listening);
@@ -39,7 +39,7 @@ TestSuite(arguments, .init = begin, .fini = end, .timeout = 60);
 		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
 	} while (0)
 
-Test(arguments, null_where_something_is_wanted)
+Test(arguments, null_arguments)
 {
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
@@ -105,7 +105,7 @@ Test(arguments, states)
 	FAILS(rdma_listen(listening, 1), EINVAL);
 	FAILS(rdma_create_qp(fresh, NULL, &init), EINVAL);
 	FAILS(rdma_create_srq(fresh, NULL, &srq), EINVAL);
-	FAILS(rdma_get_request(listening, &id), EINVAL); /* it does not wait */
+	FAILS(rdma_get_request(listening, &id), EINVAL); /* it does not block */
 	FAILS(rdma_leave_multicast(bound, (struct sockaddr *)&a), EADDRNOTAVAIL);
 }
 
@@ -121,7 +121,7 @@ Test(arguments, queue_pairs)
 	cr_expect_null(bound->send_cq);
 	cr_expect_null(bound->send_cq_channel);
 	cr_expect_null(bound->recv_cq);
-	rdma_destroy_qp(bound); /* there is none: nothing happens */
+	rdma_destroy_qp(bound); /* there is no queue pair: no effect */
 	rdma_destroy_srq(bound);
 }
 
@@ -168,9 +168,9 @@ Test(arguments, groups)
 	struct sockaddr_in a;
 
 	FAILS(rdma_join_multicast(id, extended.addr, NULL), EINVAL); /* not bound */
-	FAILS(rdma_join_multicast(bound, extended.addr, NULL), EINVAL); /* no datagrams */
+	FAILS(rdma_join_multicast(bound, extended.addr, NULL), EINVAL); /* not a datagram id */
 	cr_assert_eq(rdma_bind_addr(id, address(&a, OWN_ADDRESS, 0)), 0);
-	FAILS(rdma_join_multicast(id, (struct sockaddr *)&a, NULL), EINVAL); /* no group */
+	FAILS(rdma_join_multicast(id, (struct sockaddr *)&a, NULL), EINVAL); /* not a group */
 	extended.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
 	FAILS(rdma_join_multicast_ex(id, &extended, NULL), EINVAL);
 	extended.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
@@ -189,7 +189,7 @@ Test(arguments, ece_is_for_ids_without_a_queue_pair)
 	cr_expect_eq(rdma_set_local_ece(bound, &ece), 0);
 	cr_expect_eq(rdma_get_remote_ece(bound, &ece), 0);
 	cr_expect_eq(ece.vendor_id, 0);
-	FAILS(rdma_set_local_ece(bound, &ece), EINVAL); /* of nobody */
+	FAILS(rdma_set_local_ece(bound, &ece), EINVAL); /* no vendor */
 	ece = (struct ibv_ece){ .vendor_id = 1, .comp_mask = 1 };
 	FAILS(rdma_set_local_ece(bound, &ece), EINVAL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that are cancelled in calls that do not wait, and in those that wait for an
- * acknowledgement: the rest of the program goes on. Runs with an engine at $UROCE_SOCKET.
+ * Threads are cancelled in calls that do not block, and in calls that wait for an acknowledgement:
+ * the rest of the program is not affected. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -13,12 +13,12 @@
 
 #define ROUNDS 100
 
-/* What the address sanitizer has poisoned of a frame stays so if the thread ends in it. */
+/* A stack frame that the address sanitizer has poisoned stays so if the thread ends in it. */
 #define ENDS_HERE __attribute__((no_sanitize_address))
 
 TestSuite(cancel, .timeout = 60);
 
-/* Runs `routine` for a moment that is another one each time, then cancels it. */
+/* Runs `routine` in a thread for a time that differs from round to round, then cancels it. */
 static void cancel_in(void *(*routine)(void *), void *argument, int round)
 {
 	pthread_t thread;
@@ -43,7 +43,7 @@ static ENDS_HERE void *make_ids(void *channel)
 	return NULL;
 }
 
-Test(cancel, in_calls_that_ask_the_engine)
+Test(cancel, in_calls_to_the_engine)
 {
 	struct rdma_event_channel *channel = open_channel();
 
@@ -92,7 +92,7 @@ Test(cancel, in_calls_that_register_memory)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Not a place to be cancelled in; long enough for the engine to fall asleep. */
+/* Not a cancellation point; long enough for the engine to fall asleep. */
 static void spin(void)
 {
 	struct timespec from, to;
@@ -132,8 +132,8 @@ static ENDS_HERE void *write_for_ever(void *id)
 	return NULL;
 }
 
-/* What is posted wakes an engine that sleeps, by a system call under the queue's lock. */
-Test(cancel, in_calls_that_post)
+/* Posting wakes a sleeping engine by a system call under the queue's lock. */
+Test(cancel, in_calls_that_post_requests)
 {
 	struct connection c;
 
@@ -152,11 +152,11 @@ static ENDS_HERE void *destroy(void *id)
 	return NULL;
 }
 
-/* What is left of that id is lost, the lock that it waited with is not. */
+/* The id is lost, but the lock that the thread held is not. */
 Test(cancel, while_an_event_is_not_acknowledged)
 {
 	struct rdma_event_channel *channel = open_channel();
-	static struct rdma_cm_id *id; /* lost, but for the leak sanitizer */
+	static struct rdma_cm_id *id; /* lost; static for the leak sanitizer */
 	struct rdma_cm_event *event;
 	struct sockaddr_in a;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An ordinary server of rdma_cm for hostile_peer_test.py to talk to: what happens to it is a line of
- * its output, what it is to do a line of its input. Ids have numbers in the order of their making.
+ * An ordinary rdma_cm server that hostile_peer_test.py talks to. Each event is a line of its
+ * output, each command a line of its input. Ids are numbered in the order of creation.
  * usage: cm-server ADDRESS PORT BACKLOG
  *
  *	out: ready, EVENT ID STATUS, refused CALL ERRNO, done, begun ID
@@ -9,8 +9,8 @@
  *	    self (a connection with itself), exercise WRITES (over that), look, look-away,
  *	    hear (done: what happened up to now was said before), end
  *
- * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected; one with
- * 'b' gets a queue pair that is the program's own, and stays in RTR.
+ * A request whose private data begins with 'a' is accepted at once, one with 'r' rejected. One with
+ * 'b' gets a queue pair of the program's own, which stays in RTR.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +28,7 @@
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *ids[IDS];
 static uint32_t made;
-static struct rdma_cm_id *own; /* of the connection with ourselves: its caller */
+static struct rdma_cm_id *own; /* of the connection with ourselves: the active end */
 static char page[4096] __attribute__((aligned(4096)));
 static bool looks = true;
 
@@ -70,7 +70,7 @@ static int accept_id(struct rdma_cm_id *id)
 	return give_qp(id) != 0 ? -1 : rdma_accept(id, NULL);
 }
 
-/* Its queue pair and CQ live as long as the program. */
+/* The queue pair and its CQ live as long as the program. */
 static int accept_bare(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
@@ -207,7 +207,7 @@ static void hear(void)
 	printf("done\n");
 }
 
-/* False: it is the end. */
+/* False: the program ends. */
 static bool obey(const char *line, const char *address_text, int port)
 {
 	char word[32] = "", text[64] = "";

@@ -32,7 +32,7 @@ static void send_and_receive(struct rdma_cm_id *from, struct rdma_cm_id *to)
 	rdma_dereg_mr(mr_in);
 }
 
-Test(connect, two_ids_talk_and_part)
+Test(connect, two_ids_exchange_data_and_disconnect)
 {
 	struct connection c;
 
@@ -51,7 +51,7 @@ Test(connect, two_ids_talk_and_part)
 	connection_close(&c);
 }
 
-Test(connect, what_the_peer_asked_for_comes_with_the_request)
+Test(connect, a_request_carries_the_peers_parameters)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_conn_param asked = {
@@ -119,7 +119,7 @@ Test(connect, what_the_peer_asked_for_comes_with_the_request)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(connect, a_refusal_says_why)
+Test(connect, a_rejection_carries_its_reason)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *listener, *caller, *called;
@@ -146,8 +146,8 @@ Test(connect, a_refusal_says_why)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Options of a vendor that the other side does not want. */
-Test(connect, a_refusal_of_options_says_so)
+/* Options of a vendor that the peer does not accept. */
+Test(connect, a_rejection_of_options_has_its_own_reason)
 {
 	struct ibv_ece ece = { .vendor_id = 0x2c9, .options = 7 };
 	struct rdma_event_channel *channel = open_channel();
@@ -173,7 +173,7 @@ Test(connect, a_refusal_of_options_says_so)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(connect, where_nobody_listens)
+Test(connect, a_port_without_a_listener)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_event *event;
@@ -313,7 +313,7 @@ Test(connect, a_datagram_service_is_looked_up)
 	rdma_destroy_event_channel(channel);
 }
 
-/* ---- programs that move their own queue pairs ---- */
+/* ---- programs that move their queue pairs themselves ---- */
 
 static void move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 {
@@ -386,7 +386,7 @@ Test(connect, with_queue_pairs_of_the_program)
 	event = expect_event(channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	cr_expect_eq(event->id, caller);
 	cr_expect_eq(event->param.conn.qp_num, qp[1]->qp_num);
-	expect_ece(caller, 0x15b3, 1); /* as rdma-core: the answer is of the vendor that asked */
+	expect_ece(caller, 0x15b3, 1); /* the request's vendor, as in rdma-core */
 	rdma_ack_cm_event(event);
 	for (enum ibv_qp_state s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++)
 		move(caller, qp[0], s);
@@ -448,7 +448,7 @@ Test(connect, receives_of_an_srq)
 		cr_expect_eq(errno, error, "%s: %s", #call, strerror(errno)); \
 	} while (0)
 
-Test(connect, not_in_these_states)
+Test(connect, calls_in_wrong_states_fail)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
@@ -469,7 +469,7 @@ Test(connect, not_in_these_states)
 	connection_open(&c);
 	FAILS(rdma_connect(c.caller, NULL), EINVAL);
 	FAILS(rdma_accept(c.called, NULL), EINVAL);
-	FAILS(rdma_establish(c.caller), EINVAL); /* its queue pair is the library's */
+	FAILS(rdma_establish(c.caller), EINVAL); /* the library moves its queue pair */
 	connection_close(&c);
 }
 

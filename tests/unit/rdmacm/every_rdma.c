@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every rdma_* function from several threads at once: ids begun by one thread whose events any
- * other takes, channels, devices, groups and listeners that all share. What a call answers depends
- * on the others; that it answers nothing strange, that every id comes to its end, and (with the
- * thread sanitizer) that no two threads touch the same word, is the test. A program of its own,
- * because Criterion and the thread sanitizer do not go together. Runs with an engine at
+ * Every rdma_* function from several threads at once. They share ids, channels, devices, groups and
+ * listeners, and any thread takes the events of ids that another one began. What a call returns
+ * depends on the other threads. The test is that it returns nothing unexpected, that every id
+ * reaches its end, and (with the thread sanitizer) that no two threads race. A separate program,
+ * because Criterion and the thread sanitizer do not work together. Runs with an engine at
  * $UROCE_SOCKET.
  * usage: every-rdma [THREADS [CALLS]]
  */
@@ -100,7 +100,7 @@ static void make_all(void)
 	all.idle = make_id(all.channel[2], RDMA_PS_TCP, 0);
 	if (give_qp(all.member) != 0)
 		die("no queue pair: %s", strerror(errno));
-	/* who waits for requests looks every now and then whether there is an end */
+	/* the thread that waits for requests checks now and then whether to end */
 	fcntl(all.waiting->channel->fd, F_SETFL, O_NONBLOCK);
 	all.memory = aligned_alloc(4096, 4096);
 	memset(all.memory, 0, 4096);
@@ -109,7 +109,7 @@ static void make_all(void)
 		die("no region: %s", strerror(errno));
 }
 
-/* Until the last id is gone that an event ends. */
+/* Until the last id that ends by an event is gone. */
 static void drain(void)
 {
 	struct thread t = { .call = "the end", .seed = 1 };
@@ -119,7 +119,7 @@ static void drain(void)
 	__atomic_store_n(&all.no_more, true, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&all.live, __ATOMIC_ACQUIRE) > 0) {
 		if (time(NULL) > end)
-			die("%u ids do not come to their end", all.live);
+			die("%u ids do not end", all.live);
 		take_request(&t);
 		if (!serve_event(&t))
 			nanosleep(&nap, NULL);
@@ -141,7 +141,7 @@ static void destroy_all(void)
 	free(all.memory);
 }
 
-/* As many events as calls: what is begun comes to its end meanwhile. */
+/* Takes as many events as it made calls, so that what was begun can end. */
 static void serve_some(struct thread *t)
 {
 	while (serve_event(t) && draw(t, 4) != 0)

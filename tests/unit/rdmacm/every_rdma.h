@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the threads of every_rdma.c share, and the tables of what they call. */
+/* Shared by the threads of every_rdma.c, with the tables of the calls that they make. */
 #ifndef TESTS_RDMACM_EVERY_RDMA_H
 #define TESTS_RDMACM_EVERY_RDMA_H
 
@@ -11,7 +11,7 @@
 
 #include "../verbs/crowd.h"
 
-#define OWN_ADDRESS "127.0.0.1" /* of the engine: with_engine.sh */
+#define OWN_ADDRESS "127.0.0.1" /* the engine's: with_engine.sh */
 #define CHANNELS    3u
 #define GROUPS	    8u
 
@@ -20,13 +20,13 @@ struct shared {
 	struct rdma_cm_id *listener; /* RC */
 	struct rdma_cm_id *service; /* UD */
 	struct rdma_cm_id *waiting; /* RC, synchronous */
-	struct rdma_cm_id *member; /* UD, with a queue pair: groups are joined and left */
-	struct rdma_cm_id *idle; /* bound; asked for what it has not, and told what it cannot */
+	struct rdma_cm_id *member; /* UD, with a queue pair: joins and leaves groups */
+	struct rdma_cm_id *idle; /* bound; for calls that its state refuses */
 	uint16_t port, service_port, waiting_port;
 	uint8_t *memory;
-	struct ibv_mr *mr; /* of the domain that ids get */
+	struct ibv_mr *mr; /* in the ids' default domain */
 	uint32_t live; /* ids that events will end */
-	bool no_more; /* connections are refused, none is begun */
+	bool no_more; /* connections are refused, and no more are begun */
 };
 
 extern struct shared all;
@@ -37,15 +37,15 @@ extern const uint32_t calls_count;
 extern const struct call event_calls[];
 extern const uint32_t event_calls_count;
 
-/* -1 and an errno that others can have brought about, or 0; what it was. */
+/* Accepts success, or -1 with an errno that other threads can have caused. Returns the status. */
 int tolerate(struct thread *t, int status);
 void must(struct thread *t, int status);
 struct sockaddr *address(struct sockaddr_in *a, uint16_t port);
 int give_qp(struct rdma_cm_id *id);
 
 /*
- * An id that events end: whoever took the last one destroys it, but not before the call that began
- * it has come back.
+ * An id that ends by an event. The thread that takes its last event destroys it, but only after the
+ * call that began it has returned.
  */
 struct life {
 	struct rdma_cm_id *id;
@@ -54,9 +54,9 @@ struct life {
 
 struct life *life_begin(struct rdma_cm_id *id, uint32_t holders);
 void life_release(struct thread *t, struct life *life);
-/* Takes an event of one of the shared channels and does what programs do then. False: none. */
+/* Takes an event of a shared channel and handles it as a program would. False: there was none. */
 bool serve_event(struct thread *t);
-/* ... of the listener that waits for requests. */
+/* The same for the synchronous listener. */
 void take_request(struct thread *t);
 
 #endif

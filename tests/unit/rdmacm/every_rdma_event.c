@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that events carry from their beginning to their end, whoever takes which of them. */
+/* Connections that are driven by events from begin to end, by whichever thread takes them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct life *life_begin(struct rdma_cm_id *id, uint32_t holders)
 	return life;
 }
 
-/* False: somebody is about to destroy it, and waits for nothing but the event to be acknowledged. */
+/* False: another thread is about to destroy it and only waits for this event to be acknowledged. */
 static bool life_hold(struct life *life)
 {
 	uint32_t n = __atomic_load_n(&life->holders, __ATOMIC_RELAXED);
@@ -42,13 +42,13 @@ void life_release(struct thread *t, struct life *life)
 	__atomic_sub_fetch(&all.live, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- one event each; true: it was the id's last ---- */
+/* ---- one handler for each event; true: it was the id's last event ---- */
 
 static bool addressed(struct thread *t, struct rdma_cm_event *e)
 {
 	if (rdma_get_local_addr(e->id)->sa_family != AF_INET || e->id->verbs == NULL ||
 	    rdma_get_peer_addr(e->id)->sa_family != AF_INET)
-		die("an id that is resolved has no addresses");
+		die("a resolved id has no addresses");
 	return tolerate(t, rdma_resolve_route(e->id, 2000)) != 0;
 }
 
@@ -77,8 +77,8 @@ static void requested(struct thread *t, struct rdma_cm_event *e)
 	if (memcmp(e->id->qp_type == IBV_QPT_UD ? e->param.ud.private_data
 						: e->param.conn.private_data,
 		   "hello", 6) != 0)
-		die("a request without the words that were sent with it");
-	/* a datagram service has one queue pair for all; a connection its own */
+		die("a request without its private data");
+	/* all ids of a datagram service share one queue pair; each connection has its own */
 	param.qp_num = all.member->qp->qp_num;
 	if (!refuse && e->id->qp_type == IBV_QPT_RC)
 		refuse = tolerate(t, give_qp(e->id)) != 0;
@@ -86,7 +86,7 @@ static void requested(struct thread *t, struct rdma_cm_event *e)
 					   : rdma_reject(e->id, "no", 3))
 			: rdma_accept(e->id, &param);
 	if (tolerate(t, status) != 0 || refuse || e->id->qp_type == IBV_QPT_UD)
-		life_release(t, life); /* nothing more will come of it */
+		life_release(t, life); /* no more events will come */
 	rdma_ack_cm_event(e);
 	life_release(t, life);
 }
@@ -104,7 +104,7 @@ static bool established(struct thread *t, struct rdma_cm_event *e)
 			die("no completion: %s", strerror(errno));
 		if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR &&
 		    wc.status != IBV_WC_RETRY_EXC_ERR && wc.status != IBV_WC_REM_OP_ERR)
-			die("a write ends with %s", ibv_wc_status_str(wc.status));
+			die("a write completes with %s", ibv_wc_status_str(wc.status));
 	}
 	tolerate(t, rdma_disconnect(e->id));
 	return false;
@@ -166,9 +166,9 @@ bool serve_event(struct thread *t)
 		return true;
 	}
 	if (e->event >= sizeof(actions) / sizeof(actions[0]) || actions[e->event] == NULL)
-		die("%s of status %d", t->call, e->status);
+		die("%s with status %d", t->call, e->status);
 	life = e->id->context;
-	if (life == NULL || !life_hold(life)) { /* the id that joins groups has no end here */
+	if (life == NULL || !life_hold(life)) { /* the id that joins groups does not end here */
 		if (life == NULL)
 			actions[e->event](t, e);
 		rdma_ack_cm_event(e);
@@ -182,7 +182,7 @@ bool serve_event(struct thread *t)
 	return true;
 }
 
-/* ---- what begins them ---- */
+/* ---- calls that begin them ---- */
 
 static void begin(struct thread *t, enum rdma_port_space ps, uint16_t port)
 {
@@ -195,12 +195,12 @@ static void begin(struct thread *t, enum rdma_port_space ps, uint16_t port)
 	if (tolerate(t, rdma_create_id(all.channel[draw(t, CHANNELS)], &id, NULL, ps)) != 0)
 		return;
 	life = life_begin(id, 2);
-	/* who writes to a peer that is gone shall not wait long */
+	/* a write to a peer that is gone must fail soon */
 	if (ps == RDMA_PS_TCP)
 		must(t, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
 					&(uint8_t){ 8 }, 1));
 	if (tolerate(t, rdma_resolve_addr(id, NULL, address(&a, port), 2000)) != 0)
-		life_release(t, life); /* there will be no event */
+		life_release(t, life); /* no event will come */
 	life_release(t, life);
 }
 

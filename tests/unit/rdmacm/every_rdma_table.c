@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other calls, one function a family: on objects of the thread's own, or on those of all. */
+/* The other calls, one function for each family: on the thread's own objects, or on shared ones. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void channels(struct thread *t)
 	fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 	must(t, rdma_create_id(channel, &id, t, RDMA_PS_TCP));
 	if (rdma_get_cm_event(channel, &event) != -1 || errno != EAGAIN)
-		die("an event of nobody");
+		die("an event without a cause");
 	/* there and back */
 	must(t, rdma_migrate_id(id, all.channel[draw(t, CHANNELS)]));
 	must(t, rdma_migrate_id(id, draw(t, 2) == 0 ? channel : NULL));
@@ -81,7 +81,7 @@ static void connect_and_wait(struct thread *t)
 		die("rdma_getaddrinfo");
 	if (tolerate(t, rdma_create_ep(&id, found, NULL, &init)) == 0) {
 		if (rdma_connect(id, NULL) != -1 || errno != ECONNREFUSED)
-			die("nobody listens at port 9: %s", strerror(errno));
+			die("connecting to a closed port 9: %s", strerror(errno));
 		rdma_destroy_ep(id);
 	}
 	rdma_freeaddrinfo(found);
@@ -89,7 +89,7 @@ static void connect_and_wait(struct thread *t)
 
 void take_request(struct thread *t)
 {
-	/* what the call leaves in the listening id is one thread's */
+	/* the call leaves its result in the listening id, so one thread at a time */
 	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 	struct rdma_cm_id *id;
 
@@ -148,7 +148,7 @@ static void what_it_cannot(struct thread *t)
 		return;
 	}
 	if (status != -1 || errno != EINVAL)
-		die("an id that is only bound: call %d: %s", status, strerror(errno));
+		die("a bound id: call %d: %s", status, strerror(errno));
 }
 
 static void groups(struct thread *t)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hostile H-54, H-62: what a program of another user learns of queue pairs that are not its own, and
- * whether it can call them its own: the pair is root's, the stranger nobody.
+ * hostile H-54, H-62: what a program of another user learns about queue pairs of others, and
+ * whether it can pass them off as its own. The queue pairs are root's; the stranger is the user
+ * nobody.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 static int ask_pipe[2], answer_pipe[2];
 static pid_t stranger;
 
-/* How many ids show this number. */
+/* The number of listed ids that have this queue pair number. */
 static uint32_t shown(uint32_t qpn, uint32_t *ids)
 {
 	struct request_cm_list q = { .h = { .magic = COMMAND_MAGIC,
@@ -48,11 +49,11 @@ static uint32_t shown(uint32_t qpn, uint32_t *ids)
 	return n;
 }
 
-/* What the stranger found. */
+/* What the stranger reported. */
 struct findings {
 	uint32_t shown, ids;
-	int connect_error, nonsense_error; /* with the number of the pair's, of nobody's */
-	int own_error; /* with its own */
+	int connect_error, nonsense_error; /* with root's number; with an unused number */
+	int own_error; /* with its own number */
 	int qkey_error;
 };
 
@@ -82,7 +83,9 @@ static int own_number(uint16_t port)
 	return error;
 }
 
-/* A datagram queue pair with the Q_Key of queue pair 1 could send messages of the connection manager. */
+/*
+ * A datagram queue pair with the Q_Key of queue pair 1 could forge connection management messages.
+ */
 static int take_controlled_qkey(uint16_t port)
 {
 	struct rdma_event_channel *channel = open_channel();
@@ -108,11 +111,11 @@ static int take_controlled_qkey(uint16_t port)
 static _Noreturn void be_stranger(void)
 {
 	struct findings f = { 0 };
-	uint32_t what[2]; /* number, port */
+	uint32_t what[2]; /* queue pair number, port */
 
 	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
 		_exit(2);
-	prctl(PR_SET_DUMPABLE, 1); /* changing the user takes it away */
+	prctl(PR_SET_DUMPABLE, 1); /* a change of user clears it */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (read(ask_pipe[0], what, sizeof(what)) != sizeof(what))
 		_exit(3);
@@ -125,7 +128,7 @@ static _Noreturn void be_stranger(void)
 }
 
 /* hostile H-54, H-62 */
-Test(foreign, numbers_and_keys_are_their_owners, .timeout = 60)
+Test(foreign, numbers_and_keys_belong_to_their_owners, .timeout = 60)
 {
 	struct connection c;
 	struct findings f;
@@ -133,9 +136,9 @@ Test(foreign, numbers_and_keys_are_their_owners, .timeout = 60)
 	int status;
 
 	if (geteuid() != 0)
-		cr_skip_test("it takes root to be another user");
+		cr_skip_test("only root can change its user");
 	cr_assert(pipe(ask_pipe) == 0 && pipe(answer_pipe) == 0, "%m");
-	stranger = fork(); /* before there is anything of verbs that a child could share */
+	stranger = fork(); /* before verbs are used, so that the child shares nothing */
 	cr_assert_geq(stranger, 0, "%m");
 	if (stranger == 0)
 		be_stranger();
@@ -147,11 +150,12 @@ Test(foreign, numbers_and_keys_are_their_owners, .timeout = 60)
 	cr_assert_eq(read(answer_pipe[0], &f, sizeof(f)), (ssize_t)sizeof(f), "no answer");
 	cr_assert_eq(waitpid(stranger, &status, 0), stranger);
 	cr_assert_eq(status, 0);
-	cr_expect_eq(f.ids, 3, "it sees that there are %u ids", f.ids);
+	cr_expect_eq(f.ids, 3, "it counts %u ids", f.ids);
 	cr_expect_eq(f.shown, 0, "it sees the number");
 	cr_assert_eq(shown(what[0], &ids), 1, "root does not see the number");
-	cr_expect_eq(f.connect_error, EINVAL, "it connects for the pair: %d", f.connect_error);
-	cr_expect_eq(f.nonsense_error, EINVAL, "refusals tell which numbers there are");
+	cr_expect_eq(f.connect_error, EINVAL, "it connects with root's queue pair: %d",
+		     f.connect_error);
+	cr_expect_eq(f.nonsense_error, EINVAL, "errors reveal which numbers exist");
 	cr_expect_eq(f.own_error, 0, "its own number: %s", strerror(f.own_error));
 	cr_expect_eq(f.qkey_error, EPERM, "Q_Key: %s", strerror(f.qkey_error));
 }

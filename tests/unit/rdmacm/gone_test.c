@@ -16,7 +16,7 @@
 
 TestSuite(gone, .init = mortal_engine_begin, .fini = mortal_engine_end, .timeout = 120);
 
-Test(gone, every_id_is_told_once)
+Test(gone, every_id_gets_one_event)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id[3], *told[3];
@@ -51,7 +51,7 @@ static void *wait_for_request(void *listener)
 	return rdma_get_request(listener, &id) == 0 ? (void *)id : (void *)(intptr_t)errno;
 }
 
-Test(gone, who_waits_is_woken)
+Test(gone, a_waiting_thread_is_woken)
 {
 	struct rdma_cm_id *listener = open_id(NULL, RDMA_PS_TCP), *id;
 	struct sockaddr_in a;
@@ -94,7 +94,7 @@ Test(gone, a_new_engine_is_found)
 	rdma_destroy_event_channel(channel);
 }
 
-/* 0 or the error of the socket, as soon as there is one. */
+/* 0, or the socket's error once there is one. */
 static int error_of(int socket)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
@@ -109,8 +109,8 @@ static int error_of(int socket)
 	return error;
 }
 
-/* Nobody takes its connections: it hears of it all the same, and once. */
-Test(gone, a_full_listener_hears_of_it)
+/* Nobody takes its connections, yet it gets the error, once. */
+Test(gone, a_full_listener_gets_the_error)
 {
 	int listener = rsocket(AF_INET, SOCK_STREAM, 0), caller = rsocket(AF_INET, SOCK_STREAM, 0);
 	socklen_t length = sizeof(struct sockaddr_in);
@@ -129,8 +129,8 @@ Test(gone, a_full_listener_hears_of_it)
 	cr_expect_eq(rclose(listener), 0);
 }
 
-/* Nothing can be sent any more, and nobody waits for that. */
-Test(gone, datagrams_are_refused)
+/* Sends fail at once instead of blocking. */
+Test(gone, sending_datagrams_fails)
 {
 	int s = rsocket(AF_INET, SOCK_DGRAM, 0), peer = rsocket(AF_INET, SOCK_DGRAM, 0);
 	socklen_t length = sizeof(struct sockaddr_in);
@@ -162,12 +162,12 @@ Test(gone, datagrams_are_refused)
 	cr_expect_eq(rclose(peer), 0);
 }
 
-/* ---- whoever is blocked in a call when it happens ---- */
+/* ---- calls that block when it happens ---- */
 
 static void expect_gone(struct waiting *w)
 {
 	waiting_end(w);
-	cr_expect_eq(w->result, -1, "%s has an answer: %d", w->what, w->result);
+	cr_expect_eq(w->result, -1, "%s succeeded: %d", w->what, w->result);
 	cr_expect_eq(w->error, ENODEV, "%s: %s", w->what, strerror(w->error));
 }
 
@@ -183,7 +183,7 @@ static int get_event(void *channel)
 	return type;
 }
 
-Test(gone, who_is_blocked_for_events_comes_back)
+Test(gone, threads_blocked_for_events_return)
 {
 	struct rdma_event_channel *empty = open_channel(), *channel = open_channel();
 	struct waiting alone, w[3];
@@ -203,7 +203,7 @@ Test(gone, who_is_blocked_for_events_comes_back)
 		cr_expect(w[i].result == RDMA_CM_EVENT_DEVICE_REMOVAL || w[i].error == ENODEV,
 			  "%d, %s", w[i].result, strerror(w[i].error));
 	}
-	cr_expect_eq(told, 1, "one id is told of %d times", told);
+	cr_expect_eq(told, 1, "one id got %d events", told);
 	waiting_start(&alone, "another rdma_get_cm_event", get_event, channel);
 	expect_gone(&alone);
 	cr_expect(!event_waits(channel), "a loop over the descriptor would spin");
@@ -228,8 +228,8 @@ static int get_send_comp(void *id)
 	return n == 1 ? (int)wc.status : n;
 }
 
-/* rdma_verbs.h: it looks, arms, looks again and asks its channel, until there is something. */
-Test(gone, who_is_blocked_for_completions_comes_back)
+/* rdma_verbs.h polls, arms, polls again and waits on the channel, until there is a completion. */
+Test(gone, threads_blocked_for_completions_return)
 {
 	static uint8_t buffer[64];
 	struct waiting sends, receives;
@@ -262,7 +262,7 @@ static int receive_octet(void *socket)
 	return (int)rrecv(*(int *)socket, &octet, 1, 0);
 }
 
-/* Until nothing more finds room, and then for ever. */
+/* Sends until there is no room, and then blocks. */
 static int send_octets(void *socket)
 {
 	static const char octets[2000];
@@ -307,7 +307,7 @@ static int new_listener(struct sockaddr_in *a)
 	return listener;
 }
 
-Test(gone, streams_that_are_blocked_come_back)
+Test(gone, blocked_stream_calls_return)
 {
 	int listener, caller = rsocket(AF_INET, SOCK_STREAM, 0), called;
 	struct waiting accepts, receives, sends, polls, selects, listens;
@@ -331,7 +331,7 @@ Test(gone, streams_that_are_blocked_come_back)
 	cr_expect(polls.result & POLLERR, "%x", polls.result);
 	waiting_end(&selects);
 	cr_expect_eq(selects.result, 1);
-	/* the error is said once, to one of the two; the other hears that it is over */
+	/* one of the two gets the error, the other sees the end of the stream */
 	waiting_end(&receives);
 	waiting_end(&sends);
 	cr_expect(receives.result <= 0 && sends.result == -1);
@@ -351,8 +351,8 @@ static int connect_there(void *socket)
 	return rconnect(*(int *)socket, (struct sockaddr *)&nobody_answers, sizeof(nobody_answers));
 }
 
-/* The listener's program never looks at who asks. */
-Test(gone, who_is_blocked_while_it_connects_comes_back)
+/* The listener's program never accepts. */
+Test(gone, a_blocked_connect_returns)
 {
 	struct rdma_event_channel *channel = open_channel();
 	int caller = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -370,8 +370,8 @@ Test(gone, who_is_blocked_while_it_connects_comes_back)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Behind much that the peer does not read, the end waits for its place. */
-Test(gone, a_stream_that_is_blocked_at_its_end_comes_back)
+/* The peer does not read, so the end of the stream waits for a credit. */
+Test(gone, a_blocked_close_of_a_stream_returns)
 {
 	int listener, caller = rsocket(AF_INET, SOCK_STREAM, 0);
 	struct waiting end;
@@ -386,7 +386,7 @@ Test(gone, a_stream_that_is_blocked_at_its_end_comes_back)
 	cr_expect_eq(rclose(listener), 0);
 }
 
-Test(gone, datagram_sockets_that_are_blocked_come_back)
+Test(gone, blocked_datagram_calls_return)
 {
 	int s = rsocket(AF_INET, SOCK_DGRAM, 0), peer = rsocket(AF_INET, SOCK_DGRAM, 0);
 	socklen_t length = sizeof(struct sockaddr_in);

@@ -1,8 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer that lies, on the wire of a real engine. Runs in the network namespace of with_netdev.sh.
-usage: hostile_peer_test.py SERVER UROCE [CASE...]
-"""
+"""A hostile peer on the wire of a real engine. Runs in the network namespace of with_netdev.sh.
+usage: hostile_peer_test.py SERVER UROCE [CASE...]"""
 
 import pathlib
 import struct
@@ -25,14 +24,14 @@ from mad_peer import (APR, DREP, DREQ, LAP, MAD, MRA, REJ, REP, REQ, RTU, SIDR_R
 
 
 class Test(Rig):
-    """The cases: H-65 and so on."""
+    """The cases: H-65 and others."""
 
     def case_an_honest_peer(self):
-        """First of all: what all the others deviate from works."""
+        """First of all: what the other cases deviate from works."""
         self.close(*self.accepted())
 
     def case_numbers_that_cannot_be_guessed(self):
-        """H-56: ids of connections, numbers of queue pairs and first PSNs tell nothing of the next."""
+        """H-56: connection ids, queue pair numbers and first PSNs do not predict the next ones."""
         reps = []
         for _ in range(12):
             req, rep, number = self.accepted()
@@ -57,7 +56,8 @@ class Test(Rig):
                             ("status", 0x0100)):
             self.peer.send(req, **{name: value})
         self.silence()
-        # another version of the class is told so (protocol-map 193), answers of one are not
+        # another version of the class is rejected (protocol-map 193), unless the message is an
+        # answer
         for version in (0, 1, 3, 255):
             self.refused(31, self.req(), version=version)
         for body in (RTU(local_id=1, remote_id=2), DREQ(local_id=1, remote_id=2),
@@ -66,7 +66,7 @@ class Test(Rig):
         self.silence()
 
     def case_wrong_datagrams(self):
-        """H-57, H-65: what is not for queue pair 1, or not from where it says."""
+        """H-57, H-65: datagrams not for queue pair 1, or not from where they claim to come."""
         for bth, deth in (({"pkey": 0x1234}, {}), ({"pkey": 0x0000}, {}), ({}, {"qkey": 0x11111111}),
                           ({}, {"qkey": 0}), ({"dqpn": 0}, {}), ({"opcode": 0x65}, {}),
                           ({"opcode": 0x04}, {}), ({"opcode": 0x24}, {}), ({"icrc": 0x12345678}, {}),
@@ -81,7 +81,7 @@ class Test(Rig):
         self.silence()
 
     def case_requests_that_may_not_be(self):
-        """H-66: one thing wrong with each, and the reason of it (IBTA 12.6.7.2)."""
+        """H-66: requests with one error each, and the reason of the REJ (IBTA 12.6.7.2)."""
         for reason, fields in (
                 (5, {"qpn": 0}), (5, {"qpn": 1}), (5, {"qpn": 0xffffff}),
                 (26, {"mtu": 0}), (26, {"mtu": 6}), (26, {"mtu": 15}), (26, {"mtu": 5}),
@@ -95,7 +95,7 @@ class Test(Rig):
             self.refused(reason, self.req(**fields))
 
     def case_all_that_may_be(self):
-        """H-66, H-80: the ends of what is legal: retries of 7, depths of 0 and 255, every PSN."""
+        """H-66, H-80: the limits of what is legal: retries of 7, depths of 0 and 255, every PSN."""
         for fields in ({"retry": 0, "rnr": 0, "retries": 0}, {"retry": 7, "rnr": 7},
                        {"resources": 0, "depth": 0}, {"resources": 255, "depth": 255},
                        {"psn": 0xffffff}, {"psn": 0}, {"mtu": 1}, {"p_hops": 0}, {"p_tclass": 255},
@@ -109,11 +109,11 @@ class Test(Rig):
                        ip_header(OWN, ENGINE, version=15), ip_header("0.0.0.0", ENGINE),
                        ip_header(OWN, "0.0.0.0"), b"\1" + ip_header(OWN, ENGINE)[1:]):
             self.refused(28, self.req(private=header))
-        # an address that is nobody's here, in it only
+        # an address that is not the engine's, only in this header
         self.refused(8, self.req(private=ip_header(OWN, "10.77.0.9")))
 
     def case_lengths_in_messages(self):
-        """H-67, H-84: additional information of more octets than there is room for."""
+        """H-67, H-84: additional information with a length beyond the field."""
         number = self.server.connect()
         req = self.expect(REQ)
         for length in (73, 127):
@@ -124,7 +124,7 @@ class Test(Rig):
         self.server.tell(f"destroy {number}")
 
     def case_everything_twice(self):
-        """H-69: nothing that comes twice happens twice; what answers it comes again."""
+        """H-69: a repeated message takes effect once, and its answer is repeated."""
         req = self.req(words=b"a")
         for _ in range(3):
             self.peer.send(req, tid=77)
@@ -138,7 +138,7 @@ class Test(Rig):
         for _ in range(3):
             self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=78)
         self.server.expect(f"DISCONNECTED {number} 0")
-        # the answer to this tells that the engine has looked at all three
+        # its answer shows that the engine has handled all three
         self.refused(6, REP(local_id=5, remote_id=0x77777777, qpn=9, guid=GUID), about=1)
         self.server.tell(f"disconnect {number}")
         self.expect(DREP, tid=78)
@@ -146,13 +146,13 @@ class Test(Rig):
         self.expect(DREP, tid=78)
         self.server.expect(f"TIMEWAIT_EXIT {number} 0")
         self.server.tell(f"destroy {number}")
-        # and when nobody knows of it any more
+        # and when the connection is forgotten
         self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn), tid=79)
         self.expect(DREP, tid=79)
         self.silence()
 
     def case_disconnects_that_cross(self):
-        """H-69: both ends are through with it at once."""
+        """H-69: crossing DREQs end both sides at once."""
         req, rep, number = self.accepted()
         self.server.tell(f"disconnect {number}")
         dreq = self.expect(DREQ, remote_id=req.local_id, qpn=req.qpn)
@@ -163,7 +163,7 @@ class Test(Rig):
         self.server.tell(f"destroy {number}")
 
     def case_a_reply_to_nothing(self):
-        """A REP to a REQ that was never sent, and all else that belongs to no connection."""
+        """A REP to a REQ that was never sent, and other messages without a connection."""
         self.refused(6, REP(local_id=5, remote_id=0x77777777, qpn=9, guid=GUID), about=1)
         self.refused(6, REP(local_id=5, remote_id=0, qpn=9, guid=GUID), about=1)
         for body in (RTU(local_id=5, remote_id=6), MRA(local_id=5, remote_id=6, timeout=31),
@@ -179,7 +179,7 @@ class Test(Rig):
         self.silence()
 
     def case_replies_that_may_not_be(self):
-        """REPs to a REQ that was sent, with a lie each: they end it, and its program hears of it."""
+        """Wrong REPs to a REQ: each ends it, and the program gets an event."""
         for qpn in (0, 1, 0xffffff):
             number = self.server.connect()
             req = self.expect(REQ, p_sgid=gid(ENGINE), p_dgid=gid(OWN))
@@ -189,7 +189,7 @@ class Test(Rig):
             self.server.tell(f"destroy {number}")
         number = self.server.connect()
         req = self.expect(REQ)
-        # from elsewhere, or to another one: nobody's
+        # from another address, or for another id: no effect
         self.refused_reply(REP(local_id=5, remote_id=req.local_id ^ 1, qpn=9, guid=GUID), 6)
         self.peer.send(REP(local_id=5, remote_id=req.local_id, qpn=9, guid=GUID),
                        source="10.77.0.3")
@@ -224,7 +224,8 @@ class Test(Rig):
         self.server.tell(f"destroy {old_number}")
 
     def case_a_queue_pair_in_use(self):
-        """H-71: a REQ for it makes the older connection stale; of another GUID it is another one."""
+        """H-71: a REQ for it makes the older connection stale; the same number of another GUID does
+        not."""
         old, rep, number = self.accepted()
         other = self.accepted(local_id=old.local_id, guid=GUID + 1)
         self.peer.send(self.req(qpn=old.qpn))
@@ -237,7 +238,7 @@ class Test(Rig):
         self.close(*other)
 
     def case_connections_of_others(self):
-        """Right numbers from the wrong address: nothing happens to the connection."""
+        """Right numbers from the wrong address do not affect the connection."""
         req, rep, number = self.accepted()
         elsewhere = "10.77.0.99"
         for body in (REJ(local_id=req.local_id, remote_id=rep.local_id, reason=4),
@@ -248,16 +249,17 @@ class Test(Rig):
         self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn),
                        source=elsewhere)
         self.expect(DREP)  # as for any that it does not know
-        # and from the right one with a wrong queue pair, or a wrong id of its own
+        # and from the right address with a wrong queue pair, or a wrong id of the sender
         self.peer.send(DREQ(local_id=req.local_id, remote_id=rep.local_id, qpn=rep.qpn ^ 1))
         self.peer.send(REJ(local_id=req.local_id ^ 1, remote_id=rep.local_id, reason=4))
         self.silence()
         self.close(req, rep, number)
 
     def case_a_peer_that_vanishes(self):
-        """Established, and then nothing more: a DREQ is repeated as often as the peer said, then
-        the id is free. A peer that never says RTU: likewise with the REP."""
-        # long enough for our RTU: a REP that is repeated meanwhile would be mistaken for an answer
+        """After the connection is established the peer is silent: a DREQ is repeated as often as
+        the peer asked for, then the id is free. A peer that never sends an RTU: the same with the
+        REP."""
+        # long enough for our RTU: a REP repeated meanwhile would be mistaken for an answer
         req, rep, number = self.accepted(local_timeout=18, retries=3)
         self.server.tell(f"disconnect {number}")
         for _ in range(4):
@@ -276,7 +278,7 @@ class Test(Rig):
         self.server.tell(f"destroy {number}")
 
     def case_promises_without_end(self):
-        """H-81: MRAs with the largest of times, one after the other, hold nobody for ever."""
+        """H-81: MRAs with the longest time, one after the other, delay the end only so long."""
         req = self.req(words=b"a", local_timeout=12, retries=2)
         self.peer.send(req)
         number = self.server.request()
@@ -303,7 +305,7 @@ class Test(Rig):
         self.silence()
 
     def case_reasons(self):
-        """protocol-map 193: every reason that there is, and some that there are not."""
+        """protocol-map 193: every defined reason, and some undefined ones."""
         for reason in (*range(0, 37), 255, 0xffff):
             number = self.server.connect()
             req = self.expect(REQ)
@@ -312,7 +314,7 @@ class Test(Rig):
             self.server.tell(f"destroy {number}")
 
     def case_a_slow_program(self):
-        """protocol-map 195: who repeats its REQ meanwhile is told to be patient, and for how long."""
+        """protocol-map 195: a peer that repeats its REQ meanwhile gets an MRA with the time."""
         req = self.req()
         tid = self.peer.send(req)
         number = self.server.request()
@@ -326,7 +328,8 @@ class Test(Rig):
         self.close(req, rep, number)
 
     def case_another_path(self):
-        """protocol-map 195, 200: it is offered in the REQ, and later: taken in neither."""
+        """protocol-map 195, 200: an alternate path is offered in the REQ, and later: never
+        accepted."""
         req = self.req(words=b"a", a_sgid=gid(OWN), a_dgid=gid(ENGINE), a_ack_timeout=10)
         tid = self.peer.send(req)
         number = self.server.request()
@@ -339,12 +342,12 @@ class Test(Rig):
         self.close(req, rep, number)
 
     def case_data_before_it_is_established(self):
-        """protocol-map 194: the RTU is lost, the first packet to a queue pair in RTR is not."""
+        """protocol-map 194: the RTU is lost, but not the first packet to the queue pair in RTR."""
         req = self.req(words=b"b")
         self.peer.send(req)
         number = self.server.request()
         rep = self.expect(REP, remote_id=req.local_id)
-        # of another queue pair, or without its PSN: nothing
+        # for another queue pair, or with a wrong PSN: no effect
         self.peer.write(rep.qpn, rep.psn + 5)
         self.peer.write(rep.qpn ^ 1, rep.psn)
         self.peer.write(rep.qpn, rep.psn, source="10.77.0.9")
@@ -355,7 +358,7 @@ class Test(Rig):
         self.close(req, rep, number)
 
     def case_neighbours_that_are_none(self):
-        """H-74, H-75: ids whose next hop is being asked for, in vain; half of them end meanwhile."""
+        """H-74, H-75: ids whose next hop does not answer; half of them are destroyed meanwhile."""
         error, told, made, ended = r"ADDR_ERROR \d+ -\d+", [], [], []
         for n in range(20):
             self.server.tell(f"connect 10.77.0.{230 + n % 4} 9000", None)
@@ -366,7 +369,7 @@ class Test(Rig):
             self.server.tell(f"destroy {number}", None)
             *early, _ = self.server.until("done", error)
             told += early
-            # who is slow in ending them ends some that know
+            # if destroying is slow, some of them have had their event already
             ended += [number] if not any(line.split()[1] == str(number) for line in told) else []
         while len(told) < len(made) - len(ended):
             told.append(self.server.expect(error))
@@ -377,7 +380,7 @@ class Test(Rig):
             self.server.tell(f"destroy {number}")
 
     def case_datagram_services(self):
-        """SIDR: who asks twice is answered twice; lies are refused with the status of each."""
+        """SIDR: a repeated request is answered again; a wrong one is refused with its status."""
         req = SIDR_REQ(local_id=self.fresh(), service=SERVICE_UDP,
                        private=ip_header(OWN, ENGINE) + b"a")
         self.peer.send(req)
@@ -397,7 +400,7 @@ class Test(Rig):
         self.silence()
 
     def flood(self, count, sources, words=b"h"):
-        """REQs that differ in ids, queue pairs and addresses; the ICRC is computed here."""
+        """REQs that differ in ids, queue pairs and addresses; computes the ICRC itself."""
         frames = []
         for source in sources:
             frame = bytearray(self.peer.frame(MAD(attribute=0x10) / self.req(source, words),
@@ -417,8 +420,8 @@ class Test(Rig):
 
     # hostile H-57: floods.
     def case_requests_without_end(self):
-        """H-68: a flood while the program looks away: as many wait as its backlog says, and a
-        connection that was there goes on; afterwards all is as before."""
+        """H-68: a flood while the program does not take events: as many wait as its backlog allows,
+        and an existing connection keeps working. Afterwards nothing is left."""
         before = self.statistics()
         caller = self.server.begin("self")
         self.server.expect(f"ADDR_RESOLVED {caller} 0")
@@ -444,7 +447,7 @@ class Test(Rig):
         self.server.tell(f"disconnect {caller}")
         self.server.expect(rf"DISCONNECTED {called} 0")
         self.server.tell(f"disconnect {called}")
-        # who answered may have rested before the other one hears of the answer
+        # the side that answers may leave TIMEWAIT before the other one gets the answer
         rest = r"TIMEWAIT_EXIT \d+ 0"
         *early, _ = self.server.until(rf"DISCONNECTED {caller} 0", rest)
         for _ in range(2 - len(early)):
@@ -461,7 +464,7 @@ class Test(Rig):
 
 def main():
     subprocess.run(["ip", "link", "set", "wire1", "address", OWN_MAC], check=True)
-    # nobody on the other end but us
+    # resolve all addresses to this peer
     for n in range(2, 200):
         subprocess.run(["ip", "neighbour", "replace", f"10.77.0.{n}", "lladdr", OWN_MAC, "dev",
                         "wire0", "nud", "permanent"], check=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the cases of hostile_peer_test.py are told with: a peer whose frames are not made by our
-encoder (mad_peer.py), an ordinary server (cm_server.c), and what each must say and hear."""
+"""Common to the cases of hostile_peer_test.py: a peer whose frames are not made by our encoder
+(mad_peer.py), an ordinary server (cm_server.c), and what each must send and receive."""
 
 import json
 import os
@@ -18,9 +18,9 @@ ENGINE = "10.77.0.1"
 TCP_PORT = 7471
 SERVICE_TCP, SERVICE_UDP = 0x01060000 | TCP_PORT, 0x01110000 | TCP_PORT
 GUID = 0x1122334455667788
-SOON, NEVER = 20, 0.3  # seconds: what must come; how long nothing comes when all has come
+SOON, NEVER = 20, 0.3  # seconds: for what must come; for what must not come afterwards
 BACKLOG = 8
-REPEATED = (REQ, REP, DREQ)  # what the engine says again where no answer comes in time
+REPEATED = (REQ, REP, DREQ)  # what the engine repeats if no answer comes in time
 
 
 class Failure(Exception):
@@ -54,7 +54,7 @@ class Server:
             self.expect(answer)
 
     def expect(self, pattern, limit=SOON):
-        """The next line, which must be this one."""
+        """The next line, which must match."""
         try:
             line = self.lines.get(timeout=limit)
         except queue.Empty:
@@ -63,25 +63,25 @@ class Server:
         return line
 
     def until(self, answer, meanwhile):
-        """The lines up to the one that is this; the others must be of the other kind."""
+        """The lines up to the one that matches `answer`; the others must match `meanwhile`."""
         lines = [self.expect(f"{answer}|{meanwhile}")]
         while not re.fullmatch(answer, lines[-1]):
             lines.append(self.expect(f"{answer}|{meanwhile}"))
         return lines
 
     def request(self):
-        """The id of a request that must have come."""
+        """The id of a connection request that must have come."""
         return int(self.expect(r"CONNECT_REQUEST \d+ 0").split()[1])
 
     def connect(self):
-        """Begins a connection to the peer; the id."""
+        """Begins a connection to the peer; returns the id."""
         number = self.begin(f"connect {OWN} 9000")
         self.expect(f"ADDR_RESOLVED {number} 0")
         self.expect(f"ROUTE_RESOLVED {number} 0")
         return number
 
     def begin(self, line):
-        """An id of the server's that goes somewhere; its number."""
+        """Creates an id of the server's that connects; returns its number."""
         self.tell(line, None)
         return int(self.expect(r"begun \d+").split()[1])
 
@@ -101,7 +101,7 @@ class Rig:
         self.next = 0x1000
         self.received = set()
 
-    # -- what both ends say ---------------------------------------------------------------------
+    # -- what both ends exchange ----------------------------------------------------------------
 
     def fresh(self):
         self.next += 1
@@ -114,7 +114,7 @@ class Rig:
                       "private": ip_header(source, ENGINE) + words, **fields})
 
     def receive(self, limit):
-        """The engine's next message: (MAD, body, whether it says again what it said), or None."""
+        """The engine's next message: (MAD, body, whether it is a repetition), or None."""
         got = self.peer.receive(limit)
         if got is None:
             return None
@@ -124,8 +124,7 @@ class Rig:
         return mad, body, again
 
     def expect(self, kind, limit=SOON, **fields):
-        """The engine's next message. MRAs are passed over, and what it said before and repeats since
-        we were long in answering it."""
+        """The engine's next message. Skips MRAs, and repetitions that are due to our slowness."""
         while True:
             got = self.receive(limit)
             check(got is not None, f"no {kind.__name__} came")
@@ -154,14 +153,14 @@ class Rig:
         self.server.tell("hear")
 
     def refused(self, reason, body, about=0, **mad):
-        """The message is answered with a REJ of this reason, and the server hears nothing."""
+        """The engine rejects the message for this reason, and the server gets no event."""
         tid = self.peer.send(body, **mad)
         rej = self.expect(REJ, reason=reason, about=about, remote_id=body.local_id, tid=tid)
         self.server.silent()
         return rej
 
     def accepted(self, **fields):
-        """A connection, established by the peer as it should be: (our REQ, its REP, the id)."""
+        """A connection that the peer establishes correctly: (our REQ, its REP, the id)."""
         req = self.req(words=b"a", **fields)
         tid = self.peer.send(req)
         number = self.server.request()
@@ -185,7 +184,7 @@ class Rig:
         return json.loads(out)
 
     def settle(self):
-        """Until the engine has looked at all that was sent."""
+        """Waits until the engine has handled everything sent so far."""
         seen, end = None, time.monotonic() + 30
         while True:
             now = self.statistics()

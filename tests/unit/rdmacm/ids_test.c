@@ -42,7 +42,7 @@ Test(ids, are_on_the_devices_that_rdma_get_devices_returns)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(ids, an_address_of_nobody_binds_to_no_device)
+Test(ids, a_foreign_address_binds_to_no_device)
 {
 	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
 	struct sockaddr_in a;
@@ -54,7 +54,7 @@ Test(ids, an_address_of_nobody_binds_to_no_device)
 	rdma_destroy_id(id);
 }
 
-Test(ids, a_port_is_chosen_and_cannot_be_had_twice)
+Test(ids, a_port_is_chosen_and_exclusive)
 {
 	struct rdma_cm_id *a = open_id(NULL, RDMA_PS_TCP), *b = open_id(NULL, RDMA_PS_TCP);
 	struct sockaddr_in s;
@@ -101,7 +101,7 @@ Test(ids, the_channel_is_readable_while_an_event_waits)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(ids, without_a_channel_calls_wait)
+Test(ids, calls_of_an_id_without_a_channel_wait)
 {
 	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
 	struct sockaddr_in a;
@@ -115,7 +115,7 @@ Test(ids, without_a_channel_calls_wait)
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }
 
-Test(ids, events_that_wait_move_with_their_id)
+Test(ids, pending_events_move_with_their_id)
 {
 	struct rdma_event_channel *from = open_channel(), *to = open_channel();
 	struct rdma_cm_id *id = open_id(from, RDMA_PS_TCP), *other = open_id(from, RDMA_PS_TCP);
@@ -131,7 +131,7 @@ Test(ids, events_that_wait_move_with_their_id)
 	event = expect_event(from, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_expect_eq(event->id, other);
 	rdma_ack_cm_event(event);
-	/* and from then on it is one that waits */
+	/* afterwards it is synchronous */
 	cr_assert_eq(rdma_migrate_id(id, NULL), 0);
 	cr_assert_eq(rdma_resolve_route(id, 2000), 0, "%s", strerror(errno));
 	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -142,13 +142,13 @@ Test(ids, events_that_wait_move_with_their_id)
 }
 
 /*
- * Programs wait until the channel is readable, and then take an event without looking further: they
- * would wait for one that went with its id.
+ * Programs poll the channel and then take an event without further checks: they would block if the
+ * event had been dropped with its id.
  */
-Test(ids, events_that_wait_go_with_their_id)
+Test(ids, pending_events_are_dropped_with_their_id)
 {
 	enum {
-		MANY = 700 /* more than a socket has room for */
+		MANY = 700 /* more than the socket can hold */
 	};
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id[MANY], *stays = open_id(channel, RDMA_PS_TCP);
@@ -171,8 +171,8 @@ Test(ids, events_that_wait_go_with_their_id)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Connections that are asked for belong to the channel that says so. */
-Test(ids, requests_that_wait_move_with_their_listener)
+/* Requests go to the channel of the listener. */
+Test(ids, pending_requests_move_with_their_listener)
 {
 	struct rdma_event_channel *from = open_channel(), *to = open_channel(),
 				  *own = open_channel();
@@ -214,7 +214,7 @@ static int destroy(void *id)
 	return rdma_destroy_id(id);
 }
 
-Test(ids, destroying_waits_for_what_is_not_acknowledged)
+Test(ids, destroying_waits_for_unacknowledged_events)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
@@ -243,7 +243,7 @@ static int migrate(void *argument)
 	return rdma_migrate_id(m->id, m->to);
 }
 
-Test(ids, moving_waits_for_what_is_not_acknowledged)
+Test(ids, moving_waits_for_unacknowledged_events)
 {
 	struct rdma_event_channel *from = open_channel(), *to = open_channel();
 	struct rdma_cm_id *id = open_id(from, RDMA_PS_TCP);
@@ -265,7 +265,7 @@ Test(ids, moving_waits_for_what_is_not_acknowledged)
 	rdma_destroy_event_channel(to);
 }
 
-Test(ids, a_child_has_its_own)
+Test(ids, a_child_process_has_its_own_devices)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
@@ -287,7 +287,7 @@ Test(ids, a_child_has_its_own)
 		if (rdma_get_cm_event(own, &event) != 0 || event->id != mine)
 			_exit(3);
 		rdma_ack_cm_event(event);
-		/* the parent's is of no use here, but to be destroyed */
+		/* the child can only destroy the parent's id */
 		if (rdma_resolve_route(id, 2000) != -1 || errno != ENODEV)
 			_exit(4);
 		if (rdma_get_cm_event(channel, &event) != -1 || errno != ENODEV)
@@ -303,7 +303,7 @@ Test(ids, a_child_has_its_own)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(ids, of_many_each_gets_its_event)
+Test(ids, each_of_many_ids_gets_its_event)
 {
 	enum {
 		MANY = 300
@@ -336,14 +336,14 @@ static void *take_event(void *channel)
 	struct rdma_cm_event *event;
 
 	rdma_get_cm_event(channel, &event);
-	return NULL; /* it comes back with an error */
+	return NULL; /* it returned with an error */
 }
 
 /*
- * rping destroys the channel that its other thread waits on, or is about to: with the kernel's
- * rdma_cm that thread never comes back.
+ * rping destroys a channel that another of its threads waits on, or is about to wait on. With the
+ * kernel's rdma_cm that thread never returns.
  */
-Test(ids, whoever_waits_on_a_destroyed_channel_waits_on)
+Test(ids, a_thread_on_a_destroyed_channel_never_returns)
 {
 	for (int i = 0; i < 200; i++) {
 		struct rdma_event_channel *channel = open_channel();
@@ -355,14 +355,14 @@ Test(ids, whoever_waits_on_a_destroyed_channel_waits_on)
 		rdma_destroy_event_channel(channel);
 		if (i % 2 == 1)
 			cr_assert_eq(pthread_create(&waiter, NULL, take_event, channel), 0);
-		rdma_destroy_event_channel(open_channel()); /* others are as ever */
+		rdma_destroy_event_channel(open_channel()); /* other channels are not affected */
 		cr_assert_eq(pthread_cancel(waiter), 0);
 		cr_assert_eq(pthread_join(waiter, &result), 0);
 		cr_assert_eq(result, PTHREAD_CANCELED);
 	}
 }
 
-/* A program's thread for events, as many have it. */
+/* An event thread as many programs have it. */
 static void *take_events(void *channel)
 {
 	struct rdma_cm_event *event;
@@ -372,8 +372,8 @@ static void *take_events(void *channel)
 	return strerror(errno);
 }
 
-/* ... also while it takes an event that goes with its id. */
-Test(ids, whoever_takes_an_event_of_a_destroyed_channel_waits_on)
+/* ... also while it takes an event that is dropped with its id. */
+Test(ids, a_thread_taking_an_event_of_a_destroyed_channel_never_returns)
 {
 	enum {
 		TAKERS = 8
@@ -405,8 +405,8 @@ Test(ids, whoever_takes_an_event_of_a_destroyed_channel_waits_on)
 	}
 }
 
-/* ::ffff:a.b.c.d is an IPv4 address, of whoever says it so, and shown to it as it was said. */
-Test(ids, an_ipv4_address_may_be_said_as_an_ipv6_one)
+/* ::ffff:a.b.c.d is an IPv4 address. A program that uses this form gets it back in this form. */
+Test(ids, ipv4_addresses_may_be_written_as_ipv6)
 {
 	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6 }, any = { .sin6_family = AF_INET6 };
 	struct rdma_event_channel *channel = open_channel();

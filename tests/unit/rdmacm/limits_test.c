@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Private data of every message and port space, up to its last octet and one more (protocol-map
- * 188); what the options of an id change. Runs with an engine at $UROCE_SOCKET.
+ * Private data of every message and port space: the maximum length and one octet more (protocol-map
+ * 188); the effect of an id's options. Runs with an engine at $UROCE_SOCKET.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@
 static struct rdma_event_channel *channel;
 static uint8_t words[256];
 
-/* Of nobody, and of nobody before: a number that comes again makes an older connection stale. */
+/* An unused number: a number that comes again makes an older connection stale. */
 static uint32_t new_qpn(void)
 {
 	static uint32_t last;
@@ -45,7 +45,7 @@ TestSuite(limits, .init = begin, .fini = end, .timeout = 60);
 		cr_expect_eq(errno, error, "%s: %s", #call, strerror(errno)); \
 	} while (0)
 
-/* An endpoint on our channel: the way to ids of the IB port space. */
+/* An endpoint on our channel: only this way makes ids of the IB port space. */
 static struct rdma_cm_id *endpoint(int space, int type, uint16_t port, bool passive)
 {
 	struct sockaddr_in a;
@@ -72,7 +72,7 @@ static const struct space {
 	const char *name;
 	int space, type;
 	bool datagram;
-	uint8_t req, rep, rej; /* octets that programs have */
+	uint8_t req, rep, rej; /* octets that are left to programs */
 } spaces[] = {
 	{ "TCP", RDMA_PS_TCP, IBV_QPT_RC, false, 56, 196, 148 },
 	{ "IB, RC", RDMA_PS_IB, IBV_QPT_RC, false, 56, 196, 148 },
@@ -99,7 +99,7 @@ static void expect_words(const struct space *s, const struct rdma_cm_event *e, u
 		  rdma_event_str(e->event));
 }
 
-/* One that sent all that a request carries. */
+/* A request with the maximum of private data. */
 static struct rdma_cm_id *ask(const struct space *s, struct rdma_cm_id *listener)
 {
 	struct rdma_cm_id *id =
@@ -184,7 +184,10 @@ Test(limits, private_data)
 	}
 }
 
-/* A length without data is no data, as rdma-core has it; no parameters look up a service as well. */
+/*
+ * As in rdma-core a length without data counts as no data. Looking up a service needs no
+ * parameters.
+ */
 Test(limits, no_private_data)
 {
 	struct rdma_conn_param param = { .private_data_len = 40, .qp_num = new_qpn() };
@@ -211,7 +214,7 @@ Test(limits, no_private_data)
 	cr_assert_eq(rdma_connect(caller, NULL), 0, "%s", strerror(errno));
 	e = expect_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	called = e->id;
-	FAILS(rdma_accept(called, NULL), EINVAL); /* there is no queue pair to tell of */
+	FAILS(rdma_accept(called, NULL), EINVAL); /* it has no queue pair */
 	cr_assert_eq(rdma_reject(called, NULL, 0), 0);
 	rdma_ack_cm_event(e);
 	pass_event(channel, RDMA_CM_EVENT_UNREACHABLE);
@@ -220,8 +223,8 @@ Test(limits, no_private_data)
 	rdma_destroy_id(listener);
 }
 
-/* What rdma_getaddrinfo found goes in front of what the program says. */
-Test(limits, words_of_an_endpoint)
+/* Private data of rdma_getaddrinfo comes before the program's. */
+Test(limits, private_data_of_an_endpoint)
 {
 	struct sockaddr_in a;
 	struct rdma_addrinfo res = { .ai_port_space = RDMA_PS_TCP,
@@ -248,7 +251,7 @@ Test(limits, words_of_an_endpoint)
 	cr_expect_eq(memcmp(e->param.conn.private_data, words, 56), 0);
 	rdma_ack_cm_event(e);
 	rdma_destroy_id(caller);
-	pass_event(channel, RDMA_CM_EVENT_REJECTED); /* it gave up */
+	pass_event(channel, RDMA_CM_EVENT_REJECTED); /* the peer gave up */
 	rdma_destroy_id(called);
 	rdma_destroy_id(listener);
 }
@@ -296,7 +299,7 @@ Test(limits, type_of_service_and_acknowledgement_timeout)
 	cr_assert_eq(ibv_query_qp(caller->qp, &attr, IBV_QP_AV | IBV_QP_TIMEOUT, &init), 0);
 	cr_expect_eq(attr.ah_attr.grh.traffic_class, 0x68);
 	cr_expect_eq(attr.timeout, 11);
-	/* the other end answers in kind: the request says so */
+	/* the other end uses the request's values */
 	cr_assert_eq(ibv_query_qp(called->qp, &attr, IBV_QP_AV | IBV_QP_TIMEOUT, &init), 0);
 	cr_expect_eq(attr.ah_attr.grh.traffic_class, 0x68);
 	cr_expect_eq(attr.timeout, 11);
@@ -306,7 +309,7 @@ Test(limits, type_of_service_and_acknowledgement_timeout)
 	rdma_destroy_ep(listener);
 }
 
-Test(limits, addresses_that_are_used_again)
+Test(limits, addresses_that_are_reused)
 {
 	struct rdma_cm_id *id[2] = { open_id(channel, RDMA_PS_TCP), open_id(channel, RDMA_PS_TCP) };
 	struct sockaddr_in a;
@@ -333,7 +336,7 @@ Test(limits, one_family_only)
 
 	cr_assert_eq(rdma_bind_addr(id[0], (struct sockaddr *)&v6), 0, "%s", strerror(errno));
 	v4.sin_port = v6.sin6_port = rdma_get_src_port(id[0]);
-	/* :: means all addresses, of IPv4 as well */
+	/* :: includes all IPv4 addresses */
 	FAILS(rdma_bind_addr(id[1], (struct sockaddr *)&v4), EADDRINUSE);
 	rdma_destroy_id(id[0]);
 	id[0] = open_id(channel, RDMA_PS_TCP);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer of the connection manager that is not ours: messages as the InfiniBand specification draws
-them (volume 1, 12.6), frames and their ICRC by scapy, an AF_PACKET socket."""
+"""A peer of the connection manager that shares no code with it: messages as the InfiniBand
+specification defines them (volume 1, 12.6), frames and ICRCs by scapy, an AF_PACKET socket."""
 
 import socket
 import struct
@@ -99,13 +99,13 @@ def gid(address):
 
 
 def ip_header(source, destination, port=1000, version=4):
-    """What the RDMA CM puts in front of a program's private data (annex A11)."""
+    """The header that the RDMA CM puts before a program's private data (annex A11)."""
     return (struct.pack("!BBH", 0, version << 4, port) + bytes(12) + socket.inet_aton(source) +
             bytes(12) + socket.inet_aton(destination))
 
 
 def icrc(frame):
-    """Of a whole IPv4 frame, computed without scapy."""
+    """The ICRC of a whole IPv4 frame, computed without scapy."""
     ip = bytearray(frame[14:-4])
     ip[1] = ip[8] = 0xff
     ip[10] = ip[11] = 0xff
@@ -115,7 +115,7 @@ def icrc(frame):
 
 
 class Peer:
-    """One host on the wire, with as many addresses as it likes."""
+    """A host on the wire with any number of addresses."""
 
     def __init__(self, interface, mac, own, theirs, their_mac):
         self.mac, self.address, self.theirs, self.their_mac = mac, own, theirs, their_mac
@@ -126,7 +126,7 @@ class Peer:
         self.tid = 0x1000
 
     def frame(self, mad, source=None, bth=None, deth=None):
-        """Octets of a frame that carries `mad` (a MAD / message, or octets) to queue pair 1."""
+        """The octets of a frame that carries `mad` (a MAD / message, or octets) to queue pair 1."""
         self.psn = (self.psn + 1) & 0xffffff
         payload = bytes(mad)
         pad = -len(payload) % 4
@@ -138,14 +138,14 @@ class Peer:
                      DETH(**(deth or {})) / Raw(payload + bytes(pad)))
 
     def send(self, body, source=None, bth=None, deth=None, **mad):
-        """A message; `mad` overrides the MAD's header."""
+        """Sends a message; `mad` overrides fields of the MAD's header."""
         self.tid += 1
         header = {"tid": self.tid, "attribute": body.attribute, **mad}
         self.socket.send(self.frame(MAD(**header) / body, source, bth, deth))
         return header["tid"]
 
     def write(self, qpn, psn, source=None):
-        """An RDMA WRITE of nothing, to a queue pair."""
+        """Sends an empty RDMA WRITE to a queue pair."""
         self.socket.send(bytes(Ether(dst=self.their_mac, src=self.mac) /
                                IP(src=source or self.address, dst=self.theirs, ttl=64, flags="DF") /
                                UDP(sport=49152, dport=PORT, chksum=0) /
@@ -153,7 +153,8 @@ class Peer:
                                Raw(bytes(16))))
 
     def receive(self, limit):
-        """The next message of the engine: (MAD, body, destination address), or None in time."""
+        """The engine's next message: (MAD, body, destination address), or None if none comes in
+        time."""
         end = time.monotonic() + limit
         while True:
             left = end - time.monotonic()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: joined, heard, left. Runs with an engine at $UROCE_SOCKET. */
+/* Groups: joining, receiving, leaving. Runs with an engine at $UROCE_SOCKET. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void send_to_group(struct rdma_cm_id *from, struct rdma_ud_param *to, cha
 	ibv_destroy_ah(ah);
 }
 
-Test(multicast, an_event_goes_with_its_group)
+Test(multicast, leaving_a_group_drops_its_event)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_member(channel);
@@ -69,7 +69,7 @@ Test(multicast, an_event_goes_with_its_group)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(multicast, members_hear_what_is_sent_until_they_leave)
+Test(multicast, members_receive_until_they_leave)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *speaker = open_member(channel), *hearer = open_member(channel);
@@ -94,7 +94,7 @@ Test(multicast, members_hear_what_is_sent_until_they_leave)
 	cr_expect_eq(errno, EADDRNOTAVAIL);
 	cr_assert_eq(rdma_post_recv(hearer, NULL, in, sizeof(in), mr), 0);
 	send_to_group(speaker, &group, text, out);
-	/* what was sent first would have come first */
+	/* a datagram sent before it would have arrived before it */
 	group = join(hearer, NULL);
 	strcpy(text, "again");
 	send_to_group(speaker, &group, text, out);
@@ -107,8 +107,8 @@ Test(multicast, members_hear_what_is_sent_until_they_leave)
 	rdma_destroy_event_channel(channel);
 }
 
-/* With what its program was not told of yet (hostile H-75). */
-Test(multicast, an_id_goes_with_its_groups)
+/* With events that its program has not taken (hostile H-75). */
+Test(multicast, destroying_an_id_leaves_its_groups)
 {
 	struct rdma_event_channel *channel = open_channel();
 	struct rdma_cm_id *id = open_member(channel);
@@ -117,7 +117,7 @@ Test(multicast, an_id_goes_with_its_groups)
 	cr_assert_eq(rdma_join_multicast(id, address(&group, GROUP, 0), NULL), 0);
 	cr_assert_eq(rdma_join_multicast(id, address(&group, "230.9.9.10", 0), NULL), 0);
 	pass_event(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
-	/* one is joined, of the other nothing was heard */
+	/* one join has completed, of the other no event was taken */
 	rdma_destroy_ep(id);
 	id = open_member(channel);
 	join(id, NULL);
@@ -125,7 +125,7 @@ Test(multicast, an_id_goes_with_its_groups)
 	rdma_destroy_event_channel(channel);
 }
 
-Test(multicast, who_only_sends_hears_nothing)
+Test(multicast, a_send_only_member_receives_nothing)
 {
 	struct rdma_cm_id *id = open_member(NULL);
 	struct sockaddr_in group;
@@ -138,7 +138,7 @@ Test(multicast, who_only_sends_hears_nothing)
 	cr_assert_eq(rdma_join_multicast_ex(id, &attr, id), 0, "%s", strerror(errno));
 	cr_assert_eq(id->event->event, RDMA_CM_EVENT_MULTICAST_JOIN);
 	cr_expect_eq(id->event->param.ud.private_data, id);
-	/* not attached: there is nothing to detach */
+	/* not attached, so it cannot be detached */
 	cr_expect_neq(ibv_detach_mcast(id->qp, &id->event->param.ud.ah_attr.grh.dgid, 0), 0);
 	rdma_destroy_ep(id);
 }

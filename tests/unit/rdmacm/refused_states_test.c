@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of rdma_cma.h in states that do not have them: -1 and the errno that Linux gives, no event,
- * no object more or less, and the id goes on as if nothing had been asked. Runs with an engine at
- * $UROCE_SOCKET.
+ * Calls of rdma_cma.h in states that do not allow them: -1 and the errno that Linux gives, no
+ * event, no object created or lost, and the id still works. Runs with an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +21,7 @@ static void begin(void)
 	channel = open_channel();
 	address(&own, OWN_ADDRESS, 7);
 	address(&group, "230.9.9.9", 0);
-	/* the device's domain, which the first id that is bound makes, stays */
+	/* the first bound id creates the device's default domain, which stays */
 	id = open_id(channel, RDMA_PS_TCP);
 	cr_assert_eq(rdma_bind_addr(id, (struct sockaddr *)&own), 0);
 	rdma_destroy_id(id);
@@ -35,7 +34,7 @@ static void end(void)
 
 TestSuite(refused_states, .init = begin, .fini = end, .timeout = 60);
 
-/* ---- calls with arguments that would be right in another state ---- */
+/* ---- calls with arguments that another state would accept ---- */
 
 static int bind_addr(struct rdma_cm_id *id)
 {
@@ -205,8 +204,8 @@ enum {
 	RESOLVED = 1 << 2,
 	ROUTED = 1 << 3,
 	LISTENING = 1 << 4,
-	ASKING = 1 << 5, /* it sent its request; with a queue pair */
-	ASKED = 1 << 6, /* it has one to answer; with a queue pair */
+	ASKING = 1 << 5, /* it has sent its request; with a queue pair */
+	ASKED = 1 << 6, /* it has a request to answer; with a queue pair */
 	CALLER = 1 << 7, /* established */
 	CALLED = 1 << 8,
 	PARTED = 1 << 9, /* disconnected; both ends */
@@ -218,7 +217,7 @@ enum {
 static const struct refusal {
 	const char *name;
 	int (*call)(struct rdma_cm_id *id);
-	unsigned int states; /* in which it fails */
+	unsigned int states; /* in which the call fails */
 	int error;
 } calls[] = {
 	{ "rdma_bind_addr", bind_addr, ALL & ~FRESH, EINVAL },
@@ -241,7 +240,7 @@ static const struct refusal {
 	{ "rdma_create_qp_ex", create_qp_ex, FRESH | ASKING | ASKED | CALLER | CALLED, EINVAL },
 	{ "rdma_create_srq", create_srq, FRESH, EINVAL },
 	{ "rdma_create_srq_ex", create_srq_ex, FRESH, EINVAL },
-	{ "rdma_get_request", get_request, ALL, EINVAL }, /* none of them waits */
+	{ "rdma_get_request", get_request, ALL, EINVAL }, /* none of them is synchronous */
 	{ "rdma_init_qp_attr, INIT", attributes_init, PARTED | REFUSED, EINVAL },
 	{ "rdma_init_qp_attr, RTR", attributes_rtr, ALL & ~(ASKED | CALLER | CALLED), EINVAL },
 	{ "rdma_init_qp_attr, RTS", attributes_rts, ALL & ~(ASKED | CALLER | CALLED), EINVAL },
@@ -259,7 +258,7 @@ static int acknowledgement_timeout(struct rdma_cm_id *id)
 	return rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1);
 }
 
-/* The same of datagram services; ASKING and CALLER look one up, ASKED is to answer. */
+/* The same for datagram services: ASKING and CALLER look one up, ASKED answers. */
 static const struct refusal datagram_calls[] = {
 	{ "rdma_bind_addr", bind_addr, ALL & ~FRESH, EINVAL },
 	{ "rdma_resolve_addr", resolve_addr, ALL & ~(FRESH | BOUND), EINVAL },
@@ -290,10 +289,10 @@ static void expect_refused(const struct refusal *r, struct rdma_cm_id *id, const
 	errno = 0;
 	cr_expect_eq(r->call(id), -1, "%s: %s", name, r->name);
 	cr_expect_eq(errno, r->error, "%s: %s: %s", name, r->name, strerror(errno));
-	cr_expect_eq(engine_objects(), objects, "%s: %s left something", name, r->name);
+	cr_expect_eq(engine_objects(), objects, "%s: %s left an object", name, r->name);
 }
 
-/* Every call that this state does not have. */
+/* Makes every call that this state does not allow. */
 static void expect_refusals(struct rdma_cm_id *id, unsigned int state, const char *name)
 {
 	bool datagram = id->qp_type == IBV_QPT_UD;
@@ -303,7 +302,7 @@ static void expect_refusals(struct rdma_cm_id *id, unsigned int state, const cha
 	for (size_t i = 0; i < n; i++)
 		if ((table[i].states & state) != 0)
 			expect_refused(&table[i], id, name);
-	cr_expect(!event_waits(channel), "%s: a call that failed made an event", name);
+	cr_expect(!event_waits(channel), "%s: a failed call caused an event", name);
 }
 
 Test(refused_states, before_a_connection)
@@ -352,10 +351,10 @@ Test(refused_states, of_a_connection)
 	cr_assert_eq(rdma_disconnect(caller), 0);
 	pass_event(channel, RDMA_CM_EVENT_DISCONNECTED);
 	cr_assert_eq(rdma_disconnect(called), 0);
-	/* with both rests, of one round trip: their end is no news to what follows */
+	/* wait for both TIMEWAIT_EXITs, so that they do not disturb what follows */
 	pass_end(channel, 2);
-	expect_refusals(caller, PARTED, "parted, the caller");
-	expect_refusals(called, PARTED, "parted, the called");
+	expect_refusals(caller, PARTED, "the active side, disconnected");
+	expect_refusals(called, PARTED, "the passive side, disconnected");
 	rdma_destroy_ep(caller);
 	rdma_destroy_ep(called);
 	rdma_destroy_ep(listener);
@@ -376,7 +375,7 @@ Test(refused_states, of_a_connection_that_was_refused)
 	rdma_ack_cm_event(event);
 	pass_event(channel, RDMA_CM_EVENT_REJECTED);
 	expect_refusals(caller, REFUSED, "refused");
-	expect_refusals(called, REFUSED, "who refused");
+	expect_refusals(called, REFUSED, "the side that rejected");
 	rdma_destroy_id(caller);
 	rdma_destroy_id(called);
 	rdma_destroy_id(listener);
@@ -408,8 +407,8 @@ Test(refused_states, of_a_datagram_service)
 	expect_refusals(called, ASKED, "asked");
 	cr_assert_eq(accept_(called), 0, "%s", strerror(errno));
 	pass_event(channel, RDMA_CM_EVENT_ESTABLISHED);
-	expect_refusals(caller, CALLER, "who looked it up");
-	expect_refusals(called, CALLED, "who answered");
+	expect_refusals(caller, CALLER, "the side that looked it up");
+	expect_refusals(called, CALLED, "the side that answered");
 	rdma_destroy_id(caller);
 	rdma_destroy_id(called);
 	rdma_destroy_id(listener);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of rdma_cma.h and rdma_verbs.h that make something and fail, or that refuse their
- * arguments: -1 (NULL) and errno; nothing is left in the engine nor in the id. What states refuse is
- * in refused_states_test.c. Runs with an engine at $UROCE_SOCKET.
+ * Calls of rdma_cma.h and rdma_verbs.h that fail after they have made something, or refuse their
+ * arguments: -1 (or NULL) and errno, and nothing is left in the engine or in the id. Calls refused
+ * by an id's state are in refused_states_test.c. Runs with an engine at $UROCE_SOCKET.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ static void begin(void)
 
 static void end(void)
 {
-	cr_expect(!event_waits(channel), "a call that failed made an event");
+	cr_expect(!event_waits(channel), "a failed call caused an event");
 	rdma_destroy_ep(bound);
 	rdma_destroy_ep(datagrams);
 	rdma_destroy_event_channel(channel);
@@ -48,14 +48,14 @@ TestSuite(refused, .init = begin, .fini = end, .timeout = 60);
 		errno = 0;                                                                    \
 		cr_expect_eq((intptr_t)(call), -1, "%s", #call);                              \
 		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
-		cr_expect_eq(engine_objects(), objects_, "%s: left something in the engine",  \
+		cr_expect_eq(engine_objects(), objects_, "%s: left an object in the engine",  \
 			     #call);                                                          \
 	} while (0)
 
-/* The same of what returns a pointer. */
+/* The same for a call that returns a pointer. */
 #define REFUSED_NULL(call, error) REFUSED((call) == NULL ? -1 : 0, error)
 
-/* Every descriptor from now on is one too many. */
+/* From here on no descriptor can be opened. */
 static struct rlimit no_descriptors(void)
 {
 	struct rlimit before, now;
@@ -79,7 +79,7 @@ Test(refused, without_descriptors)
 	struct rlimit limit = no_descriptors();
 	int error[4];
 
-	/* counting takes a descriptor itself: later */
+	/* count objects later: counting needs a descriptor, too */
 	errno = 0;
 	made[0] = rdma_create_event_channel();
 	error[0] = errno;
@@ -97,7 +97,7 @@ Test(refused, without_descriptors)
 	cr_expect_null(bound->send_cq_channel);
 	cr_expect_null(bound->recv_cq);
 	cr_expect_eq(bound->channel, channel);
-	cr_expect_eq(engine_objects(), before, "%lu objects more",
+	cr_expect_eq(engine_objects(), before, "%lu objects too many",
 		     (unsigned long)(engine_objects() - before));
 	made[1] = open_channel();
 	rdma_destroy_event_channel(made[1]);
@@ -138,7 +138,7 @@ Test(refused, addresses)
 	cr_expect_null(id->verbs);
 	cr_expect_eq(rdma_get_src_port(id), 0);
 	cr_expect_eq(rdma_get_local_addr(id)->sa_family, 0);
-	/* it is as fresh as it was */
+	/* the id is as new */
 	cr_expect_eq(rdma_bind_addr(id, (struct sockaddr *)&own), 0);
 	rdma_destroy_id(id);
 }
@@ -174,14 +174,14 @@ Test(refused, queue_pairs)
 		REFUSED(rdma_create_qp(bound, NULL, &init), EINVAL);
 		REFUSED(rdma_create_qp_ex(bound, &extended), EINVAL);
 		expect_no_queues(bound, cases[i].what);
-		/* queues that are gone are not for the next attempt */
+		/* the attributes do not name CQs that were destroyed */
 		cr_expect(init.send_cq == NULL && init.recv_cq == NULL, "%s", cases[i].what);
 		cr_expect(extended.send_cq == NULL && extended.recv_cq == NULL, "%s",
 			  cases[i].what);
 	}
 }
 
-/* Also when the id has an SRQ already: the next attempt does not find queues of the last one. */
+/* Also when the id has an SRQ already: the next attempt must not find CQs of the last one. */
 Test(refused, queue_pairs_of_an_srq)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -196,7 +196,7 @@ Test(refused, queue_pairs_of_an_srq)
 	REFUSED(rdma_create_srq(bound, NULL, &srq), EINVAL);
 }
 
-Test(refused, queue_pairs_of_others)
+Test(refused, queue_pairs_of_another_id)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_context *other = ibv_open_device(bound->verbs->device);
@@ -219,8 +219,8 @@ Test(refused, queue_pairs_of_others)
 	srq.attr = (struct ibv_srq_attr){ .max_wr = 4, .max_sge = 1000 };
 	REFUSED(rdma_create_srq(bound, NULL, &srq), EINVAL);
 	cr_expect_null(bound->srq);
-	expect_no_queues(bound, "of others");
-	expect_no_queues(datagrams, "of others");
+	expect_no_queues(bound, "of another id");
+	expect_no_queues(datagrams, "of another id");
 	ibv_dealloc_pd(pd);
 	ibv_close_device(other);
 }
@@ -260,7 +260,7 @@ Test(refused, endpoints)
 	cr_expect_null(id);
 }
 
-/* What a listening endpoint is to give to each connection cannot be made: the caller hears of it. */
+/* A listening endpoint's queue pair for a new connection cannot be made: the caller is rejected. */
 Test(refused, requests)
 {
 	struct ibv_qp_init_attr big = { .cap = { UINT32_MAX, 4, 1, 1, 0 } };
@@ -288,7 +288,7 @@ Test(refused, requests)
 	rdma_destroy_id(listener);
 }
 
-/* A synchronous call that ends in an error keeps the event that says so. */
+/* A synchronous call that fails keeps the event of the failure. */
 Test(refused, synchronous_calls)
 {
 	struct rdma_cm_id *id = open_id(NULL, RDMA_PS_TCP);
@@ -299,7 +299,7 @@ Test(refused, synchronous_calls)
 	cr_assert_not_null(id->event);
 	cr_expect_eq(id->event->event, RDMA_CM_EVENT_ADDR_ERROR);
 	cr_expect_eq(id->event->status, -EHOSTUNREACH);
-	/* and may be asked again */
+	/* the call may be repeated */
 	cr_assert_eq(rdma_resolve_addr(id, NULL, address(&nobody, OWN_ADDRESS, 9), 100), 0, "%s",
 		     strerror(errno));
 	cr_assert_eq(rdma_resolve_route(id, 100), 0);
@@ -339,13 +339,13 @@ Test(refused, work)
 	REFUSED(rdma_post_readv(bound, NULL, list, 1, 0, 0, 0), EINVAL);
 	REFUSED(rdma_post_write(bound, NULL, data, 64, mr, 0, 0, 0), EINVAL);
 	REFUSED(rdma_post_writev(bound, NULL, list, 1, 0, 0, 0), EINVAL);
-	/* more elements than the queue pair was made for; more requests than that */
+	/* more elements, and more requests, than the queue pair was made for */
 	REFUSED(rdma_post_recvv(bound, NULL, list, 4), EINVAL);
 	REFUSED(rdma_post_sendv(datagrams, NULL, list, 4, 0), EINVAL);
 	for (uint32_t i = 0; i < init.cap.max_recv_wr; i++)
 		cr_assert_eq(rdma_post_recv(bound, NULL, data, 64, mr), 0);
 	REFUSED(rdma_post_recv(bound, NULL, data, 64, mr), ENOMEM);
-	/* what datagrams are not */
+	/* not a datagram queue pair */
 	REFUSED(rdma_post_ud_send(datagrams, NULL, data, 64, mr, 0, NULL, 1), EINVAL);
 	REFUSED(rdma_post_read(datagrams, NULL, data, 64, mr, 0, 0, 0), EINVAL);
 	REFUSED(rdma_post_write(datagrams, NULL, data, 64, mr, 0, 0, 0), EINVAL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses where nobody is, while an engine on an interface has other things to do: what it asks
- * the kernel does not keep programs waiting. Runs beside tests/unit/verbs/with_netdev.sh's engine.
+ * Resolving addresses that no host has must not delay other commands of an engine on an interface
+ * while it asks the kernel. Runs with the engine of tests/unit/verbs/with_netdev.sh.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 #include "rig.h"
 
-#define WIRE_ADDRESS "10.77.0.1" /* of the engine */
+#define WIRE_ADDRESS "10.77.0.1" /* the engine's */
 #define COMMANDS     201
-#define TIMES	     20 /* slower is allowed; it was a hundred times */
-#define TRIES	     5 /* other programs may be slow; what the engine does is slow in each of them */
+#define TIMES	     20 /* allowed slowdown; the fault made it a hundred times */
+#define TRIES	     5 /* other programs may be slow in one try, not in all of them */
 
 static struct rdma_event_channel *channel;
 
@@ -40,7 +40,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* How long a command takes, the median of some. */
+/* The median duration of several commands. */
 static double command_time(void)
 {
 	const struct timespec nap = { .tv_nsec = 500000 };
@@ -59,7 +59,7 @@ static double command_time(void)
 
 struct times {
 	double alone, beside;
-	bool was_waited; /* for an address, to the end of the measurement */
+	bool was_waited; /* an address was being resolved until the end of the measurement */
 	bool is_right;
 };
 
@@ -76,7 +76,7 @@ static void expect_right(const struct times *t)
 	cr_expect(t->is_right, "%.0f us, alone %.0f", t->beside * 1e6, t->alone * 1e6);
 }
 
-/* The kernel asks for three seconds, and then remembers that nobody is there. */
+/* The kernel asks for three seconds, and then remembers the failure. */
 static void begin_resolving(struct rdma_cm_id *id, const char *nobody)
 {
 	struct sockaddr_in a;
@@ -85,7 +85,7 @@ static void begin_resolving(struct rdma_cm_id *id, const char *nobody)
 		     strerror(errno));
 }
 
-Test(resolve, many_ids_that_wait_for_an_address)
+Test(resolve, many_ids_resolve_an_address)
 {
 	enum {
 		MANY = 600
@@ -102,7 +102,7 @@ Test(resolve, many_ids_that_wait_for_an_address)
 			begin_resolving(id[i], nobody[try]);
 		}
 		measure_beside(&t);
-		/* each comes to its end, in time */
+		/* each resolution ends in time */
 		for (int i = 0; i < MANY; i++)
 			pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
 		for (int i = 0; i < MANY; i++)
@@ -111,7 +111,7 @@ Test(resolve, many_ids_that_wait_for_an_address)
 	expect_right(&t);
 }
 
-/* A queue pair on its way to a neighbour that is known. */
+/* A queue pair whose path leads to a known neighbour. */
 static void make_receiver(struct rdma_cm_id *id, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
@@ -145,7 +145,7 @@ static void make_receiver(struct rdma_cm_id *id, struct ibv_cq *cq)
 		     0);
 }
 
-Test(resolve, queue_pairs_that_have_theirs)
+Test(resolve, queue_pairs_with_a_resolved_address)
 {
 	static const char *const nobody[TRIES] = { "10.77.0.99", "10.77.0.93", "10.77.0.92",
 						   "10.77.0.91", "10.77.0.90" };
@@ -162,7 +162,7 @@ Test(resolve, queue_pairs_that_have_theirs)
 	for (int i = 0; i < 2000; i++)
 		make_receiver(id, cq);
 	for (int try = 0; try < TRIES && !t.is_right; try++) {
-		if (try > 0) { /* what is asked for so far comes to its end */
+		if (try > 0) { /* earlier resolutions come to their end */
 			pass_event(channel, RDMA_CM_EVENT_ADDR_ERROR);
 			t.alone = command_time();
 		}

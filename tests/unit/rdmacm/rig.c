@@ -57,7 +57,7 @@ struct rdma_cm_event *expect_event(struct rdma_event_channel *channel, enum rdma
 {
 	struct rdma_cm_event *event = next_event(channel, rdma_event_str(type));
 
-	cr_assert_eq(event->event, type, "%s (status %d) came in the place of %s",
+	cr_assert_eq(event->event, type, "%s (status %d) came instead of %s",
 		     rdma_event_str(event->event), event->status, rdma_event_str(type));
 	return event;
 }
@@ -120,7 +120,7 @@ void connection_open(struct connection *c)
 	give_qp(c->called);
 	cr_assert_eq(rdma_accept(c->called, NULL), 0, "%s", strerror(errno));
 	rdma_ack_cm_event(event);
-	/* each end hears of it when it is ready itself: the order is nobody's */
+	/* each end gets its event when it is ready, in either order */
 	pass_event(c->channel, RDMA_CM_EVENT_ESTABLISHED);
 	pass_event(c->channel, RDMA_CM_EVENT_ESTABLISHED);
 }

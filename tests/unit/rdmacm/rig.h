@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of librdmacm.so.1 with an engine begin with: channels, addresses, bounded waits. */
+/* Common to tests of librdmacm.so.1 with an engine: channels, addresses, bounded waits. */
 #ifndef TESTS_RDMACM_RIG_H
 #define TESTS_RDMACM_RIG_H
 
@@ -9,46 +9,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OWN_ADDRESS  "127.0.0.1" /* of the engine: with_engine.sh */
-#define WAIT_SECONDS 20 /* for what must come */
+#define OWN_ADDRESS  "127.0.0.1" /* the engine's: with_engine.sh */
+#define WAIT_SECONDS 20 /* for an event that must come */
 
-/* 127.0.0.1 or what else `text` says, IPv4, and a port in host order. */
+/* `text` is an IPv4 address such as 127.0.0.1, the port is in host order. */
 struct sockaddr *address(struct sockaddr_in *a, const char *text, uint16_t port);
 
 struct rdma_event_channel *open_channel(void);
 struct rdma_cm_id *open_id(struct rdma_event_channel *channel, enum rdma_port_space ps);
 
-/* Whether an event waits now. */
+/* Whether an event is waiting. */
 bool event_waits(struct rdma_event_channel *channel);
-/* The next event, which must come in time; to be acknowledged. `what`: in case it does not. */
+/*
+ * The next event, which must come in time. The caller acknowledges it. `what` names it if it does
+ * not come.
+ */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel, const char *what);
-/* The next event, which must be this one and come in time; to be acknowledged. */
+/* The next event, which must be of this type and come in time. The caller acknowledges it. */
 struct rdma_cm_event *expect_event(struct rdma_event_channel *channel,
 				   enum rdma_cm_event_type type);
-/* ... acknowledged. */
+/* The same, and acknowledges it. */
 void pass_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 /*
- * DISCONNECTED of who began to disconnect, and TIMEWAIT_EXIT of `rests` ids: who answered rests from then
- * on, and on a busy machine his rest may be over before the other one hears of the answer.
+ * Takes DISCONNECTED of the side that disconnects first, and TIMEWAIT_EXIT of `rests` ids. The side
+ * that answers enters TIMEWAIT first, so on a busy machine its TIMEWAIT_EXIT may come before the
+ * other side's DISCONNECTED.
  */
 void pass_end(struct rdma_event_channel *channel, uint32_t rests);
 
-/* An id that listens at the own address, and its port in host order. */
+/* A listening id at OWN_ADDRESS, and its port in host order. */
 struct rdma_cm_id *open_listener(struct rdma_event_channel *channel, enum rdma_port_space ps,
 				 uint16_t *port);
-/* An id with a resolved route to that port of the own address. */
+/* An id with a resolved route to that port of OWN_ADDRESS. */
 struct rdma_cm_id *open_caller(struct rdma_event_channel *channel, enum rdma_port_space ps,
 			       uint16_t port);
 void give_qp(struct rdma_cm_id *id);
 
-/* Two ids of one channel, connected: RC, queue pairs in RTS. */
+/* Two connected ids on one channel: RC, queue pairs in RTS. */
 struct connection {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *caller, *called;
 };
 
 void connection_open(struct connection *c);
-/* Disconnects and destroys all of it. */
+/* Disconnects and destroys both. */
 void connection_close(struct connection *c);
 
 #endif

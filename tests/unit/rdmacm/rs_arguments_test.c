@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wrong arguments of rsockets, and wrong states: the errno of the call of socket(2) that it is like. */
+/*
+ * Wrong arguments and wrong states of rsockets: the errno of the corresponding call of socket(2).
+ */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -41,7 +43,7 @@ TestSuite(rs_arguments, .init = begin, .fini = end, .timeout = 60);
 		cr_expect_eq(errno, error, "%s: %s, not %s", #call, strerror(errno), #error); \
 	} while (0)
 
-Test(rs_arguments, kinds_that_there_are_not)
+Test(rs_arguments, unknown_domains_types_and_protocols)
 {
 	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
 	FAILS(rsocket(AF_INET, SOCK_SEQPACKET, 0), ESOCKTNOSUPPORT);
@@ -50,7 +52,7 @@ Test(rs_arguments, kinds_that_there_are_not)
 	FAILS(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
 }
 
-Test(rs_arguments, descriptors_that_are_no_rsockets)
+Test(rs_arguments, descriptors_that_are_not_rsockets)
 {
 	struct sockaddr_in a;
 	char octet;
@@ -78,8 +80,8 @@ Test(rs_arguments, addresses)
 	FAILS(rgetsockname(s, (struct sockaddr *)&a, NULL), EFAULT);
 }
 
-/* As writev(2) and sendmsg(2) say it, each in its way. */
-Test(rs_arguments, more_pieces_than_there_may_be)
+/* writev(2) and sendmsg(2) have different errors for this. */
+Test(rs_arguments, too_many_pieces)
 {
 	static struct iovec pieces[IOV_MAX + 1];
 	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = IOV_MAX + 1 };
@@ -138,7 +140,7 @@ Test(rs_arguments, options)
 	value = 300;
 	cr_assert_eq(rsetsockopt(s, SOL_RDMA, RDMA_IOMAPSIZE, &value, sizeof(value)), 0);
 	cr_assert_eq(rgetsockopt(s, SOL_RDMA, RDMA_IOMAPSIZE, &value, &length), 0);
-	cr_expect_eq(value, 256, "what the greeting can say");
+	cr_expect_eq(value, 256, "as the greeting can express");
 	value = 0;
 	FAILS(rsetsockopt(s, IPPROTO_TCP, TCP_KEEPIDLE, &value, sizeof(value)), EINVAL);
 }
@@ -154,7 +156,7 @@ static int listening(struct sockaddr_in *a)
 	return listener;
 }
 
-/* One thread is enough: a connection is there before it is accepted. */
+/* One thread is enough, because connections are established before they are accepted. */
 Test(rs_arguments, connected_before_accepted_and_the_end)
 {
 	struct sockaddr_in a;
@@ -172,15 +174,15 @@ Test(rs_arguments, connected_before_accepted_and_the_end)
 	cr_expect_str_eq(text, "hello");
 	cr_assert_eq(rshutdown(s, SHUT_WR), 0);
 	cr_expect_eq(rrecv(called, text, 6, 0), 0, "the end of the stream");
-	cr_assert_eq(rsend(called, "back", 4, 0), 4, "the other way is open");
+	cr_assert_eq(rsend(called, "back", 4, 0), 4, "the other direction is open");
 	FAILS(rsend(s, "x", 1, 0), EPIPE);
 	cr_assert_eq(rclose(called), 0);
-	cr_expect_eq(rrecv(s, text, 8, 0), 4, "what came before the end is still there");
+	cr_expect_eq(rrecv(s, text, 8, 0), 4, "data that came before the end can be read");
 	cr_expect_eq(rrecv(s, text, 8, 0), 0);
 	cr_assert_eq(rclose(listener), 0);
 }
 
-Test(rs_arguments, poll_tells_of_both_kinds)
+Test(rs_arguments, poll_reports_both_kinds)
 {
 	struct sockaddr_in a;
 	int listener = listening(&a), called, ends[2];
@@ -212,7 +214,7 @@ Test(rs_arguments, poll_tells_of_both_kinds)
 	close(ends[1]);
 }
 
-/* A few are held on the stack, more are not. */
+/* Small sets are on the stack, larger ones are allocated. */
 Test(rs_arguments, poll_takes_few_and_many)
 {
 	struct pollfd p[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagram rsockets: what is bounded, and how they are shut down. */
+/* Datagram rsockets: their bounds, and shutting them down. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -55,7 +55,7 @@ static void send_number(uint32_t number)
 		     sizeof(number), "%s", strerror(errno));
 }
 
-#define MARK UINT32_MAX /* comes behind all that was sent before it */
+#define MARK UINT32_MAX /* sent after everything else */
 
 static uint32_t receive_number(const char *what, uint32_t i)
 {
@@ -66,8 +66,8 @@ static uint32_t receive_number(const char *what, uint32_t i)
 	return number;
 }
 
-/* What finds no place is lost; what is read makes place. */
-Test(rs_datagrams, as_many_wait_as_there_are_places)
+/* A datagram that finds no room is lost; reading makes room. */
+Test(rs_datagrams, received_datagrams_wait_in_bounded_memory)
 {
 	uint32_t number = 0, received = 0, places = (1 << 17) / 2048;
 
@@ -77,18 +77,18 @@ Test(rs_datagrams, as_many_wait_as_there_are_places)
 		send_number(i);
 	for (uint32_t tries = 0; number != MARK; tries++) {
 		cr_assert_lt(tries, WAIT_SECONDS * 10, "the mark does not come");
-		send_number(MARK); /* lost, too, where there is no place */
+		send_number(MARK); /* lost, too, if there is no room */
 		while (number != MARK && comes(b, 100)) {
 			number = receive_number("number", received);
 			if (number == MARK)
 				break;
 			if (received < places)
-				cr_expect_eq(number, received, "the first ones stay");
+				cr_expect_eq(number, received, "the first ones are kept");
 			received++;
 		}
 	}
 	cr_expect_geq(received, places);
-	cr_expect_lt(received, 20 * places, "a program that does not look costs no memory");
+	cr_expect_lt(received, 20 * places, "a program that does not read costs no memory");
 	for (uint32_t i = 0; i < 3 * places; i++) {
 		send_number(i);
 		do
@@ -98,7 +98,7 @@ Test(rs_datagrams, as_many_wait_as_there_are_places)
 	}
 }
 
-/* ---- anybody can send to it ---- */
+/* ---- any peer can send to it ---- */
 
 static unsigned int descriptors(void)
 {
@@ -112,7 +112,7 @@ static unsigned int descriptors(void)
 	return n;
 }
 
-/* As an rsocket with a queue pair that there is not: rs_wire.h. */
+/* Sends as an rsocket with a queue pair that does not exist: rs_wire.h. */
 static void send_from_nowhere(void)
 {
 	static const uint8_t datagram[17] = { 0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0,  0,
@@ -125,25 +125,25 @@ static void send_from_nowhere(void)
 	close(s);
 }
 
-Test(rs_datagrams, strangers_take_no_room_of_others)
+Test(rs_datagrams, strangers_use_bounded_memory)
 {
 	unsigned int before = descriptors(), most = 0;
 	char octet;
 
 	for (int i = 0; i < 5000; i++) {
 		send_from_nowhere();
-		if (i % 16 == 15) { /* not more than its program can take */
+		if (i % 16 == 15) { /* no more than the program can read */
 			most = MAX(most, descriptors());
 			while (comes(b, 0))
 				cr_assert_eq(rrecv(b, &octet, 1, MSG_DONTWAIT), 1);
 		}
 	}
 	cr_expect_lt(most, before + 200, "%u descriptors before, up to %u then", before, most);
-	/* those of 5000 were more than it remembers: it can still send to somebody new */
+	/* 5000 peers are more than it remembers; it can still send to a new one */
 	cr_expect_eq(rsendto(b, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1, "%s",
 		     strerror(errno));
 	octet = 0;
-	for (int i = 0; i < 1000 && octet != 7; i++) { /* what finds the others waiting is lost */
+	for (int i = 0; i < 1000 && octet != 7; i++) { /* a datagram that finds no room is lost */
 		send_number(7);
 		while (octet != 7 && comes(b, 10))
 			cr_assert_eq(rrecv(b, &octet, 1, MSG_DONTWAIT), 1);
@@ -167,18 +167,18 @@ static void *receive(void *argument)
 	return (void *)rrecv(*(int *)argument, &octet, 1, 0);
 }
 
-Test(rs_datagrams, who_waits_hears_of_it)
+Test(rs_datagrams, a_waiting_thread_sees_the_shutdown)
 {
 	pthread_t thread;
 	void *received;
 
 	cr_assert_eq(pthread_create(&thread, NULL, receive, &b), 0);
-	FAILS(rshutdown(b, SHUT_RD), ENOTCONN); /* as udp(7): but it is done */
+	FAILS(rshutdown(b, SHUT_RD), ENOTCONN); /* like udp(7): it fails, but takes effect */
 	cr_assert_eq(pthread_join(thread, &received), 0);
 	cr_expect_eq((ssize_t)received, 0);
 }
 
-/* Processor time that the process takes while nothing happens. */
+/* CPU time that the process uses while nothing happens. */
 static long busy_milliseconds(void)
 {
 	struct timespec before, after;
@@ -202,10 +202,10 @@ Test(rs_datagrams, shut_down_both_ways)
 	cr_expect_eq(rrecv(a, &octet, 1, 0), 0);
 	cr_assert_eq(rpoll(&p, 1, 0), 1);
 	cr_expect_eq(p.revents, POLLIN | POLLOUT | POLLHUP);
-	cr_expect_lt(busy_milliseconds(), 150, "nobody looks at it again and again");
+	cr_expect_lt(busy_milliseconds(), 150, "the process does not spin");
 }
 
-Test(rs_datagrams, options_that_would_change_nothing_here)
+Test(rs_datagrams, options_without_effect_fail)
 {
 	const struct timeval soon = { .tv_usec = 1000 };
 	const int on = 1;
@@ -216,7 +216,7 @@ Test(rs_datagrams, options_that_would_change_nothing_here)
 	FAILS(rsetsockopt(a, IPPROTO_UDP, UDP_CORK, &on, sizeof(on)), ENOPROTOOPT);
 }
 
-/* ---- a queue pair that takes no more receive requests ---- */
+/* ---- a queue pair that refuses receive requests ---- */
 
 static int refuse_receives(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
@@ -225,7 +225,7 @@ static int refuse_receives(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv
 	return ENOBUFS;
 }
 
-/* Those that both libraries use: what these call is what is in the context. */
+/* Both libraries share this context, so its function table affects both. */
 static struct ibv_context *shared_context(void)
 {
 	struct ibv_context **list = rdma_get_devices(NULL), *context;
@@ -236,8 +236,8 @@ static struct ibv_context *shared_context(void)
 	return context;
 }
 
-/* It would else receive less and less, and in the end wait for ever. */
-Test(rs_datagrams, a_receive_request_that_is_refused_is_said)
+/* Otherwise it would receive less and less, and wait for ever in the end. */
+Test(rs_datagrams, a_refused_receive_request_is_reported)
 {
 	struct ibv_context *context = shared_context();
 	struct pollfd p = { .fd = b, .events = POLLIN };
@@ -249,10 +249,10 @@ Test(rs_datagrams, a_receive_request_that_is_refused_is_said)
 	}
 	context->ops.post_recv = refuse_receives;
 	send_number(100);
-	cr_expect_eq(receive_number("number", 100), 100, "what has come is read first");
+	cr_expect_eq(receive_number("number", 100), 100, "what was received is read first");
 	for (i = 0; i < 3; i++) {
 		errno = 0;
-		cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "nobody says so");
+		cr_assert_eq(rpoll(&p, 1, WAIT_SECONDS * 1000), 1, "the error is not reported");
 		cr_expect(p.revents & POLLERR);
 		cr_expect_eq(rrecv(b, &number, sizeof(number), 0), -1);
 		cr_expect_eq(errno, ENOBUFS, "%s", strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams that end, are interrupted, or are closed by one thread while another is in them. */
+/* Streams that end, are interrupted, or are closed by one thread while another thread uses them. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "rig.h"
 
-#define LONG 60000 /* octets that the peer's engine takes without its program */
+#define LONG 60000 /* octets that the peer's engine accepts without its program */
 
 static int listener, caller, called;
 static struct sockaddr_in name;
@@ -43,7 +43,7 @@ static void begin(void)
 
 static void end(void)
 {
-	kill(engine, SIGCONT); /* whatever a test has done to it */
+	kill(engine, SIGCONT); /* whatever a test did to it */
 	rclose(caller);
 	rclose(called);
 	rclose(listener);
@@ -51,7 +51,7 @@ static void end(void)
 
 TestSuite(rs_ends, .init = begin, .fini = end, .timeout = 60);
 
-/* As proc(5) has it: 'S' sleeps, 'T' is stopped. */
+/* As in proc(5): 'S' sleeps, 'T' is stopped. */
 static char state_of(pid_t process, const char *thread)
 {
 	char path[320], state = '?';
@@ -90,7 +90,7 @@ static void stop_engine(void)
 	cr_assert_eq(kill(engine, SIGSTOP), 0);
 	for (int i = 0; i < WAIT_SECONDS * 1000 && !engine_is_stopped(); i++)
 		nanosleep(&nap, NULL);
-	cr_assert(engine_is_stopped(), "the engine goes on");
+	cr_assert(engine_is_stopped(), "the engine is still running");
 }
 
 /* ---- signals ---- */
@@ -104,7 +104,7 @@ static void tick(int signal)
 		kill(engine, SIGCONT);
 }
 
-/* Every 20 ms, and calls do not go on by themselves. */
+/* A signal every 20 ms, without SA_RESTART. */
 static void set_ticking(bool on)
 {
 	const struct itimerval often = { { 0, 20000 }, { 0, 20000 } },
@@ -115,7 +115,7 @@ static void set_ticking(bool on)
 	cr_assert_eq(setitimer(ITIMER_REAL, on ? &often : &never, NULL), 0);
 }
 
-Test(rs_ends, a_signal_ends_what_waits_for_many)
+Test(rs_ends, a_signal_ends_poll_and_select)
 {
 	struct pollfd p = { .fd = caller, .events = POLLIN };
 	struct timeval patience = { .tv_sec = WAIT_SECONDS };
@@ -134,7 +134,7 @@ Test(rs_ends, a_signal_ends_what_waits_for_many)
 	cr_expect_eq(error, EINTR, "%s", strerror(error));
 }
 
-/* What was sent arrives, and so does the end, however often the sender is interrupted meanwhile. */
+/* Data and the end arrive however often the sender is interrupted. */
 static void end_while_interrupted(int (*how)(int socket))
 {
 	static uint8_t sent[LONG], received[LONG];
@@ -143,7 +143,7 @@ static void end_while_interrupted(int (*how)(int socket))
 	memset(sent, 0x5a, sizeof(sent));
 	stop_engine();
 	cr_assert_eq(rsend(caller, sent, sizeof(sent), MSG_DONTWAIT), LONG);
-	set_ticking(true); /* the third goes to the engine, too */
+	set_ticking(true); /* the third one needs the engine, too */
 	cr_expect_eq(how(caller), 0, "%s", strerror(errno));
 	set_ticking(false);
 	kill(engine, SIGCONT);
@@ -154,7 +154,7 @@ static void end_while_interrupted(int (*how)(int socket))
 	cr_expect_eq(all, LONG);
 }
 
-Test(rs_ends, a_signal_does_not_cut_what_is_still_to_be_sent)
+Test(rs_ends, a_signal_does_not_lose_data_being_sent)
 {
 	end_while_interrupted(rclose);
 }
@@ -169,10 +169,10 @@ Test(rs_ends, a_signal_does_not_lose_the_end)
 	end_while_interrupted(shut);
 }
 
-/* ---- the end, and what came before it ---- */
+/* ---- the end, and data before it ---- */
 
-/* Who waits for room to send hears of the end also while something is left to be read. */
-Test(rs_ends, room_is_not_waited_for_where_none_will_be)
+/* A thread that waits for room to send gets the end even if there is data left to read. */
+Test(rs_ends, a_sender_does_not_wait_after_the_end)
 {
 	struct pollfd in = { .fd = caller, .events = POLLIN };
 	struct pollfd out = { .fd = caller, .events = POLLOUT };
@@ -180,7 +180,7 @@ Test(rs_ends, room_is_not_waited_for_where_none_will_be)
 
 	cr_assert_eq(rsend(called, "unread", 6, 0), 6);
 	cr_assert_eq(rclose(called), 0);
-	do { /* until the end has come behind it */
+	do { /* until the end has arrived behind it */
 		cr_assert_eq(rpoll(&in, 1, WAIT_SECONDS * 1000), 1);
 		in.events = POLLRDHUP;
 	} while (!(in.revents & POLLRDHUP));
@@ -196,7 +196,7 @@ Test(rs_ends, room_is_not_waited_for_where_none_will_be)
 
 struct connecting {
 	int fd;
-	pid_t thread; /* 0: it has not begun yet */
+	pid_t thread; /* 0: not started yet */
 	int status, error;
 };
 
@@ -221,7 +221,7 @@ static void await_sleep(const pid_t *thread)
 			return;
 		nanosleep(&nap, NULL);
 	}
-	cr_assert_fail("the thread does not come to wait");
+	cr_assert_fail("the thread does not begin to wait");
 }
 
 static pid_t receiver;
@@ -242,7 +242,7 @@ static void *poll_for_ever(void *argument)
 	return (void *)(intptr_t)rpoll(&p, 1, -1);
 }
 
-/* Nothing of a thread that was cancelled in a socket stays in it. */
+/* A thread that is cancelled in a socket leaves nothing behind. */
 static void cancel_and_go_on(void *(*what)(void *argument))
 {
 	pthread_t thread;
@@ -270,7 +270,7 @@ Test(rs_ends, a_thread_that_polls_is_cancelled)
 	cancel_and_go_on(poll_for_ever);
 }
 
-/* The listener takes no more: its one place is taken, and so is the engine's. */
+/* Fills the backlog of the listener and that of the engine. */
 static void fill_listener(int waiting[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -281,7 +281,7 @@ static void fill_listener(int waiting[2])
 	}
 }
 
-Test(rs_ends, closed_while_it_is_connected)
+Test(rs_ends, closed_while_connecting)
 {
 	struct connecting c = { .status = 0 };
 	pthread_t thread;
@@ -293,7 +293,7 @@ Test(rs_ends, closed_while_it_is_connected)
 	await_sleep(&c.thread);
 	cr_assert_eq(rclose(c.fd), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
-	cr_expect_eq(c.status, -1, "it is connected to nobody");
+	cr_expect_eq(c.status, -1, "it was never connected");
 	cr_expect_eq(c.error, EBADF, "%s", strerror(c.error));
 	rclose(waiting[0]);
 	rclose(waiting[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Credits and places of rsockets: what may be sent, where it lies, across every wrap. */
+/* Flow control of rsockets: what may be sent and where it goes, across every wrap. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static uint32_t take_all(void)
 	return taken;
 }
 
-Test(rs_flow, second_half_is_published_first_of_all)
+Test(rs_flow, the_second_half_is_published_first)
 {
 	struct rs_piece half;
 
@@ -39,7 +39,7 @@ Test(rs_flow, second_half_is_published_first_of_all)
 	cr_expect_eq(rs_inflow_grant(&in, &half), CREDITS);
 	cr_expect_eq(half.offset, HALF);
 	cr_expect_eq(half.length, HALF);
-	cr_expect(!rs_inflow_owes(&in), "both halves are with the peer");
+	cr_expect(!rs_inflow_owes(&in), "the peer has both halves");
 }
 
 Test(rs_flow, a_half_is_published_again_when_as_much_was_taken)
@@ -49,12 +49,12 @@ Test(rs_flow, a_half_is_published_again_when_as_much_was_taken)
 	rs_inflow_grant(&in, &half);
 	cr_assert(rs_inflow_announce(&in, HALF - 1));
 	cr_expect_eq(take_all(), HALF - 1);
-	cr_expect(!rs_inflow_owes(&in), "one octet of it is still to come");
+	cr_expect(!rs_inflow_owes(&in), "one octet is missing");
 	cr_assert(rs_inflow_announce(&in, 1));
 	cr_expect_eq(take_all(), 1);
 	cr_assert(rs_inflow_owes(&in));
 	cr_expect_eq(rs_inflow_grant(&in, &half), CREDITS + 2);
-	cr_expect_eq(half.offset, 0, "the half that was emptied");
+	cr_expect_eq(half.offset, 0, "the emptied half");
 }
 
 Test(rs_flow, more_than_was_published_is_refused)
@@ -105,8 +105,8 @@ Test(rs_flow, looking_ahead_takes_nothing)
 }
 
 /*
- * Both ends together, with message lengths that do not divide anything: the place where the sender
- * writes is the place where the receiver reads, and the numbers of messages wrap at 2^16.
+ * Both ends together, with message lengths that divide nothing: the sender writes where the
+ * receiver reads, and the message numbers wrap at 2^16.
  */
 Test(rs_flow, both_ends_agree_across_the_wraps)
 {
@@ -151,7 +151,7 @@ Test(rs_flow, both_ends_agree_across_the_wraps)
 			rs_inflow_take(&in, p.length);
 		taken += p.length;
 	}
-	cr_expect_gt(sent, 1000 * HALF, "it got stuck after %u octets", sent);
+	cr_expect_gt(sent, 1000 * HALF, "stuck after %u octets", sent);
 	cr_expect_gt(in.half, 0);
 	cr_expect_lt((uint16_t)(out.sent - in.seen), CREDITS + 1);
 }
@@ -174,7 +174,7 @@ Test(rs_flow, pieces_at_the_end_of_the_buffer)
 	cr_expect_eq(out.offset, 1);
 }
 
-Test(rs_flow, nothing_goes_without_a_credit_a_place_or_room)
+Test(rs_flow, nothing_is_sent_without_a_credit_a_place_or_room)
 {
 	struct rs_outflow out;
 

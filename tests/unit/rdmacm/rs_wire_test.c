@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rsockets say to each other, octet by octet. */
+/* The wire format of rsockets, octet by octet. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@ static const uint8_t example[RS_GREETING_SIZE] = {
 	0x00, 0x00, 0x7f, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x56, 0x78, 0, 1, 0, 0,
 };
 
-Test(rs_wire, greeting_as_it_stands_in_private_data)
+Test(rs_wire, the_greeting_in_private_data)
 {
 	struct rs_greeting g = {
 		.has_iomap = true,
@@ -37,7 +37,7 @@ Test(rs_wire, greeting_as_it_stands_in_private_data)
 	cr_expect_eq(loaded.buffer.length, 65536);
 }
 
-Test(rs_wire, greetings_that_are_none)
+Test(rs_wire, invalid_greetings)
 {
 	struct rs_greeting g;
 	uint8_t bad[RS_GREETING_SIZE];
@@ -134,10 +134,11 @@ Test(rs_wire, header_of_a_datagram)
 	cr_expect_arr_eq(&back, &b, sizeof(b));
 	cr_expect_eq(rs_datagram_load(&back, stored, 23, 3), 0);
 	stored[1] = 8;
-	cr_expect_eq(rs_datagram_load(&back, stored, 24, 3), 0, "a length of the other version");
+	cr_expect_eq(rs_datagram_load(&back, stored, 24, 3), 0,
+		     "the length of the other IP version");
 }
 
-/* The header has no scope, and without one nobody can be answered. */
+/* The header has no scope, and without one no answer can be sent. */
 Test(rs_wire, a_link_local_sender_is_on_the_link_that_it_came_from)
 {
 	struct sockaddr_in6 local = v6("fe80::2", 7174), global = v6("fd00::2", 7174);
@@ -172,7 +173,7 @@ Test(rs_wire, header_of_a_udp_datagram)
 	cr_assert_eq(rs_udp_store(stored, &u, (struct sockaddr *)&b), 28);
 	cr_expect_eq(rs_udp_load(&back, stored, 28, AF_INET6), 28);
 	stored[5] = 3;
-	cr_expect_eq(rs_udp_load(&back, stored, 28, AF_INET6), 0, "an operation that there is not");
+	cr_expect_eq(rs_udp_load(&back, stored, 28, AF_INET6), 0, "an unknown operation");
 	stored[5] = 0;
 	stored[0] = 0x54;
 	cr_expect_eq(rs_udp_load(&back, stored, 28, AF_INET6), 0, "another tag");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface that a link-local address names (sin6_scope_id). Runs beside
- * tests/unit/verbs/with_netdev.sh's engine, whose interface is wire0.
+ * The interface of a link-local address (sin6_scope_id). Runs with the engine of
+ * tests/unit/verbs/with_netdev.sh, whose interface is wire0.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -58,7 +58,7 @@ static struct sockaddr *at(struct sockaddr_in6 *a, const char *text, uint32_t sc
 	return (struct sockaddr *)a;
 }
 
-/* 0 or the errno; and the scope that the id has then. */
+/* 0 or the errno, and the scope that the id has afterwards. */
 static int bind_at(const char *text, uint32_t scope)
 {
 	struct rdma_cm_id *id = open_id(channel, RDMA_PS_TCP);
@@ -86,7 +86,7 @@ static int resolve_to(const char *source, uint32_t source_scope, const char *tex
 	return error;
 }
 
-Test(scope, of_the_address_that_an_id_is_bound_to)
+Test(scope, scope_of_the_bound_address)
 {
 	uint32_t wire0 = if_nametoindex("wire0"), lo = if_nametoindex("lo");
 
@@ -94,14 +94,14 @@ Test(scope, of_the_address_that_an_id_is_bound_to)
 	cr_expect_eq(bind_at(own, lo), ENODEV);
 	cr_expect_eq(bind_at(own, 4242), ENODEV);
 	cr_expect_eq(bind_at(own, wire0), 0);
-	cr_expect_eq(bind_at("fe80::4242", wire0), ENODEV, "nobody has it");
+	cr_expect_eq(bind_at("fe80::4242", wire0), ENODEV, "no interface has it");
 	cr_expect_eq(resolve_to(own, 0, "fe80::2", wire0), EINVAL);
 	cr_expect_eq(resolve_to(own, lo, "fe80::2", wire0), ENODEV);
 	cr_expect_eq(resolve_to(own, wire0, "fe80::2", wire0), 0);
-	cr_expect_eq(resolve_to(own, wire0, "fe80::2", 0), 0, "the source's is enough");
+	cr_expect_eq(resolve_to(own, wire0, "fe80::2", 0), 0, "the source's scope is enough");
 }
 
-Test(scope, of_a_destination)
+Test(scope, scope_of_a_destination)
 {
 	uint32_t wire0 = if_nametoindex("wire0"), lo = if_nametoindex("lo");
 
@@ -112,8 +112,8 @@ Test(scope, of_a_destination)
 	cr_expect_eq(resolve_to(NULL, 0, own, wire0), 0);
 }
 
-/* An address that is of that link alone, and one that needs none. */
-Test(scope, of_addresses_that_have_none)
+/* An address without an interface on another link, and one that needs none. */
+Test(scope, addresses_without_a_scope)
 {
 	run("ip -6 address replace fd77::1/64 dev wire0 nodad");
 	for (int i = 0; i < 500 && bind_at("fd77::1", 0) != 0; i++)
@@ -123,12 +123,15 @@ Test(scope, of_addresses_that_have_none)
 	cr_expect_eq(bind_at("::1", 0), 0);
 }
 
-/* No interface has the address here, as in another namespace or beside a port that the kernel has not. */
-Test(scope, where_no_interface_is_the_device_s)
+/*
+ * No interface of this namespace has the address, as in another namespace, or with a port that the
+ * kernel does not know.
+ */
+Test(scope, no_interface_has_the_devices_address)
 {
 	run("ip -6 address flush dev wire0 scope link");
 	cr_expect_eq(bind_at(own, 0), EINVAL);
-	cr_expect_eq(bind_at(own, 4242), ENODEV, "one must be there");
+	cr_expect_eq(bind_at(own, 4242), ENODEV, "the interface must exist");
 	cr_expect_eq(bind_at(own, if_nametoindex("lo")), 0);
 	cr_expect_eq(resolve_to(NULL, 0, "fe80::2", if_nametoindex("lo")), 0);
 }

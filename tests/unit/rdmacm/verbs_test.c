@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma_verbs.h adds, as its manual pages say. Runs with an engine at $UROCE_SOCKET. */
+/*
+ * The functions that rdma_verbs.h adds, as in their manual pages. Runs with an engine at
+ * $UROCE_SOCKET.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 #include "rig.h"
 
 static struct connection c;
-static char *here, *there; /* a page each: of the caller, of the called */
+static char *here, *there; /* a page for each end */
 
 static void begin(void)
 {
@@ -62,7 +65,7 @@ Test(verbs, messages)
 	expect_received(c.called, &c, 64);
 	cr_expect_eq(memcmp(there, here, 64), 0);
 	cr_expect_eq(there[64], 't');
-	/* inline: without a region */
+	/* inline data needs no region */
 	cr_assert_eq(rdma_post_recv(c.called, NULL, there, 100, in), 0);
 	cr_assert_eq(rdma_post_send(c.caller, NULL, here, 0, NULL, IBV_SEND_INLINE), 0);
 	expect_sent(c.caller, NULL, IBV_WC_SEND);
@@ -95,7 +98,7 @@ Test(verbs, writes_and_reads)
 	cr_expect_eq(rdma_dereg_mr(writable), 0);
 }
 
-/* What may be read may not be written, nor the other way round. */
+/* A region for reading cannot be written, nor the other way round. */
 static void expect_denied(bool write)
 {
 	struct ibv_mr *local = rdma_reg_msgs(c.caller, here, 4096);
@@ -126,7 +129,7 @@ Test(verbs, what_is_to_be_written_is_not_read)
 	expect_denied(false);
 }
 
-/* Two elements each way: the ids' own queue pairs have room for one. */
+/* Two elements in each direction: the ids' own queue pairs allow one. */
 Test(verbs, lists)
 {
 	struct rdma_event_channel *channel = open_channel();
@@ -185,7 +188,7 @@ Test(verbs, lists)
 	rdma_destroy_event_channel(channel);
 }
 
-/* With one, rdma_post_recv posts to it; it may be made with what rdma_create_srq_ex adds. */
+/* With an SRQ rdma_post_recv posts to it; rdma_create_srq_ex can make it, too. */
 Test(verbs, shared_receives)
 {
 	struct rdma_cm_id *id = open_id(c.channel, RDMA_PS_TCP);
