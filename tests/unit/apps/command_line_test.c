@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command lines of `uroce`, typed wrong: status 2, nothing on stdout, and one line on stderr
- * that names what was wrong and what would do. $UROCE is the program.
+ * Wrong command lines of `uroce`: status 2, nothing on stdout, and one line on stderr that says
+ * what is wrong and what is allowed. $UROCE is the program.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static void run(const char *const *word, struct run *r)
 	const char *argv[WORDS + 2] = { "uroce" };
 	pid_t pid;
 
-	cr_assert_not_null(getenv("UROCE"), "UROCE does not say where the program is");
+	cr_assert_not_null(getenv("UROCE"), "UROCE must be the path of the program");
 	memcpy(argv + 1, word, WORDS * sizeof(*word));
 	pid = fork();
 	if (pid == 0) {
@@ -57,14 +57,14 @@ static void run(const char *const *word, struct run *r)
 	read_back(err, r->err, sizeof(r->err));
 }
 
-/* Of the line that begins with "uroce COMMAND: ". */
+/* `said` follows "uroce COMMAND: ". */
 struct wrong {
 	const char *word[WORDS];
 	const char *said;
 };
 
 static const struct wrong wrong[] = {
-	/* what no command has */
+	/* options that no command has */
 	{ { "stat", "--nonsense" }, "'--nonsense' is not an option (uroce stat --help)" },
 	{ { "stat", "-x" }, "'-x' is not an option (uroce stat --help)" },
 	{ { "stat", "more" }, "'more' is not an option (uroce stat --help)" },
@@ -76,7 +76,7 @@ static const struct wrong wrong[] = {
 	{ { "perf", "--nonsense" }, "'--nonsense' is not an option (uroce perf --help)" },
 	{ { "sim", "--nonsense" }, "'--nonsense' is not an option (uroce sim --help)" },
 	{ { "sim", "--s", "3" }, "'--s' is not an option (uroce sim --help)" },
-	/* a value that is missing, or too many */
+	/* a missing value, or one too many */
 	{ { "stat", "--socket" }, "--socket needs a value" },
 	{ { "stat", "--socket", "" }, "--socket '': must not be empty" },
 	{ { "stat", "--json=yes" }, "--json=yes: --json takes no value" },
@@ -87,7 +87,7 @@ static const struct wrong wrong[] = {
 	{ { "ping", "-c" }, "-c needs a value" },
 	{ { "perf", "--mtu" }, "--mtu needs a value" },
 	{ { "sim", "--pcap=" }, "--pcap '': must not be empty" },
-	/* no value of this option */
+	/* invalid values */
 	{ { "run", "--files", "copies", "true" },
 	  "--files copies: must be one of auto, mounts, preload, none" },
 	{ { "run", "--quiet" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
@@ -130,7 +130,7 @@ static const struct wrong wrong[] = {
 	{ { "sim", "--delay", "2e9" }, "--delay 2e9: must be in 0 .. 1000000000" },
 };
 
-Test(command_line, what_is_wrong_is_said)
+Test(command_line, wrong_options_are_refused)
 {
 	char wanted[512];
 	struct run r;
@@ -144,8 +144,8 @@ Test(command_line, what_is_wrong_is_said)
 	}
 }
 
-/* What no table can know: the value is a path, and the limit is the socket's. */
-Test(command_line, a_path_that_no_socket_has)
+/* No table can check this: the value is a path, and the socket limits its length. */
+Test(command_line, a_path_too_long_for_a_socket)
 {
 	static const char *const command[] = { "stat", "ping", "run" };
 	struct run r;
@@ -161,7 +161,7 @@ Test(command_line, a_path_that_no_socket_has)
 	}
 }
 
-Test(command_line, help_is_no_error)
+Test(command_line, help_is_not_an_error)
 {
 	static const char *const command[] = { "run", "stat", "ping", "perf", "sim" };
 	static const char *const how[] = { "--help", "-h", "--hel" };
@@ -180,7 +180,7 @@ Test(command_line, help_is_no_error)
 		}
 }
 
-Test(command_line, no_command_and_no_such_command)
+Test(command_line, no_command_and_an_unknown_command)
 {
 	static const char *const none[WORDS], *const other[WORDS] = { "fly" };
 	struct run r;
@@ -193,8 +193,8 @@ Test(command_line, no_command_and_no_such_command)
 	cr_expect_eq(strncmp(r.err, "uroce: unknown command 'fly'\n", 29), 0, "%s", r.err);
 }
 
-/* Values that are right, so that the table above refuses nothing but what is wrong. */
-Test(command_line, the_options_of_a_run)
+/* Valid values, to show that the table above refuses only wrong ones. */
+Test(command_line, valid_options_are_accepted)
 {
 	static const char *const sim[][WORDS] = {
 		{ "sim", "--seed", "0x10", "--messages=5", "--qps", "1", "--json" },
@@ -212,8 +212,8 @@ Test(command_line, the_options_of_a_run)
 	cr_expect_str_eq(r[0].out, r[1].out);
 }
 
-/* An empty word of PATH is the folder that one is in, as for execvp(3). */
-Test(command_line, a_program_in_the_folder_at_hand)
+/* An empty element of PATH is the current folder, as for execvp(3). */
+Test(command_line, a_program_in_the_current_folder)
 {
 	static const char *const paths[] = { ":/bin", "/bin:", "/bin::/usr/bin", "", "." };
 	static const char *const words[WORDS] = { "run", "--socket", "/nowhere", "here" };
@@ -234,7 +234,7 @@ Test(command_line, a_program_in_the_folder_at_hand)
 }
 
 /* A container may have some of the machine's CPUs, and not the first ones. */
-Test(command_line, perf_keeps_to_the_cpus_that_it_may_use)
+Test(command_line, perf_uses_only_allowed_cpus)
 {
 	static const char *const words[WORDS] = { "perf",   "--placement", "two",   "--no-limits",
 						  "--size", "8",	   "--sec", "0.01" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process with threads of every age is confined, and each thread tries what it may not do any
- * more. The process is a child of the test, so nothing of it stays.
+ * Confines a process with threads created at different times, and each thread tries what must be
+ * forbidden. The process is a child of the test, so the test itself is not affected.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,13 +24,13 @@
 
 #define THREADS 4
 
-/* What one thread found when it tried, after all were confined: errnos, and its own status. */
+/* What one thread got after all were confined: errnos, and its own status. */
 struct attempt {
 	int exec, packet_socket, mount, namespace, trace;
 	unsigned long long permitted, effective, inheritable, no_new_privs, filter;
 };
 
-/* Shared with the process that tries: threads from before, and a last one that is made after. */
+/* Shared with the child: threads from before it was confined, and one made afterwards. */
 struct trial {
 	struct attempt attempt[THREADS + 1];
 	int error;
@@ -96,7 +96,7 @@ static bool start(struct starter *s, struct attempt *a, sem_t *go)
 	return pthread_create(&s->thread, NULL, try_all, s) == 0;
 }
 
-/* In a process without threads but these: Criterion's own have all signals blocked. */
+/* In a process with only these threads: Criterion's own threads block all signals. */
 static int in_the_child(const struct confine_needs *needs, struct trial *t)
 {
 	struct starter starter[THREADS + 1];
@@ -131,12 +131,12 @@ static struct trial *confine_and_try(const struct confine_needs *needs)
 	if (pid == 0)
 		_exit(in_the_child(needs, t));
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0, "the process that tries ended with status %x", status);
+	cr_assert_eq(status, 0, "the child ended with status %x", status);
 	cr_assert_eq(t->error, 0, "confine: %s", t->why);
 	return t;
 }
 
-Test(confine, no_thread_can_start_a_program_or_leave_its_place)
+Test(confine, no_thread_can_execute_mount_or_trace)
 {
 	struct confine_needs needs = { .port = false };
 	const struct trial *t = confine_and_try(&needs);
@@ -148,12 +148,12 @@ Test(confine, no_thread_can_start_a_program_or_leave_its_place)
 		cr_expect_eq(a->mount, EPERM, "thread %d mounts", i);
 		cr_expect_eq(a->namespace, EPERM, "thread %d makes a namespace", i);
 		cr_expect_eq(a->trace, EPERM, "thread %d traces", i);
-		cr_expect_eq(a->packet_socket, EPERM, "thread %d hears the network without a port",
-			     i);
+		cr_expect_eq(a->packet_socket, EPERM,
+			     "thread %d opens a packet socket without a port", i);
 	}
 }
 
-Test(confine, an_engine_with_a_port_keeps_the_network)
+Test(confine, an_engine_with_a_port_keeps_network_access)
 {
 	struct confine_needs needs = { .port = true };
 	const struct trial *t = confine_and_try(&needs);
@@ -165,8 +165,8 @@ Test(confine, an_engine_with_a_port_keeps_the_network)
 	}
 }
 
-/* The kernel's own account of each thread, beside what the threads can do. */
-Test(confine, every_thread_has_the_same_few_capabilities)
+/* What the kernel reports of each thread, besides what the threads can do. */
+Test(confine, every_thread_keeps_the_same_capabilities)
 {
 	struct confine_needs needs = { .port = true };
 	const uint64_t most = 1ull << CAP_SYS_PTRACE | 1ull << CAP_NET_ADMIN | 1ull << CAP_NET_RAW |
@@ -186,7 +186,7 @@ Test(confine, every_thread_has_the_same_few_capabilities)
 	}
 }
 
-/* A name with a slip of the pen would forbid nothing. */
+/* A misspelt name would forbid nothing. */
 Test(confine, the_forbidden_calls_exist)
 {
 	for (int i = 0; confine_forbidden[i] != NULL; i++)

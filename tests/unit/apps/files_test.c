@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a program is shown the device's files: by mounts, by the preload library, or not at all. The
- * files are an engine's as far as this can tell; the mounts are real, in namespaces of the test's.
+ * How a program sees the device's files: through mounts, through the preload library, or not at
+ * all. The files only look like an engine's; the mounts are real, in namespaces of the test's own.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static struct engine_place where;
 static struct reply_device device = { .engine_id = ENGINE };
 static char why[512];
 
-/* A socket's path, and beside it what an engine keeps there. */
+/* A socket's path, and the files that an engine keeps beside it. */
 static void make_files(void)
 {
 	char id[32];
@@ -70,7 +70,7 @@ static void expect_variable(const char *name, const char *wanted)
 			  wanted);
 }
 
-Test(files, ways_have_names)
+Test(files, names_of_ways)
 {
 	enum files_way way;
 
@@ -82,7 +82,7 @@ Test(files, ways_have_names)
 	cr_expect_eq(files_way_of("", &way), -1);
 }
 
-Test(files, not_at_all)
+Test(files, files_are_not_shown)
 {
 	cr_expect_eq(show(FILES_NONE), FILES_NONE);
 	expect_variable("UROCE_FILES", NULL);
@@ -90,8 +90,11 @@ Test(files, not_at_all)
 	expect_text("/sys/class/infiniband/uroce0/node_type", NULL);
 }
 
-/* Whatever was asked for: a socket of another host, of a container, of an engine that is no more. */
-Test(files, files_of_no_engine_or_of_another)
+/*
+ * Whichever way is chosen: the socket may belong to another host, a container, or an engine that
+ * has ended.
+ */
+Test(files, files_of_another_engine_are_not_shown)
 {
 	static const enum files_way ways[] = { FILES_AUTO, FILES_MOUNTS, FILES_PRELOAD };
 	char wanted[256];
@@ -120,14 +123,14 @@ Test(files, by_the_preload_library)
 	cr_expect_eq(show(FILES_PRELOAD), FILES_PRELOAD, "%s", why);
 	expect_variable("UROCE_FILES", at("s.files"));
 	expect_variable("LD_PRELOAD", FILES_LIBRARY);
-	cr_expect_eq(show(FILES_PRELOAD), FILES_PRELOAD, "within another run");
+	cr_expect_eq(show(FILES_PRELOAD), FILES_PRELOAD, "inside another uroce run");
 	expect_variable("LD_PRELOAD", FILES_LIBRARY);
 	expect_text("/sys/class/infiniband/uroce0/node_type", NULL);
 	/* a sanitizer's library must stay the first */
 	setenv("LD_PRELOAD", "libasan.so.8", 1);
 	cr_expect_eq(show(FILES_PRELOAD), FILES_PRELOAD);
 	expect_variable("LD_PRELOAD", "libasan.so.8:" FILES_LIBRARY);
-	/* a program may change its folder */
+	/* a program may change its working folder */
 	setenv("LD_PRELOAD", "", 1);
 	cr_assert_eq(chdir(place), 0);
 	strcpy(where.path, "s");
@@ -157,8 +160,8 @@ Test(files, by_mounts_as_root)
 	}
 }
 
-/* The folder of the nodes cannot be shown: the library serves what the mounts do not. */
-Test(files, what_cannot_be_mounted_is_left_to_the_library)
+/* The folder of the nodes cannot be mounted: the library shows it. */
+Test(files, the_library_shows_what_cannot_be_mounted)
 {
 	cr_assert_eq(rename(at("s.files/dev"), at("s.files/away")), 0);
 	cr_expect_eq(show(FILES_MOUNTS), FILES_MOUNTS, "%s", why);
@@ -167,7 +170,7 @@ Test(files, what_cannot_be_mounted_is_left_to_the_library)
 	expect_text("/sys/class/infiniband/uroce0/node_type", "1: CA");
 }
 
-/* In a process of its own that is another user; the way that it found. */
+/* As another user, in a process of its own; returns the way that was taken. */
 static enum files_way as_user(enum files_way wanted)
 {
 	int status;
@@ -190,14 +193,14 @@ static enum files_way as_user(enum files_way wanted)
 	return (enum files_way)WEXITSTATUS(status);
 }
 
-Test(files, a_user_has_the_library_unless_he_wants_mounts)
+Test(files, a_user_gets_the_library_by_default)
 {
 	enum files_way way;
 
 	cr_expect_eq(as_user(FILES_AUTO), FILES_PRELOAD);
 	way = as_user(FILES_MOUNTS);
 	if (way == FILES_NONE) {
-		fprintf(stderr, "skipped: users have no namespaces here\n");
+		fprintf(stderr, "skipped: user namespaces are not allowed here\n");
 		cr_skip_test("no user namespaces");
 	}
 	cr_expect_eq(way, FILES_MOUNTS, "%d", (int)way);

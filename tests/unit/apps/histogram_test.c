@@ -31,14 +31,14 @@ Test(histogram, small_values_are_exact)
 	cr_assert_eq(h.max, 200);
 }
 
-/* A single value comes back as itself: the end of its slot is above it, the maximum is not. */
+/* A single value is returned exactly: the end of its slot is larger, but the maximum is not. */
 Test(histogram, one_value)
 {
 	histogram_add(&h, 123456789);
 	cr_assert_eq(histogram_percentile(&h, 50), 123456789);
 }
 
-/* Around every power of two a percentile is not below the value and at most 1/128 above it. */
+/* Around every power of two a percentile is at least the value and at most 1/128 larger. */
 Test(histogram, precision_over_the_whole_range)
 {
 	for (unsigned int bit = 0; bit < HISTOGRAM_MAX_BITS; bit++) {
@@ -70,7 +70,7 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Against the sorted values themselves. */
+/* Compared with the sorted values. */
 Test(histogram, agrees_with_sorting)
 {
 	enum {

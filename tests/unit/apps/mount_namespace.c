@@ -23,7 +23,7 @@ void mount_namespace_enter(void)
 			strerror(errno));
 		cr_skip_test("no mount namespace");
 	}
-	/* out of the real host's sight, then such as hosts are */
+	/* first detached from the real host, then shared as on hosts */
 	cr_assert_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	strcpy(place, "/tmp/uroce-mounts-XXXXXX");
 	cr_assert_not_null(mkdtemp(place));
@@ -84,7 +84,7 @@ void expect_text(const char *path, const char *text)
 	FILE *f = fopen(at(path), "r");
 
 	if (text == NULL) {
-		cr_expect_null(f, "there is a %s", path);
+		cr_expect_null(f, "%s exists", path);
 	} else {
 		cr_expect_not_null(f, "%s: %s", path, strerror(errno));
 		if (f != NULL)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mounts for one program, in mount namespaces: what it sees, and that the host sees none of it. */
+/*
+ * Mounts for one program, in mount namespaces: what the program sees, and that the host sees
+ * nothing.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +22,12 @@
 #include "mount_namespace.h"
 
 /*
- *	source/shown                what is to be put there
- *	old/folder/inside           one of each kind of thing that a folder may have
+ *	source/shown                what is to be shown
+ *	old/folder/inside           one entry of each kind that a folder may have
  *	old/link -> folder
  *	old/file
  *	old/mounted/deep            a tmpfs
- *	old/there/before            a folder that is there already
+ *	old/there/before            a folder that exists already
  */
 static void begin(void)
 {
@@ -56,7 +59,7 @@ static void expect_old(void)
 	expect_text("old/mounted/deep", "deep");
 }
 
-/* The host, which sees nothing of what a program was shown. */
+/* Checks on the host that it sees nothing of this. */
 static void expect_host(void)
 {
 	mount_namespace_return();
@@ -72,7 +75,7 @@ static void expect_read_only(const char *path)
 	cr_expect_eq(errno, EROFS, "%s: %s", path, strerror(errno));
 }
 
-Test(mounts, what_is_begun_is_ones_own)
+Test(mounts, a_new_mount_namespace_is_private)
 {
 	cr_assert_eq(mounts_begin(false), 0);
 	cr_assert_eq(mount("test", at("source"), "tmpfs", 0, NULL), 0);
@@ -81,8 +84,8 @@ Test(mounts, what_is_begun_is_ones_own)
 	expect_text("source/shown", "shown");
 }
 
-/* A disk that the host mounts while the program runs. */
-Test(mounts, what_the_host_mounts_is_seen)
+/* For example a disk that the host mounts while the program runs. */
+Test(mounts, later_mounts_of_the_host_are_visible)
 {
 	int status;
 	pid_t child;
@@ -104,14 +107,14 @@ Test(mounts, what_the_host_mounts_is_seen)
 	cr_expect_eq(status, 0, "%d", status);
 }
 
-Test(mounts, over_a_folder_that_is_there)
+Test(mounts, an_existing_folder_is_covered)
 {
 	cr_assert_eq(mounts_begin(false), 0);
 	cr_assert_eq(mounts_put(at("source"), at("old"), "there", false), 0);
 	expect_text("old/there/shown", "shown");
 	expect_text("old/there/before", NULL);
 	expect_read_only("old/there/other");
-	make_file("old/other", "its neighbours are as they were");
+	make_file("old/other", "its neighbours are unchanged");
 	cr_assert_eq(unlink(at("old/other")), 0);
 	make_file("source/later", "later");
 	expect_text("old/there/later", "later");
@@ -121,8 +124,8 @@ Test(mounts, over_a_folder_that_is_there)
 
 static const bool ways[] = { false, true };
 
-/* By a tmpfs full of mounts, as in /sys/class, and by an overlay, as in /dev. */
-Test(mounts, where_no_such_folder_is)
+/* Through a tmpfs full of mounts, as in /sys/class, and through an overlay, as in /dev. */
+Test(mounts, a_missing_folder_is_added)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		cr_assert_eq(mounts_begin(false), 0);
@@ -135,7 +138,7 @@ Test(mounts, where_no_such_folder_is)
 	}
 }
 
-Test(mounts, nodes_go_on_being_nodes)
+Test(mounts, device_nodes_still_work)
 {
 	char octet = 1;
 	int fd;
@@ -149,12 +152,12 @@ Test(mounts, nodes_go_on_being_nodes)
 	cr_expect_eq(read(fd, &octet, 1), 1);
 	cr_expect_eq(octet, 0);
 	close(fd);
-	cr_assert_eq(unlink(at("old/zero")), 0, "what a program removes");
+	cr_assert_eq(unlink(at("old/zero")), 0, "a program can remove a node");
 	mount_namespace_return();
-	cr_expect_eq(access(at("old/zero"), F_OK), 0, "... is still the host's");
+	cr_expect_eq(access(at("old/zero"), F_OK), 0, "... but the host still has it");
 }
 
-/* A datagram that is sent to this path, to a socket that the host has there; or an octet to a pipe. */
+/* Sends a datagram to a socket of the host at this path, or an octet to a pipe. */
 static bool reaches(const char *path)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -180,7 +183,7 @@ static void listen_at(const char *path)
 	cr_assert_eq(bind(fd, (const struct sockaddr *)&here, sizeof(here)), 0);
 }
 
-/* /dev/log, say: whoever listens there is outside. */
+/* For example /dev/log, whose reader is outside of the namespace. */
 Test(mounts, sockets_and_pipes_lead_to_the_host)
 {
 	static const char *const paths[] = { "old/socket", "old/pipe", "old/folder/socket" };
@@ -207,7 +210,7 @@ static ino_t inode_of(const char *path)
 	return st.st_ino ^ (ino_t)st.st_dev << 32;
 }
 
-Test(mounts, what_fails_changes_nothing)
+Test(mounts, a_failure_changes_nothing)
 {
 	ino_t before = inode_of("old");
 
@@ -224,7 +227,7 @@ Test(mounts, what_fails_changes_nothing)
 	}
 }
 
-/* In a process of its own that is another user; its status. */
+/* As another user, in a process of its own; returns its status. */
 static int as_user(int (*what)(void))
 {
 	int status;
@@ -265,7 +268,8 @@ Test(mounts, a_user_needs_a_user_namespace)
 	cr_expect_eq(as_user(begin_as_user), EPERM);
 	status = as_user(put_as_user);
 	if (status == EPERM || status == ENOSPC || status == EACCES) {
-		fprintf(stderr, "skipped: users have no namespaces here: %s\n", strerror(status));
+		fprintf(stderr, "skipped: user namespaces are not allowed here: %s\n",
+			strerror(status));
 		cr_skip_test("no user namespaces");
 	}
 	cr_expect_eq(status, 0, "%d", status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which folders an engine removes that starts, in a folder of each test's own. */
+/* Which folders a starting engine removes; each test has a folder of its own. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 static char parent[] = "/tmp/uroce-runtime-test-XXXXXX";
 static char own[64];
-static int dead; /* nobody's pid */
+static int dead; /* a pid that no process has */
 
 static const char *at(const char *name)
 {
@@ -47,7 +47,7 @@ static bool exists(const char *path)
 	return lstat(path, &s) == 0;
 }
 
-/* A folder with a file in it. */
+/* Makes a folder with a file in it. */
 static const char *make(const char *name)
 {
 	const char *path = at(name);
@@ -97,7 +97,7 @@ static void remove_parent(void)
 
 TestSuite(runtime, .init = open_parent, .fini = remove_parent, .timeout = 20);
 
-Test(runtime, files_and_sockets_go)
+Test(runtime, files_and_sockets_are_removed)
 {
 	const char *folder = make_dead();
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -111,7 +111,7 @@ Test(runtime, files_and_sockets_go)
 	close(fd);
 }
 
-Test(runtime, names_of_others_stay)
+Test(runtime, other_names_are_kept)
 {
 	static const char *const formats[] = {
 		"uroce-test-%d", "uroce-0%d", "uroce-%dx", "uroce--%d",		 "uroce-+%d",
@@ -132,7 +132,7 @@ Test(runtime, names_of_others_stay)
 	cr_expect(is_whole(at("uroce-0")));
 }
 
-Test(runtime, those_of_living_pids_stay)
+Test(runtime, folders_of_living_pids_are_kept)
 {
 	const char *folder = make("uroce-1");
 
@@ -140,7 +140,7 @@ Test(runtime, those_of_living_pids_stay)
 	cr_expect(is_whole(folder));
 }
 
-Test(runtime, those_of_other_users_stay)
+Test(runtime, folders_of_other_users_are_kept)
 {
 	const char *folder = make_dead();
 
@@ -150,7 +150,7 @@ Test(runtime, those_of_other_users_stay)
 	cr_expect(is_whole(folder));
 }
 
-Test(runtime, nothing_goes_in_a_folder_of_another_user)
+Test(runtime, a_folder_of_another_user_is_not_touched)
 {
 	const char *folder = make_dead();
 
@@ -180,7 +180,7 @@ Test(runtime, links_are_not_followed)
 	cr_expect(exists(inner));
 }
 
-Test(runtime, what_is_in_folders_of_it_stays)
+Test(runtime, subfolders_are_kept)
 {
 	const char *folder = make_dead();
 	char inner[32];
@@ -192,8 +192,8 @@ Test(runtime, what_is_in_folders_of_it_stays)
 	cr_expect(!is_whole(folder));
 }
 
-/* Its pid is nobody's here, as that of an engine in another pid namespace. hostile H-140 */
-Test(runtime, one_that_is_held_stays_until_its_holder_is_dead)
+/* Its pid is not in use here, like that of an engine in another pid namespace. hostile H-140 */
+Test(runtime, a_locked_folder_is_kept_until_its_holder_dies)
 {
 	const char *folder = make_dead();
 	int ready[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hostile H-66, H-67: what a request may say. */
+/* hostile H-66, H-67: the checks of a request's contents. */
 #include <criterion/criterion.h>
 
 #include "base/bits.h"
@@ -18,7 +18,7 @@ static struct cm_message decoded(const uint8_t *mad)
 	return m;
 }
 
-Test(check, what_linux_asks_for_is_accepted)
+Test(check, requests_of_linux_are_accepted)
 {
 	struct cm_message ipv4 = decoded(linux_req_ipv4), ipv6 = decoded(linux_req_ipv6);
 	struct cm_message sidr = decoded(linux_sidr_req), rep = decoded(linux_rep);
@@ -34,7 +34,7 @@ Test(check, what_linux_asks_for_is_accepted)
 	cr_expect_eq(cm_check_ip_header(&sidr, &ip), 0);
 }
 
-/* hostile H-66: a REQ that may not be. */
+/* hostile H-66: an illegal REQ. */
 Test(check, queue_pairs)
 {
 	static const struct {
@@ -58,8 +58,8 @@ Test(check, queue_pairs)
 }
 
 /*
- * The codes are ibv_mtu's: 0, 6 and more are none, and more than the port's is too much.
- * hostile H-66: a REQ that may not be.
+ * The codes are those of ibv_mtu. 0 and 6 upwards are undefined, and an MTU above the port's is too
+ * large. hostile H-66: an illegal REQ.
  */
 Test(check, path_mtus)
 {
@@ -77,7 +77,7 @@ Test(check, path_mtus)
 	}
 }
 
-/* hostile H-66: a REQ that may not be. */
+/* hostile H-66: an illegal REQ. */
 Test(check, transports)
 {
 	static const struct {
@@ -106,7 +106,7 @@ Test(check, transports)
 	}
 }
 
-/* hostile H-66: a REQ that may not be. */
+/* hostile H-66: an illegal REQ. */
 Test(check, addresses)
 {
 	static const struct {
@@ -134,7 +134,7 @@ Test(check, addresses)
 	}
 }
 
-/* Retry counts of 7, depths of 0 and 255, every PSN: all of that is legal (hostile H-66, H-80). */
+/* Retry counts of 7, depths of 0 and 255, and every PSN are legal (hostile H-66, H-80). */
 Test(check, extremes_that_are_legal)
 {
 	struct cm_message m = decoded(linux_req_ipv4);
@@ -151,10 +151,7 @@ Test(check, extremes_that_are_legal)
 	cr_expect_eq(cm_check_request(&m, &port), 0);
 }
 
-/*
- * 24 bits are all that a message has for a PSN or a queue pair.
- * hostile H-66: a REQ that may not be.
- */
+/* A message has 24 bits for a PSN or a queue pair number. hostile H-66: an illegal REQ. */
 Test(check, no_psn_is_wider_than_24_bits)
 {
 	uint8_t mad[MAD_OCTETS];
@@ -183,14 +180,14 @@ Test(check, foreign_pkeys)
 	cr_expect_eq(answer.service_id, sidr.service_id);
 }
 
-/* hostile H-67: the header is read from 92 octets that are always there */
+/* hostile H-67: the header is read from 92 octets that always exist */
 Test(check, ip_headers)
 {
 	static const struct {
 		uint8_t octet, value;
 	} row[] = {
-		{ 0, 0x10 }, /* of the header's own version */
-		{ 1, 0x50 }, { 1, 0x00 }, { 1, 0xf0 }, /* of IP */
+		{ 0, 0x10 }, /* the header's own version */
+		{ 1, 0x50 }, { 1, 0x00 }, { 1, 0xf0 }, /* the IP version */
 		{ 16, 224 }, /* from a group */
 		{ 32, 239 }, /* to a group */
 	};
@@ -204,12 +201,13 @@ Test(check, ip_headers)
 	}
 	m = decoded(linux_req_ipv4);
 	memset(&m.private_data[16], 0, 4);
-	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER, "from nowhere");
+	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER, "without a source address");
 	m = decoded(linux_req_ipv6);
 	memset(&m.private_data[20], 0, 16);
-	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER, "to nowhere");
-	m = decoded(linux_req_ipv6); /* an IPv4 address in IPv6's clothes, at one end only */
+	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER,
+		     "without a destination address");
+	m = decoded(linux_req_ipv6); /* an IPv4-mapped IPv6 address at one end only */
 	memset(&m.private_data[4], 0, 10);
 	memset(&m.private_data[14], 0xff, 2);
-	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER, "of two kinds");
+	cr_expect_eq(cm_check_ip_header(&m, &ip), CM_REJECT_CONSUMER, "of two families");
 }

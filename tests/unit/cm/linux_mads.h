@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Linux 6.1 says (rdma_rxe in two guests, captured on the wire between them): rping over IPv4
- * and IPv6, udaddy, and an rping to a port that nobody listens on. Octets behind the last that is
- * not zero are left out.
+ * Messages of Linux 6.1, captured between two guests with rdma_rxe: rping over IPv4 and IPv6,
+ * udaddy, and an rping to a port without a listener. Trailing zero octets are left out.
  */
 #ifndef TESTS_CM_LINUX_MADS_H
 #define TESTS_CM_LINUX_MADS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager's messages against those that Linux sends. */
+/* The connection manager's messages, compared with those that Linux sends. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ Test(mad, reply_of_linux)
 	cr_expect_eq(m.ca_guid, 0x505400fffe123460);
 }
 
-Test(mad, the_end_of_a_connection_of_linux)
+Test(mad, disconnection_of_linux)
 {
 	struct cm_message m = decoded(linux_rtu);
 
@@ -129,8 +129,8 @@ Test(mad, datagram_service_of_linux)
 	cr_expect_neq(m.qpn, 0);
 }
 
-/* Bit for bit: nothing that Linux says is lost, and nothing is put elsewhere. */
-Test(mad, what_was_decoded_is_encoded_as_it_came)
+/* Bit for bit: nothing of Linux's messages is lost or moved. */
+Test(mad, encoding_reverses_decoding)
 {
 	const uint8_t *all[] = { linux_req_ipv4, linux_req_ipv6, linux_rep,
 				 linux_rtu,	 linux_dreq,	 linux_drep,
@@ -145,7 +145,7 @@ Test(mad, what_was_decoded_is_encoded_as_it_came)
 	}
 }
 
-/* Where Linux has them (ibta_vol1_c12.h since 5.8): behind the header, and its attribute modifier. */
+/* As in Linux (ibta_vol1_c12.h since 5.8): after the header, and in its attribute modifier. */
 Test(mad, enhanced_connection_establishment)
 {
 	static const struct {
@@ -175,11 +175,11 @@ Test(mad, enhanced_connection_establishment)
 		memset(m.ece_vendor, 0, 3);
 		m.ece_options = 0;
 		cr_expect_arr_eq((uint8_t *)&m, (uint8_t *)&before, sizeof(m),
-				 "the rest is as it was");
+				 "the rest is unchanged");
 	}
 }
 
-/* XRC says its queue pair where an end-to-end context is said otherwise. */
+/* XRC uses the field for the end-to-end context for its queue pair number. */
 Test(mad, the_queue_pair_of_an_xrc_target)
 {
 	uint8_t mad[MAD_OCTETS];
@@ -195,7 +195,7 @@ Test(mad, the_queue_pair_of_an_xrc_target)
 	cr_expect_eq(cm_sender_qpn(&m), m.qpn);
 }
 
-Test(mad, what_is_no_message)
+Test(mad, messages_that_are_not_decoded)
 {
 	static const struct {
 		uint32_t octet;
@@ -239,7 +239,7 @@ Test(mad, ip_headers_of_other_versions)
 	cr_expect_not(cm_ip_header_decode(&ip, m.private_data));
 }
 
-Test(mad, ip_headers_come_back)
+Test(mad, decoding_reverses_encoding_of_ip_headers)
 {
 	const uint8_t *all[] = { linux_req_ipv4, linux_req_ipv6, linux_sidr_req };
 	uint8_t again[CM_IP_HEADER];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that find no connection, and how one is found. */
+/* Messages without a connection, and how a message's connection is found. */
 #include <criterion/criterion.h>
 
 #include "base/bits.h"
@@ -16,8 +16,8 @@ static struct cm_message message(uint8_t attribute)
 				    .ca_guid = 0xfeed };
 }
 
-/* protocol-map 193; IBTA 12.6: answers are never answered, so that no two ends do so for ever */
-Test(stray, what_is_answered)
+/* protocol-map 193; IBTA 12.6: an answer is never answered, or two ends could do so for ever */
+Test(stray, which_messages_are_answered)
 {
 	static const struct {
 		uint8_t attribute;
@@ -62,8 +62,8 @@ Test(stray, what_is_answered)
 	}
 }
 
-/* Bit for bit what Linux says to a REQ for a port on which nobody listens. */
-Test(stray, nobody_listens_as_linux_says_it)
+/* Bit for bit Linux's answer to a REQ for a port without a listener. */
+Test(stray, a_port_without_a_listener_is_refused_like_linux)
 {
 	struct cm_message theirs, req, answer;
 	uint8_t mad[MAD_OCTETS];
@@ -142,7 +142,7 @@ Test(stray, how_a_connection_is_found)
 	}
 }
 
-/* Who gave up before it knew the other's id names itself instead. */
+/* A peer that gave up before it knew our id identifies itself instead. */
 Test(stray, how_the_connection_of_a_late_rej_is_found)
 {
 	struct cm_message m = message(CM_REJ);
@@ -170,13 +170,13 @@ Test(stray, which_requests_are_stale)
 		enum cm_relation relation, after_rejection;
 	} row[] = {
 		{ 0xa0, 1, 0x10, 5, 7, CM_REPETITION, CM_REPETITION },
-		{ 0xa0, 1, 0x10, 6, 7, CM_STALE, CM_UNRELATED }, /* the same id begins anew */
+		{ 0xa0, 1, 0x10, 6, 7, CM_STALE, CM_UNRELATED }, /* the same id, begun anew */
 		{ 0xa0, 1, 0x10, 5, 8, CM_STALE, CM_UNRELATED },
 		{ 0xa0, 1, 0x11, 5, 7, CM_STALE, CM_UNRELATED },
 		{ 0xa0, 2, 0x10, 5, 7, CM_STALE, CM_UNRELATED }, /* the same queue pair */
 		{ 0xa0, 2, 0x10, 6, 8, CM_STALE, CM_UNRELATED },
 		{ 0xa0, 2, 0x11, 5, 7, CM_UNRELATED, CM_UNRELATED },
-		{ 0xa1, 1, 0x10, 5, 7, CM_UNRELATED, CM_UNRELATED }, /* another CA's */
+		{ 0xa1, 1, 0x10, 5, 7, CM_UNRELATED, CM_UNRELATED }, /* of another CA */
 		{ 0xa1, 2, 0x10, 5, 7, CM_UNRELATED, CM_UNRELATED },
 		{ 0xa1, 1, 0x11, 6, 8, CM_UNRELATED, CM_UNRELATED },
 	};
@@ -202,8 +202,8 @@ Test(stray, which_requests_are_stale)
 }
 
 /*
- * A REP: of whom this connection, or another one, knows already.
- * hostile H-71: a peer that restarted.
+ * A REP from a peer that this connection, or another one, knows already. hostile H-71: a peer that
+ * restarted.
  */
 Test(stray, which_replies_are_stale)
 {
@@ -218,7 +218,7 @@ Test(stray, which_replies_are_stale)
 	cr_expect_eq(cm_compare(&nothing, &rep), CM_UNRELATED);
 	cr_assert_eq(cm_received(&c, &rep, 2), CM_ACCEPTED);
 	cr_expect_eq(cm_compare(&c, &rep), CM_REPETITION);
-	rep.remote_id = 51; /* to another connection of ours, with a queue pair that is taken */
+	rep.remote_id = 51; /* to another connection, from a queue pair in use */
 	cr_expect_eq(cm_compare(&c, &rep), CM_STALE);
 	rep.local_id = 2;
 	cr_expect_eq(cm_compare(&c, &rep), CM_STALE);
@@ -226,8 +226,8 @@ Test(stray, which_replies_are_stale)
 	cr_expect_eq(cm_compare(&c, &rep), CM_UNRELATED);
 }
 
-/* What is not connected, and what exchanges datagrams, has no connection's messages. */
-Test(stray, what_is_no_connection)
+/* An idle connection or a SIDR exchange matches no messages of connections. */
+Test(stray, idle_and_sidr_match_no_connection)
 {
 	static const uint8_t attributes[] = { CM_MRA,  CM_REJ,	CM_REP, CM_RTU,
 					      CM_DREQ, CM_DREP, CM_LAP };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checksums that a sender left to hardware, and those that it did not. */
+/* Checksums that a sender left to hardware, and complete ones. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static uint16_t fold(uint32_t sum)
 
 struct case_frame {
 	struct built_frame b;
-	size_t l3, l4, at; /* at: of the checksum */
+	size_t l3, l4, at; /* at: offset of the checksum */
 	uint32_t pseudo;
 };
 
@@ -46,7 +46,7 @@ static void make(struct case_frame *c, bool ipv6, uint8_t protocol, uint32_t tag
 	c->pseudo += protocol + (uint32_t)(c->b.length - c->l4);
 }
 
-/* RFC 1071, octet by octet, beside what the driver computes. */
+/* RFC 1071, octet by octet, to compare with what the driver computes. */
 static uint16_t right_sum(const struct case_frame *c)
 {
 	uint8_t copy[2048];
@@ -56,7 +56,7 @@ static uint16_t right_sum(const struct case_frame *c)
 	return (uint16_t)~fold(add(c->pseudo, copy + c->l4, c->b.length - c->l4));
 }
 
-Test(checksum, partial_ones_are_completed)
+Test(checksum, partial_checksums_are_completed)
 {
 	for (uint32_t i = 0; i < 12; i++) {
 		struct case_frame c;
@@ -69,7 +69,7 @@ Test(checksum, partial_ones_are_completed)
 	}
 }
 
-Test(checksum, others_stay)
+Test(checksum, other_frames_are_unchanged)
 {
 	for (uint32_t i = 0; i < 4; i++) {
 		struct built_frame before;
@@ -83,12 +83,12 @@ Test(checksum, others_stay)
 		store_be16(before.octet + c.at, right_sum(&c) ^ 0x0100);
 		cr_expect_not(checksum_complete(c.b.octet, (uint32_t)c.b.length), "wrong");
 		cr_expect_eq(memcmp(c.b.octet, before.octet, before.length), 0,
-			     "the kernel is to see that it is wrong");
+			     "the kernel must see that it is wrong");
 	}
 }
 
-/* A fragment's checksum is that of the whole; and nothing is read behind the end. */
-Test(checksum, fragments_and_cut_frames_stay)
+/* A fragment carries the checksum of the whole packet; and nothing is read past the end. */
+Test(checksum, fragments_and_cut_frames_are_unchanged)
 {
 	struct case_frame c;
 

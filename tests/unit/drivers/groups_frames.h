@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports of 02:..:01 (10.0.0.1, fe80::1: ours) about 239.1.2.3 and ff15::abcd:1, and queries of the
- * router 02:..:09 (10.0.0.9, fe80::9), by scapy 2.5.
+ * Reports of 02:..:01 (10.0.0.1, fe80::1: ours) about 239.1.2.3 and ff15::abcd:1, and queries of
+ * the router 02:..:09 (10.0.0.9, fe80::9), made by scapy 2.5.
  */
 /* clang-format off */
 #ifndef GROUPS_FRAMES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Membership of multicast groups as the link hears of it, against frames that scapy made. */
+/* Membership of multicast groups as reported to the link, compared with frames made by scapy. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ TestSuite(groups, .init = neighbour_rig_open, .fini = neighbour_rig_close);
 
 #define INPUT(frame, now) input(frame, sizeof(frame), now)
 
-/* Exactly this frame was sent since the last look. */
+/* Exactly this frame was sent since the last check. */
 static void sent(const uint8_t *frame, size_t length, const char *what)
 {
 	cr_assert_eq(out.count, 1, "%s: %u frames", what, out.count);
@@ -25,7 +25,7 @@ static void sent(const uint8_t *frame, size_t length, const char *what)
 
 #define SENT(frame) sent(frame, sizeof(frame), #frame)
 
-/* Joined, told twice a second apart, and silent. Returns the time. */
+/* Joins a group, which is reported twice, a second apart. Returns the time. */
 static nanotime join(const struct gid *group, const uint8_t *report, size_t length)
 {
 	nanotime now = TIME_S;
@@ -38,11 +38,11 @@ static nanotime join(const struct gid *group, const uint8_t *report, size_t leng
 	cr_expect_eq(out.count, 0);
 	now += TIME_S;
 	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER);
-	sent(report, length, "unasked, again");
+	sent(report, length, "the second unsolicited report");
 	return now;
 }
 
-/* The answer to a query comes at some time within its patience, once. */
+/* A query is answered once, at some time within its maximum response time. */
 static nanotime answer_within(nanotime now, nanotime patience, const uint8_t *report, size_t length)
 {
 	nanotime at = neighbour_tick(t, now, &out);
@@ -68,11 +68,11 @@ Test(groups, igmp)
 	cr_expect(INPUT(igmp_query_group, now));
 	now = answer_within(now, TIME_S, igmp_answer, sizeof(igmp_answer));
 	cr_expect(INPUT(igmp_query_other, now));
-	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "not asked for us");
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "a query for another group");
 	neighbour_leave(t, &group4, now, &out);
 	SENT(igmp_leave);
 	cr_expect(INPUT(igmp_query, now));
-	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "no member any more");
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "not a member any more");
 }
 
 Test(groups, igmp_beside_an_older_querier)
@@ -86,7 +86,7 @@ Test(groups, igmp_beside_an_older_querier)
 	now += 300 * TIME_S;
 	cr_assert_eq(neighbour_join(t, &group4, now), 0);
 	neighbour_tick(t, now, &out);
-	SENT(igmp_join); /* it is gone */
+	SENT(igmp_join); /* the older querier is gone */
 }
 
 Test(groups, mld)
@@ -96,7 +96,7 @@ Test(groups, mld)
 	cr_expect(INPUT(mld_query, now));
 	now = answer_within(now, 10 * TIME_S, mld_answer, sizeof(mld_answer));
 	cr_expect(INPUT(mld_query_routed, now));
-	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "it comes from somewhere else");
+	cr_expect_eq(neighbour_tick(t, now, &out), TIME_NEVER, "the query is not link-local");
 	neighbour_leave(t, &group6, now, &out);
 	SENT(mld_leave);
 }
@@ -111,12 +111,12 @@ Test(groups, mld_beside_an_older_querier)
 	SENT(mld_done_v1);
 }
 
-Test(groups, some_are_told_to_nobody)
+Test(groups, some_groups_are_not_reported)
 {
 	static const struct gid untold[] = {
 		{ { [10] = 0xff, 0xff, 224, 0, 0, 1 } }, /* all hosts */
 		{ { 0xff, 0x02, [15] = 1 } }, /* all nodes */
-		{ { 0xff, 0x01, [15] = 9 } }, /* of this interface alone */
+		{ { 0xff, 0x01, [15] = 9 } }, /* interface-local */
 	};
 
 	for (size_t i = 0; i < sizeof(untold) / sizeof(untold[0]); i++) {
@@ -130,7 +130,7 @@ Test(groups, some_are_told_to_nobody)
 	}
 }
 
-Test(groups, as_many_as_announced)
+Test(groups, as_many_groups_as_the_limit)
 {
 	struct gid group = group4;
 
@@ -141,7 +141,7 @@ Test(groups, as_many_as_announced)
 	}
 	group.octet[13] = 9;
 	cr_expect_neq(neighbour_join(t, &group, TIME_S), 0);
-	/* a full list of frames holds some back for the next tick; none is lost */
+	/* when the list of frames is full the next tick sends the others; none is lost */
 	for (uint32_t left = LIMIT_ENGINE_GROUPS; left > 0; left -= out.count) {
 		neighbour_frames_clear(&out);
 		neighbour_tick(t, TIME_S, &out);
@@ -149,7 +149,7 @@ Test(groups, as_many_as_announced)
 	}
 }
 
-Test(groups, frames_cut_and_turned)
+Test(groups, cut_and_corrupted_frames)
 {
 	static const struct {
 		const uint8_t *frame;
@@ -163,7 +163,9 @@ Test(groups, frames_cut_and_turned)
 
 		for (size_t n = 0; n < row[i].length; n++)
 			input(row[i].frame, n, TIME_S * 10);
-		/* wherever a checksum covers it: not IPv6's first octets, nor its option */
+		/*
+		 * wherever a checksum covers it, which excludes IPv6's first octets and its option
+		 */
 		for (size_t n = i == 0 ? 14 : 14 + 8; n < row[i].length; n++) {
 			if (i == 1 && n >= 14 + 42 && n < 14 + 48)
 				continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net_impair on a net_ring port that is its own other end: what is sent comes back, impaired. */
+/* net_impair on a net_ring port that is connected to itself: what is sent comes back, impaired. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -82,14 +82,14 @@ static struct rte_mbuf *frame(uint32_t sequence)
 	store_be16(o + 16, LENGTH - 14);
 	store_be16(o + 24, 0xbacd);
 	store_be32(o + 40, sequence);
-	store_be32(o + 44, ~sequence); /* so that a changed number shows */
+	store_be32(o + 44, ~sequence); /* so that a changed number is detected */
 	return m;
 }
 
-/* What came back. */
+/* The frames that came back. */
 struct tally {
 	uint32_t count, twice, overtaken, altered, ce;
-	uint64_t order; /* a sum that depends on what came when */
+	uint64_t order; /* a sum that depends on their order */
 	uint8_t seen[FRAMES];
 };
 
@@ -127,7 +127,7 @@ static void receive(struct port *p, struct tally *t, uint32_t *newest)
 	}
 }
 
-/* FRAMES frames through the port, then whatever still comes until none is left anywhere. */
+/* Sends FRAMES frames through the port and receives until none is left. */
 static void pass(struct port *p, struct tally *t)
 {
 	uint64_t end_at = rte_get_tsc_cycles() + 20 * rte_get_tsc_hz();
@@ -162,7 +162,7 @@ static uint64_t counter(const char *name)
 	return value;
 }
 
-/* A binomial count within five standard deviations of what its probability promises. */
+/* A binomial count must be within five standard deviations of its mean. */
 static void expect_share(uint64_t count, double p, const char *what)
 {
 	double mean = FRAMES * p, five = 5 * sqrt(FRAMES * p * (1 - p));
@@ -183,7 +183,7 @@ Test(impair, without_rules_everything_passes_in_order)
 	p->ops->close(p);
 }
 
-Test(impair, drops_its_share_and_says_so)
+Test(impair, drops_its_share_and_counts_it)
 {
 	struct port *p = open_impaired("drop=3%,dir=tx,seed=7");
 
@@ -195,7 +195,7 @@ Test(impair, drops_its_share_and_says_so)
 	p->ops->close(p);
 }
 
-Test(impair, both_directions_suffer_by_default)
+Test(impair, both_directions_are_impaired_by_default)
 {
 	struct port *p = open_impaired("drop=0.1,seed=7");
 
@@ -236,7 +236,7 @@ Test(impair, corrupts_one_bit)
 	pass(p, &t);
 	cr_expect_eq(t.count, FRAMES);
 	expect_share(counter("tx_impair_corrupted"), 0.02, "corrupted");
-	/* but for the bit that makes ECT(0) a CE mark */
+	/* one of these bits turns ECT(0) into a CE mark */
 	cr_expect_eq(t.altered + t.ce, counter("tx_impair_corrupted"));
 	p->ops->close(p);
 }
@@ -267,7 +267,7 @@ Test(impair, delays)
 	p->ops->close(p);
 }
 
-/* Closing with frames on the way frees them. */
+/* Closing the port frees frames on their way. */
 Test(impair, close_frees_what_waits)
 {
 	struct port *p = open_impaired("delay_us=60000000,dir=tx");
@@ -278,7 +278,10 @@ Test(impair, close_frees_what_waits)
 	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
 }
 
-/* The order in which frames come out; without reorder and delay no clock is in it. */
+/*
+ * A hash of the order in which frames come out; without reorder and delay it does not depend on
+ * time.
+ */
 static uint64_t fate(const char *rules)
 {
 	struct port *p = open_impaired(rules);
@@ -315,7 +318,7 @@ Test(impair, another_seed_decides_differently)
 	cr_expect_neq(fate("drop=0.1,dir=tx,seed=6"), first);
 }
 
-Test(impair, nonsense_is_refused)
+Test(impair, invalid_arguments_are_refused)
 {
 	static const char *const nonsense[] = { "drop=2",      "drop=-1", "drop=x",    "drop=101%",
 						"delay_us=-5", "dir=up",  "colour=red" };
@@ -329,7 +332,7 @@ Test(impair, nonsense_is_refused)
 	cr_expect_neq(rte_vdev_init("net_impair0", "port=nobody"), 0, "unknown port");
 }
 
-Test(impair, the_port_says_which_argument_to_raise)
+Test(impair, an_error_says_which_argument_to_raise)
 {
 	struct ethdev_options o = { .name = "net_memif0", .queues = 1, .mtu = 4200, .pool = pool };
 	struct rte_mempool *large =

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Linux says of an interface: one end of a veth pair in a network namespace of the test's. */
+/*
+ * What Linux reports about an interface: one end of a veth pair in a network namespace of the
+ * test's.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -54,9 +57,9 @@ Test(interface, facts_follow_the_interface)
 	cr_expect_eq(ifindex_mtu(-1, near), 1500);
 	ip("link set near mtu 1337");
 	cr_expect_eq(ifindex_mtu(-1, near), 1337);
-	cr_expect_eq(ifindex_speed(-1, near), 10000, "a veth says 10 Gbit/s");
+	cr_expect_eq(ifindex_speed(-1, near), 10000, "a veth reports 10 Gbit/s");
 	cr_expect_eq(ifindex_speed(-1, 99999), 0, "nobody's");
-	cr_expect_eq(ifindex_speed(-1, index_of("lo")), 0, "the loopback interface does not say");
+	cr_expect_eq(ifindex_speed(-1, index_of("lo")), 0, "the loopback interface reports none");
 	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, wanted.octet, 6);
 	ip("link set near address 02:00:00:00:00:07");
@@ -74,12 +77,12 @@ Test(interface, up_is_not_running)
 	ip("link set far up");
 	await(ifindex_running, near, true, "a carrier");
 	ip("link set far down");
-	await(ifindex_running, near, false, "the carrier's end");
+	await(ifindex_running, near, false, "loss of the carrier");
 	cr_expect(ifindex_up(-1, near));
 }
 
-/* The flag of an administrator, and the membership of a program, which no flag shows. */
-Test(interface, whoever_wants_all_frames)
+/* Both the administrator's flag and the membership of a program, which sets no flag. */
+Test(interface, promiscuity_by_administrator_or_program)
 {
 	struct packet_mreq want = { .mr_ifindex = (int)near, .mr_type = PACKET_MR_PROMISC };
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -97,7 +100,7 @@ Test(interface, whoever_wants_all_frames)
 }
 
 /* hostile H-129: an interface that changes. */
-Test(interface, one_that_is_gone)
+Test(interface, an_interface_that_is_gone)
 {
 	struct mac mac = { { 1, 2, 3, 4, 5, 6 } };
 	const struct mac before = mac;
@@ -119,7 +122,7 @@ Test(interface, one_that_is_gone)
 	cr_expect_eq(p.addresses, 0);
 }
 
-/* No descriptor can be had any more; what is known is still asked for with the one that is kept. */
+/* When no descriptor is free the facts are still read with the one that is kept. */
 Test(interface, when_programs_have_all_descriptors)
 {
 	struct mac mac = { 0 };
@@ -172,8 +175,8 @@ static void expect_addresses(const char *const *wanted, uint32_t n)
 }
 
 /*
- * Link-local, IPv4, the other IPv6 addresses, whatever the order in which they came; among IPv4's
- * the kernel has the second one of a network behind the others.
+ * Link-local, IPv4, then other IPv6 addresses, whatever the order of their creation. Among IPv4
+ * addresses the kernel puts the second one of a network after the others.
  */
 Test(interface, addresses_in_their_order)
 {
@@ -200,8 +203,8 @@ Test(interface, addresses_in_their_order)
 	expect_addresses(rest, ARRAY_SIZE(rest));
 }
 
-/* By the interface, whatever it is called, and whatever an address is. */
-Test(interface, addresses_stay_under_another_name)
+/* Addresses are found by interface, whatever its name, and whatever kind of address it is. */
+Test(interface, addresses_survive_a_new_name)
 {
 	static const char *const before[] = { "fe80::1/64", "10.0.0.1/24", "10.1.0.1/24" };
 	static const char *const down[] = { "10.0.0.1/24", "10.1.0.1/24" };
@@ -219,7 +222,7 @@ Test(interface, addresses_stay_under_another_name)
 	expect_addresses(down, ARRAY_SIZE(down));
 	ifindex_name(-1, near, name);
 	cr_expect_str_eq(name, "other");
-	/* who has the old name now is somebody else */
+	/* the old name belongs to another interface now */
 	ip("link set far name near");
 	ip("address add 10.9.0.1/24 dev near");
 	ip("address add 10.2.0.1 peer 10.2.0.0/31 dev other");
@@ -243,14 +246,14 @@ Test(interface, no_more_addresses_than_a_table_holds)
 
 /* ---- events ---- */
 
-/* What was announced before is done with; one that comes between the two questions is, too. */
+/* Reads earlier announcements, including one that comes between the two checks. */
 static void falls_quiet(struct mnl_socket *events)
 {
 	struct pollfd readable = { .fd = mnl_socket_get_fd(events), .events = POLLIN };
 
 	for (int looks = 0; poll(&readable, 1, QUIET_MS) != 0 || interface_events_happened(events);
 	     looks++) {
-		cr_assert_lt(looks, 50, "something is announced all the time");
+		cr_assert_lt(looks, 50, "announcements do not stop");
 		interface_events_happened(events);
 	}
 }
@@ -270,7 +273,7 @@ Test(interface, changes_are_announced_once)
 
 	cr_assert_not_null(events);
 	readable.fd = mnl_socket_get_fd(events);
-	/* no link-local address, which would be announced when it pleases */
+	/* no link-local address, which would be announced at an unknown time */
 	ip("link set near addrgenmode none");
 	ip("link set far addrgenmode none");
 	ip("link set near up");
@@ -278,15 +281,15 @@ Test(interface, changes_are_announced_once)
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		falls_quiet(events);
 		ip("%s", changes[i]);
-		/* of an IPv6 address a work queue of the kernel tells, some time later */
+		/* a work queue of the kernel announces an IPv6 address some time later */
 		poll(&readable, 1, PATIENCE_MS);
-		cr_expect(interface_events_happened(events), "nothing was told of ip %s",
+		cr_expect(interface_events_happened(events), "ip %s was not announced",
 			  changes[i]);
 	}
 	interface_events_close(events);
 }
 
-/* What did not fit the socket's buffer is a change like any other. */
+/* Announcements that did not fit the socket's buffer count as a change. */
 Test(interface, lost_announcements_count)
 {
 	struct mnl_socket *events = interface_events_open();
@@ -298,14 +301,14 @@ Test(interface, lost_announcements_count)
 	falls_quiet(events);
 	for (uint32_t i = 1; i <= 40; i++)
 		ip("address add 10.1.%u.1/24 dev near", i);
-	/* a look as the function has it, to see that some were lost */
+	/* read as the function does, to see that some were lost */
 	for (uint32_t i = 0; i < 40 && !lost; i++)
 		lost = recv(fd, octets, sizeof(octets), MSG_DONTWAIT | MSG_PEEK) < 0 &&
 		       errno == ENOBUFS;
 	for (uint32_t i = 1; i <= 40; i++)
 		ip("address delete 10.1.%u.1/24 dev near", i);
 	cr_expect(interface_events_happened(events));
-	cr_expect(lost, "nothing was lost: this tests nothing");
+	cr_expect(lost, "no announcement was lost, so this tests nothing");
 	falls_quiet(events);
 	interface_events_close(events);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface of the kernel's beside a port: a real tap in a network namespace of the test's. The
- * test is the port, and through a packet socket and the kernel's own answers what is behind it.
+ * The kernel's interface on a port: a real tap in a network namespace of the test's own. The test
+ * plays the port, and sees the kernel's side through a packet socket and through the kernel's
+ * answers.
  */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
@@ -71,7 +72,7 @@ TestSuite(kernel_interface, .init = begin, .timeout = 60);
 
 static void open_it(void)
 {
-	/* the kernel has nothing to say by itself: no router solicitation, no report of a group */
+	/* keep the kernel from sending by itself: router solicitations, group reports */
 	cr_assert_eq(system("echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6"), 0);
 	k = kernel_interface_open(NAME, &own, 1400, why, sizeof(why));
 	cr_assert_not_null(k, "%s", why);
@@ -79,7 +80,7 @@ static void open_it(void)
 
 /* ---- opening ---- */
 
-Test(kernel_interface, it_is_what_was_asked_for)
+Test(kernel_interface, the_interface_is_as_requested)
 {
 	struct kernel_interface_state s;
 	uint32_t index;
@@ -88,7 +89,7 @@ Test(kernel_interface, it_is_what_was_asked_for)
 	index = index_of(NAME);
 	cr_expect_eq(kernel_interface_index(k), index);
 	cr_expect_str_eq(kernel_interface_name(k), NAME);
-	cr_expect(kernel_interface_refresh(k, &p, 1400, &s), "it was made: that is news");
+	cr_expect(kernel_interface_refresh(k, &p, 1400, &s), "a new interface must be reported");
 	cr_expect(s.up);
 	cr_expect_not(s.promiscuous);
 	cr_expect_eq(s.mtu, 1400);
@@ -96,11 +97,11 @@ Test(kernel_interface, it_is_what_was_asked_for)
 	cr_expect_eq(ifindex_mtu(-1, index), 1400);
 	await(ifindex_running, index, true, "its carrier");
 	kernel_interface_close(k);
-	cr_expect_eq(if_nametoindex(NAME), 0, "it goes with its owner");
+	cr_expect_eq(if_nametoindex(NAME), 0, "it is removed with its owner");
 	kernel_interface_close(NULL);
 }
 
-Test(kernel_interface, names_that_none_can_have)
+Test(kernel_interface, invalid_names_are_refused)
 {
 	static const char *const names[] = { "",
 					     ".",
@@ -133,14 +134,14 @@ static void expect_refusal(const struct mac *mac, uint16_t mtu, const char *beca
 	cr_expect_str_eq(why, wanted, "%s, not %s", why, wanted);
 }
 
-Test(kernel_interface, what_the_kernel_refuses)
+Test(kernel_interface, refusals_of_the_kernel_are_explained)
 {
 	const struct mac group = { { 1, 0, 0x5e, 0, 0, 1 } };
 
 	expect_refusal(&group, 1400, "cannot set its MAC address: Cannot assign requested address");
 	expect_refusal(&own, 40, "cannot set its MTU: Invalid argument");
-	cr_expect_eq(if_nametoindex(NAME), 0, "nothing is left of it");
-	/* a tap that waits for its owner is somebody's, too */
+	cr_expect_eq(if_nametoindex(NAME), 0, "the interface was not removed");
+	/* a tap without an owner also has the name */
 	ip("tuntap add " NAME " mode tap");
 	expect_refusal(&own, 1400, "the name is taken (ip link lists them): choose another");
 	ip("link delete " NAME);
@@ -167,7 +168,7 @@ static uint32_t broadcast_of(const char *name)
 	return found;
 }
 
-Test(kernel_interface, addresses_as_an_administrator_adds_them)
+Test(kernel_interface, addresses_are_added_and_reported)
 {
 	struct kernel_interface_state s;
 
@@ -179,7 +180,7 @@ Test(kernel_interface, addresses_as_an_administrator_adds_them)
 	cr_expect_eq(kernel_interface_add_address(k, &own4, 20), EEXIST);
 	cr_expect_eq(kernel_interface_add_address(k, &own4, 33), EINVAL);
 	cr_expect(kernel_interface_refresh(k, &p, 1400, &s));
-	/* fe80::..., which the kernel makes, may come any time */
+	/* the kernel may add fe80::... at any time */
 	cr_assert_geq(p.addresses, 2);
 	cr_expect_arr_eq(p.address[p.addresses - 2].gid.octet, own4.octet, 16);
 	cr_expect_eq(p.address[p.addresses - 2].prefix, 20);
@@ -190,7 +191,7 @@ Test(kernel_interface, addresses_as_an_administrator_adds_them)
 
 /* ---- frames ---- */
 
-/* In `segments` pieces. */
+/* A frame in `segments` mbufs. */
 static struct rte_mbuf *frame_of(const uint8_t *octets, uint32_t length, uint32_t segments)
 {
 	struct rte_mbuf *first = NULL, *m;
@@ -230,7 +231,7 @@ static ssize_t next(int fd, uint8_t *octets, size_t room)
 	return recv(fd, octets, room, MSG_DONTWAIT);
 }
 
-/* Of a protocol that is nobody's. */
+/* A frame of an unused protocol. */
 static void fill(uint8_t *octets, uint32_t length)
 {
 	memcpy(octets, own.octet, 6);
@@ -240,7 +241,7 @@ static void fill(uint8_t *octets, uint32_t length)
 		octets[i] = (uint8_t)(i * 7);
 }
 
-Test(kernel_interface, what_is_given_arrives)
+Test(kernel_interface, frames_that_are_given_arrive)
 {
 	static const uint32_t segments[] = { 1, 2, 16 };
 	uint8_t octets[1414], got[2048];
@@ -258,7 +259,7 @@ Test(kernel_interface, what_is_given_arrives)
 		cr_expect_arr_eq(got, octets, sizeof(octets), "%u segments", segments[i]);
 		cr_expect_eq(next(fd, got, sizeof(got)), 60);
 	}
-	/* not a part of one, either */
+	/* nor does it accept a part of one */
 	m[0] = frame_of(octets, sizeof(octets), 17);
 	m[1] = frame_of(octets, 60, 1);
 	cr_expect_eq(kernel_interface_give(k, m, 2), 1);
@@ -266,7 +267,7 @@ Test(kernel_interface, what_is_given_arrives)
 	ip("link set " NAME " down");
 	m[0] = frame_of(octets, 60, 1);
 	cr_expect_eq(kernel_interface_give(k, m, 1), 0, "it is down");
-	cr_expect_eq(rte_mempool_avail_count(pool), BUFFERS, "every buffer was given back");
+	cr_expect_eq(rte_mempool_avail_count(pool), BUFFERS, "a buffer was leaked");
 	close(fd);
 }
 
@@ -279,7 +280,7 @@ static uint32_t take(struct rte_mbuf **frame, uint32_t n, bool starved)
 	return taken;
 }
 
-/* The kernel may have the next frame, within PATIENCE_MS. */
+/* Waits up to PATIENCE_MS for a frame of the kernel. */
 static void await_frame(void)
 {
 	struct pollfd readable = { .fd = kernel_interface_fd(k), .events = POLLIN };
@@ -287,7 +288,7 @@ static void await_frame(void)
 	cr_assert_eq(poll(&readable, 1, PATIENCE_MS), 1, "the kernel's frame did not come");
 }
 
-Test(kernel_interface, what_the_kernel_sends_is_taken)
+Test(kernel_interface, frames_of_the_kernel_are_taken)
 {
 	struct rte_mbuf *m[BUFFERS + 1], *held[BUFFERS];
 	uint8_t octets[1414];
@@ -307,7 +308,7 @@ Test(kernel_interface, what_the_kernel_sends_is_taken)
 	cr_assert_eq(take(m, 3, false), 3);
 	for (uint32_t i = 0; i < 3; i++)
 		cr_expect_eq(m[i]->pkt_len, 60 + i);
-	/* nothing is lost for want of a buffer */
+	/* a lack of buffers loses nothing */
 	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, held, BUFFERS - 3), 0);
 	cr_expect_eq(take(m + 3, 4, true), 0);
 	rte_pktmbuf_free_bulk(held, BUFFERS - 3);
@@ -320,8 +321,8 @@ Test(kernel_interface, what_the_kernel_sends_is_taken)
 	close(fd);
 }
 
-/* Longer than a buffer: counted, and no end of those behind it. */
-Test(kernel_interface, a_frame_that_fits_no_buffer)
+/* A frame longer than a buffer is counted, and does not block those behind it. */
+Test(kernel_interface, a_frame_too_long_for_a_buffer)
 {
 	uint8_t octets[9014];
 	struct rte_mbuf *m[4];
@@ -341,8 +342,8 @@ Test(kernel_interface, a_frame_that_fits_no_buffer)
 	close(fd);
 }
 
-/* A datagram whose sum was left to hardware: the kernel takes it only if we made the sum. */
-Test(kernel_interface, sums_that_are_missing_are_filled_in)
+/* A datagram whose checksum was left to hardware: the kernel accepts it only if we complete it. */
+Test(kernel_interface, missing_checksums_are_filled_in)
 {
 	static const uint8_t datagram[] = {
 		2,    0,    0,	  0,	0, 1,  2, 0, 0,	  0,   0,   2,	 0x08, 0x00, /* Ethernet */
@@ -379,30 +380,30 @@ Test(kernel_interface, sums_that_are_missing_are_filled_in)
 	close(fd);
 }
 
-/* ---- what others do to it ---- */
+/* ---- changes by others ---- */
 
 static struct kernel_interface_state news(const char *of)
 {
 	struct kernel_interface_state s;
 
-	cr_expect(kernel_interface_refresh(k, &p, 1400, &s), "%s is no news", of);
+	cr_expect(kernel_interface_refresh(k, &p, 1400, &s), "%s was not reported", of);
 	return s;
 }
 
-/* What the kernel does later by itself is over. */
+/* Waits until the kernel's delayed announcements are over. */
 static void no_news(void)
 {
 	struct kernel_interface_state s;
 	int quiet = 0;
 
 	for (int tries = 0; quiet < 20; tries++) {
-		cr_assert_lt(tries, 1000, "there is always news");
+		cr_assert_lt(tries, 1000, "the announcements do not stop");
 		quiet = kernel_interface_refresh(k, &p, 1400, &s) ? 0 : quiet + 1;
 		poll(NULL, 0, 10);
 	}
 }
 
-Test(kernel_interface, an_administrator_is_followed)
+Test(kernel_interface, changes_by_the_administrator_are_followed)
 {
 	struct kernel_interface_state s;
 	const struct mac other = { { 2, 0, 0, 0, 0, 9 } };
@@ -413,9 +414,9 @@ Test(kernel_interface, an_administrator_is_followed)
 	cr_expect_eq(news("an MTU").mtu, 1300);
 	no_news();
 	ip("link set " NAME " mtu 9000");
-	s = news("an MTU that the port has not");
+	s = news("an MTU above the port's");
 	cr_expect_eq(s.mtu, 1400);
-	cr_expect_eq(ifindex_mtu(-1, kernel_interface_index(k)), 1400, "it was set back");
+	cr_expect_eq(ifindex_mtu(-1, kernel_interface_index(k)), 1400, "the MTU was reset");
 	no_news();
 	ip("link set " NAME " promisc on");
 	cr_expect(news("promisc").promiscuous);
@@ -433,15 +434,15 @@ Test(kernel_interface, an_administrator_is_followed)
 	cr_expect(news("up").up);
 	no_news();
 	ip("link delete " NAME);
-	cr_expect_not(news("its end").up);
+	cr_expect_not(news("its removal").up);
 }
 
-Test(kernel_interface, its_carrier_is_the_ports)
+Test(kernel_interface, the_carrier_follows_the_port)
 {
 	open_it();
 	await(ifindex_running, kernel_interface_index(k), true, "a carrier");
 	kernel_interface_set_carrier(k, false);
-	await(ifindex_running, kernel_interface_index(k), false, "the carrier's end");
+	await(ifindex_running, kernel_interface_index(k), false, "loss of the carrier");
 	cr_expect(ifindex_up(-1, kernel_interface_index(k)));
 	kernel_interface_set_carrier(k, false);
 	kernel_interface_set_carrier(k, true);

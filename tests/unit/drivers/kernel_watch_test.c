@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Announcements of the kernel's neighbours and routes, octet by octet as rtnetlink makes them. */
+/* Announcements of the kernel's neighbours and routes, octet by octet in rtnetlink's format. */
 #include <criterion/criterion.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
@@ -24,7 +24,7 @@ static void lost(void *arg, const struct gid *hop)
 static void begin(void)
 {
 	kernel_watch_open(&watch, IFINDEX);
-	kernel_watch_close(&watch); /* this test is the kernel */
+	kernel_watch_close(&watch); /* the test plays the kernel */
 	lost_count = 0;
 }
 
@@ -106,27 +106,27 @@ Test(kernel_watch, another_mac_address_is_a_change)
 	put(ipv4(2), 20);
 	put(ipv6(2), 26);
 	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), 20), "the same");
-	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(3), 30), "of nobody we talk to");
+	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(3), 30), "of an unknown neighbour");
 	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX + 1, ipv4(2), 21), "of another interface");
-	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), -1), "it failed: no address");
+	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), -1), "a failure has no address");
 	cr_expect_eq(get(ipv4(2)), 20);
 	cr_expect(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), 21));
 	cr_expect_eq(get(ipv4(2)), 21);
-	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), 21), "told once");
+	cr_expect_not(announce(RTM_NEWNEIGH, IFINDEX, ipv4(2), 21), "reported once");
 	cr_expect_eq(get(ipv6(2)), 26);
 	cr_expect(announce(RTM_NEWNEIGH, IFINDEX, ipv6(2), 27));
 	cr_expect_eq(get(ipv6(2)), 27);
 	cr_expect_eq(lost_count, 0);
 }
 
-Test(kernel_watch, what_the_kernel_drops_is_looked_for)
+Test(kernel_watch, dropped_neighbours_are_resolved_again)
 {
 	struct gid two = ipv4(2);
 
 	put(two, 20);
 	cr_expect_not(announce(RTM_DELNEIGH, IFINDEX, ipv4(3), 30));
-	cr_expect_eq(lost_count, 0, "nobody we talk to");
-	cr_expect_not(announce(RTM_DELNEIGH, IFINDEX, two, 20), "the old answer serves");
+	cr_expect_eq(lost_count, 0, "an unknown neighbour");
+	cr_expect_not(announce(RTM_DELNEIGH, IFINDEX, two, 20), "the old answer is kept");
 	cr_expect_eq(lost_count, 1);
 	cr_expect(gid_equal(&lost_hop, &two));
 	cr_expect_eq(get(two), 20);
@@ -135,7 +135,7 @@ Test(kernel_watch, what_the_kernel_drops_is_looked_for)
 	cr_expect_eq(get(two), -1);
 }
 
-Test(kernel_watch, routes_are_told_at_intervals)
+Test(kernel_watch, changed_routes_are_reported_at_intervals)
 {
 	struct nlmsghdr route = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 				  .nlmsg_type = RTM_NEWROUTE };
@@ -151,10 +151,10 @@ Test(kernel_watch, routes_are_told_at_intervals)
 	cr_expect_not(kernel_watch_changed(&watch, TIME_S + LIMIT_WATCH_ROUTES - 1, lost, NULL));
 	cr_expect(kernel_watch_changed(&watch, TIME_S + LIMIT_WATCH_ROUTES, lost, NULL),
 		  "not forgotten");
-	cr_expect_not(kernel_watch_changed(&watch, 3 * TIME_S, lost, NULL), "told once");
+	cr_expect_not(kernel_watch_changed(&watch, 3 * TIME_S, lost, NULL), "reported once");
 }
 
-/* More hops than there is room for: then any announcement may be of one that we know no more. */
+/* More hops than slots: from then on any announcement may concern a hop that was dropped. */
 Test(kernel_watch, more_hops_than_slots)
 {
 	for (uint32_t i = 0; i < 4 * LIMIT_WATCH_SLOTS; i++) {
@@ -168,7 +168,7 @@ Test(kernel_watch, more_hops_than_slots)
 	cr_expect(announce(RTM_NEWNEIGH, IFINDEX, ipv4(99), 1));
 }
 
-/* Whatever is cut or malformed: nothing is read behind the end. */
+/* Cut or malformed messages: nothing is read past the end. */
 Test(kernel_watch, cut_messages)
 {
 	struct gid gid = ipv6(2);
@@ -176,7 +176,7 @@ Test(kernel_watch, cut_messages)
 	struct message out = neighbour(RTM_NEWNEIGH, IFINDEX, &gid, &m);
 
 	put(gid, 20);
-	/* two octets of padding end it */
+	/* the message ends with two octets of padding */
 	for (size_t length = 0; length < out.length - 2; length++) {
 		uint8_t *exact = malloc(length + 1);
 

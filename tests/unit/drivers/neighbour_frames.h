@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames between 02:..:01 (10.0.0.1, fe80::1: ours) and 02:..:02 (10.0.0.2, fe80::2), by scapy 2.5. */
+/*
+ * Frames between 02:..:01 (10.0.0.1, fe80::1: ours) and 02:..:02 (10.0.0.2, fe80::2), made by scapy
+ * 2.5.
+ */
 /* clang-format off */
 #ifndef NEIGHBOUR_FRAMES_H
 #define NEIGHBOUR_FRAMES_H

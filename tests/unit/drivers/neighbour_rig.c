@@ -35,7 +35,7 @@ void neighbour_rig_close(void)
 	t = NULL;
 }
 
-/* An exact copy on the heap, so that a sanitizer sees one octet read too far. */
+/* An exact copy on the heap, so that a sanitizer detects a read past the end. */
 bool input(const uint8_t *frame, size_t length, nanotime now)
 {
 	uint8_t *copy = malloc(length + 1);

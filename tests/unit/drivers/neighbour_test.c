@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Neighbours against frames that scapy made: what we answer, ask, believe and ignore, and when. */
+/*
+ * Neighbours, compared with frames made by scapy: what the table answers, asks, accepts and
+ * ignores, and when.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +77,7 @@ static void resolves(const struct gid *peer, const uint8_t *question, size_t que
 	cr_assert_eq(neighbour_resolve(t, peer, TIME_S + TIME_MS, &mac), 0);
 	cr_expect_arr_eq(mac.octet, peers.octet, 6);
 	cr_expect_neq(neighbour_generation(t), generation);
-	cr_expect_eq(out.count, 1, "an answer needs no answer");
+	cr_expect_eq(out.count, 1, "an answer was answered");
 }
 
 Test(neighbour, resolves_by_arp)
@@ -115,14 +118,14 @@ Test(neighbour, asks_again_by_unicast_when_a_used_answer_grows_old)
 	neighbour_tick(t, 30 * TIME_S, &out);
 	cr_assert_eq(out.count, 1);
 	cr_expect_arr_eq(out.octets, peers.octet, 6);
-	cr_expect_eq(neighbour_resolve(t, &peer4, 30 * TIME_S, &mac), 0, "the old answer serves");
+	cr_expect_eq(neighbour_resolve(t, &peer4, 30 * TIME_S, &mac), 0, "the old answer is used");
 	for (uint32_t s = 31; s <= 36; s++)
 		neighbour_tick(t, s * TIME_S, &out);
 	cr_expect_eq(neighbour_resolve(t, &peer4, 36 * TIME_S, &mac), EHOSTUNREACH);
 	cr_expect_eq(out.count, 6);
 }
 
-Test(neighbour, forgets_what_nobody_uses)
+Test(neighbour, forgets_unused_entries)
 {
 	struct mac mac;
 
@@ -130,7 +133,7 @@ Test(neighbour, forgets_what_nobody_uses)
 	input(arp_answer, sizeof(arp_answer), 0);
 	for (uint32_t s = 1; s <= 1200; s++)
 		neighbour_tick(t, s * TIME_S, &out);
-	cr_expect_eq(out.count, 0, "nobody asks for the sake of an unused entry");
+	cr_expect_eq(out.count, 0, "an unused entry caused a request");
 	cr_expect_eq(neighbour_tick(t, 1201 * TIME_S, &out), TIME_NEVER);
 }
 
@@ -160,7 +163,7 @@ Test(neighbour, multicast_and_own_addresses_need_no_question)
 	cr_expect_arr_eq(mac.octet, ours.octet, 6);
 }
 
-Test(neighbour, broadcast_and_nobody_are_unreachable)
+Test(neighbour, broadcast_and_unspecified_are_unreachable)
 {
 	struct gid all = { { [10] = 0xff, 0xff, 255, 255, 255, 255 } };
 	struct gid subnet = { { [10] = 0xff, 0xff, 10, 0, 0, 255 } };
@@ -181,7 +184,8 @@ Test(neighbour, a_gratuitous_arp_moves_a_known_address_only)
 	memcpy(frame, arp_request, 60);
 	memcpy(frame + 38, frame + 28, 4); /* target = sender: 10.0.0.2 */
 	input(frame, 60, 0);
-	cr_expect_eq(neighbour_resolve(t, &peer4, 0, &mac), EINPROGRESS, "nobody had asked");
+	cr_expect_eq(neighbour_resolve(t, &peer4, 0, &mac), EINPROGRESS,
+		     "an unsolicited answer created an entry");
 	input(arp_answer, 60, 0);
 	frame[11] = frame[27] = 9;
 	input(frame, 60, 0);
@@ -190,8 +194,10 @@ Test(neighbour, a_gratuitous_arp_moves_a_known_address_only)
 	cr_expect_eq(out.count, 0);
 }
 
-/* hostile H-74: the first change is believed at once, of a flood ten in a second and the last. */
-Test(neighbour, a_mac_address_that_flips_is_followed_at_a_bounded_rate)
+/*
+ * hostile H-74: the first change takes effect at once; of a flood, ten a second and the last one.
+ */
+Test(neighbour, changes_of_a_mac_address_are_rate_limited)
 {
 	nanotime now = TIME_S;
 	uint8_t frame[60];
@@ -211,7 +217,7 @@ Test(neighbour, a_mac_address_that_flips_is_followed_at_a_bounded_rate)
 		neighbour_frames_clear(&out);
 		if (i == 1) {
 			cr_assert_eq(neighbour_resolve(t, &peer4, now, &mac), 0);
-			cr_expect_eq(mac.octet[5], 1, "the first is believed at once");
+			cr_expect_eq(mac.octet[5], 1, "the first change takes effect at once");
 		}
 		now += TIME_S / 10000;
 	}
@@ -223,8 +229,8 @@ Test(neighbour, a_mac_address_that_flips_is_followed_at_a_bounded_rate)
 	cr_expect_arr_eq(mac.octet, frame + 6, 6, "the last one wins");
 }
 
-/* ... and one that comes back before the other was believed never changed. */
-Test(neighbour, a_lie_that_is_corrected_in_time_is_not_followed)
+/* ... and one that is taken back in time never takes effect. */
+Test(neighbour, a_mac_change_taken_back_in_time_is_ignored)
 {
 	nanotime now = TIME_S;
 	uint8_t frame[60], lie[60];
@@ -277,7 +283,7 @@ static const struct sample samples[] = {
 	{ dad_request, sizeof(dad_request) },
 };
 
-/* What the protocol needs of each frame; behind it there is only Ethernet's padding. */
+/* The octets that the protocol needs of each frame; the rest is Ethernet padding. */
 static size_t needed(const struct sample *s)
 {
 	switch (load_be16(s->frame + 12)) {
@@ -304,7 +310,7 @@ Test(neighbour, a_frame_cut_anywhere_is_ignored)
 	cr_expect_eq(neighbour_resolve(t, &peer6, 0, &mac), EINPROGRESS);
 }
 
-/* Every octet behind the Ethernet header of a checksummed message counts. */
+/* Every octet after the Ethernet header of a checksummed message counts. */
 Test(neighbour, a_wrong_checksum_is_ignored)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {

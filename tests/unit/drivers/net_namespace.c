@@ -37,7 +37,7 @@ uint32_t index_of(const char *name)
 {
 	uint32_t index = if_nametoindex(name);
 
-	cr_assert_neq(index, 0, "there is no %s", name);
+	cr_assert_neq(index, 0, "no interface %s", name);
 	return index;
 }
 

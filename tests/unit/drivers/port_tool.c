@@ -3,9 +3,9 @@
  * A port and its neighbours without an engine, for port_test.sh:
  *
  *	port_tool EAL... -- answer PORT IP/LEN,... TARGET,...   answers ARP, ND and echo; resolves
- *	port_tool EAL... -- netdev IFACE TARGET,...             says what it learns; resolves
+ *	port_tool EAL... -- netdev IFACE TARGET,...             prints what it learns; resolves
  *
- * Prints one line per fact and ends on end of file of its standard input, or after 300 s.
+ * Prints one line per fact. Ends at end of file of its standard input, or after 300 s.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "drivers/neighbour/neighbour.h"
 
 #define TARGETS	 8
-#define PATIENCE (300 * TIME_S) /* longer than a test may take */
+#define PATIENCE (300 * TIME_S) /* longer than any test */
 
 static struct neighbour_frames out;
 static struct rte_mempool *pool;
@@ -158,7 +158,7 @@ static void print_facts(const struct port *p)
 	fflush(stdout);
 }
 
-/* Until the bell, the end of standard input, or 20 ms; false at the end of standard input. */
+/* Waits for the bell, the end of standard input, or 20 ms; false at the end of standard input. */
 static bool wait_a_little(struct port *p)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
