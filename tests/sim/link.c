@@ -33,7 +33,7 @@ void link_free(struct link *l)
 	free(l->arrivals.node);
 }
 
-/* The classic format: microseconds, Ethernet. */
+/* The classic pcap format: microseconds, Ethernet. */
 bool link_capture(struct link *l, const char *path)
 {
 	const struct {

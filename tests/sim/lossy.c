@@ -15,7 +15,7 @@
 #define GUARD	      0xa5u
 #define EDGE	      64u /* guard octets on both sides of a slot's buffer */
 #define RECEIVES      64u
-#define TARGETS	      256u /* of WRITEs: later ones do not overtake a look at an earlier one */
+#define TARGETS	      256u /* of WRITEs: a later one does not disturb a check */
 #define MESSAGE_MOST  6000u
 #define SLOT	      (2 * EDGE + GRH_LENGTH + MESSAGE_MOST)
 #define SOURCES	      64u
@@ -26,12 +26,12 @@
 /* One direction of a pair. */
 struct lane {
 	struct node_qp *from, *to;
-	uint64_t salt; /* what its messages are made from */
+	uint64_t salt; /* the seed of its messages */
 	size_t source_slots, receive_slots, target_slots; /* offsets in the nodes' memories */
 	uint32_t posted, completed;
 	uint32_t receives_posted, receives_done;
-	uint32_t next; /* the message that comes next where nothing is lost */
-	bool stopped; /* its send queue: the rest flushes */
+	uint32_t next; /* the number of the next message if nothing is lost */
+	bool stopped; /* the send queue stopped: the rest is flushed */
 };
 
 struct world {
@@ -40,7 +40,7 @@ struct world {
 	struct prng prng;
 	struct node node[NODES];
 	struct link link;
-	struct lane lane[2 * SIM_PAIRS]; /* 2 * pair + the node that sends */
+	struct lane lane[2 * SIM_PAIRS]; /* index: 2 * pair + sending node */
 	uint32_t key[NODES];
 	uint32_t pairs, mtu;
 	nanotime now, wake[NODES];
@@ -54,7 +54,7 @@ struct world {
 			snprintf((w)->result->why, sizeof((w)->result->why), __VA_ARGS__); \
 	} while (0)
 
-/* Messages: all of message `id` follows from its lane and its number. */
+/* Messages: a message follows from its lane and its number `id`. */
 
 static uint64_t draw(const struct lane *l, uint32_t id, uint32_t what)
 {
@@ -80,7 +80,7 @@ static uint8_t opcode_of(const struct lane *l, uint32_t id)
 	return l->from->caps.type == QP_TYPE_UD ? WORK_SEND_WITH_IMM : of_uc[draw(l, id, 2) % 3];
 }
 
-/* Its source is not registered: a local error. */
+/* Whether its source is not registered: a local error. */
 static bool is_bad(const struct world *w, const struct lane *l, uint32_t id)
 {
 	return w->config.faults > 0 && draw(l, id, 3) % 50 == 0;
@@ -116,7 +116,7 @@ static void post_one(struct world *w, struct lane *l, uint32_t node)
 	sge[1] = (struct work_sge){ BASE + source + cut, length - cut, w->key[node] };
 	if (is_bad(w, l, id)) {
 		sge[1].lkey ^= 0x5500;
-		sge[1].length = MAX_OF(sge[1].length, 1u); /* nothing is not looked at */
+		sge[1].length = MAX_OF(sge[1].length, 1u); /* empty messages are not checked */
 	}
 	if (l->from->caps.type == QP_TYPE_UD) {
 		work.remote_qpn = l->to->caps.qpn;
@@ -126,7 +126,7 @@ static void post_one(struct world *w, struct lane *l, uint32_t node)
 		work.remote_addr = BASE + l->target_slots + (size_t)(id % TARGETS) * SLOT + EDGE;
 	}
 	if (!node_post_send(l->from, &work, sge, w->now))
-		wrong(w, "the window was open and then full");
+		wrong(w, "the send window was open and then full");
 }
 
 static void post_receives(struct world *w, struct lane *l, uint32_t node)
@@ -154,7 +154,7 @@ static void programs_run(struct world *w, struct lane *l, uint32_t node)
 			wrong(w, "lane %s: SQE does not resume", l->from->node->name);
 		l->stopped = false;
 	}
-	/* Sources are not written again while their request is under way. */
+	/* A source buffer is not reused while its request is under way. */
 	for (; burst > 0 && l->posted < w->config.messages && l->posted - l->completed < SOURCES &&
 	       qp_window_slot(l->from->core) != NULL;
 	     burst--)
@@ -179,7 +179,7 @@ static void sent(struct world *w, struct lane *l, const struct completion *c)
 	w->result->requests += wanted == STATUS_SUCCESS;
 }
 
-/* The network header of a datagram says who sent it. */
+/* The network header of a datagram names its sender. */
 static bool grh_right(const struct lane *l, const uint8_t *grh)
 {
 	const uint8_t *ip = l->from->flow.header + l->from->flow.l3;
@@ -205,18 +205,18 @@ static void received(struct world *w, struct lane *l, const struct completion *c
 	}
 	if (c->byte_len != length + (ud ? GRH_LENGTH : 0) ||
 	    by_write != (opcode_of(l, id) == WORK_RDMA_WRITE_WITH_IMM))
-		wrong(w, "node %s: message %u of %u octets came as %u", l->to->node->name, id,
+		wrong(w, "node %s: message %u of %u octets arrived with %u", l->to->node->name, id,
 		      length, c->byte_len);
 	if (ud && !grh_right(l, octets))
 		wrong(w, "node %s: message %u has a wrong header", l->to->node->name, id);
 	make_octets(l, id, length, w->scratch);
 	if (memcmp(octets + (ud ? GRH_LENGTH : 0), w->scratch, length) != 0)
-		wrong(w, "node %s: message %u came with wrong octets", l->to->node->name, id);
+		wrong(w, "node %s: message %u arrived with wrong octets", l->to->node->name, id);
 	while (w->perfect && l->next != id &&
 	       (opcode_of(l, l->next) == WORK_RDMA_WRITE || is_bad(w, l, l->next)))
-		l->next++; /* nobody is told of these */
+		l->next++; /* a WRITE without immediate data has no completion */
 	if (w->perfect && w->config.faults == 0 && l->next != id)
-		wrong(w, "node %s: message %u came where %u was next", l->to->node->name, id,
+		wrong(w, "node %s: message %u arrived where %u was next", l->to->node->name, id,
 		      l->next);
 	l->next = id + 1;
 	w->result->messages++;
@@ -240,7 +240,7 @@ static void drain(struct world *w, struct node_qp *q, uint32_t node, uint32_t pa
 static void arrived(struct world *w, const struct frame *f, uint32_t to)
 {
 	static const struct decode_options options = { .check_icrc = true };
-	static uint8_t octets[FRAME_OCTETS]; /* of its own: the frame may arrive twice */
+	static uint8_t octets[FRAME_OCTETS]; /* a copy, because the frame may arrive twice */
 	struct node *n = &w->node[to];
 	struct packet p;
 	enum reason r;
@@ -254,7 +254,7 @@ static void arrived(struct world *w, const struct frame *f, uint32_t to)
 	if (r == REASON_NONE) {
 		packet_make_grh(octets, &p);
 		r = node_received(n->qp[pair], &p, w->now);
-		/* Copies that were made meanwhile are looked at before others are. */
+		/* Check copies that were made meanwhile before others are made. */
 		drain(w, n->qp[pair], to, pair);
 		post_receives(w, &w->lane[2 * pair + 1 - to], 1 - to);
 	}
@@ -271,7 +271,7 @@ static void frame_build(struct node_qp *q, struct frame *f, const struct packet 
 	f->length = (uint16_t)packet_seal(f->octets + f->start, &q->flow, n, p->payload_length);
 }
 
-/* Some of a turn's packets are not taken by the port, now and then. */
+/* Now and then the port does not take some of a turn's packets. */
 static void turn(struct world *w, struct node_qp *q, uint32_t node)
 {
 	struct packet p[LIMIT_TURN];
@@ -331,7 +331,7 @@ static void node_poll(struct world *w, uint32_t node)
 		wrong(w, "node %s: %s", n->name, n->fault);
 }
 
-/* Making the world. */
+/* Creating the world. */
 
 static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, uint32_t node,
 			const struct gid gid[NODES], const uint32_t psn[NODES])
@@ -403,7 +403,7 @@ static void make_pair(struct world *w, uint32_t pair, const struct gid gid[NODES
 	}
 }
 
-/* What is not given is drawn. */
+/* Options that are not given are drawn. */
 static double or_chance(struct prng *r, double given, double often, double most)
 {
 	if (given >= 0)
@@ -470,7 +470,7 @@ static void step(struct world *w)
 	uint32_t to;
 
 	if (next == TIME_NEVER) {
-		wrong(w, "requests are under way and nothing is left to wait for");
+		wrong(w, "requests are outstanding, but there is nothing to wait for");
 		return;
 	}
 	w->now = MAX_OF(w->now, next) + prng_below(&w->prng, 2000);
@@ -487,7 +487,7 @@ static bool all_guard(const uint8_t *p, size_t octets)
 	return p[0] == GUARD && memcmp(p, p + 1, octets - 1) == 0;
 }
 
-/* What was on its way is copied; then the edges of all slots are as they were. */
+/* Makes the remaining copies; then the guards of all slots must be unchanged. */
 static void finish(struct world *w)
 {
 	uint64_t told = 0;

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The simulator's other kind of run (sim_config.unreliable): services without acknowledgements (UC, UD) over a bad link.
- * Nothing need arrive; checked of every run is that
+ * The simulator's other kind of run (sim_config.unreliable): services without acknowledgements (UC,
+ * UD) over a bad link. Messages may be lost. Every run checks that
  *
- *	what arrives is a message that was sent, whole, and nowhere else
- *	every request completes once, in order, as it should, whatever became of its packets
- *	nothing on the link takes a queue pair out of RTS; a local error stops the send queue alone
- *	without loss and disorder, and with receive requests in time, everything arrives once, in order
+ *	a message that arrives was sent, is whole, and is in the right place
+ *	every request completes once and in order, whatever became of its packets
+ *	nothing on the link takes a queue pair out of RTS; a local error stops only the send queue
+ *	without loss and reordering, and with receive requests in time, every message arrives once
+ *	and in order
  */
 #ifndef SIM_LOSSY_H
 #define SIM_LOSSY_H
 
 #include "sim.h"
 
-/* In the result, messages are those that arrived, and broken is how often a send queue stopped. */
+/*
+ * In the result `messages` counts messages that arrived, and `broken` how often a send queue
+ * stopped.
+ */
 void lossy_run(const struct sim_config *c, struct sim_result *r);
 
 #endif

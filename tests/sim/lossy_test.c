@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable services over good and bad links. A failure says the seed of its run. */
+/* Unreliable services over good and bad links. A failure prints the seed of its run. */
 #include <criterion/criterion.h>
 
 #include "lossy.h"
@@ -29,7 +29,7 @@ Test(lossy, a_perfect_link_loses_nothing, .timeout = 300)
 }
 
 /* protocol-map 50, 172, 173, 174 */
-Test(lossy, what_arrives_is_whole, .timeout = 300)
+Test(lossy, messages_arrive_whole, .timeout = 300)
 {
 	uint64_t delivered = 0, sent = 0, gaps = 0, outside = 0, damaged = 0;
 
@@ -49,7 +49,7 @@ Test(lossy, what_arrives_is_whole, .timeout = 300)
 		outside += r.reasons[REASON_OPCODE_SEQUENCE];
 		damaged += r.reasons[REASON_ICRC];
 	}
-	/* The runs did meet what they are there for, and much arrived all the same. */
+	/* The runs had the intended faults, and yet many messages arrived. */
 	cr_assert(gaps > 1000 && outside > 1000 && damaged > 100,
 		  "%llu gaps, %llu outside, %llu ICRC", (unsigned long long)gaps,
 		  (unsigned long long)outside, (unsigned long long)damaged);
@@ -57,8 +57,8 @@ Test(lossy, what_arrives_is_whole, .timeout = 300)
 		     (unsigned long long)sent);
 }
 
-/* protocol-map 134: send queues stop and resume, the other direction does not notice */
-Test(lossy, local_errors_stop_a_send_queue_and_nothing_else, .timeout = 300)
+/* protocol-map 134: send queues stop and resume; the other direction is not affected */
+Test(lossy, local_errors_stop_only_a_send_queue, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct sim_config c = { .seed = seed,

@@ -102,7 +102,7 @@ static void window_publish(struct node *n, struct region *r, uint32_t key,
 	key_publish(&n->keys, key, r);
 }
 
-/* A description that lives until node_free. */
+/* A region descriptor that lives until node_free. */
 static struct region *region_new(struct node *n)
 {
 	assert(n->regions < NODE_REGIONS);
@@ -125,7 +125,7 @@ uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint6
 	return node_window_in(n, region_new(n), region_key, offset, length, access, qpn);
 }
 
-/* The region's memory stays until node_free: the grace period of a simulation is its end. */
+/* The region's memory stays until node_free: a simulation ends before any grace period. */
 void node_deregister(struct node *n, uint32_t key)
 {
 	key_withdraw(&n->keys, key);
@@ -214,7 +214,7 @@ bool node_srq_post(struct node_srq *s, uint64_t wr_id, const struct work_sge *sg
 	return receives_post(&s->receives, wr_id, sge, num_sge);
 }
 
-/* The queue that a packet's receive request is taken from; NULL: there is none. */
+/* The queue that holds the receive request for a packet; NULL: none. */
 static struct node_receives *receives_of(struct node_qp *q, const struct packet *p)
 {
 	struct node *n = q->node;
@@ -253,7 +253,8 @@ bool node_post_send(struct node_qp *q, const struct send_work *w, const void *ta
 
 static void completion_put(struct node_qp *q, const struct completion *c, bool from_receive)
 {
-	assert(q->completion_tail - q->completion_head < NODE_COMPLETIONS && "somebody takes them");
+	assert(q->completion_tail - q->completion_head < NODE_COMPLETIONS &&
+	       "the node's owner must take completions");
 	q->completion[q->completion_tail++ % NODE_COMPLETIONS] =
 		(struct node_completion){ .c = *c, .from_receive = from_receive };
 }
@@ -293,7 +294,7 @@ void node_collect(struct node_qp *q, nanotime now)
 		completion_put(q, &c, from_receive);
 	q->events |= qp_take_events(q->core);
 	q->flushing |= (q->events & QP_EVENT_ENTERED_ERR) != 0;
-	if (q->flushing && !q->caps.has_srq) /* an SRQ keeps what nobody took (protocol-map 133) */
+	if (q->flushing && !q->caps.has_srq) /* an SRQ keeps its requests (protocol-map 133) */
 		receives_flush(q);
 	q->not_before = 0;
 	q->deadline = qp_deadline(q->core);
@@ -307,7 +308,7 @@ int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask,
 		q->receives.head = q->receives.tail;
 		q->completion_head = q->completion_tail;
 		q->copy_head = q->copy_tail;
-		q->next_ticket = 0; /* whatever the next one is */
+		q->next_ticket = 0; /* the next ticket may have any number */
 		q->events = 0;
 		q->flushing = false;
 	}
@@ -453,7 +454,7 @@ static void ticket_check(struct node_qp *q, const struct packet *p, uint64_t tic
 	q->next_ticket = ticket + 1;
 }
 
-/* What the contract says of an outcome. */
+/* Checks an outcome against the core's contract. */
 static void outcome_check(struct node_qp *q, const struct packet *p, bool offered)
 {
 	const struct outcome *o = &q->outcome;
@@ -599,7 +600,7 @@ bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *paylo
 		p->payload = payload;
 	}
 	if (qp_state(q->core) == QP_STATE_ERR)
-		node_collect(q, now); /* it may have failed while it was looking for the packet */
+		node_collect(q, now); /* it may have failed while it searched for the packet */
 	q->deadline = qp_deadline(q->core);
 	return true;
 }

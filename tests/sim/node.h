@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node: what an engine is to the transport core, without a port. Flat memory with regions and
- * keys, queue pairs with their receive queues, copies that are made at once or later, completions
- * and events in the order in which the core gave them. It drives the core as transport.h's
- * caller loop says. The simulator joins nodes by a link of frames, a story by hand.
+ * A node drives the transport core as an engine does, but without a port. It has flat memory with
+ * regions and keys, queue pairs with their receive queues, copies that are made at once or later,
+ * and completions and events in the order in which the core gave them. It follows the caller's loop
+ * in transport.h. The simulator joins nodes by a link of frames; a story does it step by step.
  */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
@@ -23,28 +23,28 @@
 #define NODE_PAYLOAD	 4096u
 #define NODE_SRQS	 32u
 
-/* A completion and the queue that it is of. */
+/* A completion, and whether the receive queue caused it. */
 struct node_completion {
 	struct completion c;
 	bool from_receive;
 };
 
-/* Receive requests that wait. */
+/* Posted receive requests. */
 struct node_receives {
-	uint8_t *request; /* NODE_RECEIVES of `stride` octets */
+	uint8_t *request; /* NODE_RECEIVES of `stride` octets each */
 	uint32_t stride;
 	uint32_t head, tail;
 };
 
-/* A shared receive queue that XRC packets name. */
+/* A shared receive queue for XRC packets. */
 struct node_srq {
-	uint32_t srqn; /* on the wire */
-	uint32_t number; /* in completions */
+	uint32_t srqn; /* number on the wire */
+	uint32_t number; /* number in completions */
 	uint32_t pd;
 	struct node_receives receives;
 };
 
-/* A copy, an atomic or an invalidation that was asked for and not made yet. */
+/* A copy, atomic or invalidation that the core asked for and that was not made yet. */
 struct node_copy {
 	uint64_t ticket;
 	bool is_atomic;
@@ -52,7 +52,7 @@ struct node_copy {
 	nanotime due;
 	struct atomic_request atomic;
 	struct span_list place;
-	uint8_t octets[40 + NODE_PAYLOAD]; /* a datagram comes with its network header */
+	uint8_t octets[40 + NODE_PAYLOAD]; /* a datagram includes its network header */
 };
 
 struct node_qp {
@@ -61,24 +61,24 @@ struct node_qp {
 	struct qp_caps caps;
 	uint32_t index;
 	nanotime deadline;
-	nanotime not_before; /* the core asked to wait with sending; 0: not */
-	uint32_t events; /* all since node_events_take */
-	bool flushing; /* the core said that the receive queue is to be flushed */
+	nanotime not_before; /* the core asked not to send before; 0: it did not */
+	uint32_t events; /* since node_events_take */
+	bool flushing; /* the core asked to flush the receive queue */
 
 	struct node_receives receives;
 
 	struct node_completion *completion;
 	uint32_t completion_head, completion_tail;
 
-	struct node_copy *copy; /* LIMIT_TICKETS, where copies are delayed */
-	void *tickets; /* room for as many, from the first time it was needed; NULL: never yet */
+	struct node_copy *copy; /* LIMIT_TICKETS of them, if copies are delayed */
+	void *tickets; /* memory for as many tickets, once it was needed; otherwise NULL */
 	uint32_t copy_head, copy_tail;
 	uint64_t next_ticket; /* tickets count from 1 without gaps */
 
 	struct flow flow;
 	uint16_t identification;
 	struct outcome outcome;
-	enum reason reason; /* what became of the last packet */
+	enum reason reason; /* the outcome of the last packet */
 };
 
 struct node {
@@ -94,42 +94,42 @@ struct node {
 	struct node_qp **qp;
 	uint32_t qps;
 	struct prng prng;
-	bool delay_copies; /* copies are made by node_settle, else at once */
-	bool hold_operations; /* binds and invalidations are made by node_operate, else at once */
-	uint32_t copy_delay; /* ns, at most */
+	bool delay_copies; /* copies are made by node_settle, otherwise at once */
+	bool hold_operations; /* binds and invalidations wait for node_operate */
+	uint32_t copy_delay; /* maximum, in ns */
 	double fail_copies; /* probability */
 	uint64_t failed_copies;
-	char fault[200]; /* the core broke its contract: what was seen; "" otherwise */
+	char fault[200]; /* a violation of the core's contract; "" if there was none */
 };
 
 void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint64_t seed);
 void node_free(struct node *n);
 
 /*
- * Registers [offset, offset + length) of the memory under addresses from `iova` on, cut into so
- * many pieces (every second one a peer piece). Returns the key.
+ * Registers [offset, offset + length) of the memory at address `iova`, cut into this many pieces
+ * (every second one a peer piece). Returns the key.
  */
 uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
 		       uint32_t access, uint32_t pieces);
 void node_deregister(struct node *n, uint32_t key);
 
 /*
- * A window on [offset, offset + length) of a region, bound through this queue pair (0: of type 1).
- * Returns its key. A bind that is an operation does the same with the key that it brings.
+ * A window on [offset, offset + length) of a region, bound through this queue pair (0: type 1).
+ * Returns its key. A bind operation does the same with the key that it carries.
  */
 uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
 		     uint32_t access, uint32_t qpn);
-/* ... whose description is the caller's: it stays while the window does. */
+/* The same with a descriptor of the caller's, which must outlive the window. */
 uint32_t node_window_in(struct node *n, struct region *window, uint32_t region_key, uint64_t offset,
 			uint64_t length, uint32_t access, uint32_t qpn);
 const struct region *node_region(const struct node *n, uint32_t key);
 
 struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool delay_copies);
 
-/* Where a span's octets are. */
+/* The memory of a span. */
 uint8_t *node_at(const struct node *n, const struct span *s);
 
-/* False: the queue or the window is full. `w` is followed by its elements or inline octets. */
+/* False: the queue or the window is full. The elements or inline octets follow `w`. */
 bool node_post_send(struct node_qp *q, const struct send_work *w, const void *tail, nanotime now);
 bool node_post_receive(struct node_qp *q, uint64_t wr_id, const struct work_sge *sge,
 		       uint32_t num_sge);
@@ -139,30 +139,32 @@ struct node_srq *node_srq_add(struct node *n, uint32_t srqn, uint32_t pd, uint32
 bool node_srq_post(struct node_srq *s, uint64_t wr_id, const struct work_sge *sge,
 		   uint32_t num_sge);
 
-/* A packet arrived: what an engine does with it. Returns the core's reason. */
+/* Handles a packet as an engine does. Returns the core's reason. */
 enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now);
 
-/* Makes and reports the delayed copies that are due (all of them with TIME_NEVER). */
+/* Makes and reports delayed copies that are due (TIME_NEVER: all of them). */
 void node_settle(struct node_qp *q, nanotime due, nanotime now);
-/* The oldest delayed copy is made (or fails) now. */
+/* Makes the oldest delayed copy now, or lets it fail. */
 void node_settle_one(struct node_qp *q, bool ok, nanotime now);
 nanotime node_copy_due(const struct node_qp *q);
 
 /*
- * The operation that the core handed out is executed (with STATUS_SUCCESS) and reported. False: it
- * handed out none.
+ * Executes the operation that the core handed out (if STATUS_SUCCESS) and reports it. False: there
+ * is none.
  */
 bool node_operate(struct node_qp *q, enum work_status status, nanotime now);
 
-/* The next packet, its payload gathered to `payload` (p->payload points there or is inline). */
+/*
+ * The next packet, with its payload gathered into `payload` (p->payload points there or is inline).
+ */
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);
 
-/* The packet has left, or was not sent (unreliable services want to know the first, too). */
+/* The packet was sent, or was not. Unreliable services need the former, too. */
 void node_sent(struct node_qp *q, const struct packet *p, nanotime now);
 void node_unsent(struct node_qp *q, const struct packet *p, nanotime now);
 void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now);
 
-/* The deadline, if it is reached, and what the caller's loop does after any event. */
+/* Handles a deadline that was reached, and what the caller's loop does after any event. */
 void node_expire(struct node_qp *q, nanotime now);
 void node_collect(struct node_qp *q, nanotime now);
 

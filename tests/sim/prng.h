@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xoshiro256**, seeded by splitmix64: the same numbers from the same seed on every machine. */
+/* xoshiro256**, seeded by splitmix64: a seed gives the same numbers on every machine. */
 #ifndef SIM_PRNG_H
 #define SIM_PRNG_H
 
@@ -57,7 +57,7 @@ static inline uint32_t prng_between(struct prng *p, uint32_t low, uint32_t high)
 	return low + prng_below(p, high - low + 1);
 }
 
-/* True with that probability; asks for no number when it is 0. */
+/* True with this probability; draws no number if it is 0. */
 static inline bool prng_chance(struct prng *p, double probability)
 {
 	return probability > 0 &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run: the nodes are made and connected, and then time goes from one thing to the next: frames
- * that arrived are taken in bursts, deadlines are served, programs post, queue pairs send in turns.
+ * A run: makes and connects the nodes, then moves the time from one event to the next. Frames that
+ * arrived are received in bursts, deadlines are handled, programs post, and queue pairs send in
+ * turns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define ACCESS_ALL                                                                              \
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
-#define LINE_BACKLOG  (20 * TIME_US) /* of frames that wait for the line: then the port is full */
+#define LINE_BACKLOG  (20 * TIME_US) /* of waiting frames: then the port is full */
 #define NO_PROGRESS   (60 * TIME_S)
 #define POLLS_AT_MOST UINT64_C(2000000000)
 
@@ -26,12 +27,12 @@ struct world {
 	struct workload load;
 	struct node node[NODES];
 	struct link link;
-	struct stream stream[2 * SIM_PAIRS]; /* 2 * pair + the node that sends */
+	struct stream stream[2 * SIM_PAIRS]; /* index: 2 * pair + sending node */
 	uint32_t pairs;
 	nanotime now;
 	nanotime wake[NODES];
-	double unsent; /* probability that the port takes no more */
-	bool lazy; /* receive requests come late */
+	double unsent; /* probability that the port accepts no more */
+	bool lazy; /* receive requests are posted late */
 	bool ipv6;
 	struct gid gid[NODES];
 };
@@ -76,7 +77,7 @@ static void choose(struct world *w, const struct sim_config *c)
 
 static uint64_t choose_base(struct prng *r, size_t size)
 {
-	/* Sometimes the last octet of memory has the last address there is. */
+	/* Sometimes memory ends at the highest address. */
 	if (prng_below(r, 4) == 0)
 		return 0 - (uint64_t)size;
 	return prng_next(r) >> 12 & ~UINT64_C(7);
@@ -140,7 +141,7 @@ static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, 
 		{ QP_STATE_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
 					QP_ATTR_SQ_PSN | QP_ATTR_MAX_RD_ATOMIC },
 	};
-	/* Half of a connection needs half of it. */
+	/* An XRC connection is one-directional and needs half of the attributes. */
 	if (q->caps.type == QP_TYPE_XRC_SEND)
 		steps[1].mask &= ~(uint32_t)(QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
 	if (q->caps.type == QP_TYPE_XRC_RECV)
@@ -168,7 +169,7 @@ static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, 
 	}
 }
 
-/* Often close to the end of the PSNs. */
+/* Often close to the wrap of the PSNs. */
 static uint32_t choose_psn(struct prng *r)
 {
 	return prng_below(r, 2) ? 0xffffff - prng_below(r, 200) : prng_next(r) & 0xffffff;
@@ -224,7 +225,9 @@ static void make_keys(struct world *w)
 		struct node *n = &w->node[i];
 
 		base[i] = choose_base(r, n->size);
-		/* Pieces of whole pages: the counter and the words of atomics lie in one. */
+		/*
+		 * Pieces of whole pages, so that the counter and each atomic's word lie within one.
+		 */
 		key[i] = node_register(n, 0, n->size, base[i], PD, ACCESS_ALL,
 				       n->size % (3 * 4096) == 0 ? 3
 				       : n->size % 8192 == 0	 ? 2
@@ -240,7 +243,7 @@ static void make_keys(struct world *w)
 	}
 }
 
-/* A node's poll. */
+/* What a node does in one poll. */
 
 static void drain(struct world *w, struct node_qp *q, uint32_t node, uint32_t pair)
 {
@@ -275,7 +278,7 @@ static void arrived(struct world *w, const struct frame *f, uint32_t to)
 	drain(w, n->qp[pair], to, pair);
 }
 
-/* The headers go in front of the payload, wherever it begins. */
+/* Writes the headers just before the payload. */
 static void frame_build(struct node_qp *q, struct frame *f, const struct packet *p)
 {
 	uint8_t headers[PACKET_HEADER_MAX];
@@ -288,7 +291,7 @@ static void frame_build(struct node_qp *q, struct frame *f, const struct packet 
 	f->length = (uint16_t)packet_seal(f->octets + f->start, &q->flow, n, p->payload_length);
 }
 
-/* One turn of a queue pair. False: it has more. */
+/* One turn of a queue pair. False: it has more to send. */
 static bool turn(struct world *w, struct node_qp *q, uint32_t node)
 {
 	struct prng *r = &w->load.prng;
@@ -315,7 +318,7 @@ static bool turn(struct world *w, struct node_qp *q, uint32_t node)
 	sent = prng_chance(r, w->unsent) ? prng_below(r, n + 1) : n;
 	for (uint32_t i = 0; i < sent; i++)
 		link_send(&w->link, node, f[i], w->now);
-	for (uint32_t i = n; i-- > sent;) { /* the port is full: the last one first */
+	for (uint32_t i = n; i-- > sent;) { /* the port is full: give back the last one first */
 		link_return(&w->link, f[i]);
 		qp_unsent(q->core, &p[i], w->now);
 	}
@@ -355,7 +358,7 @@ static void programs_run(struct world *w, uint32_t node, uint32_t pair)
 	if (w->config.bench || prng_below(&w->load.prng, 2))
 		stream_post(out, w->now);
 	drain(w, q, node, pair);
-	/* Something can still be posted: the program comes back. */
+	/* Requests are left to be posted, so the program runs again. */
 	if (!stream_done(out) || !stream_done(in))
 		w->wake[node] = time_earlier(w->wake[node],
 					     w->now + 1000 + prng_below(&w->load.prng, 50000));
@@ -420,7 +423,7 @@ static void step(struct world *w)
 	struct frame *f;
 
 	if (next == TIME_NEVER) {
-		say_missing(w, "nothing is left to wait for");
+		say_missing(w, "there is nothing to wait for");
 		return;
 	}
 	w->now = MAX_OF(w->now, next) + prng_below(&w->load.prng, 2000);
@@ -434,7 +437,7 @@ static void step(struct world *w)
 		say_missing(w, "no progress for 60 s");
 }
 
-/* What is still on its way arrives; then nothing may have changed that nobody asked for. */
+/* Delivers what is still on its way; then no other octet may have changed. */
 static void finish(struct world *w)
 {
 	bool whole = w->load.result->broken == 0;
@@ -460,7 +463,7 @@ static void finish(struct world *w)
 		if (whole && counter != w->load.added[i])
 			wrong(&w->load, "node %s: the atomics' sum is wrong", w->node[i].name);
 		if (m[8] != GUARD || memcmp(m + 8, m + 9, w->node[i].size - 9) != 0)
-			wrong(&w->load, "node %s: octets outside of every message were written",
+			wrong(&w->load, "node %s: octets outside of all messages were written",
 			      w->node[i].name);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of the simulator as tests. A failure says the seed and how it is seen again. */
+/* Runs of the simulator as tests. A failure prints the seed and how to repeat the run. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static struct sim_config clean(uint64_t seed, uint32_t messages)
 	return (struct sim_config){ .seed = seed, .messages = messages, .qps = 4, .delay = 5000 };
 }
 
-/* Everything from the seed: sizes, links, faults, late copies, late receive requests. */
+/* The seed chooses everything: sizes, links, faults, late copies, late receive requests. */
 Test(sim, many_seeds, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
@@ -38,14 +38,14 @@ Test(sim, many_seeds, .timeout = 300)
 		corrupted += r.link.corrupted;
 		refused += r.reasons[REASON_ICRC];
 	}
-	/* The seeds did choose what they are there for. */
+	/* The seeds had the intended faults. */
 	cr_assert(broken > 50 && lost > 1000 && corrupted > 100 && refused > 50,
 		  "%llu broken, %llu lost, %llu corrupted, %llu refused by ICRC",
 		  (unsigned long long)broken, (unsigned long long)lost,
 		  (unsigned long long)corrupted, (unsigned long long)refused);
 }
 
-/* protocol-map 169: one direction each, every message in the SRQ that it names */
+/* protocol-map 169: one direction each; every message arrives in the SRQ that it names */
 Test(sim, xrc_under_loss, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -61,8 +61,8 @@ Test(sim, xrc_under_loss, .timeout = 300)
 	}
 }
 
-/* protocol-map 106: nothing breaks where there is no fault, however bad the order */
-Test(sim, overtaking_and_doubling_break_nothing, .timeout = 300)
+/* protocol-map 106: without a fault nothing fails, however bad the order */
+Test(sim, reordering_and_duplication_break_nothing, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct sim_config c = clean(seed, 200);
@@ -77,10 +77,10 @@ Test(sim, overtaking_and_doubling_break_nothing, .timeout = 300)
 }
 
 /*
- * A READ's response is overtaken by the one behind it, which counts as a loss, and by a fatal NAK,
- * behind which the peer answers nothing any more: story/nak_test.c has this message by message.
+ * A READ response is overtaken by the one behind it, which counts as a loss, and by a fatal NAK,
+ * after which the peer answers no more: story/nak_test.c has this message by message.
  */
-Test(sim, a_nak_that_overtakes_what_is_asked_for_again)
+Test(sim, a_nak_that_overtakes_a_repeated_response)
 {
 	struct sim_config c = sim_defaults();
 
@@ -103,8 +103,10 @@ Test(sim, every_message_arrives_through_loss, .timeout = 300)
 	}
 }
 
-/* A link that loses a quarter may end connections; it never gets a wrong octet through. */
-Test(sim, a_hopeless_link_loses_no_check, .timeout = 300)
+/*
+ * A link that loses a quarter of the frames may end connections, but never delivers a wrong octet.
+ */
+Test(sim, a_hopeless_link_never_corrupts_data, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct sim_config c = clean(seed, 100);
@@ -125,7 +127,7 @@ Test(sim, memory_that_cannot_be_reached, .timeout = 300)
 	}
 }
 
-Test(sim, the_same_seed_is_the_same_run, .timeout = 300)
+Test(sim, the_same_seed_repeats_the_run, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
 	struct sim_result first, second;
@@ -137,7 +139,7 @@ Test(sim, the_same_seed_is_the_same_run, .timeout = 300)
 	cr_assert_eq(memcmp(&first, &second, sizeof(first)), 0);
 	c.seed = 78;
 	second = run(&c);
-	cr_assert_neq(first.link.octets, second.link.octets, "another seed is another run");
+	cr_assert_neq(first.link.octets, second.link.octets, "another seed must give another run");
 }
 
 static int by_value(const void *x, const void *y)
@@ -147,7 +149,7 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* One frame in a hundred lost costs, but the connection does not crawl. */
+/* The loss of one frame in a hundred slows the connection, but does not stall it. */
 Test(sim, goodput_under_one_percent_loss, .timeout = 300)
 {
 	double ratio[15];
@@ -168,8 +170,8 @@ Test(sim, goodput_under_one_percent_loss, .timeout = 300)
 	cr_assert_gt(ratio[0], 0.01, "the worst is %.3f of the goodput without loss", ratio[0]);
 }
 
-/* Loss is repaired without sending everything again. */
-Test(sim, repetitions_are_in_proportion_to_loss, .timeout = 300)
+/* Losses are repaired without sending everything again. */
+Test(sim, retransmissions_are_in_proportion_to_loss, .timeout = 300)
 {
 	struct sim_config c = clean(5, 1000);
 	struct sim_result good = run(&c), bad;

@@ -12,7 +12,9 @@ size_t stream_memory(const struct workload *w, uint32_t pairs)
 	return COUNTER_OCTETS + (size_t)pairs * SLOTS_OF_PAIR * w->slot_octets;
 }
 
-/* On each node a pair has slots of its own requests, of the peer's targets, of its receives. */
+/*
+ * For each pair a node has slots for its own requests, for the peer's targets and for its receives.
+ */
 void stream_init(struct stream *s, struct workload *w, struct node_qp *from, struct node_qp *to,
 		 uint32_t pair, uint32_t from_node)
 {
@@ -77,7 +79,7 @@ static uint8_t choose_opcode(struct workload *w, bool xrc)
 		WORK_ATOMIC_CMP_AND_SWP,
 		WORK_ATOMIC_FETCH_AND_ADD,
 		WORK_LOCAL_INV,
-		/* RC alone: no window answers to an XRC target, and the others are not carried */
+		/* only on RC: an XRC target has no windows, and other services do not carry it */
 		WORK_SEND_WITH_INV,
 		WORK_ATOMIC_WRITE,
 		WORK_FLUSH,
@@ -105,7 +107,7 @@ static bool uses_remote(uint8_t opcode)
 	       opcode != WORK_SEND_WITH_INV && opcode != WORK_LOCAL_INV && opcode != WORK_FLUSH;
 }
 
-/* Neither octets of its own nor elements. */
+/* Whether the request has neither octets of its own nor elements. */
 static bool is_bare(uint8_t opcode)
 {
 	return opcode == WORK_LOCAL_INV || opcode == WORK_FLUSH;
@@ -116,7 +118,7 @@ static uint32_t immediate_of(const struct job *j)
 	return j->key != 0 ? j->key : (uint32_t)j->pattern;
 }
 
-/* Whose window a request invalidates. */
+/* The owner of the window that a request invalidates. */
 static struct node_qp *window_owner(const struct stream *s, const struct job *j)
 {
 	return j->opcode == WORK_LOCAL_INV ? s->from : s->to;
@@ -132,15 +134,15 @@ static void prepare_window(struct stream *s, struct job *j)
 					ACCESS_REMOTE_WRITE, owner->caps.qpn);
 }
 
-/* It was made invalid before anybody hears of it. */
+/* The window must be invalid before any completion says so. */
 static void check_window(struct stream *s, const struct job *j, const char *end)
 {
 	if (j->key != 0 && node_region(window_owner(s, j)->node, j->key) != NULL)
-		wrong(s->w, "node %s pair %u request %u: %s, and its key is still valid",
+		wrong(s->w, "node %s pair %u request %u: %s, but its key is still valid",
 		      s->from->node->name, s->pair, j->number, end);
 }
 
-/* Word at the target and what it will be. */
+/* The word at the target, and its value afterwards. */
 static void prepare_atomic(struct stream *s, struct job *j, struct send_work *work)
 {
 	struct prng *r = &s->w->prng;
@@ -190,7 +192,7 @@ static void prepare_remote(struct stream *s, struct job *j, struct send_work *wo
 	}
 	if (!uses_remote(j->opcode))
 		return;
-	if (j->opcode == WORK_ATOMIC_WRITE) { /* at a multiple of eight */
+	if (j->opcode == WORK_ATOMIC_WRITE) { /* at a multiple of eight octets */
 		j->remote.pieces = 1;
 		j->remote.offset[0] = GUARD_OCTETS;
 		j->remote.length[0] = 8;
@@ -230,7 +232,7 @@ static void make_fault(struct stream *s, struct job *j, struct send_work *work,
 	}
 }
 
-/* A request that the fault can happen to. */
+/* A request that the fault can affect. */
 static void shape_fault(struct stream *s, struct job *j)
 {
 	static const uint8_t opcode[FAULTS] = {
@@ -300,7 +302,7 @@ static void post_one(struct stream *s, nanotime now)
 	if (faulty)
 		make_fault(s, j, &work, sge, now);
 	if (!node_post_send(s->from, &work, tail, now))
-		wrong(w, "the window was open and then full");
+		wrong(w, "the send window was open and then full");
 }
 
 static bool may_post(const struct stream *s)
@@ -360,12 +362,12 @@ static void check_atomic(struct stream *s, const struct job *j)
 	memcpy(&value, memory_of(s->from, j->local.at + j->local.offset[0]), sizeof(value));
 	memcpy(&now_there, memory_of(s->to, j->remote.at + GUARD_OCTETS), sizeof(now_there));
 	if (value != j->before)
-		wrong(s->w, "%s %u: the atomic did not return the value before", who(s), j->number);
+		wrong(s->w, "%s %u: the atomic did not return the old value", who(s), j->number);
 	if (now_there != j->after)
-		wrong(s->w, "%s %u: the atomic's word is not what it should be", who(s), j->number);
+		wrong(s->w, "%s %u: the atomic's word has a wrong value", who(s), j->number);
 }
 
-/* A request that succeeded: everything is where it should be, and nowhere else. */
+/* A request that succeeded: everything must be in its place, and nothing elsewhere. */
 static void check_success(struct stream *s, const struct job *j)
 {
 	struct workload *w = s->w;
@@ -394,9 +396,9 @@ static void check_success(struct stream *s, const struct job *j)
 }
 
 /*
- * A READ's response that is overtaken by the next one, or by the NAK of the fault, counts as lost
- * (IBTA 9.7.5.1.2): it is asked for again, and so is all behind it. But who sent the NAK is in ERR
- * and answers nothing any more (9.9.3).
+ * A READ response that is overtaken by the next one, or by the NAK of the fault, counts as lost
+ * (IBTA 9.7.5.1.2): the READ and all requests behind it are sent again. But the sender of the NAK
+ * is in ERR and does not answer (9.9.3).
  */
 static bool overtaken(const struct stream *s, const struct job *j)
 {
@@ -419,10 +421,10 @@ static bool error_expected(const struct stream *s, const struct job *j, uint32_t
 		return true;
 	if (!s->may_fail)
 		return false;
-	/* The peer is gone, or its NAK was lost and it does not answer any more. */
+	/* The peer is gone, or its NAK was lost and it no longer answers. */
 	if (status == STATUS_RETRY_EXC_ERR)
 		return s->back->fault != FAULT_NONE || s->w->lossy || overtaken(s, j);
-	/* What the sender's end did as responder took it to ERR. */
+	/* An error of the sender's queue pair as responder took it to ERR. */
 	if (s->fault == FAULT_NONE)
 		return status == STATUS_WR_FLUSH_ERR;
 	if (s->fault == FAULT_OWNER)
@@ -434,7 +436,7 @@ static void sent_error(struct stream *s, const struct completion *c, const struc
 {
 	if (s->failed) {
 		if (c->status != STATUS_WR_FLUSH_ERR)
-			wrong(s->w, "%s %u: status %u behind a failure", who(s), j->number,
+			wrong(s->w, "%s %u: status %u after a failure", who(s), j->number,
 			      c->status);
 		return;
 	}
@@ -459,7 +461,8 @@ void stream_sent(struct stream *s, const struct completion *c, nanotime now)
 		const struct job *j = &s->job[s->completed % STREAM_JOBS];
 
 		if (j->signaled || s->failed)
-			wrong(s->w, "%s %u: %u completed, this one not", who(s), j->number, number);
+			wrong(s->w, "%s %u: %u completed, but not this one", who(s), j->number,
+			      number);
 		check_success(s, j);
 	}
 	s->completed++;
@@ -468,7 +471,7 @@ void stream_sent(struct stream *s, const struct completion *c, nanotime now)
 		return;
 	}
 	if (s->failed || !s->job[number % STREAM_JOBS].signaled)
-		wrong(s->w, "%s %u: a success that nobody expects", who(s), number);
+		wrong(s->w, "%s %u: an unexpected success", who(s), number);
 	check_success(s, &s->job[number % STREAM_JOBS]);
 }
 
@@ -493,7 +496,7 @@ void stream_received(struct stream *s, const struct completion *c)
 	bool by_write;
 
 	if (s->receives_done == s->receives_posted || v->wr_id != c->wr_id) {
-		wrong(w, "pair %u: receive %llx completes out of its turn", s->pair,
+		wrong(w, "pair %u: receive %llx completes out of order", s->pair,
 		      (unsigned long long)c->wr_id);
 		return;
 	}
@@ -522,14 +525,13 @@ void stream_received(struct stream *s, const struct completion *c)
 	check_window(s, j, "it arrived");
 	pattern_make(w->scratch, j->length, j->pattern);
 	if (!extent_equals(s->to, by_write ? &j->remote : &v->into, w->scratch, j->length))
-		wrong(w, "%s %u: %u octets are not what was sent", who(s), j->number, j->length);
+		wrong(w, "%s %u: %u octets differ from those sent", who(s), j->number, j->length);
 	if (!by_write && j->length < w->max_message) {
-		/* behind the message nothing was written */
+		/* nothing was written after the message */
 		memset(w->scratch, GUARD, w->max_message);
 		pattern_make(w->scratch, j->length, j->pattern);
 		if (!extent_equals(s->to, &v->into, w->scratch, w->max_message))
-			wrong(w, "%s %u: octets behind the message were written", who(s),
-			      j->number);
+			wrong(w, "%s %u: octets after the message were written", who(s), j->number);
 	}
 	release(s, s->to, &v->into, "receive octets");
 }
@@ -550,13 +552,13 @@ void stream_end(struct stream *s)
 	if (qp_state(s->from->core) != QP_STATE_ERR && s->completed != s->posted)
 		wrong(s->w, "%s: %u of %u completed", who(s), s->completed, s->posted);
 	if (qp_state(s->to->core) == QP_STATE_ERR && s->receives_done != s->receives_posted &&
-	    s->srq == NULL) /* an SRQ keeps what nobody took */
+	    s->srq == NULL) /* an SRQ keeps requests that were not taken */
 		wrong(s->w, "pair %u: %u receive requests were not flushed", s->pair,
 		      s->receives_posted - s->receives_done);
 	if (s->consumed != s->consumers && qp_state(s->from->core) != QP_STATE_ERR)
 		wrong(s->w, "pair %u: %u messages did not arrive", s->pair,
 		      s->consumers - s->consumed);
-	/* What failed may have been placed in part, in its own place. */
+	/* A failed request may have written a part of its octets, but only in its own place. */
 	for (uint32_t i = 0; i < STREAM_JOBS && i < s->posted; i++) {
 		e = &s->job[i].local;
 		if (s->may_fail || s->anything_may_fail || s->w->hopeless) {

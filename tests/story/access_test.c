@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* A WRITE and a READ of `length` octets at `va` with this key, at b. Both are refused. */
+/* b refuses both a WRITE and a READ of `length` octets at `va` with this key. */
 static void expect_refused(uint32_t key, uint64_t va, uint32_t length)
 {
 	connect_again(b);
@@ -19,7 +19,7 @@ static void expect_refused(uint32_t key, uint64_t va, uint32_t length)
 
 /*
  * protocol-map 73, 150
- * hostile H-34: a key of another domain, of nobody, of another variant.
+ * hostile H-34: keys of another domain, unused keys, keys with other low bits.
  */
 Test(access, a_key_is_matched_in_all_its_bits)
 {
@@ -46,10 +46,10 @@ Test(access, a_range_ends_with_the_region)
 }
 
 /*
- * protocol-map 150: no sum wraps
- * hostile H-16: a range that goes round.
+ * protocol-map 150: sums do not wrap
+ * hostile H-16: a range that wraps around.
  */
-Test(access, a_range_does_not_go_round)
+Test(access, a_range_does_not_wrap)
 {
 	story();
 	uint32_t top = node_register(&b->node, 0, 0x400, UINT64_C(0) - 0x800, PD, ACCESS_ALL, 1);
@@ -62,7 +62,7 @@ Test(access, a_range_does_not_go_round)
 
 /*
  * protocol-map 150
- * hostile H-34: a key of another domain, of nobody, of another variant.
+ * hostile H-34: keys of another domain, unused keys, keys with other low bits.
  */
 Test(access, a_key_of_another_protection_domain_is_refused)
 {
@@ -81,7 +81,7 @@ Test(access, a_region_allows_what_it_was_registered_for)
 
 /*
  * protocol-map 150
- * hostile H-34: a key of another domain, of nobody, of another variant.
+ * hostile H-34: keys of another domain, unused keys, keys with other low bits.
  */
 Test(access, a_withdrawn_key_is_refused)
 {
@@ -92,7 +92,7 @@ Test(access, a_withdrawn_key_is_refused)
 	expect_refused(key, BASE, 8);
 }
 
-/* protocol-map 151: the whole range is looked at with the first packet */
+/* protocol-map 151: the first packet checks the whole range */
 Test(access, nothing_of_a_write_is_placed_if_its_end_is_outside)
 {
 	story();
@@ -115,7 +115,7 @@ Test(access, a_key_that_goes_away_ends_the_write_at_the_next_packet)
 	expect_completion(a, 1, STATUS_REM_ACCESS_ERR);
 }
 
-/* A packet of four octets whose headers are not the peer's usual ones. */
+/* A packet of four octets with headers that the peer does not use. */
 static enum reason odd_packet(uint8_t opcode, uint32_t psn, uint16_t pkey)
 {
 	struct packet p = { .opcode = opcode,
@@ -147,7 +147,7 @@ Test(access, packets_of_another_service_are_dropped)
 
 /*
  * protocol-map 36
- * hostile H-61: P_Keys of nobody.
+ * hostile H-61: foreign P_Keys.
  */
 Test(access, partition_keys_match_in_fifteen_bits)
 {
@@ -163,10 +163,10 @@ Test(access, partition_keys_match_in_fifteen_bits)
 }
 
 /*
- * protocol-map 10: packets of somebody else than the peer
- * hostile H-53: another address.
+ * protocol-map 10: packets that are not from the peer
+ * hostile H-53: packets from another address.
  */
-Test(access, only_the_peer_is_listened_to)
+Test(access, packets_of_strangers_are_dropped)
 {
 	struct packet p = { .opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY),
 			    .pkey = 0xffff,
@@ -186,8 +186,8 @@ Test(access, only_the_peer_is_listened_to)
 }
 
 /*
- * What ends a connection or makes it slower counts from its peer's address alone.
- * hostile H-44: forged NAKs; H-58: notifications without end; H-59: notifications of strangers.
+ * Packets that end a connection or slow it down take effect only from the peer's address.
+ * hostile H-44: forged NAKs; H-58: endless notifications; H-59: notifications from strangers.
  */
 Test(access, a_stranger_neither_ends_nor_slows_a_connection)
 {
@@ -216,8 +216,10 @@ Test(access, a_stranger_neither_ends_nor_slows_a_connection)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* hostile H-54: the engine knows which queue pair sent a packet that never left it. */
-Test(access, inside_the_engine_only_the_peers_queue_pair_is_listened_to)
+/*
+ * hostile H-54: for a packet that never left the engine, the engine knows which queue pair sent it.
+ */
+Test(access, inside_the_engine_packets_of_strangers_are_dropped)
 {
 	struct packet p = { .opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY),
 			    .pkey = 0xffff,
@@ -244,10 +246,10 @@ Test(access, inside_the_engine_only_the_peers_queue_pair_is_listened_to)
 }
 
 /*
- * protocol-map 38: MigReq is read as either
+ * protocol-map 38: both values of MigReq are accepted
  * hostile H-9: versions and reserved bits.
  */
-Test(access, the_migration_bit_is_not_looked_at)
+Test(access, the_migration_bit_is_ignored)
 {
 	story();
 	expect_reason(inject(b, OPB_WRITE_ONLY, A_PSN, .mig_req = true), REASON_NONE);

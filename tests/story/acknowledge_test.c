@@ -51,7 +51,7 @@ Test(acknowledge, half_a_message_can_be_acknowledged)
 }
 
 /*
- * protocol-map 81: every credit code is an acknowledgement, none is a table's end
+ * protocol-map 81: every credit code is an acknowledgement; none reads past a table
  * hostile H-48: reserved syndromes.
  */
 Test(acknowledge, all_credit_codes_are_read)
@@ -151,9 +151,9 @@ Test(acknowledge, a_response_acknowledges_what_came_before)
 
 /*
  * protocol-map 111
- * hostile H-46: an answer of another kind.
+ * hostile H-46: a response of the wrong kind.
  */
-Test(acknowledge, one_that_passes_over_a_read_shows_that_its_response_was_lost)
+Test(acknowledge, an_acknowledgement_past_a_read_shows_that_its_response_was_lost)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -184,10 +184,10 @@ Test(acknowledge, a_long_message_asks_now_and_then)
 		asked += a->packet.ack_req;
 	}
 	cr_assert(asked >= 2 && asked <= 5, "%u of 40", asked);
-	cr_assert(a->packet.ack_req, "the last asks");
+	cr_assert(a->packet.ack_req, "the last one asks");
 }
 
-/* protocol-map 83: a READ counts when it is begun */
+/* protocol-map 83: a READ counts when it begins */
 Test(acknowledge, the_msn_counts_messages)
 {
 	story();
@@ -202,7 +202,7 @@ Test(acknowledge, the_msn_counts_messages)
 	expect_ack(b, A_PSN + 4, 2);
 }
 
-/* protocol-map 79, 80: only what is in memory is acknowledged */
+/* protocol-map 79, 80: octets are acknowledged only once they are in memory */
 Test(acknowledge, copies_under_way_are_not_acknowledged)
 {
 	story(.delay_copies = true);
@@ -219,9 +219,9 @@ Test(acknowledge, copies_under_way_are_not_acknowledged)
 
 /* protocol-map 40, 184: the window closes before the packet that would have asked is sent */
 /*
- * The window has a floor: however many notifications come, a message gets through without a
+ * The window has a minimum: however many notifications come, a message gets through without a
  * timer.
- * hostile H-58: notifications without end.
+ * hostile H-58: endless notifications.
  */
 Test(acknowledge, notifications_without_end_do_not_stop_a_sender)
 {
@@ -235,7 +235,7 @@ Test(acknowledge, notifications_without_end_do_not_stop_a_sender)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-Test(acknowledge, a_notification_does_not_stop_what_did_not_ask)
+Test(acknowledge, a_notification_does_not_stop_a_sender_that_did_not_ask)
 {
 	struct packet cnp = { .opcode = OPCODE_CNP, .pkey = 0xffff, .dest_qpn = A_QPN };
 

@@ -47,7 +47,7 @@ Test(atomic, compare_swap_leaves_alone_when_different)
 
 /*
  * protocol-map 153
- * hostile H-39: atomics at odd places.
+ * hostile H-39: misaligned atomics.
  */
 Test(atomic, a_misaligned_address_is_invalid)
 {
@@ -71,7 +71,7 @@ Test(atomic, beyond_the_region_is_refused)
 
 /*
  * protocol-map 150, 153: a region that ends in the middle of the word
- * hostile H-39: atomics at odd places.
+ * hostile H-39: misaligned atomics.
  */
 Test(atomic, straddling_the_end_of_the_region_is_refused)
 {
@@ -135,7 +135,7 @@ Test(atomic, a_duplicate_without_its_record_is_dropped)
 }
 
 /*
- * protocol-map 91: there is no access to memory any more
+ * protocol-map 91: memory is not accessed again
  * hostile H-28: a repetition without its region.
  */
 Test(atomic, a_duplicate_does_not_need_the_region)
@@ -167,7 +167,7 @@ Test(atomic, a_duplicate_waits_for_the_value_like_the_first)
  * protocol-map 155
  * hostile H-96: wrong local keys.
  */
-Test(atomic, landing_where_one_may_not_write_is_a_local_error)
+Test(atomic, landing_in_read_only_memory_is_a_local_error)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_ATOMIC_FETCH_AND_ADD, .lkey = 0xbad);
@@ -189,7 +189,7 @@ Test(atomic, counts_against_max_rd_atomic)
 
 /*
  * protocol-map 113
- * hostile H-46: an answer of another kind.
+ * hostile H-46: a response of the wrong kind.
  */
 Test(atomic, an_acknowledgement_without_the_value_is_a_sign_of_loss)
 {

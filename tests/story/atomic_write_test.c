@@ -4,7 +4,7 @@
 #define WORD LANDS
 
 /* protocol-map 85, 197 */
-Test(atomic_write, eight_octets_arrive_and_a_response_of_nothing_answers)
+Test(atomic_write, eight_octets_arrive_and_an_empty_response_answers)
 {
 	story();
 	set_word(a, 0x40, UINT64_C(0x1122334455667788));
@@ -13,7 +13,7 @@ Test(atomic_write, eight_octets_arrive_and_a_response_of_nothing_answers)
 
 	cr_assert(p->payload_length == 8 && p->dma_length == 8 && p->pad == 0);
 	cr_assert(p->va == BASE + WORD && p->rkey == b->key);
-	cr_assert_eq(word(b, WORD), UINT64_C(0x1122334455667788), "as it stood in memory");
+	cr_assert_eq(word(b, WORD), UINT64_C(0x1122334455667788), "as it was in memory");
 	expect_untouched(b, WORD + 8, 8);
 	expect_untouched(b, WORD - 8, 8);
 	p = pass(b, "RC READ RESPONSE ONLY", A_PSN);
@@ -38,8 +38,8 @@ Test(atomic_write, its_octets_may_be_inline)
 }
 
 /*
- * protocol-map 197, hostile: whatever is not eight octets stores nothing
- * hostile H-15: an ATOMIC WRITE without its octets.
+ * protocol-map 197, hostile: other lengths than eight octets store nothing
+ * hostile H-15: an ATOMIC WRITE without payload.
  */
 Test(atomic_write, any_other_length_is_invalid)
 {
@@ -77,8 +77,8 @@ Test(atomic_write, a_misaligned_address_is_invalid)
 	}
 }
 
-/* protocol-map 197: an address that is aligned and memory that is not cannot be stored to at once */
-Test(atomic_write, a_region_at_an_odd_place_is_refused)
+/* protocol-map 197: an aligned address over misaligned memory cannot be stored to atomically */
+Test(atomic_write, a_misaligned_region_is_refused)
 {
 	story();
 	uint32_t key = node_register(&b->node, 4, 64, BASE, PD, ACCESS_ALL, 1);
@@ -121,7 +121,7 @@ Test(atomic_write, needs_remote_write_of_the_region_and_room_in_it)
 	}
 }
 
-/* protocol-map 91, 197: it is in the replay records like an atomic */
+/* protocol-map 91, 197: it has a replay record, like an atomic */
 Test(atomic_write, a_repetition_is_answered_and_not_stored_again)
 {
 	story();
@@ -129,7 +129,7 @@ Test(atomic_write, a_repetition_is_answered_and_not_stored_again)
 	post(a, .wr_id = 1, .opcode = WORK_ATOMIC_WRITE);
 	pass(a, "RC ATOMIC WRITE", A_PSN);
 	lose(b, "RC READ RESPONSE ONLY", A_PSN);
-	set_word(b, WORD, 2); /* its owner went on */
+	set_word(b, WORD, 2); /* its owner wrote it again */
 	at(ms(5));
 	pass(a, "RC ATOMIC WRITE", A_PSN);
 	cr_assert_eq(word(b, WORD), 2, "stored once");
@@ -151,7 +151,7 @@ Test(atomic_write, a_repetition_without_its_record_is_dropped)
 	expect_silence(b);
 }
 
-/* protocol-map 91: another operation at a remembered PSN is nobody's repetition */
+/* protocol-map 91: another operation at a recorded PSN is not a duplicate */
 Test(atomic_write, a_repetition_of_another_kind_is_dropped)
 {
 	story();
@@ -164,7 +164,7 @@ Test(atomic_write, a_repetition_of_another_kind_is_dropped)
 	expect_silence(b);
 }
 
-/* protocol-map 197: the response says that the octets are in memory, those of earlier WRITEs too */
+/* protocol-map 197: the response says that its octets and those of earlier WRITEs are in memory */
 Test(atomic_write, the_response_waits_for_the_copies)
 {
 	story(.delay_copies = true);
@@ -242,7 +242,7 @@ Test(atomic_write, a_plain_acknowledgement_is_a_sign_of_loss)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 113: nothing is placed, whatever the response brings */
+/* protocol-map 113: the response places nothing, whatever it carries */
 Test(atomic_write, a_response_with_data_is_an_error)
 {
 	static const struct {
@@ -271,7 +271,7 @@ Test(atomic_write, a_response_with_data_is_an_error)
 	}
 }
 
-/* protocol-map 119: it does not read, but it counts with what does */
+/* protocol-map 119: it reads nothing, but counts among the operations that do */
 Test(atomic_write, a_fence_waits_for_it)
 {
 	story();
@@ -284,7 +284,7 @@ Test(atomic_write, a_fence_waits_for_it)
 }
 
 /* protocol-map 155 */
-Test(atomic_write, a_source_that_may_not_be_read_is_a_local_error)
+Test(atomic_write, an_unreadable_source_is_a_local_error)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_ATOMIC_WRITE, .lkey = 0xbad);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UD: one packet a message, a Q_Key, 40 octets in front. */
+/* UD: one packet per message, a Q_Key, 40 octets before the payload. */
 #include "story/story.h"
 
 #define ud(...) story(.type = QP_TYPE_UD, ##__VA_ARGS__)
@@ -44,8 +44,8 @@ Test(datagram, immediate_data_arrives_as_it_was_given)
 	cr_assert_eq(c.imm, 0x44332211);
 }
 
-/* protocol-map 53, 175: PSNs count up, and nobody looks at them */
-Test(datagram, psns_count_and_are_not_looked_at)
+/* protocol-map 53, 175: the sender counts PSNs, the receiver ignores them */
+Test(datagram, psns_are_counted_and_ignored)
 {
 	ud(.sq_psn = 0xffffff);
 	for (uint32_t i = 1; i <= 4; i++)
@@ -98,7 +98,7 @@ Test(datagram, another_key_is_dropped)
  * protocol-map 50
  * hostile H-22: a datagram that does not fit.
  */
-Test(datagram, one_that_does_not_fit_is_dropped_and_the_request_stays)
+Test(datagram, a_datagram_that_does_not_fit_is_dropped_and_the_request_stays)
 {
 	ud();
 	post_receive(b, 1, 49);
@@ -120,8 +120,8 @@ Test(datagram, without_a_receive_request_it_is_dropped)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 10, 33, 34: anybody may send, to a group, too; only datagrams are read */
-Test(datagram, the_sender_is_not_looked_at)
+/* protocol-map 10, 33, 34: any sender is accepted, also by a group, but only datagrams */
+Test(datagram, any_sender_is_accepted)
 {
 	struct packet p = { .opcode = OPCODE(SERVICE_UD, OPB_SEND_ONLY),
 			    .pkey = 0xffff,
@@ -190,7 +190,7 @@ Test(datagram, other_operations_are_not_carried)
 }
 
 /* protocol-map 155 */
-Test(datagram, a_receive_request_for_memory_of_nobody_is_a_local_error)
+Test(datagram, a_receive_request_for_unregistered_memory_is_a_local_error)
 {
 	struct work_sge sge = { .addr = BASE, .length = 100, .lkey = 0xbad };
 
@@ -203,7 +203,7 @@ Test(datagram, a_receive_request_for_memory_of_nobody_is_a_local_error)
 	expect_state(b, QP_STATE_ERR);
 }
 
-Test(datagram, a_receive_completes_behind_its_copy)
+Test(datagram, a_receive_completes_after_its_copy)
 {
 	ud(.delay_copies = true);
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -220,7 +220,7 @@ Test(datagram, a_receive_completes_behind_its_copy)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* Checksums: asked for by the sender, told to the receiver. */
+/* The sender asks for checksums, and the receiver is told. */
 Test(datagram, checksums_are_carried)
 {
 	ud();
@@ -244,7 +244,7 @@ Test(datagram, received_from_rtr_on)
 	expect_receive(b, 1, STATUS_SUCCESS, 40);
 }
 
-Test(datagram, inline_octets_are_those_of_the_post)
+Test(datagram, inline_octets_are_copied_by_the_post)
 {
 	ud();
 	post_receive(b, 1, 100);

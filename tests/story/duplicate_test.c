@@ -3,7 +3,7 @@
 
 /*
  * protocol-map 87
- * hostile H-29: a repetition into memory that is used again.
+ * hostile H-29: a duplicate that would overwrite reused memory.
  */
 Test(duplicate, a_send_is_not_received_twice)
 {
@@ -23,8 +23,8 @@ Test(duplicate, a_send_is_not_received_twice)
 }
 
 /*
- * protocol-map 87: also if the program uses the octets for something else meanwhile
- * hostile H-29: a repetition into memory that is used again.
+ * protocol-map 87: also if the program has reused the memory
+ * hostile H-29: a duplicate that would overwrite reused memory.
  */
 Test(duplicate, a_write_does_not_write_again)
 {
@@ -39,7 +39,7 @@ Test(duplicate, a_write_does_not_write_again)
 	pass_ack(b, A_PSN, 1);
 }
 
-/* protocol-map 87: the answer is for the newest packet in order, also inside a message */
+/* protocol-map 87: the answer is for the latest packet in order, even inside a message */
 Test(duplicate, the_answer_acknowledges_the_newest)
 {
 	story();
@@ -53,7 +53,7 @@ Test(duplicate, the_answer_acknowledges_the_newest)
 }
 
 /* protocol-map 94 */
-Test(duplicate, there_is_no_rnr_for_it)
+Test(duplicate, a_duplicate_gets_no_rnr)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -64,8 +64,8 @@ Test(duplicate, there_is_no_rnr_for_it)
 	expect_ack(b, A_PSN, 1);
 }
 
-/* protocol-map 56, 87: as far back as half of all PSNs */
-Test(duplicate, an_old_one_is_harmless)
+/* protocol-map 56, 87: back to half of all PSNs */
+Test(duplicate, an_old_duplicate_is_harmless)
 {
 	static const uint32_t old[] = { 1, 2, 0x1000, 0x7fffff, 0x800000 };
 
@@ -80,8 +80,8 @@ Test(duplicate, an_old_one_is_harmless)
 	expect_silence(b);
 }
 
-/* protocol-map 69: what is wrong with it does not matter any more */
-Test(duplicate, a_malformed_one_is_still_a_duplicate)
+/* protocol-map 69: errors in a duplicate do not matter any more */
+Test(duplicate, a_malformed_duplicate_is_still_a_duplicate)
 {
 	story();
 	inject(b, OPB_WRITE_ONLY, A_PSN, at_memory(b, 0, 8), .payload_length = 8);

@@ -28,7 +28,7 @@ Test(error_flush, everything_completes_once_and_in_order)
 	cr_assert_eq(qp_retired(a->q->core), 3);
 }
 
-/* protocol-map 131, 201: what is posted in ERR is flushed, the marker of a drain is the last */
+/* protocol-map 131, 201: requests posted in ERR are flushed; the marker of a drain is the last */
 Test(error_flush, requests_posted_in_err_are_flushed)
 {
 	story();
@@ -109,7 +109,7 @@ Test(error_flush, a_copy_under_way_is_not_made_twice)
  * protocol-map 131: taken receive requests complete before those that wait in the queue
  * hostile H-135: one completion for each request.
  */
-Test(error_flush, what_was_received_completes_before_the_flushed)
+Test(error_flush, received_messages_complete_before_flushed_requests)
 {
 	story(.delay_copies = true);
 	post_receive(b, 1, 100);
@@ -137,7 +137,7 @@ Test(error_flush, a_fault_from_outside_is_an_event)
 
 /*
  * protocol-map 135
- * hostile H-51: what arrives after a reset.
+ * hostile H-51: packets that arrive after a reset.
  */
 Test(error_flush, reset_forgets_everything)
 {
@@ -158,7 +158,7 @@ Test(error_flush, reset_forgets_everything)
 	expect_completion(a, 9, STATUS_SUCCESS);
 }
 
-/* protocol-map 135: a saved atomic of the connection before */
+/* protocol-map 135: a replay record of the previous connection */
 Test(error_flush, reset_forgets_saved_atomics)
 {
 	story();
@@ -171,8 +171,8 @@ Test(error_flush, reset_forgets_saved_atomics)
 }
 
 /*
- * protocol-map 135, 137: a copy of the time before the reset is reported to nobody
- * hostile H-51: what arrives after a reset.
+ * protocol-map 135, 137: a copy from before the reset is not reported
+ * hostile H-51: packets that arrive after a reset.
  */
 Test(error_flush, a_late_report_after_reset_is_ignored)
 {
@@ -198,7 +198,7 @@ Test(error_flush, an_error_says_why)
 		     REASON_NAK_REMOTE_ACCESS);
 }
 
-/* protocol-map 126: an error wakes who waits for solicited completions */
+/* protocol-map 126: an error wakes a program that waits for solicited completions */
 Test(error_flush, an_error_is_solicited)
 {
 	story();
@@ -207,8 +207,8 @@ Test(error_flush, an_error_is_solicited)
 	cr_assert(expect_receive(a, 1, STATUS_WR_FLUSH_ERR, 0).solicited);
 }
 
-/* protocol-map 133: of an SRQ only what was taken is flushed, and then it is said */
-Test(error_flush, the_last_of_an_srq_is_told_behind_its_completion)
+/* protocol-map 133: of an SRQ only taken requests are flushed, and then the event comes */
+Test(error_flush, the_last_wqe_event_follows_the_last_completion)
 {
 	story(.srq = true, .delay_copies = true);
 	post_receive(b, 1, 1000);

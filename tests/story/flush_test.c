@@ -52,8 +52,8 @@ Test(flush, it_is_answered_when_earlier_writes_are_in_memory)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* protocol-map 199: what could not be written is not flushed */
-Test(flush, an_earlier_write_that_fails_is_told_instead)
+/* protocol-map 199: octets that could not be written are not flushed */
+Test(flush, a_failed_earlier_write_is_reported_instead)
 {
 	story(.delay_copies = true);
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
@@ -69,13 +69,16 @@ Test(flush, an_earlier_write_that_fails_is_told_instead)
 
 /*
  * protocol-map 198, hostile: reserved types, levels and bits
- * hostile H-40: a FLUSH that may not be.
+ * hostile H-40: an illegal FLUSH.
  */
 Test(flush, reserved_bits_are_invalid)
 {
 	story();
 	for (uint32_t bit = 0; bit < 34; bit++) {
-		/* One bit each, none (32), all (33); 0x1, 0x2 and their like at level 1 are good. */
+		/*
+		 * One bit each, none (32), all (33). At level 1, bits such as 0x1 and 0x2 are
+		 * valid.
+		 */
 		uint32_t feth = bit == 32 ? 0 : bit == 33 ? UINT32_MAX : 1u << bit | (bit > 3);
 		bool good = bit == 0 || bit == 1 || bit == 4;
 		enum reason why;
@@ -93,7 +96,7 @@ Test(flush, reserved_bits_are_invalid)
 
 /*
  * protocol-map 65, 198: each type needs its right of the queue pair
- * hostile H-40: a FLUSH that may not be.
+ * hostile H-40: an illegal FLUSH.
  */
 Test(flush, each_type_needs_its_right_of_the_queue_pair)
 {
@@ -120,7 +123,7 @@ Test(flush, each_type_needs_its_right_of_the_queue_pair)
 
 /*
  * protocol-map 198: ... and of the region
- * hostile H-40: a FLUSH that may not be.
+ * hostile H-40: an illegal FLUSH.
  */
 Test(flush, each_type_needs_its_right_of_the_region)
 {
@@ -152,8 +155,8 @@ Test(flush, each_type_needs_its_right_of_the_region)
 }
 
 /*
- * protocol-map 150, 198: the key counts even where nothing is named; no range goes round
- * hostile H-40: a FLUSH that may not be.
+ * protocol-map 150, 198: the key is checked even if the range is empty, and ranges do not wrap
+ * hostile H-40: an illegal FLUSH.
  */
 Test(flush, the_range_is_inside_the_region)
 {
@@ -190,8 +193,8 @@ Test(flush, the_range_is_inside_the_region)
 }
 
 /*
- * protocol-map 150: of another protection domain
- * hostile H-40: a FLUSH that may not be.
+ * protocol-map 150: the key is of another protection domain
+ * hostile H-40: an illegal FLUSH.
  */
 Test(flush, a_key_of_another_domain_is_refused)
 {
@@ -208,9 +211,9 @@ Test(flush, a_key_of_another_domain_is_refused)
 
 /*
  * protocol-map 44, 198
- * hostile H-40: a FLUSH that may not be.
+ * hostile H-40: an illegal FLUSH.
  */
-Test(flush, payload_and_lengths_that_cannot_be_are_invalid)
+Test(flush, impossible_payloads_and_lengths_are_invalid)
 {
 	story();
 	expect_reason(inject(b, OPB_FLUSH, A_PSN, at_memory(b, LANDS, 8), .feth = FLUSH_GLOBAL,
@@ -240,7 +243,7 @@ Test(flush, a_repetition_is_answered_again)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* It takes a record at the peer, as a READ does. */
+/* It uses a record at the peer, as a READ does. */
 Test(flush, counts_against_max_rd_atomic)
 {
 	story(.max_rd_atomic = 1);
@@ -252,8 +255,8 @@ Test(flush, counts_against_max_rd_atomic)
 	pass(a, "RC READ REQUEST", A_PSN + 1);
 }
 
-/* protocol-map 67: without records there is no answer to keep */
-Test(flush, with_max_dest_rd_atomic_0_it_is_invalid)
+/* protocol-map 67: there is no record to keep the answer in */
+Test(flush, with_max_dest_rd_atomic_0_a_flush_is_invalid)
 {
 	story(.max_dest_rd_atomic = -1);
 	expect_reason(inject(b, OPB_FLUSH, A_PSN, at_memory(b, LANDS, 8), .feth = FLUSH_GLOBAL),
@@ -277,8 +280,8 @@ Test(flush, inside_a_message_it_is_out_of_sequence)
 	}
 }
 
-/* What a program may ask for. */
-Test(flush, a_request_of_no_type_or_level_fails_at_home)
+/* What a program may not ask for. */
+Test(flush, a_request_without_type_or_level_is_a_local_error)
 {
 	static const struct {
 		uint32_t type, level, length;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RAW_PACKET: whole Ethernet frames, out and in. */
+/* RAW_PACKET: whole Ethernet frames are sent and received. */
 #include "story/story.h"
 
 #define raw(...) story(.type = QP_TYPE_RAW_PACKET, ##__VA_ARGS__)
 
 /* protocol-map 180 */
-Test(frame, goes_out_and_comes_in_whole)
+Test(frame, a_frame_is_sent_and_received_whole)
 {
 	raw(.hold_sent = true);
 	post_receive(b, 1, 2000);
@@ -23,9 +23,9 @@ Test(frame, goes_out_and_comes_in_whole)
 	expect_silence(b);
 }
 
-Test(frame, of_any_octets_is_received)
+Test(frame, a_frame_of_any_octets_is_received)
 {
-	struct packet p = { .opcode = 0xff, /* nobody made these fields */
+	struct packet p = { .opcode = 0xff, /* these fields are not set by a peer */
 			    .pkey = 0x1234,
 			    .psn = 0xffffff,
 			    .pad = 3,
@@ -43,7 +43,7 @@ Test(frame, of_any_octets_is_received)
 	cr_assert_eq(c.wc_flags, COMPLETION_IP_CSUM_OK);
 }
 
-Test(frame, one_that_does_not_fit_or_finds_no_request_is_dropped)
+Test(frame, a_frame_without_a_request_or_room_is_dropped)
 {
 	struct packet p = { .payload_length = 100 };
 
@@ -68,7 +68,7 @@ Test(frame, inline_octets_are_the_frame)
 	expect_same(b, LANDS + 0x1000, a, 0, 60);
 }
 
-Test(frame, lengths_that_are_no_frame_are_local_errors)
+Test(frame, invalid_frame_lengths_are_local_errors)
 {
 	static const uint32_t lengths[] = { 0, 13, FRAME + 1, 0x10000 };
 	struct qp_attributes none = { 0 };
@@ -88,7 +88,7 @@ Test(frame, lengths_that_are_no_frame_are_local_errors)
 
 #define HEADER "ethernet....ip..and.tcp."
 
-/* A long frame for somebody else to cut: the header first, then what the elements name. */
+/* A long frame that is cut later: the header comes first, then the octets of the elements. */
 Test(frame, tso_is_one_packet_with_its_header_in_front)
 {
 	raw();
@@ -107,7 +107,7 @@ Test(frame, tso_is_one_packet_with_its_header_in_front)
 	cr_assert(p->mss == 0 && p->tso_header == 0 && p->payload_length == 100);
 }
 
-Test(frame, tso_that_makes_no_sense_is_a_local_error)
+Test(frame, invalid_tso_requests_are_local_errors)
 {
 	static const struct {
 		uint32_t length;
@@ -142,7 +142,7 @@ Test(frame, tso_that_makes_no_sense_is_a_local_error)
 	}
 }
 
-/* What a client wrote of a header that is longer than its slot. */
+/* A client wrote a header length beyond its slot. */
 Test(frame, a_tso_header_lies_inside_the_slot)
 {
 	struct send_work w = {
@@ -177,7 +177,7 @@ Test(frame, immediate_data_is_not_carried)
 	expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
 }
 
-/* A frame that its sender may not send: its request alone tells, and what follows is flushed. */
+/* A frame that its sender may not send: only its request fails, and later ones are flushed. */
 Test(frame, one_that_is_refused_fails_in_its_turn)
 {
 	struct qp_attributes none = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* A window of b that answers to b's queue pair. */
+/* A window of b, bound to b's queue pair. */
 static uint32_t window_of_b(void)
 {
 	return node_window(&b->node, b->key, LANDS, 0x1000, ACCESS_REMOTE_WRITE, B_QPN);
@@ -48,7 +48,7 @@ Test(invalidate, a_short_send_is_one_packet)
 }
 
 /* protocol-map 47, 162 */
-Test(invalidate, a_send_of_nothing_invalidates)
+Test(invalidate, an_empty_send_invalidates)
 {
 	story();
 	uint32_t key = window_of_b();
@@ -60,7 +60,7 @@ Test(invalidate, a_send_of_nothing_invalidates)
 	cr_assert_not(valid(b, key));
 }
 
-/* protocol-map 162: first the data, then the key, then the completion and the acknowledgement */
+/* protocol-map 162: first the data, then the key, then completion and acknowledgement */
 Test(invalidate, the_completion_waits_for_the_copy_and_for_the_key)
 {
 	story(.delay_copies = true);
@@ -81,7 +81,7 @@ Test(invalidate, the_completion_waits_for_the_copy_and_for_the_key)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 162: the key went away between the check and the deed */
+/* protocol-map 162: the key was withdrawn between check and execution */
 Test(invalidate, a_key_that_cannot_be_invalidated_in_the_end_fails_the_receive)
 {
 	story(.delay_copies = true);
@@ -104,10 +104,10 @@ Test(invalidate, a_key_that_cannot_be_invalidated_in_the_end_fails_the_receive)
 }
 
 /*
- * protocol-map 161, 162: everything that is not a window of this queue pair
- * hostile H-37: invalidating what is not this queue pair's.
+ * protocol-map 161, 162: any key that is not a window of this queue pair
+ * hostile H-37: invalidating a key of another queue pair.
  */
-Test(invalidate, other_keys_are_refused_and_stay)
+Test(invalidate, other_keys_are_refused_and_stay_valid)
 {
 	story();
 	uint32_t keys[] = {
@@ -148,7 +148,7 @@ Test(invalidate, the_requester_learns_of_a_refusal)
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }
 
-/* protocol-map 87: what was done is not done again */
+/* protocol-map 87: a duplicate is not executed again */
 Test(invalidate, a_repetition_is_acknowledged_only)
 {
 	story();
@@ -186,7 +186,7 @@ Test(invalidate, nothing_is_invalidated_before_there_is_a_receive_request)
 	cr_assert_not(valid(b, key));
 }
 
-/* protocol-map 62: it ends a SEND and nothing else */
+/* protocol-map 62: only the end of a SEND can carry it */
 Test(invalidate, inside_a_write_it_is_out_of_sequence)
 {
 	story();
@@ -199,7 +199,7 @@ Test(invalidate, inside_a_write_it_is_out_of_sequence)
 	cr_assert(valid(b, key));
 }
 
-/* protocol-map 135: reports from before the reset mean nothing */
+/* protocol-map 135: reports from before the reset are ignored */
 Test(invalidate, a_reset_forgets_both_tickets)
 {
 	story(.delay_copies = true);
@@ -217,8 +217,8 @@ Test(invalidate, a_reset_forgets_both_tickets)
 }
 
 /*
- * protocol-map 152: what is under way stops at the next packet, in both directions
- * hostile H-38: invalidation beside accesses.
+ * protocol-map 152: an operation under way stops at the next packet, in both directions
+ * hostile H-38: invalidation during accesses.
  */
 Test(invalidate, a_read_through_the_window_ends_with_it)
 {
@@ -240,7 +240,7 @@ Test(invalidate, a_read_through_the_window_ends_with_it)
 	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN + 1, 1);
 }
 
-/* hostile H-38: invalidation beside accesses. */
+/* hostile H-38: invalidation during accesses. */
 Test(invalidate, a_write_through_the_window_ends_with_it)
 {
 	story();

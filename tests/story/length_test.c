@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* A packet that is refused as invalid, and leaves memory alone. */
+/* A packet is refused as invalid and does not change memory. */
 #define expect_invalid(opb, why, ...)                                     \
 	do {                                                              \
 		connect_again(b);                                         \
@@ -15,7 +15,7 @@
 
 /*
  * protocol-map 37, 43, 72
- * hostile H-20: payloads that do not fit their place.
+ * hostile H-20: payloads of a wrong length for their position.
  */
 Test(length, first_is_full)
 {
@@ -30,7 +30,7 @@ Test(length, first_is_full)
 
 /*
  * protocol-map 43
- * hostile H-20: payloads that do not fit their place.
+ * hostile H-20: payloads of a wrong length for their position.
  */
 Test(length, only_is_no_longer_than_the_path_mtu)
 {
@@ -49,9 +49,9 @@ static void open_send(void)
 
 /*
  * protocol-map 43, 77
- * hostile H-20: payloads that do not fit their place.
+ * hostile H-20: payloads of a wrong length for their position.
  */
-Test(length, middle_is_full_and_last_brings_something)
+Test(length, middle_is_full_and_last_is_not_empty)
 {
 	static const struct {
 		uint8_t base;
@@ -74,9 +74,9 @@ Test(length, middle_is_full_and_last_brings_something)
 
 /*
  * protocol-map 44
- * hostile H-19: a length that is not what is sent.
+ * hostile H-19: a length that differs from the data sent.
  */
-Test(length, two_gigabytes_are_the_most)
+Test(length, two_gigabytes_are_the_maximum)
 {
 	story();
 	expect_invalid(OPB_READ_REQUEST, REASON_LENGTH_MESSAGE, at_memory(b, 0, 0x80000001u));
@@ -87,7 +87,7 @@ Test(length, two_gigabytes_are_the_most)
 
 /*
  * protocol-map 45
- * hostile H-19: a length that is not what is sent; H-21: padding that the length does not need.
+ * hostile H-19: a length that differs from the data sent; H-21: padding that the length does not need.
  */
 Test(length, a_write_of_one_packet_is_as_long_as_it_says)
 {
@@ -103,8 +103,8 @@ Test(length, a_write_of_one_packet_is_as_long_as_it_says)
 }
 
 /*
- * protocol-map 45: short by one, long by one, one packet too many; never an octet outside
- * hostile H-19: a length that is not what is sent.
+ * protocol-map 45: one octet short, one octet long, one packet too many; never an octet outside
+ * hostile H-19: a length that differs from the data sent.
  */
 Test(length, a_write_of_more_packets_is_as_long_as_it_says)
 {
@@ -153,7 +153,7 @@ Test(length, a_message_that_grows_too_long_ends_at_the_request)
 	expect_untouched(b, LANDS + 0x1000 + MTU, 0x1000);
 }
 
-/* protocol-map 43: the whole table of path MTUs */
+/* protocol-map 43: every path MTU */
 Test(length, every_path_mtu)
 {
 	for (uint32_t mtu = 1; mtu <= 5; mtu++) {

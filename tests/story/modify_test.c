@@ -10,7 +10,7 @@ static int drain(struct side *s)
 }
 
 /* protocol-map 147 */
-Test(modify, sqd_finishes_what_was_begun_and_says_so_once)
+Test(modify, sqd_finishes_begun_requests_and_reports_once)
 {
 	story();
 	post_receive(b, 1, 1000);
@@ -35,8 +35,8 @@ Test(modify, sqd_finishes_what_was_begun_and_says_so_once)
 	expect_silence(a);
 }
 
-/* protocol-map 147: the one that would have asked for an acknowledgement is not sent any more */
-Test(modify, sqd_asks_for_what_is_on_its_way)
+/* protocol-map 147: the packet that would have asked for an acknowledgement is not sent */
+Test(modify, sqd_asks_for_the_outstanding_acknowledgement)
 {
 	story(.no_timeout = true);
 	for (uint64_t i = 1; i <= 3; i++)
@@ -52,8 +52,8 @@ Test(modify, sqd_asks_for_what_is_on_its_way)
 	expect_silence(a);
 }
 
-/* protocol-map 147: and goes on in RTS */
-Test(modify, rts_after_sqd_sends_what_waits)
+/* protocol-map 147: sending goes on in RTS */
+Test(modify, rts_after_sqd_sends_waiting_requests)
 {
 	story();
 	cr_assert_eq(drain(a), 0);
@@ -67,7 +67,7 @@ Test(modify, rts_after_sqd_sends_what_waits)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 105, 147: what was begun is repeated in SQD, too */
+/* protocol-map 105, 147: requests that have begun are repeated in SQD, too */
 Test(modify, sqd_still_retries)
 {
 	story();
@@ -93,7 +93,7 @@ Test(modify, sqd_receives_as_before)
 }
 
 /* protocol-map 147 */
-Test(modify, while_it_drains_only_the_end_is_open)
+Test(modify, while_it_drains_only_reset_and_err_are_allowed)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
@@ -121,7 +121,7 @@ Test(modify, the_first_packet_in_rtr_is_the_established_event)
 }
 
 /* protocol-map 35 */
-Test(modify, in_rtr_requests_are_answered_and_responses_not_looked_at)
+Test(modify, in_rtr_requests_are_answered_and_responses_ignored)
 {
 	story(.b_in_rtr = true);
 	expect_reason(inject(b, OPB_ACK, B_PSN, .syndrome = 31), REASON_QP_STATE);
@@ -171,7 +171,7 @@ Test(modify, attributes_that_do_not_belong_to_the_transition)
 	cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_MIN_RNR_TIMER, &with), 0);
 }
 
-/* protocol-map 65, 143: rights may change while the connection stands */
+/* protocol-map 65, 143: access flags may change while the connection exists */
 Test(modify, access_flags_of_a_standing_connection)
 {
 	struct qp_attributes with = { .access_flags = ACCESS_LOCAL_WRITE };
@@ -183,8 +183,8 @@ Test(modify, access_flags_of_a_standing_connection)
 	expect_nak(b, SYNDROME_NAK_INVALID_REQUEST, A_PSN + 1, 1);
 }
 
-/* protocol-map 107: the retries come back with progress, and with a new count, and not otherwise */
-Test(modify, what_is_changed_in_an_outage_gives_no_retries_back)
+/* protocol-map 107: retries come back with progress or a new count, and only then */
+Test(modify, changes_in_an_outage_restore_no_retries)
 {
 	struct qp_attributes with;
 
@@ -202,8 +202,8 @@ Test(modify, what_is_changed_in_an_outage_gives_no_retries_back)
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
 
-/* protocol-map 107: nor for a peer that is not ready */
-Test(modify, what_is_changed_while_the_peer_is_not_ready_gives_no_retries_back)
+/* protocol-map 107: nor while the peer is not ready */
+Test(modify, changes_while_the_peer_is_not_ready_restore_no_retries)
 {
 	struct qp_attributes with;
 
@@ -220,8 +220,8 @@ Test(modify, what_is_changed_while_the_peer_is_not_ready_gives_no_retries_back)
 	expect_completion(a, 1, STATUS_RNR_RETRY_EXC_ERR);
 }
 
-/* protocol-map 107: a count that is set anew counts from there */
-Test(modify, a_new_count_is_a_new_count)
+/* protocol-map 107: a new count starts from its own value */
+Test(modify, a_new_retry_count_takes_effect)
 {
 	struct qp_attributes with;
 

@@ -3,7 +3,7 @@
 
 /*
  * protocol-map 59, 60
- * hostile H-32: jumps of the PSN.
+ * hostile H-32: jumps in the PSN.
  */
 Test(nak, a_gap_is_reported_once)
 {
@@ -25,7 +25,7 @@ Test(nak, a_gap_is_reported_once)
 }
 
 /* protocol-map 60 */
-Test(nak, the_expected_packet_arms_it_again)
+Test(nak, the_expected_packet_rearms_the_nak)
 {
 	story();
 	for (uint64_t i = 0; i < 3; i++)
@@ -39,7 +39,7 @@ Test(nak, the_expected_packet_arms_it_again)
 }
 
 /* protocol-map 61 */
-Test(nak, a_lost_one_is_not_repeated_the_timer_recovers)
+Test(nak, a_lost_nak_is_recovered_by_the_timer)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -90,28 +90,31 @@ static void expect_fatal(uint8_t syndrome, enum work_status status)
 }
 
 /* protocol-map 71, 76 */
-Test(nak, invalid_request_is_of_the_offending_request)
+Test(nak, invalid_request_fails_the_offending_request)
 {
 	story();
 	expect_fatal(SYNDROME_NAK_INVALID_REQUEST, STATUS_REM_INV_REQ_ERR);
 }
 
 /* protocol-map 71, 76 */
-Test(nak, remote_access_is_of_the_offending_request)
+Test(nak, remote_access_fails_the_offending_request)
 {
 	story();
 	expect_fatal(SYNDROME_NAK_REMOTE_ACCESS, STATUS_REM_ACCESS_ERR);
 }
 
 /* protocol-map 71, 76 */
-Test(nak, remote_operation_is_of_the_offending_request)
+Test(nak, remote_operation_fails_the_offending_request)
 {
 	story();
 	expect_fatal(SYNDROME_NAK_REMOTE_OPERATION, STATUS_REM_OP_ERR);
 }
 
-/* protocol-map 75: its PSN is the offending request's, its MSN the last completed message's */
-Test(nak, a_fatal_one_names_the_packet_and_counts_what_is_done)
+/*
+ * protocol-map 75: its PSN is that of the request at fault, its MSN that of the last completed
+ * message
+ */
+Test(nak, a_fatal_nak_names_the_packet_and_counts_completed_messages)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
@@ -123,7 +126,7 @@ Test(nak, a_fatal_one_names_the_packet_and_counts_what_is_done)
 	expect_completion(a, 2, STATUS_REM_ACCESS_ERR);
 }
 
-/* protocol-map 74, 155: the receive request names memory that may not be written */
+/* protocol-map 74, 155: the receive request's memory must not be written */
 Test(nak, a_bad_receive_request_is_a_remote_operation_error)
 {
 	story();
@@ -148,10 +151,10 @@ Test(nak, it_needs_no_receive_request)
 }
 
 /*
- * protocol-map 69, 73: a copy that fails is a fault of that message, and of nothing before it
+ * protocol-map 69, 73: a copy that fails is a fault of its message, and not of earlier ones
  * hostile H-101: memory that goes away.
  */
-Test(nak, memory_that_is_not_there_is_refused)
+Test(nak, missing_memory_is_a_remote_access_error)
 {
 	story(.delay_copies = true);
 	for (uint64_t i = 1; i <= 3; i++)
@@ -169,7 +172,7 @@ Test(nak, memory_that_is_not_there_is_refused)
 }
 
 /* protocol-map 74: the same for a receive request's memory */
-Test(nak, receive_memory_that_is_not_there_is_a_remote_operation_error)
+Test(nak, missing_receive_memory_is_a_remote_operation_error)
 {
 	story(.delay_copies = true);
 	post_receive(b, 1, 100);
@@ -189,8 +192,8 @@ Test(nak, receive_memory_that_is_not_there_is_a_remote_operation_error)
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }
 
-/* protocol-map 59: a packet that was dropped is reported, also if the one before it comes at once */
-Test(nak, two_packets_in_the_other_order)
+/* protocol-map 59: a dropped packet is reported, even if the packet before it comes at once */
+Test(nak, two_swapped_packets)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -204,8 +207,8 @@ Test(nak, two_packets_in_the_other_order)
 	expect_ack(b, A_PSN + 1, 2);
 }
 
-/* protocol-map 59: ... and one that has come since is not */
-Test(nak, what_came_again_is_not_missing)
+/* protocol-map 59: ... and one that has arrived since is not */
+Test(nak, a_packet_that_came_again_is_not_missing)
 {
 	story();
 	for (uint32_t i = 0; i < 4; i++)
@@ -221,10 +224,10 @@ Test(nak, what_came_again_is_not_missing)
 }
 
 /*
- * protocol-map 111: a network that changes the order. The response that is overtaken counts as
- * lost (IBTA 9.7.5.1.2), and who sent the NAK is in ERR and answers no more (9.9.3).
+ * protocol-map 111: a network that reorders. The overtaken response counts as lost (IBTA
+ * 9.7.5.1.2), and the sender of the NAK is in ERR and does not answer (9.9.3).
  */
-Test(nak, a_fatal_one_behind_responses_in_another_order)
+Test(nak, a_fatal_nak_after_reordered_responses)
 {
 	struct packet middle;
 	uint8_t payload[MTU];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* A window of this side that answers to its queue pair. */
+/* A window of this side, bound to its queue pair. */
 static uint32_t own_window(struct side *s)
 {
 	return node_window(&s->node, s->key, LANDS, 0x1000, ACCESS_REMOTE_WRITE, s->q->caps.qpn);
 }
 
-/* protocol-map 156, 157: what a bind hands out */
-Test(operation, a_bind_says_everything_that_was_posted)
+/* protocol-map 156, 157: the operation that a bind hands out */
+Test(operation, a_bind_hands_out_everything_that_was_posted)
 {
 	story();
 	uint32_t key = key_allocate(&a->node.keys, 1), next = (key & ~0xffu) | 2;
@@ -71,7 +71,7 @@ Test(operation, it_waits_for_everything_before_it)
 	expect_completion(a, 3, STATUS_SUCCESS);
 }
 
-/* protocol-map 120: what a READ brings is in memory first */
+/* protocol-map 120: data of earlier READs is in memory first */
 Test(operation, it_waits_for_the_copies_before_it)
 {
 	story(.delay_copies = true);
@@ -88,7 +88,7 @@ Test(operation, it_waits_for_the_copies_before_it)
 	expect_operation(a);
 }
 
-/* The last packet before it asks for its acknowledgement, so that nobody waits for a timer. */
+/* The last packet before it asks for an acknowledgement, so that no timer is needed. */
 Test(operation, the_packet_before_it_asks_to_be_acknowledged)
 {
 	story();
@@ -101,7 +101,7 @@ Test(operation, the_packet_before_it_asks_to_be_acknowledged)
 	cr_assert(pass(a, "RC WRITE ONLY", A_PSN + 1)->ack_req);
 }
 
-/* protocol-map 120: and what is behind it waits for it */
+/* protocol-map 120: later requests wait for it */
 Test(operation, nothing_behind_it_begins_before_its_end)
 {
 	story();
@@ -121,7 +121,7 @@ Test(operation, nothing_behind_it_begins_before_its_end)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* Replies to the peer go on. */
+/* Replies to the peer continue. */
 Test(operation, the_peer_is_answered_meanwhile)
 {
 	story();
@@ -137,8 +137,8 @@ Test(operation, the_peer_is_answered_meanwhile)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 54, 57: they take no PSN, wherever the numbers stand */
-Test(operation, it_takes_no_psn_also_where_the_numbers_begin_again)
+/* protocol-map 54, 57: operations use no PSN, whatever the PSN */
+Test(operation, an_operation_takes_no_psn_even_at_the_wrap)
 {
 	for (uint32_t psn = 0xfffffe; psn <= 0x1000001; psn++) {
 		story(.sq_psn = psn); /* its low 24 bits */
@@ -152,7 +152,7 @@ Test(operation, it_takes_no_psn_also_where_the_numbers_begin_again)
 		pass(a, "RC WRITE ONLY", psn);
 		pass_ack(b, psn, 1);
 		expect_operation(a);
-		inject(a, OPB_ACK, psn, .msn = 1); /* an old acknowledgement moves nothing */
+		inject(a, OPB_ACK, psn, .msn = 1); /* an old acknowledgement has no effect */
 		operate(a, STATUS_SUCCESS);
 		expect_operation(a);
 		operate(a, STATUS_SUCCESS);
@@ -196,7 +196,7 @@ Test(operation, a_bind_that_fails_ends_the_connection)
 	expect_silence(a);
 }
 
-/* protocol-map 161: an unsignaled failure is told, too */
+/* protocol-map 161: a failure is reported even if unsignaled */
 Test(operation, other_keys_cannot_be_invalidated)
 {
 	story();
@@ -247,7 +247,7 @@ Test(operation, sqd_waits_for_its_end_and_begins_none)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* protocol-map 131, 136: it is flushed with the rest, and its report comes too late */
+/* protocol-map 131, 136: it is flushed with the others, and its report comes too late */
 Test(operation, an_error_does_not_wait_for_it)
 {
 	struct qp_attributes none = { 0 };
@@ -268,7 +268,7 @@ Test(operation, an_error_does_not_wait_for_it)
 	expect_state(a, QP_STATE_ERR);
 }
 
-/* protocol-map 135: a report from before the reset is not taken for one of behind it */
+/* protocol-map 135: a report from before the reset does not count for an operation after it */
 Test(operation, after_a_reset_none_begins_before_the_old_one_is_reported)
 {
 	story();
@@ -291,7 +291,7 @@ Test(operation, after_a_reset_none_begins_before_the_old_one_is_reported)
 	expect_completion(a, 3, STATUS_SUCCESS);
 }
 
-/* A report that nobody waits for does nothing. */
+/* A report without an operation has no effect. */
 Test(operation, a_report_without_an_operation_is_ignored)
 {
 	story();
@@ -301,7 +301,7 @@ Test(operation, a_report_without_an_operation_is_ignored)
 }
 
 /* Operations work where no READ is allowed, and without a fence. */
-Test(operation, an_xrc_initiator_has_them_too)
+Test(operation, an_xrc_initiator_has_operations_too)
 {
 	story(.xrc = true, .max_rd_atomic = -1);
 	uint32_t key = own_window(a);
@@ -316,8 +316,8 @@ Test(operation, an_xrc_initiator_has_them_too)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* Without acknowledgements it waits until everything before it has left. */
-Test(operation, an_unreliable_connection_has_them_too)
+/* Without acknowledgements it waits until all earlier packets have left. */
+Test(operation, an_unreliable_connection_has_operations_too)
 {
 	story(.type = QP_TYPE_UC, .hold_sent = true);
 	uint32_t key = own_window(a);
@@ -334,14 +334,14 @@ Test(operation, an_unreliable_connection_has_them_too)
 	sent(a, &last);
 	expect_completion(a, 1, STATUS_SUCCESS);
 	cr_assert_eq(expect_operation(a)->key, key);
-	sent(a, &last); /* said twice: moves nothing */
+	sent(a, &last); /* reported twice: no effect */
 	operate(a, STATUS_SUCCESS);
 	expect_completion(a, 2, STATUS_SUCCESS);
 	sent(a, pass(a, "UC WRITE ONLY", A_PSN + 2));
 	expect_completion(a, 3, STATUS_SUCCESS);
 }
 
-/* protocol-map 134: there a failure stops the send queue alone */
+/* protocol-map 134: on UC a failure stops only the send queue */
 Test(operation, a_failure_on_an_unreliable_connection_stops_its_send_queue)
 {
 	struct qp_attributes none = { 0 };

@@ -2,7 +2,7 @@
 #include "story/story.h"
 
 /* protocol-map 117 */
-Test(order, completions_come_as_posted)
+Test(order, completions_come_in_the_order_of_posting)
 {
 	static const uint8_t opcodes[] = {
 		WORK_RDMA_READ,	 WORK_SEND,	 WORK_ATOMIC_FETCH_AND_ADD,
@@ -21,7 +21,7 @@ Test(order, completions_come_as_posted)
 	expect_receive(b, 2, STATUS_SUCCESS, 8);
 }
 
-/* protocol-map 118: what was written before is seen when the SEND is */
+/* protocol-map 118: octets of an earlier WRITE are visible when the SEND is received */
 Test(order, a_send_is_received_behind_the_copies_before_it)
 {
 	story(.delay_copies = true);
@@ -36,7 +36,7 @@ Test(order, a_send_is_received_behind_the_copies_before_it)
 	expect_same(b, LANDS, a, 0x1000, 100);
 }
 
-/* protocol-map 118: a READ answers with what was written before it */
+/* protocol-map 118: a READ returns octets that were written before it */
 Test(order, a_read_waits_for_the_copies_before_it)
 {
 	story(.delay_copies = true);
@@ -78,7 +78,7 @@ Test(order, a_fence_waits_for_reads_and_atomics)
 }
 
 /*
- * protocol-map 119: until their octets are in memory
+ * protocol-map 119: until the READ's octets are in memory
  * hostile H-138: fences.
  */
 Test(order, a_fence_waits_for_the_copy)
@@ -109,7 +109,7 @@ Test(order, a_fence_does_not_wait_for_sends_and_writes)
 	expect_packet(a, "RC SEND ONLY", A_PSN + 2);
 }
 
-/* protocol-map 118: without a fence a READ holds nothing back */
+/* protocol-map 118: without a fence a READ delays nothing */
 Test(order, without_a_fence_a_send_overtakes_a_read)
 {
 	story();
@@ -119,7 +119,7 @@ Test(order, without_a_fence_a_send_overtakes_a_read)
 	expect_packet(a, "RC SEND ONLY", A_PSN + 1);
 }
 
-/* protocol-map 117: a landing that is late holds the completions behind it, no receive */
+/* protocol-map 117: a late landing delays later completions of requests, but not receives */
 Test(order, receives_do_not_wait_for_landings)
 {
 	story(.delay_copies = true);
@@ -137,7 +137,7 @@ Test(order, receives_do_not_wait_for_landings)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 53: at most the window is under way (in numbers of limits.h) */
+/* protocol-map 53: at most the window is under way (numbers of limits.h) */
 Test(order, the_window_is_bounded)
 {
 	uint32_t packets = 0;

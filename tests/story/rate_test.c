@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rate limit: packets wait for their time, and nothing else does. */
+/* A rate limit delays packets, and nothing else. */
 #include "story/story.h"
 
 static const uint32_t types[] = { QP_TYPE_RC, QP_TYPE_UC, QP_TYPE_UD, QP_TYPE_RAW_PACKET };
 
-/* Octets that left by then; what arrives is answered at once. */
+/* Octets sent until then; everything that arrives is answered at once. */
 static uint32_t run_until(nanotime end)
 {
 	uint32_t octets = 0;
@@ -50,7 +50,7 @@ Test(rate, is_kept_on_every_service)
 			post(a, .wr_id = n, .length = 1000,
 			     .opcode = connected ? WORK_RDMA_WRITE : WORK_SEND);
 		sent_octets = run_until(ms(20));
-		/* With headers, 20 ms are 20,000 octets; and the burst. */
+		/* With headers 20 ms are 20,000 octets, plus the burst. */
 		cr_assert(sent_octets >= 14000 && sent_octets <= 24100,
 			  "type %u: %u octets in 20 ms", types[i], sent_octets);
 		sent_octets = run_until(ms(40));
@@ -61,7 +61,7 @@ Test(rate, is_kept_on_every_service)
 	}
 }
 
-Test(rate, a_packet_waits_and_asking_again_does_not_help)
+Test(rate, a_packet_waits_however_often_it_is_polled)
 {
 	struct span_list gather;
 	struct packet p;
@@ -80,7 +80,7 @@ Test(rate, a_packet_waits_and_asking_again_does_not_help)
 	cr_assert_eq(qp_next_packet(a->q->core, &a->node.keys, t, &p, &gather, &t), NEXT_PACKET);
 }
 
-/* A retry timer that is shorter than the time of sixteen packets: each is acknowledged in time. */
+/* The retry timer is shorter than the time of sixteen packets, so each one asks. */
 Test(rate, slow_packets_ask_for_their_acknowledgement)
 {
 	story(.rate_limit = 100, .timeout = 11, .retry_cnt = -1, .max_send_wr = 64);
@@ -90,7 +90,7 @@ Test(rate, slow_packets_ask_for_their_acknowledgement)
 	expect_same(b, LANDS, a, 0, 5000);
 }
 
-/* Acknowledgements and READ responses are the peer's, not of this limit. */
+/* The limit does not apply to acknowledgements and READ responses. */
 Test(rate, replies_do_not_wait)
 {
 	story(.rate_limit = 1, .mtu = 5);
@@ -101,8 +101,8 @@ Test(rate, replies_do_not_wait)
 	}
 }
 
-/* What the port did not take is not paid for. */
-Test(rate, a_packet_that_was_not_sent_costs_nothing)
+/* A packet that the port refused is not counted. */
+Test(rate, an_unsent_packet_costs_nothing)
 {
 	struct packet p;
 
@@ -118,7 +118,7 @@ Test(rate, a_packet_that_was_not_sent_costs_nothing)
 	expect_silence(a);
 }
 
-Test(rate, another_limit_counts_at_once)
+Test(rate, a_new_limit_takes_effect_at_once)
 {
 	struct qp_attributes none = { 0 };
 
@@ -127,5 +127,5 @@ Test(rate, another_limit_counts_at_once)
 		post(a, .wr_id = n, .length = 1000, .opcode = WORK_RDMA_WRITE);
 	cr_assert_lt(run_until(ms(1)), 3000);
 	cr_assert_eq(modify(a, QP_STATE_RTS, QP_ATTR_RATE_LIMIT, &none), 0);
-	cr_assert_gt(run_until(ms(2)), 60000, "no limit any more");
+	cr_assert_gt(run_until(ms(2)), 60000, "there is no limit any more");
 }

@@ -27,9 +27,9 @@ Test(read, the_response_is_cut_like_a_write)
 
 /*
  * protocol-map 47
- * hostile H-23: a message of nothing with any key.
+ * hostile H-23: an empty message with any key.
  */
-Test(read, a_read_of_nothing_takes_one_psn_and_no_key)
+Test(read, an_empty_read_takes_one_psn_and_no_key)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .rkey = 0xbad, .lkey = 0xbad);
@@ -41,7 +41,7 @@ Test(read, a_read_of_nothing_takes_one_psn_and_no_key)
 }
 
 /* protocol-map 105, 110 */
-Test(read, what_is_missing_is_asked_for_again)
+Test(read, missing_responses_are_requested_again)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 600);
@@ -61,9 +61,9 @@ Test(read, what_is_missing_is_asked_for_again)
 
 /*
  * protocol-map 111, 113
- * hostile H-47: an answer that begins in its middle.
+ * hostile H-47: a response that begins in the middle.
  */
-Test(read, a_response_ahead_places_nothing_and_is_a_sign_of_loss)
+Test(read, a_response_out_of_order_places_nothing_and_shows_a_loss)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 600);
@@ -89,8 +89,8 @@ static void ask_for_the_rest(void)
 }
 
 /*
- * protocol-map 90: a peer that takes the repetition for a new request
- * hostile H-47: an answer that begins in its middle.
+ * protocol-map 90: a peer that treats the repeated request as a new one
+ * hostile H-47: a response that begins in the middle.
  */
 Test(read, the_rest_may_begin_with_first)
 {
@@ -101,7 +101,7 @@ Test(read, the_rest_may_begin_with_first)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 90: a peer that goes on where it was */
+/* protocol-map 90: a peer that continues where it was */
 Test(read, the_rest_may_begin_with_middle)
 {
 	story();
@@ -135,7 +135,7 @@ static void expect_bad_response(void)
 
 /*
  * protocol-map 113
- * hostile H-45: an answer with more than was asked for.
+ * hostile H-45: a response longer than its request.
  */
 Test(read, a_response_with_too_much_is_an_error_and_places_nothing)
 {
@@ -151,7 +151,7 @@ Test(read, a_response_with_too_much_is_an_error_and_places_nothing)
 
 /*
  * protocol-map 113
- * hostile H-45: an answer with more than was asked for.
+ * hostile H-45: a response longer than its request.
  */
 Test(read, a_response_with_too_little_is_an_error)
 {
@@ -165,7 +165,7 @@ Test(read, a_response_with_too_little_is_an_error)
 
 /*
  * protocol-map 113
- * hostile H-45: an answer with more than was asked for.
+ * hostile H-45: a response longer than its request.
  */
 Test(read, a_response_that_does_not_end_is_an_error)
 {
@@ -181,7 +181,7 @@ Test(read, a_response_that_does_not_end_is_an_error)
 
 /*
  * protocol-map 113
- * hostile H-47: an answer that begins in its middle.
+ * hostile H-47: a response that begins in the middle.
  */
 Test(read, a_response_that_begins_in_the_middle_is_an_error)
 {
@@ -194,7 +194,7 @@ Test(read, a_response_that_begins_in_the_middle_is_an_error)
 
 /*
  * protocol-map 113
- * hostile H-46: an answer of another kind.
+ * hostile H-46: a response of the wrong kind.
  */
 Test(read, a_response_to_a_send_is_an_error)
 {
@@ -208,7 +208,7 @@ Test(read, a_response_to_a_send_is_an_error)
 
 /*
  * protocol-map 113
- * hostile H-46: an answer of another kind.
+ * hostile H-46: a response of the wrong kind.
  */
 Test(read, an_atomic_response_to_a_read_is_an_error)
 {
@@ -224,7 +224,7 @@ Test(read, an_atomic_response_to_a_read_is_an_error)
  * protocol-map 155
  * hostile H-96: wrong local keys.
  */
-Test(read, landing_where_one_may_not_write_is_a_local_error)
+Test(read, landing_in_read_only_memory_is_a_local_error)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 8, .lkey = 0xbad);
@@ -282,7 +282,7 @@ static void read_done_at_b(void)
 	expect_silence(b);
 }
 
-/* protocol-map 88: the rest of the READ */
+/* protocol-map 88: the request for the rest of the READ */
 Test(read, a_duplicate_of_a_part_is_executed)
 {
 	story();
@@ -312,7 +312,7 @@ Test(read, a_duplicate_of_something_else_is_dropped)
 
 /*
  * protocol-map 89
- * hostile H-17: a repetition with a range that goes round.
+ * hostile H-17: a repetition with a range that wraps around.
  */
 Test(read, a_duplicate_whose_range_wraps_is_dropped)
 {
@@ -330,7 +330,7 @@ Test(read, a_duplicate_whose_range_wraps_is_dropped)
 
 /*
  * protocol-map 95
- * hostile H-30: a repeated READ whose key is gone.
+ * hostile H-30: a duplicate READ whose key was withdrawn.
  */
 Test(read, a_duplicate_whose_key_is_gone_is_refused)
 {
@@ -344,7 +344,7 @@ Test(read, a_duplicate_whose_key_is_gone_is_refused)
 }
 
 /* protocol-map 152 */
-Test(read, the_key_is_looked_at_for_every_response)
+Test(read, every_response_checks_the_key)
 {
 	story();
 	inject(b, OPB_READ_REQUEST, A_PSN, at_memory(b, 0x1000, 600));
@@ -387,7 +387,7 @@ Test(read, with_max_rd_atomic_0_none_is_sent)
 
 /*
  * protocol-map 67
- * hostile H-26: more READs than were agreed on.
+ * hostile H-26: more READs than agreed.
  */
 Test(read, with_max_dest_rd_atomic_0_a_read_is_invalid)
 {
@@ -399,7 +399,7 @@ Test(read, with_max_dest_rd_atomic_0_a_read_is_invalid)
 
 /*
  * protocol-map 68
- * hostile H-26: more READs than were agreed on.
+ * hostile H-26: more READs than agreed.
  */
 Test(read, more_than_max_dest_rd_atomic_are_invalid)
 {
@@ -412,7 +412,7 @@ Test(read, more_than_max_dest_rd_atomic_are_invalid)
 	cr_assert_eq(b->packet.syndrome, SYNDROME_NAK_INVALID_REQUEST);
 }
 
-/* protocol-map 92: remembered are the last max_dest_rd_atomic */
+/* protocol-map 92: the last max_dest_rd_atomic are kept */
 Test(read, the_oldest_read_is_forgotten_first)
 {
 	story(.max_dest_rd_atomic = 2);

@@ -4,7 +4,7 @@
 #define TIMEOUT us(4195) /* 4.096 us * 2^10 = 4.194304 ms, and a little */
 
 /* protocol-map 103, 105 */
-Test(retry, after_the_timeout_and_not_before)
+Test(retry, a_retry_comes_at_the_timeout_and_not_before)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -32,7 +32,7 @@ Test(retry, an_idle_queue_pair_has_no_deadline)
 }
 
 /* protocol-map 104 */
-Test(retry, progress_starts_the_time_over)
+Test(retry, progress_restarts_the_timer)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
@@ -75,7 +75,7 @@ Test(retry, with_retry_cnt_0_the_first_loss_is_the_last)
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
 
-/* protocol-map 106: seven is seven */
+/* protocol-map 106: 7 means seven */
 Test(retry, seven_is_not_for_ever)
 {
 	story(.retry_cnt = 7);
@@ -88,7 +88,7 @@ Test(retry, seven_is_not_for_ever)
 }
 
 /* protocol-map 107 */
-Test(retry, progress_gives_the_retries_back)
+Test(retry, progress_restores_the_retries)
 {
 	story(.retry_cnt = 1);
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 600);
@@ -103,7 +103,7 @@ Test(retry, progress_gives_the_retries_back)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 103: timeout 0 is no timer */
+/* protocol-map 103: timeout 0 means no timer */
 Test(retry, without_a_timeout_it_waits_for_ever)
 {
 	story(.no_timeout = true);
@@ -115,7 +115,7 @@ Test(retry, without_a_timeout_it_waits_for_ever)
 }
 
 /* protocol-map 109 */
-Test(retry, it_begins_in_the_middle_of_a_message)
+Test(retry, a_retry_begins_in_the_middle_of_a_message)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700);
@@ -131,7 +131,7 @@ Test(retry, it_begins_in_the_middle_of_a_message)
 }
 
 /* protocol-map 114 */
-Test(retry, it_sends_what_is_in_memory_now)
+Test(retry, a_retry_sends_the_present_contents_of_memory)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -144,10 +144,10 @@ Test(retry, it_sends_what_is_in_memory_now)
 }
 
 /*
- * protocol-map 114: a packet that the port did not take is the next one again
- * hostile H-131: what could not leave.
+ * protocol-map 114: a packet that the port refused is the next one again
+ * hostile H-131: packets that could not be sent.
  */
-Test(retry, what_was_not_sent_is_taken_back)
+Test(retry, unsent_packets_are_taken_back)
 {
 	story();
 	post_receive(b, 1, 1000);
@@ -166,8 +166,8 @@ Test(retry, what_was_not_sent_is_taken_back)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 114: so are replies */
-Test(retry, replies_that_were_not_sent_are_taken_back)
+/* protocol-map 114: likewise for replies */
+Test(retry, unsent_replies_are_taken_back)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 600);
@@ -184,7 +184,7 @@ Test(retry, replies_that_were_not_sent_are_taken_back)
 
 /*
  * protocol-map 108
- * hostile H-50: sequence NAKs without end.
+ * hostile H-50: endless sequence NAKs.
  */
 Test(retry, a_repeated_nak_is_one_recovery)
 {
@@ -203,8 +203,8 @@ Test(retry, a_repeated_nak_is_one_recovery)
 }
 
 /*
- * protocol-map 106, 108: NAKs take retries, too
- * hostile H-50: sequence NAKs without end.
+ * protocol-map 106, 108: NAKs use up retries, too
+ * hostile H-50: endless sequence NAKs.
  */
 Test(retry, naks_without_progress_exhaust_the_retries)
 {
@@ -219,7 +219,7 @@ Test(retry, naks_without_progress_exhaust_the_retries)
 }
 
 /*
- * protocol-map 103, 105: a clock that jumps is one expiry
+ * protocol-map 103, 105: a jump of the clock counts as one expiry
  * hostile H-141: a clock that jumps.
  */
 Test(retry, a_jump_of_the_clock_is_one_timeout)
@@ -233,7 +233,7 @@ Test(retry, a_jump_of_the_clock_is_one_timeout)
 	expect_state(a, QP_STATE_RTS);
 }
 
-/* protocol-map 106, 107: all of them, and not more */
+/* protocol-map 106, 107: all of them, and no more */
 Test(retry, after_progress_there_are_retry_cnt_again)
 {
 	story(.retry_cnt = 1);
@@ -250,8 +250,8 @@ Test(retry, after_progress_there_are_retry_cnt_again)
 	expect_completion(a, 2, STATUS_RETRY_EXC_ERR);
 }
 
-/* protocol-map 103: packets that leave late have their own time, and put off nobody else's */
-Test(retry, replies_that_leave_late_do_not_put_it_off)
+/* protocol-map 103: a packet that leaves late has a timer of its own and does not delay others */
+Test(retry, late_replies_do_not_delay_a_retry)
 {
 	struct packet request, reply;
 

@@ -4,7 +4,7 @@
 #define RNR_12 (SYNDROME_RNR | 12) /* 0.64 ms */
 
 /* protocol-map 96, 99 */
-Test(rnr, the_sender_waits_and_comes_again)
+Test(rnr, the_sender_waits_and_retries)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
@@ -35,8 +35,8 @@ Test(rnr, it_acknowledges_what_came_before)
 	expect_no_completion(a);
 }
 
-/* protocol-map 97: once, at the packet that takes the receive request */
-Test(rnr, it_is_told_at_the_first_packet)
+/* protocol-map 97: once, at the packet that needs the receive request */
+Test(rnr, rnr_is_reported_at_the_first_packet)
 {
 	story();
 	post(a, .opcode = WORK_SEND, .length = 600);
@@ -47,7 +47,10 @@ Test(rnr, it_is_told_at_the_first_packet)
 	expect_silence(b);
 }
 
-/* protocol-map 96, 97: a WRITE with immediate data, at its last packet, and nothing is written twice */
+/*
+ * protocol-map 96, 97: a WRITE with immediate data, at its last packet; its octets are not written
+ * again
+ */
 Test(rnr, a_write_with_immediate_data_is_refused_at_its_last_packet)
 {
 	story();
@@ -118,7 +121,7 @@ Test(rnr, nothing_overtakes_the_wait)
 
 /*
  * protocol-map 100
- * hostile H-49: RNR NAKs without end.
+ * hostile H-49: endless RNR NAKs.
  */
 Test(rnr, rnr_retry_times_and_no_more)
 {
@@ -164,7 +167,7 @@ Test(rnr, seven_is_for_ever)
 }
 
 /* protocol-map 100 */
-Test(rnr, progress_gives_the_retries_back)
+Test(rnr, progress_restores_the_retries)
 {
 	story(.rnr_retry = 1);
 	for (uint64_t i = 1; i <= 4; i++) {
@@ -179,11 +182,10 @@ Test(rnr, progress_gives_the_retries_back)
 }
 
 /*
- * protocol-map 59, 96: what follows a refused SEND is out of sequence, and takes no request
- * twice
- * hostile H-31: what follows a SEND that was not received.
+ * protocol-map 59, 96: packets after a refused SEND are out of sequence and use no receive request
+ * hostile H-31: packets after a SEND that was not received.
  */
-Test(rnr, a_refused_send_and_what_follows_it)
+Test(rnr, a_refused_send_and_its_successors)
 {
 	story();
 	inject(b, OPB_SEND_ONLY, A_PSN, .payload_length = 4);
@@ -200,10 +202,10 @@ Test(rnr, a_refused_send_and_what_follows_it)
 }
 
 /*
- * protocol-map 99, 100: an RNR NAK for a READ is obeyed within rnr_retry
- * hostile H-49: RNR NAKs without end.
+ * protocol-map 99, 100: an RNR NAK for a READ is obeyed, within rnr_retry
+ * hostile H-49: endless RNR NAKs.
  */
-Test(rnr, even_a_read_may_be_told_to_wait)
+Test(rnr, an_rnr_nak_for_a_read_is_obeyed)
 {
 	story(.rnr_retry = 1);
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 8);
@@ -216,8 +218,8 @@ Test(rnr, even_a_read_may_be_told_to_wait)
 }
 
 /*
- * protocol-map 99: a storm of them is one wait
- * hostile H-49: RNR NAKs without end.
+ * protocol-map 99: many of them are one wait
+ * hostile H-49: endless RNR NAKs.
  */
 Test(rnr, a_storm_is_one_wait)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TSO on UD: a request is as many datagrams as it has segments, and completes with the last. */
+/* TSO on UD: a request becomes one datagram per segment, and completes with the last one. */
 #include "story/story.h"
 
 #define ud(...) story(.type = QP_TYPE_UD, ##__VA_ARGS__)
@@ -12,7 +12,7 @@
 	post(side, .wr_id = id, .opcode = WORK_TSO, .length = octets, .header = HEADER, \
 	     .mss = MSS, ##__VA_ARGS__)
 
-/* One segment of a stream from the beginning of a's memory. */
+/* Checks one segment of a stream that begins at the start of a's memory. */
 static void check(const struct packet *p, uint32_t number, uint32_t n, bool last)
 {
 	cr_assert(p->mss == MSS && p->tso_header == HEADER_LENGTH && p->tso_segment == number &&
@@ -24,7 +24,7 @@ static void check(const struct packet *p, uint32_t number, uint32_t n, bool last
 }
 
 /* protocol-map 180 */
-Test(segment, each_is_a_datagram_with_the_header_in_front)
+Test(segment, each_segment_is_a_datagram_with_the_header)
 {
 	ud(.hold_sent = true);
 	struct packet p[3];
@@ -77,8 +77,8 @@ Test(segment, lengths_around_a_segment)
 	}
 }
 
-/* As many as a request can have: one octet each, past the end of the PSNs. */
-Test(segment, as_many_as_there_are_octets)
+/* The maximum for one request: one octet each, past the wrap of the PSNs. */
+Test(segment, as_many_segments_as_octets)
 {
 	ud(.sq_psn = 0xffff00);
 	post(a, .wr_id = 1, .opcode = WORK_TSO, .length = LIMIT_TSO, .header = HEADER, .mss = 1);
@@ -93,8 +93,8 @@ Test(segment, as_many_as_there_are_octets)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* What was lost on the way is nobody's concern; its request completes. */
-Test(segment, one_that_is_lost_is_lost_alone)
+/* A lost datagram affects no other; its request completes. */
+Test(segment, a_lost_segment_is_lost_alone)
 {
 	ud();
 	post_receive(b, 1, 2000);
@@ -109,8 +109,10 @@ Test(segment, one_that_is_lost_is_lost_alone)
 	expect_same(b, LANDS + 0x2000 + GRH + HEADER_LENGTH, a, 2 * MSS, MSS);
 }
 
-/* The port was full: the rest of the stream comes once more, as it was, and with what followed. */
-Test(segment, one_that_could_not_leave_is_the_next_again)
+/*
+ * The port was full: the rest of the stream is sent again, unchanged, with the requests behind it.
+ */
+Test(segment, an_unsent_segment_is_sent_next)
 {
 	ud(.hold_sent = true);
 	struct packet p[5];
@@ -136,8 +138,8 @@ Test(segment, one_that_could_not_leave_is_the_next_again)
 	expect_completion(a, 2, STATUS_SUCCESS);
 }
 
-/* What left before it left; the request fails, and what was behind it is flushed. */
-Test(segment, one_whose_octets_are_gone_stops_the_send_queue)
+/* Earlier segments were sent; the request fails, and those behind it are flushed. */
+Test(segment, missing_octets_stop_the_send_queue)
 {
 	struct qp_attributes none = { 0 };
 
@@ -159,12 +161,12 @@ Test(segment, one_whose_octets_are_gone_stops_the_send_queue)
 	post_stream(a, 3, 10);
 	p[0] = *expect_frame(a);
 	check(&a->packet, 0, 10, true);
-	cr_assert_neq(p[0].psn, p[1].psn, "no number twice");
+	cr_assert_neq(p[0].psn, p[1].psn, "a PSN was used twice");
 	sent(a, &p[0]);
 	expect_completion(a, 3, STATUS_SUCCESS);
 }
 
-/* Its header turned out to be none of TCP. */
+/* Its header turned out not to be TCP. */
 Test(segment, one_that_is_refused_fails_in_its_turn)
 {
 	ud(.hold_sent = true);
@@ -185,7 +187,7 @@ Test(segment, one_that_is_refused_fails_in_its_turn)
 	expect_state(a, QP_STATE_SQE);
 }
 
-/* A key that is good for the first segment only. */
+/* The key covers only the first segment. */
 Test(segment, memory_that_ends_too_early)
 {
 	ud();
@@ -196,7 +198,7 @@ Test(segment, memory_that_ends_too_early)
 	expect_state(a, QP_STATE_SQE);
 }
 
-/* SQD: what has begun is finished, and then it is drained. */
+/* SQD: a request that has begun is finished, then the queue is drained. */
 Test(segment, a_stream_that_has_begun_drains)
 {
 	struct qp_attributes drain = { .en_sqd_async_notify = 1 };
@@ -215,7 +217,7 @@ Test(segment, a_stream_that_has_begun_drains)
 	expect_events(a, QP_EVENT_SQ_DRAINED);
 }
 
-Test(segment, requests_that_make_no_sense_are_local_errors)
+Test(segment, invalid_requests_are_local_errors)
 {
 	static const struct {
 		uint32_t length;

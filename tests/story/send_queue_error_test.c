@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SQE: a local error of an unreliable service stops its send queue and nothing else. */
+/* SQE: a local error of an unreliable service stops its send queue, and nothing else. */
 #include "story/story.h"
 
 static const uint32_t types[] = { QP_TYPE_UC, QP_TYPE_UD, QP_TYPE_RAW_PACKET };
@@ -28,19 +28,19 @@ static void one_type(uint32_t type)
 	expect_events(a, QP_EVENT_SQ_ERROR);
 	expect_receive(b, 1, STATUS_SUCCESS, room_of(type));
 
-	/* What is posted now is flushed. */
+	/* Requests posted in SQE are flushed. */
 	post(a, .wr_id = 4, .opcode = WORK_SEND, .length = 100);
 	expect_silence(a);
 	expect_completion(a, 4, STATUS_WR_FLUSH_ERR);
 	expect_no_completion(a);
 
-	/* The receive queue goes on. */
+	/* The receive queue is not affected. */
 	post(b, .wr_id = 1, .opcode = WORK_SEND, .length = 100);
 	exchange();
 	expect_receive(a, 1, STATUS_SUCCESS, room_of(type));
 	expect_completion(b, 1, STATUS_SUCCESS);
 
-	/* Nothing else than RTS, RESET and ERR is open. */
+	/* Only RTS, RESET and ERR can follow. */
 	cr_assert_neq(modify(a, QP_STATE_SQD, 0, &none), 0);
 	cr_assert_neq(modify(a, QP_STATE_SQE, 0, &none), 0);
 	qp_query(a->q->core, &seen);
@@ -86,7 +86,7 @@ Test(send_queue_error, the_present_state_may_be_named)
 	expect_state(a, QP_STATE_RTS);
 }
 
-/* protocol-map 131: the requests before the one at fault complete when their packets have left */
+/* protocol-map 131: requests before the one at fault complete when their packets have left */
 Test(send_queue_error, a_payload_that_cannot_be_read_fails_in_its_turn)
 {
 	struct packet first, second, third;
@@ -107,7 +107,7 @@ Test(send_queue_error, a_payload_that_cannot_be_read_fails_in_its_turn)
 	expect_state(a, QP_STATE_SQE);
 }
 
-/* Reports of packets from before the error change nothing behind it. */
+/* Reports of packets from before the error have no effect afterwards. */
 Test(send_queue_error, late_reports_are_ignored)
 {
 	struct qp_attributes none = { 0 };
@@ -156,7 +156,7 @@ Test(send_queue_error, from_sqd)
 	expect_events(a, QP_EVENT_SQ_ERROR);
 }
 
-/* From SQE to ERR everything is flushed, once. */
+/* From SQE to ERR: everything is flushed, once. */
 Test(send_queue_error, to_err)
 {
 	struct qp_attributes none = { 0 };

@@ -64,7 +64,7 @@ Test(send, exactly_one_path_mtu_is_one_packet)
 }
 
 /* protocol-map 47, 52 */
-Test(send, nothing_is_a_message_too)
+Test(send, an_empty_message_is_a_message)
 {
 	story();
 	post_receive(b, 1, 0);
@@ -95,7 +95,7 @@ Test(send, immediate_data_arrives_as_it_was_given)
 }
 
 /* protocol-map 39, 126 */
-Test(send, solicited_stands_on_the_last_packet_alone)
+Test(send, only_the_last_packet_is_solicited)
 {
 	story();
 	post_receive(b, 1, 300);
@@ -110,7 +110,7 @@ Test(send, solicited_stands_on_the_last_packet_alone)
 }
 
 /* protocol-map 51 */
-Test(send, inline_octets_are_those_of_the_post)
+Test(send, inline_octets_are_copied_by_the_post)
 {
 	story();
 	post_receive(b, 1, 64);
@@ -160,7 +160,7 @@ Test(send, more_than_two_gigabytes_fail_at_once)
 }
 
 /*
- * protocol-map 121: also what is not signaled reports its failure
+ * protocol-map 121: a failure is reported even if unsignaled
  * hostile H-93: an opcode that does not exist.
  */
 Test(send, an_opcode_that_is_not_carried_fails_in_its_turn)
@@ -181,7 +181,7 @@ Test(send, an_opcode_that_is_not_carried_fails_in_its_turn)
  * protocol-map 155
  * hostile H-96: wrong local keys.
  */
-Test(send, a_source_that_may_not_be_read_is_a_local_error)
+Test(send, an_unreadable_source_is_a_local_error)
 {
 	story();
 	post_receive(b, 1, 10);
@@ -193,7 +193,7 @@ Test(send, a_source_that_may_not_be_read_is_a_local_error)
 }
 
 /* protocol-map 155 */
-Test(send, a_source_that_ends_early_is_a_local_error_behind_what_was_sent)
+Test(send, a_source_that_ends_early_is_a_local_error_after_the_sent_packets)
 {
 	story();
 	post_receive(b, 1, 1000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-/* Every request packet, as its peer could send it at this PSN. */
+/* Every request packet as the peer could send it at this PSN. */
 static const struct {
 	uint8_t base;
 	bool begins, ends;
@@ -24,7 +24,7 @@ static const struct {
 	{ OPB_FETCH_ADD, true, true, KIND_FETCH_ADD },
 };
 
-/* WRITE messages that begin are of three packets: two full, one of 8 octets. */
+/* WRITEs that begin have three packets: two full ones and one of 8 octets. */
 static void arrive(uint32_t i, uint32_t psn)
 {
 	bool fetches = table[i].kind != KIND_SEND && table[i].kind != KIND_WRITE;
@@ -41,13 +41,16 @@ static void drop_replies(void)
 		;
 }
 
-/* Two packets after nothing. The second is legal where the message of the first lets it be. */
+/*
+ * Two packets, the first one at the start of a message. The second one is legal if the first one's
+ * message allows it.
+ */
 static void pair_of(uint32_t first, uint32_t second)
 {
 	bool legal = table[first].ends
 			     ? table[second].begins
 			     : !table[second].begins && table[second].kind == table[first].kind;
-	/* The WRITE that began is not at its end yet. */
+	/* The first packet's WRITE has not ended yet. */
 	bool early = legal && table[first].base == OPB_WRITE_FIRST && table[second].ends;
 
 	arrive(first, A_PSN);
@@ -66,7 +69,7 @@ static void pair_of(uint32_t first, uint32_t second)
 
 /*
  * protocol-map 62, 63, 64
- * hostile H-24: every opcode behind every other.
+ * hostile H-24: every opcode after every other.
  */
 Test(sequence, every_ordered_pair_of_opcodes)
 {
@@ -85,9 +88,9 @@ Test(sequence, every_ordered_pair_of_opcodes)
 
 /*
  * protocol-map 62
- * hostile H-24: every opcode behind every other.
+ * hostile H-24: every opcode after every other.
  */
-Test(sequence, a_message_does_not_begin_in_its_middle)
+Test(sequence, a_message_does_not_begin_in_the_middle)
 {
 	story();
 	for (uint32_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -103,8 +106,8 @@ Test(sequence, a_message_does_not_begin_in_its_middle)
 }
 
 /*
- * protocol-map 63: the message that was open leaves nothing behind
- * hostile H-24: every opcode behind every other.
+ * protocol-map 63: an open message leaves nothing behind
+ * hostile H-24: every opcode after every other.
  */
 Test(sequence, a_new_connection_knows_nothing_of_an_open_message)
 {
@@ -119,7 +122,7 @@ Test(sequence, a_new_connection_knows_nothing_of_an_open_message)
 
 /*
  * protocol-map 56, 59
- * hostile H-32: jumps of the PSN.
+ * hostile H-32: jumps in the PSN.
  */
 Test(sequence, half_of_all_psns_are_ahead_and_half_behind)
 {
@@ -142,8 +145,8 @@ Test(sequence, half_of_all_psns_are_ahead_and_half_behind)
 }
 
 /*
- * protocol-map 59: a burst ahead is one NAK, a burst behind is answered by ACKs that coalesce
- * hostile H-32: jumps of the PSN.
+ * protocol-map 59: a burst ahead gets one NAK, a burst behind gets ACKs that coalesce
+ * hostile H-32: jumps in the PSN.
  */
 Test(sequence, a_burst_is_not_answered_by_a_burst)
 {
@@ -183,8 +186,8 @@ Test(sequence, operations_that_the_queue_pair_does_not_allow_are_invalid)
 	expect_receive(b, 1, STATUS_SUCCESS, 8);
 }
 
-/* protocol-map 69: PSN, opcode, operation, resources, length, key: the first that is wrong speaks */
-Test(sequence, the_checks_have_an_order)
+/* protocol-map 69: PSN, opcode, operation, resources, length, key: the first fault counts */
+Test(sequence, checks_are_made_in_order)
 {
 	story(.no_access = ACCESS_REMOTE_READ);
 	expect_reason(inject(b, OPB_SEND_MIDDLE, A_PSN + 1, .payload_length = 1), REASON_PSN_AHEAD);
@@ -203,7 +206,7 @@ Test(sequence, the_checks_have_an_order)
 }
 
 /* protocol-map 53, 57 */
-Test(sequence, the_wrap_is_nothing_special)
+Test(sequence, psns_wrap)
 {
 	story(.sq_psn = 0xfffffe);
 	post_receive(b, 1, 2000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Hostile peers and hostile programs of the services without acknowledgements: whatever arrives,
- * nothing is answered, nobody's memory is touched but what was offered, no packet takes the queue
- * pair to ERR, and every request completes once, in its order.
+ * nothing is answered, only memory that was offered is touched, no packet takes the queue pair to
+ * ERR, and every request completes once and in order.
  */
 #include "story/story.h"
 
@@ -39,7 +39,7 @@ Test(storm, every_opcode_at_every_length_on_every_type, .timeout = 300)
 					    .va = BASE,
 					    .dma_length = i / 256 };
 
-			/* What is an RC request of the right place is judged elsewhere. */
+			/* A legal RC request is tested elsewhere. */
 			if (types[t] == QP_TYPE_RC && op->service == SERVICE_RC)
 				continue;
 			cr_assert(story_inject(b, &p) != REASON_NONE ||
@@ -79,13 +79,13 @@ static void inject_random(uint64_t *seed)
 	story_inject(b, &p);
 }
 
-/* Good and bad work; b's keys are good for b alone. */
+/* Valid and invalid requests; b's keys are valid only for b. */
 static void post_random(uint64_t *seed, uint64_t wr_id)
 {
 	static const uint8_t opcodes[] = { WORK_SEND,	    WORK_SEND, WORK_SEND_WITH_IMM,
 					   WORK_RDMA_WRITE, WORK_TSO,  WORK_RDMA_READ };
 
-	/* Frames that are to be cut are longer than what a node sends: of UD alone. */
+	/* Frames that need cutting are longer than what a node can send, so only UD has them. */
 	bool cut = b->q->caps.type == QP_TYPE_UD && roll(seed, 4);
 
 	post(b, .wr_id = wr_id, .opcode = opcodes[roll(seed, roll(seed, 8) ? 2 : 6)],
@@ -101,7 +101,7 @@ struct on_the_way {
 	uint32_t count;
 };
 
-/* Some of the oldest packets were sent; or the rest was not, the last one first. */
+/* Reports some of the oldest packets as sent, or takes the others back, the last one first. */
 static void report_random(uint64_t *seed, struct on_the_way *w)
 {
 	uint32_t fate = roll(seed, 8), n = w->count == 0 ? 0 : 1 + roll(seed, w->count);
@@ -134,8 +134,8 @@ static void send_random(uint64_t *seed, struct on_the_way *w)
 }
 
 struct counted {
-	uint64_t sent, received; /* the next to complete */
-	bool may_fail; /* a receive copy was not made */
+	uint64_t sent, received; /* wr_id of the next completion */
+	bool may_fail; /* a receive copy failed */
 };
 
 static void count_completions(struct counted *c, uint64_t seed)
@@ -161,7 +161,7 @@ static void storm(uint32_t type, uint64_t number)
 
 	again(type, (uint32_t)number);
 	for (uint32_t step = 0; step < 80; step++) {
-		if (roll(&seed, 3) == 0 && receives < 31) /* what its memory has room for */
+		if (roll(&seed, 3) == 0 && receives < 31) /* its memory has room for 31 */
 			post_receive(b, receives++, 1 + roll(&seed, 700));
 		if (roll(&seed, 2) && qp_window_slot(b->q->core) != NULL)
 			post_random(&seed, posted++);
@@ -185,7 +185,7 @@ static void storm(uint32_t type, uint64_t number)
 	cr_assert_eq(modify(b, QP_STATE_ERR, 0, &none), 0);
 	count_completions(&counted, number);
 	cr_assert_eq(counted.sent, posted, "seed %lu: %lu of %lu", number, counted.sent, posted);
-	/* An SRQ keeps what nobody took. */
+	/* An SRQ keeps requests that were not taken. */
 	cr_assert_eq(counted.received, receives - node_receives_posted(b->q),
 		     "seed %lu: %lu received", number, counted.received);
 }

@@ -73,7 +73,7 @@ enum service service_of_story(void)
 					   : SERVICE_RC;
 }
 
-/* What the transitions to INIT, RTR and RTS need. */
+/* The attributes of the transitions to INIT, RTR and RTS. */
 struct way {
 	uint32_t init, rtr, rts;
 };
@@ -163,7 +163,7 @@ static void side_begin(struct side *s)
 void story_begin(const struct story_options *options)
 {
 	chosen = *options;
-	now = ms(1000); /* no rule knows that time begins at 0 */
+	now = ms(1000); /* so that no rule relies on time 0 */
 	side_begin(a);
 	side_begin(b);
 	connect_side(a);
@@ -171,7 +171,7 @@ void story_begin(const struct story_options *options)
 	now = 0;
 }
 
-/* Time. The core's clock runs one second ahead of the story's. */
+/* Time: the core's clock runs one second ahead of the story's. */
 static nanotime clock_of_core(void)
 {
 	return now + ms(1000);
@@ -179,7 +179,7 @@ static nanotime clock_of_core(void)
 
 void at(nanotime t)
 {
-	cr_assert_geq(t, now, "time does not run backwards");
+	cr_assert_geq(t, now, "time must not run backwards");
 	for (uint32_t turns = 0;; turns++) {
 		nanotime d = time_earlier(a->q->deadline, b->q->deadline);
 
@@ -194,7 +194,7 @@ void at(nanotime t)
 	now = t;
 }
 
-/* Datagrams and frames: what the others use for remote memory and atomics says where to. */
+/* Where to: an address handle for datagrams, a remote address for other services. */
 static void address(struct side *s, const struct request *r, struct send_work *w)
 {
 	uint32_t qkey = r->remote_qkey != 0 ? r->remote_qkey : QKEY;
@@ -318,7 +318,7 @@ void grh_of(struct side *s, uint8_t grh[GRH])
 		grh[i] = (uint8_t)(i * 3 + (s == a ? 1 : 128));
 }
 
-/* A datagram comes with its network header in front. */
+/* A datagram arrives with its network header before it. */
 static enum reason arrive(struct side *s, const struct packet *packet)
 {
 	static uint8_t datagram[GRH + NODE_PAYLOAD];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unreliable connections: what is lost is lost, and nothing else is. */
+/* Unreliable connections: a lost packet is lost, and affects only its message. */
 #include "story/story.h"
 
 #define uc(...) story(.type = QP_TYPE_UC, ##__VA_ARGS__)
 
-static struct packet copied; /* a packet to be repeated, its payload beside it */
+static struct packet copied; /* a packet to repeat, with its payload */
 
 static void keep(const struct packet *p)
 {
@@ -51,7 +51,7 @@ Test(unreliable, a_long_message_is_complete_with_its_last_packet)
 }
 
 /* protocol-map 65, 174 */
-Test(unreliable, a_write_lands_and_tells_nobody)
+Test(unreliable, a_write_lands_without_a_completion)
 {
 	uc();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 600);
@@ -307,8 +307,8 @@ Test(unreliable, a_message_longer_than_the_request_of_an_srq_says_so)
 	expect_state(b, QP_STATE_RTS);
 }
 
-/* protocol-map 155: what the program itself did wrong ends the queue pair */
-Test(unreliable, a_receive_request_for_memory_of_nobody_is_a_local_error)
+/* protocol-map 155: a program's own error ends the queue pair */
+Test(unreliable, a_receive_request_for_unregistered_memory_is_a_local_error)
 {
 	struct work_sge sge = { .addr = BASE, .length = 100, .lkey = 0xbad };
 
@@ -322,7 +322,7 @@ Test(unreliable, a_receive_request_for_memory_of_nobody_is_a_local_error)
 	expect_silence(b);
 }
 
-/* protocol-map 131: the request that a cut message left is flushed like the others, and first */
+/* protocol-map 131: the request of a cut message is flushed like others, and first */
 Test(unreliable, a_kept_request_is_flushed)
 {
 	struct qp_attributes none = { 0 };
@@ -351,8 +351,8 @@ Test(unreliable, reset_forgets_a_kept_request)
 	expect_no_completion(b);
 }
 
-/* Copies that are put off, and one that cannot be made. */
-Test(unreliable, a_receive_completes_behind_its_copies)
+/* Delayed copies, and one that fails. */
+Test(unreliable, a_receive_completes_after_its_copies)
 {
 	uc(.delay_copies = true);
 	post_receive(b, 1, 1000);
@@ -390,9 +390,9 @@ Test(unreliable, a_write_that_cannot_be_placed_is_dropped)
 
 /*
  * protocol-map 10, 34, 35
- * hostile H-53: another address.
+ * hostile H-53: packets from another address.
  */
-Test(unreliable, only_the_peer_is_listened_to)
+Test(unreliable, packets_of_strangers_are_dropped)
 {
 	struct packet p;
 
@@ -418,7 +418,7 @@ Test(unreliable, only_the_peer_is_listened_to)
 	expect_reason(node_received(b->q, &p, 0), REASON_ADDRESS_MISMATCH);
 }
 
-/* protocol-map 147: SQD finishes what was begun */
+/* protocol-map 147: SQD finishes messages that have begun */
 Test(unreliable, sqd_drains_when_all_has_left)
 {
 	struct qp_attributes asked = { .en_sqd_async_notify = 1 };
@@ -456,7 +456,9 @@ Test(unreliable, what_was_not_sent_is_the_next_packet_again)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 162: as on a reliable connection, and a key that is not the peer's to invalidate */
+/*
+ * protocol-map 162: as on a reliable connection, and with a key that the peer must not invalidate
+ */
 Test(unreliable, a_send_may_invalidate_a_window)
 {
 	uc();

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port that refuses packets, and payload that cannot be gathered: what that may cost. */
+/* A port that refuses packets, and payload that cannot be gathered, and what they may cost. */
 #include "story/story.h"
 
 #define TIMEOUT us(4195) /* 4.096 us * 2^10 = 4.194304 ms, and a little */
 
-/* Everything that a has to send now is made; the port takes the first `taken` of it. Returns how many were made. */
+/*
+ * Builds all packets that a can send now; the port takes the first `taken` of them. Returns the
+ * number of packets.
+ */
 static uint32_t offer(uint32_t taken)
 {
 	static struct packet made[64];
@@ -17,8 +20,8 @@ static uint32_t offer(uint32_t taken)
 	return n;
 }
 
-/* protocol-map 103, 106, hostile H-131: what never left cannot have been lost */
-Test(unsent, a_port_that_refuses_for_long_costs_no_retry)
+/* protocol-map 103, 106, hostile H-131: a packet that never left cannot have been lost */
+Test(unsent, a_port_that_refuses_packets_costs_no_retry)
 {
 	story(.retry_cnt = 1);
 	post_receive(b, 1, 10);
@@ -34,7 +37,7 @@ Test(unsent, a_port_that_refuses_for_long_costs_no_retry)
 	expect_receive(b, 1, STATUS_SUCCESS, 10);
 }
 
-/* protocol-map 103: nothing of it is on its way, so nothing is waited for */
+/* protocol-map 103: no packet is on its way, so the timer does not run */
 Test(unsent, the_time_runs_from_the_departure)
 {
 	story();
@@ -47,8 +50,8 @@ Test(unsent, the_time_runs_from_the_departure)
 }
 
 /*
- * protocol-map 103, 106: the same for a repetition
- * hostile H-131: what could not leave.
+ * protocol-map 103, 106: the same for a retransmission
+ * hostile H-131: packets that could not be sent.
  */
 Test(unsent, a_repetition_that_is_refused_costs_no_retry)
 {
@@ -65,8 +68,8 @@ Test(unsent, a_repetition_that_is_refused_costs_no_retry)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 86, 103: what has left did not ask; the packet that will is still refused */
-Test(unsent, nobody_is_late_who_was_not_asked)
+/* protocol-map 86, 103: the packets that left did not ask; the one that will is still refused */
+Test(unsent, a_peer_that_was_not_asked_is_not_late)
 {
 	story(.retry_cnt = 1);
 	post_receive(b, 1, 1000);
@@ -84,8 +87,8 @@ Test(unsent, nobody_is_late_who_was_not_asked)
 	expect_receive(b, 1, STATUS_SUCCESS, 700);
 }
 
-/* protocol-map 105, 106: but what has left and asked is waited for, whatever the port does */
-Test(unsent, a_peer_that_is_gone_is_noticed_beside_a_port_that_takes_little)
+/* protocol-map 105, 106: packets that left and asked are waited for, whatever the port does */
+Test(unsent, a_dead_peer_is_noticed_even_if_the_port_is_slow)
 {
 	story(.retry_cnt = 1, .max_send_wr = 64);
 	for (uint32_t i = 0; i < 40; i++)
@@ -97,7 +100,7 @@ Test(unsent, a_peer_that_is_gone_is_noticed_beside_a_port_that_takes_little)
 	expect_completion(a, 0, STATUS_RETRY_EXC_ERR);
 }
 
-/* protocol-map 86: each packet that leaves may be the last one that leaves for a long time */
+/* protocol-map 86: each packet that leaves may be the last one for a long time */
 Test(unsent, a_port_that_takes_one_packet_at_a_time_does_not_silence_the_peer)
 {
 	uint32_t asked = 0;
@@ -139,7 +142,7 @@ static void without_the_last_packet(bool has_timeout)
 }
 
 /* protocol-map 86, 155 */
-Test(unsent, payload_that_cannot_be_gathered_leaves_nobody_unasked)
+Test(unsent, ungathered_payload_does_not_lose_the_ack_request)
 {
 	without_the_last_packet(true);
 }
@@ -150,8 +153,8 @@ Test(unsent, payload_that_cannot_be_gathered_without_a_timer)
 	without_the_last_packet(false);
 }
 
-/* protocol-map 86: what was asked for comes once; going back for it would confuse nobody */
-Test(unsent, a_read_before_what_was_refused_is_not_disturbed)
+/* protocol-map 86: the response comes once, and the READ is not sent again */
+Test(unsent, a_read_before_a_refused_packet_is_not_disturbed)
 {
 	story(.no_timeout = true);
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 700);

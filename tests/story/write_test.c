@@ -23,9 +23,9 @@ Test(write, octets_arrive_and_the_peer_sees_no_completion)
 
 /*
  * protocol-map 47
- * hostile H-23: a message of nothing with any key.
+ * hostile H-23: an empty message with any key.
  */
-Test(write, a_write_of_nothing_looks_at_no_key)
+Test(write, an_empty_write_checks_no_key)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .rkey = 0xdeadbeef, .remote_addr = 1);
@@ -35,10 +35,10 @@ Test(write, a_write_of_nothing_looks_at_no_key)
 }
 
 /*
- * protocol-map 47, 62: the key of a WRITE of nothing is not kept for what follows
- * hostile H-23: a message of nothing with any key.
+ * protocol-map 47, 62: the key of an empty WRITE is not kept for later packets
+ * hostile H-23: an empty message with any key.
  */
-Test(write, nothing_follows_a_write_of_nothing)
+Test(write, no_packet_continues_an_empty_write)
 {
 	story();
 	inject(b, OPB_WRITE_ONLY, A_PSN, .va = BASE, .rkey = b->key);

@@ -44,7 +44,7 @@ Test(xrc, reads_writes_and_atomics_name_it_too)
 	expect_no_completion(b);
 }
 
-/* protocol-map 170: each message goes where it says */
+/* protocol-map 170: each message goes to the SRQ that it names */
 Test(xrc, messages_of_one_connection_go_to_several_srqs)
 {
 	uint32_t key;
@@ -64,7 +64,7 @@ Test(xrc, messages_of_one_connection_go_to_several_srqs)
 	cr_assert(second.from_srq && second.work_index == 1);
 }
 
-/* protocol-map 170: rights are those of the SRQ's protection domain */
+/* protocol-map 170: the SRQ's protection domain decides about rights */
 Test(xrc, the_protection_domain_is_that_of_the_srq)
 {
 	story(.xrc = true);
@@ -76,7 +76,7 @@ Test(xrc, the_protection_domain_is_that_of_the_srq)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* protocol-map 170: a READ is answered with the rights of its request, whatever came behind it */
+/* protocol-map 170: a READ is answered with the rights of its request, whatever follows */
 Test(xrc, a_read_keeps_the_domain_of_its_request)
 {
 	uint32_t key;
@@ -91,7 +91,7 @@ Test(xrc, a_read_keeps_the_domain_of_its_request)
 	pass(b, "XRC READ RESPONSE FIRST", A_PSN);
 	lose(b, "XRC READ RESPONSE MIDDLE", A_PSN + 1);
 	lose(b, "XRC READ RESPONSE LAST", A_PSN + 2);
-	exchange(); /* the acknowledgement of the WRITE: what was lost is asked for again */
+	exchange(); /* also repeats what was lost */
 	expect_completion(a, 1, STATUS_SUCCESS);
 	expect_completion(a, 2, STATUS_SUCCESS);
 	expect_same(a, 0x1000, b, LANDS, 600);
@@ -99,7 +99,7 @@ Test(xrc, a_read_keeps_the_domain_of_its_request)
 
 /*
  * protocol-map 170
- * hostile H-41: the number of an SRQ that is not of the domain.
+ * hostile H-41: an SRQ of another domain.
  */
 Test(xrc, an_unknown_srq_is_an_invalid_request)
 {
@@ -136,7 +136,7 @@ Test(xrc, without_an_srq_nothing_is_executed)
 }
 
 /* protocol-map 62, 170 */
-Test(xrc, a_message_ends_in_the_srq_in_which_it_began)
+Test(xrc, a_message_ends_in_the_srq_where_it_began)
 {
 	static const uint32_t other[] = { SRQ_2, 0x999 };
 
@@ -201,7 +201,10 @@ Test(xrc, a_gap_is_reported_and_sent_again)
 	expect_same(b, LANDS, a, 0, 600);
 }
 
-/* protocol-map 34, 171: an initiator receives no request, a target no response, neither RC */
+/*
+ * protocol-map 34, 171: an initiator receives no request, a target no response, and neither RC
+ * packets
+ */
 Test(xrc, each_half_has_its_direction)
 {
 	story(.xrc = true);
@@ -243,7 +246,7 @@ Test(xrc, a_target_has_no_send_queue_and_an_initiator_no_receive_request)
 }
 
 /* protocol-map 133 */
-Test(xrc, the_last_request_of_a_target_is_told)
+Test(xrc, the_last_request_of_a_target_is_reported)
 {
 	story(.xrc = true);
 	post_srq_receive(b, SRQ, 1, 1000);
@@ -262,7 +265,7 @@ Test(xrc, the_last_request_of_a_target_is_told)
 }
 
 /*
- * protocol-map 170: no window answers to a target
+ * protocol-map 170: a target has no windows
  * hostile H-36: a window of another queue pair.
  */
 Test(xrc, a_window_of_another_queue_pair_cannot_be_invalidated_through_a_target)
@@ -291,7 +294,9 @@ Test(xrc, a_receive_of_an_ordinary_srq_names_it)
 	cr_assert(c.from_srq && c.work_index == 7);
 }
 
-/* hostile H-4: what is not a request for a target, or a response for an initiator */
+/*
+ * hostile H-4: packets that are not requests to a target or responses to an initiator
+ */
 Test(xrc, every_opcode_at_every_length_to_both_halves, .timeout = 300)
 {
 	struct side *sides[] = { a, b };
@@ -312,7 +317,7 @@ Test(xrc, every_opcode_at_every_length_to_both_halves, .timeout = 300)
 				    .srqn = SRQ };
 
 		if (s == b && op->service == SERVICE_XRC && !(op->flags & OP_RESPONSE))
-			continue; /* of the right place: judged elsewhere */
+			continue; /* legal: tested elsewhere */
 		cr_assert_neq(node_received(s->q, &p, ms(1000)), REASON_NONE, "%s, %u octets",
 			      op->name, p.payload_length);
 		expect_state(s, QP_STATE_RTS);

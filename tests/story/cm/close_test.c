@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DREQ, DREP, and the time in which ids rest. */
+/* DREQ, DREP, and TIMEWAIT. */
 #include "story/cm/parties.h"
 
 static void established(void)
@@ -88,7 +88,7 @@ Test(cm_close, a_lost_drep_comes_again)
 	expect_rest();
 }
 
-/* ... also when nobody remembers the connection any more */
+/* ... also when the connection is forgotten */
 Test(cm_close, a_dreq_of_a_forgotten_connection_is_answered)
 {
 	disconnect(a);
@@ -103,7 +103,7 @@ Test(cm_close, a_dreq_of_a_forgotten_connection_is_answered)
 }
 
 /* protocol-map 194 */
-Test(cm_close, a_dreq_that_nobody_answers)
+Test(cm_close, a_dreq_without_an_answer)
 {
 	nanotime start = now;
 
@@ -170,7 +170,7 @@ Test(cm_close, everything_twice)
 	expect_rest();
 }
 
-/* The RTU is lost, and then the connection ends already. */
+/* The RTU is lost, and then the connection is closed. */
 Test(cm_close, a_dreq_after_a_lost_rtu)
 {
 	begin_in(b, CM_REP_SENT);
@@ -186,7 +186,7 @@ Test(cm_close, a_dreq_after_a_lost_rtu)
 	expect_rest();
 }
 
-/* A DREQ names the queue pair that it means. */
+/* A DREQ names the queue pair of the receiver. */
 Test(cm_close, a_dreq_for_another_queue_pair)
 {
 	struct cm_message m = from_peer_of(b, CM_DREQ);
@@ -204,7 +204,7 @@ Test(cm_close, a_dreq_for_another_queue_pair)
 	cr_expect_eq(deliver(b, &m), CM_ACCEPTED);
 }
 
-/* The peer rejects what we take for established: it timed out, or it restarted. */
+/* The peer rejects a connection that we consider established: it timed out or restarted. */
 Test(cm_close, a_rej_ends_a_connection)
 {
 	struct cm_message rej = from_peer_of(a, CM_REJ);
@@ -228,7 +228,7 @@ Test(cm_close, a_rej_answers_a_dreq_as_well)
 	expect_state(a, CM_IDLE);
 }
 
-/* protocol-map 191: a REQ that comes again for a connection that has ended */
+/* protocol-map 191: a REQ is repeated for a connection that has ended */
 Test(cm_close, an_old_req_is_stale)
 {
 	struct cm_message req = req_of(a);
@@ -259,7 +259,7 @@ Test(cm_close, a_lap_is_answered_and_changes_nothing)
 	expect_events(b, 0);
 }
 
-/* The id is destroyed: what has to be said is said, and all of it ends without it. */
+/* The id is destroyed: the peer is still told, and the connection ends without the program. */
 Test(cm_close, abandoned_when_established)
 {
 	nanotime start = now;

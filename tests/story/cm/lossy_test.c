@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections over a path that loses, doubles and reorders, between programs that do what they like
- * when they like. Whatever happens, from every seed:
+ * Connections over a path that loses, duplicates and reorders, between programs that act at random
+ * times. For every seed:
  *
- *	both ends come to IDLE by themselves, in bounded time and with a bounded number of messages
- *	a program hears once how its connection ended, and nothing of it afterwards but the end of
- *	its rest; it hears nothing after it has abandoned its id
+ *	both ends reach IDLE by themselves, in bounded time and with a bounded number of messages
+ *	a program gets one event of the end of its connection, and after it only TIMEWAIT_EXIT; it
+ *	gets no event after it has abandoned its id
  *	nothing happens twice: one REQUEST, REPLY, ESTABLISHED
- *	if nothing is lost, nobody finds the other unreachable, and both sides agree on the end
+ *	without loss no side finds the other unreachable, and both agree on the end
  */
 #include <stdio.h>
 
@@ -15,7 +15,7 @@
 
 #define SEEDS	  20000
 #define IN_FLIGHT 64
-#define MESSAGES  200 /* of one run */
+#define MESSAGES  200 /* per run */
 #define LONGEST	  (2000 * TIME_S)
 #define THE_END                                                             \
 	(CM_EVENT_REJECTED | CM_EVENT_UNREACHABLE | CM_EVENT_DISCONNECTED | \
@@ -27,9 +27,9 @@ struct flying {
 	struct cm_message message;
 };
 
-/* What the program of one side will do, and has heard. */
+/* What the program of one side will do, and which events it got. */
 struct program {
-	nanotime acts_at; /* TIME_NEVER: when it hears something */
+	nanotime acts_at; /* TIME_NEVER: at its next event */
 	bool says_no, abandoned;
 	uint32_t heard, ended;
 };
@@ -88,7 +88,7 @@ static void hear(struct party *p)
 
 	if (events == 0)
 		return;
-	if (events & CM_EVENT_REQUEST) /* of another attempt, once this side is done */
+	if (events & CM_EVENT_REQUEST) /* of the next attempt, once this side is done */
 		*program = (struct program){ .says_no = program->says_no };
 	cr_assert_not(program->abandoned, "seed %lu: events %#x after all", seed, events);
 	cr_assert_eq(program->heard & events, 0, "seed %lu: %#x again, after %#x", seed, events,
@@ -96,12 +96,12 @@ static void hear(struct party *p)
 	cr_assert(!(program->heard & THE_END) || events == CM_EVENT_TIMEWAIT_EXIT,
 		  "seed %lu: %#x after %#x", seed, events, program->heard);
 	program->heard |= events;
-	/* an MRA begs for the time that it needs; nothing does so for a DREP */
+	/* an MRA asks for the time that the program needs, but there is none for a DREP */
 	program->acts_at =
 		now + random_below(percent(20) && !(events & THE_END) ? 20 * TIME_S : TIME_S);
 }
 
-/* An answer to what it heard; an established connection ends sooner or later. */
+/* Acts on an event; an established connection ends sooner or later. */
 static void act(struct party *p)
 {
 	struct program *program = program_of(p);
@@ -124,7 +124,7 @@ static void act(struct party *p)
 		if (percent(10))
 			program->acts_at = now + FLIGHT + random_below(INTERVAL);
 		break;
-	case CM_REP_SENT: /* data, or so it says */
+	case CM_REP_SENT: /* data arrived, or the program says so */
 		cm_establish(&p->c, now);
 		break;
 	case CM_REP_RECEIVED:
@@ -165,7 +165,7 @@ static bool step_of(struct party *p, nanotime t)
 	return true;
 }
 
-/* The earliest of all that can happen; false: nothing will. */
+/* Moves to the next thing that can happen; false: nothing will. */
 static bool step(void)
 {
 	struct flying *f = next_arrival();
@@ -217,7 +217,7 @@ static void expect_agreement(void)
 	cr_assert_eq(seen_by_a, seen_by_b, "seed %lu", seed);
 }
 
-/* Which ends there were: a test in which nothing ends as it should not proves little. */
+/* Counts the ends: a test in which nothing goes wrong proves little. */
 static uint32_t ends[2][16];
 
 static void count_ends(void)
@@ -264,9 +264,9 @@ Test(cm_lossy, many_seeds)
 	expect_every_end();
 }
 
-/* ---- a peer that says anything ---- */
+/* ---- a peer that sends anything ---- */
 
-/* Fields that are looked at are right more often than not. */
+/* Fields that are checked are correct more often than not. */
 static struct cm_message lie(struct party *p)
 {
 	static const uint8_t attributes[] = { CM_REQ,  CM_MRA,	CM_REJ, CM_REP,	     CM_RTU,
@@ -291,7 +291,7 @@ static struct cm_message lie(struct party *p)
 	return m;
 }
 
-/* One message in: at most one answer out, and time goes on as it did. */
+/* One message in: at most one answer out. An ignored one has no effect; deadlines are bounded. */
 static void hear_a_lie(struct party *p, enum cm_state before)
 {
 	struct cm_message m = lie(p), out;

@@ -64,7 +64,7 @@ Test(cm_open, a_lost_req_comes_again)
 	expect_silence(b);
 }
 
-Test(cm_open, a_req_that_nobody_answers)
+Test(cm_open, a_req_without_an_answer)
 {
 	nanotime start = now;
 	const struct cm_message *m;
@@ -94,10 +94,10 @@ Test(cm_open, a_req_that_nobody_answers)
 }
 
 /*
- * The peer does not know our id yet: it finds the connection by its own, and its CA GUID.
+ * The peer does not know our id yet, so it finds the connection by its own id and our CA GUID.
  * hostile H-70: a REJ in between.
  */
-Test(cm_open, who_gave_up_says_so)
+Test(cm_open, a_peer_that_gave_up_is_told)
 {
 	ask();
 	pass(a, "REQ");
@@ -110,8 +110,10 @@ Test(cm_open, who_gave_up_says_so)
 	expect_silence(b);
 }
 
-/* hostile H-70: the REJ is there before the program answers */
-Test(cm_open, an_answer_to_what_is_over_is_refused)
+/*
+ * hostile H-70: the REJ arrives before the program answers
+ */
+Test(cm_open, an_answer_after_a_rejection_is_refused)
 {
 	struct cm_message rep = rep_of(b);
 
@@ -136,7 +138,7 @@ Test(cm_open, a_lost_rep_comes_again)
 	accept_it();
 	lose(b, "REP");
 	at(start + TIME_S + INTERVAL - 1);
-	pass(a, "REQ"); /* its own timer */
+	pass(a, "REQ"); /* because of its own timer */
 	pass(b, "REP"); /* ... is answered with the REP */
 	expect_events(a, CM_EVENT_REPLY);
 	ready();
@@ -158,14 +160,14 @@ Test(cm_open, the_rep_has_a_timer_of_its_own)
 	lose(b, "REP");
 	at(start + INTERVAL / 2);
 	pass(a, "REQ");
-	lose(b, "REP"); /* for the REQ that came again */
+	lose(b, "REP"); /* the answer to the repeated REQ */
 	at(start + INTERVAL);
 	pass(b, "REP");
 	expect_events(a, CM_EVENT_REPLY);
 	expect_silence(b);
 }
 
-Test(cm_open, a_rep_that_nobody_answers)
+Test(cm_open, a_rep_without_an_answer)
 {
 	nanotime start = now;
 	const struct cm_message *m;
@@ -252,7 +254,9 @@ Test(cm_open, established_without_a_peer)
 	expect_events(a, CM_EVENT_REPLY);
 }
 
-/* hostile H-69: each twice, and nothing happens twice */
+/*
+ * hostile H-69: every message twice, but each takes effect once
+ */
 Test(cm_open, everything_twice)
 {
 	ask();
@@ -275,7 +279,7 @@ Test(cm_open, everything_twice)
 }
 
 /* protocol-map 195 */
-Test(cm_open, an_mra_keeps_the_asker_patient)
+Test(cm_open, an_mra_extends_the_wait)
 {
 	nanotime start = now;
 	const struct cm_message *m;
@@ -316,7 +320,10 @@ Test(cm_open, patience_ends)
 	expect_events(a, CM_EVENT_UNREACHABLE);
 }
 
-/* hostile H-81: one extension a repetition, however many come, and whatever they ask for */
+/*
+ * hostile H-81: one extension for each repetition, however many MRAs come, and whatever they ask
+ * for
+ */
 Test(cm_open, patience_is_bounded)
 {
 	nanotime start = now, longest = PATIENCE + FLIGHT;
@@ -356,7 +363,7 @@ Test(cm_open, an_mra_never_shortens)
 	lose(a, "REQ");
 }
 
-Test(cm_open, the_asker_may_need_time_as_well)
+Test(cm_open, the_active_side_may_need_time_too)
 {
 	nanotime start = now;
 	const struct cm_message *m;
@@ -377,7 +384,7 @@ Test(cm_open, the_asker_may_need_time_as_well)
 	expect_events(b, CM_EVENT_REQUEST | CM_EVENT_ESTABLISHED);
 }
 
-/* An MRA about something else than what is awaited. */
+/* An MRA that refers to another message than the awaited one. */
 Test(cm_open, mras_about_other_messages)
 {
 	struct cm_message mra = { .attribute = CM_MRA, .about = CM_ABOUT_REP };
@@ -421,7 +428,9 @@ Test(cm_open, private_data_is_carried_whole)
 	cr_expect_arr_eq(pass(b, "DREP")->private_data, data, 224);
 }
 
-/* hostile H-80: depths are the lesser offer, and 0 is one */
+/*
+ * hostile H-80: both depths are the lesser offer, and 0 is legal
+ */
 Test(cm_open, depths_are_agreed)
 {
 	static const struct {
@@ -456,7 +465,7 @@ Test(cm_open, depths_are_agreed)
 }
 
 /*
- * The same, if the answer is not as it should be.
+ * The same if the REP is wrong.
  * hostile H-80: depths that a peer chooses.
  */
 Test(cm_open, a_rep_that_promises_too_much)
@@ -488,7 +497,9 @@ Test(cm_open, an_alternate_path_is_not_accepted)
 	cr_expect_eq(pass(b, "REP")->failover_accepted, 0);
 }
 
-/* hostile H-81: five bits, but nobody waits for 2.4 hours, nor asks every 4 us */
+/*
+ * hostile H-81: five bits, but no wait of 2.4 hours, and no repetition every 4 us
+ */
 Test(cm_open, exponents_are_bounded)
 {
 	for (unsigned int n = 0; n < 256; n++) {
@@ -517,7 +528,7 @@ Test(cm_open, a_peers_times_are_bounded)
 	cr_assert_leq(cm_deadline(&b->c), now + 2 * PATIENCE);
 }
 
-/* Without a retry, once is all. */
+/* Without retries the message is sent once. */
 Test(cm_open, no_retries)
 {
 	struct cm_message req = req_of(a);
@@ -543,7 +554,7 @@ Test(cm_open, only_a_req_with_an_id_connects)
 	expect_silence(a);
 }
 
-/* A connection that was over begins as a new one. */
+/* A connection that has ended can begin again. */
 Test(cm_open, a_struct_is_used_again)
 {
 	establish_both();
@@ -559,7 +570,7 @@ Test(cm_open, a_struct_is_used_again)
 	establish_both();
 }
 
-/* The MRA overtakes a repetition that nobody has sent yet. */
+/* The MRA overtakes a repetition that was not sent yet. */
 Test(cm_open, an_mra_saves_a_repetition)
 {
 	struct cm_message mra;

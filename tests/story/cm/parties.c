@@ -114,7 +114,7 @@ bool take(struct party *p, struct cm_message *m)
 	return true;
 }
 
-/* What the other end decodes from what this one encodes. */
+/* The message as the other end decodes it. */
 static struct cm_message across(const struct cm_message *m)
 {
 	uint8_t mad[MAD_OCTETS];
@@ -125,7 +125,7 @@ static struct cm_message across(const struct cm_message *m)
 	return decoded;
 }
 
-/* b listens; whatever else has no connection is stray. */
+/* b listens; other messages without a connection are strays. */
 static enum cm_verdict without_connection(struct party *p, const struct cm_message *m)
 {
 	if (p == b && m->attribute == CM_REQ) {
@@ -211,7 +211,7 @@ void at(nanotime t)
 	now = t;
 }
 
-/* ---- what is seen ---- */
+/* ---- checks ---- */
 
 void expect_silence(struct party *p)
 {
@@ -251,7 +251,7 @@ void expect_rest(void)
 
 /* ---- every state ---- */
 
-/* The side that asked is a, the one that was asked b. */
+/* The active side is a, the passive side b. */
 static void halfway(enum cm_state state)
 {
 	static const enum cm_state order[] = { CM_REQ_SENT, CM_REQ_RECEIVED, CM_REP_SENT,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REJ: ours and the peer's, and peers that began anew. */
+/* REJ: ours and the peer's, and peers that restarted. */
 #include "story/cm/parties.h"
 
 TestSuite(cm_reject, .init = begin);
@@ -39,7 +39,7 @@ Test(cm_reject, the_program_says_no)
 	expect_events(b, 0);
 }
 
-/* protocol-map 190: a REQ that was rejected is not a new one when it comes again */
+/* protocol-map 190: a repeated REQ that was rejected is not a new one */
 Test(cm_reject, a_lost_rej_is_sent_again)
 {
 	nanotime start = now;
@@ -54,7 +54,7 @@ Test(cm_reject, a_lost_rej_is_sent_again)
 	deliver(b, &a->message);
 	lose(b, "REJ");
 	at(start + 2 * INTERVAL - 2);
-	lose(a, "REQ"); /* its timer, meanwhile */
+	lose(a, "REQ"); /* repeated by its timer meanwhile */
 	expect_state(b, CM_REJECTED);
 	deliver(b, &a->message);
 	pass(b, "REJ");
@@ -64,8 +64,8 @@ Test(cm_reject, a_lost_rej_is_sent_again)
 	expect_state(b, CM_IDLE);
 }
 
-/* protocol-map 191: there is one connection of each id; what still lives is not forgotten */
-Test(cm_reject, what_was_rejected_makes_room)
+/* protocol-map 191: one connection per id; one that is alive is not dropped */
+Test(cm_reject, a_rejected_connection_makes_room)
 {
 	ask();
 	pass(a, "REQ");
@@ -90,7 +90,7 @@ Test(cm_reject, what_was_rejected_makes_room)
 	}
 }
 
-Test(cm_reject, the_asker_says_no_to_the_rep)
+Test(cm_reject, the_active_side_rejects_the_rep)
 {
 	nanotime start = now;
 	const struct cm_message *m;
@@ -117,7 +117,7 @@ Test(cm_reject, the_asker_says_no_to_the_rep)
 	expect_events(a, CM_EVENT_REPLY);
 }
 
-/* Its REP is under way: the asker may use the queue pair, whose number has to rest. */
+/* Our REP is on its way: the peer may use the queue pair, so its number has to rest. */
 Test(cm_reject, after_the_rep_ids_rest)
 {
 	begin_in(b, CM_REP_SENT);
@@ -130,7 +130,7 @@ Test(cm_reject, after_the_rep_ids_rest)
 	expect_events(b, CM_EVENT_TIMEWAIT_EXIT);
 }
 
-/* protocol-map 193: nobody listens */
+/* protocol-map 193: there is no listener */
 Test(cm_reject, no_listener)
 {
 	struct cm_message m = req_of(a);
@@ -144,7 +144,7 @@ Test(cm_reject, no_listener)
 	expect_state(a, CM_IDLE);
 }
 
-/* protocol-map 191: our queue pair is known over there from an older connection */
+/* protocol-map 191: the peer knows our queue pair from an older connection */
 Test(cm_reject, stale_queue_pairs_rest)
 {
 	struct cm_message m = req_of(a);
@@ -178,7 +178,7 @@ Test(cm_reject, a_peer_that_restarted)
 	cr_expect_eq(answer.reason, CM_REJECT_STALE);
 	cr_expect_eq(answer.remote_id, 0xa2a2);
 	disconnect(b);
-	memset(&a->c, 0, sizeof(a->c)); /* it knows nothing of it */
+	memset(&a->c, 0, sizeof(a->c)); /* it has lost its state */
 	pass(b, "DREQ");
 	pass(a, "DREP");
 	expect_events(b, CM_EVENT_DISCONNECTED);
@@ -189,11 +189,11 @@ Test(cm_reject, a_peer_that_restarted)
 	cr_expect_eq(cm_compare(&b->c, &req), CM_UNRELATED);
 }
 
-/* protocol-map 193: a REP to a REQ that was never sent, or is forgotten */
-Test(cm_reject, a_rep_too_late)
+/* protocol-map 193: a REP to a REQ that was never sent, or was forgotten */
+Test(cm_reject, a_late_rep)
 {
 	begin_in(b, CM_REP_SENT);
-	cm_abandon(&a->c, now); /* it has our REP, unread */
+	cm_abandon(&a->c, now); /* it has not handled our REP yet */
 	lose(a, "REJ");
 	begin_in(b, CM_REP_SENT);
 	memset(&a->c, 0, sizeof(a->c));
@@ -204,7 +204,7 @@ Test(cm_reject, a_rep_too_late)
 }
 
 /* hostile H-66 */
-Test(cm_reject, a_rep_with_a_queue_pair_that_cannot_be)
+Test(cm_reject, a_rep_with_an_invalid_queue_pair)
 {
 	static const uint32_t qpns[] = { 0, 1, 0xffffff };
 
@@ -226,7 +226,7 @@ Test(cm_reject, a_rep_with_a_queue_pair_that_cannot_be)
 	}
 }
 
-/* Somebody else's REJ. */
+/* A REJ from another host. */
 Test(cm_reject, only_the_peer_rejects)
 {
 	static const enum cm_state states[] = { CM_REP_RECEIVED, CM_ESTABLISHED, CM_DREQ_SENT };
@@ -248,7 +248,7 @@ Test(cm_reject, only_the_peer_rejects)
 	}
 }
 
-/* ... nor does somebody else's CA give up. */
+/* ... nor does one with another CA's GUID. */
 Test(cm_reject, giving_up_needs_the_right_guid)
 {
 	struct cm_message rej = { .attribute = CM_REJ, .reason = CM_REJECT_TIMEOUT };

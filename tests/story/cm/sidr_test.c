@@ -62,7 +62,7 @@ Test(cm_sidr, a_lost_request_comes_again)
 	expect_events(b, CM_EVENT_REQUEST);
 }
 
-Test(cm_sidr, a_request_that_nobody_answers)
+Test(cm_sidr, a_request_without_an_answer)
 {
 	nanotime start = now;
 
@@ -98,7 +98,7 @@ Test(cm_sidr, a_lost_reply_comes_again)
 	expect_events(b, 0);
 }
 
-/* An exchange ends when neither the program nor the requester can want it any more. */
+/* An exchange ends when neither the program nor the requester can need it any more. */
 Test(cm_sidr, how_long_a_reply_is_kept)
 {
 	nanotime start = now;
@@ -191,7 +191,7 @@ Test(cm_sidr, calls_in_other_states)
 	cr_expect_eq(cm_sidr_reply(&b->c, &rep, now), EINVAL);
 }
 
-/* A struct that was used and abandoned begins as a new one. */
+/* A struct whose exchange was abandoned can begin again. */
 Test(cm_sidr, a_struct_is_used_again)
 {
 	for (int n = 0; n < 2; n++) {

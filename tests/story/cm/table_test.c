@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every state, every message: what becomes of it, what is answered, what the program hears. */
+/* Every message in every state: the new state, the answer, the event. */
 #include "story/cm/parties.h"
 
 #define NONE 0
@@ -23,7 +23,9 @@ static const uint8_t attribute_of[COLUMNS] = { CM_REQ,	    CM_MRA,  CM_REJ,  CM_
 					       CM_RTU,	    CM_DREQ, CM_DREP, CM_SIDR_REQ,
 					       CM_SIDR_REP, CM_LAP,  CM_APR };
 
-/* What a row does not name is ignored: no state, answer, event or deadline changes. */
+/*
+ * A message that a row does not name is ignored: state, answer, event and deadline do not change.
+ */
 struct cell {
 	enum cm_verdict verdict;
 	enum cm_state next;
@@ -149,7 +151,7 @@ static const struct row table[] = {
 };
 /* clang-format on */
 
-/* The message as the peer of this connection would say it. */
+/* The message as this connection's peer would send it. */
 static struct cm_message arriving(const struct party *p, enum column column)
 {
 	struct cm_message m = from_peer_of(p, attribute_of[column]);
@@ -157,7 +159,7 @@ static struct cm_message arriving(const struct party *p, enum column column)
 	if (column == MRA)
 		m.about = cm_state(&p->c) == CM_REP_SENT ? CM_ABOUT_REP : CM_ABOUT_REQ;
 	if (column == REJ && cm_state(&p->c) == CM_REQ_SENT)
-		m.local_id = 0; /* as Linux says that nobody listens */
+		m.local_id = 0; /* like Linux's answer without a listener */
 	return m;
 }
 
@@ -180,7 +182,7 @@ static void check(const struct row *row, enum column column)
 	before = p->c;
 	if (!row->cell[column].taken) {
 		cr_assert_eq(cm_received(&p->c, &m, now), CM_IGNORED);
-		before.asked = p->c.asked; /* read only when a DREP is owed */
+		before.asked = p->c.asked; /* it is read only if a DREP is owed */
 		cr_expect_arr_eq(&p->c, &before, sizeof(before));
 		return;
 	}
@@ -212,7 +214,7 @@ Test(cm_table, every_state_has_its_row)
 	cr_expect_str_eq(cm_state_name(CM_STATES), "?");
 }
 
-/* A message of other ends: of another connection, or made up. */
+/* A message with other ids: of another connection, or made up. */
 Test(cm_table, other_ids_are_ignored_everywhere)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -319,7 +321,7 @@ static const struct {
 	{ CM_SIDR_REQ_RECEIVED, true, SIDR_REPLY, CM_SIDR_REPLIED, "SIDR_REP" },
 };
 
-/* In every other state: EINVAL (established already: EISCONN), and nothing has happened. */
+/* In every other state: EINVAL (EISCONN if it is established already), and no effect. */
 static void refused(const struct row *row, enum call which)
 {
 	struct party *p = row->passive ? b : a;
