@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests of a log: meson's testlog.json, or what a table of cases printed.
+"""Counts the tests of a log: meson's testlog.json, or the output of a table of cases.
 
     count_tests.py LOG
 
-A line "FAILED: NAME: WHAT IT SAID" for each test that failed, a line "SKIPPED: NAME: REASON" for
-each that was skipped, then 'N passed, N failed, N skipped'. Of a Criterion program each test counts,
-any other program counts once. A program that did a part of its work says which part it left out, in
-lines "[SKIP] PART: REASON". In CI (CI=true) only what scripts/may_skip.txt names may be skipped:
-all else fails.
+Prints "FAILED: NAME: OUTPUT" for each failed test, "SKIPPED: NAME: REASON" for each skipped one,
+then 'N passed, N failed, N skipped'. Each test of a Criterion program counts; any other program
+counts once. A program that skips a part of its work prints "[SKIP] PART: REASON". In CI (CI=true)
+only tests named in scripts/may_skip.txt may be skipped; any other skipped test fails.
 """
 
 import fnmatch
@@ -23,7 +22,7 @@ SYNTHESIS = re.compile(
     r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
 FAILED = re.compile(r"^\[FAIL\] *(\S.*)", re.MULTILINE)
 SAID = re.compile(r"^\[----\] *(\S.*)|(\w+Sanitizer: .*|runtime error: .*)", re.MULTILINE)
-# Criterion hears only of its own processes: of others it says this, and goes on.
+# Criterion reports a message from a process that is not its own, and goes on.
 STRANGER = re.compile(r"^\[ERR *\] Received message identified by a PID '\d+'", re.MULTILINE)
 SKIPPED = re.compile(r"^\[SKIP\] *(\S.*)", re.MULTILINE)
 ROW = re.compile(r"^(FAIL|skip) +(\S.*)", re.MULTILINE)
@@ -31,13 +30,13 @@ NUMBERS = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 
 
 class Count:
-    """Numbers, and a line for each that did not pass."""
+    """Counts, and a line for each test that did not pass."""
 
     def __init__(self, may_skip=None):
         self.passed = 0
         self.failures = []
         self.skips = []
-        self.may_skip = may_skip  # None: anything
+        self.may_skip = may_skip  # None: any test may be skipped
 
     def fail(self, line, times=1):
         self.failures += [line] + [None] * (times - 1)
@@ -54,7 +53,7 @@ class Count:
         yield f"{self.passed} passed, {len(self.failures)} failed, {len(self.skips)} skipped"
 
     def program(self, name, result, text):
-        """One program of meson's log."""
+        """Counts one program of meson's log."""
         synthesis = [[int(n) for n in row] for row in SYNTHESIS.findall(text)]
         ran = sum(row[0] for row in synthesis)
         went_well = sum(row[1] for row in synthesis)
@@ -82,7 +81,8 @@ class Count:
             self.program(test["name"], test["result"], re.sub(r"\x1b\[[0-9;]*m", "", said))
 
     def table(self, name, text):
-        """Rows, of which those that begin with FAIL or skip tell why, and the numbers last."""
+        """Counts a table of cases: rows that begin with FAIL or skip give the reason, the totals
+        are last."""
         numbers = NUMBERS.match(last_line(text))
         if not numbers:
             self.fail(f"{name}: it did not come to its end")
@@ -103,7 +103,7 @@ def last_line(text):
 
 
 def patterns(path):
-    """A line is a pattern of the shell's kind; behind a tab is the reason."""
+    """Each line is a shell pattern; the reason follows a tab."""
     lines = [line.partition("\t")[0].rstrip() for line in path.read_text().splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 

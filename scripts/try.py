@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests/end_to_end"))
 from programs import figures
 from rig import Failure
 
-# A single entry runs alone; the others are a server and a client that meets it on 127.0.0.1.
+# A single entry runs alone; otherwise a server, and a client that connects to it on 127.0.0.1.
 ROWS = [
     "ibv_devinfo -d uroce0",
     "ibv_rc_pingpong -d uroce0 -g 1",
@@ -29,12 +29,12 @@ ROWS = [
     "ib_write_lat -d uroce0 -x 1 -F -s 8",
     "ib_send_lat -d uroce0 -x 1 -F -s 8",
 ]
-# Server and client that meet through rdma_cm.
+# Server and client that connect through rdma_cm.
 CM_ROWS = [
     ("rping -s -a 127.0.0.1 -C 100 -V -p {port}", "rping -c -a 127.0.0.1 -C 100 -V -p {port}"),
     ("ib_send_bw -d uroce0 -R -F -p {port}", "ib_send_bw -d uroce0 -R -F -p {port} 127.0.0.1"),
 ]
-LIMIT = 60  # seconds for each
+LIMIT = 60  # seconds for each row
 
 
 def listening(pid, port):
@@ -104,7 +104,7 @@ def run_row(uroce, line, port):
 
 
 def run_connected(uroce, lines, port):
-    """Nothing outside tells that the server listens: who is refused tries again."""
+    """Nothing outside shows that the server listens, so a client that is refused tries again."""
     server_words, client_words = (line.format(port=port).split() for line in lines)
     server, end = Program(uroce, server_words), time.monotonic() + LIMIT
     client = None

@@ -20,7 +20,7 @@ PLACES = [
     ("memif", "v4"),
 ]
 
-# Fewer programs show that these work, too: other ports, memory, several lcores.
+# Fewer programs show that these places work, too: other ports, memory, several lcores.
 OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
 OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
                          "write-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
@@ -28,7 +28,7 @@ OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic
 
 PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
 
-# What is quick, runs everywhere: each option of the issue is in at least one row.
+# Quick rows, which run on every place. Each option of the programs is in at least one row.
 PROGRAMS = [
     ("pingpong", "ibv_rc_pingpong -n 500"),
     ("pingpong-events", "ibv_rc_pingpong -n 500 -e"),
@@ -64,7 +64,7 @@ PROGRAMS = [
     ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 500"),
     ("send-lat-events", "ib_send_lat -s 8 -e -n 500"),
     ("atomic-lat", "ib_atomic_lat -n 500"),
-    # Nobody asks for a lost packet again: no more than the receiver has room for at once.
+    # UD does not repeat a lost packet, so no more are sent at once than the receiver has room for.
     ("ud-pingpong", "ibv_ud_pingpong -n 500 -s 1000"),
     ("ud-pingpong-events", "ibv_ud_pingpong -n 500 -s 1000 -e"),
     ("ud-send", "ib_send_bw -c UD -s 1024 -n 200"),
@@ -95,7 +95,7 @@ PROGRAMS = [
     ("long-send-8B", "ib_send_bw -s 8 -n 300000"),
 ]
 
-# With --quick (and in ./check) these run on the places of QUICK_PLACES; each option of the issue is among
+# With --quick (and in ./check) these run on the places of QUICK_PLACES; each option of the programs is among
 # them. On the other places those of OTHER_PLACES_PROGRAMS run: what IPv6 changes in a packet, and a
 # longer MTU on an interface of Linux, is the same for all programs.
 QUICK_PLACES = [("same", "v4"), ("veth1500", "v4"), ("veth1500", "v6"), ("veth4200", "v4"),
@@ -108,7 +108,7 @@ QUICK = {"pingpong", "pingpong-events", "pingpong-check", "pingpong-1MiB", "ping
 # ... and this only here: perftest needs seconds for its 23 sizes.
 QUICK_ALL_SIZES = {"same/v4/write-all", "veth1500/v4/write-all"}
 
-# Programs of other users, on these rigs: (name, words, users of server and client).
+# Programs of other users on these places: (name, words, users of server and client).
 OTHER_USERS = [
     ("nobody-client", "ib_write_bw -s 65536 -n 500", ("root", "nobody")),
     ("nobody-both", "ib_read_bw -s 65536 -n 500", ("nobody", "nobody")),

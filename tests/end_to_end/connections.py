@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that connect through rdma_cm: unmodified, on one engine and across two, IPv4 and IPv6.
 
-A client is started when its server listens, which `uroce stat --cm` tells. perftest's servers listen
-twice, and nothing tells a client of the second time: one that was refused begins again, with its
+A client is started when `uroce stat --cm` shows that its server listens. perftest's servers listen
+twice, and nothing shows the second time, so a client that was refused is started again with its
 server.
 """
 
@@ -18,7 +18,7 @@ ANY = {"v4": "0.0.0.0", "v6": "::"}
 FORMAT = {"v4": "ip", "v6": "ipv6"}
 GROUP = {"v4": "239.7.8.9", "v6": "ff15::7:8:9"}
 
-# (name, server's words, client's words); families: only those, where named.
+# (name, server's words, client's words); with families: only those.
 ROWS = [
     ("rping", "rping -s -a {any} -p {port} -C 20 -V -S 4000",
      "rping -c -a {server} -p {port} -C 20 -V -S 4000"),
@@ -43,17 +43,18 @@ ROWS = [
 ]
 ONLY = {"rdma_xserver": ("v4",), "rdma_xserver-xrc": ("v4",), "ib_write_bw": ("v4",),
         "ib_send_lat": ("v4",), "ib_send_bw-ud": ("v4",)}
-UDADDY_PORT = 7174  # it cannot be chosen
-STAYS = {"cmtime"}  # servers that never end by themselves
+UDADDY_PORT = 7174  # it cannot be changed
+STAYS = {"cmtime"}  # servers that do not end by themselves
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event|Unexpected CM event", re.I)
 
 
 class Refused(Failure):
-    """By perftest's server, which connects twice, and may not listen yet for the second time."""
+    """perftest's server, which connects twice and may not listen yet for the second time, refused.
+    """
 
 
 def run_client(rig, server, words, limit):
-    """The client, which has ended well."""
+    """Runs the client, which must end with status 0."""
     client = rig.program(rig.sides[1], words, name=f"{words[0]}-client")
     try:
         status = client.wait(limit)
@@ -88,7 +89,8 @@ def said(words, client):
 
 
 def run_connected(rig, family, row, limit=60):
-    """A client of perftest that was refused has left its server half way: both begin again."""
+    """Starts server and client again if perftest's server refused the client's second connection.
+    """
     end = time.monotonic() + limit
     while True:
         try:
@@ -117,7 +119,7 @@ def run_once(rig, family, row, limit):
 
 
 def multicast(family):
-    """mckey: one receives what another sends to a group."""
+    """mckey: one program receives what another one sends to a group."""
     def run(rig):
         bind = [ADDRESS[side][FAMILIES[family]] for side in rig.sides]
         words = ["stdbuf", "-oL", "mckey", "-m", GROUP[family], "-C", "10", "-S", "512"]
@@ -138,7 +140,7 @@ def multicast(family):
 
 
 def await_empty(rig):
-    """Nothing of any program is in the engines, and no connection is at rest."""
+    """Waits until the engines hold no objects and no connections, not even in TIMEWAIT."""
     for side in set(rig.sides):
         def holds_nothing():
             now = rig.statistics(side)
@@ -147,7 +149,7 @@ def await_empty(rig):
 
 
 def many(rig, count=500, limit=120):
-    """Set up and torn down; afterwards the engines hold nothing of it, at rest or otherwise."""
+    """Opens and closes many connections; afterwards the engines hold none of them."""
     await_empty(rig)
     port = str(rig.port())
     address = ADDRESS[rig.sides[0]][0]
@@ -169,7 +171,7 @@ def many(rig, count=500, limit=120):
 
 
 def another_mac(rig):
-    """An id hears that the interface it is bound to has another MAC address."""
+    """An id gets an event when the interface that it is bound to changes its MAC address."""
     address = rig.ip("a", "-br", "link", "show", "dev", "wire").split()[2]
     port = rig.port()
     words = ["rping", "-s", "-a", ADDRESS["a"][0], "-p", str(port)]
@@ -187,7 +189,7 @@ def another_mac(rig):
 
 
 def cases():
-    """(place, name, function of a rig, quick)"""
+    """Yields (place, name, function of a rig, quick)."""
     for place in PLACES:
         for family in FAMILIES:
             for row in ROWS:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sends a datagram every 10 ms to an IPv4 address, by one address handle, until it is ended."""
+"""Sends a datagram every 10 ms to an IPv4 address through one address handle, until it is killed.
+"""
 
 import sys
 import time

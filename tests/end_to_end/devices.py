@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that look for devices in the file system: UCX, libfabric, infiniband-diags, shell.
 
-What `uroce run` shows them is there for them alone, by mounts and by the preload library, and is
-gone with them and with the engine.
+`uroce run` shows them the device's files through mounts or through the preload library. No other
+process sees these files, and they disappear with the program and with the engine.
 """
 
 import os
@@ -77,7 +77,7 @@ def ucx(rig, tls, line, wrapper=()):
 
 
 def io_demo(rig):
-    """UCX's own client and server, which find each other by rdma_cm and check what they read."""
+    """UCX's own client and server, which connect through rdma_cm and check what they read."""
     values = {"port": rig.port()}
     words = ["io_demo", "-p", str(values["port"]), "-d", "4096:65536", "-o", "read,write", "-q"]
     env = {"UCX_TLS": "rc,self", "UCX_SOCKADDR_TLS_PRIORITY": "rdmacm"}
@@ -111,10 +111,10 @@ def libfabric(rig, line, wrapper=()):
     return f"{rows[0][0]} B {rows[0][2]} us; {rows[-1][0]} B {rows[-1][1]} MB/s"
 
 
-# -- what they are shown ------------------------------------------------------------------------
+# -- what programs see --------------------------------------------------------------------------
 
 def says(rig, words, *expected, options=(), wrapper=(), env=None):
-    """A program that ends well and prints lines like these."""
+    """A program must end with status 0 and print lines like these."""
     text = rig.program(rig.sides[0], words, wrapper, env=env, options=options).succeed(30)
     for line in expected:
         if not re.search(line, text, re.MULTILINE):
@@ -123,7 +123,7 @@ def says(rig, words, *expected, options=(), wrapper=(), env=None):
 
 
 def tools(rig):
-    """Programs that print what there is, unmodified."""
+    """Unmodified programs that list devices."""
     says(rig, ["ibv_devices"], r"^\s*uroce0\s+[0-9a-f]{16}$")
     says(rig, ["ibv_devinfo", "-v"], r"state:\s+PORT_ACTIVE", r"GID\[\s+1\]:.*, RoCE v2$")
     says(rig, ["ibstat"], "^CA 'uroce0'$", r"^\s+State: Active$", r"^\s+Link layer: Ethernet$")
@@ -162,7 +162,7 @@ def each_way(rig):
 
 
 def host_sees():
-    """What a machine without RDMA has of it, and the mounts of this process."""
+    """What this machine, which has no RDMA device, shows, and the mounts of this process."""
     there = [path for path in ("/sys/class/infiniband/uroce0", "/dev/infiniband/uroce0")
              if os.path.lexists(path)]
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().count("/sys/class")
@@ -170,7 +170,8 @@ def host_sees():
 
 
 def nothing_left(rig):
-    """Neither a program that ends nor one that is killed leaves anything, and others see nothing."""
+    """Programs leave nothing behind, whether they end or are killed, and other processes see
+    nothing."""
     before = host_sees()
     if before[0]:
         raise Failure(f"{before[0]} are there without uroce run")
@@ -194,7 +195,7 @@ def nothing_left(rig):
 
 
 def without(rig):
-    """--no-files, an engine without files, a way that cannot be had."""
+    """--no-files, an engine without files, and a way that is not available."""
     look = ["sh", "-c", "test ! -e /sys/class/infiniband/uroce0 && echo none; "
             "echo \"files=$UROCE_FILES$LD_PRELOAD\""]
     says(rig, look, "^none$", "^files=$", options=["--no-files"])
@@ -214,11 +215,11 @@ def without(rig):
                           options=["--files", "mounts"])
     if program.wait(10) != 1 or "no mount namespace" not in program.output():
         raise Failure(f"--files mounts without CAP_SYS_ADMIN: {program.output()!r}")
-    return "said so"
+    return "explained"
 
 
 def engine_ends(build):
-    """The files are the engine's: gone with it, also for a program that still runs."""
+    """The files are the engine's: they disappear with it, also for a program that still runs."""
     with RIGS["same"](build) as rig:
         folder = pathlib.Path(rig.socket("a") + ".files")
         watch = ["sh", "-c", "echo begun; while test -e /sys/class/infiniband/uroce0/node_type; do "
@@ -232,17 +233,17 @@ def engine_ends(build):
             watcher.expect(r"gone\s*$", 20)
         if folder.exists():
             raise Failure(f"{folder} is left behind by the engine")
-        # one that is killed cleans up nothing; the next one at its place does
+        # a killed engine cannot clean up; the next one at its place does
         (folder / "class/infiniband/old").mkdir(parents=True)
         rig.engine("a", options=["--ip", "10.7.0.1/24"])
         if (folder / "class/infiniband/old").exists():
-            raise Failure(f"{folder}: what a dead engine left is still there")
+            raise Failure(f"{folder}: the files of a dead engine are still there")
         says(rig, ["ibstat"], "^CA 'uroce0'$")
     return "its files go with it"
 
 
 def follows(rig):
-    """A new address, a lost one and the link are seen by programs that already run."""
+    """Running programs see a new address, a removed one, and the state of the link."""
     device = "wire"
     v4 = "0000:0000:0000:0000:0000:ffff:0a07:0909"
     gids = "/sys/class/infiniband/uroce0/ports/1/gids"
@@ -259,7 +260,7 @@ def follows(rig):
     steps = [(("address", "add", "10.7.9.9/24", "dev", device), f"^seen as RoCE v2 on {device}$"),
              (("address", "del", "10.7.9.9/24", "dev", device), "^lost$"),
              (("link", "set", device, "down"), "^down$"), (("link", "set", device, "up"), "^up$")]
-    # what comes after this uses the IPv6 address, which the kernel drops with the link unless told so
+    # keep the IPv6 address that later cases use: by default the kernel drops it with the link
     sh(*rig.inside(rig.sides[0]), "sysctl", "-qw",
        f"net.ipv6.conf.{device}.keep_addr_on_down=1")
     for words, expected in steps:
@@ -272,7 +273,7 @@ def follows(rig):
 
 
 def renamed(rig):
-    """The interface gets another name: its addresses stay and are followed, programs see the name."""
+    """The interface is renamed: addresses stay and are followed, and programs see the new name."""
     side = rig.sides[0]
 
     def rename(old, new):
@@ -300,7 +301,7 @@ def renamed(rig):
 
 
 def cases():
-    """(place, name, function of a rig, quick)"""
+    """Yields (place, name, function of a rig, quick)."""
     for place in PLACES:
         for name, tls, line in UCX:
             if place == "same" or name in ELSEWHERE:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs and engines that die, hang or misbehave; options that are wrong; a wire that loses.
+"""Programs and engines that die, hang or misbehave; wrong options; a wire that loses packets.
 
 Each case makes its own rig, because it breaks something in it.
 """
@@ -30,7 +30,7 @@ def counts(rig, side="a"):
 
 
 def moving(rig, side="a", turns=1000, limit=20):
-    """Waits until traffic flows: the lcores' turns have something to do."""
+    """Waits until traffic flows: the lcores find work when they poll."""
     def busy():
         s = rig.statistics(side)
         return s["polls"] - s["idle_polls"]
@@ -39,7 +39,7 @@ def moving(rig, side="a", turns=1000, limit=20):
 
 
 def misbehave(rig, mode, *words):
-    """tests/end_to_end/misbehave.c, an ordinary verbs program with bad manners."""
+    """tests/end_to_end/misbehave.c, an ordinary verbs program that misbehaves."""
     program = rig.build / "tests/end_to_end/misbehave"
     process = rig.program("a", [str(program), mode, *words], name=f"misbehave-{mode}")
     return process
@@ -48,7 +48,7 @@ def misbehave(rig, mode, *words):
 # hostile H-121: a program that is killed or stopped.
 @case
 def client_killed(build):
-    """kill -9 of a program: its objects are gone at once, another pair notices nothing."""
+    """kill -9 of a program: its objects are removed at once, and another pair is not affected."""
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
         other_server, other = start_pair(rig, ["ib_send_bw", "-n", "200000", "-s", "1024"])
@@ -56,7 +56,7 @@ def client_killed(build):
         before = counts(rig)
         client.signal(signal.SIGKILL)
         killed = time.monotonic()
-        # nobody waits for a time: what a busy machine needs, of which `uroce stat` is 10-50 ms
+        # generous for a busy machine; `uroce stat` takes 10-50 ms of it
         wait_until("the end of the killed program's objects", 5,
                    lambda: counts(rig)[0] < before[0])
         took = time.monotonic() - killed
@@ -69,7 +69,7 @@ def client_killed(build):
 
 
 def ends(processes, limit):
-    """When each of them ended, as it happens: a wait for the first would hide the others."""
+    """When each process ended, as it happens: waiting for the first would hide the others."""
     left = {os.pidfd_open(process.pid): process for process in processes}
     when = {}
     end = time.monotonic() + limit
@@ -84,7 +84,8 @@ def ends(processes, limit):
 
 
 def lose_engine(rig, words, watched):
-    """One pair alone when its engine is killed: how long the watched ones of it live on, in ms."""
+    """Kills the engine under one pair; returns how many ms the watched ones of the pair lived on.
+    """
     pair = start_pair(rig, words)
     moving(rig)
     rig.engines["a"].signal(signal.SIGKILL)
@@ -102,9 +103,9 @@ def lose_engine(rig, words, watched):
 # hostile H-140: an engine that is killed.
 @case
 def engine_killed(build):
-    """kill -9 of the engine: programs end by themselves, a new engine takes over the socket."""
+    """kill -9 of the engine: programs end by themselves, and a new engine takes over the socket."""
     with rigs.same_host(build) as rig:
-        # The server of ib_write_bw has nothing to do with its engine: it waits for its client.
+        # The server of ib_write_bw does not use its engine: it waits for its client.
         polls = lose_engine(rig, ["ib_write_bw", "-D", "30", "-s", "4096"], [1])
         spins = lose_engine(rig, ["ibv_rc_pingpong", "-n", "100000000"], [0, 1])
         sleeps = lose_engine(rig, ["ibv_rc_pingpong", "-n", "100000000", "-e"], [0, 1])
@@ -116,7 +117,7 @@ def engine_killed(build):
 # hostile H-140: an engine that is killed.
 @case
 def engine_killed_on_wire(build):
-    """kill -9 of one of two engines: the other engine's program gets its retries exhausted."""
+    """kill -9 of one of two engines: the other engine's program runs out of retries."""
     with rigs.veth(build, 1500) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
         moving(rig)
@@ -126,7 +127,7 @@ def engine_killed_on_wire(build):
         server.end()
         text = client.output()
         if not re.search("status|error|Failed", text, re.I):
-            raise Failure(f"the client said nothing of an error: {client.tail()}")
+            raise Failure(f"the client printed no error: {client.tail()}")
         del rig.engines["a"]
         v4, v6 = ADDRESS["a"]
         rig.engine("a", [rigs.af_packet("wire", 1500)],
@@ -139,7 +140,7 @@ def eal_folder(pid):
 
 
 def unused_pid():
-    """A pid that nobody has here; the highest are given out last."""
+    """A pid that no process has; the highest ones are assigned last."""
     highest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
     return next(pid for pid in range(highest, 300, -1)
                 if not os.path.exists(f"/proc/{pid}") and not eal_folder(pid).is_symlink() and
@@ -147,7 +148,7 @@ def unused_pid():
 
 
 def engine_elsewhere(rig, pid):
-    """An engine whose pid is of a namespace of its own: here it looks dead."""
+    """An engine in a pid namespace of its own, whose pid looks unused here."""
     engine = [str(rig.build / "apps/uroced"), "--no-huge", "--", "--socket", rig.socket("c")]
     start = f'echo {pid - 1} > /proc/sys/kernel/ns_last_pid; "$@" & wait'
     process = Process(rig, "uroced-c", ["unshare", "--pid", "--fork", "--kill-child",
@@ -158,8 +159,8 @@ def engine_elsewhere(rig, pid):
 # hostile H-140: an engine that is killed.
 @case
 def engine_killed_leaves_no_folder(build):
-    """What EAL made for an engine that was killed goes when the next one starts; folders of engines
-    that run stay, also of one in another pid namespace, and so does what a link leads to."""
+    """The next engine to start removes the EAL folder of a killed one. Folders of running engines
+    stay, also of one in another pid namespace, and links are not followed."""
     elsewhere = unused_pid()
     link = eal_folder(elsewhere - 1)
     with rigs.same_host(build) as rig:
@@ -193,8 +194,8 @@ def engine_killed_leaves_no_folder(build):
 
 @case
 def interface_deleted(build):
-    """Somebody deletes the interface under a transfer: its programs have an error, and the engine
-    lives, answers and ends as usual (hostile H-129)."""
+    """The interface is deleted during a transfer: its programs get an error, and the engine lives,
+    answers and ends normally (hostile H-129)."""
     with rigs.two_namespaces(build) as rig:
         rig.veth("wire", 1500)
         for side in "ab":
@@ -216,11 +217,11 @@ def interface_deleted(build):
                 raise Failure(f"engine {side} ended with {rig.engines[side].popen.returncode}: "
                               f"{rig.engines[side].tail()}")
             del rig.engines[side]
-        return "an error, and no more"
+        return "only an error"
 
 
 def stopped(build, messages, wrappers=((), ())):
-    """A server that is stopped in mid-transfer, while another pair goes its way."""
+    """A server is stopped in mid-transfer; another pair must not be affected."""
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_send_bw", "-n", str(messages), "-s", "1024"],
                                     wrappers=wrappers)
@@ -236,21 +237,22 @@ def stopped(build, messages, wrappers=((), ())):
 # hostile H-121: a program that is killed or stopped.
 @case
 def client_stopped(build):
-    """A program that is stopped holds up nobody, and goes on where it was."""
+    """A stopped program delays no other program, and continues where it was."""
     return stopped(build, 300000)
 
 
 # hostile H-121: a program that is killed or stopped.
 @case
 def client_stopped_other_user(build):
-    """The same with a stopped program of another user, whose memory a mover reaches."""
+    """The same with a stopped program of another user, whose memory a mover accesses."""
     return stopped(build, 100000, (NOBODY, NOBODY))
 
 
 # hostile H-121: a program that is killed or stopped.
 @case
 def client_execs(build):
-    """A program that becomes another one: its objects go, nothing is written into the new one."""
+    """A program that executes another one: its objects are removed, and the new program's memory is
+    not written."""
     with rigs.same_host(build) as rig:
         process = misbehave(rig, "exec")
         process.expect("executed", 20)
@@ -263,7 +265,7 @@ def client_execs(build):
 
 @case
 def client_memory_blocks(build):
-    """A program whose memory blocks whoever reaches for it (its own userfaultfd)."""
+    """A program whose memory blocks every access (with its own userfaultfd)."""
     with rigs.same_host(build) as rig:
         process = misbehave(rig, "block")
         process.expect("posted", 20)
@@ -288,8 +290,8 @@ input()
 
 @case
 def client_takes_all_descriptors(build):
-    """A program that has all descriptors of its engine takes the link from nobody: what changes
-    meanwhile is told when they are back."""
+    """A program that uses up its engine's descriptors does not take the link down for others.
+    Changes are announced once descriptors are free again."""
     with rigs.two_namespaces(build, control=False) as rig:
         rig.veth("wire", 1500)
         rig.ip("a", "address", "add", "10.7.0.1/24", "dev", "wire")
@@ -323,7 +325,7 @@ def client_takes_all_descriptors(build):
 
 @case
 def client_aborts(build):
-    """A program that dies with a hundred queue pairs open."""
+    """A program that aborts with a hundred queue pairs open."""
     with rigs.same_host(build) as rig:
         process = misbehave(rig, "abort")
         process.expect("ready", 20)
@@ -336,7 +338,7 @@ def client_aborts(build):
 
 @case
 def engine_ends_on_sigterm(build):
-    """SIGTERM: status 0, the socket is gone, programs with objects open are told."""
+    """SIGTERM: status 0, the socket is removed, and programs with open objects get an error."""
     with rigs.same_host(build) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-D", "30", "-s", "4096"])
         moving(rig)
@@ -353,7 +355,7 @@ def engine_ends_on_sigterm(build):
         return ""
 
 
-# What is lost last is missed only after the timeout: perftest's own, 67 ms.
+# The loss of a last packet is noticed only after the timeout: perftest's default is 67 ms.
 LOSSY = [("write", ["ib_write_bw", "-s", "65536", "-n", "1500", "-u", "14"]),
          ("read", ["ib_read_bw", "-s", "65536", "-n", "500", "-u", "14"]),
          ("send", ["ib_send_bw", "-s", "65536", "-n", "500", "-u", "14"]),
@@ -361,12 +363,12 @@ LOSSY = [("write", ["ib_write_bw", "-s", "65536", "-n", "1500", "-u", "14"]),
 
 
 def pingpong_that_loses(rig):
-    """A pingpong whose wire may lose its last acknowledgement.
+    """A pingpong whose last acknowledgement the wire may lose.
 
-    Its programs end as soon as they have their own completions; the last to end may wait for an
-    acknowledgement that was lost and that nobody is left to send again (perftest shakes hands over
-    TCP before it ends). So: when one program has ended well and only then the other ran out of
-    retries, everything has arrived, and it is done again. That is 1-2 of 100 here, never 5 in turn.
+    Its programs end as soon as they have their own completions, so the last one may wait for a lost
+    acknowledgement that no peer can repeat (perftest shakes hands over TCP before it ends). If one
+    program has succeeded and only then the other ran out of retries, all data has arrived, and the
+    pingpong is repeated. This happens in 1-2 of 100 runs, and never in 5 in a row.
     """
     for _ in range(5):
         server, client = start_pair(rig, ["ibv_rc_pingpong", "-c", "-n", "500"])
@@ -403,14 +405,14 @@ def lossy_rig(build, what):
 
 @case
 def wire_loses(build):
-    """One packet in a hundred is dropped in both directions: slower, but whole."""
+    """One packet in a hundred is dropped in both directions: slower, but nothing is lost."""
     with lossy_rig(build, "drop=0.01,seed=7") as rig:
         said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
         said.append(pingpong_that_loses(rig))
         again = rig.statistics("b")["retransmitted"] + rig.statistics("a")["retransmitted"]
         if again == 0:
-            raise Failure("nothing was sent again: did the wire lose anything?")
-        return f"{again} packets again; " + "; ".join(said)
+            raise Failure("nothing was retransmitted: did the wire lose anything?")
+        return f"{again} packets retransmitted; " + "; ".join(said)
 
 
 UNRELIABLE = [("uc-write", ["ib_write_bw", "-c", "UC", "-s", "65536", "-n", "1000"]),
@@ -419,7 +421,8 @@ UNRELIABLE = [("uc-write", ["ib_write_bw", "-c", "UC", "-s", "65536", "-n", "100
 
 @case
 def wire_loses_what_nobody_repeats(build):
-    """UC loses messages with their packets, and nothing else: all sends complete, all go on."""
+    """UC loses only the messages whose packets are lost: all sends complete, and the programs go
+    on."""
     with lossy_rig(build, "drop=0.02,duplicate=0.01,reorder=0.01,seed=5") as rig:
         said = [f"{name} {run_pair(rig, words, limit=60)}" for name, words in UNRELIABLE * 2]
         reasons = rig.statistics("a")["by_reason"]
@@ -430,7 +433,7 @@ def wire_loses_what_nobody_repeats(build):
 
 @case
 def wire_is_bad(build):
-    """Reordered, duplicated, corrupted and delayed packets as well."""
+    """The wire also reorders, duplicates, corrupts and delays packets."""
     what = "drop=0.005,duplicate=0.01,reorder=0.01,corrupt=0.005,seed=11"
     with lossy_rig(build, what) as rig:
         said = [f"{name} {run_pair(rig, words, limit=120)}" for name, words in LOSSY]
@@ -440,7 +443,7 @@ def wire_is_bad(build):
 
 @case
 def neighbour_moves(build):
-    """A host takes another MAC address: an address handle that a program holds follows it."""
+    """A host changes its MAC address: an address handle that a program holds follows it."""
     with rigs.veth(build, 1500) as rig:
         far, script = "10.7.0.99", pathlib.Path(__file__).parent / "datagrams.py"
         new = "02:00:00:00:99:99"
@@ -475,13 +478,13 @@ def refused(rig, arguments, wanted):
     if done.returncode == 0:
         raise Failure(f"{' '.join(arguments)}: was accepted")
     if len(lines) != 1 or not re.search(wanted, lines[0], re.I):
-        raise Failure(f"{' '.join(arguments)}: said {lines} instead of one line with '{wanted}'")
+        raise Failure(f"{' '.join(arguments)}: printed {lines} instead of one line with '{wanted}'")
 
 
 @case
 def its_owner_alone(build):
-    """Without options about it an engine serves its owner: nobody else may open its socket or write
-    a file of it, and it has no port of the network but RoCE's (hostile H-86)."""
+    """By default an engine serves only its owner: other users cannot open its socket or write its
+    files, and it uses no network port but RoCE's (hostile H-86)."""
     with Rig(build) as rig:
         rig.namespace("a")
         rig.namespace("b")
@@ -508,13 +511,13 @@ def its_owner_alone(build):
         ports = {int(port, 16) for port in re.findall(r"^ *\d+: [0-9A-F]+:([0-9A-F]{4})", tables,
                                                       re.MULTILINE)}
         if ports != {4791}:
-            raise Failure(f"it has the ports {ports}, and not RoCE's alone")
+            raise Failure(f"it uses the ports {ports}, not only RoCE's")
         return f"{len(files)} files"
 
 
 @case
 def wrong_options(build):
-    """uroced refuses, each with one line that says what to do."""
+    """uroced refuses wrong options, each with one line that says what is allowed."""
     with Rig(build) as rig:
         rig.namespace("a")
         rig.namespace("b")
@@ -554,7 +557,8 @@ def uroce_run(rig, words, env=None, limit=40, wrapper=()):
 
 @case
 def run_starts_an_engine(build):
-    """Without an engine `uroce run` starts one, a second program shares it, and it ends again."""
+    """Without an engine `uroce run` starts one; a second program shares it, and it ends when idle.
+    """
     with Rig(build) as rig:
         rig.namespace("a")
         runtime = rig.folder / "runtime"
@@ -574,7 +578,7 @@ def run_starts_an_engine(build):
 
 @case
 def run_keeps_its_engine(build):
-    """The user's own engine stays for a program that takes its time before it opens the device."""
+    """The user's own engine stays for a program that opens the device late."""
     with Rig(build) as rig:
         rig.namespace("a")
         runtime = rig.folder / "runtime"
@@ -595,7 +599,8 @@ def run_keeps_its_engine(build):
 
 @case
 def run_passes_status_and_refuses(build):
-    """Status and signals are the program's; what cannot be served gets one line."""
+    """Status and signals are the program's; a program that cannot use the engine is refused in one
+    line."""
     with rigs.same_host(build) as rig:
         socket = ["--quiet", "--socket", rig.socket("a"), "--"]
         setuid = rig.folder / "setuid"
@@ -614,7 +619,7 @@ def run_passes_status_and_refuses(build):
             process, status = uroce_run(rig, socket + words)
             lines = process.output().splitlines()
             if status != wanted or (text and (len(lines) != 1 or text not in lines[0])):
-                raise Failure(f"{words}: ended with {status}, said {lines}")
+                raise Failure(f"{words}: ended with {status}, printed {lines}")
         process, status = uroce_run(rig, ["--socket", "/nonexistent.sock", "--", "true"])
         if status != 1 or len(process.output().splitlines()) != 1:
             raise Failure(f"a missing engine: {status}, {process.tail()}")
@@ -623,7 +628,7 @@ def run_passes_status_and_refuses(build):
 
 @case
 def perf_beside_an_engine(build):
-    """`uroce perf` measures its own two engines, also where another serves the host."""
+    """`uroce perf` measures its own two engines, even if another one serves the host."""
     with rigs.same_host(build) as rig:
         text = rig.program("a", [str(build / "apps/uroce"), "perf", "--no-limits", "--seconds", "0.1",
                                  "--operation", "write", "--size", "8"], name="perf").succeed(60)
@@ -634,13 +639,13 @@ def perf_beside_an_engine(build):
 
 @case
 def perf_with_other_verbs(build):
-    """`uroce perf` says so when the libibverbs.so.1 that was loaded is another one."""
+    """`uroce perf` reports that the libibverbs.so.1 in use is another one."""
     system = next(pathlib.Path("/usr/lib").glob("*/libibverbs.so.1")).parent
     with rigs.same_host(build) as rig:
         process = rig.program("a", ["env", f"LD_LIBRARY_PATH={system}",
                                     str(build / "apps/uroce-perf"), "--no-limits"], name="perf")
         if process.wait(60) != 1 or "libibverbs.so.1" not in process.output():
-            raise Failure(f"it said {process.output()!r}")
+            raise Failure(f"it printed {process.output()!r}")
 
 
 @case
@@ -652,10 +657,10 @@ def ten_gib(build):
 
 @case
 def ten_gib_lossy(build):
-    """The same with one packet in a hundred dropped on the way."""
+    """The same with one packet in a hundred dropped."""
     with lossy_rig(build, "drop=0.01,seed=3") as rig:
         said = run_pair(rig, ["ib_write_bw", "-s", "1048576", "-n", "10240", "-u", "14"], limit=900)
-        return f"{said}; {rig.statistics('b')['retransmitted']} packets again"
+        return f"{said}; {rig.statistics('b')['retransmitted']} packets retransmitted"
 
 
 LONG = ("ten-gib", "ten-gib-lossy")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Removes what a test leaves behind when it is killed. Reads lines until the end of its standard
-input, which comes when the test's process is gone, however it went:
+Removes what a killed test leaves behind. Reads lines until the end of its standard input, which
+comes when the test's process ends for any reason:
 
-    process PID | namespace NAME | folder PATH      is to be removed
-    done                                            the test removed everything itself
+    process PID | namespace NAME | folder PATH      to be removed
+    done                                            the test has removed everything itself
 """
 
 import os
@@ -17,7 +17,7 @@ import time
 
 
 def began(pid):
-    """When the process began, so that a number that was given out again is noticed."""
+    """When the process began, so that a reused pid is noticed."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rpartition(")")[2].split()[19]

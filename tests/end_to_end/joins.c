@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joins a multicast group by rdma_cm, with an id that has no queue pair, and leaves it at SIGTERM.
+ * Joins a multicast group through rdma_cm, with an id without a queue pair, and leaves it at
+ * SIGTERM.
  * usage: joins OWN-ADDRESS GROUP
  */
 #include <netdb.h>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A port with an interface of the kernel's beside it (--kernel-interface): RoCE for the engine, all
-the rest for the kernel, on one cable.
+"""A port that the kernel uses, too (--kernel-interface): RoCE for the engine, everything else for
+the kernel, on one cable.
 
-The ports are net_af_packet on veth, whose kernel must not answer on the interface below, and memif,
-below which there is no kernel at all.
+The ports are net_af_packet on veth, where the kernel must not answer on the interface below, and
+memif, which has no kernel below.
 """
 
 import os
@@ -30,7 +30,7 @@ def sysctl(rig, side, *settings):
 
 
 def mute(rig, side):
-    """The kernel hears nothing on the interface below the port."""
+    """Keeps the kernel from answering on the interface below the port."""
     sysctl(rig, side, *MUTE)
     rig.ip(side, "link", "set", "wire", "arp", "off")
 
@@ -41,7 +41,7 @@ def addresses(side):
 
 def start(rig, side, mtu, options=(), queues=1):
     eal = ["-l", f"0-{queues - 1}"] if queues > 1 else []
-    # a ring long enough for a flood while the lcore does not run
+    # a ring large enough for a flood while the lcore does not run
     port = af_packet("wire", mtu).replace("framecnt=1024", "framecnt=8192")
     rig.engine(side, [*eal, f"{port},qpairs={queues}"],
                ["--port", "net_af_packet0", "--mtu", str(mtu), "--kernel-interface", NAME,
@@ -59,7 +59,7 @@ def on_veth(build, mtu, options=(), queues=1):
 
 
 def finish(rig, mtu, fragments=None):
-    # net_af_packet puts fragments of IPv4 together, and what is larger than its frames is cut
+    # net_af_packet reassembles IPv4 fragments, and cuts packets that are larger than its frames
     rig.fragments = fragments or mtu + 20
     rig.control = ADDRESS["a"][0]
     rig.mtu = 1024 if mtu <= 1500 else 4096
@@ -83,7 +83,7 @@ def on_memif(build):
 
 def with_linux(build):
     """The peer is an ordinary kernel that shares its interface with an engine (--netdev). It leaves
-    checksums to the hardware, which a veth has not; its segments must not be larger than frames."""
+    checksums to hardware, which a veth does not have; its segments must fit into frames."""
     rig = two_namespaces(build, control=False)
     rig.veth("wire", 1500)
     for side in "ab":
@@ -121,7 +121,7 @@ class Watcher:
         return re.findall(r"event_type (IBV_EVENT_\w+)", self.process.output())
 
     def expect(self, event, limit=20):
-        """The event comes, whatever comes before it."""
+        """Waits for this event, whatever events come before it."""
         def came():
             new = self.events()[self.seen:]
             if event not in new:
@@ -174,7 +174,7 @@ print(int(octets * 8 / (time.monotonic() - begin) / 1e6), "Mbit/s")
 
 
 class Stream:
-    """TCP between the kernels for some seconds; what arrives is compared with what was sent."""
+    """TCP between the kernels for some seconds; compares what arrives with what was sent."""
 
     def __init__(self, rig, sender, receiver, family, seconds):
         port = rig.port()
@@ -199,7 +199,7 @@ def kernel_counters(rig, side):
 # -- the cases -------------------------------------------------------------------------------
 
 def pings(rig):
-    """Whole packets, fragments, both families, both ways."""
+    """Single packets and fragments, both families, both directions."""
     said = []
     for side, other in (("a", "b"), ("b", "a")):
         for address in ADDRESS[other]:
@@ -213,13 +213,13 @@ def stream(sender, receiver, family):
         before = [kernel_counters(rig, side) for side in rig.engines]
         said = Stream(rig, sender, receiver, family, 1).finish()
         if kernel_counters(rig, "a")[0] == before[0][0]:
-            raise Failure("nothing of it went through the engine")
+            raise Failure("no ping went through the engine")
         return said
     return run
 
 
 def both(rig):
-    """TCP and RoCE at once, each whole; and RoCE that another program checks."""
+    """TCP and RoCE at once, both intact; and RoCE whose data a program checks."""
     tcp = Stream(rig, "b", "a", "v4", 2.5)
     words = "ib_write_bw -s 65536 -D 2".split()
     said = programs.run_pair(rig, words)
@@ -270,7 +270,8 @@ def link_follows(rig):
 
 
 def restore_ipv6(rig):
-    """The kernel drops IPv6 addresses of an interface that goes down, or below 1280 octets."""
+    """The kernel drops the IPv6 addresses of an interface that goes down or below an MTU of 1280.
+    """
     rig.ip("a", "address", "replace", f"{ADDRESS['a'][1]}/64", "dev", NAME)
     wait_until("the IPv6 address", 15, lambda: ADDRESS["a"][1] in rig.statistics("a")["addresses"])
 
@@ -296,7 +297,7 @@ def mtu_follows(rig):
     wait_until("an active MTU of 4096", 15, lambda: state(rig)[1] == 4096)
     watcher.end()
     restore_ipv6(rig)
-    return "down and up again, never above the port's"
+    return "lowered and raised, never above the port's"
 
 
 ROCE_TO = """
@@ -314,8 +315,8 @@ while True:
 
 
 def mac_follows(rig):
-    """The peer gets another MAC address while it is written to: its writer learns it of the kernel,
-    and goes on writing to the new one."""
+    """The peer's MAC address changes during a transfer: the writer learns it from the kernel and
+    goes on with the new one."""
     hearer = Process(rig, "hearer", [*rig.inside("a"), sys.executable, "-c", ROCE_TO, "wire",
                                      "020000000055"])
     hearer.expect("listening", 10)
@@ -328,7 +329,7 @@ def mac_follows(rig):
         raise Failure("no RoCE came for the new MAC address")
     server.succeed(15)
     if "02:00:00:00:00:55" not in rig.ip(rig.sides[0], "link", "show", "wire"):
-        raise Failure("the port has kept its MAC address")
+        raise Failure("the port kept its old MAC address")
     return programs.figures("ib_write_bw", text)
 
 
@@ -353,7 +354,7 @@ print(f"tag {tci:04x} {tpid:04x}" if status & 16 else frame[12:18].hex())
 
 
 def tags(rig):
-    """A frame with a tag comes out with the same tag, for VLANs of the kernel's."""
+    """A tagged frame leaves with the same tag, for VLANs of the kernel."""
     hearer = Process(rig, "hearer", [*rig.inside("a"), sys.executable, "-c", TAGGED, NAME])
     hearer.expect("listening", 10)
     sh(*rig.inside("b"), sys.executable, "-c", TAGGED, NAME, "ff" * 6)
@@ -364,7 +365,7 @@ def tags(rig):
 
 
 def promiscuous(rig):
-    """A macvlan has a MAC address of its own: frames for it come in."""
+    """A macvlan has its own MAC address, and frames for it are received."""
     rig.ip("a", "link", "add", "link", NAME, "name", "macvlan0", "type", "macvlan", "mode", "bridge")
     rig.ip("a", "address", "add", "10.7.0.66/24", "dev", "macvlan0")
     rig.ip("a", "link", "set", "macvlan0", "up")
@@ -378,13 +379,13 @@ def promiscuous(rig):
 
 
 def groups(rig):
-    """A group of a RoCE program is joined by the kernel, which tells the link."""
+    """The kernel joins the multicast groups of RoCE programs and reports them to the link."""
     words = f"ib_send_bw -c UD -g -M {programs.MGID['v4']} -s 1024 -n 200".split()
     return programs.run_pair(rig, words)
 
 
 def flood(rig):
-    """Small UDP packets for the kernel as fast as one core makes them: RoCE goes on."""
+    """Small UDP packets for the kernel, as fast as one core sends them: RoCE still works."""
     mac = re.search(r"link/ether (\S+)", rig.ip("a", "link", "show", NAME))[1]
     flooder = Process(rig, "flood", [*rig.inside("b"), str(rig.build / "tests/end_to_end/flood"),
                                      "wire", mac, *ADDRESS["b"][:1], *ADDRESS["a"][:1]])
@@ -407,7 +408,7 @@ def flood(rig):
 
 
 def idle(rig):
-    """The thread of an idle exception path sleeps: nobody wakes it."""
+    """The thread of an idle exception path sleeps."""
     pid = uroced_pid(rig, "a")
     begin, since = wakes(pid, "uroce-kernel"), time.monotonic()
 
@@ -417,18 +418,19 @@ def idle(rig):
         if now - begin > 2:
             begin, since = now, time.monotonic()
         return time.monotonic() - since >= 0.5
-    # what the kernels tell each other of their new addresses comes to an end
+    # the kernels stop announcing their new addresses at some time
     wait_until("half a second without a wake-up", 20, quiet)
     return "no wake-ups"
 
 
 def uroced_pid(rig, side):
-    """The engine behind nsenter, which becomes it."""
+    """The engine that nsenter executed."""
     return rig.engines[side].pid
 
 
 def refusals(build):
-    """Names and rights that cannot be: one line that names the option, and nothing is left."""
+    """Invalid names and missing rights: one line that names the option, and nothing is left behind.
+    """
     rig = two_namespaces(build, control=False)
     try:
         rig.veth("wire", 1500)
@@ -449,7 +451,7 @@ def refusals(build):
             status = process.wait(20)
             text = process.output()
             if status not in (1, 2) or not re.search(wanted, text):
-                raise Failure(f"{name}: status {status}, it said {text.strip()[-200:]!r}")
+                raise Failure(f"{name}: status {status}, it printed {text.strip()[-200:]!r}")
             if os.path.exists(rig.socket("a")):
                 raise Failure(f"{name}: a socket is left")
         return "7 of them"
@@ -458,7 +460,7 @@ def refusals(build):
 
 
 def deleted(build):
-    """Somebody deletes the interface: the port is down, the engine lives and ends as usual."""
+    """The interface is deleted: the port goes down, and the engine lives and ends normally."""
     rig = on_veth(build, 1500)
     try:
         watcher = Watcher(rig, "a")
@@ -470,13 +472,13 @@ def deleted(build):
         rig.engines["a"].signal(15)
         if rig.engines["a"].wait(10) != 0:
             raise Failure(f"the engine ended with {rig.engines['a'].popen.returncode}")
-        return "PORT_ERR, and no more"
+        return "only PORT_ERR"
     finally:
         rig.close()
 
 
 def host_addresses(build):
-    """An engine without a port has the addresses of its host, as they come and go."""
+    """An engine without a port follows the addresses of its host."""
     rig = two_namespaces(build, control=False)
     try:
         rig.veth("wire", 1500)
@@ -495,13 +497,13 @@ def host_addresses(build):
 
 
 def connected(family):
-    """rdma_cm finds the addresses of the interface, and meets over it."""
+    """rdma_cm finds the addresses of the interface and connects over it."""
     row = next(row for row in connections.ROWS if row[0] == "rping")
     return lambda rig: connections.run_connected(rig, family, row)
 
 
 def link_local(rig):
-    """GID 0: the kernel's neighbours on the interface know it, too."""
+    """GID 0: the kernel's neighbours on the interface are found by it, too."""
     words = "ibv_rc_pingpong -n 100 -c -g 0".split()
     port = rig.port()
     server = rig.program("a", [*words, "-d", "uroce0", "-p", str(port)])
@@ -526,7 +528,7 @@ def pairs(place):
 
 
 def cases():
-    """(place or None, name, function of a rig or of a build, quick)"""
+    """Yields (place or None, name, function of a rig or of a build, quick)."""
     yield "kernel4200", "ping", pings, True
     yield "kernel4200", "idle", idle, True
     yield "kernel4200", "tcp-and-roce", both, True

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A verbs program with bad manners, linked against the system's libibverbs:
- *	exec	opens everything and becomes /bin/sleep without closing anything
+ * A verbs program that misbehaves, linked against the system's libibverbs:
+ *	exec	opens everything and executes /bin/sleep without closing anything
  *	block	posts from memory whose pages its own userfaultfd never delivers
  *	abort	opens a hundred queue pairs and waits to be killed
  */
@@ -70,7 +70,7 @@ static void open_all(struct program *p, int qps)
 		p->qp[i] = make_qp(p);
 }
 
-/* Through INIT and RTR to RTS, towards another queue pair of this program. */
+/* Moves it to RTS, connected to another queue pair of this program. */
 static void connect_qp(struct ibv_qp *qp, uint32_t to, const union ibv_gid *gid)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
@@ -119,7 +119,7 @@ static void post_write(struct program *p)
 		die("ibv_post_send");
 }
 
-/* From now on whoever touches the region waits for this program, which does nothing about it. */
+/* From now on every access to the region waits for this program, which never resolves it. */
 static void block_memory(void *memory)
 {
 	struct uffdio_api api = { .api = UFFD_API };

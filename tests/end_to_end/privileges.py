@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an engine may still do while it serves (docs/security.md), read from the kernel's own account
-of each of its threads, beside programs of other users that it serves all the same."""
+"""The privileges of a serving engine (docs/security.md), as the kernel reports them for each of its
+threads, while it serves programs of other users."""
 
 import os
 import pathlib
@@ -20,14 +20,14 @@ def names(mask):
 
 
 def threads(process):
-    """The status of each thread, as the kernel tells it."""
+    """The status of each thread, from /proc."""
     for task in pathlib.Path(f"/proc/{process.popen.pid}/task").iterdir():
         lines = (task / "status").read_text().splitlines()
         yield dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
 def expect(process, capabilities):
-    """Every thread has these capabilities at most, no way to gain others, and a filter."""
+    """Every thread has at most these capabilities, cannot gain others, and has a seccomp filter."""
     seen = 0
     for status in threads(process):
         seen += 1
@@ -40,12 +40,12 @@ def expect(process, capabilities):
             raise Failure(f"thread {name}: NoNewPrivs {status['NoNewPrivs']}, "
                           f"Seccomp {status['Seccomp']}")
     if seen < 3:
-        raise Failure(f"only {seen} threads were looked at")
+        raise Failure(f"only {seen} threads were checked")
     return seen
 
 
 def without_a_port(build):
-    """As root, without a port; it serves root's programs and another user's."""
+    """As root without a port; it serves root's programs and another user's."""
     with rigs.same_host(build) as rig:
         run_pair(rig, ["ib_write_bw", "-n", "1000"], "v4")
         run_pair(rig, ["ib_write_bw", "-n", "1000"], "v4", [NOBODY, NOBODY])
@@ -53,7 +53,7 @@ def without_a_port(build):
 
 
 def with_a_port(build):
-    """As root on a Linux interface: the network's capabilities stay."""
+    """As root on a Linux interface: it keeps network capabilities."""
     with Rig(build) as rig:
         for side in "ab":
             rig.namespace(side)
@@ -69,7 +69,7 @@ def with_a_port(build):
 
 
 def of_a_group(build):
-    """--socket-group is obeyed without CAP_CHOWN, and its members are served."""
+    """--socket-group takes effect without CAP_CHOWN, and members of the group are served."""
     with Rig(build) as rig:
         rig.namespace("a")
         group = 4791
@@ -89,13 +89,13 @@ def of_a_group(build):
 
 
 def not_confined(build):
-    """--confine off keeps what the engine was given."""
+    """--confine off keeps all capabilities of the engine."""
     with Rig(build) as rig:
         rig.namespace("a")
         rig.engine("a", options=["--ip", f"{ADDRESS['a'][0]}/24", "--confine", "off"])
         for status in threads(rig.engines["a"]):
             if status["CapEff"] != status["CapBnd"] or status["Seccomp"] != "0":
-                raise Failure(f"thread {status['Name']} was confined all the same")
+                raise Failure(f"thread {status['Name']} was confined")
 
 
 CASES = [("without-a-port", without_a_port), ("with-a-port", with_a_port), ("of-a-group", of_a_group),

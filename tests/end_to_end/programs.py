@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Running pairs of Debian's own verbs programs and reading their figures."""
+"""Runs pairs of Debian's own verbs programs and reads their figures."""
 
 import re
 
@@ -10,23 +10,23 @@ USER_NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork",
                   "--kill-child=SIGKILL")
 WRAPPERS = {"root": (), "nobody": NOBODY, "userns": USER_NAMESPACE}
 
-# The GID entry of an address family: 0 is link-local, then as given to --ip or as on the interface.
+# The GID index of an address family: 0 is link-local, then as given to --ip or as on the interface.
 GID = {"v4": "1", "v6": "2"}
 
-# A group of each family, as perftest wants it.
+# A multicast group of each family, in perftest's format.
 MGID = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:239:7:8:9",
         "v6": "255:21:0:0:0:0:0:0:0:0:0:0:7:8:9:10"}
 
 
 def pair_words(rig, words, family):
-    """The words of both programs of a pair, and the TCP port on which they meet."""
+    """The words of both programs of a pair, and the TCP port that connects them."""
     port = rig.port()
     if words[0].endswith("_pingpong"):
         extra = ["-d", "uroce0", "-g", GID[family], "-p", str(port)]
     else:
         extra = ["-d", "uroce0", "-x", GID[family], "-F", "-p", str(port)]
         if "-u" not in words:
-            # 4 s until it gives up, not 0.5 s: an engine may wait long for a processor
+            # give up after 4 s instead of 0.5 s, as an engine may wait long for a CPU
             extra += ["-u", "17"]
     server = [words[0], *extra, *words[1:]]
     return server, [*server, rig.control], port
@@ -54,7 +54,7 @@ def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
 
 
 def table_rows(text):
-    """The rows of numbers that perftest prints, one a size."""
+    """The rows of numbers that perftest prints, one for each size."""
     return [line.split() for line in text.splitlines()
             if re.fullmatch(r"\s*\d+\s+\d+(\s+[\d.]+)+\s*", line)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""perftest's programs of whole frames (RAW_PACKET queue pairs and flow steering), end to end."""
+"""perftest's programs for whole frames (RAW_PACKET queue pairs and flow steering), end to end."""
 
 import re
 
@@ -9,8 +9,8 @@ from rig import ADDRESS, Failure
 IP4 = f"-J {ADDRESS['a'][0]} -j {ADDRESS['b'][0]} -K 7000 -k 7000"
 IP6 = f"-J {ADDRESS['a'][1]} -j {ADDRESS['b'][1]} -K 7000 -k 7000"
 
-# (name, words, quick). Nobody asks for a lost frame again: what counts frames to its end sends no
-# more of them at once than the other side has room for; the others run for a second.
+# (name, words, quick). A lost frame is not repeated, so a program that counts frames sends no more
+# at once than the other side has room for; the others run for a second.
 ROWS = [
     ("bw", "raw_ethernet_bw -s 1024 -D 1", True),
     ("bw-udp", f"raw_ethernet_bw -s 256 -D 1 {IP4}", True),
@@ -23,9 +23,9 @@ ROWS = [
     ("bw-both", "raw_ethernet_bw -s 256 -n 300 -b", False),
     ("lat", "raw_ethernet_lat -s 64 -n 500", True),
     ("lat-udp", f"raw_ethernet_lat -s 256 -n 500 {IP4}", False),
-    # Its own settings it refuses (a limit by software "can't be executed on non-BW tests"); with the
-    # limit by hardware it falls back to the same. It counts requests by --cq-mod but marks none
-    # unless that is 1, and overruns its own array with bursts below 16.
+    # It refuses its default settings (a limit by software "can't be executed on non-BW tests");
+    # with the limit by hardware it falls back to the same. It counts requests by --cq-mod but marks
+    # none unless that is 1, and overruns its own array with bursts below 16.
     ("burst-lat", "raw_ethernet_burst_lat -s 64 -n 500 --rate_limit=2.5 -Q 1 --burst_size=32 "
                   "--reply_every=4", True),
 ]
@@ -62,7 +62,7 @@ def pair(line):
         rig.check_healthy()
         sent = iterations(client.name, texts[0])
         if words[0] == "raw_ethernet_burst_lat":
-            return f"{sent} frames"  # only one side has figures, of the time since it began
+            return f"{sent} frames"  # only one side has figures, of its whole run time
         if words[0] == "raw_ethernet_lat":
             iterations(server.name, texts[1])
             return f"{table_rows(texts[0])[0][4]} us typical"
@@ -71,7 +71,7 @@ def pair(line):
 
 
 def flow_rate(rig):
-    """Steering rules made and taken away."""
+    """Creates and destroys steering rules."""
     mac = macs(rig)
     words = ["raw_ethernet_fs_rate", "-d", "uroce0", "-F", "--server", "-n", "500", "-B", mac[0],
              "-E", mac[1]]
@@ -82,7 +82,7 @@ def flow_rate(rig):
     return f"{float(match[2]):.0f} rules a second"
 
 
-# Beside a kernel a few: it answers frames to ports that it does not know.
+# Only a few with a kernel on the port: it answers frames to ports that it does not know.
 NETDEV = {"bw", "bw-both", "lat", "burst-lat"}
 
 

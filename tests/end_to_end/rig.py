@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Network namespaces, engines and programs of one test, and the way to get rid of them again.
+"""Network namespaces, engines and programs of one test, and their removal.
 
-Everything that a test makes hangs in a Rig: namespaces have names with the pid of this process in
-them, processes are sessions of their own that are killed by their ids, files lie in one folder.
-Nothing waits for ever: every wait has a limit and says what did not come.
+A Rig owns everything that a test makes: namespaces, whose names contain this process's pid;
+processes, each in a session of its own and killed by its id; files, in one folder. Every wait has
+a limit and says what did not come.
 """
 
 import os
@@ -20,21 +20,21 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GUARD = pathlib.Path(__file__).resolve().parent / "guard.py"
 
-# What the wire of two engines looks like.
+# The addresses of the two engines on the wire.
 ADDRESS = {"a": ("10.7.0.1", "fd07::1"), "b": ("10.7.0.2", "fd07::2")}
 CONTROL = {"a": "10.8.0.1", "b": "10.8.0.2"}  # for the programs' own TCP connection
 
 
 class Failure(Exception):
-    """What is wrong, in one line."""
+    """A failure, described in one line."""
 
 
 class Skipped(Exception):
-    """What this machine lacks, in one line."""
+    """What this machine lacks for a case, in one line."""
 
 
 def wait_until(what, limit, condition, pause=0.01):
-    """Looks at `condition` until it is true; the limit is in seconds."""
+    """Waits until `condition` is true, at most `limit` seconds."""
     end = time.monotonic() + limit
     while True:
         result = condition()
@@ -82,11 +82,12 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def tail(self):
-        """What matters of its output: complaints if there are any, else the last lines."""
+        """The relevant part of its output: complaints if there are any, otherwise the last lines.
+        """
         lines = [line.strip() for line in self.output().splitlines() if line.strip(" -")]
         complaints = [line for line in lines
                       if re.search(r"error|fail|unable|couldn|cannot|invalid|status|not ", line, re.I)]
-        return " / ".join((complaints or lines)[-3:])[-300:] or "(it said nothing)"
+        return " / ".join((complaints or lines)[-3:])[-300:] or "(no output)"
 
     def alive(self):
         return self.popen.poll() is None
@@ -98,7 +99,7 @@ class Process:
             pass
 
     def wait(self, limit):
-        """The exit status; a program that takes too long is a failure."""
+        """Returns the exit status; fails if the program takes longer than `limit` seconds."""
         try:
             return self.popen.wait(limit)
         except subprocess.TimeoutExpired:
@@ -116,13 +117,13 @@ class Process:
             if re.search(text, self.output()):
                 return True
             if not self.alive() and not re.search(text, self.output()):
-                raise Failure(f"{self.name} ended with {self.popen.returncode} before it said "
+                raise Failure(f"{self.name} ended with {self.popen.returncode} before it printed "
                               f"'{text}': {self.tail()}")
             return False
         wait_until(f"'{text}' of {self.name}", limit, printed)
 
     def await_listening(self, port, limit=20):
-        """Waits until a TCP socket of the program's namespace listens on this port."""
+        """Waits until a TCP socket in the program's namespace listens on this port."""
         def listening():
             if not self.alive():
                 raise Failure(f"{self.name} ended with {self.popen.returncode} before it "
@@ -150,7 +151,7 @@ class Process:
 
 
 class Guard:
-    """A process that removes everything if this one is killed (guard.py)."""
+    """A process that removes everything if this process is killed (guard.py)."""
 
     def __init__(self):
         self.popen = subprocess.Popen([sys.executable, "-B", str(GUARD)], stdin=subprocess.PIPE,
@@ -160,7 +161,7 @@ class Guard:
         try:
             print(what, name, file=self.popen.stdin, flush=True)
         except BrokenPipeError:
-            pass  # somebody ended the guard
+            pass  # the guard was killed
 
     def end(self):
         self.note("done")
@@ -169,7 +170,7 @@ class Guard:
 
 
 class Rig:
-    """Engines and the wire between them: `sides` maps a name to (namespace, socket)."""
+    """Engines and the wire between them. `sides` maps a name to (namespace, socket)."""
 
     serial = 0
 
@@ -184,7 +185,7 @@ class Rig:
         self.namespaces = []
         self.processes = []
         self.engines = {}
-        self.place = {}  # a side in the namespace of another one
+        self.place = {}  # a side that uses the namespace of another one
         self.next_port = 18600
         self.tools = copy_tools(build, self.folder)
 
@@ -219,7 +220,7 @@ class Rig:
         return sh("ip", "-n", f"{self.prefix}{side}", *words)
 
     def veth(self, name, mtu):
-        """A cable between the namespaces a and b, called `name` at both ends."""
+        """A cable between the namespaces a and b; its ends are both called `name`."""
         ends = {side: f"{name}{side}{os.getpid() % 100000}" for side in "ab"}
         sh("ip", "link", "add", ends["a"], "type", "veth", "peer", "name", ends["b"])
         for side, end in ends.items():
@@ -266,7 +267,7 @@ class Rig:
                              self.socket(side)))
 
     def connection_ids(self, side):
-        """Who listens and who is connected, by rdma_cm."""
+        """The ids of rdma_cm: listeners and connections."""
         import json
         return json.loads(sh(str(self.tools / "apps/uroce"), "stat", "--cm", "--json", "--socket",
                              self.socket(side)))
@@ -284,7 +285,7 @@ class Rig:
         return self.next_port
 
     def program(self, side, words, wrapper=(), name=None, env=None, options=()):
-        """Starts an unmodified program on the engine of this side."""
+        """Starts an unmodified program on this side's engine."""
         run = [str(self.tools / "apps/uroce"), "run", "--quiet", "--socket", self.socket(side),
                *options, "--"]
         return Process(self, name or f"{words[0]}-{side}",
@@ -292,7 +293,7 @@ class Rig:
 
 
 def copy_tools(build, folder):
-    """Programs of another user may not be able to read the checkout: they get a copy."""
+    """Copies programs for other users, who may not be able to read the checkout."""
     tools = folder / "build"
     for source in [build / "apps/uroce", *build.glob("lib/**/*.so*")]:
         if source.is_file():
@@ -309,7 +310,7 @@ def copy_tools(build, folder):
 
 
 def remove_leftovers():
-    """Namespaces of a run whose process is gone (it was killed with SIGKILL)."""
+    """Removes namespaces of a run that was killed with SIGKILL."""
     for line in sh("ip", "netns", "list", check=False).splitlines():
         match = re.match(r"(uroce(\d+)x\d+\w*)", line)
         if match and not os.path.exists(f"/proc/{match[2]}"):
@@ -323,7 +324,7 @@ def remove_leftovers():
 # -- the rigs --------------------------------------------------------------------------------
 
 def same_host(build, eal=(), huge=False):
-    """(a) one engine without a port, all programs on it."""
+    """(a) One engine without a port, used by all programs."""
     rig = Rig(build)
     rig.namespace("a")
     rig.engine("a", eal, ["--ip", f"{ADDRESS['a'][0]}/24,{ADDRESS['a'][1]}/64"], huge=huge)
@@ -353,7 +354,7 @@ def af_packet(iface, mtu):
 
 
 def huge_pages(build):
-    """The same with its memory in hugepages, which the machine is lent if it has none."""
+    """The same in hugepages, which are reserved for the test if the machine has none."""
     count = pathlib.Path("/proc/sys/vm/nr_hugepages")
     before = count.read_text()
     try:
@@ -361,17 +362,17 @@ def huge_pages(build):
             count.write_text("256")
         if int(count.read_text()) < 256:
             count.write_text(before)
-            raise Skipped("the machine has no 256 hugepages to lend")
+            raise Skipped("this machine cannot reserve 256 hugepages")
     except PermissionError:
         raise Skipped("hugepages cannot be reserved here") from None
     try:
         return same_host(build, huge=True)
     finally:
-        count.write_text(before)  # those in use stay until the engine ends
+        count.write_text(before)  # pages in use stay until the engine ends
 
 
 def tap(build):
-    """(b) two engines on taps, bridged to the ends of a veth pair."""
+    """(b) Two engines on taps, each bridged to an end of a veth pair."""
     rig = two_namespaces(build)
     rig.veth("wire", 1500)
     for side in "ab":
@@ -388,7 +389,7 @@ def tap(build):
 
 
 def veth(build, mtu, options=(), b_options=None, eal=()):
-    """(b) two engines with addresses of their own, each on its end of a veth pair."""
+    """(b) Two engines with addresses of their own, each on an end of a veth pair."""
     rig = two_namespaces(build)
     rig.veth("wire", mtu)
     for side in "ab":
@@ -402,7 +403,7 @@ def veth(build, mtu, options=(), b_options=None, eal=()):
 
 
 def netdev(build, mtu):
-    """(b) two engines that share the addresses of Linux interfaces with their kernels."""
+    """(b) Two engines that share the addresses of Linux interfaces with their kernels."""
     rig = two_namespaces(build, control=False)
     rig.veth("wire", mtu)
     for side in "ab":
@@ -416,7 +417,7 @@ def netdev(build, mtu):
 
 
 def memif(build):
-    """(c) two engines over shared memory packets."""
+    """(c) Two engines connected by memif."""
     rig = two_namespaces(build)
     path = rig.folder / "memif.sock"
     for side, role in (("a", "server"), ("b", "client")):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rsockets: rdma-core's own programs, and an ordinary TCP program by way of Debian's librspreload.so.
+"""rsockets: rdma-core's own programs, and an ordinary TCP program with Debian's librspreload.so.
 
-Nothing outside of an engine tells that one listens: a client that was refused is started again.
+Nothing outside of an engine shows that an rsocket listens, so a client that was refused is started
+again.
 """
 
 import filecmp
@@ -17,8 +18,8 @@ ANY = {"v4": "0.0.0.0", "v6": "::"}
 FORMAT = {"v4": "ip", "v6": "ip6"}
 PRELOAD = "env LD_PRELOAD=librspreload.so "
 
-# (name, server's words, client's words, quick). Blocking calls where little else is asked for: ends
-# that spin, and an engine between them, want a processor each.
+# (name, server's words, client's words, quick). Most use blocking calls: two ends that spin, and an
+# engine between them, would need a CPU each.
 ROWS = [
     ("rstream", "rstream -b {any} -f {format} -p {port} -T b",
      "rstream -s {server} -f {format} -p {port} -T b", False),
@@ -39,7 +40,7 @@ ROWS = [
     ("iperf3-both-ways", PRELOAD + "iperf3 -s -1 -B {server} -p {port}",
      PRELOAD + "iperf3 -c {server} -p {port} -t 1 --bidir -P 2", False),
 ]
-# Datagram rsockets find each other by UDP of the kernel, which must have the addresses, too.
+# Datagram rsockets find each other through UDP of the kernel, which must have the addresses, too.
 DATAGRAM_PLACES = ("same", "netdev1500")
 DATAGRAM_ROWS = [
     ("udpong-echo", "udpong -b {server} -p {port} -T b",
@@ -51,12 +52,12 @@ DATAGRAM_ROWS = [
     ("udpong", "udpong -b {server} -p {port} -T b", "udpong -s {server} -p {port} -T b -C 500 -S 64",
      True),
 ]
-STAYS = {"udpong"}  # servers that never end by themselves
+STAYS = {"udpong"}  # servers that do not end by themselves
 REFUSED = re.compile(r"refused|in progress|unreachable", re.I)
 
 
 def client_until_met(rig, server, words, limit):
-    """The client that found its server; it has ended well."""
+    """Starts the client until it has found its server; it must end with status 0."""
     end = time.monotonic() + limit
     while True:
         client = rig.program(rig.sides[1], ["stdbuf", "-oL", *words], name="client")
@@ -73,7 +74,7 @@ def client_until_met(rig, server, words, limit):
 
 
 def refuse_tcp(rig, port):
-    """An rsocket is none that the kernel knows of: the preload library has not fallen back."""
+    """The kernel must not know the port: the preload library did not fall back to TCP."""
     tables = sh(*rig.inside(rig.sides[0]), "cat", "/proc/net/tcp", "/proc/net/tcp6")
     if re.search(rf":{port:04X} ", tables):
         raise Failure(f"TCP port {port} of the kernel is in use")
@@ -102,16 +103,16 @@ def run_row(rig, family, row, limit=400):
 
 
 def kernel_has_addresses(rig):
-    """An engine that is alone on its host has addresses that the kernel does not know. (Both: with
-    one of them only, getaddrinfo() without hints would make v4-mapped ones of the others.)"""
+    """A single engine on its host has addresses that the kernel does not know; the kernel gets
+    both. (With only one, getaddrinfo() without hints would map IPv4 addresses to IPv6.)"""
     if rig.sides[0] == rig.sides[1]:
         for address, length in zip(ADDRESS["a"], (32, 128)):
             rig.ip("a", "address", "replace", f"{address}/{length}", "dev", "lo")
 
 
 def run_datagrams(rig, family, row):
-    """udpong's client takes an echo that is later than 1 ms for its next message, and then sends it
-    for ever: on a busy machine it is started again."""
+    """udpong's client mistakes an echo that takes longer than 1 ms for its next message, and then
+    sends it for ever. So on a busy machine it is started again."""
     kernel_has_addresses(rig)
     for _ in range(3):
         try:
@@ -124,7 +125,7 @@ def run_datagrams(rig, family, row):
 
 
 def rcopy(rig, size):
-    """A file as long as that arrives octet by octet."""
+    """Copies a file of this size and compares the octets."""
     sent, received = rig.folder / "rcopy.sent", rig.folder / "rcopy.received"
     sent.write_bytes(os.urandom(size))
     received.unlink(missing_ok=True)
@@ -145,7 +146,7 @@ def rcopy(rig, size):
 
 
 def cases():
-    """(place, name, function of a rig, quick)"""
+    """Yields (place, name, function of a rig, quick)."""
     for place in PLACES:
         for family in FAMILIES:
             for row in ROWS:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs unmodified Debian programs over engines of a build: one line a case, a summary at the end.
+"""Runs unmodified Debian programs over engines of a build. Prints one line per case and a summary.
 
     run.py [--build DIR] [--case PATTERN]... [--list] [--quick]
 """
@@ -33,7 +33,7 @@ RIGS.update(kernel_interface.RIGS)
 
 
 class Case:
-    """One line of the output. `rig`: a name of RIGS, or None for a case that makes its own."""
+    """One line of the output. `rig`: a name of RIGS, or None for a case that makes its own rig."""
 
     def __init__(self, name, rig, run, quick):
         self.name = name
@@ -59,7 +59,7 @@ def user_case(place, name, line, users):
 
 
 def fits(place, name):
-    """A path MTU above the port's is not for this rig: modify_qp refuses it, as it should."""
+    """A path MTU above the port's does not fit this rig: modify_qp refuses it."""
     return not ("1500" in place and name in ("pingpong-mtu2048", "pingpong-mtu4096"))
 
 
@@ -97,7 +97,7 @@ def chosen(arguments):
              if (not arguments.case and (case.quick or not arguments.quick)) or
              any(fnmatch.fnmatch(case.name, pattern) for pattern in arguments.case)]
     if not found:
-        sys.exit("no case has such a name; --list shows them")
+        sys.exit("no case matches; --list shows all names")
     return found
 
 
@@ -109,7 +109,7 @@ class Runner:
         self.passed = self.failed = self.skipped = 0
 
     def prepare(self, case):
-        """Cases of one place share its engines; an engine that broke is made anew."""
+        """Cases on one place share its engines; an engine that broke is replaced."""
         if case.rig == self.place and self.rig is not None:
             return self.rig
         self.close()
@@ -144,18 +144,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
     parser.add_argument("--case", action="append", default=[], metavar="PATTERN",
-                        help="only these (shell pattern, may be repeated)")
+                        help="run only these (shell pattern, may be repeated)")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
-    parser.add_argument("--quick", action="store_true", help="some on every rig instead of all")
+    parser.add_argument("--quick", action="store_true", help="run a selection of the cases")
     arguments = parser.parse_args()
     found = chosen(arguments)
     if arguments.list:
         print("\n".join(case.name for case in found))
         return 0
     if os.geteuid() != 0:
-        sys.exit("the end-to-end tests make network namespaces: run them as root")
+        sys.exit("the end-to-end tests create network namespaces: run them as root")
     if not (arguments.build / "apps/uroced").exists():
-        sys.exit(f"{arguments.build}/apps/uroced is not there: build first")
+        sys.exit(f"{arguments.build}/apps/uroced does not exist: build first")
     # A signal ends the run as an exception, so that everything is cleaned up.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))

@@ -5,8 +5,8 @@ Writes the RoCEv2 frames that arrive at an interface into a pcap file, until SIG
 
     sniff.py INTERFACE MAC FILE
 
-What had arrived by then is in the file. (dumpcap forgets what the kernel has not shown it yet, which
-may be all of the last quarter of a second.)
+The file then contains every frame that had arrived. (dumpcap loses frames that the kernel has not
+handed over yet, which may be those of the last quarter of a second.)
 """
 
 import signal

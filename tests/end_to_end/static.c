@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that no library can be put under. */
+/* A program that loads no library. */
 int main(void)
 {
 	return 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an engine shows to others: its device, its answers to the network, its frames on the wire."""
+"""What an engine shows to others: its device, its answers on the network, its frames on the wire.
+"""
 
 import re
 import signal
@@ -11,7 +12,7 @@ from rig import ADDRESS, ROOT, Failure, Process, sh, wait_until
 
 
 def devinfo(rig):
-    """ibv_devinfo -v of both sides names the device, its port and its addresses."""
+    """ibv_devinfo -v on both sides prints the device, its port and its addresses."""
     for side in dict.fromkeys(rig.sides):
         text = rig.program(side, ["ibv_devinfo", "-v", "-d", "uroce0"]).succeed(15)
         for wanted in (r"hca_id:\s+uroce0", r"state:\s+PORT_ACTIVE", r"link_layer:\s+Ethernet",
@@ -24,7 +25,7 @@ def devinfo(rig):
 
 
 def answers_ping(rig):
-    """The kernel at the far end resolves and pings the engine's own address, IPv4 and IPv6."""
+    """The peer's kernel resolves and pings the engine's own address, IPv4 and IPv6."""
     rig.ip("b", "address", "replace", "10.7.0.99/24", "dev", "wire")
     rig.ip("b", "address", "replace", "fd07::99/64", "dev", "wire", "nodad")
     said = []
@@ -41,8 +42,8 @@ SNIFF = ROOT / "tests/end_to_end/sniff.py"
 
 
 class Capture:
-    """What crosses the cable. Each end shows what it receives: with qdisc_bypass nobody sees what
-    an end sends."""
+    """Captures packets on the cable, at each end those that it receives: with qdisc_bypass a
+    capture does not see packets that its end sends."""
 
     def __init__(self, rig):
         self.parts = []
@@ -113,7 +114,7 @@ def number(text):
 
 
 def headers(family):
-    """Field by field as both programs announced it: a WRITE of 20000 octets, seen by tshark."""
+    """A WRITE of 20000 octets: tshark's fields must be those that the programs printed."""
     def run(rig):
         text, path = captured_pair(rig, "ib_write_bw -s 20000 -n 5", family)
         ends = announced(text)
@@ -128,7 +129,7 @@ def headers(family):
 
 
 def first_of_each(rows):
-    """Without what was sent again: on a busy machine an acknowledgement may be late."""
+    """The packets without retransmissions: on a busy machine an acknowledgement may be late."""
     seen = {}
     for row in rows:
         seen.setdefault(row["infiniband.bth.psn"], row)
@@ -169,7 +170,7 @@ def check_answers(rows, family):
 
 
 def icrcs(family):
-    """An independent script recomputes every ICRC of what all four operations send."""
+    """An independent script recomputes the ICRC of every packet that the operations send."""
     def run(rig):
         frames = 0
         for line in ("ib_write_bw -s 4001 -n 50", "ib_read_bw -s 4001 -n 50",
@@ -181,13 +182,12 @@ def icrcs(family):
             if done.returncode != 0:
                 raise Failure(f"{line}: {(done.stdout + done.stderr).strip()[-200:]}")
             frames += int(re.search(r"(\d+) right", done.stdout)[1])
-        return f"{frames} frames, every ICRC right"
+        return f"{frames} frames, every ICRC correct"
     return run
 
 
 def malformed(rig):
-    """Frames that are no sound RoCE are counted by reason and change nothing (hostile H-1, H-3,
-    H-57)."""
+    """Malformed RoCE frames are counted by reason and have no effect (hostile H-1, H-3, H-57)."""
     before = rig.statistics("a")["by_reason"]
     rig.ip("b", "address", "replace", "10.7.0.99/24", "dev", "wire")
     script = ("import socket\n"
@@ -213,7 +213,7 @@ def malformed(rig):
 
 
 def source_port(local, remote):
-    """As Linux makes it of both queue pair numbers (rdma_calc_flow_label, _to_udp_sport)."""
+    """Computed from both queue pair numbers as in Linux (rdma_calc_flow_label, _to_udp_sport)."""
     label = local * remote
     label ^= label >> 20
     label ^= label >> 40
@@ -222,7 +222,7 @@ def source_port(local, remote):
 
 
 def datagrams(family):
-    """What UD sends, field by field."""
+    """The datagrams that UD sends, field by field."""
     def run(rig):
         text, path = captured_pair(rig, "ib_send_bw -c UD -s 1001 -n 20", family)
         ends = announced(text)
@@ -259,7 +259,7 @@ def joins_by_rdma_cm(rig, family, reported):
 
 
 def tells_of_groups(rig, join=joins_by_verbs):
-    """The link hears that a side joins a group, and that it leaves it again."""
+    """A join and a leave of a side are reported to the link."""
     said = []
     for family, protocol in (("v4", "igmp"), ("v6", "icmpv6.type == 143")):
         path = rig.folder / f"groups-{family}.pcapng"
@@ -271,7 +271,7 @@ def tells_of_groups(rig, join=joins_by_verbs):
         wanted = GROUP[family]
 
         def records():
-            # block by block, the file is written while it is read
+            # the file is read while it is being written, block by block
             text = subprocess.run(["tshark", "-r", str(path), "-Y", protocol, "-V"],
                                   capture_output=True, text=True, timeout=60).stdout
             found = re.findall(r"Record Type: .*?\((\d)\).*?Multicast Address: (\S+)", text, re.S)

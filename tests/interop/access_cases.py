@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-Requests that the responder must refuse, and refusals that the requester must report: what is wrong
-with each, both ways.
-"""
+"""Requests that the responder must refuse, and errors that the requester must report, with uroce in
+both roles."""
 
 import functools
 
@@ -23,7 +21,7 @@ def wrong_key(pair, operation):
 
 
 def strange_key(pair, operation):
-    """One that never was there."""
+    """A key that was never valid."""
     mr = pair.responder.region(LENGTH, seed=1)
     return {**mr, "rkey": 0x00fedc00}, ALL
 
@@ -47,13 +45,13 @@ def not_on_this_qp(pair, operation):
     return pair.responder.region(LENGTH, seed=1), ALL & ~NEEDS[operation]
 
 
-# What the program of a responder learns that has no receive request to fail, ibv_get_async_event(3).
-# Ours, that is; what rxe tells its program is not looked at.
+# The event that a responder's program gets if no receive request fails, ibv_get_async_event(3).
+# This is checked only for uroce, not for rxe.
 EVENT = {"REM_ACCESS_ERR": "QP_ACCESS_ERR", "REM_INV_REQ_ERR": "QP_REQ_ERR"}
 
 
 def our_event(pair, qp, theirs, event):
-    """Once both ends are in error. A requester has its completion, and no event."""
+    """Once both ends are in error. The requester has a completion, and gets no event."""
     if pair.responder is pair.ours:
         pair.ours.raises(theirs, event)
     else:
@@ -61,7 +59,7 @@ def our_event(pair, qp, theirs, event):
 
 
 def refused(operation, fault, status, pair):
-    """The request fails, what is behind it is flushed, both ends are in error, nothing is written."""
+    """The request fails, later ones are flushed, both ends are in error, and nothing is written."""
     target, access = fault(pair, operation)
     before = pair.responder.sum(target["mr"])
     source = pair.requester.region(LENGTH, LOCAL_WRITE, seed=9)
@@ -78,7 +76,7 @@ def refused(operation, fault, status, pair):
 
 
 def allowed(operation, pair):
-    """The same without a fault, so that the others fail for the reason they name."""
+    """The same without the fault, to show that the others fail because of it."""
     target = pair.responder.region(LENGTH, NEEDS[operation] | LOCAL_WRITE, seed=1)
     source = pair.requester.region(LENGTH, LOCAL_WRITE, seed=9)
     qp, theirs = pair.connect(access=NEEDS[operation])
@@ -91,13 +89,13 @@ def allowed(operation, pair):
 
 
 def too_long(pair):
-    """A SEND into a receive request that is too small: an error of both ends."""
+    """A SEND into a receive request that is too small: an error at both ends."""
     source = pair.requester.region(LENGTH, seed=1)
     room = pair.responder.region(LENGTH, seed=2)
     qp, theirs = pair.connect()
     pair.responder.do("recv", qp=theirs, mr=room["mr"], len=100, id=7, times=2)
     pair.requester.do("send", qp=qp, op="send", mr=source["mr"], len=200, id=1, times=2)
-    # protocol-map 72, 77: rxe calls it a fault of its own request
+    # protocol-map 72, 77: rxe reports it as an error of its own request
     if pair.responder is pair.ours:
         answer, local = "REM_INV_REQ_ERR", "LOC_LEN_ERR"
     else:
@@ -106,7 +104,7 @@ def too_long(pair):
     pair.responder.completes(theirs, [local, "WR_FLUSH_ERR"], "recv")
     until_state(pair.requester, qp, "ERR")
     until_state(pair.responder, theirs, "ERR")
-    our_event(pair, qp, theirs, None)  # the receive request has told the program
+    our_event(pair, qp, theirs, None)  # the program has the receive request's error
 
 
 def misaligned(pair):
@@ -125,7 +123,7 @@ FAULTS = {
     "permission": (no_permission, "REM_ACCESS_ERR"),
     "end": (behind_the_end, "REM_ACCESS_ERR"),
     "beginning": (before_the_beginning, "REM_ACCESS_ERR"),
-    "queue-pair": (not_on_this_qp, "REM_INV_REQ_ERR"),  # protocol-map 65: both answer so
+    "queue-pair": (not_on_this_qp, "REM_INV_REQ_ERR"),  # protocol-map 65: both answer like this
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Addresses beside those of the other cases: link-local ones, and those of a VLAN interface."""
+"""More kinds of addresses: link-local ones, and those of a VLAN interface."""
 
 import contextlib
 import dataclasses
@@ -13,10 +13,8 @@ OURS, THEIRS = ("10.9.7.1", "fd09:7::1"), ("10.9.7.2", "fd09:7::2")
 
 @contextlib.contextmanager
 def vlan(wire):
-    """
-    Another engine of ours with addresses of its own on the tap, all of whose frames are tagged; in
-    the guest, rxe0 has the GIDs of eth0's VLAN interface. Yields the two as a wire.
-    """
+    """Another uroce engine with addresses of its own on the tap, which tags all frames; in the
+    guest, rxe0 has the GIDs of eth0's VLAN interface. Yields the two as a wire."""
     rig, guest = wire.rig, wire.guest
     guest.run(["ip", "link", "add", "link", "eth0", "name", "eth0.7", "type", "vlan", "id",
                str(VLAN)])
@@ -38,7 +36,7 @@ def vlan(wire):
 
 @dataclasses.dataclass
 class VlanCase(ProgramCase):
-    """The programs meet by TCP without a tag."""
+    """The programs connect through TCP without a tag."""
 
     def run(self, wire, role):
         with vlan(wire):
@@ -50,7 +48,7 @@ class VlanCase(ProgramCase):
 
 @dataclasses.dataclass
 class VlanCmCase(CmCase):
-    """The programs find each other by rdma_cm: all of it is tagged."""
+    """The programs connect through rdma_cm, so everything is tagged."""
 
     def run(self, wire, role):
         with vlan(wire) as tagged:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Prints what RoCEv2 packets an interface sees, one JSON list a packet, until it is told to end:
-    capture.py IFACE FILE       SIGTERM: takes what was seen until then, writes FILE and ends
+Captures the RoCEv2 packets of an interface, one JSON list per packet, until SIGTERM:
+    capture.py IFACE FILE       SIGTERM: writes the packets seen until then to FILE and ends
 A line: [source address, opcode, destination queue pair, PSN, migrated, acknowledge request,
          UDP source port, UDP checksum, syndrome of an AETH or null, MSN or null, length of the
          datagram, length that a RETH names or null]
@@ -20,7 +20,7 @@ AETH = (0x0d, 0x0f, 0x10, 0x11, 0x12)
 
 
 def read(frame):
-    """None: it is no RoCEv2 packet."""
+    """None: not a RoCEv2 packet."""
     at, kind = 14, frame[12:14]
     if kind == b"\x81\x00":
         at, kind = 18, frame[16:18]

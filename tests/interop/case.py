@@ -6,34 +6,35 @@ import typing
 
 from rig import Failure
 
-# The engine's and rxe's table begin alike: the link-local address, then the others.
+# The engine's and rxe's GID tables begin alike: the link-local address, then the others.
 GID = {"link-local": 0, "v4": 1, "v6": 2}
 
 
 class TheirsStays(Failure):
-    """Our program ended as it should, the guest's does not end."""
+    """uroce's program succeeded, but the guest's does not end."""
 
 
 @dataclasses.dataclass
 class Wire:
-    """Our engine and the guest; addresses are those of `the interfaces, IPv4 first."""
+    """The engine and the guest; `addresses` are those of the interfaces, IPv4 first."""
     rig: typing.Any
     guest: typing.Any
     ours: tuple
     theirs: tuple
-    side: str = "a"  # the engine of ours
+    side: str = "a"  # the engine's side
 
 
 @dataclasses.dataclass
 class ProgramCase:
-    """`words` are the program and its options, the same at both ends but for device and address."""
+    """`words` are the program and its options, the same at both ends except for device and address.
+    """
     name: str
     words: list
     quick: bool = False
     limit: int = 60
     roles: tuple = ("client", "server")
     family: str = "v4"  # of the GIDs
-    side: str = "a"  # the engine of ours
+    side: str = "a"  # the engine's side
 
     def run(self, wire, role):
         port = wire.rig.port()

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-The table of cases. Each module of MODULES has a function `cases` that yields rows; a row has
+"""The table of cases. Each module of MODULES has a function `cases` that yields rows. A row has
 
-    name, quick, roles          what run.py chooses by
-    run(wire, role)             runs it once, as `role` of ours; raises Failure
-"""
+    name, quick, roles          which run.py uses to choose rows
+    run(wire, role)             runs it once with uroce in this role; raises Failure"""
 
 import importlib
 

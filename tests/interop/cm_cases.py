@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Programs that find each other through rdma_cm: one on rxe, one on uroce. A client is started when
-both ends' own lists (`rdma resource`, `uroce stat --cm`) say that its server listens.
+Programs that connect through rdma_cm: one on rxe, one on uroce. A client is started when the list
+at the server's end (`rdma resource`, `uroce stat --cm`) shows that the server listens.
 
-Not here, and why: XRC (rxe of Linux 6.1 has none: rdma_create_ep and rdma_get_request say so),
-perftest -R over IPv6 (perftest 4.5 asks for IPv4 addresses only), rdma_xserver over IPv6 (it
-listens on 0.0.0.0 and nothing else), mckey with an IPv6 group (rdma_join_multicast of Linux 6.1
-says ENOTSUPP for RoCEv2).
+Not here: XRC (rxe of Linux 6.1 does not support it: rdma_create_ep and rdma_get_request fail),
+perftest -R over IPv6 (perftest 4.5 asks only for IPv4 addresses), rdma_xserver over IPv6 (it
+listens only on 0.0.0.0), mckey with an IPv6 group (rdma_join_multicast of Linux 6.1 fails with
+ENOTSUPP for RoCEv2).
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from rig import Failure, wait_until
 
 FORMAT = {"v4": "ip", "v6": "ipv6"}
 ANY = {"v4": "0.0.0.0", "v6": "::"}
-UDADDY_PORT = 7174  # it cannot be chosen
+UDADDY_PORT = 7174  # it cannot be changed
 REFUSED = re.compile(r"REJECTED|refused|UNREACHABLE|unexpected CM event", re.I)
 
 
@@ -29,16 +29,16 @@ def wrong(what, status, output):
 
 @dataclasses.dataclass
 class CmCase:
-    """{server} and so on in the words are filled in when it runs."""
-    name: str  # with the address family in front
+    """{server} and other names in braces are filled in when the case runs."""
+    name: str  # with the address family first
     server: str
     client: str
     quick: bool = False
     limit: int = 60
     roles: tuple = ("client", "server")
-    stays: bool = False  # the server ends when somebody ends it
+    stays: bool = False  # the server runs until it is killed
     clients: int = 1  # one after the other
-    says: str = ""  # a pattern that the client's output has
+    says: str = ""  # a pattern that the client must print
 
     def family(self):
         return self.name.split("/")[0]
@@ -82,7 +82,7 @@ class CmCase:
         status, output = client_end.finish(client_end.start(client), self.limit)
         if status == 0 and re.search(self.says, output):
             return output
-        # perftest's servers listen twice, and nothing tells a client of the second time
+        # perftest's servers listen twice, and nothing shows the second time
         if status != 0 and client[0].startswith("ib_") and REFUSED.search(output):
             raise Again(str(wrong(f"the client, {client_end.name},", status, output)))
         raise wrong(f"the client, {client_end.name},", status, output)
@@ -94,7 +94,7 @@ class CmCase:
 
 @dataclasses.dataclass
 class LinkLocalCase(CmCase):
-    """The server's address is one that only its interface has, the client's interface is its scope."""
+    """The server's address is link-local; the client's interface is its scope."""
 
     def values(self, wire, address):
         show = ["-6", "-o", "address", "show", "scope", "link", "dev"]
@@ -106,12 +106,12 @@ class LinkLocalCase(CmCase):
 
 
 class Again(Failure):
-    """The client came too early."""
+    """The client was started too early."""
 
 
 @dataclasses.dataclass
 class NobodyCase:
-    """A client where nobody listens: the peer's answer is a REJ with reason 8 (protocol-map 193)."""
+    """A client without a server: the peer answers with a REJ with reason 8 (protocol-map 193)."""
     name: str
     quick: bool = False
     roles: tuple = ("client", "server")
@@ -122,17 +122,15 @@ class NobodyCase:
         words = ["rping", "-c", "-a", address, "-p", str(wire.rig.port()), "-C", "1"]
         status, output = client_end.finish(client_end.start(words), 30)
         if status == 0 or not re.search(r"REJECTED, error 8\b", output):
-            raise wrong("a client of nobody", status, output)
+            raise wrong("a client without a server", status, output)
 
 
 @dataclasses.dataclass
 class MulticastCase:
-    """
-    mckey: one end joins a group and receives what the other sends to it. The sender asks for no
-    completion, and destroys its address handle at once: rxe looks that up when it sends, so
-    datagrams may be lost before they leave the guest, which is no fault of ours. Then they are sent
-    again.
-    """
+    """mckey: one end joins a group and receives what the other one sends to it. The sender asks for
+    no completion and destroys its address handle at once. rxe looks the handle up when it sends, so
+    datagrams may be lost before they leave the guest, which is not uroce's fault. Then they are
+    sent again."""
     name: str
     options: str = ""
     quick: bool = False
@@ -157,7 +155,7 @@ class MulticastCase:
                     break
             status, output = hearer_end.finish(hearer, 30)
             if status != 0:
-                raise wrong(f"the hearer, {hearer_end.name},", status, output)
+                raise wrong(f"the receiver, {hearer_end.name},", status, output)
             heard = True
         finally:
             if not heard:
@@ -174,10 +172,8 @@ class MulticastCase:
 
 @dataclasses.dataclass
 class LossyCase:
-    """
-    Another case while packets are lost both ways: a CM message comes again after some seconds. It is
-    repeated until something was lost.
-    """
+    """Another case while packets are lost in both directions. A CM message is repeated after some
+    seconds. The case is repeated until a packet was lost."""
     of: CmCase
     percent: float
     quick: bool = False
@@ -200,10 +196,8 @@ class LossyCase:
 
 @dataclasses.dataclass
 class VanishCase:
-    """
-    The guest is gone while a connection is in use; nothing of it stays in the engine, and the next
-    guest connects as if nothing had been.
-    """
+    """The guest disappears while a connection is in use. The engine keeps nothing of it, and the
+    next guest connects normally."""
     name: str = "vanish/rping"
     quick: bool = False
     roles: tuple = ("client", "server")
@@ -219,7 +213,7 @@ class VanishCase:
         wait_until("1000 packets of the guest", 60,
                    lambda: wire.rig.statistics("a")["rx_packets"] > packets + 1000, 0.05)
         wire.guest.vanish()
-        # it may wait for a message, then nothing tells it that none will come
+        # it may wait for a message, and nothing tells it that none will come
         Ours(wire).stop(client if role == "client" else server)
         wait_until("the end of what the engine kept of it", 120,
                    lambda: Ours(wire).objects() == before, 0.2)
@@ -229,10 +223,9 @@ class VanishCase:
 
 @dataclasses.dataclass
 class FloodCase:
-    """
-    The guest asks without end, a program of ours that listens looks at nothing. What waits is no
-    more than its backlog, the engine does not grow, and others connect and transfer meanwhile.
-    """
+    """The guest sends requests without end, and a listening uroce program does not look at them.
+    Requests up to its backlog wait, the engine does not grow, and other programs connect and
+    transfer meanwhile."""
     name: str = "v4/flood"
     quick: bool = False
     roles: tuple = ("server",)
@@ -262,7 +255,7 @@ class FloodCase:
             raise wrong("the flood", status, said)
         status, output = theirs.finish(long, 60)
         if status != 0:
-            raise wrong("the connection that was there before", status, output)
+            raise wrong("the earlier connection", status, output)
         ours.stop(deaf)
         ours.stop(busy)
         wait_until("the end of what the engine kept of it", 120, lambda: ours.objects() == before,
@@ -272,10 +265,11 @@ class FloodCase:
 
     def judge(self, said, most, grown):
         asked, refused = map(int, re.search(r"asked (\d+) times, refused (\d+)", said).groups())
-        # Who finds the backlog full is not answered, as with Linux, and would be refused much later.
+        # As with Linux a request that finds the backlog full gets no answer, so a refusal would
+        # take long.
         if asked - refused < 500 or most < self.backlog:
-            raise Failure(f"that was no flood: {said.strip()}; at most {most} connections")
-        # each of the clients that came meanwhile rests for a while
+            raise Failure(f"the flood was too small: {said.strip()}; at most {most} connections")
+        # connections of the clients that came meanwhile are in TIMEWAIT
         if most > self.backlog + 200 or grown > self.growth_kib:
             raise Failure(f"{most} connections were kept, {grown} KiB")
 
@@ -286,7 +280,7 @@ class FloodCase:
 
 @dataclasses.dataclass
 class ThousandCase:
-    """Connections set up and torn down at once, without a leak on either side."""
+    """Sets up and closes connections, which must leave nothing at either end."""
     name: str
     count: int = 1000
     quick: bool = False

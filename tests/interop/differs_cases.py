@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-Where rxe differs from the specification or from us: that both go on working, and that each does
-what docs/interoperability.md says of it. The order is that of its table.
-"""
+"""Where rxe differs from the specification or from uroce: both must keep working, and each must do
+what docs/interoperability.md says, in the order of its table."""
 
 import dataclasses
 import functools
@@ -23,12 +21,12 @@ def is_ours(peer):
 
 
 def retry_count_7(pair):
-    """Seven retries for us, retries for ever for rxe; six are six for both."""
+    """7 means seven retries for uroce, endless ones for rxe; 6 means six for both."""
     source = pair.requester.region(LENGTH, seed=1)
     room = pair.responder.region(LENGTH, seed=2)
     for retries in (6, 7):
         qp, theirs = pair.connect(requester={"retry": retries, "timeout": 10})
-        pair.responder.do("error", qp=theirs)  # from now on it drops what comes
+        pair.responder.do("error", qp=theirs)  # from now on it drops packets
         pair.requester.do("send", qp=qp, op="write", mr=source["mr"], len=8, id=1,
                           raddr=room["addr"], rkey=room["rkey"])
         if retries == 6 or is_ours(pair.requester):
@@ -39,7 +37,7 @@ def retry_count_7(pair):
 
 
 def reads_beyond_the_limit(pair):
-    """More READs at once than the responder takes: rxe forgets the oldest one, we refuse."""
+    """More READs at once than the responder supports: rxe forgets the oldest one, uroce refuses."""
     source = pair.responder.region(LENGTH, seed=1)
     target = pair.requester.region(LENGTH)
     qp, theirs = pair.connect(requester={"rd": 16}, responder={"dest_rd": 1})
@@ -65,7 +63,8 @@ def no_reads_at_all(pair):
 
 
 def window(type, pair):
-    """Through a memory window: inside, then outside of the window but inside of the region."""
+    """Access through a memory window: inside, then outside of the window but inside of the region.
+    """
     mr = pair.responder.region(LENGTH, LOCAL_WRITE | MW_BIND, seed=1)
     source = pair.requester.region(LENGTH, seed=9)
     qp, theirs = pair.connect()
@@ -80,13 +79,13 @@ def window(type, pair):
          pair.requester.sum(source["mr"], len=1024))
     pair.requester.do("send", qp=qp, op="write", mr=source["mr"], len=8, id=2,
                       raddr=mr["addr"] + 2048, rkey=rkey)
-    # rxe looks at the region's range only
+    # rxe checks only the region's range
     status = "REM_ACCESS_ERR" if is_ours(pair.responder) else "SUCCESS"
     pair.requester.completes(qp, [status])
 
 
 def datagrams(pair):
-    """UD queue pairs and the address of the responder."""
+    """UD queue pairs, and the address of the responder."""
     ends = []
     for peer in (pair.requester, pair.responder):
         made = peer.do("qp", type="ud")
@@ -100,7 +99,7 @@ def datagrams(pair):
 
 
 def local_error(type, pair):
-    """An lkey that is none: an error of the send queue for us, of the queue pair for rxe."""
+    """An invalid lkey: uroce stops the send queue, rxe the queue pair."""
     source = pair.requester.region(LENGTH, seed=1)
     to = datagrams(pair)[0] if type == "ud" else {"qp": pair.connect(type)[0], "op": "send"}
     pair.requester.do("send", **to, mr=source["mr"], len=64, lkey=0x00fedc00, id=1)
@@ -110,7 +109,7 @@ def local_error(type, pair):
 
 
 def oversized_datagram(pair):
-    """Nothing of it is sent; the queue pair works on."""
+    """Nothing is sent, and the queue pair still works."""
     source = pair.requester.region(8192, seed=1)
     room = pair.responder.region(8192, seed=2)
     to, theirs = datagrams(pair)
@@ -132,7 +131,7 @@ def partition_keys(pair):
 
 
 def wraps(pair):
-    """PSNs that wrap inside of a message, of a READ response and of a burst."""
+    """PSNs that wrap inside a message, a READ response and a burst."""
     source = pair.requester.region(64 << 10, seed=1)
     room = pair.responder.region(64 << 10, seed=2)
     qp, theirs = pair.connect(psn=(0xfffff0, 0xfffff8))
@@ -149,7 +148,7 @@ def wraps(pair):
 
 @dataclasses.dataclass
 class OnTheWire:
-    """What the headers of both say, in a transfer with 1 MiB of WRITE, a READ and an atomic."""
+    """The headers of both, in a transfer of 1 MiB by WRITE, a READ and an atomic."""
     name: str = "differs/headers"
     quick: bool = True
     roles: tuple = ("client", "server")
@@ -174,13 +173,13 @@ class OnTheWire:
             if p.syndrome is not None:
                 same("the syndrome of " + p.source, p.syndrome, 0x1f)
         outstanding = self.window(capture.packets, requester)
-        if role == "server" and outstanding > 129:  # the packet that it sends, and 128
+        if role == "server" and outstanding > 129:  # the packet being sent, and 128
             raise Failure(f"rxe had {outstanding} PSNs outstanding")
         return f"{requester} had {outstanding} PSNs outstanding at most"
 
     @staticmethod
     def window(packets, requester):
-        """How far it sent beyond what was acknowledged, while it wrote."""
+        """How far it sent beyond the acknowledged PSN during the WRITE."""
         acked, most = 0, 0
         for p in packets:
             if p.source == requester and p.opcode in range(0x06, 0x0c):
@@ -193,7 +192,7 @@ class OnTheWire:
 
 
 def inject(wire, side, qpn, count, checksum=0):
-    """Congestion notifications for a queue pair of `side, made at the other one."""
+    """Sends congestion notifications for a queue pair of `side` from the other side."""
     words = ["/usr/bin/python3", "-B", f"{HERE}/inject.py"]
     what = [str(qpn), str(count), str(checksum)]
     if side == "ours":
@@ -210,7 +209,7 @@ def await_notified(wire, before, count):
 
 @dataclasses.dataclass
 class Notified:
-    """Congestion notifications, which nobody answers: rxe drops them, we count them."""
+    """Congestion notifications, which get no answer: rxe drops them, uroce counts them."""
     name: str = "differs/cnp"
     quick: bool = False
     roles: tuple = ("client", "server")
@@ -232,7 +231,7 @@ class Notified:
 
 @dataclasses.dataclass
 class Checksums:
-    """A UDP checksum that is wrong: the guest's kernel drops the packet, we do not look at it."""
+    """A wrong UDP checksum: the guest's kernel drops the packet, uroce ignores the checksum."""
     name: str = "differs/udp-checksum"
     quick: bool = False
     roles: tuple = (None,)  # both ends receive

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two ends of the wire, for programs that run on either: the same questions to both."""
+"""The two ends of the wire, with the same interface for programs that run on either."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Ours:
             program.end()
 
     def output(self, program):
-        """(status or None, what it said so far)"""
+        """(status or None, output so far)"""
         return program.popen.poll(), program.output()
 
     def stop(self, program, number=signal.SIGTERM):
@@ -40,13 +40,13 @@ class Ours:
                    id["source"]["port"] == port for id in self.rig.connection_ids(self.side))
 
     def objects(self):
-        """How many there are of each kind."""
+        """The number of objects of each kind."""
         counted = self.rig.statistics(self.side)
         return {key: counted[key] for key in ("clients", "qps", "cqs", "mrs", "connections")} | {
             "cm_id": len(self.rig.connection_ids(self.side))}
 
     def at_rest(self):
-        """Its objects, once earlier connections have rested long enough."""
+        """The objects once earlier connections have left TIMEWAIT."""
         wait_until("the end of earlier connections", 120,
                    lambda: self.objects()["connections"] == 0, 0.2)
         return self.objects()
@@ -83,13 +83,13 @@ class Theirs:
 
 
 def ends(wire, role):
-    """(server's end, client's end), for a role of ours."""
+    """(server's end, client's end), with uroce in this role."""
     ours, theirs = Ours(wire), Theirs(wire)
     return (theirs, ours) if role == "client" else (ours, theirs)
 
 
 def await_listener(end, handle, port, limit=30):
-    """The server has asked for connections at this port; the guest's answer does not tell whose."""
+    """Waits until the server listens at this port; the guest's list does not say whose it is."""
     def listening():
         status, output = end.output(handle)
         if status is not None:

@@ -4,10 +4,11 @@
 
     tests/interop/figures.py [--rounds N] [--build DIR]
 
-One rxe device with itself, and one engine with two programs, in turn; of each the best round counts
-(the machine does other things, too), the median stands beside it. Not over a veth: rxe of Linux 6.1
-has no sockets outside the first network namespace, and inside one everything stays local. Then connections: cmtime in the
-guest, and between the guest and an engine outside. A few minutes; 1 if a ratio of data is below 3.
+Measures one rxe device with itself and one engine with two programs, in turn. The best round of
+each counts, because the machine is not idle; the median is printed, too. Not over a veth: rxe of
+Linux 6.1 has no sockets outside of the first network namespace, and within one all traffic is
+local. Then connections: cmtime in the guest, and between the guest and an engine outside. Takes a
+few minutes. Exit status 1 if a ratio of data is below 3.
 """
 
 import argparse
@@ -26,10 +27,10 @@ from rig import Failure, wait_until  # noqa: E402
 from run import wire  # noqa: E402
 
 LEAST = 3
-# (octets, messages of rxe, messages of uroce, what counts, its unit)
+# (octets, messages of rxe, messages of uroce, column of the figure, its unit)
 SIZES = [(65536, 300, 1500, 1, "MiB/s"), (8, 10000, 50000, 2, "M messages/s")]
-# The guest's CPU of the programs; the engine stays on CPU 0. With two, one emulated CPU waits for
-# the other whenever the machine beneath has other work: what both do on one is steadier.
+# The guest's CPU for the programs; the engine runs on CPU 0. With two CPUs an emulated one waits
+# for the other whenever the host is busy, so figures on one CPU are steadier.
 PLACES = {"on one CPU": "0", "on two CPUs": "1"}
 SOCKET = "/run/uroce.sock"
 CONNECTIONS = 1000
@@ -59,13 +60,13 @@ class Rxe:
 
 
 class Uroce(Rxe):
-    """... on an engine in the guest."""
+    """The same on an engine in the guest."""
     name = "uroce"
 
     def __init__(self, wire):
         super().__init__(wire)
         self.folder = wire.rig.build / "apps"
-        # its control thread there, too, as rxe works where its callers are
+        # its control thread, too, because rxe works on its callers' CPU
         self.number = self.guest.start(["taskset", "-c", "0", str(self.folder / "uroced"),
                                         "--no-huge", "-m", "256", "-l", "0", "--",
                                         "--socket", SOCKET])
@@ -90,7 +91,7 @@ class Uroce(Rxe):
 
 
 def pair(stack, server, client, listening, limit=120):
-    """The client's output."""
+    """Runs a pair; returns the client's output."""
     guest = stack.guest
     number = guest.start(stack.words(server))
     try:
@@ -105,7 +106,7 @@ def pair(stack, server, client, listening, limit=120):
 
 
 def write_bw(rig, stack, octets, messages):
-    """(octets, messages, peak, average, rate), as perftest prints them."""
+    """(octets, messages, peak, average, rate) as printed by perftest."""
     port = rig.port()
     words = ["ib_write_bw", "-F", "-s", str(octets), "-n", str(messages), "-p", str(port),
              *stack.device()]
@@ -118,7 +119,7 @@ def write_bw(rig, stack, octets, messages):
 
 
 def connect_us(output):
-    """Of all steps together: microseconds a connection."""
+    """Microseconds per connection, of all steps together."""
     return sum(float(line[1]) for line in
                re.finditer(r"^(?:connect|resolve addr|resolve route|create qp)\s*:.*\s([\d.]+)$",
                            output, re.M))
@@ -130,7 +131,7 @@ def cmtime(address, port):
 
 
 def compare_size(rig, stacks, rounds, size):
-    """The ratio of the best that each does at either place."""
+    """The ratio of the best figures, on one CPU and on two."""
     octets, *messages, column, unit = size
     best = {stack.name: 0 for stack in stacks}
     for place, cpu in PLACES.items():
@@ -154,7 +155,7 @@ def compare_data(rig, stacks, rounds):
 
 
 def connection_rates(wire, stacks):
-    # A command that another emulated CPU answers waits until the machine beneath runs that one.
+    # A command to another emulated CPU waits until the host runs that CPU.
     for place, cpu in PLACES.items():
         for stack in stacks:
             stack.cpu = cpu

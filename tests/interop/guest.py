@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Linux guest under QEMU whose kernel is the peer: rdma_rxe on a tap, nothing but Debian packages.
+"""A Linux guest under QEMU whose kernel is the peer: rdma_rxe on a tap, from Debian packages.
 
-The guest has no disk: an initramfs of busybox and some modules mounts this machine's root, read
-only, over 9p, with a tmpfs on top of it, so that every program that is installed here runs there.
-A small server in it (guest_server.py) executes what the cases ask for.
+The guest has no disk: an initramfs of busybox and some modules mounts this machine's root
+read-only over 9p, with a tmpfs on top, so that every program installed here runs there.
+A small server in the guest (guest_server.py) executes the requests of the cases.
 """
 
 import ipaddress
@@ -61,7 +61,7 @@ PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static"
 
 
 def check_machine():
-    """Says what is missing, rather than to fail at it later."""
+    """Reports what is missing before anything starts."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     missing = {package for name, package in PROGRAMS.items() if shutil.which(name) is None}
     if "busybox-static" not in missing and b"/ld-linux" in pathlib.Path(
@@ -77,7 +77,7 @@ def check_machine():
 
 
 def package_name():
-    """Debian's newest kernel package of this release, as far as apt knows; None: it knows none."""
+    """Debian's newest kernel package of this release that apt knows; None: it knows none."""
     done = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True,
                           text=True, timeout=60)
     found = re.search(r"Depends: (linux-image-\S+)", done.stdout)
@@ -85,7 +85,7 @@ def package_name():
 
 
 def download(tree, package):
-    """Whether the package is there, unpacked."""
+    """Downloads and unpacks the package; returns whether it is there."""
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     done = subprocess.run(["apt-get", "download", "-q", package], cwd=tree, capture_output=True,
@@ -102,10 +102,10 @@ def download(tree, package):
 
 
 def kernel(folder):
-    """Debian's kernel package, unpacked: (image, modules, release). Downloaded once."""
+    """Debian's kernel package, unpacked: (image, modules, release). It is downloaded once."""
     package = package_name()
     if package is None or not (folder / package / "ready").exists():
-        # lists that are old, or none at all, as in a fresh container
+        # apt's lists may be old or missing, as in a fresh container
         wrong = "apt knows no linux-image-amd64" if package is None else download(folder / package,
                                                                                   package)
         if wrong:
@@ -121,7 +121,7 @@ def kernel(folder):
 
 
 def module_files(tree, release):
-    """The files of MODULES and of what they need, in the order in which they are loaded."""
+    """The files of MODULES and of their dependencies, in load order."""
     files = []
     for name in MODULES:
         out = sh("modprobe", "-d", str(tree), "-S", release, "--show-depends", name)
@@ -133,7 +133,7 @@ def module_files(tree, release):
 
 
 def initramfs(folder):
-    """(kernel image, initramfs), made once for each kernel release."""
+    """(kernel image, initramfs), made once per kernel release."""
     check_machine()
     image, tree, release = kernel(folder)
     made = folder / f"initramfs-{release}.cpio"
@@ -170,7 +170,7 @@ class Guest:
         self.start_machine()
 
     def start_machine(self):
-        # each look at another clock (the HPET) would leave the guest
+        # every read of another clock (the HPET) would leave the guest
         line = (f"console=ttyS0 quiet tsc=reliable clocksource=tsc "
                 f"uroce.mtu={self.mtu} uroce.v4={self.address} "
                 f"uroce.server={HERE / 'guest_server.py'}")
@@ -187,17 +187,17 @@ class Guest:
         self.await_boot()
 
     def await_boot(self, limit=180):
-        """Until its server serves (once more) and rxe has its addresses."""
+        """Waits until the guest's server answers (again) and rxe has its addresses."""
         self.boots += 1
         self.qemu.expect(f"(?s)(guest server serves.*){{{self.boots}}}", limit)
-        # busybox knows no nodad
+        # busybox does not support nodad
         self.run(["ip", "address", "add", f"{self.addresses[1]}/64", "dev", "eth0", "nodad"])
         self.run(["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0"])
         for address in self.addresses:
             self.gid_index(address)
 
     def reboot(self):
-        """As if by its reset button: nobody says good-bye."""
+        """Resets the machine: connections are not closed."""
         self.start(["sh", "-c", "echo b > /proc/sysrq-trigger"])
 
     def vanish(self):
@@ -205,7 +205,7 @@ class Guest:
         self.qemu.wait(10)
 
     def gid_index(self, address):
-        """The index of an address in rxe0's table, which the kernel fills in its own time."""
+        """The index of an address in rxe0's table, which the kernel fills with a delay."""
         wanted = ipaddress.ip_address(address)
         if wanted.version == 4:
             wanted = ipaddress.ip_address(f"::ffff:{wanted}")
@@ -219,11 +219,12 @@ class Guest:
         return wait_until(f"the GID {address} of the guest's rxe0", 30, there, 0.1)[0]
 
     def counter(self, name):
-        """One of rxe's own."""
+        """A counter of rxe."""
         return int(self.run(["cat", f"/sys/class/infiniband/rxe0/ports/1/hw_counters/{name}"]))
 
     def tidy(self):
-        """After a failed case: its programs are ended; a guest that is gone or mute starts anew."""
+        """After a failed case: kills its programs; restarts a guest that is gone or does not
+        answer."""
         try:
             self.request({"end all": True}, 10)
         except Failure:
@@ -231,20 +232,20 @@ class Guest:
             self.start_machine()
 
     def request(self, what, limit):
-        """One question to the server, asked from the namespace of our side."""
+        """Sends a request to the guest's server from the namespace of the engine's side."""
         try:
             with connect(f"{self.rig.prefix}{self.side}", self.address, SERVER_PORT, 20) as server:
                 server.settimeout(limit + 30)
                 server.sendall(json.dumps(what).encode() + b"\n")
                 reply = server.makefile().readline()
         except OSError as error:
-            raise Failure(f"the guest does not answer {what} within {limit + 30} s: {error}") from None
+            raise Failure(f"the guest did not answer {what} in {limit + 30} s: {error}") from None
         if not reply:
             raise Failure(f"the guest ended the connection at {what}: {self.qemu.tail()}")
         return json.loads(reply)
 
     def run(self, words, limit=30, check=True):
-        """Executes a program and waits for it: its output."""
+        """Executes a program, waits for it, and returns its output."""
         reply = self.request({"run": words, "limit": limit}, limit)
         if check and reply["status"] != 0:
             raise Failure(f"in the guest, {' '.join(words)} ended with {reply['status']}: "
@@ -252,21 +253,21 @@ class Guest:
         return reply["output"]
 
     def start(self, words):
-        """Starts a program; its number."""
+        """Starts a program; returns its number."""
         return self.request({"start": words}, 10)["number"]
 
     def finish(self, number, limit):
-        """Waits for a program that was started: (status, output); None: it was ended."""
+        """Waits for a program that was started: (status, output); None: it was killed."""
         reply = self.request({"finish": number, "limit": limit}, limit)
         return reply["status"], reply["output"]
 
     def output(self, number):
-        """What a program said so far: (status, output); the status of a running one is None."""
+        """The output of a program so far: (status, output); status None: it is running."""
         reply = self.request({"output": number}, 10)
         return reply["status"], reply["output"]
 
     def said(self, number):
-        """The end of what a program said, for a message."""
+        """The end of a program's output, for a message."""
         status, output = self.output(number)
         return f"{'it runs' if status is None else f'ended with {status}'}: {output.strip()[-200:]}"
 
@@ -274,7 +275,7 @@ class Guest:
         self.request({"signal": number, "with": int(with_what)}, 10)
 
     def listens(self, port, number, limit=30):
-        """Waits until the program of this number (or its child) listens."""
+        """Waits until the program of this number (or a child of it) listens."""
         def there():
             if self.request({"listens": port}, 10)["listens"]:
                 return True

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Executes programs in the guest: one JSON question a TCP connection, one JSON answer.
+"""Executes programs in the guest: one JSON request and one JSON answer per TCP connection.
 
     {"run": WORDS, "limit": S}     -> {"status", "output"}
     {"start": WORDS}               -> {"number"}
-    {"finish": NUMBER, "limit": S} -> {"status", "output"}; a program that takes longer is ended
+    {"finish": NUMBER, "limit": S} -> {"status", "output"}; a program that takes longer is killed
     {"signal": NUMBER, "with": N}  -> {"status": 0}
-    {"output": NUMBER}             -> {"status", "output"} so far; a running one has no status
+    {"output": NUMBER}             -> {"status", "output"} so far; no status: it is running
     {"listens": PORT}              -> {"listens"}
-    {"end all": true}              -> {"status": 0}: programs that still run are killed
+    {"end all": true}              -> {"status": 0}: kills all running programs
 """
 
 import json
@@ -32,7 +32,7 @@ def start(words):
 
 
 def said(out):
-    """All of it; the position belongs to the program that writes."""
+    """The whole output. The file position belongs to the program that writes."""
     return os.pread(out.fileno(), os.fstat(out.fileno()).st_size, 0).decode(errors="replace")
 
 

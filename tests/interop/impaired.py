@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens on the way: loss in the guest, and a look at the packets there."""
+"""Packet loss and packet captures in the guest."""
 
 import collections
 import contextlib
@@ -15,7 +15,7 @@ Packet = collections.namedtuple(
 
 @contextlib.contextmanager
 def lossy(guest, percent, directions=("in", "out")):
-    """netem in the guest drops packets that it sends, receives, or both; yields a count of them."""
+    """netem in the guest drops packets that it sends, receives, or both. Yields their count."""
     def tc(*words):
         return guest.run(["tc", *words])
 
@@ -42,7 +42,7 @@ def lossy(guest, percent, directions=("in", "out")):
 
 
 class Capture:
-    """The RoCEv2 packets that pass the guest's interface while the with statement is executed."""
+    """Captures RoCEv2 packets on the guest's interface during the with statement."""
 
     def __init__(self, guest):
         self.guest = guest

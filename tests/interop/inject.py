@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Sends congestion notification packets (CNPs), as a NIC does that saw a congestion mark:
+Sends congestion notification packets (CNPs), like a NIC that received a congestion mark:
     inject.py IFACE DESTINATION-MAC SOURCE-ADDRESS DESTINATION-ADDRESS QPN COUNT [UDP-CHECKSUM]
 """
 
@@ -25,7 +25,7 @@ def ipv4(source, destination, length):
 
 
 def cnp(source, destination, qpn, checksum):
-    """IPv4 and what follows; the ICRC leaves out what routers change."""
+    """IPv4 and the rest; the ICRC excludes fields that routers change."""
     bth = struct.pack(">BBHII", 0x81, 0, 0xffff, 0x40000000 | qpn, 0) + bytes(16)
     udp = struct.pack(">HHHH", 0xc000, 4791, 8 + len(bth) + 4, checksum)
     ip = ipv4(source, destination, 20 + len(udp) + len(bth) + 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TCP connections that this process makes in another network namespace."""
+"""TCP connections of this process from another network namespace."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def socket_in(namespace):
-    """A socket stays where it was made, and a thread may go there by itself."""
+    """A socket belongs to the namespace it was made in, and a thread may enter one by itself."""
     result = []
 
     def make():
@@ -35,7 +35,7 @@ def socket_in(namespace):
 
 
 def connect(namespace, address, port, limit):
-    """Tries until somebody listens there; the limit is in seconds."""
+    """Tries until a server listens there, at most `limit` seconds."""
     end = time.monotonic() + limit
     while True:
         connection = socket_in(namespace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rig itself: what it leaves behind when it is interrupted, which is nothing."""
+"""The rig itself: it leaves nothing behind when it is interrupted."""
 
 import dataclasses
 import os
@@ -15,7 +15,7 @@ RUN = pathlib.Path(__file__).resolve().parent / "run.py"
 
 
 def processes_of(pid):
-    """Those whose words name something of the run with this number, which it has in every name."""
+    """Processes whose words contain this run's number, which is in all its names."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -28,7 +28,7 @@ def processes_of(pid):
 
 
 def traces(pid):
-    """What is there of the run with this number."""
+    """What is left of the run with this number."""
     namespaces = [line.split()[0] for line in sh("ip", "netns", "list").splitlines()
                   if line.startswith(f"uroce{pid}x")]
     folders = [path.name for path in pathlib.Path(tempfile.gettempdir()).glob(f"uroce-e2e-{pid}-*")]
@@ -39,7 +39,7 @@ def traces(pid):
 class Interrupted:
     name: str
     number: int
-    booted: bool  # whether the guest is up by then
+    booted: bool  # whether the guest has booted by then
     quick: bool = False
     roles: tuple = (None,)
     alone = True

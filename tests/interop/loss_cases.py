@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-One packet in a hundred is lost in the guest, both ways; and how READs go on after a loss.
+"""One packet in a hundred is lost in the guest, in both directions; and how READs continue after a
+loss.
 
-Not here, and why: UC and UD, whose programs wait without end for what is lost.
-"""
+Not here: UC and UD, whose programs would wait for ever for lost data."""
 
 import dataclasses
 
@@ -17,19 +16,17 @@ READ_REQUEST = 0x0c
 PSNS = 1 << 24
 
 
-REPEATED = 20  # packets to nobody: more than programs that end have under way
-PATIENT = ("-F", "-u", "16")  # verbs_cases.perftest says why
+REPEATED = 20  # packets to a peer that is gone: more than ending programs can have under way
+PATIENT = ("-F", "-u", "16")  # verbs_cases.perftest explains this
 
 
 @dataclasses.dataclass
 class LossCase:
-    """
-    Another case, over a bad way; it is repeated until something was lost.
+    """Another case over a lossy path. It is repeated until a packet was lost.
 
-    The last acknowledgement may be lost as well. Who sent it ends, and rxe, whose retry count of 7 is
-    for ever (differs/retry-count-7), repeats its last message to nobody: then nothing is said of us,
-    and the case is repeated, too.
-    """
+    The last acknowledgement may be lost as well. Its sender ends, and rxe, for which a retry
+    count of 7 means for ever (differs/retry-count-7), repeats its last message in vain. That is not
+    uroce's fault, so the case is repeated then, too."""
     of: ProgramCase
     percent: float = 1
     quick: bool = False
@@ -60,7 +57,7 @@ def to_nobody(wire):
 
 
 def repetitions(packets, requester, responder, mtu):
-    """(restarts from the beginning, opcodes that answer restarts from later on)"""
+    """(restarts from the beginning, opcodes of answers to later restarts)"""
     begun, ahead, whole, waiting, answers = set(), None, 0, {}, []
     for p in packets:
         if p.source == requester and p.opcode == READ_REQUEST:
@@ -79,10 +76,8 @@ def repetitions(packets, requester, responder, mtu):
 
 @dataclasses.dataclass
 class ReadRestart:
-    """
-    Large READs whose responses are lost, until some began again in their middle: what the data is,
-    and with which opcode the responder goes on there (protocol-map 90).
-    """
+    """Large READs whose responses are lost, until some were restarted in the middle. Checks the
+    data and the opcode with which the responder continues (protocol-map 90)."""
     name: str = "loss/read-restarts"
     quick: bool = True
     roles: tuple = ("client", "server")

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-The program peer/peer.c at both ends, and what the cases tell it: objects, queue pairs that are
-connected with each other, work requests and completions.
-"""
+"""Runs peer/peer.c at both ends and commands it: objects, connected queue pairs, work requests and
+completions."""
 
 import dataclasses
 
@@ -50,7 +48,7 @@ class Peer:
         self.device = self.do("open", sgid=sgid)
 
     def close(self):
-        """Ends the program; it has nothing to say about that."""
+        """Ends the program; it prints nothing at its end."""
         self.connection.close()
         self.stream = None
         if self.program:
@@ -62,7 +60,7 @@ class Peer:
         return self.wire.guest.finish(self.number, 5)[1].strip()[-200:]
 
     def ask(self, command, **keys):
-        """The answer as it is: a refusal of the verb is one too."""
+        """Returns the answer as it is; a failing verb is an answer, too."""
         line = " ".join([command, *(f"{key}={value}" for key, value in keys.items())])
         limit = keys.get("ms", 0) / 1000 + 30
         self.connection.settimeout(limit)
@@ -91,14 +89,14 @@ class Peer:
         return mr
 
     def poll(self, qp, cq="send", n=1, ms=20000):
-        """What completed; nothing if nothing came in time."""
+        """The completions that came in time, possibly none."""
         words = self.do("poll", qp=qp, cq=cq, n=n, ms=ms)["wc"].split(",")[:-1]
         rows = (map(int, word.split(":")) for word in words)
         return [Completion(id, STATUS[status] if status < len(STATUS) else str(status), length, us)
                 for id, status, length, us in rows]
 
     def completes(self, qp, statuses, cq="send", ms=20000):
-        """Fails unless exactly these statuses come, in this order; the completions."""
+        """Returns the completions; fails unless they have exactly these statuses in this order."""
         got = self.poll(qp, cq, len(statuses), ms)
         if [c.status for c in got] != list(statuses):
             raise Failure(f"{self.side}, {cq} queue: wanted {', '.join(statuses)} within "
@@ -106,7 +104,8 @@ class Peer:
         return got
 
     def event(self, ms):
-        """The next asynchronous event and its queue pair (None: of none); None: none came."""
+        """The next asynchronous event and its queue pair (None: of no queue pair); None: none came.
+        """
         said = self.do("event", ms=ms)
         if said["event"] == "none":
             return None
@@ -114,7 +113,7 @@ class Peer:
         return EVENT[number] if number < len(EVENT) else str(number), said.get("qp")
 
     def raises(self, qp, event, ms=20000):
-        """Fails unless these are the events: this one, of this queue pair, or none at all."""
+        """Fails unless the events are exactly this one, of this queue pair (or none at all)."""
         got = self.event(ms) if event else None
         if event and got != (event, qp):
             raise Failure(f"{self.side}: wanted the event {event} of queue pair {qp} within "
@@ -131,10 +130,8 @@ class Peer:
 
 
 class Pair:
-    """
-    A peer at each end and queue pairs between them. `requester` is ours in the role of a client.
-    With statement: the programs end with it.
-    """
+    """A peer at each end and queue pairs between them. `requester` is uroce's in the role of a
+    client. The programs end with the with statement."""
 
     def __init__(self, wire, role, family=0):
         sgid = 1 + family
@@ -158,10 +155,9 @@ class Pair:
                 peer.close()
 
     def connect(self, type="rc", access=ALL, psn=(0, 0), requester=None, responder=None):
-        """
-        A new queue pair at each end, ready to send; the requester's and the responder's number.
-        What both commands are told besides: dictionaries of keys of `qp`, `rtr` and `rts`.
-        """
+        """Connects a new queue pair at each end; returns the numbers of the requester's and of the
+        responder's. `requester` and `responder` are dictionaries of more keys for `qp`, `rtr` and
+        `rts`."""
         ends = [(self.requester, requester or {}), (self.responder, responder or {})]
         made = [peer.do("qp", type=type, **keep(keys, "send", "recv")) for peer, keys in ends]
         for i, (peer, keys) in enumerate(ends):
@@ -189,7 +185,7 @@ def until_state(peer, qp, wanted, limit=10):
 
 @dataclasses.dataclass
 class PeerCase:
-    """`function(pair)`, with both ends there."""
+    """Calls `function(pair)` with both ends connected."""
     name: str
     function: object
     quick: bool = False

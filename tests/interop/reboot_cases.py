@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest goes away in the middle of a transfer; later there is a guest again."""
+"""The guest disappears in the middle of a transfer, and later another one is there."""
 
 import dataclasses
 import re
@@ -14,15 +14,13 @@ def sent(wire):
 
 @dataclasses.dataclass
 class RebootCase:
-    """
-    perftest without an end. Our program must end by itself, with the status that says that the
-    peer does not answer; then the same engine talks with the next guest.
-    """
+    """perftest without an end. uroce's program must end by itself, with the status for a peer that
+    does not answer. Then the same engine talks to the next guest."""
     name: str
-    how: str  # reboot: the same machine starts again; vanish: it is gone, and another one comes
+    how: str  # reboot: the same machine restarts; vanish: it is killed and replaced
     quick: bool = False
     roles: tuple = ("client", "server")
-    # both ends write: a program that only waits for data is not told by anybody that none comes
+    # both ends write, because a program that only waits for data would not notice
     words = ("ib_write_bw", "-F", "-b", "-s", "65536", "-n", "5000000")
     limit = 60
 

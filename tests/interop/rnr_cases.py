@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receivers without receive requests: waiting, giving up, and how long that takes."""
+"""Receivers without receive requests: waiting, giving up, and the time it takes."""
 
 import functools
 
@@ -22,11 +22,11 @@ def request(operation, source, room):
 
 
 def comes_late(operation, pair):
-    """No end of the retries (7): what was refused arrives when there is room for it."""
+    """Retries without end (7): a refused request succeeds once there is a receive request."""
     source, room = regions(pair)
     qp, theirs = pair.connect(requester={"rnr": 7}, responder={"timer": 14})
     pair.requester.do("send", qp=qp, id=1, times=3, **request(operation, source, room))
-    # 1.28 ms a retry: far more than six or seven of them
+    # 1.28 ms per retry: far more than six or seven of them
     same("what completed without a receive request", pair.requester.poll(qp, ms=300), [])
     pair.responder.do("recv", qp=theirs, mr=room["mr"], len=LENGTH, id=1, times=3)
     pair.requester.completes(qp, ["SUCCESS"] * 3)
@@ -35,7 +35,7 @@ def comes_late(operation, pair):
 
 
 def gives_up(retries, code, least, pair):
-    """Not before so many times the time that the receiver asked for."""
+    """Gives up, but not before this many times the time that the receiver asked for."""
     source, room = regions(pair)
     qp, theirs = pair.connect(requester={"rnr": retries}, responder={"timer": code})
     pair.requester.do("send", qp=qp, id=1, times=2, **request("send", source, room))
@@ -46,12 +46,12 @@ def gives_up(retries, code, least, pair):
 
 
 def waits(pair):
-    """The requester keeps the time that the receiver asks for, though there is room earlier."""
+    """The requester waits as long as the receiver asks for, even if there is room earlier."""
     guest = pair.wire.guest
     counter = "rcvd_rnr_err" if pair.requester is pair.theirs else "send_rnr_err"
     before = guest.counter(counter)
     source, room = regions(pair)
-    # a timeout of its own that is far below does not shorten the wait
+    # a much shorter timeout does not shorten the wait
     qp, theirs = pair.connect(requester={"rnr": 7, "timeout": 12}, responder={"timer": 30})
     pair.requester.do("send", qp=qp, id=1, **request("send", source, room))
     wait_until("the first refusal", 20, lambda: guest.counter(counter) > before)
@@ -61,7 +61,7 @@ def waits(pair):
 
 
 def read_needs_none(pair):
-    """READ, WRITE and atomics consume no receive request and are never refused for want of one."""
+    """READ, WRITE and atomics use no receive request and never get an RNR NAK."""
     source, room = regions(pair)
     qp, theirs = pair.connect(requester={"rnr": 0})
     for id, (operation, length) in enumerate({"read": 64, "write": 64, "add": 8}.items()):

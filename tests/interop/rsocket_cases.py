@@ -2,10 +2,10 @@
 """
 rsockets with rdma-core's librdmacm in the guest: the same messages, credits and tables at both ends.
 
-Not here, and why: udpong (datagram rsockets of rdma-core 44 do not work over RoCE, of rxe with itself
-neither: for each queue pair they make an address handle without a GRH, and rconnect() fails); iperf3
-with a server in the guest (that of rdma-core's librspreload fails with a client on rxe, too: it asks for
-TCP_INFO without end).
+Not here: udpong (datagram rsockets of rdma-core 44 do not work over RoCE, not even of rxe with
+itself: they make an address handle without a GRH, and rconnect() fails); iperf3 with a server in
+the guest (with rdma-core's librspreload it asks for TCP_INFO without end; a client on rxe fails,
+too).
 """
 
 import dataclasses
@@ -15,13 +15,13 @@ from cm_cases import CmCase
 from ends import ends
 from rig import Failure
 
-FORMAT = {"v4": "ip", "v6": "ip6"}  # as rstream calls them
+FORMAT = {"v4": "ip", "v6": "ip6"}  # in rstream's words
 PRELOAD = "env LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so "
 
 
 @dataclasses.dataclass
 class CopyCase(CmCase):
-    """A file arrives octet by octet."""
+    """Copies a file and compares the octets."""
     stays: bool = True
 
     def values(self, wire, address):
@@ -42,8 +42,8 @@ class CopyCase(CmCase):
 def cases():
     for v, form in FORMAT.items():
         both = f"-f {form} -p {{port}}"
-        # async: Linux tells of the end of a stream together with its last octets, which its own
-        # rstream takes for an error: as a client it fails with any server that closes at once.
+        # async: Linux reports the end of a stream together with its last octets, which its own
+        # rstream treats as an error: as a client it fails with any server that closes at once.
         for name, options, quick in (
                 ("blocking", "-T b -T v -C 100 -S 70000", v == "v4"),
                 ("async", "-T a -T v -I 20 -C 5 -S 3000", False),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce and Linux: every case with uroce as client and as server, a line a case.
+"""uroce and Linux: every case with uroce as client and as server, one line per case.
 
     tests/interop/run.py [--case PATTERN]... [--quick] [--list] [--build DIR]
 
@@ -34,7 +34,8 @@ MTU = 4200
 
 
 def wire(build):
-    """A namespace with a tap: our engine shares it with this kernel, the guest is at its end."""
+    """A namespace with a tap: the engine shares it with this kernel, and the guest is at its other
+    end."""
     rig = rigs.Rig(build)
     try:
         rig.namespace("a")
@@ -62,7 +63,7 @@ def chosen(arguments):
 
 
 class Table:
-    """Runs cases and prints their lines."""
+    """Runs cases and prints a line for each."""
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
@@ -76,7 +77,7 @@ class Table:
         print(f"skip {name}: {reason}", flush=True)
 
     def run(self, name, function):
-        """False: it failed."""
+        """False: the case failed."""
         start = time.monotonic()
         try:
             remark = function()
@@ -122,7 +123,7 @@ def checked(case, with_wire, role):
 
 
 def tidy(with_wire):
-    """After a failure: nobody runs on, and the guest is there."""
+    """After a failure: kills all programs and makes sure that the guest runs."""
     with_wire.rig.check_healthy()
     for process in with_wire.rig.processes:
         if process is not with_wire.guest.qemu and process not in with_wire.rig.engines.values():

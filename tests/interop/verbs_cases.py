@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of libibverbs and perftest, over connections that they make themselves."""
+"""The programs of libibverbs and perftest, which make their connections themselves."""
 
 from case import ProgramCase as Case
 
@@ -15,16 +15,16 @@ def pingpongs():
                    quick=mtu == 256)
 
 
-SIZES = {2: 300, 4096: 200, 65536: 60, 1048576: 8}  # and how many messages
+SIZES = {2: 300, 4096: 200, 65536: 60, 1048576: 8}  # octets: number of messages
 
 
 def perftest(name, program, *words, family="v4", quick=False):
-    # 0.3 s, not 0.07 s, until something is sent again: a guest may be slow
+    # 0.3 s instead of 0.07 s until a retransmission, because a guest may be slow
     return Case(f"{family}/{name}", [program, "-F", "-u", "16", *words], family=family, quick=quick)
 
 
 def transfers(what):
-    """One operation: every size for throughput and for latency, and what else there is."""
+    """One operation: every size for throughput and for latency, and its other options."""
     for kind in ("bw", "lat"):
         for size, n in SIZES.items():
             yield perftest(f"{what}_{kind}-{size}", f"ib_{what}_{kind}", "-s", str(size), "-n",
@@ -35,7 +35,7 @@ def transfers(what):
     yield perftest(f"{what}_bw-qps", *words, "-q", "4")
     yield perftest(f"{what}_bw-both", *words, "-b")
     yield perftest(f"{what}_bw-both-qps", *words, "-b", "-q", "4")
-    if what != "write":  # perftest has no events of WRITE
+    if what != "write":  # perftest has no events for WRITE
         yield perftest(f"{what}_bw-events", *words, "-e")
         yield perftest(f"{what}_lat-events", f"ib_{what}_lat", "-s", "64", "-n", "100", "-e")
     for mtu in (256, 4096):
@@ -54,7 +54,8 @@ def atomics():
 
 
 def unreliable():
-    # Nobody acknowledges: what the emulated guest cannot take is lost, and perftest waits for it.
+    # No acknowledgements: the emulated guest loses what it cannot take, and perftest would wait for
+    # it.
     for service in ("UC", "UD"):
         size = "2048" if service == "UD" else "4096"
         for family in ("v4", "v6"):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it costs to reach a client's memory: peer copies one by one and in batches, by both ways,
- * and promotion of resident and of untouched pages. Prints one line a measurement; takes seconds.
+ * The cost of access to a client's memory: single and batched peer copies, in both directions, and
+ * promotion of resident and of untouched pages. Prints one line per measurement; takes seconds.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void promotions(size_t octets, bool resident)
 	promote_release(b, count);
 	back = seconds();
 	if (count == 0)
-		printf("promotion is not possible here\n");
+		printf("promotion is not available here\n");
 	else
 		printf("promote %4zu MiB, %s: %8.3f ms there (%.3f a MiB), %8.3f ms back\n",
 		       octets / MIB, resident ? "resident " : "untouched", (there - from) * 1e3,

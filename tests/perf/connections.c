@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sets up and tears down connections through rdma_cm, a window of them at a time, and says how many
- * a second. Each has an RC queue pair at both ends, and its own id; nothing is sent over them. Both
- * ends see that every connection came to its end, and that nothing is left. Runs with any
+ * Sets up and closes connections through rdma_cm, a window of them at a time, and prints how many
+ * per second. Each connection has an id and an RC queue pair at both ends; nothing is sent over it.
+ * Both ends check that every connection was closed and that nothing is left. Runs with any
  * librdmacm.
  *
- *	connections -l ADDRESS [-p PORT] [-n N]                 the passive end: ends after N
- *	connections -c ADDRESS [-p PORT] [-n N] [-w WINDOW]     the active one
+ *	connections -l ADDRESS [-p PORT] [-n N]                 the passive end: exits after N
+ *	connections -c ADDRESS [-p PORT] [-n N] [-w WINDOW]     the active end
  */
 #include <errno.h>
 #include <netdb.h>
@@ -28,7 +28,7 @@ struct end {
 	unsigned long begun, established, ended;
 	struct rdma_event_channel *channel;
 	struct addrinfo *where;
-	struct ibv_pd *pd; /* of all queue pairs, as their CQ */
+	struct ibv_pd *pd; /* shared by all queue pairs, like their CQ */
 	struct ibv_cq *cq;
 };
 
@@ -89,7 +89,7 @@ static const struct rdma_conn_param parameters = {
 	.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7
 };
 
-/* Returns an id that is done with once the event is acknowledged, or NULL. */
+/* Returns an id that ends once the event is acknowledged, or NULL. */
 static struct rdma_cm_id *take(struct end *e, const struct rdma_cm_event *event)
 {
 	struct rdma_conn_param p = parameters;
@@ -163,7 +163,7 @@ static void close_all(struct end *e, struct rdma_cm_id *listener)
 	if (listener != NULL && rdma_destroy_id(listener) != 0)
 		die("the listener");
 	if (e->cq != NULL && (ibv_destroy_cq(e->cq) != 0 || ibv_dealloc_pd(e->pd) != 0))
-		die("something still uses the completion queue or the domain");
+		die("the completion queue or the domain is still in use");
 	rdma_destroy_event_channel(e->channel);
 	freeaddrinfo(e->where);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * icrc-bench: what the ICRC costs beside the copy that is made anyway, ns per call at payloads of
- * 64 to 4096 octets. "near" works on one buffer in L1; "far" walks through areas that only L3 or
- * memory holds, as payloads do. Each figure is the best of several rounds.
+ * icrc-bench: the cost of the ICRC compared with the copy that is needed anyway, in ns per call,
+ * for payloads of 64 to 4096 octets. "near" uses one buffer in L1; "far" walks through areas that
+ * fit only L3 or memory, as payloads do. Each figure is the best of several rounds.
  */
 #include <isa-l/crc.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ static void table(const char *title, size_t step)
 	}
 }
 
-/* A small packet from struct to frame and back. */
+/* Encodes and decodes a small packet. */
 static void packets(size_t payload)
 {
 	struct address_vector av = { .src_gid = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
@@ -109,7 +109,7 @@ static void packets(size_t payload)
 		encode = MIN_OF(encode, (middle - start) / CALLS);
 		decode = MIN_OF(decode, (now_ns() - middle) / CALLS);
 		if (result != REASON_NONE) {
-			fprintf(stderr, "icrc-bench: a frame was refused\n");
+			fprintf(stderr, "icrc-bench: a frame was not decoded\n");
 			exit(1);
 		}
 	}

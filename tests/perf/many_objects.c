@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define GID_INDEX    1
-#define OCTETS	     64u /* of a region */
+#define OCTETS	     64u /* size of a region */
 #define SAMPLE	     1000u
 #define WAIT_SECONDS 20
 
@@ -49,7 +49,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* KiB of the engine's memory that is in use; 0: unknown. */
+/* KiB of memory that the engine uses; 0: unknown. */
 static long engine_memory(void)
 {
 	const char *pid = getenv("UROCED_PID");
@@ -69,7 +69,7 @@ static long engine_memory(void)
 	return anonymous;
 }
 
-/* Does `one` for 0 .. n-1, and says what it cost at both ends. */
+/* Calls `one` for 0 .. n-1, and prints the cost of the first and of the last ones. */
 static void each(const char *what, uint32_t n, void (*one)(uint32_t i))
 {
 	uint32_t sample = n < 2 * SAMPLE ? n / 2 : SAMPLE;
@@ -170,7 +170,7 @@ static void wait_for(uint32_t i)
 		die("queue pair %u: %s", i, ibv_wc_status_str(wc.status));
 }
 
-/* Region i is written through queue pair i (modulo their number) from the region in front of it. */
+/* Region i is written through queue pair i (modulo their number) from the previous region. */
 static void write_through(uint32_t i)
 {
 	uint32_t q = i % qps, from = (i + mrs - 1) % mrs;
@@ -185,7 +185,7 @@ static void write_through(uint32_t i)
 	wr.wr.rdma.rkey = mr[i]->rkey;
 	*(volatile uint32_t *)mr[from]->addr = i;
 	if (ibv_post_send(qp[q], &wr, &bad) != 0)
-		die("queue pair %u takes no request", q);
+		die("cannot post to queue pair %u", q);
 	wait_for(q);
 	if (*(volatile uint32_t *)mr[i]->addr != i)
 		die("region %u was not written", i);
@@ -194,19 +194,19 @@ static void write_through(uint32_t i)
 static void destroy_mr(uint32_t i)
 {
 	if (ibv_dereg_mr(mr[i]) != 0)
-		die("region %u stays", i);
+		die("cannot deregister region %u", i);
 }
 
 static void destroy_qp(uint32_t i)
 {
 	if (ibv_destroy_qp(qp[i]) != 0)
-		die("queue pair %u stays", i);
+		die("cannot destroy queue pair %u", i);
 }
 
 static void destroy_cq(uint32_t i)
 {
 	if (ibv_destroy_cq(cq[i]) != 0)
-		die("CQ %u stays", i);
+		die("cannot destroy CQ %u", i);
 }
 
 static void open_device(void)
@@ -215,7 +215,7 @@ static void open_device(void)
 
 	context = list != NULL && list[0] != NULL ? ibv_open_device(list[0]) : NULL;
 	if (context == NULL)
-		die("there is no device: is an engine at $UROCE_SOCKET?");
+		die("no device: is an engine at $UROCE_SOCKET?");
 	ibv_free_device_list(list);
 	pd = ibv_alloc_pd(context);
 	if (pd == NULL || ibv_query_gid(context, 1, GID_INDEX, &gid) != 0)
@@ -256,6 +256,6 @@ int main(int argc, char **argv)
 	if (each_takes > most)
 		die("that is more than %.1f KiB", most);
 	if (ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0)
-		die("something is left over");
+		die("objects are left over");
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that registers a buffer for each transfer: registration, an RDMA WRITE of all of it and
- * deregistration, in a loop, with promotion (auto) beside off. Each pair of runs is two processes,
- * one after the other; printed is what a cycle takes in the fastest and in the median of them, the
- * first cycles of each included, and the ratio of both. Runs with an engine at $UROCE_SOCKET, which both kinds may use.
+ * A program that registers a buffer for each transfer: registration, an RDMA WRITE of the whole
+ * buffer and deregistration, in a loop, with promotion set to auto and to off. Each pair of runs is
+ * two processes, one after the other. Prints the time per cycle, including the first cycles, in the
+ * fastest and in the median run of each kind, and their ratio. Runs with an engine at
+ * $UROCE_SOCKET, which both kinds use.
  * usage: register-cycle [same | malloc] [PAIRS [CYCLES]]
- * same: the buffer stays the same; malloc: each cycle allocates it, and frees it at the end.
+ * same: one buffer for all cycles; malloc: each cycle allocates and frees its buffer.
  */
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -127,7 +128,7 @@ static void *allocate(size_t octets)
 	return p;
 }
 
-/* Microseconds a cycle, from the first on. */
+/* Microseconds per cycle, including the first. */
 static double cycles(size_t octets, uint32_t count, bool allocates)
 {
 	struct ibv_mr *to = ibv_reg_mr(pd, allocate(octets), octets, ACCESS);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rdmacm-utils do not do: private data of any size both ways, rejections with private data, a
- * server that looks at nothing, and a client that asks without end. Debian's headers and libraries.
+ * What rdmacm-utils do not test: private data of any size in both directions, rejections with
+ * private data, a server that takes no events, and a client that sends requests without end. Built
+ * with Debian's headers and libraries.
  *
  *	cm_peer serve|connect ADDRESS PORT [OPTION...]
  *	  -u		UDP port space
  *	  -s OCTETS	private data to send: in a REQ, a REP or a REJ
- *	  -r OCTETS	private data that is to come
+ *	  -r OCTETS	private data to expect
  *	  -j		the server rejects, the client expects it
- *	  -e		each tells the other options of a vendor (ECE); the queue pairs are the
- *			program's affair, and there are none
- *	cm_peer deaf ADDRESS PORT	listens and takes no event, until it is ended
+ *	  -e		both exchange options of a vendor (ECE); the programs handle their queue
+ *			pairs themselves and have none
+ *	cm_peer deaf ADDRESS PORT	listens and takes no events until it is killed
  *	cm_peer flood ADDRESS PORT -t SECONDS
  */
 #include <errno.h>
@@ -27,8 +28,8 @@
 #include <rdma/rdma_cma.h>
 
 #define LIMIT_MS  5000
-#define CONSUMER  28 /* the reason of a rejection by the program */
-#define AT_ONCE	  16u /* of a flood, before they are sent */
+#define CONSUMER  28 /* reject reason: by the program */
+#define AT_ONCE	  16u /* requests of a flood sent at once */
 #define FLOOD_MAX 20000u
 
 static struct {
@@ -58,7 +59,7 @@ static uint8_t octet(size_t i)
 	return (uint8_t)(7 * i + 3);
 }
 
-/* CM messages have room for a fixed number of octets: what was not sent comes as zeros. */
+/* CM messages carry a fixed number of octets: those that were not sent arrive as zeros. */
 static void check_private(const struct rdma_cm_event *e)
 {
 	bool datagram = o.space == RDMA_PS_UDP;
@@ -67,7 +68,7 @@ static void check_private(const struct rdma_cm_event *e)
 
 	printf("%s with %u octets of private data\n", rdma_event_str(e->event), length);
 	if (length < o.receive) {
-		fprintf(stderr, "cm_peer: %u octets of private data were to come\n", o.receive);
+		fprintf(stderr, "cm_peer: expected %u octets of private data\n", o.receive);
 		exit(1);
 	}
 	for (size_t i = 0; i < length; i++) {
@@ -129,7 +130,7 @@ static struct rdma_cm_id *listener(int backlog)
 	return id;
 }
 
-/* ---- options of a vendor: 24 bits and 32 on the wire ---- */
+/* ---- options of a vendor (ECE): 24 and 32 bits on the wire ---- */
 
 #define VENDOR	      0xfedcbau
 #define OPTIONS	      0x87654321u
@@ -142,7 +143,7 @@ static void say_ece(struct rdma_cm_id *id, bool active)
 	need(rdma_set_local_ece(id, &ece) == 0, "rdma_set_local_ece");
 }
 
-/* rdma-core answers with the vendor that asked, whatever the program says. */
+/* rdma-core answers with the vendor of the request, whatever the program sets. */
 static void check_ece(struct rdma_cm_id *id, bool active)
 {
 	struct ibv_ece ece;
@@ -150,7 +151,7 @@ static void check_ece(struct rdma_cm_id *id, bool active)
 	need(rdma_get_remote_ece(id, &ece) == 0, "rdma_get_remote_ece");
 	printf("vendor 0x%x, options 0x%x\n", ece.vendor_id, ece.options);
 	if (ece.vendor_id != VENDOR || ece.options != OPTIONS + !active) {
-		fprintf(stderr, "cm_peer: these are not the peer's options\n");
+		fprintf(stderr, "cm_peer: the options are not the peer's\n");
 		exit(1);
 	}
 }
@@ -227,7 +228,7 @@ static void check_rejection(void)
 		expect(o.space == RDMA_PS_TCP ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE);
 
 	printf("status %d\n", e->status);
-	/* the status of a SIDR_REP is the peer's verdict: 2, rejected */
+	/* the status of a SIDR_REP is the peer's; 2 is a rejection */
 	if (e->status != (o.space == RDMA_PS_TCP ? CONSUMER : 2)) {
 		fprintf(stderr, "cm_peer: rejected with status %d\n", e->status);
 		exit(1);
@@ -286,7 +287,7 @@ static void begin_one(void)
 	     "rdma_resolve_addr");
 }
 
-/* True: the id has asked. */
+/* True: the id has sent its request. */
 static bool go_on(struct rdma_cm_id *id, enum rdma_cm_event_type type)
 {
 	static uint32_t qpn = 0x100000;
@@ -296,7 +297,7 @@ static bool go_on(struct rdma_cm_id *id, enum rdma_cm_event_type type)
 		need(rdma_resolve_route(id, LIMIT_MS) == 0, "rdma_resolve_route");
 		return false;
 	}
-	p.qp_num = qpn++; /* of nobody */
+	p.qp_num = qpn++; /* not in use */
 	need(rdma_connect(id, &p) == 0, "rdma_connect");
 	return true;
 }
@@ -308,7 +309,7 @@ static bool something_came(int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* Who was refused ends, who is not answered stays: each REQ is of another id and queue pair. */
+/* An id that is refused ends, one without an answer stays: each REQ has a new id and queue pair. */
 static int flood(void)
 {
 	uint32_t open = 0, asked = 0, refused = 0;

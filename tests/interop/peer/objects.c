@@ -15,7 +15,7 @@ static unsigned int new_number(unsigned int *n)
 	return *n;
 }
 
-/* The device is the only one there is. */
+/* There is only one device. */
 static void do_open(struct peer *p)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -25,7 +25,7 @@ static void do_open(struct peer *p)
 	uint16_t pkey;
 
 	if (list == NULL || list[0] == NULL)
-		errx(1, "there is no device");
+		errx(1, "no device");
 	p->context = ibv_open_device(list[0]);
 	p->pd = p->context == NULL ? NULL : ibv_alloc_pd(p->context);
 	if (p->pd == NULL)

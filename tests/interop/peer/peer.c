@@ -48,7 +48,7 @@ struct peer_mr *peer_mr(struct peer *p)
 	uint64_t n = peer_number(p, "mr");
 
 	if (n >= p->n_mrs)
-		errx(2, "there is no mr %ju", (uintmax_t)n);
+		errx(2, "no mr %ju", (uintmax_t)n);
 	return &p->mrs[n];
 }
 
@@ -57,7 +57,7 @@ struct peer_qp *peer_qp(struct peer *p)
 	uint64_t n = peer_number(p, "qp");
 
 	if (n >= p->n_qps)
-		errx(2, "there is no qp %ju", (uintmax_t)n);
+		errx(2, "no qp %ju", (uintmax_t)n);
 	return &p->qps[n];
 }
 
@@ -105,7 +105,7 @@ static void execute(struct peer *p, char *line, size_t length)
 				c->run(p);
 				return;
 			}
-	errx(2, "there is no command '%s'", line);
+	errx(2, "unknown command '%s'", line);
 }
 
 static FILE *accept_one(uint16_t port)
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		errx(2, "usage: peer TCP-PORT");
 	stream = accept_one((uint16_t)atoi(argv[1]));
-	/* the newline becomes the end of the last word, the end of the string the empty word */
+	/* the newline ends the last word, the end of the string is the empty word */
 	while ((length = getline(&line, &room, stream)) > 0 && line[length - 1] == '\n') {
 		execute(&p, line, (size_t)length);
 		if (dprintf(fileno(stream), "%s\n", p.answer) < 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of libibverbs that does what it is told over TCP, one line a command, one line an
- * answer: the same executable runs on the engine and, in the guest, on Linux's rdma_rxe.
+ * A program of libibverbs that executes commands received over TCP: one line per command, one line
+ * per answer. The same executable runs on the engine and, in the guest, on Linux's rdma_rxe.
  *
  *	COMMAND KEY=VALUE...		"ok KEY=VALUE..." or "error WHAT: strerror"
  *
- * Objects are named by small numbers. Who sends the commands is trusted; a number that is out of
- * range or a key that is missing ends the program with a message.
+ * Objects are named by small numbers. The sender of the commands is trusted; a number out of range
+ * or a missing key ends the program with a message.
  */
 #ifndef UROCE_TESTS_INTEROP_PEER_H
 #define UROCE_TESTS_INTEROP_PEER_H
@@ -26,7 +26,7 @@ struct peer_mr {
 struct peer_qp {
 	struct ibv_qp *qp;
 	struct ibv_cq *send, *recv;
-	uint64_t posted_ns; /* the last `send` */
+	uint64_t posted_ns; /* time of the last `send` */
 };
 
 struct peer {
@@ -38,7 +38,7 @@ struct peer {
 	struct ibv_mw *mws[PEER_OBJECTS];
 	struct ibv_ah *ahs[PEER_OBJECTS];
 	unsigned int n_mrs, n_qps, n_mws, n_ahs;
-	char *words; /* of the command that is executed, each ended by a zero, then an empty one */
+	char *words; /* of the present command, each ended by a zero, then an empty one */
 	char answer[PEER_ANSWER];
 };
 
@@ -50,7 +50,7 @@ struct peer_command {
 extern const struct peer_command peer_object_commands[];
 extern const struct peer_command peer_work_commands[];
 
-/* The value of a key of this command; the program ends if it is not there and not optional. */
+/* The value of a key of the present command. The program ends if a required key is missing. */
 const char *peer_text(struct peer *p, const char *key, const char *otherwise);
 uint64_t peer_number(struct peer *p, const char *key);
 uint64_t peer_number_or(struct peer *p, const char *key, uint64_t otherwise);

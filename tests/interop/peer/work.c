@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests, completions, events, and what lies in memory. */
+/* Work requests, completions, events, and the contents of memory. */
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -30,10 +30,10 @@ static enum ibv_wr_opcode opcode(struct peer *p)
 	for (i = 0; i < sizeof(opcodes) / sizeof(opcodes[0]); i++)
 		if (strcmp(opcodes[i].name, name) == 0)
 			return opcodes[i].opcode;
-	errx(2, "there is no operation '%s'", name);
+	errx(2, "unknown operation '%s'", name);
 }
 
-/* Offsets and lengths are not checked against the region: that is what is tried. */
+/* Offsets and lengths are not checked against the region, because violations are tested. */
 static struct ibv_sge element(struct peer *p)
 {
 	struct peer_mr *m = peer_mr(p);
@@ -52,7 +52,7 @@ static void destination(struct peer *p, struct peer_qp *q, struct ibv_send_wr *w
 		uint64_t ah = peer_number(p, "ah");
 
 		if (ah >= p->n_ahs)
-			errx(2, "there is no ah %ju", (uintmax_t)ah);
+			errx(2, "no ah %ju", (uintmax_t)ah);
 		wr->wr.ud.ah = p->ahs[ah];
 		wr->wr.ud.remote_qpn = (uint32_t)peer_number(p, "dqpn");
 		wr->wr.ud.remote_qkey = (uint32_t)peer_number(p, "qkey");
@@ -102,7 +102,10 @@ static void do_recv(struct peer *p)
 	peer_result(p, "ibv_post_recv", error);
 }
 
-/* ID:STATUS:LENGTH:US,...: what came within MS, at most N; US is counted from the last `send`. */
+/*
+ * ID:STATUS:LENGTH:US,...: at most N completions that came within MS. US counts from the last
+ * `send`.
+ */
 static void do_poll(struct peer *p)
 {
 	struct peer_qp *q = peer_qp(p);
@@ -146,7 +149,7 @@ static void do_bind(struct peer *p)
 	int error;
 
 	if (n >= p->n_mws)
-		errx(2, "there is no mw %ju", (uintmax_t)n);
+		errx(2, "no mw %ju", (uintmax_t)n);
 	if (p->mws[n]->type == IBV_MW_TYPE_1) {
 		error = ibv_bind_mw(peer_qp(p)->qp, p->mws[n], &b);
 	} else {
@@ -176,7 +179,7 @@ static bool of_qp(const struct ibv_async_event *event)
 	}
 }
 
-/* The next asynchronous event, if one comes within MS, and the queue pair that it is about. */
+/* The next asynchronous event that comes within MS, and its queue pair. */
 static void do_event(struct peer *p)
 {
 	struct pollfd fd = { .fd = p->context->async_fd, .events = POLLIN };
@@ -196,7 +199,7 @@ static void do_event(struct peer *p)
 	ibv_ack_async_event(&event);
 }
 
-/* Octet i of a region becomes seed + i + i / 256, modulo 256. */
+/* Sets octet i of a region to seed + i + i / 256, modulo 256. */
 static void do_fill(struct peer *p)
 {
 	struct peer_mr *m = peer_mr(p);
@@ -216,7 +219,7 @@ static void do_zero(struct peer *p)
 	peer_say(p, "ok");
 }
 
-/* A sum (FNV-1a) over a part of a region, to compare what two peers have. */
+/* A checksum (FNV-1a) of a part of a region, to compare two peers. */
 static void do_sum(struct peer *p)
 {
 	struct peer_mr *m = peer_mr(p);
@@ -224,7 +227,7 @@ static void do_sum(struct peer *p)
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
 	if (end > m->length || end < at)
-		errx(2, "there is no octet %ju", (uintmax_t)end);
+		errx(2, "no octet %ju", (uintmax_t)end);
 	for (; at < end; at++)
 		sum = (sum ^ m->memory[at]) * UINT64_C(0x100000001b3);
 	peer_say(p, "ok sum=%#jx", (uintmax_t)sum);
