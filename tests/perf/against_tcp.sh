@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# An unmodified ib_write_bw on one engine beside kernel TCP between two namespaces, in the same
-# minute, as root: prints MiB/s and the ratio; judges nothing. Needs qperf, perftest, iproute2.
+# Compares an unmodified ib_write_bw on one engine with kernel TCP between two namespaces. Run it as
+# root. Prints MiB/s and the ratio, without a verdict. Needs qperf, perftest, iproute2.
 #	tests/perf/against_tcp.sh [BUILD-FOLDER]
 set -euo pipefail
 build=$(realpath "${1:-build}")
@@ -29,7 +29,7 @@ for ns in "$a" "$b"; do
 	ip -n "$ns" link set veth0 up
 done
 
-# await SECONDS WHAT COMMAND...: bounded, and says what did not come.
+# await SECONDS WHAT COMMAND...: waits until COMMAND succeeds, or fails and prints WHAT.
 await() {
 	local until=$((SECONDS + $1)) what=$2
 	shift 2
@@ -53,7 +53,7 @@ tcp() {
 	kill "$server"
 }
 
-# write_bw PROMOTE: MiB/s of 64 KiB.
+# write_bw PROMOTE: MiB/s with messages of 64 KiB.
 write_bw() {
 	local program=(ip netns exec "$a" env UROCE_PROMOTE="$1" "$build/apps/uroce" run --quiet
 		--socket "$work/socket" -- ib_write_bw -d uroce0 -x 1 -F -s 65536 -n 30000)

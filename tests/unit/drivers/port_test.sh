@@ -4,18 +4,18 @@
 #	namespace ours              namespace linux
 #	port_tool -- near ========= far -- the kernel
 #
-# The kernel pings a port whose addresses are ours; the port resolves the kernel's; and then the
-# same on an interface whose addresses the kernel owns (--netdev).
+# The kernel pings a port with addresses of its own, and the port resolves the kernel's addresses; then
+# the same on an interface whose addresses the kernel owns (--netdev).
 set -u
 tool=$1
 kind=$2
 
-# a network namespace needs privilege, or a user namespace in which we have it
+# a network namespace needs privileges, or a user namespace that gives them
 if [ "${INSIDE:-}" = "" ]; then
 	if [ "$(id -u)" = 0 ]; then
 		INSIDE=1 exec unshare -nm sh "$0" "$@"
 	fi
-	unshare -rnm true 2>/dev/null || { echo "no network namespaces here"; exit 77; }
+	unshare -rnm true 2>/dev/null || { echo "network namespaces are not available"; exit 77; }
 	INSIDE=1 exec unshare -rnm sh "$0" "$@"
 fi
 
@@ -33,11 +33,11 @@ clean() {
 trap clean EXIT
 fail() {
 	echo "FAILED: $*"
-	echo "--- port_tool said:"
+	echo "--- output of port_tool:"
 	cat "$dir/out" "$dir/err" 2>/dev/null
 	exit 1
 }
-# a line that matches appears within 15 s
+# a matching line must appear within 15 s
 expect() {
 	for _ in $(seq 150); do
 		grep -q "$1" "$dir/out" && return 0
@@ -49,8 +49,8 @@ expect() {
 
 linux() { nsenter -t "$linux_pid" -n "$@"; }
 
-# answers COUNT COMMAND... ADDRESS: of so many pings one is answered; the kernel gives up asking for
-# a neighbour after 3 s, and begins anew with the next
+# answers COUNT COMMAND... ADDRESS: one of COUNT pings is answered. The kernel gives up resolving a
+# neighbour after 3 s, and begins again with the next ping
 answers() {
 	count=$1
 	shift
@@ -91,7 +91,7 @@ finish() {
 
 case $kind in
 af_packet)
-	# no address of the kernel's on our side, not even a link-local one
+	# the kernel has no address on our side, not even a link-local one
 	sysctl -qw net.ipv6.conf.near.disable_ipv6=1
 	ip link set near up
 	run --vdev net_af_packet0,iface=near -- answer net_af_packet0 \
@@ -120,8 +120,8 @@ netdev)
 	ip address add 10.9.0.3/24 dev near
 	expect "addresses .*10.9.0.1/24 10.9.0.3/24 fd09::1/64$"
 	answers 2 linux ping 10.9.0.1 || fail "the kernel's own answer"
-	# a RoCE frame rings, arrives, and the kernel does not answer it: a second datagram on a
-	# connected socket would meet the "port unreachable" of the first
+	# a RoCE frame rings the bell and arrives, and the kernel does not answer it: otherwise a
+	# second datagram on a connected socket would get the first one's "port unreachable"
 	linux python3 - <<-P || fail "the kernel answered UDP 4791"
 	import socket, time
 	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,7 +144,7 @@ netdev)
 	;;
 tap)
 	# the kernel's end of the tap is in this namespace
-	[ -c /dev/net/tun ] || { echo "no /dev/net/tun here"; exit 77; }
+	[ -c /dev/net/tun ] || { echo "no /dev/net/tun"; exit 77; }
 	run --vdev net_tap0,iface=tapped,mac=02:00:00:00:00:02 -- answer net_tap0 \
 		10.8.0.1/24,fd08::1/64 10.8.0.2
 	expect "^mac 02:00:00:00:00:03 mtu 1500"
@@ -162,7 +162,7 @@ memif)
 	mkfifo "$dir/other_in"
 	run --vdev "net_memif0,role=server,id=1,$socket,mac=02:00:00:00:00:01" -- \
 		answer net_memif0 10.7.0.1/24,fd07::1/64 10.7.0.2,fd07::2
-	# a client of memif connects once, when it starts
+	# a memif client connects only when it starts
 	expect "^mac 02:00:00:00:00:01 mtu 2030"
 	"$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" \
 		--vdev "net_memif0,role=client,id=1,$socket,mac=02:00:00:00:00:02" -- \

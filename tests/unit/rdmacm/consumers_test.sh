@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Programs and libraries that Debian built against its own librdmacm load with ours, every symbol
-# bound at once.
+# Programs and libraries that Debian built against its own librdmacm load with ours, with all symbols
+# bound at load time.
 # usage: consumers_test.sh FOLDER-OF-LIBIBVERBS FOLDER-OF-LIBRDMACM
 set -eu
 
@@ -11,10 +11,10 @@ export UROCE_SOCKET="$work/nobody.sock" LD_LIBRARY_PATH="$1:$2" LD_BIND_NOW=1
 libraries=/usr/lib/x86_64-linux-gnu
 tried=0
 lacks() {
-	echo "[SKIP] $1: it is not installed"
+	echo "[SKIP] $1: not installed"
 }
 
-# ldd with immediate binding names every symbol that is missing
+# ldd with immediate binding lists missing symbols
 for name in rping ucmatose udaddy mckey cmtime rdma_server rdma_client rdma_xserver rdma_xclient \
 	rcopy rstream riostream udpong ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw qperf \
 	$libraries/rsocket/librspreload.so.1.0.0 $libraries/libfabric.so.1 \

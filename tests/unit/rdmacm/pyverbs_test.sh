@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# rdma-core's own tests of rdma_cm, as Debian installs them, on the device of the engine at
-# $UROCE_SOCKET, whose address must be 127.0.0.1: all ten pass. They look for the device's interface
-# in /sys/class/infiniband, which `uroce run` shows them.
+# rdma-core's own tests of rdma_cm, as Debian installs them, on the engine at $UROCE_SOCKET, whose
+# address must be 127.0.0.1: all ten pass. They look for the device's interface in
+# /sys/class/infiniband, which they see through `uroce run`.
 # usage: pyverbs_test.sh UROCE HOW-IT-SHOWS-FILES [PATTERN]
 set -eu
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The library exports every symbol of Debian's, in the same version node, and nothing else; it needs
-# our libibverbs, by its name, and libc.
+# The library exports the same symbols as Debian's, in the same version node, and no others. It needs
+# only libibverbs and libc.
 # usage: symbols_test.sh LIBRARY DEBIAN-SYMBOL-LIST
 set -eu
 
@@ -17,7 +17,7 @@ test "$(wc -l <"$work/ours")" -eq 68 || { echo "not 68 symbols"; exit 1; }
 printf 'A RDMACM_1.%s\n' 0 1 2 3 >"$work/nodes"
 grep '^A ' "$work/all" | diff -u "$work/nodes" -
 
-# as of libibverbs: others replace these functions
+# as in libibverbs: programs replace these functions
 if nm -D --undefined-only "$1" |
 	grep -E ' (mmap|munmap|mremap|madvise|mprotect|mlock|munlock|shmat|shmdt|s?brk)(64)?(@|$)'; then
 	echo "maps memory through libc"
