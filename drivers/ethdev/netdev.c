@@ -22,19 +22,19 @@
 #include "drivers/interface.h"
 
 #define PAGE	     4096u
-#define ADDRESS_ROOM 16u /* between a ring frame and what the driver asks of an mbuf, generously */
+#define ADDRESS_ROOM 16u /* what the driver needs of an mbuf beyond a ring frame, or more */
 
 struct netdev {
 	char iface[IF_NAMESIZE];
 	char vdev[64];
 	struct mnl_socket *events; /* of links and addresses */
-	bool unread; /* something was announced, and is not known yet */
+	bool unread; /* an announced change was not read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
 };
 
 /*
- * The ring's frame size for an MTU. The driver takes frames to lie side by side across blocks, so
- * that a size must divide the block's, which is whole pages: half a page, or whole ones.
+ * The ring's frame size for an MTU. The driver assumes that frames are contiguous across blocks, so
+ * the size must divide a block, which is whole pages: half a page, or whole pages.
  */
 static uint32_t frame_size(uint32_t mtu)
 {
@@ -59,7 +59,10 @@ uint32_t netdev_mbuf_octets(const char *iface, uint16_t mtu)
 	return wanted == 0 ? 0 : frame_size(wanted) + ADDRESS_ROOM;
 }
 
-/* Receives nothing ever: the datagrams are the engine's, which sees them on the packet ring. */
+/*
+ * A socket that never receives: the datagrams are the engine's, which gets them from the packet
+ * ring.
+ */
 static int mute_open(int family, const char *iface)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -74,7 +77,7 @@ static int mute_open(int family, const char *iface)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, (socklen_t)strlen(iface));
-	/* another engine on the same interface keeps such a socket too */
+	/* another engine on the same interface has such a socket, too */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
@@ -82,7 +85,7 @@ static int mute_open(int family, const char *iface)
 				 : bind(fd, (struct sockaddr *)&v4, sizeof(v4));
 	if (ret == 0)
 		return fd;
-	close(fd); /* somebody else holds the port: then nobody answers "unreachable" either */
+	close(fd); /* another socket has the port, so the kernel does not answer */
 	return -1;
 }
 
@@ -132,7 +135,7 @@ static bool is_usable(const struct netdev_options *o, char *why, size_t size)
 	uint32_t room;
 
 	if (mtu == 0 || strpbrk(o->iface, ",[]=") != NULL) {
-		snprintf(why, size, "there is no interface %s", o->iface);
+		snprintf(why, size, "no interface %s (see ip link)", o->iface);
 		return false;
 	}
 	if (o->mtu > mtu) {
@@ -173,7 +176,7 @@ static struct port *open_port(struct netdev *n, const struct netdev_options *o, 
 	return p;
 }
 
-/* The bells rang for every frame so far; beside a kernel that answers, only RoCE is ours. */
+/* The bells ring for every frame at first. If the kernel answers on this port only RoCE is ours. */
 static void narrow_bells(struct ethdev *d)
 {
 	for (uint16_t i = 0; i < d->port.queues; i++) {
@@ -213,7 +216,7 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 		free(n);
 		return NULL;
 	}
-	/* before the addresses are read, so that no change falls between */
+	/* before the addresses are read, so that no change is missed in between */
 	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);

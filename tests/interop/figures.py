@@ -181,7 +181,7 @@ def connection_rates(wire, stacks):
 
 def print_rate(who, output):
     us = connect_us(output)
-    print(f"cmtime -c {CONNECTIONS}, {who}: {us:.0f} us a connection, {1e6 / us:.0f} connections/s",
+    print(f"cmtime -c {CONNECTIONS}, {who}: {us:.0f} us per connection, {1e6 / us:.0f} connections/s",
           flush=True)
 
 

@@ -57,7 +57,7 @@ Test(rate, is_kept_on_every_service)
 		cr_assert(sent_octets >= 14000 && sent_octets <= 20500, "type %u: %u octets more",
 			  types[i], sent_octets);
 		expect_state(a, QP_STATE_RTS);
-		cr_assert_eq(qp_timeouts(a->q->core), 0, "nobody waits for what was not sent");
+		cr_assert_eq(qp_timeouts(a->q->core), 0, "a timer ran for an unsent packet");
 	}
 }
 

@@ -380,7 +380,7 @@ static void expect_answer(struct side *s, uint8_t syndrome, uint32_t psn, uint32
 	uint8_t class = p->syndrome & SYNDROME_CLASS;
 
 	if (syndrome == SYNDROME_ACK)
-		cr_assert_eq(class, SYNDROME_ACK, "syndrome %02x is no ACK", p->syndrome);
+		cr_assert_eq(class, SYNDROME_ACK, "syndrome %02x is not an ACK", p->syndrome);
 	else
 		cr_assert_eq(p->syndrome, syndrome, "syndrome %02x, %02x was expected", p->syndrome,
 			     syndrome);

@@ -32,7 +32,7 @@ Test(unreliable, a_send_is_complete_when_it_has_left)
 	expect_silence(b);
 	sent(a, p);
 	cr_assert_eq(expect_completion(a, 7, STATUS_SUCCESS).opcode, COMPLETION_SEND);
-	cr_assert_eq(a->q->deadline, TIME_NEVER, "nobody waits for an answer");
+	cr_assert_eq(a->q->deadline, TIME_NEVER, "no answer is awaited");
 }
 
 /* protocol-map 43, 123 */

@@ -111,7 +111,7 @@ Test(files, files_of_another_engine_are_not_shown)
 		device.engine_id = ENGINE;
 		snprintf(where.path, sizeof(where.path), "%s/s", place);
 		cr_assert_eq(rename(at("s.files/engine"), at("s.files/away")), 0);
-		cr_expect_eq(show(ways[i]), FILES_NONE, "nobody's");
+		cr_expect_eq(show(ways[i]), FILES_NONE, "no engine's");
 		cr_assert_eq(rename(at("s.files/away"), at("s.files/engine")), 0);
 		expect_variable("UROCE_FILES", NULL);
 		expect_variable("LD_PRELOAD", NULL);

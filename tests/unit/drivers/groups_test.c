@@ -31,7 +31,7 @@ static nanotime join(const struct gid *group, const uint8_t *report, size_t leng
 	nanotime now = TIME_S;
 
 	cr_assert_eq(neighbour_join(t, group, now), 0);
-	cr_assert_eq(neighbour_join(t, group, now), 0, "joining again is no error");
+	cr_assert_eq(neighbour_join(t, group, now), 0, "joining again must succeed");
 	cr_expect_eq(neighbour_tick(t, now, &out), now + TIME_S);
 	sent(report, length, "unasked");
 	neighbour_tick(t, now + TIME_S - 1, &out);

@@ -58,7 +58,7 @@ Test(interface, facts_follow_the_interface)
 	ip("link set near mtu 1337");
 	cr_expect_eq(ifindex_mtu(-1, near), 1337);
 	cr_expect_eq(ifindex_speed(-1, near), 10000, "a veth reports 10 Gbit/s");
-	cr_expect_eq(ifindex_speed(-1, 99999), 0, "nobody's");
+	cr_expect_eq(ifindex_speed(-1, 99999), 0, "no such interface");
 	cr_expect_eq(ifindex_speed(-1, index_of("lo")), 0, "the loopback interface reports none");
 	ifindex_mac(-1, near, &mac);
 	cr_expect_arr_eq(mac.octet, wanted.octet, 6);

@@ -118,7 +118,7 @@ Test(rs_arguments, not_in_this_state)
 	FAILS(raccept(s, NULL, NULL), EAGAIN);
 }
 
-Test(rs_arguments, nobody_listens)
+Test(rs_arguments, refused_without_a_listener)
 {
 	struct sockaddr_in a;
 
