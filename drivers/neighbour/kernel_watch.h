@@ -16,7 +16,6 @@
 #include "config/limits.h"
 #include "wire/envelope.h"
 
-
 struct mnl_socket;
 
 struct watched {

@@ -283,8 +283,7 @@ Test(interface, changes_are_announced_once)
 		ip("%s", changes[i]);
 		/* a work queue of the kernel announces an IPv6 address some time later */
 		poll(&readable, 1, PATIENCE_MS);
-		cr_expect(interface_events_happened(events), "ip %s was not announced",
-			  changes[i]);
+		cr_expect(interface_events_happened(events), "ip %s was not announced", changes[i]);
 	}
 	interface_events_close(events);
 }
