@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "transport/events.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
 
 static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)

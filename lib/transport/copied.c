@@ -7,12 +7,12 @@
 
 #include "transport/copied.h"
 #include "transport/events.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/request.h"
-#include "transport/respond.h"
+#include "transport/requester/request.h"
+#include "transport/responder/respond.h"
 #include "transport/unreliable.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 
 /* A READ whose landing is not over did not happen: the requester stands before it again. */
 static void landings_forget(struct qp *qp)

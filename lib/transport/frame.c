@@ -6,7 +6,7 @@
 #include "transport/events.h"
 #include "transport/frame.h"
 #include "transport/qp.h"
-#include "transport/segment.h"
+#include "transport/requester/segment.h"
 #include "transport/single.h"
 
 enum reason frame_packet(const struct qp *qp, const struct send_work *w, const struct message *m,

@@ -8,12 +8,12 @@
 
 #include "base/bits.h"
 #include "transport/copied.h"
-#include "transport/kind.h"
-#include "transport/operation.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/operation.h"
 #include "transport/qp.h"
-#include "transport/reply.h"
-#include "transport/request.h"
-#include "transport/retry.h"
+#include "transport/responder/reply.h"
+#include "transport/requester/request.h"
+#include "transport/requester/retry.h"
 #include "transport/transport.h"
 
 #define A(name) QP_ATTR_##name

@@ -11,9 +11,9 @@
 
 #include "memory/check.h"
 #include "transport/attributes.h"
-#include "transport/receive.h"
-#include "transport/requester.h"
-#include "transport/responder.h"
+#include "transport/responder/receive.h"
+#include "transport/requester/requester.h"
+#include "transport/responder/responder.h"
 #include "transport/ticket.h"
 #include "wire/packet.h"
 

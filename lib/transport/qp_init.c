@@ -6,7 +6,7 @@
 #include "config/limits.h"
 #include "transport/psn.h"
 #include "transport/qp.h"
-#include "transport/retry.h"
+#include "transport/requester/retry.h"
 #include "transport/transport.h"
 #include "wire/opcode.h"
 

@@ -8,12 +8,12 @@
 
 #include "base/bits.h"
 #include "memory/spans.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/respond_check.h"
-#include "transport/segment.h"
+#include "transport/responder/respond_check.h"
+#include "transport/requester/segment.h"
 #include "transport/single.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 
 #define ETHERNET_HEADER 14u
 

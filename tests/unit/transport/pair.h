@@ -7,7 +7,7 @@
 #define TESTS_PAIR_H
 
 #include "base/bits.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/psn.h"
 #include "transport/qp.h"
 #include "transport/transport.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "base/bits.h"
-#include "transport/rate.h"
+#include "transport/requester/rate.h"
 
 /* Packets of a size each, as soon as they may: octets in so many milliseconds. */
 static uint64_t octets_in(struct rate *r, uint32_t packet, nanotime *now, nanotime end,

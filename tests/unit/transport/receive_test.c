@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
-#include "transport/receive.h"
+#include "transport/responder/receive.h"
 
 static struct receive_done ring[4];
 static struct receives receives;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "pair.h"
-#include "transport/retry.h"
+#include "transport/requester/retry.h"
 
 static struct pair pair;
 static struct pair_options o;

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/work.h"
 #include "transport/outcomes.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 
 Test(verdict, every_reason)
 {

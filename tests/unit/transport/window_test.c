@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
-#include "transport/window.h"
+#include "transport/requester/window.h"
 
 Test(window, grows_by_one_for_sixteen_and_stops_at_the_limit)
 {

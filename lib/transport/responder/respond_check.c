@@ -11,9 +11,9 @@
 
 #include "base/bits.h"
 #include "memory/spans.h"
-#include "transport/duplicate.h"
-#include "transport/kind.h"
-#include "transport/respond_check.h"
+#include "transport/responder/duplicate.h"
+#include "transport/requester/kind.h"
+#include "transport/responder/respond_check.h"
 
 static enum reason check_psn(struct arrival *a)
 {

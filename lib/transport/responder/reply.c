@@ -10,10 +10,10 @@
 
 #include "base/bits.h"
 #include "memory/spans.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/reply.h"
-#include "transport/respond.h"
+#include "transport/responder/reply.h"
+#include "transport/responder/respond.h"
 
 /* The oldest record that is owed an answer. */
 static struct record *owed_record(const struct responder *r)

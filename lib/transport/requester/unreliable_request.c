@@ -9,9 +9,9 @@
 
 #include "transport/attributes.h"
 #include "transport/events.h"
-#include "transport/operation.h"
+#include "transport/requester/operation.h"
 #include "transport/qp.h"
-#include "transport/request.h"
+#include "transport/requester/request.h"
 #include "transport/unreliable.h"
 
 void enter_sq_error(struct qp *qp)

@@ -20,8 +20,8 @@
 
 #include "transport/events.h"
 #include "transport/qp.h"
-#include "transport/request.h"
-#include "transport/retry.h"
+#include "transport/requester/request.h"
+#include "transport/requester/retry.h"
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7

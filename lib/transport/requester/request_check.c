@@ -7,9 +7,9 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/request_check.h"
+#include "transport/requester/request_check.h"
 #include "transport/single.h"
 
 const struct work_kind work_kinds[16] = {

@@ -31,8 +31,8 @@
 #include "base/work.h"
 #include "transport/outcomes.h"
 #include "transport/psn.h"
-#include "transport/rate.h"
-#include "transport/window.h"
+#include "transport/requester/rate.h"
+#include "transport/requester/window.h"
 
 struct message { /* beside each window slot: what follows from the request, and how far it is */
 	uint32_t length; /* octets */

@@ -3,7 +3,7 @@
 
 #include "base/work.h"
 #include "transport/outcomes.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 #include "wire/packet.h"
 
 #define SILENT                          \

@@ -16,15 +16,15 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/kind.h"
-#include "transport/operation.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/operation.h"
 #include "transport/qp.h"
-#include "transport/reply.h"
-#include "transport/request.h"
-#include "transport/request_check.h"
-#include "transport/request_packet.h"
-#include "transport/retry.h"
-#include "transport/segment.h"
+#include "transport/responder/reply.h"
+#include "transport/requester/request.h"
+#include "transport/requester/request_check.h"
+#include "transport/requester/request_packet.h"
+#include "transport/requester/retry.h"
+#include "transport/requester/segment.h"
 #include "transport/unreliable.h"
 
 /* May message nxt, the first without PSNs, begin? */

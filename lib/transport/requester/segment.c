@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/qp.h"
-#include "transport/segment.h"
+#include "transport/requester/segment.h"
 #include "wire/opcode.h"
 
 bool segment_malformed(const struct qp *qp, const struct send_work *w, uint32_t least)

@@ -8,11 +8,11 @@
 
 #include "base/bits.h"
 #include "memory/spans.h"
-#include "transport/answer.h"
-#include "transport/kind.h"
+#include "transport/requester/answer.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/request.h"
-#include "transport/retry.h"
+#include "transport/requester/request.h"
+#include "transport/requester/retry.h"
 
 /* Something was acknowledged, `packets` of it. */
 static void progress(struct qp *qp, uint32_t packets, nanotime now)

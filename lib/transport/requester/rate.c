@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/rate.h"
+#include "transport/requester/rate.h"
 
 #define BURST_PACKETS 2u
 #define BURST_TIME    (32 * TIME_US) /* a poll or a tick of the wheel that comes late costs no rate */

@@ -9,10 +9,10 @@
 #include <assert.h>
 
 #include "transport/events.h"
-#include "transport/kind.h"
-#include "transport/operation.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/operation.h"
 #include "transport/qp.h"
-#include "transport/request.h"
+#include "transport/requester/request.h"
 
 bool operation_may_begin(const struct qp *qp)
 {

@@ -7,8 +7,8 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/duplicate.h"
-#include "transport/kind.h"
+#include "transport/responder/duplicate.h"
+#include "transport/requester/kind.h"
 #include "transport/psn.h"
 
 /* The index of the youngest record that is remembered and whose PSNs hold this one. */

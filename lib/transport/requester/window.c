@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
-#include "transport/window.h"
+#include "transport/requester/window.h"
 
 #define GROW_EVERY  16u /* packets acknowledged for one packet more */
 #define LOSS_APART  64u /* packets acknowledged between losses that no burst of ours caused */

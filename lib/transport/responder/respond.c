@@ -7,14 +7,14 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/duplicate.h"
+#include "transport/responder/duplicate.h"
 #include "transport/events.h"
-#include "transport/kind.h"
-#include "transport/reply.h"
-#include "transport/respond.h"
-#include "transport/respond_check.h"
+#include "transport/requester/kind.h"
+#include "transport/responder/reply.h"
+#include "transport/responder/respond.h"
+#include "transport/responder/respond_check.h"
 #include "transport/unreliable.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 
 /* The message's cursor past this packet. */
 static void message_advance(const struct arrival *a)

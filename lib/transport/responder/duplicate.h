@@ -3,7 +3,7 @@
 #ifndef TRANSPORT_DUPLICATE_H
 #define TRANSPORT_DUPLICATE_H
 
-#include "transport/respond.h"
+#include "transport/responder/respond.h"
 
 /* REASON_DUPLICATE, and the record of the request is in the arrival; or _UNKNOWN: none matches. */
 enum reason duplicate_check(struct arrival *a);

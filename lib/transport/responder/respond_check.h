@@ -3,7 +3,7 @@
 #ifndef TRANSPORT_RESPOND_CHECK_H
 #define TRANSPORT_RESPOND_CHECK_H
 
-#include "transport/respond.h"
+#include "transport/responder/respond.h"
 
 /* Of a reliable connection: all of them, in order. */
 enum reason respond_check(struct arrival *a);

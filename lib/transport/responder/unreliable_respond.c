@@ -9,11 +9,11 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/psn.h"
-#include "transport/respond_check.h"
+#include "transport/responder/respond_check.h"
 #include "transport/unreliable.h"
-#include "transport/verdict.h"
+#include "transport/responder/verdict.h"
 
 /* The message in progress ends without its end; `why` is what an SRQ's request tells. */
 static void message_drop(struct qp *qp, enum reason why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 
-#include "transport/receive.h"
+#include "transport/responder/receive.h"
 
 void receive_push(struct receives *r, const struct receive_done *d)
 {

@@ -9,11 +9,11 @@
 #include "memory/spans.h"
 #include "transport/datagram.h"
 #include "transport/frame.h"
-#include "transport/kind.h"
+#include "transport/requester/kind.h"
 #include "transport/qp.h"
-#include "transport/request_check.h"
-#include "transport/request_packet.h"
-#include "transport/segment.h"
+#include "transport/requester/request_check.h"
+#include "transport/requester/request_packet.h"
+#include "transport/requester/segment.h"
 #include "wire/envelope.h"
 
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
