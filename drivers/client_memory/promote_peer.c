@@ -139,16 +139,17 @@ static uint32_t each_rest(const struct promote_region *r, uint32_t most,
 	uint32_t done = 0;
 
 	for (uint32_t i = 0; i <= r->count && done < most; i++) {
-		const struct mr_backing *b = &r->backing[i];
+		/* NULL: the end of the region; `backing` is NULL if there is none */
+		const struct mr_backing *b = i < r->count ? &r->backing[i] : NULL;
 
-		end = i < r->count ? (r->start + b->offset) & ~(PAGE - 1)
-				   : page_up(r->start + r->length);
+		end = b != NULL ? (r->start + b->offset) & ~(PAGE - 1)
+				: page_up(r->start + r->length);
 		if (end > at) {
 			if (!one(at, end))
 				return done;
 			done++;
 		}
-		if (i < r->count)
+		if (b != NULL)
 			at = page_up(r->start + b->offset + b->length);
 	}
 	return done;

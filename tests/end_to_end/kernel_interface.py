@@ -15,7 +15,7 @@ import time
 
 import connections
 import programs
-from rig import ADDRESS, Failure, Process, af_packet, sh, two_namespaces, wait_until, wakes
+from rig import ADDRESS, CONTROL, Failure, Process, af_packet, sh, two_namespaces, wait_until, wakes
 
 NAME = "kernel0"
 MUTE = ("net.ipv6.conf.wire.disable_ipv6=1", "net.ipv4.conf.wire.rp_filter=1",
@@ -385,7 +385,13 @@ def groups(rig):
 
 
 def flood(rig):
-    """Small UDP packets for the kernel, as fast as one core sends them: RoCE still works."""
+    """Small UDP packets for the kernel, as fast as one core sends them: RoCE still works.
+
+    The programs find each other beside the flood: TCP would wait longer after each lost packet."""
+    rig.veth("ctl", 1500)
+    for side in "ab":
+        rig.ip(side, "address", "add", f"{CONTROL[side]}/24", "dev", "ctl")
+    rig.control = CONTROL["a"]
     mac = re.search(r"link/ether (\S+)", rig.ip("a", "link", "show", NAME))[1]
     flooder = Process(rig, "flood", [*rig.inside("b"), str(rig.build / "tests/end_to_end/flood"),
                                      "wire", mac, *ADDRESS["b"][:1], *ADDRESS["a"][:1]])
@@ -439,7 +445,7 @@ def refusals(build):
         for wrapper, name, wanted in (
                 ((), "wire", r"--kernel-interface wire: the name is taken"),
                 ((), "lo", r"--kernel-interface lo: the name is taken"),
-                ((), "sixteen-letters-", r"--kernel-interface 'sixteen-letters-': give a name"),
+                ((), "sixteen-letters-", r"--kernel-interface 'sixteen-letters-': must have 1 to 15"),
                 ((), "a/b", r"--kernel-interface a/b: give a name"),
                 ((), "tap%d", r"--kernel-interface tap%d: give a name"),
                 (no_right, "k0", r"--kernel-interface k0: .*CAP_NET_ADMIN"),
