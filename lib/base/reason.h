@@ -108,7 +108,9 @@
 	X(SENDER_FOREIGN, sender_foreign,                                                          \
 	  "the queue pair that sent the packet is not the receiver's peer")                        \
 	X(PEER_TAKEN, peer_taken,                                                                  \
-	  "another user's queue pair is connected to that queue pair of that address")
+	  "another user's queue pair is connected to that queue pair of that address")             \
+	/* commands */                                                                             \
+	X(SHARE_USED, share_used, "a program or its user has all that it may have of something")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

@@ -145,6 +145,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	if (e->exception != NULL)
 		read_exceptions(e->exception, s);
 	s->by_reason[REASON_PEER_TAKEN] += e->control->peers_taken;
+	s->by_reason[REASON_SHARE_USED] += e->control->users.refused;
 	s->clients = e->client_count;
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;

@@ -23,6 +23,14 @@ static const struct users *users(void)
 	return &((const struct engine *)(const void *)engine)->control->users;
 }
 
+static uint64_t counted(void)
+{
+	struct reply_statistics s;
+
+	statistics(&s);
+	return s.by_reason[REASON_SHARE_USED];
+}
+
 /* A program of root, from its beginning to a queue pair. */
 static void expect_service(const char *while_what)
 {
@@ -180,6 +188,7 @@ Test(control_quota_of_few, descriptors_for_channels)
 
 	attack_begin(&a, take_channels);
 	t = attack_result(&a);
+	cr_expect_gt(counted(), 0, "`uroce stat` says nothing of it");
 	expect_service("the attacker has all the channels it is given");
 	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
 	cr_expect_not_null(strstr(t.why, "per-user limit"), "%s", t.why);
@@ -214,6 +223,7 @@ Test(control_quota, regions)
 
 	attack_begin(&a, take_regions);
 	t = attack_result(&a);
+	cr_expect_gt(counted(), 0, "`uroce stat` says nothing of it");
 	expect_service("the attacker has all the regions it is given");
 	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
 	cr_expect_eq(t.n, LIMIT_ENGINE_MRS / 4 * 3, "%lu", (unsigned long)t.n);
