@@ -220,21 +220,25 @@ static void expect_no_stall(void (*take)(struct taken *t), uint64_t wanted, bool
 	control_rig_close();
 }
 
+/* hostile H-123: each of these, the best of ROUNDS tries. */
 Test(control_reclaim, files)
 {
 	expect_no_stall(take_files, FILES, NULL);
 }
 
+/* hostile H-123: ... */
 Test(control_reclaim, queue_pairs)
 {
 	expect_no_stall(take_queues, QUEUES, NULL);
 }
 
+/* hostile H-123: ... */
 Test(control_reclaim, a_context_is_closed)
 {
 	expect_no_stall(take_queues, QUEUES, close_context);
 }
 
+/* hostile H-123: ... */
 Test(control_reclaim, a_client_dies_while_its_context_is_closed)
 {
 	expect_no_stall(take_queues, QUEUES, begin_to_close_context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A neighbour whose MAC address alternates ten thousand times a second, by ARP that anybody on the
- * link can send: thousands of queue pairs towards it follow, and whoever has nothing to do with it
- * is served as before.
+ * link can send: thousands of queue pairs and address handles towards it follow, and whoever has nothing
+ * to do with it is served as before.
  */
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -18,6 +18,7 @@
 #include "control/control.h"
 
 #define QPS	  3000u
+#define AHS	  3000u
 #define RATE	  10000u /* changes a second */
 #define SECONDS	  2
 #define SLOW	  0.2 /* s, of a command: nine of ten stay below */
@@ -212,6 +213,34 @@ static uint32_t with_mac(const uint8_t ip[4], const struct mac *mac)
 	return n;
 }
 
+static void create_ah(int fd, uint32_t pd, const uint8_t ip[4])
+{
+	struct request_create_ah q = { .pd = pd };
+	struct reply_ah r;
+
+	q.path.is_global = 1;
+	q.path.port_num = 1;
+	q.path.sgid_index = 1;
+	memset(q.path.dgid.octet + 10, 0xff, 2);
+	memcpy(q.path.dgid.octet + 12, ip, 4);
+	cr_assert_eq(ask(fd, COMMAND_CREATE_AH, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0,
+		     "%s", r.h.why);
+}
+
+static uint32_t ahs_with_mac(const uint8_t ip[4], const struct mac *mac)
+{
+	struct engine *e = (struct engine *)engine;
+	struct engine_ah *ah;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&e->control_lock);
+	LIST_FOREACH(ah, &e->ahs, engine_link)
+	n += memcmp(ah->path.dgid.octet + 12, ip, 4) == 0 && ah->flow_state == FLOW_PORT &&
+	     memcmp(ah->flow.header, mac->octet, 6) == 0;
+	pthread_mutex_unlock(&e->control_lock);
+	return n;
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -228,6 +257,16 @@ static void expect_with_mac(const uint8_t ip[4], const struct mac *mac, uint32_t
 		poll(NULL, 0, 1);
 	cr_assert_eq(with_mac(ip, mac), wanted, "%u of %u queue pairs have the MAC address",
 		     with_mac(ip, mac), wanted);
+}
+
+static void expect_ahs_with_mac(const uint8_t ip[4], const struct mac *mac, uint32_t wanted)
+{
+	double end = seconds() + ENOUGH_MS / 1000;
+
+	while (ahs_with_mac(ip, mac) != wanted && seconds() < end)
+		poll(NULL, 0, 1);
+	cr_assert_eq(ahs_with_mac(ip, mac), wanted, "%u of %u address handles have the MAC address",
+		     ahs_with_mac(ip, mac), wanted);
 }
 
 /* Commands of somebody who does not care, until the time is over; how many were slow. */
@@ -263,9 +302,13 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	for (uint32_t i = 0; i < QPS; i++)
 		connect_qp(fd, &o, a_ip, 0x1000 + i);
 	connect_qp(fd, &o, b_ip, 0x1000);
+	for (uint32_t i = 0; i < AHS; i++)
+		create_ah(fd, o.pd, a_ip);
+	create_ah(fd, o.pd, b_ip);
 	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
 	expect_with_mac(b_ip, &mac_of_b, 1);
 	expect_with_mac(a_ip, &mac_of_a, QPS);
+	expect_ahs_with_mac(a_ip, &mac_of_a, AHS);
 
 	news = neighbour_agent_news((struct engine *)engine);
 	control = seconds_of_control();
@@ -285,6 +328,8 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
 	expect_with_mac(a_ip, &mac_of_a, QPS);
 	expect_with_mac(b_ip, &mac_of_b, 1);
+	expect_ahs_with_mac(a_ip, &mac_of_a, AHS);
+	expect_ahs_with_mac(b_ip, &mac_of_b, 1);
 	close(fd);
 	close(other);
 	expect_counts(0, 0, 0, 0);

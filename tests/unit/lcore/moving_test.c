@@ -494,3 +494,53 @@ Test(moving, who_stands_in_for_an_lcore_makes_no_copies)
 	r->side[2].qp.client = &other;
 	close(gate.fd);
 }
+
+/* ---- who has how many jobs ---- */
+
+#define PROGRAMS   8u /* of one user */
+#define USERS	   16u /* with one program each */
+#define HALF	   64u /* of the jobs of an lcore */
+#define WORTH_MUCH 16u
+
+/* Jobs with nothing to copy, as many as the program is given: its mover is held up. */
+static uint32_t take_jobs(const struct client *like, uint32_t number, uint32_t user,
+			  struct client *c)
+{
+	struct lcore *l = r->engine.lcore;
+	struct copy_batch *b;
+	uint32_t n = 0;
+
+	*c = *like;
+	c->number = number;
+	c->user = user;
+	while ((b = moving_open(l, c, 0)) != NULL) {
+		b->pending[b->tickets++] = (struct pending_ticket){ 0 };
+		moving_flush(l, 0);
+		n++;
+	}
+	return n;
+}
+
+/* hostile H-122: one user's programs, however many, leave half of the jobs, and each user has one. */
+Test(moving, jobs_are_shared_by_users)
+{
+	static struct client c[PROGRAMS + USERS];
+	uint32_t taken = 0, of[USERS];
+	nanotime until;
+
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		taken += take_jobs(&r->client, 2 + i, 1, &c[i]);
+	cr_expect_geq(taken, WORTH_MUCH);
+	cr_expect_leq(taken, HALF, "one user has %u jobs", taken);
+	for (uint32_t i = 0; i < USERS; i++)
+		of[i] = take_jobs(&r->client, 2 + PROGRAMS + i, 2 + i, &c[PROGRAMS + i]);
+	cr_expect_geq(of[0], WORTH_MUCH, "the next user has %u", of[0]);
+	for (uint32_t i = 0; i < USERS; i++)
+		cr_expect_geq(of[i], 1, "user %u of %u has none", i, USERS);
+	open_gate();
+	until = clock_now() + PATIENCE;
+	while (moving_under_way(r->engine.lcore) && clock_now() < until)
+		rig_poll(r);
+	cr_assert_not(moving_under_way(r->engine.lcore));
+}
