@@ -73,7 +73,7 @@ struct users {
 	LIST_HEAD(, user) list;
 	uint64_t all[RESOURCE_COUNT]; /* of all users together */
 	uint64_t limit[RESOURCE_COUNT], of_program[RESOURCE_COUNT];
-	uint64_t refused; /* times that a user or program had reached its limit: REASON_SHARE_USED */
+	uint64_t refused; /* times that a limit was reached: REASON_SHARE_USED */
 };
 
 /* One program's part of what its user has. */
