@@ -53,7 +53,7 @@
 #define LIMIT_RENDEZVOUS   16u /* under way on one queue pair */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 #define LIMIT_TICKETS_NEW  8u /* ... at first: most queue pairs settle each copy at once */
-#define LIMIT_COPY_WAIT	   10000u /* ms that a command waits for copies; then its program dies */
+#define LIMIT_COPY_WAIT	   10000u /* ms a command waits for copies; then its program is detached */
 
 /* Lcores: how work is cut into pieces. */
 #define LIMIT_STAGE  256u /* frames of one tx round */

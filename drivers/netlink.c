@@ -84,6 +84,8 @@ int netlink_ask(struct mnl_socket *s, const union netlink_question *q, union net
 	for (int i = 0; i < ANSWERS_MOST && error == 0; i++) {
 		ssize_t n = mnl_socket_recvfrom(s, a, sizeof(*a));
 
+		if (n < 0 && errno == EINTR) /* a signal of the program that embeds the engine */
+			continue;
 		if (n < 0)
 			error = errno;
 		else if (mnl_nlmsg_ok(&a->header, (int)n) &&

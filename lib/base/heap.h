@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Moments, the earliest first; of equal ones the one that was put first. A binary heap: the children
- * of place i are 2i + 1 and 2i + 2. Its nodes are parts of their owners' structs; the room for
+ * of index i are 2i + 1 and 2i + 2. Its nodes are parts of their owners' structs; the room for
  * pointers to them is the owner's, too.
  */
 #ifndef BASE_HEAP_H
@@ -16,7 +16,7 @@
 struct heap_node {
 	nanotime at;
 	uint32_t order;
-	uint32_t place; /* in heap.node + 1; 0: in no heap */
+	uint32_t position; /* index in heap.node, plus 1; 0: in no heap */
 };
 
 struct heap {
@@ -32,7 +32,7 @@ void heap_remove(struct heap *h, struct heap_node *n);
 
 static inline bool heap_holds(const struct heap_node *n)
 {
-	return n->place != 0;
+	return n->position != 0;
 }
 
 /* NULL: the heap is empty. */

@@ -80,7 +80,7 @@ static struct arrival *new_arrival(struct link *l)
 		a = &l->arrival[l->used++];
 	else
 		l->unused = a->next;
-	a->when.place = 0;
+	a->when.position = 0;
 	return a;
 }
 

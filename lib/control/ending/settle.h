@@ -6,7 +6,7 @@
  * are over.
  *
  *	command -- copies under way --> parked -- they are over --> finished, answered
- *	                                       \- LIMIT_COPY_WAIT -> the client is ended
+ *	                                       \- LIMIT_COPY_WAIT -> the client is detached
  *	end of a client -- likewise --> grave  -- they are over --> freed; never, if they never are
  *
  * An lcore that ends such a copy while somebody waits wakes the control thread.
