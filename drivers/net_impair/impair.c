@@ -22,11 +22,18 @@ static bool happens(struct impair_path *p, uint64_t threshold)
 	return (draw(p) >> 32) < threshold;
 }
 
-void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt)
+void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt,
+		      uint32_t paths)
 {
 	memset(p, 0, sizeof(*p));
 	p->rules = rules;
 	p->random = (rules == NULL ? 0 : rules->seed) * UINT64_C(0x2545f4914f6cdd1d) + salt;
+	if (rules == NULL || rules->rate == 0)
+		return;
+	p->octet_cost = (uint64_t)((double)rules->frequency * 8 * paths * (1 << IMPAIR_SHIFT) /
+				   (double)rules->rate);
+	p->queue = rules->queue / paths;
+	p->ecn = rules->ecn == UINT64_MAX ? UINT64_MAX : rules->ecn / paths;
 }
 
 void impair_path_clear(struct impair_path *p)
@@ -72,56 +79,99 @@ static struct rte_mbuf *corrupt(struct impair_path *p, struct rte_mbuf *frame)
 	return own;
 }
 
+/* The IP header of a frame, behind at most one VLAN tag, and its EtherType; NULL: none. */
+static uint8_t *ip_header(uint8_t *frame, uint32_t length, uint16_t *type)
+{
+	uint32_t l3 = RTE_ETHER_HDR_LEN;
+
+	if (length < l3 + RTE_VLAN_HLEN + sizeof(struct rte_ipv4_hdr))
+		return NULL;
+	*type = (uint16_t)(frame[12] << 8 | frame[13]);
+	if (*type == RTE_ETHER_TYPE_VLAN) {
+		*type = (uint16_t)(frame[16] << 8 | frame[17]);
+		l3 += RTE_VLAN_HLEN;
+	}
+	return *type == RTE_ETHER_TYPE_IPV4 || *type == RTE_ETHER_TYPE_IPV6 ? frame + l3 : NULL;
+}
+
 /* Sets ECN = 11 in the IP header, if there is one (RFC 3168). */
 static bool mark_ip(uint8_t *frame, uint32_t length)
 {
-	uint32_t l3 = RTE_ETHER_HDR_LEN;
 	uint16_t type;
+	uint8_t *l3 = ip_header(frame, length, &type);
 
-	if (length < l3 + RTE_VLAN_HLEN + sizeof(struct rte_ipv4_hdr))
+	if (l3 == NULL)
 		return false;
-	type = (uint16_t)(frame[12] << 8 | frame[13]);
-	if (type == RTE_ETHER_TYPE_VLAN) {
-		type = (uint16_t)(frame[16] << 8 | frame[17]);
-		l3 += RTE_VLAN_HLEN;
-	}
 	if (type == RTE_ETHER_TYPE_IPV4) {
-		struct rte_ipv4_hdr *ip = (void *)(frame + l3);
+		struct rte_ipv4_hdr *ip = (void *)l3;
 
 		ip->type_of_service |= RTE_IPV4_HDR_ECN_CE;
 		ip->hdr_checksum = 0;
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
-		return true;
+	} else {
+		l3[1] |= 0x30;
 	}
-	if (type == RTE_ETHER_TYPE_IPV6)
-		frame[l3 + 1] |= 0x30;
-	return type == RTE_ETHER_TYPE_IPV6;
+	return true;
 }
 
-static struct rte_mbuf *mark(struct impair_path *p, struct rte_mbuf *frame)
+/* The sender says that it understands marks, and none has been made yet (ECN = 01 or 10). */
+static bool can_be_marked(struct rte_mbuf *frame)
+{
+	uint16_t type;
+	const uint8_t *l3 = ip_header(rte_pktmbuf_mtod(frame, uint8_t *), frame->data_len, &type);
+	uint8_t ecn;
+
+	if (l3 == NULL)
+		return false;
+	ecn = type == RTE_ETHER_TYPE_IPV4 ? l3[1] & 3 : l3[1] >> 4 & 3;
+	return ecn == 1 || ecn == 2;
+}
+
+static struct rte_mbuf *mark(struct rte_mbuf *frame, uint64_t *marked)
 {
 	struct rte_mbuf *own = own_octets(frame);
 
 	if (own == NULL)
 		return frame;
-	p->counters.ce_marked += mark_ip(rte_pktmbuf_mtod(own, uint8_t *), own->data_len);
+	*marked += mark_ip(rte_pktmbuf_mtod(own, uint8_t *), own->data_len);
 	return own;
 }
 
-static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
+static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64_t due)
 {
 	const struct impair_rules *r = p->rules;
 
 	if (!happens(p, r->reorder) || p->pocketed == IMPAIR_POCKET) {
-		line_up(p, frame, now + r->delay);
+		line_up(p, frame, due);
 		return;
 	}
 	p->pocket[p->pocketed++] = (struct impair_waiting){
 		.frame = frame,
-		.due = now + r->delay + r->patience,
-		.after = p->tail + 1 + (uint32_t)(draw(p) % LIMIT_IMPAIR_OVERTAKEN),
+		.due = due + r->patience,
+		.after = p->tail + 1 + (uint32_t)(draw(p) % r->overtaken),
 	};
 	p->counters.reordered++;
+}
+
+/* A frame comes to the buffer in front of the rate, if there is one, and then into the line. */
+static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
+{
+	uint64_t begins = RTE_MAX(now, p->rate_free_at), waiting;
+
+	if (p->octet_cost == 0) {
+		pocket_or_line(p, frame, now + p->rules->delay);
+		return;
+	}
+	waiting = ((begins - now) << IMPAIR_SHIFT) / p->octet_cost;
+	if (waiting + frame->pkt_len > p->queue || impair_line_room(p) == 0) {
+		rte_pktmbuf_free(frame);
+		p->counters.overflowed++;
+		return;
+	}
+	if (waiting > p->ecn && can_be_marked(frame))
+		frame = mark(frame, &p->counters.queue_marked);
+	p->rate_free_at = begins + (frame->pkt_len * p->octet_cost >> IMPAIR_SHIFT);
+	pocket_or_line(p, frame, p->rate_free_at + p->rules->delay);
 }
 
 void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
@@ -141,13 +191,13 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 	if (happens(p, r->corrupt))
 		frame = corrupt(p, frame);
 	if (happens(p, r->ce))
-		frame = mark(p, frame);
+		frame = mark(frame, &p->counters.ce_marked);
 	if (happens(p, r->duplicate))
 		twin = rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
-	pocket_or_line(p, frame, now);
+	through_rate(p, frame, now);
 	if (twin != NULL) {
 		p->counters.duplicated++;
-		pocket_or_line(p, twin, now);
+		through_rate(p, twin, now);
 	}
 }
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a bad network does to frames that pass: drop, duplicate, reorder, delay, corrupt, mark CE.
+ * And what a narrow one does: it has a rate, a buffer in front of that rate, and marks what finds
+ * the buffer filled.
  *
  * A path is one direction of one queue. Frames are admitted, wait in the line until they are due,
  * and leave in the line's order. A reordered frame moves to the pocket and waits until a few others
  * have passed it, or for a millisecond.
  *
- *	admit -> [drop] [corrupt] [mark] [duplicate] -> line ------------> take
- *	                                                   \-> pocket -/
+ *	admit -> [drop] [corrupt] [mark] [duplicate] -> [rate] -> line ------------> take
+ *	                                                             \-> pocket -/
+ *
+ * The rate keeps no frames: it says when a frame is due. The octets in its buffer follow from the
+ * time until the last of them is due.
  *
  * Each path has one random generator: the same seed and the same frames lead to the same fate.
  */
@@ -21,17 +26,31 @@
 
 #define IMPAIR_LINE   4096u /* frames that wait on a path; a power of two */
 #define IMPAIR_POCKET 32u
+#define IMPAIR_SHIFT  20 /* binary places of the time that an octet takes */
 
 struct impair_rules {
 	/* probabilities, as a threshold for 32 random bits (1.0 is 2^32) */
 	uint64_t drop, duplicate, reorder, corrupt, ce;
 	uint64_t delay; /* cycles */
+	uint64_t rate; /* bits a second; 0: as fast as the port is */
+	uint64_t queue; /* octets of buffer in front of that rate */
+	uint64_t ecn; /* octets in it past which ECT frames are marked; UINT64_MAX: none is */
+	uint64_t frequency; /* cycles a second */
+	uint32_t overtaken; /* frames that overtake a reordered one, at most */
 	uint64_t patience; /* cycles that a frame stays in the pocket, at most */
 	uint64_t seed;
 };
 
 /* Names of the counters, in the order of struct impair_counters. */
-#define IMPAIR_COUNTERS(X) X(passed) X(dropped) X(duplicated) X(reordered) X(corrupted) X(ce_marked)
+#define IMPAIR_COUNTERS(X)                        \
+	X(passed)                                 \
+	X(dropped)                                \
+	X(duplicated)                             \
+	X(reordered)                              \
+	X(corrupted)                              \
+	X(ce_marked)                              \
+	X(overflowed) /* found the buffer full */ \
+	X(queue_marked) /* found it filled past the threshold */
 
 struct impair_counters {
 #define X(name) uint64_t name;
@@ -49,6 +68,9 @@ struct impair_waiting {
 struct impair_path {
 	const struct impair_rules *rules; /* NULL: no impairment in this direction */
 	uint64_t random;
+	uint64_t octet_cost; /* cycles of an octet, in 2^-IMPAIR_SHIFT; 0: there is no rate */
+	uint64_t queue, ecn; /* octets: this path's share of the rules' */
+	uint64_t rate_free_at; /* cycles: then the buffer is empty */
 	uint32_t head, tail; /* free running; tail - head frames are waiting */
 	uint32_t pocketed;
 	struct impair_counters counters;
@@ -56,15 +78,25 @@ struct impair_path {
 	struct impair_waiting line[IMPAIR_LINE];
 };
 
-void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt);
+/*
+ * One of `paths` equal ones: rate, buffer and threshold of the rules are divided among them.
+ */
+void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt,
+		      uint32_t paths);
 
 /* Frees the waiting frames. */
 void impair_path_clear(struct impair_path *p);
 
-/* How many frames may be admitted now (each may become two). */
-static inline uint32_t impair_room(const struct impair_path *p)
+/* How many frames the line has room for (each may become two). */
+static inline uint32_t impair_line_room(const struct impair_path *p)
 {
 	return (IMPAIR_LINE - (p->tail - p->head) - p->pocketed) / 2;
+}
+
+/* How many frames may be admitted now. A buffer never holds a sender back: it overflows. */
+static inline uint32_t impair_room(const struct impair_path *p)
+{
+	return p->octet_cost > 0 ? UINT32_MAX : impair_line_room(p);
 }
 
 /* Takes ownership of the frame. */

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The DPDK driver around impair.h: --vdev net_impair0,port=NAME[,dir=tx|rx|both][,seed=N]
- * [,drop=P][,duplicate=P][,reorder=P][,corrupt=P][,ce=P][,delay_us=N], with P like 0.01 or 1%. The
- * port NAME must come before it; it is configured, started and closed through this one.
- */
+/* The DPDK driver around impair.h; arguments.h says what --vdev net_impair0,... may have. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_kvargs.h>
 #include <rte_spinlock.h>
 
 #include <ethdev_driver.h>
 #include <ethdev_vdev.h>
 
 #include "config/limits.h"
-#include "drivers/net_impair/impair.h"
-
-RTE_LOG_REGISTER_DEFAULT(impair_log, NOTICE);
-#define COMPLAIN(...) rte_log(RTE_LOG_ERR, impair_log, "net_impair: " __VA_ARGS__)
+#include "drivers/net_impair/arguments.h"
 
 struct impair_queue {
 	struct impair *impair;
@@ -29,7 +20,7 @@ struct impair_queue {
 };
 
 struct impair {
-	uint16_t lower;
+	uint16_t lower; /* port */
 	bool rx, tx; /* the impaired directions */
 	struct impair_rules rules;
 	struct rte_ether_addr mac;
@@ -104,8 +95,9 @@ static int dev_configure(struct rte_eth_dev *dev)
 				     dev->data->nb_tx_queues, &conf);
 }
 
-static struct impair_queue *queue_new(struct impair *s, uint16_t index, bool suffers, uint64_t salt,
-				      unsigned int socket)
+/* Queue `index` of `queues`. */
+static struct impair_queue *queue_new(struct impair *s, uint16_t index, uint16_t queues,
+				      bool suffers, uint64_t salt, unsigned int socket)
 {
 	struct impair_queue *q = rte_zmalloc_socket("net_impair", sizeof(*q), 0, (int)socket);
 
@@ -114,7 +106,7 @@ static struct impair_queue *queue_new(struct impair *s, uint16_t index, bool suf
 	q->impair = s;
 	q->index = index;
 	rte_spinlock_init(&q->lock);
-	impair_path_init(&q->path, suffers ? &s->rules : NULL, 2u * index + salt);
+	impair_path_init(&q->path, suffers ? &s->rules : NULL, 2u * index + salt, queues);
 	return q;
 }
 
@@ -129,7 +121,7 @@ static int rx_queue_setup(struct rte_eth_dev *dev, uint16_t index, uint16_t desc
 	ret = rte_eth_rx_queue_setup(s->lower, index, descriptors, socket, NULL, pool);
 	if (ret != 0)
 		return ret;
-	s->rxq[index] = queue_new(s, index, s->rx, 0, socket);
+	s->rxq[index] = queue_new(s, index, dev->data->nb_rx_queues, s->rx, 0, socket);
 	dev->data->rx_queues[index] = s->rxq[index];
 	return s->rxq[index] == NULL ? -ENOMEM : 0;
 }
@@ -144,7 +136,7 @@ static int tx_queue_setup(struct rte_eth_dev *dev, uint16_t index, uint16_t desc
 	ret = rte_eth_tx_queue_setup(s->lower, index, descriptors, socket, NULL);
 	if (ret != 0)
 		return ret;
-	s->txq[index] = queue_new(s, index, s->tx, 1, socket);
+	s->txq[index] = queue_new(s, index, dev->data->nb_tx_queues, s->tx, 1, socket);
 	dev->data->tx_queues[index] = s->txq[index];
 	return s->txq[index] == NULL ? -ENOMEM : 0;
 }
@@ -346,121 +338,23 @@ static const struct eth_dev_ops impair_ops = {
 	.xstats_reset = stats_reset,
 };
 
-static int read_port(const char *key, const char *value, void *lower)
-{
-	RTE_SET_USED(key);
-	if (rte_eth_dev_get_port_by_name(value, lower) == 0)
-		return 0;
-	COMPLAIN("port=%s: no such port; it must come before net_impair\n", value);
-	return -ENODEV;
-}
-
-/* A probability, "0.01" or "1%", as a threshold for 32 random bits. */
-static int read_probability(const char *key, const char *value, void *threshold)
-{
-	char *end;
-	double p = strtod(value, &end);
-
-	if (end != value && strcmp(end, "%") == 0)
-		p /= 100;
-	else if (end == value || *end != '\0')
-		p = -1;
-	if (!(p >= 0 && p <= 1)) {
-		COMPLAIN("%s=%s: must be a fraction in 0 .. 1 or a percentage\n", key, value);
-		return -EINVAL;
-	}
-	*(uint64_t *)threshold = (uint64_t)(p * 4294967296.0);
-	return 0;
-}
-
-static int read_number(const char *key, const char *value, void *number)
-{
-	char *end;
-
-	errno = 0;
-	*(uint64_t *)number = strtoull(value, &end, 0);
-	if (errno == 0 && end != value && *end == '\0' && value[0] != '-')
-		return 0;
-	COMPLAIN("%s=%s: must be a number\n", key, value);
-	return -EINVAL;
-}
-
-static int read_direction(const char *key, const char *value, void *impair)
-{
-	struct impair *s = impair;
-
-	s->rx = strcmp(value, "rx") == 0 || strcmp(value, "both") == 0;
-	s->tx = strcmp(value, "tx") == 0 || strcmp(value, "both") == 0;
-	if (s->rx || s->tx)
-		return 0;
-	COMPLAIN("%s=%s: must be tx, rx or both\n", key, value);
-	return -EINVAL;
-}
-
-static const char *const keys[] = { "port",    "seed", "drop",	   "duplicate", "reorder",
-				    "corrupt", "ce",   "delay_us", "dir",	NULL };
-
-static int read_rules(const struct rte_kvargs *list, struct impair *s)
-{
-	uint64_t delay_us = 0;
-	const struct {
-		const char *key;
-		arg_handler_t read;
-		void *into;
-	} row[] = {
-		{ "port", read_port, &s->lower },
-		{ "seed", read_number, &s->rules.seed },
-		{ "drop", read_probability, &s->rules.drop },
-		{ "duplicate", read_probability, &s->rules.duplicate },
-		{ "reorder", read_probability, &s->rules.reorder },
-		{ "corrupt", read_probability, &s->rules.corrupt },
-		{ "ce", read_probability, &s->rules.ce },
-		{ "delay_us", read_number, &delay_us },
-		{ "dir", read_direction, s },
-	};
-
-	s->rx = s->tx = true;
-	s->rules.seed = 1;
-	for (size_t i = 0; i < RTE_DIM(row); i++) {
-		int ret = rte_kvargs_process(list, row[i].key, row[i].read, row[i].into);
-
-		if (ret != 0)
-			return ret < 0 ? -EINVAL : ret;
-	}
-	s->rules.patience = rte_get_tsc_hz() / 1000;
-	s->rules.delay = delay_us * (rte_get_tsc_hz() / 1000000);
-	return 0;
-}
-
-static int read_arguments(struct rte_vdev_device *vdev, struct impair *s)
-{
-	struct rte_kvargs *list = rte_kvargs_parse(rte_vdev_device_args(vdev), keys);
-	int ret = -EINVAL;
-
-	if (list == NULL || rte_kvargs_count(list, "port") != 1)
-		COMPLAIN("needs port=NAME; other arguments: seed drop duplicate reorder corrupt ce "
-			 "delay_us dir\n");
-	else
-		ret = read_rules(list, s);
-	rte_kvargs_free(list);
-	return ret;
-}
-
 static int probe(struct rte_vdev_device *vdev)
 {
-	struct impair arguments = { 0 };
+	struct impair_arguments a;
 	struct rte_eth_dev *dev;
-	int ret = read_arguments(vdev, &arguments);
+	struct impair *s;
+	int ret = impair_arguments_read(rte_vdev_device_args(vdev), &a);
 
 	if (ret != 0)
 		return ret;
-	vdev->device.numa_node = rte_eth_dev_socket_id(arguments.lower);
+	vdev->device.numa_node = rte_eth_dev_socket_id(a.lower);
 	dev = rte_eth_vdev_allocate(vdev, sizeof(struct impair));
 	if (dev == NULL)
 		return -ENOMEM;
-	rte_eth_macaddr_get(arguments.lower, &arguments.mac);
-	*impair_of(dev) = arguments;
-	dev->data->mac_addrs = &impair_of(dev)->mac;
+	s = impair_of(dev);
+	*s = (struct impair){ .lower = a.lower, .rx = a.rx, .tx = a.tx, .rules = a.rules };
+	rte_eth_macaddr_get(s->lower, &s->mac);
+	dev->data->mac_addrs = &s->mac;
 	dev->dev_ops = &impair_ops;
 	dev->rx_pkt_burst = impair_rx;
 	dev->tx_pkt_burst = impair_tx;
@@ -483,4 +377,5 @@ static struct rte_vdev_driver impair_driver = { .probe = probe, .remove = drop_d
 RTE_PMD_REGISTER_VDEV(net_impair, impair_driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_impair,
 			      "port=<name> seed=<int> drop=<p> duplicate=<p> reorder=<p> "
-			      "corrupt=<p> ce=<p> delay_us=<int> dir=tx|rx|both");
+			      "overtaken=<int> corrupt=<p> ce=<p> delay_us=<int> rate=<bits/s> "
+			      "queue=<octets> ecn=<octets> dir=tx|rx|both");

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import rig as rigs
-from programs import NOBODY, figures, run_pair, start_pair
+from programs import NOBODY, figures, run_pair, run_pair_text, start_pair, table_rows
 from rig import ADDRESS, Failure, Process, Rig, sh, wait_until, wakes
 
 CASES = []
@@ -429,6 +429,25 @@ def wire_loses_what_nobody_repeats(build):
         if reasons["psn_ahead"] + reasons["opcode_sequence"] == 0:
             raise Failure("no message was cut: did the wire lose anything?")
         return f"then {pingpong_that_loses(rig)}; " + "; ".join(said)
+
+
+NARROW_MBIT = 800
+
+
+@case
+def wire_is_narrow(build):
+    """A bottleneck with a short buffer: programs get what it carries, and nothing is lost for good."""
+    what = f"rate={NARROW_MBIT}M,queue=64k,ecn=32k"
+    with lossy_rig(build, what) as rig:
+        said = []
+        for name, words in (("write", ["ib_write_bw", "-s", "65536", "-n", "400", "-u", "14"]),
+                            ("read", ["ib_read_bw", "-s", "65536", "-n", "400", "-u", "14"])):
+            text = run_pair_text(rig, words)
+            said.append(f"{name} {figures(words[0], text)}")
+            mbit = float(table_rows(text)[-1][3]) * 8 * 1.048576
+            if mbit > NARROW_MBIT:
+                raise Failure(f"{name}: {mbit:.0f} Mbit/s through a wire of {NARROW_MBIT}")
+        return "; ".join(said)
 
 
 @case

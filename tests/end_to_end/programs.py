@@ -40,8 +40,8 @@ def start_pair(rig, words, family="v4", wrappers=((), ())):
     return server, client
 
 
-def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
-    """Runs a pair to its end and returns the client's figures as text."""
+def run_pair_text(rig, words, family="v4", wrappers=((), ()), limit=120):
+    """Runs a pair to its end and returns what the client printed."""
     server, client = start_pair(rig, words, family, wrappers)
     try:
         text = client.succeed(limit)
@@ -50,7 +50,12 @@ def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
         client.end()
         server.end()
     rig.check_healthy()
-    return figures(words[0], text)
+    return text
+
+
+def run_pair(rig, words, family="v4", wrappers=((), ()), limit=120):
+    """Runs a pair to its end and returns the client's figures as text."""
+    return figures(words[0], run_pair_text(rig, words, family, wrappers, limit))
 
 
 def table_rows(text):

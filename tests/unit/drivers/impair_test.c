@@ -16,6 +16,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/net_impair/impair.h"
 
 #define FRAMES 20000u
 #define LENGTH 60u
@@ -89,6 +90,7 @@ static struct rte_mbuf *frame(uint32_t sequence)
 /* The frames that came back. */
 struct tally {
 	uint32_t count, twice, overtaken, altered, ce;
+	uint32_t furthest; /* how many frames overtook one, at most */
 	uint64_t order; /* a sum that depends on their order */
 	uint8_t seen[FRAMES];
 };
@@ -110,10 +112,12 @@ static void tally_frame(struct tally *t, uint32_t *newest, const struct rte_mbuf
 	if (sequence >= FRAMES)
 		return;
 	t->twice += t->seen[sequence]++ != 0;
-	if (sequence < *newest)
+	if (sequence < *newest) {
 		t->overtaken++;
-	else
+		t->furthest = RTE_MAX(t->furthest, *newest - sequence);
+	} else {
 		*newest = sequence;
+	}
 }
 
 static void receive(struct port *p, struct tally *t, uint32_t *newest)
@@ -318,10 +322,200 @@ Test(impair, another_seed_decides_differently)
 	cr_expect_neq(fate("drop=0.1,dir=tx,seed=6"), first);
 }
 
+/*
+ * A narrow line, with the time in the test's hand: 8 Mbit/s is an octet a microsecond, and the clock
+ * ticks in microseconds, too.
+ */
+static struct impair_path narrow_path;
+
+static void narrow(struct impair_rules *rules, uint32_t paths)
+{
+	rules->rate = 8000000;
+	rules->frequency = 1000000;
+	rules->overtaken = 1;
+	impair_path_init(&narrow_path, rules, 0, paths);
+}
+
+/* How many frames leave by now. */
+static uint32_t leave(uint64_t now, uint32_t *marked)
+{
+	struct rte_mbuf *frames[64];
+	uint16_t n = impair_take(&narrow_path, frames, 64, now);
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (marked != NULL)
+			*marked += (rte_pktmbuf_mtod(frames[i], uint8_t *)[15] & 3) == 3;
+		rte_pktmbuf_free(frames[i]);
+	}
+	return n;
+}
+
+Test(impair, frames_leave_at_the_rate)
+{
+	struct impair_rules rules = { .queue = 10000, .ecn = UINT64_MAX };
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < 10; i++)
+		impair_admit(&narrow_path, frame(i), 1000);
+	for (uint32_t i = 1; i <= 10; i++) {
+		cr_expect_eq(leave(1000 + i * LENGTH - 1, NULL), 0, "frame %u is early", i);
+		cr_expect_eq(leave(1000 + i * LENGTH, NULL), 1, "frame %u is late", i);
+	}
+	/* after a pause the line is free: nothing was saved up */
+	impair_admit(&narrow_path, frame(10), 50000);
+	cr_expect_eq(leave(50000 + LENGTH - 1, NULL), 0);
+	cr_expect_eq(leave(50000 + LENGTH, NULL), 1);
+	cr_expect_eq(narrow_path.counters.overflowed, 0);
+}
+
+Test(impair, a_delay_comes_after_the_rate)
+{
+	struct impair_rules rules = { .queue = 10000, .ecn = UINT64_MAX, .delay = 500 };
+
+	narrow(&rules, 1);
+	impair_admit(&narrow_path, frame(0), 0);
+	cr_expect_eq(leave(LENGTH + 499, NULL), 0);
+	cr_expect_eq(leave(LENGTH + 500, NULL), 1);
+}
+
+Test(impair, what_finds_the_buffer_full_is_dropped_and_counted)
+{
+	struct impair_rules rules = { .queue = 5 * LENGTH, .ecn = UINT64_MAX };
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < 8; i++)
+		impair_admit(&narrow_path, frame(i), 0);
+	cr_expect_eq(narrow_path.counters.overflowed, 3);
+	cr_expect_eq(narrow_path.counters.dropped, 0, "these were not lost at random");
+	impair_admit(&narrow_path, frame(8), LENGTH - 1); /* an octet is missing */
+	cr_expect_eq(narrow_path.counters.overflowed, 4);
+	impair_admit(&narrow_path, frame(9), LENGTH);
+	cr_expect_eq(narrow_path.counters.overflowed, 4);
+	cr_expect_eq(leave(6 * LENGTH, NULL), 6);
+	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
+}
+
+Test(impair, a_buffer_does_not_hold_the_sender_back)
+{
+	struct impair_rules rules = { .queue = 16u << 20, .ecn = UINT64_MAX };
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < 5000; i++) {
+		cr_assert_geq(impair_room(&narrow_path), 32);
+		impair_admit(&narrow_path, frame(i), 0);
+	}
+	/* the line keeps 4095 frames, however many octets the buffer has */
+	cr_expect_gt(narrow_path.counters.overflowed, 0);
+	impair_path_clear(&narrow_path);
+	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
+}
+
+Test(impair, past_the_threshold_ect_frames_are_marked)
+{
+	struct impair_rules rules = { .queue = 10000, .ecn = 3 * LENGTH };
+	uint32_t marked = 0;
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < 10; i++)
+		impair_admit(&narrow_path, frame(i), 0);
+	cr_expect_eq(leave(10 * LENGTH, &marked), 10);
+	cr_expect_eq(marked, 6, "those that found more than three frames waiting");
+	cr_expect_eq(narrow_path.counters.queue_marked, 6);
+	cr_expect_eq(narrow_path.counters.ce_marked, 0);
+}
+
+Test(impair, frames_that_are_not_ect_are_not_marked)
+{
+	struct impair_rules rules = { .queue = 10000, .ecn = LENGTH };
+	uint32_t marked = 0;
+
+	narrow(&rules, 1);
+	for (uint32_t i = 0; i < 10; i++) {
+		struct rte_mbuf *m = frame(i);
+
+		rte_pktmbuf_mtod(m, uint8_t *)[15] = 0;
+		impair_admit(&narrow_path, m, 0);
+	}
+	cr_expect_eq(leave(10 * LENGTH, &marked), 10);
+	cr_expect_eq(marked, 0);
+	cr_expect_eq(narrow_path.counters.queue_marked, 0);
+}
+
+Test(impair, queues_share_the_rate_and_the_buffer)
+{
+	struct impair_rules rules = { .queue = 4 * LENGTH, .ecn = UINT64_MAX };
+
+	narrow(&rules, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		impair_admit(&narrow_path, frame(i), 0);
+	cr_expect_eq(narrow_path.counters.overflowed, 2);
+	cr_expect_eq(leave(2 * LENGTH - 1, NULL), 0);
+	cr_expect_eq(leave(2 * LENGTH, NULL), 1);
+	cr_expect_eq(leave(4 * LENGTH, NULL), 1);
+}
+
+/* The real port: 1000 frames of 60 octets at 4.8 Mbit/s take 100 ms. */
+Test(impair, the_port_keeps_to_the_rate)
+{
+	struct port *p = open_impaired("rate=4.8M,queue=1M,dir=tx");
+	uint64_t begun = rte_get_tsc_cycles();
+	uint32_t newest = 0, sent = 0;
+
+	memset(&t, 0, sizeof(t));
+	while (t.count < 1000 && rte_get_tsc_cycles() - begun < 20 * rte_get_tsc_hz()) {
+		struct rte_mbuf *m = sent < 1000 ? frame(sent) : NULL;
+
+		if (m != NULL)
+			sent += p->ops->tx_burst(p, 0, &m, 1);
+		receive(p, &t, &newest);
+	}
+	cr_assert_eq(t.count, 1000);
+	cr_expect_geq((rte_get_tsc_cycles() - begun) * 1000 / rte_get_tsc_hz(), 99);
+	cr_expect_eq(counter("tx_impair_overflowed"), 0);
+	cr_expect_eq(t.overtaken + t.altered + t.twice, 0);
+	p->ops->close(p);
+}
+
+Test(impair, a_frame_may_be_overtaken_by_more)
+{
+	struct port *p = open_impaired("reorder=0.001,overtaken=32,dir=tx");
+
+	pass(p, &t);
+	cr_expect_eq(t.count, FRAMES);
+	cr_expect_eq(t.twice + t.altered, 0);
+	cr_expect_gt(t.furthest, 8, "no more than by default");
+	cr_expect_leq(t.furthest, 33);
+	p->ops->close(p);
+}
+
 Test(impair, invalid_arguments_are_refused)
 {
-	static const char *const nonsense[] = { "drop=2",      "drop=-1", "drop=x",    "drop=101%",
-						"delay_us=-5", "dir=up",  "colour=red" };
+	static const char *const nonsense[] = {
+		"drop=2",
+		"drop=-1",
+		"drop=x",
+		"drop=101%",
+		"delay_us=-5",
+		"dir=up",
+		"colour=red",
+		"rate=0",
+		"rate=fast",
+		"rate=-1G",
+		"rate=1T",
+		"rate=10Gbit",
+		"rate=2000G",
+		"rate=1G,queue=0",
+		"rate=1G,queue=-1",
+		"rate=1G,queue=17M",
+		"rate=1G,queue=10x",
+		"rate=1G,ecn=0",
+		"rate=1G,queue=10k,ecn=10k",
+		"queue=64k",
+		"ecn=64k",
+		"overtaken=0",
+		"overtaken=2000",
+		"overtaken=x",
+	};
 	char arguments[256];
 
 	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {

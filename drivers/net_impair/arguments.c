@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_kvargs.h>
+
+#include "config/limits.h"
+#include "drivers/net_impair/arguments.h"
+
+RTE_LOG_REGISTER_DEFAULT(impair_log, NOTICE);
+
+/* The product of the longest queue and the lowest rate fits the arithmetic of through_rate. */
+#define RATE_LEAST     1e5 /* bits a second */
+#define RATE_MOST      1e12
+#define QUEUE_LEAST    1024.0 /* octets */
+#define QUEUE_MOST     (16.0 * 1024 * 1024)
+#define QUEUE_DEFAULT  (256u << 10)
+#define OVERTAKEN_MOST 1024u
+
+#define COMPLAIN(...) rte_log(RTE_LOG_ERR, impair_log, "net_impair: " __VA_ARGS__)
+
+static int read_port(const char *key, const char *value, void *lower)
+{
+	RTE_SET_USED(key);
+	if (rte_eth_dev_get_port_by_name(value, lower) == 0)
+		return 0;
+	COMPLAIN("port=%s: no such port; it must come before net_impair\n", value);
+	return -ENODEV;
+}
+
+/* A probability, "0.01" or "1%", as a threshold for 32 random bits. */
+static int read_probability(const char *key, const char *value, void *threshold)
+{
+	char *end;
+	double p = strtod(value, &end);
+
+	if (end != value && strcmp(end, "%") == 0)
+		p /= 100;
+	else if (end == value || *end != '\0')
+		p = -1;
+	if (!(p >= 0 && p <= 1)) {
+		COMPLAIN("%s=%s: must be a fraction in 0 .. 1 or a percentage\n", key, value);
+		return -EINVAL;
+	}
+	*(uint64_t *)threshold = (uint64_t)(p * 4294967296.0);
+	return 0;
+}
+
+static int read_number(const char *key, const char *value, void *number)
+{
+	char *end;
+
+	errno = 0;
+	*(uint64_t *)number = strtoull(value, &end, 0);
+	if (errno == 0 && end != value && *end == '\0' && value[0] != '-')
+		return 0;
+	COMPLAIN("%s=%s: must be a number\n", key, value);
+	return -EINVAL;
+}
+
+/* A number with k, M or G behind it, each `unit` times the one before. False: it is none. */
+static bool read_scaled(const char *value, double unit, double least, double most, uint64_t *into)
+{
+	static const char letters[] = "kMG";
+	char *end;
+	double v = strtod(value, &end);
+	const char *letter = *end == '\0' ? NULL : strchr(letters, *end);
+
+	if (end == value || (*end != '\0' && (letter == NULL || end[1] != '\0')))
+		return false;
+	for (ptrdiff_t i = letter == NULL ? 0 : letter - letters + 1; i > 0; i--)
+		v *= unit;
+	if (!(v >= least && v <= most))
+		return false;
+	*into = (uint64_t)v;
+	return true;
+}
+
+static int read_rate(const char *key, const char *value, void *rate)
+{
+	if (read_scaled(value, 1000, RATE_LEAST, RATE_MOST, rate))
+		return 0;
+	COMPLAIN("%s=%s: must be bits a second, 100k .. 1000G (k, M, G: 1000, ...)\n", key, value);
+	return -EINVAL;
+}
+
+static int read_octets(const char *key, const char *value, void *octets)
+{
+	if (read_scaled(value, 1024, QUEUE_LEAST, QUEUE_MOST, octets))
+		return 0;
+	COMPLAIN("%s=%s: must be octets, 1k .. 16M (k, M: 1024, ...)\n", key, value);
+	return -EINVAL;
+}
+
+static int read_overtaken(const char *key, const char *value, void *overtaken)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	*(uint32_t *)overtaken = (uint32_t)n;
+	if (end != value && *end == '\0' && n >= 1 && n <= OVERTAKEN_MOST)
+		return 0;
+	COMPLAIN("%s=%s: must be a number of frames, 1 .. %u\n", key, value, OVERTAKEN_MOST);
+	return -EINVAL;
+}
+
+static int read_direction(const char *key, const char *value, void *arguments)
+{
+	struct impair_arguments *s = arguments;
+
+	s->rx = strcmp(value, "rx") == 0 || strcmp(value, "both") == 0;
+	s->tx = strcmp(value, "tx") == 0 || strcmp(value, "both") == 0;
+	if (s->rx || s->tx)
+		return 0;
+	COMPLAIN("%s=%s: must be tx, rx or both\n", key, value);
+	return -EINVAL;
+}
+
+static const char *const keys[] = { "port",	 "seed",    "drop", "duplicate", "reorder",
+				    "overtaken", "corrupt", "ce",   "delay_us",	 "rate",
+				    "queue",	 "ecn",	    "dir",  NULL };
+
+/* What the buffer's arguments say together. */
+static int check_queue(struct impair_rules *r)
+{
+	if (r->rate == 0 && (r->queue != 0 || r->ecn != UINT64_MAX)) {
+		COMPLAIN("queue= and ecn= need rate=: without it nothing waits\n");
+		return -EINVAL;
+	}
+	if (r->queue == 0)
+		r->queue = QUEUE_DEFAULT;
+	if (r->ecn == UINT64_MAX || r->ecn < r->queue)
+		return 0;
+	COMPLAIN("ecn=%" PRIu64 ": must be less than queue=%" PRIu64 "\n", r->ecn, r->queue);
+	return -EINVAL;
+}
+
+static int read_rules(const struct rte_kvargs *list, struct impair_arguments *s)
+{
+	uint64_t delay_us = 0;
+	const struct {
+		const char *key;
+		arg_handler_t read;
+		void *into;
+	} row[] = {
+		{ "port", read_port, &s->lower },
+		{ "seed", read_number, &s->rules.seed },
+		{ "drop", read_probability, &s->rules.drop },
+		{ "duplicate", read_probability, &s->rules.duplicate },
+		{ "reorder", read_probability, &s->rules.reorder },
+		{ "overtaken", read_overtaken, &s->rules.overtaken },
+		{ "corrupt", read_probability, &s->rules.corrupt },
+		{ "ce", read_probability, &s->rules.ce },
+		{ "delay_us", read_number, &delay_us },
+		{ "rate", read_rate, &s->rules.rate },
+		{ "queue", read_octets, &s->rules.queue },
+		{ "ecn", read_octets, &s->rules.ecn },
+		{ "dir", read_direction, s },
+	};
+
+	s->rx = s->tx = true;
+	s->rules.seed = 1;
+	s->rules.overtaken = LIMIT_IMPAIR_OVERTAKEN;
+	s->rules.ecn = UINT64_MAX;
+	for (size_t i = 0; i < RTE_DIM(row); i++) {
+		int ret = rte_kvargs_process(list, row[i].key, row[i].read, row[i].into);
+
+		if (ret != 0)
+			return ret < 0 ? -EINVAL : ret;
+	}
+	s->rules.frequency = rte_get_tsc_hz();
+	s->rules.patience = rte_get_tsc_hz() / 1000;
+	s->rules.delay = delay_us * (rte_get_tsc_hz() / 1000000);
+	return check_queue(&s->rules);
+}
+
+int impair_arguments_read(const char *text, struct impair_arguments *a)
+{
+	struct rte_kvargs *list = rte_kvargs_parse(text, keys);
+	int ret = -EINVAL;
+
+	*a = (struct impair_arguments){ 0 };
+	if (list == NULL || rte_kvargs_count(list, "port") != 1)
+		COMPLAIN("needs port=NAME; other arguments: seed drop duplicate reorder overtaken "
+			 "corrupt ce delay_us rate queue ecn dir\n");
+	else
+		ret = read_rules(list, a);
+	rte_kvargs_free(list);
+	return ret;
+}
