@@ -7,13 +7,16 @@
 #include <time.h>
 
 #include "options.h"
+#include "scenario.h"
 #include "sim/sim.h"
 
 static const char help[] =
 	"usage: uroce sim [OPTIONS]\n"
+	"       uroce sim --scenario incast[:N] | bottleneck[:N] | reorder | many[:N] [OPTIONS]\n"
 	"\n"
 	"Simulates two nodes with connections over a bad link, doing random work in virtual time.\n"
 	"Checks that every message arrives once, in order, unchanged, and in the right place.\n"
+	"With --scenario there are more nodes, and switches: --scenario many --help says more.\n"
 	"\n"
 	"  --seed N        the first seed (1); a run is repeated by its seed\n"
 	"  --seeds COUNT   number of runs, with consecutive seeds (1)\n"
@@ -161,6 +164,8 @@ int sim_main(int argc, char **argv)
 	uint64_t failed = 0, first, messages = 0, packets = 0;
 	int status = 0;
 
+	if (scenario_wanted(argc, argv))
+		return scenario_main(argc, argv);
 	o.config.messages = 0;
 	if (!parse(&o, argc, argv, &status))
 		return status;

@@ -19,6 +19,10 @@
 	"/0123456789abcdef0123456789abcdef0123456789abcdef0123456789/" \
 	"0123456789abcdef0123456789abcdef0123456789abcdef0123"
 
+#define SCENARIO_REFUSED(given)                                                                  \
+	"--scenario " given ": must be incast[:N], bottleneck[:N] (N in 1 .. 1024), reorder or " \
+	"many[:N] (1 .. 65536)"
+
 struct run {
 	int status; /* -1: ended by a signal */
 	char out[8192], err[8192];
@@ -128,6 +132,43 @@ static const struct wrong wrong[] = {
 	{ { "sim", "--loss", "1.5" }, "--loss 1.5: must be in 0 .. 1" },
 	{ { "sim", "--xrc", "-0.1" }, "--xrc -0.1: must be in 0 .. 1" },
 	{ { "sim", "--delay", "2e9" }, "--delay 2e9: must be in 0 .. 1000000000" },
+	{ { "sim", "--scenario", "outcast" }, SCENARIO_REFUSED("outcast") },
+	{ { "sim", "--scenario", "incast:0" }, SCENARIO_REFUSED("incast:0") },
+	{ { "sim", "--scenario=incast:1025" }, SCENARIO_REFUSED("incast:1025") },
+	{ { "sim", "--scenario", "incast:many" }, SCENARIO_REFUSED("incast:many") },
+	{ { "sim", "--scenario", "reorder:2" }, SCENARIO_REFUSED("reorder:2") },
+	{ { "sim", "--scenario", "many:65537" }, SCENARIO_REFUSED("many:65537") },
+	{ { "sim", "--scenario" }, SCENARIO_REFUSED("") },
+	{ { "sim", "--scenario", "many", "--messages", "5" },
+	  "'--messages' is not an option (uroce sim --help)" },
+	{ { "sim", "--scenario", "many", "--peers", "cisco" },
+	  "--peers cisco: must be uroce, linux, dcqcn or mixed" },
+	{ { "sim", "--scenario", "many", "--peers", "linux", "--operation", "read" },
+	  "peers of other makes only have --operation write" },
+	{ { "sim", "--scenario", "many", "--operation", "atomic" },
+	  "--operation atomic: must be write, send or read" },
+	{ { "sim", "--scenario", "many", "--rate", "10" },
+	  "--rate 10: must be bits a second, 1M .. 1000G" },
+	{ { "sim", "--scenario", "many", "--rate", "10Gbit" },
+	  "--rate 10Gbit: must be bits a second, 1M .. 1000G" },
+	{ { "sim", "--scenario", "many", "--buffer", "1k" },
+	  "--buffer 1k: must be octets, 16k .. 1024M" },
+	{ { "sim", "--scenario", "many", "--ecn", "-1" }, "--ecn -1: must be octets, 0 .. 1024M" },
+	{ { "sim", "--scenario", "incast", "--ecn", "256k" }, "--ecn must be less than --buffer" },
+	{ { "sim", "--scenario", "many", "--delay", "1min" },
+	  "--delay 1min: must be a time, 0 .. 10s" },
+	{ { "sim", "--scenario", "many", "--time", "1us" },
+	  "--time 1us: must be a time, 100us .. 10s" },
+	{ { "sim", "--scenario", "many", "--mtu", "1500" },
+	  "--mtu 1500: must be 256, 512, 1024, 2048 or 4096" },
+	{ { "sim", "--scenario", "many", "--size", "16M" },
+	  "--size 16M: must be in 1 .. 16777216" },
+	{ { "sim", "--scenario", "many", "--size", "16777216" },
+	  "queue pairs times depth times size must be at most 2 GiB" },
+	{ { "sim", "--scenario", "incast:1024", "--qps", "65" },
+	  "senders times queue pairs must be at most 65536" },
+	{ { "sim", "--scenario", "incast", "--svg", "x" },
+	  "--svg shows one row of incast: say which by --peers" },
 };
 
 Test(command_line, wrong_options_are_refused)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scenarios: several hosts and switches, a load that meets in one place, and what became of it.
+ *
+ *	incast		many hosts send to one, through one switch
+ *	bottleneck	pairs of hosts share one slower cable between two switches
+ *	reorder		one pair; frames overtake each other
+ *	many		one pair with very many queue pairs, ports that refuse, short receive rings
+ *
+ * The checks of transfer.h hold in all of them. Everything follows from the seed.
+ */
+#ifndef SIM_SCENARIO_H
+#define SIM_SCENARIO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+enum scenario {
+	SCENARIO_INCAST,
+	SCENARIO_BOTTLENECK,
+	SCENARIO_REORDER,
+	SCENARIO_MANY,
+	SCENARIOS,
+};
+
+/* Who the hosts are. */
+enum peers {
+	PEERS_UROCE,
+	PEERS_LINUX, /* go-back-N without congestion control */
+	PEERS_DCQCN, /* go-back-N with DCQCN */
+	PEERS_MIXED, /* every second sender is as Linux, all others are uroce */
+	PEERS,
+};
+
+struct scenario_config {
+	enum scenario scenario;
+	enum peers peers;
+	uint64_t seed;
+	uint32_t senders; /* hosts */
+	uint32_t qps; /* of each sender */
+	uint32_t size, depth; /* octets of a message, messages under way of a queue pair */
+	uint32_t mtu; /* octets of a packet's payload */
+	uint8_t opcode; /* enum work_opcode */
+	uint8_t timeout; /* of acknowledgements: 4.096 us * 2^timeout */
+	double rate; /* bits a second of the place where all meet; 0: no such scenario */
+	double delay; /* ns of each cable */
+	double trunk_delay; /* ns of the cable between the switches (bottleneck) */
+	double buffer, ecn; /* octets of a switch's port; ecn 0: nothing is marked */
+	double shared; /* octets that all ports of a switch have together; 0: no bound */
+	double loss, reorder; /* probabilities, each way */
+	uint32_t places; /* that a frame may be late */
+	uint32_t ring; /* frames of a receive ring */
+	double packet_time; /* ns of a host's processor for a packet */
+	double receiver_time; /* the same, of hosts that only receive; 0: as of the others */
+	double refuses; /* probability that a port refuses, */
+	double refuses_for; /* ns */
+	double time; /* ns; the first tenth is not measured */
+	const char *svg; /* NULL: no plot */
+};
+
+struct scenario_result {
+	bool ok;
+	char why[512];
+	double use; /* octets of messages through the bottleneck, as a share of its rate */
+	double dropped; /* share of the frames that came to the bottleneck */
+	double fairness; /* Jain's, of the queue pairs' octets */
+	double median, slow; /* ns: completion times, half of the messages and 99 % of them */
+	double ideal; /* ns: if all share the rate equally */
+	double again; /* share of packets sent again */
+	double rate; /* messages a second */
+	uint64_t messages, packets, marked, cnps;
+	uint64_t overflowed; /* frames that found a receive ring full */
+	uint64_t refused; /* how often ports refused */
+	uint64_t timeouts;
+	uint64_t longest; /* octets that waited at the bottleneck, at most */
+	uint32_t failed; /* queue pairs of other makes that gave up */
+};
+
+const char *scenario_name(enum scenario s);
+const char *scenario_peers_name(enum peers p);
+/* What is not said otherwise. */
+struct scenario_config scenario_defaults(enum scenario s);
+/* NULL, or what cannot be: "must be ..." */
+const char *scenario_refuses(const struct scenario_config *c);
+void scenario_run(const struct scenario_config *c, struct scenario_result *r);
+
+#endif

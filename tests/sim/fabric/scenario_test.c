@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scenarios in a short form. A failure prints how to repeat it. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/work.h"
+#include "scenario.h"
+
+static struct scenario_result run(const struct scenario_config *c)
+{
+	struct scenario_result r;
+
+	cr_assert_null(scenario_refuses(c), "%s", scenario_refuses(c));
+	scenario_run(c, &r);
+	cr_assert(r.ok,
+		  "%s (again: uroce sim --scenario %s --peers %s --seed %llu, and what this test "
+		  "sets)",
+		  r.why, scenario_name(c->scenario), scenario_peers_name(c->peers),
+		  (unsigned long long)c->seed);
+	cr_assert_gt(r.messages, 0);
+	return r;
+}
+
+static struct scenario_config small(enum scenario s, enum peers peers)
+{
+	struct scenario_config c = scenario_defaults(s);
+
+	c.peers = peers;
+	c.time = 4e6;
+	c.senders = s == SCENARIO_INCAST ? 4 : 1;
+	if (s == SCENARIO_MANY)
+		c.qps = 64;
+	return c;
+}
+
+/* Each scenario with hosts of each make: every message arrives once, in order and unchanged. */
+Test(scenario, all_of_them_with_all_makes, .timeout = 120)
+{
+	for (enum scenario s = 0; s < SCENARIOS; s++)
+		for (enum peers peers = 0; peers < PEERS; peers++)
+			for (uint64_t seed = 1; seed <= 2; seed++) {
+				struct scenario_config c = small(s, peers);
+				struct scenario_result r;
+
+				c.seed = seed;
+				r = run(&c);
+				cr_expect(r.use > 0 && r.use < 1, "%s: %g", scenario_name(s),
+					  r.use);
+				cr_expect(r.fairness > 0 && r.fairness <= 1.000001);
+				cr_expect_leq(r.median, r.slow);
+				cr_expect_eq(r.failed, 0);
+			}
+}
+
+Test(scenario, every_operation, .timeout = 60)
+{
+	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ };
+
+	for (size_t i = 0; i < sizeof(opcode); i++) {
+		struct scenario_config c = small(SCENARIO_REORDER, PEERS_UROCE);
+
+		c.opcode = opcode[i];
+		c.loss = 0.002;
+		run(&c);
+	}
+}
+
+Test(scenario, the_seed_decides, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);
+	struct scenario_result a, b;
+
+	c.loss = 0.01;
+	a = run(&c);
+	b = run(&c);
+	cr_expect_eq(memcmp(&a, &b, sizeof(a)), 0);
+	c.seed = 2;
+	b = run(&c);
+	cr_expect_neq(a.packets, b.packets);
+}
+
+/* One sender alone, with nothing in its way, uses the line, and loses and repeats nothing. */
+Test(scenario, nothing_is_lost_without_reason, .timeout = 60)
+{
+	for (enum peers peers = 0; peers < PEERS_MIXED; peers++) {
+		struct scenario_config c = small(SCENARIO_INCAST, peers);
+		struct scenario_result r;
+
+		c.senders = 1;
+		r = run(&c);
+		cr_expect_gt(r.use, 0.9, "%s: %g", scenario_peers_name(peers), r.use);
+		cr_expect_eq(r.dropped, 0);
+		cr_expect_eq(r.again, 0);
+		cr_expect_eq(r.timeouts, 0);
+	}
+}
+
+Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_INCAST, PEERS_DCQCN);
+	struct scenario_result r = run(&c);
+
+	cr_expect_gt(r.marked, 0);
+	cr_expect_gt(r.cnps, 0);
+	c.ecn = 0;
+	r = run(&c);
+	cr_expect_eq(r.marked, 0);
+	cr_expect_eq(r.cnps, 0);
+}
+
+Test(scenario, a_short_receive_ring_overflows, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);
+	struct scenario_result r;
+
+	c.ring = 64;
+	c.receiver_time = 1000;
+	c.refuses = 0;
+	c.size = 4096;
+	r = run(&c);
+	cr_expect_gt(r.overflowed, 0);
+	cr_expect_eq(r.refused, 0);
+}
+
+Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);
+	struct scenario_result r;
+
+	c.refuses = 0.2;
+	c.refuses_for = 20e3;
+	r = run(&c);
+	cr_expect_gt(r.refused, 10);
+	cr_expect_eq(r.dropped, 0);
+	cr_expect_eq(r.overflowed, 0);
+	cr_expect_eq(r.again, 0, "it was not lost: %g", r.again);
+}
+
+Test(scenario, plots_itself, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);
+	char path[] = "/tmp/uroce-plot-XXXXXX", text[1 << 16];
+	int fd = mkstemp(path);
+	ssize_t n;
+
+	cr_assert_geq(fd, 0);
+	c.svg = path;
+	run(&c);
+	n = read(fd, text, sizeof(text) - 1);
+	cr_assert_gt(n, 1000);
+	text[n] = '\0';
+	cr_expect_eq(strncmp(text, "<svg ", 5), 0);
+	cr_expect_not_null(strstr(text, "</svg>"));
+	cr_expect_null(strstr(text, "nan"));
+	cr_expect_not_null(strstr(text, "queue in front of it"));
+	close(fd);
+	unlink(path);
+}
