@@ -25,6 +25,7 @@ static const char help[] =
 	"\n"
 	"  --peers P        uroce, linux (go-back-N), dcqcn (go-back-N with DCQCN), mixed (every\n"
 	"                   second sender as linux). Default: uroce; incast: all of them\n"
+	"  --beside KIND    none, uc, ud: one more host sends that, at a tenth of the rate\n"
 	"  --operation O    write, send, read (write); others than uroce only write\n"
 	"  --size OCTETS    octets of a message\n"
 	"  --depth N        messages under way of each queue pair\n"
@@ -148,6 +149,18 @@ static const char *read_operation(void *into, const char *value)
 	return "must be write, send or read";
 }
 
+static const char *read_beside(void *into, const char *value)
+{
+	static const char *const kind[BESIDES] = { "none", "uc", "ud" };
+
+	for (enum beside_kind i = 0; i < BESIDES; i++)
+		if (strcmp(value, kind[i]) == 0) {
+			*(enum beside_kind *)into = i;
+			return NULL;
+		}
+	return "must be none, uc or ud";
+}
+
 static const char *read_mtu(void *into, const char *value)
 {
 	unsigned long v = strtoul(value, NULL, 10);
@@ -216,6 +229,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status)
 	const struct option_row rows[] = {
 		{ "scenario", .text = &o->scenario },
 		{ "peers", .text = &o->peers },
+		{ "beside", .read = read_beside, .into = &c->beside },
 		{ "operation", .read = read_operation, .into = &c->opcode },
 		{ "size", .u32 = &c->size, .least = 1, .most = 1u << 24 },
 		{ "depth", .u32 = &c->depth, .least = 1, .most = 16384 },
@@ -278,6 +292,9 @@ static void say_row(const struct scenario_config *c, const struct scenario_resul
 		printf("\n%" PRIu64 " frames found a receive ring full; ports refused %" PRIu64
 		       " times\n",
 		       r->overflowed, r->refused);
+	if (r->beside_sent > 0)
+		printf("\n%" PRIu64 " of %" PRIu64 " messages that nothing acknowledges arrived\n",
+		       r->beside_arrived, r->beside_sent);
 	fflush(stdout);
 }
 
@@ -314,6 +331,8 @@ static void say_json(const struct scenario_config *c, const struct scenario_resu
 	json_integer(&j, "longest_queue", r->longest);
 	json_integer(&j, "timeouts", r->timeouts);
 	json_integer(&j, "gave_up", r->failed);
+	json_integer(&j, "beside_sent", r->beside_sent);
+	json_integer(&j, "beside_arrived", r->beside_arrived);
 	json_close(&j, '}');
 }
 

@@ -27,20 +27,34 @@ static struct mac mac_of(uint32_t host)
 	return (struct mac){ { 2, 0, 0, 0, (uint8_t)(host >> 8), (uint8_t)host } };
 }
 
+/* What modify_qp needs on the way to RTS, by type. */
+static const uint32_t *steps_of(uint32_t type)
+{
+	static const uint32_t rc[] = {
+		QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
+		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+			QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+		QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+			QP_ATTR_MAX_RD_ATOMIC,
+	};
+	static const uint32_t uc[] = {
+		QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
+		QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN,
+		QP_ATTR_SQ_PSN,
+	};
+	static const uint32_t ud[] = { QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY, 0,
+				       QP_ATTR_SQ_PSN };
+
+	return type == QP_TYPE_UC ? uc : type == QP_TYPE_UD ? ud : rc;
+}
+
 static void connect_core(struct node_qp *q, const struct endpoint_config *c,
 			 const struct address_vector *av)
 {
-	static const struct {
-		uint32_t state, mask;
-	} steps[] = {
-		{ QP_STATE_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS },
-		{ QP_STATE_RTR, QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-					QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
-		{ QP_STATE_RTS, QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-					QP_ATTR_SQ_PSN | QP_ATTR_MAX_RD_ATOMIC },
-	};
+	const uint32_t *mask = steps_of(c->type);
 	struct qp_attributes a = { .path_mtu = (uint32_t)__builtin_ctz(c->mtu) - 7,
 				   .access_flags = ENDPOINT_ACCESS,
+				   .qkey = ENDPOINT_QKEY,
 				   .min_rnr_timer = 1,
 				   .port_num = 1,
 				   .timeout = c->timeout,
@@ -58,9 +72,9 @@ static void connect_core(struct node_qp *q, const struct endpoint_config *c,
 					     .port_num = 1,
 					     .is_global = 1 } };
 
-	for (uint32_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		a.state = steps[i].state;
-		if (node_modify(q, &a, steps[i].mask | QP_ATTR_STATE, 0) != 0)
+	for (uint32_t i = 0; i < QP_STATE_RTS; i++) {
+		a.state = QP_STATE_INIT + i;
+		if (node_modify(q, &a, mask[i] | QP_ATTR_STATE, 0) != 0)
 			abort();
 	}
 }
@@ -76,7 +90,7 @@ static struct node_qp *core_new(struct host *h, const struct endpoint_config *c,
 				      .max_send_sge = 1,
 				      .max_recv_sge = 1,
 				      .max_rd_atomic = 16,
-				      .port_mtu = 5 };
+				      .port_mtu = (uint32_t)__builtin_ctz(c->mtu) - 7 };
 	struct node_qp *q = node_qp_add(&h->node, &caps, false);
 
 	connect_core(q, c, av);

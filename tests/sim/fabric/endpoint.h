@@ -11,6 +11,7 @@
 
 #define ENDPOINT_QPN	16u /* number of a host's first queue pair */
 #define ENDPOINT_PD	7u
+#define ENDPOINT_QKEY	0x1234u
 #define ENDPOINT_ACCESS (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
 
 /* Who made a host. */
@@ -21,11 +22,13 @@ enum make {
 };
 
 struct transfer;
+struct beside;
 struct host;
 
 struct endpoint {
 	struct host *host;
-	struct transfer *transfer; /* that it is an end of */
+	struct transfer *transfer; /* that it is an end of, */
+	struct beside *beside; /* or this */
 	struct node_qp *q; /* of the core; NULL: it is a goback */
 	struct goback *goback;
 	struct flow envelope;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "beside.h"
 #include "host.h"
 #include "sim/extent.h"
 #include "transfer.h"
@@ -57,7 +58,10 @@ static void settle(struct host *h, struct fabric *f, struct endpoint *e)
 {
 	nanotime deadline;
 
-	transfer_settle(e->transfer, f, e);
+	if (e->beside != NULL)
+		beside_settle(e->beside, f, e);
+	else
+		transfer_settle(e->transfer, f, e);
 	deadline = endpoint_deadline(e, f->now);
 	if (heap_holds(&e->deadline) && e->deadline.at != deadline)
 		heap_remove(&h->deadlines, &e->deadline);
@@ -77,7 +81,7 @@ void host_touched(struct host *h, struct fabric *f, struct endpoint *e)
 	fabric_at(f, &h->poll, h->busy_until);
 }
 
-static void receive_one(struct host *h, struct fabric *f, const struct parcel *parcel)
+static void receive_one(struct host *h, struct fabric *f, struct parcel *parcel)
 {
 	static const struct decode_options options = { .check_icrc = true };
 	struct packet p;
@@ -91,6 +95,8 @@ static void receive_one(struct host *h, struct fabric *f, const struct parcel *p
 		return;
 	}
 	e = &h->endpoint[p.dest_qpn - ENDPOINT_QPN];
+	if (opcode_is(p.opcode, OP_DETH))
+		packet_make_grh(parcel->octets + parcel->start, &p);
 	h->counts.reasons[endpoint_received(e, &p, f->now)]++;
 	settle(h, f, e);
 }

@@ -78,6 +78,8 @@ const char *scenario_refuses(const struct scenario_config *c)
 {
 	uint64_t transfers = (uint64_t)c->senders * c->qps;
 
+	if (c->beside != BESIDE_NONE && c->peers != PEERS_UROCE && c->peers != PEERS_MIXED)
+		return "--beside needs --peers uroce or mixed";
 	if (c->peers != PEERS_UROCE && c->opcode != WORK_RDMA_WRITE)
 		return "peers of other makes only have --operation write";
 	if (transfers > QPS_MOST)
@@ -91,16 +93,20 @@ const char *scenario_refuses(const struct scenario_config *c)
 
 static struct plan *make_plan(const struct scenario_config *c)
 {
-	struct plan *plan = calloc((size_t)c->senders * c->qps, sizeof(*plan));
-	uint32_t n = 0;
+	struct plan *plan = calloc((size_t)c->senders * c->qps + 1, sizeof(*plan));
+	uint32_t n = 0, pairs = c->senders + (c->beside != BESIDE_NONE);
 
 	if (plan == NULL)
 		abort();
 	for (uint32_t q = 0; q < c->qps; q++)
 		for (uint32_t i = 0; i < c->senders; i++, n++)
 			plan[n] = c->scenario == SCENARIO_BOTTLENECK
-					  ? (struct plan){ .from = i, .to = c->senders + i }
+					  ? (struct plan){ .from = i, .to = pairs + i }
 					  : (struct plan){ .from = i + 1, .to = 0 };
+	/* what is beside has a sender of its own */
+	plan[n] = c->scenario == SCENARIO_BOTTLENECK
+			  ? (struct plan){ .from = c->senders, .to = pairs + c->senders }
+			  : (struct plan){ .from = c->senders + 1, .to = 0 };
 	return plan;
 }
 
@@ -132,6 +138,8 @@ static void run(struct net *n, const struct scenario_config *c, struct plot *plo
 	n->measure.end = end;
 	for (uint32_t i = 0; i < n->transfers; i++)
 		transfer_start(&n->transfer[i], f);
+	if (c->beside != BESIDE_NONE)
+		beside_start(&n->beside, f);
 	for (uint32_t i = 1; i <= PLOT_SAMPLES && f->why[0] == '\0'; i++) {
 		while (f->why[0] == '\0' && fabric_step(f, end * i / PLOT_SAMPLES))
 			;
@@ -139,10 +147,11 @@ static void run(struct net *n, const struct scenario_config *c, struct plot *plo
 	}
 	for (uint32_t i = 0; i < n->transfers; i++)
 		n->transfer[i].stopped = true;
+	n->beside.stopped = true;
 }
 
 /* What was under way at the end completes. */
-static void drain(struct net *n)
+static void drain(struct net *n, const struct scenario_config *c)
 {
 	struct fabric *f = &n->fabric;
 	uint64_t steps = 0;
@@ -152,6 +161,8 @@ static void drain(struct net *n)
 			break;
 	for (uint32_t i = 0; i < n->transfers; i++)
 		transfer_end(&n->transfer[i], f);
+	if (c->beside != BESIDE_NONE)
+		beside_end(&n->beside, f);
 }
 
 /* Messages that should be complete by now count with their age. */
@@ -227,10 +238,12 @@ void scenario_run(const struct scenario_config *c, struct scenario_result *r)
 	r->median = measure_quantile(&n.measure, 0.5);
 	r->slow = measure_quantile(&n.measure, 0.99);
 	sum_transfers(&n, c, r);
-	drain(&n);
+	drain(&n, c);
 	sum_hosts(&n, r);
 	sum_bottleneck(&n, r);
 	r->failed = n.measure.failed;
+	r->beside_sent = n.beside.posted;
+	r->beside_arrived = n.beside.arrived;
 	r->ok = n.fabric.why[0] == '\0';
 	memcpy(r->why, n.fabric.why, sizeof(r->why));
 	if (c->svg != NULL && !plot_write(&plot, c, c->svg)) {

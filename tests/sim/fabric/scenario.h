@@ -34,9 +34,18 @@ enum peers {
 	PEERS,
 };
 
+/* What sends beside them, at a tenth of the rate. */
+enum beside_kind {
+	BESIDE_NONE,
+	BESIDE_UC,
+	BESIDE_UD,
+	BESIDES,
+};
+
 struct scenario_config {
 	enum scenario scenario;
 	enum peers peers;
+	enum beside_kind beside;
 	uint64_t seed;
 	uint32_t senders; /* hosts */
 	uint32_t qps; /* of each sender */
@@ -75,6 +84,7 @@ struct scenario_result {
 	uint64_t refused; /* how often ports refused */
 	uint64_t timeouts;
 	uint64_t longest; /* octets that waited at the bottleneck, at most */
+	uint64_t beside_sent, beside_arrived; /* messages */
 	uint32_t failed; /* queue pairs of other makes that gave up */
 };
 

@@ -111,6 +111,22 @@ Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
 	cr_expect_eq(r.cnps, 0);
 }
 
+/* UC and UD share the line with a transfer: what arrives is whole, and a part of it does. */
+Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
+{
+	for (enum scenario s = 0; s < SCENARIOS; s++)
+		for (enum beside_kind kind = BESIDE_UC; kind < BESIDES; kind++) {
+			struct scenario_config c = small(s, PEERS_UROCE);
+			struct scenario_result r;
+
+			c.beside = kind;
+			c.reorder = 0;
+			r = run(&c);
+			cr_expect_gt(r.beside_sent, 90);
+			cr_expect_gt(r.beside_arrived, r.beside_sent / 4);
+		}
+}
+
 Test(scenario, a_short_receive_ring_overflows, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);

@@ -4,9 +4,10 @@
 #include "base/bits.h"
 #include "topology.h"
 
-#define SEND_RING  512u /* frames */
-#define POLL_TIME  100 /* ns */
-#define EDGE_TIMES 4 /* the bottleneck's rate is that of the others' cables */
+#define SEND_RING    512u /* frames */
+#define POLL_TIME    100 /* ns */
+#define BESIDE_TENTH 10 /* a tenth of the rate */
+#define EDGE_TIMES   4 /* the bottleneck's rate is that of the others' cables */
 
 static void *must(void *p)
 {
@@ -29,6 +30,14 @@ static enum make make_of(const struct scenario_config *c, uint32_t host, bool se
 	}
 }
 
+/* Octets of a host's memory for each endpoint. */
+static uint32_t endpoint_memory(const struct scenario_config *c)
+{
+	size_t each = transfer_memory(c->size, c->depth);
+
+	return (uint32_t)(c->beside != BESIDE_NONE ? MAX_OF(each, beside_memory(c->mtu)) : each);
+}
+
 static double time_of(const struct scenario_config *c, bool sends)
 {
 	return sends || c->receiver_time <= 0 ? c->packet_time : c->receiver_time;
@@ -38,8 +47,12 @@ static void make_hosts(struct net *n, const struct scenario_config *c, const str
 {
 	uint32_t *endpoints = must(calloc(n->hosts, sizeof(*endpoints)));
 	bool *sends = must(calloc(n->hosts, sizeof(*sends)));
-	size_t each = transfer_memory(c->size, c->depth);
+	size_t each = endpoint_memory(c);
 
+	if (c->beside != BESIDE_NONE) {
+		endpoints[plan[n->transfers].from]++;
+		endpoints[plan[n->transfers].to]++;
+	}
 	for (uint32_t i = 0; i < n->transfers; i++) {
 		endpoints[plan[i].from]++;
 		endpoints[plan[i].to]++;
@@ -150,7 +163,7 @@ static void connect(struct net *n, const struct scenario_config *c, struct trans
 				       .rate = c->rate,
 				       .psn = prng_next(&n->fabric.prng) & 0xffffff };
 	struct endpoint_config in = out;
-	uint32_t each = (uint32_t)transfer_memory(c->size, c->depth);
+	uint32_t each = endpoint_memory(c);
 	uint32_t mine = from->endpoints * each, theirs = to->endpoints * each;
 
 	in.make = to->is.make;
@@ -170,12 +183,41 @@ static void connect(struct net *n, const struct scenario_config *c, struct trans
 	t->in = endpoint_add(to, &in);
 }
 
+static void connect_beside(struct net *n, const struct scenario_config *c, const struct plan *plan)
+{
+	struct host *from = &n->host[plan->from], *to = &n->host[plan->to];
+	struct beside *b = &n->beside;
+	struct endpoint_config out = { .make = MAKE_UROCE,
+				       .type = c->beside == BESIDE_UC ? QP_TYPE_UC : QP_TYPE_UD,
+				       .peer = plan->to,
+				       .peer_qpn = endpoint_qpn(to),
+				       .depth = BESIDE_DEPTH,
+				       .mtu = c->mtu };
+	struct endpoint_config in = out;
+
+	in.peer = plan->from;
+	in.peer_qpn = endpoint_qpn(from);
+	*b = (struct beside){ .from = from,
+			      .to = to,
+			      .type = out.type,
+			      .size = c->mtu,
+			      .source_at = from->endpoints * endpoint_memory(c),
+			      .sink_at = to->endpoints * endpoint_memory(c),
+			      .source_key = from->key,
+			      .sink_key = to->key };
+	b->every = (nanotime)(b->size * 8e9 * BESIDE_TENTH / c->rate);
+	b->out = endpoint_add(from, &out);
+	b->in = endpoint_add(to, &in);
+	b->out->beside = b;
+	b->in->beside = b;
+}
+
 void topology_make(struct net *n, const struct scenario_config *c, const struct plan *plan,
 		   uint32_t transfers)
 {
 	*n = (struct net){ .transfers = transfers };
 	fabric_init(&n->fabric, c->seed);
-	for (uint32_t i = 0; i < transfers; i++)
+	for (uint32_t i = 0; i < transfers + (c->beside != BESIDE_NONE); i++)
 		n->hosts = MAX_OF(n->hosts, MAX_OF(plan[i].from, plan[i].to) + 1);
 	make_hosts(n, c, plan);
 	if (c->scenario == SCENARIO_BOTTLENECK)
@@ -187,6 +229,8 @@ void topology_make(struct net *n, const struct scenario_config *c, const struct 
 		n->transfer[i].number = i;
 		connect(n, c, &n->transfer[i], &plan[i]);
 	}
+	if (c->beside != BESIDE_NONE)
+		connect_beside(n, c, &plan[transfers]);
 }
 
 void topology_free(struct net *n)

@@ -11,6 +11,7 @@
 #ifndef SIM_TOPOLOGY_H
 #define SIM_TOPOLOGY_H
 
+#include "beside.h"
 #include "fabric.h"
 #include "host.h"
 #include "scenario.h"
@@ -33,10 +34,14 @@ struct net {
 	struct line *bottleneck; /* where all meet */
 	struct transfer *transfer;
 	uint32_t transfers;
+	struct beside beside; /* if the scenario has one */
 	struct measure measure;
 };
 
-/* Makes everything, and connects the queue pairs of `transfers` plans. */
+/*
+ * Makes everything, and connects the queue pairs of `transfers` plans. One more plan is of what sends
+ * beside them, if there is any.
+ */
 void topology_make(struct net *n, const struct scenario_config *c, const struct plan *plan,
 		   uint32_t transfers);
 void topology_free(struct net *n);
