@@ -137,6 +137,11 @@
 #define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
 #define LIMIT_ACK_EVERY	   16u /* packets between acknowledgement requests in a long message */
 
+/* Paths: the way to one peer, of one lcore. */
+#define LIMIT_PATHS	  4096u /* of one lcore; queue pairs of further peers know no round trip */
+#define LIMIT_PATH_RTT_MS 1000u /* a longer round trip counts as this one */
+#define LIMIT_PATH_MIN_S  10u /* the least round trip is that of this period and the last */
+
 /* All programs together: one program at its limits leaves as much for others. */
 #define LIMIT_ENGINE_QPS	(4 * LIMIT_QPS)
 #define LIMIT_ENGINE_CQS	(4 * LIMIT_CQS)

@@ -24,6 +24,7 @@
 #include "lcore/inside.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
+#include "lcore/paths.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
 #include "lcore/window.h"
@@ -65,13 +66,14 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->gather_copy = calloc(LIMIT_GATHER, sizeof(*l->gather_copy));
 	l->loop = calloc(LIMIT_LOOP, sizeof(*l->loop));
 	l->copies = copy_batch_create();
+	l->paths = paths_create();
 	l->moving = moving_create();
 	l->holding = holding_create();
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->moving == NULL || l->holding == NULL || l->copies == NULL || l->inbox == NULL ||
-	    l->messages == NULL) {
+	    l->paths == NULL || l->moving == NULL || l->holding == NULL || l->copies == NULL ||
+	    l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -95,6 +97,7 @@ void lcore_destroy(struct lcore *l)
 	rte_ring_free(l->messages);
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
+	paths_destroy(l->paths);
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
 	free(l->stage);
@@ -229,6 +232,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	place_forget(l, q);
 	hold_forget(l, q);
 	operation_forget(l, q);
+	paths_leave(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
 	q->detached = true;
@@ -237,6 +241,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
+	paths_follow(l, q);
 	qp_drain_rings(l, q, now);
 	qp_settled(l, q, now);
 }

@@ -41,6 +41,7 @@ struct exception;
 struct flow_table;
 struct holding;
 struct moving;
+struct paths;
 struct staged_frame;
 struct window;
 
@@ -70,6 +71,7 @@ struct lcore {
 	struct operation_list operations; /* queue pairs with one for the end of this round */
 	uint32_t staged;
 	struct staged_frame *stage; /* LIMIT_STAGE */
+	struct paths *paths;
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
 	uint32_t gather_count;

@@ -26,6 +26,7 @@ struct engine_srq;
 struct engine_xrcd;
 struct held_packet;
 struct lcore;
+struct lcore_path;
 struct mover;
 struct target;
 struct user;
@@ -143,6 +144,7 @@ struct engine_qp {
 	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
 	bool error_asked; /* WQ: its program put it into the error state */
+	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t wheel_slot;
 	uint32_t published_retired;

@@ -27,6 +27,12 @@ const struct qp_caps *qp_capabilities(const struct qp *qp)
 	return &qp->caps;
 }
 
+void qp_give_path(struct qp *qp, struct path *path)
+{
+	qp->req.sampling = false; /* it was of the other one */
+	qp->path = path;
+}
+
 /* The receive request of a message that will not be finished. */
 static void held_flush(struct qp *qp)
 {

@@ -11,6 +11,7 @@
 
 #include "memory/check.h"
 #include "transport/attributes.h"
+#include "transport/path.h"
 #include "transport/responder/receive.h"
 #include "transport/requester/requester.h"
 #include "transport/responder/responder.h"
@@ -33,6 +34,7 @@ struct qp {
 	struct key_user user; /* XRC target: of the SRQ that the packet at hand names */
 	uint32_t srq; /* of the packet at hand; 0: none */
 	uint32_t events; /* enum qp_event, not taken yet */
+	struct path *path; /* shared with others; NULL: none */
 	struct gid local;
 	struct gid peer;
 

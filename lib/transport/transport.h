@@ -39,6 +39,7 @@
 #include "transport/events.h"
 #include "transport/outcomes.h"
 
+struct path;
 struct qp;
 
 /* Octets that qp_init needs, aligned to a cache line. */
@@ -65,6 +66,12 @@ void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic);
 uint32_t qp_tickets(const struct qp *qp);
 size_t qp_tickets_size(void);
 void qp_give_tickets(struct qp *qp, void *memory);
+
+/*
+ * The path of its packets (path.h), which other queue pairs of the same thread may share, and which
+ * stays until another one is given; NULL: none. At any time: an address may change.
+ */
+void qp_give_path(struct qp *qp, struct path *path);
 
 /*
  * ibv_modify_qp(3). Returns 0, or EINVAL and nothing changed: an illegal transition, a missing

@@ -13,6 +13,7 @@
 #include "transport/qp.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
+#include "transport/requester/sample.h"
 
 /* Something was acknowledged, `packets` of it. */
 static void progress(struct qp *qp, uint32_t packets, nanotime now)
@@ -25,6 +26,7 @@ static void progress(struct qp *qp, uint32_t packets, nanotime now)
 		r->nxt_psn = r->una_psn;
 		r->nxt = r->una;
 	}
+	sample_acknowledged(qp, now);
 	window_acknowledged(&r->window, packets);
 	retry_progress(qp, now);
 	request_fail_in_turn(qp);

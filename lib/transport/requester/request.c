@@ -24,6 +24,7 @@
 #include "transport/requester/request_check.h"
 #include "transport/requester/request_packet.h"
 #include "transport/requester/retry.h"
+#include "transport/requester/sample.h"
 #include "transport/requester/segment.h"
 #include "transport/unreliable.h"
 
@@ -111,13 +112,14 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */
-	if (kind_is_fetching(m->kind))
+	if (kind_is_fetching(m->kind)) {
 		r->unasked = 0; /* the response acknowledges all before it */
-	else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
+	} else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
 		 rate_ready_at(&r->rate, now) > now) {
 		p->ack_req = true;
 		r->unasked = 0;
 	}
+	sample_made(r, p, r->unasked == 0, now);
 }
 
 enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,

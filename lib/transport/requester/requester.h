@@ -68,6 +68,9 @@ struct requester {
 	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
 	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
 	uint32_t unasked; /* packets sent since one with AckReq, at most */
+	uint32_t sample_psn; /* sample.h: the packet whose round trip is measured, */
+	nanotime sample_at; /* since it left */
+	bool sampling; /* ... one is */
 	uint32_t recovery_psn; /* where the last go-back began */
 	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
 	bool drain_notify; /* SQ_DRAINED is owed to the program */

@@ -22,6 +22,7 @@
 #include "transport/qp.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
+#include "transport/requester/sample.h"
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
@@ -34,6 +35,7 @@ void retry_reset(struct qp *qp)
 	r->landing = qp->tickets.settled;
 	r->unasked = 0;
 	r->recovering = false;
+	sample_reset(r);
 	r->timeout = TIME_NEVER;
 	r->retry_at = TIME_NEVER;
 	r->rnr_until = TIME_NEVER;
@@ -73,8 +75,11 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 {
 	struct requester *r = &qp->req;
 
-	/* Replies, and requests behind one that left before, do not put its time off. */
-	if (r->retry_at != TIME_NEVER && p->psn == r->una_psn && !opcode_is(p->opcode, OP_RESPONSE))
+	if (opcode_is(p->opcode, OP_RESPONSE))
+		return;
+	sample_left(r, p, now);
+	/* Requests behind one that left before do not put its time off. */
+	if (r->retry_at != TIME_NEVER && p->psn == r->una_psn)
 		r->retry_at = timer_from(r, now);
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The paths of an lcore: one for each peer (address and traffic class; the engine has one VLAN) that
+ * a connected queue pair of it sends to through the port. They come and go with their queue pairs,
+ * and are made and given by messages of the control path, so that the data path allocates nothing.
+ * A queue pair whose packets go round inside the engine has none, as there is no network in between.
+ */
+#ifndef LCORE_PATHS_H
+#define LCORE_PATHS_H
+
+#include "lcore/lcore.h"
+#include "transport/path.h"
+
+struct lcore_path {
+	struct path core;
+	struct gid peer;
+	uint8_t traffic_class;
+	uint32_t users; /* queue pairs */
+	LIST_ENTRY(lcore_path) link; /* in its bucket, or in the list of free ones */
+};
+
+struct paths *paths_create(void);
+void paths_destroy(struct paths *p);
+
+/* By lcore_call: the state or address of this queue pair changed; it gets the path that is its now. */
+void paths_follow(struct lcore *l, struct engine_qp *q);
+/* ... it goes. */
+void paths_leave(struct lcore *l, struct engine_qp *q);
+
+#endif

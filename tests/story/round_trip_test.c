@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a queue pair tells its path of the round trip. */
+#include "story/story.h"
+#include "transport/path.h"
+
+static struct path path;
+
+static void begin(void)
+{
+	path_init(&path);
+	story();
+	qp_give_path(a->q->core, &path);
+	for (uint32_t i = 1; i < 8; i++)
+		post_receive(b, i, 10);
+}
+
+Test(round_trip, from_the_packet_to_its_acknowledgement)
+{
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	pass(a, "RC SEND ONLY", A_PSN);
+	at(us(30));
+	pass_ack(b, A_PSN, 1);
+	cr_assert_eq(path.samples, 1);
+	cr_assert_eq(path_srtt(&path), us(30));
+}
+
+Test(round_trip, of_one_packet_at_a_time_that_asks)
+{
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	at(us(10));
+	pass(a, "RC WRITE MIDDLE", A_PSN + 1);
+	at(us(20));
+	pass(a, "RC WRITE LAST", A_PSN + 2); /* the first that asks */
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	at(us(25));
+	pass(a, "RC SEND ONLY", A_PSN + 3);
+	at(us(60));
+	pass_ack(b, A_PSN + 3, 2);
+	cr_assert_eq(path.samples, 1);
+	cr_assert_eq(path_srtt(&path), us(40));
+}
+
+Test(round_trip, of_a_read_ends_with_its_first_response)
+{
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 700);
+	pass(a, "RC READ REQUEST", A_PSN);
+	at(us(15));
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	at(us(90));
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	cr_assert_eq(path.samples, 1);
+	cr_assert_eq(path_srtt(&path), us(15));
+}
+
+/* Karn: nobody knows which of the two was acknowledged. */
+Test(round_trip, is_not_taken_from_a_packet_that_was_sent_again)
+{
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	at(ms(5));
+	pass(a, "RC SEND ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(path.samples, 0);
+}
+
+/* ... and the acknowledgement of a later one waited for the one that was lost. */
+Test(round_trip, is_not_taken_behind_a_loss)
+{
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	lose(a, "RC WRITE MIDDLE", A_PSN + 1);
+	pass(a, "RC WRITE LAST", A_PSN + 2);
+	at(ms(1));
+	pass_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 0);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(path.samples, 0);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	exchange();
+	cr_assert_eq(path.samples, 1, "the next one is measured again");
+}
+
+/* A frame that the port took late was not on its way before. */
+Test(round_trip, begins_when_the_packet_leaves)
+{
+	struct packet p;
+
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	p = *pass(a, "RC SEND ONLY", A_PSN);
+	at(us(500));
+	qp_left(a->q->core, &p, now);
+	at(us(520));
+	pass_ack(b, A_PSN, 1);
+	cr_assert_eq(path_srtt(&path), us(20));
+}
+
+Test(round_trip, of_one_path_is_not_told_to_the_next)
+{
+	struct path other;
+
+	path_init(&other);
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	pass(a, "RC SEND ONLY", A_PSN);
+	qp_give_path(a->q->core, &other);
+	pass_ack(b, A_PSN, 1);
+	cr_assert_eq(path.samples + other.samples, 0);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	exchange();
+	cr_assert_eq(other.samples, 1);
+}
