@@ -96,7 +96,7 @@ Test(round_trip, begins_when_the_packet_leaves)
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 	p = *pass(a, "RC SEND ONLY", A_PSN);
 	at(us(500));
-	qp_left(a->q->core, &p, now);
+	qp_left(a->q->core, &p, ms(1000) + now); /* stories begin at 1 s */
 	at(us(520));
 	pass_ack(b, A_PSN, 1);
 	cr_assert_eq(path_srtt(&path), us(20));
