@@ -115,7 +115,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	if (kind_is_fetching(m->kind)) {
 		r->unasked = 0; /* the response acknowledges all before it */
 	} else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
-		 rate_ready_at(&r->rate, now) > now) {
+		   rate_ready_at(&r->rate, now) > now) {
 		p->ack_req = true;
 		r->unasked = 0;
 	}
