@@ -162,9 +162,9 @@ class Guest:
 
     here = HERE
 
-    def __init__(self, rig, side, iface, addresses, mtu, folder):
-        self.rig, self.side, self.iface, self.addresses, self.mtu = (
-            rig, side, iface, addresses, mtu)
+    def __init__(self, rig, side, iface, addresses, mtu, folder, mac="52:54:00:12:34:56"):
+        self.rig, self.side, self.iface, self.addresses, self.mtu, self.mac = (
+            rig, side, iface, addresses, mtu, mac)
         self.address = addresses[0]
         self.image, self.initramfs = initramfs(folder)
         self.start_machine()
@@ -181,7 +181,7 @@ class Guest:
                  "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
                  "-device", "virtio-9p-pci,fsdev=root,mount_tag=host",
                  "-netdev", f"tap,id=net,ifname={self.iface},script=no,downscript=no",
-                 "-device", "virtio-net-pci,netdev=net"]
+                 "-device", f"virtio-net-pci,netdev=net,mac={self.mac}"]
         self.qemu = Process(self.rig, "guest", words)
         self.boots = 0
         self.await_boot()
