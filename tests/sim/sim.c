@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "lossy.h"
 #include "stream.h"
+#include "transport/path.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 
@@ -26,6 +27,7 @@ struct world {
 	struct sim_config config;
 	struct workload load;
 	struct node node[NODES];
+	struct path path[NODES]; /* of each node's queue pairs to the other */
 	struct link link;
 	struct stream stream[2 * SIM_PAIRS]; /* index: 2 * pair + sending node */
 	uint32_t pairs;
@@ -92,6 +94,7 @@ static void make_nodes(struct world *w)
 		struct node *n = &w->node[i];
 
 		node_init(n, i == 0 ? "A" : "B", size, w->pairs, prng_next(r));
+		path_init(&w->path[i]);
 		memset(n->memory, GUARD, size);
 		memset(n->memory, 0, sizeof(uint64_t));
 		n->delay_copies = !w->config.bench && prng_below(r, 2);
@@ -156,6 +159,7 @@ static void connect_one(struct world *w, struct node_qp *q, struct node_qp *to, 
 	};
 
 	flow_init(&q->flow, &av);
+	qp_give_path(q->core, &w->path[from_node]);
 	a->dest_qpn = to->caps.qpn;
 	a->path = (struct qp_path){ .dgid = av.dst_gid,
 				    .sgid = av.src_gid,

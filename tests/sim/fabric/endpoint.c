@@ -93,6 +93,7 @@ static struct node_qp *core_new(struct host *h, const struct endpoint_config *c,
 				      .port_mtu = (uint32_t)__builtin_ctz(c->mtu) - 7 };
 	struct node_qp *q = node_qp_add(&h->node, &caps, false);
 
+	qp_give_path(q->core, &h->path[c->peer]);
 	connect_core(q, c, av);
 	return q;
 }

@@ -13,8 +13,8 @@
 static void poll(struct event *event, struct fabric *f);
 static void take(struct taker *t, struct fabric *f, struct parcel *p);
 
-void host_init(struct host *h, uint32_t number, const struct host_config *is, size_t octets,
-	       uint32_t endpoints, uint64_t seed)
+void host_init(struct host *h, uint32_t number, uint32_t hosts, const struct host_config *is,
+	       size_t octets, uint32_t endpoints, uint64_t seed)
 {
 	*h = (struct host){ .taker.take = take, .poll.happen = poll, .number = number, .is = *is };
 	h->ring_last = &h->ring;
@@ -22,10 +22,14 @@ void host_init(struct host *h, uint32_t number, const struct host_config *is, si
 	node_init(&h->node, "host", octets, endpoints, seed);
 	memset(h->node.memory, GUARD, octets);
 	h->endpoint = calloc(endpoints, sizeof(*h->endpoint));
+	h->path = calloc(hosts, sizeof(*h->path));
+	h->peers = hosts;
 	h->deadlines.room = endpoints;
 	h->deadlines.node = malloc(endpoints * sizeof(struct heap_node *));
-	if (h->endpoint == NULL || h->deadlines.node == NULL)
+	if (h->endpoint == NULL || h->path == NULL || h->deadlines.node == NULL)
 		abort();
+	for (uint32_t i = 0; i < hosts; i++)
+		path_init(&h->path[i]);
 }
 
 void host_free(struct host *h)
@@ -33,6 +37,7 @@ void host_free(struct host *h)
 	for (uint32_t i = 0; i < h->endpoints; i++)
 		endpoint_free(&h->endpoint[i]);
 	free(h->endpoint);
+	free(h->path);
 	free(h->deadlines.node);
 	node_free(&h->node);
 }

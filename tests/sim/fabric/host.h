@@ -17,6 +17,7 @@
 #include "endpoint.h"
 #include "fabric.h"
 #include "line.h"
+#include "transport/path.h"
 
 struct host_config {
 	enum make make;
@@ -47,6 +48,8 @@ struct host {
 	struct host_config is;
 	uint32_t number;
 	struct node node;
+	struct path *path; /* by peer: `peers` of them */
+	uint32_t peers;
 	uint32_t key; /* of all its memory */
 	struct line port;
 	struct parcel *ring, **ring_last;
@@ -61,9 +64,12 @@ struct host {
 	struct host_counts counts;
 };
 
-/* Memory of `octets`, room for that many endpoints. Its port is initialized by the caller. */
-void host_init(struct host *h, uint32_t number, const struct host_config *is, size_t octets,
-	       uint32_t endpoints, uint64_t seed);
+/*
+ * One of `hosts`, with memory of `octets` and room for that many endpoints. Its port is initialized by
+ * the caller.
+ */
+void host_init(struct host *h, uint32_t number, uint32_t hosts, const struct host_config *is,
+	       size_t octets, uint32_t endpoints, uint64_t seed);
 void host_free(struct host *h);
 
 /* Something happened to an endpoint outside of a poll: it may want to send. */

@@ -68,7 +68,7 @@ static void make_hosts(struct net *n, const struct scenario_config *c, const str
 						.refuses = c->refuses,
 						.refuses_for = (nanotime)c->refuses_for };
 
-		host_init(&n->host[i], i, &is, MAX_OF(1u, endpoints[i]) * each,
+		host_init(&n->host[i], i, n->hosts, &is, MAX_OF(1u, endpoints[i]) * each,
 			  MAX_OF(1u, endpoints[i]), prng_next(&n->fabric.prng));
 		n->host[i].key = node_register(&n->host[i].node, 0, n->host[i].node.size,
 					       TRANSFER_BASE, ENDPOINT_PD, ENDPOINT_ACCESS, 1);
