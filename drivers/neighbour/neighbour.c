@@ -284,8 +284,9 @@ static void entry_ask(struct neighbour_table *t, struct entry *e, nanotime now,
 {
 	bool sent = gid_is_ipv4(&e->gid) ? arp_ask(t, e, out) : nd_ask(t, e, out);
 
-	if (!sent)
-		return; /* no room in the list, or no address: the next tick tries again */
+	if (!sent && neighbour_source(t, &e->gid) != NULL)
+		return; /* no room in the list: the next tick tries again */
+	/* Without an address, too: it may come back before the last try. */
 	e->tries++;
 	e->due_at = now + LIMIT_NEIGHBOUR_INTERVAL;
 }

@@ -108,6 +108,25 @@ Test(neighbour, gives_up_after_three_tries_and_tries_again_later)
 	cr_expect_eq(out.count, 4);
 }
 
+/* Without an address nobody can be asked; a table that wants to be called at once keeps a core busy. */
+Test(neighbour, gives_up_when_its_addresses_are_gone)
+{
+	nanotime now = TIME_S;
+	struct mac mac;
+
+	cr_expect_eq(neighbour_resolve(t, &peer4, now, &mac), EINPROGRESS);
+	cr_expect_eq(neighbour_resolve(t, &peer6, now, &mac), EINPROGRESS);
+	neighbour_set_addresses(t, NULL, 0);
+	for (int i = 0; i < 10 && now != TIME_NEVER; i++) {
+		nanotime next = neighbour_tick(t, now, &out);
+
+		cr_assert_gt(next, now, "turn %d: nothing can be done now", i);
+		now = next;
+	}
+	cr_expect_eq(now, TIME_NEVER, "it still tries");
+	cr_expect_eq(out.count, 0);
+}
+
 Test(neighbour, asks_again_by_unicast_when_a_used_answer_grows_old)
 {
 	struct mac mac;
