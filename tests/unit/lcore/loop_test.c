@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The data path alone: what is posted on one side arrives on the other and completes once. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "loop_rig.h"
+#include "queue/ring_client.h"
 
 #define POLLS 100000
 
@@ -162,5 +164,30 @@ Test(loop, forged_tail_ends_only_its_queue_pair)
 	lcore_qp_touch(r->engine.lcore, &r->side[0].qp, clock_now());
 	cr_assert_eq(qp_state(r->side[0].qp.core), QP_STATE_ERR);
 	cr_assert_eq(qp_state(r->side[1].qp.core), QP_STATE_RTS);
+	rig_close(r);
+}
+
+/*
+ * A bell that names what is not there, also the slot behind the table of handles. Who
+ * rings properly is served.
+ */
+Test(loop, handles_that_name_nothing_ring_for_nobody)
+{
+	static const uint32_t handles[] = { 0, RIG_SIDES + 1, LIMIT_QPS, LIMIT_QPS + 1,
+					    0x7fffffff };
+	struct rig *r = rig_open();
+	struct engine_qp **table = calloc(LIMIT_QPS + 2, sizeof(*table)), *behind = &r->side[2].qp;
+
+	memcpy(table, r->client.qp, (LIMIT_QPS + 1) * sizeof(*table));
+	free(r->client.qp);
+	r->client.qp = table;
+	table[LIMIT_QPS + 1] = behind;
+	behind->page->doorbell = 1;
+	for (uint32_t i = 0; i < ARRAY_SIZE(handles); i++)
+		bell_enqueue((struct rte_ring *)r->client.bell[0].shared, handles[i]);
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	run_until(r, 0, 1);
+	cr_expect_eq(r->side[0].last.status, STATUS_SUCCESS);
+	cr_expect_eq(behind->page->doorbell, 1, "what stands behind the table was used");
 	rig_close(r);
 }
