@@ -89,6 +89,12 @@
 #define LIMIT_HELD_KEPT 128u /* of them, for users who have few, */
 #define LIMIT_HELD_FEW	16u /* ... which is so many */
 
+/* Packets behind gaps (lib/lcore/moving/behind.c). */
+#define LIMIT_BEHIND \
+	4096u /* of one lcore: sixteen queue pairs with a window of them, less than it has buffers */
+#define LIMIT_BEHIND_KEPT 512u /* of them, for users who have few, */
+#define LIMIT_BEHIND_FEW  64u /* ... which is so many */
+
 /* The control thread. */
 #define LIMIT_BEAT_MS		 40u /* between heartbeats in the pages of programs */
 #define LIMIT_REFRESH_MS	 100u /* between looks at the port and the addresses */
@@ -136,6 +142,13 @@
 #define LIMIT_WINDOW_START 64u /* ... and at the start */
 #define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
 #define LIMIT_ACK_EVERY	   16u /* packets between acknowledgement requests in a long message */
+
+/* Recovery of lost packets, see lib/transport/requester/recovery.c. */
+#define LIMIT_REORDER	      40u /* places by which the network may change the order of packets */
+#define LIMIT_REORDER_US      40u /* ... or times, if a quarter of a round trip is shorter */
+#define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
+#define LIMIT_PROBE_MIN_US    40u /* ... and at least */
+#define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 
 /* Paths: the way to one peer, of one lcore. */
 #define LIMIT_PATHS	  4096u /* of one lcore; queue pairs of further peers know no round trip */

@@ -110,7 +110,12 @@
 	X(PEER_TAKEN, peer_taken,                                                                  \
 	  "another user's queue pair is connected to that queue pair of that address")             \
 	/* commands */                                                                             \
-	X(SHARE_USED, share_used, "a program or its user has all that it may have of something")
+	X(SHARE_USED, share_used, "a program or its user has all that it may have of something")   \
+	/* recovery */                                                                             \
+	X(BEHIND_FULL, behind_full, "a packet behind a missing one found no room to wait")         \
+	X(SELECTIVE_ALIEN, selective_alien,                                                        \
+	  "a selective acknowledgement from a peer that has not said that it knows them")          \
+	X(SELECTIVE_WRONG, selective_wrong, "a selective acknowledgement of what was never sent")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

@@ -22,8 +22,10 @@
 
 #include "drivers/log.h"
 #include "lcore/inside.h"
+#include "lcore/moving/behind.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
+#include "lcore/moving/slots.h"
 #include "lcore/paths.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
@@ -69,11 +71,12 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->paths = paths_create();
 	l->moving = moving_create();
 	l->holding = holding_create();
+	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW);
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->paths == NULL || l->moving == NULL || l->holding == NULL || l->copies == NULL ||
-	    l->inbox == NULL || l->messages == NULL) {
+	    l->paths == NULL || l->moving == NULL || l->holding == NULL || l->behind == NULL ||
+	    l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -100,6 +103,7 @@ void lcore_destroy(struct lcore *l)
 	paths_destroy(l->paths);
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
+	slots_destroy(l->behind);
 	free(l->stage);
 	free(l->gather_copy);
 	free(l->loop);
@@ -221,6 +225,9 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	q->in_wheel = false;
 	q->detached = false;
 	STAILQ_INIT(&q->held);
+	TAILQ_INIT(&q->behind[0]);
+	TAILQ_INIT(&q->behind[1]);
+	q->behind_count = 0;
 	directory_publish(l->engine, q);
 }
 
@@ -231,6 +238,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);
 	hold_forget(l, q);
+	behind_forget(l, q);
 	operation_forget(l, q);
 	paths_leave(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)

@@ -42,6 +42,7 @@ struct flow_table;
 struct holding;
 struct moving;
 struct paths;
+struct slots;
 struct staged_frame;
 struct window;
 
@@ -74,6 +75,7 @@ struct lcore {
 	struct paths *paths;
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
+	struct slots *behind; /* places for packets behind gaps */
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* LIMIT_GATHER: payloads to be read from peer memory */
 	uint16_t tx_queue;

@@ -5,6 +5,7 @@
  */
 #include "base/bits.h"
 #include "lcore/inside.h"
+#include "lcore/moving/behind.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
 #include "lcore/srq.h"
@@ -76,6 +77,8 @@ static void settle_error(struct lcore *l, struct engine_qp *q, uint32_t events, 
 {
 	__atomic_store_n(&q->page->state, QP_STATE_ERR, __ATOMIC_RELEASE);
 	q->flushing |= (events & QP_EVENT_ENTERED_ERR) != 0;
+	if (behind_any(q))
+		behind_forget(l, q);
 	if (q->flushing)
 		receives_flush(l, q, now);
 }
@@ -142,7 +145,9 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
 	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
 		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
-	if (o->flags != 0) {
+	if (o->flags & OUTCOME_HOLD) {
+		kept = behind_keep(l, q, p, m, now);
+	} else if (o->flags != 0) {
 		if (o->flags & OUTCOME_RECEIVE_USED)
 			tagged ? tags_taken(l, q, offer) : receive_taken(l, q);
 		if (o->flags & (OUTCOME_PLACE | OUTCOME_ATOMIC))
@@ -211,9 +216,14 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 		  nanotime now)
 {
 	enum reason why;
+	bool kept;
 
-	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now))
-		return packet_take(l, q, p, m, now);
+	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now)) {
+		kept = packet_take(l, q, p, m, now);
+		if (behind_any(q)) /* it may be what they waited for */
+			behind_release(l, q, now);
+		return kept;
+	}
 	/* Only a packet of the peer may be held. */
 	why = qp_check_origin(q->core, p);
 	if (why == REASON_NONE && hold_packet(l, q, p, m))

@@ -64,6 +64,7 @@ struct engine_cq {
 };
 
 STAILQ_HEAD(held_list, held_packet);
+TAILQ_HEAD(held_queue, held_packet);
 
 /* Where a queue pair's packets go. */
 enum flow_state {
@@ -160,6 +161,8 @@ struct engine_qp {
 	struct mover *mover; /* ... which makes them; NULL: its lcore */
 	struct held_list held; /* packets that wait for it, see hold.c */
 	TAILQ_ENTRY(engine_qp) held_link;
+	struct held_queue behind[2]; /* requests, responses that came before others: behind.c */
+	uint32_t behind_count; /* ... so many */
 	uint32_t rendezvous; /* of tagged messages, under way: at most LIMIT_RENDEZVOUS */
 	uint32_t
 		unexpected; /* ... and messages without an entry, whose receives are not complete */

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "lcore/inside.h"
+#include "lcore/moving/behind.h"
 #include "lcore/moving/hold.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
@@ -155,6 +156,7 @@ static void ring_discard(struct ring_side *s)
 static void rings_reset(struct lcore *l, struct engine_qp *q)
 {
 	hold_forget(l, q);
+	behind_forget(l, q);
 	ring_discard(&q->sq);
 	ring_discard(&q->rq);
 	q->receive_valid = false;

@@ -72,6 +72,14 @@ void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 		 const struct key_table *keys, nanotime now, struct outcome *out);
 
+/*
+ * A packet with OUTCOME_HOLD is kept by the caller: the peer need not send it again. It stays kept
+ * until it was passed in once more, or the queue pair is in ERR or RESET.
+ */
+void qp_held(struct qp *qp, const struct packet *p, nanotime now);
+/* Whether a packet that is kept still waits for others. */
+bool qp_waits(const struct qp *qp, const struct packet *p);
+
 /* The copies of this ticket are made (or could not be). In order of tickets. */
 void qp_copied(struct qp *qp, uint64_t ticket, bool ok);
 /* The atomic of this ticket was executed; `original` is the value before. */

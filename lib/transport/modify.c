@@ -277,6 +277,9 @@ static void reset(struct qp *qp)
 	s->kept = false;
 	s->msn = 0;
 	s->reported = false;
+	s->nak_at = TIME_NEVER;
+	s->holding = false;
+	memset(&s->behind, 0, sizeof(s->behind));
 	s->record_head = s->record_owed = 0;
 	reply_abandon(&qp->resp);
 	if (s->records > 0)
@@ -297,6 +300,7 @@ static void enter_state(struct qp *qp, uint32_t from, uint32_t to)
 	if (from == QP_STATE_INIT && to == QP_STATE_RTR) {
 		qp->resp.expected_psn = qp->attr.rq_psn & PSN_MASK;
 		qp->resp.acked_psn = psn_add(qp->resp.expected_psn, PSN_MASK);
+		qp->resp.ahead_psn = qp->resp.acked_psn;
 	} else if (from == QP_STATE_RTR && to == QP_STATE_RTS) {
 		r->una_psn = r->nxt_psn = r->top_psn = r->new_psn = qp->attr.sq_psn & PSN_MASK;
 	} else if (from == QP_STATE_RTS && to == QP_STATE_SQD) {

@@ -42,6 +42,11 @@ enum outcome_flag {
 	 * core has checked that this queue pair may (key_check_invalidate).
 	 */
 	OUTCOME_INVALIDATE = 1 << 3,
+	/*
+	 * The packet came before others that must be passed in before it. If the caller keeps it,
+	 * it says qp_held, and passes it in once more when qp_waits() is false; or it drops it.
+	 */
+	OUTCOME_HOLD = 1 << 4,
 };
 
 /* What a received packet asks for. Scratch memory of the caller; valid until the next call. */

@@ -9,6 +9,7 @@
 #include "transport/frame.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
+#include "transport/requester/recovery.h"
 #include "transport/qp.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
@@ -62,6 +63,8 @@ void enter_error(struct qp *qp)
 	qp->events |= QP_EVENT_ENTERED_ERR;
 	qp->last_wqe_due = qp->caps.has_srq;
 	qp->req.retry_at = TIME_NEVER;
+	recovery_stop(qp);
+	qp->resp.nak_at = TIME_NEVER;
 	qp->req.rnr_until = TIME_NEVER;
 	operation_abandon(qp);
 	qp->req.paced_until = TIME_NEVER;
@@ -231,7 +234,7 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 		return REASON_CNP_RECEIVED;
 	}
 	return opcode_is(p->opcode, OP_RESPONSE) ? answer_received(qp, p, keys, now, out)
-						 : respond_received(qp, p, offer, keys, out);
+						 : respond_received(qp, p, offer, keys, now, out);
 }
 
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
@@ -241,11 +244,29 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	out->ticket = 0;
 	span_list_clear(&out->place);
 	out->reason = dispatch(qp, p, offer, keys, now, out);
-	assert((out->reason == REASON_NONE || (out->flags & ~OUTCOME_RECEIVE_USED) == 0) &&
+	assert((out->reason == REASON_NONE ||
+		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
 	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
 	       "octets that have a place are copied there");
 	assert((!(out->flags & OUTCOME_RECEIVE_USED) || offer != NULL) && "what was offered");
+}
+
+void qp_held(struct qp *qp, const struct packet *p, nanotime now)
+{
+	if (qp->state == QP_STATE_ERR)
+		return;
+	assert(qp_waits(qp, p) && "as OUTCOME_HOLD said");
+	if (opcode_is(p->opcode, OP_RESPONSE))
+		recovery_response_held(qp, p->psn, now);
+	else
+		respond_held(qp, p->psn);
+}
+
+bool qp_waits(const struct qp *qp, const struct packet *p)
+{
+	return opcode_is(p->opcode, OP_RESPONSE) ? answer_waits(qp, p)
+						 : psn_after(p->psn, qp->resp.expected_psn);
 }
 
 bool qp_has_packet(const struct qp *qp)

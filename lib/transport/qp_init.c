@@ -107,6 +107,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	lay_tickets(qp, base + l.ticket, tickets_of(caps));
 	qp->resp.held = (void *)(base + l.held);
 	qp->req.flush_reason = REASON_FLUSHED;
+	qp->resp.nak_at = TIME_NEVER;
 	retry_reset(qp);
 	return qp;
 }

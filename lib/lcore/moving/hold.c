@@ -7,35 +7,25 @@
  *	rx -- fits --> the core            jobs come back (place_poll)
  *	   \- not ---> held by its queue pair ---- fits --> the core
  *
- * An lcore holds a fixed number of packets, shared as jobs are (moving.c): a user whose copies are stuck
+ * An lcore holds a fixed number of packets, shared as jobs are (moving.c, slots.h): a user whose copies are stuck
  * takes nothing from other users. A packet beyond the share is dropped. How long a packet waits does
  * not matter, as its queue pair cannot go on without it.
  */
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "lcore/moving/behind.h"
 #include "lcore/moving/hold.h"
 #include "lcore/inside.h"
 #include "lcore/moving/moving.h"
+#include "lcore/moving/slots.h"
 
 #define AT_ONCE 128u
 
-struct held_packet {
-	STAILQ_ENTRY(held_packet) link;
-	struct rte_mbuf *mbuf;
-	uint16_t client; /* the program that it counts against; the queue pair's may change */
-	uint16_t user;
-	struct packet packet; /* its payload is in the mbuf */
-};
-
 struct holding {
-	struct held_list free;
-	uint32_t free_count;
+	struct slots *slots;
 	struct waiting_list waiting; /* queue pairs that hold packets, */
 	uint32_t queues; /* so many */
-	uint16_t of_client[LIMIT_CLIENTS];
-	uint16_t of_user[LIMIT_CLIENTS];
-	struct held_packet slot[LIMIT_HELD];
 };
 
 struct holding *holding_create(void)
@@ -44,44 +34,33 @@ struct holding *holding_create(void)
 
 	if (h == NULL)
 		return NULL;
-	STAILQ_INIT(&h->free);
 	TAILQ_INIT(&h->waiting);
-	for (uint32_t i = 0; i < LIMIT_HELD; i++)
-		STAILQ_INSERT_TAIL(&h->free, &h->slot[i], link);
-	h->free_count = LIMIT_HELD;
+	h->slots = slots_create(LIMIT_HELD, LIMIT_HELD_KEPT, LIMIT_HELD_FEW);
+	if (h->slots == NULL) {
+		free(h);
+		return NULL;
+	}
 	return h;
 }
 
 void holding_destroy(struct holding *h)
 {
+	if (h == NULL)
+		return;
+	slots_destroy(h->slots);
 	free(h);
-}
-
-static bool may_take(const struct holding *h, const struct client *c)
-{
-	uint32_t of_user = h->of_user[c->user];
-
-	if (of_user < LIMIT_HELD_FEW)
-		return h->free_count > 0;
-	return h->free_count > LIMIT_HELD_KEPT + of_user &&
-	       h->of_client[c->number] < h->free_count - LIMIT_HELD_KEPT - of_user;
 }
 
 bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m)
 {
 	struct holding *h = l->holding;
-	struct held_packet *e = STAILQ_FIRST(&h->free);
+	struct held_packet *e;
 
-	if (!may_take(h, q->client) || !moving_under_way(l))
+	if (!moving_under_way(l))
 		return false;
-	STAILQ_REMOVE_HEAD(&h->free, link);
-	h->free_count--;
-	h->of_client[q->client->number]++;
-	h->of_user[q->client->user]++;
-	e->mbuf = m;
-	e->client = (uint16_t)q->client->number;
-	e->user = (uint16_t)q->client->user;
-	e->packet = *p;
+	e = slot_take(h->slots, q->client, p, m);
+	if (e == NULL)
+		return false;
 	if (STAILQ_EMPTY(&q->held)) {
 		TAILQ_INSERT_TAIL(&h->waiting, q, held_link);
 		h->queues++;
@@ -90,7 +69,7 @@ bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return true;
 }
 
-/* The oldest. The caller has it until slot_free. */
+/* The oldest. The caller has it until slot_free(). */
 static struct held_packet *take(struct holding *h, struct engine_qp *q)
 {
 	struct held_packet *e = STAILQ_FIRST(&q->held);
@@ -103,14 +82,6 @@ static struct held_packet *take(struct holding *h, struct engine_qp *q)
 	return e;
 }
 
-static void slot_free(struct holding *h, struct held_packet *e)
-{
-	h->of_client[e->client]--;
-	h->of_user[e->user]--;
-	h->free_count++;
-	STAILQ_INSERT_HEAD(&h->free, e, link);
-}
-
 static bool release_one(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	struct held_packet *e = STAILQ_FIRST(&q->held);
@@ -120,7 +91,9 @@ static bool release_one(struct lcore *l, struct engine_qp *q, nanotime now)
 	take(l->holding, q);
 	if (!packet_take(l, q, &e->packet, e->mbuf, now))
 		rte_pktmbuf_free(e->mbuf);
-	slot_free(l->holding, e);
+	slot_free(l->holding->slots, e);
+	if (behind_any(q))
+		behind_release(l, q, now);
 	return true;
 }
 
@@ -159,6 +132,6 @@ void hold_forget(struct lcore *l, struct engine_qp *q)
 		struct held_packet *e = take(l->holding, q);
 
 		rte_pktmbuf_free(e->mbuf);
-		slot_free(l->holding, e);
+		slot_free(l->holding->slots, e);
 	}
 }

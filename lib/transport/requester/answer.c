@@ -2,7 +2,7 @@
 /*
  * The requester's receiving half. Every response acknowledges all requests before it, except that
  * a READ or atomic is only done by its own response: a later one that arrives first shows that
- * it was lost ("implied NAK", IBTA 9.7.5.1.2), and the requester goes back to it.
+ * it was overtaken or lost ("implied NAK", IBTA 9.7.5.1.2).
  */
 #include <assert.h>
 
@@ -11,30 +11,34 @@
 #include "transport/requester/answer.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
+#include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
 #include "transport/requester/sample.h"
 
-/* Something was acknowledged, `packets` of it. */
-static void progress(struct qp *qp, uint32_t packets, nanotime now)
+/* Something was acknowledged, since una_psn was `from`. */
+static void progress(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
 
 	assert(!psn_after(r->una_psn, r->top_psn) && "only what was sent is acknowledged");
-	/* The acknowledged may be ahead of a cursor that went back. */
-	if (psn_after(r->una_psn, r->nxt_psn)) {
-		r->nxt_psn = r->una_psn;
-		r->nxt = r->una;
-	}
 	sample_acknowledged(qp, now);
-	window_acknowledged(&r->window, packets);
+	window_acknowledged(&r->window, (r->una_psn - from) & PSN_MASK);
+	recovery_advanced(qp, from, now);
+	/* The acknowledged may be ahead of a cursor that went back. */
+	if (psn_after(r->una_psn, r->nxt_psn))
+		request_resume(qp);
 	retry_progress(qp, now);
 	request_fail_in_turn(qp);
 	request_drained(qp);
 }
 
-/* Acknowledges everything before `end`. False: it stopped at a READ or atomic without its data. */
-static bool acknowledge_before(struct qp *qp, uint32_t end, nanotime now)
+/*
+ * Acknowledges everything before `end`. False: it stopped at a READ or atomic without its data, which
+ * was overtaken on its way or lost ("implied NAK", IBTA 9.7.5.1.2), as was all that was sent before
+ * the packet with PSN `by`.
+ */
+static bool acknowledge_before(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 {
 	struct requester *r = &qp->req;
 	uint32_t from = r->una_psn, ahead = (end - from) & PSN_MASK;
@@ -51,7 +55,9 @@ static bool acknowledge_before(struct qp *qp, uint32_t end, nanotime now)
 	}
 	assert((int32_t)(r->begun - r->una) >= 0 && "what was not begun is not acknowledged");
 	if (r->una_psn != from)
-		progress(qp, (r->una_psn - from) & PSN_MASK, now);
+		progress(qp, from, now);
+	if (ahead > 0)
+		recovery_stopped(qp, end, by, now);
 	return ahead == 0;
 }
 
@@ -73,10 +79,8 @@ static enum reason nak_received(struct qp *qp, const struct packet *p, nanotime 
 
 	if (code >= ARRAY_SIZE(nak_meaning))
 		return REASON_SYNDROME_RESERVED;
-	if (!acknowledge_before(qp, p->psn, now)) {
-		retry_gap(qp);
+	if (!acknowledge_before(qp, p->psn, p->psn, now))
 		return REASON_ACK_IMPLIED_NAK;
-	}
 	if (nak_meaning[code].status == 0)
 		retry_gap(qp);
 	else
@@ -88,15 +92,12 @@ static enum reason ack_received(struct qp *qp, const struct packet *p, nanotime 
 {
 	switch (p->syndrome & SYNDROME_CLASS) {
 	case SYNDROME_ACK: /* the credit count in its low bits is not used */
-		if (acknowledge_before(qp, psn_add(p->psn, 1), now))
-			return REASON_NONE;
-		retry_gap(qp);
-		return REASON_ACK_IMPLIED_NAK;
+		return acknowledge_before(qp, psn_add(p->psn, 1), psn_add(p->psn, 1), now)
+			       ? REASON_NONE
+			       : REASON_ACK_IMPLIED_NAK;
 	case SYNDROME_RNR:
-		if (!acknowledge_before(qp, p->psn, now)) {
-			retry_gap(qp);
+		if (!acknowledge_before(qp, p->psn, p->psn, now))
 			return REASON_ACK_IMPLIED_NAK;
-		}
 		retry_not_ready(qp, p->syndrome & 31, now);
 		return REASON_NAK_RNR;
 	case SYNDROME_NAK_SEQUENCE:
@@ -142,6 +143,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 static void answered(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
+	uint32_t from = r->una_psn;
 
 	assert(r->una != r->begun && r->rd_atomic > 0 && "a READ or atomic is outstanding");
 	r->una_psn = psn_add(r->una_psn, 1);
@@ -149,13 +151,17 @@ static void answered(struct qp *qp, nanotime now)
 		r->una++;
 		r->rd_atomic--;
 	}
-	progress(qp, 1, now);
+	progress(qp, from, now);
+	/* What the peer acknowledged before this response came. */
+	if (!r->board.clean && psn_after(r->board.acked, r->una_psn) && qp->state != QP_STATE_ERR &&
+	    r->una != r->begun && !kind_is_fetching(message_at(r, r->una)->kind))
+		acknowledge_before(qp, r->board.acked, r->board.acked, now);
 }
 
 /*
- * A response has its place in the part of the READ that was asked for last. To a repetition, a
- * peer may answer as to a new request (FIRST) or by going on where it was (MIDDLE): both are read
- * (protocol-map 90).
+ * A response has its place in the part of the READ that was asked for. To a repetition, a peer may
+ * answer as to a new request (FIRST) or by going on where it was (MIDDLE), and of a part of it with a
+ * LAST of its own: all are read (protocol-map 90).
  */
 static enum reason check_read_response(const struct qp *qp, const struct message *m,
 				       const struct packet *p, uint32_t done)
@@ -163,9 +169,9 @@ static enum reason check_read_response(const struct qp *qp, const struct message
 	uint32_t rest = m->length - (done << qp->mtu_shift);
 	bool is_first = opcode_is(p->opcode, OP_FIRST), is_last = opcode_is(p->opcode, OP_LAST);
 
-	if (is_last != (done + 1 == m->asked_to))
+	if (is_last != (done + 1 == m->asked_to) && !(is_last && m->asked_again))
 		return REASON_RESPONSE_OPCODE;
-	if (is_first != (done == m->asked_from) && !(done == m->asked_from && m->asked_again))
+	if (is_first != (done == m->asked_from) && !m->asked_again)
 		return REASON_RESPONSE_OPCODE;
 	return p->payload_length == MIN_OF(rest, qp->mtu) ? REASON_NONE : REASON_RESPONSE_LENGTH;
 }
@@ -215,6 +221,32 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 	return why;
 }
 
+static void hold_wanted(const struct qp *qp, const struct packet *p, struct outcome *out)
+{
+	const struct requester *r = &qp->req;
+
+	if (r->board.clean || !psn_set_has(&r->board.held, p->psn))
+		out->flags |= OUTCOME_HOLD;
+}
+
+bool answer_waits(const struct qp *qp, const struct packet *p)
+{
+	const struct requester *r = &qp->req;
+
+	if (opcode_table[p->opcode].kind == KIND_ACK ||
+	    !psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
+		return false;
+	for (uint32_t i = r->una; i != r->begun; i++) {
+		uint32_t from = i == r->una ? r->una_psn : message_at(r, i)->first_psn;
+
+		if (!psn_after(p->psn, from))
+			return false;
+		if (kind_is_fetching(message_at(r, i)->kind))
+			return true;
+	}
+	return false;
+}
+
 enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
 			    nanotime now, struct outcome *out)
 {
@@ -227,8 +259,8 @@ enum reason answer_received(struct qp *qp, const struct packet *p, const struct 
 		return ack_received(qp, p, now);
 	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
 		return REASON_SYNDROME_RESERVED;
-	if (!acknowledge_before(qp, p->psn, now)) {
-		retry_gap(qp);
+	if (!acknowledge_before(qp, p->psn, psn_add(p->psn, 1), now)) {
+		hold_wanted(qp, p, out); /* it is lost itself unless the caller keeps it */
 		return REASON_RESPONSE_AHEAD;
 	}
 	if (qp->state == QP_STATE_ERR || r->una == r->begun)

@@ -20,6 +20,7 @@
 #include "transport/requester/operation.h"
 #include "transport/qp.h"
 #include "transport/responder/reply.h"
+#include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
 #include "transport/requester/request_packet.h"
@@ -94,6 +95,54 @@ static void message_begin(struct qp *qp)
 	r->begun++;
 }
 
+/* The cursor to a PSN of [una_psn, top_psn]. */
+static void cursor_to(struct qp *qp, uint32_t psn)
+{
+	struct requester *r = &qp->req;
+	bool onward = (int32_t)(r->nxt - r->una) >= 0 && !psn_after(r->nxt_psn, psn);
+
+	assert(psn_within(psn, r->una_psn, ((r->new_psn - r->una_psn) & PSN_MASK) + 1) &&
+	       "from the oldest that is unacknowledged to the end of what has begun");
+	if (!onward || psn_after(r->una_psn, r->nxt_psn))
+		r->nxt = r->una;
+	r->nxt_psn = psn;
+	while (r->nxt != r->begun) {
+		const struct message *m = message_at(r, r->nxt);
+
+		if (psn_within(psn, m->first_psn, m->packets))
+			return;
+		r->nxt++;
+	}
+}
+
+void request_resume(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	uint32_t flight = (r->top_psn - r->una_psn) & PSN_MASK, n = flight;
+
+	if (!r->board.clean)
+		n = psn_set_first(&r->board.lost, r->una_psn, flight);
+	cursor_to(qp, psn_add(r->una_psn, n));
+}
+
+/* A packet was sent again: on to the next one that is lost, or to the new ones. */
+static void cursor_past_held(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	uint32_t left = (r->top_psn - r->nxt_psn) & PSN_MASK;
+
+	cursor_to(qp, psn_add(r->nxt_psn, psn_set_first(&r->board.lost, r->nxt_psn, left)));
+}
+
+/* Whether it asks for an acknowledgement: the last of what is lost in a row does, among others. */
+static bool asks(const struct qp *qp, const struct packet *p, nanotime now)
+{
+	const struct requester *r = &qp->req;
+
+	return r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
+	       (p->again && r->nxt_psn != psn_add(p->psn, 1)) || rate_ready_at(&r->rate, now) > now;
+}
+
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
 static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, nanotime now,
 			struct packet *p)
@@ -109,15 +158,20 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	       "only what has begun is sent");
 	if (r->nxt_psn == message_end(m))
 		r->nxt++;
+	if (p->again) {
+		recovery_sent(qp, p->psn, psns);
+		cursor_past_held(qp);
+	}
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */
 	if (kind_is_fetching(m->kind)) {
 		r->unasked = 0; /* the response acknowledges all before it */
-	} else if (++r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
-		   rate_ready_at(&r->rate, now) > now) {
-		p->ack_req = true;
-		r->unasked = 0;
+	} else {
+		r->unasked++;
+		p->ack_req = asks(qp, p, now);
+		if (p->ack_req)
+			r->unasked = 0;
 	}
 	sample_made(r, p, r->unasked == 0, now);
 }
@@ -159,24 +213,6 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 	return NEXT_PACKET;
 }
 
-/* The cursor to a PSN of [una_psn, nxt_psn]. */
-static void cursor_to(struct qp *qp, uint32_t psn)
-{
-	struct requester *r = &qp->req;
-
-	assert(psn_within(psn, r->una_psn, ((r->new_psn - r->una_psn) & PSN_MASK) + 1) &&
-	       "from the oldest that is unacknowledged to the end of what has begun");
-	r->nxt = r->una;
-	r->nxt_psn = psn;
-	while (r->nxt != r->begun) {
-		const struct message *m = message_at(r, r->nxt);
-
-		if (psn_within(psn, m->first_psn, m->packets))
-			return;
-		r->nxt++;
-	}
-}
-
 void request_ask(struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -185,8 +221,9 @@ void request_ask(struct qp *qp)
 	if (r->unasked == 0 || r->una_psn == psn || psn != r->top_psn || request_ready(qp))
 		return;
 	cursor_to(qp, psn_add(psn, PSN_MASK));
-	if (kind_is_fetching(message_at(r, r->nxt)->kind))
-		cursor_to(qp, psn); /* its response is on the way */
+	if (!kind_is_fetching(message_at(r, r->nxt)->kind)) /* its response is on the way */
+		recovery_lost(qp, psn_add(psn, PSN_MASK), 1);
+	request_resume(qp);
 }
 
 /* The cursor went back to a packet that did not leave. One behind it may be the one that asked. */
@@ -196,17 +233,28 @@ static void count_unasked(struct qp *qp)
 		qp->req.unasked = in_flight(&qp->req);
 }
 
+/* The PSNs that a packet of ours takes. */
+static uint32_t request_psns(const struct qp *qp, const struct packet *p)
+{
+	return opcode_table[p->opcode].kind == KIND_READ_REQUEST ? packets_of(qp, p->dma_length)
+								 : 1;
+}
+
 void request_unsent(struct qp *qp, const struct packet *p, nanotime now)
 {
 	struct requester *r = &qp->req;
 
 	rate_unused(&r->rate, request_octets_on_wire(qp, p));
-	if (qp->state == QP_STATE_ERR || !psn_within(p->psn, r->una_psn, in_flight(r)))
-		return; /* acknowledged meanwhile, or already behind the cursor */
-	cursor_to(qp, p->psn);
-	/* Nothing behind it was sent either: a packet that is new stays new. */
-	if (!p->again)
+	if (qp->state == QP_STATE_ERR ||
+	    !psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
+		return; /* acknowledged meanwhile, or taken back with one before it */
+	if (p->again) {
+		recovery_lost(qp, p->psn, request_psns(qp, p));
+	} else { /* Nothing behind it was sent either: a packet that is new stays new. */
+		recovery_unsent_from(qp, p->psn);
 		r->top_psn = p->psn;
+	}
+	request_resume(qp);
 	count_unasked(qp);
 	retry_held_back(qp, now);
 }
@@ -214,15 +262,23 @@ void request_unsent(struct qp *qp, const struct packet *p, nanotime now)
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why)
 {
 	struct requester *r = &qp->req;
-	bool made = psn != r->nxt_psn; /* it was already, and what is behind it */
+	uint32_t was = r->nxt_psn, flight = (r->top_psn - r->una_psn) & PSN_MASK;
+	bool made = psn != was; /* it was already, and what is behind it */
 
 	if (qp->state == QP_STATE_ERR || qp->state == QP_STATE_SQE ||
-	    !psn_within(psn, r->una_psn, in_flight(r) + 1))
+	    !psn_within(psn, r->una_psn, flight + 1))
 		return;
 	cursor_to(qp, psn);
-	if (r->nxt == r->begun)
+	if (r->nxt == r->begun) {
+		cursor_to(qp, was);
 		return;
+	}
 	request_set_fault(message_at(r, r->nxt), status, why);
+	/* The cursor comes to it, and no further: what is before it may have to be sent again. */
+	if (psn != r->top_psn && !qp_type_unreliable(qp->type)) {
+		recovery_lost(qp, psn, 1);
+		request_resume(qp);
+	}
 	if (made)
 		count_unasked(qp);
 	request_fail_in_turn(qp);

@@ -12,6 +12,9 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 			      struct packet *p, struct span_list *gather, nanotime *not_before);
 void request_unsent(struct qp *qp, const struct packet *p, nanotime now);
 
+/* The cursor goes to the first packet that is lost, or to the next new one. */
+void request_resume(struct qp *qp);
+
 /* The oldest request fails if it cannot be sent and all before it is done. */
 void request_fail_in_turn(struct qp *qp);
 /* This one fails now, and with it the send queue or the queue pair. */

@@ -18,11 +18,13 @@
 
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
 {
+	const struct requester *r = &qp->req;
 	uint32_t all = packets_of(qp, m->length);
 
-	if (qp->req.nxt != qp->req.begun && done < m->asked_to)
-		return m->asked_to - done; /* again: what was asked for before */
-	return MIN_OF(all - done, qp->req.window.packets);
+	if (r->nxt == r->begun || done >= m->asked_to)
+		return MIN_OF(all - done, r->window.packets);
+	/* It did not leave, or it is asked for again: all of the rest, as others may not take a part. */
+	return m->asked_to - done;
 }
 
 /* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes; +INV is apart. */
@@ -78,9 +80,13 @@ static uint32_t read_packet(struct qp *qp, const struct send_work *w, struct mes
 	uint32_t part = request_read_part(qp, m, done), offset = done << qp->mtu_shift;
 
 	assert(part > 0 && done + part <= m->packets && "a part of what is missing");
-	m->asked_again = done < m->asked_to;
-	m->asked_from = done;
-	m->asked_to = done + part;
+	if (done < m->asked_to) {
+		m->asked_again = true;
+	} else {
+		m->asked_again = false;
+		m->asked_from = done;
+		m->asked_to = done + part;
+	}
 	p->opcode = OPCODE(qp->service, OPB_READ_REQUEST);
 	p->va = w->remote_addr + offset;
 	p->rkey = w->rkey;

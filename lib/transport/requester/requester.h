@@ -15,10 +15,11 @@
  *	top_psn: one behind the newest that was ever sent
  *	new_psn: the first of the message that begins next
  *
- * Loss moves nxt back to una and nothing else: the ordinary send path does the rest.
+ * A loss is noted on the board (board.h) and moves nxt back to the first lost packet, and nothing else:
+ * the ordinary send path does the rest. From there nxt goes from one lost packet to the next, up to top.
  *
- * Four files move the cursors: request.c sends, answer.c acknowledges, retry.c goes back and
- * complete.c retires.
+ * Five files move the cursors: request.c sends, answer.c acknowledges, recovery.c finds losses, retry.c
+ * goes back and complete.c retires.
  */
 #ifndef TRANSPORT_REQUESTER_H
 #define TRANSPORT_REQUESTER_H
@@ -31,6 +32,7 @@
 #include "base/work.h"
 #include "transport/outcomes.h"
 #include "transport/psn.h"
+#include "transport/requester/board.h"
 #include "transport/requester/rate.h"
 #include "transport/requester/window.h"
 
@@ -38,14 +40,14 @@ struct message { /* beside each window slot: what follows from the request, and 
 	uint32_t length; /* octets */
 	uint32_t first_psn;
 	uint32_t packets; /* PSNs it takes; 0: it stays at home */
-	uint32_t asked_from; /* READ: the PSNs that the last READ request asked for, */
+	uint32_t asked_from; /* READ: the PSNs that were asked for together, */
 	uint32_t asked_to; /* counted from first_psn */
 	uint32_t ticket; /* READ, atomic: the last landing, low 32 bits */
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
 	bool own; /* of the caller, not of the program */
-	bool asked_again; /* READ: the last READ request was a repetition */
+	bool asked_again; /* READ: ... and some of them again */
 };
 
 enum operating {
@@ -91,6 +93,7 @@ struct requester {
 		paced_until; /* the rate limit holds the next packet back; TIME_NEVER: it does not */
 	struct window window;
 	struct rate rate;
+	struct board board;
 };
 
 static inline struct send_work *request_at(const struct requester *r, uint32_t index)

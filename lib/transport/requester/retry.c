@@ -5,24 +5,26 @@
  * The retransmission timer runs while something is unacknowledged: it is set with the first
  * packet on its way, starts over with every forward progress, and stops when nothing is left or
  * an RNR wait begins. A packet is on its way when it has left: what the port refuses is not, so a
- * port that refuses for long takes no retries. When the timer fires, or the peer reports a gap,
- * the cursor goes back to the oldest unacknowledged packet; each time takes one of retry_cnt
- * retries. Forward progress gives them back (IBTA 9.9.2.1), and so does a new retry_cnt; nothing
- * else does. 7 means seven.
+ * port that refuses for long takes no retries. When the timer fires, all that is on its way is sent
+ * again, which takes one of retry_cnt retries. Forward progress gives them back (IBTA 9.9.2.1), and so
+ * does a new retry_cnt; nothing else does. 7 means seven. Losses that are found without the timer
+ * (recovery.c) take none.
  *
  * An RNR wait holds back everything until the time that the peer named has passed; nothing
  * shortens it. It takes one of rnr_retry retries, 7 is for ever (IBTA 9.7.5.2.8).
  *
  * A gap is reported again and again while old packets arrive: one recovery per gap, until
- * something is acknowledged or the timer fires.
+ * something is acknowledged or the timer fires. It takes no retry, and does not put off the timer.
  */
 #include <assert.h>
 
 #include "transport/events.h"
 #include "transport/qp.h"
+#include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
 #include "transport/requester/sample.h"
+#include "transport/responder/respond.h"
 #include "wire/opcode.h"
 
 #define RNR_RETRY_FOREVER 7
@@ -36,6 +38,7 @@ void retry_reset(struct qp *qp)
 	r->unasked = 0;
 	r->recovering = false;
 	sample_reset(r);
+	recovery_reset(qp);
 	r->timeout = TIME_NEVER;
 	r->retry_at = TIME_NEVER;
 	r->rnr_until = TIME_NEVER;
@@ -56,6 +59,8 @@ void retry_started(struct qp *qp, nanotime now)
 	assert(qp->req.una != qp->req.begun && "something is on its way");
 	if (qp->req.retry_at == TIME_NEVER)
 		qp->req.retry_at = timer_from(&qp->req, now);
+	if (qp->req.board.probe_at == TIME_NEVER)
+		recovery_wait(qp, now);
 }
 
 /*
@@ -69,6 +74,7 @@ void retry_held_back(struct qp *qp, nanotime now)
 	struct requester *r = &qp->req;
 
 	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
+	recovery_wait(qp, now);
 }
 
 void qp_left(struct qp *qp, const struct packet *p, nanotime now)
@@ -79,8 +85,12 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 		return;
 	sample_left(r, p, now);
 	/* Requests behind one that left before do not put its time off. */
-	if (r->retry_at != TIME_NEVER && p->psn == r->una_psn)
+	if (p->psn != r->una_psn)
+		return;
+	if (r->retry_at != TIME_NEVER)
 		r->retry_at = timer_from(r, now);
+	if (r->board.probe_at != TIME_NEVER)
+		recovery_wait(qp, now);
 }
 
 void retry_progress(struct qp *qp, nanotime now)
@@ -91,6 +101,10 @@ void retry_progress(struct qp *qp, nanotime now)
 	r->rnr_retries = qp->attr.rnr_retry;
 	r->recovering = false;
 	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
+	if (r->una_psn == r->top_psn)
+		recovery_stop(qp);
+	else
+		recovery_wait(qp, now);
 }
 
 void retry_go_back(struct qp *qp)
@@ -98,8 +112,8 @@ void retry_go_back(struct qp *qp)
 	struct requester *r = &qp->req;
 
 	assert(!psn_after(r->una_psn, r->nxt_psn) && "back, or not at all");
-	r->nxt = r->una;
-	r->nxt_psn = r->una_psn;
+	recovery_all_lost(qp);
+	request_resume(qp);
 	r->unasked = 0;
 	r->retry_at = TIME_NEVER;
 }
@@ -121,13 +135,15 @@ void retry_gap(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER ||
-	    (r->recovering && r->recovery_psn == r->una_psn) || !take_retry(qp))
+	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER || r->una == r->begun ||
+	    (r->recovering && r->recovery_psn == r->una_psn))
 		return;
 	r->recovering = true;
 	r->recovery_psn = r->una_psn;
 	window_lost(&r->window);
-	retry_go_back(qp);
+	recovery_all_lost(qp);
+	request_resume(qp);
+	r->unasked = 0;
 }
 
 /* IBTA table 45, in units of 10 us. */
@@ -158,6 +174,7 @@ void retry_not_ready(struct qp *qp, uint8_t code, nanotime now)
 	}
 	assert(r->una != r->begun && "the peer was not ready for something");
 	retry_go_back(qp);
+	recovery_stop(qp);
 	r->rnr_until = now + rnr_time(code);
 }
 
@@ -170,7 +187,8 @@ nanotime qp_deadline(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
 
-	return time_earlier(r->paced_until, time_earlier(r->retry_at, r->rnr_until));
+	return time_earlier(time_earlier(recovery_deadline(qp), qp->resp.nak_at),
+			    time_earlier(r->paced_until, time_earlier(r->retry_at, r->rnr_until)));
 }
 
 void qp_expired(struct qp *qp, nanotime now)
@@ -181,6 +199,8 @@ void qp_expired(struct qp *qp, nanotime now)
 		r->rnr_until = TIME_NEVER;
 	if (r->paced_until != TIME_NEVER && now >= r->paced_until)
 		r->paced_until = TIME_NEVER;
+	recovery_expired(qp, now);
+	respond_expired(qp, now);
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
 	r->timeouts++;
@@ -189,5 +209,6 @@ void qp_expired(struct qp *qp, nanotime now)
 	if (!take_retry(qp))
 		return;
 	window_silent(&r->window);
+	recovery_start_over(qp);
 	retry_go_back(qp);
 }

@@ -161,13 +161,41 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 }
 
 /*
- * Executes a request that passed, in one step. A packet behind it may have come before it in this
- * burst and was dropped: then that one is missing now, and the NAK that has not left says so.
+ * A gap is reported when it did not close: the network may only have changed the order of packets. A
+ * queue pair without a path knows no time and waits for nothing.
+ */
+static void gap_seen(struct qp *qp, nanotime now)
+{
+	struct responder *r = &qp->resp;
+	uint32_t places = (r->ahead_psn - r->expected_psn) & PSN_MASK;
+
+	if (qp->path == NULL || places > LIMIT_REORDER) {
+		r->nak_at = TIME_NEVER;
+		owe_nak(qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
+	} else if (r->nak_at == TIME_NEVER) {
+		r->nak_at = now + MAX_OF(path_srtt(qp->path) / 4, LIMIT_REORDER_US * TIME_US);
+	}
+}
+
+/* The expected PSN went on. Is there still something behind a gap? */
+static void gap_moved(struct qp *qp, bool dropped, nanotime now)
+{
+	struct responder *r = &qp->resp;
+	bool waiting = r->nak_at != TIME_NEVER;
+
+	r->nak_at = TIME_NEVER;
+	if ((dropped || waiting) && !psn_after(r->expected_psn, r->ahead_psn))
+		gap_seen(qp, now);
+}
+
+/*
+ * Executes a request that passed, in one step. A packet behind it may have come before it: then the one
+ * between them is missing now, and the NAK that has not left says so.
  */
 static void take(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
-	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE;
+	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE || r->holding;
 
 	r->reported = false; /* the expected PSN came: gaps are reported again */
 	r->nak = 0;
@@ -175,8 +203,29 @@ static void take(const struct arrival *a)
 		take_fetching(a);
 	else
 		respond_take_data(a);
-	if (dropped && !psn_after(r->expected_psn, r->ahead_psn))
-		owe_nak(a->qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
+	if (r->holding) {
+		psn_set_clear(&r->behind, a->p->psn, (r->expected_psn - a->p->psn) & PSN_MASK);
+		r->holding = !psn_set_empty(&r->behind);
+	}
+	if (dropped || r->nak_at != TIME_NEVER)
+		gap_moved(a->qp, dropped, a->now);
+}
+
+void respond_held(struct qp *qp, uint32_t psn)
+{
+	psn_set_add(&qp->resp.behind, psn);
+	qp->resp.holding = true;
+}
+
+void respond_expired(struct qp *qp, nanotime now)
+{
+	struct responder *r = &qp->resp;
+
+	if (now < r->nak_at)
+		return;
+	r->nak_at = TIME_NEVER;
+	if (!psn_after(r->expected_psn, r->ahead_psn) && r->nak == 0)
+		owe_nak(qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
 }
 
 void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
@@ -224,6 +273,26 @@ static void owe_again(const struct arrival *a)
 	}
 }
 
+/* Not further ahead than a peer of ours sends, nor what is kept already. */
+static bool worth_holding(const struct responder *r, uint32_t psn)
+{
+	return psn_within(psn, r->expected_psn, LIMIT_WINDOW) &&
+	       !(r->holding && psn_set_has(&r->behind, psn));
+}
+
+static void came_ahead(const struct arrival *a, enum reason why)
+{
+	struct responder *r = &a->qp->resp;
+
+	if (worth_holding(r, a->p->psn))
+		a->out->flags |= OUTCOME_HOLD;
+	if (!psn_within(r->ahead_psn, r->expected_psn, 1u << 23) ||
+	    psn_after(a->p->psn, r->ahead_psn))
+		r->ahead_psn = a->p->psn;
+	if (why == REASON_PSN_AHEAD)
+		gap_seen(a->qp, a->now);
+}
+
 static void judge(const struct arrival *a, enum reason why)
 {
 	struct qp *qp = a->qp;
@@ -231,10 +300,9 @@ static void judge(const struct arrival *a, enum reason why)
 
 	assert(why != REASON_NONE);
 	span_list_clear(&a->out->place);
-	if (why == REASON_PSN_AHEAD ||
-	    (why == REASON_PSN_AHEAD_AGAIN && psn_after(a->p->psn, qp->resp.ahead_psn)))
-		qp->resp.ahead_psn = a->p->psn;
-	if (v->fatal) {
+	if (why == REASON_PSN_AHEAD || why == REASON_PSN_AHEAD_AGAIN) {
+		came_ahead(a, why);
+	} else if (v->fatal) {
 		fail_receive(a, why, v->receive_status);
 		respond_failed(qp, why, qp->resp.expected_psn, qp->resp.msn);
 	} else if (v->reply == VERDICT_NAK) {
@@ -247,14 +315,15 @@ static void judge(const struct arrival *a, enum reason why)
 }
 
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-			     const struct key_table *keys, struct outcome *out)
+			     const struct key_table *keys, nanotime now, struct outcome *out)
 {
 	struct arrival a = { .qp = qp,
 			     .p = p,
 			     .op = &opcode_table[p->opcode],
 			     .offer = offer,
 			     .keys = keys,
-			     .out = out };
+			     .out = out,
+			     .now = now };
 	enum reason why;
 
 	if (qp->state == QP_STATE_RTR && !qp->established) {

@@ -20,6 +20,7 @@ struct arrival {
 	const struct recv_work *offer;
 	const struct key_table *keys;
 	struct outcome *out;
+	nanotime now;
 	/* A repeated READ or atomic, once duplicate_check found it: its record. */
 	struct record *record;
 	uint32_t record_index;
@@ -38,7 +39,11 @@ static inline uint32_t stored_length(const struct arrival *a)
 
 /* A request of the peer of a reliable connection. */
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-			     const struct key_table *keys, struct outcome *out);
+			     const struct key_table *keys, nanotime now, struct outcome *out);
+/* The request with this PSN came behind a gap and is kept. */
+void respond_held(struct qp *qp, uint32_t psn);
+/* The time to report a gap may have come. */
+void respond_expired(struct qp *qp, nanotime now);
 
 /* The request with this PSN is refused: to ERR, and a NAK is owed. */
 void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);

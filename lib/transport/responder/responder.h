@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
+#include "transport/psn_set.h"
+
 struct recv_work;
 
 /*
@@ -40,7 +43,10 @@ struct responder {
 	uint32_t msn;
 	uint32_t access; /* QP access flags */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
-	uint32_t ahead_psn; /* ... a sequence NAK: the newest that was dropped */
+	uint32_t ahead_psn; /* the newest that came before the expected PSN */
+	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
+	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
+	bool holding; /* ... there is something */
 
 	/* the message that is open; KIND_UNDEFINED: none */
 	uint8_t open; /* enum packet_kind */

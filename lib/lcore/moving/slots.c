@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "lcore/moving/slots.h"
+
+struct slots {
+	struct held_list free;
+	uint32_t free_count;
+	uint32_t kept, few;
+	uint16_t of_client[LIMIT_CLIENTS];
+	uint16_t of_user[LIMIT_CLIENTS];
+	struct held_packet slot[];
+};
+
+struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few)
+{
+	struct slots *s = calloc(1, sizeof(*s) + places * sizeof(s->slot[0]));
+
+	if (s == NULL)
+		return NULL;
+	s->kept = kept;
+	s->few = few;
+	STAILQ_INIT(&s->free);
+	for (uint32_t i = 0; i < places; i++)
+		STAILQ_INSERT_TAIL(&s->free, &s->slot[i], link);
+	s->free_count = places;
+	return s;
+}
+
+void slots_destroy(struct slots *s)
+{
+	free(s);
+}
+
+static bool may_take(const struct slots *s, const struct client *c)
+{
+	uint32_t of_user = s->of_user[c->user];
+
+	if (of_user < s->few)
+		return s->free_count > 0;
+	return s->free_count > s->kept + of_user &&
+	       s->of_client[c->number] < s->free_count - s->kept - of_user;
+}
+
+struct held_packet *slot_take(struct slots *s, const struct client *c, const struct packet *p,
+			      struct rte_mbuf *m)
+{
+	struct held_packet *e = STAILQ_FIRST(&s->free);
+
+	if (!may_take(s, c))
+		return NULL;
+	STAILQ_REMOVE_HEAD(&s->free, link);
+	s->free_count--;
+	s->of_client[c->number]++;
+	s->of_user[c->user]++;
+	e->mbuf = m;
+	e->client = (uint16_t)c->number;
+	e->user = (uint16_t)c->user;
+	e->packet = *p;
+	return e;
+}
+
+void slot_free(struct slots *s, struct held_packet *e)
+{
+	s->of_client[e->client]--;
+	s->of_user[e->user]--;
+	s->free_count++;
+	STAILQ_INSERT_HEAD(&s->free, e, link);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A set of PSNs that lie within LIMIT_WINDOW of each other: one bit each, at the PSN modulo
+ * LIMIT_WINDOW. Who keeps the set knows where its PSNs begin, and takes out what leaves the window.
+ */
+#ifndef TRANSPORT_PSN_SET_H
+#define TRANSPORT_PSN_SET_H
+
+#include <assert.h>
+
+#include "base/bits.h"
+#include "config/limits.h"
+#include "transport/psn.h"
+
+#define PSN_SET_WORDS (LIMIT_WINDOW / 64)
+
+static_assert(LIMIT_WINDOW % 64 == 0 && ((PSN_MASK + 1) % LIMIT_WINDOW) == 0,
+	      "places go round with the PSNs");
+
+struct psn_set {
+	uint64_t word[PSN_SET_WORDS];
+};
+
+static inline bool psn_set_has(const struct psn_set *s, uint32_t psn)
+{
+	return s->word[psn % LIMIT_WINDOW / 64] >> (psn % 64) & 1;
+}
+
+static inline void psn_set_add(struct psn_set *s, uint32_t psn)
+{
+	s->word[psn % LIMIT_WINDOW / 64] |= UINT64_C(1) << (psn % 64);
+}
+
+static inline void psn_set_remove(struct psn_set *s, uint32_t psn)
+{
+	s->word[psn % LIMIT_WINDOW / 64] &= ~(UINT64_C(1) << (psn % 64));
+}
+
+static inline bool psn_set_empty(const struct psn_set *s)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < PSN_SET_WORDS; i++)
+		any |= s->word[i];
+	return any == 0;
+}
+
+/*
+ * A range of PSNs, at most LIMIT_WINDOW of them, a word at a time: `mask` says which bits of the word
+ * that holds `psn` belong to it. Returns the first PSN of the next word.
+ */
+static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *mask)
+{
+	uint32_t bit = psn % 64, n = MIN_OF(count, 64 - bit);
+
+	*mask = (n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1) << bit;
+	return n;
+}
+
+/* All of [from, from + count) that are in no set of these are added to `to`. True: there were some. */
+bool psn_set_fill(struct psn_set *to, uint32_t from, uint32_t count,
+		  const struct psn_set *const except[], uint32_t excepts);
+/*
+ * Those of [from, from + count) that are in `source` leave it for `to`, but for those in `except`. True:
+ * there were some.
+ */
+bool psn_set_move(struct psn_set *to, struct psn_set *source, uint32_t from, uint32_t count,
+		  const struct psn_set *except);
+/* [from, from + count) are not in the set any more. */
+void psn_set_clear(struct psn_set *s, uint32_t from, uint32_t count);
+/* How far behind `from` the first PSN of the set is; `count`: none of [from, from + count) is. */
+uint32_t psn_set_first(const struct psn_set *s, uint32_t from, uint32_t count);
+/* ... the first that is not in it. */
+uint32_t psn_set_gap(const struct psn_set *s, uint32_t from, uint32_t count);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a requester knows about each packet that is on its way: beside struct requester. */
+#ifndef TRANSPORT_BOARD_H
+#define TRANSPORT_BOARD_H
+
+#include "base/time.h"
+#include "transport/psn_set.h"
+
+/*
+ * Sets over [una_psn, top_psn). A packet is in one of the first four or in none of them: then it was
+ * sent once, and nothing is known of it.
+ *
+ * Order of sending. New packets are sent in the order of their PSNs, so a PSN stands for an instant:
+ * that at which it was sent first. Each set of repetitions has a mark, which is the PSN that was the
+ * next new one when the last of the set was sent: what is new from there on was sent later.
+ */
+struct board {
+	struct psn_set held; /* the peer has it, or (READ, atomic) the response waits here */
+	struct psn_set lost; /* it is to be sent again */
+	struct psn_set old; /* sent again before old_mark, */
+	struct psn_set young; /* ... or before young_mark, which is the later one */
+	uint32_t old_mark, young_mark;
+
+	uint32_t passed; /* what was sent before this PSN was overtaken by something that arrived */
+	uint32_t passed_data; /* ... of SENDs and WRITEs, as the peer holds packets behind a gap */
+	uint32_t passed_probe; /* ... perhaps: an answered probe says so */
+	uint32_t late, late_data; /* what these were when late_at was set */
+	nanotime late_at; /* what was overtaken by then counts as lost */
+	uint32_t gap; /* the PSN that the peer misses, as its last selective acknowledgement says */
+	uint32_t acked; /* the peer has acknowledged what is before it, but for READs and atomics */
+
+	nanotime probe_at; /* silence lasts too long then */
+	uint32_t probe_psn, probe_mark; /* the last probe, and the next new PSN when it was sent */
+	uint32_t episode; /* losses before this PSN are one event for the window */
+	uint8_t probes; /* without an answer: each doubles the wait */
+	bool clean; /* the sets are empty, and the PSNs above mean nothing */
+};
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Recovery in round trips (RACK-TLP, RFC 8985, for packets that have numbers of their own).
+ *
+ * A packet is lost when something that was sent later has arrived: LIMIT_REORDER places later at
+ * once, fewer places later when a reordering window has passed, as the network may have changed their
+ * order. What arrives is seen from acknowledgements, responses and selective acknowledgements.
+ *
+ * Silence of about two round trips is broken by a probe, which is the oldest packet that is not
+ * acknowledged, once more: IBTA 9.7.5.1.4 lets a requester repeat it at any time. It doubles its wait each
+ * time and takes no retry: the program's ACK timeout stays the last resort. If exactly the probe is
+ * acknowledged then, what was sent before it did not arrive, and is lost. So a loss of a last packet, of
+ * an acknowledgement, of a NAK or of a repetition costs round trips.
+ *
+ * A peer that drops what is behind a gap (go-back-N) says so by a NAK: then all that is on its way is
+ * lost. A lost packet is sent again where the cursor comes to it: nxt_psn stands at the first that is
+ * lost, or at top_psn.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "transport/qp.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/recovery.h"
+#include "transport/requester/request.h"
+
+void recovery_reset(struct qp *qp)
+{
+	struct board *b = &qp->req.board;
+
+	memset(b, 0, sizeof(*b));
+	b->clean = true;
+	b->late_at = TIME_NEVER;
+	b->probe_at = TIME_NEVER;
+}
+
+/* How far a PSN is ahead of the oldest on its way; what is outside the window is behind it. */
+static uint32_t ahead(const struct requester *r, uint32_t psn)
+{
+	uint32_t n = (psn - r->una_psn) & PSN_MASK;
+
+	return n <= LIMIT_WINDOW ? n : 0;
+}
+
+static uint32_t on_its_way(const struct requester *r)
+{
+	return ahead(r, r->top_psn);
+}
+
+/* Something is to be noted. */
+static void open_board(struct requester *r)
+{
+	struct board *b = &r->board;
+
+	if (!b->clean)
+		return;
+	b->clean = false;
+	b->old_mark = b->young_mark = r->top_psn;
+	b->passed = b->passed_data = b->passed_probe = b->gap = b->acked = r->una_psn;
+	b->probe_psn = b->probe_mark = b->episode = r->una_psn;
+}
+
+/* What lies behind una_psn moves with it, so that no number goes stale. */
+static void follow(const struct requester *r, uint32_t *psn)
+{
+	*psn = psn_add(r->una_psn, ahead(r, *psn));
+}
+
+static void close_board(struct requester *r)
+{
+	struct board *b = &r->board;
+
+	if (psn_set_empty(&b->held) && psn_set_empty(&b->lost) && psn_set_empty(&b->old) &&
+	    psn_set_empty(&b->young)) {
+		b->clean = true;
+		b->late_at = TIME_NEVER;
+		return;
+	}
+	follow(r, &b->old_mark);
+	follow(r, &b->young_mark);
+	follow(r, &b->passed);
+	follow(r, &b->passed_data);
+	follow(r, &b->passed_probe);
+	follow(r, &b->acked);
+	follow(r, &b->probe_mark);
+	follow(r, &b->episode);
+}
+
+static void forget(struct board *b, uint32_t from, uint32_t count)
+{
+	psn_set_clear(&b->held, from, count);
+	psn_set_clear(&b->lost, from, count);
+	psn_set_clear(&b->old, from, count);
+	psn_set_clear(&b->young, from, count);
+}
+
+/* Repetitions of now are younger than those of before. Two ages are told apart. */
+static void begin_young(struct requester *r, bool must)
+{
+	struct board *b = &r->board;
+
+	if (!psn_set_empty(&b->young) &&
+	    (must || (b->young_mark != r->top_psn && psn_set_empty(&b->old)))) {
+		psn_set_move(&b->old, &b->young, r->una_psn, on_its_way(r), &b->held);
+		b->old_mark = b->young_mark;
+	}
+	b->young_mark = r->top_psn;
+}
+
+void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+	const struct psn_set *none[1] = { &b->held };
+
+	open_board(r);
+	psn_set_clear(&b->lost, psn, psns);
+	psn_set_clear(&b->old, psn, psns);
+	begin_young(r, false);
+	psn_set_fill(&b->young, psn, psns, none, 1);
+}
+
+void recovery_unsent_from(struct qp *qp, uint32_t psn)
+{
+	struct requester *r = &qp->req;
+
+	assert(ahead(r, psn) <= on_its_way(r));
+	if (!r->board.clean)
+		forget(&r->board, psn, (r->top_psn - psn) & PSN_MASK);
+}
+
+void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+	const struct psn_set *except[1] = { &b->held };
+	uint32_t from = ahead(r, psn),
+		 n = MIN_OF(psns, on_its_way(r) - MIN_OF(from, on_its_way(r)));
+
+	open_board(r);
+	psn_set_fill(&b->lost, psn, n, except, 1);
+	psn_set_clear(&b->old, psn, n);
+	psn_set_clear(&b->young, psn, n);
+}
+
+void recovery_start_over(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	psn_set_clear(&r->board.held, r->una_psn, on_its_way(r));
+	recovery_all_lost(qp);
+}
+
+void recovery_all_lost(struct qp *qp)
+{
+	recovery_lost(qp, qp->req.una_psn, on_its_way(&qp->req));
+}
+
+/*
+ * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
+ * `lost`.
+ */
+static bool overtaken_in(const struct requester *r, struct board *b, uint32_t from, uint32_t count,
+			 uint32_t by)
+{
+	const struct psn_set *except[] = { &b->held, &b->old, &b->young };
+	uint32_t begin = ahead(r, from), end = ahead(r, by);
+	bool any = false;
+
+	if (end > begin)
+		any |= psn_set_fill(&b->lost, from, MIN_OF(count, end - begin), except, 3);
+	if (end > 0 && ahead(r, b->old_mark) <= end)
+		any |= psn_set_move(&b->lost, &b->old, from, count, &b->held);
+	if (end > 0 && ahead(r, b->young_mark) <= end)
+		any |= psn_set_move(&b->lost, &b->young, from, count, &b->held);
+	return any;
+}
+
+/* A response may only be late because its request waits behind a gap at the peer. */
+static uint32_t limit_of(const struct requester *r, const struct board *b, const struct message *m,
+			 uint32_t all, uint32_t data)
+{
+	bool is_gap = psn_within(b->gap, m->first_psn, m->packets);
+
+	if (kind_is_fetching(m->kind) && !is_gap)
+		return all;
+	return ahead(r, data) > ahead(r, all) ? data : all;
+}
+
+/* How many PSNs of message i lie before `until`, from the oldest that is on its way on: *from. */
+static uint32_t part_of(const struct requester *r, uint32_t i, uint32_t until, uint32_t *from)
+{
+	const struct message *m = message_at(r, i);
+	uint32_t begin, rest;
+
+	*from = i == r->una ? r->una_psn : m->first_psn;
+	begin = ahead(r, *from);
+	rest = (message_end(m) - *from) & PSN_MASK;
+	return until > begin ? MIN_OF(rest, until - begin) : 0;
+}
+
+static bool overtaken(const struct requester *r, struct board *b, uint32_t all, uint32_t data)
+{
+	bool any = false;
+	uint32_t from, n;
+
+	if (r->rd_atomic == 0)
+		return overtaken_in(r, b, r->una_psn, on_its_way(r),
+				    ahead(r, data) > ahead(r, all) ? data : all);
+	for (uint32_t i = r->una; i != r->begun; i++) {
+		n = part_of(r, i, on_its_way(r), &from);
+		if (n > 0)
+			any |= overtaken_in(r, b, from, n,
+					    limit_of(r, b, message_at(r, i), all, data));
+	}
+	return any;
+}
+
+/* The same, as a question. */
+static bool would_be_overtaken(const struct requester *r, uint32_t all, uint32_t data)
+{
+	struct board copy = r->board;
+
+	return overtaken(r, &copy, all, data);
+}
+
+static void found_lost(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	if (ahead(r, b->episode) == 0) {
+		window_lost(&r->window);
+		b->episode = r->top_psn;
+	}
+	request_resume(qp);
+}
+
+static nanotime reorder_time(const struct qp *qp)
+{
+	return MAX_OF(path_srtt(qp->path) / 4, LIMIT_REORDER_US * TIME_US);
+}
+
+static uint32_t less(const struct requester *r, uint32_t psn, uint32_t by)
+{
+	uint32_t n = ahead(r, psn);
+
+	return psn_add(r->una_psn, n > by ? n - by : 0);
+}
+
+/* Something arrived: what does that say of what was sent before it? */
+static void look(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+	uint32_t places = qp->path != NULL ? LIMIT_REORDER : 0, all = b->passed;
+
+	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
+		return;
+	if (overtaken(r, b, less(r, b->passed, places), less(r, b->passed_data, places)))
+		found_lost(qp);
+	if (ahead(r, b->passed_probe) > ahead(r, all))
+		all = b->passed_probe;
+	if (b->late_at != TIME_NEVER || !would_be_overtaken(r, all, b->passed_data))
+		return;
+	b->late = all;
+	b->late_data = b->passed_data;
+	b->late_at = now + reorder_time(qp);
+	if (qp->path == NULL)
+		recovery_expired(qp, b->late_at);
+}
+
+static void raise(const struct requester *r, uint32_t *psn, uint32_t to)
+{
+	if (ahead(r, to) > ahead(r, *psn))
+		*psn = to;
+}
+
+/* The PSN that a packet was sent before: its own if it was sent once. */
+static bool sent_once(const struct board *b, uint32_t psn)
+{
+	return !psn_set_has(&b->old, psn) && !psn_set_has(&b->young, psn) &&
+	       !psn_set_has(&b->lost, psn);
+}
+
+void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	b->probes = 0;
+	if (b->clean)
+		return;
+	/* Exactly the probe, and what was sent before it is still missing. */
+	if (r->una_psn == psn_add(b->probe_psn, 1) && from == b->probe_psn)
+		raise(r, &b->passed_probe, b->probe_mark);
+	forget(b, from, (r->una_psn - from) & PSN_MASK);
+	close_board(r);
+	look(qp, now);
+}
+
+void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+	bool once = b->clean || sent_once(b, psn_add(by, PSN_MASK));
+	uint32_t at, n;
+
+	open_board(r);
+	raise(r, &b->acked, end);
+	for (uint32_t i = r->una; i != r->begun; i++) {
+		n = part_of(r, i, ahead(r, end), &at);
+		if (kind_is_fetching(message_at(r, i)->kind) || n == 0)
+			continue;
+		forget(b, at, n);
+		psn_set_fill(&b->held, at, n, NULL, 0);
+	}
+	if (once)
+		raise(r, &b->passed, by);
+	request_resume(qp);
+	look(qp, now);
+}
+
+void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	open_board(r);
+	if (sent_once(b, psn))
+		raise(r, &b->passed, psn);
+	forget(b, psn, 1);
+	psn_set_add(&b->held, psn);
+	recovery_wait(qp, now);
+	request_resume(qp);
+	look(qp, now);
+}
+
+/* How long silence may last. */
+static nanotime patience(const struct qp *qp)
+{
+	const struct path *path = qp->path;
+	nanotime wait = LIMIT_PROBE_START_US * TIME_US;
+
+	if (path_srtt(path) != 0)
+		wait = MAX_OF(MAX_OF(2 * path->srtt, path->srtt + 4 * path->rttvar),
+			      LIMIT_PROBE_MIN_US * TIME_US);
+	return wait << qp->req.board.probes;
+}
+
+void recovery_wait(struct qp *qp, nanotime now)
+{
+	if (qp->path != NULL)
+		qp->req.board.probe_at = now + patience(qp);
+}
+
+void recovery_stop(struct qp *qp)
+{
+	qp->req.board.probe_at = TIME_NEVER;
+	qp->req.board.late_at = TIME_NEVER;
+}
+
+nanotime recovery_deadline(const struct qp *qp)
+{
+	return time_earlier(qp->req.board.probe_at, qp->req.board.late_at);
+}
+
+/*
+ * The oldest packet once more. The peer may say that it holds it, but has not acknowledged it. A
+ * response that is held waits for its copy, not for the peer.
+ */
+static void probe(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	assert(r->una != r->begun && r->una_psn != r->top_psn);
+	open_board(r);
+	if (psn_set_has(&b->held, r->una_psn) && kind_is_fetching(message_at(r, r->una)->kind))
+		return;
+	psn_set_remove(&b->held, r->una_psn);
+	begin_young(r, true);
+	b->probe_psn = r->una_psn;
+	b->probe_mark = r->top_psn;
+	b->probes = (uint8_t)MIN_OF(b->probes + 1u, LIMIT_PROBE_DOUBLINGS);
+	recovery_lost(qp, r->una_psn, 1);
+	request_resume(qp);
+}
+
+void recovery_expired(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	if (now >= b->late_at) {
+		b->late_at = TIME_NEVER;
+		if (overtaken(r, b, b->late, b->late_data))
+			found_lost(qp);
+		look(qp, now);
+	}
+	if (now < b->probe_at)
+		return;
+	b->probe_at = TIME_NEVER;
+	if (r->una_psn == r->top_psn || r->rnr_until != TIME_NEVER)
+		return;
+	/* What is to be sent next is no news: the path or the port holds it back. */
+	if (r->una_psn != r->nxt_psn)
+		probe(qp);
+	recovery_wait(qp, now);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Recovery in round trips: which packets are lost, and what is sent again. The rules stand in
+ * recovery.c; they hold towards every peer.
+ *
+ * A queue pair without a path (path.h) knows no time between its packets. It has no probes, and
+ * takes for lost at once what was overtaken.
+ */
+#ifndef TRANSPORT_RECOVERY_H
+#define TRANSPORT_RECOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+struct qp;
+
+void recovery_reset(struct qp *qp);
+/* A packet of `psns` PSNs was made that had been sent before. */
+void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns);
+/* All from this PSN on was not sent after all. */
+void recovery_unsent_from(struct qp *qp, uint32_t psn);
+/* These are to be sent again. */
+void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns);
+/* ... all that is on its way and that the peer is not known to have. */
+void recovery_all_lost(struct qp *qp);
+/* ... or that it once said that it has: nothing is believed any more. */
+void recovery_start_over(struct qp *qp);
+
+/* una_psn was `from` until now. */
+void recovery_advanced(struct qp *qp, uint32_t from, nanotime now);
+/*
+ * The peer acknowledges everything before `end`, but una_psn is of a READ or atomic whose response is
+ * missing: what was sent before the packet with PSN `by` was overtaken.
+ */
+void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
+/* The response with this PSN came before others and waits in the caller's hands. */
+void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
+
+/* The clocks, as the retransmission timer is set and stopped. */
+void recovery_wait(struct qp *qp, nanotime now);
+void recovery_stop(struct qp *qp);
+nanotime recovery_deadline(const struct qp *qp);
+void recovery_expired(struct qp *qp, nanotime now);
+
+#endif
