@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import pathlib
 import re
+import signal
 import statistics
 import sys
 
@@ -31,7 +32,7 @@ WORDS = {
     "SEND 64 KiB": ["ib_send_bw", "-F", "-s", "65536", "-n", "200"],
     "READ 64 KiB": ["ib_read_bw", "-F", "-s", "65536", "-n", "200"],
 }
-PATIENT = ["-u", "14"]
+PATIENT = ["-u", "16"]  # an emulated guest may wait long for a processor
 LIMIT = 180  # seconds for one program
 
 
@@ -134,6 +135,9 @@ def main():
         parser.error(f"--loss must be in 0 .. 50 percent, not {arguments.loss}")
     if arguments.rounds < 1:
         parser.error(f"--rounds must be 1 or more, not {arguments.rounds}")
+    # A signal ends the run as an exception, so that everything is cleaned up.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
     rigs.remove_leftovers()
     build, loss, rounds = arguments.build.resolve(), arguments.loss, arguments.rounds
     print(f"| | | no loss, MiB/s | {loss:g} % lost | left |\n|---|---|---|---|---|", flush=True)

@@ -57,6 +57,25 @@ static void tick(struct event *e, struct fabric *f)
 	host_touched(b->from, f, b->out);
 }
 
+/* True once for each message. */
+static bool is_new(struct beside *b, uint32_t n)
+{
+	bool before;
+
+	if (n >= b->room) {
+		uint32_t room = (uint32_t)round_up(2 * n + 64, 8);
+
+		b->seen = realloc(b->seen, room / 8);
+		if (b->seen == NULL)
+			abort();
+		memset(b->seen + b->room / 8, 0, (room - b->room) / 8);
+		b->room = room;
+	}
+	before = b->seen[n / 8] >> n % 8 & 1;
+	b->seen[n / 8] |= (uint8_t)(1u << n % 8);
+	return !before;
+}
+
 static void arrived(struct beside *b, struct fabric *f, const struct completion *c)
 {
 	uint32_t skip = b->type == QP_TYPE_UD ? GRH_LENGTH : 0, n = c->imm;
@@ -66,7 +85,9 @@ static void arrived(struct beside *b, struct fabric *f, const struct completion 
 	if (c->status != STATUS_SUCCESS || c->byte_len != b->size + skip || n >= b->posted)
 		fabric_wrong(f, "beside: message %u of %u octets with status %u", n, c->byte_len,
 			     c->status);
-	else if (b->arrived > 0 && n <= b->newest)
+	else if (!is_new(b, n))
+		fabric_wrong(f, "beside: message %u arrives twice", n);
+	else if (b->ordered && b->arrived > 0 && n <= b->newest)
 		fabric_wrong(f, "beside: message %u comes after %u", n, b->newest);
 	else if (memcmp(at + skip, b->scratch, b->size) != 0)
 		fabric_wrong(f, "beside: message %u arrives with wrong octets", n);
@@ -106,6 +127,7 @@ void beside_start(struct beside *b, struct fabric *f)
 void beside_end(struct beside *b, struct fabric *f)
 {
 	free(b->scratch);
+	free(b->seen);
 	if (b->completed != b->posted)
 		fabric_wrong(f, "beside: %u of %u requests completed", b->completed, b->posted);
 }

@@ -3,7 +3,8 @@
  * Traffic that nothing acknowledges, beside the transfers of a scenario: UC or UD messages at a rate
  * of their own. Some may be lost. Checked:
  *
- *	a message that arrives was sent, is whole and in its place, and is later than the one before
+ *	a message that arrives was sent, is whole and in its place, and did not arrive before
+ *	it is later than the one before, where no cable reorders
  *	every request completes, in order
  */
 #ifndef SIM_BESIDE_H
@@ -24,6 +25,9 @@ struct beside {
 	uint32_t source_at, sink_at, source_key, sink_key;
 	uint32_t posted, completed, receives, arrived, newest;
 	uint8_t *scratch;
+	uint8_t *seen; /* a bit for each message, for `room` of them */
+	uint32_t room;
+	bool ordered; /* no cable reorders */
 	bool stopped;
 };
 

@@ -120,7 +120,6 @@ Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 			struct scenario_result r;
 
 			c.beside = kind;
-			c.reorder = 0;
 			r = run(&c);
 			cr_expect_gt(r.beside_sent, 90);
 			cr_expect_gt(r.beside_arrived, r.beside_sent / 4);

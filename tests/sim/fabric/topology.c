@@ -201,6 +201,7 @@ static void connect_beside(struct net *n, const struct scenario_config *c, const
 			      .to = to,
 			      .type = out.type,
 			      .size = c->mtu,
+			      .ordered = c->reorder <= 0,
 			      .source_at = from->endpoints * endpoint_memory(c),
 			      .sink_at = to->endpoints * endpoint_memory(c),
 			      .source_key = from->key,
