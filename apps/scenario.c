@@ -319,6 +319,7 @@ static void say_json(const struct scenario_config *c, const struct scenario_resu
 	json_number(&j, "fairness", r->fairness);
 	json_number(&j, "median_ns", r->median);
 	json_number(&j, "p99_ns", r->slow);
+	json_number(&j, "p999_ns", r->slowest);
 	json_number(&j, "ideal_ns", r->ideal);
 	json_number(&j, "again", r->again);
 	json_integer(&j, "messages", r->messages);

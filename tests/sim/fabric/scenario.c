@@ -237,6 +237,7 @@ void scenario_run(const struct scenario_config *c, struct scenario_result *r)
 	count_late(&n, r->ideal);
 	r->median = measure_quantile(&n.measure, 0.5);
 	r->slow = measure_quantile(&n.measure, 0.99);
+	r->slowest = measure_quantile(&n.measure, 0.999);
 	sum_transfers(&n, c, r);
 	drain(&n, c);
 	sum_hosts(&n, r);

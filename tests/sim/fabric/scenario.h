@@ -75,7 +75,8 @@ struct scenario_result {
 	double use; /* octets of messages through the bottleneck, as a share of its rate */
 	double dropped; /* share of the frames that came to the bottleneck */
 	double fairness; /* Jain's, of the queue pairs' octets */
-	double median, slow; /* ns: completion times, half of the messages and 99 % of them */
+	double median, slow,
+		slowest; /* ns: completion times of 50, 99 and 99.9 % of the messages */
 	double ideal; /* ns: if all share the rate equally */
 	double again; /* share of packets sent again */
 	double rate; /* messages a second */
