@@ -151,7 +151,9 @@ Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
 	cr_expect_gt(r.refused, 10);
 	cr_expect_eq(r.dropped, 0);
 	cr_expect_eq(r.overflowed, 0);
-	cr_expect_eq(r.again, 0, "it was not lost: %g", r.again);
+	cr_expect_eq(r.timeouts, 0);
+	/* a probe may ask whether something was lost, when an answer comes late */
+	cr_expect_lt(r.again, 0.005, "nothing was lost: %g", r.again);
 }
 
 Test(scenario, plots_itself, .timeout = 60)
