@@ -43,6 +43,22 @@ void mortal_engine_kill(void)
 	unlink(path);
 }
 
+bool mortal_engine_ends(int signal, int milliseconds)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+
+	kill(engine, signal);
+	for (int i = 0; i < milliseconds; i++) {
+		if (waitpid(engine, NULL, WNOHANG) == engine) {
+			engine = 0;
+			unlink(path);
+			return true;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return false;
+}
+
 void mortal_engine_begin(void)
 {
 	cr_assert_not_null(getenv("UROCED"), "UROCED is not set");

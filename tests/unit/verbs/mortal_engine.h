@@ -6,10 +6,14 @@
 #ifndef TESTS_VERBS_MORTAL_ENGINE_H
 #define TESTS_VERBS_MORTAL_ENGINE_H
 
+#include <stdbool.h>
+
 void mortal_engine_begin(void);
 void mortal_engine_end(void);
 /* Kills it and removes its socket, so that another can start. */
 void mortal_engine_kill(void);
+/* Whether it ends within that time after that signal; its socket is removed then. */
+bool mortal_engine_ends(int signal, int milliseconds);
 /* Starts it; returns when it serves. */
 void mortal_engine_start(void);
 
