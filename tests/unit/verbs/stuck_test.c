@@ -17,13 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "endpoint.h"
 #include "mute_fuse.h"
 
-#define NOBODY	  65534
-#define SOMEBODY  1234
-#define ATTACKERS 15 /* each kind of request with each way to end */
-#define PAGE	  4096u
+#define NOBODY	 65534
+#define SOMEBODY 1234
+#define PAGE	 4096u
 
 #define DATA_GAP     0.1 /* seconds: between two completions of the healthy pair */
 #define CONTROL_TIME 0.2 /* of one of its commands */
@@ -47,20 +47,43 @@ static bool become(uid_t uid)
 
 /* ---- the programs with memory that blocks ---- */
 
+enum use {
+	GATHERED, /* a WRITE of its octets */
+	WRITTEN,
+	READ_INTO,
+	SENT_TO,
+	COUNTED, /* by an atomic */
+	THROUGH_WINDOW, /* written, by the key of a memory window */
+};
+
 enum way_out {
 	KILLED,
 	DEREGISTERS,
 	DESTROYS,
-	WAYS_OUT
+	RESETS,
+	REREGISTERS,
+	DEALLOCATES, /* the window */
+	BINDS, /* it again, which takes the old key back */
+	CLOSES,
 };
 
-struct attacker {
-	pid_t pid;
+static const struct {
+	enum use use;
 	enum way_out way_out;
+} attacks[] = {
+	{ GATHERED, KILLED },	   { GATHERED, DEREGISTERS },  { GATHERED, DESTROYS },
+	{ WRITTEN, KILLED },	   { WRITTEN, DEREGISTERS },   { WRITTEN, DESTROYS },
+	{ READ_INTO, KILLED },	   { READ_INTO, DEREGISTERS }, { READ_INTO, DESTROYS },
+	{ SENT_TO, KILLED },	   { SENT_TO, DEREGISTERS },   { SENT_TO, DESTROYS },
+	{ COUNTED, KILLED },	   { COUNTED, DEREGISTERS },   { COUNTED, DESTROYS },
+	{ WRITTEN, RESETS },	   { WRITTEN, REREGISTERS },   { THROUGH_WINDOW, DEALLOCATES },
+	{ THROUGH_WINDOW, BINDS }, { WRITTEN, CLOSES },
 };
+#define ATTACKERS ARRAY_SIZE(attacks)
 
 static struct endpoint e;
 static struct ibv_mr *mute;
+static struct ibv_mw *window;
 
 static void receive(uint64_t address, uint32_t lkey)
 {
@@ -71,7 +94,28 @@ static void receive(uint64_t address, uint32_t lkey)
 		_exit(3);
 }
 
-static void use_memory(int kind, uint64_t memory)
+static int bind_window(uint64_t memory)
+{
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = { .mr = mute,
+						   .addr = memory,
+						   .length = PAGE,
+						   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE } };
+
+	return ibv_bind_mw(e.qp[1], window, &bind);
+}
+
+static void make_window(uint64_t memory)
+{
+	struct ibv_wc wc;
+
+	window = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	if (window == NULL || bind_window(memory) != 0)
+		_exit(6);
+	poll_completions(e.cq, &wc, 1, "the first bind");
+}
+
+static void use_memory(enum use use, uint64_t memory)
 {
 	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE },
@@ -79,26 +123,31 @@ static void use_memory(int kind, uint64_t memory)
 
 	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer;
 	wr.wr.rdma.rkey = e.mr->rkey;
-	switch (kind) {
-	case 0:
+	switch (use) {
+	case GATHERED:
 		sge = (struct ibv_sge){ memory, 8, mute->lkey };
 		break;
-	case 1:
+	case WRITTEN:
 		wr.wr.rdma.remote_addr = memory;
 		wr.wr.rdma.rkey = mute->rkey;
 		break;
-	case 2:
+	case READ_INTO:
 		wr.opcode = IBV_WR_RDMA_READ;
 		sge = (struct ibv_sge){ memory, 8, mute->lkey };
 		break;
-	case 3:
+	case SENT_TO:
 		wr.opcode = IBV_WR_SEND;
 		receive(memory, mute->lkey);
 		break;
-	case 4:
+	case COUNTED:
 		wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 		wr.wr.atomic.remote_addr = memory;
 		wr.wr.atomic.rkey = mute->rkey;
+		break;
+	case THROUGH_WINDOW:
+		make_window(memory);
+		wr.wr.rdma.remote_addr = memory;
+		wr.wr.rdma.rkey = window->rkey;
 		break;
 	}
 	for (int i = 0; i < DEPTH; i++)
@@ -106,8 +155,41 @@ static void use_memory(int kind, uint64_t memory)
 			_exit(4);
 }
 
+static void leave(enum way_out way_out, uint64_t memory)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	switch (way_out) {
+	case KILLED:
+		break;
+	case DEREGISTERS:
+		ibv_dereg_mr(mute);
+		break;
+	case DESTROYS:
+		ibv_destroy_qp(e.qp[0]);
+		ibv_destroy_qp(e.qp[1]);
+		break;
+	case RESETS:
+		ibv_modify_qp(e.qp[0], &attr, IBV_QP_STATE);
+		ibv_modify_qp(e.qp[1], &attr, IBV_QP_STATE);
+		break;
+	case REREGISTERS:
+		ibv_rereg_mr(mute, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0);
+		break;
+	case DEALLOCATES:
+		ibv_dealloc_mw(window);
+		break;
+	case BINDS:
+		bind_window(memory);
+		break;
+	case CLOSES:
+		ibv_close_device(e.context);
+		break;
+	}
+}
+
 /* Sends one octet when it has begun, another if it cannot. */
-static void attack(int number, uid_t uid, enum way_out way_out, int life, int ready)
+static void attack(size_t number, uid_t uid, int life, int ready)
 {
 	uint8_t *memory = mute_fuse_map(PAGE, life);
 
@@ -117,24 +199,16 @@ static void attack(int number, uid_t uid, enum way_out way_out, int life, int re
 	endpoint_open(&e);
 	mute = ibv_reg_mr(e.pd, memory, PAGE,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				  IBV_ACCESS_MW_BIND);
 	if (mute == NULL)
 		_exit(5);
-	use_memory(number / WAYS_OUT, (uintptr_t)memory);
+	use_memory(attacks[number].use, (uintptr_t)memory);
 	if (!mute_fuse_is_waited_for(WAIT_SECONDS) || write(ready, "+", 1) != 1)
 		_exit(2);
-	switch (way_out) {
-	case DEREGISTERS:
-		ibv_dereg_mr(mute);
-		break;
-	case DESTROYS:
-		ibv_destroy_qp(e.qp[0]);
-		ibv_destroy_qp(e.qp[1]);
-		break;
-	default:
-		break;
-	}
-	pause();
+	leave(attacks[number].way_out, (uintptr_t)memory);
+	for (;;)
+		pause();
 }
 
 /* ---- the other programs ---- */
@@ -259,7 +333,7 @@ static struct verdict end_healthy(struct healthy *h)
 
 /* ---- both ---- */
 
-static struct attacker attacker[ATTACKERS];
+static pid_t attacker[ATTACKERS];
 
 /* '-': FUSE is not available. beside: a descriptor that the programs must not have. */
 static char begin_attack(uid_t uid, int life[2], const struct healthy *beside)
@@ -269,19 +343,18 @@ static char begin_attack(uid_t uid, int life[2], const struct healthy *beside)
 
 	cr_assert_eq(pipe(life), 0);
 	cr_assert_eq(pipe(ready), 0);
-	for (int i = 0; i < ATTACKERS; i++) {
-		attacker[i].way_out = i % WAYS_OUT;
-		attacker[i].pid = fork();
-		if (attacker[i].pid == 0) {
+	for (size_t i = 0; i < ATTACKERS; i++) {
+		attacker[i] = fork();
+		if (attacker[i] == 0) {
 			close(life[1]);
 			close(beside->control);
 			close(beside->report);
-			attack(i, uid, attacker[i].way_out, life[0], ready[1]);
+			attack(i, uid, life[0], ready[1]);
 		}
 	}
 	close(ready[1]);
 	close(life[0]);
-	for (int i = 0; i < ATTACKERS; i++) {
+	for (size_t i = 0; i < ATTACKERS; i++) {
 		octet = next_octet(ready[0]);
 		if (octet != '+')
 			break;
@@ -293,17 +366,17 @@ static char begin_attack(uid_t uid, int life[2], const struct healthy *beside)
 static void end_attack(int life[2])
 {
 	close(life[1]);
-	for (int i = 0; i < ATTACKERS; i++) {
-		kill(attacker[i].pid, SIGKILL);
-		waitpid(attacker[i].pid, NULL, 0);
+	for (size_t i = 0; i < ATTACKERS; i++) {
+		kill(attacker[i], SIGKILL);
+		waitpid(attacker[i], NULL, 0);
 	}
 }
 
 static void kill_some(void)
 {
-	for (int i = 0; i < ATTACKERS; i++)
-		if (attacker[i].way_out == KILLED)
-			kill(attacker[i].pid, SIGKILL);
+	for (size_t i = 0; i < ATTACKERS; i++)
+		if (attacks[i].way_out == KILLED)
+			kill(attacker[i], SIGKILL);
 }
 
 static struct verdict try(uid_t attackers, uid_t healthy)
