@@ -53,7 +53,9 @@
 #define LIMIT_RENDEZVOUS   16u /* under way on one queue pair */
 #define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
 #define LIMIT_TICKETS_NEW  8u /* ... at first: most queue pairs settle each copy at once */
-#define LIMIT_COPY_WAIT	   10000u /* ms a command waits for copies; then its program is detached */
+#define LIMIT_WAIT_SHARE \
+	10u /* one part in so many of the time, a user's commands may wait for lcores */
+#define LIMIT_COPY_WAIT 10000u /* ms a command waits for copies; then its program is detached */
 
 /* Lcores: how work is cut into pieces. */
 #define LIMIT_STAGE  256u /* frames of one tx round */

@@ -209,7 +209,7 @@ void ah_free(struct client *c, struct engine_ah *ah)
  * Handles in AH_GOING wait for what was posted when they entered that state, and are freed
  * together.
  */
-#define SENDING_TURNS 1024u /* least number of an lcore's turns; the least time is LEAVE_TIME */
+#define SENDING_TURNS 1024u /* least number of an lcore's turns, while the user has patience left */
 
 enum posted_to {
 	POSTED_NOW, /* requests that DESTROY_AH waits for */
@@ -275,13 +275,15 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 }
 
 /* Returns whether something is unsent, or may be. */
-static bool send_posted(struct engine *e, const struct client *c)
+static bool send_posted(struct engine *e, struct client *c)
 {
-	bool any = false;
+	struct account *a = &c->objects->account;
+	nanotime first = clock_now(), patience = account_patience(a, first);
+	uint32_t least = patience > 0 ? SENDING_TURNS : 0;
+	bool any = false, again = false;
 
 	for (uint32_t i = 0; i < e->lcores; i++) {
 		struct posted p = { .client = c, .serial = ++e->posted_serial };
-		nanotime begin = clock_now();
 		uint32_t turns = 0;
 
 		do {
@@ -289,9 +291,12 @@ static bool send_posted(struct engine *e, const struct client *c)
 			turns += p.waits ? SENDING_TURNS : 1;
 			if (p.waits)
 				usleep(LEAVE_PAUSE);
-		} while (p.left && (turns < SENDING_TURNS || clock_now() - begin < LEAVE_TIME));
+			again |= p.left;
+		} while (p.left && (turns < least || clock_now() - first < patience));
 		any |= p.left || p.held;
 	}
+	if (again)
+		account_waited(a, first, clock_now());
 	return any;
 }
 

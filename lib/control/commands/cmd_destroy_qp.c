@@ -67,7 +67,12 @@ int cmd_destroy_qp(struct call *call)
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
 	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
-	struct farewell f = { .qp = q, .turns = LAST_TURNS, .until = clock_now() + LEAVE_TIME };
+	struct account *a = &call->client->objects->account;
+	nanotime begin = clock_now(), patience = account_patience(a, begin);
+	struct farewell f = { .qp = q,
+			      .turns = patience > 0 ? LAST_TURNS : 1,
+			      .until = begin + patience };
+	bool again = false;
 
 	if (r->handle & TARGET_HANDLE)
 		return target_destroy(call, r->handle);
@@ -83,9 +88,12 @@ int cmd_destroy_qp(struct call *call)
 		lcore_call(q->lcore, detach, &f);
 		if (f.over)
 			break;
+		again = true;
 		if (f.waits)
 			usleep(LEAVE_PAUSE);
 	}
+	if (again)
+		account_waited(a, begin, clock_now());
 	operations_finish(call->engine); /* the queue pair's own bind may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */

@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/bits.h"
+#include "lcore/lcore.h"
 
 static const struct {
 	const char *name;
@@ -287,4 +288,15 @@ void account_explain_memory(const struct account *a, size_t octets, char *text, 
 		account_explain(a, RESOURCE_MAPPINGS, memory_maps(octets), text, size);
 	else
 		account_explain(a, RESOURCE_MEMORY, octets, text, size);
+}
+
+nanotime account_patience(const struct account *a, nanotime now)
+{
+	return a->embedded ? LEAVE_TIME : patience_left(&a->user->patience, now);
+}
+
+void account_waited(struct account *a, nanotime since, nanotime now)
+{
+	if (!a->embedded)
+		patience_spend(&a->user->patience, now - since, now);
 }

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "config/limits.h"
+#include "control/share/patience.h"
 
 #define DERIVED	 0 /* from the limits of this process and the machine: users_open() */
 #define NO_LIMIT UINT64_MAX
@@ -66,6 +67,7 @@ struct user {
 	uid_t uid;
 	uint32_t references;
 	uint64_t has[RESOURCE_COUNT];
+	struct patience patience;
 	LIST_ENTRY(user) link;
 };
 
@@ -115,6 +117,12 @@ static inline uint64_t memory_maps(size_t octets)
 /* Memory of malloc(3), with its mapping. It is given back in the same amounts. */
 bool account_take_memory(struct account *a, size_t octets);
 void account_give_memory(struct account *a, size_t octets);
+/*
+ * How long a command of this program may wait for lcores, and that it has waited since. An embedded
+ * program holds up nobody else.
+ */
+nanotime account_patience(const struct account *a, nanotime now);
+void account_waited(struct account *a, nanotime since, nanotime now);
 /* Moves a charge to another program, which did not ask for it: never refused. */
 void account_move(struct account *from, struct account *to, enum resource r, uint64_t n);
 
