@@ -75,6 +75,13 @@
 #define LIMIT_KERNEL_UP	     1024u /* frames that wait for the kernel */
 #define LIMIT_KERNEL_DOWN    512u /* ... that come from it */
 
+/* Copies of frames for `uroce capture`. */
+#define LIMIT_CAPTURE_SNAP_MIN 64u /* octets that are kept of a frame */
+#define LIMIT_CAPTURE_SNAP     65535u
+#define LIMIT_CAPTURE_RING_MIN (1u << 17) /* octets of an lcore's ring: a frame fits */
+#define LIMIT_CAPTURE_RING     (1u << 22) /* ... if nothing else is asked for */
+#define LIMIT_CAPTURE_RING_MAX (1u << 28)
+
 /* Lcores without work, which spin, then yield, then sleep. */
 #define LIMIT_SPIN_US	 5u
 #define LIMIT_YIELD_US	 1000u /* since the last work */

@@ -109,6 +109,11 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_CM_MODIFY_QP] = { cmd_cm_modify_qp, A_CLIENT },
 	[COMMAND_CM_GET_EVENT] = { cmd_cm_get_event, A_CLIENT },
 	[COMMAND_CM_LIST] = { cmd_cm_list, OPEN_TO_ALL },
+	[COMMAND_QP_LIST] = { cmd_qp_list, OPEN_TO_ALL },
+	[COMMAND_MR_LIST] = { cmd_mr_list, OPEN_TO_ALL },
+	[COMMAND_PROGRAM_LIST] = { cmd_program_list, OPEN_TO_ALL },
+	[COMMAND_NEIGHBOUR_LIST] = { cmd_neighbour_list, OPEN_TO_ALL },
+	[COMMAND_CAPTURE] = { cmd_capture, OPEN_TO_ALL }, /* it asks who calls */
 };
 
 static const struct {

@@ -27,6 +27,7 @@
 
 #define CONTROL_BUCKETS 1024u
 
+struct capturing;
 struct cm_manager;
 struct destinations;
 struct neighbour_agent;
@@ -81,6 +82,7 @@ struct control {
 	struct handle_table srq_numbers; /* its slots are engine.srq */
 	uint32_t srq_generation;
 	struct cm_manager *cm;
+	struct capturing *capturing; /* cmd_capture.c; NULL: nobody captures */
 	struct porters *porters; /* NULL: no socket */
 };
 

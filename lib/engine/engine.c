@@ -3,8 +3,8 @@
  * The engine as programs hold it (uroce.h): creation, start, stop, destruction.
  *
  * The atomics here are single flags, which need no queue: `stopping` for lcore_loop, `closed` for
- * the client's library, `idle_expired` from the control thread. Release and acquire are enough, as
- * nothing else is ordered by them.
+ * the client's library, `idle_expired` from the control thread, `adaptive` for idle lcores. Release
+ * and acquire are enough, as nothing else is ordered by them.
  */
 #include "engine/uroce.h"
 
@@ -397,6 +397,16 @@ uint32_t uroce_poll(struct uroce_engine *u, uint32_t lcore)
 int uroce_register(struct uroce_engine *u)
 {
 	return carrier_direct_register(engine_of(u));
+}
+
+void uroce_set_adaptive(struct uroce_engine *u, bool adaptive)
+{
+	struct engine *e = engine_of(u);
+
+	/* An lcore that sleeps looks at it when it wakes. */
+	__atomic_store_n(&e->adaptive, adaptive, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < e->lcores; i++)
+		lcore_wake(&e->lcore[i]);
 }
 
 bool uroce_idle_expired(const struct uroce_engine *u)

@@ -144,6 +144,8 @@ UROCE_API uint32_t uroce_poll(struct uroce_engine *e, uint32_t lcore);
  */
 UROCE_API int uroce_register(struct uroce_engine *e);
 
+/* Changes options.adaptive while lcores run. Any thread. */
+UROCE_API void uroce_set_adaptive(struct uroce_engine *e, bool adaptive);
 /* True once options.exit_when_idle seconds have passed without a client. Any thread. */
 UROCE_API bool uroce_idle_expired(const struct uroce_engine *e);
 /*

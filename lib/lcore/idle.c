@@ -113,7 +113,7 @@ static void be_idle(struct lcore *l)
 {
 	nanotime now = clock_now();
 
-	if (!l->engine->adaptive) {
+	if (!__atomic_load_n(&l->engine->adaptive, __ATOMIC_RELAXED)) {
 		rte_pause();
 		return;
 	}

@@ -34,6 +34,7 @@
 #include "lcore/wheel.h"
 #include "memory/key.h"
 
+struct capture;
 struct control;
 struct copy_batch;
 struct engine_flow;
@@ -110,6 +111,7 @@ struct engine_gid {
 };
 
 struct engine {
+	struct capture *capture; /* atomic: capture.h; NULL: nobody captures */
 	struct flow_table *flows; /* steering rules, as lcores see them; NULL: none */
 	LIST_HEAD(, engine_flow) flow_list; /* (control) */
 	uint32_t flow_count; /* (control) */
@@ -132,7 +134,7 @@ struct engine {
 	uint8_t active_mtu; /* ibv_mtu */
 	uint32_t max_frame; /* octets of a raw frame: the Ethernet MTU, its header, one tag */
 	bool sum_loop; /* make and check the ICRC of frames that never leave, too */
-	bool adaptive; /* idle mode */
+	bool adaptive; /* atomic: idle mode */
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
 	struct exception

@@ -6,6 +6,7 @@
 #include <rte_prefetch.h>
 
 #include "base/bits.h"
+#include "lcore/capture.h"
 #include "lcore/datagram.h"
 #include "lcore/elsewhere.h"
 #include "lcore/inside.h"
@@ -114,6 +115,7 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
 	for (uint16_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	capture_frames(l, m, n, CAPTURE_RECEIVED);
 	for (uint16_t i = 0; i < n; i++) {
 		l->stats.rx_packets++;
 		l->stats.rx_octets += m[i]->pkt_len;
@@ -167,9 +169,11 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t 
 	if (to == l) {
 		if (l->loop_head - l->loop_tail >= LIMIT_LOOP)
 			return false;
+		capture_frames(l, &m, 1, CAPTURE_HERE);
 		l->loop[l->loop_head++ % LIMIT_LOOP] = m;
 		return true;
 	}
+	capture_frames(l, &m, 1, CAPTURE_HERE);
 	if (rte_ring_enqueue(to->inbox, m) != 0)
 		return false;
 	queue_fence(); /* as in hand_over */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sends frames: through the port in bursts, or round inside the engine. Every retry is bounded. */
+#include "lcore/capture.h"
 #include "lcore/datagram.h"
 #include "lcore/inside.h"
 #include "lcore/raw/raw.h"
@@ -12,6 +13,8 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 	uint32_t sent = 0;
 	uint32_t *busy = &l->engine->tx_busy[l->tx_queue];
 
+	/* Before the port has them. One that it does not take is captured once more when it is sent. */
+	capture_frames(l, m, n, CAPTURE_SENT);
 	for (uint32_t tries = 0; tries < LIMIT_SEND_TRIES && sent < n; tries++) {
 		/* With fewer queues than lcores a queue is shared, one at a time. */
 		if (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)

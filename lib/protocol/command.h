@@ -65,6 +65,13 @@
 	X(CM_GET_EVENT, request_handle, reply_cm_event)               \
 	X(CM_LIST, request_cm_list, reply_cm_list)
 
+/* Lists for people: command_list.h. */
+#define LIST_COMMANDS(X)                                  \
+	X(QP_LIST, request_list, reply_qp_list)           \
+	X(MR_LIST, request_list, reply_mr_list)           \
+	X(PROGRAM_LIST, request_list, reply_program_list) \
+	X(NEIGHBOUR_LIST, request_list, reply_neighbour_list)
+
 /* X(NAME, request struct, reply struct) */
 #define COMMANDS(X)                                         \
 	X(DEVICE, request_empty, reply_device)              \
@@ -116,7 +123,9 @@
 	X(OPEN_QP, request_open_qp, reply_create_qp)        \
 	RAW_COMMANDS(X)                                     \
 	X(STATISTICS, request_empty, reply_statistics)      \
-	COMMANDS_CM(X)
+	COMMANDS_CM(X)                                      \
+	LIST_COMMANDS(X)                                    \
+	X(CAPTURE, request_capture, reply_capture)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,
@@ -489,7 +498,9 @@ struct channel_message {
 
 static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters fit one message");
 
+#include "protocol/command_capture.h"
 #include "protocol/command_cm.h"
+#include "protocol/command_list.h"
 #include "protocol/command_memory.h"
 #include "protocol/command_raw.h"
 

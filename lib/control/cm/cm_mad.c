@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
+#include "lcore/capture.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/opcode.h"
@@ -71,6 +72,7 @@ static void send_on_lcore(struct lcore *l, void *arg, nanotime now)
 
 	while (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
 		rte_pause();
+	capture_frames(l, m->out, m->outs, CAPTURE_SENT);
 	sent = port->ops->tx_burst(port, l->tx_queue, m->out, (uint16_t)m->outs);
 	__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 	l->stats.tx_packets += sent;

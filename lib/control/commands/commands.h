@@ -5,10 +5,19 @@
 
 #include "control/call.h"
 
+struct connection;
 struct xrcd;
 
 int cmd_device(struct call *call);
 int cmd_statistics(struct call *call);
+/* cmd_list.c: what `uroce stat` and the prompt show */
+int cmd_qp_list(struct call *call);
+int cmd_mr_list(struct call *call);
+int cmd_program_list(struct call *call);
+int cmd_neighbour_list(struct call *call);
+int cmd_capture(struct call *call);
+/* cmd_capture.c: a connection ends, and its capture with it, if it has one. */
+void capture_end(struct engine *e, const struct connection *owner);
 int cmd_hello(struct call *call);
 int cmd_open_context(struct call *call);
 int cmd_close_context(struct call *call);

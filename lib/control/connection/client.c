@@ -453,6 +453,7 @@ void connection_end(struct connection *n)
 	struct engine *e = n->engine;
 
 	call_abandon(n);
+	capture_end(e, n);
 	LIST_REMOVE(n, link);
 	e->control->connection_count--;
 	connection_give_share(n);

@@ -462,3 +462,39 @@ nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, na
 		return now;
 	return ds->news ? ds->round_at : TIME_NEVER;
 }
+
+/* ---- for people ---- */
+
+static void describe(const struct destination *d, struct listed_neighbour *to)
+{
+	to->gid = d->gid;
+	to->users = d->users;
+	to->way = d->state == FLOW_PORT	  ? LISTED_PORT
+		  : d->state == FLOW_NONE ? LISTED_NOWHERE
+					  : LISTED_UNREACHABLE;
+	if (d->state == FLOW_PORT)
+		memcpy(to->mac, d->mac.octet, sizeof(to->mac));
+}
+
+/* A position is a bucket, and how many of its entries were listed. */
+uint64_t destinations_list(const struct destinations *ds, uint64_t from,
+			   struct listed_neighbour *to, uint32_t room, uint32_t *count)
+{
+	uint32_t skip = (uint32_t)from;
+
+	*count = 0;
+	for (uint64_t b = from >> 32; b < BUCKETS; b++, skip = 0) {
+		const struct destination *d;
+		uint32_t at = 0;
+
+		LIST_FOREACH(d, &ds->bucket[b], bucket_link)
+		{
+			if (at++ < skip || d->users == 0 || d->state == FLOW_LOOP)
+				continue;
+			if (*count == room)
+				return b << 32 | (at - 1);
+			describe(d, &to[(*count)++]);
+		}
+	}
+	return 0;
+}

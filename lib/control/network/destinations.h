@@ -49,4 +49,13 @@ bool destinations_unreachable(const struct destinations *ds);
  */
 nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, nanotime now);
 
+struct listed_neighbour;
+
+/*
+ * Fills in at most `room` of those behind the port, and *count. `from` is 0, or what the last call
+ * returned; 0: that was all.
+ */
+uint64_t destinations_list(const struct destinations *ds, uint64_t from,
+			   struct listed_neighbour *to, uint32_t room, uint32_t *count);
+
 #endif

@@ -17,6 +17,7 @@
 #include "drivers/neighbour/neighbour.h"
 #include "control/control.h"
 #include "control/network/destinations.h"
+#include "lcore/capture.h"
 
 #define WAIT_EVERY  (LIMIT_NEIGHBOUR_WAIT_MS * TIME_MS)
 #define RETRY_EVERY (LIMIT_NEIGHBOUR_RETRY_MS * TIME_MS)
@@ -54,6 +55,7 @@ static void send_on_lcore(struct lcore *l, void *arg, nanotime now)
 
 	while (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
 		rte_pause();
+	capture_frames(l, b->frame, b->frames, CAPTURE_SENT);
 	sent = port->ops->tx_burst(port, l->tx_queue, b->frame, (uint16_t)b->frames);
 	__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 	/* A frame that the port does not take is lost, as on a wire. The table asks again. */

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "lcore/raw/raw.h"
+#include "lcore/capture.h"
 #include "lcore/inside.h"
 #include "lcore/raw/tcp_segment.h"
 
@@ -217,6 +218,7 @@ static bool loop(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 		return false;
 	m->hash.usr = FRAME_RAW_LOOPED;
 	m->tx_offload = sender;
+	capture_frames(l, &m, 1, CAPTURE_HERE);
 	l->loop[l->loop_head++ % LIMIT_LOOP] = m;
 	return true;
 }

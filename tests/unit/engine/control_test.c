@@ -438,7 +438,7 @@ Test(control, every_command_before_hello)
 			cr_expect_not_null(strstr(reply.why, "HELLO"), "%u: %s", what, reply.why);
 		close(fd);
 	}
-	cr_expect_geq(refused, COMMAND_COUNT - 8, "%u of %u", refused, COMMAND_COUNT);
+	cr_expect_geq(refused, COMMAND_COUNT - 12, "%u of %u", refused, COMMAND_COUNT);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies frames for `uroce capture`. While nobody captures, a burst costs the test of one pointer.
+ *
+ * Atomics: engine.capture. Acquire: an lcore that sees it sees its rings. The control path frees it
+ * a grace period after it took it away.
+ */
+#ifndef LCORE_CAPTURE_H
+#define LCORE_CAPTURE_H
+
+#include <rte_branch_prediction.h>
+
+#include "lcore/lcore.h"
+#include "queue/capture_ring.h"
+
+struct capture {
+	uint32_t snap; /* octets that are kept of a frame */
+	struct capture_ring ring[LIMIT_LCORES]; /* an lcore's own */
+};
+
+void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
+		  enum capture_way way);
+
+/* These n frames pass now. On their lcore. */
+static inline void capture_frames(struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
+				  enum capture_way way)
+{
+	struct capture *c = __atomic_load_n(&l->engine->capture, __ATOMIC_ACQUIRE);
+
+	if (unlikely(c != NULL))
+		capture_copy(c, l, m, n, way);
+}
+
+#endif

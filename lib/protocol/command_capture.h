@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copies of frames, for `uroce capture`. The rules of protocol/command.h apply, which includes this
+ * file. Root and the engine's own user only: frames have everybody's payload.
+ */
+#ifndef PROTOCOL_COMMAND_CAPTURE_H
+#define PROTOCOL_COMMAND_CAPTURE_H
+
+#include "protocol/command.h"
+
+/*
+ * From now on, and until the connection ends, the engine copies frames into a file of its own
+ * (queue/capture_ring.h), whose descriptor comes with the reply. EBUSY: another connection has one.
+ */
+struct request_capture {
+	struct command_request h;
+	uint32_t snap; /* octets to keep of a frame, 64 .. LIMIT_CAPTURE_SNAP */
+	uint32_t ring; /* octets of each ring: a power of two, LIMIT_CAPTURE_RING_MIN .. _MAX */
+};
+
+struct reply_capture {
+	struct command_reply h;
+	uint32_t rings; /* one for each lcore */
+	uint32_t reserved;
+	char port[64]; /* "": none */
+};
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of what an engine has, for people: queue pairs, regions, programs, neighbours. The rules of
+ * protocol/command.h apply, which includes this file. Everybody who may connect may ask; the answer
+ * has only what belongs to programs of his own user. Root and the engine's user see everything.
+ *
+ * A list comes in parts. The first request is `from` 0, the next ones what the last reply had as
+ * `next`, until that is 0. Objects that come and go meanwhile may be missed.
+ */
+#ifndef PROTOCOL_COMMAND_LIST_H
+#define PROTOCOL_COMMAND_LIST_H
+
+#include "protocol/command.h"
+
+struct request_list {
+	struct command_request h;
+	uint64_t from;
+};
+
+/* Where the packets of a queue pair go, or those for a neighbour. */
+enum listed_way {
+	LISTED_NOWHERE, /* not connected, or the MAC address is being resolved */
+	LISTED_PORT,
+	LISTED_HERE, /* one of the engine's own addresses */
+	LISTED_UNREACHABLE,
+	LISTED_BY_REQUEST, /* UD: each request says */
+};
+
+struct listed_qp {
+	uint32_t qpn;
+	uint32_t dest_qpn; /* 0: not connected */
+	uint32_t send_psn; /* of the next new packet that it sends */
+	uint32_t receive_psn; /* of the next request packet that it expects */
+	uint32_t pid; /* as the engine sees it; 0: unknown or embedded */
+	uint32_t uid;
+	struct gid peer; /* all zero: none */
+	uint8_t type; /* enum qp_type */
+	uint8_t state; /* enum qp_state */
+	uint8_t lcore;
+	uint8_t way; /* enum listed_way */
+	char program[32];
+};
+
+#define LISTED_QPS 48u
+
+struct reply_qp_list {
+	struct command_reply h;
+	uint64_t next;
+	uint32_t count;
+	uint32_t reserved;
+	struct listed_qp qp[LISTED_QPS];
+};
+
+/* How the engine reaches a region: bits. */
+enum listed_reach {
+	LISTED_MAPPED = 1, /* parts that the engine maps */
+	LISTED_PEER = 2, /* ... and parts that it copies through the program's /proc/PID/mem */
+	LISTED_ON_DEMAND = 4,
+	LISTED_DEVICE = 8, /* device memory */
+};
+
+struct listed_mr {
+	uint64_t address; /* what work requests call the first octet */
+	uint64_t length;
+	uint32_t key; /* lkey and rkey */
+	uint32_t access; /* enum access_flag */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t reach; /* enum listed_reach */
+	uint32_t reserved;
+	char program[32];
+};
+
+#define LISTED_MRS 48u
+
+struct reply_mr_list {
+	struct command_reply h;
+	uint64_t next;
+	uint32_t count;
+	uint32_t reserved;
+	struct listed_mr mr[LISTED_MRS];
+};
+
+struct listed_program {
+	uint64_t memory; /* octets of the engine's memory that its queue pairs use */
+	uint32_t pid;
+	uint32_t uid;
+	uint32_t contexts, pds, mrs, cqs, qps, srqs, ahs, ids;
+	char program[32];
+};
+
+#define LISTED_PROGRAMS 40u
+
+struct reply_program_list {
+	struct command_reply h;
+	uint64_t next;
+	uint32_t count;
+	uint32_t reserved;
+	struct listed_program program[LISTED_PROGRAMS];
+};
+
+/* An address behind the port that queue pairs or address handles send to. */
+struct listed_neighbour {
+	struct gid gid;
+	uint8_t mac[6]; /* of the next hop, once known */
+	uint8_t way; /* enum listed_way: PORT, NOWHERE (being resolved) or UNREACHABLE */
+	uint8_t reserved;
+	uint32_t users; /* queue pairs and address handles */
+};
+
+#define LISTED_NEIGHBOURS 128u
+
+/* Of all users: root and the engine's user only, others get an empty list. */
+struct reply_neighbour_list {
+	struct command_reply h;
+	uint64_t next;
+	uint32_t count;
+	uint32_t reserved;
+	struct listed_neighbour neighbour[LISTED_NEIGHBOURS];
+};
+
+static_assert(sizeof(struct reply_qp_list) <= LIMIT_COMMAND_BYTES &&
+		      sizeof(struct reply_mr_list) <= LIMIT_COMMAND_BYTES &&
+		      sizeof(struct reply_program_list) <= LIMIT_COMMAND_BYTES &&
+		      sizeof(struct reply_neighbour_list) <= LIMIT_COMMAND_BYTES,
+	      "a part fits one message");
+
+#endif
