@@ -12,6 +12,7 @@ enum {
 	EXIT_USAGE = 2,
 };
 
+int command_capture(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
 

@@ -183,7 +183,7 @@ int engine_locate(const char *chosen, struct engine_place *where, struct reply_d
 	return error;
 }
 
-const char *gid_text(const struct gid *g, char *text, size_t size)
+const char *address_of_gid(const struct gid *g, char *text, size_t size)
 {
 	static const uint8_t free_entry[16], mapped[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -204,7 +204,7 @@ void engine_describe(const struct reply_device *device, char *text, size_t size)
 
 	used = (size_t)snprintf(text, size, "%.31s (", device->name);
 	for (uint32_t i = 0, shown = 0; i < entries && used < size; i++) {
-		if (gid_text(&device->gid[i], address, sizeof(address))[0] == '\0')
+		if (address_of_gid(&device->gid[i], address, sizeof(address))[0] == '\0')
 			continue;
 		used += (size_t)snprintf(text + used, size - used, "%s%s", shown++ ? ", " : "",
 					 address);

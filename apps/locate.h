@@ -51,6 +51,6 @@ int engine_ask(int fd, enum command what, struct command_reply *reply, size_t re
 void engine_describe(const struct reply_device *device, char *text, size_t size);
 
 /* An address of the device as text; "" for an unused entry. */
-const char *gid_text(const struct gid *g, char *text, size_t size);
+const char *address_of_gid(const struct gid *g, char *text, size_t size);
 
 #endif

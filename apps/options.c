@@ -157,14 +157,16 @@ static void tell_getopt(struct for_getopt *g, const struct option_row *rows)
 	 */
 	letter = stpcpy(g->letters, "+:h");
 	for (int n = 0; !is_end(&rows[n]); n++) {
-		int takes = rows[n].flag != NULL ? no_argument : required_argument;
+		int takes = rows[n].flag != NULL	? no_argument
+			    : rows[n].otherwise != NULL ? optional_argument
+							: required_argument;
 
 		assert(n < OPTIONS_MOST);
 		if (rows[n].name != NULL)
 			*name++ = (struct option){ rows[n].name, takes, NULL, FIRST_ROW + n };
 		if (rows[n].letter != 0) {
 			*letter++ = rows[n].letter;
-			if (takes == required_argument)
+			for (int colons = 0; colons < takes; colons++)
 				*letter++ = ':';
 		}
 	}
@@ -205,7 +207,8 @@ static int read_one(struct option_table *o, int c, char **argv)
 		return refuse_word(o, c, argv[optind - 1]);
 	number = row_of(o->rows, c);
 	if (o->rows[number].flag == NULL)
-		return options_value(o, number, optarg);
+		return options_value(o, number,
+				     optarg != NULL ? optarg : o->rows[number].otherwise);
 	*o->rows[number].flag = true;
 	return OPTIONS_OK;
 }

@@ -36,6 +36,7 @@ struct option_row {
 	const char *(*read)(void *into, const char *value);
 	void *into;
 
+	const char *otherwise; /* not NULL: the value may be missing, and is this one then */
 	size_t size;
 	uint64_t least, most;
 	double from, to;

@@ -1,80 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce stat: describes an engine and prints its counters. */
+/* uroce stat: describes an engine, and prints its counters and lists of what it has. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/reason.h"
 #include "commands.h"
+#include "counters.h"
 #include "json.h"
+#include "lists.h"
 #include "locate.h"
 #include "options.h"
 #include "stat_cm.h"
 
 static const char usage[] =
-	"usage: uroce stat [--socket PATH] [--all | --cm] [--json]\n"
+	"usage: uroce stat [--socket PATH] [VIEW] [--watch[=SECONDS]] [--json]\n"
 	"\n"
 	"Describes an engine and prints its counters since it started. Frames and requests that were\n"
 	"dropped or refused or that failed are counted by reason. A reason's number is also the\n"
 	"vendor_err of a work completion.\n"
 	"\n"
-	"  --socket PATH  use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
-	"  --all          print reasons that never occurred, too\n"
-	"  --cm           print the ids of rdma_cm instead: listeners and connections\n"
-	"  --json         print JSON, always with all reasons\n";
+	"  --socket PATH      use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
+	"  --watch[=SECONDS]  print it again and again, every 2 seconds, counters with their rates\n"
+	"  --json             print JSON, always with all reasons\n"
+	"\n"
+	"The view is one of these:\n"
+	"  --all              print reasons that never occurred, too\n"
+	"  --hw               print counters by the names that Linux's drivers have for them\n"
+	"  --prometheus       print all counters as Prometheus reads them\n"
+	"  --cm               print the ids of rdma_cm: listeners and connections\n"
+	"  --programs         print programs and how many objects they have\n"
+	"  --qps              print queue pairs and their peers\n"
+	"  --memory           print memory regions\n"
+	"  --neighbours       print addresses that are sent to, and their next hops\n"
+	"\n"
+	"Lists of queue pairs, regions and programs have your own ones; those of root and of the\n"
+	"engine's user have all.\n";
 
 struct stat_options {
 	const char *socket;
-	bool all;
-	bool cm;
+	bool all, hw, prometheus, cm, programs, qps, memory, neighbours;
 	bool json;
+	double watch; /* seconds; 0: once */
 };
-
-/* One counter; `name` is its key in the JSON output. */
-struct counter {
-	const char *name;
-	const char *what;
-	size_t offset; /* of a uint64_t in struct reply_statistics */
-};
-
-#define COUNTER(field, what)                                           \
-	{                                                              \
-#field, what, offsetof(struct reply_statistics, field) \
-	}
-
-static const struct counter counters[] = {
-	COUNTER(rx_packets, "packets received"),
-	COUNTER(rx_octets, "octets received"),
-	COUNTER(tx_packets, "packets sent"),
-	COUNTER(tx_octets, "octets sent"),
-	COUNTER(retransmitted, "packets retransmitted"),
-	COUNTER(timeouts, "acknowledgement timeouts"),
-	COUNTER(rnr_naks, "receiver-not-ready NAKs"),
-	COUNTER(polls, "polls of the lcores"),
-	COUNTER(idle_polls, "polls that found nothing to do"),
-	COUNTER(kernel_given, "frames given to the kernel's interface"),
-	COUNTER(kernel_taken, "frames that the kernel sent through the port"),
-};
-
-static uint64_t counter_value(const struct reply_statistics *s, const struct counter *c)
-{
-	uint64_t v;
-
-	memcpy(&v, (const char *)s + c->offset, sizeof(v));
-	return v;
-}
-
-/* Objects of all kinds, of all programs. */
-static uint64_t objects_of(const struct reply_statistics *s)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < STATISTICS_KINDS; i++)
-		n += s->objects[i];
-	return n;
-}
 
 static void print_text(const struct reply_device *d, const struct reply_statistics *s, bool all)
 {
@@ -82,15 +55,7 @@ static void print_text(const struct reply_device *d, const struct reply_statisti
 
 	engine_describe(d, text, sizeof(text));
 	printf("%s\n", text);
-	printf("%u programs, %u queue pairs, %u completion queues, %u memory regions\n\n",
-	       s->clients, s->qps, s->cqs, s->mrs);
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		printf("%16" PRIu64 "  %s\n", counter_value(s, &counters[i]), counters[i].what);
-	putchar('\n');
-	for (unsigned int r = 1; r < REASON_COUNT; r++)
-		if (all || s->by_reason[r] != 0)
-			printf("%16" PRIu64 "  %-22s %3u  %s\n", s->by_reason[r],
-			       reason_name((enum reason)r), r, reason_sentence((enum reason)r));
+	counters_print(stdout, s, all);
 }
 
 static void json_device(struct json *j, const struct reply_device *d)
@@ -104,7 +69,7 @@ static void json_device(struct json *j, const struct reply_device *d)
 	json_integer(j, "lcores", d->lcores);
 	json_open(j, "addresses", '[');
 	for (unsigned int i = 0; i < d->gid_count && i < LIMIT_GIDS; i++)
-		if (gid_text(&d->gid[i], text, sizeof(text))[0] != '\0')
+		if (address_of_gid(&d->gid[i], text, sizeof(text))[0] != '\0')
 			json_string(j, NULL, text);
 	json_close(j, ']');
 }
@@ -119,10 +84,14 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_integer(&j, "qps", s->qps);
 	json_integer(&j, "cqs", s->cqs);
 	json_integer(&j, "mrs", s->mrs);
-	json_integer(&j, "objects", objects_of(s));
+	json_integer(&j, "objects", counter_objects(s));
 	json_integer(&j, "connections", s->connections);
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		json_integer(&j, counters[i].name, counter_value(s, &counters[i]));
+	for (const struct counter *c = own_counters; c->name != NULL; c++)
+		json_integer(&j, c->name, counter_value(s, c));
+	json_open(&j, "hw_counters", '{');
+	for (const struct counter *c = linux_counters; c->name != NULL; c++)
+		json_integer(&j, c->name, counter_value(s, c));
+	json_close(&j, '}');
 	json_open(&j, "by_reason", '{');
 	for (unsigned int r = 1; r < REASON_COUNT; r++)
 		json_integer(&j, reason_name((enum reason)r), s->by_reason[r]);
@@ -130,40 +99,190 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_close(&j, '}');
 }
 
-static bool parse(int argc, char **argv, struct stat_options *o, int *status)
+/* One line, as `rdma statistic show` prints it. */
+static void print_hw(const struct reply_device *d, const struct reply_statistics *s)
 {
-	const struct option_row rows[] = { { "socket", .text = &o->socket },
-					   { "all", .flag = &o->all },
-					   { "cm", .flag = &o->cm },
-					   { "json", .flag = &o->json },
-					   { NULL } };
-
-	if (!options_read("stat", usage, rows, argc, argv, NULL, status))
-		return false;
-	if (!o->all || !o->cm)
-		return true;
-	*status = options_refuse("stat", "--all and --cm cannot be combined");
-	return false;
+	printf("link %.31s/1", d->name);
+	for (const struct counter *c = linux_counters; c->name != NULL; c++)
+		printf(" %s %" PRIu64, c->name, counter_value(s, c));
+	putchar('\n');
 }
 
-static int stat_counters(int fd, const struct reply_device *device, const struct stat_options *o,
-			 char *why, size_t why_size)
+/* ---- again and again ---- */
+
+/* What is counted between two looks, a line for each counter that is not 0. */
+static void print_rate(uint64_t now, uint64_t before, double seconds, const char *name,
+		       const char *what)
 {
-	static struct reply_statistics statistics;
-	int error = engine_ask(fd, COMMAND_STATISTICS, &statistics.h, sizeof(statistics), why,
-			       why_size);
+	if (now == 0)
+		return;
+	printf("%16" PRIu64 " %14.1f/s  %-22s %s\n", now, (double)(now - before) / seconds, name,
+	       what);
+}
+
+static void print_rates(const struct reply_device *d, const struct reply_statistics *now,
+			const struct reply_statistics *before, double seconds)
+{
+	char text[512];
+
+	engine_describe(d, text, sizeof(text));
+	printf("%s\n%u programs, %u queue pairs, %u completion queues, %u memory regions\n\n", text,
+	       now->clients, now->qps, now->cqs, now->mrs);
+	for (const struct counter *c = own_counters; c->name != NULL; c++)
+		print_rate(counter_value(now, c), counter_value(before, c), seconds, c->name,
+			   c->what);
+	putchar('\n');
+	for (unsigned int r = 1; r < REASON_COUNT; r++)
+		print_rate(now->by_reason[r], before->by_reason[r], seconds,
+			   reason_name((enum reason)r), reason_sentence((enum reason)r));
+}
+
+struct watch {
+	struct reply_statistics now, before;
+	struct timespec at; /* of `now` */
+	double seconds; /* between both; 0: there was no look before */
+};
+
+static int look(int fd, struct watch *w, char *why, size_t why_size)
+{
+	struct timespec at;
+	int error;
+
+	w->before = w->now;
+	error = engine_ask(fd, COMMAND_STATISTICS, &w->now.h, sizeof(w->now), why, why_size);
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	w->seconds = w->at.tv_sec == 0 ? 0
+				       : (double)(at.tv_sec - w->at.tv_sec) +
+						 (double)(at.tv_nsec - w->at.tv_nsec) / 1e9;
+	w->at = at;
+	return error;
+}
+
+/* ---- the command ---- */
+
+static int counters_show(int fd, const struct reply_device *d, const struct stat_options *o,
+			 struct watch *w, char *why, size_t why_size)
+{
+	int error = look(fd, w, why, why_size);
 
 	if (error != 0)
 		return error;
-	if (o->json)
-		print_json(device, &statistics);
+	if (o->prometheus)
+		counters_print_prometheus(stdout, d, &w->now);
+	else if (o->json)
+		print_json(d, &w->now);
+	else if (o->hw)
+		print_hw(d, &w->now);
+	else if (w->seconds > 0)
+		print_rates(d, &w->now, &w->before, w->seconds);
 	else
-		print_text(device, &statistics, o->all);
+		print_text(d, &w->now, o->all);
 	return 0;
+}
+
+static int show(int fd, const struct reply_device *d, const struct stat_options *o, struct watch *w,
+		char *why, size_t why_size)
+{
+	const struct {
+		bool wanted;
+		enum list_of list;
+	} lists[] = {
+		{ o->programs, LIST_PROGRAMS },
+		{ o->qps, LIST_QPS },
+		{ o->memory, LIST_MEMORY },
+		{ o->neighbours, LIST_NEIGHBOURS },
+	};
+
+	if (o->cm)
+		return stat_cm(fd, o->json, why, why_size);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (lists[i].wanted)
+			return list_print(stdout, fd, lists[i].list, o->json, why, why_size);
+	return counters_show(fd, d, o, w, why, why_size);
+}
+
+/* On a terminal each look replaces the last one; elsewhere an empty line is between them. */
+static int show_again(int fd, const struct reply_device *d, const struct stat_options *o,
+		      struct watch *w, char *why, size_t why_size)
+{
+	double whole = (double)(time_t)o->watch;
+	struct timespec pause = { .tv_sec = (time_t)o->watch,
+				  .tv_nsec = (long)((o->watch - whole) * 1e9) };
+	bool terminal = isatty(STDOUT_FILENO);
+	int error;
+
+	for (;;) {
+		if (terminal)
+			fputs("\033[H\033[2J", stdout);
+		error = show(fd, d, o, w, why, why_size);
+		if (error != 0)
+			return error;
+		if (!terminal && !o->json)
+			putchar('\n');
+		if (fflush(stdout) != 0)
+			return errno;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* The names of the views that were asked for: at most one may be. */
+static bool check_views(const struct stat_options *o, int *status)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} views[] = {
+		{ "--all", o->all },
+		{ "--hw", o->hw },
+		{ "--prometheus", o->prometheus },
+		{ "--cm", o->cm },
+		{ "--programs", o->programs },
+		{ "--qps", o->qps },
+		{ "--memory", o->memory },
+		{ "--neighbours", o->neighbours },
+		{ "--json", o->json && o->prometheus },
+	};
+	const char *first = NULL;
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++) {
+		if (!views[i].given)
+			continue;
+		if (first != NULL) {
+			snprintf(text, sizeof(text), "%s and %s cannot be combined", first,
+				 views[i].name);
+			*status = options_refuse("stat", text);
+			return false;
+		}
+		first = views[i].name;
+	}
+	return true;
+}
+
+static bool parse(int argc, char **argv, struct stat_options *o, int *status)
+{
+	const struct option_row rows[] = {
+		{ "socket", .text = &o->socket },
+		{ "all", .flag = &o->all },
+		{ "hw", .flag = &o->hw },
+		{ "prometheus", .flag = &o->prometheus },
+		{ "cm", .flag = &o->cm },
+		{ "programs", .flag = &o->programs },
+		{ "qps", .flag = &o->qps },
+		{ "memory", .flag = &o->memory },
+		{ "neighbours", .flag = &o->neighbours },
+		{ "watch", .real = &o->watch, .from = 0.1, .to = 3600, .otherwise = "2" },
+		{ "json", .flag = &o->json },
+		{ NULL },
+	};
+
+	return options_read("stat", usage, rows, argc, argv, NULL, status) &&
+	       check_views(o, status);
 }
 
 int command_stat(int argc, char **argv)
 {
+	static struct watch watch;
 	struct stat_options o = { 0 };
 	struct engine_place where;
 	struct reply_device device;
@@ -179,10 +298,10 @@ int command_stat(int argc, char **argv)
 	fd = engine_connect(where.path);
 	if (fd < 0)
 		error = -fd;
-	else if (o.cm)
-		error = stat_cm(fd, o.json, why, sizeof(why));
+	else if (o.watch > 0)
+		error = show_again(fd, &device, &o, &watch, why, sizeof(why));
 	else
-		error = stat_counters(fd, &device, &o, why, sizeof(why));
+		error = show(fd, &device, &o, &watch, why, sizeof(why));
 	if (fd >= 0)
 		close(fd);
 	if (error == 0)

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +29,10 @@
 #include "drivers/kernel_interface/kernel_interface.h"
 #include "uroced_confine.h"
 #include "uroced_console.h"
+#include "uroced_log.h"
 #include "uroced_options.h"
 #include "uroced_runtime.h"
+#include "uroced_telemetry.h"
 
 #define MTU_DEFAULT   4200u
 #define MTU_OF_4096   4176u
@@ -39,19 +40,6 @@
 #define POOL_BASE     4096u
 #define POOL_PER_CORE 12288u
 #define POOL_CACHE    256u
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...)
-{
-	va_list args;
-
-	fputs("uroced: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 /* ---- this host ---- */
 
@@ -349,23 +337,43 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	fflush(stdout);
 }
 
+/* The commands of a file, then those of the terminal. 0, or 1: the engine is to end. */
+static int open_console(struct uroce_engine *e, struct uroced_options *o)
+{
+	char why[5120];
+
+	if (!o->interactive && o->cmdline_file[0] == '\0')
+		return 0;
+	if (!console_open(e, o)) {
+		say("no memory for the prompt");
+		return 1;
+	}
+	if (o->cmdline_file[0] != '\0' &&
+	    console_run_file(o->cmdline_file, why, sizeof(why)) != 0) {
+		say("%s", why);
+		return 1;
+	}
+	if (o->interactive && !console_wants_end() && !console_attach()) {
+		say("cannot read commands from standard input");
+		return 1;
+	}
+	return 0;
+}
+
 /* Waits for a signal, `quit`, or the idle timeout. */
 static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o, int signals)
 {
-	struct console *console = o->interactive ? console_open(e) : NULL;
 	struct pollfd p[2] = { { .fd = signals, .events = POLLIN },
-			       { .fd = console != NULL ? STDIN_FILENO : -1, .events = POLLIN } };
+			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN } };
 
-	while (!uroce_idle_expired(e)) {
+	while (!console_wants_end() && !uroce_idle_expired(e)) {
 		if (poll(p, 2, o->engine.exit_when_idle != 0 ? PAUSE_MS : -1) < 0 && errno != EINTR)
 			break;
 		if (p[0].revents != 0)
 			break;
-		if (p[1].revents != 0 && !console_input(console))
+		if (p[1].revents != 0 && !console_input())
 			break;
 	}
-	if (console != NULL)
-		console_close(console);
 }
 
 static int block_signals(void)
@@ -399,9 +407,14 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	if (e == NULL)
 		return 1;
 	announce(e, o);
-	wait_for_end(e, o, signals);
+	telemetry_open(e, o);
+	status = open_console(e, o);
+	if (status == 0)
+		wait_for_end(e, o, signals);
+	console_close();
+	telemetry_close();
 	uroce_destroy(e);
-	return 0;
+	return status;
 }
 
 static int start_eal(struct eal_arguments *eal)
@@ -409,7 +422,7 @@ static int start_eal(struct eal_arguments *eal)
 	char said[256] = "";
 	int n;
 
-	rte_openlog_stream(stderr); /* DPDK's choice is stdout, which is for what was asked for */
+	log_open(eal->syslog);
 	n = rte_eal_init(eal->argc, eal->argv);
 	if (n >= 0)
 		return 0;

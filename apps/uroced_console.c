@@ -1,51 +1,69 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "uroced_console.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include <cmdline.h>
-#include <cmdline_parse.h>
-#include <cmdline_parse_string.h>
 #include <cmdline_socket.h>
 
-#include "base/reason.h"
-#include "protocol/command.h"
+#include "base/bits.h"
+#include "uroced_commands.h"
 
-struct console {
-	struct cmdline *line;
-	struct uroce_engine *engine;
-	bool quit;
-};
+#define LINE_MOST     512 /* octets of a line of a file, its end counted; rte_cmdline's own limit */
+#define COMMANDS_MOST 64
 
-/* rte_cmdline passes only `data` to its commands, so this is global; there is one terminal. */
-static struct console console;
+struct console_state console;
 
-struct one_word {
-	cmdline_fixed_string_t word;
-};
+static struct cmdline *terminal; /* NULL: standard input is not read */
+static struct cmdline *script; /* for files: reads nothing by itself */
+static cmdline_parse_ctx_t context[COMMANDS_MOST];
 
-static void show(void *parsed, struct cmdline *cl, void *data)
+void console_fail(const char *format, ...)
 {
-	char text[512];
+	va_list args;
 
-	uroce_describe(console.engine, text, sizeof(text));
-	cmdline_printf(cl, "%s\n", text);
+	va_start(args, format);
+	vsnprintf(console.failed, sizeof(console.failed), format, args);
+	va_end(args);
+	if (!console.from_file)
+		printf("%s\n", console.failed);
 }
 
-static void stats(void *parsed, struct cmdline *cl, void *data)
-{
-	struct reply_statistics n;
+/* ---- help, quit ---- */
 
-	uroce_statistics(console.engine, &n);
-	cmdline_printf(cl, "programs %u, queue pairs %u, completion queues %u, regions %u\n",
-		       n.clients, n.qps, n.cqs, n.mrs);
-	cmdline_printf(cl, "rx %llu packets, tx %llu packets\n", (unsigned long long)n.rx_packets,
-		       (unsigned long long)n.tx_packets);
-	for (int i = 1; i < REASON_COUNT; i++)
-		if (n.by_reason[i] != 0)
-			cmdline_printf(cl, "%s %llu\n", reason_name((enum reason)i),
-				       (unsigned long long)n.by_reason[i]);
+static uint32_t print_group(const char *word)
+{
+	uint32_t n = 0;
+
+	for (const cmdline_parse_ctx_t *c = context; *c != NULL; c++) {
+		const char *text = (*c)->help_str;
+
+		if (word != NULL && (strncmp(text, word, strlen(word)) != 0 ||
+				     strchr(" :", text[strlen(word)]) == NULL))
+			continue;
+		printf("  %s\n", text);
+		n++;
+	}
+	return n;
+}
+
+static void help(void *parsed, struct cmdline *cl, void *data)
+{
+	puts("Commands, each with what it does. The tabulator key completes a word, ? shows what may "
+	     "follow.\n");
+	print_group(NULL);
+}
+
+static void help_group(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+
+	if (print_group(w->word[1]) == 0)
+		console_fail("help %s: no command begins so; `help` lists all", w->word[1]);
 }
 
 static void quit(void *parsed, struct cmdline *cl, void *data)
@@ -54,40 +72,145 @@ static void quit(void *parsed, struct cmdline *cl, void *data)
 	cmdline_quit(cl);
 }
 
-static cmdline_parse_token_string_t show_word =
-	TOKEN_STRING_INITIALIZER(struct one_word, word, "show");
-static cmdline_parse_token_string_t stats_word =
-	TOKEN_STRING_INITIALIZER(struct one_word, word, "stats");
-static cmdline_parse_token_string_t quit_word =
-	TOKEN_STRING_INITIALIZER(struct one_word, word, "quit");
+WORD(help_word, 0, "help");
+WORD(group_word, 1, ANY_WORD);
+WORD(quit_word, 0, "quit");
 
-static cmdline_parse_inst_t show_command = { .f = show,
-					     .help_str = "show: the device",
-					     .tokens = { (void *)&show_word, NULL } };
-static cmdline_parse_inst_t stats_command = { .f = stats,
-					      .help_str = "stats: counters",
-					      .tokens = { (void *)&stats_word, NULL } };
+static cmdline_parse_inst_t help_command = { .f = help,
+					     .help_str = "help: list all commands",
+					     .tokens = { (void *)&help_word, NULL } };
+static cmdline_parse_inst_t help_group_command = {
+	.f = help_group,
+	.help_str = "help WORD: list the commands that begin with this word",
+	.tokens = { (void *)&help_word, (void *)&group_word, NULL },
+};
 static cmdline_parse_inst_t quit_command = { .f = quit,
 					     .help_str = "quit: end the engine",
 					     .tokens = { (void *)&quit_word, NULL } };
 
-static cmdline_parse_ctx_t commands[] = { &show_command, &stats_command, &quit_command, NULL };
+static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group_command,
+						      &quit_command, NULL };
 
-struct console *console_open(struct uroce_engine *e)
+static cmdline_parse_inst_t *const *const all[] = { show_commands, set_commands, own_commands };
+
+/* ---- the line ---- */
+
+static void add_commands(void)
 {
-	console = (struct console){ .engine = e };
-	console.line = cmdline_stdin_new(commands, "uroced> ");
-	return console.line != NULL ? &console : NULL;
+	uint32_t n = 0;
+
+	for (size_t g = 0; g < ARRAY_SIZE(all); g++)
+		for (cmdline_parse_inst_t *const *c = all[g]; *c != NULL && n + 1 < COMMANDS_MOST;
+		     c++)
+			context[n++] = *c;
+	context[n] = NULL;
 }
 
-bool console_input(struct console *c)
+bool console_open(struct uroce_engine *e, struct uroced_options *o)
 {
-	int status = cmdline_poll(c->line);
-
-	return status >= 0 && status != RDLINE_EXITED && !c->quit;
+	console = (struct console_state){ .engine = e, .options = o };
+	add_commands();
+	/* rte_cmdline writes the prompt past stdio. */
+	setlinebuf(stdout);
+	script = cmdline_new(context, "", -1, STDOUT_FILENO);
+	return script != NULL;
 }
 
-void console_close(struct console *c)
+bool console_attach(void)
 {
-	cmdline_stdin_exit(c->line);
+	terminal = cmdline_stdin_new(context, "uroced> ");
+	return terminal != NULL;
+}
+
+bool console_input(void)
+{
+	int status = cmdline_poll(terminal);
+
+	return status >= 0 && status != RDLINE_EXITED && !console.quit;
+}
+
+bool console_wants_end(void)
+{
+	return console.quit;
+}
+
+void console_close(void)
+{
+	if (terminal != NULL)
+		cmdline_stdin_exit(terminal);
+	cmdline_free(script);
+	terminal = script = NULL;
+}
+
+/* ---- files ---- */
+
+static const char *what_is_wrong(int status)
+{
+	switch (status) {
+	case CMDLINE_PARSE_NOMATCH:
+		return "no such command (`help` lists all)";
+	case CMDLINE_PARSE_AMBIGUOUS:
+		return "more than one command begins so";
+	case CMDLINE_PARSE_BAD_ARGS:
+		return "words are missing or wrong (`help` lists all commands)";
+	default:
+		return NULL;
+	}
+}
+
+/* A line of the file; `execute`: or it is only checked. Returns what is wrong, or NULL. */
+static const char *take_line(char *line, bool execute)
+{
+	size_t n = strcspn(line, "\n");
+	const char *wrong;
+
+	if (n + 2 > LINE_MOST)
+		return "the line is too long";
+	strcpy(line + n, "\n"); /* the last one may have none */
+	wrong = what_is_wrong(cmdline_parse_check(script, line));
+	if (wrong != NULL || !execute)
+		return wrong;
+	console.failed[0] = '\0';
+	cmdline_parse(script, line);
+	return console.failed[0] != '\0' ? console.failed : NULL;
+}
+
+static int take_lines(FILE *f, const char *path, bool execute, char *why, size_t why_size)
+{
+	char line[LINE_MOST + 1];
+	uint32_t number = 0;
+
+	rewind(f);
+	while (!console.quit && fgets(line, LINE_MOST, f) != NULL) {
+		const char *wrong = take_line(line, execute);
+
+		number++;
+		if (wrong == NULL)
+			continue;
+		if (wrong == console.failed) /* it begins with its command */
+			snprintf(why, why_size, "%s:%u: %s", path, number, wrong);
+		else
+			snprintf(why, why_size, "%s:%u: %.*s: %s", path, number,
+				 (int)strcspn(line, "\n"), line, wrong);
+		return -1;
+	}
+	return 0;
+}
+
+int console_run_file(const char *path, char *why, size_t why_size)
+{
+	FILE *f = fopen(path, "re");
+	int status;
+
+	if (f == NULL) {
+		snprintf(why, why_size, "--cmdline-file %s: %s", path, strerror(errno));
+		return -1;
+	}
+	console.from_file = true;
+	status = take_lines(f, path, false, why, why_size);
+	if (status == 0)
+		status = take_lines(f, path, true, why, why_size);
+	console.from_file = false;
+	fclose(f);
+	return status;
 }

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_cfgfile.h>
-
 #include "base/bits.h"
+#include "uroced_config.h"
 
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
@@ -32,7 +31,8 @@ const char uroced_usage[] =
 	"  --idle spin|adaptive    an idle lcore polls on, or sleeps (default adaptive)\n"
 	"  --exit-when-idle SECS   exit this long after the last program has left\n"
 	"  --confine on|off        drop privileges once the port is open (default on)\n"
-	"  -i                      read commands from the terminal\n";
+	"  --cmdline-file FILE     execute the commands of FILE, those of the prompt, at the start\n"
+	"  --interactive, -i       read commands from the terminal (help lists them)\n";
 
 struct reader {
 	struct uroced_options *options;
@@ -177,9 +177,7 @@ static const char *read_confine(void *unconfined, const char *value)
 	return NULL;
 }
 
-#define CONFIG "config" /* names a file, in which it does not stand itself */
-
-#define ROWS 16 /* the end counted */
+#define ROWS 17 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -197,11 +195,12 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "socket", .name_of = o->socket, .size = sizeof(o->socket) },
 		{ "socket-mode", .read = read_socket_mode, .into = &e->socket_mode },
 		{ "socket-group", .read = read_socket_group, .into = &e->socket_gid },
-		{ CONFIG, .name_of = o->config, .size = sizeof(o->config) },
+		{ "config", .name_of = o->config, .size = sizeof(o->config) },
 		{ "idle", .read = read_idle, .into = &e->adaptive },
 		{ "exit-when-idle", .u32 = &e->exit_when_idle, .least = 1, .most = 86400 },
 		{ "confine", .read = read_confine, .into = &o->unconfined },
-		{ NULL, 'i', .flag = &o->interactive },
+		{ "cmdline-file", .name_of = o->cmdline_file, .size = sizeof(o->cmdline_file) },
+		{ "interactive", 'i', .flag = &o->interactive },
 		{ NULL },
 	};
 
@@ -209,7 +208,20 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 	memcpy(row, all, sizeof(all));
 }
 
-/* ---- the file ---- */
+uint32_t uroced_options_count(void)
+{
+	struct uroced_options nowhere;
+	struct reader r = { .options = &nowhere };
+	struct option_row row[ROWS];
+	uint32_t n = 0;
+
+	list_options(&r, row);
+	for (uint32_t i = 0; i < ROWS - 1; i++)
+		n += row[i].name != NULL;
+	return n;
+}
+
+/* ---- all together ---- */
 
 static int wrong(struct reader *r, int how, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -222,51 +234,6 @@ static int wrong(struct reader *r, int how, const char *format, ...)
 	vsnprintf(r->table.why, sizeof(r->table.why), format, args);
 	va_end(args);
 	return how;
-}
-
-/* What the command line has is not read from the file. */
-static int read_entries(struct reader *r, struct rte_cfgfile *file)
-{
-	struct rte_cfgfile_entry entry[32];
-	int n = rte_cfgfile_section_entries(file, "uroced", entry, ARRAY_SIZE(entry));
-	uint32_t given = r->table.given, number;
-	int status = OPTIONS_OK;
-
-	r->table.once = false;
-	for (int i = 0; i < n && status == OPTIONS_OK; i++) {
-		const char *name = entry[i].name;
-
-		if (strcmp(name, CONFIG) == 0 ||
-		    options_find(r->table.rows, name, strlen(name), &number) == NULL)
-			return wrong(r, OPTIONS_USAGE, "%s: '%.64s' is not an option of uroced",
-				     r->options->config, name);
-		if ((given & 1u << number) == 0)
-			status = options_value(&r->table, number, entry[i].value);
-	}
-	return status;
-}
-
-static int read_file(struct reader *r)
-{
-	static const struct rte_cfgfile_parameters parameters = { .comment_character = '#' };
-	const char *path = r->options->config;
-	struct rte_cfgfile *file;
-	FILE *f;
-	int status;
-
-	f = fopen(path, "r");
-	if (f == NULL)
-		return wrong(r, OPTIONS_FAILED, "--config %s: %s", path, strerror(errno));
-	fclose(f);
-	file = rte_cfgfile_load_with_params(path, 0, &parameters);
-	if (file == NULL)
-		return wrong(r, OPTIONS_FAILED,
-			     "--config %s: must have lines 'name = value' below [uroced]", path);
-	status = rte_cfgfile_has_section(file, "uroced")
-			 ? read_entries(r, file)
-			 : wrong(r, OPTIONS_FAILED, "--config %s: has no section [uroced]", path);
-	rte_cfgfile_close(file);
-	return status;
 }
 
 /* Checks options that are valid alone but not together. */
@@ -315,7 +282,7 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 	list_options(&r, rows);
 	status = options_words(&r.table, argc, argv, NULL);
 	if (status == OPTIONS_OK && o->config[0] != '\0')
-		status = read_file(&r);
+		status = config_read(&r.table, o->config);
 	if (status == OPTIONS_OK)
 		status = check_together(&r);
 	snprintf(why, why_size, "%s", r.table.why);
@@ -375,6 +342,7 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 	bool no_huge = has_option(argc, argv, "--no-huge");
 	uint32_t texts = 0;
 
+	eal->syslog = has_option(argc, argv, "--syslog");
 	eal->fell_back = !facts->hugepages && !has_any(argc, argv, memory);
 	if (eal->fell_back)
 		add_argument(eal, &texts, "--no-huge");

@@ -19,9 +19,9 @@ struct uroced_options {
 	char kernel_interface[16]; /* "": none */
 	char socket[108]; /* "": the default path */
 	char config[4096];
+	char cmdline_file[4096]; /* "": none */
 	bool interactive;
 	bool unconfined; /* --confine off */
-	bool idle_given;
 };
 
 /*
@@ -32,6 +32,8 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 			 size_t why_size);
 
 extern const char uroced_usage[];
+/* How many options with a name there are. */
+uint32_t uroced_options_count(void);
 
 /* Facts about this host that decide which EAL options are added. */
 struct eal_facts {
@@ -46,6 +48,7 @@ struct eal_arguments {
 	int argc;
 	char *argv[EAL_ARGUMENTS_MAX];
 	char text[10][320]; /* of those that were added */
+	bool syslog; /* the user chose a facility (--syslog): messages go there, too */
 	bool fell_back; /* no hugepages, and the user said nothing: --no-huge */
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a user types, as a table: the words, what becomes of them, and what the line says. */
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,6 +133,107 @@ Test(uroced_options, command_line_goes_before_the_file)
 	cr_assert_eq(o.engine.mtu, 4200);
 	cr_assert_eq(o.engine.vlan, 3);
 	cr_assert_str_eq(o.netdev, "eth7");
+}
+
+static const struct {
+	const char *text;
+	int status;
+	const char *says; /* behind "--config FILE" */
+} files[] = {
+	{ "[uroced]\n", OPTIONS_OK, "" },
+	{ " [uroced] # options\n\n  mtu = 4200 # octets\n", OPTIONS_OK, "" },
+	{ "[uroced]\ninteractive = on\nidle=spin\n", OPTIONS_OK, "" },
+	{ "", OPTIONS_FAILED, ": has no section [uroced]" },
+	{ "mtu = 4200\n[uroced]\n", OPTIONS_USAGE, ":1: 'mtu = 4200' stands before [uroced]" },
+	{ "[other]\n", OPTIONS_USAGE, ":1: [other]: the only section is [uroced]" },
+	{ "[uroced]\n\nnonsense = 1\n", OPTIONS_USAGE,
+	  ":3: 'nonsense' is not an option of uroced" },
+	{ "[uroced]\nconfig = /x\n", OPTIONS_USAGE, ":2: 'config' is not an option of uroced" },
+	{ "[uroced]\nmtu\n", OPTIONS_USAGE, ":2: 'mtu': must be 'name = value'" },
+	{ "[uroced]\nmtu = 12\n", OPTIONS_FAILED, ":2: --mtu 12: must be in 336 .. 9978" },
+	{ "[uroced]\nmtu = 1500\nmtu = 1500\n", OPTIONS_USAGE, ":3: mtu is given twice" },
+	{ "[uroced]\nidle = often\n", OPTIONS_FAILED,
+	  ":2: --idle often: must be spin or adaptive" },
+	{ "[uroced]\ninteractive = yes\n", OPTIONS_FAILED,
+	  ":2: interactive = yes: must be on or off" },
+	{ "[uroced]\nsocket =\n", OPTIONS_FAILED,
+	  ":2: --socket '': must have 1 to 107 characters" },
+};
+
+Test(uroced_options, an_error_in_a_file_names_its_line)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char path[] = "/tmp/uroced-options-XXXXXX", why[256], wanted[256] = "";
+		const char *words[WORDS_MAX] = { "--config", path };
+		struct uroced_options o;
+		int fd = mkstemp(path);
+
+		cr_assert_eq(write(fd, files[i].text, strlen(files[i].text)),
+			     (ssize_t)strlen(files[i].text));
+		close(fd);
+		cr_expect_eq(parse(&o, words, why, sizeof(why)), files[i].status, "row %zu: %s", i,
+			     why);
+		unlink(path);
+		if (files[i].says[0] != '\0')
+			snprintf(wanted, sizeof(wanted), "--config %s%s", path, files[i].says);
+		cr_expect_str_eq(why, wanted, "row %zu: %s", i, why);
+	}
+}
+
+/*
+ * Every option of the command line can stand in a file, but for --config, and the example shows
+ * them all; the usage does, too.
+ */
+Test(uroced_options, the_example_has_every_option)
+{
+	static char example[16384];
+	FILE *f = fopen(UROCED_EXAMPLE, "r");
+	char dashed[64], commented[64];
+	uint32_t options = 0;
+
+	cr_assert_not_null(f);
+	example[fread(example, 1, sizeof(example) - 1, f)] = '\0';
+	fclose(f);
+	for (const char *c = uroced_usage; (c = strstr(c, "\n  --")) != NULL; c++) {
+		int length = (int)strcspn(c + 5, " ,");
+
+		snprintf(dashed, sizeof(dashed), "\n%.*s = ", length, c + 5);
+		snprintf(commented, sizeof(commented), "\n# %.*s = ", length, c + 5);
+		cr_expect(strncmp(c + 5, "config ", 7) == 0 || strstr(example, dashed) != NULL ||
+				  strstr(example, commented) != NULL,
+			  "%.*s is not in the example", length, c + 5);
+		options++;
+	}
+	cr_expect_eq(options, uroced_options_count(), "the usage has them all");
+}
+
+/* ... and the other way round: each line of the example that shows an option shows one there is. */
+Test(uroced_options, the_example_has_no_other_option)
+{
+	FILE *f = fopen(UROCED_EXAMPLE, "r");
+	char line[512], why[256];
+	uint32_t shown = 0;
+
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		char *name = strncmp(line, "# ", 2) == 0 ? line + 2 : line;
+		char path[] = "/tmp/uroced-options-XXXXXX";
+		const char *words[WORDS_MAX] = { "--config", path };
+		struct uroced_options o;
+		int fd;
+
+		if (strncmp(name + strcspn(name, " \n"), " = ", 3) != 0)
+			continue;
+		fd = mkstemp(path);
+		cr_assert_gt(dprintf(fd, "[uroced]\n%s", name), 0);
+		close(fd);
+		parse(&o, words, why, sizeof(why));
+		unlink(path);
+		cr_expect_null(strstr(why, "is not an option"), "%s", why);
+		shown++;
+	}
+	fclose(f);
+	cr_expect_eq(shown, uroced_options_count() - 1, "all but --config");
 }
 
 Test(uroced_options, the_example_is_accepted_as_it_stands)

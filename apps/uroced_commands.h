@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the prompt's commands share. */
+#ifndef APPS_UROCED_COMMANDS_H
+#define APPS_UROCED_COMMANDS_H
+
+#include <cmdline.h>
+#include <cmdline_parse.h>
+#include <cmdline_parse_string.h>
+
+#include "protocol/command.h"
+#include "uroced_console.h"
+
+/* A command is words; tokens say which. */
+struct words {
+	cmdline_fixed_string_t word[5];
+};
+
+#define WORD(name, index, text)                    \
+	static cmdline_parse_token_string_t name = \
+		TOKEN_STRING_INITIALIZER(struct words, word[index], text)
+#define ANY_WORD NULL
+
+/*
+ * rte_cmdline tells commands nothing of where they stand, so this is global. It belongs to the main
+ * thread.
+ */
+struct console_state {
+	struct uroce_engine *engine;
+	struct uroced_options *options;
+	struct reply_statistics cleared; /* counters at `clear stats` */
+	char failed[256]; /* what went wrong with the present command; "": nothing */
+	bool from_file; /* the present command: its failure is reported with file and line */
+	bool quit;
+};
+extern struct console_state console;
+
+/* The command fails for this reason, one line without its end. */
+void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Each ends with NULL. */
+extern cmdline_parse_inst_t *const show_commands[];
+extern cmdline_parse_inst_t *const set_commands[];
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "uroced_log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <rte_log.h>
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	fputs("uroced: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static struct {
+	bool syslog;
+	bool journal; /* stderr is it */
+} where;
+
+/* systemd says so in the environment: device and inode of the socket. */
+static bool stderr_is_journal(void)
+{
+	const char *text = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return text != NULL && sscanf(text, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+/* DPDK's levels are those of syslog, counted from 1. */
+static int priority(void)
+{
+	int level = rte_log_cur_msg_loglevel();
+
+	return level >= (int)RTE_LOG_EMERG && level <= (int)RTE_LOG_DEBUG
+		       ? level - (int)RTE_LOG_EMERG
+		       : LOG_INFO;
+}
+
+static ssize_t write_message(void *cookie, const char *text, size_t size)
+{
+	if (where.syslog)
+		syslog(priority(), "%.*s", (int)size, text);
+	if (where.journal)
+		fprintf(stderr, "<%d>", priority());
+	fwrite(text, 1, size, stderr);
+	return (ssize_t)size;
+}
+
+void log_open(bool to_syslog)
+{
+	cookie_io_functions_t io = { .write = write_message };
+	FILE *f;
+
+	where.syslog = to_syslog;
+	where.journal = stderr_is_journal();
+	f = where.syslog || where.journal ? fopencookie(NULL, "w", io) : NULL;
+	rte_openlog_stream(f != NULL ? f : stderr);
+}

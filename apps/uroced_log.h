@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What uroced says, and where: its own lines and DPDK's log. */
+#ifndef APPS_UROCED_LOG_H
+#define APPS_UROCED_LOG_H
+
+#include <stdbool.h>
+
+/* A line on stderr, without its end, for the person or service that started uroced. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * DPDK's log goes to stderr from now on (its own choice is stdout, which is for what was asked for),
+ * and with `to_syslog` to syslog(3), too: EAL opens that with the facility of --syslog. Each line has
+ * its level there, and on stderr if that is the journal (sd-daemon(3)).
+ */
+void log_open(bool to_syslog);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The prompt's commands `set ...` and `clear ...`. */
+#include "uroced_set.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_log.h>
+
+#include "base/bits.h"
+#include "drivers/port.h"
+#include "uroced_commands.h"
+
+bool console_port_id(uint16_t *id)
+{
+	const struct port *p = console.options->engine.port;
+
+	return p != NULL && rte_eth_dev_get_port_by_name(p->name, id) == 0;
+}
+
+/* ---- clear ---- */
+
+/* Only the prompt counts from here: programs that collect counters expect that they grow. */
+static void clear_stats(void *parsed, struct cmdline *cl, void *data)
+{
+	uroce_statistics(console.engine, &console.cleared);
+}
+
+static void clear_port(void *parsed, struct cmdline *cl, void *data)
+{
+	uint16_t id;
+
+	if (!console_port_id(&id))
+		console_fail("clear port: there is no port");
+	else if (rte_eth_stats_reset(id) != 0)
+		console_fail("clear port: the driver of the port cannot");
+	else
+		rte_eth_xstats_reset(id);
+}
+
+/* ---- set ---- */
+
+static void set_idle(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+	bool adaptive = strcmp(w->word[2], "adaptive") == 0;
+
+	uroce_set_adaptive(console.engine, adaptive);
+	console.options->engine.adaptive = adaptive;
+}
+
+/* In the order of their numbers, from RTE_LOG_EMERG on. */
+static const char *const levels[] = { "emergency", "alert",  "critical", "error",
+				      "warning",   "notice", "info",	 "debug" };
+#define LEVELS "emergency#alert#critical#error#warning#notice#info#debug"
+
+const char *log_level_name(uint32_t level)
+{
+	return level >= RTE_LOG_EMERG && level < RTE_LOG_EMERG + ARRAY_SIZE(levels)
+		       ? levels[level - RTE_LOG_EMERG]
+		       : "?";
+}
+
+static void set_log_of(const char *type, const char *level)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (strcmp(level, levels[i]) == 0 &&
+		    rte_log_set_level_pattern(type, RTE_LOG_EMERG + i) < 0)
+			console_fail("set log %s: must be a type of DPDK's log, such as uroce or "
+				     "lib.*",
+				     type);
+}
+
+static void set_log(void *parsed, struct cmdline *cl, void *data)
+{
+	set_log_of("uroce", ((const struct words *)parsed)->word[2]);
+}
+
+static void set_log_type(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+
+	set_log_of(w->word[2], w->word[3]);
+}
+
+WORD(clear_word, 0, "clear");
+WORD(stats_word, 1, "stats");
+WORD(port_word, 1, "port");
+WORD(set_word, 0, "set");
+WORD(idle_word, 1, "idle");
+WORD(idle_mode_word, 2, "spin#adaptive");
+WORD(log_word, 1, "log");
+WORD(log_level_word, 2, LEVELS);
+WORD(log_type_word, 2, ANY_WORD);
+WORD(log_type_level_word, 3, LEVELS);
+
+static cmdline_parse_inst_t clear_stats_command = {
+	.f = clear_stats,
+	.help_str = "clear stats: show stats counts from now on; others see no change",
+	.tokens = { (void *)&clear_word, (void *)&stats_word, NULL },
+};
+static cmdline_parse_inst_t clear_port_command = {
+	.f = clear_port,
+	.help_str = "clear port: reset the counters of the port's driver",
+	.tokens = { (void *)&clear_word, (void *)&port_word, NULL },
+};
+static cmdline_parse_inst_t set_idle_command = {
+	.f = set_idle,
+	.help_str = "set idle spin|adaptive: an idle lcore polls on, or sleeps",
+	.tokens = { (void *)&set_word, (void *)&idle_word, (void *)&idle_mode_word, NULL },
+};
+static cmdline_parse_inst_t set_log_command = {
+	.f = set_log,
+	.help_str = "set log LEVEL: what uroce says: emergency, alert, critical, error, warning, "
+		    "notice, info, debug",
+	.tokens = { (void *)&set_word, (void *)&log_word, (void *)&log_level_word, NULL },
+};
+static cmdline_parse_inst_t set_log_type_command = {
+	.f = set_log_type,
+	.help_str = "set log TYPE LEVEL: the same for other types of DPDK's log, such as lib.eal",
+	.tokens = { (void *)&set_word, (void *)&log_word, (void *)&log_type_word,
+		    (void *)&log_type_level_word, NULL },
+};
+
+cmdline_parse_inst_t *const set_commands[] = {
+	&clear_stats_command, &clear_port_command,   &set_idle_command,
+	&set_log_command,     &set_log_type_command, NULL,
+};

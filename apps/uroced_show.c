@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The prompt's commands `show ...`. They change nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_ethdev.h>
+
+#include "counters.h"
+#include "drivers/log.h"
+#include "drivers/port.h"
+#include "lists.h"
+#include "locate.h"
+#include "stat_cm.h"
+#include "uroced_commands.h"
+#include "uroced_set.h"
+
+/* ---- what the socket shows ---- */
+
+/* As any program asks: the engine's own user sees all. */
+static void show_over_socket(int (*print)(int fd, int what, char *why, size_t why_size), int what)
+{
+	char why[256] = "";
+	int fd = engine_connect(console.options->socket);
+	int error = fd < 0 ? -fd : print(fd, what, why, sizeof(why));
+
+	if (fd >= 0)
+		close(fd);
+	if (error != 0)
+		console_fail("%s", why[0] != '\0' ? why : strerror(error));
+}
+
+static int print_list(int fd, int what, char *why, size_t why_size)
+{
+	return list_print(stdout, fd, (enum list_of)what, false, why, why_size);
+}
+
+static int print_connections(int fd, int what, char *why, size_t why_size)
+{
+	return stat_cm(fd, false, why, why_size);
+}
+
+static void show_programs(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_list, LIST_PROGRAMS);
+}
+
+static void show_qps(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_list, LIST_QPS);
+}
+
+static void show_memory(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_list, LIST_MEMORY);
+}
+
+static void show_neighbours(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_list, LIST_NEIGHBOURS);
+}
+
+static void show_connections(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_connections, 0);
+}
+
+/* ---- counters ---- */
+
+static void read_counters(struct reply_statistics *s)
+{
+	uroce_statistics(console.engine, s);
+	counters_since(s, &console.cleared);
+}
+
+static void show_stats(void *parsed, struct cmdline *cl, void *data)
+{
+	struct reply_statistics s;
+
+	read_counters(&s);
+	counters_print(stdout, &s, false);
+}
+
+static void show_reasons(void *parsed, struct cmdline *cl, void *data)
+{
+	struct reply_statistics s;
+
+	read_counters(&s);
+	for (unsigned int r = 1; r < REASON_COUNT; r++)
+		printf("%16" PRIu64 "  %-22s %3u  %s\n", s.by_reason[r],
+		       reason_name((enum reason)r), r, reason_sentence((enum reason)r));
+}
+
+/* ---- the port ---- */
+
+static void show_xstats(uint16_t id)
+{
+	int n = rte_eth_xstats_get(id, NULL, 0);
+	struct rte_eth_xstat *v;
+	struct rte_eth_xstat_name *name;
+
+	if (n <= 0)
+		return;
+	v = calloc((size_t)n, sizeof(*v));
+	name = calloc((size_t)n, sizeof(*name));
+	if (v != NULL && name != NULL && rte_eth_xstats_get(id, v, (unsigned int)n) == n &&
+	    rte_eth_xstats_get_names(id, name, (unsigned int)n) == n)
+		for (int i = 0; i < n; i++)
+			if (v[i].value != 0)
+				printf("%16" PRIu64 "  %s\n", v[i].value, name[v[i].id].name);
+	free(v);
+	free(name);
+}
+
+static void show_port(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct port *p = console.options->engine.port;
+	struct rte_eth_stats s;
+	uint16_t id;
+
+	if (p == NULL) {
+		puts("no port: this host only");
+		return;
+	}
+	printf("port %s, %02x:%02x:%02x:%02x:%02x:%02x, link %s, Ethernet MTU %u, %u queues\n\n",
+	       p->name, p->mac.octet[0], p->mac.octet[1], p->mac.octet[2], p->mac.octet[3],
+	       p->mac.octet[4], p->mac.octet[5], p->link_up ? "up" : "down", p->mtu, p->queues);
+	if (!console_port_id(&id) || rte_eth_stats_get(id, &s) != 0)
+		return;
+	printf("%16" PRIu64 "  frames received\n%16" PRIu64 "  octets received\n", s.ipackets,
+	       s.ibytes);
+	printf("%16" PRIu64 "  frames sent\n%16" PRIu64 "  octets sent\n", s.opackets, s.obytes);
+	printf("%16" PRIu64 "  frames that found no room\n%16" PRIu64 "  receive errors\n"
+	       "%16" PRIu64 "  send errors\n%16" PRIu64 "  times without a buffer\n\n",
+	       s.imissed, s.ierrors, s.oerrors, s.rx_nombuf);
+	show_xstats(id);
+}
+
+/* ---- the configuration ---- */
+
+static const char *or_none(const char *text)
+{
+	return text[0] != '\0' ? text : "none";
+}
+
+static void show_config(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct uroced_options *o = console.options;
+	char text[512];
+
+	uroce_describe(console.engine, text, sizeof(text));
+	printf("device           %s\n", text);
+	printf("netdev           %s\n", or_none(o->netdev));
+	printf("port             %s\n", or_none(o->port));
+	printf("kernel-interface %s\n", or_none(o->kernel_interface));
+	if (o->engine.vlan != 0)
+		printf("vlan             %u\n", o->engine.vlan);
+	else
+		printf("vlan             none\n");
+	printf("lcores           %u\n", o->engine.lcores);
+	printf("idle             %s\n", o->engine.adaptive ? "adaptive" : "spin");
+	printf("socket           %s\n", o->socket);
+	printf("socket-mode      %04o\n",
+	       o->engine.socket_mode != 0 ? (unsigned int)o->engine.socket_mode : 0600u);
+	printf("confine          %s\n", o->unconfined ? "off" : "on");
+	if (o->engine.exit_when_idle != 0)
+		printf("exit-when-idle   %u\n", o->engine.exit_when_idle);
+	printf("log              %s\n", log_level_name((uint32_t)rte_log_get_level(uroce_log)));
+}
+
+#define SHOW(name, what)                                                             \
+	WORD(show_##name##_word, 1, #name);                                          \
+	static cmdline_parse_inst_t show_##name##_command = {                        \
+		.f = show_##name,                                                    \
+		.help_str = "show " #name ": " what,                                 \
+		.tokens = { (void *)&show_word, (void *)&show_##name##_word, NULL }, \
+	};
+
+WORD(show_word, 0, "show");
+SHOW(config, "the device and the options that are in force")
+SHOW(port, "the port and its counters")
+SHOW(stats, "counters since the start or `clear stats`")
+SHOW(reasons, "how often something was dropped, refused or failed, by reason")
+SHOW(programs, "programs and how many objects they have")
+SHOW(qps, "queue pairs and their peers")
+SHOW(memory, "memory regions")
+SHOW(connections, "ids of rdma_cm: listeners and connections")
+SHOW(neighbours, "addresses that are sent to, and their next hops")
+
+cmdline_parse_inst_t *const show_commands[] = {
+	&show_config_command,	  &show_port_command,
+	&show_stats_command,	  &show_reasons_command,
+	&show_programs_command,	  &show_qps_command,
+	&show_memory_command,	  &show_connections_command,
+	&show_neighbours_command, NULL,
+};

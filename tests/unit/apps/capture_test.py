@@ -1,0 +1,129 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce capture: frames of the port and of one host open in tshark as RoCE, and what is lost is counted."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import unittest
+
+from engine_rig import ENOUGH, UROCE, EngineCase, until
+
+MEMIF = "--vdev=net_memif0,role={},socket={}/memif.sock,socket-abstract=no,bsize=8192"
+
+
+@unittest.skipUnless(shutil.which("tshark"), "no tshark")
+class Capture(EngineCase):
+    def setUp(self):
+        super().setUp()
+        self.file = str(self.folder / "frames.pcapng")
+
+    def read(self, *fields, condition="infiniband"):
+        """These fields of the frames in the file that are RoCE, a list each."""
+        options = [word for field in fields for word in ("-e", field)]
+        end = subprocess.run(["tshark", "-n", "-r", self.file, "-Y", condition, "-T", "fields",
+                              *options], env=self.environment, timeout=ENOUGH,
+                             capture_output=True, text=True)
+        self.assertEqual(end.returncode, 0, end.stderr)
+        return [line.split("\t") for line in end.stdout.splitlines()]
+
+    def test_same_host(self):
+        self.start()
+        self.ping()
+        until(lambda: json.loads(self.uroce("stat", "--json", "--qps").stdout), "queue pairs")
+        end = self.uroce("capture", "--json", "--count", "50", self.file)
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        self.assertEqual(json.loads(end.stdout), {"frames": 50, "lost": 0})
+        self.assertEqual(stat.S_IMODE(os.stat(self.file).st_mode), 0o600)
+        frames = self.read("frame.interface_name", "infiniband.bth.opcode", "ip.src", "ip.dst")
+        self.assertEqual(len(frames), 50)
+        self.assertEqual({(name, source, to) for name, _, source, to in frames},
+                         {("same host", "10.7.0.1", "10.7.0.1")})
+        self.assertEqual({int(opcode, 0) for _, opcode, *_ in frames}, {0x0a, 0x11},
+                         "RDMA WRITE Only and Acknowledge")
+        times = [float(t) for t, in self.read("frame.time_epoch")]
+        self.assertEqual(times, sorted(times))
+
+    def test_snap_and_end_by_signal(self):
+        self.start()
+        self.ping()
+        capture = subprocess.Popen([UROCE, "capture", "--snap", "64", self.file],
+                                   env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, capture)
+        until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size > 4096, "frames")
+        capture.send_signal(signal.SIGINT)
+        said = capture.communicate(timeout=ENOUGH)[1]
+        self.assertEqual(capture.returncode, 0)
+        frames = int(re.fullmatch(r"uroce capture: (\d+) frames captured, 0 lost\n", said)[1])
+        lengths = self.read("frame.cap_len", "frame.len", condition="frame")
+        self.assertEqual(len(lengths), frames)
+        self.assertLessEqual(max(int(kept) for kept, _ in lengths), 64)
+        self.assertGreater(max(int(whole) for _, whole in lengths), 64)
+
+    def test_port(self):
+        """Two engines with a memif between them: both directions, and address resolution."""
+        self.start("--port", "net_memif0", "--mtu", "4200",
+                   eal=[MEMIF.format("server", self.folder)])
+        first = self.socket
+        self.socket = str(self.folder / "second.sock")
+        self.start("--port", "net_memif0", "--mtu", "4200",
+                   eal=[MEMIF.format("client", self.folder)], address="10.7.0.2/24")
+        capture = subprocess.Popen([UROCE, "capture", "--socket", first, self.file],
+                                   env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, capture)
+        until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size, "the capture")
+        words = ["ibv_rc_pingpong", "-d", "uroce0", "-g", "1", "-n", "200", "-p", "18599"]
+        server = subprocess.Popen([UROCE, "run", "--socket", first, "--", *words],
+                                  env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, server)
+        client = until(lambda: self.client(words), "the pingpong")
+        self.assertIn("200 iters", client)
+        self.assertEqual(server.wait(ENOUGH), 0)
+        capture.send_signal(signal.SIGTERM)
+        self.assertRegex(capture.communicate(timeout=ENOUGH)[1], " 0 lost")
+        frames = self.read("frame.interface_name", "frame.packet_flags_direction", "ip.src")
+        self.assertEqual({(name, int(way, 0), source) for name, way, source in frames},
+                         {("net_memif0", 1, "10.7.0.2"), ("net_memif0", 2, "10.7.0.1")})
+        self.assertGreater(len(frames), 800)
+        self.assertGreaterEqual(len(self.read("frame.number", condition="arp")), 2)
+
+    def client(self, words):
+        end = self.uroce("run", "--socket", self.socket, "--", *words, "127.0.0.1")
+        return end.stdout if end.returncode == 0 else ""
+
+    def test_ends_with_the_engine(self):
+        engine = self.start()
+        capture = subprocess.Popen([UROCE, "capture", self.file], env=self.environment,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, capture)
+        until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size, "the capture")
+        engine.kill()
+        self.assertIn("the engine has ended", capture.communicate(timeout=ENOUGH)[1])
+        self.assertEqual(self.read("frame.number", condition="frame"), [])
+
+    def test_one_at_a_time(self):
+        self.start()
+        capture = subprocess.Popen([UROCE, "capture", self.file], env=self.environment,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, capture)
+        until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size, "the capture")
+        end = self.uroce("capture", str(self.folder / "other"))
+        self.assertEqual((end.returncode, end.stderr),
+                         (1, f"uroce capture: process {capture.pid} captures already\n"))
+        self.assertFalse((self.folder / "other").exists())
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_disk(self):
+        self.start()
+        self.ping()
+        end = self.uroce("capture", "--count", "100000", "/dev/full")
+        self.assertEqual(end.returncode, 1)
+        self.assertEqual(end.stderr, "uroce capture: /dev/full: No space left on device\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

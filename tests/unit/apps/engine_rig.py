@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An engine in a folder of its own, for tests of uroced and uroce: $UROCED, $UROCE and $UROCE_PING."""
+
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+UROCED, UROCE = os.environ["UROCED"], os.environ["UROCE"]
+ENOUGH = 60  # seconds; only bounds a hang
+
+
+def until(condition, what):
+    """The first true result of condition(), which is called until there is one."""
+    end = time.monotonic() + ENOUGH
+    while time.monotonic() < end:
+        if result := condition():
+            return result
+        time.sleep(0.01)
+    raise AssertionError(f"not within {ENOUGH} s: {what}")
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, words, environment):
+        self.text = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(words[0], words, environment)
+
+    def read_until(self, end):
+        """What the program writes, up to this text and with it."""
+        stop = time.monotonic() + ENOUGH
+        while end not in self.text:
+            left = stop - time.monotonic()
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                raise AssertionError(f"no {end!r} after {self.text!r}")
+            try:
+                octets = os.read(self.fd, 65536)
+            except OSError:  # the other end is closed
+                octets = b""
+            if not octets:
+                raise AssertionError(f"ended before {end!r}: {self.text!r}")
+            self.text += octets.decode()
+        before, self.text = self.text.split(end, 1)
+        return before + end
+
+    def write(self, text):
+        os.write(self.fd, text.encode())
+
+    def status(self):
+        """Of the program, once it has ended."""
+        try:
+            while os.read(self.fd, 65536):
+                pass
+        except OSError:
+            pass
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class EngineCase(unittest.TestCase):
+    """Each test has a folder, and makes engines in it that end with the test."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.socket = str(self.folder / "uroced.sock")
+        self.environment = os.environ | {"XDG_RUNTIME_DIR": str(self.folder),
+                                         "UROCE_SOCKET": self.socket}
+        self.environment.pop("LD_PRELOAD", None)
+
+    def words(self, *options, eal=(), address="10.7.0.1/24"):
+        prefix = f"--file-prefix={self.folder.name}-{pathlib.Path(self.socket).stem}"
+        return [UROCED, "--no-huge", "--no-shconf", "-m128", prefix, *eal, "--",
+                "--ip", address, "--socket", self.socket, *options]
+
+    def start(self, *options, eal=(), address="10.7.0.1/24", **how):
+        """An engine that serves."""
+        engine = subprocess.Popen(self.words(*options, eal=eal, address=address),
+                                  env=self.environment,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, **how)
+        self.addCleanup(self.end, engine)
+        line = engine.stdout.readline()
+        self.assertRegex(line, "^uroced: serving ")
+        return engine
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(ENOUGH)
+        finally:
+            process.kill()
+            for end in (process.stdin, process.stdout, process.stderr):
+                if end:
+                    end.close()
+
+    def run_uroced(self, *options, eal=(), **how):
+        """An engine that is to end by itself."""
+        return subprocess.run(self.words(*options, eal=eal), env=self.environment, timeout=ENOUGH,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, **how)
+
+    def uroce(self, *words, **how):
+        return subprocess.run([UROCE, *words], env=self.environment, timeout=ENOUGH,
+                              capture_output=True, text=True, **how)
+
+    def ping(self, count=1000000000, **how):
+        """A program with a queue pair that is busy with itself, until it is ended."""
+        program = subprocess.Popen([UROCE, "ping", "--count", str(count), "--interval", "1"],
+                                   env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+        self.addCleanup(self.end, program)
+        return program
+
+
+def numbers_hidden(text):
+    """Numbers differ from run to run."""
+    text = re.sub(r"0x[0-9a-f]+", "N", text)
+    text = re.sub(r"\d+", "N", text)
+    return re.sub(r"[ ]+", " ", text).strip()

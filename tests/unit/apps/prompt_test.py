@@ -1,0 +1,125 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""The prompt of uroced: the session of docs/operations.md, line for line; completion; files of commands."""
+
+import pathlib
+import re
+import unittest
+
+from engine_rig import EngineCase, Terminal, numbers_hidden, until
+
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md"
+PROMPT = "uroced> "
+
+
+def session():
+    """(command, lines of its answer) of the page's session."""
+    text = re.search(r"^```\n\$ uroced .* -i\n(.*?)^```$", PAGE.read_text(),
+                     re.MULTILINE | re.DOTALL)[1]
+    first, *parts = re.split(r"^uroced> ", text, flags=re.MULTILINE)
+    yield None, first.splitlines()
+    for part in parts:
+        command, *answer = part.splitlines()
+        yield command, answer
+
+
+class Prompt(EngineCase):
+    def start_terminal(self, *options):
+        terminal = Terminal(self.words("-i", *options), self.environment)
+        self.greeting = terminal.read_until(PROMPT)
+        return terminal
+
+    def command(self, terminal, text):
+        """What is printed between the command and the next prompt."""
+        terminal.write(text + "\n")
+        terminal.read_until("\n")  # the command's echo
+        return terminal.read_until(PROMPT).removesuffix(PROMPT).replace("\r", "")
+
+    def test_session_of_the_page(self):
+        parts = list(session())
+        self.assertGreater(len(parts), 8)
+        self.assertEqual(parts[-1][0], "quit")
+        terminal = self.start_terminal()
+        self.assertIn("serving uroce0 10.7.0.1", self.greeting)
+        for command, wanted in parts[1:-1]:
+            got = self.command(terminal, command).replace(self.socket, "/tmp/uroced.sock")
+            self.assertEqual([numbers_hidden(line) for line in got.splitlines()],
+                             [numbers_hidden(line) for line in wanted], command)
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_help_has_every_command_of_the_page(self):
+        terminal = self.start_terminal()
+        commands = re.findall(r"^  (\w[^:]*): .", self.command(terminal, "help"), re.MULTILINE)
+        self.assertGreater(len(commands), 15)
+        text = PAGE.read_text()
+        for command in commands:
+            self.assertIn(f"`{command}`", text)
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_completion(self):
+        terminal = self.start_terminal()
+        terminal.write("show conf\t\n")
+        self.assertIn("show config", terminal.read_until("\n"))
+        self.assertIn("uroce0", terminal.read_until(PROMPT))
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_wrong_commands(self):
+        terminal = self.start_terminal()
+        self.assertIn("not found", self.command(terminal, "nonsense"))
+        self.assertIn("Bad arguments", self.command(terminal, "set idle often"))
+        self.assertIn("help nonsense: no command", self.command(terminal, "help nonsense"))
+        self.assertIn("there is no port", self.command(terminal, "clear port"))
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_programs_and_their_objects(self):
+        terminal = self.start_terminal()
+        self.ping()
+        until(lambda: re.search(r" RTS .* here ", self.command(terminal, "show qps")), "a pair")
+        self.assertRegex(self.command(terminal, "show memory"), r"0x[0-9a-f]{8} +0x")
+        self.assertRegex(self.command(terminal, "show programs"), r" ping\n")
+        self.assertEqual(self.command(terminal, "clear stats"), "")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+
+class Files(EngineCase):
+    def write(self, text):
+        path = self.folder / "commands"
+        path.write_text(text)
+        return str(path)
+
+    def refused(self, text, says):
+        path = self.write(text)
+        end = self.run_uroced("--cmdline-file", path)
+        self.assertEqual(end.returncode, 1)
+        self.assertEqual(end.stderr.replace(path, "FILE"), f"uroced: FILE:{says}\n")
+        return end.stdout
+
+    def test_a_file_of_commands(self):
+        path = self.write("# a comment\n\nset idle spin\nshow config\nquit\nshow port\n")
+        end = self.run_uroced("--cmdline-file", path)
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        self.assertRegex(end.stdout, r"idle +spin")
+        self.assertNotIn("no port", end.stdout)
+
+    def test_an_error_names_file_and_line(self):
+        said = self.refused("show config\nnonsense\n",
+                            "2: nonsense: no such command (`help` lists all)")
+        self.assertNotIn("socket-mode", said, "nothing was executed")
+        self.refused("\nset idle often\n",
+                     "2: set idle often: words are missing or wrong (`help` lists all commands)")
+        self.refused("clear port\n", "1: clear port: there is no port")
+        self.refused("x" * 600 + "\n", "1: " + "x" * 511 + ": the line is too long")
+
+    def test_no_such_file(self):
+        end = self.run_uroced("--cmdline-file", "/nonexistent")
+        self.assertEqual(end.returncode, 1)
+        self.assertIn("--cmdline-file /nonexistent: No such file", end.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

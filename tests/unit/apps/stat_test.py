@@ -1,0 +1,153 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce stat against an engine with a busy program: every view, and the same numbers by telemetry."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+from engine_rig import ENOUGH, UROCE, EngineCase, until
+
+SAMPLE = re.compile(r'^(uroce_\w+)\{device="uroce0"(,reason="\w+")?\} (\d+)$')
+
+
+class Stat(EngineCase):
+    def setUp(self):
+        super().setUp()
+        self.engine = self.start()
+
+    def json(self, *words):
+        end = self.uroce("stat", "--json", *words)
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        return json.loads(end.stdout)
+
+    def test_lists(self):
+        self.assertEqual(self.json("--qps"), [])
+        program = self.ping()
+        pairs = until(lambda: [q for q in self.json("--qps") if q["state"] == "RTS"], "a pair")
+        self.assertEqual({q["pid"] for q in pairs}, {program.pid})
+        self.assertEqual({(q["type"], q["way"]) for q in pairs}, {("RC", "here")})
+        self.assertEqual({q["qpn"] for q in pairs}, {q["dest_qpn"] for q in pairs})
+        until(lambda: [q["send_psn"] for q in self.json("--qps")] !=
+              [q["send_psn"] for q in pairs], "its packets")
+        programs = self.json("--programs")
+        self.assertEqual([(p["pid"], p["qps"]) for p in programs], [(program.pid, len(pairs))])
+        regions = self.json("--memory")
+        self.assertEqual({r["pid"] for r in regions}, {program.pid})
+        self.assertEqual(self.json("--neighbours"), [])
+        for view in ("--qps", "--memory", "--programs"):
+            lines = self.uroce("stat", view).stdout.splitlines()
+            self.assertEqual(len(lines), 1 + len(self.json(view)), view)
+            self.assertTrue(lines[1].endswith(" ping"), lines[1])
+
+    def test_prometheus(self):
+        lines = self.uroce("stat", "--prometheus").stdout.splitlines()
+        kinds, helps, samples = {}, set(), {}
+        for line in lines:
+            if line.startswith("# TYPE "):
+                name, kind = line.split()[2:]
+                self.assertNotIn(name, kinds)
+                kinds[name] = kind
+            elif line.startswith("# HELP "):
+                helps.add(line.split()[2])
+            else:
+                name, reason, value = SAMPLE.match(line).groups()
+                self.assertIn(name, kinds)
+                samples[name + (reason or "")] = int(value)
+        self.assertEqual(set(kinds), helps)
+        self.assertTrue(all(kind == ("counter" if name.endswith("_total") else "gauge")
+                            for name, kind in kinds.items()), kinds)
+        said = self.json()
+        for name in said["hw_counters"]:
+            self.assertIn(f"uroce_{name}_total", samples)
+        for reason in said["by_reason"]:
+            self.assertIn(f'uroce_reason_total,reason="{reason}"', samples)
+        self.assertEqual(samples["uroce_programs"], 0)
+
+    def test_names_of_linux(self):
+        words = self.uroce("stat", "--hw").stdout.split()
+        self.assertEqual(words[:2], ["link", "uroce0/1"])
+        self.assertEqual(words[2::2], list(self.json()["hw_counters"]))
+        for name in ("rcvd_pkts", "sent_pkts", "duplicate_request", "out_of_sequence",
+                     "packet_seq_err", "rnr_nak_retry_err", "local_ack_timeout_err",
+                     "rx_icrc_encapsulated", "rp_cnp_handled"):
+            self.assertIn(name, words)
+
+    def test_watch(self):
+        self.ping()
+        watch = subprocess.Popen([UROCE, "stat", "--watch=0.1"], env=self.environment,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, watch)
+        for line in watch.stdout:
+            if re.search(r" \d+\.\d/s  polls ", line):
+                break
+        watch.send_signal(signal.SIGINT)
+        self.assertEqual(watch.wait(ENOUGH), -signal.SIGINT)
+
+    def test_watch_ends_with_the_engine(self):
+        watch = subprocess.Popen([UROCE, "stat", "--watch=0.1", "--qps"], env=self.environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, watch)
+        watch.stdout.readline()
+        self.engine.kill()
+        said = watch.communicate(timeout=ENOUGH)[1]
+        self.assertEqual(watch.returncode, 1)
+        self.assertEqual(said.count("\n"), 1, said)
+
+
+class Telemetry(EngineCase):
+    """What dpdk-telemetry.py does: a SOCK_SEQPACKET socket in EAL's folder, JSON."""
+
+    def setUp(self):
+        super().setUp()
+        self.start()
+        folder = pathlib.Path("/run/dpdk") if os.geteuid() == 0 else self.folder / "dpdk"
+        path = folder / f"{self.folder.name}-uroced" / "dpdk_telemetry.v2"
+        self.telemetry = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(self.telemetry.close)
+        self.telemetry.settimeout(ENOUGH)
+        self.telemetry.connect(str(path))
+        self.limit = json.loads(self.telemetry.recv(1024))["max_output_len"]
+
+    def ask(self, command):
+        self.telemetry.send(command.encode())
+        return json.loads(self.telemetry.recv(self.limit))[command.partition(",")[0]]
+
+    def stat(self):
+        return json.loads(self.uroce("stat", "--json").stdout)
+
+    def test_commands(self):
+        commands = [c for c in self.ask("/") if c.startswith("/uroce/")]
+        self.assertEqual(commands, [f"/uroce/{name}" for name in (
+            "hw_counters", "info", "port", "program", "programs", "qp", "qps", "reasons", "stats")])
+        for command in commands:
+            self.assertTrue(self.ask(f"/help,{command}"))
+
+    def test_same_names_as_uroce_stat(self):
+        said = self.stat()
+        self.assertEqual(list(self.ask("/uroce/hw_counters")), list(said["hw_counters"]))
+        self.assertEqual(list(self.ask("/uroce/reasons")), list(said["by_reason"]))
+        self.assertLessEqual({"rx_packets", "tx_octets", "polls"}, set(self.ask("/uroce/stats")))
+        self.assertIn("uroce0", self.ask("/uroce/info")["device"])
+        self.assertEqual(self.ask("/uroce/port"), {"name": ""})
+
+    def test_objects(self):
+        self.assertFalse(self.ask("/uroce/qps"))
+        program = self.ping()
+        pair = until(lambda: self.ask("/uroce/qps"), "a pair")[0]
+        self.assertEqual(self.ask(f"/uroce/qp,{pair}")["pid"], program.pid)
+        self.assertEqual(self.ask("/uroce/programs"), [program.pid])
+        self.assertEqual(self.ask(f"/uroce/program,{program.pid}")["qps"], 2)
+
+    def test_wrong_parameters(self):
+        for command in ("/uroce/qp", "/uroce/qp,1", "/uroce/qp,x", "/uroce/program,"):
+            self.assertIsNone(self.ask(command), command)
+
+
+if __name__ == "__main__":
+    unittest.main()
