@@ -12,7 +12,8 @@ struct measure {
 	nanotime begin, end;
 	double *took; /* ns, of each message that completed between them */
 	uint64_t messages, room;
-	uint32_t failed; /* queue pairs */
+	uint32_t failed; /* queue pairs that gave up */
+	char first_failure[160]; /* of the core's; "": none */
 };
 
 void measure_free(struct measure *m);

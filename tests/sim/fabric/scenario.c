@@ -245,6 +245,8 @@ void scenario_run(const struct scenario_config *c, struct scenario_result *r)
 	r->failed = n.measure.failed;
 	r->beside_sent = n.beside.posted;
 	r->beside_arrived = n.beside.arrived;
+	if (n.measure.first_failure[0] != '\0')
+		fabric_wrong(&n.fabric, "%s", n.measure.first_failure);
 	r->ok = n.fabric.why[0] == '\0';
 	memcpy(r->why, n.fabric.why, sizeof(r->why));
 	if (c->svg != NULL && !plot_write(&plot, c, c->svg)) {

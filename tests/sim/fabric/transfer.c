@@ -108,16 +108,21 @@ static void received(struct transfer *t, struct fabric *f, const struct completi
 	t->received++;
 }
 
-static void fail(struct transfer *t, struct fabric *f, uint32_t status, const char *why)
+/* The run goes on, to show what becomes of the others. */
+static void fail(struct transfer *t, const struct fabric *f, uint32_t status, const char *why)
 {
+	struct measure *m = t->measure;
+
 	if (t->failed)
 		return;
 	t->failed = true;
 	t->stopped = true;
-	t->measure->failed++;
-	if (t->out->q != NULL)
-		fabric_wrong(f, "transfer %u message %u at %.3f ms: status %u (%s)", t->number,
-			     t->completed, (double)f->now / 1e6, status, why);
+	m->failed++;
+	if (t->out->q == NULL || m->first_failure[0] != '\0')
+		return;
+	snprintf(m->first_failure, sizeof(m->first_failure),
+		 "transfer %u message %u at %.3f ms: status %u (%s)", t->number, t->completed,
+		 (double)f->now / 1e6, status, why);
 }
 
 static void core_completions(struct transfer *t, struct fabric *f, struct endpoint *e)
