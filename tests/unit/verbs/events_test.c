@@ -360,3 +360,55 @@ Test(events, a_completion_queue_waits_for_all_of_its_events)
 	ibv_ack_cq_events(cq, 1);
 	expect_destroyed(thread, &d);
 }
+
+#define MORE_THAN_FIT 1000u /* events into the socket of a channel */
+#define ROUNDS	      5
+#define RETRIED_MS    2000 /* the engine tries again every 100 ms */
+
+static uint32_t fetch_cq_events(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+	uint32_t n = 0;
+
+	for (; ibv_get_cq_event(e.channel, &cq, &context) == 0; n++)
+		cr_expect_eq(cq, e.cq);
+	cr_expect_eq(errno, EAGAIN);
+	return n;
+}
+
+/* Arms and completes until no event fits any more, then makes room. True: another one comes. */
+static bool another_comes(uint32_t *events)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	bool comes;
+
+	for (uint32_t i = 0; i < MORE_THAN_FIT; i++) {
+		cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+		post(e.qp[0], IBV_WR_RDMA_WRITE, e.mr->rkey);
+		cr_assert_eq(completion("a WRITE"), IBV_WC_SUCCESS);
+	}
+	*events += fetch_cq_events();
+	cr_expect_lt(*events, MORE_THAN_FIT, "the socket has room for all of them");
+	comes = poll(&p, 1, RETRIED_MS) == 1;
+	*events += fetch_cq_events();
+	return comes;
+}
+
+/*
+ * A program that does not fetch the events of its CQ: one that finds the socket full comes when
+ * there is room. In a round it may come between two fetches, so there are several.
+ */
+Test(events, an_event_of_a_cq_waits_for_room)
+{
+	bool comes = false;
+
+	cr_assert_eq(fcntl(e.channel->fd, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < ROUNDS && !comes; i++) {
+		uint32_t events = 0;
+
+		comes = another_comes(&events);
+		ibv_ack_cq_events(e.cq, events);
+	}
+	cr_expect(comes, "the event that found the socket full is lost");
+}
