@@ -175,6 +175,34 @@ Test(peer, a_client_of_another_user_is_reached_through_its_descriptor)
 	exchange(nobody->pw_uid, false);
 }
 
+/*
+ * The pid of a client of another user may be anybody's by now: what is read is behind the
+ * descriptor. hostile H-97: memory of another program.
+ */
+Test(peer, memory_of_another_user_is_never_read_by_pid)
+{
+	struct client_process mine = new_client(0), other = new_client(0);
+	struct peer_copy batch[64];
+	uint8_t octets[64][8];
+	struct peer_memory m;
+
+	memset(octets, 0, sizeof(octets));
+	cr_assert_eq(peer_memory_open(&m, mine.mem_fd, other.pid, geteuid() + 1), 0);
+	cr_assert(copy(&m, mine.data, (uint8_t[8]){ 0x22 }, 8, true));
+	for (uint32_t i = 0; i < 64; i++)
+		batch[i] = (struct peer_copy){ .peer_address = (uintptr_t)mine.data,
+					       .local = octets[i],
+					       .length = 8 };
+	peer_memory_copy(&m, batch, 64);
+	for (uint32_t i = 0; i < 64; i++) {
+		cr_expect(batch[i].ok);
+		cr_expect_eq(octets[i][0], 0x22, "octet %x of another program", octets[i][0]);
+	}
+	peer_memory_close(&m);
+	end_client(&mine);
+	end_client(&other);
+}
+
 /* hostile H-97: memory of another program. */
 Test(peer, other_descriptors_are_refused)
 {

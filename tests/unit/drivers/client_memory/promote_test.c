@@ -184,6 +184,81 @@ Test(promote, regions_that_overlap_share_their_pages)
 	cr_assert_eq(p[0], 7);
 }
 
+/* The end of a mapping becomes private again, its beginning stays: each at its place. */
+Test(promote, of_regions_that_overlap_the_later_one_may_go_first)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing a[PARTS], b[PARTS];
+	uint32_t in_a, in_b;
+
+	for (size_t i = 0; i < MIB; i++)
+		p[i] = (uint8_t)(i / PAGE);
+	in_a = promote_range(p, 3 * MIB / 4, a, PARTS);
+	require(in_a);
+	in_b = promote_range(p + MIB / 2, MIB / 2, b, PARTS);
+	cr_assert_geq(in_b, 1);
+	promote_release(b, in_b);
+	cr_assert(is_shared(p), "the other region still needs it");
+	cr_assert(is_shared(p + 3 * MIB / 4 - PAGE), "the other region still needs it");
+	cr_assert_not(is_shared(p + 3 * MIB / 4));
+	promote_release(a, in_a);
+	cr_assert_not(is_shared(p));
+	for (size_t i = 0; i < MIB; i++)
+		cr_assert_eq(p[i], (uint8_t)(i / PAGE), "octet %zu", i);
+}
+
+/* ... and in pages that the program has moved. */
+Test(promote, pages_that_the_program_moved_become_private_where_they_are)
+{
+	uint8_t *p = new_memory(MIB), *to = new_memory(MIB / 4);
+	struct mr_backing b[PARTS];
+	uint32_t count;
+
+	for (size_t i = 0; i < MIB; i++)
+		p[i] = (uint8_t)(i / PAGE);
+	count = promote_range(p, MIB, b, PARTS);
+	require(count);
+	cr_assert_eq(mremap(p + MIB / 2, MIB / 4, MIB / 4, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
+	cr_assert(is_shared(to));
+	promote_release(b, count);
+	cr_expect_not(is_shared(p));
+	cr_expect_not(is_shared(p + MIB - PAGE));
+	cr_expect_not(is_shared(to));
+	cr_expect_not(is_shared(to + MIB / 4 - PAGE));
+	for (size_t i = 0; i < MIB / 4; i++)
+		cr_assert_eq(to[i], (uint8_t)((MIB / 2 + i) / PAGE), "octet %zu", i);
+	cr_expect_eq(p[MIB - 1], (uint8_t)((MIB - 1) / PAGE));
+}
+
+/* The program has enlarged promoted memory; regions of it use parts of the file with a gap between. */
+Test(promote, parts_that_are_not_adjacent_are_counted_each)
+{
+	uint8_t *p = new_memory(MIB);
+	struct mr_backing a[PARTS], b[PARTS], c[PARTS];
+	uint32_t in_a, in_b, in_c;
+
+	munmap(p + MIB / 2, MIB / 2);
+	memset(p, 3, MIB / 2);
+	in_a = promote_range(p, MIB / 2, a, PARTS);
+	require(in_a);
+	if (mremap(p, MIB / 2, MIB, 0) == MAP_FAILED)
+		cr_skip_test("something else was mapped behind it meanwhile");
+	memset(p + MIB / 2, 4, MIB / 2);
+	in_c = promote_range(p + 3 * MIB / 4, MIB / 4, c, PARTS);
+	in_b = promote_range(p, MIB, b, PARTS);
+	cr_assert_eq(in_c, 1);
+	cr_assert_geq(in_b, 1);
+	promote_release(c, in_c);
+	cr_expect(is_shared(p + 3 * MIB / 4), "the whole region still needs it");
+	promote_release(a, in_a);
+	cr_expect(is_shared(p), "the whole region still needs it");
+	promote_release(b, in_b);
+	for (size_t at = 0; at < MIB; at += MIB / 4)
+		cr_expect_not(is_shared(p + at), "at %zu", at);
+	cr_expect_eq(p[0], 3);
+	cr_expect_eq(p[MIB - 1], 4);
+}
+
 /* hostile H-101: memory that goes away. */
 Test(promote, a_forks_child_has_its_own_copy, .timeout = 100)
 {
