@@ -1,0 +1,274 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plants mistakes in the code, one at a time, and sees which test notices.
+
+run.py                      every entry of tests/mutate/table/*.toml
+run.py --only cq_ring       those whose name contains this
+run.py --random 50 --seed 1 generated ones: comparisons, constants, statements left out or swapped
+run.py --report             the table of what was run so far, by folder
+run.py --build build        begins with a copy of this finished build
+
+The checkout is not touched: its files are copied to a folder of its own (--work), built there, and
+only what depends on the mutated file is built again. A mutant is caught when a test fails, hangs or
+crashes, or when the code does not even compile as it should (an assertion of the compiler). The tests
+of a file are those of its folder (tests_of.toml), those that an entry names first. What was run is
+kept in WORK/results.json by its content: begun again, run.py goes on where it stopped."""
+import argparse
+import fnmatch
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import generate
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SLOWER = 5  # times what a test took without a mutant, and
+PATIENCE = 20  # seconds: then it hangs
+
+
+class Stale(Exception):
+    """The text of an entry is not in its file any more, or more than once."""
+
+
+class Mutant:
+    def __init__(self, entry, name):
+        self.name = name
+        self.file = entry['file']
+        self.find = entry['find']
+        self.replace = entry['replace']
+        self.why = entry.get('why', '')
+        self.tests = entry.get('tests', [])
+        self.at = entry.get('at')  # generated: offset in the file
+
+    def text(self, root):
+        text = (root / self.file).read_text()
+        if self.at is not None:
+            return text[:self.at] + self.replace + text[self.at + len(self.find):]
+        if text.count(self.find) != 1:
+            raise Stale(f'{self.name} is stale: its text is {text.count(self.find)} times in {self.file}')
+        return text.replace(self.find, self.replace)
+
+    def key(self, root):
+        return hashlib.sha256(f'{self.file}\0{self.text(root)}'.encode()).hexdigest()[:20]
+
+
+def from_table():
+    for path in sorted((HERE / 'table').glob('*.toml')):
+        for n, entry in enumerate(tomllib.loads(path.read_text())['mutant'], 1):
+            yield Mutant(entry, f'{path.stem}-{n}')
+
+
+class Tree:
+    """A copy of the checkout, and its build."""
+
+    def __init__(self, work, finished):
+        self.root = work.resolve() / 'tree'
+        self.build = self.root / 'build'
+        self.times = {}
+        self.copy()
+        if finished and not self.build.exists():
+            shutil.copytree(finished, self.build, symlinks=True)
+        if not (self.build / 'build.ninja').exists():
+            subprocess.run(['meson', 'setup', str(self.build), str(self.root)], check=True,
+                           stdout=subprocess.DEVNULL)
+        self.tests = {t['name']: t for t in self.ask('--tests')}
+        self.files = {t['id']: t['filename'] for t in self.ask('--targets')}
+
+    def copy(self):
+        names = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT, check=True,
+                               capture_output=True, text=True).stdout.split('\n')
+        for name in filter(None, names):
+            here, there = ROOT / name, self.root / name
+            if not here.is_file():
+                continue
+            if there.exists() and there.read_bytes() == here.read_bytes():
+                continue
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(here, there)
+
+    def ask(self, what):
+        text = subprocess.run(['meson', 'introspect', what, str(self.build)], check=True,
+                              capture_output=True, text=True).stdout
+        return json.loads(text.replace(f'"{ROOT}/', f'"{self.root}/'))  # of a copied build
+
+    def targets(self, names):
+        paths = set()
+        for name in names:
+            for target in self.tests[name]['depends']:
+                paths |= set(self.files.get(target, []))
+            paths.add(self.tests[name]['cmd'][0])
+        return sorted(os.path.relpath(p, self.build) for p in paths
+                      if p.startswith(str(self.build)))
+
+    def make(self, names):
+        run = subprocess.run(['ninja', '-C', str(self.build), *self.targets(names)],
+                             capture_output=True, text=True)
+        return run.returncode == 0, run.stdout
+
+    def try_test(self, name, limit):
+        """'': it passed; else how it failed."""
+        test = self.tests[name]
+        env = {**os.environ, **test['env']}
+        process = subprocess.Popen(test['cmd'], cwd=test['workdir'] or self.build, env=env,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            try:  # its own session: what a mutant leaves behind ends with it
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        if status is None:
+            return 'hangs'
+        return '' if status in (0, 77) else f'status {status}'
+
+    def measure(self, name):
+        """How long it takes without a mutant; None: it fails here anyway."""
+        if name not in self.times:
+            built, log = self.make([name])
+            if not built:
+                raise SystemExit(f'{name} does not build without a mutant:\n{log[-2000:]}')
+            began = time.monotonic()
+            limit = self.tests[name]['timeout'] or 300
+            self.times[name] = None if self.try_test(name, limit) else time.monotonic() - began
+        return self.times[name]
+
+
+def tests_for(mutant, tree):
+    """Those that the entry names, then those of the folder, in the order of tests_of.toml."""
+    rules = tomllib.loads((HERE / 'tests_of.toml').read_text())
+    best = max((f for f in rules if mutant.file.startswith(f)), key=len)
+    names = []
+    for pattern in mutant.tests + rules[best]:
+        names += [n for n in sorted(tree.tests) if fnmatch.fnmatch(n, pattern) and n not in names]
+    return names
+
+
+def object_of(tree, file):
+    """The code that the file is compiled to, without what a debugger reads."""
+    for entry in json.loads((tree.build / 'compile_commands.json').read_text()):
+        if (tree.build / entry['file']).resolve() == tree.root.resolve() / file:
+            stripped = subprocess.run(['objcopy', '-g', entry['output'], '/dev/stdout'],
+                                      cwd=tree.build, capture_output=True)
+            return hashlib.sha256(stripped.stdout).hexdigest()
+    return None
+
+
+def run_one(mutant, tree):
+    names = tests_for(mutant, tree)
+    names = [n for n in names if tree.measure(n) is not None]
+    there = tree.root / mutant.file
+    original = there.read_text()
+    before = object_of(tree, mutant.file) if mutant.at is not None else None
+    there.write_text(mutant.text(tree.root))
+    try:
+        built, log = tree.make(names[:1])
+        if not built:
+            compiles = 'static assertion failed' in log
+            return ('caught', 'the compiler') if compiles else ('invalid', 'it does not compile')
+        if before is not None and object_of(tree, mutant.file) == before:
+            return 'invalid', 'the same code'
+        built, log = tree.make(names)
+        if not built:
+            return 'invalid', 'it does not compile'
+        for name in names:
+            how = tree.try_test(name, SLOWER * tree.measure(name) + PATIENCE)
+            if how:
+                return 'caught', f'{name} ({how})'
+        return 'SURVIVED', f'{len(names)} tests'
+    finally:
+        there.write_text(original)
+
+
+def folder_of(file):
+    parts = pathlib.PurePath(file).parts
+    return '/'.join(parts[:2])
+
+
+def report(results):
+    folders = {}
+    for r in results:
+        if r['result'] != 'invalid':
+            folders.setdefault(folder_of(r['file']), []).append(r['result'] == 'caught')
+    print(f'\n{"folder":<24} {"planted":>8} {"caught":>8}')
+    for folder, caught in sorted(folders.items()):
+        print(f'{folder:<24} {len(caught):>8} {sum(caught):>8} {100 * sum(caught) // len(caught):>4} %')
+    every = [c for caught in folders.values() for c in caught]
+    if every:
+        print(f'{"all":<24} {len(every):>8} {sum(every):>8} {100 * sum(every) // len(every):>4} %')
+    for r in results:
+        if r['result'] == 'SURVIVED':
+            print(f'survived: {r["name"]} {r["file"]}: {r["why"]}')
+
+
+def check(mutants):
+    stale = 0
+    for mutant in mutants:
+        try:
+            mutant.key(ROOT)
+        except Stale as why:
+            print(why)
+            stale += 1
+    return stale > 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--only', nargs='+', default=[''],
+                        help='entries whose name or file contains one of these, in this order')
+    parser.add_argument('--random', type=int, default=0, metavar='N', help='N generated ones')
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build-mutate')
+    parser.add_argument('--build', type=pathlib.Path,
+                        help='a finished build of this checkout, which is copied: saves the first')
+    parser.add_argument('--report', action='store_true', help='run nothing')
+    parser.add_argument('--check', action='store_true', help='only names the entries whose text is not in its file any more')
+    args = parser.parse_args()
+    mutants = [m for only in args.only for m in from_table() if only in m.name or only in m.file]
+    if args.check:
+        return check(mutants)
+    args.work.mkdir(parents=True, exist_ok=True)
+    kept = args.work / 'results.json'
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    if args.report:
+        report(list(known.values()))
+        return 0
+    tree, results = Tree(args.work, args.build), []
+    if args.random:
+        chosen = generate.choose(tree.root, args.seed, args.only[0])
+        mutants = (Mutant(e, f'random-{args.seed}-{n}') for n, e in enumerate(chosen, 1))
+    for mutant in mutants:
+        try:
+            key = mutant.key(tree.root)
+        except Stale as stale:
+            print(stale, flush=True)
+            continue
+        if key not in known:
+            result, by = run_one(mutant, tree)
+            known[key] = {'name': mutant.name, 'file': mutant.file, 'why': mutant.why,
+                          'result': result, 'by': by}
+            kept.write_text(json.dumps(known, indent=1))
+        results.append(known[key])
+        r = known[key]
+        print(f'{mutant.name:<16} {r["result"]:<9} {mutant.file}: {mutant.why} -- {r["by"]}', flush=True)
+        if args.random and sum(r['result'] != 'invalid' for r in results) == args.random:
+            break
+    report(results)
+    return any(r['result'] == 'SURVIVED' for r in results)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
