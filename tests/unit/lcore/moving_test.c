@@ -162,7 +162,7 @@ static void poll_some(void)
 		rig_poll(r);
 }
 
-static void run_until(uint32_t side, uint32_t completions)
+static void wait_for(uint32_t side, uint32_t completions)
 {
 	nanotime until = clock_now() + PATIENCE;
 
@@ -172,6 +172,11 @@ static void run_until(uint32_t side, uint32_t completions)
 		     "%u of %u completions came, the last with status %u, reason %s",
 		     r->side[side].completions, completions, r->side[side].last.status,
 		     reason_sentence(r->side[side].last.vendor_err));
+}
+
+static void run_until(uint32_t side, uint32_t completions)
+{
+	wait_for(side, completions);
 	cr_assert_eq(r->side[side].last.status, STATUS_SUCCESS);
 }
 
@@ -251,6 +256,22 @@ Test(moving, a_sender_waits_for_its_mover)
 	run_until(2, WRITES);
 	cr_assert_eq(memcmp(r->side[2].buffer, r->side[3].buffer, RIG_BUFFER), 0);
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+}
+
+/* In ERR a completion gives memory back (protocol-map 137): not before the mover has read it. */
+Test(moving, what_is_flushed_waits_for_the_mover_that_reads_it)
+{
+	make_peer(2, &r->client);
+	close_gate(&r->client);
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	poll_some();
+	qp_fail(r->side[2].qp.core, REASON_CLIENT_GONE);
+	lcore_qp_touch(r->engine.lcore, &r->side[2].qp, clock_now());
+	poll_some();
+	cr_expect_eq(r->side[2].completions, 0, "the mover is to read its memory yet");
+	open_gate();
+	wait_for(2, 1);
+	cr_expect_neq(r->side[2].last.status, STATUS_SUCCESS);
 }
 
 /* The side's first page is peer memory, the rest of it is direct. */
