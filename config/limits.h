@@ -153,8 +153,10 @@
 #define LIMIT_ACK_EVERY	   16u /* packets between acknowledgement requests in a long message */
 
 /* Recovery of lost packets, see lib/transport/requester/recovery.c. */
-#define LIMIT_REORDER	      40u /* places by which the network may change the order of packets */
-#define LIMIT_REORDER_US      40u /* ... or times, if a quarter of a round trip is shorter */
+#define LIMIT_REORDER	 40u /* places by which the network may change the order of packets */
+#define LIMIT_REORDER_US 40u /* ... or times, if a quarter of a round trip is shorter */
+#define LIMIT_SELECTIVE_NAK_US \
+	2000u /* before a gap is reported by a NAK, too, to a peer that was told selectively */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
@@ -293,6 +295,8 @@ static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
 	      "every element may be cut by two page-granular edges, and a TSO header comes first");
 static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,
 	      "the next acknowledgement makes up for a lost one");
+static_assert(LIMIT_WINDOW <= 256,
+	      "a selective acknowledgement names as many packets (SELECTION_BITS)");
 static_assert(LIMIT_WINDOW < (1u << 23), "IBTA 9.7.2: never more than half the PSN space");
 
 #endif

@@ -180,7 +180,7 @@ static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
 /* Packets that cause no copy. */
 static bool is_answer(uint8_t kind)
 {
-	return kind == KIND_ACK || kind == KIND_CNP;
+	return kind == KIND_ACK || kind == KIND_CNP || kind == KIND_SELECTIVE_ACK;
 }
 
 /* Whether the lcore may execute it now: nothing must precede it, and an atomic has room to wait. */

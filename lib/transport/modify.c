@@ -279,6 +279,7 @@ static void reset(struct qp *qp)
 	s->reported = false;
 	s->nak_at = TIME_NEVER;
 	s->holding = false;
+	s->selection_due = false;
 	memset(&s->behind, 0, sizeof(s->behind));
 	s->record_head = s->record_owed = 0;
 	reply_abandon(&qp->resp);
@@ -289,6 +290,7 @@ static void reset(struct qp *qp)
 	qp->events = 0;
 	qp->last_wqe_due = false;
 	qp->established = false;
+	qp->selective = false;
 }
 
 static void enter_state(struct qp *qp, uint32_t from, uint32_t to)

@@ -162,7 +162,7 @@ static bool service_matches(const struct qp *qp, const struct packet *p)
 
 	if (p->dest_qpn == QPN_MULTICAST && qp->type != QP_TYPE_UD)
 		return false;
-	if (op->kind == KIND_CNP)
+	if (op->kind == KIND_CNP || op->kind == KIND_SELECTIVE_ACK)
 		return !qp_type_unreliable(qp->type);
 	return op->header_length != 0 && op->service == qp->service;
 }
@@ -244,6 +244,9 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	out->ticket = 0;
 	span_list_clear(&out->place);
 	out->reason = dispatch(qp, p, offer, keys, now, out);
+	/* A peer that passed every check says so: until RESET. */
+	if (p->selective && out->reason == REASON_NONE && !qp_type_unreliable(qp->type))
+		qp->selective = true;
 	assert((out->reason == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
@@ -285,6 +288,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->fecn = false;
 	p->becn = false;
 	p->again = false;
+	p->selective = !qp_type_unreliable(qp->type);
 	p->checksum = false;
 	p->mss = 0;
 	p->mig_req = true; /* path migration state is Migrated */

@@ -25,6 +25,7 @@ struct qp {
 	uint8_t min_rnr_timer;
 	bool sig_all;
 	bool established; /* COMM_EST was raised */
+	bool selective; /* the peer knows selective acknowledgements */
 	bool last_wqe_due; /* LAST_WQE_REACHED follows the last receive completion */
 	uint32_t mtu; /* path MTU, octets */
 	uint32_t mtu_shift;

@@ -192,6 +192,7 @@ static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 	p->pkey = load_be16(b + BTH_PKEY);
 	p->fecn = (b[BTH_CONGESTION] & BTH_FECN) != 0;
 	p->becn = (b[BTH_CONGESTION] & BTH_BECN) != 0;
+	p->selective = (b[BTH_CONGESTION] & BTH_SELECTIVE) != 0;
 	p->dest_qpn = load_be24(b + BTH_DEST_QPN);
 	p->ack_req = (b[BTH_ACK] & BTH_ACK_REQ) != 0;
 	p->psn = load_be24(b + BTH_PSN);
@@ -215,6 +216,13 @@ static const uint8_t *get_atomic_eth(struct packet *p, const uint8_t *h)
 	p->swap_add = load_be64(h + 12);
 	p->compare = load_be64(h + 20);
 	return h + ATOMIC_ETH_LENGTH;
+}
+
+static void get_selection(struct packet *p, const uint8_t *h)
+{
+	memset(p->selection, 0, sizeof(p->selection));
+	for (uint32_t i = 0; i < SELECTION_LENGTH; i++)
+		p->selection[i / 8] |= (uint64_t)h[i] << (i % 8 * 8);
 }
 
 /*
@@ -256,6 +264,8 @@ static void extended_headers(struct packet *p, const uint8_t *h)
 	}
 	if (flags & OP_IETH)
 		p->invalidate_rkey = load_be32(h);
+	if (flags & OP_SELECTION)
+		get_selection(p, h);
 }
 
 static void gid_from_ipv4(struct gid *g, const uint8_t *address)

@@ -41,9 +41,9 @@ static uint8_t *put_bth(uint8_t *b, const struct packet *p)
 	b[BTH_FLAGS] = (uint8_t)((p->solicited ? BTH_SOLICITED : 0) |
 				 (p->mig_req ? BTH_MIG_REQ : 0) | pad << BTH_PAD_SHIFT);
 	store_be16(b + BTH_PKEY, p->pkey);
-	store_be32(b + BTH_CONGESTION, (p->fecn ? UINT32_C(1) << 31 : 0) |
-					       (p->becn ? UINT32_C(1) << 30 : 0) |
-					       (p->dest_qpn & 0xffffff));
+	store_be32(b + BTH_CONGESTION,
+		   (p->fecn ? UINT32_C(1) << 31 : 0) | (p->becn ? UINT32_C(1) << 30 : 0) |
+			   (p->selective ? BTH_SELECTIVE << 24 : 0) | (p->dest_qpn & 0xffffff));
 	store_be32(b + BTH_ACK, (p->ack_req ? UINT32_C(1) << 31 : 0) | (p->psn & 0xffffff));
 	return b + BTH_LENGTH;
 }
@@ -63,6 +63,12 @@ static uint8_t *put_atomic_eth(uint8_t *h, const struct packet *p)
 	store_be64(h + 12, p->swap_add);
 	store_be64(h + 20, p->compare);
 	return h + ATOMIC_ETH_LENGTH;
+}
+
+static void put_selection(uint8_t *h, const struct packet *p)
+{
+	for (uint32_t i = 0; i < SELECTION_LENGTH; i++)
+		h[i] = (uint8_t)(p->selection[i / 8] >> (i % 8 * 8));
 }
 
 /* Writes them in the order in which they follow the BTH. */
@@ -101,6 +107,8 @@ static void put_extended_headers(uint8_t *h, const struct packet *p)
 	}
 	if (flags & OP_IETH)
 		store_be32(h, p->invalidate_rkey);
+	if (flags & OP_SELECTION)
+		put_selection(h, p);
 	if (p->opcode == OPCODE_CNP)
 		memset(h, 0, CNP_RESERVED_LENGTH);
 }

@@ -96,10 +96,13 @@
  *	+---------------+-+-+---+-------+-------------------------------+
  *	|     opcode    |S|M|Pad| TVer  |             P_Key             |
  *	+-+-+-----------+-+-+---+-------+-------------------------------+
- *	|F|B|  reserved |             destination queue pair            |
+ *	|F|B| reserved|X|             destination queue pair            |
  *	+-+-+-----------+-----------------------------------------------+
  *	|A|   reserved  |                      PSN                      |
  *	+-+-------------+-----------------------------------------------+
+ *
+ * X is reserved, too: uroce says there that it knows selective acknowledgements
+ * (docs/wire-extensions.md). Others send 0 and ignore it.
  */
 #define BTH_OPCODE     0
 #define BTH_FLAGS      1
@@ -112,6 +115,7 @@
 #define BTH_CONGESTION 4
 #define BTH_FECN       0x80
 #define BTH_BECN       0x40
+#define BTH_SELECTIVE  0x01
 #define BTH_DEST_QPN   5
 #define BTH_ACK	       8
 #define BTH_ACK_REQ    0x80
@@ -129,6 +133,7 @@
  *	AtomicAckETH	original remote data(64)
  *	ImmDt		immediate(32), opaque: never swapped
  *	IETH		R_Key(32)
+ *	selection	256 bits: PSN + 1 is bit 0 of the first octet (docs/wire-extensions.md)
  */
 #define XRCETH_LENGTH	      4
 #define DETH_LENGTH	      8
@@ -140,5 +145,6 @@
 #define IMM_LENGTH	      4
 #define IETH_LENGTH	      4
 #define CNP_RESERVED_LENGTH   16
+#define SELECTION_LENGTH      (SELECTION_BITS / 8)
 
 #endif

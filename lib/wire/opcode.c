@@ -8,7 +8,8 @@
 	 ((flags)&OP_FETH ? FETH_LENGTH : 0) + ((flags)&OP_RETH ? RETH_LENGTH : 0) +             \
 	 ((flags)&OP_ATOMIC_ETH ? ATOMIC_ETH_LENGTH : 0) + ((flags)&OP_AETH ? AETH_LENGTH : 0) + \
 	 ((flags)&OP_ATOMIC_ACK_ETH ? ATOMIC_ACK_ETH_LENGTH : 0) +                               \
-	 ((flags)&OP_IMM ? IMM_LENGTH : 0) + ((flags)&OP_IETH ? IETH_LENGTH : 0))
+	 ((flags)&OP_IMM ? IMM_LENGTH : 0) + ((flags)&OP_IETH ? IETH_LENGTH : 0) +               \
+	 ((flags)&OP_SELECTION ? SELECTION_LENGTH : 0))
 
 #define ROW(SERVICE, OPB, KIND, text, f)                                   \
 	[OPCODE(SERVICE_##SERVICE, OPB)] = { .name = #SERVICE " " text,    \
@@ -84,4 +85,9 @@ const struct opcode_info opcode_table[256] = {
 			 .kind = KIND_CNP,
 			 .service = SERVICE_CNP,
 			 .header_length = BTH_LENGTH + CNP_RESERVED_LENGTH },
+	[OPCODE_SELECTIVE_ACK] = { .name = "SELECTIVE ACK",
+				   .flags = OP_RESPONSE | SINGLE | OP_AETH | OP_SELECTION,
+				   .kind = KIND_SELECTIVE_ACK,
+				   .service = SERVICE_OWN,
+				   .header_length = BTH_LENGTH + AETH_LENGTH + SELECTION_LENGTH },
 };

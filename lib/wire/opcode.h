@@ -16,6 +16,7 @@ enum service { /* the opcode's top three bits */
 	SERVICE_UD = 3,
 	SERVICE_CNP = 4,
 	SERVICE_XRC = 5,
+	SERVICE_OWN = 6, /* the manufacturer's: docs/wire-extensions.md */
 };
 
 /* What a packet is, wherever in its message it is. */
@@ -32,6 +33,7 @@ enum packet_kind {
 	KIND_FLUSH,
 	KIND_ATOMIC_WRITE,
 	KIND_CNP,
+	KIND_SELECTIVE_ACK,
 };
 
 enum opcode_flag {
@@ -50,6 +52,7 @@ enum opcode_flag {
 	OP_IETH = 1 << 11,
 	OP_XRCETH = 1 << 12,
 	OP_FETH = 1 << 13,
+	OP_SELECTION = 1 << 14,
 };
 
 /* Low five bits; | service << 5 gives the opcode. */
@@ -80,6 +83,7 @@ enum opcode_base {
 	OPB_FLUSH = 0x1c,
 	OPB_ATOMIC_WRITE = 0x1d,
 	OPCODE_CNP = 0x81,
+	OPCODE_SELECTIVE_ACK = 0xd1, /* between two uroce alone */
 };
 
 #define OPCODE(service, base) ((uint8_t)((service) << 5 | (base)))

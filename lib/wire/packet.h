@@ -58,6 +58,8 @@ enum syndrome {
 	SYNDROME_CLASS = 0xe0,
 };
 
+#define SELECTION_BITS 256u /* of a selective acknowledgement */
+
 #define QPN_GSI	      1u /* general services: the connection manager */
 #define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
 
@@ -69,6 +71,7 @@ struct packet {
 	bool fecn;
 	bool becn;
 	bool ack_req;
+	bool selective; /* the sender knows selective acknowledgements (docs/wire-extensions.md) */
 	bool again; /* not on the wire: the transport sends this PSN again */
 	uint16_t pkey;
 	uint32_t dest_qpn; /* 24 bits */
@@ -91,6 +94,8 @@ struct packet {
 	uint32_t invalidate_rkey;
 	uint32_t srqn;
 	uint32_t feth;
+	/* selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come */
+	uint64_t selection[SELECTION_BITS / 64];
 	/* Not on the wire: used inside the engine. */
 	uint32_t sender; /* received: the local queue pair that sent it; 0: it came from the port */
 	uint32_t ah; /* UD, sent: the address handle of the destination */

@@ -32,8 +32,19 @@ void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint
 	n->qp = must(calloc(qps, sizeof(*n->qp)));
 }
 
+static void kept_forget(struct node_qp *q)
+{
+	while (q->kept != NULL) {
+		struct node_kept *k = q->kept;
+
+		q->kept = k->next;
+		free(k);
+	}
+}
+
 static void node_qp_free(struct node_qp *q)
 {
+	kept_forget(q);
 	free(q->core);
 	free(q->receives.request);
 	free(q->completion);
@@ -308,6 +319,7 @@ int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask,
 		q->receives.head = q->receives.tail;
 		q->completion_head = q->completion_tail;
 		q->copy_head = q->copy_tail;
+		kept_forget(q);
 		q->next_ticket = 0; /* the next ticket may have any number */
 		q->events = 0;
 		q->flushing = false;
@@ -477,7 +489,7 @@ static void outcome_check(struct node_qp *q, const struct packet *p, bool offere
 			 o->place.length);
 }
 
-enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now)
+static enum reason receive(struct node_qp *q, const struct packet *p, nanotime now)
 {
 	struct node_receives *from = receives_of(q, p);
 	const struct recv_work *offer = NULL;
@@ -504,6 +516,61 @@ enum reason node_received(struct node_qp *q, const struct packet *p, nanotime no
 	}
 	node_collect(q, now);
 	return q->reason;
+}
+
+static bool precedes(const struct packet *x, const struct packet *y)
+{
+	bool x_answers = opcode_is(x->opcode, OP_RESPONSE),
+	     y_answers = opcode_is(y->opcode, OP_RESPONSE);
+
+	return x_answers != y_answers ? y_answers : ((y->psn - x->psn) & 0xffffff) < 1u << 23;
+}
+
+static void keep(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	struct node_kept *k = must(malloc(sizeof(*k))), **at = &q->kept;
+
+	while (*at != NULL && precedes(&(*at)->packet, p))
+		at = &(*at)->next;
+	k->packet = *p;
+	if (p->payload_length > 0)
+		memcpy(k->payload, p->payload, p->payload_length);
+	k->packet.payload = k->payload;
+	k->next = *at;
+	*at = k;
+	qp_held(q->core, p, now);
+	node_collect(q, now);
+}
+
+/* The first kept packet that may be passed in, taken out; NULL: there is none. */
+static struct node_kept *kept_take(struct node_qp *q)
+{
+	for (struct node_kept **at = &q->kept; *at != NULL; at = &(*at)->next) {
+		struct node_kept *k = *at;
+
+		if (!qp_waits(q->core, &k->packet)) {
+			*at = k->next;
+			return k;
+		}
+	}
+	return NULL;
+}
+
+enum reason node_received(struct node_qp *q, const struct packet *p, nanotime now)
+{
+	enum reason why = receive(q, p, now);
+	struct node_kept *k;
+
+	if (q->node->keeps && q->outcome.flags & OUTCOME_HOLD) {
+		keep(q, p, now);
+		return why;
+	}
+	while ((k = kept_take(q)) != NULL) {
+		receive(q, &k->packet, now);
+		free(k);
+	}
+	q->reason = why;
+	return why;
 }
 
 void node_sent(struct node_qp *q, const struct packet *p, nanotime now)

@@ -55,6 +55,13 @@ struct node_copy {
 	uint8_t octets[40 + NODE_PAYLOAD]; /* a datagram includes its network header */
 };
 
+/* A packet that came before others and is kept until they have come. */
+struct node_kept {
+	struct node_kept *next; /* by PSN, responses behind requests */
+	struct packet packet;
+	uint8_t payload[NODE_PAYLOAD];
+};
+
 struct node_qp {
 	struct node *node;
 	struct qp *core;
@@ -79,6 +86,7 @@ struct node_qp {
 	uint16_t identification;
 	struct outcome outcome;
 	enum reason reason; /* the outcome of the last packet */
+	struct node_kept *kept;
 };
 
 struct node {
@@ -94,6 +102,7 @@ struct node {
 	struct node_qp **qp;
 	uint32_t qps;
 	struct prng prng;
+	bool keeps; /* packets that came before others, as an engine does; otherwise it drops them */
 	bool delay_copies; /* copies are made by node_settle, otherwise at once */
 	bool hold_operations; /* binds and invalidations wait for node_operate */
 	uint32_t copy_delay; /* maximum, in ns */

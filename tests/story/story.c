@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story.h"
+#include "transport/qp.h"
 
 static struct side sides[2];
 struct side *const a = &sides[0], *const b = &sides[1];
 nanotime now;
 static struct story_options chosen;
+static struct path paths[2];
 
 static struct gid gid_of(const struct side *s)
 {
@@ -149,6 +151,7 @@ static void side_begin(struct side *s)
 	s->peer = s == a ? b : a;
 	node_init(&s->node, s == a ? "a" : "b", MEMORY, 1, s == a ? 1 : 2);
 	s->node.delay_copies = chosen.delay_copies;
+	s->node.keeps = chosen.recovery;
 	s->node.hold_operations = true;
 	for (uint32_t i = 0; i < MEMORY; i++)
 		s->node.memory[i] = pattern(s, i);
@@ -160,6 +163,17 @@ static void side_begin(struct side *s)
 	node_srq_add(&s->node, SRQ_2, PD_2, 4);
 }
 
+/* A path that knows its round trip. */
+static void recovery_begin(struct side *s)
+{
+	struct path *path = &paths[s == b];
+
+	path_init(path);
+	path_rtt(path, ROUND_TRIP, now);
+	path->rttvar = 0;
+	qp_give_path(s->q->core, path);
+}
+
 void story_begin(const struct story_options *options)
 {
 	chosen = *options;
@@ -168,7 +182,13 @@ void story_begin(const struct story_options *options)
 	side_begin(b);
 	connect_side(a);
 	connect_side(b);
+	if (chosen.recovery) {
+		recovery_begin(a);
+		recovery_begin(b);
+	}
 	now = 0;
+	/* As if they had heard from each other: tests/story/selective_test.c has how they do. */
+	a->q->core->selective = b->q->core->selective = chosen.selective;
 }
 
 /* Time: the core's clock runs one second ahead of the story's. */
@@ -323,15 +343,15 @@ static enum reason arrive(struct side *s, const struct packet *packet)
 {
 	static uint8_t datagram[GRH + NODE_PAYLOAD];
 	struct packet with_header = *packet;
-	const struct packet *p = packet;
+	const struct packet *p = &with_header;
 	enum reason r;
 
+	with_header.selective = packet->selective && (chosen.selective || chosen.negotiates);
 	if (type_of(s) == QP_TYPE_UD) {
 		grh_of(s->peer, datagram);
 		if (p->payload_length > 0)
 			memcpy(datagram + GRH, p->payload, p->payload_length);
 		with_header.payload = datagram + GRH;
-		p = &with_header;
 	}
 	r = node_received(s->q, p, clock_of_core());
 
@@ -400,6 +420,27 @@ void expect_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn)
 void pass_ack(struct side *s, uint32_t psn, uint32_t msn)
 {
 	expect_ack(s, psn, msn);
+	arrive(s->peer, &s->packet);
+}
+
+const struct packet *expect_selection(struct side *s, uint32_t next, uint32_t count,
+				      const uint32_t psn[])
+{
+	const struct packet *p = expect_packet(s, "SELECTIVE ACK", next - 1);
+	uint64_t wanted[ARRAY_SIZE(p->selection)] = { 0 };
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t n = (psn[i] - next) & PSN_MASK;
+
+		wanted[n / 64] |= UINT64_C(1) << (n % 64);
+	}
+	cr_assert_arr_eq(p->selection, wanted, sizeof(wanted), "%lx ..., %lx ... was expected",
+			 p->selection[0], wanted[0]);
+	return p;
+}
+
+void deliver(struct side *s)
+{
 	arrive(s->peer, &s->packet);
 }
 

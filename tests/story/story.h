@@ -77,6 +77,13 @@ struct story_options { /* 0: the default */
 	bool xrc; /* a is an XRC initiator, b its target; b's node has two SRQs */
 	bool stay_in_init; /* neither side is connected */
 	bool b_in_rtr;
+	/*
+	 * Both sides have a path, whose round trip is 20 us, and keep packets that come before others. So
+	 * losses are found without the retransmission timer.
+	 */
+	bool recovery;
+	bool selective; /* ... and they have learnt of each other that they know selective ones */
+	bool negotiates; /* ... or will learn it. Otherwise they are as peers of another make */
 };
 
 /* Begins a story: both sides are connected as the options say. */
@@ -141,6 +148,14 @@ static inline const struct packet *lose(struct side *s, const char *name, uint32
 {
 	return expect_packet(s, name, psn);
 }
+
+/* The next packet is a selective acknowledgement of what is before `next`, and of these PSNs. */
+#define ROUND_TRIP us(20) /* of a story with `recovery` */
+const struct packet *expect_selection(struct side *s, uint32_t next, uint32_t count,
+				      const uint32_t psn[]);
+
+/* The packet that this side sent last arrives after all. */
+void deliver(struct side *s);
 
 /* The next packet acknowledges this PSN (or is a NAK with this syndrome); it arrives. */
 void pass_ack(struct side *s, uint32_t psn, uint32_t msn);

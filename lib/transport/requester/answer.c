@@ -234,6 +234,7 @@ bool answer_waits(const struct qp *qp, const struct packet *p)
 	const struct requester *r = &qp->req;
 
 	if (opcode_table[p->opcode].kind == KIND_ACK ||
+	    opcode_table[p->opcode].kind == KIND_SELECTIVE_ACK ||
 	    !psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
 		return false;
 	for (uint32_t i = r->una; i != r->begun; i++) {
@@ -247,12 +248,49 @@ bool answer_waits(const struct qp *qp, const struct packet *p)
 	return false;
 }
 
+/* Whether it speaks of nothing that was never sent. */
+static bool selection_is_of_ours(const struct requester *r, const struct packet *p)
+{
+	uint32_t flight = (r->top_psn - r->una_psn) & PSN_MASK,
+		 first = (psn_add(p->psn, 1) - r->una_psn) & PSN_MASK;
+
+	for (uint32_t i = ARRAY_SIZE(p->selection); i-- > 0;) {
+		if (p->selection[i] != 0)
+			return first + 64 * i + 63 - (uint32_t)__builtin_clzll(p->selection[i]) <
+			       flight;
+	}
+	return true;
+}
+
+static enum reason selective_ack_received(struct qp *qp, const struct packet *p, nanotime now)
+{
+	struct requester *r = &qp->req;
+	uint32_t next = psn_add(p->psn, 1);
+
+	if (!qp->selective)
+		return REASON_SELECTIVE_ALIEN;
+	if ((p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
+		return REASON_SYNDROME_RESERVED;
+	/* It may acknowledge nothing new: then it begins where una_psn is. */
+	if (!psn_within(next, r->una_psn, ((r->top_psn - r->una_psn) & PSN_MASK) + 1))
+		return REASON_ACK_STALE;
+	if (!selection_is_of_ours(r, p))
+		return REASON_SELECTIVE_WRONG;
+	if (next != r->una_psn)
+		acknowledge_before(qp, next, next, now);
+	if (qp->state != QP_STATE_ERR && r->una_psn != r->top_psn)
+		recovery_selected(qp, next, p->selection, now);
+	return REASON_NONE;
+}
+
 enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
 			    nanotime now, struct outcome *out)
 {
 	struct requester *r = &qp->req;
 	const struct opcode_info *op = &opcode_table[p->opcode];
 
+	if (op->kind == KIND_SELECTIVE_ACK)
+		return selective_ack_received(qp, p, now);
 	if (!psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
 		return REASON_ACK_STALE;
 	if (op->kind == KIND_ACK)

@@ -71,7 +71,8 @@ static void close_board(struct requester *r)
 	struct board *b = &r->board;
 
 	if (psn_set_empty(&b->held) && psn_set_empty(&b->lost) && psn_set_empty(&b->old) &&
-	    psn_set_empty(&b->young)) {
+	    psn_set_empty(&b->young) && ahead(r, b->passed) == 0 && ahead(r, b->passed_data) == 0 &&
+	    ahead(r, b->passed_probe) == 0) {
 		b->clean = true;
 		b->late_at = TIME_NEVER;
 		return;
@@ -141,6 +142,15 @@ void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns)
 	psn_set_fill(&b->lost, psn, n, except, 1);
 	psn_set_clear(&b->old, psn, n);
 	psn_set_clear(&b->young, psn, n);
+}
+
+void recovery_gap(struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	if (r->board.clean ||
+	    (!psn_set_has(&r->board.old, r->una_psn) && !psn_set_has(&r->board.young, r->una_psn)))
+		recovery_lost(qp, r->una_psn, 1);
 }
 
 void recovery_start_over(struct qp *qp)
@@ -248,23 +258,30 @@ static uint32_t less(const struct requester *r, uint32_t psn, uint32_t by)
 	return psn_add(r->una_psn, n > by ? n - by : 0);
 }
 
+static uint32_t further(const struct requester *r, uint32_t x, uint32_t y)
+{
+	return ahead(r, x) > ahead(r, y) ? x : y;
+}
+
 /* Something arrived: what does that say of what was sent before it? */
 static void look(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
-	uint32_t places = qp->path != NULL ? LIMIT_REORDER : 0, all = b->passed;
+	uint32_t places = qp->path != NULL ? LIMIT_REORDER : 0, all = b->passed, data;
 
 	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
 		return;
 	if (overtaken(r, b, less(r, b->passed, places), less(r, b->passed_data, places)))
 		found_lost(qp);
-	if (ahead(r, b->passed_probe) > ahead(r, all))
-		all = b->passed_probe;
-	if (b->late_at != TIME_NEVER || !would_be_overtaken(r, all, b->passed_data))
+	/* A peer that holds packets may hold a READ, whose response is not due then. */
+	data = further(r, b->passed_data, b->passed_probe);
+	if (!qp->selective)
+		all = further(r, all, b->passed_probe);
+	if (b->late_at != TIME_NEVER || !would_be_overtaken(r, all, data))
 		return;
 	b->late = all;
-	b->late_data = b->passed_data;
+	b->late_data = data;
 	b->late_at = now + reorder_time(qp);
 	if (qp->path == NULL)
 		recovery_expired(qp, b->late_at);
@@ -332,6 +349,52 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 	forget(b, psn, 1);
 	psn_set_add(&b->held, psn);
 	recovery_wait(qp, now);
+	request_resume(qp);
+	look(qp, now);
+}
+
+static bool selected(const uint64_t selection[], uint32_t n)
+{
+	return selection[n / 64] >> (n % 64) & 1;
+}
+
+/*
+ * The packets of a message that the peer has. The peer executes nothing behind a gap: that it has the
+ * request of a READ or atomic says nothing of its response.
+ */
+static void note_selected(struct requester *r, uint32_t i, uint32_t next,
+			  const uint64_t selection[])
+{
+	struct board *b = &r->board;
+	uint32_t at, count = part_of(r, i, on_its_way(r), &at);
+
+	if (kind_is_fetching(message_at(r, i)->kind))
+		return;
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t psn = psn_add(at, k), n = (psn - next) & PSN_MASK;
+
+		if (n >= SELECTION_BITS || !selected(selection, n) || psn_set_has(&b->held, psn))
+			continue;
+		if (sent_once(b, psn))
+			raise(r, &b->passed_data, psn_add(psn, 1));
+		forget(b, psn, 1);
+		psn_set_add(&b->held, psn);
+	}
+}
+
+void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[], nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+
+	open_board(r);
+	b->gap = next;
+	if (ahead(r, next) > ahead(r, b->probe_psn) && ahead(r, b->probe_mark) > 0)
+		raise(r, &b->passed_probe, b->probe_mark);
+	for (uint32_t i = r->una; i != r->begun; i++)
+		note_selected(r, i, next, selection);
+	recovery_wait(qp, now);
+	b->probes = 0;
 	request_resume(qp);
 	look(qp, now);
 }

@@ -25,6 +25,8 @@ void recovery_unsent_from(struct qp *qp, uint32_t psn);
 void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns);
 /* ... all that is on its way and that the peer is not known to have. */
 void recovery_all_lost(struct qp *qp);
+/* ... the oldest alone, unless it was sent again already. */
+void recovery_gap(struct qp *qp);
 /* ... or that it once said that it has: nothing is believed any more. */
 void recovery_start_over(struct qp *qp);
 
@@ -37,6 +39,12 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now);
 void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
 /* The response with this PSN came before others and waits in the caller's hands. */
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
+
+/*
+ * The peer has what is before `next`, and of what follows it what the selection names (packet.h). It was
+ * checked that all this was sent.
+ */
+void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[], nanotime now);
 
 /* The clocks, as the retransmission timer is set and stopped. */
 void recovery_wait(struct qp *qp, nanotime now);

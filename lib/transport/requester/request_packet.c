@@ -23,8 +23,10 @@ uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_
 
 	if (r->nxt == r->begun || done >= m->asked_to)
 		return MIN_OF(all - done, r->window.packets);
-	/* It did not leave, or it is asked for again: all of the rest, as others may not take a part. */
-	return m->asked_to - done;
+	/* It did not leave, or it is asked for again: others may not take a part that ends early. */
+	if (!qp->selective || r->nxt_psn == r->top_psn)
+		return m->asked_to - done;
+	return psn_set_gap(&r->board.lost, psn_add(m->first_psn, done), m->asked_to - done);
 }
 
 /* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes; +INV is apart. */

@@ -53,12 +53,51 @@ enum reason duplicate_check(struct arrival *a)
 	return REASON_DUPLICATE;
 }
 
+/*
+ * A peer that asks for what is missing asks for several parts of a READ: one is owed after the other. A
+ * part that is still to be sent needs nothing, and one that finds no room will be asked for again. Other
+ * peers begin anew.
+ */
+static bool part_waits(const struct arrival *a)
+{
+	struct record *rec = a->record;
+	uint32_t asked = packets_of(a->qp, a->p->dma_length),
+		 at = psn_add(rec->reply_psn, rec->replied),
+		 left = packets_of(a->qp, rec->reply_length) - rec->replied;
+
+	if (!a->qp->selective || !rec->owed || rec->kind != KIND_READ_REQUEST)
+		return false;
+	if (psn_within(a->p->psn, at, left) && asked <= left - ((a->p->psn - at) & PSN_MASK))
+		return true;
+	if (rec->parts < RECORD_PARTS)
+		rec->part[rec->parts++] = (struct record_part){ a->p->psn, a->p->dma_length };
+	return true;
+}
+
+void duplicate_next_part(const struct qp *qp, struct record *rec)
+{
+	uint32_t psn = rec->part[0].psn;
+
+	if (rec->parts == 0)
+		return;
+	rec->owed = true;
+	rec->replied = 0;
+	rec->reply_psn = psn;
+	rec->reply_va = rec->va + ((uint64_t)((psn - rec->psn) & PSN_MASK) << qp->mtu_shift);
+	rec->reply_length = rec->part[0].octets;
+	rec->parts--;
+	memmove(rec->part, rec->part + 1, rec->parts * sizeof(rec->part[0]));
+}
+
 void duplicate_owe(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
 	struct record *rec = a->record;
 
 	assert(psn_within(a->p->psn, rec->psn, rec->packets) && rec->kind == a->op->kind);
+	if (part_waits(a))
+		return;
+	rec->parts = 0;
 	rec->repeated = !rec->owed || rec->repeated;
 	rec->owed = true;
 	rec->replied = 0;

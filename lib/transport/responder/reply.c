@@ -4,7 +4,8 @@
  * order, each behind the copies that it vouches for:
  *
  *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
- *	2. one NAK, or one ACK for everything that is in order by then
+ *	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
+ *	   behind a gap and the peer understands it
  */
 #include <assert.h>
 
@@ -12,6 +13,7 @@
 #include "memory/spans.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
+#include "transport/responder/duplicate.h"
 #include "transport/responder/reply.h"
 #include "transport/responder/respond.h"
 
@@ -55,7 +57,7 @@ bool reply_ready(const struct qp *qp)
 	}
 	if (r->nak != 0)
 		return qp->tickets.settled >= r->nak_ticket;
-	return r->ack_due && ack_position(qp, &psn, &msn);
+	return r->selection_due || (r->ack_due && ack_position(qp, &psn, &msn));
 }
 
 static void aeth(struct packet *p, uint8_t syndrome, uint32_t psn, uint32_t msn)
@@ -82,6 +84,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 {
 	uint32_t offset = rec->replied << qp->mtu_shift,
 		 psn = psn_add(rec->reply_psn, rec->replied);
+	uint64_t va = rec->reply_va + offset;
 	uint32_t n = MIN_OF(rec->reply_length - offset, qp->mtu);
 	bool last = offset + n == rec->reply_length;
 
@@ -92,10 +95,12 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	p->pad = (uint8_t)(-n & 3);
 	rec->replied++;
 	rec->owed = !last;
+	if (last)
+		duplicate_next_part(qp, rec);
 	if (n == 0)
 		return REASON_NONE;
 	return key_spans(keys, rec->rkey, (struct key_user){ .pd = rec->pd, .qpn = qp->qpn },
-			 ACCESS_REMOTE_READ, rec->reply_va + offset, n, gather);
+			 ACCESS_REMOTE_READ, va, n, gather);
 }
 
 static void atomic_reply(const struct qp *qp, struct record *rec, struct packet *p)
@@ -169,6 +174,40 @@ static bool ack_reply(struct qp *qp, struct packet *p)
 	return true;
 }
 
+/*
+ * What has come behind the newest packet that may be acknowledged: what is only not settled yet, and
+ * what waits behind a gap.
+ */
+static bool selection_reply(struct qp *qp, struct packet *p)
+{
+	struct responder *r = &qp->resp;
+	uint32_t psn, msn;
+
+	assert(r->selection_due && r->nak == 0 && "a NAK goes first");
+	r->selection_due = false;
+	if (!r->holding) { /* the gap has closed */
+		r->ack_due = true;
+		r->ack_due_psn = psn_before(r->expected_psn);
+		return ack_reply(qp, p);
+	}
+	ack_position(qp, &psn, &msn);
+	p->opcode = OPCODE_SELECTIVE_ACK;
+	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, msn);
+	memset(p->selection, 0, sizeof(p->selection));
+	for (uint32_t n = 0; n < SELECTION_BITS; n++) {
+		uint32_t next = psn_add(psn, 1 + n);
+
+		if (psn_after(r->expected_psn, next) ||
+		    (psn_within(next, r->expected_psn, LIMIT_WINDOW) &&
+		     psn_set_has(&r->behind, next)))
+			p->selection[n / 64] |= UINT64_C(1) << (n % 64);
+	}
+	if (psn_after(psn, r->acked_psn))
+		r->acked_psn = psn;
+	r->ack_due = r->ack_due && psn_after(r->ack_due_psn, psn);
+	return true;
+}
+
 bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 		struct span_list *gather)
 {
@@ -184,6 +223,8 @@ bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 	}
 	if (r->nak != 0)
 		return nak_reply(qp, p);
+	if (r->selection_due)
+		return selection_reply(qp, p);
 	return r->ack_due && ack_reply(qp, p);
 }
 
@@ -209,7 +250,9 @@ void reply_unsent(struct qp *qp, const struct packet *p)
 	struct record *rec;
 	uint32_t index = 0;
 
-	if (opcode_table[p->opcode].kind != KIND_ACK) {
+	if (opcode_table[p->opcode].kind == KIND_SELECTIVE_ACK) {
+		r->selection_due = true;
+	} else if (opcode_table[p->opcode].kind != KIND_ACK) {
 		rec = answering(qp, p->psn, &index);
 		if (rec == NULL)
 			return;
@@ -254,5 +297,6 @@ void reply_abandon(struct responder *r)
 		record_at(r, i)->owed = false;
 	r->record_owed = r->record_head;
 	r->ack_due = false;
+	r->selection_due = false;
 	r->nak = 0;
 }

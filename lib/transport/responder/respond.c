@@ -169,7 +169,13 @@ static void gap_seen(struct qp *qp, nanotime now)
 	struct responder *r = &qp->resp;
 	uint32_t places = (r->ahead_psn - r->expected_psn) & PSN_MASK;
 
-	if (qp->path == NULL || places > LIMIT_REORDER) {
+	if (qp->selective) {
+		/* It is told at once, and decides itself; a NAK follows in case it did not understand. */
+		r->selection_due = true;
+		if (r->nak_at == TIME_NEVER)
+			r->nak_at = now + MAX_OF(4 * path_srtt(qp->path),
+						 LIMIT_SELECTIVE_NAK_US * TIME_US);
+	} else if (qp->path == NULL || places > LIMIT_REORDER) {
 		r->nak_at = TIME_NEVER;
 		owe_nak(qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
 	} else if (r->nak_at == TIME_NEVER) {

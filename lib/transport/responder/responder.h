@@ -19,6 +19,13 @@ struct recv_work;
  * remembered after that for repetitions, until max_dest_rd_atomic younger ones followed (IBTA
  * 9.4.4, 9.4.5).
  */
+#define RECORD_PARTS 3u
+
+struct record_part { /* of a READ that is asked for again, while another part is being sent */
+	uint32_t psn;
+	uint32_t octets;
+};
+
 struct record {
 	uint64_t va; /* READ: the whole range */
 	uint64_t original; /* atomic: the value before */
@@ -35,6 +42,8 @@ struct record {
 	uint32_t msn;
 	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD, ... */
 	bool owed;
+	uint8_t parts; /* READ: more parts that are owed, in this order */
+	struct record_part part[RECORD_PARTS];
 	bool repeated; /* owed for a repetition: dropped when its room is needed */
 };
 
@@ -47,6 +56,7 @@ struct responder {
 	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
 	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
 	bool holding; /* ... there is something */
+	bool selection_due; /* ... and the peer, which understands it, is to be told */
 
 	/* the message that is open; KIND_UNDEFINED: none */
 	uint8_t open; /* enum packet_kind */

@@ -32,6 +32,8 @@ static unsigned int length_expected(unsigned int opcode)
 		return base == 1 ? 28 : 0;
 	case 5:
 		return xrc_length[base];
+	case 6:
+		return base == 0x11 ? 48 : 0; /* docs/wire-extensions.md */
 	default:
 		return 0;
 	}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Losses cost round trips: probes, what was overtaken, what waits behind a gap. A round trip is 20 us. */
+#include "story/story.h"
+
+#define PATIENCE us(LIMIT_PROBE_MIN_US) /* of 20 us: two round trips are not longer */
+#define WINDOW	 us(LIMIT_REORDER_US) /* in which packets may still change places */
+
+static void post_writes(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * i,
+		     .to = LANDS + 8 * i);
+}
+
+static void expect_written(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+	expect_no_completion(a);
+	expect_same(b, LANDS, a, 0, 8 * n);
+}
+
+/* protocol-map 105 */
+Test(recovery, a_lost_tail_is_probed_for)
+{
+	story(.recovery = true);
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	at(PATIENCE - 1);
+	expect_silence(a);
+	at(PATIENCE);
+	cr_assert(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	pass_ack(b, A_PSN, 1);
+	expect_written(1);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+	cr_assert_eq(a->q->deadline, TIME_NEVER);
+}
+
+/* protocol-map 106: probes double their wait and take no retry */
+Test(recovery, probes_are_not_retries)
+{
+	nanotime wait = PATIENCE, end;
+
+	story(.recovery = true, .retry_cnt = -1);
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	for (end = wait; end < us(4194); wait *= 2, end += wait) {
+		at(end - 1);
+		expect_silence(a);
+		at(end);
+		lose(a, "RC WRITE ONLY", A_PSN);
+	}
+	expect_no_completion(a);
+	at(us(4195));
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+}
+
+/* ... and a lost acknowledgement, too */
+Test(recovery, a_lost_acknowledgement_is_asked_for_again)
+{
+	story(.recovery = true);
+	post_writes(3);
+	for (uint32_t i = 0; i < 3; i++)
+		pass(a, "RC WRITE ONLY", A_PSN + i);
+	expect_ack(b, A_PSN + 2, 3);
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	expect_silence(a);
+	pass_ack(b, A_PSN + 2, 3);
+	expect_written(3);
+}
+
+/* protocol-map 59, 61: the peer does not repeat its NAK */
+Test(recovery, a_lost_nak_costs_round_trips)
+{
+	story(.recovery = true);
+	post_writes(4);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	for (uint32_t i = 1; i < 4; i++)
+		pass(a, "RC WRITE ONLY", A_PSN + i);
+	expect_silence(b);
+	at(WINDOW);
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	at(2 * WINDOW);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN + 3, 4); /* what waited behind the gap came with it */
+	expect_written(4);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/*
+ * A peer that drops what is behind a gap: exactly the probe is acknowledged, so what was sent before it
+ * did not arrive either.
+ */
+Test(recovery, what_was_sent_before_an_answered_probe_is_lost)
+{
+	story(.recovery = true);
+	post_writes(4);
+	for (uint32_t i = 0; i < 4; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i);
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_silence(a); /* the acknowledgement may have been a late one */
+	at(PATIENCE + WINDOW);
+	for (uint32_t i = 1; i < 4; i++)
+		pass(a, "RC WRITE ONLY", A_PSN + i);
+	exchange();
+	expect_written(4);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* ... but not if the acknowledgement was only late */
+Test(recovery, a_needless_probe_sends_nothing_else_again)
+{
+	story(.recovery = true);
+	post_writes(4);
+	for (uint32_t i = 0; i < 4; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i);
+	at(PATIENCE);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	inject(a, OPB_ACK, A_PSN, .syndrome = 31, .msn = 1);
+	at(PATIENCE + us(5));
+	inject(a, OPB_ACK, A_PSN + 3, .syndrome = 31, .msn = 4);
+	at(ms(3));
+	expect_silence(a);
+	for (uint32_t i = 0; i < 4; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+}
+
+/* A repetition that is lost, too: probes go on. */
+Test(recovery, a_lost_repetition_costs_round_trips)
+{
+	story(.recovery = true);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	at(WINDOW);
+	lose(a, "RC WRITE ONLY", A_PSN); /* the probe, at the same time */
+	pass_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(us(4000));
+	pass(a, "RC WRITE ONLY", A_PSN);
+	exchange();
+	expect_written(2);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* protocol-map 59: what only changed places is not asked for again */
+Test(recovery, packets_that_change_places_are_not_sent_again)
+{
+	struct packet first;
+
+	story(.recovery = true);
+	post_writes(3);
+	first = *lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	pass(a, "RC WRITE ONLY", A_PSN + 2);
+	at(us(10));
+	expect_silence(b);
+	expect_untouched(b, LANDS + 8, 16);
+	first.payload = octets(a, 0);
+	story_inject(b, &first);
+	pass_ack(b, A_PSN + 2, 3);
+	at(ms(3));
+	expect_silence(a);
+	expect_silence(b);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+}
+
+/* protocol-map 111, 113: a READ with a hole asks for the rest of it again, and keeps what came */
+Test(recovery, a_read_with_a_hole)
+{
+	story(.recovery = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 5 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 3);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 4);
+	expect_silence(a);
+	at(WINDOW);
+	pass(a, "RC READ REQUEST", A_PSN + 1);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 5 * MTU);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* protocol-map 91: an atomic whose answer is lost is executed once */
+Test(recovery, an_atomic_is_replayed)
+{
+	story(.recovery = true);
+	set_word(b, LANDS, 40);
+	post(a, .wr_id = 1, .opcode = WORK_ATOMIC_FETCH_AND_ADD, .compare_add = 2);
+	pass(a, "RC FETCH ADD", A_PSN);
+	lose(b, "RC ATOMIC ACK", A_PSN);
+	at(PATIENCE);
+	pass(a, "RC FETCH ADD", A_PSN);
+	pass(b, "RC ATOMIC ACK", A_PSN);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(word(a, 0), 40);
+	cr_assert_eq(word(b, LANDS), 42);
+}
+
+/* protocol-map 84, 111: an atomic's answer that comes before a READ's waits for it */
+Test(recovery, responses_change_places)
+{
+	struct packet read;
+
+	story(.recovery = true);
+	set_word(b, LANDS, 5);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 8, .from = 64, .to = LANDS + 64);
+	post(a, .wr_id = 2, .opcode = WORK_ATOMIC_FETCH_AND_ADD, .compare_add = 1);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC FETCH ADD", A_PSN + 1);
+	read = *lose(b, "RC READ RESPONSE ONLY", A_PSN);
+	pass(b, "RC ATOMIC ACK", A_PSN + 1);
+	expect_no_completion(a);
+	story_inject(a, &read);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	cr_assert_eq(word(a, 0), 5);
+	at(ms(3));
+	expect_silence(a);
+}
+
+/* protocol-map 53, 57 */
+Test(recovery, across_the_wrap)
+{
+	story(.recovery = true, .sq_psn = 0xfffffe);
+	post_writes(4);
+	pass(a, "RC WRITE ONLY", 0xfffffe);
+	lose(a, "RC WRITE ONLY", 0xffffff);
+	pass(a, "RC WRITE ONLY", 0);
+	lose(a, "RC WRITE ONLY", 1);
+	at(WINDOW);
+	pass_nak(b, SYNDROME_NAK_SEQUENCE, 0xffffff, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		pass(a, "RC WRITE ONLY", 0xffffff + i);
+	exchange();
+	expect_written(4);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* protocol-map 96, 99: nobody probes during an RNR wait */
+Test(recovery, an_rnr_wait_is_waited_for)
+{
+	story(.recovery = true);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 8);
+	pass(a, "RC SEND ONLY", A_PSN);
+	pass_nak(b, SYNDROME_RNR | 12, A_PSN, 0);
+	at(us(639));
+	expect_silence(a);
+	post_receive(b, 1, 8);
+	at(us(641));
+	pass(a, "RC SEND ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Selective acknowledgement between two uroce (docs/wire-extensions.md). A round trip is 20 us. */
+#include "story/story.h"
+
+#define PATIENCE us(LIMIT_PROBE_MIN_US)
+#define WINDOW	 us(LIMIT_REORDER_US)
+
+static void post_writes(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * i,
+		     .to = LANDS + 8 * i);
+}
+
+static void expect_written(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+	expect_no_completion(a);
+	expect_same(b, LANDS, a, 0, 8 * n);
+}
+
+static const uint32_t wraps[] = { A_PSN, 0xfffffe };
+
+Test(selective, what_is_missing_is_sent_again_and_nothing_else)
+{
+	for (uint32_t w = 0; w < ARRAY_SIZE(wraps); w++) {
+		uint32_t p = wraps[w];
+		uint32_t second = psn_add(p, 2), fourth = psn_add(p, 4);
+
+		story(.recovery = true, .selective = true, .sq_psn = p);
+		post_writes(6);
+		pass(a, "RC WRITE ONLY", p);
+		lose(a, "RC WRITE ONLY", p + 1);
+		pass(a, "RC WRITE ONLY", second);
+		lose(a, "RC WRITE ONLY", p + 3);
+		pass(a, "RC WRITE ONLY", fourth);
+		lose(a, "RC WRITE ONLY", p + 5);
+		expect_selection(b, p + 1, 2, (uint32_t[]){ second, fourth });
+		deliver(b);
+		expect_silence(a); /* they may only have changed places */
+		at(WINDOW);
+		pass(a, "RC WRITE ONLY", p + 1);
+		pass(a, "RC WRITE ONLY", p + 3);
+		expect_silence(a);
+		pass_ack(b, p + 4, 5);
+		at(3 * WINDOW);
+		pass(a, "RC WRITE ONLY", p + 5); /* the probe */
+		pass_ack(b, p + 5, 6);
+		expect_written(6);
+		cr_assert_eq(qp_timeouts(a->q->core), 0);
+		node_free(&a->node);
+		node_free(&b->node);
+	}
+}
+
+/* A repetition that is lost is noticed when something newer than it has come. */
+Test(selective, a_lost_repetition_is_noticed)
+{
+	story(.recovery = true, .selective = true);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+	deliver(b);
+	at(WINDOW);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	post(a, .wr_id = 3, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 16, .to = LANDS + 16);
+	pass(a, "RC WRITE ONLY", A_PSN + 2);
+	expect_selection(b, A_PSN, 2, (uint32_t[]){ A_PSN + 1, A_PSN + 2 });
+	deliver(b);
+	at(2 * WINDOW);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN + 2, 3);
+	expect_written(3);
+}
+
+/* Only the responses that are missing are asked for. */
+Test(selective, a_read_with_two_holes)
+{
+	story(.recovery = true, .selective = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 6 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 3);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 4);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 5);
+	at(WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+	expect_silence(a);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	at(2 * WINDOW); /* what overtook the second hole came later */
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 3)->dma_length, MTU);
+	expect_silence(a);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 6 * MTU);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* protocol-map 88: parts of a READ that are asked for at once are answered one after the other */
+Test(selective, parts_of_a_read)
+{
+	story(.recovery = true, .selective = true);
+	inject(b, OPB_READ_REQUEST, A_PSN, at_memory(b, 0, 8 * MTU));
+	for (uint32_t i = 0; i < 4; i++)
+		expect_packet(b, i == 0 ? "RC READ RESPONSE FIRST" : "RC READ RESPONSE MIDDLE",
+			      A_PSN + i);
+	inject(b, OPB_READ_REQUEST, A_PSN + 1, at_memory(b, MTU, MTU));
+	inject(b, OPB_READ_REQUEST, A_PSN + 2, at_memory(b, 2 * MTU, 2 * MTU));
+	inject(b, OPB_READ_REQUEST, A_PSN + 5, at_memory(b, 5 * MTU, MTU)); /* it comes anyway */
+	for (uint32_t i = 4; i < 7; i++)
+		expect_packet(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 7);
+	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	expect_packet(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	cr_assert_arr_eq(b->packet.payload, octets(b, 2 * MTU), MTU);
+	expect_packet(b, "RC READ RESPONSE LAST", A_PSN + 3);
+	expect_silence(b);
+}
+
+/* An atomic waits behind the gap with the rest, and is executed once. */
+Test(selective, an_atomic_behind_a_gap)
+{
+	story(.recovery = true, .selective = true);
+	set_word(b, LANDS + 0x100, 7);
+	post_writes(1);
+	post(a, .wr_id = 2, .opcode = WORK_ATOMIC_FETCH_AND_ADD, .compare_add = 1, .from = 64,
+	     .to = LANDS + 0x100);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC FETCH ADD", A_PSN + 1);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+	deliver(b);
+	cr_assert_eq(word(b, LANDS + 0x100), 7);
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	cr_assert_eq(word(b, LANDS + 0x100), 8);
+	cr_assert_eq(word(a, 64), 7);
+}
+
+/* Who has not said that it knows them is told by a NAK, and believed nothing. */
+Test(selective, nobody_else_is_sent_any)
+{
+	static const uint64_t bits[SELECTION_BITS / 64] = { 2 };
+	struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
+			    .pkey = 0xffff,
+			    .dest_qpn = A_QPN,
+			    .psn = A_PSN - 1,
+			    .syndrome = 31 };
+
+	story(.recovery = true);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	memcpy(p.selection, bits, sizeof(bits));
+	expect_reason(story_inject(a, &p), REASON_SELECTIVE_ALIEN);
+	inject(b, OPB_WRITE_ONLY, A_PSN + 1);
+	at(WINDOW);
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+}
+
+/* The first packets of both say it, and RESET forgets it. */
+Test(selective, the_peers_say_so_to_each_other)
+{
+	story(.recovery = true, .negotiates = true);
+	post_writes(1);
+	cr_assert(pass(a, "RC WRITE ONLY", A_PSN)->selective);
+	pass_ack(b, A_PSN, 1);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 8);
+	post(a, .wr_id = 3, .opcode = WORK_RDMA_WRITE, .length = 8);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	pass(a, "RC WRITE ONLY", A_PSN + 2);
+	expect_selection(b, A_PSN + 1, 1, (uint32_t[]){ A_PSN + 2 });
+	connect_again(b);
+	inject(b, OPB_WRITE_ONLY, A_PSN + 1);
+	at(ms(1));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+}
+
+/* A bit that nobody meant costs the extension, and the NAK comes all the same. */
+Test(selective, a_forged_bit_delays_a_nak)
+{
+	story(.recovery = true, .negotiates = true);
+	inject(b, OPB_WRITE_ONLY, A_PSN, .selective = true);
+	inject(b, OPB_WRITE_ONLY, A_PSN + 2);
+	expect_selection(b, A_PSN + 1, 1, (uint32_t[]){ A_PSN + 2 });
+	at(us(LIMIT_SELECTIVE_NAK_US));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 1);
+	/* A packet that failed a check says nothing. */
+	connect_again(b);
+	inject(b, OPB_WRITE_ONLY, A_PSN + 3, .selective = true);
+	expect_silence(b);
+	at(ms(3));
+	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+}
+
+/* Acknowledgements of what was never sent change nothing. */
+Test(selective, lies_are_dropped)
+{
+	static const struct {
+		uint32_t psn;
+		uint64_t first, last; /* words of the selection */
+		enum reason reason;
+	} lies[] = {
+		{ A_PSN - 1, 1 << 4, 0, REASON_SELECTIVE_WRONG }, /* the next that will be sent */
+		{ A_PSN - 1, UINT64_MAX, UINT64_MAX, REASON_SELECTIVE_WRONG },
+		{ A_PSN - 1, 0, UINT64_C(1) << 63, REASON_SELECTIVE_WRONG },
+		{ A_PSN + 3, 1, 0, REASON_SELECTIVE_WRONG },
+		{ A_PSN + 4, 0, 0, REASON_ACK_STALE },
+		{ A_PSN - 2, 2, 0, REASON_ACK_STALE },
+		{ A_PSN + 0x800000, 2, 0, REASON_ACK_STALE },
+	};
+
+	story(.recovery = true, .selective = true);
+	post_writes(4);
+	for (uint32_t i = 0; i < 4; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i);
+	for (uint32_t i = 0; i < ARRAY_SIZE(lies); i++) {
+		struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
+				    .pkey = 0xffff,
+				    .dest_qpn = A_QPN,
+				    .psn = lies[i].psn & PSN_MASK,
+				    .syndrome = 31 };
+
+		p.selection[0] = lies[i].first;
+		p.selection[SELECTION_BITS / 64 - 1] = lies[i].last;
+		expect_reason(story_inject(a, &p), lies[i].reason);
+		p.syndrome = SYNDROME_NAK_SEQUENCE;
+		p.selection[0] = p.selection[SELECTION_BITS / 64 - 1] = 0;
+		p.psn = A_PSN - 1;
+		expect_reason(story_inject(a, &p), REASON_SYNDROME_RESERVED);
+		expect_silence(a);
+		expect_no_completion(a);
+	}
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/* Everything is claimed, and nothing comes of it: the timer believes nothing any more. */
+Test(selective, a_peer_that_claims_what_it_has_not)
+{
+	struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
+			    .pkey = 0xffff,
+			    .dest_qpn = A_QPN,
+			    .psn = A_PSN - 1,
+			    .syndrome = 31,
+			    .selection = { 15 } };
+
+	story(.recovery = true, .selective = true);
+	post_writes(4);
+	for (uint32_t i = 0; i < 4; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i);
+	story_inject(a, &p);
+	at(us(4195));
+	for (uint32_t i = 0; i < 4; i++)
+		pass(a, "RC WRITE ONLY", A_PSN + i);
+	exchange();
+	expect_written(4);
+}
+
+/* Packets further ahead than a window are not kept, nor what is kept already. */
+Test(selective, what_is_kept_has_a_bound)
+{
+	story(.recovery = true, .selective = true);
+	for (uint32_t i = 1; i < 2 * LIMIT_WINDOW; i++) {
+		inject(b, OPB_WRITE_ONLY, A_PSN + i);
+		cr_assert_eq((b->q->outcome.flags & OUTCOME_HOLD) != 0, i < LIMIT_WINDOW);
+		inject(b, OPB_WRITE_ONLY, A_PSN + i);
+		cr_assert_eq(b->q->outcome.flags & OUTCOME_HOLD, 0);
+	}
+	inject(b, OPB_WRITE_ONLY, A_PSN);
+	pass_ack(b, A_PSN + LIMIT_WINDOW - 1, LIMIT_WINDOW);
+	cr_assert_null(b->q->kept);
+}
