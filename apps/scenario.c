@@ -40,6 +40,7 @@ static const char help[] =
 	"  --ring N         frames of a receive ring\n"
 	"  --packet-time T  of a host's processor for one packet\n"
 	"  --receiver-time T  the same, of hosts that only receive\n"
+	"  --forgetful      receivers have no room for packets that came before others\n"
 	"  --refuse P       probability that a port refuses frames, for --refuse-for TIME\n"
 	"  --timeout N      of acknowledgements: 4.096 us * 2^N (14)\n"
 	"  --time TIME      that messages are posted; the first tenth is not measured\n"
@@ -249,6 +250,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status)
 		{ "receiver-time", .read = read_time, .into = &c->receiver_time },
 		{ "refuse", .real = &c->refuses, .to = 1 },
 		{ "refuse-for", .read = read_time, .into = &c->refuses_for },
+		{ "forgetful", .flag = &c->forgetful },
 		{ "timeout", .read = NULL, .u32 = &o->timeout, .least = 1, .most = 31 },
 		{ "time", .read = read_run, .into = &c->time },
 		{ "seed", .u64 = &c->seed, .most = UINT64_MAX },

@@ -97,6 +97,7 @@ static void make_nodes(struct world *w)
 		path_init(&w->path[i]);
 		memset(n->memory, GUARD, size);
 		memset(n->memory, 0, sizeof(uint64_t));
+		n->keeps = (w->config.seed + i) % 4 != 0; /* mostly, as an engine with room */
 		n->delay_copies = !w->config.bench && prng_below(r, 2);
 		n->copy_delay = prng_between(r, 1, 10000);
 		n->fail_copies = w->config.fail_copies;

@@ -20,6 +20,7 @@ void host_init(struct host *h, uint32_t number, uint32_t hosts, const struct hos
 	h->ring_last = &h->ring;
 	h->ready_last = &h->ready;
 	node_init(&h->node, "host", octets, endpoints, seed);
+	h->node.keeps = is->keeps;
 	memset(h->node.memory, GUARD, octets);
 	h->endpoint = calloc(endpoints, sizeof(*h->endpoint));
 	h->path = calloc(hosts, sizeof(*h->path));

@@ -25,6 +25,7 @@ struct host_config {
 	nanotime poll_time, packet_time; /* what a poll takes, and each packet in it */
 	double refuses; /* probability that a port that is offered frames refuses them */
 	nanotime refuses_for;
+	bool keeps; /* packets that came before others; otherwise it has no room for them */
 };
 
 struct staged {

@@ -65,6 +65,7 @@ struct scenario_config {
 	double receiver_time; /* the same, of hosts that only receive; 0: as of the others */
 	double refuses; /* probability that a port refuses, */
 	double refuses_for; /* ns */
+	bool forgetful; /* receivers have no room for packets that came before others */
 	double time; /* ns; the first tenth is not measured */
 	const char *svg; /* NULL: no plot */
 };

@@ -68,6 +68,25 @@ Test(scenario, every_operation, .timeout = 60)
 	}
 }
 
+/*
+ * A receiver keeps what came before others, so that only what was lost is sent again. One that has no
+ * room for it is slower, but not stuck.
+ */
+Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_REORDER, PEERS_UROCE);
+	struct scenario_result r[2];
+
+	c.reorder = 0;
+	c.loss = 0.005;
+	for (int i = 0; i < 2; i++) {
+		c.forgetful = i;
+		r[i] = run(&c);
+	}
+	cr_expect_gt(r[1].again, r[0].again);
+	cr_expect_gt(r[1].use, r[0].use / 20, "%g without room, %g with it", r[1].use, r[0].use);
+}
+
 Test(scenario, the_seed_decides, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);

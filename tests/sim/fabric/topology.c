@@ -66,7 +66,8 @@ static void make_hosts(struct net *n, const struct scenario_config *c, const str
 						.poll_time = POLL_TIME,
 						.packet_time = (nanotime)time_of(c, sends[i]),
 						.refuses = c->refuses,
-						.refuses_for = (nanotime)c->refuses_for };
+						.refuses_for = (nanotime)c->refuses_for,
+						.keeps = !c->forgetful };
 
 		host_init(&n->host[i], i, n->hosts, &is, MAX_OF(1u, endpoints[i]) * each,
 			  MAX_OF(1u, endpoints[i]), prng_next(&n->fabric.prng));
