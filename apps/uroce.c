@@ -21,6 +21,7 @@ static const struct {
 	{ "run", command_run, "run an unmodified verbs program on an engine" },
 	{ "stat", command_stat, "print an engine's counters" },
 	{ "capture", command_capture, "write an engine's frames into a file" },
+	{ "trace", NULL, "print the packets of a queue pair" },
 	{ "ping", NULL, "check that an engine carries data, and time it" },
 	{ "perf", NULL, "measure an engine against this machine's limits" },
 	{ "sim", NULL, "run the transport in virtual time over a bad network" },
@@ -31,7 +32,8 @@ static void usage(FILE *out)
 	fputs("usage: uroce COMMAND [OPTIONS]\n\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-8s %s\n", commands[i].word, commands[i].what);
-	fputs("\n'uroce COMMAND --help' lists its options. Every command has --json.\n", out);
+	fputs("\n'uroce COMMAND --help' lists its options. Commands have --json, but for trace.\n",
+	      out);
 }
 
 static int run_program(const char *word, char **argv)

@@ -27,9 +27,11 @@
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "protocol/command.h"
 #include "uroced_confine.h"
 #include "uroced_console.h"
 #include "uroced_log.h"
+#include "uroced_notify.h"
 #include "uroced_options.h"
 #include "uroced_runtime.h"
 #include "uroced_telemetry.h"
@@ -360,6 +362,27 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 	return 0;
 }
 
+/* How long the main thread may wait, in ms; -1: for ever. */
+static int longest_wait(const struct uroced_options *o)
+{
+	int watchdog = notify_period();
+
+	if (o->engine.exit_when_idle == 0)
+		return watchdog;
+	return watchdog >= 0 ? MIN_OF(watchdog, PAUSE_MS) : PAUSE_MS;
+}
+
+/* The control path answers, or this waits with it, and the service manager hears nothing. */
+static void feed_watchdog(struct uroce_engine *e)
+{
+	struct reply_statistics s;
+
+	if (notify_period() < 0)
+		return;
+	uroce_statistics(e, &s);
+	notify("WATCHDOG=1");
+}
+
 /* Waits for a signal, `quit`, or the idle timeout. */
 static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o, int signals)
 {
@@ -367,8 +390,9 @@ static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o,
 			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN } };
 
 	while (!console_wants_end() && !uroce_idle_expired(e)) {
-		if (poll(p, 2, o->engine.exit_when_idle != 0 ? PAUSE_MS : -1) < 0 && errno != EINTR)
+		if (poll(p, 2, longest_wait(o)) < 0 && errno != EINTR)
 			break;
+		feed_watchdog(e);
 		if (p[0].revents != 0)
 			break;
 		if (p[1].revents != 0 && !console_input())
@@ -409,8 +433,11 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	announce(e, o);
 	telemetry_open(e, o);
 	status = open_console(e, o);
-	if (status == 0)
+	if (status == 0) {
+		notify("READY=1");
 		wait_for_end(e, o, signals);
+	}
+	notify("STOPPING=1");
 	console_close();
 	telemetry_close();
 	uroce_destroy(e);
@@ -461,6 +488,7 @@ int main(int argc, char **argv)
 		return status;
 	}
 	raise_descriptor_limit();
+	notify_open();
 	signals = block_signals();
 	if (eal.fell_back)
 		say("no free hugepages: using ordinary memory (--no-huge -m 512)");

@@ -126,7 +126,8 @@ static void show_port(void *parsed, struct cmdline *cl, void *data)
 	}
 	printf("port %s, %02x:%02x:%02x:%02x:%02x:%02x, link %s, Ethernet MTU %u, %u queues\n\n",
 	       p->name, p->mac.octet[0], p->mac.octet[1], p->mac.octet[2], p->mac.octet[3],
-	       p->mac.octet[4], p->mac.octet[5], p->link_up ? "up" : "down", p->mtu, p->queues);
+	       p->mac.octet[4], p->mac.octet[5],
+	       __atomic_load_n(&p->link_up, __ATOMIC_RELAXED) ? "up" : "down", p->mtu, p->queues);
 	if (!console_port_id(&id) || rte_eth_stats_get(id, &s) != 0)
 		return;
 	printf("%16" PRIu64 "  frames received\n%16" PRIu64 "  octets received\n", s.ipackets,

@@ -87,7 +87,7 @@ static int show_port(const char *params, struct rte_tel_data *d)
 		 p->mac.octet[5]);
 	rte_tel_data_add_dict_string(d, "mac", mac);
 	rte_tel_data_add_dict_string(d, "netdev", p->netdev);
-	rte_tel_data_add_dict_int(d, "link_up", p->link_up);
+	rte_tel_data_add_dict_int(d, "link_up", __atomic_load_n(&p->link_up, __ATOMIC_RELAXED));
 	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
 	rte_tel_data_add_dict_u64(d, "queues", p->queues);
 	return 0;

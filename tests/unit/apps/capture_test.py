@@ -11,9 +11,7 @@ import stat
 import subprocess
 import unittest
 
-from engine_rig import ENOUGH, UROCE, EngineCase, until
-
-MEMIF = "--vdev=net_memif0,role={},socket={}/memif.sock,socket-abstract=no,bsize=8192"
+from engine_rig import ENOUGH, MEMIF, UROCE, EngineCase, until
 
 
 @unittest.skipUnless(shutil.which("tshark"), "no tshark")
@@ -68,21 +66,12 @@ class Capture(EngineCase):
         """Two engines with a memif between them: both directions, and address resolution."""
         self.start("--port", "net_memif0", "--mtu", "4200",
                    eal=[MEMIF.format("server", self.folder)])
-        first = self.socket
-        self.socket = str(self.folder / "second.sock")
-        self.start("--port", "net_memif0", "--mtu", "4200",
-                   eal=[MEMIF.format("client", self.folder)], address="10.7.0.2/24")
-        capture = subprocess.Popen([UROCE, "capture", "--socket", first, self.file],
-                                   env=self.environment, stderr=subprocess.PIPE, text=True)
+        peer = self.start_peer()
+        capture = subprocess.Popen([UROCE, "capture", self.file], env=self.environment,
+                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, capture)
         until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size, "the capture")
-        words = ["ibv_rc_pingpong", "-d", "uroce0", "-g", "1", "-n", "200", "-p", "18599"]
-        server = subprocess.Popen([UROCE, "run", "--socket", first, "--", *words],
-                                  env=self.environment, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(self.end, server)
-        client = until(lambda: self.client(words), "the pingpong")
-        self.assertIn("200 iters", client)
-        self.assertEqual(server.wait(ENOUGH), 0)
+        self.assertIn("200 iters", self.pingpong(peer, 18599))
         capture.send_signal(signal.SIGTERM)
         self.assertRegex(capture.communicate(timeout=ENOUGH)[1], " 0 lost")
         frames = self.read("frame.interface_name", "frame.packet_flags_direction", "ip.src")
@@ -91,9 +80,26 @@ class Capture(EngineCase):
         self.assertGreater(len(frames), 800)
         self.assertGreaterEqual(len(self.read("frame.number", condition="arp")), 2)
 
-    def client(self, words):
-        end = self.uroce("run", "--socket", self.socket, "--", *words, "127.0.0.1")
-        return end.stdout if end.returncode == 0 else ""
+    def test_trace(self):
+        """The WRITEs of one queue pair, and the acknowledgements that it gets, in the order of PSNs."""
+        self.start()
+        self.ping()
+        pair = until(lambda: [q for q in json.loads(self.uroce("stat", "--json", "--qps").stdout)
+                              if q["state"] == "RTS"], "a pair")[0]
+        end = self.uroce("trace", "--count", "20", hex(pair["qpn"]))
+        self.assertEqual((end.returncode, end.stderr), (0, ""))
+        lines = [re.fullmatch(r" *(\d+\.\d{6}) ([<>]) (RC [A-Z ]+?) +psn +(\d+) (.*)", line).groups()
+                 for line in end.stdout.splitlines()]
+        self.assertEqual(len(lines), 20)
+        self.assertEqual(float(lines[0][0]), 0)
+        self.assertLessEqual({name for _, _, name, _, _ in lines}, {"RC WRITE ONLY", "RC ACK"})
+        for way in "<>":
+            numbers = [int(psn) for _, to, name, psn, _ in lines if to == way and "WRITE" in name]
+            self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers)))
+                             if numbers else [])
+        end = self.uroce("trace", hex(pair["qpn"] ^ 0xfff0))
+        self.assertEqual(end.returncode, 1)
+        self.assertIn("no queue pair has this number", end.stderr)
 
     def test_ends_with_the_engine(self):
         engine = self.start()

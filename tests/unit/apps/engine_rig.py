@@ -13,6 +13,7 @@ import time
 import unittest
 
 UROCED, UROCE = os.environ["UROCED"], os.environ["UROCE"]
+MEMIF = "--vdev=net_memif0,role={},socket={}/memif.sock,socket-abstract=no,bsize=8192"
 ENOUGH = 60  # seconds; only bounds a hang
 
 
@@ -113,6 +114,31 @@ class EngineCase(unittest.TestCase):
     def uroce(self, *words, **how):
         return subprocess.run([UROCE, *words], env=self.environment, timeout=ENOUGH,
                               capture_output=True, text=True, **how)
+
+    def start_peer(self):
+        """An engine at the other end of the first one's memif; its socket."""
+        socket, self.socket = self.socket, str(self.folder / "peer.sock")
+        self.start("--port", "net_memif0", "--mtu", "4200", address="10.7.0.2/24",
+                   eal=[MEMIF.format("client", self.folder)])
+        peer, self.socket = self.socket, socket
+        return peer
+
+    def pingpong(self, peer, port, count=200):
+        """ibv_rc_pingpong between the engine and its peer; what the client says in the end."""
+        words = ["ibv_rc_pingpong", "-d", "uroce0", "-g", "1", "-n", str(count), "-p", str(port)]
+        server = subprocess.Popen([UROCE, "run", "--quiet", "--", *words], env=self.environment,
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(self.end, server)
+
+        def client():
+            end = self.uroce("run", "--quiet", "--socket", peer, "--", *words, "127.0.0.1")
+            if "Couldn't connect" not in end.stderr:
+                self.assertEqual(end.returncode, 0, end.stderr)
+            return end.stdout if end.returncode == 0 else ""
+
+        said = until(client, "the pingpong")  # the server may not listen yet
+        self.assertEqual(server.wait(ENOUGH), 0)
+        return said
 
     def ping(self, count=1000000000, **how):
         """A program with a queue pair that is busy with itself, until it is ended."""
