@@ -40,5 +40,6 @@ void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Each ends with NULL. */
 extern cmdline_parse_inst_t *const show_commands[];
 extern cmdline_parse_inst_t *const set_commands[];
+extern cmdline_parse_inst_t *const impair_commands[];
 
 #endif

@@ -91,7 +91,8 @@ static cmdline_parse_inst_t quit_command = { .f = quit,
 static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group_command,
 						      &quit_command, NULL };
 
-static cmdline_parse_inst_t *const *const all[] = { show_commands, set_commands, own_commands };
+static cmdline_parse_inst_t *const *const all[] = { show_commands, set_commands, impair_commands,
+						    own_commands };
 
 /* ---- the line ---- */
 

@@ -141,7 +141,7 @@ static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64
 {
 	const struct impair_rules *r = p->rules;
 
-	if (!happens(p, r->reorder) || p->pocketed == IMPAIR_POCKET) {
+	if (!happens(p, impair_rule(&r->reorder)) || p->pocketed == IMPAIR_POCKET) {
 		line_up(p, frame, due);
 		return;
 	}
@@ -159,7 +159,7 @@ static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t
 	uint64_t begins = RTE_MAX(now, p->rate_free_at), waiting;
 
 	if (p->octet_cost == 0) {
-		pocket_or_line(p, frame, now + p->rules->delay);
+		pocket_or_line(p, frame, now + impair_rule(&p->rules->delay));
 		return;
 	}
 	waiting = ((begins - now) << IMPAIR_SHIFT) / p->octet_cost;
@@ -171,7 +171,7 @@ static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t
 	if (waiting > p->ecn && can_be_marked(frame))
 		frame = mark(frame, &p->counters.queue_marked);
 	p->rate_free_at = begins + (frame->pkt_len * p->octet_cost >> IMPAIR_SHIFT);
-	pocket_or_line(p, frame, p->rate_free_at + p->rules->delay);
+	pocket_or_line(p, frame, p->rate_free_at + impair_rule(&p->rules->delay));
 }
 
 void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
@@ -183,16 +183,16 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 		line_up(p, frame, now);
 		return;
 	}
-	if (happens(p, r->drop)) {
+	if (happens(p, impair_rule(&r->drop))) {
 		rte_pktmbuf_free(frame);
 		p->counters.dropped++;
 		return;
 	}
-	if (happens(p, r->corrupt))
+	if (happens(p, impair_rule(&r->corrupt)))
 		frame = corrupt(p, frame);
-	if (happens(p, r->ce))
+	if (happens(p, impair_rule(&r->ce)))
 		frame = mark(frame, &p->counters.ce_marked);
-	if (happens(p, r->duplicate))
+	if (happens(p, impair_rule(&r->duplicate)))
 		twin = rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
 	through_rate(p, frame, now);
 	if (twin != NULL) {

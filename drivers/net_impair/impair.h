@@ -41,6 +41,20 @@ struct impair_rules {
 	uint64_t seed;
 };
 
+/*
+ * Probabilities and the delay may change while frames pass (live.h). Relaxed: a queue sees the old
+ * value or the new one, and nothing is ordered by it.
+ */
+static inline uint64_t impair_rule(const uint64_t *rule)
+{
+	return __atomic_load_n(rule, __ATOMIC_RELAXED);
+}
+
+static inline void impair_rule_set(uint64_t *rule, uint64_t value)
+{
+	__atomic_store_n(rule, value, __ATOMIC_RELAXED);
+}
+
 /* Names of the counters, in the order of struct impair_counters. */
 #define IMPAIR_COUNTERS(X)                        \
 	X(passed)                                 \

@@ -11,6 +11,7 @@
 
 #include "config/limits.h"
 #include "drivers/net_impair/arguments.h"
+#include "drivers/net_impair/live.h"
 
 struct impair_queue {
 	struct impair *impair;
@@ -370,6 +371,13 @@ static int drop_device(struct rte_vdev_device *vdev)
 		return 0; /* already closed */
 	dev_close(dev);
 	return rte_eth_dev_release_port(dev);
+}
+
+struct impair_rules *net_impair_rules(uint16_t port)
+{
+	if (!rte_eth_dev_is_valid_port(port) || rte_eth_devices[port].dev_ops != &impair_ops)
+		return NULL;
+	return &impair_of(&rte_eth_devices[port])->rules;
 }
 
 static struct rte_vdev_driver impair_driver = { .probe = probe, .remove = drop_device };

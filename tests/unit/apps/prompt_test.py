@@ -6,7 +6,7 @@ import pathlib
 import re
 import unittest
 
-from engine_rig import EngineCase, Terminal, numbers_hidden, until
+from engine_rig import MEMIF, EngineCase, Terminal, numbers_hidden, until
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md"
 PROMPT = "uroced> "
@@ -82,6 +82,41 @@ class Prompt(EngineCase):
         self.assertRegex(self.command(terminal, "show memory"), r"0x[0-9a-f]{8} +0x")
         self.assertRegex(self.command(terminal, "show programs"), r" ping\n")
         self.assertEqual(self.command(terminal, "clear stats"), "")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+
+    def test_impairments(self):
+        terminal = Terminal(self.words(
+            "-i", "--port", "net_impair0", "--mtu", "4200",
+            eal=[MEMIF.format("server", self.folder), "--vdev=net_impair0,port=net_memif0"]),
+            self.environment)
+        terminal.read_until(PROMPT)
+        for words, says in (("drop 2", "set impair drop 2: must be a fraction"),
+                            ("drop -1", "must be a fraction"), ("ce x", "must be a fraction"),
+                            ("delay_us 1000001", "delay_us 1000001: must be in 0 .. 1000000"),
+                            ("delay_us -1", "must be in 0 .. 1000000"),
+                            ("jitter 1", "Bad arguments")):
+            self.assertIn(says, self.command(terminal, f"set impair {words}"))
+        self.assertEqual(re.findall(r"\d+\.\d+", self.command(terminal, "show impair")),
+                         ["0.000000"] * 5)
+        peer = self.start_peer()
+        self.assertIn("10 iters", self.pingpong(peer, 18598, 10), "neighbours are known")
+        for words in ("drop 3%", "duplicate 0.03", "reorder 3%", "corrupt 0.03", "ce 0.5",
+                      "delay_us 10"):
+            self.assertEqual(self.command(terminal, f"set impair {words}"), "")
+        self.assertRegex(self.command(terminal, "show impair"), r"duplicate +3\.0000")
+        self.assertIn("300 iters", self.pingpong(peer, 18598, 300))
+        said = self.command(terminal, "show port")
+        for fate in ("dropped", "duplicated", "reordered", "corrupted", "ce_marked"):
+            self.assertRegex(said, rf"[1-9]\d*  tx_impair_{fate}")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_impairments_need_their_device(self):
+        terminal = self.start_terminal()
+        for command in ("show impair", "set impair drop 1%", "set impair delay_us 1"):
+            self.assertIn("--vdev=net_impair0,port=NAME", self.command(terminal, command))
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
