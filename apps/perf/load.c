@@ -131,11 +131,11 @@ static int completions_turn(struct perf_pair *p, struct batch *b, bool again)
 	return n;
 }
 
-static int start(struct perf_pair *p, struct batch *b, uint64_t *outstanding)
+static int start(struct perf_pair *p, struct batch *b, uint32_t qps, uint64_t *outstanding)
 {
 	const struct perf_options *o = p->options;
 
-	for (uint32_t q = 0; q < o->qps; q++) {
+	for (uint32_t q = 0; q < qps; q++) {
 		for (uint32_t k = 0; k < o->depth / o->post; k++) {
 			if (post(p, b, q) != 0)
 				return 1;
@@ -153,7 +153,7 @@ static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uin
 	bool again = true;
 	int n;
 
-	if (start(p, b, &outstanding) != 0)
+	if (start(p, b, r->qps, &outstanding) != 0)
 		return 1;
 	begin = end = time_now();
 	stop = begin + (nanotime)(p->options->seconds * 1e9);
@@ -183,15 +183,21 @@ static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uin
 	return 0;
 }
 
-int load_run(struct perf_pair *p, enum perf_operation op, uint32_t size, struct load_result *r)
+int load_run(struct perf_pair *p, enum perf_operation op, uint32_t size, uint32_t qps,
+	     struct load_result *r)
 {
+	uint64_t sent, again, sent_by_then, again_by_then;
 	struct batch b;
 	int failed = 1;
 
-	*r = (struct load_result){ .operation = op, .size = size };
+	*r = (struct load_result){ .operation = op, .size = size, .qps = qps };
+	pair_count(p, &sent, &again);
 	if (batch_make(&b, p, op, size) == 0)
 		failed = run(p, &b, op, size, r);
 	batch_free(&b);
+	pair_count(p, &sent_by_then, &again_by_then);
+	if (sent_by_then > sent)
+		r->again = (double)(again_by_then - again) / (double)(sent_by_then - sent);
 	return failed;
 }
 

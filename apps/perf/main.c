@@ -53,8 +53,9 @@ static double ratio(const struct load_result *r, const struct limit_result *l)
 
 static void load_text(const struct load_result *r, const struct limit_result *l)
 {
-	printf("%-7s %9u %11.4f %11.3f", operation_name[r->operation], r->size,
-	       (double)r->messages / r->seconds / 1e6, (double)r->octets * 8 / r->seconds / 1e9);
+	printf("%-7s %9u %6u %11.4f %11.3f %8.3f %%", operation_name[r->operation], r->size, r->qps,
+	       (double)r->messages / r->seconds / 1e6, (double)r->octets * 8 / r->seconds / 1e9,
+	       100 * r->again);
 	if (l->raw_full_bits > 0)
 		printf(" %9.1f %%", 100 * ratio(r, l));
 	putchar('\n');
@@ -65,6 +66,8 @@ static void load_json(struct json *j, const struct load_result *r, const struct 
 	json_open(j, NULL, '{');
 	json_string(j, "operation", operation_name[r->operation]);
 	json_integer(j, "size", r->size);
+	json_integer(j, "qps", r->qps);
+	json_number(j, "sent_again", r->again);
 	json_number(j, "seconds", r->seconds);
 	json_integer(j, "messages", r->messages);
 	json_number(j, "messages_per_s", (double)r->messages / r->seconds);
@@ -74,26 +77,38 @@ static void load_json(struct json *j, const struct load_result *r, const struct 
 	json_close(j, '}');
 }
 
-static int loads(struct perf_pair *p, const struct limit_result *l, struct json *j)
+static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
+		const struct limit_result *l, struct json *j)
 {
 	const struct perf_options *o = p->options;
 	struct load_result r;
 
+	for (uint32_t i = 0; i < o->qps_count; i++) {
+		if (load_run(p, op, size, o->qps_of[i], &r) != 0)
+			return 1;
+		if (o->json)
+			load_json(j, &r, l);
+		else
+			load_text(&r, l);
+		fflush(stdout);
+	}
+	return 0;
+}
+
+static int loads(struct perf_pair *p, const struct limit_result *l, struct json *j)
+{
+	const struct perf_options *o = p->options;
+
 	if (o->json)
 		json_open(j, "rates", '[');
 	else
-		printf("op           octets  M message/s      Gbit/s   of limit\n");
+		printf("op           octets    qps  M message/s      Gbit/s      again   of limit\n");
 	for (uint32_t op = 0; op < PERF_OPERATIONS; op++) {
 		for (uint32_t s = 0; o->operation[op] && s < o->sizes; s++) {
 			if (op == PERF_ATOMIC && s > 0)
 				break;
-			if (load_run(p, op, op == PERF_ATOMIC ? 8 : o->size[s], &r) != 0)
+			if (load(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j) != 0)
 				return 1;
-			if (o->json)
-				load_json(j, &r, l);
-			else
-				load_text(&r, l);
-			fflush(stdout);
 		}
 	}
 	if (o->json)

@@ -20,7 +20,7 @@ static const char help[] =
 	"\n"
 	"  --operation LIST   write,read,send,atomic (default: write,read,send,atomic)\n"
 	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
-	"  --qps N            number of queue pairs (default 1)\n"
+	"  --qps LIST         numbers of queue pairs that work at once (default 1)\n"
 	"  --depth N          outstanding requests on each queue pair (default 128)\n"
 	"  --post N           requests posted by one call, the last one signalled (default 16)\n"
 	"  --mtu N            path MTU: 256, 512, 1024, 2048, 4096 (default 4096)\n"
@@ -52,22 +52,40 @@ static const char *read_operations(void *into, const char *value)
 	return NULL;
 }
 
-static const char *read_sizes(void *into, const char *value)
+/* Numbers in 1 .. most, with commas between them. False: it is something else. */
+static bool read_numbers(const char *value, uint32_t most, uint32_t *to, uint32_t *count)
 {
-	struct perf_options *o = into;
 	const char *word = value;
 	char *end;
 
-	for (o->sizes = 0;; word = end + 1) {
+	for (*count = 0;; word = end + 1) {
 		unsigned long v = strtoul(word, &end, 10);
 
-		if (*word < '0' || *word > '9' || v < 1 || v > LARGEST_MESSAGE ||
-		    (*end != ',' && *end != '\0') || o->sizes == PERF_SIZES)
-			return "must be a list of at most 16 sizes in 1 .. 67108864";
-		o->size[o->sizes++] = (uint32_t)v;
+		if (*word < '0' || *word > '9' || v < 1 || v > most ||
+		    (*end != ',' && *end != '\0') || *count == PERF_SIZES)
+			return false;
+		to[(*count)++] = (uint32_t)v;
 		if (*end == '\0')
-			return NULL;
+			return true;
 	}
+}
+
+static const char *read_sizes(void *into, const char *value)
+{
+	struct perf_options *o = into;
+
+	if (read_numbers(value, LARGEST_MESSAGE, o->size, &o->sizes))
+		return NULL;
+	return "must be a list of at most 16 sizes in 1 .. 67108864";
+}
+
+static const char *read_qps(void *into, const char *value)
+{
+	struct perf_options *o = into;
+
+	if (read_numbers(value, PERF_QPS, o->qps_of, &o->qps_count))
+		return NULL;
+	return "must be a list of at most 16 numbers in 1 .. 16384";
 }
 
 static const char *read_mtu(void *into, const char *value)
@@ -102,7 +120,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	const struct option_row rows[] = {
 		{ "operation", .read = read_operations, .into = o },
 		{ "size", .read = read_sizes, .into = o },
-		{ "qps", .u32 = &o->qps, .least = 1, .most = PERF_QPS },
+		{ "qps", .read = read_qps, .into = o },
 		{ "depth", .u32 = &o->depth, .least = 1, .most = 4096 },
 		{ "post", .u32 = &o->post, .least = 1, .most = 4096 },
 		{ "mtu", .read = read_mtu, .into = o },
@@ -119,7 +137,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.operation = { true, true, true, true },
 		.sizes = 3,
 		.size = { 8, 4096, 65536 },
-		.qps = 1,
+		.qps_count = 1,
+		.qps_of = { 1 },
 		.depth = 128,
 		.post = 16,
 		.mtu = 4096,
@@ -130,5 +149,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		return false;
 	o->limits = !no_limits;
 	o->post = MIN_OF(o->post, o->depth);
+	for (uint32_t i = 0; i < o->qps_count; i++)
+		o->qps = MAX_OF(o->qps, o->qps_of[i]);
 	return true;
 }

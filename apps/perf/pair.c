@@ -26,6 +26,7 @@
 #include "engine/uroce.h"
 #include "load.h"
 #include "perf.h"
+#include "protocol/command.h"
 
 #define RING_SLOTS   1024u
 #define PORT_MTU     4200u
@@ -300,6 +301,16 @@ void pair_poll(struct perf_pair *p)
 	uroce_poll(p->a.engine, 0);
 	if (p->options->placement == PLACE_ONE)
 		uroce_poll(p->b.engine, 0);
+}
+
+void pair_count(const struct perf_pair *p, uint64_t *sent, uint64_t *again)
+{
+	struct reply_statistics of_a, of_b;
+
+	uroce_statistics(p->a.engine, &of_a);
+	uroce_statistics(p->b.engine, &of_b);
+	*sent = of_a.tx_packets + of_b.tx_packets;
+	*again = of_a.retransmitted + of_b.retransmitted;
 }
 
 static int engines_open(struct perf_pair *p)

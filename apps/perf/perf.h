@@ -35,7 +35,9 @@ struct perf_options {
 	bool operation[PERF_OPERATIONS];
 	uint32_t sizes;
 	uint32_t size[PERF_SIZES]; /* octets */
-	uint32_t qps;
+	uint32_t qps_count; /* numbers of queue pairs that work at once, one after another */
+	uint32_t qps_of[PERF_SIZES];
+	uint32_t qps; /* the largest of them */
 	uint32_t depth; /* outstanding requests on each queue pair */
 	uint32_t post; /* requests posted by one call, the last one signalled */
 	uint32_t mtu; /* IB path MTU, octets */
@@ -80,14 +82,18 @@ void pair_poll(struct perf_pair *p);
 struct load_result {
 	enum perf_operation operation;
 	uint32_t size;
+	uint32_t qps;
 	double seconds;
+	double again; /* packets of both engines that were sent again, a part of those sent */
 	uint64_t messages;
 	uint64_t octets;
 };
 
-/* Rate and bandwidth of one operation and size. 0, or 1 after a line on stderr. */
-int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size,
+/* Rate and bandwidth of one operation and size on `qps` queue pairs. 0, or 1 after a line on stderr. */
+int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size, uint32_t qps,
 	     struct load_result *r);
+/* What both engines have sent so far, and sent again. */
+void pair_count(const struct perf_pair *p, uint64_t *sent, uint64_t *again);
 /* Half of the round trip of a WRITE ping-pong, in ns. */
 int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h);
 

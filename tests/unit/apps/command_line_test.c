@@ -135,7 +135,10 @@ static const struct wrong wrong[] = {
 	{ { "perf", "--size", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
 	  "--size 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1: must be a list of at most 16 sizes in "
 	  "1 .. 67108864" },
-	{ { "perf", "--qps", "16385" }, "--qps 16385: must be in 1 .. 16384" },
+	{ { "perf", "--qps", "16385" },
+	  "--qps 16385: must be a list of at most 16 numbers in 1 .. 16384" },
+	{ { "perf", "--qps", "1,,2" },
+	  "--qps 1,,2: must be a list of at most 16 numbers in 1 .. 16384" },
 	{ { "perf", "--depth", "0" }, "--depth 0: must be in 1 .. 4096" },
 	{ { "perf", "--post", "many" }, "--post many: must be in 1 .. 4096" },
 	{ { "perf", "--mtu", "1500" }, "--mtu 1500: must be one of 256, 512, 1024, 2048, 4096" },
