@@ -69,8 +69,12 @@
 #define LIMIT_BATCH_COPIES   512u /* copies into peer memory of one rx round */
 #define LIMIT_BATCH_TICKETS  128u /* packets that they are of */
 #define LIMIT_MODERATED	     32u /* CQs with a moderated event that one poll looks at */
-#define LIMIT_SEND_TRIES     4u /* of a port that takes nothing, before frames are taken back */
+#define LIMIT_DRAIN	     256u /* requests of one queue pair that are taken at once */
+#define LIMIT_DRAINED	     1024u /* ... of all in one poll, and one queue pair's more */
+#define LIMIT_SEND_TRIES     4u /* of a port that takes nothing, before its frames wait */
 #define LIMIT_STALL_US	     5u /* before a port or lcore that was full is tried again */
+#define LIMIT_WAITING	     8192u /* frames that wait for the port, or for other lcores */
+#define LIMIT_STUCK_MS	     1000u /* that they wait before they are dropped */
 #define LIMIT_OPERATIONS     1024u /* binds of one lcore that wait for the control thread */
 #define LIMIT_KERNEL_UP	     1024u /* frames that wait for the kernel */
 #define LIMIT_KERNEL_DOWN    512u /* ... that come from it */

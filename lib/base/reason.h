@@ -86,7 +86,7 @@
 	X(CLIENT_GONE, client_gone, "the program that owned the object is gone")                   \
 	X(ENGINE_GONE, engine_gone, "the engine is gone")                                          \
 	/* sending */                                                                              \
-	X(TX_FULL, tx_full, "the port took no more frames")                                        \
+	X(TX_FULL, tx_full, "the port took no more frames for now: they wait")                     \
 	X(NO_BUFFER, no_buffer, "no packet buffer was free")                                       \
 	X(NEIGHBOUR_UNKNOWN, neighbour_unknown, "the destination's MAC address is not known yet")  \
 	X(CNP_RECEIVED, cnp_received, "the network asked to slow down")                            \
@@ -115,7 +115,9 @@
 	X(BEHIND_FULL, behind_full, "a packet behind a missing one found no room to wait")         \
 	X(SELECTIVE_ALIEN, selective_alien,                                                        \
 	  "a selective acknowledgement from a peer that has not said that it knows them")          \
-	X(SELECTIVE_WRONG, selective_wrong, "a selective acknowledgement of what was never sent")
+	X(SELECTIVE_WRONG, selective_wrong, "a selective acknowledgement of what was never sent")  \
+	/* sending, again */                                                                       \
+	X(PORT_STUCK, port_stuck, "the port takes no frames, and has not for long")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

@@ -70,6 +70,7 @@ static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 	s->flow_state = q->flow_state;
 	s->failed = false;
 	s->unsent = false;
+	s->kept = s->captured = false;
 	s->raw = false;
 	s->refused = REASON_NONE;
 	s->sealed = false;

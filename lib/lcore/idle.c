@@ -23,6 +23,7 @@
 
 #include "lcore/inside.h"
 #include "lcore/moving/moving.h"
+#include "lcore/moving/outlet.h"
 #include "queue/fence.h"
 
 #define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
@@ -101,7 +102,8 @@ static bool sleep_once(struct lcore *l)
 	__atomic_store_n(&l->sleeping, 1, __ATOMIC_RELAXED);
 	tell_clients(l, 1);
 	queue_fence(); /* pairs with doorbell_ring, lcore_call and hand_over */
-	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready);
+	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->drains) ||
+	       outlets_wait(l);
 	if (!busy && !__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE))
 		wait_for_bell(l, bell, clock_now());
 	tell_clients(l, 0);

@@ -27,7 +27,9 @@ struct staged_frame {
 	bool echo; /* to a group with members here, beside the port */
 	uint8_t l3; /* where its IP header begins */
 	uint8_t refused; /* enum reason: it may not be sent, raw or TSO (`failed`, too) */
-	bool unsent;
+	bool unsent; /* it is to be made again */
+	bool kept; /* its outlet has it: outlet.h */
+	bool captured; /* by those who watch: capture.h */
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
 	uint16_t peer_count;
 	struct packet packet; /* to name it to the core if it cannot be sent */
@@ -89,6 +91,9 @@ void receive_kept(struct lcore *l, const struct recv_work *offer);
 /* Completes the posted receives of a queue pair in ERR as flushed. */
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
+/* The queue pair goes. */
+void drain_forget(struct lcore *l, struct engine_qp *q);
+
 /* place.c */
 struct copy_batch *copy_batch_create(void);
 void copy_batch_destroy(struct copy_batch *b);
@@ -140,8 +145,16 @@ void frame_seal(struct staged_frame *s, const struct peer_copy *copy);
 
 /* send.c: how many of the first frames the port took; the others are still the caller's. */
 uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n);
-/* Sends them in order; what cannot be sent goes back to the core. The mbufs are gone then. */
+/*
+ * Sends them in order, or keeps them in their outlet; what failed is reported to the core. The mbufs
+ * are gone then.
+ */
 void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now);
+/* Parts of it. Finished frames, at most LIMIT_BURST, in one burst; returns how many left. */
+bool frame_goes_to_port(const struct staged_frame *s);
+uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n);
+/* One that does not go to the port alone. False: no room; the frame is still the caller's. */
+bool frame_send_one(struct lcore *l, struct staged_frame *s);
 
 /* cm_rx.c: a datagram for queue pair 1. Takes the mbuf. */
 void cm_rx(struct lcore *l, const struct packet *p, struct rte_mbuf *m);

@@ -26,6 +26,7 @@
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/slots.h"
+#include "lcore/moving/outlet.h"
 #include "lcore/paths.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
@@ -63,11 +64,13 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	TAILQ_INIT(&l->ready);
 	TAILQ_INIT(&l->moderated);
 	TAILQ_INIT(&l->operations);
+	TAILQ_INIT(&l->drains);
 	wheel_init(&l->wheel, clock_now());
 	l->stage = calloc(LIMIT_STAGE, sizeof(*l->stage));
 	l->gather_copy = calloc(LIMIT_GATHER, sizeof(*l->gather_copy));
 	l->loop = calloc(LIMIT_LOOP, sizeof(*l->loop));
 	l->copies = copy_batch_create();
+	l->outlets = outlets_create();
 	l->paths = paths_create();
 	l->moving = moving_create();
 	l->holding = holding_create();
@@ -75,8 +78,8 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->paths == NULL || l->moving == NULL || l->holding == NULL || l->behind == NULL ||
-	    l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
+	    l->outlets == NULL || l->paths == NULL || l->moving == NULL || l->holding == NULL ||
+	    l->behind == NULL || l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -100,6 +103,7 @@ void lcore_destroy(struct lcore *l)
 	rte_ring_free(l->messages);
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
+	outlets_destroy(l->outlets);
 	paths_destroy(l->paths);
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
@@ -155,8 +159,9 @@ static bool is_wanted(const struct lcore *l)
 {
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
 
-	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) || next < l->asleep_until ||
-	       l->loop_head != l->loop_tail || moving_under_way(l);
+	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) ||
+	       !TAILQ_EMPTY(&l->drains) || next < l->asleep_until || l->loop_head != l->loop_tail ||
+	       moving_under_way(l) || outlets_wait(l);
 }
 
 /* Runs the messages of an lcore that nobody polls. False: somebody polls it, or is about to. */
@@ -223,6 +228,8 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	q->lcore = l;
 	q->is_ready = false;
 	q->in_wheel = false;
+	q->drains = false;
+	q->waiting = 0;
 	q->detached = false;
 	STAILQ_INIT(&q->held);
 	TAILQ_INIT(&q->behind[0]);
@@ -240,6 +247,8 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	hold_forget(l, q);
 	behind_forget(l, q);
 	operation_forget(l, q);
+	drain_forget(l, q);
+	outlets_forget(l, q);
 	paths_leave(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
@@ -249,6 +258,8 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	__atomic_store_n(&q->page->state, qp_state(q->core), __ATOMIC_RELEASE);
+	if (qp_state(q->core) == QP_STATE_RESET)
+		outlets_forget(l, q);
 	paths_follow(l, q);
 	qp_drain_rings(l, q, now);
 	qp_settled(l, q, now);

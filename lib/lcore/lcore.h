@@ -42,6 +42,7 @@ struct exception;
 struct flow_table;
 struct holding;
 struct moving;
+struct outlets;
 struct paths;
 struct slots;
 struct staged_frame;
@@ -69,6 +70,7 @@ struct lcore {
 	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
 	struct ready_list ready;
 	struct wheel wheel;
+	struct drain_list drains; /* queue pairs whose send rings hold more than was taken */
 	struct moderated_list moderated; /* CQs that owe an event */
 	struct operation_list operations; /* queue pairs with one for the end of this round */
 	uint32_t staged;
@@ -80,7 +82,7 @@ struct lcore {
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* LIMIT_GATHER: payloads to be read from peer memory */
 	uint16_t tx_queue;
-	nanotime stalled_until; /* a port or lcore was full: no tx round before */
+	struct outlets *outlets; /* frames that the port or an lcore did not take */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
 	uint64_t chains; /* the number of the newest */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
@@ -207,7 +209,14 @@ int lcore_loop(void *lcore);
 /* What follows any event of a queue pair: completions, events, deadline, ready list. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
 
-/* work.c: doorbells and requests into windows. */
+/* outlet.c: queue pairs that have no turn because of an outlet, each once or more often. */
+void outlets_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
+			 void *arg);
+
+/*
+ * work.c: doorbells and requests into windows, at most about LIMIT_DRAINED requests a poll. From
+ * LIMIT_BURST on there may be more.
+ */
 uint32_t doorbells_poll(struct lcore *l, nanotime now);
 /* Moves what the rings hold into the window; flushes receives of a queue pair in ERR. */
 void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now);

@@ -109,7 +109,7 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 		take_completions(l, q, now);
 	}
 	wheel_set(&l->wheel, q, qp_deadline(q->core));
-	if (!q->is_ready && !q->gather_pending && q->flow_state != FLOW_NONE &&
+	if (!q->is_ready && !q->gather_pending && q->waiting == 0 && q->flow_state != FLOW_NONE &&
 	    qp_has_packet(q->core))
 		ready_add(l, q);
 }

@@ -131,8 +131,7 @@ struct engine_qp {
 	uint32_t handle;
 	uint8_t type; /* enum qp_type */
 	uint8_t flow_state; /* enum flow_state */
-	bool is_ready; /* stands in the ready list */
-	bool starved; /* ... in that of those that wait for a mover's job, instead */
+	bool is_ready; /* stands in the ready list, or in another one that waits for something: */
 	bool in_wheel;
 	bool detached;
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
@@ -147,10 +146,16 @@ struct engine_qp {
 	bool error_asked; /* WQ: its program put it into the error state */
 	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
 	uint16_t identification; /* of the next IPv4 header */
+	bool drains; /* in lcore.drains */
+	TAILQ_ENTRY(engine_qp) drain_link;
 	uint32_t wheel_slot;
 	uint32_t published_retired;
 	nanotime wheel_at;
+	struct ready_list *stands_in; /* lcore.ready, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;
+	uint16_t waiting; /* frames that its outlet did not take yet: no turn until then */
+	uint8_t outlet; /* enum outlet_name: of these frames, */
+	nanotime waiting_since; /* ... and since when, as far as the core does not know yet */
 	LIST_ENTRY(engine_qp) wheel_link;
 	struct flow flow;
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
@@ -201,6 +206,7 @@ struct engine_qp {
 };
 
 TAILQ_HEAD(ready_list, engine_qp);
+TAILQ_HEAD(drain_list, engine_qp);
 TAILQ_HEAD(operation_list, engine_qp);
 TAILQ_HEAD(waiting_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);

@@ -104,14 +104,12 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		rte_pktmbuf_free(m);
 }
 
-static uint32_t port_input(struct lcore *l, nanotime now)
+static uint32_t port_burst(struct lcore *l, nanotime now)
 {
 	struct port *port = l->engine->port;
 	struct rte_mbuf *m[LIMIT_BURST];
 	uint16_t n;
 
-	if (l->queue == UINT16_MAX)
-		return 0;
 	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
 	for (uint16_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
@@ -122,6 +120,20 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 		frame_input(l, m[i], FRAME_RECEIVED, now);
 	}
 	return n;
+}
+
+/* As many as a tx round makes, so that what arrives does not pile up behind what is sent. */
+static uint32_t port_input(struct lcore *l, nanotime now)
+{
+	uint32_t total = 0, n;
+
+	if (l->queue == UINT16_MAX)
+		return 0;
+	do {
+		n = port_burst(l, now);
+		total += n;
+	} while (n == LIMIT_BURST && total < LIMIT_ROUND + LIMIT_TURN);
+	return total;
 }
 
 /* A frame from inside the engine, by its mark. */

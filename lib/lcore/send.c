@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends frames: through the port in bursts, or round inside the engine. Every retry is bounded. */
+/*
+ * Sends frames: through the port in bursts, or round inside the engine. What an outlet does not take
+ * is kept there (outlet.h). Every retry is bounded.
+ */
 #include "lcore/capture.h"
 #include "lcore/datagram.h"
-#include "lcore/inside.h"
+#include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"
 
-#define STALL (LIMIT_STALL_US * TIME_US)
-
-uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
+static uint32_t port_put(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
 	struct port *port = l->engine->port;
 	uint32_t sent = 0;
 	uint32_t *busy = &l->engine->tx_busy[l->tx_queue];
 
-	/* Before the port has them. One that it does not take is captured once more when it is sent. */
-	capture_frames(l, m, n, CAPTURE_SENT);
 	for (uint32_t tries = 0; tries < LIMIT_SEND_TRIES && sent < n; tries++) {
 		/* With fewer queues than lcores a queue is shared, one at a time. */
 		if (__atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE) != 0)
@@ -22,35 +21,65 @@ uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 		sent += port->ops->tx_burst(port, l->tx_queue, m + sent, (uint16_t)(n - sent));
 		__atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 	}
+	if (sent > 0)
+		l->outlets->outlet[OUTLET_PORT].stuck = false;
 	return sent;
 }
 
-/*
- * n frames go to the port in one burst. What it does not take stays ours, and nothing
- * of those queue pairs may overtake it.
- */
-static void send_run(struct lcore *l, struct staged_frame *s, uint32_t n)
+uint32_t port_send(struct lcore *l, struct rte_mbuf **m, uint32_t n)
 {
-	struct rte_mbuf *m[LIMIT_STAGE], *echo[LIMIT_STAGE];
+	/* Before the port has them. One that it does not take is captured once more when it is sent. */
+	capture_frames(l, m, n, CAPTURE_SENT);
+	return port_put(l, m, n);
+}
+
+bool frame_goes_to_port(const struct staged_frame *s)
+{
+	return !s->loop && !s->failed && s->flow_state == FLOW_PORT;
+}
+
+uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
+{
+	struct rte_mbuf *m[LIMIT_BURST], *echo[LIMIT_BURST];
+	uint64_t octets = 0;
 	uint32_t sent;
 
-	for (uint32_t i = 0; i < n; i++)
-		m[i] = s[i].mbuf;
+	assert(n <= LIMIT_BURST);
 	for (uint32_t i = 0; i < n; i++) {
-		l->stats.tx_octets += m[i]->pkt_len;
-		if (s[i].echo)
+		m[i] = s[i]->mbuf;
+		octets += m[i]->pkt_len;
+		if (!s[i]->captured) /* those that waited were, when they were to leave first */
+			capture_frames(l, &m[i], 1, CAPTURE_SENT);
+		s[i]->captured = true;
+		if (s[i]->echo)
 			datagram_echo(l, m[i], &echo[i]);
 	}
-	sent = port_send(l, m, n);
-	l->stats.tx_packets += sent;
+	sent = port_put(l, m, n);
 	for (uint32_t i = 0; i < n; i++)
-		if (s[i].echo && echo[i] != NULL)
-			datagram_echoed(l, echo[i], s[i].qp->qpn, i < sent);
-	for (uint32_t i = sent; i < n; i++) {
-		l->stats.tx_octets -= m[i]->pkt_len;
-		s[i].unsent = true;
-		s[i].qp->held_back = true;
+		if (s[i]->echo && echo[i] != NULL)
+			datagram_echoed(l, echo[i], s[i]->qp->qpn, i < sent);
+	/* Those that were sent are the port's, so the others are counted. */
+	for (uint32_t i = sent; i < n; i++)
+		octets -= m[i]->pkt_len;
+	l->stats.tx_packets += sent;
+	l->stats.tx_octets += octets;
+	return sent;
+}
+
+bool frame_send_one(struct lcore *l, struct staged_frame *s)
+{
+	if (s->raw && s->loop)
+		return raw_send(l, s);
+	if (s->loop) {
+		bool sent = loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn, s->summed);
+
+		l->outlets->outlet[OUTLET_LOOP].stuck &= !sent;
+		return sent;
 	}
+	/* The address does not resolve: the frame is lost, as on a wire. Retries will report it. */
+	count_reason(l, REASON_NEIGHBOUR_UNKNOWN);
+	rte_pktmbuf_free(s->mbuf);
+	return true;
 }
 
 /* The request fails; nothing behind it is sent, and later requests are flushed. */
@@ -59,30 +88,10 @@ static bool stops_its_queue(const struct staged_frame *s)
 	return s->failed && (s->raw || s->refused != REASON_NONE);
 }
 
-static void send_one(struct lcore *l, struct staged_frame *s)
-{
-	if (s->unsent) {
-		s->qp->held_back = true;
-	} else if (s->failed) {
-		s->qp->held_back |= stops_its_queue(s);
-		rte_pktmbuf_free(s->mbuf);
-	} else if (s->qp->unreliable && s->qp->held_back) {
-		s->unsent = true; /* the peer would have to reorder */
-	} else if (s->raw && s->loop) {
-		raw_send(l, s);
-		s->qp->held_back = s->unsent;
-	} else if (s->loop) {
-		s->unsent = s->qp->held_back ||
-			    !loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn, s->summed);
-		s->qp->held_back = s->unsent;
-	} else {
-		/* The address does not resolve: the frame is lost, as on a wire. Retries will report it. */
-		count_reason(l, REASON_NEIGHBOUR_UNKNOWN);
-		rte_pktmbuf_free(s->mbuf);
-	}
-}
-
-/* From the last to the first, so that each queue pair resumes at its earliest unsent packet. */
+/*
+ * From the last to the first, so that each queue pair resumes at its earliest packet that is made
+ * again: those for which a mover had no job, and those behind a failure.
+ */
 static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
 	for (uint32_t i = n; i-- > 0;) {
@@ -90,7 +99,6 @@ static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, n
 
 		if (!s->unsent)
 			continue;
-		count_reason(l, REASON_TX_FULL);
 		rte_pktmbuf_free(s->mbuf);
 		s->qp->held_back = false;
 		qp_unsent(s->qp->core, &s->packet, now);
@@ -98,15 +106,9 @@ static void take_back(struct lcore *l, struct staged_frame *frame, uint32_t n, n
 	}
 }
 
-static bool goes_to_port(const struct staged_frame *s)
-{
-	return !s->loop && !s->failed && !s->unsent && s->flow_state == FLOW_PORT &&
-	       !(s->qp->unreliable && s->qp->held_back);
-}
-
 /*
- * What became of the frames that were not taken back, in their order: unreliable services are told
- * of each, also of what was lost because nobody answers for its address.
+ * What became of the frames that left or failed, in their order: unreliable services are told of
+ * each, also of what was lost because nobody answers for its address.
  */
 static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
@@ -115,7 +117,7 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 	for (uint32_t i = 0; i < n; i++) {
 		struct staged_frame *s = &frame[i];
 
-		if (s->unsent || !(s->failed || s->qp->unreliable))
+		if (s->unsent || s->kept || !(s->failed || s->qp->unreliable))
 			continue;
 		if (told != NULL && told != s->qp)
 			qp_settled(l, told, now);
@@ -133,27 +135,74 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		qp_settled(l, told, now);
 }
 
+/* Whether it is sent at all. If not, it is dealt with. */
+static bool is_to_leave(struct staged_frame *s)
+{
+	/* A failure behind frames that wait is found again in its turn. */
+	bool early = s->failed && s->qp->unreliable && s->qp->waiting > 0;
+
+	if (s->unsent || early || (s->qp->unreliable && s->qp->held_back)) {
+		s->unsent = true; /* the peer would have to reorder */
+		s->qp->held_back = true;
+	} else if (s->failed) {
+		s->qp->held_back |= stops_its_queue(s);
+		rte_pktmbuf_free(s->mbuf);
+	}
+	return !s->unsent && !s->failed;
+}
+
+static bool must_wait(const struct lcore *l, const struct staged_frame *s)
+{
+	return s->qp->waiting > 0 || outlet_waiting(&l->outlets->outlet[outlet_of_frame(s)]) > 0;
+}
+
+/* Frames from this one on that go to the port together. Returns how many were dealt with. */
+static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
+{
+	struct staged_frame *s[LIMIT_BURST];
+	uint32_t run = 0, sent;
+
+	for (; run < n && run < LIMIT_BURST && frame_goes_to_port(&frame[run]) &&
+	       !must_wait(l, &frame[run]);
+	     run++) {
+		if (!is_to_leave(&frame[run]))
+			break;
+		s[run] = &frame[run];
+	}
+	sent = run > 0 ? frames_burst(l, s, run) : 0;
+	for (uint32_t i = sent; i < run; i++) {
+		s[i]->kept = outlet_keep(l, s[i], now);
+	}
+	return run;
+}
+
+static void send_or_keep(struct lcore *l, struct staged_frame *s, nanotime now)
+{
+	if (!is_to_leave(s))
+		return;
+	if (!must_wait(l, s) && frame_send_one(l, s))
+		return;
+	s->kept = outlet_keep(l, s, now);
+}
+
 void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
 {
 	bool unsent = false, to_tell = false;
 
 	for (uint32_t i = 0; i < n;) {
-		uint32_t end = i;
+		uint32_t run = send_run(l, &frame[i], n - i, now);
 
-		while (end < n && goes_to_port(&frame[end]))
-			end++;
-		if (end > i)
-			send_run(l, &frame[i], end - i);
-		else
-			send_one(l, &frame[end++]);
-		unsent |= frame[end - 1].unsent;
-		for (; i < end; i++)
-			to_tell |= frame[i].failed || frame[i].qp->unreliable;
+		if (run == 0) {
+			send_or_keep(l, &frame[i], now);
+			run = 1;
+		}
+		for (; run > 0; run--, i++) {
+			unsent |= frame[i].unsent;
+			to_tell |= !frame[i].kept && (frame[i].failed || frame[i].qp->unreliable);
+		}
 	}
-	if (unsent) {
+	if (unsent)
 		take_back(l, frame, n, now);
-		l->stalled_until = now + STALL;
-	}
 	if (to_tell)
 		tell(l, frame, n, now);
 }

@@ -3,15 +3,17 @@
  * Sending: queue pairs with something to send stand in the ready list and take turns of at most
  * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made; those
  * whose payload lies in peer memory are completed by one batch of copies before anything leaves.
+ * What the port (or another lcore) does not take waits in its outlet, and goes first.
  */
-#include "lcore/inside.h"
 #include "lcore/moving/moving.h"
+#include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"
 #include "lcore/window.h"
 
 void ready_add(struct lcore *l, struct engine_qp *q)
 {
 	TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
+	q->stands_in = &l->ready;
 	q->is_ready = true;
 }
 
@@ -19,10 +21,7 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 {
 	if (!q->is_ready)
 		return;
-	if (q->starved)
-		moving_unstarve(l, q);
-	else
-		TAILQ_REMOVE(&l->ready, q, ready_link);
+	TAILQ_REMOVE(q->stands_in, q, ready_link);
 	q->is_ready = false;
 }
 
@@ -106,12 +105,6 @@ static void stage_gather(struct lcore *l, nanotime now)
 	l->staged = kept;
 }
 
-/* Frames that wait for ourselves come first: they are in the cache and bring acknowledgements. */
-static bool must_wait(const struct lcore *l, nanotime now)
-{
-	return l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG || now < l->stalled_until;
-}
-
 static void stage_leave(struct lcore *l, nanotime now)
 {
 	if (l->staged == 0)
@@ -125,33 +118,43 @@ static void stage_leave(struct lcore *l, nanotime now)
 
 void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
 {
-	struct engine_qp *q, *next, *last = TAILQ_LAST(&l->ready, ready_list);
+	struct engine_qp *q, *next, *last;
 
-	for (q = TAILQ_FIRST(&l->ready); q != NULL && !must_wait(l, now); q = next) {
+	outlets_flush(l, now);
+	last = TAILQ_LAST(&l->ready, ready_list);
+	for (q = TAILQ_FIRST(&l->ready); q != NULL && outlets_have_room(l); q = next) {
 		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
-		if (q->client != c)
+		if (q->client != c || !outlet_is_open(l, outlet_of(q)))
 			continue;
 		qp_turn(l, q, now);
 		stage_leave(l, now);
 	}
 }
 
-uint32_t tx_poll(struct lcore *l, nanotime now)
+/* The first queue pair that may have its turn. Looks at few of those that may not. */
+static struct engine_qp *next_sender(struct lcore *l)
 {
 	struct engine_qp *q;
-	uint32_t staged = 0;
 
-	if (must_wait(l, now))
-		return 1;
-
-	while (staged < LIMIT_ROUND && (q = TAILQ_FIRST(&l->ready)) != NULL) {
-		uint32_t n;
-
-		if (!moving_can_send(l, q->client)) {
+	for (uint32_t i = 0; i < LIMIT_ROUND && (q = TAILQ_FIRST(&l->ready)) != NULL; i++) {
+		if (!outlet_is_open(l, outlet_of(q)))
+			outlet_block(l, q);
+		else if (!moving_can_send(l, q->client))
 			moving_starve(l, q);
-			continue;
-		}
-		n = qp_turn(l, q, now);
+		else
+			return q;
+	}
+	return NULL;
+}
+
+uint32_t tx_poll(struct lcore *l, nanotime now)
+{
+	uint32_t left = outlets_flush(l, now), staged = 0;
+	struct engine_qp *q;
+
+	while (staged < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
+		uint32_t n = qp_turn(l, q, now);
+
 		staged += n;
 		if (!q->is_ready)
 			continue;
@@ -161,5 +164,5 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 			break; /* no buffer, or the stage is full; a mover's job holds one turn */
 	}
 	stage_leave(l, now);
-	return staged;
+	return left + staged + outlets_wait(l);
 }

@@ -71,7 +71,8 @@ static uint32_t slot_expire(struct lcore *l, uint32_t slot, nanotime now)
 	while ((q = LIST_FIRST(&due)) != NULL) {
 		LIST_REMOVE(q, wheel_link);
 		work++;
-		if (q->gather_pending) /* its packets have not left: the deadline is set when they do */
+		/* Its packets have not left: the deadline is set when they do. */
+		if (q->gather_pending || q->waiting > 0)
 			continue;
 		timeouts = qp_timeouts(q->core);
 		qp_expired(q->core, now);

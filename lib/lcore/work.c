@@ -48,17 +48,37 @@ static void qp_break(struct lcore *l, struct engine_qp *q, nanotime now)
 	qp_fail(q->core, REASON_WORK_MALFORMED);
 }
 
-static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
+static void drain_later(struct lcore *l, struct engine_qp *q)
 {
-	uint32_t n = ring_readable(&q->sq);
+	if (q->drains)
+		return;
+	TAILQ_INSERT_TAIL(&l->drains, q, drain_link);
+	q->drains = true;
+}
+
+void drain_forget(struct lcore *l, struct engine_qp *q)
+{
+	if (q->drains)
+		TAILQ_REMOVE(&l->drains, q, drain_link);
+	q->drains = false;
+}
+
+/*
+ * At most LIMIT_DRAIN requests at once. If its ring holds more, it stands in lcore.drains; or, if the
+ * window is full, it is asked again when there is room (qp_settled).
+ */
+static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	uint32_t n = ring_readable(&q->sq), most;
 	uint32_t i;
 
 	q->more_work = false;
 	if (n == RING_BROKEN) {
 		qp_break(l, q, now);
-		return;
+		return 0;
 	}
-	for (i = 0; i < n; i++) {
+	most = MIN_OF(n, LIMIT_DRAIN);
+	for (i = 0; i < most; i++) {
 		struct send_work *slot = qp_window_slot(q->core);
 
 		if (slot == NULL) {
@@ -70,6 +90,9 @@ static void drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 	}
 	if (i > 0)
 		ring_consume(&q->sq, i);
+	if (i < n && !q->more_work)
+		drain_later(l, q);
+	return i;
 }
 
 static_assert(SRQ_RECEIVE_OCTETS >= sizeof(struct recv_work) + LIMIT_SGE * sizeof(struct work_sge),
@@ -161,23 +184,40 @@ static void rings_reset(struct lcore *l, struct engine_qp *q)
 	ring_discard(&q->rq);
 	q->receive_valid = false;
 	q->more_work = false;
+	drain_forget(l, q);
 	q->flushing = false;
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
 	__atomic_store_n(&q->page->flush_receives, 0, __ATOMIC_RELAXED);
 }
 
-void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
+/* Returns how many requests came into the window. */
+static uint32_t drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	if (qp_state(q->core) == QP_STATE_RESET) {
 		rings_reset(l, q);
-		return;
+		return 0;
 	}
-	if (q->sq.size != 0)
-		drain_sends(l, q, now);
+	return q->sq.size != 0 ? drain_sends(l, q, now) : 0;
 }
 
-static uint32_t client_bell(struct lcore *l, struct client *c, nanotime now)
+void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	drain_rings(l, q, now);
+}
+
+/* What a poll may take from rings is used up: the others keep their turn for the next one. */
+static void drain(struct lcore *l, struct engine_qp *q, uint32_t *taken, nanotime now)
+{
+	if (*taken >= LIMIT_DRAINED) {
+		drain_later(l, q);
+		return;
+	}
+	*taken += drain_rings(l, q, now);
+	qp_settled(l, q, now);
+}
+
+static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, nanotime now)
 {
 	uint32_t handle[LIMIT_BURST];
 	uint32_t n = doorbell_take(&c->bell[l->index], handle, LIMIT_BURST);
@@ -196,17 +236,32 @@ static uint32_t client_bell(struct lcore *l, struct client *c, nanotime now)
 		if (q == NULL || q->lcore != l)
 			continue;
 		doorbell_clear(&q->page->doorbell);
-		qp_drain_rings(l, q, now);
-		qp_settled(l, q, now);
+		drain(l, q, taken, now);
 	}
 	return n;
 }
 
-uint32_t doorbells_poll(struct lcore *l, nanotime now)
+/* Those whose rings held more, each once. */
+static uint32_t drains_poll(struct lcore *l, uint32_t *taken, nanotime now)
 {
+	struct engine_qp *q, *last = TAILQ_LAST(&l->drains, drain_list);
 	uint32_t work = 0;
 
-	for (uint32_t i = 0; i < l->clients; i++)
-		work += client_bell(l, l->client[i], now);
+	while ((q = TAILQ_FIRST(&l->drains)) != NULL && *taken < LIMIT_DRAINED) {
+		drain_forget(l, q);
+		drain(l, q, taken, now);
+		work++;
+		if (q == last)
+			break;
+	}
 	return work;
+}
+
+uint32_t doorbells_poll(struct lcore *l, nanotime now)
+{
+	uint32_t taken = 0, work = drains_poll(l, &taken, now);
+
+	for (uint32_t i = 0; i < l->clients; i++)
+		work += client_bell(l, l->client[i], &taken, now);
+	return TAILQ_EMPTY(&l->drains) ? work : MAX_OF(work, LIMIT_BURST);
 }

@@ -117,6 +117,11 @@ void qp_unsent(struct qp *qp, const struct packet *p, nanotime now);
  * peer's time begins here.
  */
 void qp_left(struct qp *qp, const struct packet *p, nanotime now);
+/*
+ * Packets of it were made, and did not leave for this long: what its timers measure did not go on
+ * meanwhile.
+ */
+void qp_delayed(struct qp *qp, nanotime by);
 
 /* The outside found a fault (CQ overrun, client gone): to ERR, with this reason, raising QP_FATAL. */
 void qp_fail(struct qp *qp, enum reason why);

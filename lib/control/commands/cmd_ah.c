@@ -255,6 +255,7 @@ static void look_at_all(struct lcore *l, struct posted *p)
 	TAILQ_FOREACH(q, &l->ready, ready_link)
 	look_at(q, p);
 	moving_each_sender(l, look_at, p);
+	outlets_each_sender(l, look_at, p);
 	LIST_FOREACH(q, &p->client->objects->holding, holding_link)
 	p->held |= q->lcore == l && posted_left(q, p);
 }

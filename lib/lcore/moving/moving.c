@@ -356,7 +356,7 @@ void moving_starve(struct lcore *l, struct engine_qp *q)
 {
 	TAILQ_REMOVE(&l->ready, q, ready_link);
 	TAILQ_INSERT_TAIL(&l->moving->starved, q, ready_link);
-	q->starved = true;
+	q->stands_in = &l->moving->starved;
 }
 
 /* Each waiting queue pair tries again. The list is seldom long. */
@@ -365,14 +365,8 @@ static void starved_feed(struct lcore *l)
 	struct engine_qp *q;
 
 	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
-	q->starved = false;
+	q->stands_in = &l->ready;
 	TAILQ_CONCAT(&l->ready, &l->moving->starved, ready_link);
-}
-
-void moving_unstarve(struct lcore *l, struct engine_qp *q)
-{
-	TAILQ_REMOVE(&l->moving->starved, q, ready_link);
-	q->starved = false;
 }
 
 void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),

@@ -52,7 +52,6 @@ struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 bool moving_can_send(const struct lcore *l, const struct client *c);
 /* The queue pair leaves the ready list until a job is back. */
 void moving_starve(struct lcore *l, struct engine_qp *q);
-void moving_unstarve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
 uint32_t moving_room(const struct lcore *l, const struct client *c);
 /* The queue pairs that have no turn for now: their frames are with a mover, or they wait for jobs. */

@@ -91,7 +91,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
 void raw_seal(struct lcore *l, struct staged_frame *s);
 /* Tells the core why a frame is not sent, and counts it. */
 void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
-/* Sends one frame, or its segments. s->unsent: it could not be sent. */
-void raw_send(struct lcore *l, struct staged_frame *s);
+/* Sends one frame, or its segments. False: no room; s->mbuf is what did not leave. */
+bool raw_send(struct lcore *l, struct staged_frame *s);
 
 #endif

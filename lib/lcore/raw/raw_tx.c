@@ -138,7 +138,8 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->raw = true;
 	s->refused = REASON_NONE;
 	s->port_by_qpns = false;
-	s->loop = s->failed = s->unsent = s->sealed = s->summed = s->echo = false;
+	s->loop = s->failed = s->unsent = s->kept = s->captured = s->sealed = s->summed = s->echo =
+		false;
 	s->flow_state = q->flow_state;
 	s->peer_first = (uint16_t)l->gather_count;
 	if (p->payload == NULL) {
@@ -265,31 +266,21 @@ static bool send_segment(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 	return true;
 }
 
-void raw_send(struct lcore *l, struct staged_frame *s)
+bool raw_send(struct lcore *l, struct staged_frame *s)
 {
-	struct rte_mbuf *m = s->mbuf;
-	bool first = true;
-
-	if (m->data_len == 0) {
-		rte_pktmbuf_free(m);
-		return;
+	if (s->mbuf->data_len == 0) {
+		rte_pktmbuf_free(s->mbuf);
+		return true;
 	}
-	while (m != NULL) {
-		struct rte_mbuf *next = m->next;
+	while (s->mbuf != NULL) {
+		struct rte_mbuf *m = s->mbuf, *next = m->next;
 
 		m->next = NULL;
 		if (!send_segment(l, m, s->qp->qpn)) {
 			m->next = next;
-			if (first) {
-				s->unsent = true;
-				return;
-			}
-			/* Earlier segments have left, so the rest is lost, as on a wire. */
-			count_reason(l, REASON_TX_FULL);
-			rte_pktmbuf_free(m);
-			return;
+			return false;
 		}
-		first = false;
-		m = next;
+		s->mbuf = next;
 	}
+	return true;
 }

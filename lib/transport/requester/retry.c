@@ -93,6 +93,12 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 		recovery_wait(qp, now);
 }
 
+void qp_delayed(struct qp *qp, nanotime by)
+{
+	if (qp->req.retry_at != TIME_NEVER)
+		qp->req.retry_at += by;
+}
+
 void retry_progress(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;

@@ -18,6 +18,7 @@
 
 uint8_t rig_timeout = 14;
 uint8_t rig_type = QP_TYPE_RC;
+uint32_t rig_depth = 128;
 
 static void *rig_ring(struct rig *r, uint32_t slots, uint32_t stride, bool many)
 {
@@ -62,7 +63,7 @@ static void qp_open(struct rig *r, uint32_t side)
 	struct qp_caps caps = { .type = rig_type,
 				.pd = RIG_PD,
 				.handle = side + 1,
-				.max_send_wr = RIG_DEPTH,
+				.max_send_wr = rig_depth,
 				.max_send_sge = 1,
 				.max_recv_sge = 1,
 				.max_rd_atomic = 16,
@@ -79,7 +80,7 @@ static void qp_open(struct rig *r, uint32_t side)
 	q->recv_cq = &s->recv_cq;
 	q->async_fd = -1;
 	q->page = arena_at(r->arena, arena_allocate(r->arena, sizeof(*q->page)));
-	ring_side_init(&q->sq, rig_ring(r, RIG_SLOTS, stride, false), RIG_SLOTS, stride);
+	ring_side_init(&q->sq, rig_ring(r, 2 * rig_depth, stride, false), 2 * rig_depth, stride);
 	ring_side_init(&q->rq, rig_ring(r, RIG_SLOTS, 64, false), RIG_SLOTS, 64);
 	q->receive = calloc(1, 64);
 	q->flow_state = FLOW_LOOP;

@@ -10,7 +10,6 @@
 #include "lcore/inside.h"
 
 #define RIG_SIDES  4u
-#define RIG_DEPTH  128u
 #define RIG_BUFFER 65536u
 
 struct rig_side {
@@ -32,6 +31,8 @@ struct rig {
 
 /* Of the queue pairs, as the verbs have it; before rig_open. 0: nothing is sent again. */
 extern uint8_t rig_timeout;
+/* Requests of a send queue; before rig_open. */
+extern uint32_t rig_depth;
 /* QP_TYPE_RC, or QP_TYPE_UC; before rig_open. */
 extern uint8_t rig_type;
 

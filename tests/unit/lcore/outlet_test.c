@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A port that takes few frames, or none: nothing is made twice, nobody starves, no retry is spent.
+ * The port is a program's own, as embedding has it: two functions and a ring between them.
+ */
+#include <criterion/criterion.h>
+#include <time.h>
+
+#include "loop_rig.h"
+#include "lcore/moving/outlet.h"
+
+#define WIRE  4096u
+#define POLLS 20000
+
+static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
+static uint32_t wire_head, wire_tail;
+static uint32_t takes; /* frames that the port has room for */
+static uint64_t taken;
+
+static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t i = 0;
+
+	for (; i < n && wire_tail != wire_head; i++)
+		m[i] = wire[wire_tail++ % WIRE];
+	return i;
+}
+
+static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t i = 0;
+
+	for (; i < n && takes > 0; i++, takes--, taken++)
+		wire[wire_head++ % WIRE] = m[i];
+	return i;
+}
+
+static const struct port_ops ops = { .rx_burst = port_rx, .tx_burst = port_tx };
+static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
+
+/* The queue pairs of a rig send through the port, and to themselves. */
+static struct rig *open_with_port(void)
+{
+	struct rig *r = rig_open();
+
+	r->engine.port = &port;
+	r->engine.lcore->queue = 0;
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		r->side[i].qp.flow_state = FLOW_PORT;
+	takes = 0;
+	return r;
+}
+
+static void close_with_port(struct rig *r)
+{
+	for (; wire_tail != wire_head; wire_tail++)
+		rte_pktmbuf_free(wire[wire_tail % WIRE]);
+	rig_close(r);
+}
+
+static uint64_t resent(const struct rig *r)
+{
+	return r->engine.lcore->stats.retransmitted;
+}
+
+/* At most the 5 us after which a full port is asked again. */
+static void polls(struct rig *r, nanotime time)
+{
+	nanotime end = clock_now() + time;
+
+	do
+		rig_poll(r);
+	while (clock_now() < end);
+}
+
+/* The port takes one frame a poll: every packet is made once, and both queue pairs have their turns. */
+Test(outlet, no_packet_is_made_twice)
+{
+	struct rig *r = open_with_port();
+
+	for (uint32_t i = 0; i < 64; i++) {
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	}
+	for (int i = 0; i < POLLS && r->side[0].completions + r->side[2].completions < 128; i++) {
+		takes = 1;
+		polls(r, 6 * TIME_US);
+	}
+	cr_assert_eq(r->side[0].completions, 64);
+	cr_assert_eq(r->side[2].completions, 64);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	cr_assert_eq(resent(r), 0);
+	cr_assert_eq(r->engine.lcore->stats.tx_packets, taken);
+	cr_assert_gt(r->engine.lcore->stats.by_reason[REASON_TX_FULL], 0);
+	close_with_port(r);
+}
+
+/* Longer than all retries of the program together: not one of them is spent. */
+Test(outlet, a_port_that_takes_nothing_costs_no_retry)
+{
+	struct rig *r;
+
+	rig_timeout = 8; /* 1 ms */
+	r = open_with_port();
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	polls(r, 40 * TIME_MS);
+	cr_assert_eq(r->engine.lcore->stats.timeouts, 0);
+	cr_assert_eq(taken, 0);
+	takes = UINT32_MAX;
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, 1);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	cr_assert_eq(resent(r), 0);
+	close_with_port(r);
+}
+
+/* After its bound the port is stuck: that has a reason, and now the program's retries count. */
+Test(outlet, a_stuck_port_has_a_bound_and_a_reason)
+{
+	struct rig *r;
+
+	rig_timeout = 8;
+	r = open_with_port();
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	polls(r, LIMIT_STUCK_MS * TIME_MS);
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		polls(r, TIME_MS);
+	cr_assert_gt(r->engine.lcore->stats.by_reason[REASON_PORT_STUCK], 0);
+	cr_assert_eq(r->side[0].completions, 1);
+	cr_assert_eq(r->side[0].last.status, STATUS_RETRY_EXC_ERR);
+	cr_assert_not(outlets_wait(r->engine.lcore), "nothing waits there for ever");
+	/* The other queue pair works as soon as the port does. */
+	takes = UINT32_MAX;
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	for (int i = 0; i < POLLS && r->side[2].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[2].last.status, STATUS_SUCCESS);
+	close_with_port(r);
+}
+
+/* The port does not hold up what goes round inside the engine. */
+Test(outlet, the_other_way_stays_open)
+{
+	struct rig *r = open_with_port();
+
+	r->side[2].qp.flow_state = r->side[3].qp.flow_state = FLOW_LOOP;
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	for (int i = 0; i < POLLS && r->side[2].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[2].completions, 1);
+	cr_assert_eq(r->side[0].completions, 0);
+	takes = UINT32_MAX;
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	cr_assert_eq(resent(r), 0);
+	close_with_port(r);
+}
+
+/* A queue pair that goes takes its frames along. */
+Test(outlet, frames_of_who_goes_are_dropped)
+{
+	struct rig *r = open_with_port();
+	uint32_t before = rte_mempool_in_use_count(r->engine.pool);
+
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	polls(r, 100 * TIME_US);
+	cr_assert(outlets_wait(r->engine.lcore));
+	lcore_qp_detach(r->engine.lcore, &r->side[0].qp, clock_now());
+	takes = UINT32_MAX;
+	for (int i = 0; i < POLLS && r->side[2].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[2].last.status, STATUS_SUCCESS);
+	cr_assert_eq(taken, 2, "a WRITE and its acknowledgement");
+	cr_assert_eq(rte_mempool_in_use_count(r->engine.pool), before);
+	directory_publish(&r->engine, &r->side[0].qp); /* rig_close detaches it again */
+	close_with_port(r);
+}
+
+static uint32_t in_ring(struct rig *r, uint32_t side)
+{
+	return ring_readable(&r->side[side].qp.sq);
+}
+
+/* One queue pair's doorbell does not hold up a poll, or another queue pair. */
+Test(outlet, a_drain_is_bounded)
+{
+	const uint32_t many = 3 * LIMIT_DRAIN;
+	struct rig *r;
+
+	rig_depth = 1024;
+	r = open_with_port();
+	for (uint32_t i = 0; i < many; i++)
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, i + 1 == many ? WORK_SIGNALED : 0));
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	rig_poll(r);
+	cr_assert_eq(in_ring(r, 0), many - LIMIT_DRAIN);
+	cr_assert_eq(in_ring(r, 2), 0);
+	rig_poll(r);
+	cr_assert_eq(in_ring(r, 0), many - 2 * LIMIT_DRAIN);
+	takes = UINT32_MAX;
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, 1, "the rest came without another doorbell");
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	close_with_port(r);
+}
