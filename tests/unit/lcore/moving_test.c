@@ -18,6 +18,7 @@
 #include "lcore/moving/moving.h"
 #include "loop_rig.h"
 #include "queue/doorbell.h"
+#include "wire/opcode.h"
 
 #define PAGE	 4096u
 #define READS	 4u /* so many that they go by pid, which waits for the page */
@@ -256,6 +257,30 @@ Test(moving, a_sender_waits_for_its_mover)
 	run_until(2, WRITES);
 	cr_assert_eq(memcmp(r->side[2].buffer, r->side[3].buffer, RIG_BUFFER), 0);
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
+}
+
+/* ... and only those of its peer: who is no party to a connection takes no place there. */
+Test(moving, packets_of_strangers_do_not_wait)
+{
+	struct engine_qp *q = &r->side[1].qp;
+	const struct gid own = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } };
+	const struct packet p = { .opcode = OPB_WRITE_ONLY,
+				  .src_gid = own,
+				  .dst_gid = own,
+				  .dest_qpn = q->qpn,
+				  .sender = r->side[3].qp.qpn };
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->engine.pool);
+
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < WRITES; i++)
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, WORK_SIGNALED));
+	poll_some();
+	cr_assert_not(STAILQ_EMPTY(&q->held), "the mover still takes packets");
+	cr_expect_not(packet_input(r->engine.lcore, q, &p, m, clock_now()), "it is held");
+	cr_expect_eq(r->engine.lcore->stats.by_reason[REASON_SENDER_FOREIGN], 1);
+	rte_pktmbuf_free(m);
+	open_gate();
+	run_until(0, WRITES);
 }
 
 /* In ERR a completion gives memory back (protocol-map 137): not before the mover has read it. */
