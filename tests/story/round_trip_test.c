@@ -117,3 +117,23 @@ Test(round_trip, of_one_path_is_not_told_to_the_next)
 	exchange();
 	cr_assert_eq(other.samples, 1);
 }
+
+/* While frames wait for the port, neither the program's timer runs nor the probe's. */
+Test(round_trip, does_not_go_on_while_packets_wait_for_the_port)
+{
+	nanotime before;
+
+	begin();
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	before = qp_deadline(a->q->core);
+	qp_delayed(a->q->core, ms(7));
+	cr_assert_eq(qp_deadline(a->q->core), before + ms(7));
+	qp_give_path(a->q->core, NULL); /* no probes without one */
+	connect_again(a);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	before = qp_deadline(a->q->core);
+	qp_delayed(a->q->core, ms(7));
+	cr_assert_eq(qp_deadline(a->q->core), before + ms(7));
+}

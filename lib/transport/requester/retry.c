@@ -95,8 +95,12 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 
 void qp_delayed(struct qp *qp, nanotime by)
 {
-	if (qp->req.retry_at != TIME_NEVER)
-		qp->req.retry_at += by;
+	struct requester *r = &qp->req;
+
+	if (r->retry_at != TIME_NEVER)
+		r->retry_at += by;
+	if (r->board.probe_at != TIME_NEVER)
+		r->board.probe_at += by;
 }
 
 void retry_progress(struct qp *qp, nanotime now)
