@@ -87,6 +87,57 @@ Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 60)
 	cr_expect_gt(r[1].use, r[0].use / 20, "%g without room, %g with it", r[1].use, r[0].use);
 }
 
+/* One queue pair between hosts as fast as engines on net_memif. In virtual time this is no matter of luck. */
+static struct scenario_config one_queue_pair(uint8_t opcode)
+{
+	struct scenario_config c = small(SCENARIO_REORDER, PEERS_UROCE);
+
+	c.opcode = opcode;
+	c.reorder = 0;
+	c.rate = 30e9;
+	c.delay = 3500;
+	c.packet_time = 200;
+	c.depth = 64;
+	c.time = 40e6;
+	return c;
+}
+
+/* Frames that overtake others by up to 32 places are no loss: nothing is sent again. */
+Test(scenario, reordering_costs_nothing, .timeout = 60)
+{
+	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ };
+
+	for (size_t i = 0; i < sizeof(opcode); i++) {
+		struct scenario_config c = one_queue_pair(opcode[i]);
+		struct scenario_result r;
+
+		c.reorder = 0.01;
+		r = run(&c);
+		cr_expect_gt(r.use, 0.9, "operation %u: %g", opcode[i], r.use);
+		cr_expect_lt(r.again, 0.001, "operation %u: %g", opcode[i], r.again);
+	}
+}
+
+/* Lost packets are found in round trips, and only they are sent again. */
+Test(scenario, a_loss_costs_round_trips_and_not_timeouts, .timeout = 60)
+{
+	static const struct {
+		uint8_t opcode;
+		double least; /* of the line, with 1 % lost in each direction */
+	} row[] = { { WORK_RDMA_WRITE, 0.8 }, { WORK_SEND, 0.8 }, { WORK_RDMA_READ, 0.5 } };
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct scenario_config c = one_queue_pair(row[i].opcode);
+		struct scenario_result r;
+
+		c.loss = 0.01;
+		r = run(&c);
+		cr_expect_gt(r.use, row[i].least, "operation %u: %g", row[i].opcode, r.use);
+		cr_expect_lt(r.again, 0.1);
+		cr_expect_eq(r.timeouts, 0);
+	}
+}
+
 Test(scenario, the_seed_decides, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);
