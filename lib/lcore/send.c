@@ -162,8 +162,10 @@ static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n
 	struct staged_frame *s[LIMIT_BURST];
 	uint32_t run = 0, sent;
 
+	if (outlet_waiting(&l->outlets->outlet[OUTLET_PORT]) > 0)
+		return 0;
 	for (; run < n && run < LIMIT_BURST && frame_goes_to_port(&frame[run]) &&
-	       !must_wait(l, &frame[run]);
+	       frame[run].qp->waiting == 0;
 	     run++) {
 		if (!is_to_leave(&frame[run]))
 			break;
