@@ -27,6 +27,7 @@
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "engine/port.h"
 #include "protocol/command.h"
 #include "uroced_confine.h"
 #include "uroced_console.h"
@@ -170,7 +171,7 @@ static void list_ports(char *text, size_t size)
  */
 static int give_addresses(struct uroced_options *o)
 {
-	struct port *p = o->engine.port;
+	struct port *p = port_of_program(o->engine.port);
 
 	for (uint32_t i = 0; i < o->engine.addresses; i++) {
 		const struct uroce_address *a = &o->engine.address[i];
@@ -221,7 +222,7 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 					    .pool = o->engine.pool,
 					    .socket = SOCKET_ID_ANY };
 
-		o->engine.port = netdev_open(&n, why, sizeof(why));
+		o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
 	} else {
 		struct ethdev_options e = { .name = o->port,
 					    .queues = (uint16_t)lcores,
@@ -231,7 +232,7 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 
 		if (o->kernel_interface[0] != '\0')
 			e.kernel_interface = o->kernel_interface;
-		o->engine.port = ethdev_open(&e, why, sizeof(why));
+		o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
 	}
 	if (o->engine.port == NULL)
 		say("%s", why);
@@ -307,6 +308,7 @@ static struct uroce_engine *start_engine(struct uroced_options *o)
 	char why[256];
 	int error;
 
+	o->engine.size = sizeof(o->engine);
 	o->engine.socket_path = o->socket;
 	e = uroce_create(&o->engine, why, sizeof(why));
 	if (e == NULL) {
@@ -328,7 +330,7 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 
 	uroce_describe(e, text, sizeof(text));
 	if (o->engine.port != NULL && mtu == 0)
-		mtu = o->engine.port->mtu;
+		mtu = port_of_program(o->engine.port)->mtu;
 	if (mtu != 0 && mtu < MTU_OF_4096)
 		say("an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
 		    MTU_OF_4096,

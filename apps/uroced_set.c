@@ -11,10 +11,12 @@
 #include "base/bits.h"
 #include "drivers/port.h"
 #include "uroced_commands.h"
+#include "control/statistics.h"
+#include "engine/port.h"
 
 bool console_port_id(uint16_t *id)
 {
-	const struct port *p = console.options->engine.port;
+	const struct port *p = port_of_program(console.options->engine.port);
 
 	return p != NULL && rte_eth_dev_get_port_by_name(p->name, id) == 0;
 }

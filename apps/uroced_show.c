@@ -14,6 +14,8 @@
 #include "lists.h"
 #include "locate.h"
 #include "stat_cm.h"
+#include "control/statistics.h"
+#include "engine/port.h"
 #include "uroced_commands.h"
 #include "uroced_set.h"
 
@@ -116,7 +118,7 @@ static void show_xstats(uint16_t id)
 
 static void show_port(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct port *p = console.options->engine.port;
+	const struct port *p = port_of_program(console.options->engine.port);
 	struct rte_eth_stats s;
 	uint16_t id;
 

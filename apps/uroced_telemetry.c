@@ -18,6 +18,8 @@
 #include "drivers/port.h"
 #include "lists.h"
 #include "locate.h"
+#include "control/statistics.h"
+#include "engine/port.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -75,7 +77,7 @@ static int show_reasons(const char *params, struct rte_tel_data *d)
 
 static int show_port(const char *params, struct rte_tel_data *d)
 {
-	const struct port *p = shown.options->engine.port;
+	const struct port *p = port_of_program(shown.options->engine.port);
 	char mac[18];
 
 	rte_tel_data_start_dict(d);

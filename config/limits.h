@@ -212,6 +212,9 @@
 /* The library, in one program. */
 #define LIMIT_DEVICES		32u /* in a list of devices */
 #define LIMIT_EMBEDDED_ENGINES	16u
+#define LIMIT_HANDED		1024u /* frames that wait in each direction of a handed port's queue, */
+#define LIMIT_HANDED_MOST	65536u /* ... and the most that a program may choose */
+#define LIMIT_LEAVE_POLL	(1 * TIME_S) /* for who is in uroce_poll() when the engine ends */
 #define LIMIT_QUERY_WAIT	3000u /* ms for the facts of a device */
 #define LIMIT_COMMAND_WAIT	30000u /* ms for the reply to a command */
 #define LIMIT_RESOLVE_WAIT	3500u /* ms for a next hop; the engine asks three times, 1 s each */

@@ -54,6 +54,7 @@ struct port {
 	int socket; /* NUMA node, -1 unknown */
 	uint32_t speed; /* of the link, Mbit/s; 0: unknown */
 	bool link_up;
+	bool taken; /* an engine has it */
 	bool kernel_answers; /* the Linux kernel owns the addresses and answers ARP, ND and echo */
 	/*
 	 * the Linux interface whose neighbours and routes are used, by its present name; "" if none

@@ -92,21 +92,21 @@ static struct rte_mempool *pool_make(const char *name)
 	return pool;
 }
 
-static struct port *joined_port(const char *name, struct rte_ring *rx, struct rte_ring *tx,
-				struct rte_mempool *pool)
+static struct uroce_port *joined_port(const char *name, struct rte_ring *rx, struct rte_ring *tx,
+				      struct rte_mempool *pool)
 {
 	char device[RTE_ETH_NAME_MAX_LEN], why[160];
-	struct ethdev_options eo = {
-		.name = device, .queues = 1, .mtu = PORT_MTU, .pool = pool, .socket = SOCKET_ID_ANY
+	struct uroce_port_options eo = {
+		.size = sizeof(eo), .name = device, .mtu = PORT_MTU, .pool = pool
 	};
-	struct port *port;
+	struct uroce_port *port;
 
 	if (rte_eth_from_rings(name, &rx, 1, &tx, 1, rte_socket_id()) < 0) {
 		fprintf(stderr, "uroce perf: cannot create port %s\n", name);
 		return NULL;
 	}
 	snprintf(device, sizeof(device), "net_ring_%s", name); /* the driver's name for it */
-	port = ethdev_open(&eo, why, sizeof(why));
+	port = uroce_port_open(&eo, why, sizeof(why));
 	if (port == NULL)
 		fprintf(stderr, "uroce perf: %s\n", why);
 	return port;
@@ -118,7 +118,9 @@ static const char *const device_names[2] = { "perf0", "perf1" };
 static int engine_open(struct perf_side *s, const char *name, const char *address,
 		       struct rte_ring *rx, struct rte_ring *tx)
 {
-	struct uroce_options eo = { .name = name, .lcores = 1, .addresses = 1, .socket_gid = -1 };
+	struct uroce_options eo = {
+		.size = sizeof(eo), .name = name, .lcores = 1, .addresses = 1, .socket_gid = -1
+	};
 	struct in_addr in;
 	char why[160];
 	int error;

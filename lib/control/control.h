@@ -75,7 +75,10 @@ struct control {
 	struct mnl_socket *host_events; /* address changes of the host; NULL: a port, or --ip */
 	bool main_thread_runs; /* main_thread runs and polls the main lcore */
 	pthread_t main_thread;
-	bool launched; /* uroce_start() ran: engine threads poll */
+	uint32_t launched; /* lcores that uroce_start() gave to threads */
+	/* atomic: a bit for each lcore that a thread or a service polls; UINT32_MAX: uroce_start() */
+	uint32_t polled;
+	uint32_t service[LIMIT_LCORES]; /* its number + 1, 0: none */
 	bool registered; /* libibverbs.so.1 of this process lists it */
 	void *key_memory;
 	LIST_HEAD(, engine_xrcd) xrcds;

@@ -174,6 +174,7 @@ struct client_objects {
 	int promoted; /* the memfd of promoted pages; -1: none */
 	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* mapped ones */
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
+	bool orphan; /* embedded, engine ending: arena and wake_fd are the carrier's now */
 	int wake_fd[LIMIT_LCORES]; /* eventfds by which this client alone wakes lcores */
 	struct grave grave;
 	struct reclaim reclaim; /* at the end of the client, or of one of its contexts */

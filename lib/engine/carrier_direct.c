@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -22,10 +23,16 @@
 
 struct carrier_direct {
 	struct carrier carrier; /* first */
+	LIST_ENTRY(carrier_direct) link; /* carriers, under carriers_lock */
 	struct client *client;
-	struct engine *engine;
+	struct engine
+		*engine; /* NULL: it was destroyed. Atomic, as direct_gone() looks at any time. */
+	struct arena *arena; /* ours, as the carrier's wake_fd, once the engine was destroyed */
 	uint32_t empty_polls;
 };
+
+static LIST_HEAD(, carrier_direct) carriers;
+static pthread_mutex_t carriers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define YIELD_EVERY 16u
 
@@ -64,6 +71,13 @@ static bool take_copies(struct carrier_descriptors *to, const struct carrier_des
 	return true;
 }
 
+static bool direct_gone(struct carrier *carrier)
+{
+	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
+
+	return __atomic_load_n(&d->engine, __ATOMIC_ACQUIRE) == NULL;
+}
+
 static int direct_command(struct carrier *carrier, enum command what,
 			  struct command_request *request, size_t request_bytes,
 			  struct command_reply *reply, size_t reply_bytes,
@@ -72,6 +86,8 @@ static int direct_command(struct carrier *carrier, enum command what,
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
 	struct call call = { 0 };
 
+	if (direct_gone(carrier))
+		return ENODEV;
 	if (in != NULL && !take_copies(&call.in, in))
 		return EMFILE;
 	execute(d->engine, d->client, &call, what, request, request_bytes);
@@ -85,6 +101,11 @@ static int direct_command(struct carrier *carrier, enum command what,
 	return call.reply.error;
 }
 
+static bool polled_by_threads(const struct engine *e)
+{
+	return __atomic_load_n(&e->control->polled, __ATOMIC_RELAXED) != 0;
+}
+
 static void direct_empty_poll(struct carrier *carrier)
 {
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
@@ -93,24 +114,50 @@ static void direct_empty_poll(struct carrier *carrier)
 	 * A program that polls the engine itself does so next. Dedicated threads may share this
 	 * core.
 	 */
-	if (d->engine->control->launched && ++d->empty_polls % YIELD_EVERY == 0)
+	if (!direct_gone(carrier) && polled_by_threads(d->engine) &&
+	    ++d->empty_polls % YIELD_EVERY == 0)
 		sched_yield();
-}
-
-static bool direct_gone(struct carrier *carrier)
-{
-	return false; /* the program destroys the engine after its last object */
 }
 
 static void direct_release(struct carrier *carrier)
 {
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
-	struct engine *e = d->engine;
+	struct engine *e;
 
-	pthread_mutex_lock(&e->control_lock);
-	client_leave(d->client);
-	pthread_mutex_unlock(&e->control_lock);
+	pthread_mutex_lock(&carriers_lock);
+	LIST_REMOVE(d, link);
+	e = d->engine;
+	if (e != NULL) {
+		pthread_mutex_lock(&e->control_lock);
+		client_leave(d->client);
+		pthread_mutex_unlock(&e->control_lock);
+	} else {
+		for (uint32_t i = 0; i < d->carrier.lcores; i++)
+			close(d->carrier.wake_fd[i]);
+		arena_destroy(d->arena);
+	}
+	pthread_mutex_unlock(&carriers_lock);
 	free(d);
+}
+
+/* Nothing may lead into the engine any more; what verbs objects read in the arena stays readable. */
+static void orphan(struct carrier_direct *d)
+{
+	d->arena = d->client->arena;
+	d->client->objects->orphan = true;
+	__atomic_store_n(&d->client->page->closed, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&d->engine, NULL, __ATOMIC_RELEASE);
+}
+
+void carrier_direct_orphan(struct engine *e)
+{
+	struct carrier_direct *d;
+
+	pthread_mutex_lock(&carriers_lock);
+	LIST_FOREACH(d, &carriers, link)
+	if (d->engine == e)
+		orphan(d);
+	pthread_mutex_unlock(&carriers_lock);
 }
 
 static const struct carrier_ops direct_ops = {
@@ -172,6 +219,9 @@ static int direct_attach(void *engine, struct carrier **out)
 		return error;
 	}
 	fill_carrier(d);
+	pthread_mutex_lock(&carriers_lock);
+	LIST_INSERT_HEAD(&carriers, d, link);
+	pthread_mutex_unlock(&carriers_lock);
 	*out = &d->carrier;
 	return 0;
 }
@@ -183,6 +233,8 @@ int carrier_direct_register(struct engine *e)
 	void *symbol = dlsym(RTLD_DEFAULT, "uroce_register_carrier");
 	int error;
 
+	if (e->control->registered)
+		return EEXIST;
 	if (symbol == NULL)
 		return ENOENT; /* no libibverbs.so.1 in this process, or not uroce's */
 	memcpy(&enter, &symbol, sizeof(enter));

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The engine as programs hold it (uroce.h): creation, start, stop, destruction.
- *
- * The atomics here are single flags, which need no queue: `stopping` for lcore_loop, `closed` for
- * the client's library, `idle_expired` from the control thread, `adaptive` for idle lcores. Release
- * and acquire are enough, as nothing else is ordered by them.
- */
-#include "engine/uroce.h"
-
+/* The engine as programs hold it (uroce.h): creation and destruction. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,25 +9,19 @@
 #include <unistd.h>
 
 #include <rte_errno.h>
-#include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
-#include "control/control.h"
 #include "engine/carrier_direct.h"
+#include "engine/inside.h"
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
 
 #define MTU_WITHOUT_PORT  4200u
 #define POOL_CACHE	  256u
 #define ETHERNET_OVERHEAD 22u /* header, tag, FCS */
-
-static struct engine *engine_of(const struct uroce_engine *u)
-{
-	return (struct engine *)(uintptr_t)u;
-}
 
 /* ---- facts ---- */
 
@@ -80,15 +65,20 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 
 static int check_options(const struct uroce_options *o, char *why, size_t why_size)
 {
+	const struct port *port = port_of_program(o->port);
 	const char *wrong = NULL;
 
-	if (o->lcores == 0 || o->lcores > LIMIT_LCORES)
+	if (rte_lcore_count() == 0)
+		wrong = "EAL is not initialised: call rte_eal_init() first";
+	else if (port != NULL && port->taken)
+		wrong = "another engine has the port";
+	else if (o->lcores == 0 || o->lcores > LIMIT_LCORES)
 		wrong = "lcores must be 1 .. 16";
 	else if (o->addresses > ARRAY_SIZE(o->address) || o->gateways > ARRAY_SIZE(o->gateway))
 		wrong = "more than 16 addresses or 2 gateways";
 	else if (o->vlan > 4094)
 		wrong = "the VLAN id must be 0 .. 4094";
-	else if (o->port != NULL && (o->port->queues == 0 || o->port->queues > LIMIT_LCORES))
+	else if (port != NULL && (port->queues == 0 || port->queues > LIMIT_LCORES))
 		wrong = "the port must have 1 .. 16 queues";
 	if (wrong == NULL)
 		return 0;
@@ -172,7 +162,7 @@ static struct engine *engine_new(const struct uroce_options *o)
 		return NULL;
 	}
 	e->control = c;
-	e->port = o->port;
+	e->port = port_of_program(o->port);
 	e->control_fd = -1;
 	LIST_INIT(&e->qps);
 	LIST_INIT(&e->control->xrcds);
@@ -188,7 +178,7 @@ static struct engine *engine_new(const struct uroce_options *o)
 	c->listener.watch.fd = -1;
 	c->listener.lock_fd = -1;
 	c->listener.files_fd = -1;
-	c->link_up = o->port == NULL || o->port->link_up;
+	c->link_up = e->port == NULL || e->port->link_up;
 	LIST_INIT(&c->connections);
 	TAILQ_INIT(&c->ending);
 	disposal_open(&c->disposal);
@@ -226,29 +216,6 @@ static int engine_build(struct engine *e, const struct uroce_options *o, char *w
 	return error != 0 ? error : control_start(e, why, why_size);
 }
 
-struct uroce_engine *uroce_create(const struct uroce_options *o, char *why, size_t why_size)
-{
-	struct engine *e;
-	int error;
-
-	why[0] = '\0';
-	clock_init();
-	if (check_options(o, why, why_size) != 0)
-		return NULL;
-	e = engine_new(o);
-	error = e == NULL ? ENOMEM : engine_build(e, o, why, why_size);
-	if (error == 0)
-		return (struct uroce_engine *)e;
-	if (why[0] == '\0')
-		snprintf(why, why_size, "cannot create the engine: %s", strerror(error));
-	if (e != NULL) {
-		e->port = NULL; /* stays the caller's */
-		uroce_destroy((struct uroce_engine *)e);
-	}
-	errno = error;
-	return NULL;
-}
-
 static void strangers_drop(struct engine *e)
 {
 	void *m;
@@ -258,18 +225,15 @@ static void strangers_drop(struct engine *e)
 	rte_ring_free(e->strangers);
 }
 
-void uroce_destroy(struct uroce_engine *u)
+/* Nobody polls it, and nobody else knows of it. */
+static void engine_free(struct engine *e)
 {
-	struct engine *e = engine_of(u);
+	struct control *c = e->control;
 	bool nothing_stuck;
-	struct control *c;
 
-	if (e == NULL)
-		return;
-	c = e->control;
-	uroce_stop(u);
 	carrier_direct_unregister(e);
 	control_stop(e);
+	carrier_direct_orphan(e);
 	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
 		if (e->client[i] != NULL && !e->client[i]->dying)
 			client_end(e->client[i]);
@@ -297,139 +261,69 @@ void uroce_destroy(struct uroce_engine *u)
 	free(e);
 }
 
-/* ---- running ---- */
-
-/* The main EAL lcore's thread belongs to the caller, so an engine thread polls that lcore. */
-static void *main_lcore_thread(void *lcore)
+static struct engine *engine_make(const struct uroce_options *o, char *why, size_t why_size)
 {
-	/*
-	 * With an EAL lcore id the thread has a mempool cache. Without one it is slower, but not
-	 * wrong.
-	 */
-	bool registered = rte_thread_register() == 0;
+	struct engine *e = engine_new(o);
+	int error = e == NULL ? ENOMEM : engine_build(e, o, why, why_size);
 
-	lcore_loop(lcore);
-	if (registered)
-		rte_thread_unregister();
+	if (error == 0)
+		error = live_add(e);
+	if (error == 0)
+		return e;
+	if (error == ENOSPC)
+		snprintf(why, why_size, "this process has %u engines already",
+			 LIMIT_EMBEDDED_ENGINES);
+	if (why[0] == '\0')
+		snprintf(why, why_size, "cannot create the engine: %s", strerror(error));
+	if (e != NULL) {
+		e->port = NULL; /* stays the caller's */
+		engine_free(e);
+	}
+	errno = error;
 	return NULL;
 }
 
-static int launch_main(struct engine *e, struct lcore *l, unsigned int id)
+struct uroce_engine *uroce_create(const struct uroce_options *options, char *why, size_t why_size)
 {
-	struct control *c = e->control;
-	rte_cpuset_t cpus = rte_lcore_cpuset(id);
-	sigset_t all, old;
-	int error;
+	struct uroce_options o;
+	struct engine *e;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&c->main_thread, NULL, main_lcore_thread, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (error != 0)
+	errno = EINVAL;
+	if (!struct_take(&o, sizeof(o), options, "uroce_options", why, why_size) ||
+	    check_options(&o, why, why_size) != 0)
+		return NULL;
+	clock_init();
+	e = engine_make(&o, why, why_size);
+	if (e != NULL && e->port != NULL)
+		e->port->taken = true;
+	return (struct uroce_engine *)e;
+}
+
+int uroce_destroy(struct uroce_engine *u)
+{
+	struct engine *e;
+	int error = u == NULL ? 0 : live_enter(u, &e);
+
+	if (u == NULL || error != 0)
 		return error;
-	c->main_thread_runs = true;
-	pthread_setaffinity_np(c->main_thread, sizeof(cpus), &cpus);
-	pthread_setname_np(c->main_thread, "uroce-lcore");
+	running_stop(e);
+	live_remove(e); /* from here on uroce_poll() refuses */
+	if (!running_ended(e)) {
+		live_add(e);
+		return EBUSY;
+	}
+	engine_free(e);
 	return 0;
-}
-
-int uroce_start(struct uroce_engine *u)
-{
-	struct engine *e = engine_of(u);
-	const struct uroce_options *o = &e->control->options;
-	int error = 0;
-
-	if (e->control->launched)
-		return EALREADY;
-	__atomic_store_n(&e->stopping, 0, __ATOMIC_RELEASE);
-	e->control->launched = true;
-	for (uint32_t i = 0; i < e->lcores && error == 0; i++) {
-		unsigned int id = o->lcore_ids[i];
-
-		if (id == rte_get_main_lcore())
-			error = launch_main(e, &e->lcore[i], id);
-		else
-			error = -rte_eal_remote_launch(lcore_loop, &e->lcore[i], id);
-	}
-	if (error != 0)
-		uroce_stop(u);
-	return error;
-}
-
-/* Nobody polls from here on. The control path executes the lcores' messages itself (lcore.c). */
-void uroce_stop(struct uroce_engine *u)
-{
-	struct engine *e = engine_of(u);
-	struct control *c = e->control;
-
-	if (!c->launched)
-		return;
-	__atomic_store_n(&e->stopping, 1, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < e->lcores; i++) {
-		lcore_wake(&e->lcore[i]);
-		if (c->options.lcore_ids[i] != rte_get_main_lcore())
-			rte_eal_wait_lcore(c->options.lcore_ids[i]);
-	}
-	if (c->main_thread_runs)
-		pthread_join(c->main_thread, NULL);
-	c->main_thread_runs = false;
-	c->launched = false;
-	/* The control thread still runs, and clients may still leave. */
-	pthread_mutex_lock(&e->control_lock);
-	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
-		if (e->client[i] != NULL)
-			__atomic_store_n(&e->client[i]->page->closed, 1, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&e->control_lock);
-}
-
-uint32_t uroce_poll(struct uroce_engine *u, uint32_t lcore)
-{
-	struct lcore *l = &engine_of(u)->lcore[lcore];
-	uint32_t work;
-
-	if (!lcore_sit(l))
-		return 0;
-	work = lcore_poll(l);
-	lcore_rise(l);
-	return work;
 }
 
 int uroce_register(struct uroce_engine *u)
 {
-	return carrier_direct_register(engine_of(u));
-}
+	struct engine *e;
+	int error = live_enter(u, &e);
 
-void uroce_set_adaptive(struct uroce_engine *u, bool adaptive)
-{
-	struct engine *e = engine_of(u);
-
-	/* An lcore that sleeps looks at it when it wakes. */
-	__atomic_store_n(&e->adaptive, adaptive, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < e->lcores; i++)
-		lcore_wake(&e->lcore[i]);
-}
-
-bool uroce_idle_expired(const struct uroce_engine *u)
-{
-	return __atomic_load_n(&engine_of(u)->control->idle_expired, __ATOMIC_ACQUIRE) != 0;
-}
-
-void uroce_describe(const struct uroce_engine *u, char *text, size_t size)
-{
-	struct engine *e = engine_of(u);
-	char address[64];
-	size_t n;
-
-	pthread_mutex_lock(&e->control_lock);
-	n = (size_t)snprintf(text, size, "%s", e->name);
-	/* The link-local address is of little use to people. */
-	for (uint32_t i = 1, shown = 0; i < LIMIT_GIDS && n < size; i++)
-		if (!gid_is_zero(&e->gid[i].gid))
-			n += (size_t)snprintf(text + n, size - n, "%s%s", shown++ == 0 ? " " : ",",
-					      gid_text(&e->gid[i].gid, address, sizeof(address)));
-	if (n < size)
-		snprintf(text + n, size - n, ", %s%s, IB MTU %u",
-			 e->port != NULL ? "port " : "this host only",
-			 e->port != NULL ? e->port->name : "", 128u << e->active_mtu);
-	pthread_mutex_unlock(&e->control_lock);
+	if (error != 0)
+		return error;
+	error = carrier_direct_register(e);
+	live_leave(e);
+	return error;
 }

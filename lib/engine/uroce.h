@@ -1,36 +1,133 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * liburoce: an RDMA engine inside a DPDK program (uroced is such a program).
+ * liburoce: an RDMA engine inside a DPDK program.
  *
  *	rte_eal_init(...)
- *	port = ethdev_open(...)			or NULL: this host only; see drivers/
+ *	port = uroce_port_open(...)		or uroce_port_handed(...), or NULL: this host only
  *	e = uroce_create(&options, why, sizeof(why))
  *	uroce_register(e)			libibverbs.so.1 of this process now lists its device
- *	for (;;) { uroce_poll(e, 0); ... }	or uroce_start(e): launches options.lcore_ids
+ *	for (;;) { uroce_poll(e, 0); ... }	or uroce_start(e), or uroce_service(e, 0, &id)
  *	ibv_get_device_list() ...		verbs as usual, from any thread
- *	uroce_stop(e), uroce_destroy(e)
+ *	uroce_destroy(e)
  *
  * Several engines can live in one process. Each has a control thread of its own. It serves the
  * socket (if the program asks for one) and follows neighbours, addresses and the deaths of clients.
  *
- * Threads: the program calls uroce_create(), uroce_start(), uroce_stop(), uroce_register() and
- * uroce_destroy() for one engine one after the other, never two of them at the same time. The
- * others may run at any time between uroce_create() and uroce_destroy().
+ * Structs that a program fills begin with `size`, which is sizeof of that struct. So a program that
+ * was compiled with an older header works with a newer library, and what it does not know is zero.
+ *
+ * Errors are positive errnos, except where a function says otherwise. A function that has `why`
+ * writes one line there about the cause, cut to `why_size` octets (at least 1; 256 are enough). A
+ * call in the wrong order, in the wrong thread or with an engine that is gone returns an error.
+ *
+ * Threads: one thread at a time may create, start, stop, register or destroy an engine; a second one
+ * gets EBUSY. All other functions may run at any time in any thread, where nothing else is said.
  */
-#ifndef ENGINE_UROCE_H
-#define ENGINE_UROCE_H
+#ifndef UROCE_H
+#define UROCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define UROCE_API __attribute__((visibility("default")))
 
-struct port;
+/* The most polling threads of an engine, queues of a port, and own addresses. */
+#define UROCE_LCORES	16
+#define UROCE_ADDRESSES 16
+#define UROCE_GATEWAYS	2
+
+struct rte_mbuf;
 struct rte_mempool;
 struct uroce_engine;
-struct rte_mbuf;
-struct reply_statistics; /* protocol/command.h */
+struct uroce_port;
+
+/* The version of the library that is loaded: "0.1.0". */
+UROCE_API const char *uroce_version(void);
+
+/* ---- ports ---- */
+
+struct uroce_port_options {
+	size_t size; /* sizeof(struct uroce_port_options) */
+	/*
+	 * Exactly one of these. `name`: a port of DPDK, by its name there (0000:01:00.0,
+	 * net_memif0). It is stopped or new, and nobody else uses it. `netdev`: a Linux interface
+	 * (eth0), which the kernel keeps using, too.
+	 */
+	const char *name;
+	const char *netdev;
+	/*
+	 * For received frames. It stays the caller's and outlives the port. A buffer holds a whole
+	 * frame. Give the engine the same pool.
+	 */
+	struct rte_mempool *pool;
+	/* Receive and transmit queues, 1 .. 16; 0: 1. A device may have fewer than wanted. */
+	uint16_t queues;
+	/* Ethernet MTU in octets. 0: the largest that port and pool carry. */
+	uint16_t mtu;
+	/* Of each queue. 0: the driver's choice. Not with `netdev`. */
+	uint16_t descriptors;
+	/*
+	 * Name of a network interface that is made for the kernel beside the port. It gets what is
+	 * not RoCE. NULL: none. Not with `netdev`.
+	 */
+	const char *kernel_interface;
+};
+
+/*
+ * Opens and starts a port for an engine. Returns it, or NULL with errno and a line in `why`. Give it
+ * to uroce_create(), or to uroce_port_close().
+ */
+UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *options, char *why,
+					     size_t why_size);
+
+struct uroce_handed_options {
+	size_t size; /* sizeof(struct uroce_handed_options) */
+	const char *name; /* for messages, at most 63 characters. NULL: "handed" */
+	uint8_t mac[6]; /* what the engine's frames come from, and peers send to */
+	uint16_t mtu; /* Ethernet MTU in octets, both ways; at least 336 */
+	uint16_t queues; /* 1 .. 16; 0: 1. Lcore i of the engine uses queue i if there is one. */
+	uint32_t depth; /* frames that wait in each direction of a queue; 0: 1024 */
+	uint32_t speed; /* of the link, Mbit/s, for ibv_query_port(); 0: unknown */
+};
+
+/*
+ * A port of frames that the program hands in and takes out, because it keeps its own ports. The
+ * engine answers ARP, neighbour discovery and echo for its addresses by itself, so it needs those
+ * frames, too: see uroce_wants(). The link is up. Returns the port or NULL, as uroce_port_open().
+ */
+UROCE_API struct uroce_port *uroce_port_handed(const struct uroce_handed_options *options,
+					       char *why, size_t why_size);
+/*
+ * Gives the engine received frames of this queue. A frame is as it was on the wire, from the Ethernet
+ * header on and without FCS, its VLAN tag not stripped, in buffers that nobody else holds.
+ *
+ * Returns how many were accepted; those belong to the engine, and the others stay the caller's. Fewer
+ * than n: the engine is not polled often enough, or its idle lcore has `depth` frames. Any thread, several at a time.
+ */
+UROCE_API uint16_t uroce_hand_in(struct uroce_port *port, uint16_t queue, struct rte_mbuf **frames,
+				 uint16_t n);
+/*
+ * Takes at most n frames of this queue that the engine sends. They belong to the caller, who
+ * transmits them in this order. Offloads are not asked for. Any thread, several at a time.
+ */
+UROCE_API uint16_t uroce_take_out(struct uroce_port *port, uint16_t queue, struct rte_mbuf **frames,
+				  uint16_t n);
+/*
+ * Whether the link of a handed port is up. Programs hear of changes by asynchronous events.
+ * EINVAL: the port was opened by uroce_port_open().
+ */
+UROCE_API int uroce_set_link(struct uroce_port *port, bool up);
+/*
+ * Closes a port that no engine has. EBUSY: an engine has it, and closes it when it is destroyed.
+ */
+UROCE_API int uroce_port_close(struct uroce_port *port);
+
+/* ---- engines ---- */
 
 struct uroce_address {
 	uint8_t octet[16]; /* IPv6, or IPv4 as ::ffff:a.b.c.d; network order */
@@ -38,31 +135,29 @@ struct uroce_address {
 };
 
 /*
- * All zero is a valid start, except that `lcores` is at least 1 and that `socket_gid` is -1 for
- * "leave the group". The engine copies what it needs: the strings and the struct itself may go
+ * All zero is a valid start, except for `size`, `lcores` (at least 1) and `socket_gid` (-1 for
+ * "leave the group"). The engine copies what it needs: the strings and the struct itself may go
  * after uroce_create().
  */
 struct uroce_options {
+	size_t size; /* sizeof(struct uroce_options) */
 	/* Name of the device, at most 31 characters. NULL: "uroce0". */
 	const char *name;
-	/*
-	 * The port, from drivers/ or the program's own (drivers/port.h). It has 1 .. 16 queues. The
-	 * engine owns it once uroce_create() succeeds, and closes it. NULL: this host only.
-	 */
-	struct port *port;
+	/* The engine owns it once uroce_create() succeeds, and closes it. NULL: this host only. */
+	struct uroce_port *port;
 	/* Polling threads of the engine, 1 .. 16. They are numbered from 0. */
 	uint32_t lcores;
 	/* EAL lcores that uroce_start() launches, one for each of `lcores`. */
-	unsigned int lcore_ids[16];
+	unsigned int lcore_ids[UROCE_LCORES];
 	/*
 	 * Own addresses, at most 16. 0: those of the port, or without a port those of this host,
-	 * which the engine follows when they change.
+	 * which the engine follows when they change. A handed port has none.
 	 */
 	uint32_t addresses;
-	struct uroce_address address[16];
+	struct uroce_address address[UROCE_ADDRESSES];
 	/* Next hops outside of the prefixes, at most 2. */
 	uint32_t gateways;
-	struct uroce_address gateway[2];
+	struct uroce_address gateway[UROCE_GATEWAYS];
 	/* 802.1Q VLAN id, 1 .. 4094. 0: untagged. */
 	uint16_t vlan;
 	/* Ethernet MTU in octets, at most the port's. 0: the port's, or 4200 without a port. */
@@ -90,74 +185,113 @@ struct uroce_options {
 
 /*
  * Creates an engine and its control thread. If there is a socket, programs can connect to it when
- * this returns; data moves once the lcores are polled (uroce_start() or uroce_poll()).
+ * this returns; data moves once the lcores are polled.
  *
- * EAL must be initialised. The port must not be used by anybody else meanwhile. `why` has room for
- * `why_size` octets, at least 1; 256 are enough. A longer message is cut.
- *
- * Returns the engine, which uroce_destroy() frees. On failure it returns NULL, writes one line
- * about the cause into `why`, and the port stays the caller's. Causes: an option out of range; an
- * MTU that is too small for RoCE or exceeds the port's; no memory for buffers (EAL -m); no file
- * descriptors left (ulimit -n); a socket that another engine serves or that cannot be created; no
- * kernel neighbour table for a port that shares the kernel's interface.
+ * Returns the engine, which uroce_destroy() frees. On failure it returns NULL with errno and a line
+ * in `why`, and the port stays the caller's. Causes: EAL is not initialised; an option out of range;
+ * a port that another engine has; an MTU that is too small for RoCE or exceeds the port's; no memory
+ * for buffers (EAL -m); no file descriptors left (ulimit -n); a socket that another engine serves or
+ * that cannot be created; no kernel neighbour table for a port that shares the kernel's interface;
+ * 16 engines in this process.
  */
 UROCE_API struct uroce_engine *uroce_create(const struct uroce_options *options, char *why,
 					    size_t why_size);
+/*
+ * Stops the engine, disconnects its clients, closes the port and frees everything. It may wait for a
+ * moment for copies of clients' memory; what still hangs then is not freed.
+ *
+ * The program closes its contexts of the device first, and no thread is in a verbs call of it
+ * meanwhile. On contexts that are still open, all later calls fail with ENODEV.
+ *
+ * Returns 0 (also for NULL), or, with nothing done, EINVAL (there is no such engine, or not any
+ * more) or EBUSY (a thread is still in uroce_poll(), or starts or stops the engine).
+ */
+UROCE_API int uroce_destroy(struct uroce_engine *e);
+
+/*
+ * Adds the device to ibv_get_device_list() of this process, until uroce_destroy().
+ *
+ * Returns 0, or EINVAL, EBUSY, EEXIST (an engine of this process has the name), or ENOENT (this
+ * process has no libibverbs.so.1, or one that is not uroce's). A device of an engine in another
+ * process that has the same name is listed under a name with a number.
+ */
+UROCE_API int uroce_register(struct uroce_engine *e);
+
+/* ---- who polls ---- */
+
+/*
+ * Does one round of the work of one lcore (0 .. options.lcores - 1) in the caller's thread: for
+ * programs with a loop of their own. Any thread may call it, an EAL thread is faster. A call that
+ * finds another one in progress does nothing and returns 0.
+ *
+ * Returns how much there was to do, in no particular unit; 0: the lcore was idle. Negative: -EINVAL
+ * (no such engine or lcore), or -EBUSY (uroce_start() or uroce_service() has given it to a thread).
+ */
+UROCE_API int uroce_poll(struct uroce_engine *e, uint32_t lcore);
 /*
  * Launches a polling thread on each of options.lcore_ids. A worker lcore runs it as its EAL task;
  * for the main EAL lcore the engine creates a thread on that lcore's CPUs, so that the caller goes
  * on.
  *
- * Returns 0, or a positive errno, and then no lcore runs: EALREADY (it was started already), EBUSY
- * (a worker lcore has a task), or what pthread_create(3) returns. An engine can be started again
- * after uroce_stop().
+ * Returns 0, or an errno, and then no lcore runs: EALREADY (it was started already), EBUSY (a worker
+ * lcore has a task, or a service polls the engine), EINVAL (no such engine, an id that is no lcore
+ * of EAL, or one that is there twice), or what pthread_create(3) returns. An engine can be started
+ * again after uroce_stop().
  */
 UROCE_API int uroce_start(struct uroce_engine *e);
 /*
  * Ends the threads of uroce_start() and waits for them. The clients' libraries learn that the
  * engine is gone and flush their queues. Does nothing if the engine was not started.
- */
-UROCE_API void uroce_stop(struct uroce_engine *e);
-/*
- * Stops the engine, disconnects its clients, closes the port and frees everything. No thread may be
- * in uroce_poll() or in a verbs call of this engine's device, and the program has closed its own
- * contexts of the device. It may wait for a moment for copies of clients' memory; what still hangs
- * then is not freed. NULL is allowed.
- */
-UROCE_API void uroce_destroy(struct uroce_engine *e);
-
-/*
- * Does one round of the work of one lcore (0 .. options.lcores - 1) in the caller's thread: for
- * programs with a loop of their own, instead of uroce_start(). Any thread may call it, but only one
- * at a time for each lcore; a call that finds another one in progress does nothing and returns 0.
  *
- * Returns how much there was to do, in no particular unit. 0: the lcore was idle.
+ * Returns 0, EINVAL (no such engine) or EBUSY.
  */
-UROCE_API uint32_t uroce_poll(struct uroce_engine *e, uint32_t lcore);
+UROCE_API int uroce_stop(struct uroce_engine *e);
+/*
+ * Makes a service of DPDK (rte_service.h) that polls this lcore of the engine. The program maps it to
+ * a service core (rte_service_map_lcore_set()) and sets its state (rte_service_runstate_set()), or
+ * runs it itself (rte_service_run_iter_on_app_lcore()). uroce_destroy() waits until no service core is
+ * in it, and removes it.
+ *
+ * Returns 0 and the service's id, or EINVAL, EBUSY (uroce_start() runs), EEXIST (the lcore has a
+ * service), or what rte_service_component_register() returns.
+ */
+UROCE_API int uroce_service(struct uroce_engine *e, uint32_t lcore, uint32_t *service_id);
+
+/* ---- asking ---- */
 
 /*
- * Adds the device to ibv_get_device_list() of this process, until uroce_destroy().
- *
- * Returns 0, or a positive errno: EEXIST (another engine of this process has the name), ENOENT
- * (this process has no libibverbs.so.1, or one that is not uroce's). A device of an engine in
- * another process that has the same name is listed under a name with a number.
+ * Whether a received frame is the engine's: IPv4, IPv6 or ARP for one of its addresses, in its VLAN;
+ * RoCE to a multicast group; and what is for every host of the link (IGMP, MLD, ICMPv6 to all
+ * nodes, ARP announcements): a program that needs that itself gives the engine a copy. Only the first segment is read,
+ * which may be any octets. False for an engine that is gone.
  */
-UROCE_API int uroce_register(struct uroce_engine *e);
-
-/* Changes options.adaptive while lcores run. Any thread. */
+UROCE_API bool uroce_wants(const struct uroce_engine *e, const struct rte_mbuf *frame);
+/* Changes options.adaptive while lcores run. Nothing happens to an engine that is gone. */
 UROCE_API void uroce_set_adaptive(struct uroce_engine *e, bool adaptive);
-/* True once options.exit_when_idle seconds have passed without a client. Any thread. */
+/* True once options.exit_when_idle seconds have passed without a client. */
 UROCE_API bool uroce_idle_expired(const struct uroce_engine *e);
 /*
- * Reads the counters since uroce_create(). Fills the numbers of *out and leaves out->h zero. Lcores
- * count meanwhile, so the numbers are of nearly the same instant. Any thread, but not from a burst
- * function of the port.
- */
-UROCE_API void uroce_statistics(struct uroce_engine *e, struct reply_statistics *out);
-/*
- * Writes the device's name, addresses and MTU as one line for people, cut to `size` octets. Threads
- * as for uroce_statistics().
+ * Writes the device's name, addresses and MTU as one line for people, cut to `size` octets. "" for an
+ * engine that is gone.
  */
 UROCE_API void uroce_describe(const struct uroce_engine *e, char *text, size_t size);
+
+struct uroce_counter {
+	const char *name; /* as in `uroce stat --json`; static */
+	uint64_t value; /* since uroce_create() */
+};
+
+/*
+ * Reads the engine's counters. Lcores count meanwhile, so the values are of nearly the same instant.
+ *
+ * Fills the first n and returns how many there are, which never changes while the library is loaded.
+ * `counters` may be NULL if n is 0. 0: there is no such engine.
+ */
+UROCE_API uint32_t uroce_counters(struct uroce_engine *e, struct uroce_counter *counters,
+				  uint32_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

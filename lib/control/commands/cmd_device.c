@@ -10,6 +10,7 @@
 #include "drivers/kernel_interface/kernel_interface.h"
 #include "control/cm/cm_control.h"
 #include "control/control.h"
+#include "control/statistics.h"
 #include "lcore/exception/exception.h"
 
 /* ibv_port_state, ibv_mtu */

@@ -116,9 +116,11 @@ static void dispose_arena(void *arena)
 
 void client_free(struct client *c)
 {
+	bool orphan = c->objects != NULL && c->objects->orphan;
+
 	if (c->objects != NULL) {
 		for (uint32_t i = 0; i < LIMIT_LCORES; i++)
-			if (c->objects->wake_fd[i] >= 0)
+			if (c->objects->wake_fd[i] >= 0 && !orphan)
 				close(c->objects->wake_fd[i]);
 		objects_close(c);
 		backing_close(c);
@@ -128,7 +130,8 @@ void client_free(struct client *c)
 		free(c->memory);
 	}
 	/* the program may have filled it */
-	dispose(&c->engine->control->disposal, dispose_arena, c->arena);
+	if (!orphan)
+		dispose(&c->engine->control->disposal, dispose_arena, c->arena);
 	if (c->objects != NULL) {
 		if (c->objects->counted)
 			give_own(c);

@@ -18,6 +18,7 @@
 
 #include "base/bits.h"
 #include "control/control.h"
+#include "control/statistics.h"
 #include "lcore/inside.h"
 #include "control/connection/porters.h"
 #include "engine/uroce.h"
@@ -44,7 +45,8 @@ static void start_eal(void)
 
 struct uroce_engine *make_engine(char *why, size_t size)
 {
-	struct uroce_options o = { .lcores = 1,
+	struct uroce_options o = { .size = sizeof(o),
+				   .lcores = 1,
 				   .lcore_ids = { rte_get_main_lcore() },
 				   .adaptive = true,
 				   .socket_gid = -1,

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "control_rig.h"
+#include "engine/port.h"
 #include "drivers/port.h"
 #include "control/control.h"
 
@@ -136,11 +137,12 @@ static struct port port = { .ops = &ops,
 
 static void begin(void)
 {
-	struct uroce_options o = { .lcores = 1,
+	struct uroce_options o = { .size = sizeof(o),
+				   .lcores = 1,
 				   .adaptive = true,
 				   .socket_gid = -1,
 				   .socket_path = path,
-				   .port = &port,
+				   .port = port_for_program(&port),
 				   .addresses = 1,
 				   .pool_size = 2048 };
 	char why[256];
