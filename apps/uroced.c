@@ -24,6 +24,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "control/statistics.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"

@@ -22,6 +22,7 @@
 #include <rte_ring.h>
 
 #include "base/bits.h"
+#include "control/statistics.h"
 #include "drivers/ethdev/ethdev.h"
 #include "engine/uroce.h"
 #include "load.h"

@@ -15,6 +15,7 @@
 #include "control/cm/cm_control.h"
 #include "drivers/client_memory/peer.h"
 #include "drivers/port.h"
+#include "engine/port.h"
 #include "lcore/inside.h"
 
 #define FRAMES 64u
@@ -126,10 +127,11 @@ static void start_eal(void)
 
 static void make_engine(void)
 {
-	struct uroce_options o = { .lcores = 1,
+	struct uroce_options o = { .size = sizeof(o),
+				   .lcores = 1,
 				   .lcore_ids = { rte_get_main_lcore() },
 				   .socket_gid = -1,
-				   .port = &port,
+				   .port = port_for_program(&port),
 				   .addresses = 1,
 				   .pool_size = 1023 };
 	const struct gid own = rig_address(1);
