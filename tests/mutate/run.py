@@ -74,6 +74,7 @@ class Tree:
         self.copy()
         if finished and not self.build.exists():
             shutil.copytree(finished, self.build, symlinks=True)
+            os.utime(self.build / 'build.ninja')  # what would make it anew makes the original's
         if not (self.build / 'build.ninja').exists():
             subprocess.run(['meson', 'setup', str(self.build), str(self.root)], check=True,
                            stdout=subprocess.DEVNULL)
