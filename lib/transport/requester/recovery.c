@@ -234,21 +234,36 @@ static bool would_be_overtaken(const struct requester *r, uint32_t all, uint32_t
 	return overtaken(r, &copy, all, data);
 }
 
+/*
+ * Whether packets queue up on the way. A loss without that is a bad wire's, not a full buffer's. A peer
+ * that drops what is behind a gap pays a window for each loss, so towards it all losses count.
+ */
+static bool crowded(const struct qp *qp)
+{
+	return !qp->selective || qp->path == NULL ||
+	       path_srtt(qp->path) > 2 * path_min_rtt(qp->path) + LIMIT_REORDER_US * TIME_US;
+}
+
 static void found_lost(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 
 	if (ahead(r, b->episode) == 0) {
-		window_lost(&r->window);
 		b->episode = r->top_psn;
+		if (crowded(qp))
+			window_lost(&r->window);
 	}
 	request_resume(qp);
 }
 
 static nanotime reorder_time(const struct qp *qp)
 {
-	return MAX_OF(path_srtt(qp->path) / 4, LIMIT_REORDER_US * TIME_US);
+	nanotime srtt = path_srtt(qp->path), least = LIMIT_REORDER_US * TIME_US;
+
+	if (srtt != 0)
+		least = MIN_OF(least, 2 * srtt);
+	return MAX_OF(srtt / 4, least);
 }
 
 static uint32_t less(const struct requester *r, uint32_t psn, uint32_t by)
