@@ -4,6 +4,7 @@
 
 #define PATIENCE us(LIMIT_PROBE_MIN_US)
 #define WINDOW	 us(LIMIT_REORDER_US)
+#define RNR_12	 (SYNDROME_RNR | 12) /* 0.64 ms */
 
 static void post_writes(uint32_t n)
 {
@@ -278,4 +279,51 @@ Test(selective, what_is_kept_has_a_bound)
 	inject(b, OPB_WRITE_ONLY, A_PSN);
 	pass_ack(b, A_PSN + LIMIT_WINDOW - 1, LIMIT_WINDOW);
 	cr_assert_null(b->q->kept);
+}
+
+/* The peer is not ready for the same packet again and again. */
+Test(selective, each_rnr_nak_is_followed_by_a_repetition)
+{
+	story(.recovery = true, .selective = true);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	for (uint32_t i = 0; i < 3; i++) {
+		pass(a, "RC SEND ONLY", A_PSN);
+		pass(a, "RC SEND ONLY", A_PSN + 1);
+		pass_nak(b, RNR_12, A_PSN, 0);
+		expect_silence(a);
+		at(ms(i + 1));
+	}
+	post_receive(b, 1, 10);
+	post_receive(b, 2, 10);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* A packet that is refused when its gap has closed is not held any more. */
+Test(selective, what_was_held_and_finds_no_receive_request)
+{
+	story(.recovery = true, .selective = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8, .to = LANDS);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	post(a, .wr_id = 3, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC SEND ONLY", A_PSN + 1);
+	pass(a, "RC SEND ONLY", A_PSN + 2);
+	expect_selection(b, A_PSN, 2, (uint32_t[]){ A_PSN + 1, A_PSN + 2 });
+	deliver(b);
+	at(WINDOW);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_nak(b, RNR_12, A_PSN + 1, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	post_receive(b, 1, 10);
+	post_receive(b, 2, 10);
+	at(ms(1));
+	pass(a, "RC SEND ONLY", A_PSN + 1);
+	exchange();
+	expect_completion(a, 2, STATUS_SUCCESS);
+	expect_completion(a, 3, STATUS_SUCCESS);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }

@@ -144,15 +144,6 @@ void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns)
 	psn_set_clear(&b->young, psn, n);
 }
 
-void recovery_gap(struct qp *qp)
-{
-	const struct requester *r = &qp->req;
-
-	if (r->board.clean ||
-	    (!psn_set_has(&r->board.old, r->una_psn) && !psn_set_has(&r->board.young, r->una_psn)))
-		recovery_lost(qp, r->una_psn, 1);
-}
-
 void recovery_start_over(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -161,9 +152,13 @@ void recovery_start_over(struct qp *qp)
 	recovery_all_lost(qp);
 }
 
+/* The oldest is missing, whatever the peer said of it before: so there is always something to send. */
 void recovery_all_lost(struct qp *qp)
 {
-	recovery_lost(qp, qp->req.una_psn, on_its_way(&qp->req));
+	struct requester *r = &qp->req;
+
+	psn_set_remove(&r->board.held, r->una_psn);
+	recovery_lost(qp, r->una_psn, on_its_way(r));
 }
 
 /*

@@ -23,10 +23,8 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns);
 void recovery_unsent_from(struct qp *qp, uint32_t psn);
 /* These are to be sent again. */
 void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns);
-/* ... all that is on its way and that the peer is not known to have. */
+/* ... the oldest, and all on its way that the peer is not known to have. */
 void recovery_all_lost(struct qp *qp);
-/* ... the oldest alone, unless it was sent again already. */
-void recovery_gap(struct qp *qp);
 /* ... or that it once said that it has: nothing is believed any more. */
 void recovery_start_over(struct qp *qp);
 

@@ -122,10 +122,7 @@ void retry_go_back(struct qp *qp)
 	struct requester *r = &qp->req;
 
 	assert(!psn_after(r->una_psn, r->nxt_psn) && "back, or not at all");
-	if (qp->selective) /* of the others it tells itself */
-		recovery_gap(qp);
-	else
-		recovery_all_lost(qp);
+	recovery_all_lost(qp);
 	request_resume(qp);
 	r->unasked = 0;
 	r->retry_at = TIME_NEVER;
