@@ -144,25 +144,30 @@ struct engine_qp {
 	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
 	bool error_asked; /* WQ: its program put it into the error state */
-	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
-	uint16_t identification; /* of the next IPv4 header */
 	bool drains; /* in lcore.drains */
+	bool receive_valid; /* `receive` holds the request at rq's cursor */
+	bool atomic_waits; /* its copies are an atomic that its lcore tries again (moving.c) */
+	bool operation_waits; /* in lcore.operations */
+	bool operation_owed; /* an invalidation is reported when its copies are over */
+	bool may_hold; /* (control) UD: in client_objects.holding */
+	bool has_peer; /* (control) connected: peers.h, */
+	uint8_t outlet; /* enum outlet_name: of frames that it did not take yet, */
+	uint16_t waiting; /* so many: no turn until then */
+	uint16_t identification; /* of the next IPv4 header */
+	uint32_t peer_qpn; /* (control) that it is connected to */
+	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
 	TAILQ_ENTRY(engine_qp) drain_link;
 	uint32_t wheel_slot;
 	uint32_t published_retired;
 	nanotime wheel_at;
 	struct ready_list *stands_in; /* lcore.ready, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;
-	uint16_t waiting; /* frames that its outlet did not take yet: no turn until then */
-	uint8_t outlet; /* enum outlet_name: of these frames, */
-	nanotime waiting_since; /* ... and since when, as far as the core does not know yet */
+	nanotime waiting_since; /* frames wait since then, as far as the core does not know yet */
 	LIST_ENTRY(engine_qp) wheel_link;
 	struct flow flow;
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
-	bool receive_valid; /* ... it holds the request at rq's cursor */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
 	uint64_t chain; /* ... of which, if one fails, those behind it are not made */
-	bool atomic_waits; /* ... and which are an atomic that its lcore tries again (moving.c) */
 	struct mover *mover; /* ... which makes them; NULL: its lcore */
 	struct held_list held; /* packets that wait for it, see hold.c */
 	TAILQ_ENTRY(engine_qp) held_link;
@@ -173,21 +178,18 @@ struct engine_qp {
 		unexpected; /* ... and messages without an entry, whose receives are not complete */
 	uint32_t windows; /* atomic: of type 2, bound through it */
 	struct posted_mark posted[2]; /* (see there) */
-	bool operation_waits; /* in lcore.operations */
-	bool operation_owed; /* an invalidation is reported when its copies are over */
 	struct key_operation operation; /* on its way to the control thread */
 	TAILQ_ENTRY(engine_qp) operation_link;
 	/* (control) */
-	uint32_t raw_users; /* steering rules and indirection tables that lead to it */
 	uint64_t cookie;
 	uint32_t context;
 	uint32_t pd;
 	uint32_t groups; /* multicast groups that it is a member of */
-	bool may_hold; /* UD: in client_objects.holding */
 	LIST_ENTRY(engine_qp) holding_link;
 	int async_fd;
 	uint32_t async_events; /* atomic */
 	uint32_t async_owed; /* atomic: as of a CQ */
+	uint32_t raw_users; /* steering rules and indirection tables that lead to it */
 	uint64_t sq_offset, rq_offset, page_offset;
 	size_t sq_octets, rq_octets;
 	void *memory; /* of core and receive: see qp_memory.c */
@@ -198,8 +200,6 @@ struct engine_qp {
 	struct destination *destination; /* as of an address handle */
 	uint32_t destination_version;
 	TAILQ_ENTRY(engine_qp) destination_link;
-	bool has_peer; /* connected: peers.h, */
-	uint32_t peer_qpn; /* to this number */
 	struct gid peer_gid;
 	LIST_ENTRY(engine_qp) peer_link;
 	LIST_ENTRY(engine_qp) engine_link;

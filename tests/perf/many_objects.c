@@ -252,7 +252,7 @@ int main(int argc, char **argv)
 	each("ibv_destroy_cq", qps, destroy_cq);
 	each_takes = (double)(after - before) / qps;
 	if (after > 0)
-		printf("a queue pair takes %.1f KiB of the engine's own memory\n", each_takes);
+		printf("a queue pair takes %.2f KiB of the engine's own memory\n", each_takes);
 	if (each_takes > most)
 		die("that is more than %.1f KiB", most);
 	if (ibv_dealloc_pd(pd) != 0 || ibv_close_device(context) != 0)

@@ -46,8 +46,8 @@ struct message { /* beside each window slot: what follows from the request, and 
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
-	bool own; /* of the caller, not of the program */
-	bool asked_again; /* READ: ... and some of them again */
+	bool own : 1; /* of the caller, not of the program */
+	bool asked_again : 1; /* READ: ... and some of them again */
 };
 
 enum operating {
@@ -67,12 +67,13 @@ struct requester {
 	uint32_t own_posted, own_retired; /* free-running: how many of those are the caller's own */
 	uint32_t una_psn, nxt_psn, top_psn, new_psn;
 
-	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
 	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
+	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
 	uint32_t unasked; /* packets sent since one with AckReq, at most */
 	uint32_t sample_psn; /* sample.h: the packet whose round trip is measured, */
 	nanotime sample_at; /* since it left */
-	bool sampling; /* ... one is */
+	bool sampling; /* ... if one is */
+	uint8_t operating; /* enum operating */
 	uint32_t recovery_psn; /* where the last go-back began */
 	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
 	bool drain_notify; /* SQ_DRAINED is owed to the program */
@@ -86,7 +87,6 @@ struct requester {
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
 	nanotime retry_at; /* the retransmission timer */
 	uint32_t timeouts; /* how often it fired, since creation */
-	uint8_t operating; /* enum operating */
 	struct key_operation operation;
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
 	nanotime

@@ -42,23 +42,24 @@ struct record {
 	uint32_t msn;
 	uint8_t kind; /* enum packet_kind: READ_REQUEST, CMP_SWAP, FETCH_ADD, ... */
 	bool owed;
+	bool repeated; /* owed for a repetition: dropped when its room is needed */
 	uint8_t parts; /* READ: more parts that are owed, in this order */
 	struct record_part part[RECORD_PARTS];
-	bool repeated; /* owed for a repetition: dropped when its room is needed */
 };
 
 struct responder {
 	uint32_t expected_psn;
 	uint32_t msn;
 	uint32_t access; /* QP access flags */
-	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 	uint32_t ahead_psn; /* the newest that came before the expected PSN */
 	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
 	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
 	bool holding; /* ... there is something */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
+	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 
 	/* the message that is open; KIND_UNDEFINED: none */
+	bool kept; /* UC: `held` is of a SEND that was cut, for the next message that needs one */
 	uint8_t open; /* enum packet_kind */
 	uint32_t offset; /* octets of it placed so far */
 	uint32_t length; /* WRITE: of the RETH; SEND: of the receive request */
@@ -66,7 +67,6 @@ struct responder {
 	uint64_t va;
 	uint32_t srq; /* the SRQ that it began with; 0: none */
 	struct recv_work *held; /* the receive request of an open SEND */
-	bool kept; /* UC: `held` is of a SEND that was cut, for the next message that needs one */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
 	struct record *record; /* ring, a power of two, or NULL: the peer may ask for nothing */
