@@ -56,8 +56,9 @@ bootstrap() {
 	local mirror
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -1)
 	debootstrap --variant=minbase --components=main bookworm "$root" "$mirror"
-	cp -a /etc/apt/sources.list.d/. "$root/etc/apt/sources.list.d/" 2>/dev/null || true
+	rm -f "$root/etc/apt/sources.list"
 	if [ -s /etc/apt/sources.list ]; then cp /etc/apt/sources.list "$root/etc/apt/"; fi
+	cp -a /etc/apt/sources.list.d/. "$root/etc/apt/sources.list.d/" 2>/dev/null || true
 	cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 	cp /etc/resolv.conf "$root/etc/" 2>/dev/null || true
 }
@@ -89,8 +90,7 @@ system_libraries_stay() {
 
 write_bw() {
 	inside 'uroce run -- ib_write_bw -d uroce0 -x 1 -F -n 500 >/tmp/server.log 2>&1 &
-		for i in $(seq 300); do grep -q ":4B01 " /proc/net/tcp* && break; sleep 0.1; done # port 18515 + -
-		for i in $(seq 300); do grep -qE ":4853 .* 0A " /proc/net/tcp* && break; sleep 0.1; done
+		for i in $(seq 300); do grep -qE ":4853 .* 0A " /proc/net/tcp* && break; sleep 0.1; done # port 18515
 		uroce run -- ib_write_bw -d uroce0 -x 1 -F -n 500 127.0.0.1
 		wait; cat /tmp/server.log; uroce stat | head -3'
 }
@@ -110,7 +110,6 @@ examples() {
 
 manuals() {
 	inside 'apt-get -qq -y --no-install-recommends install man-db >/dev/null 2>&1
-		rm -f /etc/dpkg/dpkg.cfg.d/docker /etc/dpkg/dpkg.cfg.d/excludes
 		for page in uroce.1 uroce-ping.1 uroce-perf.1 uroced.8 uroced.conf.5 uroce_create.3 uroce_wants.3; do
 			name=${page%.*}; man -w "${page##*.}" "$name"; done'
 }
