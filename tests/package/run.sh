@@ -43,7 +43,7 @@ check() {
 build() {
 	git archive HEAD --prefix=uroce/ | tar -x -C "$work"
 	(cd "$work/uroce" && DEB_BUILD_OPTIONS=parallel=$(nproc) dpkg-buildpackage -b -us -uc)
-	mv "$work"/*.deb "$work"/*.changes "$keep"
+	mv "$work"/*.deb "$work"/*.changes "$work"/*.buildinfo "$keep"
 }
 
 lint() {
