@@ -44,18 +44,18 @@
 #define LIMIT_DM_BYTES	   (UINT64_C(64) << 20) /* device memory of one program */
 
 /* The engine. */
-#define LIMIT_LCORES	   16u /* four bits of a queue pair number name its lcore */
-#define LIMIT_BURST	   32u /* packets of one rx or tx burst */
-#define LIMIT_TURN	   16u /* packets that one queue pair may send before the next one's turn */
-#define LIMIT_SPANS	   100u /* spans of one packet: 32 elements, cut by page-granular pieces */
-#define LIMIT_FLOW_COPIES  64u /* steering rules that see one frame */
-#define LIMIT_TSO_SEGMENTS 128u /* of one request */
-#define LIMIT_RENDEZVOUS   16u /* under way on one queue pair */
-#define LIMIT_TICKETS	   64u /* unsettled copies of one queue pair */
-#define LIMIT_TICKETS_NEW  8u /* ... at first: most queue pairs settle each copy at once */
-#define LIMIT_WAIT_SHARE \
-	10u /* one part in so many of the time, a user's commands may wait for lcores */
-#define LIMIT_COPY_WAIT 10000u /* ms a command waits for copies; then its program is detached */
+#define LIMIT_LCORES	    16u /* four bits of a queue pair number name its lcore */
+#define LIMIT_BURST	    32u /* packets of one rx or tx burst */
+#define LIMIT_TURN	    16u /* packets that one queue pair may send before the next one's turn */
+#define LIMIT_SPANS	    100u /* spans of one packet: 32 elements, cut by page-granular pieces */
+#define LIMIT_FLOW_COPIES   64u /* steering rules that see one frame */
+#define LIMIT_TSO_SEGMENTS  128u /* of one request */
+#define LIMIT_RENDEZVOUS    16u /* under way on one queue pair */
+#define LIMIT_TICKETS	    64u /* unsettled copies of one queue pair */
+#define LIMIT_TICKETS_NEW   8u /* ... at first: most queue pairs settle each copy at once */
+#define LIMIT_WAIT_SHARE    10u /* one part in so many of the time, one user may wait for lcores */
+#define LIMIT_WAIT_BURST_MS 100u /* ... beyond so much at once */
+#define LIMIT_COPY_WAIT	    10000u /* ms a command waits for copies; then its program is detached */
 
 /* Lcores: how work is cut into pieces. */
 #define LIMIT_STAGE  256u /* frames of one tx round */

@@ -2,8 +2,8 @@
 /*
  * How long commands of one user may wait under the control lock, until what a program has posted has
  * left. One such wait is short, but many programs of a user can ask for it again and again, while
- * everybody's commands wait behind them. So a user's waits take a tenth of the time at most, beyond one
- * whole wait that may come at once.
+ * everybody's commands wait behind them. So a user's waits take a tenth of the time at most, beyond
+ * LIMIT_WAIT_BURST_MS that may come at once.
  */
 #ifndef CONTROL_PATIENCE_H
 #define CONTROL_PATIENCE_H
