@@ -41,13 +41,15 @@ void neighbour_set_addresses(struct neighbour_table *t, const struct neighbour_a
 			     uint32_t count)
 {
 	t->addresses = MIN_OF(count, LIMIT_GIDS);
-	memcpy(t->address, address, t->addresses * sizeof(*address));
+	if (t->addresses > 0)
+		memcpy(t->address, address, t->addresses * sizeof(*address));
 }
 
 void neighbour_set_gateways(struct neighbour_table *t, const struct gid *gateway, uint32_t count)
 {
 	t->gateways = MIN_OF(count, LIMIT_NEIGHBOUR_GATEWAYS);
-	memcpy(t->gateway, gateway, t->gateways * sizeof(*gateway));
+	if (t->gateways > 0)
+		memcpy(t->gateway, gateway, t->gateways * sizeof(*gateway));
 }
 
 uint32_t neighbour_generation(const struct neighbour_table *t)

@@ -52,10 +52,14 @@ static void begin(const struct line_config *is, uint64_t shared)
 	}
 }
 
-static void end(void)
+static void deliver(void)
 {
 	while (fabric_step(&f, TIME_NEVER - 1))
 		;
+}
+
+static void end(void)
+{
 	switch_free(&s);
 	fabric_free(&f);
 }
@@ -80,13 +84,14 @@ Test(fabric_switch, frames_arrive_in_order_at_the_rate_and_after_the_delay)
 	begin(&cable, LINE_ENDLESS);
 	for (uint32_t i = 0; i < 10; i++)
 		send(0, i, true);
-	end();
+	deliver();
 	cr_assert_eq(sink[0].count, 10);
 	cr_expect_eq(sink[1].count, 0);
 	for (uint32_t i = 0; i < 10; i++) {
 		cr_expect_eq(sink[0].number[i], i);
 		cr_expect_eq(sink[0].at[i], (i + 1) * TAKES + DELAY);
 	}
+	end();
 }
 
 Test(fabric_switch, a_full_buffer_drops)
@@ -105,9 +110,10 @@ Test(fabric_switch, a_full_buffer_drops)
 		;
 	send(0, 6, true); /* a frame has left */
 	cr_expect_eq(s.port[0].counts.dropped, 2);
-	end();
+	deliver();
 	cr_expect_eq(sink[0].count, 5);
 	cr_expect_eq(s.port[0].counts.longest, 4 * LENGTH);
+	end();
 }
 
 Test(fabric_switch, ports_share_a_buffer)
@@ -120,8 +126,9 @@ Test(fabric_switch, ports_share_a_buffer)
 	cr_expect_eq(s.port[0].counts.dropped, 0);
 	cr_expect_eq(s.port[1].counts.dropped, 2);
 	cr_expect_eq(s.shared.used, 4 * LENGTH);
-	end();
+	deliver();
 	cr_expect_eq(sink[0].count + sink[1].count, 4);
+	end();
 }
 
 Test(fabric_switch, what_finds_more_than_the_threshold_is_marked)
@@ -134,11 +141,12 @@ Test(fabric_switch, what_finds_more_than_the_threshold_is_marked)
 		send(0, i, true);
 	for (uint32_t i = 0; i < 10; i++)
 		send(1, i, false);
-	end();
+	deliver();
 	cr_expect_eq(sink[0].marked, 6);
 	cr_expect_eq(s.port[0].counts.marked, 6);
 	cr_expect_eq(sink[1].marked, 0, "its sender does not understand marks");
 	cr_expect_eq(s.port[1].counts.marked, 0);
+	end();
 }
 
 Test(fabric_switch, a_mark_keeps_the_checksum_right)
@@ -167,8 +175,9 @@ Test(fabric_switch, a_frame_for_nobody_goes_nowhere)
 	begin(&cable, LINE_ENDLESS);
 	send(7, 0, true);
 	cr_expect_eq(s.unknown, 1);
-	end();
+	deliver();
 	cr_expect_eq(sink[0].count + sink[1].count, 0);
+	end();
 }
 
 Test(fabric_switch, a_cable_that_loses)
@@ -179,10 +188,11 @@ Test(fabric_switch, a_cable_that_loses)
 	begin(&is, LINE_ENDLESS);
 	for (uint32_t i = 0; i < 5; i++)
 		send(0, i, true);
-	end();
+	deliver();
 	cr_expect_eq(sink[0].count, 0);
 	cr_expect_eq(s.port[0].counts.lost, 5);
 	cr_expect_eq(s.port[0].counts.dropped, 0);
+	end();
 }
 
 Test(fabric_switch, a_cable_that_reorders_lets_so_many_overtake)
@@ -195,7 +205,7 @@ Test(fabric_switch, a_cable_that_reorders_lets_so_many_overtake)
 	begin(&is, LINE_ENDLESS);
 	for (uint32_t i = 0; i < MOST; i++)
 		send(0, i, true);
-	end();
+	deliver();
 	cr_assert_eq(sink[0].count, MOST);
 	for (uint32_t i = 0, newest = 0; i < MOST; i++) {
 		late += sink[0].number[i] < newest;
@@ -206,4 +216,5 @@ Test(fabric_switch, a_cable_that_reorders_lets_so_many_overtake)
 	cr_expect_gt(late, 3);
 	cr_expect_leq(furthest, 4);
 	cr_expect_gt(s.port[0].counts.reordered, 3);
+	end();
 }
