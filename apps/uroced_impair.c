@@ -71,8 +71,10 @@ static bool read_chance(const char *text, uint64_t *threshold)
 		p /= 100;
 	else if (end == text || *end != '\0')
 		return false;
+	if (!(p >= 0 && p <= 1)) /* not a number, too */
+		return false;
 	*threshold = (uint64_t)(p * ONE);
-	return p >= 0 && p <= 1;
+	return true;
 }
 
 static void set_impair(void *parsed, struct cmdline *cl, void *data)
