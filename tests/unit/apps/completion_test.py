@@ -9,6 +9,7 @@ import re
 import select
 import shutil
 import tempfile
+import termios
 import time
 import unittest
 
@@ -46,7 +47,10 @@ class Shell:
             text += os.read(self.terminal, 4096).decode(errors="replace")
 
     def complete(self, line):
-        """The line as bash has it after a TAB."""
+        """The line as bash has it after a TAB; bash reads keys when its terminal is raw."""
+        until = time.monotonic() + LIMIT
+        while termios.tcgetattr(self.terminal)[3] & termios.ICANON and time.monotonic() < until:
+            time.sleep(0.01)
         self.send(f"\x15{line}\t\x0f")
         return self.await_text(r"END-OF-LINE<(.*?)>")[1]
 

@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -52,6 +53,10 @@ class Terminal:
             self.text += octets.decode()
         before, self.text = self.text.split(end, 1)
         return before + end
+
+    def await_raw(self):
+        """The program takes keys from now on: it prints its first prompt before that."""
+        until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, "a raw terminal")
 
     def write(self, text):
         os.write(self.fd, text.encode())

@@ -27,6 +27,7 @@ class Prompt(EngineCase):
     def start_terminal(self, *options):
         terminal = Terminal(self.words("-i", *options), self.environment)
         self.greeting = terminal.read_until(PROMPT)
+        terminal.await_raw()
         return terminal
 
     def command(self, terminal, text):
@@ -92,6 +93,7 @@ class Prompt(EngineCase):
             eal=[MEMIF.format("server", self.folder), "--vdev=net_impair0,port=net_memif0"]),
             self.environment)
         terminal.read_until(PROMPT)
+        terminal.await_raw()
         for words, says in (("drop 2", "set impair drop 2: must be a fraction"),
                             ("drop -1", "must be a fraction"), ("ce x", "must be a fraction"),
                             ("delay_us 1000001", "delay_us 1000001: must be in 0 .. 1000000"),
