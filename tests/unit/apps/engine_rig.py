@@ -130,7 +130,15 @@ class EngineCase(unittest.TestCase):
 
     def pingpong(self, peer, port, count=200):
         """ibv_rc_pingpong between the engine and its peer; what the client says in the end."""
-        words = ["ibv_rc_pingpong", "-d", "uroce0", "-g", "1", "-n", str(count), "-p", str(port)]
+        return self.pair(peer, "ibv_rc_pingpong", "-d", "uroce0", "-g", "1", "-n", str(count),
+                         "-p", str(port))
+
+    def writes(self, peer, port, count):
+        """ib_write_lat, both of whose ends wait for each other in the end, whatever gets lost."""
+        return self.pair(peer, "ib_write_lat", "-d", "uroce0", "-x", "1", "-F", "-n", str(count),
+                         "-s", "1024", "-p", str(port))
+
+    def pair(self, peer, *words):
         server = subprocess.Popen([UROCE, "run", "--quiet", "--", *words], env=self.environment,
                                   stdout=subprocess.DEVNULL)
         self.addCleanup(self.end, server)

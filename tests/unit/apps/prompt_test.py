@@ -108,7 +108,7 @@ class Prompt(EngineCase):
                       "delay_us 10"):
             self.assertEqual(self.command(terminal, f"set impair {words}"), "")
         self.assertRegex(self.command(terminal, "show impair"), r"duplicate +3\.0000")
-        self.assertIn("300 iters", self.pingpong(peer, 18598, 300))
+        self.assertRegex(self.writes(peer, 18598, 300), r"1024 +300 ")
         said = self.command(terminal, "show port")
         for fate in ("dropped", "duplicated", "reordered", "corrupted", "ce_marked"):
             self.assertRegex(said, rf"[1-9]\d*  tx_impair_{fate}")
