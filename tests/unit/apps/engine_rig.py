@@ -136,7 +136,7 @@ class EngineCase(unittest.TestCase):
     def writes(self, peer, port, count):
         """ib_write_lat, both of whose ends wait for each other in the end, whatever gets lost."""
         return self.pair(peer, "ib_write_lat", "-d", "uroce0", "-x", "1", "-F", "-n", str(count),
-                         "-s", "1024", "-p", str(port))
+                         "-s", "1024", "-u", "18", "-p", str(port))
 
     def pair(self, peer, *words):
         server = subprocess.Popen([UROCE, "run", "--quiet", "--", *words], env=self.environment,
