@@ -47,7 +47,7 @@ static inline bool psn_set_empty(const struct psn_set *s)
 
 /*
  * A range of PSNs, at most LIMIT_WINDOW of them, a word at a time: `mask` says which bits of the word
- * that holds `psn` belong to it. Returns the first PSN of the next word.
+ * that holds `psn` belong to it. Returns how many: the next word begins so much further on.
  */
 static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *mask)
 {

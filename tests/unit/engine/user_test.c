@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "control/share/user.h"
-#include "lcore/lcore.h"
 
 static struct users all;
 static struct account greedy, second, other;
@@ -125,37 +124,4 @@ Test(user, the_embedding_program_has_its_own_process)
 	cr_expect_not(account_take(&own, RESOURCE_CQS, 1), "there are no more");
 	give_all(&own);
 	end();
-}
-
-/* 60 programs of one user, each with a command that waits as long as it may, in each second. */
-Test(user, waits_of_one_user_are_a_tenth_of_the_time)
-{
-	struct patience p = { 0 };
-	nanotime now = 5 * TIME_S, waited = 0, end = now + 10 * TIME_S;
-
-	cr_assert_eq(patience_left(&p, now), LEAVE_TIME);
-	while (now < end) {
-		nanotime wait = patience_left(&p, now);
-
-		now += wait;
-		waited += wait;
-		patience_spend(&p, wait, now);
-		now += TIME_S / 6000; /* the next command */
-	}
-	cr_expect_leq(waited,
-		      10 * TIME_S / LIMIT_WAIT_SHARE + LIMIT_WAIT_BURST_MS * TIME_MS + LEAVE_TIME);
-	cr_expect_geq(waited, 9 * TIME_S / LIMIT_WAIT_SHARE);
-}
-
-Test(user, patience_comes_back_with_time)
-{
-	const nanotime burst = LIMIT_WAIT_BURST_MS * TIME_MS;
-	struct patience p = { 0 };
-	nanotime now = TIME_S;
-
-	patience_spend(&p, burst, now);
-	cr_expect_eq(patience_left(&p, now), 0);
-	cr_expect_eq(patience_left(&p, now + LIMIT_WAIT_SHARE * LEAVE_TIME / 2), LEAVE_TIME / 2);
-	cr_expect_eq(patience_left(&p, now + LIMIT_WAIT_SHARE * LEAVE_TIME), LEAVE_TIME);
-	cr_expect_eq(patience_left(&p, now + 100 * TIME_S), LEAVE_TIME);
 }
