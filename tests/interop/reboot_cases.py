@@ -30,13 +30,14 @@ class RebootCase:
         theirs = [*ours, "-d", "rxe0"]
         before = sent(wire)
         if role == "client":
-            wire.guest.listens(int(port), wire.guest.start(theirs))
+            peer = wire.guest.start(theirs)
+            wire.guest.listens(int(port), peer)
             program = wire.rig.program("a", [*ours, wire.theirs[0]])
         else:
             program = wire.rig.program("a", ours)
             program.await_listening(int(port))
-            wire.guest.start([*theirs, wire.ours[0]])
-        wait_until("a transfer of 1000 packets", self.limit, lambda: sent(wire) > before + 1000)
+            peer = wire.guest.start([*theirs, wire.ours[0]])
+        self.await_transfer(wire, before, program, peer)
         getattr(wire.guest, self.how)()
         status = program.wait(self.limit)
         if status == 0 or not re.search(r"status 12\b|Transport retry", program.output(), re.I):
@@ -47,6 +48,14 @@ class RebootCase:
         else:
             wire.guest.start_machine()
         ProgramCase("", ["ibv_rc_pingpong", "-n", "100"]).run(wire, role)
+
+    def await_transfer(self, wire, before, program, peer):
+        try:
+            wait_until("a transfer of 1000 packets", self.limit,
+                       lambda: sent(wire) > before + 1000)
+        except Failure as failure:
+            raise Failure(f"{failure}; {sent(wire) - before} packets were sent; uroce's end: "
+                          f"{program.tail()}; Linux's end: {wire.guest.said(peer)}") from None
 
 
 def cases():
