@@ -13,6 +13,7 @@ enum {
 };
 
 int command_capture(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
 

@@ -22,6 +22,7 @@ static const struct {
 	{ "stat", command_stat, "print an engine's counters" },
 	{ "capture", command_capture, "write an engine's frames into a file" },
 	{ "trace", NULL, "print the packets of a queue pair" },
+	{ "doctor", command_doctor, "look for what this machine lacks for an engine" },
 	{ "ping", NULL, "check that an engine carries data, and time it" },
 	{ "perf", NULL, "measure an engine against this machine's limits" },
 	{ "sim", NULL, "run the transport in virtual time over a bad network" },

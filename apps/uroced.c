@@ -25,6 +25,7 @@
 
 #include "base/bits.h"
 #include "control/statistics.h"
+#include "cpus.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
@@ -64,26 +65,6 @@ static bool free_hugepages(void)
 {
 	return read_count("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") > 0 ||
 	       read_count("/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages") > 0;
-}
-
-/* The CPUs of the set as text: "0-1,4". */
-static void cpu_list(const cpu_set_t *set, char *text, size_t size)
-{
-	size_t n = 0;
-
-	text[0] = '\0';
-	for (int i = 0; i < CPU_SETSIZE && n + 16 < size; i++) {
-		int last = i;
-
-		if (!CPU_ISSET(i, set))
-			continue;
-		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
-			last++;
-		n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? "," : "", i);
-		if (last > i)
-			n += (size_t)snprintf(text + n, size - n, "-%d", last);
-		i = last;
-	}
 }
 
 /* Each client needs several descriptors. */
@@ -474,7 +455,7 @@ int main(int argc, char **argv)
 	int own, status, signals;
 
 	sched_getaffinity(0, sizeof(cpus), &cpus);
-	cpu_list(&cpus, facts.cpus, sizeof(facts.cpus));
+	cpus_write(&cpus, facts.cpus, sizeof(facts.cpus));
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
 		fputs(uroced_usage, stdout);
 		return 0;

@@ -78,6 +78,8 @@ static const struct wrong wrong[] = {
 	{ { "run", "-q", "true" }, "'-q' is not an option (uroce run --help)" },
 	{ { "ping", "--nonsense=3" }, "'--nonsense=3' is not an option (uroce ping --help)" },
 	{ { "perf", "--nonsense" }, "'--nonsense' is not an option (uroce perf --help)" },
+	{ { "doctor", "--nonsense" }, "'--nonsense' is not an option (uroce doctor --help)" },
+	{ { "doctor", "eth0" }, "'eth0' is not an option (uroce doctor --help)" },
 	{ { "sim", "--nonsense" }, "'--nonsense' is not an option (uroce sim --help)" },
 	{ { "sim", "--s", "3" }, "'--s' is not an option (uroce sim --help)" },
 	/* a missing value, or one too many */
@@ -112,6 +114,11 @@ static const struct wrong wrong[] = {
 	/* invalid values */
 	{ { "run", "--files", "copies", "true" },
 	  "--files copies: must be one of auto, mounts, preload, none" },
+	{ { "doctor", "--port", "" }, "--port '': must not be empty" },
+	{ { "doctor", "--port", "nowhere0" },
+	  "--port nowhere0: must be a network interface or a PCI device of this machine" },
+	{ { "doctor", "--port", "ffff:ff:1f.7" },
+	  "--port ffff:ff:1f.7: must be a network interface or a PCI device of this machine" },
 	{ { "run", "--quiet" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
 	{ { "run", "--" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
 	{ { "ping", "--count", "0" }, "--count 0: must be in 1 .. 1000000000" },
@@ -229,7 +236,7 @@ Test(command_line, a_path_too_long_for_a_socket)
 
 Test(command_line, help_is_not_an_error)
 {
-	static const char *const command[] = { "run", "stat", "ping", "perf", "sim" };
+	static const char *const command[] = { "run", "stat", "doctor", "ping", "perf", "sim" };
 	static const char *const how[] = { "--help", "-h", "--hel" };
 	char wanted[64];
 	struct run r;

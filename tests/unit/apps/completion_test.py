@@ -73,6 +73,7 @@ class Completion(unittest.TestCase):
     def test_commands(self):
         self.becomes("uroce st", "uroce stat ")
         self.becomes("uroce pi", "uroce ping ")
+        self.becomes("uroce doc", "uroce doctor ")
 
     def test_options(self):
         self.becomes("uroce stat --js", "uroce stat --json ")
@@ -84,6 +85,7 @@ class Completion(unittest.TestCase):
         self.becomes("uroced -- --idle ad", "uroced -- --idle adaptive ")
         self.becomes("uroced -- --confine of", "uroced -- --confine off ")
         self.becomes("uroced -- --netdev l", "uroced -- --netdev lo ")
+        self.becomes("uroce doctor --port l", "uroce doctor --port lo ")
 
     def test_programs_to_run(self):
         self.becomes("uroce run -- mkfif", "uroce run -- mkfifo ")

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A machine made of a few files, for one check of `uroce doctor`. */
+#ifndef TESTS_APPS_DOCTOR_TREE_H
+#define TESTS_APPS_DOCTOR_TREE_H
+
+#include "doctor.h"
+
+#define TREE_FILES 10
+
+/* A link if `text` begins with "->"; a folder if it is NULL. The end of a list: no path. */
+struct tree_file {
+	const char *path; /* below the root, without a slash before it */
+	const char *text;
+};
+
+/* One look at one machine. */
+struct doctor_row {
+	const char *what;
+	struct tree_file file[TREE_FILES];
+	const char *port; /* NULL: none is chosen */
+	struct machine m; /* what does not come from files */
+	enum verdict_of_check verdict;
+	const char *text, *mend; /* what the finding has; NULL: it has none */
+};
+
+/* Makes the files below a new folder, whose path this returns; asserts. */
+const char *tree_make(const struct tree_file *file);
+void tree_remove(void);
+
+/* Makes the row's machine, looks, and expects what the row says. */
+void expect_finding(void (*check)(const struct machine *m, struct finding *f),
+		    const struct doctor_row *row);
+
+#endif
