@@ -36,6 +36,7 @@
 #include "uroced_log.h"
 #include "uroced_notify.h"
 #include "uroced_options.h"
+#include "uroced_reload.h"
 #include "uroced_runtime.h"
 #include "uroced_telemetry.h"
 
@@ -367,8 +368,23 @@ static void feed_watchdog(struct uroce_engine *e)
 	notify("WATCHDOG=1");
 }
 
+/* Of the signals that wait, SIGHUP is for the options; false: another one, for the end. */
+static bool take_signal(struct uroce_engine *e, struct uroced_options *o, int signals)
+{
+	struct signalfd_siginfo s;
+
+	if (read(signals, &s, sizeof(s)) != sizeof(s))
+		return true;
+	if (s.ssi_signo != SIGHUP)
+		return false;
+	notify("RELOADING=1");
+	reload(e, o);
+	notify("READY=1");
+	return true;
+}
+
 /* Waits for a signal, `quit`, or the idle timeout. */
-static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o, int signals)
+static void wait_for_end(struct uroce_engine *e, struct uroced_options *o, int signals)
 {
 	struct pollfd p[2] = { { .fd = signals, .events = POLLIN },
 			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN } };
@@ -377,20 +393,23 @@ static void wait_for_end(struct uroce_engine *e, const struct uroced_options *o,
 		if (poll(p, 2, longest_wait(o)) < 0 && errno != EINTR)
 			break;
 		feed_watchdog(e);
-		if (p[0].revents != 0)
+		if (p[0].revents != 0 && !take_signal(e, o, signals))
 			break;
 		if (p[1].revents != 0 && !console_input())
 			break;
 	}
 }
 
-static int block_signals(void)
+/* A terminal that goes away ends an engine without a file to read again. */
+static int block_signals(bool reloads)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	if (reloads)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -473,7 +492,8 @@ int main(int argc, char **argv)
 	}
 	raise_descriptor_limit();
 	notify_open();
-	signals = block_signals();
+	reload_begin(&options, argc - own, argv + own);
+	signals = block_signals(options.config[0] != '\0');
 	if (eal.fell_back)
 		say("no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_at_exit();
@@ -482,6 +502,7 @@ int main(int argc, char **argv)
 	if (status != 0)
 		return status;
 	runtime_folder_remove_dead(rte_eal_get_runtime_dir());
+	log_choose(options.log);
 	status = run(&options, signals, &cpus);
 	rte_eal_cleanup();
 	return status;

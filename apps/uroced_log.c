@@ -10,6 +10,8 @@
 
 #include <rte_log.h>
 
+#include "drivers/log.h"
+
 void say(const char *format, ...)
 {
 	va_list args;
@@ -66,4 +68,23 @@ void log_open(bool to_syslog)
 	where.journal = stderr_is_journal();
 	f = where.syslog || where.journal ? fopencookie(NULL, "w", io) : NULL;
 	rte_openlog_stream(f != NULL ? f : stderr);
+}
+
+static uint32_t level_at_start; /* 0: not asked yet */
+
+uint32_t log_level(void)
+{
+	return (uint32_t)rte_log_get_level(uroce_log);
+}
+
+uint32_t log_chosen(uint32_t level)
+{
+	if (level_at_start == 0)
+		level_at_start = log_level();
+	return level != 0 ? level : level_at_start;
+}
+
+void log_choose(uint32_t level)
+{
+	rte_log_set_level(uroce_log, log_chosen(level));
 }

@@ -4,6 +4,7 @@
 #define APPS_UROCED_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* A line on stderr, without its end, for the person or service that started uroced. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -14,5 +15,11 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * its level there, and on stderr if that is the journal (sd-daemon(3)).
  */
 void log_open(bool to_syslog);
+
+/* What uroce itself says: a level of DPDK's log, 0: the one that EAL started with. */
+void log_choose(uint32_t level);
+/* The level that this choice means, and the one in force. */
+uint32_t log_chosen(uint32_t level);
+uint32_t log_level(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Opens the socket, before privileges are dropped. */
 void notify_open(void);
-/* "READY=1", "STOPPING=1", "WATCHDOG=1" */
+/* "READY=1", "RELOADING=1", "STOPPING=1", "WATCHDOG=1" */
 void notify(const char *state);
 /* How often the manager wants to hear WATCHDOG=1, in ms: half of its limit; -1: it does not. */
 int notify_period(void);

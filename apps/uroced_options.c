@@ -31,6 +31,8 @@ const char uroced_usage[] =
 	"  --idle spin|adaptive    an idle lcore polls on, or sleeps (default adaptive)\n"
 	"  --exit-when-idle SECS   exit this long after the last program has left\n"
 	"  --confine on|off        drop privileges once the port is open (default on)\n"
+	"  --log LEVEL             what uroced says: emergency, alert, critical, error, warning,\n"
+	"                          notice, info or debug (default: EAL's --log-level)\n"
 	"  --cmdline-file FILE     execute the commands of FILE, those of the prompt, at the start\n"
 	"  --interactive, -i       read commands from the terminal (help lists them)\n";
 
@@ -177,7 +179,32 @@ static const char *read_confine(void *unconfined, const char *value)
 	return NULL;
 }
 
-#define ROWS 17 /* the end counted */
+/* In the order of DPDK's numbers, which begin with 1. */
+static const char *const levels[] = { "emergency", "alert",  "critical", "error",
+				      "warning",   "notice", "info",	 "debug" };
+
+const char *log_level_name(uint32_t level)
+{
+	return level >= 1 && level <= ARRAY_SIZE(levels) ? levels[level - 1] : "?";
+}
+
+uint32_t log_level_of(const char *name)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (strcmp(name, levels[i]) == 0)
+			return i + 1;
+	return 0;
+}
+
+static const char *read_log(void *level, const char *value)
+{
+	*(uint32_t *)level = log_level_of(value);
+	return *(uint32_t *)level != 0 ? NULL
+				       : "must be emergency, alert, critical, error, warning, "
+					 "notice, info or debug";
+}
+
+#define ROWS 18 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -199,6 +226,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "idle", .read = read_idle, .into = &e->adaptive },
 		{ "exit-when-idle", .u32 = &e->exit_when_idle, .least = 1, .most = 86400 },
 		{ "confine", .read = read_confine, .into = &o->unconfined },
+		{ "log", .read = read_log, .into = &o->log },
 		{ "cmdline-file", .name_of = o->cmdline_file, .size = sizeof(o->cmdline_file) },
 		{ "interactive", 'i', .flag = &o->interactive },
 		{ NULL },

@@ -20,6 +20,7 @@ struct uroced_options {
 	char socket[108]; /* "": the default path */
 	char config[4096];
 	char cmdline_file[4096]; /* "": none */
+	uint32_t log; /* a level of DPDK's log for what uroce says; 0: EAL's option decides */
 	bool interactive;
 	bool unconfined; /* --confine off */
 };
@@ -32,6 +33,12 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 			 size_t why_size);
 
 extern const char uroced_usage[];
+
+/* "notice"; "?" for a number that is no level of DPDK's log. */
+const char *log_level_name(uint32_t level);
+/* 0: there is no such level. */
+uint32_t log_level_of(const char *name);
+
 /* How many options with a name there are. */
 uint32_t uroced_options_count(void);
 

@@ -52,26 +52,14 @@ static void set_idle(void *parsed, struct cmdline *cl, void *data)
 	console.options->engine.adaptive = adaptive;
 }
 
-/* In the order of their numbers, from RTE_LOG_EMERG on. */
-static const char *const levels[] = { "emergency", "alert",  "critical", "error",
-				      "warning",   "notice", "info",	 "debug" };
+static_assert(RTE_LOG_EMERG == 1 && RTE_LOG_DEBUG == 8, "the numbers of log_level_of()");
 #define LEVELS "emergency#alert#critical#error#warning#notice#info#debug"
-
-const char *log_level_name(uint32_t level)
-{
-	return level >= RTE_LOG_EMERG && level < RTE_LOG_EMERG + ARRAY_SIZE(levels)
-		       ? levels[level - RTE_LOG_EMERG]
-		       : "?";
-}
 
 static void set_log_of(const char *type, const char *level)
 {
-	for (uint32_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (strcmp(level, levels[i]) == 0 &&
-		    rte_log_set_level_pattern(type, RTE_LOG_EMERG + i) < 0)
-			console_fail("set log %s: must be a type of DPDK's log, such as uroce or "
-				     "lib.*",
-				     type);
+	if (rte_log_set_level_pattern(type, log_level_of(level)) < 0)
+		console_fail("set log %s: must be a type of DPDK's log, such as uroce or lib.*",
+			     type);
 }
 
 static void set_log(void *parsed, struct cmdline *cl, void *data)

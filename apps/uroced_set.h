@@ -9,7 +9,4 @@
 /* DPDK's number of the engine's port; false: there is none. */
 bool console_port_id(uint16_t *id);
 
-/* "notice"; "?" for a number that is no level. */
-const char *log_level_name(uint32_t level);
-
 #endif

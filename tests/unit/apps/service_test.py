@@ -85,6 +85,114 @@ class Manager(EngineCase):
         self.assertEqual(self.uroce("stat").returncode, 0)
 
 
+class Reload(EngineCase):
+    """SIGHUP: what can change changes while a program runs, and what cannot is named."""
+
+    def setUp(self):
+        super().setUp()
+        self.config = self.folder / "uroced.conf"
+
+    def serve(self, text, *options, **how):
+        self.write(text)
+        return self.start("--config", str(self.config), *options, **how)
+
+    def write(self, text):
+        self.config.write_text(f"[uroced]\n{text}")
+
+    def reload(self, engine, text):
+        """What the engine says in the first line."""
+        self.write(text)
+        engine.send_signal(signal.SIGHUP)
+        return engine.stdout.readline().strip()
+
+    def mode(self):
+        return oct(os.stat(self.socket).st_mode & 0o777)
+
+    def test_what_can_change(self):
+        engine = self.serve("idle = adaptive\n")
+        program = self.ping()
+        until(lambda: json.loads(self.uroce("stat", "--json", "--qps").stdout), "queue pairs")
+        self.assertEqual(self.reload(engine, "idle = spin\nlog = info\nsocket-mode = 0660\n"),
+                         f"uroced: reloaded {self.config}: idle spin, log info, socket-mode 0660")
+        self.assertEqual(self.reload(engine, "idle = spin\nlog = info\nsocket-mode = 0660\n"),
+                         f"uroced: reloaded {self.config}: nothing has changed")
+        self.assertEqual(self.mode(), "0o660")
+        self.assertEqual(self.reload(engine, ""), f"uroced: reloaded {self.config}: "
+                         "idle adaptive, log notice, socket-mode 0600")
+        self.assertEqual(self.mode(), "0o600")
+        self.assertIsNone(program.poll(), "the program goes on")
+        self.assertEqual(self.uroce("ping", "--count", "2").returncode, 0)
+
+    def test_spin_is_in_force(self):
+        """A spinning lcore polls in vain, and goes on to do so."""
+        engine = self.serve("")
+        self.reload(engine, "idle = spin\n")
+
+        def polls():
+            return json.loads(self.uroce("stat", "--json").stdout)["idle_polls"]
+
+        first = polls()
+        until(lambda: polls() > first + 1000000, "a million polls")
+
+    def test_what_needs_a_restart(self):
+        engine = self.serve("exit-when-idle = 600\n")
+        self.assertEqual(self.reload(engine, "exit-when-idle = 60\nidle = spin\nmtu = 1500\n"),
+                         f"uroced: reloaded {self.config}: idle spin")
+        self.assertEqual(engine.stdout.readline(), "uroced: restart uroced for what else has "
+                         f"changed in {self.config}: mtu, exit-when-idle\n")
+        self.assertEqual(self.reload(engine, "exit-when-idle = 600\nidle = spin\n"),
+                         f"uroced: reloaded {self.config}: nothing has changed")
+
+    def test_the_command_line_goes_before(self):
+        engine = self.serve("", "--socket-mode", "0640")
+        self.assertEqual(self.reload(engine, "socket-mode = 0666\n"),
+                         f"uroced: reloaded {self.config}: nothing has changed")
+        self.assertEqual(self.mode(), "0o640")
+
+    def test_a_wrong_file_changes_nothing(self):
+        engine = self.serve("")
+        for text, why in (("socket-mode = 0666\nidle = often\n", ":3: --idle often: "),
+                          ("socket-mode = 0666\nnonsense\n", ":3: 'nonsense': "),
+                          ("socket-mode = 0666\nport = x\nnetdev = y\n", "--netdev and --port")):
+            said = self.reload(engine, text)
+            self.assertTrue(said.startswith("uroced: cannot reload: "), said)
+            self.assertIn(why, said)
+            self.assertTrue(said.endswith(": nothing has changed"), said)
+            self.assertEqual(self.mode(), "0o600")
+        self.config.unlink()
+        engine.send_signal(signal.SIGHUP)
+        self.assertIn("No such file", engine.stdout.readline())
+        self.assertEqual(self.uroce("stat").returncode, 0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "an engine that drops privileges needs root")
+    def test_groups(self):
+        """An engine may give its socket to groups that it was in when it started."""
+        engine = self.serve("socket-mode = 0660\n", extra_groups=[60001])
+        self.assertEqual(self.reload(engine, "socket-mode = 0660\nsocket-group = 60001\n"),
+                         f"uroced: reloaded {self.config}: socket-group 60001")
+        self.assertEqual(os.stat(self.socket).st_gid, 60001)
+        said = self.reload(engine, "socket-mode = 0666\nsocket-group = 60002\nidle = spin\n")
+        self.assertIn("Operation not permitted: nothing has changed", said)
+        self.assertEqual((os.stat(self.socket).st_gid, self.mode()), (60001, "0o660"))
+        self.assertIn("socket-group 0", self.reload(engine, "socket-mode = 0660\n"))
+
+    def test_the_manager_hears(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.settimeout(ENOUGH)
+            manager.bind(str(self.folder / "notify"))
+            self.environment |= {"NOTIFY_SOCKET": str(self.folder / "notify")}
+            engine = self.serve("")
+            engine.send_signal(signal.SIGHUP)
+            heard = [manager.recv(256).decode() for _ in range(3)]
+            self.assertEqual(heard, ["READY=1", "RELOADING=1", "READY=1"])
+
+    def test_without_a_file(self):
+        """As before: the end, when its terminal goes away."""
+        engine = self.start()
+        engine.send_signal(signal.SIGHUP)
+        self.assertEqual(engine.wait(ENOUGH), -signal.SIGHUP)
+
+
 class Restart(EngineCase):
     def test_after_kill(self):
         """The programs of the killed engine end; the next engine serves at the same socket."""

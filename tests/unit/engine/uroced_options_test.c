@@ -65,6 +65,8 @@ static const struct {
 	{ { "--socket-mode", "7777" }, OPTIONS_FAILED, "octal" },
 	{ { "--socket-group", "no such group" }, OPTIONS_FAILED, "no such group" },
 	{ { "--idle", "often" }, OPTIONS_FAILED, "spin or adaptive" },
+	{ { "--log", "all" }, OPTIONS_FAILED, "must be emergency, alert" },
+	{ { "--log", "debug" }, OPTIONS_OK, "" },
 	{ { "--exit-when-idle", "0" }, OPTIONS_FAILED, "1 .. 86400" },
 	{ { "--socket", "" }, OPTIONS_FAILED, "--socket" },
 	{ { "--config", "/nonexistent" }, OPTIONS_FAILED, "/nonexistent" },
