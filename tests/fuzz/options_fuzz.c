@@ -49,6 +49,7 @@ static void look_at(const struct uroced_options *o)
 	demand(e->vlan <= 4094);
 	demand(e->socket_mode <= 0777);
 	demand(e->exit_when_idle <= 86400);
+	demand(o->log <= 8);
 	for (uint32_t i = 0; i < e->addresses; i++)
 		demand(e->address[i].prefix <= 128);
 	demand(o->netdev[0] == '\0' || o->port[0] == '\0');

@@ -110,7 +110,7 @@ examples() {
 
 manuals() {
 	inside 'apt-get -qq -y --no-install-recommends install man-db >/dev/null 2>&1
-		for page in uroce.1 uroce-ping.1 uroce-perf.1 uroced.8 uroced.conf.5 uroce_create.3 uroce_wants.3; do
+		for page in uroce.1 uroce-doctor.1 uroce-ping.1 uroce-perf.1 uroced.8 uroced.conf.5 uroce_create.3 uroce_wants.3; do
 			name=${page%.*}; man -w "${page##*.}" "$name"; done'
 }
 
