@@ -16,5 +16,6 @@ int command_capture(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
+int command_top(int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{ "run", command_run, "run an unmodified verbs program on an engine" },
 	{ "stat", command_stat, "print an engine's counters" },
+	{ "top", command_top, "show which programs and queue pairs are busy" },
 	{ "capture", command_capture, "write an engine's frames into a file" },
 	{ "trace", NULL, "print the packets of a queue pair" },
 	{ "doctor", command_doctor, "look for what this machine lacks for an engine" },

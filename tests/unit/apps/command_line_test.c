@@ -93,6 +93,11 @@ static const struct wrong wrong[] = {
 	{ { "stat", "--watch=0" }, "--watch 0: must be in 0.1 .. 3600" },
 	{ { "stat", "--watch=" }, "--watch : must be in 0.1 .. 3600" },
 	{ { "stat", "--watch", "5" }, "'5' is not an option (uroce stat --help)" },
+	{ { "top", "--nonsense" }, "'--nonsense' is not an option (uroce top --help)" },
+	{ { "top", "--interval", "0.05" }, "--interval 0.05: must be in 0.1 .. 3600" },
+	{ { "top", "--interval" }, "--interval needs a value" },
+	{ { "top", "--lines", "0" }, "--lines 0: must be in 1 .. 100000" },
+	{ { "top", "--once=2" }, "--once=2: --once takes no value" },
 	{ { "capture" }, "no file given: uroce capture FILE" },
 	{ { "capture", "a", "b" }, "more than one file given" },
 	{ { "capture", "--count", "0", "a" }, "--count 0: must be in 1 .. 18446744073709551615" },
@@ -220,12 +225,12 @@ Test(command_line, wrong_options_are_refused)
 /* No table can check this: the value is a path, and the socket limits its length. */
 Test(command_line, a_path_too_long_for_a_socket)
 {
-	static const char *const command[] = { "stat", "ping", "run" };
+	static const char *const command[] = { "stat", "ping", "top", "run" };
 	struct run r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(command); i++) {
 		const char *const words[WORDS] = { command[i], "--socket", LONG_112,
-						   i == 2 ? "true" : NULL };
+						   i == 3 ? "true" : NULL };
 
 		run(words, &r);
 		cr_expect_eq(r.status, 1, "%s: status %d", command[i], r.status);
@@ -236,7 +241,9 @@ Test(command_line, a_path_too_long_for_a_socket)
 
 Test(command_line, help_is_not_an_error)
 {
-	static const char *const command[] = { "run", "stat", "doctor", "ping", "perf", "sim" };
+	static const char *const command[] = {
+		"run", "stat", "top", "doctor", "ping", "perf", "sim"
+	};
 	static const char *const how[] = { "--help", "-h", "--hel" };
 	char wanted[64];
 	struct run r;
