@@ -191,3 +191,20 @@ Test(loop, handles_that_name_nothing_ring_for_nobody)
 	cr_expect_eq(behind->page->doorbell, 1, "what stands behind the table was used");
 	rig_close(r);
 }
+
+/* A bell of this lcore that names a queue pair of another one, which that one alone may touch. */
+Test(loop, a_handle_of_another_lcore_is_not_served)
+{
+	struct rig *r = rig_open();
+	struct lcore other = { .index = 1 };
+	struct engine_qp *q = &r->side[2].qp;
+
+	q->lcore = &other;
+	cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	run_until(r, 0, 1);
+	cr_expect_eq(ring_readable(&q->sq), 1, "its ring was read");
+	cr_expect_eq(q->page->doorbell, 1);
+	q->lcore = r->engine.lcore;
+	rig_close(r);
+}

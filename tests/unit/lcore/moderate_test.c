@@ -44,6 +44,73 @@ static void end(void)
 
 TestSuite(moderate, .init = begin, .fini = end, .timeout = 60);
 
+static uint32_t count_events(void)
+{
+	struct channel_message m;
+	uint32_t n = 0;
+
+	while (recv(events, &m, sizeof(m), 0) == (ssize_t)sizeof(m))
+		n++;
+	return n;
+}
+
+/* With a count and no period the event comes with that completion, whenever that is. */
+Test(moderate, a_count_alone_is_waited_for)
+{
+	struct lcore *l = r->engine.lcore;
+	nanotime now = clock_now();
+
+	moderate_set(queue(0), 3, 0);
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 2; i++)
+			moderate_completion(l, queue(0), i == 0, now);
+		moderate_poll(l, now + 10 * TIME_S);
+		cr_expect_eq(count_events(), 0);
+		moderate_completion(l, queue(0), false, now);
+		cr_expect_eq(count_events(), 1);
+	}
+	moderate_completion(l, queue(0), false, now);
+	cr_expect_eq(queue(0)->moderation.waiting, 0, "nobody waits for an event");
+}
+
+Test(moderate, without_limits_each_event_comes_at_once)
+{
+	moderate_set(queue(0), 0, 0);
+	moderate_completion(r->engine.lcore, queue(0), true, clock_now());
+	cr_expect_eq(count_events(), 1);
+}
+
+/* What another lcore does between the two steps in which an event is paid. */
+static struct engine_cq *completes_meanwhile;
+
+ssize_t __real_send(int fd, const void *octets, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags)
+{
+	struct engine_cq *cq = completes_meanwhile;
+
+	completes_meanwhile = NULL;
+	if (cq != NULL)
+		moderate_completion(r->engine.lcore, cq, true, clock_now());
+	return __real_send(fd, octets, n, flags);
+}
+
+/* A completion finds its queue listed, which leaves the list just then. */
+Test(moderate, what_completes_while_an_event_is_sent_is_not_forgotten)
+{
+	struct lcore *l = r->engine.lcore;
+
+	moderate_completion(l, queue(0), true, clock_now());
+	completes_meanwhile = queue(0);
+	moderate_poll(l, clock_now() + 2 * PERIOD_US * TIME_US);
+	cr_expect_eq(count_events(), 1);
+	cr_expect_neq(moderate_next(l), TIME_NEVER, "nobody looks at it");
+	moderate_poll(l, clock_now() + 2 * PERIOD_US * TIME_US);
+	cr_expect_eq(count_events(), 1);
+	cr_expect(TAILQ_EMPTY(&l->moderated));
+}
+
 static void *forget(void *cq)
 {
 	moderate_forget(cq);

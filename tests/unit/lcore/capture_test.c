@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an lcore copies for who captures: each frame once, with its way, cut to the snap length. The
+ * port is a program's own, as embedding has it.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lcore/capture.h"
+#include "loop_rig.h"
+
+#define RING  (1u << 17)
+#define WIRE  64u
+#define POLLS 20000
+#define WAYS  3u
+
+static struct rig *r;
+static struct capture capture;
+static struct capture_reader reader;
+static void *file;
+static uint8_t octets[RING];
+static uint32_t seen[WAYS]; /* records, by way */
+
+static void begin(void)
+{
+	r = rig_open();
+	file = aligned_alloc(4096, capture_octets(1, RING));
+	cr_assert_not_null(file);
+	memset(file, 0, capture_octets(1, RING));
+	capture_ring_init(&capture.ring[0], file, 0, RING);
+	capture_reader_init(&reader, file, 0, RING);
+	capture.snap = LIMIT_CAPTURE_SNAP;
+}
+
+static void end(void)
+{
+	r->engine.capture = NULL;
+	rig_close(r);
+	free(file);
+}
+
+TestSuite(capture, .init = begin, .fini = end, .timeout = 60);
+
+/* The next record; its octets in `octets`. */
+static struct capture_record next(void)
+{
+	struct capture_record record;
+
+	cr_assert(capture_reader_peek(&reader, &record), "there is no record");
+	capture_reader_take(&reader, &record, octets, sizeof(octets));
+	return record;
+}
+
+static void expect_no_more(void)
+{
+	struct capture_record record;
+
+	cr_expect_not(capture_reader_peek(&reader, &record));
+}
+
+/* All that there are. */
+static void count_records(void)
+{
+	struct capture_record record;
+
+	memset(seen, 0, sizeof(seen));
+	while (capture_reader_peek(&reader, &record)) {
+		record = next();
+		cr_assert_lt(record.way, WAYS);
+		seen[record.way]++;
+	}
+}
+
+/* One octet each, counting from 0, in pieces of these lengths. */
+static struct rte_mbuf *frame(uint16_t first, uint16_t second)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->engine.pool), *rest;
+	uint8_t *p;
+
+	cr_assert_not_null(m);
+	p = (uint8_t *)rte_pktmbuf_append(m, first);
+	for (uint16_t i = 0; i < first; i++)
+		p[i] = (uint8_t)i;
+	if (second == 0)
+		return m;
+	rest = rte_pktmbuf_alloc(r->engine.pool);
+	cr_assert_not_null(rest);
+	p = (uint8_t *)rte_pktmbuf_append(rest, second);
+	for (uint16_t i = 0; i < second; i++)
+		p[i] = (uint8_t)(first + i);
+	cr_assert_eq(rte_pktmbuf_chain(m, rest), 0);
+	return m;
+}
+
+static void expect_frame(uint32_t whole, uint32_t length)
+{
+	struct capture_record record = next();
+
+	cr_expect_eq(record.whole, whole);
+	cr_assert_eq(record.length, length);
+	for (uint32_t i = 0; i < length; i++)
+		cr_assert_eq(octets[i], (uint8_t)i, "octet %u", i);
+}
+
+/* Whole, cut in its first piece, where the pieces meet, and in the second one. */
+Test(capture, a_frame_is_cut_to_the_snap_length)
+{
+	static const uint32_t snap[] = { 64, 99, 100, 101, 149, 150, 151, LIMIT_CAPTURE_SNAP };
+	struct rte_mbuf *m = frame(100, 50);
+
+	for (uint32_t i = 0; i < sizeof(snap) / sizeof(snap[0]); i++) {
+		capture.snap = snap[i];
+		capture_copy(&capture, r->engine.lcore, &m, 1, CAPTURE_SENT);
+		expect_frame(150, snap[i] < 150 ? snap[i] : 150);
+	}
+	expect_no_more();
+	rte_pktmbuf_free(m);
+}
+
+Test(capture, a_burst_is_a_record_each)
+{
+	struct rte_mbuf *m[] = { frame(60, 0), frame(70, 10), frame(80, 0) };
+	nanotime before = clock_now();
+	struct capture_record record;
+
+	capture_copy(&capture, r->engine.lcore, m, 3, CAPTURE_RECEIVED);
+	for (uint32_t i = 0; i < 3; i++) {
+		record = next();
+		cr_expect_eq(record.whole, m[i]->pkt_len);
+		cr_expect_eq(record.way, CAPTURE_RECEIVED);
+		cr_expect(record.at >= before && record.at <= clock_now());
+		rte_pktmbuf_free(m[i]);
+	}
+	expect_no_more();
+}
+
+/* The lcore never waits for the reader. */
+Test(capture, what_finds_no_room_is_lost_and_counted)
+{
+	struct rte_mbuf *m = frame(2000, 0);
+	uint32_t kept = 0, tries = 2 * RING / 2000;
+
+	for (uint32_t i = 0; i < tries; i++)
+		capture_copy(&capture, r->engine.lcore, &m, 1, CAPTURE_SENT);
+	for (struct capture_record record; capture_reader_peek(&reader, &record); kept++)
+		expect_frame(2000, 2000);
+	cr_expect_gt(kept, 32);
+	cr_expect_eq(capture_reader_lost(&reader), tries - kept);
+	rte_pktmbuf_free(m);
+}
+
+static void write_once(uint32_t completions)
+{
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	for (int i = 0; i < POLLS && r->side[0].completions < completions; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, completions);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+}
+
+/* A WRITE and its acknowledgement, that go round inside the engine. */
+Test(capture, a_frame_that_stays_here_is_one_record)
+{
+	write_once(1);
+	count_records();
+	cr_expect_eq(seen[CAPTURE_HERE], 0, "nobody captured");
+	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
+	write_once(2);
+	count_records();
+	cr_expect_eq(seen[CAPTURE_HERE], 2);
+	cr_expect_eq(seen[CAPTURE_SENT] + seen[CAPTURE_RECEIVED], 0);
+}
+
+/* ---- with a port ---- */
+
+static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
+static uint32_t wire_head, wire_tail;
+static bool port_takes;
+
+static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t i = 0;
+
+	for (; i < n && wire_tail != wire_head; i++)
+		m[i] = wire[wire_tail++ % WIRE];
+	return i;
+}
+
+static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t i = 0;
+
+	for (; port_takes && i < n && wire_head - wire_tail < WIRE; i++)
+		wire[wire_head++ % WIRE] = m[i];
+	return i;
+}
+
+static const struct port_ops ops = { .rx_burst = port_rx, .tx_burst = port_tx };
+static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
+
+/* Also one that the port took only when it was asked again. */
+Test(capture, a_frame_by_the_port_is_sent_once_and_received_once)
+{
+	r->engine.port = &port;
+	r->engine.lcore->queue = 0;
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		r->side[i].qp.flow_state = FLOW_PORT;
+	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	for (nanotime until = clock_now() + 100 * TIME_US; clock_now() < until;)
+		rig_poll(r);
+	count_records();
+	cr_expect_eq(seen[CAPTURE_SENT], 1, "it was to leave");
+	port_takes = true;
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, 1);
+	count_records();
+	cr_expect_eq(seen[CAPTURE_SENT], 1, "the acknowledgement");
+	cr_expect_eq(seen[CAPTURE_RECEIVED], 2);
+	cr_expect_eq(seen[CAPTURE_HERE], 0);
+}

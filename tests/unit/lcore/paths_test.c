@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which queue pairs share a path, which have none, and that paths go with their last queue pair. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lcore/paths.h"
+#include "loop_rig.h"
+
+static struct rig *r;
+
+static struct engine_qp *qp(uint32_t side)
+{
+	return &r->side[side].qp;
+}
+
+static void begin(void)
+{
+	r = rig_open();
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		qp(i)->flow_state = FLOW_PORT;
+}
+
+static void end(void)
+{
+	rig_close(r);
+}
+
+TestSuite(paths, .init = begin, .fini = end, .timeout = 60);
+
+static void to_state(struct qp *core, enum qp_state state)
+{
+	struct qp_attributes a = { .state = state, .port_num = 1 };
+	uint32_t mask = QP_ATTR_STATE;
+
+	if (state == QP_STATE_INIT)
+		mask |= QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS;
+	cr_assert_eq(qp_modify(core, &a, mask, NULL), 0);
+}
+
+/* Ready to receive, by this peer and traffic class. */
+static void connect_to(struct qp *core, uint16_t peer, uint8_t traffic_class)
+{
+	struct qp_attributes a = {
+		.state = QP_STATE_RTR,
+		.path_mtu = 5,
+		.max_dest_rd_atomic = 1,
+		.path = { .is_global = 1, .port_num = 1, .traffic_class = traffic_class }
+	};
+
+	to_state(core, QP_STATE_RESET);
+	to_state(core, QP_STATE_INIT);
+	a.path.dgid = (struct gid){ { [10] = 0xff, [11] = 0xff, [12] = 10 } };
+	a.path.dgid.octet[14] = (uint8_t)(peer >> 8);
+	a.path.dgid.octet[15] = (uint8_t)peer;
+	cr_assert_eq(qp_modify(core, &a,
+			       QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+				       QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
+				       QP_ATTR_MIN_RNR_TIMER,
+			       NULL),
+		     0);
+}
+
+static struct lcore_path *follow(struct engine_qp *q)
+{
+	paths_follow(r->engine.lcore, q);
+	return q->way;
+}
+
+Test(paths, queue_pairs_to_one_peer_share_a_path)
+{
+	struct lcore_path *path;
+
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	connect_to(qp(2)->core, 8, 0);
+	connect_to(qp(3)->core, 7, 4);
+	path = follow(qp(0));
+	cr_assert_not_null(path);
+	cr_expect_eq(follow(qp(1)), path);
+	cr_expect_eq(path->users, 2);
+	cr_expect_neq(follow(qp(2)), path, "another peer");
+	cr_expect_neq(follow(qp(3)), path, "another traffic class");
+	cr_expect_eq(follow(qp(0)), path, "nothing changed");
+	cr_expect_eq(path->users, 2);
+}
+
+/* In RESET and INIT it sends nothing. */
+Test(paths, a_path_comes_and_goes_with_the_state)
+{
+	to_state(qp(0)->core, QP_STATE_RESET);
+	cr_expect_null(follow(qp(0)));
+	to_state(qp(0)->core, QP_STATE_INIT);
+	cr_expect_null(follow(qp(0)));
+	connect_to(qp(0)->core, 7, 0);
+	cr_expect_not_null(follow(qp(0)));
+	to_state(qp(0)->core, QP_STATE_ERR);
+	cr_expect_not_null(follow(qp(0)), "its last packets may be on their way");
+	to_state(qp(0)->core, QP_STATE_RESET);
+	cr_expect_null(follow(qp(0)));
+}
+
+Test(paths, who_sends_through_no_network_has_none)
+{
+	connect_to(qp(0)->core, 7, 0);
+	cr_expect_not_null(follow(qp(0)));
+	qp(0)->flow_state = FLOW_LOOP;
+	cr_expect_null(follow(qp(0)));
+	qp(0)->flow_state = FLOW_PORT;
+	qp(0)->unreliable = true;
+	cr_expect_null(follow(qp(0)), "nobody answers to its packets");
+	qp(0)->unreliable = false;
+	cr_expect_not_null(follow(qp(0)));
+}
+
+/* What was learned of a peer stays as long as one queue pair sends to it, and no longer. */
+Test(paths, what_a_path_knows_goes_with_its_last_queue_pair)
+{
+	struct lcore_path *path;
+
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	path = follow(qp(0));
+	follow(qp(1));
+	path_rtt(&path->core, 1000, 1);
+	paths_leave(r->engine.lcore, qp(0));
+	cr_expect_null(qp(0)->way);
+	cr_expect_eq(path_srtt(&qp(1)->way->core), 1000, "the other one sends");
+	paths_leave(r->engine.lcore, qp(1));
+	paths_leave(r->engine.lcore, qp(1));
+	cr_expect_eq(path_srtt(&follow(qp(0))->core), 0);
+	cr_expect_eq(qp(0)->way->users, 1);
+}
+
+/* One that moves to another peer leaves its path behind. */
+Test(paths, another_address_is_another_path)
+{
+	struct lcore_path *old;
+
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	old = follow(qp(0));
+	follow(qp(1));
+	connect_to(qp(0)->core, 9, 0);
+	cr_expect_neq(follow(qp(0)), old);
+	cr_expect_eq(old->users, 1);
+	cr_expect_eq(qp(1)->way, old);
+}
+
+/* Queue pairs to LIMIT_PATHS peers: one core, as it is asked for its address alone. */
+Test(paths, further_peers_have_none_until_one_goes)
+{
+	static struct engine_qp many[LIMIT_PATHS];
+	struct engine_qp last = { .core = qp(0)->core, .flow_state = FLOW_PORT };
+
+	for (uint32_t i = 0; i < LIMIT_PATHS; i++) {
+		many[i] = (struct engine_qp){ .core = qp(0)->core, .flow_state = FLOW_PORT };
+		connect_to(qp(0)->core, (uint16_t)i, 0);
+		cr_assert_not_null(follow(&many[i]), "peer %u", i);
+		cr_assert(i == 0 || many[i].way != many[i - 1].way);
+	}
+	connect_to(qp(0)->core, LIMIT_PATHS, 0);
+	cr_expect_null(follow(&last));
+	paths_leave(r->engine.lcore, &many[5]);
+	cr_expect_not_null(follow(&last));
+	paths_leave(r->engine.lcore, &last);
+	for (uint32_t i = 0; i < LIMIT_PATHS; i++)
+		paths_leave(r->engine.lcore, &many[i]);
+}
