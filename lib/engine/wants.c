@@ -28,6 +28,8 @@ static uint32_t pair_at(const struct rest *r, size_t offset)
 /* As lcores read them: gid.c. */
 static bool is_own(const struct engine *e, const struct gid *g)
 {
+	if (gid_is_zero(g)) /* as free entries are */
+		return false;
 	for (uint32_t i = 0; i < LIMIT_GIDS; i++)
 		if (gid_equal(&e->gid[i].gid, g))
 			return true;

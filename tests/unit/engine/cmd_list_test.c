@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of objects, and captures: who sees what, and that parts of a list make the whole. */
-#include <errno.h>
-#include <stdlib.h>
+/* Lists of objects: who sees what, and that parts of a list make the whole. */
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "config/limits.h"
 #include "control_rig.h"
-#include "queue/capture_ring.h"
 
-#define NOBODY 65534
-
-TestSuite(control_list, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
+TestSuite(cmd_list, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
 static size_t reply_size(enum command what)
 {
@@ -49,7 +41,7 @@ static uint32_t count(int fd, enum command what)
 	return n;
 }
 
-Test(control_list, parts_make_the_whole)
+Test(cmd_list, parts_make_the_whole)
 {
 	struct objects o;
 	struct request_create_qp q = {
@@ -73,7 +65,7 @@ Test(control_list, parts_make_the_whole)
 	close(fd);
 }
 
-Test(control_list, an_entry_says_what_the_object_is)
+Test(cmd_list, an_entry_says_what_the_object_is)
 {
 	struct request_list q = { .from = 0 };
 	struct reply_program_list p;
@@ -88,20 +80,92 @@ Test(control_list, an_entry_says_what_the_object_is)
 	cr_expect_eq(l.qp[0].uid, (uint32_t)getuid());
 	cr_expect_eq(l.qp[0].state, QP_STATE_RESET);
 	cr_expect_eq(l.qp[0].way, LISTED_NOWHERE);
+	cr_expect_eq(l.qp[0].type, QP_TYPE_RC);
+	cr_expect_str_eq(l.qp[0].program, "control_test");
 	cr_assert_eq(ask(fd, COMMAND_MR_LIST, &q.h, sizeof(q), &m.h, sizeof(m), NULL, NULL), 0);
 	cr_expect_eq(m.mr[0].address, (uint64_t)(uintptr_t)memory);
 	cr_expect_neq(m.mr[0].key, 0);
+	cr_expect_eq(m.mr[0].length, sizeof(memory));
+	cr_expect_eq(m.mr[0].access, ACCESS_LOCAL_WRITE);
 	cr_expect_eq(m.mr[0].reach, LISTED_PEER);
 	cr_assert_eq(ask(fd, COMMAND_PROGRAM_LIST, &q.h, sizeof(q), &p.h, sizeof(p), NULL, NULL),
 		     0);
 	cr_expect_eq(p.program[0].qps, 1);
 	cr_expect_eq(p.program[0].mrs, 1);
 	cr_expect_eq(p.program[0].contexts, 1);
+	cr_expect_eq(p.program[0].pds, 1);
+	cr_expect_eq(p.program[0].cqs, 1);
+	cr_expect_gt(p.program[0].memory, 0);
+	cr_expect_str_eq(p.program[0].program, "control_test");
+	close(fd);
+}
+
+/* A program's objects, and then the next one's: each once, whoever they are of. */
+Test(cmd_list, a_list_goes_on_in_the_next_program)
+{
+	struct request_create_qp q = {
+		.type = QP_TYPE_UC, .max_send_wr = 1, .max_send_sge = 1, .max_recv_sge = 1
+	};
+	struct request_list from = { .from = 0 };
+	int fd[3] = { attach(), attach(), attach() };
+	uint32_t seen[3 * LISTED_QPS], n = 0;
+	struct reply_create_qp made;
+	struct reply_qp_list l;
+	struct objects o;
+
+	for (int i = 0; i < 3; i++) {
+		make_objects(fd[i], &o);
+		q.pd = o.pd;
+		q.send_cq = q.recv_cq = o.cq;
+		for (uint32_t k = 1; k < LISTED_QPS - 5; k++)
+			cr_assert_eq(create_qp(fd[i], &q, &made), 0);
+	}
+	do {
+		cr_assert_eq(ask(fd[0], COMMAND_QP_LIST, &from.h, sizeof(from), &l.h, sizeof(l),
+				 NULL, NULL),
+			     0);
+		for (uint32_t i = 0; i < l.count; i++) {
+			for (uint32_t k = 0; k < n; k++)
+				cr_expect_neq(seen[k], l.qp[i].qpn, "%u twice", l.qp[i].qpn);
+			cr_assert_lt(n, 3 * LISTED_QPS);
+			seen[n++] = l.qp[i].qpn;
+		}
+		from.from = l.next;
+	} while (l.next != 0);
+	cr_expect_eq(n, 3 * (LISTED_QPS - 5));
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
+}
+
+Test(cmd_list, more_programs_than_one_reply_has)
+{
+	static int fd[LISTED_PROGRAMS + 3];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
+		fd[i] = attach();
+	cr_expect_eq(count(fd[0], COMMAND_PROGRAM_LIST), ARRAY_SIZE(fd));
+	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+}
+
+/* What was destroyed is not listed, and does not end the list. */
+Test(cmd_list, handles_in_between_may_be_free)
+{
+	uint32_t handle[3];
+	struct objects o;
+	int fd = attach();
+
+	make_objects(fd, &o);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(reg_mr(fd, o.pd, 1, 4096, &handle[i]), 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_DEREG_MR, handle[0], NULL), 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_DEREG_MR, handle[1], NULL), 0);
+	cr_expect_eq(count(fd, COMMAND_MR_LIST), 2);
 	close(fd);
 }
 
 /* A position that nobody gave: the end of the list, or a part of it; never what is not there. */
-Test(control_list, any_position_is_answered)
+Test(cmd_list, any_position_is_answered)
 {
 	static const uint64_t from[] = { 1, UINT32_MAX, UINT64_MAX, UINT64_C(5) << 32 | 7 };
 	static const enum command lists[] = { COMMAND_QP_LIST, COMMAND_MR_LIST,
@@ -124,25 +188,6 @@ Test(control_list, any_position_is_answered)
 	close(fd);
 }
 
-/* In a process of another user. */
-static void as_nobody(int (*check)(void))
-{
-	int status;
-	pid_t pid;
-
-	if (geteuid() != 0)
-		cr_skip_test("not root: there is no other user");
-	cr_assert_eq(chmod(path, 0666), 0);
-	pid = fork();
-	if (pid == 0) {
-		if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
-			_exit(100);
-		_exit(check());
-	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned int)status);
-}
-
 static int sees_nothing(void)
 {
 	int fd = message_connect(path);
@@ -155,7 +200,7 @@ static int sees_nothing(void)
 							: 0;
 }
 
-Test(control_list, strangers_see_no_objects)
+Test(cmd_list, strangers_see_no_objects)
 {
 	struct objects o;
 	int fd = attach();
@@ -163,77 +208,5 @@ Test(control_list, strangers_see_no_objects)
 	make_objects(fd, &o);
 	as_nobody(sees_nothing);
 	cr_expect_eq(count(fd, COMMAND_QP_LIST), 1);
-	close(fd);
-}
-
-/* ---- captures ---- */
-
-/* The reply's errno; the file in *file. */
-static int begin_capture(int fd, uint32_t snap, uint32_t ring, int *file)
-{
-	struct request_capture q = { .snap = snap, .ring = ring };
-	struct carrier_descriptors out = { 0 };
-	struct reply_capture r;
-	int error = ask(fd, COMMAND_CAPTURE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, &out);
-
-	*file = out.count > 0 ? out.fd[0] : -1;
-	return error;
-}
-
-static int capture_is_refused(void)
-{
-	int fd = message_connect(path), file;
-
-	return fd >= 0 && begin_capture(fd, 64, LIMIT_CAPTURE_RING_MIN, &file) == EPERM && file < 0
-		       ? 0
-		       : 1;
-}
-
-Test(control_list, strangers_capture_nothing)
-{
-	as_nobody(capture_is_refused);
-}
-
-Test(control_list, one_capture_at_a_time)
-{
-	int first = message_connect(path), second = message_connect(path), file, other;
-	struct stat st;
-
-	cr_assert_eq(begin_capture(first, 64, LIMIT_CAPTURE_RING_MIN, &file), 0);
-	cr_assert_eq(fstat(file, &st), 0);
-	cr_expect_eq((size_t)st.st_size, capture_octets(1, LIMIT_CAPTURE_RING_MIN));
-	cr_expect_neq(ftruncate(file, 0), 0, "an lcore would die of a file that is cut");
-	cr_expect_eq(begin_capture(second, 64, LIMIT_CAPTURE_RING_MIN, &other), EBUSY);
-	close(file);
-	close(first);
-	for (int i = 0; i < 1000; i++) { /* the engine hears of its end */
-		if (begin_capture(second, 64, LIMIT_CAPTURE_RING_MIN, &other) == 0)
-			break;
-		usleep(10000);
-	}
-	cr_expect_geq(other, 0);
-	close(other);
-	close(second);
-	expect_serving();
-}
-
-Test(control_list, wrong_captures_are_refused)
-{
-	static const uint32_t wrong[][2] = {
-		{ LIMIT_CAPTURE_SNAP_MIN - 1, LIMIT_CAPTURE_RING_MIN },
-		{ LIMIT_CAPTURE_SNAP + 1, LIMIT_CAPTURE_RING_MIN },
-		{ 64, LIMIT_CAPTURE_RING_MIN - 1 },
-		{ 64, LIMIT_CAPTURE_RING_MIN + 1 },
-		{ 64, 2 * LIMIT_CAPTURE_RING_MAX },
-		{ 64, 0 },
-	};
-	int fd = message_connect(path), file;
-
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		cr_expect_eq(begin_capture(fd, wrong[i][0], wrong[i][1], &file), EINVAL, "%zu", i);
-		cr_expect_lt(file, 0);
-	}
-	cr_expect_eq(begin_capture(fd, 64, LIMIT_CAPTURE_RING_MIN, &file), 0);
-	close(file);
 	close(fd);
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +24,8 @@
 #include "lcore/inside.h"
 #include "control/connection/porters.h"
 #include "engine/uroce.h"
+
+#define NOBODY 65534
 
 struct uroce_engine *engine;
 char path[64];
@@ -287,6 +291,24 @@ double seconds_of_control(void)
 	cr_assert_eq(pthread_getcpuclockid(inside->control->thread, &clock), 0);
 	cr_assert_eq(clock_gettime(clock, &t), 0);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void as_nobody(int (*check)(void))
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		cr_skip_test("not root: there is no other user");
+	cr_assert_eq(chmod(path, 0666), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+			_exit(100);
+		_exit(check());
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned int)status);
 }
 
 void expect_serving(void)

@@ -66,5 +66,7 @@ void expect_descriptors(int wanted);
 /* What the control thread had of a processor: however long it waited for one. */
 double seconds_of_control(void);
 void expect_serving(void);
+/* In a process of another user, who may connect: `check` returns 0 if all is well. Not as root: skips. */
+void as_nobody(int (*check)(void));
 
 #endif

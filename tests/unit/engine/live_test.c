@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of a process's engines, and structs whose size says which version a program knows. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/inside.h"
+
+/* Engines that nothing looks into. */
+static struct engine *some[LIMIT_EMBEDDED_ENGINES + 1];
+
+static void begin(void)
+{
+	for (uint32_t i = 0; i <= LIMIT_EMBEDDED_ENGINES; i++)
+		some[i] = malloc(sizeof(*some[i]));
+}
+
+static void end(void)
+{
+	for (uint32_t i = 0; i <= LIMIT_EMBEDDED_ENGINES; i++) {
+		live_remove(some[i]);
+		free(some[i]);
+	}
+}
+
+TestSuite(live, .init = begin, .fini = end, .timeout = 30);
+
+static struct uroce_engine *held(uint32_t i)
+{
+	return (struct uroce_engine *)some[i];
+}
+
+Test(live, an_engine_is_found_while_it_lives)
+{
+	cr_expect_null(live_find(NULL));
+	cr_expect_null(live_find(held(0)));
+	cr_assert_eq(live_add(some[0]), 0);
+	cr_expect_eq(live_find(held(0)), some[0]);
+	cr_expect_null(live_find(held(1)));
+	live_remove(some[1]); /* which is not there */
+	cr_expect_eq(live_find(held(0)), some[0]);
+	live_remove(some[0]);
+	cr_expect_null(live_find(held(0)));
+}
+
+Test(live, there_is_room_for_so_many)
+{
+	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++)
+		cr_assert_eq(live_add(some[i]), 0);
+	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), ENOSPC);
+	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++)
+		cr_expect_eq(live_find(held(i)), some[i]);
+	live_remove(some[3]);
+	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), 0);
+	cr_expect_eq(live_find(held(LIMIT_EMBEDDED_ENGINES)), some[LIMIT_EMBEDDED_ENGINES]);
+}
+
+Test(live, one_call_changes_an_engine_at_a_time)
+{
+	struct engine *e = NULL;
+
+	cr_expect_eq(live_enter(NULL, &e), EINVAL);
+	cr_expect_eq(live_enter(held(0), &e), EINVAL);
+	live_add(some[0]);
+	live_add(some[1]);
+	cr_assert_eq(live_enter(held(0), &e), 0);
+	cr_expect_eq(e, some[0]);
+	cr_expect_eq(live_enter(held(0), &e), EBUSY);
+	cr_expect_eq(live_enter(held(1), &e), 0, "another engine");
+	live_leave(some[0]);
+	cr_expect_eq(live_enter(held(0), &e), 0);
+	cr_expect_eq(live_enter(held(1), &e), EBUSY, "it was not left");
+}
+
+/* uroce_destroy() does not leave what it removes: the next engine in its place is not busy. */
+Test(live, what_is_removed_is_not_busy_any_more)
+{
+	struct engine *e;
+
+	live_add(some[0]);
+	cr_assert_eq(live_enter(held(0), &e), 0);
+	live_remove(some[0]);
+	cr_expect_eq(live_enter(held(0), &e), EINVAL);
+	live_leave(some[0]);
+	live_add(some[1]);
+	cr_expect_eq(live_enter(held(1), &e), 0);
+}
+
+/* ---- structs with a size ---- */
+
+struct known {
+	size_t size;
+	uint32_t first, second;
+};
+
+struct newer {
+	struct known known;
+	uint8_t more[8];
+};
+
+static bool take(struct known *to, const void *from, char *why, size_t why_size)
+{
+	memset(to, 0xee, sizeof(*to));
+	return struct_take(to, sizeof(*to), from, "known", why, why_size);
+}
+
+Test(struct_take, what_an_older_program_does_not_know_is_zero)
+{
+	struct known from = { .first = 7, .second = 8 }, to;
+	char why[80];
+
+	from.size = sizeof(from);
+	cr_assert(take(&to, &from, why, sizeof(why)));
+	cr_expect_eq(memcmp(&to, &from, sizeof(to)), 0);
+	cr_expect_str_eq(why, "");
+	from.size = offsetof(struct known, second);
+	cr_assert(take(&to, &from, why, sizeof(why)));
+	cr_expect_eq(to.first, 7);
+	cr_expect_eq(to.second, 0, "behind its end");
+	from.size = sizeof(size_t) + 1; /* in the middle of a member */
+	cr_assert(take(&to, &from, why, sizeof(why)));
+	cr_expect_eq(to.first, 7);
+}
+
+Test(struct_take, a_newer_program_may_not_ask_for_what_is_unknown)
+{
+	struct newer from = { .known = { .first = 7 } };
+	struct known to;
+	char why[160];
+
+	from.known.size = sizeof(from);
+	cr_assert(take(&to, &from, why, sizeof(why)), "it asks for nothing new");
+	cr_expect_eq(to.first, 7);
+	for (uint32_t i = 0; i < sizeof(from.more); i++) {
+		from.more[i] = 1;
+		cr_expect_not(take(&to, &from, why, sizeof(why)), "octet %u", i);
+		cr_expect_not_null(strstr(why, "known has a member"), "%s", why);
+		cr_expect_not_null(strstr(why, "after 16 octets"), "%s", why);
+		from.more[i] = 0;
+	}
+}
+
+Test(struct_take, a_struct_has_a_size)
+{
+	struct known from = { .first = 7 }, to;
+	char why[160];
+
+	cr_expect_not(take(&to, NULL, why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "known.size must be sizeof(struct known), not 0"), "%s",
+			   why);
+	for (from.size = 0; from.size <= sizeof(size_t); from.size++)
+		cr_expect_not(take(&to, &from, why, sizeof(why)), "size %zu", from.size);
+}
