@@ -5,14 +5,19 @@
 run.py                      every entry of tests/mutate/table/*.toml
 run.py --only cq_ring       those whose name contains this
 run.py --random 50 --seed 1 generated ones: comparisons, constants, statements left out or swapped
+run.py --again              those once more that survived
 run.py --report             the table of what was run so far, by folder
 run.py --build build        begins with a copy of this finished build
 
 The checkout is not touched: its files are copied to a folder of its own (--work), built there, and
 only what depends on the mutated file is built again. A mutant is caught when a test fails, hangs or
 crashes, or when the code does not even compile as it should (an assertion of the compiler). The tests
-of a file are those of its folder (tests_of.toml), those that an entry names first. What was run is
-kept in WORK/results.json by its content: begun again, run.py goes on where it stopped."""
+of a file are those of its folder (tests_of.toml), those that an entry names first; each is built when
+its turn comes. What was run is kept in WORK/results.json by its content: begun again, run.py goes on
+where it stopped.
+
+An entry of the table has `file`, `find` (once in the file), `replace`, `why` (what goes wrong), and may
+have `tests` (to be tried first) and `unseen`: why no test can notice it."""
 import argparse
 import fnmatch
 import hashlib
@@ -44,6 +49,7 @@ class Mutant:
         self.replace = entry['replace']
         self.why = entry.get('why', '')
         self.tests = entry.get('tests', [])
+        self.unseen = entry.get('unseen', '')
         self.at = entry.get('at')  # generated: offset in the file
 
     def text(self, root):
@@ -53,6 +59,9 @@ class Mutant:
         if text.count(self.find) != 1:
             raise Stale(f'{self.name} is stale: its text is {text.count(self.find)} times in {self.file}')
         return text.replace(self.find, self.replace)
+
+    def is_stale(self, root):
+        return self.at is None and (root / self.file).read_text().count(self.find) != 1
 
     def key(self, root):
         return hashlib.sha256(f'{self.file}\0{self.text(root)}'.encode()).hexdigest()[:20]
@@ -70,7 +79,9 @@ class Tree:
     def __init__(self, work, finished):
         self.root = work.resolve() / 'tree'
         self.build = self.root / 'build'
+        self.builds = False  # anything
         self.passes = {}
+        self.objects = {}  # of files as they are
         self.copy()
         if finished and not self.build.exists():
             shutil.copytree(finished, self.build, symlinks=True)
@@ -96,6 +107,8 @@ class Tree:
     def ask(self, what):
         text = subprocess.run(['meson', 'introspect', what, str(self.build)], check=True,
                               capture_output=True, text=True).stdout
+        if f'"{self.root}/' in text:
+            return json.loads(text)
         return json.loads(text.replace(f'"{ROOT}/', f'"{self.root}/'))  # of a copied build
 
     def targets(self, names):
@@ -166,17 +179,28 @@ def object_of(tree, file):
     return None
 
 
-def plant(mutant, tree, names):
+def object_without(tree, file, first):
+    """object_of the file as it is."""
+    if file not in tree.objects:
+        tree.make([first])
+        tree.objects[file] = object_of(tree, file)
+    return tree.objects[file]
+
+
+def plant(mutant, tree, first):
     """What is to be said of it at once; None: the tests say."""
-    before = object_of(tree, mutant.file) if mutant.at is not None else None
+    before = object_without(tree, mutant.file, first) if mutant.at is not None else None
     (tree.root / mutant.file).write_text(mutant.text(tree.root))
-    built, log = tree.make(names[:1])
+    built, log = tree.make([first])
     if not built:
         by_compiler = 'static assertion failed' in log
+        if not by_compiler and not tree.builds:
+            raise SystemExit(f'nothing was built yet, and this fails:\n{log[-2000:]}')
         return ('caught', 'the compiler') if by_compiler else ('invalid', 'it does not compile')
+    tree.builds = True
     if before is not None and object_of(tree, mutant.file) == before:
         return 'invalid', 'the same code'
-    return None if tree.make(names)[0] else ('invalid', 'it does not compile')
+    return None
 
 
 def run_one(mutant, tree):
@@ -185,16 +209,17 @@ def run_one(mutant, tree):
     original = there.read_text()
     names = tests_for(mutant, tree)
     try:
-        said = plant(mutant, tree, names)
+        said = plant(mutant, tree, names[0])
         while said is None and names:
             name = names.pop(0)
-            how = tree.try_test(name, tree.limit(name))
+            built, _ = tree.make([name])
+            how = tree.try_test(name, tree.limit(name)) if built else 'does not build'
             if not how:
                 continue
             there.write_text(original)
             if tree.passes_without(name):
                 return 'caught', f'{name} ({how})'
-            said = plant(mutant, tree, names) if names else None
+            said = plant(mutant, tree, names[0]) if names else None
         return said or ('SURVIVED', 'by the tests of its folder')
     finally:
         there.write_text(original)
@@ -208,7 +233,7 @@ def folder_of(file):
 def report(results):
     folders = {}
     for r in results:
-        if r['result'] != 'invalid':
+        if r['result'] in ('caught', 'SURVIVED'):
             folders.setdefault(folder_of(r['file']), []).append(r['result'] == 'caught')
     print(f'\n{"folder":<24} {"planted":>8} {"caught":>8}')
     for folder, caught in sorted(folders.items()):
@@ -242,17 +267,22 @@ def main():
     parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build-mutate')
     parser.add_argument('--build', type=pathlib.Path,
                         help='a finished build of this checkout, which is copied: saves the first')
+    parser.add_argument('--again', action='store_true', help='those that survived, once more')
     parser.add_argument('--report', action='store_true', help='run nothing')
     parser.add_argument('--check', action='store_true', help='only names the entries whose text is not in its file any more')
     args = parser.parse_args()
     mutants = [m for only in args.only for m in from_table() if only in m.name or only in m.file]
+    mutants = list({m.name: m for m in mutants}.values())  # each once
     if args.check:
         return check(mutants)
     args.work.mkdir(parents=True, exist_ok=True)
     kept = args.work / 'results.json'
     known = json.loads(kept.read_text()) if kept.exists() else {}
     if args.report:
-        report(list(known.values()))
+        keys = [m.key(ROOT) for m in mutants if not m.is_stale(ROOT)]
+        report([known[k] for k in keys if k in known])
+        print('\ngenerated ones:')
+        report([r for r in known.values() if r['name'].startswith('random-')])
         return 0
     tree, results = Tree(args.work, args.build), []
     if args.random:
@@ -264,8 +294,8 @@ def main():
         except Stale as stale:
             print(stale, flush=True)
             continue
-        if key not in known:
-            result, by = run_one(mutant, tree)
+        if key not in known or (args.again and known[key]['result'] == 'SURVIVED'):
+            result, by = ('unseen', mutant.unseen) if mutant.unseen else run_one(mutant, tree)
             known[key] = {'name': mutant.name, 'file': mutant.file, 'why': mutant.why,
                           'result': result, 'by': by}
             kept.write_text(json.dumps(known, indent=1))
