@@ -94,6 +94,23 @@ Test(capture_ring, what_finds_no_room_is_counted, .timeout = 60)
 	close_ring();
 }
 
+Test(capture_ring, a_record_is_seen_when_it_is_whole, .timeout = 60)
+{
+	const struct capture_record half = { .length = 64 };
+	struct capture_record r;
+
+	open_ring();
+	cr_assert(capture_ring_begin(&ring, &half));
+	cr_assert_not(capture_reader_peek(&reader, &r));
+	for (uint32_t i = 0; i < 64; i += 32) {
+		capture_ring_append(&ring, "not more than half of this frame", 32);
+		cr_assert_not(capture_reader_peek(&reader, &r));
+	}
+	capture_ring_end(&ring);
+	cr_assert(capture_reader_peek(&reader, &r));
+	close_ring();
+}
+
 /* The reader writes what it likes: the ring counts as full, and nothing outside is written. */
 Test(capture_ring, an_impossible_tail_is_a_full_ring, .timeout = 60)
 {
