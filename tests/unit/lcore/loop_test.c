@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "loop_rig.h"
@@ -206,5 +208,44 @@ Test(loop, a_handle_of_another_lcore_is_not_served)
 	cr_expect_eq(ring_readable(&q->sq), 1, "its ring was read");
 	cr_expect_eq(q->page->doorbell, 1);
 	q->lcore = r->engine.lcore;
+	rig_close(r);
+}
+
+/* What the program does while it is told of a completion. */
+static struct rig *posts_meanwhile;
+
+ssize_t __real_send(int fd, const void *octets, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *octets, size_t n, int flags)
+{
+	struct rig *r = posts_meanwhile;
+
+	posts_meanwhile = NULL;
+	if (r != NULL)
+		cr_expect(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	return __real_send(fd, octets, n, flags);
+}
+
+/* In ERR a request completes at once, while its bell is served: the next bell is one of its own. */
+Test(loop, what_is_posted_while_a_bell_is_served_is_seen)
+{
+	struct rig *r = rig_open();
+	struct engine_cq *cq = &r->side[0].send_cq;
+	struct engine_channel channel = { .client = &r->client };
+	int fd[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fd), 0);
+	channel.fd = fd[0];
+	cq->channel = &channel;
+	qp_fail(r->side[0].qp.core, REASON_CLIENT_GONE);
+	lcore_qp_touch(r->engine.lcore, &r->side[0].qp, clock_now());
+	cq_ring_arm(cq->rings.now->page, CQ_ARMED_NEXT);
+	posts_meanwhile = r;
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	run_until(r, 0, 2);
+	cr_expect_null(posts_meanwhile, "there was no event");
+	close(fd[0]);
+	close(fd[1]);
 	rig_close(r);
 }
