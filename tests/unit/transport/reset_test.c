@@ -113,23 +113,30 @@ Test(reset, no_read_is_under_way)
 	cr_expect_eq(pair.a.done[0].status, STATUS_SUCCESS);
 }
 
+#define ATOMICS 16u /* as many as there are records of */
+
 /* What was answered before is not answered again to who comes with an old PSN. */
 Test(reset, no_atomic_is_remembered)
 {
 	struct packet p, answer;
 	uint64_t value;
 
-	p = pair_packet(&pair, &pair.b, OPB_FETCH_ADD, o.psn);
-	p.va = PAIR_IOVA;
-	p.rkey = pair.b.key;
-	p.swap_add = 3;
-	cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
-	cr_assert(pair_next(&pair, &pair.b, &answer));
-	connect_again(&pair.b, o.psn + 1);
-	pair_inject(&pair, &pair.b, &p);
-	cr_expect_not(pair_next(&pair, &pair.b, &answer), "of the last connection");
+	for (uint32_t i = 0; i < ATOMICS; i++) {
+		p = pair_packet(&pair, &pair.b, OPB_FETCH_ADD, o.psn + i);
+		p.va = PAIR_IOVA;
+		p.rkey = pair.b.key;
+		p.swap_add = 3;
+		cr_assert_eq(pair_inject(&pair, &pair.b, &p), REASON_NONE);
+		cr_assert(pair_next(&pair, &pair.b, &answer));
+	}
+	connect_again(&pair.b, (o.psn + ATOMICS) & PSN_MASK);
+	for (uint32_t i = 0; i < ATOMICS; i++) {
+		p.psn = (o.psn + i) & PSN_MASK;
+		pair_inject(&pair, &pair.b, &p);
+		cr_expect_not(pair_next(&pair, &pair.b, &answer), "of the last connection: %u", i);
+	}
 	memcpy(&value, pair.b.memory, sizeof(value));
-	cr_expect_eq(value, 3, "and nothing is added");
+	cr_expect_eq(value, 3 * ATOMICS, "and nothing is added");
 }
 
 /* Nobody hears of what happened before. */
