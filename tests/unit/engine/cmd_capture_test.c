@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -182,4 +183,42 @@ Test(cmd_capture, what_passes_an_lcore_is_in_the_file)
 	munmap(shared, octets);
 	close(file);
 	close(fd);
+}
+
+static void open_alone(void)
+{
+	snprintf(path, sizeof(path), "/tmp/uroce-capture-test-%d.sock", getpid());
+	control_rig_make();
+}
+
+/* Nobody polls but the test. */
+TestSuite(cmd_capture_polled, .init = open_alone, .fini = control_rig_close, .timeout = 60);
+
+/* An lcore that has seen the capture writes into its file: the file goes when the lcore is done. */
+Test(cmd_capture_polled, the_file_stays_until_lcores_have_left_it)
+{
+	struct engine *e = (struct engine *)engine;
+	struct lcore *l = &e->lcore[0];
+	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
+	int fd = message_connect(path), file;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(e->pool);
+	struct capture *c;
+
+	cr_assert_not_null(m);
+	cr_assert_not_null(rte_pktmbuf_append(m, 64));
+	cr_assert_eq(begin_capture(fd, 64, LIMIT_CAPTURE_RING_MIN, &file), 0);
+	close(file);
+	cr_assert(lcore_sit(l));
+	c = __atomic_load_n(&e->capture, __ATOMIC_ACQUIRE);
+	cr_assert_not_null(c);
+	close(fd);
+	while (rte_ring_empty(l->messages) && clock_now() < until)
+		usleep(100);
+	cr_assert_not(rte_ring_empty(l->messages), "nobody waits for the lcore");
+	cr_expect_null(__atomic_load_n(&e->capture, __ATOMIC_ACQUIRE));
+	capture_copy(c, l, &m, 1, CAPTURE_SENT);
+	messages_poll(l, clock_now());
+	lcore_rise(l);
+	rte_pktmbuf_free(m);
+	expect_serving();
 }
