@@ -50,7 +50,8 @@ static bool same_connection(const struct listed_qp *a, const struct listed_qp *b
 
 void look_follow(struct look *now, const struct look *before)
 {
-	qsort(now->qp, now->qps, sizeof(*now->qp), by_number);
+	if (now->qps > 0) /* none: perhaps no table either, which qsort() must get */
+		qsort(now->qp, now->qps, sizeof(*now->qp), by_number);
 	for (uint32_t i = 0; i < now->qps && before->qps > 0; i++) {
 		struct seen_qp *n = &now->qp[i];
 		const struct seen_qp *b =

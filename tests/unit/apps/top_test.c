@@ -195,6 +195,7 @@ Test(top, nothing_to_rank)
 	struct look l = { 0 };
 	struct ranks r;
 
+	look_follow(&l, &(struct look){ 0 });
 	cr_assert(ranks_make(&r, &l, 0, NULL, 0));
 	cr_expect(r.qps == 0 && r.programs == 0 && r.peers == 0 && r.all.sends == 0);
 	ranks_free(&r);
