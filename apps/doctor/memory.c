@@ -7,8 +7,8 @@
 #include "tree.h"
 
 #define MIB	    UINT64_C(1048576)
-/* The packet buffers of one lcore, 16384 of 4.6 KiB at MTU 4200, and what is beside them. */
-#define ENGINE_MIB  128u
+/* The packet buffers of one lcore, 16384 of up to 8.6 KiB at MTU 4200, and what is beside them. */
+#define ENGINE_MIB  256u
 #define ADVISED_MIB 1024u
 
 static const struct {
