@@ -14,6 +14,7 @@
 #include "perf.h"
 
 #define POLL_BATCH 64
+#define PATIENCE   (20 * TIME_S) /* for a completion */
 
 static const enum ibv_wr_opcode wr_opcode[PERF_OPERATIONS] = {
 	[PERF_WRITE] = IBV_WR_RDMA_WRITE,
@@ -46,12 +47,12 @@ static int batch_make(struct batch *b, struct perf_pair *p, enum perf_operation 
 		wr->next = i + 1 < n ? wr + 1 : NULL;
 		wr->send_flags = i + 1 < n ? 0 : IBV_SEND_SIGNALED;
 		if (op == PERF_ATOMIC) {
-			wr->wr.atomic.remote_addr = (uintptr_t)p->b.buffer;
-			wr->wr.atomic.rkey = p->b.mr->rkey;
+			wr->wr.atomic.remote_addr = p->a.far_address;
+			wr->wr.atomic.rkey = p->a.far_key;
 			wr->wr.atomic.compare_add = 1;
 		} else {
-			wr->wr.rdma.remote_addr = (uintptr_t)p->b.buffer;
-			wr->wr.rdma.rkey = p->b.mr->rkey;
+			wr->wr.rdma.remote_addr = p->a.far_address;
+			wr->wr.rdma.rkey = p->a.far_key;
 		}
 	}
 	return 0;
@@ -101,16 +102,15 @@ static int completion_bad(const struct ibv_wc *wc)
 	return 1;
 }
 
-/* Reposts receives that were used. */
-static int receives_turn(struct perf_pair *p)
+int receives_turn(struct perf_pair *p)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	int n = ibv_poll_cq(p->b.recv_cq, POLL_BATCH, wc);
 
 	for (int i = 0; i < n; i++)
 		if (completion_bad(&wc[i]) || receives_post(p, (uint32_t)wc[i].wr_id, 1))
-			return 1;
-	return n < 0;
+			return -1;
+	return n;
 }
 
 /*
@@ -159,7 +159,7 @@ static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uin
 	stop = begin + (nanotime)(p->options->seconds * 1e9);
 	while (outstanding > 0) {
 		pair_poll(p);
-		if (op == PERF_SEND && receives_turn(p) != 0)
+		if (op == PERF_SEND && !p->far && receives_turn(p) < 0)
 			return 1;
 		n = completions_turn(p, b, again);
 		if (n < 0)
@@ -167,10 +167,11 @@ static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uin
 		if (again) {
 			done += (uint64_t)n;
 			end = time_now();
-			again = end < stop;
+			/* a busy machine: a rate needs a completion */
+			again = end < stop || (done == 0 && end < stop + PATIENCE);
 		} else {
 			outstanding -= (uint64_t)n;
-			if (n == 0 && time_now() > stop + 20 * TIME_S) {
+			if (n == 0 && time_now() > end + PATIENCE) {
 				fprintf(stderr, "uroce perf: %lu completions are missing\n",
 					outstanding);
 				return 1;
@@ -201,7 +202,7 @@ int load_run(struct perf_pair *p, enum perf_operation op, uint32_t size, uint32_
 	return failed;
 }
 
-static int write_once(struct perf_side *from, struct perf_side *to, uint32_t at, uint32_t size)
+int write_once(struct perf_side *from, uint32_t at, uint32_t size)
 {
 	struct ibv_sge sge = { (uintptr_t)from->buffer + at, size, from->mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
@@ -211,49 +212,69 @@ static int write_once(struct perf_side *from, struct perf_side *to, uint32_t at,
 					  IBV_SEND_SIGNALED | (size <= 64 ? IBV_SEND_INLINE : 0) };
 	struct ibv_send_wr *bad;
 
-	wr.wr.rdma.remote_addr = (uintptr_t)to->buffer + at;
-	wr.wr.rdma.rkey = to->mr->rkey;
+	wr.wr.rdma.remote_addr = from->far_address + at;
+	wr.wr.rdma.rkey = from->far_key;
 	return ibv_post_send(from->qp[0], &wr, &bad);
 }
 
-/* Polls until the last octet of `to` is `mark`; takes the sender's completion meanwhile. */
+int completions_take(struct perf_side *s)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(s->send_cq, 1, &wc)) > 0)
+		if (completion_bad(&wc))
+			return 1;
+	return n < 0;
+}
+
+/* Polls until the last octet of `to` is `mark`; takes the sender's completions meanwhile. */
 static int await_octet(struct perf_pair *p, struct perf_side *from, const uint8_t *to, uint8_t mark)
 {
 	nanotime limit = time_now() + 10 * TIME_S;
-	struct ibv_wc wc;
 
 	/* atomic: an engine's thread writes the octet */
 	for (uint32_t spins = 0; __atomic_load_n(to, __ATOMIC_ACQUIRE) != mark; spins++) {
 		pair_poll(p);
+		/* an engine of another process may need this core: an empty poll tells it so */
+		if (p->far && completions_take(from) != 0)
+			return 1;
 		if (spins % 4096 == 4095 && time_now() > limit) {
 			fputs("uroce perf: a message of the ping-pong did not arrive\n", stderr);
 			return 1;
 		}
 	}
-	while (ibv_poll_cq(from->send_cq, 1, &wc) > 0)
-		if (completion_bad(&wc))
-			return 1;
-	return 0;
+	return completions_take(from);
+}
+
+/* One way and back. The other end answers by itself if it is another program's. */
+static int round_trip(struct perf_pair *p, uint32_t size, uint8_t mark)
+{
+	const uint32_t there = 0, back = size;
+
+	p->a.buffer[there + size - 1] = mark;
+	if (!p->far)
+		p->b.buffer[back + size - 1] = mark;
+	if (write_once(&p->a, there, size) != 0)
+		return 1;
+	if (!p->far && (await_octet(p, &p->a, p->b.buffer + there + size - 1, mark) != 0 ||
+			write_once(&p->b, back, size) != 0))
+		return 1;
+	return await_octet(p, p->far ? &p->a : &p->b, p->a.buffer + back + size - 1, mark);
 }
 
 int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h)
 {
 	nanotime stop = time_now() + (nanotime)(p->options->seconds * 1e9);
-	const uint32_t there = 0, back = size;
 	uint8_t mark = 0;
 
 	histogram_init(h);
+	p->a.buffer[2 * size - 1] = 0; /* not the first mark, which an earlier run may have left */
 	for (uint32_t i = 0; time_now() < stop; i++) {
-		nanotime begin;
+		nanotime begin = time_now();
 
 		mark = (uint8_t)(mark + 1);
-		p->a.buffer[there + size - 1] = mark;
-		p->b.buffer[back + size - 1] = mark;
-		begin = time_now();
-		if (write_once(&p->a, &p->b, there, size) != 0 ||
-		    await_octet(p, &p->a, p->b.buffer + there + size - 1, mark) != 0 ||
-		    write_once(&p->b, &p->a, back, size) != 0 ||
-		    await_octet(p, &p->b, p->a.buffer + back + size - 1, mark) != 0)
+		if (round_trip(p, size, mark) != 0)
 			return 1;
 		if (i >= 100)
 			histogram_add(h, (time_now() - begin) / 2);

@@ -8,38 +8,10 @@
 #include "base/bits.h"
 #include "json.h"
 #include "perf.h"
+#include "report.h"
+#include "wire.h"
 
 static const char *const placement_name[] = { "one", "two", "apart" };
-static const double percentiles[] = { 50, 90, 99, 99.9, 100 };
-
-static void limits_text(const struct limit_result *l)
-{
-	printf("this machine, without an engine (one core, best of five rounds)\n"
-	       "  copy 4 KiB            %8.1f ns\n"
-	       "  ICRC 4 KiB            %8.1f ns\n"
-	       "  copy and sum 4 KiB    %8.1f ns\n"
-	       "  frames of 8 octets    %8.2f M/s header only, %.2f M/s copied and summed at both ends\n"
-	       "  frames of 4096 octets %8.2f M/s copied and summed at both ends: %.1f Gbit/s\n",
-	       l->copy_ns, l->icrc_ns, l->copy_and_sum_ns, l->raw_small_pps / 1e6,
-	       l->raw_small_full_pps / 1e6, l->raw_full_pps / 1e6, l->raw_full_bits / 1e9);
-	if (l->handoff_ns > 0)
-		printf("  ring to another core  %8.1f ns one way\n", l->handoff_ns);
-	putchar('\n');
-}
-
-static void limits_json(struct json *j, const struct limit_result *l)
-{
-	json_open(j, "limits", '{');
-	json_number(j, "copy_4096_ns", l->copy_ns);
-	json_number(j, "icrc_4096_ns", l->icrc_ns);
-	json_number(j, "copy_and_sum_4096_ns", l->copy_and_sum_ns);
-	json_number(j, "frames_8_header_only_per_s", l->raw_small_pps);
-	json_number(j, "frames_8_full_per_s", l->raw_small_full_pps);
-	json_number(j, "frames_4096_full_per_s", l->raw_full_pps);
-	json_number(j, "frames_4096_full_bit_per_s", l->raw_full_bits);
-	json_number(j, "ring_one_way_ns", l->handoff_ns);
-	json_close(j, '}');
-}
 
 /* The fraction of the limit that was reached: of bandwidth from 1 KiB on, of message rate below. */
 static double ratio(const struct load_result *r, const struct limit_result *l)
@@ -116,28 +88,6 @@ static int loads(struct perf_pair *p, const struct limit_result *l, struct json 
 	return 0;
 }
 
-static void latency_json(struct json *j, uint32_t size, const struct histogram *h)
-{
-	char key[32];
-
-	json_open(j, NULL, '{');
-	json_integer(j, "size", size);
-	json_integer(j, "count", h->count);
-	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++) {
-		snprintf(key, sizeof(key), "p%g_ns", percentiles[i]);
-		json_integer(j, key, histogram_percentile(h, percentiles[i]));
-	}
-	json_close(j, '}');
-}
-
-static void latency_text(uint32_t size, const struct histogram *h)
-{
-	printf("%9u %10lu", size, (unsigned long)h->count);
-	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++)
-		printf(" %9.2f", (double)histogram_percentile(h, percentiles[i]) / 1e3);
-	putchar('\n');
-}
-
 static int latencies(struct perf_pair *p, struct json *j)
 {
 	const struct perf_options *o = p->options;
@@ -146,8 +96,7 @@ static int latencies(struct perf_pair *p, struct json *j)
 	if (o->json)
 		json_open(j, "half_round_trips", '[');
 	else
-		printf("half round trip of a WRITE, us\n   octets      count       p50       p90"
-		       "       p99     p99.9       max\n");
+		latency_head();
 	for (uint32_t s = 0; s < o->sizes; s++) {
 		if (latency_run(p, o->size[s], &h) != 0)
 			return 1;
@@ -171,6 +120,10 @@ int main(int argc, char **argv)
 
 	if (!perf_options_parse(&o, argc, argv, &failed))
 		return failed;
+	if (o.server)
+		return wire_server(&o);
+	if (o.peer != NULL)
+		return wire_client(&o);
 	if (pair_eal(&o) != 0 || (o.limits && limits_run(&o, &l) != 0) || pair_open(&p, &o) != 0)
 		return 1;
 	if (o.json) {

@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "channel.h"
 #include "options.h"
 #include "perf.h"
 
-#define LARGEST_MESSAGE (64u << 20)
+#define LARGEST_MESSAGE PERF_OCTETS
 
 const char *const operation_name[PERF_OPERATIONS] = { "write", "read", "send", "atomic" };
 
@@ -14,9 +15,12 @@ static const char not_operations[] = "must be a list of write, read, send, atomi
 
 static const char help[] =
 	"usage: uroce perf [OPTIONS]\n"
+	"       uroce perf --server [--tcp-port N] [--socket PATH] [--once]\n"
+	"       uroce perf --peer HOST [--tcp-port N] [--socket PATH] [--link GBIT/S] [OPTIONS]\n"
 	"\n"
 	"Runs two engines in this process with their ports joined by net_ring. ICRCs are computed\n"
-	"and checked.\n"
+	"and checked. With --peer: measures from an engine of this machine to that of a\n"
+	"`uroce perf --server` on another one, beside its wire and the kernel's TCP.\n"
 	"\n"
 	"  --operation LIST   write,read,send,atomic (default: write,read,send,atomic)\n"
 	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
@@ -30,7 +34,15 @@ static const char help[] =
 	"  --seconds S        duration of each measurement (default 1)\n"
 	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
-	"  --json             print JSON\n";
+	"  --json             print JSON\n"
+	"\n"
+	"between two machines (not --placement and --memory):\n"
+	"  --server           be the other end, for one client after another\n"
+	"  --once             ... for one client only\n"
+	"  --peer HOST        measure to the server there\n"
+	"  --tcp-port N       where both meet (default 4791, which is TCP's; server: 0 chooses one)\n"
+	"  --socket PATH      the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
+	"  --link GBIT/S      how fast the wire is, if the port does not say, 0.001 .. 10000\n";
 
 static const char *read_operations(void *into, const char *value)
 {
@@ -114,24 +126,70 @@ static const char *read_placement(void *into, const char *value)
 	return "must be one of one, two, apart";
 }
 
-bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status)
+#define ROWS 20 /* the end counted */
+
+/* Both ends in this process, or one of them: others are refused what is not for them. */
+static void list_rows(struct perf_options *o, bool *no_limits, struct option_row row[ROWS])
 {
-	bool no_limits = false;
-	const struct option_row rows[] = {
+	const struct option_row server[] = {
+		{ "server", .flag = &o->server },
+		{ "once", .flag = &o->once },
+		{ "tcp-port", .u16 = &o->tcp_port, .least = 0, .most = 65535 },
+		{ "socket", .text = &o->socket },
+	};
+	const struct option_row client[] = {
+		{ "peer", .text = &o->peer },
+		{ "tcp-port", .u16 = &o->tcp_port, .least = 1, .most = 65535 },
+		{ "socket", .text = &o->socket },
+		{ "link", .real = &o->link, .from = 0.001, .to = 10000 },
+	};
+	const struct option_row here[] = {
+		{ "placement", .read = read_placement, .into = o },
+		{ "memory", .u32 = &o->memory, .least = 64, .most = 1u << 20 },
+	};
+	const struct option_row loads[] = {
 		{ "operation", .read = read_operations, .into = o },
 		{ "size", .read = read_sizes, .into = o },
 		{ "qps", .read = read_qps, .into = o },
-		{ "depth", .u32 = &o->depth, .least = 1, .most = 4096 },
-		{ "post", .u32 = &o->post, .least = 1, .most = 4096 },
+		{ "depth", .u32 = &o->depth, .least = 1, .most = PERF_DEPTH },
+		{ "post", .u32 = &o->post, .least = 1, .most = PERF_DEPTH },
 		{ "mtu", .read = read_mtu, .into = o },
-		{ "placement", .read = read_placement, .into = o },
 		{ "latency", .flag = &o->latency },
 		{ "seconds", .real = &o->seconds, .from = 0.01, .to = 3600 },
-		{ "no-limits", .flag = &no_limits },
-		{ "memory", .u32 = &o->memory, .least = 64, .most = 1u << 20 },
+		{ "no-limits", .flag = no_limits },
 		{ "json", .flag = &o->json },
-		{ NULL }
 	};
+	size_t n = 0;
+
+	memset(row, 0, ROWS * sizeof(*row));
+	if (o->server) {
+		memcpy(row, server, sizeof(server));
+		return;
+	}
+	memcpy(row, loads, sizeof(loads));
+	n = ARRAY_SIZE(loads);
+	if (o->peer != NULL)
+		memcpy(row + n, client, sizeof(client));
+	else
+		memcpy(row + n, here, sizeof(here));
+}
+
+/* Which of the three, before the options are read. */
+static void choose_end(struct perf_options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		o->server |= strcmp(argv[i], "--server") == 0;
+		if (strcmp(argv[i], "--peer") == 0 || strncmp(argv[i], "--peer=", 7) == 0)
+			o->peer = "";
+	}
+}
+
+#define MEMORY_FOR_LIMITS 128 /* MB: an engine of another process has its own */
+
+bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status)
+{
+	struct option_row rows[ROWS];
+	bool no_limits = false;
 
 	*o = (struct perf_options){
 		.operation = { true, true, true, true },
@@ -144,10 +202,15 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.mtu = 4096,
 		.seconds = 1,
 		.memory = 1024,
+		.tcp_port = CHANNEL_TCP_PORT,
 	};
+	choose_end(o, argc, argv);
+	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
 	o->limits = !no_limits;
+	if (o->peer != NULL)
+		o->memory = MEMORY_FOR_LIMITS;
 	o->post = MIN_OF(o->post, o->depth);
 	for (uint32_t i = 0; i < o->qps_count; i++)
 		o->qps = MAX_OF(o->qps, o->qps_of[i]);

@@ -150,137 +150,24 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 	return error;
 }
 
-static struct ibv_context *device_open(const char *name)
+static void know_each_other(struct perf_side *near, const struct perf_side *far)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *c = NULL;
-
-	for (uint32_t i = 0; list != NULL && list[i] != NULL; i++)
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			c = ibv_open_device(list[i]);
-	if (list != NULL)
-		ibv_free_device_list(list);
-	if (c == NULL)
-		fprintf(stderr, "uroce perf: device %s is not listed\n", name);
-	return c;
-}
-
-static int objects_open(struct perf_side *s, const char *name, const struct perf_options *o)
-{
-	uint32_t cqe = MIN_OF(o->qps * o->depth + 1, 262143u);
-	size_t octets = 4096;
-
-	for (uint32_t i = 0; i < o->sizes; i++)
-		octets = MAX_OF(octets, 2 * (size_t)o->size[i]);
-	s->context = device_open(name);
-	if (s->context == NULL)
-		return 1;
-	s->pd = ibv_alloc_pd(s->context);
-	s->send_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
-	s->recv_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
-	if (s->pd == NULL || s->send_cq == NULL || s->recv_cq == NULL ||
-	    posix_memalign((void **)&s->buffer, 4096, octets) != 0)
-		return 1;
-	memset(s->buffer, 0x5a, octets);
-	s->mr = ibv_reg_mr(s->pd, s->buffer, octets,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-	s->qp = calloc(o->qps, sizeof(*s->qp));
-	return s->mr == NULL || s->qp == NULL;
-}
-
-static struct ibv_qp *qp_open(struct perf_side *s, const struct perf_options *o)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = s->send_cq,
-		.recv_cq = s->recv_cq,
-		.cap = { .max_send_wr = MAX_OF(o->depth, 16u),
-			 .max_recv_wr = o->depth,
-			 .max_send_sge = 1,
-			 .max_recv_sge = 1,
-			 .max_inline_data = o->latency ? 64 : 0 },
-		.qp_type = IBV_QPT_RC,
-	};
-
-	return ibv_create_qp(s->pd, &init);
-}
-
-static uint8_t gid_index_of(struct ibv_context *c, const union ibv_gid *gid)
-{
-	union ibv_gid g;
-
-	for (int i = 0; i < 16; i++)
-		if (ibv_query_gid(c, 1, i, &g) == 0 && memcmp(&g, gid, sizeof(g)) == 0)
-			return (uint8_t)i;
-	return 0;
-}
-
-static enum ibv_mtu mtu_code(uint32_t octets)
-{
-	return (enum ibv_mtu)(__builtin_ctz(octets) - 7);
-}
-
-static int qp_connect(struct perf_side *from, struct perf_side *to, uint32_t i, uint32_t mtu)
-{
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags =
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-	};
-	int err =
-		ibv_modify_qp(from->qp[i], &a,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-
-	if (err != 0)
-		return err;
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = mtu_code(mtu),
-		.dest_qp_num = to->qp[i]->qp_num,
-		.max_dest_rd_atomic = 16,
-		.min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = to->gid,
-				      .hop_limit = 64,
-				      .sgid_index = gid_index_of(from->context, &from->gid) } },
-	};
-	err = ibv_modify_qp(from->qp[i], &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER);
-	if (err != 0)
-		return err;
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				  .timeout = 14,
-				  .retry_cnt = 7,
-				  .rnr_retry = 7,
-				  .max_rd_atomic = 16 };
-	return ibv_modify_qp(from->qp[i], &a,
-			     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				     IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	near->far_gid = far->gid;
+	near->far_address = (uintptr_t)far->buffer;
+	near->far_key = far->mr->rkey;
 }
 
 static int qps_open(struct perf_pair *p)
 {
 	const struct perf_options *o = p->options;
 
-	for (uint32_t i = 0; i < o->qps; i++) {
-		p->a.qp[i] = qp_open(&p->a, o);
-		p->b.qp[i] = qp_open(&p->b, o);
-		if (p->a.qp[i] == NULL || p->b.qp[i] == NULL) {
-			perror("uroce perf: ibv_create_qp");
+	know_each_other(&p->a, &p->b);
+	know_each_other(&p->b, &p->a);
+	for (uint32_t i = 0; i < o->qps; i++)
+		if (qp_connect(&p->a, i, p->b.qp[i]->qp_num, o->mtu) != 0 ||
+		    qp_connect(&p->b, i, p->a.qp[i]->qp_num, o->mtu) != 0 ||
+		    receives_post(p, i, o->depth) != 0)
 			return 1;
-		}
-		if (qp_connect(&p->a, &p->b, i, o->mtu) != 0 ||
-		    qp_connect(&p->b, &p->a, i, o->mtu) != 0) {
-			fputs("uroce perf: ibv_modify_qp failed\n", stderr);
-			return 1;
-		}
-		if (receives_post(p, i, o->depth) != 0)
-			return 1;
-	}
 	return 0;
 }
 
@@ -299,7 +186,7 @@ static int other_lcore_main(void *arg)
 
 void pair_poll(struct perf_pair *p)
 {
-	if (p->options->placement == PLACE_APART)
+	if (p->far || p->options->placement == PLACE_APART)
 		return;
 	uroce_poll(p->a.engine, 0);
 	if (p->options->placement == PLACE_ONE)
@@ -310,6 +197,10 @@ void pair_count(const struct perf_pair *p, uint64_t *sent, uint64_t *again)
 {
 	struct reply_statistics of_a, of_b;
 
+	if (p->far) { /* others attach to such an engine, too */
+		*sent = *again = 0;
+		return;
+	}
 	uroce_statistics(p->a.engine, &of_a);
 	uroce_statistics(p->b.engine, &of_b);
 	*sent = of_a.tx_packets + of_b.tx_packets;
@@ -337,37 +228,13 @@ int pair_open(struct perf_pair *p, const struct perf_options *o)
 	p->other_lcore = rte_get_next_lcore(-1, 1, 0);
 	if (engines_open(p) != 0)
 		return 1;
-	if (objects_open(&p->a, device_names[0], o) != 0 ||
-	    objects_open(&p->b, device_names[1], o) != 0) {
-		perror("uroce perf: cannot create the objects");
+	if (side_open(&p->a, device_names[0], o) != 0 || side_open(&p->b, device_names[1], o) != 0)
 		return 1;
-	}
 	if (qps_open(p) != 0)
 		return 1;
 	if (o->placement != PLACE_ONE)
 		return rte_eal_remote_launch(other_lcore_main, p, p->other_lcore);
 	return 0;
-}
-
-static void side_close(struct perf_side *s, uint32_t qps)
-{
-	for (uint32_t i = 0; s->qp != NULL && i < qps; i++)
-		if (s->qp[i] != NULL)
-			ibv_destroy_qp(s->qp[i]);
-	free(s->qp);
-	if (s->mr != NULL)
-		ibv_dereg_mr(s->mr);
-	if (s->send_cq != NULL)
-		ibv_destroy_cq(s->send_cq);
-	if (s->recv_cq != NULL)
-		ibv_destroy_cq(s->recv_cq);
-	if (s->pd != NULL)
-		ibv_dealloc_pd(s->pd);
-	if (s->context != NULL)
-		ibv_close_device(s->context);
-	free(s->buffer);
-	if (s->engine != NULL)
-		uroce_destroy(s->engine);
 }
 
 void pair_close(struct perf_pair *p)
@@ -377,4 +244,8 @@ void pair_close(struct perf_pair *p)
 		rte_eal_wait_lcore(p->other_lcore);
 	side_close(&p->a, p->options->qps);
 	side_close(&p->b, p->options->qps);
+	if (p->a.engine != NULL)
+		uroce_destroy(p->a.engine);
+	if (p->b.engine != NULL)
+		uroce_destroy(p->b.engine);
 }

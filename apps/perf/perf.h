@@ -13,8 +13,10 @@
 
 #include "histogram.h"
 
-#define PERF_SIZES 16u
-#define PERF_QPS   16384u
+#define PERF_SIZES  16u
+#define PERF_QPS    16384u
+#define PERF_DEPTH  4096u
+#define PERF_OCTETS (64u << 20) /* of a message */
 
 enum perf_operation {
 	PERF_WRITE,
@@ -47,6 +49,14 @@ struct perf_options {
 	bool limits;
 	bool json;
 	uint32_t memory; /* MB for EAL if there are no hugepages */
+
+	/* between two machines */
+	bool server;
+	bool once; /* the server ends after the first client */
+	const char *peer; /* of the client; NULL: both ends are here */
+	const char *socket; /* of the engine; NULL: the usual ones */
+	uint16_t tcp_port;
+	double link; /* Gbit/s; 0: as the port says */
 };
 
 /* One end: a device and its objects. */
@@ -60,18 +70,29 @@ struct perf_side {
 	uint8_t *buffer;
 	struct ibv_qp **qp;
 	union ibv_gid gid;
+	/* the other end: its address, its buffer */
+	union ibv_gid far_gid;
+	uint64_t far_address;
+	uint32_t far_key;
 };
 
 struct perf_pair {
 	const struct perf_options *options;
 	struct perf_side a; /* posts requests */
 	struct perf_side b; /* answers */
+	bool far; /* one of both is another program's, and engines poll by themselves */
 	unsigned int other_lcore;
 	uint32_t stop; /* ends the second lcore. Atomic: that lcore reads it meanwhile */
 };
 
 /* False: exit with *status. */
 bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *status);
+
+/* Opens a device and makes the objects of one end. 0, or 1 after a line on stderr; then close it, too. */
+int side_open(struct perf_side *s, const char *device, const struct perf_options *o);
+void side_close(struct perf_side *s, uint32_t qps);
+/* Connects queue pair number i to that of the other end. 0, or 1 after a line on stderr. */
+int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu);
 
 int pair_eal(const struct perf_options *o);
 int pair_open(struct perf_pair *p, const struct perf_options *o);

@@ -226,7 +226,7 @@ void top_print_json(FILE *out, const struct summary_of_top *s, const struct rank
 	json_open(&j, NULL, '{');
 	json_string(&j, "device", s->device->name);
 	json_number(&j, "seconds", s->seconds);
-	json_number(&j, "busy_percent", busy(s));
+	json_number(&j, "busy_polls_percent", busy(s));
 	json_rates(&j, &r->all);
 	json_open(&j, "programs", '[');
 	for (uint32_t i = 0; i < at_most(r->programs, lines); i++)

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+
+/* ---- the engine ---- */
+
+int wire_engine_find(struct wire_engine *e, const char *socket)
+{
+	char why[256];
+
+	e->fd = -1;
+	if (engine_locate(socket, &e->where, &e->device, why, sizeof(why)) != 0) {
+		fprintf(stderr, "uroce perf: %s\n", why);
+		return 1;
+	}
+	setenv("UROCE_SOCKET", e->where.path, 1);
+	e->fd = engine_connect(e->where.path);
+	if (e->fd >= 0)
+		return 0;
+	fprintf(stderr, "uroce perf: %s: %s\n", e->where.path, strerror(-e->fd));
+	return 1;
+}
+
+void wire_engine_count(const struct wire_engine *e, struct channel_reply *r)
+{
+	static struct reply_statistics s;
+	char why[128];
+
+	if (engine_ask(e->fd, COMMAND_STATISTICS, &s.h, sizeof(s), why, sizeof(why)) != 0)
+		return; /* it is gone: requests fail, too */
+	r->sent = s.tx_packets;
+	r->again = s.retransmitted;
+	r->polls = s.polls;
+	r->idle = s.idle_polls;
+}
+
+static uint32_t family_of(const struct gid *g)
+{
+	static const uint8_t none[16], mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (memcmp(g->octet, none, sizeof(none)) == 0)
+		return 0;
+	return memcmp(g->octet, mapped, sizeof(mapped)) == 0 ? FAMILY_IPV4 : FAMILY_IPV6;
+}
+
+/* The entry 0 is link-local, as on Linux. */
+uint32_t wire_families(const struct wire_engine *e)
+{
+	uint32_t families = 0;
+
+	for (uint32_t i = 1; i < MIN_OF(e->device.gid_count, (uint32_t)LIMIT_GIDS); i++)
+		families |= family_of(&e->device.gid[i]);
+	return families;
+}
+
+union ibv_gid wire_address(const struct wire_engine *e, uint32_t family)
+{
+	union ibv_gid gid = { .raw = { 0 } };
+
+	for (uint32_t i = 1; i < MIN_OF(e->device.gid_count, (uint32_t)LIMIT_GIDS); i++)
+		if (family_of(&e->device.gid[i]) == family) {
+			memcpy(gid.raw, e->device.gid[i].octet, sizeof(gid.raw));
+			break;
+		}
+	return gid;
+}
+
+uint32_t wire_mtu(const struct wire_engine *e)
+{
+	return e->device.active_mtu >= 1 && e->device.active_mtu <= 5 ? 128u << e->device.active_mtu
+								      : 256;
+}
+
+/* ---- both ends ---- */
+
+int wire_tell(int fd, const struct perf_side *s, uint32_t qps)
+{
+	struct channel_end end = { .address = (uintptr_t)s->buffer, .key = s->mr->rkey };
+
+	memcpy(end.gid, s->gid.raw, sizeof(end.gid));
+	if (!channel_put(fd, &end, sizeof(end)))
+		return 1;
+	for (uint32_t i = 0; i < qps; i++)
+		if (!channel_put(fd, &s->qp[i]->qp_num, sizeof(uint32_t)))
+			return 1;
+	return 0;
+}
+
+int wire_hear(int fd, struct perf_side *s, uint32_t *qpn, uint32_t qps)
+{
+	struct channel_end end;
+
+	if (!channel_get(fd, &end, sizeof(end)) || !channel_get(fd, qpn, qps * sizeof(*qpn)))
+		return 1;
+	memcpy(s->far_gid.raw, end.gid, sizeof(end.gid));
+	s->far_address = end.address;
+	s->far_key = end.key;
+	return 0;
+}
+
+/* ---- the wire ---- */
+
+/* What the kernel says of the interface: -1 if the driver does not know. */
+static double rate_of_interface(const char *name)
+{
+	char path[64];
+	long mbits = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%.15s/speed", name);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%ld", &mbits) != 1 || mbits < 0)
+		mbits = 0;
+	fclose(f);
+	return (double)mbits * 1e6;
+}
+
+double wire_rate(const struct wire_engine *e)
+{
+	/* Lanes and their rate as InfiniBand counts them. 4 of 10 Gbit/s stand for "unknown", too. */
+	static const struct {
+		uint8_t speed, width;
+		double rate;
+	} rates[] = { { 1, 1, 1e9 },	{ 8, 1, 10e9 },	  { 2, 2, 20e9 },
+		      { 32, 1, 25e9 },	{ 8, 2, 40e9 },	  { 32, 16, 50e9 },
+		      { 32, 2, 100e9 }, { 64, 2, 200e9 }, { 128, 2, 400e9 } };
+
+	if (e->device.netdev[0] != '\0')
+		return rate_of_interface(e->device.netdev);
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++)
+		if (rates[i].speed == e->device.active_speed &&
+		    rates[i].width == e->device.active_width)
+			return rates[i].rate;
+	return 0;
+}
+
+/* Preamble, Ethernet header, checksum, gap; UDP, BTH, ICRC. */
+#define FRAME_OCTETS	   (8u + 14u + 4u + 12u)
+#define LEAST_FRAME_OCTETS (8u + 64u + 12u)
+#define ROCE_OCTETS	   (8u + 12u + 4u)
+#define RETH_OCTETS	   16u
+
+static uint32_t frame_octets(uint32_t payload, uint32_t more, uint32_t family)
+{
+	uint32_t ip = family == FAMILY_IPV6 ? 40 : 20;
+	uint32_t octets = FRAME_OCTETS + ip + ROCE_OCTETS + more + (payload + 3) / 4 * 4;
+
+	return MAX_OF(octets, LEAST_FRAME_OCTETS);
+}
+
+double wire_messages(double rate, uint32_t size, uint32_t mtu, uint32_t family)
+{
+	uint32_t full = size > 0 ? (size - 1) / mtu : 0; /* packets before the last one */
+	uint64_t octets = (uint64_t)full * frame_octets(mtu, 0, family) +
+			  frame_octets(size - full * mtu, full == 0 ? RETH_OCTETS : 0, family);
+
+	if (full > 0)
+		octets += RETH_OCTETS; /* of the first one */
+	return rate / 8 / (double)octets;
+}
