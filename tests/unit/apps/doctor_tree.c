@@ -81,3 +81,10 @@ void expect_finding(void (*check)(const struct machine *m, struct finding *f),
 	cr_expect_eq(f.mend[0] != '\0', row->verdict > CHECK_OK, "%s: '%s'", row->what, f.mend);
 	cr_expect_eq(f.text[0] != '\0', row->verdict > CHECK_NONE, "%s: '%s'", row->what, f.text);
 }
+
+void expect_rows(void (*check)(const struct machine *m, struct finding *f),
+		 const struct doctor_row *row, size_t rows)
+{
+	for (size_t i = 0; i < rows; i++)
+		expect_finding(check, &row[i]);
+}

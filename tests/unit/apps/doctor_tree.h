@@ -27,8 +27,37 @@ struct doctor_row {
 const char *tree_make(const struct tree_file *file);
 void tree_remove(void);
 
+/* ---- files of many rows ---- */
+
+#define NIC	"0000:03:00.0"
+#define DEVICES "sys/bus/pci/devices/"
+#define NODES	"sys/devices/system/node/"
+#define CPU	"sys/devices/system/cpu/"
+#define NO_IOMMU                                                               \
+	{                                                                      \
+		"sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n" \
+	}
+#define NIC_ON(node)                                \
+	{                                           \
+		DEVICES NIC "/numa_node", node "\n" \
+	}
+#define DRIVER(name)                                                      \
+	{                                                                 \
+		DEVICES NIC "/driver", "->../../../bus/pci/drivers/" name \
+	}
+#define CPUINFO(text)                                        \
+	{                                                    \
+		"proc/cpuinfo", "processor\t: 0\n" text "\n" \
+	}
+
+/* ---- rows ---- */
+
 /* Makes the row's machine, looks, and expects what the row says. */
 void expect_finding(void (*check)(const struct machine *m, struct finding *f),
 		    const struct doctor_row *row);
+void expect_rows(void (*check)(const struct machine *m, struct finding *f),
+		 const struct doctor_row *row, size_t rows);
+
+#define EXPECT(check, rows) expect_rows(check, rows, ARRAY_SIZE(rows))
 
 #endif
