@@ -7,7 +7,11 @@
 #include "tree.h"
 
 #define MIB	    UINT64_C(1048576)
-/* The packet buffers of one lcore, 16384 of up to 8.6 KiB at MTU 4200, and what is beside them. */
+/*
+ * What an engine of one lcore takes, most of it 16384 packet buffers: at least (MTU 1500), and at MTU
+ * 4200, where they have up to 8.6 KiB.
+ */
+#define LEAST_MIB   64u
 #define ENGINE_MIB  256u
 #define ADVISED_MIB 1024u
 
@@ -119,9 +123,9 @@ void check_hugepages(const struct machine *m, struct finding *f)
 		finding_set(f, needs_hugepages(m) ? CHECK_MISSING : CHECK_SLOW,
 			    "all are in use (%s)", h.text);
 	else if (h.free < ENGINE_MIB * MIB / 1024)
-		finding_set(f, CHECK_MISSING,
+		finding_set(f, h.free < LEAST_MIB * MIB / 1024 ? CHECK_MISSING : CHECK_SLOW,
 			    "an engine takes hugepages if one is free, and these are less than its "
-			    "%u MiB (%s)",
+			    "%u MiB at MTU 4200 (%s)",
 			    ENGINE_MIB, h.text);
 	else
 		finding_set(f, CHECK_SLOW, "too few on node %d, which the port is on (%s)", m->node,
@@ -138,11 +142,13 @@ void check_memory_lock(const struct machine *m, struct finding *f)
 		finding_set(f, CHECK_OK, "no limit");
 	else if (m->memlock >= ENGINE_MIB * MIB)
 		finding_set(f, CHECK_OK, "%" PRIu64 " MiB", m->memlock / MIB);
-	else {
-		finding_set(f, CHECK_MISSING,
-			    "VFIO pins an engine's memory, and this user may lock %" PRIu64 " KiB",
-			    m->memlock / 1024);
+	else
+		finding_set(
+			f, m->memlock < LEAST_MIB * MIB ? CHECK_MISSING : CHECK_SLOW,
+			"VFIO pins an engine's memory, %u MiB at MTU 4200, and this user may lock "
+			"%" PRIu64 " KiB",
+			ENGINE_MIB, m->memlock / 1024);
+	if (f->verdict != CHECK_OK)
 		finding_mend(f, "ulimit -l unlimited (as root), or LimitMEMLOCK=infinity in the "
 				"unit");
-	}
 }
