@@ -12,8 +12,8 @@ run.py --build build        begins with a copy of this finished build
 The checkout is not touched: its files are copied to a folder of its own (--work), built there, and
 only what depends on the mutated file is built again. A mutant is caught when a test fails, hangs or
 crashes, or when the code does not even compile as it should (an assertion of the compiler). The tests
-of a file are those of its folder (tests_of.toml), those that an entry names first; each is built when
-its turn comes. What was run is kept in WORK/results.json by its content: begun again, run.py goes on
+of a file are those of its folder (tests_of.toml), those that an entry names and the file's own first;
+each is built when its turn comes. What was run is kept in WORK/results.json by its content: begun again, run.py goes on
 where it stopped.
 
 An entry of the table has `file`, `find` (once in the file), `replace`, `why` (what goes wrong), and may
@@ -160,11 +160,12 @@ class Tree:
 
 
 def tests_for(mutant, tree):
-    """Those that the entry names, then those of the folder, in the order of tests_of.toml."""
+    """Those that the entry names, the file's own, those of the folder in the order of tests_of.toml."""
     rules = tomllib.loads((HERE / 'tests_of.toml').read_text())
     best = max((f for f in rules if mutant.file.startswith(f)), key=len)
     names = []
-    for pattern in mutant.tests + rules[best]:
+    own = [f'*/{pathlib.PurePath(mutant.file).stem}']
+    for pattern in mutant.tests + own + rules[best]:
         names += [n for n in sorted(tree.tests) if fnmatch.fnmatch(n, pattern) and n not in names]
     return names
 

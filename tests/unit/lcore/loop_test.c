@@ -194,6 +194,78 @@ Test(loop, handles_that_name_nothing_ring_for_nobody)
 	rig_close(r);
 }
 
+/* The lcore's own marks of a request are not for a program to write. */
+Test(loop, what_a_program_writes_into_marks_is_not_believed)
+{
+	struct rig *r = rig_open();
+	struct recv_work *w;
+
+	fill(r);
+	cr_assert(rig_receive(r, 1));
+	cr_assert_eq(ring_readable(&r->side[1].qp.rq), 1);
+	w = (struct recv_work *)(uintptr_t)ring_read_slot(&r->side[1].qp.rq, 0);
+	w->mark = 77;
+	w->strip = 16;
+	cr_assert(rig_post(r, 0, WORK_SEND, 100, 0));
+	run_until(r, 1, 1);
+	cr_expect_eq(r->side[1].last.byte_len, 100);
+	cr_expect_neq(r->side[1].last.work_index, 77);
+	cr_expect_arr_eq(r->side[0].buffer, r->side[1].buffer, 100);
+	rig_close(r);
+}
+
+static void to_reset(struct rig *r, struct engine_qp *q)
+{
+	struct qp_attributes a = { .state = QP_STATE_RESET };
+
+	cr_assert_eq(qp_modify(q->core, &a, QP_ATTR_STATE, NULL), 0);
+	lcore_qp_touch(r->engine.lcore, q, clock_now());
+}
+
+/* A receive that the lcore looked at, and the wish to flush others, were of the last connection. */
+Test(loop, reset_forgets_what_the_lcore_had_begun)
+{
+	struct rig *r = rig_open();
+	struct lcore *l = r->engine.lcore;
+	struct engine_qp *q = &r->side[1].qp;
+	const struct recv_work *w;
+	const struct work_sge *sge;
+
+	cr_assert(rig_receive_at(r, 1, 0, 64));
+	l->srq = NULL;
+	cr_assert_not_null(receive_peek(l, q, clock_now()));
+	to_reset(r, q);
+	cr_expect_null(receive_peek(l, q, clock_now()), "it was forgotten");
+	cr_assert(rig_receive_at(r, 1, 4096, 64));
+	w = receive_peek(l, q, clock_now());
+	cr_assert_not_null(w);
+	sge = (const struct work_sge *)(const void *)((const uint8_t *)w + sizeof(*w));
+	cr_expect_eq(sge->addr, (uintptr_t)r->side[1].buffer + 4096);
+	q = &r->side[3].qp;
+	qp_fail(q->core, REASON_CLIENT_GONE);
+	lcore_qp_touch(l, q, clock_now());
+	cr_expect(q->flushing);
+	cr_expect_eq(q->page->flush_receives, 1);
+	to_reset(r, q);
+	cr_expect_not(q->flushing);
+	cr_expect_eq(q->page->flush_receives, 0, "programs would ring for each receive");
+	rig_close(r);
+}
+
+/* More than the window holds, by one bell: the rest comes when there is room, without another one. */
+Test(loop, what_finds_no_room_in_the_window_comes_later)
+{
+	struct rig *r = rig_open();
+	uint32_t posted = 0;
+
+	while (rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED))
+		posted++;
+	cr_assert_gt(posted, rig_depth);
+	run_until(r, 0, posted);
+	cr_expect_eq(r->side[0].last.status, STATUS_SUCCESS);
+	rig_close(r);
+}
+
 /* A bell of this lcore that names a queue pair of another one, which that one alone may touch. */
 Test(loop, a_handle_of_another_lcore_is_not_served)
 {

@@ -208,3 +208,22 @@ Test(outlet, a_drain_is_bounded)
 	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
 	close_with_port(r);
 }
+
+/* What finds no room in the window costs nothing until there is some. */
+Test(outlet, a_full_window_is_not_asked_again_and_again)
+{
+	struct rig *r = open_with_port();
+	uint32_t posted = 0;
+
+	while (rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED))
+		posted++;
+	polls(r, TIME_MS);
+	cr_assert_gt(in_ring(r, 0), 0, "the window is not full");
+	cr_expect(TAILQ_EMPTY(&r->engine.lcore->drains), "its ring is looked at in each poll");
+	takes = UINT32_MAX;
+	for (int i = 0; i < POLLS && r->side[0].completions < posted; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, posted);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	close_with_port(r);
+}
