@@ -214,6 +214,21 @@ Test(loop, what_a_program_writes_into_marks_is_not_believed)
 	rig_close(r);
 }
 
+/* It fails while its packet is made, when the queue pair has nothing to send any more. */
+Test(loop, a_request_with_a_wrong_key_of_its_own_fails)
+{
+	struct rig *r = rig_open();
+	uint32_t key = r->side[0].key;
+
+	r->side[0].key = key ^ 1;
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	r->side[0].key = key;
+	run_until(r, 0, 1);
+	cr_expect_eq(r->side[0].last.status, STATUS_LOC_PROT_ERR);
+	cr_expect_eq(qp_state(r->side[0].qp.core), QP_STATE_ERR);
+	rig_close(r);
+}
+
 static void to_reset(struct rig *r, struct engine_qp *q)
 {
 	struct qp_attributes a = { .state = QP_STATE_RESET };

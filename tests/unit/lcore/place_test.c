@@ -298,3 +298,61 @@ Test(place, an_unreliable_message_is_dropped_alone)
 	rig_type = QP_TYPE_UC;
 	each_way(failures_of_unreliable);
 }
+
+/* ---- what a copy is asked for ---- */
+
+#define PACKET 4096u
+
+static struct {
+	uint32_t length, tail;
+} asked[16];
+static uint32_t asks;
+
+void __real_peer_memory_copy_chained(const struct peer_memory *m, struct peer_copy *copy,
+				     uint32_t n, struct copy_breaks *breaks);
+void __wrap_peer_memory_copy_chained(const struct peer_memory *m, struct peer_copy *copy,
+				     uint32_t n, struct copy_breaks *breaks);
+
+void __wrap_peer_memory_copy_chained(const struct peer_memory *m, struct peer_copy *copy,
+				     uint32_t n, struct copy_breaks *breaks)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!copy[i].to_peer || asks == sizeof(asked) / sizeof(asked[0]))
+			continue;
+		asked[asks].length = copy[i].length;
+		asked[asks++].tail = copy[i].tail;
+	}
+	__real_peer_memory_copy_chained(m, copy, n, breaks);
+}
+
+static void expect_asked(uint32_t length, uint32_t tail, uint32_t i)
+{
+	cr_assert_lt(i, asks);
+	cr_expect_eq(asked[i].length, length, "copy %u: %u octets", i, asked[i].length);
+	cr_expect_eq(asked[i].tail, tail, "copy %u: the last %u of %u", i, asked[i].tail,
+		     asked[i].length);
+}
+
+/* A program may poll for the last 8: they come last, in however many pieces, and no others. */
+Test(place, the_last_octets_of_a_message_are_last)
+{
+	uint8_t word[2 * WORD] = { 0 };
+	struct part part[] = { PEER(word), PEER(word + WORD), { 2 * PACKET, 0, NULL } };
+
+	open_rig(false);
+	fill(0);
+	part[2].peer_address = (uintptr_t)r->side[1].buffer;
+	lay_out(1, part, 3);
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, WORD + 4, WORK_SIGNALED));
+	succeeds(0, 1);
+	cr_assert_eq(asks, 2);
+	expect_asked(WORD, 4, 0);
+	expect_asked(4, 4, 1);
+	asks = 0;
+	cr_assert(rig_post_at(r, 0, WORK_RDMA_WRITE, 0, 2 * WORD, PACKET + 100, WORK_SIGNALED));
+	succeeds(0, 2);
+	cr_assert_eq(asks, 2);
+	expect_asked(PACKET, 0, 0);
+	expect_asked(100, 8, 1);
+	close_rig();
+}
