@@ -139,7 +139,7 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 		find_srq(l, q, p);
 	if (qp_wants_receive(q->core, p))
 		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
-	qp_received(q->core, p, offer, &l->engine->keys, now, o);
+	qp_received(q->core, p, offer, &l->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
 	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;

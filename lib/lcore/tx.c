@@ -43,7 +43,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 			return n;
 		}
 		span_list_clear(&l->gather);
-		switch (qp_next_packet(q->core, &l->engine->keys, now, &s->packet, &l->gather,
+		switch (qp_next_packet(q->core, &l->keys, now, &s->packet, &l->gather,
 				       &not_before)) {
 		case NEXT_PACKET:
 			l->stats.retransmitted += s->packet.again;

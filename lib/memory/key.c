@@ -26,6 +26,19 @@ void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uin
 	t->last_free = slots - 1;
 	t->permutation = (struct permutation *)(void *)(t->next_free + slots);
 	permutation_init(t->permutation, secret);
+	t->memo = NULL;
+}
+
+struct key_table key_table_reader(const struct key_table *t, struct key_memo *memo)
+{
+	struct key_table reader = *t;
+
+	for (uint32_t i = 0; i < KEY_MEMO; i++) {
+		memo->entry[i].image = i;
+		memo->entry[i].slot = permutation_number(t->permutation, i);
+	}
+	reader.memo = memo;
+	return reader;
 }
 
 static void free_slot_append(struct key_table *t, uint32_t slot)

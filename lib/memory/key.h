@@ -17,6 +17,18 @@
 #include "memory/permutation.h"
 #include "memory/region.h"
 
+/*
+ * Slots that images led to lately. What stands here stays true, as the permutation of a table never changes;
+ * whether a key is good is asked of the table each time. One thread's own.
+ */
+#define KEY_MEMO 64u /* entries, a power of two */
+
+struct key_memo {
+	struct {
+		uint32_t image, slot;
+	} entry[KEY_MEMO]; /* by the low bits of the image */
+};
+
 struct key_table {
 	const struct region **slot; /* `slots` pointers, of the caller of key_table_init */
 	uint32_t slots; /* at most 2^24 */
@@ -24,6 +36,7 @@ struct key_table {
 	uint32_t *next_free; /* control path only: FIFO of free slots, so that reuse is late */
 	uint32_t last_free;
 	struct permutation *permutation; /* of the slots */
+	struct key_memo *memo; /* NULL: none */
 };
 
 /* Octets that key_table_init needs at `memory` for that many slots. */
@@ -31,6 +44,9 @@ size_t key_table_size(uint32_t slots);
 
 /* `secret` makes the permutation: 16 octets of a cryptographic generator. */
 void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uint8_t secret[16]);
+
+/* The same table for a thread that only reads it, with a memo of its own, which is filled in. */
+struct key_table key_table_reader(const struct key_table *t, struct key_memo *memo);
 
 /*
  * Takes a free slot and returns its key with the given variant in the low eight bits, or 0 when
@@ -46,7 +62,15 @@ void key_free(struct key_table *t, uint32_t key);
 /* The slot of a key, whatever its variant; not less than `slots` if there is none. */
 static inline uint32_t key_slot(const struct key_table *t, uint32_t key)
 {
-	return permutation_number(t->permutation, key >> 8);
+	uint32_t image = key >> 8, i = image % KEY_MEMO;
+
+	if (t->memo == NULL)
+		return permutation_number(t->permutation, image);
+	if (t->memo->entry[i].image != image) {
+		t->memo->entry[i].image = image;
+		t->memo->entry[i].slot = permutation_number(t->permutation, image);
+	}
+	return t->memo->entry[i].slot;
 }
 
 /* The region that answers to exactly this key, or NULL. */

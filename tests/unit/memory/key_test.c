@@ -86,3 +86,37 @@ Test(key, a_slot_is_reused_last)
 	cr_assert_eq(key >> 8, first >> 8);
 	cr_assert_eq(key_allocate(&table, 2), 0);
 }
+
+/* hostile H-33: what is remembered of a key is its slot alone. */
+Test(key, a_reader_that_remembers_finds_what_the_table_has)
+{
+	enum {
+		KEYS = 1000
+	};
+	static struct region r[KEYS];
+	static struct key_memo memo;
+	struct key_table reader;
+
+	make_table(KEYS, 5);
+	reader = key_table_reader(&table, &memo);
+	for (uint32_t i = 0; i < 2 * KEY_MEMO; i++)
+		cr_assert_eq(key_slot(&reader, i << 8), key_slot(&table, i << 8), "image %u", i);
+	for (uint32_t i = 0; i < KEYS; i++) {
+		r[i].key = key_allocate(&table, 1);
+		cr_assert_null(key_find(&reader, r[i].key), "not published");
+		key_publish(&table, r[i].key, &r[i]);
+	}
+	/* Many share an entry: each takes it from the one before, and is found twice in a row. */
+	for (uint32_t i = 0; i < KEYS; i++) {
+		cr_assert_eq(key_find(&reader, r[i].key), &r[i]);
+		cr_assert_eq(key_find(&reader, r[i].key), &r[i]);
+		cr_assert_null(key_find(&reader, r[i].key ^ 3), "another variant");
+		cr_assert_null(key_find(&reader, r[i].key ^ 1u << 31), "another image");
+		key_withdraw(&table, r[i].key);
+		cr_assert_null(key_find(&reader, r[i].key), "withdrawn");
+		r[i].key ^= 3;
+		key_publish(&table, r[i].key, &r[i]);
+		cr_assert_eq(key_find(&reader, r[i].key), &r[i], "the slot's next key");
+		cr_assert_null(key_find(&reader, r[i].key ^ 3), "its last one");
+	}
+}
