@@ -114,6 +114,12 @@ static void seal_filled(struct staged_frame *s, const struct flow *flow)
 				  : packet_seal_unsummed(frame, n, length));
 }
 
+/* One call sums headers and payload together, which costs less than two. */
+static bool is_short(const struct staged_frame *s, const struct flow *flow)
+{
+	return s->header_length - flow->length + s->packet.payload_length <= ICRC_ONE_CALL;
+}
+
 /* Copies a payload that is in direct memory; sums it meanwhile if the frame goes on a wire. */
 static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
@@ -122,7 +128,7 @@ static void fill_direct(struct lcore *l, struct staged_frame *s, const struct fl
 	size_t n = s->header_length;
 	uint32_t sum;
 
-	if (!s->summed || !leaves_as_it_is(p)) {
+	if (!s->summed || !leaves_as_it_is(p) || is_short(s, flow)) {
 		if (p->payload != NULL)
 			memcpy(frame + n, p->payload, p->payload_length);
 		else if (p->payload_length > 0)

@@ -10,7 +10,7 @@
 
 #define IPV4_HEADERS (IPV4_LENGTH + UDP_LENGTH + BTH_LENGTH)
 #define IPV6_HEADERS (IPV6_LENGTH + UDP_LENGTH + BTH_LENGTH)
-#define TOGETHER     32u /* octets after the masked headers that are summed in the same call, at most */
+#define TOGETHER     (ICRC_ONE_CALL - BTH_LENGTH) /* octets after the masked headers, at most */
 
 /* Ones for the variant fields, which may change on the way (IBTA A17.3.3). */
 static const uint8_t ipv4_mask[IPV4_HEADERS] = {

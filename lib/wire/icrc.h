@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Octets behind the UDP header, up to which icrc_begin is one call of the CRC library. */
+#define ICRC_ONE_CALL 44u
+
 /*
  * Begins a sum over the masked headers. `l3` points to the IP header. `header_length`: octets from
  * there to the end of the extended headers, at least IP + UDP + BTH.
