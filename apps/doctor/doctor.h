@@ -103,6 +103,7 @@ enum bound_to device_bound_to(const struct machine *m, char *driver, size_t size
 /* vfio without an IOMMU is switched on. */
 bool vfio_is_unsafe(const struct machine *m);
 
+/* What cannot be printed becomes a question mark. */
 void finding_set(struct finding *f, enum verdict_of_check verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void finding_mend(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -36,6 +36,14 @@ const struct check checks[] = {
 	{ NULL },
 };
 
+/* Names of processes are their users' choice: nothing of them may command the terminal. */
+static void make_printable(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
 void finding_set(struct finding *f, enum verdict_of_check verdict, const char *format, ...)
 {
 	va_list arguments;
@@ -44,6 +52,7 @@ void finding_set(struct finding *f, enum verdict_of_check verdict, const char *f
 	va_start(arguments, format);
 	vsnprintf(f->text, sizeof(f->text), format, arguments);
 	va_end(arguments);
+	make_printable(f->text);
 }
 
 void finding_mend(struct finding *f, const char *format, ...)
@@ -53,6 +62,7 @@ void finding_mend(struct finding *f, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(f->mend, sizeof(f->mend), format, arguments);
 	va_end(arguments);
+	make_printable(f->mend);
 }
 
 /* ---- the port ---- */

@@ -171,6 +171,25 @@ def options():
     write('options', 'seed-file-short', b'-i\1# x\n[uroced]\nmtu = 1500\nip = 10.0.0.1/8\n[other]\na = b\n')
 
 
+def doctor():
+    def piece(number, text):
+        return bytes([number]) + struct.pack('<H', len(text)) + text.encode()
+
+    udp = '  sl  local_address\n  1: 00000000:12B7 00000000:0000 07 0:0 0:0 0 0 0 4711 2 0 0\n'
+    machines = {
+        'cpu': [(0, 'processor : 0\nflags : fpu pclmulqdq hypervisor\n'), (6, '2-3\n'),
+                (7, '(null)\n'), (8, '0-7,9\n'), (9, 'schedutil\n'), (10, 'C6\n'), (11, '133\n')],
+        'memory': [(12, '512\n'), (13, '100\n'), (14, '4-7\n'), (17, '1\n')],
+        'port': [(22, '0x1003\n'), (23, '1\n'), (24, '25000\n'), (25, '1500\n'), (2, udp),
+                 (15, 'eth0\n'), (5, '1\n')],
+        'slot': [(18, '8.0 GT/s PCIe\n'), (19, '16.0 GT/s PCIe\n'), (20, '8\n'), (21, '16\n'),
+                 (16, 'vfio-noiommu\n')],
+        'locks': [(1, '1: FLOCK  ADVISORY  WRITE 31 00:1a:77 0 EOF\n'), (4, 'uroced\n'), (3, udp)],
+    }
+    for name, files in machines.items():
+        write('doctor', 'seed-' + name, b''.join(piece(*f) for f in files))
+
+
 def rsockets():
     greeting = bytes([1, 2, 0, 8, 0, 0, 0, 0x81]) + struct.pack('>QII', 0x1000, 7, 2) + \
         struct.pack('>QII', 0x2000, 9, 64)
@@ -188,5 +207,5 @@ def rsockets():
         write('rs_wire', 'seed-' + name, b'\x40' + octets)
 
 
-for seeds in (decode, neighbours, netlink, raw_frames, options, rsockets):
+for seeds in (decode, neighbours, netlink, raw_frames, options, doctor, rsockets):
     seeds()
