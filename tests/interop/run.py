@@ -25,6 +25,7 @@ import rig as rigs  # noqa: E402
 from case import Wire  # noqa: E402
 from cases import CASES  # noqa: E402
 from guest import Guest  # noqa: E402
+from table import Table  # noqa: E402
 
 OURS = ("10.9.0.1", "fd09::1")
 THEIRS = ("10.9.0.2", "fd09::2")
@@ -62,58 +63,28 @@ def chosen(arguments):
             yield name, case, role
 
 
-class Table:
-    """Runs cases and prints a line for each."""
-
-    def __init__(self):
-        self.passed = self.failed = self.skipped = 0
-
-    def fail(self, name, failure):
-        self.failed += 1
-        print(f"FAIL {name}: {failure}", flush=True)
-
-    def skip(self, name, reason):
-        self.skipped += 1
-        print(f"skip {name}: {reason}", flush=True)
-
-    def run(self, name, function):
-        """False: the case failed."""
-        start = time.monotonic()
-        try:
-            remark = function()
-        except rigs.Skipped as reason:
-            self.skip(name, reason)
-            return True
-        except (rigs.Failure, subprocess.TimeoutExpired) as failure:
-            self.fail(name, failure)
-            return False
-        self.passed += 1
-        print(f"ok   {name} ({time.monotonic() - start:.1f} s){': ' if remark else ''}{remark or ''}",
-              flush=True)
-        return True
-
-    def with_guest(self, todo, build):
-        began = time.monotonic()
-        try:
-            with_wire = wire(build)
-        except rigs.Skipped as reason:
-            for name, _, _ in todo:
-                self.skip(name, reason)
-            return
-        except (rigs.Failure, subprocess.TimeoutExpired) as failure:
-            self.fail("the guest", failure)
-            return
-        print(f"the guest is up after {time.monotonic() - began:.0f} s", flush=True)
-        try:
-            for name, case, role in todo:
-                if not self.run(name, lambda: checked(case, with_wire, role)):
-                    try:
-                        tidy(with_wire)
-                    except (rigs.Failure, subprocess.TimeoutExpired) as failure:
-                        self.fail("the guest does not come back", failure)
-                        return
-        finally:
-            with_wire.rig.close()
+def with_a_guest(table, todo, build):
+    began = time.monotonic()
+    try:
+        with_wire = wire(build)
+    except rigs.Skipped as reason:
+        for name, _, _ in todo:
+            table.skip(name, reason)
+        return
+    except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+        table.fail("the guest", failure)
+        return
+    print(f"the guest is up after {time.monotonic() - began:.0f} s", flush=True)
+    try:
+        for name, case, role in todo:
+            if not table.run(name, lambda: checked(case, with_wire, role)):
+                try:
+                    tidy(with_wire)
+                except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+                    table.fail("the guest does not come back", failure)
+                    return
+    finally:
+        with_wire.rig.close()
 
 
 def checked(case, with_wire, role):
@@ -154,11 +125,10 @@ def main():
     alone = [row for row in todo if getattr(row[1], "alone", False)]
     with_guest = [row for row in todo if row not in alone]
     if with_guest:
-        table.with_guest(with_guest, build)
+        with_a_guest(table, with_guest, build)
     for name, case, _ in alone:
         table.run(name, lambda: case.run(build))
-    print(f"{table.passed} passed, {table.failed} failed, {table.skipped} skipped")
-    return 1 if table.failed or not table.passed else 0
+    return table.end()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A Linux guest under QEMU (emulated, without KVM), from Debian packages.
+
+The guest has no disk: an initramfs of busybox and some modules mounts this machine's root
+read-only over 9p, with a tmpfs on top, so that every program installed here runs there.
+A small server in the guest (guest_server.py) executes the requests of the cases.
+"""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
+
+from inside import connect  # noqa: E402
+from rig import Failure, Process, Skipped, sh, wait_until  # noqa: E402  (the path comes first)
+
+HERE = pathlib.Path(__file__).resolve().parent
+SERVER_PORT = 7471
+# every guest needs these
+MODULES = ["virtio_pci", "virtio_net", "9p", "9pnet_virtio", "overlay"]
+# MiB of translated code. After a reset, QEMU is up to fifty times slower until this cache has been
+# emptied once: with QEMU's own choice (1 GiB) the second boot took 73 s, with this one 7 s.
+TRANSLATED = 64
+
+INIT = """#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mkdir -p /proc /sys /dev /lower /upper /new
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+for m in $(cat /modules/order); do insmod /modules/$m || echo "insmod $m failed"; done
+mount -t 9p -o trans=virtio,version=9p2000.L,cache=loose,msize=1048576,ro host /lower
+mount -t tmpfs tmpfs /upper
+mkdir /upper/u /upper/w
+mount -t overlay -o lowerdir=/lower,upperdir=/upper/u,workdir=/upper/w overlay /new
+for d in proc sys dev; do mount --move /$d /new/$d; done
+mount -t tmpfs tmpfs /new/run
+mkdir -p /new/dev/pts /new/dev/shm
+ip link set lo up
+for w in $(cat /new/proc/cmdline); do
+	case $w in uroce.*=*) eval "$(echo "$w" | sed 's/^uroce[.]\\([a-z0-9]*\\)=\\(.*\\)/\\1="\\2"/')";; esac
+done
+ip link set eth0 mtu $mtu up
+for i in eth0 default; do echo 0 > /new/proc/sys/net/ipv6/conf/$i/accept_dad; done
+ip address add $v4/24 dev eth0
+ulimit -l unlimited
+exec chroot /new /usr/bin/python3 -B $server
+"""
+
+
+PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio",
+            "modprobe": "kmod", "dpkg": "dpkg", "rdma": "iproute2", "tc": "iproute2",
+            "ibv_rc_pingpong": "ibverbs-utils", "ib_write_bw": "perftest", "rping": "rdmacm-utils"}
+
+
+def check_machine():
+    """Reports what is missing before anything starts."""
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    missing = {package for name, package in PROGRAMS.items() if shutil.which(name) is None}
+    if "busybox-static" not in missing and b"/ld-linux" in pathlib.Path(
+            shutil.which("busybox")).read_bytes():
+        missing.add("busybox-static")
+    if missing:
+        raise Failure(f"please install (names of Debian 12): {' '.join(sorted(missing))}")
+    if platform.machine() != "x86_64":
+        raise Skipped(f"the guest executes this machine's programs as x86_64, and it is "
+                      f"{platform.machine()}")
+    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+        raise Skipped("this needs root and /dev/net/tun")
+
+
+def package_name():
+    """Debian's newest kernel package of this release that apt knows; None: it knows none."""
+    done = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True,
+                          text=True, timeout=60)
+    found = re.search(r"Depends: (linux-image-\S+)", done.stdout)
+    return found and found[1]
+
+
+def download(tree, package):
+    """Downloads and unpacks the package; returns whether it is there."""
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    done = subprocess.run(["apt-get", "download", "-q", package], cwd=tree, capture_output=True,
+                          text=True, timeout=300)
+    found = list(tree.glob("*.deb"))
+    if done.returncode != 0 or not found:
+        return done.stderr.strip()[-200:] or "it is not there"
+    subprocess.run(["dpkg", "-x", found[0], tree], check=True, timeout=120)
+    found[0].unlink()
+    subprocess.run(["depmod", "-b", tree, package.removeprefix("linux-image-")], check=True,
+                   timeout=120)
+    (tree / "ready").touch()
+    return None
+
+
+def kernel(folder):
+    """Debian's kernel package, unpacked: (image, modules, release). It is downloaded once."""
+    package = package_name()
+    if package is None or not (folder / package / "ready").exists():
+        # apt's lists may be old or missing, as in a fresh container
+        wrong = "apt knows no linux-image-amd64" if package is None else download(folder / package,
+                                                                                  package)
+        if wrong:
+            subprocess.run(["apt-get", "-qq", "update"], capture_output=True, timeout=300)
+            package = package_name()
+            wrong = package and download(folder / package, package)
+        if package is None or wrong:
+            raise Failure(f"the guest's kernel, Debian's package {package or 'linux-image-amd64'}, "
+                          f"cannot be downloaded (network, /etc/apt/sources.list): {wrong or ''}")
+    tree = folder / package
+    release = package.removeprefix("linux-image-")
+    return tree / f"boot/vmlinuz-{release}", tree, release
+
+
+def module_files(tree, release, modules):
+    """The files of these modules and of their dependencies, in load order."""
+    files = []
+    for name in modules:
+        out = sh("modprobe", "-d", str(tree), "-S", release, "--show-depends", name)
+        for line in out.splitlines():
+            word = line.split()
+            if word[0] == "insmod" and word[1] not in files:
+                files.append(word[1])
+    return files
+
+
+def initramfs(folder, modules, name="initramfs"):
+    """(kernel image, initramfs) with these modules beside MODULES. The name is the user's own."""
+    check_machine()
+    image, tree, release = kernel(folder)
+    made = folder / f"{name}-{release}.cpio"
+    stage = folder / f"stage-{name}"
+    shutil.rmtree(stage, ignore_errors=True)
+    (stage / "bin").mkdir(parents=True)
+    (stage / "modules").mkdir()
+    shutil.copy2(shutil.which("busybox"), stage / "bin/busybox")
+    order = []
+    for path in module_files(tree, release, [*MODULES, *modules]):
+        shutil.copy2(path, stage / "modules")
+        order.append(os.path.basename(path))
+    (stage / "modules/order").write_text("\n".join(order) + "\n")
+    (stage / "init").write_text(INIT)
+    (stage / "init").chmod(0o755)
+    names = subprocess.run(["find", "."], cwd=stage, capture_output=True, check=True).stdout
+    with open(made, "wb") as out:
+        subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=stage, input=names,
+                       stdout=out, check=True, timeout=60)
+    shutil.rmtree(stage)
+    return image, made
+
+
+class Machine:
+    """A guest with two processors that boots at once. Its first network interface has `address`
+    and is at the other end of the tap `iface`, in the namespace of `side`."""
+
+    here = HERE
+
+    def __init__(self, rig, side, iface, address, mtu, boot, mac):
+        self.rig, self.side, self.iface, self.mtu, self.mac = rig, side, iface, mtu, mac
+        self.address = address
+        self.image, self.initramfs = boot
+        self.start_machine()
+
+    # what a kind of guest may have of its own
+    memory = 2048  # MiB
+    kernel_words = ""
+
+    def devices(self):
+        """More words for QEMU."""
+        return []
+
+    def prepare(self):
+        """After each boot."""
+
+    def start_machine(self):
+        # every read of another clock (the HPET) would leave the guest
+        line = (f"console=ttyS0 quiet tsc=reliable clocksource=tsc {self.kernel_words} "
+                f"uroce.mtu={self.mtu} uroce.v4={self.address} "
+                f"uroce.server={HERE / 'guest_server.py'}")
+        words = [*self.rig.inside(self.side), "qemu-system-x86_64", "-name", self.rig.prefix,
+                 "-accel", f"tcg,thread=multi,tb-size={TRANSLATED}", "-cpu", "max", "-smp", "2",
+                 "-m", str(self.memory), "-nographic", "-nodefaults", "-serial", "stdio",
+                 "-kernel", str(self.image), "-initrd", str(self.initramfs), "-append", line,
+                 *self.devices(),
+                 "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+                 "-device", "virtio-9p-pci,fsdev=root,mount_tag=host",
+                 "-netdev", f"tap,id=net,ifname={self.iface},script=no,downscript=no",
+                 "-device", f"virtio-net-pci,netdev=net,mac={self.mac}"]
+        self.qemu = Process(self.rig, "guest", words)
+        self.boots = 0
+        self.await_boot()
+
+    def await_boot(self, limit=180):
+        """Waits until the guest's server answers (again)."""
+        self.boots += 1
+        try:
+            self.qemu.expect(f"(?s)(guest server serves.*){{{self.boots}}}", limit)
+        except Failure as failure:
+            said = self.qemu.output().strip().splitlines()[-3:]
+            raise Failure(f"{failure}; the guest's last lines: {' / '.join(said)}") from None
+        self.prepare()
+
+    def reboot(self):
+        """Resets the machine: connections are not closed."""
+        self.start(["sh", "-c", "echo b > /proc/sysrq-trigger"])
+
+    def vanish(self):
+        self.qemu.signal(signal.SIGKILL)
+        self.qemu.wait(10)
+
+    def tidy(self):
+        """After a failed case: kills its programs; restarts a guest that is gone or does not
+        answer."""
+        try:
+            self.request({"end all": True}, 10)
+        except Failure:
+            self.vanish()
+            self.start_machine()
+
+    def request(self, what, limit):
+        """Sends a request to the guest's server from the namespace of the engine's side."""
+        try:
+            with connect(f"{self.rig.prefix}{self.side}", self.address, SERVER_PORT, 20) as server:
+                server.settimeout(limit + 30)
+                server.sendall(json.dumps(what).encode() + b"\n")
+                reply = server.makefile().readline()
+        except OSError as error:
+            raise Failure(f"the guest did not answer {what} in {limit + 30} s: {error}") from None
+        if not reply:
+            raise Failure(f"the guest ended the connection at {what}: {self.qemu.tail()}")
+        return json.loads(reply)
+
+    def run(self, words, limit=30, check=True):
+        """Executes a program, waits for it, and returns its output."""
+        reply = self.request({"run": words, "limit": limit}, limit)
+        if check and reply["status"] != 0:
+            raise Failure(f"in the guest, {' '.join(words)} ended with {reply['status']}: "
+                          f"{reply['output'].strip()[-300:]}")
+        return reply["output"]
+
+    def start(self, words):
+        """Starts a program; returns its number."""
+        return self.request({"start": words}, 10)["number"]
+
+    def finish(self, number, limit):
+        """Waits for a program that was started: (status, output); None: it was killed."""
+        reply = self.request({"finish": number, "limit": limit}, limit)
+        return reply["status"], reply["output"]
+
+    def output(self, number):
+        """The output of a program so far: (status, output); status None: it is running."""
+        reply = self.request({"output": number}, 10)
+        return reply["status"], reply["output"]
+
+    def said(self, number):
+        """The end of a program's output, for a message."""
+        status, output = self.output(number)
+        return f"{'it runs' if status is None else f'ended with {status}'}: {output.strip()[-200:]}"
+
+    def signal(self, number, with_what):
+        self.request({"signal": number, "with": int(with_what)}, 10)
+
+    def listens(self, port, number, limit=30):
+        """Waits until the program of this number (or a child of it) listens."""
+        def there():
+            if self.request({"listens": port}, 10)["listens"]:
+                return True
+            if self.output(number)[0] is not None:
+                raise Failure(f"in the guest, a program ended before it listened: "
+                              f"{self.said(number)}")
+            return False
+        wait_until(f"port {port} of the guest", limit, there, 0.05)
+
+    def end(self):
+        self.qemu.end()
