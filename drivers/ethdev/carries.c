@@ -20,6 +20,8 @@
 
 #define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define DRIVER_DEFAULT_SIZE 2048u /* default of framesz and bsize in net_af_packet, net_memif */
+#define VIRTIO_HEADER	    12u /* net_virtio counts it, although it lies in the headroom */
+#define DRIVER_HEADER	    32u /* the largest that a driver wants beside a frame: net_sfc's is 22 */
 
 /* An argument of the device from --vdev or -a; `size` octets, "" if it was not given. */
 static void devarg(const struct rte_eth_dev_info *info, const char *key, char *value, size_t size)
@@ -106,13 +108,22 @@ static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info
 	      "the interface's MTU (ip link set mtu)");
 }
 
+/* Octets of a buffer that the driver does not give to the frame, beside the headroom. */
+static uint32_t driver_header(const struct rte_eth_dev_info *info)
+{
+	/* net_virtio, net_virtio_user */
+	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0 ? VIRTIO_HEADER
+										   : 0;
+}
+
 void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 		    const struct rte_mempool *pool, struct carries *c)
 {
 	uint32_t room = rte_pktmbuf_data_room_size((struct rte_mempool *)(uintptr_t)pool);
 
 	c->mtu = UINT16_MAX;
-	lower(c, less(room, RTE_PKTMBUF_HEADROOM + ETHERNET_OVERHEAD), "the packet buffers' size");
+	lower(c, less(room, RTE_PKTMBUF_HEADROOM + ETHERNET_OVERHEAD + driver_header(info)),
+	      "the packet buffers' size");
 	if (strcmp(info->driver_name, "net_af_packet") == 0)
 		packet_ring_carries(id, info, c);
 	else if (strcmp(info->driver_name, "net_memif") == 0)
@@ -124,7 +135,7 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu)
 {
-	uint32_t octets = ethdev_mbuf_octets(mtu);
+	uint32_t octets = ethdev_mbuf_octets(mtu) + DRIVER_HEADER;
 	struct rte_eth_dev_info info;
 	uint16_t id;
 

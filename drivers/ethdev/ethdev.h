@@ -35,8 +35,8 @@ static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)
 }
 
 /*
- * The same for this port: af_packet needs buffers as large as its ring's frames, whatever the MTU.
- * Call it before ethdev_open.
+ * The same for this port, and what its driver needs beside a frame: virtio a header, af_packet
+ * buffers as large as its ring's frames, whatever the MTU. Call it before ethdev_open.
  */
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
 
