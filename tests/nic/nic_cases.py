@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of cases. Each runs on every card, unless `on` says no."""
+
+import dataclasses
+
+import connected
+import life_cases
+import other_cases
+import wire_cases
+from wire import LARGEST, Setup
+
+PLAIN = Setup()
+JUMBO = Setup(mtu=4200)
+LCORES = Setup(mtu=4200, lcores="0,1")
+VLAN = Setup(mtu=4200, addresses="10.7.1.2/24,fd07:1::2/64", options=("--vlan", "7"))
+KERNEL = Setup(mtu=4200, options=("--kernel-interface", "eth9"))
+
+
+@dataclasses.dataclass
+class Case:
+    """`function(wire)` returns a remark or None. `setup`: of the guest's engine, None: none."""
+    name: str
+    setup: Setup
+    function: object
+    quick: bool = False
+    on: object = None  # function of a Nic
+
+    def fits(self, nic):
+        return self.on is None or self.on(nic)
+
+
+# (name, words, the guest's role, with --quick). Each kind of request, the guest being the side that
+# has more to do and the one that has less.
+PAIRS = [
+    ("write", "ib_write_bw -s 65536 -n 60", "server", True),
+    ("write-out", "ib_write_bw -s 65536 -n 60", "client", False),
+    ("read", "ib_read_bw -s 65536 -n 60", "client", False),
+    ("send", "ib_send_bw -s 65536 -n 60", "server", False),
+    ("atomic", "ib_atomic_bw -n 300", "client", False),
+    ("write-lat", "ib_write_lat -s 64 -n 100", "client", False),
+    ("send-lat", "ib_send_lat -s 64 -n 100 -e", "server", False),
+    ("pingpong", "ibv_rc_pingpong -n 60 -s 20000 -c", "server", False),
+]
+ACROSS = [
+    ("write", "ib_write_bw -s 65536 -n 60", "server", True),
+    ("write-sizes", "ib_write_bw -a -n 5", "client", False),
+    ("send", "ib_send_bw -s 65536 -n 60 -b", "client", False),
+    ("read", "ib_read_bw -s 65536 -n 60", "server", False),
+    ("pingpong", "ibv_rc_pingpong -n 40 -s 60000 -m 4096 -c", "client", False),
+]
+
+
+def pairs(mtu, family, rows, quick=True):
+    place = Setup(mtu=mtu)
+    for name, line, role, in_quick in rows:
+        yield Case(f"{mtu or 1500}/{family}/{name}", place,
+                   lambda wire, line=line, role=role: wire.measured(line, family, role),
+                   quick and in_quick)
+
+
+CASES = [
+    *pairs(0, "v4", PAIRS),
+    *pairs(0, "v6", PAIRS, False),
+    Case("1500/v4/rping", PLAIN, connected.rping("v4"), True),
+    Case("1500/v6/rping", PLAIN, connected.rping("v6")),
+    *pairs(4200, "v4", ACROSS),
+    Case("4200/v4/rping", JUMBO, connected.rping("v4")),
+    *pairs(4200, "v6", ACROSS, False),
+    *pairs(LARGEST, "v4", ACROSS, False),
+    Case("lcores/rping", LCORES, connected.rping("v4")),
+    Case("lcores/write-8qp", LCORES,
+         lambda wire: wire.measured("ib_write_bw -q 8 -s 8192 -n 20 -b")),
+    Case("wire/frames-v4", JUMBO, wire_cases.frames("v4")),
+    Case("wire/frames-v6", JUMBO, wire_cases.frames("v6")),
+    Case("wire/vlan", VLAN, wire_cases.vlan),
+    Case("wire/multicast-v4-in", PLAIN, wire_cases.multicast("v4", "server")),
+    Case("wire/multicast-v4-out", PLAIN, wire_cases.multicast("v4", "client")),
+    Case("wire/multicast-v6-in", PLAIN, wire_cases.multicast("v6", "server")),
+    Case("kernel-interface/tcp", KERNEL, other_cases.kernel_interface),
+    Case("link", JUMBO, life_cases.link),
+    Case("ended", JUMBO, life_cases.ended),
+    Case("killed", JUMBO, life_cases.killed, True),
+]

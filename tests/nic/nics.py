@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The network cards that QEMU emulates and DPDK drives as it drives hardware."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Nic:
+    """`options`: of QEMU's device, as QEMU wants them; `queues`: as many as the card can have in QEMU."""
+    name: str
+    driver: str  # DPDK's
+    options: str = ""
+    queues: int = 1
+    express: bool = True  # PCI Express: behind a port that it can be taken out of
+
+
+NICS = {nic.name: nic for nic in (
+    Nic("e1000e", "net_e1000_em"),
+    Nic("vmxnet3", "net_vmxnet3"),
+    # The driver needs modern virtio behind an IOMMU. With rss=on QEMU 7.2 stops receiving on some
+    # queues: it cannot load its BPF program and spreads by itself.
+    Nic("virtio-net-pci", "net_virtio",
+        "iommu_platform=on,disable-legacy=on,rx_queue_size=1024,mq=on,vectors=6", 2),
+    Nic("e1000", "net_e1000_em", express=False),
+)}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sleeping on the card's interrupts; the kernel's interface beside RoCE; what a user does wrong."""
+
+import hashlib
+import json
+import time
+
+from inside import connect
+from machine import SERVER_PORT
+from rig import Failure
+
+TCP_LINES = 200000
+
+
+def sleeping(wire):
+    """An idle engine sleeps until a frame comes, and not for naps: it hardly looks at the port."""
+    time.sleep(1)  # what came before has been acknowledged
+    before = wire.guest.statistics()["polls"]
+    time.sleep(3)
+    looked = wire.guest.statistics()["polls"] - before
+    remark = wire.measured("ibv_rc_pingpong -n 60")
+    if looked > 1000:
+        raise Failure(f"an idle engine looked {looked} times in 3 s")
+    return f"{looked} looks in 3 s, {remark}"
+
+
+def tcp(wire, address):
+    """Many segments of TCP over the card; returns how long they took."""
+    began = time.monotonic()
+    namespace = f"{wire.rig.prefix}a"
+    with connect(namespace, address, SERVER_PORT, 20) as server:
+        server.settimeout(90)
+        request = {"run": ["seq", "1", str(TCP_LINES)], "limit": 60}
+        server.sendall(json.dumps(request).encode() + b"\n")
+        got = json.loads(server.makefile().readline())["output"]
+    wanted = "".join(f"{i}\n" for i in range(1, TCP_LINES + 1))
+    if hashlib.sha256(got.encode()).digest() != hashlib.sha256(wanted.encode()).digest():
+        raise Failure(f"TCP brought {len(got)} octets, and not those that were sent")
+    return time.monotonic() - began
+
+
+def kernel_interface(wire):
+    """TCP through the kernel's interface, by itself and beside a pair."""
+    tcp(wire, wire.theirs[0])
+    port = wire.rig.port()
+    words = ["ib_write_bw", "-d", "uroce0", "-x", "1", "-F", "-u", "20", "-p", str(port), "-s",
+             "65536", "-n", "200"]
+    number = wire.guest.verbs(words)
+    wire.guest.listens(port, number)
+    client = wire.rig.program("a", [*words, "10.8.0.2"], name="ib_write_bw-client")
+    try:
+        took = tcp(wire, wire.theirs[0])
+        client.succeed(90)
+        wire.succeed(number, "ib_write_bw", 30)
+    finally:
+        client.end()
+    return f"TCP took {took:.1f} s"
+
+
+def fails(wire, words, *texts):
+    """uroced must end at once, with a status and one last line that has these texts."""
+    status, output = wire.guest.finish(wire.guest.start(words), 60)
+    lines = output.strip().splitlines() or [""]
+    if status in (0, "timeout"):
+        raise Failure(f"uroced ended with {status}: {lines[-1]}")
+    for text in texts:
+        if text not in lines[-1]:
+            raise Failure(f"uroced's last line has no '{text}': {lines[-1]}")
+    return lines[-1]

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce on the network cards that QEMU emulates: every case on each card, one line per case.
+
+    tests/nic/run.py [--nic KIND]... [--case PATTERN]... [--quick] [--list] [--build DIR]
+
+Needs root, qemu-system-x86, busybox-static, cpio, kmod and Debian's repository (for the kernel of
+the guest, kept below the build folder). PATTERN is a shell pattern over names like
+e1000e/1500/v4/write.
+"""
+
+import argparse
+import fnmatch
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+for folder in ("end_to_end", "interop", "nic"):
+    sys.path.insert(0, str(HERE.parent / folder))
+
+import rig as rigs  # noqa: E402
+from nic_cases import CASES  # noqa: E402
+from nics import NICS  # noqa: E402
+from table import Table  # noqa: E402
+from wire import open_wire, tidy  # noqa: E402
+
+
+def chosen(arguments):
+    """{Nic: [(name, case)]}"""
+    found = {}
+    for nic in NICS.values():
+        if arguments.nic and nic.name not in arguments.nic:
+            continue
+        for case in CASES:
+            name = f"{nic.name}/{case.name}"
+            if arguments.case and not any(fnmatch.fnmatch(name, p) for p in arguments.case):
+                continue
+            if case.fits(nic) and (case.quick or not arguments.quick):
+                found.setdefault(nic, []).append((name, case))
+    return found
+
+
+def checked(case, wire):
+    wire.use(case.setup)
+    remark = case.function(wire)
+    wire.rig.check_healthy()
+    if wire.guest.engine is not None:
+        wire.guest.check_engine()
+    return remark
+
+
+def run_all(table, wire, todo):
+    for name, case in todo:
+        if not table.run(name, lambda: checked(case, wire)):
+            try:
+                tidy(wire)
+            except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+                table.fail(f"{name}, the guest does not come back", failure)
+                return
+
+
+def with_nic(table, nic, todo, build):
+    began = time.monotonic()
+    try:
+        wire = open_wire(build, nic)
+    except rigs.Skipped as reason:
+        for name, _ in todo:
+            table.skip(name, reason)
+        return
+    except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+        table.fail(f"a guest with {nic.name}", failure)
+        return
+    try:
+        print(f"the guest with {nic.name} is up after {time.monotonic() - began:.0f} s", flush=True)
+        run_all(table, wire, todo)
+    finally:
+        wire.rig.close()
+
+
+def end(*_):
+    sys.exit(143)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nic", metavar="KIND", action="append", choices=list(NICS),
+                        help=f"one of {', '.join(NICS)}; may be repeated")
+    parser.add_argument("--case", metavar="PATTERN", action="append", help="may be repeated")
+    parser.add_argument("--quick", action="store_true", help="the short form")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build", default=HERE.parents[1] / "build", type=pathlib.Path)
+    arguments = parser.parse_args()
+    todo = chosen(arguments)
+    if not todo:
+        parser.error("no case matches; --list shows all names")
+    if arguments.list:
+        for rows in todo.values():
+            for name, _ in rows:
+                print(name)
+        return 0
+    # A signal ends the run as an exception, so that everything is cleaned up.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    rigs.remove_leftovers()
+    build = arguments.build.resolve()
+    if not (build / "apps/uroced").exists():
+        sys.exit(f"{build}/apps/uroced does not exist: build first")
+    table = Table()
+    for nic, rows in todo.items():
+        with_nic(table, nic, rows, build)
+    return table.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
