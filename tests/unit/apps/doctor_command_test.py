@@ -9,7 +9,7 @@ import re
 import signal
 import unittest
 
-from engine_rig import EngineCase
+from engine_rig import EngineCase, until
 
 RESULTS = ("ok", "slow", "missing")
 LINE = re.compile(r"^(ok|slow|missing) +([a-z_0-9-]+) +(.+)$")
@@ -80,11 +80,18 @@ class Doctor(EngineCase):
         engine.wait()
         self.assertIn("left by a dead one", self.json()["engine"]["text"])
 
+    @staticmethod
+    def states(process):
+        """Of all threads, as in proc(5): each stops when it runs next."""
+        stats = pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat")
+        return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
+
     def test_engine_that_hangs(self):
         """Its main thread and the control path stand still; the kernel still connects."""
         engine = self.start()
         engine.send_signal(signal.SIGSTOP)
         self.addCleanup(engine.send_signal, signal.SIGCONT)
+        until(lambda: self.states(engine) == {"T"}, "that all of its threads stand still")
         found = self.json()["engine"]
         self.assertEqual(found["result"], "missing")
         self.assertIn("did not answer", found["text"])
