@@ -167,7 +167,8 @@ class Wire(EngineCase):
     def test_killed_server(self):
         peer = self.start_peer()
         server, port = self.serve()
-        client = subprocess.Popen(self.client(peer, port, "--no-limits", "--operation", "write"),
+        client = subprocess.Popen(self.client(peer, port, "--no-limits", "--operation", "write",
+                                              "--seconds", "60"),
                                   env=self.environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, client)

@@ -21,8 +21,10 @@ class Top(EngineCase):
         self.engine = self.start()
 
     def busy(self):
+        """A program with two queue pairs at work."""
         program = self.ping_without_pause()
-        until(lambda: json.loads(self.uroce("stat", "--json", "--qps").stdout), "queue pairs")
+        until(lambda: [q["state"] for q in json.loads(self.uroce("stat", "--json", "--qps").stdout)]
+              == ["RTS", "RTS"], "queue pairs")
         return program
 
     def ping_without_pause(self):
@@ -45,8 +47,8 @@ class Top(EngineCase):
 
     def test_once(self):
         program = self.busy()
-        said = until(lambda: (page := self.once())["sends_per_second"] > 0 and page, "packets")
-        self.assertGreater(said["busy_polls_percent"], 0)
+        said = until(lambda: (page := self.once())["sends_per_second"] > 0 and
+                     page["busy_polls_percent"] > 0 and page, "packets")
         (one,), (peer,) = said["programs"], said["peers"]
         self.assertEqual((one["pid"], one["qps"], one["program"]), (program.pid, 2, "ping"))
         self.assertEqual((peer["peer"], peer["way"], peer["qps"]), ("10.7.0.1", "here", 2))
