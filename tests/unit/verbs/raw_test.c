@@ -507,6 +507,42 @@ Test(raw, the_reason_is_reported_and_later_requests_are_flushed)
 	cr_assert_eq(wc[1].status, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* It is a good one, and was made at once with the other. */
+Test(raw, nothing_behind_a_refused_frame_leaves)
+{
+	struct built_frame bad = FRAME(GROUP, V4, UDP, .dst_port = 4791, .payload = 32);
+	struct built_frame good = FRAME(GROUP, V4, UDP, .dst_port = 4790, .payload = 40);
+	struct built_frame last = FRAME(GROUP, V4, UDP, .dst_port = 4790, .payload = 50);
+	struct ibv_flow *sniffer =
+		raw_rule(r.rx, &(struct raw_rule){ .type = IBV_FLOW_ATTR_SNIFFER });
+	struct ibv_sge sge[2] = {
+		{ (uintptr_t)r.buffer + RAW_SEND, (uint32_t)bad.length, r.mr->lkey },
+		{ (uintptr_t)r.buffer + RAW_SEND + 1024, (uint32_t)good.length, r.mr->lkey }
+	};
+	struct ibv_send_wr second = {
+		.wr_id = 2, .sg_list = &sge[1], .num_sge = 1, .opcode = IBV_WR_SEND
+	};
+	struct ibv_send_wr first = {
+		.wr_id = 1, .next = &second, .sg_list = &sge[0], .num_sge = 1, .opcode = IBV_WR_SEND
+	};
+	struct ibv_send_wr *rest;
+	struct ibv_wc wc[2];
+
+	raw_post_recv(&r, r.rx, 0, RAW_SLOT);
+	raw_post_recv(&r, r.rx, 1, RAW_SLOT);
+	memcpy(r.buffer + RAW_SEND, bad.octet, bad.length);
+	memcpy(r.buffer + RAW_SEND + 1024, good.octet, good.length);
+	cr_assert_eq(ibv_post_send(r.tx, &first, &rest), 0);
+	poll_completions(r.cq, wc, 2, "both requests");
+	cr_expect_eq(wc[0].status, IBV_WC_LOC_QP_OP_ERR);
+	cr_expect_eq(wc[1].status, IBV_WC_WR_FLUSH_ERR);
+	resume(r.tx);
+	raw_send(&r, r.tx, &last, 0, IBV_WC_SUCCESS);
+	wc[0] = raw_receive(&r, "only the last one");
+	expect_frame(0, &last, &wc[0]);
+	cr_assert_eq(ibv_destroy_flow(sniffer), 0);
+}
+
 Test(raw, lengths_of_no_frame_are_refused)
 {
 	struct built_frame runt = { .length = 13 }, giant = { .length = 0 };
