@@ -120,3 +120,20 @@ Test(key, a_reader_that_remembers_finds_what_the_table_has)
 		cr_assert_null(key_find(&reader, r[i].key ^ 3), "its last one");
 	}
 }
+
+/* In the order in which they were given back. */
+Test(key, a_table_that_was_full_has_all_its_slots_again)
+{
+	static const uint32_t order[] = { 5, 0, 7, 2, 1, 6, 3, 4 };
+	uint32_t key[ARRAY_SIZE(order)];
+
+	make_table(ARRAY_SIZE(order), 3);
+	for (uint32_t i = 0; i < ARRAY_SIZE(order); i++)
+		cr_assert_neq(key[i] = key_allocate(&table, 1), 0);
+	cr_assert_eq(key_allocate(&table, 1), 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(order); i++)
+		key_free(&table, key[order[i]]);
+	for (uint32_t i = 0; i < ARRAY_SIZE(order); i++)
+		cr_expect_eq(key_allocate(&table, 2) >> 8, key[order[i]] >> 8, "%u", i);
+	cr_expect_eq(key_allocate(&table, 2), 0);
+}
