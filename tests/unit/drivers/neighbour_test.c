@@ -329,6 +329,26 @@ Test(neighbour, a_frame_cut_anywhere_is_ignored)
 	cr_expect_eq(neighbour_resolve(t, &peer6, 0, &mac), EINPROGRESS);
 }
 
+/* A loop brings back our own frames; no frame comes from a group, and others' are not for us. */
+Test(neighbour, frames_with_wrong_mac_addresses_are_ignored)
+{
+	static const struct mac group = { { 3, 0, 0, 0, 0, 2 } }, other = { { 2, 0, 0, 0, 0, 9 } };
+	uint8_t frame[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+		cr_assert_leq(samples[i].length, sizeof(frame));
+		memcpy(frame, samples[i].frame, samples[i].length);
+		memcpy(frame + 6, ours.octet, 6);
+		cr_expect_not(input(frame, samples[i].length, 0), "sample %zu, our own", i);
+		memcpy(frame + 6, group.octet, 6);
+		cr_expect_not(input(frame, samples[i].length, 0), "sample %zu, of a group", i);
+		memcpy(frame + 6, peers.octet, 6);
+		memcpy(frame, other.octet, 6);
+		cr_expect_not(input(frame, samples[i].length, 0), "sample %zu, to another", i);
+	}
+	cr_expect_eq(out.count, 0);
+}
+
 /* Every octet after the Ethernet header of a checksummed message counts. */
 Test(neighbour, a_wrong_checksum_is_ignored)
 {
