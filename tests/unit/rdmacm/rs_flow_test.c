@@ -90,6 +90,25 @@ Test(rs_flow, an_empty_message_is_done_with_at_once)
 	cr_expect_eq(in.seen, 3 * CREDITS);
 }
 
+/* When half of them are used: neither with each message, nor too late, also where numbers go round. */
+Test(rs_flow, credits_are_renewed_when_half_of_them_are_used)
+{
+	uint32_t used = 0;
+	struct rs_piece half;
+
+	rs_inflow_grant(&in, &half);
+	for (uint32_t i = 0; i < 3u << 16; i++) {
+		rs_inflow_pass(&in);
+		used++;
+		cr_assert_eq(rs_inflow_owes(&in), used == CREDITS / 2, "message %u, %u used", i,
+			     used);
+		if (used < CREDITS / 2)
+			continue;
+		rs_inflow_grant(&in, &half);
+		used = 0;
+	}
+}
+
 Test(rs_flow, looking_ahead_takes_nothing)
 {
 	struct rs_inflow ahead;
