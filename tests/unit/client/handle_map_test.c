@@ -73,6 +73,39 @@ Test(handle_map, keeps_the_others_through_growth_and_removal)
 	free(map.slot);
 }
 
+/* Handles whose home slots are a few: 64 in a row have the same one; half of them lie before the end. */
+static uint32_t crowded(uint32_t n)
+{
+	return (2 * n - 601u) * 340573321u;
+}
+
+Test(handle_map, keeps_the_others_where_it_is_crowded)
+{
+	enum {
+		CROWD = 600
+	};
+	static int objects[CROWD];
+	static char there[CROWD];
+	struct handle_map map = { 0 };
+	uint32_t random = 99;
+
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t n;
+
+		random = random * 1664525u + 1013904223u;
+		n = 1 + (random >> 8) % (CROWD - 1);
+		if (there[n])
+			handle_map_remove(&map, crowded(n));
+		else
+			put(&map, crowded(n), &objects[n]);
+		there[n] ^= 1;
+		for (uint32_t k = 1; i % 50 == 0 && k < CROWD; k++)
+			cr_assert_eq(handle_map_get(&map, crowded(k)),
+				     there[k] ? (const void *)&objects[k] : NULL, "%u", k);
+	}
+	free(map.slot);
+}
+
 Test(handle_map, entries_with_the_same_home_slot_are_kept_apart)
 {
 	static int objects[8];
