@@ -43,6 +43,28 @@ Test(heap, the_earliest_comes_first)
 	cr_expect_null(heap_first(&heap));
 }
 
+/* Few nodes, put in each order that there is. */
+Test(heap, a_few_come_in_their_order_however_they_were_put)
+{
+	enum {
+		FEW = 5
+	};
+
+	for (uint32_t order = 0; order < 5 * 4 * 3 * 2; order++) {
+		uint32_t left[FEW] = { 1, 2, 3, 4, 5 }, rest = order;
+
+		for (uint32_t n = FEW; n > 0; n--) {
+			uint32_t i = rest % n;
+
+			rest /= n;
+			heap_put(&heap, &node[n], left[i]);
+			left[i] = left[n - 1];
+		}
+		for (uint32_t at = 1; at <= FEW; at++)
+			cr_assert_eq(take_first()->at, at, "order %u", order);
+	}
+}
+
 Test(heap, equal_moments_come_in_the_order_in_which_they_were_put)
 {
 	heap.order = UINT32_MAX - 50; /* it wraps on the way */
