@@ -16,6 +16,7 @@ static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
 static uint32_t wire_head, wire_tail;
 static uint32_t takes; /* frames that the port has room for */
 static uint64_t taken;
+static uint32_t asked; /* how often */
 
 static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
@@ -30,6 +31,7 @@ static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uin
 {
 	uint16_t i = 0;
 
+	asked++;
 	for (; i < n && takes > 0; i++, takes--, taken++)
 		wire[wire_head++ % WIRE] = m[i];
 	return i;
@@ -225,5 +227,25 @@ Test(outlet, a_full_window_is_not_asked_again_and_again)
 		rig_poll(r);
 	cr_assert_eq(r->side[0].completions, posted);
 	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	close_with_port(r);
+}
+
+/* Each poll would spend its time on a port that is full. */
+Test(outlet, a_full_port_is_asked_again_after_a_while)
+{
+	struct rig *r = open_with_port();
+	struct lcore *l = r->engine.lcore;
+	struct outlet *o = &l->outlets->outlet[OUTLET_PORT];
+	uint32_t before;
+
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	for (int i = 0; i < POLLS && outlet_waiting(o) == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(outlet_waiting(o), 1);
+	before = asked;
+	outlets_flush(l, o->again_at - 1);
+	cr_expect_eq(asked, before, "too early");
+	outlets_flush(l, o->again_at);
+	cr_expect_gt(asked, before);
 	close_with_port(r);
 }
