@@ -154,6 +154,7 @@
 #define LIMIT_WINDOW	   256u /* unacknowledged packets of a requester, at most */
 #define LIMIT_WINDOW_START 64u /* ... and at the start */
 #define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
+#define LIMIT_CNP_US	   50u /* between congestion notifications of a queue pair */
 #define LIMIT_ACK_EVERY	   16u /* packets between acknowledgement requests in a long message */
 
 /* Recovery of lost packets, see lib/transport/requester/recovery.c. */

@@ -16,6 +16,8 @@
 	X(retransmitted) \
 	X(timeouts)      \
 	X(rnr_naks)      \
+	X(ecn_marked)    \
+	X(cnps_sent)     \
 	X(polls)         \
 	X(idle_polls)    \
 	X(kernel_given)  \

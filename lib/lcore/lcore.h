@@ -58,6 +58,7 @@ struct lcore_message {
 struct lcore_statistics {
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
+	uint64_t ecn_marked, cnps_sent;
 	uint64_t polls, idle_polls, sleeps;
 	uint64_t by_reason[REASON_COUNT];
 };

@@ -12,6 +12,7 @@
 #include "lcore/inside.h"
 #include "queue/fence.h"
 #include "wire/decode.h"
+#include "wire/header.h"
 #include "wire/opcode.h"
 
 #define LOOP_BURST 128u /* more than a tx round makes */
@@ -80,6 +81,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		return;
 	}
 	p.sender = frame_sender(mark);
+	l->stats.ecn_marked += !trusted && p.ecn == ECN_CE;
 	if (!trusted && frame_is_watched(l->engine) && frame_taken(l, &p, m, now))
 		return;
 	q = directory_find(l->engine, p.dest_qpn);

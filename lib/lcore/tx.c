@@ -9,6 +9,7 @@
 #include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"
 #include "lcore/window.h"
+#include "wire/opcode.h"
 
 void ready_add(struct lcore *l, struct engine_qp *q)
 {
@@ -47,6 +48,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 				       &not_before)) {
 		case NEXT_PACKET:
 			l->stats.retransmitted += s->packet.again;
+			l->stats.cnps_sent += s->packet.opcode == OPCODE_CNP;
 			frame_build(l, q, s);
 			l->staged++;
 			continue;

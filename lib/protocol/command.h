@@ -475,6 +475,7 @@ struct reply_statistics {
 	struct command_reply h;
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
+	uint64_t ecn_marked, cnps_sent; /* received with CE; congestion notifications */
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint32_t clients, qps, cqs, mrs;

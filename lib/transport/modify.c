@@ -277,6 +277,7 @@ static void reset(struct qp *qp)
 	s->kept = false;
 	s->msn = 0;
 	s->reported = false;
+	s->cnp_at = 0;
 	s->nak_at = TIME_NEVER;
 	s->holding = false;
 	s->selection_due = false;

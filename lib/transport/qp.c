@@ -11,6 +11,7 @@
 #include "transport/requester/operation.h"
 #include "transport/requester/recovery.h"
 #include "transport/qp.h"
+#include "transport/responder/mark.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
 #include "transport/requester/request_check.h"
@@ -233,6 +234,8 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 		request_ask(qp);
 		return REASON_CNP_RECEIVED;
 	}
+	if (p->ecn == ECN_CE)
+		mark_seen(qp, p, now);
 	return opcode_is(p->opcode, OP_RESPONSE) ? answer_received(qp, p, keys, now, out)
 						 : respond_received(qp, p, offer, keys, now, out);
 }

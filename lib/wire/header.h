@@ -40,7 +40,10 @@
  *	+---------------------------------------------------------------+
  */
 #define IPV4_VERSION_IHL    0
-#define IPV4_TOS	    1
+#define IPV4_TOS	    1 /* the low two bits are ECN (RFC 3168): */
+#define ECN_BITS	    3u
+#define ECN_ECT_0	    2u /* the sender understands marks */
+#define ECN_CE		    3u /* marked: the packet passed a long queue */
 #define IPV4_TOTAL_LENGTH   2
 #define IPV4_IDENTIFICATION 4
 #define IPV4_FRAGMENT	    6

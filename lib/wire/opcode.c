@@ -81,7 +81,7 @@ const struct opcode_info opcode_table[256] = {
 
 	/* A CNP has 16 reserved octets where others have extended headers (IBTA A17.9.3). */
 	[OPCODE_CNP] = { .name = "CNP",
-			 .flags = SINGLE,
+			 .flags = OP_RESPONSE | SINGLE,
 			 .kind = KIND_CNP,
 			 .service = SERVICE_CNP,
 			 .header_length = BTH_LENGTH + CNP_RESERVED_LENGTH },

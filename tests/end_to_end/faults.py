@@ -434,6 +434,17 @@ def wire_loses_what_nobody_repeats(build):
 NARROW_MBIT = 800
 
 
+def told_of_marks(rig):
+    """The wire marks what waits long, the receiver tells the sender, and the sender hears it."""
+    both = [rig.statistics(side) for side in "ab"]
+    marked, told = (sum(s[key] for s in both) for key in ("ecn_marked", "cnps_sent"))
+    heard = sum(s["by_reason"].get("cnp_received", 0) for s in both)
+    if 0 in (marked, told, heard) or told > marked or heard > told:
+        raise Failure(f"{marked} packets came marked, {told} notifications were sent, and {heard} "
+                      f"came")
+    return f"{marked} marks, {told} notifications"
+
+
 @case
 def wire_is_narrow(build):
     """A bottleneck with a short buffer: programs get what it carries, and nothing is lost for good."""
@@ -447,6 +458,7 @@ def wire_is_narrow(build):
             mbit = float(table_rows(text)[-1][3]) * 8 * 1.048576
             if mbit > NARROW_MBIT:
                 raise Failure(f"{name}: {mbit:.0f} Mbit/s through a wire of {NARROW_MBIT}")
+            said.append(told_of_marks(rig))
         return "; ".join(said)
 
 

@@ -138,6 +138,8 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 		s->retransmitted += COUNT(retransmitted);
 		s->timeouts += COUNT(timeouts);
 		s->rnr_naks += COUNT(rnr_naks);
+		s->ecn_marked += COUNT(ecn_marked);
+		s->cnps_sent += COUNT(cnps_sent);
 		s->polls += COUNT(polls);
 		s->idle_polls += COUNT(idle_polls);
 		for (uint32_t r = 0; r < REASON_COUNT; r++)

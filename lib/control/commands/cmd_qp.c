@@ -364,7 +364,7 @@ static int prepare_path(struct call *call, struct modify *m)
 				 "a queue pair of another user is already connected to it");
 	if (destination_find_way(e, &path->dgid, &m->flow_state, &mac) != 0)
 		return ENOMEM;
-	flow_make(e, path, m->qp->qpn, dest_qpn, &mac, &m->flow);
+	flow_make_of(e, m->qp, path, dest_qpn, &mac, &m->flow);
 	m->has_flow = true;
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include "control/control.h"
 #include "control/network/destinations.h"
 #include "lcore/capture.h"
+#include "wire/header.h"
 
 #define WAIT_EVERY  (LIMIT_NEIGHBOUR_WAIT_MS * TIME_MS)
 #define RETRY_EVERY (LIMIT_NEIGHBOUR_RETRY_MS * TIME_MS)
@@ -266,6 +267,16 @@ void flow_make(const struct engine *e, const struct qp_path *path, uint32_t loca
 	};
 
 	flow_init(flow, &av);
+}
+
+void flow_make_of(const struct engine *e, const struct engine_qp *q, const struct qp_path *path,
+		  uint32_t dest_qpn, const struct mac *mac, struct flow *flow)
+{
+	struct qp_path way = *path;
+
+	if (!q->unreliable && (way.traffic_class & ECN_BITS) == 0)
+		way.traffic_class |= ECN_ECT_0;
+	flow_make(e, &way, q->qpn, dest_qpn, mac, flow);
 }
 
 void neighbour_agent_frames(struct engine *e, nanotime now)

@@ -31,6 +31,12 @@ void neighbour_agent_leave(struct engine *e, const struct gid *group);
 uint32_t neighbour_agent_news(const struct engine *e);
 /* Decides the flow state of a path. FLOW_PORT fills in *mac. */
 enum flow_state flow_resolve(struct engine *e, const struct gid *dgid, struct mac *mac);
+/*
+ * The flow of a queue pair. Packets of reliable connections say that marks are understood (ECT), unless
+ * the program has chosen these bits of the traffic class.
+ */
+void flow_make_of(const struct engine *e, const struct engine_qp *q, const struct qp_path *path,
+		  uint32_t dest_qpn, const struct mac *mac, struct flow *flow);
 /* The flow of a path between these queue pairs. */
 void flow_make(const struct engine *e, const struct qp_path *path, uint32_t local_qpn,
 	       uint32_t dest_qpn, const struct mac *mac, struct flow *flow);

@@ -3,6 +3,7 @@
  * The responder's sending half. Receiving marks what is owed; here the debts are paid, in this
  * order, each behind the copies that it vouches for:
  *
+ *	0. a congestion notification, which vouches for nothing (mark.h)
  *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
  *	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
  *	   behind a gap and the peer understands it
@@ -14,6 +15,7 @@
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
 #include "transport/responder/duplicate.h"
+#include "transport/responder/mark.h"
 #include "transport/responder/reply.h"
 #include "transport/responder/respond.h"
 
@@ -49,6 +51,8 @@ bool reply_ready(const struct qp *qp)
 	const struct responder *r = &qp->resp;
 	uint32_t psn, msn;
 
+	if (r->cnp_due)
+		return true;
 	if (r->record_owed != r->record_head) {
 		const struct record *rec = owed_record(r);
 
@@ -213,6 +217,10 @@ bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,
 {
 	struct responder *r = &qp->resp;
 
+	if (r->cnp_due) {
+		mark_notify(qp, p);
+		return true;
+	}
 	if (r->record_owed != r->record_head) {
 		struct record *rec = owed_record(r);
 
@@ -250,7 +258,9 @@ void reply_unsent(struct qp *qp, const struct packet *p)
 	struct record *rec;
 	uint32_t index = 0;
 
-	if (opcode_table[p->opcode].kind == KIND_SELECTIVE_ACK) {
+	if (opcode_table[p->opcode].kind == KIND_CNP) {
+		r->cnp_due = true;
+	} else if (opcode_table[p->opcode].kind == KIND_SELECTIVE_ACK) {
 		r->selection_due = true;
 	} else if (opcode_table[p->opcode].kind != KIND_ACK) {
 		rec = answering(qp, p->psn, &index);
@@ -297,6 +307,7 @@ void reply_abandon(struct responder *r)
 		record_at(r, i)->owed = false;
 	r->record_owed = r->record_head;
 	r->ack_due = false;
+	r->cnp_due = false;
 	r->selection_due = false;
 	r->nak = 0;
 }

@@ -52,9 +52,11 @@ struct responder {
 	uint32_t msn;
 	uint32_t access; /* QP access flags */
 	uint32_t ahead_psn; /* the newest that came before the expected PSN */
+	nanotime cnp_at; /* the next notification not before */
 	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
 	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
 	bool holding; /* ... there is something */
+	bool cnp_due; /* the network marked what came: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 

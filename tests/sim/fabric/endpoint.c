@@ -6,9 +6,8 @@
 #include "host.h"
 #include "transfer.h"
 #include "transport/qp.h"
+#include "wire/header.h"
 #include "wire/opcode.h"
-
-#define ECT_0 2u /* ECN = 10: ECN-capable transport (RFC 3168) */
 
 uint32_t endpoint_qpn(const struct host *h)
 {
@@ -122,7 +121,7 @@ struct endpoint *endpoint_add(struct host *h, const struct endpoint_config *c)
 		.dst_gid = gid_of(c->peer),
 		.src_mac = mac_of(h->number),
 		.dst_mac = mac_of(c->peer),
-		.traffic_class = c->ect ? ECT_0 : 0,
+		.traffic_class = c->ect ? ECN_ECT_0 : 0,
 		.hop_limit = 64,
 		.src_port = flow_source_port(0, endpoint_qpn(h), c->peer_qpn),
 	};

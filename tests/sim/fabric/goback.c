@@ -2,6 +2,7 @@
 #include "base/bits.h"
 #include "goback.h"
 #include "transport/psn.h"
+#include "wire/header.h"
 #include "wire/opcode.h"
 
 #define RXE_UNACKNOWLEDGED 128u
@@ -9,7 +10,6 @@
 #define HARDWARE_WINDOW	   4096u
 #define TRIES		   7u
 #define CNP_EVERY	   (50 * TIME_US)
-#define ECN_CE		   3u
 
 void goback_init(struct goback *g, const struct goback_config *is)
 {
