@@ -138,7 +138,7 @@ static uint16_t mtu_now(const struct ethdev *d)
 static bool ethdev_refresh(struct port *p)
 {
 	struct ethdev *d = ethdev_of(p);
-	bool up = link_is_up(d), changed = false;
+	bool up = !removal_told(d) && link_is_up(d), changed = false;
 	uint16_t mtu = mtu_now(d);
 	uint32_t speed = link_speed(d);
 
@@ -173,6 +173,7 @@ static void ethdev_close(struct port *p)
 			close(d->queue[i].bell);
 	if (d->facts >= 0)
 		close(d->facts);
+	removal_forget(d);
 	kernel_interface_close(p->kernel);
 	rte_eth_dev_stop(d->id);
 	if (d->netdev != NULL)
@@ -191,6 +192,13 @@ static const struct port_ops ethdev_ops = {
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
 };
+
+int ethdev_removed_fd(const struct port *p)
+{
+	const struct ethdev *d = (const void *)p;
+
+	return p->ops == &ethdev_ops ? d->removed : -1;
+}
 
 uint64_t ethdev_dropped(const struct port *p, enum reason r)
 {
@@ -412,8 +420,10 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 		return NULL;
 	}
 	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
+	d->removed = -1;
 	receive_groups(d);
 	open_bells(d, &info);
+	removal_watch(d, &info);
 	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {
 		ethdev_close(&d->port);
 		return NULL;

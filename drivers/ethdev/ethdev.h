@@ -23,10 +23,25 @@ struct ethdev_options {
 struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_size);
 
 /*
+ * Why EAL has no port of this name: one line in `why` that says what to do, if it is the address of
+ * a PCI device; otherwise false. With _at: the folders of the devices and of vfio's groups.
+ */
+bool ethdev_why_missing(const char *name, char *why, size_t why_size);
+bool ethdev_why_missing_at(const char *sysfs, const char *vfio, const char *name, char *why,
+			   size_t why_size);
+
+/*
  * Frames that rx_burst dropped: REASON_SOURCE_OWN (a packet socket also receives what this host
  * sends), REASON_RX_TRUNCATED (a chain of buffers that does not fit one). Any thread.
  */
 uint64_t ethdev_dropped(const struct port *p, enum reason r);
+
+/*
+ * A descriptor that becomes, and stays, readable when the port's device is taken out of the machine
+ * or unbound from its driver; -1: the port is none of ethdev_open's. The kernel waits until the
+ * process has let go of the device, which it has when it ended. Until then the port has no link.
+ */
+int ethdev_removed_fd(const struct port *p);
 
 /* Octets of data (after the headroom) that an mbuf needs for frames of this MTU. */
 static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)

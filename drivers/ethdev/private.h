@@ -28,6 +28,8 @@ struct ethdev {
 	bool sees_own_frames;
 	bool promiscuous; /* on behalf of the kernel's interface */
 	bool groups_need_it; /* promiscuous for groups, which it cannot receive otherwise */
+	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
+	const char *device; /* whose removal EAL tells, by its name there; NULL: none */
 	struct netdev *netdev; /* --netdev, or NULL */
 	struct ethdev_queue queue[LIMIT_LCORES];
 };
@@ -57,6 +59,11 @@ uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
 int bell_open(uint32_t ifindex, bool roce_only);
 bool bell_filter(int fd, bool roce_only);
 void bell_silence(int fd);
+
+/* removal.c */
+void removal_watch(struct ethdev *d, const struct rte_eth_dev_info *info);
+void removal_forget(struct ethdev *d);
+bool removal_told(const struct ethdev *d);
 
 /* kernel.c: creates the interface of --kernel-interface. False: see `why`. */
 bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size);
