@@ -50,8 +50,9 @@ class NicGuest(Machine):
         queues = f",queues={self.nic.queues}" if self.nic.queues > 1 else ""
         return ["-machine", "q35", "-device", "intel-iommu,caching-mode=on",
                 "-device", "pcie-root-port,id=place,chassis=1",
-                "-netdev", f"tap,id=wire,ifname={self.wire},script=no,downscript=no,vhost=off"
-                           f"{queues}",
+                "-netdev", f"tap,id=wire,ifname={self.wire},script=no,downscript=no,vhost=off,"
+                           f"vnet_hdr=off{queues}",  # captures begin with the frame
+
                 "-device", ",".join(f"{key}={value}" for key, value in self.card().items()),
                 "-qmp", f"unix:{self.qmp},server=on,wait=off"]
 
