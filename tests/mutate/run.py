@@ -89,6 +89,8 @@ class Tree:
         if not (self.build / 'build.ninja').exists():
             subprocess.run(['meson', 'setup', str(self.build), str(self.root)], check=True,
                            stdout=subprocess.DEVNULL)
+        subprocess.run(['ninja', '-C', str(self.build), 'build.ninja'], check=True,
+                       stdout=subprocess.DEVNULL)  # with the tests that are new
         self.tests = {t['name']: t for t in self.ask('--tests')}
         self.files = {t['id']: t['filename'] for t in self.ask('--targets')}
 
