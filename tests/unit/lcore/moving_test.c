@@ -437,6 +437,22 @@ Test(moving, what_waits_goes_with_its_queue_pair)
 		     rte_mempool_in_use_count(r->engine.pool));
 }
 
+/* ... also one that is destroyed. */
+Test(moving, what_is_held_goes_with_a_queue_pair_that_is_destroyed)
+{
+	struct engine_qp *q = &r->side[1].qp;
+
+	close_gate(&r->client);
+	for (uint32_t i = 0; i < WRITES; i++)
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, RIG_BUFFER, 0));
+	poll_some();
+	cr_assert_not(STAILQ_EMPTY(&q->held), "the mover still takes packets");
+	lcore_qp_detach(r->engine.lcore, q, clock_now());
+	cr_expect(STAILQ_EMPTY(&q->held));
+	directory_publish(&r->engine, q); /* rig_close detaches it again */
+	open_gate();
+}
+
 #define PART	 64u /* octets of a region in one piece: a packet of 4096 is as many copies */
 #define LAST_JOB 39u /* with so many under way a client may have one more */
 

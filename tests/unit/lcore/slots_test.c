@@ -73,6 +73,14 @@ Test(slots, each_user_has_a_few)
 	cr_expect_leq(taken, PLACES);
 }
 
+Test(slots, who_has_much_gets_no_more_when_others_come)
+{
+	for (uint32_t program = 0; program < 50; program++)
+		take_all(program, 1);
+	cr_assert_gt(take_all(100, 2), FEW);
+	cr_expect_null(take(60, 1));
+}
+
 Test(slots, there_are_so_many_and_no_more)
 {
 	uint32_t taken = 0;
