@@ -177,7 +177,7 @@ static int give_addresses(struct uroced_options *o)
 
 static int open_port(struct uroced_options *o, uint32_t lcores)
 {
-	char why[256] = "", names[128];
+	char why[512] = "", names[128];
 	uint16_t id;
 
 	if (o->netdev[0] == '\0' && o->port[0] == '\0') {
@@ -190,9 +190,12 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 	}
 	if (o->port[0] != '\0' && rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
 		list_ports(names, sizeof(names));
-		say("--port %s: EAL has no such port (it has: %s); add it with -a or --vdev before "
-		    "`--`",
-		    o->port, names[0] != '\0' ? names : "none");
+		if (ethdev_why_missing(o->port, why, sizeof(why)))
+			say("--port %s", why);
+		else
+			say("--port %s: EAL has no such port (it has: %s); add it with -a or "
+			    "--vdev before `--`",
+			    o->port, names[0] != '\0' ? names : "none");
 		return 1;
 	}
 	o->engine.pool = make_pool(o, lcores);
@@ -383,21 +386,36 @@ static bool take_signal(struct uroce_engine *e, struct uroced_options *o, int si
 	return true;
 }
 
-/* Waits for a signal, `quit`, or the idle timeout. */
-static void wait_for_end(struct uroce_engine *e, struct uroced_options *o, int signals)
+/* Readable when the port's device is taken away; -1: nobody can do that. */
+static int removal(const struct uroced_options *o)
 {
-	struct pollfd p[2] = { { .fd = signals, .events = POLLIN },
-			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN } };
+	return o->engine.port == NULL ? -1 : ethdev_removed_fd(port_of_program(o->engine.port));
+}
+
+/*
+ * Waits for a signal, `quit`, the idle timeout, or the removal of the port's device. 1: the last,
+ * after which programs hear that the device is gone, and the kernel waits until this process is.
+ */
+static int wait_for_end(struct uroce_engine *e, struct uroced_options *o, int signals)
+{
+	struct pollfd p[3] = { { .fd = signals, .events = POLLIN },
+			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN },
+			       { .fd = removal(o), .events = POLLIN } };
 
 	while (!console_wants_end() && !uroce_idle_expired(e)) {
-		if (poll(p, 2, longest_wait(o)) < 0 && errno != EINTR)
+		if (poll(p, 3, longest_wait(o)) < 0 && errno != EINTR)
 			break;
 		feed_watchdog(e);
+		if (p[2].revents != 0) {
+			say("%s was removed from this machine: ending", o->port);
+			return 1;
+		}
 		if (p[0].revents != 0 && !take_signal(e, o, signals))
 			break;
 		if (p[1].revents != 0 && !console_input())
 			break;
 	}
+	return 0;
 }
 
 /* A terminal that goes away ends an engine without a file to read again. */
@@ -438,7 +456,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	status = open_console(e, o);
 	if (status == 0) {
 		notify("READY=1");
-		wait_for_end(e, o, signals);
+		status = wait_for_end(e, o, signals);
 	}
 	notify("STOPPING=1");
 	console_close();

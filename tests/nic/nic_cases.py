@@ -80,4 +80,5 @@ CASES = [
     Case("link", JUMBO, life_cases.link),
     Case("ended", JUMBO, life_cases.ended),
     Case("killed", JUMBO, life_cases.killed, True),
+    Case("removed", JUMBO, life_cases.removed, on=lambda nic: nic.express),
 ]
