@@ -25,6 +25,7 @@
 #define MOST	   150u /* where there are few processors */
 #define WINDOW_NS  200000000u
 #define STALL_NS   100000000u
+#define HANGS_NS   2000000000u /* an attacker without an effect for so long */
 #define LOG_OCTETS 4096
 #define LARGE	   (32u << 20)
 
@@ -52,7 +53,24 @@ static long octets_of_log(void)
 	return stat(path, &s) == 0 ? (long)s.st_size : 0;
 }
 
-/* Attacks as long as the test lives. An attacker that dies of its own attack is replaced. */
+/* Waits until it ends, or kills it: a program that overwrote its own doorbells may wait for ever. */
+static void await_end(pid_t round)
+{
+	uint64_t seen = 0, since = now();
+
+	while (waitpid(round, NULL, WNOHANG) == 0) {
+		uint64_t current = __atomic_load_n(effects, __ATOMIC_RELAXED);
+
+		if (current != seen)
+			since = now();
+		seen = current;
+		if (now() - since > HANGS_NS)
+			kill(round, SIGKILL);
+		usleep(1000);
+	}
+}
+
+/* Attacks as long as the test lives. An attacker that dies or hangs of its own attack is replaced. */
 static void attack_on(void (*attack)(void))
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -68,7 +86,7 @@ static void attack_on(void (*attack)(void))
 				attack();
 			_exit(0);
 		}
-		waitpid(round, NULL, 0);
+		await_end(round);
 	}
 }
 
