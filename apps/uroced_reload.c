@@ -84,8 +84,9 @@ static gid_t group_of(const struct uroced_options *o)
 
 /*
  * Who may attach from now on. An engine that has dropped its privileges gives the socket to a group
- * that it is a member of. The mode comes first if it takes rights away, else last, so that nobody is
- * let in meanwhile whom neither the old nor the new options let in. 0 or an errno; then all is as before.
+ * that it is a member of. While the group changes, the mode has only the rights that both the old and
+ * the new options give, so nobody is let in whom neither of them lets in. If the group cannot be changed,
+ * the old mode returns. 0 or an errno.
  */
 static int change_socket(const struct uroced_options *from, const struct uroced_options *to,
 			 const char *path)

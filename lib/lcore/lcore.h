@@ -69,8 +69,8 @@ struct lcore {
 	struct engine *engine;
 	uint32_t index;
 	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
-	struct key_table keys; /* the engine's, with */
-	struct key_memo key_memo;
+	struct key_table keys; /* the engine's, read through ... */
+	struct key_memo key_memo; /* ... what this lcore remembers of it */
 	struct ready_list ready;
 	struct wheel wheel;
 	struct drain_list drains; /* queue pairs whose send rings hold more than was taken */
