@@ -39,12 +39,14 @@ const char *uroce_version(void)
 uint32_t uroce_counters(struct uroce_engine *u, struct uroce_counter *counters, uint32_t n)
 {
 	struct uroce_counter all[NUMBERS + REASON_COUNT - 1];
+	struct visit v = live_visit(u);
 	struct reply_statistics s;
 	uint32_t i = 0;
 
-	if (live_find(u) == NULL)
+	if (v.engine == NULL)
 		return 0;
 	uroce_statistics(u, &s);
+	live_part(v);
 #define READ(field) all[i++] = (struct uroce_counter){ #field, s.field };
 	COUNTERS(READ)
 #undef READ
@@ -57,24 +59,22 @@ uint32_t uroce_counters(struct uroce_engine *u, struct uroce_counter *counters, 
 
 bool uroce_idle_expired(const struct uroce_engine *u)
 {
-	const struct engine *e = live_find(u);
+	struct visit v = live_visit(u);
+	bool expired;
 
+	if (v.engine == NULL)
+		return false;
 	/* A flag of the control thread. */
-	return e != NULL && __atomic_load_n(&e->control->idle_expired, __ATOMIC_ACQUIRE) != 0;
+	expired = __atomic_load_n(&v.engine->control->idle_expired, __ATOMIC_ACQUIRE) != 0;
+	live_part(v);
+	return expired;
 }
 
-void uroce_describe(const struct uroce_engine *u, char *text, size_t size)
+static void describe(struct engine *e, char *text, size_t size)
 {
-	struct engine *e = live_find(u);
 	char address[64];
-	size_t n;
+	size_t n = (size_t)snprintf(text, size, "%s", e->name);
 
-	if (size > 0)
-		text[0] = '\0';
-	if (e == NULL)
-		return;
-	pthread_mutex_lock(&e->control_lock);
-	n = (size_t)snprintf(text, size, "%s", e->name);
 	/* The link-local address is of little use to people. */
 	for (uint32_t i = 1, shown = 0; i < LIMIT_GIDS && n < size; i++)
 		if (!gid_is_zero(&e->gid[i].gid))
@@ -84,5 +84,18 @@ void uroce_describe(const struct uroce_engine *u, char *text, size_t size)
 		snprintf(text + n, size - n, ", %s%s, IB MTU %u",
 			 e->port != NULL ? "port " : "this host only",
 			 e->port != NULL ? e->port->name : "", 128u << e->active_mtu);
-	pthread_mutex_unlock(&e->control_lock);
+}
+
+void uroce_describe(const struct uroce_engine *u, char *text, size_t size)
+{
+	struct visit v = live_visit(u);
+
+	if (size > 0)
+		text[0] = '\0';
+	if (v.engine == NULL)
+		return;
+	pthread_mutex_lock(&v.engine->control_lock);
+	describe(v.engine, text, size);
+	pthread_mutex_unlock(&v.engine->control_lock);
+	live_part(v);
 }

@@ -307,11 +307,11 @@ int uroce_destroy(struct uroce_engine *u)
 	if (u == NULL || error != 0)
 		return error;
 	running_stop(e);
-	live_remove(e); /* from here on uroce_poll() refuses */
 	if (!running_ended(e)) {
-		live_add(e);
+		live_leave(e);
 		return EBUSY;
 	}
+	live_remove(e);
 	engine_free(e);
 	return 0;
 }

@@ -23,8 +23,21 @@ bool struct_take(void *to, size_t known, const void *from, const char *name, cha
 /* ENOSPC: there are LIMIT_EMBEDDED_ENGINES. */
 int live_add(struct engine *e);
 void live_remove(const struct engine *e);
-/* NULL: the pointer is no engine, or not any more. Any thread. */
-struct engine *live_find(const struct uroce_engine *u);
+/*
+ * A call that looks into the engine, until live_part(): it is not freed meanwhile. Any thread. Engine
+ * NULL: the pointer is no engine, or not any more, or its end has begun, and there is no live_part().
+ */
+struct visit {
+	struct engine *engine;
+	uint32_t *inside; /* private to live.c */
+};
+
+struct visit live_visit(const struct uroce_engine *u);
+void live_part(struct visit v);
+/* Nobody comes in any more. False: somebody was still inside at `until`. */
+bool live_close(const struct engine *e, nanotime until);
+/* Takes live_close() back. */
+void live_open(const struct engine *e);
 /* The right to start, stop, register or destroy it, until live_leave(). 0, EINVAL or EBUSY. */
 int live_enter(struct uroce_engine *u, struct engine **e);
 void live_leave(const struct engine *e);
@@ -34,8 +47,8 @@ void live_leave(const struct engine *e);
 /* Ends the threads of uroce_start(). */
 void running_stop(struct engine *e);
 /*
- * Nobody polls it any more, and it has no service. False: somebody did not leave within
- * LIMIT_LEAVE_POLL.
+ * It has no service any more, and no call is in it or comes into it. False: somebody did not leave
+ * within LIMIT_LEAVE_POLL, and calls may come again.
  */
 bool running_ended(struct engine *e);
 

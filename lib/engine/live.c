@@ -3,29 +3,47 @@
  * The engines of this process. A program's pointer is looked up here before it is used, so that one
  * whose engine is gone gives an error and not a crash.
  *
- * The atomics are single words. Acquire in live_find() pairs with release in live_add(): who finds an
- * engine sees it complete.
+ * A call that looks into an engine is counted while it is inside, and whoever destroys the engine
+ * waits for it:
+ *
+ *	a visitor			who destroys
+ *	counts itself in		closes the engine
+ *	sees whether it is closed	sees whether somebody is counted
+ *
+ * All four are sequentially consistent, so one of the two sees the other. Threads count themselves at
+ * doors of their own as far as there are enough: no line of the cache goes to and fro.
  */
 #include <errno.h>
+#include <rte_common.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/inside.h"
 
-static struct {
-	const struct engine *engine; /* NULL: free */
-	uint32_t changing; /* somebody has live_enter()ed it */
+#define DOORS 16
+
+struct door {
+	uint32_t inside; /* atomic: calls that came in by it */
+} __rte_cache_aligned;
+
+static struct place {
+	const struct engine *engine; /* atomic; NULL: free */
+	uint32_t changing; /* atomic: somebody has live_enter()ed it */
+	uint32_t closed; /* atomic: nobody comes in any more */
+	struct door door[DOORS];
 } live[LIMIT_EMBEDDED_ENGINES];
 
-/* LIMIT_EMBEDDED_ENGINES: there is none. */
-static uint32_t index_of(const void *engine)
-{
-	uint32_t i = 0;
+static uint32_t next_door;
+static __thread uint32_t own_door = DOORS; /* none yet */
 
-	while (i < LIMIT_EMBEDDED_ENGINES &&
-	       __atomic_load_n(&live[i].engine, __ATOMIC_ACQUIRE) != engine)
-		i++;
-	return i;
+/* NULL: there is none. */
+static struct place *place_of(const void *engine)
+{
+	for (uint32_t i = 0; engine != NULL && i < LIMIT_EMBEDDED_ENGINES; i++)
+		if (__atomic_load_n(&live[i].engine, __ATOMIC_SEQ_CST) == engine)
+			return &live[i];
+	return NULL;
 }
 
 int live_add(struct engine *e)
@@ -33,7 +51,7 @@ int live_add(struct engine *e)
 	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++) {
 		const struct engine *none = NULL;
 
-		if (__atomic_compare_exchange_n(&live[i].engine, &none, e, false, __ATOMIC_RELEASE,
+		if (__atomic_compare_exchange_n(&live[i].engine, &none, e, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_RELAXED))
 			return 0;
 	}
@@ -42,39 +60,96 @@ int live_add(struct engine *e)
 
 void live_remove(const struct engine *e)
 {
-	uint32_t i = index_of(e);
+	struct place *p = place_of(e);
 
-	if (i == LIMIT_EMBEDDED_ENGINES)
+	if (p == NULL)
 		return;
-	__atomic_store_n(&live[i].changing, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&live[i].engine, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->changing, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->closed, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->engine, NULL, __ATOMIC_SEQ_CST);
 }
 
-struct engine *live_find(const struct uroce_engine *u)
+/* ---- visitors ---- */
+
+static struct door *door_of(struct place *p)
 {
-	if (u == NULL || index_of(u) == LIMIT_EMBEDDED_ENGINES)
-		return NULL;
-	return (struct engine *)(uintptr_t)u;
+	if (own_door == DOORS)
+		own_door = __atomic_fetch_add(&next_door, 1, __ATOMIC_RELAXED) % DOORS;
+	return &p->door[own_door];
 }
+
+struct visit live_visit(const struct uroce_engine *u)
+{
+	struct place *p = place_of(u);
+	struct door *door;
+
+	if (p == NULL)
+		return (struct visit){ NULL, NULL };
+	door = door_of(p);
+	__atomic_fetch_add(&door->inside, 1, __ATOMIC_SEQ_CST);
+	/* Another engine may have come to this place since. */
+	if (__atomic_load_n(&p->closed, __ATOMIC_SEQ_CST) == 0 &&
+	    __atomic_load_n(&p->engine, __ATOMIC_SEQ_CST) == (const void *)u)
+		return (struct visit){ (struct engine *)(uintptr_t)u, &door->inside };
+	__atomic_fetch_sub(&door->inside, 1, __ATOMIC_RELEASE);
+	return (struct visit){ NULL, NULL };
+}
+
+void live_part(struct visit v)
+{
+	__atomic_fetch_sub(v.inside, 1, __ATOMIC_RELEASE);
+}
+
+static bool nobody_inside(const struct place *p)
+{
+	for (uint32_t i = 0; i < DOORS; i++)
+		if (__atomic_load_n(&p->door[i].inside, __ATOMIC_SEQ_CST) != 0)
+			return false;
+	return true;
+}
+
+bool live_close(const struct engine *e, nanotime until)
+{
+	struct place *p = place_of(e);
+
+	__atomic_store_n(&p->closed, 1, __ATOMIC_SEQ_CST);
+	while (!nobody_inside(p)) {
+		if (clock_now() >= until)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+void live_open(const struct engine *e)
+{
+	__atomic_store_n(&place_of(e)->closed, 0, __ATOMIC_SEQ_CST);
+}
+
+/* ---- one call changes it at a time ---- */
 
 int live_enter(struct uroce_engine *u, struct engine **e)
 {
-	uint32_t i = u == NULL ? LIMIT_EMBEDDED_ENGINES : index_of(u);
+	struct place *p = place_of(u);
 
-	if (i == LIMIT_EMBEDDED_ENGINES)
+	if (p == NULL)
 		return EINVAL;
-	if (__atomic_exchange_n(&live[i].changing, 1, __ATOMIC_ACQUIRE) != 0)
+	if (__atomic_exchange_n(&p->changing, 1, __ATOMIC_SEQ_CST) != 0)
 		return EBUSY;
+	if (__atomic_load_n(&p->engine, __ATOMIC_SEQ_CST) != (const void *)u) {
+		__atomic_store_n(&p->changing, 0, __ATOMIC_RELEASE);
+		return EINVAL;
+	}
 	*e = (struct engine *)u;
 	return 0;
 }
 
 void live_leave(const struct engine *e)
 {
-	uint32_t i = index_of(e);
+	struct place *p = place_of(e);
 
-	if (i < LIMIT_EMBEDDED_ENGINES)
-		__atomic_store_n(&live[i].changing, 0, __ATOMIC_RELEASE);
+	if (p != NULL)
+		__atomic_store_n(&p->changing, 0, __ATOMIC_RELEASE);
 }
 
 bool struct_take(void *to, size_t known, const void *from, const char *name, char *why,

@@ -159,14 +159,15 @@ int uroce_stop(struct uroce_engine *u)
 
 void uroce_set_adaptive(struct uroce_engine *u, bool adaptive)
 {
-	struct engine *e = live_find(u);
+	struct visit v = live_visit(u);
 
-	if (e == NULL)
+	if (v.engine == NULL)
 		return;
 	/* A flag; an lcore that sleeps looks at it when it wakes. */
-	__atomic_store_n(&e->adaptive, adaptive, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < e->lcores; i++)
-		lcore_wake(&e->lcore[i]);
+	__atomic_store_n(&v.engine->adaptive, adaptive, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < v.engine->lcores; i++)
+		lcore_wake(&v.engine->lcore[i]);
+	live_part(v);
 }
 
 /* ---- the program's loop ---- */
@@ -185,13 +186,20 @@ static int poll_once(struct lcore *l)
 
 int uroce_poll(struct uroce_engine *u, uint32_t lcore)
 {
-	const struct engine *e = live_find(u);
+	struct visit v = live_visit(u);
+	const struct engine *e = v.engine;
+	int work;
 
-	if (e == NULL || lcore >= e->lcores)
+	if (e == NULL)
 		return -EINVAL;
-	if ((__atomic_load_n(&e->control->polled, __ATOMIC_RELAXED) >> lcore & 1) != 0)
-		return -EBUSY;
-	return poll_once(&e->lcore[lcore]);
+	if (lcore >= e->lcores)
+		work = -EINVAL;
+	else if ((__atomic_load_n(&e->control->polled, __ATOMIC_RELAXED) >> lcore & 1) != 0)
+		work = -EBUSY;
+	else
+		work = poll_once(&e->lcore[lcore]);
+	live_part(v);
+	return work;
 }
 
 /* ---- services ---- */
@@ -262,23 +270,13 @@ static bool service_ended(struct engine *e, uint32_t lcore)
 	return true;
 }
 
-static bool poll_ended(struct lcore *l)
-{
-	nanotime until = leave_by();
-
-	while (!lcore_sit(l)) {
-		if (clock_now() > until)
-			return false;
-		sched_yield();
-	}
-	lcore_rise(l);
-	return true;
-}
-
 bool running_ended(struct engine *e)
 {
 	for (uint32_t i = 0; i < e->lcores; i++)
-		if (!service_ended(e, i) || !poll_ended(&e->lcore[i]))
+		if (!service_ended(e, i))
 			return false;
-	return true;
+	if (live_close(e, leave_by()))
+		return true;
+	live_open(e);
+	return false;
 }

@@ -131,8 +131,13 @@ static bool wants(const struct engine *e, struct rest r)
 
 bool uroce_wants(const struct uroce_engine *u, const struct rte_mbuf *m)
 {
-	const struct engine *e = live_find(u);
+	struct visit v = m == NULL ? (struct visit){ NULL, NULL } : live_visit(u);
+	bool wanted;
 
-	return e != NULL && m != NULL &&
-	       wants(e, (struct rest){ rte_pktmbuf_mtod(m, const uint8_t *), m->data_len });
+	if (v.engine == NULL)
+		return false;
+	wanted =
+		wants(v.engine, (struct rest){ rte_pktmbuf_mtod(m, const uint8_t *), m->data_len });
+	live_part(v);
+	return wanted;
 }

@@ -2,9 +2,12 @@
 /* The list of a process's engines, and structs whose size says which version a program knows. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lcore/lcore.h"
 #include "engine/inside.h"
 
 /* Engines that nothing looks into. */
@@ -26,6 +29,16 @@ static void end(void)
 
 TestSuite(live, .init = begin, .fini = end, .timeout = 30);
 
+/* What a call would look into. */
+static const struct engine *found(const struct uroce_engine *u)
+{
+	struct visit v = live_visit(u);
+
+	if (v.engine != NULL)
+		live_part(v);
+	return v.engine;
+}
+
 static struct uroce_engine *held(uint32_t i)
 {
 	return (struct uroce_engine *)some[i];
@@ -33,15 +46,15 @@ static struct uroce_engine *held(uint32_t i)
 
 Test(live, an_engine_is_found_while_it_lives)
 {
-	cr_expect_null(live_find(NULL));
-	cr_expect_null(live_find(held(0)));
+	cr_expect_null(found(NULL));
+	cr_expect_null(found(held(0)));
 	cr_assert_eq(live_add(some[0]), 0);
-	cr_expect_eq(live_find(held(0)), some[0]);
-	cr_expect_null(live_find(held(1)));
+	cr_expect_eq(found(held(0)), some[0]);
+	cr_expect_null(found(held(1)));
 	live_remove(some[1]); /* which is not there */
-	cr_expect_eq(live_find(held(0)), some[0]);
+	cr_expect_eq(found(held(0)), some[0]);
 	live_remove(some[0]);
-	cr_expect_null(live_find(held(0)));
+	cr_expect_null(found(held(0)));
 }
 
 Test(live, there_is_room_for_so_many)
@@ -50,10 +63,10 @@ Test(live, there_is_room_for_so_many)
 		cr_assert_eq(live_add(some[i]), 0);
 	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), ENOSPC);
 	for (uint32_t i = 0; i < LIMIT_EMBEDDED_ENGINES; i++)
-		cr_expect_eq(live_find(held(i)), some[i]);
+		cr_expect_eq(found(held(i)), some[i]);
 	live_remove(some[3]);
 	cr_expect_eq(live_add(some[LIMIT_EMBEDDED_ENGINES]), 0);
-	cr_expect_eq(live_find(held(LIMIT_EMBEDDED_ENGINES)), some[LIMIT_EMBEDDED_ENGINES]);
+	cr_expect_eq(found(held(LIMIT_EMBEDDED_ENGINES)), some[LIMIT_EMBEDDED_ENGINES]);
 }
 
 Test(live, one_call_changes_an_engine_at_a_time)
@@ -85,6 +98,80 @@ Test(live, what_is_removed_is_not_busy_any_more)
 	live_leave(some[0]);
 	live_add(some[1]);
 	cr_expect_eq(live_enter(held(1), &e), 0);
+}
+
+/* What is freed afterwards has nobody in it, and nobody comes in while it is looked. */
+Test(live, an_engine_ends_when_its_visitors_are_gone)
+{
+	struct visit first, second, other;
+
+	live_add(some[0]);
+	live_add(some[1]);
+	first = live_visit(held(0));
+	second = live_visit(held(0));
+	other = live_visit(held(1));
+	cr_expect_not(live_close(some[0], clock_now()));
+	cr_expect_null(found(held(0)), "it is closed");
+	cr_expect_eq(found(held(1)), some[1]);
+	live_open(some[0]);
+	cr_expect_eq(found(held(0)), some[0]);
+	live_part(first);
+	cr_expect_not(live_close(some[0], clock_now()), "one of two left");
+	live_part(second);
+	cr_expect(live_close(some[0], clock_now()));
+	live_part(other);
+}
+
+static void *visit_and_stay(void *engine)
+{
+	struct visit *v = malloc(sizeof(*v));
+
+	*v = live_visit(engine);
+	return v;
+}
+
+/* More threads than doors: each is counted, wherever it came in. */
+Test(live, visitors_of_all_threads_count)
+{
+	struct visit *v[20];
+	pthread_t thread;
+
+	live_add(some[0]);
+	for (int i = 0; i < 20; i++) {
+		cr_assert_eq(pthread_create(&thread, NULL, visit_and_stay, held(0)), 0);
+		pthread_join(thread, (void **)&v[i]);
+		cr_expect_eq(v[i]->engine, some[0]);
+	}
+	for (int i = 0; i < 20; i++) {
+		cr_expect_not(live_close(some[0], clock_now()), "%d of 20 left", i);
+		live_part(*v[i]);
+		free(v[i]);
+	}
+	cr_expect(live_close(some[0], clock_now()));
+	/* The next engine in this place is open. */
+	live_remove(some[0]);
+	live_add(some[1]);
+	cr_expect_eq(found(held(1)), some[1]);
+	cr_expect_null(found(held(0)));
+}
+
+static void *part_later(void *visit)
+{
+	usleep(20000);
+	live_part(*(struct visit *)visit);
+	return NULL;
+}
+
+Test(live, the_end_waits_for_a_visitor)
+{
+	struct visit v;
+	pthread_t thread;
+
+	live_add(some[0]);
+	v = live_visit(held(0));
+	cr_assert_eq(pthread_create(&thread, NULL, part_later, &v), 0);
+	cr_expect(live_close(some[0], clock_now() + 20 * TIME_S));
+	pthread_join(thread, NULL);
 }
 
 /* ---- structs with a size ---- */

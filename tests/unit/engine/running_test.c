@@ -176,6 +176,7 @@ Test(running, adaptive_is_changed_while_it_runs)
 /* A poll that finds somebody at it does nothing, and an engine does not go under who polls it. */
 Test(running, who_polls_holds_the_engine)
 {
+	struct visit polling = live_visit(engine); /* as uroce_poll() is one */
 	uint64_t before = polls();
 
 	cr_assert(lcore_sit(lcore));
@@ -183,6 +184,7 @@ Test(running, who_polls_holds_the_engine)
 	cr_expect_eq(polls(), before);
 	cr_expect_eq(uroce_destroy(engine), EBUSY);
 	lcore_rise(lcore);
+	live_part(polling);
 	cr_expect_eq(uroce_poll(engine, 0), 0);
 	cr_expect_eq(polls(), before + 1, "it lives on");
 	cr_expect_eq(uroce_poll(engine, 1), -EINVAL);
