@@ -4,6 +4,7 @@
  * hand-overs that every engine needs. Each figure is the best of several short rounds, because
  * these are limits.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct work {
 	uint8_t *from;
 	uint8_t *to;
 	uint16_t port; /* a net_ring port that receives what it sends */
+	struct rte_ring *ring; /* behind it */
 	struct rte_mempool *pool;
 	uint32_t payload;
 	bool touch; /* copy and sum the payload at both ends */
@@ -167,37 +169,69 @@ static double handoff_ns(unsigned int lcore)
 
 static int raw_port(struct work *w)
 {
-	struct rte_ring *ring =
-		rte_ring_create("limit-raw", 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	static uint32_t opened; /* a vdev keeps its name when its port is closed */
+	char name[RTE_RING_NAMESIZE];
 	struct rte_eth_conf conf = { 0 };
-	int port = ring == NULL ? -1 : rte_eth_from_ring(ring);
+	struct rte_ring *ring;
+	int port;
 
+	snprintf(name, sizeof(name), "limit-raw%" PRIu32, opened++);
+	ring = rte_ring_create(name, 256, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	port = ring == NULL ? -1 : rte_eth_from_ring(ring);
 	if (port < 0 || rte_eth_dev_configure((uint16_t)port, 1, 1, &conf) != 0 ||
 	    rte_eth_rx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL, w->pool) != 0 ||
 	    rte_eth_tx_queue_setup((uint16_t)port, 0, 256, SOCKET_ID_ANY, NULL) != 0 ||
 	    rte_eth_dev_start((uint16_t)port) != 0)
 		return 1;
 	w->port = (uint16_t)port;
+	w->ring = ring;
+	return 0;
+}
+
+static int work_begin(struct work *w)
+{
+	w->pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352, SOCKET_ID_ANY);
+	if (posix_memalign((void **)&w->from, 4096, BLOCK) != 0 ||
+	    posix_memalign((void **)&w->to, 4096, BLOCK) != 0 || w->pool == NULL ||
+	    raw_port(w) != 0) {
+		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
+		      stderr);
+		return 1;
+	}
+	memset(w->from, 1, BLOCK);
+	memset(w->to, 2, BLOCK);
+	return 0;
+}
+
+static void work_end(struct work *w)
+{
+	rte_eth_dev_stop(w->port);
+	rte_eth_dev_close(w->port);
+	rte_ring_free(w->ring);
+	rte_mempool_free(w->pool);
+	free(w->from);
+	free(w->to);
+}
+
+int limits_frames(const uint32_t *payload, uint32_t n, double *pps)
+{
+	struct work w = { 0 };
+
+	if (work_begin(&w) != 0)
+		return 1;
+	for (uint32_t i = 0; i < n; i++)
+		pps[i] = raw_pps(&w, payload[i], true);
+	work_end(&w);
 	return 0;
 }
 
 int limits_run(const struct perf_options *o, struct limit_result *r)
 {
-	struct work w = {
-		.pool = rte_pktmbuf_pool_create("limit-pool", 1023, 64, 0, 128 + 4352,
-						SOCKET_ID_ANY),
-	};
+	struct work w = { 0 };
 
 	memset(r, 0, sizeof(*r));
-	if (posix_memalign((void **)&w.from, 4096, BLOCK) != 0 ||
-	    posix_memalign((void **)&w.to, 4096, BLOCK) != 0 || w.pool == NULL ||
-	    raw_port(&w) != 0) {
-		fputs("uroce perf: no memory to measure the limits; try --memory with more\n",
-		      stderr);
+	if (work_begin(&w) != 0)
 		return 1;
-	}
-	memset(w.from, 1, BLOCK);
-	memset(w.to, 2, BLOCK);
 	r->copy_ns = best_ns(once_copy, &w, 1);
 	r->icrc_ns = best_ns(once_sum, &w, 1);
 	r->copy_and_sum_ns = best_ns(once_copy_and_sum, &w, 1);
@@ -207,9 +241,6 @@ int limits_run(const struct perf_options *o, struct limit_result *r)
 	r->raw_full_bits = r->raw_full_pps * BLOCK * 8;
 	if (o->placement != PLACE_ONE)
 		r->handoff_ns = handoff_ns(rte_get_next_lcore(-1, 1, 0));
-	rte_eth_dev_stop(w.port);
-	rte_mempool_free(w.pool);
-	free(w.from);
-	free(w.to);
+	work_end(&w);
 	return 0;
 }

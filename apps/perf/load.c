@@ -270,7 +270,7 @@ int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h)
 
 	histogram_init(h);
 	p->a.buffer[2 * size - 1] = 0; /* not the first mark, which an earlier run may have left */
-	for (uint32_t i = 0; time_now() < stop; i++) {
+	for (uint32_t i = 0; time_now() < stop || h->count < PERF_TRIPS; i++) {
 		nanotime begin = time_now();
 
 		mark = (uint8_t)(mark + 1);

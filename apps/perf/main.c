@@ -7,11 +7,10 @@
 
 #include "base/bits.h"
 #include "json.h"
+#include "measure.h"
 #include "perf.h"
 #include "report.h"
 #include "wire.h"
-
-static const char *const placement_name[] = { "one", "two", "apart" };
 
 /* The fraction of the limit that was reached: of bandwidth from 1 KiB on, of message rate below. */
 static double ratio(const struct load_result *r, const struct limit_result *l)
@@ -124,7 +123,10 @@ int main(int argc, char **argv)
 		return wire_server(&o);
 	if (o.peer != NULL)
 		return wire_client(&o);
-	if (pair_eal(&o) != 0 || (o.limits && limits_run(&o, &l) != 0) || pair_open(&p, &o) != 0)
+	if (o.report != NULL)
+		return measure_report(&o);
+	if (pair_eal(&o) != 0 || (o.limits && limits_run(&o, &l) != 0) ||
+	    pair_open(&p, "perf", false, &o) != 0)
 		return 1;
 	if (o.json) {
 		json_open(&j, NULL, '{');

@@ -10,11 +10,13 @@
 #define LARGEST_MESSAGE PERF_OCTETS
 
 const char *const operation_name[PERF_OPERATIONS] = { "write", "read", "send", "atomic" };
+const char *const placement_name[] = { "one", "two", "apart" };
 
 static const char not_operations[] = "must be a list of write, read, send, atomic";
 
 static const char help[] =
 	"usage: uroce perf [OPTIONS]\n"
+	"       uroce perf --report DIR [--quick] [OPTIONS]\n"
 	"       uroce perf --server [--tcp-port N] [--socket PATH] [--once]\n"
 	"       uroce perf --peer HOST [--tcp-port N] [--socket PATH] [--link GBIT/S] [OPTIONS]\n"
 	"\n"
@@ -35,6 +37,10 @@ static const char help[] =
 	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
 	"  --json             print JSON\n"
+	"\n"
+	"a page of figures (not --operation, --size, --qps, --latency, --no-limits, --json):\n"
+	"  --report DIR       write DIR/index.html, and its numbers to DIR/figures.json\n"
+	"  --quick            fewer points, and 0.1 seconds for each\n"
 	"\n"
 	"between two machines (not --placement and --memory):\n"
 	"  --server           be the other end, for one client after another\n"
@@ -115,11 +121,10 @@ static const char *read_mtu(void *into, const char *value)
 
 static const char *read_placement(void *into, const char *value)
 {
-	static const char *const names[] = { "one", "two", "apart" };
 	struct perf_options *o = into;
 
-	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(value, names[i]) == 0) {
+	for (uint32_t i = 0; i < ARRAY_SIZE(placement_name); i++)
+		if (strcmp(value, placement_name[i]) == 0) {
 			o->placement = i;
 			return NULL;
 		}
@@ -127,6 +132,13 @@ static const char *read_placement(void *into, const char *value)
 }
 
 #define ROWS 20 /* the end counted */
+
+static void add_rows(struct option_row *to, const struct option_row *rows, size_t n)
+{
+	while (to->name != NULL)
+		to++;
+	memcpy(to, rows, n * sizeof(*rows));
+}
 
 /* Both ends in this process, or one of them: others are refused what is not for them. */
 static void list_rows(struct perf_options *o, bool *no_limits, struct option_row row[ROWS])
@@ -147,40 +159,50 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 		{ "placement", .read = read_placement, .into = o },
 		{ "memory", .u32 = &o->memory, .least = 64, .most = 1u << 20 },
 	};
+	const struct option_row report[] = {
+		{ "report", .text = &o->report },
+		{ "quick", .flag = &o->quick },
+	};
+	const struct option_row all[] = {
+		{ "depth", .u32 = &o->depth, .least = 1, .most = PERF_DEPTH },
+		{ "post", .u32 = &o->post, .least = 1, .most = PERF_DEPTH },
+		{ "mtu", .read = read_mtu, .into = o },
+		{ "seconds", .real = &o->seconds, .from = 0.01, .to = 3600 },
+	};
 	const struct option_row loads[] = {
 		{ "operation", .read = read_operations, .into = o },
 		{ "size", .read = read_sizes, .into = o },
 		{ "qps", .read = read_qps, .into = o },
-		{ "depth", .u32 = &o->depth, .least = 1, .most = PERF_DEPTH },
-		{ "post", .u32 = &o->post, .least = 1, .most = PERF_DEPTH },
-		{ "mtu", .read = read_mtu, .into = o },
 		{ "latency", .flag = &o->latency },
-		{ "seconds", .real = &o->seconds, .from = 0.01, .to = 3600 },
 		{ "no-limits", .flag = no_limits },
 		{ "json", .flag = &o->json },
 	};
-	size_t n = 0;
 
 	memset(row, 0, ROWS * sizeof(*row));
 	if (o->server) {
-		memcpy(row, server, sizeof(server));
+		add_rows(row, server, ARRAY_SIZE(server));
 		return;
 	}
-	memcpy(row, loads, sizeof(loads));
-	n = ARRAY_SIZE(loads);
-	if (o->peer != NULL)
-		memcpy(row + n, client, sizeof(client));
+	add_rows(row, all, ARRAY_SIZE(all));
+	if (o->report != NULL)
+		add_rows(row, report, ARRAY_SIZE(report));
 	else
-		memcpy(row + n, here, sizeof(here));
+		add_rows(row, loads, ARRAY_SIZE(loads));
+	if (o->peer != NULL)
+		add_rows(row, client, ARRAY_SIZE(client));
+	else
+		add_rows(row, here, ARRAY_SIZE(here));
 }
 
-/* Which of the three, before the options are read. */
+/* Which of the four, before the options are read. */
 static void choose_end(struct perf_options *o, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		o->server |= strcmp(argv[i], "--server") == 0;
 		if (strcmp(argv[i], "--peer") == 0 || strncmp(argv[i], "--peer=", 7) == 0)
 			o->peer = "";
+		if (strcmp(argv[i], "--report") == 0 || strncmp(argv[i], "--report=", 9) == 0)
+			o->report = "";
 	}
 }
 
@@ -200,15 +222,24 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.depth = 128,
 		.post = 16,
 		.mtu = 4096,
-		.seconds = 1,
+		.seconds = -1,
 		.memory = 1024,
 		.tcp_port = CHANNEL_TCP_PORT,
 	};
 	choose_end(o, argc, argv);
+	if (o->report != NULL && (o->peer != NULL || o->server)) {
+		*status = options_refuse("perf", "--report has both ends here: neither --peer nor "
+						 "--server can be combined with it");
+		return false;
+	}
 	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
 	o->limits = !no_limits;
+	if (o->quick && o->seconds < 0)
+		o->seconds = 0.1;
+	else if (o->seconds < 0)
+		o->seconds = 1;
 	if (o->peer != NULL)
 		o->memory = MEMORY_FOR_LIMITS;
 	o->post = MIN_OF(o->post, o->depth);

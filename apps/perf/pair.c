@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_launch.h>
@@ -24,11 +25,13 @@
 #include "base/bits.h"
 #include "control/statistics.h"
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/net_impair/live.h"
 #include "engine/uroce.h"
 #include "load.h"
 #include "perf.h"
 #include "protocol/command.h"
 
+#define ONE	     4294967296.0 /* probability 1, as net_impair has it */
 #define RING_SLOTS   1024u
 #define PORT_MTU     4200u
 #define POOL_BUFFERS 8191u
@@ -93,8 +96,23 @@ static struct rte_mempool *pool_make(const char *name)
 	return pool;
 }
 
+/* Puts net_impair before this port, whose name becomes that of the device in front. */
+static int impair_port(char *device, const char *name)
+{
+	char front[RTE_ETH_NAME_MAX_LEN], arguments[160];
+
+	snprintf(front, sizeof(front), "net_impair_%s", name);
+	snprintf(arguments, sizeof(arguments), "port=%s,dir=tx,drop=0", device);
+	if (rte_vdev_init(front, arguments) != 0) {
+		fprintf(stderr, "uroce perf: cannot create port %s\n", front);
+		return 1;
+	}
+	strcpy(device, front);
+	return 0;
+}
+
 static struct uroce_port *joined_port(const char *name, struct rte_ring *rx, struct rte_ring *tx,
-				      struct rte_mempool *pool)
+				      struct rte_mempool *pool, bool impaired)
 {
 	char device[RTE_ETH_NAME_MAX_LEN], why[160];
 	struct uroce_port_options eo = {
@@ -107,16 +125,15 @@ static struct uroce_port *joined_port(const char *name, struct rte_ring *rx, str
 		return NULL;
 	}
 	snprintf(device, sizeof(device), "net_ring_%s", name); /* the driver's name for it */
+	if (impaired && impair_port(device, name) != 0)
+		return NULL;
 	port = uroce_port_open(&eo, why, sizeof(why));
 	if (port == NULL)
 		fprintf(stderr, "uroce perf: %s\n", why);
 	return port;
 }
 
-/* Not uroce0: an engine that serves this host may have that name. */
-static const char *const device_names[2] = { "perf0", "perf1" };
-
-static int engine_open(struct perf_side *s, const char *name, const char *address,
+static int engine_open(struct perf_side *s, const char *name, const char *address, bool impaired,
 		       struct rte_ring *rx, struct rte_ring *tx)
 {
 	struct uroce_options eo = {
@@ -133,7 +150,7 @@ static int engine_open(struct perf_side *s, const char *name, const char *addres
 	eo.pool = pool_make(name);
 	if (eo.pool == NULL)
 		return 1;
-	eo.port = joined_port(name, rx, tx, eo.pool);
+	eo.port = joined_port(name, rx, tx, eo.pool, impaired);
 	if (eo.port == NULL)
 		return 1;
 	s->engine = uroce_create(&eo, why, sizeof(why));
@@ -207,33 +224,68 @@ void pair_count(const struct perf_pair *p, uint64_t *sent, uint64_t *again)
 	*again = of_a.retransmitted + of_b.retransmitted;
 }
 
+static struct rte_ring *ring_make(const char *pair, const char *way)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "%s-%s", pair, way);
+	return rte_ring_create(name, RING_SLOTS, (int)rte_socket_id(),
+			       RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+static const char *device_name(const struct perf_pair *p, int end, char *name, size_t size)
+{
+	snprintf(name, size, "%s%d", p->name, end);
+	return name;
+}
+
 static int engines_open(struct perf_pair *p)
 {
-	struct rte_ring *there = rte_ring_create("perf-there", RING_SLOTS, (int)rte_socket_id(),
-						 RING_F_SP_ENQ | RING_F_SC_DEQ);
-	struct rte_ring *back = rte_ring_create("perf-back", RING_SLOTS, (int)rte_socket_id(),
-						RING_F_SP_ENQ | RING_F_SC_DEQ);
+	struct rte_ring *there = ring_make(p->name, "there"), *back = ring_make(p->name, "back");
+	char a[16], b[16];
 
 	if (there == NULL || back == NULL) {
 		fputs("uroce perf: no memory for the rings; try --memory with more\n", stderr);
 		return 1;
 	}
-	return engine_open(&p->a, device_names[0], "10.99.0.1", back, there) ||
-	       engine_open(&p->b, device_names[1], "10.99.0.2", there, back);
+	return engine_open(&p->a, device_name(p, 0, a, sizeof(a)), "10.99.0.1", p->impaired, back,
+			   there) ||
+	       engine_open(&p->b, device_name(p, 1, b, sizeof(b)), "10.99.0.2", p->impaired, there,
+			   back);
 }
 
-int pair_open(struct perf_pair *p, const struct perf_options *o)
+int pair_open(struct perf_pair *p, const char *name, bool impaired, const struct perf_options *o)
 {
-	*p = (struct perf_pair){ .options = o };
+	char a[16], b[16];
+
+	*p = (struct perf_pair){ .options = o, .name = name, .impaired = impaired };
 	p->other_lcore = rte_get_next_lcore(-1, 1, 0);
 	if (engines_open(p) != 0)
 		return 1;
-	if (side_open(&p->a, device_names[0], o) != 0 || side_open(&p->b, device_names[1], o) != 0)
+	if (side_open(&p->a, device_name(p, 0, a, sizeof(a)), o) != 0 ||
+	    side_open(&p->b, device_name(p, 1, b, sizeof(b)), o) != 0)
 		return 1;
 	if (qps_open(p) != 0)
 		return 1;
 	if (o->placement != PLACE_ONE)
 		return rte_eal_remote_launch(other_lcore_main, p, p->other_lcore);
+	return 0;
+}
+
+int pair_lose(struct perf_pair *p, double part)
+{
+	for (int end = 0; end < 2; end++) {
+		char name[RTE_ETH_NAME_MAX_LEN];
+		struct impair_rules *rules = NULL;
+		uint16_t port;
+
+		snprintf(name, sizeof(name), "net_impair_%s%d", p->name, end);
+		if (rte_eth_dev_get_port_by_name(name, &port) == 0)
+			rules = net_impair_rules(port);
+		if (rules == NULL)
+			return 1;
+		impair_rule_set(&rules->drop, (uint64_t)(part * ONE));
+	}
 	return 0;
 }
 

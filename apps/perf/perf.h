@@ -16,6 +16,8 @@
 #define PERF_SIZES  16u
 #define PERF_QPS    16384u
 #define PERF_DEPTH  4096u
+/* Round trips that a distribution has at least, however busy the machine is. */
+#define PERF_TRIPS  10u
 #define PERF_OCTETS (64u << 20) /* of a message */
 
 enum perf_operation {
@@ -50,6 +52,9 @@ struct perf_options {
 	bool json;
 	uint32_t memory; /* MB for EAL if there are no hugepages */
 
+	const char *report; /* the folder of a page; NULL: none */
+	bool quick; /* few points, short measurements */
+
 	/* between two machines */
 	bool server;
 	bool once; /* the server ends after the first client */
@@ -78,6 +83,8 @@ struct perf_side {
 
 struct perf_pair {
 	const struct perf_options *options;
+	const char *name; /* of the pair: its devices are NAME0 and NAME1 */
+	bool impaired; /* net_impair stands before each port */
 	struct perf_side a; /* posts requests */
 	struct perf_side b; /* answers */
 	bool far; /* one of both is another program's, and engines poll by themselves */
@@ -95,7 +102,10 @@ void side_close(struct perf_side *s, uint32_t qps);
 int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu);
 
 int pair_eal(const struct perf_options *o);
-int pair_open(struct perf_pair *p, const struct perf_options *o);
+/* `name` is new in this process, and not "uroce": an engine of this host may have it. 0, or 1 after a line on stderr. */
+int pair_open(struct perf_pair *p, const char *name, bool impaired, const struct perf_options *o);
+/* From now on this part of the frames of each direction is lost. Only of an impaired pair. */
+int pair_lose(struct perf_pair *p, double part);
 void pair_close(struct perf_pair *p);
 /* Polls the engines that the program's thread has to poll, once. */
 void pair_poll(struct perf_pair *p);
@@ -133,7 +143,12 @@ struct limit_result {
 };
 
 int limits_run(const struct perf_options *o, struct limit_result *r);
+/*
+ * After limits_run: frames a second as raw_full_pps has them, for each of n payloads of at most 4 KiB.
+ */
+int limits_frames(const uint32_t *payload, uint32_t n, double *pps);
 
 extern const char *const operation_name[PERF_OPERATIONS];
+extern const char *const placement_name[];
 
 #endif

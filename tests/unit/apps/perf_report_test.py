@@ -1,0 +1,110 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce perf --report: a page that is whole, has all figures with all points, and needs no other file."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree as tree
+
+from engine_rig import UROCE, Terminal
+
+ENOUGH = 200  # seconds; only bounds a hang
+QUICK = ["perf", "--quick", "--seconds", "0.02", "--memory", "512", "--report"]
+SERIES = {
+    "throughput": {"RDMA WRITE", "RDMA READ", "SEND", "limit of a core", "kernel TCP"},
+    "rate": {"RDMA WRITE", "limit of a core"},
+    "latency": {"WRITE of 8 octets", "WRITE of 4 KiB", "limit of a core", "kernel TCP, 8 octets"},
+    "loss": {"RDMA WRITE", "RDMA READ", "limit of a core"},
+    "loss-latency": {"half of all", "99 %", "99.9 %", "limit of a core"},
+}
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.environment = os.environ | {"XDG_RUNTIME_DIR": str(self.folder)}
+
+    def run_report(self, folder, **how):
+        return subprocess.run([UROCE, *QUICK, str(folder)], env=self.environment, timeout=ENOUGH,
+                              capture_output=True, text=True, **how)
+
+    def test_page(self):
+        folder = self.folder / "new"
+        end = self.run_report(folder)
+        self.assertEqual((end.returncode, end.stdout, end.stderr), (0, f"{folder}/index.html\n", ""))
+        self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                         ["figures.json", "index.html"])
+        figures = json.loads((folder / "figures.json").read_text())["figures"]
+        self.assertEqual({f["id"]: {s["name"] for s in f["series"]} for f in figures}, SERIES)
+        for figure in figures:
+            for series in figure["series"]:
+                self.assertGreaterEqual(len(series["points"]), 2, (figure["id"], series["name"]))
+                for _, y in series["points"]:
+                    self.assertGreater(y, 0, (figure["id"], series["name"]))
+        text = (folder / "index.html").read_text()
+        self.assertTrue(text.startswith("<!DOCTYPE html>\n"))
+        page = tree.fromstring(text.split("\n", 1)[1])  # well-formed
+        self.assert_shows(page, figures)
+        self.assert_needs_nothing(page, text)
+
+    def assert_shows(self, page, figures):
+        drawn = {f.get("id"): f for f in page.iter("figure")}
+        self.assertEqual(list(drawn), [f["id"] for f in figures])
+        for figure in figures:
+            element = drawn[figure["id"]]
+            self.assertTrue(element.find("h2").text)
+            svg = element.find("svg")
+            self.assertGreater(len(list(svg.iter("text"))), 4, "axes with numbers")
+            lines = [line.get("points").split() for line in svg.iter("polyline")]
+            self.assertEqual([len(line) for line in lines],
+                             [len(s["points"]) for s in figure["series"]])
+            self.assertEqual(len(list(element.iter("li"))), len(figure["series"]))
+            for point in sum(lines, []):
+                x, y = map(float, point.split(","))
+                self.assertTrue(57 < x < 459 and 11 < y < 251, point)
+        self.assertIn("prefers-color-scheme: dark", page.find("head").find("style").text)
+
+    def assert_needs_nothing(self, page, text):
+        for element in page.iter():
+            self.assertNotIn(element.tag, ("link", "script", "img", "iframe", "object"))
+            self.assertFalse({"href", "src", "data", "action"} & set(element.attrib))
+        self.assertIsNone(re.search(r"https?:|//|url\(|@import", text))
+
+    def test_progress_on_a_terminal(self):
+        terminal = Terminal([UROCE, *QUICK, str(self.folder / "a")], self.environment)
+        self.assertRegex(terminal.read_until("RDMA WRITE of 8 octets"), r"1 of (\d+): .*\d+ of \1: ")
+        said = terminal.read_until("index.html")
+        numbers = re.findall(r"(\d+) of (\d+): ", said)
+        self.assertEqual(numbers[-1][0], numbers[-1][1], "all steps were counted")
+        self.assertRegex(said, r"\r\x1b\[K[^\r]*index\.html$", "the line is gone")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_a_folder_that_cannot_be(self):
+        file = self.folder / "file"
+        file.touch()
+        for folder, says in ((file, "Not a directory"), (self.folder / "no/such", "No such file"),
+                             (self.folder / ("x" * 300), "File name too long")):
+            end = self.run_report(folder)
+            self.assertEqual((end.returncode, end.stdout), (1, ""))
+            self.assertRegex(end.stderr, f"^uroce perf: --report {folder}: {says}.*\n$")
+
+    def test_nothing_is_left_of_a_report_that_fails(self):
+        folder = self.folder / "a"
+        end = subprocess.run([UROCE, *QUICK, str(folder), "--placement", "two"], timeout=ENOUGH,
+                             env=self.environment, capture_output=True, text=True,
+                             preexec_fn=lambda: os.sched_setaffinity(
+                                 0, [min(os.sched_getaffinity(0))]))
+        self.assertEqual((end.returncode, end.stdout), (1, ""))
+        self.assertEqual(end.stderr, "uroce perf: this placement needs two cores\n")
+        self.assertEqual(list(folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
