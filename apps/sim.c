@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "campaign.h"
 #include "options.h"
 #include "scenario.h"
 #include "sim/sim.h"
@@ -13,10 +14,12 @@
 static const char help[] =
 	"usage: uroce sim [OPTIONS]\n"
 	"       uroce sim --scenario incast[:N] | bottleneck[:N] | reorder | many[:N] [OPTIONS]\n"
+	"       uroce sim --campaign FILE [OPTIONS]\n"
 	"\n"
 	"Simulates two nodes with connections over a bad link, doing random work in virtual time.\n"
 	"Checks that every message arrives once, in order, unchanged, and in the right place.\n"
 	"With --scenario there are more nodes, and switches: --scenario many --help says more.\n"
+	"With --campaign very many seeds are run, on all processors: --campaign FILE --help says more.\n"
 	"\n"
 	"  --seed N        the first seed (1); a run is repeated by its seed\n"
 	"  --seeds COUNT   number of runs, with consecutive seeds (1)\n"
@@ -166,6 +169,8 @@ int sim_main(int argc, char **argv)
 
 	if (scenario_wanted(argc, argv))
 		return scenario_main(argc, argv);
+	if (campaign_wanted(argc, argv))
+		return campaign_main(argc, argv);
 	o.config.messages = 0;
 	if (!parse(&o, argc, argv, &status))
 		return status;
