@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce capture: writes the frames of an engine into a file, while it runs. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "capture_session.h"
+#include "capture_file.h"
 #include "commands.h"
 #include "json.h"
 #include "options.h"
-#include "pcapng.h"
 
 #define WAIT_MS 5
 #define MEBI	20 /* shift */
@@ -34,11 +31,6 @@ static const char usage[] =
 	"  --snap N       keep N octets of each frame, 64 .. 65535 (default 65535)\n"
 	"  --buffer N     MiB between each lcore and the file, 1 .. 256, a power of two (default 4)\n"
 	"  --json         print what was captured as JSON\n";
-
-enum interface {
-	INTERFACE_PORT,
-	INTERFACE_HERE,
-};
 
 struct capture_options {
 	const char *socket;
@@ -90,28 +82,6 @@ static bool parse(int argc, char **argv, struct capture_options *o, int *status)
 	return false;
 }
 
-/* The payload is somebody's: the file is for its owner alone. */
-static FILE *open_file(const char *path)
-{
-	int fd;
-
-	if (strcmp(path, "-") == 0)
-		return stdout;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	return fd < 0 ? NULL : fdopen(fd, "w");
-}
-
-static void write_frame(FILE *f, const struct capture_frame *frame)
-{
-	const struct capture_record *r = &frame->record;
-
-	pcapng_frame(f, r->way == CAPTURE_HERE ? INTERFACE_HERE : INTERFACE_PORT, frame->time,
-		     frame->octets, r->length, r->whole,
-		     r->way == CAPTURE_SENT	  ? PCAPNG_OUTBOUND
-		     : r->way == CAPTURE_RECEIVED ? PCAPNG_INBOUND
-						  : PCAPNG_UNKNOWN);
-}
-
 static double now(void)
 {
 	struct timespec t;
@@ -120,37 +90,26 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-struct result {
-	uint64_t frames, lost;
-};
-
 /* Returns 0, or an errno of the file. */
 static int write_all(struct capture_session *s, const struct capture_options *o, FILE *f,
-		     struct result *result)
+		     struct capture_counts *counts)
 {
-	static struct capture_frame frame;
 	double end = now() + o->seconds;
 	bool last = false; /* one more look: what came before the end belongs to the capture */
+	int error;
 
-	while (result->frames < o->count || o->count == 0) {
-		if (capture_session_next(s, &frame)) {
-			write_frame(f, &frame);
-			result->frames++;
-			if (ferror(f))
-				return errno;
-			continue;
-		}
-		if (last)
-			break;
+	for (;;) {
+		error = capture_file_take(f, s, o->count, counts);
+		if (error != 0 || last || (o->count > 0 && counts->frames == o->count))
+			return error;
 		if (fflush(f) != 0)
 			return errno;
 		capture_session_wait(s, WAIT_MS);
 		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
 	}
-	return 0;
 }
 
-static void report(const struct capture_options *o, const struct result *r)
+static void report(const struct capture_options *o, const struct capture_counts *r)
 {
 	struct json j = { .out = stdout };
 
@@ -167,24 +126,17 @@ static void report(const struct capture_options *o, const struct result *r)
 
 static int capture(struct capture_session *s, const struct capture_options *o, FILE *f)
 {
-	struct result r = { 0 };
-	struct timespec t;
-	int error;
+	struct capture_counts counts = { 0 };
+	int error = capture_file_begin(f, s, "uroce capture", o->snap), ended;
 
-	pcapng_begin(f, "uroce capture");
-	pcapng_interface(f, s->port[0] != '\0' ? s->port : "no port", o->snap);
-	pcapng_interface(f, "same host", o->snap);
-	if (fflush(f) != 0)
-		return errno;
-	error = write_all(s, o, f, &r);
-	r.lost = capture_session_lost(s);
-	clock_gettime(CLOCK_REALTIME, &t);
-	pcapng_statistics(f, INTERFACE_PORT, (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec,
-			  r.lost);
-	if (error == 0 && fflush(f) != 0)
-		error = errno;
+	if (error != 0)
+		return error;
+	error = write_all(s, o, f, &counts);
+	ended = capture_file_end(f, s, &counts);
 	if (error == 0)
-		report(o, &r);
+		error = ended;
+	if (error == 0)
+		report(o, &counts);
 	return error;
 }
 
@@ -210,7 +162,7 @@ int command_capture(int argc, char **argv)
 		fprintf(stderr, "uroce capture: %s\n", why);
 		return EXIT_FAILED;
 	}
-	f = open_file(o.file);
+	f = capture_file_open(o.file);
 	error = f == NULL ? errno : capture(&s, &o, f);
 	if (f != NULL && f != stdout && fclose(f) != 0 && error == 0)
 		error = errno;

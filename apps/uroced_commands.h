@@ -41,5 +41,9 @@ void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)))
 extern cmdline_parse_inst_t *const show_commands[];
 extern cmdline_parse_inst_t *const set_commands[];
 extern cmdline_parse_inst_t *const impair_commands[];
+extern cmdline_parse_inst_t *const capture_commands[];
+
+/* Ends a capture that still runs: its file is whole then. */
+void console_capture_close(void);
 
 #endif

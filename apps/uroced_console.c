@@ -92,7 +92,7 @@ static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group
 						      &quit_command, NULL };
 
 static cmdline_parse_inst_t *const *const all[] = { show_commands, set_commands, impair_commands,
-						    own_commands };
+						    capture_commands, own_commands };
 
 /* ---- the line ---- */
 
@@ -137,6 +137,7 @@ bool console_wants_end(void)
 
 void console_close(void)
 {
+	console_capture_close();
 	if (terminal != NULL)
 		cmdline_stdin_exit(terminal);
 	cmdline_free(script);

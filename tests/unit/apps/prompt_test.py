@@ -4,6 +4,7 @@
 
 import pathlib
 import re
+import struct
 import unittest
 
 from engine_rig import MEMIF, EngineCase, Terminal, numbers_hidden, until
@@ -43,7 +44,8 @@ class Prompt(EngineCase):
         terminal = self.start_terminal()
         self.assertIn("serving uroce0 10.7.0.1", self.greeting)
         for command, wanted in parts[1:-1]:
-            got = self.command(terminal, command).replace(self.socket, "/tmp/uroced.sock")
+            command = command.replace("/tmp/", f"{self.folder}/")
+            got = self.command(terminal, command).replace(f"{self.folder}/", "/tmp/")
             self.assertEqual([numbers_hidden(line) for line in got.splitlines()],
                              [numbers_hidden(line) for line in wanted], command)
         terminal.write("quit\n")
@@ -86,6 +88,52 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+
+    def test_capture(self):
+        terminal = self.start_terminal()
+        file = self.folder / "frames.pcapng"
+        self.assertEqual(self.command(terminal, "capture stop"), "capture stop: no capture runs\n")
+        for path, why in (("/nonexistent/file", "No such file or directory"), ("-", "must be a file")):
+            self.assertEqual(self.command(terminal, f"capture start {path}"),
+                             f"capture start {path}: {why}\n")
+        self.assertEqual(self.command(terminal, f"capture start {file}"), "")
+        self.assertEqual(self.command(terminal, f"capture start {file}.too"),
+                         f"capture start {file}.too: the capture into {file} still runs; "
+                         "`capture stop` ends it\n")
+        self.ping(5)
+        # programs of this host: WRITE and its acknowledgement
+        until(lambda: re.search(r": [1-9]\d+ frames so far", self.command(terminal, "show capture")),
+              "frames")
+        said = self.command(terminal, "capture stop")
+        frames = int(re.fullmatch(rf"{file}: (\d+) frames captured, 0 lost\n", said)[1])
+        self.assertEqual(self.command(terminal, "show capture"), "no capture runs\n")
+        self.assertEqual(self.frames_in(file), frames)
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        self.assertFalse(pathlib.Path(f"{file}.too").exists())
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_a_capture_ends_with_the_engine(self):
+        terminal = self.start_terminal()
+        file = self.folder / "frames.pcapng"
+        self.assertEqual(self.command(terminal, f"capture start {file}"), "")
+        self.ping()
+        until(lambda: re.search(r": [1-9]\d* frames so far", self.command(terminal, "show capture")),
+              "frames")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+        self.assertGreater(self.frames_in(file), 0)
+
+    @staticmethod
+    def frames_in(file):
+        """Frames in a pcapng file that is whole: each block says twice how long it is."""
+        octets, at, frames = file.read_bytes(), 0, 0
+        while at < len(octets):
+            kind, length = struct.unpack_from("=II", octets, at)
+            assert octets[at + length - 4:at + length] == octets[at + 4:at + 8], at
+            frames += kind == 6  # an Enhanced Packet Block
+            at += length
+        return frames
 
     def test_impairments(self):
         terminal = Terminal(self.words(

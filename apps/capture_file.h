@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames of a capture as a file for Wireshark: `uroce capture`, and `capture start` at uroced's prompt. */
+#ifndef APPS_CAPTURE_FILE_H
+#define APPS_CAPTURE_FILE_H
+
+#include <stdio.h>
+
+#include "capture_session.h"
+
+struct capture_counts {
+	uint64_t frames, lost;
+};
+
+/* For its owner alone, because payload is somebody's; "-": standard output. NULL with errno. */
+FILE *capture_file_open(const char *path);
+/* Its head. 0 or an errno; likewise below. */
+int capture_file_begin(FILE *f, const struct capture_session *s, const char *program,
+		       uint32_t snap);
+/*
+ * The frames that are there, no more than `most` in all (0: all). `counts` begins at zero.
+ */
+int capture_file_take(FILE *f, struct capture_session *s, uint64_t most,
+		      struct capture_counts *counts);
+/* What was lost; then all of it is in the file, which stays open. */
+int capture_file_end(FILE *f, const struct capture_session *s, struct capture_counts *counts);
+
+#endif
