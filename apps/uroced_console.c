@@ -91,8 +91,9 @@ static cmdline_parse_inst_t quit_command = { .f = quit,
 static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group_command,
 						      &quit_command, NULL };
 
-static cmdline_parse_inst_t *const *const all[] = { show_commands, set_commands, impair_commands,
-						    capture_commands, own_commands };
+static cmdline_parse_inst_t *const *const all[] = { show_commands,    set_commands,
+						    impair_commands,  capture_commands,
+						    traffic_commands, own_commands };
 
 /* ---- the line ---- */
 
@@ -137,6 +138,7 @@ bool console_wants_end(void)
 
 void console_close(void)
 {
+	console_traffic_close();
 	console_capture_close();
 	if (terminal != NULL)
 		cmdline_stdin_exit(terminal);

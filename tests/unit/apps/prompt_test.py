@@ -43,11 +43,15 @@ class Prompt(EngineCase):
         self.assertEqual(parts[-1][0], "quit")
         terminal = self.start_terminal()
         self.assertIn("serving uroce0 10.7.0.1", self.greeting)
+        own = None  # of the sink, whose number nobody knows before
         for command, wanted in parts[1:-1]:
+            command = re.sub(r" 0x\w+$", lambda _: f" {own}", command)
             command = command.replace("/tmp/", f"{self.folder}/")
             got = self.command(terminal, command).replace(f"{self.folder}/", "/tmp/")
             self.assertEqual([numbers_hidden(line) for line in got.splitlines()],
                              [numbers_hidden(line) for line in wanted], command)
+            if sink := re.search(r"rx: queue pair (\w+)", got):
+                own = sink[1]
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
@@ -110,6 +114,90 @@ class Prompt(EngineCase):
         self.assertEqual(self.frames_in(file), frames)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
         self.assertFalse(pathlib.Path(f"{file}.too").exists())
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def memif_terminal(self):
+        """A prompt whose engine has a port, for a peer."""
+        terminal = Terminal(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
+                                       eal=[MEMIF.format("server", self.folder)]),
+                            self.environment)
+        terminal.read_until(PROMPT)
+        terminal.await_raw()
+        return terminal
+
+    def peer_terminal(self):
+        own, self.socket = self.socket, str(self.folder / "peer.sock")
+        terminal = Terminal(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
+                                       eal=[MEMIF.format("client", self.folder)],
+                                       address="10.7.0.2/24"), self.environment)
+        self.socket = own
+        terminal.read_until(PROMPT)
+        terminal.await_raw()
+        return terminal
+
+    def traffic(self, terminal, end):
+        """(messages, octets) of tx or rx so far."""
+        said = self.command(terminal, "show traffic")
+        return tuple(map(int, re.search(rf"{end}: (\d+) messages, (\d+) octets", said).groups()))
+
+    def test_traffic_to_another_engine(self):
+        sink, source = self.memif_terminal(), self.peer_terminal()
+        qpn = re.search("0x[0-9a-f]{6}", self.command(sink, "start rx"))[0]
+        self.assertEqual(self.command(source, "set traffic size 1000"), "")
+        # the link and the neighbour may need a moment
+        until(lambda: self.command(source, f"start tx 10.7.0.1 {qpn}") == "", "a source")
+        until(lambda: self.traffic(sink, "rx")[0] > 1000, "1000 messages")
+        messages, octets = self.traffic(sink, "rx")
+        self.assertEqual(octets, 1000 * messages)
+        self.assertIn("start tx 10.7.0.1 7: it runs already; `stop` ends it",
+                      self.command(source, "start tx 10.7.0.1 7"))
+        self.command(source, "set traffic period 1")
+        source.read_until("\ntx: ")
+        self.command(source, "set traffic period 0")
+        sent = re.findall(r"tx: (\d+) messages, ", self.command(source, "stop"))[-1]
+        got = re.search(r"rx: (\d+) messages, ", self.command(sink, "stop"))[1]
+        self.assertLessEqual(int(got), int(sent))
+        self.assertEqual(self.command(sink, "stop"), "stop: no traffic runs\n")
+        for terminal in (sink, source):
+            terminal.write("quit\n")
+            self.assertEqual(terminal.status(), 0)
+
+    def test_a_rate_of_traffic(self):
+        terminal = self.start_terminal()
+        self.assertEqual(self.command(terminal, "set traffic rate 100"), "")
+        self.assertEqual(self.command(terminal, "start tx 10.7.0.1 0x12"), "")
+        until(lambda: self.traffic(terminal, "tx")[0] > 20, "messages")
+        said = self.command(terminal, "stop")
+        messages, seconds = re.search(r"tx: (\d+) messages, .* in ([\d.]+) s", said).groups()
+        # no more than the rate, and ten milliseconds of it that were missed
+        self.assertLessEqual(int(messages), 100 * (float(seconds) + 0.1) + 2)
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_traffic_that_cannot_be(self):
+        terminal = self.start_terminal()
+        for command, why in (
+                ("start tx nowhere 0x12", "must be an IPv4 or IPv6 address (Invalid argument)"),
+                ("start tx 10.7.0.1 1", "must be the number of a queue pair, 2 .. 0xfffffe"),
+                ("start tx 10.7.0.1 0x1000000", "must be the number of a queue pair, 2 .. 0xfffffe"),
+                ("start tx 10.7.0.1 12x", "must be the number of a queue pair, 2 .. 0xfffffe"),
+                ("set traffic size 0", "must be in 1 .. 4096"),
+                ("set traffic size 4097", "must be in 1 .. 4096"),
+                ("set traffic rate -1", "must be in 0 .. 1000000000"),
+                ("set traffic period 3601", "must be in 0 .. 3600"),
+                ("start tx 2001:db8::1 0x12",
+                 "the engine has no address of this kind (Invalid argument)"),
+                ("stop", "no traffic runs")):
+            self.assertEqual(self.command(terminal, command), f"{command}: {why}\n")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_traffic_ends_with_the_engine(self):
+        terminal = self.start_terminal()
+        qpn = re.search("0x[0-9a-f]{6}", self.command(terminal, "start rx"))[0]
+        self.assertEqual(self.command(terminal, f"start tx 10.7.0.1 {qpn}"), "")
+        until(lambda: self.traffic(terminal, "rx")[0] > 0, "messages")
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
