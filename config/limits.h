@@ -65,6 +65,7 @@
 	512u /* frames for ourselves that are not read yet: then nothing is sent */
 #define LIMIT_LOOP	     2048u /* room for them */
 #define LIMIT_INBOX	     4096u /* frames from other lcores */
+#define LIMIT_CROSSING	     1024u /* ... that wait for room there */
 #define LIMIT_LCORE_MESSAGES 64u /* requests of the control path */
 #define LIMIT_BATCH_COPIES   512u /* copies into peer memory of one rx round */
 #define LIMIT_BATCH_TICKETS  128u /* packets that they are of */

@@ -22,6 +22,7 @@
 #include <rte_pause.h>
 
 #include "lcore/inside.h"
+#include "lcore/moving/crossing.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
 #include "queue/fence.h"
@@ -101,9 +102,9 @@ static bool sleep_once(struct lcore *l)
 
 	__atomic_store_n(&l->sleeping, 1, __ATOMIC_RELAXED);
 	tell_clients(l, 1);
-	queue_fence(); /* pairs with doorbell_ring, lcore_call and hand_over */
+	queue_fence(); /* pairs with doorbell_ring, lcore_call and crossing.c */
 	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->drains) ||
-	       outlets_wait(l);
+	       outlets_wait(l) || crossing_waits(l);
 	if (!busy && !__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE))
 		wait_for_bell(l, bell, clock_now());
 	tell_clients(l, 0);

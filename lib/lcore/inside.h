@@ -44,7 +44,7 @@ uint32_t rx_poll(struct lcore *l, nanotime now);
  */
 bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		  nanotime now);
-/* The frame goes to another lcore's inbox, marked; dropped and counted if that is full. */
+/* crossing.c: the frame, marked, goes to another lcore's inbox, as soon as that has room. */
 void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark);
 /*
  * A frame that the queue pair `sender` made for one of our own addresses; false: no room, the frame

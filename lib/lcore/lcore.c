@@ -23,6 +23,7 @@
 #include "drivers/log.h"
 #include "lcore/inside.h"
 #include "lcore/moving/behind.h"
+#include "lcore/moving/crossing.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/slots.h"
@@ -72,6 +73,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->loop = calloc(LIMIT_LOOP, sizeof(*l->loop));
 	l->copies = copy_batch_create();
 	l->outlets = outlets_create();
+	l->crossing = crossing_create();
 	l->paths = paths_create();
 	l->moving = moving_create();
 	l->holding = holding_create();
@@ -79,8 +81,9 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->outlets == NULL || l->paths == NULL || l->moving == NULL || l->holding == NULL ||
-	    l->behind == NULL || l->copies == NULL || l->inbox == NULL || l->messages == NULL) {
+	    l->outlets == NULL || l->crossing == NULL || l->paths == NULL || l->moving == NULL ||
+	    l->holding == NULL || l->behind == NULL || l->copies == NULL || l->inbox == NULL ||
+	    l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -105,6 +108,7 @@ void lcore_destroy(struct lcore *l)
 	if (l->copies != NULL)
 		copy_batch_destroy(l->copies);
 	outlets_destroy(l->outlets);
+	crossing_destroy(l->crossing);
 	paths_destroy(l->paths);
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);

@@ -88,6 +88,7 @@ struct lcore {
 	struct outlets *outlets; /* frames that the port or an lcore did not take */
 	struct copy_batch *copies; /* placements of this rx round that wait for peer memory */
 	uint64_t chains; /* the number of the newest */
+	struct crossing *crossing; /* frames for other lcores' inboxes that were full */
 	struct rte_ring *inbox; /* mbufs from other lcores: handed over or looped */
 	struct rte_ring *messages; /* struct lcore_message */
 	uint32_t exceptions; /* frames of this burst for the kernel */

@@ -10,29 +10,13 @@
 #include "lcore/datagram.h"
 #include "lcore/elsewhere.h"
 #include "lcore/inside.h"
+#include "lcore/moving/crossing.h"
 #include "queue/fence.h"
 #include "wire/decode.h"
 #include "wire/header.h"
 #include "wire/opcode.h"
 
 #define LOOP_BURST 128u /* more than a tx round makes */
-
-void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark)
-{
-	m->hash.usr = mark;
-	for (int tries = 0; tries < 64; tries++) {
-		if (rte_ring_enqueue(to->inbox, m) == 0) {
-			queue_fence(); /* the frame is in the ring before the flag is read: pairs with idle.c */
-			if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
-				lcore_wake(to);
-			return;
-		}
-		rte_pause();
-	}
-	/* The other lcore may be waiting for this one, so the wait is bounded. */
-	count_reason(l, REASON_HAND_OVER_FULL);
-	rte_pktmbuf_free(m);
-}
 
 /*
  * Who is connected to one of our own addresses has nothing to hear from the port: the addresses
@@ -129,12 +113,12 @@ static uint32_t port_input(struct lcore *l, nanotime now)
 {
 	uint32_t total = 0, n;
 
-	if (l->queue == UINT16_MAX)
+	if (l->queue == UINT16_MAX || crossing_waits(l))
 		return 0;
 	do {
 		n = port_burst(l, now);
 		total += n;
-	} while (n == LIMIT_BURST && total < LIMIT_ROUND + LIMIT_TURN);
+	} while (n == LIMIT_BURST && total < LIMIT_ROUND + LIMIT_TURN && !crossing_waits(l));
 	return total;
 }
 
@@ -190,7 +174,7 @@ bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t 
 	capture_frames(l, &m, 1, CAPTURE_HERE);
 	if (rte_ring_enqueue(to->inbox, m) != 0)
 		return false;
-	queue_fence(); /* as in hand_over */
+	queue_fence(); /* as in crossing.c */
 	if (__atomic_load_n(&to->sleeping, __ATOMIC_SEQ_CST))
 		lcore_wake(to);
 	return true;
@@ -200,6 +184,8 @@ uint32_t rx_poll(struct lcore *l, nanotime now)
 {
 	uint32_t work = 0;
 
+	if (crossing_waits(l))
+		work += crossing_flush(l, now);
 	if (l->engine->port != NULL)
 		work += port_input(l, now);
 	work += inbox_input(l, now);

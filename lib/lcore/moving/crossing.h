@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that arrived at one lcore and are another's (hand_over). What the other's inbox has no room for
+ * waits here, and meanwhile the port is not asked for more:
+ *
+ *	port ---> lcore 0 ---> inbox of lcore 1, full
+ *	   stops     |
+ *	             +-- waits here, in its order, and goes first
+ *
+ * So a slow lcore slows down who sends to it, as a slow port does, and no frame is lost between lcores. An
+ * lcore reads its own inbox in any case: two that wait for each other go on.
+ *
+ * An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck (an embedding program that does not poll it):
+ * what is for it is dropped as `hand_over_full` until its inbox takes a frame.
+ */
+#ifndef LCORE_CROSSING_H
+#define LCORE_CROSSING_H
+
+#include "lcore/inside.h"
+
+static_assert((LIMIT_CROSSING & (LIMIT_CROSSING - 1)) == 0, "a ring is masked");
+static_assert(LIMIT_CROSSING >= 2 * LIMIT_BURST * LIMIT_LCORES,
+	      "a burst of the port and one of the inbox, for groups with members everywhere");
+
+struct crossing {
+	struct {
+		struct rte_mbuf *mbuf;
+		struct lcore *to;
+	} frame[LIMIT_CROSSING]; /* frame[tail .. head), free-running */
+	uint32_t head, tail;
+	uint32_t stuck; /* lcores, a bit each */
+	nanotime since; /* no frame went over since then; 0: none waited at the last look */
+};
+
+struct crossing *crossing_create(void);
+/* Frees the frames, too. */
+void crossing_destroy(struct crossing *c);
+
+/* Frames wait: the lcore may not sleep, and does not ask the port. */
+static inline bool crossing_waits(const struct lcore *l)
+{
+	return l->crossing->head != l->crossing->tail;
+}
+
+/* Tries again. Returns how many frames went over. */
+uint32_t crossing_flush(struct lcore *l, nanotime now);
+
+#endif

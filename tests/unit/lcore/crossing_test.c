@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that arrived at another lcore than their queue pair's, where that one's inbox is full: none is lost,
+ * none overtakes another, the port waits, and an lcore that nobody polls stops the others for a bound.
+ * The lcores that get them are not polled: the test looks into their inboxes.
+ */
+#include <criterion/criterion.h>
+
+#include "loop_rig.h"
+#include "lcore/moving/crossing.h"
+
+#define LCORES 3u
+
+static struct rig *rig; /* for its EAL and its packet buffers */
+static struct engine engine;
+static struct lcore *lcore;
+static uint32_t asked; /* the port, how often */
+
+static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
+{
+	asked++;
+	return 0;
+}
+
+static const struct port_ops ops = { .rx_burst = rx_burst };
+static struct port port = { .ops = &ops, .name = "test", .queues = LCORES };
+
+static void begin(void)
+{
+	rig = rig_open();
+	engine.pool = rig->engine.pool;
+	engine.keys = rig->engine.keys;
+	engine.lcores = LCORES;
+	engine.port = &port;
+	engine.lcore = lcore = aligned_alloc(64, LCORES * sizeof(*lcore));
+	engine.id = 1; /* the rig's rings have names, too */
+	for (uint32_t i = 0; i < LCORES; i++)
+		cr_assert_eq(lcore_init(&engine, &lcore[i], i), 0);
+}
+
+static void end(void)
+{
+	for (uint32_t i = 0; i < LCORES; i++)
+		lcore_destroy(&lcore[i]);
+	free(lcore);
+	rig_close(rig);
+}
+
+TestSuite(crossing, .init = begin, .fini = end, .timeout = 60);
+
+static struct rte_mbuf *frame(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(engine.pool);
+
+	cr_assert_not_null(m);
+	return m;
+}
+
+static uint32_t available(void)
+{
+	return rte_mempool_avail_count(engine.pool);
+}
+
+/* One frame that stands in it as often as it has room. */
+static void fill(struct lcore *l)
+{
+	struct rte_mbuf *m = frame();
+	uint32_t n = 0;
+
+	while (rte_ring_enqueue(l->inbox, m) == 0)
+		n++;
+	cr_assert_gt(n, 1);
+	rte_mbuf_refcnt_set(m, (uint16_t)n); /* each is freed */
+}
+
+static struct rte_mbuf *take(struct lcore *l)
+{
+	void *m = NULL;
+
+	cr_assert_eq(rte_ring_dequeue(l->inbox, &m), 0, "its inbox is empty");
+	return m;
+}
+
+static void make_room(struct lcore *l, uint32_t n)
+{
+	while (n-- > 0)
+		rte_pktmbuf_free(take(l));
+}
+
+static uint64_t dropped(void)
+{
+	return lcore[0].stats.by_reason[REASON_HAND_OVER_FULL];
+}
+
+Test(crossing, a_frame_goes_over_at_once)
+{
+	struct rte_mbuf *m = frame();
+
+	hand_over(&lcore[0], &lcore[1], m, 77);
+	cr_expect_not(crossing_waits(&lcore[0]));
+	cr_expect_eq(take(&lcore[1]), m);
+	cr_expect_eq(m->hash.usr, 77);
+	rte_pktmbuf_free(m);
+}
+
+Test(crossing, nothing_is_lost_and_the_port_waits)
+{
+	struct rte_mbuf *m[8];
+
+	fill(&lcore[1]);
+	rx_poll(&lcore[0], 1);
+	cr_expect_eq(asked, 1);
+	for (uint32_t i = 0; i < 8; i++)
+		hand_over(&lcore[0], &lcore[1], m[i] = frame(), i);
+	cr_assert(crossing_waits(&lcore[0]));
+	cr_expect_eq(rx_poll(&lcore[0], 2), 0);
+	cr_expect_eq(asked, 1, "the port was asked for more");
+	make_room(&lcore[1], 3);
+	cr_expect_eq(rx_poll(&lcore[0], 3), 3);
+	cr_expect_eq(asked, 1);
+	make_room(&lcore[1], rte_ring_count(lcore[1].inbox) - 3);
+	cr_expect_eq(rx_poll(&lcore[0], 4), 5);
+	cr_expect_not(crossing_waits(&lcore[0]));
+	cr_expect_eq(asked, 2, "the port is asked again");
+	for (uint32_t i = 0; i < 8; i++) {
+		cr_expect_eq(take(&lcore[1]), m[i], "frame %u is not in its order", i);
+		cr_expect_eq(m[i]->hash.usr, i);
+		rte_pktmbuf_free(m[i]);
+	}
+	cr_expect_eq(dropped(), 0);
+}
+
+/* One that is full does not hold up what is for another, and a later frame does not overtake. */
+Test(crossing, each_lcore_has_its_order)
+{
+	struct rte_mbuf *m[4];
+
+	fill(&lcore[1]);
+	for (uint32_t i = 0; i < 4; i++)
+		hand_over(&lcore[0], &lcore[i % 2 == 0 ? 1 : 2], m[i] = frame(), i);
+	cr_expect_eq(crossing_flush(&lcore[0], 1), 2);
+	cr_expect_eq(take(&lcore[2]), m[1]);
+	cr_expect_eq(take(&lcore[2]), m[3]);
+	make_room(&lcore[1], 1);
+	cr_expect_eq(crossing_flush(&lcore[0], 2), 1);
+	make_room(&lcore[1], rte_ring_count(lcore[1].inbox) - 1);
+	cr_expect_eq(take(&lcore[1]), m[0]);
+	cr_expect_eq(crossing_flush(&lcore[0], 3), 1);
+	cr_expect_eq(take(&lcore[1]), m[2]);
+	for (uint32_t i = 0; i < 4; i++)
+		rte_pktmbuf_free(m[i]);
+}
+
+/* They wait for each other: both read what they have, and both get rid of theirs. */
+Test(crossing, two_that_wait_for_each_other_go_on)
+{
+	nanotime now = 1;
+
+	fill(&lcore[0]);
+	fill(&lcore[1]);
+	for (uint32_t i = 0; i < 100; i++) {
+		hand_over(&lcore[0], &lcore[1], frame(), frame_mark(FRAME_TRUSTED, 1));
+		hand_over(&lcore[1], &lcore[0], frame(), frame_mark(FRAME_TRUSTED, 1));
+	}
+	for (; now < 1000 &&
+	       (rte_ring_count(lcore[0].inbox) > 0 || rte_ring_count(lcore[1].inbox) > 0);
+	     now++)
+		for (uint32_t i = 0; i < 2; i++)
+			rx_poll(&lcore[i], now);
+	cr_expect_not(crossing_waits(&lcore[0]));
+	cr_expect_not(crossing_waits(&lcore[1]));
+	cr_expect_eq(rte_ring_count(lcore[0].inbox), 0, "it is not read");
+	cr_expect_eq(rte_ring_count(lcore[1].inbox), 0, "it is not read");
+	cr_expect_eq(dropped(), 0);
+}
+
+Test(crossing, an_lcore_that_nobody_polls_has_a_bound)
+{
+	const nanotime bound = LIMIT_STUCK_MS * TIME_MS;
+	uint32_t before;
+	struct rte_mbuf *m;
+
+	fill(&lcore[1]);
+	before = available();
+	for (uint32_t i = 0; i < 5; i++)
+		hand_over(&lcore[0], &lcore[1], frame(), 0);
+	rx_poll(&lcore[0], 1);
+	rx_poll(&lcore[0], bound);
+	cr_expect_eq(dropped(), 0, "too early");
+	cr_expect_eq(asked, 0);
+	rx_poll(&lcore[0], bound + 1);
+	cr_expect_eq(dropped(), 5);
+	cr_expect_eq(asked, 1, "the others' frames come in again");
+	/* From now on what is for it is dropped at once, until it takes one. */
+	hand_over(&lcore[0], &lcore[1], frame(), 0);
+	cr_expect_eq(dropped(), 6);
+	cr_expect_eq(available(), before, "buffers are lost");
+	make_room(&lcore[1], 1);
+	hand_over(&lcore[0], &lcore[1], frame(), 0);
+	hand_over(&lcore[0], &lcore[1], m = frame(), 0);
+	cr_expect_eq(dropped(), 6);
+	cr_expect(crossing_waits(&lcore[0]), "it waits again");
+	make_room(&lcore[1], 1);
+	cr_expect_eq(crossing_flush(&lcore[0], 2 * bound), 1);
+	make_room(&lcore[1], rte_ring_count(lcore[1].inbox) - 1);
+	cr_expect_eq(take(&lcore[1]), m);
+	rte_pktmbuf_free(m);
+}
+
+Test(crossing, what_waits_is_bounded)
+{
+	fill(&lcore[1]);
+	for (uint32_t i = 0; i < LIMIT_CROSSING; i++)
+		hand_over(&lcore[0], &lcore[1], frame(), 0);
+	cr_expect_eq(dropped(), 0);
+	hand_over(&lcore[0], &lcore[1], frame(), 0);
+	cr_expect_eq(dropped(), 1);
+}
