@@ -205,6 +205,7 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 		struct netdev_options n = { .iface = o->netdev,
 					    .queues = (uint16_t)lcores,
 					    .mtu = o->engine.mtu,
+					    .vlan = o->engine.vlan,
 					    .pool = o->engine.pool,
 					    .socket = SOCKET_ID_ANY };
 

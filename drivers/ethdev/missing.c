@@ -16,6 +16,7 @@
 #include <rte_pci.h>
 
 #include "base/bits.h"
+#include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/ethdev.h"
 
 #define SYSFS "/sys/bus/pci/devices"
@@ -66,7 +67,16 @@ static void wrong_driver(const char *device, const char *driver, char *why, size
 /* vfio gives a group to one process. */
 static void refused(const char *device, const char *group, int error, char *why, size_t size)
 {
-	if (error == EBUSY)
+	char file[64];
+	int pid;
+
+	snprintf(file, sizeof(file), "/dev/vfio/%s", group);
+	pid = error == EBUSY ? claim_holder_of(file) : 0;
+	if (pid > 0)
+		snprintf(why, size,
+			 "%s is in use by process %d: stop that, or choose another device", device,
+			 pid);
+	else if (error == EBUSY)
 		snprintf(why, size, "%s is in use by another process (fuser -v /dev/vfio/%s)",
 			 device, group);
 	else if (error == EACCES || error == EPERM)

@@ -18,6 +18,7 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
+#include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 
@@ -30,6 +31,7 @@ struct netdev {
 	struct mnl_socket *events; /* of links and addresses */
 	bool unread; /* an announced change was not read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
+	int claim; /* keeps other engines away; -1: there is none */
 };
 
 /*
@@ -77,7 +79,7 @@ static int mute_open(int family, const char *iface)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 	setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, iface, (socklen_t)strlen(iface));
-	/* another engine on the same interface has such a socket, too */
+	/* another engine on the same interface, in another VLAN, has such a socket, too */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
@@ -111,6 +113,8 @@ void netdev_close(struct netdev *n)
 	for (int i = 0; i < 2; i++)
 		if (n->mute[i] >= 0)
 			close(n->mute[i]);
+	if (n->claim >= 0)
+		close(n->claim);
 	rte_vdev_uninit(n->vdev);
 	free(n);
 }
@@ -211,8 +215,11 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 		return NULL;
 	}
 	snprintf(n->iface, sizeof(n->iface), "%s", o->iface);
-	p = open_port(n, o, why, why_size);
+	n->claim = claim_interface(o->iface, if_nametoindex(o->iface), o->vlan, why, why_size);
+	p = n->claim == CLAIM_TAKEN ? NULL : open_port(n, o, why, why_size);
 	if (p == NULL) {
+		if (n->claim >= 0)
+			close(n->claim);
 		free(n);
 		return NULL;
 	}

@@ -13,6 +13,8 @@ struct netdev_options {
 	const char *iface;
 	uint16_t queues;
 	uint16_t mtu; /* 0: the interface's */
+	uint16_t
+		vlan; /* of the engine: engines of different VLANs share an interface. 0: untagged */
 	struct rte_mempool *pool; /* its mbufs have room for netdev_mbuf_octets() */
 	int socket;
 };

@@ -115,6 +115,13 @@ netdev)
 	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1 addresses .*10.9.0.1/24 fd09::1/64$"
 	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
 	expect "^resolved fd09::2 02:00:00:00:00:02"
+	# the interface has an engine, which goes on
+	if "$tool" --no-huge --no-shconf --no-pci -m 64 -l 0 --file-prefix "port_test_other_$$" -- \
+		netdev near 10.9.0.2 </dev/null >"$dir/other_out" 2>"$dir/other_err"; then
+		fail "a second engine on the interface"
+	fi
+	grep -q "near: another engine (process $tool_pid) has this interface" "$dir/other_err" ||
+		fail "the second engine says: $(cat "$dir/other_err")"
 	expect "^pending 10.9.0.77"
 	expect "^unreachable 10.9.0.77"
 	ip address add 10.9.0.3/24 dev near

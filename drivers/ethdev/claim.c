@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drivers/ethdev/claim.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define WAITING 128 /* who asks is never accepted, only told who we are */
+
+static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
+{
+	memset(at, 0, sizeof(*at));
+	at->sun_family = AF_UNIX;
+	snprintf(at->sun_path + 1, sizeof(at->sun_path) - 1, "uroce/netdev/%u/%u", ifindex, vlan);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(at->sun_path + 1));
+}
+
+/* Who listens there. False: nobody who may have the interface. */
+static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *who)
+{
+	socklen_t size = sizeof(*who);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool known;
+
+	*who = (struct ucred){ .uid = geteuid() };
+	if (fd < 0)
+		return true;
+	known = connect(fd, (const struct sockaddr *)at, length) == 0 &&
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &size) == 0;
+	close(fd);
+	/* any user may take any such name, but needs more than that for a packet socket */
+	return !known || who->uid == 0 || who->uid == geteuid();
+}
+
+int claim_interface(const char *name, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at;
+	socklen_t length = name_it(&at, ifindex, vlan);
+	char process[32] = "";
+	struct ucred who;
+	int error;
+
+	if (fd < 0)
+		return CLAIM_NONE;
+	if (bind(fd, (struct sockaddr *)&at, length) == 0 && listen(fd, WAITING) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	if (error != EADDRINUSE || !ask(&at, length, &who))
+		return CLAIM_NONE;
+	if (who.pid > 0) /* 0: it is in another pid namespace, or has only just begun */
+		snprintf(process, sizeof(process), " (process %d)", who.pid);
+	snprintf(why, why_size,
+		 "%s: another engine%s has this interface: use or stop that engine, or choose "
+		 "another interface or --vlan",
+		 name, process);
+	return CLAIM_TAKEN;
+}
+
+static bool has_open(const char *pid, const char *file)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	struct dirent *d;
+	bool found = false;
+	DIR *fds;
+
+	snprintf(path, sizeof(path), "/proc/%.32s/fd", pid);
+	fds = opendir(path);
+	while (fds != NULL && !found && (d = readdir(fds)) != NULL) {
+		ssize_t n = readlinkat(dirfd(fds), d->d_name, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		found = strcmp(target, file) == 0;
+	}
+	if (fds != NULL)
+		closedir(fds);
+	return found;
+}
+
+int claim_holder_of(const char *file)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *d;
+	int pid = 0;
+
+	while (processes != NULL && pid == 0 && (d = readdir(processes)) != NULL) {
+		int next = d->d_name[0] >= '1' && d->d_name[0] <= '9' ? atoi(d->d_name) : 0;
+
+		if (next > 0 && next != getpid() && has_open(d->d_name, file))
+			pid = next;
+	}
+	if (processes != NULL)
+		closedir(processes);
+	return pid;
+}
