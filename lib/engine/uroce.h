@@ -36,9 +36,11 @@ extern "C" {
 
 #define UROCE_API __attribute__((visibility("default")))
 
-/* The most polling threads of an engine, queues of a port, and own addresses. */
+/* The most polling threads of an engine, and queues of a port. */
 #define UROCE_LCORES	16
+/* The most own addresses of an engine. */
 #define UROCE_ADDRESSES 16
+/* The most next hops. */
 #define UROCE_GATEWAYS	2
 
 struct rte_mbuf;
@@ -51,14 +53,15 @@ UROCE_API const char *uroce_version(void);
 
 /* ---- ports ---- */
 
+/* What uroce_port_open() opens: `name` or `netdev`, exactly one of them. */
 struct uroce_port_options {
 	size_t size; /* sizeof(struct uroce_port_options) */
 	/*
-	 * Exactly one of these. `name`: a port of DPDK, by its name there (0000:01:00.0,
-	 * net_memif0). It is stopped or new, and nobody else uses it. `netdev`: a Linux interface
-	 * (eth0), which the kernel keeps using, too.
+	 * A port of DPDK, by its name there (0000:01:00.0, net_memif0). It is stopped or new, and
+	 * nobody else uses it.
 	 */
 	const char *name;
+	/* A Linux interface (eth0), which the kernel keeps using, too. */
 	const char *netdev;
 	/*
 	 * For received frames. It stays the caller's and outlives the port. A buffer holds a whole
@@ -85,6 +88,7 @@ struct uroce_port_options {
 UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *options, char *why,
 					     size_t why_size);
 
+/* What uroce_port_handed() makes. */
 struct uroce_handed_options {
 	size_t size; /* sizeof(struct uroce_handed_options) */
 	const char *name; /* for messages, at most 63 characters. NULL: "handed" */
@@ -129,13 +133,14 @@ UROCE_API int uroce_port_close(struct uroce_port *port);
 
 /* ---- engines ---- */
 
+/* An address of an engine, and of its network. */
 struct uroce_address {
-	uint8_t octet[16]; /* IPv6, or IPv4 as ::ffff:a.b.c.d; network order */
+	uint8_t octet[16]; /* IPv6, or IPv4 mapped into it (RFC 4291); network order */
 	uint8_t prefix; /* bits: 0..32 for IPv4, 0..128 for IPv6 */
 };
 
 /*
- * All zero is a valid start, except for `size`, `lcores` (at least 1) and `socket_gid` (-1 for
+ * What uroce_create() makes. All zero is a valid start, except for `size`, `lcores` (at least 1) and `socket_gid` (-1 for
  * "leave the group"). The engine copies what it needs: the strings and the struct itself may go
  * after uroce_create().
  */
@@ -150,13 +155,15 @@ struct uroce_options {
 	/* EAL lcores that uroce_start() launches, one for each of `lcores`. */
 	unsigned int lcore_ids[UROCE_LCORES];
 	/*
-	 * Own addresses, at most 16. 0: those of the port, or without a port those of this host,
-	 * which the engine follows when they change. A handed port has none.
+	 * How many own addresses there are, at most 16. 0: those of the port, or without a port those
+	 * of this host, which the engine follows when they change. A handed port has none.
 	 */
 	uint32_t addresses;
+	/* The own addresses. */
 	struct uroce_address address[UROCE_ADDRESSES];
-	/* Next hops outside of the prefixes, at most 2. */
+	/* How many next hops there are outside of the prefixes, at most 2. */
 	uint32_t gateways;
+	/* Their addresses; the prefixes do not count. */
 	struct uroce_address gateway[UROCE_GATEWAYS];
 	/* 802.1Q VLAN id, 1 .. 4094. 0: untagged. */
 	uint16_t vlan;
@@ -174,10 +181,10 @@ struct uroce_options {
 	int64_t socket_gid;
 	/*
 	 * Packet buffers, which stay the caller's and outlive the engine. Each holds a whole frame
-	 * of the port. NULL: the engine creates a pool of `pool_size` buffers (0: a default that
-	 * grows with `lcores`).
+	 * of the port. NULL: the engine creates a pool.
 	 */
 	struct rte_mempool *pool;
+	/* Buffers of the pool that the engine creates. 0: a default that grows with `lcores`. */
 	uint32_t pool_size;
 	/* Seconds without a client after which uroce_idle_expired() returns true. 0: never. */
 	uint32_t exit_when_idle;
@@ -276,6 +283,7 @@ UROCE_API bool uroce_idle_expired(const struct uroce_engine *e);
  */
 UROCE_API void uroce_describe(const struct uroce_engine *e, char *text, size_t size);
 
+/* A counter of an engine, as uroce_counters() reads it. */
 struct uroce_counter {
 	const char *name; /* as in `uroce stat --json`; static */
 	uint64_t value; /* since uroce_create() */
