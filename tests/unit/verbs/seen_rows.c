@@ -128,6 +128,31 @@ static void move_dontunmap(struct seen *s)
 	seen_look(s, "there", page(q, 3));
 }
 
+/* What mremap does to promoted memory differently, it does not do after deregistration. */
+static void remap_after(struct seen *s)
+{
+	uint8_t *q;
+
+	seen_deregister(s, page(s->p, 3));
+	q = mremap(s->p, HALF, SEEN_OCTETS, MREMAP_MAYMOVE);
+	seen_look(s, "old", page(q, 3));
+	seen_look(s, "new", page(q, SEEN_PAGES / 2));
+	mremap(q, SEEN_OCTETS, HALF, 0);
+	mremap(q, HALF, SEEN_OCTETS, 0);
+	seen_look(s, "again", page(q, SEEN_PAGES - 1));
+	mremap(page(s->p, SEEN_PAGES / 2), HALF, HALF, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	seen_look(s, "where it was", page(s->p, SEEN_PAGES - 1));
+}
+
+static void advise_after(struct seen *s)
+{
+	seen_deregister(s, page(s->p, 3));
+	seen_note(s, "%s", result(madvise(s->p, HALF, MADV_REMOVE)));
+	seen_look(s, "it", page(s->p, 3));
+	seen_note(s, "%s", result(madvise(s->p, HALF, MADV_DONTNEED)));
+	seen_look(s, "it", page(s->p, 3));
+}
+
 /* ---- munmap and mmap ---- */
 
 static void unmap_a_part(struct seen *s)
@@ -152,10 +177,15 @@ static void unmap_all(struct seen *s)
 	seen_deregister(s, s->p);
 }
 
-static void map_over_it(struct seen *s)
+static void map_other(struct seen *s)
 {
 	mmap(s->p, SEEN_OCTETS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 	     0);
+}
+
+static void map_over_it(struct seen *s)
+{
+	map_other(s);
 	seen_look(s, "new", page(s->p, 3));
 	seen_fill(s->p, SEEN_OCTETS);
 	seen_write(s, "WRITE", page(s->p, 3));
@@ -274,8 +304,16 @@ static void lock(struct seen *s)
 
 /* ---- fork ---- */
 
+static void look_in_child(struct seen *child, uint8_t *p)
+{
+	seen_look(child, "child", page(p, 3));
+	seen_access(child, "its access", page(p, 3));
+	seen_fill(page(p, 5), SEEN_PAGE);
+	seen_look(child, "its own", page(p, 5));
+}
+
 /* The child looks after the parent has written, and the parent after the child has. */
-static void fork_now(struct seen *s, uint8_t *p)
+static void fork_and(struct seen *s, uint8_t *p, void (*look)(struct seen *child, uint8_t *p))
 {
 	int go[2], back[2], status;
 	struct seen child = *s;
@@ -289,17 +327,15 @@ static void fork_now(struct seen *s, uint8_t *p)
 		child.text[0] = '\0';
 		if (read(go[0], &c, 1) != 1)
 			_exit(1);
-		seen_look(&child, "child", page(p, 3));
-		seen_access(&child, "its access", page(p, 3));
-		seen_fill(page(p, 5), SEEN_PAGE);
-		seen_look(&child, "its own", page(p, 5));
+		look(&child, p);
 		_exit(write(back[1], child.text, sizeof(child.text)) != sizeof(child.text));
 	}
+	close(back[1]);
 	mprotect(page(p, 3), SEEN_PAGE, PROT_READ | PROT_WRITE);
 	seen_fill(page(p, 3), SEEN_PAGE);
 	if (write(go[1], "g", 1) != 1 ||
 	    read(back[0], child.text, sizeof(child.text)) != sizeof(child.text))
-		seen_note(s, "no child");
+		strcpy(child.text, "no child");
 	waitpid(pid, &status, 0);
 	seen_note(s, "%s", child.text);
 	seen_look(s, "parent", page(p, 5));
@@ -307,7 +343,11 @@ static void fork_now(struct seen *s, uint8_t *p)
 	close(go[0]);
 	close(go[1]);
 	close(back[0]);
-	close(back[1]);
+}
+
+static void fork_now(struct seen *s, uint8_t *p)
+{
+	fork_and(s, p, look_in_child);
 }
 
 static void fork_registered(struct seen *s)
@@ -346,6 +386,111 @@ static void fork_after(struct seen *s)
 {
 	seen_deregister(s, page(s->p, 3));
 	fork_now(s, s->p);
+}
+
+static void fork_grown_in_place(struct seen *s)
+{
+	munmap(page(s->p, SEEN_PAGES), SEEN_OCTETS);
+	mremap(s->p, SEEN_OCTETS, 2 * SEEN_OCTETS, 0);
+	fork_now(s, s->p);
+	fork_now(s, page(s->p, SEEN_PAGES));
+	seen_deregister(s, page(s->p, 3));
+}
+
+/* The parent writes one of two addresses of the same pages, and the child looks at both. */
+static void fork_part_grown(struct seen *s)
+{
+	uint8_t *q = mremap(s->p, HALF, SEEN_OCTETS, MREMAP_MAYMOVE);
+
+	fork_now(s, page(q, SEEN_PAGES / 2));
+	fork_now(s, page(s->p, SEEN_PAGES / 2 + 8));
+	seen_deregister(s, page(q, 3));
+}
+
+static void fork_shrunk(struct seen *s)
+{
+	mremap(s->p, SEEN_OCTETS, HALF, 0);
+	fork_now(s, s->p);
+	seen_deregister(s, page(s->p, 3));
+}
+
+static void fork_shrunk_and_grown(struct seen *s)
+{
+	mremap(s->p, SEEN_OCTETS, HALF, 0);
+	mremap(s->p, HALF, SEEN_OCTETS, 0);
+	fork_now(s, s->p);
+	fork_now(s, page(s->p, SEEN_PAGES / 2));
+	seen_deregister(s, page(s->p, 3));
+}
+
+static void fork_moved(struct seen *s)
+{
+	uint8_t *to = mmap(NULL, SEEN_OCTETS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *q = mremap(s->p, SEEN_OCTETS, SEEN_OCTETS, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+
+	fork_now(s, q);
+	seen_look(s, "where it was", page(s->p, 3));
+	seen_deregister(s, page(q, 3));
+}
+
+static void fork_moved_dontunmap(struct seen *s)
+{
+	uint8_t *q =
+		mremap(s->p, SEEN_OCTETS, SEEN_OCTETS, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+
+	fork_now(s, q);
+	fork_now(s, page(s->p, 8));
+	seen_deregister(s, page(q, 3));
+}
+
+static void fork_mapped_over(struct seen *s)
+{
+	map_other(s);
+	fork_now(s, s->p);
+	seen_deregister(s, page(s->p, 3));
+}
+
+static void open_in_child(struct seen *child, uint8_t *p)
+{
+	look_in_child(child, p);
+	mprotect(page(p, 3), SEEN_PAGE, PROT_READ | PROT_WRITE);
+	seen_look(child, "opened", page(p, 3));
+}
+
+static void fork_protected_from_all(struct seen *s)
+{
+	mprotect(page(s->p, 3), SEEN_PAGE, PROT_NONE);
+	fork_and(s, s->p, open_in_child);
+	seen_deregister(s, page(s->p, 3));
+}
+
+static void fork_advised(struct seen *s, int advice)
+{
+	seen_note(s, "%s", result(madvise(s->p, HALF, advice)));
+	fork_now(s, s->p);
+	seen_look(s, "before", page(s->p, 2));
+	seen_look(s, "the rest", page(s->p, SEEN_PAGES - 1));
+	seen_deregister(s, page(s->p, 3));
+}
+
+static void fork_dontneed(struct seen *s)
+{
+	fork_advised(s, MADV_DONTNEED);
+}
+
+static void fork_removed(struct seen *s)
+{
+	fork_advised(s, MADV_REMOVE);
+}
+
+/* Nothing is looked at that the kernel may take or leave. */
+static void fork_freed(struct seen *s)
+{
+	seen_note(s, "%s", result(madvise(s->p, HALF, MADV_FREE)));
+	seen_fill(s->p, HALF);
+	fork_now(s, s->p);
+	seen_look(s, "the rest", page(s->p, SEEN_PAGES - 1));
+	seen_deregister(s, page(s->p, 3));
 }
 
 /* After MADV_DONTFORK the child has no memory there. */
@@ -424,6 +569,38 @@ const struct seen_row seen_rows[] = {
 	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: page 19, its access: rw-, its own: program, parent: page 21, its own: program, then: private" },
 	{ "fork after deregistration", fork_after,
 	  "then: private, child: page 3, its access: rw-, its own: program, parent: page 5, its own: program" },
+	{ "mremap after deregistration", remap_after,
+	  "then: private, old: page 3, new: zero, again: zero, where it was: zero" },
+	{ "advice after deregistration", advise_after,
+	  "then: private, EINVAL, it: page 3, 0, it: zero" },
+	{ "fork after growing in place", fork_grown_in_place,
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: zero, its access: rw-, its own: program, parent: zero, its own: program, then: private" },
+	{ "fork after growing a part", fork_part_grown,
+	  "child: zero, its access: rw-, its own: program, parent: zero, its own: program, child: page 43, its access: rw-, its own: program, parent: page 45, its own: program, then: private",
+	  "child: page 35, its access: rw-, its own: program, parent: page 37, its own: program, child: page 43, its access: rw-, its own: program, parent: page 45, its own: program, then: private" },
+	{ "fork after shrinking", fork_shrunk,
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, then: private" },
+	{ "fork after shrinking and growing again", fork_shrunk_and_grown,
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: zero, its access: rw-, its own: program, parent: zero, its own: program, then: private",
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: page 35, its access: rw-, its own: program, parent: page 37, its own: program, then: private" },
+	{ "fork after moving", fork_moved,
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, where it was: fault, then: private" },
+	{ "fork after MREMAP_DONTUNMAP", fork_moved_dontunmap,
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: zero, its access: rw-, its own: program, parent: zero, its own: program, then: private",
+	  "child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, child: page 11, its access: rw-, its own: program, parent: page 13, its own: program, then: private" },
+	{ "fork after mapping something else there", fork_mapped_over,
+	  "child: zero, its access: rw-, its own: program, parent: zero, its own: program, then: private" },
+	{ "fork after mprotect from all", fork_protected_from_all,
+	  "child: fault, its access: ---, its own: program, opened: page 3, parent: page 5, its own: program, then: private" },
+	{ "fork after MADV_DONTNEED", fork_dontneed,
+	  "0, child: zero, its access: rw-, its own: program, parent: zero, its own: program, before: zero, the rest: page 63, then: private",
+	  "0, child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, before: page 2, the rest: page 63, then: private" },
+	{ "fork after MADV_FREE", fork_freed,
+	  "0, child: program, its access: rw-, its own: program, parent: program, its own: program, the rest: page 63, then: private",
+	  "EINVAL, child: program, its access: rw-, its own: program, parent: program, its own: program, the rest: page 63, then: private" },
+	{ "fork after MADV_REMOVE", fork_removed,
+	  "EINVAL, child: page 3, its access: rw-, its own: program, parent: page 5, its own: program, before: page 2, the rest: page 63, then: private",
+	  "0, child: zero, its access: rw-, its own: program, parent: zero, its own: program, before: zero, the rest: page 63, then: private" },
 	{ "fork after MADV_DONTFORK", fork_without_it,
 	  "child: none, the rest: page 63, parent: page 3, then: private" },
 };
