@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by with_engine.sh and with_netdev.sh: starts and ends their engine.
+# Sourced by with_engine.sh, with_netdev.sh and with_peer.sh: starts and ends their engine.
 
 work=$(mktemp -d)
 export UROCE_SOCKET="$work/uroced.sock"
@@ -10,35 +10,45 @@ start_engine() {
 	engine=$!
 	export UROCED_PID=$engine
 	trap 'kill $engine 2>/dev/null || :; wait $engine 2>/dev/null || :; rm -rf "$work"' EXIT
+	await_socket "$UROCE_SOCKET" $engine "$work/log"
+}
+
+# await_socket PATH PID LOG: returns when that engine serves the socket.
+await_socket() {
 	tries=0
-	until [ -S "$UROCE_SOCKET" ]; do
+	until [ -S "$1" ]; do
 		tries=$((tries + 1))
-		if [ $tries -gt 1500 ] || ! kill -0 $engine 2>/dev/null; then
-			echo "the engine does not serve $UROCE_SOCKET:"
-			cat "$work/log"
+		if [ $tries -gt 1500 ] || ! kill -0 $2 2>/dev/null; then
+			echo "the engine does not serve $1:"
+			cat "$3"
 			exit 1
 		fi
 		sleep 0.02
 	done
 }
 
+# end_engine PID LOG: exits if it has died or failed.
+end_engine() {
+	if ! kill -0 $1 2>/dev/null; then
+		echo "the engine died:"
+		cat "$2"
+		exit 1
+	fi
+	engine_status=0
+	kill $1
+	wait $1 || engine_status=$?
+	# a sanitizer may report errors at the end
+	if [ $engine_status -ne 0 ]; then
+		echo "the engine ended with status $engine_status:"
+		cat "$2"
+		exit 1
+	fi
+}
+
 # run_beside PROGRAM [ARGUMENT...]: exits with the program's status, unless the engine has died or failed.
 run_beside() {
 	status=0
 	"$@" || status=$?
-	if ! kill -0 $engine 2>/dev/null; then
-		echo "the engine died:"
-		cat "$work/log"
-		exit 1
-	fi
-	engine_status=0
-	kill $engine
-	wait $engine || engine_status=$?
-	# a sanitizer may report errors at the end
-	if [ $engine_status -ne 0 ]; then
-		echo "the engine ended with status $engine_status:"
-		cat "$work/log"
-		exit 1
-	fi
+	end_engine $engine "$work/log"
 	exit $status
 }

@@ -45,7 +45,7 @@ int endpoint_to_init(struct ibv_qp *qp)
 			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static int to_rtr(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
+static int to_rtr(struct ibv_qp *qp, const union ibv_gid *remote, uint32_t remote_qpn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -56,7 +56,7 @@ static int to_rtr(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)
 		.min_rnr_timer = 12,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = e->gid, .sgid_index = GID_INDEX, .hop_limit = 64 } },
+			     .grh = { .dgid = *remote, .sgid_index = GID_INDEX, .hop_limit = 64 } },
 	};
 
 	return ibv_modify_qp(qp, &attr,
@@ -81,14 +81,25 @@ static int to_rts(struct ibv_qp *qp, uint8_t timeout)
 				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn,
-			 uint8_t timeout)
+static int connect_to(struct ibv_qp *qp, const union ibv_gid *remote, uint32_t remote_qpn,
+		      uint8_t timeout)
 {
 	int error = endpoint_to_init(qp);
 
 	if (error == 0)
-		error = to_rtr(e, qp, remote_qpn);
+		error = to_rtr(qp, remote, remote_qpn);
 	return error != 0 ? error : to_rts(qp, timeout);
+}
+
+int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn,
+			 uint8_t timeout)
+{
+	return connect_to(qp, &e->gid, remote_qpn, timeout);
+}
+
+int endpoint_connect_far(struct ibv_qp *qp, const union ibv_gid *remote, uint32_t remote_qpn)
+{
+	return connect_to(qp, remote, remote_qpn, PATIENT_TIMEOUT);
 }
 
 int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn)

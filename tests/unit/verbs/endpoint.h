@@ -47,6 +47,8 @@ struct ibv_qp *endpoint_create_qp(struct endpoint *e);
 int endpoint_connect(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn);
 int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_qpn,
 			 uint8_t timeout);
+/* ... to one at another address. */
+int endpoint_connect_far(struct ibv_qp *qp, const union ibv_gid *remote, uint32_t remote_qpn);
 int endpoint_to_init(struct ibv_qp *qp);
 
 /* Polls until n completions have come; else fails the test with `what`. */

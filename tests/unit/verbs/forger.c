@@ -50,6 +50,8 @@ int forger_aim(struct endpoint *e, struct ibv_qp *qp, const struct order *o, uin
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	if (o->gid.global.interface_id != 0)
 		a.ah_attr.grh.dgid = o->gid;
+	if (o->sgid_index != 0)
+		a.ah_attr.grh.sgid_index = o->sgid_index;
 	r->refused = ibv_modify_qp(qp, &a, mask);
 	if (r->refused != 0)
 		return 2;
@@ -183,4 +185,12 @@ uint64_t forger_counted(void)
 
 	engine_statistics(&s);
 	return s.by_reason[REASON_SENDER_FOREIGN];
+}
+
+uint64_t forger_refused(void)
+{
+	struct reply_statistics s;
+
+	engine_statistics(&s);
+	return s.by_reason[REASON_PEER_TAKEN];
 }

@@ -23,6 +23,7 @@ struct order {
 	uint32_t rkey;
 	uint32_t srqn; /* of an XRC target */
 	union ibv_gid gid; /* all zero: the engine's own */
+	uint8_t sgid_index; /* 0: GID_INDEX */
 };
 
 struct report {
@@ -45,5 +46,7 @@ int forger_aim(struct endpoint *e, struct ibv_qp *qp, const struct order *o, uin
 	       struct report *r);
 /* Packets that the engine has dropped because they came from somebody who is not the peer. */
 uint64_t forger_counted(void);
+/* Connections that it has refused because they are another user's. */
+uint64_t forger_refused(void);
 
 #endif
