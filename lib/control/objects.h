@@ -180,6 +180,7 @@ struct client_objects {
 	struct reclaim reclaim; /* at the end of the client, or of one of its contexts */
 	bool releases; /* at its end: everything is withdrawn and copies are over */
 	struct connection *closes; /* that closes a context; NULL: the client itself ends */
+	bool closing; /* embedded: one of its threads closes a context, and others wait */
 	TAILQ_ENTRY(client_objects) ending_link;
 	struct client *client; /* in control.ending */
 };

@@ -36,6 +36,16 @@ static pthread_mutex_t carriers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define YIELD_EVERY 16u
 
+/* As a connection is not read while it closes a context. */
+static void await_turn(struct engine *e, const struct client *c)
+{
+	while (c != NULL && c->objects->closing) {
+		pthread_mutex_unlock(&e->control_lock);
+		usleep(100);
+		pthread_mutex_lock(&e->control_lock);
+	}
+}
+
 static void execute(struct engine *e, struct client *c, struct call *call, enum command what,
 		    struct command_request *request, size_t request_bytes)
 {
@@ -49,6 +59,7 @@ static void execute(struct engine *e, struct client *c, struct call *call, enum 
 	call->request = request;
 	call->length = request_bytes;
 	pthread_mutex_lock(&e->control_lock);
+	await_turn(e, c);
 	command_execute(call);
 	if (call->finish != NULL)
 		call_wait(call);

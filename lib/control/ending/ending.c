@@ -10,7 +10,8 @@
  *	context_end -- objects withdrawn -- copies are over -- released -- answered
  *
  * Its connection is not read until then. If the client ends first, the end of the client takes
- * over.
+ * over. An embedding program's thread does the slices itself, and gives the lock to others between
+ * them; the program's other commands wait for it.
  *
  * The arena and files take long to free; when nobody uses them any more they go to a thread for
  * that (disposal.h).
@@ -18,8 +19,8 @@
  * Atomics: the page's `closed` is read by the client's library, engine.client by lcores until the
  * grace period of the withdrawal.
  */
-#include <sched.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "drivers/client_memory/mover.h"
 #include "control/control.h"
@@ -149,33 +150,53 @@ static void close_enter(struct call *call, bool released)
 	enter(call->client, released);
 }
 
+/* Between two slices of an embedding program's own thread. */
+static void let_others(struct engine *e)
+{
+	pthread_mutex_unlock(&e->control_lock);
+	usleep(LIMIT_SLICE_REST_MS * 1000);
+	pthread_mutex_lock(&e->control_lock);
+}
+
 /*
  * An embedding program's own thread does it all: a thread that polls its engine must not wait for
  * another one.
  */
-static nanotime close_until(const struct call *call)
+static void close_here(struct client *c, bool (*part)(struct reclaim *r, nanotime until))
 {
-	return call->connection == NULL ? TIME_NEVER : clock_now() + SLICE;
+	while (!part(&c->objects->reclaim, clock_now() + SLICE))
+		let_others(c->engine);
 }
 
 static int close_finish(struct call *call)
 {
-	if (!reclaim_release(&call->client->objects->reclaim, close_until(call)))
+	struct client *c = call->client;
+
+	if (call->connection == NULL) {
+		close_here(c, reclaim_release);
+		c->objects->closing = false;
+	} else if (!reclaim_release(&c->objects->reclaim, clock_now() + SLICE)) {
 		close_enter(call, true);
+	}
 	return 0;
 }
 
 int context_end(struct call *call, struct context *x)
 {
-	struct reclaim *r = &call->client->objects->reclaim;
+	struct client *c = call->client;
+	struct reclaim *r = &c->objects->reclaim;
 
 	/* No import may come between two slices. */
 	context_withdraw(x);
-	reclaim_begin(r, call->client, x->handle);
-	if (reclaim_withdraw(r, close_until(call)))
-		return call_after_copies(call, close_finish, close_abandon);
-	close_enter(call, false);
-	return 0;
+	reclaim_begin(r, c, x->handle);
+	if (call->connection == NULL) {
+		c->objects->closing = true;
+		close_here(c, reclaim_withdraw);
+	} else if (!reclaim_withdraw(r, clock_now() + SLICE)) {
+		close_enter(call, false);
+		return 0;
+	}
+	return call_after_copies(call, close_finish, close_abandon);
 }
 
 static void close_go_on(struct client *c, nanotime until)
@@ -259,8 +280,6 @@ void client_leave(struct client *c)
 		if (o == NULL)
 			return;
 		go_on(c, clock_now() + SLICE);
-		pthread_mutex_unlock(&e->control_lock);
-		sched_yield();
-		pthread_mutex_lock(&e->control_lock);
+		let_others(e);
 	}
 }

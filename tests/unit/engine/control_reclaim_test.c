@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,4 +243,112 @@ Test(control_reclaim, a_context_is_closed)
 Test(control_reclaim, a_client_dies_while_its_context_is_closed)
 {
 	expect_no_stall(take_queues, QUEUES, begin_to_close_context);
+}
+
+/* ---- the program that has the engine inside ---- */
+
+static struct ibv_qp *own_qp[QUEUES]; /* the library's objects stay: only the engine's are closed */
+
+struct closing {
+	struct ibv_context *context;
+	pthread_t thread;
+	clockid_t clock;
+	int result;
+	uint32_t over; /* atomic */
+	int go[2]; /* pipe: it may end */
+};
+
+static void make_own(struct ibv_context *context)
+{
+	struct ibv_qp_init_attr init = { .cap = { 60, 60, 2, 2, 0 }, .qp_type = IBV_QPT_RC };
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+
+	init.send_cq = init.recv_cq = ibv_create_cq(context, 100, NULL, NULL, 0);
+	cr_assert(pd != NULL && init.send_cq != NULL, "%m");
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		own_qp[i] = ibv_create_qp(pd, &init);
+		cr_assert_not_null(own_qp[i], "queue pair %u: %m", i);
+	}
+}
+
+static void *close_own(void *arg)
+{
+	struct closing *c = arg;
+	char octet;
+
+	c->result = ibv_close_device(c->context);
+	__atomic_store_n(&c->over, 1, __ATOMIC_RELEASE);
+	return read(c->go[0], &octet, 1) == 0 ? NULL : c; /* its clock is looked at until then */
+}
+
+static double seconds_of(clockid_t clock)
+{
+	struct timespec t;
+
+	cr_assert_eq(clock_gettime(clock, &t), 0, "%m");
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What the closing thread had of a processor from one command of another program to the next. */
+static struct slowest close_beside(struct closing *c, struct endpoint *e, int fd)
+{
+	uint32_t pd, context = open_context(fd);
+	struct slowest s = { 0 };
+	double last = 0;
+
+	cr_assert_eq(pipe(c->go), 0);
+	cr_assert_eq(pthread_create(&c->thread, NULL, close_own, c), 0);
+	cr_assert_eq(pthread_getcpuclockid(c->thread, &c->clock), 0);
+	while (!__atomic_load_n(&c->over, __ATOMIC_ACQUIRE)) {
+		double used, took;
+
+		cr_assert_eq(ask_handle(fd, COMMAND_ALLOC_PD, context, &pd), 0);
+		cr_assert_eq(ask_handle(fd, COMMAND_DEALLOC_PD, pd, NULL), 0);
+		used = seconds_of(c->clock);
+		s.command = used - last > s.command ? used - last : s.command;
+		last = used;
+		took = write_once(e);
+		s.data = took > s.data ? took : s.data;
+	}
+	close(c->go[1]);
+	cr_assert_eq(pthread_join(c->thread, NULL), 0);
+	close(c->go[0]);
+	cr_assert_eq(c->result, 0);
+	cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, context, NULL), 0);
+	return s;
+}
+
+static struct slowest close_once(void)
+{
+	int fd = attach();
+	struct closing c = { 0 };
+	struct slowest s;
+	struct endpoint e;
+
+	endpoint_open(&e);
+	c.context = open_only_device();
+	make_own(c.context);
+	s = close_beside(&c, &e, fd);
+	endpoint_close(&e);
+	close(fd);
+	expect_counts(1, 0, 0, 0); /* the library has not forgotten what was closed */
+	return s;
+}
+
+/* hostile H-123: ... */
+Test(control_reclaim, the_embedding_program_closes_a_context)
+{
+	struct slowest best = { 1e9, 1e9 };
+
+	for (int i = 0; i < ROUNDS && (best.command > COMMAND_SLOW || best.data > DATA_SLOW); i++) {
+		struct slowest s = close_once();
+
+		best.command = s.command < best.command ? s.command : best.command;
+		best.data = s.data < best.data ? s.data : best.data;
+	}
+	cr_log_info("the thread took up to %.3f s, WRITEs up to %.3f s", best.command, best.data);
+	cr_expect_lt(best.command, COMMAND_SLOW, "a command waited for %.3f s of closing",
+		     best.command);
+	cr_expect_lt(best.data, DATA_SLOW, "a WRITE took %.3f s", best.data);
+	control_rig_close();
 }
