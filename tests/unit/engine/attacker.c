@@ -59,6 +59,13 @@ void attack_begin_with(struct attacker *a, void (*take)(struct taken *t), bool (
 	a->said = said[0];
 }
 
+bool attack_is_over(const struct attacker *a, int within_ms)
+{
+	struct pollfd p = { .fd = a->said, .events = POLLIN };
+
+	return poll(&p, 1, within_ms) != 0;
+}
+
 struct taken attack_result(struct attacker *a)
 {
 	struct pollfd p = { .fd = a->said, .events = POLLIN };

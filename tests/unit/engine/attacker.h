@@ -24,6 +24,8 @@ struct attacker {
 void attack_begin(struct attacker *a, void (*take)(struct taken *t));
 /* ... it does this before it ends. */
 void attack_begin_with(struct attacker *a, void (*take)(struct taken *t), bool (*last)(void));
+/* It has got what it could within that time: attack_result() does not wait then. */
+bool attack_is_over(const struct attacker *a, int within_ms);
 /* What it got. */
 struct taken attack_result(struct attacker *a);
 /* It is to end. */

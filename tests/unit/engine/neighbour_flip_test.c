@@ -13,6 +13,7 @@
 #include <rte_lcore.h>
 
 #include "base/bits.h"
+#include "beside.h"
 #include "control_rig.h"
 #include "engine/port.h"
 #include "drivers/port.h"
@@ -271,8 +272,8 @@ static void expect_ahs_with_mac(const uint8_t ip[4], const struct mac *mac, uint
 		     ahs_with_mac(ip, mac), wanted);
 }
 
-/* Commands of somebody who does not care, until the time is over; how many were slow. */
-static uint32_t ask_others(int fd, uint32_t *asked)
+/* Commands and data of who does not care, until the time is over; how many commands were slow. */
+static uint32_t ask_others(int fd, struct beside *pair, uint32_t *asked)
 {
 	double end = seconds() + SECONDS;
 	uint32_t slow = 0;
@@ -285,6 +286,7 @@ static uint32_t ask_others(int fd, uint32_t *asked)
 		cr_assert_eq(ask_handle(fd, COMMAND_DEALLOC_PD, pd, NULL), 0);
 		cr_assert_eq(ask_handle(fd, COMMAND_CLOSE_CONTEXT, context, NULL), 0);
 		slow += seconds() - start > 4 * SLOW;
+		beside_once(pair);
 	}
 	return slow;
 }
@@ -293,11 +295,13 @@ static uint32_t ask_others(int fd, uint32_t *asked)
 Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 {
 	uint32_t slow, asked, news;
+	struct beside pair;
 	double control;
 	struct objects o;
 	int fd, other;
 
 	begin();
+	beside_open(&pair);
 	fd = attach();
 	other = attach();
 	make_objects(fd, &o);
@@ -315,7 +319,7 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	news = neighbour_agent_news((struct engine *)engine);
 	control = seconds_of_control();
 	__atomic_store_n(&flooding, 1, __ATOMIC_RELEASE);
-	slow = ask_others(other, &asked);
+	slow = ask_others(other, &pair, &asked);
 	control = seconds_of_control() - control;
 	__atomic_store_n(&flooding, 0, __ATOMIC_RELEASE);
 	news = neighbour_agent_news((struct engine *)engine) - news;
@@ -334,6 +338,7 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	expect_ahs_with_mac(b_ip, &mac_of_b, 1);
 	close(fd);
 	close(other);
+	beside_close(&pair);
 	expect_counts(0, 0, 0, 0);
 	control_rig_close();
 }
@@ -342,15 +347,17 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 Test(neighbour_flip, a_flood_of_questions, .timeout = 120)
 {
 	uint32_t slow, asked;
+	struct beside pair;
 	double control;
 	int other;
 
 	begin();
+	beside_open(&pair);
 	other = attach();
 	__atomic_store_n(&asking, 1, __ATOMIC_RELEASE);
 	control = seconds_of_control();
 	__atomic_store_n(&flooding, 1, __ATOMIC_RELEASE);
-	slow = ask_others(other, &asked);
+	slow = ask_others(other, &pair, &asked);
 	control = seconds_of_control() - control;
 	__atomic_store_n(&flooding, 0, __ATOMIC_RELEASE);
 	fprintf(stderr,
@@ -360,6 +367,7 @@ Test(neighbour_flip, a_flood_of_questions, .timeout = 120)
 	cr_expect_lt(slow, asked / 10 + 1, "%u of %u commands were slow", slow, asked);
 	cr_expect_lt(gaps, looks / 10 + 1);
 	close(other);
+	beside_close(&pair);
 	expect_counts(0, 0, 0, 0);
 	control_rig_close();
 }
