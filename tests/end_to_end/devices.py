@@ -222,8 +222,9 @@ def engine_ends(build):
     """The files are the engine's: they disappear with it, also for a program that still runs."""
     with RIGS["same"](build) as rig:
         folder = pathlib.Path(rig.socket("a") + ".files")
-        watch = ["sh", "-c", "echo begun; while test -e /sys/class/infiniband/uroce0/node_type; do "
-                 "sleep 0.05; done; test ! -e /sys/class/infiniband/uroce0 && echo gone"]
+        # its files go one after the other, and then their folder
+        watch = ["sh", "-c", "echo begun; while test -e /sys/class/infiniband/uroce0/node_type || "
+                 "test -e /sys/class/infiniband/uroce0; do sleep 0.05; done; echo gone"]
         watchers = [rig.program("a", watch, options=["--files", way])
                     for way in ("mounts", "preload")]
         for watcher in watchers:
