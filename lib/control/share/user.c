@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/bits.h"
+#include "control/share/cgroup.h"
 #include "lcore/lcore.h"
 
 static const struct {
@@ -72,11 +73,18 @@ static uint64_t limit_of(__rlimit_resource_t resource, uint64_t most)
 	return MIN_OF((uint64_t)r.rlim_cur, most);
 }
 
-static uint64_t memory_of_machine(void)
+/*
+ * What programs may have of this process's memory. If its control group has a limit, the kernel
+ * kills the engine there, so half of it is the engine's own.
+ */
+static uint64_t memory_for_programs(void)
 {
+	uint64_t group = cgroup_memory_limit();
 	struct sysinfo s;
 
-	return sysinfo(&s) == 0 ? (uint64_t)s.totalram * s.mem_unit : UINT64_MAX;
+	if (group != UINT64_MAX)
+		group /= 2;
+	return sysinfo(&s) == 0 ? MIN_OF((uint64_t)s.totalram * s.mem_unit, group) : group;
 }
 
 #define DESCRIPTORS_MOST UINT64_C(1 << 24)
@@ -97,7 +105,7 @@ static uint64_t addresses_in_use(uint64_t addresses)
 
 void users_open(struct users *all)
 {
-	uint64_t memory = memory_of_machine();
+	uint64_t memory = memory_for_programs();
 	uint64_t addresses = limit_of(RLIMIT_AS, ADDRESSES_MOST);
 
 	LIST_INIT(&all->list);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #define PARTS	16u
 #define WRITERS 3
 #define FORKS	60
+#define NOBODY	65534
 
 static uint32_t stop;
 static bool promoted;
@@ -161,7 +163,7 @@ static int look(int go)
 	return 0;
 }
 
-static void fork_and_look(void)
+static void fork_and(int (*look_there)(int go))
 {
 	int go[2], status;
 	pid_t child;
@@ -170,7 +172,7 @@ static void fork_and_look(void)
 	child = fork();
 	cr_assert_geq(child, 0, "fork: %s", strerror(errno));
 	if (child == 0)
-		_exit(look(go[0]));
+		_exit(look_there(go[0]));
 	await_rounds(2);
 	cr_assert_eq(write(go[1], "g", 1), 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
@@ -178,6 +180,11 @@ static void fork_and_look(void)
 		  "the child does not have what was there at the fork: %#x", (unsigned int)status);
 	close(go[0]);
 	close(go[1]);
+}
+
+static void fork_and_look(void)
+{
+	fork_and(look);
 }
 
 /* What Linux guarantees; promoted memory must do the same. */
@@ -213,6 +220,69 @@ Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 	await_rounds(2);
 	for (int i = 0; i < FORKS; i++)
 		fork_and_look();
+	end_writers();
+}
+
+/* ---- a program that may not hold back what the kernel writes ---- */
+
+static uint64_t rounds_before[WRITERS];
+
+/*
+ * Each word is at least as new as the fork's beginning, none is newer than the fork, and none changes
+ * when the parent goes on. What threads wrote during the copy may be there in part: see
+ * docs/decisions/0003-client-memory.md.
+ */
+static int look_without_privilege(int go)
+{
+	uint64_t seen[WRITERS][4], newest[WRITERS];
+	char octet;
+
+	for (int i = 0; i < WRITERS; i++) {
+		newest[i] = counters[i].rounds + 1; /* the child's own: it has no other thread */
+		for (int w = 0; w < 4; w++)
+			seen[i][w] = *counters[i].word[w];
+	}
+	if (read(go, &octet, 1) != 1)
+		return 2;
+	for (int i = 0; i < WRITERS; i++)
+		for (int w = 0; w < 4; w++) {
+			if (*counters[i].word[w] != seen[i][w])
+				return 3;
+			if (seen[i][w] < rounds_before[i])
+				return 4;
+			if (seen[i][w] > newest[i])
+				return 5;
+		}
+	return 0;
+}
+
+static void note_rounds(void)
+{
+	for (int i = 0; i < WRITERS; i++)
+		rounds_before[i] = __atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE);
+}
+
+/* Its memory was promoted while it had one thread; these began later. */
+static void lose_privilege(void)
+{
+	if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+		cr_skip_test("this user cannot become another: %m");
+	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
+	setenv("UROCE_PROMOTE", "auto", 1);
+}
+
+/* hostile H-101: threads, some in system calls, write registered memory of a program without privilege */
+Test(forks, without_privilege_no_call_fails_and_no_later_write_is_seen, .timeout = 120)
+{
+	uint8_t *p = new_promoted(16 * MIB);
+
+	lose_privilege();
+	begin_writers(p, 16 * MIB, true);
+	await_rounds(2);
+	for (int i = 0; i < FORKS / 3; i++) {
+		note_rounds();
+		fork_and(look_without_privilege);
+	}
 	end_writers();
 }
 
