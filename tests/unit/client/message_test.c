@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -177,6 +178,54 @@ Test(message, unexpected_descriptors_are_closed, .init = make_pair)
 	answer(2, EINVAL, COMMAND_VERSION, null);
 	cr_assert_eq(ask(2, &reply, NULL), EINVAL);
 	cr_assert_eq(descriptors_open(), before);
+}
+
+Test(message, descriptors_of_replies_that_come_too_late_are_closed, .init = make_pair)
+{
+	struct carrier_descriptors out = { 0 };
+	struct reply_handle reply;
+	int null = open("/dev/null", O_RDONLY);
+	int before = descriptors_open();
+
+	answer(1, 0, COMMAND_VERSION, null);
+	answer(2, 0, COMMAND_VERSION, -1);
+	cr_assert_eq(ask(2, &reply, &out), 0);
+	cr_assert_eq(out.count, 0);
+	cr_assert_eq(descriptors_open(), before);
+}
+
+static bool over; /* atomic: the exchange has returned */
+
+/* Sends replies to a request that nobody waits for, until `over`, or for ten seconds. */
+static void *send_late_replies(void *arg)
+{
+	struct command_reply late = { .magic = COMMAND_MAGIC,
+				      .version = COMMAND_VERSION,
+				      .length = sizeof(late),
+				      .sequence = 1 };
+
+	for (int i = 0; i < 10000 && !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
+		send(engines, &late, sizeof(late), MSG_DONTWAIT); /* full: there are enough */
+		usleep(1000);
+	}
+	return (void *)(uintptr_t)__atomic_load_n(&over, __ATOMIC_ACQUIRE);
+}
+
+/* However many come that it does not want, a command waits no longer than it was told to. */
+Test(message, late_replies_do_not_prolong_the_wait, .init = make_pair)
+{
+	struct request_handle request = { .handle = 7 };
+	struct reply_handle reply;
+	void *in_time;
+	pthread_t sender;
+
+	cr_assert_eq(pthread_create(&sender, NULL, send_late_replies, NULL), 0);
+	cr_assert_eq(message_exchange(ours, COMMAND_ALLOC_PD, 2, 50, &request.h, sizeof(request),
+				      &reply.h, sizeof(reply), NULL, NULL),
+		     ETIMEDOUT);
+	__atomic_store_n(&over, true, __ATOMIC_RELEASE);
+	pthread_join(sender, &in_time);
+	cr_assert_not_null(in_time, "it waited until no more replies came");
 }
 
 Test(message, a_missing_reply_is_a_timeout, .init = make_pair)

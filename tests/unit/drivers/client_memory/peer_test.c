@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -263,6 +264,52 @@ Test(peer, only_the_copy_with_a_bad_address_fails)
 	mixed_batch(false, true);
 	mixed_batch(true, false);
 	mixed_batch(true, true);
+}
+
+/* What follows in a chain would be seen before what failed. */
+Test(peer, nothing_of_a_chain_is_written_behind_a_failure)
+{
+	struct client_process c = new_client(0);
+	uint8_t octets[8] = "\x22\x22\x22\x22\x22\x22\x22";
+	struct peer_copy batch[3];
+	struct peer_memory m;
+
+	cr_assert_eq(peer_memory_open(&m, c.mem_fd, 0, geteuid()), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		batch[i] = (struct peer_copy){ .peer_address = (uintptr_t)c.data,
+					       .local = octets,
+					       .length = 8,
+					       .to_peer = true,
+					       .chain = 5 };
+	batch[0].peer_address = (uintptr_t)c.data + 2 * PAGE; /* nothing is there */
+	batch[2].peer_address = (uintptr_t)c.data + PAGE;
+	batch[2].chain = 6;
+	peer_memory_copy(&m, batch, 3);
+	cr_assert_not(batch[0].ok);
+	cr_assert_not(batch[1].ok, "a copy of the chain behind the failure is good");
+	cr_assert(batch[2].ok, "a copy of another chain fails");
+	cr_assert_eq(ask(&c), 0x11, "a copy of the chain behind the failure was made");
+	peer_memory_close(&m);
+	end_client(&c);
+}
+
+/* A pid says nothing: the program must know what stands at its own AT_RANDOM. */
+Test(peer, a_program_is_found_by_its_own_proof_alone)
+{
+	struct client_process c = new_client(0);
+	struct peer_proof proof;
+	uint64_t at;
+	int fd;
+
+	/* a fork has its parent's AT_RANDOM */
+	memcpy(&proof, (const void *)getauxval(AT_RANDOM), sizeof(proof));
+	cr_assert_eq(peer_memory_find(c.pid, &proof, &fd, &at), 0);
+	cr_assert_eq(at, getauxval(AT_RANDOM));
+	close(fd);
+	((uint8_t *)&proof)[sizeof(proof) - 1] ^= 1;
+	cr_assert_eq(peer_memory_find(c.pid, &proof, &fd, &at), EPERM);
+	cr_assert_eq(fd, -1);
+	end_client(&c);
 }
 
 /* An address that is mapped in this program for certain. */

@@ -4,11 +4,12 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
+#include "drivers/client_memory/promote_private.h"
 
-#define PAGE   ((size_t)4096)
 #define OCTETS ((size_t)1 << 20)
 #define PARTS  16u
 
@@ -113,6 +114,37 @@ Test(promote_edge, edges_of_an_allocation_that_shares_its_pages)
 	cr_assert_eq(next[63], 9);
 	free(next);
 	free(p);
+}
+
+/*
+ * What glibc writes before a block of 16 pages at `block`: octets that alignment left unused, and the
+ * size with its flags.
+ */
+static bool owns(uint8_t *block, uint64_t before, uint64_t size, uint64_t length)
+{
+	uint64_t header[2] = { before, size };
+
+	memcpy(block + before, header, sizeof(header));
+	return promote_owns_edges((uintptr_t)block + before + sizeof(header), length);
+}
+
+/* Only a block of whole pages that malloc mapped for one allocation, and that holds the region. */
+Test(promote_edge, what_does_not_look_like_pages_of_its_own)
+{
+	const uint64_t mapped = 2, size = 16 * PAGE, room = size - 16;
+	uint8_t *block =
+		mmap(NULL, 17 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(block, MAP_FAILED);
+	cr_assert(owns(block, 0, size | mapped, room));
+	cr_assert(owns(block, 240, (size - 240) | mapped, room - 240));
+	cr_assert_not(owns(block, 0, size | mapped, room + 1), "it ends in a page of others");
+	cr_assert_not(owns(block, 0, size, room), "a part of the heap");
+	cr_assert_not(owns(block, 0, size | 1, room), "a part of the heap, behind one in use");
+	cr_assert_not(owns(block, 0, size | mapped | 4, room), "of another arena");
+	cr_assert_not(owns(block, 0, (size + 16) | mapped, room), "no whole pages");
+	cr_assert_not(owns(block, PAGE, (size - PAGE) | mapped, 64), "more than a page before it");
+	munmap(block, 17 * PAGE);
 }
 
 /* A page that two regions share stays promoted until both are gone. */
