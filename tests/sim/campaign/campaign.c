@@ -52,6 +52,9 @@ static void note_failure(const struct campaign *c, struct slot *s, const char *w
 
 /* The process: ends with its campaign, and by a signal if a run hangs. */
 
+/* Freed memory that a process keeps for its next run, octets. */
+#define HOARD ((size_t)512 << 20)
+
 static void run_one(const struct campaign *c, struct slot *s)
 {
 	struct sim_config config = c->config(unit_setting(c, s->unit));
@@ -62,6 +65,8 @@ static void run_one(const struct campaign *c, struct slot *s)
 	config.messages = c->messages;
 	setitimer(ITIMER_PROF, &(struct itimerval){ .it_value.tv_sec = c->patience }, NULL);
 	c->run(&config, &r);
+	if (mallinfo2().arena > HOARD)
+		malloc_trim(0);
 	if (!r.ok) {
 		note_failure(c, s, r.why);
 		return;
