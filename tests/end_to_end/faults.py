@@ -29,7 +29,7 @@ def counts(rig, side="a"):
     return s["clients"], s["qps"], s["mrs"]
 
 
-def moving(rig, side="a", turns=1000, limit=20):
+def moving(rig, side="a", turns=1000, limit=60):
     """Waits until traffic flows: the lcores find work when they poll."""
     def busy():
         s = rig.statistics(side)

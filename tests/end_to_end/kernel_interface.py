@@ -322,7 +322,7 @@ def mac_follows(rig):
     hearer.expect("listening", 10)
     before = rig.statistics("a")["rx_packets"]
     server, client = programs.start_pair(rig, "ib_write_bw -s 4096 -D 5".split())
-    wait_until("traffic", 20, lambda: rig.statistics("a")["rx_packets"] > before + 1000)
+    wait_until("traffic", 60, lambda: rig.statistics("a")["rx_packets"] > before + 1000)
     rig.ip(rig.sides[0], "link", "set", NAME, "address", "02:00:00:00:00:55")
     text = client.succeed(40)
     if hearer.wait(40) != 0:
