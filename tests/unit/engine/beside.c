@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "beside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,16 +52,41 @@ static void ask_once(int fd)
 		     "a command beside an attack");
 }
 
+/* For how long this thread could have run, but had no processor. */
+static double seconds_without_processor(void)
+{
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long ran, waited = 0;
+
+	if (f != NULL && fscanf(f, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	if (f != NULL)
+		fclose(f);
+	return (double)waited / 1e9;
+}
+
+/*
+ * How long the control thread did other work before it answered: what it did until we heard of the
+ * answer, less the time in which we could not hear of it.
+ */
+static double asked_for(struct beside *b)
+{
+	double deaf = seconds_without_processor(), control = seconds_of_control();
+
+	ask_once(b->fd);
+	control = seconds_of_control() - control;
+	return control - (seconds_without_processor() - deaf);
+}
+
 void beside_once(struct beside *b)
 {
-	double began = seconds(), control = seconds_of_control();
+	double began = seconds(), control;
 
 	write_once(&b->e, (uint8_t)b->rounds++);
 	b->slow_writes += seconds() - began > BESIDE_DATA;
 	began = seconds();
-	ask_once(b->fd);
+	control = asked_for(b);
 	b->slow_commands += seconds() - began > BESIDE_COMMAND;
-	control = seconds_of_control() - control;
 	b->control = control > b->control ? control : b->control;
 }
 

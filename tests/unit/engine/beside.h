@@ -17,7 +17,7 @@ struct beside {
 	struct endpoint e; /* of the test's own process, which has the engine inside */
 	int fd; /* of another program */
 	uint32_t rounds, slow_commands, slow_writes;
-	double control; /* s, the most that the control thread did between two commands */
+	double control; /* s, the most other work of the control thread before it answered */
 };
 
 /* The engine is there; libibverbs.so.1 of this process learns of it. */
