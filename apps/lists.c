@@ -233,6 +233,47 @@ static const struct column neighbour_columns[] = {
 	{ NULL },
 };
 
+/* ---- paths ---- */
+
+VALUE(path_lcore, struct listed_path, "%" PRIu32, row->lcore)
+VALUE(path_class, struct listed_path, "%" PRIu32, row->traffic_class)
+VALUE(path_qps, struct listed_path, "%" PRIu32, row->qps)
+VALUE(path_trip, struct listed_path, "%" PRIu64, row->round_trip_ns)
+VALUE(path_variation, struct listed_path, "%" PRIu64, row->variation_ns)
+VALUE(path_least, struct listed_path, "%" PRIu64, row->least_ns)
+VALUE(path_samples, struct listed_path, "%" PRIu64, row->samples)
+VALUE(path_again, struct listed_path, "%" PRIu64, row->again)
+VALUE(path_overtaken, struct listed_path, "%" PRIu64, row->overtaken)
+VALUE(path_reported, struct listed_path, "%" PRIu64, row->reported)
+VALUE(path_probes, struct listed_path, "%" PRIu64, row->probes)
+VALUE(path_timeouts, struct listed_path, "%" PRIu64, row->timeouts)
+VALUE(path_cnps_received, struct listed_path, "%" PRIu64, row->cnps_received)
+VALUE(path_cnps_sent, struct listed_path, "%" PRIu64, row->cnps_sent)
+
+static void path_peer(const void *row, char *text, size_t size)
+{
+	address_of_gid(&((const struct listed_path *)row)->peer, text, size);
+}
+
+static const struct column path_columns[] = {
+	{ "peer", "peer", -20, false, path_peer },
+	{ "class", "traffic_class", 5, true, path_class },
+	{ "lcore", "lcore", 5, true, path_lcore },
+	{ "qps", "qps", 5, true, path_qps },
+	{ "trip ns", "round_trip_ns", 10, true, path_trip },
+	{ "varies", "variation_ns", 10, true, path_variation },
+	{ "least", "least_ns", 10, true, path_least },
+	{ "samples", "samples", 9, true, path_samples },
+	{ "again", "again", 8, true, path_again },
+	{ "overtaken", "overtaken", 9, true, path_overtaken },
+	{ "reported", "reported", 8, true, path_reported },
+	{ "probes", "probes", 7, true, path_probes },
+	{ "timeouts", "timeouts", 8, true, path_timeouts },
+	{ "CNPs in", "cnps_received", 7, true, path_cnps_received },
+	{ "out", "cnps_sent", 7, true, path_cnps_sent },
+	{ NULL },
+};
+
 /* ---- asking ---- */
 
 /* What all replies have in common, and where each has its entries. */
@@ -262,6 +303,9 @@ static const struct {
 			      offsetof(struct reply_neighbour_list, neighbour),
 			      sizeof(struct listed_neighbour), LISTED_NEIGHBOURS,
 			      neighbour_columns },
+	[LIST_PATHS] = { COMMAND_PATH_LIST, sizeof(struct reply_path_list),
+			 offsetof(struct reply_path_list, path), sizeof(struct listed_path),
+			 LISTED_PATHS, path_columns },
 };
 
 int list_walk(int fd, enum list_of what, void (*row)(void *arg, const void *entry), void *arg,

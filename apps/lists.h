@@ -13,6 +13,7 @@ enum list_of {
 	LIST_MEMORY,
 	LIST_PROGRAMS,
 	LIST_NEIGHBOURS,
+	LIST_PATHS,
 };
 
 /*

@@ -38,13 +38,14 @@ static const char usage[] =
 	"  --qps              print queue pairs and their peers\n"
 	"  --memory           print memory regions\n"
 	"  --neighbours       print addresses that are sent to, and their next hops\n"
+	"  --paths            print the way to each peer: its round trip, and what was lost\n"
 	"\n"
 	"Lists of queue pairs, regions and programs have your own ones; those of root and of the\n"
 	"engine's user have all.\n";
 
 struct stat_options {
 	const char *socket;
-	bool all, hw, prometheus, cm, programs, qps, memory, neighbours;
+	bool all, hw, prometheus, cm, programs, qps, memory, neighbours, paths;
 	bool json;
 	double watch; /* seconds; 0: once */
 };
@@ -187,10 +188,9 @@ static int show(int fd, const struct reply_device *d, const struct stat_options 
 		bool wanted;
 		enum list_of list;
 	} lists[] = {
-		{ o->programs, LIST_PROGRAMS },
-		{ o->qps, LIST_QPS },
-		{ o->memory, LIST_MEMORY },
-		{ o->neighbours, LIST_NEIGHBOURS },
+		{ o->programs, LIST_PROGRAMS }, { o->qps, LIST_QPS },
+		{ o->memory, LIST_MEMORY },	{ o->neighbours, LIST_NEIGHBOURS },
+		{ o->paths, LIST_PATHS },
 	};
 
 	if (o->cm)
@@ -240,6 +240,7 @@ static bool check_views(const struct stat_options *o, int *status)
 		{ "--qps", o->qps },
 		{ "--memory", o->memory },
 		{ "--neighbours", o->neighbours },
+		{ "--paths", o->paths },
 		{ "--json", o->json && o->prometheus },
 	};
 	const char *first = NULL;
@@ -271,6 +272,7 @@ static bool parse(int argc, char **argv, struct stat_options *o, int *status)
 		{ "qps", .flag = &o->qps },
 		{ "memory", .flag = &o->memory },
 		{ "neighbours", .flag = &o->neighbours },
+		{ "paths", .flag = &o->paths },
 		{ "watch", .real = &o->watch, .from = 0.1, .to = 3600, .otherwise = "2" },
 		{ "json", .flag = &o->json },
 		{ NULL },

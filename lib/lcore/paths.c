@@ -106,3 +106,39 @@ void paths_follow(struct lcore *l, struct engine_qp *q)
 	q->way = path;
 	qp_give_path(q->core, path != NULL ? &path->core : NULL);
 }
+
+static struct listed_path describe(const struct lcore *l, const struct lcore_path *path)
+{
+	const struct path *p = &path->core;
+
+	return (struct listed_path){ .peer = path->peer,
+				     .lcore = l->index,
+				     .traffic_class = path->traffic_class,
+				     .qps = path->users,
+				     .round_trip_ns = p->srtt,
+				     .variation_ns = p->rttvar,
+				     .least_ns = p->min_rtt,
+				     .samples = p->samples,
+				     .again = p->events[PATH_AGAIN],
+				     .overtaken = p->events[PATH_OVERTAKEN],
+				     .reported = p->events[PATH_REPORTED],
+				     .probes = p->events[PATH_PROBE],
+				     .timeouts = p->events[PATH_TIMEOUT],
+				     .cnps_received = p->events[PATH_CNP_RECEIVED],
+				     .cnps_sent = p->events[PATH_CNP_SENT] };
+}
+
+uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,
+		    uint32_t *count)
+{
+	for (uint32_t i = from; i < l->paths->made; i++) {
+		const struct lcore_path *path = &l->paths->path[i];
+
+		if (path->users == 0)
+			continue;
+		if (*count == room)
+			return i;
+		to[(*count)++] = describe(l, path);
+	}
+	return 0;
+}

@@ -9,6 +9,7 @@
 #define LCORE_PATHS_H
 
 #include "lcore/lcore.h"
+#include "protocol/command.h"
 #include "transport/path.h"
 
 struct lcore_path {
@@ -26,5 +27,12 @@ void paths_destroy(struct paths *p);
 void paths_follow(struct lcore *l, struct engine_qp *q);
 /* ... it goes. */
 void paths_leave(struct lcore *l, struct engine_qp *q);
+
+/*
+ * By lcore_call: describes its paths from number `from` on, as many as there is room for. Returns the
+ * number of the first that had none, or 0.
+ */
+uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,
+		    uint32_t *count);
 
 #endif

@@ -125,7 +125,8 @@
 	X(STATISTICS, request_empty, reply_statistics)      \
 	COMMANDS_CM(X)                                      \
 	LIST_COMMANDS(X)                                    \
-	X(CAPTURE, request_capture, reply_capture)
+	X(CAPTURE, request_capture, reply_capture)          \
+	X(PATH_LIST, request_list, reply_path_list)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,

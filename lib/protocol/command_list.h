@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of what an engine has, for people: queue pairs, regions, programs, neighbours. The rules of
+ * Lists of what an engine has, for people: queue pairs, regions, programs, neighbours, paths. The rules of
  * protocol/command.h apply, which includes this file. Everybody who may connect may ask; the answer
  * has only what belongs to programs of his own user. Root and the engine's user see everything.
  *
@@ -119,10 +119,37 @@ struct reply_neighbour_list {
 	struct listed_neighbour neighbour[LISTED_NEIGHBOURS];
 };
 
+/* What an lcore knows of the way to a peer (transport/path.h). */
+struct listed_path {
+	struct gid peer;
+	uint32_t lcore;
+	uint32_t traffic_class;
+	uint32_t qps;
+	uint32_t reserved;
+	uint64_t round_trip_ns, variation_ns, least_ns; /* 0: not known */
+	uint64_t samples; /* of the round trip */
+	uint64_t again; /* packets sent again */
+	uint64_t overtaken, reported; /* losses, by how they were found */
+	uint64_t probes, timeouts;
+	uint64_t cnps_received, cnps_sent;
+};
+
+#define LISTED_PATHS 32u
+
+/* Of all users: root and the engine's user only, others get an empty list. */
+struct reply_path_list {
+	struct command_reply h;
+	uint64_t next;
+	uint32_t count;
+	uint32_t reserved;
+	struct listed_path path[LISTED_PATHS];
+};
+
 static_assert(sizeof(struct reply_qp_list) <= LIMIT_COMMAND_BYTES &&
 		      sizeof(struct reply_mr_list) <= LIMIT_COMMAND_BYTES &&
 		      sizeof(struct reply_program_list) <= LIMIT_COMMAND_BYTES &&
-		      sizeof(struct reply_neighbour_list) <= LIMIT_COMMAND_BYTES,
+		      sizeof(struct reply_neighbour_list) <= LIMIT_COMMAND_BYTES &&
+		      sizeof(struct reply_path_list) <= LIMIT_COMMAND_BYTES,
 	      "a part fits one message");
 
 #endif

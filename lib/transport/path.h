@@ -14,6 +14,18 @@
 
 #include "base/time.h"
 
+/* What is counted, for those who watch. */
+enum path_event {
+	PATH_AGAIN, /* a packet was sent again */
+	PATH_OVERTAKEN, /* losses, found by what was sent later and arrived: each window's once */
+	PATH_REPORTED, /* losses that the peer reported (NAK) */
+	PATH_PROBE, /* silence, broken by a probe */
+	PATH_TIMEOUT, /* a retransmission timer fired */
+	PATH_CNP_RECEIVED, /* the network asked us to slow down, */
+	PATH_CNP_SENT, /* ... and the peer, by us */
+	PATH_EVENTS,
+};
+
 struct path {
 	nanotime srtt; /* smoothed (RFC 6298: an eighth of each sample); 0: not known yet */
 	nanotime rttvar; /* how far samples are from it (a quarter of each distance) */
@@ -21,6 +33,7 @@ struct path {
 	nanotime min_now; /* the least of this period so far */
 	nanotime min_until; /* the end of this period of LIMIT_PATH_MIN_S */
 	uint64_t samples;
+	uint64_t events[PATH_EVENTS];
 };
 
 void path_init(struct path *p);
@@ -30,6 +43,19 @@ void path_init(struct path *p);
  * LIMIT_PATH_RTT_MS count as that, one of 0 as 1 ns.
  */
 void path_rtt(struct path *p, nanotime rtt, nanotime now);
+
+static inline void path_count(struct path *p, enum path_event e)
+{
+	if (p != NULL)
+		p->events[e]++;
+}
+
+/* It did not happen after all. */
+static inline void path_uncount(struct path *p, enum path_event e)
+{
+	if (p != NULL)
+		p->events[e]--;
+}
 
 /* 0: not known yet */
 static inline nanotime path_srtt(const struct path *p)

@@ -230,6 +230,7 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 	if (qp->type == QP_TYPE_UC)
 		return unreliable_received(qp, p, offer, keys, out);
 	if (opcode_table[p->opcode].kind == KIND_CNP) {
+		path_count(qp->path, PATH_CNP_RECEIVED);
 		window_lost(&qp->req.window);
 		request_ask(qp);
 		return REASON_CNP_RECEIVED;

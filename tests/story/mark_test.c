@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Marks of the network (CE), and the notifications that they cause. protocol-map 181, 182, 183, 186 */
 #include "story/story.h"
+#include "transport/path.h"
 #include "wire/header.h"
 
 #define CNP_EVERY (LIMIT_CNP_US * TIME_US)
@@ -23,7 +24,13 @@ static void expect_cnp(struct side *s)
 
 Test(mark, a_marked_request_is_told_to_its_sender_before_it_is_acknowledged)
 {
+	struct path path[2];
+
 	story();
+	path_init(&path[0]);
+	path_init(&path[1]);
+	qp_give_path(a->q->core, &path[0]);
+	qp_give_path(b->q->core, &path[1]);
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
 	expect_packet(a, "RC WRITE ONLY", A_PSN);
 	deliver_marked(a);
@@ -32,6 +39,9 @@ Test(mark, a_marked_request_is_told_to_its_sender_before_it_is_acknowledged)
 	pass_ack(b, A_PSN, 1);
 	expect_silence(b);
 	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_expect_eq(path[0].events[PATH_CNP_RECEIVED], 1);
+	cr_expect_eq(path[0].events[PATH_CNP_SENT], 0);
+	cr_expect_eq(path[1].events[PATH_CNP_SENT], 1);
 }
 
 Test(mark, so_is_a_marked_response)

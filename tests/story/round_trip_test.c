@@ -137,3 +137,30 @@ Test(round_trip, does_not_go_on_while_packets_wait_for_the_port)
 	qp_delayed(a->q->core, ms(7));
 	cr_assert_eq(qp_deadline(a->q->core), before + ms(7));
 }
+
+/* What a path counts: each kind of loss where it is found. */
+Test(round_trip, losses_are_counted_by_how_they_are_found)
+{
+	begin();
+	path_rtt(&path, us(20), ms(1000));
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	lose(a, "RC WRITE MIDDLE", A_PSN + 1);
+	pass(a, "RC WRITE LAST", A_PSN + 2);
+	pass_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 0);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_expect_eq(path.events[PATH_REPORTED], 1);
+	cr_expect_eq(path.events[PATH_AGAIN], 2);
+	cr_expect_eq(path.events[PATH_PROBE], 0);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN + 3);
+	at(ms(1));
+	pass(a, "RC SEND ONLY", A_PSN + 3);
+	pass_ack(b, A_PSN + 3, 2);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	cr_expect_eq(path.events[PATH_PROBE], 1);
+	cr_expect_eq(path.events[PATH_AGAIN], 3);
+	cr_expect_eq(path.events[PATH_TIMEOUT], 0);
+	cr_expect_eq(path.events[PATH_OVERTAKEN], 0);
+}

@@ -9,6 +9,7 @@
 #include "control/control.h"
 #include "control/network/destinations.h"
 #include "control/network/peers.h"
+#include "lcore/paths.h"
 
 /* What a list is made of: one kind of object of every program that the caller may see. */
 struct list {
@@ -227,5 +228,38 @@ int cmd_neighbour_list(struct call *call)
 		return 0;
 	reply->next = destinations_list(call->engine->control->destinations, from, reply->neighbour,
 					LISTED_NEIGHBOURS, &reply->count);
+	return 0;
+}
+
+/* ---- paths ---- */
+
+struct path_walk {
+	struct reply_path_list *reply;
+	uint32_t from, next; /* 0: this lcore has no more */
+};
+
+static void list_on_lcore(struct lcore *lcore, void *arg, nanotime now)
+{
+	struct path_walk *w = arg;
+
+	w->next = paths_list(lcore, w->from, w->reply->path, LISTED_PATHS, &w->reply->count);
+}
+
+/* A position is an lcore and a path of it. */
+int cmd_path_list(struct call *call)
+{
+	struct path_walk w = { .reply = (struct reply_path_list *)&call->reply };
+	uint64_t from = ((const struct request_list *)call->request)->from;
+
+	if (!call_sees_all(call))
+		return 0;
+	w.from = (uint32_t)from;
+	for (uint64_t i = from >> 32; i < call->engine->lcores; i++, w.from = 0) {
+		lcore_call(&call->engine->lcore[i], list_on_lcore, &w);
+		if (w.next != 0) {
+			w.reply->next = i << 32 | w.next;
+			return 0;
+		}
+	}
 	return 0;
 }

@@ -15,6 +15,7 @@ int cmd_qp_list(struct call *call);
 int cmd_mr_list(struct call *call);
 int cmd_program_list(struct call *call);
 int cmd_neighbour_list(struct call *call);
+int cmd_path_list(struct call *call);
 int cmd_capture(struct call *call);
 /* cmd_capture.c: a connection ends, and its capture with it, if it has one. */
 void capture_end(struct engine *e, const struct connection *owner);

@@ -246,6 +246,7 @@ static void found_lost(struct qp *qp)
 
 	if (ahead(r, b->episode) == 0) {
 		b->episode = r->top_psn;
+		path_count(qp->path, PATH_OVERTAKEN);
 		if (crowded(qp))
 			window_lost(&r->window);
 	}
@@ -453,6 +454,7 @@ static void probe(struct qp *qp)
 		return;
 	psn_set_remove(&b->held, r->una_psn);
 	begin_young(r, true);
+	path_count(qp->path, PATH_PROBE);
 	b->probe_psn = r->una_psn;
 	b->probe_mark = r->top_psn;
 	b->probes = (uint8_t)MIN_OF(b->probes + 1u, LIMIT_PROBE_DOUBLINGS);

@@ -159,6 +159,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 	if (r->nxt_psn == message_end(m))
 		r->nxt++;
 	if (p->again) {
+		path_count(qp->path, PATH_AGAIN);
 		recovery_sent(qp, p->psn, psns);
 		cursor_past_held(qp);
 	}

@@ -150,6 +150,7 @@ void retry_gap(struct qp *qp)
 		return;
 	r->recovering = true;
 	r->recovery_psn = r->una_psn;
+	path_count(qp->path, PATH_REPORTED);
 	window_lost(&r->window);
 	recovery_all_lost(qp);
 	request_resume(qp);
@@ -214,6 +215,7 @@ void qp_expired(struct qp *qp, nanotime now)
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
 	r->timeouts++;
+	path_count(qp->path, PATH_TIMEOUT);
 	r->retry_at = TIME_NEVER;
 	r->recovering = false;
 	if (!take_retry(qp))

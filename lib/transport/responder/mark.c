@@ -21,6 +21,7 @@ void mark_notify(struct qp *qp, struct packet *p)
 {
 	assert(qp->resp.cnp_due && !qp_type_unreliable(qp->type));
 	qp->resp.cnp_due = false;
+	path_count(qp->path, PATH_CNP_SENT);
 	p->opcode = OPCODE_CNP;
 	p->psn = 0;
 	p->becn = true;

@@ -260,6 +260,7 @@ void reply_unsent(struct qp *qp, const struct packet *p)
 
 	if (opcode_table[p->opcode].kind == KIND_CNP) {
 		r->cnp_due = true;
+		path_uncount(qp->path, PATH_CNP_SENT);
 	} else if (opcode_table[p->opcode].kind == KIND_SELECTIVE_ACK) {
 		r->selection_due = true;
 	} else if (opcode_table[p->opcode].kind != KIND_ACK) {

@@ -40,6 +40,7 @@ class Stat(EngineCase):
         regions = self.json("--memory")
         self.assertEqual({r["pid"] for r in regions}, {program.pid})
         self.assertEqual(self.json("--neighbours"), [])
+        self.assertEqual(self.json("--paths"), [], "what stays inside the engine has none")
         for view in ("--qps", "--memory", "--programs"):
             lines = self.uroce("stat", view).stdout.splitlines()
             self.assertEqual(len(lines), 1 + len(self.json(view)), view)

@@ -14,6 +14,7 @@ static size_t reply_size(enum command what)
 	return what == COMMAND_QP_LIST	      ? sizeof(struct reply_qp_list)
 	       : what == COMMAND_MR_LIST      ? sizeof(struct reply_mr_list)
 	       : what == COMMAND_PROGRAM_LIST ? sizeof(struct reply_program_list)
+	       : what == COMMAND_PATH_LIST    ? sizeof(struct reply_path_list)
 					      : sizeof(struct reply_neighbour_list);
 }
 
@@ -62,6 +63,7 @@ Test(cmd_list, parts_make_the_whole)
 	cr_expect_eq(count(fd, COMMAND_MR_LIST), 3 * LISTED_QPS + 1);
 	cr_expect_eq(count(fd, COMMAND_PROGRAM_LIST), 1);
 	cr_expect_eq(count(fd, COMMAND_NEIGHBOUR_LIST), 0, "there is no port");
+	cr_expect_eq(count(fd, COMMAND_PATH_LIST), 0);
 	close(fd);
 }
 

@@ -167,3 +167,57 @@ Test(paths, further_peers_have_none_until_one_goes)
 	for (uint32_t i = 0; i < LIMIT_PATHS; i++)
 		paths_leave(r->engine.lcore, &many[i]);
 }
+
+Test(paths, a_list_says_what_is_known)
+{
+	struct listed_path p[2];
+	uint32_t n = 0;
+
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	connect_to(qp(2)->core, 8, 4);
+	follow(qp(0));
+	path_rtt(&follow(qp(1))->core, 1000, 1);
+	for (uint32_t e = 0; e < PATH_EVENTS; e++)
+		for (uint32_t i = 0; i <= e; i++)
+			path_count(&qp(0)->way->core, (enum path_event)e);
+	follow(qp(2));
+	cr_assert_eq(paths_list(r->engine.lcore, 0, p, 2, &n), 0);
+	cr_assert_eq(n, 2);
+	cr_expect_eq(p[0].peer.octet[15], 7);
+	cr_expect_eq(p[0].qps, 2);
+	cr_expect_eq(p[0].round_trip_ns, 1000);
+	cr_expect_eq(p[0].least_ns, 1000);
+	cr_expect_eq(p[0].samples, 1);
+	cr_expect_eq(p[0].again, PATH_AGAIN + 1);
+	cr_expect_eq(p[0].overtaken, PATH_OVERTAKEN + 1);
+	cr_expect_eq(p[0].reported, PATH_REPORTED + 1);
+	cr_expect_eq(p[0].probes, PATH_PROBE + 1);
+	cr_expect_eq(p[0].timeouts, PATH_TIMEOUT + 1);
+	cr_expect_eq(p[0].cnps_received, PATH_CNP_RECEIVED + 1);
+	cr_expect_eq(p[0].cnps_sent, PATH_CNP_SENT + 1);
+	cr_expect_eq(p[1].peer.octet[15], 8);
+	cr_expect_eq(p[1].traffic_class, 4);
+	cr_expect_eq(p[1].round_trip_ns, 0);
+}
+
+/* Parts of a list make the whole; a path that nobody uses is in none. */
+Test(paths, a_list_goes_on_where_it_had_no_room)
+{
+	struct listed_path p;
+	uint32_t n = 0, next;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		connect_to(qp(i)->core, (uint16_t)i, 0);
+		follow(qp(i));
+	}
+	paths_leave(r->engine.lcore, qp(1));
+	next = paths_list(r->engine.lcore, 0, &p, 1, &n);
+	cr_assert_eq(n, 1);
+	cr_expect_eq(p.peer.octet[15], 0);
+	cr_assert_gt(next, 0);
+	n = 0;
+	cr_expect_eq(paths_list(r->engine.lcore, next, &p, 1, &n), 0);
+	cr_assert_eq(n, 1);
+	cr_expect_eq(p.peer.octet[15], 2);
+}
