@@ -452,8 +452,8 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	e = start_engine(o);
 	if (e == NULL)
 		return 1;
-	announce(e, o);
 	telemetry_open(e, o);
+	announce(e, o);
 	status = open_console(e, o);
 	if (status == 0) {
 		notify("READY=1");

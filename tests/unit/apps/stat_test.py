@@ -26,10 +26,15 @@ class Stat(EngineCase):
         self.assertEqual((end.returncode, end.stderr), (0, ""))
         return json.loads(end.stdout)
 
+    def both(self):
+        """The two queue pairs of a ping, once both send."""
+        pairs = [q for q in self.json("--qps") if q["state"] == "RTS"]
+        return pairs if len(pairs) == 2 else None
+
     def test_lists(self):
         self.assertEqual(self.json("--qps"), [])
         program = self.ping()
-        pairs = until(lambda: [q for q in self.json("--qps") if q["state"] == "RTS"], "a pair")
+        pairs = until(self.both, "a pair")
         self.assertEqual({q["pid"] for q in pairs}, {program.pid})
         self.assertEqual({(q["type"], q["way"]) for q in pairs}, {("RC", "here")})
         self.assertEqual({q["qpn"] for q in pairs}, {q["dest_qpn"] for q in pairs})
@@ -140,7 +145,8 @@ class Telemetry(EngineCase):
     def test_objects(self):
         self.assertFalse(self.ask("/uroce/qps"))
         program = self.ping()
-        pair = until(lambda: self.ask("/uroce/qps"), "a pair")[0]
+        pair = until(lambda: len(self.ask("/uroce/qps")) == 2 and self.ask("/uroce/qps"),
+                     "both queue pairs")[0]
         self.assertEqual(self.ask(f"/uroce/qp,{pair}")["pid"], program.pid)
         self.assertEqual(self.ask("/uroce/programs"), [program.pid])
         self.assertEqual(self.ask(f"/uroce/program,{program.pid}")["qps"], 2)
