@@ -14,14 +14,15 @@
 #include "commands.h"
 #include "lists.h"
 #include "options.h"
-#include "wire/decode.h"
-#include "wire/opcode.h"
+#include "trace_kept.h"
+#include "trace_story.h"
 
 #define WAIT_MS 5
 #define SNAP	256u /* octets: all headers, and the first of the payload */
 
 static const char usage[] =
 	"usage: uroce trace [--socket PATH] [--count N] [--seconds N] QPN\n"
+	"       uroce trace [--socket PATH] --keep N | --last N [--pcap FILE] | --end QPN\n"
 	"\n"
 	"Prints the packets of a queue pair as they pass, a line each: the time since the first one,\n"
 	"its direction (> sent, < received), what it is, its PSN, and what else matters. QPN is a\n"
@@ -30,14 +31,38 @@ static const char usage[] =
 	"\n"
 	"  --socket PATH  use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
 	"  --count N      end after N packets\n"
-	"  --seconds N    end after N seconds\n";
+	"  --seconds N    end after N seconds\n"
+	"\n"
+	"The engine itself can keep the last packets of a queue pair, without a program that looks:\n"
+	"\n"
+	"  --keep N       keep the last N packets from now on, 1 .. 16384 of each lcore\n"
+	"  --last N       print the last N of those that are kept, also if the queue pair is gone\n"
+	"  --pcap FILE    ... but write them into FILE, for Wireshark\n"
+	"  --end          keep no more, and forget those that there are\n";
 
 struct trace_options {
 	const char *socket;
 	uint64_t count; /* 0: no end */
 	double seconds; /* likewise */
 	uint32_t qpn;
+	uint32_t keep, last; /* 0: not this one */
+	bool end;
+	const char *pcap;
 };
+
+/* NULL, or which options contradict each other. */
+static const char *contradiction(const struct trace_options *o)
+{
+	bool live = o->count > 0 || o->seconds > 0;
+
+	if ((o->keep > 0) + (o->last > 0) + o->end > 1)
+		return "of --keep, --last and --end only one can be given";
+	if (live && (o->keep > 0 || o->last > 0 || o->end))
+		return "--count and --seconds are for packets as they pass, not for kept ones";
+	if (o->pcap != NULL && o->last == 0)
+		return "--pcap needs --last";
+	return NULL;
+}
 
 static bool parse(int argc, char **argv, struct trace_options *o, int *status)
 {
@@ -45,14 +70,24 @@ static bool parse(int argc, char **argv, struct trace_options *o, int *status)
 		{ "socket", .text = &o->socket },
 		{ "count", .u64 = &o->count, .least = 1, .most = UINT64_MAX },
 		{ "seconds", .real = &o->seconds, .from = 0.001, .to = 1e9 },
+		{ "keep", .u32 = &o->keep, .least = 1, .most = LIMIT_TRACE_PACKETS },
+		{ "last", .u32 = &o->last, .least = 1, .most = LIMIT_TRACE_PACKETS },
+		{ "pcap", .text = &o->pcap },
+		{ "end", .flag = &o->end },
 		{ NULL },
 	};
+	const char *wrong;
 	unsigned long qpn;
 	char text[128], *end;
 	int rest;
 
 	if (!options_read("trace", usage, rows, argc, argv, &rest, status))
 		return false;
+	wrong = contradiction(o);
+	if (wrong != NULL) {
+		*status = options_refuse("trace", wrong);
+		return false;
+	}
 	if (rest + 1 != argc) {
 		*status = options_refuse("trace", rest == argc
 							  ? "no queue pair given: uroce trace QPN"
@@ -101,68 +136,6 @@ static int look_up(const char *path, struct traced *t, char *why, size_t why_siz
 	return error;
 }
 
-/* '>' it sent the packet, '<' it is to receive it, 0: neither. */
-static char direction(const struct traced *t, const struct packet *p)
-{
-	if (p->dest_qpn == t->qpn)
-		return '<';
-	if (t->qp.dest_qpn != 0 && p->dest_qpn == t->qp.dest_qpn &&
-	    gid_equal(&p->dst_gid, &t->qp.peer))
-		return '>';
-	return opcode_is(p->opcode, OP_DETH) && p->src_qpn == t->qpn ? '>' : 0;
-}
-
-/* ---- a packet in words ---- */
-
-static void print_syndrome(const struct packet *p)
-{
-	static const char *const naks[] = { "sequence", "invalid request", "remote access",
-					    "remote operation" };
-	uint32_t value = p->syndrome & 0x1f;
-
-	if ((p->syndrome & SYNDROME_CLASS) == SYNDROME_RNR)
-		printf(" RNR NAK, timer %" PRIu32, value);
-	else if (p->syndrome >= SYNDROME_NAK_SEQUENCE && value < 4)
-		printf(" NAK: %s", naks[value]);
-	else if ((p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
-		printf(" syndrome 0x%02x", p->syndrome);
-	printf(" msn %" PRIu32, p->msn);
-}
-
-static void print_packet(const struct packet *p, char way, double seconds)
-{
-	printf("%12.6f %c %-26s psn %8" PRIu32, seconds, way, opcode_table[p->opcode].name, p->psn);
-	if (opcode_is(p->opcode, OP_RETH))
-		printf(" key 0x%08" PRIx32 " at 0x%" PRIx64 ", %" PRIu32 " octets", p->rkey, p->va,
-		       p->dma_length);
-	if (opcode_is(p->opcode, OP_ATOMIC_ETH))
-		printf(" key 0x%08" PRIx32 " at 0x%" PRIx64, p->rkey, p->va);
-	if (opcode_is(p->opcode, OP_DETH))
-		printf(" from 0x%06" PRIx32, p->src_qpn);
-	if (opcode_is(p->opcode, OP_AETH))
-		print_syndrome(p);
-	if (p->payload_length > 0)
-		printf(" payload %" PRIu32, p->payload_length);
-	printf("%s%s%s\n", p->ack_req ? " ack?" : "", p->solicited ? " solicited" : "",
-	       p->ecn == 3 ? " ce" : "");
-}
-
-/*
- * The lengths in the headers are of the whole frame, so the rest of it is zero here. The tag, if
- * there is one, is accepted whatever it is.
- */
-static bool decode(struct capture_frame *f, struct packet *p)
-{
-	struct decode_options options = { .check_icrc = false };
-
-	if (f->record.whole > sizeof(f->octets))
-		return false;
-	memset(f->octets + f->record.length, 0, f->record.whole - f->record.length);
-	if (f->octets[12] == 0x81 && f->octets[13] == 0)
-		options.vlan = (uint16_t)((f->octets[14] & 0x0f) << 8 | f->octets[15]);
-	return packet_decode(p, f->octets, f->record.whole, &options) == REASON_NONE;
-}
-
 static double now(void)
 {
 	struct timespec t;
@@ -171,8 +144,15 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static bool is_packet(struct capture_frame *f, struct packet *p)
+{
+	return f->record.whole <= sizeof(f->octets) &&
+	       story_decode(f->octets, f->record.length, f->record.whole, p);
+}
+
 static void trace(struct capture_session *s, const struct trace_options *o, const struct traced *t)
 {
+	const struct story_of of = { t->qpn, t->qp.dest_qpn, t->qp.peer };
 	static struct capture_frame frame;
 	double end = now() + o->seconds;
 	uint64_t first = 0, n = 0;
@@ -182,11 +162,11 @@ static void trace(struct capture_session *s, const struct trace_options *o, cons
 
 	while (n < o->count || o->count == 0) {
 		if (capture_session_next(s, &frame)) {
-			way = decode(&frame, &p) ? direction(t, &p) : 0;
+			way = is_packet(&frame, &p) ? story_way(&of, &p) : 0;
 			if (way == 0)
 				continue;
 			first = n++ == 0 ? frame.time : first;
-			print_packet(&p, way, (double)(int64_t)(frame.time - first) / 1e9);
+			story_print(&p, way, (double)(int64_t)(frame.time - first) / 1e9);
 			continue;
 		}
 		if (last || fflush(stdout) != 0)
@@ -205,6 +185,59 @@ static int fail(const char *why)
 	return EXIT_FAILED;
 }
 
+/* ---- what the engine keeps ---- */
+
+static int show_kept(const struct trace_options *o, const struct kept_trace *k)
+{
+	int error = 0;
+
+	if (o->pcap == NULL)
+		kept_print(k, o->last);
+	else
+		error = kept_save(k, o->last, o->pcap);
+	if (error != 0)
+		fprintf(stderr, "uroce trace: --pcap %s: %s\n", o->pcap, strerror(error));
+	return error != 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Reads or ends the trace of this queue pair, not that of another one. */
+static int use_kept(int fd, const struct trace_options *o)
+{
+	struct kept_trace k;
+	char why[256];
+	int status;
+
+	if (kept_read(fd, &k, why, sizeof(why)) != 0)
+		return fail(why);
+	if (k.about.qpn != o->qpn) {
+		snprintf(why, sizeof(why),
+			 "0x%06" PRIx32 ": the queue pair that is traced is 0x%06" PRIx32, o->qpn,
+			 k.about.qpn);
+		status = fail(why);
+	} else if (o->end) {
+		status = kept_stop(fd, why, sizeof(why)) != 0 ? fail(why) : EXIT_DONE;
+	} else {
+		status = show_kept(o, &k);
+	}
+	kept_free(&k);
+	return status;
+}
+
+static int kept(const char *path, const struct trace_options *o)
+{
+	int fd = engine_connect(path), status = EXIT_DONE;
+	char why[256];
+
+	if (fd < 0)
+		return fail(strerror(-fd));
+	if (o->keep == 0)
+		status = use_kept(fd, o);
+	else if (kept_start(fd, o->qpn, o->keep, why, sizeof(why)) != 0)
+		status = fail(why);
+	close(fd);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct trace_options o = { 0 };
@@ -221,6 +254,8 @@ int main(int argc, char **argv)
 	t.qpn = o.qpn;
 	if (engine_locate(o.socket, &where, &device, why, sizeof(why)) != 0)
 		return fail(why);
+	if (o.keep > 0 || o.last > 0 || o.end)
+		return kept(where.path, &o);
 	error = look_up(where.path, &t, why, sizeof(why));
 	if (error == 0 && !t.found) {
 		snprintf(why, sizeof(why),

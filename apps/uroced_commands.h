@@ -43,6 +43,7 @@ extern cmdline_parse_inst_t *const set_commands[];
 extern cmdline_parse_inst_t *const impair_commands[];
 extern cmdline_parse_inst_t *const capture_commands[];
 extern cmdline_parse_inst_t *const traffic_commands[];
+extern cmdline_parse_inst_t *const trace_commands[];
 
 /* Ends a capture that still runs: its file is whole then. */
 void console_capture_close(void);

@@ -93,7 +93,8 @@ static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group
 
 static cmdline_parse_inst_t *const *const all[] = { show_commands,    set_commands,
 						    impair_commands,  capture_commands,
-						    traffic_commands, own_commands };
+						    traffic_commands, trace_commands,
+						    own_commands };
 
 /* ---- the line ---- */
 

@@ -86,6 +86,8 @@
 #define LIMIT_CAPTURE_RING_MIN (1u << 17) /* octets of an lcore's ring: a frame fits */
 #define LIMIT_CAPTURE_RING     (1u << 22) /* ... if nothing else is asked for */
 #define LIMIT_CAPTURE_RING_MAX (1u << 28)
+#define LIMIT_TRACE_PACKETS    16384u /* that are kept of each lcore: 2.5 MiB */
+#define LIMIT_TRACE_SNAP       128u /* octets that are kept of each: all headers */
 
 /* Lcores without work, which spin, then yield, then sleep. */
 #define LIMIT_SPIN_US	 5u

@@ -115,6 +115,7 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_NEIGHBOUR_LIST] = { cmd_neighbour_list, OPEN_TO_ALL },
 	[COMMAND_CAPTURE] = { cmd_capture, OPEN_TO_ALL }, /* it asks who calls */
 	[COMMAND_PATH_LIST] = { cmd_path_list, OPEN_TO_ALL },
+	[COMMAND_TRACE] = { cmd_trace, OPEN_TO_ALL }, /* it asks who calls */
 };
 
 static const struct {

@@ -312,6 +312,7 @@ void control_stop(struct engine *e)
 	listener_close(&c->listener);
 	while ((n = LIST_FIRST(&c->connections)) != NULL)
 		connection_end(n);
+	trace_end(e);
 	clients_close(e);
 	porters_close(e);
 }

@@ -24,6 +24,7 @@
 #include "control/share/disposal.h"
 #include "control/watch.h"
 #include "engine/uroce.h"
+#include "lcore/capture.h"
 
 #define CONTROL_BUCKETS 1024u
 
@@ -85,7 +86,10 @@ struct control {
 	struct handle_table srq_numbers; /* its slots are engine.srq */
 	uint32_t srq_generation;
 	struct cm_manager *cm;
+	struct capture copies; /* engine.capture, if there is a capture or a trace */
 	struct capturing *capturing; /* cmd_capture.c; NULL: nobody captures */
+	struct trace *trace; /* cmd_trace.c; NULL: there is none */
+	struct gid trace_peer; /* of its queue pair; all zero: none */
 	struct porters *porters; /* NULL: no socket */
 };
 

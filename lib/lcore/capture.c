@@ -2,6 +2,7 @@
 #include "lcore/capture.h"
 
 #include "base/bits.h"
+#include "lcore/trace.h"
 
 static void copy_one(struct capture_ring *r, const struct rte_mbuf *m,
 		     struct capture_record *record)
@@ -23,10 +24,14 @@ void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m,
 		  enum capture_way way)
 {
 	struct capture_record record = { .at = clock_now(), .way = way };
+	uint32_t snap = __atomic_load_n(&c->snap, __ATOMIC_ACQUIRE);
+	struct trace *trace = __atomic_load_n(&c->trace, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < n; i++) {
+	if (trace != NULL)
+		trace_frames(trace, l->index, m, n, way, record.at);
+	for (uint32_t i = 0; snap > 0 && i < n; i++) {
 		record.whole = m[i]->pkt_len;
-		record.length = MIN_OF(record.whole, c->snap);
+		record.length = MIN_OF(record.whole, snap);
 		copy_one(&c->ring[l->index], m[i], &record);
 	}
 }

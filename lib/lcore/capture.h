@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies frames for `uroce capture`. While nobody captures, a burst costs the test of one pointer.
+ * Copies frames for `uroce capture`, and keeps those of a traced queue pair. While nobody wants that, a
+ * burst costs the test of one pointer.
  *
- * Atomics: engine.capture. Acquire: an lcore that sees it sees its rings. The control path frees it
- * a grace period after it took it away.
+ * Atomics: engine.capture, snap and trace. Acquire: an lcore that sees one sees the rings behind it. The
+ * control path frees those a grace period after it took it away.
  */
 #ifndef LCORE_CAPTURE_H
 #define LCORE_CAPTURE_H
@@ -13,9 +14,12 @@
 #include "lcore/lcore.h"
 #include "queue/capture_ring.h"
 
+struct trace;
+
 struct capture {
-	uint32_t snap; /* octets that are kept of a frame */
+	uint32_t snap; /* octets that are kept of a frame; 0: there is no capture */
 	struct capture_ring ring[LIMIT_LCORES]; /* an lcore's own */
+	struct trace *trace; /* NULL: there is none */
 };
 
 void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m, uint32_t n,

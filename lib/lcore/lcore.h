@@ -117,7 +117,7 @@ struct engine_gid {
 };
 
 struct engine {
-	struct capture *capture; /* atomic: capture.h; NULL: nobody captures */
+	struct capture *capture; /* atomic: capture.h; NULL: nobody captures or traces */
 	struct flow_table *flows; /* steering rules, as lcores see them; NULL: none */
 	LIST_HEAD(, engine_flow) flow_list; /* (control) */
 	uint32_t flow_count; /* (control) */

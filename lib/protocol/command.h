@@ -126,7 +126,8 @@
 	COMMANDS_CM(X)                                      \
 	LIST_COMMANDS(X)                                    \
 	X(CAPTURE, request_capture, reply_capture)          \
-	X(PATH_LIST, request_list, reply_path_list)
+	X(PATH_LIST, request_list, reply_path_list)         \
+	X(TRACE, request_trace, reply_trace)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,
@@ -505,5 +506,6 @@ static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters 
 #include "protocol/command_list.h"
 #include "protocol/command_memory.h"
 #include "protocol/command_raw.h"
+#include "protocol/command_trace.h"
 
 #endif

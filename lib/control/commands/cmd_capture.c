@@ -20,7 +20,6 @@ struct capturing {
 	struct connection *owner;
 	void *memory;
 	size_t octets;
-	struct capture capture;
 };
 
 static int check_wish(struct call *call, const struct request_capture *r)
@@ -65,6 +64,15 @@ static int make_file(struct capturing *c, int *fd)
 	return error;
 }
 
+void capture_change(struct engine *e)
+{
+	struct capture *w = &e->control->copies;
+
+	/* pairs with capture_frames */
+	__atomic_store_n(&e->capture, w->snap != 0 || w->trace != NULL ? w : NULL,
+			 __ATOMIC_RELEASE);
+}
+
 int cmd_capture(struct call *call)
 {
 	const struct request_capture *r = (const struct request_capture *)call->request;
@@ -86,12 +94,12 @@ int cmd_capture(struct call *call)
 				 r->ring);
 	}
 	c->owner = call->connection;
-	c->capture.snap = r->snap;
 	for (uint32_t i = 0; i < e->lcores; i++)
-		capture_ring_init(&c->capture.ring[i], c->memory, i, r->ring);
+		capture_ring_init(&e->control->copies.ring[i], c->memory, i, r->ring);
 	e->control->capturing = c;
-	__atomic_store_n(&e->capture, &c->capture,
-			 __ATOMIC_RELEASE); /* pairs with capture_frames */
+	/* pairs with capture_copy */
+	__atomic_store_n(&e->control->copies.snap, r->snap, __ATOMIC_RELEASE);
+	capture_change(e);
 	reply->rings = e->lcores;
 	if (e->port != NULL)
 		memcpy(reply->port, e->port->name, sizeof(reply->port));
@@ -105,7 +113,8 @@ void capture_end(struct engine *e, const struct connection *owner)
 
 	if (c == NULL || c->owner != owner)
 		return;
-	__atomic_store_n(&e->capture, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->control->copies.snap, 0, __ATOMIC_RELEASE);
+	capture_change(e);
 	engine_grace_period(e);
 	e->control->capturing = NULL;
 	munmap(c->memory, c->octets);

@@ -19,6 +19,12 @@ int cmd_path_list(struct call *call);
 int cmd_capture(struct call *call);
 /* cmd_capture.c: a connection ends, and its capture with it, if it has one. */
 void capture_end(struct engine *e, const struct connection *owner);
+/* Lcores look at what is captured or traced from now on, if anything is. */
+void capture_change(struct engine *e);
+int cmd_trace(struct call *call);
+/* cmd_trace.c: the trace, if there is one, ends; a queue pair has been connected. */
+void trace_end(struct engine *e);
+void trace_connected(struct engine *e, const struct engine_qp *q);
 int cmd_hello(struct call *call);
 int cmd_open_context(struct call *call);
 int cmd_close_context(struct call *call);

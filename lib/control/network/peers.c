@@ -90,6 +90,7 @@ void peers_enter(struct engine *e, struct engine_qp *q, const struct gid *gid, u
 	q->peer_qpn = qpn;
 	q->has_peer = true;
 	LIST_INSERT_HEAD(bucket_of(e, gid, qpn), q, peer_link);
+	trace_connected(e, q);
 }
 
 void peers_leave(struct engine_qp *q)

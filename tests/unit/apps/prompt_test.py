@@ -117,6 +117,38 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def test_trace(self):
+        terminal = self.start_terminal()
+        for command, why in (("trace keep 1 8", "must be the number of a queue pair, 2 .. 0xfffffe"),
+                             ("trace keep 0x12 0", "must keep 1 .. 16384 packets"),
+                             ("trace keep 0x12 16385", "must keep 1 .. 16384 packets"),
+                             ("trace keep 0x12 8", "no queue pair has the number 0x000012"),
+                             ("trace save -", "must be a file"),
+                             ("trace end", "no queue pair is traced")):
+            self.assertEqual(self.command(terminal, command), f"{command}: {why}\n")
+        program = self.ping()
+        pairs = until(lambda: re.findall(r"^(0x\w+) +RC +RTS", self.command(terminal, "show qps"),
+                                         re.MULTILINE), "a pair")
+        self.assertEqual(self.command(terminal, f"trace keep {pairs[0]} 8"), "")
+        until(lambda: re.search(r": 8 of \d\d+ packets", self.command(terminal, "trace show")), "8")
+        self.end(program)
+        until(lambda: pairs[0] not in self.command(terminal, "show qps"), "the end of the pair")
+        *lines, last = self.command(terminal, "trace show").splitlines()
+        self.assertEqual(len(lines), 8)
+        for line in lines:
+            self.assertRegex(line, r"^ +\d+\.\d{6} [<>] \w")
+        self.assertRegex(last, rf"^queue pair {pairs[0]}: 8 of \d+ packets are kept$")
+        file = self.folder / "trace.pcapng"
+        self.assertEqual(self.command(terminal, f"trace save {file}"), f"{file}: 8 packets\n")
+        self.assertEqual(self.frames_in(file), 8)
+        end = self.uroce("trace", "--last", "3", pairs[0])
+        self.assertEqual((end.returncode, end.stderr, len(end.stdout.splitlines())), (0, "", 3))
+        self.assertEqual([line[13:] for line in end.stdout.splitlines()],
+                         [line[13:] for line in lines[-3:]])
+        self.assertEqual(self.command(terminal, "trace end"), "")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
     def memif_terminal(self):
         """A prompt whose engine has a port, for a peer."""
         terminal = Terminal(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
