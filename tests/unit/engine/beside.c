@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "beside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,19 +49,6 @@ static void ask_once(int fd)
 
 	cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0,
 		     "a command beside an attack");
-}
-
-/* For how long this thread could have run, but had no processor. */
-static double seconds_without_processor(void)
-{
-	FILE *f = fopen("/proc/thread-self/schedstat", "re");
-	unsigned long long ran, waited = 0;
-
-	if (f != NULL && fscanf(f, "%llu %llu", &ran, &waited) != 2)
-		waited = 0;
-	if (f != NULL)
-		fclose(f);
-	return (double)waited / 1e9;
 }
 
 /*

@@ -293,6 +293,18 @@ double seconds_of_control(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+double seconds_without_processor(void)
+{
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long ran, waited = 0;
+
+	if (f != NULL && fscanf(f, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	if (f != NULL)
+		fclose(f);
+	return (double)waited / 1e9;
+}
+
 void as_nobody(int (*check)(void))
 {
 	int status;

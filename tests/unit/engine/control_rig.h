@@ -65,6 +65,8 @@ int count_descriptors(void);
 void expect_descriptors(int wanted);
 /* What the control thread had of a processor: however long it waited for one. */
 double seconds_of_control(void);
+/* For how long the calling thread could have run, but had no processor. */
+double seconds_without_processor(void);
 void expect_serving(void);
 /* In a process of another user, who may connect: `check` returns 0 if all is well. Not as root: skips. */
 void as_nobody(int (*check)(void));
