@@ -25,16 +25,26 @@ TestSuite(control, .init = control_rig_open, .fini = control_rig_close, .timeout
 
 /* ---- objects ---- */
 
-static void *come_and_go(void *done)
+struct coming {
+	uint32_t seen, done; /* atomic */
+};
+
+/* The first ones stay until they were seen. */
+static void *come_and_go(void *arg)
 {
+	struct coming *c = arg;
+
 	for (int i = 0; i < 300; i++) {
 		int fd = attach();
 		struct objects o;
 
 		make_objects(fd, &o);
+		for (int ms = 0; !__atomic_load_n(&c->seen, __ATOMIC_ACQUIRE) && ms < ENOUGH_MS;
+		     ms++)
+			poll(NULL, 0, 1);
 		close(fd);
 	}
-	__atomic_store_n((int *)done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -43,13 +53,16 @@ Test(control, statistics_while_objects_go)
 {
 	struct reply_statistics s;
 	uint32_t most = 0;
+	struct coming c = { 0 };
 	pthread_t thread;
-	int done = 0;
 
-	cr_assert_eq(pthread_create(&thread, NULL, come_and_go, &done), 0);
-	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+	cr_assert_eq(pthread_create(&thread, NULL, come_and_go, &c), 0);
+	while (!__atomic_load_n(&c.done, __ATOMIC_ACQUIRE)) {
 		statistics(&s);
 		most = s.qps > most ? s.qps : most;
+		if (most > 0)
+			__atomic_store_n(&c.seen, 1, __ATOMIC_RELEASE);
+		usleep(50); /* a mutex is not fair: the control thread needs it, too */
 	}
 	pthread_join(thread, NULL);
 	cr_expect_geq(most, 1, "none was seen");

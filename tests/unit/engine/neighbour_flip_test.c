@@ -31,7 +31,7 @@
 static const uint8_t own_ip[4] = { 10, 9, 0, 1 }, a_ip[4] = { 10, 9, 0, 2 },
 		     b_ip[4] = { 10, 9, 0, 3 };
 static const struct mac mac_of_b = { { 2, 0xb, 0, 0, 0, 1 } };
-static struct mac mac_of_a; /* as the last frame said */
+static struct mac mac_of_a = { { 2, 0xa } }; /* as the last frame said */
 
 static uint32_t flooding, asking, answer; /* atomic */
 static nanotime flood_began, looked_at;
@@ -81,7 +81,7 @@ static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frame
 	if (__atomic_exchange_n(&answer, 0, __ATOMIC_ACQ_REL)) {
 		frames[i] = make_arp(b_ip, &mac_of_b);
 		i += frames[i] != NULL;
-		frames[i] = next_lie();
+		frames[i] = make_arp(a_ip, &mac_of_a);
 		i += frames[i] != NULL;
 	}
 	if (!__atomic_load_n(&flooding, __ATOMIC_ACQUIRE))
@@ -252,12 +252,19 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* An answer that finds the ring to the control thread full, behind a flood, is lost. */
+static void answer_again(void)
+{
+	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
+	poll(NULL, 0, 20);
+}
+
 static void expect_with_mac(const uint8_t ip[4], const struct mac *mac, uint32_t wanted)
 {
 	double end = seconds() + ENOUGH_MS / 1000;
 
 	while (with_mac(ip, mac) != wanted && seconds() < end)
-		poll(NULL, 0, 1);
+		answer_again();
 	cr_assert_eq(with_mac(ip, mac), wanted, "%u of %u queue pairs have the MAC address",
 		     with_mac(ip, mac), wanted);
 }
@@ -267,7 +274,7 @@ static void expect_ahs_with_mac(const uint8_t ip[4], const struct mac *mac, uint
 	double end = seconds() + ENOUGH_MS / 1000;
 
 	while (ahs_with_mac(ip, mac) != wanted && seconds() < end)
-		poll(NULL, 0, 1);
+		answer_again();
 	cr_assert_eq(ahs_with_mac(ip, mac), wanted, "%u of %u address handles have the MAC address",
 		     ahs_with_mac(ip, mac), wanted);
 }
@@ -311,7 +318,6 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	for (uint32_t i = 0; i < AHS; i++)
 		create_ah(fd, o.pd, a_ip);
 	create_ah(fd, o.pd, b_ip);
-	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
 	expect_with_mac(b_ip, &mac_of_b, 1);
 	expect_with_mac(a_ip, &mac_of_a, QPS);
 	expect_ahs_with_mac(a_ip, &mac_of_a, AHS);
@@ -330,8 +336,7 @@ Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
 	cr_expect_leq(news, CHANGES, "%u changes were followed", news);
 	cr_expect_lt(slow, asked / 10 + 1, "%u of %u commands were slow", slow, asked);
 	cr_expect_lt(gaps, looks / 10 + 1);
-	/* the last one wins; one that finds the ring of a flood full may be lost */
-	__atomic_store_n(&answer, 1, __ATOMIC_RELEASE);
+	/* the last one wins */
 	expect_with_mac(a_ip, &mac_of_a, QPS);
 	expect_with_mac(b_ip, &mac_of_b, 1);
 	expect_ahs_with_mac(a_ip, &mac_of_a, AHS);
