@@ -127,6 +127,21 @@ Test(sim, memory_that_cannot_be_reached, .timeout = 300)
 	}
 }
 
+/* What a campaign found: an ACK behind a NAK that was lost, story/selective_test.c has it. */
+Test(sim, a_copy_that_fails_when_a_gap_has_closed)
+{
+	struct sim_config c = sim_defaults();
+
+	c.messages = 20;
+	c.fail_copies = 0.002;
+	c.loss = 0.2;
+	c.corrupt = 0.05;
+	for (uint64_t seed = 23; seed <= 165; seed += 142) {
+		c.seed = seed;
+		run(&c);
+	}
+}
+
 Test(sim, the_same_seed_repeats_the_run, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();

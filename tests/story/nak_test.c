@@ -192,6 +192,35 @@ Test(nak, missing_receive_memory_is_a_remote_operation_error)
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }
 
+/* The NAK may be lost: an ACK behind it would say that the octets are there. */
+Test(nak, nothing_is_acknowledged_behind_a_copy_that_failed)
+{
+	story(.delay_copies = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 8, .to = LANDS + 8);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	settle(b, false);
+	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN, 0);
+	expect_silence(b);
+}
+
+/* A READ of one's own that cannot land ends the peer's requests, too, whose copies are not made. */
+Test(nak, nothing_is_acknowledged_behind_a_landing_that_failed)
+{
+	story(.delay_copies = true);
+	post(b, .wr_id = 9, .opcode = WORK_RDMA_READ, .length = 8);
+	pass(b, "RC READ REQUEST", B_PSN);
+	pass(a, "RC READ RESPONSE ONLY", B_PSN);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 8);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_READ, .length = 8, .from = 0x1000);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC READ REQUEST", A_PSN + 1);
+	settle(b, false);
+	expect_completion(b, 9, STATUS_LOC_PROT_ERR);
+	expect_silence(b);
+}
+
 /* protocol-map 59: a dropped packet is reported, even if the packet before it comes at once */
 Test(nak, two_swapped_packets)
 {

@@ -55,6 +55,28 @@ Test(selective, what_is_missing_is_sent_again_and_nothing_else)
 	}
 }
 
+/*
+ * A gap has closed, and that is to be said, when a copy fails. The NAK may be lost: an ACK behind it
+ * would say that all octets are there.
+ */
+Test(selective, nothing_is_acknowledged_behind_a_copy_that_failed)
+{
+	uint8_t payload[8];
+	struct packet late;
+
+	story(.recovery = true, .selective = true, .delay_copies = true);
+	post_writes(2);
+	late = *expect_packet(a, "RC WRITE ONLY", A_PSN);
+	memcpy(payload, late.payload, sizeof(payload));
+	late.payload = payload;
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	expect_reason(story_inject(b, &late), REASON_NONE);
+	settle(b, false);
+	expect_state(b, QP_STATE_ERR);
+	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN, 0);
+	expect_silence(b);
+}
+
 /* A repetition that is lost is noticed when something newer than it has come. */
 Test(selective, a_lost_repetition_is_noticed)
 {

@@ -242,6 +242,8 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
 	enter_error(qp);
 	reply_forget(&qp->resp, psn);
 	owe_nak(qp, v->syndrome, psn, msn);
+	/* A NAK may be lost: an ACK behind it must not say that what failed was done. */
+	qp->resp.selection_due = false;
 	qp->events |= v->event;
 }
 
