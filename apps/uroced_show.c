@@ -64,6 +64,11 @@ static void show_neighbours(void *parsed, struct cmdline *cl, void *data)
 	show_over_socket(print_list, LIST_NEIGHBOURS);
 }
 
+static void show_paths(void *parsed, struct cmdline *cl, void *data)
+{
+	show_over_socket(print_list, LIST_PATHS);
+}
+
 static void show_connections(void *parsed, struct cmdline *cl, void *data)
 {
 	show_over_socket(print_connections, 0);
@@ -191,11 +196,18 @@ SHOW(qps, "queue pairs and their peers")
 SHOW(memory, "memory regions")
 SHOW(connections, "ids of rdma_cm: listeners and connections")
 SHOW(neighbours, "addresses that are sent to, and their next hops")
+SHOW(paths, "the way to each peer: its round trip, and what was lost")
 
 cmdline_parse_inst_t *const show_commands[] = {
-	&show_config_command,	  &show_port_command,
-	&show_stats_command,	  &show_reasons_command,
-	&show_programs_command,	  &show_qps_command,
-	&show_memory_command,	  &show_connections_command,
-	&show_neighbours_command, NULL,
+	&show_config_command,
+	&show_port_command,
+	&show_stats_command,
+	&show_reasons_command,
+	&show_programs_command,
+	&show_qps_command,
+	&show_memory_command,
+	&show_connections_command,
+	&show_neighbours_command,
+	&show_paths_command,
+	NULL,
 };

@@ -88,6 +88,8 @@ class Prompt(EngineCase):
         until(lambda: re.search(r" RTS .* here ", self.command(terminal, "show qps")), "a pair")
         self.assertRegex(self.command(terminal, "show memory"), r"0x[0-9a-f]{8} +0x")
         self.assertRegex(self.command(terminal, "show programs"), r" ping\n")
+        self.assertEqual(self.command(terminal, "show paths").splitlines()[0],
+                         self.uroce("stat", "--paths").stdout.splitlines()[0])
         self.assertEqual(self.command(terminal, "clear stats"), "")
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
