@@ -123,6 +123,46 @@ Test(selective, a_read_with_two_holes)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
+/*
+ * The request itself may have been lost: to the peer each piece of it would be a READ of its own, and it
+ * takes one at a time. Found by a campaign.
+ */
+Test(selective, a_read_that_may_not_have_arrived_is_asked_for_whole)
+{
+	story(.recovery = true, .selective = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 4 * MTU);
+	lose(a, "RC READ REQUEST", A_PSN);
+	at(PATIENCE);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, 4 * MTU, "the probe");
+	expect_silence(a);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 4 * MTU);
+	expect_state(b, QP_STATE_RTS);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* One response that waits behind the first says that the request arrived: only the rest is missing. */
+Test(selective, a_read_that_was_answered_is_asked_for_in_pieces)
+{
+	story(.recovery = true, .selective = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 4 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	lose(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 2);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 3);
+	at(WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, MTU);
+	exchange();
+	at(2 * WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 2)->dma_length, MTU);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 4 * MTU);
+}
+
 /* protocol-map 88: parts of a READ that are asked for at once are answered one after the other */
 Test(selective, parts_of_a_read)
 {

@@ -16,6 +16,18 @@
 #include "transport/requester/segment.h"
 #include "wire/envelope.h"
 
+/*
+ * Whether something of the part that was asked for has come. If not, its request may not have arrived: then
+ * each piece of it would be a request of its own there, and more than max_dest_rd_atomic.
+ */
+static bool part_answered(const struct requester *r, const struct message *m)
+{
+	uint32_t begin = psn_add(m->first_psn, m->asked_from), n = m->asked_to - m->asked_from;
+
+	return psn_after(r->una_psn, begin) ||
+	       (!r->board.clean && psn_set_first(&r->board.held, begin, n) < n);
+}
+
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
 {
 	const struct requester *r = &qp->req;
@@ -24,7 +36,7 @@ uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_
 	if (r->nxt == r->begun || done >= m->asked_to)
 		return MIN_OF(all - done, r->window.packets);
 	/* It did not leave, or it is asked for again: others may not take a part that ends early. */
-	if (!qp->selective || r->nxt_psn == r->top_psn)
+	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m))
 		return m->asked_to - done;
 	return psn_set_gap(&r->board.lost, psn_add(m->first_psn, done), m->asked_to - done);
 }
