@@ -24,7 +24,7 @@
 #include "control/share/disposal.h"
 #include "control/watch.h"
 #include "engine/uroce.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 
 #define CONTROL_BUCKETS 1024u
 

@@ -6,7 +6,7 @@
 #include <rte_prefetch.h>
 
 #include "base/bits.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "lcore/datagram.h"
 #include "lcore/elsewhere.h"
 #include "lcore/inside.h"

@@ -3,7 +3,7 @@
  * Sends frames: through the port in bursts, or round inside the engine. What an outlet does not take
  * is kept there (outlet.h). Every retry is bounded.
  */
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "lcore/datagram.h"
 #include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"

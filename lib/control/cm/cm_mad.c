@@ -13,7 +13,7 @@
 
 #include "base/bits.h"
 #include "control/cm/cm_manager.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/opcode.h"

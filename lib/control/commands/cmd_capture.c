@@ -14,7 +14,7 @@
 
 #include "control/control.h"
 #include "control/network/peers.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 
 struct capturing {
 	struct connection *owner;

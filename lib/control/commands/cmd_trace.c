@@ -11,8 +11,8 @@
 
 #include "control/control.h"
 #include "control/network/peers.h"
-#include "lcore/capture.h"
-#include "lcore/trace.h"
+#include "lcore/capture/capture.h"
+#include "lcore/capture/trace.h"
 
 static int start(struct call *call, const struct request_trace *r)
 {

@@ -17,7 +17,7 @@
 #include "drivers/neighbour/neighbour.h"
 #include "control/control.h"
 #include "control/network/destinations.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "wire/header.h"
 
 #define WAIT_EVERY  (LIMIT_NEIGHBOUR_WAIT_MS * TIME_MS)

@@ -8,7 +8,7 @@
 
 #include "base/bits.h"
 #include "lcore/raw/raw.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "lcore/inside.h"
 #include "lcore/raw/tcp_segment.h"
 

@@ -13,7 +13,7 @@
 #include "config/limits.h"
 #include "control/control.h"
 #include "control_rig.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 
 TestSuite(cmd_capture, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 

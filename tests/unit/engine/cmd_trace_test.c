@@ -10,7 +10,7 @@
 #include "config/limits.h"
 #include "control/control.h"
 #include "control_rig.h"
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 
 #define PACKETS 4u
 

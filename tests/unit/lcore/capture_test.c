@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 #include "loop_rig.h"
 
 #define RING  (1u << 17)

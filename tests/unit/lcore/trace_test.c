@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lcore/trace.h"
+#include "lcore/capture/trace.h"
 #include "loop_rig.h"
 
 #define OWN   0x123456u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lcore/trace.h"
+#include "lcore/capture/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lcore/capture.h"
+#include "lcore/capture/capture.h"
 
 #include "base/bits.h"
-#include "lcore/trace.h"
+#include "lcore/capture/trace.h"
 
 static void copy_one(struct capture_ring *r, const struct rte_mbuf *m,
 		     struct capture_record *record)
