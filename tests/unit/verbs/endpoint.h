@@ -12,7 +12,7 @@
 #define DEPTH		  16
 #define BUFFER		  65536u
 #define GID_INDEX	  1 /* the first IPv4 address */
-#define WAIT_SECONDS	  20 /* until something that must come counts as missing */
+#define WAIT_SECONDS	  60 /* until something that must come counts as missing */
 /*
  * Local ACK Timeouts. Nothing is lost inside an engine, but an lcore or mover that gets no
  * processor answers late. So the retries of an ordinary queue pair here last 8.6 s. The other

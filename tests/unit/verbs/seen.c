@@ -14,7 +14,7 @@
 #define PEER	     0xbb
 #define PROGRAM	     0xcc
 #define NEIGHBOUR    0xee
-#define WAIT_SECONDS 20
+#define WAIT_SECONDS 60
 #define ACCESS	     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static void need(bool good, const char *what)

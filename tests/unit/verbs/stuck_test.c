@@ -420,7 +420,7 @@ static void nobody_else_waits(uid_t attackers, uid_t healthy)
 	       attackers, v.done, v.gap, v.control);
 }
 
-TestSuite(stuck, .timeout = 120);
+TestSuite(stuck, .timeout = 240);
 
 Test(stuck, programs_of_one_user_do_not_stop_other_users)
 {
