@@ -32,4 +32,14 @@ static inline void queue_release_fence(void)
 #endif
 }
 
+/* Loads before it happen before loads after it. */
+static inline void queue_acquire_fence(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	queue_fence();
+#else
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "queue/fence.h"
 #include "wire/envelope.h"
 
 struct trace *trace_make(uint32_t qpn, uint32_t peer_qpn, uint32_t slots, uint32_t rings)
@@ -102,7 +103,7 @@ static void keep(struct trace_ring *r, uint32_t slots, const struct traced_packe
 	struct trace_slot *s = &r->slot[i % slots];
 
 	__atomic_store_n(&s->turn, 2 * i + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with the second look of copy_slot */
+	queue_release_fence(); /* pairs with the second look of copy_slot */
 	s->packet = *p;
 	__atomic_store_n(&s->turn, 2 * i + 2, __ATOMIC_RELEASE);
 	__atomic_store_n(&r->head, i + 1, __ATOMIC_RELEASE);
@@ -133,7 +134,7 @@ static bool copy_slot(const struct trace_slot *s, uint64_t i, struct traced_pack
 	if (__atomic_load_n(&s->turn, __ATOMIC_ACQUIRE) != 2 * i + 2)
 		return false;
 	*to = s->packet;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence of keep */
+	queue_acquire_fence(); /* pairs with the fence of keep */
 	return __atomic_load_n(&s->turn, __ATOMIC_RELAXED) == 2 * i + 2;
 }
 

@@ -33,7 +33,9 @@
 static uint32_t refused; /* atomic: replies that the kernel refused */
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+/* Our libraries call it, too. */
+__attribute__((visibility("default"))) ssize_t __wrap_sendmsg(int fd, const struct msghdr *m,
+							      int flags);
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
