@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WAITING 128 /* who asks is never accepted, only told who we are */
+#define WAITING 128 /* a process that asks is never accepted, only told who we are */
 
 static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
 {
@@ -23,21 +23,22 @@ static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(at->sun_path + 1));
 }
 
-/* Who listens there. False: nobody who may have the interface. */
+/*
+ * The process that listens there. False: it does not say whose it is, or is of a user who cannot have the
+ * interface. Any user may take any such name, and a packet socket needs more than that.
+ */
 static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *who)
 {
 	socklen_t size = sizeof(*who);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool known;
 
-	*who = (struct ucred){ .uid = geteuid() };
 	if (fd < 0)
-		return true;
+		return false;
 	known = connect(fd, (const struct sockaddr *)at, length) == 0 &&
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &size) == 0;
 	close(fd);
-	/* any user may take any such name, but needs more than that for a packet socket */
-	return !known || who->uid == 0 || who->uid == geteuid();
+	return known && (who->uid == 0 || who->uid == geteuid());
 }
 
 int claim_interface(const char *name, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
@@ -57,7 +58,7 @@ int claim_interface(const char *name, uint32_t ifindex, uint16_t vlan, char *why
 	close(fd);
 	if (error != EADDRINUSE || !ask(&at, length, &who))
 		return CLAIM_NONE;
-	if (who.pid > 0) /* 0: it is in another pid namespace, or has only just begun */
+	if (who.pid > 0) /* 0: it is in another pid namespace */
 		snprintf(process, sizeof(process), " (process %d)", who.pid);
 	snprintf(why, why_size,
 		 "%s: another engine%s has this interface: use or stop that engine, or choose "

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +115,22 @@ Test(claim, users_who_could_not_have_the_interface_do_not_count)
 	cr_expect_eq(claim(7, 0), CLAIM_NONE);
 	cr_expect_str_eq(why, "");
 	kill_it(pid);
+}
+
+/* ... nor if that user's socket answers nobody. */
+Test(claim, a_name_that_does_not_say_whose_it_is_does_not_count)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t n;
+
+	cr_assert_geq(fd, 0);
+	n = (size_t)snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "uroce/netdev/7/0");
+	cr_assert_eq(bind(fd, (struct sockaddr *)&at,
+			  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)),
+		     0);
+	cr_expect_eq(claim(7, 0), CLAIM_NONE, "%s", why);
+	close(fd);
 }
 
 Test(claim, who_has_a_file_open)
