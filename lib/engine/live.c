@@ -3,15 +3,18 @@
  * The engines of this process. A program's pointer is looked up here before it is used, so that one
  * whose engine is gone gives an error and not a crash.
  *
- * A call that looks into an engine is counted while it is inside, and whoever destroys the engine
- * waits for it:
+ * A call that looks into an engine is counted while it is inside, and the thread that destroys the
+ * engine waits for it:
  *
- *	a visitor			who destroys
+ *	a visitor			the destroyer
  *	counts itself in		closes the engine
  *	sees whether it is closed	sees whether somebody is counted
  *
- * All four are sequentially consistent, so one of the two sees the other. Threads count themselves at
- * doors of their own as far as there are enough: no line of the cache goes to and fro.
+ * All four are sequentially consistent, so one of the two sees the other. Each thread counts itself at
+ * a door of its own, as long as there are enough doors, so that lcores do not share a cache line.
+ *
+ * A place that is left stays closed and busy until the next engine takes it: no call that found the
+ * old engine gets in on the way.
  */
 #include <errno.h>
 #include <rte_common.h>
@@ -52,8 +55,11 @@ int live_add(struct engine *e)
 		const struct engine *none = NULL;
 
 		if (__atomic_compare_exchange_n(&live[i].engine, &none, e, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_RELAXED))
+						__ATOMIC_RELAXED)) {
+			__atomic_store_n(&live[i].closed, 0, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&live[i].changing, 0, __ATOMIC_RELEASE);
 			return 0;
+		}
 	}
 	return ENOSPC;
 }
@@ -64,8 +70,7 @@ void live_remove(const struct engine *e)
 
 	if (p == NULL)
 		return;
-	__atomic_store_n(&p->changing, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->closed, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->changing, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->engine, NULL, __ATOMIC_SEQ_CST);
 }
 

@@ -211,7 +211,7 @@ UROCE_API struct uroce_engine *uroce_create(const struct uroce_options *options,
  * meanwhile. On contexts that are still open, all later calls fail with ENODEV.
  *
  * Returns 0 (also for NULL), or, with nothing done, EINVAL (there is no such engine, or not any
- * more) or EBUSY (a thread is still in uroce_poll(), or starts or stops the engine).
+ * more) or EBUSY (a thread is still in a call of this engine, or starts or stops it).
  */
 UROCE_API int uroce_destroy(struct uroce_engine *e);
 
