@@ -90,10 +90,15 @@ static int by_time(const void *a, const void *b)
 {
 	const struct traced_packet *x = a, *y = b;
 
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->reserved < y->reserved ? -1 : x->reserved > y->reserved;
 }
 
-/* Lcores write for themselves: their packets are put in order here. */
+/*
+ * Lcores write for themselves: their packets are put in order here. Those of a burst have one time, and
+ * keep the order in which they came, which `reserved` notes.
+ */
 static int load(int file, struct kept_trace *k)
 {
 	size_t octets = (size_t)k->about.count * sizeof(*k->packet);
@@ -105,10 +110,12 @@ static int load(int file, struct kept_trace *k)
 		return ENOMEM;
 	if (pread(file, k->packet, octets, 0) != (ssize_t)octets)
 		return EPROTO;
-	for (uint32_t i = 0; i < k->about.count; i++)
+	for (uint32_t i = 0; i < k->about.count; i++) {
 		if (k->packet[i].length > LIMIT_TRACE_SNAP ||
 		    k->packet[i].length > k->packet[i].whole)
 			return EPROTO;
+		k->packet[i].reserved = i;
+	}
 	if (k->about.count > 0)
 		qsort(k->packet, k->about.count, sizeof(*k->packet), by_time);
 	return 0;

@@ -248,10 +248,8 @@ static int take(struct traffic *t)
 	int n = ibv_poll_cq(t->cq, BATCH, wc);
 
 	for (int i = 0; i < n; i++) {
-		if (wc[i].status != IBV_WC_SUCCESS) {
-			count(&t->failed, 1);
+		if (wc[i].status != IBV_WC_SUCCESS)
 			return -1;
-		}
 		count(&t->messages, 1);
 		count(&t->octets, t->source ? t->size : wc[i].byte_len - GRH);
 		if (t->source)
@@ -306,18 +304,16 @@ static void *run(void *arg)
 		nanotime now = now_ns();
 
 		print_line(t, now);
-		if (t->source && post(t, allowed(t, now)) != 0)
-			break;
-		n = take(t);
+		n = t->source && post(t, allowed(t, now)) != 0 ? -1 : take(t);
 		if (n != 0)
 			continue;
 		/* armed, then looked at once more: what came between does not ring */
-		if (ibv_req_notify_cq(t->cq, 0) != 0)
-			break;
-		n = take(t);
+		n = ibv_req_notify_cq(t->cq, 0) != 0 ? -1 : take(t);
 		if (n == 0)
 			wait_for_more(t, now_ns());
 	}
+	if (n < 0)
+		count(&t->failed, 1);
 	return NULL;
 }
 

@@ -25,7 +25,7 @@ struct traffic_settings {
 
 struct traffic_counts {
 	uint64_t messages, octets;
-	uint64_t failed; /* completed with an error */
+	uint64_t failed; /* 1: the queue pair failed, and nothing more happens */
 	double seconds;
 };
 

@@ -75,7 +75,7 @@ static int read_it(struct call *call, struct reply_trace *reply)
 	int fd = make_file(t, &reply->count);
 
 	if (fd < 0)
-		return call_fail(call, -fd, "no memory for a copy of %u packets", t->slots);
+		return call_fail(call, -fd, "cannot make a copy of the packets: %s", strerror(-fd));
 	reply->qpn = t->qpn;
 	reply->peer_qpn = t->peer_qpn;
 	reply->packets = t->slots;
