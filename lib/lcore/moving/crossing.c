@@ -40,7 +40,7 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	uint32_t bit = 1u << to->index;
 
 	m->hash.usr = mark;
-	/* Behind one that waits for the same lcore, which may be any of them. */
+	/* One that waits may be for the same lcore: frames stay in their order. */
 	if (!crossing_waits(l) && put(to, m)) {
 		c->stuck &= ~bit;
 		return;
@@ -53,7 +53,7 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	c->frame[c->head++ % LIMIT_CROSSING].to = to;
 }
 
-/* Nothing went over for so long: whom all of them are for has a bound and a reason. */
+/* Nothing went over for too long: all lcores that frames wait for are stuck. */
 static void get_stuck(struct lcore *l)
 {
 	struct crossing *c = l->crossing;

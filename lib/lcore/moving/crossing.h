@@ -7,11 +7,12 @@
  *	   stops     |
  *	             +-- waits here, in its order, and goes first
  *
- * So a slow lcore slows down who sends to it, as a slow port does, and no frame is lost between lcores. An
- * lcore reads its own inbox in any case: two that wait for each other go on.
+ * So a slow lcore slows down the others, as a slow port does, and its frames are not lost. An lcore reads its own
+ * inbox in any case: two that wait for each other go on.
  *
- * An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck (an embedding program that does not poll it):
- * what is for it is dropped as `hand_over_full` until its inbox takes a frame.
+ * Waiting has two bounds. Frames beyond LIMIT_CROSSING are dropped: copies for groups and frames that cross
+ * twice can be so many. An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck (an embedding program
+ * does not poll it): its frames are dropped until its inbox takes one. Both count as `hand_over_full`.
  */
 #ifndef LCORE_CROSSING_H
 #define LCORE_CROSSING_H
