@@ -126,6 +126,9 @@ class EngineCase(unittest.TestCase):
         self.start("--port", "net_memif0", "--mtu", "4200", address="10.7.0.2/24",
                    eal=[MEMIF.format("client", self.folder)])
         peer, self.socket = self.socket, socket
+        for end in (socket, peer):  # frames pass earlier than an engine looks at its link
+            until(lambda: "PORT_ACTIVE" in self.uroce("run", "--quiet", "--socket", end, "--",
+                                                      "ibv_devinfo").stdout, f"the link of {end}")
         return peer
 
     def pingpong(self, peer, port, count=200):
