@@ -126,9 +126,6 @@ class EngineCase(unittest.TestCase):
         self.start("--port", "net_memif0", "--mtu", "4200", address="10.7.0.2/24",
                    eal=[MEMIF.format("client", self.folder)])
         peer, self.socket = self.socket, socket
-        for end in (socket, peer):  # frames pass earlier than an engine looks at its link
-            until(lambda: "PORT_ACTIVE" in self.uroce("run", "--quiet", "--socket", end, "--",
-                                                      "ibv_devinfo").stdout, f"the link of {end}")
         return peer
 
     def pingpong(self, peer, port, count=200):
@@ -142,6 +139,9 @@ class EngineCase(unittest.TestCase):
                          "-s", "1024", "-u", "18", "-p", str(port))
 
     def pair(self, peer, *words):
+        for end in (self.socket, peer):  # frames pass earlier than an engine looks at its link
+            until(lambda: "PORT_ACTIVE" in self.uroce("run", "--quiet", "--socket", end, "--",
+                                                      "ibv_devinfo").stdout, f"the link of {end}")
         server = subprocess.Popen([UROCE, "run", "--quiet", "--", *words], env=self.environment,
                                   stdout=subprocess.DEVNULL)
         self.addCleanup(self.end, server)
