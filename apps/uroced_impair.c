@@ -8,12 +8,12 @@
 #include <rte_cycles.h>
 
 #include "base/bits.h"
+#include "drivers/net_impair/arguments.h"
 #include "drivers/net_impair/live.h"
 #include "uroced_commands.h"
 #include "uroced_set.h"
 
-#define ONE	   4294967296.0 /* probability 1, as the rules have it */
-#define DELAY_MOST 1000000u /* us */
+#define ONE 4294967296.0 /* probability 1, as the rules have it */
 
 /* The names are those of the device's arguments. */
 static const struct {
@@ -48,6 +48,21 @@ static uint64_t *rule_at(struct impair_rules *r, size_t offset)
 	return (uint64_t *)((char *)r + offset);
 }
 
+static void show_rate(const struct impair_rules *r)
+{
+	if (r->rate == 0) {
+		printf("%-9s %11s  bits a second: as fast as the port is\n", "rate", "off");
+		return;
+	}
+	printf("%-9s %11" PRIu64 "  bits a second\n", "rate", r->rate);
+	printf("%-9s %11" PRIu64 "  octets of buffer in front of that\n", "queue", r->queue);
+	if (r->ecn == UINT64_MAX)
+		printf("%-9s %11s  no frame is marked for what waits\n", "ecn", "off");
+	else
+		printf("%-9s %11" PRIu64 "  octets in it past which frames are marked\n", "ecn",
+		       r->ecn);
+}
+
 static void show_impair(void *parsed, struct cmdline *cl, void *data)
 {
 	struct impair_rules *r = rules();
@@ -59,22 +74,12 @@ static void show_impair(void *parsed, struct cmdline *cl, void *data)
 		       100.0 * (double)*rule_at(r, chances[i].offset) / ONE, chances[i].what);
 	printf("%-9s %10.0f   microseconds that each frame is late\n", "delay_us",
 	       (double)r->delay * 1e6 / (double)rte_get_tsc_hz());
+	show_rate(r);
 }
 
-/* "0.01" or "1%", as a threshold for 32 random bits. */
-static bool read_chance(const char *text, uint64_t *threshold)
+static void refuse(const struct words *w, const char *accepted)
 {
-	char *end;
-	double p = strtod(text, &end);
-
-	if (end != text && strcmp(end, "%") == 0)
-		p /= 100;
-	else if (end == text || *end != '\0')
-		return false;
-	if (!(p >= 0 && p <= 1)) /* not a number, too */
-		return false;
-	*threshold = (uint64_t)(p * ONE);
-	return true;
+	console_fail("set impair %s %s: must be %s", w->word[2], w->word[3], accepted);
 }
 
 static void set_impair(void *parsed, struct cmdline *cl, void *data)
@@ -85,9 +90,8 @@ static void set_impair(void *parsed, struct cmdline *cl, void *data)
 
 	if (r == NULL)
 		return;
-	if (!read_chance(w->word[3], &threshold)) {
-		console_fail("set impair %s %s: must be a fraction in 0 .. 1 or a percentage",
-			     w->word[2], w->word[3]);
+	if (!impair_read_chance(w->word[3], &threshold)) {
+		refuse(w, IMPAIR_CHANCE_ACCEPTED);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(chances); i++)
@@ -99,15 +103,87 @@ static void set_impair_delay(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct words *w = parsed;
 	struct impair_rules *r = rules();
-	char *end;
-	unsigned long us = strtoul(w->word[3], &end, 10);
+	uint64_t us;
 
 	if (r == NULL)
 		return;
-	if (w->word[3][0] < '0' || w->word[3][0] > '9' || *end != '\0' || us > DELAY_MOST)
-		console_fail("set impair delay_us %s: must be in 0 .. %u", w->word[3], DELAY_MOST);
-	else
+	if (impair_read_delay(w->word[3], &us))
 		impair_rule_set(&r->delay, us * (rte_get_tsc_hz() / 1000000));
+	else
+		refuse(w, IMPAIR_DELAY_ACCEPTED);
+}
+
+static bool off(const struct words *w)
+{
+	return strcmp(w->word[3], "off") == 0;
+}
+
+/* Without a rate nothing waits: its buffer goes with it. */
+static void set_impair_rate(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+	struct impair_rules *r = rules();
+	uint64_t rate = 0;
+
+	if (r == NULL)
+		return;
+	if (!off(w) && !impair_read_rate(w->word[3], &rate)) {
+		refuse(w, "off, or " IMPAIR_RATE_ACCEPTED);
+		return;
+	}
+	impair_rule_set(&r->rate, rate);
+	if (rate != 0)
+		return;
+	impair_rule_set(&r->ecn, UINT64_MAX);
+	impair_rule_set(&r->queue, IMPAIR_QUEUE_DEFAULT);
+}
+
+/* The rules that a rate has, and no rule without one; NULL: refused. */
+static struct impair_rules *rules_with_rate(const struct words *w)
+{
+	struct impair_rules *r = rules();
+
+	if (r == NULL || r->rate != 0)
+		return r;
+	console_fail(
+		"set impair %s %s: there is no rate, so nothing waits; `set impair rate` comes "
+		"first",
+		w->word[2], w->word[3]);
+	return NULL;
+}
+
+static void set_impair_queue(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+	struct impair_rules *r = rules_with_rate(w);
+	uint64_t octets;
+
+	if (r == NULL)
+		return;
+	if (!impair_read_octets(w->word[3], &octets))
+		refuse(w, IMPAIR_OCTETS_ACCEPTED);
+	else if (r->ecn != UINT64_MAX && octets <= r->ecn)
+		console_fail("set impair queue %s: must be more than ecn, %" PRIu64, w->word[3],
+			     r->ecn);
+	else
+		impair_rule_set(&r->queue, octets);
+}
+
+static void set_impair_ecn(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+	struct impair_rules *r = rules_with_rate(w);
+	uint64_t octets = UINT64_MAX;
+
+	if (r == NULL)
+		return;
+	if (!off(w) && !impair_read_octets(w->word[3], &octets))
+		refuse(w, "off, or " IMPAIR_OCTETS_ACCEPTED);
+	else if (octets != UINT64_MAX && octets >= r->queue)
+		console_fail("set impair ecn %s: must be less than queue, %" PRIu64, w->word[3],
+			     r->queue);
+	else
+		impair_rule_set(&r->ecn, octets);
 }
 
 WORD(show_word, 0, "show");
@@ -115,6 +191,9 @@ WORD(set_word, 0, "set");
 WORD(impair_word, 1, "impair");
 WORD(chance_word, 2, CHANCES);
 WORD(delay_word, 2, "delay_us");
+WORD(rate_word, 2, "rate");
+WORD(queue_word, 2, "queue");
+WORD(ecn_word, 2, "ecn");
 WORD(value_word, 3, ANY_WORD);
 
 static cmdline_parse_inst_t show_impair_command = {
@@ -135,5 +214,33 @@ static cmdline_parse_inst_t set_impair_delay_command = {
 		    (void *)&value_word, NULL },
 };
 
-cmdline_parse_inst_t *const impair_commands[] = { &show_impair_command, &set_impair_command,
-						  &set_impair_delay_command, NULL };
+static cmdline_parse_inst_t set_impair_rate_command = {
+	.f = set_impair_rate,
+	.help_str =
+		"set impair rate BITS|off: bits a second, 100k .. 1000G; off: as fast as the port is",
+	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&rate_word,
+		    (void *)&value_word, NULL },
+};
+static cmdline_parse_inst_t set_impair_queue_command = {
+	.f = set_impair_queue,
+	.help_str = "set impair queue OCTETS: the buffer in front of that rate, 1k .. 16M",
+	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&queue_word,
+		    (void *)&value_word, NULL },
+};
+static cmdline_parse_inst_t set_impair_ecn_command = {
+	.f = set_impair_ecn,
+	.help_str =
+		"set impair ecn OCTETS|off: past that many in the buffer frames are marked, 1k .. 16M",
+	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&ecn_word, (void *)&value_word,
+		    NULL },
+};
+
+cmdline_parse_inst_t *const impair_commands[] = {
+	&show_impair_command,
+	&set_impair_command,
+	&set_impair_delay_command,
+	&set_impair_rate_command,
+	&set_impair_queue_command,
+	&set_impair_ecn_command,
+	NULL,
+};

@@ -19,8 +19,8 @@ RTE_LOG_REGISTER_DEFAULT(impair_log, NOTICE);
 #define RATE_MOST      1e12
 #define QUEUE_LEAST    1024.0 /* octets */
 #define QUEUE_MOST     (16.0 * 1024 * 1024)
-#define QUEUE_DEFAULT  (256u << 10)
 #define OVERTAKEN_MOST 1024u
+#define DELAY_MOST     60000000u /* us */
 
 #define COMPLAIN(...) rte_log(RTE_LOG_ERR, impair_log, "net_impair: " __VA_ARGS__)
 
@@ -33,22 +33,46 @@ static int read_port(const char *key, const char *value, void *lower)
 	return -ENODEV;
 }
 
-/* A probability, "0.01" or "1%", as a threshold for 32 random bits. */
-static int read_probability(const char *key, const char *value, void *threshold)
+bool impair_read_chance(const char *text, uint64_t *threshold)
 {
 	char *end;
-	double p = strtod(value, &end);
+	double p = strtod(text, &end);
 
-	if (end != value && strcmp(end, "%") == 0)
+	if (end != text && strcmp(end, "%") == 0)
 		p /= 100;
-	else if (end == value || *end != '\0')
-		p = -1;
-	if (!(p >= 0 && p <= 1)) {
-		COMPLAIN("%s=%s: must be a fraction in 0 .. 1 or a percentage\n", key, value);
-		return -EINVAL;
-	}
-	*(uint64_t *)threshold = (uint64_t)(p * 4294967296.0);
-	return 0;
+	else if (end == text || *end != '\0')
+		return false;
+	if (!(p >= 0 && p <= 1)) /* not a number, too */
+		return false;
+	*threshold = (uint64_t)(p * 4294967296.0);
+	return true;
+}
+
+static int read_probability(const char *key, const char *value, void *threshold)
+{
+	if (impair_read_chance(value, threshold))
+		return 0;
+	COMPLAIN("%s=%s: must be " IMPAIR_CHANCE_ACCEPTED "\n", key, value);
+	return -EINVAL;
+}
+
+bool impair_read_delay(const char *text, uint64_t *us)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || n > DELAY_MOST)
+		return false;
+	*us = n;
+	return true;
+}
+
+static int read_delay(const char *key, const char *value, void *us)
+{
+	if (impair_read_delay(value, us))
+		return 0;
+	COMPLAIN("%s=%s: must be " IMPAIR_DELAY_ACCEPTED "\n", key, value);
+	return -EINVAL;
 }
 
 static int read_number(const char *key, const char *value, void *number)
@@ -81,19 +105,29 @@ static bool read_scaled(const char *value, double unit, double least, double mos
 	return true;
 }
 
+bool impair_read_rate(const char *text, uint64_t *rate)
+{
+	return read_scaled(text, 1000, RATE_LEAST, RATE_MOST, rate);
+}
+
 static int read_rate(const char *key, const char *value, void *rate)
 {
-	if (read_scaled(value, 1000, RATE_LEAST, RATE_MOST, rate))
+	if (impair_read_rate(value, rate))
 		return 0;
-	COMPLAIN("%s=%s: must be bits a second, 100k .. 1000G (k, M, G: 1000, ...)\n", key, value);
+	COMPLAIN("%s=%s: must be " IMPAIR_RATE_ACCEPTED "\n", key, value);
 	return -EINVAL;
+}
+
+bool impair_read_octets(const char *text, uint64_t *octets)
+{
+	return read_scaled(text, 1024, QUEUE_LEAST, QUEUE_MOST, octets);
 }
 
 static int read_octets(const char *key, const char *value, void *octets)
 {
-	if (read_scaled(value, 1024, QUEUE_LEAST, QUEUE_MOST, octets))
+	if (impair_read_octets(value, octets))
 		return 0;
-	COMPLAIN("%s=%s: must be octets, 1k .. 16M (k, M: 1024, ...)\n", key, value);
+	COMPLAIN("%s=%s: must be " IMPAIR_OCTETS_ACCEPTED "\n", key, value);
 	return -EINVAL;
 }
 
@@ -133,7 +167,7 @@ static int check_queue(struct impair_rules *r)
 		return -EINVAL;
 	}
 	if (r->queue == 0)
-		r->queue = QUEUE_DEFAULT;
+		r->queue = IMPAIR_QUEUE_DEFAULT;
 	if (r->ecn == UINT64_MAX || r->ecn < r->queue)
 		return 0;
 	COMPLAIN("ecn=%" PRIu64 ": must be less than queue=%" PRIu64 "\n", r->ecn, r->queue);
@@ -156,7 +190,7 @@ static int read_rules(const struct rte_kvargs *list, struct impair_arguments *s)
 		{ "overtaken", read_overtaken, &s->rules.overtaken },
 		{ "corrupt", read_probability, &s->rules.corrupt },
 		{ "ce", read_probability, &s->rules.ce },
-		{ "delay_us", read_number, &delay_us },
+		{ "delay_us", read_delay, &delay_us },
 		{ "rate", read_rate, &s->rules.rate },
 		{ "queue", read_octets, &s->rules.queue },
 		{ "ecn", read_octets, &s->rules.ecn },

@@ -15,6 +15,21 @@ struct impair_arguments {
 	struct impair_rules rules;
 };
 
+#define IMPAIR_QUEUE_DEFAULT (256u << 10) /* octets */
+
+/*
+ * Values as users write them, for the command line and the prompt. False: it is none, and nothing
+ * was changed; the text says what is accepted.
+ */
+#define IMPAIR_CHANCE_ACCEPTED "a fraction in 0 .. 1 or a percentage"
+bool impair_read_chance(const char *text, uint64_t *threshold);
+#define IMPAIR_DELAY_ACCEPTED "in 0 .. 60000000"
+bool impair_read_delay(const char *text, uint64_t *us);
+#define IMPAIR_RATE_ACCEPTED "bits a second, 100k .. 1000G (k, M, G: 1000, ...)"
+bool impair_read_rate(const char *text, uint64_t *rate);
+#define IMPAIR_OCTETS_ACCEPTED "octets, 1k .. 16M (k, M: 1024, ...)"
+bool impair_read_octets(const char *text, uint64_t *octets);
+
 /* Reads them. A negative errno if they are wrong: one line of the log says how. */
 int impair_arguments_read(const char *text, struct impair_arguments *a);
 

@@ -22,18 +22,50 @@ static bool happens(struct impair_path *p, uint64_t threshold)
 	return (draw(p) >> 32) < threshold;
 }
 
+/* The moment that is `ratio` times as far away. */
+static uint64_t rescaled(uint64_t at, uint64_t now, double ratio)
+{
+	return at <= now ? at : now + (uint64_t)((double)(at - now) * ratio);
+}
+
+/*
+ * The rules have another rate than the path. What still waits for the old one leaves at the new one,
+ * at once if there is none; what waits for its delay has passed the rate.
+ */
+static void rate_changed(struct impair_path *p, uint64_t now)
+{
+	const struct impair_rules *r = p->rules;
+	uint64_t passed_at = now + impair_rule(&r->delay), old_cost = p->octet_cost;
+	double ratio;
+
+	p->rate = impair_rule(&r->rate);
+	p->octet_cost = p->rate == 0 ? 0
+				     : (uint64_t)((double)r->frequency * 8 * p->paths *
+						  (1 << IMPAIR_SHIFT) / (double)p->rate);
+	ratio = old_cost == 0 ? 0 : (double)p->octet_cost / (double)old_cost;
+	p->rate_free_at = rescaled(p->rate_free_at, now, ratio);
+	for (uint32_t i = p->head; i != p->tail; i++) {
+		struct impair_waiting *w = &p->line[i % IMPAIR_LINE];
+
+		w->due = rescaled(w->due, passed_at, ratio);
+	}
+}
+
+static void follow_rate(struct impair_path *p, uint64_t now)
+{
+	if (p->rules != NULL && impair_rule(&p->rules->rate) != p->rate)
+		rate_changed(p, now);
+}
+
 void impair_path_init(struct impair_path *p, const struct impair_rules *rules, uint64_t salt,
 		      uint32_t paths)
 {
 	memset(p, 0, sizeof(*p));
 	p->rules = rules;
 	p->random = (rules == NULL ? 0 : rules->seed) * UINT64_C(0x2545f4914f6cdd1d) + salt;
-	if (rules == NULL || rules->rate == 0)
-		return;
-	p->octet_cost = (uint64_t)((double)rules->frequency * 8 * paths * (1 << IMPAIR_SHIFT) /
-				   (double)rules->rate);
-	p->queue = rules->queue / paths;
-	p->ecn = rules->ecn == UINT64_MAX ? UINT64_MAX : rules->ecn / paths;
+	p->paths = paths;
+	if (rules != NULL)
+		rate_changed(p, 0);
 }
 
 void impair_path_clear(struct impair_path *p)
@@ -156,22 +188,24 @@ static void pocket_or_line(struct impair_path *p, struct rte_mbuf *frame, uint64
 /* A frame comes to the buffer in front of the rate, if there is one, and then into the line. */
 static void through_rate(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 {
-	uint64_t begins = RTE_MAX(now, p->rate_free_at), waiting;
+	const struct impair_rules *r = p->rules;
+	uint64_t begins = RTE_MAX(now, p->rate_free_at), waiting; /* octets of all paths */
 
 	if (p->octet_cost == 0) {
-		pocket_or_line(p, frame, now + impair_rule(&p->rules->delay));
+		pocket_or_line(p, frame, now + impair_rule(&r->delay));
 		return;
 	}
-	waiting = ((begins - now) << IMPAIR_SHIFT) / p->octet_cost;
-	if (waiting + frame->pkt_len > p->queue || impair_line_room(p) == 0) {
+	waiting = ((begins - now) << IMPAIR_SHIFT) / p->octet_cost * p->paths;
+	if (waiting + (uint64_t)frame->pkt_len * p->paths > impair_rule(&r->queue) ||
+	    impair_line_room(p) == 0) {
 		rte_pktmbuf_free(frame);
 		p->counters.overflowed++;
 		return;
 	}
-	if (waiting > p->ecn && can_be_marked(frame))
+	if (waiting > impair_rule(&r->ecn) && can_be_marked(frame))
 		frame = mark(frame, &p->counters.queue_marked);
 	p->rate_free_at = begins + (frame->pkt_len * p->octet_cost >> IMPAIR_SHIFT);
-	pocket_or_line(p, frame, p->rate_free_at + impair_rule(&p->rules->delay));
+	pocket_or_line(p, frame, p->rate_free_at + impair_rule(&r->delay));
 }
 
 void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
@@ -183,6 +217,7 @@ void impair_admit(struct impair_path *p, struct rte_mbuf *frame, uint64_t now)
 		line_up(p, frame, now);
 		return;
 	}
+	follow_rate(p, now);
 	if (happens(p, impair_rule(&r->drop))) {
 		rte_pktmbuf_free(frame);
 		p->counters.dropped++;
@@ -230,6 +265,7 @@ uint16_t impair_take(struct impair_path *p, struct rte_mbuf **frames, uint16_t n
 {
 	uint16_t taken = 0;
 
+	follow_rate(p, now);
 	while (taken < n) {
 		struct rte_mbuf *frame = from_pocket(p, now);
 

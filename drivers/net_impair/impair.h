@@ -42,8 +42,8 @@ struct impair_rules {
 };
 
 /*
- * Probabilities and the delay may change while frames pass (live.h). Relaxed: a queue sees the old
- * value or the new one, and nothing is ordered by it.
+ * Probabilities, delay, rate, queue and ecn may change while frames pass (live.h). Relaxed: a path sees
+ * the old value or the new one, and nothing is ordered by it.
  */
 static inline uint64_t impair_rule(const uint64_t *rule)
 {
@@ -82,8 +82,9 @@ struct impair_waiting {
 struct impair_path {
 	const struct impair_rules *rules; /* NULL: no impairment in this direction */
 	uint64_t random;
+	uint32_t paths; /* that share the rules' rate, buffer and threshold */
+	uint64_t rate; /* the rules' rate that octet_cost is made of */
 	uint64_t octet_cost; /* cycles of an octet, in 2^-IMPAIR_SHIFT; 0: there is no rate */
-	uint64_t queue, ecn; /* octets: this path's share of the rules' */
 	uint64_t rate_free_at; /* cycles: then the buffer is empty */
 	uint32_t head, tail; /* free running; tail - head frames are waiting */
 	uint32_t pocketed;

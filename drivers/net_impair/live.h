@@ -6,9 +6,9 @@
 #include "drivers/net_impair/impair.h"
 
 /*
- * The rules of this port; NULL: it is another driver's. Its queues look at them for each frame, so the
- * probabilities and the delay may change at any time, a field at a time (impair_rule_set). Rate, buffer
- * and the like are divided among the queues when the port starts, and stay.
+ * The rules of this port; NULL: it is another driver's. Its queues look at them for each frame, so
+ * probabilities, delay, rate, queue and ecn may change at any time, a field at a time
+ * (impair_rule_set). Whoever changes them keeps ecn below queue.
  */
 struct impair_rules *net_impair_rules(uint16_t port);
 

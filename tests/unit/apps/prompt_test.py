@@ -5,6 +5,7 @@
 import pathlib
 import re
 import struct
+import time
 import unittest
 
 from engine_rig import MEMIF, EngineCase, Terminal, numbers_hidden, until
@@ -257,17 +258,21 @@ class Prompt(EngineCase):
             at += length
         return frames
 
-    def test_impairments(self):
+    def impaired_terminal(self):
         terminal = Terminal(self.words(
             "-i", "--port", "net_impair0", "--mtu", "4200",
             eal=[MEMIF.format("server", self.folder), "--vdev=net_impair0,port=net_memif0"]),
             self.environment)
         terminal.read_until(PROMPT)
         terminal.await_raw()
+        return terminal
+
+    def test_impairments(self):
+        terminal = self.impaired_terminal()
         for words, says in (("drop 2", "set impair drop 2: must be a fraction"),
                             ("drop -1", "must be a fraction"), ("ce x", "must be a fraction"),
-                            ("delay_us 1000001", "delay_us 1000001: must be in 0 .. 1000000"),
-                            ("delay_us -1", "must be in 0 .. 1000000"),
+                            ("delay_us 60000001", "delay_us 60000001: must be in 0 .. 60000000"),
+                            ("delay_us -1", "must be in 0 .. 60000000"),
                             ("jitter 1", "Bad arguments")):
             self.assertIn(says, self.command(terminal, f"set impair {words}"))
         self.assertEqual(re.findall(r"\d+\.\d+", self.command(terminal, "show impair")),
@@ -285,9 +290,77 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def counter(self, terminal, name):
+        shown = re.search(rf"(\d+)  {name}\n", self.command(terminal, "show port"))
+        return int(shown[1]) if shown else 0  # zeros are left out
+
+    def test_a_rate_that_comes_and_goes(self):
+        """The source sends as fast as it can; what the rate has no room for is counted."""
+        terminal = self.impaired_terminal()
+        peer = self.peer_terminal()
+        qpn = re.search("0x[0-9a-f]{6}", self.command(peer, "start rx"))[0]
+        self.command(terminal, "set traffic size 1000")
+        until(lambda: self.command(terminal, f"start tx 10.7.0.2 {qpn}") == "", "a source")
+
+        def passed():
+            return self.counter(terminal, "tx_impair_passed")
+
+        def overflowed():
+            return self.counter(terminal, "tx_impair_overflowed")
+
+        until(lambda: passed() > 10000, "frames without a rate")
+        self.assertEqual(overflowed(), 0)
+        begun = time.monotonic()
+        for words in ("rate 1M", "queue 16k", "ecn 8k"):
+            self.assertEqual(self.command(terminal, f"set impair {words}"), "")
+        until(lambda: overflowed() > 10000, "frames that found the buffer full")
+        before, lost = passed(), overflowed()
+        until(lambda: overflowed() > lost + 10000, "more of them")
+        # a frame has more than 1000 octets, and the buffer counts for what it held at first
+        most = (time.monotonic() - begun) * 1e6 / 8 / 1000 + 256
+        self.assertLess(passed() - before, most)
+        shown = self.command(terminal, "show impair")
+        for line in (r"rate +1000000 ", r"queue +16384 ", r"ecn +8192 "):
+            self.assertRegex(shown, line)
+        self.assertEqual(self.command(terminal, "set impair rate off"), "")
+        self.assertRegex(self.command(terminal, "show impair"), r"rate +off ")
+        before, lost = passed(), overflowed()
+        until(lambda: passed() > before + 10000, "frames without the rate")
+        self.assertEqual(overflowed(), lost)
+        for end in (terminal, peer):
+            end.write("quit\n")
+            self.assertEqual(end.status(), 0)
+
+    def test_rates_that_cannot_be(self):
+        terminal = self.impaired_terminal()
+        none = "there is no rate, so nothing waits; `set impair rate` comes first"
+        rate = "must be off, or bits a second, 100k .. 1000G (k, M, G: 1000, ...)"
+        octets = "must be octets, 1k .. 16M (k, M: 1024, ...)"
+
+        def refused(*rows):
+            before = self.command(terminal, "show impair")
+            for words, why in rows:
+                self.assertEqual(self.command(terminal, f"set impair {words}"),
+                                 f"set impair {words}: {why}\n")
+            self.assertEqual(self.command(terminal, "show impair"), before)
+
+        refused(("queue 64k", none), ("ecn 64k", none), ("ecn off", none), ("rate 0", rate),
+                ("rate fast", rate), ("rate 99k", rate), ("rate 1001G", rate), ("rate -1G", rate))
+        self.assertEqual(self.command(terminal, "set impair rate 1G"), "")
+        refused(("queue 0", octets), ("queue 17M", octets), ("queue off", octets),
+                ("ecn 0", f"must be off, or {octets[8:]}"),
+                ("ecn 256k", "must be less than queue, 262144"), ("rate 1g", rate))
+        self.assertEqual(self.command(terminal, "set impair ecn 64k"), "")
+        refused(("queue 64k", "must be more than ecn, 65536"))
+        self.assertEqual(self.command(terminal, "set impair ecn off"), "")
+        self.assertEqual(self.command(terminal, "set impair queue 64k"), "")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
     def test_impairments_need_their_device(self):
         terminal = self.start_terminal()
-        for command in ("show impair", "set impair drop 1%", "set impair delay_us 1"):
+        for command in ("show impair", "set impair drop 1%", "set impair delay_us 1",
+                        "set impair rate 1G", "set impair queue 64k", "set impair ecn off"):
             self.assertIn("--vdev=net_impair0,port=NAME", self.command(terminal, command))
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)

@@ -8,39 +8,25 @@
 
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "drivers/ethdev/ethdev.h"
-#include "drivers/net_impair/impair.h"
+#include "impair_rig.h"
 
 #define FRAMES 20000u
-#define LENGTH 60u
 
-static struct rte_mempool *pool;
 static char lower[RTE_ETH_NAME_MAX_LEN];
 
 static void begin(void)
 {
-	static char prefix[64];
-	char *arguments[] = { (char *)"impair_test", (char *)"--no-huge", (char *)"--no-shconf",
-			      (char *)"--no-pci",    (char *)"-m",	  (char *)"128",
-			      (char *)"-l",	     (char *)"0",	  prefix };
-	struct rte_ring *ring;
 	int id;
 
-	snprintf(prefix, sizeof(prefix), "--file-prefix=impair_test_%d", (int)getpid());
-	cr_assert_geq(rte_eal_init(ARRAY_SIZE(arguments), arguments), 0, "EAL");
-	pool = rte_pktmbuf_pool_create("frames", 8191, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM,
-				       SOCKET_ID_ANY);
-	cr_assert_not_null(pool, "%s", rte_strerror(rte_errno));
-	ring = rte_ring_create("loop", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-	cr_assert_not_null(ring);
-	id = rte_eth_from_ring(ring);
+	impair_rig_begin();
+	id = rte_eth_from_ring(
+		rte_ring_create("loop", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ));
 	cr_assert_geq(id, 0);
 	rte_eth_dev_get_name_by_port((uint16_t)id, lower);
 }
@@ -62,29 +48,6 @@ static struct port *open_impaired(const char *rules)
 	p = ethdev_open(&o, why, sizeof(why));
 	cr_assert_not_null(p, "%s", why);
 	return p;
-}
-
-static struct rte_mbuf *frame(uint32_t sequence)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
-	uint8_t *o;
-
-	cr_assert_not_null(m, "frames leaked: %u in use", rte_mempool_in_use_count(pool));
-	m->data_len = LENGTH;
-	m->pkt_len = LENGTH;
-	o = rte_pktmbuf_mtod(m, uint8_t *);
-	memset(o, 0, LENGTH);
-	/* 02:.. MACs, IPv4 with ECT(0), the number in the payload */
-	o[0] = o[6] = 2;
-	o[11] = 1;
-	store_be16(o + 12, 0x0800);
-	o[14] = 0x45;
-	o[15] = 0x02;
-	store_be16(o + 16, LENGTH - 14);
-	store_be16(o + 24, 0xbacd);
-	store_be32(o + 40, sequence);
-	store_be32(o + 44, ~sequence); /* so that a changed number is detected */
-	return m;
 }
 
 /* The frames that came back. */
@@ -322,138 +285,6 @@ Test(impair, another_seed_decides_differently)
 	cr_expect_neq(fate("drop=0.1,dir=tx,seed=6"), first);
 }
 
-/*
- * A narrow line, with the time in the test's hand: 8 Mbit/s is an octet a microsecond, and the clock
- * ticks in microseconds, too.
- */
-static struct impair_path narrow_path;
-
-static void narrow(struct impair_rules *rules, uint32_t paths)
-{
-	rules->rate = 8000000;
-	rules->frequency = 1000000;
-	rules->overtaken = 1;
-	impair_path_init(&narrow_path, rules, 0, paths);
-}
-
-/* How many frames leave by now. */
-static uint32_t leave(uint64_t now, uint32_t *marked)
-{
-	struct rte_mbuf *frames[64];
-	uint16_t n = impair_take(&narrow_path, frames, 64, now);
-
-	for (uint16_t i = 0; i < n; i++) {
-		if (marked != NULL)
-			*marked += (rte_pktmbuf_mtod(frames[i], uint8_t *)[15] & 3) == 3;
-		rte_pktmbuf_free(frames[i]);
-	}
-	return n;
-}
-
-Test(impair, frames_leave_at_the_rate)
-{
-	struct impair_rules rules = { .queue = 10000, .ecn = UINT64_MAX };
-
-	narrow(&rules, 1);
-	for (uint32_t i = 0; i < 10; i++)
-		impair_admit(&narrow_path, frame(i), 1000);
-	for (uint32_t i = 1; i <= 10; i++) {
-		cr_expect_eq(leave(1000 + i * LENGTH - 1, NULL), 0, "frame %u is early", i);
-		cr_expect_eq(leave(1000 + i * LENGTH, NULL), 1, "frame %u is late", i);
-	}
-	/* after a pause the line is free: nothing was saved up */
-	impair_admit(&narrow_path, frame(10), 50000);
-	cr_expect_eq(leave(50000 + LENGTH - 1, NULL), 0);
-	cr_expect_eq(leave(50000 + LENGTH, NULL), 1);
-	cr_expect_eq(narrow_path.counters.overflowed, 0);
-}
-
-Test(impair, a_delay_comes_after_the_rate)
-{
-	struct impair_rules rules = { .queue = 10000, .ecn = UINT64_MAX, .delay = 500 };
-
-	narrow(&rules, 1);
-	impair_admit(&narrow_path, frame(0), 0);
-	cr_expect_eq(leave(LENGTH + 499, NULL), 0);
-	cr_expect_eq(leave(LENGTH + 500, NULL), 1);
-}
-
-Test(impair, what_finds_the_buffer_full_is_dropped_and_counted)
-{
-	struct impair_rules rules = { .queue = 5 * LENGTH, .ecn = UINT64_MAX };
-
-	narrow(&rules, 1);
-	for (uint32_t i = 0; i < 8; i++)
-		impair_admit(&narrow_path, frame(i), 0);
-	cr_expect_eq(narrow_path.counters.overflowed, 3);
-	cr_expect_eq(narrow_path.counters.dropped, 0, "these were not lost at random");
-	impair_admit(&narrow_path, frame(8), LENGTH - 1); /* an octet is missing */
-	cr_expect_eq(narrow_path.counters.overflowed, 4);
-	impair_admit(&narrow_path, frame(9), LENGTH);
-	cr_expect_eq(narrow_path.counters.overflowed, 4);
-	cr_expect_eq(leave(6 * LENGTH, NULL), 6);
-	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
-}
-
-Test(impair, a_buffer_does_not_hold_the_sender_back)
-{
-	struct impair_rules rules = { .queue = 16u << 20, .ecn = UINT64_MAX };
-
-	narrow(&rules, 1);
-	for (uint32_t i = 0; i < 5000; i++) {
-		cr_assert_geq(impair_room(&narrow_path), 32);
-		impair_admit(&narrow_path, frame(i), 0);
-	}
-	/* the line keeps 4095 frames, however many octets the buffer has */
-	cr_expect_gt(narrow_path.counters.overflowed, 0);
-	impair_path_clear(&narrow_path);
-	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
-}
-
-Test(impair, past_the_threshold_ect_frames_are_marked)
-{
-	struct impair_rules rules = { .queue = 10000, .ecn = 3 * LENGTH };
-	uint32_t marked = 0;
-
-	narrow(&rules, 1);
-	for (uint32_t i = 0; i < 10; i++)
-		impair_admit(&narrow_path, frame(i), 0);
-	cr_expect_eq(leave(10 * LENGTH, &marked), 10);
-	cr_expect_eq(marked, 6, "those that found more than three frames waiting");
-	cr_expect_eq(narrow_path.counters.queue_marked, 6);
-	cr_expect_eq(narrow_path.counters.ce_marked, 0);
-}
-
-Test(impair, frames_that_are_not_ect_are_not_marked)
-{
-	struct impair_rules rules = { .queue = 10000, .ecn = LENGTH };
-	uint32_t marked = 0;
-
-	narrow(&rules, 1);
-	for (uint32_t i = 0; i < 10; i++) {
-		struct rte_mbuf *m = frame(i);
-
-		rte_pktmbuf_mtod(m, uint8_t *)[15] = 0;
-		impair_admit(&narrow_path, m, 0);
-	}
-	cr_expect_eq(leave(10 * LENGTH, &marked), 10);
-	cr_expect_eq(marked, 0);
-	cr_expect_eq(narrow_path.counters.queue_marked, 0);
-}
-
-Test(impair, queues_share_the_rate_and_the_buffer)
-{
-	struct impair_rules rules = { .queue = 4 * LENGTH, .ecn = UINT64_MAX };
-
-	narrow(&rules, 2);
-	for (uint32_t i = 0; i < 4; i++)
-		impair_admit(&narrow_path, frame(i), 0);
-	cr_expect_eq(narrow_path.counters.overflowed, 2);
-	cr_expect_eq(leave(2 * LENGTH - 1, NULL), 0);
-	cr_expect_eq(leave(2 * LENGTH, NULL), 1);
-	cr_expect_eq(leave(4 * LENGTH, NULL), 1);
-}
-
 /* The real port: 1000 frames of 60 octets at 4.8 Mbit/s take 100 ms. */
 Test(impair, the_port_keeps_to_the_rate)
 {
@@ -496,6 +327,7 @@ Test(impair, invalid_arguments_are_refused)
 		"drop=x",
 		"drop=101%",
 		"delay_us=-5",
+		"delay_us=60000001",
 		"dir=up",
 		"colour=red",
 		"rate=0",
