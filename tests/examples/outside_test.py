@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import forward_test
 import rig
 
 BUILD = pathlib.Path(sys.argv.pop(1))
@@ -27,75 +28,99 @@ def sh(*words, **more):
     return done.stdout
 
 
-class Outside(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-outside-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+class Installation:
+    """What `meson install` makes, and the examples, built with it alone."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-outside-"))
+        unittest.addModuleCleanup(shutil.rmtree, self.folder)
         sh("meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet", "--destdir",
-           str(cls.folder / "root"))
-        found = list((cls.folder / "root").rglob("uroce.pc"))
+           str(self.folder / "root"))
+        found = list((self.folder / "root").rglob("uroce.pc"))
         assert len(found) == 1, found
-        cls.root = cls.relocate(found[0])
-        cls.env = dict(os.environ, PKG_CONFIG_PATH=str(found[0].parent), CC="gcc")
-        examples = next((cls.folder / "root").rglob("doc/uroce/examples"))
-        shutil.copytree(examples, cls.folder / "examples")
-        for folder, programs in FOLDERS.items():
-            sh("make", "-C", str(cls.folder / "examples" / folder), env=cls.env)
-            for name in programs:
-                rig.PROGRAMS[name] = str(cls.folder / "examples" / folder / name)
-        os.environ["VERBS"] = ""
+        self.root = self.relocate(found[0])
+        self.env = dict(os.environ, PKG_CONFIG_PATH=str(found[0].parent), CC="gcc")
+        verbs = sh("pkg-config", "--variable=verbsdir", "uroce", env=self.env).strip()
+        self.library = str(pathlib.Path(verbs).parent)
+        self.libraries = f"{self.library}:{verbs}"  # the drop-in ones, too, as `uroce run` has them
+        self.build()
 
     @staticmethod
     def relocate(pc):
-        """As if the prefix were where DESTDIR put it. Returns the folder of the drop-in libraries."""
+        """As if the prefix were where DESTDIR put it. Returns that folder."""
         root = pc.parents[2] if pc.parents[1].name == "lib" else pc.parents[3]
         pc.write_text(re.sub(r"^prefix=.*", f"prefix={root}", pc.read_text(), flags=re.MULTILINE))
         return root
 
-    def verbs(self):
-        return sh("pkg-config", "--variable=verbsdir", "uroce", env=self.env).strip()
+    def build(self):
+        examples = next((self.folder / "root").rglob("doc/uroce/examples"))
+        shutil.copytree(examples, self.folder / "examples")
+        rig.PROGRAMS.clear()
+        rig.PROGRAMS["uroced"] = str(self.root / "bin/uroced")
+        for folder, programs in FOLDERS.items():
+            sh("make", "-C", str(self.folder / "examples" / folder), env=self.env)
+            for name in programs:
+                rig.PROGRAMS[name] = str(self.folder / "examples" / folder / name)
+
+
+def setUpModule():
+    global installed
+    installed = Installation()
+
+
+class Outside(unittest.TestCase):
+    def setUp(self):
+        os.environ["VERBS"] = installed.library
 
     def test_smallest(self):
-        self.assertIn("hello, myself", self.installed("smallest", *rig.eal("outside")))
+        self.assertIn("hello, myself", rig.run("smallest", *rig.eal("outside")))
 
     def test_polling(self):
         for way in ("threads", "service", "node"):
-            text = self.installed("polling", "--lcores=0@(0-1),1@(0-1)", *rig.eal("outside"), "--", way)
+            text = rig.run("polling", "--lcores=0@(0-1),1@(0-1)", *rig.eal("outside"), "--", way)
             self.assertIn("written: number 19", text)
 
-    def installed(self, name, *words):
-        return rig.run(name, *words, LD_LIBRARY_PATH=str(pathlib.Path(self.verbs()).parent))
-
     def test_they_use_what_was_installed(self):
-        text = sh("ldd", rig.PROGRAMS["kv-server"],
-                  env=dict(self.env, LD_LIBRARY_PATH=str(pathlib.Path(self.verbs()).parent)))
-        for library in ("liburoce.so.1", "libibverbs.so.1", "librdmacm.so.1"):
-            self.assertRegex(text, rf"{re.escape(library)} => {re.escape(str(self.root))}/")
+        for program, libraries in (("kv-server", ("uroce", "ibverbs", "rdmacm")),
+                                   ("forward", ("uroce", "ibverbs", "rdmacm"))):
+            text = sh("ldd", rig.PROGRAMS[program],
+                      env=dict(installed.env, LD_LIBRARY_PATH=installed.library))
+            for library in libraries:
+                self.assertRegex(text, rf"lib{library}\.so\.1 => {re.escape(str(installed.root))}/")
 
     def test_key_value(self):
-        """Its clients find the drop-in libraries by `uroce run`'s way, LD_LIBRARY_PATH."""
-        path = str(self.folder / "kv.sock")
-        libraries = f"{pathlib.Path(self.verbs()).parent}:{self.verbs()}"
+        os.environ["VERBS"] = installed.libraries
+        path = str(installed.folder / "kv.sock")
         server = rig.Program("kv-server", "--lcores=0@(0-1)", *rig.eal("outside-kv"), "--", "--socket",
-                             path, LD_LIBRARY_PATH=libraries)
+                             path)
         self.addCleanup(server.end)
         server.await_text("ready")
-        more = {"UROCE_SOCKET": path, "LD_LIBRARY_PATH": libraries}
-        rig.run("kv", "127.0.0.1", "put", "where", "outside", **more)
-        self.assertEqual(rig.run("kv", "127.0.0.1", "get", "where", **more).strip(), "outside")
+        rig.run("kv", "127.0.0.1", "put", "where", "outside", UROCE_SOCKET=path)
+        self.assertEqual(rig.run("kv", "127.0.0.1", "get", "where", UROCE_SOCKET=path).strip(),
+                         "outside")
 
     def test_static_library(self):
         """The smallest example with liburoce.a; only the verbs library is shared then."""
-        flags = sh("pkg-config", "--cflags", "uroce", env=self.env).split()
-        libraries = sh("pkg-config", "--libs", "uroce", env=self.env).split()
+        flags = sh("pkg-config", "--cflags", "uroce", env=installed.env).split()
+        libraries = sh("pkg-config", "--libs", "uroce", env=installed.env).split()
         libraries = ["-l:liburoce.a" if word == "-luroce" else word for word in libraries]
-        source = self.folder / "examples/smallest"
-        sh("gcc", *flags, "-o", str(self.folder / "static"), str(source / "smallest.c"),
-           str(source / "self.c"), *libraries, "-lisal", "-lmnl", "-lrte_bus_vdev", "-lpthread")
-        rig.PROGRAMS["static"] = str(self.folder / "static")
-        self.assertNotIn("liburoce", sh("ldd", rig.PROGRAMS["static"]))
+        source = installed.folder / "examples/smallest"
+        program = str(installed.folder / "static")
+        sh("gcc", *flags, "-o", program, str(source / "smallest.c"), str(source / "self.c"),
+           *libraries, "-lisal", "-lmnl", "-lrte_bus_vdev", "-lpthread")
+        os.environ["VERBS"] = installed.libraries
+        self.assertNotIn("liburoce", sh("ldd", program, env=rig.environment()))
+        rig.PROGRAMS["static"] = program
         self.assertIn("hello, myself", rig.run("static", *rig.eal("outside-static")))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "network namespaces need root")
+class Forward(forward_test.Forward):
+    """As in the tree, with the programs from outside."""
+
+    def setUp(self):
+        os.environ["VERBS"] = installed.libraries
+        super().setUp()
 
 
 if __name__ == "__main__":
