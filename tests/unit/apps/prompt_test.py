@@ -1,66 +1,70 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""The prompt of uroced: the session of docs/operations.md, line for line; completion; files of commands."""
+"""The prompt of uroced: the sessions of docs/, line for line; completion; files of commands."""
 
 import pathlib
 import re
+import shlex
 import struct
 import time
 import unittest
 
-from engine_rig import MEMIF, EngineCase, Terminal, numbers_hidden, until
-
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/operations.md"
-PROMPT = "uroced> "
-
-
-def session():
-    """(command, lines of its answer) of the page's session."""
-    text = re.search(r"^```\n\$ uroced .* -i\n(.*?)^```$", PAGE.read_text(),
-                     re.MULTILINE | re.DOTALL)[1]
-    first, *parts = re.split(r"^uroced> ", text, flags=re.MULTILINE)
-    yield None, first.splitlines()
-    for part in parts:
-        command, *answer = part.splitlines()
-        yield command, answer
-
+from engine_rig import MEMIF, UROCED, EngineCase, until
+from page_session import DOCS, PROMPT, ask, hidden, open_prompt, replay, sessions
 
 class Prompt(EngineCase):
     def start_terminal(self, *options):
-        terminal = Terminal(self.words("-i", *options), self.environment)
-        self.greeting = terminal.read_until(PROMPT)
-        terminal.await_raw()
+        terminal, self.greeting = open_prompt(self.words("-i", *options), self.environment)
         return terminal
 
-    def command(self, terminal, text):
-        """What is printed between the command and the next prompt."""
-        terminal.write(text + "\n")
-        terminal.read_until("\n")  # the command's echo
-        return terminal.read_until(PROMPT).removesuffix(PROMPT).replace("\r", "")
+    @staticmethod
+    def command(terminal, text):
+        return ask(terminal, text)
 
-    def test_session_of_the_page(self):
-        parts = list(session())
-        self.assertGreater(len(parts), 8)
-        self.assertEqual(parts[-1][0], "quit")
-        terminal = self.start_terminal()
-        self.assertIn("serving uroce0 10.7.0.1", self.greeting)
-        own = None  # of the sink, whose number nobody knows before
-        for command, wanted in parts[1:-1]:
-            command = re.sub(r" 0x\w+$", lambda _: f" {own}", command)
-            command = command.replace("/tmp/", f"{self.folder}/")
-            got = self.command(terminal, command).replace(f"{self.folder}/", "/tmp/")
-            self.assertEqual([numbers_hidden(line) for line in got.splitlines()],
-                             [numbers_hidden(line) for line in wanted], command)
-            if sink := re.search(r"rx: queue pair (\w+)", got):
-                own = sink[1]
+    def here(self, text):
+        """Files of this test in the place of the page's."""
+        return text.replace("/tmp/", f"{self.folder}/")
+
+    def open_session(self, session):
+        """Starts uroced as the page does; with little memory."""
+        _, *words = shlex.split(self.here(session.line))
+        return open_prompt([UROCED, "-m128", "--no-shconf", *words], self.environment)
+
+    def quit(self, session, terminal):
+        self.assertEqual(session.parts[-1], ("quit", []))
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
+
+    def test_session_of_operations(self):
+        session, = sessions("operations.md")
+        self.assertGreater(len(session.parts), 8)
+        terminal, greeting = self.open_session(session)
+        self.assertEqual(hidden(greeting.splitlines()[:-1]), hidden(session.parts[0][1]))
+        for _ in replay(session, terminal, self.here, {}):
+            pass
+        self.quit(session, terminal)
+
+    def test_sessions_of_the_guide(self):
+        """Two engines: the second one is started and used while the first one's sink is open."""
+        first, second = sessions("guide.md")
+        sinks, terminals, rest = {}, [], []
+        for session in (first, second):
+            terminal, greeting = self.open_session(session)
+            self.assertEqual(hidden(greeting.splitlines()[:-1]), hidden(session.parts[0][1]))
+            commands = replay(session, terminal, self.here, sinks)
+            next(commands)
+            terminals.append(terminal)
+            rest.append(commands)
+        for commands in reversed(rest):
+            self.assertGreater(len(list(commands)), 0)
+        for session, terminal in zip((first, second), terminals):
+            self.quit(session, terminal)
 
     def test_help_has_every_command_of_the_page(self):
         terminal = self.start_terminal()
         commands = re.findall(r"^  (\w[^:]*): .", self.command(terminal, "help"), re.MULTILINE)
         self.assertGreater(len(commands), 15)
-        text = PAGE.read_text().replace("\\|", "|")
+        text = (DOCS / "operations.md").read_text().replace("\\|", "|")
         for command in commands:
             self.assertIn(f"`{command}`", text)
         terminal.write("quit\n")
@@ -154,21 +158,16 @@ class Prompt(EngineCase):
 
     def memif_terminal(self):
         """A prompt whose engine has a port, for a peer."""
-        terminal = Terminal(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
-                                       eal=[MEMIF.format("server", self.folder)]),
-                            self.environment)
-        terminal.read_until(PROMPT)
-        terminal.await_raw()
-        return terminal
+        return open_prompt(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
+                                      eal=[MEMIF.format("server", self.folder)]),
+                           self.environment)[0]
 
     def peer_terminal(self):
         own, self.socket = self.socket, str(self.folder / "peer.sock")
-        terminal = Terminal(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
-                                       eal=[MEMIF.format("client", self.folder)],
-                                       address="10.7.0.2/24"), self.environment)
+        terminal, _ = open_prompt(self.words("-i", "--port", "net_memif0", "--mtu", "4200",
+                                             eal=[MEMIF.format("client", self.folder)],
+                                             address="10.7.0.2/24"), self.environment)
         self.socket = own
-        terminal.read_until(PROMPT)
-        terminal.await_raw()
         return terminal
 
     def traffic(self, terminal, end):
@@ -259,13 +258,10 @@ class Prompt(EngineCase):
         return frames
 
     def impaired_terminal(self):
-        terminal = Terminal(self.words(
+        return open_prompt(self.words(
             "-i", "--port", "net_impair0", "--mtu", "4200",
             eal=[MEMIF.format("server", self.folder), "--vdev=net_impair0,port=net_memif0"]),
-            self.environment)
-        terminal.read_until(PROMPT)
-        terminal.await_raw()
-        return terminal
+            self.environment)[0]
 
     def test_impairments(self):
         terminal = self.impaired_terminal()
