@@ -34,14 +34,17 @@ void series_point(struct series *s, double x, double y)
 
 const char *figure_class(const struct figure *f, uint32_t i)
 {
-	static const char *const own[] = { "c0", "c1", "c2", "c3" };
+	static const char *const own[] = { "c0", "c1", "c2", "c3" }, *const beside[] = { "beside",
+											 "more" };
+	enum series_look look = f->series[i].look;
 	uint32_t number = 0;
 
-	if (f->series[i].look != LOOK_OWN)
-		return f->series[i].look == LOOK_LIMIT ? "limit" : "beside";
 	for (uint32_t k = 0; k < i; k++)
-		number += f->series[k].look == LOOK_OWN;
-	return own[number % ARRAY_SIZE(own)];
+		number += f->series[k].look == look;
+	if (look == LOOK_LIMIT)
+		return "limit";
+	return look == LOOK_OWN ? own[number % ARRAY_SIZE(own)]
+				: beside[number % ARRAY_SIZE(beside)];
 }
 
 /* ---- numbers ---- */

@@ -53,7 +53,7 @@ void series_point(struct series *s, double x, double y);
 
 /* An <svg> of the figure. Its colours are classes, which the page has. */
 void figure_svg(FILE *out, const struct figure *f);
-/* The class of series number i: c0, c1 ... of uroce's own, limit, beside. */
+/* The class of series number i: c0, c1 ... of uroce's own, limit, beside and more. */
 const char *figure_class(const struct figure *f, uint32_t i);
 /* "64 KiB", "99.9 %", "0.12": a value as it stands on this axis and in tables. */
 void axis_text(const struct axis *a, double value, char *text, size_t size);

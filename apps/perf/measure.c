@@ -16,6 +16,7 @@
 #include "page.h"
 #include "progress.h"
 #include "tcp.h"
+#include "ucx.h"
 
 #define PATH_OCTETS 1024
 #define LARGE	    65536u /* octets of a message under loss */
@@ -38,6 +39,9 @@ static const struct plan plans[2] = {
 static const double percents[] = { 0,  10,   25,   50,	 75,	90,    95,    98,
 				   99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.999 };
 
+/* Those of UCX, whose program keeps the last 2048 times; each is a run of its own. */
+static const double ucx_percents[] = { 50, 90, 99 };
+
 struct measure {
 	struct perf_options *options;
 	const struct plan *plan;
@@ -48,6 +52,9 @@ struct measure {
 	/* of TCP, measured before EAL chooses this thread's core */
 	double tcp_rate[PERF_SIZES];
 	struct histogram tcp_trips, trips;
+	bool has_ucx;
+	double ucx_rate[PERF_SIZES];
+	double ucx_trip[ARRAY_SIZE(ucx_percents)]; /* us */
 };
 
 static uint32_t count(const uint32_t *list)
@@ -71,7 +78,8 @@ static uint32_t losses(const struct plan *p)
 /* As many as progress_step() is called. */
 static uint32_t steps(const struct plan *p)
 {
-	return 2 + 3 * count(p->size) + count(p->size) + 1 + count(p->qps) + 2 + 3 * losses(p);
+	return 2 + 3 * count(p->size) + 2 * (count(p->size) + 1) + count(p->qps) + 2 +
+	       3 * losses(p);
 }
 
 /* ---- the kernel's TCP ---- */
@@ -91,6 +99,37 @@ static void measure_tcp(struct measure *m)
 	if (m->has_tcp && tcp_latency(&m->tcp, SMALL, o->seconds, &m->tcp_trips) != 0)
 		m->tcp_trips.count = 0;
 	tcp_close(&m->tcp);
+}
+
+/* ---- UCX over TCP ---- */
+
+/* Behind what is missing already. */
+static void ucx_is_missing(struct measure *m, const char *why)
+{
+	size_t said = strlen(m->page.missing);
+
+	snprintf(m->page.missing + said, sizeof(m->page.missing) - said,
+		 "%sUCX over TCP was not measured: ucx_perftest (package ucx-utils) %s.",
+		 said > 0 ? " " : "", why);
+	m->has_ucx = false;
+}
+
+static void measure_ucx(struct measure *m)
+{
+	const struct perf_options *o = m->options;
+
+	m->has_ucx = true;
+	if (!ucx_answers())
+		ucx_is_missing(m, "is not installed, or does not run");
+	for (uint32_t i = 0; i < count(m->plan->size); i++) {
+		progress_step("UCX over TCP, messages of %u octets", m->plan->size[i]);
+		if (m->has_ucx && !ucx_rate(m->plan->size[i], o->seconds, &m->ucx_rate[i]))
+			ucx_is_missing(m, "fails");
+	}
+	progress_step("UCX over TCP, latency");
+	for (uint32_t i = 0; m->has_ucx && i < ARRAY_SIZE(ucx_percents); i++)
+		if (!ucx_latency(SMALL, ucx_percents[i], o->seconds, &m->ucx_trip[i]))
+			ucx_is_missing(m, "fails");
 }
 
 static void distribution(struct figure *f, const char *name, enum series_look look,
@@ -144,10 +183,20 @@ static int rate_by_size(struct measure *m, struct perf_pair *p, struct figure *f
 	return 0;
 }
 
+/* What was measured of another one; nothing where that failed. */
+static void beside_by_size(struct measure *m, struct figure *f, const char *name,
+			   const double *rate)
+{
+	struct series *s = figure_series(f, name, LOOK_BESIDE);
+
+	for (uint32_t i = 0; i < count(m->plan->size); i++)
+		if (rate[i] > 0)
+			series_point(s, m->plan->size[i], rate[i] / 1e9);
+}
+
 static int figure_sizes(struct measure *m, struct perf_pair *p)
 {
 	struct figure *f = page_figure(&m->page);
-	struct series *s;
 
 	*f = (struct figure){
 		.id = "throughput",
@@ -155,7 +204,8 @@ static int figure_sizes(struct measure *m, struct perf_pair *p)
 		.note = "Payload on one queue pair. Limit: one core makes frames of that size, copies "
 			"and sums their payload at both ends, and passes them through the same ports, "
 			"without an engine. TCP: one connection over the loopback interface, which "
-			"makes no sums and whose frames have 64 KiB; small writes share a frame.",
+			"makes no sums and whose frames have 64 KiB; small writes share a frame. UCX: "
+			"tagged messages over such a connection, both ends in one thread.",
 		.x = { AXIS_BINARY, "octets of a message", "B" },
 		.y = { AXIS_DECIMAL, "payload", "Gbit/s" },
 	};
@@ -164,12 +214,10 @@ static int figure_sizes(struct measure *m, struct perf_pair *p)
 	    rate_by_size(m, p, f, PERF_SEND, "SEND") != 0 ||
 	    limits_by_size(m, figure_series(f, "limit of a core", LOOK_LIMIT)) != 0)
 		return 1;
-	if (!m->has_tcp)
-		return 0;
-	s = figure_series(f, "kernel TCP", LOOK_BESIDE);
-	for (uint32_t i = 0; i < count(m->plan->size); i++)
-		if (m->tcp_rate[i] > 0)
-			series_point(s, m->plan->size[i], m->tcp_rate[i] / 1e9);
+	if (m->has_tcp)
+		beside_by_size(m, f, "kernel TCP", m->tcp_rate);
+	if (m->has_ucx)
+		beside_by_size(m, f, "UCX over TCP", m->ucx_rate);
 	return 0;
 }
 
@@ -216,6 +264,14 @@ static int measure_rates(struct measure *m)
 
 /* ---- latency ---- */
 
+static void ucx_distribution(struct measure *m, struct figure *f)
+{
+	struct series *s = figure_series(f, "UCX over TCP, 8 octets", LOOK_BESIDE);
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(ucx_percents); i++)
+		series_point(s, ucx_percents[i], m->ucx_trip[i]);
+}
+
 static int figure_latency(struct measure *m, struct perf_pair *p)
 {
 	static const uint32_t sizes[] = { SMALL, 4096 };
@@ -229,7 +285,7 @@ static int figure_latency(struct measure *m, struct perf_pair *p)
 		.note = "Half of a round trip of RDMA WRITE; at 99 % only one of hundred took longer. "
 			"Limit: a frame of 8 octets is made, summed and copied, on one core. TCP: 8 "
 			"octets over the loopback interface, between threads that sleep until data "
-			"comes.",
+			"comes. UCX: 8 octets one way, over TCP to the same thread.",
 		.x = { AXIS_NINES, "percentile", "%" },
 		.y = { AXIS_DECIMAL, "half round trip", "us" },
 	};
@@ -244,6 +300,8 @@ static int figure_latency(struct measure *m, struct perf_pair *p)
 		series_point(limit, f->series[0].x[i], 1e6 / m->limits.raw_small_full_pps);
 	if (m->tcp_trips.count > 0)
 		distribution(f, "kernel TCP, 8 octets", LOOK_BESIDE, &m->tcp_trips);
+	if (m->has_ucx)
+		ucx_distribution(m, f);
 	return 0;
 }
 
@@ -415,6 +473,7 @@ static int measure_all(struct measure *m)
 	describe(m);
 	progress_begin(steps(m->plan));
 	measure_tcp(m);
+	measure_ucx(m);
 	progress_step("this machine without an engine");
 	return pair_eal(m->options) != 0 || limits_run(m->options, &m->limits) != 0 ||
 	       measure_rates(m) != 0 || measure_trips(m) != 0;

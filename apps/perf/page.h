@@ -10,7 +10,7 @@
 struct page {
 	char machine[512]; /* processor, kernel */
 	char settings[256]; /* what was chosen, in words */
-	char missing[256]; /* what was not measured and why; "": nothing */
+	char missing[512]; /* what was not measured and why; "": nothing */
 	char date[40];
 	uint32_t count;
 	struct figure figure[PAGE_FIGURES];

@@ -173,6 +173,18 @@ Test(page, a_table_has_each_number_in_its_place)
 	free(text);
 }
 
+Test(page, each_series_beside_has_a_look_of_its_own)
+{
+	struct figure f = { .x = { AXIS_LIST, "x", "" }, .y = { AXIS_DECIMAL, "y", "" } };
+
+	figure_series(&f, "TCP", LOOK_BESIDE);
+	figure_series(&f, "own", LOOK_OWN);
+	figure_series(&f, "UCX", LOOK_BESIDE);
+	cr_expect_str_eq(figure_class(&f, 0), "beside");
+	cr_expect_str_eq(figure_class(&f, 1), "c0");
+	cr_expect_str_eq(figure_class(&f, 2), "more");
+}
+
 Test(page, json_has_the_same_numbers)
 {
 	char *text = written(write_json, &page);

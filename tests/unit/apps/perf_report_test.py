@@ -25,6 +25,18 @@ SERIES = {
 }
 
 
+if shutil.which("ucx_perftest"):
+    SERIES["throughput"].add("UCX over TCP")
+    SERIES["latency"].add("UCX over TCP, 8 octets")
+
+# Stands in for a ucx_perftest that cannot send large messages.
+POOR = """#!/bin/sh
+case "$*" in *"-s 4096"*) exit 1 ;; esac
+echo iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
+echo " 20,1.5,2.0,2.0,4.00,4.00,500000,500000"
+"""
+
+
 class Report(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-test-"))
@@ -53,6 +65,39 @@ class Report(unittest.TestCase):
         page = tree.fromstring(text.split("\n", 1)[1])  # well-formed
         self.assert_shows(page, figures)
         self.assert_needs_nothing(page, text)
+
+    def figures_without(self, path):
+        """What is missing, and the names of the series, with this PATH."""
+        self.environment |= {"PATH": str(path)}
+        self.assertEqual(self.run_report(self.folder / "a").returncode, 0)
+        page = json.loads((self.folder / "a/figures.json").read_text())
+        return page["missing"], {s["name"] for f in page["figures"] for s in f["series"]}
+
+    def test_without_ucx(self):
+        missing, names = self.figures_without("/nonexistent")
+        self.assertEqual(missing, "UCX over TCP was not measured: ucx_perftest (package ucx-utils) is not "
+                         "installed, or does not run.")
+        self.assertIn(missing, (self.folder / "a/index.html").read_text())
+        self.assertEqual(names & {"UCX over TCP", "UCX over TCP, 8 octets"}, set())
+
+    def test_a_ucx_that_fails(self):
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/ucx_perftest").write_text(POOR)
+        (self.folder / "bin/ucx_perftest").chmod(0o755)
+        missing, names = self.figures_without(self.folder / "bin")
+        self.assertEqual(missing, "UCX over TCP was not measured: ucx_perftest (package ucx-utils) fails.")
+        self.assertNotIn("UCX over TCP", names)
+
+    def test_what_ucx_says(self):
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin/ucx_perftest").write_text(POOR.replace("exit 1", ""))
+        (self.folder / "bin/ucx_perftest").chmod(0o755)
+        missing, _ = self.figures_without(self.folder / "bin")
+        self.assertEqual(missing, "")
+        figures = json.loads((self.folder / "a/figures.json").read_text())["figures"]
+        points = {s["name"]: s["points"] for f in figures for s in f["series"]}
+        self.assertEqual(points["UCX over TCP"], [[8, 0.032], [4096, 16.384], [65536, 262.144]])
+        self.assertEqual(points["UCX over TCP, 8 octets"], [[50, 3], [90, 3], [99, 3]])
 
     def assert_shows(self, page, figures):
         drawn = {f.get("id"): f for f in page.iter("figure")}
