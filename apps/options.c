@@ -72,7 +72,7 @@ static int read_number(struct option_table *o, const struct option_row *row, con
 	uint64_t v;
 
 	if (!whole_number(value, &v) || v < row->least || v > row->most)
-		return refuse(o, OPTIONS_FAILED, "--%s %s: must be in %" PRIu64 " .. %" PRIu64,
+		return refuse(o, OPTIONS_USAGE, "--%s %s: must be in %" PRIu64 " .. %" PRIu64,
 			      row->name, value, row->least, row->most);
 	if (row->u16 != NULL)
 		*row->u16 = (uint16_t)v;
@@ -89,7 +89,7 @@ static int read_real(struct option_table *o, const struct option_row *row, const
 	double v = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !(v >= row->from && v <= row->to))
-		return refuse(o, OPTIONS_FAILED, "--%s %s: must be in %.15g .. %.15g", row->name,
+		return refuse(o, OPTIONS_USAGE, "--%s %s: must be in %.15g .. %.15g", row->name,
 			      value, row->from, row->to);
 	*row->real = v;
 	return OPTIONS_OK;
@@ -99,13 +99,13 @@ static int read_text(struct option_table *o, const struct option_row *row, const
 {
 	*row->text = value;
 	return *value != '\0' ? OPTIONS_OK
-			      : refuse(o, OPTIONS_FAILED, "--%s '': must not be empty", row->name);
+			      : refuse(o, OPTIONS_USAGE, "--%s '': must not be empty", row->name);
 }
 
 static int read_name(struct option_table *o, const struct option_row *row, const char *value)
 {
 	if (value[0] == '\0' || strlen(value) >= row->size)
-		return refuse(o, OPTIONS_FAILED, "--%s '%s': must have 1 to %zu characters",
+		return refuse(o, OPTIONS_USAGE, "--%s '%s': must have 1 to %zu characters",
 			      row->name, value, row->size - 1);
 	memcpy(row->name_of, value, strlen(value) + 1);
 	return OPTIONS_OK;
@@ -125,7 +125,7 @@ static int read_value(struct option_table *o, const struct option_row *row, cons
 		return read_name(o, row, value);
 	wrong = row->read(row->into, value);
 	return wrong == NULL ? OPTIONS_OK
-			     : refuse(o, OPTIONS_FAILED, "--%s %s: %s", row->name, value, wrong);
+			     : refuse(o, OPTIONS_USAGE, "--%s %s: %s", row->name, value, wrong);
 }
 
 int options_value(struct option_table *o, uint32_t number, const char *value)

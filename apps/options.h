@@ -15,8 +15,9 @@
 
 enum {
 	OPTIONS_OK = 0,
-	OPTIONS_FAILED = 1, /* a value that cannot be */
-	OPTIONS_USAGE = 2, /* no such option, or two that contradict each other */
+	OPTIONS_FAILED = 1, /* a file that cannot be read */
+	OPTIONS_USAGE =
+		2, /* no such option, a value that cannot be, or two that contradict each other */
 	OPTIONS_HELP = 3, /* --help or -h, which need no row */
 };
 
@@ -48,6 +49,7 @@ struct option_table {
 	const struct option_row *rows;
 	bool once; /* a value may be given once; otherwise the last of two counts */
 	uint32_t given; /* bits of the rows that got a value */
+	uint32_t line[OPTIONS_MOST]; /* of a file, in which a row got it; 0: on the command line */
 	char why[512]; /* what is wrong, one line without its end */
 };
 

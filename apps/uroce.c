@@ -38,6 +38,19 @@ static void usage(FILE *out)
 	      out);
 }
 
+static int unknown(const char *word)
+{
+	fprintf(stderr, "uroce: unknown command '%s': must be ", word);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(stderr, "%s%s",
+			i == 0			       ? ""
+			: i + 1 < ARRAY_SIZE(commands) ? ", "
+						       : " or ",
+			commands[i].word);
+	fputs(" (uroce --help)\n", stderr);
+	return EXIT_USAGE;
+}
+
 static int run_program(const char *word, char **argv)
 {
 	char name[32], path[PATH_MAX], why[PATH_MAX];
@@ -69,7 +82,7 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (word[0] != '\0')
-		fprintf(stderr, "uroce: unknown command '%s'\n", word);
+		return unknown(word);
 	usage(stderr);
 	return EXIT_USAGE;
 }

@@ -4,6 +4,7 @@
  * engine and its socket, and waits until it is told to end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sched.h>
@@ -466,21 +467,42 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	return status;
 }
 
+/* EAL's answer to a wrong option is its whole usage, on stdout. Who asks for that gets it. */
+static int init_quietly(struct eal_arguments *eal)
+{
+	int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), nowhere, status;
+	bool asked = false;
+
+	for (int i = 1; i < eal->argc; i++)
+		asked = asked || strcmp(eal->argv[i], "--help") == 0 ||
+			strcmp(eal->argv[i], "-h") == 0;
+	nowhere = asked || kept < 0 ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (nowhere >= 0)
+		dup2(nowhere, STDOUT_FILENO);
+	status = rte_eal_init(eal->argc, eal->argv);
+	fflush(stdout);
+	if (nowhere >= 0) {
+		dup2(kept, STDOUT_FILENO);
+		close(nowhere);
+	}
+	if (kept >= 0)
+		close(kept);
+	return status;
+}
+
 static int start_eal(struct eal_arguments *eal)
 {
 	char said[256] = "";
-	int n;
 
 	log_open(eal->syslog);
-	n = rte_eal_init(eal->argc, eal->argv);
-	if (n >= 0)
+	if (init_quietly(eal) >= 0)
 		return 0;
 	for (int i = 1; i < eal->argc; i++) {
 		strncat(said, " ", sizeof(said) - strlen(said) - 1);
 		strncat(said, eal->argv[i], sizeof(said) - strlen(said) - 1);
 	}
 	say("EAL does not start with%s: %s", said, rte_strerror(rte_errno));
-	return 1;
+	return rte_errno == EINVAL ? OPTIONS_USAGE : 1;
 }
 
 int main(int argc, char **argv)

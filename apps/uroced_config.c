@@ -60,7 +60,7 @@ static int take_flag(struct config *c, uint32_t number, const char *value)
 	const struct option_row *row = &c->table->rows[number];
 
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		return wrong(c, OPTIONS_FAILED, "%s = %s: must be on or off", row->name, value);
+		return wrong(c, OPTIONS_USAGE, "%s = %s: must be on or off", row->name, value);
 	c->table->given |= 1u << number;
 	if ((c->before & 1u << number) == 0)
 		*row->flag = value[1] == 'n';
@@ -72,6 +72,8 @@ static int take_value(struct config *c, uint32_t number, const char *value)
 	char why[sizeof(c->table->why)];
 	int status;
 
+	if ((c->before & 1u << number) == 0)
+		c->table->line[number] = c->line;
 	if (c->table->rows[number].flag != NULL)
 		return take_flag(c, number, value);
 	if ((c->before & 1u << number) != 0)
@@ -136,7 +138,7 @@ int config_read(struct option_table *t, const char *path)
 		status = OPTIONS_FAILED;
 	} else if (status == OPTIONS_OK && !c.inside) {
 		snprintf(t->why, sizeof(t->why), "--config %.300s: has no section " SECTION, path);
-		status = OPTIONS_FAILED;
+		status = OPTIONS_USAGE;
 	}
 	free(line);
 	if (f != NULL)

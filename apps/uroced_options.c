@@ -251,17 +251,55 @@ uint32_t uroced_options_count(void)
 
 /* ---- all together ---- */
 
-static int wrong(struct reader *r, int how, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int wrong(struct reader *r, int how, const char *format, ...)
+/* The line of the file that says this option; 0: the command line does, or nobody. */
+static uint32_t line_of(const struct reader *r, const char *name)
 {
-	va_list args;
+	uint32_t number;
 
+	return options_find(r->table.rows, name, strlen(name), &number) == NULL
+		       ? 0
+		       : r->table.line[number];
+}
+
+static int wrong(struct reader *r, const char *name, const char *other, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* The option does not go together with the other one. If a file says one of them, its line is named. */
+static int wrong(struct reader *r, const char *name, const char *other, const char *format, ...)
+{
+	uint32_t line = MAX_OF(line_of(r, name), line_of(r, other));
+	char *why = r->table.why;
+	va_list args;
+	int n = 0;
+
+	if (line > 0)
+		n = snprintf(why, sizeof(r->table.why), "--config %.300s:%u: ", r->options->config,
+			     line);
 	va_start(args, format);
-	vsnprintf(r->table.why, sizeof(r->table.why), format, args);
+	vsnprintf(why + n, sizeof(r->table.why) - (size_t)n, format, args);
 	va_end(args);
-	return how;
+	return OPTIONS_USAGE;
+}
+
+static int check_kernel_interface(struct reader *r)
+{
+	struct uroced_options *o = r->options;
+
+	if (o->kernel_interface[0] == '\0')
+		return 0;
+	if (o->netdev[0] != '\0')
+		return wrong(r, "kernel-interface", "netdev",
+			     "--kernel-interface %s needs --port: with --netdev the kernel has an "
+			     "interface already",
+			     o->kernel_interface);
+	if (o->port[0] == '\0')
+		return wrong(r, "kernel-interface", "port", "--kernel-interface %s needs --port",
+			     o->kernel_interface);
+	if (o->engine.gateways > 0)
+		return wrong(r, "gateway", "kernel-interface",
+			     "--gateway: with --kernel-interface the routes are the kernel's (ip "
+			     "route)");
+	return 0;
 }
 
 /* Checks options that are valid alone but not together. */
@@ -271,27 +309,19 @@ static int check_together(struct reader *r)
 	bool wire = o->netdev[0] != '\0' || o->port[0] != '\0';
 
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
-		return wrong(r, OPTIONS_USAGE, "--netdev and --port cannot be combined");
+		return wrong(r, "netdev", "port", "--netdev and --port cannot be combined");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
-		return wrong(r, OPTIONS_USAGE,
+		return wrong(r, "gateway", "netdev",
 			     "--gateway: with --netdev the kernel's routes are used (ip route)");
-	if (o->kernel_interface[0] != '\0' && o->port[0] == '\0')
-		return wrong(r, OPTIONS_USAGE, "--kernel-interface %s needs --port%s",
-			     o->kernel_interface,
-			     o->netdev[0] != '\0'
-				     ? ": with --netdev the kernel has an interface already"
-				     : "");
-	if (o->kernel_interface[0] != '\0' && o->engine.gateways > 0)
-		return wrong(r, OPTIONS_USAGE,
-			     "--gateway: with --kernel-interface the routes are the kernel's (ip "
-			     "route)");
+	if (check_kernel_interface(r) != 0)
+		return OPTIONS_USAGE;
 	if (!wire && o->engine.gateways > 0)
-		return wrong(r, OPTIONS_USAGE,
+		return wrong(r, "gateway", "gateway",
 			     "--gateway needs --port: without a port no packet leaves");
 	if (!wire && o->engine.vlan != 0)
-		return wrong(r, OPTIONS_USAGE, "--vlan needs --port or --netdev");
+		return wrong(r, "vlan", "vlan", "--vlan needs --port or --netdev");
 	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')
-		return wrong(r, OPTIONS_FAILED, "--port %s needs an address: --ip A.B.C.D/LEN",
+		return wrong(r, "port", "port", "--port %s needs an address: --ip A.B.C.D/LEN",
 			     o->port);
 	return 0;
 }

@@ -193,6 +193,24 @@ class Reload(EngineCase):
         self.assertEqual(engine.wait(ENOUGH), -signal.SIGHUP)
 
 
+class Wrong(EngineCase):
+    """What stands wrong on the command line: status 2, and nothing on stdout."""
+
+    def test_an_option_of_eal(self):
+        end = self.run_uroced(eal=["--no-such-option"])
+        self.assertEqual((end.returncode, end.stdout), (2, ""))
+        self.assertRegex(end.stderr, "\nuroced: EAL does not start with .*--no-such-option.*: Invalid argument\n$")
+
+    def test_the_usage_of_eal(self):
+        end = self.run_uroced(eal=["--help"])
+        self.assertIn("EAL common options:", end.stdout)
+
+    def test_a_value(self):
+        end = self.run_uroced("--idle", "often")
+        self.assertEqual((end.returncode, end.stdout, end.stderr),
+                         (2, "", "uroced: --idle often: must be spin or adaptive\n"))
+
+
 class Restart(EngineCase):
     def test_after_kill(self):
         """The programs of the killed engine end; the next engine serves at the same socket."""

@@ -219,6 +219,13 @@ class Service(unittest.TestCase):
         self.assertEqual((self.show("ActiveState"), self.show("Result")), ("inactive", "success"))
         self.assertNotEqual(self.run_inside("test", "-e", "/run/uroce").returncode, 0)
 
+    def test_6_wrong_options(self):
+        """They are not tried again and again."""
+        self.run_inside("sh", "-c", "echo mtu = often >> /etc/uroce/uroced.conf")
+        self.assertNotEqual(self.run_inside("systemctl", "restart", "uroced").returncode, 0)
+        self.assertEqual([self.show(name) for name in ("ActiveState", "ExecMainStatus", "NRestarts")],
+                         ["failed", "2", "0"])
+
 
 def can_make_groups():
     """In the hierarchy that systemd will get."""

@@ -26,7 +26,7 @@ static const struct {
 	  NULL },
 	{ { "--exit-when-idle", "10" }, OPTIONS_OK, NULL },
 	{ { "--confine", "off" }, OPTIONS_OK, NULL },
-	{ { "--confine", "no" }, OPTIONS_FAILED, "on or off" },
+	{ { "--confine", "no" }, OPTIONS_USAGE, "on or off" },
 	{ { "--port", "p0", "--kernel-interface", "uroce-kernel-15" }, OPTIONS_OK, NULL },
 	{ { "--port", "p0", "--kernel-interface", "k0", "--ip", "10.0.0.1/8", "--vlan", "7" },
 	  OPTIONS_OK,
@@ -37,9 +37,9 @@ static const struct {
 	  OPTIONS_USAGE,
 	  "ip route" },
 	{ { "--port", "p0", "--kernel-interface", "sixteen-letters-" },
-	  OPTIONS_FAILED,
+	  OPTIONS_USAGE,
 	  "--kernel-interface 'sixteen-letters-'" },
-	{ { "--port", "p0", "--kernel-interface", "" }, OPTIONS_FAILED, "--kernel-interface" },
+	{ { "--port", "p0", "--kernel-interface", "" }, OPTIONS_USAGE, "--kernel-interface" },
 	{ { "--port", "p0", "--kernel-interface" }, OPTIONS_USAGE, "needs a value" },
 	{ { "--help" }, OPTIONS_HELP, NULL },
 	{ { "--nonsense" }, OPTIONS_USAGE, "--nonsense" },
@@ -50,25 +50,25 @@ static const struct {
 	{ { "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "--port" },
 	{ { "--netdev", "e", "--gateway", "10.0.0.1" }, OPTIONS_USAGE, "kernel" },
 	{ { "--vlan", "5" }, OPTIONS_USAGE, "--vlan" },
-	{ { "--port", "p0" }, OPTIONS_FAILED, "--ip" },
-	{ { "--ip", "10.0.0.1" }, OPTIONS_FAILED, "10.0.0.1/24" },
-	{ { "--ip", "10.0.0.1/33" }, OPTIONS_FAILED, "0 .. 32" },
-	{ { "--ip", "fd00::1/129" }, OPTIONS_FAILED, "0 .. 128" },
-	{ { "--ip", "banana/8" }, OPTIONS_FAILED, "banana" },
-	{ { "--ip", "10.0.0.1/24," }, OPTIONS_FAILED, "--ip" },
-	{ { "--gateway", "10.0.0.1/24" }, OPTIONS_FAILED, "without prefix" },
-	{ { "--mtu", "12" }, OPTIONS_FAILED, "336 .. 9978" },
-	{ { "--mtu", "4200x" }, OPTIONS_FAILED, "4200x" },
-	{ { "--mtu", "-1" }, OPTIONS_FAILED, "-1" },
-	{ { "--vlan", "4095" }, OPTIONS_FAILED, "1 .. 4094" },
-	{ { "--socket-mode", "9" }, OPTIONS_FAILED, "octal" },
-	{ { "--socket-mode", "7777" }, OPTIONS_FAILED, "octal" },
-	{ { "--socket-group", "no such group" }, OPTIONS_FAILED, "no such group" },
-	{ { "--idle", "often" }, OPTIONS_FAILED, "spin or adaptive" },
-	{ { "--log", "all" }, OPTIONS_FAILED, "must be emergency, alert" },
+	{ { "--port", "p0" }, OPTIONS_USAGE, "--ip" },
+	{ { "--ip", "10.0.0.1" }, OPTIONS_USAGE, "10.0.0.1/24" },
+	{ { "--ip", "10.0.0.1/33" }, OPTIONS_USAGE, "0 .. 32" },
+	{ { "--ip", "fd00::1/129" }, OPTIONS_USAGE, "0 .. 128" },
+	{ { "--ip", "banana/8" }, OPTIONS_USAGE, "banana" },
+	{ { "--ip", "10.0.0.1/24," }, OPTIONS_USAGE, "--ip" },
+	{ { "--gateway", "10.0.0.1/24" }, OPTIONS_USAGE, "without prefix" },
+	{ { "--mtu", "12" }, OPTIONS_USAGE, "336 .. 9978" },
+	{ { "--mtu", "4200x" }, OPTIONS_USAGE, "4200x" },
+	{ { "--mtu", "-1" }, OPTIONS_USAGE, "-1" },
+	{ { "--vlan", "4095" }, OPTIONS_USAGE, "1 .. 4094" },
+	{ { "--socket-mode", "9" }, OPTIONS_USAGE, "octal" },
+	{ { "--socket-mode", "7777" }, OPTIONS_USAGE, "octal" },
+	{ { "--socket-group", "no such group" }, OPTIONS_USAGE, "no such group" },
+	{ { "--idle", "often" }, OPTIONS_USAGE, "spin or adaptive" },
+	{ { "--log", "all" }, OPTIONS_USAGE, "must be emergency, alert" },
 	{ { "--log", "debug" }, OPTIONS_OK, "" },
-	{ { "--exit-when-idle", "0" }, OPTIONS_FAILED, "1 .. 86400" },
-	{ { "--socket", "" }, OPTIONS_FAILED, "--socket" },
+	{ { "--exit-when-idle", "0" }, OPTIONS_USAGE, "1 .. 86400" },
+	{ { "--socket", "" }, OPTIONS_USAGE, "--socket" },
 	{ { "--config", "/nonexistent" }, OPTIONS_FAILED, "/nonexistent" },
 };
 
@@ -145,21 +145,27 @@ static const struct {
 	{ "[uroced]\n", OPTIONS_OK, "" },
 	{ " [uroced] # options\n\n  mtu = 4200 # octets\n", OPTIONS_OK, "" },
 	{ "[uroced]\ninteractive = on\nidle=spin\n", OPTIONS_OK, "" },
-	{ "", OPTIONS_FAILED, ": has no section [uroced]" },
+	{ "", OPTIONS_USAGE, ": has no section [uroced]" },
 	{ "mtu = 4200\n[uroced]\n", OPTIONS_USAGE, ":1: 'mtu = 4200' stands before [uroced]" },
 	{ "[other]\n", OPTIONS_USAGE, ":1: [other]: the only section is [uroced]" },
 	{ "[uroced]\n\nnonsense = 1\n", OPTIONS_USAGE,
 	  ":3: 'nonsense' is not an option of uroced" },
 	{ "[uroced]\nconfig = /x\n", OPTIONS_USAGE, ":2: 'config' is not an option of uroced" },
 	{ "[uroced]\nmtu\n", OPTIONS_USAGE, ":2: 'mtu': must be 'name = value'" },
-	{ "[uroced]\nmtu = 12\n", OPTIONS_FAILED, ":2: --mtu 12: must be in 336 .. 9978" },
+	{ "[uroced]\nmtu = 12\n", OPTIONS_USAGE, ":2: --mtu 12: must be in 336 .. 9978" },
 	{ "[uroced]\nmtu = 1500\nmtu = 1500\n", OPTIONS_USAGE, ":3: mtu is given twice" },
-	{ "[uroced]\nidle = often\n", OPTIONS_FAILED,
-	  ":2: --idle often: must be spin or adaptive" },
-	{ "[uroced]\ninteractive = yes\n", OPTIONS_FAILED,
+	{ "[uroced]\nidle = often\n", OPTIONS_USAGE, ":2: --idle often: must be spin or adaptive" },
+	{ "[uroced]\ninteractive = yes\n", OPTIONS_USAGE,
 	  ":2: interactive = yes: must be on or off" },
-	{ "[uroced]\nsocket =\n", OPTIONS_FAILED,
-	  ":2: --socket '': must have 1 to 107 characters" },
+	{ "[uroced]\nsocket =\n", OPTIONS_USAGE, ":2: --socket '': must have 1 to 107 characters" },
+	/* options that contradict each other: the later line */
+	{ "[uroced]\nport = p0\n\nnetdev = e\n", OPTIONS_USAGE,
+	  ":4: --netdev and --port cannot be combined" },
+	{ "[uroced]\ngateway = 10.0.0.1\nnetdev = e\nidle = spin\n", OPTIONS_USAGE,
+	  ":3: --gateway: with --netdev the kernel's routes are used (ip route)" },
+	{ "[uroced]\nvlan = 5\n", OPTIONS_USAGE, ":2: --vlan needs --port or --netdev" },
+	{ "[uroced]\nport = p0\n", OPTIONS_USAGE,
+	  ":2: --port p0 needs an address: --ip A.B.C.D/LEN" },
 };
 
 Test(uroced_options, an_error_in_a_file_names_its_line)
@@ -180,6 +186,24 @@ Test(uroced_options, an_error_in_a_file_names_its_line)
 			snprintf(wanted, sizeof(wanted), "--config %s%s", path, files[i].says);
 		cr_expect_str_eq(why, wanted, "row %zu: %s", i, why);
 	}
+}
+
+/* One on the command line, one in the file. */
+Test(uroced_options, a_line_that_contradicts_the_command_line_is_named)
+{
+	char path[] = "/tmp/uroced-options-XXXXXX", why[256], wanted[256];
+	const char *words[WORDS_MAX] = { "--config", path, "--netdev", "e" };
+	const char text[] = "[uroced]\nidle = spin\nport = p0\n";
+	struct uroced_options o;
+	int fd = mkstemp(path);
+
+	cr_assert_eq(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+	close(fd);
+	cr_expect_eq(parse(&o, words, why, sizeof(why)), OPTIONS_USAGE);
+	unlink(path);
+	snprintf(wanted, sizeof(wanted), "--config %s:3: --netdev and --port cannot be combined",
+		 path);
+	cr_expect_str_eq(why, wanted);
 }
 
 /*
