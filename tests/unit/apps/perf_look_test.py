@@ -78,6 +78,7 @@ class Look(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "MALLOC_PERTURB_")}
         end = subprocess.run(
             [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             "--disable-background-networking", "--disable-component-update", "--no-first-run",
              f"--user-data-dir={self.folder}/profile", "--enable-logging=stderr",
              f"--blink-settings=preferredColorScheme={0 if dark else 1}",
              f"--window-size={width},{HEIGHT}", f"--screenshot={picture}", self.page.as_uri()],
