@@ -17,6 +17,7 @@
 #include "locate.h"
 #include "options.h"
 #include "stat_cm.h"
+#include "stat_cycles.h"
 
 static const char usage[] =
 	"usage: uroce stat [--socket PATH] [VIEW] [--watch[=SECONDS]] [--json]\n"
@@ -39,15 +40,17 @@ static const char usage[] =
 	"  --memory           print memory regions\n"
 	"  --neighbours       print addresses that are sent to, and their next hops\n"
 	"  --paths            print the way to each peer: its round trip, and what was lost\n"
+	"  --cycles[=SECONDS] measure for so long, 1 second, what a packet costs in each stage of an lcore\n"
 	"\n"
 	"Lists of queue pairs, regions and programs have your own ones; those of root and of the\n"
-	"engine's user have all.\n";
+	"engine's user have all. Cycles are for these two alone.\n";
 
 struct stat_options {
 	const char *socket;
 	bool all, hw, prometheus, cm, programs, qps, memory, neighbours, paths;
 	bool json;
 	double watch; /* seconds; 0: once */
+	double cycles; /* seconds; 0: not wanted */
 };
 
 static void print_text(const struct reply_device *d, const struct reply_statistics *s, bool all)
@@ -195,6 +198,8 @@ static int show(int fd, const struct reply_device *d, const struct stat_options 
 
 	if (o->cm)
 		return stat_cm(fd, o->json, why, why_size);
+	if (o->cycles > 0)
+		return stat_cycles(fd, o->cycles, o->json, why, why_size);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		if (lists[i].wanted)
 			return list_print(stdout, fd, lists[i].list, o->json, why, why_size);
@@ -241,6 +246,7 @@ static bool check_views(const struct stat_options *o, int *status)
 		{ "--memory", o->memory },
 		{ "--neighbours", o->neighbours },
 		{ "--paths", o->paths },
+		{ "--cycles", o->cycles > 0 },
 		{ "--json", o->json && o->prometheus },
 	};
 	const char *first = NULL;
@@ -273,6 +279,7 @@ static bool parse(int argc, char **argv, struct stat_options *o, int *status)
 		{ "memory", .flag = &o->memory },
 		{ "neighbours", .flag = &o->neighbours },
 		{ "paths", .flag = &o->paths },
+		{ "cycles", .real = &o->cycles, .from = 0.01, .to = 3600, .otherwise = "1" },
 		{ "watch", .real = &o->watch, .from = 0.1, .to = 3600, .otherwise = "2" },
 		{ "json", .flag = &o->json },
 		{ NULL },

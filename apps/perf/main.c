@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `uroce perf`: options, limits, figures, and their report as text or JSON. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_eal.h>
@@ -10,6 +11,7 @@
 #include "measure.h"
 #include "perf.h"
 #include "report.h"
+#include "stages.h"
 #include "wire.h"
 
 /* The fraction of the limit that was reached: of bandwidth from 1 KiB on, of message rate below. */
@@ -32,7 +34,8 @@ static void load_text(const struct load_result *r, const struct limit_result *l)
 	putchar('\n');
 }
 
-static void load_json(struct json *j, const struct load_result *r, const struct limit_result *l)
+static void load_json(struct json *j, const struct load_result *r, const struct limit_result *l,
+		      const struct stages_result *stages)
 {
 	json_open(j, NULL, '{');
 	json_string(j, "operation", operation_name[r->operation]);
@@ -45,22 +48,63 @@ static void load_json(struct json *j, const struct load_result *r, const struct 
 	json_number(j, "bit_per_s", (double)r->octets * 8 / r->seconds);
 	if (l->raw_full_bits > 0)
 		json_number(j, "ratio_to_limit", ratio(r, l));
+	if (stages != NULL) {
+		json_open(j, "cycles", '{');
+		cycles_json(j, "asks", &stages->a);
+		cycles_json(j, "answers", &stages->b);
+		json_close(j, '}');
+	}
 	json_close(j, '}');
 }
 
+/* Tables of cycles, which stand below the rates. */
+struct tables {
+	char *text;
+	size_t size;
+	FILE *out; /* NULL: none are wanted */
+};
+
+static void tables_add(struct tables *tables, const struct load_result *r,
+		       const struct stages_result *stages)
+{
+	struct cycles_table t = stages_table(stages);
+	char title[96];
+
+	snprintf(title, sizeof(title), "cycles a packet: %s, %u octets, %u queue pairs",
+		 operation_name[r->operation], r->size, r->qps);
+	t.title = title;
+	fputc('\n', tables->out);
+	cycles_print(tables->out, &t);
+}
+
+static void tables_print(struct tables *t)
+{
+	if (t->out == NULL)
+		return;
+	fclose(t->out);
+	fputs(t->text, stdout);
+	free(t->text);
+}
+
 static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
-		const struct limit_result *l, struct json *j)
+		const struct limit_result *l, struct json *j, struct tables *tables)
 {
 	const struct perf_options *o = p->options;
+	static struct stages_result stages;
 	struct load_result r;
+	int failed;
 
 	for (uint32_t i = 0; i < o->qps_count; i++) {
-		if (load_run(p, op, size, o->qps_of[i], &r) != 0)
+		failed = o->cycles ? stages_load(p, op, size, o->qps_of[i], &r, &stages)
+				   : load_run(p, op, size, o->qps_of[i], &r);
+		if (failed)
 			return 1;
 		if (o->json)
-			load_json(j, &r, l);
+			load_json(j, &r, l, o->cycles ? &stages : NULL);
 		else
 			load_text(&r, l);
+		if (tables->out != NULL)
+			tables_add(tables, &r, &stages);
 		fflush(stdout);
 	}
 	return 0;
@@ -69,7 +113,10 @@ static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
 static int loads(struct perf_pair *p, const struct limit_result *l, struct json *j)
 {
 	const struct perf_options *o = p->options;
+	struct tables tables = { .out = NULL };
 
+	if (o->cycles && !o->json)
+		tables.out = open_memstream(&tables.text, &tables.size);
 	if (o->json)
 		json_open(j, "rates", '[');
 	else
@@ -78,12 +125,13 @@ static int loads(struct perf_pair *p, const struct limit_result *l, struct json 
 		for (uint32_t s = 0; o->operation[op] && s < o->sizes; s++) {
 			if (op == PERF_ATOMIC && s > 0)
 				break;
-			if (load(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j) != 0)
+			if (load(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j, &tables) != 0)
 				return 1;
 		}
 	}
 	if (o->json)
 		json_close(j, ']');
+	tables_print(&tables);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/uroce.h"
 #include "page.h"
 #include "progress.h"
+#include "stages.h"
 #include "tcp.h"
 #include "ucx.h"
 
@@ -78,7 +79,7 @@ static uint32_t losses(const struct plan *p)
 /* As many as progress_step() is called. */
 static uint32_t steps(const struct plan *p)
 {
-	return 2 + 3 * count(p->size) + 2 * (count(p->size) + 1) + count(p->qps) + 2 +
+	return 2 + 3 * count(p->size) + 2 * (count(p->size) + 1) + count(p->qps) + BARS_LOADS + 2 +
 	       3 * losses(p);
 }
 
@@ -257,7 +258,7 @@ static int measure_rates(struct measure *m)
 	memcpy(o.size, m->plan->size, sizeof(o.size));
 	o.qps = m->plan->qps[count(m->plan->qps) - 1];
 	failed = pair_open(&p, "perf", false, &o) != 0 || figure_sizes(m, &p) != 0 ||
-		 figure_qps(m, &p) != 0;
+		 figure_qps(m, &p) != 0 || stages_bars(&p, &m->limits, &m->page.cycles) != 0;
 	pair_close(&p);
 	return failed;
 }

@@ -34,15 +34,16 @@ static const char help[] =
 	"                     apart: both engines on one core, the program on the other\n"
 	"  --latency          measure half round trips of WRITE instead of rates\n"
 	"  --seconds S        duration of each measurement (default 1)\n"
+	"  --cycles           measure the cycles of a packet in each stage of both engines, too\n"
 	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
 	"  --json             print JSON\n"
 	"\n"
-	"a page of figures (not --operation, --size, --qps, --latency, --no-limits, --json):\n"
+	"a page of figures (not --operation, --size, --qps, --latency, --cycles, --no-limits, --json):\n"
 	"  --report DIR       write DIR/index.html, and its numbers to DIR/figures.json\n"
 	"  --quick            fewer points, and 0.1 seconds for each\n"
 	"\n"
-	"between two machines (not --placement and --memory):\n"
+	"between two machines (not --placement, --memory and --cycles):\n"
 	"  --server           be the other end, for one client after another\n"
 	"  --once             ... for one client only\n"
 	"  --peer HOST        measure to the server there\n"
@@ -131,7 +132,7 @@ static const char *read_placement(void *into, const char *value)
 	return "must be one of one, two, apart";
 }
 
-#define ROWS 20 /* the end counted */
+#define ROWS 21 /* the end counted */
 
 static void add_rows(struct option_row *to, const struct option_row *rows, size_t n)
 {
@@ -178,6 +179,8 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 		{ "json", .flag = &o->json },
 	};
 
+	const struct option_row cycles[] = { { "cycles", .flag = &o->cycles } };
+
 	memset(row, 0, ROWS * sizeof(*row));
 	if (o->server) {
 		add_rows(row, server, ARRAY_SIZE(server));
@@ -192,6 +195,8 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 		add_rows(row, client, ARRAY_SIZE(client));
 	else
 		add_rows(row, here, ARRAY_SIZE(here));
+	if (o->peer == NULL && o->report == NULL)
+		add_rows(row, cycles, ARRAY_SIZE(cycles));
 }
 
 /* Which of the four, before the options are read. */
@@ -235,6 +240,10 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	list_rows(o, &no_limits, rows);
 	if (!options_read("perf", help, rows, argc, argv, NULL, status))
 		return false;
+	if (o->latency && o->cycles) {
+		*status = options_refuse("perf", "--latency and --cycles cannot be combined");
+		return false;
+	}
 	o->limits = !no_limits;
 	if (o->quick && o->seconds < 0)
 		o->seconds = 0.1;

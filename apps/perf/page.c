@@ -159,6 +159,7 @@ void page_write(FILE *out, const struct page *p)
 		table(out, f);
 		fputs("</figcaption>\n</figure>\n", out);
 	}
+	bars_write(out, &p->cycles);
 	fputs("</main>\n</body>\n</html>\n", out);
 }
 
@@ -205,5 +206,6 @@ void page_json(FILE *out, const struct page *p)
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
+	bars_json(&j, "cycles", &p->cycles);
 	json_close(&j, '}');
 }

@@ -3,6 +3,7 @@
 #ifndef APPS_PERF_PAGE_H
 #define APPS_PERF_PAGE_H
 
+#include "bars.h"
 #include "figure.h"
 
 #define PAGE_FIGURES 6u
@@ -14,6 +15,7 @@ struct page {
 	char date[40];
 	uint32_t count;
 	struct figure figure[PAGE_FIGURES];
+	struct bars cycles; /* behind the figures */
 };
 
 struct figure *page_figure(struct page *p);

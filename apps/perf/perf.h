@@ -50,6 +50,7 @@ struct perf_options {
 	bool latency;
 	bool limits;
 	bool json;
+	bool cycles; /* by stage */
 	uint32_t memory; /* MB for EAL if there are no hugepages */
 
 	const char *report; /* the folder of a page; NULL: none */

@@ -3,7 +3,10 @@
 #ifndef CONTROL_STATISTICS_H
 #define CONTROL_STATISTICS_H
 
+#include <stdint.h>
+
 struct reply_statistics; /* protocol/command.h */
+struct reply_cycles; /* protocol/command_cycles.h */
 struct uroce_engine;
 
 /*
@@ -12,5 +15,12 @@ struct uroce_engine;
  * function of the port.
  */
 void uroce_statistics(struct uroce_engine *e, struct reply_statistics *out);
+
+/*
+ * Cycles by stage, as CYCLES_START and CYCLES_READ of protocol/command_cycles.h, but from nothing even while
+ * others measure. Any thread, but not from a burst function of the port.
+ */
+void uroce_cycles_start(struct uroce_engine *e, uint32_t every, uint32_t milliseconds);
+void uroce_cycles(struct uroce_engine *e, struct reply_cycles *out);
 
 #endif

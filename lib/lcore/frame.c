@@ -128,6 +128,7 @@ static void fill_direct(struct lcore *l, struct staged_frame *s, const struct fl
 	size_t n = s->header_length;
 	uint32_t sum;
 
+	stage_switch(l->stages, STAGE_COPY_SUM);
 	if (!s->summed || !leaves_as_it_is(p) || is_short(s, flow)) {
 		if (p->payload != NULL)
 			memcpy(frame + n, p->payload, p->payload_length);
@@ -174,6 +175,7 @@ static void packet_build(struct lcore *l, struct engine_qp *q, struct staged_fra
 
 void frame_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 {
+	stage_switch(l->stages, STAGE_ENCODE);
 	if (q->raw)
 		raw_build(l, q, s);
 	else

@@ -21,6 +21,7 @@
 #include <rte_pause.h>
 
 #include "drivers/log.h"
+#include "lcore/cycles.h"
 #include "lcore/inside.h"
 #include "lcore/moving/behind.h"
 #include "lcore/moving/crossing.h"
@@ -75,6 +76,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->outlets = outlets_create();
 	l->crossing = crossing_create();
 	l->paths = paths_create();
+	l->cycles = cycles_make();
 	l->moving = moving_create();
 	l->holding = holding_create();
 	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW);
@@ -82,8 +84,8 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
 	    l->outlets == NULL || l->crossing == NULL || l->paths == NULL || l->moving == NULL ||
-	    l->holding == NULL || l->behind == NULL || l->copies == NULL || l->inbox == NULL ||
-	    l->messages == NULL) {
+	    l->holding == NULL || l->behind == NULL || l->copies == NULL || l->cycles == NULL ||
+	    l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -113,6 +115,7 @@ void lcore_destroy(struct lcore *l)
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
 	slots_destroy(l->behind);
+	free(l->cycles);
 	free(l->stage);
 	free(l->gather_copy);
 	free(l->loop);

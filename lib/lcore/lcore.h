@@ -25,6 +25,7 @@
 #include <rte_ring.h>
 
 #include "base/reason.h"
+#include "base/stage.h"
 #include "base/time.h"
 #include "config/limits.h"
 #include "drivers/client_memory/peer.h"
@@ -37,6 +38,7 @@
 struct capture;
 struct control;
 struct copy_batch;
+struct cycles;
 struct engine_flow;
 struct exception;
 struct flow_table;
@@ -98,6 +100,8 @@ struct lcore {
 	uint32_t clients; /* attached ones, whose bells are looked at */
 	struct client *client[LIMIT_CLIENTS];
 	struct lcore_statistics stats;
+	struct cycles *cycles; /* by stage, if somebody measures: cycles.h */
+	struct stage_watch *stages; /* of this round; NULL: it is not measured */
 	struct outcome outcome; /* scratch */
 	struct engine_srq *srq; /* whose request is offered to the packet at hand */
 	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */

@@ -92,7 +92,7 @@ static bool holds_memory(const struct engine_qp *q)
 	return (q->last_ticket != 0 || q->gather_pending) && qp_state(q->core) == QP_STATE_ERR;
 }
 
-void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+static void settle(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t events;
 
@@ -112,6 +112,19 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 	if (!q->is_ready && !q->gather_pending && q->waiting == 0 && q->flow_state != FLOW_NONE &&
 	    qp_has_packet(q->core))
 		ready_add(l, q);
+}
+
+void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	enum stage before;
+
+	if (likely(l->stages == NULL)) {
+		settle(l, q, now);
+		return;
+	}
+	before = stage_enter(l->stages, STAGE_COMPLETE);
+	settle(l, q, now);
+	stage_enter(l->stages, before);
 }
 
 /* XRC: whose receives, memory and rights this packet is about (protocol-map 170). */

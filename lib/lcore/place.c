@@ -102,7 +102,11 @@ static void batch_flush(struct lcore *l, nanotime now)
 	struct copy_batch *b = l->copies;
 	struct copy_breaks *breaks = &((struct own_batch *)b)->breaks;
 	uint32_t tickets = b->tickets;
+	enum stage before;
 
+	if (tickets == 0)
+		return;
+	before = stage_nest(l->stages, STAGE_PLACE);
 	b->tickets = 0;
 	b->copies = 0;
 	breaks->count = 0;
@@ -118,6 +122,7 @@ static void batch_flush(struct lcore *l, nanotime now)
 		for (; first < i; first++)
 			ticket_settle(l, &b->pending[first], b->copy, now);
 	}
+	stage_switch(l->stages, before);
 }
 
 /* The batch for a ticket of this queue pair, with room for so many copies. */
@@ -270,11 +275,15 @@ bool place_outcome(struct lcore *l, struct engine_qp *q, const struct outcome *o
 		   const struct packet *p, struct rte_mbuf *m, nanotime now)
 {
 	if (o->flags & OUTCOME_ATOMIC) {
+		stage_switch(l->stages, STAGE_PLACE);
 		take_atomic(l, q, o, now);
+		stage_switch(l->stages, STAGE_TRANSPORT);
 		return false;
 	}
 	if (!o->place.has_peer && q->last_ticket == 0) {
+		stage_switch(l->stages, STAGE_PLACE);
 		place_direct(&o->place, o->source);
+		stage_switch(l->stages, STAGE_TRANSPORT);
 		qp_copied(q->core, o->ticket, true);
 		return false;
 	}

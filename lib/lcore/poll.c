@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One round of an lcore: all its work, in a fixed order. */
+#include <rte_branch_prediction.h>
+
+#include "lcore/cycles.h"
 #include "lcore/inside.h"
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
@@ -39,18 +42,28 @@ uint32_t lcore_poll(struct lcore *l)
 	nanotime now = clock_now();
 	uint32_t work = 0;
 
+	if (unlikely(l->cycles->every != 0))
+		cycles_begin(l, now);
 	work += messages_poll(l, now);
+	stage_switch(l->stages, STAGE_RX);
 	work += rx_poll(l, now);
+	stage_switch(l->stages, STAGE_PLACE);
 	work += place_poll(l, now);
+	stage_switch(l->stages, STAGE_POST);
 	work += doorbells_poll(l, now);
+	stage_switch(l->stages, STAGE_OTHER);
 	work += wheel_turn(l, now);
+	stage_switch(l->stages, STAGE_TX);
 	work += tx_poll(l, now);
+	stage_switch(l->stages, STAGE_OTHER);
 	if (l->engine->exception != NULL)
 		work += exception_poll(l);
 	if (!TAILQ_EMPTY(&l->operations))
 		work += operations_run(l, now);
 	if (!TAILQ_EMPTY(&l->moderated))
 		work += moderate_poll(l, now);
+	if (unlikely(l->stages != NULL))
+		cycles_end(l, work > 0);
 
 	l->stats.polls++;
 	if (work == 0)

@@ -49,11 +49,14 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 {
 	uint32_t kind = frame_kind(mark);
 	bool trusted = frame_way[kind].trusted, kept;
-	struct decode_options options = { .check_icrc = !trusted, .vlan = l->engine->vlan };
+	struct decode_options options = { .check_icrc = !trusted,
+					  .vlan = l->engine->vlan,
+					  .stages = l->stages };
 	struct engine_qp *q;
 	struct packet p;
 	enum reason why;
 
+	stage_switch(l->stages, STAGE_DECODE);
 	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0) {
 		count_reason(l, REASON_RX_TRUNCATED);
 		rte_pktmbuf_free(m);
@@ -64,6 +67,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		frame_refused(l, m, why, now);
 		return;
 	}
+	stage_switch(l->stages, STAGE_TRANSPORT);
 	p.sender = frame_sender(mark);
 	l->stats.ecn_marked += !trusted && p.ecn == ECN_CE;
 	if (!trusted && frame_is_watched(l->engine) && frame_taken(l, &p, m, now))

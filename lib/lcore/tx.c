@@ -44,12 +44,14 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 			return n;
 		}
 		span_list_clear(&l->gather);
+		stage_switch(l->stages, STAGE_TRANSPORT);
 		switch (qp_next_packet(q->core, &l->keys, now, &s->packet, &l->gather,
 				       &not_before)) {
 		case NEXT_PACKET:
 			l->stats.retransmitted += s->packet.again;
 			l->stats.cnps_sent += s->packet.opcode == OPCODE_CNP;
 			frame_build(l, q, s);
+			stage_switch(l->stages, STAGE_TX);
 			l->staged++;
 			continue;
 		case NEXT_NOT_BEFORE:
@@ -61,6 +63,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		case NEXT_NOTHING:
 			break;
 		}
+		stage_switch(l->stages, STAGE_TX);
 		rte_pktmbuf_free(s->mbuf);
 		ready_remove(l, q);
 		/* A request may have failed while its packet was made: a key of its own was wrong. */
@@ -111,8 +114,11 @@ static void stage_leave(struct lcore *l, nanotime now)
 {
 	if (l->staged == 0)
 		return;
-	if (l->gather_count > 0)
+	if (l->gather_count > 0) {
+		stage_switch(l->stages, STAGE_COPY_SUM);
 		stage_gather(l, now);
+		stage_switch(l->stages, STAGE_TX);
+	}
 	frames_send(l, l->stage, l->staged, now);
 	l->staged = 0;
 	l->gather_count = 0;

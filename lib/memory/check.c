@@ -24,9 +24,9 @@ static inline bool kind_allows(const struct region *r, struct key_user user, uin
 	return (access & REMOTE) != 0 && (r->window_qpn == 0 || r->window_qpn == user.qpn);
 }
 
-enum reason key_check(const struct key_table *t, uint32_t key, struct key_user user,
-		      uint32_t access, uint64_t address, uint64_t length,
-		      const struct region **found)
+static inline enum reason check(const struct key_table *t, uint32_t key, struct key_user user,
+				uint32_t access, uint64_t address, uint64_t length,
+				const struct region **found)
 {
 	const struct region *r = key_find(t, key);
 
@@ -40,6 +40,29 @@ enum reason key_check(const struct key_table *t, uint32_t key, struct key_user u
 		return REASON_KEY_RANGE;
 	*found = r;
 	return REASON_NONE;
+}
+
+/* Apart, so that key_check() saves no registers for it. */
+static __attribute__((cold, noinline)) enum reason check_watched(const struct key_table *t,
+								 uint32_t key, struct key_user user,
+								 uint32_t access, uint64_t address,
+								 uint64_t length,
+								 const struct region **found)
+{
+	enum stage before = stage_enter(t->stages, STAGE_KEY);
+	enum reason why = check(t, key, user, access, address, length, found);
+
+	stage_enter(t->stages, before);
+	return why;
+}
+
+enum reason key_check(const struct key_table *t, uint32_t key, struct key_user user,
+		      uint32_t access, uint64_t address, uint64_t length,
+		      const struct region **found)
+{
+	if (__builtin_expect(t->stages != NULL, 0))
+		return check_watched(t, key, user, access, address, length, found);
+	return check(t, key, user, access, address, length, found);
 }
 
 enum reason key_check_invalidate(const struct key_table *t, uint32_t key, struct key_user user)

@@ -27,6 +27,7 @@ void key_table_init(struct key_table *t, void *memory, uint32_t slots, const uin
 	t->permutation = (struct permutation *)(void *)(t->next_free + slots);
 	permutation_init(t->permutation, secret);
 	t->memo = NULL;
+	t->stages = NULL;
 }
 
 struct key_table key_table_reader(const struct key_table *t, struct key_memo *memo)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stage.h"
 #include "memory/permutation.h"
 #include "memory/region.h"
 
@@ -37,6 +38,7 @@ struct key_table {
 	uint32_t last_free;
 	struct permutation *permutation; /* of the slots */
 	struct key_memo *memo; /* NULL: none */
+	struct stage_watch *stages; /* of who reads it; NULL: nobody measures */
 };
 
 /* Octets that key_table_init needs at `memory` for that many slots. */

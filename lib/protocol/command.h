@@ -127,7 +127,8 @@
 	LIST_COMMANDS(X)                                    \
 	X(CAPTURE, request_capture, reply_capture)          \
 	X(PATH_LIST, request_list, reply_path_list)         \
-	X(TRACE, request_trace, reply_trace)
+	X(TRACE, request_trace, reply_trace)                \
+	X(CYCLES, request_cycles, reply_cycles)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,
@@ -503,6 +504,7 @@ static_assert(sizeof(struct reply_statistics) <= LIMIT_COMMAND_BYTES, "counters 
 
 #include "protocol/command_capture.h"
 #include "protocol/command_cm.h"
+#include "protocol/command_cycles.h"
 #include "protocol/command_list.h"
 #include "protocol/command_memory.h"
 #include "protocol/command_raw.h"

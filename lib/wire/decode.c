@@ -336,7 +336,8 @@ enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 		return r;
 	extended_headers(p, b + BTH_LENGTH);
 	addresses(p, &at);
-	if (options->check_icrc && !icrc_right(&at))
-		return REASON_ICRC;
-	return REASON_NONE;
+	if (!options->check_icrc)
+		return REASON_NONE;
+	stage_switch(options->stages, STAGE_COPY_SUM);
+	return icrc_right(&at) ? REASON_NONE : REASON_ICRC;
 }

@@ -14,11 +14,13 @@
 #include <stddef.h>
 
 #include "base/reason.h"
+#include "base/stage.h"
 #include "wire/packet.h"
 
 struct decode_options {
 	bool check_icrc; /* false only for frames that never left the engine */
 	uint16_t vlan; /* the VLAN id to accept; 0: only untagged and priority-tagged frames */
+	struct stage_watch *stages; /* STAGE_COPY_SUM for the ICRC; NULL: nobody measures */
 };
 
 /*

@@ -21,6 +21,7 @@ int cmd_capture(struct call *call);
 void capture_end(struct engine *e, const struct connection *owner);
 /* Lcores look at what is captured or traced from now on, if anything is. */
 void capture_change(struct engine *e);
+int cmd_cycles(struct call *call);
 int cmd_trace(struct call *call);
 /* cmd_trace.c: the trace, if there is one, ends; a queue pair has been connected. */
 void trace_end(struct engine *e);

@@ -16,6 +16,7 @@ from engine_rig import UROCE, Terminal
 
 ENOUGH = 200  # seconds; only bounds a hang
 QUICK = ["perf", "--quick", "--seconds", "0.02", "--memory", "512", "--report"]
+LOADS = ["RDMA WRITE of 8 octets", "SEND of 8 octets", "RDMA WRITE of 64 KiB"]
 SERIES = {
     "throughput": {"RDMA WRITE", "RDMA READ", "SEND", "limit of a core", "kernel TCP"},
     "rate": {"RDMA WRITE", "limit of a core"},
@@ -60,10 +61,16 @@ class Report(unittest.TestCase):
                 self.assertGreaterEqual(len(series["points"]), 2, (figure["id"], series["name"]))
                 for _, y in series["points"]:
                     self.assertGreater(y, 0, (figure["id"], series["name"]))
+        cycles = json.loads((folder / "figures.json").read_text())["cycles"]
+        self.assertEqual([load["name"] for load in cycles], LOADS)
+        for load in cycles:
+            self.assertGreater(load["limit"], 0)
+            self.assertAlmostEqual(load["all"] / sum(load["stages"].values()), 1, places=3)
         text = (folder / "index.html").read_text()
         self.assertTrue(text.startswith("<!DOCTYPE html>\n"))
         page = tree.fromstring(text.split("\n", 1)[1])  # well-formed
         self.assert_shows(page, figures)
+        self.assert_shows_bars(page, cycles)
         self.assert_needs_nothing(page, text)
 
     def figures_without(self, path):
@@ -101,7 +108,7 @@ class Report(unittest.TestCase):
 
     def assert_shows(self, page, figures):
         drawn = {f.get("id"): f for f in page.iter("figure")}
-        self.assertEqual(list(drawn), [f["id"] for f in figures])
+        self.assertEqual(list(drawn), [*(f["id"] for f in figures), "cycles"])
         for figure in figures:
             element = drawn[figure["id"]]
             self.assertTrue(element.find("h2").text)
@@ -115,6 +122,16 @@ class Report(unittest.TestCase):
                 x, y = map(float, point.split(","))
                 self.assertTrue(57 < x < 459 and 11 < y < 251, point)
         self.assertIn("prefers-color-scheme: dark", page.find("head").find("style").text)
+
+    def assert_shows_bars(self, page, cycles):
+        (element,) = (f for f in page.iter("figure") if f.get("id") == "cycles")
+        bars = list(element.iter("rect"))
+        self.assertEqual(len(bars), sum(len(load["stages"]) for load in cycles))
+        for bar in bars:
+            self.assertTrue(0 <= float(bar.get("width")) <= 360.1, bar.get("width"))
+            self.assertTrue(bar.find("title").text)
+        self.assertEqual(len(list(element.iter("li"))), len(cycles))
+        self.assertEqual(len(list(element.iter("tr"))), 1 + len(cycles[0]["stages"]))
 
     def assert_needs_nothing(self, page, text):
         for element in page.iter():

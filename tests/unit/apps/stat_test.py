@@ -51,6 +51,23 @@ class Stat(EngineCase):
             self.assertEqual(len(lines), 1 + len(self.json(view)), view)
             self.assertTrue(lines[1].endswith(" ping"), lines[1])
 
+    def test_cycles(self):
+        self.ping()
+        said = {"packets": 0}
+        for _ in range(20):  # a busy machine: its rounds are interrupted
+            said = self.json("--cycles=0.2")
+            if said["packets"] > 0:
+                break
+        self.assertGreater(said["packets"], 0)
+        self.assertGreater(said["rounds"], 0)
+        for stage in ("rx", "decode", "transport", "key", "place", "complete", "encode", "copy+sum",
+                      "tx"):
+            self.assertGreater(said["stages"][stage]["passes"], 0, stage)
+            self.assertGreater(said["stages"][stage]["cycles"], 0, stage)
+        lines = self.uroce("stat", "--cycles=0.05").stdout.splitlines()
+        self.assertEqual(lines[0], "cycles of all lcores, 0.05 s")
+        self.assertEqual([line.split()[0] for line in lines[2:13]], list(said["stages"]))
+
     def test_prometheus(self):
         lines = self.uroce("stat", "--prometheus").stdout.splitlines()
         kinds, helps, samples = {}, set(), {}
