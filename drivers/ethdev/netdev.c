@@ -31,7 +31,8 @@ struct netdev {
 	struct mnl_socket *events; /* of links and addresses */
 	bool unread; /* an announced change was not read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
-	int claim; /* keeps other engines away; -1: there is none */
+	int claim; /* keeps other engines away; negative: there is none */
+	uint16_t vlan; /* of the claim; NETDEV_CLAIM_LATER: none was tried */
 };
 
 /*
@@ -119,18 +120,25 @@ void netdev_close(struct netdev *n)
 	free(n);
 }
 
+/* Engines of other VLANs in this process have such devices, too. */
 static int make_vdev(struct netdev *n, uint32_t mtu, uint16_t queues)
 {
+	int ret = -EEXIST;
+
 	uint32_t frame = frame_size(mtu);
 	uint32_t block = MAX_OF(frame, PAGE);
 	uint32_t frames = LIMIT_NETDEV_RING / block * (block / frame);
 	char arguments[256];
 
-	snprintf(n->vdev, sizeof(n->vdev), "net_af_packet_%s", n->iface);
 	snprintf(arguments, sizeof(arguments),
 		 "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qpairs=%u,qdisc_bypass=1", n->iface,
 		 frame, block, frames, queues);
-	return rte_vdev_init(n->vdev, arguments);
+	for (uint32_t i = 0; ret == -EEXIST && i < LIMIT_EMBEDDED_ENGINES; i++) {
+		snprintf(n->vdev, sizeof(n->vdev),
+			 i == 0 ? "net_af_packet_%s" : "net_af_packet_%s.%u", n->iface, i);
+		ret = rte_vdev_init(n->vdev, arguments);
+	}
+	return ret;
 }
 
 static bool is_usable(const struct netdev_options *o, char *why, size_t size)
@@ -170,8 +178,7 @@ static struct port *open_port(struct netdev *n, const struct netdev_options *o, 
 
 	if (ret != 0) {
 		snprintf(why, size, "cannot open a packet socket on %s: %s%s", o->iface,
-			 ret == -EEXIST ? "this process has one already" : rte_strerror(-ret),
-			 geteuid() == 0 ? "" : " (it needs CAP_NET_RAW)");
+			 rte_strerror(-ret), geteuid() == 0 ? "" : " (it needs CAP_NET_RAW)");
 		return NULL;
 	}
 	p = ethdev_open(&e, why, size);
@@ -202,6 +209,31 @@ static void take_interface(struct netdev *n, struct port *p)
 	narrow_bells(d);
 }
 
+static bool claim(struct netdev *n, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
+{
+	int fd;
+
+	if (vlan == n->vlan)
+		return true;
+	fd = claim_interface(n->iface, ifindex, vlan, why, why_size);
+	if (fd == CLAIM_TAKEN)
+		return false;
+	if (n->claim >= 0)
+		close(n->claim); /* of another VLAN, by an engine that was not made */
+	n->claim = fd;
+	n->vlan = vlan;
+	return true;
+}
+
+bool netdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size)
+{
+	/* with an interface of its own beside the port (kernel.c) nobody shares it */
+	if (!p->kernel_answers || p->kernel != NULL)
+		return true;
+	return claim(container_of_type(p, struct ethdev, port)->netdev, p->ifindex, vlan, why,
+		     why_size);
+}
+
 struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size)
 {
 	struct netdev *n;
@@ -215,8 +247,11 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 		return NULL;
 	}
 	snprintf(n->iface, sizeof(n->iface), "%s", o->iface);
-	n->claim = claim_interface(o->iface, if_nametoindex(o->iface), o->vlan, why, why_size);
-	p = n->claim == CLAIM_TAKEN ? NULL : open_port(n, o, why, why_size);
+	n->claim = CLAIM_NONE;
+	n->vlan = NETDEV_CLAIM_LATER;
+	p = claim(n, if_nametoindex(o->iface), o->vlan, why, why_size)
+		    ? open_port(n, o, why, why_size)
+		    : NULL;
 	if (p == NULL) {
 		if (n->claim >= 0)
 			close(n->claim);
