@@ -71,6 +71,9 @@ static int check_options(const struct uroce_options *o, char *why, size_t why_si
 
 	if (rte_lcore_count() == 0)
 		wrong = "EAL is not initialised: call rte_eal_init() first";
+	else if (o->name != NULL &&
+		 (o->name[0] == '\0' || strlen(o->name) >= sizeof(((struct engine *)0)->name)))
+		wrong = "the name must have 1 .. 31 characters";
 	else if (port != NULL && port->taken)
 		wrong = "another engine has the port";
 	else if (o->lcores == 0 || o->lcores > LIMIT_LCORES)

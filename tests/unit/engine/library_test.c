@@ -78,6 +78,11 @@ Test(library, options_out_of_range)
 	o.addresses = 17;
 	expect_refused(&o, "16 addresses");
 	o = library_options();
+	o.name = "";
+	expect_refused(&o, "1 .. 31 characters");
+	o.name = "thirty-two characters, one more ";
+	expect_refused(&o, "1 .. 31 characters");
+	o = library_options();
 	o.vlan = 4095;
 	expect_refused(&o, "VLAN");
 }
