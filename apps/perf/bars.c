@@ -5,7 +5,7 @@
 #include "json.h"
 
 #define WIDTH  480.0
-#define LEFT   70.0 /* of the bars */
+#define LEFT   82.0 /* of the bars */
 #define RIGHT  430.0 /* of the longest: a number stands behind it */
 #define THICK  8.0
 #define GAP    7.0 /* between groups */
@@ -84,8 +84,9 @@ void bars_write(FILE *out, const struct bars *b)
 	svg(out, b);
 	fputs("<figcaption>\n<p class=\"dim\">What a packet takes at both ends together, where it is "
 	      "made and where it is received, acknowledgements included. Limit: a frame of that "
-	      "size on one core, copied and summed at both ends, without an engine. What the "
-	      "program's own calls take is not in it.</p>\n",
+	      "size, 4 KiB at most, on one core, copied and summed at both ends, without an "
+	      "engine; from its rate, so that other threads on that core make it larger. What "
+	      "the program's own calls take is not in it.</p>\n",
 	      out);
 	table(out, b);
 	fputs("</figcaption>\n</figure>\n", out);

@@ -127,6 +127,9 @@ class Report(unittest.TestCase):
         (element,) = (f for f in page.iter("figure") if f.get("id") == "cycles")
         bars = list(element.iter("rect"))
         self.assertEqual(len(bars), sum(len(load["stages"]) for load in cycles))
+        for label in element.iter("text"):  # those at the left end where the bars begin
+            if label.get("text-anchor") == "end":
+                self.assertGreater(float(label.get("x")), 8 * len(label.text), label.text)
         for bar in bars:
             self.assertTrue(0 <= float(bar.get("width")) <= 360.1, bar.get("width"))
             self.assertTrue(bar.find("title").text)
