@@ -139,4 +139,9 @@ class Connections(Program):
                 side, [program, *words, address, "-p", port, "-n", "100"],
                 name=f"{next_serial()}-connections{words[0]}"))
             if words == ["-l"]:
-                wait_until("a listener of rdma_cm", 60, lambda: rig.connection_ids(side), 0.05)
+                wait_until("a listener of rdma_cm", 60, self.listens, 0.05)
+
+    def listens(self):
+        if not self.alive():
+            raise Failure(f"{self.place.name}: nobody listens: {self.processes[0].tail()}")
+        return self.place.rig.connection_ids(self.place.sides[0])

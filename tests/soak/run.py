@@ -263,6 +263,10 @@ def read_arguments():
     return a
 
 
+def interrupt(number, _frame):
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
 def main():
     a = read_arguments()
     if os.geteuid() != 0:
@@ -271,16 +275,16 @@ def main():
     if missing:
         sys.exit(f"{a.build / missing[0]} does not exist: build first")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupt)
     remove_leftovers()
     print(f"seed {a.seed}", flush=True)
     soak = Soak(a)
     interrupted = False
     try:
         soak.run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as reason:
         interrupted = True
-        print("interrupted: what is under way is not judged", flush=True)
+        print(f"{reason}: what is under way is not judged", flush=True)
     except (Failure, OSError, subprocess.TimeoutExpired) as problem:
         soak.bad(problem)
     finally:
