@@ -55,6 +55,7 @@
 #define LIMIT_TICKETS_NEW   8u /* ... at first: most queue pairs settle each copy at once */
 #define LIMIT_WAIT_SHARE    10u /* one part in so many of the time, one user may wait for lcores */
 #define LIMIT_WAIT_BURST_MS 100u /* ... beyond so much at once */
+#define LIMIT_PROMOTED_USES 65536u /* pieces of a program's regions in its promoted file */
 #define LIMIT_COPY_WAIT	    10000u /* ms a command waits for copies; then its program is detached */
 
 /* Lcores: how work is cut into pieces. */
@@ -100,14 +101,12 @@
 #define LIMIT_JOBS_KEPT	  8u /* of them, for users who have none */
 #define LIMIT_JOB_COPIES  256u
 #define LIMIT_JOB_TICKETS 64u /* packets that they are of */
-#define LIMIT_HELD \
-	6400u /* packets of one lcore that wait: eight queue pairs whose windows are the largest */
-#define LIMIT_HELD_KEPT 128u /* of them, for users who have few, */
-#define LIMIT_HELD_FEW	16u /* ... which is so many */
+#define LIMIT_HELD	  6400u /* packets of one lcore that wait: of eight full windows */
+#define LIMIT_HELD_KEPT	  128u /* of them, for users who have few, */
+#define LIMIT_HELD_FEW	  16u /* ... which is so many */
 
 /* Packets behind gaps (lib/lcore/moving/behind.c). */
-#define LIMIT_BEHIND \
-	4096u /* of one lcore: sixteen queue pairs with a window of them, less than it has buffers */
+#define LIMIT_BEHIND	  4096u /* of one lcore: sixteen full windows, less than it has buffers */
 #define LIMIT_BEHIND_KEPT 512u /* of them, for users who have few, */
 #define LIMIT_BEHIND_FEW  64u /* ... which is so many */
 

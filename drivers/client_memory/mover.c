@@ -125,6 +125,7 @@ static bool is_stopped(const struct mover *m)
 /*
  * The engine may unmap this memory at any time. First it revokes the pointer in the copies, or
  * stops the thread. Then it waits until the thread is not in this function: mover_leaves_direct.
+ * False: it is peer memory by now, and nothing was done.
  */
 static bool write_direct(struct mover *m, struct peer_copy *c)
 {
@@ -135,13 +136,14 @@ static bool write_direct(struct mover *m, struct peer_copy *c)
 	/* pairs with mover_leaves_direct: we see the revoked pointer, or it sees us */
 	queue_fence();
 	to = __atomic_load_n(&c->direct, __ATOMIC_RELAXED);
-	ok = !is_stopped(m) && to != MOVER_REVOKED;
+	ok = !is_stopped(m) && to != NULL && to != MOVER_REVOKED;
 	if (ok && c->atomic != NULL)
 		ok = direct_atomic(to, c->atomic);
 	else if (ok)
 		copy_direct(to, c->local, c->length, c->tail);
 	__atomic_store_n(&m->touching, m->touching + 1, __ATOMIC_RELEASE);
-	return ok;
+	c->ok = ok;
+	return to != NULL;
 }
 
 static nanotime monotonic(void)
@@ -168,14 +170,24 @@ static bool atomic_of_peer(struct mover *m, const struct peer_copy *c)
 	return error == 0;
 }
 
-static void execute_one(struct mover *m, struct peer_copy *c)
+/* Acquire: pairs with the release of whoever made it peer memory, of this memory. */
+static bool is_direct(const struct peer_copy *c)
+{
+	return __atomic_load_n(&c->direct, __ATOMIC_ACQUIRE) != NULL;
+}
+
+/* Of direct memory, or an atomic. False: it is a copy of peer memory by now. */
+static bool execute_one(struct mover *m, struct peer_copy *c)
 {
 	if (copy_chain_broken(&m->breaks, c->chain))
-		return;
-	c->ok = __atomic_load_n(&c->direct, __ATOMIC_RELAXED) != NULL ? write_direct(m, c)
-								      : atomic_of_peer(m, c);
+		return true;
+	if (!is_direct(c))
+		c->ok = atomic_of_peer(m, c);
+	else if (!write_direct(m, c))
+		return false;
 	if (!c->ok)
 		copy_chain_break(&m->breaks, c->chain);
+	return true;
 }
 
 /*
@@ -185,8 +197,7 @@ static uint32_t peer_copies(const struct peer_copy *copy, uint32_t n)
 {
 	uint32_t run = 0;
 
-	while (run < n && copy[run].atomic == NULL &&
-	       __atomic_load_n(&copy[run].direct, __ATOMIC_RELAXED) == NULL) {
+	while (run < n && copy[run].atomic == NULL && !is_direct(&copy[run])) {
 		run++;
 		if (copy[run - 1].to_peer)
 			break; /* a write may block, and what follows may be revoked meanwhile */
@@ -202,8 +213,7 @@ static void execute_all(struct mover *m, struct peer_copy *copy, uint32_t n)
 			peer_memory_copy_chained(&m->peer, copy + i, run, &m->breaks);
 			continue;
 		}
-		execute_one(m, &copy[i]);
-		run = 1;
+		run = execute_one(m, &copy[i]) ? 1 : 0;
 	}
 }
 

@@ -19,7 +19,8 @@
 /*
  * Copies and atomics of a batch are made in order. To revoke memory that the engine maps, the
  * caller stores MOVER_REVOKED in copy.direct (atomically, at any time). Once mover_leaves_direct
- * has returned after that, the thread no longer accesses the memory.
+ * has returned after that, the thread no longer accesses the memory. If it stores NULL (release)
+ * instead, the copy is made in the peer memory of copy.memory, which it may set before.
  */
 #define MOVER_REVOKED ((void *)(uintptr_t)1)
 

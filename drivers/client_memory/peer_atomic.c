@@ -18,6 +18,7 @@ struct peer_locks {
 	LIST_ENTRY(peer_locks) link;
 	uid_t user;
 	uint32_t memories;
+	uint32_t held; /* atomic */
 	struct {
 		/* atomic: number of the try (high half), id of its memory; 0: free */
 		uint64_t holder;
@@ -71,6 +72,23 @@ void peer_locks_put(struct peer_locks *l)
 		free(l);
 	}
 	pthread_mutex_unlock(&all_lock);
+}
+
+void peer_locks_hold(struct peer_locks *l)
+{
+	__atomic_store_n(&l->held, 1, __ATOMIC_RELAXED);
+}
+
+void peer_locks_let_go(struct peer_locks *l)
+{
+	/* release: pairs with is_held, whoever begins now sees the last direct atomic */
+	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
+}
+
+/* Whoever has seen (acquire) that memory is peer memory sees that it was held before. */
+static bool is_held(const struct peer_locks *l)
+{
+	return __atomic_load_n(&l->held, __ATOMIC_ACQUIRE) != 0;
 }
 
 static bool take_free(uint64_t *holder, uint64_t self, uint64_t *is)
@@ -141,6 +159,8 @@ int peer_memory_atomic(const struct peer_memory *m, uint64_t address, struct pee
 	uint64_t is = 0;
 	int error;
 
+	if (is_held(m->locks))
+		return EBUSY;
 	if (!take_free(holder, self, &is) && !take_over(holder, self, is, a, now))
 		return EBUSY;
 	error = execute(m, address, a, holder, self);

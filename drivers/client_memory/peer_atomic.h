@@ -44,6 +44,14 @@ struct peer_locks *peer_locks_share(struct peer_locks *locks);
 void peer_locks_put(struct peer_locks *locks);
 
 /*
+ * Until peer_locks_let_go, atomics of this user's peer memory are not begun (EBUSY). For memory
+ * that changes from direct to peer: its atomics of both kinds must not meet. Not nested. Those of
+ * memory that was peer memory before may go on. Any thread.
+ */
+void peer_locks_hold(struct peer_locks *locks);
+void peer_locks_let_go(struct peer_locks *locks);
+
+/*
  * 0; EFAULT: the memory is not accessible; EBUSY: the stripe is taken and nothing was done, so try
  * again with the same *a. May block in the copies.
  */

@@ -117,6 +117,7 @@ static const struct command_row commands[COMMAND_COUNT] = {
 	[COMMAND_PATH_LIST] = { cmd_path_list, OPEN_TO_ALL },
 	[COMMAND_TRACE] = { cmd_trace, OPEN_TO_ALL }, /* it asks who calls */
 	[COMMAND_CYCLES] = { cmd_cycles, OPEN_TO_ALL }, /* likewise */
+	[COMMAND_LEAVE_PROMOTED] = { cmd_leave_promoted, A_CLIENT },
 };
 
 static const struct {

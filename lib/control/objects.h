@@ -119,6 +119,8 @@ struct mr {
 	struct region *region;
 	uint32_t uses;
 	struct backing_use *use; /* the mapped files of its direct pieces */
+	uint32_t promoted; /* how many of them are in the promoted file */
+	LIST_ENTRY(mr) promoted_link; /* if there are any: in client_objects.promoted_mrs */
 	struct dm *dm; /* device memory of which it is a part; NULL: the program's memory */
 };
 
@@ -154,6 +156,7 @@ struct mr_wish {
 	uint64_t length;
 	uint64_t iova;
 	uint32_t backings;
+	uint32_t leaves; /* as in the request */
 	const struct mr_backing *backing;
 };
 
@@ -172,6 +175,11 @@ struct client_objects {
 	uid_t uid;
 	char program[32];
 	int promoted; /* the memfd of promoted pages; -1: none */
+	dev_t promoted_device;
+	ino_t promoted_inode;
+	uint32_t leaves; /* the last LEAVE_PROMOTED; 0: none */
+	uint32_t promoted_uses; /* of that file by regions; at most LIMIT_PROMOTED_USES */
+	LIST_HEAD(, mr) promoted_mrs;
 	LIST_HEAD(, backing_file) files[BACKING_BUCKETS]; /* mapped ones */
 	uint64_t bell_offset[LIMIT_LCORES]; /* doorbell rings in the arena */
 	bool orphan; /* embedded, engine ending: arena and wake_fd are the carrier's now */

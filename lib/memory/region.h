@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A memory region as the data path reads it: immutable once it is in the key table (but for the
- * number of its windows), replaced as a whole by the control path, freed after a grace period of
- * every lcore (lib/control sees to that).
+ * number of its windows, and pieces that become peer memory), replaced by the control path as a
+ * whole, freed after a grace period of every lcore (lib/control sees to that).
  *
  *	iova                                              iova + length
  *	|--- piece 0 (peer) ---|---- piece 1 (direct) ----|- piece 2 -|
@@ -16,7 +16,7 @@
 /* A part of a region that is reached in one way. Pieces are sorted and cover the region. */
 struct region_piece {
 	uint64_t offset; /* of its first octet in the region */
-	void *direct; /* where the engine maps that octet; NULL: peer */
+	void *direct; /* where the engine maps that octet; NULL: peer; atomic, it may become NULL */
 	uint64_t peer_address; /* that octet's address in the client */
 };
 

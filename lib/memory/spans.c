@@ -24,6 +24,8 @@ static uint32_t piece_at(const struct region *r, uint64_t offset)
 static void span_append(struct span_list *l, const struct region *r, const struct region_piece *p,
 			uint64_t offset, uint32_t length)
 {
+	/* Acquire: pairs with the release in cmd_leave_promoted.c, which makes it peer memory. */
+	void *direct = __atomic_load_n(&p->direct, __ATOMIC_ACQUIRE);
 	uint64_t into = offset - p->offset;
 	struct span *s = &l->span[l->count++];
 
@@ -31,8 +33,8 @@ static void span_append(struct span_list *l, const struct region *r, const struc
 	s->client = r->client;
 	s->peer_address = p->peer_address + into;
 	s->direct = NULL;
-	if (p->direct != NULL)
-		s->direct = (char *)p->direct + into;
+	if (direct != NULL)
+		s->direct = (char *)direct + into;
 	else
 		l->has_peer = true;
 	l->length += length;

@@ -128,7 +128,8 @@
 	X(CAPTURE, request_capture, reply_capture)          \
 	X(PATH_LIST, request_list, reply_path_list)         \
 	X(TRACE, request_trace, reply_trace)                \
-	X(CYCLES, request_cycles, reply_cycles)
+	X(CYCLES, request_cycles, reply_cycles)             \
+	X(LEAVE_PROMOTED, request_leave_promoted, reply_empty)
 
 enum command {
 #define X(NAME, request, reply) COMMAND_##NAME,

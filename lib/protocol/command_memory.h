@@ -73,8 +73,20 @@ struct request_reg_mr {
 	uint64_t length;
 	uint64_t iova;
 	uint32_t backings; /* sorted by offset, no overlaps; the rest is peer memory */
-	uint32_t reserved;
+	uint32_t leaves; /* LEAVE_PROMOTED: the newest when the promoted backings were named */
 	struct mr_backing backing[];
+};
+
+/*
+ * LEAVE_PROMOTED: the program takes its promoted memory back, and its regions stay registered.
+ * After the reply the engine reaches their promoted parts as peer memory and does not access the
+ * file for them. Promoted backings of a registration with a smaller `leaves` are peer memory, too:
+ * it was on its way meanwhile. Later ones may be in the file again.
+ */
+struct request_leave_promoted {
+	struct command_request h;
+	uint32_t leaves; /* greater than the last one; the first is 1 */
+	uint32_t reserved;
 };
 
 struct reply_reg_mr {
@@ -106,7 +118,7 @@ struct request_rereg_mr {
 	uint64_t length;
 	uint64_t iova;
 	uint32_t backings; /* as request_reg_mr */
-	uint32_t reserved;
+	uint32_t leaves; /* as request_reg_mr */
 	struct mr_backing backing[];
 };
 

@@ -141,6 +141,7 @@ static void mr_enter(struct call *call, struct mr *m)
 	m->region->context = m->context;
 	m->pd->users++;
 	call->engine->mr_count++;
+	region_enter_promoted(call->client, m);
 	key_publish(&call->engine->keys, m->key, m->region);
 	handle_publish(&call->client->objects->table[OBJECT_MR], m->handle, m);
 	reply->handle = m->handle;
@@ -167,8 +168,8 @@ static int mr_build(struct call *call, const struct mr_wish *w, struct mr *m)
 int cmd_reg_mr(struct call *call)
 {
 	const struct request_reg_mr *r = (const struct request_reg_mr *)call->request;
-	const struct mr_wish w = { r->access, r->address,  r->length,
-				   r->iova,   r->backings, r->backing };
+	const struct mr_wish w = { r->access,	r->address, r->length, r->iova,
+				   r->backings, r->leaves,  r->backing };
 	struct pd *p = object_find(call->client, OBJECT_PD, r->pd);
 	int error = mr_check_backings(call, r->backings, sizeof(*r));
 	struct mr *m;
@@ -235,6 +236,7 @@ void mr_free(struct client *c, struct mr *m)
 	c->engine->mr_count--;
 	/* For a client that ends, all its memory at once: it may have very many regions. */
 	client_memory_revoke(c, c->dying ? NULL : m->region);
+	region_exit_promoted(m);
 	region_unmap(c, m);
 	free(m->region);
 	free(m);

@@ -139,9 +139,12 @@ static void replace(struct client *c, struct mr *m, const struct mr *new, bool m
 	m->pd = new->pd;
 	if (moved) {
 		client_memory_revoke(c, m->region);
+		region_exit_promoted(m);
 		region_unmap(c, m);
 		m->use = new->use;
 		m->uses = new->uses;
+		m->promoted = new->promoted;
+		region_enter_promoted(c, m);
 	}
 	free(m->region);
 	m->region = new->region;
@@ -200,7 +203,8 @@ int cmd_rereg_mr(struct call *call)
 {
 	const struct request_rereg_mr *r = (const struct request_rereg_mr *)call->request;
 	struct mr *m = object_find(call->client, OBJECT_MR, r->mr);
-	struct mr_wish w = { r->access, r->address, r->length, r->iova, r->backings, r->backing };
+	struct mr_wish w = { r->access,	  r->address, r->length, r->iova,
+			     r->backings, r->leaves,  r->backing };
 	int error = check(call, r, m, &w);
 	struct change *c;
 

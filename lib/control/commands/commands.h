@@ -32,6 +32,7 @@ int cmd_close_context(struct call *call);
 int cmd_alloc_pd(struct call *call);
 int cmd_dealloc_pd(struct call *call);
 int cmd_promoted_file(struct call *call);
+int cmd_leave_promoted(struct call *call);
 int cmd_reg_mr(struct call *call);
 int cmd_dereg_mr(struct call *call);
 int cmd_rereg_mr(struct call *call);
@@ -87,6 +88,9 @@ int target_destroy(struct call *call, uint32_t handle);
  */
 int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m);
 void region_unmap(struct client *c, struct mr *m);
+/* A complete region with parts in the promoted file is found by LEAVE_PROMOTED. */
+void region_enter_promoted(struct client *c, struct mr *m);
+void region_exit_promoted(struct mr *m);
 
 /* cmd_mr.c: checks access flags of any kind of region. 0 or an errno. */
 int mr_check_access(struct call *call, uint32_t access);

@@ -20,6 +20,7 @@ struct pieces {
 	uint32_t count;
 	struct region_piece piece[PIECES_MAX];
 	uint32_t uses;
+	uint32_t promoted; /* uses that are of the promoted file */
 	struct backing_use use[BACKING_MAX];
 };
 
@@ -53,22 +54,35 @@ static int check_backing(struct call *call, const struct mr_wish *w, uint64_t fr
 	return 0;
 }
 
-/* Where the engine maps those octets, or NULL: then they are peer memory. */
-static void *map_backing(struct call *call, struct pieces *p, const struct mr_backing *b,
-			 bool writes)
+/* NULL: the program has left its promoted file since it named the backing, or uses too much of it. */
+static void *map_promoted(struct client *c, const struct mr_wish *w, struct pieces *p,
+			  const struct mr_backing *b)
 {
+	struct client_objects *o = c->objects;
+	uint8_t *at;
+
+	if (w->leaves < o->leaves || o->promoted_uses == LIMIT_PROMOTED_USES ||
+	    !backing_use(c, o->promoted, b->file_offset, b->length, true, &p->use[p->uses], &at))
+		return NULL;
+	p->uses++;
+	p->promoted++;
+	o->promoted_uses++;
+	return at;
+}
+
+/* Where the engine maps those octets, or NULL: then they are peer memory. */
+static void *map_backing(struct call *call, const struct mr_wish *w, struct pieces *p,
+			 const struct mr_backing *b)
+{
+	bool writes = (w->access & WRITES) != 0, found;
 	struct backing_use *use = &p->use[p->uses];
 	struct client *c = call->client;
 	uint8_t *at;
-	bool found;
 
 	if (b->fd == BACKING_PROMOTED)
-		found = backing_use(c, c->objects->promoted, b->file_offset, b->length, true, use,
-				    &at);
-	else
-		found = (b->writable || !writes) &&
-			backing_use(c, call->in.fd[b->fd], b->file_offset, b->length, writes, use,
-				    &at);
+		return map_promoted(c, w, p, b);
+	found = (b->writable || !writes) &&
+		backing_use(c, call->in.fd[b->fd], b->file_offset, b->length, writes, use, &at);
 	p->uses += found;
 	return found ? at : NULL;
 }
@@ -85,7 +99,7 @@ static int lay_out(struct call *call, const struct mr_wish *w, struct pieces *p)
 			return error;
 		if (b->offset > at)
 			add_piece(p, w, at, NULL);
-		add_piece(p, w, b->offset, map_backing(call, p, b, (w->access & WRITES) != 0));
+		add_piece(p, w, b->offset, map_backing(call, w, p, b));
 		at = b->offset + b->length;
 	}
 	if (at < w->length)
@@ -106,6 +120,7 @@ static int keep(struct mr *m, const struct pieces *p)
 	m->region->pieces = p->count;
 	memcpy(m->region->piece, p->piece, p->count * sizeof(p->piece[0]));
 	m->uses = p->uses;
+	m->promoted = p->promoted;
 	if (p->uses > 0)
 		memcpy(m->use, p->use, p->uses * sizeof(*m->use));
 	return 0;
@@ -144,6 +159,8 @@ int region_lay_out(struct call *call, const struct mr_wish *w, struct mr *m)
 		error = keep(m, &p);
 	for (uint32_t i = 0; error != 0 && i < p.uses; i++)
 		backing_leave(call->client, &p.use[i]);
+	if (error != 0)
+		call->client->objects->promoted_uses -= p.promoted;
 	return error;
 }
 
@@ -152,6 +169,19 @@ void region_unmap(struct client *c, struct mr *m)
 	for (uint32_t i = 0; i < m->uses; i++)
 		backing_leave(c, &m->use[i]);
 	free(m->use);
+	c->objects->promoted_uses -= m->promoted;
 	m->use = NULL;
-	m->uses = 0;
+	m->uses = m->promoted = 0;
+}
+
+void region_enter_promoted(struct client *c, struct mr *m)
+{
+	if (m->promoted > 0)
+		LIST_INSERT_HEAD(&c->objects->promoted_mrs, m, promoted_link);
+}
+
+void region_exit_promoted(struct mr *m)
+{
+	if (m->promoted > 0)
+		LIST_REMOVE(m, promoted_link);
 }

@@ -48,6 +48,11 @@ int client_movers_share(struct client *c);
  * this they do not.
  */
 void client_memory_revoke(struct client *c, const struct region *region);
+/*
+ * What this client has in its promoted file has been peer memory since a grace period. Movers may
+ * still have copies of it to make: after this they make them as those of peer memory.
+ */
+void client_memory_leave(struct client *c);
 
 /* the ibv_event_type values of the port */
 enum port_event {

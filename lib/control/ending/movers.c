@@ -87,6 +87,13 @@ static void revoke_on_lcore(struct lcore *l, void *arg, nanotime now)
 	moving_revoke(l, r->client, r->region);
 }
 
+static void movers_leave_direct(const struct engine *e)
+{
+	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
+		if (e->client[i] != NULL && client_mover(e->client[i]) != NULL)
+			mover_leaves_direct(client_mover(e->client[i]));
+}
+
 void client_memory_revoke(struct client *c, const struct region *region)
 {
 	struct revocation r = { .client = c, .region = region };
@@ -97,7 +104,24 @@ void client_memory_revoke(struct client *c, const struct region *region)
 		return;
 	for (uint32_t i = 0; i < e->lcores; i++)
 		lcore_call(&e->lcore[i], revoke_on_lcore, &r);
-	for (uint32_t i = 0; i < LIMIT_CLIENTS; i++)
-		if (e->client[i] != NULL && client_mover(e->client[i]) != NULL)
-			mover_leaves_direct(client_mover(e->client[i]));
+	movers_leave_direct(e);
+}
+
+static void leave_on_lcore(struct lcore *l, void *arg, nanotime now)
+{
+	const struct client *c = arg;
+
+	moving_leave(l, c, backing_maps_promoted);
+}
+
+void client_memory_leave(struct client *c)
+{
+	struct engine *e = c->engine;
+
+	/* As in client_memory_revoke. */
+	if (__atomic_load_n(&e->direct_moves[c->number], __ATOMIC_ACQUIRE) == 0)
+		return;
+	for (uint32_t i = 0; i < e->lcores; i++)
+		lcore_call(&e->lcore[i], leave_on_lcore, c);
+	movers_leave_direct(e);
 }

@@ -157,6 +157,29 @@ void backing_leave(struct client *c, const struct backing_use *use)
 	file_drop(c, use->file);
 }
 
+static bool maps_promoted(const struct client_objects *o, const struct backing_file *f,
+			  const void *at)
+{
+	return f->inode == o->promoted_inode && f->device == o->promoted_device &&
+	       (uintptr_t)at - (uintptr_t)f->map.base < f->map.length;
+}
+
+bool backing_use_is_promoted(const struct client *c, const struct backing_use *use, const void *at)
+{
+	return maps_promoted(c->objects, use->file, at);
+}
+
+bool backing_maps_promoted(const struct client *c, const void *at)
+{
+	const struct client_objects *o = c->objects;
+	const struct backing_file *f;
+
+	LIST_FOREACH(f, &o->files[o->promoted_inode % BACKING_BUCKETS], link)
+	if (maps_promoted(o, f, at))
+		return true;
+	return false;
+}
+
 int backing_promote(struct client *c, int fd)
 {
 	struct direct_file what;
@@ -167,6 +190,8 @@ int backing_promote(struct client *c, int fd)
 	if (!account_take(&c->objects->account, RESOURCE_DESCRIPTORS, 1))
 		return ENOMEM;
 	c->objects->promoted = fd;
+	c->objects->promoted_device = what.device;
+	c->objects->promoted_inode = what.inode;
 	return 0;
 }
 

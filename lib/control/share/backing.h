@@ -48,6 +48,10 @@ struct backing_use {
 bool backing_use(struct client *c, int fd, uint64_t offset, uint64_t length, bool writable,
 		 struct backing_use *use, uint8_t **at);
 void backing_leave(struct client *c, const struct backing_use *use);
+/* Whether it is the file of promoted pages, and maps that address. */
+bool backing_use_is_promoted(const struct client *c, const struct backing_use *use, const void *at);
+/* Whether that address is in a mapping of the file of promoted pages. */
+bool backing_maps_promoted(const struct client *c, const void *at);
 
 /*
  * Passes the file of promoted pages, once for a program. Takes the descriptor on success. 0 or an

@@ -13,6 +13,7 @@
  *
  * A job may write memory that the engine maps, in its order among the others. Before such memory
  * goes, the control path takes it out of all jobs (moving_revoke): they may be stuck for ever.
+ * If the program takes it back but the region stays, they go there as peer memory (moving_leave).
  *
  * An lcore has a fixed number of jobs. A user may have as many as are left for others: a user whose copies
  * are stuck has at most half of them, whatever number of programs he runs; the next user has half of the
@@ -512,6 +513,31 @@ void moving_revoke(struct lcore *l, const struct client *c, const struct region 
 	/* No job is open between bursts. */
 	LIST_FOREACH(j, &l->moving->busy, link)
 	job_revoke(l, j, c, r);
+}
+
+static void job_leave(struct lcore *l, struct moving_job *j, const struct client *c,
+		      bool (*left)(const struct client *c, const void *at))
+{
+	for (uint32_t i = 0; i < j->tickets.copies; i++) {
+		struct peer_copy *copy = &j->copy[i];
+
+		if (copy->direct == NULL || copy->direct == MOVER_REVOKED ||
+		    copy->owner != c->number || !left(c, copy->direct))
+			continue;
+		copy->memory = j->client != c ? c->memory : NULL;
+		/* Release: pairs with the mover's, which finds the memory then. */
+		__atomic_store_n(&copy->direct, NULL, __ATOMIC_RELEASE);
+		__atomic_fetch_sub(&l->engine->direct_moves[c->number], 1, __ATOMIC_RELAXED);
+	}
+}
+
+void moving_leave(struct lcore *l, const struct client *c,
+		  bool (*left)(const struct client *c, const void *at))
+{
+	struct moving_job *j;
+
+	LIST_FOREACH(j, &l->moving->busy, link)
+	job_leave(l, j, c, left);
 }
 
 static bool names_memory(const struct moving_job *j, const struct peer_memory *m)

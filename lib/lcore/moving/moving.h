@@ -80,6 +80,13 @@ bool moving_tries(const struct lcore *l);
  */
 void moving_revoke(struct lcore *l, const struct client *c, const struct region *r);
 
+/*
+ * By lcore_call: what movers are to write to direct memory of the client for which `left` is true
+ * is written as peer memory from now on. A mover may be about to write it: see client_memory_leave.
+ */
+void moving_leave(struct lcore *l, const struct client *c,
+		  bool (*left)(const struct client *c, const void *at));
+
 /* The newest job of this lcore: those that begin later have greater numbers. */
 uint64_t moving_newest(const struct lcore *l);
 /* Jobs of this client up to that one that are under way on this lcore. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "control/control.h"
 #include "control_rig.h"
 #include "lcore/inside.h"
 
@@ -151,6 +152,129 @@ Test(control_memory, a_file_for_reading_becomes_peer_memory_for_writing)
 				   .mr = r.handle, .flags = REREG_ACCESS, .backings = 3 },
 			   &r),
 		     EPROTO);
+	close(file);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+/* ---- promoted memory that the program takes back ---- */
+
+static int leave(int fd, uint32_t leaves)
+{
+	struct request_leave_promoted q = { .leaves = leaves };
+	struct reply_empty r;
+
+	return ask(fd, COMMAND_LEAVE_PROMOTED, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL);
+}
+
+static int pass_promoted(int fd, int file)
+{
+	struct carrier_descriptors in = { .count = 1, .fd = { file } };
+	struct request_empty q = { 0 };
+	struct reply_empty r;
+
+	return ask(fd, COMMAND_PROMOTED_FILE, &q.h, sizeof(q), &r.h, sizeof(r), &in, NULL);
+}
+
+/* A region in a program's promoted file, named when it had taken its memory back `leaves` times. */
+static struct reply_reg_mr reg_promoted(int fd, uint32_t pd, uint32_t leaves)
+{
+	union {
+		struct request_reg_mr r;
+		uint8_t octets[sizeof(struct request_reg_mr) + sizeof(struct mr_backing)];
+	} q = { .r = { .pd = pd,
+		       .access = ACCESS_LOCAL_WRITE,
+		       .address = place(),
+		       .iova = place(),
+		       .length = 4096,
+		       .backings = 1,
+		       .leaves = leaves } };
+	struct reply_reg_mr r;
+
+	q.r.backing[0] =
+		(struct mr_backing){ .length = 4096, .fd = BACKING_PROMOTED, .writable = 1 };
+	cr_assert_eq(ask(fd, COMMAND_REG_MR, &q.r.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+	return r;
+}
+
+static void rereg_promoted(int fd, uint32_t mr, uint32_t leaves)
+{
+	union {
+		struct request_rereg_mr r;
+		uint8_t octets[sizeof(struct request_rereg_mr) + sizeof(struct mr_backing)];
+	} q = { .r = { .mr = mr,
+		       .flags = REREG_TRANSLATION,
+		       .address = place(),
+		       .iova = place(),
+		       .length = 4096,
+		       .backings = 1,
+		       .leaves = leaves } };
+	struct reply_reg_mr r;
+
+	q.r.backing[0] =
+		(struct mr_backing){ .length = 4096, .fd = BACKING_PROMOTED, .writable = 1 };
+	cr_assert_eq(ask(fd, COMMAND_REREG_MR, &q.r.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
+}
+
+/* Regions that are there keep their keys; those that were on their way find peer memory. */
+Test(control_memory, promoted_memory_becomes_peer_memory)
+{
+	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);
+	struct reply_reg_mr old, late, new;
+	struct objects o;
+
+	cr_assert_eq(ftruncate(file, 4096), 0);
+	cr_assert_eq(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	make_objects(fd, &o);
+	cr_expect_eq(leave(fd, 1), EINVAL, "it has no such file");
+	cr_assert_eq(pass_promoted(fd, file), 0);
+	old = reg_promoted(fd, o.pd, 0);
+	cr_expect_not_null(first_octet(old.lkey));
+	cr_expect_eq(leave(fd, 0), EINVAL);
+	cr_expect_not_null(first_octet(old.lkey));
+	cr_expect_eq(leave(fd, 1), 0);
+	cr_expect_null(first_octet(old.lkey));
+	cr_expect_eq(leave(fd, 1), EINVAL, "twice");
+	late = reg_promoted(fd, o.pd, 0);
+	cr_expect_null(first_octet(late.lkey), "it was on its way");
+	new = reg_promoted(fd, o.pd, 1);
+	cr_expect_not_null(first_octet(new.lkey));
+	rereg_promoted(fd, old.handle, 1);
+	cr_expect_not_null(first_octet(old.lkey));
+	cr_expect_eq(leave(fd, 7), 0);
+	cr_expect_null(first_octet(old.lkey));
+	cr_expect_null(first_octet(new.lkey));
+	rereg_promoted(fd, new.handle, 6);
+	cr_expect_null(first_octet(new.lkey));
+	cr_expect_eq(ask_handle(fd, COMMAND_DEREG_MR, old.handle, NULL), 0);
+	cr_expect_eq(leave(fd, 8), 0);
+	close(file);
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+/* What one LEAVE_PROMOTED has to look at is bounded. */
+Test(control_memory, a_program_has_so_many_pieces_in_its_promoted_file)
+{
+	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);
+	struct client *c = NULL;
+	struct objects o;
+
+	cr_assert_eq(ftruncate(file, 4096), 0);
+	cr_assert_eq(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	make_objects(fd, &o);
+	for (uint32_t i = 0; c == NULL && i < LIMIT_CLIENTS; i++)
+		c = ((struct engine *)engine)->client[i];
+	cr_assert_not_null(c);
+	cr_assert_eq(pass_promoted(fd, file), 0);
+	cr_expect_not_null(first_octet(reg_promoted(fd, o.pd, 0).lkey));
+	cr_expect_eq(c->objects->promoted_uses, 1);
+	c->objects->promoted_uses += LIMIT_PROMOTED_USES - 1;
+	cr_expect_null(first_octet(reg_promoted(fd, o.pd, 0).lkey));
+	c->objects->promoted_uses -= LIMIT_PROMOTED_USES - 1;
+	cr_expect_not_null(first_octet(reg_promoted(fd, o.pd, 0).lkey));
+	cr_expect_eq(ask_handle(fd, COMMAND_DEREG_MR, o.mr, NULL), 0);
+	cr_expect_eq(c->objects->promoted_uses, 2);
 	close(file);
 	close(fd);
 	expect_counts(0, 0, 0, 0);

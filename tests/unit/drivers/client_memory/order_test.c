@@ -312,6 +312,76 @@ Test(order, revoked_memory_is_not_written)
 	peer_memory_close(&m);
 }
 
+/* ... or become peer memory: then it is written, in its turn. */
+Test(order, memory_that_is_left_is_written_as_peer_memory)
+{
+	static uint64_t from[2] = { 1, 2 }, to[2], word = 40, mapped;
+	struct peer_atomic add = { .value = 2 };
+	struct peer_copy copy[3] = {
+		{ .peer_address = (uintptr_t)&to[0],
+		  .local = &from[0],
+		  .length = 8,
+		  .to_peer = true },
+		{ .peer_address = (uintptr_t)&to[1],
+		  .direct = &mapped,
+		  .local = &from[1],
+		  .length = 8,
+		  .to_peer = true },
+		{ .peer_address = (uintptr_t)&word,
+		  .direct = &mapped,
+		  .length = 8,
+		  .to_peer = true,
+		  .atomic = &add },
+	};
+	struct mover_batch batch = { .copy = copy, .count = 3 };
+	struct peer_memory m, other;
+	struct mover *mover;
+
+	open_memory(&m, SOMEBODY);
+	open_memory(&other, SOMEBODY + 1);
+	mover = mover_create(&m, NULL, 1);
+	cr_assert_not_null(mover);
+	sem_init(&reached, 0, 0);
+	sem_init(&released, 0, 0);
+	held_write = true;
+	__atomic_store_n(&held_word, &to[0], __ATOMIC_RELEASE);
+	cr_assert(mover_submit(mover, &batch));
+	wait_for(&reached, "the copy");
+	copy[1].memory = &other;
+	__atomic_store_n(&copy[1].direct, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&copy[2].direct, NULL, __ATOMIC_RELEASE);
+	mover_leaves_direct(mover);
+	sem_post(&released);
+	cr_assert_eq(back_from(mover), &batch);
+	cr_expect(copy[0].ok && copy[1].ok && copy[2].ok);
+	cr_expect_eq(mapped, 0);
+	cr_expect_eq(to[1], 2);
+	cr_expect_eq(word, 42);
+	cr_expect_eq(add.original, 40);
+	mover_close(mover);
+	peer_memory_close(&other);
+	peer_memory_close(&m);
+}
+
+/* While memory changes from direct to peer memory the CPU may make atomics in it. */
+Test(order, atomics_wait_while_memory_changes)
+{
+	struct peer_atomic a = { .value = 1 };
+	struct peer_memory m, other;
+
+	open_memory(&m, SOMEBODY);
+	open_memory(&other, SOMEBODY + 1);
+	peer_locks_hold(m.locks);
+	cr_expect_eq(add_at(&m, &page[0][1], &a, 0), EBUSY);
+	cr_expect_eq(add_at(&m, &page[0][1], &a, 10 * TIME_S), EBUSY, "nobody takes it over");
+	cr_expect_eq(add_at(&other, &page[1][1], &a, 0), 0, "another user's");
+	peer_locks_let_go(m.locks);
+	cr_expect_eq(add_at(&m, &page[0][1], &a, 0), 0);
+	cr_expect_eq(page[0][1], 1);
+	peer_memory_close(&other);
+	peer_memory_close(&m);
+}
+
 static uint32_t threads(void)
 {
 	DIR *d = opendir("/proc/self/task");
