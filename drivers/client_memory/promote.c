@@ -243,7 +243,9 @@ void promote_enter(struct promote_region *r, uint32_t max, bool wanted)
 	struct interruptions old;
 
 	enter(&old);
+	promote_tidy_left();
 	r->count = wanted ? promote_some(r, max) : 0;
+	r->leaves = promote_state.leaves;
 	promote_peer_enter(r);
 	leave(&old);
 }
@@ -256,6 +258,7 @@ void promote_leave(const struct promote_region *r)
 	promote_peer_leave(r);
 	release(r->backing, r->count);
 	promote_release_waiting();
+	promote_tidy_left();
 	leave(&old);
 }
 

@@ -32,10 +32,11 @@
  * So pages that the engine accesses as peer memory for any region are neither promoted nor demoted.
  *
  * A fork's child gets private copies of all promoted pages as they were at the fork. Other threads
- * do not write them while they are copied (promote_hold.c; not so in a program of many threads
- * without the privilege, unless UROCE_PROMOTE=on). What the engine writes meanwhile may be copied
- * in part, as with hardware, whose writes do not wait for a fork either. After vfork or clone(2)
- * the child gets no copies, because it calls exec next.
+ * do not write them while they are copied (promote_hold.c). Where threads cannot be held back, the
+ * memory is taken back before the fork, and regions stay registered without it
+ * (promote_take_back.c). What the engine writes meanwhile may be copied in part, as with hardware,
+ * whose writes do not wait for a fork either. After vfork or clone(2) the child gets no copies,
+ * because it calls exec next.
  */
 #ifndef CLIENT_MEMORY_PROMOTE_H
 #define CLIENT_MEMORY_PROMOTE_H
@@ -69,6 +70,7 @@ struct promote_region {
 	uint32_t count;
 	struct mr_backing *backing; /* for the engine: its parts in the promoted file */
 	bool known; /* promote_peer.c has noted the rest as peer memory */
+	uint32_t leaves; /* for the engine: how often the memory had been taken back */
 };
 
 /*
@@ -80,6 +82,13 @@ struct promote_region {
  */
 void promote_enter(struct promote_region *r, uint32_t max, bool wanted);
 void promote_leave(const struct promote_region *r);
+
+/*
+ * Sets how the engines learn that the memory is taken back (COMMAND_LEAVE_PROMOTED). `leave` is
+ * called by the thread that forks, after all other fork handlers. It must not allocate memory.
+ * False: an engine may still use the file.
+ */
+void promote_before_fork(bool (*leave)(uint32_t leaves));
 
 /* The same for memory that is not registered: nothing is noted as peer memory. */
 uint32_t promote_range(void *addr, size_t length, struct mr_backing *backing, uint32_t max);

@@ -22,16 +22,26 @@ static bool piece_of(const struct mapping *m, uint64_t from, uint64_t to, struct
 	return true;
 }
 
-static bool demote_piece(const struct mapping *piece)
+/*
+ * Without holding anybody back. What the program may not write, nobody writes, as no region has it
+ * any more. `alone`: no other part is in the slot. If there is one, the program may write the holes
+ * of this part through a mapping of the other that it has enlarged.
+ */
+static bool demote_unheld(const struct mapping *piece, bool alone)
+{
+	return piece->writable ? promote_take_back(piece, !alone) : promote_replace_by_copy(piece);
+}
+
+static bool demote_piece(const struct mapping *piece, bool alone)
 {
 	if (!promote_peer_is(piece->start, piece->end))
-		return promote_pages_out_of_file(piece);
+		return promote_pages_out_of_file(piece) || demote_unheld(piece, alone);
 	promote_state.waiting = true;
 	return false;
 }
 
 /* False: some of it could not be demoted. */
-static bool demote_range(uint64_t from, uint64_t to)
+static bool demote_range(uint64_t from, uint64_t to, bool alone)
 {
 	uintptr_t at = 0;
 	bool done = true;
@@ -43,7 +53,7 @@ static bool demote_range(uint64_t from, uint64_t to)
 			struct mapping piece;
 
 			if (piece_of(&promote_state.found[i], from, to, &piece))
-				done = demote_piece(&piece) && done;
+				done = demote_piece(&piece, alone) && done;
 		}
 		if (n > 0)
 			at = promote_state.found[n - 1].end;
@@ -51,15 +61,23 @@ static bool demote_range(uint64_t from, uint64_t to)
 	return done && n >= 0;
 }
 
+static bool same_slot(uint32_t i, uint32_t other)
+{
+	return other < promote_state.parts &&
+	       promote_state.part[i].offset >> PROMOTE_SLOT_SHIFT ==
+		       promote_state.part[other].offset >> PROMOTE_SLOT_SHIFT;
+}
+
 /* For a part without users. True: it is empty now. False: it stays a part. */
 static bool demote_part(uint32_t i)
 {
 	uint64_t from = promote_state.part[i].offset, to = promote_reach(i);
 	int64_t until = promote_now(), begin = promote_work_now();
+	bool alone = !same_slot(i, i + 1) && (i == 0 || !same_slot(i, i - 1));
 
-	if (!demote_range(from, to))
+	if (!demote_range(from, to, alone))
 		return false;
-	promote_drop_pages(from, to - from);
+	promote_drop_left(from, to - from);
 	promote_paid(&promote_state.part[i], until, promote_work_now() - begin);
 	return true;
 }

@@ -48,8 +48,18 @@ static int make_file(void)
 	return fd;
 }
 
+bool promote_fd_is_ours(void)
+{
+	struct stat st;
+
+	return promote_state.fd >= 0 && fstat(promote_state.fd, &st) == 0 &&
+	       st.st_ino == promote_state.inode && st.st_dev == promote_state.device;
+}
+
 void promote_drop_pages(uint64_t offset, uint64_t length)
 {
+	if (!promote_fd_is_ours())
+		return;
 	/* on failure the memory stays in use, but is never read: the next user overwrites it */
 	if (fallocate(promote_state.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		      (off_t)length) < 0)

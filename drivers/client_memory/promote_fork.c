@@ -3,7 +3,8 @@
  * A fork's child gets private copies of the promoted pages as of one moment: other threads do not
  * write them from before the copy until the child exists (promote_hold.c). The parent makes the
  * copies, and the child maps them at the addresses of the originals. The parent does not wait for
- * that.
+ * that. If threads cannot be held back, the memory is taken back first, and the kernel copies it
+ * with the rest (promote_take_back.c).
  *
  * The handlers are registered when this library is loaded. So ours is called after those of other
  * libraries, and little happens between it and the fork.
@@ -76,15 +77,76 @@ static void keep_mappings(void)
 	} while (n == (int)LIMIT_PROMOTE_RANGES);
 }
 
+/*
+ * Calls `give` for each mapping of the promoted file. Returns for how many it failed; UINT32_MAX:
+ * there is no /proc.
+ */
+static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
+{
+	uintptr_t from = 0;
+	uint32_t left = 0;
+	int n;
+
+	do {
+		n = maps_read(from, UINTPTR_MAX, true, promote_state.found, LIMIT_PROMOTE_RANGES);
+		for (int i = 0; i < n; i++)
+			if (promote_is_ours(&promote_state.found[i]))
+				left += !give(&promote_state.found[i]);
+		if (n > 0)
+			from = promote_state.found[n - 1].end;
+	} while (n == (int)LIMIT_PROMOTE_RANGES);
+	return n < 0 ? UINT32_MAX : left;
+}
+
+/* ---- memory that is taken back ---- */
+
+static bool (*leave_engines)(uint32_t leaves);
+
+void promote_before_fork(bool (*leave)(uint32_t leaves))
+{
+	__atomic_store_n(&leave_engines, leave, __ATOMIC_RELAXED);
+}
+
+static bool take_one(const struct mapping *m)
+{
+	return promote_take_back(m, false);
+}
+
+/* The engines first: then nobody writes the file but through the mappings that are replaced. */
+static void take_all_back(void)
+{
+	bool (*leave)(uint32_t leaves) = __atomic_load_n(&leave_engines, __ATOMIC_RELAXED);
+
+	if (leave == NULL)
+		return;
+	promote_state.leave_failed = !leave(++promote_state.leaves);
+	if (promote_state.leave_failed)
+		return;
+	if (each_of_ours(take_one) > 0)
+		return; /* a part may be in mappings of both kinds, so all stay */
+	while (promote_state.parts > 0) {
+		uint32_t last = promote_state.parts - 1;
+		uint64_t from = promote_state.part[last].offset;
+
+		promote_drop_left(from, promote_reach(last) - from);
+		promote_state.parts--;
+	}
+}
+
 static void fork_prepare(void)
 {
 	promote_state.fork_cancel = cancel_off();
 	pthread_mutex_lock(&promote_state.lock);
 	kept.count = 0;
+	promote_tidy_left();
 	if (promote_state.parts == 0)
 		return;
 	give_spare();
 	keep_mappings();
+	if (!promote_can_hold(kept.of, kept.count)) {
+		take_all_back();
+		keep_mappings();
+	}
 	promote_hold(kept.of, kept.count);
 	for (uint32_t i = 0; i < kept.count; i++)
 		kept.copy[i] = promote_copy_of(&kept.of[i]);
@@ -141,30 +203,12 @@ static bool give_copy(const struct mapping *m)
 	return false;
 }
 
-/* Calls `give` for each mapping of the promoted file. Returns for how many it failed. */
-static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
-{
-	uintptr_t from = 0;
-	uint32_t left = 0;
-	int n;
-
-	do {
-		n = maps_read(from, UINTPTR_MAX, true, promote_state.found, LIMIT_PROMOTE_RANGES);
-		for (int i = 0; i < n; i++)
-			if (promote_is_ours(&promote_state.found[i]))
-				left += !give(&promote_state.found[i]);
-		if (n > 0)
-			from = promote_state.found[n - 1].end;
-	} while (n == (int)LIMIT_PROMOTE_RANGES);
-	if (n < 0)
-		abort(); /* without /proc: else two processes would write the same memory */
-	return left;
-}
-
 static void give_copies(void)
 {
 	uint32_t left = each_of_ours(give_copy);
 
+	if (left == UINT32_MAX)
+		abort(); /* else two processes would write the same memory */
 	drop_copies(); /* before anything is mapped at the addresses of copies that were used */
 	if (left > 0)
 		each_of_ours(copy_for_child);
@@ -179,6 +223,7 @@ static void fork_child(void)
 		close(promote_state.fd);
 	promote_state.fd = -1;
 	promote_state.parts = 0;
+	promote_forget_left();
 	promote_peer_forget();
 	take_spare();
 	pthread_mutex_unlock(&promote_state.lock);

@@ -12,7 +12,9 @@
  *
  * Without the privilege for a full userfaultfd, a system call that writes into held memory would
  * fail. Then nothing is held, unless UROCE_PROMOTE=on accepts that. Memory that the engine also
- * accesses as peer memory is never held, because its copies would fail.
+ * accesses as peer memory is never held, because its copies would fail. In both cases the memory is
+ * taken back before the fork instead (promote_take_back.c). Only if that fails, too, may the child
+ * find what other threads write in part.
  *
  * The atomics are between the helper thread and the thread that forks.
  */
@@ -61,11 +63,29 @@ static int open_userfaultfd(void)
 
 	if (fd < 0 && errno == EPERM && how != NULL && strcmp(how, "on") == 0)
 		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
+	/* before Linux 5.19 shared memory cannot be protected */
+	if (fd >= 0 && (ioctl(fd, UFFDIO_API, &api) < 0 ||
+			(api.features & UFFD_FEATURE_WP_HUGETLBFS_SHMEM) == 0)) {
 		close(fd);
 		fd = -1;
 	}
 	return fd;
+}
+
+bool promote_can_hold(const struct mapping *m, uint32_t count)
+{
+	bool whole = true;
+	int fd;
+
+	if (one_thread())
+		return true;
+	fd = open_userfaultfd();
+	if (fd < 0)
+		return false;
+	close(fd);
+	for (uint32_t i = 0; i < count; i++)
+		whole &= !promote_peer_is(m[i].start, m[i].end);
+	return whole;
 }
 
 /* ---- what is held ---- */
@@ -151,7 +171,7 @@ static bool start_helper(void)
 
 void promote_hold(const struct mapping *m, uint32_t count)
 {
-	if (count == 0 || one_thread())
+	if (count == 0 || one_thread() || promote_state.leave_failed)
 		return;
 	hold.held = m;
 	hold.fd = open_userfaultfd();

@@ -121,36 +121,42 @@ static bool copy_existing(int pagemap, uintptr_t start, uint64_t length, uint64_
 	return true;
 }
 
+int promote_find_data(uint64_t *from, uint64_t *to, uint64_t end)
+{
+	off_t data, hole;
+
+	if (*from >= end)
+		return 0;
+	data = lseek(promote_state.fd, (off_t)*from, SEEK_DATA);
+	if (data < 0)
+		return errno == ENXIO ? 0 : -1;
+	if ((uint64_t)data >= end)
+		return 0;
+	hole = lseek(promote_state.fd, data, SEEK_HOLE);
+	if (hole <= data)
+		return -1;
+	*from = (uint64_t)data;
+	*to = (uint64_t)hole > end ? end : (uint64_t)hole;
+	return 1;
+}
+
 /* Copies the data that the file has in [offset, offset + length) to zeroed memory. */
 static bool read_existing(void *to, uint64_t length, uint64_t offset)
 {
-	uint64_t at = offset, end = offset + length;
+	uint64_t at = offset, end = offset + length, hole;
+	int found;
 
-	while (at < end) {
-		off_t data = lseek(promote_state.fd, (off_t)at, SEEK_DATA);
-		off_t hole;
-
-		if (data < 0 && errno == ENXIO)
-			return true;
-		if (data < 0)
-			return false;
-		if ((uint64_t)data >= end)
-			return true;
-		hole = lseek(promote_state.fd, data, SEEK_HOLE);
-		if (hole <= data)
-			return false;
-		if ((uint64_t)hole > end)
-			hole = (off_t)end;
-		for (at = (uint64_t)data; at < (uint64_t)hole;) {
-			ssize_t n = pread(promote_state.fd, (char *)to + (at - offset),
-					  (size_t)hole - at, (off_t)at);
+	while ((found = promote_find_data(&at, &hole, end)) > 0) {
+		while (at < hole) {
+			ssize_t n = pread(promote_state.fd, (char *)to + (at - offset), hole - at,
+					  (off_t)at);
 
 			if (n <= 0)
 				return false;
 			at += (uint64_t)n;
 		}
 	}
-	return true;
+	return found == 0;
 }
 
 /*
@@ -180,16 +186,21 @@ static void set_marks(void *at, size_t length, uint32_t marks)
 			memory_advise(at, length, advice[i].advice);
 }
 
-static bool map_file(const struct mapping *m, uint64_t offset)
+static bool map_file(const struct mapping *m, uint64_t offset, int shared)
 {
 	void *start = (void *)m->start;
 	size_t length = m->end - m->start;
 
-	if (memory_map(start, length, access_of(m), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+	if (memory_map(start, length, access_of(m), shared | MAP_FIXED | MAP_NORESERVE,
 		       promote_state.fd, offset) != start)
 		return false;
 	set_marks(start, length, m->marks);
 	return true;
+}
+
+bool promote_map_privately(const struct mapping *m)
+{
+	return promote_fd_is_ours() && map_file(m, m->offset, MAP_PRIVATE);
 }
 
 bool promote_pages_into_file(const struct mapping *m, uint64_t offset)
@@ -201,7 +212,8 @@ bool promote_pages_into_file(const struct mapping *m, uint64_t offset)
 
 	if (pagemap >= 0 && fd >= 0)
 		done = hold_writers(fd, m->start, length) &&
-		       copy_existing(pagemap, m->start, length, offset) && map_file(m, offset);
+		       copy_existing(pagemap, m->start, length, offset) &&
+		       map_file(m, offset, MAP_SHARED);
 	if (fd >= 0)
 		let_writers_go(fd, m->start, length);
 	if (pagemap >= 0)
@@ -256,7 +268,7 @@ bool promote_pages_out_of_file(const struct mapping *m)
 
 	if (fd < 0)
 		return false;
-	/* before Linux 5.19 shared memory cannot be protected, so it stays promoted */
+	/* before Linux 5.19 shared memory cannot be protected */
 	done = hold_writers(fd, m->start, m->end - m->start) && promote_replace_by_copy(m);
 	let_writers_go(fd, m->start, m->end - m->start);
 	return done;

@@ -104,11 +104,13 @@ uint64_t promote_reach(uint32_t i)
  */
 uint64_t promote_find_slot(void)
 {
-	for (uint32_t tries = 0; tries <= promote_state.parts; tries++) {
+	for (uint32_t tries = 0; tries < PROMOTE_SLOTS; tries++) {
 		uint64_t offset = (promote_state.next_slot % PROMOTE_SLOTS) << PROMOTE_SLOT_SHIFT;
 		uint32_t i = promote_part_at(offset);
 
 		promote_state.next_slot++;
+		if (promote_slot_is_left(offset))
+			continue;
 		if (i == promote_state.parts || promote_state.part[i].offset >= slot_end(offset))
 			return offset;
 	}

@@ -42,6 +42,12 @@ struct promote_state {
 	dev_t device;
 	bool waiting; /* there are parts without users that could not be demoted yet */
 	uint32_t next_slot;
+	/* bits, of slots that are never used again: private mappings show their holes, ... */
+	uint64_t left[PROMOTE_SLOTS / 64];
+	uint64_t frozen[PROMOTE_SLOTS / 64]; /* ... or even their pages, which must stay */
+	bool any_left;
+	uint32_t leaves; /* how often a fork has taken memory back, or tried to */
+	bool leave_failed; /* some engine may reach promoted memory as peer memory now */
 	uint32_t small; /* small regions so far; never decreases */
 	uint32_t parts;
 	struct part part[LIMIT_PROMOTE_RANGES];
@@ -63,6 +69,11 @@ bool promote_have_file(void);
 bool promote_may_write(void);
 /* Whether it maps a part of the promoted file. */
 bool promote_is_ours(const struct mapping *m);
+/*
+ * Some programs close descriptors that they do not know. False: promote_state.fd may be another
+ * file's by now.
+ */
+bool promote_fd_is_ours(void);
 /* Frees the pages of the file in this range. */
 void promote_drop_pages(uint64_t offset, uint64_t length);
 
@@ -79,6 +90,8 @@ void promote_hold(const struct mapping *m, uint32_t count);
 void promote_hold_copied(void);
 void promote_let_go(void);
 void promote_hold_forget(void);
+/* Whether promote_hold would hold all of that, or there is no other thread. */
+bool promote_can_hold(const struct mapping *m, uint32_t count);
 
 /* promote_may.c: whether that mapping, or piece of one, may be promoted. */
 bool promote_allowed(const struct mapping *m);
@@ -153,6 +166,27 @@ void *promote_copy_of(const struct mapping *m);
 bool promote_put_copy(void *copy, const struct mapping *m);
 /* Makes the pages of `m`, which are in the file, private again. */
 bool promote_pages_out_of_file(const struct mapping *m);
+
+/* The mapping with private memory that shows the same pages of the file until they are written. */
+bool promote_map_privately(const struct mapping *m);
+/* The first data of the file in [*from, end). 1: it is in [*from, *to); 0: there is none; -1. */
+int promote_find_data(uint64_t *from, uint64_t *to, uint64_t end);
+
+/* promote_take_back.c */
+
+/*
+ * Makes a mapping of the file private without holding anybody back. Its pages that are in the file
+ * become private pages; `holes`: all pages do. False: it is still shared.
+ */
+bool promote_take_back(const struct mapping *m, bool holes);
+/* Frees the pages of the file in this range, unless private mappings need them. */
+void promote_drop_left(uint64_t offset, uint64_t length);
+/* Whether the slot is never used again. */
+bool promote_slot_is_left(uint64_t offset);
+/* Frees pages of the file that came to be when holes were touched in private mappings. */
+void promote_tidy_left(void);
+/* The child's file is a new one. */
+void promote_forget_left(void);
 
 /*
  * promote_back.c: counts one user less of [offset, offset + length) and demotes what has none left.

@@ -18,6 +18,7 @@ static struct attachment *attachments;
 static struct carrier_device embedded[LIMIT_EMBEDDED_ENGINES];
 static uint32_t embedded_count;
 static void (*fork_child)(void);
+static bool forking; /* under `lock` */
 
 int __attribute__((visibility("default")))
 uroce_register_carrier(const struct carrier_device *device)
@@ -103,10 +104,40 @@ static void before_fork(void)
 	pthread_mutex_lock(&lock);
 	pthread_mutex_lock(&promotion_lock);
 	verbs_objects_lock();
+	forking = true;
+}
+
+/* An engine that is gone does not use the file any more. */
+static bool leave_promoted_of(struct attachment *c, uint32_t leaves)
+{
+	struct request_leave_promoted request = { .leaves = leaves };
+	struct reply_empty reply;
+
+	if (c->stale || c->promotion != PROMOTION_YES)
+		return true;
+	return attachment_command(c, COMMAND_LEAVE_PROMOTED, &request.h, sizeof(request), &reply.h,
+				  sizeof(reply), NULL, NULL) == 0 ||
+	       attachment_gone(c);
+}
+
+/*
+ * Called between before_fork and the fork, in the same thread. A fork that began before there were
+ * our handlers does not have the locks.
+ */
+static bool leave_promoted(uint32_t leaves)
+{
+	bool left = forking;
+
+	for (struct attachment *c = attachments; left && c != NULL; c = c->next)
+		left = leave_promoted_of(c, leaves);
+	client_info("registered memory is %s before a fork",
+		    left ? "taken back from the engine" : "still in use by the engine");
+	return left;
 }
 
 static void after_fork_parent(void)
 {
+	forking = false;
 	verbs_objects_unlock();
 	pthread_mutex_unlock(&promotion_lock);
 	pthread_mutex_unlock(&lock);
@@ -114,6 +145,7 @@ static void after_fork_parent(void)
 
 static void after_fork_child(void)
 {
+	forking = false;
 	for (struct attachment *c = attachments; c != NULL; c = c->next) {
 		c->stale = true;
 		if (c->source.embedded[0] == '\0')
@@ -129,6 +161,7 @@ static void after_fork_child(void)
 static void register_fork_handlers(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	promote_before_fork(leave_promoted);
 }
 
 /*

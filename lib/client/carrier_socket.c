@@ -61,17 +61,43 @@ static void set_gone(struct carrier_socket *s)
 		client_info("the engine is gone");
 }
 
+/* ERRORCHECK: a signal handler may fork while its thread waits for a reply. */
+static void lock_init(struct carrier_socket *s)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&s->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+/* A fork does not wait as long as a verb does. */
+static int lock_for(struct carrier_socket *s, int wait_ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait_ms / 1000;
+	return wait_ms == (int)LIMIT_COMMAND_WAIT
+		       ? pthread_mutex_lock(&s->lock)
+		       : pthread_mutex_clocklock(&s->lock, CLOCK_MONOTONIC, &until);
+}
+
 static int socket_command(struct carrier *c, enum command what, struct command_request *request,
 			  size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
 {
+	int wait_ms = what == COMMAND_LEAVE_PROMOTED ? LIMIT_FORK_WAIT : LIMIT_COMMAND_WAIT;
 	struct carrier_socket *s = socket_of(c);
-	int error = ENODEV;
+	int error = lock_for(s, wait_ms);
 
-	pthread_mutex_lock(&s->lock);
+	if (error != 0)
+		return error;
+	error = ENODEV;
 	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
 		reply->error = 0;
-		error = message_exchange(s->fd, what, ++s->sequence, LIMIT_COMMAND_WAIT, request,
+		error = message_exchange(s->fd, what, ++s->sequence, wait_ms, request,
 					 request_bytes, reply, reply_bytes, in, out);
 		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
 		if (error == ENODEV && reply->error != ENODEV)
@@ -164,7 +190,7 @@ void carrier_socket_abandon(struct carrier *c)
 {
 	struct carrier_socket *s = socket_of(c);
 
-	pthread_mutex_init(&s->lock, NULL);
+	lock_init(s);
 	__atomic_store_n(&s->gone, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < c->lcores; i++) {
 		close(c->wake_fd[i]);
@@ -305,7 +331,7 @@ int carrier_socket_attach(const char *path, bool passed_on, struct carrier **out
 	if (s == NULL)
 		return ENOMEM;
 	s->c.ops = &socket_ops;
-	pthread_mutex_init(&s->lock, NULL);
+	lock_init(s);
 	s->fd = message_connect(path);
 	if (s->fd < 0)
 		error = errno;

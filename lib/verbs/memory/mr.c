@@ -113,6 +113,7 @@ static int register_in_engine(struct context *c, struct mr *mr, uint64_t iova)
 	if (error != 0)
 		return error;
 	r.request.backings = mr->promoted.region.count;
+	r.request.leaves = mr->promoted.region.leaves;
 	error = attachment_command(c->attachment, COMMAND_REG_MR, &r.request.h,
 				   sizeof(r.request) +
 					   mr->promoted.region.count * sizeof(struct mr_backing),

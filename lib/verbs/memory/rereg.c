@@ -78,6 +78,7 @@ static int change_in_engine(struct context *c, struct change *g, struct reply_re
 	if (error != 0)
 		return error;
 	r.request.backings = g->promoted.region.count;
+	r.request.leaves = g->promoted.region.leaves;
 	return attachment_command(c->attachment, COMMAND_REREG_MR, &r.request.h,
 				  sizeof(r.request) +
 					  g->promoted.region.count * sizeof(struct mr_backing),

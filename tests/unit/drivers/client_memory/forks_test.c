@@ -90,6 +90,9 @@ static void begin_writers(uint8_t *p, size_t octets, bool by_reads)
 {
 	uint8_t *private = new_memory(PAGE);
 
+	__atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+	memset(counters, 0, sizeof(counters));
+
 	for (int i = 0; i < WRITERS; i++) {
 		struct counters *c = &counters[i];
 		size_t at = (size_t)i * 64;
@@ -115,6 +118,8 @@ static void end_writers(void)
 		cr_assert_eq(pthread_join(counters[i].thread, &failed), 0);
 		cr_expect_null(failed, "a thread's system call failed: %s",
 			       strerror((int)(intptr_t)failed));
+		close(pipes[i][0]);
+		close(pipes[i][1]);
 	}
 }
 
@@ -209,7 +214,7 @@ Test(forks, a_child_has_promoted_memory_of_one_time, .timeout = 120)
 	end_writers();
 }
 
-/* Needs the privilege: without it nothing is held, because system calls would fail. */
+/* Needs the privilege: without it nobody is held, because system calls would fail. */
 Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 {
 	uint8_t *p = new_promoted(16 * MIB);
@@ -228,11 +233,11 @@ Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 static uint64_t rounds_before[WRITERS];
 
 /*
- * Each word is at least as new as the fork's beginning, none is newer than the fork, and none changes
- * when the parent goes on. What threads wrote during the copy may be there in part: see
- * docs/decisions/0003-client-memory.md.
+ * If the memory cannot be taken back: each word is at least as new as the fork's beginning, none is
+ * newer than the fork, and none changes when the parent goes on. What threads wrote during the copy
+ * may be there in part: see docs/decisions/0003-client-memory.md.
  */
-static int look_without_privilege(int go)
+static int look_at_parts(int go)
 {
 	uint64_t seen[WRITERS][4], newest[WRITERS];
 	char octet;
@@ -262,27 +267,126 @@ static void note_rounds(void)
 		rounds_before[i] = __atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE);
 }
 
-/* Its memory was promoted while it had one thread; these began later. */
-static void lose_privilege(void)
+static void expect_root(void)
 {
-	if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
-		cr_skip_test("this user cannot become another: %m");
+	if (geteuid() != 0)
+		cr_skip_test("only root may change its user");
+}
+
+/* Memory is promoted as if the program had one thread; the others begin later. */
+static void be_root(void)
+{
+	cr_assert_eq(seteuid(0), 0);
+	setenv("UROCE_PROMOTE", "on", 1);
+}
+
+static void be_nobody(void)
+{
+	cr_assert_eq(seteuid(NOBODY), 0);
 	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
 	setenv("UROCE_PROMOTE", "auto", 1);
 }
 
+static uint32_t asked;
+
+static bool engines_leave(uint32_t leaves)
+{
+	asked = leaves;
+	return true;
+}
+
+static bool engines_stay(uint32_t leaves)
+{
+	asked = leaves;
+	return false;
+}
+
+/* 's' or 'p', '-' if nothing is mapped there */
+static char kind_of_mapping(const void *at)
+{
+	struct mapping m;
+
+	if (maps_read((uintptr_t)at, (uintptr_t)at + 1, false, &m, 1) != 1)
+		return '-';
+	return m.shared ? 's' : 'p';
+}
+
 /* hostile H-101: threads, some in system calls, write registered memory of a program without privilege */
-Test(forks, without_privilege_no_call_fails_and_no_later_write_is_seen, .timeout = 120)
+Test(forks, without_privilege_the_memory_is_taken_back, .init = expect_root, .timeout = 240)
+{
+	promote_before_fork(engines_leave);
+	for (uint32_t round = 1; round <= FORKS / 3; round++) {
+		uint8_t *p;
+
+		be_root();
+		p = new_promoted(16 * MIB);
+		cr_assert_eq(kind_of_mapping(p), 's');
+		be_nobody();
+		begin_writers(p, 16 * MIB, true);
+		await_rounds(2);
+		for (int i = 0; i < 3; i++)
+			fork_and_look();
+		cr_assert_eq(asked, round, "engines leave once");
+		cr_assert_eq(kind_of_mapping(p), 'p');
+		end_writers();
+		for (size_t i = 0; i < 16 * MIB; i += PAGE)
+			cr_assert(p[i + PAGE - 1] == 0, "page %zu", i / PAGE);
+		cr_assert_eq(madvise(p, 16 * MIB, MADV_DONTNEED), 0);
+		for (size_t i = 0; i < 16 * MIB; i++)
+			cr_assert_eq(p[i], 0, "octet %zu is not discarded", i);
+		munmap(p, 16 * MIB);
+	}
+}
+
+/* hostile H-101: ... and an engine that goes on using the memory */
+Test(forks, without_privilege_no_call_fails_and_no_later_write_is_seen, .init = expect_root,
+     .timeout = 120)
 {
 	uint8_t *p = new_promoted(16 * MIB);
 
-	lose_privilege();
+	promote_before_fork(engines_stay);
+	be_nobody();
 	begin_writers(p, 16 * MIB, true);
 	await_rounds(2);
 	for (int i = 0; i < FORKS / 3; i++) {
 		note_rounds();
-		fork_and(look_without_privilege);
+		fork_and(look_at_parts);
 	}
+	cr_expect_gt(asked, 0);
+	cr_expect_eq(kind_of_mapping(p), 's');
+	end_writers();
+}
+
+/* What the program may not write is not copied; the child shows it nevertheless, and for good. */
+Test(forks, a_child_keeps_what_may_not_be_written, .init = expect_root, .timeout = 120)
+{
+	uint8_t *p = new_promoted(MIB), *other;
+	struct mr_backing all = { .length = UINT64_C(1) << 60 };
+	int go[2], status;
+	pid_t child;
+
+	promote_before_fork(engines_leave);
+	memset(p, 5, MIB);
+	cr_assert_eq(mprotect(p + MIB / 2, MIB / 2, PROT_READ), 0);
+	be_nobody();
+	begin_writers(new_memory(MIB), MIB, false);
+	cr_assert_eq(pipe(go), 0);
+	child = fork();
+	if (child == 0) {
+		char octet;
+
+		_exit(read(go[0], &octet, 1) == 1 && p[MIB - 1] == 5 && p[0] == 5 ? 0 : 1);
+	}
+	cr_assert_eq(kind_of_mapping(p + MIB - 1), 'p');
+	be_root();
+	promote_release(&all, 1);
+	other = new_promoted(MIB); /* in another place of the file */
+	memset(other, 6, MIB);
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "%#x", (unsigned int)status);
+	for (size_t i = 0; i < MIB; i++)
+		cr_assert_eq(p[i], 5);
 	end_writers();
 }
 
