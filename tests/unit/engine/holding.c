@@ -18,7 +18,8 @@
 
 #define FOLDER	 "/mnt" /* of a mount namespace of our own */
 #define DAEMON_S 40 /* what it holds up goes on then, whatever became of the test */
-#define FILLED	 (1ul << 30)
+#define FILLED	 (4ul << 30) /* freeing it takes longer than anybody may wait */
+#define SPARE	 (4ul << 30) /* octets that other programs have then */
 
 /* It has octets that the peer does not read, and all the time there is for them. */
 int lingering_socket(void)
@@ -135,6 +136,8 @@ int filled_memory(void)
 {
 	int fd = memfd_create("filled", MFD_ALLOW_SEALING);
 
+	if ((uint64_t)sysconf(_SC_AVPHYS_PAGES) * 4096 < FILLED + SPARE)
+		return -1;
 	if (ftruncate(fd, (off_t)FILLED) != 0 || fallocate(fd, 0, 0, (off_t)FILLED) != 0)
 		return -1;
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);

@@ -32,7 +32,7 @@ static const struct {
 } kinds[] = {
 	{ "a socket that lingers", lingering_socket },
 	{ "a file whose file system is mute", mute_file },
-	{ "1 GiB of memory", filled_memory },
+	{ "4 GiB of memory", filled_memory },
 };
 
 TestSuite(held_up, .init = mortal_engine_begin, .fini = mortal_engine_end, .timeout = 120);

@@ -15,6 +15,7 @@
 #define PAGE   4096u
 #define REGION (1u << 20)
 #define LENGTH 16384u /* as many packets as go in one turn */
+#define LONG   65536u /* four turns */
 #define ROUNDS 1000
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
@@ -123,25 +124,25 @@ static void completed(const char *what)
 	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
 }
 
-/* WRITEs of one value each to the region's first octets. */
-static void poll_the_last_octet(uint8_t *at, const struct ibv_mr *mr)
+/* WRITEs of one value each, of a length. */
+static void poll_the_last_octet(uint8_t *at, uint32_t length, const struct ibv_mr *mr, int rounds)
 {
-	const struct target to = { at, LENGTH, mr };
+	const struct target to = { at, length, mr };
 	uint32_t most = 0;
 	int early = 0;
 
-	for (int round = 1; round <= ROUNDS; round++) {
+	for (int round = 1; round <= rounds; round++) {
 		uint32_t old;
 
-		memset(e.buffer, round, LENGTH);
+		memset(e.buffer, round, length);
 		post_writes(&to, 1);
-		old = old_octets(at, LENGTH, (uint8_t)round);
+		old = old_octets(at, length, (uint8_t)round);
 		early += old > 0;
 		most = old > most ? old : most;
 		completed("a WRITE");
 	}
 	cr_assert_eq(early, 0, "in %d of %d rounds the last octet came before %u others", early,
-		     ROUNDS, most);
+		     rounds, most);
 }
 
 /* As any malloc of 128 KiB or more gives it. */
@@ -151,7 +152,8 @@ Test(visible, the_last_octet_of_a_write_to_allocated_memory)
 	struct ibv_mr *mr = make_region(m, REGION);
 
 	cr_assert(is_promoted(m + PAGE));
-	poll_the_last_octet(m, mr);
+	poll_the_last_octet(m, LENGTH, mr, ROUNDS);
+	poll_the_last_octet(m, LONG, mr, 3 * ROUNDS);
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 }
 
@@ -161,8 +163,10 @@ Test(visible, the_last_octet_of_a_write_that_begins_in_shared_memory)
 	struct ibv_mr *mr = make_region(m, 4 * PAGE + REGION);
 
 	cr_assert(is_promoted(m + 4 * PAGE) && !is_promoted(m));
-	poll_the_last_octet(m, mr);
-	poll_the_last_octet(m + 3 * PAGE + 2048 + 3, mr); /* the first packet has spans of both */
+	poll_the_last_octet(m, LENGTH, mr, ROUNDS);
+	poll_the_last_octet(m, LONG, mr, ROUNDS);
+	poll_the_last_octet(m + 3 * PAGE + 2048 + 3, LENGTH, mr,
+			    ROUNDS); /* the first packet has spans of both */
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 }
 
