@@ -27,6 +27,7 @@ static struct side {
 	uint8_t buffer[LENGTH];
 } side[2];
 static pthread_t carrier;
+static struct rte_mempool *pool; /* of what is carried: engines end with their own */
 static uint32_t stop; /* atomic */
 static uint64_t carried, unwanted; /* the carrier's */
 
@@ -63,6 +64,11 @@ static void carry(struct side *from, struct side *to)
 	uint16_t n = uroce_take_out(from->port, 0, frame, 32), taken;
 
 	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *copy = rte_pktmbuf_copy(frame[i], pool, 0, UINT32_MAX);
+
+		cr_assert_not_null(copy, "the test's pool is empty");
+		rte_pktmbuf_free(frame[i]);
+		frame[i] = copy;
 		carried++;
 		unwanted += !uroce_wants(to->engine, frame[i]);
 	}
@@ -131,6 +137,9 @@ static void connect_to(struct side *s, const struct side *peer)
 static void begin(void)
 {
 	library_begin();
+	pool = rte_pktmbuf_pool_create("carried", 4095, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
+				       SOCKET_ID_ANY);
+	cr_assert_not_null(pool);
 	for (uint8_t i = 0; i < 2; i++)
 		open_engine(&side[i], (uint8_t)(i + 1));
 	cr_assert_eq(pthread_create(&carrier, NULL, carrier_main, NULL), 0);
@@ -153,6 +162,7 @@ static void end(void)
 	pthread_join(carrier, NULL);
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(uroce_destroy(side[i].engine), 0);
+	rte_mempool_free(pool);
 	library_end();
 }
 
