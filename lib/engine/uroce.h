@@ -118,8 +118,8 @@ UROCE_API uint16_t uroce_hand_in(struct uroce_port *port, uint16_t queue, struct
 /*
  * Takes at most n frames of this queue that the engine sends. They belong to the caller, who
  * transmits them in this order. Offloads are not asked for. Their buffers are from the engine's pool:
- * all of them are free again before uroce_destroy(), so another engine gets copies. Any thread,
- * several at a time.
+ * if the program gave it none, all of them are free again before uroce_destroy(), so another engine
+ * gets copies. Any thread, several at a time.
  */
 UROCE_API uint16_t uroce_take_out(struct uroce_port *port, uint16_t queue, struct rte_mbuf **frames,
 				  uint16_t n);
