@@ -123,12 +123,11 @@ void netdev_close(struct netdev *n)
 /* Engines of other VLANs in this process have such devices, too. */
 static int make_vdev(struct netdev *n, uint32_t mtu, uint16_t queues)
 {
-	int ret = -EEXIST;
-
 	uint32_t frame = frame_size(mtu);
 	uint32_t block = MAX_OF(frame, PAGE);
 	uint32_t frames = LIMIT_NETDEV_RING / block * (block / frame);
 	char arguments[256];
+	int ret = -EEXIST;
 
 	snprintf(arguments, sizeof(arguments),
 		 "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qpairs=%u,qdisc_bypass=1", n->iface,

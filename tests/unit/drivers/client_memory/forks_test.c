@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "users.h"
+
 #define PAGE	((size_t)4096)
 #define MIB	((size_t)1 << 20)
 #define PARTS	16u
 #define WRITERS 3
 #define FORKS	60
-#define NOBODY	65534
 
 static uint32_t stop;
 static bool promoted;
@@ -265,26 +265,6 @@ static void note_rounds(void)
 {
 	for (int i = 0; i < WRITERS; i++)
 		rounds_before[i] = __atomic_load_n(&counters[i].rounds, __ATOMIC_ACQUIRE);
-}
-
-static void expect_root(void)
-{
-	if (geteuid() != 0)
-		cr_skip_test("only root may change its user");
-}
-
-/* Memory is promoted as if the program had one thread; the others begin later. */
-static void be_root(void)
-{
-	cr_assert_eq(seteuid(0), 0);
-	setenv("UROCE_PROMOTE", "on", 1);
-}
-
-static void be_nobody(void)
-{
-	cr_assert_eq(seteuid(NOBODY), 0);
-	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
-	setenv("UROCE_PROMOTE", "auto", 1);
 }
 
 static uint32_t asked;

@@ -275,6 +275,22 @@ static struct mover_batch *back_from(struct mover *m)
 	return b;
 }
 
+/* A mover that has begun this batch, and is stuck in its first copy, which writes `at`. */
+static struct mover *begin_stuck(const struct peer_memory *m, struct mover_batch *batch,
+				 uint64_t *at)
+{
+	struct mover *mover = mover_create(m, NULL, 1);
+
+	cr_assert_not_null(mover);
+	sem_init(&reached, 0, 0);
+	sem_init(&released, 0, 0);
+	held_write = true;
+	__atomic_store_n(&held_word, at, __ATOMIC_RELEASE);
+	cr_assert(mover_submit(mover, batch));
+	wait_for(&reached, "the copy");
+	return mover;
+}
+
 /* Memory that the engine maps may be revoked while an earlier copy is stuck. */
 Test(order, revoked_memory_is_not_written)
 {
@@ -292,14 +308,7 @@ Test(order, revoked_memory_is_not_written)
 	struct mover *mover;
 
 	open_memory(&m, SOMEBODY);
-	mover = mover_create(&m, NULL, 1);
-	cr_assert_not_null(mover);
-	sem_init(&reached, 0, 0);
-	sem_init(&released, 0, 0);
-	held_write = true;
-	__atomic_store_n(&held_word, &to[0], __ATOMIC_RELEASE);
-	cr_assert(mover_submit(mover, &batch));
-	wait_for(&reached, "the copy");
+	mover = begin_stuck(&m, &batch, &to[0]);
 	cr_expect_eq(to[1], 0, "it is written after a stuck copy");
 	__atomic_store_n(&copy[1].direct, MOVER_REVOKED, __ATOMIC_RELAXED);
 	mover_leaves_direct(mover);
@@ -339,14 +348,7 @@ Test(order, memory_that_is_left_is_written_as_peer_memory)
 
 	open_memory(&m, SOMEBODY);
 	open_memory(&other, SOMEBODY + 1);
-	mover = mover_create(&m, NULL, 1);
-	cr_assert_not_null(mover);
-	sem_init(&reached, 0, 0);
-	sem_init(&released, 0, 0);
-	held_write = true;
-	__atomic_store_n(&held_word, &to[0], __ATOMIC_RELEASE);
-	cr_assert(mover_submit(mover, &batch));
-	wait_for(&reached, "the copy");
+	mover = begin_stuck(&m, &batch, &to[0]);
 	copy[1].memory = &other;
 	__atomic_store_n(&copy[1].direct, NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&copy[2].direct, NULL, __ATOMIC_RELEASE);
@@ -412,14 +414,7 @@ Test(order, a_mover_that_was_closed_copies_nothing_more)
 	copy[0].peer_address = (uintptr_t)&to[0];
 	copy[1].peer_address = (uintptr_t)&to[1];
 	open_memory(&m, SOMEBODY);
-	mover = mover_create(&m, NULL, 1);
-	cr_assert_not_null(mover);
-	sem_init(&reached, 0, 0);
-	sem_init(&released, 0, 0);
-	held_write = true;
-	__atomic_store_n(&held_word, &to[0], __ATOMIC_RELEASE);
-	cr_assert(mover_submit(mover, &batch));
-	wait_for(&reached, "the copy");
+	mover = begin_stuck(&m, &batch, &to[0]);
 	mover_close(mover);
 	sem_post(&released);
 	while (threads() > others)

@@ -11,35 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/client_memory/promote_private.h"
+#include "users.h"
 
-#define MIB    ((size_t)1 << 20)
-#define PARTS  16u
-#define NOBODY 65534
-
-static void expect_root(void)
-{
-	if (geteuid() != 0)
-		cr_skip_test("only root may change its user");
-}
-
-/* Criterion's processes have two threads. Memory is promoted as if they had one. */
-static void be_root(void)
-{
-	cr_assert_eq(seteuid(0), 0);
-	setenv("UROCE_PROMOTE", "on", 1);
-}
-
-static void be_nobody(void)
-{
-	cr_assert_eq(seteuid(NOBODY), 0);
-	prctl(PR_SET_DUMPABLE, 1); /* changing the user resets it */
-	setenv("UROCE_PROMOTE", "auto", 1);
-}
+#define MIB   ((size_t)1 << 20)
+#define PARTS 16u
 
 /* A leak sanitizer looks at the process in the end. */
 static void end_as_root(void)
