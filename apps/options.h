@@ -15,9 +15,8 @@
 
 enum {
 	OPTIONS_OK = 0,
-	OPTIONS_FAILED = 1, /* a file that cannot be read */
-	OPTIONS_USAGE =
-		2, /* no such option, a value that cannot be, or two that contradict each other */
+	/* no such option, a value or a file that cannot be, or two that contradict each other */
+	OPTIONS_USAGE = 2,
 	OPTIONS_HELP = 3, /* --help or -h, which need no row */
 };
 

@@ -4,7 +4,6 @@
  * engine and its socket, and waits until it is told to end.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sched.h>
@@ -34,6 +33,7 @@
 #include "protocol/command.h"
 #include "uroced_confine.h"
 #include "uroced_console.h"
+#include "uroced_eal.h"
 #include "uroced_log.h"
 #include "uroced_notify.h"
 #include "uroced_options.h"
@@ -329,10 +329,11 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	fflush(stdout);
 }
 
-/* The commands of a file, then those of the terminal. 0, or 1: the engine is to end. */
+/* The commands of a file, then those of the terminal. 0, or the status with which the engine is to end. */
 static int open_console(struct uroce_engine *e, struct uroced_options *o)
 {
 	char why[5120];
+	int status = 0;
 
 	if (!o->interactive && o->cmdline_file[0] == '\0')
 		return 0;
@@ -340,10 +341,11 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 		say("no memory for the prompt");
 		return 1;
 	}
-	if (o->cmdline_file[0] != '\0' &&
-	    console_run_file(o->cmdline_file, why, sizeof(why)) != 0) {
+	if (o->cmdline_file[0] != '\0')
+		status = console_run_file(o->cmdline_file, why, sizeof(why));
+	if (status != 0) {
 		say("%s", why);
-		return 1;
+		return status;
 	}
 	if (o->interactive && !console_wants_end() && !console_attach()) {
 		say("cannot read commands from standard input");
@@ -467,44 +469,6 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	return status;
 }
 
-/* EAL's answer to a wrong option is its whole usage, on stdout. Who asks for that gets it. */
-static int init_quietly(struct eal_arguments *eal)
-{
-	int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), nowhere, status;
-	bool asked = false;
-
-	for (int i = 1; i < eal->argc; i++)
-		asked = asked || strcmp(eal->argv[i], "--help") == 0 ||
-			strcmp(eal->argv[i], "-h") == 0;
-	nowhere = asked || kept < 0 ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (nowhere >= 0)
-		dup2(nowhere, STDOUT_FILENO);
-	status = rte_eal_init(eal->argc, eal->argv);
-	fflush(stdout);
-	if (nowhere >= 0) {
-		dup2(kept, STDOUT_FILENO);
-		close(nowhere);
-	}
-	if (kept >= 0)
-		close(kept);
-	return status;
-}
-
-static int start_eal(struct eal_arguments *eal)
-{
-	char said[256] = "";
-
-	log_open(eal->syslog);
-	if (init_quietly(eal) >= 0)
-		return 0;
-	for (int i = 1; i < eal->argc; i++) {
-		strncat(said, " ", sizeof(said) - strlen(said) - 1);
-		strncat(said, eal->argv[i], sizeof(said) - strlen(said) - 1);
-	}
-	say("EAL does not start with%s: %s", said, rte_strerror(rte_errno));
-	return rte_errno == EINVAL ? OPTIONS_USAGE : 1;
-}
-
 int main(int argc, char **argv)
 {
 	struct eal_facts facts = { .hugepages = free_hugepages(), .pid = getpid() };
@@ -527,7 +491,9 @@ int main(int argc, char **argv)
 		fputs(uroced_usage, stdout);
 		return 0;
 	}
-	if (status != 0) {
+	if (status == OPTIONS_OK && options.cmdline_file[0] != '\0')
+		status = console_check_file(options.cmdline_file, why, sizeof(why));
+	if (status != OPTIONS_OK) {
 		say("%s", why);
 		return status;
 	}
@@ -535,13 +501,13 @@ int main(int argc, char **argv)
 	notify_open();
 	reload_begin(&options, argc - own, argv + own);
 	signals = block_signals(options.config[0] != '\0');
-	if (eal.fell_back)
-		say("no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_at_exit();
 	status = start_eal(&eal);
 	runtime_folder_hold(rte_eal_get_runtime_dir());
 	if (status != 0)
 		return status;
+	if (eal.fell_back)
+		say("no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_dead(rte_eal_get_runtime_dir());
 	log_choose(options.log);
 	status = run(&options, signals, &cpus);

@@ -135,7 +135,7 @@ int config_read(struct option_table *t, const char *path)
 	}
 	if (f == NULL || ferror(f)) {
 		snprintf(t->why, sizeof(t->why), "--config %.300s: %s", path, strerror(errno));
-		status = OPTIONS_FAILED;
+		status = OPTIONS_USAGE;
 	} else if (status == OPTIONS_OK && !c.inside) {
 		snprintf(t->why, sizeof(t->why), "--config %.300s: has no section " SECTION, path);
 		status = OPTIONS_USAGE;

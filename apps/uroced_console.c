@@ -2,10 +2,12 @@
 #include "uroced_console.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmdline_socket.h>
@@ -197,9 +199,25 @@ static int take_lines(FILE *f, const char *path, bool execute, char *why, size_t
 		else
 			snprintf(why, why_size, "%s:%u: %.*s: %s", path, number,
 				 (int)strcspn(line, "\n"), line, wrong);
-		return -1;
+		return execute ? 1 : OPTIONS_USAGE;
 	}
 	return 0;
+}
+
+int console_check_file(const char *path, char *why, size_t why_size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISDIR(st.st_mode))) {
+		close(fd);
+		return 0;
+	}
+	snprintf(why, why_size, "--cmdline-file %.300s: %s", path,
+		 strerror(fd < 0 ? errno : EISDIR));
+	if (fd >= 0)
+		close(fd);
+	return OPTIONS_USAGE;
 }
 
 int console_run_file(const char *path, char *why, size_t why_size)
@@ -209,7 +227,7 @@ int console_run_file(const char *path, char *why, size_t why_size)
 
 	if (f == NULL) {
 		snprintf(why, why_size, "--cmdline-file %s: %s", path, strerror(errno));
-		return -1;
+		return OPTIONS_USAGE;
 	}
 	console.from_file = true;
 	status = take_lines(f, path, false, why, why_size);

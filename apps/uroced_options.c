@@ -457,8 +457,11 @@ int eal_arguments_make(struct eal_arguments *eal, int argc, char **argv,
 			 EAL_ARGUMENTS_MAX - ARRAY_SIZE(eal->text));
 		return OPTIONS_USAGE;
 	}
-	for (int k = 0; k < i; k++)
-		eal->argv[eal->argc++] = argv[k];
+	eal->argv[eal->argc++] = argv[0];
 	add_defaults(eal, i, argv, facts);
+	/* last, so that an option without its value does not take one of ours for it */
+	eal->given = eal->argc;
+	for (int k = 1; k < i; k++)
+		eal->argv[eal->argc++] = argv[k];
 	return 0;
 }

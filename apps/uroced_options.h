@@ -53,6 +53,7 @@ struct eal_facts {
 
 struct eal_arguments {
 	int argc;
+	int given; /* from here on they are the user's */
 	char *argv[EAL_ARGUMENTS_MAX];
 	char text[10][320]; /* of those that were added */
 	bool syslog; /* the user chose a facility (--syslog): messages go there, too */

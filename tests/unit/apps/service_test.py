@@ -13,7 +13,7 @@ import socket
 import subprocess
 import unittest
 
-from engine_rig import ENOUGH, UROCED, EngineCase, until
+from engine_rig import ENOUGH, UROCE, UROCED, EngineCase, until
 
 CONFIG = pathlib.Path(__file__).resolve().parents[3] / "config"
 UNITS = ("uroced.service", "uroced@.service")
@@ -196,10 +196,40 @@ class Reload(EngineCase):
 class Wrong(EngineCase):
     """What stands wrong on the command line: status 2, and nothing on stdout."""
 
-    def test_an_option_of_eal(self):
-        end = self.run_uroced(eal=["--no-such-option"])
-        self.assertEqual((end.returncode, end.stdout), (2, ""))
-        self.assertRegex(end.stderr, "\nuroced: EAL does not start with .*--no-such-option.*: Invalid argument\n$")
+    def test_options_of_eal(self):
+        """One line: what was given, what is wrong with it, and where stands what may be given."""
+        with open("/sys/devices/system/cpu/possible", encoding="ascii") as f:
+            last = int(f.read().split("-")[-1])
+        lists = "uroced --help -- lists"
+        for words, why in (
+                (["--no-such-option"], f"unrecognized option '--no-such-option' ({lists} what EAL takes)"),
+                (["-Z"], f"unrecognized option '-Z' ({lists} what EAL takes)"),
+                (["--vdev"], "option '--vdev' has no value, or one that it does not take "
+                 f"({lists} what EAL takes)"),
+                (["-l", str(last + 1)], f"lcore {last + 1} unavailable; invalid core list, "
+                 f"please check specified cores are part of 0-{last} ({lists} what EAL takes)"),
+                (["--iova-mode=often"], f"invalid parameters for --iova-mode ({lists} what EAL takes)"),
+                (["--vdev=nonsense"], 'failed to parse device "nonsense"; Unable to parse device '
+                 f"'nonsense' ({lists} what EAL takes)")):
+            end = self.run_uroced(eal=words)
+            self.assertEqual((end.returncode, end.stdout), (2, ""), end.stderr)
+            self.assertRegex(end.stderr, r"\Auroced: EAL does not start with '[^\n]*"
+                             f"{re.escape(' '.join(words))}': {re.escape(why)}\n\\Z")
+
+    def test_what_eal_lets_pass(self):
+        """It goes on without a device that a driver refused, and past a word that is no option."""
+        for words, says in ((["--vdev=net_memif0,role=often"],
+                             r"EAL could not make net_memif0, of '.*role=often': .*Unknown role: often"),
+                            (["nonsense"], r"'nonsense' is not an option of EAL: its options begin with '-' .*")):
+            end = self.run_uroced(eal=words)
+            self.assertEqual((end.returncode, end.stdout), (2, ""), end.stderr)
+            self.assertRegex(end.stderr, rf"\Auroced: {says}[^\n]*\n\Z")
+
+    def test_a_config_file_that_cannot_be_read(self):
+        for path, why in (("/nonexistent", "No such file or directory"), ("/", "Is a directory")):
+            end = self.run_uroced("--config", path)
+            self.assertEqual((end.returncode, end.stdout, end.stderr),
+                             (2, "", f"uroced: --config {path}: {why}\n"))
 
     def test_the_usage_of_eal(self):
         end = self.run_uroced(eal=["--help"])
@@ -209,6 +239,47 @@ class Wrong(EngineCase):
         end = self.run_uroced("--idle", "often")
         self.assertEqual((end.returncode, end.stdout, end.stderr),
                          (2, "", "uroced: --idle often: must be spin or adaptive\n"))
+
+
+NOBODY = 65534
+# A system's engine that serves root alone.
+SYSTEM_OF_ROOT = """
+import os, socket, subprocess, sys
+os.umask(0o077)
+os.mkdir("/run/uroce", 0o755)
+os.chmod("/run/uroce", 0o755)
+socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).bind("/run/uroce/uroced.sock")
+sys.exit(subprocess.run(sys.argv[1:], user=65534, group=65534, extra_groups=[]).returncode)
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "another user and a mount namespace need root")
+class Refused(EngineCase):
+    """A user who may not open the system's socket."""
+
+    def run_refused(self, *words):
+        inside = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o mode=755 none /run && exec "$@"',
+                  "sh", "/usr/bin/python3", "-c", SYSTEM_OF_ROOT]
+        return subprocess.run([*inside, UROCE, "run", *words, "--", "/bin/true"],
+                              env=self.environment, timeout=ENOUGH, capture_output=True, text=True)
+
+    def test_the_own_engine_instead(self):
+        own = self.folder / "nobody" / "uroce"
+        self.folder.chmod(0o755)
+        for folder in (own.parent, own):
+            folder.mkdir(mode=0o700)
+            os.chown(folder, NOBODY, NOBODY)
+        del self.environment["UROCE_SOCKET"]
+        self.environment["XDG_RUNTIME_DIR"] = str(own.parent)
+        self.socket = str(own / "uroced.sock")
+        self.start(user=NOBODY, group=NOBODY, extra_groups=[], cwd="/")
+        told = f"uroce: you may not use /run/uroce/uroced.sock: using {self.socket} instead\n"
+        end = self.run_refused("--quiet")
+        self.assertEqual((end.returncode, end.stderr), (0, told))
+        end = self.run_refused("--no-files")
+        self.assertEqual((end.returncode, end.stderr.count("\n")), (0, 2), end.stderr)
+        self.assertTrue(end.stderr.startswith(told), end.stderr)
+        self.assertTrue(json.loads(self.run_refused("--json").stderr)["refused"])
 
 
 class Restart(EngineCase):

@@ -69,7 +69,8 @@ static const struct {
 	{ { "--log", "debug" }, OPTIONS_OK, "" },
 	{ { "--exit-when-idle", "0" }, OPTIONS_USAGE, "1 .. 86400" },
 	{ { "--socket", "" }, OPTIONS_USAGE, "--socket" },
-	{ { "--config", "/nonexistent" }, OPTIONS_FAILED, "/nonexistent" },
+	{ { "--config", "/nonexistent" }, OPTIONS_USAGE, "--config /nonexistent: No such file" },
+	{ { "--config", "/" }, OPTIONS_USAGE, "--config /: Is a directory" },
 };
 
 static int parse(struct uroced_options *o, const char *const *words, char *why, size_t size)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The start of EAL. What EAL, its drivers and getopt say meanwhile is kept. If all goes well it follows
+ * on stderr; if an option is wrong, one line has what it comes to.
+ */
+#ifndef APPS_UROCED_EAL_H
+#define APPS_UROCED_EAL_H
+
+#include "uroced_options.h"
+
+/* 0, OPTIONS_USAGE if an option is wrong, or 1. */
+int start_eal(struct eal_arguments *eal);
+
+#endif
