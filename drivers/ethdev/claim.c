@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
+#include <net/if.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,30 +41,57 @@ static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *wh
 	return known && (who->uid == 0 || who->uid == geteuid());
 }
 
-int claim_interface(const char *name, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
+/* A descriptor that is the claim, or one of these. */
+#define NONE  (-1) /* there is no way to make one */
+#define TAKEN (-2)
+
+static int take(uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char process[32] = "", name[IF_NAMESIZE + sizeof("interface ")];
 	struct sockaddr_un at;
 	socklen_t length = name_it(&at, ifindex, vlan);
-	char process[32] = "";
 	struct ucred who;
 	int error;
 
 	if (fd < 0)
-		return CLAIM_NONE;
+		return NONE;
 	if (bind(fd, (struct sockaddr *)&at, length) == 0 && listen(fd, WAITING) == 0)
 		return fd;
 	error = errno;
 	close(fd);
 	if (error != EADDRINUSE || !ask(&at, length, &who))
-		return CLAIM_NONE;
+		return NONE;
 	if (who.pid > 0) /* 0: it is in another pid namespace */
 		snprintf(process, sizeof(process), " (process %d)", who.pid);
+	if (if_indextoname(ifindex, name) == NULL) /* it has gone */
+		snprintf(name, sizeof(name), "interface %u", ifindex);
 	snprintf(why, why_size,
 		 "%s: another engine%s has this interface: use or stop that engine, or choose "
 		 "another interface or --vlan",
 		 name, process);
-	return CLAIM_TAKEN;
+	return TAKEN;
+}
+
+bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
+{
+	int fd;
+
+	if (vlan == c->vlan)
+		return true;
+	fd = take(ifindex, vlan, why, why_size);
+	if (fd == TAKEN)
+		return false;
+	claim_end(c); /* of another VLAN, by an engine that was not made */
+	*c = (struct claim){ .fd = fd, .vlan = vlan };
+	return true;
+}
+
+void claim_end(struct claim *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	*c = claim_none();
 }
 
 static bool has_open(const char *pid, const char *file)

@@ -7,14 +7,28 @@
 #ifndef DRIVERS_ETHDEV_CLAIM_H
 #define DRIVERS_ETHDEV_CLAIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLAIM_NONE  (-1) /* there is no way to make one; one may go on */
-#define CLAIM_TAKEN (-2)
+#define CLAIM_LATER UINT16_MAX /* in the place of a VLAN: none was tried yet */
 
-/* A descriptor that is the claim, or one of the above; CLAIM_TAKEN: `why` names who has the interface. */
-int claim_interface(const char *name, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size);
+struct claim {
+	int fd; /* negative: there is none; one may go on without, where there is no way to make one */
+	uint16_t vlan;
+};
+
+static inline struct claim claim_none(void)
+{
+	return (struct claim){ .fd = -1, .vlan = CLAIM_LATER };
+}
+
+/*
+ * Claims this interface and VLAN in the place of what was claimed before. False: another engine has them,
+ * `why` says whose, and the claim is as it was.
+ */
+bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size);
+void claim_end(struct claim *c);
 
 /* The first other process that has this file open, as far as we may look; 0: none. */
 int claim_holder_of(const char *file);

@@ -180,6 +180,7 @@ static void ethdev_close(struct port *p)
 		netdev_close(d->netdev); /* removes the device that it created */
 	else
 		rte_eth_dev_close(d->id);
+	claim_end(&d->claim);
 	free(d);
 }
 
@@ -192,6 +193,16 @@ static const struct port_ops ethdev_ops = {
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
 };
+
+bool ethdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size)
+{
+	struct ethdev *d;
+
+	if (p->ops != &ethdev_ops)
+		return true;
+	d = ethdev_of(p);
+	return d->claims == 0 || claim_take(&d->claim, d->claims, vlan, why, why_size);
+}
 
 int ethdev_removed_fd(const struct port *p)
 {
@@ -364,6 +375,8 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	p->socket = rte_eth_dev_socket_id(d->id);
 	d->link_ifindex = ethdev_ifindex(d->behind, info);
 	p->ifindex = d->link_ifindex;
+	d->claims = ethdev_claims(d->behind, info);
+	d->claim = claim_none();
 	p->nap = LIMIT_PORT_NAP;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)

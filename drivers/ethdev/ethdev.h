@@ -23,6 +23,12 @@ struct ethdev_options {
 struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_size);
 
 /*
+ * Makes the port one of an engine in this VLAN (0: untagged), before the engine uses it. False: it is on
+ * a Linux interface that another engine has in that VLAN, and `why` says whose.
+ */
+bool ethdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size);
+
+/*
  * Why EAL has no port of this name: one line in `why` that says what to do, if it is the address of
  * a PCI device; otherwise false. With _at: the folders of the devices and of vfio's groups.
  */

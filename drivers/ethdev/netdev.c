@@ -31,8 +31,6 @@ struct netdev {
 	struct mnl_socket *events; /* of links and addresses */
 	bool unread; /* an announced change was not read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
-	int claim; /* keeps other engines away; negative: there is none */
-	uint16_t vlan; /* of the claim; NETDEV_CLAIM_LATER: none was tried */
 };
 
 /*
@@ -114,8 +112,6 @@ void netdev_close(struct netdev *n)
 	for (int i = 0; i < 2; i++)
 		if (n->mute[i] >= 0)
 			close(n->mute[i]);
-	if (n->claim >= 0)
-		close(n->claim);
 	rte_vdev_uninit(n->vdev);
 	free(n);
 }
@@ -196,11 +192,12 @@ static void narrow_bells(struct ethdev *d)
 	}
 }
 
-static void take_interface(struct netdev *n, struct port *p)
+static void take_interface(struct netdev *n, struct port *p, const struct claim *claim)
 {
 	struct ethdev *d = container_of_type(p, struct ethdev, port);
 
 	d->netdev = n;
+	d->claim = *claim;
 	p->kernel_answers = true;
 	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
 	ifindex_mac(d->facts, p->ifindex, &p->mac);
@@ -208,33 +205,9 @@ static void take_interface(struct netdev *n, struct port *p)
 	narrow_bells(d);
 }
 
-static bool claim(struct netdev *n, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
-{
-	int fd;
-
-	if (vlan == n->vlan)
-		return true;
-	fd = claim_interface(n->iface, ifindex, vlan, why, why_size);
-	if (fd == CLAIM_TAKEN)
-		return false;
-	if (n->claim >= 0)
-		close(n->claim); /* of another VLAN, by an engine that was not made */
-	n->claim = fd;
-	n->vlan = vlan;
-	return true;
-}
-
-bool netdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size)
-{
-	/* with an interface of its own beside the port (kernel.c) nobody shares it */
-	if (!p->kernel_answers || p->kernel != NULL)
-		return true;
-	return claim(container_of_type(p, struct ethdev, port)->netdev, p->ifindex, vlan, why,
-		     why_size);
-}
-
 struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size)
 {
+	struct claim claim = claim_none();
 	struct netdev *n;
 	struct port *p;
 
@@ -246,14 +219,11 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 		return NULL;
 	}
 	snprintf(n->iface, sizeof(n->iface), "%s", o->iface);
-	n->claim = CLAIM_NONE;
-	n->vlan = NETDEV_CLAIM_LATER;
-	p = claim(n, if_nametoindex(o->iface), o->vlan, why, why_size)
+	p = claim_take(&claim, if_nametoindex(o->iface), o->vlan, why, why_size)
 		    ? open_port(n, o, why, why_size)
 		    : NULL;
 	if (p == NULL) {
-		if (n->claim >= 0)
-			close(n->claim);
+		claim_end(&claim);
 		free(n);
 		return NULL;
 	}
@@ -261,6 +231,6 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);
-	take_interface(n, p);
+	take_interface(n, p, &claim);
 	return p;
 }

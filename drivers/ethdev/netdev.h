@@ -7,9 +7,8 @@
 #ifndef DRIVERS_NETDEV_H
 #define DRIVERS_NETDEV_H
 
+#include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/ethdev.h"
-
-#define NETDEV_CLAIM_LATER UINT16_MAX
 
 struct netdev_options {
 	const char *iface;
@@ -17,7 +16,7 @@ struct netdev_options {
 	uint16_t mtu; /* 0: the interface's */
 	/*
 	 * Of the engine: engines of different VLANs share an interface. 0: untagged.
-	 * NETDEV_CLAIM_LATER: netdev_claim() will say.
+	 * CLAIM_LATER: ethdev_claim() will say.
 	 */
 	uint16_t vlan;
 	struct rte_mempool *pool; /* its mbufs have room for netdev_mbuf_octets() */
@@ -25,12 +24,6 @@ struct netdev_options {
 };
 
 struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size);
-
-/*
- * Makes the port one of an engine in this VLAN, before the engine uses it. False: another engine has the
- * interface in that VLAN, and `why` says whose. Ports of other drivers need no claim.
- */
-bool netdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size);
 
 /* Octets of data (after the headroom) that mbufs need for this interface; 0: no such interface. */
 uint32_t netdev_mbuf_octets(const char *iface, uint16_t mtu);

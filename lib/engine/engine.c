@@ -14,7 +14,7 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
-#include "drivers/ethdev/netdev.h"
+#include "drivers/ethdev/ethdev.h"
 #include "engine/carrier_direct.h"
 #include "engine/inside.h"
 #include "lcore/exception/exception.h"
@@ -296,7 +296,7 @@ struct uroce_engine *uroce_create(const struct uroce_options *options, char *why
 	if (!struct_take(&o, sizeof(o), options, "uroce_options", why, why_size) ||
 	    check_options(&o, why, why_size) != 0)
 		return NULL;
-	if (o.port != NULL && !netdev_claim(port_of_program(o.port), o.vlan, why, why_size)) {
+	if (o.port != NULL && !ethdev_claim(port_of_program(o.port), o.vlan, why, why_size)) {
 		errno = EBUSY;
 		return NULL;
 	}

@@ -33,7 +33,7 @@ static struct port *open_netdev(const struct uroce_port_options *o, char *why, s
 	struct netdev_options n = { .iface = o->netdev,
 				    .queues = o->queues,
 				    .mtu = o->mtu,
-				    .vlan = NETDEV_CLAIM_LATER, /* it is the engine's */
+				    .vlan = CLAIM_LATER, /* it is the engine's */
 				    .pool = o->pool,
 				    .socket = SOCKET_ID_ANY };
 	uint32_t octets = netdev_mbuf_octets(o->netdev, o->mtu);

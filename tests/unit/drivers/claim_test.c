@@ -21,10 +21,18 @@ static char why[256];
 
 TestSuite(claim, .init = net_namespace_enter, .timeout = 30);
 
+enum {
+	NONE = -1,
+	TAKEN = -2
+};
+
+/* The descriptor of the claim, or one of these. */
 static int claim(uint32_t ifindex, uint16_t vlan)
 {
+	struct claim c = claim_none();
+
 	why[0] = '\0';
-	return claim_interface("eth0", ifindex, vlan, why, sizeof(why));
+	return claim_take(&c, ifindex, vlan, why, sizeof(why)) ? c.fd : TAKEN;
 }
 
 /* A process that claims interface 7 as this user, and lives until it is killed. */
@@ -63,14 +71,14 @@ Test(claim, the_second_one_hears_who_was_first)
 	pid_t pid = other_process(0, &theirs);
 
 	cr_assert_geq(theirs, 0);
-	cr_expect_eq(claim(7, 0), CLAIM_TAKEN);
+	cr_expect_eq(claim(7, 0), TAKEN);
 	snprintf(
 		wanted, sizeof(wanted),
-		"eth0: another engine (process %d) has this interface: use or stop that engine, or "
+		"interface 7: another engine (process %d) has this interface: use or stop that engine, or "
 		"choose another interface or --vlan",
 		pid);
 	cr_expect_str_eq(why, wanted);
-	cr_expect_eq(claim(7, 0), CLAIM_TAKEN, "who asks does not change it");
+	cr_expect_eq(claim(7, 0), TAKEN, "who asks does not change it");
 	kill_it(pid);
 	ours = claim(7, 0);
 	cr_expect_geq(ours, 0, "it ended with its process: %s", why);
@@ -82,7 +90,7 @@ Test(claim, other_interfaces_and_vlans_are_free)
 	int one = claim(7, 0), other = claim(8, 0), vlan = claim(7, 5), again;
 
 	cr_expect(one >= 0 && other >= 0 && vlan >= 0, "%s", why);
-	cr_expect_eq(claim(7, 5), CLAIM_TAKEN);
+	cr_expect_eq(claim(7, 5), TAKEN);
 	close(vlan);
 	again = claim(7, 5);
 	cr_expect_geq(again, 0);
@@ -112,7 +120,7 @@ Test(claim, users_who_could_not_have_the_interface_do_not_count)
 		cr_skip_test("becoming another user needs root");
 	pid = other_process(NOBODY, &theirs);
 	cr_assert_geq(theirs, 0);
-	cr_expect_eq(claim(7, 0), CLAIM_NONE);
+	cr_expect_eq(claim(7, 0), NONE);
 	cr_expect_str_eq(why, "");
 	kill_it(pid);
 }
@@ -129,7 +137,7 @@ Test(claim, a_name_that_does_not_say_whose_it_is_does_not_count)
 	cr_assert_eq(bind(fd, (struct sockaddr *)&at,
 			  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)),
 		     0);
-	cr_expect_eq(claim(7, 0), CLAIM_NONE, "%s", why);
+	cr_expect_eq(claim(7, 0), NONE, "%s", why);
 	close(fd);
 }
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Engines of liburoce on one Linux interface: one for each VLAN. Each test has a network namespace. */
+/*
+ * Engines of liburoce on one Linux interface: one for each VLAN, however they reach it. Each test has a
+ * network namespace.
+ */
 #include "library_rig.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_bus_vdev.h>
 #include <rte_mbuf.h>
 
 #include "../drivers/net_namespace.h"
+#include "base/bits.h"
 
 static struct rte_mempool *pool;
 static char why[256];
@@ -27,13 +32,21 @@ static void begin(void)
 
 TestSuite(shared_netdev, .init = begin, .fini = library_end, .timeout = 60);
 
-static struct uroce_port *open_port(void)
+static struct uroce_port *open_with(struct uroce_port_options o)
 {
-	const struct uroce_port_options o = { .size = sizeof(o), .netdev = "eth0", .pool = pool };
-	struct uroce_port *port = uroce_port_open(&o, why, sizeof(why));
+	struct uroce_port *port;
+
+	o.size = sizeof(o);
+	o.pool = pool;
+	port = uroce_port_open(&o, why, sizeof(why));
 
 	cr_assert_not_null(port, "%s", why);
 	return port;
+}
+
+static struct uroce_port *open_port(void)
+{
+	return open_with((struct uroce_port_options){ .netdev = "eth0" });
 }
 
 static struct uroce_engine *create(struct uroce_port *port, const char *name, uint16_t vlan)
@@ -84,4 +97,57 @@ Test(shared_netdev, a_claim_follows_the_engine)
 	cr_expect_not_null(five, "nobody has this VLAN: %s", why);
 	cr_expect_eq(uroce_destroy(six), 0);
 	cr_expect_eq(uroce_destroy(five), 0);
+}
+
+/* A port of EAL's on that interface. */
+static struct uroce_port *open_vdev(const char *name, const char *arguments)
+{
+	cr_assert_eq(rte_vdev_init(name, arguments), 0, "%s", name);
+	return open_with((struct uroce_port_options){ .name = name });
+}
+
+static struct uroce_engine *create_with_address(struct uroce_port *port, const char *name)
+{
+	struct uroce_options o = library_options();
+
+	o.name = name;
+	o.port = port;
+	o.pool = pool;
+	o.addresses = 1;
+	o.address[0] =
+		(struct uroce_address){ .octet = { [10] = 0xff, 0xff, 10, 9, 0, 7 }, .prefix = 24 };
+	strcpy(why, "");
+	return uroce_create(&o, why, sizeof(why));
+}
+
+/* The name in DPDK, its driver's arguments; all of them see what comes to eth0. */
+static const char *const drivers[][2] = {
+	{ "net_af_packet7", "iface=eth0" },
+	{ "net_af_packet8", "iface=eth0" },
+	{ "net_pcap7", "iface=eth0" },
+};
+
+Test(shared_netdev, other_drivers_on_the_interface)
+{
+	struct uroce_engine *first;
+
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+		struct uroce_port *port = open_vdev(drivers[i][0], drivers[i][1]);
+
+		first = create(open_port(), "uroce0", 0);
+		cr_assert_not_null(first, "%s", why);
+		cr_expect_null(create_with_address(port, "uroce1"), "%s", drivers[i][0]);
+		cr_expect_eq(errno, EBUSY);
+		cr_expect_not_null(strstr(why, "eth0: another engine (process "), "%s: %s",
+				   drivers[i][0], why);
+		cr_expect_eq(uroce_destroy(first), 0);
+		first = create_with_address(port, "uroce1");
+		cr_assert_not_null(first, "%s: %s", drivers[i][0], why);
+		port = open_port();
+		cr_expect_null(create(port, "uroce0", 0), "%s", drivers[i][0]);
+		cr_expect_not_null(strstr(why, "eth0: another engine (process "), "%s: %s",
+				   drivers[i][0], why);
+		cr_expect_eq(uroce_port_close(port), 0);
+		cr_expect_eq(uroce_destroy(first), 0);
+	}
 }
