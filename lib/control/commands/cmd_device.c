@@ -67,7 +67,8 @@ static void fill_port(const struct engine *e, struct reply_device *d)
 	d->port_state = e->control->link_up ? PORT_ACTIVE : PORT_DOWN;
 	d->active_mtu = e->active_mtu;
 	d->max_mtu = MTU_4096;
-	link_rate(e->port != NULL ? e->port->speed : 0, &d->active_speed, &d->active_width);
+	link_rate(e->port != NULL ? e->port->speed : MEMORY_RATE, &d->active_speed,
+		  &d->active_width);
 	d->bad_pkey = violations(e, REASON_PKEY);
 	d->qkey_violations = violations(e, REASON_QKEY);
 	memcpy(d->mac, e->mac.octet, sizeof(d->mac));

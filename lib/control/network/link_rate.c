@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rate of an Ethernet link in terms of InfiniBand: a number of lanes and the speed of one
- * (IBTA 14.2.5.6, PortInfo). A rate between two rows gets the later row, as in Linux for
- * RoCE devices (ib_get_eth_speed).
+ * (IBTA 14.2.5.6, PortInfo). A rate between two rows gets the later row, and an unknown one the first, as
+ * in Linux for RoCE devices (ib_get_eth_speed).
  */
 #include "base/bits.h"
 #include "control/control.h"
@@ -18,7 +18,6 @@ enum {
 enum {
 	SDR = 1, /* Gbit/s of a lane: 2.5 */
 	DDR = 2, /* 5 */
-	QDR = 4, /* 10 */
 	FDR10 = 8, /* 10 */
 	EDR = 32, /* 25 */
 	HDR = 64, /* 50 */
@@ -39,11 +38,6 @@ void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width)
 {
 	size_t i = 0;
 
-	/* No link, or memory instead of one, whose rate is unknown: more than the slowest. */
-	*speed = QDR;
-	*width = LANES_4;
-	if (mbits == 0)
-		return;
 	while (i + 1 < ARRAY_SIZE(rows) && mbits > rows[i].most)
 		i++;
 	*speed = rows[i].speed;
