@@ -170,7 +170,10 @@ static int own_gid(struct traffic *t, const union ibv_gid *to)
 
 static const char *aim(struct traffic *t, const char *to)
 {
-	struct ibv_ah_attr a = { .is_global = 1, .port_num = PORT, .grh = { .hop_limit = 64 } };
+	/* ECT(0), as packets of connections have it, so that a network may mark them */
+	struct ibv_ah_attr a = { .is_global = 1,
+				 .port_num = PORT,
+				 .grh = { .hop_limit = 64, .traffic_class = 2 } };
 	struct ibv_port_attr port;
 	int index;
 

@@ -305,11 +305,12 @@ class Prompt(EngineCase):
             return self.counter(terminal, "tx_impair_overflowed")
 
         until(lambda: passed() > 10000, "frames without a rate")
-        self.assertEqual(overflowed(), 0)
+        self.assertEqual((overflowed(), self.counter(terminal, "tx_impair_queue_marked")), (0, 0))
         begun = time.monotonic()
         for words in ("rate 1M", "queue 16k", "ecn 8k"):
             self.assertEqual(self.command(terminal, f"set impair {words}"), "")
         until(lambda: overflowed() > 10000, "frames that found the buffer full")
+        until(lambda: self.counter(terminal, "tx_impair_queue_marked") > 100, "marked frames")
         before, lost = passed(), overflowed()
         until(lambda: overflowed() > lost + 10000, "more of them")
         # a frame has more than 1000 octets, and the buffer counts for what it held at first
@@ -368,10 +369,10 @@ class Files(EngineCase):
         path.write_text(text)
         return str(path)
 
-    def refused(self, text, says):
+    def refused(self, text, says, status=2):
         path = self.write(text)
         end = self.run_uroced("--cmdline-file", path)
-        self.assertEqual(end.returncode, 1)
+        self.assertEqual(end.returncode, status)
         self.assertEqual(end.stderr.replace(path, "FILE"), f"uroced: FILE:{says}\n")
         return end.stdout
 
@@ -388,13 +389,14 @@ class Files(EngineCase):
         self.assertNotIn("socket-mode", said, "nothing was executed")
         self.refused("\nset idle often\n",
                      "2: set idle often: words are missing or wrong (`help` lists all commands)")
-        self.refused("clear port\n", "1: clear port: there is no port")
+        self.refused("clear port\n", "1: clear port: there is no port", status=1)
         self.refused("x" * 600 + "\n", "1: " + "x" * 511 + ": the line is too long")
 
     def test_no_such_file(self):
-        end = self.run_uroced("--cmdline-file", "/nonexistent")
-        self.assertEqual(end.returncode, 1)
-        self.assertIn("--cmdline-file /nonexistent: No such file", end.stderr)
+        for path, why in (("/nonexistent", "No such file or directory"), ("/", "Is a directory")):
+            end = self.run_uroced("--cmdline-file", path)
+            self.assertEqual((end.returncode, end.stdout, end.stderr),
+                             (2, "", f"uroced: --cmdline-file {path}: {why}\n"))
 
 
 if __name__ == "__main__":
