@@ -14,8 +14,6 @@
 
 #include "base/bits.h"
 
-#define SYSTEM_SOCKET "/run/uroce/uroced.sock"
-
 int engine_connect(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -150,7 +148,7 @@ static int try_chosen(const char *path, struct engine_place *where, struct reply
 		      char *why, size_t why_size)
 {
 	where->chosen = true;
-	where->own = false;
+	where->own = where->refused = false;
 	if (strlen(path) >= sizeof(where->path)) {
 		snprintf(why, why_size, "%.40s...: a socket path is limited to %zu octets", path,
 			 sizeof(where->path) - 1);
@@ -172,8 +170,10 @@ int engine_locate(const char *chosen, struct engine_place *where, struct reply_d
 		return try_chosen(chosen, where, device, why, why_size);
 
 	*where = (struct engine_place){ .path = SYSTEM_SOCKET };
-	if (engine_try(SYSTEM_SOCKET, device, why, why_size) == 0)
+	error = engine_try(SYSTEM_SOCKET, device, why, why_size);
+	if (error == 0)
 		return 0;
+	where->refused = error == EACCES || error == EPERM;
 	error = engine_own_place(false, where, why, why_size);
 	if (error == 0)
 		error = engine_try(where->path, device, why, why_size);

@@ -11,10 +11,13 @@
 
 #include "protocol/command.h"
 
+#define SYSTEM_SOCKET "/run/uroce/uroced.sock"
+
 struct engine_place {
 	char path[108]; /* of the socket; as long as sockaddr_un allows */
 	bool chosen; /* by --socket or $UROCE_SOCKET: no other place is tried */
 	bool own; /* the user's own engine, which may exit while no program is attached */
+	bool refused; /* there is a system's engine, and this user may not open its socket */
 };
 
 /*

@@ -39,7 +39,8 @@ static const char usage[] =
 	"                 mounts   its own mount namespace (unless root in a user namespace)\n"
 	"                 preload  a library that redirects calls of libc\n"
 	"                 none     not at all (also --no-files)\n"
-	"  --quiet        do not print on stderr which engine is used\n"
+	"  --quiet        do not print on stderr which engine is used, unless this user may not use\n"
+	"                 the system's\n"
 	"  --json         print it as JSON\n"
 	"\n"
 	"The exit status is the program's; 126 or 127 if it cannot be run, 1 if no engine serves it.\n";
@@ -105,6 +106,10 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 {
 	char text[512];
 
+	/* who expects the system's engine would look for its peers in vain */
+	if (where->refused && !o->json)
+		fprintf(stderr, "uroce: you may not use " SYSTEM_SOCKET ": using %s instead\n",
+			where->path);
 	if (o->quiet)
 		return;
 	if (o->json) {
@@ -114,6 +119,7 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 		json_string(&j, "device", device->name);
 		json_string(&j, "socket", where->path);
 		json_bool(&j, "started", started);
+		json_bool(&j, "refused", where->refused);
 		json_string(&j, "files", files_way_name(files));
 		json_close(&j, '}');
 		return;
