@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "lossy.h"
+#include "seeds.h"
 
 static struct sim_result run(const struct sim_config *c)
 {
@@ -19,7 +20,7 @@ static struct sim_result run(const struct sim_config *c)
 /* protocol-map 123, 172, 175: without loss everything arrives, once and in order */
 Test(lossy, a_perfect_link_loses_nothing, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 30; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(30); seed++) {
 		struct sim_config c = { .seed = seed, .messages = 300, .delay = 5000 };
 		struct sim_result r = run(&c);
 
@@ -33,7 +34,7 @@ Test(lossy, messages_arrive_whole, .timeout = 300)
 {
 	uint64_t delivered = 0, sent = 0, gaps = 0, outside = 0, damaged = 0;
 
-	for (uint64_t seed = 1; seed <= 150; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(150); seed++) {
 		struct sim_config c = { .seed = seed,
 					.messages = 300,
 					.delay = 5000,
@@ -50,7 +51,7 @@ Test(lossy, messages_arrive_whole, .timeout = 300)
 		damaged += r.reasons[REASON_ICRC];
 	}
 	/* The runs had the intended faults, and yet many messages arrived. */
-	cr_assert(gaps > 1000 && outside > 1000 && damaged > 100,
+	cr_assert(gaps > SEEDS(1000) && outside > SEEDS(1000) && damaged > SEEDS(100),
 		  "%llu gaps, %llu outside, %llu ICRC", (unsigned long long)gaps,
 		  (unsigned long long)outside, (unsigned long long)damaged);
 	cr_assert_gt(delivered, sent / 4, "%llu of %llu", (unsigned long long)delivered,
@@ -60,7 +61,7 @@ Test(lossy, messages_arrive_whole, .timeout = 300)
 /* protocol-map 134: send queues stop and resume; the other direction is not affected */
 Test(lossy, local_errors_stop_only_a_send_queue, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 60; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(60); seed++) {
 		struct sim_config c = { .seed = seed,
 					.messages = 300,
 					.delay = 5000,
@@ -78,7 +79,7 @@ Test(lossy, many_seeds, .timeout = 300)
 
 	c.messages = 100;
 	c.unreliable = true;
-	for (c.seed = 1; c.seed <= 200; c.seed++) {
+	for (c.seed = 1; c.seed <= SEEDS(200); c.seed++) {
 		struct sim_result r;
 
 		sim_run(&c, &r);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "seeds.h"
 #include "sim.h"
 
 static struct sim_result run(const struct sim_config *c)
@@ -30,7 +31,7 @@ Test(sim, many_seeds, .timeout = 300)
 	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0;
 
 	c.messages = 150;
-	for (c.seed = 1; c.seed <= 400; c.seed++) {
+	for (c.seed = 1; c.seed <= SEEDS(400); c.seed++) {
 		struct sim_result r = run(&c);
 
 		broken += r.broken;
@@ -39,7 +40,8 @@ Test(sim, many_seeds, .timeout = 300)
 		refused += r.reasons[REASON_ICRC];
 	}
 	/* The seeds had the intended faults. */
-	cr_assert(broken > 50 && lost > 1000 && corrupted > 100 && refused > 50,
+	cr_assert(broken > SEEDS(50) && lost > SEEDS(1000) && corrupted > SEEDS(100) &&
+			  refused > SEEDS(50),
 		  "%llu broken, %llu lost, %llu corrupted, %llu refused by ICRC",
 		  (unsigned long long)broken, (unsigned long long)lost,
 		  (unsigned long long)corrupted, (unsigned long long)refused);
@@ -48,7 +50,7 @@ Test(sim, many_seeds, .timeout = 300)
 /* protocol-map 169: one direction each; every message arrives in the SRQ that it names */
 Test(sim, xrc_under_loss, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(20); seed++) {
 		struct sim_config c = clean(seed, 200);
 		struct sim_result r;
 
@@ -64,7 +66,7 @@ Test(sim, xrc_under_loss, .timeout = 300)
 /* protocol-map 106: without a fault nothing fails, however bad the order */
 Test(sim, reordering_and_duplication_break_nothing, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(20); seed++) {
 		struct sim_config c = clean(seed, 200);
 		struct sim_result r;
 
@@ -90,7 +92,7 @@ Test(sim, a_nak_that_overtakes_a_repeated_response)
 
 Test(sim, every_message_arrives_through_loss, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(20); seed++) {
 		struct sim_config c = clean(seed, 200);
 		struct sim_result r;
 
@@ -108,7 +110,7 @@ Test(sim, every_message_arrives_through_loss, .timeout = 300)
  */
 Test(sim, a_hopeless_link_never_corrupts_data, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 10; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(10); seed++) {
 		struct sim_config c = clean(seed, 100);
 
 		c.loss = 0.2;
@@ -119,7 +121,7 @@ Test(sim, a_hopeless_link_never_corrupts_data, .timeout = 300)
 
 Test(sim, memory_that_cannot_be_reached, .timeout = 300)
 {
-	for (uint64_t seed = 1; seed <= 40; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS(40); seed++) {
 		struct sim_config c = clean(seed, 200);
 
 		c.fail_copies = 0.002;

@@ -4,6 +4,7 @@
  * nothing is answered, only memory that was offered is touched, no packet takes the queue pair to
  * ERR, and every request completes once and in order.
  */
+#include "sim/seeds.h"
 #include "story/story.h"
 
 static void again(uint32_t type, uint32_t seed)
@@ -193,20 +194,20 @@ static void storm(uint32_t type, uint64_t number)
 /* hostile H-4: every opcode at every length. */
 Test(storm, uc, .timeout = 300)
 {
-	for (uint64_t i = 1; i <= 1500; i++)
+	for (uint64_t i = 1; i <= SEEDS(1500); i++)
 		storm(QP_TYPE_UC, i);
 }
 
 /* hostile H-4: every opcode at every length. */
 Test(storm, ud, .timeout = 300)
 {
-	for (uint64_t i = 1; i <= 1500; i++)
+	for (uint64_t i = 1; i <= SEEDS(1500); i++)
 		storm(QP_TYPE_UD, i);
 }
 
 /* hostile H-4: every opcode at every length. */
 Test(storm, raw, .timeout = 300)
 {
-	for (uint64_t i = 1; i <= 1500; i++)
+	for (uint64_t i = 1; i <= SEEDS(1500); i++)
 		storm(QP_TYPE_RAW_PACKET, i);
 }
