@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +20,7 @@
 
 #include "base/bits.h"
 #include "endpoint.h"
+#include "engine_objects.h"
 #include "mute_fuse.h"
 
 #define NOBODY	 65534
@@ -28,6 +30,7 @@
 #define DATA_GAP     0.1 /* seconds: between two completions of the healthy pair */
 #define CONTROL_TIME 0.2 /* of one of its commands */
 #define TRIES	     10 /* other work on the machine makes gaps, too */
+#define ENOUGH	     100 /* commands and writes that are looked at after each event */
 
 static double now(void)
 {
@@ -216,11 +219,11 @@ static void attack(size_t number, uid_t uid, int life, int ready)
 struct verdict {
 	double gap; /* the longest between two completions, */
 	double control; /* and the longest command */
-	uint32_t done;
+	uint32_t done, commands; /* how many writes and commands so far */
 	int error; /* of what failed; 0: nothing */
 };
 
-static struct verdict seen;
+static struct verdict *seen; /* both processes see it */
 static int stop;
 
 static void *command_on(void *unused)
@@ -230,9 +233,10 @@ static void *command_on(void *unused)
 		struct ibv_mr *mr = ibv_reg_mr(e.pd, e.buffer, PAGE, IBV_ACCESS_LOCAL_WRITE);
 
 		if (mr == NULL || ibv_dereg_mr(mr) != 0)
-			seen.error = errno;
-		if ((now() - begin) / 2 > seen.control)
-			seen.control = (now() - begin) / 2;
+			seen->error = errno;
+		if ((now() - begin) / 2 > seen->control)
+			seen->control = (now() - begin) / 2;
+		__atomic_fetch_add(&seen->commands, 1, __ATOMIC_RELAXED);
 		usleep(1000);
 	}
 	return NULL;
@@ -251,12 +255,12 @@ static void write_once(void)
 
 	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + PAGE;
 	wr.wr.rdma.rkey = e.mr->rkey;
-	seen.error |= ibv_post_send(e.qp[0], &wr, &bad);
+	seen->error |= ibv_post_send(e.qp[0], &wr, &bad);
 	while ((n = ibv_poll_cq(e.cq, 1, &wc)) == 0)
 		;
 	if (n < 0 || wc.status != IBV_WC_SUCCESS)
-		seen.error = EIO;
-	seen.done++;
+		seen->error = EIO;
+	__atomic_fetch_add(&seen->done, 1, __ATOMIC_RELAXED);
 }
 
 static void be_healthy(uid_t uid, int control, int report)
@@ -274,12 +278,12 @@ static void be_healthy(uid_t uid, int control, int report)
 		double begin = now();
 
 		write_once();
-		if (now() - begin > seen.gap)
-			seen.gap = now() - begin;
+		if (now() - begin > seen->gap)
+			seen->gap = now() - begin;
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	_exit(write(report, &seen, sizeof(seen)) == sizeof(seen) ? 0 : 3);
+	_exit(write(report, "-", 1) == 1 ? 0 : 3);
 }
 
 struct healthy {
@@ -301,6 +305,8 @@ static struct healthy begin_healthy(uid_t uid)
 	int control[2], report[2];
 	struct healthy h;
 
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(seen, MAP_FAILED);
 	cr_assert_eq(pipe(control), 0);
 	cr_assert_eq(pipe(report), 0);
 	h.pid = fork();
@@ -318,17 +324,30 @@ static struct healthy begin_healthy(uid_t uid)
 
 static struct verdict end_healthy(struct healthy *h)
 {
-	struct verdict v = { .error = -1 };
-	struct pollfd p = { .fd = h->report, .events = POLLIN };
+	struct verdict v;
 
 	close(h->control);
-	if (poll(&p, 1, WAIT_SECONDS * 1000) != 1)
+	if (next_octet(h->report) != '-') {
 		kill(h->pid, SIGKILL);
-	if (read(h->report, &v, sizeof(v)) != sizeof(v))
-		v.error = -1;
+		seen->error = -1;
+	}
 	close(h->report);
 	waitpid(h->pid, NULL, 0);
+	v = *seen;
+	munmap(seen, sizeof(*seen));
 	return v;
+}
+
+/* Looks on for a while. Whoever stands still for WAIT_SECONDS is no longer waited for: its verdict says it. */
+static void watch_healthy(void)
+{
+	uint32_t done = seen->done, commands = seen->commands;
+	double end = now() + WAIT_SECONDS;
+
+	while ((__atomic_load_n(&seen->done, __ATOMIC_RELAXED) - done < ENOUGH ||
+		__atomic_load_n(&seen->commands, __ATOMIC_RELAXED) - commands < ENOUGH) &&
+	       now() < end)
+		usleep(1000);
 }
 
 /* ---- both ---- */
@@ -379,6 +398,38 @@ static void kill_some(void)
 			kill(attacker[i], SIGKILL);
 }
 
+static uint32_t queue_pairs_after(bool killed)
+{
+	uint32_t n = 2; /* the healthy pair's */
+
+	for (size_t i = 0; i < ATTACKERS; i++)
+		if (attacks[i].way_out != DESTROYS && !(killed && attacks[i].way_out == KILLED))
+			n += 2;
+	return n;
+}
+
+/* The engine has taken apart what was destroyed, or killed, although its memory blocks. */
+static void await_queue_pairs(uint32_t n)
+{
+	double end = now() + WAIT_SECONDS;
+	struct reply_statistics s = { 0 };
+
+	do {
+		cr_assert_lt(now(), end, "%u queue pairs instead of %u", s.qps, n);
+		engine_statistics(&s);
+		usleep(1000);
+	} while (s.qps != n);
+}
+
+static void watch_attack(void)
+{
+	await_queue_pairs(queue_pairs_after(false));
+	watch_healthy();
+	kill_some();
+	await_queue_pairs(queue_pairs_after(true));
+	watch_healthy();
+}
+
 static struct verdict try(uid_t attackers, uid_t healthy)
 {
 	struct healthy h = begin_healthy(healthy);
@@ -386,9 +437,8 @@ static struct verdict try(uid_t attackers, uid_t healthy)
 	int life[2];
 	char began = begin_attack(attackers, life, &h);
 
-	usleep(500000);
-	kill_some();
-	usleep(1500000);
+	if (began == '+')
+		watch_attack();
 	v = end_healthy(&h);
 	end_attack(life);
 	cr_assert_neq(began, '?', "the programs do not begin");
