@@ -59,5 +59,7 @@ class RebootCase:
 
 
 def cases():
-    yield RebootCase("reboot/restarts", "reboot", quick=True)
+    # the guest needs 14 s to come back
+    yield RebootCase("reboot/restarts", "reboot", quick=True, roles=("client",))
+    yield RebootCase("reboot/restarts", "reboot", roles=("server",))
     yield RebootCase("reboot/vanishes", "vanish")
