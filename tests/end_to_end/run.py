@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs unmodified Debian programs over engines of a build. Prints one line per case and a summary.
 
-    run.py [--build DIR] [--case PATTERN]... [--list] [--quick]
+    run.py [--build DIR] [--case PATTERN]... [--list] [--quick] [--side-by-side N]
 """
 
 import argparse
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -102,27 +103,30 @@ def chosen(arguments):
 
 
 class Runner:
+    """Runs cases one after the other."""
+
     def __init__(self, build):
         self.build = build
         self.rig = None
-        self.place = None
         self.passed = self.failed = self.skipped = 0
 
     def prepare(self, case):
         """Cases on one place share its engines; an engine that broke is replaced."""
-        if case.rig == self.place and self.rig is not None:
-            return self.rig
-        self.close()
-        if case.rig is None:
-            return None
-        self.rig = RIGS[case.rig](self.build)
-        self.place = case.rig
+        if self.rig is None and case.rig is not None:
+            self.rig = RIGS[case.rig](self.build)
         return self.rig
 
     def close(self):
         if self.rig is not None:
             self.rig.close()
-        self.rig = self.place = None
+        self.rig = None
+
+    def place(self, cases_there):
+        try:
+            for case in cases_there:
+                self.one(case)
+        finally:
+            self.close()
 
     def one(self, case):
         start = time.monotonic()
@@ -137,7 +141,67 @@ class Runner:
             said, verdict, self.skipped = str(reason), "skip", self.skipped + 1
             self.close()
         took = time.monotonic() - start
-        print(f"{verdict} {case.name:36} {took:5.1f} s  {said or ''}", flush=True)
+        # in one write, as another process may print, too
+        os.write(1, f"{verdict} {case.name:36} {took:5.1f} s  {said or ''}\n".encode())
+
+    @property
+    def counts(self):
+        return self.passed, self.failed, self.skipped
+
+
+def by_place(found):
+    """The cases of each place together; a case that makes its own rig is alone."""
+    places = {}
+    for i, case in enumerate(found):
+        places.setdefault(case.rig or i, []).append(case)
+    return list(places.values())
+
+
+def work_on(places, numbers, report, build):
+    """A process of its own: takes one place after the other and reports its counts at the end."""
+    runner = Runner(build)
+    while number := os.read(numbers, 1):
+        runner.place(places[number[0]])
+    os.write(report, " ".join(map(str, runner.counts)).encode())
+
+
+def begin_worker(*arguments):
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work_on(*arguments)
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(status)  # cleaning up is done; what comes behind belongs to the parent
+    return pid
+
+
+def run_side_by_side(places, build, workers):
+    """Every place has its own namespaces, engines and files. Returns the counts."""
+    numbers, ours = os.pipe()
+    os.write(ours, bytes(range(len(places))))
+    os.close(ours)
+    left = {}
+    counts = []
+    try:
+        for _ in range(workers):
+            theirs, report = os.pipe()
+            left[begin_worker(places, numbers, report, build)] = theirs
+            os.close(report)
+        while left:
+            pid, _ = os.wait()
+            counts.append(os.read(left.pop(pid), 100).decode().split() or None)
+    finally:
+        for pid in left:
+            os.kill(pid, signal.SIGTERM)
+        for pid in left:
+            os.waitpid(pid, 0)
+    if None in counts:
+        sys.exit("a process that ran cases did not come to its end")
+    return [sum(map(int, column)) for column in zip(*counts)]
 
 
 def main():
@@ -147,6 +211,8 @@ def main():
                         help="run only these (shell pattern, may be repeated)")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     parser.add_argument("--quick", action="store_true", help="run a selection of the cases")
+    parser.add_argument("--side-by-side", type=int, default=1, metavar="N",
+                        help="run the cases of up to N places at once")
     arguments = parser.parse_args()
     found = chosen(arguments)
     if arguments.list:
@@ -160,14 +226,10 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
     remove_leftovers()
-    runner = Runner(arguments.build.resolve())
-    try:
-        for case in found:
-            runner.one(case)
-    finally:
-        runner.close()
-    print(f"{runner.passed} passed, {runner.failed} failed, {runner.skipped} skipped")
-    return 1 if runner.failed else 0
+    passed, failed, skipped = run_side_by_side(by_place(found), arguments.build.resolve(),
+                                               max(1, arguments.side_by_side))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
