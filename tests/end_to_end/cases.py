@@ -23,23 +23,23 @@ PLACES = [
 # Fewer programs show that these places work, too: other ports, memory, several lcores.
 OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
 OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
-                         "write-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
+                         "send-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
                          "ud-multicast", "srq-pingpong", "send-srq", "send-xrc"}
 
 PINGPONG_MTUS = (256, 512, 1024, 2048, 4096)
 
 # Quick rows, which run on every place. Each option of the programs is in at least one row.
 PROGRAMS = [
-    ("pingpong", "ibv_rc_pingpong -n 500"),
+    ("pingpong", "ibv_rc_pingpong -n 200"),
     ("pingpong-events", "ibv_rc_pingpong -n 500 -e"),
-    ("pingpong-check", "ibv_rc_pingpong -n 500 -c"),
+    ("pingpong-check", "ibv_rc_pingpong -n 200 -c"),
     ("pingpong-1MiB", "ibv_rc_pingpong -n 20 -s 1048576 -m {mtu} -c"),
     *[(f"pingpong-mtu{m}", f"ibv_rc_pingpong -n 100 -m {m} -c -e") for m in PINGPONG_MTUS],
     ("write-all", "ib_write_bw -a -n 10"),
     ("read-all", "ib_read_bw -a -n 10"),
     ("send-all", "ib_send_bw -a -n 10"),
-    ("read-8MiB", "ib_read_bw -s 8388608 -n 20"),
-    ("send-8MiB", "ib_send_bw -s 8388608 -n 20"),
+    ("read-8MiB", "ib_read_bw -s 8388608 -n 8"),
+    ("send-8MiB", "ib_send_bw -s 8388608 -n 8"),
     ("write-1B", "ib_write_bw -s 1 -n 2000"),
     ("read-1B", "ib_read_bw -s 1 -n 2000"),
     ("send-1B", "ib_send_bw -s 1 -n 2000"),
@@ -54,13 +54,13 @@ PROGRAMS = [
     ("atomic-events", "ib_atomic_bw -e -n 1000"),
     ("write-inline", "ib_write_bw -I 220 -s 128 -n 5000"),
     ("send-inline", "ib_send_bw -I 220 -s 220 -n 5000"),
-    ("write-list", "ib_write_bw -l 16 -s 64 -n 32000"),
+    ("write-list", "ib_write_bw -l 16 -s 64 -n 16000"),
     ("read-list", "ib_read_bw -l 16 -s 64 -n 8000"),
     ("send-list", "ib_send_bw -l 16 -s 64 -n 32000"),
     ("write-lat-all", "ib_write_lat -a -n 10"),
     ("read-lat-all", "ib_read_lat -a -n 10"),
     ("send-lat-all", "ib_send_lat -a -n 10"),
-    ("write-lat-inline", "ib_write_lat -s 8 -I 220 -n 500"),
+    ("write-lat-inline", "ib_write_lat -s 8 -I 220 -n 150"),
     ("send-lat-inline", "ib_send_lat -s 8 -I 220 -n 500"),
     ("send-lat-events", "ib_send_lat -s 8 -e -n 500"),
     ("atomic-lat", "ib_atomic_lat -n 500"),
@@ -70,7 +70,7 @@ PROGRAMS = [
     ("ud-send", "ib_send_bw -c UD -s 1024 -n 200"),
     ("ud-send-lat", "ib_send_lat -c UD -s 512 -n 500"),
     ("ud-multicast", "ib_send_bw -c UD -g -M {mgid} -s 1024 -n 200"),
-    ("uc-pingpong", "ibv_uc_pingpong -n 500 -c"),
+    ("uc-pingpong", "ibv_uc_pingpong -n 200 -c"),
     ("uc-pingpong-events", "ibv_uc_pingpong -n 500 -m {mtu} -e"),
     ("uc-write", "ib_write_bw -c UC -s 65536 -n 200"),
     ("uc-write-lat", "ib_write_lat -c UC -s 8 -n 200"),
@@ -78,7 +78,7 @@ PROGRAMS = [
     ("uc-send-lat", "ib_send_lat -c UC -s 512 -n 500"),
     ("srq-pingpong", "ibv_srq_pingpong -n 500"),
     ("srq-pingpong-events", "ibv_srq_pingpong -n 500 -e -q 16"),
-    ("xsrq-pingpong", "ibv_xsrq_pingpong -n 500"),
+    ("xsrq-pingpong", "ibv_xsrq_pingpong -n 200"),
     ("xsrq-pingpong-events", "ibv_xsrq_pingpong -n 500 -e -s 65536"),
     ("send-srq", "ib_send_bw --use-srq -q 8 -s 4096 -n 500"),
     ("send-lat-srq", "ib_send_lat --use-srq -s 64 -n 500"),
