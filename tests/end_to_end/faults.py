@@ -201,7 +201,8 @@ def interface_deleted(build):
         for side in "ab":
             rig.ip(side, "address", "add", f"{ADDRESS[side][0]}/24", "dev", "wire")
         for side in "ab":
-            rig.engine(side, options=["--netdev", "wire"])
+            rig.begin_engine(side, options=["--netdev", "wire"])
+        rig.await_engines()
         rig.mtu = 1024
         server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
         moving(rig)
@@ -398,7 +399,8 @@ def lossy_rig(build, what):
         if side == "b":
             eal.append(f"--vdev=net_impair0,port=net_af_packet0,{what}")
             port = "net_impair0"
-        rig.engine(side, eal, ["--port", port, "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
+        rig.begin_engine(side, eal, ["--port", port, "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
+    rig.await_engines()
     rig.mtu = 4096
     return rig
 

@@ -43,9 +43,9 @@ def start(rig, side, mtu, options=(), queues=1):
     eal = ["-l", f"0-{queues - 1}"] if queues > 1 else []
     # a ring large enough for a flood while the lcore does not run
     port = af_packet("wire", mtu).replace("framecnt=1024", "framecnt=8192")
-    rig.engine(side, [*eal, f"{port},qpairs={queues}"],
-               ["--port", "net_af_packet0", "--mtu", str(mtu), "--kernel-interface", NAME,
-                "--ip", addresses(side), *options])
+    rig.begin_engine(side, [*eal, f"{port},qpairs={queues}"],
+                     ["--port", "net_af_packet0", "--mtu", str(mtu), "--kernel-interface", NAME,
+                      "--ip", addresses(side), *options])
 
 
 def on_veth(build, mtu, options=(), queues=1):
@@ -55,6 +55,7 @@ def on_veth(build, mtu, options=(), queues=1):
         sysctl(rig, side, *AT_ONCE)
         mute(rig, side)
         start(rig, side, mtu, options, queues)
+    rig.await_engines()
     return finish(rig, mtu)
 
 
@@ -93,7 +94,8 @@ def with_linux(build):
     rig.ip("b", "link", "set", "wire", "gso_max_segs", "1")
     mute(rig, "a")
     start(rig, "a", 1500)
-    rig.engine("b", options=["--netdev", "wire"])
+    rig.begin_engine("b", options=["--netdev", "wire"])
+    rig.await_engines()
     return finish(rig, 1500)
 
 
@@ -141,6 +143,12 @@ def ping(rig, side, address, *options):
         raise Failure(f"ping {address} {options}: "
                       f"{(done.stdout + done.stderr).strip().splitlines()[-2:]}")
     return re.search(r"= [\d.]+/([\d.]+)/", done.stdout)[1]
+
+
+def answers(rig, side, address):
+    """Packets may be lost while a link comes up."""
+    words = [*rig.inside(side), "ping", "-n", "-c", "1", "-W", "2", address]
+    return subprocess.run(words, capture_output=True, timeout=30).returncode == 0
 
 
 SERVER = """
@@ -265,7 +273,7 @@ def link_follows(rig):
             raise Failure(f"{what} is up, and the port is {state(rig)[0]}")
     watcher.end()
     restore_ipv6(rig)
-    ping(rig, "a", ADDRESS["b"][0])
+    wait_until("an answer over the link that is back", 20, lambda: answers(rig, "a", ADDRESS["b"][0]))
     return "cable and interface; " + programs.run_pair(rig, "ibv_rc_pingpong -n 100 -c".split())
 
 

@@ -242,13 +242,22 @@ class Rig:
 
     def engine(self, side, eal=(), options=(), limit=30, huge=False):
         """Starts a uroced in a namespace and waits until it serves."""
+        process = self.begin_engine(side, eal, options, huge)
+        self.await_engine(side, limit)
+        return process
+
+    def begin_engine(self, side, eal=(), options=(), huge=False):
+        """Two engines start faster together."""
         memory = [] if huge else ["--no-huge"]
         words = [*self.inside(side), str(self.build / "apps/uroced"), *memory, *eal, "--",
                  "--socket", self.socket(side), "--socket-mode", "0666", *options]
         process = Process(self, f"uroced-{side}", words)
         self.engines[side] = process
-        self.await_engine(side, limit)
         return process
+
+    def await_engines(self):
+        for side in self.engines:
+            self.await_engine(side)
 
     def await_engine(self, side, limit=30):
         process = self.engines[side]
@@ -395,9 +404,10 @@ def veth(build, mtu, options=(), b_options=None, eal=()):
     for side in "ab":
         v4, v6 = ADDRESS[side]
         extra = options if side == "a" or b_options is None else b_options
-        rig.engine(side, [af_packet("wire", mtu), *eal],
-                   ["--port", "net_af_packet0", "--ip", f"{v4}/24,{v6}/64", "--mtu", str(mtu),
-                    *extra])
+        rig.begin_engine(side, [af_packet("wire", mtu), *eal],
+                         ["--port", "net_af_packet0", "--ip", f"{v4}/24,{v6}/64", "--mtu", str(mtu),
+                          *extra])
+    rig.await_engines()
     rig.mtu = 1024 if mtu <= 1500 else 4096
     return rig
 
@@ -410,7 +420,8 @@ def netdev(build, mtu):
         for address, length in zip(ADDRESS[side], (24, 64)):
             rig.ip(side, "address", "add", f"{address}/{length}", "dev", "wire")
     for side in "ab":
-        rig.engine(side, options=["--netdev", "wire"])
+        rig.begin_engine(side, options=["--netdev", "wire"])
+    rig.await_engines()
     rig.control = ADDRESS["a"][0]
     rig.mtu = 1024 if mtu <= 1500 else 4096
     return rig
