@@ -35,6 +35,18 @@ const struct counter own_counters[] = {
 #name, what, .reason = { __VA_ARGS__ } \
 	}
 
+const struct counter memory_counters[] = {
+	OWN(mrs_made, "regions and windows made"),
+	OWN(mrs_ended, "regions and windows taken away"),
+	{ NULL },
+};
+
+const enum reason memory_reasons[] = {
+	REASON_KEY_UNKNOWN,  REASON_KEY_PD,	    REASON_KEY_ACCESS,	 REASON_KEY_RANGE,
+	REASON_MEMORY_FAULT, REASON_RECEIVE_MEMORY, REASON_ACCESS_FLAGS, REASON_INVALIDATE_KEY,
+	REASON_WINDOW_BOUND, REASON_NONE,
+};
+
 /* Names that mean the same in rxe (rxe_hw_counters.c) or mlx5 (counters.c). */
 const struct counter linux_counters[] = {
 	FIELD(rcvd_pkts, "packets received", rx_packets),
@@ -97,16 +109,23 @@ uint64_t counter_objects(const struct reply_statistics *s)
 	return n;
 }
 
-void counters_since(struct reply_statistics *now, const struct reply_statistics *before)
+static void subtract(struct reply_statistics *now, const struct reply_statistics *before,
+		     const struct counter *c)
 {
 	uint64_t a, b;
 
-	for (const struct counter *c = own_counters; c->name != NULL; c++) {
+	for (; c->name != NULL; c++) {
 		memcpy(&a, (const char *)now + c->offset, sizeof(a));
 		memcpy(&b, (const char *)before + c->offset, sizeof(b));
 		a -= b;
 		memcpy((char *)now + c->offset, &a, sizeof(a));
 	}
+}
+
+void counters_since(struct reply_statistics *now, const struct reply_statistics *before)
+{
+	subtract(now, before, own_counters);
+	subtract(now, before, memory_counters);
 	for (unsigned int r = 0; r < REASON_COUNT; r++)
 		now->by_reason[r] -= before->by_reason[r];
 }
@@ -122,6 +141,14 @@ void counters_print(FILE *out, const struct reply_statistics *s, bool all)
 		if (all || s->by_reason[r] != 0)
 			fprintf(out, "%16" PRIu64 "  %-22s %3u  %s\n", s->by_reason[r],
 				reason_name((enum reason)r), r, reason_sentence((enum reason)r));
+}
+
+void counters_print_memory(FILE *out, const struct reply_statistics *s)
+{
+	for (const struct counter *c = memory_counters; c->name != NULL; c++)
+		fprintf(out, "%16" PRIu64 "  %s\n", counter_value(s, c), c->what);
+	for (const enum reason *r = memory_reasons; *r != REASON_NONE; r++)
+		fprintf(out, "%16" PRIu64 "  %s\n", s->by_reason[*r], reason_sentence(*r));
 }
 
 /* ---- Prometheus ---- */
@@ -205,5 +232,6 @@ void counters_print_prometheus(FILE *out, const struct reply_device *d,
 	    s->qp_memory);
 	print_counters(&x, linux_counters, s);
 	print_counters(&x, own_counters, s);
+	print_counters(&x, memory_counters, s);
 	print_reasons(&x, s);
 }

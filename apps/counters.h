@@ -23,9 +23,12 @@ struct counter {
 	enum reason reason[COUNTER_REASONS]; /* REASON_NONE: none */
 };
 
-/* Both end with a NULL name. */
+/* Each ends with a NULL name. */
 extern const struct counter own_counters[];
+extern const struct counter memory_counters[];
 extern const struct counter linux_counters[];
+/* Why memory was refused; ends with REASON_NONE. */
+extern const enum reason memory_reasons[];
 
 uint64_t counter_value(const struct reply_statistics *s, const struct counter *c);
 
@@ -37,6 +40,9 @@ void counters_since(struct reply_statistics *now, const struct reply_statistics 
 
 /* A table for people. `all`: reasons that never occurred, too. */
 void counters_print(FILE *out, const struct reply_statistics *s, bool all);
+
+/* What was counted of memory, refusals by reason included. */
+void counters_print_memory(FILE *out, const struct reply_statistics *s);
 
 /* The text exposition format of Prometheus, with HELP and TYPE lines. */
 void counters_print_prometheus(FILE *out, const struct reply_device *d,

@@ -80,6 +80,9 @@ VALUE(qp_dest, struct listed_qp, "0x%06" PRIx32, row->dest_qpn)
 VALUE(qp_lcore, struct listed_qp, "%u", row->lcore)
 VALUE(qp_send_psn, struct listed_qp, "%" PRIu32, row->send_psn)
 VALUE(qp_receive_psn, struct listed_qp, "%" PRIu32, row->receive_psn)
+VALUE(qp_packets_out, struct listed_qp, "%" PRIu64, row->sent)
+VALUE(qp_packets_in, struct listed_qp, "%" PRIu64, row->received)
+VALUE(qp_packets_again, struct listed_qp, "%" PRIu64, row->again)
 VALUE(qp_pid, struct listed_qp, "%" PRIu32, row->pid)
 VALUE(qp_uid, struct listed_qp, "%" PRIu32, row->uid)
 PROGRAM(qp_program, struct listed_qp)
@@ -107,6 +110,9 @@ static const struct column qp_columns[] = {
 	{ "way", "way", -10, false, qp_way },
 	{ "sends", "send_psn", 8, true, qp_send_psn },
 	{ "expects", "receive_psn", 8, true, qp_receive_psn },
+	{ "out", "tx_packets", 10, true, qp_packets_out },
+	{ "in", "rx_packets", 10, true, qp_packets_in },
+	{ "again", "retransmitted", 7, true, qp_packets_again },
 	{ "lcore", "lcore", 5, true, qp_lcore },
 	{ "uid", "uid", 6, true, qp_uid },
 	{ "pid", "pid", 7, true, qp_pid },
@@ -198,6 +204,8 @@ static const struct column program_columns[] = {
 /* ---- neighbours ---- */
 
 VALUE(neighbour_users, struct listed_neighbour, "%" PRIu32, row->users)
+VALUE(neighbour_looks, struct listed_neighbour, "%" PRIu64, row->looks)
+VALUE(neighbour_changes, struct listed_neighbour, "%" PRIu64, row->changes)
 
 static void neighbour_address(const void *row, char *text, size_t size)
 {
@@ -230,6 +238,8 @@ static const struct column neighbour_columns[] = {
 	{ "next hop", "mac", -17, false, neighbour_mac },
 	{ "state", "state", -11, false, neighbour_state },
 	{ "users", "users", 6, true, neighbour_users },
+	{ "looks", "looks", 8, true, neighbour_looks },
+	{ "changes", "changes", 8, true, neighbour_changes },
 	{ NULL },
 };
 
@@ -351,6 +361,7 @@ struct printing {
 	FILE *out;
 	enum list_of what;
 	struct json j;
+	void (*since)(void *entry);
 };
 
 static void json_field(void *arg, const char *key, const char *text, bool number)
@@ -373,10 +384,17 @@ static void json_row(void *arg, const void *entry)
 static void text_row(void *arg, const void *entry)
 {
 	const struct printing *p = arg;
+	uint64_t own[32]; /* the reply's entry stays as it is */
 	char text[64];
 
+	static_assert(sizeof(own) >= sizeof(struct listed_path) &&
+			      sizeof(own) >= sizeof(struct listed_qp),
+		      "room for each");
+	memcpy(own, entry, lists[p->what].entry);
+	if (p->since != NULL)
+		p->since(own);
 	for (const struct column *c = lists[p->what].columns; c->title != NULL; c++) {
-		c->text(entry, text, sizeof(text));
+		c->text(own, text, sizeof(text));
 		fprintf(p->out, "%*s%s", c->width, text, c[1].title != NULL ? " " : "\n");
 	}
 }
@@ -385,6 +403,15 @@ static void print_head(FILE *out, const struct column *c)
 {
 	for (; c->title != NULL; c++)
 		fprintf(out, "%*s%s", c->width, c->title, c[1].title != NULL ? " " : "\n");
+}
+
+int list_print_since(int fd, enum list_of what, void (*since)(void *entry), char *why,
+		     size_t why_size)
+{
+	struct printing p = { .out = stdout, .what = what, .since = since };
+
+	print_head(p.out, lists[what].columns);
+	return list_walk(fd, what, text_row, &p, why, why_size);
 }
 
 int list_print(FILE *out, int fd, enum list_of what, bool as_json, char *why, size_t why_size)

@@ -22,6 +22,10 @@ enum list_of {
  */
 int list_print(FILE *out, int fd, enum list_of what, bool as_json, char *why, size_t why_size);
 
+/* The same on stdout, of entries as since() leaves them. */
+int list_print_since(int fd, enum list_of what, void (*since)(void *entry), char *why,
+		     size_t why_size);
+
 /*
  * Calls `row` for each entry (a struct listed_qp, ...), in parts of the list as they come. 0, or an
  * errno and `why`.

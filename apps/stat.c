@@ -92,6 +92,8 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_integer(&j, "connections", s->connections);
 	for (const struct counter *c = own_counters; c->name != NULL; c++)
 		json_integer(&j, c->name, counter_value(s, c));
+	for (const struct counter *c = memory_counters; c->name != NULL; c++)
+		json_integer(&j, c->name, counter_value(s, c));
 	json_open(&j, "hw_counters", '{');
 	for (const struct counter *c = linux_counters; c->name != NULL; c++)
 		json_integer(&j, c->name, counter_value(s, c));

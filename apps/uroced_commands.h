@@ -7,6 +7,7 @@
 #include <cmdline_parse.h>
 #include <cmdline_parse_string.h>
 
+#include "lists.h"
 #include "protocol/command.h"
 #include "uroced_console.h"
 
@@ -28,6 +29,7 @@ struct console_state {
 	struct uroce_engine *engine;
 	struct uroced_options *options;
 	struct reply_statistics cleared; /* counters at `clear stats` */
+	struct reply_statistics cleared_memory; /* ... and at `clear memory` */
 	char failed[256]; /* what went wrong with the present command; "": nothing */
 	bool from_file; /* the present command: its failure is reported with file and line */
 	bool quit;
@@ -37,8 +39,18 @@ extern struct console_state console;
 /* The command fails for this reason, one line without its end. */
 void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Takes what was counted before `clear` off an entry of this list. NULL: entries of it count nothing.
+ * Programs beside the prompt go on to see all of it.
+ */
+void (*console_since(enum list_of what))(void *entry);
+void console_since_connection(struct cm_listed *id);
+/* Forgets what was cleared. */
+void console_clear_close(void);
+
 /* Each ends with NULL. */
 extern cmdline_parse_inst_t *const show_commands[];
+extern cmdline_parse_inst_t *const clear_commands[];
 extern cmdline_parse_inst_t *const set_commands[];
 extern cmdline_parse_inst_t *const impair_commands[];
 extern cmdline_parse_inst_t *const capture_commands[];

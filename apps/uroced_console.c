@@ -93,10 +93,10 @@ static cmdline_parse_inst_t quit_command = { .f = quit,
 static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group_command,
 						      &quit_command, NULL };
 
-static cmdline_parse_inst_t *const *const all[] = { show_commands,    set_commands,
-						    impair_commands,  capture_commands,
-						    traffic_commands, trace_commands,
-						    own_commands };
+static cmdline_parse_inst_t *const *const all[] = { show_commands,    clear_commands,
+						    set_commands,     impair_commands,
+						    capture_commands, traffic_commands,
+						    trace_commands,   own_commands };
 
 /* ---- the line ---- */
 
@@ -143,6 +143,7 @@ void console_close(void)
 {
 	console_traffic_close();
 	console_capture_close();
+	console_clear_close();
 	if (terminal != NULL)
 		cmdline_stdin_exit(terminal);
 	cmdline_free(script);

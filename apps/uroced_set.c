@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prompt's commands `set ...` and `clear ...`. */
+/* The prompt's commands `set ...`. */
 #include "uroced_set.h"
 
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/bits.h"
 #include "drivers/port.h"
 #include "uroced_commands.h"
-#include "control/statistics.h"
 #include "engine/port.h"
 
 bool console_port_id(uint16_t *id)
@@ -19,26 +18,6 @@ bool console_port_id(uint16_t *id)
 	const struct port *p = port_of_program(console.options->engine.port);
 
 	return p != NULL && rte_eth_dev_get_port_by_name(p->name, id) == 0;
-}
-
-/* ---- clear ---- */
-
-/* Only the prompt counts from here: programs that collect counters expect that they grow. */
-static void clear_stats(void *parsed, struct cmdline *cl, void *data)
-{
-	uroce_statistics(console.engine, &console.cleared);
-}
-
-static void clear_port(void *parsed, struct cmdline *cl, void *data)
-{
-	uint16_t id;
-
-	if (!console_port_id(&id))
-		console_fail("clear port: there is no port");
-	else if (rte_eth_stats_reset(id) != 0)
-		console_fail("clear port: the driver of the port cannot");
-	else
-		rte_eth_xstats_reset(id);
 }
 
 /* ---- set ---- */
@@ -74,9 +53,6 @@ static void set_log_type(void *parsed, struct cmdline *cl, void *data)
 	set_log_of(w->word[2], w->word[3]);
 }
 
-WORD(clear_word, 0, "clear");
-WORD(stats_word, 1, "stats");
-WORD(port_word, 1, "port");
 WORD(set_word, 0, "set");
 WORD(idle_word, 1, "idle");
 WORD(idle_mode_word, 2, "spin#adaptive");
@@ -85,16 +61,6 @@ WORD(log_level_word, 2, LEVELS);
 WORD(log_type_word, 2, ANY_WORD);
 WORD(log_type_level_word, 3, LEVELS);
 
-static cmdline_parse_inst_t clear_stats_command = {
-	.f = clear_stats,
-	.help_str = "clear stats: show stats counts from now on; others see no change",
-	.tokens = { (void *)&clear_word, (void *)&stats_word, NULL },
-};
-static cmdline_parse_inst_t clear_port_command = {
-	.f = clear_port,
-	.help_str = "clear port: reset the counters of the port's driver",
-	.tokens = { (void *)&clear_word, (void *)&port_word, NULL },
-};
 static cmdline_parse_inst_t set_idle_command = {
 	.f = set_idle,
 	.help_str = "set idle spin|adaptive: an idle lcore polls on, or sleeps",
@@ -114,6 +80,8 @@ static cmdline_parse_inst_t set_log_type_command = {
 };
 
 cmdline_parse_inst_t *const set_commands[] = {
-	&clear_stats_command, &clear_port_command,   &set_idle_command,
-	&set_log_command,     &set_log_type_command, NULL,
+	&set_idle_command,
+	&set_log_command,
+	&set_log_type_command,
+	NULL,
 };

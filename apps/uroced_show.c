@@ -36,12 +36,13 @@ static void show_over_socket(int (*print)(int fd, int what, char *why, size_t wh
 
 static int print_list(int fd, int what, char *why, size_t why_size)
 {
-	return list_print(stdout, fd, (enum list_of)what, false, why, why_size);
+	return list_print_since(fd, (enum list_of)what, console_since((enum list_of)what), why,
+				why_size);
 }
 
 static int print_connections(int fd, int what, char *why, size_t why_size)
 {
-	return stat_cm(fd, false, why, why_size);
+	return cm_print_since(fd, console_since_connection, why, why_size);
 }
 
 static void show_programs(void *parsed, struct cmdline *cl, void *data)
@@ -56,7 +57,13 @@ static void show_qps(void *parsed, struct cmdline *cl, void *data)
 
 static void show_memory(void *parsed, struct cmdline *cl, void *data)
 {
+	struct reply_statistics s;
+
 	show_over_socket(print_list, LIST_MEMORY);
+	uroce_statistics(console.engine, &s);
+	counters_since(&s, &console.cleared_memory);
+	putchar('\n');
+	counters_print_memory(stdout, &s);
 }
 
 static void show_neighbours(void *parsed, struct cmdline *cl, void *data)
@@ -192,11 +199,11 @@ SHOW(port, "the port and its counters")
 SHOW(stats, "counters since the start or `clear stats`")
 SHOW(reasons, "how often something was dropped, refused or failed, by reason")
 SHOW(programs, "programs and how many objects they have")
-SHOW(qps, "queue pairs and their peers")
-SHOW(memory, "memory regions")
-SHOW(connections, "ids of rdma_cm: listeners and connections")
-SHOW(neighbours, "addresses that are sent to, and their next hops")
-SHOW(paths, "the way to each peer: its round trip, and what was lost")
+SHOW(qps, "queue pairs and their peers; packets since the start or `clear qps`")
+SHOW(memory, "memory regions; what was made and refused since the start or `clear memory`")
+SHOW(connections, "ids of rdma_cm; messages since the start or `clear connections`")
+SHOW(neighbours, "addresses that are sent to; looks at them since the start or `clear neighbours`")
+SHOW(paths, "the way to each peer: its round trip, and losses since the start or `clear paths`")
 
 cmdline_parse_inst_t *const show_commands[] = {
 	&show_config_command,

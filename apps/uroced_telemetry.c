@@ -49,6 +49,7 @@ static int show_stats(const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "objects", counter_objects(&s));
 	rte_tel_data_add_dict_u64(d, "connections", s.connections);
 	add_counters(d, own_counters, &s);
+	add_counters(d, memory_counters, &s);
 	return 0;
 }
 

@@ -167,6 +167,7 @@ struct engine {
 		settlers; /* atomic: so many wait for copies (settle.c); who ends one says so then: */
 	uint32_t settle_news; /* atomic */
 	uint32_t qp_count, cq_count, mr_count, client_count;
+	uint64_t mr_made; /* since the start */
 	struct control *control; /* (control) the rest of the control path: control.h */
 };
 

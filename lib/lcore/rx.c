@@ -86,6 +86,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		rte_pktmbuf_free(m);
 		return;
 	}
+	q->received++;
 	if (q->type == QP_TYPE_UD)
 		kept = datagram_input(l, q, &p, m, now);
 	else

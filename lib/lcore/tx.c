@@ -49,6 +49,8 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 				       &not_before)) {
 		case NEXT_PACKET:
 			l->stats.retransmitted += s->packet.again;
+			q->sent++;
+			q->again += s->packet.again;
 			l->stats.cnps_sent += s->packet.opcode == OPCODE_CNP;
 			frame_build(l, q, s);
 			stage_switch(l->stages, STAGE_TX);

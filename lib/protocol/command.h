@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 4u
+#define COMMAND_VERSION 5u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -482,6 +482,7 @@ struct reply_statistics {
 	uint64_t ecn_marked, cnps_sent; /* received with CE; congestion notifications */
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
+	uint64_t mrs_made, mrs_ended; /* regions and windows */
 	uint32_t clients, qps, cqs, mrs;
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind */
 	uint64_t qp_memory; /* octets of engine memory that queue pairs use */

@@ -237,9 +237,12 @@ struct cm_listed {
 	uint8_t reserved;
 	char state[20]; /* "LISTEN" */
 	char program[32];
+	uint32_t sent,
+		received; /* messages of the connection manager, for the connection of this id */
+	uint32_t timeouts; /* ... that did not come in time */
 };
 
-#define CM_LISTED_MAX 35u
+#define CM_LISTED_MAX 30u
 
 struct reply_cm_list {
 	struct command_reply h;

@@ -39,9 +39,12 @@ struct listed_qp {
 	uint8_t lcore;
 	uint8_t way; /* enum listed_way */
 	char program[32];
+	uint32_t reserved;
+	uint64_t sent, received; /* packets */
+	uint64_t again; /* ... sent again */
 };
 
-#define LISTED_QPS 48u
+#define LISTED_QPS 35u
 
 struct reply_qp_list {
 	struct command_reply h;
@@ -106,9 +109,12 @@ struct listed_neighbour {
 	uint8_t way; /* enum listed_way: PORT, NOWHERE (being resolved) or UNREACHABLE */
 	uint8_t reserved;
 	uint32_t users; /* queue pairs and address handles */
+	uint32_t reserved2;
+	uint64_t looks; /* how often it was looked up, ... */
+	uint64_t changes; /* ... with another answer than before */
 };
 
-#define LISTED_NEIGHBOURS 128u
+#define LISTED_NEIGHBOURS 72u
 
 /* Of all users: root and the engine's user only, others get an empty list. */
 struct reply_neighbour_list {

@@ -148,6 +148,7 @@ void cm_send(struct engine *e, struct cm_link *l, const struct cm_message *m)
 	struct mac mac = { { 0 } };
 	struct flow flow;
 
+	l->sent++;
 	if (gid_is_own(e, &l->path.dgid)) {
 		to_ourselves(e, &l->path, m);
 		return;

@@ -143,6 +143,7 @@ struct cm_link {
 	struct qp_path path; /* to the peer */
 	uint32_t own_psn; /* of the peer's first packet: rq_psn */
 	uint8_t retry_count; /* of the active side */
+	uint32_t sent, received, timeouts; /* messages; waits for the peer's that were in vain */
 	struct heap_node timer; /* in cm_manager.timers */
 	LIST_ENTRY(cm_link) all_link;
 	LIST_ENTRY(cm_link) local_link;

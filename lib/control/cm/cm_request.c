@@ -33,6 +33,7 @@ void cm_input_wrong_version(struct engine *e, const struct cm_input *in, nanotim
 
 static void to_link(struct engine *e, struct cm_link *l, const struct cm_message *m, nanotime now)
 {
+	l->received++;
 	cm_received(&l->core, m, now);
 	cm_link_settle(e, l, now);
 }
@@ -142,6 +143,7 @@ static struct cm_link *make_link(struct engine *e, struct cm_id *id, const struc
 
 static void begin(struct engine *e, struct cm_link *l, const struct cm_message *m)
 {
+	l->received++;
 	if (m->attribute == CM_REQ)
 		cm_requested(&l->core, m, cm_new_local_id(e));
 	else
@@ -262,6 +264,7 @@ static bool rep_is_stale(struct engine *e, struct cm_link *l, const struct cm_in
 	if (cm_state(&l->core) != CM_REQ_SENT || cm_find_relation(e, in, l, &old) != CM_STALE)
 		return false;
 	end_stale(e, old, now);
+	l->received++;
 	cm_received(&l->core, &in->message, now);
 	cm_take_events(&l->core);
 	cm_reject(&l->core, &stale, now);

@@ -42,6 +42,11 @@ static void describe(const struct call *call, const struct cm_id *id, struct cm_
 	to->source = id->source;
 	to->destination = id->destination;
 	to->qpn = shown_qpn(call, id);
+	if (id->connection != NULL) {
+		to->sent = id->connection->sent;
+		to->received = id->connection->received;
+		to->timeouts = id->connection->timeouts;
+	}
 	to->pid = (uint32_t)o->pid;
 	to->port_space = id->space;
 	to->qp_type = id->qp_type;

@@ -154,6 +154,8 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	s->qps = e->qp_count;
 	s->cqs = e->cq_count;
 	s->mrs = e->mr_count;
+	s->mrs_made = e->mr_made;
+	s->mrs_ended = e->mr_made - e->mr_count;
 	s->connections = cm_link_count(e);
 	count_objects(e, s);
 }

@@ -297,6 +297,7 @@ int cmd_reg_dm_mr(struct call *call)
 	m->pd->users++;
 	m->dm->users++;
 	call->engine->mr_count++;
+	call->engine->mr_made++;
 	key_publish(&call->engine->keys, m->key, m->region);
 	handle_publish(t, m->handle, m);
 	reply->handle = m->handle;

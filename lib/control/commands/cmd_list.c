@@ -108,6 +108,9 @@ static void read_on_lcore(struct lcore *lcore, void *arg, nanotime now)
 		to[i].send_psn = a.sq_psn;
 		to[i].receive_psn = a.rq_psn;
 		to[i].way = way_of(l->qp[i]->flow_state);
+		to[i].sent = l->qp[i]->sent;
+		to[i].received = l->qp[i]->received;
+		to[i].again = l->qp[i]->again;
 	}
 }
 

@@ -141,6 +141,7 @@ static void mr_enter(struct call *call, struct mr *m)
 	m->region->context = m->context;
 	m->pd->users++;
 	call->engine->mr_count++;
+	call->engine->mr_made++;
 	region_enter_promoted(call->client, m);
 	key_publish(&call->engine->keys, m->key, m->region);
 	handle_publish(&call->client->objects->table[OBJECT_MR], m->handle, m);

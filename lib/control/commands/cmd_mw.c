@@ -61,6 +61,7 @@ int cmd_alloc_mw(struct call *call)
 	w->slot = key_slot(&call->engine->keys, w->key);
 	w->pd->users++;
 	call->engine->mr_count++;
+	call->engine->mr_made++;
 	handle_publish(&call->client->objects->table[OBJECT_MW], w->handle, w);
 	reply->handle = w->handle;
 	reply->rkey = w->key;

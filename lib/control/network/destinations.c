@@ -32,6 +32,7 @@ struct destination {
 	uint32_t version; /* of the answer; users compare it with theirs */
 	uint32_t round; /* in which it was looked at last */
 	uint32_t users;
+	uint64_t looks, changes; /* how often it was looked at, with another answer than before */
 	TAILQ_HEAD(, engine_qp) qps;
 	TAILQ_HEAD(, engine_ah) ahs;
 	LIST_ENTRY(destination) bucket_link;
@@ -141,8 +142,11 @@ static void look(struct engine *e, struct destination *d)
 	struct mac mac = { { 0 } };
 	enum flow_state state = flow_resolve(e, &d->gid, &mac);
 
-	if (state != d->state || memcmp(&mac, &d->mac, sizeof(mac)) != 0)
+	d->looks++;
+	if (state != d->state || memcmp(&mac, &d->mac, sizeof(mac)) != 0) {
+		d->changes++;
 		make_late(ds, d);
+	}
 	TAILQ_REMOVE(&ds->list[d->kind], d, look_link);
 	d->state = (uint8_t)state;
 	d->mac = mac;
@@ -469,6 +473,8 @@ static void describe(const struct destination *d, struct listed_neighbour *to)
 {
 	to->gid = d->gid;
 	to->users = d->users;
+	to->looks = d->looks;
+	to->changes = d->changes;
 	to->way = d->state == FLOW_PORT	  ? LISTED_PORT
 		  : d->state == FLOW_NONE ? LISTED_NOWHERE
 					  : LISTED_UNREACHABLE;

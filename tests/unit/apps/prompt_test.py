@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The prompt of uroced: the sessions of docs/, line for line; completion; files of commands."""
 
+import json
 import pathlib
 import re
 import shlex
+import signal
 import struct
+import subprocess
 import time
 import unittest
 
-from engine_rig import MEMIF, UROCED, EngineCase, until
+from engine_rig import MEMIF, UROCE, UROCED, EngineCase, until
 from page_session import DOCS, PROMPT, ask, hidden, open_prompt, replay, sessions
 
 class Prompt(EngineCase):
@@ -99,6 +102,116 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def columns(self, terminal, what, *names):
+        """Numbers of these columns in the first line."""
+        said = self.command(terminal, f"show {what}").split("\n\n")[0]
+        head, *lines = [re.sub("(next hop|trip ns|CNPs in)", lambda title: title[0].replace(" ", "-"), line).split()
+                        for line in said.splitlines()]
+        return [int(lines[0][head.index(name)]) for name in names] if lines else None
+
+    def listed(self, what):
+        """The first entry, as programs beside the prompt see it."""
+        return json.loads(self.uroce("stat", "--json", f"--{what}").stdout)[0]
+
+    def test_clear_of_queue_pairs(self):
+        """What is shown counts from then on; what others see goes on."""
+        terminal = self.start_terminal()
+        program = self.ping()
+        names = ("out", "in", "again")
+        until(lambda: min((self.columns(terminal, "qps", *names) or [0])[:2]) > 300, "packets")
+        # the program must not send while it is asked how much it sent
+        program.send_signal(signal.SIGSTOP)
+        before = self.settled(lambda: self.columns(terminal, "qps", *names))
+        self.assertEqual(self.command(terminal, "clear qps"), "")
+        self.assertEqual(self.columns(terminal, "qps", *names), [0, 0, 0])
+        seen = self.listed("qps")
+        self.assertEqual([seen[key] for key in ("tx_packets", "rx_packets", "retransmitted")], before)
+        program.send_signal(signal.SIGCONT)
+        until(lambda: self.columns(terminal, "qps", "out")[0] > 10, "packets after it")
+        self.assertLess(self.columns(terminal, "qps", "out")[0], self.listed("qps")["tx_packets"])
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    @staticmethod
+    def settled(look):
+        """What look() says twice."""
+        seen = [None]
+
+        def same():
+            seen.append(look())
+            return seen[-1] == seen[-2]
+
+        until(same, "a moment of rest")
+        return seen[-1]
+
+    def test_clear_of_memory(self):
+        terminal = self.start_terminal()
+
+        def counted():
+            said = self.command(terminal, "show memory").split("\n\n")[1]
+            return [int(number) for number in re.findall(r"^ *(\d+)  ", said, re.MULTILINE)]
+
+        self.ping(5).wait()
+        until(lambda: counted()[0] == counted()[1] > 0, "the end of the regions")
+        self.assertEqual(self.command(terminal, "clear memory"), "")
+        self.assertEqual(set(counted()), {0})
+        self.assertGreater(json.loads(self.uroce("stat", "--json").stdout)["mrs_made"], 0)
+        self.assertRegex(self.uroce("stat", "--prometheus").stdout,
+                         r'\nuroce_mrs_made_total\{device="uroce0"\} [1-9]')
+        self.ping(5).wait()
+        until(lambda: counted()[0] == counted()[1] > 0, "those after it")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_clear_of_what_is_behind_the_port(self):
+        terminal, peer = self.memif_terminal(), self.peer_terminal()
+        qpn = re.search("0x[0-9a-f]{6}", self.command(peer, "start rx"))[0]
+        until(lambda: self.command(terminal, f"start tx 10.7.0.2 {qpn}") == "", "a source")
+        until(lambda: (self.columns(terminal, "neighbours", "looks") or [0])[0] > 0, "a look")
+        self.assertEqual(self.command(terminal, "clear neighbours"), "")
+        self.assertEqual(self.command(terminal, "clear paths"), "")
+        looks = self.columns(terminal, "neighbours", "looks", "changes")
+        seen = self.listed("neighbours")
+        self.assertLess(looks[0], seen["looks"])
+        self.assertEqual((looks[1], seen["changes"]), (0, 1))
+        for end in (terminal, peer):
+            end.write("quit\n")
+            self.assertEqual(end.status(), 0)
+
+    def test_clear_of_paths_and_connections(self):
+        """Of a pair that is connected by rdma_cm, on the port."""
+        terminal = self.memif_terminal()
+        peer = self.start_peer()
+        server = subprocess.Popen([UROCE, "run", "--quiet", "--", "rping", "-s", "-a", "10.7.0.1", "-p", "18599"],
+                                  env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, server)
+        until(lambda: " 10.7.0.1:18599 " in self.command(terminal, "show connections"), "a listener")
+        client = subprocess.Popen([UROCE, "run", "--quiet", "--socket", peer, "--", "rping", "-c", "-a",
+                                   "10.7.0.1", "-p", "18599", "-C", "100000000"], env=self.environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end, client)
+
+        def connection():
+            """(out, in) of the connected id."""
+            line = re.search(r"^ESTABLISHED .* 0x\w+ +(\d+) +(\d+) +\d+ +\d+  rping",
+                             self.command(terminal, "show connections"), re.MULTILINE)
+            return line and tuple(map(int, line.groups()))
+
+        self.assertEqual(until(connection, "a connection"), (1, 2), "REQ, REP, RTU")
+        self.assertEqual(self.command(terminal, "clear connections"), "")
+        self.assertEqual(connection(), (0, 0))
+        listed = json.loads(self.uroce("stat", "--json", "--cm").stdout)
+        self.assertIn((1, 2), [(id_["messages_sent"], id_["messages_received"]) for id_ in listed])
+        until(lambda: self.columns(terminal, "paths", "samples")[0] > 300, "samples")
+        client.send_signal(signal.SIGSTOP)
+        before = self.settled(lambda: self.columns(terminal, "paths", "samples"))
+        self.assertEqual(self.command(terminal, "clear paths"), "")
+        self.assertEqual(self.columns(terminal, "paths", "samples"), [0])
+        self.assertEqual([self.listed("paths")["samples"]], before)
+        client.send_signal(signal.SIGCONT)
+        until(lambda: self.columns(terminal, "paths", "samples")[0] > 0, "samples after it")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
 
     def test_capture(self):
         terminal = self.start_terminal()
