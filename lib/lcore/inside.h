@@ -37,6 +37,8 @@ struct staged_frame {
 
 /* rx.c */
 uint32_t rx_poll(struct lcore *l, nanotime now);
+/* Nobody needs this buffer any more: it is freed with the others of its burst. */
+void frame_spent(struct lcore *l, struct rte_mbuf *m);
 
 /*
  * A packet for this queue pair, whose octets lie in the mbuf. Returns true if the mbuf was kept;

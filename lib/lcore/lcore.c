@@ -236,6 +236,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	q->lcore = l;
 	q->is_ready = false;
 	q->in_wheel = false;
+	q->unsettled = false;
 	q->drains = false;
 	q->waiting = 0;
 	q->detached = false;
@@ -248,6 +249,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 
 void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 {
+	assert(!q->unsettled && "a burst is over when a message runs");
 	directory_remove(l->engine, q, now);
 	ready_remove(l, q);
 	wheel_remove(&l->wheel, q);

@@ -102,6 +102,12 @@ struct lcore {
 	struct lcore_statistics stats;
 	struct cycles *cycles; /* by stage, if somebody measures: cycles.h */
 	struct stage_watch *stages; /* of this round; NULL: it is not measured */
+	uint32_t unsettled_count; /* queue pairs that had packets in this burst: each once */
+	struct engine_qp *unsettled[LIMIT_BURST];
+	uint32_t spent_count; /* buffers of this burst that nobody needs any more */
+	struct rte_mbuf *spent[LIMIT_BURST];
+	uint32_t blank_count; /* buffers for frames of this tx round */
+	struct rte_mbuf *blank[LIMIT_TURN];
 	struct outcome outcome; /* scratch */
 	struct engine_srq *srq; /* whose request is offered to the packet at hand */
 	uint8_t srq_receive[SRQ_RECEIVE_OCTETS] __rte_aligned(64); /* ... that request */
@@ -217,6 +223,9 @@ int lcore_loop(void *lcore);
 
 /* What follows any event of a queue pair: completions, events, deadline, ready list. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
+/* ... once for all the packets of a burst: when it ends, all those are settled. */
+void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now);
+void qps_settle(struct lcore *l, nanotime now);
 
 /* outlet.c: queue pairs that have no turn because of an outlet, each once or more often. */
 void outlets_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),

@@ -127,6 +127,25 @@ void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now)
 	stage_enter(l->stages, before);
 }
 
+void qps_settle(struct lcore *l, nanotime now)
+{
+	for (uint32_t i = 0; i < l->unsettled_count; i++) {
+		l->unsettled[i]->unsettled = false;
+		qp_settled(l, l->unsettled[i], now);
+	}
+	l->unsettled_count = 0;
+}
+
+void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	if (q->unsettled)
+		return;
+	if (l->unsettled_count == LIMIT_BURST)
+		qps_settle(l, now);
+	q->unsettled = true;
+	l->unsettled[l->unsettled_count++] = q;
+}
+
 /* XRC: whose receives, memory and rights this packet is about (protocol-map 170). */
 static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *p)
 {
@@ -170,7 +189,10 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 			place_nothing(l, q, o->invalidate_ticket, now);
 		}
 	}
-	qp_settled(l, q, now);
+	if (tagged) /* what the next message may have depends on it */
+		qp_settled(l, q, now);
+	else
+		qp_settle_later(l, q, now);
 	return kept;
 }
 
@@ -213,6 +235,8 @@ bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, n
 
 	if (mover != q->mover && !mover_changes(l, q, mover, now))
 		return false;
+	if (!qp_can_receive(q->core) && q->unsettled)
+		qp_settled(l, q, now);
 	if (!qp_can_receive(q->core)) {
 		qp_crowded(l, q);
 		if (mover != NULL)

@@ -133,6 +133,7 @@ struct engine_qp {
 	uint8_t flow_state; /* enum flow_state */
 	bool is_ready; /* stands in the ready list, or in another one that waits for something: */
 	bool in_wheel;
+	bool unsettled; /* in lcore.unsettled */
 	bool detached;
 	bool gather_pending; /* a mover reads payload for it: no next packet until then */
 	bool broken; /* its client wrote nonsense into a ring */

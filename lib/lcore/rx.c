@@ -18,6 +18,20 @@
 
 #define LOOP_BURST 128u /* more than a tx round makes */
 
+static void free_spent(struct lcore *l)
+{
+	stage_switch(l->stages, STAGE_RX);
+	rte_pktmbuf_free_bulk(l->spent, l->spent_count);
+	l->spent_count = 0;
+}
+
+void frame_spent(struct lcore *l, struct rte_mbuf *m)
+{
+	if (l->spent_count == LIMIT_BURST)
+		free_spent(l);
+	l->spent[l->spent_count++] = m;
+}
+
 /*
  * Who is connected to one of our own addresses has nothing to hear from the port: the addresses
  * would be right, and the sender anybody.
@@ -92,7 +106,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 	else
 		kept = packet_input(l, q, &p, m, now);
 	if (!kept)
-		rte_pktmbuf_free(m);
+		frame_spent(l, m);
 }
 
 static uint32_t port_burst(struct lcore *l, nanotime now)
@@ -197,6 +211,9 @@ uint32_t rx_poll(struct lcore *l, nanotime now)
 	work += loop_input(l, now);
 	if (work > 0)
 		place_flush(l, now);
+	qps_settle(l, now);
+	if (l->spent_count > 0)
+		free_spent(l);
 	if (l->exceptions > 0)
 		elsewhere_flush(l);
 	return work;

@@ -26,6 +26,38 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 	q->is_ready = false;
 }
 
+/*
+ * Buffers are taken from the pool a turn's worth at a time, and what is left of them goes back when the
+ * round leaves. False: the pool is empty.
+ */
+static bool blank_ready(struct lcore *l)
+{
+	struct rte_mempool *pool = l->engine->pool;
+
+	if (l->blank_count > 0)
+		return true;
+	if (rte_mempool_get_bulk(pool, (void **)l->blank, LIMIT_TURN) == 0)
+		l->blank_count = LIMIT_TURN;
+	else if (rte_mempool_get(pool, (void **)l->blank) == 0)
+		l->blank_count = 1;
+	return l->blank_count > 0;
+}
+
+static struct rte_mbuf *blank_take(struct lcore *l)
+{
+	struct rte_mbuf *m = l->blank[--l->blank_count];
+
+	rte_pktmbuf_reset(m);
+	return m;
+}
+
+static void blanks_return(struct lcore *l)
+{
+	if (l->blank_count > 0)
+		rte_mempool_put_bulk(l->engine->pool, (void **)l->blank, l->blank_count);
+	l->blank_count = 0;
+}
+
 /* One turn of a queue pair. Returns the packets staged. A queue pair without more leaves the list. */
 static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -38,8 +70,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 	     n++) {
 		struct staged_frame *s = &l->stage[l->staged];
 
-		s->mbuf = rte_pktmbuf_alloc(l->engine->pool);
-		if (s->mbuf == NULL) {
+		if (!blank_ready(l)) {
 			count_reason(l, REASON_NO_BUFFER);
 			return n;
 		}
@@ -48,6 +79,7 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		switch (qp_next_packet(q->core, &l->keys, now, &s->packet, &l->gather,
 				       &not_before)) {
 		case NEXT_PACKET:
+			s->mbuf = blank_take(l);
 			l->stats.retransmitted += s->packet.again;
 			q->sent++;
 			q->again += s->packet.again;
@@ -66,7 +98,6 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 			break;
 		}
 		stage_switch(l->stages, STAGE_TX);
-		rte_pktmbuf_free(s->mbuf);
 		ready_remove(l, q);
 		/* A request may have failed while its packet was made: a key of its own was wrong. */
 		qp_settled(l, q, now);
@@ -114,6 +145,7 @@ static void stage_gather(struct lcore *l, nanotime now)
 
 static void stage_leave(struct lcore *l, nanotime now)
 {
+	blanks_return(l);
 	if (l->staged == 0)
 		return;
 	if (l->gather_count > 0) {

@@ -460,6 +460,7 @@ uint32_t place_poll(struct lcore *l, nanotime now)
 	starved_feed(l);
 	m->came_back = hold_release(l, &work, now);
 	place_flush(l, now);
+	qps_settle(l, now);
 	return work;
 }
 
