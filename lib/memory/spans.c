@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <assert.h>
-
-#include "base/bits.h"
+#include "memory/look.h"
 #include "memory/spans.h"
 
 /* The piece that holds this offset of the region. */
@@ -81,10 +79,20 @@ enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user u
 		      uint32_t access, uint64_t address, uint32_t length, struct span_list *spans)
 {
 	const struct region *r;
-	enum reason why = key_check(t, key, user, access, address, length, &r);
+	enum reason why;
 
+	if (__builtin_expect(t->stages != NULL, 0))
+		why = key_check(t, key, user, access, address, length, &r);
+	else
+		why = key_look(t, key, user, access, address, length, &r);
 	if (why != REASON_NONE)
 		return why;
+	/* Nearly every range: one piece of one region. */
+	if (r->kind == REGION_MEMORY && r->pieces == 1 && length > 0 &&
+	    spans->count < LIMIT_SPANS) {
+		span_append(spans, r, r->piece, address - r->iova, length);
+		return REASON_NONE;
+	}
 	return spans_append(spans, r, address - r->iova, length) ? REASON_NONE
 								 : REASON_MEMORY_FAULT;
 }
@@ -93,6 +101,8 @@ enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *
 			      uint32_t num_sge, struct key_user user, uint32_t access,
 			      uint64_t offset, uint32_t length, struct span_list *spans)
 {
+	if (num_sge == 1 && offset < sge->length && length <= sge->length - offset && length > 0)
+		return key_spans(t, sge->lkey, user, access, sge->addr + offset, length, spans);
 	for (uint32_t i = 0; i < num_sge && length > 0; i++) {
 		uint32_t n;
 		enum reason why;
