@@ -196,6 +196,14 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	return kept;
 }
 
+/* What its packets of this burst left behind may be what takes the room. */
+static bool has_room(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	if (q->unsettled)
+		qp_settled(l, q, now);
+	return qp_can_receive(q->core);
+}
+
 /* The queue pair's copies go through this mover (NULL: the lcore) once those under way are over. */
 static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mover, nanotime now)
 {
@@ -228,16 +236,14 @@ static bool lcore_takes(const struct lcore *l, const struct engine_qp *q, const 
 	return !(kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD) || moving_can_try(l, q->client);
 }
 
-bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+static inline bool fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
 {
 	/* The control thread may give a slow program a mover at any time. */
 	struct mover *mover = client_mover(q->client);
 
 	if (mover != q->mover && !mover_changes(l, q, mover, now))
 		return false;
-	if (!qp_can_receive(q->core) && q->unsettled)
-		qp_settled(l, q, now);
-	if (!qp_can_receive(q->core)) {
+	if (!qp_can_receive(q->core) && !has_room(l, q, now)) {
 		qp_crowded(l, q);
 		if (mover != NULL)
 			return false;
@@ -249,13 +255,18 @@ bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, n
 	return is_answer(kind_of(q, p)) || moving_open(l, q->client, now) != NULL;
 }
 
+bool packet_fits(struct lcore *l, struct engine_qp *q, const struct packet *p, nanotime now)
+{
+	return fits(l, q, p, now);
+}
+
 bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		  nanotime now)
 {
 	enum reason why;
 	bool kept;
 
-	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && packet_fits(l, q, p, now)) {
+	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && fits(l, q, p, now)) {
 		kept = packet_take(l, q, p, m, now);
 		if (behind_any(q)) /* it may be what they waited for */
 			behind_release(l, q, now);

@@ -9,8 +9,11 @@
 #ifndef TRANSPORT_TICKET_H
 #define TRANSPORT_TICKET_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "transport/psn.h"
 
 enum ticket_kind {
 	TICKET_WRITE, /* a peer's WRITE */
@@ -52,8 +55,20 @@ static inline bool ticket_settled(const struct tickets *t, uint32_t number)
 }
 
 /* The next number, for a copy of this packet. There is room: qp_can_receive said so. */
-uint64_t ticket_issue(struct tickets *t, enum ticket_kind kind, uint32_t psn, uint32_t msn,
-		      uint32_t owner);
+static inline uint64_t ticket_issue(struct tickets *t, enum ticket_kind kind, uint32_t psn,
+				    uint32_t msn, uint32_t owner)
+{
+	uint64_t number = ++t->issued;
+
+	assert(number - t->settled - 1 <= t->mask && "qp_can_receive kept room for it");
+	assert(kind <= TICKET_LANDING);
+	*ticket_at(t, number) = (struct ticket){
+		.psn = psn & PSN_MASK, .kind = (uint8_t)kind, .msn = msn, .owner = owner
+	};
+	if (kind != TICKET_LANDING)
+		t->placing = number;
+	return number;
+}
 
 /* The oldest copy of a peer's request that is under way, or NULL. */
 const struct ticket *ticket_oldest_request(const struct tickets *t);

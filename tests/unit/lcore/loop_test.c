@@ -119,6 +119,25 @@ Test(loop, send_waits_for_its_receive)
 	rig_close(r);
 }
 
+/* More messages in a burst than completions that a queue pair keeps: it is settled when it has no room. */
+Test(loop, a_burst_of_sends_finds_room)
+{
+	const uint32_t messages = 2 * LIMIT_TICKETS;
+	struct rig *r = rig_open();
+
+	for (uint32_t turn = 1; turn <= 8; turn++) { /* the window grows meanwhile */
+		for (uint32_t i = 0; i < messages; i++) {
+			cr_assert(rig_receive(r, 1));
+			cr_assert(rig_post(r, 0, WORK_SEND, 8, WORK_SIGNALED));
+		}
+		run_until(r, 1, turn * messages);
+		run_until(r, 0, turn * messages);
+	}
+	cr_expect_eq(r->engine.lcore->stats.by_reason[REASON_BUSY], 0, "one was dropped");
+	cr_expect_eq(r->engine.lcore->stats.retransmitted, 0);
+	rig_close(r);
+}
+
 Test(loop, atomic_adds_once)
 {
 	struct rig *r = rig_open();
