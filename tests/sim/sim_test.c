@@ -24,14 +24,17 @@ static struct sim_config clean(uint64_t seed, uint32_t messages)
 	return (struct sim_config){ .seed = seed, .messages = messages, .qps = 4, .delay = 5000 };
 }
 
-/* The seed chooses everything: sizes, links, faults, late copies, late receive requests. */
+/*
+ * The seed chooses everything: sizes, links, faults, late copies, late receive requests. `./check sim` runs
+ * 300 of them.
+ */
 Test(sim, many_seeds, .timeout = 300)
 {
 	struct sim_config c = sim_defaults();
 	uint64_t broken = 0, lost = 0, corrupted = 0, refused = 0;
 
 	c.messages = 150;
-	for (c.seed = 1; c.seed <= SEEDS(400); c.seed++) {
+	for (c.seed = 1; c.seed <= SEEDS(104); c.seed++) {
 		struct sim_result r = run(&c);
 
 		broken += r.broken;
@@ -40,8 +43,8 @@ Test(sim, many_seeds, .timeout = 300)
 		refused += r.reasons[REASON_ICRC];
 	}
 	/* The seeds had the intended faults. */
-	cr_assert(broken > SEEDS(50) && lost > SEEDS(1000) && corrupted > SEEDS(100) &&
-			  refused > SEEDS(50),
+	cr_assert(broken > SEEDS(12) && lost > SEEDS(250) && corrupted > SEEDS(25) &&
+			  refused > SEEDS(12),
 		  "%llu broken, %llu lost, %llu corrupted, %llu refused by ICRC",
 		  (unsigned long long)broken, (unsigned long long)lost,
 		  (unsigned long long)corrupted, (unsigned long long)refused);
