@@ -3,6 +3,7 @@
 #ifndef CONTROL_CALL_H
 #define CONTROL_CALL_H
 
+#include "base/time.h"
 #include "control/objects.h"
 #include "protocol/carrier.h"
 
@@ -36,6 +37,13 @@ struct call {
 	} __attribute__((aligned(8)));
 	size_t reply_length;
 	int (*finish)(struct call *call); /* not NULL: the call waits for copies (settle.h), ... */
+	bool leaving; /* ... or for what was posted to leave, ... */
+	struct {
+		nanotime until;
+		uint32_t turns; /* of an lcore, that are left */
+		bool waits; /* another thread has to send */
+		uint32_t serial; /* DESTROY_AH: of what is waited for */
+	} leave;
 	bool in_slices; /* ... or it is done in slices, before or after (ending.c) */
 	void (*abandon)(struct call *call);
 	void *data; /* the command's own */
@@ -58,6 +66,8 @@ int call_no_handle(struct call *call, enum object_kind kind);
  */
 void command_execute(struct call *call);
 void command_finish(struct call *call);
+/* Of a call that is `leaving`: another try. True: the reply is made; else it goes on to wait. */
+bool command_try(struct call *call);
 void call_close_descriptors(struct call *call);
 /* The reply to a message that is not executed. */
 void command_refuse(struct call *call, int error, const char *why);

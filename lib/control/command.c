@@ -218,6 +218,7 @@ void command_execute(struct call *call)
 	call->out_borrowed = 0;
 	call->finish = NULL;
 	call->in_slices = false;
+	call->leaving = false;
 	call->reply_length = sizeof(call->reply);
 	error = check_header(call);
 	if (error == 0)
@@ -241,4 +242,20 @@ void command_finish(struct call *call)
 	if (error != 0)
 		call->reply_length = sizeof(call->reply);
 	fill_reply_header(call, error);
+}
+
+bool command_try(struct call *call)
+{
+	int (*again)(struct call * call) = call->finish;
+	int error;
+
+	call->finish = NULL;
+	call->leaving = false;
+	error = again(call);
+	if (call->finish != NULL) /* once more, or for copies now */
+		return false;
+	if (error != 0)
+		call->reply_length = sizeof(call->reply);
+	fill_reply_header(call, error);
+	return true;
 }

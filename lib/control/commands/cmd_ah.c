@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "control/control.h"
+#include "control/ending/settle.h"
 #include "control/network/destinations.h"
 #include "lcore/moving/moving.h"
 
@@ -209,7 +209,8 @@ void ah_free(struct client *c, struct engine_ah *ah)
  * Handles in AH_GOING wait for what was posted when they entered that state, and are freed
  * together.
  */
-#define SENDING_TURNS 1024u /* least number of an lcore's turns, while the user has patience left */
+#define SENDING_TURNS 1024u /* most turns of lcores, while the user has patience left */
+#define TURNS_AT_ONCE 16u /* ... under the control lock */
 
 enum posted_to {
 	POSTED_NOW, /* requests that DESTROY_AH waits for */
@@ -275,30 +276,32 @@ static void send_some(struct lcore *l, void *arg, nanotime now)
 	p->waits = p->left && !lcore_let_leave(l, p->client, now);
 }
 
-/* Returns whether something is unsent, or may be. */
-static bool send_posted(struct engine *e, struct client *c)
+/* Some turns of an lcore. True: it is over, what has not left by now stays (*any). */
+static bool send_posted_on(struct lcore *l, struct call *call, bool *any)
 {
-	struct account *a = &c->objects->account;
-	nanotime first = clock_now(), patience = account_patience(a, first);
-	uint32_t least = patience > 0 ? SENDING_TURNS : 0;
-	bool any = false, again = false;
+	struct posted p = { .client = call->client, .serial = call->leave.serial };
+	nanotime begin = clock_now();
 
-	for (uint32_t i = 0; i < e->lcores; i++) {
-		struct posted p = { .client = c, .serial = ++e->posted_serial };
-		uint32_t turns = 0;
-
-		do {
-			lcore_call(&e->lcore[i], send_some, &p);
-			turns += p.waits ? SENDING_TURNS : 1;
-			if (p.waits)
-				usleep(LEAVE_PAUSE);
-			again |= p.left;
-		} while (p.left && (turns < least || clock_now() - first < patience));
-		any |= p.left || p.held;
+	for (uint32_t i = 0; i < TURNS_AT_ONCE && (i == 0 || (p.left && !p.waits)); i++) {
+		lcore_call(l, send_some, &p);
+		call->leave.turns -= call->leave.turns > 0;
 	}
-	if (again)
-		account_waited(a, first, clock_now());
-	return any;
+	if (p.left)
+		account_waited(&call->client->objects->account, begin, clock_now());
+	*any |= p.left || p.held;
+	call->leave.waits &= !p.left || p.waits;
+	return !p.left || ((p.waits || call->leave.turns == 0) && clock_now() >= call->leave.until);
+}
+
+/* *any: something is unsent, or may be. False: it is worth another look. */
+static bool send_posted(struct call *call, bool *any)
+{
+	bool over = true;
+
+	call->leave.waits = true;
+	for (uint32_t i = 0; i < call->engine->lcores; i++)
+		over &= send_posted_on(&call->engine->lcore[i], call, any);
+	return over;
 }
 
 /* Whether the requests that the AH_GOING handles wait for are unsent. */
@@ -346,15 +349,18 @@ void ahs_let_go(struct client *c)
 		begin_going(c);
 }
 
-int cmd_destroy_ah(struct call *call)
+static int destroy_when_left(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct client *c = call->client;
 	struct engine_ah *ah = ah_of_handle(c, r->handle);
+	bool any = false;
 
 	if (ah == NULL)
 		return call_fail(call, EINVAL, "no such address handle");
-	if (send_posted(call->engine, c)) {
+	if (!send_posted(call, &any))
+		return call_after_leaving(call, destroy_when_left);
+	if (any) {
 		leave_domain(c, ah);
 		ah->ended = c->objects->ah_serial != 0 ? AH_WAITING : AH_GOING;
 		if (ah->ended == AH_GOING)
@@ -365,4 +371,11 @@ int cmd_destroy_ah(struct call *call)
 	engine_grace_period(call->engine);
 	ah_free(c, ah);
 	return 0;
+}
+
+int cmd_destroy_ah(struct call *call)
+{
+	call_begin_leaving(call, SENDING_TURNS);
+	call->leave.serial = ++call->engine->posted_serial;
+	return destroy_when_left(call);
 }

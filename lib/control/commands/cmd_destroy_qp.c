@@ -5,21 +5,20 @@
  * Atomics: `async_events` counts what lcores sent and is read after the queue pair was detached.
  */
 #include <errno.h>
-#include <unistd.h>
 
 #include "control/binds.h"
 #include "control/control.h"
+#include "control/ending/settle.h"
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
 /* Turns of the lcore in which a queue pair may send what was posted before its destruction. */
-#define LAST_TURNS 128u
+#define LAST_TURNS    128u
+#define TURNS_AT_ONCE 16u /* ... under the control lock */
 
 struct farewell {
 	struct engine_qp *qp;
-	uint32_t turns; /* that are left */
-	bool waits; /* another thread has to send, ... */
-	nanotime until; /* ... for at most that long */
+	struct call *call; /* whose leave says how long it may take */
 	bool over;
 	bool copies; /* are under way when it is detached */
 };
@@ -38,11 +37,11 @@ static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
 
 static bool is_leaving(struct lcore *l, struct farewell *f, nanotime now)
 {
-	if (f->turns == 0 || !has_last_words(l, f->qp, now))
+	if (f->call->leave.turns == 0 || !has_last_words(l, f->qp, now))
 		return false;
-	f->waits = !lcore_let_leave(l, f->qp->client, now);
-	f->turns -= !f->waits;
-	return !f->waits || now < f->until;
+	f->call->leave.waits = !lcore_let_leave(l, f->qp->client, now);
+	f->call->leave.turns -= !f->call->leave.waits;
+	return !f->call->leave.waits || now < f->call->leave.until;
 }
 
 static void detach(struct lcore *l, void *arg, nanotime now)
@@ -62,20 +61,15 @@ static void detach(struct lcore *l, void *arg, nanotime now)
 	lcore_qp_detach(l, q, now);
 }
 
-int cmd_destroy_qp(struct call *call)
+/* It is looked for each time: while nobody holds the lock, other threads of a program have commands. */
+static int destroy_when_left(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;
 	struct reply_destroy *reply = (struct reply_destroy *)&call->reply;
 	struct engine_qp *q = object_find(call->client, OBJECT_QP, r->handle);
-	struct account *a = &call->client->objects->account;
-	nanotime begin = clock_now(), patience = account_patience(a, begin);
-	struct farewell f = { .qp = q,
-			      .turns = patience > 0 ? LAST_TURNS : 1,
-			      .until = begin + patience };
-	bool again = false;
+	struct farewell f = { .qp = q, .call = call };
+	nanotime begin = clock_now();
 
-	if (r->handle & TARGET_HANDLE)
-		return target_destroy(call, r->handle);
 	if (q == NULL)
 		return call_fail(call, EINVAL, "no such queue pair");
 	if (q->raw_users != 0)
@@ -84,16 +78,13 @@ int cmd_destroy_qp(struct call *call)
 	if (q->groups > 0)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
-	for (;;) {
+	call->leave.waits = false;
+	for (uint32_t i = 0; i < TURNS_AT_ONCE && !f.over && !call->leave.waits; i++)
 		lcore_call(q->lcore, detach, &f);
-		if (f.over)
-			break;
-		again = true;
-		if (f.waits)
-			usleep(LEAVE_PAUSE);
-	}
-	if (again)
-		account_waited(a, begin, clock_now());
+	if (!f.over)
+		account_waited(&call->client->objects->account, begin, clock_now());
+	if (!f.over)
+		return call_after_leaving(call, destroy_when_left);
 	operations_finish(call->engine); /* the queue pair's own bind may be among them */
 	windows_leave(q);
 	/* Another lcore may be handing a frame over to it. */
@@ -106,4 +97,14 @@ int cmd_destroy_qp(struct call *call)
 	 * reply.
 	 */
 	return f.copies ? call_after_copies(call, NULL, NULL) : 0;
+}
+
+int cmd_destroy_qp(struct call *call)
+{
+	const struct request_handle *r = (const struct request_handle *)call->request;
+
+	if (r->handle & TARGET_HANDLE)
+		return target_destroy(call, r->handle);
+	call_begin_leaving(call, LAST_TURNS);
+	return destroy_when_left(call);
 }

@@ -20,9 +20,10 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-#define LOOK_EVERY (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
-#define LOOK_LATER (200 * TIME_MS) /* ... and where none is requested */
-#define GRAVE_NEW  (1 * TIME_S) /* so long an ended client is waited for like a command */
+#define LOOK_EVERY   (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
+#define LOOK_LATER   (200 * TIME_MS) /* ... and where none is requested */
+#define LOOK_LEAVING (1 * TIME_MS) /* at what another thread has to send */
+#define GRAVE_NEW    (1 * TIME_S) /* so long an ended client is waited for like a command */
 
 /* ---- what is under way ---- */
 
@@ -102,6 +103,22 @@ int call_after_copies(struct call *call, int (*finish)(struct call *call),
 	return 0;
 }
 
+void call_begin_leaving(struct call *call, uint32_t turns)
+{
+	nanotime now = clock_now();
+	nanotime patience = account_patience(&call->client->objects->account, now);
+
+	call->leave.until = now + patience;
+	call->leave.turns = patience > 0 ? turns : 1;
+}
+
+int call_after_leaving(struct call *call, int (*again)(struct call *call))
+{
+	call->finish = again;
+	call->leaving = true;
+	return 0;
+}
+
 bool call_park(struct connection *n, const struct call *call)
 {
 	struct parked_call *p = malloc(sizeof(*p));
@@ -117,6 +134,8 @@ bool call_park(struct connection *n, const struct call *call)
 	p->until = clock_now() + LIMIT_COPY_WAIT * TIME_MS;
 	n->parked = p;
 	LIST_INSERT_HEAD(&n->engine->control->parked, n, parked_link);
+	if (call->leaving)
+		n->engine->control->settle_at = 0;
 	watch_change(n->engine, &n->socket, 0);
 	settle_await(n->engine);
 	return true;
@@ -143,19 +162,30 @@ void call_abandon(struct connection *n)
 	unpark(n);
 }
 
-static void answer(struct connection *n)
+static void send_answer(struct connection *n)
 {
-	bool taken;
-
-	command_finish(&n->parked->call);
-	if (n->parked->call.in_slices)
-		return;
-	taken = connection_answer(n, &n->parked->call);
+	bool taken = connection_answer(n, &n->parked->call);
 	unpark(n);
 	if (taken)
 		watch_change(n->engine, &n->socket, EPOLLIN);
 	else
 		connection_end(n);
+}
+
+static void answer(struct connection *n)
+{
+	command_finish(&n->parked->call);
+	if (!n->parked->call.in_slices)
+		send_answer(n);
+}
+
+/* The clock of copies begins when it waits for them. */
+static void look_at_leaving(struct connection *n, nanotime now)
+{
+	if (command_try(&n->parked->call))
+		send_answer(n);
+	else
+		n->parked->until = now + LIMIT_COPY_WAIT * TIME_MS;
 }
 
 void call_await_copies(struct connection *n)
@@ -181,6 +211,10 @@ static void go_on(struct connection *n, nanotime now)
 
 	if (n->parked->call.in_slices)
 		return;
+	if (n->parked->call.leaving) {
+		look_at_leaving(n, now);
+		return;
+	}
 	if (settle_over(c, &n->parked->call.settling)) {
 		answer(n);
 	} else if (now >= n->parked->until) {
@@ -193,8 +227,16 @@ static void go_on(struct connection *n, nanotime now)
 void call_wait(struct call *call)
 {
 	struct engine *e = call->engine;
-	nanotime until = clock_now() + LIMIT_COPY_WAIT * TIME_MS;
+	nanotime until;
 
+	while (call->leaving) {
+		pthread_mutex_unlock(&e->control_lock);
+		usleep(LEAVE_PAUSE);
+		pthread_mutex_lock(&e->control_lock);
+		if (command_try(call))
+			return;
+	}
+	until = clock_now() + LIMIT_COPY_WAIT * TIME_MS;
 	/*
 	 * Its own memory never blocks. Memory of a client that shares a domain with it may: then
 	 * the wait ends anyway.
@@ -289,6 +331,10 @@ nanotime settle_continue(struct engine *e, nanotime now)
 		next = LIST_NEXT(n, parked_link);
 		go_on(n, now);
 	}
+	LIST_FOREACH(n, &c->parked, parked_link)
+	if (n->parked->call.leaving)
+		c->settle_at = time_earlier(c->settle_at,
+					    now + (n->parked->call.leave.waits ? LOOK_LEAVING : 0));
 	operations_go_on(e, now);
 	look_at_graves(e, now);
 	return c->settle_at;

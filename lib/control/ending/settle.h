@@ -10,6 +10,9 @@
  *	end of a client -- likewise --> grave  -- they are over --> freed; never, if they never are
  *
  * An lcore that ends such a copy while somebody waits wakes the control thread.
+ *
+ * A command that destroys what is posted waits, LEAVE_TIME at most, until that has left. It is parked
+ * likewise, and looks again every now and then.
  */
 #ifndef CONTROL_SETTLE_H
 #define CONTROL_SETTLE_H
@@ -47,6 +50,15 @@ struct grave {
  */
 int call_after_copies(struct call *call, int (*finish)(struct call *call),
 		      void (*abandon)(struct call *call));
+
+/*
+ * The end of a command that waits until what was posted has left: calls `again` (the command's own
+ * function) some time later, which looks once more. Between two looks nobody waits for it. Returns what
+ * the command is to return.
+ */
+int call_after_leaving(struct call *call, int (*again)(struct call *call));
+/* The first look: the wait may last this long, and take so many turns of an lcore. */
+void call_begin_leaving(struct call *call, uint32_t turns);
 
 /*
  * A waiting call belongs to its connection, whose next message is read after it. False: no memory.

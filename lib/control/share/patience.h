@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long commands of one user may wait under the control lock, until what a program has posted has
- * left. One such wait is short, but many programs of a user can ask for it again and again, while
- * everybody's commands wait behind them. So a user's waits take a tenth of the time at most, beyond
- * LIMIT_WAIT_BURST_MS that may come at once.
+ * How long commands of one user may look, under the control lock, whether what a program has posted has
+ * left. Nobody waits between two looks. A look is a round trip to an lcore, but many programs of a user
+ * can ask for it again and again, while everybody's commands wait behind them. So a user's looks take a
+ * tenth of the time at most, beyond LIMIT_WAIT_BURST_MS that may come at once.
  */
 #ifndef CONTROL_PATIENCE_H
 #define CONTROL_PATIENCE_H
@@ -14,9 +14,9 @@ struct patience {
 	nanotime paid_at; /* when the waits so far are made up for; 0: there were none */
 };
 
-/* The longest wait that may begin now: 0 .. LEAVE_TIME. */
+/* How long it may be looked at again, from now on: 0 .. LEAVE_TIME. */
 nanotime patience_left(const struct patience *p, nanotime now);
-/* A wait has lasted so long, until now. */
+/* A look has lasted so long, until now. */
 void patience_spend(struct patience *p, nanotime waited, nanotime now);
 
 #endif
