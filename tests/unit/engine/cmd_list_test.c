@@ -171,7 +171,8 @@ Test(cmd_list, any_position_is_answered)
 {
 	static const uint64_t from[] = { 1, UINT32_MAX, UINT64_MAX, UINT64_C(5) << 32 | 7 };
 	static const enum command lists[] = { COMMAND_QP_LIST, COMMAND_MR_LIST,
-					      COMMAND_PROGRAM_LIST, COMMAND_NEIGHBOUR_LIST };
+					      COMMAND_PROGRAM_LIST, COMMAND_NEIGHBOUR_LIST,
+					      COMMAND_PATH_LIST };
 	struct objects o;
 	int fd = attach();
 
@@ -199,6 +200,7 @@ static int sees_nothing(void)
 	       : count(fd, COMMAND_MR_LIST) != 0	? 3
 	       : count(fd, COMMAND_PROGRAM_LIST) != 0	? 4
 	       : count(fd, COMMAND_NEIGHBOUR_LIST) != 0 ? 5
+	       : count(fd, COMMAND_PATH_LIST) != 0	? 6
 							: 0;
 }
 
