@@ -51,6 +51,11 @@ int endpoint_connect_for(struct endpoint *e, struct ibv_qp *qp, uint32_t remote_
 int endpoint_connect_far(struct ibv_qp *qp, const union ibv_gid *remote, uint32_t remote_qpn);
 int endpoint_to_init(struct ibv_qp *qp);
 
+/* The bound of a command beside an attack. */
+#define ENDPOINT_COMMAND_S 0.2
+/* How many seconds the longer one of two commands took. */
+double endpoint_command(struct endpoint *e);
+
 /* Polls until n completions have come; else fails the test with `what`. */
 void poll_completions(struct ibv_cq *cq, struct ibv_wc *wc, int n, const char *what);
 
