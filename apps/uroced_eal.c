@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_kvargs.h>
 
 #include "base/bits.h"
 #include "uroced_log.h"
@@ -197,7 +200,7 @@ static int refuse(const struct eal_arguments *eal, char *words, const char *list
 }
 
 /* Of the devices that --vdev names, the first that its driver did not make. */
-static const char *missing_vdev(void)
+static const struct rte_devargs *missing_vdev(void)
 {
 	const struct rte_devargs *a;
 	struct rte_dev_iterator i;
@@ -210,16 +213,42 @@ static const char *missing_vdev(void)
 		RTE_DEV_FOREACH(d, "bus=vdev", &i)
 		made |= strcmp(rte_dev_name(d), a->name) == 0 && rte_dev_is_probed(d);
 		if (!made)
-			return a->name;
+			return a;
 	}
 	return NULL;
+}
+
+/* The process that listens at the device's socket (net_memif); 0: unknown, or there is none. */
+static int holder_of(const struct rte_devargs *a)
+{
+	struct rte_kvargs *list = rte_kvargs_parse(a->args, NULL);
+	const char *path = list != NULL ? rte_kvargs_get(list, "socket") : NULL;
+	const char *named = list != NULL ? rte_kvargs_get(list, "socket-abstract") : NULL;
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred who = { 0 };
+	socklen_t size = sizeof(who), length = sizeof(at);
+	bool in_files = named != NULL && strcmp(named, "no") == 0;
+
+	if (path != NULL)
+		snprintf(at.sun_path + !in_files, sizeof(at.sun_path) - !in_files, "%s", path);
+	if (path != NULL && !in_files)
+		length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+	if (path == NULL || connect(fd, (struct sockaddr *)&at, length) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+		who.pid = 0;
+	if (fd >= 0)
+		close(fd);
+	rte_kvargs_free(list);
+	return who.pid;
 }
 
 /* EAL took the options; one of them is wrong all the same. `taken`: as rte_eal_init() counts them. */
 static int check_taken(const struct eal_arguments *eal, int taken, char *words, const char *given)
 {
-	const char *missing = missing_vdev();
-	char line[LINE_MOST];
+	const struct rte_devargs *missing = missing_vdev();
+	char line[LINE_MOST], process[64] = "";
+	int holder;
 
 	if (taken + 1 < eal->argc) {
 		say("'%s' is not an option of EAL: its options begin with '-' (uroced --help -- lists "
@@ -230,7 +259,10 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 	if (missing == NULL)
 		return OPTIONS_OK;
 	explain(words, given, line, sizeof(line));
-	say("EAL could not make %s, of '%s': %s", missing, given, line);
+	holder = holder_of(missing);
+	if (holder > 0)
+		snprintf(process, sizeof(process), "; process %d has that socket", holder);
+	say("EAL could not make %s, of '%s': %s%s", missing->name, given, line, process);
 	return OPTIONS_USAGE;
 }
 

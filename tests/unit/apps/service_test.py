@@ -225,6 +225,17 @@ class Wrong(EngineCase):
             self.assertEqual((end.returncode, end.stdout), (2, ""), end.stderr)
             self.assertRegex(end.stderr, rf"\Auroced: {says}[^\n]*\n\Z")
 
+    def test_the_socket_of_another_engines_port(self):
+        """What the driver says, and who has it; with a name in the file system, and with an abstract one."""
+        for number, how in enumerate(("socket-abstract=no,", "")):
+            vdev = f"--vdev=net_memif0,role=server,socket={self.folder}/memif{number}.sock,{how}bsize=8192"
+            engine = self.start("--port", "net_memif0", eal=[vdev])
+            self.socket += ".too"
+            end = self.run_uroced("--port", "net_memif0", eal=[vdev])
+            self.assertEqual((end.returncode, end.stdout), (2, ""))
+            self.assertRegex(end.stderr, r"\Auroced: EAL could not make net_memif0, .*Address already in use.*"
+                             rf"; process {engine.pid} has that socket\n\Z")
+
     def test_a_config_file_that_cannot_be_read(self):
         for path, why in (("/nonexistent", "No such file or directory"), ("/", "Is a directory")):
             end = self.run_uroced("--config", path)
