@@ -115,19 +115,18 @@ static int default_socket(struct uroced_options *o)
 
 /* ---- the port ---- */
 
-static struct rte_mempool *make_pool(const struct uroced_options *o, uint32_t lcores)
+/* netdev: what --netdev asks for, its driver chosen; NULL: --port. */
+static struct rte_mempool *make_pool(const struct uroced_options *o,
+				     const struct netdev_options *netdev, uint32_t lcores)
 {
 	uint16_t mtu = o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT;
 	uint32_t octets = ethdev_buffer_octets(o->port, mtu);
 	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
 	struct rte_mempool *pool;
 
-	if (o->netdev[0] != '\0') {
-		octets = netdev_mbuf_octets(o->netdev, o->engine.mtu);
-		if (octets == 0) {
-			say("--netdev %s: no such interface (see ip link)", o->netdev);
-			return NULL;
-		}
+	if (netdev != NULL) {
+		octets = netdev_mbuf_octets(netdev);
+		n += netdev_mbufs_kept(netdev);
 	}
 	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
 	pool = rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0, (uint16_t)octets, SOCKET_ID_ANY);
@@ -176,20 +175,40 @@ static int give_addresses(struct uroced_options *o)
 	return 0;
 }
 
-static int open_port(struct uroced_options *o, uint32_t lcores)
+static int open_netdev(struct uroced_options *o, uint32_t lcores)
 {
-	char why[512] = "", names[128];
-	uint16_t id;
+	struct netdev_options n = { .iface = o->netdev,
+				    .driver = (enum netdev_driver)o->netdev_driver,
+				    .queues = (uint16_t)lcores,
+				    .mtu = o->engine.mtu,
+				    .vlan = o->engine.vlan,
+				    .socket = SOCKET_ID_ANY };
+	char why[512];
 
-	if (o->netdev[0] == '\0' && o->port[0] == '\0') {
-		list_ports(names, sizeof(names));
-		if (names[0] == '\0')
-			return 0;
-		say("EAL has a port (%s) that is not used: name it with --port or remove it",
-		    names);
+	if (!netdev_choose(&n, why, sizeof(why))) {
+		say("%s", why);
 		return 1;
 	}
-	if (o->port[0] != '\0' && rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
+	o->engine.pool = make_pool(o, &n, lcores);
+	if (o->engine.pool == NULL)
+		return 1;
+	n.pool = o->engine.pool;
+	o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
+	if (o->engine.port == NULL)
+		say("%s", why);
+	return o->engine.port == NULL;
+}
+
+static int open_named_port(struct uroced_options *o, uint32_t lcores)
+{
+	struct ethdev_options e = { .name = o->port,
+				    .queues = (uint16_t)lcores,
+				    .mtu = o->engine.mtu,
+				    .socket = SOCKET_ID_ANY };
+	char why[512], names[128];
+	uint16_t id;
+
+	if (rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
 		list_ports(names, sizeof(names));
 		if (ethdev_why_missing(o->port, why, sizeof(why)))
 			say("--port %s", why);
@@ -199,34 +218,33 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 			    o->port, names[0] != '\0' ? names : "none");
 		return 1;
 	}
-	o->engine.pool = make_pool(o, lcores);
+	o->engine.pool = make_pool(o, NULL, lcores);
 	if (o->engine.pool == NULL)
 		return 1;
-	if (o->netdev[0] != '\0') {
-		struct netdev_options n = { .iface = o->netdev,
-					    .queues = (uint16_t)lcores,
-					    .mtu = o->engine.mtu,
-					    .vlan = o->engine.vlan,
-					    .pool = o->engine.pool,
-					    .socket = SOCKET_ID_ANY };
-
-		o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
-	} else {
-		struct ethdev_options e = { .name = o->port,
-					    .queues = (uint16_t)lcores,
-					    .mtu = o->engine.mtu,
-					    .pool = o->engine.pool,
-					    .socket = SOCKET_ID_ANY };
-
-		if (o->kernel_interface[0] != '\0')
-			e.kernel_interface = o->kernel_interface;
-		o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
-	}
+	e.pool = o->engine.pool;
+	if (o->kernel_interface[0] != '\0')
+		e.kernel_interface = o->kernel_interface;
+	o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
 	if (o->engine.port == NULL)
 		say("%s", why);
 	if (o->engine.port != NULL && o->kernel_interface[0] != '\0')
 		return give_addresses(o);
 	return o->engine.port == NULL;
+}
+
+static int open_port(struct uroced_options *o, uint32_t lcores)
+{
+	char names[128];
+
+	if (o->netdev[0] != '\0')
+		return open_netdev(o, lcores);
+	if (o->port[0] != '\0')
+		return open_named_port(o, lcores);
+	list_ports(names, sizeof(names));
+	if (names[0] == '\0')
+		return 0;
+	say("EAL has a port (%s) that is not used: name it with --port or remove it", names);
+	return 1;
 }
 
 /* ---- the engine ---- */

@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "drivers/ethdev/netdev.h"
 #include "uroced_config.h"
 
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
+	"  --netdev-driver DRIVER  auto, af_xdp or af_packet (default auto: af_xdp where it works)\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          (without either: a device for this host only)\n"
 	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"
@@ -171,6 +173,21 @@ static const char *read_idle(void *adaptive, const char *value)
 	return NULL;
 }
 
+static const char *read_netdev_driver(void *driver, const char *value)
+{
+	static const char *const names[] = {
+		[NETDEV_AUTO] = "auto", [NETDEV_AF_PACKET] = "af_packet", [NETDEV_AF_XDP] = "af_xdp"
+	};
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(value, names[i]) != 0)
+			continue;
+		*(uint32_t *)driver = i;
+		return NULL;
+	}
+	return "must be auto, af_xdp or af_packet";
+}
+
 static const char *read_confine(void *unconfined, const char *value)
 {
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
@@ -204,7 +221,7 @@ static const char *read_log(void *level, const char *value)
 					 "notice, info or debug";
 }
 
-#define ROWS 18 /* the end counted */
+#define ROWS 19 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -212,6 +229,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 	struct uroce_options *e = &o->engine;
 	const struct option_row all[] = {
 		{ "netdev", .name_of = o->netdev, .size = sizeof(o->netdev) },
+		{ "netdev-driver", .read = read_netdev_driver, .into = &o->netdev_driver },
 		{ "port", .name_of = o->port, .size = sizeof(o->port) },
 		{ "kernel-interface", .name_of = o->kernel_interface,
 		  .size = sizeof(o->kernel_interface) },
@@ -310,6 +328,8 @@ static int check_together(struct reader *r)
 
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
 		return wrong(r, "netdev", "port", "--netdev and --port cannot be combined");
+	if (o->netdev_driver != NETDEV_AUTO && o->netdev[0] == '\0')
+		return wrong(r, "netdev-driver", "netdev-driver", "--netdev-driver needs --netdev");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
 		return wrong(r, "gateway", "netdev",
 			     "--gateway: with --netdev the kernel's routes are used (ip route)");

@@ -23,6 +23,7 @@ struct uroced_options {
 	uint32_t log; /* a level of DPDK's log for what uroce says; 0: EAL's option decides */
 	bool interactive;
 	bool unconfined; /* --confine off */
+	uint32_t netdev_driver; /* enum netdev_driver */
 };
 
 /*

@@ -39,6 +39,7 @@ static const struct {
 	size_t offset, size;
 } at_start[] = {
 	OWN("netdev", netdev),
+	OWN("netdev-driver", netdev_driver),
 	OWN("port", port),
 	OWN("kernel-interface", kernel_interface),
 	OWN("ip", engine.address),

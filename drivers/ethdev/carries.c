@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
+#include "drivers/xdp/xdp.h"
 
 #define ETHERNET_OVERHEAD   (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define DRIVER_DEFAULT_SIZE 2048u /* default of framesz and bsize in net_af_packet, net_memif */
@@ -123,6 +124,8 @@ static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info
 /* Octets of a buffer that the driver does not give to the frame, beside the headroom. */
 static uint32_t driver_header(const struct rte_eth_dev_info *info)
 {
+	if (strcmp(info->driver_name, "net_af_xdp") == 0)
+		return XDP_HEADROOM;
 	/* net_virtio, net_virtio_user */
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0 ? VIRTIO_HEADER
 										   : 0;

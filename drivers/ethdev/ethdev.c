@@ -69,6 +69,8 @@ static uint16_t ethdev_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf 
 	struct ethdev *d = ethdev_of(p);
 	uint16_t received = rte_eth_rx_burst(d->id, queue, frames, n), kept = 0;
 
+	if (d->aside != NULL && queue == 0)
+		received += aside_rx_burst(d->aside, d->id, frames + received, n - received);
 	for (uint16_t i = 0; i < received; i++) {
 		if (is_acceptable(d, &d->queue[queue], frames[i]))
 			frames[kept++] = frames[i];
@@ -101,7 +103,9 @@ static void ethdev_bell_drain(struct port *p, uint16_t queue)
 
 	if (q->bell_is_interrupt)
 		rte_eth_dev_rx_intr_disable(d->id, queue);
-	else if (q->bell >= 0)
+	else if (d->xdp && d->aside != NULL && queue == 0)
+		aside_silence(d->aside);
+	else if (!d->xdp && q->bell >= 0)
 		bell_silence(q->bell);
 }
 
@@ -159,7 +163,9 @@ static void ethdev_bell_widen(struct port *p, bool every_frame)
 {
 	struct ethdev *d = ethdev_of(p);
 
-	for (uint16_t i = 0; p->kernel_answers && i < p->queues; i++)
+	if (d->aside != NULL)
+		aside_widen(d->aside, every_frame);
+	for (uint16_t i = 0; p->kernel_answers && !d->xdp && i < p->queues; i++)
 		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
 			bell_filter(d->queue[i].bell, !every_frame);
 }
@@ -169,8 +175,10 @@ static void ethdev_close(struct port *p)
 	struct ethdev *d = ethdev_of(p);
 
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
-		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt)
+		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt &&
+		    !d->queue[i].bell_is_borrowed)
 			close(d->queue[i].bell);
+	aside_close(d->aside);
 	if (d->facts >= 0)
 		close(d->facts);
 	removal_forget(d);
@@ -260,6 +268,23 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 	return ret;
 }
 
+/* Sets up one rx queue; with net_af_xdp its bell is the socket that this makes. */
+static int set_rx_queue(struct ethdev *d, uint16_t i, uint16_t descriptors, unsigned int socket,
+			struct rte_mempool *pool)
+{
+	struct af_xdp_sockets before;
+	int ret;
+
+	if (d->xdp)
+		af_xdp_sockets_find(&before);
+	ret = rte_eth_rx_queue_setup(d->id, i, descriptors, socket, NULL, pool);
+	if (ret == 0 && d->xdp) {
+		d->queue[i].bell = af_xdp_socket_new(&before);
+		d->queue[i].bell_is_borrowed = true;
+	}
+	return ret;
+}
+
 static int set_queues(struct ethdev *d, const struct ethdev_options *o)
 {
 	uint16_t rx = o->descriptors, tx = o->descriptors;
@@ -268,7 +293,7 @@ static int set_queues(struct ethdev *d, const struct ethdev_options *o)
 	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &rx, &tx);
 
 	for (uint16_t i = 0; ret == 0 && i < d->port.queues; i++) {
-		ret = rte_eth_rx_queue_setup(d->id, i, rx, socket, NULL, o->pool);
+		ret = set_rx_queue(d, i, rx, socket, o->pool);
 		if (ret == 0)
 			ret = rte_eth_tx_queue_setup(d->id, i, tx, socket, NULL);
 	}
@@ -343,7 +368,7 @@ static void open_bells(struct ethdev *d, const struct rte_eth_dev_info *info)
 		if (interrupts) {
 			q->bell = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, i);
 			q->bell_is_interrupt = q->bell >= 0;
-		} else if (d->link_ifindex != 0) {
+		} else if (d->link_ifindex != 0 && !d->xdp) {
 			q->bell = bell_open(d->link_ifindex, d->port.kernel_answers);
 		}
 	}
@@ -379,6 +404,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	d->claim = claim_none();
 	p->nap = LIMIT_PORT_NAP;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
+	d->xdp = d->id == d->behind && strcmp(info->driver_name, "net_af_xdp") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
 		d->queue[i].bell = -1;
 }

@@ -9,56 +9,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
-#include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "config/limits.h"
 #include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
-
-#define PAGE	     4096u
-#define ADDRESS_ROOM 16u /* what the driver needs of an mbuf beyond a ring frame, or more */
+#include "drivers/xdp/xdp.h"
 
 struct netdev {
 	char iface[IF_NAMESIZE];
 	char vdev[64];
+	struct xdp *xdp; /* the program in the kernel; NULL: net_af_packet */
 	struct mnl_socket *events; /* of links and addresses */
 	bool unread; /* an announced change was not read yet */
 	int mute[2]; /* UDP 4791, IPv4 and IPv6 */
 };
-
-/*
- * The ring's frame size for an MTU. The driver assumes that frames are contiguous across blocks, so
- * the size must divide a block, which is whole pages: half a page, or whole pages.
- */
-static uint32_t frame_size(uint32_t mtu)
-{
-	uint32_t need = mtu + PACKET_RING_OVERHEAD;
-
-	return need <= PAGE / 2 ? PAGE / 2 : (uint32_t)round_up(need, PAGE);
-}
-
-static uint32_t wanted_mtu(const char *iface, uint16_t mtu)
-{
-	uint32_t most = ifindex_mtu(-1, if_nametoindex(iface));
-
-	most = MIN_OF(most, (uint32_t)UINT16_MAX);
-	return mtu != 0 && mtu < most ? mtu : most;
-}
-
-uint32_t netdev_mbuf_octets(const char *iface, uint16_t mtu)
-{
-	uint32_t wanted = wanted_mtu(iface, mtu);
-
-	/* net_af_packet refuses a pool whose mbufs hold less than a ring frame */
-	return wanted == 0 ? 0 : frame_size(wanted) + ADDRESS_ROOM;
-}
 
 /*
  * A socket that never receives: the datagrams are the engine's, which gets them from the packet
@@ -101,6 +73,8 @@ bool netdev_refresh(struct netdev *n, struct port *p)
 	ifindex_mac(d->facts, p->ifindex, &p->mac);
 	ifindex_name(d->facts, p->ifindex, p->netdev);
 	n->unread = !interface_addresses(p->ifindex, p);
+	if (n->xdp != NULL)
+		xdp_set_addresses(n->xdp, p);
 	return strcmp(before.netdev, p->netdev) != 0 || before.addresses != p->addresses ||
 	       memcmp(&before.mac, &p->mac, sizeof(p->mac)) != 0 ||
 	       memcmp(before.address, p->address, sizeof(p->address)) != 0;
@@ -108,6 +82,7 @@ bool netdev_refresh(struct netdev *n, struct port *p)
 
 void netdev_close(struct netdev *n)
 {
+	xdp_release(n->xdp);
 	interface_events_close(n->events);
 	for (int i = 0; i < 2; i++)
 		if (n->mute[i] >= 0)
@@ -116,69 +91,27 @@ void netdev_close(struct netdev *n)
 	free(n);
 }
 
-/* Engines of other VLANs in this process have such devices, too. */
-static int make_vdev(struct netdev *n, uint32_t mtu, uint16_t queues)
-{
-	uint32_t frame = frame_size(mtu);
-	uint32_t block = MAX_OF(frame, PAGE);
-	uint32_t frames = LIMIT_NETDEV_RING / block * (block / frame);
-	char arguments[256];
-	int ret = -EEXIST;
-
-	snprintf(arguments, sizeof(arguments),
-		 "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qpairs=%u,qdisc_bypass=1", n->iface,
-		 frame, block, frames, queues);
-	for (uint32_t i = 0; ret == -EEXIST && i < LIMIT_EMBEDDED_ENGINES; i++) {
-		snprintf(n->vdev, sizeof(n->vdev),
-			 i == 0 ? "net_af_packet_%s" : "net_af_packet_%s.%u", n->iface, i);
-		ret = rte_vdev_init(n->vdev, arguments);
-	}
-	return ret;
-}
-
-static bool is_usable(const struct netdev_options *o, char *why, size_t size)
-{
-	uint32_t mtu = wanted_mtu(o->iface, o->mtu);
-	uint32_t room;
-
-	if (mtu == 0 || strpbrk(o->iface, ",[]=") != NULL) {
-		snprintf(why, size, "no interface %s (see ip link)", o->iface);
-		return false;
-	}
-	if (o->mtu > mtu) {
-		snprintf(why, size, "%s has an MTU of %u, not %u: raise it with ip link set %s mtu",
-			 o->iface, mtu, o->mtu, o->iface);
-		return false;
-	}
-	room = rte_pktmbuf_data_room_size(o->pool);
-	if (room < netdev_mbuf_octets(o->iface, o->mtu) + RTE_PKTMBUF_HEADROOM) {
-		snprintf(why, size,
-			 "packet buffers of %u octets are too small for %s: %u are needed", room,
-			 o->iface, netdev_mbuf_octets(o->iface, o->mtu) + RTE_PKTMBUF_HEADROOM);
-		return false;
-	}
-	return true;
-}
-
 static struct port *open_port(struct netdev *n, const struct netdev_options *o, char *why,
 			      size_t size)
 {
 	struct ethdev_options e = { .name = n->vdev,
 				    .queues = o->queues,
-				    .mtu = (uint16_t)wanted_mtu(o->iface, o->mtu),
+				    .mtu = netdev_mtu(o),
 				    .pool = o->pool,
 				    .socket = o->socket };
-	int ret = make_vdev(n, e.mtu, MAX_OF(o->queues, 1));
-	struct port *p;
+	int program = o->driver == NETDEV_AF_XDP ? xdp_program_file() : -1;
+	int ret = netdev_make_device(o, program, n->vdev, sizeof(n->vdev));
+	struct port *p = NULL;
 
-	if (ret != 0) {
+	if (ret != 0)
 		snprintf(why, size, "cannot open a packet socket on %s: %s%s", o->iface,
 			 rte_strerror(-ret), geteuid() == 0 ? "" : " (it needs CAP_NET_RAW)");
-		return NULL;
-	}
-	p = ethdev_open(&e, why, size);
-	if (p == NULL)
+	else
+		p = ethdev_open(&e, why, size);
+	if (ret == 0 && p == NULL)
 		rte_vdev_uninit(n->vdev);
+	if (program >= 0)
+		close(program);
 	return p;
 }
 
@@ -192,7 +125,30 @@ static void narrow_bells(struct ethdev *d)
 	}
 }
 
-static void take_interface(struct netdev *n, struct port *p, const struct claim *claim)
+/*
+ * With a socket beside the port, either rings: the bell of queue 0 is an epoll of both. Without, rules get no
+ * frames of others.
+ */
+static void ring_for_both(struct ethdev *d, struct rte_mempool *pool)
+{
+	struct epoll_event readable = { .events = EPOLLIN };
+	int both;
+
+	d->aside = aside_open(d->port.ifindex, pool);
+	both = d->aside != NULL && d->queue[0].bell >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
+	if (both < 0)
+		return;
+	if (epoll_ctl(both, EPOLL_CTL_ADD, d->queue[0].bell, &readable) != 0 ||
+	    epoll_ctl(both, EPOLL_CTL_ADD, aside_fd(d->aside), &readable) != 0) {
+		close(both);
+		return;
+	}
+	d->queue[0].bell = both;
+	d->queue[0].bell_is_borrowed = false;
+}
+
+static void take_interface(struct netdev *n, struct port *p, const struct claim *claim,
+			   struct rte_mempool *pool)
 {
 	struct ethdev *d = container_of_type(p, struct ethdev, port);
 
@@ -202,25 +158,48 @@ static void take_interface(struct netdev *n, struct port *p, const struct claim 
 	snprintf(p->netdev, sizeof(p->netdev), "%s", n->iface);
 	ifindex_mac(d->facts, p->ifindex, &p->mac);
 	interface_addresses(p->ifindex, p);
-	narrow_bells(d);
+	if (n->xdp != NULL) {
+		xdp_set_addresses(n->xdp, p);
+		ring_for_both(d, pool);
+	} else {
+		narrow_bells(d);
+	}
 }
 
-struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size)
+/* The port, and the program if there is one. NULL: nothing is left behind. */
+static struct port *open_all(struct netdev *n, const struct netdev_options *o, char *why,
+			     size_t size)
 {
+	struct port *p;
+
+	p = open_port(n, o, why, size);
+	if (p == NULL || o->driver != NETDEV_AF_XDP)
+		return p;
+	n->xdp = xdp_take(p->ifindex, why, size);
+	if (n->xdp != NULL)
+		return p;
+	p->ops->close(p);
+	rte_vdev_uninit(n->vdev);
+	return NULL;
+}
+
+struct port *netdev_open(const struct netdev_options *options, char *why, size_t why_size)
+{
+	struct netdev_options o = *options;
 	struct claim claim = claim_none();
 	struct netdev *n;
 	struct port *p;
 
-	if (!is_usable(o, why, why_size))
+	if (!netdev_choose(&o, why, why_size) || !netdev_fits(&o, why, why_size))
 		return NULL;
 	n = calloc(1, sizeof(*n));
 	if (n == NULL) {
-		snprintf(why, why_size, "no memory for %s", o->iface);
+		snprintf(why, why_size, "no memory for %s", o.iface);
 		return NULL;
 	}
-	snprintf(n->iface, sizeof(n->iface), "%s", o->iface);
-	p = claim_take(&claim, if_nametoindex(o->iface), o->vlan, why, why_size)
-		    ? open_port(n, o, why, why_size)
+	snprintf(n->iface, sizeof(n->iface), "%s", o.iface);
+	p = claim_take(&claim, if_nametoindex(o.iface), o.vlan, why, why_size)
+		    ? open_all(n, &o, why, why_size)
 		    : NULL;
 	if (p == NULL) {
 		claim_end(&claim);
@@ -231,6 +210,6 @@ struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_s
 	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);
-	take_interface(n, p, &claim);
+	take_interface(n, p, &claim, o.pool);
 	return p;
 }

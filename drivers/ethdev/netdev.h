@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port on a Linux interface (`--netdev IFACE`): an af_packet device, created here, with the
- * interface's MAC, MTU and addresses, which refresh() follows. The kernel keeps the interface and
- * keeps answering ARP, ND and echo. It is kept from answering UDP 4791 with "port unreachable".
+ * A port on a Linux interface (`--netdev IFACE`): a device of net_af_xdp or net_af_packet, created here,
+ * with the interface's MAC, MTU and addresses, which refresh() follows. The kernel keeps the interface
+ * and keeps answering ARP, ND and echo. It is kept from answering UDP 4791 with "port unreachable".
+ *
+ *	net_af_xdp	gets the engine's RoCE frames and nothing else (drivers/xdp); others are copied
+ *			for steering rules only (aside.c)
+ *	net_af_packet	gets a copy of every frame, and works on every interface
  */
 #ifndef DRIVERS_NETDEV_H
 #define DRIVERS_NETDEV_H
@@ -10,8 +14,15 @@
 #include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/ethdev.h"
 
+enum netdev_driver {
+	NETDEV_AUTO,
+	NETDEV_AF_PACKET,
+	NETDEV_AF_XDP
+};
+
 struct netdev_options {
 	const char *iface;
+	enum netdev_driver driver;
 	uint16_t queues;
 	uint16_t mtu; /* 0: the interface's */
 	/*
@@ -19,13 +30,23 @@ struct netdev_options {
 	 * CLAIM_LATER: ethdev_claim() will say.
 	 */
 	uint16_t vlan;
-	struct rte_mempool *pool; /* its mbufs have room for netdev_mbuf_octets() */
+	/* of this port alone; its mbufs have room for netdev_mbuf_octets() */
+	struct rte_mempool *pool;
 	int socket;
 };
 
-struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size);
+/*
+ * Before the pool is made: replaces NETDEV_AUTO by AF_XDP where that works, else by AF_PACKET. False:
+ * AF_XDP was asked for and does not work, or there is no such interface; `why` says so.
+ */
+bool netdev_choose(struct netdev_options *o, char *why, size_t why_size);
 
-/* Octets of data (after the headroom) that mbufs need for this interface; 0: no such interface. */
-uint32_t netdev_mbuf_octets(const char *iface, uint16_t mtu);
+/* Octets of data (after the headroom) that mbufs need, once the driver is chosen; 0: no such interface. */
+uint32_t netdev_mbuf_octets(const struct netdev_options *o);
+
+/* How many mbufs of the pool the driver keeps for itself. */
+uint32_t netdev_mbufs_kept(const struct netdev_options *o);
+
+struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size);
 
 #endif

@@ -10,13 +10,16 @@
 #include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/ethdev.h"
 
+struct aside;
 struct netdev;
+struct netdev_options;
 
 struct ethdev_queue {
 	atomic_uint_fast64_t source_own; /* written by the queue's lcore, read by any thread */
 	atomic_uint_fast64_t truncated;
 	int bell; /* descriptor, or -1 */
 	bool bell_is_interrupt;
+	bool bell_is_borrowed; /* net_af_xdp's own socket: the driver closes it */
 } __rte_cache_aligned;
 
 struct ethdev {
@@ -27,6 +30,7 @@ struct ethdev {
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor to query the interface; -1: none */
 	bool sees_own_frames;
+	bool xdp; /* net_af_xdp, not behind net_impair */
 	bool promiscuous; /* on behalf of the kernel's interface */
 	bool groups_need_it; /* promiscuous for groups, which it cannot receive otherwise */
 	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
@@ -34,6 +38,7 @@ struct ethdev {
 	struct netdev *netdev; /* --netdev, or NULL */
 	uint32_t claims; /* the Linux interface that one engine may have; 0: none */
 	struct claim claim; /* ... which keeps others away */
+	struct aside *aside; /* frames that a program in the kernel leaves to the kernel, or NULL */
 	struct ethdev_queue queue[LIMIT_LCORES];
 };
 
@@ -65,6 +70,26 @@ int bell_open(uint32_t ifindex, bool roce_only);
 bool bell_filter(int fd, bool roce_only);
 void bell_silence(int fd);
 
+/* af_xdp.c: descriptors of AF_XDP sockets, to know the one that a queue's setup has made. */
+#define AF_XDP_SOCKETS 256u /* more than two of each queue of four ports */
+struct af_xdp_sockets {
+	uint32_t count;
+	int fd[AF_XDP_SOCKETS];
+};
+void af_xdp_sockets_find(struct af_xdp_sockets *all);
+/* The one that is open now and was not before; -1: none. */
+int af_xdp_socket_new(const struct af_xdp_sockets *before);
+
+/* aside.c: a packet socket for what is not RoCE, shut until steering rules want such frames. */
+struct aside *aside_open(uint32_t ifindex, struct rte_mempool *pool);
+int aside_fd(const struct aside *a);
+void aside_widen(struct aside *a, bool every_frame);
+/* Drops what it still holds of the time when rules wanted it. */
+void aside_silence(struct aside *a);
+/* By the lcore of queue 0. */
+uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n);
+void aside_close(struct aside *a); /* NULL is allowed */
+
 /* removal.c */
 void removal_watch(struct ethdev *d, const struct rte_eth_dev_info *info);
 void removal_forget(struct ethdev *d);
@@ -77,6 +102,12 @@ bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size)
  * return. True: addresses or the MAC address changed.
  */
 bool kernel_follow(struct ethdev *d, bool *up, uint16_t *mtu);
+
+/* netdev_device.c: the device of --netdev, once its driver is chosen. */
+uint16_t netdev_mtu(const struct netdev_options *o); /* 0: no such interface */
+bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size);
+/* 0 or a negative error number. program: xdp_program_file() for net_af_xdp. */
+int netdev_make_device(const struct netdev_options *o, int program, char *name, size_t size);
 
 /* netdev.c */
 bool netdev_refresh(struct netdev *n, struct port *p);

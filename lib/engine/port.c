@@ -30,13 +30,15 @@ static const char *what_is_wrong(const struct uroce_port_options *o)
 
 static struct port *open_netdev(const struct uroce_port_options *o, char *why, size_t why_size)
 {
+	/* net_af_xdp serves untagged frames only, and the VLAN is not known yet */
 	struct netdev_options n = { .iface = o->netdev,
+				    .driver = NETDEV_AF_PACKET,
 				    .queues = o->queues,
 				    .mtu = o->mtu,
 				    .vlan = CLAIM_LATER, /* it is the engine's */
 				    .pool = o->pool,
 				    .socket = SOCKET_ID_ANY };
-	uint32_t octets = netdev_mbuf_octets(o->netdev, o->mtu);
+	uint32_t octets = netdev_mbuf_octets(&n);
 	uint32_t room = rte_pktmbuf_data_room_size(o->pool) - RTE_PKTMBUF_HEADROOM;
 
 	if (octets > room) {

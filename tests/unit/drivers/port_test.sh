@@ -149,6 +149,87 @@ netdev)
 	finish
 	grep -q "^dropped [1-9]" "$dir/out" || fail "the kernel's own frames were not dropped"
 	;;
+netdev_xdp)
+	ip link set near up
+	ip address add 10.9.0.1/24 dev near
+	ip address add fd09::1/64 dev near nodad
+	has_program() { ip -d link show near | grep -q "prog/xdp id"; }
+	# sends_roce FROM TO: a datagram, and whether the kernel answers it
+	sends_roce() {
+		linux python3 - "$1" "$2" <<-P
+		import socket, sys
+		v6 = ":" in sys.argv[1]
+		s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
+		s.bind((sys.argv[1], 0))
+		s.connect((sys.argv[2], 4791))
+		s.settimeout(1)
+		s.send(b"x" * 1400)
+		try:
+		    s.recv(1)
+		except socket.timeout:
+		    pass
+		P
+	}
+	run -- netdev_xdp near 10.9.0.2,fd09::2
+	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1 addresses .*10.9.0.1/24 fd09::1/64$"
+	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
+	has_program || fail "no program on the interface"
+	answers 2 linux ping 10.9.0.1 || fail "the kernel's own answer"
+	answers 2 linux ping fd09::1 || fail "the kernel's own answer over IPv6"
+	sends_roce 10.9.0.2 10.9.0.1 || fail "the kernel answered UDP 4791"
+	expect "^roce 1442"
+	expect "^bell"
+	sends_roce fd09::2 fd09::1 || fail "the kernel answered UDP 4791 over IPv6"
+	expect "^roce 1462"
+	# an address of the interface, but not in time for the program; then in time
+	ip address add 10.9.0.3/24 dev near
+	expect "addresses .*10.9.0.1/24 10.9.0.3/24 fd09::1/64$"
+	was=$(grep -c "^roce 1442" "$dir/out")
+	sends_roce 10.9.0.2 10.9.0.3 || fail "the kernel answered UDP 4791 to a new address"
+	for tries in $(seq 150); do
+		[ "$(grep -c "^roce 1442" "$dir/out")" -gt "$was" ] && break
+		[ "$tries" -lt 150 ] || fail "no frame to the new address"
+		sleep 0.1
+	done
+	# what is not for us is the kernel's: it forwards UDP 4791 to others
+	sysctl -qw net.ipv4.ip_forward=1
+	ip link add beyond type veth peer name host
+	ip link set beyond up
+	ip link set host up
+	ip address add 10.10.0.1/24 dev beyond
+	ip neighbour add 10.10.0.2 lladdr 02:00:00:00:00:10 dev beyond
+	linux ip route add 10.10.0.0/24 via 10.9.0.1
+	timeout 30 python3 - >"$dir/forwarded" <<-P &
+	import socket
+	s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+	s.bind(("host", 0x0800))
+	print("ready", flush=True)
+	while s.recv(2048)[36:38] != (4791).to_bytes(2, "big"):
+	    pass
+	P
+	other_pid=$!
+	for tries in $(seq 100); do
+		grep -q ready "$dir/forwarded" && break
+		[ "$tries" -lt 100 ] || fail "the listener beyond did not begin"
+		sleep 0.1
+	done
+	sends_roce 10.9.0.2 10.10.0.2 || fail "the kernel answered UDP 4791 to another host"
+	wait "$other_pid" || fail "the kernel did not forward what is for others"
+	other_pid=
+	# killed: the kernel takes the program away, and the next engine begins
+	kill -9 "$tool_pid"
+	wait "$tool_pid"
+	exec 3>&-
+	for tries in $(seq 100); do
+		has_program || break
+		[ "$tries" -lt 100 ] || fail "the program stays after kill -9"
+		sleep 0.1
+	done
+	run -- netdev_xdp near 10.9.0.2
+	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1"
+	finish
+	! has_program || fail "the program stays after the end"
+	;;
 tap)
 	# the kernel's end of the tap is in this namespace
 	[ -c /dev/net/tun ] || { echo "no /dev/net/tun"; exit 77; }

@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,14 +104,23 @@ static void send_all(struct port *p)
 	neighbour_frames_clear(&out);
 }
 
+static bool is_roce(const struct rte_mbuf *m)
+{
+	const char *frame = rte_pktmbuf_mtod(m, const char *);
+	uint16_t type = load_be16(frame + 12);
+
+	return (type == 0x0800 && load_be16(frame + 36) == ROCE_UDP_PORT) ||
+	       (type == 0x86dd && frame[20] == IPPROTO_UDP &&
+		load_be16(frame + 56) == ROCE_UDP_PORT);
+}
+
 static void receive(struct port *p, struct neighbour_table *t)
 {
 	struct rte_mbuf *frames[32];
 	uint16_t n = p->ops->rx_burst(p, 0, frames, 32);
 
 	for (uint16_t i = 0; i < n; i++) {
-		if (load_be16(rte_pktmbuf_mtod_offset(frames[i], char *, 12)) == 0x0800 &&
-		    load_be16(rte_pktmbuf_mtod_offset(frames[i], char *, 36)) == ROCE_UDP_PORT) {
+		if (is_roce(frames[i])) {
 			printf("roce %u\n", frames[i]->pkt_len);
 			fflush(stdout);
 		}
@@ -185,9 +195,9 @@ static void serve(struct port *p, struct neighbour_table *t, struct target *targ
 	} while (wait_a_little(p) && now() < end_at);
 }
 
-static void make_pool(uint32_t octets)
+static void make_pool(uint32_t octets, uint32_t more)
 {
-	pool = rte_pktmbuf_pool_create("frames", 2047, 0, 0,
+	pool = rte_pktmbuf_pool_create("frames", 2047 + more, 0, 0,
 				       (uint16_t)(octets + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);
 	if (pool == NULL)
 		die(rte_strerror(rte_errno));
@@ -198,14 +208,21 @@ static struct port *open_port(const char *kind, const char *name)
 	struct port *p;
 	char why[256];
 
-	if (strcmp(kind, "netdev") == 0) {
-		make_pool(netdev_mbuf_octets(name, 0));
-		p = netdev_open(
-			&(struct netdev_options){
-				.iface = name, .queues = 1, .pool = pool, .socket = SOCKET_ID_ANY },
-			why, sizeof(why));
+	if (strncmp(kind, "netdev", strlen("netdev")) == 0) {
+		struct netdev_options o = { .iface = name,
+					    .driver = strcmp(kind, "netdev_xdp") == 0
+							      ? NETDEV_AF_XDP
+							      : NETDEV_AF_PACKET,
+					    .queues = 1,
+					    .socket = SOCKET_ID_ANY };
+
+		if (!netdev_choose(&o, why, sizeof(why)))
+			die(why);
+		make_pool(netdev_mbuf_octets(&o), netdev_mbufs_kept(&o));
+		o.pool = pool;
+		p = netdev_open(&o, why, sizeof(why));
 	} else {
-		make_pool(2048);
+		make_pool(2048, 0);
 		p = ethdev_open(
 			&(struct ethdev_options){
 				.name = name, .queues = 1, .pool = pool, .socket = SOCKET_ID_ANY },

@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Compares an unmodified ib_write_bw over --netdev, with each --netdev-driver, with kernel TCP on the same
+# veth between two namespaces: with segmentation offload and without, and beside engines with af_xdp, whose
+# program keeps the kernel from using it. In turn, ROUNDS times; prints the medians in MiB/s and the ratios,
+# without a verdict. Run it as root. Needs qperf, perftest, iproute2.
+#	tests/perf/netdev.sh [BUILD-FOLDER [ROUNDS]]
+set -euo pipefail
+build=$(realpath "${1:-build}")
+rounds=${2:-5}
+work=$(mktemp -d)
+a=uroce-net-a-$$ b=uroce-net-b-$$
+pids=()
+
+forget() {
+	for pid in "${pids[@]}"; do
+		kill "$pid" 2>/dev/null || true
+	done
+	wait 2>/dev/null || true
+	pids=()
+	rm -f "$work"/socket-*
+}
+cleanup() {
+	forget
+	ip netns del "$a" 2>/dev/null || true
+	ip netns del "$b" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+# await SECONDS WHAT COMMAND...: waits until COMMAND succeeds, or fails and prints WHAT.
+await() {
+	local until=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@" >/dev/null 2>&1; do
+		if [ $SECONDS -ge $until ]; then
+			echo "$what did not come" >&2
+			exit 1
+		fi
+		sleep 0.1
+	done
+}
+
+ip netns add "$a"
+ip netns add "$b"
+ip link add wire netns "$a" type veth peer name wire netns "$b"
+ip -n "$a" address add 10.61.0.1/24 dev wire
+ip -n "$b" address add 10.61.0.2/24 dev wire
+for ns in "$a" "$b"; do
+	ip -n "$ns" link set lo up
+	ip -n "$ns" link set wire up
+done
+
+# segments N: the most that one frame of TCP may stand for
+segments() {
+	ip -n "$a" link set wire gso_max_segs "$1"
+	ip -n "$b" link set wire gso_max_segs "$1"
+}
+
+tcp() {
+	ip netns exec "$b" qperf >/dev/null 2>&1 &
+	pids+=($!)
+	await 10 "qperf's server" bash -c "ip netns exec $b ss -ltn | grep -q :19765"
+	ip netns exec "$a" qperf 10.61.0.2 -t 2 -m 64K -u tcp_bw | awk '
+		/bw +=/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
+		       printf "%.0f\n", v / 1048576 }'
+}
+
+# engines DRIVER: one in each namespace, on a core of its own, with its port active.
+engines() {
+	local core=0 ns
+	for ns in "$a" "$b"; do
+		ip netns exec "$ns" "$build/apps/uroced" --no-huge -l $core --file-prefix "$ns" -- --netdev wire \
+			--netdev-driver "$1" --socket "$work/socket-$ns" >"$work/engine-$ns.log" 2>&1 &
+		pids+=($!)
+		core=$((core + 1))
+	done
+	for ns in "$a" "$b"; do
+		await 20 "an engine with $1" bash -c "'$build/apps/uroce' run --quiet --socket \
+			'$work/socket-$ns' -- ibv_devinfo | grep -q PORT_ACTIVE"
+	done
+}
+
+# write_bw DRIVER SIZE MESSAGES: MiB/s
+write_bw() {
+	local test=(-- ib_write_bw -d uroce0 -x 1 -F -s "$2" -n "$3")
+	engines "$1"
+	ip netns exec "$a" "$build/apps/uroce" run --quiet --socket "$work/socket-$a" "${test[@]}" \
+		>"$work/server.log" 2>&1 &
+	pids+=($!)
+	await 10 "ib_write_bw's server" bash -c "ip netns exec $a ss -ltn | grep -q :18515"
+	ip netns exec "$b" "$build/apps/uroce" run --quiet --socket "$work/socket-$b" "${test[@]}" 10.61.0.1 |
+		awk -v size="$2" '$1 == size { print $4 }'
+}
+
+tcp_beside() {
+	engines af_xdp
+	tcp
+}
+
+# measure NAME COMMAND...
+measure() {
+	local name=$1
+	shift
+	"$@" >>"$work/$name"
+	forget
+}
+median() {
+	sort -n "$work/$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+# row TITLE NAME REFERENCE
+row() {
+	local m r
+	m=$(median "$2")
+	r=$(median "$3")
+	printf '%-48s %8s  %5s  (%s to %s)\n' "$1" "$m" "$(awk "BEGIN { printf \"%.2f\", $m / $r }")" \
+		"$(sort -n "$work/$2" | head -1)" "$(sort -n "$work/$2" | tail -1)"
+}
+
+for mtu in 1500 3400; do
+	ip -n "$a" link set wire mtu $mtu
+	ip -n "$b" link set wire mtu $mtu
+	rm -f "$work"/m-*
+	for ((round = 0; round < rounds; round++)); do
+		measure m-packet write_bw af_packet 65536 2000
+		measure m-xdp write_bw af_xdp 65536 2000
+		measure m-packet8 write_bw af_packet 8 50000
+		measure m-xdp8 write_bw af_xdp 8 50000
+		segments 1
+		measure m-tcp1 tcp
+		segments 65535
+		measure m-tcp tcp
+		measure m-beside tcp_beside
+	done
+	printf '%-48s %8s  %5s\n' "veth, MTU $mtu" "MiB/s" "ratio"
+	row "ib_write_bw 64 KiB, af_packet" m-packet m-packet
+	row "ib_write_bw 64 KiB, af_xdp" m-xdp m-packet
+	row "ib_write_bw 8 octets, af_packet" m-packet8 m-packet8
+	row "ib_write_bw 8 octets, af_xdp" m-xdp8 m-packet8
+	row "TCP, no segmentation offload" m-tcp1 m-packet
+	row "TCP, segmentation offload" m-tcp m-packet
+	row "TCP on the veth of engines with af_xdp" m-beside m-packet
+done
