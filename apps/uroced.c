@@ -124,12 +124,11 @@ static struct rte_mempool *make_pool(const struct uroced_options *o,
 	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
 	struct rte_mempool *pool;
 
-	if (netdev != NULL) {
-		octets = netdev_mbuf_octets(netdev);
-		n += netdev_mbufs_kept(netdev);
-	}
+	octets = netdev != NULL ? netdev_mbuf_octets(netdev) : octets;
 	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
-	pool = rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0, (uint16_t)octets, SOCKET_ID_ANY);
+	pool = netdev != NULL ? netdev_pool(netdev, "uroced", n, POOL_CACHE)
+			      : rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0,
+							(uint16_t)octets, SOCKET_ID_ANY);
 	if (pool == NULL)
 		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
 		    octets, (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);

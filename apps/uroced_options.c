@@ -17,7 +17,8 @@
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
-	"  --netdev-driver DRIVER  auto, af_xdp or af_packet (default auto: af_xdp where it works)\n"
+	"  --netdev-driver auto|af_xdp|af_packet  how its frames come (default auto: by AF_XDP where\n"
+	"                          that works)\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          (without either: a device for this host only)\n"
 	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"

@@ -44,8 +44,12 @@ bool netdev_choose(struct netdev_options *o, char *why, size_t why_size);
 /* Octets of data (after the headroom) that mbufs need, once the driver is chosen; 0: no such interface. */
 uint32_t netdev_mbuf_octets(const struct netdev_options *o);
 
-/* How many mbufs of the pool the driver keeps for itself. */
-uint32_t netdev_mbufs_kept(const struct netdev_options *o);
+/*
+ * A pool for the port, once the driver is chosen: n mbufs for the caller, and those that the driver keeps. NULL
+ * and rte_errno: no memory for it.
+ */
+struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name, uint32_t n,
+				uint32_t cache);
 
 struct port *netdev_open(const struct netdev_options *o, char *why, size_t why_size);
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include <rte_bus_vdev.h>
+#include <rte_errno.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 
 #include "base/bits.h"
 #include "config/limits.h"
@@ -51,9 +53,48 @@ uint32_t netdev_mbuf_octets(const struct netdev_options *o)
 	return frame_size(mtu) + ADDRESS_ROOM;
 }
 
-uint32_t netdev_mbufs_kept(const struct netdev_options *o)
+/* One piece of memory, in which buffer follows buffer. */
+static bool is_dense(const struct rte_mempool *pool)
 {
-	return o->driver == NETDEV_AF_XDP ? XDP_KEPT * xdp_queues(if_nametoindex(o->iface)) : 0;
+	return (pool->flags & RTE_MEMPOOL_F_NO_IOVA_CONTIG) != 0 && pool->nb_mem_chunks == 1;
+}
+
+/*
+ * net_af_xdp gives the kernel the pool's memory as one array of equal buffers. An ordinary pool leaves a gap where a
+ * buffer would cross a page, so that the array ends before the pool does: the kernel then takes no
+ * frame in the last buffers, and sends none. NO_IOVA_CONTIG leaves no gaps.
+ */
+static struct rte_mempool *dense_pool(const char *name, uint32_t n, uint32_t cache, uint16_t room,
+				      int socket)
+{
+	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
+	struct rte_mempool *pool =
+		rte_mempool_create_empty(name, n, (uint32_t)sizeof(struct rte_mbuf) + room, cache,
+					 sizeof(private), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+
+	if (pool == NULL)
+		return NULL;
+	rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
+	rte_pktmbuf_pool_init(pool, &private);
+	if (rte_mempool_populate_default(pool) < 0 || !is_dense(pool)) {
+		rte_mempool_free(pool);
+		rte_errno = ENOMEM;
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+	return pool;
+}
+
+struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name, uint32_t n,
+				uint32_t cache)
+{
+	uint16_t room = (uint16_t)round_up(RTE_PKTMBUF_HEADROOM + netdev_mbuf_octets(o),
+					   RTE_CACHE_LINE_SIZE);
+
+	if (o->driver == NETDEV_AF_XDP)
+		return dense_pool(name, n + XDP_KEPT * xdp_queues(if_nametoindex(o->iface)), cache,
+				  room, o->socket);
+	return rte_pktmbuf_pool_create(name, n, cache, 0, room, o->socket);
 }
 
 /* ---- the driver ---- */
@@ -118,6 +159,10 @@ bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size)
 		snprintf(why, why_size,
 			 "%s has an MTU of %u, not %u: raise it with ip link set %s mtu", o->iface,
 			 mtu, o->mtu, o->iface);
+		return false;
+	}
+	if (o->driver == NETDEV_AF_XDP && !is_dense(o->pool)) {
+		snprintf(why, why_size, "the packet buffers are not in one piece of memory");
 		return false;
 	}
 	if (room < need)

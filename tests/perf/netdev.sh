@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Compares an unmodified ib_write_bw over --netdev, with each --netdev-driver, with kernel TCP on the same
-# veth between two namespaces: with segmentation offload and without, and beside engines with af_xdp, whose
-# program keeps the kernel from using it. In turn, ROUNDS times; prints the medians in MiB/s and the ratios,
+# veth between two namespaces: alone, with segmentation offload, and beside engines with af_xdp, whose program
+# keeps the kernel from using it. In turn, ROUNDS times; prints the medians in MiB/s and the ratios,
 # without a verdict. Run it as root. Needs qperf, perftest, iproute2.
 #	tests/perf/netdev.sh [BUILD-FOLDER [ROUNDS]]
 set -euo pipefail
@@ -50,12 +50,6 @@ for ns in "$a" "$b"; do
 	ip -n "$ns" link set lo up
 	ip -n "$ns" link set wire up
 done
-
-# segments N: the most that one frame of TCP may stand for
-segments() {
-	ip -n "$a" link set wire gso_max_segs "$1"
-	ip -n "$b" link set wire gso_max_segs "$1"
-}
 
 tcp() {
 	ip netns exec "$b" qperf >/dev/null 2>&1 &
@@ -126,9 +120,6 @@ for mtu in 1500 3400; do
 		measure m-xdp write_bw af_xdp 65536 2000
 		measure m-packet8 write_bw af_packet 8 50000
 		measure m-xdp8 write_bw af_xdp 8 50000
-		segments 1
-		measure m-tcp1 tcp
-		segments 65535
 		measure m-tcp tcp
 		measure m-beside tcp_beside
 	done
@@ -137,7 +128,6 @@ for mtu in 1500 3400; do
 	row "ib_write_bw 64 KiB, af_xdp" m-xdp m-packet
 	row "ib_write_bw 8 octets, af_packet" m-packet8 m-packet8
 	row "ib_write_bw 8 octets, af_xdp" m-xdp8 m-packet8
-	row "TCP, no segmentation offload" m-tcp1 m-packet
-	row "TCP, segmentation offload" m-tcp m-packet
-	row "TCP on the veth of engines with af_xdp" m-beside m-packet
+	row "TCP, with segmentation offload" m-tcp m-packet
+	row "TCP beside af_xdp, without it" m-beside m-packet
 done

@@ -191,6 +191,19 @@ netdev_xdp)
 		[ "$tries" -lt 150 ] || fail "no frame to the new address"
 		sleep 0.1
 	done
+	# three times as many frames as there are buffers: each buffer receives
+	linux python3 - "$dir/out" <<-P || fail "some buffers do not receive"
+	import socket, sys, time
+	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	s.connect(("10.9.0.1", 4791))
+	for n in range(512, 18433, 512):
+	    for _ in range(512):
+	        s.send(b"x" * 500)
+	    until = time.monotonic() + 30
+	    while open(sys.argv[1]).read().count("roce 542") < n:
+	        if time.monotonic() > until:
+	            sys.exit(f"less than {n} frames arrived")
+	P
 	# what is not for us is the kernel's: it forwards UDP 4791 to others
 	sysctl -qw net.ipv4.ip_forward=1
 	ip link add beyond type veth peer name host

@@ -195,14 +195,6 @@ static void serve(struct port *p, struct neighbour_table *t, struct target *targ
 	} while (wait_a_little(p) && now() < end_at);
 }
 
-static void make_pool(uint32_t octets, uint32_t more)
-{
-	pool = rte_pktmbuf_pool_create("frames", 2047 + more, 0, 0,
-				       (uint16_t)(octets + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);
-	if (pool == NULL)
-		die(rte_strerror(rte_errno));
-}
-
 static struct port *open_port(const char *kind, const char *name)
 {
 	struct port *p;
@@ -218,18 +210,20 @@ static struct port *open_port(const char *kind, const char *name)
 
 		if (!netdev_choose(&o, why, sizeof(why)))
 			die(why);
-		make_pool(netdev_mbuf_octets(&o), netdev_mbufs_kept(&o));
-		o.pool = pool;
-		p = netdev_open(&o, why, sizeof(why));
+		o.pool = pool = netdev_pool(&o, "frames", 2047, 0);
+		p = pool == NULL ? NULL : netdev_open(&o, why, sizeof(why));
 	} else {
-		make_pool(2048, 0);
-		p = ethdev_open(
-			&(struct ethdev_options){
-				.name = name, .queues = 1, .pool = pool, .socket = SOCKET_ID_ANY },
-			why, sizeof(why));
+		pool = rte_pktmbuf_pool_create("frames", 2047, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM,
+					       SOCKET_ID_ANY);
+		p = pool == NULL ? NULL
+				 : ethdev_open(&(struct ethdev_options){ .name = name,
+									 .queues = 1,
+									 .pool = pool,
+									 .socket = SOCKET_ID_ANY },
+					       why, sizeof(why));
 	}
 	if (p == NULL)
-		die(why);
+		die(pool == NULL ? rte_strerror(rte_errno) : why);
 	return p;
 }
 
