@@ -99,6 +99,12 @@ class Outside(unittest.TestCase):
         self.assertEqual(rig.run("kv", "127.0.0.1", "get", "where", UROCE_SOCKET=path).strip(),
                          "outside")
 
+    @staticmethod
+    def bpf():
+        """libbpf, if uroce was built with it."""
+        needs = sh("pkg-config", "--print-requires-private", "uroce", env=installed.env).split()
+        return ["-lbpf"] if "libbpf" in needs else []
+
     def test_static_library(self):
         """The smallest example with liburoce.a; only the verbs library is shared then."""
         flags = sh("pkg-config", "--cflags", "uroce", env=installed.env).split()
@@ -107,7 +113,7 @@ class Outside(unittest.TestCase):
         source = installed.folder / "examples/smallest"
         program = str(installed.folder / "static")
         sh("gcc", *flags, "-o", program, str(source / "smallest.c"), str(source / "self.c"),
-           *libraries, "-lisal", "-lmnl", "-lrte_bus_vdev", "-lpthread")
+           *libraries, "-lisal", "-lmnl", *self.bpf(), "-lrte_bus_vdev", "-lpthread")
         os.environ["VERBS"] = installed.libraries
         self.assertNotIn("liburoce", sh("ldd", program, env=rig.environment()))
         rig.PROGRAMS["static"] = program

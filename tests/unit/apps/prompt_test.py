@@ -173,7 +173,9 @@ class Prompt(EngineCase):
         looks = self.columns(terminal, "neighbours", "looks", "changes")
         seen = self.listed("neighbours")
         self.assertLess(looks[0], seen["looks"])
-        self.assertEqual((looks[1], seen["changes"]), (0, 1))
+        # an entry begins with a look, or with what the peer announced
+        self.assertEqual(looks[1], 0)
+        self.assertLessEqual(seen["changes"], 1)
         for end in (terminal, peer):
             end.write("quit\n")
             self.assertEqual(end.status(), 0)
