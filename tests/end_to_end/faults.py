@@ -119,7 +119,7 @@ def engine_killed(build):
 def engine_killed_on_wire(build):
     """kill -9 of one of two engines: the other engine's program runs out of retries."""
     with rigs.veth(build, 1500) as rig:
-        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "14"])
         moving(rig)
         rig.engines["a"].signal(signal.SIGKILL)
         if client.wait(20) == 0:
@@ -204,7 +204,7 @@ def interface_deleted(build):
             rig.begin_engine(side, options=["--netdev", "wire"])
         rig.await_engines()
         rig.mtu = 1024
-        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "10"])
+        server, client = start_pair(rig, ["ib_write_bw", "-D", "60", "-s", "4096", "-u", "14"])
         moving(rig)
         rig.ip("a", "link", "del", "wire")
         if client.wait(30) == 0:
