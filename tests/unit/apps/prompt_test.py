@@ -167,7 +167,7 @@ class Prompt(EngineCase):
         terminal, peer = self.memif_terminal(), self.peer_terminal()
         qpn = re.search("0x[0-9a-f]{6}", self.command(peer, "start rx"))[0]
         until(lambda: self.command(terminal, f"start tx 10.7.0.2 {qpn}") == "", "a source")
-        until(lambda: (self.columns(terminal, "neighbours", "looks") or [0])[0] > 0, "a look")
+        until(lambda: (self.columns(terminal, "neighbours", "changes") or [0])[0] > 0, "an answer")
         self.assertEqual(self.command(terminal, "clear neighbours"), "")
         self.assertEqual(self.command(terminal, "clear paths"), "")
         looks = self.columns(terminal, "neighbours", "looks", "changes")
