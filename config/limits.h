@@ -262,6 +262,25 @@
 #define LIMIT_WATCH_SLOTS	    2048u /* next hops with remembered answers of the kernel */
 #define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
 
+/* The control thread: how work is cut, how long things are waited for, sizes of tables. */
+#define LIMIT_BACKLOG		  256 /* programs that wait to be accepted */
+#define LIMIT_RECLAIM		  64u /* objects of a program that ended, between two looks at the clock */
+#define LIMIT_RECLAIM_DETACH	  256u /* queue pairs that one message detaches from an lcore */
+#define LIMIT_SETTLE_LOOK	  (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
+#define LIMIT_SETTLE_LOOK_LATER	  (200 * TIME_MS) /* ... and where none is requested */
+#define LIMIT_GRAVE_NEW		  (1 * TIME_S) /* so long an ended client is waited for like a command */
+#define LIMIT_DROPS_END_MS	  300 /* for sockets that are given away when the engine ends */
+#define LIMIT_SMALL_DISPOSALS	  2048 /* jobs of 512 octets, which are freed at once */
+#define LIMIT_HANDLES_AT_REST	  64u /* freed handles of a kind that are not used again yet */
+#define LIMIT_PEER_BUCKETS	  65536u
+#define LIMIT_DESTINATION_BUCKETS 4096u
+#define LIMIT_CM_PORT_FIRST	  32768u /* of the ports of rdma_cm that are chosen, ... */
+#define LIMIT_CM_PORTS		  28232u /* ... and how many they are */
+#define LIMIT_CM_RESOLVE_LOOK	  (2 * TIME_MS) /* between two looks for a neighbour */
+#define LIMIT_AH_ASK_US		  2000u /* between two questions of ibv_create_ah for a neighbour */
+#define LIMIT_MTU_WITHOUT_PORT	  4200u /* octets; of an engine for programs of its host alone */
+#define LIMIT_POOL_CACHE	  256u /* buffers that an lcore keeps to itself */
+
 /* Ports. */
 #define LIMIT_PORT_NAP	       (500 * TIME_US) /* sleep of an lcore whose port has no interrupt */
 #define LIMIT_NETDEV_RING      (4u << 20) /* octets of af_packet ring per queue and direction */

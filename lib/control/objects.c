@@ -15,7 +15,6 @@
 /*
  * A freed handle is reused only after so many others, so that a program's stale handle is noticed.
  */
-#define HANDLES_AT_REST 64u
 
 /* Pages are used only for handles that exist. */
 static void *table_memory(size_t octets)
@@ -54,7 +53,7 @@ uint32_t handle_reserve(struct handle_table *t)
 	    (t->account != NULL && !account_take(t->account, t->resource, 1)))
 		return 0;
 	t->count++;
-	if (t->used < t->limit && t->freed <= HANDLES_AT_REST)
+	if (t->used < t->limit && t->freed <= LIMIT_HANDLES_AT_REST)
 		return ++t->used;
 	handle = t->first_free;
 	t->first_free = t->next_free[handle];

@@ -20,15 +20,15 @@
 #include "lcore/exception/exception.h"
 #include "lcore/window.h"
 
-#define MTU_WITHOUT_PORT  4200u
-#define POOL_CACHE	  256u
 #define ETHERNET_OVERHEAD 22u /* header, tag, FCS */
 
 /* ---- facts ---- */
 
 static int set_mtu(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
-	uint32_t mtu = o->mtu != 0 ? o->mtu : e->port != NULL ? e->port->mtu : MTU_WITHOUT_PORT;
+	uint32_t mtu = o->mtu != 0	 ? o->mtu
+		       : e->port != NULL ? e->port->mtu
+					 : LIMIT_MTU_WITHOUT_PORT;
 
 	if (e->port != NULL && mtu > e->port->mtu) {
 		snprintf(why, why_size,
@@ -94,7 +94,7 @@ static int check_options(const struct uroce_options *o, char *why, size_t why_si
 
 static int make_pool(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
 {
-	uint32_t mtu = e->port != NULL ? e->port->mtu : MAX_OF(o->mtu, MTU_WITHOUT_PORT);
+	uint32_t mtu = e->port != NULL ? e->port->mtu : MAX_OF(o->mtu, LIMIT_MTU_WITHOUT_PORT);
 	uint32_t n =
 		o->pool_size != 0 ? o->pool_size : LIMIT_POOL_BASE + LIMIT_POOL_LCORE * o->lcores;
 	uint32_t room = RTE_PKTMBUF_HEADROOM + (uint32_t)round_up(mtu + ETHERNET_OVERHEAD, 64);
@@ -104,7 +104,7 @@ static int make_pool(struct engine *e, const struct uroce_options *o, char *why,
 	if (e->pool != NULL)
 		return 0;
 	snprintf(name, sizeof(name), "up-%08x", (uint32_t)e->id);
-	e->pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, 0, (uint16_t)room,
+	e->pool = rte_pktmbuf_pool_create(name, n, LIMIT_POOL_CACHE, 0, (uint16_t)room,
 					  e->port != NULL ? e->port->socket : SOCKET_ID_ANY);
 	e->control->owns_pool = e->pool != NULL;
 	if (e->pool != NULL)

@@ -13,8 +13,6 @@
 #define PRIVILEGED_BELOW     1024u
 #define CAP_NET_BIND_SERVICE 10u
 /* The range of Linux (ip_local_port_range). */
-#define EPHEMERAL_FIRST	     32768u
-#define EPHEMERAL_COUNT	     28232u
 
 static struct cm_id_list *bucket_of(const struct engine *e, uint16_t space, uint16_t port)
 {
@@ -59,8 +57,8 @@ static uint16_t free_port(const struct engine *e, const struct cm_id *id)
 
 	if (getrandom(&start, sizeof(start), 0) != sizeof(start))
 		start = id->handle;
-	for (uint32_t i = 0; i < EPHEMERAL_COUNT; i++) {
-		uint32_t port = EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT;
+	for (uint32_t i = 0; i < LIMIT_CM_PORTS; i++) {
+		uint32_t port = LIMIT_CM_PORT_FIRST + (start + i) % LIMIT_CM_PORTS;
 
 		if (!is_taken(e, id, (uint16_t)port, false))
 			return (uint16_t)port;

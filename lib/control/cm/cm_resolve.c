@@ -4,8 +4,6 @@
 
 #include "control/cm/cm_manager.h"
 
-#define LOOK_EVERY (2 * TIME_MS)
-
 /* Whether there is an answer, positive or negative. The program gets its event. */
 static bool has_answer(struct engine *e, struct cm_id *id, nanotime now)
 {
@@ -72,7 +70,7 @@ nanotime cm_resolve_tick(struct engine *e, nanotime now)
 	if (now >= m->resolve_at || news != m->resolve_news) {
 		look(e, now);
 		m->resolve_news = news;
-		m->resolve_at = now + LOOK_EVERY;
+		m->resolve_at = now + LIMIT_CM_RESOLVE_LOOK;
 	}
 	return TAILQ_EMPTY(&m->resolving) ? TIME_NEVER : m->resolve_at;
 }

@@ -19,7 +19,6 @@
 
 #include "control/control.h"
 
-#define BACKLOG	    256
 #define SOCKET_PATH 108 /* sockaddr_un.sun_path */
 
 static int fail(int error, char *why, size_t why_size, const char *path, const char *what)
@@ -91,7 +90,7 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 		error = fail(errno, why, why_size, l->path, "cannot change its group");
 	else if (chmod(address.sun_path, o->socket_mode != 0 ? o->socket_mode : 0600) != 0)
 		error = fail(errno, why, why_size, l->path, "cannot set its mode");
-	else if (listen(l->watch.fd, BACKLOG) != 0)
+	else if (listen(l->watch.fd, LIMIT_BACKLOG) != 0)
 		error = fail(errno, why, why_size, l->path, "cannot listen");
 	if (error != 0)
 		unlink(address.sun_path);

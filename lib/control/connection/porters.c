@@ -15,7 +15,6 @@
 
 #define WAIT_MOST (LIMIT_PORTER_WAIT_S * TIME_S)
 #define RESERVE	  3u /* both ends of a porter's channel, and its pidfd */
-#define END_MS	  300 /* for sockets that are given away when the engine ends */
 
 /* Porters that the parent has not created yet are in `asked`, in the order of the requests. */
 struct porter {
@@ -546,7 +545,7 @@ int porters_open(struct engine *e)
 /* Gives away what is left, for a limited time: the epoll set is not served any more. */
 static void give_away(struct engine *e, struct porters *p)
 {
-	nanotime end = clock_now() + END_MS * TIME_MS;
+	nanotime end = clock_now() + LIMIT_DROPS_END_MS * TIME_MS;
 
 	while ((!STAILQ_EMPTY(&p->asked) || !STAILQ_EMPTY(&p->drops)) && clock_now() < end) {
 		struct epoll_event event;

@@ -9,9 +9,6 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-#define AT_ONCE	       64u /* objects between two looks at the clock */
-#define DETACH_AT_ONCE 256u /* queue pairs that one message detaches; other work comes in between */
-
 void reclaim_begin(struct reclaim *r, struct client *c, uint32_t context)
 {
 	/* The lists still have what an interrupted reclaim has withdrawn: this one frees it. */
@@ -29,7 +26,7 @@ static bool each_object(struct reclaim *r, enum object_kind kind, one_object *on
 {
 	const struct handle_table *t = &r->client->objects->table[kind];
 
-	for (uint32_t n = 0; n < AT_ONCE && r->handle <= t->used; r->handle++) {
+	for (uint32_t n = 0; n < LIMIT_RECLAIM && r->handle <= t->used; r->handle++) {
 		void *object = t->slot[r->handle];
 
 		if (object == NULL ||
@@ -86,7 +83,7 @@ static void detach_some(struct lcore *l, void *arg, nanotime now)
 {
 	struct reclaim *r = arg;
 	struct handle_table *t = &r->client->objects->table[OBJECT_QP];
-	uint32_t end = r->handle + DETACH_AT_ONCE;
+	uint32_t end = r->handle + LIMIT_RECLAIM_DETACH;
 
 	for (; r->handle < end && r->handle <= t->used; r->handle++) {
 		struct engine_qp *q = t->slot[r->handle];
@@ -206,7 +203,7 @@ static bool free_qps(struct reclaim *r)
 {
 	struct engine_qp *q;
 
-	for (uint32_t n = 0; n < AT_ONCE && (q = LIST_FIRST(&r->gone)) != NULL; n++)
+	for (uint32_t n = 0; n < LIMIT_RECLAIM && (q = LIST_FIRST(&r->gone)) != NULL; n++)
 		qp_free(r->client, q);
 	return LIST_EMPTY(&r->gone);
 }
@@ -215,7 +212,7 @@ static bool free_ahs(struct reclaim *r)
 {
 	struct engine_ah *ah;
 
-	for (uint32_t n = 0; n < AT_ONCE && (ah = LIST_FIRST(&r->gone_ahs)) != NULL; n++) {
+	for (uint32_t n = 0; n < LIMIT_RECLAIM && (ah = LIST_FIRST(&r->gone_ahs)) != NULL; n++) {
 		LIST_REMOVE(ah, engine_link);
 		ah_free(r->client, ah);
 	}

@@ -3,7 +3,7 @@
  * Commands and ends of clients that wait for copies: see settle.h.
  *
  * Atomics: `settlers` tells lcores whether to report ended copies, and `settle_news` is their
- * report. A copy that ends just before its waiter is counted is not reported: LOOK_EVERY finds it.
+ * report. A copy that ends just before its waiter is counted is not reported: LIMIT_SETTLE_LOOK finds it.
  */
 #include "control/ending/settle.h"
 
@@ -20,10 +20,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-#define LOOK_EVERY   (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
-#define LOOK_LATER   (200 * TIME_MS) /* ... and where none is requested */
 #define LOOK_LEAVING (1 * TIME_MS) /* at what another thread has to send */
-#define GRAVE_NEW    (1 * TIME_S) /* so long an ended client is waited for like a command */
 
 /* ---- what is under way ---- */
 
@@ -280,7 +277,7 @@ static void look_at_grave(struct engine *e, struct grave *g, nanotime now)
 	if (settle_over(g->client, &g->settling)) {
 		forget(e, g);
 		client_finish(g->client);
-	} else if (!g->old && now - g->since >= GRAVE_NEW) {
+	} else if (!g->old && now - g->since >= LIMIT_GRAVE_NEW) {
 		g->old = true;
 		settle_await_no_more(e);
 		LOG(WARNING, "a copy of %s's memory hangs, although %s has ended",
@@ -326,7 +323,7 @@ nanotime settle_continue(struct engine *e, nanotime now)
 		return TIME_NEVER;
 	if (!news && now < c->settle_at)
 		return c->settle_at;
-	c->settle_at = now + (e->settlers > 0 ? LOOK_EVERY : LOOK_LATER);
+	c->settle_at = now + (e->settlers > 0 ? LIMIT_SETTLE_LOOK : LIMIT_SETTLE_LOOK_LATER);
 	for (n = LIST_FIRST(&c->parked); n != NULL; n = next) {
 		next = LIST_NEXT(n, parked_link);
 		go_on(n, now);

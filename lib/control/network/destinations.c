@@ -6,7 +6,6 @@
 
 #include "base/bits.h"
 
-#define BUCKETS	     4096u
 #define ROUNDS_EVERY (LIMIT_FLIP_MS * TIME_MS)
 
 TAILQ_HEAD(destination_list, destination);
@@ -54,7 +53,7 @@ struct destinations {
 	nanotime round_at; /* when it may begin */
 	struct destination_list list[LOOKS_KINDS], late;
 	struct destination *spare; /* made for a user that did not come */
-	LIST_HEAD(, destination) bucket[BUCKETS];
+	LIST_HEAD(, destination) bucket[LIMIT_DESTINATION_BUCKETS];
 	uint32_t flows;
 	struct new_flow flow[LIMIT_FLIP_QPS];
 };
@@ -84,7 +83,7 @@ static uint32_t bucket_of(const struct destinations *ds, const struct gid *gid)
 	memcpy(half, gid->octet, sizeof(half));
 	h = (half[0] ^ ds->seed) * UINT64_C(0x9e3779b97f4a7c15);
 	h = ((h ^ h >> 29) ^ half[1]) * UINT64_C(0x9e3779b97f4a7c15);
-	return h >> 40 & (BUCKETS - 1);
+	return h >> 40 & (LIMIT_DESTINATION_BUCKETS - 1);
 }
 
 static struct destination *find(struct destinations *ds, const struct gid *gid)
@@ -489,7 +488,7 @@ uint64_t destinations_list(const struct destinations *ds, uint64_t from,
 	uint32_t skip = (uint32_t)from;
 
 	*count = 0;
-	for (uint64_t b = from >> 32; b < BUCKETS; b++, skip = 0) {
+	for (uint64_t b = from >> 32; b < LIMIT_DESTINATION_BUCKETS; b++, skip = 0) {
 		const struct destination *d;
 		uint32_t at = 0;
 

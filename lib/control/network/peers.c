@@ -8,14 +8,13 @@
 #include "base/bits.h"
 #include "lcore/xrc.h"
 
-#define BUCKETS 65536u
-#define TRIES	8 /* each fails with a probability of at most one in four */
+#define TRIES 8 /* each fails with a probability of at most one in four */
 
 LIST_HEAD(peer_list, engine_qp);
 
 struct peer_table {
 	uint64_t seed;
-	struct peer_list bucket[BUCKETS];
+	struct peer_list bucket[LIMIT_PEER_BUCKETS];
 };
 
 int peers_open(struct engine *e)
@@ -46,7 +45,7 @@ static struct peer_list *bucket_of(struct engine *e, const struct gid *gid, uint
 
 	memcpy(half, gid->octet, sizeof(half));
 	h = mix(mix(mix(t->seed, half[0]), half[1]), qpn);
-	return &t->bucket[h >> 32 & (BUCKETS - 1)];
+	return &t->bucket[h >> 32 & (LIMIT_PEER_BUCKETS - 1)];
 }
 
 static bool is_peer(const struct engine_qp *q, const struct gid *gid, uint32_t qpn)

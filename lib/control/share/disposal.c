@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_BLOCKS 2048 /* jobs of 512 octets, which are freed at once */
+#include "config/limits.h"
 
 struct disposal_job {
 	void (*run)(void *arg);
@@ -92,7 +92,7 @@ void dispose_descriptor(struct disposal *d, int fd)
 
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && st.st_blocks < SMALL_BLOCKS)
+	if (fstat(fd, &st) == 0 && st.st_blocks < LIMIT_SMALL_DISPOSALS)
 		close(fd);
 	else
 		dispose(d, close_it, (void *)(intptr_t)fd);

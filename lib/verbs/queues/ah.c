@@ -10,8 +10,6 @@
 #include "client/log.h"
 #include "verbs/queues/qp.h"
 
-#define ASK_EVERY_US 2000u
-
 struct ah {
 	struct ibv_ah ibv;
 };
@@ -29,8 +27,8 @@ static int wait_resolved(struct attachment *c, enum command ask, struct command_
 	while (error == 0 && reply->state == AH_RESOLVING && !c->carrier->embedded) {
 		if (waited_us >= LIMIT_RESOLVE_WAIT * 1000)
 			return ETIMEDOUT;
-		usleep(ASK_EVERY_US);
-		waited_us += ASK_EVERY_US;
+		usleep(LIMIT_AH_ASK_US);
+		waited_us += LIMIT_AH_ASK_US;
 		error = attachment_command(c, ask, request, octets, &reply->h, sizeof(*reply), NULL,
 					   NULL);
 	}
