@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Selective acknowledgement between two uroce (docs/wire-extensions.md). A round trip is 20 us. */
 #include "story/story.h"
+#include "transport/qp.h"
 
 #define PATIENCE us(LIMIT_PROBE_MIN_US)
 #define WINDOW	 us(LIMIT_REORDER_US)
@@ -96,6 +97,28 @@ Test(selective, a_lost_repetition_is_noticed)
 	pass(a, "RC WRITE ONLY", A_PSN);
 	pass_ack(b, A_PSN + 2, 3);
 	expect_written(3);
+}
+
+/* The peer executes nothing behind a READ that it does not have, so all would wait for a probe. */
+Test(selective, a_lost_request_of_a_read_is_noticed)
+{
+	story(.recovery = true, .selective = true);
+	for (uint32_t i = 0; i < 2; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_READ, .length = 4 * MTU,
+		     .from = 4 * MTU * i, .to = LANDS + 4 * MTU * i);
+	lose(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC READ REQUEST", A_PSN + 4);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 4 });
+	deliver(b);
+	expect_silence(a); /* they may only have changed places */
+	at(WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, 4 * MTU);
+	cr_assert_eq(a->q->core->path->events[PATH_OVERTAKEN], 1);
+	cr_assert_eq(a->q->core->path->events[PATH_PROBE], 0);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 8 * MTU);
 }
 
 /* Only the responses that are missing are asked for. */

@@ -371,23 +371,25 @@ static bool selected(const uint64_t selection[], uint32_t n)
 
 /*
  * The packets of a message that the peer has. The peer executes nothing behind a gap: that it has the
- * request of a READ or atomic says nothing of its response.
+ * request of a READ or atomic says nothing of its response. But it says of what was sent before, as a probe
+ * does, that it did not arrive; only a time tells whether that was lost, as a request has many PSNs.
  */
 static void note_selected(struct requester *r, uint32_t i, uint32_t next,
 			  const uint64_t selection[])
 {
 	struct board *b = &r->board;
+	bool fetches = kind_is_fetching(message_at(r, i)->kind);
 	uint32_t at, count = part_of(r, i, on_its_way(r), &at);
 
-	if (kind_is_fetching(message_at(r, i)->kind))
-		return;
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t psn = psn_add(at, k), n = (psn - next) & PSN_MASK;
 
 		if (n >= SELECTION_BITS || !selected(selection, n) || psn_set_has(&b->held, psn))
 			continue;
 		if (sent_once(b, psn))
-			raise(r, &b->passed_data, psn_add(psn, 1));
+			raise(r, fetches ? &b->passed_probe : &b->passed_data, psn_add(psn, 1));
+		if (fetches)
+			continue;
 		forget(b, psn, 1);
 		psn_set_add(&b->held, psn);
 	}
