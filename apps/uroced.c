@@ -127,8 +127,7 @@ static struct rte_mempool *make_pool(const struct uroced_options *o,
 	octets = netdev != NULL ? netdev_mbuf_octets(netdev) : octets;
 	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
 	pool = netdev != NULL ? netdev_pool(netdev, "uroced", n, POOL_CACHE)
-			      : rte_pktmbuf_pool_create("uroced", n, POOL_CACHE, 0,
-							(uint16_t)octets, SOCKET_ID_ANY);
+			      : ethdev_pool(o->port, "uroced", n, POOL_CACHE, (uint16_t)octets);
 	if (pool == NULL)
 		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
 		    octets, (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);

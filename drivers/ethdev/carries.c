@@ -157,6 +157,8 @@ uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu)
 	if (rte_eth_dev_get_port_by_name(name, &id) != 0 || rte_eth_dev_info_get(id, &info) != 0)
 		return octets;
 	ethdev_behind(&id, &info);
+	if (strcmp(info.driver_name, "net_af_xdp") == 0)
+		return xdp_buffer_octets(mtu);
 	if (strcmp(info.driver_name, "net_af_packet") == 0)
 		octets = MAX_OF(octets, devarg_number(&info, "framesz", DRIVER_DEFAULT_SIZE));
 	return octets;

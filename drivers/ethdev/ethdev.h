@@ -61,4 +61,11 @@ static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)
  */
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
 
+/*
+ * A pool for this port: n mbufs of `room` octets (with the headroom), those that the driver keeps beside them, and as
+ * net_af_xdp needs it. NULL and rte_errno: no memory for it.
+ */
+struct rte_mempool *ethdev_pool(const char *port, const char *name, uint32_t n, uint32_t cache,
+				uint16_t room);
+
 #endif

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include <rte_bus_vdev.h>
-#include <rte_errno.h>
 #include <rte_mbuf.h>
-#include <rte_mbuf_pool_ops.h>
 
 #include "base/bits.h"
 #include "config/limits.h"
@@ -19,8 +17,6 @@
 
 #define PAGE	     4096u
 #define ADDRESS_ROOM 16u /* what net_af_packet needs of an mbuf beyond a ring frame, or more */
-#define XDP_KEPT     4096u /* of each queue: a fill ring and a tx ring of net_af_xdp */
-#define CHUNK_LEAST  2048u /* AF_XDP's smallest buffer */
 
 /*
  * The ring's frame size for an MTU. The driver assumes that frames are contiguous across blocks, so
@@ -48,41 +44,9 @@ uint32_t netdev_mbuf_octets(const struct netdev_options *o)
 	if (mtu == 0)
 		return 0;
 	if (o->driver == NETDEV_AF_XDP)
-		return MAX_OF(XDP_HEADROOM + ethdev_mbuf_octets((uint16_t)mtu), CHUNK_LEAST);
+		return xdp_buffer_octets((uint16_t)mtu);
 	/* net_af_packet refuses a pool whose mbufs hold less than a ring frame */
 	return frame_size(mtu) + ADDRESS_ROOM;
-}
-
-/* One piece of memory, in which buffer follows buffer. */
-static bool is_dense(const struct rte_mempool *pool)
-{
-	return (pool->flags & RTE_MEMPOOL_F_NO_IOVA_CONTIG) != 0 && pool->nb_mem_chunks == 1;
-}
-
-/*
- * net_af_xdp gives the kernel the pool's memory as one array of equal buffers. An ordinary pool leaves a gap where a
- * buffer would cross a page, so that the array ends before the pool does: the kernel then takes no
- * frame in the last buffers, and sends none. NO_IOVA_CONTIG leaves no gaps.
- */
-static struct rte_mempool *dense_pool(const char *name, uint32_t n, uint32_t cache, uint16_t room,
-				      int socket)
-{
-	struct rte_pktmbuf_pool_private private = { .mbuf_data_room_size = room };
-	struct rte_mempool *pool =
-		rte_mempool_create_empty(name, n, (uint32_t)sizeof(struct rte_mbuf) + room, cache,
-					 sizeof(private), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
-
-	if (pool == NULL)
-		return NULL;
-	rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
-	rte_pktmbuf_pool_init(pool, &private);
-	if (rte_mempool_populate_default(pool) < 0 || !is_dense(pool)) {
-		rte_mempool_free(pool);
-		rte_errno = ENOMEM;
-		return NULL;
-	}
-	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
-	return pool;
 }
 
 struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name, uint32_t n,
@@ -92,8 +56,8 @@ struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name
 					   RTE_CACHE_LINE_SIZE);
 
 	if (o->driver == NETDEV_AF_XDP)
-		return dense_pool(name, n + XDP_KEPT * xdp_queues(if_nametoindex(o->iface)), cache,
-				  room, o->socket);
+		return pool_for_xdp(name, n, xdp_queues(if_nametoindex(o->iface)), cache, room,
+				    o->socket);
 	return rte_pktmbuf_pool_create(name, n, cache, 0, room, o->socket);
 }
 
@@ -161,7 +125,7 @@ bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size)
 			 mtu, o->mtu, o->iface);
 		return false;
 	}
-	if (o->driver == NETDEV_AF_XDP && !is_dense(o->pool)) {
+	if (o->driver == NETDEV_AF_XDP && !pool_is_dense(o->pool)) {
 		snprintf(why, why_size, "the packet buffers are not in one piece of memory");
 		return false;
 	}

@@ -103,6 +103,12 @@ bool kernel_join(struct ethdev *d, const char *name, char *why, size_t why_size)
  */
 bool kernel_follow(struct ethdev *d, bool *up, uint16_t *mtu);
 
+/* pool.c: octets of data that mbufs need, a pool of them, and whether it is one: buffer follows buffer. */
+uint32_t xdp_buffer_octets(uint16_t mtu);
+struct rte_mempool *pool_for_xdp(const char *name, uint32_t n, uint32_t queues, uint32_t cache,
+				 uint16_t room, int socket);
+bool pool_is_dense(const struct rte_mempool *pool);
+
 /* netdev_device.c: the device of --netdev, once its driver is chosen. */
 uint16_t netdev_mtu(const struct netdev_options *o); /* 0: no such interface */
 bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size);

@@ -90,11 +90,11 @@ finish() {
 }
 
 case $kind in
-af_packet)
+af_packet | af_xdp)
 	# the kernel has no address on our side, not even a link-local one
 	sysctl -qw net.ipv6.conf.near.disable_ipv6=1
 	ip link set near up
-	run --vdev net_af_packet0,iface=near -- answer net_af_packet0 \
+	run --vdev "net_${kind}0,iface=near" -- answer "net_${kind}0" \
 		10.9.0.1/24,fd09::1/64,fe80::1/64 10.9.0.2,fd09::2,10.9.0.77
 	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1"
 	expect "^resolved 10.9.0.2 02:00:00:00:00:02"
@@ -238,8 +238,10 @@ netdev_xdp)
 		[ "$tries" -lt 100 ] || fail "the program stays after kill -9"
 		sleep 0.1
 	done
+	# the largest MTU: buffers of a page
+	ip link set near mtu 3502
 	run -- netdev_xdp near 10.9.0.2
-	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1"
+	expect "^mac 02:00:00:00:00:01 mtu 3502 link 1"
 	finish
 	! has_program || fail "the program stays after the end"
 	;;

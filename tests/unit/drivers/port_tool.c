@@ -213,8 +213,10 @@ static struct port *open_port(const char *kind, const char *name)
 		o.pool = pool = netdev_pool(&o, "frames", 2047, 0);
 		p = pool == NULL ? NULL : netdev_open(&o, why, sizeof(why));
 	} else {
-		pool = rte_pktmbuf_pool_create("frames", 2047, 0, 0, 2048 + RTE_PKTMBUF_HEADROOM,
-					       SOCKET_ID_ANY);
+		uint32_t octets = MAX_OF(ethdev_buffer_octets(name, 1500), 2048);
+
+		pool = ethdev_pool(name, "frames", 2047, 0,
+				   (uint16_t)(octets + RTE_PKTMBUF_HEADROOM));
 		p = pool == NULL ? NULL
 				 : ethdev_open(&(struct ethdev_options){ .name = name,
 									 .queues = 1,
