@@ -115,7 +115,7 @@ static int default_socket(struct uroced_options *o)
 
 /* ---- the port ---- */
 
-/* netdev: what --netdev asks for, its driver chosen; NULL: --port. */
+/* netdev: what --netdev asks for; NULL: --port. */
 static struct rte_mempool *make_pool(const struct uroced_options *o,
 				     const struct netdev_options *netdev, uint32_t lcores)
 {
@@ -183,7 +183,7 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 				    .socket = SOCKET_ID_ANY };
 	char why[512];
 
-	if (!netdev_choose(&n, why, sizeof(why))) {
+	if (!netdev_check(&n, why, sizeof(why))) {
 		say("%s", why);
 		return 1;
 	}

@@ -17,8 +17,8 @@
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
-	"  --netdev-driver auto|af_xdp|af_packet  how its frames come (default auto: by AF_XDP where\n"
-	"                          that works)\n"
+	"  --netdev-driver af_packet|af_xdp  how its frames come (default af_packet; af_xdp is faster,\n"
+	"                          on trial: docs/ports.md)\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          (without either: a device for this host only)\n"
 	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"
@@ -177,7 +177,7 @@ static const char *read_idle(void *adaptive, const char *value)
 static const char *read_netdev_driver(void *driver, const char *value)
 {
 	static const char *const names[] = {
-		[NETDEV_AUTO] = "auto", [NETDEV_AF_PACKET] = "af_packet", [NETDEV_AF_XDP] = "af_xdp"
+		[NETDEV_AF_PACKET] = "af_packet", [NETDEV_AF_XDP] = "af_xdp"
 	};
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -186,7 +186,7 @@ static const char *read_netdev_driver(void *driver, const char *value)
 		*(uint32_t *)driver = i;
 		return NULL;
 	}
-	return "must be auto, af_xdp or af_packet";
+	return "must be af_packet or af_xdp";
 }
 
 static const char *read_confine(void *unconfined, const char *value)
@@ -329,7 +329,7 @@ static int check_together(struct reader *r)
 
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
 		return wrong(r, "netdev", "port", "--netdev and --port cannot be combined");
-	if (o->netdev_driver != NETDEV_AUTO && o->netdev[0] == '\0')
+	if (o->netdev_driver != NETDEV_AF_PACKET && o->netdev[0] == '\0')
 		return wrong(r, "netdev-driver", "netdev-driver", "--netdev-driver needs --netdev");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
 		return wrong(r, "gateway", "netdev",

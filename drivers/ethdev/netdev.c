@@ -190,7 +190,7 @@ struct port *netdev_open(const struct netdev_options *options, char *why, size_t
 	struct netdev *n;
 	struct port *p;
 
-	if (!netdev_choose(&o, why, why_size) || !netdev_fits(&o, why, why_size))
+	if (!netdev_check(&o, why, why_size) || !netdev_fits(&o, why, why_size))
 		return NULL;
 	n = calloc(1, sizeof(*n));
 	if (n == NULL) {

@@ -15,7 +15,6 @@
 #include "drivers/ethdev/ethdev.h"
 
 enum netdev_driver {
-	NETDEV_AUTO,
 	NETDEV_AF_PACKET,
 	NETDEV_AF_XDP
 };
@@ -36,16 +35,16 @@ struct netdev_options {
 };
 
 /*
- * Before the pool is made: replaces NETDEV_AUTO by AF_XDP where that works, else by AF_PACKET. False:
- * AF_XDP was asked for and does not work, or there is no such interface; `why` says so.
+ * Before the pool is made. False: there is no such interface, or its driver is to be AF_XDP and that does not work;
+ * `why` says so.
  */
-bool netdev_choose(struct netdev_options *o, char *why, size_t why_size);
+bool netdev_check(const struct netdev_options *o, char *why, size_t why_size);
 
-/* Octets of data (after the headroom) that mbufs need, once the driver is chosen; 0: no such interface. */
+/* Octets of data (after the headroom) that mbufs need, with this driver; 0: no such interface. */
 uint32_t netdev_mbuf_octets(const struct netdev_options *o);
 
 /*
- * A pool for the port, once the driver is chosen: n mbufs for the caller, and those that the driver keeps. NULL
+ * A pool for the port: n mbufs for the caller, and those that the driver keeps. NULL
  * and rte_errno: no memory for it.
  */
 struct rte_mempool *netdev_pool(const struct netdev_options *o, const char *name, uint32_t n,

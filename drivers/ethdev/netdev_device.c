@@ -89,28 +89,14 @@ static bool is_free(const struct netdev_options *o, char *why, size_t why_size)
 	return free;
 }
 
-bool netdev_choose(struct netdev_options *o, char *why, size_t why_size)
+bool netdev_check(const struct netdev_options *o, char *why, size_t why_size)
 {
-	char reason[256];
-
 	if (netdev_mtu(o) == 0 || strpbrk(o->iface, ",[]=") != NULL) {
 		snprintf(why, why_size, "no interface %s (see ip link)", o->iface);
 		return false;
 	}
-	if (o->driver == NETDEV_AF_PACKET)
-		return true;
-	if (!is_free(o, why, why_size))
-		return false;
-	if (xdp_works(o, reason, sizeof(reason))) {
-		o->driver = NETDEV_AF_XDP;
-		return true;
-	}
-	if (o->driver == NETDEV_AF_XDP) {
-		snprintf(why, why_size, "%s", reason);
-		return false;
-	}
-	o->driver = NETDEV_AF_PACKET;
-	return true;
+	return o->driver == NETDEV_AF_PACKET ||
+	       (is_free(o, why, why_size) && xdp_works(o, why, why_size));
 }
 
 bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size)

@@ -30,7 +30,7 @@ static const char *what_is_wrong(const struct uroce_port_options *o)
 
 static struct port *open_netdev(const struct uroce_port_options *o, char *why, size_t why_size)
 {
-	/* net_af_xdp serves untagged frames only, and the VLAN is not known yet */
+	/* not net_af_xdp, which serves untagged frames only: the VLAN is not known yet */
 	struct netdev_options n = { .iface = o->netdev,
 				    .driver = NETDEV_AF_PACKET,
 				    .queues = o->queues,

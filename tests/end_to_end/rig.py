@@ -412,7 +412,7 @@ def veth(build, mtu, options=(), b_options=None, eal=()):
     return rig
 
 
-def netdev(build, mtu, driver="auto"):
+def netdev(build, mtu):
     """(b) Two engines that share the addresses of Linux interfaces with their kernels."""
     rig = two_namespaces(build, control=False)
     rig.veth("wire", mtu)
@@ -420,7 +420,7 @@ def netdev(build, mtu, driver="auto"):
         for address, length in zip(ADDRESS[side], (24, 64)):
             rig.ip(side, "address", "add", f"{address}/{length}", "dev", "wire")
     for side in "ab":
-        rig.begin_engine(side, options=["--netdev", "wire", "--netdev-driver", driver])
+        rig.begin_engine(side, options=["--netdev", "wire"])
     rig.await_engines()
     rig.control = ADDRESS["a"][0]
     rig.mtu = 1024 if mtu <= 1500 else 4096
@@ -448,8 +448,6 @@ RIGS = {
     "veth1500": lambda build: veth(build, 1500),
     "veth4200": lambda build: veth(build, 4200),
     "netdev1500": lambda build: netdev(build, 1500),
-    # where a capture sees what arrives: with af_xdp it does not
-    "netdev-packet1500": lambda build: netdev(build, 1500, "af_packet"),
     "netdev4200": lambda build: netdev(build, 4200),
     "memif": memif,
     "vlan4200": lambda build: veth(build, 4200, ["--vlan", "7"]),

@@ -80,8 +80,6 @@ def all_cases():
                                         *rsockets.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
-    for name, run in wires.CASES["netdev-packet1500"]:
-        yield Case(f"netdev-packet1500/{name}", "netdev-packet1500", run, True)
     for place in cases.OTHER_PLACES:
         for name, line in cases.PROGRAMS:
             if name in cases.OTHER_PLACES_PROGRAMS:

@@ -309,8 +309,7 @@ CASES = {
                  ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm)),
                  ("malformed", malformed)],
     "veth4200": WIRE_CASES,
-    "netdev1500": [("groups", tells_of_groups),
+    "netdev1500": [*WIRE_CASES, ("groups", tells_of_groups),
                    ("groups-rdma_cm", lambda rig: tells_of_groups(rig, joins_by_rdma_cm))],
-    "netdev-packet1500": WIRE_CASES,
     "netdev4200": [("icrc-v4", icrcs("v4"))],
 }

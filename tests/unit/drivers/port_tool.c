@@ -208,7 +208,7 @@ static struct port *open_port(const char *kind, const char *name)
 					    .queues = 1,
 					    .socket = SOCKET_ID_ANY };
 
-		if (!netdev_choose(&o, why, sizeof(why)))
+		if (!netdev_check(&o, why, sizeof(why)))
 			die(why);
 		o.pool = pool = netdev_pool(&o, "frames", 2047, 0);
 		p = pool == NULL ? NULL : netdev_open(&o, why, sizeof(why));
