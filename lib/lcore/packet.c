@@ -169,8 +169,12 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	l->srq = q->srq;
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
-	if (qp_wants_receive(q->core, p))
+	if (qp_wants_receive(q->core, p)) {
+		/* what was acknowledged before completes before; the core gives receives first */
+		if (q->unsettled)
+			qp_settled(l, q, now);
 		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
+	}
 	qp_received(q->core, p, offer, &l->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
