@@ -170,8 +170,11 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
 	if (qp_wants_receive(q->core, p)) {
-		/* what was acknowledged before completes before; the core gives receives first */
-		if (q->unsettled)
+		/*
+		 * What this burst has acknowledged completes before: who sees the receive may post at
+		 * once, and the core gives receives first.
+		 */
+		if (q->unsettled && qp_has_done(q->core))
 			qp_settled(l, q, now);
 		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
 	}

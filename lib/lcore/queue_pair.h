@@ -166,8 +166,8 @@ struct engine_qp {
 	nanotime waiting_since; /* frames wait since then, as far as the core does not know yet */
 	LIST_ENTRY(engine_qp) wheel_link;
 	struct flow flow;
-	uint64_t sent, received,
-		again; /* packets; the last are those of `sent` that were sent before */
+	uint64_t received, sent; /* packets */
+	uint64_t again; /* those of `sent` that had been sent before */
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
 	uint64_t chain; /* ... of which, if one fails, those behind it are not made */

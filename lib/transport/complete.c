@@ -123,6 +123,11 @@ static bool done_request(const struct qp *qp)
 	       (!kind_is_fetching(m->kind) || ticket_settled(&qp->tickets, m->ticket));
 }
 
+bool qp_has_done(const struct qp *qp)
+{
+	return done_request(qp);
+}
+
 static bool take_done(struct qp *qp, struct completion *c)
 {
 	struct requester *r = &qp->req;

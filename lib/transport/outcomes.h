@@ -108,6 +108,9 @@ const struct key_operation *qp_operation(const struct qp *qp);
  */
 bool qp_take_completion(struct qp *qp, struct completion *c, bool *from_receive);
 
+/* A request of the program's has been done, so that its slot and its completion may be taken. */
+bool qp_has_done(const struct qp *qp);
+
 /* The completion of a receive request that the caller took from the queue of a queue pair in ERR. */
 void qp_flush_receive(const struct qp *qp, const struct recv_work *work, struct completion *c);
 

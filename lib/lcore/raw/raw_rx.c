@@ -43,10 +43,10 @@ static uint16_t strip_vlan(struct rte_mbuf *m)
 
 static void take(struct lcore *l, struct engine_qp *q, struct rte_mbuf *m, nanotime now)
 {
-	q->received++;
 	struct packet p = { .checksum = m->packet_type != 0,
 			    .flow_tag = (uint32_t)(m->tx_offload >> 32) };
 
+	q->received++;
 	if (q->raw_flags & RAW_STRIP_VLAN)
 		p.vlan_tci = strip_vlan(m);
 	p.payload = rte_pktmbuf_mtod(m, const uint8_t *);

@@ -138,6 +138,32 @@ Test(loop, a_burst_of_sends_finds_room)
 	rig_close(r);
 }
 
+/*
+ * An acknowledgement and the peer's next message in one burst: who polls for the message may post at once, so
+ * the request that was acknowledged has completed by then, and its slot is free.
+ */
+Test(loop, what_was_acknowledged_completes_before_a_later_receive)
+{
+	struct rig *r = rig_open();
+	struct rig_side *s = &r->side[0];
+
+	s->qp.recv_cq = &s->send_cq;
+	for (uint32_t turn = 1; turn <= 8; turn++) {
+		cr_assert(rig_receive(r, 0) && rig_receive(r, 1));
+		cr_assert(rig_post(r, 0, WORK_SEND, 8, WORK_SIGNALED));
+		rig_poll(
+			r); /* it leaves; the peer receives it while it has a message of its own to send */
+		cr_assert(rig_post(r, 1, WORK_SEND, 8, WORK_SIGNALED));
+		for (int i = 0; i < POLLS && s->completions < 2 * turn - 1; i++)
+			rig_poll(r);
+		cr_assert_eq(s->completions, 2 * turn, "turn %u: both came in one burst", turn);
+		cr_assert_eq(s->last.opcode, COMPLETION_RECV,
+			     "turn %u: the receive is the later one", turn);
+		run_until(r, 1, 2 * turn);
+	}
+	rig_close(r);
+}
+
 Test(loop, atomic_adds_once)
 {
 	struct rig *r = rig_open();
