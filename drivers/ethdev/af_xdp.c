@@ -31,7 +31,7 @@ void af_xdp_sockets_find(struct af_xdp_sockets *all)
 
 	all->count = 0;
 	while (open != NULL && all->count < AF_XDP_SOCKETS && (d = readdir(open)) != NULL) {
-		int fd = atoi(d->d_name); /* 0 for "." and "..": not such a socket, or seen twice */
+		int fd = atoi(d->d_name);
 
 		if (d->d_name[0] != '.' && is_af_xdp(fd))
 			all->fd[all->count++] = fd;

@@ -2,7 +2,8 @@
 /*
  * net_af_xdp under --netdev receives the engine's RoCE frames only (drivers/xdp). Steering rules may want
  * others, which the kernel keeps: a packet socket beside the port gets a copy of those, as
- * net_af_packet gets one of every frame. Without such rules its filter keeps nothing.
+ * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and nobody reads it; with them
+ * a poll costs one system call more.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -15,6 +16,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/ethdev/private.h"
 
 #define ALL 0x40000 /* octets: more than any frame has */
@@ -49,8 +51,14 @@ static bool prepare(int fd, uint32_t ifindex)
 	struct sockaddr_ll at = { .sll_family = AF_PACKET,
 				  .sll_protocol = htons(ETH_P_ALL),
 				  .sll_ifindex = (int)ifindex };
-	int one = 1;
+	int one = 1, room = (int)LIMIT_NETDEV_RING;
 
+	/*
+	 * As much as net_af_packet's ring holds, or without CAP_NET_ADMIN what the system grants. A
+	 * burst of 270 small frames fills what a socket has at first.
+	 */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) != 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	return set_filter(fd, false) &&
 	       setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) == 0 &&
 	       bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
@@ -103,7 +111,8 @@ static void note_tag(struct rte_mbuf *m, struct msghdr *h)
 	}
 }
 
-static bool read_frame(struct aside *a, struct rte_mbuf *m)
+/* > 0: its octets, 0: there is none, < 0: it was longer than a buffer and is gone. */
+static int read_frame(struct aside *a, struct rte_mbuf *m)
 {
 	union {
 		struct cmsghdr align;
@@ -116,15 +125,18 @@ static bool read_frame(struct aside *a, struct rte_mbuf *m)
 			    .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(a->fd, &h, MSG_DONTWAIT);
 
-	if (n <= 0 || (h.msg_flags & MSG_TRUNC) != 0)
-		return false;
+	if (n <= 0)
+		return 0;
+	if ((h.msg_flags & MSG_TRUNC) != 0)
+		return -1;
 	m->data_len = (uint16_t)n;
 	m->pkt_len = (uint32_t)n;
 	note_tag(m, &h);
-	return true;
+	return (int)n;
 }
 
-uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n)
+uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,
+			uint32_t *truncated)
 {
 	uint16_t got = 0;
 
@@ -132,15 +144,17 @@ uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames
 		return 0;
 	while (got < n) {
 		struct rte_mbuf *m = rte_pktmbuf_alloc(a->pool);
+		int octets = m != NULL ? read_frame(a, m) : 0;
 
-		if (m == NULL)
-			break;
-		if (!read_frame(a, m)) {
-			rte_pktmbuf_free(m);
-			break;
+		if (octets > 0) {
+			m->port = port;
+			frames[got++] = m;
+			continue;
 		}
-		m->port = port;
-		frames[got++] = m;
+		rte_pktmbuf_free(m);
+		if (octets == 0)
+			break;
+		(*truncated)++;
 	}
 	return got;
 }

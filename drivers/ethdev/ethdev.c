@@ -63,14 +63,24 @@ static bool is_acceptable(const struct ethdev *d, struct ethdev_queue *q, struct
 	return true;
 }
 
+static uint16_t read_aside(struct ethdev *d, struct rte_mbuf **frames, uint16_t n)
+{
+	uint32_t truncated = 0;
+	uint16_t received = aside_rx_burst(d->aside, d->id, frames, n, &truncated);
+
+	for (; truncated > 0; truncated--)
+		count(&d->queue[0].truncated);
+	return received;
+}
+
 static uint16_t ethdev_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				uint16_t n)
 {
 	struct ethdev *d = ethdev_of(p);
 	uint16_t received = rte_eth_rx_burst(d->id, queue, frames, n), kept = 0;
 
-	if (d->aside != NULL && queue == 0)
-		received += aside_rx_burst(d->aside, d->id, frames + received, n - received);
+	if (unlikely(d->aside != NULL) && queue == 0)
+		received += read_aside(d, frames + received, n - received);
 	for (uint16_t i = 0; i < received; i++) {
 		if (is_acceptable(d, &d->queue[queue], frames[i]))
 			frames[kept++] = frames[i];

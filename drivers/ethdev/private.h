@@ -86,8 +86,9 @@ int aside_fd(const struct aside *a);
 void aside_widen(struct aside *a, bool every_frame);
 /* Drops what it still holds of the time when rules wanted it. */
 void aside_silence(struct aside *a);
-/* By the lcore of queue 0. */
-uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n);
+/* By the lcore of queue 0. *truncated grows by the frames that were longer than a buffer. */
+uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,
+			uint32_t *truncated);
 void aside_close(struct aside *a); /* NULL is allowed */
 
 /* removal.c */

@@ -21,7 +21,7 @@ PLACES = [
 ]
 
 # Fewer programs show that these places work, too: other ports, memory, several lcores.
-OTHER_PLACES = ["vlan4200", "tap1500", "hugepages", "lcores", "lcores4200"]
+OTHER_PLACES = ["vlan4200", "tap1500", "xdp1500", "hugepages", "lcores", "lcores4200"]
 OTHER_PLACES_PROGRAMS = {"pingpong", "pingpong-events", "pingpong-1MiB", "atomic-add",
                          "send-64qp-both", "send-events", "ud-pingpong", "uc-pingpong",
                          "ud-multicast", "srq-pingpong", "send-srq", "send-xrc"}

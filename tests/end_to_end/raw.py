@@ -91,4 +91,5 @@ def cases():
         yield "veth1500", f"raw-ethernet-{name}", pair(line), quick
         if name in NETDEV:
             yield "netdev1500", f"raw-ethernet-{name}", pair(line), name == "lat"
+            yield "xdp1500", f"raw-ethernet-{name}", pair(line), name in ("bw-both", "burst-lat")
     yield "veth1500", "raw-ethernet-fs-rate", flow_rate, True

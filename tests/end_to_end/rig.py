@@ -412,7 +412,7 @@ def veth(build, mtu, options=(), b_options=None, eal=()):
     return rig
 
 
-def netdev(build, mtu):
+def netdev(build, mtu, driver="af_packet"):
     """(b) Two engines that share the addresses of Linux interfaces with their kernels."""
     rig = two_namespaces(build, control=False)
     rig.veth("wire", mtu)
@@ -420,7 +420,7 @@ def netdev(build, mtu):
         for address, length in zip(ADDRESS[side], (24, 64)):
             rig.ip(side, "address", "add", f"{address}/{length}", "dev", "wire")
     for side in "ab":
-        rig.begin_engine(side, options=["--netdev", "wire"])
+        rig.begin_engine(side, options=["--netdev", "wire", "--netdev-driver", driver])
     rig.await_engines()
     rig.control = ADDRESS["a"][0]
     rig.mtu = 1024 if mtu <= 1500 else 4096
@@ -449,6 +449,7 @@ RIGS = {
     "veth4200": lambda build: veth(build, 4200),
     "netdev1500": lambda build: netdev(build, 1500),
     "netdev4200": lambda build: netdev(build, 4200),
+    "xdp1500": lambda build: netdev(build, 1500, "af_xdp"),
     "memif": memif,
     "vlan4200": lambda build: veth(build, 4200, ["--vlan", "7"]),
     "tap1500": tap,

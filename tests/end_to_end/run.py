@@ -84,6 +84,9 @@ def all_cases():
         for name, line in cases.PROGRAMS:
             if name in cases.OTHER_PLACES_PROGRAMS:
                 yield program_case(place, "v4", name, line)
+        for where, name, run, quick in raw.cases():
+            if where == place:
+                yield Case(f"{place}/{name}", place, run, quick)
     for place, name, run, quick in kernel_interface.cases():
         yield Case(f"{place or 'kernel'}/{name}", place, run, quick)
     yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)

@@ -4,6 +4,7 @@
 # root. Prints MiB/s and the ratio, without a verdict. Needs qperf, perftest, iproute2.
 #	tests/perf/against_tcp.sh [BUILD-FOLDER]
 set -euo pipefail
+. "$(dirname "$0")/beside_tcp.sh"
 build=$(realpath "${1:-build}")
 work=$(mktemp -d)
 a=uroce-tcp-a-$$ b=uroce-tcp-b-$$
@@ -29,30 +30,6 @@ for ns in "$a" "$b"; do
 	ip -n "$ns" link set veth0 up
 done
 
-# await SECONDS WHAT COMMAND...: waits until COMMAND succeeds, or fails and prints WHAT.
-await() {
-	local until=$((SECONDS + $1)) what=$2
-	shift 2
-	until "$@" 2>/dev/null; do
-		if [ $SECONDS -ge $until ]; then
-			echo "$what did not come" >&2
-			exit 1
-		fi
-		sleep 0.1
-	done
-}
-
-tcp() {
-	ip netns exec "$b" qperf &
-	local server=$!
-	pids+=("$server")
-	await 10 "qperf's server" bash -c "ip netns exec $b ss -ltn | grep -q :19765"
-	ip netns exec "$a" qperf 10.61.0.2 -t 3 -m 64K -u tcp_bw | awk '
-		/bw +=/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
-		       printf "%.0f", v / 1048576 }'
-	kill "$server"
-}
-
 # write_bw PROMOTE: MiB/s with messages of 64 KiB.
 write_bw() {
 	local program=(ip netns exec "$a" env UROCE_PROMOTE="$1" "$build/apps/uroce" run --quiet
@@ -68,7 +45,7 @@ ip netns exec "$a" "$build/apps/uroced" --no-huge -- --socket "$work/socket" >"$
 pids+=($!)
 await 20 "the engine" test -S "$work/socket"
 
-tcp=$(tcp)
+tcp=$(tcp 3 10.61.0.2)
 promoted=$(write_bw on)
 peer=$(write_bw off)
 printf '%-44s %8s MiB/s\n' "kernel TCP on veth (qperf tcp_bw, 64 KiB)" "$tcp"

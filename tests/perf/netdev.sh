@@ -6,6 +6,7 @@
 # without a verdict. Run it as root. Needs qperf, perftest, iproute2.
 #	tests/perf/netdev.sh [BUILD-FOLDER [ROUNDS]]
 set -euo pipefail
+. "$(dirname "$0")/beside_tcp.sh"
 build=$(realpath "${1:-build}")
 rounds=${2:-5}
 work=$(mktemp -d)
@@ -28,19 +29,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# await SECONDS WHAT COMMAND...: waits until COMMAND succeeds, or fails and prints WHAT.
-await() {
-	local until=$((SECONDS + $1)) what=$2
-	shift 2
-	until "$@" >/dev/null 2>&1; do
-		if [ $SECONDS -ge $until ]; then
-			echo "$what did not come" >&2
-			exit 1
-		fi
-		sleep 0.1
-	done
-}
-
 ip netns add "$a"
 ip netns add "$b"
 ip link add wire netns "$a" type veth peer name wire netns "$b"
@@ -50,15 +38,6 @@ for ns in "$a" "$b"; do
 	ip -n "$ns" link set lo up
 	ip -n "$ns" link set wire up
 done
-
-tcp() {
-	ip netns exec "$b" qperf >/dev/null 2>&1 &
-	pids+=($!)
-	await 10 "qperf's server" bash -c "ip netns exec $b ss -ltn | grep -q :19765"
-	ip netns exec "$a" qperf 10.61.0.2 -t 2 -m 64K -u tcp_bw | awk '
-		/bw +=/ { v = $3; if ($4 ~ /^GB/) v *= 1e9; else if ($4 ~ /^MB/) v *= 1e6
-		       printf "%.0f\n", v / 1048576 }'
-}
 
 # engines DRIVER: one in each namespace, on a core of its own, with its port active.
 engines() {
@@ -89,7 +68,7 @@ write_bw() {
 
 tcp_beside() {
 	engines af_xdp
-	tcp
+	tcp 2 10.61.0.2
 }
 
 # measure NAME COMMAND...
@@ -120,7 +99,7 @@ for mtu in 1500 3400; do
 		measure m-xdp write_bw af_xdp 65536 2000
 		measure m-packet8 write_bw af_packet 8 50000
 		measure m-xdp8 write_bw af_xdp 8 50000
-		measure m-tcp tcp
+		measure m-tcp tcp 2 10.61.0.2
 		measure m-beside tcp_beside
 	done
 	printf '%-48s %8s  %5s\n' "veth, MTU $mtu" "MiB/s" "ratio"

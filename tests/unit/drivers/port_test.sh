@@ -89,6 +89,24 @@ finish() {
 	tool_pid=
 }
 
+# sends_roce FROM TO: a datagram, which the kernel does not answer. Otherwise a second one on a connected socket
+# would get the first one's "port unreachable"
+sends_roce() {
+	linux python3 - "$1" "$2" <<-P
+	import socket, sys
+	v6 = ":" in sys.argv[1]
+	s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
+	s.bind((sys.argv[1], 0))
+	s.connect((sys.argv[2], 4791))
+	s.settimeout(1)
+	s.send(b"x" * 1400)
+	try:
+	    s.recv(1)
+	except socket.timeout:
+	    pass
+	P
+}
+
 case $kind in
 af_packet | af_xdp)
 	# the kernel has no address on our side, not even a link-local one
@@ -127,19 +145,8 @@ netdev)
 	ip address add 10.9.0.3/24 dev near
 	expect "addresses .*10.9.0.1/24 10.9.0.3/24 fd09::1/64$"
 	answers 2 linux ping 10.9.0.1 || fail "the kernel's own answer"
-	# a RoCE frame rings the bell and arrives, and the kernel does not answer it: otherwise a
-	# second datagram on a connected socket would get the first one's "port unreachable"
-	linux python3 - <<-P || fail "the kernel answered UDP 4791"
-	import socket, time
-	s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-	s.connect(("10.9.0.1", 4791))
-	s.settimeout(1)
-	s.send(b"x" * 1400)
-	try:
-	    s.recv(1)
-	except socket.timeout:
-	    pass
-	P
+	# a RoCE frame rings the bell and arrives
+	sends_roce 10.9.0.2 10.9.0.1 || fail "the kernel answered UDP 4791"
 	expect "^roce 1442"
 	expect "^bell"
 	ip link set near mtu 1300
@@ -154,22 +161,6 @@ netdev_xdp)
 	ip address add 10.9.0.1/24 dev near
 	ip address add fd09::1/64 dev near nodad
 	has_program() { ip -d link show near | grep -q "prog/xdp id"; }
-	# sends_roce FROM TO: a datagram, and whether the kernel answers it
-	sends_roce() {
-		linux python3 - "$1" "$2" <<-P
-		import socket, sys
-		v6 = ":" in sys.argv[1]
-		s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
-		s.bind((sys.argv[1], 0))
-		s.connect((sys.argv[2], 4791))
-		s.settimeout(1)
-		s.send(b"x" * 1400)
-		try:
-		    s.recv(1)
-		except socket.timeout:
-		    pass
-		P
-	}
 	run -- netdev_xdp near 10.9.0.2,fd09::2
 	expect "^mac 02:00:00:00:00:01 mtu 1500 link 1 addresses .*10.9.0.1/24 fd09::1/64$"
 	expect "^resolved 10.9.0.2 02:00:00:00:00:02"

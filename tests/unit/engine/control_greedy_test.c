@@ -56,14 +56,7 @@ TestSuite(control_greedy, .init = begin, .fini = control_rig_close, .timeout = 6
 
 static int take_qp(int fd, const struct objects *o, struct command_reply *reply)
 {
-	struct request_create_qp q = { .type = QP_TYPE_RC,
-				       .pd = o->pd,
-				       .send_cq = o->cq,
-				       .recv_cq = o->cq,
-				       .max_send_wr = 1,
-				       .max_recv_wr = 1,
-				       .max_send_sge = 1,
-				       .max_recv_sge = 1 };
+	struct request_create_qp q = small_qp(o);
 	struct reply_create_qp r;
 	int error = create_qp(fd, &q, &r);
 

@@ -51,6 +51,19 @@ struct objects {
 /* One of each. */
 void make_objects(int fd, struct objects *o);
 
+/* Asks for an RC queue pair that has one request of one element on each side. */
+static inline struct request_create_qp small_qp(const struct objects *o)
+{
+	return (struct request_create_qp){ .type = QP_TYPE_RC,
+					   .pd = o->pd,
+					   .send_cq = o->cq,
+					   .recv_cq = o->cq,
+					   .max_send_wr = 1,
+					   .max_recv_wr = 1,
+					   .max_send_sge = 1,
+					   .max_recv_sge = 1 };
+}
+
 /* Sends octets with descriptors; returns the error of the reply, or -1: the connection ended. */
 int throw_at(int fd, const void *octets, size_t length, const int *fds, uint32_t count,
 	     struct command_reply *reply);

@@ -173,14 +173,7 @@ static void modify(int fd, uint32_t qp, struct qp_attributes *a, uint32_t mask)
 
 static uint32_t connect_qp(int fd, struct objects *o, const uint8_t ip[4], uint32_t number)
 {
-	struct request_create_qp q = { .type = QP_TYPE_RC,
-				       .pd = o->pd,
-				       .send_cq = o->cq,
-				       .recv_cq = o->cq,
-				       .max_send_wr = 1,
-				       .max_recv_wr = 1,
-				       .max_send_sge = 1,
-				       .max_recv_sge = 1 };
+	struct request_create_qp q = small_qp(o);
 	struct qp_attributes a = { .state = QP_STATE_INIT, .port_num = 1 };
 	struct reply_create_qp r;
 

@@ -75,17 +75,24 @@ static uint32_t late(void)
 	return __atomic_load_n(&poller->late, __ATOMIC_ACQUIRE);
 }
 
-/* The other program: its exit status is 0 if all arrived. */
-static void be_attached(bool handle_first)
+/* In a child: once the engine is there. */
+static void begin_as_told(struct endpoint *e)
 {
-	struct endpoint e;
-	int missing = 0, rounds = 0;
 	char c;
 
 	if (read(begin_fd[0], &c, 1) != 1)
 		_exit(99);
 	setenv("UROCE_SOCKET", path, 1);
-	endpoint_open(&e);
+	endpoint_open(e);
+}
+
+/* The other program: its exit status is 0 if all arrived. */
+static void be_attached(bool handle_first)
+{
+	struct endpoint e;
+	int missing = 0, rounds = 0;
+
+	begin_as_told(&e);
 	for (int tries = 0; rounds < ROUNDS && tries < MOST_TRIES; tries++) {
 		uint32_t before = late();
 		int lost = posts_and_destroys(&e, handle_first, wait_a_little);
@@ -177,12 +184,8 @@ static void posts_and_stays(struct endpoint *e, bool handle)
 static void be_destroying(bool handle)
 {
 	struct endpoint e;
-	char c;
 
-	if (read(begin_fd[0], &c, 1) != 1)
-		_exit(99);
-	setenv("UROCE_SOCKET", path, 1);
-	endpoint_open(&e);
+	begin_as_told(&e);
 	for (int i = 0; i < DESTROYED; i++) {
 		posts_and_stays(&e, handle);
 		usleep(2 * LIMIT_WAIT_BURST_MS * 1000);
@@ -264,10 +267,7 @@ static void stay(bool argument)
 	struct endpoint e;
 	char c;
 
-	if (read(begin_fd[0], &c, 1) != 1)
-		_exit(99);
-	setenv("UROCE_SOCKET", path, 1);
-	endpoint_open(&e);
+	begin_as_told(&e);
 	if (write(end_fd[1], "h", 1) != 1 || read(begin_fd[0], &c, 1) != 1)
 		_exit(98);
 	_exit(0);
