@@ -4,7 +4,7 @@ import random
 import re
 
 FOLDERS = ('lib/base', 'lib/wire', 'lib/memory', 'lib/transport', 'lib/cm', 'lib/queue', 'lib/lcore',
-           'lib/control', 'lib/client', 'lib/verbs', 'lib/rdmacm', 'drivers/client_memory',
+           'lib/control', 'lib/engine', 'lib/client', 'lib/verbs', 'lib/rdmacm', 'drivers/client_memory',
            'drivers/neighbour')
 OTHER = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '==', '&&': '||', '||': '&&',
          '+=': '-=', '-=': '+='}

@@ -6,6 +6,7 @@ run.py                      every entry of tests/mutate/table/*.toml
 run.py --only cq_ring       those whose name contains this
 run.py --random 50 --seed 1 generated ones: comparisons, constants, statements left out or swapped
 run.py --again              those once more that survived
+run.py --check              only names the entries whose text is not once in its file (house/mutants)
 run.py --report             the table of what was run so far, by folder
 run.py --build build        begins with a copy of this finished build
 
@@ -53,15 +54,14 @@ class Mutant:
         self.at = entry.get('at')  # generated: offset in the file
 
     def text(self, root):
+        if not (root / self.file).exists():
+            raise Stale(f'{self.name} is stale: there is no {self.file}')
         text = (root / self.file).read_text()
         if self.at is not None:
             return text[:self.at] + self.replace + text[self.at + len(self.find):]
         if text.count(self.find) != 1:
             raise Stale(f'{self.name} is stale: its text is {text.count(self.find)} times in {self.file}')
         return text.replace(self.find, self.replace)
-
-    def is_stale(self, root):
-        return self.at is None and (root / self.file).read_text().count(self.find) != 1
 
     def key(self, root):
         return hashlib.sha256(f'{self.file}\0{self.text(root)}'.encode()).hexdigest()[:20]
@@ -249,15 +249,15 @@ def report(results):
             print(f'survived: {r["name"]} {r["file"]}: {r["why"]}')
 
 
-def check(mutants):
-    stale = 0
+def stale(mutants):
+    """What is to be said of those whose text is not in its file any more."""
+    said = []
     for mutant in mutants:
         try:
-            mutant.key(ROOT)
+            mutant.text(ROOT)
         except Stale as why:
-            print(why)
-            stale += 1
-    return stale > 0
+            said.append(str(why))
+    return said
 
 
 def main():
@@ -277,12 +277,13 @@ def main():
     mutants = [m for only in args.only for m in from_table() if only in m.name or only in m.file]
     mutants = list({m.name: m for m in mutants}.values())  # each once
     if args.check:
-        return check(mutants)
+        print('\n'.join(stale(mutants)) or f'{len(mutants)} entries have their place')
+        return bool(stale(mutants))
     args.work.mkdir(parents=True, exist_ok=True)
     kept = args.work / 'results.json'
     known = json.loads(kept.read_text()) if kept.exists() else {}
     if args.report:
-        keys = [m.key(ROOT) for m in mutants if not m.is_stale(ROOT)]
+        keys = [m.key(ROOT) for m in mutants if not stale([m])]
         report([known[k] for k in keys if k in known])
         print('\ngenerated ones:')
         report([r for r in known.values() if r['name'].startswith('random-')])
@@ -294,8 +295,8 @@ def main():
     for mutant in mutants:
         try:
             key = mutant.key(tree.root)
-        except Stale as stale:
-            print(stale, flush=True)
+        except Stale as why:
+            print(why, flush=True)
             continue
         if key not in known or (args.again and known[key]['result'] == 'SURVIVED'):
             result, by = ('unseen', mutant.unseen) if mutant.unseen else run_one(mutant, tree)

@@ -1,0 +1,74 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each planted mistake still has its place in the code, and tests that look for it.
+
+    mutants_test.py INTRO_TESTS    meson-info/intro-tests.json of the build
+"""
+
+import fnmatch
+import json
+import pathlib
+import sys
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/mutate"))
+import generate  # noqa: E402
+import run  # noqa: E402
+
+RULES = tomllib.loads((ROOT / "tests/mutate/tests_of.toml").read_text())
+
+
+class Entries(unittest.TestCase):
+    def setUp(self):
+        self.table = list(run.from_table())
+
+    def test_the_text_of_each_is_once_in_its_file(self):
+        self.assertEqual([], run.stale(self.table))
+
+    def test_each_changes_something_else(self):
+        keys = {}
+        for m in self.table:
+            keys.setdefault(m.key(ROOT), []).append(m.name)
+        self.assertEqual([], [names for names in keys.values() if len(names) > 1])
+        self.assertEqual([], [m.name for m in self.table if m.find == m.replace])
+
+    def test_each_has_a_reason(self):
+        self.assertEqual([], [m.name for m in self.table if not m.why])
+
+    def test_an_entry_without_its_text_is_named(self):
+        planted = {"file": "lib/base/heap.c", "find": "no such text", "replace": ""}
+        often = {"file": "lib/base/heap.c", "find": "h->", "replace": ""}
+        said = run.stale([run.Mutant(planted, "gone"), run.Mutant(often, "often")])
+        self.assertEqual(2, len(said))
+        self.assertRegex(said[0], "^gone is stale: its text is 0 times in lib/base/heap.c")
+        self.assertRegex(said[1], "^often is stale: its text is [0-9]+ times in lib/base/heap.c")
+
+    def test_an_entry_without_its_file_is_named(self):
+        gone = run.Mutant({"file": "lib/base/gone.c", "find": "a", "replace": "b"}, "moved")
+        self.assertEqual(["moved is stale: there is no lib/base/gone.c"], run.stale([gone]))
+
+
+class Tests(unittest.TestCase):
+    names = []
+
+    def unmatched(self, patterns):
+        return [p for p in patterns if not fnmatch.filter(self.names, p)]
+
+    def test_those_that_an_entry_names_exist(self):
+        self.assertEqual([], [(m.name, p) for m in run.from_table() for p in self.unmatched(m.tests)])
+
+    def test_those_of_a_folder_exist(self):
+        for folder, patterns in RULES.items():
+            self.assertEqual([], self.unmatched(patterns), folder)
+
+    def test_each_folder_with_mistakes_has_some(self):
+        folders = {str(pathlib.PurePath(m.file).parent) for m in run.from_table()}
+        for folder in folders | set(generate.FOLDERS):
+            self.assertTrue([f for f in RULES if folder.startswith(f)], folder)
+
+
+if __name__ == "__main__":
+    Tests.names = [t["name"] for t in json.loads(pathlib.Path(sys.argv[1]).read_text())]
+    unittest.main(argv=sys.argv[:1])
