@@ -34,6 +34,7 @@
 #include "uroced_confine.h"
 #include "uroced_console.h"
 #include "uroced_eal.h"
+#include "uroced_eal_options.h"
 #include "uroced_log.h"
 #include "uroced_notify.h"
 #include "uroced_options.h"
@@ -501,6 +502,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	status = eal_arguments_make(&eal, argc, argv, &facts, &own, why, sizeof(why));
+	if (status == 0)
+		status = eal_options_check(&eal, why, sizeof(why));
 	if (status == 0)
 		status = uroced_options_parse(&options, argc - own, argv + own, why, sizeof(why));
 	if (status == OPTIONS_HELP) {

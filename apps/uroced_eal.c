@@ -18,6 +18,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_kvargs.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_mempool.h>
 
 #include "base/bits.h"
 #include "uroced_log.h"
@@ -243,6 +245,32 @@ static int holder_of(const struct rte_devargs *a)
 	return who.pid;
 }
 
+/* --mbuf-pool-ops-name is only looked up when there is a pool to make. */
+static bool has_pool_ops(const char *name)
+{
+	for (uint32_t i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		if (strcmp(rte_mempool_ops_table.ops[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The kind of packet buffers, and whether another process has the memory (--proc-type auto). */
+static int check_process(void)
+{
+	const char *ops = rte_mbuf_user_mempool_ops();
+
+	if (ops != NULL && !has_pool_ops(ops)) {
+		say("--mbuf-pool-ops-name %s: must be what DPDK or a library of -d has, such as "
+		    "ring_mp_mc or stack",
+		    ops);
+		return OPTIONS_USAGE;
+	}
+	if (rte_eal_process_type() == RTE_PROC_PRIMARY)
+		return OPTIONS_OK;
+	say("--proc-type auto: another process has this --file-prefix: choose another one");
+	return OPTIONS_USAGE;
+}
+
 /* EAL took the options; one of them is wrong all the same. `taken`: as rte_eal_init() counts them. */
 static int check_taken(const struct eal_arguments *eal, int taken, char *words, const char *given)
 {
@@ -257,7 +285,7 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 		return OPTIONS_USAGE;
 	}
 	if (missing == NULL)
-		return OPTIONS_OK;
+		return check_process();
 	explain(words, given, line, sizeof(line));
 	holder = holder_of(missing);
 	if (holder > 0)

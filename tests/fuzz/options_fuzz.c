@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apps/uroced_options.h"
+#include "apps/uroced_eal_options.h"
 #include "input.h"
 
 #define WORDS	  24
@@ -82,6 +82,9 @@ static void arguments_of_eal(int argc, char **argv)
 	demand(own >= 0 && own <= argc);
 	demand(eal.argc > 0 && eal.argc < EAL_ARGUMENTS_MAX);
 	demand(eal.argv[eal.argc] == NULL);
+	why[0] = '\0';
+	demand((eal_options_check(&eal, why, sizeof(why)) == 0) == (why[0] == '\0'));
+	demand(strchr(why, '\n') == NULL && strlen(why) < sizeof(why));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

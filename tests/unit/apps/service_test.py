@@ -209,13 +209,25 @@ class Wrong(EngineCase):
                  f"({lists} what EAL takes)"),
                 (["-l", str(last + 1)], f"lcore {last + 1} unavailable; invalid core list, "
                  f"please check specified cores are part of 0-{last} ({lists} what EAL takes)"),
-                (["--iova-mode=often"], f"invalid parameters for --iova-mode ({lists} what EAL takes)"),
                 (["--vdev=nonsense"], 'failed to parse device "nonsense"; Unable to parse device '
                  f"'nonsense' ({lists} what EAL takes)")):
             end = self.run_uroced(eal=words)
             self.assertEqual((end.returncode, end.stdout), (2, ""), end.stderr)
             self.assertRegex(end.stderr, r"\Auroced: EAL does not start with '[^\n]*"
                              f"{re.escape(' '.join(words))}': {re.escape(why)}\n\\Z")
+
+    def test_values_of_eals_options(self):
+        """What EAL would let pass, or crash or wait for ever with; all of it in eal_options_test.c."""
+        for words, why in ((["-m", "abc"], "-m abc: must be MiB, in 1 .. 524288"),
+                           (["--iova-mode=often"], "--iova-mode often: must be pa or va"),
+                           (["--proc-type=secondary"], "--proc-type secondary: must be primary or auto: "
+                            "an engine is a primary process"),
+                           (["--vdev=net_memif0,role"],
+                            "--vdev net_memif0,role: 'role' has no value, as in key=value"),
+                           (["--mbuf-pool-ops-name=nosuch"], "--mbuf-pool-ops-name nosuch: must be what DPDK "
+                            "or a library of -d has, such as ring_mp_mc or stack")):
+            end = self.run_uroced(eal=words)
+            self.assertEqual((end.returncode, end.stdout, end.stderr), (2, "", f"uroced: {why}\n"))
 
     def test_what_eal_lets_pass(self):
         """It goes on without a device that a driver refused, and past a word that is no option."""

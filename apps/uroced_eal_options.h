@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Values of EAL's options that EAL would let pass (it reads numbers with atoi()), would crash or wait for
+ * ever with, or would answer without saying what it takes. Nothing here uses DPDK.
+ */
+#ifndef APPS_UROCED_EAL_OPTIONS_H
+#define APPS_UROCED_EAL_OPTIONS_H
+
+#include "uroced_options.h"
+
+/*
+ * Looks at what the user gave. 0, or OPTIONS_USAGE and `why`: one line. Options without a value, and those
+ * that are unknown here, are left to EAL.
+ */
+int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_size);
+
+#endif
