@@ -521,6 +521,8 @@ int main(int argc, char **argv)
 	reload_begin(&options, argc - own, argv + own);
 	signals = block_signals(options.config[0] != '\0');
 	runtime_folder_remove_at_exit();
+	if (eal.own_prefix)
+		runtime_folder_make(facts.pid);
 	status = start_eal(&eal);
 	runtime_folder_hold(rte_eal_get_runtime_dir());
 	if (status != 0)

@@ -431,7 +431,8 @@ static void add_defaults(struct eal_arguments *eal, int argc, char **argv,
 		add_argument(eal, &texts, "-m512");
 	if (facts->hugepages && !has_any(argc, argv, memory))
 		add_argument(eal, &texts, "--in-memory");
-	if (!has_option(argc, argv, "--file-prefix"))
+	eal->own_prefix = !has_option(argc, argv, "--file-prefix");
+	if (eal->own_prefix)
 		add_argument(eal, &texts, "--file-prefix=uroce-%d", facts->pid);
 	if (!has_any(argc, argv, devices))
 		add_argument(eal, &texts, "--no-pci");

@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PREFIX	   "uroce-"
 #define OPEN_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define TRIES	   1000 /* a millisecond apart: another engine removes a dead one's folder meanwhile */
 
 static char own_folder[PATH_MAX];
 
@@ -30,15 +32,65 @@ void runtime_folder_remove_at_exit(void)
 	atexit(remove_own);
 }
 
+/* Whether the descriptor is what the path leads to now. */
+static bool is_there(int fd, const char *path)
+{
+	struct stat held, now;
+
+	return fstat(fd, &held) == 0 && lstat(path, &now) == 0 && held.st_dev == now.st_dev &&
+	       held.st_ino == now.st_ino;
+}
+
+/*
+ * Shared, because others may use the prefix. The descriptor stays open: the lock ends with the process,
+ * however the process ends. False: another engine was about to remove the folder, or has.
+ */
+static bool lock(const char *path)
+{
+	int fd = open(path, OPEN_FLAGS);
+
+	if (fd < 0)
+		return errno != ENOENT; /* not ours, or no folder: EAL will say so */
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0 && is_there(fd, path))
+		return true;
+	close(fd);
+	return false;
+}
+
+/* As EAL finds the folder of its folders. */
+static const char *folder_above(void)
+{
+	const char *folder = getenv("RUNTIME_DIRECTORY");
+
+	if (folder == NULL && getuid() == 0)
+		return "/var/run";
+	if (folder == NULL)
+		folder = getenv("XDG_RUNTIME_DIR");
+	return folder != NULL ? folder : "/tmp";
+}
+
+void runtime_folder_make(int pid)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	char path[PATH_MAX];
+	int tries = 0;
+
+	if (snprintf(path, sizeof(path), "%s/dpdk", folder_above()) >= (int)sizeof(path) - 32)
+		return;
+	mkdir(path, 0700);
+	snprintf(path + strlen(path), 32, "/" PREFIX "%d", pid);
+	snprintf(own_folder, sizeof(own_folder), "%s", path);
+	while ((mkdir(path, 0700) == 0 || errno == EEXIST) && !lock(path) && ++tries < TRIES)
+		nanosleep(&pause, NULL);
+}
+
 void runtime_folder_hold(const char *folder)
 {
-	int fd;
-
+	if (strcmp(folder, own_folder) == 0)
+		return; /* since it was made */
+	remove_own();
 	snprintf(own_folder, sizeof(own_folder), "%s", folder);
-	fd = open(own_folder, OPEN_FLAGS);
-	if (fd >= 0)
-		flock(fd, LOCK_SH | LOCK_NB); /* shared, because others may use the prefix */
-	/* The descriptor stays open: the lock ends with the process, however the process ends. */
+	lock(own_folder);
 }
 
 /* The pid in a folder's name if it is exactly what uroced writes; otherwise 0. */

@@ -13,9 +13,15 @@
 void runtime_folder_remove_at_exit(void);
 
 /*
- * Locks EAL's folder for the life of the process, so that other engines see that it is in use, even
- * from other pid namespaces. Call it after rte_eal_init() with the result of
- * rte_eal_get_runtime_dir(), whether EAL started or not.
+ * Makes the folder uroce-PID where EAL will, and locks it for the life of the process, so that other
+ * engines see that it is in use, even from other pid namespaces. Call it before rte_eal_init(): an engine
+ * that starts may take long, and another one must not remove its folder meanwhile.
+ */
+void runtime_folder_make(int pid);
+
+/*
+ * Locks EAL's folder if it is another one, as with a --file-prefix. Call it after rte_eal_init() with the
+ * result of rte_eal_get_runtime_dir(), whether EAL started or not.
  */
 void runtime_folder_hold(const char *folder);
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "uroced_runtime.h"
@@ -214,5 +215,93 @@ Test(runtime, a_locked_folder_is_kept_until_its_holder_dies)
 	kill(holder, SIGKILL);
 	waitpid(holder, NULL, 0);
 	runtime_folder_remove_dead(own);
+	cr_expect(!exists(folder));
+}
+
+/* A process that makes the folder of that pid, and lives until it is killed. */
+static pid_t make_in_child(int pid)
+{
+	int ready[2];
+	pid_t child;
+	char octet;
+
+	cr_assert_eq(setenv("RUNTIME_DIRECTORY", parent, 1), 0);
+	cr_assert_eq(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		runtime_folder_make(pid);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	cr_assert_eq(read(ready[0], &octet, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* An engine in another pid namespace that has not started EAL yet. hostile H-140 */
+Test(runtime, a_folder_is_held_as_soon_as_it_is_made)
+{
+	pid_t engine = make_in_child(dead);
+	char folder[128], beside[128];
+
+	snprintf(folder, sizeof(folder), "%s/dpdk/uroce-%d", parent, dead);
+	snprintf(beside, sizeof(beside), "%s/dpdk/uroce-%d", parent, getpid());
+	cr_expect(exists(folder));
+	runtime_folder_remove_dead(beside);
+	cr_expect(exists(folder));
+	end(engine);
+	runtime_folder_remove_dead(beside);
+	cr_expect(!exists(folder));
+}
+
+/* It was a dead engine's, and another engine is about to remove it. */
+Test(runtime, a_folder_that_is_just_removed_is_made_again)
+{
+	char above[64], folder[128];
+	pid_t remover, engine;
+	int done[2], fd;
+
+	snprintf(above, sizeof(above), "%s/dpdk", parent);
+	snprintf(folder, sizeof(folder), "%s/uroce-%d", above, dead);
+	cr_assert(mkdir(above, 0700) == 0 && mkdir(folder, 0700) == 0 && pipe(done) == 0);
+	remover = fork();
+	if (remover == 0) {
+		const struct timespec pause = { .tv_nsec = 20000000 };
+
+		fd = open(folder, O_RDONLY | O_DIRECTORY);
+		if (flock(fd, LOCK_EX) != 0 || write(done[1], "", 1) != 1)
+			_exit(1);
+		nanosleep(&pause, NULL); /* the engine may look now, or later */
+		_exit(rmdir(folder) != 0);
+	}
+	cr_assert_eq(read(done[0], above, 1), 1);
+	engine = make_in_child(dead);
+	cr_assert_eq(waitpid(remover, &fd, 0), remover);
+	cr_assert_eq(fd, 0);
+	fd = open(folder, O_RDONLY | O_DIRECTORY);
+	cr_expect_geq(fd, 0, "%m");
+	cr_expect_neq(flock(fd, LOCK_EX | LOCK_NB), 0, "the engine holds it");
+	close(fd);
+	end(engine);
+}
+
+/* EAL was told another name, or has its folder elsewhere. */
+Test(runtime, another_folder_in_the_place_of_what_was_made)
+{
+	char folder[128];
+
+	cr_assert_eq(setenv("RUNTIME_DIRECTORY", parent, 1), 0);
+	snprintf(folder, sizeof(folder), "%s/dpdk/uroce-%d", parent, dead);
+	runtime_folder_make(dead);
+	cr_expect(exists(folder));
+	runtime_folder_hold(make("mine"));
 	cr_expect(!exists(folder));
 }

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -304,6 +305,43 @@ class Refused(EngineCase):
         self.assertEqual((end.returncode, end.stderr.count("\n")), (0, 2), end.stderr)
         self.assertTrue(end.stderr.startswith(told), end.stderr)
         self.assertTrue(json.loads(self.run_refused("--json").stderr)["refused"])
+
+
+PCAP_OF_NO_FRAME = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "a pid namespace and its pids need root")
+class Starting(EngineCase):
+    """Two containers that share DPDK's folder: an engine starts while one in another pid namespace does."""
+
+    def words_without_prefix(self, name, *options):
+        return [UROCED, "--no-huge", "-m128", *options, "--socket", str(self.folder / name)]
+
+    def popen(self, words):
+        engine = subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(self.end, engine)
+        return engine
+
+    def test_its_folder_stays(self):
+        self.environment["RUNTIME_DIRECTORY"] = str(self.folder)
+        highest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")) - 1
+        pid = next(n for n in range(highest, 300, -1) if not os.path.exists(f"/proc/{n}"))
+        frames = self.folder / "frames"
+        os.mkfifo(frames)  # the driver waits for who writes it
+        words = self.words_without_prefix(
+            "far.sock", f"--vdev=net_pcap0,rx_pcap={frames},tx_pcap=/dev/null", "--", "--port",
+            "net_pcap0", "--ip", "10.7.0.1/24")
+        start = f'echo {pid - 1} > /proc/sys/kernel/ns_last_pid; "$@" & wait'
+        far = self.popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                          start, "sh", *words])
+        self.addCleanup(far.kill)  # which ends the engine, too; unshare passes no other signal on
+        until((self.folder / "dpdk" / f"uroce-{pid}").exists, "the folder of the engine that starts")
+        near = self.popen(self.words_without_prefix("near.sock", "--"))
+        self.assertRegex(near.stdout.readline(), "^uroced: serving ")
+        frames.write_bytes(PCAP_OF_NO_FRAME)
+        said = [far.stdout.readline() for _ in range(2)]  # first, of the port's MTU
+        self.assertRegex(said[1], "^uroced: serving ", said)
 
 
 class Restart(EngineCase):
