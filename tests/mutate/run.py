@@ -29,6 +29,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import tomllib
 
 import generate
@@ -82,10 +83,16 @@ class Tree:
         self.builds = False  # anything
         self.passes = {}
         self.objects = {}  # of files as they are
-        self.copy()
-        if finished and not self.build.exists():
+        self.copied = work / 'copied'  # it is there if the build is
+        fresh = finished and not self.build.exists()
+        rules = self.copy(shutil.copy2 if fresh else shutil.copy)
+        if rules and self.copied.exists():
+            shutil.rmtree(self.build)  # what would make it anew makes the original's
+            self.copied.unlink()
+        if fresh:
             shutil.copytree(finished, self.build, symlinks=True)
-            os.utime(self.build / 'build.ninja')  # what would make it anew makes the original's
+            os.utime(self.build / 'build.ninja')
+            self.copied.touch()
         if not (self.build / 'build.ninja').exists():
             subprocess.run(['meson', 'setup', str(self.build), str(self.root)], check=True,
                            stdout=subprocess.DEVNULL)
@@ -94,7 +101,9 @@ class Tree:
         self.tests = {t['name']: t for t in self.ask('--tests')}
         self.files = {t['id']: t['filename'] for t in self.ask('--targets')}
 
-    def copy(self):
+    def copy(self, how):
+        """Whether a meson.build changed."""
+        rules = False
         names = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT, check=True,
                                capture_output=True, text=True).stdout.split('\n')
         for name in filter(None, names):
@@ -104,7 +113,9 @@ class Tree:
             if there.exists() and there.read_bytes() == here.read_bytes():
                 continue
             there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(here, there)  # it is newer than what was built of the old one
+            how(here, there)  # newer than what was built of the old one, or as old as it was
+            rules |= here.name in ('meson.build', 'meson_options.txt')
+        return rules
 
     def ask(self, what):
         text = subprocess.run(['meson', 'introspect', what, str(self.build)], check=True,
@@ -172,27 +183,33 @@ def tests_for(mutant, tree):
     return names
 
 
+def code_of(path):
+    """What an object does, without what a debugger reads."""
+    with tempfile.NamedTemporaryFile() as stripped:  # a pipe would stay empty
+        subprocess.run(['objcopy', '-g', str(path), stripped.name], check=True)
+        return hashlib.sha256(pathlib.Path(stripped.name).read_bytes()).hexdigest()
+
+
 def object_of(tree, file):
-    """The code that the file is compiled to, without what a debugger reads."""
+    """code_of the object of a file as it is now; None: it has none, or does not compile."""
     for entry in json.loads((tree.build / 'compile_commands.json').read_text()):
         if (tree.build / entry['file']).resolve() == tree.root.resolve() / file:
-            stripped = subprocess.run(['objcopy', '-g', entry['output'], '/dev/stdout'],
-                                      cwd=tree.build, capture_output=True)
-            return hashlib.sha256(stripped.stdout).hexdigest()
+            run = subprocess.run(['ninja', '-C', str(tree.build), entry['output']],
+                                 stdout=subprocess.DEVNULL)
+            return code_of(tree.build / entry['output']) if run.returncode == 0 else None
     return None
 
 
-def object_without(tree, file, first):
-    """object_of the file as it is."""
+def object_without(tree, file):
+    """object_of the file without a mutant."""
     if file not in tree.objects:
-        tree.make([first])
         tree.objects[file] = object_of(tree, file)
     return tree.objects[file]
 
 
 def plant(mutant, tree, first):
     """What is to be said of it at once; None: the tests say."""
-    before = object_without(tree, mutant.file, first) if mutant.at is not None else None
+    before = object_without(tree, mutant.file) if mutant.at is not None else None
     (tree.root / mutant.file).write_text(mutant.text(tree.root))
     built, log = tree.make([first])
     if not built:

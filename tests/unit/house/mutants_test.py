@@ -8,7 +8,9 @@
 import fnmatch
 import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 
@@ -48,6 +50,21 @@ class Entries(unittest.TestCase):
     def test_an_entry_without_its_file_is_named(self):
         gone = run.Mutant({"file": "lib/base/gone.c", "find": "a", "replace": "b"}, "moved")
         self.assertEqual(["moved is stale: there is no lib/base/gone.c"], run.stale([gone]))
+
+
+class Generated(unittest.TestCase):
+    def code(self, text):
+        """run.code_of() an object with what a debugger reads."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, made = pathlib.Path(folder, "a.c"), pathlib.Path(folder, "a.o")
+            source.write_text(text)
+            subprocess.run(["cc", "-g", "-c", "a.c", "-o", str(made)], cwd=folder, check=True)
+            return run.code_of(made)
+
+    def test_only_what_does_the_same_is_the_same_code(self):
+        one = self.code("int f(void) { return 1; }\n")
+        self.assertEqual(one, self.code("int f(void)\n{\n\treturn 2 - 1;\n}\n"))
+        self.assertNotEqual(one, self.code("int f(void) { return 2; }\n"))
 
 
 class Tests(unittest.TestCase):
