@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <sys/mman.h>
 
 #include "drivers/client_memory/maps.h"
 #include "queue/cancel.h"
 #include "verbs/memory/mapping.h"
+
+#define LOOKS 8u
 
 enum verdict {
 	MORE,
@@ -22,21 +25,48 @@ static enum verdict judge(const struct mapping *m, uintptr_t *reached, uintptr_t
 	return *reached >= end ? COVERED : MORE;
 }
 
-static int check(uintptr_t address, size_t length, bool write)
+/* 0, or an errno. *reached: where what is good ends. */
+static int look(uintptr_t address, size_t length, bool write, uintptr_t *reached)
 {
-	uintptr_t reached = address;
 	enum verdict v = MORE;
 	struct mapping m;
 	struct maps f;
 	int error = maps_open(&f);
 
+	*reached = address;
 	if (error != 0)
 		return error;
 	/* bounded: a process has at most max_map_count mappings */
 	while (v == MORE && maps_next(&f, &m))
-		v = judge(&m, &reached, address + length, write);
+		v = judge(&m, reached, address + length, write);
 	maps_close(&f);
 	return v == COVERED ? 0 : EFAULT;
+}
+
+/* mincore(2) waits for who changes mappings. */
+static bool is_mapped(uintptr_t address)
+{
+	unsigned char resident;
+
+	return mincore((void *)(address & ~(uintptr_t)4095), 1, &resident) == 0;
+}
+
+/*
+ * Since Linux 6.17 the file can be read while mappings change: memory that another thread replaces
+ * by mremap(2), as demotion does (promote_pages.c), is in none of its lines for a moment. So a hole
+ * is looked at again unless it is one.
+ */
+static int check(uintptr_t address, size_t length, bool write)
+{
+	int error = EFAULT;
+	uintptr_t reached;
+
+	for (uint32_t i = 0; i < LOOKS; i++) {
+		error = look(address, length, write, &reached);
+		if (error != EFAULT || !is_mapped(reached))
+			break;
+	}
+	return error;
 }
 
 int mapping_check(uintptr_t address, size_t length, bool write)

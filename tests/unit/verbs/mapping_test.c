@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -68,6 +71,46 @@ Test(mapping, finds_its_way_through_thousands_of_mappings)
 	cr_assert_eq(mapping_check((uintptr_t)p, MANY * PAGE, false), 0);
 	cr_assert_eq(mapping_check((uintptr_t)p + (MANY - 1) * PAGE, PAGE, true), 0);
 	cr_assert_eq(mapping_check((uintptr_t)p + (MANY - 2) * PAGE, PAGE, true), EFAULT);
+}
+
+/* ---- while another thread replaces it ---- */
+
+#define REPLACED 30u /* pages */
+#define CHECKS	 5000u
+
+static uint32_t stop;
+
+/* As demotion does it: a copy comes in the place of some pages. */
+static void *replace_pages(void *range)
+{
+	char *p = range;
+
+	for (uint32_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
+		size_t length = (1 + i % 8) * PAGE;
+		char *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+		char *to = p + i * 7 % (REPLACED - 8) * PAGE;
+
+		memset(copy, 1, length); /* pages take time to move */
+		if (mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+			abort();
+	}
+	return NULL;
+}
+
+Test(mapping, what_is_replaced_just_then_is_there)
+{
+	char *p = mmap(NULL, REPLACED * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+	uint32_t faults = 0;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, replace_pages, p), 0);
+	for (uint32_t i = 0; i < CHECKS; i++)
+		faults += mapping_check((uintptr_t)p, REPLACED * PAGE, true) != 0;
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	cr_assert_eq(faults, 0, "%u of %u", faults, CHECKS);
 }
 
 Test(mapping, address_zero_and_the_end_of_memory_are_faults)
