@@ -16,7 +16,7 @@
 
 static struct membership *find(struct neighbour_table *t, const struct gid *group)
 {
-	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++)
+	for (uint32_t i = 0; i < t->members_reached; i++)
 		if (t->membership[i].used && gid_equal(&t->membership[i].group, group))
 			return &t->membership[i];
 	return NULL;
@@ -42,20 +42,28 @@ static bool report(struct neighbour_table *t, const struct gid *group, enum memb
 	return mld_report(t, group, what, now < t->mld_v1_until, out);
 }
 
+/* NULL: all are used. */
+static struct membership *unused(struct neighbour_table *t)
+{
+	for (uint32_t i = 0; i < t->members_reached; i++)
+		if (!t->membership[i].used)
+			return &t->membership[i];
+	return t->members_reached < LIMIT_ENGINE_GROUPS ? &t->membership[t->members_reached++]
+							: NULL;
+}
+
 int neighbour_join(struct neighbour_table *t, const struct gid *group, nanotime now)
 {
-	struct membership *m = t->membership;
+	struct membership *m;
 
 	if (t->kernel != NULL)
 		return neighbour_kernel_join(t->kernel, group);
 	if (find(t, group) != NULL)
 		return 0;
-	while (m < t->membership + LIMIT_ENGINE_GROUPS && m->used)
-		m++;
-	if (m == t->membership + LIMIT_ENGINE_GROUPS)
+	m = unused(t);
+	if (m == NULL)
 		return ENOSPC;
 	*m = (struct membership){ .used = true, .group = *group, .answer_at = TIME_NEVER };
-	t->memberships++;
 	m->unasked = is_untold(group) ? 0 : ROBUSTNESS;
 	m->unasked_at = now;
 	return 0;
@@ -74,7 +82,6 @@ void neighbour_leave(struct neighbour_table *t, const struct gid *group, nanotim
 	if (m == NULL)
 		return;
 	m->used = false;
-	t->memberships--;
 	/* Once: a router that misses it will query, and get no answer. */
 	if (!is_untold(group))
 		report(t, group, REPORT_LEAVE, now, out);
@@ -98,7 +105,7 @@ void groups_queried(struct neighbour_table *t, const struct query *q, nanotime n
 		t->igmp_v2_until = now + OLDER_QUERIER_LAST;
 	if (q->older && !q->ipv4)
 		t->mld_v1_until = now + OLDER_QUERIER_LAST;
-	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS && t->memberships > 0; i++) {
+	for (uint32_t i = 0; i < t->members_reached; i++) {
 		struct membership *m = &t->membership[i];
 
 		if (!m->used || gid_is_ipv4(&m->group) != q->ipv4 || is_untold(&m->group) ||
@@ -126,7 +133,7 @@ nanotime groups_tick(struct neighbour_table *t, nanotime now, struct neighbour_f
 {
 	nanotime next = TIME_NEVER;
 
-	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS && t->memberships > 0; i++)
+	for (uint32_t i = 0; i < t->members_reached; i++)
 		if (t->membership[i].used)
 			next = time_earlier(next, membership_tick(t, &t->membership[i], now, out));
 	return next;

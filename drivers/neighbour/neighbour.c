@@ -149,7 +149,7 @@ static bool next_hop(const struct neighbour_table *t, const struct gid *gid, str
 
 static struct entry *entry_find(struct neighbour_table *t, const struct gid *gid)
 {
-	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++)
+	for (uint32_t i = 0; i < t->reached; i++)
 		if (t->entry[i].state != ENTRY_FREE && gid_equal(&t->entry[i].gid, gid))
 			return &t->entry[i];
 	return NULL;
@@ -160,13 +160,13 @@ static struct entry *entry_take(struct neighbour_table *t)
 {
 	struct entry *oldest = &t->entry[0];
 
-	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++) {
+	for (uint32_t i = 0; i < t->reached; i++) {
 		if (t->entry[i].state == ENTRY_FREE)
 			return &t->entry[i];
 		if (t->entry[i].used_at < oldest->used_at)
 			oldest = &t->entry[i];
 	}
-	return oldest;
+	return t->reached < LIMIT_NEIGHBOUR_ENTRIES ? &t->entry[t->reached++] : oldest;
 }
 
 static void entry_start(struct entry *e, struct gid gid, nanotime now)
@@ -339,7 +339,7 @@ nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbou
 
 	if (t->kernel != NULL && neighbour_kernel_changed(t->kernel, now))
 		t->generation++;
-	for (uint32_t i = 0; i < LIMIT_NEIGHBOUR_ENTRIES; i++) {
+	for (uint32_t i = 0; i < t->reached; i++) {
 		struct entry *e = &t->entry[i];
 
 		if (e->state != ENTRY_FREE && e->due_at <= now)

@@ -69,12 +69,13 @@ struct neighbour_table {
 	uint32_t generation;
 	struct neighbour_address address[LIMIT_GIDS];
 	struct gid gateway[LIMIT_NEIGHBOUR_GATEWAYS];
+	uint32_t reached; /* entries from here on were never taken: none of them is looked at */
 	struct entry entry[LIMIT_NEIGHBOUR_ENTRIES];
 	struct neighbour_kernel *kernel; /* or NULL */
-	uint32_t memberships;
 	nanotime igmp_v2_until; /* an older querier is on the link until then */
 	nanotime mld_v1_until;
 	uint64_t random;
+	uint32_t members_reached; /* memberships from here on were never used */
 	struct membership membership[LIMIT_ENGINE_GROUPS];
 };
 

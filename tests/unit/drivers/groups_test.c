@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Membership of multicast groups as reported to the link, compared with frames made by scapy. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,15 +133,21 @@ Test(groups, some_groups_are_not_reported)
 
 Test(groups, as_many_groups_as_the_limit)
 {
-	struct gid group = group4;
+	struct gid group = group4, middle = group4;
 
+	middle.octet[14] = 5; /* group 0x503 */
 	for (uint32_t i = 0; i < LIMIT_ENGINE_GROUPS; i++) {
 		group.octet[14] = (uint8_t)(i >> 8);
 		group.octet[15] = (uint8_t)i;
 		cr_assert_eq(neighbour_join(t, &group, TIME_S), 0, "group %u", i);
 	}
 	group.octet[13] = 9;
-	cr_expect_neq(neighbour_join(t, &group, TIME_S), 0);
+	cr_expect_eq(neighbour_join(t, &group, TIME_S), ENOSPC);
+	/* the place of one that left is the next one's */
+	neighbour_leave(t, &middle, TIME_S, &out);
+	cr_expect_eq(neighbour_join(t, &group, TIME_S), 0);
+	group.octet[13] = 10;
+	cr_expect_eq(neighbour_join(t, &group, TIME_S), ENOSPC);
 	/* when the list of frames is full the next tick sends the others; none is lost */
 	for (uint32_t left = LIMIT_ENGINE_GROUPS; left > 0; left -= out.count) {
 		neighbour_frames_clear(&out);
