@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_kvargs.h>
@@ -129,6 +130,11 @@ static uint32_t driver_header(const struct rte_eth_dev_info *info)
 	/* net_virtio, net_virtio_user */
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0 ? VIRTIO_HEADER
 										   : 0;
+}
+
+bool ethdev_is_card(const struct rte_eth_dev_info *info)
+{
+	return info->device != NULL && strcmp(rte_bus_name(rte_dev_bus(info->device)), "pci") == 0;
 }
 
 void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,

@@ -18,6 +18,8 @@
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/kernel_interface.h"
 
+#define NAPS_FIRST 40u /* of LIMIT_PORT_NAP, before an lcore waits for its card's interrupt */
+
 static struct ethdev *ethdev_of(struct port *p)
 {
 	return container_of_type(p, struct ethdev, port);
@@ -73,16 +75,31 @@ static uint16_t read_aside(struct ethdev *d, struct rte_mbuf **frames, uint16_t 
 	return received;
 }
 
+/*
+ * An interrupt of a card costs more than a nap, so an lcore naps while frames may follow soon, and only a quiet
+ * one waits for the interrupt. From the first frame on it is off: nobody waits for it.
+ */
+static void frames_came(struct ethdev *d, struct ethdev_queue *q, uint16_t queue)
+{
+	q->naps = 0;
+	if (q->armed)
+		rte_eth_dev_rx_intr_disable(d->id, queue);
+	q->armed = false;
+}
+
 static uint16_t ethdev_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
 				uint16_t n)
 {
 	struct ethdev *d = ethdev_of(p);
+	struct ethdev_queue *q = &d->queue[queue];
 	uint16_t received = rte_eth_rx_burst(d->id, queue, frames, n), kept = 0;
 
+	if (received > 0 && (q->naps > 0 || q->armed))
+		frames_came(d, q, queue);
 	if (unlikely(d->aside != NULL) && queue == 0)
 		received += read_aside(d, frames + received, n - received);
 	for (uint16_t i = 0; i < received; i++) {
-		if (is_acceptable(d, &d->queue[queue], frames[i]))
+		if (is_acceptable(d, q, frames[i]))
 			frames[kept++] = frames[i];
 		else
 			rte_pktmbuf_free(frames[i]);
@@ -101,9 +118,31 @@ static int ethdev_bell_fd(struct port *p, uint16_t queue)
 	struct ethdev *d = ethdev_of(p);
 	struct ethdev_queue *q = &d->queue[queue];
 
-	if (q->bell_is_interrupt)
-		rte_eth_dev_rx_intr_enable(d->id, queue);
+	if (!q->bell_is_interrupt)
+		return q->bell;
+	if (d->interrupts_read && q->naps < NAPS_FIRST) {
+		q->naps++;
+		return -1;
+	}
+	/* net_tap has no such operation: its descriptor is always armed */
+	if (rte_eth_dev_rx_intr_enable(d->id, queue) != 0 && d->interrupts_read)
+		return -1;
+	q->armed = true;
 	return q->bell;
+}
+
+static void silence_interrupt(struct ethdev *d, struct ethdev_queue *q, uint16_t queue)
+{
+	uint64_t interrupts;
+
+	rte_eth_dev_rx_intr_disable(d->id, queue);
+	q->armed = false;
+	if (!d->interrupts_read || read(q->bell, &interrupts, sizeof(interrupts)) >= 0 ||
+	    errno == EAGAIN)
+		return;
+	/* uio's descriptor counts in four octets, and would stay readable: back to naps */
+	q->bell = -1;
+	q->bell_is_interrupt = false;
 }
 
 static void ethdev_bell_drain(struct port *p, uint16_t queue)
@@ -112,7 +151,7 @@ static void ethdev_bell_drain(struct port *p, uint16_t queue)
 	struct ethdev_queue *q = &d->queue[queue];
 
 	if (q->bell_is_interrupt)
-		rte_eth_dev_rx_intr_disable(d->id, queue);
+		silence_interrupt(d, q, queue);
 	else if (d->xdp && d->aside != NULL && queue == 0)
 		aside_silence(d->aside);
 	else if (!d->xdp && q->bell >= 0)
@@ -256,10 +295,12 @@ static void spread_flows(struct rte_eth_conf *c, const struct rte_eth_dev_info *
 	c->rx_adv_conf.rss_conf.rss_hf = hash;
 }
 
-/* Of the software ports only tap has them; net_impair does not pass them on. */
-static bool has_interrupts(const struct ethdev *d, const struct rte_eth_dev_info *info)
+/* Of the software ports only tap has them; net_impair does not pass them on. Cards may have them. */
+static bool may_interrupt(const struct ethdev *d, const struct rte_eth_dev_info *info)
 {
-	return d->id == d->behind && strcmp(info->driver_name, "net_tap") == 0;
+	if (d->id != d->behind)
+		return false;
+	return d->interrupts_read || strcmp(info->driver_name, "net_tap") == 0;
 }
 
 static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
@@ -269,7 +310,7 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 
 	if (d->port.queues > 1)
 		spread_flows(&c, info);
-	c.intr_conf.rxq = has_interrupts(d, info);
+	c.intr_conf.rxq = d->interrupts;
 	ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
 	if (ret != 0 && c.rxmode.mq_mode != 0) {
 		c.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
@@ -368,14 +409,12 @@ static void receive_groups(struct ethdev *d)
 		rte_eth_promiscuous_enable(d->id);
 }
 
-static void open_bells(struct ethdev *d, const struct rte_eth_dev_info *info)
+static void open_bells(struct ethdev *d)
 {
-	bool interrupts = has_interrupts(d, info);
-
 	for (uint16_t i = 0; i < d->port.queues; i++) {
 		struct ethdev_queue *q = &d->queue[i];
 
-		if (interrupts) {
+		if (d->interrupts) {
 			q->bell = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, i);
 			q->bell_is_interrupt = q->bell >= 0;
 		} else if (d->link_ifindex != 0 && !d->xdp) {
@@ -414,13 +453,14 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	d->claim = claim_none();
 	p->nap = LIMIT_PORT_NAP;
 	d->sees_own_frames = strcmp(info->driver_name, "net_af_packet") == 0;
+	d->interrupts_read = d->id == d->behind && ethdev_is_card(info);
 	d->xdp = d->id == d->behind && strcmp(info->driver_name, "net_af_xdp") == 0;
 	for (uint16_t i = 0; i < LIMIT_LCORES; i++)
 		d->queue[i].bell = -1;
 }
 
-static bool start(struct ethdev *d, const struct ethdev_options *o,
-		  const struct rte_eth_dev_info *info, char *why, size_t size)
+static bool try_start(struct ethdev *d, const struct ethdev_options *o,
+		      const struct rte_eth_dev_info *info, char *why, size_t size)
 {
 	const char *step = "configure";
 	int ret = configure(d, info);
@@ -440,6 +480,17 @@ static bool start(struct ethdev *d, const struct ethdev_options *o,
 	if (ret != 0)
 		explain(why, size, "cannot %s port %s: %s", step, o->name, rte_strerror(-ret));
 	return ret == 0;
+}
+
+/* Whether a card has interrupts (vectors for all queues, a driver that knows them) shows when it starts. */
+static bool start(struct ethdev *d, const struct ethdev_options *o,
+		  const struct rte_eth_dev_info *info, char *why, size_t size)
+{
+	d->interrupts = may_interrupt(d, info);
+	if (d->interrupts && try_start(d, o, info, why, size))
+		return true;
+	d->interrupts = false;
+	return try_start(d, o, info, why, size);
 }
 
 struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_size)
@@ -471,7 +522,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
 	d->removed = -1;
 	receive_groups(d);
-	open_bells(d, &info);
+	open_bells(d);
 	removal_watch(d, &info);
 	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {
 		ethdev_close(&d->port);

@@ -19,6 +19,8 @@ struct ethdev_queue {
 	atomic_uint_fast64_t truncated;
 	int bell; /* descriptor, or -1 */
 	bool bell_is_interrupt;
+	bool armed; /* the interrupt is, until a frame comes */
+	uint16_t naps; /* taken instead of it since the last frame */
 	bool bell_is_borrowed; /* net_af_xdp's own socket: the driver closes it */
 } __rte_cache_aligned;
 
@@ -31,6 +33,8 @@ struct ethdev {
 	int facts; /* descriptor to query the interface; -1: none */
 	bool sees_own_frames;
 	bool xdp; /* net_af_xdp, not behind net_impair */
+	bool interrupts; /* configured for rx interrupts */
+	bool interrupts_read; /* ... which count in an eventfd; otherwise the frames are in the descriptor */
 	bool promiscuous; /* on behalf of the kernel's interface */
 	bool groups_need_it; /* promiscuous for groups, which it cannot receive otherwise */
 	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
@@ -53,6 +57,9 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 
 /* net_impair has the properties of its lower port: replaces id and facts by those. */
 void ethdev_behind(uint16_t *id, struct rte_eth_dev_info *info);
+
+/* A PCI device, as opposed to a software port. */
+bool ethdev_is_card(const struct rte_eth_dev_info *info);
 
 /* A tap also gives its MAC address to the kernel's end, which would then talk to itself. */
 bool ethdev_shares_mac(const struct rte_eth_dev_info *info);
