@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -45,6 +46,7 @@
 #define MTU_DEFAULT   4200u
 #define MTU_OF_4096   4176u
 #define PAUSE_MS      200
+#define LINK_WAIT_S   10 /* some cards need seconds to agree on a speed */
 #define POOL_BASE     4096u
 #define POOL_PER_CORE 12288u
 #define POOL_CACHE    256u
@@ -116,6 +118,20 @@ static int default_socket(struct uroced_options *o)
 
 /* ---- the port ---- */
 
+/* -m cannot make hugepages, and without -m EAL takes as many as are free. */
+static void say_no_pool(uint32_t n, uint32_t octets)
+{
+	uint32_t mib = (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64;
+
+	if (rte_eal_has_hugepages())
+		say("no memory for %u packet buffers of %u octets: have %u MiB of hugepages free (echo %u "
+		    "> /proc/sys/vm/nr_hugepages), or --no-huge",
+		    n, octets, mib, mib / 2 + 64);
+	else
+		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
+		    octets, mib);
+}
+
 /* netdev: what --netdev asks for; NULL: --port. */
 static struct rte_mempool *make_pool(const struct uroced_options *o,
 				     const struct netdev_options *netdev, uint32_t lcores)
@@ -130,8 +146,7 @@ static struct rte_mempool *make_pool(const struct uroced_options *o,
 	pool = netdev != NULL ? netdev_pool(netdev, "uroced", n, POOL_CACHE)
 			      : ethdev_pool(o->port, "uroced", n, POOL_CACHE, (uint16_t)octets);
 	if (pool == NULL)
-		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
-		    octets, (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64);
+		say_no_pool(n, octets);
 	return pool;
 }
 
@@ -339,9 +354,10 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	if (mtu != 0 && mtu < MTU_OF_4096)
 		say("an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
 		    MTU_OF_4096,
-		    o->engine.mtu != 0	   ? "--mtu, and the port's"
-		    : o->netdev[0] != '\0' ? "ip link set mtu"
-					   : "framesz, bsize or mtu of the port");
+		    o->engine.mtu != 0 ? "--mtu, and the port's"
+		    : o->netdev[0] != '\0'
+			    ? "ip link set mtu"
+			    : "--mtu; with framesz, bsize or mtu of a software port");
 	printf("uroced: serving %s on %s\n", text, o->socket);
 	fflush(stdout);
 }
@@ -371,12 +387,40 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 	return 0;
 }
 
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/*
+ * Says once that there is no link, after the time that a card may need for one. The engine serves
+ * nevertheless: the link may come. *until: 0 once nothing is to be said any more.
+ */
+static void look_for_link(const struct uroced_options *o, time_t *until)
+{
+	const struct port *p;
+
+	if (*until == 0)
+		return;
+	p = o->engine.port != NULL ? port_of_program(o->engine.port) : NULL;
+	if (p == NULL || __atomic_load_n(&p->link_up, __ATOMIC_RELAXED)) {
+		*until = 0;
+	} else if (seconds() >= *until) {
+		say("%s has no link: look at its cable and at the other end",
+		    o->netdev[0] != '\0' ? o->netdev : o->port);
+		*until = 0;
+	}
+}
+
 /* How long the main thread may wait, in ms; -1: for ever. */
-static int longest_wait(const struct uroced_options *o)
+static int longest_wait(const struct uroced_options *o, bool looks_for_link)
 {
 	int watchdog = notify_period();
 
-	if (o->engine.exit_when_idle == 0)
+	if (o->engine.exit_when_idle == 0 && !looks_for_link)
 		return watchdog;
 	return watchdog >= 0 ? MIN_OF(watchdog, PAUSE_MS) : PAUSE_MS;
 }
@@ -422,9 +466,11 @@ static int wait_for_end(struct uroce_engine *e, struct uroced_options *o, int si
 	struct pollfd p[3] = { { .fd = signals, .events = POLLIN },
 			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN },
 			       { .fd = removal(o), .events = POLLIN } };
+	time_t link_until = seconds() + LINK_WAIT_S;
 
 	while (!console_wants_end() && !uroce_idle_expired(e)) {
-		if (poll(p, 3, longest_wait(o)) < 0 && errno != EINTR)
+		look_for_link(o, &link_until);
+		if (poll(p, 3, longest_wait(o, link_until != 0)) < 0 && errno != EINTR)
 			break;
 		feed_watchdog(e);
 		if (p[2].revents != 0) {

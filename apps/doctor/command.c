@@ -26,6 +26,8 @@ static const char usage[] =
 	"\n"
 	"The exit status is 0 if nothing is missing, otherwise 1. docs/tuning.md goes through it.\n";
 
+#define PORT_ACTIVE 4 /* ibv_port_state */
+
 struct doctor_options {
 	const char *port;
 	const char *socket;
@@ -123,6 +125,7 @@ static void find_engine(struct machine *m, const char *chosen)
 
 	m->engine_error = engine_locate(chosen, &where, &device, m->engine, sizeof(m->engine));
 	memcpy(m->socket, where.path, sizeof(m->socket));
+	m->engine_active = m->engine_error == 0 && device.port_state == PORT_ACTIVE;
 	if (m->engine_error == 0)
 		engine_describe(&device, m->engine, sizeof(m->engine));
 	if (m->engine_error == 0 || m->engine_error == ETIMEDOUT)

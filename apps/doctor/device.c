@@ -237,6 +237,27 @@ static void open_group(const struct machine *m, const char *node, struct finding
 	}
 }
 
+static bool group_node(const struct machine *m, char *node, size_t size)
+{
+	char group[32], name[32];
+
+	if (!tree_link(m, group, sizeof(group), DEVICE "/iommu_group", m->pci))
+		return false;
+	snprintf(node, size, "/dev/vfio/%s%s",
+		 iommu_group(m, m->pci, name, sizeof(name)) ? "" : "noiommu-", group);
+	return true;
+}
+
+bool device_is_of_engine(const struct machine *m)
+{
+	struct holder h;
+	char node[64];
+
+	return m->kind == PORT_PCI && m->engine_error == 0 && m->engine_pid > 0 &&
+	       group_node(m, node, sizeof(node)) && holder_of_file(m, node, &h) &&
+	       h.pid == m->engine_pid;
+}
+
 void check_group(const struct machine *m, struct finding *f)
 {
 	char driver[64], group[32], other[16] = "", node[64];
@@ -251,9 +272,8 @@ void check_group(const struct machine *m, struct finding *f)
 		finding_mend(f, "dpdk-devbind.py -b vfio-pci %s", other);
 		return;
 	}
-	snprintf(node, sizeof(node), "/dev/vfio/%s%s",
-		 iommu_group(m, m->pci, other, sizeof(other)) ? "" : "noiommu-", group);
-	open_group(m, node, f);
+	if (group_node(m, node, sizeof(node)))
+		open_group(m, node, f);
 }
 
 /* ---- its slot ---- */

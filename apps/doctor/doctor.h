@@ -49,6 +49,7 @@ struct machine {
 	int engine_error; /* 0: it answers; otherwise what locate.h says */
 	char engine[512]; /* its description, or one line about what failed */
 	int32_t engine_pid; /* 0: unknown */
+	bool engine_active; /* its port is */
 };
 
 struct check {
@@ -100,6 +101,8 @@ enum bound_to {
 };
 
 enum bound_to device_bound_to(const struct machine *m, char *driver, size_t size);
+/* Whether the engine above has the PCI device, as far as this process may see it. */
+bool device_is_of_engine(const struct machine *m);
 /* vfio without an IOMMU is switched on. */
 bool vfio_is_unsafe(const struct machine *m);
 

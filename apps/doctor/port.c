@@ -44,12 +44,27 @@ void check_privileges(const struct machine *m, struct finding *f)
 
 /* ---- link ---- */
 
+/* Of a device that the kernel has given away, only the engine knows it. */
+static void ask_engine(const struct machine *m, struct finding *f)
+{
+	if (!device_is_of_engine(m))
+		return;
+	if (m->engine_active) {
+		finding_set(f, CHECK_OK, "%s is up", m->pci);
+		return;
+	}
+	finding_set(f, CHECK_MISSING, "%s has no link", m->pci);
+	finding_mend(f, "look at the cable and the other end");
+}
+
 void check_link(const struct machine *m, struct finding *f)
 {
 	int64_t flags, carrier, mbits;
 
-	if (!kernel_sees(m))
+	if (!kernel_sees(m)) {
+		ask_engine(m, f);
 		return;
+	}
 	if (!tree_number(m, &flags, NET "/flags", m->iface) || (flags & IFF_UP) == 0) {
 		finding_set(f, CHECK_MISSING, "%s is down", m->iface);
 		finding_mend(f, "ip link set %s up", m->iface);

@@ -117,9 +117,9 @@ static void packet_ring_carries(uint16_t id, const struct rte_eth_dev_info *info
 	uint32_t frame = devarg_number(info, "framesz", DRIVER_DEFAULT_SIZE);
 
 	lower(c, less(frame, PACKET_RING_OVERHEAD),
-	      "framesz= (and blocksz=, a multiple of it) in the port's --vdev");
+	      "raise framesz= (and blocksz=, a multiple of it) in the port's --vdev");
 	lower(c, ifindex_mtu(-1, ethdev_ifindex(id, info)),
-	      "the interface's MTU (ip link set mtu)");
+	      "raise the interface's MTU (ip link set mtu)");
 }
 
 /* Octets of a buffer that the driver does not give to the frame, beside the headroom. */
@@ -130,6 +130,17 @@ static uint32_t driver_header(const struct rte_eth_dev_info *info)
 	/* net_virtio, net_virtio_user */
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0 ? VIRTIO_HEADER
 										   : 0;
+}
+
+/* A driver that does not name an MTU names a frame: with cards that is true (net_e1000_em). */
+static void device_carries(const struct rte_eth_dev_info *info, struct carries *c)
+{
+	static const char largest[] = "this is the device's largest";
+
+	if (info->max_mtu != 0)
+		lower(c, info->max_mtu, largest);
+	if (info->max_mtu == UINT16_MAX && ethdev_is_card(info))
+		lower(c, less(info->max_rx_pktlen, RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN), largest);
 }
 
 bool ethdev_is_card(const struct rte_eth_dev_info *info)
@@ -144,14 +155,14 @@ void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,
 
 	c->mtu = UINT16_MAX;
 	lower(c, less(room, RTE_PKTMBUF_HEADROOM + ETHERNET_OVERHEAD + driver_header(info)),
-	      "the packet buffers' size");
+	      "raise the packet buffers' size");
 	if (strcmp(info->driver_name, "net_af_packet") == 0)
 		packet_ring_carries(id, info, c);
 	else if (strcmp(info->driver_name, "net_memif") == 0)
 		lower(c, less(devarg_number(info, "bsize", DRIVER_DEFAULT_SIZE), ETHERNET_OVERHEAD),
-		      "bsize= in the port's --vdev, on both sides");
-	else if (info->max_mtu != 0)
-		lower(c, info->max_mtu, "nothing: this is the device's largest MTU");
+		      "raise bsize= in the port's --vdev, on both sides");
+	else
+		device_carries(info, c);
 }
 
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu)

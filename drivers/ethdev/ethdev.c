@@ -392,7 +392,7 @@ static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
 	ethdev_carries(d->behind, info, o->pool, &c);
 	mtu = o->mtu != 0 ? o->mtu : natural_mtu(d->behind, info, &c);
 	if (mtu > c.mtu) {
-		explain(why, size, "%s carries an MTU of %u, not %u: raise %s", o->name, c.mtu, mtu,
+		explain(why, size, "%s carries an MTU of %u, not %u: %s", o->name, c.mtu, mtu,
 			c.raise);
 		return false;
 	}

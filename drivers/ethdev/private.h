@@ -49,7 +49,7 @@ struct ethdev {
 /* The largest MTU that the port's driver and arguments allow, and how the user can raise it. */
 struct carries {
 	uint32_t mtu;
-	char raise[128]; /* "framesz=... of net_af_packet0" */
+	char raise[128]; /* "raise framesz=... of net_af_packet0" */
 };
 
 void ethdev_carries(uint16_t id, const struct rte_eth_dev_info *info,

@@ -13,6 +13,15 @@ TestSuite(doctor_port, .timeout = 60);
 		"sys/class/net/eth0/" file, text "\n" \
 	}
 
+#define GROUP                                                               \
+	{                                                                   \
+		DEVICES NIC "/iommu_group", "->../../kernel/iommu_groups/1" \
+	}
+#define HOLDER                                 \
+	{                                      \
+		"proc/7/fd/5", "->/dev/vfio/1" \
+	}
+
 Test(doctor_port, privileges)
 {
 	static const struct doctor_row rows[] = {
@@ -75,6 +84,29 @@ Test(doctor_port, link)
 		  .port = NIC,
 		  .verdict = CHECK_MISSING,
 		  .text = "eth0 is down" },
+		{ "of a device that nobody has",
+		  { DRIVER("vfio-pci"), GROUP },
+		  .port = NIC,
+		  .m.engine_pid = 7,
+		  .verdict = CHECK_NONE },
+		{ "of an engine's device, up",
+		  { DRIVER("vfio-pci"), GROUP, HOLDER },
+		  .port = NIC,
+		  .m = { .engine_pid = 7, .engine_active = true },
+		  .verdict = CHECK_OK,
+		  .text = NIC " is up" },
+		{ "of an engine's device, down",
+		  { DRIVER("vfio-pci"), GROUP, HOLDER },
+		  .port = NIC,
+		  .m.engine_pid = 7,
+		  .verdict = CHECK_MISSING,
+		  .text = NIC " has no link",
+		  .mend = "cable" },
+		{ "of another engine's device",
+		  { DRIVER("vfio-pci"), GROUP, HOLDER },
+		  .port = NIC,
+		  .m.engine_pid = 8,
+		  .verdict = CHECK_NONE },
 	};
 
 	EXPECT(check_link, rows);
