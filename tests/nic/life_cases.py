@@ -16,6 +16,10 @@ class OnCard:
     def __init__(self, wire):
         self.rig, self.guest, self.address = wire.rig, self, wire.guest.address
         self.start, self.finish = wire.guest.verbs, wire.guest.finish
+        self.wire = wire
+
+    def listens(self, number, port):
+        self.wire.guest.listens_by_cm(port, number)
 
 
 def hears(peer, event, limit=20):
@@ -78,7 +82,7 @@ def removed(wire):
     engine = wire.guest.engine
     peer = Peer(OnCard(wire), "theirs")
     try:
-        wire.guest.monitor.do("device_del", id="nic")
+        wire.guest.monitor.do("device_del", id=wire.guest.card.id)
         hears(peer, DEVICE_FATAL)
     finally:
         peer.close()

@@ -3,12 +3,15 @@
 
 import dataclasses
 
+import bad_cases
 import connected
 import life_cases
 import other_cases
+import peer_cases
 import wire_cases
 from wire import LARGEST, Setup
 
+QUICK = ("e1000e", "vmxnet3", "virtio-net-pci")
 PLAIN = Setup()
 JUMBO = Setup(mtu=4200)
 LCORES = Setup(mtu=4200, lcores="0,1")
@@ -18,11 +21,12 @@ KERNEL = Setup(mtu=4200, options=("--kernel-interface", "eth9"))
 
 @dataclasses.dataclass
 class Case:
-    """`function(wire)` returns a remark or None. `setup`: of the guest's engine, None: none."""
+    """`function(wire)` returns a remark or None. `setup`: of the guest's engine, None: none.
+    `quick`: the cards on which it is in the short form."""
     name: str
     setup: Setup
     function: object
-    quick: bool = False
+    quick: tuple = ()
     on: object = None  # function of a Nic
 
     def fits(self, nic):
@@ -37,6 +41,8 @@ PAIRS = [
     ("read", "ib_read_bw -s 65536 -n 60", "client", False),
     ("send", "ib_send_bw -s 65536 -n 60", "server", False),
     ("atomic", "ib_atomic_bw -n 300", "client", False),
+    ("read-lat", "ib_read_lat -s 64 -n 100", "server", False),
+    ("atomic-lat", "ib_atomic_lat -n 100", "server", False),
     ("write-lat", "ib_write_lat -s 64 -n 100", "client", False),
     ("send-lat", "ib_send_lat -s 64 -n 100 -e", "server", False),
     ("pingpong", "ibv_rc_pingpong -n 60 -s 20000 -c", "server", False),
@@ -55,17 +61,20 @@ def pairs(mtu, family, rows, quick=True):
     for name, line, role, in_quick in rows:
         yield Case(f"{mtu or 1500}/{family}/{name}", place,
                    lambda wire, line=line, role=role: wire.measured(line, family, role),
-                   quick and in_quick)
+                   QUICK if quick and in_quick else ())
 
 
 CASES = [
     *pairs(0, "v4", PAIRS),
     *pairs(0, "v6", PAIRS, False),
-    Case("1500/v4/rping", PLAIN, connected.rping("v4"), True),
+    Case("1500/v4/rping", PLAIN, connected.rping("v4"), QUICK),
     Case("1500/v6/rping", PLAIN, connected.rping("v6")),
+    Case("1500/v4/sizes", PLAIN, peer_cases.sizes("v4")),
     *pairs(4200, "v4", ACROSS),
+    Case("4200/v4/sizes", JUMBO, peer_cases.sizes("v4")),
     Case("4200/v4/rping", JUMBO, connected.rping("v4")),
     *pairs(4200, "v6", ACROSS, False),
+    Case("4200/v6/sizes", JUMBO, peer_cases.sizes("v6")),
     *pairs(LARGEST, "v4", ACROSS, False),
     Case("lcores/rping", LCORES, connected.rping("v4")),
     Case("lcores/write-8qp", LCORES,
@@ -77,8 +86,23 @@ CASES = [
     Case("wire/multicast-v4-out", PLAIN, wire_cases.multicast("v4", "client")),
     Case("wire/multicast-v6-in", PLAIN, wire_cases.multicast("v6", "server")),
     Case("kernel-interface/tcp", KERNEL, other_cases.kernel_interface),
+    Case("sleeping", PLAIN, other_cases.sleeping),
+    Case("two-engines", JUMBO, peer_cases.two_engines),
+    Case("linux-rxe", JUMBO, peer_cases.rxe),
     Case("link", JUMBO, life_cases.link),
     Case("ended", JUMBO, life_cases.ended),
-    Case("killed", JUMBO, life_cases.killed, True),
+    Case("killed", JUMBO, life_cases.killed, QUICK),
+    Case("bad/in-use", PLAIN, bad_cases.in_use),
+    Case("bad/doctor", None, bad_cases.all_is_well),
+    Case("bad/mtu", None, bad_cases.mtu),
+    Case("bad/wrong-driver", None, bad_cases.wrong_driver),
+    Case("bad/no-driver", None, bad_cases.no_driver),
+    Case("bad/no-access", None, bad_cases.no_access),
+    Case("bad/no-card", None, bad_cases.no_card),
+    Case("bad/not-named", None, bad_cases.not_named),
+    Case("bad/few-hugepages", None, bad_cases.few_hugepages),
+    Case("bad/no-hugepages", None, bad_cases.no_hugepages),
+    Case("bad/no-link", None, bad_cases.no_link),
+    # last: it takes the card out and puts it in again
     Case("removed", JUMBO, life_cases.removed, on=lambda nic: nic.express),
 ]

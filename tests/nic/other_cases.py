@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sleeping on the card's interrupts; the kernel's interface beside RoCE; what a user does wrong."""
+"""Sleeping on the card's interrupts; the kernel's interface beside RoCE."""
 
 import hashlib
 import json
@@ -55,15 +55,3 @@ def kernel_interface(wire):
     finally:
         client.end()
     return f"TCP took {took:.1f} s"
-
-
-def fails(wire, words, *texts):
-    """uroced must end at once, with a status and one last line that has these texts."""
-    status, output = wire.guest.finish(wire.guest.start(words), 60)
-    lines = output.strip().splitlines() or [""]
-    if status in (0, "timeout"):
-        raise Failure(f"uroced ended with {status}: {lines[-1]}")
-    for text in texts:
-        if text not in lines[-1]:
-            raise Failure(f"uroced's last line has no '{text}': {lines[-1]}")
-    return lines[-1]

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroce on the network cards that QEMU emulates: every case on each card, one line per case.
 
-    tests/nic/run.py [--nic KIND]... [--case PATTERN]... [--quick] [--list] [--build DIR]
+    tests/nic/run.py [--nic KIND]... [--case PATTERN]... [--quick] [--table FILE] [--list] [--build DIR]
 
 Needs root, qemu-system-x86, busybox-static, cpio, kmod and Debian's repository (for the kernel of
 the guest, kept below the build folder). PATTERN is a shell pattern over names like
-e1000e/1500/v4/write.
+e1000e/1500/v4/write. One guest has all the cards. --table writes the cases and cards as Markdown.
 """
 
 import argparse
@@ -25,7 +25,7 @@ for folder in ("end_to_end", "interop", "nic"):
 import rig as rigs  # noqa: E402
 from nic_cases import CASES  # noqa: E402
 from nics import NICS  # noqa: E402
-from table import Table  # noqa: E402
+from nic_table import NicTable  # noqa: E402
 from wire import open_wire, tidy  # noqa: E402
 
 
@@ -39,7 +39,7 @@ def chosen(arguments):
             name = f"{nic.name}/{case.name}"
             if arguments.case and not any(fnmatch.fnmatch(name, p) for p in arguments.case):
                 continue
-            if case.fits(nic) and (case.quick or not arguments.quick):
+            if case.fits(nic) and (nic.name in case.quick or not arguments.quick):
                 found.setdefault(nic, []).append((name, case))
     return found
 
@@ -53,32 +53,47 @@ def checked(case, wire):
     return remark
 
 
-def run_all(table, wire, todo):
-    for name, case in todo:
-        if not table.run(name, lambda: checked(case, wire)):
-            try:
+def run_card(table, wire, index, todo):
+    """False: the guest does not come back after a failure."""
+    place = "the engine at the other end"
+    try:
+        wire.choose(index)
+        for place, case in todo:
+            if not table.run(place, lambda: checked(case, wire)):
                 tidy(wire)
-            except (rigs.Failure, subprocess.TimeoutExpired) as failure:
-                table.fail(f"{name}, the guest does not come back", failure)
-                return
-
-
-def with_nic(table, nic, todo, build):
-    began = time.monotonic()
-    try:
-        wire = open_wire(build, nic)
-    except rigs.Skipped as reason:
-        for name, _ in todo:
-            table.skip(name, reason)
-        return
     except (rigs.Failure, subprocess.TimeoutExpired) as failure:
-        table.fail(f"a guest with {nic.name}", failure)
-        return
-    try:
-        print(f"the guest with {nic.name} is up after {time.monotonic() - began:.0f} s", flush=True)
-        run_all(table, wire, todo)
-    finally:
-        wire.rig.close()
+        table.fail(f"after {place}, the rest of {wire.nic.name}", failure)
+        return False
+    return True
+
+
+def run_all(table, todo, build):
+    """Boots the guest again if it was lost."""
+    left = list(todo)
+    while left:
+        began = time.monotonic()
+        try:
+            wire = open_wire(build, left)
+        except rigs.Skipped as reason:
+            for name in (name for nic in left for name, _ in todo[nic]):
+                table.skip(name, reason)
+            return
+        except (rigs.Failure, subprocess.TimeoutExpired) as failure:
+            table.fail(f"a guest with {', '.join(nic.name for nic in left)}", failure)
+            return
+        try:
+            print(f"the guest is up after {time.monotonic() - began:.0f} s", flush=True)
+            left = run_guest(table, wire, left, todo)
+        finally:
+            wire.rig.close()
+
+
+def run_guest(table, wire, nics, todo):
+    """Those that need another guest."""
+    for index, nic in enumerate(nics):
+        if not run_card(table, wire, index, todo[nic]):
+            return nics[index + 1:]
+    return []
 
 
 def end(*_):
@@ -90,7 +105,8 @@ def main():
     parser.add_argument("--nic", metavar="KIND", action="append", choices=list(NICS),
                         help=f"one of {', '.join(NICS)}; may be repeated")
     parser.add_argument("--case", metavar="PATTERN", action="append", help="may be repeated")
-    parser.add_argument("--quick", action="store_true", help="the short form")
+    parser.add_argument("--quick", action="store_true", help="the short form of ./check")
+    parser.add_argument("--table", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--build", default=HERE.parents[1] / "build", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -109,9 +125,12 @@ def main():
     build = arguments.build.resolve()
     if not (build / "apps/uroced").exists():
         sys.exit(f"{build}/apps/uroced does not exist: build first")
-    table = Table()
-    for nic, rows in todo.items():
-        with_nic(table, nic, rows, build)
+    table = NicTable()
+    began = time.monotonic()
+    run_all(table, todo, build)
+    print(f"all of it in {time.monotonic() - began:.0f} s", flush=True)
+    if arguments.table:
+        arguments.table.write_text(table.markdown(list(todo)))
     return table.end()
 
 

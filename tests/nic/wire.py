@@ -31,17 +31,37 @@ class Wire:
     ours: tuple = OURS
     theirs: tuple = THEIRS
     side: str = "a"
+    linux: typing.Any = None  # another guest with rxe, once a case wanted it
 
     @property
     def nic(self):
-        return self.guest.nic
+        return self.guest.card.nic
+
+    @property
+    def tap(self):
+        return self.guest.card.tap
+
+    def choose(self, index):
+        """From now on it is this card's turn: the host's engine is at the other end of its cable."""
+        self.guest.end_engine()
+        engine = self.rig.engines.pop("a", None)
+        if engine:
+            engine.end()
+        for card in self.guest.cards:
+            self.rig.ip("a", "address", "flush", "dev", card.tap, "scope", "global")
+        self.guest.card = self.guest.cards[index]
+        self.rig.ip("a", "link", "set", self.tap, "mtu", str(LARGEST))
+        for address, length in zip(OURS, (24, 64)):
+            self.rig.ip("a", "address", "add", f"{address}/{length}", "dev", self.tap,
+                        *(["nodad"] if ":" in address else []))
+        self.rig.engine("a", options=["--netdev", self.tap])
 
     def use(self, setup):
         """Sees to it that an engine with this setup runs in the guest; None: that none does."""
         if setup is None:
             self.guest.end_engine()
             return
-        self.rig.ip("a", "link", "set", "nic0", "mtu", str(setup.mtu or 1500))
+        self.rig.ip("a", "link", "set", self.tap, "mtu", str(setup.mtu or 1500))
         if not self.guest.has(setup):
             self.guest.end_engine()
             self.guest.start_engine(setup)
@@ -102,23 +122,19 @@ class Wire:
         return figures(line.split()[0], texts[0].replace("-nan", "0.00"))
 
 
-def open_wire(build, nic):
-    """A namespace with two taps: one for control, the other is the cable of the card."""
+def open_wire(build, nics):
+    """A namespace with a tap for control, and another one that is the cable of each card."""
     rig = rigs.Rig(build)
     try:
         rig.namespace("a")
-        many = ["multi_queue"] if nic.queues > 1 else []
         rigs.sh(*rig.inside("a"), "ip", "tuntap", "add", "ctl0", "mode", "tap")
-        rigs.sh(*rig.inside("a"), "ip", "tuntap", "add", "nic0", "mode", "tap", *many)
         rig.ip("a", "link", "set", "ctl0", "up")
         rig.ip("a", "address", "add", f"{CONTROL[0]}/24", "dev", "ctl0")
-        rig.ip("a", "link", "set", "nic0", "mtu", str(LARGEST), "up")
-        for address, length in zip(OURS, (24, 64)):
-            rig.ip("a", "address", "add", f"{address}/{length}", "dev", "nic0",
-                   *(["nodad"] if ":" in address else []))
-        guest = NicGuest(rig, nic, "ctl0", "nic0", CONTROL[1], build / "interop")
-        rig.engine("a", options=["--netdev", "nic0"])
-        return Wire(rig, guest)
+        for index, nic in enumerate(nics):
+            many = ["multi_queue"] if nic.queues > 1 else []
+            rigs.sh(*rig.inside("a"), "ip", "tuntap", "add", f"nic{index}", "mode", "tap", *many)
+            rig.ip("a", "link", "set", f"nic{index}", "up")
+        return Wire(rig, NicGuest(rig, nics, "ctl0", CONTROL[1], build / "interop"))
     except BaseException:
         rig.close()
         raise
@@ -128,9 +144,11 @@ def tidy(wire):
     """After a failure: kills all programs and makes sure that the guest runs."""
     wire.rig.check_healthy()
     for process in wire.rig.processes:
-        if process is not wire.guest.qemu and process not in wire.rig.engines.values():
+        if process.name != "guest" and process not in wire.rig.engines.values():
             process.end()
     wire.guest.tidy()
+    if wire.linux:
+        wire.linux.tidy()
     wire.guest.engine = None  # it was one of the programs
 
 

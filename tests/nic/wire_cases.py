@@ -21,7 +21,7 @@ def captured(wire):
 
 @contextlib.contextmanager
 def by_linux(wire, path):
-    program = Process(wire.rig, "dumpcap", [*wire.rig.inside("a"), "dumpcap", "-q", "-i", "nic0",
+    program = Process(wire.rig, "dumpcap", [*wire.rig.inside("a"), "dumpcap", "-q", "-i", wire.tap,
                                             "-B", "64", "-w", str(path)])
     try:
         program.expect("File:", 30)
@@ -34,7 +34,7 @@ def by_linux(wire, path):
 @contextlib.contextmanager
 def by_qemu(wire, path):
     wire.guest.monitor.do("object-add", **{"qom-type": "filter-dump", "id": "dump",
-                                           "netdev": "wire", "file": str(path),
+                                           "netdev": wire.guest.card.wire, "file": str(path),
                                            "maxlen": 65536})
     try:
         yield path
@@ -83,7 +83,7 @@ def frames(family):
 def vlan(wire):
     """Both engines tag by themselves."""
     wire.rig.place["v"] = "a"
-    engine = wire.rig.engine("v", [af_packet("nic0", 4200)],
+    engine = wire.rig.engine("v", [af_packet(wire.tap, 4200)],
                              ["--port", "net_af_packet0", "--mtu", "4200", "--vlan", "7",
                               "--ip", "10.7.1.1/24,fd07:1::1/64"])
     try:
