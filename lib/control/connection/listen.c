@@ -27,11 +27,13 @@ static int fail(int error, char *why, size_t why_size, const char *path, const c
 	return error;
 }
 
+/* The file is closed here: what is in it is the holder's. */
 static int say_holder(int fd, const char *path, char *why, size_t why_size)
 {
 	char pid[32] = "";
 	ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
 
+	close(fd);
 	if (n > 0)
 		pid[strcspn(pid, "\n")] = '\0';
 	snprintf(why, why_size,
@@ -44,14 +46,15 @@ static int say_holder(int fd, const char *path, char *why, size_t why_size)
 static int take_lock(struct listener *l, char *why, size_t why_size)
 {
 	char path[PATH_MAX];
-	int length;
+	int fd, length;
 
 	snprintf(path, sizeof(path), "%s.lock", l->path);
-	l->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (l->lock_fd < 0)
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
 		return fail(errno, why, why_size, path, "cannot open the lock file");
-	if (flock(l->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return say_holder(l->lock_fd, l->path, why, why_size);
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return say_holder(fd, l->path, why, why_size);
+	l->lock_fd = fd;
 	length = snprintf(path, sizeof(path), "%d\n", getpid());
 	if (ftruncate(l->lock_fd, 0) != 0 || pwrite(l->lock_fd, path, (size_t)length, 0) != length)
 		return fail(errno, why, why_size, l->path, "cannot write the lock file");

@@ -536,11 +536,14 @@ Test(control, hello_takes_only_the_programs_memory)
 
 Test(control, second_engine_is_refused_and_told_why)
 {
-	char why[256];
+	char why[256], holder[64];
 
-	cr_assert_null(make_engine(why, sizeof(why)));
-	cr_expect_not_null(strstr(why, "another engine"), "why: %s", why);
-	cr_expect_not_null(strstr(why, path), "why: %s", why);
+	snprintf(holder, sizeof(holder), "another engine (process %d)", getpid());
+	for (int i = 0; i < 2; i++) { /* who is refused leaves the holder's name */
+		cr_assert_null(make_engine(why, sizeof(why)));
+		cr_expect_not_null(strstr(why, holder), "why: %s", why);
+		cr_expect_not_null(strstr(why, path), "why: %s", why);
+	}
 	expect_serving();
 }
 
