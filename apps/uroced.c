@@ -261,6 +261,28 @@ static int open_port(struct uroced_options *o, uint32_t lcores)
 	return 1;
 }
 
+struct free_for {
+	uint16_t vlan;
+	char *why;
+	size_t why_size;
+};
+
+static int device_is_taken(void *free_for, const char *device)
+{
+	const struct free_for *f = free_for;
+
+	return !ethdev_device_is_free(device, f->vlan, f->why, f->why_size);
+}
+
+/* Before EAL makes the devices: that may harm the engine that has one of their interfaces. */
+static int check_devices(const struct eal_arguments *eal, const struct uroced_options *o, char *why,
+			 size_t why_size)
+{
+	struct free_for f = { o->engine.vlan, why, why_size };
+
+	return eal_options_vdevs(eal, device_is_taken, &f);
+}
+
 /* ---- the engine ---- */
 
 static int choose_lcores(struct uroced_options *o)
@@ -333,6 +355,7 @@ static struct uroce_engine *start_engine(struct uroced_options *o)
 	e = uroce_create(&o->engine, why, sizeof(why));
 	if (e == NULL) {
 		say("%s", why);
+		uroce_port_close(o->engine.port);
 		return NULL;
 	}
 	error = uroce_start(e);
@@ -558,6 +581,8 @@ int main(int argc, char **argv)
 	}
 	if (status == OPTIONS_OK && options.cmdline_file[0] != '\0')
 		status = console_check_file(options.cmdline_file, why, sizeof(why));
+	if (status == OPTIONS_OK)
+		status = check_devices(&eal, &options, why, sizeof(why));
 	if (status != OPTIONS_OK) {
 		say("%s", why);
 		return status;

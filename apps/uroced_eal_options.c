@@ -268,25 +268,6 @@ static bool passes(const struct check *c, const char *value)
 	return is_number(value, c->least, c->most);
 }
 
-/* `name`: as the user wrote it, or in full. */
-static int look(const struct check *c, const char *name, const char *value, char *why,
-		size_t why_size)
-{
-	const char *must = c->must;
-	char text[256];
-
-	if (strlen(value) >= VALUE_MOST)
-		return 0;
-	if (c->wrong != NULL)
-		must = c->wrong(value, text, sizeof(text));
-	else if (passes(c, value))
-		must = NULL;
-	if (must == NULL)
-		return 0;
-	snprintf(why, why_size, "%s %.120s: %s", name, value, must);
-	return OPTIONS_USAGE;
-}
-
 /* getopt's answer for a row that has no letter. */
 #define BEYOND_LETTERS 256
 
@@ -319,11 +300,14 @@ static const struct check *check_of(int answer)
 	return NULL;
 }
 
-int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_size)
+/* An option as getopt finds it: `option` is as the user wrote it, or in full. */
+typedef int each_option(void *arg, const struct check *c, const char *option, const char *value);
+
+static int each(const struct eal_arguments *eal, each_option *take, void *arg)
 {
 	char *argv[EAL_ARGUMENTS_MAX + 1], letters[2 * ARRAY_SIZE(checks) + 1];
 	struct option names[ARRAY_SIZE(checks) + 1];
-	int argc = 1, answer, status = 0;
+	int argc = 1, answer, status = 0, speaks = opterr;
 
 	list_names(names, letters);
 	argv[0] = eal->argv[0];
@@ -334,14 +318,64 @@ int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_siz
 	optind = 0;
 	while (status == 0 && (answer = getopt_long(argc, argv, letters, names, NULL)) != -1) {
 		const struct check *c = check_of(answer);
-		char name[32] = { '-', (char)answer };
+		char option[32] = { '-', (char)answer };
 
 		if (c != NULL && answer >= BEYOND_LETTERS)
-			snprintf(name, sizeof(name), "--%s", c->name);
+			snprintf(option, sizeof(option), "--%s", c->name);
 		if (c != NULL && optarg != NULL)
-			status = look(c, name, optarg, why, why_size);
+			status = take(arg, c, option, optarg);
 	}
-	opterr = 1;
+	opterr = speaks;
 	optind = 1;
 	return status;
+}
+
+struct line {
+	char *text;
+	size_t size;
+};
+
+static int look(void *line, const struct check *c, const char *option, const char *value)
+{
+	struct line *why = line;
+	const char *must = c->must;
+	char text[256];
+
+	if (strlen(value) >= VALUE_MOST)
+		return 0;
+	if (c->wrong != NULL)
+		must = c->wrong(value, text, sizeof(text));
+	else if (passes(c, value))
+		must = NULL;
+	if (must == NULL)
+		return 0;
+	snprintf(why->text, why->size, "%s %.120s: %s", option, value, must);
+	return OPTIONS_USAGE;
+}
+
+int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_size)
+{
+	struct line line = { why, why_size };
+
+	return each(eal, look, &line);
+}
+
+struct devices {
+	int (*each)(void *arg, const char *device);
+	void *arg;
+};
+
+static int take_device(void *devices, const struct check *c, const char *option, const char *value)
+{
+	const struct devices *d = devices;
+
+	return c->wrong == wrong_device ? d->each(d->arg, value) : 0;
+}
+
+int eal_options_vdevs(const struct eal_arguments *eal,
+		      int (*each_device)(void *arg, const char *device), void *arg)
+{
+	struct devices d = { each_device, arg };
+
+	return each(eal, take_device, &d);
 }

@@ -14,4 +14,8 @@
  */
 int eal_options_check(const struct eal_arguments *eal, char *why, size_t why_size);
 
+/* Calls each() for what every --vdev says, until one does not return 0, which is returned. */
+int eal_options_vdevs(const struct eal_arguments *eal, int (*each)(void *arg, const char *device),
+		      void *arg);
+
 #endif

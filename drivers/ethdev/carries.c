@@ -87,18 +87,6 @@ uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info)
 	return strcmp(info->driver_name, "net_tap") == 0 ? info->if_index : 0;
 }
 
-uint32_t ethdev_claims(uint16_t id, const struct rte_eth_dev_info *info)
-{
-	static const char *const keys[] = { "iface", "rx_iface", "tx_iface", "rx_iface_in" };
-	char name[IF_NAMESIZE] = "";
-
-	if (strcmp(info->driver_name, "net_pcap") != 0)
-		return ethdev_ifindex(id, info);
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && name[0] == '\0'; i++)
-		devarg(info, keys[i], name, sizeof(name));
-	return if_nametoindex(name);
-}
-
 static void lower(struct carries *c, uint32_t mtu, const char *raise)
 {
 	if (mtu >= c->mtu)

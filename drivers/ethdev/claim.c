@@ -41,6 +41,28 @@ static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *wh
 	return known && (who->uid == 0 || who->uid == geteuid());
 }
 
+static void explain(uint32_t ifindex, int pid, char *why, size_t why_size)
+{
+	char process[32] = "", name[IF_NAMESIZE + sizeof("interface ")];
+
+	if (pid > 0) /* 0: it is in another pid namespace */
+		snprintf(process, sizeof(process), " (process %d)", pid);
+	if ((ifindex & CLAIM_MEMIF) != 0) {
+		snprintf(
+			why, why_size,
+			"another engine%s is the client of this memif: use or stop that engine, or "
+			"choose another socket= or id=",
+			process);
+		return;
+	}
+	if (if_indextoname(ifindex, name) == NULL) /* it has gone */
+		snprintf(name, sizeof(name), "interface %u", ifindex);
+	snprintf(why, why_size,
+		 "%s: another engine%s has this interface: use or stop that engine, or choose "
+		 "another interface or --vlan",
+		 name, process);
+}
+
 /* A descriptor that is the claim, or one of these. */
 #define NONE  (-1) /* there is no way to make one */
 #define TAKEN (-2)
@@ -48,7 +70,6 @@ static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *wh
 static int take(uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char process[32] = "", name[IF_NAMESIZE + sizeof("interface ")];
 	struct sockaddr_un at;
 	socklen_t length = name_it(&at, ifindex, vlan);
 	struct ucred who;
@@ -62,14 +83,7 @@ static int take(uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)
 	close(fd);
 	if (error != EADDRINUSE || !ask(&at, length, &who))
 		return NONE;
-	if (who.pid > 0) /* 0: it is in another pid namespace */
-		snprintf(process, sizeof(process), " (process %d)", who.pid);
-	if (if_indextoname(ifindex, name) == NULL) /* it has gone */
-		snprintf(name, sizeof(name), "interface %u", ifindex);
-	snprintf(why, why_size,
-		 "%s: another engine%s has this interface: use or stop that engine, or choose "
-		 "another interface or --vlan",
-		 name, process);
+	explain(ifindex, who.pid, why, why_size);
 	return TAKEN;
 }
 
@@ -77,6 +91,8 @@ bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, siz
 {
 	int fd;
 
+	if ((ifindex & CLAIM_MEMIF) != 0)
+		vlan = 0;
 	if (vlan == c->vlan)
 		return true;
 	fd = take(ifindex, vlan, why, why_size);

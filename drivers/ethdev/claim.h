@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CLAIM_MEMIF 0x80000000u /* in the place of an interface: the client's end of a memif */
 #define CLAIM_LATER UINT16_MAX /* in the place of a VLAN: none was tried yet */
 
 struct claim {
@@ -24,7 +25,7 @@ static inline struct claim claim_none(void)
 }
 
 /*
- * Claims this interface and VLAN in the place of what was claimed before. False: another engine has them,
+ * Claims this interface and VLAN (of a memif there is but one) in the place of what was claimed before. False: another engine has them,
  * `why` says whose, and the claim is as it was.
  */
 bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size);

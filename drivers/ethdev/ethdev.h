@@ -29,6 +29,12 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 bool ethdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size);
 
 /*
+ * Whether an engine in this VLAN may have such a device, which is as --vdev has it, "NAME,KEY=VALUE,...". Before
+ * EAL makes it, as that may disturb the engine that has the interface.
+ */
+bool ethdev_device_is_free(const char *device, uint16_t vlan, char *why, size_t why_size);
+
+/*
  * Why EAL has no port of this name: one line in `why` that says what to do, if it is the address of
  * a PCI device; otherwise false. With _at: the folders of the devices and of vfio's groups.
  */

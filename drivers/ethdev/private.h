@@ -40,7 +40,8 @@ struct ethdev {
 	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
 	const char *device; /* whose removal EAL tells, by its name there; NULL: none */
 	struct netdev *netdev; /* --netdev, or NULL */
-	uint32_t claims; /* the Linux interface that one engine may have; 0: none */
+	uint32_t
+		claims; /* the Linux interface, or the end of a memif, that one engine may have; 0: none */
 	struct claim claim; /* ... which keeps others away */
 	struct aside *aside; /* frames that a program in the kernel leaves to the kernel, or NULL */
 	struct ethdev_queue queue[LIMIT_LCORES];
@@ -66,7 +67,7 @@ bool ethdev_shares_mac(const struct rte_eth_dev_info *info);
 
 /* The Linux interface behind the port, 0 if none. */
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
-/* ... also if it says nothing of the port's link: that of net_pcap. */
+/* claims.c: ... also if it says nothing of the port's link, as that of net_pcap; or CLAIM_MEMIF. */
 uint32_t ethdev_claims(uint16_t id, const struct rte_eth_dev_info *info);
 
 /* Octets before the IP packet in a packet ring's frame: tpacket2 header, address, Ethernet. */
