@@ -307,6 +307,49 @@ class Refused(EngineCase):
         self.assertTrue(json.loads(self.run_refused("--json").stderr)["refused"])
 
 
+class Log(EngineCase):
+    """DPDK's messages with their levels, to where a service's messages go."""
+
+    EAL = ("--log-level=lib.eal:debug",)
+
+    def test_journal(self):
+        ours, its = socket.socketpair()
+        with ours, its:
+            stream = os.fstat(its.fileno())
+            self.environment["JOURNAL_STREAM"] = f"{stream.st_dev}:{stream.st_ino}"
+            engine = subprocess.Popen(self.words(eal=self.EAL), env=self.environment, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=its, text=True)
+            self.addCleanup(self.end, engine)
+            self.assertRegex(engine.stdout.readline(), "^uroced: serving ")
+            its.close()
+            self.end(engine)
+            said = b"".join(iter(lambda: ours.recv(65536), b"")).decode()
+        self.assertRegex(said, r"(?m)^<6>EAL: Detected CPU lcores")
+        self.assertRegex(said, r"(?m)^<7>EAL: ")
+        self.assertNotRegex(said, r"(?m)^EAL: ")
+
+    @unittest.skipUnless(os.geteuid() == 0, "a /dev of its own needs root")
+    def test_syslog(self):
+        dev = self.folder / "dev"
+        dev.mkdir()
+        nodes = ("null", "zero", "urandom")
+        for name in nodes:
+            (dev / name).touch()
+        binds = " && ".join(f"mount --bind /dev/{name} {dev}/{name}" for name in nodes)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+            daemon.settimeout(ENOUGH)
+            daemon.bind(str(dev / "log"))
+            inside = ["unshare", "--mount", "sh", "-c", f'{binds} && mount --rbind {dev} /dev && exec "$@"', "sh"]
+            engine = subprocess.Popen([*inside, *self.words(eal=["--syslog=local3", *self.EAL])],
+                                      env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+            self.addCleanup(self.end, engine)
+            wanted = {rf"<{19 * 8 + 7}>.* uroced\[{engine.pid}\]: EAL: ", "<14>.*: EAL: Detected CPU lcores"}
+            while wanted:  # what EAL says before it opens syslog has no facility
+                said = daemon.recv(4096).decode()
+                wanted = {pattern for pattern in wanted if not re.match(pattern, said)}
+
+
 PCAP_OF_NO_FRAME = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
 
 

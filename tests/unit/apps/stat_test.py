@@ -15,6 +15,10 @@ from engine_rig import ENOUGH, UROCE, EngineCase, until
 
 SAMPLE = re.compile(r'^(uroce_\w+)\{device="uroce0"(,reason="\w+")?\} (\d+)$')
 
+# What a scrape calls otherwise than `uroce stat --json`.
+OTHERWISE = {"clients": "programs", "qps": "queue_pairs", "cqs": "completion_queues", "mrs": "memory_regions",
+             "rx_packets": "rcvd_pkts", "tx_packets": "sent_pkts"}
+
 
 class Stat(EngineCase):
     def setUp(self):
@@ -90,6 +94,10 @@ class Stat(EngineCase):
         for reason in said["by_reason"]:
             self.assertIn(f'uroce_reason_total,reason="{reason}"', samples)
         self.assertEqual(samples["uroce_programs"], 0)
+        for name, value in said.items():
+            if isinstance(value, int) and name not in ("active", "mtu"):
+                name = OTHERWISE.get(name, name)
+                self.assertTrue(f"uroce_{name}" in samples or f"uroce_{name}_total" in samples, name)
 
     def test_names_of_linux(self):
         words = self.uroce("stat", "--hw").stdout.split()
