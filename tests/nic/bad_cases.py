@@ -12,7 +12,7 @@ ANOTHER_SOCKET = "/tmp/other.sock"  # any user may make it
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 # Groups that a process holds, engines' folders and sockets, hugepages in use, and the card's driver.
 LEFT = """
-for f in /proc/[0-9]*/fd/*; do readlink $f; done 2>/dev/null | grep '^/dev/vfio/[0-9]'
+ls -l /proc/[0-9]*/fd 2>/dev/null | grep -o '/dev/vfio/[0-9].*'
 ls -d /run/dpdk/uroce-* /tmp/dpdk/uroce-* $2* 2>/dev/null
 cd /sys/kernel/mm/hugepages/hugepages-2048kB
 echo $(($(cat nr_hugepages) - $(cat free_hugepages))) hugepages
@@ -21,7 +21,7 @@ basename $(readlink /sys/bus/pci/devices/$1/driver)
 
 
 def left(wire):
-    return wire.guest.shell(LEFT, wire.guest.bdf, ANOTHER_SOCKET, check=False)
+    return wire.guest.shell(LEFT, wire.guest.bdf, ANOTHER_SOCKET, limit=120)
 
 
 def refused(wire, words, *texts):
