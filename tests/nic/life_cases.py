@@ -40,7 +40,7 @@ def link(wire):
     try:
         port = wire.rig.port()
         words = ["ib_write_bw", "-d", "uroce0", "-x", "1", "-F", "-u", "20", "-p", str(port),
-                 "-s", "65536", "-n", "600"]
+                 "-s", "65536", "-n", "2000"]
         number = wire.guest.verbs(words)
         wire.guest.listens(port, number)
         client = wire.rig.program("a", [*words, "10.8.0.2"], name="ib_write_bw-client")
@@ -53,7 +53,7 @@ def link(wire):
             raise Failure("the pair had ended before the link went down")
         wire.guest.set_link(True)
         hears(peer, PORT_ACTIVE)
-        client.succeed(90)
+        client.succeed(180)
         wire.succeed(number, "ib_write_bw", 30)
     finally:
         wire.guest.set_link(True)
