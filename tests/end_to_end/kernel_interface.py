@@ -211,6 +211,7 @@ def pings(rig):
     said = []
     for side, other in (("a", "b"), ("b", "a")):
         for address in ADDRESS[other]:
+            wait_until(f"an answer of {address}", 20, lambda: answers(rig, side, address))
             said.append(ping(rig, side, address))
             ping(rig, side, address, "-s", str(rig.fragments if "." in address else 12000))
     return f"{said[0]} ms, fragments too"
