@@ -477,7 +477,12 @@ static bool try_start(struct ethdev *d, const struct ethdev_options *o,
 		step = "start";
 		ret = rte_eth_dev_start(d->id);
 	}
-	if (ret != 0)
+	if (ret == -1 && (d->claims & CLAIM_MEMIF) != 0) /* net_memif's, not -EPERM */
+		explain(why, size,
+			"cannot %s port %s: nobody listens at the memif's socket: start its server "
+			"first",
+			step, o->name);
+	else if (ret != 0)
 		explain(why, size, "cannot %s port %s: %s", step, o->name, rte_strerror(-ret));
 	return ret == 0;
 }
