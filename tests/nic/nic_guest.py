@@ -132,8 +132,8 @@ class NicGuest(Machine):
             raise Failure(f"{bdf} is bound to {bound}, not to {driver}")
 
     def finish(self, number, limit):
-        """By this machine's clock: when a guest boots on a busy machine, it takes its own clock for
-        slower than it is, and a minute of the guest's was over in some seconds."""
+        """By this machine's clock: that of a guest that booted on a busy machine runs too fast. A
+        minute of it was over in some seconds."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             status, output = self.output(number)
@@ -162,7 +162,7 @@ class NicGuest(Machine):
                 "--port", bdf, "--ip", setup.addresses, "--socket", socket, *mtu,
                 *setup.options]
 
-    def start_engine(self, setup, limit=90):
+    def start_engine(self, setup, limit=180):
         """Starts an engine on the card and waits until it serves."""
         self.engine, self.setup = self.start(self.engine_words(setup)), setup
         try:
@@ -171,7 +171,7 @@ class NicGuest(Machine):
             self.end_engine(signal.SIGKILL)
             raise
 
-    def await_engine(self, engine, limit=90, socket=SOCKET):
+    def await_engine(self, engine, limit=180, socket=SOCKET):
         def serves():
             status, output = self.output(engine)
             if status is not None:
