@@ -81,7 +81,9 @@ struct connection {
 	uid_t uid;
 	bool proven; /* the client's memory is that process's */
 	bool carried; /* a porter carries its message: the socket is not read */
-	nanotime carried_since;
+	nanotime carried_at; /* since when, */
+	nanotime carried_since; /* and since when no porter of its user has gone on */
+	TAILQ_ENTRY(connection) carried_link;
 	struct porter *porter; /* NULL: it waits for one */
 	bool last_has_descriptors; /* whether the last reply had some */
 	bool untaken; /* the last reply has not been read yet */

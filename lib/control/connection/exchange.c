@@ -172,7 +172,6 @@ static bool execute(struct connection *n, struct call *call)
 
 void connection_carried(struct connection *n, struct call *call)
 {
-	n->carried = false;
 	if (call->length == 0 || !execute(n, call)) {
 		call_close_descriptors(call);
 		connection_end(n);

@@ -13,8 +13,9 @@
 #include "drivers/client_memory/peer.h"
 #include "drivers/client_memory/porter.h"
 
-#define WAIT_MOST (LIMIT_PORTER_WAIT_S * TIME_S)
-#define RESERVE	  3u /* both ends of a porter's channel, and its pidfd */
+#define WAIT_MOST  (LIMIT_PORTER_WAIT_S * TIME_S)
+#define QUEUE_MOST (20 * TIME_S) /* less than LIMIT_COMMAND_WAIT */
+#define RESERVE	   3u /* both ends of a porter's channel, and its pidfd */
 
 /* Porters that the parent has not created yet are in `asked`, in the order of the requests. */
 struct porter {
@@ -42,6 +43,7 @@ struct porters {
 	struct engine *engine;
 	LIST_HEAD(, porter) all;
 	STAILQ_HEAD(, porter) asked; /* requested from the parent */
+	TAILQ_HEAD(, connection) carried; /* the longest first, with a porter or without */
 	STAILQ_HEAD(, drop) drops;
 	bool looks; /* look_for_work is running: not from within */
 	struct porter *spare; /* so that a program's request does not depend on memory */
@@ -69,11 +71,23 @@ static void reserve_give(struct porters *p)
 
 static void look_for_work(struct porters *p);
 
+/* Whoever waits for a porter of that user, or for it to be made, goes on waiting: one has ended. */
+static void wait_on(struct porters *p, uid_t uid)
+{
+	struct connection *n;
+
+	TAILQ_FOREACH(n, &p->carried, carried_link)
+	if (n->uid == uid && (n->porter == NULL || n->porter->process.fd < 0))
+		n->carried_since = clock_now();
+}
+
 /* The process has ended, or was not created. */
 static void porter_free(struct porter *o)
 {
 	struct porters *p = o->engine->control->porters;
 
+	if (o->process.fd >= 0 && !o->keeps && !o->drops)
+		wait_on(p, o->uid);
 	watch_remove(o->engine, &o->channel);
 	watch_remove(o->engine, &o->process);
 	LIST_REMOVE(o, link);
@@ -171,7 +185,7 @@ static void porter_reports(struct watch *w, uint32_t events)
 		watch_remove(o->engine, w);
 		return;
 	}
-	n->porter = NULL;
+	porter_forget(n);
 	call.request = (const struct command_request *)r.octets;
 	connection_carried(n, &call);
 	if (!o->keeps)
@@ -233,7 +247,7 @@ static void give_drops(struct porters *p, struct porter *o)
 	watch_remove(p->engine, &o->channel);
 }
 
-static bool give_message(struct porter *o, const struct connection *n)
+static bool give_message(struct porter *o, struct connection *n)
 {
 	const struct porter_task task = {
 		.order = n->client == NULL ? PORTER_GREET : PORTER_CARRY,
@@ -242,6 +256,7 @@ static bool give_message(struct porter *o, const struct connection *n)
 		.proof_at = offsetof(struct request_hello, proof_at),
 	};
 
+	n->carried_since = clock_now();
 	return porter_send(o->channel.fd, &task, sizeof(task), n->socket.fd) == 0;
 }
 
@@ -343,10 +358,7 @@ static bool may_have_one(const struct porters *p, uid_t uid, bool drops)
 		all++;
 		own += o->uid == uid;
 	}
-	/*
-	 * Root and the engine's own user can end what hangs, so other users' porters do not limit
-	 * them.
-	 */
+	/* Root and the engine's own user can end what hangs: others' porters do not limit them. */
 	return (all < LIMIT_PORTERS || uid == 0 || uid == geteuid()) && own < LIMIT_USER_PORTERS;
 }
 
@@ -414,8 +426,8 @@ static void look_for_work(struct porters *p)
 	if (p->looks)
 		return;
 	p->looks = true;
-	LIST_FOREACH(n, &p->engine->control->connections, link)
-	if (n->carried && n->porter == NULL)
+	TAILQ_FOREACH(n, &p->carried, carried_link)
+	if (n->porter == NULL)
 		carry_now(p, n);
 	STAILQ_FOREACH(d, &p->drops, link)
 	drop_soon(p, d->uid);
@@ -424,10 +436,12 @@ static void look_for_work(struct porters *p)
 
 void porter_carry(struct connection *n)
 {
+	struct porters *p = n->engine->control->porters;
+
 	n->carried = true;
-	n->carried_since = clock_now();
-	if (n->engine->control->porters != NULL)
-		carry_now(n->engine->control->porters, n);
+	n->carried_at = n->carried_since = clock_now();
+	TAILQ_INSERT_TAIL(&p->carried, n, carried_link);
+	carry_now(p, n);
 }
 
 void porter_forget(struct connection *n)
@@ -435,6 +449,9 @@ void porter_forget(struct connection *n)
 	if (n->porter != NULL)
 		n->porter->connection = NULL;
 	n->porter = NULL;
+	if (n->carried)
+		TAILQ_REMOVE(&n->engine->control->porters->carried, n, carried_link);
+	n->carried = false;
 }
 
 #define EMPTY_MOST 600 /* empty messages that a socket can hold; each looks like the end */
@@ -485,12 +502,13 @@ void porter_drop(struct engine *e, int socket, uid_t uid)
 	drop_soon(p, uid);
 }
 
-static struct connection *waits_too_long(const struct engine *e, nanotime now)
+/* For long without any progress of its user's porters, or altogether. */
+static struct connection *waits_too_long(const struct porters *p, nanotime now)
 {
 	struct connection *n;
 
-	LIST_FOREACH(n, &e->control->connections, link)
-	if (n->carried && now - n->carried_since > WAIT_MOST)
+	TAILQ_FOREACH(n, &p->carried, carried_link)
+	if (now - n->carried_since > WAIT_MOST || now - n->carried_at > QUEUE_MOST)
 		return n;
 	return NULL;
 }
@@ -499,11 +517,11 @@ void porters_tick(struct engine *e, nanotime now)
 {
 	struct connection *n;
 
-	if (e->control->porters != NULL) {
-		look_for_work(e->control->porters);
-		reserve_fill(e->control->porters);
-	}
-	while ((n = waits_too_long(e, now)) != NULL)
+	if (e->control->porters == NULL)
+		return;
+	look_for_work(e->control->porters);
+	reserve_fill(e->control->porters);
+	while ((n = waits_too_long(e->control->porters, now)) != NULL)
 		connection_refuse(n, EUSERS,
 				  "closing descriptors of this user's programs hangs: no more are "
 				  "taken");
@@ -537,6 +555,7 @@ int porters_open(struct engine *e)
 	LIST_INIT(&p->all);
 	STAILQ_INIT(&p->asked);
 	STAILQ_INIT(&p->drops);
+	TAILQ_INIT(&p->carried);
 	e->control->porters = p;
 	have_parent(p); /* on failure with the first work */
 	return 0;

@@ -469,3 +469,76 @@ Test(control_drops, sockets_that_wait_are_their_users)
 	expect_descriptors(before);
 	expect_serving();
 }
+
+/* ---- many at once, where processes are slow ---- */
+
+#define PROGRAMS 20
+#define SLOW_MS	 300
+
+static void say_hello(int fd)
+{
+	struct request_hello q = { { COMMAND_MAGIC, COMMAND_VERSION, COMMAND_HELLO, sizeof(q),
+				     1 } };
+
+	message_prove(q.proof);
+	q.proof_at = message_proof_at();
+	cr_assert_eq(send(fd, &q, sizeof(q), 0), sizeof(q));
+}
+
+/* How many of them have been answered, and are counted for the first time. */
+static uint32_t answers(struct pollfd *p)
+{
+	uint32_t n = 0;
+
+	poll(p, PROGRAMS, 10);
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
+		struct command_reply reply = { .error = -1 };
+
+		if (p[i].fd < 0 || p[i].revents == 0)
+			continue;
+		cr_assert_gt(recv(p[i].fd, &reply, sizeof(reply), 0), 0, "program %u: no reply", i);
+		cr_expect_eq(reply.error, 0, "program %u: %s: %s", i, strerror(reply.error),
+			     reply.why);
+		p[i].fd = ~p[i].fd; /* poll(2) passes over it */
+		n++;
+	}
+	return n;
+}
+
+/*
+ * More programs of one user than have porters at a time, on a machine that is slow to make processes:
+ * the last one waits for longer than for one that hangs, and is served.
+ */
+Test(control_drops, programs_wait_their_turn)
+{
+	pid_t parent = porters_parent();
+	struct pollfd p[PROGRAMS];
+	uint32_t answered = 0;
+
+	cr_assert_gt(parent, 0);
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
+		p[i] = (struct pollfd){ .fd = message_connect(path), .events = POLLIN };
+		cr_assert_geq(p[i].fd, 0);
+	}
+	kill(parent, SIGSTOP);
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		say_hello(p[i].fd);
+	while (answered < PROGRAMS) {
+		int64_t end = now_ms() + ENOUGH_MS;
+		uint32_t more = 0;
+
+		poll(NULL, 0, SLOW_MS);
+		kill(parent, SIGCONT);
+		while (more == 0) {
+			cr_assert_lt(now_ms(), end, "%u answers, and no more", answered);
+			more = answers(p);
+		}
+		kill(parent, SIGSTOP);
+		answered += more;
+	}
+	kill(parent, SIGCONT);
+	for (uint32_t i = 0; i < PROGRAMS; i++)
+		close(~p[i].fd);
+	expect_counts(0, 0, 0, 0);
+	expect_serving();
+}
