@@ -172,6 +172,7 @@ struct client_objects {
 	uint32_t reported_joins; /* ... and rdma_cm joins that are reported on the link */
 	uint32_t ah_serial; /* of its handles that are AH_GOING; 0: none */
 	pid_t pid; /* as the engine sees it; 0: unknown or embedded */
+	bool pid_sure; /* it is certainly not that of another process */
 	uid_t uid;
 	char program[32];
 	int promoted; /* the memfd of promoted pages; -1: none */

@@ -75,8 +75,8 @@ static bool has_capability(pid_t pid, uid_t uid, uint32_t bit)
 }
 
 /*
- * The pid cannot belong to another process: its pidfd is watched since HELLO, and if the process
- * ends the connection ends before the next command, or with the effects of this one. The process
+ * The pid cannot belong to another process if it did not when the connection was taken: its pidfd is
+ * watched, and if the process ends the connection ends before the next command, or with the effects of this one. The process
  * may change its identity between two reads, so its owner is checked before and after.
  */
 bool client_has_capability(const struct client *c, uint32_t bit)
@@ -84,8 +84,9 @@ bool client_has_capability(const struct client *c, uint32_t bit)
 	const struct client_objects *o = c->objects;
 
 	return c->embedded || o->uid == 0 ||
-	       (o->pid > 0 && of_our_user_namespace(o->pid) && is_users_own(o->pid, o->uid) &&
-		has_capability(o->pid, o->uid, bit) && is_users_own(o->pid, o->uid));
+	       (o->pid > 0 && o->pid_sure && of_our_user_namespace(o->pid) &&
+		is_users_own(o->pid, o->uid) && has_capability(o->pid, o->uid, bit) &&
+		is_users_own(o->pid, o->uid));
 }
 
 bool client_is_privileged(const struct client *c)

@@ -401,6 +401,7 @@ int cmd_hello(struct call *call)
 		return error;
 	}
 	c->objects->pid = call->connection->pid;
+	c->objects->pid_sure = call->connection->known || call->connection->proven;
 	memcpy(c->objects->program, r->program, sizeof(c->objects->program) - 1);
 	client_start(c);
 	call->connection->client = c;
@@ -417,23 +418,25 @@ static void process_ended(struct watch *w, uint32_t events)
 
 /*
  * The process that called connect(2). Linux before 6.5 only tells its pid, which may belong to
- * another process by now. So nothing is done to the process before it is proven to be the client.
+ * another process by now: it may have ended before we took the connection. Such a process gives
+ * the client nothing before its memory is proven to be the client's.
  */
-static int process_of_peer(int socket, pid_t pid)
+static int process_of_peer(struct connection *n)
 {
 	socklen_t size = sizeof(int);
 	int fd;
 
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
+	if (getsockopt(n->socket.fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		n->known = true;
 		return fd;
 	}
-	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	return errno == ENOPROTOOPT && n->pid > 0 ? (int)syscall(SYS_pidfd_open, n->pid, 0) : -1;
 }
 
 static bool watch_process(struct connection *n)
 {
-	n->process.fd = process_of_peer(n->socket.fd, n->pid);
+	n->process.fd = process_of_peer(n);
 	n->process.ready = process_ended;
 	if (n->process.fd < 0)
 		return n->pid <= 0; /* in another pid namespace: EOF on the socket has to do */

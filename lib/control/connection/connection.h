@@ -79,6 +79,7 @@ struct connection {
 	struct parked_call *parked; /* a command that waits for copies; NULL: none */
 	LIST_ENTRY(connection) parked_link;
 	uid_t uid;
+	bool known; /* the pid is that of who connected, and of nobody who has it by now */
 	bool proven; /* the client's memory is that process's */
 	bool carried; /* a porter carries its message: the socket is not read */
 	nanotime carried_at; /* since when, */
