@@ -20,6 +20,8 @@ void mortal_engine_start(void)
 	const struct timespec nap = { .tv_nsec = 20000000 };
 	struct stat st;
 
+	char number[16];
+
 	engine = fork();
 	if (engine == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -28,6 +30,8 @@ void mortal_engine_start(void)
 		      "--ip", "127.0.0.1/8", NULL);
 		_exit(127);
 	}
+	snprintf(number, sizeof(number), "%d", (int)engine);
+	setenv("UROCED_PID", number, 1);
 	for (int tries = 0; stat(path, &st) != 0; tries++) {
 		cr_assert_lt(tries, 1500, "the engine does not serve %s", path);
 		cr_assert_eq(waitpid(engine, NULL, WNOHANG), 0, "the engine ends at once");

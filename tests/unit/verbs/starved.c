@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "starved.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "endpoint.h"
+
+#define READ_AGAIN 0.005 /* s: so much too much may be excused */
+
+double starved_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Of one thread, so far. */
+static double waited(int fd)
+{
+	unsigned long long ran, waits = 0;
+	char text[128];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%llu %llu", &ran, &waits) == 2 ? (double)waits * 1e-9 : 0;
+}
+
+/* What the hypervisor gave to others: the eighth number of "cpu", of all processors together. */
+static double stolen(int fd)
+{
+	unsigned long long ticks = 0;
+	char text[256];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void name_of(const char *task, char name[64])
+{
+	char path[256];
+	FILE *f;
+
+	name[0] = '\0';
+	snprintf(path, sizeof(path), "%s/comm", task);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return;
+	if (fgets(name, 64, f) != NULL)
+		name[strcspn(name, "\n")] = '\0';
+	fclose(f);
+}
+
+static void add(struct starved *s, const char *task)
+{
+	char path[256], name[64];
+
+	name_of(task, name);
+	snprintf(path, sizeof(path), "%s/schedstat", task);
+	cr_assert_lt(s->count, (uint32_t)STARVED_THREADS, "too many threads");
+	s->fd[s->count] = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->fd[s->count] < 0)
+		return; /* it has ended */
+	if (strcmp(name, "uroce-control") == 0)
+		s->control = s->count;
+	s->count++;
+}
+
+/* All threads of a process but one. */
+static void add_all(struct starved *s, const char *pid, long but)
+{
+	char path[128], task[200];
+	struct dirent *d;
+	DIR *all;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	all = opendir(path);
+	cr_assert_not_null(all, "%s: %m", path);
+	while ((d = readdir(all)) != NULL) {
+		snprintf(task, sizeof(task), "%s/%.32s", path, d->d_name);
+		if (d->d_name[0] != '.' && strtol(d->d_name, NULL, 10) != but)
+			add(s, task);
+	}
+	closedir(all);
+}
+
+void starved_open(struct starved *s)
+{
+	const char *pid = getenv("UROCED_PID");
+
+	*s = (struct starved){ .control = UINT32_MAX };
+	s->own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	s->machine = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	cr_assert(s->own >= 0 && s->machine >= 0, "/proc: %m");
+	add_all(s, pid != NULL ? pid : "no", 0);
+	add_all(s, "self", syscall(SYS_gettid));
+	cr_assert_lt(s->control, s->count, "process %s has no thread uroce-control", pid);
+}
+
+void starved_close(struct starved *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		close(s->fd[i]);
+	close(s->own);
+	close(s->machine);
+}
+
+void starved_begin(struct starved *s)
+{
+	if (starved_now() - s->read_at > READ_AGAIN) {
+		for (uint32_t i = 0; i < s->count; i++)
+			s->before[i] = waited(s->fd[i]);
+		s->own_before = waited(s->own);
+		s->machine_before = stolen(s->machine);
+		s->read_at = starved_now();
+	}
+	s->began = starved_now();
+}
+
+static double left(const struct starved *s, double took, double excused)
+{
+	excused += stolen(s->machine) - s->machine_before;
+	return took > excused ? took - excused : 0;
+}
+
+/* For the caller, who polls; `deaf` is for how long he could not have noticed that all is done. */
+static double data(const struct starved *s, double deaf)
+{
+	double excused = deaf, took = starved_now() - s->began;
+
+	if (took < READ_AGAIN)
+		return took;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (i != s->control)
+			excused += waited(s->fd[i]) - s->before[i];
+	return left(s, took, excused);
+}
+
+double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
+		       struct ibv_send_wr *wr, struct ibv_wc *wc)
+{
+	double posted, looks, looked;
+	struct ibv_send_wr *bad;
+	int n;
+
+	wc->status = IBV_WC_GENERAL_ERR;
+	starved_begin(s);
+	if (ibv_post_send(qp, wr, &bad) != 0)
+		return 0;
+	posted = looks = starved_now();
+	do {
+		looked = looks;
+		looks = starved_now();
+		n = ibv_poll_cq(cq, 1, wc); /* where it finds nothing it may yield */
+	} while (n == 0 && looks - posted < WAIT_SECONDS);
+	if (n == 0)
+		wc->status = IBV_WC_RESP_TIMEOUT_ERR;
+	return data(s, posted - s->began + starved_now() - looked);
+}
+
+double starved_command(const struct starved *s)
+{
+	double excused = 0, took = starved_now() - s->began;
+
+	if (took < READ_AGAIN)
+		return took;
+	excused = waited(s->own) - s->own_before;
+	for (uint32_t i = 0; i < s->count; i++)
+		excused += waited(s->fd[i]) - s->before[i];
+	return left(s, took, excused);
+}
+
+double starved_commands(struct starved *s, struct ibv_context *context)
+{
+	struct ibv_pd *pd;
+	double made, ended;
+
+	starved_begin(s);
+	pd = ibv_alloc_pd(context);
+	made = starved_command(s);
+	cr_assert_not_null(pd, "a command beside an attack");
+	starved_begin(s);
+	cr_assert_eq(ibv_dealloc_pd(pd), 0);
+	ended = starved_command(s);
+	return made > ended ? made : ended;
+}

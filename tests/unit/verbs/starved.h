@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long something took that an engine did for us, less the time in which the threads that had to do it
+ * could have run but had no processor. So other work on the machine counts for nothing, and a single
+ * look is enough: what is left is the engine's own.
+ *
+ * A thread that is blocked, or that does something else, is charged in full. Linux counts per
+ * thread (/proc/PID/task/TID/schedstat), and what a hypervisor takes from the whole machine.
+ */
+#ifndef TESTS_VERBS_STARVED_H
+#define TESTS_VERBS_STARVED_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#define STARVED_THREADS 128 /* of the engine, and our own */
+
+struct starved {
+	int fd[STARVED_THREADS], own, machine; /* own: of the thread that called starved_open */
+	uint32_t count, control; /* the control thread's index */
+	double began, read_at, before[STARVED_THREADS], own_before, machine_before;
+};
+
+/*
+ * The engine of $UROCED_PID. Each thread opens its own, when the others are there: they may hold what the
+ * engine waits for, as the list of this program's mappings.
+ */
+void starved_open(struct starved *s);
+void starved_close(struct starved *s);
+
+/*
+ * Posts the request, which is signaled, and polls for its completion. The seconds that it took; a status
+ * of IBV_WC_RESP_TIMEOUT_ERR if none came for WAIT_SECONDS, IBV_WC_GENERAL_ERR if it cannot be posted.
+ */
+double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
+		       struct ibv_send_wr *wr, struct ibv_wc *wc);
+
+/* Seconds since starved_begin, of a command: the caller has slept until it was answered. */
+void starved_begin(struct starved *s);
+double starved_command(const struct starved *s);
+/* ... of the longer one of two commands. */
+double starved_commands(struct starved *s, struct ibv_context *context);
+
+/* CLOCK_MONOTONIC, in seconds. */
+double starved_now(void);
+
+#endif
