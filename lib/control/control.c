@@ -24,6 +24,7 @@
 #include "control/binds.h"
 #include "control/control.h"
 #include "control/connection/porters.h"
+#include "control/share/left.h"
 #include "control/network/peers.h"
 #include "lcore/srq.h"
 #include "lcore/window.h"
@@ -258,6 +259,7 @@ int control_open(struct engine *e, const struct uroce_options *o, char *why, siz
 	if (e->port == NULL && o->addresses == 0)
 		c->host_events = interface_events_open();
 	users_open(&c->users);
+	left_open(e);
 	error = crowded_prepare(e) ? peers_open(e) : ENOMEM;
 	if (error == 0)
 		error = cm_manager_open(e);
@@ -327,6 +329,7 @@ void control_close(struct engine *e)
 	neighbour_agent_close(e);
 	peers_close(e);
 	porters_close(e);
+	left_close(e);
 	watch_remove(e, &c->wake);
 	interface_events_close(c->host_events);
 	if (c->epoll_fd >= 0)

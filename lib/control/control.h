@@ -33,6 +33,7 @@ struct cm_manager;
 struct destinations;
 struct neighbour_agent;
 struct peer_table;
+struct left_files;
 struct porters;
 
 struct control {
@@ -91,6 +92,7 @@ struct control {
 	struct trace *trace; /* cmd_trace.c; NULL: there is none */
 	struct gid trace_peer; /* of its queue pair; all zero: none */
 	struct porters *porters; /* NULL: no socket */
+	struct left_files *left; /* NULL: inotify is not available */
 };
 
 /* Opens what the thread needs, and then the thread; stop and close undo them. */

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "control/control.h"
+#include "control/share/left.h"
 
 #define PAGE UINT64_C(4096)
 
@@ -37,6 +38,13 @@ static struct backing_file *file_open(struct client *c, int fd, const struct dir
 
 	if (f == NULL)
 		return NULL;
+	if (c->engine->control->left != NULL && !c->embedded) {
+		f->left = left_find(c->engine, a->user, fd);
+		if (f->left == NULL) {
+			free(f);
+			return NULL;
+		}
+	}
 	if (!take_map(a, length)) {
 		free(f);
 		return NULL;
@@ -71,6 +79,8 @@ static void file_drop(struct client *c, struct backing_file *f)
 		return;
 	LIST_REMOVE(f, link);
 	account_give(a, RESOURCE_FILES, f->counted);
+	if (f->left != NULL)
+		left_keep(c->engine, f->left, f->counted);
 	give_map(a, f->map.length);
 	dispose(&c->engine->control->disposal, file_unmap, f);
 }
@@ -110,12 +120,12 @@ static uint64_t holds(const struct backing_file *f, const struct direct_file *wh
 	return MIN_OF(MAX_OF(registered, allocated), f->map.length);
 }
 
-/* Adds a region to the file. False: the file would hold too much. */
-static bool file_enter(struct client *c, struct backing_file *f, const struct direct_file *what,
-		       uint64_t octets, struct backing_use *use)
+/* Charges what the file then holds. False: it would be too much. */
+static bool file_charge(struct client *c, struct backing_file *f, const struct direct_file *what,
+			uint64_t registered)
 {
+	uint64_t counted = holds(f, what, registered);
 	struct account *a = &c->objects->account;
-	uint64_t registered = f->registered + octets, counted = holds(f, what, registered);
 
 	if (what->allocated > a->users->of_program[RESOURCE_FILES])
 		return false;
@@ -126,7 +136,22 @@ static bool file_enter(struct client *c, struct backing_file *f, const struct di
 		account_give(a, RESOURCE_FILES, f->counted - counted);
 	}
 	f->counted = counted;
-	f->registered = registered;
+	return true;
+}
+
+/* Adds a region to the file. False: the file would hold too much. */
+static bool file_enter(struct client *c, struct backing_file *f, const struct direct_file *what,
+		       uint64_t octets, struct backing_use *use)
+{
+	uint64_t left = f->left != NULL ? left_take(c->engine, f->left) : 0;
+	bool enters = file_charge(c, f, what, f->registered + octets);
+
+	/* At most what the file holds now. If all of it is mapped, that is in what is counted. */
+	if (f->left != NULL && !(enters && f->whole))
+		left_keep(c->engine, f->left, MIN_OF(left, what->allocated));
+	if (!enters)
+		return false;
+	f->registered += octets;
 	f->users++;
 	*use = (struct backing_use){ f, octets };
 	return true;

@@ -6,7 +6,8 @@
  *
  * The kernel charges a page to the process that first touches it, so pages that packets touch first
  * count as the engine's. Therefore a program is charged for what its files hold, or for what is
- * registered in them if that is more. A file that exceeds the limit is not mapped. Its memory is
+ * registered in them if that is more. When the last region goes, the program's user stays charged until
+ * the file is gone (left.h). A file that exceeds the limit is not mapped. Its memory is
  * peer memory, which is slower but charged to the program by the kernel.
  */
 #ifndef CONTROL_BACKING_H
@@ -32,6 +33,7 @@ struct backing_file {
 	uint32_t users; /* regions */
 	uint64_t registered; /* octets of regions in it */
 	uint64_t counted; /* ... of RESOURCE_FILES, and of address space */
+	struct left_file *left; /* NULL: nothing stays charged */
 	LIST_ENTRY(backing_file) link; /* client_objects.files */
 };
 

@@ -172,7 +172,7 @@ static bool has_share(const struct users *all, const struct user *u, enum resour
 	return taken + n > most - most / 4 && u->has[r] + n > most / 16;
 }
 
-static void add(struct users *all, struct user *u, enum resource r, uint64_t n)
+void user_charge(struct users *all, struct user *u, enum resource r, uint64_t n)
 {
 	u->has[r] += n;
 	all->all[r] += n;
@@ -184,7 +184,7 @@ bool user_take(struct users *all, struct user *u, enum resource r, uint64_t n)
 		all->refused++;
 		return false;
 	}
-	add(all, u, r, n);
+	user_charge(all, u, r, n);
 	return true;
 }
 
@@ -234,7 +234,7 @@ bool account_take(struct account *a, enum resource r, uint64_t n)
 		return false;
 	}
 	a->has[r] += n;
-	add(a->users, a->user, r, n);
+	user_charge(a->users, a->user, r, n);
 	return true;
 }
 
@@ -248,7 +248,7 @@ void account_move(struct account *from, struct account *to, enum resource r, uin
 {
 	account_give(from, r, n);
 	to->has[r] += n;
-	add(to->users, to->user, r, n);
+	user_charge(to->users, to->user, r, n);
 }
 
 bool account_take_memory(struct account *a, size_t octets)

@@ -25,6 +25,9 @@
 #define DERIVED	 0 /* from the limits of this process and the machine: users_open() */
 #define NO_LIMIT UINT64_MAX
 
+/* Linux queues 16384 events for us, and a file is two. */
+#define LIMIT_ENGINE_WATCHES 8000u
+
 /* X(NAME, "in a sentence", limit of the engine, limit of one program) */
 #define RESOURCES(X)                                                                           \
 	X(CONNECTIONS, "connections", LIMIT_CONNECTIONS, NO_LIMIT)                             \
@@ -54,7 +57,8 @@
 	X(MAPPINGS, "mappings of the engine", DERIVED, DERIVED)                                \
 	X(ADDRESSES, "octets of address space", DERIVED, DERIVED)                              \
 	X(MEMORY, "octets of the engine's memory", DERIVED, LIMIT_CLIENT_MEMORY)               \
-	X(FILES, "octets of mapped files", DERIVED, DERIVED)
+	X(FILES, "octets of mapped files", DERIVED, DERIVED)                                   \
+	X(WATCHES, "files that were mapped and still exist", LIMIT_ENGINE_WATCHES, NO_LIMIT)
 
 enum resource {
 #define X(NAME, name, all, program) RESOURCE_##NAME,
@@ -102,6 +106,8 @@ void user_drop(struct user *u);
  */
 bool user_take(struct users *all, struct user *u, enum resource r, uint64_t n);
 void user_give(struct users *all, struct user *u, enum resource r, uint64_t n);
+/* ... of what the user has already: never refused. */
+void user_charge(struct users *all, struct user *u, enum resource r, uint64_t n);
 
 /* ... to a program of the user. */
 bool account_open(struct account *a, struct users *all, uid_t uid, bool embedded);
