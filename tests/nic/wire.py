@@ -147,8 +147,10 @@ def tidy(wire):
         if process.name != "guest" and process not in wire.rig.engines.values():
             process.end()
     wire.guest.tidy()
-    if wire.linux:
-        wire.linux.tidy()
+    if wire.linux:  # it cannot be reached now; the next case that wants it boots another one
+        wire.linux.vanish()
+        wire.linux = None
+        wire.rig.ip("a", "link", "del", "linux0")
     wire.guest.engine = None  # it was one of the programs
 
 
