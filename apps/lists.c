@@ -245,12 +245,29 @@ static const struct column neighbour_columns[] = {
 
 /* ---- paths ---- */
 
+/* What the window lets through: bits/s. */
+static uint64_t rate_of(const struct listed_path *path)
+{
+	return path->round_trip_ns > 0
+		       ? (uint64_t)((double)path->window * 8e9 / (double)path->round_trip_ns)
+		       : 0;
+}
+
 VALUE(path_lcore, struct listed_path, "%" PRIu32, row->lcore)
 VALUE(path_class, struct listed_path, "%" PRIu32, row->traffic_class)
 VALUE(path_qps, struct listed_path, "%" PRIu32, row->qps)
 VALUE(path_trip, struct listed_path, "%" PRIu64, row->round_trip_ns)
 VALUE(path_variation, struct listed_path, "%" PRIu64, row->variation_ns)
 VALUE(path_least, struct listed_path, "%" PRIu64, row->least_ns)
+VALUE(path_target, struct listed_path, "%" PRIu64, row->target_ns)
+VALUE(path_window, struct listed_path, "%" PRIu64, row->window)
+VALUE(path_flying, struct listed_path, "%" PRIu64, row->flying)
+VALUE(path_rate, struct listed_path, "%" PRIu64, rate_of(row))
+VALUE(path_parked, struct listed_path, "%" PRIu32, row->parked)
+VALUE(path_sent, struct listed_path, "%" PRIu64, row->sent)
+VALUE(path_acknowledged, struct listed_path, "%" PRIu64, row->acknowledged)
+VALUE(path_cuts, struct listed_path, "%" PRIu64, row->cuts)
+VALUE(path_waits, struct listed_path, "%" PRIu64, row->waits)
 VALUE(path_samples, struct listed_path, "%" PRIu64, row->samples)
 VALUE(path_again, struct listed_path, "%" PRIu64, row->again)
 VALUE(path_overtaken, struct listed_path, "%" PRIu64, row->overtaken)
@@ -273,7 +290,16 @@ static const struct column path_columns[] = {
 	{ "trip ns", "round_trip_ns", 10, true, path_trip },
 	{ "varies", "variation_ns", 10, true, path_variation },
 	{ "least", "least_ns", 10, true, path_least },
+	{ "target", "target_ns", 10, true, path_target },
+	{ "window", "window", 8, true, path_window },
+	{ "flying", "flying", 8, true, path_flying },
+	{ "bit/s", "rate", 12, true, path_rate },
+	{ "parked", "parked", 6, true, path_parked },
+	{ "waits", "waits", 8, true, path_waits },
+	{ "cuts", "cuts", 8, true, path_cuts },
 	{ "samples", "samples", 9, true, path_samples },
+	{ "sent", "sent", 10, true, path_sent },
+	{ "octets", "acknowledged", 14, true, path_acknowledged },
 	{ "again", "again", 8, true, path_again },
 	{ "overtaken", "overtaken", 9, true, path_overtaken },
 	{ "reported", "reported", 8, true, path_reported },

@@ -69,7 +69,7 @@ static int paths_order(const void *a_, const void *b_)
 
 static void paths_since(void *now, const void *before)
 {
-	static_assert(offsetof(struct listed_path, cnps_sent) + sizeof(uint64_t) ==
+	static_assert(offsetof(struct listed_path, waits) + sizeof(uint64_t) ==
 			      sizeof(struct listed_path),
 		      "counters are last");
 	take_off(&((struct listed_path *)now)->samples,

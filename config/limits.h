@@ -153,11 +153,9 @@
 #define LIMIT_EXTENSION_HEADERS 8u /* IPv6 extension headers of a frame before it is refused */
 
 /* The transport. */
-#define LIMIT_WINDOW	   256u /* unacknowledged packets of a requester, at most */
-#define LIMIT_WINDOW_START 64u /* ... and at the start */
-#define LIMIT_WINDOW_FLOOR 32u /* ... and after any number of losses */
-#define LIMIT_CNP_US	   50u /* between congestion notifications of a queue pair */
-#define LIMIT_ACK_EVERY	   16u /* packets between acknowledgement requests in a long message */
+#define LIMIT_WINDOW	256u /* unacknowledged packets of a requester, at most */
+#define LIMIT_CNP_US	50u /* between congestion notifications of a queue pair */
+#define LIMIT_ACK_EVERY 16u /* packets between acknowledgement requests in a long message */
 
 /* Recovery of lost packets, see lib/transport/requester/recovery.c. */
 #define LIMIT_REORDER	 40u /* places by which the network may change the order of packets */
@@ -169,9 +167,24 @@
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 
 /* Paths: the way to one peer, of one lcore. */
-#define LIMIT_PATHS	  4096u /* of one lcore; queue pairs of further peers know no round trip */
-#define LIMIT_PATH_RTT_MS 1000u /* a longer round trip counts as this one */
-#define LIMIT_PATH_MIN_S  10u /* the least round trip is that of this period and the last */
+#define LIMIT_PATHS		4096u /* of one lcore; queue pairs of further peers know no round trip */
+#define LIMIT_PATH_RTT_MS	1000u /* a longer round trip counts as this one */
+#define LIMIT_PATH_HOSTS	(64u << 10) /* ... if hosts are as late as a full network, */
+#define LIMIT_PATH_START	(8u << 10) /* octets of a window at first */
+#define LIMIT_PATH_WINDOW	(64u << 20) /* ... at most, */
+#define LIMIT_PATH_FLOOR	(256u << 10) /* ... at least, if delay is all that speaks against it, */
+#define LIMIT_PATH_MARKED	512u /* ... if marks are all that speaks against it, */
+#define LIMIT_PATH_LEAST	64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
+#define LIMIT_PATH_GO_BACK	32u /* packets of a window, at least, if losses without delay are all */
+#define LIMIT_PATH_PAUSE_MS	10u /* ... but one in that time */
+#define LIMIT_PATH_PACKET	4170u /* octets of the largest frame */
+#define LIMIT_PATH_LOOKS	8u /* packets of a new path that go alone */
+#define LIMIT_PATH_DELAY_US	4u /* that queues may add to a round trip */
+#define LIMIT_PATH_PEER_LATE_US 1000u /* a peer that says that it is later is that late */
+#define LIMIT_PATH_STEP_US	100u /* a window grows by a packet in that time, or in a round trip */
+#define LIMIT_PATH_STALL_MS \
+	10u /* after a port took nothing: round trips may be longer by that time */
+#define LIMIT_PATH_MIN_S 10u /* the least round trip is that of this period and the last */
 
 /* All programs together: one program at its limits leaves as much for others. */
 #define LIMIT_ENGINE_QPS	(4 * LIMIT_QPS)
@@ -323,8 +336,6 @@ static_assert((LIMIT_MOVER_BATCHES & (LIMIT_MOVER_BATCHES - 1)) == 0, "rings are
 static_assert((LIMIT_PROMOTE_VAIN & (LIMIT_PROMOTE_VAIN - 1)) == 0, "hashes are masked");
 static_assert(LIMIT_SPANS > 3 * LIMIT_SGE,
 	      "every element may be cut by two page-granular edges, and a TSO header comes first");
-static_assert(LIMIT_WINDOW_FLOOR >= 2 * LIMIT_ACK_EVERY,
-	      "the next acknowledgement makes up for a lost one");
 static_assert(LIMIT_WINDOW <= 256,
 	      "a selective acknowledgement names as many packets (SELECTION_BITS)");
 static_assert(LIMIT_WINDOW < (1u << 23), "IBTA 9.7.2: never more than half the PSN space");

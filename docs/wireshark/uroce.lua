@@ -6,6 +6,7 @@ local uroce = Proto("uroce", "uroce: selective acknowledgement")
 local f = uroce.fields
 
 f.knows = ProtoField.bool("uroce.knows_selective", "Knows selective acknowledgements", 8, nil, 0x01)
+f.late = ProtoField.uint8("uroce.late", "Sender is late, step", base.DEC, nil, 0x3e)
 f.before = ProtoField.uint32("uroce.sack.psn", "Acknowledged up to PSN")
 f.syndrome = ProtoField.uint8("uroce.sack.syndrome", "Syndrome", base.HEX)
 f.msn = ProtoField.uint32("uroce.sack.msn", "Message sequence number")
@@ -41,6 +42,7 @@ function uroce.dissector(_, pinfo, tree)
 	range = octets.range
 	sub = tree:add(uroce, range)
 	sub:add(f.knows, range(4, 1))
+	sub:add(f.late, range(4, 1))
 	if range(0, 1):uint() ~= OPCODE or octets.len < BTH + AETH + SELECTION + 4 then
 		return
 	end

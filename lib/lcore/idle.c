@@ -25,6 +25,7 @@
 #include "lcore/moving/crossing.h"
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
+#include "lcore/paths.h"
 #include "queue/fence.h"
 
 #define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
@@ -50,8 +51,10 @@ static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 {
 	struct port *p = l->engine->port;
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
+
 	nanotime most = SLEEP_MOST;
 
+	next = time_earlier(next, paths_next(l, now));
 	if (p != NULL && l->queue != UINT16_MAX && bell < 0)
 		most = time_earlier(most, p->nap);
 	if (moving_tries(l))

@@ -81,6 +81,7 @@ struct lcore {
 	uint32_t staged;
 	struct staged_frame *stage; /* LIMIT_STAGE */
 	struct paths *paths;
+	bool worked; /* the last poll had something to do */
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
 	struct slots *behind; /* places for packets behind gaps */

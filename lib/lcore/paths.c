@@ -2,13 +2,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "lcore/inside.h"
 #include "lcore/paths.h"
+#include "transport/late.h"
 
 #define BUCKETS 256u
 
 LIST_HEAD(path_list, lcore_path);
 
+TAILQ_HEAD(held_paths, lcore_path);
+
 struct paths {
+	struct held_paths held; /* they hold queue pairs back */
+	struct late late;
+	nanotime polled_at;
 	struct path_list bucket[BUCKETS];
 	struct path_list unused; /* among the first `made` */
 	uint32_t made; /* those behind were never used: their memory is not touched */
@@ -17,7 +25,11 @@ struct paths {
 
 struct paths *paths_create(void)
 {
-	return calloc(1, sizeof(struct paths));
+	struct paths *p = calloc(1, sizeof(*p));
+
+	if (p != NULL)
+		TAILQ_INIT(&p->held);
+	return p;
 }
 
 void paths_destroy(struct paths *p)
@@ -61,10 +73,90 @@ static struct lcore_path *path_to(struct paths *p, const struct gid *peer, uint8
 		return NULL;
 	memset(path, 0, sizeof(*path));
 	path_init(&path->core);
+	path->core.late = &p->late;
+	TAILQ_INIT(&path->parked);
 	path->peer = *peer;
 	path->traffic_class = traffic_class;
 	LIST_INSERT_HEAD(list, path, link);
 	return path;
+}
+
+void paths_park(struct lcore *l, struct engine_qp *q)
+{
+	struct lcore_path *path = q->way;
+
+	assert(path != NULL && "only a path holds back");
+	if (q->parked) /* it failed meanwhile, or was given something new */
+		return;
+	if (TAILQ_EMPTY(&path->parked))
+		TAILQ_INSERT_TAIL(&l->paths->held, path, held_link);
+	TAILQ_INSERT_TAIL(&path->parked, q, park_link);
+	q->parked = true;
+}
+
+static void unpark(struct lcore *l, struct engine_qp *q)
+{
+	struct lcore_path *path = q->way;
+
+	if (!q->parked)
+		return;
+	TAILQ_REMOVE(&path->parked, q, park_link);
+	q->parked = false;
+	if (TAILQ_EMPTY(&path->parked))
+		TAILQ_REMOVE(&l->paths->held, path, held_link);
+}
+
+/* In their order, as many as have room for whole turns; one at least. */
+static void release(struct lcore *l, struct lcore_path *path, nanotime now)
+{
+	uint64_t turn = (uint64_t)LIMIT_TURN * path->core.packet;
+	uint64_t room = path_room(&path->core, now), used = 0;
+	struct engine_qp *q;
+
+	while ((q = TAILQ_FIRST(&path->parked)) != NULL && (used == 0 || used < room) &&
+	       qp_may_resume(q->core, now)) {
+		unpark(l, q);
+		used += qp_is_held(q->core) ? turn : 0;
+		qp_resume(q->core);
+		qp_settled(l, q, now);
+	}
+}
+
+void paths_release(struct lcore *l, nanotime now)
+{
+	struct held_paths *held = &l->paths->held;
+	struct lcore_path *path, *last = TAILQ_LAST(held, held_paths);
+
+	for (uint32_t i = 0; i < LIMIT_ROUND && (path = TAILQ_FIRST(held)) != NULL; i++) {
+		TAILQ_REMOVE(held, path, held_link);
+		TAILQ_INSERT_TAIL(held, path, held_link);
+		release(l, path, now);
+		if (path == last)
+			return;
+	}
+}
+
+nanotime paths_next(const struct lcore *l, nanotime now)
+{
+	const struct lcore_path *path;
+	nanotime next = TIME_NEVER;
+
+	TAILQ_FOREACH(path, &l->paths->held, held_link)
+	next = time_earlier(next, qp_resumes_at(TAILQ_FIRST(&path->parked)->core, now));
+	return next;
+}
+
+void paths_polled(struct lcore *l, bool worked, nanotime now)
+{
+	struct paths *p = l->paths;
+
+	late_polled(&p->late, worked ? now - p->polled_at : 0, now);
+	p->polled_at = now;
+}
+
+void paths_stalled(struct lcore *l, nanotime waited, nanotime now)
+{
+	late_stalled(&l->paths->late, waited, now);
 }
 
 void paths_leave(struct lcore *l, struct engine_qp *q)
@@ -73,6 +165,7 @@ void paths_leave(struct lcore *l, struct engine_qp *q)
 
 	if (path == NULL)
 		return;
+	unpark(l, q);
 	qp_give_path(q->core, NULL);
 	q->way = NULL;
 	if (--path->users > 0)
@@ -115,17 +208,25 @@ static struct listed_path describe(const struct lcore *l, const struct lcore_pat
 				     .lcore = l->index,
 				     .traffic_class = path->traffic_class,
 				     .qps = path->users,
+				     .parked = p->held,
 				     .round_trip_ns = p->srtt,
 				     .variation_ns = p->rttvar,
 				     .least_ns = p->min_rtt,
+				     .target_ns = p->samples > 0 ? path_target(p) : 0,
+				     .window = p->window,
+				     .flying = p->flying,
 				     .samples = p->samples,
+				     .sent = p->sent,
 				     .again = p->events[PATH_AGAIN],
+				     .acknowledged = p->acknowledged,
 				     .overtaken = p->events[PATH_OVERTAKEN],
 				     .reported = p->events[PATH_REPORTED],
 				     .probes = p->events[PATH_PROBE],
 				     .timeouts = p->events[PATH_TIMEOUT],
 				     .cnps_received = p->events[PATH_CNP_RECEIVED],
-				     .cnps_sent = p->events[PATH_CNP_SENT] };
+				     .cnps_sent = p->events[PATH_CNP_SENT],
+				     .cuts = p->events[PATH_CUT],
+				     .waits = p->events[PATH_WAIT] };
 }
 
 uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,

@@ -17,6 +17,8 @@ struct lcore_path {
 	struct gid peer;
 	uint8_t traffic_class;
 	uint32_t users; /* queue pairs */
+	struct parked_list parked; /* those that it holds back, in their order */
+	TAILQ_ENTRY(lcore_path) held_link; /* in the list of those that hold some back */
 	LIST_ENTRY(lcore_path) link; /* in its bucket, or in the list of free ones */
 };
 
@@ -34,5 +36,15 @@ void paths_leave(struct lcore *l, struct engine_qp *q);
  */
 uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,
 		    uint32_t *count);
+/* The path holds the queue pair back (NEXT_HELD). It costs nothing until its turn comes. */
+void paths_park(struct lcore *l, struct engine_qp *q);
+/* Those that may send now become ready, in fair turns. */
+void paths_release(struct lcore *l, nanotime now);
+/* When there is room for somebody though nothing arrives: TIME_NEVER or an instant. */
+nanotime paths_next(const struct lcore *l, nanotime now);
+/* A poll begins at `now`; the last one had work. Round trips are longer by what lies between them. */
+void paths_polled(struct lcore *l, bool worked, nanotime now);
+/* A frame leaves that the port did not take for so long. */
+void paths_stalled(struct lcore *l, nanotime waited, nanotime now);
 
 #endif

@@ -5,6 +5,7 @@
 #include "lcore/cycles.h"
 #include "lcore/inside.h"
 #include "lcore/exception/exception.h"
+#include "lcore/paths.h"
 #include "lcore/window.h"
 
 /*
@@ -44,6 +45,7 @@ uint32_t lcore_poll(struct lcore *l)
 
 	if (unlikely(l->cycles->every != 0))
 		cycles_begin(l, now);
+	paths_polled(l, l->worked, now);
 	work += messages_poll(l, now);
 	stage_switch(l->stages, STAGE_RX);
 	work += rx_poll(l, now);
@@ -65,6 +67,7 @@ uint32_t lcore_poll(struct lcore *l)
 	if (unlikely(l->stages != NULL))
 		cycles_end(l, work > 0);
 
+	l->worked = work > 0;
 	l->stats.polls++;
 	if (work == 0)
 		l->stats.idle_polls++;

@@ -161,6 +161,8 @@ struct engine_qp {
 	uint32_t wheel_slot;
 	uint32_t published_retired;
 	nanotime wheel_at;
+	bool parked; /* its path holds it back, see paths.h */
+	TAILQ_ENTRY(engine_qp) park_link;
 	struct ready_list *stands_in; /* lcore.ready, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;
 	nanotime waiting_since; /* frames wait since then, as far as the core does not know yet */
@@ -210,6 +212,7 @@ struct engine_qp {
 
 TAILQ_HEAD(ready_list, engine_qp);
 TAILQ_HEAD(drain_list, engine_qp);
+TAILQ_HEAD(parked_list, engine_qp);
 TAILQ_HEAD(operation_list, engine_qp);
 TAILQ_HEAD(waiting_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);

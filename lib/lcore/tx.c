@@ -7,6 +7,7 @@
  */
 #include "lcore/moving/moving.h"
 #include "lcore/moving/outlet.h"
+#include "lcore/paths.h"
 #include "lcore/raw/raw.h"
 #include "lcore/window.h"
 #include "wire/opcode.h"
@@ -91,6 +92,9 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 		case NEXT_NOT_BEFORE:
 			wheel_set(&l->wheel, q, not_before);
 			break;
+		case NEXT_HELD:
+			paths_park(l, q);
+			break;
 		case NEXT_OPERATION:
 			operation_begin(l, q);
 			break;
@@ -163,6 +167,7 @@ void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
 	struct engine_qp *q, *next, *last;
 
 	outlets_flush(l, now);
+	paths_release(l, now);
 	last = TAILQ_LAST(&l->ready, ready_list);
 	for (q = TAILQ_FIRST(&l->ready); q != NULL && outlets_have_room(l); q = next) {
 		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
@@ -194,6 +199,7 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 	uint32_t left = outlets_flush(l, now), staged = 0;
 	struct engine_qp *q;
 
+	paths_release(l, now);
 	while (staged < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
 		uint32_t n = qp_turn(l, q, now);
 

@@ -131,16 +131,20 @@ struct listed_path {
 	uint32_t lcore;
 	uint32_t traffic_class;
 	uint32_t qps;
-	uint32_t reserved;
+	uint32_t parked; /* queue pairs that the window holds back */
 	uint64_t round_trip_ns, variation_ns, least_ns; /* 0: not known */
+	uint64_t target_ns; /* what a round trip may take before the window shrinks; 0: not known */
+	uint64_t window, flying; /* octets */
 	uint64_t samples; /* of the round trip */
-	uint64_t again; /* packets sent again */
+	uint64_t sent, again; /* packets; those of them that were sent again */
+	uint64_t acknowledged; /* octets */
 	uint64_t overtaken, reported; /* losses, by how they were found */
 	uint64_t probes, timeouts;
 	uint64_t cnps_received, cnps_sent;
+	uint64_t cuts, waits; /* the window shrank, and held a queue pair back */
 };
 
-#define LISTED_PATHS 32u
+#define LISTED_PATHS 22u
 
 /* Of all users: root and the engine's user only, others get an empty list. */
 struct reply_path_list {

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "transport/copied.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
 #include "transport/qp.h"
@@ -272,6 +273,8 @@ static void reset(struct qp *qp)
 	r->failed = false;
 	r->flush_reason = REASON_FLUSHED;
 	r->drain_notify = false;
+	flight_release(qp);
+	flight_over(qp);
 	retry_reset(qp);
 	s->open = KIND_UNDEFINED;
 	s->kept = false;

@@ -69,6 +69,7 @@ enum next_packet {
 	NEXT_NOTHING, /* nothing to send until another event */
 	NEXT_PACKET, /* *p (and *gather) */
 	NEXT_NOT_BEFORE, /* something to send, but not before *not_before: a deadline like any other */
+	NEXT_HELD, /* the path holds its requests back until qp_resume; *not_before says when to look */
 	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed, see there */
 };
 
@@ -82,6 +83,18 @@ enum next_packet {
  */
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before);
+
+/*
+ * After NEXT_HELD the queue pair waits for its path, which others may have, too; it waits for no
+ * timer, and replies are sent as ever. The caller keeps those that wait in their order, and resumes
+ * the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest. TIME_NEVER: that
+ * comes with an event of some queue pair of the path. When qp_is_held() is false it waits no more
+ * (it failed, or has another path).
+ */
+void qp_resume(struct qp *qp);
+bool qp_is_held(const struct qp *qp);
+bool qp_may_resume(const struct qp *qp, nanotime now);
+nanotime qp_resumes_at(const struct qp *qp, nanotime now);
 
 /* A request that stays at home: bind a memory window, or invalidate a key. */
 struct key_operation {

@@ -6,9 +6,32 @@
 #include "config/limits.h"
 #include "transport/path.h"
 
+#define DELAY	    (LIMIT_PATH_DELAY_US * TIME_US)
+#define STEP	    (LIMIT_PATH_STEP_US * TIME_US)
+#define UNKNOWN	    (50 * TIME_US) /* stands for a round trip that nobody measured */
+#define FIRST	    1024u /* octets of a packet, until there was one */
+#define BETA	    4 / 5 /* Swift's: the part of what is too long that counts */
+#define GAIN	    16u /* DCQCN's g is one in so many, for a round trip instead of 55 us */
+#define CALM_MOST   64u /* times of alpha that are made up for at once */
+#define TRUST	    (1 * TIME_S) /* a loss or mark says for so long that the network is full */
+#define SCALE_FROM  16u /* packets: the target of smaller windows is higher */
+#define SCALE_STEP  3 / 8 /* ... by so much of what queues may add for each half */
+#define LOOK_TRIPS  64u /* the first packets go so many round trips apart at most, */
+#define LOOK_MOST   (150 * TIME_US)
+#define BATCH	    128u /* packets: so many are looked at together, */
+#define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
+#define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
+#define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
+#define DOUBT_MOST  6u
+#define HASTE	    6u /* ... at most 2 to that power as fast */
+
 void path_init(struct path *p)
 {
 	memset(p, 0, sizeof(*p));
+	p->packet = FIRST;
+	p->window = LIMIT_PATH_START;
+	p->starting = true;
+	p->alpha = ALPHA_ONE;
 }
 
 /* The way may have changed: what was the least a while ago is forgotten after two periods. */
@@ -23,19 +46,297 @@ static void note_least(struct path *p, nanotime rtt, nanotime now)
 	p->min_rtt = MIN_OF(p->min_rtt, rtt);
 }
 
-void path_rtt(struct path *p, nanotime rtt, nanotime now)
+static void smooth(struct path *p, nanotime rtt)
 {
-	nanotime off;
+	nanotime off = rtt > p->srtt ? rtt - p->srtt : p->srtt - rtt;
 
-	rtt = MIN_OF(MAX_OF(rtt, 1), LIMIT_PATH_RTT_MS * TIME_MS);
-	note_least(p, rtt, now);
 	if (p->samples++ == 0) {
 		p->srtt = rtt;
 		p->rttvar = rtt / 2;
+		p->before = p->last = rtt;
 		return;
 	}
-	off = rtt > p->srtt ? rtt - p->srtt : p->srtt - rtt;
 	p->rttvar += off / 4 - p->rttvar / 4;
 	p->srtt += rtt / 8 - p->srtt / 8;
+	p->before = p->last;
+	p->last = rtt;
+}
+
+static nanotime round_trip(const struct path *p)
+{
+	return p->srtt != 0 ? p->srtt : UNKNOWN;
+}
+
+/* What queues may add to a round trip. */
+static nanotime room(const struct path *p)
+{
+	return MAX_OF(DELAY, p->min_rtt / 4);
+}
+
+/*
+ * Swift's flow scaling: if n flows share a bottleneck their windows are 1/n of it, and a higher target
+ * for small windows lets them find the same size. It rises by the same step for each half of a window,
+ * so that a flow that thinks the way longer by one step only has twice the window of others.
+ */
+static nanotime scaling(const struct path *p)
+{
+	uint64_t whole = (uint64_t)SCALE_FROM * p->packet, step = room(p) * SCALE_STEP;
+	nanotime sum = 0;
+
+	for (; p->window < whole; whole /= 2, sum += step)
+		if (p->window >= whole / 2)
+			return sum + step * (whole - p->window) / (whole - whole / 2);
+	return sum;
+}
+
+nanotime path_target(const struct path *p)
+{
+	if (p->samples == 0)
+		return TIME_NEVER;
+	return p->min_rtt + room(p) + scaling(p) + path_late(p) + p->peer_late;
+}
+
+/* A sample alone may be the other side's scheduler. */
+static nanotime delay(const struct path *p)
+{
+	return MIN_OF(p->last, p->before);
+}
+
+static bool may_cut(const struct path *p, nanotime now)
+{
+	return p->cut_at == 0 || now - p->cut_at >= MAX_OF(round_trip(p), p->last);
+}
+
+/* To `part` of `whole`, a half at most, not below `least`. */
+static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, nanotime now)
+{
+	uint64_t to = MAX_OF(p->window * part / whole, p->window / 2);
+
+	assert(part <= whole && whole <= UINT64_C(1) << 34 && "no overflow");
+	p->starting = false;
+	p->cut_at = now;
+	p->rounds = 0;
+	path_count(p, PATH_CUT);
+	p->window = MIN_OF(p->window, MAX_OF(to, least));
+}
+
+/*
+ * A host that shares its cores answers late without any queue in the network. So delay alone leaves a
+ * window that such hosts can live with; less only while the network says by losses or marks that it is
+ * full.
+ */
+static uint64_t least(const struct path *p, nanotime now)
+{
+	if (delay(p) - p->min_rtt < HOST)
+		return LIMIT_PATH_LEAST;
+	return p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR;
+}
+
+static void too_long(struct path *p, nanotime target, nanotime now)
+{
+	nanotime d = delay(p), over = (d - target) * BETA;
+
+	if (may_cut(p, now))
+		cut(p, d - over, d, least(p, now), now);
+}
+
+/* So that the queue is gone, and a little more: who never sees the way without one thinks it long. */
+static void too_many(struct path *p, nanotime now)
+{
+	if (may_cut(p, now))
+		cut(p, 9 * p->min_rtt, 10 * MAX_OF(delay(p), p->min_rtt), least(p, now), now);
+}
+
+/* How many round trips there was nearly no queue. */
+static void count_rounds(struct path *p, nanotime target, nanotime now)
+{
+	if (p->last > p->min_rtt + (target - p->min_rtt) / 2)
+		p->rounds = 0;
+	if (now < p->round_at)
+		return;
+	p->round_at = now + round_trip(p);
+	p->rounds += p->rounds < CALM * HASTE;
+}
+
+/*
+ * The first packets of a path go alone, and at times of their own: if many begin at once, each of them
+ * sees the way without a queue before there is one.
+ */
+static void look(struct path *p, nanotime rtt, nanotime now)
+{
+	nanotime most = MIN_OF(LOOK_TRIPS * rtt, LOOK_MOST);
+	uint64_t any = (now ^ rtt << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+	p->looks = rtt < HOST ? p->looks + 1 : LIMIT_PATH_LOOKS;
+	p->open_at = now + most * any / (UINT64_C(1) << 32);
+}
+
+void path_rtt(struct path *p, nanotime rtt, nanotime now)
+{
+	nanotime target;
+
+	rtt = MIN_OF(MAX_OF(rtt, 1), LIMIT_PATH_RTT_MS * TIME_MS);
+	p->doubt = 0;
+	note_least(p, rtt, now);
+	smooth(p, rtt);
 	assert(p->srtt > 0 && p->min_rtt > 0 && "0 means that nothing is known");
+	p->full &= now - p->full_at <= TRUST;
+	if (p->looks < LIMIT_PATH_LOOKS)
+		look(p, rtt, now);
+	target = path_target(p);
+	count_rounds(p, target, now);
+	if (p->last <= target)
+		p->long_at = 0;
+	else if (p->long_at == 0)
+		p->long_at = now;
+	else if (now - p->long_at >= p->min_rtt && delay(p) > target)
+		too_long(p, target, now);
+}
+
+/* The time of which a CNP says that marked packets came in it, and how often alpha looks. */
+static nanotime slot(const struct path *p)
+{
+	return MIN_OF(round_trip(p), LIMIT_CNP_US * TIME_US);
+}
+
+static uint32_t gain(const struct path *p)
+{
+	return GAIN * (uint32_t)(round_trip(p) / slot(p));
+}
+
+/* DCQCN's alpha is forgotten in times without a CNP. */
+static void calm(struct path *p, nanotime now)
+{
+	if (p->calm_at == 0 || now < p->calm_at)
+		return;
+	for (uint32_t i = 0; i < CALM_MOST && p->calm_at <= now; i++) {
+		p->alpha -= p->alpha / gain(p);
+		p->calm_at += slot(p);
+	}
+	p->calm_at = MAX_OF(p->calm_at, now);
+}
+
+/* A round trip is the time of a window. Never to a stop. */
+static nanotime time_of(const struct path *p, uint32_t octets)
+{
+	return MIN_OF(round_trip(p) * octets / p->window, LIMIT_PATH_PAUSE_MS * TIME_MS);
+}
+
+void path_sent_slowly(struct path *p, uint32_t octets, nanotime now)
+{
+	calm(p, now);
+	p->packet = MAX_OF(p->packet, MIN_OF(octets, LIMIT_PATH_PACKET));
+	if (octets > p->window)
+		p->open_at = now + time_of(p, octets);
+}
+
+static void grow(struct path *p, uint64_t octets)
+{
+	uint32_t haste = p->srtt > HOST ? MIN_OF(p->rounds, HASTE) : p->rounds / CALM;
+	uint64_t step = (p->packet * MAX_OF(p->srtt, STEP / 8) / STEP) << haste;
+
+	if (p->window < p->packet)
+		step = MAX_OF(step * p->window / p->packet, step / 8);
+	if (p->starting)
+		p->window += octets;
+	else
+		p->window += MAX_OF(step * octets / MAX_OF(p->window, octets), 1);
+	p->window = MIN_OF(p->window, LIMIT_PATH_WINDOW);
+}
+
+void path_gone(struct path *p, uint64_t octets, bool acknowledged)
+{
+	bool used = p->held > 0 || p->used > 0;
+
+	assert(octets <= p->flying && "what was sent");
+	p->flying -= octets;
+	p->used -= MIN_OF(p->used, octets);
+	if (!acknowledged)
+		return;
+	p->acknowledged += octets;
+	if (used && p->looks >= LIMIT_PATH_LOOKS && delay(p) <= path_target(p))
+		grow(p, octets);
+}
+
+static void filled(struct path *p, nanotime now)
+{
+	p->full = true;
+	p->full_at = now;
+}
+
+/* One that stands alone while the way is short is a bad cable's. */
+static bool is_crowded(const struct path *p)
+{
+	return p->starting || p->lossy ||
+	       (p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + HOST);
+}
+
+static void look_at_batch(struct path *p)
+{
+	if (p->batch < (uint64_t)BATCH * p->packet)
+		return;
+	p->lossy = p->batch_again >= p->batch * BATCH_LOSSY / BATCH;
+	p->batch = p->batch_again = 0;
+}
+
+void path_lost(struct path *p, bool goes_back, nanotime now)
+{
+	look_at_batch(p);
+	if (is_crowded(p)) {
+		filled(p, now);
+		if (p->samples == 0 && may_cut(p, now))
+			cut(p, 1, 2, p->packet, now);
+		else
+			too_many(p, now);
+	} else if (goes_back && may_cut(p, now)) {
+		cut(p, 1, 2, LIMIT_PATH_GO_BACK * p->packet, now);
+	}
+}
+
+void path_silent(struct path *p, nanotime now)
+{
+	if (may_cut(p, now))
+		cut(p, 1, 2, p->packet, now);
+}
+
+/*
+ * Karn: who was probed gives no sample. If round trips became longer than the silence that a probe breaks,
+ * there would be none any more. So the next silence may be longer, until there is a sample.
+ */
+void path_probed(struct path *p)
+{
+	path_count(p, PATH_PROBE);
+	if (p == NULL)
+		return;
+	p->doubt = (uint8_t)MIN_OF(p->doubt + 1u, DOUBT_MOST);
+	/* ... nor does it end what path_rtt counts, so this does. */
+	p->looks += p->samples > 0 && p->looks < LIMIT_PATH_LOOKS;
+}
+
+/* DCQCN: alpha follows how often it happens, and the window loses half of that part. */
+void path_cnp(struct path *p, nanotime now)
+{
+	filled(p, now);
+	p->rounds = 0;
+	if (now - p->cnp_at >= slot(p)) {
+		p->alpha += (ALPHA_ONE - p->alpha) / gain(p);
+		p->cnp_at = now;
+		p->calm_at = now + slot(p);
+	}
+	if (may_cut(p, now))
+		cut(p, 2 * ALPHA_ONE - p->alpha, 2 * ALPHA_ONE, LIMIT_PATH_MARKED, now);
+}
+
+uint64_t path_room(const struct path *p, nanotime now)
+{
+	if (p->looks >= LIMIT_PATH_LOOKS && p->flying + p->packet <= p->window)
+		return p->window - p->flying;
+	return path_may_send(p, p->packet, now) ? p->packet : 0;
+}
+
+nanotime path_opens_at(const struct path *p, uint32_t octets, nanotime now)
+{
+	if (path_may_send(p, octets, now))
+		return now;
+	return p->flying == 0 ? p->open_at : TIME_NEVER;
 }

@@ -1,18 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way to one peer, for all queue pairs that send to it from here: how long a round trip takes.
- * Its caller makes one for each peer (address, VLAN, traffic class) and gives it to the queue pairs
- * (qp_give_path). All of them belong to one thread.
+ * The way to one peer, for all queue pairs that send to it from here: how long a round trip takes,
+ * and how many octets may be on their way. Its caller makes one for each peer (address, VLAN,
+ * traffic class) and gives it to the queue pairs (qp_give_path). All of them belong to one thread.
  *
- * A queue pair without a path (NULL) knows no round trip.
+ * A queue pair without a path (NULL) knows no round trip, and only its own window holds it back.
+ *
+ * The window (docs/decisions/0014-paths.md) is in octets of frames, for all queue pairs together. It
+ * may be less than a packet: then one packet is on its way at a time, and the time between two of
+ * them is as much longer than a round trip as the packet is larger than the window.
+ *
+ *	it grows	with what is acknowledged in less than the target: as much again while nothing
+ *			has held it back yet, then a packet for each round trip (or each
+ *			LIMIT_PATH_STEP_US, if round trips are longer), if it was used
+ *	it shrinks	once a round trip at most, and to a half at most:
+ *			when two samples in a row take longer than the target, by as much as they do,
+ *			but not below LIMIT_PATH_FLOOR unless the network shows that it is full;
+ *			when the network says so (CNP), as DCQCN does, but not below a packet;
+ *			when packets are lost while samples take longer, or towards a peer that
+ *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK)
+ *
+ * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
+ * windows, so that they are fair to each other), and what the caller and the peer themselves are late.
+ *
+ * Who is held back. A queue pair asks before each packet (NEXT_HELD of qp_next_packet). Its caller
+ * keeps those that are held in a list, in their order, and resumes the first ones (qp_resume) when
+ * qp_may_resume() says so. While others wait, only who was resumed may send, one turn each.
  */
 #ifndef TRANSPORT_PATH_H
 #define TRANSPORT_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/time.h"
+#include "config/limits.h"
+#include "transport/late.h"
 
 /* What is counted, for those who watch. */
 enum path_event {
@@ -23,16 +48,49 @@ enum path_event {
 	PATH_TIMEOUT, /* a retransmission timer fired */
 	PATH_CNP_RECEIVED, /* the network asked us to slow down, */
 	PATH_CNP_SENT, /* ... and the peer, by us */
+	PATH_CUT, /* the window shrank */
+	PATH_WAIT, /* a queue pair was held back */
 	PATH_EVENTS,
 };
 
 struct path {
+	/* the round trip */
 	nanotime srtt; /* smoothed (RFC 6298: an eighth of each sample); 0: not known yet */
 	nanotime rttvar; /* how far samples are from it (a quarter of each distance) */
 	nanotime min_rtt; /* the least of this period and the last; 0: not known yet */
 	nanotime min_now; /* the least of this period so far */
 	nanotime min_until; /* the end of this period of LIMIT_PATH_MIN_S */
-	uint64_t samples;
+	nanotime last, before; /* the last two samples */
+	nanotime
+		long_at; /* since then all samples are longer than the target; 0: the last was not */
+	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
+	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
+	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
+
+	/* the window */
+	uint64_t window; /* octets, LIMIT_PATH_LEAST .. LIMIT_PATH_WINDOW */
+	uint64_t flying; /* octets that are on their way, of all queue pairs */
+	uint64_t used; /* so many octets that go let it grow, as they filled a half of it */
+	uint32_t packet; /* octets of the largest frame so far */
+	uint32_t held; /* queue pairs that it holds back */
+	uint32_t looks; /* packets that went alone to look at the way */
+	bool starting; /* nothing has held it back yet */
+	nanotime open_at; /* less than a packet: the next one not before */
+	nanotime cut_at; /* it shrank last */
+	bool full; /* the network said lately that it is, */
+	nanotime full_at; /* ... by a loss with delay, or a CNP, last */
+	nanotime cnp_at; /* ... for a CNP */
+	uint32_t alpha; /* how marked the network is lately: ALPHA_ONE is always */
+	nanotime calm_at; /* alpha is looked at again; 0: there was no CNP */
+	uint32_t rounds; /* round trips in a row that took far less than the target */
+	nanotime round_at; /* the next one ends */
+	uint64_t batch,
+		batch_again; /* octets of the last packets, and of those that were sent again */
+	bool lossy; /* many of the ones before were */
+
+	/* what happened, for those who watch */
+	uint64_t samples, sent; /* packets */
+	uint64_t acknowledged; /* octets */
 	uint64_t events[PATH_EVENTS];
 };
 
@@ -56,11 +114,76 @@ static inline void path_uncount(struct path *p, enum path_event e)
 	if (p != NULL)
 		p->events[e]--;
 }
+/* The part of path_sent that few packets need. */
+void path_sent_slowly(struct path *p, uint32_t octets, nanotime now);
+
+/* A packet was made, of so many octets as a frame (a READ request: and of its responses). */
+static inline void path_sent(struct path *p, uint32_t octets, bool again, nanotime at)
+{
+	p->sent++;
+	p->batch += octets;
+	if (again)
+		p->batch_again += octets;
+	p->flying += octets;
+	if (2 * p->flying >= p->window)
+		p->used = p->flying;
+	if (octets > p->packet || octets > p->window || p->calm_at != 0)
+		path_sent_slowly(p, octets, at);
+}
+
+/* So many octets of it are not on their way any more; acknowledged: because they arrived. */
+void path_gone(struct path *p, uint64_t octets, bool acknowledged);
+/*
+ * The network lost packets. goes_back: the peer drops all that is behind a lost one, so that each loss
+ * costs a window.
+ */
+void path_lost(struct path *p, bool goes_back, nanotime now);
+/* Nobody answered for the time of a retransmission timer. */
+void path_silent(struct path *p, nanotime now);
+/* It was silent for as long as seemed enough, so its oldest packet is sent once more. */
+void path_probed(struct path *p);
+/* The network asks to slow down. */
+void path_cnp(struct path *p, nanotime now);
+#define ALPHA_ONE (1u << 20)
+
+/* Whether a packet of so many octets may be sent now. */
+static inline bool path_may_send(const struct path *p, uint32_t octets, nanotime at)
+{
+	return (p->looks >= LIMIT_PATH_LOOKS && p->flying + octets <= p->window) ||
+	       (p->flying == 0 && at >= p->open_at);
+}
+
+/* Octets that may be sent now: 0 or at least a packet. */
+uint64_t path_room(const struct path *p, nanotime now);
+/* When there will be room for so many if nothing is acknowledged: TIME_NEVER or an instant. */
+nanotime path_opens_at(const struct path *p, uint32_t octets, nanotime now);
+
+/* ns that a round trip may take before the window shrinks; TIME_NEVER: nothing is known yet. */
+nanotime path_target(const struct path *p);
 
 /* 0: not known yet */
 static inline nanotime path_srtt(const struct path *p)
 {
 	return p != NULL ? p->srtt : 0;
+}
+
+/* So much later than the network did may its caller see what arrived. */
+static inline nanotime path_late(const struct path *p)
+{
+	return p->late != NULL ? p->late->time : 0;
+}
+
+/* The step that goes with a packet, of how late its sender is. */
+static inline uint8_t path_late_step(const struct path *p)
+{
+	return p != NULL && p->late != NULL ? p->late->step : 0;
+}
+
+/* A packet of the peer that passed every check said so. */
+static inline void path_peer_says(struct path *p, uint8_t step)
+{
+	if (p != NULL)
+		p->peer_late = MIN_OF(late_time(step), LIMIT_PATH_PEER_LATE_US * TIME_US);
 }
 
 static inline nanotime path_min_rtt(const struct path *p)

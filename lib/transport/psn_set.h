@@ -45,6 +45,15 @@ static inline bool psn_set_empty(const struct psn_set *s)
 	return any == 0;
 }
 
+/* How many bits are set. */
+static inline uint32_t bits_in(uint64_t v)
+{
+	v -= v >> 1 & UINT64_C(0x5555555555555555);
+	v = (v & UINT64_C(0x3333333333333333)) + (v >> 2 & UINT64_C(0x3333333333333333));
+	v = (v + (v >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return (uint32_t)(v * UINT64_C(0x0101010101010101) >> 56);
+}
+
 /*
  * A range of PSNs, at most LIMIT_WINDOW of them, a word at a time: `mask` says which bits of the word
  * that holds `psn` belong to it. Returns how many: the next word begins so much further on.

@@ -7,6 +7,7 @@
 #include "transport/copied.h"
 #include "transport/datagram.h"
 #include "transport/frame.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
 #include "transport/requester/recovery.h"
@@ -27,12 +28,6 @@ enum qp_state qp_state(const struct qp *qp)
 const struct qp_caps *qp_capabilities(const struct qp *qp)
 {
 	return &qp->caps;
-}
-
-void qp_give_path(struct qp *qp, struct path *path)
-{
-	qp->req.sampling = false; /* it was of the other one */
-	qp->path = path;
 }
 
 /* The receive request of a message that will not be finished. */
@@ -69,6 +64,8 @@ void enter_error(struct qp *qp)
 	qp->req.rnr_until = TIME_NEVER;
 	operation_abandon(qp);
 	qp->req.paced_until = TIME_NEVER;
+	flight_release(qp);
+	flight_over(qp);
 	held_flush(qp);
 }
 
@@ -231,14 +228,20 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 		return unreliable_received(qp, p, offer, keys, out);
 	if (opcode_table[p->opcode].kind == KIND_CNP) {
 		path_count(qp->path, PATH_CNP_RECEIVED);
-		window_lost(&qp->req.window);
-		request_ask(qp);
+		if (qp->path != NULL)
+			path_cnp(qp->path, now);
 		return REASON_CNP_RECEIVED;
 	}
 	if (p->ecn == ECN_CE)
 		mark_seen(qp, p, now);
 	return opcode_is(p->opcode, OP_RESPONSE) ? answer_received(qp, p, keys, now, out)
 						 : respond_received(qp, p, offer, keys, now, out);
+}
+
+static void note_extension(struct qp *qp, const struct packet *p)
+{
+	qp->selective = true;
+	path_peer_says(qp->path, p->late);
 }
 
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
@@ -250,7 +253,7 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	out->reason = dispatch(qp, p, offer, keys, now, out);
 	/* A peer that passed every check says so: until RESET. */
 	if (p->selective && out->reason == REASON_NONE && !qp_type_unreliable(qp->type))
-		qp->selective = true;
+		note_extension(qp, p);
 	assert((out->reason == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
@@ -278,7 +281,8 @@ bool qp_waits(const struct qp *qp, const struct packet *p)
 
 bool qp_has_packet(const struct qp *qp)
 {
-	return reply_ready(qp) || (qp->req.paced_until == TIME_NEVER && request_ready(qp));
+	return reply_ready(qp) ||
+	       (qp->req.paced_until == TIME_NEVER && !flight_waits(&qp->req) && request_ready(qp));
 }
 
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
@@ -293,6 +297,7 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->becn = false;
 	p->again = false;
 	p->selective = !qp_type_unreliable(qp->type);
+	p->late = path_late_step(qp->path);
 	p->checksum = false;
 	p->mss = 0;
 	p->mig_req = true; /* path migration state is Migrated */

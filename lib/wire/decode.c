@@ -193,6 +193,7 @@ static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 	p->fecn = (b[BTH_CONGESTION] & BTH_FECN) != 0;
 	p->becn = (b[BTH_CONGESTION] & BTH_BECN) != 0;
 	p->selective = (b[BTH_CONGESTION] & BTH_SELECTIVE) != 0;
+	p->late = p->selective ? (b[BTH_CONGESTION] & BTH_LATE_MASK) >> BTH_LATE_SHIFT : 0;
 	p->dest_qpn = load_be24(b + BTH_DEST_QPN);
 	p->ack_req = (b[BTH_ACK] & BTH_ACK_REQ) != 0;
 	p->psn = load_be24(b + BTH_PSN);

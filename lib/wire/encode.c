@@ -33,6 +33,11 @@ static void put_lengths(uint8_t *frame, const struct flow *flow, size_t datagram
 	store_be16(ip + IPV4_CHECKSUM, (uint16_t)~sum);
 }
 
+static uint32_t extension(const struct packet *p)
+{
+	return p->selective ? BTH_SELECTIVE | (p->late << BTH_LATE_SHIFT & BTH_LATE_MASK) : 0;
+}
+
 static uint8_t *put_bth(uint8_t *b, const struct packet *p)
 {
 	uint32_t pad = (uint32_t)pad_of(p->payload_length);
@@ -41,9 +46,9 @@ static uint8_t *put_bth(uint8_t *b, const struct packet *p)
 	b[BTH_FLAGS] = (uint8_t)((p->solicited ? BTH_SOLICITED : 0) |
 				 (p->mig_req ? BTH_MIG_REQ : 0) | pad << BTH_PAD_SHIFT);
 	store_be16(b + BTH_PKEY, p->pkey);
-	store_be32(b + BTH_CONGESTION,
-		   (p->fecn ? UINT32_C(1) << 31 : 0) | (p->becn ? UINT32_C(1) << 30 : 0) |
-			   (p->selective ? BTH_SELECTIVE << 24 : 0) | (p->dest_qpn & 0xffffff));
+	store_be32(b + BTH_CONGESTION, (p->fecn ? UINT32_C(1) << 31 : 0) |
+					       (p->becn ? UINT32_C(1) << 30 : 0) |
+					       extension(p) << 24 | (p->dest_qpn & 0xffffff));
 	store_be32(b + BTH_ACK, (p->ack_req ? UINT32_C(1) << 31 : 0) | (p->psn & 0xffffff));
 	return b + BTH_LENGTH;
 }

@@ -99,13 +99,13 @@
  *	+---------------+-+-+---+-------+-------------------------------+
  *	|     opcode    |S|M|Pad| TVer  |             P_Key             |
  *	+-+-+-----------+-+-+---+-------+-------------------------------+
- *	|F|B| reserved|X|             destination queue pair            |
+ *	|F|B|  late   |X|             destination queue pair            |
  *	+-+-+-----------+-----------------------------------------------+
  *	|A|   reserved  |                      PSN                      |
  *	+-+-------------+-----------------------------------------------+
  *
- * X is reserved, too: uroce says there that it knows selective acknowledgements
- * (docs/wire-extensions.md). Others send 0 and ignore it.
+ * The bits of X and of "late" are reserved: uroce says there that it knows selective acknowledgements, and how
+ * late it is itself (docs/wire-extensions.md). Others send 0 and ignore them.
  */
 #define BTH_OPCODE     0
 #define BTH_FLAGS      1
@@ -119,6 +119,8 @@
 #define BTH_FECN       0x80
 #define BTH_BECN       0x40
 #define BTH_SELECTIVE  0x01
+#define BTH_LATE_SHIFT 1
+#define BTH_LATE_MASK  0x3e
 #define BTH_DEST_QPN   5
 #define BTH_ACK	       8
 #define BTH_ACK_REQ    0x80

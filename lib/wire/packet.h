@@ -72,6 +72,7 @@ struct packet {
 	bool becn;
 	bool ack_req;
 	bool selective; /* the sender knows selective acknowledgements (docs/wire-extensions.md) */
+	uint8_t late; /* ... and is so late itself, in the steps of transport/late.h; 0: says nothing */
 	bool again; /* not on the wire: the transport sends this PSN again */
 	uint16_t pkey;
 	uint32_t dest_qpn; /* 24 bits */

@@ -5,7 +5,10 @@
 
 #include "base/bits.h"
 #include "node.h"
+#include "transport/path.h"
 #include "wire/opcode.h"
+
+#define HELD_LOOK (2 * TIME_US) /* between looks at a path without room */
 
 #define KEY_SLOTS 4096u
 
@@ -296,6 +299,21 @@ static void receives_flush(struct node_qp *q)
 	}
 }
 
+/*
+ * A queue pair that its path holds back looks again from time to time, unless its node's owner keeps a
+ * list of them as an engine does.
+ */
+static void wait_for_path(struct node_qp *q, nanotime now)
+{
+	q->not_before = 0;
+	if (!qp_is_held(q->core) || q->node->parks)
+		return;
+	if (qp_may_resume(q->core, now))
+		qp_resume(q->core);
+	else
+		q->not_before = time_earlier(qp_resumes_at(q->core, now), now + HELD_LOOK);
+}
+
 void node_collect(struct node_qp *q, nanotime now)
 {
 	struct completion c;
@@ -307,8 +325,8 @@ void node_collect(struct node_qp *q, nanotime now)
 	q->flushing |= (q->events & QP_EVENT_ENTERED_ERR) != 0;
 	if (q->flushing && !q->caps.has_srq) /* an SRQ keeps its requests (protocol-map 133) */
 		receives_flush(q);
-	q->not_before = 0;
 	q->deadline = qp_deadline(q->core);
+	wait_for_path(q, now);
 }
 
 int node_modify(struct node_qp *q, const struct qp_attributes *a, uint32_t mask, nanotime now)
@@ -595,8 +613,11 @@ void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now)
 
 void node_expire(struct node_qp *q, nanotime now)
 {
-	if (q->deadline > now)
+	if (q->deadline > now) {
+		if (qp_is_held(q->core))
+			wait_for_path(q, now);
 		return;
+	}
 	qp_expired(q->core, now);
 	node_collect(q, now);
 }
@@ -648,6 +669,9 @@ bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *paylo
 	case NEXT_NOT_BEFORE:
 		node_collect(q, now);
 		q->not_before = not_before;
+		return false;
+	case NEXT_HELD:
+		node_collect(q, now);
 		return false;
 	case NEXT_OPERATION:
 		if (q->node->hold_operations)

@@ -103,6 +103,7 @@ struct node {
 	uint32_t qps;
 	struct prng prng;
 	bool keeps; /* packets that came before others, as an engine does; otherwise it drops them */
+	bool parks; /* its owner resumes queue pairs that their path holds back */
 	bool delay_copies; /* copies are made by node_settle, otherwise at once */
 	bool hold_operations; /* binds and invalidations wait for node_operate */
 	uint32_t copy_delay; /* maximum, in ns */

@@ -146,6 +146,6 @@ Test(order, the_window_is_bounded)
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 600 * MTU);
 	while (node_next(a->q, ms(1000), &a->packet, a->payload))
 		packets++;
-	cr_assert_eq(packets, LIMIT_WINDOW_START);
+	cr_assert_eq(packets, LIMIT_WINDOW);
 	cr_assert(a->packet.ack_req, "the last packet that may be sent asks");
 }

@@ -8,6 +8,7 @@ static struct path path;
 static void begin(void)
 {
 	path_init(&path);
+	path.looks = LIMIT_PATH_LOOKS;
 	story();
 	qp_give_path(a->q->core, &path);
 	for (uint32_t i = 1; i < 8; i++)
@@ -60,31 +61,56 @@ Test(round_trip, of_a_read_ends_with_its_first_response)
 Test(round_trip, is_not_taken_from_a_packet_that_was_sent_again)
 {
 	begin();
+	path_rtt(&path, us(20), ms(1000));
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 	lose(a, "RC SEND ONLY", A_PSN);
 	at(ms(5));
 	pass(a, "RC SEND ONLY", A_PSN);
 	pass_ack(b, A_PSN, 1);
 	expect_completion(a, 1, STATUS_SUCCESS);
-	cr_assert_eq(path.samples, 0);
+	cr_assert_eq(path.samples, 1);
+}
+
+/*
+ * ... but while nothing is known, a round trip that is longer than the wait for a probe is measured from
+ * the first time: otherwise each packet of it would be probed for, and none measured.
+ */
+Test(round_trip, is_learned_though_it_is_longer_than_the_first_wait)
+{
+	begin();
+	for (uint32_t i = 0; i < 3; i++) {
+		post(a, .wr_id = i, .opcode = WORK_SEND, .length = 10);
+		pass(a, "RC SEND ONLY", A_PSN + i);
+		expect_ack(b, A_PSN + i, 1 + i);
+		if (i == 0) {
+			at(us(LIMIT_PROBE_START_US));
+			lose(a, "RC SEND ONLY", A_PSN);
+		}
+		at(us(LIMIT_PROBE_START_US) + ms(1 + 3 * i));
+		deliver(b);
+		expect_completion(a, i, STATUS_SUCCESS);
+	}
+	cr_expect_eq(path.samples, 3);
+	cr_expect_eq(path.events[PATH_PROBE], 1, "patience is known");
 }
 
 /* ... and the acknowledgement of a later one waited for the one that was lost. */
 Test(round_trip, is_not_taken_behind_a_loss)
 {
 	begin();
+	path_rtt(&path, us(20), ms(1000));
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 700);
 	pass(a, "RC WRITE FIRST", A_PSN);
 	lose(a, "RC WRITE MIDDLE", A_PSN + 1);
 	pass(a, "RC WRITE LAST", A_PSN + 2);
-	at(ms(1));
+	at(us(30));
 	pass_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 0);
 	exchange();
 	expect_completion(a, 1, STATUS_SUCCESS);
-	cr_assert_eq(path.samples, 0);
+	cr_assert_eq(path.samples, 1);
 	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
 	exchange();
-	cr_assert_eq(path.samples, 1, "the next one is measured again");
+	cr_assert_eq(path.samples, 2, "the next one is measured again");
 }
 
 /* A frame that the port took late was not on its way before. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/limits.h"
 #include "story.h"
 #include "transport/qp.h"
 
@@ -171,6 +172,7 @@ static void recovery_begin(struct side *s)
 	path_init(path);
 	path_rtt(path, ROUND_TRIP, now);
 	path->rttvar = 0;
+	path->looks = LIMIT_PATH_LOOKS;
 	qp_give_path(s->q->core, path);
 }
 

@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "drivers/log.h"
 #include "lcore/moving/outlet.h"
+#include "lcore/paths.h"
 
 #define STALL (LIMIT_STALL_US * TIME_US)
 #define STUCK (LIMIT_STUCK_MS * TIME_MS)
@@ -207,6 +208,8 @@ static uint32_t outlet_flush(struct lcore *l, struct outlet *o, nanotime now)
 		}
 	}
 	if (total > 0) {
+		if (o == &l->outlets->outlet[OUTLET_PORT])
+			paths_stalled(l, now - o->since, now);
 		o->since = now;
 		o->stuck = false;
 	}

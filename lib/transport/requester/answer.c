@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "memory/spans.h"
 #include "transport/requester/answer.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
 #include "transport/requester/recovery.h"
@@ -23,7 +24,6 @@ static void progress(struct qp *qp, uint32_t from, nanotime now)
 
 	assert(!psn_after(r->una_psn, r->top_psn) && "only what was sent is acknowledged");
 	sample_acknowledged(qp, now);
-	window_acknowledged(&r->window, (r->una_psn - from) & PSN_MASK);
 	recovery_advanced(qp, from, now);
 	/* The acknowledged may be ahead of a cursor that went back. */
 	if (psn_after(r->una_psn, r->nxt_psn))
@@ -82,7 +82,7 @@ static enum reason nak_received(struct qp *qp, const struct packet *p, nanotime 
 	if (!acknowledge_before(qp, p->psn, p->psn, now))
 		return REASON_ACK_IMPLIED_NAK;
 	if (nak_meaning[code].status == 0)
-		retry_gap(qp);
+		retry_gap(qp, now);
 	else
 		request_failed(qp, qp->req.una, nak_meaning[code].status, nak_meaning[code].reason);
 	return nak_meaning[code].reason;
@@ -283,8 +283,8 @@ static enum reason selective_ack_received(struct qp *qp, const struct packet *p,
 	return REASON_NONE;
 }
 
-enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
-			    nanotime now, struct outcome *out)
+static enum reason take_answer(struct qp *qp, const struct packet *p, const struct key_table *keys,
+			       nanotime now, struct outcome *out)
 {
 	struct requester *r = &qp->req;
 	const struct opcode_info *op = &opcode_table[p->opcode];
@@ -306,4 +306,13 @@ enum reason answer_received(struct qp *qp, const struct packet *p, const struct 
 	assert(r->una_psn == p->psn && "all before it is acknowledged");
 	return op->kind == KIND_READ_RESPONSE ? read_response_received(qp, p, keys, now, out)
 					      : atomic_ack_received(qp, p, keys, now, out);
+}
+
+enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
+			    nanotime now, struct outcome *out)
+{
+	enum reason why = take_answer(qp, p, keys, now, out);
+
+	flight_trim(qp, true);
+	return why;
 }

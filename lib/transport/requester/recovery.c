@@ -229,26 +229,17 @@ static bool would_be_overtaken(const struct requester *r, uint32_t all, uint32_t
 	return overtaken(r, &copy, all, data);
 }
 
-/*
- * Whether packets queue up on the way. A loss without that is a bad wire's, not a full buffer's. A peer
- * that drops what is behind a gap pays a window for each loss, so towards it all losses count.
- */
-static bool crowded(const struct qp *qp)
-{
-	return !qp->selective || qp->path == NULL ||
-	       path_srtt(qp->path) > 2 * path_min_rtt(qp->path) + LIMIT_REORDER_US * TIME_US;
-}
-
-static void found_lost(struct qp *qp)
+/* A peer that drops what is behind a gap pays a window for each loss, so towards it all losses count. */
+static void found_lost(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 
 	if (ahead(r, b->episode) == 0) {
+		if (qp->path != NULL)
+			path_lost(qp->path, !qp->selective, now);
 		b->episode = r->top_psn;
 		path_count(qp->path, PATH_OVERTAKEN);
-		if (crowded(qp))
-			window_lost(&r->window);
 	}
 	request_resume(qp);
 }
@@ -284,7 +275,7 @@ static void look(struct qp *qp, nanotime now)
 	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
 		return;
 	if (overtaken(r, b, less(r, b->passed, places), less(r, b->passed_data, places)))
-		found_lost(qp);
+		found_lost(qp, now);
 	/* A peer that holds packets may hold a READ, whose response is not due then. */
 	data = further(r, b->passed_data, b->passed_probe);
 	if (!qp->selective)
@@ -316,6 +307,8 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
 
+	if (b->probes == 0 && qp->path != NULL)
+		qp->path->doubt = 0; /* nobody had to ask */
 	b->probes = 0;
 	if (b->clean)
 		return;
@@ -420,8 +413,9 @@ static nanotime patience(const struct qp *qp)
 
 	if (path_srtt(path) != 0)
 		wait = MAX_OF(MAX_OF(2 * path->srtt, path->srtt + 4 * path->rttvar),
-			      LIMIT_PROBE_MIN_US * TIME_US);
-	return wait << qp->req.board.probes;
+			      LIMIT_PROBE_MIN_US * TIME_US) +
+		       path_late(path) + path->peer_late;
+	return wait << MAX_OF(qp->req.board.probes, path != NULL ? path->doubt : 0);
 }
 
 void recovery_wait(struct qp *qp, nanotime now)
@@ -456,7 +450,7 @@ static void probe(struct qp *qp)
 		return;
 	psn_set_remove(&b->held, r->una_psn);
 	begin_young(r, true);
-	path_count(qp->path, PATH_PROBE);
+	path_probed(qp->path);
 	b->probe_psn = r->una_psn;
 	b->probe_mark = r->top_psn;
 	b->probes = (uint8_t)MIN_OF(b->probes + 1u, LIMIT_PROBE_DOUBLINGS);
@@ -472,7 +466,7 @@ void recovery_expired(struct qp *qp, nanotime now)
 	if (now >= b->late_at) {
 		b->late_at = TIME_NEVER;
 		if (overtaken(r, b, b->late, b->late_data))
-			found_lost(qp);
+			found_lost(qp, now);
 		look(qp, now);
 	}
 	if (now < b->probe_at)
@@ -480,8 +474,11 @@ void recovery_expired(struct qp *qp, nanotime now)
 	b->probe_at = TIME_NEVER;
 	if (r->una_psn == r->top_psn || r->rnr_until != TIME_NEVER)
 		return;
-	/* What is to be sent next is no news: the path or the port holds it back. */
-	if (r->una_psn != r->nxt_psn)
+	/*
+	 * What is to be sent next is no news: the path or the port holds it back. But what the path waits
+	 * for may be lost itself, and only a packet behind it tells.
+	 */
+	if (r->una_psn != r->nxt_psn || (r->held && r->flying_psns > 0))
 		probe(qp);
 	recovery_wait(qp, now);
 }

@@ -16,6 +16,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
 #include "transport/qp.h"
@@ -61,12 +62,12 @@ bool request_ready(const struct qp *qp)
 		return false;
 	flight = in_flight(r);
 	if (flight == 0 || m->kind != KIND_READ_REQUEST)
-		return flight < r->window.packets;
+		return flight < LIMIT_WINDOW;
 	if (r->nxt != r->begun)
 		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
 	if (done > 0 && done >= m->asked_to)
 		return false; /* the next part waits for the one before */
-	return flight + request_read_part(qp, m, done) <= r->window.packets;
+	return flight + request_read_part(qp, m, done) <= LIMIT_WINDOW;
 }
 
 static uint32_t message_packets(const struct qp *qp, const struct message *m)
@@ -139,8 +140,44 @@ static bool asks(const struct qp *qp, const struct packet *p, nanotime now)
 {
 	const struct requester *r = &qp->req;
 
-	return r->unasked >= LIMIT_ACK_EVERY || p->ack_req || !request_ready(qp) ||
-	       (p->again && r->nxt_psn != psn_add(p->psn, 1)) || rate_ready_at(&r->rate, now) > now;
+	return flight_should_ask(qp) || p->ack_req || !request_ready(qp) ||
+	       (p->again && r->nxt_psn != psn_add(p->psn, 1)) ||
+	       rate_ready_at(&r->rate, now) > now || !flight_may_follow(qp, now);
+}
+
+/* Of the frame, and of those that answer a READ. */
+static uint32_t packet_octets(const struct packet *p, uint32_t psns)
+{
+	bool read = opcode_table[p->opcode].kind == KIND_READ_REQUEST;
+
+	return flight_octets(psns, read ? p->dma_length : p->payload_length);
+}
+
+/* Octets that a READ asks for at once, at most: all that is left of it, or the piece that is missing. */
+static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t done)
+{
+	uint32_t rest = m->length - (done << qp->mtu_shift);
+
+	if (qp->req.nxt == qp->req.begun || done >= m->asked_to)
+		return rest;
+	return (uint32_t)MIN_OF((uint64_t)request_read_part(qp, m, done) << qp->mtu_shift, rest);
+}
+
+/*
+ * What the path must have room for before the next packet; 0: nothing, as it stays at home, or as it is a
+ * probe, which is seldom, and finds out whether the path is there at all.
+ */
+static uint32_t octets_wanted(const struct qp *qp, const struct message *m)
+{
+	const struct requester *r = &qp->req;
+	uint32_t done = r->nxt != r->begun ? (r->nxt_psn - m->first_psn) & PSN_MASK : 0;
+
+	if (qp->path == NULL || kind_is_local(m->kind) ||
+	    (r->board.probes > 0 && r->nxt_psn == r->una_psn))
+		return 0;
+	if (m->kind == KIND_READ_REQUEST)
+		return flight_read_octets(qp, to_ask(qp, m, done));
+	return flight_octets(1, MIN_OF(m->length - (done << qp->mtu_shift), qp->mtu));
 }
 
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
@@ -163,6 +200,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		recovery_sent(qp, p->psn, psns);
 		cursor_past_held(qp);
 	}
+	flight_sent(qp, psns, packet_octets(p, psns), p->again, now);
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */
@@ -174,7 +212,7 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		if (p->ack_req)
 			r->unasked = 0;
 	}
-	sample_made(r, p, r->unasked == 0, now);
+	sample_made(qp, p, r->unasked == 0, now);
 }
 
 enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanotime now,
@@ -182,17 +220,23 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 {
 	struct requester *r = &qp->req;
 	struct message *m;
-	uint32_t psns = 1;
+	uint32_t psns = 1, wanted;
 	enum reason why;
 
 	r->paced_until = TIME_NEVER;
-	if (!request_ready(qp))
+	if (flight_waits(r) || !request_ready(qp))
 		return NEXT_NOTHING;
 	m = message_at(r, r->nxt);
 	*not_before = rate_ready_at(&r->rate, now);
 	if (*not_before > now && !kind_is_local(m->kind)) {
 		r->paced_until = *not_before;
 		return NEXT_NOT_BEFORE;
+	}
+	wanted = octets_wanted(qp, m);
+	if (wanted > 0 && !flight_may_send(qp, wanted, now)) {
+		flight_hold(qp, wanted);
+		*not_before = qp_resumes_at(qp, now);
+		return NEXT_HELD;
 	}
 	if (r->nxt == r->begun)
 		message_begin(qp);
@@ -256,6 +300,7 @@ void request_unsent(struct qp *qp, const struct packet *p, nanotime now)
 		r->top_psn = p->psn;
 	}
 	request_resume(qp);
+	flight_trim(qp, false);
 	count_unasked(qp);
 	retry_held_back(qp, now);
 }

@@ -9,6 +9,7 @@
 #include "memory/spans.h"
 #include "transport/datagram.h"
 #include "transport/frame.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
 #include "transport/requester/request_check.h"
@@ -34,7 +35,7 @@ uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_
 	uint32_t all = packets_of(qp, m->length);
 
 	if (r->nxt == r->begun || done >= m->asked_to)
-		return MIN_OF(all - done, r->window.packets);
+		return flight_part(qp, MIN_OF(all - done, LIMIT_WINDOW));
 	/* It did not leave, or it is asked for again: others may not take a part that ends early. */
 	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m))
 		return m->asked_to - done;

@@ -34,7 +34,6 @@
 #include "transport/psn.h"
 #include "transport/requester/board.h"
 #include "transport/requester/rate.h"
-#include "transport/requester/window.h"
 
 struct message { /* beside each window slot: what follows from the request, and how far it is */
 	uint32_t length; /* octets */
@@ -74,6 +73,13 @@ struct requester {
 	nanotime sample_at; /* since it left */
 	bool sampling; /* ... if one is */
 	uint8_t operating; /* enum operating */
+	bool held; /* by its path (flight.h) */
+	uint8_t resumed; /* packets that it may send before others that its path holds back */
+	uint32_t wanted; /* octets that it is held back for */
+	uint32_t flying_psns; /* on their way, as its path knows, */
+	uint64_t flying; /* ... in so many octets */
+	uint64_t
+		unasked_octets; /* of the `unasked` packets, and of the next one while it is made */
 	uint32_t recovery_psn; /* where the last go-back began */
 	bool recovering; /* ... and nothing was acknowledged since, nor did the timer fire */
 	bool drain_notify; /* SQ_DRAINED is owed to the program */
@@ -91,7 +97,6 @@ struct requester {
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */
 	nanotime
 		paced_until; /* the rate limit holds the next packet back; TIME_NEVER: it does not */
-	struct window window;
 	struct rate rate;
 	struct board board;
 };

@@ -20,6 +20,7 @@
 
 #include "transport/events.h"
 #include "transport/qp.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
@@ -43,9 +44,7 @@ void retry_reset(struct qp *qp)
 	r->retry_at = TIME_NEVER;
 	r->rnr_until = TIME_NEVER;
 	r->paced_until = TIME_NEVER;
-	window_init(&r->window);
-	if (qp_type_unreliable(qp->type)) /* packets that were made and are not reported */
-		r->window.packets = LIMIT_WINDOW;
+	r->resumed = 0;
 }
 
 static nanotime timer_from(const struct requester *r, nanotime now)
@@ -141,7 +140,7 @@ static bool take_retry(struct qp *qp)
 	return true;
 }
 
-void retry_gap(struct qp *qp)
+void retry_gap(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 
@@ -151,7 +150,8 @@ void retry_gap(struct qp *qp)
 	r->recovering = true;
 	r->recovery_psn = r->una_psn;
 	path_count(qp->path, PATH_REPORTED);
-	window_lost(&r->window);
+	if (qp->path != NULL)
+		path_lost(qp->path, true, now);
 	recovery_all_lost(qp);
 	request_resume(qp);
 	r->unasked = 0;
@@ -211,6 +211,7 @@ void qp_expired(struct qp *qp, nanotime now)
 	if (r->paced_until != TIME_NEVER && now >= r->paced_until)
 		r->paced_until = TIME_NEVER;
 	recovery_expired(qp, now);
+	flight_trim(qp, false);
 	respond_expired(qp, now);
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
@@ -220,7 +221,9 @@ void qp_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
-	window_silent(&r->window);
+	if (qp->path != NULL)
+		path_silent(qp->path, now);
 	recovery_start_over(qp);
 	retry_go_back(qp);
+	flight_trim(qp, false);
 }

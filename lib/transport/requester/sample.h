@@ -3,7 +3,8 @@
  * Samples of the round trip: from the departure of a packet that asks for an acknowledgement, and
  * was never sent again, to its acknowledgement. One at a time. Whatever is sent again meanwhile
  * ends it: an acknowledgement might be that of either packet, or late for want of the one before
- * (Karn's rule).
+ * (Karn's rule). But the first sample of a path may be too long: otherwise one that is longer than
+ * the wait for a probe would never be known.
  */
 #ifndef TRANSPORT_SAMPLE_H
 #define TRANSPORT_SAMPLE_H
@@ -16,10 +17,12 @@ static inline void sample_reset(struct requester *r)
 }
 
 /* A packet that is acknowledged was made. It leaves at once unless sample_left says later. */
-static inline void sample_made(struct requester *r, const struct packet *p, bool asks, nanotime now)
+static inline void sample_made(struct qp *qp, const struct packet *p, bool asks, nanotime now)
 {
+	struct requester *r = &qp->req;
+
 	if (p->again) {
-		r->sampling = false;
+		r->sampling &= path_srtt(qp->path) == 0;
 	} else if (asks && !r->sampling) {
 		r->sampling = true;
 		r->sample_psn = p->psn;

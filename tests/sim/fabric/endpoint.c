@@ -92,7 +92,8 @@ static struct node_qp *core_new(struct host *h, const struct endpoint_config *c,
 				      .port_mtu = (uint32_t)__builtin_ctz(c->mtu) - 7 };
 	struct node_qp *q = node_qp_add(&h->node, &caps, false);
 
-	qp_give_path(q->core, &h->path[c->peer]);
+	if (!qp_type_unreliable(c->type))
+		qp_give_path(q->core, &h->path[c->peer]);
 	connect_core(q, c, av);
 	return q;
 }
@@ -126,7 +127,7 @@ struct endpoint *endpoint_add(struct host *h, const struct endpoint_config *c)
 		.src_port = flow_source_port(0, endpoint_qpn(h), c->peer_qpn),
 	};
 
-	*e = (struct endpoint){ .host = h };
+	*e = (struct endpoint){ .host = h, .peer = c->peer };
 	flow_init(&e->envelope, &av);
 	if (c->make == MAKE_UROCE)
 		e->q = core_new(h, c, &av);
@@ -215,6 +216,27 @@ nanotime endpoint_deadline(const struct endpoint *e, nanotime now)
 				     : e->q->deadline;
 }
 
+bool endpoint_is_held(const struct endpoint *e)
+{
+	return e->q != NULL && qp_is_held(e->q->core);
+}
+
+bool endpoint_may_resume(const struct endpoint *e, nanotime now)
+{
+	return qp_may_resume(e->q->core, now);
+}
+
+nanotime endpoint_resumes_at(const struct endpoint *e, nanotime now)
+{
+	return qp_resumes_at(e->q->core, now);
+}
+
+void endpoint_resume(struct endpoint *e, nanotime now)
+{
+	qp_resume(e->q->core);
+	node_collect(e->q, now);
+}
+
 bool endpoint_has_packet(const struct endpoint *e, nanotime now)
 {
 	if (e->q == NULL)
@@ -226,7 +248,7 @@ double endpoint_window(const struct endpoint *e)
 {
 	if (e->q == NULL)
 		return (double)e->goback->window * e->goback->is.mtu;
-	return (double)e->q->core->req.window.packets * (double)(128u << e->q->core->attr.path_mtu);
+	return (double)e->q->core->path->window;
 }
 
 uint32_t endpoint_timeouts(const struct endpoint *e)

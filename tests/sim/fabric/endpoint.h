@@ -34,8 +34,10 @@ struct endpoint {
 	struct flow envelope;
 	uint16_t identification;
 	struct heap_node deadline;
+	uint32_t peer; /* host */
 	struct endpoint *next; /* ready, too */
-	bool ready;
+	struct endpoint *next_parked; /* held back by the same path */
+	bool ready, parked;
 };
 
 struct endpoint_config {
@@ -62,6 +64,11 @@ bool endpoint_next(struct endpoint *e, nanotime now, struct packet *p, uint8_t *
 void endpoint_left(struct endpoint *e, const struct packet *p, nanotime made_at, nanotime now);
 void endpoint_expired(struct endpoint *e, nanotime now);
 nanotime endpoint_deadline(const struct endpoint *e, nanotime now);
+/* Its path holds it back, until it is resumed. */
+bool endpoint_is_held(const struct endpoint *e);
+bool endpoint_may_resume(const struct endpoint *e, nanotime now);
+nanotime endpoint_resumes_at(const struct endpoint *e, nanotime now);
+void endpoint_resume(struct endpoint *e, nanotime now);
 bool endpoint_has_packet(const struct endpoint *e, nanotime now);
 
 /* For statistics: octets that may be unacknowledged, and how often its timer fired. */

@@ -21,16 +21,22 @@ void host_init(struct host *h, uint32_t number, uint32_t hosts, const struct hos
 	h->ready_last = &h->ready;
 	node_init(&h->node, "host", octets, endpoints, seed);
 	h->node.keeps = is->keeps;
+	h->node.parks = true;
 	memset(h->node.memory, GUARD, octets);
 	h->endpoint = calloc(endpoints, sizeof(*h->endpoint));
 	h->path = calloc(hosts, sizeof(*h->path));
+	h->parking = calloc(hosts, sizeof(*h->parking));
 	h->peers = hosts;
 	h->deadlines.room = endpoints;
 	h->deadlines.node = malloc(endpoints * sizeof(struct heap_node *));
-	if (h->endpoint == NULL || h->path == NULL || h->deadlines.node == NULL)
+	if (h->endpoint == NULL || h->path == NULL || h->parking == NULL ||
+	    h->deadlines.node == NULL)
 		abort();
-	for (uint32_t i = 0; i < hosts; i++)
+	for (uint32_t i = 0; i < hosts; i++) {
 		path_init(&h->path[i]);
+		h->path[i].late = &h->late;
+		parking_init(&h->parking[i], &h->path[i]);
+	}
 }
 
 void host_free(struct host *h)
@@ -39,6 +45,7 @@ void host_free(struct host *h)
 		endpoint_free(&h->endpoint[i]);
 	free(h->endpoint);
 	free(h->path);
+	free(h->parking);
 	free(h->deadlines.node);
 	node_free(&h->node);
 }
@@ -73,6 +80,8 @@ static void settle(struct host *h, struct fabric *f, struct endpoint *e)
 		heap_remove(&h->deadlines, &e->deadline);
 	if (!heap_holds(&e->deadline) && deadline != TIME_NEVER)
 		heap_put(&h->deadlines, &e->deadline, deadline);
+	if (endpoint_is_held(e))
+		parking_put(&h->parking[e->peer], e);
 	if (!e->ready && endpoint_has_packet(e, f->now)) {
 		e->ready = true;
 		e->next = NULL;
@@ -135,6 +144,35 @@ static void expire(struct host *h, struct fabric *f)
 		endpoint_expired(e, f->now);
 		settle(h, f, e);
 	}
+}
+
+/* Of each path as many as have room for whole turns, as an engine does; one at least. */
+static void resume_parked(struct host *h, struct fabric *f)
+{
+	for (uint32_t i = 0; i < h->peers; i++) {
+		struct parking *p = &h->parking[i];
+		uint64_t room = path_room(p->path, f->now), used = 0;
+		struct endpoint *e;
+
+		while (p->first != NULL && (used == 0 || used < room) &&
+		       endpoint_may_resume(p->first, f->now)) {
+			e = parking_take(p);
+			used += endpoint_is_held(e) ? (uint64_t)LIMIT_TURN * p->path->packet : 0;
+			endpoint_resume(e, f->now);
+			settle(h, f, e);
+		}
+	}
+}
+
+/* When a path has room though nothing arrives. */
+static nanotime next_room(const struct host *h, nanotime now)
+{
+	nanotime next = TIME_NEVER;
+
+	for (uint32_t i = 0; i < h->peers; i++)
+		if (h->parking[i].first != NULL)
+			next = time_earlier(next, endpoint_resumes_at(h->parking[i].first, now));
+	return next;
 }
 
 static struct parcel *parcel_of(struct fabric *f, struct endpoint *e, struct packet *p)
@@ -209,6 +247,8 @@ static bool send_staged(struct host *h, struct fabric *f)
 		h->counts.sent++;
 		h->counts.again += s->packet.again;
 		h->counts.cnps += s->packet.opcode == OPCODE_CNP;
+		if (s->made_at != f->now)
+			late_stalled(&h->late, f->now - s->made_at, f->now);
 		endpoint_left(s->of, &s->packet, s->made_at, f->now);
 		settle(h, f, s->of);
 		line_put(&h->port, f, s->parcel);
@@ -226,9 +266,9 @@ static uint32_t send(struct host *h, struct fabric *f)
 }
 
 /* When there is something to do again, as far as it is known now. */
-static nanotime next_poll(const struct host *h)
+static nanotime next_poll(const struct host *h, nanotime now)
 {
-	nanotime t = heap_next(&h->deadlines);
+	nanotime t = time_earlier(heap_next(&h->deadlines), next_room(h, now));
 
 	if (h->ring_frames > 0)
 		return h->busy_until;
@@ -249,15 +289,18 @@ static void poll(struct event *event, struct fabric *f)
 	}
 	work = receive(h, f);
 	expire(h, f);
+	resume_parked(h, f);
 	work += send(h, f);
 	h->busy_until = f->now + h->is.poll_time + work * h->is.packet_time;
+	if (work > 0)
+		late_polled(&h->late, h->busy_until - f->now, f->now);
 	/* a port that is full says when it has room */
 	full = h->stage_first < h->stage_end && h->refuses_until <= f->now;
 	h->port.room_made = full ? &h->poll : NULL;
 	if (full && h->ring_frames == 0)
 		fabric_at(f, &h->poll, MAX_OF(heap_next(&h->deadlines), h->busy_until));
 	else
-		fabric_at(f, &h->poll, MAX_OF(next_poll(h), h->busy_until));
+		fabric_at(f, &h->poll, MAX_OF(next_poll(h, f->now), h->busy_until));
 	if (h->node.fault[0] != '\0')
 		fabric_wrong(f, "host %u: %s", h->number, h->node.fault);
 }

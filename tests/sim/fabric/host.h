@@ -17,6 +17,8 @@
 #include "endpoint.h"
 #include "fabric.h"
 #include "line.h"
+#include "parking.h"
+#include "transport/late.h"
 #include "transport/path.h"
 
 struct host_config {
@@ -50,6 +52,7 @@ struct host {
 	uint32_t number;
 	struct node node;
 	struct path *path; /* by peer: `peers` of them */
+	struct parking *parking; /* by peer, too */
 	uint32_t peers;
 	uint32_t key; /* of all its memory */
 	struct line port;
@@ -61,6 +64,7 @@ struct host {
 	struct endpoint *ready, **ready_last;
 	struct staged stage[LIMIT_TURN];
 	uint32_t stage_first, stage_end;
+	struct late late;
 	nanotime busy_until, refuses_until;
 	struct host_counts counts;
 };

@@ -387,7 +387,7 @@ Test(control, death_is_noticed_without_end_of_file)
  *
  * hostile H-119: any message.
  */
-Test(control, every_length_of_every_command)
+Test(control, every_length_of_every_command, .timeout = 300)
 {
 	int before = count_descriptors();
 	uint8_t octets[LIMIT_COMMAND_BYTES] = { 0 };

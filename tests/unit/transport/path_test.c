@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
+#include "transport/late.h"
 #include "transport/path.h"
 
 #define US TIME_US
@@ -77,4 +78,393 @@ Test(path, bounds_absurd_samples)
 	for (uint32_t i = 0; i < 1000; i++)
 		path_rtt(&p, 0, i);
 	cr_assert(p.srtt > 0 && p.srtt < 100);
+}
+
+/* A path that has looked at the way already. */
+static void begin(struct path *p)
+{
+	path_init(p);
+	p->looks = LIMIT_PATH_LOOKS;
+}
+
+/* What a sender with enough to send does in a round trip: the window goes out and comes back. */
+static void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotime *now)
+{
+	const uint32_t packet = 1000;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t sent = 0;
+
+		for (; path_may_send(p, packet, *now) && sent < 100000; sent++)
+			path_sent(p, packet, false, *now);
+		*now += rtt;
+		path_rtt(p, rtt, *now);
+		for (; sent > 0; sent--)
+			path_gone(p, packet, true);
+	}
+}
+
+/* Many that begin at once see the way without a queue, as their packets go alone at different times. */
+Test(path, looks_at_the_way_with_single_packets)
+{
+	nanotime now = TIME_S, opens[2][LIMIT_PATH_LOOKS];
+	struct path p;
+
+	for (uint32_t k = 0; k < 2; k++) {
+		path_init(&p);
+		for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++) {
+			cr_assert(path_may_send(&p, 1000, now));
+			path_sent(&p, 1000, false, now);
+			cr_assert_not(path_may_send(&p, 1000, now + TIME_S), "it is alone");
+			now += 20 * US + k;
+			path_rtt(&p, 20 * US, now);
+			path_gone(&p, 1000, true);
+			opens[k][i] = path_opens_at(&p, 1000, now) - now;
+			cr_assert_leq(opens[k][i], 150 * US);
+			now += opens[k][i];
+		}
+		path_sent(&p, 1000, false, now);
+		cr_assert(path_may_send(&p, 1000, now), "the way is known");
+	}
+	cr_assert_neq(memcmp(opens[0], opens[1], sizeof(opens[0])), 0);
+}
+
+/* If nothing gives a sample, as all is sent again, it does not look for ever. */
+Test(path, looks_end_without_samples)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	path_init(&p);
+	path_rtt(&p, 20 * US, now);
+	for (uint32_t i = 0; i < LIMIT_PATH_LOOKS; i++, now += TIME_MS) {
+		path_sent(&p, 1000, false, now);
+		path_probed(&p);
+		path_gone(&p, 1000, true);
+	}
+	path_sent(&p, 1000, false, now);
+	cr_assert(path_may_send(&p, 1000, now));
+}
+
+Test(path, begins_small_and_doubles)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	cr_assert_eq(p.window, LIMIT_PATH_START);
+	round_trips(&p, 4, 20 * US, &now);
+	cr_assert(p.window > 14 * LIMIT_PATH_START && p.window <= 16 * LIMIT_PATH_START);
+}
+
+Test(path, grows_by_a_packet_for_each_time_once_it_was_held_back)
+{
+	nanotime now = TIME_S;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 4, LIMIT_PATH_STEP_US * US, &now);
+	path_cnp(&p, now);
+	before = p.window;
+	/* A queue of more than half of what there may be: it grows, but in no haste. */
+	round_trips(&p, 10, (LIMIT_PATH_STEP_US + LIMIT_PATH_STEP_US / 6) * US, &now);
+	cr_assert(p.window >= before + 8 * p.packet && p.window <= before + 12 * p.packet,
+		  "%lu from %lu", p.window, before);
+}
+
+/* Long without a queue, it grows faster and faster. */
+Test(path, grows_in_haste_where_there_is_no_queue)
+{
+	nanotime now = TIME_S;
+	uint64_t before, slow;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 8, 20 * US, &now);
+	path_cnp(&p, now);
+	before = p.window;
+	round_trips(&p, 3, 20 * US, &now);
+	slow = p.window - before;
+	round_trips(&p, 20, 20 * US, &now);
+	before = p.window;
+	round_trips(&p, 3, 20 * US, &now);
+	cr_assert_gt(p.window - before, 8 * slow, "%lu and %lu", p.window - before, slow);
+}
+
+/* What is not used says nothing of the network. */
+Test(path, does_not_grow_when_it_is_not_used)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	for (uint32_t i = 0; i < 1000; i++) {
+		path_sent(&p, 1000, false, now);
+		now += 20 * US;
+		path_rtt(&p, 20 * US, now);
+		path_gone(&p, 1000, true);
+	}
+	cr_assert_eq(p.window, LIMIT_PATH_START);
+}
+
+/* By as much as it is too long, to a half at most, once a round trip; and never to a stop. */
+Test(path, shrinks_with_delay)
+{
+	nanotime now = TIME_S, rtt = 100 * US;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 9, 20 * US, &now);
+	before = p.window;
+	cr_assert_gt(before, 2 * LIMIT_PATH_FLOOR);
+	path_rtt(&p, rtt, now);
+	path_rtt(&p, rtt, now + 19 * US);
+	cr_assert_eq(p.window, before,
+		     "for less than a round trip, it may be somebody's scheduler");
+	path_rtt(&p, rtt, now += 20 * US);
+	cr_assert(p.window < before && p.window >= before / 2);
+	before = p.window;
+	path_rtt(&p, rtt, now + 1);
+	cr_assert_eq(p.window, before, "once a round trip");
+	for (uint32_t i = 0; i < 200; i++)
+		path_rtt(&p, 10 * TIME_MS, now += 20 * TIME_MS);
+	cr_assert_eq(p.window, LIMIT_PATH_FLOOR, "it may be a host that is late: %lu", p.window);
+	for (uint32_t i = 0; i < 200; i++) {
+		path_rtt(&p, 500 * US, now += TIME_MS);
+		path_lost(&p, false, now);
+	}
+	cr_assert_eq(p.window, LIMIT_PATH_LEAST, "it is the network: %lu", p.window);
+	cr_assert_leq(path_opens_at(&p, 1000, now), now,
+		      "nothing is on its way: one packet may go");
+}
+
+/* A peer that stops answers all at once when it goes on. That was no queue. */
+Test(path, a_pause_of_the_peer_is_no_queue)
+{
+	nanotime now = TIME_S;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 7, 20 * US, &now);
+	before = p.window;
+	now += 80 * US;
+	for (uint32_t i = 0; i < 19; i++)
+		path_rtt(&p, (100 - i) * US, now + i * US);
+	path_rtt(&p, 20 * US, now + 19 * US);
+	path_rtt(&p, 100 * US, now + 20 * US);
+	cr_assert_eq(p.window, before);
+}
+
+/* Less than a packet: it paces. */
+Test(path, paces_below_a_packet)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	path_rtt(&p, 100 * US, now);
+	p.window = 250;
+	cr_assert(path_may_send(&p, 1000, now));
+	path_sent(&p, 1000, false, now);
+	cr_assert_not(path_may_send(&p, 1000, now + TIME_S), "one at a time");
+	cr_assert_eq(path_opens_at(&p, 1000, now), TIME_NEVER);
+	path_gone(&p, 1000, false);
+	cr_assert_eq(path_opens_at(&p, 1000, now), now + 400 * US);
+	cr_assert_not(path_may_send(&p, 1000, now + 399 * US));
+	cr_assert(path_may_send(&p, 1000, now + 400 * US));
+	p.window = 1;
+	path_sent(&p, 1000, false, now);
+	path_gone(&p, 1000, false);
+	cr_assert_eq(path_opens_at(&p, 1000, now), now + LIMIT_PATH_PAUSE_MS * TIME_MS);
+}
+
+/* hostile H-58: A flood of CNPs: each round trip counts one, and some packet always goes. */
+Test(path, a_flood_of_cnps_does_not_stop_it)
+{
+	nanotime now = TIME_S;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 6, 20 * US, &now);
+	before = p.window;
+	for (uint32_t i = 0; i < 1000; i++)
+		path_cnp(&p, now);
+	cr_assert_eq(p.window, before / 2, "as one: alpha begins at 1");
+	for (uint32_t i = 0; i < 100000; i++)
+		path_cnp(&p, now += US);
+	cr_assert_geq(p.window, LIMIT_PATH_MARKED);
+	cr_assert_leq(path_opens_at(&p, 1000, now), now, "one packet may go at once");
+	path_sent(&p, 1000, false, now);
+	path_gone(&p, 1000, true);
+	cr_assert_leq(path_opens_at(&p, 1000, now), now + 40 * US);
+	for (uint32_t i = 0; i < 50; i++, now += 20 * US)
+		round_trips(&p, 1, 20 * US, &now);
+	cr_assert_gt(p.window, 40 * p.packet, "it recovers when the flood is over: %lu", p.window);
+}
+
+/* A bad cable is no congestion; a loss while samples take longer is. */
+Test(path, a_loss_without_delay_costs_nothing)
+{
+	nanotime now = TIME_S;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 4, 20 * US, &now);
+	p.starting = false;
+	before = p.window;
+	path_lost(&p, false, now);
+	cr_assert_eq(p.window, before);
+	path_rtt(&p, 24 * US, now);
+	path_rtt(&p, 24 * US, now);
+	path_lost(&p, false, now);
+	cr_assert_eq(p.window, before, "below the target");
+	path_rtt(&p, 30 * US, now);
+	path_rtt(&p, 30 * US, now);
+	path_lost(&p, false, now);
+	cr_assert(p.window < before && p.window >= before / 2);
+}
+
+/* ... but where much of all is lost, it is: buffers that are too short to be seen as delay. */
+Test(path, losses_of_many_are_congestion)
+{
+	nanotime now = TIME_S;
+	uint64_t before;
+	struct path p;
+
+	begin(&p);
+	round_trips(&p, 4, 20 * US, &now);
+	p.starting = false;
+	before = p.window;
+	for (uint32_t i = 0; i < 2000; i++) {
+		path_sent(&p, 1000, i % 2 == 0, now);
+		path_gone(&p, 1000, false);
+	}
+	cr_assert_eq(p.window, before);
+	path_lost(&p, false, now);
+	cr_assert_lt(p.window, before);
+}
+
+/* Its own lateness is not the network's. */
+Test(path, what_the_caller_is_late_is_not_the_networks)
+{
+	struct late late = { .time = 200 * US };
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	p.late = &late;
+	round_trips(&p, 2, 20 * US, &now);
+	path_rtt(&p, 210 * US, now);
+	path_rtt(&p, 210 * US, now += 20 * US);
+	cr_assert_eq(p.events[PATH_CUT], 0);
+	late.time = 0;
+	path_rtt(&p, 210 * US, now);
+	path_rtt(&p, 210 * US, now += 20 * US);
+	cr_assert_eq(p.events[PATH_CUT], 1);
+}
+
+/* The steps in which a peer says it are those of docs/wire-extensions.md. */
+Test(path, lateness_goes_in_steps_of_half_an_octave)
+{
+	static const struct {
+		nanotime time;
+		uint8_t step;
+	} rows[] = {
+		{ 0, 1 },
+		{ 1, 1 },
+		{ 256, 1 },
+		{ 257, 3 },
+		{ 512, 3 },
+		{ 513, 4 },
+		{ 768, 4 },
+		{ 769, 5 },
+		{ 1024, 5 },
+		{ 1537, 7 },
+		{ 20 * US, 14 },
+		{ 1000 * US, 25 },
+		{ 256 << 15, 31 },
+		{ 10 * TIME_MS, 31 },
+		{ TIME_NEVER / 4, 31 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		cr_expect_eq(late_step(rows[i].time), rows[i].step, "%lu ns: %u", rows[i].time,
+			     late_step(rows[i].time));
+	cr_expect_eq(late_time(0), 0, "nothing was said");
+	for (uint8_t step = 1; step < LATE_STEPS; step++)
+		cr_expect(step == 2 || late_step(late_time(step)) == step, "%u", step);
+}
+
+/* What a peer that copies takes for its turns is not the network's either. */
+Test(path, what_the_peer_is_late_is_not_the_networks)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	path_peer_says(&p, late_step(200 * US));
+	round_trips(&p, 2, 20 * US, &now);
+	path_rtt(&p, 210 * US, now);
+	path_rtt(&p, 210 * US, now += 20 * US);
+	cr_assert_eq(p.events[PATH_CUT], 0);
+	path_peer_says(&p, 0);
+	path_rtt(&p, 210 * US, now);
+	path_rtt(&p, 210 * US, now += 20 * US);
+	cr_assert_eq(p.events[PATH_CUT], 1);
+	path_peer_says(NULL, 5);
+}
+
+/* Who lies gets a longer queue of what it asked for, and no endless one. */
+Test(path, a_peer_cannot_be_late_without_end)
+{
+	struct path p;
+
+	begin(&p);
+	path_peer_says(&p, LATE_STEPS - 1);
+	cr_assert_eq(p.peer_late, LIMIT_PATH_PEER_LATE_US * US);
+}
+
+/* A port that took nothing for a while lets round trips be longer, and that is forgotten. */
+Test(path, a_port_that_stalls_makes_its_host_late)
+{
+	nanotime now = TIME_S;
+	struct late l = { 0 };
+
+	late_polled(&l, 10 * US, now);
+	cr_assert_eq(l.time, 10 * US);
+	late_stalled(&l, 50 * US, now);
+	cr_assert_eq(l.time, 100 * US, "twice: the window is used up when it begins");
+	late_stalled(&l, 20 * US, now);
+	cr_assert_eq(l.time, 100 * US);
+	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS);
+	cr_assert_eq(l.time, 100 * US);
+	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	cr_assert_eq(l.time, 10 * US, "polls without work say nothing");
+	late_polled(&l, 1, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	cr_assert_lt(l.time, 10 * US);
+	late_stalled(&l, TIME_NEVER / 4, now);
+	cr_assert_eq(l.time, 10 * TIME_MS, "bounded");
+}
+
+/* Karn: silence is thought longer each time that it was broken for nothing. */
+Test(path, probes_make_silence_longer)
+{
+	struct path p;
+
+	begin(&p);
+	for (uint32_t i = 1; i < 4; i++) {
+		path_probed(&p);
+		cr_assert_eq(p.doubt, i);
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		path_probed(&p);
+	cr_assert_lt(p.doubt, 10);
+	cr_assert_eq(p.events[PATH_PROBE], 103);
+	path_rtt(&p, 20 * US, 1);
+	cr_assert_eq(p.doubt, 0);
 }

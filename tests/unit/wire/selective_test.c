@@ -9,7 +9,7 @@
 
 /* From the BTH to before the ICRC: PSN 0x123455 and what is before it, then 0x123457, 0x123460, ... */
 static const uint8_t octets[48] = {
-	0xd1, 0x40, 0xff,	 0xff, 0x01, 0x00, 0x0a, 0x11, 0x00, 0x12, 0x34, 0x55, /* BTH */
+	0xd1, 0x40, 0xff,	 0xff, 0x2b, 0x00, 0x0a, 0x11, 0x00, 0x12, 0x34, 0x55, /* BTH */
 	0x1f, 0x00, 0x00,	 0x07, /* AETH */
 	0x02, 0x04, [47] = 0x80, /* bits 1, 10 and 255 */
 };
@@ -28,6 +28,7 @@ Test(selective, octets_to_and_fro)
 	struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
 			    .mig_req = true,
 			    .selective = true,
+			    .late = 0x15,
 			    .pkey = 0xffff,
 			    .dest_qpn = 0x000a11,
 			    .psn = 0x123455,
@@ -48,9 +49,11 @@ Test(selective, octets_to_and_fro)
 	total = packet_seal(frame, &f, n, 0);
 	cr_assert_eq(packet_decode(&q, frame, total, &options), REASON_NONE);
 	cr_assert(q.selective);
+	cr_assert_eq(q.late, 0x15);
 	cr_assert_arr_eq(q.selection, p.selection, sizeof(p.selection));
-	/* The bit is one of those that the ICRC does not see: others change nothing by it. */
+	/* These bits are among those that the ICRC does not see: others change nothing by them. */
 	frame[f.length + 4] ^= 0x01;
 	cr_assert_eq(packet_decode(&q, frame, total, &options), REASON_NONE);
 	cr_assert_not(q.selective);
+	cr_assert_eq(q.late, 0, "without that bit the others say nothing");
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "config/limits.h"
+#include "transport/requester/flight.h"
+#include "transport/transport.h"
+
+static void gone(struct qp *qp, uint32_t psns, bool arrived)
+{
+	struct requester *r = &qp->req;
+	uint64_t octets = r->flying;
+
+	assert(psns <= r->flying_psns && psns > 0);
+	if (psns < r->flying_psns)
+		octets = octets * psns / r->flying_psns;
+	r->flying -= octets;
+	r->flying_psns -= psns;
+	path_gone(qp->path, octets, arrived);
+}
+
+static uint32_t count(const struct psn_set *a, const struct psn_set *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < PSN_SET_WORDS; i++)
+		n += bits_in(a->word[i] | b->word[i]);
+	return n;
+}
+
+/* Sent, and neither acknowledged nor lost, as far as is known. */
+static uint32_t on_their_way(const struct requester *r)
+{
+	uint32_t all = (r->top_psn - r->una_psn) & PSN_MASK;
+
+	return r->board.clean ? all : all - MIN_OF(all, count(&r->board.lost, &r->board.held));
+}
+
+void flight_trim(struct qp *qp, bool arrived)
+{
+	struct requester *r = &qp->req;
+	uint32_t now_there;
+
+	if (r->flying_psns == 0)
+		return;
+	now_there = on_their_way(r);
+	if (now_there < r->flying_psns)
+		gone(qp, r->flying_psns - now_there, arrived);
+}
+
+void flight_over(struct qp *qp)
+{
+	if (qp->req.flying_psns > 0)
+		gone(qp, qp->req.flying_psns, false);
+	assert(qp->req.flying == 0 && "the last one takes all octets");
+}
+
+uint32_t flight_part(const struct qp *qp, uint32_t packets)
+{
+	if (qp->path == NULL)
+		return packets;
+	return (uint32_t)MIN_OF(packets, MAX_OF(qp->path->window / flight_octets(1, qp->mtu), 1));
+}
+
+/* Parts of a READ follow each other a round trip apart, so they should not be small. */
+uint32_t flight_read_octets(const struct qp *qp, uint32_t length)
+{
+	uint32_t packets = MAX_OF((length + qp->mtu - 1) >> qp->mtu_shift, 1);
+	uint64_t all = (uint64_t)packets * FLIGHT_HEADER + length;
+
+	return (uint32_t)MAX_OF(MIN_OF(all, qp->path->window / 2),
+				flight_octets(1, MIN_OF(length, qp->mtu)));
+}
+
+void flight_hold(struct qp *qp, uint32_t octets)
+{
+	assert(qp->path != NULL && !qp->req.held && "it was to send");
+	qp->req.held = true;
+	qp->req.wanted = octets;
+	qp->req.resumed = 0;
+	qp->path->held++;
+	path_count(qp->path, PATH_WAIT);
+}
+
+void flight_release(struct qp *qp)
+{
+	if (!qp->req.held)
+		return;
+	assert(qp->path->held > 0);
+	qp->req.held = false;
+	qp->path->held--;
+}
+
+void qp_resume(struct qp *qp)
+{
+	if (!qp->req.held)
+		return;
+	flight_release(qp);
+	qp->req.resumed = LIMIT_TURN;
+}
+
+bool qp_is_held(const struct qp *qp)
+{
+	return qp->req.held;
+}
+
+bool qp_may_resume(const struct qp *qp, nanotime now)
+{
+	return !qp->req.held || path_may_send(qp->path, qp->req.wanted, now);
+}
+
+nanotime qp_resumes_at(const struct qp *qp, nanotime now)
+{
+	return qp->req.held ? path_opens_at(qp->path, qp->req.wanted, now) : now;
+}
+
+void qp_give_path(struct qp *qp, struct path *path)
+{
+	struct requester *r = &qp->req;
+	uint64_t octets = r->flying;
+	uint32_t psns = r->flying_psns;
+
+	flight_release(qp);
+	flight_over(qp);
+	r->sampling = false; /* it was of the other one */
+	qp->path = path;
+	if (path == NULL)
+		return;
+	/* What is on its way is so on the new one from now on, as nobody knows better. */
+	path->flying += octets;
+	r->flying = octets;
+	r->flying_psns = psns;
+}

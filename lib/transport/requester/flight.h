@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a queue pair has on its way, as its path counts it: octets of frames, and the PSNs that they
+ * are of. Octets are not remembered for each PSN: those that go are the average of those that are
+ * there. When nothing is on its way, nothing is left of either.
+ */
+#ifndef TRANSPORT_FLIGHT_H
+#define TRANSPORT_FLIGHT_H
+
+#include "transport/qp.h"
+
+/* Headers and ICRC of a frame, about. */
+#define FLIGHT_HEADER 74u
+
+/* Octets of so many packets that carry so much together (a READ request: of its responses). */
+static inline uint32_t flight_octets(uint32_t packets, uint32_t payload)
+{
+	return packets * FLIGHT_HEADER + payload;
+}
+
+/* A packet was made; `psns`: with its responses. */
+static inline void flight_sent(struct qp *qp, uint32_t psns, uint32_t octets, bool again,
+			       nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->path == NULL)
+		return;
+	path_sent(qp->path, octets, again, now);
+	r->flying += octets;
+	r->flying_psns += psns;
+	r->unasked_octets = (r->unasked > 0 ? r->unasked_octets : 0) + octets;
+	if (r->resumed > 0)
+		r->resumed--;
+}
+
+/*
+ * Some may not be on their way any more, because they arrived or because they are lost: they are
+ * counted. `arrived`: something did.
+ */
+void flight_trim(struct qp *qp, bool arrived);
+/* Nothing is on its way. */
+void flight_over(struct qp *qp);
+
+/* How many packets of a READ's data, of so many, are asked for at once: the path's window at most. */
+uint32_t flight_part(const struct qp *qp, uint32_t packets);
+
+/* The octets that there must be room for before a READ asks for so many. */
+uint32_t flight_read_octets(const struct qp *qp, uint32_t length);
+/*
+ * Whether the path lets a frame of so many octets go. Where others wait, only who was
+ * resumed may send. Packets that wait for an acknowledgement that none of them asked for may be
+ * followed by one more, which asks.
+ */
+static inline bool flight_may_send(const struct qp *qp, uint32_t octets, nanotime now)
+{
+	const struct requester *r = &qp->req;
+
+	if (qp->path->held > 0 && r->resumed == 0)
+		return r->unasked > 0;
+	return path_may_send(qp->path, octets, now) || r->unasked > 0;
+}
+
+/* Whether one of any size may follow at once: if not, the last one asks for an acknowledgement. */
+static inline bool flight_may_follow(const struct qp *qp, nanotime now)
+{
+	if (qp->path == NULL)
+		return true;
+	return path_may_send(qp->path, flight_octets(1, qp->mtu), now) &&
+	       (qp->path->held == 0 || qp->req.resumed > 0);
+}
+
+/*
+ * So many packets go without AckReq, with the one that is made, that this one has it. Four acknowledgements for each window at
+ * least: who is told once that a window has arrived waits while the peer works, and works while the peer waits.
+ */
+static inline bool flight_should_ask(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return r->unasked >= LIMIT_ACK_EVERY ||
+	       (qp->path != NULL && 4 * r->unasked_octets > qp->path->window);
+}
+
+/* It waits for its path: only a probe of the oldest packet may leave. */
+static inline bool flight_waits(const struct requester *r)
+{
+	return r->held && !(r->board.probes > 0 && r->nxt_psn == r->una_psn);
+}
+
+/* The queue pair is held back until qp_resume: it wants to send so many octets. */
+void flight_hold(struct qp *qp, uint32_t octets);
+/* It is not: it has nothing to send, or another path. */
+void flight_release(struct qp *qp);
+
+#endif

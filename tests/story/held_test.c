@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs that a path holds back, and what may leave all the same. */
+#include "story/story.h"
+#include "transport/path.h"
+#include "transport/qp.h"
+
+static struct path path;
+
+/* A path whose window is so many packets of the story's MTU. */
+static void begin(uint32_t packets)
+{
+	path_init(&path);
+	story();
+	qp_give_path(a->q->core, &path);
+	path.starting = false;
+	path.looks = LIMIT_PATH_LOOKS;
+	path.window = (uint64_t)packets * (MTU + 74);
+	for (uint32_t i = 1; i < 8; i++)
+		post_receive(b, i, 10);
+}
+
+static enum next_packet next(void)
+{
+	struct packet p;
+	struct span_list gather;
+	nanotime not_before;
+
+	return qp_next_packet(a->q->core, &a->node.keys, ms(1000) + now, &p, &gather, &not_before);
+}
+
+/* The last packet that the window lets go asks, so that an acknowledgement opens it. */
+Test(held, the_window_of_the_path_bounds_what_is_on_its_way)
+{
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 6 * MTU);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	cr_assert(pass(a, "RC WRITE MIDDLE", A_PSN + 1)->ack_req,
+		  "more than a quarter of the window");
+	cr_assert_not(pass(a, "RC WRITE MIDDLE", A_PSN + 2)->ack_req);
+	cr_assert(pass(a, "RC WRITE MIDDLE", A_PSN + 3)->ack_req);
+	expect_silence(a);
+	cr_assert(qp_is_held(a->q->core));
+	cr_assert_eq(path.held, 1);
+	pass_ack(b, A_PSN + 3, 0);
+	cr_assert_eq(path.flying, 0);
+	pass(a, "RC WRITE MIDDLE", A_PSN + 4);
+	pass(a, "RC WRITE LAST", A_PSN + 5);
+	cr_assert_eq(path.held, 0);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(b, LANDS, a, 0, 6 * MTU);
+}
+
+/* A READ counts with the octets of its response, and asks for what there is room for. */
+Test(held, a_read_asks_for_what_the_path_has_room_for)
+{
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 10 * MTU);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, 4 * MTU);
+	cr_assert_eq(path.flying, 4 * (MTU + 74));
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 10 * MTU);
+	cr_assert_eq(path.flying, 0);
+}
+
+/* Others have a window's worth on their way: this one waits, but acknowledges what it receives. */
+Test(held, replies_are_not_held_back)
+{
+	begin(4);
+	path.flying = path.window;
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	cr_assert_eq(next(), NEXT_HELD);
+	cr_assert_eq(next(), NEXT_NOTHING, "it is asked again by qp_resume alone");
+	cr_assert_eq(qp_deadline(a->q->core), TIME_NEVER, "it costs no retry, and no timer");
+	post(b, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 10);
+	pass(b, "RC WRITE ONLY", B_PSN);
+	pass_ack(a, B_PSN, 1);
+	expect_silence(a);
+	path.flying = 0;
+	qp_resume(a->q->core);
+	pass(a, "RC SEND ONLY", A_PSN);
+}
+
+/* Who waits first goes first: others are held back meanwhile though there is room. */
+Test(held, who_comes_later_waits_behind)
+{
+	begin(4);
+	path.held = 1;
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	cr_assert_eq(next(), NEXT_HELD);
+	cr_assert_eq(path.held, 2);
+	qp_resume(a->q->core);
+	cr_assert_eq(path.held, 1);
+	cr_assert_eq(next(), NEXT_PACKET, "its turn");
+}
+
+Test(held, a_queue_pair_that_fails_waits_no_more)
+{
+	struct qp_attributes none = { 0 };
+
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 2 * MTU);
+	lose(a, "RC WRITE FIRST", A_PSN);
+	path.held = 1;
+	cr_assert_eq(next(), NEXT_PACKET, "what is on its way is asked for");
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	cr_assert_eq(next(), NEXT_HELD);
+	cr_assert_eq(modify(a, QP_STATE_ERR, 0, &none), 0);
+	cr_assert_eq(path.held, 1);
+	cr_assert_eq(path.flying, 0, "nothing of it is on its way any more");
+	cr_assert_not(qp_is_held(a->q->core));
+}
+
+/* What is lost is not on its way: a loss does not close the path for others. */
+Test(held, a_loss_gives_its_room_back)
+{
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 4 * MTU);
+	for (uint32_t i = 0; i < 4; i++)
+		lose(a,
+		     i == 0   ? "RC WRITE FIRST"
+		     : i == 3 ? "RC WRITE LAST"
+			      : "RC WRITE MIDDLE",
+		     A_PSN + i);
+	cr_assert_eq(path.flying, 4 * (MTU + 74));
+	at(ms(5)); /* the program's timer at the latest */
+	cr_assert_eq(path.flying, 0);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	cr_assert_eq(path.flying, 0);
+}
+
+Test(held, a_cnp_shrinks_the_window_of_the_path)
+{
+	struct packet cnp = { .opcode = OPCODE_CNP, .pkey = 0xffff, .dest_qpn = A_QPN };
+
+	begin(16);
+	expect_reason(story_inject(a, &cnp), REASON_CNP_RECEIVED);
+	cr_assert_eq(path.events[PATH_CNP_RECEIVED], 1);
+	cr_assert_eq(path.window, 8 * (MTU + 74));
+}
