@@ -48,6 +48,7 @@ PARTS = {
     "proofs": (60 * MINUTE, "small functions for all inputs", ["tests/proof/run.sh"]),
     "soak": (80 * MINUTE, "thousands of queue pairs for an hour, while programs and engines die",
              ["tests/soak/run.py", "--hours", "1"]),
+    "coverage": (120 * MINUTE, "which lines the tests run", ["scripts/coverage.py"]),
     "mutants": (12 * 60 * MINUTE, "whether a test notices each planted mistake",
                 ["tests/mutate/run.py", "--build", BUILD]),
 }

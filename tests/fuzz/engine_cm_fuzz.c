@@ -102,7 +102,7 @@ static void message(struct input *in)
 	input_take(in, mad + 24, MIN_OF(octets, MAD_OCTETS - 24));
 	mad[0] = 1; /* the general header: else it is nobody's message (tests/fuzz/cm_fuzz.c) */
 	mad[1] = MAD_CLASS_CM;
-	mad[2] = how & 2 ? MAD_CLASS_VERSION : 2 + (how >> 5);
+	mad[2] = how & 2 ? MAD_CLASS_VERSION : 2u + (how >> 5);
 	mad[3] = 3;
 	mad[15] = how;
 	mad[17] = (uint8_t)(CM_REQ + attribute % 11);
