@@ -48,6 +48,7 @@ static const char *const path[] = {
 };
 
 static char root[64];
+static uint32_t there; /* bits: files of the input before */
 
 static int remove_one(const char *name, const struct stat *st, int type, struct FTW *where)
 {
@@ -77,7 +78,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	char name[PATH_MAX], link[PATH_MAX];
 
-	snprintf(root, sizeof(root), "/tmp/uroce-doctor-fuzz-XXXXXX");
+	/* in memory, if there is such a folder */
+	snprintf(root, sizeof(root), "%s/uroce-doctor-fuzz-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	demand(mkdtemp(root) != NULL);
 	atexit(remove_root);
 	for (size_t i = 0; i < ARRAY_SIZE(path); i++) {
@@ -96,10 +99,13 @@ static void make_files(struct input *in)
 	static char text[MOST];
 	char name[PATH_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(path); i++) {
+	for (uint32_t i = 0; i < ARRAY_SIZE(path); i++) {
+		if ((there >> i & 1) == 0)
+			continue;
 		name_of(i, name);
 		unlink(name);
 	}
+	there = 0;
 	for (int i = 0; i < PIECES && in->left > 0; i++) {
 		size_t which = input_8(in) % ARRAY_SIZE(path), length = input_16(in) % MOST;
 		FILE *f;
@@ -110,6 +116,7 @@ static void make_files(struct input *in)
 		f = fopen(name, "we");
 		demand(f != NULL && fwrite(text, 1, length, f) == length);
 		fclose(f);
+		there |= 1u << which;
 	}
 }
 
