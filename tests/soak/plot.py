@@ -57,8 +57,15 @@ class Panel:
             value += size
 
     def line(self, points, color):
-        path = " ".join(f"{'L' if i else 'M'}{self.x(at):.1f} {self.y(value):.1f}"
-                        for i, (at, value) in enumerate(points))
+        """Without what nobody sees: points of the same place, and those between two of the same height."""
+        seen = []
+        for at, value in points:
+            point = round(self.x(at)), round(self.y(value))
+            if len(seen) > 1 and seen[-2][1] == seen[-1][1] == point[1]:
+                seen.pop()
+            if not seen or seen[-1] != point:
+                seen.append(point)
+        path = " ".join(f"{'L' if i else 'M'}{x} {y}" for i, (x, y) in enumerate(seen))
         return f'<path class="line" stroke="{color}" d="{path}"/>'
 
 
