@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-#define STARVED_THREADS 128 /* of the engine, and our own */
+#define STARVED_THREADS 128 /* of the engine */
 
 struct starved {
 	int fd[STARVED_THREADS], own, machine; /* own: of the thread that called starved_open */
@@ -21,10 +21,7 @@ struct starved {
 	double began, read_at, before[STARVED_THREADS], own_before, machine_before;
 };
 
-/*
- * The engine of $UROCED_PID. Each thread opens its own, when the others are there: they may hold what the
- * engine waits for, as the list of this program's mappings.
- */
+/* The engine of $UROCED_PID. Each thread opens its own. */
 void starved_open(struct starved *s);
 void starved_close(struct starved *s);
 

@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,7 +255,6 @@ struct verdict {
 };
 
 static struct verdict *seen; /* both processes see it */
-static int stop;
 
 static void slower(double *slowest, double seconds)
 {
@@ -274,30 +272,22 @@ static bool look_at_queue_pair(void)
 	       attr.qp_state == IBV_QPS_RTS;
 }
 
-static void *command_on(void *unused)
+static void command_once(struct starved *s)
 {
-	struct starved s;
+	struct ibv_mr *mr;
 
-	starved_open(&s);
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		struct ibv_mr *mr;
-
-		starved_begin(&s);
-		mr = ibv_reg_mr(e.pd, e.buffer, PAGE, IBV_ACCESS_LOCAL_WRITE);
-		slower(&seen->control, starved_command(&s));
-		starved_begin(&s);
-		if (mr == NULL || ibv_dereg_mr(mr) != 0)
-			seen->error = errno;
-		slower(&seen->control, starved_command(&s));
-		starved_begin(&s);
-		if (!look_at_queue_pair())
-			seen->error = EIO;
-		slower(&seen->control, starved_command(&s));
-		__atomic_fetch_add(&seen->commands, 1, __ATOMIC_RELAXED);
-		usleep(1000);
-	}
-	starved_close(&s);
-	return NULL;
+	starved_begin(s);
+	mr = ibv_reg_mr(e.pd, e.buffer, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	slower(&seen->control, starved_command(s));
+	starved_begin(s);
+	if (mr == NULL || ibv_dereg_mr(mr) != 0)
+		seen->error = errno;
+	slower(&seen->control, starved_command(s));
+	starved_begin(s);
+	if (!look_at_queue_pair())
+		seen->error = EIO;
+	slower(&seen->control, starved_command(s));
+	__atomic_fetch_add(&seen->commands, 1, __ATOMIC_RELAXED);
 }
 
 static void write_once(struct starved *s)
@@ -318,25 +308,26 @@ static void write_once(struct starved *s)
 	__atomic_fetch_add(&seen->done, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * Never both at once: while lcores work, they wait for processors, and that would excuse a command that waits
+ * for something else.
+ */
 static void be_healthy(uid_t uid, int control, int report)
 {
 	struct pollfd p = { .fd = control, .events = POLLIN };
 	struct starved s;
-	pthread_t thread;
 
 	if (!become(uid))
 		_exit(1);
 	endpoint_open(&e);
-	if (pthread_create(&thread, NULL, command_on, NULL) != 0)
-		_exit(2);
 	starved_open(&s);
 	write_once(&s);
 	if (write(report, "+", 1) != 1)
 		_exit(2);
-	while (poll(&p, 1, 0) == 0)
+	while (poll(&p, 1, 0) == 0) {
 		write_once(&s);
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
+		command_once(&s);
+	}
 	_exit(write(report, "-", 1) == 1 ? 0 : 3);
 }
 
