@@ -169,10 +169,10 @@
 /* Paths: the way to one peer, of one lcore. */
 #define LIMIT_PATHS		4096u /* of one lcore; queue pairs of further peers know no round trip */
 #define LIMIT_PATH_RTT_MS	1000u /* a longer round trip counts as this one */
-#define LIMIT_PATH_HOSTS	(64u << 10) /* ... if hosts are as late as a full network, */
 #define LIMIT_PATH_START	(8u << 10) /* octets of a window at first */
 #define LIMIT_PATH_WINDOW	(64u << 20) /* ... at most, */
 #define LIMIT_PATH_FLOOR	(256u << 10) /* ... at least, if delay is all that speaks against it, */
+#define LIMIT_PATH_HOSTS	(64u << 10) /* ... that, and a loss or mark lately, */
 #define LIMIT_PATH_MARKED	512u /* ... if marks are all that speaks against it, */
 #define LIMIT_PATH_LEAST	64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
 #define LIMIT_PATH_GO_BACK	32u /* packets of a window, at least, if losses without delay are all */

@@ -10,15 +10,16 @@
  * may be less than a packet: then one packet is on its way at a time, and the time between two of
  * them is as much longer than a round trip as the packet is larger than the window.
  *
- *	it grows	with what is acknowledged in less than the target: as much again while nothing
- *			has held it back yet, then a packet for each round trip (or each
- *			LIMIT_PATH_STEP_US, if round trips are longer), if it was used
+ *	it grows	with what is acknowledged in less than the target, if it was used: as much again
+ *			until it was cut for the first time, then a packet for each LIMIT_PATH_STEP_US, and
+ *			faster and faster while round trips are far below the target
  *	it shrinks	once a round trip at most, and to a half at most:
- *			when two samples in a row take longer than the target, by as much as they do,
- *			but not below LIMIT_PATH_FLOOR unless the network shows that it is full;
- *			when the network says so (CNP), as DCQCN does, but not below a packet;
+ *			when all samples of a round trip take longer than the target, by as much as
+ *			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
+ *			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
  *			when packets are lost while samples take longer, or towards a peer that
- *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK)
+ *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK);
+ *			when nobody answers (a retransmission timer), not below a packet
  *
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
  * windows, so that they are fair to each other), and what the caller and the peer themselves are late.

@@ -190,3 +190,26 @@ Test(round_trip, losses_are_counted_by_how_they_are_found)
 	cr_expect_eq(path.events[PATH_TIMEOUT], 0);
 	cr_expect_eq(path.events[PATH_OVERTAKEN], 0);
 }
+
+/* docs/wire-extensions.md: each packet says how late its sender's lcore is, and so does an acknowledgement. */
+Test(round_trip, a_peer_says_how_late_it_is)
+{
+	static struct late late;
+	static struct path other;
+
+	path_init(&path);
+	path_init(&other);
+	story(.selective = true);
+	qp_give_path(a->q->core, &path);
+	post_receive(b, 1, 10);
+	other.late = &late;
+	qp_give_path(b->q->core, &other);
+	late_polled(&late, us(100), now);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	pass(a, "RC SEND ONLY", A_PSN);
+	cr_assert_eq(path.peer_late, 0, "it has said nothing yet");
+	pass_ack(b, A_PSN, 1);
+	cr_assert_eq(path.peer_late, late_time(late.step));
+	cr_assert_geq(path.peer_late, us(100));
+	cr_assert_eq(other.peer_late, 0, "we are never late");
+}
