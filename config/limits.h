@@ -167,21 +167,20 @@
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 
 /* Paths: the way to one peer, of one lcore. */
-#define LIMIT_PATHS		4096u /* of one lcore; queue pairs of further peers know no round trip */
-#define LIMIT_PATH_RTT_MS	1000u /* a longer round trip counts as this one */
-#define LIMIT_PATH_START	(8u << 10) /* octets of a window at first */
-#define LIMIT_PATH_WINDOW	(64u << 20) /* ... at most, */
-#define LIMIT_PATH_FLOOR	(256u << 10) /* ... at least, if delay is all that speaks against it, */
-#define LIMIT_PATH_HOSTS	(64u << 10) /* ... that, and a loss or mark lately, */
-#define LIMIT_PATH_MARKED	512u /* ... if marks are all that speaks against it, */
-#define LIMIT_PATH_LEAST	64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
-#define LIMIT_PATH_GO_BACK	32u /* packets of a window, at least, if losses without delay are all */
-#define LIMIT_PATH_PAUSE_MS	10u /* ... but one in that time */
-#define LIMIT_PATH_PACKET	4170u /* octets of the largest frame */
-#define LIMIT_PATH_LOOKS	8u /* packets of a new path that go alone */
-#define LIMIT_PATH_DELAY_US	4u /* that queues may add to a round trip */
-#define LIMIT_PATH_PEER_LATE_US 1000u /* a peer that says that it is later is that late */
-#define LIMIT_PATH_STEP_US	100u /* a window grows by a packet in that time, or in a round trip */
+#define LIMIT_PATHS	    4096u /* of one lcore; queue pairs of further peers know no round trip */
+#define LIMIT_PATH_RTT_MS   1000u /* a longer round trip counts as this one */
+#define LIMIT_PATH_START    (8u << 10) /* octets of a window at first */
+#define LIMIT_PATH_WINDOW   (64u << 20) /* ... at most, */
+#define LIMIT_PATH_FLOOR    (256u << 10) /* ... at least, if delay is all that speaks against it, */
+#define LIMIT_PATH_HOSTS    (64u << 10) /* ... that, and a loss or mark lately, */
+#define LIMIT_PATH_MARKED   512u /* ... if marks are all that speaks against it, */
+#define LIMIT_PATH_LEAST    64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
+#define LIMIT_PATH_GO_BACK  32u /* packets of a window, at least, if losses without delay are all */
+#define LIMIT_PATH_PAUSE_MS 10u /* ... but one in that time */
+#define LIMIT_PATH_PACKET   4170u /* octets of the largest frame */
+#define LIMIT_PATH_LOOKS    8u /* packets of a new path that go alone */
+#define LIMIT_PATH_DELAY_US 4u /* that queues may add to a round trip */
+#define LIMIT_PATH_STEP_US  100u /* a window grows by a packet in that time, or in a round trip */
 #define LIMIT_PATH_STALL_MS \
 	10u /* after a port took nothing: round trips may be longer by that time */
 #define LIMIT_PATH_MIN_S 10u /* the least round trip is that of this period and the last */

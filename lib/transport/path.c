@@ -21,6 +21,7 @@
 #define BATCH	    128u /* packets: so many are looked at together, */
 #define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
 #define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
+#define SHARES	    (50 * TIME_US) /* who is later than its own work makes it shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
 #define DOUBT_MOST  6u
 #define HASTE	    6u /* ... at most 2 to that power as fast */
@@ -127,7 +128,7 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
  */
 static uint64_t least(const struct path *p, nanotime now)
 {
-	if (delay(p) - p->min_rtt < HOST)
+	if (delay(p) - p->min_rtt < HOST && path_late(p) + p->peer_late < SHARES)
 		return LIMIT_PATH_LEAST;
 	return p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR;
 }

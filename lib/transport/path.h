@@ -35,7 +35,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bits.h"
 #include "base/time.h"
 #include "config/limits.h"
 #include "transport/late.h"
@@ -184,7 +183,7 @@ static inline uint8_t path_late_step(const struct path *p)
 static inline void path_peer_says(struct path *p, uint8_t step)
 {
 	if (p != NULL)
-		p->peer_late = MIN_OF(late_time(step), LIMIT_PATH_PEER_LATE_US * TIME_US);
+		p->peer_late = late_time(step);
 }
 
 static inline nanotime path_min_rtt(const struct path *p)
