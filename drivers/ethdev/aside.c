@@ -2,8 +2,8 @@
 /*
  * net_af_xdp under --netdev receives the engine's RoCE frames only (drivers/xdp). Steering rules may want
  * others, which the kernel keeps: a packet socket beside the port gets a copy of those, as
- * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and nobody reads it; with them
- * a poll costs one system call more.
+ * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and nobody
+ * reads it. With them a poll costs one system call more.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>

@@ -25,8 +25,8 @@ static inline struct claim claim_none(void)
 }
 
 /*
- * Claims this interface and VLAN (of a memif there is but one) in the place of what was claimed before. False: another engine has them,
- * `why` says whose, and the claim is as it was.
+ * Claims this interface and VLAN (a memif has none) in the place of what was claimed before. False:
+ * another engine has them, `why` says whose, and the claim is as it was.
  */
 bool claim_take(struct claim *c, uint32_t ifindex, uint16_t vlan, char *why, size_t why_size);
 void claim_end(struct claim *c);

@@ -51,7 +51,6 @@ static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 {
 	struct port *p = l->engine->port;
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
-
 	nanotime most = SLEEP_MOST;
 
 	next = time_earlier(next, paths_next(l, now));

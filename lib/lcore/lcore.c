@@ -168,7 +168,6 @@ static bool is_wanted(const struct lcore *l)
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
 
 	next = time_earlier(next, paths_next(l, l->asleep_until));
-
 	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) ||
 	       !TAILQ_EMPTY(&l->drains) || next < l->asleep_until || l->loop_head != l->loop_tail ||
 	       moving_under_way(l) || outlets_wait(l);

@@ -23,8 +23,8 @@
 #define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
 #define SHARES	    (50 * TIME_US) /* who is later than its own work makes it shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
-#define DOUBT_MOST  6u
 #define HASTE	    6u /* ... at most 2 to that power as fast */
+#define DOUBT_MOST  6u /* silence is doubled so often at most */
 
 void path_init(struct path *p)
 {

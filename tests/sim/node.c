@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "must.h"
 #include "node.h"
 #include "transport/path.h"
 #include "wire/opcode.h"
 
 #define HELD_LOOK (2 * TIME_US) /* between looks at a path without room */
-
 #define KEY_SLOTS 4096u
-
-static void *must(void *p)
-{
-	if (p == NULL) {
-		perror("simulator");
-		abort();
-	}
-	return p;
-}
 
 void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint64_t seed)
 {
@@ -69,83 +59,6 @@ void node_free(struct node *n)
 	free(n->memory);
 }
 
-uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
-		       uint32_t access, uint32_t pieces)
-{
-	struct region *r;
-	size_t step = length / pieces;
-	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
-
-	assert(key != 0 && n->regions < NODE_REGIONS && range_inside(offset, length, n->size));
-	r = must(calloc(1, sizeof(*r) + pieces * sizeof(r->piece[0])));
-	*r = (struct region){ .key = key,
-			      .pd = pd,
-			      .access = access,
-			      .iova = iova,
-			      .length = length,
-			      .pieces = pieces };
-	for (uint32_t i = 0; i < pieces; i++) {
-		r->piece[i].offset = i * step;
-		r->piece[i].peer_address = offset + i * step;
-		r->piece[i].direct = i % 2 == 0 ? n->memory + offset + i * step : NULL;
-	}
-	n->region[n->regions++] = r;
-	key_publish(&n->keys, key, r);
-	return key;
-}
-
-const struct region *node_region(const struct node *n, uint32_t key)
-{
-	return key_find(&n->keys, key);
-}
-
-static void window_publish(struct node *n, struct region *r, uint32_t key,
-			   const struct region *parent, uint64_t offset, uint64_t length,
-			   uint32_t access, uint32_t qpn)
-{
-	assert(key != 0 && range_inside(offset, length, parent->length));
-	*r = (struct region){ .key = key,
-			      .pd = parent->pd,
-			      .access = access,
-			      .iova = parent->iova + offset,
-			      .length = length,
-			      .kind = REGION_WINDOW,
-			      .window_qpn = qpn,
-			      .parent = parent,
-			      .parent_offset = offset };
-	key_publish(&n->keys, key, r);
-}
-
-/* A region descriptor that lives until node_free. */
-static struct region *region_new(struct node *n)
-{
-	assert(n->regions < NODE_REGIONS);
-	n->region[n->regions] = must(calloc(1, sizeof(struct region)));
-	return n->region[n->regions++];
-}
-
-uint32_t node_window_in(struct node *n, struct region *window, uint32_t region_key, uint64_t offset,
-			uint64_t length, uint32_t access, uint32_t qpn)
-{
-	uint32_t key = key_allocate(&n->keys, (uint8_t)prng_next(&n->prng));
-
-	window_publish(n, window, key, node_region(n, region_key), offset, length, access, qpn);
-	return key;
-}
-
-uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
-		     uint32_t access, uint32_t qpn)
-{
-	return node_window_in(n, region_new(n), region_key, offset, length, access, qpn);
-}
-
-/* The region's memory stays until node_free: a simulation ends before any grace period. */
-void node_deregister(struct node *n, uint32_t key)
-{
-	key_withdraw(&n->keys, key);
-	key_free(&n->keys, key);
-}
-
 static void receives_init(struct node_receives *r, uint32_t max_sge)
 {
 	r->stride = recv_work_stride(max_sge);
@@ -170,11 +83,6 @@ struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool del
 	q->next_ticket = 1;
 	n->qp[n->qps++] = q;
 	return q;
-}
-
-uint8_t *node_at(const struct node *n, const struct span *s)
-{
-	return s->direct != NULL ? s->direct : n->memory + s->peer_address;
 }
 
 /* Receive queue. */
@@ -630,16 +538,6 @@ static void gather(const struct node *n, const struct span_list *from, uint8_t *
 	}
 }
 
-static void bind(struct node *n, const struct key_operation *o)
-{
-	const struct region *parent = node_region(n, o->region_key);
-
-	key_withdraw(&n->keys, o->key);
-	if (o->length > 0)
-		window_publish(n, region_new(n), o->new_key, parent, o->address - parent->iova,
-			       o->length, o->access, o->user.qpn);
-}
-
 bool node_operate(struct node_qp *q, enum work_status status, nanotime now)
 {
 	const struct key_operation *o = qp_operation(q->core);
@@ -647,7 +545,7 @@ bool node_operate(struct node_qp *q, enum work_status status, nanotime now)
 	if (o == NULL)
 		return false;
 	if (status == STATUS_SUCCESS && o->bind)
-		bind(q->node, o);
+		node_bind(q->node, o);
 	else if (status == STATUS_SUCCESS)
 		key_withdraw(&q->node->keys, o->key);
 	qp_operation_done(q->core, status, REASON_KEY_ACCESS);

@@ -122,6 +122,8 @@ void node_free(struct node *n);
 uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
 		       uint32_t access, uint32_t pieces);
 void node_deregister(struct node *n, uint32_t key);
+/* Binds a window as the operation says: the key before it ends; of no octets: only that. */
+void node_bind(struct node *n, const struct key_operation *o);
 
 /*
  * A window on [offset, offset + length) of a region, bound through this queue pair (0: type 1).

@@ -76,8 +76,9 @@ static bool has_capability(pid_t pid, uid_t uid, uint32_t bit)
 
 /*
  * The pid cannot belong to another process if it did not when the connection was taken: its pidfd is
- * watched, and if the process ends the connection ends before the next command, or with the effects of this one. The process
- * may change its identity between two reads, so its owner is checked before and after.
+ * watched, and if the process ends the connection ends before the next command, or with the effects of
+ * this one. The process may change its identity between two reads, so its owner is checked before and
+ * after.
  */
 bool client_has_capability(const struct client *c, uint32_t bit)
 {

@@ -54,7 +54,10 @@ static void file_gone(struct engine *e, int number)
 	}
 }
 
-/* LIMIT_WATCHES is less than half of what Linux queues, so no event is lost. */
+/*
+ * LIMIT_ENGINE_WATCHES is less than half of the events that Linux queues unless told otherwise. Where it was told so,
+ * a lost event leaves a user charged until the engine ends.
+ */
 static void files_gone(struct watch *w, uint32_t events)
 {
 	struct left_files *l = container_of_type(w, struct left_files, watch);

@@ -27,7 +27,7 @@ void left_close(struct engine *e);
 struct left_file *left_find(struct engine *e, struct user *u, int fd);
 /* Takes what is left off the user's charge, and returns how much it was. */
 uint64_t left_take(struct engine *e, struct left_file *f);
-/* Charges the user for so much more: it was his, so it is never refused. */
+/* Charges the user for so much more, which is never refused: the user had it already. */
 void left_keep(struct engine *e, struct left_file *f, uint64_t octets);
 
 #endif

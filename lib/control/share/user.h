@@ -25,9 +25,6 @@
 #define DERIVED	 0 /* from the limits of this process and the machine: users_open() */
 #define NO_LIMIT UINT64_MAX
 
-/* Linux queues 16384 events for us, and a file is two. */
-#define LIMIT_ENGINE_WATCHES 8000u
-
 /* X(NAME, "in a sentence", limit of the engine, limit of one program) */
 #define RESOURCES(X)                                                                           \
 	X(CONNECTIONS, "connections", LIMIT_CONNECTIONS, NO_LIMIT)                             \

@@ -71,8 +71,9 @@ static inline bool flight_may_follow(const struct qp *qp, nanotime now)
 }
 
 /*
- * So many packets go without AckReq, with the one that is made, that this one has it. Four acknowledgements for each window at
- * least: who is told once that a window has arrived waits while the peer works, and works while the peer waits.
+ * Whether the packet that is made asks for an acknowledgement because so many before it did not. At least
+ * four of a window ask: who is told once that a window has arrived waits while the peer works, and
+ * works while the peer waits.
  */
 static inline bool flight_should_ask(const struct qp *qp)
 {

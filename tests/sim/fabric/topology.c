@@ -2,19 +2,13 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "sim/must.h"
 #include "topology.h"
 
 #define SEND_RING    512u /* frames */
 #define POLL_TIME    100 /* ns */
 #define BESIDE_TENTH 10 /* a tenth of the rate */
 #define EDGE_TIMES   4 /* the bottleneck's rate is that of the others' cables */
-
-static void *must(void *p)
-{
-	if (p == NULL)
-		abort();
-	return p;
-}
 
 static enum make make_of(const struct scenario_config *c, uint32_t host, bool sends)
 {

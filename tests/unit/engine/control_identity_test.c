@@ -47,12 +47,6 @@ static pid_t make_stranger(void)
 	return pid;
 }
 
-static void end_stranger(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 static int memory_of(pid_t pid)
 {
 	char name[64];
@@ -108,7 +102,7 @@ Test(control_identity, memory_of_another_process_is_refused)
 	cr_expect_eq(say_hello(fd, mem, proof), EPROTO);
 	close(mem);
 	close(fd);
-	end_stranger(cat);
+	process_end(cat);
 	expect_counts(0, 0, 0, 0);
 	/* without a descriptor the engine finds ours itself */
 	fd = message_connect(path);
@@ -164,24 +158,6 @@ static int connection_of_the_dead(pid_t *dead)
 	return fd;
 }
 
-/* The number that a process had, given to another one. 0: this machine does not let us. */
-static pid_t stranger_with_number(pid_t wanted)
-{
-	for (int tries = 0; tries < 500; tries++) {
-		FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "we");
-		bool set = f != NULL && fprintf(f, "%d", (int)wanted - 1) > 0;
-		pid_t pid;
-
-		if (f == NULL || fclose(f) != 0 || !set)
-			return 0;
-		pid = make_stranger();
-		if (pid == wanted)
-			return pid;
-		end_stranger(pid);
-	}
-	return 0;
-}
-
 /* Its memory blocks, say: what the engine ended then would be the stranger. */
 Test(control_identity, a_connection_ends_with_the_process_that_made_it)
 {
@@ -192,7 +168,7 @@ Test(control_identity, a_connection_ends_with_the_process_that_made_it)
 	char octet;
 
 	waitpid(dead, NULL, 0);
-	stranger = stranger_with_number(dead);
+	stranger = process_with_number(make_stranger, dead);
 	if (stranger == 0)
 		cr_skip_test("no process can be given the number of another one");
 	message_prove(proof);
@@ -205,7 +181,7 @@ Test(control_identity, a_connection_ends_with_the_process_that_made_it)
 	cr_expect_leq(recv(fd, &octet, 1, 0), 0);
 	close(fd);
 	cr_expect_eq(kill(stranger, 0), 0);
-	end_stranger(stranger);
+	process_end(stranger);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
 }

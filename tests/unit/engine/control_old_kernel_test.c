@@ -184,30 +184,6 @@ static pid_t make_stranger(void)
 	return pid;
 }
 
-static void end_stranger(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-/* 0: this machine does not let us choose numbers. */
-static pid_t stranger_with_number(pid_t wanted)
-{
-	for (int tries = 0; tries < 500; tries++) {
-		FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "we");
-		bool set = f != NULL && fprintf(f, "%d", (int)wanted - 1) > 0;
-		pid_t pid;
-
-		if (f == NULL || fclose(f) != 0 || !set)
-			return 0;
-		pid = make_stranger();
-		if (pid == wanted)
-			return pid;
-		end_stranger(pid);
-	}
-	return 0;
-}
-
 /* HELLO by the connection of a dead process, whose pid the stranger has: its errno. */
 static int hello_of_the_dead(pid_t *stranger, int *fd)
 {
@@ -222,7 +198,7 @@ static int hello_of_the_dead(pid_t *stranger, int *fd)
 	cr_assert_eq(chmod(path, 0666), 0);
 	pthread_mutex_lock(&inside->control_lock);
 	*fd = connection_of_the_dead(&dead);
-	*stranger = stranger_with_number(dead);
+	*stranger = process_with_number(make_stranger, dead);
 	pthread_mutex_unlock(&inside->control_lock);
 	if (*stranger == 0)
 		cr_skip_test("no process can be given the number of another one");
@@ -244,7 +220,7 @@ Test(control_old_kernel, the_memory_of_who_has_the_pid_by_now_is_not_the_clients
 	other_program = true;
 	cr_expect_eq(hello_of_the_dead(&stranger, &fd), EPROTO);
 	close(fd);
-	end_stranger(stranger);
+	process_end(stranger);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
 }
@@ -278,7 +254,7 @@ Test(control_old_unprivileged, privileges_of_who_has_the_pid_by_now_are_not_the_
 	}
 	expect_counts(1, 0, 0, 0);
 	close(fd);
-	end_stranger(stranger);
+	process_end(stranger);
 	expect_counts(0, 0, 0, 0);
 	expect_serving();
 }

@@ -377,3 +377,26 @@ int throw_at(int fd, const void *octets, size_t length, const int *fds, uint32_t
 	memcpy(reply, answer, sizeof(*reply));
 	return reply->error;
 }
+
+pid_t process_with_number(pid_t (*make)(void), pid_t wanted)
+{
+	for (int tries = 0; tries < 500; tries++) {
+		FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "we");
+		bool set = f != NULL && fprintf(f, "%d", (int)wanted - 1) > 0;
+		pid_t pid;
+
+		if (f == NULL || fclose(f) != 0 || !set)
+			return 0;
+		pid = make();
+		if (pid == wanted)
+			return pid;
+		process_end(pid);
+	}
+	return 0;
+}
+
+void process_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "client/message.h"
 #include "protocol/command.h"
@@ -83,5 +84,11 @@ double seconds_without_processor(void);
 void expect_serving(void);
 /* In a process of another user, who may connect: `check` returns 0 if all is well. Not as root: skips. */
 void as_nobody(int (*check)(void));
+
+/* ---- other processes ---- */
+
+/* Makes processes until one has this number. 0: this machine does not let us choose. */
+pid_t process_with_number(pid_t (*make)(void), pid_t wanted);
+void process_end(pid_t pid);
 
 #endif

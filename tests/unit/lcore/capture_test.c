@@ -9,9 +9,9 @@
 
 #include "lcore/capture/capture.h"
 #include "loop_rig.h"
+#include "loop_wire.h"
 
 #define RING  (1u << 17)
-#define WIRE  64u
 #define POLLS 20000
 #define WAYS  3u
 
@@ -174,18 +174,7 @@ Test(capture, a_frame_that_stays_here_is_one_record)
 
 /* ---- with a port ---- */
 
-static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
-static uint32_t wire_head, wire_tail;
 static bool port_takes;
-
-static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
-{
-	uint16_t i = 0;
-
-	for (; i < n && wire_tail != wire_head; i++)
-		m[i] = wire[wire_tail++ % WIRE];
-	return i;
-}
 
 static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
@@ -196,7 +185,7 @@ static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uin
 	return i;
 }
 
-static const struct port_ops ops = { .rx_burst = port_rx, .tx_burst = port_tx };
+static const struct port_ops ops = { .rx_burst = wire_rx, .tx_burst = port_tx };
 static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
 
 /* Also one that the port took only when it was asked again. */

@@ -7,25 +7,14 @@
 #include <time.h>
 
 #include "loop_rig.h"
+#include "loop_wire.h"
 #include "lcore/moving/outlet.h"
 
-#define WIRE  4096u
 #define POLLS 20000
 
-static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
-static uint32_t wire_head, wire_tail;
 static uint32_t takes; /* frames that the port has room for */
 static uint64_t taken;
 static uint32_t asked; /* how often */
-
-static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
-{
-	uint16_t i = 0;
-
-	for (; i < n && wire_tail != wire_head; i++)
-		m[i] = wire[wire_tail++ % WIRE];
-	return i;
-}
 
 static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
@@ -37,7 +26,7 @@ static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uin
 	return i;
 }
 
-static const struct port_ops ops = { .rx_burst = port_rx, .tx_burst = port_tx };
+static const struct port_ops ops = { .rx_burst = wire_rx, .tx_burst = port_tx };
 static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
 
 /* The queue pairs of a rig send through the port, and to themselves. */

@@ -4,22 +4,10 @@
 
 #include "lcore/paths.h"
 #include "loop_rig.h"
+#include "loop_wire.h"
 
-#define WIRE  4096u
 #define POLLS 200000
 #define MANY  64u
-
-static struct rte_mbuf *wire[WIRE]; /* what the port took comes in again */
-static uint32_t wire_head, wire_tail;
-
-static uint16_t port_rx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
-{
-	uint16_t i = 0;
-
-	for (; i < n && wire_tail != wire_head; i++)
-		m[i] = wire[wire_tail++ % WIRE];
-	return i;
-}
 
 static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
@@ -28,7 +16,7 @@ static uint16_t port_tx(struct port *p, uint16_t queue, struct rte_mbuf **m, uin
 	return n;
 }
 
-static const struct port_ops ops = { .rx_burst = port_rx, .tx_burst = port_tx };
+static const struct port_ops ops = { .rx_burst = wire_rx, .tx_burst = port_tx };
 static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
 
 static struct rig *open_with_port(void)

@@ -104,6 +104,15 @@ static void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotime *now)
 	}
 }
 
+/* A path that has found its window, whose octets are returned. */
+static uint64_t go_on(struct path *p, nanotime *now)
+{
+	begin(p);
+	round_trips(p, 4, 20 * US, now);
+	p->starting = false;
+	return p->window;
+}
+
 /* Many that begin at once see the way without a queue, as their packets go alone at different times. */
 Test(path, looks_at_the_way_with_single_packets)
 {
@@ -313,10 +322,7 @@ Test(path, a_loss_without_delay_costs_nothing)
 	uint64_t before;
 	struct path p;
 
-	begin(&p);
-	round_trips(&p, 4, 20 * US, &now);
-	p.starting = false;
-	before = p.window;
+	before = go_on(&p, &now);
 	path_lost(&p, false, now);
 	cr_assert_eq(p.window, before);
 	path_rtt(&p, 24 * US, now);
@@ -336,10 +342,7 @@ Test(path, losses_of_many_are_congestion)
 	uint64_t before;
 	struct path p;
 
-	begin(&p);
-	round_trips(&p, 4, 20 * US, &now);
-	p.starting = false;
-	before = p.window;
+	before = go_on(&p, &now);
 	for (uint32_t i = 0; i < 2000; i++) {
 		path_sent(&p, 1000, i % 2 == 0, now);
 		path_gone(&p, 1000, false);
@@ -366,38 +369,6 @@ Test(path, what_the_caller_is_late_is_not_the_networks)
 	path_rtt(&p, 210 * US, now);
 	path_rtt(&p, 210 * US, now += 20 * US);
 	cr_assert_eq(p.events[PATH_CUT], 1);
-}
-
-/* The steps in which a peer says it are those of docs/wire-extensions.md. */
-Test(path, lateness_goes_in_steps_of_half_an_octave)
-{
-	static const struct {
-		nanotime time;
-		uint8_t step;
-	} rows[] = {
-		{ 0, 1 },
-		{ 1, 1 },
-		{ 256, 1 },
-		{ 257, 3 },
-		{ 512, 3 },
-		{ 513, 4 },
-		{ 768, 4 },
-		{ 769, 5 },
-		{ 1024, 5 },
-		{ 1537, 7 },
-		{ 20 * US, 14 },
-		{ 1000 * US, 25 },
-		{ 256 << 15, 31 },
-		{ 10 * TIME_MS, 31 },
-		{ TIME_NEVER / 4, 31 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		cr_expect_eq(late_step(rows[i].time), rows[i].step, "%lu ns: %u", rows[i].time,
-			     late_step(rows[i].time));
-	cr_expect_eq(late_time(0), 0, "nothing was said");
-	for (uint8_t step = 1; step < LATE_STEPS; step++)
-		cr_expect(step == 2 || late_step(late_time(step)) == step, "%u", step);
 }
 
 /* What a peer that copies takes for its turns is not the network's either. */
@@ -452,28 +423,6 @@ Test(path, a_peer_cannot_be_late_without_end)
 	begin(&p);
 	path_peer_says(&p, LATE_STEPS - 1);
 	cr_assert_lt(p.peer_late, 10 * TIME_MS);
-}
-
-/* A port that took nothing for a while lets round trips be longer, and that is forgotten. */
-Test(path, a_port_that_stalls_makes_its_host_late)
-{
-	nanotime now = TIME_S;
-	struct late l = { 0 };
-
-	late_polled(&l, 10 * US, now);
-	cr_assert_eq(l.time, 10 * US);
-	late_stalled(&l, 50 * US, now);
-	cr_assert_eq(l.time, 100 * US, "twice: the window is used up when it begins");
-	late_stalled(&l, 20 * US, now);
-	cr_assert_eq(l.time, 100 * US);
-	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS);
-	cr_assert_eq(l.time, 100 * US);
-	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
-	cr_assert_eq(l.time, 10 * US, "polls without work say nothing");
-	late_polled(&l, 1, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
-	cr_assert_lt(l.time, 10 * US);
-	late_stalled(&l, TIME_NEVER / 4, now);
-	cr_assert_eq(l.time, 10 * TIME_MS, "bounded");
 }
 
 /* Karn: silence is thought longer each time that it was broken for nothing. */

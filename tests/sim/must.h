@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A simulator that has no memory left ends. */
+#ifndef TESTS_SIM_MUST_H
+#define TESTS_SIM_MUST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline void *must(void *p)
+{
+	if (p == NULL) {
+		perror("simulator");
+		abort();
+	}
+	return p;
+}
+
+#endif

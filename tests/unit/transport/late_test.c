@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How late a caller of the core is, and the steps in which it tells its peers. */
+#include <criterion/criterion.h>
+
+#include "base/bits.h"
+#include "config/limits.h"
+#include "transport/late.h"
+
+#define US TIME_US
+
+/* The steps in which a peer says it are those of docs/wire-extensions.md. */
+Test(late, lateness_goes_in_steps_of_half_an_octave)
+{
+	static const struct {
+		nanotime time;
+		uint8_t step;
+	} rows[] = {
+		{ 0, 1 },
+		{ 1, 1 },
+		{ 256, 1 },
+		{ 257, 3 },
+		{ 512, 3 },
+		{ 513, 4 },
+		{ 768, 4 },
+		{ 769, 5 },
+		{ 1024, 5 },
+		{ 1537, 7 },
+		{ 20 * US, 14 },
+		{ 1000 * US, 25 },
+		{ 256 << 15, 31 },
+		{ 10 * TIME_MS, 31 },
+		{ TIME_NEVER / 4, 31 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		cr_expect_eq(late_step(rows[i].time), rows[i].step, "%lu ns: %u", rows[i].time,
+			     late_step(rows[i].time));
+	cr_expect_eq(late_time(0), 0, "nothing was said");
+	for (uint8_t step = 1; step < LATE_STEPS; step++)
+		cr_expect(step == 2 || late_step(late_time(step)) == step, "%u", step);
+}
+
+/* A port that took nothing for a while lets round trips be longer, and that is forgotten. */
+Test(late, a_port_that_stalls_makes_its_host_late)
+{
+	nanotime now = TIME_S;
+	struct late l = { 0 };
+
+	late_polled(&l, 10 * US, now);
+	cr_assert_eq(l.time, 10 * US);
+	late_stalled(&l, 50 * US, now);
+	cr_assert_eq(l.time, 100 * US, "twice: the window is used up when it begins");
+	late_stalled(&l, 20 * US, now);
+	cr_assert_eq(l.time, 100 * US);
+	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS);
+	cr_assert_eq(l.time, 100 * US);
+	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	cr_assert_eq(l.time, 10 * US, "polls without work say nothing");
+	late_polled(&l, 1, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	cr_assert_lt(l.time, 10 * US);
+	late_stalled(&l, TIME_NEVER / 4, now);
+	cr_assert_eq(l.time, 10 * TIME_MS, "bounded");
+}
