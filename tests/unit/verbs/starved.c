@@ -101,8 +101,9 @@ void starved_open(struct starved *s)
 	s->own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	s->machine = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	cr_assert(s->own >= 0 && s->machine >= 0, "/proc: %m");
-	add_all(s, pid != NULL ? pid : "no");
-	cr_assert_lt(s->control, s->count, "process %s has no thread uroce-control", pid);
+	add_all(s, pid != NULL ? pid : "self");
+	cr_assert_lt(s->control, s->count, "process %s has no thread uroce-control",
+		     pid != NULL ? pid : "self");
 }
 
 void starved_close(struct starved *s)

@@ -21,7 +21,7 @@ struct starved {
 	double began, read_at, before[STARVED_THREADS], own_before, machine_before;
 };
 
-/* The engine of $UROCED_PID. Each thread opens its own. */
+/* The engine of $UROCED_PID, or the one in our own process where that is not set. Each thread opens its own. */
 void starved_open(struct starved *s);
 void starved_close(struct starved *s);
 
