@@ -178,18 +178,3 @@ double starved_command(const struct starved *s)
 		excused += waited(s->fd[i]) - s->before[i];
 	return left(s, took, excused);
 }
-
-double starved_commands(struct starved *s, struct ibv_context *context)
-{
-	struct ibv_pd *pd;
-	double made, ended;
-
-	starved_begin(s);
-	pd = ibv_alloc_pd(context);
-	made = starved_command(s);
-	cr_assert_not_null(pd, "a command beside an attack");
-	starved_begin(s);
-	cr_assert_eq(ibv_dealloc_pd(pd), 0);
-	ended = starved_command(s);
-	return made > ended ? made : ended;
-}
