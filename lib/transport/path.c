@@ -314,6 +314,16 @@ void path_probed(struct path *p)
 	p->looks += p->samples > 0 && p->looks < LIMIT_PATH_LOOKS;
 }
 
+nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
+{
+	if (p == NULL || p->answered > quiet)
+		return now;
+	if (now < p->asked_until)
+		return p->asked_until;
+	p->asked_until = until;
+	return now;
+}
+
 /* DCQCN: alpha follows how often it happens, and the window loses half of that part. */
 void path_cnp(struct path *p, nanotime now)
 {

@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/time.h"
 #include "config/limits.h"
 #include "transport/late.h"
@@ -64,6 +65,8 @@ struct path {
 	nanotime
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
+	nanotime answered; /* the newest packet that was answered left then */
+	nanotime asked_until; /* a probe asks for all that wait, until then */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
 	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
 
@@ -140,8 +143,21 @@ void path_gone(struct path *p, uint64_t octets, bool acknowledged);
 void path_lost(struct path *p, bool goes_back, nanotime now);
 /* Nobody answered for the time of a retransmission timer. */
 void path_silent(struct path *p, nanotime now);
-/* It was silent for as long as seemed enough, so its oldest packet is sent once more. */
+/* A queue pair was silent for as long as seemed enough, so its oldest packet is sent once more. */
 void path_probed(struct path *p);
+
+/* A packet that left then was answered. */
+static inline void path_answered(struct path *p, nanotime left)
+{
+	if (p != NULL)
+		p->answered = MAX_OF(p->answered, left);
+}
+
+/*
+ * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers what
+ * left later. If the whole path is as quiet, its probe asks for all others, until `until`.
+ */
+nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until);
 /* The network asks to slow down. */
 void path_cnp(struct path *p, nanotime now);
 #define ALPHA_ONE (1u << 20)

@@ -159,6 +159,26 @@ Test(round_trip, is_not_known_if_the_answer_came_within_the_same_poll)
 	cr_assert_eq(path_min_rtt(&path), 0);
 }
 
+/*
+ * The first packets of a long message wait for the next ones, which the port has no time for. None of them
+ * asks for an acknowledgement, so the silence says nothing.
+ */
+Test(round_trip, has_no_probe_for_what_nobody_asked_for)
+{
+	begin();
+	path_rtt(&path, us(20), ms(1000));
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_WRITE, .length = 1100);
+	pass(a, "RC WRITE FIRST", A_PSN);
+	pass(a, "RC WRITE MIDDLE", A_PSN + 1);
+	at(us(600));
+	cr_assert_eq(path.events[PATH_PROBE], 0);
+	pass(a, "RC WRITE MIDDLE", A_PSN + 2);
+	pass(a, "RC WRITE MIDDLE", A_PSN + 3);
+	lose(a, "RC WRITE LAST", A_PSN + 4);
+	at(us(1500));
+	cr_assert_eq(path.events[PATH_PROBE], 1, "the last one asked");
+}
+
 /* While frames wait for the port, neither the program's timer runs nor the probe's. */
 Test(round_trip, does_not_go_on_while_packets_wait_for_the_port)
 {

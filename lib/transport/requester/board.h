@@ -29,7 +29,8 @@ struct board {
 	uint32_t gap; /* the PSN that the peer misses, as its last selective acknowledgement says */
 	uint32_t acked; /* the peer has acknowledged what is before it, but for READs and atomics */
 
-	nanotime probe_at; /* silence lasts too long then */
+	nanotime quiet_at; /* nothing was heard, or probed, since then; */
+	nanotime probe_at; /* ... it lasts too long then */
 	uint32_t probe_psn, probe_mark; /* the last probe, and the next new PSN when it was sent */
 	uint32_t episode; /* losses before this PSN are one event for the window */
 	uint8_t probes; /* without an answer: each doubles the wait */

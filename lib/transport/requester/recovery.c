@@ -309,6 +309,8 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 
 	if (b->probes == 0 && qp->path != NULL)
 		qp->path->doubt = 0; /* nobody had to ask */
+	if (b->probes > 0)
+		path_answered(qp->path, b->quiet_at);
 	b->probes = 0;
 	if (b->clean)
 		return;
@@ -421,7 +423,7 @@ static nanotime patience(const struct qp *qp)
 void recovery_wait(struct qp *qp, nanotime now)
 {
 	if (qp->path != NULL)
-		qp->req.board.probe_at = now + patience(qp);
+		qp->req.board.probe_at = (qp->req.board.quiet_at = now) + patience(qp);
 }
 
 void recovery_stop(struct qp *qp)
@@ -458,6 +460,18 @@ static void probe(struct qp *qp)
 	request_resume(qp);
 }
 
+/*
+ * None of what is on its way asks for an acknowledgement, and what follows will: it waits for its turn or for
+ * the port.
+ */
+static bool nobody_asked(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return r->unasked > 0 && r->unasked >= ((r->nxt_psn - r->una_psn) & PSN_MASK) &&
+	       request_ready(qp);
+}
+
 void recovery_expired(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -478,7 +492,18 @@ void recovery_expired(struct qp *qp, nanotime now)
 	 * What is to be sent next is no news: the path or the port holds it back. But what the path waits
 	 * for may be lost itself, and only a packet behind it tells.
 	 */
-	if (r->una_psn != r->nxt_psn || (r->held && r->flying_psns > 0))
+	if (nobody_asked(qp)) {
+		recovery_wait(qp, now);
+		return;
+	}
+	if (r->una_psn != r->nxt_psn || (r->held && r->flying_psns > 0)) {
+		nanotime at = path_ask(qp->path, b->quiet_at, now, now + patience(qp));
+
+		if (at > now) {
+			b->probe_at = at;
+			return;
+		}
 		probe(qp);
+	}
 	recovery_wait(qp, now);
 }

@@ -44,6 +44,7 @@ static inline void sample_acknowledged(struct qp *qp, nanotime now)
 	if (!r->sampling || !psn_after(r->una_psn, r->sample_psn))
 		return;
 	r->sampling = false;
+	path_answered(qp->path, r->sample_at);
 	/* Who looked up last before it left does not know when the answer came. */
 	if (qp->path != NULL && now > r->sample_at)
 		path_rtt(qp->path, now - r->sample_at, now);

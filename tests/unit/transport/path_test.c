@@ -442,3 +442,24 @@ Test(path, probes_make_silence_longer)
 	path_rtt(&p, 20 * US, 1);
 	cr_assert_eq(p.doubt, 0);
 }
+
+/* If the whole path is quiet, one of its queue pairs asks; who is passed by later ones asks at once. */
+Test(path, one_probe_asks_for_all_that_are_quiet)
+{
+	struct path p;
+	nanotime now = TIME_S, quiet = now - TIME_MS;
+
+	begin(&p);
+	cr_expect_eq(path_ask(&p, quiet, now, now + TIME_MS), now, "the first one");
+	cr_expect_eq(path_ask(&p, quiet, now + 1, now + 2 * TIME_MS), now + TIME_MS, "others wait");
+	cr_expect_eq(path_ask(&p, quiet, now + TIME_MS, now + 2 * TIME_MS), now + TIME_MS,
+		     "nobody answered");
+	path_answered(&p, quiet);
+	cr_expect_eq(path_ask(&p, quiet, now + TIME_MS, now + 3 * TIME_MS), now + 2 * TIME_MS,
+		     "what left no later says nothing");
+	path_answered(&p, quiet + 1);
+	path_answered(&p, quiet - 1);
+	cr_expect_eq(path_ask(&p, quiet, now + TIME_MS, now + 3 * TIME_MS), now + TIME_MS,
+		     "one that left later was answered");
+	cr_expect_eq(path_ask(NULL, quiet, now, now + 1), now);
+}
