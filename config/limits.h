@@ -173,6 +173,7 @@
 #define LIMIT_PATH_WINDOW   (64u << 20) /* ... at most, */
 #define LIMIT_PATH_FLOOR    (256u << 10) /* ... at least, if delay is all that speaks against it, */
 #define LIMIT_PATH_HOSTS    (64u << 10) /* ... that, and a loss or mark lately, */
+#define LIMIT_PATH_RING	    512u /* packets of a window at most while rings on the way are short */
 #define LIMIT_PATH_MARKED   512u /* ... if marks are all that speaks against it, */
 #define LIMIT_PATH_LEAST    64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
 #define LIMIT_PATH_GO_BACK  32u /* packets of a window, at least, if losses without delay are all */

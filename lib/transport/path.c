@@ -29,7 +29,7 @@
 void path_init(struct path *p)
 {
 	memset(p, 0, sizeof(*p));
-	p->packet = FIRST;
+	p->packet = p->mean = FIRST;
 	p->window = LIMIT_PATH_START;
 	p->starting = true;
 	p->alpha = ALPHA_ONE;
@@ -126,11 +126,31 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
  * window that such hosts can live with; less only while the network says by losses or marks that it is
  * full.
  */
-static uint64_t least(const struct path *p, nanotime now)
+static bool hosts_are_late(const struct path *p)
 {
-	if (delay(p) - p->min_rtt < HOST && path_late(p) + p->peer_late < SHARES)
+	return p->samples > 0 &&
+	       (delay(p) - p->min_rtt >= HOST || path_late(p) + p->peer_late >= SHARES);
+}
+
+/*
+ * What a host finds when it looks again was kept in a ring or a socket, which counts packets: small ones
+ * overflow it long before a window in octets does.
+ */
+static uint64_t ring(const struct path *p)
+{
+	return (uint64_t)LIMIT_PATH_RING * p->mean;
+}
+
+static uint64_t most(const struct path *p)
+{
+	return p->small_until != 0 ? ring(p) : LIMIT_PATH_WINDOW;
+}
+
+static uint64_t least(const struct path *p)
+{
+	if (!hosts_are_late(p))
 		return LIMIT_PATH_LEAST;
-	return p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR;
+	return MIN_OF(p->full ? LIMIT_PATH_HOSTS : LIMIT_PATH_FLOOR, most(p));
 }
 
 static void too_long(struct path *p, nanotime target, nanotime now)
@@ -138,14 +158,14 @@ static void too_long(struct path *p, nanotime target, nanotime now)
 	nanotime d = delay(p), over = (d - target) * BETA;
 
 	if (may_cut(p, now))
-		cut(p, d - over, d, least(p, now), now);
+		cut(p, d - over, d, least(p), now);
 }
 
 /* So that the queue is gone, and a little more: who never sees the way without one thinks it long. */
 static void too_many(struct path *p, nanotime now)
 {
 	if (may_cut(p, now))
-		cut(p, 9 * p->min_rtt, 10 * MAX_OF(delay(p), p->min_rtt), least(p, now), now);
+		cut(p, 9 * p->min_rtt, 10 * MAX_OF(delay(p), p->min_rtt), least(p), now);
 }
 
 /* How many round trips there was nearly no queue. */
@@ -182,6 +202,8 @@ void path_rtt(struct path *p, nanotime rtt, nanotime now)
 	smooth(p, rtt);
 	assert(p->srtt > 0 && p->min_rtt > 0 && "0 means that nothing is known");
 	p->full &= now - p->full_at <= TRUST;
+	if (now >= p->small_until)
+		p->small_until = 0;
 	if (p->looks < LIMIT_PATH_LOOKS)
 		look(p, rtt, now);
 	target = path_target(p);
@@ -238,11 +260,13 @@ static void grow(struct path *p, uint64_t octets)
 
 	if (p->window < p->packet)
 		step = MAX_OF(step * p->window / p->packet, step / 8);
+	if (p->window >= ring(p) && hosts_are_late(p))
+		p->starting = false;
 	if (p->starting)
 		p->window += octets;
 	else
 		p->window += MAX_OF(step * octets / MAX_OF(p->window, octets), 1);
-	p->window = MIN_OF(p->window, LIMIT_PATH_WINDOW);
+	p->window = MIN_OF(p->window, most(p));
 }
 
 void path_gone(struct path *p, uint64_t octets, bool acknowledged)
@@ -283,6 +307,10 @@ static void look_at_batch(struct path *p)
 void path_lost(struct path *p, bool goes_back, nanotime now)
 {
 	look_at_batch(p);
+	if (hosts_are_late(p)) {
+		p->small_until = now + LIMIT_PATH_MIN_S * TIME_S;
+		p->window = MIN_OF(p->window, most(p));
+	}
 	if (is_crowded(p)) {
 		filled(p, now);
 		if (p->samples == 0 && may_cut(p, now))

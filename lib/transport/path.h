@@ -75,6 +75,7 @@ struct path {
 	uint64_t flying; /* octets that are on their way, of all queue pairs */
 	uint64_t used; /* so many octets that go let it grow, as they filled a half of it */
 	uint32_t packet; /* octets of the largest frame so far */
+	uint32_t mean; /* ... of a frame lately, or so */
 	uint32_t held; /* queue pairs that it holds back */
 	uint32_t looks; /* packets that went alone to look at the way */
 	bool starting; /* nothing has held it back yet */
@@ -83,6 +84,7 @@ struct path {
 	bool full; /* the network said lately that it is, */
 	nanotime full_at; /* ... by a loss with delay, or a CNP, last */
 	nanotime cnp_at; /* ... for a CNP */
+	nanotime small_until; /* a loss says that a ring on the way is short of room; 0: none did */
 	uint32_t alpha; /* how marked the network is lately: ALPHA_ONE is always */
 	nanotime calm_at; /* alpha is looked at again; 0: there was no CNP */
 	uint32_t rounds; /* round trips in a row that took far less than the target */
@@ -128,6 +130,7 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 	if (again)
 		p->batch_again += octets;
 	p->flying += octets;
+	p->mean += octets / 16 - p->mean / 16;
 	if (2 * p->flying >= p->window)
 		p->used = p->flying;
 	if (octets > p->packet || octets > p->window || p->calm_at != 0)

@@ -463,3 +463,31 @@ Test(path, one_probe_asks_for_all_that_are_quiet)
 		     "one that left later was answered");
 	cr_expect_eq(path_ask(NULL, quiet, now, now + 1), now);
 }
+
+/* A host that is late finds more packets than its ring has room for, and says so by losing some. */
+Test(path, a_ring_that_overflowed_has_a_bound_in_packets)
+{
+	const uint32_t octets = 80;
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	p.window = LIMIT_PATH_FLOOR;
+	p.starting = false;
+	for (uint32_t i = 0; i < 1000; i++)
+		path_sent(&p, octets, false, now);
+	path_gone(&p, p.flying, true);
+	path_rtt(&p, 20 * US, now);
+	path_lost(&p, false, now);
+	cr_expect_eq(p.window, LIMIT_PATH_FLOOR, "nobody is late: a bad cable");
+	path_peer_says(&p, late_step(TIME_MS));
+	path_lost(&p, false, now);
+	cr_expect_lt(p.window, 2 * LIMIT_PATH_RING * octets);
+	for (uint32_t i = 0; i < 1000; i++)
+		round_trips(&p, 1, 20 * US, &now);
+	cr_expect_lt(p.window, 2 * LIMIT_PATH_RING * 1000, "it grows no further");
+	now += LIMIT_PATH_MIN_S * TIME_S;
+	path_rtt(&p, 20 * US, now);
+	round_trips(&p, 100, 20 * US, &now);
+	cr_expect_gt(p.window, LIMIT_PATH_RING * 1000, "... for a while: %lu", p.window);
+}
