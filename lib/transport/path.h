@@ -19,6 +19,7 @@
  *			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
  *			when packets are lost while samples take longer, or towards a peer that
  *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK);
+ *			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
  *			when nobody answers (a retransmission timer), not below a packet
  *
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
