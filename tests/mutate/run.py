@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -122,7 +123,8 @@ class Tree:
                               capture_output=True, text=True).stdout
         if f'"{self.root}/' in text:
             return json.loads(text)
-        return json.loads(text.replace(f'"{ROOT}/', f'"{self.root}/'))  # of a copied build
+        # Of a copied build: each path of a string that has several, or some words, is the copy's.
+        return json.loads(re.sub(rf'(?<![\w/.-]){re.escape(str(ROOT))}/', f'{self.root}/', text))
 
     def targets(self, names):
         paths = set()

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/mutate"))
@@ -65,6 +67,34 @@ class Generated(unittest.TestCase):
         one = self.code("int f(void) { return 1; }\n")
         self.assertEqual(one, self.code("int f(void)\n{\n\treturn 2 - 1;\n}\n"))
         self.assertNotEqual(one, self.code("int f(void) { return 2; }\n"))
+
+
+class Copied(unittest.TestCase):
+    """What meson says of a build that was copied is said of the copy."""
+
+    def asked(self, text):
+        tree = run.Tree.__new__(run.Tree)
+        tree.root = run.ROOT / "build-mutate/tree"
+        tree.build = tree.root / "build"
+        said = types.SimpleNamespace(stdout=text)
+        with unittest.mock.patch.object(run.subprocess, "run", return_value=said):
+            return tree.ask("--tests")
+
+    def test_each_path_of_one_string_is_the_copys(self):
+        first, second = f"{run.ROOT}/build/lib/verbs", f"{run.ROOT}/build/lib/rdmacm"
+        copy = f"{run.ROOT}/build-mutate/tree/build/lib"
+        env = {"LD_LIBRARY_PATH": f"{first}:{second}", "UROCE": f"--at={first}"}
+        self.assertEqual([{"env": {"LD_LIBRARY_PATH": f"{copy}/verbs:{copy}/rdmacm",
+                                   "UROCE": f"--at={copy}/verbs"}}],
+                         self.asked(json.dumps([{"env": env}])))
+
+    def test_other_paths_stay(self):
+        others = ["/usr/bin/python3", f"/mnt{run.ROOT}/build", f"{run.ROOT}-other/build"]
+        self.assertEqual([{"cmd": others}], self.asked(json.dumps([{"cmd": others}])))
+
+    def test_a_copy_that_was_set_up_anew_is_as_it_is(self):
+        path = f"{run.ROOT}/build-mutate/tree/build/lib"
+        self.assertEqual([{"cmd": [path]}], self.asked(json.dumps([{"cmd": [path]}])))
 
 
 class Tests(unittest.TestCase):
