@@ -139,6 +139,35 @@ Test(cmd_list, a_list_goes_on_in_the_next_program)
 		close(fd[i]);
 }
 
+/* The first program's last objects do not fit, and it goes before anybody asks for them. */
+Test(cmd_list, a_program_that_goes_between_two_parts_takes_no_others_objects)
+{
+	int first = attach(), second = attach(), who_asks = attach();
+	struct request_list q = { .from = 0 };
+	struct reply_mr_list l;
+	struct objects o;
+	uint32_t handle;
+
+	make_objects(first, &o);
+	for (uint32_t i = 0; i < LISTED_MRS; i++)
+		cr_assert_eq(reg_mr(first, o.pd, 1, 4096, &handle), 0);
+	make_objects(second, &o);
+	cr_assert_eq(ask(who_asks, COMMAND_MR_LIST, &q.h, sizeof(q), &l.h, sizeof(l), NULL, NULL),
+		     0);
+	cr_assert_eq(l.count, LISTED_MRS);
+	cr_assert_eq((uint32_t)l.next, LISTED_MRS + 1, "the last one's handle");
+	close(first);
+	expect_counts(2, 1, 1, 1);
+	q.from = l.next;
+	cr_assert_eq(ask(who_asks, COMMAND_MR_LIST, &q.h, sizeof(q), &l.h, sizeof(l), NULL, NULL),
+		     0);
+	cr_expect_eq(l.next, 0);
+	cr_assert_eq(l.count, 1, "the second program's");
+	cr_expect_eq(l.mr[0].length, sizeof(memory));
+	close(second);
+	close(who_asks);
+}
+
 Test(cmd_list, more_programs_than_one_reply_has)
 {
 	static int fd[LISTED_PROGRAMS + 3];
