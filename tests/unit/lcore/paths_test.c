@@ -132,6 +132,23 @@ Test(paths, what_a_path_knows_goes_with_its_last_queue_pair)
 	cr_expect_eq(qp(0)->way->users, 1);
 }
 
+/* Who comes when the first one went joins those that stayed; who sends elsewhere gets no path of theirs. */
+Test(paths, a_path_stays_with_its_last_queue_pair)
+{
+	struct lcore_path *path;
+
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	path = follow(qp(0));
+	follow(qp(1));
+	paths_leave(r->engine.lcore, qp(0));
+	connect_to(qp(2)->core, 8, 0);
+	cr_expect_neq(follow(qp(2)), path);
+	connect_to(qp(3)->core, 7, 0);
+	cr_expect_eq(follow(qp(3)), path);
+	cr_expect_eq(path->users, 2);
+}
+
 /* One that moves to another peer leaves its path behind. */
 Test(paths, another_address_is_another_path)
 {
