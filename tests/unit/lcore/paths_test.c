@@ -132,6 +132,22 @@ Test(paths, what_a_path_knows_goes_with_its_last_queue_pair)
 	cr_expect_eq(qp(0)->way->users, 1);
 }
 
+/* Also those that fall into one bucket. */
+Test(paths, each_traffic_class_has_its_own)
+{
+	static struct engine_qp each[UINT8_MAX + 1];
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(each); i++) {
+		each[i] = (struct engine_qp){ .core = qp(0)->core, .flow_state = FLOW_PORT };
+		connect_to(qp(0)->core, 7, (uint8_t)i);
+		cr_assert_not_null(follow(&each[i]));
+		cr_expect_eq(each[i].way->traffic_class, i);
+		cr_expect_eq(each[i].way->users, 1);
+	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(each); i++)
+		paths_leave(r->engine.lcore, &each[i]);
+}
+
 /* Who comes when the first one went joins those that stayed; who sends elsewhere gets no path of theirs. */
 Test(paths, a_path_stays_with_its_last_queue_pair)
 {
@@ -146,6 +162,22 @@ Test(paths, a_path_stays_with_its_last_queue_pair)
 	cr_expect_neq(follow(qp(2)), path);
 	connect_to(qp(3)->core, 7, 0);
 	cr_expect_eq(follow(qp(3)), path);
+	cr_expect_eq(path->users, 2);
+}
+
+/* Any attribute may change while it waits. */
+Test(paths, who_does_not_move_keeps_its_place)
+{
+	struct lcore_path *path;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		connect_to(qp(i)->core, 7, 0);
+		path = follow(qp(i));
+		paths_park(r->engine.lcore, qp(i));
+	}
+	cr_expect_eq(follow(qp(0)), path);
+	cr_expect(qp(0)->parked);
+	cr_expect_eq(TAILQ_FIRST(&path->parked), qp(0));
 	cr_expect_eq(path->users, 2);
 }
 
