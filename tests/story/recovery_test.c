@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Losses cost round trips: probes, what was overtaken, what waits behind a gap. A round trip is 20 us. */
 #include "story/story.h"
+#include "transport/qp.h"
 
 #define PATIENCE us(LIMIT_PROBE_MIN_US) /* of 20 us: two round trips are not longer */
 #define WINDOW	 us(LIMIT_REORDER_US) /* in which packets may still change places */
@@ -53,6 +54,24 @@ Test(recovery, probes_are_not_retries)
 	expect_no_completion(a);
 	at(us(4195));
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+}
+
+/* ... also where the ACK timeout is long */
+Test(recovery, probes_become_rare)
+{
+	uint32_t probes = 0;
+
+	story(.recovery = true, .retry_cnt = -1, .timeout = 16);
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	for (nanotime t = 0; t < us(268000); t += PATIENCE) {
+		at(t);
+		if (a->q->core->path->events[PATH_PROBE] == probes)
+			continue;
+		lose(a, "RC WRITE ONLY", A_PSN);
+		probes++;
+	}
+	cr_expect_eq(probes, 12, "%u: 40 us, 80 us... 82 ms", probes);
 }
 
 /* ... and a lost acknowledgement, too */
@@ -126,6 +145,60 @@ Test(recovery, a_needless_probe_sends_nothing_else_again)
 	expect_silence(a);
 	for (uint32_t i = 0; i < 4; i++)
 		expect_completion(a, 1 + i, STATUS_SUCCESS);
+}
+
+/* Another queue pair of the path has asked. If nobody answers, this one asks. */
+Test(recovery, another_queue_pairs_probe_is_waited_for)
+{
+	story(.recovery = true);
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	path_ask(a->q->core->path, ms(1000), ms(1000), ms(1000) + 2 * PATIENCE);
+	at(2 * PATIENCE - 1);
+	expect_silence(a);
+	at(2 * PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_written(1);
+	cr_expect_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* ... and if somebody answers, those who are still quiet ask at once. */
+Test(recovery, an_answered_probe_is_told_to_the_path)
+{
+	struct path *path;
+
+	story(.recovery = true);
+	path = a->q->core->path;
+	post_writes(1);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	at(PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	cr_expect_eq(path_ask(path, ms(1000), ms(1000) + PATIENCE, TIME_NEVER),
+		     ms(1000) + PATIENCE);
+	cr_expect_gt(path_ask(path, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
+		     ms(1000) + PATIENCE, "what left with the probe waits for its answer");
+}
+
+/* What is acknowledged though nobody probed ends the doubt in the path, also without a sample. */
+Test(recovery, an_answer_without_a_probe_ends_doubt)
+{
+	struct path *path;
+
+	story(.recovery = true);
+	path = a->q->core->path;
+	path->doubt = 3;
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	at(WINDOW);
+	pass_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	pass_ack(b, A_PSN + 1, 2);
+	expect_written(2);
+	cr_expect_eq(path->samples, 1, "none but the story's own");
+	cr_expect_eq(path->doubt, 0);
 }
 
 /* A repetition that is lost, too: probes go on. */

@@ -56,6 +56,58 @@ Test(selective, what_is_missing_is_sent_again_and_nothing_else)
 	}
 }
 
+/* Losses of one window are one event for the path, also if they are found one after the other. */
+Test(selective, losses_of_a_window_shrink_it_once)
+{
+	uint8_t payload[8];
+	struct packet late;
+
+	story(.recovery = true, .selective = true);
+	post_writes(6);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+	deliver(b);
+	for (uint32_t i = 2; i < 5; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i);
+	late = *expect_packet(a, "RC WRITE ONLY", A_PSN + 5);
+	memcpy(payload, late.payload, sizeof(payload));
+	late.payload = payload;
+	at(WINDOW);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	cr_assert_eq(a->q->core->path->events[PATH_OVERTAKEN], 1);
+	expect_reason(story_inject(b, &late), REASON_PSN_AHEAD);
+	expect_selection(b, A_PSN, 2, (uint32_t[]){ A_PSN + 1, A_PSN + 5 });
+	deliver(b);
+	at(2 * WINDOW);
+	exchange();
+	expect_written(6);
+	cr_assert_eq(a->q->core->path->events[PATH_OVERTAKEN], 1);
+}
+
+/*
+ * The peer said that it has a packet, and has acknowledged what is before it alone: it is asked for
+ * again, as its acknowledgement may be lost.
+ */
+Test(selective, what_the_peer_holds_is_probed_for)
+{
+	story(.recovery = true, .selective = true);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+	deliver(b);
+	at(WINDOW);
+	pass(a, "RC WRITE ONLY", A_PSN);
+	expect_ack(b, A_PSN + 1, 2);
+	inject(a, OPB_ACK, A_PSN, .syndrome = 31, .msn = 1);
+	expect_silence(a);
+	at(WINDOW + PATIENCE);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	pass_ack(b, A_PSN + 1, 2);
+	expect_written(2);
+}
+
 /*
  * A gap has closed, and that is to be said, when a copy fails. The NAK may be lost: an ACK behind it
  * would say that all octets are there.

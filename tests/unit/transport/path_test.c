@@ -491,3 +491,22 @@ Test(path, a_ring_that_overflowed_has_a_bound_in_packets)
 	round_trips(&p, 100, 20 * US, &now);
 	cr_expect_gt(p.window, LIMIT_PATH_RING * 1000, "... for a while: %lu", p.window);
 }
+
+/* ... nor does it open further, before anything is lost. */
+Test(path, a_path_to_a_late_host_opens_as_far_as_a_ring)
+{
+	static const nanotime late[] = { 0, TIME_MS };
+
+	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
+		nanotime now = TIME_S;
+		struct path p;
+
+		begin(&p);
+		path_peer_says(&p, late_step(late[i]));
+		round_trips(&p, 12, 20 * US, &now);
+		if (late[i] != 0)
+			cr_expect_lt(p.window, 3 * LIMIT_PATH_RING * 1000 / 2, "%lu", p.window);
+		else
+			cr_expect_gt(p.window, 4 * LIMIT_PATH_RING * 1000, "%lu", p.window);
+	}
+}
