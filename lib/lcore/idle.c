@@ -88,6 +88,8 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 	while (!lcore_sit(l))
 		sched_yield();
 	l->summoned = false;
+	if (bell >= 0)
+		paths_woken(l, clock_now());
 	if (n <= 0)
 		return;
 	if (p[0].revents != 0)

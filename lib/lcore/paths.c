@@ -150,8 +150,13 @@ void paths_polled(struct lcore *l, bool worked, nanotime now)
 {
 	struct paths *p = l->paths;
 
-	late_polled(&p->late, worked ? now - p->polled_at : 0, now);
+	late_polled(&p->late, p->polled_at != 0 ? now - p->polled_at : 0, worked, now);
 	p->polled_at = now;
+}
+
+void paths_woken(struct lcore *l, nanotime now)
+{
+	l->paths->polled_at = now;
 }
 
 void paths_stalled(struct lcore *l, nanotime waited, nanotime now)

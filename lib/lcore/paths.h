@@ -42,8 +42,10 @@ void paths_park(struct lcore *l, struct engine_qp *q);
 void paths_release(struct lcore *l, nanotime now);
 /* When there is room for somebody though nothing arrives: TIME_NEVER or an instant. */
 nanotime paths_next(const struct lcore *l, nanotime now);
-/* A poll begins at `now`; the last one had work. Round trips are longer by what lies between them. */
+/* A poll begins at `now`; whether the last one had work. Round trips are longer by what lies between them. */
 void paths_polled(struct lcore *l, bool worked, nanotime now);
+/* It slept until a bell called it: nothing was late meanwhile. */
+void paths_woken(struct lcore *l, nanotime now);
 /* A frame leaves that the port did not take for so long. */
 void paths_stalled(struct lcore *l, nanotime waited, nanotime now);
 

@@ -3,6 +3,12 @@
  * How late a caller hands packets to the network, and takes them from it: what lies between two of its
  * polls lately, or how long its port took nothing. A path adds that to what round trips may take, as no
  * other sender causes it. Peers that are uroce say theirs in each packet, in steps (docs/wire-extensions.md).
+ *
+ * A caller that finds nothing yields its core, and others have it for whole time slices: an answer
+ * that comes meanwhile is as late as one that waits behind work.
+ *
+ *	poll, work        poll, none  poll, none                     poll, work
+ *	|--- poll --------|-----------|--------- away ---------------|
  */
 #ifndef TRANSPORT_LATE_H
 #define TRANSPORT_LATE_H
@@ -12,13 +18,14 @@
 #include "config/limits.h"
 
 #define LATE_MOST  (10 * TIME_MS)
-#define LATE_FADES 64u /* by one part in so many in each poll that had work */
+#define LATE_FADES 64u /* by one part in so many after each poll that had work */
 #define LATE_STEPS 32u
 #define LATE_SHIFT 8 /* the first step is 256 ns */
 
 struct late {
 	nanotime time; /* the larger one of: */
-	nanotime poll; /* between two polls that had work, lately at most */
+	nanotime poll; /* from a poll that had work to the next, lately at most */
+	nanotime away; /* from one that had none to the next, lately at most */
 	nanotime
 		stall; /* that frames waited for the port, of the last LIMIT_PATH_STALL_MS at most */
 	nanotime stall_at;
@@ -49,15 +56,23 @@ static inline uint8_t late_step(nanotime time)
 
 static inline void late_sum(struct late *l)
 {
-	l->time = MAX_OF(l->poll, l->stall);
+	l->time = MAX_OF(MAX_OF(l->poll, l->away), l->stall);
 	l->step = late_step(l->time);
 }
 
-/* A poll that had work began `gap` ago (0: it had none). */
-static inline void late_polled(struct late *l, nanotime gap, nanotime at)
+/*
+ * The last poll began `gap` ago. Only those that had work let the past fade: idle ones follow each other so
+ * fast that all were forgotten within microseconds.
+ */
+static inline void late_polled(struct late *l, nanotime gap, bool worked, nanotime at)
 {
-	if (gap != 0)
-		l->poll = MAX_OF(MIN_OF(gap, LATE_MOST), l->poll - l->poll / LATE_FADES);
+	gap = MIN_OF(gap, LATE_MOST);
+	if (worked) {
+		l->poll = MAX_OF(gap, l->poll - l->poll / LATE_FADES);
+		l->away -= l->away / LATE_FADES;
+	} else {
+		l->away = MAX_OF(gap, l->away);
+	}
 	if (l->stall != 0 && at - l->stall_at > LIMIT_PATH_STALL_MS * TIME_MS)
 		l->stall = 0;
 	late_sum(l);

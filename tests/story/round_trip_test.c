@@ -239,7 +239,7 @@ Test(round_trip, a_peer_says_how_late_it_is)
 	post_receive(b, 1, 10);
 	other.late = &late;
 	qp_give_path(b->q->core, &other);
-	late_polled(&late, us(100), now);
+	late_polled(&late, us(100), true, now);
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 	pass(a, "RC SEND ONLY", A_PSN);
 	cr_assert_eq(path.peer_late, 0, "it has said nothing yet");

@@ -293,7 +293,7 @@ static void poll(struct event *event, struct fabric *f)
 	work += send(h, f);
 	h->busy_until = f->now + h->is.poll_time + work * h->is.packet_time;
 	if (work > 0)
-		late_polled(&h->late, h->busy_until - f->now, f->now);
+		late_polled(&h->late, h->busy_until - f->now, true, f->now);
 	/* a port that is full says when it has room */
 	full = h->stage_first < h->stage_end && h->refuses_until <= f->now;
 	h->port.room_made = full ? &h->poll : NULL;

@@ -270,3 +270,23 @@ Test(paths, a_list_goes_on_where_it_had_no_room)
 	cr_assert_eq(n, 1);
 	cr_expect_eq(p.peer.octet[15], 2);
 }
+
+/* It was late as long as its core was away; it was not while it slept until a bell called it. */
+Test(paths, all_paths_hear_how_late_the_lcore_is)
+{
+	struct lcore *l = r->engine.lcore;
+	nanotime now = TIME_S;
+	struct path *path;
+
+	connect_to(qp(0)->core, 7, 0);
+	path = &follow(qp(0))->core;
+	paths_polled(l, false, now);
+	cr_assert_eq(path_late(path), 0, "there was none before");
+	paths_polled(l, true, now += 5 * TIME_US);
+	cr_assert_eq(path_late(path), 5 * TIME_US);
+	paths_woken(l, now += 9 * TIME_MS);
+	paths_polled(l, false, now += 1 * TIME_US);
+	cr_assert_eq(path_late(path), 5 * TIME_US, "it slept");
+	paths_polled(l, false, now + 300 * TIME_US);
+	cr_assert_eq(path_late(path), 300 * TIME_US, "others had its core");
+}

@@ -46,18 +46,37 @@ Test(late, a_port_that_stalls_makes_its_host_late)
 	nanotime now = TIME_S;
 	struct late l = { 0 };
 
-	late_polled(&l, 10 * US, now);
+	late_polled(&l, 10 * US, true, now);
 	cr_assert_eq(l.time, 10 * US);
 	late_stalled(&l, 50 * US, now);
 	cr_assert_eq(l.time, 100 * US, "twice: the window is used up when it begins");
 	late_stalled(&l, 20 * US, now);
 	cr_assert_eq(l.time, 100 * US);
-	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS);
+	late_polled(&l, 0, false, now + LIMIT_PATH_STALL_MS * TIME_MS);
 	cr_assert_eq(l.time, 100 * US);
-	late_polled(&l, 0, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	late_polled(&l, 0, false, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
 	cr_assert_eq(l.time, 10 * US, "polls without work say nothing");
-	late_polled(&l, 1, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
+	late_polled(&l, 1, true, now + LIMIT_PATH_STALL_MS * TIME_MS + 1);
 	cr_assert_lt(l.time, 10 * US);
 	late_stalled(&l, TIME_NEVER / 4, now);
 	cr_assert_eq(l.time, 10 * TIME_MS, "bounded");
+}
+
+/* An answer that comes while others have the core is late; idle polls alone must not make that forgotten. */
+Test(late, a_core_that_was_yielded_makes_its_host_late)
+{
+	struct late l = { 0 };
+	nanotime now = TIME_S;
+
+	late_polled(&l, 10 * US, true, now);
+	late_polled(&l, 300 * US, false, now);
+	cr_assert_eq(l.time, 300 * US);
+	for (uint32_t i = 0; i < 10000; i++)
+		late_polled(&l, 1, false, now);
+	cr_assert_eq(l.time, 300 * US, "it polls, and knows no better");
+	for (uint32_t i = 0; i < LATE_FADES; i++)
+		late_polled(&l, 10 * US, true, now);
+	cr_assert_lt(l.time, 150 * US, "work shows how late it is now");
+	late_polled(&l, TIME_NEVER / 4, false, now);
+	cr_assert_eq(l.time, LATE_MOST, "bounded");
 }
