@@ -348,6 +348,7 @@ nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
 		return now;
 	if (now < p->asked_until)
 		return p->asked_until;
+	p->asked_at = now;
 	p->asked_until = until;
 	return now;
 }

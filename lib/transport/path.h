@@ -67,7 +67,7 @@ struct path {
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
 	nanotime answered; /* the newest packet that was answered left then */
-	nanotime asked_until; /* a probe asks for all that wait, until then */
+	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
 	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
 
@@ -153,13 +153,16 @@ void path_probed(struct path *p);
 /* A packet that left then was answered. */
 static inline void path_answered(struct path *p, nanotime left)
 {
-	if (p != NULL)
-		p->answered = MAX_OF(p->answered, left);
+	if (p == NULL)
+		return;
+	p->answered = MAX_OF(p->answered, left);
+	if (left >= p->asked_at)
+		p->asked_until = 0;
 }
 
 /*
  * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers what
- * left later. If the whole path is as quiet, its probe asks for all others, until `until`.
+ * left later. If the whole path is as quiet, its probe asks for all others, until it is answered, or `until`.
  */
 nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until);
 /* The network asks to slow down. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Losses cost round trips: probes, what was overtaken, what waits behind a gap. A round trip is 20 us. */
 #include "story/story.h"
+#include "transport/path.h"
 #include "transport/qp.h"
 
 #define PATIENCE us(LIMIT_PROBE_MIN_US) /* of 20 us: two round trips are not longer */
@@ -177,8 +178,10 @@ Test(recovery, an_answered_probe_is_told_to_the_path)
 	pass_ack(b, A_PSN, 1);
 	cr_expect_eq(path_ask(path, ms(1000), ms(1000) + PATIENCE, TIME_NEVER),
 		     ms(1000) + PATIENCE);
+	cr_expect_eq(path_ask(path, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
+		     ms(1000) + PATIENCE, "nobody asks any more");
 	cr_expect_gt(path_ask(path, ms(1000) + PATIENCE, ms(1000) + PATIENCE, TIME_NEVER),
-		     ms(1000) + PATIENCE, "what left with the probe waits for its answer");
+		     ms(1000) + PATIENCE, "... but this one");
 }
 
 /* What is acknowledged though nobody probed ends the doubt in the path, also without a sample. */
@@ -215,6 +218,37 @@ Test(recovery, a_lost_repetition_costs_round_trips)
 	lose(a, "RC WRITE ONLY", A_PSN + 1);
 	at(us(4000));
 	pass(a, "RC WRITE ONLY", A_PSN);
+	exchange();
+	expect_written(2);
+	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* A host that is late now and then may answer so late, but what is known to be lost does not wait for that. */
+Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
+{
+	static struct path late;
+
+	story(.recovery = true);
+	path_init(&late);
+	path_rtt(&late, ROUND_TRIP, 1);
+	late.rttvar = 0;
+	late.looks = LIMIT_PATH_LOOKS;
+	late.peer_late = us(500);
+	qp_give_path(a->q->core, &late);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(us(500) + PATIENCE - 1);
+	expect_silence(a);
+	at(us(500) + PATIENCE);
+	lose(a, "RC WRITE ONLY", A_PSN); /* the probe */
+	inject(a, OPB_ACK, A_PSN, .syndrome = 0x60, .msn = 0);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 1);
+	at(us(500) + 3 * PATIENCE); /* twice as long, as a probe had to ask */
+	pass(a, "RC WRITE ONLY", A_PSN);
+	exchange();
+	at(us(500) + 3 * PATIENCE + WINDOW);
 	exchange();
 	expect_written(2);
 	cr_assert_eq(qp_timeouts(a->q->core), 0);

@@ -276,6 +276,7 @@ static enum reason selective_ack_received(struct qp *qp, const struct packet *p,
 		return REASON_ACK_STALE;
 	if (!selection_is_of_ours(r, p))
 		return REASON_SELECTIVE_WRONG;
+	recovery_heard(qp);
 	if (next != r->una_psn)
 		acknowledge_before(qp, next, next, now);
 	if (qp->state != QP_STATE_ERR && r->una_psn != r->top_psn)
@@ -293,6 +294,7 @@ static enum reason take_answer(struct qp *qp, const struct packet *p, const stru
 		return selective_ack_received(qp, p, now);
 	if (!psn_within(p->psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
 		return REASON_ACK_STALE;
+	recovery_heard(qp);
 	if (op->kind == KIND_ACK)
 		return ack_received(qp, p, now);
 	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)

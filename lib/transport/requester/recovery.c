@@ -302,6 +302,12 @@ static bool sent_once(const struct board *b, uint32_t psn)
 	       !psn_set_has(&b->lost, psn);
 }
 
+void recovery_heard(struct qp *qp)
+{
+	if (qp->req.board.probes > 0)
+		path_answered(qp->path, qp->req.board.quiet_at);
+}
+
 void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -309,8 +315,6 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 
 	if (b->probes == 0 && qp->path != NULL)
 		qp->path->doubt = 0; /* nobody had to ask */
-	if (b->probes > 0)
-		path_answered(qp->path, b->quiet_at);
 	b->probes = 0;
 	if (b->clean)
 		return;
@@ -407,7 +411,10 @@ void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[],
 	look(qp, now);
 }
 
-/* How long silence may last. */
+/*
+ * How long silence may last. Late hosts may take longer than round trips say. But where packets were lost,
+ * probes alone find a repetition that is lost again, so each would wait for the most that hosts were late lately.
+ */
 static nanotime patience(const struct qp *qp)
 {
 	const struct path *path = qp->path;
@@ -416,7 +423,7 @@ static nanotime patience(const struct qp *qp)
 	if (path_srtt(path) != 0)
 		wait = MAX_OF(MAX_OF(2 * path->srtt, path->srtt + 4 * path->rttvar),
 			      LIMIT_PROBE_MIN_US * TIME_US) +
-		       path_late(path) + path->peer_late;
+		       (qp->req.board.clean ? path_late(path) + path->peer_late : 0);
 	return wait << MAX_OF(qp->req.board.probes, path != NULL ? path->doubt : 0);
 }
 

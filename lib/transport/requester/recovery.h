@@ -28,6 +28,8 @@ void recovery_all_lost(struct qp *qp);
 /* ... or that it once said that it has: nothing is believed any more. */
 void recovery_start_over(struct qp *qp);
 
+/* An acknowledgement or a response in its window came: if it was probed, the path is not silent. */
+void recovery_heard(struct qp *qp);
 /* una_psn was `from` until now. */
 void recovery_advanced(struct qp *qp, uint32_t from, nanotime now);
 /*
