@@ -245,10 +245,11 @@ Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
 	inject(a, OPB_ACK, A_PSN, .syndrome = 0x60, .msn = 0);
 	lose(a, "RC WRITE ONLY", A_PSN);
 	lose(a, "RC WRITE ONLY", A_PSN + 1);
-	at(us(500) + 3 * PATIENCE); /* twice as long, as a probe had to ask */
+	/* twice as long, as a probe had to ask */
+	at(us(500) + PATIENCE + 2 * (PATIENCE + ROUND_TRIP / 2));
 	pass(a, "RC WRITE ONLY", A_PSN);
 	exchange();
-	at(us(500) + 3 * PATIENCE + WINDOW);
+	at(us(500) + 4 * PATIENCE + WINDOW);
 	exchange();
 	expect_written(2);
 	cr_assert_eq(qp_timeouts(a->q->core), 0);

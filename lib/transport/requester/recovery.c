@@ -412,9 +412,18 @@ void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[],
 }
 
 /*
- * How long silence may last. Late hosts may take longer than round trips say. But where packets were lost,
- * probes alone find a repetition that is lost again, so each would wait for the most that hosts were late lately.
+ * What late hosts add to a round trip. Where packets were lost, probes alone find a repetition that is lost again,
+ * so each would wait for the most that hosts were late lately. A part of that must do.
  */
+static nanotime lateness(const struct qp *qp)
+{
+	const struct path *path = qp->path;
+	nanotime late = path_late(path) + path->peer_late;
+
+	return qp->req.board.clean ? late : MIN_OF(late, path->srtt / 2);
+}
+
+/* How long silence may last. */
 static nanotime patience(const struct qp *qp)
 {
 	const struct path *path = qp->path;
@@ -423,7 +432,7 @@ static nanotime patience(const struct qp *qp)
 	if (path_srtt(path) != 0)
 		wait = MAX_OF(MAX_OF(2 * path->srtt, path->srtt + 4 * path->rttvar),
 			      LIMIT_PROBE_MIN_US * TIME_US) +
-		       (qp->req.board.clean ? path_late(path) + path->peer_late : 0);
+		       lateness(qp);
 	return wait << MAX_OF(qp->req.board.probes, path != NULL ? path->doubt : 0);
 }
 
