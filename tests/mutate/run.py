@@ -209,16 +209,22 @@ def object_without(tree, file):
     return tree.objects[file]
 
 
+def unbuilt(log):
+    """What is to be said of a mutant that stops the compiler."""
+    if 'static assertion failed' in log:
+        return 'caught', 'the compiler'
+    return 'invalid', 'it does not compile'
+
+
 def plant(mutant, tree, first):
     """What is to be said of it at once; None: the tests say."""
     before = object_without(tree, mutant.file) if mutant.at is not None else None
     (tree.root / mutant.file).write_text(mutant.text(tree.root))
     built, log = tree.make([first])
     if not built:
-        by_compiler = 'static assertion failed' in log
-        if not by_compiler and not tree.builds:
+        if unbuilt(log)[0] == 'invalid' and not tree.builds:
             raise SystemExit(f'nothing was built yet, and this fails:\n{log[-2000:]}')
-        return ('caught', 'the compiler') if by_compiler else ('invalid', 'it does not compile')
+        return unbuilt(log)
     tree.builds = True
     if before is not None and object_of(tree, mutant.file) == before:
         return 'invalid', 'the same code'
@@ -234,8 +240,10 @@ def run_one(mutant, tree):
         said = plant(mutant, tree, names[0])
         while said is None and names:
             name = names.pop(0)
-            built, _ = tree.make([name])
-            how = tree.try_test(name, tree.limit(name)) if built else 'does not build'
+            built, log = tree.make([name])
+            if not built:  # the tests before it do not need the file
+                return unbuilt(log)
+            how = tree.try_test(name, tree.limit(name))
             if not how:
                 continue
             there.write_text(original)

@@ -69,6 +69,48 @@ class Generated(unittest.TestCase):
         self.assertNotEqual(one, self.code("int f(void) { return 2; }\n"))
 
 
+class Stubborn:
+    """A tree in which only what the first test needs is built."""
+
+    root = None
+    builds = True
+    tests = {"base/one": {}, "base/two": {}}
+
+    def __init__(self, log):
+        self.log = log
+
+    def make(self, names):
+        return names == ["base/one"], self.log
+
+    def try_test(self, name, limit):
+        return ""
+
+    def limit(self, name):
+        return 1
+
+    def passes_without(self, name):
+        return True
+
+
+class Planted(unittest.TestCase):
+    def result(self, log):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Stubborn(log)
+            tree.root = pathlib.Path(folder)
+            (tree.root / "lib/base").mkdir(parents=True)
+            (tree.root / "lib/base/a.c").write_text("int a;\n")
+            planted = {"file": "lib/base/a.c", "find": "int a;", "replace": "in a;"}
+            result, _ = run.run_one(run.Mutant(planted, "a"), tree)
+            self.assertEqual("int a;\n", (tree.root / "lib/base/a.c").read_text())
+        return result
+
+    def test_what_stops_the_compiler_is_no_mistake_that_a_test_noticed(self):
+        self.assertEqual("invalid", self.result("error: unknown type name"))
+
+    def test_an_assertion_of_the_compiler_notices(self):
+        self.assertEqual("caught", self.result("error: static assertion failed: \"a\""))
+
+
 class Copied(unittest.TestCase):
     """What meson says of a build that was copied is said of the copy."""
 
