@@ -15,6 +15,10 @@ STATEMENT = re.compile(r'^\t+(?!return\b|break\b|continue\b|goto\b|case\b|defaul
                        r'[a-z_*(][^\n{}]*;$', re.M)
 
 
+# A member or variable gets a value, and nothing is called.
+ASSIGNMENT = re.compile(r'\s*(?:\w+(?:\.|->))*(\w+) (?:[|&+-]?=) ([^(=*]*);')
+
+
 def code_only(text):
     """Comments, strings and lines of the preprocessor as blanks, everything else where it was."""
     hidden = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\n])*"|^#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
@@ -38,13 +42,20 @@ def deletions(code, text):
         yield m.start(), line, '\t;', f'left out: {line.strip()}'
 
 
+def are_independent(first, second):
+    """Assignments that mean the same in either order, as neither names what the other one changes."""
+    one, two = ASSIGNMENT.fullmatch(first), ASSIGNMENT.fullmatch(second)
+    return bool(one and two and one[1] not in re.findall(r'\w+', second) and
+                two[1] not in re.findall(r'\w+', first))
+
+
 def swaps(code, text):
     lines = list(STATEMENT.finditer(code))
     for a, b in zip(lines, lines[1:]):
         if a.end() + 1 != b.start():
             continue
         first, second = text[a.start():a.end()], text[b.start():b.end()]
-        if first != second:
+        if first != second and not are_independent(first, second):
             yield (a.start(), text[a.start():b.end()], second + '\n' + first,
                    f'swapped: {first.strip()} {second.strip()}')
 

@@ -68,6 +68,20 @@ class Generated(unittest.TestCase):
         self.assertEqual(one, self.code("int f(void)\n{\n\treturn 2 - 1;\n}\n"))
         self.assertNotEqual(one, self.code("int f(void) { return 2; }\n"))
 
+    def test_what_means_the_same_in_either_order_is_not_swapped(self):
+        for first, second, same in (
+            ("a->x = false;", "a->events |= v->event;", True),
+            ("x = a->y;", "b->z = a->x + 1;", False),
+            ("b->z = a->x;", "x = a->y;", False),
+            ("a->x = 1;", "b->x = 2;", False),
+            ("a->x = next(p);", "a->y = 1;", False),
+            ("a->x = 1;", "b = *a;", False),
+            ("a->x++;", "a->y = 1;", False),
+        ):
+            text = f"void f(void)\n{{\n\t{first}\n\t{second}\n}}\n"
+            swapped = list(generate.swaps(generate.code_only(text), text))
+            self.assertEqual([] if same else 1, swapped if same else len(swapped), text)
+
 
 class Stubborn:
     """A tree in which only what the first test needs is built."""
