@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* With UROCE_PROMOTE=auto, the default, promotion happens only if it pays. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "drivers/client_memory/promote.h"
+#include "users.h"
 
 #define PAGE   ((size_t)4096)
 #define MIB    ((size_t)1 << 20)
@@ -131,4 +133,29 @@ Test(promote_worth, promoted_memory_of_another_region_is_used)
 	cr_assert_eq(b[0].file_offset, all[0].file_offset);
 	promote_release(b, 1);
 	promote_release(all, count);
+}
+
+static bool anybody_may_hold_system_calls(void)
+{
+	FILE *f = fopen("/proc/sys/vm/unprivileged_userfaultfd", "re");
+	bool may = f != NULL && getc(f) == '1';
+
+	if (f != NULL)
+		fclose(f);
+	return may;
+}
+
+/*
+ * Of a program without privilege, writers in system calls cannot be held, and those calls would fail. So
+ * one of many threads is only promoted if it says so. Criterion's processes have two.
+ */
+Test(promote_worth, who_has_no_privilege_says_so)
+{
+	expect_root();
+	require_promotion();
+	be_nobody();
+	cr_expect_eq(register_once(memory), anybody_may_hold_system_calls());
+	setenv("UROCE_PROMOTE", "on", 1);
+	cr_expect(register_once(memory));
+	cr_expect_eq(memory[MIB / 2], 7);
 }
