@@ -166,23 +166,3 @@ void poll_completions(struct ibv_cq *cq, struct ibv_wc *wc, int n, const char *w
 		cr_assert(now() < until, "%s: %d of %d completions came", what, got, n);
 	}
 }
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-double endpoint_command(struct endpoint *e)
-{
-	double begin = seconds(), made, ended;
-	struct ibv_pd *pd = ibv_alloc_pd(e->context);
-
-	made = seconds();
-	cr_assert_not_null(pd, "a command beside an attack");
-	cr_assert_eq(ibv_dealloc_pd(pd), 0);
-	ended = seconds();
-	return made - begin > ended - made ? made - begin : ended - made;
-}

@@ -53,8 +53,6 @@ int endpoint_to_init(struct ibv_qp *qp);
 
 /* The bound of a command beside an attack. */
 #define ENDPOINT_COMMAND_S 0.2
-/* How many seconds the longer one of two commands took. */
-double endpoint_command(struct endpoint *e);
 
 /* Polls until n completions have come; else fails the test with `what`. */
 void poll_completions(struct ibv_cq *cq, struct ibv_wc *wc, int n, const char *what);

@@ -8,20 +8,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/bits.h"
 #include "endpoint.h"
 #include "far_peer.h"
 #include "forger.h"
+#include "starved.h"
 
 #define FIRST_PSN 0xfffffeu /* of the victims, as endpoint_connect_far has it */
-#define STALL	  0.1 /* s */
-#define TRIES	  20 /* other work on the machine makes stalls, too; an attack makes them each time */
+#define STALL	  0.1 /* s of the engines' own */
+#define ROUNDS	  20 /* beside an attack */
 
 static struct endpoint near;
 static struct ibv_qp *victim; /* the near half of the connection */
 static struct far_peer far;
+static struct starved starved;
 
 TestSuite(forge_far, .timeout = 120);
 
@@ -45,22 +46,16 @@ static void begin_at(const char *attacked)
 	free(own);
 	far_peer_begin(&far);
 	connect_pair();
+	starved_open(&starved);
 }
 
 static void end(void)
 {
-	far_peer_end(); /* first: it has the pipe to the attacker, too */
+	starved_close(&starved);
+	far_peer_end(); /* before the next: it has the pipe to the attacker, too */
 	forger_end();
 	cr_assert_eq(ibv_destroy_qp(victim), 0);
 	endpoint_close(&near);
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* One message of the connection itself. Returns how long it took to be acknowledged. */
@@ -70,16 +65,14 @@ static double send_one(uint8_t value)
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED },
-			   *bad;
-	double begun = seconds(), took;
+				  .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_wc wc;
+	double took;
 
 	memset(near.buffer, value, FAR_MESSAGE);
-	cr_assert_eq(ibv_post_send(victim, &wr, &bad), 0);
-	poll_completions(near.cq, &wc, 1, "the victims' own SEND");
-	took = seconds() - begun;
-	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	took = starved_request(&starved, victim, near.cq, &wr, &wc);
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "the victims' own SEND: %s",
+		     ibv_wc_status_str(wc.status));
 	far_peer_receives(value);
 	return took;
 }
@@ -236,8 +229,6 @@ static double attacked_round(double *command)
 	static uint32_t sent;
 	double slowest = 0;
 
-	*command = 0;
-
 	for (uint32_t i = 0; i < 2 * ARRAY_SIZE(forged); i++) {
 		struct order o = towards_far(i / 2, (FIRST_PSN + ++sent) & 0xffffff);
 		double took;
@@ -247,7 +238,7 @@ static double attacked_round(double *command)
 		forger_begins_to(&o);
 		took = send_one((uint8_t)sent);
 		slowest = took > slowest ? took : slowest;
-		took = endpoint_command(&near);
+		took = starved_commands(&starved, near.context);
 		*command = took > *command ? took : *command;
 		cr_assert_eq(forger_reports().refused, i % 2 == 0 ? 0 : EADDRINUSE);
 	}
@@ -257,18 +248,18 @@ static double attacked_round(double *command)
 /* hostile H-54: it tries again and again while the connection works. */
 Test(forge_far, traffic_during_an_attack)
 {
-	double best = 1e9, best_command = 1e9;
+	double data = 0, command = 0;
 
 	begin_at(getenv("UROCE_SOCKET"));
 	send_one(0);
-	for (int i = 0; i < TRIES && (best > STALL || best_command > ENDPOINT_COMMAND_S); i++) {
-		double command, slowest = attacked_round(&command);
+	for (int i = 0; i < ROUNDS; i++) {
+		double took = attacked_round(&command);
 
-		best = slowest < best ? slowest : best;
-		best_command = command < best_command ? command : best_command;
+		data = took > data ? took : data;
 	}
 	expect_untouched("the last one");
-	cr_expect_leq(best, STALL, "a message took %.3f s", best);
-	cr_expect_leq(best_command, ENDPOINT_COMMAND_S, "a command took %.3f s", best_command);
+	cr_log_info("the longest message took %.3f s, the longest command %.3f s", data, command);
+	cr_expect_leq(data, STALL, "a message took %.3f s", data);
+	cr_expect_leq(command, ENDPOINT_COMMAND_S, "a command took %.3f s", command);
 	end();
 }

@@ -71,13 +71,13 @@ static void add(struct starved *s, const char *task)
 	s->fd[s->count] = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->fd[s->count] < 0)
 		return; /* it has ended */
-	if (strcmp(name, "uroce-control") == 0)
-		s->control = s->count;
-	s->count++;
+	s->control[s->count++] = strcmp(name, "uroce-control") == 0;
 }
 
+/* Without the caller, whose own wait is known from `own`. */
 static void add_all(struct starved *s, const char *pid)
 {
+	uint32_t i = s->count;
 	char path[128], task[200];
 	struct dirent *d;
 	DIR *all;
@@ -87,23 +87,27 @@ static void add_all(struct starved *s, const char *pid)
 	cr_assert_not_null(all, "%s: %m", path);
 	while ((d = readdir(all)) != NULL) {
 		snprintf(task, sizeof(task), "%s/%.32s", path, d->d_name);
-		if (d->d_name[0] != '.')
+		if (d->d_name[0] != '.' && atoi(d->d_name) != gettid())
 			add(s, task);
 	}
 	closedir(all);
+	while (i < s->count && !s->control[i])
+		i++;
+	cr_assert_lt(i, s->count, "process %s has no thread uroce-control", pid);
 }
 
 void starved_open(struct starved *s)
 {
-	const char *pid = getenv("UROCED_PID");
+	const char *pid = getenv("UROCED_PID"), *peer = getenv("UROCED_PEER_PID");
 
-	*s = (struct starved){ .control = UINT32_MAX };
+	*s = (struct starved){ 0 };
 	s->own = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	s->machine = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	cr_assert(s->own >= 0 && s->machine >= 0, "/proc: %m");
 	add_all(s, pid != NULL ? pid : "self");
-	cr_assert_lt(s->control, s->count, "process %s has no thread uroce-control",
-		     pid != NULL ? pid : "self");
+	s->asked = s->count;
+	if (peer != NULL)
+		add_all(s, peer);
 }
 
 void starved_close(struct starved *s)
@@ -140,31 +144,39 @@ static double data(const struct starved *s, double deaf)
 	if (took < READ_AGAIN)
 		return took;
 	for (uint32_t i = 0; i < s->count; i++)
-		if (i != s->control)
+		if (!s->control[i])
 			excused += waited(s->fd[i]) - s->before[i];
 	return left(s, took, excused);
+}
+
+bool starved_poll(struct starved *s, struct ibv_cq *cq, struct ibv_wc *wc, int n, double *took)
+{
+	double posted = starved_now(), looks = posted, looked;
+	int got = 0, more;
+
+	do {
+		looked = looks;
+		looks = starved_now();
+		more = ibv_poll_cq(cq, n - got, wc + got); /* where it finds nothing it may yield */
+		got += more > 0 ? more : 0;
+	} while (got < n && more >= 0 && looks - posted < WAIT_SECONDS);
+	*took = data(s, posted - s->began + starved_now() - looked);
+	return got == n;
 }
 
 double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
 		       struct ibv_send_wr *wr, struct ibv_wc *wc)
 {
-	double posted, looks, looked;
 	struct ibv_send_wr *bad;
-	int n;
+	double took;
 
 	wc->status = IBV_WC_GENERAL_ERR;
 	starved_begin(s);
 	if (ibv_post_send(qp, wr, &bad) != 0)
 		return 0;
-	posted = looks = starved_now();
-	do {
-		looked = looks;
-		looks = starved_now();
-		n = ibv_poll_cq(cq, 1, wc); /* where it finds nothing it may yield */
-	} while (n == 0 && looks - posted < WAIT_SECONDS);
-	if (n == 0)
+	if (!starved_poll(s, cq, wc, 1, &took))
 		wc->status = IBV_WC_RESP_TIMEOUT_ERR;
-	return data(s, posted - s->began + starved_now() - looked);
+	return took;
 }
 
 double starved_command(const struct starved *s)
@@ -174,7 +186,14 @@ double starved_command(const struct starved *s)
 	if (took < READ_AGAIN)
 		return took;
 	excused = waited(s->own) - s->own_before;
-	for (uint32_t i = 0; i < s->count; i++)
+	for (uint32_t i = 0; i < s->asked; i++)
 		excused += waited(s->fd[i]) - s->before[i];
 	return left(s, took, excused);
+}
+
+double starved_alone(const struct starved *s)
+{
+	double took = starved_now() - s->began;
+
+	return took < READ_AGAIN ? took : left(s, took, waited(s->own) - s->own_before);
 }

@@ -11,17 +11,23 @@
 #define TESTS_VERBS_STARVED_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define STARVED_THREADS 128 /* of the engine */
 
 struct starved {
 	int fd[STARVED_THREADS], own, machine; /* own: of the thread that called starved_open */
-	uint32_t count, control; /* the control thread's index */
+	bool control[STARVED_THREADS]; /* a control thread */
+	uint32_t asked; /* threads of the engine that is asked, */
+	uint32_t count; /* ... and with those of its peer, which follow */
 	double began, read_at, before[STARVED_THREADS], own_before, machine_before;
 };
 
-/* The engine of $UROCED_PID, or the one in our own process where that is not set. Each thread opens its own. */
+/*
+ * The engine of $UROCED_PID, or the one in our own process where that is not set; and what it sends to, if
+ * there is a $UROCED_PEER_PID. Each thread opens its own.
+ */
 void starved_open(struct starved *s);
 void starved_close(struct starved *s);
 
@@ -32,11 +38,20 @@ void starved_close(struct starved *s);
 double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
 		       struct ibv_send_wr *wr, struct ibv_wc *wc);
 
+/*
+ * The same in steps: starved_begin, what the caller posts, and then this for all of its completions. False if
+ * they did not come within WAIT_SECONDS.
+ */
+bool starved_poll(struct starved *s, struct ibv_cq *cq, struct ibv_wc *wc, int n, double *took);
+
 /* Seconds since starved_begin, of a command: the caller has slept until it was answered. */
 void starved_begin(struct starved *s);
 double starved_command(const struct starved *s);
 /* ... of the longer one of two commands. */
 double starved_commands(struct starved *s, struct ibv_context *context);
+
+/* ... in which the caller, who waited for nobody, could have run. */
+double starved_alone(const struct starved *s);
 
 /* CLOCK_MONOTONIC, in seconds. */
 double starved_now(void);

@@ -22,6 +22,7 @@ start_engine "$uroced" $(words server "$UROCE_SOCKET" 10.7.0.1/24,10.7.0.3/24,fd
 # shellcheck disable=SC2046
 "$uroced" $(words client "$UROCE_PEER_SOCKET" 10.7.0.2/24,10.7.0.4/24,fd07::2/64) >"$work/peer.log" 2>&1 &
 peer=$!
+export UROCED_PEER_PID=$peer
 trap 'kill $engine $peer 2>/dev/null || :; wait $engine $peer 2>/dev/null || :; rm -rf "$work"' EXIT
 await_socket "$UROCE_PEER_SOCKET" $peer "$work/peer.log"
 status=0
