@@ -32,10 +32,11 @@ static bool demote_unheld(const struct mapping *piece, bool alone)
 	return piece->writable ? promote_take_back(piece, !alone) : promote_replace_by_copy(piece);
 }
 
-static bool demote_piece(const struct mapping *piece, bool alone)
+static bool demote_piece(struct mapping *piece, bool alone)
 {
 	if (!promote_peer_is(piece->start, piece->end))
-		return promote_pages_out_of_file(piece) || demote_unheld(piece, alone);
+		return promote_read_marks(piece) &&
+		       (promote_pages_out_of_file(piece) || demote_unheld(piece, alone));
 	promote_state.waiting = true;
 	return false;
 }
@@ -48,7 +49,7 @@ static bool demote_range(uint64_t from, uint64_t to, bool alone)
 	int n;
 
 	do {
-		n = maps_read(at, UINTPTR_MAX, true, promote_state.found, LIMIT_PROMOTE_RANGES);
+		n = maps_read(at, UINTPTR_MAX, false, promote_state.found, LIMIT_PROMOTE_RANGES);
 		for (int i = 0; i < n; i++) {
 			struct mapping piece;
 

@@ -172,6 +172,12 @@ bool promote_map_privately(const struct mapping *m);
 /* The first data of the file in [*from, end). 1: it is in [*from, *to); 0: there is none; -1. */
 int promote_find_data(uint64_t *from, uint64_t *to, uint64_t end);
 
+/*
+ * promote_marks.c: fills in `special` and `marks` of a mapping of the file, or of a piece of one. False: it
+ * is not mapped there any more.
+ */
+bool promote_read_marks(struct mapping *m);
+
 /* promote_take_back.c */
 
 /*

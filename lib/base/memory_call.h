@@ -105,6 +105,16 @@ static inline bool memory_remap(void *from, size_t length, void *to)
 			       MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0) == (long)to;
 }
 
+/*
+ * mremap(2) with an old size of 0: shows the pages [at, at + length) of a shared mapping a second time at `to`, in
+ * place of what is mapped there. False: it does not.
+ */
+static inline bool memory_show_again(void *at, size_t length, void *to)
+{
+	return memory_call_raw(SYS_mremap, (long)at, 0, (long)length, MREMAP_MAYMOVE | MREMAP_FIXED,
+			       (long)to, 0) == (long)to;
+}
+
 static inline int memory_protect(void *at, size_t length, int access)
 {
 	return (int)memory_call_raw(SYS_mprotect, (long)at, (long)length, access, 0, 0, 0);
