@@ -250,6 +250,7 @@
 #define LIMIT_PROMOTE_SMALLS	 64u /* small regions, ever */
 #define LIMIT_PROMOTE_VAIN	 256u /* ranges promoted in vain that are remembered; a power of two */
 #define LIMIT_PROMOTE_LOSS	 50u /* ms that a program may lose by promotion in vain ... */
+#define LIMIT_PROMOTE_LOOKS	 1000u /* ms that it may look whether memory may be promoted ... */
 #define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one in so many of its time */
 #define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
 #define LIMIT_FORK_WAIT		 5000u /* ms that a fork waits for an engine to leave the memory */

@@ -187,6 +187,8 @@ static void promote(struct promotion *g, size_t length)
 	if (g->may_promote || may_be_there(g->from, g->to))
 		n = maps_read(g->from, g->to, g->may_promote, promote_state.found,
 			      LIMIT_PROMOTE_RANGES);
+	if (g->may_promote)
+		promote_looked(g->begin);
 	for (int i = 0; i < n && g->count < g->max; i++) {
 		struct mapping m = clip(&promote_state.found[i], g->from, g->to);
 

@@ -32,6 +32,11 @@ struct vain {
 	uint32_t waits; /* how many of them are left */
 };
 
+/* What may take so much CPU time in all, and besides a share of the time since it began. */
+struct promote_budget {
+	int64_t spent, since; /* ns */
+};
+
 /* All state is in one object, so that it is easily kept from being promoted itself. */
 struct promote_state {
 	pthread_mutex_t lock;
@@ -53,7 +58,8 @@ struct promote_state {
 	struct part part[LIMIT_PROMOTE_RANGES];
 	struct mapping found[LIMIT_PROMOTE_RANGES];
 	struct vain vain[LIMIT_PROMOTE_VAIN]; /* by hash */
-	int64_t lost, since; /* ns of work in vain, and since when */
+	struct promote_budget vainly; /* promoted in vain */
+	struct promote_budget looked; /* at the marks of memory that may be promoted */
 	int fork_cancel; /* queue/cancel.h */
 };
 
@@ -126,6 +132,8 @@ int64_t promote_now(void);
 int64_t promote_work_now(void);
 /* Whether UROCE_PROMOTE=on. */
 bool promote_in_any_case(void);
+/* A look at the marks of a region's memory began at that CPU time, and is done. */
+void promote_looked(int64_t begin);
 /* Whether to promote the pages of a region. Asked once for each registration. */
 bool promote_pays(uintptr_t start, uintptr_t end);
 /*

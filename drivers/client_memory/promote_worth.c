@@ -5,6 +5,9 @@
  * registers for each transfer does not. It cannot stay promoted in between either, because memory
  * that is not registered must behave as usual (MADV_DONTNEED gives zeros, for example, on which
  * allocators rely). So this file remembers what was promoted in vain, for each range and in total.
+ *
+ * Nor does it pay to look whether memory may be promoted if that takes too long: the kernel walks the
+ * page tables of all that lies below (16 ms for each GiB of small pages), for each registration.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,8 @@
 #define WAIT_FIRST 256u /* registrations of the first wait; each later wait is four times as long */
 #define WAIT_MOST  (1u << 20)
 
-#define LOSS_GRANTED ((int64_t)LIMIT_PROMOTE_LOSS * 1000000) /* ns */
+#define LOSS_GRANTED  ((int64_t)LIMIT_PROMOTE_LOSS * 1000000) /* ns */
+#define LOOKS_GRANTED ((int64_t)LIMIT_PROMOTE_LOOKS * 1000000)
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -55,24 +59,37 @@ static struct vain *entry_of(uintptr_t start, uintptr_t end)
 	return v;
 }
 
-static bool has_lost_too_much(void)
+static void spend(struct promote_budget *b, int64_t took, int64_t since)
 {
-	int64_t lost = promote_state.lost;
+	if (b->spent == 0)
+		b->since = since;
+	b->spent += took;
+}
 
-	return lost > LOSS_GRANTED &&
-	       lost - LOSS_GRANTED >
-		       (promote_now() - promote_state.since) / (int64_t)LIMIT_PROMOTE_LOSS_SHARE;
+static bool is_spent(const struct promote_budget *b, int64_t granted)
+{
+	return b->spent > granted &&
+	       b->spent - granted > (promote_now() - b->since) / (int64_t)LIMIT_PROMOTE_LOSS_SHARE;
+}
+
+void promote_looked(int64_t begin)
+{
+	spend(&promote_state.looked, promote_work_now() - begin, promote_now());
 }
 
 bool promote_pays(uintptr_t start, uintptr_t end)
 {
 	struct vain *v;
 
-	if (promote_state.lost == 0 || promote_in_any_case())
+	if (promote_in_any_case())
+		return true;
+	if (is_spent(&promote_state.looked, LOOKS_GRANTED))
+		return false;
+	if (promote_state.vainly.spent == 0)
 		return true;
 	v = entry_of(start, end);
 	if (v->waits == 0)
-		return !has_lost_too_much();
+		return !is_spent(&promote_state.vainly, LOSS_GRANTED);
 	v->waits--;
 	return false;
 }
@@ -84,9 +101,7 @@ void promote_paid(const struct part *p, int64_t until, int64_t back)
 
 	if (p->took == 0 || until - p->promoted_at >= PAYS_AFTER * took)
 		return;
-	if (promote_state.lost == 0)
-		promote_state.since = p->promoted_at;
-	promote_state.lost += took;
+	spend(&promote_state.vainly, took, p->promoted_at);
 	v = entry_of(p->region_start, p->region_end);
 	if (++v->times < TRIES)
 		return;

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "drivers/client_memory/promote.h"
+#include "drivers/client_memory/promote_private.h"
 #include "users.h"
 
-#define PAGE   ((size_t)4096)
 #define MIB    ((size_t)1 << 20)
 #define PARTS  16u
 #define ROUNDS 300u
@@ -114,6 +114,33 @@ Test(promote_worth, on_promotes_always)
 	setenv("UROCE_PROMOTE", "on", 1);
 	for (uint32_t i = 0; i < 20; i++)
 		cr_assert(register_once(memory), "time %u", i);
+}
+
+/* As if the kernel had walked the page tables of a large program for so long. */
+static void look_for(int64_t ms)
+{
+	promote_looked(promote_work_now() - ms * 1000000);
+}
+
+Test(promote_worth, looks_that_take_long_end)
+{
+	struct mr_backing all[PARTS], b[PARTS];
+
+	require_promotion();
+	look_for(LIMIT_PROMOTE_LOOKS / 2);
+	cr_assert_eq(promote_range(memory, MIB, all, PARTS), 1, "there is time left");
+	look_for(LIMIT_PROMOTE_LOOKS);
+	cr_expect_eq(promote_range(memory + MIB, MIB, b, PARTS), 0);
+	cr_expect_eq(promote_range(memory, MIB, b, PARTS), 1, "it is there already");
+	promote_release(b, 1);
+	promote_release(all, 1);
+	promote_state.looked.since -=
+		(int64_t)LIMIT_PROMOTE_LOOKS * LIMIT_PROMOTE_LOSS_SHARE * 1000000;
+	cr_expect(register_once(memory), "a part of its time is granted");
+	look_for((int64_t)LIMIT_PROMOTE_LOOKS * LIMIT_PROMOTE_LOSS_SHARE);
+	cr_expect_not(register_once(memory + 2 * MIB));
+	setenv("UROCE_PROMOTE", "on", 1);
+	cr_expect(register_once(memory + 2 * MIB), "on counts nothing");
 }
 
 /*
