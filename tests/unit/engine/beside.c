@@ -43,7 +43,7 @@ static double ask_once(int fd, struct starved *s)
 	starved_begin(s);
 	cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0,
 		     "a command beside an attack");
-	return starved_command(s);
+	return starved_control(s);
 }
 
 void beside_once(struct beside *b)
