@@ -2,6 +2,7 @@
 #include "forger.h"
 
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,13 @@ void forger_end(void)
 void forger_begins_to(const struct order *o)
 {
 	cr_assert_eq(write(orders[1], o, sizeof(*o)), (ssize_t)sizeof(*o));
+}
+
+bool forger_has_reported(void)
+{
+	struct pollfd p = { .fd = reports[0], .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
 }
 
 struct report forger_reports(void)

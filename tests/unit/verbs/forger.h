@@ -39,6 +39,8 @@ struct report forger_obeys(const struct order *o);
 /* The same in two steps. */
 void forger_begins_to(const struct order *o);
 struct report forger_reports(void);
+/* ... for which nobody would wait any more. */
+bool forger_has_reported(void);
 
 /* A queue pair of that type, and its way to RTS towards that number: 0, or r->refused says why not. */
 struct ibv_qp *forger_qp(struct endpoint *e, const struct order *o);
