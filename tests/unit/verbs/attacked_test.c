@@ -207,6 +207,29 @@ static bool drain(void)
 	return any;
 }
 
+static bool is_in_error(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR;
+}
+
+/* With a completion queue that has less room than the queue pairs have requests. */
+static void begin_again(void)
+{
+	for (int i = 0; i < 2; i++)
+		ibv_destroy_qp(e.qp[i]);
+	ibv_destroy_cq(e.cq);
+	e.cq = ibv_create_cq(e.context, 1, NULL, NULL, 0);
+	for (int i = 0; i < 2; i++)
+		e.qp[i] = e.cq != NULL ? endpoint_create_qp(&e) : NULL;
+	if (e.qp[0] == NULL || e.qp[1] == NULL ||
+	    endpoint_connect(&e, e.qp[0], e.qp[1]->qp_num) != 0 ||
+	    endpoint_connect(&e, e.qp[1], e.qp[0]->qp_num) != 0)
+		_exit(1);
+}
+
 static void connect_again(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -285,6 +308,26 @@ static void read_on(void)
 Test(attacked, by_a_program_that_reads_endlessly, .timeout = 60)
 {
 	begin(read_on);
+	expect_nobody_else_suffers();
+}
+
+/* Completions that nobody takes. A queue that has overrun is made again, with the queue pairs on it. */
+static void complete_on(void)
+{
+	for (;;) {
+		begin_again();
+		for (int i = 0; i < DEPTH; i++)
+			post_to(e.qp[0], IBV_WR_RDMA_WRITE, (uintptr_t)e.buffer, 64, e.mr->rkey);
+		while (!is_in_error(e.qp[0]))
+			;
+		__atomic_fetch_add(effects, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* hostile H-108: a completion queue that is never polled. */
+Test(attacked, by_a_program_that_never_polls, .timeout = 60)
+{
+	begin(complete_on);
 	expect_nobody_else_suffers();
 }
 
