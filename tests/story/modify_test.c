@@ -52,6 +52,21 @@ Test(modify, sqd_asks_for_the_outstanding_acknowledgement)
 	expect_silence(a);
 }
 
+/* ... also if one alone is on its way */
+Test(modify, sqd_asks_for_the_acknowledgement_of_one_packet)
+{
+	story(.no_timeout = true);
+	for (uint64_t i = 1; i <= 2; i++)
+		post(a, .wr_id = i, .opcode = WORK_RDMA_WRITE, .length = 8);
+	cr_assert_not(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	cr_assert_eq(drain(a), 0);
+	cr_assert(pass(a, "RC WRITE ONLY", A_PSN)->ack_req);
+	pass_ack(b, A_PSN, 1);
+	expect_events(a, QP_EVENT_SQ_DRAINED);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_silence(a);
+}
+
 /* protocol-map 147: sending goes on in RTS */
 Test(modify, rts_after_sqd_sends_waiting_requests)
 {
