@@ -97,6 +97,33 @@ Test(park, turns_are_fair)
 	rig_close(r);
 }
 
+/* Who has room for whole turns goes at once, and the others keep their places. */
+Test(park, as_many_go_as_have_room)
+{
+	for (uint32_t turns = 1; turns <= 2; turns++) {
+		struct rig *r = open_with_port();
+		struct path *p = &r->side[0].qp.way->core;
+
+		p->flying = p->window; /* as if others had all of it */
+		p->looks = LIMIT_PATH_LOOKS;
+		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+		for (int i = 0; i < POLLS && only_path(r).parked < 2; i++)
+			rig_poll(r);
+		cr_assert_eq(only_path(r).parked, 2, "%lu wait", only_path(r).parked);
+		p->flying = 0;
+		p->window = (uint64_t)turns * LIMIT_TURN * p->packet;
+		paths_release(r->engine.lcore, clock_now());
+		cr_expect_eq(r->side[0].qp.parked + r->side[2].qp.parked, 2 - turns);
+		for (int i = 0; i < POLLS && r->side[0].completions + r->side[2].completions < 2;
+		     i++)
+			rig_poll(r);
+		cr_expect_eq(r->side[0].last.status, STATUS_SUCCESS);
+		cr_expect_eq(r->side[2].last.status, STATUS_SUCCESS);
+		rig_close(r);
+	}
+}
+
 /* One that waits on its path and goes leaves nothing behind. */
 Test(park, who_waits_may_go)
 {

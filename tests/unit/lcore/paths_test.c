@@ -6,6 +6,7 @@
 
 #include "lcore/paths.h"
 #include "loop_rig.h"
+#include "transport/qp.h"
 
 static struct rig *r;
 
@@ -179,6 +180,64 @@ Test(paths, who_does_not_move_keeps_its_place)
 	cr_expect(qp(0)->parked);
 	cr_expect_eq(TAILQ_FIRST(&path->parked), qp(0));
 	cr_expect_eq(path->users, 2);
+}
+
+Test(paths, who_waits_has_one_place)
+{
+	struct lcore *l = r->engine.lcore;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		connect_to(qp(i)->core, 7, 0);
+		follow(qp(i));
+		paths_park(l, qp(i));
+	}
+	paths_park(l, qp(0));
+	cr_expect_eq(TAILQ_FIRST(&qp(0)->way->parked), qp(0));
+	cr_expect_eq(TAILQ_NEXT(qp(0), park_link), qp(1));
+	cr_expect_null(TAILQ_NEXT(qp(1), park_link));
+}
+
+/* A path whose last one goes has nobody to wake an lcore for. */
+Test(paths, a_path_that_holds_nobody_back_is_not_looked_at)
+{
+	struct lcore *l = r->engine.lcore;
+
+	connect_to(qp(0)->core, 7, 0);
+	follow(qp(0));
+	paths_park(l, qp(0));
+	cr_expect_lt(paths_next(l, TIME_S), TIME_NEVER);
+	paths_leave(l, qp(0));
+	cr_expect_eq(paths_next(l, TIME_S), TIME_NEVER);
+}
+
+/* A poll looks at LIMIT_ROUND paths. All of those have no room, and the one behind them has. */
+Test(paths, each_path_has_its_turn)
+{
+	static struct engine_qp full[LIMIT_ROUND];
+	struct lcore *l = r->engine.lcore;
+	struct qp *core =
+		qp(0)->core; /* of all these, as it is asked for its address and its turn */
+
+	for (uint32_t i = 0; i < LIMIT_ROUND; i++) {
+		full[i] = (struct engine_qp){ .core = core, .flow_state = FLOW_PORT };
+		connect_to(core, (uint16_t)i, 0);
+		follow(&full[i]);
+		paths_park(l, &full[i]);
+	}
+	core->path->flying = 1;
+	core->req.held = true;
+	connect_to(qp(1)->core, LIMIT_ROUND, 0);
+	follow(qp(1));
+	paths_park(l, qp(1));
+	paths_release(l, TIME_S);
+	cr_expect(qp(1)->parked, "not yet");
+	paths_release(l, TIME_S);
+	cr_expect_not(qp(1)->parked);
+	cr_expect(full[0].parked);
+	core->path->flying = 0;
+	core->req.held = false;
+	for (uint32_t i = 0; i < LIMIT_ROUND; i++)
+		paths_leave(l, &full[i]);
 }
 
 /* One that moves to another peer leaves its path behind. */

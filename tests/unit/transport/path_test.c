@@ -510,3 +510,18 @@ Test(path, a_path_to_a_late_host_opens_as_far_as_a_ring)
 			cr_expect_gt(p.window, 4 * LIMIT_PATH_RING * 1000, "%lu", p.window);
 	}
 }
+
+/* One late answer is no late host. */
+Test(path, a_host_is_late_if_two_answers_are)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	go_on(&p, &now);
+	path_rtt(&p, 2 * TIME_MS, now);
+	path_lost(&p, false, now);
+	cr_expect_eq(p.small_until, 0);
+	path_rtt(&p, 2 * TIME_MS, now);
+	path_lost(&p, false, now);
+	cr_expect_gt(p.small_until, now);
+}
