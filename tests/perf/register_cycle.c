@@ -3,8 +3,8 @@
  * A program that registers a buffer for each transfer: registration, an RDMA WRITE of the whole
  * buffer and deregistration, in a loop, with promotion set to auto and to off. Each pair of runs is
  * two processes, one after the other. Prints the time per cycle, including the first cycles, in the
- * fastest and in the median run of each kind, and their ratio. Runs with an engine at
- * $UROCE_SOCKET, which both kinds use.
+ * fastest and in the median run of each kind, and their ratio; then that of the pairs: the median, the
+ * lowest and the highest. Runs with an engine at $UROCE_SOCKET, which both kinds use.
  * usage: register-cycle [same | malloc] [PAIRS [CYCLES]]
  * same: one buffer for all cycles; malloc: each cycle allocates and frees its buffer.
  */
@@ -179,11 +179,16 @@ static int by_size(const void *a, const void *b)
 
 static void print(const char *how, size_t kib, double *on, double *off, uint32_t pairs)
 {
+	double ratio[PAIRS_MAX];
+
+	for (uint32_t i = 0; i < pairs; i++)
+		ratio[i] = on[i] / off[i];
 	qsort(on, pairs, sizeof(*on), by_size);
 	qsort(off, pairs, sizeof(*off), by_size);
-	printf("%-6s %4zu KiB: auto %8.1f us, off %8.1f us, %.2f; median %8.1f, %8.1f, %.2f\n", how,
-	       kib, on[0], off[0], on[0] / off[0], on[pairs / 2], off[pairs / 2],
-	       on[pairs / 2] / off[pairs / 2]);
+	qsort(ratio, pairs, sizeof(*ratio), by_size);
+	printf("%-6s %4zu KiB: auto %8.1f us, off %8.1f us, %.2f; median %8.1f, %8.1f, %.2f; pairs %.2f (%.2f to %.2f)\n",
+	       how, kib, on[0], off[0], on[0] / off[0], on[pairs / 2], off[pairs / 2],
+	       on[pairs / 2] / off[pairs / 2], ratio[pairs / 2], ratio[0], ratio[pairs - 1]);
 	fflush(stdout);
 }
 
