@@ -459,6 +459,24 @@ Test(control_drops, sockets_that_wait_are_their_users)
 	expect_serving();
 }
 
+Test(control_porters, end_with_their_engine, .timeout = 120)
+{
+	int64_t end = now_ms() + ENOUGH_MS;
+	pid_t parent, ended;
+	int fd;
+
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	control_rig_open();
+	fd = attach(); /* HELLO needs one */
+	parent = porters_parent();
+	cr_assert_gt(parent, 0);
+	close(fd);
+	control_rig_close();
+	while ((ended = waitpid(parent, NULL, WNOHANG)) == 0 && now_ms() < end)
+		poll(NULL, 0, 1);
+	cr_expect_eq(ended, parent, "the process that makes them is still there");
+}
+
 /* ---- many at once, where processes are slow ---- */
 
 #define PROGRAMS 20
