@@ -5,7 +5,10 @@
 
 #include "base/bits.h"
 #include "config/limits.h"
+#include "control/control.h"
+#include "control/network/destinations.h"
 #include "control_rig.h"
+#include "lcore/inside.h"
 
 TestSuite(cmd_list, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
@@ -241,5 +244,39 @@ Test(cmd_list, strangers_see_no_objects)
 	make_objects(fd, &o);
 	as_nobody(sees_nothing);
 	cr_expect_eq(count(fd, COMMAND_QP_LIST), 1);
+	close(fd);
+}
+
+static int sees_no_neighbour(void)
+{
+	int fd = message_connect(path);
+
+	return fd < 0 ? 1 : count(fd, COMMAND_NEIGHBOUR_LIST) != 0 ? 2 : 0;
+}
+
+/* Who talks to whom is told to root and the engine's user alone. The engine has no port, so this is made. */
+Test(cmd_list, strangers_see_no_neighbours)
+{
+	static const struct gid peer = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } };
+	struct engine *inside = (struct engine *)engine;
+	struct control *control = inside->control;
+	static struct engine_qp user;
+	enum flow_state state;
+	struct mac mac;
+	int fd = attach();
+
+	pthread_mutex_lock(&inside->control_lock);
+	control->destinations = destinations_new();
+	cr_assert_not_null(control->destinations);
+	cr_assert_eq(destination_find_way(inside, &peer, &state, &mac), 0);
+	destination_of_qp(inside, &user, &peer);
+	pthread_mutex_unlock(&inside->control_lock);
+	cr_expect_eq(count(fd, COMMAND_NEIGHBOUR_LIST), 1);
+	as_nobody(sees_no_neighbour);
+	pthread_mutex_lock(&inside->control_lock);
+	destination_leave_qp(&user);
+	destinations_free(control->destinations);
+	control->destinations = NULL;
+	pthread_mutex_unlock(&inside->control_lock);
 	close(fd);
 }
