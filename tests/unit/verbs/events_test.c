@@ -412,3 +412,37 @@ Test(events, an_event_of_a_cq_waits_for_room)
 	}
 	cr_expect(comes, "the event that found the socket full is lost");
 }
+
+static void *is_free(void *mutex)
+{
+	bool is = pthread_mutex_trylock(mutex) == 0;
+
+	if (is)
+		pthread_mutex_unlock(mutex);
+	return is ? mutex : NULL;
+}
+
+/*
+ * Threads may acknowledge events of one object at once. This thread has the object's lock already, so an
+ * acknowledgement that did not take it, but gives it back, leaves it free.
+ */
+Test(events, acknowledgements_take_the_lock_of_their_object)
+{
+	pthread_mutexattr_t attr;
+	pthread_t thread;
+	void *said;
+
+	cr_assert_eq(pthread_mutexattr_init(&attr), 0);
+	cr_assert_eq(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE), 0);
+	cr_assert_eq(pthread_mutex_destroy(&e.cq->mutex), 0);
+	cr_assert_eq(pthread_mutex_init(&e.cq->mutex, &attr), 0);
+	pthread_mutexattr_destroy(&attr);
+	cr_assert_eq(pthread_mutex_lock(&e.cq->mutex), 0);
+	ibv_ack_cq_events(e.cq, 3);
+	cr_assert_eq(pthread_create(&thread, NULL, is_free, &e.cq->mutex), 0);
+	cr_assert_eq(pthread_join(thread, &said), 0);
+	cr_expect_null(said);
+	cr_expect_eq(e.cq->comp_events_completed, 3);
+	e.cq->comp_events_completed = 0; /* there was none */
+	pthread_mutex_unlock(&e.cq->mutex);
+}
