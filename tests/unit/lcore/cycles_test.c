@@ -100,6 +100,31 @@ Test(cycles, a_write_passes_each_stage)
 	cr_expect_null(l->stages, "between rounds");
 }
 
+/* Each reading finds that a cycle passed, and the one behind a completion, a thousand. */
+static uint64_t read_slow_clock(void)
+{
+	static uint64_t seen;
+	uint64_t pushed = r->side[0].send_cq.rings.now->head;
+
+	now += pushed != seen ? 1000 : 1;
+	seen = pushed;
+	return now;
+}
+
+Test(cycles, are_those_of_the_stage_whose_work_it_was)
+{
+	struct cycles_sum s;
+
+	read_slow_clock();
+	l->cycles->clock = read_slow_clock;
+	start(1, TIME_NEVER);
+	message(WORK_RDMA_WRITE, 8);
+	s = reading().sum;
+	for (enum stage i = 0; i < STAGE_COUNT; i++)
+		cr_expect_eq(s.cycles[i] >= 1000, i == STAGE_COMPLETE, "%s: %lu", stage_name(i),
+			     s.cycles[i]);
+}
+
 Test(cycles, what_is_not_passed_has_none)
 {
 	struct cycles_sum s;
