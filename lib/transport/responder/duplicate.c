@@ -81,6 +81,7 @@ void duplicate_next_part(const struct qp *qp, struct record *rec)
 	if (rec->parts == 0)
 		return;
 	rec->owed = true;
+	rec->repeated = true; /* all of the READ was sent once */
 	rec->replied = 0;
 	rec->reply_psn = psn;
 	rec->reply_va = rec->va + ((uint64_t)((psn - rec->psn) & PSN_MASK) << qp->mtu_shift);
