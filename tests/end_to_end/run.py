@@ -27,6 +27,7 @@ import privileges
 import programs
 import raw
 import rsockets
+import storage
 import wires
 from rig import RIGS, ROOT, Failure, Skipped, remove_leftovers
 
@@ -77,7 +78,7 @@ def all_cases():
         for name, run in wires.CASES.get(place, ()):
             yield Case(f"{place}/{name}", place, run, True)
         for where, name, run, quick in [*connections.cases(), *raw.cases(), *devices.cases(),
-                                        *rsockets.cases()]:
+                                        *rsockets.cases(), *storage.cases()]:
             if where == place:
                 yield Case(f"{place}/{name}", place, run, quick)
     for place in cases.OTHER_PLACES:
