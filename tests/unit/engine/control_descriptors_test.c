@@ -196,7 +196,7 @@ static double longest_command(void)
 		starved_begin(&starved);
 		cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
 			     0);
-		took = starved_control(&starved) * 1e3;
+		took = starved_command(&starved) * 1e3;
 		longest = took > longest ? took : longest;
 		poll(NULL, 0, 5);
 	} while (++commands < FEWEST || now_ms() < end);

@@ -83,7 +83,7 @@ static void expect_others_served(const char *while_what)
 		starved_begin(&starved);
 		cr_assert_eq(ask(fd, COMMAND_DEVICE, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
 			     0, "%s", while_what);
-		took = starved_control(&starved);
+		took = starved_command(&starved);
 		longest = took > longest ? took : longest;
 	}
 	starved_close(&starved);

@@ -217,10 +217,10 @@ static double ask_once(int fd, uint32_t context, struct starved *starved)
 
 	starved_begin(starved);
 	cr_assert_eq(ask_handle(fd, COMMAND_ALLOC_PD, context, &pd), 0);
-	made = starved_control(starved);
+	made = starved_command(starved);
 	starved_begin(starved);
 	cr_assert_eq(ask_handle(fd, COMMAND_DEALLOC_PD, pd, NULL), 0);
-	ended = starved_control(starved);
+	ended = starved_command(starved);
 	return made > ended ? made : ended;
 }
 

@@ -223,7 +223,7 @@ static bool ask_meanwhile(int other, struct starved *starved, double *longest)
 		cr_assert_eq(ask(other, COMMAND_STATISTICS, &q.h, sizeof(q), &s.h, sizeof(s), NULL,
 				 NULL),
 			     0);
-		took = starved_control(starved);
+		took = starved_command(starved);
 		*longest = MAX_OF(*longest, took);
 	}
 	return parked;

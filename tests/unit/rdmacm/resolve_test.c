@@ -38,7 +38,7 @@ static double command_time(void)
 	starved_begin(&s);
 	for (int i = 0; i < COMMANDS; i++)
 		rdma_destroy_id(open_id(channel, RDMA_PS_TCP));
-	took = starved_control(&s) / (2 * COMMANDS);
+	took = starved_command(&s) / (2 * COMMANDS);
 	starved_close(&s);
 	return took;
 }

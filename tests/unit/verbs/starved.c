@@ -179,7 +179,7 @@ double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
 	return took;
 }
 
-static double command(const struct starved *s, bool by_lcores)
+double starved_command(const struct starved *s)
 {
 	double excused = 0, took = starved_now() - s->began;
 
@@ -187,19 +187,8 @@ static double command(const struct starved *s, bool by_lcores)
 		return took;
 	excused = waited(s->own) - s->own_before;
 	for (uint32_t i = 0; i < s->asked; i++)
-		if (by_lcores || s->control[i])
-			excused += waited(s->fd[i]) - s->before[i];
+		excused += waited(s->fd[i]) - s->before[i];
 	return left(s, took, excused);
-}
-
-double starved_command(const struct starved *s)
-{
-	return command(s, true);
-}
-
-double starved_control(const struct starved *s)
-{
-	return command(s, false);
 }
 
 double starved_alone(const struct starved *s)

@@ -47,9 +47,7 @@ bool starved_poll(struct starved *s, struct ibv_cq *cq, struct ibv_wc *wc, int n
 /* Seconds since starved_begin, of a command: the caller has slept until it was answered. */
 void starved_begin(struct starved *s);
 double starved_command(const struct starved *s);
-/* ... of one with which no lcore has to do: that lcores wait for a processor excuses nothing. */
-double starved_control(const struct starved *s);
-/* ... of the longer one of two such commands. */
+/* ... of the longer one of two commands. */
 double starved_commands(struct starved *s, struct ibv_context *context);
 
 /* ... in which the caller, who waited for nobody, could have run. */

@@ -11,10 +11,10 @@ double starved_commands(struct starved *s, struct ibv_context *context)
 
 	starved_begin(s);
 	pd = ibv_alloc_pd(context);
-	made = starved_control(s);
+	made = starved_command(s);
 	cr_assert_not_null(pd, "a command beside an attack");
 	starved_begin(s);
 	cr_assert_eq(ibv_dealloc_pd(pd), 0);
-	ended = starved_control(s);
+	ended = starved_command(s);
 	return made > ended ? made : ended;
 }
