@@ -110,7 +110,7 @@ Test(park, as_many_go_as_have_room)
 		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
 		for (int i = 0; i < POLLS && only_path(r).parked < 2; i++)
 			rig_poll(r);
-		cr_assert_eq(only_path(r).parked, 2, "%lu wait", only_path(r).parked);
+		cr_assert_eq(only_path(r).parked, 2, "%u wait", only_path(r).parked);
 		p->flying = 0;
 		p->window = (uint64_t)turns * LIMIT_TURN * p->packet;
 		paths_release(r->engine.lcore, clock_now());
