@@ -46,23 +46,23 @@ static void free_cq(struct cq *q)
 	free(q);
 }
 
-static void fill_up(bool one_lcore)
+static void fill_up(uint32_t size, uint32_t capacity, bool one_lcore)
 {
-	struct cq *q = new_cq(8, 5);
+	struct cq *q = new_cq(size, capacity);
 	struct completion c = { .wr_id = 0 };
 
 	q->side.one_lcore = one_lcore;
 	for (uint64_t round = 0; round < 10; round++) {
-		for (uint64_t i = 0; i < 5; i++) {
-			c.wr_id = round * 5 + i;
+		for (uint64_t i = 0; i < capacity; i++) {
+			c.wr_id = round * capacity + i;
 			cr_assert(cq_ring_push(&q->side, &c));
 		}
 		cr_assert_not(cq_ring_push(&q->side, &c), "the capacity is the announced one");
-		for (uint64_t i = 0; i < 5; i++) {
+		for (uint64_t i = 0; i < capacity; i++) {
 			const struct completion *seen = ring_client_peek(q->ring, STRIDE);
 
 			cr_assert_not_null(seen);
-			cr_assert_eq(seen->wr_id, round * 5 + i);
+			cr_assert_eq(seen->wr_id, round * capacity + i);
 			ring_client_release(q->ring, 1);
 		}
 		cr_assert_null(ring_client_peek(q->ring, STRIDE));
@@ -72,8 +72,10 @@ static void fill_up(bool one_lcore)
 
 Test(cq_ring, fills_to_its_capacity_and_wraps)
 {
-	fill_up(false);
-	fill_up(true);
+	fill_up(8, 5, false);
+	fill_up(8, 5, true);
+	fill_up(2, 1, false); /* the smallest */
+	fill_up(2, 1, true);
 }
 
 /* hostile H-91: forged positions in a completion queue. */

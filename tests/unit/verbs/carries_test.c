@@ -436,6 +436,17 @@ Test(carries, the_extended_calls)
 		walk(transports[i].name, transports[i].type, post_extended);
 }
 
+/* A longer one would name another SRQ when it is cut. */
+Test(carries, the_number_of_an_srq_has_24_bits)
+{
+	cr_assert(lane_open("XRC", IBV_QPT_XRC_SEND));
+	lane.srqn |= 1u << 24;
+	cr_expect_eq(post(&rows[0]), EINVAL);
+	cr_expect_eq(post_extended(&rows[0]), EINVAL);
+	ud_silent(e.cq, "what was refused");
+	lane_close();
+}
+
 /* ibv_create_qp_ex refuses operations that the queue pair does not carry. */
 Test(carries, operations_that_a_queue_pair_is_created_with)
 {
