@@ -89,7 +89,8 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
  * timer, and replies are sent as ever. The caller keeps those that wait in their order, and resumes
  * the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest. TIME_NEVER: that
  * comes with an event of some queue pair of the path. When qp_is_held() is false it waits no more
- * (it failed, or has another path).
+ * (it failed, or has another path). A deadline passes if nobody on the path is answered for an ACK timeout:
+ * then its oldest packet leaves without its turn.
  */
 void qp_resume(struct qp *qp);
 bool qp_is_held(const struct qp *qp);

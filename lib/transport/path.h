@@ -66,6 +66,7 @@ struct path {
 	nanotime
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
+	uint32_t heard; /* answers to any queue pair */
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
@@ -149,6 +150,11 @@ void path_lost(struct path *p, bool goes_back, nanotime now);
 void path_silent(struct path *p, nanotime now);
 /* A queue pair was silent for as long as seemed enough, so its oldest packet is sent once more. */
 void path_probed(struct path *p);
+
+static inline uint32_t path_heard(const struct path *p)
+{
+	return p != NULL ? p->heard : 0;
+}
 
 /* A packet that left then was answered. */
 static inline void path_answered(struct path *p, nanotime left)

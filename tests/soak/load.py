@@ -45,11 +45,12 @@ class Program:
         """Waits for the end; returns what they counted."""
         self.go_on()
         try:
-            for process in self.processes:
-                status = process.wait(limit)
-                if status not in self.allowed(process):
-                    raise Failure(f"{self.place.name}: {process.name} ended with {status}: "
-                                  f"{failure_of(process)}")
+            wrong = [(p, status) for p, status in [(p, p.wait(limit)) for p in self.processes]
+                     if status not in self.allowed(p)]
+            if wrong:  # that one of them lost the other is what follows
+                process, status = min(wrong, key=lambda one: one[1] == LOST)
+                raise Failure(f"{self.place.name}: {process.name} ended with {status}: "
+                              f"{failure_of(process)}")
         finally:
             self.remove()
         return self.sums

@@ -33,7 +33,7 @@ extern const char *const kind_names[KINDS];
 #define SLOT_OCTETS (LONGEST + 4096u) /* a receive of a datagram begins with the GRH */
 #define INLINE_MOST 64u
 #define STALL_S	    180 /* without a completion of what was posted */
-#define LOST_S	    180 /* for the end of all that was posted when the other side is gone */
+#define LOST_S	    60 /* for the end of all that was posted when the other side is gone */
 #define RETRY_TIME  18 /* 1.07 s, eight times: an interface that goes down comes back by then */
 #define QKEY	    0x11111111u
 

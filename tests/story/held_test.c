@@ -4,6 +4,8 @@
 #include "transport/path.h"
 #include "transport/qp.h"
 
+#define TIMEOUT 4194304u /* ns: 4.096 us * 2^10 */
+
 static struct path path;
 
 /* A path whose window is so many packets of the story's MTU. */
@@ -72,7 +74,7 @@ Test(held, replies_are_not_held_back)
 	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
 	cr_assert_eq(next(), NEXT_HELD);
 	cr_assert_eq(next(), NEXT_NOTHING, "it is asked again by qp_resume alone");
-	cr_assert_eq(qp_deadline(a->q->core), TIME_NEVER, "it costs no retry, and no timer");
+	cr_assert_eq(qp_deadline(a->q->core), ms(1000) + now + TIMEOUT, "until then no timer");
 	post(b, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 10);
 	pass(b, "RC WRITE ONLY", B_PSN);
 	pass_ack(a, B_PSN, 1);
@@ -129,6 +131,83 @@ Test(held, a_loss_gives_its_room_back)
 	exchange();
 	expect_completion(a, 1, STATUS_SUCCESS);
 	cr_assert_eq(path.flying, 0);
+}
+
+/* Lets the time pass until `until`. Returns the packets that left, none of which arrives. */
+static uint32_t lose_all(nanotime until)
+{
+	uint32_t sent = 0;
+
+	while (now < until) {
+		while (node_next(a->q, ms(1000) + now, &a->packet, a->payload)) {
+			cr_assert_eq(a->packet.psn, A_PSN, "the oldest alone");
+			sent++;
+		}
+		at(now + us(100));
+	}
+	return sent;
+}
+
+/* Others wait for a peer that is gone, each until its timer fires: this one finds out beside them. */
+Test(held, nobody_waits_for_turns_on_a_silent_path)
+{
+	begin(4);
+	path.flying = path.window;
+	path.held = 1;
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
+	cr_assert_eq(lose_all(TIMEOUT), 0);
+	cr_assert(qp_is_held(a->q->core));
+	cr_assert_gt(lose_all(4 * (nanotime)TIMEOUT), 3);
+	expect_no_completion(a);
+	lose_all(5 * (nanotime)TIMEOUT + ms(1));
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
+	cr_assert_eq(path.held, 1);
+}
+
+/* The retries are those of a queue pair alone, whether it is held between them or not. */
+Test(held, its_retries_do_not_wait_for_turns_on_a_silent_path)
+{
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	lose(a, "RC SEND ONLY", A_PSN);
+	path.flying = path.window;
+	path.held = 1;
+	lose_all(4 * (nanotime)TIMEOUT - us(200));
+	expect_no_completion(a);
+	lose_all(4 * (nanotime)TIMEOUT + ms(1));
+	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
+}
+
+/* A path that is full, but answers, comes to everybody in its turn. */
+Test(held, who_hears_others_waits_for_its_turn)
+{
+	begin(4);
+	path.flying = path.window;
+	path.held = 1;
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	cr_assert_eq(next(), NEXT_HELD);
+	for (uint32_t i = 1; i <= 20; i++) {
+		path.heard++;
+		cr_assert_eq(lose_all(i * (nanotime)TIMEOUT), 0);
+	}
+	cr_assert(qp_is_held(a->q->core));
+	expect_no_completion(a);
+	path.flying = 0;
+	qp_resume(a->q->core);
+	pass(a, "RC SEND ONLY", A_PSN);
+	pass_ack(b, A_PSN, 1);
+	expect_completion(a, 1, STATUS_SUCCESS);
+}
+
+/* ... and an answer says that the peer is there. */
+Test(held, answers_to_any_queue_pair_are_heard)
+{
+	begin(4);
+	post(a, .wr_id = 1, .opcode = WORK_SEND, .length = 10);
+	exchange();
+	cr_assert_eq(path.heard, 1);
 }
 
 Test(held, a_cnp_shrinks_the_window_of_the_path)

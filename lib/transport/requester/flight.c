@@ -72,14 +72,41 @@ uint32_t flight_read_octets(const struct qp *qp, uint32_t length)
 				flight_octets(1, MIN_OF(length, qp->mtu)));
 }
 
-void flight_hold(struct qp *qp, uint32_t octets)
+static void watch_path(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	r->heard = qp->path->heard;
+	r->unheard_at = r->timeout != TIME_NEVER ? now + r->timeout : TIME_NEVER;
+}
+
+void flight_hold(struct qp *qp, uint32_t octets, nanotime now)
 {
 	assert(qp->path != NULL && !qp->req.held && "it was to send");
 	qp->req.held = true;
 	qp->req.wanted = octets;
 	qp->req.resumed = 0;
+	if (qp->req.nxt_psn == qp->req.una_psn)
+		watch_path(qp, now);
 	qp->path->held++;
 	path_count(qp->path, PATH_WAIT);
+}
+
+/*
+ * Its turn does not come as others wait for a peer that may be gone. Each of them has the path until its
+ * timer fires, so hundreds would find out one after the other.
+ */
+void flight_expired(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	if (now < r->unheard_at)
+		return;
+	r->unheard_at = TIME_NEVER;
+	if (r->heard == qp->path->heard)
+		r->unheard = true;
+	else
+		watch_path(qp, now);
 }
 
 void flight_release(struct qp *qp)
@@ -88,6 +115,7 @@ void flight_release(struct qp *qp)
 		return;
 	assert(qp->path->held > 0);
 	qp->req.held = false;
+	qp->req.unheard_at = TIME_NEVER;
 	qp->path->held--;
 }
 

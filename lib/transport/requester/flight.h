@@ -83,14 +83,27 @@ static inline bool flight_should_ask(const struct qp *qp)
 	       (qp->path != NULL && 4 * r->unasked_octets > qp->path->window);
 }
 
-/* It waits for its path: only a probe of the oldest packet may leave. */
-static inline bool flight_waits(const struct requester *r)
+/*
+ * The next packet is the oldest, and goes whether the path has room or not: a probe, or one that would wait
+ * for room that only silent packets take. It is seldom, and finds out whether the path is there at all.
+ */
+static inline bool flight_is_alone(const struct requester *r)
 {
-	return r->held && !(r->board.probes > 0 && r->nxt_psn == r->una_psn);
+	return (r->board.probes > 0 || r->unheard) && r->nxt_psn == r->una_psn;
 }
 
-/* The queue pair is held back until qp_resume: it wants to send so many octets. */
-void flight_hold(struct qp *qp, uint32_t octets);
+/* It waits for its path. */
+static inline bool flight_waits(const struct requester *r)
+{
+	return r->held && !flight_is_alone(r);
+}
+
+/*
+ * The queue pair is held back until qp_resume: it wants to send so many octets. If nothing of its own is on
+ * its way, it waits for an ACK timeout that its path spends in silence, and no longer (flight_expired).
+ */
+void flight_hold(struct qp *qp, uint32_t octets, nanotime now);
+void flight_expired(struct qp *qp, nanotime now);
 /* It is not: it has nothing to send, or another path. */
 void flight_release(struct qp *qp);
 

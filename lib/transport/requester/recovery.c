@@ -304,6 +304,8 @@ static bool sent_once(const struct board *b, uint32_t psn)
 
 void recovery_heard(struct qp *qp)
 {
+	if (qp->path != NULL)
+		qp->path->heard++;
 	if (qp->req.board.probes > 0)
 		path_answered(qp->path, qp->req.board.quiet_at);
 }

@@ -164,16 +164,15 @@ static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t do
 }
 
 /*
- * What the path must have room for before the next packet; 0: nothing, as it stays at home, or as it is a
- * probe, which is seldom, and finds out whether the path is there at all.
+ * What the path must have room for before the next packet; 0: nothing, as it stays at home or goes
+ * alone.
  */
 static uint32_t octets_wanted(const struct qp *qp, const struct message *m)
 {
 	const struct requester *r = &qp->req;
 	uint32_t done = r->nxt != r->begun ? (r->nxt_psn - m->first_psn) & PSN_MASK : 0;
 
-	if (qp->path == NULL || kind_is_local(m->kind) ||
-	    (r->board.probes > 0 && r->nxt_psn == r->una_psn))
+	if (qp->path == NULL || kind_is_local(m->kind) || flight_is_alone(r))
 		return 0;
 	if (m->kind == KIND_READ_REQUEST)
 		return flight_read_octets(qp, to_ask(qp, m, done));
@@ -234,7 +233,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 	}
 	wanted = octets_wanted(qp, m);
 	if (wanted > 0 && !flight_may_send(qp, wanted, now)) {
-		flight_hold(qp, wanted);
+		flight_hold(qp, wanted, now);
 		*not_before = qp_resumes_at(qp, now);
 		return NEXT_HELD;
 	}

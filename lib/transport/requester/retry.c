@@ -42,6 +42,8 @@ void retry_reset(struct qp *qp)
 	recovery_reset(qp);
 	r->timeout = TIME_NEVER;
 	r->retry_at = TIME_NEVER;
+	r->unheard_at = TIME_NEVER;
+	r->unheard = false;
 	r->rnr_until = TIME_NEVER;
 	r->paced_until = TIME_NEVER;
 	r->resumed = 0;
@@ -56,8 +58,10 @@ static nanotime timer_from(const struct requester *r, nanotime now)
 void retry_started(struct qp *qp, nanotime now)
 {
 	assert(qp->req.una != qp->req.begun && "something is on its way");
-	if (qp->req.retry_at == TIME_NEVER)
+	if (qp->req.retry_at == TIME_NEVER) {
 		qp->req.retry_at = timer_from(&qp->req, now);
+		qp->req.heard = path_heard(qp->path);
+	}
 	if (qp->req.board.probe_at == TIME_NEVER)
 		recovery_wait(qp, now);
 }
@@ -109,6 +113,7 @@ void retry_progress(struct qp *qp, nanotime now)
 	r->retries = qp->attr.retry_cnt;
 	r->rnr_retries = qp->attr.rnr_retry;
 	r->recovering = false;
+	r->unheard = false;
 	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
 	if (r->una_psn == r->top_psn)
 		recovery_stop(qp);
@@ -198,8 +203,9 @@ nanotime qp_deadline(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
 
-	return time_earlier(time_earlier(recovery_deadline(qp), qp->resp.nak_at),
-			    time_earlier(r->paced_until, time_earlier(r->retry_at, r->rnr_until)));
+	return time_earlier(time_earlier(time_earlier(recovery_deadline(qp), qp->resp.nak_at),
+					 time_earlier(r->paced_until, r->unheard_at)),
+			    time_earlier(r->retry_at, r->rnr_until));
 }
 
 void qp_expired(struct qp *qp, nanotime now)
@@ -212,6 +218,7 @@ void qp_expired(struct qp *qp, nanotime now)
 		r->paced_until = TIME_NEVER;
 	recovery_expired(qp, now);
 	flight_trim(qp, false);
+	flight_expired(qp, now);
 	respond_expired(qp, now);
 	if (r->retry_at == TIME_NEVER || now < r->retry_at)
 		return;
@@ -221,6 +228,7 @@ void qp_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
+	r->unheard = r->heard == path_heard(qp->path);
 	if (qp->path != NULL)
 		path_silent(qp->path, now);
 	recovery_start_over(qp);

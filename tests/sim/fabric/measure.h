@@ -13,6 +13,7 @@ struct measure {
 	double *took; /* ns, of each message that completed between them */
 	uint64_t messages, room;
 	uint32_t failed; /* queue pairs that gave up */
+	nanotime last_failure;
 	char first_failure[160]; /* of the core's; "": none */
 };
 

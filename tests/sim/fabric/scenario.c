@@ -243,6 +243,7 @@ void scenario_run(const struct scenario_config *c, struct scenario_result *r)
 	sum_hosts(&n, r);
 	sum_bottleneck(&n, r);
 	r->failed = n.measure.failed;
+	r->last_failure = n.measure.last_failure;
 	r->beside_sent = n.beside.posted;
 	r->beside_arrived = n.beside.arrived;
 	if (n.measure.first_failure[0] != '\0')

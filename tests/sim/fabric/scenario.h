@@ -88,6 +88,7 @@ struct scenario_result {
 	uint64_t longest; /* octets that waited at the bottleneck, at most */
 	uint64_t beside_sent, beside_arrived; /* messages */
 	uint32_t failed; /* queue pairs that gave up; if one is uroce's, the run is not ok */
+	nanotime last_failure; /* ... the last of them at that time */
 };
 
 const char *scenario_name(enum scenario s);

@@ -230,6 +230,24 @@ Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
 	cr_expect_lt(r.again, 0.005, "nothing was lost: %g", r.again);
 }
 
+/*
+ * Each of them gives up after eight times 4.2 ms: a path that lets one packet go at a time must not make them
+ * do so one after the other.
+ */
+Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 60)
+{
+	struct scenario_config c = small(SCENARIO_MANY, PEERS_UROCE);
+	struct scenario_result r;
+
+	c.loss = 1;
+	c.timeout = 10;
+	scenario_run(&c, &r);
+	cr_assert_eq(r.failed, c.qps);
+	cr_assert_geq(r.last_failure, 8 * UINT64_C(4194304));
+	cr_assert_lt(r.last_failure, 11 * UINT64_C(4194304), "%.1f ms",
+		     (double)r.last_failure / 1e6);
+}
+
 Test(scenario, plots_itself, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_BOTTLENECK, PEERS_UROCE);

@@ -118,6 +118,7 @@ static void fail(struct transfer *t, const struct fabric *f, uint32_t status, co
 	t->failed = true;
 	t->stopped = true;
 	m->failed++;
+	m->last_failure = f->now;
 	if (t->out->q == NULL || m->first_failure[0] != '\0')
 		return;
 	snprintf(m->first_failure, sizeof(m->first_failure),
