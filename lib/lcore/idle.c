@@ -47,15 +47,20 @@ static int bell_of(struct lcore *l)
 	return p != NULL && l->queue != UINT16_MAX ? p->ops->bell_fd(p, l->queue) : -1;
 }
 
+/* What arrives at its port does not wake it. */
+static bool naps(const struct lcore *l, int bell)
+{
+	return l->engine->port != NULL && l->queue != UINT16_MAX && bell < 0;
+}
+
 static nanotime sleep_for(struct lcore *l, int bell, nanotime now)
 {
-	struct port *p = l->engine->port;
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
 	nanotime most = SLEEP_MOST;
 
 	next = time_earlier(next, paths_next(l, now));
-	if (p != NULL && l->queue != UINT16_MAX && bell < 0)
-		most = time_earlier(most, p->nap);
+	if (naps(l, bell))
+		most = time_earlier(most, l->engine->port->nap);
 	if (moving_tries(l))
 		most = time_earlier(most, TRY_AGAIN);
 	if (next == TIME_NEVER)
@@ -88,7 +93,7 @@ static void wait_for_bell(struct lcore *l, int bell, nanotime now)
 	while (!lcore_sit(l))
 		sched_yield();
 	l->summoned = false;
-	if (bell >= 0)
+	if (!naps(l, bell))
 		paths_woken(l, clock_now());
 	if (n <= 0)
 		return;

@@ -44,7 +44,7 @@ void paths_release(struct lcore *l, nanotime now);
 nanotime paths_next(const struct lcore *l, nanotime now);
 /* A poll begins at `now`; whether the last one had work. Round trips are longer by what lies between them. */
 void paths_polled(struct lcore *l, bool worked, nanotime now);
-/* It slept until a bell called it: nothing was late meanwhile. */
+/* It slept, and what arrives would have woken it: nothing was late meanwhile. */
 void paths_woken(struct lcore *l, nanotime now);
 /* A frame leaves that the port did not take for so long. */
 void paths_stalled(struct lcore *l, nanotime waited, nanotime now);
