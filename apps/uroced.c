@@ -19,17 +19,13 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
-#include <rte_mbuf.h>
 
 #include "base/bits.h"
 #include "control/statistics.h"
 #include "cpus.h"
 #include "drivers/ethdev/ethdev.h"
-#include "drivers/ethdev/netdev.h"
-#include "drivers/kernel_interface/kernel_interface.h"
 #include "engine/port.h"
 #include "protocol/command.h"
 #include "uroced_confine.h"
@@ -39,17 +35,14 @@
 #include "uroced_log.h"
 #include "uroced_notify.h"
 #include "uroced_options.h"
+#include "uroced_port.h"
 #include "uroced_reload.h"
 #include "uroced_runtime.h"
 #include "uroced_telemetry.h"
 
-#define MTU_DEFAULT   4200u
-#define MTU_OF_4096   4176u
-#define PAUSE_MS      200
-#define LINK_WAIT_S   10 /* some cards need seconds to agree on a speed */
-#define POOL_BASE     4096u
-#define POOL_PER_CORE 12288u
-#define POOL_CACHE    256u
+#define MTU_OF_4096 4176u
+#define PAUSE_MS    200
+#define LINK_WAIT_S 10 /* some cards need seconds to agree on a speed */
 
 /* ---- this host ---- */
 
@@ -114,173 +107,6 @@ static int default_socket(struct uroced_options *o)
 	}
 	snprintf(o->socket, sizeof(o->socket), "%s/uroced.sock", folder);
 	return 0;
-}
-
-/* ---- the port ---- */
-
-/* -m cannot make hugepages, and without -m EAL takes as many as are free. */
-static void say_no_pool(uint32_t n, uint32_t octets)
-{
-	uint32_t mib = (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64;
-
-	if (rte_eal_has_hugepages())
-		say("no memory for %u packet buffers of %u octets: have %u MiB of hugepages free (echo %u "
-		    "> /proc/sys/vm/nr_hugepages), or --no-huge",
-		    n, octets, mib, mib / 2 + 64);
-	else
-		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
-		    octets, mib);
-}
-
-/* netdev: what --netdev asks for; NULL: --port. */
-static struct rte_mempool *make_pool(const struct uroced_options *o,
-				     const struct netdev_options *netdev, uint32_t lcores)
-{
-	uint16_t mtu = o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT;
-	uint32_t octets = ethdev_buffer_octets(o->port, mtu);
-	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
-	struct rte_mempool *pool;
-
-	octets = netdev != NULL ? netdev_mbuf_octets(netdev) : octets;
-	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
-	pool = netdev != NULL ? netdev_pool(netdev, "uroced", n, POOL_CACHE)
-			      : ethdev_pool(o->port, "uroced", n, POOL_CACHE, (uint16_t)octets);
-	if (pool == NULL)
-		say_no_pool(n, octets);
-	return pool;
-}
-
-static void list_ports(char *text, size_t size)
-{
-	char name[RTE_ETH_NAME_MAX_LEN];
-	size_t n = 0;
-	uint16_t id;
-
-	text[0] = '\0';
-	RTE_ETH_FOREACH_DEV(id)
-	if (rte_eth_dev_get_name_by_port(id, name) == 0 && n < size)
-		n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? ", " : "", name);
-}
-
-/*
- * The kernel owns the addresses, including those of --ip. The engine follows what the interface
- * has, now and later.
- */
-static int give_addresses(struct uroced_options *o)
-{
-	struct port *p = port_of_program(o->engine.port);
-
-	for (uint32_t i = 0; i < o->engine.addresses; i++) {
-		const struct uroce_address *a = &o->engine.address[i];
-		struct gid gid;
-		int error;
-
-		memcpy(gid.octet, a->octet, sizeof(gid.octet));
-		error = kernel_interface_add_address(p->kernel, &gid, a->prefix);
-		if (error == 0)
-			continue;
-		say("--ip: cannot give an address to --kernel-interface %s: %s",
-		    o->kernel_interface, strerror(error));
-		p->ops->close(p);
-		return 1;
-	}
-	o->engine.addresses = 0;
-	p->ops->refresh(p);
-	return 0;
-}
-
-static int open_netdev(struct uroced_options *o, uint32_t lcores)
-{
-	struct netdev_options n = { .iface = o->netdev,
-				    .driver = (enum netdev_driver)o->netdev_driver,
-				    .queues = (uint16_t)lcores,
-				    .mtu = o->engine.mtu,
-				    .vlan = o->engine.vlan,
-				    .socket = SOCKET_ID_ANY };
-	char why[512];
-
-	if (!netdev_check(&n, why, sizeof(why))) {
-		say("%s", why);
-		return 1;
-	}
-	o->engine.pool = make_pool(o, &n, lcores);
-	if (o->engine.pool == NULL)
-		return 1;
-	n.pool = o->engine.pool;
-	o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
-	if (o->engine.port == NULL)
-		say("%s", why);
-	return o->engine.port == NULL;
-}
-
-static int open_named_port(struct uroced_options *o, uint32_t lcores)
-{
-	struct ethdev_options e = { .name = o->port,
-				    .queues = (uint16_t)lcores,
-				    .mtu = o->engine.mtu,
-				    .socket = SOCKET_ID_ANY };
-	char why[512], names[128];
-	uint16_t id;
-
-	if (rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
-		list_ports(names, sizeof(names));
-		if (ethdev_why_missing(o->port, why, sizeof(why)))
-			say("--port %s", why);
-		else
-			say("--port %s: EAL has no such port (it has: %s); add it with -a or "
-			    "--vdev before `--`",
-			    o->port, names[0] != '\0' ? names : "none");
-		return 1;
-	}
-	o->engine.pool = make_pool(o, NULL, lcores);
-	if (o->engine.pool == NULL)
-		return 1;
-	e.pool = o->engine.pool;
-	if (o->kernel_interface[0] != '\0')
-		e.kernel_interface = o->kernel_interface;
-	o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
-	if (o->engine.port == NULL)
-		say("%s", why);
-	if (o->engine.port != NULL && o->kernel_interface[0] != '\0')
-		return give_addresses(o);
-	return o->engine.port == NULL;
-}
-
-static int open_port(struct uroced_options *o, uint32_t lcores)
-{
-	char names[128];
-
-	if (o->netdev[0] != '\0')
-		return open_netdev(o, lcores);
-	if (o->port[0] != '\0')
-		return open_named_port(o, lcores);
-	list_ports(names, sizeof(names));
-	if (names[0] == '\0')
-		return 0;
-	say("EAL has a port (%s) that is not used: name it with --port or remove it", names);
-	return 1;
-}
-
-struct free_for {
-	uint16_t vlan;
-	char *why;
-	size_t why_size;
-};
-
-static int device_is_taken(void *free_for, const char *device)
-{
-	const struct free_for *f = free_for;
-
-	return !ethdev_device_is_free(device, f->vlan, f->why, f->why_size);
-}
-
-/* Before EAL makes the devices: that may harm the engine that has one of their interfaces. */
-static int check_devices(const struct eal_arguments *eal, const struct uroced_options *o, char *why,
-			 size_t why_size)
-{
-	struct free_for f = { o->engine.vlan, why, why_size };
-
-	return eal_options_vdevs(eal, device_is_taken, &f);
 }
 
 /* ---- the engine ---- */
@@ -533,7 +359,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 	if (status == 0 && o->socket[0] == '\0')
 		status = default_socket(o);
 	if (status == 0)
-		status = open_port(o, o->engine.lcores);
+		status = uroced_open_port(o, o->engine.lcores);
 	if (status != 0)
 		return status;
 	if (!o->unconfined)
@@ -582,7 +408,7 @@ int main(int argc, char **argv)
 	if (status == OPTIONS_OK && options.cmdline_file[0] != '\0')
 		status = console_check_file(options.cmdline_file, why, sizeof(why));
 	if (status == OPTIONS_OK)
-		status = check_devices(&eal, &options, why, sizeof(why));
+		status = uroced_check_devices(&eal, &options, why, sizeof(why));
 	if (status != OPTIONS_OK) {
 		say("%s", why);
 		return status;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port that uroced's options name. */
+#ifndef UROCED_PORT_H
+#define UROCED_PORT_H
+
+#include "uroced_eal_options.h"
+#include "uroced_options.h"
+
+/*
+ * Opens the port for so many lcores, with the pool of its packet buffers; both stand in o->engine
+ * then. No port is named: there is none. 0, or 1 after a message.
+ */
+int uroced_open_port(struct uroced_options *o, uint32_t lcores);
+
+/*
+ * Whether another engine has one of the devices. Before EAL makes them: that may harm the engine
+ * that has one of their interfaces. 0, or `why`.
+ */
+int uroced_check_devices(const struct eal_arguments *eal, const struct uroced_options *o, char *why,
+			 size_t why_size);
+
+#endif
