@@ -50,6 +50,8 @@ bool rig_post_invalidate(struct rig *r, uint32_t side, uint32_t length, uint32_t
 bool rig_receive(struct rig *r, uint32_t side);
 /* ... into so many octets from there. */
 bool rig_receive_at(struct rig *r, uint32_t side, uint32_t at, uint32_t length);
+/* This process's own memory as that of a peer; peer_memory_close and free it. */
+struct peer_memory *rig_own_memory(void);
 /* One poll of the lcore, then all sides' completions are taken. */
 void rig_poll(struct rig *r);
 

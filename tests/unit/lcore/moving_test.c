@@ -1,190 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Copies that a mover makes, with a mover that is held up where the test wants it: it sits in a
- * page of a userfaultfd until the descriptor is closed. Nothing that arrives meanwhile is lost.
- */
+/* Copies that a mover makes, with a mover that is held up. Nothing that arrives meanwhile is lost. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "drivers/client_memory/mover.h"
 #include "lcore/moving/moving.h"
-#include "loop_rig.h"
-#include "queue/doorbell.h"
+#include "moving_rig.h"
 #include "wire/opcode.h"
-
-#define PAGE	 4096u
-#define READS	 4u /* so many that they go by pid, which waits for the page */
-#define POLLS	 2000 /* of a mover that is held up */
-#define PATIENCE (20 * TIME_S)
-
-/* What holds up a mover; its batch is of an lcore that the rig has not. */
-struct gate {
-	int fd;
-	void *page;
-	uint64_t local[READS];
-	struct peer_copy copy[READS];
-	struct mover_batch batch;
-};
-
-static struct rig *r;
-static struct client other; /* of the sides 2 and 3 */
-static struct gate gate;
-
-static struct peer_memory *own_memory(void)
-{
-	struct peer_memory *m = calloc(1, sizeof(*m));
-
-	cr_assert_eq(peer_memory_open(m, open("/proc/self/mem", O_RDWR | O_CLOEXEC), getpid(),
-				      geteuid()),
-		     0);
-	return m;
-}
-
-static void give_mover(struct client *c)
-{
-	c->memory = own_memory();
-	c->mover = mover_create(c->memory, NULL, 2);
-	cr_assert_not_null(c->mover);
-}
-
-static void take_mover(struct client *c)
-{
-	mover_close(c->mover);
-	peer_memory_close(c->memory);
-	free(c->memory);
-	c->mover = NULL;
-	c->memory = NULL;
-}
-
-/* What is written into that side's memory is written by a mover. */
-static void make_peer(uint32_t side, struct client *c)
-{
-	struct region *m =
-		(struct region *)(uintptr_t)key_withdraw(&r->engine.keys, r->side[side].key);
-
-	m->client = c->number;
-	m->piece[0].direct = NULL;
-	m->piece[0].peer_address = (uintptr_t)r->side[side].buffer;
-	key_publish(&r->engine.keys, r->side[side].key, m);
-	r->side[side].qp.client = c;
-}
-
-static void *blocking_page(int *fd)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (*fd < 0)
-		cr_skip_test("no privilege for a full userfaultfd");
-	cr_assert_eq(ioctl(*fd, UFFDIO_API, &api), 0);
-	reg.range.start = (uintptr_t)p;
-	reg.range.len = PAGE;
-	cr_assert_eq(ioctl(*fd, UFFDIO_REGISTER, &reg), 0);
-	return p;
-}
-
-static void close_gate(struct client *c)
-{
-	struct pollfd p;
-
-	gate.page = blocking_page(&gate.fd);
-	for (uint32_t i = 0; i < READS; i++)
-		gate.copy[i] = (struct peer_copy){ .peer_address = (uintptr_t)gate.page + 8 * i,
-						   .local = &gate.local[i],
-						   .length = 8 };
-	gate.batch = (struct mover_batch){ .copy = gate.copy, .count = READS, .lcore = 1 };
-	cr_assert(mover_submit(c->mover, &gate.batch));
-	p = (struct pollfd){ .fd = gate.fd, .events = POLLIN };
-	cr_assert_eq(poll(&p, 1, 10000), 1, "the mover did not come to the page");
-}
-
-static void open_gate(void)
-{
-	close(gate.fd);
-}
-
-/* A second one, with a doorbell ring of its own, which nobody uses: rig_post rings the first one's. */
-static void make_other(void)
-{
-	void *ring = arena_at(
-		r->arena, arena_allocate(r->arena, ring_bytes(DOORBELL_SLOTS, DOORBELL_STRIDE)));
-
-	other = r->client;
-	other.number = 1;
-	ring_format(ring, DOORBELL_SLOTS, true);
-	ring_side_init(&other.bell[0], ring, DOORBELL_SLOTS, DOORBELL_STRIDE);
-}
-
-static void open_rig(uint8_t timeout)
-{
-	rig_timeout = timeout;
-	r = rig_open();
-	make_other();
-	r->engine.client[0] = &r->client;
-	r->engine.client[1] = &other;
-	give_mover(&r->client);
-	give_mover(&other);
-	lcore_client_attach(r->engine.lcore, &other);
-	make_peer(1, &r->client);
-	make_peer(3, &other);
-	r->side[2].qp.client = &other;
-	for (uint32_t i = 0; i < RIG_BUFFER; i++)
-		r->side[0].buffer[i] = r->side[2].buffer[i] = (uint8_t)(i * 7 + 3);
-}
 
 static void begin(void)
 {
-	open_rig(0);
-}
-
-static void end(void)
-{
-	take_mover(&r->client);
-	take_mover(&other);
-	rig_close(r);
+	moving_rig_open(0);
 }
 
 /* Nothing is sent again, however long a mover has no processor: what is lost does not come. */
-TestSuite(moving, .init = begin, .fini = end, .timeout = 60);
-
-static void poll_some(void)
-{
-	for (int i = 0; i < POLLS; i++)
-		rig_poll(r);
-}
-
-static void wait_for(uint32_t side, uint32_t completions)
-{
-	nanotime until = clock_now() + PATIENCE;
-
-	while (r->side[side].completions < completions && clock_now() < until)
-		rig_poll(r);
-	cr_assert_eq(r->side[side].completions, completions,
-		     "%u of %u completions came, the last with status %u, reason %s",
-		     r->side[side].completions, completions, r->side[side].last.status,
-		     reason_sentence(r->side[side].last.vendor_err));
-}
-
-static void run_until(uint32_t side, uint32_t completions)
-{
-	wait_for(side, completions);
-	cr_assert_eq(r->side[side].last.status, STATUS_SUCCESS);
-}
-
-static uint64_t dropped(void)
-{
-	return r->engine.lcore->stats.by_reason[REASON_BUSY];
-}
+TestSuite(moving, .init = begin, .fini = moving_rig_close, .timeout = 60);
 
 #define WRITES 16u /* of 16 packets each: more than unsettled copies of a queue pair */
 
@@ -375,10 +208,10 @@ Test(moving, direct_memory_that_goes_is_not_written)
 
 static void begin_timed(void)
 {
-	open_rig(TIMEOUT);
+	moving_rig_open(TIMEOUT);
 }
 
-TestSuite(moving_timed, .init = begin_timed, .fini = end, .timeout = 60);
+TestSuite(moving_timed, .init = begin_timed, .fini = moving_rig_close, .timeout = 60);
 
 static void expect_no_retry(const char *when)
 {
@@ -537,7 +370,7 @@ Test(moving, who_stands_in_for_an_lcore_makes_no_copies)
 
 	gate.page = blocking_page(&gate.fd);
 	slow.number = 2;
-	slow.memory = own_memory();
+	slow.memory = rig_own_memory();
 	slow.mover = NULL;
 	r->engine.client[2] = &slow;
 	lcore_client_attach(r->engine.lcore, &slow);

@@ -5,11 +5,9 @@
  * some through the descriptor: what was written last is what is found there.
  */
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "drivers/client_memory/mover.h"
 #include "loop_rig.h"
@@ -20,22 +18,12 @@
 
 static struct rig *r;
 
-static struct peer_memory *own_memory(void)
-{
-	struct peer_memory *m = calloc(1, sizeof(*m));
-
-	cr_assert_eq(peer_memory_open(m, open("/proc/self/mem", O_RDWR | O_CLOEXEC), getpid(),
-				      geteuid()),
-		     0);
-	return m;
-}
-
 static void open_rig(bool by_mover)
 {
 	rig_timeout = 0;
 	r = rig_open();
 	r->engine.client[0] = &r->client;
-	r->client.memory = own_memory();
+	r->client.memory = rig_own_memory();
 	if (!by_mover)
 		return;
 	r->client.mover = mover_create(r->client.memory, NULL, 1);

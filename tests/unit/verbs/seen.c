@@ -304,13 +304,22 @@ static int compare(const struct seen_row *row, bool promoted)
 	return 1;
 }
 
-int main(void)
+/* How many results are not as expected. */
+static int compare_all(const struct seen_row *row, uint32_t count)
 {
 	int failed = 0;
 
-	for (uint32_t i = 0; i < seen_row_count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		for (int promoted = 0; promoted < 2; promoted++)
-			failed += compare(&seen_rows[i], promoted);
-	printf("%u rows, %d failed\n", seen_row_count, failed);
+			failed += compare(&row[i], promoted);
+	return failed;
+}
+
+int main(void)
+{
+	int failed = compare_all(seen_rows, seen_row_count) +
+		     compare_all(seen_fork_rows, seen_fork_row_count);
+
+	printf("%u rows, %d failed\n", seen_row_count + seen_fork_row_count, failed);
 	return failed != 0;
 }

@@ -14,6 +14,11 @@
 #define SEEN_PAGE   ((size_t)4096)
 #define SEEN_PAGES  ((size_t)64)
 #define SEEN_OCTETS (SEEN_PAGES * SEEN_PAGE)
+#define SEEN_HALF   (SEEN_OCTETS / 2)
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 /* Called in a separate process, with an engine at $UROCE_SOCKET. */
 struct seen {
@@ -40,8 +45,12 @@ struct seen_row {
 	const char *on; /* the result with promotion; NULL: the same */
 };
 
+/* What the program does to its memory. */
 extern const struct seen_row seen_rows[];
 extern const uint32_t seen_row_count;
+/* What a child sees. */
+extern const struct seen_row seen_fork_rows[];
+extern const uint32_t seen_fork_row_count;
 
 void seen_note(struct seen *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
@@ -56,5 +65,14 @@ void seen_write(struct seen *s, const char *what, const void *at);
 void seen_deregister(struct seen *s, const void *at);
 /* The access of the page there, as in /proc/self/maps. */
 void seen_access(struct seen *s, const char *what, const void *at);
+
+/* Page i of what begins at p. */
+uint8_t *seen_page(uint8_t *p, size_t i);
+/* "0", or the error by its name. */
+const char *seen_result(int value);
+/* Makes the region so long, where there is room; its new address. */
+uint8_t *seen_grow_elsewhere(struct seen *s, size_t to);
+/* Other memory in the place of the region. */
+void seen_map_other(struct seen *s);
 
 #endif

@@ -119,3 +119,28 @@ void ud_sent_alone(struct ibv_cq *cq, const char *what)
 	cr_expect_eq(wc.status, IBV_WC_SUCCESS, "%s", what);
 	ud_silent(cq, what);
 }
+
+void ud_one_datagram(struct endpoint *e, struct ibv_ah *ah, struct ibv_qp *from, struct ibv_qp *to,
+		     struct ibv_wc *received)
+{
+	struct ibv_wc wc[2];
+	int in;
+
+	memset(e->buffer, 0xee, 4096);
+	memset(e->buffer + 8192, 0x5a, 64);
+	ud_receive(e, to, 0, 256);
+	cr_assert_eq(ud_send(e, from, ah, to->qp_num, UD_QKEY, 8192, 64), 0);
+	poll_completions(e->cq, wc, 2, "a datagram");
+	in = wc[0].opcode == IBV_WC_RECV ? 0 : 1;
+	cr_assert_eq(wc[in].status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc[in].status));
+	cr_assert_eq(wc[1 - in].status, IBV_WC_SUCCESS);
+	cr_expect_eq(wc[1 - in].opcode, IBV_WC_SEND);
+	cr_expect_eq(wc[1 - in].wr_id, 77);
+	*received = wc[in];
+	cr_expect_eq(received->byte_len, GRH + 64);
+	cr_expect(received->wc_flags & IBV_WC_GRH);
+	cr_expect_eq(received->qp_num, to->qp_num);
+	cr_expect_eq(received->src_qp, from->qp_num);
+	cr_expect_arr_eq(e->buffer + GRH, e->buffer + 8192, 64, "payload begins at octet 40");
+	cr_expect_eq(e->buffer[GRH + 64], 0xee, "and ends where it should");
+}

@@ -26,6 +26,10 @@ void ud_silent(struct ibv_cq *cq, const char *what);
 /* One SEND succeeds, and nothing else completes. */
 void ud_sent_alone(struct ibv_cq *cq, const char *what);
 
+/* One SEND from the first to the second queue pair; *received is the completion of the second. */
+void ud_one_datagram(struct endpoint *e, struct ibv_ah *ah, struct ibv_qp *from, struct ibv_qp *to,
+		     struct ibv_wc *received);
+
 /* Towards ourselves, by GID_INDEX. */
 struct ibv_ah_attr ud_to_self(const struct endpoint *e);
 /* Towards ourselves, by the GID of that index. */
