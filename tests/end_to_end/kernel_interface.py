@@ -7,7 +7,6 @@ memif, which has no kernel below.
 """
 
 import os
-import pathlib
 import re
 import subprocess
 import sys

@@ -9,7 +9,6 @@ a limit and says what did not come.
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -31,6 +30,14 @@ class Failure(Exception):
 
 class Skipped(Exception):
     """What this machine lacks for a case, in one line."""
+
+
+def case_of(cases):
+    """A decorator: a function is a case of that list, by its name with hyphens."""
+    def case(function):
+        cases.append((function.__name__.replace("_", "-"), function))
+        return function
+    return case
 
 
 def wait_until(what, limit, condition, pause=0.01):

@@ -18,11 +18,13 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import bad_wire
 import cases
 import connections
 import devices
 import faults
 import kernel_interface
+import own_programs
 import privileges
 import programs
 import raw
@@ -91,8 +93,8 @@ def all_cases():
     for place, name, run, quick in kernel_interface.cases():
         yield Case(f"{place or 'kernel'}/{name}", place, run, quick)
     yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)
-    for name, run in faults.CASES:
-        yield Case(f"faults/{name}", None, run, name not in faults.LONG)
+    for name, run in [*faults.CASES, *bad_wire.CASES, *own_programs.CASES]:
+        yield Case(f"faults/{name}", None, run, name not in bad_wire.LONG)
     for name, run in privileges.CASES:
         yield Case(f"privileges/{name}", None, run, True)
 
