@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,40 +32,6 @@ static int refuse(int error, char *why, size_t why_size, const char *text)
 {
 	snprintf(why, why_size, "%s", text);
 	return error;
-}
-
-/* Sends the command. The reply brings a descriptor, *file. 0, or an errno and `why`. */
-static int ask(int fd, const struct request_capture *request, struct reply_capture *reply,
-	       int *file, char *why, size_t why_size)
-{
-	union {
-		struct cmsghdr align;
-		char octets[CMSG_SPACE(sizeof(int))];
-	} space;
-	struct iovec iov = { reply, sizeof(*reply) };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &space,
-				  .msg_controllen = sizeof(space) };
-	const struct cmsghdr *c;
-	ssize_t got;
-
-	memset(reply, 0, sizeof(*reply));
-	if (send(fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
-		return refuse(errno, why, why_size, "cannot send a command to the engine");
-	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	if (got < (ssize_t)sizeof(reply->h) || reply->h.magic != COMMAND_MAGIC)
-		return refuse(EPROTO, why, why_size, "the engine does not answer");
-	reply->h.why[sizeof(reply->h.why) - 1] = '\0';
-	if (reply->h.error != 0)
-		return refuse(reply->h.error, why, why_size,
-			      reply->h.why[0] != '\0' ? reply->h.why : strerror(reply->h.error));
-	c = CMSG_FIRSTHDR(&message);
-	if (got < (ssize_t)sizeof(*reply) || c == NULL || c->cmsg_type != SCM_RIGHTS ||
-	    reply->rings == 0 || reply->rings > LIMIT_LCORES)
-		return refuse(EPROTO, why, why_size, "the engine's answer is incomplete");
-	memcpy(file, CMSG_DATA(c), sizeof(*file));
-	return 0;
 }
 
 static int map(struct capture_session *s, int file, uint32_t ring)
@@ -97,9 +62,7 @@ static uint64_t clock_ns(clockid_t clock)
 int capture_session_open(struct capture_session *s, const char *path, uint32_t snap, uint32_t ring,
 			 char *why, size_t why_size)
 {
-	struct request_capture request = { .h = { .magic = COMMAND_MAGIC,
-						  .version = COMMAND_VERSION,
-						  .command = COMMAND_CAPTURE,
+	struct request_capture request = { .h = { .command = COMMAND_CAPTURE,
 						  .length = sizeof(request) },
 					   .snap = snap,
 					   .ring = ring };
@@ -110,7 +73,10 @@ int capture_session_open(struct capture_session *s, const char *path, uint32_t s
 	s->fd = engine_connect(path);
 	if (s->fd < 0)
 		return refuse(-s->fd, why, why_size, strerror(-s->fd));
-	error = ask(s->fd, &request, &reply, &file, why, why_size);
+	error = engine_call_for_file(s->fd, &request.h, &reply.h, sizeof(reply), &file, why,
+				     why_size);
+	if (error == 0 && (file < 0 || reply.rings == 0 || reply.rings > LIMIT_LCORES))
+		error = refuse(EPROTO, why, why_size, "the engine's answer is incomplete");
 	if (error == 0) {
 		s->rings = reply.rings;
 		snprintf(s->port, sizeof(s->port), "%.63s", reply.port);

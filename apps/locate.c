@@ -55,14 +55,47 @@ int engine_ask(int fd, enum command what, struct command_reply *reply, size_t re
 int engine_call(int fd, struct command_request *request, struct command_reply *reply,
 		size_t reply_bytes, char *why, size_t why_size)
 {
+	return engine_call_for_file(fd, request, reply, reply_bytes, NULL, why, why_size);
+}
+
+/* As recv(). The descriptor that comes along is *file. */
+static ssize_t receive(int fd, void *octets, size_t size, int *file)
+{
+	union {
+		struct cmsghdr align;
+		char octets[CMSG_SPACE(sizeof(int))];
+	} space;
+	struct iovec iov = { octets, size };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &space,
+				  .msg_controllen = sizeof(space) };
+	const struct cmsghdr *c;
 	ssize_t got;
 
+	if (file == NULL)
+		return recv(fd, octets, size, 0);
+	*file = -1;
+	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	c = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (c != NULL && c->cmsg_type == SCM_RIGHTS)
+		memcpy(file, CMSG_DATA(c), sizeof(*file));
+	return got;
+}
+
+int engine_call_for_file(int fd, struct command_request *request, struct command_reply *reply,
+			 size_t reply_bytes, int *file, char *why, size_t why_size)
+{
+	ssize_t got;
+
+	if (file != NULL)
+		*file = -1;
 	request->magic = COMMAND_MAGIC;
 	request->version = COMMAND_VERSION;
 	memset(reply, 0, reply_bytes);
 	if (send(fd, request, request->length, MSG_NOSIGNAL) != (ssize_t)request->length)
 		return refuse(errno, why, why_size, "cannot send a command to the engine");
-	got = recv(fd, reply, reply_bytes, 0);
+	got = receive(fd, reply, reply_bytes, file);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return refuse(ETIMEDOUT, why, why_size, "the engine did not answer within 5 s");
 	if (got < (ssize_t)sizeof(*reply) || reply->magic != COMMAND_MAGIC)
@@ -77,7 +110,8 @@ int engine_call(int fd, struct command_request *request, struct command_reply *r
 	}
 	reply->why[sizeof(reply->why) - 1] = '\0';
 	if (reply->error != 0)
-		return refuse(reply->error, why, why_size, reply->why);
+		return refuse(reply->error, why, why_size,
+			      reply->why[0] != '\0' ? reply->why : strerror(reply->error));
 	if (got < (ssize_t)reply_bytes)
 		return refuse(EPROTO, why, why_size, "the engine's answer is truncated");
 	return 0;

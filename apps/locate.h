@@ -46,7 +46,13 @@ int engine_connect(const char *path);
  */
 int engine_call(int fd, struct command_request *request, struct command_reply *reply,
 		size_t reply_bytes, char *why, size_t why_size);
-/* The same for a command without arguments. */
+/*
+ * The same for a command whose reply may bring a descriptor: *file, or -1. The caller closes it, also
+ * after an error.
+ */
+int engine_call_for_file(int fd, struct command_request *request, struct command_reply *reply,
+			 size_t reply_bytes, int *file, char *why, size_t why_size);
+/* engine_call for a command without arguments. */
 int engine_ask(int fd, enum command what, struct command_reply *reply, size_t reply_bytes,
 	       char *why, size_t why_size);
 

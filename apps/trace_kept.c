@@ -6,58 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/bits.h"
 #include "base/time.h"
 #include "capture_file.h"
+#include "locate.h"
 #include "pcapng.h"
 #include "queue/capture_ring.h"
 #include "trace_story.h"
-
-static int refuse(int error, char *why, size_t why_size, const char *text)
-{
-	snprintf(why, why_size, "%s", text);
-	return error;
-}
 
 /* The reply may bring a descriptor, *file; otherwise that is -1. */
 static int ask(int fd, struct request_trace *request, struct reply_trace *reply, int *file,
 	       char *why, size_t why_size)
 {
-	union {
-		struct cmsghdr align;
-		char octets[CMSG_SPACE(sizeof(int))];
-	} space;
-	struct iovec iov = { reply, sizeof(*reply) };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = &space,
-				  .msg_controllen = sizeof(space) };
-	const struct cmsghdr *c;
-	ssize_t got;
-
-	*file = -1;
-	memset(reply, 0, sizeof(*reply));
-	request->h = (struct command_request){ .magic = COMMAND_MAGIC,
-					       .version = COMMAND_VERSION,
-					       .command = COMMAND_TRACE,
-					       .length = sizeof(*request) };
-	if (send(fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
-		return refuse(errno, why, why_size, "cannot send a command to the engine");
-	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	if (got < (ssize_t)sizeof(reply->h) || reply->h.magic != COMMAND_MAGIC)
-		return refuse(EPROTO, why, why_size, "the engine does not answer");
-	c = CMSG_FIRSTHDR(&message);
-	if (c != NULL && c->cmsg_type == SCM_RIGHTS)
-		memcpy(file, CMSG_DATA(c), sizeof(*file));
-	reply->h.why[sizeof(reply->h.why) - 1] = '\0';
-	if (reply->h.error == 0)
-		return 0;
-	return refuse(reply->h.error, why, why_size,
-		      reply->h.why[0] != '\0' ? reply->h.why : strerror(reply->h.error));
+	request->h =
+		(struct command_request){ .command = COMMAND_TRACE, .length = sizeof(*request) };
+	return engine_call_for_file(fd, &request->h, &reply->h, sizeof(*reply), file, why,
+				    why_size);
 }
 
 static int simple(int fd, struct request_trace *request, char *why, size_t why_size)
@@ -131,7 +98,7 @@ int kept_read(int fd, struct kept_trace *k, char *why, size_t why_size)
 	if (error == 0) {
 		error = file < 0 ? EPROTO : load(file, k);
 		if (error != 0)
-			refuse(error, why, why_size, "the engine's answer is incomplete");
+			snprintf(why, why_size, "the engine's answer is incomplete");
 	}
 	if (file >= 0)
 		close(file);
