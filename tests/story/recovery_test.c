@@ -7,21 +7,6 @@
 #define PATIENCE us(LIMIT_PROBE_MIN_US) /* of 20 us: two round trips are not longer */
 #define WINDOW	 us(LIMIT_REORDER_US) /* in which packets may still change places */
 
-static void post_writes(uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * i,
-		     .to = LANDS + 8 * i);
-}
-
-static void expect_written(uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		expect_completion(a, 1 + i, STATUS_SUCCESS);
-	expect_no_completion(a);
-	expect_same(b, LANDS, a, 0, 8 * n);
-}
-
 /* protocol-map 105 */
 Test(recovery, a_lost_tail_is_probed_for)
 {

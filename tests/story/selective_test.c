@@ -7,19 +7,15 @@
 #define WINDOW	 us(LIMIT_REORDER_US)
 #define RNR_12	 (SYNDROME_RNR | 12) /* 0.64 ms */
 
-static void post_writes(uint32_t n)
+/* Two WRITEs. b has the second, and a knows it. */
+static void lose_the_first_of_two(void)
 {
-	for (uint32_t i = 0; i < n; i++)
-		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * i,
-		     .to = LANDS + 8 * i);
-}
-
-static void expect_written(uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		expect_completion(a, 1 + i, STATUS_SUCCESS);
-	expect_no_completion(a);
-	expect_same(b, LANDS, a, 0, 8 * n);
+	story(.recovery = true, .selective = true);
+	post_writes(2);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 1);
+	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
+	deliver(b);
 }
 
 static const uint32_t wraps[] = { A_PSN, 0xfffffe };
@@ -91,12 +87,7 @@ Test(selective, losses_of_a_window_shrink_it_once)
  */
 Test(selective, what_the_peer_holds_is_probed_for)
 {
-	story(.recovery = true, .selective = true);
-	post_writes(2);
-	lose(a, "RC WRITE ONLY", A_PSN);
-	pass(a, "RC WRITE ONLY", A_PSN + 1);
-	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
-	deliver(b);
+	lose_the_first_of_two();
 	at(WINDOW);
 	pass(a, "RC WRITE ONLY", A_PSN);
 	expect_ack(b, A_PSN + 1, 2);
@@ -133,12 +124,7 @@ Test(selective, nothing_is_acknowledged_behind_a_copy_that_failed)
 /* A repetition that is lost is noticed when something newer than it has come. */
 Test(selective, a_lost_repetition_is_noticed)
 {
-	story(.recovery = true, .selective = true);
-	post_writes(2);
-	lose(a, "RC WRITE ONLY", A_PSN);
-	pass(a, "RC WRITE ONLY", A_PSN + 1);
-	expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 1 });
-	deliver(b);
+	lose_the_first_of_two();
 	at(WINDOW);
 	lose(a, "RC WRITE ONLY", A_PSN);
 	post(a, .wr_id = 3, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 16, .to = LANDS + 16);

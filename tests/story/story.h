@@ -207,6 +207,11 @@ struct completion expect_receive(struct side *s, uint64_t wr_id, enum work_statu
 				 uint32_t byte_len);
 void expect_no_completion(struct side *s);
 
+/* WRITEs of eight octets each from a to b, one behind the other in memory; wr_id counts from 1. */
+void post_writes(uint32_t n);
+/* So many are done, and nothing else is; b has what a has. */
+void expect_written(uint32_t n);
+
 void expect_state(struct side *s, enum qp_state state);
 void expect_events(struct side *s, uint32_t events);
 

@@ -131,6 +131,21 @@ void expect_no_completion(struct side *s)
 			       s->node.name, (unsigned long long)c.c.wr_id, c.c.status);
 }
 
+void post_writes(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * i,
+		     .to = LANDS + 8 * i);
+}
+
+void expect_written(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+	expect_no_completion(a);
+	expect_same(b, LANDS, a, 0, 8 * n);
+}
+
 void expect_state(struct side *s, enum qp_state state)
 {
 	cr_assert_eq(qp_state(s->q->core), state, "%s is in state %d, %d was expected",
