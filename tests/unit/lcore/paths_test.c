@@ -68,6 +68,24 @@ static struct lcore_path *follow(struct engine_qp *q)
 	return q->way;
 }
 
+/* The first two go by one path. */
+static struct lcore_path *share_a_path(void)
+{
+	connect_to(qp(0)->core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	follow(qp(0));
+	follow(qp(1));
+	return qp(0)->way;
+}
+
+/* ... and wait there. */
+static void park_two(void)
+{
+	share_a_path();
+	for (uint32_t i = 0; i < 2; i++)
+		paths_park(r->engine.lcore, qp(i));
+}
+
 Test(paths, queue_pairs_to_one_peer_share_a_path)
 {
 	struct lcore_path *path;
@@ -117,12 +135,8 @@ Test(paths, who_sends_through_no_network_has_none)
 /* What was learned of a peer stays as long as one queue pair sends to it, and no longer. */
 Test(paths, what_a_path_knows_goes_with_its_last_queue_pair)
 {
-	struct lcore_path *path;
+	struct lcore_path *path = share_a_path();
 
-	connect_to(qp(0)->core, 7, 0);
-	connect_to(qp(1)->core, 7, 0);
-	path = follow(qp(0));
-	follow(qp(1));
 	path_rtt(&path->core, 1000, 1);
 	paths_leave(r->engine.lcore, qp(0));
 	cr_expect_null(qp(0)->way);
@@ -152,12 +166,8 @@ Test(paths, each_traffic_class_has_its_own)
 /* Who comes when the first one went joins those that stayed; who sends elsewhere gets no path of theirs. */
 Test(paths, a_path_stays_with_its_last_queue_pair)
 {
-	struct lcore_path *path;
+	struct lcore_path *path = share_a_path();
 
-	connect_to(qp(0)->core, 7, 0);
-	connect_to(qp(1)->core, 7, 0);
-	path = follow(qp(0));
-	follow(qp(1));
 	paths_leave(r->engine.lcore, qp(0));
 	connect_to(qp(2)->core, 8, 0);
 	cr_expect_neq(follow(qp(2)), path);
@@ -171,11 +181,8 @@ Test(paths, who_does_not_move_keeps_its_place)
 {
 	struct lcore_path *path;
 
-	for (uint32_t i = 0; i < 2; i++) {
-		connect_to(qp(i)->core, 7, 0);
-		path = follow(qp(i));
-		paths_park(r->engine.lcore, qp(i));
-	}
+	park_two();
+	path = qp(0)->way;
 	cr_expect_eq(follow(qp(0)), path);
 	cr_expect(qp(0)->parked);
 	cr_expect_eq(TAILQ_FIRST(&path->parked), qp(0));
@@ -186,11 +193,7 @@ Test(paths, who_waits_has_one_place)
 {
 	struct lcore *l = r->engine.lcore;
 
-	for (uint32_t i = 0; i < 2; i++) {
-		connect_to(qp(i)->core, 7, 0);
-		follow(qp(i));
-		paths_park(l, qp(i));
-	}
+	park_two();
 	paths_park(l, qp(0));
 	cr_expect_eq(TAILQ_FIRST(&qp(0)->way->parked), qp(0));
 	cr_expect_eq(TAILQ_NEXT(qp(0), park_link), qp(1));
