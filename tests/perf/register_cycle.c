@@ -15,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "plain.h"
 
 #define PAIRS_MAX 64
 #define ACCESS	  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -27,64 +28,11 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp[2];
 static union ibv_gid gid;
 
-static void need(bool good, const char *what)
-{
-	if (good)
-		return;
-	perror(what);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void connect_to(struct ibv_qp *one, uint32_t remote)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-				    .port_num = 1,
-				    .qp_access_flags = ACCESS };
-
-	need(ibv_modify_qp(one, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-		     0,
-	     "to INIT");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_4096,
-		.dest_qp_num = remote,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = gid, .sgid_index = 1, .hop_limit = 64 } },
-	};
-	if (ibv_modify_qp(one, &attr,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				  IBV_QP_MIN_RNR_TIMER) != 0) {
-		attr.path_mtu = IBV_MTU_1024;
-		need(ibv_modify_qp(one, &attr,
-				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					   IBV_QP_MIN_RNR_TIMER) == 0,
-		     "to RTR");
-	}
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7
-	};
-	need(ibv_modify_qp(one, &attr,
-			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-	     "to RTS");
-}
-
 static void open_device(void)
 {
 	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
 
 	need(list != NULL && list[0] != NULL, "no device");
 	context = ibv_open_device(list[0]);
@@ -92,13 +40,14 @@ static void open_device(void)
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 16, NULL, NULL, 0);
 	need(pd != NULL && cq != NULL && ibv_query_gid(context, 1, 1, &gid) == 0, "PD, CQ, GID");
+	need(ibv_query_port(context, 1, &port) == 0, "ibv_query_port");
 	init.send_cq = init.recv_cq = cq;
 	for (int i = 0; i < 2; i++) {
 		qp[i] = ibv_create_qp(pd, &init);
 		need(qp[i] != NULL, "ibv_create_qp");
 	}
 	for (int i = 0; i < 2; i++)
-		connect_to(qp[i], qp[1 - i]->qp_num);
+		connect_plain(qp[i], &gid, qp[1 - i]->qp_num, ACCESS, port.active_mtu);
 }
 
 static void transfer(struct ibv_mr *from, struct ibv_mr *to)
@@ -133,7 +82,7 @@ static double cycles(size_t octets, uint32_t count, bool allocates)
 {
 	struct ibv_mr *to = ibv_reg_mr(pd, allocate(octets), octets, ACCESS);
 	void *buffer = allocate(octets);
-	double begin = now();
+	double begin = now_us();
 
 	need(to != NULL, "ibv_reg_mr");
 	for (uint32_t i = 0; i < count; i++) {
@@ -146,7 +95,7 @@ static double cycles(size_t octets, uint32_t count, bool allocates)
 		if (allocates)
 			free(p);
 	}
-	return (now() - begin) / count * 1e6;
+	return (now_us() - begin) / count;
 }
 
 static double run(const char *promote, size_t octets, uint32_t count, bool allocates)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "seen.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,19 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 #define PEER	     0xbb
 #define PROGRAM	     0xcc
 #define NEIGHBOUR    0xee
 #define WAIT_SECONDS 60
 #define ACCESS	     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-
-static void need(bool good, const char *what)
-{
-	if (good)
-		return;
-	printf("%s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 /* ---- what the program sees ---- */
 
@@ -119,41 +112,6 @@ void seen_deregister(struct seen *s, const void *at)
 
 /* ---- two queue pairs of this process ---- */
 
-static void connect_one(struct seen *s, struct ibv_qp *qp, uint32_t remote)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = ACCESS,
-	};
-
-	need(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-		     0,
-	     "to INIT");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = remote,
-		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = s->gid, .sgid_index = 1, .hop_limit = 64 } },
-	};
-	need(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				   IBV_QP_MIN_RNR_TIMER) == 0,
-	     "to RTR");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7
-	};
-	need(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-	     "to RTS");
-}
-
 static void connect_both(struct seen *s)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -161,7 +119,7 @@ static void connect_both(struct seen *s)
 	for (int i = 0; i < 2; i++)
 		need(ibv_modify_qp(s->qp[i], &attr, IBV_QP_STATE) == 0, "to RESET");
 	for (int i = 0; i < 2; i++)
-		connect_one(s, s->qp[i], s->qp[1 - i]->qp_num);
+		connect_plain(s->qp[i], &s->gid, s->qp[1 - i]->qp_num, ACCESS, IBV_MTU_1024);
 }
 
 static enum ibv_wc_status wait_for_it(struct seen *s)

@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 #define NOBODY	     65534
 #define PAGE	     ((size_t)4096)
 #define OCTETS	     ((size_t)4 << 20)
@@ -48,57 +50,12 @@ static uint64_t source[PAIRS];
 static uint32_t stop;
 static uint64_t rounds[2], added[PAIRS];
 
-static void need(bool good, const char *what)
-{
-	if (good)
-		return;
-	printf("%s: %s\n", what, strerror(errno));
-	fflush(stdout);
-	_exit(1);
-}
-
 static bool stopped(void)
 {
 	return __atomic_load_n(&stop, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- queue pairs of this process ---- */
-
-static void connect_one(struct ibv_qp *q, uint32_t remote)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-				    .port_num = 1,
-				    .qp_access_flags = ACCESS };
-
-	need(ibv_modify_qp(q, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-		     0,
-	     "to INIT");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = remote,
-		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 12,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = gid, .sgid_index = 1, .hop_limit = 64 } },
-	};
-	need(ibv_modify_qp(q, &attr,
-			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				   IBV_QP_MIN_RNR_TIMER) == 0,
-	     "to RTR");
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				     .timeout = 18,
-				     .retry_cnt = 7,
-				     .rnr_retry = 7,
-				     .max_rd_atomic = 4 };
-	need(ibv_modify_qp(q, &attr,
-			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-	     "to RTS");
-}
 
 static void open_pair(int i)
 {
@@ -112,7 +69,7 @@ static void open_pair(int i)
 		need(qp[i][k] != NULL, "ibv_create_qp");
 	}
 	for (int k = 0; k < 2; k++)
-		connect_one(qp[i][k], qp[i][1 - k]->qp_num);
+		connect_plain(qp[i][k], &gid, qp[i][1 - k]->qp_num, ACCESS, IBV_MTU_1024);
 }
 
 static void open_device(void)
