@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "devices.h"
 #include "histogram.h"
 #include "json.h"
 #include "locate.h"
@@ -83,13 +84,7 @@ static int complain(const char *what)
 
 static int open_device(struct ping *p, const char *name)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	for (int i = 0; list != NULL && list[i] != NULL && p->context == NULL; i++)
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			p->context = ibv_open_device(list[i]);
-	if (list != NULL)
-		ibv_free_device_list(list);
+	p->context = device_open(name);
 	return p->context != NULL ? EXIT_DONE : complain(name);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "base/time.h"
+#include "devices.h"
 
 #define DEPTH	 256u
 #define BATCH	 32u
@@ -70,19 +71,6 @@ static uint32_t setting(const uint32_t *value)
 }
 
 /* ---- objects ---- */
-
-static struct ibv_context *device_open(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *c = NULL;
-
-	for (uint32_t i = 0; list != NULL && list[i] != NULL; i++)
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			c = ibv_open_device(list[i]);
-	if (list != NULL)
-		ibv_free_device_list(list);
-	return c;
-}
 
 /* NULL, or what failed, with errno. */
 static const char *make_objects(struct traffic *t, const char *device)

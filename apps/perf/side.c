@@ -6,22 +6,8 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "devices.h"
 #include "perf.h"
-
-static struct ibv_context *device_open(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *c = NULL;
-
-	for (uint32_t i = 0; list != NULL && list[i] != NULL; i++)
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			c = ibv_open_device(list[i]);
-	if (list != NULL)
-		ibv_free_device_list(list);
-	if (c == NULL)
-		fprintf(stderr, "uroce perf: device %s is not listed\n", name);
-	return c;
-}
 
 static int complain(const char *what)
 {
@@ -53,8 +39,10 @@ int side_open(struct perf_side *s, const char *name, const struct perf_options *
 	for (uint32_t i = 0; i < o->sizes; i++)
 		octets = MAX_OF(octets, 2 * (size_t)o->size[i]);
 	s->context = device_open(name);
-	if (s->context == NULL)
+	if (s->context == NULL) {
+		fprintf(stderr, "uroce perf: device %s is not listed\n", name);
 		return 1;
+	}
 	s->pd = ibv_alloc_pd(s->context);
 	s->send_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
 	s->recv_cq = ibv_create_cq(s->context, (int)cqe, NULL, NULL, 0);
