@@ -128,25 +128,6 @@ static void take_files(struct taken *t)
 
 /* ---- who is beside it ---- */
 
-/* One WRITE, and how long the engine took for it. */
-static double write_once(struct endpoint *e, struct starved *starved)
-{
-	struct ibv_sge sge = { (uintptr_t)e->buffer, 64, e->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-	double took;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)e->buffer + 4096;
-	wr.wr.rdma.rkey = e->mr->rkey;
-	took = starved_request(starved, e->qp[0], e->cq, &wr, &wc);
-	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "a WRITE beside a client that ends: %s",
-		     ibv_wc_status_str(wc.status));
-	return took;
-}
-
 struct slowest {
 	double command, data;
 };
@@ -181,7 +162,7 @@ static void expect_going_on(struct endpoint *e, struct attacker *a, int fd, stru
 		double used = ask_beside(fd, context, seconds_of_control), took;
 
 		s->command = used > s->command ? used : s->command;
-		took = write_once(e, &starved);
+		took = starved_write(&starved, e, 1);
 		s->data = took > s->data ? took : s->data;
 		/* without the lock, which is what is waited for */
 		left = __atomic_load_n(&inside->client_count, __ATOMIC_RELAXED) > 2;
@@ -305,7 +286,7 @@ static struct slowest close_beside(struct closing *c, struct endpoint *e, int fd
 		double used = ask_beside(fd, context, seconds_of_closing), took;
 
 		s.command = used > s.command ? used : s.command;
-		took = write_once(e, &starved);
+		took = starved_write(&starved, e, 1);
 		s.data = took > s.data ? took : s.data;
 	}
 	starved_close(&starved);

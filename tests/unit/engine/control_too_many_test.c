@@ -192,24 +192,6 @@ static void await_refusals(uint32_t wanted)
 		      "the kernel has refused no descriptors");
 }
 
-static double write_once(struct endpoint *e, struct starved *starved)
-{
-	struct ibv_sge sge = { (uintptr_t)e->buffer, 64, e->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-	double took;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)e->buffer + 4096;
-	wr.wr.rdma.rkey = e->mr->rkey;
-	took = starved_request(starved, e->qp[0], e->cq, &wr, &wc);
-	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "a WRITE beside programs that do not read: %s",
-		     ibv_wc_status_str(wc.status));
-	return took;
-}
-
 static double ask_once(int fd, uint32_t context, struct starved *starved)
 {
 	double made, ended;
@@ -235,7 +217,7 @@ static void expect_going_on(struct endpoint *e, int fd, uint32_t context, const 
 		double took = ask_once(fd, context, &starved);
 
 		command = took > command ? took : command;
-		took = write_once(e, &starved);
+		took = starved_write(&starved, e, 1);
 		data = took > data ? took : data;
 	}
 	starved_close(&starved);

@@ -112,27 +112,6 @@ static void end(void)
 	endpoint_close(&e);
 }
 
-/* Makes one WRITE of eight octets; how many seconds it took. */
-static double round_trip(struct starved *s, uint64_t value)
-{
-	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-	double took;
-
-	memcpy(e.buffer, &value, 8);
-	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
-	wr.wr.rdma.rkey = e.mr->rkey;
-	took = starved_request(s, e.qp[0], e.cq, &wr, &wc);
-	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "a WRITE beside the attack: %s",
-		     ibv_wc_status_str(wc.status));
-	cr_assert_eq(memcmp(e.buffer + 4096, &value, 8), 0, "what was written");
-	return took;
-}
-
 struct worst {
 	uint64_t rounds;
 	double data, command; /* s */
@@ -142,7 +121,7 @@ struct worst {
 static void watch_until(uint64_t until, struct starved *s, struct worst *w)
 {
 	while (now() < until) {
-		double took = round_trip(s, w->rounds);
+		double took = starved_write(s, &e, w->rounds);
 
 		w->data = took > w->data ? took : w->data;
 		if (++w->rounds % 16 == 0) {

@@ -94,27 +94,6 @@ static void end_attack(pid_t attacker)
 
 /* ---- the pair beside it ---- */
 
-/* How many seconds it took. */
-static double write_once(struct endpoint *e, struct starved *s, uint64_t value)
-{
-	struct ibv_sge sge = { (uintptr_t)e->buffer, 8, e->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
-	double took;
-
-	memcpy(e->buffer, &value, 8);
-	wr.wr.rdma.remote_addr = (uintptr_t)e->buffer + 4096;
-	wr.wr.rdma.rkey = e->mr->rkey;
-	took = starved_request(s, e->qp[0], e->cq, &wr, &wc);
-	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "a WRITE beside the attack: %s",
-		     ibv_wc_status_str(wc.status));
-	cr_assert_eq(memcmp(e->buffer + 4096, &value, 8), 0, "what was written");
-	return took;
-}
-
 static void expect_no_gap(struct endpoint *e, const char *name, const char *when)
 {
 	double gap = 0, command = 0;
@@ -122,7 +101,7 @@ static void expect_no_gap(struct endpoint *e, const char *name, const char *when
 
 	starved_open(&s);
 	for (uint64_t n = 1; n <= ROUNDS; n++) {
-		double took = write_once(e, &s, n);
+		double took = starved_write(&s, e, n);
 
 		gap = MAX_OF(gap, took);
 	}

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct endpoint;
+
 #define STARVED_THREADS 128 /* of the engine */
 
 struct starved {
@@ -37,6 +39,12 @@ void starved_close(struct starved *s);
  */
 double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
 		       struct ibv_send_wr *wr, struct ibv_wc *wc);
+
+/*
+ * The same for one WRITE of eight octets from the endpoint to itself, which must succeed; what was written is
+ * looked at.
+ */
+double starved_write(struct starved *s, struct endpoint *e, uint64_t value);
 
 /*
  * The same in steps: starved_begin, what the caller posts, and then this for all of its completions. False if
