@@ -219,13 +219,7 @@ Test(segment, a_stream_that_has_begun_drains)
 
 Test(segment, invalid_requests_are_local_errors)
 {
-	static const struct {
-		uint32_t length;
-		const char *header;
-		uint16_t mss;
-		uint8_t flags;
-		enum work_status status;
-	} rows[] = {
+	static const struct tso_row rows[] = {
 		{ 1000, HEADER, 0, 0, STATUS_LOC_QP_OP_ERR },
 		{ 1000, NULL, 500, 0, STATUS_LOC_QP_OP_ERR },
 		{ 50, HEADER, 500, WORK_INLINE, STATUS_LOC_QP_OP_ERR },
@@ -234,19 +228,7 @@ Test(segment, invalid_requests_are_local_errors)
 		{ 10, HEADER, 65535, 0, STATUS_LOC_LEN_ERR },
 		{ 1000, HEADER, 4096 - HEADER_LENGTH, 0, STATUS_SUCCESS },
 	};
-	struct qp_attributes none = { 0 };
 
 	ud();
-	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		post(a, .wr_id = i, .opcode = WORK_TSO, .length = rows[i].length,
-		     .header = rows[i].header, .mss = rows[i].mss, .flags = rows[i].flags);
-		if (rows[i].status == STATUS_SUCCESS) {
-			expect_frame(a);
-			expect_completion(a, i, STATUS_SUCCESS);
-			continue;
-		}
-		expect_silence(a);
-		expect_completion(a, i, rows[i].status);
-		cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
-	}
+	expect_tso(rows, ARRAY_SIZE(rows));
 }

@@ -207,6 +207,18 @@ struct completion expect_receive(struct side *s, uint64_t wr_id, enum work_statu
 				 uint32_t byte_len);
 void expect_no_completion(struct side *s);
 
+/* A request of a to send a stream in segments, and what becomes of it. */
+struct tso_row {
+	uint32_t length;
+	const char *header;
+	uint16_t mss;
+	uint8_t flags;
+	enum work_status status;
+};
+
+/* One after the other: what succeeds is a frame, what fails sends nothing. */
+void expect_tso(const struct tso_row *row, uint32_t count);
+
 /* WRITEs of eight octets each from a to b, one behind the other in memory; wr_id counts from 1. */
 void post_writes(uint32_t n);
 /* So many are done, and nothing else is; b has what a has. */

@@ -131,6 +131,24 @@ void expect_no_completion(struct side *s)
 			       s->node.name, (unsigned long long)c.c.wr_id, c.c.status);
 }
 
+void expect_tso(const struct tso_row *row, uint32_t count)
+{
+	struct qp_attributes none = { 0 };
+
+	for (uint32_t i = 0; i < count; i++) {
+		post(a, .wr_id = i, .opcode = WORK_TSO, .length = row[i].length,
+		     .header = row[i].header, .mss = row[i].mss, .flags = row[i].flags);
+		if (row[i].status == STATUS_SUCCESS) {
+			expect_frame(a);
+			expect_completion(a, i, STATUS_SUCCESS);
+			continue;
+		}
+		expect_silence(a);
+		expect_completion(a, i, row[i].status);
+		cr_assert_eq(modify(a, QP_STATE_RTS, 0, &none), 0);
+	}
+}
+
 void post_writes(uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
