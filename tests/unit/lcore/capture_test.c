@@ -191,10 +191,7 @@ static struct port port = { .ops = &ops, .name = "test", .queues = 1 };
 /* Also one that the port took only when it was asked again. */
 Test(capture, a_frame_by_the_port_is_sent_once_and_received_once)
 {
-	r->engine.port = &port;
-	r->engine.lcore->queue = 0;
-	for (uint32_t i = 0; i < RIG_SIDES; i++)
-		r->side[i].qp.flow_state = FLOW_PORT;
+	rig_use_port(r, &port);
 	__atomic_store_n(&r->engine.capture, &capture, __ATOMIC_RELEASE);
 	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
 	for (nanotime until = clock_now() + 100 * TIME_US; clock_now() < until;)

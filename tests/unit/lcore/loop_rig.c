@@ -310,3 +310,11 @@ struct peer_memory *rig_own_memory(void)
 		abort();
 	return m;
 }
+
+void rig_use_port(struct rig *r, struct port *port)
+{
+	r->engine.port = port;
+	r->engine.lcore->queue = 0;
+	for (uint32_t i = 0; i < RIG_SIDES; i++)
+		r->side[i].qp.flow_state = FLOW_PORT;
+}

@@ -39,6 +39,8 @@ extern uint8_t rig_type;
 /* Starts the EAL once a process; then a fresh rig. */
 struct rig *rig_open(void);
 void rig_close(struct rig *r);
+/* All queue pairs send through this port, and receive what comes from it. */
+void rig_use_port(struct rig *r, struct port *port);
 /* Posts one request of `length` octets of the side's own buffer; false: the ring is full. */
 bool rig_post(struct rig *r, uint32_t side, enum work_opcode opcode, uint32_t length,
 	      uint32_t flags);

@@ -34,10 +34,7 @@ static struct rig *open_with_port(void)
 {
 	struct rig *r = rig_open();
 
-	r->engine.port = &port;
-	r->engine.lcore->queue = 0;
-	for (uint32_t i = 0; i < RIG_SIDES; i++)
-		r->side[i].qp.flow_state = FLOW_PORT;
+	rig_use_port(r, &port);
 	takes = 0;
 	return r;
 }
