@@ -8,23 +8,9 @@
 #include "endpoint.h"
 #include "forger.h"
 
-#define UNTOUCHED 0x5au
-#define HALF	  (BUFFER / 2)
+#define HALF (BUFFER / 2)
 
 static struct endpoint victim;
-
-static void begin(void)
-{
-	forger_begin(); /* before there are verbs objects that a child could share */
-	endpoint_open(&victim);
-	memset(victim.buffer, UNTOUCHED, BUFFER);
-}
-
-static void end(void)
-{
-	forger_end();
-	endpoint_close(&victim);
-}
 
 TestSuite(forge_services, .timeout = 120);
 
@@ -41,16 +27,6 @@ static const struct {
 	{ "atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, false },
 };
 
-static void expect_untouched(const char *what)
-{
-	struct ibv_wc wc;
-
-	cr_assert_eq(ibv_poll_cq(victim.cq, 1, &wc), 0, "%s: the victim completes something", what);
-	for (uint32_t i = 0; i < BUFFER; i++)
-		cr_assert_eq(victim.buffer[i], UNTOUCHED, "%s: octet %u of the victim's is 0x%02x",
-			     what, i, victim.buffer[i]);
-}
-
 /* Whatever it sends there with the right PSN and key changes nothing, and is counted. */
 static void forge(const struct order *towards, uint32_t row, enum ibv_wc_status status)
 {
@@ -64,7 +40,7 @@ static void forge(const struct order *towards, uint32_t row, enum ibv_wc_status 
 	r = forger_obeys(&o);
 	cr_assert_eq(r.sent, 1, "%s: it was not sent", forged[row].name);
 	cr_expect_eq(r.status, status, "%s: %s", forged[row].name, ibv_wc_status_str(r.status));
-	expect_untouched(forged[row].name);
+	victim_untouched(&victim, forged[row].name);
 	cr_expect_gt(forger_counted(), before, "%s: it is not counted", forged[row].name);
 }
 
@@ -103,7 +79,7 @@ Test(forge_services, a_strangers_packets_to_uc)
 	struct ibv_qp *pair[2];
 	struct ibv_sge sge;
 
-	begin();
+	victim_begin(&victim);
 	for (int i = 0; i < 2; i++) {
 		pair[i] = forger_qp(&victim, &o);
 		cr_assert_not_null(pair[i], "%m");
@@ -121,7 +97,7 @@ Test(forge_services, a_strangers_packets_to_uc)
 	expect_message(pair[0], 0);
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(ibv_destroy_qp(pair[i]), 0);
-	end();
+	victim_end(&victim);
 }
 
 /* hostile H-54: XRC, where a packet names an SRQ. */
@@ -145,7 +121,7 @@ Test(forge_services, a_strangers_packets_to_an_xrc_target)
 	struct ibv_srq *srq;
 	struct ibv_sge sge;
 
-	begin();
+	victim_begin(&victim);
 	init.xrcd = shared.xrcd = ibv_open_xrcd(victim.context, &domain);
 	cr_assert_not_null(shared.xrcd, "%m");
 	shared.pd = victim.pd;
@@ -167,5 +143,5 @@ Test(forge_services, a_strangers_packets_to_an_xrc_target)
 	cr_expect_eq(ibv_destroy_qp(target), 0);
 	cr_expect_eq(ibv_destroy_srq(srq), 0);
 	cr_expect_eq(ibv_close_xrcd(init.xrcd), 0);
-	end();
+	victim_end(&victim);
 }

@@ -18,24 +18,10 @@
 #define ROUNDS	  200u /* of the victims' own traffic */
 #define STALL	  0.1 /* s of the engine's own */
 #define HALF	  (BUFFER / 2)
-#define UNTOUCHED 0x5au
 
 static struct endpoint victim;
 
 /* ---- the victims ---- */
-
-static void begin(void)
-{
-	forger_begin(); /* before there are verbs objects that a child could share */
-	endpoint_open(&victim);
-	memset(victim.buffer, UNTOUCHED, BUFFER);
-}
-
-static void end(void)
-{
-	forger_end();
-	endpoint_close(&victim);
-}
 
 TestSuite(forge, .timeout = 120);
 
@@ -45,16 +31,6 @@ static void post_receive(struct ibv_qp *qp)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1, .wr_id = 7 }, *bad;
 
 	cr_assert_eq(ibv_post_recv(qp, &wr, &bad), 0);
-}
-
-static void expect_untouched(const char *what)
-{
-	struct ibv_wc wc;
-
-	cr_assert_eq(ibv_poll_cq(victim.cq, 1, &wc), 0, "%s: the victim completes something", what);
-	for (uint32_t i = 0; i < BUFFER; i++)
-		cr_assert_eq(victim.buffer[i], UNTOUCHED, "%s: octet %u of the victim's is 0x%02x",
-			     what, i, victim.buffer[i]);
 }
 
 /* One SEND of the pair itself: the posted receive gets it, octet by octet. How many seconds it took. */
@@ -127,7 +103,7 @@ static const struct {
  */
 Test(forge, a_strangers_packets_with_the_right_psn)
 {
-	begin();
+	victim_begin(&victim);
 	post_receive(victim.qp[1]);
 	for (uint32_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		const struct order o = { .qpn = victim.qp[1]->qp_num,
@@ -140,7 +116,7 @@ Test(forge, a_strangers_packets_with_the_right_psn)
 		struct report r = forger_obeys(&o);
 
 		cr_assert_eq(r.sent, 1, "%s: it was not sent", forged[i].name);
-		expect_untouched(forged[i].name);
+		victim_untouched(&victim, forged[i].name);
 		if (o.type != IBV_QPT_RC)
 			continue;
 		cr_assert_eq(r.status, IBV_WC_RETRY_EXC_ERR, "%s: %s", forged[i].name,
@@ -148,7 +124,7 @@ Test(forge, a_strangers_packets_with_the_right_psn)
 		cr_assert_gt(forger_counted(), before, "%s: it is not counted", forged[i].name);
 	}
 	expect_traffic(is_over);
-	end();
+	victim_end(&victim);
 }
 
 /* hostile H-54: the same with any PSN. */
@@ -157,15 +133,15 @@ Test(forge, a_strangers_packets_with_guessed_psns)
 	struct order o = { .psn = DO_NOT_AIM, .type = IBV_QPT_RC, .opcode = IBV_WR_SEND };
 	uint64_t before;
 
-	begin();
+	victim_begin(&victim);
 	o.qpn = victim.qp[1]->qp_num;
 	before = forger_counted();
 	post_receive(victim.qp[1]);
 	cr_assert_eq(forger_obeys(&o).sent, GUESSES);
-	expect_untouched("guesses");
+	victim_untouched(&victim, "guesses");
 	cr_assert_geq(forger_counted() - before, GUESSES);
 	expect_traffic(is_over);
-	end();
+	victim_end(&victim);
 }
 
 /* hostile H-54: the attacker goes on while the pair works. */
@@ -174,7 +150,7 @@ Test(forge, traffic_during_an_attack)
 	struct order o = { .psn = DO_NOT_AIM, .type = IBV_QPT_RC, .opcode = IBV_WR_RDMA_WRITE };
 	struct report r;
 
-	begin();
+	victim_begin(&victim);
 	o.qpn = victim.qp[1]->qp_num;
 	o.address = (uintptr_t)victim.buffer + HALF;
 	o.rkey = victim.mr->rkey;
@@ -183,7 +159,7 @@ Test(forge, traffic_during_an_attack)
 	expect_traffic(forger_has_reported);
 	r = forger_reports();
 	cr_assert_eq(r.sent, GUESSES);
-	end();
+	victim_end(&victim);
 }
 
 /* ---- queue pairs elsewhere ---- */
@@ -208,7 +184,7 @@ Test(forge, a_remote_queue_pair_belongs_to_one_user)
 	struct ibv_qp *own[2];
 	uint64_t before;
 
-	begin();
+	victim_begin(&victim);
 	o.gid = victim.gid;
 	o.gid.raw[15] = 99; /* of nobody */
 	for (int i = 0; i < 2; i++) {
@@ -229,5 +205,5 @@ Test(forge, a_remote_queue_pair_belongs_to_one_user)
 	cr_assert_eq(ibv_destroy_qp(own[0]), 0);
 	cr_assert_eq(ibv_destroy_qp(own[1]), 0);
 	cr_assert_eq(forger_obeys(&o).refused, 0, "destroyed");
-	end();
+	victim_end(&victim);
 }

@@ -12,8 +12,9 @@
 
 #include "engine_objects.h"
 
-#define NOBODY 65534
-#define FORGED 0xf0u
+#define UNTOUCHED 0x5au /* octets of a victim */
+#define NOBODY	  65534
+#define FORGED	  0xf0u
 
 static pid_t attacker;
 static int orders[2], reports[2];
@@ -201,4 +202,28 @@ uint64_t forger_refused(void)
 
 	engine_statistics(&s);
 	return s.by_reason[REASON_PEER_TAKEN];
+}
+
+void victim_begin(struct endpoint *victim)
+{
+	forger_begin(); /* before there are verbs objects that a child could share */
+	endpoint_open(victim);
+	memset(victim->buffer, UNTOUCHED, BUFFER);
+}
+
+void victim_end(struct endpoint *victim)
+{
+	forger_end();
+	endpoint_close(victim);
+}
+
+void victim_untouched(struct endpoint *victim, const char *what)
+{
+	struct ibv_wc wc;
+
+	cr_assert_eq(ibv_poll_cq(victim->cq, 1, &wc), 0, "%s: the victim completes something",
+		     what);
+	for (uint32_t i = 0; i < BUFFER; i++)
+		cr_assert_eq(victim->buffer[i], UNTOUCHED, "%s: octet %u of the victim's is 0x%02x",
+			     what, i, victim->buffer[i]);
 }

@@ -51,4 +51,12 @@ uint64_t forger_counted(void);
 /* Connections that it has refused because they are another user's. */
 uint64_t forger_refused(void);
 
+/* ---- the attacker and a victim on the same engine ---- */
+
+/* forger_begin, then the victim's endpoint, whose buffer nobody is to touch. */
+void victim_begin(struct endpoint *victim);
+void victim_end(struct endpoint *victim);
+/* It has completed nothing, and its buffer is as it was. */
+void victim_untouched(struct endpoint *victim, const char *what);
+
 #endif
