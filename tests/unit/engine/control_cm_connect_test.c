@@ -48,6 +48,18 @@ static void connect_both(uint32_t listener, uint32_t *passive, uint32_t *active)
 	cr_assert_eq(e.id, *passive);
 }
 
+/* The server listens, and the client asks it: *e is the request. Returns the client's id. */
+static uint32_t ask_server(struct reply_cm_event *e)
+{
+	uint32_t id;
+
+	listener_at(&server, TCP, PORT, 5);
+	id = id_towards(&client, TCP, PORT);
+	cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id, 0x123, NULL), 0);
+	expect_event(&server, CONNECT_REQUEST, 0, e);
+	return id;
+}
+
 Test(control_cm_connect, what_each_hears_of_the_other)
 {
 	uint32_t listener = listener_at(&server, TCP, PORT, 5);
@@ -113,12 +125,8 @@ Test(control_cm_connect, ends_that_cross)
 Test(control_cm_connect, rejected_with_words)
 {
 	struct reply_cm_event e;
-	uint32_t id;
+	uint32_t id = ask_server(&e);
 
-	listener_at(&server, TCP, PORT, 5);
-	id = id_towards(&client, TCP, PORT);
-	cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id, 0x123, NULL), 0);
-	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_assert_eq(cm_reject_with(&server, e.id, "not today"), 0);
 	cr_expect_eq(cm_reject_with(&server, e.id, "not today"), EINVAL);
 	expect_event(&client, REJECTED, 28, &e);
@@ -191,12 +199,8 @@ Test(control_cm_connect, nobody_listens_there)
 Test(control_cm_connect, the_passive_side_goes_before_it_answers)
 {
 	struct reply_cm_event e;
-	uint32_t id;
 
-	listener_at(&server, TCP, PORT, 5);
-	id = id_towards(&client, TCP, PORT);
-	cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id, 0x123, NULL), 0);
-	expect_event(&server, CONNECT_REQUEST, 0, &e);
+	ask_server(&e);
 	cr_assert_eq(cm_destroy(&server, e.id, NULL), 0);
 	expect_event(&client, REJECTED, 28, NULL);
 }
@@ -219,12 +223,8 @@ Test(control_cm_connect, the_listener_goes_with_its_requests)
 Test(control_cm_connect, the_active_side_goes_before_it_is_answered)
 {
 	struct reply_cm_event e;
-	uint32_t id;
+	uint32_t id = ask_server(&e);
 
-	listener_at(&server, TCP, PORT, 5);
-	id = id_towards(&client, TCP, PORT);
-	cr_assert_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, id, 0x123, NULL), 0);
-	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_assert_eq(cm_destroy(&client, id, NULL), 0);
 	expect_event(&server, REJECTED, 4, NULL);
 	cr_expect_eq(cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, 0x456, NULL), EINVAL);
