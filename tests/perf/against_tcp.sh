@@ -6,29 +6,7 @@
 set -euo pipefail
 . "$(dirname "$0")/beside_tcp.sh"
 build=$(realpath "${1:-build}")
-work=$(mktemp -d)
-a=uroce-tcp-a-$$ b=uroce-tcp-b-$$
-pids=()
-
-cleanup() {
-	for pid in "${pids[@]}"; do
-		kill "$pid" 2>/dev/null || true
-	done
-	ip netns del "$a" 2>/dev/null || true
-	ip netns del "$b" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-
-ip netns add "$a"
-ip netns add "$b"
-ip link add veth0 netns "$a" type veth peer name veth0 netns "$b"
-ip -n "$a" addr add 10.61.0.1/24 dev veth0
-ip -n "$b" addr add 10.61.0.2/24 dev veth0
-for ns in "$a" "$b"; do
-	ip -n "$ns" link set lo up
-	ip -n "$ns" link set veth0 up
-done
+begin uroce-tcp
 
 # write_bw PROMOTE: MiB/s with messages of 64 KiB.
 write_bw() {

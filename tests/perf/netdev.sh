@@ -9,35 +9,7 @@ set -euo pipefail
 . "$(dirname "$0")/beside_tcp.sh"
 build=$(realpath "${1:-build}")
 rounds=${2:-5}
-work=$(mktemp -d)
-a=uroce-net-a-$$ b=uroce-net-b-$$
-pids=()
-
-forget() {
-	for pid in "${pids[@]}"; do
-		kill "$pid" 2>/dev/null || true
-	done
-	wait 2>/dev/null || true
-	pids=()
-	rm -f "$work"/socket-*
-}
-cleanup() {
-	forget
-	ip netns del "$a" 2>/dev/null || true
-	ip netns del "$b" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-
-ip netns add "$a"
-ip netns add "$b"
-ip link add wire netns "$a" type veth peer name wire netns "$b"
-ip -n "$a" address add 10.61.0.1/24 dev wire
-ip -n "$b" address add 10.61.0.2/24 dev wire
-for ns in "$a" "$b"; do
-	ip -n "$ns" link set lo up
-	ip -n "$ns" link set wire up
-done
+begin uroce-net
 
 # engines DRIVER: one in each namespace, on a core of its own, with its port active.
 engines() {
