@@ -41,6 +41,20 @@ void party_end(struct party *p)
 	close(p->fd);
 }
 
+void parties_begin(struct party *server, struct party *client)
+{
+	control_rig_open();
+	party_begin(server);
+	party_begin(client);
+}
+
+void parties_end(struct party *server, struct party *client)
+{
+	party_end(server);
+	party_end(client);
+	control_rig_close();
+}
+
 int cm_create(struct party *p, uint32_t space, uint32_t *id)
 {
 	struct request_cm_create_id q = { .channel = p->channel,

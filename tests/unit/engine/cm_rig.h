@@ -35,6 +35,9 @@ void party_begin(struct party *p);
 /* Another channel of the same client. */
 void party_channel(struct party *p, struct party *other);
 void party_end(struct party *p);
+/* An engine and two clients of it. */
+void parties_begin(struct party *server, struct party *client);
+void parties_end(struct party *server, struct party *client);
 
 /* ---- 0 or the reply's errno ---- */
 

@@ -16,16 +16,12 @@ static struct party server, client;
 
 static void open_both(void)
 {
-	control_rig_open();
-	party_begin(&server);
-	party_begin(&client);
+	parties_begin(&server, &client);
 }
 
 static void close_both(void)
 {
-	party_end(&server);
-	party_end(&client);
-	control_rig_close();
+	parties_end(&server, &client);
 }
 
 TestSuite(control_cm_connect, .init = open_both, .fini = close_both, .timeout = 60);

@@ -403,6 +403,14 @@ Test(control_cm_hostile, an_rtu_that_is_lost)
 	expect_no_event(&server);
 }
 
+/* A frame for queue pair 1 as it should be. */
+static const struct packet for_qp1 = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
+				       .pkey = 0xffff,
+				       .dest_qpn = 1,
+				       .qkey = GSI_QKEY,
+				       .src_qpn = 1,
+				       .payload_length = MAD_OCTETS };
+
 /* What an lcore sees of queue pair 1: a frame with this packet and message. */
 static void throw_frame(const struct packet *wanted, const struct cm_message *message)
 {
@@ -427,16 +435,10 @@ static void throw_frame(const struct packet *wanted, const struct cm_message *me
 /* H-57, H-65: datagrams for queue pair 1 that are no messages end on the lcore. */
 Test(control_cm_hostile, frames_for_queue_pair_1)
 {
-	const struct packet good = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
-				     .pkey = 0xffff,
-				     .dest_qpn = 1,
-				     .qkey = GSI_QKEY,
-				     .src_qpn = 1,
-				     .payload_length = MAD_OCTETS };
 	static const enum reason why[] = { REASON_QKEY, REASON_PKEY, REASON_LENGTH_PAYLOAD,
 					   REASON_LENGTH_PAYLOAD, REASON_SERVICE_MISMATCH };
 	const struct cm_message m = good_req(1, 0x77);
-	struct packet bad[ARRAY_SIZE(why)] = { good, good, good, good, good };
+	struct packet bad[ARRAY_SIZE(why)] = { for_qp1, for_qp1, for_qp1, for_qp1, for_qp1 };
 	struct reply_statistics before, after;
 	struct reply_cm_event e;
 
@@ -452,7 +454,7 @@ Test(control_cm_hostile, frames_for_queue_pair_1)
 		statistics(&after);
 		cr_expect_eq(after.by_reason[why[i]], before.by_reason[why[i]] + 1, "row %u", i);
 	}
-	throw_frame(&good, &m);
+	throw_frame(&for_qp1, &m);
 	expect_event(&server, CONNECT_REQUEST, 0, &e);
 	cr_expect_eq(e.parameters.qpn, 0x77);
 	expect_no_event(&server);
@@ -461,12 +463,6 @@ Test(control_cm_hostile, frames_for_queue_pair_1)
 /* H-83: one that comes before there is anybody to read it is dropped, and counted. */
 Test(control_cm_hostile, frames_before_there_is_a_ring)
 {
-	const struct packet p = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
-				  .pkey = 0xffff,
-				  .dest_qpn = 1,
-				  .qkey = GSI_QKEY,
-				  .src_qpn = 1,
-				  .payload_length = MAD_OCTETS };
 	struct engine *e = (struct engine *)engine;
 	unsigned int buffers = rte_mempool_avail_count(e->pool);
 	const struct cm_message m = good_req(1, 0x77);
@@ -478,13 +474,13 @@ Test(control_cm_hostile, frames_before_there_is_a_ring)
 	pthread_mutex_lock(&e->control_lock);
 	ring = e->mads;
 	e->mads = NULL;
-	throw_frame(&p, &m);
+	throw_frame(&for_qp1, &m);
 	e->mads = ring;
 	pthread_mutex_unlock(&e->control_lock);
 	statistics(&after);
 	cr_expect_eq(after.by_reason[REASON_BUSY], before.by_reason[REASON_BUSY] + 1);
 	cr_expect_eq(rte_mempool_avail_count(e->pool), buffers);
-	throw_frame(&p, &m);
+	throw_frame(&for_qp1, &m);
 	expect_event(&server, CONNECT_REQUEST, 0, NULL);
 }
 
@@ -495,24 +491,18 @@ Test(control_cm_hostile, frames_before_there_is_a_ring)
 Test(control_cm_hostile, a_flood_of_frames)
 {
 	struct engine *engine_inside = (struct engine *)engine;
-	const struct packet p = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY,
-				  .pkey = 0xffff,
-				  .dest_qpn = 1,
-				  .qkey = GSI_QKEY,
-				  .src_qpn = 1,
-				  .payload_length = MAD_OCTETS };
 	const struct cm_message noise = { .attribute = CM_DREQ, .local_id = 5, .remote_id = 6 };
 	struct cm_message m = good_req(1, 0x77);
 	unsigned int buffers = rte_mempool_avail_count(engine_inside->pool);
 
 	listener_at(&server, TCP, PORT, 5);
 	for (uint32_t i = 0; i < 5000; i++)
-		throw_frame(&p, &noise);
+		throw_frame(&for_qp1, &noise);
 	for (int ms = 0; !rte_ring_empty(engine_inside->mads); ms++) {
 		cr_assert_lt(ms, ENOUGH_MS, "the control thread does not take what waits");
 		poll(NULL, 0, 1);
 	}
-	throw_frame(&p, &m);
+	throw_frame(&for_qp1, &m);
 	expect_event(&server, CONNECT_REQUEST, 0, NULL);
 	/* The control thread is through with it. */
 	cr_assert_eq(links(), 1);
