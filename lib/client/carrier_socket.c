@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -228,6 +229,19 @@ static bool has_room_for_all(uint32_t lcores)
 	return (uint32_t)cpus >= lcores + 3;
 }
 
+/* The program sees ENOMEM only, with memory enough: its limit is of addresses. */
+static void warn_of_addresses(size_t octets)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return;
+	client_warn(
+		"the queues need %zu MiB of addresses, which use no memory by themselves, and this "
+		"program may have %ju MiB in all: raise its limit (ulimit -v)",
+		octets >> 20, (uintmax_t)limit.rlim_cur >> 20);
+}
+
 static int accept_hello(struct carrier_socket *s, const struct reply_hello *reply,
 			struct carrier_descriptors *received)
 {
@@ -238,8 +252,13 @@ static int accept_hello(struct carrier_socket *s, const struct reply_hello *repl
 		return EPROTO;
 	arena = memory_map(NULL, reply->arena_bytes, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_NORESERVE, received->fd[0], 0);
-	if (arena == MAP_FAILED)
-		return errno;
+	if (arena == MAP_FAILED) {
+		int error = errno;
+
+		if (error == ENOMEM)
+			warn_of_addresses(reply->arena_bytes);
+		return error;
+	}
 	close(received->fd[0]);
 	received->fd[0] = -1;
 	s->arena_bytes = reply->arena_bytes;
