@@ -164,6 +164,7 @@
 	2000u /* before a gap is reported by a NAK, too, to a peer that was told selectively */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
+#define LIMIT_PROBES_ALONE    3u /* after so many without an answer nothing is on its way */
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 
 /* Paths: the way to one peer, of one lcore. */

@@ -342,6 +342,24 @@ void path_probed(struct path *p)
 	p->looks += p->samples > 0 && p->looks < LIMIT_PATH_LOOKS;
 }
 
+/*
+ * What is on its way was lost, or came to nobody. It would keep the room of those who would be answered, for
+ * as long as the longest of the ACK timeouts.
+ */
+static void count_asked(struct path *p, nanotime now)
+{
+	if (p->asked_heard != p->heard) {
+		p->asked_heard = p->heard;
+		p->asked = 0;
+	}
+	if (p->asked++ < LIMIT_PROBES_ALONE)
+		return;
+	p->asked = 0;
+	p->given_up++;
+	p->flying = p->used = 0;
+	path_silent(p, now);
+}
+
 nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
 {
 	if (p == NULL || p->answered > quiet)
@@ -350,6 +368,7 @@ nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
 		return p->asked_until;
 	p->asked_at = now;
 	p->asked_until = until;
+	count_asked(p, now);
 	return now;
 }
 

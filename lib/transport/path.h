@@ -67,6 +67,9 @@ struct path {
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
 	uint32_t heard; /* answers to any queue pair */
+	uint32_t asked_heard; /* ... when it was asked first, */
+	uint32_t asked; /* ... and how often since then */
+	uint32_t given_up; /* how often all that was on its way was */
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
@@ -169,6 +172,7 @@ static inline void path_answered(struct path *p, nanotime left)
 /*
  * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers what
  * left later. If the whole path is as quiet, its probe asks for all others, until it is answered, or `until`.
+ * When LIMIT_PROBES_ALONE in a row were not, it is given up what is on its way: nothing is then (flight_follow).
  */
 nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until);
 /* The network asks to slow down. */

@@ -130,6 +130,21 @@ def engine_killed_on_wire(build):
         return "then " + run_pair(rig, ["ibv_rc_pingpong", "-n", "100"])
 
 
+@case
+def peers_program_killed(build):
+    """kill -9 of a program with 64 queue pairs: those of its peer wait for it, and hold up nobody."""
+    with rigs.veth(build, 4200) as rig:
+        server, client = start_pair(rig, ["ib_write_bw", "-q", "64", "-D", "120", "-s", "65536",
+                                          "-t", "64", "-u", "20"])
+        moving(rig)
+        server.signal(signal.SIGKILL)
+        said = run_pair(rig, ["ib_write_bw", "-n", "1000", "-s", "4096", "-u", "20"])
+        if not client.alive():
+            raise Failure("another pair got through only after 8 timeouts of 4.3 s")
+        client.end()
+        return f"another pair meanwhile: {said}"
+
+
 def eal_folder(pid):
     return pathlib.Path(f"/run/dpdk/uroce-{pid}")
 

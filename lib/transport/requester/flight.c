@@ -41,6 +41,7 @@ void flight_trim(struct qp *qp, bool arrived)
 	struct requester *r = &qp->req;
 	uint32_t now_there;
 
+	flight_follow(qp);
 	if (r->flying_psns == 0)
 		return;
 	now_there = on_their_way(r);
@@ -50,6 +51,7 @@ void flight_trim(struct qp *qp, bool arrived)
 
 void flight_over(struct qp *qp)
 {
+	flight_follow(qp);
 	if (qp->req.flying_psns > 0)
 		gone(qp, qp->req.flying_psns, false);
 	assert(qp->req.flying == 0 && "the last one takes all octets");
@@ -104,9 +106,18 @@ void flight_expired(struct qp *qp, nanotime now)
 		return;
 	r->unheard_at = TIME_NEVER;
 	if (r->heard == qp->path->heard)
-		r->unheard = true;
+		flight_alone(qp);
 	else
 		watch_path(qp, now);
+}
+
+void flight_alone(struct qp *qp)
+{
+	if (qp->path == NULL)
+		return;
+	flight_release(qp);
+	flight_over(qp);
+	qp->req.alone = true;
 }
 
 void flight_release(struct qp *qp)
@@ -145,9 +156,12 @@ nanotime qp_resumes_at(const struct qp *qp, nanotime now)
 void qp_give_path(struct qp *qp, struct path *path)
 {
 	struct requester *r = &qp->req;
-	uint64_t octets = r->flying;
-	uint32_t psns = r->flying_psns;
+	uint64_t octets;
+	uint32_t psns;
 
+	flight_follow(qp);
+	octets = r->flying;
+	psns = r->flying_psns;
 	flight_release(qp);
 	flight_over(qp);
 	r->sampling = false; /* it was of the other one */
@@ -156,6 +170,7 @@ void qp_give_path(struct qp *qp, struct path *path)
 		return;
 	/* What is on its way is so on the new one from now on, as nobody knows better. */
 	path->flying += octets;
+	r->given_up = path->given_up;
 	r->flying = octets;
 	r->flying_psns = psns;
 }

@@ -84,12 +84,43 @@ static inline bool flight_should_ask(const struct qp *qp)
 }
 
 /*
- * The next packet is the oldest, and goes whether the path has room or not: a probe, or one that would wait
- * for room that only silent packets take. It is seldom, and finds out whether the path is there at all.
+ * Who is not answered. Its peer may be gone while others on the path are answered, so what it has on its way
+ * must not keep their room: it is not counted any more. Until something is heard, its oldest packet alone is
+ * sent, whether the path has room or not. That is seldom: probes, and one packet for each ACK timeout.
+ *
+ *	LIMIT_PROBES_ALONE probes without an answer, or the retransmission timer		-> alone
+ *	held for an ACK timeout in which the path heard nothing			-> alone
+ *	the path is given up (path_ask) while something is on its way		-> alone
+ *	any answer								-> as before
  */
+void flight_alone(struct qp *qp);
+
+/* The path was given up: nothing is on its way, and what was there is not answered. */
+static inline void flight_follow(struct qp *qp)
+{
+	struct requester *r = &qp->req;
+
+	if (qp->path == NULL || r->given_up == qp->path->given_up)
+		return;
+	r->given_up = qp->path->given_up;
+	r->alone |= r->flying_psns > 0;
+	r->flying = 0;
+	r->flying_psns = 0;
+}
+
+/* The next packet is the oldest, and goes whether the path has room or not. */
 static inline bool flight_is_alone(const struct requester *r)
 {
-	return (r->board.probes > 0 || r->unheard) && r->nxt_psn == r->una_psn;
+	return (r->board.probes > 0 || r->alone) && r->nxt_psn == r->una_psn;
+}
+
+/* Something was heard. */
+static inline void flight_heard(struct qp *qp)
+{
+	flight_follow(qp);
+	qp->req.alone = false;
+	if (qp->path != NULL)
+		qp->path->heard++;
 }
 
 /* It waits for its path. */

@@ -20,6 +20,7 @@
 
 #include "base/bits.h"
 #include "transport/qp.h"
+#include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
@@ -304,8 +305,7 @@ static bool sent_once(const struct board *b, uint32_t psn)
 
 void recovery_heard(struct qp *qp)
 {
-	if (qp->path != NULL)
-		qp->path->heard++;
+	flight_heard(qp);
 	if (qp->req.board.probes > 0)
 		path_answered(qp->path, qp->req.board.quiet_at);
 }
@@ -521,6 +521,8 @@ void recovery_expired(struct qp *qp, nanotime now)
 			b->probe_at = at;
 			return;
 		}
+		if (b->probes >= LIMIT_PROBES_ALONE)
+			flight_alone(qp);
 		probe(qp);
 	}
 	recovery_wait(qp, now);

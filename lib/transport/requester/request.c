@@ -58,7 +58,7 @@ bool request_ready(const struct qp *qp)
 		return false;
 	m = message_at(r, r->nxt);
 	if (m->fault != REASON_NONE || r->operating == OPERATING ||
-	    (r->nxt == r->begun && !may_begin(qp, m)))
+	    (r->alone && r->nxt_psn != r->una_psn) || (r->nxt == r->begun && !may_begin(qp, m)))
 		return false;
 	flight = in_flight(r);
 	if (flight == 0 || m->kind != KIND_READ_REQUEST)
@@ -200,6 +200,8 @@ static void packet_made(struct qp *qp, const struct message *m, uint32_t psns, n
 		cursor_past_held(qp);
 	}
 	flight_sent(qp, psns, packet_octets(p, psns), p->again, now);
+	if (r->alone)
+		flight_over(qp);
 	rate_used(&r->rate, request_octets_on_wire(qp, p), now);
 	if (qp_type_unreliable(qp->type))
 		return; /* there are no acknowledgements */
@@ -223,6 +225,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 	enum reason why;
 
 	r->paced_until = TIME_NEVER;
+	flight_follow(qp);
 	if (flight_waits(r) || !request_ready(qp))
 		return NEXT_NOTHING;
 	m = message_at(r, r->nxt);

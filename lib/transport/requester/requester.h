@@ -75,8 +75,9 @@ struct requester {
 	uint8_t operating; /* enum operating */
 	bool held; /* by its path (flight.h) */
 	uint8_t resumed; /* packets that it may send before others that its path holds back */
-	bool unheard; /* ... or was, or its timer fired, and the path heard nothing for an ACK timeout */
-	uint32_t heard; /* what the path had heard when that time began */
+	bool alone; /* it is not answered (flight.h) */
+	uint32_t given_up; /* how often its path was */
+	uint32_t heard; /* what the path had heard when retry_at or unheard_at was set */
 	nanotime unheard_at; /* ... of who is held and has nothing on its way, or TIME_NEVER */
 	uint32_t wanted; /* octets that it is held back for */
 	uint32_t flying_psns; /* on their way, as its path knows, */

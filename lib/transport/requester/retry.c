@@ -43,7 +43,7 @@ void retry_reset(struct qp *qp)
 	r->timeout = TIME_NEVER;
 	r->retry_at = TIME_NEVER;
 	r->unheard_at = TIME_NEVER;
-	r->unheard = false;
+	r->alone = false;
 	r->rnr_until = TIME_NEVER;
 	r->paced_until = TIME_NEVER;
 	r->resumed = 0;
@@ -113,7 +113,7 @@ void retry_progress(struct qp *qp, nanotime now)
 	r->retries = qp->attr.retry_cnt;
 	r->rnr_retries = qp->attr.rnr_retry;
 	r->recovering = false;
-	r->unheard = false;
+	r->heard = path_heard(qp->path);
 	r->retry_at = r->una_psn == r->nxt_psn ? TIME_NEVER : timer_from(r, now);
 	if (r->una_psn == r->top_psn)
 		recovery_stop(qp);
@@ -228,10 +228,10 @@ void qp_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
-	r->unheard = r->heard == path_heard(qp->path);
-	if (qp->path != NULL)
+	/* Where others are answered, the peer has ended, and the way is well. */
+	if (qp->path != NULL && r->heard == path_heard(qp->path))
 		path_silent(qp->path, now);
 	recovery_start_over(qp);
 	retry_go_back(qp);
-	flight_trim(qp, false);
+	flight_alone(qp);
 }
