@@ -149,6 +149,7 @@ struct engine_qp {
 	bool receive_valid; /* `receive` holds the request at rq's cursor */
 	bool atomic_waits; /* its copies are an atomic that its lcore tries again (moving.c) */
 	bool operation_waits; /* in lcore.operations */
+	bool parked; /* its path holds it back, see paths.h */
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	bool may_hold; /* (control) UD: in client_objects.holding */
 	bool has_peer; /* (control) connected: peers.h, */
@@ -161,7 +162,6 @@ struct engine_qp {
 	uint32_t wheel_slot;
 	uint32_t published_retired;
 	nanotime wheel_at;
-	bool parked; /* its path holds it back, see paths.h */
 	TAILQ_ENTRY(engine_qp) park_link;
 	struct ready_list *stands_in; /* lcore.ready, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;

@@ -99,11 +99,11 @@ nanotime qp_resumes_at(const struct qp *qp, nanotime now);
 
 /* A request that stays at home: bind a memory window, or invalidate a key. */
 struct key_operation {
-	bool bind; /* else invalidate */
 	uint32_t key; /* the window's, or the one to invalidate */
 	uint32_t new_key; /* bind: the window's from now on (same index) */
 	uint32_t region_key; /* bind: lkey of the region */
 	uint32_t access; /* bind: enum access_flag */
+	bool bind; /* else invalidate `key` */
 	uint64_t address; /* bind: of the first octet, as the region calls it */
 	uint64_t length; /* bind: octets */
 	struct key_user user; /* on whose behalf */

@@ -76,9 +76,6 @@ struct requester {
 	bool held; /* by its path (flight.h) */
 	uint8_t resumed; /* packets that it may send before others that its path holds back */
 	bool alone; /* it is not answered (flight.h) */
-	uint32_t given_up; /* how often its path was */
-	uint32_t heard; /* what the path had heard when retry_at or unheard_at was set */
-	nanotime unheard_at; /* ... of who is held and has nothing on its way, or TIME_NEVER */
 	uint32_t wanted; /* octets that it is held back for */
 	uint32_t flying_psns; /* on their way, as its path knows, */
 	uint64_t flying; /* ... in so many octets */
@@ -94,8 +91,11 @@ struct requester {
 
 	uint8_t retries; /* left, see retry.c */
 	uint8_t rnr_retries;
+	uint32_t given_up; /* how often its path was, when `alone` was last looked at */
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
-	nanotime retry_at; /* the retransmission timer */
+	nanotime retry_at; /* the retransmission timer, */
+	nanotime unheard_at; /* ... of who is held and has nothing on its way, or TIME_NEVER */
+	uint32_t heard; /* what the path had heard when either of them was set */
 	uint32_t timeouts; /* how often it fired, since creation */
 	struct key_operation operation;
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */

@@ -66,8 +66,8 @@ struct responder {
 	uint32_t offset; /* octets of it placed so far */
 	uint32_t length; /* WRITE: of the RETH; SEND: of the receive request */
 	uint32_t rkey;
-	uint64_t va;
 	uint32_t srq; /* the SRQ that it began with; 0: none */
+	uint64_t va;
 	struct recv_work *held; /* the receive request of an open SEND */
 
 	/* what is owed: READ and atomic replies in order, then one ACK or NAK (reply.c) */
