@@ -12,6 +12,7 @@
 #include "transport/requester/operation.h"
 #include "transport/requester/recovery.h"
 #include "transport/qp.h"
+#include "transport/responder/expected.h"
 #include "transport/responder/mark.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
@@ -91,10 +92,14 @@ struct send_work *qp_window_slot(struct qp *qp)
 
 static void posted(struct qp *qp, bool own)
 {
+	struct message *m;
+
 	request_check(qp, qp->req.tail);
-	message_at(&qp->req, qp->req.tail)->own = own;
+	m = message_at(&qp->req, qp->req.tail);
+	m->own = own;
 	qp->req.tail++;
-	request_fail_in_turn(qp);
+	if (!m->plain) /* it does not fail before it is sent */
+		request_fail_in_turn(qp);
 }
 
 void qp_posted(struct qp *qp)
@@ -154,10 +159,9 @@ static bool pkey_matches(uint16_t pkey)
 }
 
 /* The opcode's service is the queue pair's; only datagrams have many receivers. */
-static bool service_matches(const struct qp *qp, const struct packet *p)
+static inline bool service_matches(const struct qp *qp, const struct packet *p,
+				   const struct opcode_info *op)
 {
-	const struct opcode_info *op = &opcode_table[p->opcode];
-
 	if (p->dest_qpn == QPN_MULTICAST && qp->type != QP_TYPE_UD)
 		return false;
 	if (op->kind == KIND_CNP || op->kind == KIND_SELECTIVE_ACK)
@@ -166,7 +170,7 @@ static bool service_matches(const struct qp *qp, const struct packet *p)
 }
 
 /* Half of an XRC connection sends, the other receives (IBTA A14). */
-static bool direction_fits(const struct qp *qp, const struct opcode_info *op)
+static inline bool direction_fits(const struct qp *qp, const struct opcode_info *op)
 {
 	bool response = op->flags & OP_RESPONSE;
 
@@ -193,15 +197,16 @@ enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
 }
 
 /* Is this packet one that the queue pair looks at at all? */
-static enum reason check_arrival(const struct qp *qp, const struct packet *p)
+static inline enum reason check_arrival(const struct qp *qp, const struct packet *p,
+					const struct opcode_info *op)
 {
 	const uint32_t sending = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
 	const uint32_t receiving = sending | 1u << QP_STATE_RTR | 1u << QP_STATE_SQE;
 	enum reason why;
 
-	if (!service_matches(qp, p) || !direction_fits(qp, &opcode_table[p->opcode]))
+	if (!service_matches(qp, p, op) || !direction_fits(qp, op))
 		return REASON_SERVICE_MISMATCH;
-	if (!((opcode_is(p->opcode, OP_RESPONSE) ? sending : receiving) & 1u << qp->state))
+	if (!((op->flags & OP_RESPONSE ? sending : receiving) & 1u << qp->state))
 		return REASON_QP_STATE;
 	if (!pkey_matches(p->pkey))
 		return REASON_PKEY;
@@ -215,18 +220,19 @@ static enum reason check_arrival(const struct qp *qp, const struct packet *p)
 static enum reason dispatch(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 			    const struct key_table *keys, nanotime now, struct outcome *out)
 {
+	const struct opcode_info *op = &opcode_table[p->opcode];
 	enum reason why;
 
 	if (qp->type == QP_TYPE_RAW_PACKET)
 		return frame_received(qp, p, offer, keys, out);
-	why = check_arrival(qp, p);
+	why = check_arrival(qp, p, op);
 	if (why != REASON_NONE)
 		return why;
 	if (qp->type == QP_TYPE_UD)
 		return datagram_received(qp, p, offer, keys, out);
 	if (qp->type == QP_TYPE_UC)
 		return unreliable_received(qp, p, offer, keys, out);
-	if (opcode_table[p->opcode].kind == KIND_CNP) {
+	if (op->kind == KIND_CNP) {
 		path_count(qp->path, PATH_CNP_RECEIVED);
 		if (qp->path != NULL)
 			path_cnp(qp->path, now);
@@ -234,8 +240,11 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 	}
 	if (p->ecn == ECN_CE)
 		mark_seen(qp, p, now);
-	return opcode_is(p->opcode, OP_RESPONSE) ? answer_received(qp, p, keys, now, out)
-						 : respond_received(qp, p, offer, keys, now, out);
+	if (op->flags & OP_RESPONSE)
+		return answer_received(qp, p, keys, now, out);
+	return expected_received(qp, p, op, offer, keys, out)
+		       ? REASON_NONE
+		       : respond_received(qp, p, offer, keys, now, out);
 }
 
 static void note_extension(struct qp *qp, const struct packet *p)
@@ -307,8 +316,10 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->payload = NULL;
 	p->payload_length = 0;
 	p->pad = 0;
-	next = reply_next(qp, keys, p, gather) ? NEXT_PACKET
-					       : request_next(qp, keys, now, p, gather, not_before);
+	if (reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather))
+		next = NEXT_PACKET;
+	else
+		next = request_next(qp, keys, now, p, gather, not_before);
 	assert((next != NEXT_PACKET || p->payload != NULL || gather->length == p->payload_length) &&
 	       "the payload is somewhere");
 	return next;

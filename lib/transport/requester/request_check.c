@@ -13,11 +13,12 @@
 #include "transport/single.h"
 
 const struct work_kind work_kinds[16] = {
-	[WORK_RDMA_WRITE] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_PLAIN },
-	[WORK_RDMA_WRITE_WITH_IMM] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_IMM },
-	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN },
-	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, ENDING_IMM },
-	[WORK_SEND_WITH_INV] = { KIND_SEND, OPB_SEND_FIRST, ENDING_INV },
+	[WORK_RDMA_WRITE] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_PLAIN, OPB_WRITE_ONLY },
+	[WORK_RDMA_WRITE_WITH_IMM] = { KIND_WRITE, OPB_WRITE_FIRST, ENDING_IMM,
+				       OPB_WRITE_ONLY_IMM },
+	[WORK_SEND] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN, OPB_SEND_ONLY },
+	[WORK_SEND_WITH_IMM] = { KIND_SEND, OPB_SEND_FIRST, ENDING_IMM, OPB_SEND_ONLY_IMM },
+	[WORK_SEND_WITH_INV] = { KIND_SEND, OPB_SEND_FIRST, ENDING_INV, OPB_SEND_ONLY_INV },
 	[WORK_TSO] = { KIND_SEND, OPB_SEND_FIRST, ENDING_PLAIN },
 	[WORK_RDMA_READ] = { KIND_READ_REQUEST, OPB_READ_REQUEST, ENDING_PLAIN },
 	[WORK_ATOMIC_CMP_AND_SWP] = { KIND_CMP_SWAP, OPB_CMP_SWAP, ENDING_PLAIN },
@@ -104,6 +105,7 @@ void request_set_fault(struct message *m, enum work_status status, enum reason w
 	assert(status != STATUS_SUCCESS && why != REASON_NONE);
 	m->fault = (uint8_t)why;
 	m->fault_status = (uint8_t)status;
+	m->plain = false;
 }
 
 void request_check(struct qp *qp, uint32_t index)
@@ -118,6 +120,7 @@ void request_check(struct qp *qp, uint32_t index)
 	m->kind = kind;
 	m->fault = REASON_NONE;
 	m->length = 0;
+	m->plain = false;
 	if (kind == KIND_UNDEFINED) {
 		request_set_fault(m, STATUS_LOC_QP_OP_ERR, REASON_WORK_OPCODE);
 		return;
@@ -144,4 +147,6 @@ void request_check(struct qp *qp, uint32_t index)
 	}
 	assert(length <= LIMIT_MESSAGE && "length_fits and single_check");
 	m->length = (uint32_t)length;
+	m->plain = (kind == KIND_SEND || kind == KIND_WRITE) && !(w->flags & WORK_FENCE) &&
+		   !qp_type_unreliable(qp->type);
 }

@@ -6,11 +6,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/responder/responder.h"
+
 struct key_table;
 struct packet;
 struct qp;
-struct responder;
 struct span_list;
+
+/* Cheap: whether anything is owed, ready or not. */
+static inline bool reply_is_owed(const struct responder *r)
+{
+	return r->ack_due || r->record_owed != r->record_head || r->nak != 0 || r->selection_due ||
+	       r->cnp_due;
+}
 
 bool reply_ready(const struct qp *qp);
 bool reply_next(struct qp *qp, const struct key_table *keys, struct packet *p,

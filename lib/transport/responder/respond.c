@@ -339,6 +339,7 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 		qp->events |= QP_EVENT_COMM_EST; /* IBTA 11.6.3.1 */
 	}
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
+	span_list_clear(&out->place); /* of what expected_received looked at */
 	/* Its caller keeps it no more, also if it is refused now: the peer is to send it again then. */
 	if (qp->resp.holding && p->psn == qp->resp.expected_psn)
 		psn_set_remove(&qp->resp.behind, p->psn);

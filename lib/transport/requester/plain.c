@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small messages are nearly all alike, and cost what is asked about each of them. So the questions are put
+ * here once, in the order in which one of them is likely to have another answer. What is done is what
+ * request.c does for such a packet.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "memory/spans.h"
+#include "transport/qp.h"
+#include "transport/requester/flight.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/plain.h"
+#include "transport/requester/request.h"
+#include "transport/requester/request_check.h"
+#include "transport/requester/retry.h"
+#include "transport/requester/sample.h"
+#include "wire/opcode.h"
+
+/* A new message is next, and nothing stands before it. */
+static inline bool is_undisturbed(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return r->nxt == r->begun && r->nxt != r->tail && qp->state == QP_STATE_RTS &&
+	       r->board.clean && r->board.probes == 0 && !r->held && !r->alone &&
+	       r->operating != OPERATING && r->rnr_until == TIME_NEVER && r->rate.limit == 0 &&
+	       in_flight(r) < LIMIT_WINDOW;
+}
+
+/* After this packet another one may follow at once, as far as the queue pair goes. */
+static inline bool is_followed(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	if (r->nxt == r->tail)
+		return false;
+	if (message_at(r, r->nxt)->plain)
+		return in_flight(r) < LIMIT_WINDOW;
+	return request_ready(qp);
+}
+
+static inline bool asks(const struct qp *qp, nanotime now)
+{
+	return !is_followed(qp) || flight_should_ask(qp) || !flight_may_follow(qp, now);
+}
+
+/* False: its memory is not there. */
+static inline bool fill(const struct qp *qp, const struct send_work *w, const struct message *m,
+			const struct key_table *keys, struct packet *p, struct span_list *gather)
+{
+	const struct work_kind *kind = &work_kinds[w->opcode];
+	uint32_t n = m->length;
+
+	p->opcode = OPCODE(qp->service, kind->only);
+	p->solicited = (w->flags & WORK_SOLICITED) &&
+		       (kind->ending != ENDING_PLAIN || m->kind == KIND_SEND);
+	p->payload_length = n;
+	p->pad = (uint8_t)(-n & 3);
+	p->imm = w->imm;
+	p->invalidate_rkey = w->imm;
+	p->srqn = send_work_srqn(w);
+	p->va = w->remote_addr;
+	p->rkey = w->rkey;
+	p->dma_length = n;
+	if (w->flags & WORK_INLINE) {
+		p->payload = send_work_inline(w);
+		return true;
+	}
+	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, 0, n, gather) ==
+	       REASON_NONE;
+}
+
+/* The cursors pass it, and what is counted of packets counts it. */
+static inline void made(struct qp *qp, struct message *m, nanotime now, struct packet *p)
+{
+	struct requester *r = &qp->req;
+
+	m->first_psn = r->nxt_psn;
+	m->packets = 1;
+	p->psn = r->nxt_psn;
+	r->nxt_psn = r->top_psn = r->new_psn = psn_add(p->psn, 1);
+	r->nxt = ++r->begun;
+	flight_sent(qp, 1, flight_octets(1, m->length), false, now);
+	r->unasked++;
+	p->ack_req = asks(qp, now);
+	if (p->ack_req)
+		r->unasked = 0;
+	sample_made(qp, p, p->ack_req, now);
+	if (r->retry_at == TIME_NEVER || r->board.probe_at == TIME_NEVER)
+		retry_started(qp, now);
+}
+
+bool plain_next(struct qp *qp, const struct key_table *keys, nanotime now, struct packet *p,
+		struct span_list *gather)
+{
+	struct requester *r = &qp->req;
+	struct message *m = message_at(r, r->nxt);
+
+	if (!is_undisturbed(qp) || !m->plain || m->length > qp->mtu)
+		return false;
+	if (qp->path != NULL && !flight_may_send(qp, flight_octets(1, m->length), now))
+		return false;
+	assert(r->nxt_psn == r->top_psn && r->top_psn == r->new_psn &&
+	       "all that has begun was sent");
+	if (!fill(qp, request_at(r, r->nxt), m, keys, p, gather)) {
+		span_list_clear(gather);
+		return false;
+	}
+	made(qp, m, now, p);
+	return true;
+}

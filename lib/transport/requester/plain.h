@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plain case of sending: what request.c asks of each packet, asked for nearly all of them at once. */
+#ifndef TRANSPORT_PLAIN_H
+#define TRANSPORT_PLAIN_H
+
+#include <stdbool.h>
+
+#include "base/time.h"
+
+struct key_table;
+struct packet;
+struct qp;
+struct span_list;
+
+/*
+ * The next request packet, if it is all of a SEND or WRITE, and nothing holds the queue pair back, limits its
+ * rate or is to be sent again. False: it is not so, or it may not be sent; nothing is changed then but
+ * *p and *gather, and request.c finds out what to do.
+ */
+bool plain_next(struct qp *qp, const struct key_table *keys, nanotime now, struct packet *p,
+		struct span_list *gather);
+
+#endif

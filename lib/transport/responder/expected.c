@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small messages are nearly all alike: one packet, in its turn, without any of what a request may have besides.
+ * The checks are those of respond_check.c, and what is done is what respond.c does for such a packet.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "memory/spans.h"
+#include "transport/outcomes.h"
+#include "transport/qp.h"
+#include "transport/responder/expected.h"
+#include "transport/responder/respond_check.h"
+#include "wire/opcode.h"
+
+/* What a message of one packet has, of all that may differ. */
+#define SHAPE                                                                                     \
+	(OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH | OP_CONSUMES | OP_IMM | OP_IETH | OP_XRCETH | \
+	 OP_ATOMIC_ETH)
+#define WHOLE_WRITE (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH)
+#define WHOLE_SEND  (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
+
+/* In its turn, between messages, and nothing waits for it. */
+static inline bool is_in_turn(const struct qp *qp, const struct packet *p)
+{
+	const struct responder *r = &qp->resp;
+
+	return p->psn == r->expected_psn && r->open == KIND_UNDEFINED && !r->holding &&
+	       !r->reported && r->nak == 0 && r->nak_at == TIME_NEVER && qp->state != QP_STATE_RTR;
+}
+
+/* Between 1 and a path MTU of octets, rounded up as they should be. */
+static inline bool payload_fits(const struct qp *qp, const struct packet *p)
+{
+	return p->payload_length - 1 < qp->mtu && p->pad == (-p->payload_length & 3);
+}
+
+static inline bool write_passes(const struct qp *qp, const struct packet *p,
+				const struct key_table *keys, struct span_list *place)
+{
+	return p->dma_length == p->payload_length && (qp->resp.access & ACCESS_REMOTE_WRITE) &&
+	       key_spans(keys, p->rkey, qp->user, ACCESS_REMOTE_WRITE, p->va, p->payload_length,
+			 place) == REASON_NONE;
+}
+
+static inline bool send_passes(const struct qp *qp, const struct packet *p,
+			       const struct recv_work *offer, const struct key_table *keys,
+			       struct span_list *place)
+{
+	return check_offer(qp, offer) == REASON_NONE && offer->strip == 0 &&
+	       p->payload_length <= receive_length(offer) &&
+	       key_spans_of_list(keys, recv_work_sge(offer), offer->num_sge, qp->receiver,
+				 ACCESS_LOCAL_WRITE, 0, p->payload_length, place) == REASON_NONE;
+}
+
+static inline void take(struct qp *qp, const struct packet *p, enum ticket_kind kind,
+			struct outcome *out)
+{
+	struct responder *r = &qp->resp;
+
+	assert(out->place.length == p->payload_length && "the key's check found where it goes");
+	out->flags = OUTCOME_PLACE;
+	out->source = p->payload;
+	out->ticket = ticket_issue(&qp->tickets, kind, p->psn, r->msn, 0);
+	r->msn = psn_add(r->msn, 1);
+	if (p->ack_req) {
+		r->ack_due = true;
+		r->ack_due_psn = p->psn;
+	}
+	r->expected_psn = psn_add(p->psn, 1);
+}
+
+static inline void receive_complete(struct qp *qp, const struct packet *p,
+				    const struct recv_work *w, const struct outcome *out)
+{
+	struct receive_done d = { .wr_id = w->wr_id,
+				  .mark = w->mark,
+				  .ticket = (uint32_t)out->ticket,
+				  .byte_len = p->payload_length,
+				  .srq = qp->srq,
+				  .status = STATUS_SUCCESS,
+				  .reason = REASON_NONE,
+				  .flags = p->solicited ? RECEIVE_SOLICITED : 0u };
+
+	receive_push(&qp->receives, &d);
+}
+
+bool expected_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+		       const struct recv_work *offer, const struct key_table *keys,
+		       struct outcome *out)
+{
+	uint32_t shape = op->flags & SHAPE;
+
+	if (!is_in_turn(qp, p) || !payload_fits(qp, p))
+		return false;
+	if (shape == WHOLE_WRITE && op->kind == KIND_WRITE) {
+		if (!write_passes(qp, p, keys, &out->place))
+			return false;
+		take(qp, p, TICKET_WRITE, out);
+		return true;
+	}
+	if (shape != WHOLE_SEND || op->kind != KIND_SEND ||
+	    !send_passes(qp, p, offer, keys, &out->place))
+		return false;
+	take(qp, p, TICKET_RECEIVE, out);
+	out->flags |= OUTCOME_RECEIVE_USED;
+	receive_complete(qp, p, offer, out);
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plain case of receiving: what respond.c asks of each request, asked for nearly all of them at once. */
+#ifndef TRANSPORT_EXPECTED_H
+#define TRANSPORT_EXPECTED_H
+
+#include <stdbool.h>
+
+struct key_table;
+struct opcode_info;
+struct outcome;
+struct packet;
+struct qp;
+struct recv_work;
+
+/*
+ * Takes the packet if it is the one that is expected, all of a WRITE or SEND, as it should be, and nothing is
+ * missing, refused or waits. False: it is not so; nothing is changed then but out->place, and respond.c finds
+ * out what to do. The packet was checked as far as it can be without the responder (check_arrival).
+ */
+bool expected_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+		       const struct recv_work *offer, const struct key_table *keys,
+		       struct outcome *out);
+
+#endif

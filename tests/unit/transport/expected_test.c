@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What expected.c takes, respond.c takes as well, and does the same. Both ends get the same packets; one of
+ * them counts as having reported a gap, which the expected packet ends, so that all of its packets are
+ * respond.c's.
+ */
+#include <criterion/criterion.h>
+
+#include "pair.h"
+#include "transport/responder/expected.h"
+
+static struct pair pair;
+static uint64_t state;
+static struct {
+	struct recv_work work;
+	struct work_sge sge[PAIR_SGE];
+} receive[2];
+
+static uint32_t pick(uint32_t below)
+{
+	state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (uint32_t)(state >> 33) % below;
+}
+
+static void open_pair(void)
+{
+	struct pair_options o = pair_options();
+
+	pair_init(&pair, &o);
+}
+
+static void close_pair(void)
+{
+	pair_close(&pair);
+}
+
+TestSuite(expected, .fini = close_pair, .timeout = 60);
+
+static struct end *end_of(uint32_t i)
+{
+	return i == 0 ? &pair.a : &pair.b;
+}
+
+static void make_receives(uint32_t room, uint16_t strip)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		receive[i].work = (struct recv_work){ .wr_id = 5, .num_sge = 1, .strip = strip };
+		receive[i].sge[0] = (struct work_sge){ PAIR_IOVA + 64, room, end_of(i)->key };
+	}
+}
+
+/* Nearly always one that is as it should be. */
+static struct packet make(uint32_t i, uint8_t base, uint32_t n, uint32_t flaw)
+{
+	static const uint8_t octets[4096];
+	struct end *e = end_of(i);
+	struct packet p = pair_packet(&pair, e, base, e->qp->resp.expected_psn);
+
+	p.payload = octets;
+	p.payload_length = n;
+	p.pad = (uint8_t)((-n + (flaw == 1)) & 3);
+	p.va = PAIR_IOVA + 128;
+	p.rkey = e->key ^ (flaw == 2);
+	p.dma_length = n + (flaw == 3);
+	p.psn = psn_add(p.psn, flaw == 4 ? 1 : flaw == 5 ? PSN_MASK : 0);
+	p.ack_req = n & 1;
+	p.solicited = n & 2;
+	p.imm = 9;
+	return p;
+}
+
+static void same_outcome(const struct outcome *a, const struct outcome *b)
+{
+	cr_assert_eq(a->reason, b->reason, "%s, %s", reason_name(a->reason),
+		     reason_name(b->reason));
+	cr_assert_eq(a->flags, b->flags);
+	cr_assert_eq(a->ticket, b->ticket);
+	cr_assert_eq(a->place.length, b->place.length);
+	if (a->flags & OUTCOME_PLACE) {
+		cr_assert_eq(a->source, b->source);
+		cr_assert_eq((uint8_t *)a->place.span[0].direct - pair.a.memory,
+			     (uint8_t *)b->place.span[0].direct - pair.b.memory);
+	}
+}
+
+static void same_state(const struct qp *a, const struct qp *b)
+{
+	cr_assert_eq(qp_state(a), qp_state(b));
+	cr_assert_eq(a->resp.expected_psn, b->resp.expected_psn);
+	cr_assert_eq(a->resp.msn, b->resp.msn);
+	cr_assert_eq(a->resp.open, b->resp.open);
+	cr_assert_eq(a->resp.nak, b->resp.nak);
+	cr_assert_eq(a->resp.ack_due, b->resp.ack_due);
+	cr_assert_eq(a->resp.ack_due_psn, b->resp.ack_due_psn);
+	cr_assert_eq(a->tickets.placing, b->tickets.placing);
+	cr_assert_eq(a->receives.done, b->receives.done);
+}
+
+static void same_completions(void)
+{
+	struct completion a, b;
+	bool of_a, of_b;
+
+	while (qp_take_completion(pair.a.qp, &a, &of_a)) {
+		cr_assert(qp_take_completion(pair.b.qp, &b, &of_b));
+		cr_assert(of_a && of_b);
+		cr_assert_eq(a.wr_id, b.wr_id);
+		cr_assert_eq(a.status, b.status);
+		cr_assert_eq(a.opcode, b.opcode);
+		cr_assert_eq(a.byte_len, b.byte_len);
+		cr_assert_eq(a.imm, b.imm);
+		cr_assert_eq(a.wc_flags, b.wc_flags);
+		cr_assert_eq(a.solicited, b.solicited);
+		cr_assert_eq(a.work_index, b.work_index);
+	}
+	cr_assert_not(qp_take_completion(pair.b.qp, &b, &of_b));
+}
+
+/* Both ends get the packet, and their programs what follows from it. */
+static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
+{
+	struct outcome out[2];
+
+	pair.b.qp->resp.reported |= flaw < 4;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct packet p = make(i, base, n, flaw);
+		struct qp *qp = end_of(i)->qp;
+
+		qp_received(qp, &p, offer ? &receive[i].work : NULL, &pair.keys, pair.now, &out[i]);
+	}
+	same_outcome(&out[0], &out[1]);
+	same_state(pair.a.qp, pair.b.qp);
+	qp_copied(pair.a.qp, out[0].ticket, true);
+	qp_copied(pair.b.qp, out[1].ticket, true);
+	same_completions();
+}
+
+static void run(uint64_t seed)
+{
+	static const uint8_t bases[] = { OPB_WRITE_ONLY, OPB_SEND_ONLY,	    OPB_WRITE_ONLY_IMM,
+					 OPB_SEND_FIRST, OPB_SEND_ONLY_IMM, OPB_WRITE_FIRST,
+					 OPB_WRITE_LAST, OPB_READ_REQUEST };
+	static const uint32_t lengths[] = { 0, 1, 2, 3, 8, 100, 1023, 1024, 1025 };
+
+	state = seed;
+	open_pair();
+	for (uint32_t n = 0; n < 300 && qp_state(pair.a.qp) == QP_STATE_RTS; n++) {
+		uint8_t base = bases[pick(3) == 0 ? pick(ARRAY_SIZE(bases)) : pick(2)];
+		uint32_t length = lengths[pick(ARRAY_SIZE(lengths) - (pick(40) != 0))];
+
+		make_receives(pick(30) == 0 ? 50 : 4096, pick(10) == 0 ? 16 : 0);
+		receive_both(base, length, pick(20) == 0 ? pick(6) : 0, pick(30) != 0);
+	}
+}
+
+Test(expected, effects_are_those_of_the_general_case)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		run(seed);
+		if (seed < 200)
+			pair_close(&pair);
+	}
+}
+
+static bool is_taken(uint8_t base, uint32_t n, uint32_t flaw)
+{
+	struct packet p = make(0, base, n, flaw);
+	struct outcome out;
+
+	out.flags = 0;
+	span_list_clear(&out.place);
+	return expected_received(pair.a.qp, &p, &opcode_table[p.opcode], &receive[0].work,
+				 &pair.keys, &out);
+}
+
+Test(expected, what_is_small_goes_this_way)
+{
+	open_pair();
+	make_receives(4096, 0);
+	cr_assert(is_taken(OPB_WRITE_ONLY, 8, 0));
+	cr_assert(is_taken(OPB_SEND_ONLY, 1024, 0));
+	cr_assert_not(is_taken(OPB_WRITE_ONLY_IMM, 8, 0));
+	cr_assert_not(is_taken(OPB_SEND_FIRST, 1024, 0));
+	for (uint32_t flaw = 1; flaw <= 5; flaw++)
+		cr_assert_not(is_taken(OPB_WRITE_ONLY, 8, flaw), "flaw %u", flaw);
+}
