@@ -105,7 +105,7 @@ static void seal_filled(struct staged_frame *s, const struct flow *flow)
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	size_t n = s->header_length, length = s->packet.payload_length;
 
-	if (!put_right(&s->packet, frame + n)) {
+	if (!leaves_as_it_is(&s->packet) && !put_right(&s->packet, frame + n)) {
 		s->failed = s->sealed = true;
 		s->refused = REASON_WORK_MALFORMED;
 		return;

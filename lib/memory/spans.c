@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memory/look.h"
+#include "memory/one_span.h"
 #include "memory/spans.h"
 
 /* The piece that holds this offset of the region. */
@@ -17,25 +17,6 @@ static uint32_t piece_at(const struct region *r, uint64_t offset)
 			high = middle;
 	}
 	return low;
-}
-
-static void span_append(struct span_list *l, const struct region *r, const struct region_piece *p,
-			uint64_t offset, uint32_t length)
-{
-	/* Acquire: pairs with the release in cmd_leave_promoted.c, which makes it peer memory. */
-	void *direct = __atomic_load_n(&p->direct, __ATOMIC_ACQUIRE);
-	uint64_t into = offset - p->offset;
-	struct span *s = &l->span[l->count++];
-
-	s->length = length;
-	s->client = r->client;
-	s->peer_address = p->peer_address + into;
-	s->direct = NULL;
-	if (direct != NULL)
-		s->direct = (char *)direct + into;
-	else
-		l->has_peer = true;
-	l->length += length;
 }
 
 static bool nobody_append(struct span_list *l, uint32_t length)
@@ -81,18 +62,11 @@ enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user u
 	const struct region *r;
 	enum reason why;
 
-	if (__builtin_expect(t->stages != NULL, 0))
-		why = key_check(t, key, user, access, address, length, &r);
-	else
-		why = key_look(t, key, user, access, address, length, &r);
+	if (key_one_span(t, key, user, access, address, length, spans))
+		return REASON_NONE;
+	why = key_check(t, key, user, access, address, length, &r);
 	if (why != REASON_NONE)
 		return why;
-	/* Nearly every range: one piece of one region. */
-	if (r->kind == REGION_MEMORY && r->pieces == 1 && length > 0 &&
-	    spans->count < LIMIT_SPANS) {
-		span_append(spans, r, r->piece, address - r->iova, length);
-		return REASON_NONE;
-	}
 	return spans_append(spans, r, address - r->iova, length) ? REASON_NONE
 								 : REASON_MEMORY_FAULT;
 }

@@ -229,10 +229,8 @@ static void get_selection(struct packet *p, const uint8_t *h)
 /*
  * Reads them in the order in which they follow the BTH; bth() has checked that all were received.
  */
-static void extended_headers(struct packet *p, const uint8_t *h)
+static void all_extended_headers(struct packet *p, const uint8_t *h, unsigned int flags)
 {
-	unsigned int flags = opcode_table[p->opcode].flags;
-
 	if (flags & OP_XRCETH) {
 		p->srqn = load_be24(h + 1);
 		h += XRCETH_LENGTH;
@@ -267,6 +265,17 @@ static void extended_headers(struct packet *p, const uint8_t *h)
 		p->invalidate_rkey = load_be32(h);
 	if (flags & OP_SELECTION)
 		get_selection(p, h);
+}
+
+/* Nearly all packets have one at most. */
+static inline void extended_headers(struct packet *p, const uint8_t *h)
+{
+	unsigned int flags = opcode_table[p->opcode].flags & OP_EXTENDED;
+
+	if (flags == OP_RETH)
+		get_reth(p, h);
+	else if (flags != 0)
+		all_extended_headers(p, h, flags);
 }
 
 static void gid_from_ipv4(struct gid *g, const uint8_t *address)

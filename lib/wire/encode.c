@@ -77,10 +77,8 @@ static void put_selection(uint8_t *h, const struct packet *p)
 }
 
 /* Writes them in the order in which they follow the BTH. */
-static void put_extended_headers(uint8_t *h, const struct packet *p)
+static void put_all_extended_headers(uint8_t *h, const struct packet *p, unsigned int flags)
 {
-	unsigned int flags = opcode_table[p->opcode].flags;
-
 	if (flags & OP_XRCETH) {
 		store_be32(h, p->srqn & 0xffffff);
 		h += XRCETH_LENGTH;
@@ -114,7 +112,18 @@ static void put_extended_headers(uint8_t *h, const struct packet *p)
 		store_be32(h, p->invalidate_rkey);
 	if (flags & OP_SELECTION)
 		put_selection(h, p);
-	if (p->opcode == OPCODE_CNP)
+}
+
+/* Nearly all packets have one at most. */
+static inline void put_extended_headers(uint8_t *h, const struct packet *p)
+{
+	unsigned int flags = opcode_table[p->opcode].flags & OP_EXTENDED;
+
+	if (flags == OP_RETH)
+		put_reth(h, p);
+	else if (flags != 0)
+		put_all_extended_headers(h, p, flags);
+	else if (p->opcode == OPCODE_CNP)
 		memset(h, 0, CNP_RESERVED_LENGTH);
 }
 
@@ -125,7 +134,7 @@ size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packe
 	size_t tail = p->payload_length + pad_of(p->payload_length) + ICRC_LENGTH;
 
 	assert(headers != 0 && "only defined opcodes are sent");
-	memcpy(frame, flow->header, flow->length);
+	memcpy(frame, flow->header, sizeof(flow->header)); /* the buffer has room for all of it */
 	put_lengths(frame, flow, UDP_LENGTH + headers + tail, identification);
 	put_extended_headers(put_bth(frame + flow->length, p), p);
 	return flow->length + headers;

@@ -53,6 +53,9 @@ enum opcode_flag {
 	OP_XRCETH = 1 << 12,
 	OP_FETH = 1 << 13,
 	OP_SELECTION = 1 << 14,
+	/* any extended header */
+	OP_EXTENDED = OP_DETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM |
+		      OP_IETH | OP_XRCETH | OP_FETH | OP_SELECTION,
 };
 
 /* Low five bits; | service << 5 gives the opcode. */

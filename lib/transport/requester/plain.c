@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
@@ -68,8 +69,9 @@ static inline bool fill(const struct qp *qp, const struct send_work *w, const st
 		p->payload = send_work_inline(w);
 		return true;
 	}
-	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, 0, n, gather) ==
-	       REASON_NONE;
+	return key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, n, gather) ||
+	       key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, 0, n, gather) ==
+		       REASON_NONE;
 }
 
 /* The cursors pass it, and what is counted of packets counts it. */

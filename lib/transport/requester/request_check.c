@@ -147,6 +147,6 @@ void request_check(struct qp *qp, uint32_t index)
 	}
 	assert(length <= LIMIT_MESSAGE && "length_fits and single_check");
 	m->length = (uint32_t)length;
-	m->plain = (kind == KIND_SEND || kind == KIND_WRITE) && !(w->flags & WORK_FENCE) &&
+	m->plain = work_kinds[w->opcode].only != 0 && !(w->flags & WORK_FENCE) &&
 		   !qp_type_unreliable(qp->type);
 }

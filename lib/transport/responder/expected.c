@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/outcomes.h"
 #include "transport/qp.h"
@@ -38,19 +39,29 @@ static inline bool payload_fits(const struct qp *qp, const struct packet *p)
 static inline bool write_passes(const struct qp *qp, const struct packet *p,
 				const struct key_table *keys, struct span_list *place)
 {
-	return p->dma_length == p->payload_length && (qp->resp.access & ACCESS_REMOTE_WRITE) &&
-	       key_spans(keys, p->rkey, qp->user, ACCESS_REMOTE_WRITE, p->va, p->payload_length,
-			 place) == REASON_NONE;
+	const uint32_t access = ACCESS_REMOTE_WRITE, n = p->payload_length;
+
+	if (p->dma_length != n || !(qp->resp.access & access))
+		return false;
+	return key_one_span(keys, p->rkey, qp->user, access, p->va, n, place) ||
+	       key_spans(keys, p->rkey, qp->user, access, p->va, n, place) == REASON_NONE;
 }
 
 static inline bool send_passes(const struct qp *qp, const struct packet *p,
 			       const struct recv_work *offer, const struct key_table *keys,
 			       struct span_list *place)
 {
-	return check_offer(qp, offer) == REASON_NONE && offer->strip == 0 &&
-	       p->payload_length <= receive_length(offer) &&
-	       key_spans_of_list(keys, recv_work_sge(offer), offer->num_sge, qp->receiver,
-				 ACCESS_LOCAL_WRITE, 0, p->payload_length, place) == REASON_NONE;
+	const uint32_t access = ACCESS_LOCAL_WRITE, n = p->payload_length;
+	const struct work_sge *sge;
+
+	if (check_offer(qp, offer) != REASON_NONE || offer->strip != 0)
+		return false;
+	sge = recv_work_sge(offer);
+	if (key_one_span_of_list(keys, sge, offer->num_sge, qp->receiver, access, n, place))
+		return true;
+	return n <= receive_length(offer) &&
+	       key_spans_of_list(keys, sge, offer->num_sge, qp->receiver, access, 0, n, place) ==
+		       REASON_NONE;
 }
 
 static inline void take(struct qp *qp, const struct packet *p, enum ticket_kind kind,

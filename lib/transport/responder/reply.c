@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
@@ -91,6 +92,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	uint64_t va = rec->reply_va + offset;
 	uint32_t n = MIN_OF(rec->reply_length - offset, qp->mtu);
 	bool last = offset + n == rec->reply_length;
+	struct key_user user;
 
 	assert(rec->owed && offset <= rec->reply_length && "there is a packet left to send");
 	p->opcode = OPCODE(qp->service, read_response_opcode(psn == rec->psn, last));
@@ -103,8 +105,10 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 		duplicate_next_part(qp, rec);
 	if (n == 0)
 		return REASON_NONE;
-	return key_spans(keys, rec->rkey, (struct key_user){ .pd = rec->pd, .qpn = qp->qpn },
-			 ACCESS_REMOTE_READ, va, n, gather);
+	user = (struct key_user){ .pd = rec->pd, .qpn = qp->qpn };
+	if (key_one_span(keys, rec->rkey, user, ACCESS_REMOTE_READ, va, n, gather))
+		return REASON_NONE;
+	return key_spans(keys, rec->rkey, user, ACCESS_REMOTE_READ, va, n, gather);
 }
 
 static void atomic_reply(const struct qp *qp, struct record *rec, struct packet *p)
