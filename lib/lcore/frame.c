@@ -100,7 +100,7 @@ static bool put_right(const struct packet *p, uint8_t *payload)
 }
 
 /* The whole payload is in the frame. */
-static void seal_filled(struct staged_frame *s, const struct flow *flow)
+static inline void seal_filled(struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	size_t n = s->header_length, length = s->packet.payload_length;

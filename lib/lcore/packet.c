@@ -169,7 +169,7 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	l->srq = q->srq;
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
-	if (qp_wants_receive(q->core, p)) {
+	if ((q->raw || opcode_is(p->opcode, OP_CONSUMES)) && qp_wants_receive(q->core, p)) {
 		/*
 		 * What this burst has acknowledged completes before: who sees the receive may post at
 		 * once, and the core gives receives first.

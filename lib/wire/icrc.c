@@ -92,17 +92,3 @@ uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
 	memcpy(to, from, length);
 	return sum_octets(sum, from, length);
 }
-
-/* Least significant octet first on any host (IBTA 7.8.1). */
-void icrc_store(uint8_t *at, uint32_t sum)
-{
-	memcpy(at, &sum, sizeof(sum));
-}
-
-uint32_t icrc_load(const uint8_t *at)
-{
-	uint32_t sum;
-
-	memcpy(&sum, at, sizeof(sum));
-	return sum;
-}

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Octets behind the UDP header, up to which icrc_begin is one call of the CRC library. */
 #define ICRC_ONE_CALL 44u
@@ -28,8 +29,18 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);
 /* Copies and continues the sum over what was copied. The areas do not overlap. */
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 
-/* Write and read the four octets on the wire. */
-void icrc_store(uint8_t *at, uint32_t sum);
-uint32_t icrc_load(const uint8_t *at);
+/* Write and read the four octets on the wire: least significant octet first on any host (IBTA 7.8.1). */
+static inline void icrc_store(uint8_t *at, uint32_t sum)
+{
+	memcpy(at, &sum, sizeof(sum));
+}
+
+static inline uint32_t icrc_load(const uint8_t *at)
+{
+	uint32_t sum;
+
+	memcpy(&sum, at, sizeof(sum));
+	return sum;
+}
 
 #endif

@@ -100,7 +100,7 @@ bool plain_next(struct qp *qp, const struct key_table *keys, nanotime now, struc
 	struct requester *r = &qp->req;
 	struct message *m = message_at(r, r->nxt);
 
-	if (!is_undisturbed(qp) || !m->plain || m->length > qp->mtu)
+	if (!m->plain || m->length > qp->mtu || !is_undisturbed(qp))
 		return false;
 	if (qp->path != NULL && !flight_may_send(qp, flight_octets(1, m->length), now))
 		return false;

@@ -102,15 +102,14 @@ bool expected_received(struct qp *qp, const struct packet *p, const struct opcod
 {
 	uint32_t shape = op->flags & SHAPE;
 
-	if (!is_in_turn(qp, p) || !payload_fits(qp, p))
-		return false;
 	if (shape == WHOLE_WRITE && op->kind == KIND_WRITE) {
-		if (!write_passes(qp, p, keys, &out->place))
+		if (!is_in_turn(qp, p) || !payload_fits(qp, p) ||
+		    !write_passes(qp, p, keys, &out->place))
 			return false;
 		take(qp, p, TICKET_WRITE, out);
 		return true;
 	}
-	if (shape != WHOLE_SEND || op->kind != KIND_SEND ||
+	if (shape != WHOLE_SEND || !is_in_turn(qp, p) || !payload_fits(qp, p) ||
 	    !send_passes(qp, p, offer, keys, &out->place))
 		return false;
 	take(qp, p, TICKET_RECEIVE, out);
