@@ -26,6 +26,7 @@ const char uroced_usage[] =
 	"  --ip ADDR/LEN[,...]     the engine's addresses, IPv4 and IPv6\n"
 	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
+	"  --descriptors N         of each rx and tx ring of the port (default: the driver's choice)\n"
 	"  --vlan ID               802.1Q VLAN id of all frames\n"
 	"  --socket PATH           the socket that programs attach to\n"
 	"  --socket-mode OCTAL     permissions of the socket (default 0600)\n"
@@ -222,7 +223,7 @@ static const char *read_log(void *level, const char *value)
 					 "notice, info or debug";
 }
 
-#define ROWS 19 /* the end counted */
+#define ROWS 20 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -237,6 +238,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "ip", .read = read_ip, .into = r },
 		{ "gateway", .read = read_gateway, .into = r },
 		{ "mtu", .u16 = &e->mtu, .least = 336, .most = 9978 },
+		{ "descriptors", .u16 = &o->descriptors, .least = 32, .most = 32768 },
 		{ "vlan", .u16 = &e->vlan, .least = 1, .most = 4094 },
 		{ "socket", .name_of = o->socket, .size = sizeof(o->socket) },
 		{ "socket-mode", .read = read_socket_mode, .into = &e->socket_mode },
@@ -339,6 +341,8 @@ static int check_together(struct reader *r)
 	if (!wire && o->engine.gateways > 0)
 		return wrong(r, "gateway", "gateway",
 			     "--gateway needs --port: without a port no packet leaves");
+	if (o->descriptors != 0 && o->port[0] == '\0')
+		return wrong(r, "descriptors", "netdev", "--descriptors needs --port");
 	if (!wire && o->engine.vlan != 0)
 		return wrong(r, "vlan", "vlan", "--vlan needs --port or --netdev");
 	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')

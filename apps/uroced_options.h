@@ -17,6 +17,7 @@ struct uroced_options {
 	char netdev[16]; /* "": none */
 	char port[64]; /* "": none */
 	char kernel_interface[16]; /* "": none */
+	uint16_t descriptors; /* of each ring of the port; 0: the driver's choice */
 	char socket[108]; /* "": the default path */
 	char config[4096];
 	char cmdline_file[4096]; /* "": none */

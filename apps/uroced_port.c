@@ -120,6 +120,7 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 	struct ethdev_options e = { .name = o->port,
 				    .queues = (uint16_t)lcores,
 				    .mtu = o->engine.mtu,
+				    .descriptors = o->descriptors,
 				    .socket = SOCKET_ID_ANY };
 	char why[512], names[128];
 	uint16_t id;

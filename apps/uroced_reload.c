@@ -45,6 +45,7 @@ static const struct {
 	OWN("ip", engine.address),
 	OWN("gateway", engine.gateway),
 	OWN("mtu", engine.mtu),
+	OWN("descriptors", descriptors),
 	OWN("vlan", engine.vlan),
 	OWN("socket", socket),
 	OWN("exit-when-idle", engine.exit_when_idle),

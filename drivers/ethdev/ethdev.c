@@ -338,7 +338,7 @@ static int set_rx_queue(struct ethdev *d, uint16_t i, uint16_t descriptors, unsi
 
 static int set_queues(struct ethdev *d, const struct ethdev_options *o)
 {
-	uint16_t rx = o->descriptors, tx = o->descriptors;
+	uint16_t rx = d->rings.rx, tx = d->rings.tx;
 	unsigned int socket =
 		o->socket < 0 ? (unsigned int)d->port.socket : (unsigned int)o->socket;
 	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &rx, &tx);
@@ -520,7 +520,9 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	ethdev_behind(&behind, &info);
 	d->behind = behind;
 	learn_facts(d, o, &info);
-	if (!choose_mtu(d, o, &info, why, why_size) || !start(d, o, &info, why, why_size)) {
+	if (!choose_mtu(d, o, &info, why, why_size) ||
+	    !rings_choose(o, &info, d->port.queues, &d->rings, why, why_size) ||
+	    !start(d, o, &info, why, why_size)) {
 		free(d);
 		return NULL;
 	}

@@ -14,6 +14,10 @@ struct aside;
 struct netdev;
 struct netdev_options;
 
+struct rings {
+	uint16_t rx, tx; /* descriptors, of each queue */
+};
+
 struct ethdev_queue {
 	atomic_uint_fast64_t source_own; /* written by the queue's lcore, read by any thread */
 	atomic_uint_fast64_t truncated;
@@ -29,6 +33,7 @@ struct ethdev {
 	uint16_t id;
 	uint16_t behind; /* the port below net_impair, otherwise id */
 	uint16_t mtu; /* as opened: frames are never larger */
+	struct rings rings; /* as they are asked for */
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor to query the interface; -1: none */
 	bool sees_own_frames;
@@ -98,6 +103,13 @@ void aside_silence(struct aside *a);
 uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,
 			uint32_t *truncated);
 void aside_close(struct aside *a); /* NULL is allowed */
+
+/*
+ * rings.c: their lengths, before rte_eth_dev_adjust_nb_rx_tx_desc() makes them what the device wants. False: it has
+ * none that are as long as o->descriptors; see `why`.
+ */
+bool rings_choose(const struct ethdev_options *o, const struct rte_eth_dev_info *info,
+		  uint16_t queues, struct rings *r, char *why, size_t size);
 
 /* removal.c */
 void removal_watch(struct ethdev *d, const struct rte_eth_dev_info *info);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_eal.h>
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include <ethdev_driver.h>
+#include <ethdev_vdev.h>
+
+#include "base/bits.h"
+#include "offers.h"
+
+struct offers offers;
+
+static struct rte_mempool *buffers;
+static struct rte_ether_addr mac = { { 2, 0, 0, 0, 0, 1 } };
+
+static int dev_configure(struct rte_eth_dev *dev)
+{
+	offers.rx_asked = dev->data->dev_conf.rxmode.offloads;
+	offers.tx_asked = dev->data->dev_conf.txmode.offloads;
+	return 0;
+}
+
+static int infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
+{
+	RTE_SET_USED(dev);
+	info->max_rx_pktlen = UINT16_MAX;
+	info->max_rx_queues = info->max_tx_queues = 1;
+	info->max_mac_addrs = 1;
+	info->rx_offload_capa = offers.rx_capa;
+	info->tx_offload_capa = offers.tx_capa;
+	info->rx_desc_lim.nb_min = info->tx_desc_lim.nb_min = offers.least;
+	info->rx_desc_lim.nb_max = info->tx_desc_lim.nb_max =
+		offers.most != 0 ? offers.most : UINT16_MAX;
+	info->default_rxportconf.ring_size = info->default_txportconf.ring_size = offers.preferred;
+	return 0;
+}
+
+static int rx_queue_setup(struct rte_eth_dev *dev, uint16_t index, uint16_t descriptors,
+			  unsigned int socket, const struct rte_eth_rxconf *conf,
+			  struct rte_mempool *pool)
+{
+	RTE_SET_USED(socket);
+	RTE_SET_USED(conf);
+	offers.rx_ring = descriptors;
+	dev->data->rx_queues[index] = pool;
+	return 0;
+}
+
+static int tx_queue_setup(struct rte_eth_dev *dev, uint16_t index, uint16_t descriptors,
+			  unsigned int socket, const struct rte_eth_txconf *conf)
+{
+	RTE_SET_USED(socket);
+	RTE_SET_USED(conf);
+	offers.tx_ring = descriptors;
+	dev->data->tx_queues[index] = dev;
+	return 0;
+}
+
+static int nothing(struct rte_eth_dev *dev)
+{
+	RTE_SET_USED(dev);
+	return 0;
+}
+
+static int dev_close(struct rte_eth_dev *dev)
+{
+	dev->data->mac_addrs = NULL; /* not of the heap */
+	return 0;
+}
+
+static int link_update(struct rte_eth_dev *dev, int wait)
+{
+	RTE_SET_USED(wait);
+	dev->data->dev_link.link_status = RTE_ETH_LINK_UP;
+	return 0;
+}
+
+static int vlan_filter_set(struct rte_eth_dev *dev, uint16_t vlan, int on)
+{
+	RTE_SET_USED(dev);
+	offers.vlan = on ? vlan : 0;
+	return offers.vlan_answer;
+}
+
+static int vlan_offload_set(struct rte_eth_dev *dev, int mask)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(mask);
+	return 0;
+}
+
+static const struct eth_dev_ops ops = {
+	.dev_configure = dev_configure,
+	.dev_start = nothing,
+	.dev_stop = nothing,
+	.dev_close = dev_close,
+	.dev_infos_get = infos_get,
+	.rx_queue_setup = rx_queue_setup,
+	.tx_queue_setup = tx_queue_setup,
+	.link_update = link_update,
+	.allmulticast_enable = nothing,
+	.vlan_filter_set = vlan_filter_set,
+	.vlan_offload_set = vlan_offload_set,
+};
+
+static uint16_t no_frames(void *queue, struct rte_mbuf **frames, uint16_t n)
+{
+	RTE_SET_USED(queue);
+	RTE_SET_USED(frames);
+	RTE_SET_USED(n);
+	return 0;
+}
+
+static int probe(struct rte_vdev_device *vdev)
+{
+	struct rte_eth_dev *dev = rte_eth_vdev_allocate(vdev, 0);
+
+	if (dev == NULL)
+		return -ENOMEM;
+	dev->data->mac_addrs = &mac;
+	dev->dev_ops = &ops;
+	dev->rx_pkt_burst = no_frames;
+	dev->tx_pkt_burst = no_frames;
+	rte_eth_dev_probing_finish(dev);
+	return 0;
+}
+
+static int drop_device(struct rte_vdev_device *vdev)
+{
+	struct rte_eth_dev *dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+
+	return dev == NULL ? 0 : rte_eth_dev_release_port(dev);
+}
+
+static struct rte_vdev_driver plain = { .probe = probe, .remove = drop_device };
+static struct rte_vdev_driver virtio = { .probe = probe, .remove = drop_device };
+
+RTE_PMD_REGISTER_VDEV(net_offers, plain);
+RTE_PMD_REGISTER_VDEV(net_virtio_offers, virtio);
+
+/* ---- the engine's side ---- */
+
+void offers_begin(void)
+{
+	static char prefix[64];
+	char *arguments[] = { (char *)"offers",	  (char *)"--no-huge", (char *)"--no-shconf",
+			      (char *)"--no-pci", (char *)"-m",	       (char *)"64",
+			      (char *)"-l",	  (char *)"0",	       prefix };
+
+	snprintf(prefix, sizeof(prefix), "--file-prefix=offers_%d", (int)getpid());
+	cr_assert_geq(rte_eal_init(ARRAY_SIZE(arguments), arguments), 0, "EAL");
+	buffers = rte_pktmbuf_pool_create("frames", OFFERS_POOL, 0, 0, 128 + 1536, SOCKET_ID_ANY);
+	cr_assert_not_null(buffers);
+}
+
+struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, char *why,
+			 size_t size)
+{
+	struct ethdev_options o = { .name = name,
+				    .queues = 1,
+				    .mtu = 1500,
+				    .descriptors = descriptors,
+				    .pool = buffers,
+				    .socket = SOCKET_ID_ANY };
+	struct port *p;
+
+	cr_assert_eq(rte_vdev_init(name, NULL), 0, "%s", name);
+	p = ethdev_open(&o, why, size);
+	if (p == NULL || ethdev_claim(p, vlan, why, size))
+		return p;
+	p->ops->close(p);
+	return NULL;
+}

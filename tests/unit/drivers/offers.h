@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A DPDK driver without a device, which announces what it is told to, and remembers what it was asked for. It is
+ * there under two names: net_offers, and net_virtio_offers, which is treated as virtio's.
+ */
+#ifndef TESTS_UNIT_DRIVERS_OFFERS_H
+#define TESTS_UNIT_DRIVERS_OFFERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "drivers/ethdev/ethdev.h"
+
+struct offers {
+	/* set before the port is opened */
+	uint64_t rx_capa, tx_capa;
+	uint16_t least, most; /* of a ring; 0: any */
+	uint16_t preferred; /* 0: none */
+	int vlan_answer; /* what vlan_filter_set returns */
+	/* then these say what became of it */
+	uint64_t rx_asked, tx_asked;
+	uint16_t rx_ring, tx_ring;
+	uint16_t vlan; /* that may pass; 0: nobody asked */
+};
+
+extern struct offers offers;
+
+#define OFFERS_POOL 8191u /* buffers */
+
+/* Starts EAL and makes the pool. */
+void offers_begin(void);
+
+/* A new device of this name (net_offers0, net_virtio_offers0) as the port of an engine in this VLAN, or NULL. */
+struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, char *why,
+			 size_t size);
+
+#endif
