@@ -258,7 +258,9 @@ bool ethdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size)
 	if (p->ops != &ethdev_ops)
 		return true;
 	d = ethdev_of(p);
-	return d->claims == 0 || claim_take(&d->claim, d->claims, vlan, why, why_size);
+	if (d->claims != 0 && !claim_take(&d->claim, d->claims, vlan, why, why_size))
+		return false;
+	return offloads_let_pass(d, vlan, why, why_size);
 }
 
 int ethdev_removed_fd(const struct port *p)
@@ -311,6 +313,11 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 	if (d->port.queues > 1)
 		spread_flows(&c, info);
 	c.intr_conf.rxq = d->interrupts;
+	if (d->id == d->behind) { /* net_impair has none, whatever is below it */
+		c.rxmode.offloads = offloads_rx(info);
+		c.txmode.offloads = offloads_tx(info);
+		d->filters_vlans = (c.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0;
+	}
 	ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
 	if (ret != 0 && c.rxmode.mq_mode != 0) {
 		c.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;

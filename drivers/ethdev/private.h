@@ -37,6 +37,7 @@ struct ethdev {
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor to query the interface; -1: none */
 	bool sees_own_frames;
+	bool filters_vlans; /* it was asked to, and lets pass what it is told to */
 	bool xdp; /* net_af_xdp, not behind net_impair */
 	bool interrupts; /* configured for rx interrupts */
 	bool interrupts_read; /* ... which count in an eventfd; otherwise the frames are in the descriptor */
@@ -103,6 +104,14 @@ void aside_silence(struct aside *a);
 uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,
 			uint32_t *truncated);
 void aside_close(struct aside *a); /* NULL is allowed */
+
+/*
+ * offloads.c: those that are asked for, of those that the device announces. let_pass: the device no longer drops frames of
+ * this VLAN (0: untagged). False: see `why`.
+ */
+uint64_t offloads_rx(const struct rte_eth_dev_info *info);
+uint64_t offloads_tx(const struct rte_eth_dev_info *info);
+bool offloads_let_pass(const struct ethdev *d, uint16_t vlan, char *why, size_t size);
 
 /*
  * rings.c: their lengths, before rte_eth_dev_adjust_nb_rx_tx_desc() makes them what the device wants. False: it has
