@@ -430,12 +430,23 @@ static void open_bells(struct ethdev *d)
 	}
 }
 
+/*
+ * net_e1000_em announces two queues for every card. Those of the 8254x have one: what is put into the other never leaves.
+ * It spreads no frames, so that the second one of later cards would only send.
+ */
+static uint16_t queues_of(const struct rte_eth_dev_info *info)
+{
+	uint16_t announced = MIN_OF(info->max_rx_queues, info->max_tx_queues);
+
+	return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : announced;
+}
+
 static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 			const struct rte_eth_dev_info *info)
 {
 	struct port *p = &d->port;
 	struct rte_ether_addr mac;
-	uint16_t most = MIN_OF(MIN_OF(info->max_rx_queues, info->max_tx_queues), LIMIT_LCORES);
+	uint16_t most = MIN_OF(queues_of(info), LIMIT_LCORES);
 
 	p->ops = &ethdev_ops;
 	snprintf(p->name, sizeof(p->name), "%s", o->name);

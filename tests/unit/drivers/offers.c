@@ -30,7 +30,7 @@ static int infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 {
 	RTE_SET_USED(dev);
 	info->max_rx_pktlen = UINT16_MAX;
-	info->max_rx_queues = info->max_tx_queues = 1;
+	info->max_rx_queues = info->max_tx_queues = (uint16_t)MAX_OF(offers.queues, 1);
 	info->max_mac_addrs = 1;
 	info->rx_offload_capa = offers.rx_capa;
 	info->tx_offload_capa = offers.tx_capa;
@@ -139,9 +139,11 @@ static int drop_device(struct rte_vdev_device *vdev)
 }
 
 static struct rte_vdev_driver plain = { .probe = probe, .remove = drop_device };
+static struct rte_vdev_driver e1000 = { .probe = probe, .remove = drop_device };
 static struct rte_vdev_driver virtio = { .probe = probe, .remove = drop_device };
 
 RTE_PMD_REGISTER_VDEV(net_offers, plain);
+RTE_PMD_REGISTER_VDEV(net_e1000_em, e1000);
 RTE_PMD_REGISTER_VDEV(net_virtio_offers, virtio);
 
 /* ---- the engine's side ---- */
@@ -163,7 +165,7 @@ struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, 
 			 size_t size)
 {
 	struct ethdev_options o = { .name = name,
-				    .queues = 1,
+				    .queues = (uint16_t)MAX_OF(offers.queues, 1),
 				    .mtu = 1500,
 				    .descriptors = descriptors,
 				    .pool = buffers,

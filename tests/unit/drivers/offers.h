@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A DPDK driver without a device, which announces what it is told to, and remembers what it was asked for. It is
- * there under two names: net_offers, and net_virtio_offers, which is treated as virtio's.
+ * there under three names: net_offers, and those of drivers that are treated in a way of their own: net_virtio_offers
+ * as virtio's, net_e1000_em.
  */
 #ifndef TESTS_UNIT_DRIVERS_OFFERS_H
 #define TESTS_UNIT_DRIVERS_OFFERS_H
@@ -14,6 +15,7 @@
 struct offers {
 	/* set before the port is opened */
 	uint64_t rx_capa, tx_capa;
+	uint16_t queues; /* that are announced, and wanted; 0: one */
 	uint16_t least, most; /* of a ring; 0: any */
 	uint16_t preferred; /* 0: none */
 	int vlan_answer; /* what vlan_filter_set returns */
