@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/netdev.h"
+#include "engine/address.h"
 #include "uroced_config.h"
 
 const char uroced_usage[] =
@@ -77,7 +78,7 @@ static bool parse_address(const char *text, struct uroce_address *a, unsigned in
 	memset(a, 0, sizeof(*a));
 	*bits = 128;
 	if (inet_pton(AF_INET6, text, a->octet) == 1)
-		return true;
+		return !address_is_ipv4(a); /* ::ffff:10.0.0.1: IPv4 is written as such */
 	a->octet[10] = a->octet[11] = 0xff;
 	*bits = 32;
 	return inet_pton(AF_INET, text, a->octet + 12) == 1;
@@ -87,10 +88,13 @@ static const char *read_one_ip(struct reader *r, char *text)
 {
 	struct uroce_options *o = &r->options->engine;
 	char *slash = strchr(text, '/');
+	const char *wrong;
 	struct uroce_address a;
 	unsigned long prefix;
 	unsigned int bits;
 
+	if (*text == '\0')
+		return "must be addresses with prefix lengths, such as 10.0.0.1/24,fd00::1/64";
 	if (slash == NULL)
 		return refuse(r, "the prefix length is missing, as in %.50s/24", text);
 	*slash = '\0';
@@ -98,6 +102,12 @@ static const char *read_one_ip(struct reader *r, char *text)
 		return refuse(r, "%.50s is not an IPv4 or IPv6 address", text);
 	if (!parse_number(slash + 1, 10, 0, bits, &prefix))
 		return refuse(r, "the prefix length must be in 0 .. %u", bits);
+	wrong = address_wrong(&a);
+	for (uint32_t i = 0; wrong == NULL && i < o->addresses; i++)
+		if (address_equal(&a, &o->address[i]))
+			wrong = "is there twice";
+	if (wrong != NULL)
+		return refuse(r, "%.50s %s", text, wrong);
 	if (o->addresses == ARRAY_SIZE(o->address))
 		return refuse(r, "at most %zu addresses", ARRAY_SIZE(o->address));
 	a.prefix = (uint8_t)prefix;
@@ -108,13 +118,18 @@ static const char *read_one_ip(struct reader *r, char *text)
 static const char *read_one_gateway(struct reader *r, char *text)
 {
 	struct uroce_options *o = &r->options->engine;
+	const char *wrong;
 	struct uroce_address a;
 	unsigned int bits;
 
 	if (!parse_address(text, &a, &bits))
 		return "must be an IPv4 or IPv6 address without prefix length";
-	if (o->gateways == ARRAY_SIZE(o->gateway))
-		return "at most one of each address family";
+	wrong = address_wrong(&a);
+	if (wrong != NULL)
+		return refuse(r, "%.50s %s", text, wrong);
+	if (o->gateways == ARRAY_SIZE(o->gateway) ||
+	    (o->gateways == 1 && address_is_ipv4(&a) == address_is_ipv4(&o->gateway[0])))
+		return "must have at most one address for IPv4 and one for IPv6";
 	o->gateway[o->gateways++] = a;
 	return NULL;
 }
@@ -163,7 +178,7 @@ static const char *read_socket_group(void *gid, const char *value)
 	else if (parse_number(value, 10, 0, UINT32_MAX - 1, &n))
 		*(int64_t *)gid = (int64_t)n;
 	else
-		return "no such group";
+		return "must be the name or the number of a group (getent group)";
 	return NULL;
 }
 
@@ -302,6 +317,20 @@ static int wrong(struct reader *r, const char *name, const char *other, const ch
 	return OPTIONS_USAGE;
 }
 
+static int check_gateways(struct reader *r)
+{
+	const struct uroce_options *e = &r->options->engine;
+	char text[INET6_ADDRSTRLEN];
+
+	for (uint32_t i = 0; i < e->gateways; i++)
+		for (uint32_t k = 0; k < e->addresses; k++)
+			if (address_equal(&e->gateway[i], &e->address[k]))
+				return wrong(r, "gateway", "ip",
+					     "--gateway %s: must be another host, but --ip has it",
+					     address_text(&e->gateway[i], text, sizeof(text)));
+	return 0;
+}
+
 static int check_kernel_interface(struct reader *r)
 {
 	struct uroced_options *o = r->options;
@@ -332,11 +361,15 @@ static int check_together(struct reader *r)
 	if (o->netdev[0] != '\0' && o->port[0] != '\0')
 		return wrong(r, "netdev", "port", "--netdev and --port cannot be combined");
 	if (o->netdev_driver != NETDEV_AF_PACKET && o->netdev[0] == '\0')
-		return wrong(r, "netdev-driver", "netdev-driver", "--netdev-driver needs --netdev");
+		return wrong(r, "netdev-driver", "netdev-driver",
+			     "--netdev-driver af_xdp needs --netdev");
+	if (o->netdev_driver == NETDEV_AF_XDP && o->engine.vlan != 0)
+		return wrong(r, "netdev-driver", "vlan",
+			     "--netdev-driver af_xdp and --vlan cannot be combined");
 	if (o->netdev[0] != '\0' && o->engine.gateways > 0)
 		return wrong(r, "gateway", "netdev",
 			     "--gateway: with --netdev the kernel's routes are used (ip route)");
-	if (check_kernel_interface(r) != 0)
+	if (check_kernel_interface(r) != 0 || check_gateways(r) != 0)
 		return OPTIONS_USAGE;
 	if (!wire && o->engine.gateways > 0)
 		return wrong(r, "gateway", "gateway",
@@ -344,7 +377,8 @@ static int check_together(struct reader *r)
 	if (o->descriptors != 0 && o->port[0] == '\0')
 		return wrong(r, "descriptors", "netdev", "--descriptors needs --port");
 	if (!wire && o->engine.vlan != 0)
-		return wrong(r, "vlan", "vlan", "--vlan needs --port or --netdev");
+		return wrong(r, "vlan", "vlan", "--vlan %u needs --port or --netdev",
+			     o->engine.vlan);
 	if (o->port[0] != '\0' && o->engine.addresses == 0 && o->kernel_interface[0] == '\0')
 		return wrong(r, "port", "port", "--port %s needs an address: --ip A.B.C.D/LEN",
 			     o->port);

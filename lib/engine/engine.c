@@ -64,32 +64,6 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 	return 0;
 }
 
-static int check_options(const struct uroce_options *o, char *why, size_t why_size)
-{
-	const struct port *port = port_of_program(o->port);
-	const char *wrong = NULL;
-
-	if (rte_lcore_count() == 0)
-		wrong = "EAL is not initialised: call rte_eal_init() first";
-	else if (o->name != NULL &&
-		 (o->name[0] == '\0' || strlen(o->name) >= sizeof(((struct engine *)0)->name)))
-		wrong = "the name must have 1 .. 31 characters";
-	else if (port != NULL && port->taken)
-		wrong = "another engine has the port";
-	else if (o->lcores == 0 || o->lcores > LIMIT_LCORES)
-		wrong = "lcores must be 1 .. 16";
-	else if (o->addresses > ARRAY_SIZE(o->address) || o->gateways > ARRAY_SIZE(o->gateway))
-		wrong = "more than 16 addresses or 2 gateways";
-	else if (o->vlan > 4094)
-		wrong = "the VLAN id must be 0 .. 4094";
-	else if (port != NULL && (port->queues == 0 || port->queues > LIMIT_LCORES))
-		wrong = "the port must have 1 .. 16 queues";
-	if (wrong == NULL)
-		return 0;
-	snprintf(why, why_size, "%s", wrong);
-	return EINVAL;
-}
-
 /* ---- parts ---- */
 
 static int make_pool(struct engine *e, const struct uroce_options *o, char *why, size_t why_size)
@@ -294,7 +268,7 @@ struct uroce_engine *uroce_create(const struct uroce_options *options, char *why
 
 	errno = EINVAL;
 	if (!struct_take(&o, sizeof(o), options, "uroce_options", why, why_size) ||
-	    check_options(&o, why, why_size) != 0)
+	    engine_options_check(&o, why, why_size) != 0)
 		return NULL;
 	if (o.port != NULL && !ethdev_claim(port_of_program(o.port), o.vlan, why, why_size)) {
 		errno = EBUSY;

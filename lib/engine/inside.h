@@ -18,6 +18,11 @@
 bool struct_take(void *to, size_t known, const void *from, const char *name, char *why,
 		 size_t why_size);
 
+/* ---- options.c ---- */
+
+/* 0, or EINVAL and a line in `why`: there is no EAL, or an option cannot be. */
+int engine_options_check(const struct uroce_options *o, char *why, size_t why_size);
+
 /* ---- live.c: the engines of this process ---- */
 
 /* ENOSPC: there are LIMIT_EMBEDDED_ENGINES. */

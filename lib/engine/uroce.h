@@ -161,9 +161,9 @@ struct uroce_options {
 	 * of this host, which the engine follows when they change. A handed port has none.
 	 */
 	uint32_t addresses;
-	/* The own addresses. */
+	/* The own addresses: no group's, and none twice. */
 	struct uroce_address address[UROCE_ADDRESSES];
-	/* How many next hops there are outside of the prefixes, at most 2. */
+	/* How many next hops there are outside of the prefixes, at most one for IPv4 and one for IPv6. */
 	uint32_t gateways;
 	/* Their addresses; the prefixes do not count. */
 	struct uroce_address gateway[UROCE_GATEWAYS];

@@ -87,6 +87,48 @@ Test(library, options_out_of_range)
 	expect_refused(&o, "VLAN");
 }
 
+Test(library, addresses_that_no_engine_can_have)
+{
+	const struct uroce_address nobody = { .prefix = 8 };
+	const struct uroce_address group = { { [10] = 0xff, [11] = 0xff, 224, 0, 0, 1 }, 24 };
+	const struct uroce_address all = { { [10] = 0xff, [11] = 0xff, 255, 255, 255, 255 }, 24 };
+	struct uroce_options o = library_options();
+
+	o.addresses = 2;
+	o.address[0] = o.address[1] = library_address(1);
+	expect_refused(&o, "address[1] is address[0] once more");
+	o.address[1] = nobody;
+	expect_refused(&o, "address[1] is the address of nobody");
+	o.address[1] = group;
+	expect_refused(&o, "address[1] is the address of a group");
+	o.address[1] = all;
+	expect_refused(&o, "address[1] is the address of everybody");
+	o.address[1] = library_address(2);
+	o.address[1].prefix = 33;
+	expect_refused(&o, "address[1].prefix is 33, but must be 0 .. 32");
+	o.address[1].octet[0] = 0xfd;
+	o.address[1].prefix = 129;
+	expect_refused(&o, "address[1].prefix is 129, but must be 0 .. 128");
+}
+
+Test(library, next_hops_that_cannot_be)
+{
+	const struct uroce_address group = { { [10] = 0xff, [11] = 0xff, 224, 0, 0, 1 }, 24 };
+	struct uroce_options o = library_options();
+
+	o.addresses = 1;
+	o.address[0] = library_address(1);
+	o.gateways = 1;
+	o.gateway[0] = group;
+	expect_refused(&o, "gateway[0] is the address of a group");
+	o.gateway[0] = library_address(1);
+	expect_refused(&o, "gateway[0] is an address of the engine");
+	o.gateways = 2;
+	o.gateway[0] = library_address(2);
+	o.gateway[1] = library_address(3);
+	expect_refused(&o, "gateway[0] and gateway[1] are of one address family");
+}
+
 Test(library, an_engine_that_is_gone)
 {
 	struct uroce_engine *e = library_engine();
