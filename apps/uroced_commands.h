@@ -30,7 +30,7 @@ struct console_state {
 	struct uroced_options *options;
 	struct reply_statistics cleared; /* counters at `clear stats` */
 	struct reply_statistics cleared_memory; /* ... and at `clear memory` */
-	char failed[256]; /* what went wrong with the present command; "": nothing */
+	char failed[512]; /* what went wrong with the present command; "": nothing */
 	bool from_file; /* the present command: its failure is reported with file and line */
 	bool quit;
 };
@@ -47,6 +47,9 @@ void (*console_since(enum list_of what))(void *entry);
 void console_since_connection(struct cm_listed *id);
 /* Forgets what was cleared. */
 void console_clear_close(void);
+
+/* `show config`: a line for each option, as it is in force. */
+void console_show_config(void);
 
 /* Each ends with NULL. */
 extern cmdline_parse_inst_t *const show_commands[];

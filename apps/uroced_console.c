@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "uroced_commands.h"
+#include "uroced_explain.h"
 
 #define LINE_MOST     512 /* octets of a line of a file, its end counted; rte_cmdline's own limit */
 #define COMMANDS_MOST 64
@@ -44,6 +45,8 @@ static uint32_t print_group(const char *word)
 	for (const cmdline_parse_ctx_t *c = context; *c != NULL; c++) {
 		const char *text = (*c)->help_str;
 
+		if (text == NULL)
+			continue;
 		if (word != NULL && (strncmp(text, word, strlen(word)) != 0 ||
 				     strchr(" :", text[strlen(word)]) == NULL))
 			continue;
@@ -90,8 +93,46 @@ static cmdline_parse_inst_t quit_command = { .f = quit,
 					     .help_str = "quit: end the engine",
 					     .tokens = { (void *)&quit_word, NULL } };
 
+/* ---- what is no command ---- */
+
+/*
+ * It takes each line that no command takes, because rte_cmdline would say "Bad arguments" of it. When
+ * words are completed it is not there: then there is no place for a result.
+ */
+static int take_wrong_line(cmdline_parse_token_hdr_t *token, const char *line, void *why,
+			   unsigned int size)
+{
+	if (why == NULL || !explain_line(context, line, why, size))
+		return -1;
+	return (int)strcspn(line, "#\r\n"); /* all of it */
+}
+
+static int one_choice(cmdline_parse_token_hdr_t *token)
+{
+	return 1;
+}
+
+static int no_choice(cmdline_parse_token_hdr_t *token, int i, char *text, unsigned int size)
+{
+	return -1;
+}
+
+static void refuse_line(void *why, struct cmdline *cl, void *data)
+{
+	console_fail("%s", (const char *)why);
+}
+
+static struct cmdline_token_ops wrong_line_ops = {
+	.parse = take_wrong_line,
+	.complete_get_nb = one_choice,
+	.complete_get_elt = no_choice,
+};
+static cmdline_parse_token_hdr_t wrong_line = { .ops = &wrong_line_ops };
+static cmdline_parse_inst_t wrong_line_command = { .f = refuse_line,
+						   .tokens = { &wrong_line, NULL } };
+
 static cmdline_parse_inst_t *const own_commands[] = { &help_command, &help_group_command,
-						      &quit_command, NULL };
+						      &quit_command, &wrong_line_command, NULL };
 
 static cmdline_parse_inst_t *const *const all[] = { show_commands,    clear_commands,
 						    set_commands,     impair_commands,
@@ -152,34 +193,19 @@ void console_close(void)
 
 /* ---- files ---- */
 
-static const char *what_is_wrong(int status)
-{
-	switch (status) {
-	case CMDLINE_PARSE_NOMATCH:
-		return "no such command (`help` lists all)";
-	case CMDLINE_PARSE_AMBIGUOUS:
-		return "more than one command begins so";
-	case CMDLINE_PARSE_BAD_ARGS:
-		return "words are missing or wrong (`help` lists all commands)";
-	default:
-		return NULL;
-	}
-}
-
 /* A line of the file; `execute`: or it is only checked. Returns what is wrong, or NULL. */
 static const char *take_line(char *line, bool execute)
 {
 	size_t n = strcspn(line, "\n");
-	const char *wrong;
 
 	if (n + 2 > LINE_MOST)
 		return "the line is too long";
 	strcpy(line + n, "\n"); /* the last one may have none */
-	wrong = what_is_wrong(cmdline_parse_check(script, line));
-	if (wrong != NULL || !execute)
-		return wrong;
 	console.failed[0] = '\0';
-	cmdline_parse(script, line);
+	if (execute)
+		cmdline_parse(script, line);
+	else
+		explain_line(context, line, console.failed, sizeof(console.failed));
 	return console.failed[0] != '\0' ? console.failed : NULL;
 }
 

@@ -2,7 +2,9 @@
 /* The prompt's commands `set ...`. */
 #include "uroced_set.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ethdev.h>
@@ -34,11 +36,37 @@ static void set_idle(void *parsed, struct cmdline *cl, void *data)
 static_assert(RTE_LOG_EMERG == 1 && RTE_LOG_DEBUG == 8, "the numbers of log_level_of()");
 #define LEVELS "emergency#alert#critical#error#warning#notice#info#debug"
 
+/* DPDK would take any pattern, also one that fits no type: it keeps it for types to come. */
+static bool fits_a_type(const char *pattern)
+{
+	char *types = NULL, *rest, *line;
+	size_t size;
+	bool fits = false;
+	FILE *f = open_memstream(&types, &size);
+
+	if (f == NULL)
+		return true;
+	rte_log_dump(f); /* "id 5: lib.eal, level is error" */
+	if (fclose(f) != 0)
+		return true;
+	for (rest = types; !fits && (line = strsep(&rest, "\n")) != NULL;) {
+		char *type = strstr(line, ": "), *end = strchr(line, ',');
+
+		if (type == NULL || end == NULL || strncmp(line, "id ", 3) != 0)
+			continue;
+		*end = '\0';
+		fits = fnmatch(pattern, type + 2, 0) == 0;
+	}
+	free(types);
+	return fits;
+}
+
 static void set_log_of(const char *type, const char *level)
 {
-	if (rte_log_set_level_pattern(type, log_level_of(level)) < 0)
-		console_fail("set log %s: must be a type of DPDK's log, such as uroce or lib.*",
-			     type);
+	if (!fits_a_type(type) || rte_log_set_level_pattern(type, log_level_of(level)) < 0)
+		console_fail(
+			"set log %s %s: %s must be a type of DPDK's log, such as uroce or lib.*",
+			type, level, type);
 }
 
 static void set_log(void *parsed, struct cmdline *cl, void *data)

@@ -9,7 +9,6 @@
 #include <rte_ethdev.h>
 
 #include "counters.h"
-#include "drivers/log.h"
 #include "drivers/port.h"
 #include "lists.h"
 #include "locate.h"
@@ -153,36 +152,9 @@ static void show_port(void *parsed, struct cmdline *cl, void *data)
 	show_xstats(id);
 }
 
-/* ---- the configuration ---- */
-
-static const char *or_none(const char *text)
-{
-	return text[0] != '\0' ? text : "none";
-}
-
 static void show_config(void *parsed, struct cmdline *cl, void *data)
 {
-	const struct uroced_options *o = console.options;
-	char text[512];
-
-	uroce_describe(console.engine, text, sizeof(text));
-	printf("device           %s\n", text);
-	printf("netdev           %s\n", or_none(o->netdev));
-	printf("port             %s\n", or_none(o->port));
-	printf("kernel-interface %s\n", or_none(o->kernel_interface));
-	if (o->engine.vlan != 0)
-		printf("vlan             %u\n", o->engine.vlan);
-	else
-		printf("vlan             none\n");
-	printf("lcores           %u\n", o->engine.lcores);
-	printf("idle             %s\n", o->engine.adaptive ? "adaptive" : "spin");
-	printf("socket           %s\n", o->socket);
-	printf("socket-mode      %04o\n",
-	       o->engine.socket_mode != 0 ? (unsigned int)o->engine.socket_mode : 0600u);
-	printf("confine          %s\n", o->unconfined ? "off" : "on");
-	if (o->engine.exit_when_idle != 0)
-		printf("exit-when-idle   %u\n", o->engine.exit_when_idle);
-	printf("log              %s\n", log_level_name((uint32_t)rte_log_get_level(uroce_log)));
+	console_show_config();
 }
 
 #define SHOW(name, what)                                                             \

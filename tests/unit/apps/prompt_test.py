@@ -16,8 +16,8 @@ from engine_rig import MEMIF, UROCE, UROCED, EngineCase, until
 from page_session import DOCS, PROMPT, ask, hidden, open_prompt, replay, sessions
 
 class Prompt(EngineCase):
-    def start_terminal(self, *options):
-        terminal, self.greeting = open_prompt(self.words("-i", *options), self.environment)
+    def start_terminal(self, *options, eal=()):
+        terminal, self.greeting = open_prompt(self.words("-i", *options, eal=eal), self.environment)
         return terminal
 
     @staticmethod
@@ -73,20 +73,47 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def test_the_configuration_has_every_option(self):
+        terminal = self.start_terminal("--gateway", "10.7.0.254", "--port", "net_null0",
+                                       eal=["--vdev=net_null0"])
+        options = re.findall("^  --([a-z-]+)", subprocess.run([UROCED, "--help"], stdout=subprocess.PIPE, text=True,
+                                                              check=True).stdout, re.MULTILINE)
+        self.assertGreater(len(options), 15)
+        shown = dict(line.split(None, 1) for line in self.command(terminal, "show config").splitlines())
+        self.assertEqual(sorted(options), sorted(set(shown) - {"device", "lcores"}))
+        self.assertEqual((shown["ip"], shown["gateway"], shown["port"]), ("10.7.0.1/24", "10.7.0.254", "net_null0"))
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
     def test_completion(self):
         terminal = self.start_terminal()
         terminal.write("show conf\t\n")
         self.assertIn("show config", terminal.read_until("\n"))
         self.assertIn("uroce0", terminal.read_until(PROMPT))
+        terminal.write("?")
+        said = terminal.read_until(PROMPT)
+        for line in ("show config: ", "clear stats: ", "set idle ", "help: ", "quit: "):
+            self.assertRegex(said, rf"\n \w+ \[[^]]+\]: {line}")
+        self.assertNotIn("RETURN", said)
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
     def test_wrong_commands(self):
         terminal = self.start_terminal()
-        self.assertIn("not found", self.command(terminal, "nonsense"))
-        self.assertIn("Bad arguments", self.command(terminal, "set idle often"))
-        self.assertIn("help nonsense: no command", self.command(terminal, "help nonsense"))
-        self.assertIn("there is no port", self.command(terminal, "clear port"))
+        for words, why in (
+                ("nonsense", "must be show, clear, set, capture, start, stop, trace, help or quit "
+                 "(`help` lists all commands)"),
+                ("set idle often", "must be spin or adaptive"),
+                ("set idle", "one more word is needed: spin or adaptive"),
+                ("show config all", "nothing may follow `show config`"),
+                ("clear everything", "must be stats, port, qps, paths, memory, connections or neighbours"),
+                ("start tx 10.7.0.1", "one more word is needed: QPN"),
+                ("set log lib.nosuch info", "lib.nosuch must be a type of DPDK's log, such as uroce or lib.*"),
+                ("set log ( info", "( must be a type of DPDK's log, such as uroce or lib.*"),
+                ("help nonsense", "no command begins so; `help` lists all"),
+                ("clear port", "there is no port")):
+            self.assertEqual(self.command(terminal, words), f"{words}: {why}\n")
+        self.assertEqual(self.command(terminal, "set log lib.* info"), "")
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
@@ -384,7 +411,7 @@ class Prompt(EngineCase):
                             ("drop -1", "must be a fraction"), ("ce x", "must be a fraction"),
                             ("delay_us 60000001", "delay_us 60000001: must be in 0 .. 60000000"),
                             ("delay_us -1", "must be in 0 .. 60000000"),
-                            ("jitter 1", "Bad arguments")):
+                            ("jitter 1", "jitter: must be drop, ")):
             self.assertIn(says, self.command(terminal, f"set impair {words}"))
         self.assertEqual(re.findall(r"\d+\.\d+", self.command(terminal, "show impair")),
                          ["0.000000"] * 5)
@@ -500,10 +527,11 @@ class Files(EngineCase):
 
     def test_an_error_names_file_and_line(self):
         said = self.refused("show config\nnonsense\n",
-                            "2: nonsense: no such command (`help` lists all)")
+                            "2: nonsense: must be show, clear, set, capture, start, stop, trace, help or "
+                            "quit (`help` lists all commands)")
         self.assertNotIn("socket-mode", said, "nothing was executed")
-        self.refused("\nset idle often\n",
-                     "2: set idle often: words are missing or wrong (`help` lists all commands)")
+        self.refused("\nset idle often\n", "2: set idle often: must be spin or adaptive")
+        self.refused("quit\nset idle\n", "2: set idle: one more word is needed: spin or adaptive")
         self.refused("clear port\n", "1: clear port: there is no port", status=1)
         self.refused("x" * 600 + "\n", "1: " + "x" * 511 + ": the line is too long")
 
