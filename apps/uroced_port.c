@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port of --netdev or --port, its packet buffers, and whether its devices are free. */
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +102,10 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 				    .socket = SOCKET_ID_ANY };
 	char why[512];
 
+	if (if_nametoindex(o->netdev) == 0) {
+		say("--netdev %s: must be an interface of this machine (see ip link)", o->netdev);
+		return 1;
+	}
 	if (!netdev_check(&n, why, sizeof(why))) {
 		say("%s", why);
 		return 1;
@@ -127,13 +132,14 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 
 	if (rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
 		list_ports(names, sizeof(names));
-		if (ethdev_why_missing(o->port, why, sizeof(why)))
+		if (ethdev_why_missing(o->port, why, sizeof(why))) {
 			say("--port %s", why);
-		else
-			say("--port %s: EAL has no such port (it has: %s); add it with -a or "
-			    "--vdev before `--`",
-			    o->port, names[0] != '\0' ? names : "none");
-		return 1;
+			return 1; /* which may be mended without another command line */
+		}
+		say("--port %s: must be a port of EAL (it has: %s); add it with -a or --vdev "
+		    "before `--`",
+		    o->port, names[0] != '\0' ? names : "none");
+		return OPTIONS_USAGE;
 	}
 	o->engine.pool = make_pool(o, NULL, lcores);
 	if (o->engine.pool == NULL)
@@ -153,15 +159,15 @@ int uroced_open_port(struct uroced_options *o, uint32_t lcores)
 {
 	char names[128];
 
-	if (o->netdev[0] != '\0')
-		return open_netdev(o, lcores);
 	if (o->port[0] != '\0')
 		return open_named_port(o, lcores);
 	list_ports(names, sizeof(names));
-	if (names[0] == '\0')
-		return 0;
-	say("EAL has a port (%s) that is not used: name it with --port or remove it", names);
-	return 1;
+	if (names[0] != '\0') {
+		say("EAL has a port (%s) that is not used: name it with --port%s or remove it",
+		    names, o->netdev[0] != '\0' ? " in the place of --netdev" : "");
+		return OPTIONS_USAGE;
+	}
+	return o->netdev[0] != '\0' ? open_netdev(o, lcores) : 0;
 }
 
 struct free_for {

@@ -8,7 +8,8 @@
 
 /*
  * Opens the port for so many lcores, with the pool of its packet buffers; both stand in o->engine
- * then. No port is named: there is none. 0, or 1 after a message.
+ * then. No port is named: there is none. 0, or after a message OPTIONS_USAGE if the command line cannot
+ * be, else 1.
  */
 int uroced_open_port(struct uroced_options *o, uint32_t lcores);
 

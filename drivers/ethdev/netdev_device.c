@@ -92,7 +92,7 @@ static bool is_free(const struct netdev_options *o, char *why, size_t why_size)
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size)
 {
 	if (netdev_mtu(o) == 0 || strpbrk(o->iface, ",[]=") != NULL) {
-		snprintf(why, why_size, "no interface %s (see ip link)", o->iface);
+		snprintf(why, why_size, "%s: there is no such interface (see ip link)", o->iface);
 		return false;
 	}
 	return o->driver == NETDEV_AF_PACKET ||

@@ -27,6 +27,19 @@ static int fail(int error, char *why, size_t why_size, const char *path, const c
 	return error;
 }
 
+/* What is no socket is not put out of its place. */
+static int check_place(const char *path, char *why, size_t why_size)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0 || S_ISSOCK(st.st_mode))
+		return 0;
+	snprintf(why, why_size,
+		 "--socket %s: must be a path where nothing is, or a socket: there is a %s", path,
+		 S_ISDIR(st.st_mode) ? "folder" : "file");
+	return EEXIST;
+}
+
 /* The file is closed here: what is in it is the holder's. */
 static int say_holder(int fd, const char *path, char *why, size_t why_size)
 {
@@ -113,7 +126,9 @@ int listener_open(struct listener *l, const struct uroce_options *o, char *why, 
 		return ENAMETOOLONG;
 	}
 	snprintf(l->path, sizeof(l->path), "%s", o->socket_path);
-	error = take_lock(l, why, why_size);
+	error = check_place(l->path, why, why_size);
+	if (error == 0)
+		error = take_lock(l, why, why_size);
 	if (error == 0)
 		error = bind_socket(l, o, why, why_size);
 	return error;

@@ -250,6 +250,34 @@ class Wrong(EngineCase):
             self.assertRegex(end.stderr, r"\Auroced: EAL could not make net_memif0, .*Address already in use.*"
                              rf"; process {engine.pid} has that socket\n\Z")
 
+    def test_a_path_that_is_no_socket(self):
+        """... stays as it is, and nothing is left beside it."""
+        file = self.folder / "letter"
+        file.write_text("dear")
+        for path, what in ((file, "file"), (self.folder, "folder")):
+            self.socket = str(path)
+            end = self.run_uroced()
+            self.assertEqual((end.returncode, end.stdout, end.stderr), (
+                1, "", f"uroced: --socket {path}: must be a path where nothing is, or a socket: there is a {what}\n"))
+        self.assertEqual(file.read_text(), "dear")
+        self.assertFalse([path for path in (*self.folder.iterdir(), *self.folder.parent.glob(
+            f"{self.folder.name}.*")) if path.name.endswith(".lock")])
+
+    def test_ports_that_are_not_there(self):
+        for words, eal, status, why in (
+                (["--port", "net_nosuch0"], [], 2, "--port net_nosuch0: must be a port of EAL (it has: none); add it "
+                 "with -a or --vdev before `--`"),
+                (["--port", "net_null1"], ["--vdev=net_null0"], 2, "--port net_null1: must be a port of EAL (it has: "
+                 "net_null0); add it with -a or --vdev before `--`"),
+                ([], ["--vdev=net_null0"], 2, "EAL has a port (net_null0) that is not used: name it with --port or "
+                 "remove it"),
+                (["--netdev", "lo"], ["--vdev=net_null0"], 2, "EAL has a port (net_null0) that is not used: name it "
+                 "with --port in the place of --netdev or remove it"),
+                (["--netdev", "nosuch0"], [], 1, "--netdev nosuch0: must be an interface of this machine (see ip "
+                 "link)")):
+            end = self.run_uroced(*words, eal=eal)
+            self.assertEqual((end.returncode, end.stdout, end.stderr), (status, "", f"uroced: {why}\n"))
+
     def test_a_config_file_that_cannot_be_read(self):
         for path, why in (("/nonexistent", "No such file or directory"), ("/", "Is a directory")):
             end = self.run_uroced("--config", path)
