@@ -213,17 +213,43 @@ static int read_rules(const struct rte_kvargs *list, struct impair_arguments *s)
 	return check_queue(&s->rules);
 }
 
+/* rte_kvargs_parse() takes all of them, and would not say which one it does not know. */
+static bool are_known(const struct rte_kvargs *list)
+{
+	for (unsigned int i = 0; i < list->count; i++) {
+		const char *key = list->pairs[i].key;
+		const char *const *known = keys;
+
+		while (*known != NULL && strcmp(*known, key) != 0)
+			known++;
+		if (*known == NULL)
+			COMPLAIN(
+				"%s: must be port, seed, drop, duplicate, reorder, overtaken, corrupt, ce, "
+				"delay_us, rate, queue, ecn or dir\n",
+				key);
+		else if (list->pairs[i].value == NULL)
+			COMPLAIN("%s has no value, as in %s=\n", key, key);
+		else if (rte_kvargs_count(list, key) > 1)
+			COMPLAIN("%s= is given twice\n", key);
+		else
+			continue;
+		return false;
+	}
+	return true;
+}
+
 int impair_arguments_read(const char *text, struct impair_arguments *a)
 {
-	struct rte_kvargs *list = rte_kvargs_parse(text, keys);
+	struct rte_kvargs *list = rte_kvargs_parse(text, NULL);
 	int ret = -EINVAL;
 
 	*a = (struct impair_arguments){ 0 };
-	if (list == NULL || rte_kvargs_count(list, "port") != 1)
-		COMPLAIN("needs port=NAME; other arguments: seed drop duplicate reorder overtaken "
-			 "corrupt ce delay_us rate queue ecn dir\n");
-	else
-		ret = read_rules(list, a);
+	if (list != NULL && are_known(list)) {
+		if (rte_kvargs_count(list, "port") == 1)
+			ret = read_rules(list, a);
+		else
+			COMPLAIN("needs port=NAME, a port that comes before it\n");
+	}
 	rte_kvargs_free(list);
 	return ret;
 }

@@ -330,6 +330,8 @@ Test(impair, invalid_arguments_are_refused)
 		"delay_us=60000001",
 		"dir=up",
 		"colour=red",
+		"drop",
+		"drop=0.1,drop=0.2",
 		"rate=0",
 		"rate=fast",
 		"rate=-1G",
