@@ -66,19 +66,13 @@ static bool parse(int argc, char **argv, struct capture_options *o, int *status)
 		{ "json", .flag = &o->json },
 		{ NULL },
 	};
-	int rest;
 
-	if (!options_read("capture", usage, rows, argc, argv, &rest, status))
+	if (!options_read_word("capture", usage, rows, argc, argv, "FILE", "file", &o->file,
+			       status))
 		return false;
-	if (rest + 1 == argc && argv[rest][0] != '\0') {
-		o->file = argv[rest];
-		if (!o->json || strcmp(o->file, "-") != 0)
-			return true;
-		*status = options_refuse("capture", "--json and - cannot be combined");
-		return false;
-	}
-	*status = options_refuse("capture", rest == argc ? "no file given: uroce capture FILE"
-							 : "more than one file given");
+	if (!o->json || strcmp(o->file, "-") != 0)
+		return true;
+	*status = options_refuse("capture", "--json and - cannot be combined");
 	return false;
 }
 

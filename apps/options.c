@@ -252,3 +252,38 @@ bool options_read(const char *command, const char *help, const struct option_row
 		fprintf(stderr, "%s: %s\n", program, o.why);
 	return result == OPTIONS_OK;
 }
+
+static bool one_word(const char *command, const char *name, const char *noun, const char *word,
+		     const char *other)
+{
+	if (word == NULL)
+		fprintf(stderr, "uroce %s: no %s given: uroce %s %s\n", command, noun, command,
+			name);
+	else if (word[0] == '\0')
+		fprintf(stderr, "uroce %s: %s '': must not be empty\n", command, name);
+	else if (other != NULL)
+		fprintf(stderr, "uroce %s: more than one %s given: '%s' and '%s'\n", command, noun,
+			word, other);
+	else
+		return true;
+	return false;
+}
+
+bool options_read_word(const char *command, const char *help, const struct option_row *rows,
+		       int argc, char **argv, const char *name, const char *noun, const char **word,
+		       int *status)
+{
+	int rest, behind;
+
+	if (!options_read(command, help, rows, argc, argv, &rest, status))
+		return false;
+	*word = rest < argc ? argv[rest] : NULL;
+	behind = argc - rest;
+	if (*word != NULL &&
+	    !options_read(command, help, rows, argc - rest, argv + rest, &behind, status))
+		return false;
+	if (one_word(command, name, noun, *word, rest + behind < argc ? argv[rest + behind] : NULL))
+		return true;
+	*status = EXIT_USAGE;
+	return false;
+}

@@ -71,6 +71,14 @@ int options_value(struct option_table *o, uint32_t number, const char *value);
 bool options_read(const char *command, const char *help, const struct option_row *rows, int argc,
 		  char **argv, int *rest, int *status);
 
+/*
+ * ... with exactly one word among the options, not empty, which the usage calls `name` ("FILE") and a
+ * sentence `noun` ("file").
+ */
+bool options_read_word(const char *command, const char *help, const struct option_row *rows,
+		       int argc, char **argv, const char *name, const char *noun,
+		       const char **word, int *status);
+
 /* Prints "uroce COMMAND: TEXT" on stderr and returns the exit status of wrong usage. */
 int options_refuse(const char *command, const char *text);
 

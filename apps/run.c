@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "commands.h"
 #include "files.h"
 #include "json.h"
@@ -48,37 +49,69 @@ static const char usage[] =
 struct run_options {
 	const char *socket;
 	enum files_way files;
+	bool files_given;
 	bool quiet;
 	bool json;
 };
 
 static const char *read_files(void *into, const char *value)
 {
-	enum files_way *files = into;
+	struct run_options *o = into;
 
-	return files_way_of(value, files) == 0 ? NULL
-					       : "must be one of auto, mounts, preload, none";
+	o->files_given = true;
+	return files_way_of(value, &o->files) == 0 ? NULL
+						   : "must be one of auto, mounts, preload, none";
+}
+
+/* The library takes what it does not know for the default, and has nobody to tell. */
+static const char *wrong_variable(void)
+{
+	static const struct {
+		const char *name, *values, *must;
+	} rows[] = { { "UROCE_PROMOTE", " on off auto ", "on, off or auto" },
+		     { "UROCE_LOG", " info debug ", "info or debug" } };
+	static char text[128];
+	char value[48];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *given = getenv(rows[i].name);
+
+		if (given == NULL || given[0] == '\0')
+			continue;
+		snprintf(value, sizeof(value), " %.40s ", given);
+		if (strchr(given, ' ') == NULL && strstr(rows[i].values, value) != NULL)
+			continue;
+		snprintf(text, sizeof(text), "%s=%.40s: must be %s", rows[i].name, given,
+			 rows[i].must);
+		return text;
+	}
+	return NULL;
 }
 
 /* *program is set to the index of the program's name. */
 static bool parse(int argc, char **argv, struct run_options *o, int *program, int *status)
 {
+	const char *wrong;
 	bool no_files = false;
-	const struct option_row rows[] = { { "socket", .text = &o->socket },
-					   { "files", .read = read_files, .into = &o->files },
-					   { "no-files", .flag = &no_files },
-					   { "quiet", .flag = &o->quiet },
-					   { "json", .flag = &o->json },
-					   { NULL } };
+	const struct option_row rows[] = {
+		{ "socket", .text = &o->socket },  { "files", .read = read_files, .into = o },
+		{ "no-files", .flag = &no_files }, { "quiet", .flag = &o->quiet },
+		{ "json", .flag = &o->json },	   { NULL }
+	};
 
 	if (!options_read("run", usage, rows, argc, argv, program, status))
 		return false;
+	if (no_files && o->files_given && o->files != FILES_NONE)
+		wrong = "--files and --no-files cannot be combined";
+	else if (*program == argc)
+		wrong = "no program given: uroce run -- PROGRAM [ARGS...]";
+	else
+		wrong = wrong_variable();
+	if (wrong != NULL)
+		*status = options_refuse("run", wrong);
 	if (no_files)
 		o->files = FILES_NONE;
-	if (*program < argc)
-		return true;
-	*status = options_refuse("run", "no program given: uroce run -- PROGRAM [ARGS...]");
-	return false;
+	return wrong == NULL;
 }
 
 /* A chosen engine must exist; the user's own is started if needed. */

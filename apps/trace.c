@@ -76,31 +76,24 @@ static bool parse(int argc, char **argv, struct trace_options *o, int *status)
 		{ "end", .flag = &o->end },
 		{ NULL },
 	};
-	const char *wrong;
+	const char *wrong, *word;
 	unsigned long qpn;
 	char text[128], *end;
-	int rest;
 
-	if (!options_read("trace", usage, rows, argc, argv, &rest, status))
+	if (!options_read_word("trace", usage, rows, argc, argv, "QPN", "queue pair", &word,
+			       status))
 		return false;
 	wrong = contradiction(o);
 	if (wrong != NULL) {
 		*status = options_refuse("trace", wrong);
 		return false;
 	}
-	if (rest + 1 != argc) {
-		*status = options_refuse("trace", rest == argc
-							  ? "no queue pair given: uroce trace QPN"
-							  : "more than one queue pair given");
-		return false;
-	}
-	qpn = strtoul(argv[rest], &end, 0);
+	qpn = strtoul(word, &end, 0);
 	o->qpn = (uint32_t)qpn;
-	if (argv[rest][0] >= '0' && argv[rest][0] <= '9' && *end == '\0' && qpn >= 2 &&
-	    qpn < QPN_MULTICAST)
+	if (word[0] >= '0' && word[0] <= '9' && *end == '\0' && qpn >= 2 && qpn < QPN_MULTICAST)
 		return true;
 	snprintf(text, sizeof(text), "%.40s: must be the number of a queue pair, 2 .. 0xfffffe",
-		 argv[rest]);
+		 word);
 	*status = options_refuse("trace", text);
 	return false;
 }

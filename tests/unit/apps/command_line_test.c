@@ -101,7 +101,10 @@ static const struct wrong wrong[] = {
 	{ { "top", "--lines", "0" }, "--lines 0: must be in 1 .. 100000" },
 	{ { "top", "--once=2" }, "--once=2: --once takes no value" },
 	{ { "capture" }, "no file given: uroce capture FILE" },
-	{ { "capture", "a", "b" }, "more than one file given" },
+	{ { "capture", "a", "b" }, "more than one file given: 'a' and 'b'" },
+	{ { "capture", "" }, "FILE '': must not be empty" },
+	{ { "capture", "a", "--count", "0" }, "--count 0: must be in 1 .. 18446744073709551615" },
+	{ { "capture", "a", "--json", "b" }, "more than one file given: 'a' and 'b'" },
 	{ { "capture", "--count", "0", "a" }, "--count 0: must be in 1 .. 18446744073709551615" },
 	{ { "capture", "--seconds", "0", "a" }, "--seconds 0: must be in 0.001 .. 1000000000" },
 	{ { "capture", "--snap", "63", "a" }, "--snap 63: must be in 64 .. 65535" },
@@ -115,7 +118,10 @@ static const struct wrong wrong[] = {
 	  "--count and --seconds are for packets as they pass, not for kept ones" },
 	{ { "trace", "--pcap", "f", "9" }, "--pcap needs --last" },
 	{ { "trace" }, "no queue pair given: uroce trace QPN" },
-	{ { "trace", "1", "2" }, "more than one queue pair given" },
+	{ { "trace", "1", "2" }, "more than one queue pair given: '1' and '2'" },
+	{ { "trace", "9", "--keep" }, "--keep needs a value" },
+	{ { "trace", "9", "--keep", "0" }, "--keep 0: must be in 1 .. 16384" },
+	{ { "trace", "" }, "QPN '': must not be empty" },
 	{ { "trace", "1" }, "1: must be the number of a queue pair, 2 .. 0xfffffe" },
 	{ { "trace", "0xffffff" }, "0xffffff: must be the number of a queue pair, 2 .. 0xfffffe" },
 	{ { "trace", "-5" }, "'-5' is not an option (uroce trace --help)" },
@@ -133,6 +139,8 @@ static const struct wrong wrong[] = {
 	  "--port nowhere0: must be a network interface or a PCI device of this machine" },
 	{ { "doctor", "--port", "ffff:ff:1f.7" },
 	  "--port ffff:ff:1f.7: must be a network interface or a PCI device of this machine" },
+	{ { "run", "--no-files", "--files", "preload", "true" },
+	  "--files and --no-files cannot be combined" },
 	{ { "run", "--quiet" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
 	{ { "run", "--" }, "no program given: uroce run -- PROGRAM [ARGS...]" },
 	{ { "ping", "--count", "0" }, "--count 0: must be in 1 .. 1000000000" },
@@ -254,6 +262,33 @@ Test(command_line, wrong_options_are_refused)
 		cr_expect_str_eq(r.err, wanted, "%s, not %s", r.err, wanted);
 		cr_expect_str_empty(r.out, "%s: %s", wanted, r.out);
 	}
+}
+
+/* What the library would silently take for the default. */
+Test(command_line, variables_of_the_library)
+{
+	static const struct {
+		const char *name, *value, *must;
+	} rows[] = { { "UROCE_PROMOTE", "maybe", "on, off or auto" },
+		     { "UROCE_PROMOTE", "on off", "on, off or auto" },
+		     { "UROCE_LOG", "loud", "info or debug" } };
+	static const char *const words[WORDS] = { "run", "--socket", "/nonexistent", "true" };
+	char wanted[128];
+	struct run r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		setenv(rows[i].name, rows[i].value, 1);
+		run(words, &r);
+		unsetenv(rows[i].name);
+		snprintf(wanted, sizeof(wanted), "uroce run: %s=%s: must be %s\n", rows[i].name,
+			 rows[i].value, rows[i].must);
+		cr_expect_eq(r.status, 2, "status %d", r.status);
+		cr_expect_str_eq(r.err, wanted);
+	}
+	setenv("UROCE_PROMOTE", "auto", 1);
+	setenv("UROCE_LOG", "", 1);
+	run(words, &r);
+	cr_expect_eq(r.status, 1, "they are right, and there is no engine: %s", r.err);
 }
 
 /* No table can check this: the value is a path, and the socket limits its length. */
