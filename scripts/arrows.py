@@ -30,6 +30,8 @@ MAY = {
 }
 # What the control path may know of lcores; lcore/inside.h is for lcores alone.
 HIDDEN = {"lcore/inside.h": "lib/lcore"}
+# A folder that the rest of its room knows by one header only.
+DOORS = {"lib/control/cm": "lib/control/cm/cm_control.h"}
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -41,9 +43,17 @@ def target(root, file, name):
     return None
 
 
-def may_include(room, to):
-    """Whether a file of this folder of MAY may include that path."""
+def behind_a_door(file, to):
+    """Whether a file includes from such a folder, which it is not in, another header than the folder's door."""
+    return any(str(to).startswith(folder + "/") and str(to) != door and not str(file).startswith(folder + "/")
+               for folder, door in DOORS.items())
+
+
+def may_include(room, file, to):
+    """Whether this file of a folder of MAY may include that path."""
     name = str(to).removeprefix("lib/")
+    if behind_a_door(file, to):
+        return False
     if str(to).startswith((room + "/", "config/")):
         return HIDDEN.get(name, room) == room
     if HIDDEN.get(name, room) != room:
@@ -57,7 +67,7 @@ def backward(root):
         for file in sorted((root / room).rglob("*.[ch]")):
             for name in INCLUDE.findall(file.read_text()):
                 to = target(root, file, name)
-                if to is not None and not may_include(room, to):
+                if to is not None and not may_include(room, file.relative_to(root), to):
                     yield file.relative_to(root), to
 
 

@@ -33,25 +33,40 @@ class Arrows(unittest.TestCase):
         folders = {f"lib/{p.name}" for p in (ROOT / "lib").iterdir() if p.is_dir()}
         self.assertEqual(folders | {"drivers"}, set(arrows.MAY))
 
-    def plant(self, file, line):
-        """What is found in a copy of the sources with this line in that file."""
+    def plant(self, lines):
+        """(file, included file) that are found in a copy of the sources with these lines in these files."""
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder).resolve()
             for part in ("lib", "drivers", "config"):
                 shutil.copytree(ROOT / part, copy / part)
-            path = copy / file
-            path.write_text(f"{line}\n{path.read_text()}")
+            for file, line in lines:
+                path = copy / file
+                path.write_text(f"{line}\n{path.read_text() if path.exists() else ''}")
             return [(str(f), str(to)) for f, to in arrows.backward(copy)]
 
     def test_a_planted_arrow_is_found(self):
         self.assertEqual([("lib/lcore/rx.c", "lib/control/control.h")],
-                         self.plant("lib/lcore/rx.c", '#include "control/control.h"'))
-        self.assertEqual([("drivers/port.h", "lib/protocol/command.h")],
-                         self.plant("drivers/port.h", '#include "protocol/command.h"'))
+                         self.plant([("lib/lcore/rx.c", '#include "control/control.h"')]))
+
+    def test_an_arrow_from_each_folder_to_each_other_is_judged(self):
+        """Each folder gets a file that includes one of every other: those that the table does not have are found."""
+        header = {room: min((ROOT / room).glob("*.h"), key=str).relative_to(ROOT) for room in arrows.MAY
+                  if list((ROOT / room).glob("*.h"))}
+        lines = [(f"{room}/planted.c", f'#include "{to}"') for room in arrows.MAY for to in header.values()]
+        wanted = {(f"{room}/planted.c", str(to)) for room in arrows.MAY for other, to in header.items()
+                  if other != room and not any(
+                      other.removeprefix("lib/") == allowed for allowed in arrows.MAY[room])}
+        found = set(self.plant(lines))
+        self.assertEqual(wanted, found)
+        self.assertGreater(len(wanted), 100)
 
     def test_what_is_for_lcores_alone_stays_so(self):
         self.assertEqual([("lib/control/control.c", "lib/lcore/inside.h")],
-                         self.plant("lib/control/control.c", '#include "lcore/inside.h"'))
+                         self.plant([("lib/control/control.c", '#include "lcore/inside.h"')]))
+
+    def test_the_connection_manager_has_one_door(self):
+        self.assertEqual([("lib/control/control.c", "lib/control/cm/cm_manager.h")],
+                         self.plant([("lib/control/control.c", '#include "control/cm/cm_manager.h"')]))
 
 
 class Calls(unittest.TestCase):
