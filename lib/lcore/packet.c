@@ -159,8 +159,8 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 	l->srq = s;
 }
 
-bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
-		 nanotime now)
+static inline bool take(struct lcore *l, struct engine_qp *q, const struct packet *p,
+			struct rte_mbuf *m, nanotime now)
 {
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
@@ -201,6 +201,12 @@ bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 	else
 		qp_settle_later(l, q, now);
 	return kept;
+}
+
+bool packet_take(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
+		 nanotime now)
+{
+	return take(l, q, p, m, now);
 }
 
 /* What its packets of this burst left behind may be what takes the room. */
@@ -274,7 +280,7 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 	bool kept;
 
 	if ((STAILQ_EMPTY(&q->held) || hold_release_of(l, q, now)) && fits(l, q, p, now)) {
-		kept = packet_take(l, q, p, m, now);
+		kept = take(l, q, p, m, now);
 		if (behind_any(q)) /* it may be what they waited for */
 			behind_release(l, q, now);
 		return kept;

@@ -10,6 +10,7 @@
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
+#include "transport/requester/plain.h"
 #include "transport/requester/recovery.h"
 #include "transport/qp.h"
 #include "transport/responder/expected.h"
@@ -98,7 +99,8 @@ static void posted(struct qp *qp, bool own)
 	m = message_at(&qp->req, qp->req.tail);
 	m->own = own;
 	qp->req.tail++;
-	if (!m->plain) /* it does not fail before it is sent */
+	/* No other one fails before it is sent. */
+	if (m->fault != REASON_NONE || kind_is_fetching(m->kind))
 		request_fail_in_turn(qp);
 }
 
@@ -317,6 +319,8 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	p->payload_length = 0;
 	p->pad = 0;
 	if (reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather))
+		next = NEXT_PACKET;
+	else if (plain_next(qp, keys, now, p, gather))
 		next = NEXT_PACKET;
 	else
 		next = request_next(qp, keys, now, p, gather, not_before);

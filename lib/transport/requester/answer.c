@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/requester/answer.h"
 #include "transport/requester/flight.h"
@@ -125,8 +126,12 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 		return REASON_NONE;
 	assert(range_inside(offset, length, message_at(r, r->una)->length) &&
 	       "the checks of a response bound it");
-	why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, ACCESS_LOCAL_WRITE,
-				offset, length, &out->place);
+	if (offset == 0 && key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user,
+						ACCESS_LOCAL_WRITE, length, &out->place))
+		why = REASON_NONE;
+	else
+		why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user,
+					ACCESS_LOCAL_WRITE, offset, length, &out->place);
 	if (why != REASON_NONE) {
 		span_list_clear(&out->place);
 		request_failed(qp, r->una, STATUS_LOC_PROT_ERR, why);

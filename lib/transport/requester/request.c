@@ -19,7 +19,6 @@
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
-#include "transport/requester/plain.h"
 #include "transport/qp.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/recovery.h"
@@ -227,8 +226,6 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 
 	r->paced_until = TIME_NEVER;
 	flight_follow(qp);
-	if (plain_next(qp, keys, now, p, gather))
-		return NEXT_PACKET;
 	if (flight_waits(r) || !request_ready(qp))
 		return NEXT_NOTHING;
 	m = message_at(r, r->nxt);

@@ -23,7 +23,7 @@ struct work_kind {
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t base; /* enum opcode_base of its FIRST, or of its only packet */
 	uint8_t ending; /* enum ending */
-	uint8_t only; /* SEND, WRITE: enum opcode_base of a message of one packet */
+	uint8_t only; /* enum opcode_base of a message of one packet; 0: not SEND, WRITE, READ */
 };
 
 extern const struct work_kind work_kinds[16];

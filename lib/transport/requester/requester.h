@@ -46,7 +46,7 @@ struct message { /* beside each window slot: what follows from the request, and 
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
 	bool own : 1; /* of the caller, not of the program */
-	bool plain : 1; /* a SEND or WRITE of a reliable service, without a fence or fault */
+	bool plain : 1; /* a SEND, WRITE or READ of a reliable service, without a fence or fault */
 	bool asked_again : 1; /* READ: ... and some of them again */
 };
 

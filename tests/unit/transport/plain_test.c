@@ -73,7 +73,7 @@ static void post_any(void)
 					   WORK_SEND,	    WORK_SEND_WITH_IMM,
 					   WORK_RDMA_READ,  WORK_SEND_WITH_INV };
 	static const uint32_t lengths[] = { 0, 1, 8, 64, 1023, 1024, 1025, 3000 };
-	uint8_t opcode = opcodes[pick(20) == 0 ? 4 : pick(4)];
+	uint8_t opcode = opcodes[pick(6) == 0 ? 4 : pick(4)];
 	uint32_t length = lengths[pick(ARRAY_SIZE(lengths))];
 	uint8_t flags = (uint8_t)(pick(2) * WORK_SIGNALED + pick(2) * WORK_SOLICITED);
 
@@ -164,6 +164,32 @@ static uint32_t send_all(void)
 	}
 }
 
+/* Both get the response of the oldest request, a READ. */
+static void answer_both(const struct message *m)
+{
+	static const uint8_t octets[4096];
+	struct end *ends[] = { &pair.a, &pair.b };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct packet p = pair_packet(&pair, ends[i], OPB_READ_RESPONSE_ONLY, m->first_psn);
+
+		p.syndrome = SYNDROME_ACK_NO_CREDITS;
+		p.payload = octets;
+		p.payload_length = m->length;
+		p.pad = (uint8_t)(-m->length & 3);
+		cr_assert_eq(pair_inject(&pair, ends[i], &p), REASON_NONE);
+	}
+}
+
+/* How many packets may be acknowledged before the response of a READ is wanted. */
+static uint32_t before_read(const struct requester *r)
+{
+	for (uint32_t i = r->una; i != r->nxt; i++)
+		if (message_at(r, i)->kind == KIND_READ_REQUEST)
+			return (message_at(r, i)->first_psn - r->una_psn) & PSN_MASK;
+	return (r->top_psn - r->una_psn) & PSN_MASK;
+}
+
 /* Both are told that so much has arrived. */
 static void acknowledge_both(uint32_t psn)
 {
@@ -185,14 +211,19 @@ static void run(bool with_paths, uint64_t seed)
 	open_pair(with_paths);
 	for (uint32_t round = 0; round < 200 && qp_state(pair.a.qp) == QP_STATE_RTS; round++) {
 		struct requester *r = &pair.a.qp->req;
+		const struct message *m;
+		uint32_t n;
 
-		for (uint32_t n = pick(20); n > 0 && qp_window_slot(pair.a.qp) != NULL; n--)
+		for (n = pick(20); n > 0 && qp_window_slot(pair.a.qp) != NULL; n--)
 			post_any();
 		sent += send_all();
 		pair.now += TIME_US;
-		if (r->una_psn != r->top_psn && pick(4) != 0)
-			acknowledge_both(
-				psn_add(r->una_psn, pick((r->top_psn - r->una_psn) & PSN_MASK)));
+		n = before_read(r);
+		m = message_at(r, r->una);
+		if (n > 0 && pick(4) != 0)
+			acknowledge_both(psn_add(r->una_psn, pick(n)));
+		else if (n == 0 && r->una != r->nxt && m->packets == 1)
+			answer_both(m);
 	}
 	if (with_paths)
 		cr_assert_eq(memcmp(&paths[0], &paths[1], sizeof(paths[0])), 0, "seed %lu", seed);
@@ -224,11 +255,23 @@ Test(plain, what_is_small_goes_this_way)
 	post_both(WORK_RDMA_WRITE, 0, 8, false);
 	post_both(WORK_SEND_WITH_IMM, WORK_SOLICITED, 1024, false);
 	post_both(WORK_SEND, WORK_INLINE, 0, false);
+	post_both(WORK_RDMA_READ, 0, 1000, false);
 	post_both(WORK_RDMA_WRITE, 0, 1025, false);
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		cr_assert(is_plain(&pair.a), "message %u", i);
 	cr_assert_not(is_plain(&pair.a), "it takes two packets");
 	cr_assert_not(is_plain(&pair.b), "its rate is limited");
+}
+
+Test(plain, reads_are_as_many_as_the_peer_remembers)
+{
+	open_pair(false);
+	for (uint32_t i = 0; i < 5; i++)
+		post_both(WORK_RDMA_READ, 0, 8, false);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_assert(is_plain(&pair.a));
+	cr_assert_not(is_plain(&pair.a));
+	cr_assert_eq(pair.a.qp->req.rd_atomic, 4);
 }
 
 Test(plain, what_is_not_plain_changes_nothing)
