@@ -51,6 +51,10 @@ def mtu(wire):
     return refused(wire, words(wire, mtu=9978), wire.guest.bdf, "MTU", "not 9978")
 
 
+def descriptors(wire):
+    return refused(wire, words(wire, "--descriptors", "8192"), wire.guest.bdf, "descriptors", "not 8192")
+
+
 @contextlib.contextmanager
 def bound_to(wire, driver):
     """The card belongs to this driver, "": to none."""

@@ -86,6 +86,7 @@ CASES = [
     Case("wire/multicast-v4-out", PLAIN, wire_cases.multicast("v4", "client")),
     Case("wire/multicast-v6-in", PLAIN, wire_cases.multicast("v6", "server")),
     Case("kernel-interface/tcp", KERNEL, other_cases.kernel_interface),
+    Case("perf", JUMBO, other_cases.perf),
     Case("sleeping", PLAIN, other_cases.sleeping),
     Case("two-engines", JUMBO, peer_cases.two_engines),
     Case("linux-rxe", JUMBO, peer_cases.rxe),
@@ -96,6 +97,8 @@ CASES = [
     Case("bad/doctor", None, bad_cases.all_is_well),
     # e1000 carries every MTU that uroced knows
     Case("bad/mtu", None, bad_cases.mtu, on=lambda nic: nic.name != "e1000"),
+    # virtio-net has rings of any length
+    Case("bad/descriptors", None, bad_cases.descriptors, on=lambda nic: nic.name != "virtio-net-pci"),
     Case("bad/wrong-driver", None, bad_cases.wrong_driver),
     Case("bad/no-driver", None, bad_cases.no_driver),
     Case("bad/no-access", None, bad_cases.no_access),

@@ -179,8 +179,14 @@ class NicGuest(Machine):
                               f"{' / '.join(output.strip().splitlines()[-4:])}")
             return "serving" in output
         wait_until("the guest's engine", limit, serves, 0.2)
-        wait_until("the link of the guest's engine", 30,
-                   lambda: self.statistics(socket)["active"], 0.2)
+        wait_until("the link of the guest's engine", 60, lambda: self.has_link(socket), 0.2)
+
+    def has_link(self, socket):
+        """On a busy machine an engine that starts may take longer than `uroce stat` waits for it."""
+        try:
+            return self.statistics(socket)["active"]
+        except Failure:
+            return False
 
     def says(self, engine, text, limit):
         """The line of an engine's output that has this text."""

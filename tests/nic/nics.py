@@ -19,9 +19,8 @@ NICS = {nic.name: nic for nic in (
     Nic("e1000e", "net_e1000_em", kernel="e1000e"),
     Nic("vmxnet3", "net_vmxnet3", kernel="vmxnet3"),
     # The driver needs modern virtio behind an IOMMU. With rss=on QEMU 7.2 stops receiving on some
-    # queues: it cannot load its BPF program and spreads by itself. With ctrl_vlan=on the device
-    # drops tagged frames.
+    # queues: it cannot load its BPF program and spreads by itself.
     Nic("virtio-net-pci", "net_virtio",
-        "iommu_platform=on,disable-legacy=on,rx_queue_size=1024,ctrl_vlan=off,mq=on,vectors=6", 2, kernel="virtio-pci"),
+        "iommu_platform=on,disable-legacy=on,rx_queue_size=1024,mq=on,vectors=6", 2, kernel="virtio-pci"),
     Nic("e1000", "net_e1000_em", express=False, kernel="e1000"),
 )}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sleeping on the card's interrupts; the kernel's interface beside RoCE."""
+"""Sleeping on the card's interrupts; the kernel's interface beside RoCE; the project's own measurement."""
 
 import hashlib
 import json
@@ -7,7 +7,9 @@ import time
 
 from inside import connect
 from machine import SERVER_PORT
-from rig import Failure
+from nic_guest import SOCKET
+from rig import Failure, Process
+from wire import CONTROL
 
 TCP_LINES = 200000
 
@@ -55,3 +57,19 @@ def kernel_interface(wire):
     finally:
         client.end()
     return f"TCP took {took:.1f} s"
+
+
+def perf(wire):
+    """`uroce perf --server` on the card and `uroce perf --peer` here: every operation over the wire."""
+    uroce, port = str(wire.rig.build / "apps/uroce"), wire.rig.port()
+    number = wire.guest.start([uroce, "perf", "--server", "--once", "--tcp-port", str(port), "--socket", SOCKET])
+    wire.guest.listens(port, number)
+    client = Process(wire.rig, "uroce-perf", [
+        *wire.rig.inside("a"), uroce, "perf", "--peer", CONTROL[1], "--tcp-port", str(port), "--socket",
+        wire.rig.socket("a"), "--size", "4096", "--depth", "16", "--seconds", "0.5", "--no-limits", "--json"])
+    rates = json.loads(client.succeed(120))["rates"]
+    wire.succeed(number, "uroce perf --server", 30)
+    still = [rate["operation"] for rate in rates if rate["messages"] == 0]
+    if still or len(rates) != 4:
+        raise Failure(f"{len(rates)} of 4 operations were measured, and nothing moved of {still}")
+    return ", ".join(f"{rate['operation']} {rate['messages_per_s']:.0f}/s" for rate in rates)
