@@ -27,6 +27,20 @@ static struct {
 	const struct uroced_options *options;
 } shown = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* DPDK itself answers null, whatever was wrong. */
+static int refuse(struct rte_tel_data *d, const char *given, const char *why)
+{
+	char text[RTE_TEL_MAX_STRING_LEN];
+
+	snprintf(text, sizeof(text), "'%.32s': %s", given != NULL ? given : "", why);
+	for (char *c = text; *c != '\0'; c++) /* what JSON and a terminal take as it is */
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '?';
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "error", text);
+	return 0;
+}
+
 /* ---- counters ---- */
 
 static void add_counters(struct rte_tel_data *d, const struct counter *c,
@@ -172,16 +186,22 @@ static int show_one(enum list_of what, void (*row)(void *arg, const void *entry)
 		    const char *params, struct rte_tel_data *d)
 {
 	struct wanted w = { .d = d };
-	char *end;
+	bool given = params != NULL && *params >= '0' && *params <= '9';
+	char *end = NULL;
 	int error;
 
-	if (params == NULL || *params == '\0')
-		return -EINVAL;
-	w.number = strtoul(params, &end, 0);
-	if (*end != '\0')
-		return -EINVAL;
+	errno = 0;
+	w.number = given ? strtoul(params, &end, 0) : 0;
+	if (!given || *end != '\0' || errno != 0)
+		return refuse(d, params,
+			      what == LIST_QPS ? "must be the number of a queue pair (/uroce/qps)"
+					       : "must be the pid of a program (/uroce/programs)");
 	error = walk(what, row, &w);
-	return error != 0 ? error : w.found ? 0 : -ENOENT;
+	if (error != 0 || w.found)
+		return error;
+	return refuse(d, params,
+		      what == LIST_QPS ? "no queue pair has this number (/uroce/qps)"
+				       : "no program has this pid (/uroce/programs)");
 }
 
 static int show_qp(const char *params, struct rte_tel_data *d)
@@ -211,14 +231,15 @@ static const struct {
 	const char *name;
 	int (*show)(const char *params, struct rte_tel_data *d);
 	const char *what;
+	bool takes; /* a parameter */
 } commands[] = {
 	{ "/uroce/hw_counters", show_hw_counters,
 	  "Counters by the names that Linux's drivers have. No parameters." },
 	{ "/uroce/info", show_info, "The device, its socket and lcores. No parameters." },
 	{ "/uroce/port", show_port, "The port. No parameters." },
-	{ "/uroce/program", show_program, "One program. Parameter: its pid." },
+	{ "/uroce/program", show_program, "One program. Parameter: its pid.", true },
 	{ "/uroce/programs", show_programs, "Pids of attached programs. No parameters." },
-	{ "/uroce/qp", show_qp, "One queue pair. Parameter: its number." },
+	{ "/uroce/qp", show_qp, "One queue pair. Parameter: its number.", true },
 	{ "/uroce/qps", show_qps, "Numbers of queue pairs. No parameters." },
 	{ "/uroce/reasons", show_reasons,
 	  "What was dropped, refused or failed, by reason. No parameters." },
@@ -234,7 +255,9 @@ static int answer(const char *name, const char *params, struct rte_tel_data *d)
 	pthread_mutex_lock(&shown.lock);
 	for (size_t i = 0; i < TELEMETRY_COMMANDS && shown.engine != NULL; i++)
 		if (strcmp(name, commands[i].name) == 0)
-			error = commands[i].show(params, d);
+			error = commands[i].takes || params == NULL || *params == '\0'
+					? commands[i].show(params, d)
+					: refuse(d, params, "the command takes no parameter");
 	pthread_mutex_unlock(&shown.lock);
 	return error;
 }

@@ -176,8 +176,15 @@ class Telemetry(EngineCase):
         self.assertEqual(self.ask(f"/uroce/program,{program.pid}")["qps"], 2)
 
     def test_wrong_parameters(self):
-        for command in ("/uroce/qp", "/uroce/qp,1", "/uroce/qp,x", "/uroce/program,"):
-            self.assertIsNone(self.ask(command), command)
+        number, pid = "must be the number of a queue pair (/uroce/qps)", "must be the pid of a program (/uroce/programs)"
+        for command, why in (("/uroce/qp", f"'': {number}"), ("/uroce/qp,x", f"'x': {number}"),
+                             ("/uroce/qp,-1", f"'-1': {number}"), ('/uroce/qp,"\\', f"'??': {number}"),
+                             ("/uroce/qp,99999999999999999999", f"'99999999999999999999': {number}"),
+                             ("/uroce/qp,1", "'1': no queue pair has this number (/uroce/qps)"),
+                             ("/uroce/program,", f"'': {pid}"),
+                             ("/uroce/program,1", "'1': no program has this pid (/uroce/programs)"),
+                             ("/uroce/stats,5", "'5': the command takes no parameter")):
+            self.assertEqual(self.ask(command), {"error": why}, command)
 
 
 if __name__ == "__main__":
