@@ -19,6 +19,43 @@ class Smallest(rig.Case):
             rig.run("smallest", "--no-such-option")
 
 
+class Wrong(rig.Case):
+    def expect(self, name, words, says):
+        with self.assertRaisesRegex(AssertionError, "status 2") as caught:
+            rig.run(name, *words)
+        self.assertIn(f"{name}: {says}\n", str(caught.exception))
+
+    def test_words(self):
+        for name, words, says in (
+                ("kv", [], "'' with 0 words behind it: must be HOST get KEY, HOST put KEY VALUE or HOST delete KEY"),
+                ("kv", ["h", "put", "a"], "'put' with 1 words behind it: must be HOST get KEY, HOST put KEY VALUE or "
+                 "HOST delete KEY"),
+                ("kv-load", [], "0 words: must be HOST [SECONDS [DEPTH [PUTS-PER-THOUSAND]]]"),
+                ("kv-load", ["h", "1x"], "SECONDS 1x: must be in 1 .. 3600"),
+                ("kv-load", ["h", "1", "65"], "DEPTH 65: must be in 1 .. 64"),
+                ("kv-load", ["h", "1", "1", "-1"], "PUTS-PER-THOUSAND -1: must be in 0 .. 1000"),
+                ("collector", [], "0 words: must be SERVICE [FORWARDERS]"),
+                ("collector", ["7471x"], "SERVICE 7471x: must be in 1 .. 65535"),
+                ("collector", ["7471", "17"], "FORWARDERS 17: must be in 1 .. 16")):
+            self.expect(name, words, says)
+
+    def test_words_behind_those_of_eal(self):
+        options = "--address ADDR/LEN, --engine-port N, --collector HOST or --route NET/LEN,PORT,MAC"
+        for name, words, says in (
+                ("smallest", ["x"], "'x': must be an option of EAL, and there are no others"),
+                ("polling", ["fly"], "'fly': must be threads, service or node, behind EAL's options and --"),
+                ("polling", ["node"], "EAL must have a second lcore, as by -l 0,1"),
+                ("kv-server", ["--sock"], "'--sock': must be --socket PATH or --netdev IFACE"),
+                ("kv-server", ["extra"], "'extra': must be --socket PATH or --netdev IFACE"),
+                ("forward", ["--nonsense"], f"--nonsense: must be {options}"),
+                ("forward", ["extra"], f"extra: must be {options}"),
+                ("forward", [], "--collector is missing: must be a host"),
+                ("forward", ["--address", "10.0.0.1/33"], "--address 10.0.0.1/33: must be A.B.C.D/LEN, LEN in 1 .. 32"),
+                ("forward", ["--engine-port", "0x"], "--engine-port 0x: must be the number of a port of EAL"),
+                ("forward", ["--route", "x"], "--route x: must be NET/LEN,PORT,MAC, and not one of too many")):
+            self.expect(name, ["--lcores=0@(0-1)", *rig.eal(name), "--", *words], says)
+
+
 class Polling(rig.Case):
     def polled(self, way):
         lcores = ["--lcores=0@(0-1),1@(0-1)"]

@@ -99,18 +99,34 @@ static void print_all(void)
 	       (unsigned long long)memory.totals.octets);
 }
 
+/* -1, and a line about it: it cannot be. */
+static int number(const char *name, const char *text, int most)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (end != text && *end == '\0' && n >= 1 && n <= most)
+		return (int)n;
+	fprintf(stderr, "collector: %s %s: must be in 1 .. %d\n", name, text, most);
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
-	int forwarders = argc > 2 ? atoi(argv[2]) : 1;
+	int service, forwarders;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 
-	if (argc < 2 || atoi(argv[1]) <= 0 || forwarders <= 0) {
-		fprintf(stderr, "usage: collector SERVICE [FORWARDERS]\n");
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "collector: %d words: must be SERVICE [FORWARDERS]\n", argc - 1);
 		return 2;
 	}
-	any.sin_port = htons((uint16_t)atoi(argv[1]));
+	service = number("SERVICE", argv[1], 65535);
+	forwarders = service < 0 || argc < 3 ? 1 : number("FORWARDERS", argv[2], FORWARDERS);
+	if (service < 0 || forwarders < 0)
+		return 2;
+	any.sin_port = htons((uint16_t)service);
 	channel = rdma_create_event_channel();
 	if (channel == NULL || rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) != 0 ||
 	    rdma_bind_addr(listener, (struct sockaddr *)&any) != 0 ||

@@ -180,6 +180,46 @@ static bool read_address(const char *text, struct uroce_address *a)
 	return true;
 }
 
+static bool read_port(const char *text, uint16_t *port)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	*port = (uint16_t)n;
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && n < RTE_MAX_ETHPORTS &&
+	       rte_eth_dev_is_valid_port(*port);
+}
+
+/* Prints what is wrong in one line. */
+static bool refuse(const char *what, const char *given, const char *must)
+{
+	fprintf(stderr, "forward: %s%s%s: must be %s\n", what, given != NULL ? " " : "",
+		given != NULL ? given : "", must);
+	return false;
+}
+
+static bool read_option(int o, const char *word)
+{
+	switch (o) {
+	case 'a':
+		return (read_address(optarg, &f.address) && f.address.prefix != 0) ||
+		       refuse("--address", optarg, "A.B.C.D/LEN, LEN in 1 .. 32");
+	case 'e':
+		return read_port(optarg, &f.engine_port) ||
+		       refuse("--engine-port", optarg, "the number of a port of EAL");
+	case 'r':
+		return route_add(optarg) ||
+		       refuse("--route", optarg, "NET/LEN,PORT,MAC, and not one of too many");
+	case 'c':
+		f.collector = optarg;
+		return true;
+	default:
+		return refuse(word, NULL,
+			      "--address ADDR/LEN, --engine-port N, --collector HOST or "
+			      "--route NET/LEN,PORT,MAC");
+	}
+}
+
 static bool read_options(int argc, char **argv)
 {
 	static const struct option names[] = { { "address", 1, NULL, 'a' },
@@ -187,23 +227,22 @@ static bool read_options(int argc, char **argv)
 					       { "route", 1, NULL, 'r' },
 					       { "collector", 1, NULL, 'c' },
 					       { 0 } };
-	bool right = true;
 	int o;
 
-	while (right && (o = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		if (o == 'a')
-			right = read_address(optarg, &f.address);
-		else if (o == 'e')
-			right = (f.engine_port = (uint16_t)atoi(optarg), true);
-		else if (o == 'r')
-			right = route_add(optarg);
-		else if (o == 'c')
-			f.collector = optarg;
-		else
-			right = false;
-	}
-	return right && f.collector != NULL && f.address.prefix != 0 &&
-	       rte_eth_dev_is_valid_port(f.engine_port);
+	opterr = 0;
+	f.engine_port = RTE_MAX_ETHPORTS;
+	while ((o = getopt_long(argc, argv, "", names, NULL)) != -1)
+		if (!read_option(o, argv[optind - 1]))
+			return false;
+	if (optind < argc)
+		return read_option('?', argv[optind]);
+	if (f.collector == NULL)
+		return refuse("--collector is missing", NULL, "a host");
+	if (f.address.prefix == 0)
+		return refuse("--address is missing", NULL, "A.B.C.D/LEN");
+	if (f.engine_port == RTE_MAX_ETHPORTS)
+		return refuse("--engine-port is missing", NULL, "the number of a port of EAL");
+	return true;
 }
 
 static int run(const sigset_t *signals)
@@ -235,11 +274,8 @@ int main(int argc, char **argv)
 	own = rte_eal_init(argc, argv);
 	if (own < 0)
 		return EXIT_FAILURE;
-	if (!read_options(argc - own, argv + own)) {
-		fprintf(stderr, "usage: forward EAL-OPTIONS -- --address ADDR/LEN --engine-port N "
-				"--collector HOST [--route NET/LEN,PORT,MAC]...\n");
+	if (!read_options(argc - own, argv + own))
 		return 2;
-	}
 	status = run(&signals);
 	rte_eal_cleanup();
 	return status;

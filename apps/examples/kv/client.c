@@ -40,8 +40,10 @@ static int connect_to(struct kv *k, const char *host)
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *to;
 	int error;
 
-	if (rdma_getaddrinfo((char *)(uintptr_t)host, (char *)KV_SERVICE, &hints, &to) != 0)
+	if (rdma_getaddrinfo((char *)(uintptr_t)host, (char *)KV_SERVICE, &hints, &to) != 0) {
+		errno = EHOSTUNREACH; /* the result is one of getaddrinfo(3), and no errno */
 		return -1;
+	}
 	error = rdma_create_ep(&k->id, to, NULL, &init);
 	rdma_freeaddrinfo(to);
 	if (error != 0 || rdma_connect(k->id, &p) != 0)

@@ -26,7 +26,10 @@ int main(int argc, char **argv)
 
 	if (!(argc == 4 && (strcmp(what, "get") == 0 || strcmp(what, "delete") == 0)) &&
 	    !(argc == 5 && strcmp(what, "put") == 0)) {
-		fprintf(stderr, "usage: kv HOST get KEY | put KEY VALUE | delete KEY\n");
+		fprintf(stderr,
+			"kv: '%s' with %d words behind it: must be HOST get KEY, HOST put KEY VALUE or "
+			"HOST delete KEY\n",
+			what, argc > 3 ? argc - 3 : 0);
 		return 2;
 	}
 	k = kv_open(argv[1], 1);

@@ -109,25 +109,38 @@ static double percentile(double share)
 	return i / 10.0;
 }
 
-static int number(int argc, char **argv, int i, int other, int most)
+/* argv[i], or `other` if there are not so many; -1, and a line about it: it cannot be. */
+static int number(int argc, char **argv, int i, const char *name, int other, int least, int most)
 {
-	int n = argc > i ? atoi(argv[i]) : other;
+	char *end;
+	long n;
 
-	return n >= 0 && n <= most ? n : -1;
+	if (argc <= i)
+		return other;
+	n = strtol(argv[i], &end, 10);
+	if (end != argv[i] && *end == '\0' && n >= least && n <= most)
+		return (int)n;
+	fprintf(stderr, "kv-load: %s %s: must be in %d .. %d\n", name, argv[i], least, most);
+	return -1;
 }
 
 int main(int argc, char **argv)
 {
-	int seconds = number(argc, argv, 2, 3, 3600), error = 0;
-	int depth = number(argc, argv, 3, 8, MOST_DEPTH), puts = number(argc, argv, 4, 10, 1000);
+	int seconds, depth, puts, error = 0;
 	double begun;
 	struct kv *k;
 
-	if (argc < 2 || argc > 5 || seconds < 1 || depth < 1 || puts < 0) {
+	if (argc < 2 || argc > 5) {
 		fprintf(stderr,
-			"usage: kv-load HOST [SECONDS [DEPTH 1..64 [PUTS-PER-THOUSAND]]]\n");
+			"kv-load: %d words: must be HOST [SECONDS [DEPTH [PUTS-PER-THOUSAND]]]\n",
+			argc - 1);
 		return 2;
 	}
+	seconds = number(argc, argv, 2, "SECONDS", 3, 1, 3600);
+	depth = seconds < 0 ? -1 : number(argc, argv, 3, "DEPTH", 8, 1, MOST_DEPTH);
+	puts = depth < 0 ? -1 : number(argc, argv, 4, "PUTS-PER-THOUSAND", 10, 0, 1000);
+	if (puts < 0)
+		return 2;
 	k = kv_open(argv[1], (unsigned int)depth);
 	if (k == NULL) {
 		fprintf(stderr, "kv-load: cannot connect to %s: %s\n", argv[1], strerror(errno));

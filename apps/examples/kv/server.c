@@ -66,13 +66,19 @@ int main(int argc, char **argv)
 
 	if (own < 0)
 		return EXIT_FAILURE;
-	while ((o = getopt_long(argc - own, argv + own, "", names, NULL)) != -1) {
+	argc -= own;
+	argv += own;
+	opterr = 0;
+	while ((o = getopt_long(argc, argv, "", names, NULL)) == 's' || o == 'n') {
 		if (o == 's')
 			socket = optarg;
-		else if (o == 'n')
-			netdev = optarg;
 		else
-			return 2;
+			netdev = optarg;
+	}
+	if (o != -1 || optind < argc) {
+		fprintf(stderr, "kv-server: '%s': must be --socket PATH or --netdev IFACE\n",
+			argv[o != -1 ? optind - 1 : optind]);
+		return 2;
 	}
 	engine = open_engine(socket, netdev);
 	if (engine == NULL)

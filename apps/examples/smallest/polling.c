@@ -161,10 +161,14 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	way = argc - own == 2 ? find_way(argv[own + 1]) : NULL;
 	worker = rte_get_next_lcore(-1, 1, 0);
-	if (way != NULL && worker < RTE_MAX_LCORE)
-		status = run(way);
+	if (way == NULL)
+		fprintf(stderr,
+			"polling: '%s': must be threads, service or node, behind EAL's options and --\n",
+			argc - own > 1 ? argv[argc - 1] : "");
+	else if (worker == RTE_MAX_LCORE)
+		fprintf(stderr, "polling: EAL must have a second lcore, as by -l 0,1\n");
 	else
-		fprintf(stderr, "usage: polling -l 0,1 EAL-OPTIONS -- threads | service | node\n");
+		status = run(way);
 	rte_eal_cleanup();
 	return status;
 }

@@ -40,10 +40,16 @@ int main(int argc, char **argv)
 	static struct self self;
 	struct uroce_engine *engine;
 	char text[256];
-	int status = EXIT_FAILURE;
+	int own = rte_eal_init(argc, argv), status = EXIT_FAILURE;
 
-	if (rte_eal_init(argc, argv) < 0)
+	if (own < 0)
 		return EXIT_FAILURE;
+	if (argc - own > 1) {
+		fprintf(stderr,
+			"smallest: '%s': must be an option of EAL, and there are no others\n",
+			argv[own + 1]);
+		return 2;
+	}
 	engine = uroce_create(&options, text, sizeof(text));
 	if (engine == NULL) {
 		fprintf(stderr, "%s\n", text);
