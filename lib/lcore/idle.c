@@ -112,7 +112,7 @@ static bool sleep_once(struct lcore *l)
 	__atomic_store_n(&l->sleeping, 1, __ATOMIC_RELAXED);
 	tell_clients(l, 1);
 	queue_fence(); /* pairs with doorbell_ring, lcore_call and crossing.c */
-	busy = lcore_poll(l) != 0 || !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->drains) ||
+	busy = lcore_poll(l) != 0 || !turns_none(&l->turns) || !drains_none(&l->drains) ||
 	       outlets_wait(l) || crossing_waits(l);
 	if (!busy && !__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE))
 		wait_for_bell(l, bell, clock_now());

@@ -94,7 +94,6 @@ void receive_kept(struct lcore *l, const struct recv_work *offer);
 void receives_flush(struct lcore *l, struct engine_qp *q, nanotime now);
 
 /* The queue pair goes. */
-void drain_forget(struct lcore *l, struct engine_qp *q);
 
 /* place.c */
 struct copy_batch *copy_batch_create(void);

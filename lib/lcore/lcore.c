@@ -64,10 +64,8 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->queue = e->port != NULL && index < e->port->queues ? (uint16_t)index : UINT16_MAX;
 	l->tx_queue = e->port != NULL ? (uint16_t)(index % e->port->queues) : 0;
 	l->keys = key_table_reader(&e->keys, &l->key_memo);
-	TAILQ_INIT(&l->ready);
 	TAILQ_INIT(&l->moderated);
 	TAILQ_INIT(&l->operations);
-	TAILQ_INIT(&l->drains);
 	wheel_init(&l->wheel, clock_now());
 	l->stage = calloc(LIMIT_STAGE, sizeof(*l->stage));
 	l->gather_copy = calloc(LIMIT_GATHER, sizeof(*l->gather_copy));
@@ -82,10 +80,11 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW);
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
-	if (!make_bells(l) || l->stage == NULL || l->loop == NULL || l->gather_copy == NULL ||
-	    l->outlets == NULL || l->crossing == NULL || l->paths == NULL || l->moving == NULL ||
-	    l->holding == NULL || l->behind == NULL || l->copies == NULL || l->cycles == NULL ||
-	    l->inbox == NULL || l->messages == NULL) {
+	if (!turns_open(&l->turns) || !drains_open(&l->drains) || !make_bells(l) ||
+	    l->stage == NULL || l->loop == NULL || l->gather_copy == NULL || l->outlets == NULL ||
+	    l->crossing == NULL || l->paths == NULL || l->moving == NULL || l->holding == NULL ||
+	    l->behind == NULL || l->copies == NULL || l->cycles == NULL || l->inbox == NULL ||
+	    l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -112,6 +111,8 @@ void lcore_destroy(struct lcore *l)
 	outlets_destroy(l->outlets);
 	crossing_destroy(l->crossing);
 	paths_destroy(l->paths);
+	turns_close(&l->turns);
+	drains_close(&l->drains);
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
 	slots_destroy(l->behind);
@@ -168,9 +169,9 @@ static bool is_wanted(const struct lcore *l)
 	nanotime next = time_earlier(wheel_next(&l->wheel), moderate_next(l));
 
 	next = time_earlier(next, paths_next(l, l->asleep_until));
-	return !TAILQ_EMPTY(&l->ready) || !TAILQ_EMPTY(&l->operations) ||
-	       !TAILQ_EMPTY(&l->drains) || next < l->asleep_until || l->loop_head != l->loop_tail ||
-	       moving_under_way(l) || outlets_wait(l);
+	return !turns_none(&l->turns) || !TAILQ_EMPTY(&l->operations) || !drains_none(&l->drains) ||
+	       next < l->asleep_until || l->loop_head != l->loop_tail || moving_under_way(l) ||
+	       outlets_wait(l);
 }
 
 /* Runs the messages of an lcore that nobody polls. False: somebody polls it, or is about to. */
@@ -238,7 +239,7 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	q->is_ready = false;
 	q->in_wheel = false;
 	q->unsettled = false;
-	q->drains = false;
+	q->drains = NULL;
 	q->waiting = 0;
 	q->detached = false;
 	STAILQ_INIT(&q->held);
@@ -258,7 +259,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	hold_forget(l, q);
 	behind_forget(l, q);
 	operation_forget(l, q);
-	drain_forget(l, q);
+	drains_remove(&l->drains, q);
 	outlets_forget(l, q);
 	paths_leave(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)

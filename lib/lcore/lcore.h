@@ -5,7 +5,7 @@
  * moving/moving.h, exception/exception.h). inside.h is for lcores alone.
  *
  * Who may touch what
- *	struct lcore and everything hanging in it (ready list, wheel, staged frames): its own thread.
+ *	struct lcore and everything hanging in it (turns, wheel, staged frames): its own thread.
  *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
  *	    before and after that the control path. Fields marked (control) stay the control path's.
  *	tables that lcores read (directory, keys, a client's queue pairs, bells): written by the
@@ -31,7 +31,9 @@
 #include "drivers/client_memory/peer.h"
 #include "drivers/port.h"
 #include "lcore/client.h"
+#include "lcore/drains.h"
 #include "lcore/queue_pair.h"
+#include "lcore/turns.h"
 #include "lcore/wheel.h"
 #include "memory/key.h"
 
@@ -73,9 +75,9 @@ struct lcore {
 	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
 	struct key_table keys; /* the engine's, read through ... */
 	struct key_memo key_memo; /* ... what this lcore remembers of it */
-	struct ready_list ready;
+	struct turns turns;
 	struct wheel wheel;
-	struct drain_list drains; /* queue pairs whose send rings hold more than was taken */
+	struct drains drains; /* queue pairs whose send rings hold more than was taken */
 	struct moderated_list moderated; /* CQs that owe an event */
 	struct operation_list operations; /* queue pairs with one for the end of this round */
 	uint32_t staged;
@@ -222,7 +224,7 @@ bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
 int lcore_loop(void *lcore);
 
-/* What follows any event of a queue pair: completions, events, deadline, ready list. */
+/* What follows any event of a queue pair: completions, events, deadline, turn. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
 /* ... once for all the packets of a burst: when it ends, all those are settled. */
 void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now);

@@ -131,7 +131,7 @@ struct engine_qp {
 	uint32_t handle;
 	uint8_t type; /* enum qp_type */
 	uint8_t flow_state; /* enum flow_state */
-	bool is_ready; /* stands in the ready list, or in another one that waits for something: */
+	bool is_ready; /* stands in lcore.turns, or in another one that waits for something: */
 	bool in_wheel;
 	bool unsettled; /* in lcore.unsettled */
 	bool detached;
@@ -145,7 +145,6 @@ struct engine_qp {
 	bool unreliable; /* a packet is done when it has left */
 	uint8_t raw_flags; /* enum raw_flag */
 	bool error_asked; /* WQ: its program put it into the error state */
-	bool drains; /* in lcore.drains */
 	bool receive_valid; /* `receive` holds the request at rq's cursor */
 	bool atomic_waits; /* its copies are an atomic that its lcore tries again (moving.c) */
 	bool operation_waits; /* in lcore.operations */
@@ -158,12 +157,13 @@ struct engine_qp {
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t peer_qpn; /* (control) that it is connected to */
 	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
+	struct drain_program *drains; /* where it stands in lcore.drains; NULL: it does not */
 	TAILQ_ENTRY(engine_qp) drain_link;
 	uint32_t wheel_slot;
 	uint32_t published_retired;
 	nanotime wheel_at;
 	TAILQ_ENTRY(engine_qp) park_link;
-	struct ready_list *stands_in; /* lcore.ready, outlet.blocked, moving.starved */
+	struct ready_list *stands_in; /* lcore.turns, outlet.blocked, moving.starved */
 	TAILQ_ENTRY(engine_qp) ready_link;
 	nanotime waiting_since; /* frames wait since then, as far as the core does not know yet */
 	LIST_ENTRY(engine_qp) wheel_link;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending: queue pairs with something to send stand in the ready list and take turns of at most
+ * Sending: queue pairs with something to send stand in line (turns.h) and take turns of at most
  * LIMIT_TURN packets. Frames of a round are staged in the order in which they were made; those
  * whose payload lies in peer memory are completed by one batch of copies before anything leaves.
  * What the port (or another lcore) does not take waits in its outlet, and goes first.
@@ -14,8 +14,7 @@
 
 void ready_add(struct lcore *l, struct engine_qp *q)
 {
-	TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
-	q->stands_in = &l->ready;
+	turns_add(&l->turns, q);
 	q->is_ready = true;
 }
 
@@ -23,7 +22,7 @@ void ready_remove(struct lcore *l, struct engine_qp *q)
 {
 	if (!q->is_ready)
 		return;
-	TAILQ_REMOVE(q->stands_in, q, ready_link);
+	turns_leave(&l->turns, q);
 	q->is_ready = false;
 }
 
@@ -164,14 +163,15 @@ static void stage_leave(struct lcore *l, nanotime now)
 
 void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
 {
+	struct ready_list *ready = turns_of(&l->turns, c);
 	struct engine_qp *q, *next, *last;
 
 	outlets_flush(l, now);
 	paths_release(l, now);
-	last = TAILQ_LAST(&l->ready, ready_list);
-	for (q = TAILQ_FIRST(&l->ready); q != NULL && outlets_have_room(l); q = next) {
+	last = TAILQ_LAST(ready, ready_list);
+	for (q = TAILQ_FIRST(ready); q != NULL && outlets_have_room(l); q = next) {
 		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
-		if (q->client != c || !outlet_is_open(l, outlet_of(q)))
+		if (!outlet_is_open(l, outlet_of(q)))
 			continue;
 		qp_turn(l, q, now);
 		stage_leave(l, now);
@@ -183,7 +183,7 @@ static struct engine_qp *next_sender(struct lcore *l)
 {
 	struct engine_qp *q;
 
-	for (uint32_t i = 0; i < LIMIT_ROUND && (q = TAILQ_FIRST(&l->ready)) != NULL; i++) {
+	for (uint32_t i = 0; i < LIMIT_ROUND && (q = turns_next(&l->turns)) != NULL; i++) {
 		if (!outlet_is_open(l, outlet_of(q)))
 			outlet_block(l, q);
 		else if (!moving_can_send(l, q->client))
@@ -206,8 +206,6 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 		staged += n;
 		if (!q->is_ready)
 			continue;
-		TAILQ_REMOVE(&l->ready, q, ready_link);
-		TAILQ_INSERT_TAIL(&l->ready, q, ready_link);
 		if (n < LIMIT_TURN || client_mover(q->client) != NULL)
 			break; /* no buffer, or the stage is full; a mover's job holds one turn */
 	}

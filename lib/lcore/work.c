@@ -48,21 +48,6 @@ static void qp_break(struct lcore *l, struct engine_qp *q, nanotime now)
 	qp_fail(q->core, REASON_WORK_MALFORMED);
 }
 
-static void drain_later(struct lcore *l, struct engine_qp *q)
-{
-	if (q->drains)
-		return;
-	TAILQ_INSERT_TAIL(&l->drains, q, drain_link);
-	q->drains = true;
-}
-
-void drain_forget(struct lcore *l, struct engine_qp *q)
-{
-	if (q->drains)
-		TAILQ_REMOVE(&l->drains, q, drain_link);
-	q->drains = false;
-}
-
 /*
  * At most LIMIT_DRAIN requests at once. If its ring holds more, it stands in lcore.drains; or, if the
  * window is full, it is asked again when there is room (qp_settled).
@@ -91,7 +76,7 @@ static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 	if (i > 0)
 		ring_consume(&q->sq, i);
 	if (i < n && !q->more_work)
-		drain_later(l, q);
+		drains_add(&l->drains, q);
 	return i;
 }
 
@@ -184,7 +169,7 @@ static void rings_reset(struct lcore *l, struct engine_qp *q)
 	ring_discard(&q->rq);
 	q->receive_valid = false;
 	q->more_work = false;
-	drain_forget(l, q);
+	drains_remove(&l->drains, q);
 	q->flushing = false;
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
@@ -210,7 +195,7 @@ void qp_drain_rings(struct lcore *l, struct engine_qp *q, nanotime now)
 static void drain(struct lcore *l, struct engine_qp *q, uint32_t *taken, nanotime now)
 {
 	if (*taken >= LIMIT_DRAINED) {
-		drain_later(l, q);
+		drains_add(&l->drains, q);
 		return;
 	}
 	*taken += drain_rings(l, q, now);
@@ -241,18 +226,17 @@ static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, 
 	return n;
 }
 
-/* Those whose rings held more, each once. */
+/* Those whose rings held more. A program with few may have a second turn. */
 static uint32_t drains_poll(struct lcore *l, uint32_t *taken, nanotime now)
 {
-	struct engine_qp *q, *last = TAILQ_LAST(&l->drains, drain_list);
-	uint32_t work = 0;
+	uint32_t work = 0, most = l->drains.count;
+	struct engine_qp *q;
 
-	while ((q = TAILQ_FIRST(&l->drains)) != NULL && *taken < LIMIT_DRAINED) {
-		drain_forget(l, q);
-		drain(l, q, taken, now);
-		work++;
-		if (q == last)
+	for (; work < most && *taken < LIMIT_DRAINED; work++) {
+		q = drains_take(&l->drains);
+		if (q == NULL)
 			break;
+		drain(l, q, taken, now);
 	}
 	return work;
 }
@@ -263,5 +247,5 @@ uint32_t doorbells_poll(struct lcore *l, nanotime now)
 
 	for (uint32_t i = 0; i < l->clients; i++)
 		work += client_bell(l, l->client[i], &taken, now);
-	return TAILQ_EMPTY(&l->drains) ? work : MAX_OF(work, LIMIT_BURST);
+	return drains_none(&l->drains) ? work : MAX_OF(work, LIMIT_BURST);
 }

@@ -15,7 +15,7 @@
  *	modify, fail ------------------+
  *
  * The caller's loop, after any event: take completions until there are none, take events, ask for
- * the deadline, and let the queue pair stand in the ready list while qp_has_packet() says so.
+ * the deadline, and let the queue pair have turns while qp_has_packet() says so.
  *
  * Tickets. An outcome that places octets (or asks for an atomic) carries a ticket, counted from 1
  * without gaps. The caller makes the copies and reports qp_copied / qp_atomic_done for each ticket

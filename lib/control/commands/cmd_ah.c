@@ -253,7 +253,7 @@ static void look_at_all(struct lcore *l, struct posted *p)
 {
 	struct engine_qp *q;
 
-	TAILQ_FOREACH(q, &l->ready, ready_link)
+	TAILQ_FOREACH(q, turns_of(&l->turns, p->client), ready_link)
 	look_at(q, p);
 	moving_each_sender(l, look_at, p);
 	outlets_each_sender(l, look_at, p);

@@ -32,7 +32,7 @@ static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	qp_drain_rings(l, q, now);
 	qp_settled(l, q, now);
-	return q->is_ready || q->gather_pending || q->waiting > 0 || q->drains;
+	return q->is_ready || q->gather_pending || q->waiting > 0 || q->drains != NULL;
 }
 
 static bool is_leaving(struct lcore *l, struct farewell *f, nanotime now)

@@ -355,7 +355,7 @@ bool moving_left(struct lcore *l, const struct client *c)
 
 void moving_starve(struct lcore *l, struct engine_qp *q)
 {
-	TAILQ_REMOVE(&l->ready, q, ready_link);
+	turns_leave(&l->turns, q);
 	TAILQ_INSERT_TAIL(&l->moving->starved, q, ready_link);
 	q->stands_in = &l->moving->starved;
 }
@@ -363,11 +363,7 @@ void moving_starve(struct lcore *l, struct engine_qp *q)
 /* Each waiting queue pair tries again. The list is seldom long. */
 static void starved_feed(struct lcore *l)
 {
-	struct engine_qp *q;
-
-	TAILQ_FOREACH(q, &l->moving->starved, ready_link)
-	q->stands_in = &l->ready;
-	TAILQ_CONCAT(&l->ready, &l->moving->starved, ready_link);
+	turns_return(&l->turns, &l->moving->starved);
 }
 
 void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),

@@ -50,7 +50,7 @@ struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 
 /* Sending. False: queue pairs of this program must wait for jobs (moving_starve). */
 bool moving_can_send(const struct lcore *l, const struct client *c);
-/* The queue pair leaves the ready list until a job is back. */
+/* The queue pair has no turn until a job is back. */
 void moving_starve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
 uint32_t moving_room(const struct lcore *l, const struct client *c);

@@ -78,22 +78,10 @@ void outlet_block(struct lcore *l, struct engine_qp *q)
 {
 	struct outlet *o = &l->outlets->outlet[outlet_of(q)];
 
-	assert(q->is_ready && q->stands_in == &l->ready && "it was to have a turn");
-	TAILQ_REMOVE(&l->ready, q, ready_link);
+	assert(q->is_ready && q->stands_in != &o->blocked && "it was to have a turn");
+	turns_leave(&l->turns, q);
 	TAILQ_INSERT_TAIL(&o->blocked, q, ready_link);
 	q->stands_in = &o->blocked;
-}
-
-static void unblock(struct lcore *l, struct outlet *o)
-{
-	struct engine_qp *q;
-
-	if (TAILQ_EMPTY(&o->blocked))
-		return;
-	TAILQ_FOREACH(q, &o->blocked, ready_link)
-	q->stands_in = &l->ready;
-	TAILQ_CONCAT(&o->blocked, &l->ready, ready_link);
-	TAILQ_CONCAT(&l->ready, &o->blocked, ready_link);
 }
 
 static void drop(struct lcore *l, const struct outlet *o, const struct staged_frame *s)
@@ -230,7 +218,7 @@ uint32_t outlets_flush(struct lcore *l, nanotime now)
 
 		total += outlet_flush(l, o, now);
 		if (outlet_is_open(l, i))
-			unblock(l, o);
+			turns_return(&l->turns, &o->blocked);
 	}
 	return total;
 }

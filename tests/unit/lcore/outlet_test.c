@@ -207,7 +207,7 @@ Test(outlet, a_full_window_is_not_asked_again_and_again)
 		posted++;
 	polls(r, TIME_MS);
 	cr_assert_gt(in_ring(r, 0), 0, "the window is not full");
-	cr_expect(TAILQ_EMPTY(&r->engine.lcore->drains), "its ring is looked at in each poll");
+	cr_expect(drains_none(&r->engine.lcore->drains), "its ring is looked at in each poll");
 	takes = UINT32_MAX;
 	for (int i = 0; i < POLLS && r->side[0].completions < posted; i++)
 		rig_poll(r);

@@ -29,6 +29,9 @@
 #define HANGS_NS   2000000000u /* an attacker without an effect for so long */
 #define LOG_OCTETS 4096
 #define LARGE	   (32u << 20)
+#define MANY	   12000u
+#define OF_MANY	   (256u << 10)
+#define MADE_NS	   120000000000u /* only bounds a hang */
 
 static struct endpoint e;
 static pid_t attacker;
@@ -363,5 +366,69 @@ static void command_on(void)
 Test(attacked, by_a_program_that_sends_commands_endlessly, .timeout = 60)
 {
 	begin(command_on);
+	expect_nobody_else_suffers();
+}
+
+/* Each writes to itself, and always has something to send. */
+static void write_large(struct ibv_qp *qp, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, OF_MANY, mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = (uintptr_t)qp,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)mr->addr;
+	wr.wr.rdma.rkey = mr->rkey;
+	if (ibv_post_send(qp, &wr, &bad) != 0)
+		_exit(1);
+}
+
+static struct ibv_mr *make_many(struct ibv_qp *qp[MANY])
+{
+	void *memory = aligned_alloc(4096, OF_MANY);
+	struct ibv_mr *mr =
+		ibv_reg_mr(e.pd, memory, OF_MANY, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+
+	ibv_destroy_qp(e.qp[0]);
+	ibv_destroy_qp(e.qp[1]);
+	ibv_destroy_cq(e.cq);
+	e.cq = ibv_create_cq(e.context, MANY + 1, NULL, NULL, 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		qp[i] = e.cq != NULL ? endpoint_create_qp(&e) : NULL;
+		if (mr == NULL || qp[i] == NULL || endpoint_connect(&e, qp[i], qp[i]->qp_num) != 0)
+			_exit(1);
+		__atomic_fetch_add(effects, 1, __ATOMIC_RELAXED);
+	}
+	return mr;
+}
+
+static void send_from_many(void)
+{
+	static struct ibv_qp *qp[MANY];
+	struct ibv_mr *mr = make_many(qp);
+	struct ibv_wc wc[16];
+
+	for (uint32_t i = 0; i < MANY; i++)
+		write_large(qp[i], mr);
+	for (;;) {
+		int n = ibv_poll_cq(e.cq, 16, wc);
+
+		for (int i = 0; i < n; i++)
+			write_large((struct ibv_qp *)(uintptr_t)wc[i].wr_id, mr);
+		__atomic_fetch_add(effects, n > 0 ? (uint64_t)n : 0, __ATOMIC_RELAXED);
+	}
+}
+
+/* hostile H-25: many queue pairs of one user always have something to send. */
+Test(attacked, by_a_program_that_sends_from_thousands_of_queue_pairs, .timeout = 240)
+{
+	begin(send_from_many);
+	for (uint64_t until = now() + MADE_NS; effects_of_the_attack() < 2 * MANY;) {
+		cr_assert_lt(now(), until, "%lu", (unsigned long)effects_of_the_attack());
+		usleep(1000);
+	}
 	expect_nobody_else_suffers();
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs whose send rings hold more than was taken. Their programs take turns, so that the rings of one
+ * program do not keep the requests of others waiting.
+ */
+#ifndef LCORE_DRAINS_H
+#define LCORE_DRAINS_H
+
+#include "lcore/client.h"
+
+struct drain_program {
+	struct drain_list qps;
+	TAILQ_ENTRY(drain_program) link; /* while there are some */
+};
+
+TAILQ_HEAD(drain_programs, drain_program);
+
+struct drains {
+	struct drain_programs programs;
+	uint32_t count; /* of queue pairs */
+	struct drain_program *program; /* LIMIT_CLIENTS, by client.number */
+};
+
+/* False: no memory. */
+bool drains_open(struct drains *d);
+void drains_close(struct drains *d);
+
+static inline bool drains_none(const struct drains *d)
+{
+	return d->count == 0;
+}
+
+/* It is the last of its program, unless it stands here already. */
+void drains_add(struct drains *d, struct engine_qp *q);
+/* It stands here no longer. */
+void drains_remove(struct drains *d, struct engine_qp *q);
+/* Takes out the one whose turn it is; NULL: there is none. */
+struct engine_qp *drains_take(struct drains *d);
+
+#endif
