@@ -92,7 +92,8 @@ static int make_keys(struct engine *e)
 {
 	uint8_t random[16];
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+	if (getrandom(random, sizeof(random), 0) != sizeof(random) ||
+	    getrandom(&e->hash_secret, sizeof(e->hash_secret), 0) != sizeof(e->hash_secret))
 		return errno;
 	e->control->key_memory = calloc(1, key_table_size(LIMIT_ENGINE_MRS));
 	if (e->control->key_memory == NULL)

@@ -136,6 +136,7 @@ struct engine {
 	uint32_t flow_count; /* (control) */
 	char name[32];
 	uint64_t id;
+	uint64_t hash_secret; /* of gid_hash */
 	struct port *port; /* NULL: same host only */
 	struct rte_mempool *pool;
 	uint32_t

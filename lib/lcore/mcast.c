@@ -10,14 +10,12 @@
  * headers; on one lcore all members read the same buffer, a reference each.
  */
 #include "base/bits.h"
+#include "lcore/gid_hash.h"
 #include "lcore/inside.h"
 
 struct mcast_group **mcast_bucket(struct engine *e, const struct gid *gid)
 {
-	uint32_t h = load_be32(gid->octet + 12) ^ load_be32(gid->octet) ^ load_be32(gid->octet + 8);
-
-	h *= 0x9e3779b1u;
-	return &e->mcast[h >> 24];
+	return &e->mcast[gid_hash(e->hash_secret, gid, 0) >> 56];
 }
 
 struct mcast_group *mcast_find(struct engine *e, const struct gid *gid)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "lcore/gid_hash.h"
 #include "lcore/inside.h"
 #include "lcore/paths.h"
 #include "transport/late.h"
@@ -19,6 +20,7 @@ struct paths {
 	nanotime polled_at;
 	struct path_list bucket[BUCKETS];
 	struct path_list unused; /* among the first `made` */
+	uint32_t used, of_user[LIMIT_CLIENTS]; /* how many there are, and for whom they count */
 	uint32_t made; /* those behind were never used: their memory is not touched */
 	struct lcore_path path[LIMIT_PATHS];
 };
@@ -37,19 +39,22 @@ void paths_destroy(struct paths *p)
 	free(p);
 }
 
-static struct path_list *bucket_of(struct paths *p, const struct gid *peer, uint8_t traffic_class)
+/*
+ * The last quarter is for users with few, as of everything that users share (decision 0011). The program that
+ * has the engine inside may use it all.
+ */
+static bool may_have_another(const struct paths *p, const struct client *c)
 {
-	uint32_t hash = traffic_class;
-
-	for (uint32_t i = 0; i < sizeof(peer->octet); i++)
-		hash = hash * 31 + peer->octet[i];
-	return &p->bucket[(hash ^ hash >> 8) % BUCKETS];
+	return c->embedded || p->used < LIMIT_PATHS - LIMIT_PATHS / 4 ||
+	       p->of_user[c->user] < LIMIT_PATHS / 16;
 }
 
-static struct lcore_path *path_new(struct paths *p)
+static struct lcore_path *path_new(struct paths *p, const struct client *c)
 {
 	struct lcore_path *path = LIST_FIRST(&p->unused);
 
+	if (!may_have_another(p, c))
+		return NULL;
 	if (path != NULL)
 		LIST_REMOVE(path, link);
 	else if (p->made < LIMIT_PATHS)
@@ -57,10 +62,21 @@ static struct lcore_path *path_new(struct paths *p)
 	return path;
 }
 
-/* NULL: there are so many already. */
-static struct lcore_path *path_to(struct paths *p, const struct gid *peer, uint8_t traffic_class)
+/* It counts for the user of this program until it goes, whoever else uses it. */
+static void count_path(struct paths *p, struct lcore_path *path, const struct client *c)
 {
-	struct path_list *list = bucket_of(p, peer, traffic_class);
+	path->user = c->user;
+	p->of_user[c->user]++;
+	p->used++;
+}
+
+/* NULL: there are so many already, or this one's user has. */
+static struct lcore_path *path_to(struct lcore *l, const struct client *c, const struct gid *peer,
+				  uint8_t traffic_class)
+{
+	struct paths *p = l->paths;
+	uint64_t hash = gid_hash(l->engine->hash_secret, peer, traffic_class);
+	struct path_list *list = &p->bucket[hash % BUCKETS];
 	struct lcore_path *path;
 
 	LIST_FOREACH(path, list, link)
@@ -68,13 +84,14 @@ static struct lcore_path *path_to(struct paths *p, const struct gid *peer, uint8
 		if (path->traffic_class == traffic_class && gid_equal(&path->peer, peer))
 			return path;
 	}
-	path = path_new(p);
+	path = path_new(p, c);
 	if (path == NULL)
 		return NULL;
 	memset(path, 0, sizeof(*path));
 	path_init(&path->core);
 	path->core.late = &p->late;
 	TAILQ_INIT(&path->parked);
+	count_path(p, path, c);
 	path->peer = *peer;
 	path->traffic_class = traffic_class;
 	LIST_INSERT_HEAD(list, path, link);
@@ -176,6 +193,8 @@ void paths_leave(struct lcore *l, struct engine_qp *q)
 	if (--path->users > 0)
 		return;
 	LIST_REMOVE(path, link);
+	l->paths->of_user[path->user]--;
+	l->paths->used--;
 	LIST_INSERT_HEAD(&l->paths->unused, path, link);
 }
 
@@ -194,7 +213,7 @@ void paths_follow(struct lcore *l, struct engine_qp *q)
 
 	if (has_way(q)) {
 		qp_query(q->core, &a);
-		path = path_to(l->paths, &a.path.dgid, a.path.traffic_class);
+		path = path_to(l, q->client, &a.path.dgid, a.path.traffic_class);
 	}
 	if (path == q->way)
 		return;

@@ -17,6 +17,7 @@ struct lcore_path {
 	struct gid peer;
 	uint8_t traffic_class;
 	uint32_t users; /* queue pairs */
+	uint32_t user; /* for whom it counts: client.user */
 	struct parked_list parked; /* those that it holds back, in their order */
 	TAILQ_ENTRY(lcore_path) held_link; /* in the list of those that hold some back */
 	LIST_ENTRY(lcore_path) link; /* in its bucket, or in the list of free ones */

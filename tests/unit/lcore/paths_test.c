@@ -153,7 +153,9 @@ Test(paths, each_traffic_class_has_its_own)
 	static struct engine_qp each[UINT8_MAX + 1];
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(each); i++) {
-		each[i] = (struct engine_qp){ .core = qp(0)->core, .flow_state = FLOW_PORT };
+		each[i] = (struct engine_qp){ .core = qp(0)->core,
+					      .client = &r->client,
+					      .flow_state = FLOW_PORT };
 		connect_to(qp(0)->core, 7, (uint8_t)i);
 		cr_assert_not_null(follow(&each[i]));
 		cr_expect_eq(each[i].way->traffic_class, i);
@@ -222,7 +224,9 @@ Test(paths, each_path_has_its_turn)
 		qp(0)->core; /* of all these, as it is asked for its address and its turn */
 
 	for (uint32_t i = 0; i < LIMIT_ROUND; i++) {
-		full[i] = (struct engine_qp){ .core = core, .flow_state = FLOW_PORT };
+		full[i] = (struct engine_qp){ .core = core,
+					      .client = &r->client,
+					      .flow_state = FLOW_PORT };
 		connect_to(core, (uint16_t)i, 0);
 		follow(&full[i]);
 		paths_park(l, &full[i]);
@@ -262,10 +266,14 @@ Test(paths, another_address_is_another_path)
 Test(paths, further_peers_have_none_until_one_goes)
 {
 	static struct engine_qp many[LIMIT_PATHS];
-	struct engine_qp last = { .core = qp(0)->core, .flow_state = FLOW_PORT };
+	struct engine_qp last = { .core = qp(0)->core,
+				  .client = &r->client,
+				  .flow_state = FLOW_PORT };
 
 	for (uint32_t i = 0; i < LIMIT_PATHS; i++) {
-		many[i] = (struct engine_qp){ .core = qp(0)->core, .flow_state = FLOW_PORT };
+		many[i] = (struct engine_qp){ .core = qp(0)->core,
+					      .client = &r->client,
+					      .flow_state = FLOW_PORT };
 		connect_to(qp(0)->core, (uint16_t)i, 0);
 		cr_assert_not_null(follow(&many[i]), "peer %u", i);
 		cr_assert(i == 0 || many[i].way != many[i - 1].way);
@@ -277,6 +285,35 @@ Test(paths, further_peers_have_none_until_one_goes)
 	paths_leave(r->engine.lcore, &last);
 	for (uint32_t i = 0; i < LIMIT_PATHS; i++)
 		paths_leave(r->engine.lcore, &many[i]);
+}
+
+/* hostile H-122: as many peers as it can. Another user finds a sixteenth, whoever comes first. */
+Test(paths, one_user_does_not_take_all)
+{
+	static struct engine_qp many[LIMIT_PATHS];
+	struct client greedy = { .engine = &r->engine, .number = 1, .user = 1 };
+	struct client other = { .engine = &r->engine, .number = 2, .user = 2 };
+	uint32_t n, most = LIMIT_PATHS - LIMIT_PATHS / 4;
+
+	for (n = 0; n < LIMIT_PATHS; n++) {
+		many[n] = (struct engine_qp){ .core = qp(0)->core,
+					      .client = n < most ? &greedy : &other,
+					      .flow_state = FLOW_PORT };
+		connect_to(qp(0)->core, (uint16_t)n, 0);
+		if (follow(&many[n]) == NULL)
+			break;
+	}
+	cr_expect_eq(n, most + LIMIT_PATHS / 16, "%u", n);
+	many[n].client = &greedy;
+	cr_expect_null(follow(&many[n]));
+	connect_to(qp(0)->core, 7, 0);
+	cr_expect_not_null(follow(&many[n]), "a path that is there is everybody's");
+	cr_expect_eq(many[n].way, many[7].way);
+	for (uint32_t i = 0; i <= n; i++)
+		paths_leave(r->engine.lcore, &many[i]);
+	connect_to(qp(0)->core, 9, 0);
+	cr_expect_not_null(follow(&many[0]));
+	paths_leave(r->engine.lcore, &many[0]);
 }
 
 Test(paths, a_list_says_what_is_known)
