@@ -15,7 +15,7 @@
 #include "protocol/command.h"
 #include "engine/uroce.h"
 
-#define ENOUGH_MS	   20000 /* only bounds a hang */
+#define ENOUGH_MS	   60000 /* only bounds a hang */
 #define CONTROL_RIG_MEMORY 8192u
 
 extern struct uroce_engine *engine;

@@ -46,6 +46,11 @@ static double stolen(int fd)
 	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
+double starved_stolen(const struct starved *s)
+{
+	return stolen(s->machine);
+}
+
 static void name_of(const char *task, char name[64])
 {
 	char path[256];

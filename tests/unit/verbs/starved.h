@@ -61,6 +61,9 @@ double starved_commands(struct starved *s, struct ibv_context *context);
 /* ... in which the caller, who waited for nobody, could have run. */
 double starved_alone(const struct starved *s);
 
+/* What the hypervisor has given to others so far, of all processors together. */
+double starved_stolen(const struct starved *s);
+
 /* CLOCK_MONOTONIC, in seconds. */
 double starved_now(void);
 
