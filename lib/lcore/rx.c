@@ -21,13 +21,21 @@
 static void free_spent(struct lcore *l)
 {
 	stage_switch(l->stages, STAGE_RX);
-	rte_pktmbuf_free_bulk(l->spent, l->spent_count);
+	rte_mempool_put_bulk(l->spent[0]->pool, (void **)l->spent, l->spent_count);
 	l->spent_count = 0;
 }
 
+/* All that stand in lcore.spent are of one pool, in one piece, and nobody else's. */
 void frame_spent(struct lcore *l, struct rte_mbuf *m)
 {
-	if (l->spent_count == LIMIT_BURST)
+	if (unlikely(m->nb_segs > 1)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	m = rte_pktmbuf_prefree_seg(m);
+	if (unlikely(m == NULL)) /* a capture has it, too */
+		return;
+	if (l->spent_count == LIMIT_BURST || (l->spent_count > 0 && l->spent[0]->pool != m->pool))
 		free_spent(l);
 	l->spent[l->spent_count++] = m;
 }

@@ -42,6 +42,7 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 {
 	struct rte_mbuf *m[LIMIT_BURST], *echo[LIMIT_BURST];
 	uint64_t octets = 0;
+	bool echoes = false;
 	uint32_t sent;
 
 	assert(n <= LIMIT_BURST);
@@ -51,11 +52,12 @@ uint32_t frames_burst(struct lcore *l, struct staged_frame **s, uint32_t n)
 		if (!s[i]->captured) /* those that waited were, when they were to leave first */
 			capture_frames(l, &m[i], 1, CAPTURE_SENT);
 		s[i]->captured = true;
+		echoes |= s[i]->echo;
 		if (s[i]->echo)
 			datagram_echo(l, m[i], &echo[i]);
 	}
 	sent = port_put(l, m, n);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; echoes && i < n; i++)
 		if (s[i]->echo && echo[i] != NULL)
 			datagram_echoed(l, echo[i], s[i]->qp->qpn, i < sent);
 	/* Those that were sent are the port's, so the others are counted. */
@@ -135,8 +137,8 @@ static void tell(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 		qp_settled(l, told, now);
 }
 
-/* Whether it is sent at all. If not, it is dealt with. */
-static bool is_to_leave(struct staged_frame *s)
+/* Of an unreliable queue pair, or with a reason not to be sent. */
+static bool is_to_leave_at_all(struct staged_frame *s)
 {
 	/* A failure behind frames that wait is found again in its turn. */
 	bool early = s->failed && s->qp->unreliable && s->qp->waiting > 0;
@@ -149,6 +151,12 @@ static bool is_to_leave(struct staged_frame *s)
 		rte_pktmbuf_free(s->mbuf);
 	}
 	return !s->unsent && !s->failed;
+}
+
+/* Whether it is sent. If not, it is dealt with. */
+static inline bool is_to_leave(struct staged_frame *s)
+{
+	return (!s->unsent && !s->failed && !s->qp->unreliable) || is_to_leave_at_all(s);
 }
 
 static bool must_wait(const struct lcore *l, const struct staged_frame *s)

@@ -42,12 +42,7 @@ void tickets_abandon(struct qp *qp)
 
 bool qp_can_receive(const struct qp *qp)
 {
-	/*
-	 * Two more completions than packets: one may fail both its own and an open message's. Two
-	 * tickets: a SEND with invalidate takes them.
-	 */
-	return qp->tickets.issued - qp->tickets.settled < qp->tickets.mask &&
-	       qp->receives.done - qp->receives.taken < qp->receives.mask - 1;
+	return copies_have_room(qp);
 }
 
 /*

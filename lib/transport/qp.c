@@ -106,7 +106,7 @@ static void posted(struct qp *qp, bool own)
 
 void qp_posted(struct qp *qp)
 {
-	assert(qp_window_slot(qp) != NULL && "qp_window_slot gave a slot");
+	assert(qp->req.tail - qp->req.retired <= qp->req.slot_mask && "qp_window_slot gave a slot");
 	posted(qp, false);
 }
 
@@ -164,11 +164,10 @@ static bool pkey_matches(uint16_t pkey)
 static inline bool service_matches(const struct qp *qp, const struct packet *p,
 				   const struct opcode_info *op)
 {
-	if (p->dest_qpn == QPN_MULTICAST && qp->type != QP_TYPE_UD)
-		return false;
-	if (op->kind == KIND_CNP || op->kind == KIND_SELECTIVE_ACK)
-		return !qp_type_unreliable(qp->type);
-	return op->header_length != 0 && op->service == qp->service;
+	if (op->service == qp->service && op->header_length != 0)
+		return p->dest_qpn != QPN_MULTICAST || qp->type == QP_TYPE_UD;
+	return (op->kind == KIND_CNP || op->kind == KIND_SELECTIVE_ACK) &&
+	       p->dest_qpn != QPN_MULTICAST && !qp_type_unreliable(qp->type);
 }
 
 /* Half of an XRC connection sends, the other receives (IBTA A14). */
@@ -176,7 +175,7 @@ static inline bool direction_fits(const struct qp *qp, const struct opcode_info 
 {
 	bool response = op->flags & OP_RESPONSE;
 
-	return op->kind == KIND_CNP || qp->service != SERVICE_XRC ||
+	return qp->service != SERVICE_XRC || op->kind == KIND_CNP ||
 	       response == (qp->type == QP_TYPE_XRC_SEND);
 }
 
@@ -215,7 +214,7 @@ static inline enum reason check_arrival(const struct qp *qp, const struct packet
 	why = qp_check_origin(qp, p);
 	if (why != REASON_NONE)
 		return why;
-	return qp_can_receive(qp) ? REASON_NONE : REASON_BUSY;
+	return copies_have_room(qp) ? REASON_NONE : REASON_BUSY;
 }
 
 /* The machine that a packet is for. */

@@ -77,6 +77,8 @@ static uint64_t length_of(const struct send_work *w)
 
 	if (w->flags & WORK_INLINE)
 		return w->inline_length;
+	if (w->num_sge == 1 && work_kinds[w->opcode].only != 0)
+		return sge->length;
 	if (w->opcode == WORK_FLUSH || kind_is_local(work_kinds[w->opcode].kind))
 		return 0; /* elements mean nothing */
 	for (uint32_t i = 0; i < w->num_sge; i++)

@@ -18,8 +18,9 @@
 #define SHAPE                                                                                     \
 	(OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH | OP_CONSUMES | OP_IMM | OP_IETH | OP_XRCETH | \
 	 OP_ATOMIC_ETH)
-#define WHOLE_WRITE (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH)
-#define WHOLE_SEND  (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
+#define WHOLE_WRITE  (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH)
+#define READ_REQUEST (OP_FIRST | OP_LAST | OP_RETH)
+#define WHOLE_SEND   (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
 
 /* In its turn, between messages, and nothing waits for it. */
 static inline bool is_in_turn(const struct qp *qp, const struct packet *p)
@@ -96,6 +97,26 @@ static inline void receive_complete(struct qp *qp, const struct packet *p,
 	receive_push(&qp->receives, &d);
 }
 
+static inline bool read_passes(const struct qp *qp, const struct packet *p,
+			       const struct key_table *keys)
+{
+	const struct region *region;
+
+	return p->payload_length == 0 && p->pad == 0 && p->dma_length - 1 < LIMIT_MESSAGE &&
+	       (qp->resp.access & ACCESS_REMOTE_READ) && record_free(&qp->resp) &&
+	       key_check(keys, p->rkey, qp->user, ACCESS_REMOTE_READ, p->va, p->dma_length,
+			 &region) == REASON_NONE;
+}
+
+static bool take_read(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+		      struct outcome *out)
+{
+	struct arrival a = { .qp = qp, .p = p, .op = op, .out = out };
+
+	respond_take_fetching(&a);
+	return true;
+}
+
 bool expected_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
 		       const struct recv_work *offer, const struct key_table *keys,
 		       struct outcome *out)
@@ -109,6 +130,9 @@ bool expected_received(struct qp *qp, const struct packet *p, const struct opcod
 		take(qp, p, TICKET_WRITE, out);
 		return true;
 	}
+	if (op->kind == KIND_READ_REQUEST)
+		return shape == READ_REQUEST && is_in_turn(qp, p) && read_passes(qp, p, keys) &&
+		       take_read(qp, p, op, out);
 	if (shape != WHOLE_SEND || !is_in_turn(qp, p) || !payload_fits(qp, p) ||
 	    !send_passes(qp, p, offer, keys, &out->place))
 		return false;

@@ -13,7 +13,7 @@ struct qp;
 struct recv_work;
 
 /*
- * Takes the packet if it is the one that is expected, all of a WRITE or SEND, as it should be, and nothing is
+ * Takes the packet if it is the one that is expected, all of a WRITE or SEND, or a READ, as it should be, and nothing is
  * missing, refused or waits. False: it is not so; nothing is changed then but out->place, and respond.c finds
  * out what to do. The packet was checked as far as it can be without the responder (check_arrival).
  */

@@ -102,8 +102,7 @@ void respond_take_data(const struct arrival *a)
 	qp->resp.expected_psn = psn_add(p->psn, 1);
 }
 
-/* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
-static void take_fetching(const struct arrival *a)
+void respond_take_fetching(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
 	struct responder *r = &qp->resp;
@@ -206,7 +205,7 @@ static void take(const struct arrival *a)
 	r->reported = false; /* the expected PSN came: gaps are reported again */
 	r->nak = 0;
 	if (kind_is_fetching(a->op->kind))
-		take_fetching(a);
+		respond_take_fetching(a);
 	else
 		respond_take_data(a);
 	if (r->holding) {

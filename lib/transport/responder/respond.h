@@ -50,5 +50,7 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
 
 /* A SEND or WRITE packet that passed every check. */
 void respond_take_data(const struct arrival *a);
+/* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
+void respond_take_fetching(const struct arrival *a);
 
 #endif

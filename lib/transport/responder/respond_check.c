@@ -86,21 +86,6 @@ static enum reason check_target(const struct arrival *a)
 	return (a->op->flags & OP_XRCETH) && a->qp->srq == 0 ? REASON_SRQ_UNKNOWN : REASON_NONE;
 }
 
-/*
- * It must be answered before it makes room: a peer that keeps to max_dest_rd_atomic has seen its
- * answer, and only a packet that was delayed on the way asks for it again.
- */
-static bool record_free(const struct responder *r)
-{
-	const struct record *oldest;
-
-	assert(r->remembered <= r->records);
-	if (r->remembered == 0)
-		return false;
-	oldest = record_oldest(r);
-	return !oldest->owed || oldest->repeated;
-}
-
 static enum reason check_resources(const struct arrival *a)
 {
 	if (kind_is_fetching(a->op->kind) && !record_free(&a->qp->resp))

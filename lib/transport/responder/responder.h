@@ -6,6 +6,7 @@
 #ifndef TRANSPORT_RESPONDER_H
 #define TRANSPORT_RESPONDER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -95,6 +96,21 @@ static inline struct record *record_at(const struct responder *r, uint32_t index
 static inline struct record *record_oldest(const struct responder *r)
 {
 	return record_at(r, r->record_head - r->remembered);
+}
+
+/*
+ * It must be answered before it makes room: a peer that keeps to max_dest_rd_atomic has seen its
+ * answer, and only a packet that was delayed on the way asks for it again.
+ */
+static inline bool record_free(const struct responder *r)
+{
+	const struct record *oldest;
+
+	assert(r->remembered <= r->records);
+	if (r->remembered == 0)
+		return false;
+	oldest = record_oldest(r);
+	return !oldest->owed || oldest->repeated;
 }
 
 #endif

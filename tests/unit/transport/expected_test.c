@@ -57,8 +57,8 @@ static struct packet make(uint32_t i, uint8_t base, uint32_t n, uint32_t flaw)
 	struct packet p = pair_packet(&pair, e, base, e->qp->resp.expected_psn);
 
 	p.payload = octets;
-	p.payload_length = n;
-	p.pad = (uint8_t)((-n + (flaw == 1)) & 3);
+	p.payload_length = base == OPB_READ_REQUEST ? 0 : n;
+	p.pad = (uint8_t)((-p.payload_length + (flaw == 1)) & 3);
 	p.va = PAIR_IOVA + 128;
 	p.rkey = e->key ^ (flaw == 2);
 	p.dma_length = n + (flaw == 3);
@@ -116,6 +116,23 @@ static void same_completions(void)
 	cr_assert_not(qp_take_completion(pair.b.qp, &b, &of_b));
 }
 
+static void same_replies(void)
+{
+	struct span_list ga, gb;
+	struct packet a, b;
+	nanotime t;
+
+	while (qp_next_packet(pair.a.qp, &pair.keys, pair.now, &a, &ga, &t) == NEXT_PACKET) {
+		cr_assert_eq(qp_next_packet(pair.b.qp, &pair.keys, pair.now, &b, &gb, &t),
+			     NEXT_PACKET);
+		cr_assert_eq(a.opcode, b.opcode);
+		cr_assert_eq(a.psn, b.psn);
+		cr_assert_eq(a.msn, b.msn);
+		cr_assert_eq(a.payload_length, b.payload_length);
+	}
+	cr_assert_neq(qp_next_packet(pair.b.qp, &pair.keys, pair.now, &b, &gb, &t), NEXT_PACKET);
+}
+
 /* Both ends get the packet, and their programs what follows from it. */
 static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 {
@@ -133,6 +150,7 @@ static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 	qp_copied(pair.a.qp, out[0].ticket, true);
 	qp_copied(pair.b.qp, out[1].ticket, true);
 	same_completions();
+	same_replies();
 }
 
 static void run(uint64_t seed)
@@ -179,6 +197,7 @@ Test(expected, what_is_small_goes_this_way)
 	make_receives(4096, 0);
 	cr_assert(is_taken(OPB_WRITE_ONLY, 8, 0));
 	cr_assert(is_taken(OPB_SEND_ONLY, 1024, 0));
+	cr_assert(is_taken(OPB_READ_REQUEST, 0, 3));
 	cr_assert_not(is_taken(OPB_WRITE_ONLY_IMM, 8, 0));
 	cr_assert_not(is_taken(OPB_SEND_FIRST, 1024, 0));
 	for (uint32_t flaw = 1; flaw <= 5; flaw++)
