@@ -46,13 +46,13 @@ static inline bool key_one_span(const struct key_table *t, uint32_t key, struct 
 	return true;
 }
 
-/* The same for the first octets of a list of elements, as key_spans_of_list(). */
+/* The same for octets of a list of elements, as key_spans_of_list(). */
 static inline bool key_one_span_of_list(const struct key_table *t, const struct work_sge *sge,
 					uint32_t num_sge, struct key_user user, uint32_t access,
-					uint32_t length, struct span_list *spans)
+					uint64_t offset, uint32_t length, struct span_list *spans)
 {
-	return num_sge == 1 && length <= sge->length &&
-	       key_one_span(t, sge->lkey, user, access, sge->addr, length, spans);
+	return num_sge == 1 && range_inside(offset, length, sge->length) &&
+	       key_one_span(t, sge->lkey, user, access, sge->addr + offset, length, spans);
 }
 
 #endif

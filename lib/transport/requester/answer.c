@@ -126,8 +126,8 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 		return REASON_NONE;
 	assert(range_inside(offset, length, message_at(r, r->una)->length) &&
 	       "the checks of a response bound it");
-	if (offset == 0 && key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user,
-						ACCESS_LOCAL_WRITE, length, &out->place))
+	if (key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user, ACCESS_LOCAL_WRITE,
+				 offset, length, &out->place))
 		why = REASON_NONE;
 	else
 		why = key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user,

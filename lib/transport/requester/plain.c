@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small messages are nearly all alike, and cost what is asked about each of them. So the questions are put
- * here once, in the order in which one of them is likely to have another answer. What is done is what
+ * Packets are nearly all alike: all of a small message, or the middle of a large one. They cost what is asked
+ * about each of them, so the questions are put here once, in the order in which one of them is likely to have another answer. What is done is what
  * request.c does for such a packet.
  */
 #include <assert.h>
@@ -25,12 +25,12 @@ static inline bool path_stands(const struct qp *qp)
 	return qp->path == NULL || qp->path->given_up == qp->req.given_up;
 }
 
-/* A new message is next, and nothing stands before it. */
+/* A message is next, and nothing stands before it. */
 static inline bool is_undisturbed(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
 
-	return r->nxt == r->begun && r->nxt != r->tail && qp->state == QP_STATE_RTS &&
+	return r->nxt != r->tail && r->nxt_psn == r->top_psn && qp->state == QP_STATE_RTS &&
 	       r->board.clean && r->board.probes == 0 && !r->held && !r->alone &&
 	       r->operating != OPERATING && r->rnr_until == TIME_NEVER && r->rate.limit == 0 &&
 	       r->paced_until == TIME_NEVER && in_flight(r) < LIMIT_WINDOW && path_stands(qp);
@@ -68,18 +68,20 @@ static inline bool fill_read(const struct qp *qp, struct message *m)
 }
 
 /* The octets of a SEND or WRITE. False: its memory is not there. */
-static inline bool fill_data(const struct qp *qp, const struct send_work *w, uint32_t n,
-			     const struct key_table *keys, struct packet *p,
+static inline bool fill_data(const struct qp *qp, const struct send_work *w, uint32_t offset,
+			     uint32_t n, const struct key_table *keys, struct packet *p,
 			     struct span_list *gather)
 {
+	const struct work_sge *sge = send_work_sge(w);
+
 	p->payload_length = n;
 	p->pad = (uint8_t)(-n & 3);
 	if (w->flags & WORK_INLINE) {
-		p->payload = send_work_inline(w);
+		p->payload = send_work_inline(w) + offset;
 		return true;
 	}
-	return key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, n, gather) ||
-	       key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, 0, n, gather) ==
+	return key_one_span_of_list(keys, sge, w->num_sge, qp->user, 0, offset, n, gather) ||
+	       key_spans_of_list(keys, sge, w->num_sge, qp->user, 0, offset, n, gather) ==
 		       REASON_NONE;
 }
 
@@ -117,17 +119,15 @@ static inline bool count_unasked(struct qp *qp, const struct message *m, nanotim
 	return asked;
 }
 
-/* The cursors pass it, and what is counted of packets counts it. */
-static inline void made(struct qp *qp, struct message *m, nanotime now, struct packet *p)
+/* The cursor passes the packet, and what is counted of packets counts it. */
+static inline void made(struct qp *qp, const struct message *m, uint32_t octets, nanotime now,
+			struct packet *p)
 {
 	struct requester *r = &qp->req;
 
-	m->first_psn = r->nxt_psn;
-	m->packets = 1;
 	p->psn = r->nxt_psn;
-	r->nxt_psn = r->top_psn = r->new_psn = psn_add(p->psn, 1);
-	r->nxt = ++r->begun;
-	flight_sent(qp, 1, flight_octets(1, m->length), false, now);
+	r->nxt_psn = r->top_psn = psn_add(p->psn, 1);
+	flight_sent(qp, 1, flight_octets(1, octets), false, now);
 	p->ack_req = count_unasked(qp, m, now);
 	sample_made(qp, p, r->unasked == 0, now);
 	if (r->retry_at == TIME_NEVER || r->board.probe_at == TIME_NEVER)
@@ -144,26 +144,64 @@ static void undo(struct packet *p, struct span_list *gather)
 	p->solicited = false;
 }
 
-bool plain_next(struct qp *qp, const struct key_table *keys, nanotime now, struct packet *p,
-		struct span_list *gather)
+static inline bool may_leave(const struct qp *qp, uint32_t octets, nanotime now)
+{
+	return qp->path == NULL || flight_may_send(qp, flight_octets(1, octets), now);
+}
+
+/* A new message, of one packet. */
+static inline bool whole_next(struct qp *qp, struct message *m, const struct key_table *keys,
+			      nanotime now, struct packet *p, struct span_list *gather)
 {
 	struct requester *r = &qp->req;
-	struct message *m = message_at(r, r->nxt);
-	const struct send_work *w;
+	const struct send_work *w = request_at(r, r->nxt);
 
-	if (!m->plain || m->length > qp->mtu || !is_undisturbed(qp))
+	if (m->length > qp->mtu || !may_leave(qp, m->length, now))
 		return false;
-	if (qp->path != NULL && !flight_may_send(qp, flight_octets(1, m->length), now))
-		return false;
-	assert(r->nxt_psn == r->top_psn && r->top_psn == r->new_psn &&
-	       "all that has begun was sent");
-	w = request_at(r, r->nxt);
+	assert(r->top_psn == r->new_psn && "all that has begun was sent");
 	fill_headers(qp, w, m, p);
 	if (m->kind == KIND_READ_REQUEST ? !fill_read(qp, m)
-					 : !fill_data(qp, w, m->length, keys, p, gather)) {
+					 : !fill_data(qp, w, 0, m->length, keys, p, gather)) {
 		undo(p, gather);
 		return false;
 	}
-	made(qp, m, now, p);
+	m->first_psn = r->nxt_psn;
+	m->packets = 1;
+	r->new_psn = psn_add(r->nxt_psn, 1);
+	r->nxt = ++r->begun;
+	made(qp, m, m->length, now, p);
 	return true;
+}
+
+/* Between the first packet and the last one of a message: most of a large one. */
+static inline bool middle_next(struct qp *qp, const struct message *m, const struct key_table *keys,
+			       nanotime now, struct packet *p, struct span_list *gather)
+{
+	struct requester *r = &qp->req;
+	const struct send_work *w = request_at(r, r->nxt);
+	uint32_t done = (r->nxt_psn - m->first_psn) & PSN_MASK;
+
+	if (m->kind == KIND_READ_REQUEST || done == 0 || done + 1 >= m->packets ||
+	    !may_leave(qp, qp->mtu, now))
+		return false;
+	p->opcode = OPCODE(qp->service, work_kinds[w->opcode].base + 1);
+	p->srqn = send_work_srqn(w);
+	if (!fill_data(qp, w, done << qp->mtu_shift, qp->mtu, keys, p, gather)) {
+		undo(p, gather);
+		return false;
+	}
+	made(qp, m, qp->mtu, now, p);
+	return true;
+}
+
+bool plain_next(struct qp *qp, const struct key_table *keys, nanotime now, struct packet *p,
+		struct span_list *gather)
+{
+	const struct requester *r = &qp->req;
+	struct message *m = message_at(r, r->nxt);
+
+	if (!m->plain || !is_undisturbed(qp))
+		return false;
+	return r->nxt == r->begun ? whole_next(qp, m, keys, now, p, gather)
+				  : middle_next(qp, m, keys, now, p, gather);
 }

@@ -13,7 +13,8 @@ struct qp;
 struct span_list;
 
 /*
- * The next request packet, if it is all of a SEND, a WRITE or a READ of one packet, and nothing holds the queue pair back, limits its
+ * The next request packet, if it is all of a SEND, a WRITE or a READ of one packet, or in the middle
+ * of a longer SEND or WRITE, and nothing holds the queue pair back, limits its
  * rate or is to be sent again. False: it is not so, or it may not be sent; nothing is changed then but
  * *p and *gather, and request.c finds out what to do.
  */

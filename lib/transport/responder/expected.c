@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small messages are nearly all alike: one packet, in its turn, without any of what a request may have besides.
+ * Packets are nearly all alike: all of a small message or the middle of a large one, in their turn, without any
+ * of what a request may have besides.
  * The checks are those of respond_check.c, and what is done is what respond.c does for such a packet.
  */
 #include <assert.h>
@@ -22,13 +23,13 @@
 #define READ_REQUEST (OP_FIRST | OP_LAST | OP_RETH)
 #define WHOLE_SEND   (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
 
-/* In its turn, between messages, and nothing waits for it. */
-static inline bool is_in_turn(const struct qp *qp, const struct packet *p)
+/* In its turn, in a message of that kind (KIND_UNDEFINED: between messages), and nothing waits for it. */
+static inline bool is_in_turn(const struct qp *qp, const struct packet *p, uint8_t open)
 {
 	const struct responder *r = &qp->resp;
 
-	return p->psn == r->expected_psn && r->open == KIND_UNDEFINED && !r->holding &&
-	       !r->reported && r->nak == 0 && r->nak_at == TIME_NEVER && qp->state != QP_STATE_RTR;
+	return p->psn == r->expected_psn && r->open == open && !r->holding && !r->reported &&
+	       r->nak == 0 && r->nak_at == TIME_NEVER && qp->state != QP_STATE_RTR;
 }
 
 /* Between 1 and a path MTU of octets, rounded up as they should be. */
@@ -58,7 +59,7 @@ static inline bool send_passes(const struct qp *qp, const struct packet *p,
 	if (check_offer(qp, offer) != REASON_NONE || offer->strip != 0)
 		return false;
 	sge = recv_work_sge(offer);
-	if (key_one_span_of_list(keys, sge, offer->num_sge, qp->receiver, access, n, place))
+	if (key_one_span_of_list(keys, sge, offer->num_sge, qp->receiver, access, 0, n, place))
 		return true;
 	return n <= receive_length(offer) &&
 	       key_spans_of_list(keys, sge, offer->num_sge, qp->receiver, access, 0, n, place) ==
@@ -74,7 +75,6 @@ static inline void take(struct qp *qp, const struct packet *p, enum ticket_kind 
 	out->flags = OUTCOME_PLACE;
 	out->source = p->payload;
 	out->ticket = ticket_issue(&qp->tickets, kind, p->psn, r->msn, 0);
-	r->msn = psn_add(r->msn, 1);
 	if (p->ack_req) {
 		r->ack_due = true;
 		r->ack_due_psn = p->psn;
@@ -117,6 +117,34 @@ static bool take_read(struct qp *qp, const struct packet *p, const struct opcode
 	return true;
 }
 
+/* Where a packet in the middle of a message goes. False: the key does not allow it, or any more. */
+static inline bool middle_passes(const struct qp *qp, uint32_t n, const struct key_table *keys,
+				 struct span_list *place)
+{
+	const struct responder *r = &qp->resp;
+	const struct recv_work *w = r->held;
+
+	if (r->open == KIND_SEND)
+		return n <= r->length - r->offset &&
+		       key_one_span_of_list(keys, recv_work_sge(w), w->num_sge, qp->receiver,
+					    ACCESS_LOCAL_WRITE, r->offset, n, place);
+	return n < r->length - r->offset && (r->access & ACCESS_REMOTE_WRITE) &&
+	       key_one_span(keys, r->rkey, qp->user, ACCESS_REMOTE_WRITE, r->va + r->offset, n,
+			    place);
+}
+
+static inline bool take_middle(struct qp *qp, const struct packet *p, uint8_t kind,
+			       const struct key_table *keys, struct outcome *out)
+{
+	if ((kind != KIND_SEND && kind != KIND_WRITE) || !is_in_turn(qp, p, kind) ||
+	    qp->srq != qp->resp.srq || p->payload_length != qp->mtu || p->pad != 0 ||
+	    !middle_passes(qp, qp->mtu, keys, &out->place))
+		return false;
+	take(qp, p, kind == KIND_SEND ? TICKET_RECEIVE : TICKET_WRITE, out);
+	qp->resp.offset += p->payload_length;
+	return true;
+}
+
 bool expected_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
 		       const struct recv_work *offer, const struct key_table *keys,
 		       struct outcome *out)
@@ -124,19 +152,23 @@ bool expected_received(struct qp *qp, const struct packet *p, const struct opcod
 	uint32_t shape = op->flags & SHAPE;
 
 	if (shape == WHOLE_WRITE && op->kind == KIND_WRITE) {
-		if (!is_in_turn(qp, p) || !payload_fits(qp, p) ||
+		if (!is_in_turn(qp, p, KIND_UNDEFINED) || !payload_fits(qp, p) ||
 		    !write_passes(qp, p, keys, &out->place))
 			return false;
 		take(qp, p, TICKET_WRITE, out);
+		qp->resp.msn = psn_add(qp->resp.msn, 1);
 		return true;
 	}
+	if (shape == OP_PAYLOAD)
+		return take_middle(qp, p, op->kind, keys, out);
 	if (op->kind == KIND_READ_REQUEST)
-		return shape == READ_REQUEST && is_in_turn(qp, p) && read_passes(qp, p, keys) &&
-		       take_read(qp, p, op, out);
-	if (shape != WHOLE_SEND || !is_in_turn(qp, p) || !payload_fits(qp, p) ||
+		return shape == READ_REQUEST && is_in_turn(qp, p, KIND_UNDEFINED) &&
+		       read_passes(qp, p, keys) && take_read(qp, p, op, out);
+	if (shape != WHOLE_SEND || !is_in_turn(qp, p, KIND_UNDEFINED) || !payload_fits(qp, p) ||
 	    !send_passes(qp, p, offer, keys, &out->place))
 		return false;
 	take(qp, p, TICKET_RECEIVE, out);
+	qp->resp.msn = psn_add(qp->resp.msn, 1);
 	out->flags |= OUTCOME_RECEIVE_USED;
 	receive_complete(qp, p, offer, out);
 	return true;

@@ -13,7 +13,8 @@ struct qp;
 struct recv_work;
 
 /*
- * Takes the packet if it is the one that is expected, all of a WRITE or SEND, or a READ, as it should be, and nothing is
+ * Takes the packet if it is the one that is expected, all of a WRITE or SEND or the middle of a longer
+ * one, or a READ, as it should be, and nothing is
  * missing, refused or waits. False: it is not so; nothing is changed then but out->place, and respond.c finds
  * out what to do. The packet was checked as far as it can be without the responder (check_arrival).
  */

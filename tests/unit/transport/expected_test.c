@@ -61,7 +61,7 @@ static struct packet make(uint32_t i, uint8_t base, uint32_t n, uint32_t flaw)
 	p.pad = (uint8_t)((-p.payload_length + (flaw == 1)) & 3);
 	p.va = PAIR_IOVA + 128;
 	p.rkey = e->key ^ (flaw == 2);
-	p.dma_length = n + (flaw == 3);
+	p.dma_length = (base == OPB_WRITE_FIRST ? 3200 : n) + (flaw == 3);
 	p.psn = psn_add(p.psn, flaw == 4 ? 1 : flaw == 5 ? PSN_MASK : 0);
 	p.ack_req = n & 1;
 	p.solicited = n & 2;
@@ -89,6 +89,8 @@ static void same_state(const struct qp *a, const struct qp *b)
 	cr_assert_eq(a->resp.expected_psn, b->resp.expected_psn);
 	cr_assert_eq(a->resp.msn, b->resp.msn);
 	cr_assert_eq(a->resp.open, b->resp.open);
+	if (a->resp.open != KIND_UNDEFINED)
+		cr_assert_eq(a->resp.offset, b->resp.offset);
 	cr_assert_eq(a->resp.nak, b->resp.nak);
 	cr_assert_eq(a->resp.ack_due, b->resp.ack_due);
 	cr_assert_eq(a->resp.ack_due_psn, b->resp.ack_due_psn);
@@ -153,18 +155,36 @@ static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 	same_replies();
 }
 
-static void run(uint64_t seed)
+/* How the message goes on that is open; what begins one otherwise. */
+static uint8_t next_base(uint32_t *length)
 {
 	static const uint8_t bases[] = { OPB_WRITE_ONLY, OPB_SEND_ONLY,	    OPB_WRITE_ONLY_IMM,
 					 OPB_SEND_FIRST, OPB_SEND_ONLY_IMM, OPB_WRITE_FIRST,
-					 OPB_WRITE_LAST, OPB_READ_REQUEST };
+					 OPB_WRITE_LAST, OPB_SEND_MIDDLE,   OPB_READ_REQUEST };
 	static const uint32_t lengths[] = { 0, 1, 2, 3, 8, 100, 1023, 1024, 1025 };
+	const struct responder *r = &pair.a.qp->resp;
+	uint32_t rest = r->length - r->offset;
+	uint8_t base = bases[pick(3) == 0 ? pick(ARRAY_SIZE(bases)) : pick(2)];
 
+	*length = lengths[pick(ARRAY_SIZE(lengths) - (pick(40) != 0))];
+	if (r->open != KIND_UNDEFINED && pick(30) != 0) {
+		*length = MIN_OF(rest, 1024u);
+		if (r->open == KIND_WRITE)
+			return rest <= 1024 ? OPB_WRITE_LAST : OPB_WRITE_MIDDLE;
+		return pick(3) == 0 ? OPB_SEND_LAST : OPB_SEND_MIDDLE;
+	}
+	if ((base == OPB_WRITE_FIRST || base == OPB_SEND_FIRST) && pick(10) != 0)
+		*length = 1024;
+	return base;
+}
+
+static void run(uint64_t seed)
+{
 	state = seed;
 	open_pair();
 	for (uint32_t n = 0; n < 300 && qp_state(pair.a.qp) == QP_STATE_RTS; n++) {
-		uint8_t base = bases[pick(3) == 0 ? pick(ARRAY_SIZE(bases)) : pick(2)];
-		uint32_t length = lengths[pick(ARRAY_SIZE(lengths) - (pick(40) != 0))];
+		uint32_t length;
+		uint8_t base = next_base(&length);
 
 		make_receives(pick(30) == 0 ? 50 : 4096, pick(10) == 0 ? 16 : 0);
 		receive_both(base, length, pick(20) == 0 ? pick(6) : 0, pick(30) != 0);
@@ -200,6 +220,20 @@ Test(expected, what_is_small_goes_this_way)
 	cr_assert(is_taken(OPB_READ_REQUEST, 0, 3));
 	cr_assert_not(is_taken(OPB_WRITE_ONLY_IMM, 8, 0));
 	cr_assert_not(is_taken(OPB_SEND_FIRST, 1024, 0));
+	cr_assert_not(is_taken(OPB_WRITE_MIDDLE, 1024, 0), "nothing is open");
 	for (uint32_t flaw = 1; flaw <= 5; flaw++)
 		cr_assert_not(is_taken(OPB_WRITE_ONLY, 8, flaw), "flaw %u", flaw);
+}
+
+Test(expected, the_middle_of_a_message_goes_this_way)
+{
+	open_pair();
+	make_receives(4096, 0);
+	receive_both(OPB_WRITE_FIRST, 1024, 0, false);
+	cr_assert_not(is_taken(OPB_SEND_MIDDLE, 1024, 0), "a WRITE is open");
+	cr_assert_not(is_taken(OPB_WRITE_MIDDLE, 1020, 0), "it is not full");
+	cr_assert(is_taken(OPB_WRITE_MIDDLE, 1024, 0));
+	cr_assert(is_taken(OPB_WRITE_MIDDLE, 1024, 0));
+	cr_assert_not(is_taken(OPB_WRITE_MIDDLE, 1024, 0), "128 octets are left");
+	cr_assert_not(is_taken(OPB_WRITE_LAST, 128, 0), "it is not in the middle");
 }

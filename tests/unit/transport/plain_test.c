@@ -263,6 +263,19 @@ Test(plain, what_is_small_goes_this_way)
 	cr_assert_not(is_plain(&pair.b), "its rate is limited");
 }
 
+Test(plain, the_middle_of_a_message_goes_this_way)
+{
+	struct span_list gather;
+	struct packet p;
+
+	open_pair(false);
+	post_both(WORK_SEND, 0, 3000, false);
+	cr_assert_not(is_plain(&pair.a), "it is the first packet");
+	cr_assert_eq(next_of(&pair.a, &p, &gather), NEXT_PACKET);
+	cr_assert(is_plain(&pair.a));
+	cr_assert_not(is_plain(&pair.a), "it is the last packet");
+}
+
 Test(plain, reads_are_as_many_as_the_peer_remembers)
 {
 	open_pair(false);
