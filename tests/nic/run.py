@@ -128,10 +128,12 @@ def main():
         sys.exit(f"{build}/apps/uroced does not exist: build first")
     table = NicTable()
     began = time.monotonic()
-    run_all(table, todo, build)
+    try:
+        run_all(table, todo, build)
+    finally:  # a run that is interrupted has its results, too
+        if arguments.table:
+            table.write(arguments.table, list(NICS.values()), CASES)
     print(f"all of it in {time.monotonic() - began:.0f} s", flush=True)
-    if arguments.table:
-        table.write(arguments.table, list(NICS.values()), CASES)
     return table.end()
 
 
