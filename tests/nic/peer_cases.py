@@ -110,6 +110,9 @@ def linux(wire):
         wire.linux = Guest(rig, "a", "linux0", LINUX, 4200, rig.build / "interop")
     else:
         wire.rig.ip("a", "link", "set", "linux0", "master", "br0")
+        # The engine on this card announced its addresses before this guest could hear that, so it still has those
+        # of the last card.
+        wire.linux.run(["ip", "neighbour", "flush", "dev", "eth0"])
     return wire.linux
 
 
