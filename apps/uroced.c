@@ -180,7 +180,7 @@ static struct uroce_engine *start_engine(struct uroced_options *o)
 	o->engine.socket_path = o->socket;
 	e = uroce_create(&o->engine, why, sizeof(why));
 	if (e == NULL) {
-		say("%s", why);
+		say_option(o, "%s", why);
 		uroce_port_close(o->engine.port);
 		return NULL;
 	}
@@ -226,7 +226,7 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 	if (o->cmdline_file[0] != '\0')
 		status = console_run_file(o->cmdline_file, why, sizeof(why));
 	if (status != 0) {
-		say("%s", why);
+		say_option(o, "%s", why);
 		return status;
 	}
 	if (o->interactive && !console_wants_end() && !console_attach()) {
@@ -384,7 +384,7 @@ static int run(struct uroced_options *o, int signals, const cpu_set_t *cpus)
 int main(int argc, char **argv)
 {
 	struct eal_facts facts = { .hugepages = free_hugepages(), .pid = getpid() };
-	struct uroced_options options;
+	struct uroced_options options = { .config = "" };
 	struct eal_arguments eal;
 	cpu_set_t cpus;
 	char why[512];
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
 	if (status == OPTIONS_OK)
 		status = uroced_check_devices(&eal, &options, why, sizeof(why));
 	if (status != OPTIONS_OK) {
-		say("%s", why);
+		say_option(&options, "%s", why);
 		return status;
 	}
 	raise_descriptor_limit();

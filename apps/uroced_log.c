@@ -11,6 +11,7 @@
 #include <rte_log.h>
 
 #include "drivers/log.h"
+#include "uroced_options.h"
 
 void say(const char *format, ...)
 {
@@ -21,6 +22,17 @@ void say(const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
+}
+
+void say_option(const struct uroced_options *o, const char *format, ...)
+{
+	char text[5120], place[336];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	say("%s%s", uroced_option_place(o, text, place, sizeof(place)), text);
 }
 
 static struct {

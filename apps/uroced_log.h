@@ -9,6 +9,12 @@
 /* A line on stderr, without its end, for the person or service that started uroced. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+struct uroced_options;
+
+/* ... about one of its options, with which it begins: where the config file says that comes before it. */
+void say_option(const struct uroced_options *o, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /*
  * DPDK's log goes to stderr from now on (its own choice is stdout, which is for what was asked for),
  * and with `to_syslog` to syslog(3), too: EAL opens that with the facility of --syslog. Each line has

@@ -402,8 +402,26 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 		status = config_read(&r.table, o->config);
 	if (status == OPTIONS_OK)
 		status = check_together(&r);
+	memcpy(o->line, r.table.line, sizeof(o->line));
 	snprintf(why, why_size, "%s", r.table.why);
 	return status;
+}
+
+const char *uroced_option_place(const struct uroced_options *o, const char *why, char *text,
+				size_t size)
+{
+	struct uroced_options nowhere;
+	struct reader r = { .options = &nowhere };
+	struct option_row rows[ROWS];
+	uint32_t number;
+
+	text[0] = '\0';
+	list_options(&r, rows);
+	if (strncmp(why, "--", 2) == 0 &&
+	    options_find(rows, why + 2, strcspn(why + 2, " :"), &number) != NULL &&
+	    o->line[number] != 0)
+		snprintf(text, size, "--config %.300s:%u: ", o->config, o->line[number]);
+	return text;
 }
 
 /* ---- EAL ---- */

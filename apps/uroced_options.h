@@ -25,6 +25,7 @@ struct uroced_options {
 	bool interactive;
 	bool unconfined; /* --confine off */
 	uint32_t netdev_driver; /* enum netdev_driver */
+	uint32_t line[OPTIONS_MOST]; /* of `config`, by the numbers of the options; 0: not there */
 };
 
 /*
@@ -33,6 +34,13 @@ struct uroced_options {
  */
 int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *why,
 			 size_t why_size);
+
+/*
+ * What becomes known when an option is used: `why` begins with its name ("--netdev eth7: ..."). Writes
+ * "--config FILE:3: " if that line says it, "" if the command line does or nobody. Returns `text`.
+ */
+const char *uroced_option_place(const struct uroced_options *o, const char *why, char *text,
+				size_t size);
 
 extern const char uroced_usage[];
 

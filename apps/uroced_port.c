@@ -82,8 +82,8 @@ static int give_addresses(struct uroced_options *o)
 		error = kernel_interface_add_address(p->kernel, &gid, a->prefix);
 		if (error == 0)
 			continue;
-		say("--ip: cannot give an address to --kernel-interface %s: %s",
-		    o->kernel_interface, strerror(error));
+		say_option(o, "--ip: cannot give an address to --kernel-interface %s: %s",
+			   o->kernel_interface, strerror(error));
 		p->ops->close(p);
 		return 1;
 	}
@@ -103,7 +103,8 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	char why[512];
 
 	if (if_nametoindex(o->netdev) == 0) {
-		say("--netdev %s: must be an interface of this machine (see ip link)", o->netdev);
+		say_option(o, "--netdev %s: must be an interface of this machine (see ip link)",
+			   o->netdev);
 		return 1;
 	}
 	if (!netdev_check(&n, why, sizeof(why))) {
@@ -133,12 +134,14 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 	if (rte_eth_dev_get_port_by_name(o->port, &id) != 0) {
 		list_ports(names, sizeof(names));
 		if (ethdev_why_missing(o->port, why, sizeof(why))) {
-			say("--port %s", why);
+			say_option(o, "--port %s", why);
 			return 1; /* which may be mended without another command line */
 		}
-		say("--port %s: must be a port of EAL (it has: %s); add it with -a or --vdev "
-		    "before `--`",
-		    o->port, names[0] != '\0' ? names : "none");
+		say_option(
+			o,
+			"--port %s: must be a port of EAL (it has: %s); add it with -a or --vdev "
+			"before `--`",
+			o->port, names[0] != '\0' ? names : "none");
 		return OPTIONS_USAGE;
 	}
 	o->engine.pool = make_pool(o, NULL, lcores);

@@ -278,6 +278,24 @@ class Wrong(EngineCase):
             end = self.run_uroced(*words, eal=eal)
             self.assertEqual((end.returncode, end.stdout, end.stderr), (status, "", f"uroced: {why}\n"))
 
+    def test_what_a_config_file_says_is_known_when_it_is_used(self):
+        """Its line is named then, too; that of the command line has none."""
+        config = self.folder / "uroced.conf"
+        for entry, status, why in (
+                ("netdev = nosuch0", 1, "--netdev nosuch0: must be an interface of this machine (see ip link)"),
+                ("port = net_nosuch0", 2, "--port net_nosuch0: must be a port of EAL (it has: none); add it with -a "
+                 "or --vdev before `--`"),
+                ("cmdline-file = /nonexistent", 2, "--cmdline-file /nonexistent: No such file or directory")):
+            config.write_text(f"[uroced]\nidle = spin\n{entry}\n")
+            end = self.run_uroced("--config", str(config))
+            self.assertEqual((end.returncode, end.stdout, end.stderr),
+                             (status, "", f"uroced: --config {config}:3: {why}\n"))
+        config.write_text(f"[uroced]\nsocket = {self.folder}\n")
+        end = subprocess.run([UROCED, "--no-huge", "-m128", "--", "--config", str(config)], env=self.environment,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ENOUGH, check=False)
+        self.assertEqual((end.returncode, end.stdout), (1, ""))
+        self.assertTrue(end.stderr.startswith(f"uroced: --config {config}:2: --socket {self.folder}: must be "), end.stderr)
+
     def test_a_config_file_that_cannot_be_read(self):
         for path, why in (("/nonexistent", "No such file or directory"), ("/", "Is a directory")):
             end = self.run_uroced("--config", path)
