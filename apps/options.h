@@ -76,8 +76,8 @@ bool options_read(const char *command, const char *help, const struct option_row
  * sentence `noun` ("file").
  */
 bool options_read_word(const char *command, const char *help, const struct option_row *rows,
-		       int argc, char **argv, const char *name, const char *noun,
-		       const char **word, int *status);
+		       int argc, char **argv, const char *name, const char *noun, const char **word,
+		       int *status);
 
 /* Prints "uroce COMMAND: TEXT" on stderr and returns the exit status of wrong usage. */
 int options_refuse(const char *command, const char *text);
