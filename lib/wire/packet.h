@@ -7,7 +7,9 @@
 #ifndef WIRE_PACKET_H
 #define WIRE_PACKET_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -63,6 +65,9 @@ enum syndrome {
 #define QPN_GSI	      1u /* general services: the connection manager */
 #define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
 
+/*
+ * First what nearly every packet has, in one cache line, and then the rest by where it stands in the frame.
+ */
 struct packet {
 	/* BTH */
 	uint8_t opcode;
@@ -74,57 +79,61 @@ struct packet {
 	bool selective; /* the sender knows selective acknowledgements (docs/wire-extensions.md) */
 	uint8_t late; /* ... and is so late itself, in the steps of transport/late.h; 0: says nothing */
 	bool again; /* not on the wire: the transport sends this PSN again */
-	uint16_t pkey;
-	uint32_t dest_qpn; /* 24 bits */
-	uint32_t psn; /* 24 bits */
-	/* DETH */
-	uint32_t qkey;
-	uint32_t src_qpn;
-	/* RETH, AtomicETH */
-	uint64_t va;
-	uint32_t rkey;
-	uint32_t dma_length; /* RETH: octets of the whole message */
-	uint64_t swap_add; /* AtomicETH: the first operand on the wire (swap, or the addend) */
-	uint64_t compare; /* AtomicETH: the second operand */
-	/* AETH, AtomicAckETH */
-	uint8_t syndrome;
-	uint32_t msn; /* 24 bits */
-	uint64_t original; /* AtomicAckETH: the value before */
-	/* ImmDt in network order, IETH, XRCETH, FETH */
-	uint32_t imm;
-	uint32_t invalidate_rkey;
-	uint32_t srqn;
-	uint32_t feth;
-	/* selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come */
-	uint64_t selection[SELECTION_BITS / 64];
-	/* Not on the wire: used inside the engine. */
-	uint32_t sender; /* received: the local queue pair that sent it; 0: it came from the port */
-	uint32_t ah; /* UD, sent: the address handle of the destination */
-	uint16_t mss; /* sent: TSO, octets of payload of a segment; 0: no TSO */
-	uint16_t tso_header; /* TSO: octets of header of each segment */
-	uint16_t tso_segment; /* TSO on UD, where a segment is a packet: its number, from 0 */
-	bool tso_last; /* TSO on UD: it is the last segment */
+	uint8_t pad; /* 0..3: from the BTH (decode) or from the length (encode) */
 	/*
 	 * Sent: fill in the IP and TCP or UDP checksums. Received: IPv4 with TCP or UDP, and both
 	 * checksums are right. They are those of the frame (RAW_PACKET) or of the payload (UD),
 	 * where the engine checks them.
 	 */
 	bool checksum;
-	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
-	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
+	bool tso_last; /* TSO on UD: it is the last segment */
+	uint16_t pkey;
+	uint16_t mss; /* sent: TSO, octets of payload of a segment; 0: no TSO */
+	uint32_t dest_qpn; /* 24 bits */
+	uint32_t psn; /* 24 bits */
+	/* RETH, AtomicETH */
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t dma_length; /* RETH: octets of the whole message */
 	/* Payload. Decode: points into the frame. Encode: NULL if the caller gathers it itself. */
 	const uint8_t *payload;
 	uint32_t payload_length; /* octets, without pad */
-	uint8_t pad; /* 0..3: from the BTH (decode) or from the length (encode) */
+	/* ImmDt in network order, IETH, XRCETH */
+	uint32_t imm;
+	uint32_t invalidate_rkey;
+	uint32_t srqn;
+	/* Not on the wire: used inside the engine. */
+	uint32_t sender; /* received: the local queue pair that sent it; 0: it came from the port */
+	/* AETH, AtomicAckETH */
+	uint8_t syndrome;
 	/* The envelope. Decode fills it in; encode takes it from the flow. */
 	uint8_t ecn; /* low two bits of the traffic class */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
+	uint32_t msn; /* 24 bits */
 	bool multicast; /* the destination is a multicast address */
-	struct gid src_gid;
-	struct gid dst_gid;
 	uint16_t src_port;
 	uint16_t ip_header; /* offset of the IP header in the frame, octets; UD receivers get it */
+	struct gid src_gid;
+	struct gid dst_gid;
+	uint64_t original; /* AtomicAckETH: the value before */
+	/* AtomicETH */
+	uint64_t swap_add; /* the first operand on the wire (swap, or the addend) */
+	uint64_t compare; /* the second operand */
+	/* DETH, FETH */
+	uint32_t qkey;
+	uint32_t src_qpn;
+	uint32_t feth;
+	/* Not on the wire */
+	uint32_t ah; /* UD, sent: the address handle of the destination */
+	uint16_t tso_header; /* TSO: octets of header of each segment */
+	uint16_t tso_segment; /* TSO on UD, where a segment is a packet: its number, from 0 */
+	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
+	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
+	/* selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come */
+	uint64_t selection[SELECTION_BITS / 64];
 };
+
+static_assert(offsetof(struct packet, srqn) + sizeof(uint32_t) <= 64, "one cache line");
 
 #endif
