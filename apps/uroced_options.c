@@ -190,6 +190,19 @@ static const char *read_idle(void *adaptive, const char *value)
 	return NULL;
 }
 
+/* As dev_valid_name() of Linux has it; a % would stand for a number. */
+static const char *read_new_interface(void *name, const char *value)
+{
+	size_t n = strlen(value);
+
+	if (n == 0 || n >= sizeof(((struct uroced_options *)0)->kernel_interface) ||
+	    strpbrk(value, "/:% \t\n\v\f\r") != NULL || strcmp(value, ".") == 0 ||
+	    strcmp(value, "..") == 0)
+		return "must be a name of 1 to 15 characters without '/', ':', '%' or blanks";
+	memcpy(name, value, n + 1);
+	return NULL;
+}
+
 static const char *read_netdev_driver(void *driver, const char *value)
 {
 	static const char *const names[] = {
@@ -248,8 +261,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "netdev", .name_of = o->netdev, .size = sizeof(o->netdev) },
 		{ "netdev-driver", .read = read_netdev_driver, .into = &o->netdev_driver },
 		{ "port", .name_of = o->port, .size = sizeof(o->port) },
-		{ "kernel-interface", .name_of = o->kernel_interface,
-		  .size = sizeof(o->kernel_interface) },
+		{ "kernel-interface", .read = read_new_interface, .into = o->kernel_interface },
 		{ "ip", .read = read_ip, .into = r },
 		{ "gateway", .read = read_gateway, .into = r },
 		{ "mtu", .u16 = &e->mtu, .least = 336, .most = 9978 },

@@ -453,9 +453,9 @@ def refusals(build):
         for wrapper, name, wanted in (
                 ((), "wire", r"--kernel-interface wire: the name is taken"),
                 ((), "lo", r"--kernel-interface lo: the name is taken"),
-                ((), "sixteen-letters-", r"--kernel-interface 'sixteen-letters-': must have 1 to 15"),
-                ((), "a/b", r"--kernel-interface a/b: give a name"),
-                ((), "tap%d", r"--kernel-interface tap%d: give a name"),
+                ((), "sixteen-letters-", r"--kernel-interface sixteen-letters-: must be a name of 1 to 15"),
+                ((), "a/b", r"--kernel-interface a/b: must be a name"),
+                ((), "tap%d", r"--kernel-interface tap%d: must be a name"),
                 (no_right, "k0", r"--kernel-interface k0: .*CAP_NET_ADMIN"),
                 (no_tun, "k0", r"--kernel-interface k0: .*/dev/net/tun")):
             words = [*rig.inside("a"), *wrapper, str(build / "apps/uroced"), "--no-huge",
