@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the prompt says of a line that is no command: which word, and what may stand there. */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include <cmdline_parse_string.h>
 
@@ -115,6 +116,31 @@ Test(explain, one_line_names_the_word_and_what_may_stand_there)
 		cr_expect_eq(wrong, table[i].says != NULL, "row %zu: %s", i, why);
 		if (wrong && table[i].says != NULL)
 			cr_expect_str_eq(why, table[i].says, "row %zu: %s", i, why);
+	}
+}
+
+/* Any line that a terminal or a file may have; under a sanitizer, too. */
+Test(explain, any_octets)
+{
+	static const char *const parts[] = {
+		"show", "set", "log",  "capture", "start", " ", "\t",
+		"#",	"\r",  "\xff", W126,	  "x",	   "",	"lib.*"
+	};
+	uint32_t seed = 1;
+	char line[512], why[512];
+
+	for (int i = 0; i < 20000; i++) {
+		size_t n = 0;
+
+		for (line[0] = '\0'; (seed >> 16) % 9 != 0 && n < 300; n = strlen(line)) {
+			seed = seed * 1103515245 + 12345;
+			strcpy(line + n, parts[(seed >> 16) % ARRAY_SIZE(parts)]);
+			if ((seed >> 24) % 2 == 0)
+				strcat(line, " ");
+		}
+		seed = seed * 1103515245 + 12345;
+		if (explain_line(commands, line, why, sizeof(why)))
+			cr_assert_null(strpbrk(why, "\r\n"), "one line: %s", why);
 	}
 }
 
