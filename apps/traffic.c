@@ -158,6 +158,7 @@ static int own_gid(struct traffic *t, const union ibv_gid *to)
 
 static const char *aim(struct traffic *t, const char *to)
 {
+	static char text[128]; /* one thread makes traffic */
 	/* ECT(0), as packets of connections have it, so that a network may mark them */
 	struct ibv_ah_attr a = { .is_global = 1,
 				 .port_num = PORT,
@@ -171,9 +172,15 @@ static const char *aim(struct traffic *t, const char *to)
 	index = own_gid(t, &a.grh.dgid);
 	if (index < 0)
 		return "the engine has no address of this kind";
-	if (ibv_query_port(t->context, PORT, &port) != 0 || t->size > 128u << port.active_mtu) {
+	if (ibv_query_port(t->context, PORT, &port) != 0)
+		return "the port cannot be asked";
+	if (t->size > 128u << port.active_mtu) {
+		snprintf(text, sizeof(text),
+			 "messages of %u octets: must be 1 .. %u, which a packet has room for; set "
+			 "traffic size",
+			 t->size, 128u << port.active_mtu);
 		errno = EMSGSIZE;
-		return "a message has no room in a packet; set traffic size";
+		return text;
 	}
 	a.grh.sgid_index = (uint8_t)index;
 	t->ah = ibv_create_ah(t->pd, &a);

@@ -369,6 +369,17 @@ class Prompt(EngineCase):
         terminal.write("quit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def test_messages_larger_than_a_packet(self):
+        terminal = self.start_terminal("--mtu", "1500")
+        self.assertEqual(self.command(terminal, "set traffic size 1025"), "")
+        self.assertEqual(self.command(terminal, "start tx 10.7.0.1 0x12"),
+                         "start tx 10.7.0.1 0x12: messages of 1025 octets: must be 1 .. 1024, which a packet has room "
+                         "for; set traffic size (Message too long)\n")
+        self.assertEqual(self.command(terminal, "set traffic size 1024"), "")
+        self.assertEqual(self.command(terminal, "start tx 10.7.0.1 0x12"), "")
+        terminal.write("quit\n")
+        self.assertEqual(terminal.status(), 0)
+
     def test_traffic_ends_with_the_engine(self):
         terminal = self.start_terminal()
         qpn = re.search("0x[0-9a-f]{6}", self.command(terminal, "start rx"))[0]
