@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apps/uroced_eal_options.h"
+#include "apps/uroced/uroced_eal_options.h"
 #include "input.h"
 
 #define WORDS	  24

@@ -5,7 +5,7 @@
 
 #include <cmdline_parse_string.h>
 
-#include "apps/uroced_explain.h"
+#include "apps/uroced/uroced_explain.h"
 #include "base/bits.h"
 
 struct words {

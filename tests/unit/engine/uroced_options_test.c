@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apps/uroced_options.h"
+#include "apps/uroced/uroced_options.h"
 #include "base/bits.h"
 
 #define WORDS_MAX 10

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture_file.h"
+#include "packets/capture_file.h"
 #include "uroced_commands.h"
 
 #define WAIT_MS 5

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "locate.h"
-#include "trace_kept.h"
+#include "packets/trace_kept.h"
 #include "uroced_commands.h"
 
 /* As any program asks. The descriptor, or -1: the command has failed. */
