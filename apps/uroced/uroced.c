@@ -102,7 +102,7 @@ static int default_socket(struct uroced_options *o)
 		snprintf(folder, sizeof(folder), "/tmp/uroce-%u", geteuid());
 	error = make_folder(folder, geteuid() == 0 ? 0755 : 0700);
 	if (error != 0) {
-		say("%s: %s: choose another path with --socket", folder, strerror(error));
+		SAY(ERR, "%s: %s: choose another path with --socket", folder, strerror(error));
 		return 1;
 	}
 	snprintf(o->socket, sizeof(o->socket), "%s/uroced.sock", folder);
@@ -118,7 +118,7 @@ static int choose_lcores(struct uroced_options *o)
 	RTE_LCORE_FOREACH(id)
 	{
 		if (o->engine.lcores == LIMIT_LCORES) {
-			say("EAL has more than %u lcores: choose fewer with -l", LIMIT_LCORES);
+			SAY(ERR, "EAL has more than %u lcores: choose fewer with -l", LIMIT_LCORES);
 			return 1;
 		}
 		o->engine.lcore_ids[o->engine.lcores++] = id;
@@ -166,7 +166,7 @@ static void drop_privileges(const struct uroced_options *o)
 	if (error == 0)
 		error = confine(&needs, why, sizeof(why));
 	if (error != 0)
-		say("cannot drop privileges: %s (--confine off keeps them)",
+		SAY(WARNING, "cannot drop privileges: %s (--confine off keeps them)",
 		    why[0] != '\0' ? why : strerror(error));
 }
 
@@ -187,7 +187,7 @@ static struct uroce_engine *start_engine(struct uroced_options *o)
 	error = uroce_start(e);
 	if (error == 0)
 		return e;
-	say("cannot start the lcores: %s", strerror(error));
+	SAY(ERR, "cannot start the lcores: %s", strerror(error));
 	uroce_destroy(e);
 	return NULL;
 }
@@ -201,7 +201,8 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	if (o->engine.port != NULL && mtu == 0)
 		mtu = port_of_program(o->engine.port)->mtu;
 	if (mtu != 0 && mtu < MTU_OF_4096)
-		say("an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
+		SAY(WARNING,
+		    "an Ethernet MTU of %u is too small for IB MTU 4096: raise it to %u (%s)", mtu,
 		    MTU_OF_4096,
 		    o->engine.mtu != 0 ? "--mtu, and the port's"
 		    : o->netdev[0] != '\0'
@@ -211,7 +212,10 @@ static void announce(const struct uroce_engine *e, const struct uroced_options *
 	fflush(stdout);
 }
 
-/* The commands of a file, then those of the terminal. 0, or the status with which the engine is to end. */
+/*
+ * Runs the commands of a file, then the terminal's. 0, or the status with which the engine is to
+ * end.
+ */
 static int open_console(struct uroce_engine *e, struct uroced_options *o)
 {
 	char why[5120];
@@ -220,7 +224,7 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 	if (!o->interactive && o->cmdline_file[0] == '\0')
 		return 0;
 	if (!console_open(e, o)) {
-		say("no memory for the prompt");
+		SAY(ERR, "no memory for the prompt");
 		return 1;
 	}
 	if (o->cmdline_file[0] != '\0')
@@ -230,7 +234,7 @@ static int open_console(struct uroce_engine *e, struct uroced_options *o)
 		return status;
 	}
 	if (o->interactive && !console_wants_end() && !console_attach()) {
-		say("cannot read commands from standard input");
+		SAY(ERR, "cannot read commands from standard input");
 		return 1;
 	}
 	return 0;
@@ -258,7 +262,7 @@ static void look_for_link(const struct uroced_options *o, time_t *until)
 	if (p == NULL || __atomic_load_n(&p->link_up, __ATOMIC_RELAXED)) {
 		*until = 0;
 	} else if (seconds() >= *until) {
-		say("%s has no link: look at its cable and at the other end",
+		SAY(WARNING, "%s has no link: look at its cable and at the other end",
 		    o->netdev[0] != '\0' ? o->netdev : o->port);
 		*until = 0;
 	}
@@ -285,7 +289,9 @@ static void feed_watchdog(struct uroce_engine *e)
 	notify("WATCHDOG=1");
 }
 
-/* Of the signals that wait, SIGHUP is for the options; false: another one, for the end. */
+/*
+ * Reads the pending signals: SIGHUP reloads the options; false: another one, which ends the engine.
+ */
 static bool take_signal(struct uroce_engine *e, struct uroced_options *o, int signals)
 {
 	struct signalfd_siginfo s;
@@ -300,7 +306,7 @@ static bool take_signal(struct uroce_engine *e, struct uroced_options *o, int si
 	return true;
 }
 
-/* Readable when the port's device is taken away; -1: nobody can do that. */
+/* Readable when the port's device is taken away; -1: it cannot be. */
 static int removal(const struct uroced_options *o)
 {
 	return o->engine.port == NULL ? -1 : ethdev_removed_fd(port_of_program(o->engine.port));
@@ -323,7 +329,7 @@ static int wait_for_end(struct uroce_engine *e, struct uroced_options *o, int si
 			break;
 		feed_watchdog(e);
 		if (p[2].revents != 0) {
-			say("%s was removed from this machine: ending", o->port);
+			SAY(ERR, "%s was removed from this machine: ending", o->port);
 			return 1;
 		}
 		if (p[0].revents != 0 && !take_signal(e, o, signals))
@@ -390,6 +396,7 @@ int main(int argc, char **argv)
 	char why[512];
 	int own, status, signals;
 
+	log_open(false);
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	cpus_write(&cpus, facts.cpus, sizeof(facts.cpus));
 	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
@@ -425,7 +432,7 @@ int main(int argc, char **argv)
 	if (status != 0)
 		return status;
 	if (eal.fell_back)
-		say("no free hugepages: using ordinary memory (--no-huge -m 512)");
+		SAY(NOTICE, "no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_dead(rte_eal_get_runtime_dir());
 	log_choose(options.log);
 	status = run(&options, signals, &cpus);

@@ -47,7 +47,7 @@ static void keep(struct stream *s)
 		dup2(s->file, s->fd);
 }
 
-/* Returns what was said, for the caller to free; NULL: there is no memory, or nothing was kept. */
+/* Returns the kept output, for the caller to free; NULL: no memory, or nothing was kept. */
 static char *give_back(struct stream *s)
 {
 	char *text = s->own < 0 ? NULL : calloc(1, WORDS);
@@ -65,7 +65,7 @@ static char *give_back(struct stream *s)
 	return text;
 }
 
-/* EAL may end the process, or abort it: then what it said comes out all the same. */
+/* EAL may end the process, or abort it: then its messages must still be printed. */
 static void let_out(void)
 {
 	char text[512];
@@ -92,7 +92,7 @@ static void keep_both(void)
 	signal(SIGABRT, let_out_and_abort);
 }
 
-/* ---- one line of it ---- */
+/* ---- one line of the output ---- */
 
 static const char *without(const char *line, const char *prefix)
 {
@@ -101,7 +101,7 @@ static const char *without(const char *line, const char *prefix)
 	return strncmp(line, prefix, n) == 0 ? line + n : line;
 }
 
-/* Without how urgent it is, and who said it: the journal's "<3>", "EAL: FATAL: ". */
+/* The line without its level and source: the journal's "<3>", "EAL: FATAL: ". */
 static const char *words_of(const char *line)
 {
 	if (line[0] == '<' && line[1] != '\0' && line[2] == '>')
@@ -109,7 +109,7 @@ static const char *words_of(const char *line)
 	return without(without(line, "EAL: "), "FATAL: ");
 }
 
-/* News of a start that goes well, and what says only that there was something before. */
+/* News of a start that goes well, and lines that only refer to lines before. */
 static bool tells_nothing(const char *line)
 {
 	return line[0] == '\0' || strncmp(line, "Detected ", strlen("Detected ")) == 0 ||
@@ -131,7 +131,7 @@ static void one_line(char *words, char *line, size_t size)
 	}
 }
 
-/* Whoever asks EAL to say more gets all of it. */
+/* A user who asks EAL to say more gets all of it. */
 static void explain(char *words, const char *given, char *line, size_t size)
 {
 	line[0] = '\0';
@@ -195,13 +195,13 @@ static int refuse(const struct eal_arguments *eal, char *words, const char *list
 	explain(words, given, line, sizeof(line));
 	if (wrong && line[0] == '\0')
 		find_unknown(list, eal, line, sizeof(line));
-	say("EAL does not start%s%s%s: %s%s", given[0] != '\0' ? " with '" : "", given,
+	SAY(ERR, "EAL does not start%s%s%s: %s%s", given[0] != '\0' ? " with '" : "", given,
 	    given[0] != '\0' ? "'" : "", line[0] != '\0' ? line : rte_strerror(error),
 	    wrong ? " (uroced --help -- lists what EAL takes)" : "");
 	return wrong ? OPTIONS_USAGE : 1;
 }
 
-/* Of the devices that --vdev names, the first that its driver did not make. */
+/* The first device of --vdev that its driver did not make. */
 static const struct rte_devargs *missing_vdev(void)
 {
 	const struct rte_devargs *a;
@@ -260,14 +260,14 @@ static int check_process(void)
 	const char *ops = rte_mbuf_user_mempool_ops();
 
 	if (ops != NULL && !has_pool_ops(ops)) {
-		say("--mbuf-pool-ops-name %s: must be what DPDK or a library of -d has, such as "
-		    "ring_mp_mc or stack",
+		SAY(ERR,
+		    "--mbuf-pool-ops-name %s: must name mempool operations of DPDK or of a library given with -d, such as ring_mp_mc or stack",
 		    ops);
 		return OPTIONS_USAGE;
 	}
 	if (rte_eal_process_type() == RTE_PROC_PRIMARY)
 		return OPTIONS_OK;
-	say("--proc-type auto: another process has this --file-prefix: choose another one");
+	SAY(ERR, "--proc-type auto: another process has this --file-prefix: choose another one");
 	return OPTIONS_USAGE;
 }
 
@@ -279,7 +279,8 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 	int holder;
 
 	if (taken + 1 < eal->argc) {
-		say("'%s' is not an option of EAL: its options begin with '-' (uroced --help -- lists "
+		SAY(ERR,
+		    "'%s' is not an option of EAL: its options begin with '-' (uroced --help -- lists "
 		    "them), those of uroced stand behind `--`",
 		    eal->argv[taken + 1]);
 		return OPTIONS_USAGE;
@@ -290,7 +291,7 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 	holder = holder_of(missing);
 	if (holder > 0)
 		snprintf(process, sizeof(process), "; process %d has that socket", holder);
-	say("EAL could not make %s, of '%s': %s%s", missing->name, given, line, process);
+	SAY(ERR, "EAL could not create %s, from '%s': %s%s", missing->name, given, line, process);
 	return OPTIONS_USAGE;
 }
 

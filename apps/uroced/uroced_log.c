@@ -13,15 +13,27 @@
 #include "drivers/log.h"
 #include "uroced_options.h"
 
-void say(const char *format, ...)
+#define SAY_OCTETS 6144u /* of a line: the longest has a place in a file, an option and its value */
+
+RTE_LOG_REGISTER(uroced_log, uroced, NOTICE);
+
+/* The reason to end comes out even if the options want less to be logged. */
+static void let_pass(uint32_t level)
 {
+	if (level <= RTE_LOG_ERR && rte_log_get_level(uroced_log) < (int)level)
+		rte_log_set_level(uroced_log, level);
+}
+
+void say(uint32_t level, const char *format, ...)
+{
+	char text[SAY_OCTETS];
 	va_list args;
 
-	fputs("uroced: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	let_pass(level);
+	rte_log(level, (uint32_t)uroced_log, "uroced: %s\n", text);
 }
 
 void say_option(const struct uroced_options *o, const char *format, ...)
@@ -32,7 +44,7 @@ void say_option(const struct uroced_options *o, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	say("%s%s", uroced_option_place(o, text, place, sizeof(place)), text);
+	SAY(ERR, "%s%s", uroced_option_place(o, text, place, sizeof(place)), text);
 }
 
 static struct {
@@ -51,7 +63,7 @@ static bool stderr_is_journal(void)
 	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-/* DPDK's levels are those of syslog, counted from 1. */
+/* DPDK's levels are syslog's, counted from 1. */
 static int priority(void)
 {
 	int level = rte_log_cur_msg_loglevel();
@@ -74,11 +86,12 @@ static ssize_t write_message(void *cookie, const char *text, size_t size)
 void log_open(bool to_syslog)
 {
 	cookie_io_functions_t io = { .write = write_message };
-	FILE *f;
+	static FILE *f;
 
 	where.syslog = to_syslog;
 	where.journal = stderr_is_journal();
-	f = where.syslog || where.journal ? fopencookie(NULL, "w", io) : NULL;
+	if (f == NULL && (where.syslog || where.journal))
+		f = fopencookie(NULL, "w", io);
 	rte_openlog_stream(f != NULL ? f : stderr);
 }
 
@@ -99,4 +112,5 @@ uint32_t log_chosen(uint32_t level)
 void log_choose(uint32_t level)
 {
 	rte_log_set_level(uroce_log, log_chosen(level));
+	rte_log_set_level(uroced_log, log_chosen(level));
 }

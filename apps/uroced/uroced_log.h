@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What uroced says, and where: its own lines and DPDK's log. */
+/* The log of uroced, and where it goes: its own lines and DPDK's. */
 #ifndef APPS_UROCED_LOG_H
 #define APPS_UROCED_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A line on stderr, without its end, for the person or service that started uroced. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#include <rte_log.h>
+
+/*
+ * One line for the person or service that started uroced, in DPDK's log, type "uroced". ERR: the reason
+ * to end, which is always printed. WARNING, NOTICE: only if --log and --log-level let it pass.
+ */
+#define SAY(level, ...) say(RTE_LOG_##level, __VA_ARGS__)
+void say(uint32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct uroced_options;
 
-/* ... about one of its options, with which it begins: where the config file says that comes before it. */
+/* An error about an option, with which the line begins; its place in the config file comes before it. */
 void say_option(const struct uroced_options *o, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -22,7 +28,7 @@ void say_option(const struct uroced_options *o, const char *format, ...)
  */
 void log_open(bool to_syslog);
 
-/* What uroce itself says: a level of DPDK's log, 0: the one that EAL started with. */
+/* How much uroce logs: a level of DPDK's log; 0: the level that EAL started with. */
 void log_choose(uint32_t level);
 /* The level that this choice means, and the one in force. */
 uint32_t log_chosen(uint32_t level);

@@ -27,11 +27,12 @@ static void say_no_pool(uint32_t n, uint32_t octets)
 	uint32_t mib = (uint32_t)(((uint64_t)n * (octets + 256)) >> 20) + 64;
 
 	if (rte_eal_has_hugepages())
-		say("no memory for %u packet buffers of %u octets: have %u MiB of hugepages free (echo %u "
+		SAY(ERR,
+		    "no memory for %u packet buffers of %u octets: have %u MiB of hugepages free (echo %u "
 		    "> /proc/sys/vm/nr_hugepages), or --no-huge",
 		    n, octets, mib, mib / 2 + 64);
 	else
-		say("no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
+		SAY(ERR, "no memory for %u packet buffers of %u octets: give EAL at least -m %u", n,
 		    octets, mib);
 }
 
@@ -108,7 +109,7 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 		return 1;
 	}
 	if (!netdev_check(&n, why, sizeof(why))) {
-		say("%s", why);
+		SAY(ERR, "%s", why);
 		return 1;
 	}
 	o->engine.pool = make_pool(o, &n, lcores);
@@ -117,7 +118,7 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	n.pool = o->engine.pool;
 	o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
 	if (o->engine.port == NULL)
-		say("%s", why);
+		SAY(ERR, "%s", why);
 	return o->engine.port == NULL;
 }
 
@@ -152,7 +153,7 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 		e.kernel_interface = o->kernel_interface;
 	o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
 	if (o->engine.port == NULL)
-		say("%s", why);
+		SAY(ERR, "%s", why);
 	if (o->engine.port != NULL && o->kernel_interface[0] != '\0')
 		return give_addresses(o);
 	return o->engine.port == NULL;
@@ -166,7 +167,7 @@ int uroced_open_port(struct uroced_options *o, uint32_t lcores)
 		return open_named_port(o, lcores);
 	list_ports(names, sizeof(names));
 	if (names[0] != '\0') {
-		say("EAL has a port (%s) that is not used: name it with --port%s or remove it",
+		SAY(ERR, "EAL has a port (%s) that is not used: name it with --port%s or remove it",
 		    names, o->netdev[0] != '\0' ? " in the place of --netdev" : "");
 		return OPTIONS_USAGE;
 	}

@@ -12,7 +12,7 @@
 
 #define SOCKET_MODE 0600 /* unless an option says otherwise */
 
-/* What the options said at the start; those in force have defaults filled in. */
+/* The options as given at the start; the ones in force have defaults filled in. */
 static struct {
 	struct uroced_options options;
 	int argc;
@@ -85,10 +85,10 @@ static gid_t group_of(const struct uroced_options *o)
 }
 
 /*
- * Who may attach from now on. An engine that has dropped its privileges gives the socket to a group
- * that it is a member of. While the group changes, the mode has only the rights that both the old and
- * the new options give, so nobody is let in whom neither of them lets in. If the group cannot be changed,
- * the old mode returns. 0 or an errno.
+ * Sets the users who may attach from now on. An engine that has dropped its privileges gives the
+ * socket to a group that it is a member of. While the group changes, the mode has only the rights
+ * that both the old and the new options give, so nobody is let in whom neither of them lets in. If
+ * the group cannot be changed, the old mode returns. 0 or an errno.
  */
 static int change_socket(const struct uroced_options *from, const struct uroced_options *to,
 			 const char *path)
@@ -129,7 +129,7 @@ static void say_changes(const struct uroced_options *new, const struct uroced_op
 		snprintf(word, sizeof(word), "socket-group %u", (unsigned int)group_of(new));
 		add(text, sizeof(text), word);
 	}
-	say("reloaded %s: %s", new->config, text[0] != '\0' ? text : "nothing has changed");
+	SAY(NOTICE, "reloaded %s: %s", new->config, text[0] != '\0' ? text : "nothing has changed");
 }
 
 static void put_into_force(struct uroce_engine *e, const struct uroced_options *new,
@@ -151,18 +151,20 @@ void reload(struct uroce_engine *e, struct uroced_options *o)
 
 	if (uroced_options_parse(&new, started.argc, started.argv, why, sizeof(why)) !=
 	    OPTIONS_OK) {
-		say("cannot reload: %s: nothing has changed", why);
+		SAY(ERR, "cannot reload: %s: nothing has changed", why);
 		return;
 	}
 	error = change_socket(o, &new, o->socket);
 	if (error != 0) {
-		say("cannot reload %s: socket-mode and socket-group of %s: %s: nothing has changed",
+		SAY(ERR,
+		    "cannot reload %s: socket-mode and socket-group of %s: %s: nothing has changed",
 		    new.config, o->socket, strerror(error));
 		return;
 	}
 	say_changes(&new, o);
 	list_refused(&new, refused, sizeof(refused));
 	if (refused[0] != '\0')
-		say("restart uroced for what else has changed in %s: %s", new.config, refused);
+		SAY(WARNING, "restart uroced for what else has changed in %s: %s", new.config,
+		    refused);
 	put_into_force(e, &new, o);
 }

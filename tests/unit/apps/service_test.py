@@ -150,6 +150,14 @@ class Reload(EngineCase):
                          f"uroced: reloaded {self.config}: nothing has changed")
         self.assertEqual(self.mode(), "0o640")
 
+    def test_its_lines_have_levels(self):
+        """A successful reload is news, a refused one an error."""
+        engine = self.serve("log = error\n")
+        self.write("log = error\nsocket-mode = 0666\n")
+        engine.send_signal(signal.SIGHUP)
+        until(lambda: self.mode() == "0o666", "the new mode")
+        self.assertIn("cannot reload", self.reload(engine, "nonsense\n"))
+
     def test_a_wrong_file_changes_nothing(self):
         engine = self.serve("")
         for text, why in (("socket-mode = 0666\nidle = often\n", ":3: --idle often: "),
@@ -225,15 +233,14 @@ class Wrong(EngineCase):
                             "an engine is a primary process"),
                            (["--vdev=net_memif0,role"],
                             "--vdev net_memif0,role: 'role' has no value, as in key=value"),
-                           (["--mbuf-pool-ops-name=nosuch"], "--mbuf-pool-ops-name nosuch: must be what DPDK "
-                            "or a library of -d has, such as ring_mp_mc or stack")):
+                           (["--mbuf-pool-ops-name=nosuch"], "--mbuf-pool-ops-name nosuch: must name mempool operations of DPDK or of a library given with -d, such as ring_mp_mc or stack")):
             end = self.run_uroced(eal=words)
             self.assertEqual((end.returncode, end.stdout, end.stderr), (2, "", f"uroced: {why}\n"))
 
     def test_what_eal_lets_pass(self):
         """It goes on without a device that a driver refused, and past a word that is no option."""
         for words, says in ((["--vdev=net_memif0,role=often"],
-                             r"EAL could not make net_memif0, of '.*role=often': .*Unknown role: often"),
+                             r"EAL could not create net_memif0, from '.*role=often': .*Unknown role: often"),
                             (["nonsense"], r"'nonsense' is not an option of EAL: its options begin with '-' .*")):
             end = self.run_uroced(eal=words)
             self.assertEqual((end.returncode, end.stdout), (2, ""), end.stderr)
@@ -247,7 +254,7 @@ class Wrong(EngineCase):
             self.socket += ".too"
             end = self.run_uroced("--port", "net_memif0", eal=[vdev])
             self.assertEqual((end.returncode, end.stdout), (2, ""))
-            self.assertRegex(end.stderr, r"\Auroced: EAL could not make net_memif0, .*Address already in use.*"
+            self.assertRegex(end.stderr, r"\Auroced: EAL could not create net_memif0, .*Address already in use.*"
                              rf"; process {engine.pid} has that socket\n\Z")
 
     def test_a_path_that_is_no_socket(self):
@@ -373,6 +380,24 @@ class Log(EngineCase):
         self.assertRegex(said, r"(?m)^<6>EAL: Detected CPU lcores")
         self.assertRegex(said, r"(?m)^<7>EAL: ")
         self.assertNotRegex(said, r"(?m)^EAL: ")
+
+    def ends(self, *options, eal=()):
+        """What an engine that refuses its options writes to the journal."""
+        ours, its = socket.socketpair()
+        with ours, its:
+            stream = os.fstat(its.fileno())
+            self.environment["JOURNAL_STREAM"] = f"{stream.st_dev}:{stream.st_ino}"
+            end = subprocess.run(self.words(*options, eal=eal), env=self.environment, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=its, timeout=ENOUGH, check=False)
+            its.close()
+            self.assertNotEqual(end.returncode, 0)
+            return b"".join(iter(lambda: ours.recv(65536), b"")).decode()
+
+    def test_reason_to_end(self):
+        """It has the level of an error, and comes out however little is to be logged."""
+        self.assertEqual(self.ends("--idle", "often"), "<3>uroced: --idle often: must be spin or adaptive\n")
+        quiet = self.ends("--port", "none7", "--log", "emergency", eal=("--log-level=*:emergency",))
+        self.assertRegex(quiet, r"(?m)^<3>uroced: --port none7: must be a port of EAL")
 
     @unittest.skipUnless(os.geteuid() == 0, "a /dev of its own needs root")
     def test_syslog(self):
