@@ -25,7 +25,7 @@ static nanotime time_of(uint32_t exponent)
 	return UINT64_C(4096) << exponent;
 }
 
-Test(open, who_asks_waits_for_the_other_sides_time)
+Test(open, the_active_side_waits_for_the_other_sides_time)
 {
 	struct cm_connection c = { 0 };
 
@@ -33,7 +33,7 @@ Test(open, who_asks_waits_for_the_other_sides_time)
 	cr_expect_eq(cm_deadline(&c), START + time_of(PASSIVE_NEEDS) + time_of(FLIGHT));
 }
 
-Test(open, who_answers_waits_for_the_askers_time)
+Test(open, the_passive_side_waits_for_the_other_sides_time)
 {
 	const struct cm_message rep = { .attribute = CM_REP, .qpn = 78 };
 	struct cm_connection c;

@@ -126,7 +126,7 @@ Test(asking, counters_are_cut_to_their_room)
 	cr_expect_eq(uroce_counters(NULL, c, 2), 0);
 }
 
-Test(asking, who_is_not_needed_says_so)
+Test(asking, an_engine_that_is_not_needed_says_so)
 {
 	struct uroce_engine *soon = make(1, NULL, 1);
 	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;

@@ -85,7 +85,7 @@ Test(cmd_cycles, it_is_measured_and_read)
 	close(fd);
 }
 
-Test(cmd_cycles, who_asked_may_go)
+Test(cmd_cycles, the_asking_program_may_go)
 {
 	int fd = message_connect(path), ms = 0;
 

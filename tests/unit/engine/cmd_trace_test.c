@@ -144,7 +144,7 @@ static void expect_marks(int fd, uint8_t first, uint32_t count)
 }
 
 /* Another connection may read it and end it, and the queue pair may be gone. */
-Test(cmd_trace, it_has_the_last_packets_and_outlives_who_asked)
+Test(cmd_trace, it_has_the_last_packets_and_outlives_the_asking_program)
 {
 	int program = attach(), fd = message_connect(path);
 	uint32_t handle, qpn = make_qp(program, &handle);

@@ -66,7 +66,7 @@ static uint32_t asked(uint32_t qpn)
 }
 
 /* H-76: the programs are gone, and each connection is freed by its own timer. */
-Test(control_cm_ends, connections_of_nobody_end_themselves)
+Test(control_cm_ends, connections_without_an_owner_end_themselves)
 {
 	struct reply_cm_event e;
 	uint32_t active;
@@ -98,7 +98,7 @@ Test(control_cm_ends, connections_of_nobody_end_themselves)
 }
 
 /* H-77: who goes before it is told of its group has left it all the same. */
-Test(control_cm_ends, groups_of_which_nobody_was_told)
+Test(control_cm_ends, groups_that_no_program_was_told_of)
 {
 	struct request_cm_join q = { .join_flags = 1, .group = address_of("230.1.2.3", 0) };
 	struct reply_handle r;

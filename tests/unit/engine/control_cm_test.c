@@ -194,7 +194,7 @@ Test(control_cm, an_own_address_is_resolved)
 	party_end(&p);
 }
 
-Test(control_cm, where_nobody_is)
+Test(control_cm, an_address_without_a_host_is_reported)
 {
 	struct party p;
 	uint32_t id;
@@ -425,7 +425,7 @@ static uint32_t list_at(int fd, uint16_t port, struct cm_listed *found, uint32_t
 	return n;
 }
 
-Test(control_cm, everybody_sees_who_listens)
+Test(control_cm, everybody_sees_the_listeners)
 {
 	struct cm_listed found;
 	struct party a, b;

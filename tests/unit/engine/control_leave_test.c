@@ -116,7 +116,7 @@ static uint32_t reg_promoted(int fd, uint32_t pd)
 	return r.lkey;
 }
 
-Test(control_leave, atomics_wait_until_nobody_is_in_the_file)
+Test(control_leave, atomics_wait_until_no_copy_is_in_the_file)
 {
 	/* lcores have a mover; then all look again, and then movers do, while atomics wait */
 	static const struct look wanted[] = { { false, true, true, 0 },

@@ -254,7 +254,7 @@ Test(control_memory, promoted_memory_becomes_peer_memory)
 }
 
 /* What one LEAVE_PROMOTED has to look at is bounded. */
-Test(control_memory, a_program_has_so_many_pieces_in_its_promoted_file)
+Test(control_memory, pieces_in_a_programs_promoted_file_are_limited)
 {
 	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);
 	struct client *c = NULL;

@@ -105,7 +105,7 @@ static int register_memory(const struct program *p, uint32_t pd)
  * hostile H-123: a target of the first takes a receive from an SRQ of the second, in an XRC domain, and
  * that receive names memory of the third, in a protection domain of the second and the third.
  */
-Test(control_movers, who_shares_with_a_sharer_has_one)
+Test(control_movers, a_program_that_shares_with_a_sharer_has_one)
 {
 	struct program first = begin(), second = begin(), third = begin();
 	int file = memfd_create("domain", MFD_CLOEXEC);
@@ -126,7 +126,7 @@ Test(control_movers, who_shares_with_a_sharer_has_one)
 }
 
 /* hostile H-123: ... the memory was there first, and the second comes to share with both */
-Test(control_movers, who_joins_two_others_gives_one_to_both)
+Test(control_movers, a_program_that_joins_two_others_gives_one_to_both)
 {
 	struct program first = begin(), second = begin(), third = begin();
 	int file = memfd_create("domain", MFD_CLOEXEC);

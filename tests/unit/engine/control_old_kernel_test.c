@@ -210,7 +210,7 @@ static int hello_of_the_dead(pid_t *stranger, int *fd)
 }
 
 /* The engine looks into the process of that pid, and does not find the proof. */
-Test(control_old_kernel, the_memory_of_who_has_the_pid_by_now_is_not_the_clients)
+Test(control_old_kernel, the_memory_of_a_later_process_with_the_pid_is_not_the_clients)
 {
 	pid_t stranger;
 	int fd;
@@ -236,7 +236,7 @@ TestSuite(control_old_unprivileged, .init = open_unprivileged, .fini = control_r
 	  .timeout = 60);
 
 /* It may not look, and takes the client's descriptor: then the process lends nobody its privileges. */
-Test(control_old_unprivileged, privileges_of_who_has_the_pid_by_now_are_not_the_clients)
+Test(control_old_unprivileged, privileges_of_a_later_process_with_the_pid_are_not_the_clients)
 {
 	pid_t stranger;
 	int fd;

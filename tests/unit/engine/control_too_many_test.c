@@ -238,7 +238,7 @@ static void expect_context(int fd)
 }
 
 /* hostile H-122 */
-Test(control_too_many, replies_that_nobody_reads)
+Test(control_too_many, replies_that_are_not_read)
 {
 	struct pollfd waits = { .events = POLLIN };
 	int ends[2], fd, needy;

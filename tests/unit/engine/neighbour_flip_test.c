@@ -292,7 +292,7 @@ static uint32_t ask_others(int fd, struct beside *pair, uint32_t *asked)
 }
 
 /* hostile H-74, H-123 */
-Test(neighbour_flip, only_who_uses_it_pays, .timeout = 120)
+Test(neighbour_flip, only_queue_pairs_that_use_it_pay, .timeout = 120)
 {
 	uint32_t slow, asked, news;
 	struct beside pair;

@@ -119,7 +119,7 @@ static uint32_t closed(const struct client_page *p)
 }
 
 /* Programs that are attached hear of the end, and may leave then. */
-Test(running, programs_are_told_that_nobody_polls)
+Test(running, programs_are_told_that_no_thread_polls)
 {
 	struct client_page *page;
 	struct reply_hello hello;
@@ -174,7 +174,7 @@ Test(running, adaptive_is_changed_while_it_runs)
 }
 
 /* A poll that finds somebody at it does nothing, and an engine does not go under who polls it. */
-Test(running, who_polls_holds_the_engine)
+Test(running, a_polling_thread_holds_the_engine)
 {
 	struct visit polling = live_visit(engine); /* as uroce_poll() is one */
 	uint64_t before = polls();

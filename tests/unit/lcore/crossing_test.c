@@ -174,7 +174,7 @@ Test(crossing, two_that_wait_for_each_other_go_on)
 	cr_expect_eq(dropped(), 0);
 }
 
-Test(crossing, an_lcore_that_nobody_polls_has_a_bound)
+Test(crossing, an_lcore_that_is_not_polled_has_a_bound)
 {
 	const nanotime bound = LIMIT_STUCK_MS * TIME_MS;
 	uint32_t before;

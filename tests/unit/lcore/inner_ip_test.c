@@ -184,7 +184,7 @@ Test(inner_ip, what_is_told_to_receivers)
 	cr_assert_not(inner_ip_checksums_right(octets, n), "none were made");
 }
 
-Test(inner_ip, what_is_no_ip_stays_as_it_was)
+Test(inner_ip, packets_that_are_not_ip_stay_as_they_were)
 {
 	static const char *const payloads[] = {
 		"",

@@ -362,7 +362,7 @@ static void leave(struct lcore *l, void *arg, nanotime at)
  * The control path serves all programs, so it must not sit in a copy, where it runs a message for an
  * lcore that nobody polls.
  */
-Test(moving, who_stands_in_for_an_lcore_makes_no_copies)
+Test(moving, a_stand_in_for_an_lcore_makes_no_copies)
 {
 	struct uffdio_zeropage fill = { .range.len = PAGE };
 	struct client slow = other;

@@ -101,7 +101,7 @@ Test(notify, an_event_that_finds_no_room_is_owed_until_it_is_sent)
 	cr_expect_eq(cq->events, 1);
 }
 
-Test(notify, nothing_is_owed_to_who_has_gone)
+Test(notify, nothing_is_owed_to_a_program_that_is_gone)
 {
 	struct engine_cq *cq = queue();
 

@@ -148,7 +148,7 @@ Test(outlet, the_other_way_stays_open)
 }
 
 /* A queue pair that goes takes its frames along. */
-Test(outlet, frames_of_who_goes_are_dropped)
+Test(outlet, frames_of_a_destroyed_queue_pair_are_dropped)
 {
 	struct rig *r = open_with_port();
 	uint32_t before = rte_mempool_in_use_count(r->engine.pool);

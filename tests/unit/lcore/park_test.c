@@ -122,7 +122,7 @@ Test(park, as_many_go_as_have_room)
 }
 
 /* One that waits on its path and goes leaves nothing behind. */
-Test(park, who_waits_may_go)
+Test(park, a_waiting_queue_pair_may_go)
 {
 	struct rig *r = open_with_port();
 	struct path *p = &r->side[0].qp.way->core;

@@ -119,7 +119,7 @@ Test(paths, a_path_comes_and_goes_with_the_state)
 	cr_expect_null(follow(qp(0)));
 }
 
-Test(paths, who_sends_through_no_network_has_none)
+Test(paths, a_queue_pair_inside_the_engine_has_no_path)
 {
 	connect_to(qp(0)->core, 7, 0);
 	cr_expect_not_null(follow(qp(0)));
@@ -179,7 +179,7 @@ Test(paths, a_path_stays_with_its_last_queue_pair)
 }
 
 /* Any attribute may change while it waits. */
-Test(paths, who_does_not_move_keeps_its_place)
+Test(paths, a_queue_pair_that_stays_keeps_its_place)
 {
 	struct lcore_path *path;
 
@@ -191,7 +191,7 @@ Test(paths, who_does_not_move_keeps_its_place)
 	cr_expect_eq(path->users, 2);
 }
 
-Test(paths, who_waits_has_one_place)
+Test(paths, a_waiting_queue_pair_has_one_place)
 {
 	struct lcore *l = r->engine.lcore;
 
@@ -203,7 +203,7 @@ Test(paths, who_waits_has_one_place)
 }
 
 /* A path whose last one goes has nobody to wake an lcore for. */
-Test(paths, a_path_that_holds_nobody_back_is_not_looked_at)
+Test(paths, a_path_that_holds_nothing_back_is_not_looked_at)
 {
 	struct lcore *l = r->engine.lcore;
 
@@ -263,7 +263,7 @@ Test(paths, another_address_is_another_path)
 }
 
 /* Queue pairs to LIMIT_PATHS peers: one core, as it is asked for its address alone. */
-Test(paths, further_peers_have_none_until_one_goes)
+Test(paths, further_peers_have_no_path_until_one_goes)
 {
 	static struct engine_qp many[LIMIT_PATHS];
 	struct engine_qp last = { .core = qp(0)->core,

@@ -73,7 +73,7 @@ Test(slots, each_user_has_a_few)
 	cr_expect_leq(taken, PLACES);
 }
 
-Test(slots, who_has_much_gets_no_more_when_others_come)
+Test(slots, a_user_with_many_places_gets_no_more_when_others_come)
 {
 	for (uint32_t program = 0; program < 50; program++)
 		take_all(program, 1);
@@ -81,7 +81,7 @@ Test(slots, who_has_much_gets_no_more_when_others_come)
 	cr_expect_null(take(60, 1));
 }
 
-Test(slots, there_are_so_many_and_no_more)
+Test(slots, there_are_as_many_places_as_asked_for)
 {
 	uint32_t taken = 0;
 

@@ -126,7 +126,7 @@ Test(trace, a_queue_pair_that_is_not_connected_sends_to_nobody)
 }
 
 /* Frames of any contents and lengths. */
-Test(trace, what_is_no_roce_is_not_kept)
+Test(trace, frames_that_are_not_roce_are_not_kept)
 {
 	struct shape s = { .opcode = RC_WRITE_ONLY, .to = OWN, .port = 4790 };
 	struct rte_mbuf *m;

@@ -25,7 +25,7 @@ static uint32_t claim(void)
 	return claim_position(seen);
 }
 
-Test(claim, who_saw_an_older_head_claims_nothing)
+Test(claim, a_reader_of_an_older_head_claims_nothing)
 {
 	uint64_t seen, now;
 
