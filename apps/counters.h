@@ -35,13 +35,13 @@ uint64_t counter_value(const struct reply_statistics *s, const struct counter *c
 /* Objects of all kinds, of all programs. */
 uint64_t counter_objects(const struct reply_statistics *s);
 
-/* What was counted since `before`: every counter that only grows; the others stay as in `now`. */
+/* The counts since `before`, for every counter that only grows; the others stay as in `now`. */
 void counters_since(struct reply_statistics *now, const struct reply_statistics *before);
 
 /* A table for people. `all`: reasons that never occurred, too. */
 void counters_print(FILE *out, const struct reply_statistics *s, bool all);
 
-/* What was counted of memory, refusals by reason included. */
+/* The counters of memory, including refusals by reason. */
 void counters_print_memory(FILE *out, const struct reply_statistics *s);
 
 /* The text exposition format of Prometheus, with HELP and TYPE lines. */

@@ -25,7 +25,7 @@ struct cycles_table {
 	const struct reply_cycles *of[2];
 };
 
-/* Of a stage; s == STAGE_COUNT: of all. 0 if there were no packets. */
+/* For one stage; s == STAGE_COUNT: for all. 0 if there were no packets. */
 double cycles_a_packet(const struct cycles_table *t, uint32_t column, enum stage s);
 double cycles_both_ends(const struct cycles_table *t, enum stage s);
 

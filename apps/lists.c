@@ -245,7 +245,7 @@ static const struct column neighbour_columns[] = {
 
 /* ---- paths ---- */
 
-/* What the window lets through: bits/s. */
+/* The rate that the window allows, in bits/s. */
 static uint64_t rate_of(const struct listed_path *path)
 {
 	return path->round_trip_ns > 0

@@ -28,7 +28,7 @@ static int write_text(const char *path, const char *text)
 	return error;
 }
 
-/* Maps one user and one group to themselves, so nobody's identity changes. */
+/* Maps one user and one group to themselves, so no identity changes. */
 static int map_user(uid_t uid, gid_t gid)
 {
 	char text[64];

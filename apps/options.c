@@ -140,7 +140,7 @@ int options_value(struct option_table *o, uint32_t number, const char *value)
 
 /* ---- words ---- */
 
-/* What getopt knows of a table. */
+/* A table in getopt's form. */
 struct for_getopt {
 	struct option names[OPTIONS_MOST + 2];
 	char letters[2 * OPTIONS_MOST + 8];

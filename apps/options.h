@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Options of `uroce COMMAND` and of uroced, read alike: a table says what an option is called and
- * where its value goes. What cannot be is refused by one line that names the option, what was given
+ * where its value goes. A wrong value is refused by one line that names the option, what was given
  * and what may be given.
  */
 #ifndef APPS_OPTIONS_H

@@ -139,7 +139,7 @@ static void announce(const struct run_options *o, const struct engine_place *whe
 {
 	char text[512];
 
-	/* who expects the system's engine would look for its peers in vain */
+	/* a user who expects the system's engine would look for its peers in vain */
 	if (where->refused && !o->json)
 		fprintf(stderr, "uroce: you may not use " SYSTEM_SOCKET ": using %s instead\n",
 			where->path);

@@ -38,12 +38,12 @@ static const char usage[] =
 	"  --programs         print programs and how many objects they have\n"
 	"  --qps              print queue pairs and their peers\n"
 	"  --memory           print memory regions\n"
-	"  --neighbours       print addresses that are sent to, and their next hops\n"
-	"  --paths            print the way to each peer: its round trip, and what was lost\n"
-	"  --cycles[=SECONDS] measure for so long, 1 second, what a packet costs in each stage of an lcore\n"
+	"  --neighbours       print destination addresses and their next hops\n"
+	"  --paths            print the path to each peer: its round trip and losses\n"
+	"  --cycles[=SECONDS] measure the cost of a packet in each stage of an lcore, for SECONDS (1)\n"
 	"\n"
-	"Lists of queue pairs, regions and programs have your own ones; those of root and of the\n"
-	"engine's user have all. Cycles are for these two alone.\n";
+	"You see your own queue pairs, regions and programs; root and the engine's user see all. Only\n"
+	"these two may measure cycles.\n";
 
 struct stat_options {
 	const char *socket;
@@ -116,7 +116,7 @@ static void print_hw(const struct reply_device *d, const struct reply_statistics
 
 /* ---- again and again ---- */
 
-/* What is counted between two looks, a line for each counter that is not 0. */
+/* The counts between two looks, a line for each counter that is not 0. */
 static void print_rate(uint64_t now, uint64_t before, double seconds, const char *name,
 		       const char *what)
 {

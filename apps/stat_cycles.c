@@ -7,7 +7,10 @@
 #include "cycles.h"
 #include "locate.h"
 
-/* Rounds of which one is measured: few, so that rates hardly change; odd, so that no rhythm is met. */
+/*
+ * One round in this many is measured: few, so that rates hardly change; odd, so that no rhythm is
+ * met.
+ */
 #define EVERY 7
 
 static int ask(int fd, enum cycles_action action, uint32_t milliseconds, struct reply_cycles *reply,

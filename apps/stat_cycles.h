@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Measures for so long, and prints it. 0 or an errno. */
+/* Measures for this long, and prints the result. 0 or an errno. */
 int stat_cycles(int fd, double seconds, bool json, char *why, size_t why_size);
 
 #endif

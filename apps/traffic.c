@@ -171,14 +171,15 @@ static const char *aim(struct traffic *t, const char *to)
 		return "must be an IPv4 or IPv6 address";
 	index = own_gid(t, &a.grh.dgid);
 	if (index < 0)
-		return "the engine has no address of this kind";
+		return "the engine has no address of this family";
 	if (ibv_query_port(t->context, PORT, &port) != 0)
-		return "the port cannot be asked";
+		return "cannot query the port";
 	if (t->size > 128u << port.active_mtu) {
-		snprintf(text, sizeof(text),
-			 "messages of %u octets: must be 1 .. %u, which a packet has room for; set "
-			 "traffic size",
-			 t->size, 128u << port.active_mtu);
+		snprintf(
+			text, sizeof(text),
+			"messages of %u octets: must be 1 .. %u, to fit into a packet; lower it with "
+			"set traffic size",
+			t->size, 128u << port.active_mtu);
 		errno = EMSGSIZE;
 		return text;
 	}

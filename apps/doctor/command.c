@@ -15,16 +15,16 @@
 static const char usage[] =
 	"usage: uroce doctor [--port PORT] [--socket PATH] [--all] [--json]\n"
 	"\n"
-	"Looks at this machine and at the port that an engine is to have, and prints what is missing\n"
-	"and what makes an engine slow, a line each, with the command that mends it. Changes nothing.\n"
+	"Checks this machine and the port that an engine will use. Prints what is missing and what makes\n"
+	"an engine slow, one line each, with the command that fixes it. Changes nothing.\n"
 	"\n"
 	"  --port PORT    a Linux interface (for uroced --netdev), or the address of a PCI device\n"
 	"                 such as 0000:03:00.0 (for uroced --port); default: none, this host only\n"
 	"  --socket PATH  look for an engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
-	"  --all          print what is well, too\n"
-	"  --json         print all of it as JSON\n"
+	"  --all          print what is fine, too\n"
+	"  --json         print the checks as JSON\n"
 	"\n"
-	"The exit status is 0 if nothing is missing, otherwise 1. docs/tuning.md goes through it.\n";
+	"The exit status is 0 if nothing is missing, otherwise 1. docs/tuning.md explains the checks.\n";
 
 #define PORT_ACTIVE 4 /* ibv_port_state */
 
@@ -51,7 +51,7 @@ static void print_text(const char *name, const struct finding *f, bool all)
 		return;
 	printf("%-8s %-11s %s", verdict_names[f->verdict], name, f->text);
 	if (f->mend[0] != '\0')
-		printf("; mend it: %s", f->mend);
+		printf("; to fix it: %s", f->mend);
 	putchar('\n');
 }
 
@@ -102,7 +102,7 @@ static void report(const struct machine *m, const struct doctor_options *o, stru
 	json_close(&j, '}');
 }
 
-/* Who listens at the socket, as the kernel says. */
+/* The process that listens on the socket, as the kernel says. */
 static int32_t pid_at(const char *path)
 {
 	struct ucred peer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cores: what they can, how fast they are and wake up, and who else uses them. */
+/* The cores: their instructions, speed and wake-up time, and what else runs on them. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ void check_cpu(const struct machine *m, struct finding *f)
 		finding_set(f, CHECK_SLOW,
 			    "no PCLMULQDQ: the checksum of each packet (ICRC) is made "
 			    "by tables");
-		finding_mend(f, "a virtual machine: show it the host's CPU (QEMU: -cpu host)");
+		finding_mend(f, "a virtual machine: pass the host's CPU through (QEMU: -cpu host)");
 	}
 }
 
@@ -85,7 +85,7 @@ void check_governor(const struct machine *m, struct finding *f)
 	if (policies != NULL)
 		closedir(policies);
 	if (all == 0)
-		finding_set(f, CHECK_OK, "the clock of the cores is not the kernel's");
+		finding_set(f, CHECK_OK, "the kernel does not set the cores' clock");
 	else if (slow == 0)
 		finding_set(f, CHECK_OK, "performance");
 	else {
@@ -123,7 +123,7 @@ void check_idle_states(const struct machine *m, struct finding *f)
 	int64_t us = deepest(m, name, sizeof(name));
 
 	if (us < 0)
-		finding_set(f, CHECK_OK, "the sleep of the cores is not the kernel's");
+		finding_set(f, CHECK_OK, "the kernel does not set how deep the cores sleep");
 	else if (us <= WAKE_US)
 		finding_set(f, CHECK_OK, "%s takes %" PRId64 " us to leave", name, us);
 	else {
@@ -132,7 +132,7 @@ void check_idle_states(const struct machine *m, struct finding *f)
 	}
 }
 
-/* ---- who else ---- */
+/* ---- what else runs on them ---- */
 
 /* The last two CPUs near the port, as an example; "": there are too few. */
 static void example(const struct machine *m, char *text, size_t size)

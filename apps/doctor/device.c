@@ -104,8 +104,7 @@ void check_iommu(const struct machine *m, struct finding *f)
 		return;
 	if (m->kind == PORT_NONE) {
 		finding_set(f, CHECK_OK, "%s",
-			    has_iommu(m) ? "there is one"
-					 : "none; only a port of DPDK's needs one");
+			    has_iommu(m) ? "there is one" : "none; only DPDK's ports need one");
 		return;
 	}
 	bound = device_bound_to(m, text, sizeof(text));
@@ -117,9 +116,9 @@ void check_iommu(const struct machine *m, struct finding *f)
 		finding_set(f, CHECK_SLOW, "none: the device may write to all memory");
 	else if (vfio_is_unsafe(m))
 		finding_set(f, CHECK_SLOW,
-			    "none, and VFIO goes without: the device may write to all memory");
+			    "none, and VFIO does without: the device may write to all memory");
 	else
-		finding_set(f, CHECK_MISSING, "none that has %s, and VFIO refuses it", m->pci);
+		finding_set(f, CHECK_MISSING, "none for %s, so VFIO refuses it", m->pci);
 	if (f->verdict != CHECK_OK)
 		mend_iommu(m, f);
 }

@@ -14,7 +14,7 @@ enum verdict_of_check {
 	CHECK_NONE, /* says nothing about this kind of port */
 	CHECK_OK,
 	CHECK_SLOW, /* works, but costs speed, or a part does not work */
-	CHECK_MISSING, /* an engine does not start, or serves nobody */
+	CHECK_MISSING, /* an engine does not start, or serves no program */
 };
 
 struct finding {
@@ -106,7 +106,7 @@ bool device_is_of_engine(const struct machine *m);
 /* vfio without an IOMMU is switched on. */
 bool vfio_is_unsafe(const struct machine *m);
 
-/* What cannot be printed becomes a question mark. */
+/* Characters that cannot be printed become question marks. */
 void finding_set(struct finding *f, enum verdict_of_check verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void finding_mend(struct finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

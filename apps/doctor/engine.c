@@ -38,7 +38,7 @@ static void look_at_lock(const struct machine *m, struct finding *f)
 		finding_mend(f, "kill %d, if it stays so", h.pid);
 	} else if (tree_has(m, "%s", m->socket)) {
 		finding_set(f, CHECK_OK,
-			    "none runs; %s is left by a dead one, and the next replaces it",
+			    "none runs; a dead engine left %s, which the next one replaces",
 			    m->socket);
 	} else {
 		finding_set(f, CHECK_OK, "none runs at %s", m->socket);

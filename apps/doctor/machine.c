@@ -89,7 +89,7 @@ static bool is_address(const char *text)
 	return true;
 }
 
-/* The interface that a driver made of the device: its own, or that of a virtio device on it. */
+/* The interface that a driver made of the device: its own, or one of a virtio device on it. */
 static void read_iface_of_pci(struct machine *m)
 {
 	DIR *folder = tree_folder(m, "/sys/bus/pci/devices/%s/net", m->pci);

@@ -8,8 +8,8 @@
 
 #define MIB	    UINT64_C(1048576)
 /*
- * What an engine of one lcore takes, most of it 16384 packet buffers: at least (MTU 1500), and at MTU
- * 4200, where they have up to 8.6 KiB.
+ * Memory that an engine of one lcore takes, most of it for 16384 packet buffers: at least (MTU
+ * 1500), and at MTU 4200, where they have up to 8.6 KiB.
  */
 #define LEAST_MIB   64u
 #define ENGINE_MIB  256u
@@ -25,7 +25,7 @@ static const struct {
 };
 
 struct hugepages {
-	uint64_t all, free, near; /* KiB; near: those of `free` on the node of the port */
+	uint64_t all, free, near; /* KiB; near: the part of `free` on the node of the port */
 	char text[192]; /* the pages of each node and size */
 };
 

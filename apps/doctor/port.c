@@ -44,7 +44,7 @@ void check_privileges(const struct machine *m, struct finding *f)
 
 /* ---- link ---- */
 
-/* Of a device that the kernel has given away, only the engine knows it. */
+/* Only the engine knows it for a device that the kernel has given away. */
 static void ask_engine(const struct machine *m, struct finding *f)
 {
 	if (!device_is_of_engine(m))
@@ -191,7 +191,7 @@ void check_tun(const struct machine *m, struct finding *f)
 	if (m->kind == PORT_NETDEV)
 		return;
 	if (tree_has(m, "/dev/net/tun"))
-		finding_set(f, CHECK_OK, "/dev/net/tun is there");
+		finding_set(f, CHECK_OK, "/dev/net/tun exists");
 	else if (m->kind == PORT_NONE)
 		finding_set(f, CHECK_OK, "no /dev/net/tun; only --kernel-interface needs it");
 	else {

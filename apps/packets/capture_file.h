@@ -11,7 +11,10 @@ struct capture_counts {
 	uint64_t frames, lost;
 };
 
-/* For its owner alone, because payload is somebody's; "-": standard output. NULL with errno. */
+/*
+ * Only its owner may read it, because it has payload of other users; "-": standard output. NULL
+ * with errno.
+ */
 FILE *capture_file_open(const char *path);
 /* Its head. 0 or an errno; likewise below. */
 int capture_file_begin(FILE *f, const struct capture_session *s, const char *program,
@@ -21,7 +24,7 @@ int capture_file_begin(FILE *f, const struct capture_session *s, const char *pro
  */
 int capture_file_take(FILE *f, struct capture_session *s, uint64_t most,
 		      struct capture_counts *counts);
-/* What was lost; then all of it is in the file, which stays open. */
+/* Returns what was lost; then the rest is in the file, which stays open. */
 int capture_file_end(FILE *f, const struct capture_session *s, struct capture_counts *counts);
 
 #endif

@@ -33,12 +33,12 @@ static const char usage[] =
 	"  --count N      end after N packets\n"
 	"  --seconds N    end after N seconds\n"
 	"\n"
-	"The engine itself can keep the last packets of a queue pair, without a program that looks:\n"
+	"The engine itself can keep the last packets of a queue pair, while no program watches:\n"
 	"\n"
 	"  --keep N       keep the last N packets from now on, 1 .. 16384 of each lcore\n"
-	"  --last N       print the last N of those that are kept, also if the queue pair is gone\n"
+	"  --last N       print the last N kept packets, even if the queue pair is gone\n"
 	"  --pcap FILE    ... but write them into FILE, for Wireshark\n"
-	"  --end          keep no more, and forget those that there are\n";
+	"  --end          stop keeping packets, and forget the kept ones\n";
 
 struct trace_options {
 	const char *socket;
@@ -193,7 +193,7 @@ static int show_kept(const struct trace_options *o, const struct kept_trace *k)
 	return error != 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Reads or ends the trace of this queue pair, not that of another one. */
+/* Reads or ends the trace of this queue pair, not of another one. */
 static int use_kept(int fd, const struct trace_options *o)
 {
 	struct kept_trace k;

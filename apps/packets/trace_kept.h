@@ -8,7 +8,7 @@
 
 #include "protocol/command.h"
 
-/* What was kept, oldest packet first. */
+/* The kept packets, oldest first. */
 struct kept_trace {
 	struct reply_trace about;
 	struct traced_packet *packet; /* about.count */

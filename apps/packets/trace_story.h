@@ -16,8 +16,8 @@ struct story_of {
 };
 
 /*
- * Decodes a frame of `whole` octets of which `length` are here; behind them there is room for the rest,
- * which becomes zero. False: it is no RoCE packet.
+ * Decodes a frame of `whole` octets; the first `length` are here, with room behind them for the
+ * rest, which becomes zero. False: it is no RoCE packet.
  */
 bool story_decode(uint8_t *octets, uint32_t length, uint32_t whole, struct packet *p);
 /* '>' it sent the packet, '<' it is to receive it, 0: neither. */

@@ -64,7 +64,7 @@ static int greet(struct client *c)
 	    !channel_get(c->fd, &c->answer, sizeof(c->answer)))
 		return lost();
 	if (c->answer.magic != CHANNEL_MAGIC) {
-		fputs("uroce perf: who answers is no `uroce perf --server` of this version\n",
+		fputs("uroce perf: the other end is not a `uroce perf --server` of this version\n",
 		      stderr);
 		return 1;
 	}
@@ -119,7 +119,7 @@ static int open_both(struct client *c)
 	return connect_all(c);
 }
 
-/* What a core can do, before there is traffic. EAL pins this thread, which the rest does not want. */
+/* Measures a core before there is traffic. EAL pins this thread; the rest does not want that. */
 static int measure_core(struct client *c)
 {
 	cpu_set_t cpus;

@@ -184,7 +184,7 @@ static int rate_by_size(struct measure *m, struct perf_pair *p, struct figure *f
 	return 0;
 }
 
-/* What was measured of another one; nothing where that failed. */
+/* The measurements of another one; nothing if that failed. */
 static void beside_by_size(struct measure *m, struct figure *f, const char *name,
 			   const double *rate)
 {
@@ -231,7 +231,7 @@ static int figure_qps(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "rate",
 		.title = "Message rate by number of queue pairs",
-		.note = "RDMA WRITE of 8 octets on so many queue pairs at once. Limit: frames of 8 "
+		.note = "RDMA WRITE of 8 octets on this number of queue pairs at once. Limit: frames of 8 "
 			"octets on one core, as above.",
 		.x = { AXIS_BINARY, "queue pairs", "" },
 		.y = { AXIS_FROM_ZERO, "messages", "M/s" },
@@ -283,7 +283,7 @@ static int figure_latency(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "latency",
 		.title = "Distribution of latency",
-		.note = "Half of a round trip of RDMA WRITE; at 99 % only one of hundred took longer. "
+		.note = "Half of a round trip of RDMA WRITE; at 99 % only one in a hundred took longer. "
 			"Limit: a frame of 8 octets is made, summed and copied, on one core. TCP: 8 "
 			"octets over the loopback interface, between threads that sleep until data "
 			"comes. UCX: 8 octets one way, over TCP to the same thread.",
@@ -318,8 +318,8 @@ static int rate_under_loss(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "loss",
 		.title = "Throughput under loss",
-		.note = "Messages of 64 KiB on one queue pair while that part of the frames is lost in "
-			"each direction. Limit: that of a core, less what is lost.",
+		.note = "Messages of 64 KiB on one queue pair while this share of the frames is lost in "
+			"each direction. Limit: the limit of a core, less what is lost.",
 		.x = { AXIS_LIST, "frames lost", "%" },
 		.y = { AXIS_FROM_ZERO, "payload", "Gbit/s" },
 	};
@@ -352,9 +352,9 @@ static int latency_under_loss(struct measure *m, struct perf_pair *p)
 	*f = (struct figure){
 		.id = "loss-latency",
 		.title = "Latency under loss",
-		.note = "Half of a round trip of RDMA WRITE of 8 octets that this part of all messages "
+		.note = "Half of a round trip of RDMA WRITE of 8 octets that this share of all messages "
 			"did not exceed. Nothing behind a lost message shows the gap, so a probe "
-			"of the sender has to find it. Limit: as without loss.",
+			"of the sender has to find it. Limit: the same as without loss.",
 		.x = { AXIS_LIST, "frames lost", "%" },
 		.y = { AXIS_DECIMAL, "half round trip", "us" },
 	};

@@ -21,8 +21,8 @@ static const char help[] =
 	"       uroce perf --peer HOST [--tcp-port N] [--socket PATH] [--link GBIT/S] [OPTIONS]\n"
 	"\n"
 	"Runs two engines in this process with their ports joined by net_ring. ICRCs are computed\n"
-	"and checked. With --peer: measures from an engine of this machine to that of a\n"
-	"`uroce perf --server` on another one, beside its wire and the kernel's TCP.\n"
+	"and checked. With --peer: measures from this machine's engine to the engine of a\n"
+	"`uroce perf --server` on another machine, and compares with the wire and the kernel's TCP.\n"
 	"\n"
 	"  --operation LIST   write,read,send,atomic (default: write,read,send,atomic)\n"
 	"  --size LIST        message sizes in octets (default: 8,4096,65536; atomics have 8)\n"
@@ -44,10 +44,10 @@ static const char help[] =
 	"  --quick            fewer points, and 0.1 seconds for each\n"
 	"\n"
 	"between two machines (not --placement, --memory and --cycles):\n"
-	"  --server           be the other end, for one client after another\n"
-	"  --once             ... for one client only\n"
-	"  --peer HOST        measure to the server there\n"
-	"  --tcp-port N       where both meet (default 4791, which is TCP's; server: 0 chooses one)\n"
+	"  --server           serve clients of other machines, one after another\n"
+	"  --once             ... only one of them\n"
+	"  --peer HOST        measure to the server on that host\n"
+	"  --tcp-port N       TCP port of the server (default 4791; 0 with --server: a free one)\n"
 	"  --socket PATH      the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
 	"  --link GBIT/S      how fast the wire is, if the port does not say, 0.001 .. 10000\n";
 
@@ -233,8 +233,9 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 	};
 	choose_end(o, argc, argv);
 	if (o->report != NULL && (o->peer != NULL || o->server)) {
-		*status = options_refuse("perf", "--report has both ends here: neither --peer nor "
-						 "--server can be combined with it");
+		*status = options_refuse(
+			"perf",
+			"--report runs both ends itself: it cannot be combined with --peer or --server");
 		return false;
 	}
 	list_rows(o, &no_limits, rows);

@@ -83,7 +83,7 @@ static void legend(FILE *out, const struct figure *f)
 	fputs("</ul>\n", out);
 }
 
-/* The value of a series at x; false: it has none there. */
+/* The value of a series at x; false: the series has no point there. */
 static bool value_at(const struct series *s, double x, double *y)
 {
 	for (uint32_t i = 0; i < s->points; i++)

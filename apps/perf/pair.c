@@ -96,7 +96,7 @@ static struct rte_mempool *pool_make(const char *name)
 	return pool;
 }
 
-/* Puts net_impair before this port, whose name becomes that of the device in front. */
+/* Puts net_impair in front of this port; *name becomes the name of that device. */
 static int impair_port(char *device, const char *name)
 {
 	char front[RTE_ETH_NAME_MAX_LEN], arguments[160];

@@ -99,7 +99,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 /* Opens a device and makes the objects of one end. 0, or 1 after a line on stderr; then close it, too. */
 int side_open(struct perf_side *s, const char *device, const struct perf_options *o);
 void side_close(struct perf_side *s, uint32_t qps);
-/* Connects queue pair number i to that of the other end. 0, or 1 after a line on stderr. */
+/* Connects queue pair number i to number i of the other end. 0, or 1 after a line on stderr. */
 int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu);
 
 int pair_eal(const struct perf_options *o);
@@ -124,7 +124,7 @@ struct load_result {
 /* Rate and bandwidth of one operation and size on `qps` queue pairs. 0, or 1 after a line on stderr. */
 int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size, uint32_t qps,
 	     struct load_result *r);
-/* What both engines have sent so far, and sent again. */
+/* Packets that both engines have sent so far, and sent again. */
 void pair_count(const struct perf_pair *p, uint64_t *sent, uint64_t *again);
 /* Half of the round trip of a WRITE ping-pong, in ns. */
 int latency_run(struct perf_pair *p, uint32_t size, struct histogram *h);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far a long measurement is: one line that changes, and nothing where stderr is no terminal. */
+/*
+ * The progress of a long measurement: one line that changes; nothing if stderr is not a terminal.
+ */
 #ifndef APPS_PERF_PROGRESS_H
 #define APPS_PERF_PROGRESS_H
 

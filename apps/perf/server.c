@@ -37,7 +37,7 @@ static const char *hello_refused(const struct channel_hello *h, const struct wir
 	if (h->qps < 1 || h->qps > PERF_QPS || h->depth < 1 || h->depth > PERF_DEPTH ||
 	    h->octets < 1 || h->octets > PERF_OCTETS || h->mtu < 256 || h->mtu > 4096 ||
 	    (h->mtu & (h->mtu - 1)) != 0 || h->latency > 1 || h->preferred > FAMILY_IPV6)
-		return "numbers that cannot be";
+		return "impossible numbers";
 	if ((h->families & wire_families(e)) == 0)
 		return "the engines have no addresses of the same family (IPv4 or IPv6)";
 	return NULL;
@@ -238,7 +238,7 @@ int wire_server(const struct perf_options *o)
 		return 1;
 	}
 	engine_describe(&server.engine.device, text, sizeof(text));
-	printf("%s: clients may come to TCP port %u\n", text, port);
+	printf("%s: waiting for clients on TCP port %u\n", text, port);
 	fflush(stdout);
 	do
 		well = next_client(&server);

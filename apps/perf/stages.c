@@ -4,7 +4,10 @@
 #include "control/statistics.h"
 #include "progress.h"
 
-/* Rounds of which one is measured: few, so that rates hardly change; odd, so that no rhythm is met. */
+/*
+ * One round in this many is measured: few, so that rates hardly change; odd, so that no rhythm is
+ * met.
+ */
 #define EVERY 7
 
 int stages_load(struct perf_pair *p, enum perf_operation operation, uint32_t size, uint32_t qps,

@@ -85,7 +85,7 @@ static bool read_all(int from, char *text, size_t size, double seconds)
 	return false;
 }
 
-/* What a run of the program prints. False: it cannot be run, or fails. */
+/* The output of a run of the program. False: it cannot be run, or fails. */
 static bool run(const struct run *r, char *text, size_t size)
 {
 	int ends[2], status;
@@ -110,7 +110,7 @@ static bool run(const struct run *r, char *text, size_t size)
 	return waitpid(pid, &status, 0) == pid && ok && status == 0;
 }
 
-/* What a line says: messages a second, and the percentile that was asked for, in us. */
+/* Reads a line: messages a second, and the wanted percentile in us. */
 static bool read_line(const char *line, double *rate, double *percentile)
 {
 	/* messages, percentile, average and overall time, the same two of bandwidth and of rate */

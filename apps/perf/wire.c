@@ -105,7 +105,7 @@ int wire_hear(int fd, struct perf_side *s, uint32_t *qpn, uint32_t qps)
 
 /* ---- the wire ---- */
 
-/* What the kernel says of the interface: -1 if the driver does not know. */
+/* The kernel's value for the interface; -1 if the driver does not know. */
 static double rate_of_interface(const char *name)
 {
 	char path[64];

@@ -19,7 +19,7 @@ struct wire_engine {
 
 /* Finds the engine, for libibverbs, too. 0, or 1 after a line on stderr. */
 int wire_engine_find(struct wire_engine *e, const char *socket);
-/* What it has counted so far. */
+/* Its counts so far. */
 void wire_engine_count(const struct wire_engine *e, struct channel_reply *r);
 
 /* enum channel_family bits of the engine's addresses. */

@@ -19,18 +19,18 @@ static const char help[] =
 	"usage: uroce sim --campaign FILE [OPTIONS]\n"
 	"\n"
 	"Runs many seeds of each of 30 settings (5 links, 6 loads) on all processors, and prints a\n"
-	"table. FILE keeps what was run: begun again with the same options, a campaign that was\n"
-	"interrupted goes on. A run that crashes or hangs is a failure like any other.\n"
+	"table. FILE keeps the results. The same command continues a campaign that was\n"
+	"interrupted. A run that crashes or hangs is a failure like any other.\n"
 	"\n"
 	"  --seeds N       of each setting (100)\n"
 	"  --seed N        the first (1)\n"
 	"  --messages N    in each direction of each connection (40)\n"
 	"  --jobs N        processes at a time (one for each processor)\n"
-	"  --patience S    seconds of a processor before a run counts as one that hangs (120)\n"
+	"  --patience S    processor seconds after which a run counts as hanging (120)\n"
 	"  --json          print one JSON object per line\n"
 	"  --help\n"
 	"\n"
-	"The exit status is 1 if a run failed, and what repeats it is printed.\n";
+	"The exit status is 1 if a run failed; the command that repeats it is printed.\n";
 
 bool campaign_wanted(int argc, char **argv)
 {

@@ -14,7 +14,7 @@
 static const char help[] =
 	"usage: uroce sim --scenario incast[:N] | bottleneck[:N] | reorder | many[:N] [OPTIONS]\n"
 	"\n"
-	"Simulates hosts and switches in virtual time and prints what became of their messages.\n"
+	"Simulates hosts and switches in virtual time and prints how their messages fared.\n"
 	"Checks that every message arrives once, in order, unchanged, and in the right place.\n"
 	"\n"
 	"  incast:N         N hosts (64) send to one through one switch\n"
@@ -31,20 +31,20 @@ static const char help[] =
 	"  --depth N        messages under way of each queue pair\n"
 	"  --qps N          queue pairs of each sender\n"
 	"  --rate BITS      bits a second where all meet\n"
-	"  --buffer OCTETS  of each port of a switch\n"
-	"  --ecn OCTETS     of them past which frames are marked; 0: none is\n"
-	"  --shared OCTETS  that all ports of a switch have together; 0: no bound\n"
-	"  --delay TIME     of each cable; of the one between two switches: --trunk-delay\n"
+	"  --buffer OCTETS  buffer of each port of a switch\n"
+	"  --ecn OCTETS     queued octets above which frames are marked; 0: never\n"
+	"  --shared OCTETS  buffer that all ports of a switch share; 0: no limit\n"
+	"  --delay TIME     of each cable; --trunk-delay: of the one between two switches\n"
 	"  --loss P         probability that a frame is lost, each way\n"
 	"  --reorder P      probability that others overtake it, up to --places N (32)\n"
 	"  --ring N         frames of a receive ring\n"
-	"  --packet-time T  of a host's processor for one packet\n"
+	"  --packet-time T  processor time of a host for one packet\n"
 	"  --receiver-time T  the same, of hosts that only receive\n"
 	"  --forgetful      receivers have no room for packets that came before others\n"
 	"  --refuse P       probability that a port refuses frames, for --refuse-for TIME\n"
 	"  --timeout N      of acknowledgements: 4.096 us * 2^N (14)\n"
-	"  --time TIME      that messages are posted; the first tenth is not measured\n"
-	"  --seed N         (1) a run is repeated by its seed\n"
+	"  --time TIME      how long messages are posted; the first tenth is not measured\n"
+	"  --seed N         the same seed repeats a run (1)\n"
 	"  --svg FILE       plots rate, queue and window over time; needs --peers with incast\n"
 	"  --json           print one JSON object per line\n"
 	"  --help\n"
@@ -64,7 +64,7 @@ struct unit {
 	double factor;
 };
 
-/* A number and one of the units, the first of which needs no name. */
+/* A number and one of the units; the first unit needs no name. */
 static bool read_unit(const char *text, const struct unit *units, double *v)
 {
 	char *end;
@@ -262,7 +262,7 @@ static bool parse(struct options *o, int argc, char **argv, int *status)
 	return options_read("sim", help, rows, argc, argv, NULL, status);
 }
 
-/* Rows of the table: who, and whether the switch marks. */
+/* Rows of the table: the peers, and whether the switch marks. */
 struct row {
 	enum peers peers;
 	bool marks;
@@ -405,7 +405,7 @@ int scenario_main(int argc, char **argv)
 	why = scenario_refuses(&o.config);
 	if (why == NULL && o.config.svg != NULL && o.config.scenario == SCENARIO_INCAST &&
 	    o.peers == NULL)
-		why = "--svg shows one row of incast: say which by --peers";
+		why = "--svg shows one row of incast: choose it with --peers";
 	if (why != NULL)
 		return options_refuse("sim", why);
 	if (!o.json)

@@ -27,13 +27,13 @@ static const char usage[] =
 	"each other.\n"
 	"\n"
 	"  --socket PATH       use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
-	"  --interval SECONDS  from page to page, 0.1 .. 3600 (default 2)\n"
+	"  --interval SECONDS  time between pages, 0.1 .. 3600 (default 2)\n"
 	"  --once              print one page, after one interval\n"
 	"  --lines N           at most N lines of each table (default: what fits the terminal; all)\n"
 	"  --json              print JSON, an object for each page\n"
 	"\n"
-	"You see your own programs; root and the engine's user see all. A rate is that of new packets:\n"
-	"what a queue pair has sent, and the requests that it has received.\n";
+	"You see your own programs; root and the engine's user see all. Rates count new packets: those\n"
+	"that a queue pair has sent, and the requests that it has received.\n";
 
 struct top_options {
 	const char *socket;
@@ -124,7 +124,7 @@ static double seconds_since(const struct timespec *from)
 	return (double)(now.tv_sec - from->tv_sec) + (double)(now.tv_nsec - from->tv_nsec) / 1e9;
 }
 
-/* What is counted from here on is on the next page. */
+/* Counts from here on are on the next page. */
 static void begin_window(struct top *t)
 {
 	look_restart(&t->now);

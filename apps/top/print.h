@@ -7,7 +7,7 @@
 
 #include "ranks.h"
 
-/* What a page has beside the tables. */
+/* The lines of a page beside the tables. */
 struct summary_of_top {
 	const struct reply_device *device;
 	struct reply_statistics now, before;

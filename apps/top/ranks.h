@@ -37,7 +37,7 @@ struct ranks {
 };
 
 /*
- * What was counted in `seconds` (0: nothing yet). `program`: those that there are. False: no memory,
+ * The counts of `seconds` (0: none yet). `program`: the existing ones. False: no memory,
  * and *r is empty.
  */
 bool ranks_make(struct ranks *r, const struct look *l, double seconds,

@@ -11,7 +11,7 @@ void screen_open(bool page);
 void screen_close(void);
 /* Lines of the page. */
 uint32_t screen_lines(void);
-/* What is printed next replaces the page. */
+/* The next output replaces the page. */
 void screen_begin(void);
 /* False: the user wants the end, by a signal or by 'q'. */
 bool screen_wait(double seconds);

@@ -35,7 +35,7 @@ static void *write_frames(void *arg)
 	int ended;
 
 	do {
-		/* What was there when the end was wanted belongs to the capture. */
+		/* Frames from before the end was wanted belong to the capture. */
 		last = __atomic_load_n(&capture.stop, __ATOMIC_ACQUIRE) != 0 ||
 		       capture.session.gone;
 		capture.error =

@@ -2,7 +2,8 @@
 /*
  * The prompt's commands `clear ...`, as dpdk-testpmd has them: what `show` prints counts from then on. The
  * prompt remembers what was counted and takes it off. The engine's counters go on, as programs that
- * collect them expect that they grow. Only those of the port's driver, `clear port`, begin again.
+ * collect them expect that they grow. Only the counters of the port's driver begin again (`clear
+ * port`).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,7 +282,7 @@ static void clear_port(void *parsed, struct cmdline *cl, void *data)
 	if (!console_port_id(&id))
 		console_fail("clear port: there is no port");
 	else if (rte_eth_stats_reset(id) != 0)
-		console_fail("clear port: the driver of the port cannot");
+		console_fail("clear port: the port's driver does not support it");
 	else
 		rte_eth_xstats_reset(id);
 }
@@ -294,7 +295,7 @@ static void clear_port(void *parsed, struct cmdline *cl, void *data)
 		.tokens = { (void *)&clear_word, (void *)&clear_##name##_word, NULL }, \
 	};
 
-#define OTHERS "; others see no change"
+#define OTHERS "; other readers see no change"
 
 WORD(clear_word, 0, "clear");
 CLEAR(stats, "show stats counts from now on" OTHERS)
@@ -303,7 +304,7 @@ CLEAR(qps, "show qps counts packets from now on" OTHERS)
 CLEAR(paths, "show paths counts from now on; round trips stay" OTHERS)
 CLEAR(memory, "show memory counts from now on what was made and refused" OTHERS)
 CLEAR(connections, "show connections counts messages from now on" OTHERS)
-CLEAR(neighbours, "show neighbours counts looks and changes from now on" OTHERS)
+CLEAR(neighbours, "show neighbours counts lookups and changes from now on" OTHERS)
 
 cmdline_parse_inst_t *const clear_commands[] = {
 	&clear_stats_command,	   &clear_port_command,

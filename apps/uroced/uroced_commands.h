@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the prompt's commands share. */
+/* Shared by the files of the prompt's commands. */
 #ifndef APPS_UROCED_COMMANDS_H
 #define APPS_UROCED_COMMANDS_H
 

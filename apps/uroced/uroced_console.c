@@ -68,7 +68,7 @@ static void help_group(void *parsed, struct cmdline *cl, void *data)
 	const struct words *w = parsed;
 
 	if (print_group(w->word[1]) == 0)
-		console_fail("help %s: no command begins so; `help` lists all", w->word[1]);
+		console_fail("help %s: no command begins with that; `help` lists all", w->word[1]);
 }
 
 static void quit(void *parsed, struct cmdline *cl, void *data)

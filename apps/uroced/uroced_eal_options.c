@@ -15,7 +15,7 @@
 
 #define VALUE_MOST 1024 /* octets of a value that is looked at; EAL judges longer ones */
 
-/* An option with a value, of which one of these says whether it is right. */
+/* An option with a value, and the check of that value. */
 struct check {
 	const char *name; /* without its dashes; NULL: it has a letter only */
 	char letter; /* 0: it has a name only */

@@ -15,7 +15,7 @@
 
 #define ONE 4294967296.0 /* probability 1, as the rules have it */
 
-/* The names are those of the device's arguments. */
+/* The names are the device's arguments. */
 static const struct {
 	const char *name;
 	size_t offset; /* of a uint64_t in struct impair_rules */
@@ -145,10 +145,8 @@ static struct impair_rules *rules_with_rate(const struct words *w)
 
 	if (r == NULL || r->rate != 0)
 		return r;
-	console_fail(
-		"set impair %s %s: there is no rate, so nothing waits; `set impair rate` comes "
-		"first",
-		w->word[2], w->word[3]);
+	console_fail("set impair %s %s: no frame waits without a rate; use `set impair rate` first",
+		     w->word[2], w->word[3]);
 	return NULL;
 }
 

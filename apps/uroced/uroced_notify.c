@@ -36,7 +36,7 @@ void notify_open(void)
 
 void notify(const char *state)
 {
-	/* A manager that does not listen is no reason to stop. */
+	/* Go on if the manager does not listen. */
 	if (notify_fd >= 0 && send(notify_fd, state, strlen(state), MSG_NOSIGNAL) < 0)
 		return;
 }

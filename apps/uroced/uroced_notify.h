@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What uroced tells its service manager (sd_notify(3)): datagrams to $NOTIFY_SOCKET. Without the
+ * Messages to the service manager (sd_notify(3)): datagrams to $NOTIFY_SOCKET. Without the
  * variable nothing is sent.
  */
 #ifndef APPS_UROCED_NOTIFY_H

@@ -18,12 +18,12 @@
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
-	"  --netdev-driver af_packet|af_xdp  how its frames come (default af_packet; af_xdp is faster,\n"
+	"  --netdev-driver af_packet|af_xdp  how its frames are read (default af_packet; af_xdp is faster,\n"
 	"                          on trial: docs/ports.md)\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          (without either: a device for this host only)\n"
 	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"
-	"                          for all but RoCE, and which has the addresses\n"
+	"                          for all but RoCE; it has the addresses\n"
 	"  --ip ADDR/LEN[,...]     the engine's addresses, IPv4 and IPv6\n"
 	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
@@ -36,7 +36,7 @@ const char uroced_usage[] =
 	"  --idle spin|adaptive    an idle lcore polls on, or sleeps (default adaptive)\n"
 	"  --exit-when-idle SECS   exit this long after the last program has left\n"
 	"  --confine on|off        drop privileges once the port is open (default on)\n"
-	"  --log LEVEL             what uroced says: emergency, alert, critical, error, warning,\n"
+	"  --log LEVEL             how much uroced says: emergency, alert, critical, error, warning,\n"
 	"                          notice, info or debug (default: EAL's --log-level)\n"
 	"  --cmdline-file FILE     execute the commands of FILE, those of the prompt, at the start\n"
 	"  --interactive, -i       read commands from the terminal (help lists them)\n";
@@ -299,7 +299,7 @@ uint32_t uroced_options_count(void)
 
 /* ---- all together ---- */
 
-/* The line of the file that says this option; 0: the command line does, or nobody. */
+/* The line of the file that has this option; 0: the command line has it, or it is not given. */
 static uint32_t line_of(const struct reader *r, const char *name)
 {
 	uint32_t number;

@@ -44,7 +44,7 @@ const char *uroced_option_place(const struct uroced_options *o, const char *why,
 
 extern const char uroced_usage[];
 
-/* "notice"; "?" for a number that is no level of DPDK's log. */
+/* "notice"; "?" for a number that is not a level of DPDK's log. */
 const char *log_level_name(uint32_t level);
 /* 0: there is no such level. */
 uint32_t log_level_of(const char *name);

@@ -7,7 +7,7 @@
 #include "uroced_options.h"
 
 /*
- * Opens the port for so many lcores, with the pool of its packet buffers; both stand in o->engine
+ * Opens the port for this many lcores, with the pool of its packet buffers; both are in o->engine
  * then. No port is named: there is none. 0, or after a message OPTIONS_USAGE if the command line cannot
  * be, else 1.
  */

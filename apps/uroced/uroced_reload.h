@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SIGHUP: reads the options again, those of the command line and the file of --config, and puts into
+ * SIGHUP: reads the options of the command line and of the file of --config again, and puts into
  * force what can change while programs are attached. All of it or nothing.
  */
 #ifndef APPS_UROCED_RELOAD_H

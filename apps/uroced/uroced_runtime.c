@@ -32,7 +32,7 @@ void runtime_folder_remove_at_exit(void)
 	atexit(remove_own);
 }
 
-/* Whether the descriptor is what the path leads to now. */
+/* Whether the path still leads to this descriptor's file. */
 static bool is_there(int fd, const char *path)
 {
 	struct stat held, now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * EAL makes a folder for each file prefix and leaves it behind. Our prefix is uroce-PID. An engine
- * removes its own folder when it ends, and when it starts those of engines that were killed.
+ * removes its own folder when it ends, and the folders of killed engines when it starts.
  */
 #ifndef APPS_UROCED_RUNTIME_H
 #define APPS_UROCED_RUNTIME_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the prompt's commands `set ...` and `clear ...` can change, for those that show it. */
+/*
+ * Values that the prompt's commands `set ...` and `clear ...` change, for the commands that show
+ * them.
+ */
 #ifndef APPS_UROCED_SET_H
 #define APPS_UROCED_SET_H
 

@@ -174,8 +174,8 @@ SHOW(programs, "programs and how many objects they have")
 SHOW(qps, "queue pairs and their peers; packets since the start or `clear qps`")
 SHOW(memory, "memory regions; what was made and refused since the start or `clear memory`")
 SHOW(connections, "ids of rdma_cm; messages since the start or `clear connections`")
-SHOW(neighbours, "addresses that are sent to; looks at them since the start or `clear neighbours`")
-SHOW(paths, "the way to each peer: its round trip, and losses since the start or `clear paths`")
+SHOW(neighbours, "destination addresses; lookups of them since the start or `clear neighbours`")
+SHOW(paths, "the path to each peer: its round trip, and losses since the start or `clear paths`")
 
 cmdline_parse_inst_t *const show_commands[] = {
 	&show_config_command,

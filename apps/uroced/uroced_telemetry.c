@@ -144,7 +144,7 @@ static void add_field(void *dict, const char *key, const char *text, bool number
 		rte_tel_data_add_dict_string(dict, key, text);
 }
 
-/* What has no room in an answer (256 entries) is left out. */
+/* Entries that do not fit into an answer (256) are left out. */
 static void add_qpn(void *array, const void *entry)
 {
 	rte_tel_data_add_array_u64(array, ((const struct listed_qp *)entry)->qpn);

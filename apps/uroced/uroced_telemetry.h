@@ -12,7 +12,7 @@
 
 /* Registers the commands; they answer until telemetry_close(). Main thread. */
 void telemetry_open(struct uroce_engine *e, const struct uroced_options *o);
-/* Waits for a command that is being answered. Later ones are told that there is no engine. */
+/* Waits for a command that is being answered. Later ones get the answer that there is no engine. */
 void telemetry_close(void);
 
 #endif

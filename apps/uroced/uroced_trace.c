@@ -137,7 +137,7 @@ static cmdline_parse_inst_t trace_save_command = {
 };
 static cmdline_parse_inst_t trace_end_command = {
 	.f = trace_end_it,
-	.help_str = "trace end: keep no more packets, and forget those that there are",
+	.help_str = "trace end: stop keeping packets, and forget the kept ones",
 	.tokens = { (void *)&trace_word, (void *)&end_word, NULL },
 };
 

@@ -41,7 +41,7 @@ static bool may_start(enum end end, const char *command)
 	int error = 0;
 
 	if (running[end] != NULL) {
-		console_fail("%s: it runs already; `stop` ends it", command);
+		console_fail("%s: already running; `stop` ends it", command);
 		return false;
 	}
 	if (!listed)

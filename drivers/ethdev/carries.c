@@ -123,7 +123,7 @@ static uint32_t driver_header(const struct rte_eth_dev_info *info)
 /* A driver that does not name an MTU names a frame: with cards that is true (net_e1000_em). */
 static void device_carries(const struct rte_eth_dev_info *info, struct carries *c)
 {
-	static const char largest[] = "this is the device's largest";
+	static const char largest[] = "that is the device's maximum";
 
 	if (info->max_mtu != 0)
 		lower(c, info->max_mtu, largest);

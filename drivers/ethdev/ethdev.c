@@ -77,7 +77,7 @@ static uint16_t read_aside(struct ethdev *d, struct rte_mbuf **frames, uint16_t 
 
 /*
  * An interrupt of a card costs more than a nap, so an lcore naps while frames may follow soon, and only a quiet
- * one waits for the interrupt. From the first frame on it is off: nobody waits for it.
+ * one waits for the interrupt. From the first frame on it is off, because no lcore waits for it.
  */
 static void frames_came(struct ethdev *d, struct ethdev_queue *q, uint16_t queue)
 {
@@ -180,7 +180,7 @@ static uint32_t link_speed(const struct ethdev *d)
 	return link.link_speed;
 }
 
-/* The MTU of frames: that of the start, or less if the interface behind the port has less. */
+/* The MTU of frames: the one at the start, or less if the interface behind the port has less. */
 static uint16_t mtu_now(const struct ethdev *d)
 {
 	uint32_t behind = d->link_ifindex != 0 ? ifindex_mtu(d->facts, d->link_ifindex) : 0;
@@ -497,8 +497,7 @@ static bool try_start(struct ethdev *d, const struct ethdev_options *o,
 	}
 	if (ret == -1 && (d->claims & CLAIM_MEMIF) != 0) /* net_memif's, not -EPERM */
 		explain(why, size,
-			"cannot %s port %s: nobody listens at the memif's socket: start its server "
-			"first",
+			"cannot %s port %s: no process listens on the memif's socket: start its server first",
 			step, o->name);
 	else if (ret != 0)
 		explain(why, size, "cannot %s port %s: %s", step, o->name, rte_strerror(-ret));

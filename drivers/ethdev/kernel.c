@@ -55,7 +55,8 @@ static bool follow_mac(struct ethdev *d, const struct mac *wanted)
 		d->port.mac = *wanted;
 		return true;
 	}
-	LOG(WARNING, "%s keeps its MAC address, and so does %s", d->port.name, d->port.netdev);
+	LOG(WARNING, "%s cannot change its MAC address, so %s keeps the old one, too", d->port.name,
+	    d->port.netdev);
 	kernel_interface_set_mac(d->port.kernel, &d->port.mac);
 	return false;
 }

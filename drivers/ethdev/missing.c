@@ -59,7 +59,7 @@ static void wrong_driver(const char *device, const char *driver, char *why, size
 			 device, device);
 	else
 		snprintf(why, size,
-			 "%s is the kernel's, by its driver %s: modprobe vfio-pci; "
+			 "%s is bound to the kernel's driver %s: modprobe vfio-pci; "
 			 "dpdk-devbind.py -b vfio-pci %s (or share it with --netdev)",
 			 device, driver, device);
 }

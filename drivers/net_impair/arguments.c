@@ -159,11 +159,11 @@ static const char *const keys[] = { "port",	 "seed",    "drop", "duplicate", "re
 				    "overtaken", "corrupt", "ce",   "delay_us",	 "rate",
 				    "queue",	 "ecn",	    "dir",  NULL };
 
-/* What the buffer's arguments say together. */
+/* Checks the buffer's arguments together. */
 static int check_queue(struct impair_rules *r)
 {
 	if (r->rate == 0 && (r->queue != 0 || r->ecn != UINT64_MAX)) {
-		COMPLAIN("queue= and ecn= need rate=: without it nothing waits\n");
+		COMPLAIN("queue= and ecn= need rate=: without a rate no frame waits\n");
 		return -EINVAL;
 	}
 	if (r->queue == 0)

@@ -18,8 +18,8 @@ struct impair_arguments {
 #define IMPAIR_QUEUE_DEFAULT (256u << 10) /* octets */
 
 /*
- * Values as users write them, for the command line and the prompt. False: it is none, and nothing
- * was changed; the text says what is accepted.
+ * Values as users write them, for the command line and the prompt. False: the text is not a value,
+ * and nothing was changed. The macros say what is accepted.
  */
 #define IMPAIR_CHANCE_ACCEPTED "a fraction in 0 .. 1 or a percentage"
 bool impair_read_chance(const char *text, uint64_t *threshold);

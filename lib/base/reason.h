@@ -18,7 +18,7 @@
 	X(IP_OPTIONS, ip_options, "IPv4 options or IPv6 extension headers are not accepted")       \
 	X(IP_FRAGMENT, ip_fragment, "IP fragments are not accepted")                               \
 	X(LENGTHS_DISAGREE, lengths_disagree, "frame, IP and UDP lengths disagree")                \
-	X(VLAN_TAG, vlan_tag, "the VLAN tag is not that of this port")                             \
+	X(VLAN_TAG, vlan_tag, "the VLAN tag is not the port's")                                    \
 	X(BTH_SHORT, bth_short, "the UDP payload is too short for a BTH and an ICRC")              \
 	X(OPCODE_UNKNOWN, opcode_unknown, "the BTH opcode is not defined")                         \
 	X(HEADER_SHORT, header_short, "the packet ends inside the extended headers of its opcode") \
@@ -27,11 +27,12 @@
 	X(ICRC, icrc, "the invariant CRC is wrong")                                                \
 	X(ADDRESS_FOREIGN, address_foreign, "the destination address is not one of ours")          \
 	X(SOURCE_OWN, source_own, "a packet from the port has our own address as its source")      \
-	X(RX_TRUNCATED, rx_truncated, "the port delivered less than the frame")                    \
+	X(RX_TRUNCATED, rx_truncated, "the port delivered only a part of the frame")               \
 	/* packets that are dropped before they change a queue pair's state */                     \
 	X(QPN_UNKNOWN, qpn_unknown, "no queue pair has this number")                               \
 	X(QPN_RESERVED, qpn_reserved, "queue pair 0 does not exist on RoCE")                       \
-	X(SERVICE_MISMATCH, service_mismatch, "the opcode's service is not the queue pair's")      \
+	X(SERVICE_MISMATCH, service_mismatch,                                                      \
+	  "the opcode is for another service than the queue pair's")                               \
 	X(QP_STATE, qp_state, "the queue pair's state does not accept this packet")                \
 	X(PKEY, pkey, "the P_Key does not match")                                                  \
 	X(QKEY, qkey, "the Q_Key does not match")                                                  \
@@ -43,7 +44,8 @@
 	X(PSN_AHEAD, psn_ahead, "a packet before this one is missing")                             \
 	X(PSN_AHEAD_AGAIN, psn_ahead_again, "a packet is still missing, already reported")         \
 	X(DUPLICATE, duplicate, "a request that was executed before")                              \
-	X(DUPLICATE_UNKNOWN, duplicate_unknown, "a repeated READ or atomic without its record")    \
+	X(DUPLICATE_UNKNOWN, duplicate_unknown,                                                    \
+	  "a repeated READ or atomic that is no longer remembered")                                \
 	X(OPCODE_SEQUENCE, opcode_sequence, "this opcode may not follow the one before")           \
 	X(OPCODE_UNSUPPORTED, opcode_unsupported,                                                  \
 	  "the operation is not supported on this service")                                        \
@@ -93,14 +95,15 @@
 	/* appended: the numbers above stay */                                                     \
 	X(SRQ_UNKNOWN, srq_unknown,                                                                \
 	  "the queue pair's XRC domain has no such shared receive queue")                          \
-	X(FLUSH_TYPE, flush_type, "a FLUSH of a placement type or level that is not defined")      \
-	X(INVALIDATE_KEY, invalidate_key, "the key to invalidate is no window of this queue pair") \
+	X(FLUSH_TYPE, flush_type, "a FLUSH with an undefined placement type or level")             \
+	X(INVALIDATE_KEY, invalidate_key,                                                          \
+	  "no window of this queue pair has the key to invalidate")                                \
 	/* raw packets */                                                                          \
 	X(RAW_ROCE, raw_roce, "raw queue pairs may not send to UDP port 4791")                     \
 	X(FRAME_LENGTH, frame_length, "the frame is longer than the port carries")                 \
 	X(WINDOW_BOUND, window_bound, "the type 2 window is bound already")                        \
 	/* the kernel's interface beside the port */                                               \
-	X(KERNEL_FULL, kernel_full, "more frames for the kernel than it takes")                    \
+	X(KERNEL_FULL, kernel_full, "the ring of frames for the kernel was full")                  \
 	X(KERNEL_REFUSED, kernel_refused,                                                          \
 	  "the kernel did not take the frame: its interface is down")                              \
 	X(KERNEL_LENGTH, kernel_length, "the kernel sent a frame longer than the port carries")    \
@@ -108,16 +111,16 @@
 	X(SENDER_FOREIGN, sender_foreign,                                                          \
 	  "the queue pair that sent the packet is not the receiver's peer")                        \
 	X(PEER_TAKEN, peer_taken,                                                                  \
-	  "another user's queue pair is connected to that queue pair of that address")             \
+	  "a queue pair of another user is already connected to that peer")                        \
 	/* commands */                                                                             \
-	X(SHARE_USED, share_used, "a program or its user has all that it may have of something")   \
+	X(SHARE_USED, share_used, "a program or its user has reached a limit")                     \
 	/* recovery */                                                                             \
-	X(BEHIND_FULL, behind_full, "a packet behind a missing one found no room to wait")         \
+	X(BEHIND_FULL, behind_full, "no room for a packet that came before a missing one")         \
 	X(SELECTIVE_ALIEN, selective_alien,                                                        \
-	  "a selective acknowledgement from a peer that has not said that it knows them")          \
+	  "a selective acknowledgement from a peer that has not announced them")                   \
 	X(SELECTIVE_WRONG, selective_wrong, "a selective acknowledgement of what was never sent")  \
 	/* sending, again */                                                                       \
-	X(PORT_STUCK, port_stuck, "the port takes no frames, and has not for long")
+	X(PORT_STUCK, port_stuck, "the port has stopped taking frames")
 
 enum reason {
 #define X(NAME, counter, sentence) REASON_##NAME,

@@ -79,7 +79,7 @@ def doctor(wire, *options):
 def doctor_finds(wire, check, text):
     status, output = doctor(wire)
     lines = [line for line in output.splitlines() if line.split()[:2] == ["missing", check]]
-    if status != 1 or len(lines) != 1 or text not in lines[0] or "mend it:" not in lines[0]:
+    if status != 1 or len(lines) != 1 or text not in lines[0] or "to fix it:" not in lines[0]:
         raise Failure(f"uroce doctor ended with {status} and said: {output.strip()[-300:]}")
 
 

@@ -119,7 +119,7 @@ bool export_now(struct export *x)
 	uint32_t n;
 	struct flow *flow = flows_used(x->flows, &n);
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) { /* whole words, see flows.c */
 		now.packets += __atomic_load_n(&flow[i].packets, __ATOMIC_RELAXED);
 		now.octets += __atomic_load_n(&flow[i].octets, __ATOMIC_RELAXED);
 	}

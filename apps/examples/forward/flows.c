@@ -53,7 +53,7 @@ void flows_count(struct flow_table *t, const struct flow_key *key, uint32_t octe
 
 	if (f == NULL)
 		return;
-	/* One writer: whole words, so that who reads meanwhile sees no torn number. */
+	/* One writer: whole words, so that a concurrent reader sees no torn number. */
 	__atomic_store_n(&f->packets, f->packets + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&f->octets, f->octets + octets, __ATOMIC_RELAXED);
 }

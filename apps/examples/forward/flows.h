@@ -33,7 +33,7 @@ struct flow_totals {
 	uint64_t unused[6];
 };
 
-/* What a collector tells a forwarder with rdma_accept(): where to write. Network order. */
+/* A collector's message to a forwarder, in rdma_accept(): where to write. Network order. */
 struct flow_place {
 	uint64_t totals, table; /* addresses */
 	uint32_t rkey;

@@ -99,7 +99,7 @@ static void forward_from(uint16_t port)
 	}
 }
 
-/* What the engine has to send. What the port refuses is lost, and RoCE sends it again. */
+/* Sends the engine's frames. Those that the port refuses are lost, and RoCE sends them again. */
 static void carry_out(void)
 {
 	struct rte_mbuf *m[BURST];

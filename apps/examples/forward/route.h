@@ -13,7 +13,7 @@ struct route {
 	struct rte_ether_addr next_hop;
 };
 
-/* Adds what the text says. False: it is no route, or there are too many. */
+/* Adds the route in the text. False: it is not a route, or there are too many. */
 bool route_add(const char *text);
 /* The longest prefix that has this address (host order); NULL: none. */
 const struct route *route_find(uint32_t address);

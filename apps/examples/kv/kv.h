@@ -70,7 +70,7 @@ static inline uint64_t kv_hash(const void *key, size_t n)
 	return kv_hash_from(UINT64_C(0xcbf29ce484222325), key, n);
 }
 
-/* Of all but the sum itself, as far as it is used. The lengths are right. */
+/* Sums all but the sum itself, as far as it is used. The lengths are right. */
 static inline uint64_t kv_sum(const struct kv_bucket *b)
 {
 	uint64_t h = kv_hash(&b->version, offsetof(struct kv_bucket, key) - sizeof(b->sum));
@@ -79,7 +79,7 @@ static inline uint64_t kv_sum(const struct kv_bucket *b)
 	return kv_hash_from(h, b->value, b->value_length);
 }
 
-/* Whether a bucket was read while nobody changed it. */
+/* Whether a bucket was read while it did not change. */
 static inline bool kv_is_whole(const struct kv_bucket *b)
 {
 	if (b->key_length == 0 && b->sum == 0)

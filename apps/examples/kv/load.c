@@ -54,7 +54,7 @@ static int begin(struct kv *k, unsigned int slot, unsigned int n)
 	return kv_begin(k, slot, key_of(n));
 }
 
-/* What a slot has read. The slot is free then, unless it met a change. */
+/* The result of a slot's read. The slot is free then, unless the bucket changed meanwhile. */
 static int end(struct kv *k, unsigned int slot)
 {
 	const char *key = key_of(load.key[slot]);

@@ -5,7 +5,7 @@
 #include <rte_graph.h>
 #include <rte_graph_worker.h>
 
-/* What a graph's node keeps beside itself. */
+/* The private data of a graph's node. */
 struct polled {
 	struct uroce_engine *engine;
 	uint32_t lcore;

@@ -120,7 +120,7 @@ static int write_many(int n)
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* NULL: there is no such way. */
+/* NULL: the way does not exist. */
 static const struct way *find_way(const char *name)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
@@ -143,7 +143,7 @@ static int run(const struct way *way)
 		return EXIT_FAILURE;
 	}
 	if (uroce_register(engine) != 0 || way->begin(engine) != 0) {
-		fprintf(stderr, "nobody polls the engine\n");
+		fprintf(stderr, "no thread polls the engine\n");
 	} else {
 		status = write_many(WRITES);
 		way->end();

@@ -27,7 +27,7 @@ static int check_element(const struct advise *a, const struct work_sge *sge,
 	if (r == NULL || r->client != a->call->client->number)
 		return call_fail(a->call, EFAULT, "no region has lkey 0x%x", sge->lkey);
 	if (r->pd != a->pd)
-		return call_fail(a->call, EPERM, "lkey 0x%x is of another protection domain",
+		return call_fail(a->call, EPERM, "lkey 0x%x belongs to another protection domain",
 				 sge->lkey);
 	if (r->kind == REGION_WINDOW)
 		return call_fail(a->call, EINVAL, "key 0x%x belongs to a memory window", sge->lkey);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Capture of frames: one at a time, from its command to the end of its connection. The file is the
- * engine's: sealed, so that nobody can cut it under an lcore, and in memory before an lcore writes
+ * engine's: sealed, so that it cannot be cut under an lcore, and in memory before an lcore writes
  * to it, so that none waits for a page.
  */
 #include <errno.h>
@@ -27,11 +27,11 @@ static int check_wish(struct call *call, const struct request_capture *r)
 	const struct capturing *other = call->engine->control->capturing;
 
 	if (call->connection == NULL || !call_sees_all(call))
-		return call_fail(call, EPERM,
-				 "frames are everybody's: only root and the engine's user may "
-				 "capture");
+		return call_fail(
+			call, EPERM,
+			"only root and the engine's user may capture: frames of all users are in it");
 	if (other != NULL)
-		return call_fail(call, EBUSY, "process %d captures already",
+		return call_fail(call, EBUSY, "process %d is already capturing",
 				 (int)other->owner->pid);
 	if (r->snap < LIMIT_CAPTURE_SNAP_MIN || r->snap > LIMIT_CAPTURE_SNAP)
 		return call_fail(call, EINVAL, "snap length %u: must be in %u .. %u", r->snap,

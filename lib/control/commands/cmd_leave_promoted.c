@@ -6,10 +6,10 @@
  *
  *	mover		lcores have the client's mover before they meet peer memory
  *	hold		atomics of peer memory wait: the CPU may still be making some in the file
- *	pieces		whoever looks from now on finds peer memory
+ *	pieces		a look from now on finds peer memory
  *	grace period	lcores that had looked before are done
  *	jobs		what movers were to write in the file goes to peer memory
- *	let go		nobody accesses the file
+ *	let go		no thread accesses the file
  *
  * Nothing here waits for a copy that may block. A client has one command at a time, so none of its
  * regions is being made or changed meanwhile.
@@ -61,7 +61,8 @@ int cmd_leave_promoted(struct call *call)
 	if (o->promoted < 0)
 		return call_fail(call, EINVAL, "the program has not passed its promoted file");
 	if (r->leaves <= o->leaves)
-		return call_fail(call, EINVAL, "the program has left it %u times", o->leaves);
+		return call_fail(call, EINVAL, "the program has left its promoted file %u times",
+				 o->leaves);
 	if (!LIST_EMPTY(&o->promoted_mrs)) {
 		error = client_mover_give(c);
 		if (error != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trace of a queue pair: one at a time, from TRACE_START to TRACE_STOP, whoever asks and whether the
- * queue pair still is. Lcores write it; what is read is a copy.
+ * The trace of a queue pair: one at a time, from TRACE_START to TRACE_STOP, for any asker and
+ * whether the queue pair still is. Lcores write it; what is read is a copy.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -91,9 +91,9 @@ int cmd_trace(struct call *call)
 	struct reply_trace *reply = (struct reply_trace *)&call->reply;
 
 	if (call->connection == NULL || !call_sees_all(call))
-		return call_fail(call, EPERM,
-				 "packets are everybody's: only root and the engine's user may "
-				 "trace");
+		return call_fail(
+			call, EPERM,
+			"only root and the engine's user may trace packets, which may be any user's");
 	if (r->action == TRACE_START)
 		return start(call, r);
 	if (r->action != TRACE_READ && r->action != TRACE_STOP)

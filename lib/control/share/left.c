@@ -15,7 +15,7 @@
 
 struct left_file {
 	struct user *user;
-	int number; /* of the watch: one for each file, whoever registers it */
+	int number; /* of the watch: one for each file, even if several users register it */
 	uint64_t octets;
 	LIST_ENTRY(left_file) link;
 };
@@ -87,7 +87,7 @@ void left_open(struct engine *e)
 		return;
 	}
 	LOG(WARNING,
-	    "inotify is not available: pages of files that programs keep are charged to nobody");
+	    "inotify is not available: pages of files that programs keep count for no user");
 	if (l->watch.fd >= 0)
 		close(l->watch.fd);
 	free(l);

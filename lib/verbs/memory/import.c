@@ -42,7 +42,7 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	int error = token_read(cmd_fd, &token);
 
 	if (error != 0) {
-		client_info("import_device: descriptor %d is not that of a context: %s", cmd_fd,
+		client_info("import_device: descriptor %d is not a context's token: %s", cmd_fd,
 			    strerror(error));
 		return fail_with(error);
 	}
@@ -75,7 +75,7 @@ static int attach_child(struct context *c)
 	error = attachment_command(attachment, COMMAND_IMPORT_CONTEXT, &request.h, sizeof(request),
 				   &reply.h, sizeof(reply), &token, &received);
 	for (uint32_t i = 0; i < received.count; i++)
-		close(received.fd[i]); /* nobody waits for its events */
+		close(received.fd[i]); /* no thread waits for its events */
 	if (error != 0) {
 		attachment_put(attachment);
 		return error;

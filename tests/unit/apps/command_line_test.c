@@ -183,7 +183,7 @@ static const struct wrong wrong[] = {
 	{ { "perf", "--report", "a", "--size", "8" },
 	  "'--size' is not an option (uroce perf --help)" },
 	{ { "perf", "--report", "a", "--peer", "b" },
-	  "--report has both ends here: neither --peer nor --server can be combined with it" },
+	  "--report runs both ends itself: it cannot be combined with --peer or --server" },
 	{ { "perf", "--server", "--size", "8" }, "'--size' is not an option (uroce perf --help)" },
 	{ { "perf", "--server", "--peer", "a" }, "'--peer' is not an option (uroce perf --help)" },
 	{ { "perf", "--server", "--tcp-port", "65536" },
@@ -247,7 +247,7 @@ static const struct wrong wrong[] = {
 	{ { "sim", "--scenario", "incast:1024", "--qps", "65" },
 	  "senders times queue pairs must be at most 65536" },
 	{ { "sim", "--scenario", "incast", "--svg", "x" },
-	  "--svg shows one row of incast: say which by --peers" },
+	  "--svg shows one row of incast: choose it with --peers" },
 };
 
 Test(command_line, wrong_options_are_refused)

@@ -53,7 +53,7 @@ class Doctor(EngineCase):
                     (LINE.match(line).groups() for line in lines)}
             self.assertEqual(len(said), len(lines))
             self.assertEqual(said, {
-                name: (c["result"], c["text"] + (c["mend"] and f"; mend it: {c['mend']}"))
+                name: (c["result"], c["text"] + (c["mend"] and f"; to fix it: {c['mend']}"))
                 for name, c in wanted.items() if c["result"] in results})
             counts = [int(n) for n in SUM.match(last).groups()]
             self.assertEqual(counts, [sum(c["result"] == r for c in wanted.values())
@@ -78,7 +78,7 @@ class Doctor(EngineCase):
                          rf"process {engine.pid}$")
         engine.kill()
         engine.wait()
-        self.assertIn("left by a dead one", self.json()["engine"]["text"])
+        self.assertIn("a dead engine left", self.json()["engine"]["text"])
 
     @staticmethod
     def states(process):

@@ -35,7 +35,7 @@ Test(doctor, engine)
 		  { { "run/uroce/uroced.sock", "" } },
 		  .m = { .socket = SOCKET, .engine_error = ECONNREFUSED },
 		  .verdict = CHECK_OK,
-		  .text = "left by a dead one" },
+		  .text = "a dead engine left" },
 		{ "not allowed",
 		  { { "run/uroce/uroced.sock", "" } },
 		  .m = { .socket = SOCKET, .engine_error = EACCES },

@@ -104,8 +104,7 @@ class Held(EngineCase):
         end = self.run_uroced("--port", "net_memif0", *ADDRESS, eal=[
             f"--vdev=net_memif0,role=client,socket={self.folder}/memif,socket-abstract=no"])
         self.assertEqual((end.returncode, end.stdout), (1, ""))
-        self.assertEqual(end.stderr.splitlines()[-1], "uroced: cannot start port net_memif0: nobody listens at the "
-                         "memif's socket: start its server first")  # the driver says which one, in a line before
+        self.assertEqual(end.stderr.splitlines()[-1], "uroced: cannot start port net_memif0: no process listens on the memif's socket: start its server first")  # the driver says which one, in a line before
 
     def test_a_socket(self):
         """... of another engine, by an engine that has opened its port by then."""

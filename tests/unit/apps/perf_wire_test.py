@@ -29,7 +29,7 @@ class Wire(EngineCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, server)
         line = server.stdout.readline()
-        found = re.match(r"uroce0 \(.*\), IB MTU \d+: clients may come to TCP port (\d+)\n$", line)
+        found = re.match(r"uroce0 \(.*\), IB MTU \d+: waiting for clients on TCP port (\d+)\n$", line)
         self.assertTrue(found, line)
         return server, found[1]
 
@@ -178,7 +178,7 @@ class Wire(EngineCase):
         self.assertEqual(client.returncode, 1)
 
     def test_what_a_server_refuses(self):
-        """Octets of another protocol, numbers that cannot be, ends in the middle."""
+        """Octets of another protocol, impossible numbers, ends in the middle."""
         server, port = self.serve()
         good = [MAGIC, 1, 1024, 1, 16, 4096, 0, 0, 0]
         wrong = [(0, MAGIC + 1), (2, 0), (2, 1500), (2, 8192), (3, 0), (3, 16385), (4, 0),
@@ -213,7 +213,7 @@ class Wire(EngineCase):
             said = client.communicate(timeout=ENOUGH)[1]
             one.close()
         self.assertEqual(client.returncode, 1)
-        self.assertIn("no `uroce perf --server` of this version", said)
+        self.assertIn("not a `uroce perf --server` of this version", said)
 
     def test_nothing_is_left(self):
         """Of a client that has gone, in both engines."""

@@ -326,7 +326,7 @@ class Prompt(EngineCase):
         until(lambda: self.traffic(sink, "rx")[0] > 1000, "1000 messages")
         messages, octets = self.traffic(sink, "rx")
         self.assertEqual(octets, 1000 * messages)
-        self.assertIn("start tx 10.7.0.1 7: it runs already; `stop` ends it",
+        self.assertIn("start tx 10.7.0.1 7: already running; `stop` ends it",
                       self.command(source, "start tx 10.7.0.1 7"))
         self.command(source, "set traffic period 1")
         source.read_until("\ntx: ")
@@ -363,7 +363,7 @@ class Prompt(EngineCase):
                 ("set traffic rate -1", "must be in 0 .. 1000000000"),
                 ("set traffic period 3601", "must be in 0 .. 3600"),
                 ("start tx 2001:db8::1 0x12",
-                 "the engine has no address of this kind (Invalid argument)"),
+                 "the engine has no address of this family (Invalid argument)"),
                 ("stop", "no traffic runs")):
             self.assertEqual(self.command(terminal, command), f"{command}: {why}\n")
         terminal.write("quit\n")
@@ -483,7 +483,7 @@ class Prompt(EngineCase):
 
     def test_rates_that_cannot_be(self):
         terminal = self.impaired_terminal()
-        none = "there is no rate, so nothing waits; `set impair rate` comes first"
+        none = "no frame waits without a rate; use `set impair rate` first"
         rate = "must be off, or bits a second, 100k .. 1000G (k, M, G: 1000, ...)"
         octets = "must be octets, 1k .. 16M (k, M: 1024, ...)"
 

@@ -80,7 +80,7 @@ Test(missing, a_device_of_the_kernel)
 {
 	make(DEVICE, NULL);
 	make(DEVICE "/driver", "../../drivers/ixgbe");
-	says(DEVICE, "is the kernel's, by its driver ixgbe: ");
+	says(DEVICE, "is bound to the kernel's driver ixgbe: ");
 	says(DEVICE, "dpdk-devbind.py -b vfio-pci " DEVICE);
 }
 
