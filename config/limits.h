@@ -53,8 +53,8 @@
 #define LIMIT_RENDEZVOUS    16u /* under way on one queue pair */
 #define LIMIT_TICKETS	    64u /* unsettled copies of one queue pair */
 #define LIMIT_TICKETS_NEW   8u /* ... at first: most queue pairs settle each copy at once */
-#define LIMIT_WAIT_SHARE    10u /* one part in so many of the time, one user may wait for lcores */
-#define LIMIT_WAIT_BURST_MS 100u /* ... beyond so much at once */
+#define LIMIT_WAIT_SHARE    10u /* a user may wait for lcores for 1 / N of the time */
+#define LIMIT_WAIT_BURST_MS 100u /* ... and for this much at once */
 #define LIMIT_PROMOTED_USES 65536u /* pieces of a program's regions in its promoted file */
 #define LIMIT_COPY_WAIT	    10000u /* ms a command waits for copies; then its program is detached */
 
@@ -69,11 +69,11 @@
 #define LIMIT_CROSSING	     1024u /* ... that wait for room there */
 #define LIMIT_LCORE_MESSAGES 64u /* requests of the control path */
 #define LIMIT_BATCH_COPIES   512u /* copies into peer memory of one rx round */
-#define LIMIT_BATCH_TICKETS  128u /* packets that they are of */
+#define LIMIT_BATCH_TICKETS  128u /* packets that these belong to */
 #define LIMIT_MODERATED	     32u /* CQs with a moderated event that one poll looks at */
 #define LIMIT_DRAIN	     256u /* requests of one queue pair that are taken at once */
 #define LIMIT_DRAINED	     1024u /* ... of all in one poll, and one queue pair's more */
-#define LIMIT_SEND_TRIES     4u /* of a port that takes nothing, before its frames wait */
+#define LIMIT_SEND_TRIES     4u /* at a port that takes nothing, before its frames wait */
 #define LIMIT_STALL_US	     5u /* before a port or lcore that was full is tried again */
 #define LIMIT_WAITING	     8192u /* frames that wait for the port, or for other lcores */
 #define LIMIT_STUCK_MS	     1000u /* that they wait before they are dropped */
@@ -98,17 +98,17 @@
 
 /* Movers: threads that copy where an lcore may not (lcore/moving). */
 #define LIMIT_JOBS	  128u /* of one lcore under way */
-#define LIMIT_JOBS_KEPT	  8u /* of them, for users who have none */
+#define LIMIT_JOBS_KEPT	  8u /* ... kept for users who have none */
 #define LIMIT_JOB_COPIES  256u
-#define LIMIT_JOB_TICKETS 64u /* packets that they are of */
+#define LIMIT_JOB_TICKETS 64u /* packets that these belong to */
 #define LIMIT_HELD	  6400u /* packets of one lcore that wait: of eight full windows */
-#define LIMIT_HELD_KEPT	  128u /* of them, for users who have few, */
-#define LIMIT_HELD_FEW	  16u /* ... which is so many */
+#define LIMIT_HELD_KEPT	  128u /* ... kept for users who have few, */
+#define LIMIT_HELD_FEW	  16u /* ... that is, at most this many */
 
 /* Packets behind gaps (lib/lcore/moving/behind.c). */
 #define LIMIT_BEHIND	  4096u /* of one lcore: sixteen full windows, less than it has buffers */
-#define LIMIT_BEHIND_KEPT 512u /* of them, for users who have few, */
-#define LIMIT_BEHIND_FEW  64u /* ... which is so many */
+#define LIMIT_BEHIND_KEPT 512u /* ... kept for users who have few, */
+#define LIMIT_BEHIND_FEW  64u /* ... that is, at most this many */
 
 /* The control thread. */
 #define LIMIT_BEAT_MS		 40u /* between heartbeats in the pages of programs */
@@ -126,7 +126,7 @@
 #define LIMIT_FLIP_AHS		 256u /* address handles that are replaced together */
 #define LIMIT_FLIP_LOOKS	 256u /* destinations that one slice looks at */
 #define LIMIT_NEIGHBOUR_WAIT_MS	 5u /* between looks while an answer is awaited */
-#define LIMIT_NEIGHBOUR_RETRY_MS 500u /* ... while somebody is unreachable */
+#define LIMIT_NEIGHBOUR_RETRY_MS 500u /* ... while a neighbour is unreachable */
 #define LIMIT_STRANGERS_AT_ONCE	 256u /* frames that are not RoCE, before others have their turn */
 #define LIMIT_STRANGERS		 1024u /* of them that wait */
 #define LIMIT_CROWDED		 1024u /* queue pairs that wait for room for more unsettled copies */
@@ -139,7 +139,7 @@
 #define LIMIT_CM_QUEUE	 65536u /* messages to ourselves that wait */
 #define LIMIT_CM_MADS	 512u /* datagrams from lcores that wait: the rest of a flood is dropped */
 #define LIMIT_CM_AT_ONCE 64u /* messages of one tick */
-#define LIMIT_CM_STRAYS	 2000u /* answers a second to what belongs to no connection */
+#define LIMIT_CM_STRAYS	 2000u /* answers a second to messages that belong to no connection */
 
 /* Packet buffers. */
 #define LIMIT_POOL_BASE	 4096u /* of an engine, */
@@ -164,7 +164,7 @@
 	2000u /* before a gap is reported by a NAK, too, to a peer that was told selectively */
 #define LIMIT_PROBE_START_US  1000u /* silence before a probe while no round trip is known */
 #define LIMIT_PROBE_MIN_US    40u /* ... and at least */
-#define LIMIT_PROBES_ALONE    3u /* after so many without an answer nothing is on its way */
+#define LIMIT_PROBES_ALONE    3u /* after N without an answer nothing is on its way */
 #define LIMIT_PROBE_DOUBLINGS 12u /* of the wait for the next probe: the ACK timeout comes first */
 
 /* Paths: the way to one peer, of one lcore. */
@@ -185,9 +185,9 @@
 #define LIMIT_PATH_STEP_US  100u /* a window grows by a packet in that time, or in a round trip */
 #define LIMIT_PATH_STALL_MS \
 	10u /* after a port took nothing: round trips may be longer by that time */
-#define LIMIT_PATH_MIN_S 10u /* the least round trip is that of this period and the last */
+#define LIMIT_PATH_MIN_S 10u /* the least round trip is the least of this period and the last */
 
-/* All programs together: one program at its limits leaves as much for others. */
+/* All programs together: a program at its limits leaves at least as much for others. */
 #define LIMIT_ENGINE_QPS	(4 * LIMIT_QPS)
 #define LIMIT_ENGINE_CQS	(4 * LIMIT_CQS)
 #define LIMIT_ENGINE_MRS	(2 * LIMIT_MRS) /* their keys are made at start */
@@ -204,13 +204,13 @@
 #define LIMIT_ENGINE_CM_IDS	(8 * LIMIT_CLIENT_CM_IDS)
 #define LIMIT_ENGINE_CM_JOINS	(8 * LIMIT_CLIENT_CM_JOINS)
 
-/* What the engine's process itself needs, apart from its users: lib/control/share/user.c. */
+/* The engine's own needs, apart from its users: lib/control/share/user.c. */
 #define LIMIT_OWN_DESCRIPTORS \
 	(4 * LIMIT_COMMAND_FDS) /* of a message being handled, and of files read now and then */
 #define LIMIT_OWN_MAPPINGS 4096u /* of the allocator and of threads */
 #define LIMIT_MALLOC_MAPS  131072u /* octets from which on the allocator may make a mapping */
 
-/* What one client may hold, so that there is some left for others. */
+/* Limits of one client, so that some is left for others. */
 #define LIMIT_CLIENT_CONTEXTS 1024u
 #define LIMIT_CLIENT_XRCDS    256u /* each takes a descriptor of the engine */
 #define LIMIT_CLIENT_CHANNELS 1024u
@@ -232,7 +232,7 @@
 #define LIMIT_EMBEDDED_ENGINES	16u
 #define LIMIT_HANDED		1024u /* frames that wait in each direction of a handed port's queue, */
 #define LIMIT_HANDED_MOST	65536u /* ... and the most that a program may choose */
-#define LIMIT_LEAVE_POLL	(1 * TIME_S) /* for who is in uroce_poll() when the engine ends */
+#define LIMIT_LEAVE_POLL	(1 * TIME_S) /* for calls in uroce_poll() when the engine ends */
 #define LIMIT_QUERY_WAIT	3000u /* ms for the facts of a device */
 #define LIMIT_COMMAND_WAIT	30000u /* ms for the reply to a command */
 #define LIMIT_RESOLVE_WAIT	3500u /* ms for a next hop; the engine asks three times, 1 s each */
@@ -240,7 +240,7 @@
 #define LIMIT_MUTE_WAIT		10u /* ms that a read of a mute event descriptor blocks */
 #define LIMIT_LOCK_SPINS	64u /* tries of a queue's lock between two sched_yield() */
 #define LIMIT_EMPTY_POLLS	64u /* in a row, before the core is offered to others ... */
-#define LIMIT_EMPTY_POLLS_EVERY 16u /* ... with one in so many */
+#define LIMIT_EMPTY_POLLS_EVERY 16u /* ... with one poll in this many */
 #define LIMIT_COUNTER_POINTS	64u /* of one counters object */
 
 /* Promotion of registered memory, in one program. */
@@ -252,7 +252,7 @@
 #define LIMIT_PROMOTE_VAIN	 256u /* ranges promoted in vain that are remembered; a power of two */
 #define LIMIT_PROMOTE_LOSS	 50u /* ms that a program may lose by promotion in vain ... */
 #define LIMIT_PROMOTE_LOOKS	 1000u /* ms that it may look whether memory may be promoted ... */
-#define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one in so many of its time */
+#define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one part in this many of its time */
 #define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
 #define LIMIT_FORK_WAIT		 5000u /* ms that a fork waits for an engine to leave the memory */
 
@@ -274,7 +274,7 @@
 #define LIMIT_NEIGHBOUR_REACHABLE   (30 * TIME_S) /* an answer is trusted this long, RFC 4861 10 */
 #define LIMIT_NEIGHBOUR_FAILED_HOLD (3 * TIME_S) /* a failure is reported this long, then retried */
 #define LIMIT_NEIGHBOUR_CHANGE	    (100 * TIME_MS) /* between two changes of a MAC address */
-#define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that nobody asks for is dropped */
+#define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that is not asked for is dropped */
 #define LIMIT_WATCH_SLOTS	    2048u /* next hops with remembered answers of the kernel */
 #define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
 
@@ -282,16 +282,16 @@
 #define LIMIT_BACKLOG		  256 /* programs that wait to be accepted */
 #define LIMIT_RECLAIM		  64u /* objects of a program that ended, between two looks at the clock */
 #define LIMIT_RECLAIM_DETACH	  256u /* queue pairs that one message detaches from an lcore */
-#define LIMIT_SETTLE_LOOK	  (10 * TIME_MS) /* in case no report of an ended copy comes, ... */
-#define LIMIT_SETTLE_LOOK_LATER	  (200 * TIME_MS) /* ... and where none is requested */
-#define LIMIT_GRAVE_NEW		  (1 * TIME_S) /* so long an ended client is waited for like a command */
+#define LIMIT_SETTLE_LOOK	  (10 * TIME_MS) /* if no report of an ended copy comes, ... */
+#define LIMIT_SETTLE_LOOK_LATER	  (200 * TIME_MS) /* ... and while none is requested */
+#define LIMIT_GRAVE_NEW		  (1 * TIME_S) /* an ended client is waited for like a command */
 #define LIMIT_DROPS_END_MS	  300 /* for sockets that are given away when the engine ends */
 #define LIMIT_SMALL_DISPOSALS	  2048 /* jobs of 512 octets, which are freed at once */
 #define LIMIT_HANDLES_AT_REST	  64u /* freed handles of a kind that are not used again yet */
 #define LIMIT_PEER_BUCKETS	  65536u
 #define LIMIT_DESTINATION_BUCKETS 4096u
-#define LIMIT_CM_PORT_FIRST	  32768u /* of the ports of rdma_cm that are chosen, ... */
-#define LIMIT_CM_PORTS		  28232u /* ... and how many they are */
+#define LIMIT_CM_PORT_FIRST	  32768u /* of the ports that rdma_cm chooses, ... */
+#define LIMIT_CM_PORTS		  28232u /* ... and their number */
 #define LIMIT_CM_RESOLVE_LOOK	  (2 * TIME_MS) /* between two looks for a neighbour */
 #define LIMIT_AH_ASK_US		  2000u /* between two questions of ibv_create_ah for a neighbour */
 #define LIMIT_MTU_WITHOUT_PORT	  4200u /* octets; of an engine for programs of its host alone */
@@ -323,7 +323,7 @@
 #define LIMIT_RS_RESOLVING	     16 /* ... resolved at once: each has descriptors */
 #define LIMIT_RS_UDP_BURST	     64 /* UDP datagrams that are read at once */
 
-/* What both sides of the control socket map. */
+/* The memory that both sides of the control socket map, and their messages. */
 #define LIMIT_ARENA_BYTES   (UINT64_C(8) << 30) /* sparse: only touched pages use memory */
 #define LIMIT_COMMAND_BYTES 4096u /* one control message */
 #define LIMIT_COMMAND_FDS   20u /* descriptors with one control message */

@@ -148,7 +148,7 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 
 #define ADDRESS_LOOKS 4 /* at a list that changes while it is read */
 
-/* What a part of the kernel's list says. */
+/* Reads a part of the kernel's list. */
 struct address_list {
 	uint32_t ifindex; /* whose are wanted */
 	uint32_t count[3]; /* by class */
@@ -165,7 +165,7 @@ static int address_class(const struct gid *g)
 	return g->octet[0] == 0xfe && (g->octet[1] & 0xc0) == 0x80 ? 0 : 2;
 }
 
-/* Of a point-to-point interface IFA_ADDRESS is the other end's. */
+/* On a point-to-point interface IFA_ADDRESS is the other end's. */
 static bool read_address(const struct nlmsghdr *h, struct gid *gid)
 {
 	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);

@@ -22,9 +22,9 @@ bool interface_events_happened(struct mnl_socket *events);
 void interface_events_close(struct mnl_socket *events);
 
 /*
- * A descriptor to ask with, of this namespace, or -1. Who asks again and again keeps one: programs may
- * have taken the last of the process's, and that must not look like a link that is down. -1 where one
- * is wanted: one is made for the question.
+ * A descriptor to ask with, of this namespace, or -1. A caller that asks again and again keeps one:
+ * programs may have taken the last of the process's, and that must not look like a link that is
+ * down. -1 where one is wanted: one is made for the question.
  */
 int interface_socket(void);
 
@@ -44,7 +44,7 @@ int interface_request(int fd, uint32_t ifindex, unsigned long request, struct if
  * tried again.
  */
 
-/* Whether somebody above it wants frames for other MACs. */
+/* Whether an interface above it wants frames for other MACs. */
 bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous);
 /* Fills p->address: link-local, IPv4, then other IPv6 addresses, each in the kernel's order. */
 bool interface_addresses(uint32_t ifindex, struct port *p);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine and its drivers say: DPDK's log, type "uroce", so that `--log-level=uroce:LEVEL`
- * decides how much, and a program with the engine inside has one log for all (rte_openlog_stream).
- * The libraries in programs have a log of their own (client/log.h): there is no DPDK in them.
+ * The log of the engine and its drivers: DPDK's log, type "uroce", so that
+ * `--log-level=uroce:LEVEL` decides how much, and a program with the engine inside has one log for
+ * all (rte_openlog_stream). The libraries in programs have a log of their own (client/log.h): there
+ * is no DPDK in them.
  */
 #ifndef DRIVERS_LOG_H
 #define DRIVERS_LOG_H
@@ -11,7 +12,7 @@
 
 extern int uroce_log;
 
-/* level: ERR if something of the engine's own failed, WARNING if somebody else is to blame. */
+/* level: ERR if something in the engine failed, WARNING if the cause is outside of it. */
 #define LOG(level, format, ...) \
 	rte_log(RTE_LOG_##level, (uint32_t)uroce_log, "uroce: " format "\n", ##__VA_ARGS__)
 

@@ -29,7 +29,9 @@ union netlink_answer {
  * that does not come; otherwise it does not wait. NULL and errno on failure.
  */
 struct mnl_socket *netlink_open(bool waits);
-/* A socket that gets what is announced to the groups (RTMGRP_*). It never waits. NULL and errno. */
+/*
+ * A socket that gets the announcements to these groups (RTMGRP_*). It never waits. NULL and errno.
+ */
 struct mnl_socket *netlink_listen(uint32_t groups);
 /* NULL is allowed. */
 void netlink_close(struct mnl_socket *s);
@@ -51,7 +53,7 @@ int netlink_ask(struct mnl_socket *s, const union netlink_question *q, union net
 int netlink_list(struct mnl_socket *s, const union netlink_question *q, mnl_cb_t take, void *arg);
 
 /*
- * Gives each announcement that is there to `take` (NULL: nobody), of 256 datagrams at most. True:
+ * Gives each announcement that has arrived to `take` (NULL: none), of at most 256 datagrams. True:
  * something was announced. *lost becomes true if some of it was lost.
  */
 bool netlink_read(struct mnl_socket *s, mnl_cb_t take, void *arg, bool *lost);

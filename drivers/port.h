@@ -63,7 +63,7 @@ struct port {
 	uint32_t ifindex;
 	struct kernel_interface *kernel; /* gets frames that are not RoCE; NULL: none */
 	nanotime nap; /* how long an idle lcore may sleep without a bell */
-	/* addresses of the interface (netdev); otherwise the engine uses those of --ip */
+	/* addresses of the interface (netdev); otherwise the engine uses the ones of --ip */
 	uint32_t addresses;
 	struct {
 		struct gid gid;

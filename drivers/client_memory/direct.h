@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of a client that the engine maps itself. A file that somebody can shorten would raise
+ * Files of a client that the engine maps itself. A file that a program can shorten would raise
  * SIGBUS in the engine. So it maps only files that are sealed against shrinking; for all others the
  * caller uses peer memory (peer.h).
  */

@@ -170,7 +170,7 @@ static bool atomic_of_peer(struct mover *m, const struct peer_copy *c)
 	return error == 0;
 }
 
-/* Acquire: pairs with the release of whoever made it peer memory, of this memory. */
+/* Acquire: pairs with the release of the thread that made this memory peer memory. */
 static bool is_direct(const struct peer_copy *c)
 {
 	return __atomic_load_n(&c->direct, __ATOMIC_ACQUIRE) != NULL;
@@ -254,7 +254,7 @@ static void wait_for_work(struct mover *m)
 	}
 	__atomic_store_n(&m->sleeping, 0, __ATOMIC_RELAXED);
 	if (read(m->wake_fd, &count, sizeof(count)) < 0)
-		return; /* EAGAIN: nobody wrote to it */
+		return; /* EAGAIN: it was not written */
 }
 
 static void *mover_run(void *arg)

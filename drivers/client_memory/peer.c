@@ -87,7 +87,7 @@ int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_
 	if (*fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? errno : EACCES;
 	/*
-	 * The descriptor is opened first. After an execve(2) in between, the address is that of the
+	 * The descriptor is opened first. After an execve(2) in between, the address belongs to the
 	 * new program, and the memory that we hold does not have the proof there.
 	 */
 	*at = address_of_proof(pid);

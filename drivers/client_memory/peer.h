@@ -76,7 +76,7 @@ struct peer_proof {
  * Opens the memory of a process and checks the proof there. 0: *fd is the descriptor, for the
  * caller to close, and *at the address of the proof. EACCES: not permitted, or no such process;
  * EPERM: the process runs another program; EMFILE, ENFILE or ENOMEM. The caller checks afterwards
- * that the pid is still that of its client. May block for as long as the client wants.
+ * that its client still has the pid. May block for as long as the client wants.
  */
 int peer_memory_find(pid_t pid, const struct peer_proof *proof, int *fd, uint64_t *at);
 /*
@@ -103,9 +103,9 @@ int peer_memory_clone(struct peer_memory *to, const struct peer_memory *from);
 bool peer_memory_alive(const struct peer_memory *m);
 
 /*
- * Makes n copies in order and sets `ok` of each. After one that fails, only those of its chain are
- * not made. m may be NULL if every copy names its memory or is direct. No copy may be an atomic.
- * May block.
+ * Makes n copies in order and sets `ok` of each. After one that fails, only the copies of its chain
+ * are not made. m may be NULL if every copy names its memory or is direct. No copy may be an
+ * atomic. May block.
  */
 void peer_memory_copy(const struct peer_memory *m, struct peer_copy *copy, uint32_t n);
 /* The same for chains that continue over several calls. */

@@ -81,11 +81,11 @@ void peer_locks_hold(struct peer_locks *l)
 
 void peer_locks_let_go(struct peer_locks *l)
 {
-	/* release: pairs with is_held, whoever begins now sees the last direct atomic */
+	/* release: pairs with is_held: a thread that begins now sees the last direct atomic */
 	__atomic_store_n(&l->held, 0, __ATOMIC_RELEASE);
 }
 
-/* Whoever has seen (acquire) that memory is peer memory sees that it was held before. */
+/* A thread that has seen (acquire) that memory is peer memory sees that it was held before. */
 static bool is_held(const struct peer_locks *l)
 {
 	return __atomic_load_n(&l->held, __ATOMIC_ACQUIRE) != 0;

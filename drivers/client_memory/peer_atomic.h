@@ -30,7 +30,7 @@ struct peer_atomic {
 	uint64_t compare;
 	uint64_t value;
 	uint64_t original; /* out */
-	/* between two tries: who held the stripe, and since when we know it; initially 0 */
+	/* between two tries: the holder of the stripe, and since when we know it; initially 0 */
 	uint64_t holder;
 	nanotime since;
 };

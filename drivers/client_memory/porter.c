@@ -290,7 +290,7 @@ static void let_go(int channel)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for the porters */
+	signal(SIGCHLD, SIG_IGN); /* the porters are not waited for */
 	setsid();
 	prctl(PR_SET_NAME, "uroce-porters");
 	if (channel > 0)

@@ -49,7 +49,7 @@ struct porter_report {
 	uint32_t count; /* descriptors that came with the message */
 	uint32_t passed; /* bit i: descriptor i comes with the report; they keep their order */
 	uint32_t lost; /* 1: there were too many descriptors, or one could not be passed on */
-	uint32_t described; /* 1: `device` and `inode` are those of the only descriptor */
+	uint32_t described; /* 1: `device` and `inode` belong to the only descriptor */
 	uint32_t greeted; /* PORTER_GREET, 1: the four members below are valid */
 	/* 0: /proc/PID/mem is the last descriptor; else an errno of peer_memory_find */
 	int32_t found;

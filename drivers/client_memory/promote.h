@@ -34,9 +34,9 @@
  * A fork's child gets private copies of all promoted pages as they were at the fork. Other threads
  * do not write them while they are copied (promote_hold.c). Where threads cannot be held back, the
  * memory is taken back before the fork, and regions stay registered without it
- * (promote_take_back.c). What the engine writes meanwhile may be copied in part, as with hardware,
- * whose writes do not wait for a fork either. After vfork or clone(2) the child gets no copies,
- * because it calls exec next.
+ * (promote_take_back.c). Data that the engine writes meanwhile may be copied in part, as with
+ * hardware, whose writes do not wait for a fork either. After vfork or clone(2) the child gets no
+ * copies, because it calls exec next.
  */
 #ifndef CLIENT_MEMORY_PROMOTE_H
 #define CLIENT_MEMORY_PROMOTE_H

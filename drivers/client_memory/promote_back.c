@@ -23,9 +23,9 @@ static bool piece_of(const struct mapping *m, uint64_t from, uint64_t to, struct
 }
 
 /*
- * Without holding anybody back. What the program may not write, nobody writes, as no region has it
- * any more. `alone`: no other part is in the slot. If there is one, the program may write the holes
- * of this part through a mapping of the other that it has enlarged.
+ * Without holding threads back. Memory that the program may not write is not written by others, as
+ * no region has it any more. `alone`: no other part is in the slot. If there is one, the program
+ * may write the holes of this part through a mapping of the other that it has enlarged.
  */
 static bool demote_unheld(const struct mapping *piece, bool alone)
 {

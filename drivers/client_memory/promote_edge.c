@@ -6,7 +6,7 @@
  *	| page          | page | ... | page          |
  *	|hd| the region               |  unused      |	hd: sizes of the allocation, 16 octets
  *
- * All other pages may hold data of somebody who does not expect promotion; see
+ * All other pages may hold data of code that does not expect promotion; see
  * docs/decisions/0003-client-memory.md.
  */
 #include <stdint.h>

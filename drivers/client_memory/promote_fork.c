@@ -102,6 +102,7 @@ static uint32_t each_of_ours(bool (*give)(const struct mapping *m))
 
 static bool (*leave_engines)(uint32_t leaves);
 
+/* Relaxed: the function is a constant of the program, and a fork that does not see it has no engine. */
 void promote_before_fork(bool (*leave)(uint32_t leaves))
 {
 	__atomic_store_n(&leave_engines, leave, __ATOMIC_RELAXED);
@@ -112,7 +113,7 @@ static bool take_one(const struct mapping *m)
 	return promote_take_back(m, false);
 }
 
-/* The engines first: then nobody writes the file but through the mappings that are replaced. */
+/* The engines first: then the file is written only through the mappings that are replaced. */
 static void take_all_back(void)
 {
 	bool (*leave)(uint32_t leaves) = __atomic_load_n(&leave_engines, __ATOMIC_RELAXED);

@@ -88,7 +88,7 @@ bool promote_can_hold(const struct mapping *m, uint32_t count)
 	return whole;
 }
 
-/* ---- what is held ---- */
+/* ---- held memory ---- */
 
 static void hold_one(const struct mapping *m)
 {

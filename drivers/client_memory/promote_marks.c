@@ -8,8 +8,9 @@
  *	[page]  - - - - - - - - - - - - - - - - - - - - - -  [page|    |    ]
  *	the same marks, and nothing below it
  *
- * mremap(2) with an old size of 0 does so with shared mappings, marks included. If there is no room at such an address,
- * or the limit of locked memory is reached, smaps is read up to the mapping itself.
+ * mremap(2) with an old size of 0 makes such copies of shared mappings, marks included. If there is
+ * no room at such an address, or the limit of locked memory is reached, smaps is read up to the
+ * mapping itself.
  */
 #include "base/memory_call.h"
 #include "drivers/client_memory/promote_private.h"
@@ -17,7 +18,7 @@
 #define LOW_FIRST 0x10000u /* vm.mmap_min_addr of all distributions, and the next ones */
 #define LOW_TRIES 16u
 
-/* A page that nobody else has, or NULL. An older kernel may choose another address. */
+/* A free page, or NULL. An older kernel may choose another address. */
 static void *low_page(void)
 {
 	for (uintptr_t i = 1; i <= LOW_TRIES; i++) {

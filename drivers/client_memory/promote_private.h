@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of promotion share. The caller of each function holds promote_state.lock. */
+/* Shared by the files of promotion. The caller of each function holds promote_state.lock. */
 #ifndef CLIENT_MEMORY_PROMOTE_PRIVATE_H
 #define CLIENT_MEMORY_PROMOTE_PRIVATE_H
 
@@ -32,7 +32,7 @@ struct vain {
 	uint32_t waits; /* how many of them are left */
 };
 
-/* What may take so much CPU time in all, and besides a share of the time since it began. */
+/* A budget of CPU time: so much in all, and besides a share of the time since it began. */
 struct promote_budget {
 	int64_t spent, since; /* ns */
 };
@@ -104,7 +104,7 @@ bool promote_allowed(const struct mapping *m);
 
 /* promote_peer.c */
 
-/* Notes what is not promoted of the region as peer memory. Fills in `known`. */
+/* Notes the parts of the region that are not promoted as peer memory. Fills in `known`. */
 void promote_peer_enter(struct promote_region *r);
 void promote_peer_leave(const struct promote_region *r);
 /* Whether anything in [start, end) is, or may be, peer memory. */
@@ -189,7 +189,7 @@ bool promote_read_marks(struct mapping *m);
 /* promote_take_back.c */
 
 /*
- * Makes a mapping of the file private without holding anybody back. Its pages that are in the file
+ * Makes a mapping of the file private without holding threads back. Its pages that are in the file
  * become private pages; `holes`: all pages do. False: it is still shared.
  */
 bool promote_take_back(const struct mapping *m, bool holes);
@@ -203,7 +203,8 @@ void promote_tidy_left(void);
 void promote_forget_left(void);
 
 /*
- * promote_back.c: counts one user less of [offset, offset + length) and demotes what has none left.
+ * promote_back.c: counts one user less of [offset, offset + length) and demotes parts without
+ * users.
  */
 void promote_release_parts(uint64_t offset, uint64_t length);
 /* Demotes what could not be demoted before, because it was also peer memory of another region. */

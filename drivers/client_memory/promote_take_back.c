@@ -7,7 +7,7 @@
  *     writes the file.
  *  2. The kernel makes private pages of those that are in the file (MADV_POPULATE_WRITE, Linux
  *     5.14). No octet changes, and a write of another thread meanwhile is kept.
- *  3. The file's pages are freed; the private ones stay. What was a hole stays one, and reads as
+ *  3. The file's pages are freed; the private ones stay. Holes stay holes, and read as
  *     zeros.
  *
  * Before step 1 no engine may map these pages, for it would go on writing the file.

@@ -2,8 +2,10 @@
 /*
  * net_af_xdp under --netdev receives the engine's RoCE frames only (drivers/xdp). Steering rules may want
  * others, which the kernel keeps: a packet socket beside the port gets a copy of those, as
- * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and nobody
- * reads it. With them a poll costs one system call more.
+ * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and it is not
+ * read. With them a poll costs one system call more.
+ *
+ * `wide` is relaxed: the control thread changes the filter, and an lcore may see so a poll later.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>

@@ -24,7 +24,7 @@ static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan
 }
 
 /*
- * The process that listens there. False: it does not say whose it is, or is of a user who cannot have the
+ * The process that listens there. False: its user is unknown, or is one who cannot have the
  * interface. Any user may take any such name, and a packet socket needs more than that.
  */
 static bool ask(const struct sockaddr_un *at, socklen_t length, struct ucred *who)

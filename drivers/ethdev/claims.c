@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one engine at a time may have of the world behind a port: the Linux interface that its driver reaches, or
- * the client's end of a memif, whose server takes one client. From the port, or from a device's arguments
- * before there is one: to make a second device may harm the first engine, as a tap whose second process
- * ends is shut down, and net_af_xdp leaves a program behind.
+ * The part of the world behind a port that one engine at a time may have: the Linux interface that
+ * its driver reaches, or the client's end of a memif, whose server takes one client. From the port,
+ * or from a device's arguments before there is one: to make a second device may harm the first
+ * engine, as a tap whose second process ends is shut down, and net_af_xdp leaves a program behind.
  */
 #include <net/if.h>
 #include <stdio.h>

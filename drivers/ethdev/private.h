@@ -94,7 +94,10 @@ void af_xdp_sockets_find(struct af_xdp_sockets *all);
 /* The one that is open now and was not before; -1: none. */
 int af_xdp_socket_new(const struct af_xdp_sockets *before);
 
-/* aside.c: a packet socket for what is not RoCE, shut until steering rules want such frames. */
+/*
+ * aside.c: a packet socket for frames that are not RoCE, closed until steering rules want such
+ * frames.
+ */
 struct aside *aside_open(uint32_t ifindex, struct rte_mempool *pool);
 int aside_fd(const struct aside *a);
 void aside_widen(struct aside *a, bool every_frame);

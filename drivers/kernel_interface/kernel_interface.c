@@ -36,7 +36,7 @@ struct kernel_interface {
 	bool unread; /* something was announced, and is not known yet */
 	bool fill_checksums;
 	bool carrier;
-	atomic_uint_fast64_t lost; /* written by the thread that takes */
+	atomic_uint_fast64_t lost; /* a counter, relaxed; written by the thread that takes */
 	struct kernel_interface_state state;
 };
 
@@ -87,7 +87,7 @@ static int make_tap(const char *name)
 	int fd, error;
 
 	if (if_nametoindex(name) != 0) {
-		errno = EEXIST; /* it may be a tap that waits for somebody, but not for us */
+		errno = EEXIST; /* it may be a tap that waits for another process */
 		return -1;
 	}
 	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);

@@ -132,7 +132,7 @@ static bool neighbour_changed(struct kernel_watch *w, const struct nlmsghdr *h)
 	return true;
 }
 
-/* Who reads announcements, and what became of it. */
+/* The reader of announcements, and its result. */
 struct reader {
 	struct kernel_watch *watch;
 	void (*lost)(void *arg, const struct gid *hop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel announces of its neighbours and routes, beside the answers that it gave us: whether
+ * The kernel's announcements of neighbours and routes, beside the answers that it gave us: whether
  * a flow that was made of such an answer should be made again. Neighbours come and go in the
  * kernel's table as its own traffic wants them; ours goes on by the last answer meanwhile, and only
  * another MAC address or another route is a change.

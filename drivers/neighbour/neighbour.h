@@ -68,12 +68,12 @@ bool neighbour_input(struct neighbour_table *t, const uint8_t *frame, uint32_t l
 
 /*
  * 0 and the MAC address of the next hop towards gid; EINPROGRESS while it is being resolved;
- * EHOSTUNREACH if nobody answered, there is no route, or gid is neither unicast nor multicast.
+ * EHOSTUNREACH if no host answered, there is no route, or gid is neither unicast nor multicast.
  */
 int neighbour_resolve(struct neighbour_table *t, const struct gid *gid, nanotime now,
 		      struct mac *mac);
 
-/* Sends what is due; returns the latest time of the next call (TIME_NEVER: nothing is pending). */
+/* Sends due frames; returns the latest time of the next call (TIME_NEVER: nothing is pending). */
 nanotime neighbour_tick(struct neighbour_table *t, nanotime now, struct neighbour_frames *out);
 
 /* Announces our addresses (gratuitous ARP, unsolicited NA): call it at start and after a change. */

@@ -189,7 +189,7 @@ static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *ho
 	return oldest;
 }
 
-/* Missing, stale or failed: the kernel learns that somebody wants it, once an interval. */
+/* Missing, stale or failed: the kernel is told once an interval that it is needed. */
 static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime now)
 {
 	struct asked *asked = asked_slot(k, hop);

@@ -29,7 +29,7 @@ static uint64_t rescaled(uint64_t at, uint64_t now, double ratio)
 }
 
 /*
- * The rules have another rate than the path. What still waits for the old one leaves at the new one,
+ * The rules have another rate than the path. Frames that wait for the old one leave at the new one,
  * at once if there is none; what waits for its delay has passed the rate.
  */
 static void rate_changed(struct impair_path *p, uint64_t now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a bad network does to frames that pass: drop, duplicate, reorder, delay, corrupt, mark CE.
- * And what a narrow one does: it has a rate, a buffer in front of that rate, and marks what finds
- * the buffer filled.
+ * The faults of a bad network, done to frames that pass: drop, duplicate, reorder, delay, corrupt,
+ * mark CE. And what a narrow one does: it has a rate, a buffer in front of that rate, and marks
+ * what finds the buffer filled.
  *
  * A path is one direction of one queue. Frames are admitted, wait in the line until they are due,
  * and leave in the line's order. A reordered frame moves to the pocket and waits until a few others

@@ -8,7 +8,7 @@
 /*
  * The rules of this port; NULL: it is another driver's. Its queues look at them for each frame, so
  * probabilities, delay, rate, queue and ecn may change at any time, a field at a time
- * (impair_rule_set). Whoever changes them keeps ecn below queue.
+ * (impair_rule_set). A caller that changes them keeps ecn below queue.
  */
 struct impair_rules *net_impair_rules(uint16_t port);
 

@@ -164,7 +164,7 @@ static struct xdp_filter *map_filter(int program)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* For a moment there is no program: the kernel drops the frames of UDP 4791 meanwhile. */
+/* For a moment no program is attached: the kernel drops the frames of UDP 4791 meanwhile. */
 static int attach_again(int program, uint32_t ifindex)
 {
 	if (bpf_xdp_detach((int)ifindex, 0, NULL) != 0)
@@ -203,6 +203,7 @@ void xdp_set_addresses(struct xdp *x, const struct port *p)
 
 	for (uint32_t i = 0; i < p->addresses; i++)
 		memcpy(f->address[i], p->address[i].gid.octet, sizeof(f->address[i]));
+	/* release: the program in the kernel sees the rows before it sees their number */
 	__atomic_store_n(&f->addresses, p->addresses, __ATOMIC_RELEASE);
 }
 

@@ -3,7 +3,7 @@
  * mmap(2) and related calls, for code that runs inside other programs. They do not go through libc,
  * because memory hooks replace libc's functions. Some hooks lose arguments (libucm 1.13 passes no
  * address to mremap). Registration caches use such hooks, too, and would drop what we have just
- * registered. Errors are those of libc: MAP_FAILED or -1, with errno. Any thread.
+ * registered. Errors are as libc's: MAP_FAILED or -1, with errno. Any thread.
  */
 #ifndef BASE_MEMORY_CALL_H
 #define BASE_MEMORY_CALL_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the time of an lcore goes: a stopwatch that is switched from stage to stage, so that every cycle
- * between its start and its last switch is one stage's. Stages nest: who enters one switches back to
- * the one before.
+ * between its start and its last switch is one stage's. Stages nest: code that enters one switches
+ * back to the one before.
  *
- * Who passes through stages has a pointer to a stopwatch, which is NULL while nobody measures: then a
+ * Code with stages has a pointer to a stopwatch, which is NULL while nothing is measured: then a
  * switch costs the test of that pointer. The clock is the owner's, so that pure code reads none.
  */
 #ifndef BASE_STAGE_H
@@ -45,10 +45,10 @@ struct stage_watch {
 
 /* The stopwatch runs from now on, in this stage. */
 void stage_start(struct stage_watch *w, uint64_t (*clock)(void), enum stage at);
-/* The cycles since the last switch are those of the stage that ends. Returns that one. */
+/* Adds the cycles since the last switch to the stage that ends. Returns that stage. */
 enum stage stage_enter(struct stage_watch *w, enum stage to) __attribute__((cold));
 
-/* ... if somebody measures. */
+/* ... if cycles are measured. */
 static inline void stage_switch(struct stage_watch *w, enum stage to)
 {
 	if (__builtin_expect(w != NULL, 0))

@@ -2,7 +2,7 @@
 /*
  * The library notices the death of the engine without a thread of its own, in one of three ways:
  * a command fails; an event descriptor reaches end of file; or a busy poller finds the heartbeat in
- * the client page late. A late heartbeat may be that of a slow engine, so the poller then checks
+ * the client page late. A late heartbeat may mean a slow engine, so the poller then checks
  * whether the control socket has ended.
  *
  * The atomics here are between threads of this program; none of them orders other memory, so they

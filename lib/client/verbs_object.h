@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the library remembers of each verbs object, hidden from programs: how many objects refer to
+ * The library's record of each verbs object, hidden from programs: how many objects refer to
  * it (EBUSY), how many of its events were delivered, and the number by which the engine names it in
  * events. A number is never used twice, so an event for a destroyed object finds nothing and is
  * dropped.

@@ -87,7 +87,7 @@ enum cm_event {
 	CM_EVENT_SIDR_REPLY = 1 << 8, /* SIDR_REP, of any status: cm_peer_message() */
 };
 
-/* What a message did; for counters. */
+/* The effect of a message; for counters. */
 enum cm_verdict {
 	CM_ACCEPTED, /* it changed the state, or what the state waits for */
 	CM_REPEATED, /* no change; repeats the answer if that helps */
@@ -198,9 +198,9 @@ int cm_delay(struct cm_connection *c, uint8_t service_timeout, nanotime now);
 int cm_disconnect(struct cm_connection *c, const void *private_data, size_t length, nanotime now);
 
 /*
- * The program destroyed its id. No more events are reported. What the peer must be told (REJ, DREQ,
- * DREP, SIDR_REP) is still sent, and the connection reaches CM_IDLE by itself, at once or when its
- * deadlines have passed.
+ * The program destroyed its id. No more events are reported. Messages that the peer must get (REJ,
+ * DREQ, DREP, SIDR_REP) are still sent, and the connection reaches CM_IDLE by itself, at once or
+ * when its deadlines have passed.
  */
 void cm_abandon(struct cm_connection *c, nanotime now);
 
@@ -329,7 +329,7 @@ bool cm_wrong_version(const struct cm_message *m, struct cm_message *answer);
  */
 void cm_refuse(const struct cm_message *m, uint16_t reason, struct cm_message *answer);
 
-/* What only the owner of the port knows about a REQ or SIDR_REQ. */
+/* Facts about a REQ or SIDR_REQ that only the owner of the port knows. */
 struct cm_port_view {
 	bool own_gid; /* REQ: primary.remote_gid belongs to the port that it came to */
 	bool own_pkey; /* its P_Key is in the port's table */
@@ -343,7 +343,7 @@ uint16_t cm_check_request(const struct cm_message *req, const struct cm_port_vie
 uint16_t cm_check_reply(const struct cm_message *rep);
 /*
  * Checks the RDMA CM's header of a REQ or SIDR_REQ whose service id is in one of its port spaces:
- * 0, or CM_REJECT_CONSUMER if it is malformed or its addresses cannot be those of a connection.
+ * 0, or CM_REJECT_CONSUMER if it is malformed or no connection can have its addresses.
  */
 uint16_t cm_check_ip_header(const struct cm_message *m, struct cm_ip_header *h);
 

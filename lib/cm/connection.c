@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all states of a connection share: messages in and out, events, time. */
+/* Shared by all states of a connection: messages in and out, events, time. */
 #include "cm/state.h"
 
 static const struct {

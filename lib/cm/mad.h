@@ -40,7 +40,7 @@ enum cm_attribute {
 	CM_APR = 0x1a,
 };
 
-/* What an MRA or REJ refers to. */
+/* The message that an MRA or REJ refers to. */
 enum cm_about {
 	CM_ABOUT_REQ = 0,
 	CM_ABOUT_REP = 1,

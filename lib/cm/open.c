@@ -30,7 +30,7 @@ static void adopt_peer(struct cm_connection *c, const struct cm_message *m)
 	c->peer = *m;
 }
 
-/* What one side initiates the other responds to: take the lesser offer (IBTA 12.7.29, 12.7.30). */
+/* One side responds to what the other initiates: take the lesser offer (IBTA 12.7.29, 12.7.30). */
 static void agree_depths(struct cm_connection *c, const struct cm_message *ours)
 {
 	c->initiator_depth = MIN_OF(ours->initiator_depth, c->peer.responder_resources);

@@ -64,7 +64,7 @@ static void forget(struct engine *e, struct bind_wait *b)
 	free(b);
 }
 
-/* q == NULL: those of all detached queue pairs. */
+/* q == NULL: the binds of all detached queue pairs. */
 static void forget_of(struct engine *e, const struct engine_qp *q)
 {
 	struct bind_wait *b, *next;

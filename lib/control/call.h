@@ -14,7 +14,7 @@ struct call {
 	struct client *client; /* NULL: before HELLO */
 	struct connection *connection; /* NULL: embedded */
 	const struct command_request *request;
-	size_t length; /* octets of the request, at least those of its command's struct */
+	size_t length; /* octets of the request, at least the size of its command's struct */
 	struct carrier_descriptors in; /* the engine's; a command that keeps one writes -1 */
 	bool in_lost; /* ... of which some were lost */
 	struct {
@@ -66,7 +66,7 @@ int call_no_handle(struct call *call, enum object_kind kind);
  */
 void command_execute(struct call *call);
 void command_finish(struct call *call);
-/* Of a call that is `leaving`: another try. True: the reply is made; else it goes on to wait. */
+/* Tries a call that is `leaving` once more. True: the reply is made; false: it waits on. */
 bool command_try(struct call *call);
 void call_close_descriptors(struct call *call);
 /* The reply to a message that is not executed. */

@@ -155,7 +155,7 @@ static void refresh_addresses(struct engine *e)
 	if (gid_table_update(e) == 0)
 		return;
 	neighbour_agent_announce(e);
-	device_files_update(e); /* before anybody is told to look */
+	device_files_update(e); /* before programs are told to look */
 	tell_all(e, EVENT_GID_CHANGE);
 }
 
@@ -190,7 +190,7 @@ static void refresh(struct engine *e)
 		device_files_update(e);
 }
 
-/* Does what is due. Returns when to call again. */
+/* Does all due work. Returns when to call again. */
 static nanotime due(struct engine *e, nanotime now)
 {
 	struct control *c = e->control;

@@ -88,7 +88,7 @@ struct control {
 	uint32_t srq_generation;
 	struct cm_manager *cm;
 	struct capture copies; /* engine.capture, if there is a capture or a trace */
-	struct capturing *capturing; /* cmd_capture.c; NULL: nobody captures */
+	struct capturing *capturing; /* cmd_capture.c; NULL: no capture */
 	struct trace *trace; /* cmd_trace.c; NULL: there is none */
 	struct gid trace_peer; /* of its queue pair; all zero: none */
 	struct porters *porters; /* NULL: no socket */

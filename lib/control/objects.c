@@ -13,7 +13,8 @@
 #include "lcore/xrc.h"
 
 /*
- * A freed handle is reused only after so many others, so that a program's stale handle is noticed.
+ * A freed handle is reused only after LIMIT_HANDLES_AT_REST others, so that a program's stale
+ * handle is noticed.
  */
 
 /* Pages are used only for handles that exist. */

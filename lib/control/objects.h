@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs have created: handles, and the objects behind them that lcores do not see. Queue
+ * The objects of programs: handles, and the objects behind them that lcores do not see. Queue
  * pairs, CQs, SRQs, address handles and windows are in lcore/queue_pair.h, srq.h and window.h.
  */
 #ifndef CONTROL_OBJECTS_H
@@ -121,13 +121,13 @@ struct mr {
 	struct backing_use *use; /* the mapped files of its direct pieces */
 	uint32_t promoted; /* how many of them are in the promoted file */
 	LIST_ENTRY(mr) promoted_link; /* if there are any: in client_objects.promoted_mrs */
-	struct dm *dm; /* device memory of which it is a part; NULL: the program's memory */
+	struct dm *dm; /* the device memory that it is a part of; NULL: the program's memory */
 };
 
 /* Device memory. Several processes may have handles of it; it lasts until the last one is freed. */
 struct dm_memory {
 	uint32_t handles;
-	struct user *user; /* pays for it, whoever has handles */
+	struct user *user; /* it counts for this user, even if others have handles */
 	int fd;
 	uint8_t *base; /* where the engine maps it */
 	uint64_t length; /* as requested */
@@ -149,7 +149,7 @@ struct mr_import {
 	struct pd *pd;
 };
 
-/* What a region is to become, by REG_MR or REREG_MR. */
+/* The new properties of a region, by REG_MR or REREG_MR. */
 struct mr_wish {
 	uint32_t access; /* enum access_flag */
 	uint64_t address;
@@ -172,7 +172,7 @@ struct client_objects {
 	uint32_t reported_joins; /* ... and rdma_cm joins that are reported on the link */
 	uint32_t ah_serial; /* of its handles that are AH_GOING; 0: none */
 	pid_t pid; /* as the engine sees it; 0: unknown or embedded */
-	bool pid_sure; /* it is certainly not that of another process */
+	bool pid_sure; /* it is certainly not the pid of another process */
 	uid_t uid;
 	char program[32];
 	int promoted; /* the memfd of promoted pages; -1: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The token of a context: a sealed memfd that programs may duplicate and pass on (context->cmd_fd).
- * Whoever shows it to the engine may import from the context. The engine recognises the file by its
- * inode and by a secret in it, since an inode number may be reused after the file is gone. So it
- * keeps no descriptor.
+ * A program that shows it to the engine may import from the context. The engine recognises the file
+ * by its inode and by a secret in it, since an inode number may be reused after the file is gone.
+ * So it keeps no descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>

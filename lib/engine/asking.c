@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program may ask of an engine: its version, description and counters. */
+/* Questions of a program to an engine: its version, description and counters. */
 #include <stdio.h>
 #include <string.h>
 

@@ -106,7 +106,7 @@ static int make_strangers(struct engine *e)
 {
 	char name[RTE_RING_NAMESIZE];
 
-	/* If the kernel answers, nobody here needs its frames. */
+	/* If the kernel answers, the engine does not need these frames. */
 	if (e->port == NULL || e->port->kernel_answers)
 		return 0;
 	snprintf(name, sizeof(name), "us-%08x", (uint32_t)e->id);
@@ -204,7 +204,7 @@ static void strangers_drop(struct engine *e)
 	rte_ring_free(e->strangers);
 }
 
-/* Nobody polls it, and nobody else knows of it. */
+/* No thread polls it, and no other code knows of it. */
 static void engine_free(struct engine *e)
 {
 	struct control *c = e->control;

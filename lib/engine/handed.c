@@ -6,8 +6,8 @@
  *	program	 uroce_take_out <- out <- tx_burst   lcore
  *
  * Atomics: `asleep` and the ring `in` are a Dekker pair, with a full fence on both sides: either the
- * lcore that goes to sleep sees the frame, or who hands it in sees that the lcore sleeps. `up` is a
- * flag that nothing depends on.
+ * lcore that goes to sleep sees the frame, or the thread that hands it in sees that the lcore
+ * sleeps. `up` is a flag that nothing depends on.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -11,9 +11,9 @@
 #include "engine/port.h"
 
 /*
- * Copies a struct that begins with its size, as the program's header has it. What the program does
- * not know becomes zero. False, and a line in `why`: the size is none, or the program sets what this
- * library does not know.
+ * Copies a struct that begins with its size, as the program's header has it. Members that the
+ * program does not know become zero. False, and a line in `why`: the size is invalid, or the
+ * program sets a member that this library does not know.
  */
 bool struct_take(void *to, size_t known, const void *from, const char *name, char *why,
 		 size_t why_size);
@@ -39,7 +39,7 @@ struct visit {
 
 struct visit live_visit(const struct uroce_engine *u);
 void live_part(struct visit v);
-/* Nobody comes in any more. False: somebody was still inside at `until`. */
+/* No call comes in any more. False: one was still inside at `until`. */
 bool live_close(const struct engine *e, nanotime until);
 /* Takes live_close() back. */
 void live_open(const struct engine *e);
@@ -52,7 +52,7 @@ void live_leave(const struct engine *e);
 /* Ends the threads of uroce_start(). */
 void running_stop(struct engine *e);
 /*
- * It has no service any more, and no call is in it or comes into it. False: somebody did not leave
+ * It has no service any more, and no call is in it or comes into it. False: a call did not leave
  * within LIMIT_LEAVE_POLL, and calls may come again.
  */
 bool running_ended(struct engine *e);

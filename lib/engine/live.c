@@ -8,7 +8,7 @@
  *
  *	a visitor			the destroyer
  *	counts itself in		closes the engine
- *	sees whether it is closed	sees whether somebody is counted
+ *	sees whether it is closed	sees whether a call is counted
  *
  * All four are sequentially consistent, so one of the two sees the other. Each thread counts itself at
  * a door of its own, as long as there are enough doors, so that lcores do not share a cache line.
@@ -32,8 +32,8 @@ struct door {
 
 static struct place {
 	const struct engine *engine; /* atomic; NULL: free */
-	uint32_t changing; /* atomic: somebody has live_enter()ed it */
-	uint32_t closed; /* atomic: nobody comes in any more */
+	uint32_t changing; /* atomic: a call has live_enter()ed it */
+	uint32_t closed; /* atomic: no call comes in any more */
 	struct door door[DOORS];
 } live[LIMIT_EMBEDDED_ENGINES];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port under its two names: programs that use liburoce do not know what is in one. */
+/* A port under its two names: programs that use liburoce do not see its members. */
 #ifndef ENGINE_PORT_H
 #define ENGINE_PORT_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who polls an engine's lcores: threads that uroce_start() launches, services, or the program.
+ * The threads that poll an engine's lcores: those that uroce_start() launches, services, or the
+ * program's.
  *
  * The atomics are single flags: `stopping` for lcore_loop, `closed` for the client's library,
  * `polled` so that a program's loop does not come between. Nothing else is ordered by them.
@@ -114,7 +115,7 @@ int uroce_start(struct uroce_engine *u)
 	return error;
 }
 
-/* Clients hear that nobody polls. The control thread still runs, and they may still leave. */
+/* Tells clients that no thread polls. The control thread still runs, and they may still leave. */
 static void tell_clients(struct engine *e)
 {
 	pthread_mutex_lock(&e->control_lock);
@@ -124,7 +125,7 @@ static void tell_clients(struct engine *e)
 	pthread_mutex_unlock(&e->control_lock);
 }
 
-/* Nobody polls from here on. The control path executes the lcores' messages itself (lcore.c). */
+/* No thread polls from here on. The control path executes the lcores' messages itself (lcore.c). */
 void running_stop(struct engine *e)
 {
 	struct control *c = e->control;

@@ -53,7 +53,7 @@ UROCE_API const char *uroce_version(void);
 
 /* ---- ports ---- */
 
-/* What uroce_port_open() opens: `name` or `netdev`, exactly one of them. */
+/* Options of uroce_port_open(): exactly one of `name` and `netdev`. */
 struct uroce_port_options {
 	size_t size; /* sizeof(struct uroce_port_options) */
 	/*
@@ -75,8 +75,8 @@ struct uroce_port_options {
 	/* Of each queue. 0: the driver's choice. Not with `netdev`. */
 	uint16_t descriptors;
 	/*
-	 * Name of a network interface that is made for the kernel beside the port. It gets what is
-	 * not RoCE. NULL: none. Not with `netdev`.
+	 * Name of a network interface that is made for the kernel beside the port. It gets all
+	 * frames that are not RoCE. NULL: none. Not with `netdev`.
 	 */
 	const char *kernel_interface;
 };
@@ -88,7 +88,7 @@ struct uroce_port_options {
 UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *options, char *why,
 					     size_t why_size);
 
-/* What uroce_port_handed() makes. */
+/* Options of uroce_port_handed(). */
 struct uroce_handed_options {
 	size_t size; /* sizeof(struct uroce_handed_options) */
 	const char *name; /* for messages, at most 63 characters. NULL: "handed" */
@@ -108,7 +108,7 @@ UROCE_API struct uroce_port *uroce_port_handed(const struct uroce_handed_options
 					       char *why, size_t why_size);
 /*
  * Gives the engine received frames of this queue. A frame is as it was on the wire, from the Ethernet
- * header on and without FCS, its VLAN tag not stripped, in buffers that nobody else holds.
+ * header on and without FCS, its VLAN tag not stripped, in buffers without other references.
  *
  * Returns how many were accepted; those belong to the engine, and the others stay the caller's. Fewer
  * than n: the engine is not polled often enough, or its idle lcore has `depth` frames. Any thread, several at a time.
@@ -142,9 +142,9 @@ struct uroce_address {
 };
 
 /*
- * What uroce_create() makes. All zero is a valid start, except for `size`, `lcores` (at least 1) and `socket_gid` (-1 for
- * "leave the group"). The engine copies what it needs: the strings and the struct itself may go
- * after uroce_create().
+ * Options of uroce_create(). All zero is a valid start, except for `size`, `lcores` (at least 1)
+ * and `socket_gid` (-1 for "leave the group"). The engine copies what it needs: the strings and the
+ * struct itself may go after uroce_create().
  */
 struct uroce_options {
 	size_t size; /* sizeof(struct uroce_options) */
@@ -157,8 +157,8 @@ struct uroce_options {
 	/* EAL lcores that uroce_start() launches, one for each of `lcores`. */
 	unsigned int lcore_ids[UROCE_LCORES];
 	/*
-	 * How many own addresses there are, at most 16. 0: those of the port, or without a port those
-	 * of this host, which the engine follows when they change. A handed port has none.
+	 * The number of own addresses, at most 16. 0: the port's addresses, or, without a port,
+	 * this host's, which the engine follows when they change. A handed port has no addresses.
 	 */
 	uint32_t addresses;
 	/* The own addresses: no group's, and none twice. */
@@ -226,7 +226,7 @@ UROCE_API int uroce_destroy(struct uroce_engine *e);
  */
 UROCE_API int uroce_register(struct uroce_engine *e);
 
-/* ---- who polls ---- */
+/* ---- polling ---- */
 
 /*
  * Does one round of the work of one lcore (0 .. options.lcores - 1) in the caller's thread: for

@@ -14,7 +14,7 @@
 #define UDP	  17u
 #define ICMPV6	  58u
 
-/* What is left of a frame. */
+/* The rest of a frame. */
 struct rest {
 	const uint8_t *octet;
 	size_t length;

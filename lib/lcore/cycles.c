@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "lcore/lcore.h"
 
-/* A second has so many stretches: 250 us, less than what a scheduler gives to another thread. */
+/* Stretches in a second: one has 250 us, less than a scheduler gives to another thread. */
 #define INTERRUPTIONS 4000u
 
 static uint64_t tsc(void)

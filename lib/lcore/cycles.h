@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cycles by stage: while somebody measures, an lcore takes the time of one round in so many. A round is one
- * lcore_poll(). Two kinds count apart, so that the others say what packets cost: those that found nothing to
- * do, and those in which the thread hardly had its processor all the time, as one stage took too long at a
- * stretch. All is the lcore's own: the control path sends messages.
+ * Cycles by stage: while they are measured, an lcore takes the time of one round in `every`. A
+ * round is one lcore_poll(). Two kinds count apart, so that the others say what packets cost: those
+ * that found nothing to do, and those in which the thread hardly had its processor all the time, as
+ * one stage took too long at a stretch. All is the lcore's own: the control path sends messages.
  */
 #ifndef LCORE_CYCLES_H
 #define LCORE_CYCLES_H
@@ -25,7 +25,7 @@ struct cycles_sum {
 
 struct cycles {
 	uint64_t (*clock)(void); /* rte_rdtsc() */
-	uint32_t every; /* rounds, of which one is measured; 0: nobody measures */
+	uint32_t every; /* one round in this many is measured; 0: none */
 	uint32_t left; /* rounds to the next one */
 	nanotime until; /* then it ends by itself */
 	uint64_t stretch; /* cycles; a longer one is an interruption */
@@ -40,13 +40,15 @@ struct cycles *cycles_make(void);
 void cycles_begin(struct lcore *l, nanotime now);
 void cycles_end(struct lcore *l, bool worked);
 
-/* For a message to the lcore: from nothing; `every` 0 ends it, what was measured stays. */
+/*
+ * For a message to the lcore: begins with counters of 0; `every` 0 ends it, and the counters stay.
+ */
 struct cycles_wish {
 	uint32_t every;
 	nanotime until;
 };
 void cycles_start(struct lcore *l, void *wish, nanotime now);
-/* ... adds what was measured so far. */
+/* ... adds the counters so far. */
 struct cycles_reading {
 	struct cycles_sum sum;
 	bool running;

@@ -2,7 +2,7 @@
 /*
  * UD on the data path: each request says by its address handle where its packet goes, and a packet
  * for a group goes to every member. The receiver finds the GRH in front of the payload, so it is
- * written over headers that are not needed any more; whoever else wants the frame gets a copy of it
+ * written over headers that are not needed any more; others that want the frame get a copy of it
  * before that.
  */
 #include "base/bits.h"

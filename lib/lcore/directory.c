@@ -75,7 +75,10 @@ uint32_t directory_reserve(struct engine *e, uint32_t lcore, struct engine_qp *q
 
 void directory_publish(struct engine *e, struct engine_qp *q)
 {
-	/* Pairs with the acquire in directory_find: who sees the pointer sees the queue pair. */
+	/*
+	 * Pairs with the acquire in directory_find: a thread that sees the pointer sees the queue
+	 * pair.
+	 */
 	__atomic_store_n(&e->directory[q->qpn >> 4], q, __ATOMIC_RELEASE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that are for somebody else than a RoCE queue pair: steering rules of raw queue pairs, the
+ * Frames that are not for a RoCE queue pair: steering rules of raw queue pairs, the
  * kernel beside the port, the control thread (ARP, neighbour discovery, the connection manager), groups.
  */
 #include "lcore/elsewhere.h"

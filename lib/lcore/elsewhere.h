@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames for somebody else than a RoCE queue pair (elsewhere.c), as rx.c finds them. */
+/* Frames that are not for a RoCE queue pair (elsewhere.c), as rx.c finds them. */
 #ifndef LCORE_ELSEWHERE_H
 #define LCORE_ELSEWHERE_H
 
 #include "lcore/lcore.h"
 
-/* What a frame of each kind (enum frame_kind) is. */
+/* The handler of each kind of frame (enum frame_kind). */
 struct frame_way {
 	bool trusted; /* it was checked, or never left the engine */
 	/* It is not RoCE: the mbuf goes there. NULL: it is decoded. */
@@ -21,7 +21,10 @@ struct elsewhere {
 };
 extern const struct elsewhere elsewhere[];
 
-/* Steering rules or the kernel may want RoCE packets of the port: then call frame_taken. */
+/*
+ * Steering rules or the kernel may want RoCE packets of the port: then call frame_taken. Relaxed: it
+ * only looks whether there are rules; frame_taken loads the table again, with acquire.
+ */
 static inline bool frame_is_watched(const struct engine *e)
 {
 	return __atomic_load_n(&e->flows, __ATOMIC_RELAXED) != NULL || e->exception != NULL;

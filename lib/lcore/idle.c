@@ -7,10 +7,11 @@
  *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
  *
  * Asleep it wakes by its eventfd (the control path, other lcores, movers), by the eventfds of
- * clients, by the port's bell, and for the next deadline. Whoever has work for it looks at `sleeping` after
- * publishing; we look at everything once more after setting it. Each side has a full fence in
- * between, so one of the two sees the other (queue/doorbell.h). While it waits its seat is empty:
- * the control path runs its messages itself (lcore.c), and wakes it only for what follows from them.
+ * clients, by the port's bell, and for the next deadline. A thread that has work for it looks at
+ * `sleeping` after publishing; we look at everything once more after setting it. Each side has a
+ * full fence in between, so one of the two sees the other (queue/doorbell.h). While it waits its
+ * seat is empty: the control path runs its messages itself (lcore.c), and wakes it only for what
+ * follows from them.
  */
 #include <poll.h>
 #include <sched.h>
@@ -47,7 +48,7 @@ static int bell_of(struct lcore *l)
 	return p != NULL && l->queue != UINT16_MAX ? p->ops->bell_fd(p, l->queue) : -1;
 }
 
-/* What arrives at its port does not wake it. */
+/* Frames that arrive at its port do not wake it. */
 static bool naps(const struct lcore *l, int bell)
 {
 	return l->engine->port != NULL && l->queue != UINT16_MAX && bell < 0;

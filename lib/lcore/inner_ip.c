@@ -10,7 +10,7 @@
 
 /*
  * Where the IP header is; `length`: there is none. The first half octet tells: an IP header's is 4
- * or 6, and those of the two Ethernet types are 0 and 8.
+ * or 6, and the first octets of the two Ethernet types are 0 and 8.
  */
 static size_t find_ip(const uint8_t *payload, size_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the data path ask of each other, in the order of a frame's way. */
+/* The functions that files of the data path call in each other, in the order of a frame's way. */
 #ifndef LCORE_INSIDE_H
 #define LCORE_INSIDE_H
 
@@ -29,7 +29,7 @@ struct staged_frame {
 	uint8_t refused; /* enum reason: it may not be sent, raw or TSO (`failed`, too) */
 	bool unsent; /* it is to be made again */
 	bool kept; /* its outlet has it: outlet.h */
-	bool captured; /* by those who watch: capture.h */
+	bool captured; /* a capture or trace has seen them: capture.h */
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
 	uint16_t peer_count;
 	struct packet packet; /* to name it to the core if it cannot be sent */
@@ -55,7 +55,7 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
 		 bool summed);
 
-/* What a frame inside the engine is: the low octet of its mark. */
+/* Kinds of frames inside the engine: the low octet of the mark. */
 enum frame_kind {
 	FRAME_RECEIVED, /* as from a wire */
 	FRAME_TRUSTED, /* its ICRC was checked by another lcore, or it never left the engine unsummed */

@@ -2,10 +2,10 @@
 /*
  * An lcore's life, and the control path's way into it: messages that it runs between bursts.
  *
- * Whoever polls an lcore sits on its seat: a dedicated thread unless it sleeps, a program with a
- * loop of its own for one uroce_poll(). The control path runs its message itself when it finds the
- * seat empty, so a program may call verbs from the very thread that polls, and what programs set up
- * does not wake an lcore that has nothing to do with it yet.
+ * The thread that polls an lcore sits on its seat: a dedicated thread unless it sleeps, a program
+ * with a loop of its own for one uroce_poll(). The control path runs its message itself when it
+ * finds the seat empty, so a program may call verbs from the very thread that polls, and what
+ * programs set up does not wake an lcore that has nothing to do with it yet.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint
 			       l->engine->port ? l->engine->port->socket : SOCKET_ID_ANY, flags);
 }
 
-/* What wakes it beside its port: its own eventfd, and later those of clients. */
+/* The descriptors that wake it beside its port: its own eventfd, and later the clients'. */
 static bool make_bells(struct lcore *l)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -174,7 +174,7 @@ static bool is_wanted(const struct lcore *l)
 	       outlets_wait(l);
 }
 
-/* Runs the messages of an lcore that nobody polls. False: somebody polls it, or is about to. */
+/* Runs the messages of an lcore that no thread polls. False: a thread polls it, or is about to. */
 static bool stand_in(struct lcore *l)
 {
 	bool sleeps;

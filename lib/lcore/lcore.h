@@ -4,7 +4,7 @@
  * the headers of objects that both know (srq.h, window.h, xrc.h, tag/tag.h, raw/raw.h,
  * moving/moving.h, exception/exception.h). inside.h is for lcores alone.
  *
- * Who may touch what
+ * Which thread may touch what
  *	struct lcore and everything hanging in it (turns, wheel, staged frames): its own thread.
  *	struct engine_qp: its lcore, from lcore_qp_attach() to the return of lcore_qp_detach();
  *	    before and after that the control path. Fields marked (control) stay the control path's.
@@ -72,7 +72,7 @@ struct lcore_statistics {
 struct lcore {
 	struct engine *engine;
 	uint32_t index;
-	uint16_t queue; /* of the port; UINT16_MAX: none of its own */
+	uint16_t queue; /* of the port; UINT16_MAX: it has no queue */
 	struct key_table keys; /* the engine's, read through ... */
 	struct key_memo key_memo; /* ... what this lcore remembers of it */
 	struct turns turns;
@@ -103,11 +103,11 @@ struct lcore {
 	uint32_t clients; /* attached ones, whose bells are looked at */
 	struct client *client[LIMIT_CLIENTS];
 	struct lcore_statistics stats;
-	struct cycles *cycles; /* by stage, if somebody measures: cycles.h */
+	struct cycles *cycles; /* by stage, while they are measured: cycles.h */
 	struct stage_watch *stages; /* of this round; NULL: it is not measured */
 	uint32_t unsettled_count; /* queue pairs that had packets in this burst: each once */
 	struct engine_qp *unsettled[LIMIT_BURST];
-	uint32_t spent_count; /* buffers of this burst that nobody needs any more */
+	uint32_t spent_count; /* buffers of this burst to free */
 	struct rte_mbuf *spent[LIMIT_BURST];
 	uint32_t blank_count; /* buffers for frames of this tx round */
 	struct rte_mbuf *blank[LIMIT_TURN];
@@ -118,9 +118,9 @@ struct lcore {
 	int wake_fd; /* eventfd */
 	int wait_fd; /* epoll: what wakes it when it sleeps, besides its port (control) */
 	uint32_t sleeping; /* atomic */
-	uint32_t seat; /* atomic: 1 while somebody polls it, see lcore.c */
+	uint32_t seat; /* atomic: 1 while a thread polls it, see lcore.c */
 	bool summoned; /* its thread was asleep, and is wanted on the seat */
-	bool stood_in; /* on the seat is who calls it, for its messages */
+	bool stood_in; /* the seat is taken by a caller, which only runs messages */
 	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
 } __rte_cache_aligned;
@@ -130,7 +130,7 @@ struct engine_gid {
 };
 
 struct engine {
-	struct capture *capture; /* atomic: capture.h; NULL: nobody captures or traces */
+	struct capture *capture; /* atomic: capture.h; NULL: no capture and no trace */
 	struct flow_table *flows; /* steering rules, as lcores see them; NULL: none */
 	LIST_HEAD(, engine_flow) flow_list; /* (control) */
 	uint32_t flow_count; /* (control) */
@@ -173,9 +173,9 @@ struct engine {
 	LIST_HEAD(, engine_ah) ahs; /* (control) */
 	struct mcast_group *mcast[256]; /* by a hash of the group; control writes, lcores read */
 	uint32_t posted_serial; /* (control) see cmd_ah.c */
+	uint32_t settlers; /* atomic: how many commands wait for copies (settle.c) */
 	uint32_t
-		settlers; /* atomic: so many wait for copies (settle.c); who ends one says so then: */
-	uint32_t settle_news; /* atomic */
+		settle_news; /* atomic: a copy has ended since; written by the thread that ended it */
 	uint32_t qp_count, cq_count, mr_count, client_count;
 	uint64_t mr_made; /* since the start */
 	struct control *control; /* (control) the rest of the control path: control.h */
@@ -191,7 +191,7 @@ void clock_publish(struct client_page *page);
 int lcore_init(struct engine *e, struct lcore *l, uint32_t index);
 void lcore_destroy(struct lcore *l);
 /*
- * Runs `run` on the lcore between bursts and waits for it. Where nobody polls that lcore (an
+ * Runs `run` on the lcore between bursts and waits for it. If no thread polls that lcore (an
  * embedding program that is in this very call, a thread that sleeps) the caller runs it itself.
  * `run` touches no memory of clients but their arenas. Caller holds control_lock.
  */
@@ -204,7 +204,7 @@ void lcore_client_attach(struct lcore *l, struct client *c);
 void lcore_client_detach(struct lcore *l, struct client *c);
 /* A state or path of the queue pair changed: look at everything once. */
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
-/* The seat of an lcore: who has it polls. False: somebody else sits there. */
+/* The seat of an lcore: its holder polls. False: another thread has it. */
 bool lcore_sit(struct lcore *l);
 void lcore_rise(struct lcore *l);
 /* Wakes a sleeping lcore. */
@@ -215,17 +215,17 @@ void engine_grace_period(struct engine *e);
 /* poll.c. Everything an lcore does, once. Returns how much there was to do (0: idle). */
 uint32_t lcore_poll(struct lcore *l);
 /*
- * In a message that waits for posted work of a client to leave: nobody else may be on the lcore's
- * seat. False: that is for who polls the lcore. Its thread is woken by lcore_call; a program with a
- * loop of its own comes by.
+ * In a message that waits for posted work of a client to leave: no other thread may be on the
+ * lcore's seat. False: the thread that polls the lcore must do it. lcore_call wakes that thread; a
+ * program with a loop of its own comes by.
  */
 bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
 #define LEAVE_PAUSE 20u /* us, for that one to take the seat */
-#define LEAVE_TIME  (10 * TIME_MS) /* and it has so long: it may be busy elsewhere */
+#define LEAVE_TIME  (10 * TIME_MS) /* the time that it has: it may be busy elsewhere */
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
 int lcore_loop(void *lcore);
 
-/* What follows any event of a queue pair: completions, events, deadline, turn. */
+/* Follows any event of a queue pair: completions, events, deadline, turn. */
 void qp_settled(struct lcore *l, struct engine_qp *q, nanotime now);
 /* ... once for all the packets of a burst: when it ends, all those are settled. */
 void qp_settle_later(struct lcore *l, struct engine_qp *q, nanotime now);
@@ -291,7 +291,7 @@ void control_wake(struct engine *e);
  */
 void control_tell(struct engine *e, const struct rte_ring *ring);
 
-/* A copy is over: the control thread hears of it while somebody waits for one. Any lcore. */
+/* A copy is over: wakes the control thread while a command waits for copies. Any lcore. */
 void copy_over_tell(struct engine *e);
 static inline void copy_over(struct engine *e)
 {

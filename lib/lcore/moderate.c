@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `waiting` begins at 1 in the lcore that took the arming and goes back to 0 in exactly one place
- * at a time (an exchange): whoever takes it there sends the event. A CQ leaves its list in two
- * steps, `is_listed` to 0 and then a look whether something was owed meanwhile, so that a
+ * at a time (an exchange): the thread that takes it there sends the event. A CQ leaves its list in
+ * two steps, `is_listed` to 0 and then a look whether something was owed meanwhile, so that a
  * completion that found it listed is not forgotten.
+ *
+ * The order is sequentially consistent where that completion and the lcore that takes the CQ out look
+ * at each other's word. Limits are relaxed: moderate_set() sends whatever the old ones still owe.
  */
 #include "lcore/inside.h"
 

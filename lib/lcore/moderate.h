@@ -35,12 +35,12 @@ TAILQ_HEAD(moderated_list, engine_cq);
 
 /* After a completion, with whether it took the program's arming: sends or keeps the event. */
 void moderate_completion(struct lcore *l, struct engine_cq *cq, bool taken, nanotime now);
-/* Sends what is due of this lcore's list. Returns how many events went out. */
+/* Sends the due events of this lcore's list. Returns how many. */
 uint32_t moderate_poll(struct lcore *l, nanotime now);
 /* When the next of this lcore's list is due: TIME_NEVER or an instant, maybe early, never late. */
 nanotime moderate_next(const struct lcore *l);
 
-/* (control) New limits; what was owed under the old ones is sent. */
+/* (control) New limits; an event that was owed under the old ones is sent. */
 void moderate_set(struct engine_cq *cq, uint32_t count, uint32_t period);
 /* (control) No lcore completes into the CQ any more: out of whatever list it stands in. */
 void moderate_forget(struct engine_cq *cq);

@@ -62,7 +62,7 @@ static struct lcore_path *path_new(struct paths *p, const struct client *c)
 	return path;
 }
 
-/* It counts for the user of this program until it goes, whoever else uses it. */
+/* It counts for the user of this program until it goes, even if others use it. */
 static void count_path(struct paths *p, struct lcore_path *path, const struct client *c)
 {
 	path->user = c->user;
@@ -70,7 +70,7 @@ static void count_path(struct paths *p, struct lcore_path *path, const struct cl
 	p->used++;
 }
 
-/* NULL: there are so many already, or this one's user has. */
+/* NULL: the table is full, or the user's share of it is used up. */
 static struct lcore_path *path_to(struct lcore *l, const struct client *c, const struct gid *peer,
 				  uint8_t traffic_class)
 {

@@ -3,7 +3,7 @@
  * The paths of an lcore: one for each peer (address and traffic class; the engine has one VLAN) that
  * a connected queue pair of it sends to through the port. They come and go with their queue pairs,
  * and are made and given by messages of the control path, so that the data path allocates nothing.
- * A queue pair whose packets go round inside the engine has none, as there is no network in between.
+ * A queue pair whose packets stay inside the engine has no path, because no network is in between.
  */
 #ifndef LCORE_PATHS_H
 #define LCORE_PATHS_H
@@ -41,13 +41,13 @@ uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to
 void paths_park(struct lcore *l, struct engine_qp *q);
 /* Those that may send now become ready, in fair turns. */
 void paths_release(struct lcore *l, nanotime now);
-/* When there is room for somebody though nothing arrives: TIME_NEVER or an instant. */
+/* When a queue pair that is held back may send even if nothing arrives; TIME_NEVER: not before. */
 nanotime paths_next(const struct lcore *l, nanotime now);
 /* A poll begins at `now`; whether the last one had work. Round trips are longer by what lies between them. */
 void paths_polled(struct lcore *l, bool worked, nanotime now);
 /* It slept, and what arrives would have woken it: nothing was late meanwhile. */
 void paths_woken(struct lcore *l, nanotime now);
-/* A frame leaves that the port did not take for so long. */
+/* A frame leaves; the port had refused it for this long. */
 void paths_stalled(struct lcore *l, nanotime waited, nanotime now);
 
 #endif

@@ -9,8 +9,8 @@
 #include "lcore/window.h"
 
 /*
- * A copy of a program's memory may block. Who watches the lcores for that is the control path, so it
- * makes none itself where it stands in for one: the lcore's thread, if there is one, is called.
+ * A copy of a program's memory may block, and the control path must not: it watches lcores that do. So
+ * it makes no copies itself when it stands in for an lcore, but calls the lcore's thread, if any.
  */
 static bool may_copy(const struct lcore *l)
 {

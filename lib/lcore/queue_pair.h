@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a queue pair consists of in the engine, and what it refers to: completion queues, channels,
+ * A queue pair of the engine and the objects that it refers to: completion queues, channels,
  * address handles, multicast groups. An object that lcores read says below which of its fields are
  * the control path's.
  */
@@ -60,7 +60,7 @@ struct engine_cq {
 	uint32_t async_owed; /* atomic: bits of events that found the context's socket full */
 	uint32_t overrun; /* set once; atomic */
 	uint32_t event_owed; /* atomic: an event found the channel's socket full */
-	int async_fd; /* where its context hears of an overrun */
+	int async_fd; /* the channel on which its context gets the event of an overrun */
 };
 
 STAILQ_HEAD(held_list, held_packet);
@@ -76,7 +76,7 @@ enum flow_state {
 };
 
 /*
- * An address handle. What lcores have seen never changes: another MAC address makes another one in
+ * An address handle. Lcores never see it change: a new MAC address makes a new one in
  * its place, and the old one goes after a grace period.
  */
 struct engine_ah {
@@ -104,13 +104,13 @@ struct mcast_group {
 	struct gid gid;
 	struct engine_qp *member[LIMIT_MCAST_QPS]; /* NULL: a free slot */
 	uint32_t members; /* (control) */
-	struct user *user; /* (control) of who came first */
+	struct user *user; /* (control) of the first user */
 	struct mcast_group *freed_next; /* (control) unlinked, waits for a grace period */
 };
 
-/* What was posted when this was asked for: see cmd_ah.c. */
+/* Requests that were posted when this was asked for: see cmd_ah.c. */
 struct posted_mark {
-	uint32_t serial; /* of who asked last, */
+	uint32_t serial; /* of the last question, */
 	uint32_t end; /* and what qp_retired will say when all that was posted then has left */
 };
 
@@ -125,7 +125,7 @@ struct engine_qp {
 	struct engine_cq *recv_cq; /* NULL: an XRC target, see srq.h */
 	struct engine_srq *srq; /* where its receives come from; NULL: from rq, or XRC */
 	struct engine_xrcd *xrcd; /* of an XRC target, */
-	LIST_HEAD(, target) holders; /* and who has a handle of it: xrc.h */
+	LIST_HEAD(, target) holders; /* and the programs that have a handle of it: xrc.h */
 	struct client *client;
 	uint32_t qpn;
 	uint32_t handle;
@@ -153,7 +153,7 @@ struct engine_qp {
 	bool may_hold; /* (control) UD: in client_objects.holding */
 	bool has_peer; /* (control) connected: peers.h, */
 	uint8_t outlet; /* enum outlet_name: of frames that it did not take yet, */
-	uint16_t waiting; /* so many: no turn until then */
+	uint16_t waiting; /* frames that wait; no turn until they leave */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t peer_qpn; /* (control) that it is connected to */
 	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
@@ -169,10 +169,10 @@ struct engine_qp {
 	LIST_ENTRY(engine_qp) wheel_link;
 	struct flow flow;
 	uint64_t received, sent; /* packets */
-	uint64_t again; /* those of `sent` that had been sent before */
+	uint64_t again; /* how many of `sent` were sent before */
 	struct recv_work *receive; /* private copy of the oldest posted receive, rq.stride octets */
 	uint64_t last_ticket; /* of copies handed to a batch or mover; 0: all settled */
-	uint64_t chain; /* ... of which, if one fails, those behind it are not made */
+	uint64_t chain; /* ... if one fails, the copies behind it are not made */
 	struct mover *mover; /* ... which makes them; NULL: its lcore */
 	struct held_list held; /* packets that wait for it, see hold.c */
 	TAILQ_ENTRY(engine_qp) held_link;

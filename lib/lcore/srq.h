@@ -5,8 +5,8 @@
  * request that the packet did not use goes into a slot of `back`, where any lcore finds it first. So no
  * request waits with a queue pair that may not need it, and none is lost with a queue pair that ends.
  *
- * Who may touch what: as lcore.h says. An SRQ is found by lcores through its queue pairs or by
- * its number, and is freed a grace period after it was withdrawn from both.
+ * Which thread may touch what: as in lcore.h. An SRQ is found by lcores through its queue pairs or
+ * by its number, and is freed a grace period after it was withdrawn from both.
  */
 #ifndef LCORE_SRQ_H
 #define LCORE_SRQ_H
@@ -93,7 +93,10 @@ uint32_t srq_waiting(const struct engine_srq *s);
 const struct recv_work *srq_take(struct lcore *l, struct engine_srq *s);
 void srq_used(struct lcore *l, struct engine_srq *s);
 void srq_put_back(struct lcore *l, struct engine_srq *s, const struct recv_work *work);
-/* Fewer wait than the armed limit says: the event. Lcores, and who arms it. */
+/*
+ * Reports the event if fewer requests wait than the armed limit. Lcores, and the thread that arms
+ * it.
+ */
 void srq_look_at_limit(struct engine_srq *s);
 
 /* Its program wrote nonsense into one of its rings: nothing is taken from them any more. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lcores tell the control thread: a ring takes it, an eventfd wakes the thread. */
+/* Messages of lcores to the control thread: a ring takes them, an eventfd wakes the thread. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -18,7 +18,8 @@ void control_tell(struct engine *e, const struct rte_ring *ring)
 {
 	/*
 	 * One lcore finds one there, its own. Of several that come at once none may: each may see those
-	 * of all. Whoever finds more has seen an lcore come a second time, which told of its first.
+	 * of all. A thread that finds more has seen an lcore come a second time, which told of its
+	 * first.
 	 */
 	if (rte_ring_count(ring) <= e->lcores)
 		control_wake(e);

@@ -4,12 +4,12 @@
  *
  * The key table shows a window only while it is bound: then `region`, which was made with the
  * window, so that binding allocates nothing. Whoever may still read it has passed a quiescent state
- * before it is written again. Who changes a window:
+ * before it is written again. The threads that change a window:
  *
  *	bind	the only lcore there is, between its rounds; where there are several, or copies of
  *		the program's memory run elsewhere, the control thread, which can wait for them all
  *	unbind of type 2 by an invalidation: the lcore of the queue pair that it is bound through,
- *		as nobody else honours the key
+ *		because no other thread honours the key
  *	the end of a window or of its queue pair: the control path, when no lcore finds it any more
  *
  * Window, region and queue pair are of one context, so that they end together.
@@ -56,7 +56,7 @@ static inline bool windows_exist(const struct engine *e)
 void window_show(struct engine *e, struct window *w);
 /* ... no more, a grace period from now. */
 void window_hide(struct engine *e, struct window *w);
-/* Its key is good for nothing any more. The caller is the only one who may change the window. */
+/* Invalidates its key. No other thread may change the window meanwhile. */
 void window_unbind(struct engine *e, struct window *w);
 
 /* A received SEND asks to invalidate this key, which the core has checked. */
@@ -86,6 +86,6 @@ void operation_settle(struct engine_qp *q, nanotime now);
 void operation_forget(struct lcore *l, struct engine_qp *q);
 /* It was executed: REASON_NONE, or why it failed. On its lcore. */
 void operation_report(struct lcore *l, struct engine_qp *q, enum reason why, nanotime now);
-/* Of each lcore; when they are all taken a queue pair waits with its lcore. */
+/* For each lcore; when all are taken, a queue pair keeps its lcore waiting. */
 
 #endif

@@ -24,7 +24,7 @@
 #define TARGET_HANDLE 0x80000000u
 
 struct engine_xrcd {
-	struct user *user; /* who made it */
+	struct user *user; /* its creator */
 	int fd; /* holds the inode; -1: no file */
 	dev_t device;
 	ino_t inode;

@@ -19,8 +19,8 @@
 #include "memory/region.h"
 
 /*
- * Slots that images led to lately. What stands here stays true, as the permutation of a table never changes;
- * whether a key is good is asked of the table each time. One thread's own.
+ * Slots that images led to lately. Entries stay true, because the permutation of a table never
+ * changes; whether a key is good is asked of the table each time. One thread's own.
  */
 #define KEY_MEMO 64u /* entries, a power of two */
 
@@ -38,7 +38,7 @@ struct key_table {
 	uint32_t last_free;
 	struct permutation *permutation; /* of the slots */
 	struct key_memo *memo; /* NULL: none */
-	struct stage_watch *stages; /* of who reads it; NULL: nobody measures */
+	struct stage_watch *stages; /* of the reader; NULL: not measured */
 };
 
 /* Octets that key_table_init needs at `memory` for that many slots. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lies behind a part of a registered region, as a program tells its engine (REG_MR). */
+/*
+ * The memory behind a part of a registered region, as a program describes it to its engine
+ * (REG_MR).
+ */
 #ifndef MEMORY_MR_BACKING_H
 #define MEMORY_MR_BACKING_H
 

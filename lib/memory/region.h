@@ -23,7 +23,7 @@ struct region_piece {
 enum region_kind {
 	REGION_MEMORY, /* an application's, or device memory */
 	REGION_WINDOW, /* a bound memory window: a part of another region, for remote access only */
-	REGION_NULL, /* reads as zeros, forgets what is written; for local access only */
+	REGION_NULL, /* reads as zeros, ignores writes; for local access only */
 };
 
 struct region {
@@ -43,7 +43,7 @@ struct region {
 	struct region_piece piece[];
 };
 
-/* Acquire: a thread that sees the last one gone sees what was done through it, too. */
+/* Acquire: a thread that sees the last one gone also sees all accesses through it. */
 static inline uint32_t region_windows(const struct region *r)
 {
 	return __atomic_load_n(&r->windows, __ATOMIC_ACQUIRE);

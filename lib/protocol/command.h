@@ -190,7 +190,7 @@ struct reply_destroy {
  */
 #define DEVICE_PART_ID	 4099u
 
-/* Allowed without HELLO to everybody who may connect. Changes nothing. */
+/* Allowed without HELLO to everybody who may connect. Read-only. */
 struct reply_device {
 	struct command_reply h;
 	char name[32]; /* "uroce0" */

@@ -11,11 +11,11 @@
 
 enum cycles_action {
 	/*
-	 * Measure one round of `every`, from nothing, for so long; it ends by itself. EBUSY: it is measured
-	 * already. 0 ms ends that.
+	 * Measure one round in `every` for this long, with counters that begin at 0; it ends by
+	 * itself. EBUSY: it is measured already. 0 ms ends that.
 	 */
 	CYCLES_START = 1,
-	/* What was measured since the last start. */
+	/* The measurements since the last start. */
 	CYCLES_READ = 2,
 };
 

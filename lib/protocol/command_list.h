@@ -125,7 +125,7 @@ struct reply_neighbour_list {
 	struct listed_neighbour neighbour[LISTED_NEIGHBOURS];
 };
 
-/* What an lcore knows of the way to a peer (transport/path.h). */
+/* An lcore's knowledge of the path to a peer (transport/path.h). */
 struct listed_path {
 	struct gid peer;
 	uint32_t lcore;
@@ -136,7 +136,7 @@ struct listed_path {
 	uint64_t target_ns; /* what a round trip may take before the window shrinks; 0: not known */
 	uint64_t window, flying; /* octets */
 	uint64_t samples; /* of the round trip */
-	uint64_t sent, again; /* packets; those of them that were sent again */
+	uint64_t sent, again; /* packets; how many of them were sent again */
 	uint64_t acknowledged; /* octets */
 	uint64_t overtaken, reported; /* losses, by how they were found */
 	uint64_t probes, timeouts;

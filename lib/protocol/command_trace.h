@@ -14,7 +14,9 @@ enum trace_action {
 	 * ENOENT: there is no such queue pair.
 	 */
 	TRACE_START = 1,
-	/* What there is. With the reply comes a file of struct traced_packet. ENOENT: no trace. */
+	/*
+	 * The kept packets: a file of struct traced_packet comes with the reply. ENOENT: no trace.
+	 */
 	TRACE_READ = 2,
 	/* Keep no more, and forget what there is. ENOENT: no trace. */
 	TRACE_STOP = 3,
@@ -33,8 +35,7 @@ struct reply_trace {
 	uint32_t qpn; /* that is, or was, traced */
 	uint32_t peer_qpn; /* that it was connected to last; 0: to none */
 	uint32_t packets; /* that are kept */
-	uint32_t
-		count; /* in the file: those of each lcore in their order, one lcore after another */
+	uint32_t count; /* in the file: one lcore after another, each in the order of its packets */
 	uint64_t seen; /* since TRACE_START */
 	struct gid peer; /* all zero: none */
 };

@@ -17,8 +17,8 @@
 #include "config/limits.h"
 
 /*
- * What a client and the lcores tell each other outside the rings. Both sides write these words with
- * relaxed or release stores. A client that forges them harms only itself.
+ * Words that a client and the lcores tell each other outside the rings. Both sides write these
+ * words with relaxed or release stores. A client that forges them harms only itself.
  */
 struct lcore_page {
 	uint32_t sleeping; /* engine writes: 1 while this lcore waits on its eventfd */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies of frames on their way from lcores to a program that writes them down: a shared file with
- * one ring of octets for each lcore. The lcore never waits. What finds no room is counted and lost.
+ * one ring of octets for each lcore. The lcore never waits: frames that find no room are counted
+ * and lost.
  *
  *	page | ring 0 ............ | ring 1 ............ |
  *	     tail     head
@@ -36,7 +37,7 @@ struct capture_record {
 	uint32_t reserved;
 };
 
-/* What both sides map of one ring: a cache line for each writer. */
+/* The shared part of one ring: a cache line for each writer. */
 struct capture_shared {
 	uint64_t head __attribute__((aligned(64))); /* the engine's */
 	uint64_t lost; /* frames */

@@ -263,6 +263,7 @@ static int at_end(struct channel *ch, struct event *e)
 	return uroce_silence(ch->device->context, ch->rdma.fd, &ch->idle_fd);
 }
 
+/* Pairs with the release that publishes the mute descriptor (verbs/events.c). */
 static bool is_mute(const struct channel *ch)
 {
 	return __atomic_load_n(&ch->idle_fd, __ATOMIC_ACQUIRE) >= 0;

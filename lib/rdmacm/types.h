@@ -51,7 +51,7 @@ struct channel {
 	int idle_fd; /* -1: not in use. Atomic: read while another thread sets it (events.h) */
 	uint32_t waiting; /* threads that are taking an event from it */
 	bool destroyed;
-	struct channel *next; /* in the list of open channels, or in that of destroyed ones */
+	struct channel *next; /* in the list of open channels, or of destroyed ones */
 };
 
 /* A multicast group that an id has joined or is joining. */

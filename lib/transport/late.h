@@ -78,7 +78,7 @@ static inline void late_polled(struct late *l, nanotime gap, bool worked, nanoti
 	late_sum(l);
 }
 
-/* A frame leaves that the port did not take for so long. */
+/* A frame leaves; the port had refused it for this long. */
 static inline void late_stalled(struct late *l, nanotime waited, nanotime at)
 {
 	waited = MIN_OF(2 * waited, LATE_MOST);

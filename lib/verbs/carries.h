@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What send requests a queue pair takes, by its type: the table of ibv_post_send(3). It is read
+ * The send requests that a queue pair takes, by its type: the table of ibv_post_send(3). It is read
  * when a queue pair is created; struct qp keeps the answers.
  */
 #ifndef VERBS_CARRIES_H

@@ -81,6 +81,7 @@ static struct cq *deliver(uint64_t cookie)
 	if (o != NULL) {
 		o->comp_delivered++;
 		cq = container_of_type(o, struct cq, object);
+		/* relaxed: the program orders its calls for one CQ, if it wants an order */
 		__atomic_store_n(&cq->polled, false, __ATOMIC_RELAXED);
 	}
 	verbs_objects_unlock();

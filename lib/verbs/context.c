@@ -192,6 +192,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return &c->verbs.context;
 }
 
+/* Acquire and release: the thread that drops the last reference sees what others did with theirs. */
 void context_hold(struct context *c)
 {
 	__atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED);

@@ -51,6 +51,7 @@ void events_silence(int fd, int *idle_fd)
 
 	pthread_mutex_lock(&lock);
 	if (*idle_fd < 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+		/* Release: a thread that sees the descriptor (events_ended) finds the mute socket. */
 		if (make_mute(fd, pair[0]) == fd)
 			__atomic_store_n(idle_fd, pair[1], __ATOMIC_RELEASE);
 		else
@@ -113,7 +114,10 @@ static bool name_object(const struct async_message *m, struct ibv_async_event *e
 	return found;
 }
 
-/* The first thread that sees the engine's end gets DEVICE_FATAL. Then the descriptor is mute. */
+/*
+ * The first thread that sees the engine's end gets DEVICE_FATAL. Then the descriptor is mute. The
+ * exchange alone decides which thread is the first: relaxed.
+ */
 static bool take_fatal(struct context *c, struct ibv_async_event *event)
 {
 	if (__atomic_exchange_n(&c->fatal_told, true, __ATOMIC_RELAXED))

@@ -22,7 +22,7 @@ bool uroce_context_gone(struct ibv_context *context);
 /* For a descriptor at end of file, whose engine is therefore gone: as events_end. */
 int uroce_silence(struct ibv_context *context, int fd, int *idle_fd);
 
-/* Convert the engine's attributes to those of verbs.h. */
+/* Convert the engine's attributes to the attributes of verbs.h. */
 void uroce_attributes_from_engine(struct ibv_qp_attr *a, const struct qp_attributes *from);
 void uroce_path_from_engine(struct ibv_ah_attr *a, const struct qp_path *p);
 

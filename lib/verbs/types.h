@@ -101,7 +101,7 @@ struct dm {
 	size_t mapped;
 };
 
-/* What is promoted of the memory of a region. */
+/* The promoted parts of a region's memory. */
 struct promoted {
 	bool looked_at; /* promote_enter was called; promote_leave must be */
 	struct promote_region region;

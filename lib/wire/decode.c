@@ -7,8 +7,8 @@
 #include "wire/opcode.h"
 
 /*
- * What is known of the frame so far. All offsets are octets from its start. The octets before `end`
- * were received.
+ * The known facts of the frame so far. All offsets are octets from its start. The octets before
+ * `end` were received.
  */
 struct layout {
 	const uint8_t *frame;

@@ -20,7 +20,7 @@
 struct decode_options {
 	bool check_icrc; /* false only for frames that never left the engine */
 	uint16_t vlan; /* the VLAN id to accept; 0: only untagged and priority-tagged frames */
-	struct stage_watch *stages; /* STAGE_COPY_SUM for the ICRC; NULL: nobody measures */
+	struct stage_watch *stages; /* STAGE_COPY_SUM for the ICRC; NULL: not measured */
 };
 
 /*

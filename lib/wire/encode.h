@@ -19,8 +19,8 @@
 #include "wire/packet.h"
 
 /*
- * Writes envelope and headers. Returns how many octets they have: the payload goes there. p->opcode
- * must be defined. `identification`: the IPv4 field. Any thread, as all of these.
+ * Writes envelope and headers. Returns how many octets they have: the payload follows there.
+ * p->opcode must be defined. `identification`: the IPv4 field. Any thread, as all of these.
  */
 size_t packet_encode(uint8_t *frame, const struct flow *flow, const struct packet *p,
 		     uint16_t identification);

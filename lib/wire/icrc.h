@@ -26,7 +26,7 @@ uint32_t icrc_begin(const uint8_t *l3, size_t header_length);
 /* Continues a sum over plain octets. */
 uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);
 
-/* Copies and continues the sum over what was copied. The areas do not overlap. */
+/* Copies, and continues the sum over the copied octets. The areas do not overlap. */
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 
 /* Write and read the four octets on the wire: least significant octet first on any host (IBTA 7.8.1). */

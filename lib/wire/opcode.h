@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The opcode table has all that is known about a BTH opcode (IBTA 9.2.1). All code asks it; there
- * is no other switch over opcodes.
+ * is no second switch over opcodes.
  */
 #ifndef WIRE_OPCODE_H
 #define WIRE_OPCODE_H
@@ -19,7 +19,7 @@ enum service { /* the opcode's top three bits */
 	SERVICE_OWN = 6, /* the manufacturer's: docs/wire-extensions.md */
 };
 
-/* What a packet is, wherever in its message it is. */
+/* The kind of a packet, whatever its position in the message. */
 enum packet_kind {
 	KIND_UNDEFINED = 0,
 	KIND_SEND,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the rest of the control path asks of the connection manager. */
+/* The functions of the connection manager that the rest of the control path calls. */
 #ifndef CONTROL_CM_CONTROL_H
 #define CONTROL_CM_CONTROL_H
 
@@ -14,7 +14,7 @@ struct engine;
 
 int cm_manager_open(struct engine *e);
 void cm_manager_close(struct engine *e);
-/* Does what is due. Returns when to call again. */
+/* Does all due work. Returns when to call again. */
 nanotime cm_manager_tick(struct engine *e, nanotime now);
 
 /* Frees the id with its connection, joins and events. */

@@ -18,7 +18,7 @@ void cm_channel_pay(struct cm_channel *ch)
 		ch->owed--;
 }
 
-/* An event is discarded that nobody took. */
+/* Discards an event that was not taken. */
 static void octet_left(struct cm_channel *ch)
 {
 	if (ch->owed > 0)

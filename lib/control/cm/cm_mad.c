@@ -175,7 +175,7 @@ static bool may_answer(struct cm_manager *cm, nanotime now)
 	return true;
 }
 
-/* Does not resolve the next hop, as the sender may be anybody. */
+/* Does not resolve the next hop, because any host may be the sender. */
 void cm_answer(struct engine *e, const struct cm_input *in, const struct cm_message *m)
 {
 	const struct qp_path path = { .dgid = in->source,

@@ -83,7 +83,7 @@ enum cm_id_state {
 	CM_ID_CONNECTED, /* has, or had, a connection; final */
 };
 
-/* What a program calls a struct rdma_cm_id. */
+/* The engine's side of a program's struct rdma_cm_id. */
 struct cm_id {
 	struct client *client;
 	struct cm_channel *channel;

@@ -217,7 +217,7 @@ enum posted_to {
 	POSTED_GOING, /* requests that handles in AH_GOING wait for */
 };
 
-/* What a client had posted on an lcore when it destroyed a handle. */
+/* The requests that a client had posted on an lcore when it destroyed a handle. */
 struct posted {
 	const struct client *client;
 	enum posted_to to;

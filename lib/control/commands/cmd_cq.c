@@ -173,7 +173,7 @@ int cmd_resize_cq(struct call *call)
 		if (!make_ring(cq, spare, r->cqe))
 			return call_fail(call, ENOMEM, "the program's memory for queues is full");
 		cq_rings_switch(&cq->rings);
-		/* After this nobody writes the old ring, and everything in it is visible. */
+		/* After this no lcore writes the old ring, and everything in it is visible. */
 		engine_grace_period(call->engine);
 	}
 	describe_cq(cq, reply);

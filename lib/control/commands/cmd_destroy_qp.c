@@ -24,9 +24,9 @@ struct farewell {
 };
 
 /*
- * A program may post datagrams and destroy the queue pair at once, since nobody acknowledges them.
- * A device would have sent them by then. So they are sent first, unless the port or a slow copy
- * delays them for too long.
+ * A program may post datagrams and destroy the queue pair at once, because they are not
+ * acknowledged. A device would have sent them by then. So they are sent first, unless the port or a
+ * slow copy delays them for too long.
  */
 static bool has_last_words(struct lcore *l, struct engine_qp *q, nanotime now)
 {
@@ -61,7 +61,7 @@ static void detach(struct lcore *l, void *arg, nanotime now)
 	lcore_qp_detach(l, q, now);
 }
 
-/* It is looked for each time: while nobody holds the lock, other threads of a program have commands. */
+/* It is looked for each time: while the lock is free, other threads of a program have commands. */
 static int destroy_when_left(struct call *call)
 {
 	const struct request_handle *r = (const struct request_handle *)call->request;

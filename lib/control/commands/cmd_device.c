@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What everybody who may connect can ask: the device and its counters.
+ * Questions that everybody who may connect can ask: the device and its counters.
  *
  * Atomics: the counters of lcores and of the exception path, which count while they are read.
  */

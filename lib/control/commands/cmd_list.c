@@ -11,7 +11,7 @@
 #include "control/network/peers.h"
 #include "lcore/paths.h"
 
-/* What a list is made of: one kind of object of every program that the caller may see. */
+/* The contents of a list: one kind of object of every program that the caller may see. */
 struct list {
 	enum object_kind kind;
 	uint32_t room;

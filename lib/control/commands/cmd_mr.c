@@ -253,9 +253,9 @@ static int windows_left(struct call *call, const struct region *r)
 }
 
 /*
- * The reply means that nobody writes there any more: an lcore completes its copies before its poll
- * ends, and a mover's copies are waited for. An lcore may bind a window between the first check and
- * the grace period, so there is a second check.
+ * The reply means that no thread writes there any more: an lcore completes its copies before its
+ * poll ends, and a mover's copies are waited for. An lcore may bind a window between the first
+ * check and the grace period, so there is a second check.
  */
 static int dereg_finish(struct call *call)
 {

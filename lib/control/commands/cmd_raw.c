@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What raw queue pairs need beside the common parts, and the handles of the objects around them. */
+/* Raw queue pairs: the parts that others do not have, and handles of the objects around them. */
 #include <errno.h>
 
 #include "base/bits.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A region that changes its addresses, protection domain or access (ibv_rereg_mr(3)). What lcores
- * read is never changed but replaced: the old region is removed, the engine waits until nobody uses
- * it, and the new one appears under the same key. A peer sees a region that was deregistered and
- * registered again.
+ * read is never changed but replaced: the old region is removed, the engine waits until no thread
+ * uses it, and the new one appears under the same key. A peer sees a region that was deregistered
+ * and registered again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static void replace(struct client *c, struct mr *m, const struct mr *new, bool m
 	m->region = new->region;
 }
 
-/* What waits for copies: the region, and its new properties. */
+/* A change that waits for copies: the region, and its new properties. */
 struct change {
 	struct mr *mr;
 	struct mr new;

@@ -263,7 +263,7 @@ static int check_modify(struct call *call, struct engine_srq *s, const struct re
 
 /*
  * From now on the program posts into the new ring (its library holds the lock meanwhile). Lcores
- * continue with the old ring until it is empty. Nothing is moved and nobody waits.
+ * continue with the old ring until it is empty. Nothing is moved and no thread waits.
  */
 static int resize(struct call *call, struct engine_srq *s, uint32_t max_wr)
 {

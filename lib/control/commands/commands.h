@@ -113,7 +113,7 @@ void mr_free(struct client *c, struct mr *m);
 void channel_free(struct client *c, struct engine_channel *ch);
 void cq_free(struct client *c, struct engine_cq *cq);
 void qp_free(struct client *c, struct engine_qp *q);
-/* Called at intervals: frees destroyed handles when what was posted before has been sent. */
+/* Called at intervals: frees destroyed handles when the requests posted before have been sent. */
 void ahs_let_go(struct client *c);
 void ah_withdraw(struct client *c, struct engine_ah *ah);
 void ah_free(struct client *c, struct engine_ah *ah);

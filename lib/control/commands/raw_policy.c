@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who may use raw queue pairs, work queues and steering rules. They see all traffic of the port and
- * can send as anybody, so they need the same privilege as a packet socket. An embedding program
- * already has the port.
+ * can send with any address, so they need the same privilege as a packet socket. An embedding
+ * program already has the port.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -31,7 +31,9 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
 #endif
 
-/* What every client takes of the engine, whatever its program does. */
+/*
+ * The descriptors and mappings that each client takes from the engine, whatever its program does.
+ */
 struct share {
 	enum resource resource;
 	uint64_t n;
@@ -220,7 +222,7 @@ void client_start(struct client *c)
 		struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 
 		/*
-		 * Edge-triggered: nobody needs to read the client's eventfd, so it cannot keep the
+		 * Edge-triggered: the client's eventfd need not be read, so it cannot keep the
 		 * lcore awake.
 		 */
 		epoll_ctl(e->lcore[i].wait_fd, EPOLL_CTL_ADD, c->objects->wake_fd[i], &event);

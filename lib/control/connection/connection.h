@@ -49,8 +49,8 @@ int client_movers_share(struct client *c);
  */
 void client_memory_revoke(struct client *c, const struct region *region);
 /*
- * What this client has in its promoted file has been peer memory since a grace period. Movers may
- * still have copies of it to make: after this they make them as those of peer memory.
+ * The client's memory in its promoted file has been peer memory since a grace period. Movers may
+ * still have copies of it to make: after this they make them like copies of peer memory.
  */
 void client_memory_leave(struct client *c);
 
@@ -79,7 +79,7 @@ struct connection {
 	struct parked_call *parked; /* a command that waits for copies; NULL: none */
 	LIST_ENTRY(connection) parked_link;
 	uid_t uid;
-	bool known; /* the pid is that of who connected, and of nobody who has it by now */
+	bool known; /* the pid belongs to the process that connected, not to a later one */
 	bool proven; /* the client's memory is that process's */
 	bool carried; /* a porter carries its message: the socket is not read */
 	nanotime carried_at; /* since when, */
@@ -124,7 +124,7 @@ struct listener {
 	bool paused; /* out of descriptors: tried again with the next tick */
 };
 
-/* 0, or an errno and one line in `why`: who serves the socket, and what to do. */
+/* 0, or an errno and one line in `why`: which process serves the socket, and what to do. */
 int listener_open(struct listener *l, const struct uroce_options *o, char *why, size_t why_size);
 /* Makes the socket appear at its path. */
 int listener_show(struct listener *l, char *why, size_t why_size);

@@ -173,7 +173,7 @@ void listener_close(struct listener *l)
 
 	if (l->watch.fd >= 0) {
 		/*
-		 * This engine has the lock, so the socket is its own, unless somebody removed it.
+		 * This engine has the lock, so the socket is its own, unless it was removed.
 		 */
 		temporary_path(l, path);
 		unlink(l->shown ? l->path : path);

@@ -73,7 +73,9 @@ static void reserve_give(struct porters *p)
 
 static void look_for_work(struct porters *p);
 
-/* Whoever waits for a porter of that user, or for it to be made, goes on waiting: one has ended. */
+/*
+ * A porter has ended: connections that wait for one of that user, or for a new one, go on waiting.
+ */
 static void wait_on(struct porters *p, uid_t uid)
 {
 	struct connection *n;
@@ -492,7 +494,7 @@ void porter_drop(struct engine *e, int socket, uid_t uid)
 	}
 	d = p != NULL ? calloc(1, sizeof(*d)) : NULL;
 	if (d == NULL)
-		return; /* it stays open: a lost descriptor blocks nobody */
+		return; /* it stays open: a lost descriptor blocks no program */
 	d->socket = socket;
 	d->uid = uid;
 	d->user = user_get(all, uid);

@@ -13,7 +13,7 @@
  * over. An embedding program's thread does the slices itself, and gives the lock to others between
  * them; the program's other commands wait for it.
  *
- * The arena and files take long to free; when nobody uses them any more they go to a thread for
+ * The arena and files take long to free; when they are not used any more they go to a thread for
  * that (disposal.h).
  *
  * Atomics: the page's `closed` is read by the client's library, engine.client by lcores until the

@@ -3,7 +3,7 @@
  * Frees the objects of a client or a context in slices: a program may leave hundreds of thousands,
  * and the control path has other work meanwhile. Two parts, in this order:
  *
- *	withdrawal	nobody finds them any more: keys and numbers are unknown, no lcore has a
+ *	withdrawal	they cannot be found any more: keys and numbers are unknown, no lcore has a
  *			queue pair of it. It ends with one grace period for all of them.
  *	release		they are freed, referrers before what they refer to. Copies of
  *			the client's memory are over by then.
@@ -30,7 +30,7 @@ struct reclaim {
 	uint32_t lcore;
 	LIST_HEAD(, engine_qp) gone; /* queue pairs that no lcore has any more */
 	LIST_HEAD(, engine_ah) gone_ahs;
-	struct mcast_group *groups; /* groups of which they were the last members */
+	struct mcast_group *groups; /* groups whose last members they were */
 };
 
 /* `r` is zero or was used before. The reclaim of a client may interrupt that of its context. */

@@ -2,14 +2,14 @@
 /*
  * Waiting for copies of a client's memory: commands that give the program memory back, binds of
  * windows, and the end of a client do so. A client can make a copy last as long as it likes, so
- * nobody waits under the control lock: the rest of the command is parked, and done when the copies
- * are over.
+ * no command waits under the control lock: the rest of the command is parked, and done when the
+ * copies are over.
  *
  *	command -- copies under way --> parked -- they are over --> finished, answered
  *	                                       \- LIMIT_COPY_WAIT -> the client is detached
  *	end of a client -- likewise --> grave  -- they are over --> freed; never, if they never are
  *
- * An lcore that ends such a copy while somebody waits wakes the control thread.
+ * An lcore that ends such a copy wakes the control thread if a command waits.
  *
  * A command that destroys what is posted waits, LEAVE_TIME at most, until that has left. It is parked
  * likewise, and looks again every now and then.
@@ -52,12 +52,12 @@ int call_after_copies(struct call *call, int (*finish)(struct call *call),
 		      void (*abandon)(struct call *call));
 
 /*
- * The end of a command that waits until what was posted has left: calls `again` (the command's own
- * function) some time later, which looks once more. Between two looks nobody waits for it. Returns what
- * the command is to return.
+ * The end of a command that waits until posted requests have left: calls `again` (the command's own
+ * function) some time later, which looks once more. Between two looks no thread waits for it.
+ * Returns what the command is to return.
  */
 int call_after_leaving(struct call *call, int (*again)(struct call *call));
-/* The first look: the wait may last this long, and take so many turns of an lcore. */
+/* The first look: the wait may last this long, and take this many turns of an lcore. */
 void call_begin_leaving(struct call *call, uint32_t turns);
 
 /*

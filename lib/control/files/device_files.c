@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The device's files, in PATH.files beside the socket, for the programs that `uroce run` runs. The
- * engine that has PATH.lock writes them. Nobody needs them to reach the engine: if they cannot be
+ * engine that has PATH.lock writes them. They are not needed to reach the engine: if they cannot be
  * created, the engine reports it and serves without them.
  */
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel shows of an RDMA device in /sys/class and /dev, as a tree of ordinary files:
+ * The files that the kernel has for an RDMA device in /sys/class and /dev, as a tree of ordinary
+ * files:
  *
  *	class/infiniband/NAME          node_type, node_guid, ... ports/1/{state, rate, gids, ...}
  *	class/infiniband_verbs/NAME    ibdev, abi_version, device
@@ -16,9 +17,9 @@
 #define DEVICE_TREE_SUFFIX ".files" /* after the path of the socket */
 
 /*
- * Writes the tree into `folder` (a descriptor; nobody else may write there) or updates it: replaces
- * changed files at once and removes obsolete ones. `netdev` is the interface that has the device's
- * addresses, "" for none. 0 or an errno.
+ * Writes the tree into `folder` (a descriptor; no other process may write there) or updates it:
+ * replaces changed files at once and removes obsolete ones. `netdev` is the interface that has the
+ * device's addresses, "" for none. 0 or an errno.
  */
 int device_tree_write(int folder, const struct reply_device *d, const char *netdev);
 

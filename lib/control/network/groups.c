@@ -3,7 +3,7 @@
  * Changes of the multicast groups that lcores look up (lcore/mcast.c says how they are read).
  *
  * Atomics: lcores walk the list and its members without a lock. Release: an lcore that sees a group
- * or member sees it complete. What is unlinked is freed after a grace period.
+ * or member sees it complete. Unlinked entries are freed after a grace period.
  */
 #include <errno.h>
 #include <stdlib.h>

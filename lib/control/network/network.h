@@ -68,7 +68,7 @@ void engine_take_mtu(struct engine *e, uint32_t ethernet);
 bool engine_follow_mtu(struct engine *e);
 /*
  * link_rate.c: ibv_port_attr's active_speed and active_width for a link of that many Mbit/s; 0:
- * unknown, and then those of the slowest link, as Linux has it.
+ * unknown, and then the values of the slowest link, as on Linux.
  */
 #define MEMORY_RATE 40000u /* ... what a device without a port says of its memory, Mbit/s */
 void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width);

@@ -4,8 +4,8 @@
  * behind the port accepts every packet from this engine's address as its own peer's. So at any time
  * a queue pair there is reserved for the queue pairs of one user here, the first that connected. It
  * is free again when these are in RESET, in ERR or destroyed. Between queue pairs of this engine
- * lcores check each packet's sender instead (qp_check_origin), and a number that is somebody's peer
- * is not assigned again.
+ * lcores check each packet's sender instead (qp_check_origin), and a number that is the peer of a
+ * queue pair is not assigned again.
  *
  * Control path, under engine.control_lock.
  */
@@ -35,7 +35,7 @@ uint32_t peers_reserve_number(struct engine *e, uint32_t lcore, struct engine_qp
  * program.
  */
 bool call_sees_all(const struct call *call);
-/* ... or this client's, as those of its own user. */
+/* ... or this client's, for its own user. */
 bool call_sees(const struct call *call, const struct client *c);
 /* Whether the program may claim that this number is its own queue pair's. */
 bool call_may_name(const struct call *call, uint32_t qpn);

@@ -11,7 +11,10 @@
 
 #define PAGE UINT64_C(4096)
 
-/* Of a larger file only the parts that regions need are mapped; the promoted pages' file is one. */
+/*
+ * A larger file is mapped only in the parts that regions need. The promoted pages' file is such a
+ * file.
+ */
 #define WHOLE_MOST (UINT64_C(64) << 30)
 
 static bool take_map(struct account *a, uint64_t octets)
@@ -111,7 +114,7 @@ static struct backing_file *file_provide(struct client *c, int fd, const struct 
 	return file_open(c, fd, what, offset - into, length + into, writable);
 }
 
-/* What the file holds, or may come to hold, with that many octets registered in this part. */
+/* The octets that the file has, or may get, with that many octets registered in this part. */
 static uint64_t holds(const struct backing_file *f, const struct direct_file *what,
 		      uint64_t registered)
 {

@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 
-/* "max" is no number. */
+/* "max" is not a number. */
 static uint64_t read_limit(const char *path)
 {
 	FILE *f = fopen(path, "re");
@@ -42,7 +42,10 @@ static uint64_t least_above(const char *mount, char *group, const char *file)
 	return least;
 }
 
-/* "4:cpu,memory:/group" names the group of a version 1 hierarchy, "0::/group" that of version 2. */
+/*
+ * "4:cpu,memory:/group" names the group of a version 1 hierarchy, "0::/group" the group of version
+ * 2.
+ */
 static uint64_t limit_of_line(char *line, const char *mounts)
 {
 	char *controllers = strchr(line, ':');

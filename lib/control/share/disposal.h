@@ -29,8 +29,8 @@ void disposal_close(struct disposal *d);
  */
 void dispose_descriptor(struct disposal *d, int fd);
 /*
- * Runs run(arg) on the thread, or at once if there is none. `run` may only touch what nobody else
- * uses.
+ * Runs run(arg) on the thread, or at once if there is none. `run` may only touch what no other
+ * thread uses.
  */
 void dispose(struct disposal *d, void (*run)(void *arg), void *arg);
 

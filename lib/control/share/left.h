@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is left of files that the engine mapped for regions. Packets filled their holes, and the kernel
+ * The rest of files that the engine mapped for regions. Packets filled their holes, and the kernel
  * charged these pages to the engine; they stay when the last region goes, as long as some program keeps the
  * file open. So the user stays charged for them until the file itself is gone. Linux tells when (inotify).
  * The watch keeps neither the file nor its pages.
@@ -25,9 +25,9 @@ void left_close(struct engine *e);
  * watched, or the user has as many as one may have, so it must not be mapped.
  */
 struct left_file *left_find(struct engine *e, struct user *u, int fd);
-/* Takes what is left off the user's charge, and returns how much it was. */
+/* Takes the rest off the user's charge, and returns how much it was. */
 uint64_t left_take(struct engine *e, struct left_file *f);
-/* Charges the user for so much more, which is never refused: the user had it already. */
+/* Charges the user for this much more. It is never refused: the user had it already. */
 void left_keep(struct engine *e, struct left_file *f, uint64_t octets);
 
 #endif

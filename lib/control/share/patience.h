@@ -16,7 +16,7 @@ struct patience {
 
 /* How long it may be looked at again, from now on: 0 .. LEAVE_TIME. */
 nanotime patience_left(const struct patience *p, nanotime now);
-/* A look has lasted so long, until now. */
+/* A look has lasted this long, until now. */
 void patience_spend(struct patience *p, nanotime waited, nanotime now);
 
 #endif

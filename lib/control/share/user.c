@@ -74,8 +74,8 @@ static uint64_t limit_of(__rlimit_resource_t resource, uint64_t most)
 }
 
 /*
- * What programs may have of this process's memory. If its control group has a limit, the kernel
- * kills the engine there, so half of it is the engine's own.
+ * The share of this process's memory that programs may have. If its control group has a limit, the
+ * kernel kills the engine there, so half of it is the engine's own.
  */
 static uint64_t memory_for_programs(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each user has of an engine: objects of each kind, and the engine's own descriptors,
+ * Each user's share of an engine: objects of each kind, and the engine's own descriptors,
  * mappings, addresses and memory. Everybody who may open the socket may use the engine, and no user
  * can use it up.
  *
@@ -122,7 +122,7 @@ bool account_take_memory(struct account *a, size_t octets);
 void account_give_memory(struct account *a, size_t octets);
 /*
  * How long a command of this program may wait for lcores, and that it has waited since. An embedded
- * program holds up nobody else.
+ * program holds up no other program.
  */
 nanotime account_patience(const struct account *a, nanotime now);
 void account_waited(struct account *a, nanotime since, nanotime now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies frames for `uroce capture`, and keeps those of a traced queue pair. While nobody wants that, a
- * burst costs the test of one pointer.
+ * Copies frames for `uroce capture`, and keeps the frames of a traced queue pair. While neither
+ * runs, a burst costs the test of one pointer.
  *
  * Atomics: engine.capture, snap and trace. Acquire: an lcore that sees one sees the rings behind it. The
  * control path frees those a grace period after it took it away.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The last packets of one queue pair: a ring for each lcore, whose oldest packet the next one
- * overwrites. Nothing waits, for nobody takes packets out: the control thread copies them.
+ * overwrites. It never blocks, because no thread takes packets out: the control thread copies them.
  *
  *	slot	0	1	2	3	head counts the packets; packet i is in slot i mod `slots`
  *
@@ -41,7 +41,7 @@ struct trace {
 struct trace *trace_make(uint32_t qpn, uint32_t peer_qpn, uint32_t slots, uint32_t rings);
 void trace_free(struct trace *t);
 
-/* Keeps those of the n frames that are the queue pair's. On its lcore. */
+/* Keeps the queue pair's frames among the n. On its lcore. */
 void trace_frames(struct trace *t, uint32_t lcore, struct rte_mbuf *const *m, uint32_t n,
 		  enum capture_way way, nanotime now);
 

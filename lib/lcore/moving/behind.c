@@ -2,7 +2,7 @@
 /*
  * An lcore keeps LIMIT_BEHIND packets behind gaps, shared between users as those that wait for movers
  * are (slots.h); a queue pair has LIMIT_WINDOW of them in each direction at most, as the core asks for no
- * more. What finds no room is dropped and counted, and its sender sends it again.
+ * more. A packet that finds no room is dropped and counted, and its sender sends it again.
  *
  * A kept packet is passed to the core once more when nothing before it is missing: only then is it
  * checked, as if it had come then. If its queue pair or mover cannot take it, it stays first.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that arrived at one lcore and are another's (hand_over). What the other's inbox has no room for
- * waits here, and meanwhile the port is not asked for more:
+ * Frames that arrived at one lcore and belong to another (hand_over). Frames that do not fit into
+ * the other's inbox wait here, and meanwhile the port is not asked for more:
  *
  *	port ---> lcore 0 ---> inbox of lcore 1, full
  *	   stops     |

@@ -13,11 +13,11 @@ void holding_destroy(struct holding *h);
  * already, and so is the mbuf. False: nothing would let it go again, or there is no room.
  */
 bool hold_packet(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m);
-/* Passes on the queue pair's held packets that fit now, in order. True: nothing is held any more. */
+/* Passes on the queue pair's held packets that fit now, in order. True: none is left. */
 bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now);
 /* The same for all queue pairs, some packets at a time. True: there may be more to do. */
 bool hold_release(struct lcore *l, uint32_t *work, nanotime now);
-/* Drops what is held: the queue pair is reset or destroyed. */
+/* Drops its held packets: the queue pair is reset or destroyed. */
 void hold_forget(struct lcore *l, struct engine_qp *q);
 
 /* packet.c: whether the queue pair and its mover can take this packet now; then: they take it. */

@@ -18,7 +18,8 @@
  * An lcore has a fixed number of jobs. A user may have as many as are left for others: a user whose copies
  * are stuck has at most half of them, whatever number of programs he runs; the next user has half of the
  * rest. A few are kept for users who have none. Programs of one user share in the same way. A packet
- * that finds no job is held (hold.c). A queue pair that wants to send waits until a job is back.
+ * that finds no free job is held (hold.c). A queue pair that wants to send waits until a job is
+ * back.
  *
  * A program may end while its jobs are stuck. Its struct client stays until they are back (settle.c).
  */
@@ -93,7 +94,7 @@ bool moving_under_way(const struct lcore *l)
 	return !LIST_EMPTY(&l->moving->busy) || !LIST_EMPTY(&l->moving->open);
 }
 
-/* share: the jobs left for its user must be at least so many times those of the program. */
+/* share: the jobs left for its user must be at least this many times the program's. */
 static bool may_take(const struct moving *m, const struct client *c, uint32_t share)
 {
 	uint32_t of_user = m->jobs_of_user[c->user], room = 0;

@@ -21,7 +21,7 @@ struct pending_ticket {
 	bool is_atomic;
 };
 
-/* Copies of an rx round: the lcore's own, or those of one program in a job. */
+/* Copies of an rx round: made by the lcore, or, for one program, by a mover in a job. */
 struct copy_batch {
 	uint32_t copies;
 	uint32_t tickets;
@@ -29,7 +29,9 @@ struct copy_batch {
 	struct pending_ticket *pending;
 };
 
-/* What one packet may add to a batch: copies, and tickets (a SEND with invalidate takes two). */
+/*
+ * The most that one packet adds to a batch: copies, and tickets (a SEND with invalidate takes two).
+ */
 #define PACKET_COPIES  LIMIT_SPANS
 #define PACKET_TICKETS 2u
 

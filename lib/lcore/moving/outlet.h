@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two ways out of an lcore: the port, and the rings inside the engine (its own and those of the
- * other lcores). Frames that an outlet does not take stay here, finished, and go first, in their
- * order, as soon as it takes frames again. No packet is made twice because a ring is full.
+ * The two ways out of an lcore: the port, and the rings inside the engine (its own and the rings of
+ * the other lcores). Frames that an outlet does not take stay here, finished, and go first, in
+ * their order, as soon as it takes frames again. No packet is made twice because a ring is full.
  *
  *	- A queue pair with frames here has no turn, and none of its timers run: its packets have not
  *	  left. It is settled again with its last frame.
@@ -11,7 +11,7 @@
  *	- Frames of a queue pair stay in order whatever their outlets are (UD): behind a frame that
  *	  waits, the next one waits in the same place.
  *	- An outlet that takes nothing for LIMIT_STUCK_MS is stuck: its frames are dropped with
- *	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so is what it does not take from then on, until
+ *	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so are later frames that it does not take, until
  *	  it takes a frame. Only then do retries of programs count down.
  */
 #ifndef LCORE_OUTLET_H

@@ -57,7 +57,7 @@ void flow_table_add(struct flow_table *t, const struct flow_rule *rule);
 
 struct flow_match {
 	uint32_t count; /* of rules that see the frame */
-	bool taken; /* by a normal or default rule, a drop included: not for anybody else */
+	bool taken; /* by a normal or default rule, including a drop: nothing else gets it */
 	const struct flow_rule *rule[LIMIT_FLOW_COPIES];
 };
 

@@ -67,7 +67,7 @@ struct engine_flow {
 
 /*
  * A frame that is not a RoCE packet for this engine (`roce` false), or one that may be (true: only
- * sniffers see it). Returns true if the mbuf is gone: rules took it and nobody else wants it.
+ * sniffers see it). Returns true if the mbuf is gone: rules took it and nothing else needs it.
  */
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now);
 /* A frame that raw_send put into the loop. The mbuf is gone. */
@@ -91,7 +91,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s);
 void raw_seal(struct lcore *l, struct staged_frame *s);
 /* Tells the core why a frame is not sent, and counts it. */
 void raw_refused(struct lcore *l, const struct staged_frame *s, nanotime now);
-/* Sends one frame, or its segments. False: no room; s->mbuf is what did not leave. */
+/* Sends one frame, or its segments. False: no room; s->mbuf is the rest. */
 bool raw_send(struct lcore *l, struct staged_frame *s);
 
 #endif

@@ -37,7 +37,7 @@ void raw_frame_parse_ip(struct raw_frame *f, const uint8_t *octets, size_t l3, s
  */
 bool raw_frame_is_roce(const struct raw_frame *f, const uint8_t *frame, size_t length);
 
-/* Writes the IPv4 header checksum and, in a whole packet, that of TCP or UDP. */
+/* Writes the IPv4 header checksum and, in a whole packet, the checksum of TCP or UDP. */
 void raw_frame_fill_checksums(const struct raw_frame *f, uint8_t *frame);
 
 /* ibv_poll_cq(3), IBV_WC_IP_CSUM_OK: IPv4 with TCP or UDP, both checksums right. */

@@ -24,7 +24,7 @@ enum rss_field {
 	RSS_FIELDS = 0xff,
 };
 
-/* 0 for a frame that has none of the fields. */
+/* 0 for a frame without any of the fields. */
 uint32_t raw_hash(const struct raw_frame *f, uint32_t fields, const uint8_t key[RSS_KEY_LENGTH]);
 
 #endif

@@ -19,7 +19,7 @@
 #define TAG_OCTETS     4u
 #define NOBODY	       0u /* no queue pair has this number */
 
-/* What travels with a buffer to another lcore. */
+/* The data that travels with a buffer to another lcore. */
 static void put_mark(struct rte_mbuf *m, uint32_t qpn, uint32_t tag, bool checksums_right)
 {
 	m->tx_offload = (uint64_t)tag << 32 | qpn;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TSO: what is put right in the copy of the header that stands in front of each segment. */
+/* TSO: corrects the copy of the header in front of each segment. */
 #ifndef LCORE_TCP_SEGMENT_H
 #define LCORE_TCP_SEGMENT_H
 

@@ -18,7 +18,7 @@ enum tmh_opcode {
 	TMH_EAGER = 3,
 };
 
-/* recv_work.mark of what is no entry; others: the index of the entry, and one. */
+/* recv_work.mark of requests that are not entries; for an entry: its index plus one. */
 #define MARK_UNEXPECTED UINT16_C(0xffff)
 #define MARK_NO_TAG	UINT16_C(0xfffe)
 

@@ -13,9 +13,8 @@
  *
  * Phase. Both sides count unexpected messages. While the program has not handled as many as there
  * were, entries that it adds wait: one of those messages may be for them.
- *
- * Who may touch what: the control path builds the list before and frees it after the SRQ can be
- * found; all else is the lcore's.
+ * Which thread may touch what: the control path builds the list before and frees it after the SRQ
+ * can be found; all else is the lcore's.
  */
 #ifndef LCORE_TAG_H
 #define LCORE_TAG_H
@@ -44,7 +43,7 @@ struct tag_entry {
 	struct work_sge sge[LIMIT_TAG_SGE];
 };
 
-/* What each message is compared with, oldest first. */
+/* The entries that each message is compared with, oldest first. */
 struct tag_match {
 	uint64_t tag;
 	uint64_t mask;

@@ -19,7 +19,7 @@
  * an event that others may be polling for, wakes the others through their descriptors (rs_wake).
  *
  * Locks are taken in this order: send_lock or receive_lock (one call in each direction at a time),
- * lock (everything else in the socket), then those of rs_table.c, rs_wake.c and the rest of the
+ * lock (everything else in the socket), then the locks of rs_table.c, rs_wake.c and the rest of the
  * library. A thread holds the locks of one socket at a time; a listener's lock is taken with no
  * other held.
  */
@@ -273,7 +273,7 @@ rs_condition rs_may_send, rs_may_send_or_gone, rs_has_data_or_gone, rs_all_is_se
 
 /* ---- rs_endpoint.c ---- */
 
-/* 0 or an errno; after an error rs_endpoint_close frees what was made. */
+/* 0 or an errno; after an error rs_endpoint_close frees the parts that were made. */
 int rs_endpoint_open(struct rs_socket *s);
 void rs_endpoint_close(struct rs_socket *s);
 int rs_memory_open(struct rs_memory *m, struct ibv_pd *pd, size_t size, int access);
@@ -356,7 +356,7 @@ short rs_revents(struct rs_socket *s, short events);
 /* ---- rs_datagram.c ---- */
 
 int rs_datagrams_open(struct rs_socket *s);
-/* Waits until what was sent has left. The caller holds the lock. */
+/* Waits until all sent messages have left. The caller holds the lock. */
 void rs_datagrams_linger(struct rs_socket *s);
 void rs_datagrams_close(struct rs_socket *s);
 void rs_datagrams_process(struct rs_socket *s);

@@ -143,7 +143,7 @@ int rs_local_post_receive(struct rs_local *l, uint32_t slot)
 	return ibv_post_recv(l->id->qp, &request, &bad);
 }
 
-/* The interface of a link-local sender is that of our own address. */
+/* A link-local sender's interface is the interface of our own address. */
 static uint32_t scope_of(const struct sockaddr_storage *a)
 {
 	return a->ss_family == AF_INET6

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a stream is made of: a queue pair, its memory, and the greeting that describes them. */
+/* The parts of a stream: a queue pair, its memory, and the greeting that describes them. */
 #include <stdlib.h>
 
 #include "config/limits.h"

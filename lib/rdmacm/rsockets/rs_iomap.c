@@ -79,7 +79,7 @@ static int free_entry(const struct rs_socket *s)
 	return -1;
 }
 
-/* Mappings are announced to the peer in this order, which is that of riomap(). */
+/* Mappings are announced to the peer in this order, the order of riomap(). */
 static void append(struct rs_socket *s, struct rs_mapping *m)
 {
 	struct rs_mapping **link = &s->stream.mappings;

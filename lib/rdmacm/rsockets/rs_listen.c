@@ -167,7 +167,7 @@ void rs_listener_progress(struct rs_socket *listener)
 
 /* ---- accepted ---- */
 
-/* As with TCP: data sent to a connection that nobody accepts is lost, without waiting. */
+/* As with TCP: data sent to a connection that is not accepted is lost, without waiting. */
 static void discard(struct rs_socket *child)
 {
 	pthread_mutex_lock(&child->lock);

@@ -74,7 +74,7 @@ static int bind_id(struct rs_local *l)
 {
 	struct sockaddr_storage a = l->address, any_port = { 0 };
 
-	copy_port(&a, &any_port); /* the UDP socket has the port; nobody connects to this id */
+	copy_port(&a, &any_port); /* the UDP socket has the port; no peer connects to this id */
 	if (rdma_create_id(NULL, &l->id, NULL, RDMA_PS_UDP) != 0 ||
 	    rdma_bind_addr(l->id, (struct sockaddr *)&a) != 0)
 		return errno;

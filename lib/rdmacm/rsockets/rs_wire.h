@@ -117,7 +117,7 @@ struct rs_udp {
 	uint32_t qpn;
 };
 
-/* `address`: that of the sender's queue pair. Returns the length; 0: neither IPv4 nor IPv6. */
+/* `address`: of the sender's queue pair. Returns the length; 0: neither IPv4 nor IPv6. */
 size_t rs_udp_store(uint8_t to[RS_UDP_HEADER_MAX], const struct rs_udp *u,
 		    const struct sockaddr *address);
 /* `family`: the sender's. Returns the length; 0: invalid. */

@@ -43,7 +43,7 @@ static int look(uintptr_t address, size_t length, bool write, uintptr_t *reached
 	return v == COVERED ? 0 : EFAULT;
 }
 
-/* mincore(2) waits for who changes mappings. */
+/* mincore(2) waits for threads that change mappings. */
 static bool is_mapped(uintptr_t address)
 {
 	unsigned char resident;

@@ -12,7 +12,7 @@
 #define FLAGS_KNOWN \
 	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
 
-/* What the region is to become. */
+/* The region's new properties. */
 struct change {
 	struct mr *mr;
 	int flags;

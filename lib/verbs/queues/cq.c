@@ -155,6 +155,7 @@ static struct cq *create_cq(struct ibv_context *context, const struct ibv_cq_ini
 	}
 	if (cq->channel != NULL) {
 		verbs_object_use(&cq->channel->object);
+		/* of verbs.h, for programs that look: only the number is shared, so relaxed */
 		__atomic_add_fetch(&cq->ibv.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	if (cq->domain != NULL)

@@ -42,6 +42,7 @@ static uint32_t owed_by_sends(const struct cq *cq)
 
 		if (cq->qps.slot[i].handle == 0 || cq_of(qp->init.send_cq) != cq)
 			continue;
+		/* relaxed: a request that is posted meanwhile counts as posted behind the resize */
 		owed = (int32_t)(__atomic_load_n(&qp->sq.signaled_posted, __ATOMIC_RELAXED) -
 				 __atomic_load_n(&qp->sq.signaled_polled, __ATOMIC_RELAXED));
 		n += owed > 0 ? (uint32_t)owed : 0;

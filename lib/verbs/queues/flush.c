@@ -134,6 +134,7 @@ void flush_armed(struct cq *cq)
 	if (cq->channel == NULL || !is_pending(cq))
 		return;
 	verbs_objects_lock();
+	/* pairs with the release in events.c; the words of work queues: see poll.c */
 	idle_fd = __atomic_load_n(&cq->channel->idle_fd, __ATOMIC_ACQUIRE);
 	cq->told_gone = idle_fd >= 0 && send(idle_fd, &message, sizeof(message),
 					     MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(message);

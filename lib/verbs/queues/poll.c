@@ -5,6 +5,11 @@
 #include "verbs/queues/cq.h"
 #include "verbs/queues/flush.h"
 
+/*
+ * Atomics: each word of a work queue has one writer at a time, under the lock of its queue or CQ. Others
+ * read it without that lock, and need no more than a whole number, which may be a moment old: relaxed.
+ */
+
 /* Where completions may be missing, only the request's number says what is done. */
 static void note_lossy(struct qp *qp, const struct completion *c)
 {

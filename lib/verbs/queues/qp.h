@@ -59,7 +59,7 @@ void qp_ring_doorbell(struct qp *qp);
 /* Copies `count` buffers into the slot as inline data. 0, or EINVAL: too long. */
 int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
 		      size_t count);
-/* Copies eight octets into the slot as inline data, even if the queue pair has none. */
+/* Copies eight octets into the slot as inline data, even if the queue pair has no inline data. */
 void send_write_word(struct send_work *w, const void *octets);
 /* Copies the elements into the slot. 0, or EINVAL: too many, or more than 2^31 octets. */
 int send_write_elements(struct qp *qp, struct send_work *w, const struct ibv_sge *sge,
