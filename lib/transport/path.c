@@ -21,7 +21,7 @@
 #define BATCH	    128u /* packets: so many are looked at together, */
 #define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
 #define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
-#define SHARES	    (50 * TIME_US) /* who is later than its own work makes it shares its core */
+#define SHARES	    (50 * TIME_US) /* a host that is later than its own work explains shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
 #define HASTE	    6u /* ... at most 2 to that power as fast */
 #define DOUBT_MOST  6u /* silence is doubled so often at most */
@@ -161,7 +161,10 @@ static void too_long(struct path *p, nanotime target, nanotime now)
 		cut(p, d - over, d, least(p), now);
 }
 
-/* So that the queue is gone, and a little more: who never sees the way without one thinks it long. */
+/*
+ * So that the queue is gone, and a little more: a sender that never sees the way without a queue
+ * takes it for longer.
+ */
 static void too_many(struct path *p, nanotime now)
 {
 	if (may_cut(p, now))
@@ -329,8 +332,9 @@ void path_silent(struct path *p, nanotime now)
 }
 
 /*
- * Karn: who was probed gives no sample. If round trips became longer than the silence that a probe breaks,
- * there would be none any more. So the next silence may be longer, until there is a sample.
+ * Karn: a packet that was probed gives no sample. If round trips became longer than the silence
+ * that a probe breaks, there would be none any more. So the next silence may be longer, until there
+ * is a sample.
  */
 void path_probed(struct path *p)
 {
@@ -343,8 +347,8 @@ void path_probed(struct path *p)
 }
 
 /*
- * What is on its way was lost, or came to nobody. It would keep the room of those who would be answered, for
- * as long as the longest of the ACK timeouts.
+ * Packets on the way were lost, or reached no queue pair. They would take the room of queue pairs
+ * that get answers, for as long as the longest of the ACK timeouts.
  */
 static void count_asked(struct path *p, nanotime now)
 {

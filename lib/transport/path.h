@@ -25,9 +25,10 @@
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
  * windows, so that they are fair to each other), and what the caller and the peer themselves are late.
  *
- * Who is held back. A queue pair asks before each packet (NEXT_HELD of qp_next_packet). Its caller
- * keeps those that are held in a list, in their order, and resumes the first ones (qp_resume) when
- * qp_may_resume() says so. While others wait, only who was resumed may send, one turn each.
+ * Queue pairs that are held back. A queue pair asks before each packet (NEXT_HELD of
+ * qp_next_packet). Its caller keeps those that are held in a list, in their order, and resumes the
+ * first ones (qp_resume) when qp_may_resume() says so. While others wait, only queue pairs that
+ * were resumed may send, one turn each.
  */
 #ifndef TRANSPORT_PATH_H
 #define TRANSPORT_PATH_H
@@ -41,7 +42,7 @@
 #include "config/limits.h"
 #include "transport/late.h"
 
-/* What is counted, for those who watch. */
+/* Events that are counted for statistics. */
 enum path_event {
 	PATH_AGAIN, /* a packet was sent again */
 	PATH_OVERTAKEN, /* losses, found by what was sent later and arrived: each window's once */
@@ -98,7 +99,7 @@ struct path {
 		batch_again; /* octets of the last packets, and of those that were sent again */
 	bool lossy; /* many of the ones before were */
 
-	/* what happened, for those who watch */
+	/* statistics */
 	uint64_t samples, sent; /* packets */
 	uint64_t acknowledged; /* octets */
 	uint64_t events[PATH_EVENTS];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A set of PSNs that lie within LIMIT_WINDOW of each other: one bit each, at the PSN modulo
- * LIMIT_WINDOW. Who keeps the set knows where its PSNs begin, and takes out what leaves the window.
+ * LIMIT_WINDOW. The owner of the set knows where its PSNs begin, and takes out PSNs that leave the
+ * window.
  */
 #ifndef TRANSPORT_PSN_SET_H
 #define TRANSPORT_PSN_SET_H

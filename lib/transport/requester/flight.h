@@ -48,8 +48,8 @@ uint32_t flight_part(const struct qp *qp, uint32_t packets);
 /* The octets that there must be room for before a READ asks for so many. */
 uint32_t flight_read_octets(const struct qp *qp, uint32_t length);
 /*
- * Whether the path lets a frame of so many octets go. Where others wait, only who was
- * resumed may send. Packets that wait for an acknowledgement that none of them asked for may be
+ * Whether the path lets a frame of this many octets go. While others wait, only a queue pair that
+ * was resumed may send. Packets that wait for an acknowledgement that none of them asked for may be
  * followed by one more, which asks.
  */
 static inline bool flight_may_send(const struct qp *qp, uint32_t octets, nanotime now)
@@ -72,8 +72,8 @@ static inline bool flight_may_follow(const struct qp *qp, nanotime now)
 
 /*
  * Whether the packet that is made asks for an acknowledgement because so many before it did not. At least
- * four of a window ask: who is told once that a window has arrived waits while the peer works, and
- * works while the peer waits.
+ * four of a window ask: a sender that is told only once that a window has arrived waits while the
+ * peer works, and works while the peer waits.
  */
 static inline bool flight_should_ask(const struct qp *qp)
 {
@@ -84,9 +84,10 @@ static inline bool flight_should_ask(const struct qp *qp)
 }
 
 /*
- * Who is not answered. Its peer may be gone while others on the path are answered, so what it has on its way
- * must not keep their room: it is not counted any more. Until something is heard, its oldest packet alone is
- * sent, whether the path has room or not. That is seldom: probes, and one packet for each ACK timeout.
+ * A queue pair that gets no answers. Its peer may be gone while others on the path get answers, so
+ * its packets on the way must not keep their room: they no longer count. Until something is heard,
+ * its oldest packet alone is sent, whether the path has room or not. That is seldom: probes, and
+ * one packet for each ACK timeout.
  *
  *	LIMIT_PROBES_ALONE probes without an answer, or the retransmission timer		-> alone
  *	held for an ACK timeout in which the path heard nothing			-> alone
@@ -135,7 +136,7 @@ static inline bool flight_waits(const struct requester *r)
  */
 void flight_hold(struct qp *qp, uint32_t octets, nanotime now);
 void flight_expired(struct qp *qp, nanotime now);
-/* It is not: it has nothing to send, or another path. */
+/* It is not held back any more: it has nothing to send, or another path. */
 void flight_release(struct qp *qp);
 
 #endif

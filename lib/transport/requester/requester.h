@@ -95,7 +95,7 @@ struct requester {
 	uint32_t given_up; /* how often its path was, when `alone` was last looked at */
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
 	nanotime retry_at; /* the retransmission timer, */
-	nanotime unheard_at; /* ... of who is held and has nothing on its way, or TIME_NEVER */
+	nanotime unheard_at; /* ... while it is held and has nothing on its way; or TIME_NEVER */
 	uint32_t heard; /* what the path had heard when either of them was set */
 	uint32_t timeouts; /* how often it fired, since creation */
 	struct key_operation operation;

@@ -45,7 +45,7 @@ static inline void sample_acknowledged(struct qp *qp, nanotime now)
 		return;
 	r->sampling = false;
 	path_answered(qp->path, r->sample_at);
-	/* Who looked up last before it left does not know when the answer came. */
+	/* In the poll that sent it, the clock was read before: then the time is unknown. */
 	if (qp->path != NULL && now > r->sample_at)
 		path_rtt(qp->path, now - r->sample_at, now);
 }
