@@ -6,7 +6,7 @@
 #ifndef APPS_UROCED_CONFIG_H
 #define APPS_UROCED_CONFIG_H
 
-#include "options.h"
+#include "apps/options.h"
 
 /*
  * Stores what the file has and the command line (t->given) has not. Returns OPTIONS_OK, or another

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "engine/uroce.h"
-#include "options.h"
+#include "apps/options.h"
 
 struct uroced_options {
 	struct uroce_options engine; /* addresses, gateways, vlan, mtu, socket, idle */
