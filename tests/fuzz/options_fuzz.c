@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "apps/uroced/uroced_eal_options.h"
+#include "engine/address.h"
 #include "input.h"
 
 #define WORDS	  24
@@ -51,7 +52,10 @@ static void look_at(const struct uroced_options *o)
 	demand(e->exit_when_idle <= 86400);
 	demand(o->log <= 8);
 	for (uint32_t i = 0; i < e->addresses; i++)
-		demand(e->address[i].prefix <= 128);
+		demand(address_wrong(&e->address[i]) == NULL &&
+		       e->address[i].prefix <= (address_is_ipv4(&e->address[i]) ? 32 : 128));
+	demand(e->gateways < 2 ||
+	       address_is_ipv4(&e->gateway[0]) != address_is_ipv4(&e->gateway[1]));
 	demand(o->netdev[0] == '\0' || o->port[0] == '\0');
 }
 
