@@ -12,6 +12,7 @@
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "engine/address.h"
 #include "engine/port.h"
 #include "uroced_log.h"
 #include "uroced_port.h"
@@ -93,6 +94,28 @@ static int give_addresses(struct uroced_options *o)
 	return 0;
 }
 
+/* The kernel answers for the interface's addresses alone. They may come later. */
+static void say_foreign_addresses(const struct uroced_options *o)
+{
+	const struct port *p = port_of_program(o->engine.port);
+	char text[INET6_ADDRSTRLEN];
+
+	for (uint32_t i = 0; i < o->engine.addresses; i++) {
+		const struct gid gid = address_gid(&o->engine.address[i]);
+		uint32_t k = 0;
+
+		while (k < p->addresses && !gid_equal(&p->address[k].gid, &gid))
+			k++;
+		if (k == p->addresses)
+			say_option(
+				o,
+				"--ip %s: %s does not have this address, so no peer finds it there (ip address add "
+				"... dev %s)",
+				address_text(&o->engine.address[i], text, sizeof(text)), o->netdev,
+				o->netdev);
+	}
+}
+
 static int open_netdev(struct uroced_options *o, uint32_t lcores)
 {
 	struct netdev_options n = { .iface = o->netdev,
@@ -119,6 +142,8 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
 	if (o->engine.port == NULL)
 		SAY(ERR, "%s", why);
+	else
+		say_foreign_addresses(o);
 	return o->engine.port == NULL;
 }
 

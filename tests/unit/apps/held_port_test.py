@@ -89,6 +89,18 @@ class Held(EngineCase):
     def test_a_tap(self):
         self.expect_each_told(ON_TAP["tap"], ON_TAP, "tapped")
 
+    def test_an_address_that_the_interface_has_not(self):
+        """The kernel would not answer for it: it is said, as it may come later."""
+        self.socket = str(self.folder / "first.sock")
+        engine = subprocess.Popen(self.words("--netdev", "near", "--ip", "10.9.0.1/24,10.77.0.1/24"),
+                                  env=self.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+        self.addCleanup(self.end, engine)
+        self.assertEqual(engine.stdout.readline(), "uroced: --ip 10.77.0.1: near does not have this address, so no peer "
+                         "finds it there (ip address add ... dev near)\n")
+        said = engine.stdout.readline() + engine.stdout.readline()  # and of the MTU
+        self.assertIn("uroced: serving uroce0 10.9.0.1,10.77.0.1, port ", said)
+
     def test_an_end_of_a_memif(self):
         """Of a server with two clients, the second would have no link, and would hear nothing."""
         ends = {role: ([f"--vdev=net_memif0,role={role},socket={self.folder}/memif,socket-abstract=no"],
