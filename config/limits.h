@@ -106,9 +106,12 @@
 #define LIMIT_HELD_FEW	  16u /* ... that is, at most this many */
 
 /* Packets behind gaps (lib/lcore/moving/behind.c). */
-#define LIMIT_BEHIND	  4096u /* of one lcore: sixteen full windows, less than it has buffers */
+#define LIMIT_BEHIND	  8192u /* of one lcore: 20 ms of 10 Gbit/s, less than it has buffers */
 #define LIMIT_BEHIND_KEPT 512u /* ... kept for users who have few, */
 #define LIMIT_BEHIND_FEW  64u /* ... that is, at most this many */
+#define LIMIT_BEHIND_FAR \
+	(LIMIT_BEHIND / LIMIT_WINDOW) /* queue pairs that keep more than a window */
+#define LIMIT_SHARE 4u /* times as many as are free, one user may have */
 
 /* The control thread. */
 #define LIMIT_BEAT_MS		 40u /* between heartbeats in the pages of programs */
@@ -153,9 +156,13 @@
 #define LIMIT_EXTENSION_HEADERS 8u /* IPv6 extension headers of a frame before it is refused */
 
 /* The transport. */
-#define LIMIT_WINDOW	256u /* unacknowledged packets of a requester, at most */
-#define LIMIT_CNP_US	50u /* between congestion notifications of a queue pair */
-#define LIMIT_ACK_EVERY 16u /* packets between acknowledgement requests in a long message */
+#define LIMIT_WINDOW	  256u /* unacknowledged packets of a requester, at most */
+#define LIMIT_WINDOW_MOST 8192u /* ... on long ways to peers that acknowledge selectively, */
+#define LIMIT_WINDOW_SLOT 16u /* ... for each request that its queue has room for, */
+#define LIMIT_WINDOW_US	  4u /* ... and for each microsecond of the least round trip */
+#define LIMIT_SAMPLES	  16u /* of the round trip under way, on long ways */
+#define LIMIT_CNP_US	  50u /* between congestion notifications of a queue pair */
+#define LIMIT_ACK_EVERY	  16u /* packets between acknowledgement requests in a long message */
 
 /* Recovery of lost packets, see lib/transport/requester/recovery.c. */
 #define LIMIT_REORDER	 40u /* places by which the network may change the order of packets */

@@ -10,6 +10,7 @@ f.late = ProtoField.uint8("uroce.late", "Sender is late, step", base.DEC, nil, 0
 f.before = ProtoField.uint32("uroce.sack.psn", "Acknowledged up to PSN")
 f.syndrome = ProtoField.uint8("uroce.sack.syndrome", "Syndrome", base.HEX)
 f.msn = ProtoField.uint32("uroce.sack.msn", "Message sequence number")
+f.step = ProtoField.uint8("uroce.sack.step", "Selection begins further on, times 64", base.DEC, nil, 0x7f)
 f.selection = ProtoField.bytes("uroce.sack.selection", "Selection")
 f.held = ProtoField.uint32("uroce.sack.held", "Has come: PSN")
 f.count = ProtoField.uint32("uroce.sack.count", "Packets that have come behind it")
@@ -34,7 +35,7 @@ end
 
 function uroce.dissector(_, pinfo, tree)
 	local to, octets = port(), payload()
-	local range, sub, psn
+	local range, sub, psn, step
 
 	if to == nil or to.value ~= 4791 or octets == nil or octets.len < BTH + 4 then
 		return
@@ -47,10 +48,12 @@ function uroce.dissector(_, pinfo, tree)
 		return
 	end
 	psn = range(9, 3):uint()
+	step = bit.band(range(8, 1):uint(), 0x7f)
 	sub:add(f.before, range(9, 3))
+	sub:add(f.step, range(8, 1))
 	sub:add(f.syndrome, range(BTH, 1))
 	sub:add(f.msn, range(BTH + 1, 3))
-	selection(sub, range(BTH + AETH, SELECTION), psn)
+	selection(sub, range(BTH + AETH, SELECTION), psn + 64 * step)
 	pinfo.cols.info = string.format("Selective ACK, PSN %06x", psn)
 end
 

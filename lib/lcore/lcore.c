@@ -77,14 +77,15 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->cycles = cycles_make();
 	l->moving = moving_create();
 	l->holding = holding_create();
-	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW);
+	l->behind = slots_create(LIMIT_BEHIND, LIMIT_BEHIND_KEPT, LIMIT_BEHIND_FEW, LIMIT_SHARE);
+	l->far = behind_far_create();
 	l->inbox = lcore_ring(l, "ui", LIMIT_INBOX, RING_F_SC_DEQ);
 	l->messages = lcore_ring(l, "um", LIMIT_LCORE_MESSAGES, RING_F_SC_DEQ);
 	if (!turns_open(&l->turns) || !drains_open(&l->drains) || !make_bells(l) ||
 	    l->stage == NULL || l->loop == NULL || l->gather_copy == NULL || l->outlets == NULL ||
 	    l->crossing == NULL || l->paths == NULL || l->moving == NULL || l->holding == NULL ||
-	    l->behind == NULL || l->copies == NULL || l->cycles == NULL || l->inbox == NULL ||
-	    l->messages == NULL) {
+	    l->behind == NULL || l->far == NULL || l->copies == NULL || l->cycles == NULL ||
+	    l->inbox == NULL || l->messages == NULL) {
 		lcore_destroy(l);
 		return ENOMEM;
 	}
@@ -116,6 +117,7 @@ void lcore_destroy(struct lcore *l)
 	moving_destroy(l->moving);
 	holding_destroy(l->holding);
 	slots_destroy(l->behind);
+	free(l->far);
 	free(l->cycles);
 	free(l->stage);
 	free(l->gather_copy);

@@ -86,7 +86,8 @@ struct lcore {
 	bool worked; /* the last poll had something to do */
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
-	struct slots *behind; /* places for packets behind gaps */
+	struct slots *behind; /* places for packets behind gaps, */
+	struct behind_far *far; /* ... and memory for those who keep many of them */
 	uint32_t gather_count;
 	struct peer_copy *gather_copy; /* LIMIT_GATHER: payloads to be read from peer memory */
 	uint16_t tx_queue;

@@ -12,6 +12,7 @@
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
 #include "transport/qp.h"
+#include "transport/responder/behind.h"
 #include "transport/responder/reply.h"
 #include "transport/requester/request.h"
 #include "transport/requester/retry.h"
@@ -282,9 +283,8 @@ static void reset(struct qp *qp)
 	s->reported = false;
 	s->cnp_at = 0;
 	s->nak_at = TIME_NEVER;
-	s->holding = false;
 	s->selection_due = false;
-	memset(&s->behind, 0, sizeof(s->behind));
+	behind_reset(s);
 	s->record_head = s->record_owed = 0;
 	reply_abandon(&qp->resp);
 	if (s->records > 0)

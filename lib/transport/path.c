@@ -121,6 +121,12 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
 	p->window = MIN_OF(p->window, MAX_OF(to, least));
 }
 
+/* So much longer a round trip is a host's doing. On a long way it may be the network's. */
+static nanotime host(const struct path *p)
+{
+	return MAX_OF(HOST, p->min_rtt);
+}
+
 /*
  * A host that shares its cores answers late without any queue in the network. So delay alone leaves a
  * window that such hosts can live with; less only while the network says by losses or marks that it is
@@ -129,7 +135,7 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
 static bool hosts_are_late(const struct path *p)
 {
 	return p->samples > 0 &&
-	       (delay(p) - p->min_rtt >= HOST || path_late(p) + p->peer_late >= SHARES);
+	       (delay(p) - p->min_rtt >= host(p) || path_late(p) + p->peer_late >= SHARES);
 }
 
 /*
@@ -296,7 +302,7 @@ static void filled(struct path *p, nanotime now)
 static bool is_crowded(const struct path *p)
 {
 	return p->starting || p->lossy ||
-	       (p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + HOST);
+	       (p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + host(p));
 }
 
 static void look_at_batch(struct path *p)

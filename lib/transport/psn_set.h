@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A set of PSNs that lie within LIMIT_WINDOW of each other: one bit each, at the PSN modulo
- * LIMIT_WINDOW. The owner of the set knows where its PSNs begin, and takes out PSNs that leave the
- * window.
+ * A set of PSNs that lie within a window of each other: one bit each, at the PSN modulo the window. The
+ * owner of the set has its bits, knows where its PSNs begin, and takes out PSNs that leave the window.
  */
 #ifndef TRANSPORT_PSN_SET_H
 #define TRANSPORT_PSN_SET_H
@@ -13,36 +12,50 @@
 #include "config/limits.h"
 #include "transport/psn.h"
 
-#define PSN_SET_WORDS (LIMIT_WINDOW / 64)
+#define PSN_SET_WORDS (LIMIT_WINDOW / 64) /* of a set for an ordinary window */
 
-static_assert(LIMIT_WINDOW % 64 == 0 && ((PSN_MASK + 1) % LIMIT_WINDOW) == 0,
+static_assert(LIMIT_WINDOW % 64 == 0 && ((PSN_MASK + 1) % LIMIT_WINDOW_MOST) == 0 &&
+		      (LIMIT_WINDOW_MOST & (LIMIT_WINDOW_MOST - 1)) == 0,
 	      "places go round with the PSNs");
 
+/* It is passed by value: the bits are elsewhere. */
 struct psn_set {
-	uint64_t word[PSN_SET_WORDS];
+	uint64_t *word;
+	uint32_t words; /* a power of two */
 };
 
-static inline bool psn_set_has(const struct psn_set *s, uint32_t psn)
+static inline uint32_t psn_set_window(struct psn_set s)
 {
-	return s->word[psn % LIMIT_WINDOW / 64] >> (psn % 64) & 1;
+	return 64 * s.words;
 }
 
-static inline void psn_set_add(struct psn_set *s, uint32_t psn)
+/* The word with the bit of this PSN. */
+static inline uint64_t *psn_set_word(struct psn_set s, uint32_t psn)
 {
-	s->word[psn % LIMIT_WINDOW / 64] |= UINT64_C(1) << (psn % 64);
+	return &s.word[psn / 64 & (s.words - 1)];
 }
 
-static inline void psn_set_remove(struct psn_set *s, uint32_t psn)
+static inline bool psn_set_has(struct psn_set s, uint32_t psn)
 {
-	s->word[psn % LIMIT_WINDOW / 64] &= ~(UINT64_C(1) << (psn % 64));
+	return *psn_set_word(s, psn) >> (psn % 64) & 1;
 }
 
-static inline bool psn_set_empty(const struct psn_set *s)
+static inline void psn_set_add(struct psn_set s, uint32_t psn)
+{
+	*psn_set_word(s, psn) |= UINT64_C(1) << (psn % 64);
+}
+
+static inline void psn_set_remove(struct psn_set s, uint32_t psn)
+{
+	*psn_set_word(s, psn) &= ~(UINT64_C(1) << (psn % 64));
+}
+
+static inline bool psn_set_empty(struct psn_set s)
 {
 	uint64_t any = 0;
 
-	for (uint32_t i = 0; i < PSN_SET_WORDS; i++)
-		any |= s->word[i];
+	for (uint32_t i = 0; i < s.words; i++)
+		any |= s.word[i];
 	return any == 0;
 }
 
@@ -56,7 +69,7 @@ static inline uint32_t bits_in(uint64_t v)
 }
 
 /*
- * A range of PSNs, at most LIMIT_WINDOW of them, a word at a time: `mask` says which bits of the word
+ * A range of PSNs, at most a window of them, a word at a time: `mask` says which bits of the word
  * that holds `psn` belong to it. Returns how many: the next word begins so much further on.
  */
 static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *mask)
@@ -67,20 +80,28 @@ static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *ma
 	return n;
 }
 
+/* All sets of a call have the same window. */
+
 /* All of [from, from + count) that are in no set of these are added to `to`. True: there were some. */
-bool psn_set_fill(struct psn_set *to, uint32_t from, uint32_t count,
-		  const struct psn_set *const except[], uint32_t excepts);
+bool psn_set_fill(struct psn_set to, uint32_t from, uint32_t count, const struct psn_set except[],
+		  uint32_t excepts);
+/* ... would there be some? */
+bool psn_set_would_fill(struct psn_set to, uint32_t from, uint32_t count,
+			const struct psn_set except[], uint32_t excepts);
 /*
  * Those of [from, from + count) that are in `source` leave it for `to`, but for those in `except`. True:
  * there were some.
  */
-bool psn_set_move(struct psn_set *to, struct psn_set *source, uint32_t from, uint32_t count,
-		  const struct psn_set *except);
+bool psn_set_move(struct psn_set to, struct psn_set source, uint32_t from, uint32_t count,
+		  struct psn_set except);
+/* ... would there be some? */
+bool psn_set_would_move(struct psn_set source, uint32_t from, uint32_t count,
+			struct psn_set except);
 /* [from, from + count) are not in the set any more. */
-void psn_set_clear(struct psn_set *s, uint32_t from, uint32_t count);
+void psn_set_clear(struct psn_set s, uint32_t from, uint32_t count);
 /* How far behind `from` the first PSN of the set is; `count`: none of [from, from + count) is. */
-uint32_t psn_set_first(const struct psn_set *s, uint32_t from, uint32_t count);
+uint32_t psn_set_first(struct psn_set s, uint32_t from, uint32_t count);
 /* ... the first that is not in it. */
-uint32_t psn_set_gap(const struct psn_set *s, uint32_t from, uint32_t count);
+uint32_t psn_set_gap(struct psn_set s, uint32_t from, uint32_t count);
 
 #endif

@@ -7,12 +7,13 @@
 #include "transport/psn.h"
 #include "transport/qp.h"
 #include "transport/requester/retry.h"
+#include "transport/responder/behind.h"
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
 /* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
 struct layout {
-	size_t message, record, ticket, held, window, total;
+	size_t message, record, ticket, held, board, window, total;
 };
 
 static size_t aligned(size_t octets)
@@ -30,6 +31,21 @@ static uint32_t tickets_of(const struct qp_caps *caps)
 	return caps->tickets != 0 ? caps->tickets : LIMIT_TICKETS;
 }
 
+/* What a queue of many requests may have on its way, where that is a long one. */
+static uint32_t window_of(const struct qp_caps *caps, uint32_t slots)
+{
+	if (caps->type != QP_TYPE_RC && caps->type != QP_TYPE_XRC_SEND)
+		return LIMIT_WINDOW;
+	return MIN_OF(MAX_OF(LIMIT_WINDOW_SLOT * slots, LIMIT_WINDOW), LIMIT_WINDOW_MOST);
+}
+
+static size_t board_size(uint32_t window)
+{
+	if (window == LIMIT_WINDOW)
+		return 0;
+	return aligned(LIMIT_SAMPLES * sizeof(struct sample) + BOARD_SETS * window / 8);
+}
+
 static struct layout layout_of(const struct qp_caps *caps)
 {
 	uint32_t slots = power_of_two_above(caps->max_send_wr + caps->own_wr);
@@ -40,7 +56,8 @@ static struct layout layout_of(const struct qp_caps *caps)
 	l.record = l.message + aligned(slots * sizeof(struct message));
 	l.ticket = l.record + aligned(records * sizeof(struct record));
 	l.held = l.ticket + tickets_size(tickets_of(caps));
-	l.window = l.held + recv_work_stride(caps->max_recv_sge);
+	l.board = l.held + recv_work_stride(caps->max_recv_sge);
+	l.window = l.board + board_size(window_of(caps, slots));
 	l.total = l.window + (size_t)slots * send_work_stride(caps->max_send_sge, caps->max_inline);
 	return l;
 }
@@ -69,11 +86,23 @@ static void lay_tickets(struct qp *qp, void *memory, uint32_t tickets)
 	qp->receives.mask = qp->tickets.mask = tickets - 1;
 }
 
+/* What it needs for long ways, or its own. */
+static void lay_board(struct requester *r, void *memory, uint32_t window)
+{
+	bool ordinary = window == LIMIT_WINDOW;
+
+	r->sample = ordinary ? &r->own_sample : memory;
+	r->samples = ordinary ? 1 : LIMIT_SAMPLES;
+	r->board.word = ordinary ? r->board.own : (uint64_t *)(void *)(r->sample + r->samples);
+	r->board.words = window / 64;
+}
+
 struct qp *qp_init(void *memory, const struct qp_caps *caps)
 {
 	struct layout l = layout_of(caps);
 	struct qp *qp = memory;
 	uint8_t *base = memory;
+	uint32_t slots = power_of_two_above(caps->max_send_wr + caps->own_wr);
 
 	assert(((uintptr_t)memory & 63) == 0 && "the caller aligns to a cache line");
 	assert((tickets_of(caps) & (tickets_of(caps) - 1)) == 0 && "rings are masked");
@@ -96,7 +125,8 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->caps = *caps;
 	qp->req.message = (void *)(base + l.message);
 	qp->req.request = base + l.window;
-	qp->req.slot_mask = power_of_two_above(caps->max_send_wr + caps->own_wr) - 1;
+	lay_board(&qp->req, base + l.board, window_of(caps, slots));
+	qp->req.slot_mask = slots - 1;
 	qp->req.stride = send_work_stride(caps->max_send_sge, caps->max_inline);
 	qp->req.capacity = caps->max_send_wr;
 	if (!caps->records_later) {
@@ -108,6 +138,7 @@ struct qp *qp_init(void *memory, const struct qp_caps *caps)
 	qp->resp.held = (void *)(base + l.held);
 	qp->req.flush_reason = REASON_FLUSHED;
 	qp->resp.nak_at = TIME_NEVER;
+	behind_reset(&qp->resp);
 	retry_reset(qp);
 	return qp;
 }

@@ -68,6 +68,17 @@ size_t qp_tickets_size(void);
 void qp_give_tickets(struct qp *qp, void *memory);
 
 /*
+ * A packet that is to be held (OUTCOME_HOLD) may be so far behind a gap that the queue pair cannot note it. If
+ * qp_is_far says so, it is kept only after qp_give_far, once, with memory of qp_far_size octets (aligned to 8).
+ * qp_take_far: that memory, or NULL; nothing is held any more.
+ */
+struct packet;
+bool qp_is_far(const struct qp *qp, const struct packet *p);
+size_t qp_far_size(void);
+void qp_give_far(struct qp *qp, void *memory);
+void *qp_take_far(struct qp *qp);
+
+/*
  * The path of its packets (path.h), which other queue pairs of the same thread may share, and which
  * stays until another one is given; NULL: none. At any time: an address may change.
  */

@@ -248,6 +248,7 @@ static const uint8_t *get_atomic_eth(struct packet *p, const uint8_t *h)
 static void get_selection(struct packet *p, const uint8_t *h)
 {
 	memset(p->selection, 0, sizeof(p->selection));
+	p->selection_step = *(h - AETH_LENGTH - BTH_LENGTH + BTH_ACK) & BTH_STEP_MASK;
 	for (uint32_t i = 0; i < SELECTION_LENGTH; i++)
 		p->selection[i / 8] |= (uint64_t)h[i] << (i % 8 * 8);
 }

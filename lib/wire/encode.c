@@ -72,6 +72,8 @@ static uint8_t *put_atomic_eth(uint8_t *h, const struct packet *p)
 
 static void put_selection(uint8_t *h, const struct packet *p)
 {
+	assert(p->selection_step <= BTH_STEP_MASK);
+	*(h - AETH_LENGTH - BTH_LENGTH + BTH_ACK) |= p->selection_step;
 	for (uint32_t i = 0; i < SELECTION_LENGTH; i++)
 		h[i] = (uint8_t)(p->selection[i / 8] >> (i % 8 * 8));
 }

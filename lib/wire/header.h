@@ -124,6 +124,7 @@
 #define BTH_DEST_QPN   5
 #define BTH_ACK	       8
 #define BTH_ACK_REQ    0x80
+#define BTH_STEP_MASK  0x7f /* selective acknowledgement: how far on it begins */
 #define BTH_PSN	       9
 
 /*
@@ -138,7 +139,7 @@
  *	AtomicAckETH	original remote data(64)
  *	ImmDt		immediate(32), opaque: never swapped
  *	IETH		R_Key(32)
- *	selection	256 bits: PSN + 1 is bit 0 of the first octet (docs/wire-extensions.md)
+ *	selection	256 bits: PSN + 1 + 64 * step is bit 0 of the first octet (docs/wire-extensions.md)
  */
 #define XRCETH_LENGTH	      4
 #define DETH_LENGTH	      8

@@ -61,6 +61,7 @@ enum syndrome {
 };
 
 #define SELECTION_BITS 256u /* of a selective acknowledgement */
+#define SELECTION_STEP 64u /* PSNs: the first bit may stand for one that is some steps further on */
 
 #define QPN_GSI	      1u /* general services: the connection manager */
 #define QPN_MULTICAST 0xffffffu /* the destination of every datagram to a group */
@@ -130,8 +131,12 @@ struct packet {
 	uint16_t tso_segment; /* TSO on UD, where a segment is a packet: its number, from 0 */
 	uint16_t vlan_tci; /* RAW_PACKET, received: the tag that was stripped */
 	uint32_t flow_tag; /* RAW_PACKET, received: of the rule that matched */
-	/* selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come */
+	/*
+	 * selective acknowledgement: bit n % 64 of word n / 64 says that PSN + 1 + n has come, and
+	 * SELECTION_STEP more for each selection_step
+	 */
 	uint64_t selection[SELECTION_BITS / 64];
+	uint8_t selection_step; /* 7 bits */
 };
 
 static_assert(offsetof(struct packet, srqn) + sizeof(uint32_t) <= 64, "one cache line");

@@ -27,12 +27,16 @@ void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint
 
 static void kept_forget(struct node_qp *q)
 {
-	while (q->kept != NULL) {
-		struct node_kept *k = q->kept;
+	struct node_kept *k;
 
-		q->kept = k->next;
-		free(k);
+	for (uint32_t i = 0; i < 2; i++) {
+		while ((k = TAILQ_FIRST(&q->kept[i])) != NULL) {
+			TAILQ_REMOVE(&q->kept[i], k, place);
+			q->node->kept--;
+			free(k);
+		}
 	}
+	free(qp_take_far(q->core));
 }
 
 static void node_qp_free(struct node_qp *q)
@@ -76,6 +80,8 @@ struct node_qp *node_qp_add(struct node *n, const struct qp_caps *caps, bool del
 	q->deadline = TIME_NEVER;
 	q->core =
 		qp_init(must(aligned_alloc(64, round_up(qp_memory_size(&q->caps), 64))), &q->caps);
+	TAILQ_INIT(&q->kept[0]);
+	TAILQ_INIT(&q->kept[1]);
 	receives_init(&q->receives, caps->max_recv_sge);
 	q->completion = must(calloc(NODE_COMPLETIONS, sizeof(*q->completion)));
 	if (delay_copies)
@@ -444,26 +450,24 @@ static enum reason receive(struct node_qp *q, const struct packet *p, nanotime n
 	return q->reason;
 }
 
-static bool precedes(const struct packet *x, const struct packet *y)
-{
-	bool x_answers = opcode_is(x->opcode, OP_RESPONSE),
-	     y_answers = opcode_is(y->opcode, OP_RESPONSE);
-
-	return x_answers != y_answers ? y_answers : ((y->psn - x->psn) & 0xffffff) < 1u << 23;
-}
-
 static void keep(struct node_qp *q, const struct packet *p, nanotime now)
 {
-	struct node_kept *k = must(malloc(sizeof(*k))), **at = &q->kept;
+	struct node_kept_list *list = &q->kept[opcode_is(p->opcode, OP_RESPONSE)];
+	struct node_kept *k = must(malloc(sizeof(*k))), *before = TAILQ_LAST(list, node_kept_list);
 
-	while (*at != NULL && precedes(&(*at)->packet, p))
-		at = &(*at)->next;
+	while (before != NULL && ((p->psn - before->packet.psn) & 0xffffff) >= 1u << 23)
+		before = TAILQ_PREV(before, node_kept_list, place);
 	k->packet = *p;
 	if (p->payload_length > 0)
 		memcpy(k->payload, p->payload, p->payload_length);
 	k->packet.payload = k->payload;
-	k->next = *at;
-	*at = k;
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(list, before, k, place);
+	else
+		TAILQ_INSERT_HEAD(list, k, place);
+	if (qp_is_far(q->core, p))
+		qp_give_far(q->core, must(malloc(qp_far_size())));
+	q->node->kept++;
 	qp_held(q->core, p, now);
 	node_collect(q, now);
 }
@@ -471,11 +475,12 @@ static void keep(struct node_qp *q, const struct packet *p, nanotime now)
 /* The first kept packet that may be passed in, taken out; NULL: there is none. */
 static struct node_kept *kept_take(struct node_qp *q)
 {
-	for (struct node_kept **at = &q->kept; *at != NULL; at = &(*at)->next) {
-		struct node_kept *k = *at;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct node_kept *k = TAILQ_FIRST(&q->kept[i]);
 
-		if (!qp_waits(q->core, &k->packet)) {
-			*at = k->next;
+		if (k != NULL && !qp_waits(q->core, &k->packet)) {
+			TAILQ_REMOVE(&q->kept[i], k, place);
+			q->node->kept--;
 			return k;
 		}
 	}
@@ -487,7 +492,7 @@ enum reason node_received(struct node_qp *q, const struct packet *p, nanotime no
 	enum reason why = receive(q, p, now);
 	struct node_kept *k;
 
-	if (q->node->keeps && q->outcome.flags & OUTCOME_HOLD) {
+	if (q->outcome.flags & OUTCOME_HOLD && q->node->keeps && q->node->kept < NODE_KEPT) {
 		keep(q, p, now);
 		return why;
 	}
@@ -495,6 +500,8 @@ enum reason node_received(struct node_qp *q, const struct packet *p, nanotime no
 		receive(q, &k->packet, now);
 		free(k);
 	}
+	if (TAILQ_EMPTY(&q->kept[0]))
+		free(qp_take_far(q->core));
 	q->reason = why;
 	return why;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "memory/key.h"
 #include "prng.h"
@@ -22,6 +23,8 @@
 #define NODE_COMPLETIONS 1024u /* not taken yet, a power of two */
 #define NODE_PAYLOAD	 4096u
 #define NODE_SRQS	 32u
+/* Packets behind gaps, of an engine for a program that is alone there (lib/lcore/moving/behind.c). */
+#define NODE_KEPT	 ((LIMIT_BEHIND - LIMIT_BEHIND_KEPT) * 16 / 21)
 
 /* A completion, and whether the receive queue caused it. */
 struct node_completion {
@@ -57,10 +60,12 @@ struct node_copy {
 
 /* A packet that came before others and is kept until they have come. */
 struct node_kept {
-	struct node_kept *next; /* by PSN, responses behind requests */
+	TAILQ_ENTRY(node_kept) place; /* by PSN */
 	struct packet packet;
 	uint8_t payload[NODE_PAYLOAD];
 };
+
+TAILQ_HEAD(node_kept_list, node_kept);
 
 struct node_qp {
 	struct node *node;
@@ -86,7 +91,7 @@ struct node_qp {
 	uint16_t identification;
 	struct outcome outcome;
 	enum reason reason; /* the outcome of the last packet */
-	struct node_kept *kept;
+	struct node_kept_list kept[2]; /* requests, responses */
 };
 
 struct node {
@@ -103,6 +108,7 @@ struct node {
 	uint32_t qps;
 	struct prng prng;
 	bool keeps; /* packets that came before others, as an engine does; otherwise it drops them */
+	uint32_t kept; /* so many of them */
 	bool parks; /* its owner resumes queue pairs that their path holds back */
 	bool delay_copies; /* copies are made by node_settle, otherwise at once */
 	bool hold_operations; /* binds and invalidations wait for node_operate */

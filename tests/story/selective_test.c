@@ -350,11 +350,14 @@ Test(selective, lies_are_dropped)
 		uint32_t psn;
 		uint64_t first, last; /* words of the selection */
 		enum reason reason;
+		uint8_t step;
 	} lies[] = {
 		{ A_PSN - 1, 1 << 4, 0, REASON_SELECTIVE_WRONG }, /* the next that will be sent */
 		{ A_PSN - 1, UINT64_MAX, UINT64_MAX, REASON_SELECTIVE_WRONG },
 		{ A_PSN - 1, 0, UINT64_C(1) << 63, REASON_SELECTIVE_WRONG },
 		{ A_PSN + 3, 1, 0, REASON_SELECTIVE_WRONG },
+		{ A_PSN - 1, 2, 0, REASON_SELECTIVE_WRONG, 1 },
+		{ A_PSN - 1, 0, UINT64_C(1) << 63, REASON_SELECTIVE_WRONG, 127 },
 		{ A_PSN + 4, 0, 0, REASON_ACK_STALE },
 		{ A_PSN - 2, 2, 0, REASON_ACK_STALE },
 		{ A_PSN + 0x800000, 2, 0, REASON_ACK_STALE },
@@ -371,6 +374,7 @@ Test(selective, lies_are_dropped)
 				    .psn = lies[i].psn & PSN_MASK,
 				    .syndrome = 31 };
 
+		p.selection_step = lies[i].step;
 		p.selection[0] = lies[i].first;
 		p.selection[SELECTION_BITS / 64 - 1] = lies[i].last;
 		expect_reason(story_inject(a, &p), lies[i].reason);
@@ -415,15 +419,20 @@ Test(selective, a_peer_that_claims_what_it_has_not)
 Test(selective, what_is_kept_has_a_bound)
 {
 	story(.recovery = true, .selective = true);
-	for (uint32_t i = 1; i < 2 * LIMIT_WINDOW; i++) {
-		inject(b, OPB_WRITE_ONLY, A_PSN + i);
-		cr_assert_eq((b->q->outcome.flags & OUTCOME_HOLD) != 0, i < LIMIT_WINDOW);
-		inject(b, OPB_WRITE_ONLY, A_PSN + i);
-		cr_assert_eq(b->q->outcome.flags & OUTCOME_HOLD, 0);
+	for (uint32_t i = 1; i < 2 * LIMIT_WINDOW_MOST; i++) {
+		uint32_t psn = (A_PSN + i) & PSN_MASK;
+		bool room = b->node.kept < NODE_KEPT;
+
+		inject(b, OPB_WRITE_ONLY, psn);
+		cr_assert_eq((b->q->outcome.flags & OUTCOME_HOLD) != 0, i < LIMIT_WINDOW_MOST);
+		inject(b, OPB_WRITE_ONLY, psn);
+		cr_assert_eq((b->q->outcome.flags & OUTCOME_HOLD) != 0,
+			     !room && i < LIMIT_WINDOW_MOST);
 	}
+	cr_assert_eq(b->node.kept, NODE_KEPT);
 	inject(b, OPB_WRITE_ONLY, A_PSN);
-	pass_ack(b, A_PSN + LIMIT_WINDOW - 1, LIMIT_WINDOW);
-	cr_assert_null(b->q->kept);
+	cr_assert_eq(b->node.kept, 0);
+	cr_assert(TAILQ_EMPTY(&b->q->kept[0]));
 }
 
 /* The peer is not ready for the same packet again and again. */

@@ -1,18 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An lcore keeps LIMIT_BEHIND packets behind gaps, shared between users as those that wait for movers
- * are (slots.h); a queue pair has LIMIT_WINDOW of them in each direction at most, as the core asks for no
- * more. A packet that finds no room is dropped and counted, and its sender sends it again.
+ * An lcore keeps LIMIT_BEHIND packets behind gaps, shared between users (slots.h). A queue pair has
+ * LIMIT_WINDOW_MOST of them in each direction at most, as the core asks for no more. A queue pair whose requests
+ * reach further than LIMIT_WINDOW needs bits for them. The lcore has LIMIT_BEHIND_FAR sets of such bits; a set comes
+ * back when the last request has gone on. A packet that finds no room is dropped and counted, and its sender sends
+ * it again.
  *
  * A kept packet is passed to the core once more when nothing before it is missing: only then is it
  * checked, as if it had come then. If its queue pair or mover cannot take it, it stays first.
  */
+#include <stdlib.h>
+
 #include "lcore/moving/behind.h"
 #include "lcore/inside.h"
 #include "lcore/moving/hold.h"
 #include "lcore/moving/slots.h"
 #include "transport/psn.h"
 #include "wire/opcode.h"
+
+struct behind_far {
+	void *unused[LIMIT_BEHIND_FAR];
+	uint32_t count; /* of them */
+	uint64_t word[];
+};
+
+struct behind_far *behind_far_create(void)
+{
+	struct behind_far *far = calloc(1, sizeof(*far) + LIMIT_BEHIND_FAR * qp_far_size());
+
+	for (; far != NULL && far->count < LIMIT_BEHIND_FAR; far->count++)
+		far->unused[far->count] = (uint8_t *)far->word + far->count * qp_far_size();
+	return far;
+}
+
+/* False: it needs bits that are not there. */
+static bool has_bits(struct lcore *l, struct engine_qp *q, const struct packet *p)
+{
+	if (!qp_is_far(q->core, p))
+		return true;
+	if (l->far->count == 0)
+		return false;
+	qp_give_far(q->core, l->far->unused[--l->far->count]);
+	return true;
+}
+
+static void bits_back(struct lcore *l, struct engine_qp *q)
+{
+	void *bits = TAILQ_EMPTY(&q->behind[0]) ? qp_take_far(q->core) : NULL;
+
+	if (bits != NULL)
+		l->far->unused[l->far->count++] = bits;
+}
 
 static struct held_queue *queue_of(struct engine_qp *q, const struct packet *p)
 {
@@ -46,6 +84,10 @@ bool behind_keep(struct lcore *l, struct engine_qp *q, const struct packet *p, s
 {
 	struct held_packet *e = slot_take(l->behind, q->client, p, m);
 
+	if (e != NULL && !has_bits(l, q, p)) {
+		slot_free(l->behind, e);
+		e = NULL;
+	}
 	if (e == NULL) {
 		count_reason(l, REASON_BEHIND_FULL);
 		return false;
@@ -78,6 +120,7 @@ void behind_release(struct lcore *l, struct engine_qp *q, nanotime now)
 	/* As many turns as there are packets: each takes one out, and none is put back. */
 	while (release_first(l, q, &q->behind[0], now) || release_first(l, q, &q->behind[1], now))
 		continue;
+	bits_back(l, q);
 }
 
 void behind_forget(struct lcore *l, struct engine_qp *q)
@@ -90,4 +133,5 @@ void behind_forget(struct lcore *l, struct engine_qp *q)
 			take_out(l, q, e);
 		}
 	}
+	bits_back(l, q);
 }

@@ -9,6 +9,8 @@
 
 #include "lcore/lcore.h"
 
+struct behind_far *behind_far_create(void); /* NULL: no memory; free() it */
+
 /* The core asks to keep this packet. True: it is kept, and the mbuf with it. False: no room. */
 bool behind_keep(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		 nanotime now);

@@ -35,7 +35,7 @@ struct holding *holding_create(void)
 	if (h == NULL)
 		return NULL;
 	TAILQ_INIT(&h->waiting);
-	h->slots = slots_create(LIMIT_HELD, LIMIT_HELD_KEPT, LIMIT_HELD_FEW);
+	h->slots = slots_create(LIMIT_HELD, LIMIT_HELD_KEPT, LIMIT_HELD_FEW, 1);
 	if (h->slots == NULL) {
 		free(h);
 		return NULL;

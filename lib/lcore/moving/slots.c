@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "base/bits.h"
 #include "lcore/moving/slots.h"
 
 struct slots {
 	struct held_list free;
 	uint32_t free_count;
-	uint32_t kept, few;
+	uint32_t kept, few, share;
 	uint16_t of_client[LIMIT_CLIENTS];
 	uint16_t of_user[LIMIT_CLIENTS];
 	struct held_packet slot[];
 };
 
-struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few)
+struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few, uint32_t share)
 {
 	struct slots *s = calloc(1, sizeof(*s) + places * sizeof(s->slot[0]));
 
@@ -20,6 +21,7 @@ struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few)
 		return NULL;
 	s->kept = kept;
 	s->few = few;
+	s->share = share;
 	STAILQ_INIT(&s->free);
 	for (uint32_t i = 0; i < places; i++)
 		STAILQ_INSERT_TAIL(&s->free, &s->slot[i], link);
@@ -34,12 +36,12 @@ void slots_destroy(struct slots *s)
 
 static bool may_take(const struct slots *s, const struct client *c)
 {
-	uint32_t of_user = s->of_user[c->user];
+	uint32_t of_user = s->of_user[c->user], most;
 
 	if (of_user < s->few)
 		return s->free_count > 0;
-	return s->free_count > s->kept + of_user &&
-	       s->of_client[c->number] < s->free_count - s->kept - of_user;
+	most = s->share * (s->free_count - MIN_OF(s->kept, s->free_count));
+	return of_user < most && s->of_client[c->number] < s->share * (most - of_user);
 }
 
 struct held_packet *slot_take(struct slots *s, const struct client *c, const struct packet *p,

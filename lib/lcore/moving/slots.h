@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A fixed number of places for packets that wait at an lcore, shared between users. A user who has few
- * finds one of those that are kept for such; the programs of a user may have together as many as are
- * free beside these.
+ * finds one of those that are kept for such; the programs of a user may have together `share` times as many
+ * as are free beside these, and one of them `share` times as many as its user may have further.
  */
 #ifndef LCORE_SLOTS_H
 #define LCORE_SLOTS_H
@@ -23,7 +23,7 @@ struct held_packet {
 };
 
 /* NULL: no memory. Of `places`, `kept` are for users who have fewer than `few`. */
-struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few);
+struct slots *slots_create(uint32_t places, uint32_t kept, uint32_t few, uint32_t share);
 void slots_destroy(struct slots *s);
 /* A place for this packet of this program; NULL: it may have no more. */
 struct held_packet *slot_take(struct slots *s, const struct client *c, const struct packet *p,

@@ -230,7 +230,7 @@ static void hold_wanted(const struct qp *qp, const struct packet *p, struct outc
 {
 	const struct requester *r = &qp->req;
 
-	if (r->board.clean || !psn_set_has(&r->board.held, p->psn))
+	if (r->board.clean || !psn_set_has(board_set(&r->board, BOARD_HELD), p->psn))
 		out->flags |= OUTCOME_HOLD;
 }
 
@@ -253,11 +253,17 @@ bool answer_waits(const struct qp *qp, const struct packet *p)
 	return false;
 }
 
+/* The PSN of its first bit. */
+static uint32_t selection_first(const struct packet *p)
+{
+	return psn_add(p->psn, 1 + SELECTION_STEP * p->selection_step);
+}
+
 /* Whether it speaks of nothing that was never sent. */
 static bool selection_is_of_ours(const struct requester *r, const struct packet *p)
 {
 	uint32_t flight = (r->top_psn - r->una_psn) & PSN_MASK,
-		 first = (psn_add(p->psn, 1) - r->una_psn) & PSN_MASK;
+		 first = (selection_first(p) - r->una_psn) & PSN_MASK;
 
 	for (uint32_t i = ARRAY_SIZE(p->selection); i-- > 0;) {
 		if (p->selection[i] != 0)
@@ -285,7 +291,7 @@ static enum reason selective_ack_received(struct qp *qp, const struct packet *p,
 	if (next != r->una_psn)
 		acknowledge_before(qp, next, next, now);
 	if (qp->state != QP_STATE_ERR && r->una_psn != r->top_psn)
-		recovery_selected(qp, next, p->selection, now);
+		recovery_selected(qp, next, selection_first(p), p->selection, now);
 	return REASON_NONE;
 }
 

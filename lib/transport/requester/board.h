@@ -7,18 +7,24 @@
 #include "transport/psn_set.h"
 
 /*
- * Sets over [una_psn, top_psn). A packet is in one of the first four or in none of them: then it was
+ * Sets over [una_psn, top_psn), as large as the window may become. A packet is in one of the first four or in none of them: then it was
  * sent once, and nothing is known of it.
  *
  * Order of sending. New packets are sent in the order of their PSNs, so a PSN stands for an instant:
  * that at which it was sent first. Each set of repetitions has a mark, which is the PSN that was the
  * next new one when the last of the set was sent: what is new from there on was sent later.
  */
+enum board_set {
+	BOARD_HELD, /* the peer has it, or (READ, atomic) the response waits here */
+	BOARD_LOST, /* it is to be sent again */
+	BOARD_OLD, /* sent again before old_mark, */
+	BOARD_YOUNG, /* ... or before young_mark, which is the later one */
+	BOARD_SETS,
+};
+
 struct board {
-	struct psn_set held; /* the peer has it, or (READ, atomic) the response waits here */
-	struct psn_set lost; /* it is to be sent again */
-	struct psn_set old; /* sent again before old_mark, */
-	struct psn_set young; /* ... or before young_mark, which is the later one */
+	uint64_t *word; /* of all sets, one behind the other: `own`, or memory of the queue pair */
+	uint32_t words; /* of one of them */
 	uint32_t old_mark, young_mark;
 
 	uint32_t passed; /* what was sent before this PSN was overtaken by something that arrived */
@@ -35,6 +41,20 @@ struct board {
 	uint32_t episode; /* losses before this PSN are one event for the window */
 	uint8_t probes; /* without an answer: each doubles the wait */
 	bool clean; /* the sets are empty, and the PSNs above mean nothing */
+
+	uint64_t own[BOARD_SETS * PSN_SET_WORDS];
 };
+
+static inline struct psn_set board_set(const struct board *board, enum board_set which)
+{
+	return (struct psn_set){ .word = board->word + which * board->words,
+				 .words = board->words };
+}
+
+/* Packets that may be on their way, for want of bits for more. */
+static inline uint32_t board_window(const struct board *board)
+{
+	return 64 * board->words;
+}
 
 #endif

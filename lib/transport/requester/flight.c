@@ -19,12 +19,12 @@ static void gone(struct qp *qp, uint32_t psns, bool arrived)
 	path_gone(qp->path, octets, arrived);
 }
 
-static uint32_t count(const struct psn_set *a, const struct psn_set *b)
+static uint32_t count(struct psn_set a, struct psn_set b)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < PSN_SET_WORDS; i++)
-		n += bits_in(a->word[i] | b->word[i]);
+	for (uint32_t i = 0; i < a.words; i++)
+		n += bits_in(a.word[i] | b.word[i]);
 	return n;
 }
 
@@ -33,7 +33,11 @@ static uint32_t on_their_way(const struct requester *r)
 {
 	uint32_t all = (r->top_psn - r->una_psn) & PSN_MASK;
 
-	return r->board.clean ? all : all - MIN_OF(all, count(&r->board.lost, &r->board.held));
+	const struct board *b = &r->board;
+
+	if (b->clean)
+		return all;
+	return all - MIN_OF(all, count(board_set(b, BOARD_LOST), board_set(b, BOARD_HELD)));
 }
 
 void flight_trim(struct qp *qp, bool arrived)
@@ -55,6 +59,15 @@ void flight_over(struct qp *qp)
 	if (qp->req.flying_psns > 0)
 		gone(qp, qp->req.flying_psns, false);
 	assert(qp->req.flying == 0 && "the last one takes all octets");
+}
+
+uint32_t flight_window(const struct qp *qp)
+{
+	if (qp->path == NULL || !qp->selective)
+		return LIMIT_WINDOW;
+	return (uint32_t)MIN_OF(
+		board_window(&qp->req.board),
+		MAX_OF(LIMIT_WINDOW, LIMIT_WINDOW_US * (path_min_rtt(qp->path) / TIME_US)));
 }
 
 uint32_t flight_part(const struct qp *qp, uint32_t packets)
@@ -164,7 +177,7 @@ void qp_give_path(struct qp *qp, struct path *path)
 	psns = r->flying_psns;
 	flight_release(qp);
 	flight_over(qp);
-	r->sampling = false; /* it was of the other one */
+	r->sampling = 0; /* it was of the other one */
 	qp->path = path;
 	if (path == NULL)
 		return;

@@ -42,6 +42,19 @@ void flight_trim(struct qp *qp, bool arrived);
 /* Nothing is on its way. */
 void flight_over(struct qp *qp);
 
+/*
+ * How many packets may be unacknowledged. Beyond LIMIT_WINDOW only on a long way, to a peer that tells what it
+ * holds behind a gap: a packet that is lost keeps the window from moving for a round trip more, so full use of the
+ * way takes two.
+ */
+uint32_t flight_window(const struct qp *qp);
+
+/* ... and so many are. */
+static inline bool flight_has_window(const struct qp *qp, uint32_t packets)
+{
+	return packets <= LIMIT_WINDOW || packets <= flight_window(qp);
+}
+
 /* How many packets of a READ's data, of so many, are asked for at once: the path's window at most. */
 uint32_t flight_part(const struct qp *qp, uint32_t packets);
 

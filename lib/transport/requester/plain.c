@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets are nearly all alike: all of a small message, or the middle of a large one. They cost what is asked
- * about each of them, so the questions are put here once, in the order in which one of them is likely to have another answer. What is done is what
- * request.c does for such a packet.
+ * about each of them, so the questions are put here once, in the order in which one of them is likely to have
+ * another answer. What is done is what request.c does for such a packet.
  */
 #include <assert.h>
 
@@ -33,7 +33,8 @@ static inline bool is_undisturbed(const struct qp *qp)
 	return r->nxt != r->tail && r->nxt_psn == r->top_psn && qp->state == QP_STATE_RTS &&
 	       r->board.clean && r->board.probes == 0 && !r->held && !r->alone &&
 	       r->operating != OPERATING && r->rnr_until == TIME_NEVER && r->rate.limit == 0 &&
-	       r->paced_until == TIME_NEVER && in_flight(r) < LIMIT_WINDOW && path_stands(qp);
+	       r->paced_until == TIME_NEVER && flight_has_window(qp, in_flight(r) + 1) &&
+	       path_stands(qp);
 }
 
 /* After this packet another one may follow at once, as far as the queue pair goes. */
@@ -46,7 +47,7 @@ static inline bool is_followed(const struct qp *qp)
 		return false;
 	m = message_at(r, r->nxt);
 	if (m->plain && m->kind != KIND_READ_REQUEST)
-		return in_flight(r) < LIMIT_WINDOW;
+		return flight_has_window(qp, in_flight(r) + 1);
 	return request_ready(qp);
 }
 

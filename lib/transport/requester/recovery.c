@@ -24,12 +24,19 @@
 #include "transport/requester/kind.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
+#include "transport/requester/sample.h"
 
 void recovery_reset(struct qp *qp)
 {
 	struct board *b = &qp->req.board;
 
+	uint64_t *word = b->word;
+	uint32_t words = b->words;
+
 	memset(b, 0, sizeof(*b));
+	b->word = word;
+	b->words = words;
+	memset(word, 0, BOARD_SETS * words * sizeof(*word));
 	b->clean = true;
 	b->late_at = TIME_NEVER;
 	b->probe_at = TIME_NEVER;
@@ -40,7 +47,7 @@ static uint32_t ahead(const struct requester *r, uint32_t psn)
 {
 	uint32_t n = (psn - r->una_psn) & PSN_MASK;
 
-	return n <= LIMIT_WINDOW ? n : 0;
+	return n <= board_window(&r->board) ? n : 0;
 }
 
 static uint32_t on_its_way(const struct requester *r)
@@ -67,13 +74,20 @@ static void follow(const struct requester *r, uint32_t *psn)
 	*psn = psn_add(r->una_psn, ahead(r, *psn));
 }
 
+static bool is_empty(const struct board *b)
+{
+	for (uint32_t i = 0; i < BOARD_SETS; i++)
+		if (!psn_set_empty(board_set(b, (enum board_set)i)))
+			return false;
+	return true;
+}
+
 static void close_board(struct requester *r)
 {
 	struct board *b = &r->board;
 
-	if (psn_set_empty(&b->held) && psn_set_empty(&b->lost) && psn_set_empty(&b->old) &&
-	    psn_set_empty(&b->young) && ahead(r, b->passed) == 0 && ahead(r, b->passed_data) == 0 &&
-	    ahead(r, b->passed_probe) == 0) {
+	if (ahead(r, b->passed) == 0 && ahead(r, b->passed_data) == 0 &&
+	    ahead(r, b->passed_probe) == 0 && is_empty(b)) {
 		b->clean = true;
 		b->late_at = TIME_NEVER;
 		return;
@@ -88,22 +102,21 @@ static void close_board(struct requester *r)
 	follow(r, &b->episode);
 }
 
-static void forget(struct board *b, uint32_t from, uint32_t count)
+static void forget(const struct board *b, uint32_t from, uint32_t count)
 {
-	psn_set_clear(&b->held, from, count);
-	psn_set_clear(&b->lost, from, count);
-	psn_set_clear(&b->old, from, count);
-	psn_set_clear(&b->young, from, count);
+	for (uint32_t i = 0; i < BOARD_SETS; i++)
+		psn_set_clear(board_set(b, (enum board_set)i), from, count);
 }
 
 /* Repetitions of now are younger than those of before. Two ages are told apart. */
 static void begin_young(struct requester *r, bool must)
 {
 	struct board *b = &r->board;
+	struct psn_set old = board_set(b, BOARD_OLD), young = board_set(b, BOARD_YOUNG);
 
-	if (!psn_set_empty(&b->young) &&
-	    (must || (b->young_mark != r->top_psn && psn_set_empty(&b->old)))) {
-		psn_set_move(&b->old, &b->young, r->una_psn, on_its_way(r), &b->held);
+	if (!psn_set_empty(young) &&
+	    (must || (b->young_mark != r->top_psn && psn_set_empty(old)))) {
+		psn_set_move(old, young, r->una_psn, on_its_way(r), board_set(b, BOARD_HELD));
 		b->old_mark = b->young_mark;
 	}
 	b->young_mark = r->top_psn;
@@ -113,13 +126,13 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
-	const struct psn_set *none[1] = { &b->held };
+	const struct psn_set none[1] = { board_set(b, BOARD_HELD) };
 
 	open_board(r);
-	psn_set_clear(&b->lost, psn, psns);
-	psn_set_clear(&b->old, psn, psns);
+	psn_set_clear(board_set(b, BOARD_LOST), psn, psns);
+	psn_set_clear(board_set(b, BOARD_OLD), psn, psns);
 	begin_young(r, false);
-	psn_set_fill(&b->young, psn, psns, none, 1);
+	psn_set_fill(board_set(b, BOARD_YOUNG), psn, psns, none, 1);
 }
 
 void recovery_unsent_from(struct qp *qp, uint32_t psn)
@@ -135,21 +148,21 @@ void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
-	const struct psn_set *except[1] = { &b->held };
+	const struct psn_set except[1] = { board_set(b, BOARD_HELD) };
 	uint32_t from = ahead(r, psn),
 		 n = MIN_OF(psns, on_its_way(r) - MIN_OF(from, on_its_way(r)));
 
 	open_board(r);
-	psn_set_fill(&b->lost, psn, n, except, 1);
-	psn_set_clear(&b->old, psn, n);
-	psn_set_clear(&b->young, psn, n);
+	psn_set_fill(board_set(b, BOARD_LOST), psn, n, except, 1);
+	psn_set_clear(board_set(b, BOARD_OLD), psn, n);
+	psn_set_clear(board_set(b, BOARD_YOUNG), psn, n);
 }
 
 void recovery_start_over(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	psn_set_clear(&r->board.held, r->una_psn, on_its_way(r));
+	psn_set_clear(board_set(&r->board, BOARD_HELD), r->una_psn, on_its_way(r));
 	recovery_all_lost(qp);
 }
 
@@ -158,27 +171,42 @@ void recovery_all_lost(struct qp *qp)
 {
 	struct requester *r = &qp->req;
 
-	psn_set_remove(&r->board.held, r->una_psn);
+	psn_set_remove(board_set(&r->board, BOARD_HELD), r->una_psn);
 	recovery_lost(qp, r->una_psn, on_its_way(r));
+}
+
+/* Those that were sent again before `mark`. */
+static bool repetitions_in(const struct board *b, enum board_set which, uint32_t from,
+			   uint32_t count, bool asked)
+{
+	struct psn_set set = board_set(b, which), held = board_set(b, BOARD_HELD);
+
+	return asked ? psn_set_would_move(set, from, count, held)
+		     : psn_set_move(board_set(b, BOARD_LOST), set, from, count, held);
 }
 
 /*
  * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
- * `lost`.
+ * `lost`. True: there was some. `asked`: that is all that is wanted, and nothing moves.
  */
-static bool overtaken_in(const struct requester *r, struct board *b, uint32_t from, uint32_t count,
-			 uint32_t by)
+static bool overtaken_in(const struct requester *r, uint32_t from, uint32_t count, uint32_t by,
+			 bool asked)
 {
-	const struct psn_set *except[] = { &b->held, &b->old, &b->young };
-	uint32_t begin = ahead(r, from), end = ahead(r, by);
+	const struct board *b = &r->board;
+	const struct psn_set except[] = { board_set(b, BOARD_HELD), board_set(b, BOARD_OLD),
+					  board_set(b, BOARD_YOUNG) };
+	struct psn_set lost = board_set(b, BOARD_LOST);
+	uint32_t begin = ahead(r, from), end = ahead(r, by), n = end - MIN_OF(begin, end);
 	bool any = false;
 
-	if (end > begin)
-		any |= psn_set_fill(&b->lost, from, MIN_OF(count, end - begin), except, 3);
+	n = MIN_OF(n, count);
+	if (n > 0)
+		any |= asked ? psn_set_would_fill(lost, from, n, except, 3)
+			     : psn_set_fill(lost, from, n, except, 3);
 	if (end > 0 && ahead(r, b->old_mark) <= end)
-		any |= psn_set_move(&b->lost, &b->old, from, count, &b->held);
+		any |= repetitions_in(b, BOARD_OLD, from, count, asked);
 	if (end > 0 && ahead(r, b->young_mark) <= end)
-		any |= psn_set_move(&b->lost, &b->young, from, count, &b->held);
+		any |= repetitions_in(b, BOARD_YOUNG, from, count, asked);
 	return any;
 }
 
@@ -205,29 +233,22 @@ static uint32_t part_of(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
-static bool overtaken(const struct requester *r, struct board *b, uint32_t all, uint32_t data)
+static bool overtaken(const struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
+	const struct board *b = &r->board;
 	bool any = false;
 	uint32_t from, n;
 
 	if (r->rd_atomic == 0)
-		return overtaken_in(r, b, r->una_psn, on_its_way(r),
-				    ahead(r, data) > ahead(r, all) ? data : all);
+		return overtaken_in(r, r->una_psn, on_its_way(r),
+				    ahead(r, data) > ahead(r, all) ? data : all, asked);
 	for (uint32_t i = r->una; i != r->begun; i++) {
 		n = part_of(r, i, on_its_way(r), &from);
 		if (n > 0)
-			any |= overtaken_in(r, b, from, n,
-					    limit_of(r, b, message_at(r, i), all, data));
+			any |= overtaken_in(r, from, n, limit_of(r, b, message_at(r, i), all, data),
+					    asked);
 	}
 	return any;
-}
-
-/* The same, as a question. */
-static bool would_be_overtaken(const struct requester *r, uint32_t all, uint32_t data)
-{
-	struct board copy = r->board;
-
-	return overtaken(r, &copy, all, data);
 }
 
 /* A peer that drops what is behind a gap pays a window for each loss, so towards it all losses count. */
@@ -275,13 +296,13 @@ static void look(struct qp *qp, nanotime now)
 
 	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
 		return;
-	if (overtaken(r, b, less(r, b->passed, places), less(r, b->passed_data, places)))
+	if (overtaken(r, less(r, b->passed, places), less(r, b->passed_data, places), false))
 		found_lost(qp, now);
 	/* A peer that holds packets may hold a READ, whose response is not due then. */
 	data = further(r, b->passed_data, b->passed_probe);
 	if (!qp->selective)
 		all = further(r, all, b->passed_probe);
-	if (b->late_at != TIME_NEVER || !would_be_overtaken(r, all, data))
+	if (b->late_at != TIME_NEVER || !overtaken(r, all, data, true))
 		return;
 	b->late = all;
 	b->late_data = data;
@@ -299,8 +320,9 @@ static void raise(const struct requester *r, uint32_t *psn, uint32_t to)
 /* The PSN that a packet was sent before: its own if it was sent once. */
 static bool sent_once(const struct board *b, uint32_t psn)
 {
-	return !psn_set_has(&b->old, psn) && !psn_set_has(&b->young, psn) &&
-	       !psn_set_has(&b->lost, psn);
+	return !psn_set_has(board_set(b, BOARD_OLD), psn) &&
+	       !psn_set_has(board_set(b, BOARD_YOUNG), psn) &&
+	       !psn_set_has(board_set(b, BOARD_LOST), psn);
 }
 
 void recovery_heard(struct qp *qp)
@@ -342,7 +364,7 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 		if (kind_is_fetching(message_at(r, i)->kind) || n == 0)
 			continue;
 		forget(b, at, n);
-		psn_set_fill(&b->held, at, n, NULL, 0);
+		psn_set_fill(board_set(b, BOARD_HELD), at, n, NULL, 0);
 	}
 	if (once)
 		raise(r, &b->passed, by);
@@ -359,7 +381,7 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 	if (sent_once(b, psn))
 		raise(r, &b->passed, psn);
 	forget(b, psn, 1);
-	psn_set_add(&b->held, psn);
+	psn_set_add(board_set(b, BOARD_HELD), psn);
 	recovery_wait(qp, now);
 	request_resume(qp);
 	look(qp, now);
@@ -375,38 +397,54 @@ static bool selected(const uint64_t selection[], uint32_t n)
  * request of a READ or atomic says nothing of its response. But it says of what was sent before, as a probe
  * does, that it did not arrive; only a time tells whether that was lost, as a request has many PSNs.
  */
-static void note_selected(struct requester *r, uint32_t i, uint32_t next,
-			  const uint64_t selection[])
-{
-	struct board *b = &r->board;
-	bool fetches = kind_is_fetching(message_at(r, i)->kind);
-	uint32_t at, count = part_of(r, i, on_its_way(r), &at);
-
-	for (uint32_t k = 0; k < count; k++) {
-		uint32_t psn = psn_add(at, k), n = (psn - next) & PSN_MASK;
-
-		if (n >= SELECTION_BITS || !selected(selection, n) || psn_set_has(&b->held, psn))
-			continue;
-		if (sent_once(b, psn))
-			raise(r, fetches ? &b->passed_probe : &b->passed_data, psn_add(psn, 1));
-		if (fetches)
-			continue;
-		forget(b, psn, 1);
-		psn_set_add(&b->held, psn);
-	}
-}
-
-void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[], nanotime now)
+static void note_selected(struct qp *qp, uint32_t psn, bool fetches, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
+
+	if (psn_set_has(board_set(b, BOARD_HELD), psn))
+		return;
+	if (sent_once(b, psn)) {
+		raise(r, fetches ? &b->passed_probe : &b->passed_data, psn_add(psn, 1));
+		sample_selected(qp, psn, now);
+	}
+	if (fetches)
+		return;
+	forget(b, psn, 1);
+	psn_set_add(board_set(b, BOARD_HELD), psn);
+}
+
+/* Those of a message, or where none is fetched, of all: [at, at + count). */
+static void note_part(struct qp *qp, uint32_t at, uint32_t count, bool fetches, uint32_t first,
+		      const uint64_t selection[], nanotime now)
+{
+	const struct requester *r = &qp->req;
+	uint32_t from = ahead(r, at), begin = ahead(r, first),
+		 to = MIN_OF(from + count, begin + SELECTION_BITS);
+
+	for (uint32_t n = MAX_OF(from, begin); n < to; n++)
+		if (selected(selection, n - begin))
+			note_selected(qp, psn_add(r->una_psn, n), fetches, now);
+}
+
+void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint64_t selection[],
+		       nanotime now)
+{
+	struct requester *r = &qp->req;
+	struct board *b = &r->board;
+	uint32_t at, count;
 
 	open_board(r);
 	b->gap = next;
 	if (ahead(r, next) > ahead(r, b->probe_psn) && ahead(r, b->probe_mark) > 0)
 		raise(r, &b->passed_probe, b->probe_mark);
-	for (uint32_t i = r->una; i != r->begun; i++)
-		note_selected(r, i, next, selection);
+	if (r->rd_atomic == 0)
+		note_part(qp, r->una_psn, on_its_way(r), false, first, selection, now);
+	for (uint32_t i = r->una; r->rd_atomic > 0 && i != r->begun; i++) {
+		count = part_of(r, i, on_its_way(r), &at);
+		note_part(qp, at, count, kind_is_fetching(message_at(r, i)->kind), first, selection,
+			  now);
+	}
 	recovery_wait(qp, now);
 	b->probes = 0;
 	request_resume(qp);
@@ -466,9 +504,10 @@ static void probe(struct qp *qp)
 
 	assert(r->una != r->begun && r->una_psn != r->top_psn);
 	open_board(r);
-	if (psn_set_has(&b->held, r->una_psn) && kind_is_fetching(message_at(r, r->una)->kind))
+	if (psn_set_has(board_set(b, BOARD_HELD), r->una_psn) &&
+	    kind_is_fetching(message_at(r, r->una)->kind))
 		return;
-	psn_set_remove(&b->held, r->una_psn);
+	psn_set_remove(board_set(b, BOARD_HELD), r->una_psn);
 	begin_young(r, true);
 	path_probed(qp->path);
 	b->probe_psn = r->una_psn;
@@ -497,7 +536,7 @@ void recovery_expired(struct qp *qp, nanotime now)
 
 	if (now >= b->late_at) {
 		b->late_at = TIME_NEVER;
-		if (overtaken(r, b, b->late, b->late_data))
+		if (overtaken(r, b->late, b->late_data, false))
 			found_lost(qp, now);
 		look(qp, now);
 	}

@@ -41,10 +41,11 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
 
 /*
- * The peer has what is before `next`, and of what follows it what the selection names (packet.h). It was
- * checked that all this was sent.
+ * The peer has what is before `next`, and what the selection names, whose bits begin at `first`
+ * (packet.h). It was checked that all this was sent.
  */
-void recovery_selected(struct qp *qp, uint32_t next, const uint64_t selection[], nanotime now);
+void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint64_t selection[],
+		       nanotime now);
 
 /* The clocks, as the retransmission timer is set and stopped. */
 void recovery_wait(struct qp *qp, nanotime now);

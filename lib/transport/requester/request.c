@@ -62,12 +62,12 @@ bool request_ready(const struct qp *qp)
 		return false;
 	flight = in_flight(r);
 	if (flight == 0 || m->kind != KIND_READ_REQUEST)
-		return flight < LIMIT_WINDOW;
+		return flight_has_window(qp, flight + 1);
 	if (r->nxt != r->begun)
 		done = (r->nxt_psn - m->first_psn) & PSN_MASK;
 	if (done > 0 && done >= m->asked_to)
 		return false; /* the next part waits for the one before */
-	return flight + request_read_part(qp, m, done) <= LIMIT_WINDOW;
+	return flight_has_window(qp, flight + request_read_part(qp, m, done));
 }
 
 static uint32_t message_packets(const struct qp *qp, const struct message *m)
@@ -122,7 +122,7 @@ void request_resume(struct qp *qp)
 	uint32_t flight = (r->top_psn - r->una_psn) & PSN_MASK, n = flight;
 
 	if (!r->board.clean)
-		n = psn_set_first(&r->board.lost, r->una_psn, flight);
+		n = psn_set_first(board_set(&r->board, BOARD_LOST), r->una_psn, flight);
 	cursor_to(qp, psn_add(r->una_psn, n));
 }
 
@@ -130,9 +130,10 @@ void request_resume(struct qp *qp)
 static void cursor_past_held(struct qp *qp)
 {
 	struct requester *r = &qp->req;
+	struct psn_set lost = board_set(&r->board, BOARD_LOST);
 	uint32_t left = (r->top_psn - r->nxt_psn) & PSN_MASK;
 
-	cursor_to(qp, psn_add(r->nxt_psn, psn_set_first(&r->board.lost, r->nxt_psn, left)));
+	cursor_to(qp, psn_add(r->nxt_psn, psn_set_first(lost, r->nxt_psn, left)));
 }
 
 /* Whether it asks for an acknowledgement: the last of what is lost in a row does, among others. */

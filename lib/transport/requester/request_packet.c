@@ -26,7 +26,7 @@ static bool part_answered(const struct requester *r, const struct message *m)
 	uint32_t begin = psn_add(m->first_psn, m->asked_from), n = m->asked_to - m->asked_from;
 
 	return psn_after(r->una_psn, begin) ||
-	       (!r->board.clean && psn_set_first(&r->board.held, begin, n) < n);
+	       (!r->board.clean && psn_set_first(board_set(&r->board, BOARD_HELD), begin, n) < n);
 }
 
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done)
@@ -35,11 +35,12 @@ uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_
 	uint32_t all = packets_of(qp, m->length);
 
 	if (r->nxt == r->begun || done >= m->asked_to)
-		return flight_part(qp, MIN_OF(all - done, LIMIT_WINDOW));
+		return flight_part(qp, MIN_OF(all - done, flight_window(qp)));
 	/* It did not leave, or it is asked for again: others may not take a part that ends early. */
 	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m))
 		return m->asked_to - done;
-	return psn_set_gap(&r->board.lost, psn_add(m->first_psn, done), m->asked_to - done);
+	return psn_set_gap(board_set(&r->board, BOARD_LOST), psn_add(m->first_psn, done),
+			   m->asked_to - done);
 }
 
 /* Of FIRST, MIDDLE, LAST, LAST+IMM, ONLY, ONLY+IMM, in the order of the opcodes; +INV is apart. */

@@ -56,6 +56,12 @@ enum operating {
 	OPERATING_FOR_NOTHING, /* ... and was flushed or forgotten: only the report is awaited */
 };
 
+struct sample {
+	nanotime at; /* it left */
+	uint32_t psn;
+	bool doubted; /* something was sent again since then */
+};
+
 struct requester {
 	uint8_t *request; /* slots, a power of two, of `stride` octets */
 	struct message *message; /* as many */
@@ -70,9 +76,10 @@ struct requester {
 	uint64_t landing; /* the newest ticket of a landing (fences wait for it) */
 	uint32_t rd_atomic; /* READs and atomics of [una, begun) */
 	uint32_t unasked; /* packets sent since one with AckReq, at most */
-	uint32_t sample_psn; /* sample.h: the packet whose round trip is measured, */
-	nanotime sample_at; /* since it left */
-	bool sampling; /* ... if one is */
+	struct sample
+		*sample; /* sample.h: the packets whose round trips are measured, oldest first; */
+	struct sample own_sample; /* ... most queue pairs measure one at a time */
+	uint8_t samples, sampling; /* that there is room for, and that there are */
 	uint8_t operating; /* enum operating */
 	bool held; /* by its path (flight.h) */
 	uint8_t resumed; /* packets that it may send before others that its path holds back */

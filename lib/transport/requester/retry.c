@@ -145,12 +145,23 @@ static bool take_retry(struct qp *qp)
 	return true;
 }
 
+/* It said selectively what it keeps behind this gap, so it did not drop all that. */
+static bool is_known(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+	const struct board *b = &r->board;
+	uint32_t n = (r->top_psn - r->una_psn) & PSN_MASK;
+
+	return qp->selective && !b->clean && b->gap == r->una_psn &&
+	       psn_set_first(board_set(b, BOARD_HELD), b->gap, n) < n;
+}
+
 void retry_gap(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 
 	if (qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER || r->una == r->begun ||
-	    (r->recovering && r->recovery_psn == r->una_psn))
+	    (r->recovering && r->recovery_psn == r->una_psn) || is_known(qp))
 		return;
 	r->recovering = true;
 	r->recovery_psn = r->una_psn;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Samples of the round trip: from the departure of a packet that asks for an acknowledgement, and
- * was never sent again, to its acknowledgement. One at a time. Whatever is sent again meanwhile
- * ends it: an acknowledgement might be that of either packet, or late for want of the one before
- * (Karn's rule). But the first sample of a path may be too long: otherwise one that is longer than
- * the wait for a probe would never be known.
+ * was never sent again, to its acknowledgement. One at a time; on a long way (more than LIMIT_WINDOW
+ * packets) SAMPLES of them, a part of a round trip apart, as a queue would be seen too late otherwise.
+ *
+ * Whatever is sent again meanwhile ends them: an acknowledgement might be that of either packet, or late
+ * for want of the one before (Karn's rule). But the first sample of a path may be too long: otherwise one
+ * that is longer than the wait for a probe would never be known. And on a long way something is always sent
+ * again; there only a selective acknowledgement, which comes when its packet does, ends what is doubted.
  */
 #ifndef TRANSPORT_SAMPLE_H
 #define TRANSPORT_SAMPLE_H
@@ -13,7 +16,16 @@
 
 static inline void sample_reset(struct requester *r)
 {
-	r->sampling = false;
+	r->sampling = 0;
+}
+
+/* What few packets need: a packet that is sent again or on a long way. */
+void sample_again(struct qp *qp, const struct packet *p);
+void sample_another(struct qp *qp, const struct packet *p, nanotime now);
+
+static inline void sample_begin(struct requester *r, const struct packet *p, nanotime now)
+{
+	r->sample[r->sampling++] = (struct sample){ .psn = p->psn, .at = now };
 }
 
 /* A packet that is acknowledged was made. It leaves at once unless sample_left says later. */
@@ -21,33 +33,43 @@ static inline void sample_made(struct qp *qp, const struct packet *p, bool asks,
 {
 	struct requester *r = &qp->req;
 
-	if (p->again) {
-		r->sampling &= path_srtt(qp->path) == 0;
-	} else if (asks && !r->sampling) {
-		r->sampling = true;
-		r->sample_psn = p->psn;
-		r->sample_at = now;
-	}
+	if (p->again)
+		sample_again(qp, p);
+	else if (asks && r->sampling == 0)
+		sample_begin(r, p, now);
+	else if (asks && r->samples > 1)
+		sample_another(qp, p, now);
 }
 
 static inline void sample_left(struct requester *r, const struct packet *p, nanotime now)
 {
-	if (r->sampling && r->sample_psn == p->psn)
-		r->sample_at = now;
+	if (r->sampling > 0 && r->sample[r->sampling - 1].psn == p->psn)
+		r->sample[r->sampling - 1].at = now;
 }
+
+/* The packets of the first `n` samples have arrived; the newest of them is one. */
+void sample_over(struct qp *qp, uint32_t n, bool selected, nanotime now);
 
 /* una_psn moved on. */
 static inline void sample_acknowledged(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
+	uint32_t n = 0;
 
-	if (!r->sampling || !psn_after(r->una_psn, r->sample_psn))
-		return;
-	r->sampling = false;
-	path_answered(qp->path, r->sample_at);
-	/* In the poll that sent it, the clock was read before: then the time is unknown. */
-	if (qp->path != NULL && now > r->sample_at)
-		path_rtt(qp->path, now - r->sample_at, now);
+	while (n < r->sampling && psn_after(r->una_psn, r->sample[n].psn))
+		n++;
+	if (n > 0)
+		sample_over(qp, n, false, now);
+}
+
+/* The peer has this packet, which was sent once. */
+static inline void sample_selected(struct qp *qp, uint32_t psn, nanotime now)
+{
+	const struct requester *r = &qp->req;
+
+	for (uint32_t n = 0; n < r->sampling; n++)
+		if (r->sample[n].psn == psn)
+			sample_over(qp, n + 1, true, now);
 }
 
 #endif

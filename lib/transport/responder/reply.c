@@ -15,6 +15,7 @@
 #include "memory/spans.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
+#include "transport/responder/behind.h"
 #include "transport/responder/duplicate.h"
 #include "transport/responder/mark.h"
 #include "transport/responder/reply.h"
@@ -189,11 +190,11 @@ static bool ack_reply(struct qp *qp, struct packet *p)
 static bool selection_reply(struct qp *qp, struct packet *p)
 {
 	struct responder *r = &qp->resp;
-	uint32_t psn, msn;
+	uint32_t psn, msn, first;
 
 	assert(r->selection_due && r->nak == 0 && "a NAK goes first");
-	r->selection_due = false;
 	if (!r->holding) { /* the gap has closed */
+		r->selection_due = false;
 		r->ack_due = true;
 		r->ack_due_psn = psn_before(r->expected_psn);
 		return ack_reply(qp, p);
@@ -202,12 +203,12 @@ static bool selection_reply(struct qp *qp, struct packet *p)
 	p->opcode = OPCODE_SELECTIVE_ACK;
 	aeth(p, SYNDROME_ACK_NO_CREDITS, psn, msn);
 	memset(p->selection, 0, sizeof(p->selection));
+	p->selection_step = behind_step(r, psn, &r->selection_due);
+	first = psn_add(psn, 1 + SELECTION_STEP * p->selection_step);
 	for (uint32_t n = 0; n < SELECTION_BITS; n++) {
-		uint32_t next = psn_add(psn, 1 + n);
+		uint32_t next = psn_add(first, n);
 
-		if (psn_after(r->expected_psn, next) ||
-		    (psn_within(next, r->expected_psn, LIMIT_WINDOW) &&
-		     psn_set_has(&r->behind, next)))
+		if (psn_after(r->expected_psn, next) || behind_has(r, next))
 			p->selection[n / 64] |= UINT64_C(1) << (n % 64);
 	}
 	if (psn_after(psn, r->acked_psn))

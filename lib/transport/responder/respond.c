@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
+#include "transport/responder/behind.h"
 #include "transport/responder/duplicate.h"
 #include "transport/events.h"
 #include "transport/requester/kind.h"
@@ -163,22 +164,24 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
  * A gap is reported when it did not close: the network may only have changed the order of packets. A
  * queue pair without a path knows no time and waits for nothing.
  */
-static void gap_seen(struct qp *qp, nanotime now)
+static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 {
 	struct responder *r = &qp->resp;
 	uint32_t places = (r->ahead_psn - r->expected_psn) & PSN_MASK;
+	bool dropped = r->nak_at != TIME_NEVER && !r->holding; /* its caller had no room */
 
-	if (qp->selective) {
+	if (qp->selective && !dropped) {
 		/* It is told at once, and decides itself; a NAK follows in case it did not understand. */
-		r->selection_due = true;
+		behind_news(r, psn);
 		if (r->nak_at == TIME_NEVER)
 			r->nak_at = now + MAX_OF(4 * path_srtt(qp->path),
 						 LIMIT_SELECTIVE_NAK_US * TIME_US);
 	} else if (qp->path == NULL || places > LIMIT_REORDER) {
 		r->nak_at = TIME_NEVER;
 		owe_nak(qp, SYNDROME_NAK_SEQUENCE, r->expected_psn, r->msn);
-	} else if (r->nak_at == TIME_NEVER) {
-		r->nak_at = now + MAX_OF(path_srtt(qp->path) / 4, LIMIT_REORDER_US * TIME_US);
+	} else {
+		r->nak_at = time_earlier(r->nak_at, now + MAX_OF(path_srtt(qp->path) / 4,
+								 LIMIT_REORDER_US * TIME_US));
 	}
 }
 
@@ -190,7 +193,7 @@ static void gap_moved(struct qp *qp, bool dropped, nanotime now)
 
 	r->nak_at = TIME_NEVER;
 	if ((dropped || waiting) && !psn_after(r->expected_psn, r->ahead_psn))
-		gap_seen(qp, now);
+		gap_seen(qp, r->ahead_psn, now);
 }
 
 /*
@@ -208,18 +211,14 @@ static void take(const struct arrival *a)
 		respond_take_fetching(a);
 	else
 		respond_take_data(a);
-	if (r->holding) {
-		psn_set_clear(&r->behind, a->p->psn, (r->expected_psn - a->p->psn) & PSN_MASK);
-		r->holding = !psn_set_empty(&r->behind);
-	}
+	behind_passed(r, a->p->psn, (r->expected_psn - a->p->psn) & PSN_MASK);
 	if (dropped || r->nak_at != TIME_NEVER)
 		gap_moved(a->qp, dropped, a->now);
 }
 
 void respond_held(struct qp *qp, uint32_t psn)
 {
-	psn_set_add(&qp->resp.behind, psn);
-	qp->resp.holding = true;
+	behind_add(&qp->resp, psn);
 }
 
 void respond_expired(struct qp *qp, nanotime now)
@@ -283,8 +282,7 @@ static void owe_again(const struct arrival *a)
 /* Not further ahead than a peer of ours sends, nor what is kept already. */
 static bool worth_holding(const struct responder *r, uint32_t psn)
 {
-	return psn_within(psn, r->expected_psn, LIMIT_WINDOW) &&
-	       !(r->holding && psn_set_has(&r->behind, psn));
+	return psn_within(psn, r->expected_psn, LIMIT_WINDOW_MOST) && !behind_has(r, psn);
 }
 
 static void came_ahead(const struct arrival *a, enum reason why)
@@ -297,7 +295,9 @@ static void came_ahead(const struct arrival *a, enum reason why)
 	    psn_after(a->p->psn, r->ahead_psn))
 		r->ahead_psn = a->p->psn;
 	if (why == REASON_PSN_AHEAD)
-		gap_seen(a->qp, a->now);
+		gap_seen(a->qp, a->p->psn, a->now);
+	else if (a->qp->selective && r->holding)
+		behind_news(r, a->p->psn); /* also behind a NAK: one comes in a long round trip */
 }
 
 static void judge(const struct arrival *a, enum reason why)
@@ -340,8 +340,8 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	span_list_clear(&out->place); /* of what expected_received looked at */
 	/* Its caller keeps it no more, also if it is refused now: the peer is to send it again then. */
-	if (qp->resp.holding && p->psn == qp->resp.expected_psn)
-		psn_set_remove(&qp->resp.behind, p->psn);
+	if (p->psn == qp->resp.expected_psn)
+		behind_remove(&qp->resp, p->psn);
 	why = respond_check(&a);
 	if (why == REASON_NONE)
 		take(&a);

@@ -56,9 +56,11 @@ struct responder {
 	nanotime cnp_at; /* the next notification not before */
 	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
 	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
+	uint64_t behind_own[PSN_SET_WORDS]; /* its bits, unless the caller gave more (behind.h) */
 	bool holding; /* ... there is something */
 	bool cnp_due; /* the network marked what came: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
+	uint32_t news_first, news_last; /* from there to there is what it was not told yet */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 
 	/* the message that is open; KIND_UNDEFINED: none */

@@ -40,6 +40,9 @@ CASES = [
     # a selective acknowledgement, across the wrap
     (bth(0xD1, 1, 0xFFFFFD) + b"\x1f\x00\x00\x07" + bytes(selection),
      ["1", "16777213", "0x1f", "7", "16777215,8,253", "3"]),
+    # one whose selection begins 2 * 64 packets further on
+    (bth(0xD1, 1, 0x02000005) + b"\x1f\x00\x00\x07" + bytes(selection),
+     ["1", "5", "0x1f", "7", "135,144,389", "3"]),
     # an acknowledgement of one that knows them, and of one that does not
     (bth(0x11, 1, 5) + b"\x1f\x00\x00\x01", ["1", "", "", "", "", ""]),
     (bth(0x11, 0, 5) + b"\x1f\x00\x00\x01", ["0", "", "", "", "", ""]),

@@ -12,7 +12,7 @@ static struct slots *slots;
 
 static void open_slots(void)
 {
-	slots = slots_create(PLACES, KEPT, FEW);
+	slots = slots_create(PLACES, KEPT, FEW, 1);
 	cr_assert_not_null(slots);
 }
 

@@ -415,6 +415,23 @@ Test(path, hosts_that_share_a_core_keep_a_window)
 	}
 }
 
+/* On a long way a queue of a few milliseconds is the network's, and no ring of a host is thought short. */
+Test(path, a_long_way_is_no_late_host)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	p.starting = false;
+	p.window = 16 << 20;
+	path_rtt(&p, 10 * TIME_MS, now);
+	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
+	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
+	path_lost(&p, false, now);
+	cr_assert_eq(p.small_until, 0);
+	cr_assert_eq(p.window, 16 << 20);
+}
+
 /* Who lies gets a longer queue of what it asked for, and no endless one. */
 Test(path, a_peer_cannot_be_late_without_end)
 {

@@ -7,9 +7,9 @@
 #include "wire/encode.h"
 #include "wire/opcode.h"
 
-/* From the BTH to before the ICRC: PSN 0x123455 and what is before it, then 0x123457, 0x123460, ... */
+/* From the BTH to before the ICRC: PSN 0x123455 and what is before it; others from 64 * 0x55 behind it on. */
 static const uint8_t octets[48] = {
-	0xd1, 0x40, 0xff,	 0xff, 0x2b, 0x00, 0x0a, 0x11, 0x00, 0x12, 0x34, 0x55, /* BTH */
+	0xd1, 0x40, 0xff,	 0xff, 0x2b, 0x00, 0x0a, 0x11, 0x55, 0x12, 0x34, 0x55, /* BTH */
 	0x1f, 0x00, 0x00,	 0x07, /* AETH */
 	0x02, 0x04, [47] = 0x80, /* bits 1, 10 and 255 */
 };
@@ -34,6 +34,7 @@ Test(selective, octets_to_and_fro)
 			    .psn = 0x123455,
 			    .syndrome = 0x1f,
 			    .msn = 7,
+			    .selection_step = 0x55,
 			    .selection = { UINT64_C(1) << 1 | UINT64_C(1) << 10, 0, 0,
 					   UINT64_C(1) << 63 } };
 	struct decode_options options = { .check_icrc = true };
@@ -50,6 +51,8 @@ Test(selective, octets_to_and_fro)
 	cr_assert_eq(packet_decode(&q, frame, total, &options), REASON_NONE);
 	cr_assert(q.selective);
 	cr_assert_eq(q.late, 0x15);
+	cr_assert_eq(q.selection_step, 0x55);
+	cr_assert_not(q.ack_req);
 	cr_assert_arr_eq(q.selection, p.selection, sizeof(p.selection));
 	/* These bits are among those that the ICRC does not see: others change nothing by them. */
 	frame[f.length + 4] ^= 0x01;
