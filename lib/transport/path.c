@@ -298,11 +298,15 @@ static void filled(struct path *p, nanotime now)
 	p->full_at = now;
 }
 
+static bool is_slow(const struct path *p)
+{
+	return p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + host(p);
+}
+
 /* One that stands alone while the way is short is a bad cable's. */
 static bool is_crowded(const struct path *p)
 {
-	return p->starting || p->lossy ||
-	       (p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + host(p));
+	return p->starting || p->lossy || is_slow(p);
 }
 
 static void look_at_batch(struct path *p)
@@ -321,7 +325,8 @@ void path_lost(struct path *p, bool goes_back, nanotime now)
 		p->window = MIN_OF(p->window, most(p));
 	}
 	if (is_crowded(p)) {
-		filled(p, now);
+		if (!p->starting || is_slow(p))
+			filled(p, now);
 		if (p->samples == 0 && may_cut(p, now))
 			cut(p, 1, 2, p->packet, now);
 		else
@@ -329,6 +334,25 @@ void path_lost(struct path *p, bool goes_back, nanotime now)
 	} else if (goes_back && may_cut(p, now)) {
 		cut(p, 1, 2, LIMIT_PATH_GO_BACK * p->packet, now);
 	}
+}
+
+/* The most lately; a network that kept the order is trusted. */
+static uint32_t learnt(const struct path *p, nanotime now)
+{
+	if (p->places == 0 || now - p->reordered_at > LIMIT_PATH_MIN_S * TIME_S)
+		return LIMIT_REORDER_FIRST;
+	return p->places;
+}
+
+void path_reordered(struct path *p, uint32_t places, nanotime now)
+{
+	p->places = (uint8_t)MAX_OF(learnt(p, now), MIN_OF(places + 1, LIMIT_REORDER));
+	p->reordered_at = now;
+}
+
+uint32_t path_places(const struct path *p, nanotime now)
+{
+	return p->full || is_crowded(p) ? LIMIT_REORDER : learnt(p, now);
 }
 
 void path_silent(struct path *p, nanotime now)

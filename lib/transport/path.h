@@ -64,8 +64,10 @@ struct path {
 	nanotime min_now; /* the least of this period so far */
 	nanotime min_until; /* the end of this period of LIMIT_PATH_MIN_S */
 	nanotime last, before; /* the last two samples */
+	nanotime reordered_at; /* it changed the order of packets last */
 	nanotime
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
+	uint8_t places; /* by which it changed the order of packets lately */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
 	uint32_t heard; /* answers to any queue pair */
 	uint32_t asked_heard; /* ... when it was asked first, */
@@ -142,6 +144,14 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 	if (octets > p->packet || octets > p->window || p->calm_at != 0)
 		path_sent_slowly(p, octets, at);
 }
+
+/*
+ * A packet arrived behind one that was sent so many places later. Packets that are overtaken by as many as lately
+ * may only have changed their places; others are lost. While the network is full, or nobody knows yet, haste gains
+ * nothing, and they are LIMIT_REORDER.
+ */
+void path_reordered(struct path *p, uint32_t places, nanotime now);
+uint32_t path_places(const struct path *p, nanotime now);
 
 /* So many octets of it are not on their way any more; acknowledged: because they arrived. */
 void path_gone(struct path *p, uint64_t octets, bool acknowledged);

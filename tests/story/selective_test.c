@@ -287,7 +287,7 @@ Test(selective, an_atomic_behind_a_gap)
 	cr_assert_eq(word(a, 64), 7);
 }
 
-/* Who has not said that it knows them is told by a NAK, and believed nothing. */
+/* Who has not said that it knows them is told by a NAK, and believed nothing. hostile H-158 */
 Test(selective, nobody_else_is_sent_any)
 {
 	static const uint64_t bits[SELECTION_BITS / 64] = { 2 };
@@ -326,7 +326,7 @@ Test(selective, the_peers_say_so_to_each_other)
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
 }
 
-/* A bit that nobody meant costs the extension, and the NAK comes all the same. */
+/* A bit that nobody meant costs the extension, and the NAK comes all the same. hostile H-158 */
 Test(selective, a_forged_bit_delays_a_nak)
 {
 	story(.recovery = true, .negotiates = true);
@@ -343,7 +343,7 @@ Test(selective, a_forged_bit_delays_a_nak)
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
 }
 
-/* Acknowledgements of what was never sent change nothing. */
+/* Acknowledgements of what was never sent change nothing. hostile H-157 */
 Test(selective, lies_are_dropped)
 {
 	static const struct {
@@ -391,7 +391,7 @@ Test(selective, lies_are_dropped)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* Everything is claimed, and nothing comes of it: the timer believes nothing any more. */
+/* Everything is claimed, and nothing comes of it: the timer believes nothing any more. hostile H-157 */
 Test(selective, a_peer_that_claims_what_it_has_not)
 {
 	struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
@@ -415,7 +415,7 @@ Test(selective, a_peer_that_claims_what_it_has_not)
 	expect_written(4);
 }
 
-/* Packets further ahead than a window are not kept, nor what is kept already. */
+/* Packets further ahead than a window are not kept, nor what is kept already. hostile H-159 */
 Test(selective, what_is_kept_has_a_bound)
 {
 	story(.recovery = true, .selective = true);
@@ -480,4 +480,49 @@ Test(selective, what_was_held_and_finds_no_receive_request)
 	expect_completion(a, 2, STATUS_SUCCESS);
 	expect_completion(a, 3, STATUS_SUCCESS);
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
+}
+
+/* `from` to before `until` arrive and are told. */
+static void pass_and_tell(uint32_t from, uint32_t until, uint32_t gap)
+{
+	for (uint32_t psn = from; psn < until; psn++) {
+		pass(a, "RC WRITE ONLY", psn);
+		expect_packet(b, "SELECTIVE ACK", gap - 1);
+		deliver(b);
+	}
+}
+
+/*
+ * Few places are enough for a loss until packets are seen to change theirs by more: one comes after all, when it has
+ * been sent again.
+ */
+Test(selective, places_that_packets_change_are_learnt)
+{
+	struct packet late;
+	struct path *path;
+	uint8_t payload[8];
+
+	story(.recovery = true, .selective = true, .max_send_wr = 64);
+	path = a->q->core->path;
+	path->starting = false;
+	post_writes(40);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass_and_tell(A_PSN + 1, A_PSN + 1 + LIMIT_REORDER_FIRST, A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN); /* lost indeed */
+	pass_ack(b, A_PSN + LIMIT_REORDER_FIRST, LIMIT_REORDER_FIRST + 1);
+	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
+
+	late = *expect_packet(a, "RC WRITE ONLY", A_PSN + 5);
+	memcpy(payload, late.payload, sizeof(payload));
+	late.payload = payload;
+	for (uint32_t i = 6; i < 20; i++)
+		pass(a, "RC WRITE ONLY", A_PSN + i);
+	expect_packet(b, "SELECTIVE ACK", A_PSN + 4);
+	for (uint32_t i = 20; i < 30; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i); /* or they are under way still */
+	deliver(b);
+	lose(a, "RC WRITE ONLY", A_PSN + 5); /* again, behind those */
+	expect_reason(story_inject(b, &late), REASON_NONE);
+	pass_ack(b, A_PSN + 19, 20);
+	cr_assert_eq(path_places(path, ms(1000)), 16, "it was behind fifteen");
 }

@@ -259,18 +259,24 @@ static uint32_t selection_first(const struct packet *p)
 	return psn_add(p->psn, 1 + SELECTION_STEP * p->selection_step);
 }
 
+/* The PSN behind the newest that it names, or that it acknowledges. */
+static uint32_t selection_end(const struct packet *p)
+{
+	for (uint32_t i = ARRAY_SIZE(p->selection); i-- > 0;) {
+		uint64_t word = p->selection[i];
+
+		if (word != 0)
+			return psn_add(selection_first(p),
+				       64 * i + 64 - (uint32_t)__builtin_clzll(word));
+	}
+	return psn_add(p->psn, 1);
+}
+
 /* Whether it speaks of nothing that was never sent. */
 static bool selection_is_of_ours(const struct requester *r, const struct packet *p)
 {
-	uint32_t flight = (r->top_psn - r->una_psn) & PSN_MASK,
-		 first = (selection_first(p) - r->una_psn) & PSN_MASK;
-
-	for (uint32_t i = ARRAY_SIZE(p->selection); i-- > 0;) {
-		if (p->selection[i] != 0)
-			return first + 64 * i + 63 - (uint32_t)__builtin_clzll(p->selection[i]) <
-			       flight;
-	}
-	return true;
+	return ((selection_end(p) - r->una_psn) & PSN_MASK) <=
+	       ((r->top_psn - r->una_psn) & PSN_MASK);
 }
 
 static enum reason selective_ack_received(struct qp *qp, const struct packet *p, nanotime now)
@@ -288,6 +294,7 @@ static enum reason selective_ack_received(struct qp *qp, const struct packet *p,
 	if (!selection_is_of_ours(r, p))
 		return REASON_SELECTIVE_WRONG;
 	recovery_heard(qp);
+	r->board.told = selection_end(p);
 	if (next != r->una_psn)
 		acknowledge_before(qp, next, next, now);
 	if (qp->state != QP_STATE_ERR && r->una_psn != r->top_psn)

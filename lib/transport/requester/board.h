@@ -26,6 +26,8 @@ struct board {
 	uint64_t *word; /* of all sets, one behind the other: `own`, or memory of the queue pair */
 	uint32_t words; /* of one of them */
 	uint32_t old_mark, young_mark;
+	uint32_t again; /* the last repetition */
+	uint32_t told; /* what is before that has come, or is lost: the answer at hand says so */
 
 	uint32_t passed; /* what was sent before this PSN was overtaken by something that arrived */
 	uint32_t passed_data; /* ... of SENDs and WRITEs, as the peer holds packets behind a gap */

@@ -133,6 +133,7 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
 	psn_set_clear(board_set(b, BOARD_OLD), psn, psns);
 	begin_young(r, false);
 	psn_set_fill(board_set(b, BOARD_YOUNG), psn, psns, none, 1);
+	b->again = psn;
 }
 
 void recovery_unsent_from(struct qp *qp, uint32_t psn)
@@ -287,12 +288,23 @@ static uint32_t further(const struct requester *r, uint32_t x, uint32_t y)
 	return ahead(r, x) > ahead(r, y) ? x : y;
 }
 
+/*
+ * How many places. Who does not tell what came behind a gap does not show that the order changed, so of
+ * him it is assumed.
+ */
+static uint32_t places_of(const struct qp *qp, nanotime now)
+{
+	if (qp->path == NULL)
+		return 0;
+	return qp->selective ? path_places(qp->path, now) : LIMIT_REORDER;
+}
+
 /* Something arrived: what does that say of what was sent before it? */
 static void look(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
-	uint32_t places = qp->path != NULL ? LIMIT_REORDER : 0, all = b->passed, data;
+	uint32_t places = places_of(qp, now), all = b->passed, data;
 
 	if (b->clean || qp->state == QP_STATE_ERR || r->rnr_until != TIME_NEVER)
 		return;
@@ -325,6 +337,27 @@ static bool sent_once(const struct board *b, uint32_t psn)
 	       !psn_set_has(board_set(b, BOARD_LOST), psn);
 }
 
+/*
+ * A packet has arrived. If something that was sent later came before it, they changed their places. Also if it was
+ * sent again: a repetition does not come before what was sent before it, so it was the first one that came.
+ */
+static void arrived(struct qp *qp, uint32_t psn, nanotime now)
+{
+	const struct requester *r = &qp->req;
+	const struct board *b = &r->board;
+	uint32_t top = further(r, b->passed, b->passed_data), places = (top - psn) & PSN_MASK;
+	bool again = psn_set_has(board_set(b, BOARD_OLD), psn) ||
+		     psn_set_has(board_set(b, BOARD_YOUNG), psn);
+
+	if (qp->path == NULL || places == 0 || places > board_window(b) ||
+	    psn_set_has(board_set(b, BOARD_HELD), psn) ||
+	    (again &&
+	     (psn != b->again ||
+	      ahead(r, further(r, top, b->told)) + LIMIT_REORDER_FIRST >= ahead(r, b->young_mark))))
+		return;
+	path_reordered(qp->path, places, now);
+}
+
 void recovery_heard(struct qp *qp)
 {
 	flight_heard(qp);
@@ -342,6 +375,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 	b->probes = 0;
 	if (b->clean)
 		return;
+	arrived(qp, from, now);
 	/* Exactly the probe, and what was sent before it is still missing. */
 	if (r->una_psn == psn_add(b->probe_psn, 1) && from == b->probe_psn)
 		raise(r, &b->passed_probe, b->probe_mark);
@@ -378,6 +412,7 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 	struct board *b = &r->board;
 
 	open_board(r);
+	arrived(qp, psn, now);
 	if (sent_once(b, psn))
 		raise(r, &b->passed, psn);
 	forget(b, psn, 1);
@@ -404,9 +439,11 @@ static void note_selected(struct qp *qp, uint32_t psn, bool fetches, nanotime no
 
 	if (psn_set_has(board_set(b, BOARD_HELD), psn))
 		return;
+	arrived(qp, psn, now);
 	if (sent_once(b, psn)) {
 		raise(r, fetches ? &b->passed_probe : &b->passed_data, psn_add(psn, 1));
-		sample_selected(qp, psn, now);
+		if (!fetches)
+			sample_selected(qp, psn, now);
 	}
 	if (fetches)
 		return;

@@ -62,7 +62,7 @@ Test(path, forgets_the_least_after_two_periods)
 	cr_assert_eq(p.min_rtt, 30 * US, "the 10 us are two periods old");
 }
 
-/* Round trips of zero and of minutes are bounded, and never become "not known". */
+/* Round trips of zero and of minutes are bounded, and never become "not known". hostile H-160 */
 Test(path, bounds_absurd_samples)
 {
 	const nanotime absurd[] = { 0, 1, 3, 600 * TIME_S, TIME_NEVER };
@@ -415,6 +415,29 @@ Test(path, hosts_that_share_a_core_keep_a_window)
 	}
 }
 
+/* A network that changes the order of packets is believed to do so for a while, and by no more places than the most. */
+Test(path, order_is_trusted_until_it_changed)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	begin(&p);
+	p.starting = true;
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER, "nothing is known yet");
+	p.starting = false;
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER_FIRST);
+	path_reordered(&p, 1, now);
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER_FIRST);
+	path_reordered(&p, 20, now);
+	path_reordered(&p, 10, now);
+	cr_assert_eq(path_places(&p, now), 21);
+	path_reordered(&p, 5000, now);
+	cr_assert_eq(path_places(&p, now + TIME_S), LIMIT_REORDER);
+	cr_assert_eq(path_places(&p, now + (LIMIT_PATH_MIN_S + 1) * TIME_S), LIMIT_REORDER_FIRST);
+	p.full = true;
+	cr_assert_eq(path_places(&p, now + (LIMIT_PATH_MIN_S + 1) * TIME_S), LIMIT_REORDER);
+}
+
 /* On a long way a queue of a few milliseconds is the network's, and no ring of a host is thought short. */
 Test(path, a_long_way_is_no_late_host)
 {
@@ -432,7 +455,7 @@ Test(path, a_long_way_is_no_late_host)
 	cr_assert_eq(p.window, 16 << 20);
 }
 
-/* Who lies gets a longer queue of what it asked for, and no endless one. */
+/* Who lies gets a longer queue of what it asked for, and no endless one. hostile H-160 */
 Test(path, a_peer_cannot_be_late_without_end)
 {
 	struct path p;
