@@ -143,7 +143,7 @@ Test(behind, a_queue_pair_that_goes_leaves_none)
 	directory_publish(&r->engine, q); /* rig_close detaches it again */
 }
 
-/* Far behind the gap they need bits, of which there are a few sets: each is back when none waits. */
+/* Far behind the gap they need bits, of which there are a few sets: each is back when none waits. hostile H-159 */
 Test(behind, far_ones_take_bits_and_give_them_back)
 {
 	for (uint32_t i = 0; i < 2 * LIMIT_BEHIND_FAR; i++) {
@@ -155,7 +155,7 @@ Test(behind, far_ones_take_bits_and_give_them_back)
 	expect_no_buffers();
 }
 
-/* A program has its share; what is beyond it is dropped with a reason, and sent again. */
+/* A program has its share; what is beyond it is dropped with a reason, and sent again. hostile H-159 */
 Test(behind, what_finds_no_room_is_dropped_and_counted)
 {
 	const uint64_t *full = &r->engine.lcore->stats.by_reason[REASON_BEHIND_FULL];
