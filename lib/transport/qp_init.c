@@ -11,7 +11,7 @@
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
-/* The parts of a queue pair's memory, in this order, each aligned to a cache line. */
+/* The parts of a queue pair's memory, in this order, each but the messages aligned to a cache line. */
 struct layout {
 	size_t message, record, ticket, held, board, window, total;
 };
@@ -52,8 +52,8 @@ static struct layout layout_of(const struct qp_caps *caps)
 	uint32_t records = caps->records_later ? 0 : power_of_two_above(caps->max_rd_atomic);
 	struct layout l;
 
-	l.message = aligned(sizeof(struct qp));
-	l.record = l.message + aligned(slots * sizeof(struct message));
+	l.message = sizeof(struct qp);
+	l.record = aligned(l.message + slots * sizeof(struct message));
 	l.ticket = l.record + aligned(records * sizeof(struct record));
 	l.held = l.ticket + tickets_size(tickets_of(caps));
 	l.board = l.held + recv_work_stride(caps->max_recv_sge);
