@@ -93,7 +93,8 @@ static void lay_board(struct requester *r, void *memory, uint32_t window)
 
 	r->sample = ordinary ? &r->own_sample : memory;
 	r->samples = ordinary ? 1 : LIMIT_SAMPLES;
-	r->board.word = ordinary ? r->board.own : (uint64_t *)(void *)(r->sample + r->samples);
+	if (!ordinary)
+		r->board.more = (uint64_t *)(void *)(r->sample + r->samples);
 	r->board.words = window / 64;
 }
 

@@ -23,7 +23,6 @@ enum board_set {
 };
 
 struct board {
-	uint64_t *word; /* of all sets, one behind the other: `own`, or memory of the queue pair */
 	uint32_t words; /* of one of them */
 	uint32_t old_mark, young_mark;
 	uint32_t again; /* the last repetition */
@@ -44,12 +43,20 @@ struct board {
 	uint8_t probes; /* without an answer: each doubles the wait */
 	bool clean; /* the sets are empty, and the PSNs above mean nothing */
 
-	uint64_t own[BOARD_SETS * PSN_SET_WORDS];
+	union { /* the bits of all sets, one behind the other */
+		uint64_t own[BOARD_SETS * PSN_SET_WORDS];
+		uint64_t *more; /* for a larger window: in memory of the queue pair */
+	};
 };
+
+static inline uint64_t *board_bits(const struct board *board)
+{
+	return board->words == PSN_SET_WORDS ? (uint64_t *)(uintptr_t)board->own : board->more;
+}
 
 static inline struct psn_set board_set(const struct board *board, enum board_set which)
 {
-	return (struct psn_set){ .word = board->word + which * board->words,
+	return (struct psn_set){ .word = board_bits(board) + which * board->words,
 				 .words = board->words };
 }
 

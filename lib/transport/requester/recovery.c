@@ -30,13 +30,13 @@ void recovery_reset(struct qp *qp)
 {
 	struct board *b = &qp->req.board;
 
-	uint64_t *word = b->word;
+	uint64_t *bits = board_bits(b);
 	uint32_t words = b->words;
 
 	memset(b, 0, sizeof(*b));
-	b->word = word;
 	b->words = words;
-	memset(word, 0, BOARD_SETS * words * sizeof(*word));
+	if (words != PSN_SET_WORDS)
+		b->more = memset(bits, 0, BOARD_SETS * words * sizeof(*bits));
 	b->clean = true;
 	b->late_at = TIME_NEVER;
 	b->probe_at = TIME_NEVER;

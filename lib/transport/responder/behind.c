@@ -10,37 +10,38 @@
 
 static void use_own(struct responder *r)
 {
-	memset(r->behind_own, 0, sizeof(r->behind_own));
-	r->behind = (struct psn_set){ .word = r->behind_own, .words = PSN_SET_WORDS };
+	memset(r->behind, 0, sizeof(r->behind));
+	r->behind_words = PSN_SET_WORDS;
 }
 
 void behind_reset(struct responder *r)
 {
 	r->holding = false;
-	if (r->behind.word == NULL)
+	if (r->behind_words <= PSN_SET_WORDS)
 		use_own(r);
-	memset(r->behind.word, 0, r->behind.words * sizeof(*r->behind.word));
+	else
+		memset(r->behind_more, 0, qp_far_size());
 }
 
 void behind_add(struct responder *r, uint32_t psn)
 {
-	assert(psn_within(psn, r->expected_psn, psn_set_window(r->behind)) && "qp_is_far");
-	psn_set_add(r->behind, psn);
+	assert(psn_within(psn, r->expected_psn, 64 * r->behind_words) && "qp_is_far");
+	psn_set_add(behind_set(r), psn);
 	r->holding = true;
 }
 
 void behind_remove(struct responder *r, uint32_t psn)
 {
 	if (r->holding)
-		psn_set_remove(r->behind, psn);
+		psn_set_remove(behind_set(r), psn);
 }
 
 void behind_passed(struct responder *r, uint32_t psn, uint32_t count)
 {
 	if (!r->holding)
 		return;
-	psn_set_clear(r->behind, psn, count);
-	r->holding = !psn_set_empty(r->behind);
+	psn_set_clear(behind_set(r), psn, count);
+	r->holding = !psn_set_empty(behind_set(r));
 }
 
 void behind_news(struct responder *r, uint32_t psn)
@@ -78,7 +79,7 @@ size_t qp_far_size(void)
 bool qp_is_far(const struct qp *qp, const struct packet *p)
 {
 	return !opcode_is(p->opcode, OP_RESPONSE) &&
-	       !psn_within(p->psn, qp->resp.expected_psn, psn_set_window(qp->resp.behind));
+	       !psn_within(p->psn, qp->resp.expected_psn, 64 * qp->resp.behind_words);
 }
 
 void qp_give_far(struct qp *qp, void *memory)
@@ -86,7 +87,7 @@ void qp_give_far(struct qp *qp, void *memory)
 	struct responder *r = &qp->resp;
 	struct psn_set far = { .word = memory, .words = FAR_WORDS };
 
-	assert(r->behind.word == r->behind_own && "once");
+	assert(r->behind_words == PSN_SET_WORDS && "once");
 	memset(memory, 0, qp_far_size());
 	for (uint32_t i = 0; i < LIMIT_WINDOW; i++) {
 		uint32_t psn = psn_add(r->expected_psn, i);
@@ -94,15 +95,16 @@ void qp_give_far(struct qp *qp, void *memory)
 		if (behind_has(r, psn))
 			psn_set_add(far, psn);
 	}
-	r->behind = far;
+	r->behind_more = memory;
+	r->behind_words = FAR_WORDS;
 }
 
 void *qp_take_far(struct qp *qp)
 {
 	struct responder *r = &qp->resp;
-	void *memory = r->behind.word;
+	void *memory = r->behind_more;
 
-	if (memory == r->behind_own)
+	if (r->behind_words == PSN_SET_WORDS)
 		return NULL;
 	r->holding = false;
 	use_own(r);

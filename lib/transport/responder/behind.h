@@ -9,14 +9,22 @@
 
 #include "transport/responder/responder.h"
 
+static inline struct psn_set behind_set(const struct responder *r)
+{
+	bool own = r->behind_words == PSN_SET_WORDS;
+
+	return (struct psn_set){ .word = own ? (uint64_t *)(uintptr_t)r->behind : r->behind_more,
+				 .words = r->behind_words };
+}
+
 /* Nothing waits. */
 void behind_reset(struct responder *r);
 
 /* Whether this one is noted. */
 static inline bool behind_has(const struct responder *r, uint32_t psn)
 {
-	return r->holding && psn_within(psn, r->expected_psn, psn_set_window(r->behind)) &&
-	       psn_set_has(r->behind, psn);
+	return r->holding && psn_within(psn, r->expected_psn, 64 * r->behind_words) &&
+	       psn_set_has(behind_set(r), psn);
 }
 
 void behind_add(struct responder *r, uint32_t psn);

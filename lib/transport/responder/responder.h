@@ -55,8 +55,11 @@ struct responder {
 	uint32_t ahead_psn; /* the newest that came before the expected PSN */
 	nanotime cnp_at; /* the next notification not before */
 	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
-	struct psn_set behind; /* what came behind the gap, and waits in the caller's hands */
-	uint64_t behind_own[PSN_SET_WORDS]; /* its bits, unless the caller gave more (behind.h) */
+	union { /* bits of what came behind the gap, and waits in the caller's hands (behind.h) */
+		uint64_t behind[PSN_SET_WORDS];
+		uint64_t *behind_more; /* the caller gave more */
+	};
+	uint32_t behind_words;
 	bool holding; /* ... there is something */
 	bool cnp_due; /* the network marked what came: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
