@@ -177,6 +177,7 @@
 
 /* Paths: the way to one peer, of one lcore. */
 #define LIMIT_PATHS	    4096u /* of one lcore; queue pairs of further peers know no round trip */
+#define LIMIT_PATH_USERS    16u /* that a path holds back by turns; further ones share their turns */
 #define LIMIT_PATH_RTT_MS   1000u /* a longer round trip counts as this one */
 #define LIMIT_PATH_START    (8u << 10) /* octets of a window at first */
 #define LIMIT_PATH_WINDOW   (64u << 20) /* ... at most, */

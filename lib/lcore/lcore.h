@@ -31,9 +31,9 @@
 #include "drivers/client_memory/peer.h"
 #include "drivers/port.h"
 #include "lcore/client.h"
-#include "lcore/drains.h"
+#include "lcore/turns/drains.h"
 #include "lcore/queue_pair.h"
-#include "lcore/turns.h"
+#include "lcore/turns/turns.h"
 #include "lcore/wheel.h"
 #include "memory/key.h"
 

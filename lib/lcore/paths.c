@@ -91,6 +91,8 @@ static struct lcore_path *path_to(struct lcore *l, const struct client *c, const
 	path_init(&path->core);
 	path->core.late = &p->late;
 	TAILQ_INIT(&path->parked);
+	for (uint32_t i = 0; i < LIMIT_PATH_USERS; i++)
+		TAILQ_INIT(&path->of_user[i].qps);
 	count_path(p, path, c);
 	path->peer = *peer;
 	path->traffic_class = traffic_class;
@@ -98,40 +100,78 @@ static struct lcore_path *path_to(struct lcore *l, const struct client *c, const
 	return path;
 }
 
+/* Where queue pairs of this user wait, or may begin to. */
+static struct parked_user *place_of(struct lcore_path *path, uint32_t user)
+{
+	struct parked_user *place = &path->of_user[user % LIMIT_PATH_USERS];
+
+	for (uint32_t i = 0; i < LIMIT_PATH_USERS; i++) {
+		struct parked_user *u = &path->of_user[i];
+
+		if (TAILQ_EMPTY(&u->qps))
+			place = u;
+		else if (u->user == user)
+			return u;
+	}
+	return place;
+}
+
 void paths_park(struct lcore *l, struct engine_qp *q)
 {
 	struct lcore_path *path = q->way;
+	struct parked_user *u;
 
 	assert(path != NULL && "only a path holds back");
 	if (q->parked) /* it failed meanwhile, or was given something new */
 		return;
 	if (TAILQ_EMPTY(&path->parked))
 		TAILQ_INSERT_TAIL(&l->paths->held, path, held_link);
-	TAILQ_INSERT_TAIL(&path->parked, q, park_link);
+	u = place_of(path, q->client->user);
+	if (TAILQ_EMPTY(&u->qps)) {
+		u->user = q->client->user;
+		TAILQ_INSERT_TAIL(&path->parked, u, link);
+	}
+	TAILQ_INSERT_TAIL(&u->qps, q, park_link);
 	q->parked = true;
+	q->parked_at = (uint8_t)(u - path->of_user);
 }
 
 static void unpark(struct lcore *l, struct engine_qp *q)
 {
 	struct lcore_path *path = q->way;
+	struct parked_user *u = &path->of_user[q->parked_at];
 
 	if (!q->parked)
 		return;
-	TAILQ_REMOVE(&path->parked, q, park_link);
+	TAILQ_REMOVE(&u->qps, q, park_link);
 	q->parked = false;
+	if (TAILQ_EMPTY(&u->qps))
+		TAILQ_REMOVE(&path->parked, u, link);
 	if (TAILQ_EMPTY(&path->parked))
 		TAILQ_REMOVE(&l->paths->held, path, held_link);
 }
 
-/* In their order, as many as have room for whole turns; one at least. */
+/* Who waits longest of those whose turn it is; NULL: nobody waits. */
+static struct engine_qp *first_parked(const struct lcore_path *path)
+{
+	const struct parked_user *u = TAILQ_FIRST(&path->parked);
+
+	return u != NULL ? TAILQ_FIRST(&u->qps) : NULL;
+}
+
+/* As many as have room for whole turns; one at least. */
 static void release(struct lcore *l, struct lcore_path *path, nanotime now)
 {
 	uint64_t turn = (uint64_t)LIMIT_TURN * path->core.packet;
 	uint64_t room = path_room(&path->core, now), used = 0;
 	struct engine_qp *q;
 
-	while ((q = TAILQ_FIRST(&path->parked)) != NULL && (used == 0 || used < room) &&
+	while ((q = first_parked(path)) != NULL && (used == 0 || used < room) &&
 	       qp_may_resume(q->core, now)) {
+		struct parked_user *u = TAILQ_FIRST(&path->parked);
+
+		TAILQ_REMOVE(&path->parked, u, link);
+		TAILQ_INSERT_TAIL(&path->parked, u, link);
 		unpark(l, q);
 		used += qp_is_held(q->core) ? turn : 0;
 		qp_resume(q->core);
@@ -159,7 +199,7 @@ nanotime paths_next(const struct lcore *l, nanotime now)
 	nanotime next = TIME_NEVER;
 
 	TAILQ_FOREACH(path, &l->paths->held, held_link)
-	next = time_earlier(next, qp_resumes_at(TAILQ_FIRST(&path->parked)->core, now));
+	next = time_earlier(next, qp_resumes_at(first_parked(path)->core, now));
 	return next;
 }
 

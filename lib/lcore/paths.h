@@ -12,13 +12,23 @@
 #include "protocol/command.h"
 #include "transport/path.h"
 
+/* Queue pairs of a user that a path holds back, in their order. */
+struct parked_user {
+	struct parked_list qps;
+	uint32_t user; /* client.user */
+	TAILQ_ENTRY(parked_user) link; /* while there are some */
+};
+
+TAILQ_HEAD(parked_users, parked_user);
+
 struct lcore_path {
 	struct path core;
 	struct gid peer;
 	uint8_t traffic_class;
 	uint32_t users; /* queue pairs */
 	uint32_t user; /* for whom it counts: client.user */
-	struct parked_list parked; /* those that it holds back, in their order */
+	struct parked_users parked; /* those that it holds back: users take turns */
+	struct parked_user of_user[LIMIT_PATH_USERS];
 	TAILQ_ENTRY(lcore_path) held_link; /* in the list of those that hold some back */
 	LIST_ENTRY(lcore_path) link; /* in its bucket, or in the list of free ones */
 };
@@ -37,7 +47,10 @@ void paths_leave(struct lcore *l, struct engine_qp *q);
  */
 uint32_t paths_list(const struct lcore *l, uint32_t from, struct listed_path *to, uint32_t room,
 		    uint32_t *count);
-/* The path holds the queue pair back (NEXT_HELD). It costs nothing until its turn comes. */
+/*
+ * The path holds the queue pair back (NEXT_HELD). It costs nothing until its turn comes. Users take turns, so
+ * that one with many queue pairs keeps others waiting no longer than one with a single queue pair.
+ */
 void paths_park(struct lcore *l, struct engine_qp *q);
 /* Those that may send now become ready, in fair turns. */
 void paths_release(struct lcore *l, nanotime now);

@@ -148,7 +148,8 @@ struct engine_qp {
 	bool receive_valid; /* `receive` holds the request at rq's cursor */
 	bool atomic_waits; /* its copies are an atomic that its lcore tries again (moving.c) */
 	bool operation_waits; /* in lcore.operations */
-	bool parked; /* its path holds it back, see paths.h */
+	bool parked; /* its path holds it back, see paths.h, */
+	uint8_t parked_at; /* ... in this place of lcore_path.of_user */
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	bool may_hold; /* (control) UD: in client_objects.holding */
 	bool has_peer; /* (control) connected: peers.h, */

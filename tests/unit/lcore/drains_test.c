@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "lcore/drains.h"
+#include "lcore/turns/drains.h"
 
 #define MANY 1000u
 

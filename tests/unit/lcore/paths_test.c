@@ -62,6 +62,11 @@ static void connect_to(struct qp *core, uint16_t peer, uint8_t traffic_class)
 		     0);
 }
 
+static struct engine_qp *first_parked(const struct lcore_path *path)
+{
+	return TAILQ_FIRST(&TAILQ_FIRST(&path->parked)->qps);
+}
+
 static struct lcore_path *follow(struct engine_qp *q)
 {
 	paths_follow(r->engine.lcore, q);
@@ -187,7 +192,7 @@ Test(paths, a_queue_pair_that_stays_keeps_its_place)
 	path = qp(0)->way;
 	cr_expect_eq(follow(qp(0)), path);
 	cr_expect(qp(0)->parked);
-	cr_expect_eq(TAILQ_FIRST(&path->parked), qp(0));
+	cr_expect_eq(first_parked(path), qp(0));
 	cr_expect_eq(path->users, 2);
 }
 
@@ -197,7 +202,7 @@ Test(paths, a_waiting_queue_pair_has_one_place)
 
 	park_two();
 	paths_park(l, qp(0));
-	cr_expect_eq(TAILQ_FIRST(&qp(0)->way->parked), qp(0));
+	cr_expect_eq(first_parked(qp(0)->way), qp(0));
 	cr_expect_eq(TAILQ_NEXT(qp(0), park_link), qp(1));
 	cr_expect_null(TAILQ_NEXT(qp(1), park_link));
 }
@@ -245,6 +250,70 @@ Test(paths, each_path_has_its_turn)
 	core->req.held = false;
 	for (uint32_t i = 0; i < LIMIT_ROUND; i++)
 		paths_leave(l, &full[i]);
+}
+
+/*
+ * hostile H-25: many queue pairs of one user wait for a path, and one of another user comes last. The path has
+ * room for one turn at a time.
+ */
+Test(paths, many_that_wait_are_no_more_than_one)
+{
+	static struct engine_qp many[100];
+	struct client greedy = { .engine = &r->engine, .number = 1, .user = 1 };
+	struct lcore *l = r->engine.lcore;
+	struct qp *core = qp(0)->core;
+
+	connect_to(core, 7, 0);
+	connect_to(qp(1)->core, 7, 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(many); i++) {
+		many[i] = (struct engine_qp){ .core = core,
+					      .client = &greedy,
+					      .flow_state = FLOW_PORT };
+		follow(&many[i]);
+		paths_park(l, &many[i]);
+	}
+	follow(qp(1));
+	paths_park(l, qp(1));
+	for (uint32_t i = 0; i < 2; i++) {
+		core->req.held = true;
+		core->path->held = 1;
+		paths_release(l, TIME_S);
+	}
+	cr_expect_not(core->req.held);
+	cr_expect_not(many[0].parked);
+	cr_expect_not(qp(1)->parked, "it waits behind all of another user's");
+	cr_expect(many[ARRAY_SIZE(many) - 1].parked);
+	for (uint32_t i = 0; i < ARRAY_SIZE(many); i++)
+		paths_leave(l, &many[i]);
+}
+
+/* More users than there are places: they share turns, and everybody has one. */
+Test(paths, more_users_than_places)
+{
+	static struct engine_qp many[3 * LIMIT_PATH_USERS];
+	static struct client user[3 * LIMIT_PATH_USERS];
+	struct lcore *l = r->engine.lcore;
+	uint32_t waiting = ARRAY_SIZE(many);
+
+	connect_to(qp(0)->core, 7, 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(many); i++) {
+		user[i] = (struct client){ .engine = &r->engine, .number = i, .user = i };
+		many[i] = (struct engine_qp){ .core = qp(0)->core,
+					      .client = &user[i],
+					      .flow_state = FLOW_PORT };
+		follow(&many[i]);
+		paths_park(l, &many[i]);
+	}
+	paths_leave(l, &many[LIMIT_PATH_USERS]);
+	for (uint32_t polls = 0; waiting > 0 && polls < 2 * ARRAY_SIZE(many); polls++) {
+		paths_release(l, TIME_S);
+		waiting = 0;
+		for (uint32_t i = 0; i < ARRAY_SIZE(many); i++)
+			waiting += many[i].parked;
+	}
+	cr_expect_eq(waiting, 0, "%u", waiting);
+	for (uint32_t i = 0; i < ARRAY_SIZE(many); i++)
+		paths_leave(l, &many[i]);
 }
 
 /* One that moves to another peer leaves its path behind. */

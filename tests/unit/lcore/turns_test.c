@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "lcore/turns.h"
+#include "lcore/turns/turns.h"
 
 #define MANY 1000u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lcore/turns.h"
+#include "lcore/turns/turns.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lcore/drains.h"
+#include "lcore/turns/drains.h"
 
 #include <stdlib.h>
 
