@@ -10,8 +10,8 @@
  * headers; on one lcore all members read the same buffer, a reference each.
  */
 #include "base/bits.h"
-#include "lcore/gid_hash.h"
 #include "lcore/inside.h"
+#include "wire/gid_hash.h"
 
 struct mcast_group **mcast_bucket(struct engine *e, const struct gid *gid)
 {

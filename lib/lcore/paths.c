@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "lcore/gid_hash.h"
 #include "lcore/inside.h"
 #include "lcore/paths.h"
 #include "transport/late.h"
+#include "wire/gid_hash.h"
 
 #define BUCKETS 256u
 

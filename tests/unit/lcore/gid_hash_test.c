@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lcore/gid_hash.h"
+#include "wire/gid_hash.h"
 #include "lcore/inside.h"
 
 #define MANY	4096u

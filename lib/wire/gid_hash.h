@@ -3,8 +3,8 @@
  * A hash of GIDs that programs and peers choose. It has a secret, so that nobody can put thousands of them
  * into one bucket, which an lcore would then search for each packet.
  */
-#ifndef LCORE_GID_HASH_H
-#define LCORE_GID_HASH_H
+#ifndef WIRE_GID_HASH_H
+#define WIRE_GID_HASH_H
 
 #include "base/bits.h"
 #include "wire/packet.h"
