@@ -40,7 +40,7 @@ Test(doctor_cpu, cpu)
 Test(doctor_cpu, governor)
 {
 	static const struct doctor_row rows[] = {
-		{ "none", .verdict = CHECK_OK, .text = "not the kernel's" },
+		{ "none", .verdict = CHECK_OK, .text = "does not set the cores" },
 		{ "performance",
 		  { { CPU "cpufreq/policy0/scaling_governor", "performance\n" },
 		    { CPU "cpufreq/policy1/scaling_governor", "performance\n" } },
@@ -68,7 +68,7 @@ Test(doctor_cpu, governor)
 Test(doctor_cpu, idle_states)
 {
 	static const struct doctor_row rows[] = {
-		{ "none", .verdict = CHECK_OK, .text = "not the kernel's" },
+		{ "none", .verdict = CHECK_OK, .text = "does not set how deep" },
 		{ "shallow",
 		  { STATE("0", "POLL", "0", "0"), STATE("1", "C1E", "10", "0") },
 		  .verdict = CHECK_OK,
