@@ -110,7 +110,7 @@ class Prompt(EngineCase):
                 ("start tx 10.7.0.1", "one more word is needed: QPN"),
                 ("set log lib.nosuch info", "lib.nosuch must be a type of DPDK's log, such as uroce or lib.*"),
                 ("set log ( info", "( must be a type of DPDK's log, such as uroce or lib.*"),
-                ("help nonsense", "no command begins so; `help` lists all"),
+                ("help nonsense", "no command begins with that; `help` lists all"),
                 ("clear port", "there is no port")):
             self.assertEqual(self.command(terminal, words), f"{words}: {why}\n")
         self.assertEqual(self.command(terminal, "set log lib.* info"), "")
@@ -373,8 +373,8 @@ class Prompt(EngineCase):
         terminal = self.start_terminal("--mtu", "1500")
         self.assertEqual(self.command(terminal, "set traffic size 1025"), "")
         self.assertEqual(self.command(terminal, "start tx 10.7.0.1 0x12"),
-                         "start tx 10.7.0.1 0x12: messages of 1025 octets: must be 1 .. 1024, which a packet has room "
-                         "for; set traffic size (Message too long)\n")
+                         "start tx 10.7.0.1 0x12: messages of 1025 octets: must be 1 .. 1024, to fit into a "
+                         "packet; lower it with set traffic size (Message too long)\n")
         self.assertEqual(self.command(terminal, "set traffic size 1024"), "")
         self.assertEqual(self.command(terminal, "start tx 10.7.0.1 0x12"), "")
         terminal.write("quit\n")
