@@ -51,7 +51,8 @@ struct port {
 	struct mac mac;
 	uint16_t mtu; /* Ethernet MTU in octets, for both directions */
 	uint16_t queues; /* rx/tx queue pairs, >= 1; lcore i uses queue i if there is one */
-	int socket; /* NUMA node, -1 unknown */
+	int socket; /* NUMA node of DPDK's memory for it, -1 any */
+	int node; /* NUMA node of the device, -1 unknown, or there is none */
 	uint32_t speed; /* of the link, Mbit/s; 0: unknown */
 	bool link_up;
 	bool taken; /* an engine has it */

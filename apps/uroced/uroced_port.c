@@ -6,6 +6,7 @@
 
 #include <rte_eal.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
@@ -14,6 +15,7 @@
 #include "drivers/kernel_interface/kernel_interface.h"
 #include "engine/address.h"
 #include "engine/port.h"
+#include "apps/nodes.h"
 #include "uroced_log.h"
 #include "uroced_port.h"
 
@@ -184,19 +186,41 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 	return o->engine.port == NULL;
 }
 
+/* Frames that an lcore reads on another node than that of the card come over the link between both. */
+static void look_at_nodes(const struct uroced_options *o)
+{
+	const struct port *p = port_of_program(o->engine.port);
+	int cpu[UROCE_LCORES];
+	char text[256];
+
+	for (uint32_t i = 0; i < o->engine.lcores; i++)
+		cpu[i] = rte_lcore_to_cpu_id((int)o->engine.lcore_ids[i]);
+	if (nodes_differ(cpu, o->engine.lcores, p->node, o->netdev[0] != '\0' ? o->netdev : o->port,
+			 text, sizeof(text)))
+		SAY(WARNING, "%s", text);
+}
+
+/* `status`: of opening the port. */
+static int looked_at(const struct uroced_options *o, int status)
+{
+	if (status == 0)
+		look_at_nodes(o);
+	return status;
+}
+
 int uroced_open_port(struct uroced_options *o, uint32_t lcores)
 {
 	char names[128];
 
 	if (o->port[0] != '\0')
-		return open_named_port(o, lcores);
+		return looked_at(o, open_named_port(o, lcores));
 	list_ports(names, sizeof(names));
 	if (names[0] != '\0') {
 		SAY(ERR, "EAL has a port (%s) that is not used: name it with --port%s or remove it",
 		    names, o->netdev[0] != '\0' ? " in the place of --netdev" : "");
 		return OPTIONS_USAGE;
 	}
-	return o->netdev[0] != '\0' ? open_netdev(o, lcores) : 0;
+	return o->netdev[0] != '\0' ? looked_at(o, open_netdev(o, lcores)) : 0;
 }
 
 struct free_for {

@@ -2,6 +2,7 @@
 #include "drivers/ethdev/ethdev.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "drivers/node.h"
 
 #define NAPS_FIRST 40u /* of LIMIT_PORT_NAP, before an lcore waits for its card's interrupt */
 
@@ -441,6 +443,18 @@ static uint16_t queues_of(const struct rte_eth_dev_info *info)
 	return strcmp(info->driver_name, "net_e1000_em") == 0 ? 1 : announced;
 }
 
+/* Of a card, or of what is behind a Linux interface. Other software ports have none. */
+static int device_node(const struct ethdev *d, const struct rte_eth_dev_info *info)
+{
+	char iface[IF_NAMESIZE];
+
+	if (ethdev_is_card(info))
+		return rte_eth_dev_socket_id(d->behind);
+	if (d->link_ifindex == 0 || if_indextoname(d->link_ifindex, iface) == NULL)
+		return -1;
+	return node_of_interface(iface);
+}
+
 static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 			const struct rte_eth_dev_info *info)
 {
@@ -467,6 +481,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	p->socket = rte_eth_dev_socket_id(d->id);
 	d->link_ifindex = ethdev_ifindex(d->behind, info);
 	p->ifindex = d->link_ifindex;
+	p->node = device_node(d, info);
 	d->claims = ethdev_claims(d->behind, info);
 	d->claim = claim_none();
 	p->nap = LIMIT_PORT_NAP;

@@ -52,17 +52,30 @@ struct rte_mempool *pool_for_xdp(const char *name, uint32_t n, uint32_t queues, 
 	return pool;
 }
 
+/* On that node if DPDK has memory for it there, or else anywhere. */
+static struct rte_mempool *ordinary_pool(const char *name, uint32_t n, uint32_t cache,
+					 uint16_t room, int socket)
+{
+	struct rte_mempool *pool = rte_pktmbuf_pool_create(name, n, cache, 0, room, socket);
+
+	if (pool == NULL && socket != SOCKET_ID_ANY)
+		pool = rte_pktmbuf_pool_create(name, n, cache, 0, room, SOCKET_ID_ANY);
+	return pool;
+}
+
 struct rte_mempool *ethdev_pool(const char *port, const char *name, uint32_t n, uint32_t cache,
 				uint16_t room)
 {
+	int socket = SOCKET_ID_ANY;
 	struct rte_eth_dev_info info;
 	uint16_t id;
 
 	if (rte_eth_dev_get_port_by_name(port, &id) == 0 && rte_eth_dev_info_get(id, &info) == 0) {
+		socket = rte_eth_dev_socket_id(id);
 		ethdev_behind(&id, &info);
 		if (strcmp(info.driver_name, "net_af_xdp") == 0)
 			return pool_for_xdp(name, n, info.max_rx_queues, cache, room,
 					    SOCKET_ID_ANY);
 	}
-	return rte_pktmbuf_pool_create(name, n, cache, 0, room, SOCKET_ID_ANY);
+	return ordinary_pool(name, n, cache, room, socket);
 }

@@ -20,6 +20,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/mover.h"
 #include "drivers/interface.h"
+#include "drivers/node.h"
 #include "control/cm/cm_control.h"
 #include "control/binds.h"
 #include "control/control.h"
@@ -219,7 +220,10 @@ static void *control_run(void *arg)
 {
 	struct engine *e = arg;
 	struct control *c = e->control;
+	struct node_policy own;
 
+	/* Queue pairs, windows and tables are made here, for lcores beside the port. */
+	node_prefer(&own, e->port != NULL ? e->port->node : -1);
 	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
 		struct epoll_event event;
 		nanotime now, next;

@@ -19,6 +19,7 @@
 
 #include "base/bits.h"
 #include "control/control.h"
+#include "drivers/node.h"
 #include "engine/carrier_direct.h"
 
 struct carrier_direct {
@@ -220,6 +221,8 @@ static int direct_attach(void *engine, struct carrier **out)
 		return ENOMEM;
 	}
 	d->engine = e;
+	if (e->port != NULL)
+		node_place(arena_base(arena), LIMIT_ARENA_BYTES, e->port->node);
 	pthread_mutex_lock(&e->control_lock);
 	d->client = client_create(e, arena, geteuid(), true, &error);
 	if (d->client != NULL)

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
 #include "drivers/ethdev/ethdev.h"
+#include "drivers/node.h"
 #include "engine/carrier_direct.h"
 #include "engine/inside.h"
 #include "lcore/exception/exception.h"
@@ -242,9 +243,15 @@ static void engine_free(struct engine *e)
 
 static struct engine *engine_make(const struct uroce_options *o, char *why, size_t why_size)
 {
-	struct engine *e = engine_new(o);
-	int error = e == NULL ? ENOMEM : engine_build(e, o, why, why_size);
+	struct port *port = port_of_program(o->port);
+	struct node_policy own;
+	struct engine *e;
+	int error;
 
+	node_prefer(&own, port != NULL ? port->node : -1);
+	e = engine_new(o);
+	error = e == NULL ? ENOMEM : engine_build(e, o, why, why_size);
+	node_prefer_end(&own);
 	if (error == 0)
 		error = live_add(e);
 	if (error == 0)

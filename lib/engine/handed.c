@@ -153,6 +153,7 @@ static void fill_facts(struct port *p, const struct uroce_handed_options *o)
 	memcpy(p->mac.octet, o->mac, sizeof(o->mac));
 	p->mtu = o->mtu;
 	p->socket = SOCKET_ID_ANY;
+	p->node = -1;
 	p->speed = o->speed;
 	p->link_up = true;
 	p->nap = LIMIT_PORT_NAP;

@@ -21,6 +21,7 @@
 
 #include "base/bits.h"
 #include "drivers/client_memory/peer.h"
+#include "drivers/node.h"
 #include "control/control.h"
 #include "lcore/moving/moving.h"
 #include "drivers/client_memory/mover.h"
@@ -387,6 +388,8 @@ int cmd_hello(struct call *call)
 	arena = arena_create_shared("uroce");
 	if (arena == NULL)
 		return call_fail(call, errno, "the engine cannot create an arena");
+	if (call->engine->port != NULL)
+		node_place(arena_base(arena), LIMIT_ARENA_BYTES, call->engine->port->node);
 	c = client_create(call->engine, arena, call->connection->uid, false, &error);
 	if (c == NULL)
 		return call_fail(call, error,
