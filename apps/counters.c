@@ -19,6 +19,7 @@ const struct counter own_counters[] = {
 	OWN(rnr_naks, "receiver-not-ready NAKs"),
 	OWN(ecn_marked, "packets that the network marked (CE)"),
 	OWN(cnps_sent, "congestion notifications sent"),
+	OWN(crossed, "packets that arrived at another lcore than their queue pair's"),
 	OWN(polls, "polls of the lcores"),
 	OWN(idle_polls, "polls that found nothing to do"),
 	OWN(kernel_given, "frames given to the kernel's interface"),

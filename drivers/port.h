@@ -40,6 +40,12 @@ struct port_ops {
 	 * want them), too. NULL: it always does, or there is no bell.
 	 */
 	void (*bell_widen)(struct port *p, bool every_frame);
+	/*
+	 * Control path: the queue at which frames arrive that come from this UDP port of `from`, and go to port
+	 * 4791 of `to`; UINT16_MAX: nobody can say. NULL: the same.
+	 */
+	uint16_t (*queue_of)(struct port *p, const struct gid *from, const struct gid *to,
+			     uint16_t source_port);
 	/* Control thread, about every 100 ms: true if link, MTU or addresses may have changed. */
 	bool (*refresh)(struct port *p);
 	void (*close)(struct port *p);

@@ -18,6 +18,7 @@
 #include "drivers/ethdev/private.h"
 #include "drivers/interface.h"
 #include "drivers/kernel_interface/kernel_interface.h"
+#include "drivers/log.h"
 #include "drivers/node.h"
 
 #define NAPS_FIRST 40u /* of LIMIT_PORT_NAP, before an lcore waits for its card's interrupt */
@@ -160,6 +161,28 @@ static void ethdev_bell_drain(struct port *p, uint16_t queue)
 		bell_silence(q->bell);
 }
 
+static uint16_t ethdev_queue_of(struct port *p, const struct gid *from, const struct gid *to,
+				uint16_t source_port)
+{
+	const struct ethdev *d = ethdev_of(p);
+
+	return d->arrival == NULL ? UINT16_MAX : arrival_queue(d->arrival, from, to, source_port);
+}
+
+/* Where several queues share what arrives: by queue pair number if it can, else by its hash. */
+static void learn_arrival(struct ethdev *d)
+{
+	if (d->port.queues == 1 || d->id != d->behind)
+		return;
+	d->steering = steering_begin(d->id, d->port.queues, &steering_by_dpdk);
+	if (d->steering == NULL)
+		d->arrival = arrival_learn(d->id);
+	LOG(INFO, "%s: %s", d->port.name,
+	    d->steering != NULL	 ? "flow rules lead packets to the lcore of their queue pair"
+	    : d->arrival != NULL ? "its hash says at which lcore packets arrive"
+				 : "nothing says at which lcore packets arrive");
+}
+
 static bool link_is_up(const struct ethdev *d)
 {
 	struct rte_eth_link link = { 0 };
@@ -234,6 +257,8 @@ static void ethdev_close(struct port *p)
 		close(d->facts);
 	removal_forget(d);
 	kernel_interface_close(p->kernel);
+	steering_end(d->steering);
+	free(d->arrival);
 	rte_eth_dev_stop(d->id);
 	if (d->netdev != NULL)
 		netdev_close(d->netdev); /* removes the device that it created */
@@ -249,6 +274,7 @@ static const struct port_ops ethdev_ops = {
 	.bell_fd = ethdev_bell_fd,
 	.bell_drain = ethdev_bell_drain,
 	.bell_widen = ethdev_bell_widen,
+	.queue_of = ethdev_queue_of,
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
 };
@@ -563,6 +589,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	receive_groups(d);
 	open_bells(d);
 	removal_watch(d, &info);
+	learn_arrival(d);
 	if (o->kernel_interface != NULL && !kernel_join(d, o->kernel_interface, why, why_size)) {
 		ethdev_close(&d->port);
 		return NULL;

@@ -6,11 +6,13 @@
 #include <stdatomic.h>
 
 #include <rte_ethdev.h>
+#include <rte_flow.h>
 
 #include "drivers/ethdev/claim.h"
 #include "drivers/ethdev/ethdev.h"
 
 struct aside;
+struct steering;
 struct netdev;
 struct netdev_options;
 
@@ -50,8 +52,36 @@ struct ethdev {
 		claims; /* the Linux interface, or the end of a memif, that one engine may have; 0: none */
 	struct claim claim; /* ... which keeps others away */
 	struct aside *aside; /* frames that a program in the kernel leaves to the kernel, or NULL */
+	struct steering *steering; /* rules for queue pair numbers, or NULL */
+	struct arrival *arrival; /* how it spreads flows, or NULL: unknown, or of no interest */
 	struct ethdev_queue queue[LIMIT_LCORES];
 };
+
+/*
+ * steering.c: rules by which packets arrive at the queue that the low four bits of their queue pair number name.
+ * NULL: the device takes none of the kind, and has none of them now.
+ */
+struct steering_calls {
+	int (*validate)(uint16_t id, const struct rte_flow_attr *attr,
+			const struct rte_flow_item *pattern, const struct rte_flow_action *actions,
+			struct rte_flow_error *error);
+	struct rte_flow *(*create)(uint16_t id, const struct rte_flow_attr *attr,
+				   const struct rte_flow_item *pattern,
+				   const struct rte_flow_action *actions,
+				   struct rte_flow_error *error);
+	int (*destroy)(uint16_t id, struct rte_flow *flow, struct rte_flow_error *error);
+};
+extern const struct steering_calls steering_by_dpdk;
+struct steering *steering_begin(uint16_t id, uint16_t queues, const struct steering_calls *calls);
+void steering_end(struct steering *s); /* before the port is stopped; NULL is allowed */
+
+/*
+ * arrival.c: to which queue the device's hash of addresses and ports leads, as it says itself (key and
+ * indirection table). NULL: it does not say, or hashes in another way.
+ */
+struct arrival *arrival_learn(uint16_t id);
+uint16_t arrival_queue(const struct arrival *a, const struct gid *from, const struct gid *to,
+		       uint16_t source_port);
 
 /* The largest MTU that the port's driver and arguments allow, and how the user can raise it. */
 struct carries {

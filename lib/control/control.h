@@ -59,6 +59,7 @@ struct control {
 	char name[32];
 	bool owns_pool;
 	uint32_t next_lcore; /* round robin of queue pairs */
+	uint32_t placed[LIMIT_LCORES]; /* connected queue pairs of each lcore: placing.h */
 	uint32_t next_domain; /* number */
 	uint64_t domain_walks; /* the last walk's number: each walk visits a domain once */
 	LIST_HEAD(, domain) domains[CONTROL_BUCKETS]; /* by number */

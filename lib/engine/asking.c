@@ -18,6 +18,7 @@
 	X(rnr_naks)      \
 	X(ecn_marked)    \
 	X(cnps_sent)     \
+	X(crossed)       \
 	X(polls)         \
 	X(idle_polls)    \
 	X(kernel_given)  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From queue pair number to queue pair. The low four bits of a number name the lcore, the upper
+ * From queue pair number to queue pair. The low four bits of a number name the lcore that it was made for, the upper
  * twenty are random and unique, and index this table of pointers. Memory is touched only where
  * queue pairs are.
  *

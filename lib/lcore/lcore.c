@@ -33,6 +33,7 @@
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
 #include "lcore/window.h"
+#include "queue/doorbell.h"
 
 static struct rte_ring *lcore_ring(const struct lcore *l, const char *what, uint32_t slots,
 				   unsigned int flags)
@@ -251,10 +252,10 @@ void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 	directory_publish(l->engine, q);
 }
 
-void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
+/* Nothing of this lcore leads to it any more, but the directory. */
+static void qp_forget(struct lcore *l, struct engine_qp *q)
 {
 	assert(!q->unsettled && "a burst is over when a message runs");
-	directory_remove(l->engine, q, now);
 	ready_remove(l, q);
 	wheel_remove(&l->wheel, q);
 	place_forget(l, q);
@@ -264,9 +265,33 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	drains_remove(&l->drains, q);
 	outlets_forget(l, q);
 	paths_leave(l, q);
+}
+
+void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
+{
+	directory_remove(l->engine, q, now);
+	qp_forget(l, q);
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
 	q->detached = true;
+}
+
+/*
+ * Before RTR nothing of it is under way, and the program posts no sends. A doorbell that it rang in an earlier
+ * life of the queue pair may still lie with the old lcore, which ignores it: so its mark is cleared.
+ */
+void lcore_qp_move(struct lcore *l, void *move, nanotime now)
+{
+	struct qp_move *m = move;
+	struct engine_qp *q = m->qp;
+
+	if (qp_state(q->core) > QP_STATE_INIT || qp_has_copies(q) || q->waiting > 0)
+		return;
+	qp_forget(l, q);
+	doorbell_clear(&q->page->doorbell);
+	__atomic_store_n(&q->page->lcore, m->to->index, __ATOMIC_RELAXED);
+	/* Release: the new lcore sees what this one left. Pairs with qp_lcore. */
+	__atomic_store_n(&q->lcore, m->to, __ATOMIC_RELEASE);
 }
 
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now)

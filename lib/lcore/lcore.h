@@ -63,6 +63,7 @@ struct lcore_statistics {
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t ecn_marked, cnps_sent;
+	uint64_t crossed; /* frames of the port that were another lcore's */
 	uint64_t polls, idle_polls, sleeps;
 	uint64_t by_reason[REASON_COUNT];
 };
@@ -205,6 +206,15 @@ void lcore_client_attach(struct lcore *l, struct client *c);
 void lcore_client_detach(struct lcore *l, struct client *c);
 /* A state or path of the queue pair changed: look at everything once. */
 void lcore_qp_touch(struct lcore *l, struct engine_qp *q, nanotime now);
+/*
+ * A queue pair that is not connected yet goes to another lcore. It keeps its number, whose low bits name the
+ * lcore that it was made for.
+ */
+struct qp_move {
+	struct engine_qp *qp;
+	struct lcore *to;
+};
+void lcore_qp_move(struct lcore *l, void *move, nanotime now);
 /* The seat of an lcore: its holder polls. False: another thread has it. */
 bool lcore_sit(struct lcore *l);
 void lcore_rise(struct lcore *l);

@@ -117,7 +117,7 @@ struct posted_mark {
 struct engine_qp {
 	/* hot: the lcore's */
 	struct qp *core;
-	struct lcore *lcore;
+	struct lcore *lcore; /* atomic for other lcores (qp_lcore), as it may move before RTR */
 	struct qp_page *page;
 	struct ring_side sq;
 	struct ring_side rq;
@@ -153,6 +153,7 @@ struct engine_qp {
 	bool operation_owed; /* an invalidation is reported when its copies are over */
 	bool may_hold; /* (control) UD: in client_objects.holding */
 	bool has_peer; /* (control) connected: peers.h, */
+	bool placed; /* (control) counts as one of its lcore: placing.h */
 	uint8_t outlet; /* enum outlet_name: of frames that it did not take yet, */
 	uint16_t waiting; /* frames that wait; no turn until they leave */
 	uint16_t identification; /* of the next IPv4 header */
@@ -217,6 +218,12 @@ TAILQ_HEAD(parked_list, engine_qp);
 TAILQ_HEAD(operation_list, engine_qp);
 TAILQ_HEAD(waiting_list, engine_qp);
 LIST_HEAD(wheel_slot, engine_qp);
+
+/* Acquire: an lcore that finds that it is its own sees what the last one left (lcore_qp_move). */
+static inline struct lcore *qp_lcore(const struct engine_qp *q)
+{
+	return __atomic_load_n(&q->lcore, __ATOMIC_ACQUIRE);
+}
 
 /* Copies from or to memory are under way for it. On its lcore. */
 static inline bool qp_has_copies(const struct engine_qp *q)

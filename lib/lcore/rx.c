@@ -75,6 +75,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 					  .vlan = l->engine->vlan,
 					  .stages = l->stages };
 	struct engine_qp *q;
+	struct lcore *to;
 	struct packet p;
 	enum reason why;
 
@@ -99,8 +100,10 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		no_queue_pair(l, &p, m, kind, now);
 		return;
 	}
-	if (q->lcore != l) {
-		hand_over(l, q->lcore, m, frame_mark(FRAME_TRUSTED, p.sender));
+	to = qp_lcore(q);
+	if (to != l) {
+		l->stats.crossed += p.sender == 0;
+		hand_over(l, to, m, frame_mark(FRAME_TRUSTED, p.sender));
 		return;
 	}
 	if (is_forged(l->engine, q, &p)) {
@@ -130,7 +133,8 @@ static uint32_t port_burst(struct lcore *l, nanotime now)
 	for (uint16_t i = 0; i < n; i++) {
 		l->stats.rx_packets++;
 		l->stats.rx_octets += m[i]->pkt_len;
-		frame_input(l, m[i], FRAME_RECEIVED, now);
+		if (l->engine->lcores == 1 || !crossing_takes(l, m[i]))
+			frame_input(l, m[i], FRAME_RECEIVED, now);
 	}
 	return n;
 }

@@ -218,7 +218,7 @@ static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, 
 			continue;
 		/* Acquire: the control path published the queue pair before its handle. */
 		q = __atomic_load_n(&c->qp[handle[i]], __ATOMIC_ACQUIRE);
-		if (q == NULL || q->lcore != l)
+		if (q == NULL || qp_lcore(q) != l)
 			continue;
 		doorbell_clear(&q->page->doorbell);
 		drain(l, q, taken, now);

@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 5u
+#define COMMAND_VERSION 6u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -480,6 +480,7 @@ struct reply_statistics {
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t ecn_marked, cnps_sent; /* received with CE; congestion notifications */
+	uint64_t crossed; /* frames that arrived at another lcore than their queue pair's */
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint64_t mrs_made, mrs_ended; /* regions and windows */

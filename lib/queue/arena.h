@@ -48,7 +48,8 @@ struct qp_page {
 	/* 1: the queue pair is in ERR; ring the doorbell after posting a receive */
 	uint32_t flush_receives;
 	uint32_t state; /* enum qp_state, as of the last change */
-	uint32_t reserved0[13];
+	uint32_t lcore; /* whose doorbell ring and eventfd; changes before RTR only */
+	uint32_t reserved0[12];
 	/* written by the client; cleared by the engine before it drains */
 	uint32_t doorbell; /* 1: the queue pair is in the doorbell ring */
 	uint32_t reserved1[15];

@@ -187,6 +187,7 @@ struct qp {
 	struct rte_ring *bell;
 	const uint32_t *sleeping;
 	int wake_fd;
+	uint32_t lcore; /* that these three lead to */
 	uint32_t handle;
 	uint32_t max_inline;
 	uint32_t mtu; /* of the port: octets of the longest datagram */

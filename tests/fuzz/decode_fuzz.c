@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libFuzzer target for packet_decode. The first octet chooses the options; the rest is a frame. A
- * frame that is accepted is encoded again and must be accepted again, as the same packet.
+ * frame that is accepted is encoded again and must be accepted again, as the same packet. packet_peek
+ * finds the number of its queue pair, and reads nothing behind any frame.
  *
  *	decode-fuzz -max_len=512 tests/fuzz/corpus
  */
@@ -11,6 +12,7 @@
 #include "base/bits.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
+#include "wire/peek.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct decode_options options = { 0 };
 	struct packet p;
 	uint8_t *frame;
+	uint32_t qpn;
 
 	if (size == 0)
 		return 0;
@@ -51,7 +54,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (frame == NULL)
 		return 0;
 	memcpy(frame, data + 1, size - 1);
+	qpn = packet_peek(frame, size - 1);
 	if (packet_decode(&p, frame, size - 1, &options) == REASON_NONE) {
+		if (qpn != p.dest_qpn)
+			abort();
 		if (p.payload < frame || p.payload + p.payload_length > frame + size - 1)
 			abort();
 		encode_again(&p);

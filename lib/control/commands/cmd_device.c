@@ -141,6 +141,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 		s->rnr_naks += COUNT(rnr_naks);
 		s->ecn_marked += COUNT(ecn_marked);
 		s->cnps_sent += COUNT(cnps_sent);
+		s->crossed += COUNT(crossed);
 		s->polls += COUNT(polls);
 		s->idle_polls += COUNT(idle_polls);
 		for (uint32_t r = 0; r < REASON_COUNT; r++)

@@ -72,7 +72,7 @@ static void take_qp(struct list *list, const struct client *c, const void *objec
 	l->qp[list->count] = q;
 	to->qpn = q->qpn;
 	to->type = q->type;
-	to->lcore = (uint8_t)(q->qpn & 15);
+	to->lcore = (uint8_t)q->lcore->index;
 	to->pid = (uint32_t)c->objects->pid;
 	to->uid = c->objects->uid;
 	memcpy(to->program, c->objects->program, sizeof(to->program));

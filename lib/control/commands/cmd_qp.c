@@ -9,6 +9,7 @@
 #include "control/network/destinations.h"
 #include "lcore/moving/moving.h"
 #include "control/network/peers.h"
+#include "control/network/placing.h"
 #include "control/commands/raw_control.h"
 #include "lcore/srq.h"
 #include "control/commands/tag_control.h"
@@ -183,6 +184,7 @@ static int qp_build(struct call *call, struct engine_qp *q, const struct request
 		return call_fail(call, ENOMEM, "no queue pair number is free");
 	if (!make_queues(q, r))
 		return call_fail(call, ENOMEM, "the program's memory for queues is full");
+	q->page->lcore = q->lcore->index;
 	core_caps(q, r, p, &caps);
 	return make_core(call, q, &caps);
 }
@@ -398,8 +400,10 @@ static void note_peer(struct engine *e, struct engine_qp *q, const struct modify
 
 	if (m->error != 0)
 		return;
-	if (m->state == QP_STATE_RESET)
+	if (m->state == QP_STATE_RESET) {
 		peers_leave(q);
+		placing_leave(e, q);
+	}
 	if (!m->has_flow)
 		return;
 	q->path = a->path;
@@ -407,6 +411,17 @@ static void note_peer(struct engine *e, struct engine_qp *q, const struct modify
 	if (q->type != QP_TYPE_UD)
 		peers_enter(e, q, &a->path.dgid,
 			    m->mask & QP_ATTR_DEST_QPN ? a->dest_qpn : q->peer_qpn);
+}
+
+/* A step that connects it says where its peer's packets will arrive. */
+static void place_by_peer(struct engine *e, struct engine_qp *q, const struct modifications *all)
+{
+	for (uint32_t i = 0; i < all->steps; i++) {
+		const struct modify *m = &all->step[i];
+
+		if (m->has_flow && m->flow_state != FLOW_LOOP && (m->mask & QP_ATTR_DEST_QPN))
+			placing_connect(e, q, &m->attributes.path, m->attributes.dest_qpn);
+	}
 }
 
 int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *step,
@@ -427,6 +442,7 @@ int qp_take_steps(struct call *call, struct engine_qp *q, const struct qp_step *
 		if (error != 0)
 			return error;
 	}
+	place_by_peer(call->engine, q, &all);
 	lcore_call(q->lcore, take_on_lcore, &all);
 	for (uint32_t i = 0; i < all.done; i++) {
 		note_peer(call->engine, q, &all.step[i]);
@@ -478,6 +494,7 @@ void qp_free(struct client *c, struct engine_qp *q)
 
 	LIST_REMOVE(q, engine_link);
 	peers_leave(q);
+	placing_leave(c->engine, q);
 	destination_leave_qp(q);
 	if (q->may_hold)
 		LIST_REMOVE(q, holding_link);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
+#include "lcore/elsewhere.h"
 #include "lcore/moving/crossing.h"
 #include "queue/fence.h"
+#include "wire/peek.h"
 
 #define STUCK (LIMIT_STUCK_MS * TIME_MS)
 
@@ -51,6 +53,26 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	}
 	c->frame[c->head % LIMIT_CROSSING].mbuf = m;
 	c->frame[c->head++ % LIMIT_CROSSING].to = to;
+}
+
+bool crossing_takes(struct lcore *l, struct rte_mbuf *m)
+{
+	const struct engine_qp *q;
+	struct lcore *to;
+	uint32_t qpn;
+
+	if (frame_is_watched(l->engine)) /* who watches sees what was decoded where it arrived */
+		return false;
+	qpn = packet_peek(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
+	q = qpn != 0 ? directory_find(l->engine, qpn) : NULL;
+	if (q == NULL || q->raw)
+		return false;
+	to = qp_lcore(q);
+	if (to == l)
+		return false;
+	l->stats.crossed++;
+	hand_over(l, to, m, frame_mark(FRAME_RECEIVED, 0));
+	return true;
 }
 
 /* Nothing went over for too long: all lcores that frames wait for are stuck. */

@@ -43,6 +43,11 @@ static inline bool crossing_waits(const struct lcore *l)
 	return l->crossing->head != l->crossing->tail;
 }
 
+/*
+ * A frame of the port. True: it is for a queue pair of another lcore, and is on its way there, not decoded.
+ */
+bool crossing_takes(struct lcore *l, struct rte_mbuf *m);
+
 /* Tries again. Returns how many frames went over. */
 uint32_t crossing_flush(struct lcore *l, nanotime now);
 

@@ -12,8 +12,18 @@
 #include "verbs/queues/raw.h"
 #include "verbs/queues/recv.h"
 
+/* The engine may have moved it to another lcore when it became connected. */
+static void follow_lcore(struct qp *qp)
+{
+	uint32_t lcore = __atomic_load_n(&qp->page->lcore, __ATOMIC_RELAXED);
+
+	if (lcore != qp->lcore && lcore < qp->attachment->carrier->lcores)
+		qp_ring_at(qp, lcore);
+}
+
 void qp_ring_doorbell(struct qp *qp)
 {
+	follow_lcore(qp);
 	doorbell_ring(qp->bell, &qp->page->doorbell, qp->handle, qp->sleeping, qp->wake_fd);
 }
 
@@ -22,7 +32,8 @@ static bool state_at_least(struct qp *qp, enum ibv_qp_state least)
 {
 	if (qp_shown_state(&qp->ibv.qp_base) >= least)
 		return true;
-	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_RELAXED) >= (uint32_t)least;
+	/* Acquire: who sees the state sees the lcore, which the engine wrote before. */
+	return !qp->stale && __atomic_load_n(&qp->page->state, __ATOMIC_ACQUIRE) >= (uint32_t)least;
 }
 
 /*

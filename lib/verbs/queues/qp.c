@@ -63,6 +63,16 @@ static void *ring_at(struct context *c, uint64_t offset, uint32_t size)
 	return size != 0 ? attachment_at(c->attachment, offset) : NULL;
 }
 
+void qp_ring_at(struct qp *qp, uint32_t lcore)
+{
+	struct carrier *carrier = qp->attachment->carrier;
+
+	qp->bell = carrier->bell[lcore];
+	qp->sleeping = &carrier->page->lcore[lcore].sleeping;
+	qp->wake_fd = carrier->wake_fd[lcore];
+	qp->lcore = lcore;
+}
+
 static int take_reply(struct context *c, struct qp *qp, const struct reply_create_qp *reply)
 {
 	struct carrier *carrier = c->attachment->carrier;
@@ -75,9 +85,7 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	qp->ibv.qp_base.handle = reply->handle;
 	qp->ibv.qp_base.qp_num = reply->qpn;
 	qp->page = attachment_at(c->attachment, reply->page_offset);
-	qp->bell = carrier->bell[reply->lcore];
-	qp->sleeping = &carrier->page->lcore[reply->lcore].sleeping;
-	qp->wake_fd = carrier->wake_fd[reply->lcore];
+	qp_ring_at(qp, reply->lcore);
 	qp->max_inline = reply->max_inline;
 	cap->max_send_wr = reply->max_send_wr;
 	cap->max_recv_wr = reply->max_recv_wr;

@@ -53,6 +53,8 @@ uint32_t send_outstanding(struct qp *qp);
 struct send_work *send_reserve(struct qp *qp);
 /* Shows the request in the reserved slot to the engine. */
 void send_commit(struct qp *qp, const struct send_work *w);
+/* From now on its doorbell is this lcore's. */
+void qp_ring_at(struct qp *qp, uint32_t lcore);
 /* Tells the lcore that there are new requests. */
 void qp_ring_doorbell(struct qp *qp);
 

@@ -5,9 +5,12 @@
  * The lcores that get them are not polled: the test looks into their inboxes.
  */
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "loop_rig.h"
 #include "lcore/moving/crossing.h"
+#include "wire/encode.h"
+#include "wire/opcode.h"
 
 #define LCORES 3u
 
@@ -15,11 +18,16 @@ static struct rig *rig; /* for its EAL and its packet buffers */
 static struct engine engine;
 static struct lcore *lcore;
 static uint32_t asked; /* the port, how often */
+static struct rte_mbuf *arriving; /* at the port */
 
 static uint16_t rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
 {
 	asked++;
-	return 0;
+	if (arriving == NULL)
+		return 0;
+	frames[0] = arriving;
+	arriving = NULL;
+	return 1;
 }
 
 static const struct port_ops ops = { .rx_burst = rx_burst };
@@ -215,4 +223,68 @@ Test(crossing, what_waits_is_bounded)
 	cr_expect_eq(dropped(), 0);
 	hand_over(&lcore[0], &lcore[1], frame(), 0);
 	cr_expect_eq(dropped(), 1);
+}
+
+/* A SEND for this queue pair, as from a wire. */
+static struct rte_mbuf *send_to(const struct engine_qp *q)
+{
+	struct address_vector av = { .hop_limit = 64, .src_port = 0xc000 };
+	struct packet p = { .opcode = SERVICE_RC << 5 | OPB_SEND_ONLY,
+			    .pkey = 0xffff,
+			    .dest_qpn = q->qpn,
+			    .payload_length = 8 };
+	struct rte_mbuf *m = frame();
+	uint8_t *at = rte_pktmbuf_mtod(m, uint8_t *);
+	struct flow flow;
+	size_t n;
+
+	flow_init(&flow, &av);
+	n = packet_encode(at, &flow, &p, 0);
+	memset(at + n, 0, p.payload_length);
+	m->data_len = (uint16_t)packet_seal(at, &flow, n, p.payload_length);
+	m->pkt_len = m->data_len;
+	return m;
+}
+
+/* It goes over as it came, and is decoded where its queue pair is: there its wrong ICRC counts. */
+Test(crossing, a_frame_of_the_port_is_decoded_once)
+{
+	struct engine_qp q = { .lcore = &lcore[1] };
+	uint32_t before = available();
+	struct rte_mbuf *m;
+
+	cr_assert_eq(directory_init(&engine), 0);
+	cr_assert_neq(directory_reserve(&engine, 1, &q), 0);
+	directory_publish(&engine, &q);
+	arriving = m = send_to(&q);
+	rte_pktmbuf_mtod(m, uint8_t *)[m->data_len - 1] ^= 1;
+	cr_expect_eq(rx_poll(&lcore[0], 1), 1);
+	cr_expect_eq(lcore[0].stats.crossed, 1);
+	cr_expect_eq(lcore[0].stats.by_reason[REASON_ICRC], 0,
+		     "the lcore that received it decoded it");
+	cr_expect_eq(rte_ring_count(lcore[1].inbox), 1);
+	cr_expect_eq(m->hash.usr, frame_mark(FRAME_RECEIVED, 0), "it counts as checked");
+	rx_poll(&lcore[1], 2);
+	cr_expect_eq(lcore[1].stats.by_reason[REASON_ICRC], 1);
+	cr_expect_eq(lcore[1].stats.crossed, 0);
+	cr_expect_eq(available(), before, "buffers are lost");
+	directory_destroy(&engine);
+}
+
+Test(crossing, a_frame_at_its_lcore_or_of_nobody_stays)
+{
+	struct engine_qp q = { .lcore = &lcore[0] }, none = { .qpn = 0x77770 };
+
+	cr_assert_eq(directory_init(&engine), 0);
+	cr_assert_neq(directory_reserve(&engine, 0, &q), 0);
+	directory_publish(&engine, &q);
+	arriving = send_to(&none);
+	cr_expect_eq(rx_poll(&lcore[0], 1), 1);
+	cr_expect_eq(lcore[0].stats.by_reason[REASON_QPN_UNKNOWN], 1);
+	arriving = send_to(&q);
+	rte_pktmbuf_mtod(arriving, uint8_t *)[arriving->data_len - 1] ^= 1;
+	cr_expect_eq(rx_poll(&lcore[0], 1), 1);
+	cr_expect_eq(lcore[0].stats.by_reason[REASON_ICRC], 1);
+	cr_expect_eq(lcore[0].stats.crossed, 0);
+	directory_destroy(&engine);
 }
