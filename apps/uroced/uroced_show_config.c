@@ -55,6 +55,14 @@ static uint32_t mtu_in_force(const struct uroce_options *e)
 	return p != NULL ? p->mtu : LIMIT_MTU_WITHOUT_PORT;
 }
 
+static void show_descriptors(const struct uroced_options *o)
+{
+	if (o->descriptors == 0 && o->port[0] != '\0')
+		row("descriptors", "the driver's choice");
+	else
+		number_row("descriptors", o->descriptors);
+}
+
 static void show_socket(const struct uroced_options *o)
 {
 	char text[24] = "";
@@ -83,6 +91,7 @@ void console_show_config(void)
 			     : o->netdev_driver == NETDEV_AF_XDP ? "af_xdp"
 								 : "af_packet");
 	row("port", o->port);
+	show_descriptors(o);
 	row("kernel-interface", o->kernel_interface);
 	addresses_row("ip", e->address, e->addresses, wire ? "of the interface" : "of this host");
 	addresses_row("gateway", e->gateway, e->gateways, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * On which lcore a connected queue pair lives: if possible on the one at whose queue of the port its peer's
- * packets arrive, or every packet has to cross (docs/decisions/0017). A queue pair is dealt to an lcore when it
+ * packets arrive, or every packet has to cross (docs/decisions/0019-arrival.md). A queue pair is dealt to an lcore when it
  * is created, before anybody knows its peer. When it learns the peer (INIT to RTR) the port may say where packets
  * will arrive, because the peer's UDP source port follows from both numbers or from the flow label. Then the queue
  * pair moves there, unless that lcore has more than its share of connected ones.

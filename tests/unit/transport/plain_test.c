@@ -137,7 +137,8 @@ static void same_cursors(const struct requester *a, const struct requester *b)
 	cr_assert_eq(a->flying, b->flying);
 	cr_assert_eq(a->flying_psns, b->flying_psns);
 	cr_assert_eq(a->sampling, b->sampling);
-	cr_assert_eq(a->sample_psn, b->sample_psn);
+	for (uint32_t i = 0; i < a->sampling; i++)
+		cr_assert_eq(a->sample[i].psn, b->sample[i].psn);
 	cr_assert_eq(a->retry_at, b->retry_at);
 	cr_assert_eq(a->board.probe_at, b->board.probe_at);
 	cr_assert_eq(a->failed, b->failed);
