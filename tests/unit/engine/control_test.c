@@ -531,33 +531,3 @@ Test(control, hello_takes_only_the_programs_memory)
 	expect_descriptors(before);
 	expect_serving();
 }
-
-/* ---- the socket in the file system ---- */
-
-Test(control, second_engine_is_refused_and_told_why)
-{
-	char why[256], holder[64];
-
-	snprintf(holder, sizeof(holder), "another engine (process %d)", getpid());
-	for (int i = 0; i < 2; i++) { /* who is refused leaves the holder's name */
-		cr_assert_null(make_engine(why, sizeof(why)));
-		cr_expect_not_null(strstr(why, holder), "why: %s", why);
-		cr_expect_not_null(strstr(why, path), "why: %s", why);
-	}
-	expect_serving();
-}
-
-Test(control, stale_socket_is_replaced)
-{
-	char why[256];
-	FILE *f;
-
-	uroce_destroy(engine);
-	f = fopen(path, "w");
-	cr_assert_not_null(f);
-	fclose(f);
-	engine = make_engine(why, sizeof(why));
-	cr_assert_not_null(engine, "%s", why);
-	cr_assert_eq(uroce_start(engine), 0);
-	expect_serving();
-}
