@@ -119,7 +119,7 @@ class Capture(EngineCase):
         until(lambda: os.path.exists(self.file) and os.stat(self.file).st_size, "the capture")
         end = self.uroce("capture", str(self.folder / "other"))
         self.assertEqual((end.returncode, end.stderr),
-                         (1, f"uroce capture: process {capture.pid} captures already\n"))
+                         (1, f"uroce capture: process {capture.pid} is already capturing\n"))
         self.assertFalse((self.folder / "other").exists())
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
