@@ -113,7 +113,7 @@ class Outside(unittest.TestCase):
         source = installed.folder / "examples/smallest"
         program = str(installed.folder / "static")
         sh("gcc", *flags, "-o", program, str(source / "smallest.c"), str(source / "self.c"),
-           *libraries, "-lisal", "-lmnl", *self.bpf(), "-lrte_bus_vdev", "-lpthread")
+           *libraries, "-lisal", "-lmnl", "-lnuma", *self.bpf(), "-lrte_bus_vdev", "-lpthread")
         os.environ["VERBS"] = installed.libraries
         self.assertNotIn("liburoce", sh("ldd", program, env=rig.environment()))
         rig.PROGRAMS["static"] = program
