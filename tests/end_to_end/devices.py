@@ -48,14 +48,14 @@ QUICK = {"rc-tag_bw", "rc-get", "rc-fadd", "rc-sleep", "ud-tag_lat", "own-choice
 
 
 def run_pair(rig, server_words, client_words, port, env=None, wrapper=(), limit=60,
-             server_ends=lambda rig, server, side, limit: server.succeed(limit)):
+             ends=lambda rig, program, side, limit: program.succeed(limit)):
     server = rig.program(rig.sides[0], server_words, wrapper, f"{server_words[0]}-server", env)
     try:
         server.await_listening(port)
         client = rig.program(rig.sides[1], client_words, wrapper, f"{client_words[0]}-client", env)
         try:
-            text = client.succeed(limit)
-            server_ends(rig, server, rig.sides[0], 20)
+            text = ends(rig, client, rig.sides[1], limit)
+            ends(rig, server, rig.sides[0], 20)
         finally:
             client.end()
     finally:
@@ -108,7 +108,7 @@ class Closed(Failure):
 def succeed_unless_closed(rig, program, side, limit):
     """ofi_rxm closes a connection when its peer has left, and with it goes what is in the completion queue."""
     try:
-        program.succeed(limit)
+        return program.succeed(limit)
     except Failure as failure:
         if program.alive() and rig.statistics(side)["qps"] == 0:
             raise Closed(str(failure)) from None
@@ -126,7 +126,7 @@ def fi_pingpong(rig, line, wrapper):
         try:
             return run_pair(rig, [*words, "-B", str(port)],
                             [*words, "-P", str(port), rig.control], port, wrapper=wrapper,
-                            server_ends=succeed_unless_closed)
+                            ends=succeed_unless_closed)
         except Closed:
             if last:
                 raise
