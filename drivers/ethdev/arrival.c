@@ -22,7 +22,7 @@ struct arrival {
 	uint64_t fields; /* RTE_ETH_RSS_... */
 	uint16_t entries; /* a power of two */
 	uint16_t queue[ENTRIES_MOST];
-	uint8_t key[KEY_MOST];
+	uint8_t key[KEY_MOST] __attribute__((aligned(4))); /* rte_softrss reads words of it */
 };
 
 static bool learn_hash(struct arrival *a, uint16_t id, const struct rte_eth_dev_info *info)
