@@ -7,8 +7,8 @@
 #include "transport/psn_set.h"
 
 /*
- * Sets over [una_psn, top_psn), as large as the window may become. A packet is in one of the first four or in none of them: then it was
- * sent once, and nothing is known of it.
+ * Sets over [una_psn, top_psn), as large as the window may become. A packet is in one of the four or in
+ * none of them: then it was sent once, and nothing is known of it.
  *
  * Order of sending. New packets are sent in the order of their PSNs, so a PSN stands for an instant:
  * that at which it was sent first. Each set of repetitions has a mark, which is the PSN that was the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets are nearly all alike: all of a small message or the middle of a large one, in their turn, without any
- * of what a request may have besides.
- * The checks are those of respond_check.c, and what is done is what respond.c does for such a packet.
+ * of what a request may have besides. The checks are those of respond_check.c, and what is done is what
+ * respond.c does for such a packet.
  */
 #include <assert.h>
 
