@@ -52,7 +52,7 @@
 #define LIMIT_TSO_SEGMENTS  128u /* of one request */
 #define LIMIT_RENDEZVOUS    16u /* under way on one queue pair */
 #define LIMIT_TICKETS	    64u /* unsettled copies of one queue pair */
-#define LIMIT_TICKETS_NEW   8u /* ... at first: most queue pairs settle each copy at once */
+#define LIMIT_TICKETS_NEW   4u /* ... at first: most queue pairs settle each copy at once */
 #define LIMIT_WAIT_SHARE    10u /* a user may wait for lcores for 1 / N of the time */
 #define LIMIT_WAIT_BURST_MS 100u /* ... and for this much at once */
 #define LIMIT_PROMOTED_USES 65536u /* pieces of a program's regions in its promoted file */

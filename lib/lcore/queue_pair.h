@@ -158,6 +158,7 @@ struct engine_qp {
 	uint16_t waiting; /* frames that wait; no turn until they leave */
 	uint16_t identification; /* of the next IPv4 header */
 	uint32_t peer_qpn; /* (control) that it is connected to */
+	uint32_t destination_version; /* (control) that its flow was made of */
 	struct lcore_path *way; /* of its packets; NULL: none, see paths.h */
 	struct drain_program *drains; /* where it stands in lcore.drains; NULL: it does not */
 	TAILQ_ENTRY(engine_qp) drain_link;
@@ -203,11 +204,8 @@ struct engine_qp {
 	void *records; /* of a peer's READs and atomics; NULL: none */
 	void *tickets; /* of many unsettled copies; NULL: of a few, in `memory` */
 	uint64_t memory_octets, memory_maps; /* of all three */
-	struct qp_path path; /* last address vector */
 	struct destination *destination; /* as of an address handle */
-	uint32_t destination_version;
 	TAILQ_ENTRY(engine_qp) destination_link;
-	struct gid peer_gid;
 	LIST_ENTRY(engine_qp) peer_link;
 	LIST_ENTRY(engine_qp) engine_link;
 };

@@ -103,24 +103,24 @@ struct qp_attributes {
 
 /* Fixed at creation. */
 struct qp_caps {
-	uint32_t type; /* enum qp_type */
+	uint8_t type; /* enum qp_type */
+	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
+	bool sq_sig_all;
+	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 	uint32_t qpn; /* 24 bits */
 	uint32_t pd; /* handle */
 	uint32_t handle; /* of the queue pair, for completions */
 	uint32_t max_send_wr; /* window slots, >= 1 where there is a send queue */
-	uint32_t max_send_sge;
-	uint32_t max_recv_sge; /* of its receive queue, or of its SRQ; XRC target: of any SRQ */
-	uint32_t max_inline; /* octets; ATOMIC WRITE may bring eight all the same */
-	uint32_t own_wr; /* requests that the caller may have there beside: qp_own_slot() */
-	uint32_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
-	uint32_t port_mtu; /* ibv_mtu that the port can carry */
-	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
+	uint16_t max_send_sge;
+	uint16_t max_recv_sge; /* of its receive queue, or of its SRQ; XRC target: of any SRQ */
+	uint16_t max_inline; /* octets; ATOMIC WRITE may bring eight all the same */
+	uint16_t own_wr; /* requests that the caller may have there beside: qp_own_slot() */
+	uint16_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
+	uint16_t port_mtu; /* ibv_mtu that the port can carry */
+	uint16_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
+	uint16_t tickets; /* unsettled copies there is room for, a power of two; 0: LIMIT_TICKETS */
 	uint32_t srq_pd; /* of its SRQ, whose elements are checked against it; 0: `pd` */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
-	uint32_t tickets; /* unsettled copies there is room for, a power of two; 0: LIMIT_TICKETS */
-	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
-	bool sq_sig_all;
-	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 };
 
 /* Nothing is acknowledged or sent again. */

@@ -241,8 +241,6 @@ static void apply_attributes(struct qp *qp)
 		 qp->type == QP_TYPE_RAW_PACKET ? qp->caps.max_frame : qp->mtu);
 	qp->req.paced_until = TIME_NEVER; /* it is asked again */
 	qp->dest_qpn = a->dest_qpn;
-	qp->local = a->path.sgid;
-	qp->peer = a->path.dgid;
 	qp->min_rnr_timer = a->min_rnr_timer;
 	qp->resp.remembered = a->max_dest_rd_atomic;
 	assert(qp->resp.remembered <= qp->resp.records && "check_values");
@@ -343,6 +341,11 @@ int qp_modify(struct qp *qp, const struct qp_attributes *a, uint32_t mask, const
 	apply_counts(qp, mask);
 	enter_state(qp, from, to);
 	return 0;
+}
+
+const struct qp_path *qp_address_vector(const struct qp *qp)
+{
+	return &qp->attr.path;
 }
 
 void qp_query(const struct qp *qp, struct qp_attributes *a)

@@ -191,7 +191,8 @@ enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
 {
 	if (qp->type == QP_TYPE_UD || qp->type == QP_TYPE_RAW_PACKET)
 		return REASON_NONE;
-	if (!gid_equal(&p->src_gid, &qp->peer) || !gid_equal(&p->dst_gid, &qp->local))
+	if (!gid_equal(&p->src_gid, &qp->attr.path.dgid) ||
+	    !gid_equal(&p->dst_gid, &qp->attr.path.sgid))
 		return REASON_ADDRESS_MISMATCH;
 	/* What it was sent to is this queue pair: the two mean each other. */
 	return p->sender == 0 || p->sender == qp->dest_qpn ? REASON_NONE : REASON_SENDER_FOREIGN;

@@ -36,15 +36,13 @@ struct qp {
 	uint32_t srq; /* of the packet at hand; 0: none */
 	uint32_t events; /* enum qp_event, not taken yet */
 	struct path *path; /* shared with others; NULL: none */
-	struct gid local;
-	struct gid peer;
+	struct qp_attributes attr; /* as the program set them */
 
 	struct requester req;
 	struct responder resp;
 	struct tickets tickets;
 	struct receives receives;
 
-	struct qp_attributes attr; /* as the program set them */
 	struct qp_caps caps;
 };
 

@@ -11,7 +11,10 @@
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
-/* The parts of a queue pair's memory, in this order, each but the messages aligned to a cache line. */
+/*
+ * The parts of a queue pair's memory, in this order. Those that are read in strides of a cache line (held and what
+ * follows) begin on one. The others only need the alignment of their fields: most queue pairs have few of them.
+ */
 struct layout {
 	size_t message, record, ticket, held, board, window, total;
 };
@@ -21,9 +24,14 @@ static size_t aligned(size_t octets)
 	return (octets + 63) & ~(size_t)63;
 }
 
+static size_t packed(size_t octets)
+{
+	return (octets + 7) & ~(size_t)7;
+}
+
 static size_t tickets_size(uint32_t tickets)
 {
-	return aligned(tickets * (sizeof(struct receive_done) + sizeof(struct ticket)));
+	return tickets * (sizeof(struct receive_done) + sizeof(struct ticket));
 }
 
 static uint32_t tickets_of(const struct qp_caps *caps)
@@ -53,9 +61,9 @@ static struct layout layout_of(const struct qp_caps *caps)
 	struct layout l;
 
 	l.message = sizeof(struct qp);
-	l.record = aligned(l.message + slots * sizeof(struct message));
-	l.ticket = l.record + aligned(records * sizeof(struct record));
-	l.held = l.ticket + tickets_size(tickets_of(caps));
+	l.record = packed(l.message + slots * sizeof(struct message));
+	l.ticket = packed(l.record + records * sizeof(struct record));
+	l.held = aligned(l.ticket + tickets_size(tickets_of(caps)));
 	l.board = l.held + recv_work_stride(caps->max_recv_sge);
 	l.window = l.board + board_size(window_of(caps, slots));
 	l.total = l.window + (size_t)slots * send_work_stride(caps->max_send_sge, caps->max_inline);
@@ -182,7 +190,7 @@ uint32_t qp_tickets(const struct qp *qp)
 
 size_t qp_tickets_size(void)
 {
-	return tickets_size(LIMIT_TICKETS);
+	return aligned(tickets_size(LIMIT_TICKETS));
 }
 
 void qp_give_tickets(struct qp *qp, void *memory)

@@ -93,6 +93,8 @@ void qp_give_path(struct qp *qp, struct path *path);
 int qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
 	      const char **why);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
+/* The last one that was set; zeros in RESET. qp_modify changes it. */
+const struct qp_path *qp_address_vector(const struct qp *qp);
 enum qp_state qp_state(const struct qp *qp);
 const struct qp_caps *qp_capabilities(const struct qp *qp);
 

@@ -77,7 +77,7 @@ static void take_qp(struct list *list, const struct client *c, const void *objec
 	to->uid = c->objects->uid;
 	memcpy(to->program, c->objects->program, sizeof(to->program));
 	if (q->has_peer)
-		to->peer = q->peer_gid;
+		to->peer = qp_address_vector(q->core)->dgid;
 }
 
 static uint8_t way_of(uint8_t flow_state)

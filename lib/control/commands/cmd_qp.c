@@ -406,11 +406,9 @@ static void note_peer(struct engine *e, struct engine_qp *q, const struct modify
 	}
 	if (!m->has_flow)
 		return;
-	q->path = a->path;
 	destination_of_qp(e, q, &a->path.dgid);
 	if (q->type != QP_TYPE_UD)
-		peers_enter(e, q, &a->path.dgid,
-			    m->mask & QP_ATTR_DEST_QPN ? a->dest_qpn : q->peer_qpn);
+		peers_enter(e, q, m->mask & QP_ATTR_DEST_QPN ? a->dest_qpn : q->peer_qpn);
 }
 
 /* A step that connects it says where its peer's packets will arrive. */

@@ -37,7 +37,7 @@ static int start(struct call *call, const struct request_trace *r)
 				 e->lcores);
 	memset(&c->trace_peer, 0, sizeof(c->trace_peer));
 	if (q->has_peer)
-		c->trace_peer = q->peer_gid;
+		c->trace_peer = qp_address_vector(q->core)->dgid;
 	c->trace = t;
 	__atomic_store_n(&c->copies.trace, t, __ATOMIC_RELEASE); /* pairs with capture_copy */
 	capture_change(e);
@@ -125,6 +125,6 @@ void trace_connected(struct engine *e, const struct engine_qp *q)
 
 	if (c->trace == NULL || c->trace->qpn != q->qpn)
 		return;
-	c->trace_peer = q->peer_gid;
+	c->trace_peer = qp_address_vector(q->core)->dgid;
 	__atomic_store_n(&c->trace->peer_qpn, q->peer_qpn, __ATOMIC_RELAXED);
 }

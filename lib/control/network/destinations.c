@@ -299,7 +299,7 @@ static bool tell_qps(struct engine *e, struct destinations *ds, struct destinati
 		ds->flows++;
 		n->qp = q;
 		n->state = (enum flow_state)d->state;
-		flow_make_of(e, q, &q->path, q->peer_qpn, &d->mac, &n->flow);
+		flow_make_of(e, q, qp_address_vector(q->core), q->peer_qpn, &d->mac, &n->flow);
 		q->destination_version = d->version;
 		TAILQ_REMOVE(&d->qps, q, destination_link);
 		TAILQ_INSERT_TAIL(&d->qps, q, destination_link);

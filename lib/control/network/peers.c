@@ -50,7 +50,7 @@ static struct peer_list *bucket_of(struct engine *e, const struct gid *gid, uint
 
 static bool is_peer(const struct engine_qp *q, const struct gid *gid, uint32_t qpn)
 {
-	return q->peer_qpn == qpn && gid_equal(&q->peer_gid, gid);
+	return q->peer_qpn == qpn && gid_equal(&qp_address_vector(q->core)->dgid, gid);
 }
 
 static uid_t user_of(const struct client *c)
@@ -82,13 +82,12 @@ bool peers_taken(struct engine *e, const struct engine_qp *q, const struct gid *
 	return false;
 }
 
-void peers_enter(struct engine *e, struct engine_qp *q, const struct gid *gid, uint32_t qpn)
+void peers_enter(struct engine *e, struct engine_qp *q, uint32_t qpn)
 {
 	peers_leave(q);
-	q->peer_gid = *gid;
 	q->peer_qpn = qpn;
 	q->has_peer = true;
-	LIST_INSERT_HEAD(bucket_of(e, gid, qpn), q, peer_link);
+	LIST_INSERT_HEAD(bucket_of(e, &qp_address_vector(q->core)->dgid, qpn), q, peer_link);
 	trace_connected(e, q);
 }
 

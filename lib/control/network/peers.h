@@ -19,8 +19,8 @@ void peers_close(struct engine *e);
 
 /* Whether another user's queue pair is connected to queue pair qpn at gid. Counts refusals. */
 bool peers_taken(struct engine *e, const struct engine_qp *q, const struct gid *gid, uint32_t qpn);
-/* This queue pair is now connected to that one, instead of its last peer. */
-void peers_enter(struct engine *e, struct engine_qp *q, const struct gid *gid, uint32_t qpn);
+/* This queue pair is now connected to queue pair qpn at the address of its vector, instead of its last peer. */
+void peers_enter(struct engine *e, struct engine_qp *q, uint32_t qpn);
 /* It is not connected any more. */
 void peers_leave(struct engine_qp *q);
 

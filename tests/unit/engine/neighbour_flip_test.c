@@ -203,8 +203,8 @@ static uint32_t with_mac(const uint8_t ip[4], const struct mac *mac)
 
 	pthread_mutex_lock(&e->control_lock);
 	LIST_FOREACH(q, &e->qps, engine_link)
-	n += memcmp(q->path.dgid.octet + 12, ip, 4) == 0 && q->flow_state == FLOW_PORT &&
-	     memcmp(q->flow.header, mac->octet, 6) == 0;
+	n += memcmp(qp_address_vector(q->core)->dgid.octet + 12, ip, 4) == 0 &&
+	     q->flow_state == FLOW_PORT && memcmp(q->flow.header, mac->octet, 6) == 0;
 	pthread_mutex_unlock(&e->control_lock);
 	return n;
 }

@@ -310,8 +310,8 @@ static void send_one(struct pair *pair, struct end *from, struct end *to)
 		at += gather.span[i].length;
 	}
 	c->p.payload = c->payload;
-	c->p.src_gid = from->qp->local;
-	c->p.dst_gid = from->qp->peer;
+	c->p.src_gid = from->qp->attr.path.sgid;
+	c->p.dst_gid = from->qp->attr.path.dgid;
 	to->queue_tail++;
 	collect(from);
 }
@@ -387,8 +387,8 @@ struct packet pair_packet(const struct pair *pair, const struct end *to, uint8_t
 				.pkey = 0xffff,
 				.dest_qpn = to->qp->qpn,
 				.psn = psn & PSN_MASK,
-				.src_gid = to->qp->peer,
-				.dst_gid = to->qp->local,
+				.src_gid = to->qp->attr.path.dgid,
+				.dst_gid = to->qp->attr.path.sgid,
 				.syndrome = SYNDROME_ACK_NO_CREDITS };
 }
 

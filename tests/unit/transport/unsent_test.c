@@ -70,8 +70,8 @@ Test(unsent, replies_in_either_order)
 
 		pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 20000, 20000, 40000);
 		cr_assert(pair_next(&pair, &pair.a, &request));
-		request.src_gid = pair.a.qp->local;
-		request.dst_gid = pair.a.qp->peer;
+		request.src_gid = pair.a.qp->attr.path.sgid;
+		request.dst_gid = pair.a.qp->attr.path.dgid;
 		request.payload_length = 0;
 		pair_inject(&pair, &pair.b, &request);
 		n = take_all(&pair.b);
@@ -107,8 +107,8 @@ Test(unsent, a_reply_that_cannot_be_gathered)
 
 	pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 20000, 5000, 40000);
 	cr_assert(pair_next(&pair, &pair.a, &request));
-	request.src_gid = pair.a.qp->local;
-	request.dst_gid = pair.a.qp->peer;
+	request.src_gid = pair.a.qp->attr.path.sgid;
+	request.dst_gid = pair.a.qp->attr.path.dgid;
 	request.payload_length = 0;
 	pair_inject(&pair, &pair.b, &request);
 	cr_assert(pair_next(&pair, &pair.b, &taken[0]));

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the engine remembers of a queue pair, its queues aside. */
+#include <criterion/criterion.h>
+
+#include "config/limits.h"
+#include "lcore/queue_pair.h"
+#include "transport/transport.h"
+
+/* As cmd_qp.c makes it for a program whose memory lcores copy; the first request is part of the queues. */
+Test(queue_pair, a_state_stays_under_2_kib)
+{
+	const struct qp_caps caps = { .type = QP_TYPE_RC,
+				      .max_send_wr = 1,
+				      .max_send_sge = 1,
+				      .max_recv_sge = 1,
+				      .max_rd_atomic = LIMIT_RD_ATOMIC,
+				      .tickets = LIMIT_TICKETS_NEW,
+				      .records_later = true,
+				      .port_mtu = 5 };
+	size_t octets = sizeof(struct engine_qp) + qp_memory_size(&caps) - send_work_stride(1, 0);
+
+	cr_expect_lt(octets, 2048, "%zu octets", octets);
+}
