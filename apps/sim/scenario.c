@@ -25,7 +25,8 @@ static const char help[] =
 	"\n"
 	"  --peers P        uroce, linux (go-back-N), dcqcn (go-back-N with DCQCN), mixed (every\n"
 	"                   second sender as linux). Default: uroce; incast: all of them\n"
-	"  --beside KIND    none, uc, ud: one more host sends that, at a tenth of the rate\n"
+	"  --beside KIND    none; uc, ud: one more host sends that, at a tenth of the rate;\n"
+	"                   cm: one more host makes and ends connections by rdma_cm's messages\n"
 	"  --operation O    write, send, read (write); others than uroce only write\n"
 	"  --size OCTETS    octets of a message\n"
 	"  --depth N        messages under way of each queue pair\n"
@@ -152,14 +153,14 @@ static const char *read_operation(void *into, const char *value)
 
 static const char *read_beside(void *into, const char *value)
 {
-	static const char *const kind[BESIDES] = { "none", "uc", "ud" };
+	static const char *const kind[BESIDES] = { "none", "uc", "ud", "cm" };
 
 	for (enum beside_kind i = 0; i < BESIDES; i++)
 		if (strcmp(value, kind[i]) == 0) {
 			*(enum beside_kind *)into = i;
 			return NULL;
 		}
-	return "must be none, uc or ud";
+	return "must be none, uc, ud or cm";
 }
 
 static const char *read_mtu(void *into, const char *value)
@@ -294,7 +295,10 @@ static void say_row(const struct scenario_config *c, const struct scenario_resul
 		printf("\n%" PRIu64 " frames found a receive ring full; ports refused %" PRIu64
 		       " times\n",
 		       r->overflowed, r->refused);
-	if (r->beside_sent > 0)
+	if (r->beside_sent > 0 && c->beside == BESIDE_CM)
+		printf("\n%" PRIu64 " of %" PRIu64 " connections were made\n", r->beside_arrived,
+		       r->beside_sent);
+	else if (r->beside_sent > 0)
 		printf("\n%" PRIu64 " of %" PRIu64 " messages that nothing acknowledges arrived\n",
 		       r->beside_arrived, r->beside_sent);
 	fflush(stdout);

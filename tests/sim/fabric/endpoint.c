@@ -14,7 +14,7 @@ uint32_t endpoint_qpn(const struct host *h)
 	return ENDPOINT_QPN + h->endpoints;
 }
 
-static struct gid gid_of(uint32_t host)
+struct gid endpoint_gid(uint32_t host)
 {
 	return (struct gid){
 		{ [10] = 0xff, [11] = 0xff, 10, 0, (uint8_t)((host + 1) >> 8), (uint8_t)(host + 1) }
@@ -118,8 +118,8 @@ struct endpoint *endpoint_add(struct host *h, const struct endpoint_config *c)
 {
 	struct endpoint *e = &h->endpoint[h->endpoints];
 	const struct address_vector av = {
-		.src_gid = gid_of(h->number),
-		.dst_gid = gid_of(c->peer),
+		.src_gid = endpoint_gid(h->number),
+		.dst_gid = endpoint_gid(c->peer),
 		.src_mac = mac_of(h->number),
 		.dst_mac = mac_of(c->peer),
 		.traffic_class = c->ect ? ECN_ECT_0 : 0,

@@ -23,12 +23,14 @@ enum make {
 
 struct transfer;
 struct beside;
+struct connects;
 struct host;
 
 struct endpoint {
 	struct host *host;
 	struct transfer *transfer; /* that it is an end of, */
-	struct beside *beside; /* or this */
+	struct beside *beside; /* or this, */
+	struct connects *connects; /* or this */
 	struct node_qp *q; /* of the core; NULL: it is a goback */
 	struct goback *goback;
 	struct flow envelope;
@@ -52,6 +54,8 @@ struct endpoint_config {
 	uint32_t psn;
 };
 
+/* The address of that host. */
+struct gid endpoint_gid(uint32_t host);
 /* The number that the host's next endpoint gets. */
 uint32_t endpoint_qpn(const struct host *h);
 struct endpoint *endpoint_add(struct host *h, const struct endpoint_config *c);

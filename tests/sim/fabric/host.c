@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "beside.h"
+#include "connects.h"
 #include "host.h"
 #include "sim/extent.h"
 #include "transfer.h"
@@ -73,6 +74,8 @@ static void settle(struct host *h, struct fabric *f, struct endpoint *e)
 
 	if (e->beside != NULL)
 		beside_settle(e->beside, f, e);
+	else if (e->connects != NULL)
+		connects_settle(e->connects, f, e);
 	else
 		transfer_settle(e->transfer, f, e);
 	deadline = endpoint_deadline(e, f->now);

@@ -126,7 +126,7 @@ static bool all_done(const struct net *n)
 	for (uint32_t i = 0; i < n->transfers; i++)
 		if (!transfer_done(&n->transfer[i]))
 			return false;
-	return true;
+	return connects_done(&n->connects);
 }
 
 static void run(struct net *n, const struct scenario_config *c, struct plot *plot)
@@ -138,7 +138,9 @@ static void run(struct net *n, const struct scenario_config *c, struct plot *plo
 	n->measure.end = end;
 	for (uint32_t i = 0; i < n->transfers; i++)
 		transfer_start(&n->transfer[i], f);
-	if (c->beside != BESIDE_NONE)
+	if (c->beside == BESIDE_CM)
+		connects_start(&n->connects, f);
+	else if (c->beside != BESIDE_NONE)
 		beside_start(&n->beside, f);
 	for (uint32_t i = 1; i <= PLOT_SAMPLES && f->why[0] == '\0'; i++) {
 		while (f->why[0] == '\0' && fabric_step(f, end * i / PLOT_SAMPLES))
@@ -147,7 +149,7 @@ static void run(struct net *n, const struct scenario_config *c, struct plot *plo
 	}
 	for (uint32_t i = 0; i < n->transfers; i++)
 		n->transfer[i].stopped = true;
-	n->beside.stopped = true;
+	n->beside.stopped = n->connects.stopped = true;
 }
 
 /* What was under way at the end completes. */
@@ -161,7 +163,9 @@ static void drain(struct net *n, const struct scenario_config *c)
 			break;
 	for (uint32_t i = 0; i < n->transfers; i++)
 		transfer_end(&n->transfer[i], f);
-	if (c->beside != BESIDE_NONE)
+	if (c->beside == BESIDE_CM)
+		connects_end(&n->connects, f);
+	else if (c->beside != BESIDE_NONE)
 		beside_end(&n->beside, f);
 }
 
@@ -244,8 +248,8 @@ void scenario_run(const struct scenario_config *c, struct scenario_result *r)
 	sum_bottleneck(&n, r);
 	r->failed = n.measure.failed;
 	r->last_failure = n.measure.last_failure;
-	r->beside_sent = n.beside.posted;
-	r->beside_arrived = n.beside.arrived;
+	r->beside_sent = n.beside.posted + n.connects.begun;
+	r->beside_arrived = n.beside.arrived + n.connects.listener.established;
 	if (n.measure.first_failure[0] != '\0')
 		fabric_wrong(&n.fabric, "%s", n.measure.first_failure);
 	r->ok = n.fabric.why[0] == '\0';

@@ -34,11 +34,12 @@ enum peers {
 	PEERS,
 };
 
-/* What sends beside them, at a tenth of the rate. */
+/* What goes on beside them; UC and UD messages at a tenth of the rate. */
 enum beside_kind {
 	BESIDE_NONE,
 	BESIDE_UC,
 	BESIDE_UD,
+	BESIDE_CM, /* connections that begin and end, at a rate of their own */
 	BESIDES,
 };
 
@@ -86,7 +87,7 @@ struct scenario_result {
 	uint64_t refused; /* how often ports refused */
 	uint64_t timeouts;
 	uint64_t longest; /* octets that waited at the bottleneck, at most */
-	uint64_t beside_sent, beside_arrived; /* messages */
+	uint64_t beside_sent, beside_arrived; /* messages; BESIDE_CM: connections begun, made */
 	uint32_t failed; /* queue pairs that gave up; if one is uroce's, the run is not ok */
 	nanotime last_failure; /* ... the last of them at that time */
 };

@@ -185,7 +185,7 @@ Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
 Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
-		for (enum beside_kind kind = BESIDE_UC; kind < BESIDES; kind++) {
+		for (enum beside_kind kind = BESIDE_UC; kind <= BESIDE_UD; kind++) {
 			struct scenario_config c = small(s, PEERS_UROCE);
 			struct scenario_result r;
 
@@ -193,6 +193,22 @@ Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 			r = run(&c);
 			cr_expect_gt(r.beside_sent, 90);
 			cr_expect_gt(r.beside_arrived, r.beside_sent / 4);
+		}
+}
+
+/* rdma_cm shares the line: what is lost of it is repeated, and every connection is made and ended. */
+Test(scenario, connections_beside, .timeout = 60)
+{
+	for (enum scenario s = 0; s < SCENARIOS; s++)
+		for (uint32_t lossy = 0; lossy < 2; lossy++) {
+			struct scenario_config c = small(s, PEERS_UROCE);
+			struct scenario_result r;
+
+			c.beside = BESIDE_CM;
+			c.loss = lossy ? 0.05 : 0;
+			r = run(&c);
+			cr_expect_gt(r.beside_sent, 90);
+			cr_expect_eq(r.beside_arrived, r.beside_sent);
 		}
 }
 

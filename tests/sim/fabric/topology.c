@@ -29,7 +29,11 @@ static uint32_t endpoint_memory(const struct scenario_config *c)
 {
 	size_t each = transfer_memory(c->size, c->depth);
 
-	return (uint32_t)(c->beside != BESIDE_NONE ? MAX_OF(each, beside_memory(c->mtu)) : each);
+	if (c->beside == BESIDE_CM)
+		each = MAX_OF(each, connects_memory());
+	else if (c->beside != BESIDE_NONE)
+		each = MAX_OF(each, beside_memory(c->mtu));
+	return (uint32_t)each;
 }
 
 static double time_of(const struct scenario_config *c, bool sends)
@@ -208,6 +212,33 @@ static void connect_beside(struct net *n, const struct scenario_config *c, const
 	b->in->beside = b;
 }
 
+static void make_side(struct connects *s, struct connects_side *side, struct host *h,
+		      const struct scenario_config *c, const struct endpoint_config *is)
+{
+	uint32_t at = h->endpoints * endpoint_memory(c);
+
+	*side = (struct connects_side){ .host = h,
+					.source_at = at,
+					.sink_at = at + (uint32_t)connects_memory() / 2,
+					.key = h->key };
+	side->e = endpoint_add(h, is);
+	side->e->connects = s;
+}
+
+static void connect_askers(struct net *n, const struct scenario_config *c, const struct plan *plan)
+{
+	struct host *from = &n->host[plan->from], *to = &n->host[plan->to];
+	struct endpoint_config is = { .make = MAKE_UROCE,
+				      .type = QP_TYPE_UD,
+				      .peer = plan->to,
+				      .depth = CONNECTS_DEPTH,
+				      .mtu = c->mtu };
+
+	make_side(&n->connects, &n->connects.asker, from, c, &is);
+	is.peer = plan->from;
+	make_side(&n->connects, &n->connects.listener, to, c, &is);
+}
+
 void topology_make(struct net *n, const struct scenario_config *c, const struct plan *plan,
 		   uint32_t transfers)
 {
@@ -225,7 +256,9 @@ void topology_make(struct net *n, const struct scenario_config *c, const struct 
 		n->transfer[i].number = i;
 		connect(n, c, &n->transfer[i], &plan[i]);
 	}
-	if (c->beside != BESIDE_NONE)
+	if (c->beside == BESIDE_CM)
+		connect_askers(n, c, &plan[transfers]);
+	else if (c->beside != BESIDE_NONE)
 		connect_beside(n, c, &plan[transfers]);
 }
 

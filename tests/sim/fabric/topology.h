@@ -12,6 +12,7 @@
 #define SIM_TOPOLOGY_H
 
 #include "beside.h"
+#include "connects.h"
 #include "fabric.h"
 #include "host.h"
 #include "scenario.h"
@@ -34,7 +35,8 @@ struct net {
 	struct line *bottleneck; /* where all meet */
 	struct transfer *transfer;
 	uint32_t transfers;
-	struct beside beside; /* if the scenario has one */
+	struct beside beside; /* if the scenario has one, */
+	struct connects connects; /* or this */
 	struct measure measure;
 };
 
