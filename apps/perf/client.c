@@ -316,16 +316,16 @@ static int latencies(struct client *c)
 	if (o->json)
 		json_open(&c->json, "half_round_trips", '[');
 	else
-		latency_head();
+		latency_head(false);
 	for (uint32_t s = 0; s < o->sizes; s++) {
 		if (tell(c, CHANNEL_BEGIN, PERF_WRITE, o->size[s], 1, &r) != 0 ||
 		    latency_run(&c->pair, o->size[s], &h) != 0 ||
 		    tell(c, CHANNEL_END, PERF_WRITE, o->size[s], 1, &r) != 0)
 			return 1;
 		if (o->json)
-			latency_json(&c->json, o->size[s], &h);
+			latency_json(&c->json, o->size[s], -1, &h);
 		else
-			latency_text(o->size[s], &h);
+			latency_text(o->size[s], -1, &h);
 	}
 	if (o->json)
 		json_close(&c->json, ']');

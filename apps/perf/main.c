@@ -26,6 +26,8 @@ static double ratio(const struct load_result *r, const struct limit_result *l)
 
 static void load_text(const struct load_result *r, const struct limit_result *l)
 {
+	if (r->loss >= 0)
+		printf("%8g %%  ", r->loss);
 	printf("%-7s %9u %6u %11.4f %11.3f %8.3f %%", operation_name[r->operation], r->size, r->qps,
 	       (double)r->messages / r->seconds / 1e6, (double)r->octets * 8 / r->seconds / 1e9,
 	       100 * r->again);
@@ -41,6 +43,8 @@ static void load_json(struct json *j, const struct load_result *r, const struct 
 	json_string(j, "operation", operation_name[r->operation]);
 	json_integer(j, "size", r->size);
 	json_integer(j, "qps", r->qps);
+	if (r->loss >= 0)
+		json_number(j, "loss_percent", r->loss);
 	json_number(j, "sent_again", r->again);
 	json_number(j, "seconds", r->seconds);
 	json_integer(j, "messages", r->messages);
@@ -86,7 +90,12 @@ static void tables_print(struct tables *t)
 	free(t->text);
 }
 
-static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
+static int impair(struct perf_pair *p, double loss)
+{
+	return pair_impair(p, loss / 100, MAX_OF(p->options->reorder, 0) / 100);
+}
+
+static int load(struct perf_pair *p, enum perf_operation op, uint32_t size, double loss,
 		const struct limit_result *l, struct json *j, struct tables *tables)
 {
 	const struct perf_options *o = p->options;
@@ -99,6 +108,7 @@ static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
 				   : load_run(p, op, size, o->qps_of[i], &r);
 		if (failed)
 			return 1;
+		r.loss = loss;
 		if (o->json)
 			load_json(j, &r, l, o->cycles ? &stages : NULL);
 		else
@@ -107,6 +117,20 @@ static int load(struct perf_pair *p, enum perf_operation op, uint32_t size,
 			tables_add(tables, &r, &stages);
 		fflush(stdout);
 	}
+	return 0;
+}
+
+/* One operation and size at each loss. */
+static int load_losses(struct perf_pair *p, enum perf_operation op, uint32_t size,
+		       const struct limit_result *l, struct json *j, struct tables *tables)
+{
+	const struct perf_options *o = p->options;
+
+	if (o->losses == 0)
+		return load(p, op, size, -1, l, j, tables);
+	for (uint32_t i = 0; i < o->losses; i++)
+		if (impair(p, o->loss[i]) != 0 || load(p, op, size, o->loss[i], l, j, tables) != 0)
+			return 1;
 	return 0;
 }
 
@@ -120,12 +144,14 @@ static int loads(struct perf_pair *p, const struct limit_result *l, struct json 
 	if (o->json)
 		json_open(j, "rates", '[');
 	else
-		printf("op           octets    qps  M message/s      Gbit/s      again   of limit\n");
+		printf("%sop           octets    qps  M message/s      Gbit/s      again   of limit\n",
+		       o->losses > 0 ? "    lost    " : "");
 	for (uint32_t op = 0; op < PERF_OPERATIONS; op++) {
 		for (uint32_t s = 0; o->operation[op] && s < o->sizes; s++) {
 			if (op == PERF_ATOMIC && s > 0)
 				break;
-			if (load(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j, &tables) != 0)
+			if (load_losses(p, op, op == PERF_ATOMIC ? 8 : o->size[s], l, j, &tables) !=
+			    0)
 				return 1;
 		}
 	}
@@ -143,14 +169,20 @@ static int latencies(struct perf_pair *p, struct json *j)
 	if (o->json)
 		json_open(j, "half_round_trips", '[');
 	else
-		latency_head();
-	for (uint32_t s = 0; s < o->sizes; s++) {
-		if (latency_run(p, o->size[s], &h) != 0)
+		latency_head(o->losses > 0);
+	for (uint32_t i = 0; i < MAX_OF(o->losses, 1); i++) {
+		double loss = o->losses > 0 ? o->loss[i] : -1;
+
+		if (loss >= 0 && impair(p, loss) != 0)
 			return 1;
-		if (o->json)
-			latency_json(j, o->size[s], &h);
-		else
-			latency_text(o->size[s], &h);
+		for (uint32_t s = 0; s < o->sizes; s++) {
+			if (latency_run(p, o->size[s], &h) != 0)
+				return 1;
+			if (o->json)
+				latency_json(j, o->size[s], loss, &h);
+			else
+				latency_text(o->size[s], loss, &h);
+		}
 	}
 	if (o->json)
 		json_close(j, ']');
@@ -174,7 +206,7 @@ int main(int argc, char **argv)
 	if (o.report != NULL)
 		return measure_report(&o);
 	if (pair_eal(&o) != 0 || (o.limits && limits_run(&o, &l) != 0) ||
-	    pair_open(&p, "perf", false, &o) != 0)
+	    pair_open(&p, "perf", o.losses > 0, &o) != 0)
 		return 1;
 	if (o.json) {
 		json_open(&j, NULL, '{');

@@ -329,7 +329,7 @@ static int rate_under_loss(struct measure *m, struct perf_pair *p)
 	for (uint32_t i = 0; i < losses(m->plan); i++) {
 		double loss = m->plan->loss[i];
 
-		if (pair_lose(p, loss / 100) != 0)
+		if (pair_impair(p, loss / 100, 0) != 0)
 			return 1;
 		for (enum perf_operation op = PERF_WRITE; op <= PERF_READ; op++) {
 			progress_step("%s, %g %% of the frames lost", names[op], loss);
@@ -365,7 +365,7 @@ static int latency_under_loss(struct measure *m, struct perf_pair *p)
 		double loss = m->plan->loss[i];
 
 		progress_step("round trips, %g %% of the frames lost", loss);
-		if (pair_lose(p, loss / 100) != 0 || latency_run(p, SMALL, &m->trips) != 0)
+		if (pair_impair(p, loss / 100, 0) != 0 || latency_run(p, SMALL, &m->trips) != 0)
 			return 1;
 		for (uint32_t k = 0; k < ARRAY_SIZE(shown); k++)
 			series_point(s[k], loss,

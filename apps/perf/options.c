@@ -35,15 +35,19 @@ static const char help[] =
 	"  --latency          measure half round trips of WRITE instead of rates\n"
 	"  --seconds S        duration of each measurement (default 1)\n"
 	"  --cycles           measure the cycles of a packet in each stage of both engines, too\n"
+	"  --loss LIST        per cent of the frames that are lost in each direction, 0 .. 100, one\n"
+	"                     after another; net_impair stands before both ports then\n"
+	"  --reorder P        ... and per cent that up to 32 others overtake, 0 .. 100\n"
 	"  --no-limits        do not measure this machine's limits\n"
 	"  --memory MB        EAL memory without hugepages (default 1024)\n"
 	"  --json             print JSON\n"
 	"\n"
-	"a page of figures (not --operation, --size, --qps, --latency, --cycles, --no-limits, --json):\n"
+	"a page of figures (not --operation, --size, --qps, --latency, --cycles, --loss, --reorder,\n"
+	"--no-limits, --json):\n"
 	"  --report DIR       write DIR/index.html, and its numbers to DIR/figures.json\n"
 	"  --quick            fewer points, and 0.1 seconds for each\n"
 	"\n"
-	"between two machines (not --placement, --memory and --cycles):\n"
+	"between two machines (not --placement, --memory, --cycles, --loss and --reorder):\n"
 	"  --server           serve clients of other machines, one after another\n"
 	"  --once             ... only one of them\n"
 	"  --peer HOST        measure to the server on that host\n"
@@ -98,6 +102,25 @@ static const char *read_sizes(void *into, const char *value)
 	return "must be a list of at most 16 sizes in 1 .. 67108864";
 }
 
+static const char *read_losses(void *into, const char *value)
+{
+	static const char wrong[] = "must be a list of at most 16 numbers in 0 .. 100";
+	struct perf_options *o = into;
+	const char *word = value;
+	char *end;
+
+	for (o->losses = 0;; word = end + 1) {
+		double v = strtod(word, &end);
+
+		if (*word < '0' || *word > '9' || !(v <= 100) || (*end != ',' && *end != '\0') ||
+		    o->losses == PERF_SIZES)
+			return wrong;
+		o->loss[o->losses++] = v;
+		if (*end == '\0')
+			return NULL;
+	}
+}
+
 static const char *read_qps(void *into, const char *value)
 {
 	struct perf_options *o = into;
@@ -132,7 +155,7 @@ static const char *read_placement(void *into, const char *value)
 	return "must be one of one, two, apart";
 }
 
-#define ROWS 21 /* the end counted */
+#define ROWS 23 /* the end counted */
 
 static void add_rows(struct option_row *to, const struct option_row *rows, size_t n)
 {
@@ -179,7 +202,11 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 		{ "json", .flag = &o->json },
 	};
 
-	const struct option_row cycles[] = { { "cycles", .flag = &o->cycles } };
+	const struct option_row rings[] = {
+		{ "cycles", .flag = &o->cycles },
+		{ "loss", .read = read_losses, .into = o },
+		{ "reorder", .real = &o->reorder, .from = 0, .to = 100 },
+	};
 
 	memset(row, 0, ROWS * sizeof(*row));
 	if (o->server) {
@@ -196,7 +223,7 @@ static void list_rows(struct perf_options *o, bool *no_limits, struct option_row
 	else
 		add_rows(row, here, ARRAY_SIZE(here));
 	if (o->peer == NULL && o->report == NULL)
-		add_rows(row, cycles, ARRAY_SIZE(cycles));
+		add_rows(row, rings, ARRAY_SIZE(rings));
 }
 
 /* Which of the four, before the options are read. */
@@ -228,6 +255,7 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		.post = 16,
 		.mtu = 4096,
 		.seconds = -1,
+		.reorder = -1,
 		.memory = 1024,
 		.tcp_port = CHANNEL_TCP_PORT,
 	};
@@ -245,6 +273,8 @@ bool perf_options_parse(struct perf_options *o, int argc, char **argv, int *stat
 		*status = options_refuse("perf", "--latency and --cycles cannot be combined");
 		return false;
 	}
+	if (o->reorder >= 0 && o->losses == 0)
+		o->losses = 1; /* none */
 	o->limits = !no_limits;
 	if (o->quick && o->seconds < 0)
 		o->seconds = 0.1;

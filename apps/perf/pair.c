@@ -102,7 +102,7 @@ static int impair_port(char *device, const char *name)
 	char front[RTE_ETH_NAME_MAX_LEN], arguments[160];
 
 	snprintf(front, sizeof(front), "net_impair_%s", name);
-	snprintf(arguments, sizeof(arguments), "port=%s,dir=tx,drop=0", device);
+	snprintf(arguments, sizeof(arguments), "port=%s,dir=tx,drop=0,overtaken=32", device);
 	if (rte_vdev_init(front, arguments) != 0) {
 		fprintf(stderr, "uroce perf: cannot create port %s\n", front);
 		return 1;
@@ -272,7 +272,7 @@ int pair_open(struct perf_pair *p, const char *name, bool impaired, const struct
 	return 0;
 }
 
-int pair_lose(struct perf_pair *p, double part)
+int pair_impair(struct perf_pair *p, double lost, double overtaken)
 {
 	for (int end = 0; end < 2; end++) {
 		char name[RTE_ETH_NAME_MAX_LEN];
@@ -284,7 +284,8 @@ int pair_lose(struct perf_pair *p, double part)
 			rules = net_impair_rules(port);
 		if (rules == NULL)
 			return 1;
-		impair_rule_set(&rules->drop, (uint64_t)(part * ONE));
+		impair_rule_set(&rules->drop, (uint64_t)(lost * ONE));
+		impair_rule_set(&rules->reorder, (uint64_t)(overtaken * ONE));
 	}
 	return 0;
 }

@@ -51,6 +51,9 @@ struct perf_options {
 	bool limits;
 	bool json;
 	bool cycles; /* by stage */
+	uint32_t losses; /* 0: net_impair is not there */
+	double loss[PERF_SIZES]; /* per cent of the frames, in each direction */
+	double reorder; /* ... that others overtake; negative: as losses */
 	uint32_t memory; /* MB for EAL if there are no hugepages */
 
 	const char *report; /* the folder of a page; NULL: none */
@@ -105,8 +108,11 @@ int qp_connect(struct perf_side *from, uint32_t i, uint32_t to, uint32_t mtu);
 int pair_eal(const struct perf_options *o);
 /* `name` is new in this process, and not "uroce": an engine of this host may have it. 0, or 1 after a line on stderr. */
 int pair_open(struct perf_pair *p, const char *name, bool impaired, const struct perf_options *o);
-/* From now on this part of the frames of each direction is lost. Only of an impaired pair. */
-int pair_lose(struct perf_pair *p, double part);
+/*
+ * From now on these parts of the frames of each direction are lost, and overtaken by up to 32 others. Only of
+ * an impaired pair.
+ */
+int pair_impair(struct perf_pair *p, double lost, double overtaken);
 void pair_close(struct perf_pair *p);
 /* Polls the engines that the program's thread has to poll, once. */
 void pair_poll(struct perf_pair *p);
@@ -116,6 +122,7 @@ struct load_result {
 	uint32_t size;
 	uint32_t qps;
 	double seconds;
+	double loss; /* per cent of the frames; negative: no net_impair */
 	double again; /* packets of both engines that were sent again, a part of those sent */
 	uint64_t messages;
 	uint64_t octets;

@@ -36,12 +36,14 @@ void limits_json(struct json *j, const struct limit_result *l)
 	json_close(j, '}');
 }
 
-void latency_json(struct json *j, uint32_t size, const struct histogram *h)
+void latency_json(struct json *j, uint32_t size, double loss, const struct histogram *h)
 {
 	char key[32];
 
 	json_open(j, NULL, '{');
 	json_integer(j, "size", size);
+	if (loss >= 0)
+		json_number(j, "loss_percent", loss);
 	json_integer(j, "count", h->count);
 	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++) {
 		snprintf(key, sizeof(key), "p%g_ns", percentiles[i]);
@@ -50,16 +52,19 @@ void latency_json(struct json *j, uint32_t size, const struct histogram *h)
 	json_close(j, '}');
 }
 
-void latency_text(uint32_t size, const struct histogram *h)
+void latency_text(uint32_t size, double loss, const struct histogram *h)
 {
+	if (loss >= 0)
+		printf("%8g %%  ", loss);
 	printf("%9u %10lu", size, (unsigned long)h->count);
 	for (uint32_t i = 0; i < ARRAY_SIZE(percentiles); i++)
 		printf(" %9.2f", (double)histogram_percentile(h, percentiles[i]) / 1e3);
 	putchar('\n');
 }
 
-void latency_head(void)
+void latency_head(bool lossy)
 {
-	printf("half round trip of a WRITE, us\n   octets      count       p50       p90"
-	       "       p99     p99.9       max\n");
+	printf("half round trip of a WRITE, us\n%s   octets      count       p50       p90"
+	       "       p99     p99.9       max\n",
+	       lossy ? "    lost    " : "");
 }

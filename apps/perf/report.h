@@ -9,8 +9,9 @@
 void limits_text(const struct limit_result *l);
 void limits_json(struct json *j, const struct limit_result *l);
 
-void latency_head(void);
-void latency_text(uint32_t size, const struct histogram *h);
-void latency_json(struct json *j, uint32_t size, const struct histogram *h);
+/* A loss is per cent of the frames; negative: net_impair is not there. */
+void latency_head(bool lossy);
+void latency_text(uint32_t size, double loss, const struct histogram *h);
+void latency_json(struct json *j, uint32_t size, double loss, const struct histogram *h);
 
 #endif
