@@ -116,6 +116,24 @@ static uint16_t ethdev_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf 
 	return rte_eth_tx_burst(ethdev_of(p)->id, queue, frames, n);
 }
 
+/* With offloads. A port without has the two above, and never looks at a frame for this. */
+static uint16_t with_offloads_rx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
+				       uint16_t n)
+{
+	uint16_t received = ethdev_rx_burst(p, queue, frames, n);
+	uint16_t kept = offloaded_received(frames, received);
+
+	for (uint16_t i = kept; i < received; i++)
+		count(&ethdev_of(p)->queue[queue].truncated);
+	return kept;
+}
+
+static uint16_t with_offloads_tx_burst(struct port *p, uint16_t queue, struct rte_mbuf **frames,
+				       uint16_t n)
+{
+	return offloaded_tx_burst(ethdev_of(p), queue, frames, n);
+}
+
 static int ethdev_bell_fd(struct port *p, uint16_t queue)
 {
 	struct ethdev *d = ethdev_of(p);
@@ -279,11 +297,28 @@ static const struct port_ops ethdev_ops = {
 	.close = ethdev_close,
 };
 
+static const struct port_ops ethdev_ops_with_offloads = {
+	.rx_burst = with_offloads_rx_burst,
+	.tx_burst = with_offloads_tx_burst,
+	.bell_fd = ethdev_bell_fd,
+	.bell_drain = ethdev_bell_drain,
+	.bell_widen = ethdev_bell_widen,
+	.queue_of = ethdev_queue_of,
+	.refresh = ethdev_refresh,
+	.close = ethdev_close,
+};
+
+/* Not one of a program's own frames. */
+static bool is_of_ours(const struct port *p)
+{
+	return p->ops == &ethdev_ops || p->ops == &ethdev_ops_with_offloads;
+}
+
 bool ethdev_claim(struct port *p, uint16_t vlan, char *why, size_t why_size)
 {
 	struct ethdev *d;
 
-	if (p->ops != &ethdev_ops)
+	if (!is_of_ours(p))
 		return true;
 	d = ethdev_of(p);
 	if (d->claims != 0 && !claim_take(&d->claim, d->claims, vlan, why, why_size))
@@ -295,7 +330,7 @@ int ethdev_removed_fd(const struct port *p)
 {
 	const struct ethdev *d = (const void *)p;
 
-	return p->ops == &ethdev_ops ? d->removed : -1;
+	return is_of_ours(p) ? d->removed : -1;
 }
 
 uint64_t ethdev_dropped(const struct port *p, enum reason r)
@@ -342,10 +377,12 @@ static int configure(struct ethdev *d, const struct rte_eth_dev_info *info)
 		spread_flows(&c, info);
 	c.intr_conf.rxq = d->interrupts;
 	if (d->id == d->behind) { /* net_impair has none, whatever is below it */
-		c.rxmode.offloads = offloads_rx(info);
-		c.txmode.offloads = offloads_tx(info);
+		c.rxmode.offloads = offloads_rx(info, d->wanted);
+		c.txmode.offloads = offloads_tx(info, d->wanted);
 		d->filters_vlans = (c.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0;
 	}
+	d->port.offloads = offloads_granted(c.rxmode.offloads, c.txmode.offloads);
+	d->port.ops = d->port.offloads != 0 ? &ethdev_ops_with_offloads : &ethdev_ops;
 	ret = rte_eth_dev_configure(d->id, d->port.queues, d->port.queues, &c);
 	if (ret != 0 && c.rxmode.mq_mode != 0) {
 		c.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
@@ -488,7 +525,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	struct rte_ether_addr mac;
 	uint16_t most = MIN_OF(queues_of(info), LIMIT_LCORES);
 
-	p->ops = &ethdev_ops;
+	d->wanted = o->offloads;
 	snprintf(p->name, sizeof(p->name), "%s", o->name);
 	/*
 	 * net_ring has no MAC address, and peers need one to answer. A random one is unique on this

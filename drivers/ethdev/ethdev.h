@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/reason.h"
+#include "drivers/offload.h"
 #include "drivers/port.h"
 
 struct ethdev_options {
@@ -13,6 +14,7 @@ struct ethdev_options {
 	uint16_t queues; /* wanted; port->queues is how many there are */
 	uint16_t mtu; /* Ethernet MTU; 0: the largest that port and pool carry */
 	uint16_t descriptors; /* of each ring; 0: the driver's choice */
+	uint32_t offloads; /* OFFLOAD_* that the device is to do if it announces them */
 	struct rte_mempool *pool; /* for received frames; a frame must fit one mbuf */
 	int socket; /* NUMA node for the rings; SOCKET_ID_ANY: the port's */
 	/* the kernel's network interface on this port; NULL: none */

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device is asked to do for the engine. Checksums and VLAN tags are not among it: the engine has them in its
- * headers already, and asking would keep many drivers from their fast paths (docs/decisions/0017-offloads.md).
+ * What a device is asked to do for the engine. Checksums and VLAN tags are among it only if the user wants that: the
+ * engine has them in its headers already, and asking would keep many drivers from their fast paths
+ * (docs/decisions/0017-offloads.md).
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <rte_errno.h>
 
+#include "base/bits.h"
 #include "drivers/ethdev/private.h"
+#include "drivers/offload.h"
+
+static const struct {
+	uint32_t offload;
+	uint64_t rx, tx; /* as DPDK names it */
+} named[] = {
+	{ OFFLOAD_IPV4_CKSUM_TX, 0, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM },
+	{ OFFLOAD_IPV4_CKSUM_RX, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM, 0 },
+	{ OFFLOAD_VLAN_TX, 0, RTE_ETH_TX_OFFLOAD_VLAN_INSERT },
+	{ OFFLOAD_VLAN_RX, RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0 },
+};
 
 /* net_virtio makes the device filter whether it is asked to or not, and then no tagged frame arrives. */
 static bool filters_anyway(const struct rte_eth_dev_info *info)
@@ -17,18 +30,38 @@ static bool filters_anyway(const struct rte_eth_dev_info *info)
 }
 
 /* A frame fits one buffer, so no driver has to look for chains: no SCATTER. */
-uint64_t offloads_rx(const struct rte_eth_dev_info *info)
+uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted)
 {
-	return filters_anyway(info) ? info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER : 0;
+	uint64_t ask = filters_anyway(info) ? RTE_ETH_RX_OFFLOAD_VLAN_FILTER : 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		if ((wanted & named[i].offload) != 0)
+			ask |= named[i].rx;
+	return ask & info->rx_offload_capa;
 }
 
 /*
  * Whoever sends on a port is its one engine. Each frame is one buffer of that engine's pool, with one reference, so the
  * driver may give buffers back in bulk without a look at them.
  */
-uint64_t offloads_tx(const struct rte_eth_dev_info *info)
+uint64_t offloads_tx(const struct rte_eth_dev_info *info, uint32_t wanted)
 {
-	return info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	uint64_t ask = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		if ((wanted & named[i].offload) != 0)
+			ask |= named[i].tx;
+	return ask & info->tx_offload_capa;
+}
+
+uint32_t offloads_granted(uint64_t rx, uint64_t tx)
+{
+	uint32_t granted = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		if ((named[i].rx & rx) != 0 || (named[i].tx & tx) != 0)
+			granted |= named[i].offload;
+	return granted;
 }
 
 bool offloads_let_pass(const struct ethdev *d, uint16_t vlan, char *why, size_t size)

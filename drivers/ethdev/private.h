@@ -35,6 +35,7 @@ struct ethdev {
 	uint16_t id;
 	uint16_t behind; /* the port below net_impair, otherwise id */
 	uint16_t mtu; /* as opened: frames are never larger */
+	uint32_t wanted; /* offloads that the user wants; port.offloads is what became of it */
 	struct rings rings; /* as they are asked for */
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor to query the interface; -1: none */
@@ -139,12 +140,23 @@ uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames
 void aside_close(struct aside *a); /* NULL is allowed */
 
 /*
- * offloads.c: those that are asked for, of those that the device announces. let_pass: the device no longer drops frames of
- * this VLAN (0: untagged). False: see `why`.
+ * offloads.c: those that DPDK is asked for, of those that the device announces; wanted: OFFLOAD_* that the user wants.
+ * granted: those of them that were asked for. let_pass: the device no longer drops frames of this VLAN (0: untagged).
+ * False: see `why`.
  */
-uint64_t offloads_rx(const struct rte_eth_dev_info *info);
-uint64_t offloads_tx(const struct rte_eth_dev_info *info);
+uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted);
+uint64_t offloads_tx(const struct rte_eth_dev_info *info, uint32_t wanted);
+uint32_t offloads_granted(uint64_t rx, uint64_t tx);
 bool offloads_let_pass(const struct ethdev *d, uint16_t vlan, char *why, size_t size);
+
+/*
+ * offloaded.c: rte_eth_tx_burst() where the device does d->port.offloads; frames that it does not take are as they were.
+ * received: puts tags back into the frames that it took them out of. Returns how many frames are left: one without room
+ * for its tag is freed.
+ */
+uint16_t offloaded_tx_burst(const struct ethdev *d, uint16_t queue, struct rte_mbuf **frames,
+			    uint16_t n);
+uint16_t offloaded_received(struct rte_mbuf **frames, uint16_t n);
 
 /*
  * rings.c: their lengths, before rte_eth_dev_adjust_nb_rx_tx_desc() makes them what the device wants. False: it has

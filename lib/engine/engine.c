@@ -54,6 +54,7 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 		return errno;
 	if (e->port != NULL) {
 		e->mac = e->port->mac;
+		e->asks_port_for_sums = (e->port->offloads & OFFLOAD_IPV4_CKSUM_RX) != 0;
 	} else {
 		memcpy(e->mac.octet, &e->id, 6);
 		e->mac.octet[0] =

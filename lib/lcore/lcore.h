@@ -153,6 +153,7 @@ struct engine {
 	uint32_t tx_busy[LIMIT_LCORES]; /* atomic: a tx queue is in use */
 	struct mac mac;
 	uint16_t vlan;
+	bool asks_port_for_sums; /* the port says whether the IPv4 header's checksum is right */
 	uint8_t active_mtu; /* ibv_mtu */
 	uint32_t max_frame; /* octets of a raw frame: the Ethernet MTU, its header, one tag */
 	bool sum_loop; /* make and check the ICRC of frames that never leave, too */

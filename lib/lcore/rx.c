@@ -67,6 +67,26 @@ static void no_queue_pair(struct lcore *l, struct packet *p, struct rte_mbuf *m,
 	rte_pktmbuf_free(m);
 }
 
+/* Of a port that says "neither" the checksum is made here, too. Frames of our own bear no such flags. */
+static enum header_sum said_of_header(const struct rte_mbuf *m)
+{
+	uint64_t said = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+
+	if (said == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+		return HEADER_SUM_RIGHT;
+	return said == RTE_MBUF_F_RX_IP_CKSUM_BAD ? HEADER_SUM_WRONG : HEADER_SUM_UNKNOWN;
+}
+
+static enum reason frame_decode(const struct lcore *l, struct packet *p, const struct rte_mbuf *m,
+				const struct decode_options *options)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (likely(!l->engine->asks_port_for_sums))
+		return packet_decode(p, frame, m->data_len, options);
+	return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
+}
+
 static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nanotime now)
 {
 	uint32_t kind = frame_kind(mark);
@@ -85,7 +105,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 		rte_pktmbuf_free(m);
 		return;
 	}
-	why = packet_decode(&p, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &options);
+	why = frame_decode(l, &p, m, &options);
 	if (why != REASON_NONE) {
 		frame_refused(l, m, why, now);
 		return;

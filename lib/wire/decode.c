@@ -62,7 +62,14 @@ static bool ipv4_checksum_right(const uint8_t *ip)
 	return (uint16_t)(sum + (sum >> 16)) == 0xffff;
 }
 
-static enum reason ipv4(struct layout *at)
+static inline bool ipv4_header_accepted(const uint8_t *ip, enum header_sum said)
+{
+	if (said == HEADER_SUM_UNKNOWN)
+		return ipv4_checksum_right(ip);
+	return said == HEADER_SUM_RIGHT;
+}
+
+static enum reason ipv4(struct layout *at, enum header_sum said)
 {
 	const uint8_t *ip = at->frame + at->l3;
 	size_t room = at->end - at->l3;
@@ -87,7 +94,7 @@ static enum reason ipv4(struct layout *at)
 		return REASON_IP_OPTIONS;
 	if ((load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT) != 0)
 		return REASON_IP_FRAGMENT;
-	if (!ipv4_checksum_right(ip))
+	if (!ipv4_header_accepted(ip, said))
 		return REASON_IP_CHECKSUM;
 	total = load_be16(ip + IPV4_TOTAL_LENGTH);
 	if (total < IPV4_LENGTH + UDP_LENGTH || total > room)
@@ -157,7 +164,7 @@ static enum reason udp(struct layout *at)
 }
 
 /* Nearly every frame, asked at once: no tag, IPv4 without options or fragments, our port, the right lengths. */
-static inline bool is_usual(struct layout *at, uint16_t vlan)
+static inline bool is_usual(struct layout *at, uint16_t vlan, enum header_sum said)
 {
 	const uint8_t *ip = at->frame + ETHER_LENGTH, *datagram = ip + IPV4_LENGTH;
 	size_t total;
@@ -170,7 +177,8 @@ static inline bool is_usual(struct layout *at, uint16_t vlan)
 	    (load_be16(ip + IPV4_FRAGMENT) & IPV4_IS_FRAGMENT) != 0 ||
 	    load_be16(datagram + UDP_DST_PORT) != ROCE_UDP_PORT || total > at->end - ETHER_LENGTH ||
 	    total < IPV4_LENGTH + UDP_LENGTH + BTH_LENGTH + ICRC_LENGTH ||
-	    load_be16(datagram + UDP_SIZE) != total - IPV4_LENGTH || !ipv4_checksum_right(ip))
+	    load_be16(datagram + UDP_SIZE) != total - IPV4_LENGTH ||
+	    !ipv4_header_accepted(ip, said))
 		return false;
 	at->l3 = ETHER_LENGTH;
 	at->udp = ETHER_LENGTH + IPV4_LENGTH;
@@ -179,17 +187,17 @@ static inline bool is_usual(struct layout *at, uint16_t vlan)
 	return true;
 }
 
-static enum reason envelope(struct layout *at, uint16_t vlan)
+static inline enum reason envelope(struct layout *at, uint16_t vlan, enum header_sum said)
 {
 	enum reason r;
 
-	if (is_usual(at, vlan))
+	if (is_usual(at, vlan, said))
 		return REASON_NONE;
 	r = ethernet(at, vlan);
 	if (r != REASON_NONE)
 		return r;
 	if (at->type == ETHERTYPE_IPV4)
-		r = ipv4(at);
+		r = ipv4(at, said);
 	else if (at->type == ETHERTYPE_IPV6)
 		r = ipv6(at);
 	else
@@ -312,7 +320,7 @@ static void gid_from_ipv4(struct gid *g, const uint8_t *address)
 	memcpy(g->octet + 12, address, 4);
 }
 
-static void addresses(struct packet *p, const struct layout *at)
+static inline void addresses(struct packet *p, const struct layout *at)
 {
 	const uint8_t *ip = at->frame + at->l3;
 
@@ -357,14 +365,16 @@ void packet_make_grh(uint8_t *frame, const struct packet *p)
 	memset(end - GRH_LENGTH, 0, GRH_LENGTH - IPV4_LENGTH);
 }
 
-enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
-			  const struct decode_options *options)
+/* `said` is known where it is compiled. */
+static inline __attribute__((always_inline)) enum reason decode(
+	struct packet *p, const uint8_t *frame, size_t length, const struct decode_options *options,
+	enum header_sum said)
 {
 	struct layout at = { .frame = frame, .end = length };
 	const uint8_t *b;
 	enum reason r;
 
-	r = envelope(&at, options->vlan);
+	r = envelope(&at, options->vlan, said);
 	if (r != REASON_NONE)
 		return r;
 	b = frame + at.udp + UDP_LENGTH;
@@ -377,4 +387,16 @@ enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 		return REASON_NONE;
 	stage_switch(options->stages, STAGE_COPY_SUM);
 	return icrc_right(&at) ? REASON_NONE : REASON_ICRC;
+}
+
+enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
+			  const struct decode_options *options)
+{
+	return decode(p, frame, length, options, HEADER_SUM_UNKNOWN);
+}
+
+enum reason packet_decode_said(struct packet *p, const uint8_t *frame, size_t length,
+			       const struct decode_options *options, enum header_sum said)
+{
+	return decode(p, frame, length, options, said);
 }

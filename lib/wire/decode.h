@@ -17,6 +17,13 @@
 #include "base/stage.h"
 #include "wire/packet.h"
 
+/* What the device that received a frame says of the IPv4 header's checksum. */
+enum header_sum {
+	HEADER_SUM_UNKNOWN, /* nothing: it is checked here */
+	HEADER_SUM_RIGHT,
+	HEADER_SUM_WRONG,
+};
+
 struct decode_options {
 	bool check_icrc; /* false only for frames that never left the engine */
 	uint16_t vlan; /* the VLAN id to accept; 0: only untagged and priority-tagged frames */
@@ -29,6 +36,13 @@ struct decode_options {
  */
 enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,
 			  const struct decode_options *options);
+
+/*
+ * The same for a frame of whose IPv4 header the port said this. A function of its own, as packet_decode() is for most
+ * ports, and has no question to ask.
+ */
+enum reason packet_decode_said(struct packet *p, const uint8_t *frame, size_t length,
+			       const struct decode_options *options, enum header_sum said);
 
 #define GRH_LENGTH 40u
 

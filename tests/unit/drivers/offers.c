@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
@@ -109,12 +110,31 @@ static const struct eth_dev_ops ops = {
 	.vlan_offload_set = vlan_offload_set,
 };
 
-static uint16_t no_frames(void *queue, struct rte_mbuf **frames, uint16_t n)
+static uint16_t rx_burst(void *queue, struct rte_mbuf **frames, uint16_t n)
+{
+	uint16_t given = MIN_OF(offers.rx_count, n);
+
+	RTE_SET_USED(queue);
+	memcpy(frames, offers.rx, given * sizeof(frames[0]));
+	offers.rx_count = 0;
+	return given;
+}
+
+static uint16_t tx_burst(void *queue, struct rte_mbuf **frames, uint16_t n)
+{
+	uint16_t taken = MIN_OF(offers.tx_room, n);
+
+	RTE_SET_USED(queue);
+	for (uint16_t i = 0; i < taken; i++)
+		offers.tx[offers.tx_count++] = frames[i];
+	offers.tx_room = (uint16_t)(offers.tx_room - taken);
+	return taken;
+}
+
+static uint16_t tx_prepare(void *queue, struct rte_mbuf **frames, uint16_t n)
 {
 	RTE_SET_USED(queue);
-	RTE_SET_USED(frames);
-	RTE_SET_USED(n);
-	return 0;
+	return offers.prepare != NULL ? offers.prepare(frames, n) : n;
 }
 
 static int probe(struct rte_vdev_device *vdev)
@@ -125,8 +145,9 @@ static int probe(struct rte_vdev_device *vdev)
 		return -ENOMEM;
 	dev->data->mac_addrs = &mac;
 	dev->dev_ops = &ops;
-	dev->rx_pkt_burst = no_frames;
-	dev->tx_pkt_burst = no_frames;
+	dev->rx_pkt_burst = rx_burst;
+	dev->tx_pkt_burst = tx_burst;
+	dev->tx_pkt_prepare = tx_prepare;
 	rte_eth_dev_probing_finish(dev);
 	return 0;
 }
@@ -161,6 +182,14 @@ void offers_begin(void)
 	cr_assert_not_null(buffers);
 }
 
+struct rte_mbuf *offers_buffer(void)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(buffers);
+
+	cr_assert_not_null(m);
+	return m;
+}
+
 struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, char *why,
 			 size_t size)
 {
@@ -168,10 +197,12 @@ struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, 
 				    .queues = (uint16_t)MAX_OF(offers.queues, 1),
 				    .mtu = 1500,
 				    .descriptors = descriptors,
+				    .offloads = offers.offloads,
 				    .pool = buffers,
 				    .socket = SOCKET_ID_ANY };
 	struct port *p;
 
+	rte_vdev_uninit(name); /* that of an earlier port, which was closed */
 	cr_assert_eq(rte_vdev_init(name, NULL), 0, "%s", name);
 	p = ethdev_open(&o, why, size);
 	if (p == NULL || ethdev_claim(p, vlan, why, size))

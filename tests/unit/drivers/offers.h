@@ -12,17 +12,26 @@
 
 #include "drivers/ethdev/ethdev.h"
 
+#define OFFERS_FRAMES 8u
+
 struct offers {
 	/* set before the port is opened */
 	uint64_t rx_capa, tx_capa;
 	uint16_t queues; /* that are announced, and wanted; 0: one */
 	uint16_t least, most; /* of a ring; 0: any */
 	uint16_t preferred; /* 0: none */
+	uint32_t offloads; /* that are wanted */
 	int vlan_answer; /* what vlan_filter_set returns */
 	/* then these say what became of it */
 	uint64_t rx_asked, tx_asked;
 	uint16_t rx_ring, tx_ring;
 	uint16_t vlan; /* that may pass; 0: nobody asked */
+	/* while it is open: what it receives next (its bursts begin with rx[0]), and has sent */
+	uint16_t rx_count, tx_count;
+	struct rte_mbuf *rx[OFFERS_FRAMES], *tx[OFFERS_FRAMES];
+	uint16_t tx_room; /* frames that it still takes */
+	uint16_t (*prepare)(struct rte_mbuf **frames,
+			    uint16_t n); /* as rte_eth_tx_prepare(); NULL: nothing to do */
 };
 
 extern struct offers offers;
@@ -31,6 +40,8 @@ extern struct offers offers;
 
 /* Starts EAL and makes the pool. */
 void offers_begin(void);
+/* A buffer of that pool. */
+struct rte_mbuf *offers_buffer(void);
 
 /* A new device of this name (net_offers0, net_virtio_offers0) as the port of an engine in this VLAN, or NULL. */
 struct port *offers_open(const char *name, uint16_t descriptors, uint16_t vlan, char *why,

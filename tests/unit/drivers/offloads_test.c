@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a device is asked to do, whatever it announces. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 
 #include <rte_ethdev.h>
 
+#include "base/bits.h"
 #include "offers.h"
 
 #define EVERYTHING UINT64_MAX
@@ -23,7 +25,7 @@ static void open_and_close(const char *name, uint16_t vlan)
  * No SCATTER, MULTI_SEGS, checksums or tags: ixgbe, i40e and ice would leave their vector paths for them, and the
  * engine has all of that in its headers.
  */
-Test(offloads, of_all_that_a_device_has_only_buffers_in_bulk_are_asked_for)
+Test(offloads, unless_more_is_wanted_buffers_in_bulk_are_asked_for)
 {
 	offers.rx_capa = offers.tx_capa = EVERYTHING;
 	open_and_close("net_offers0", 7);
@@ -40,6 +42,59 @@ Test(offloads, a_device_is_not_asked_for_what_it_has_not)
 	cr_assert_eq(offers.tx_asked, 0);
 	cr_assert_eq(offers.rx_asked, 0);
 	cr_assert_eq(offers.vlan, 0);
+}
+
+static const struct {
+	uint32_t wanted;
+	uint64_t rx, tx; /* DPDK's */
+} asked[] = {
+	{ OFFLOAD_IPV4_CKSUM_TX | OFFLOAD_IPV4_CKSUM_RX, RTE_ETH_RX_OFFLOAD_IPV4_CKSUM,
+	  RTE_ETH_TX_OFFLOAD_IPV4_CKSUM },
+	{ OFFLOAD_VLAN_TX | OFFLOAD_VLAN_RX, RTE_ETH_RX_OFFLOAD_VLAN_STRIP,
+	  RTE_ETH_TX_OFFLOAD_VLAN_INSERT },
+};
+
+/* The device that `offers` describes is asked for this beside what it is always asked for, and the port does this. */
+static void expect_asked(uint64_t rx, uint64_t tx, uint32_t done)
+{
+	char why[256] = "";
+	struct port *p = offers_open("net_offers0", 0, 7, why, sizeof(why));
+
+	cr_assert_not_null(p, "%s", why);
+	cr_expect_eq(offers.rx_asked, rx, "rx %" PRIx64, offers.rx_asked);
+	cr_expect_eq(offers.tx_asked & ~RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE, tx, "tx %" PRIx64,
+		     offers.tx_asked);
+	cr_expect_eq(p->offloads, done, "%x", p->offloads);
+	p->ops->close(p);
+}
+
+Test(offloads, what_the_user_wants_is_asked_for)
+{
+	offers.rx_capa = offers.tx_capa = EVERYTHING;
+	for (uint32_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		offers.offloads = asked[i].wanted;
+		expect_asked(asked[i].rx, asked[i].tx, asked[i].wanted);
+	}
+	offers.offloads = asked[0].wanted | asked[1].wanted;
+	expect_asked(asked[0].rx | asked[1].rx, asked[0].tx | asked[1].tx, offers.offloads);
+}
+
+/* Each way by itself: net_vmxnet3 and others have one way only. */
+Test(offloads, what_the_device_does_not_announce_stays_in_software)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		offers.offloads = asked[i].wanted;
+		offers.rx_capa = EVERYTHING & ~asked[i].rx;
+		offers.tx_capa = EVERYTHING;
+		expect_asked(0, asked[i].tx,
+			     asked[i].wanted & (OFFLOAD_IPV4_CKSUM_TX | OFFLOAD_VLAN_TX));
+		offers.rx_capa = EVERYTHING;
+		offers.tx_capa = EVERYTHING & ~asked[i].tx;
+		expect_asked(asked[i].rx, 0,
+			     asked[i].wanted & (OFFLOAD_IPV4_CKSUM_RX | OFFLOAD_VLAN_RX));
+		offers.rx_capa = offers.tx_capa = 0;
+		expect_asked(0, 0, 0);
+	}
 }
 
 Test(offloads, virtio_lets_the_vlan_of_the_engine_pass)

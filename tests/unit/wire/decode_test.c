@@ -360,6 +360,47 @@ Test(decode, ipv4_headers_that_are_refused)
 	expect(decode(frame, n), REASON_IP_CHECKSUM, "checksum");
 }
 
+static enum reason decode_said(const uint8_t *frame, size_t length, enum header_sum said)
+{
+	uint8_t *at = fence - length;
+	struct packet p;
+
+	memcpy(at, frame, length);
+	return packet_decode_said(&p, at, length, &untagged, said);
+}
+
+/* A port with an offload has looked at it; what it says of a header goes, and of nothing else. */
+Test(decode, the_port_may_say_whether_the_header_checksum_is_right)
+{
+	static const struct {
+		enum header_sum said;
+		bool spoilt;
+		enum reason want;
+	} rows[] = {
+		{ HEADER_SUM_UNKNOWN, false, REASON_NONE },
+		{ HEADER_SUM_UNKNOWN, true, REASON_IP_CHECKSUM },
+		{ HEADER_SUM_RIGHT, true, REASON_NONE },
+		{ HEADER_SUM_RIGHT, false, REASON_NONE },
+		{ HEADER_SUM_WRONG, false, REASON_IP_CHECKSUM },
+		{ HEADER_SUM_WRONG, true, REASON_IP_CHECKSUM },
+	};
+	uint8_t frame[FRAME_MAX];
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t n = a_send(frame, 0);
+
+		frame[L3 + 11] ^= rows[i].spoilt;
+		expect(decode_said(frame, n, rows[i].said), rows[i].want, "IPv4");
+		n = a_send(frame, 1);
+		expect(decode_said(frame, n, rows[i].said), REASON_NONE, "IPv6 has none");
+		n = a_send(frame, 0);
+		frame[n - 1] ^= 1;
+		expect(decode_said(frame, n, rows[i].said),
+		       rows[i].said == HEADER_SUM_WRONG ? REASON_IP_CHECKSUM : REASON_ICRC,
+		       "the ICRC is ours to check");
+	}
+}
+
 /* hostile H-7: options, fragments, extension headers. */
 Test(decode, ipv6_extension_headers_are_refused)
 {
