@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "drivers/ethdev/netdev.h"
+#include "drivers/offload.h"
 #include "engine/address.h"
 #include "uroced_config.h"
 
@@ -28,6 +29,8 @@ const char uroced_usage[] =
 	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
 	"  --descriptors N         of each rx and tx ring of the port (default: the driver's choice)\n"
+	"  --offload ipv4-cksum|vlan|all|none[,...]  what the port does in the place of the engine, if it can\n"
+	"                          (default none: docs/ports.md)\n"
 	"  --vlan ID               802.1Q VLAN id of all frames\n"
 	"  --socket PATH           the socket that programs attach to\n"
 	"  --socket-mode OCTAL     permissions of the socket (default 0600)\n"
@@ -218,6 +221,13 @@ static const char *read_netdev_driver(void *driver, const char *value)
 	return "must be af_packet or af_xdp";
 }
 
+static const char *read_offload(void *offloads, const char *value)
+{
+	return offload_parse(value, offloads)
+		       ? NULL
+		       : "must be a list of ipv4-cksum and vlan, or all, or none";
+}
+
 static const char *read_confine(void *unconfined, const char *value)
 {
 	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
@@ -251,7 +261,7 @@ static const char *read_log(void *level, const char *value)
 					 "notice, info or debug";
 }
 
-#define ROWS 20 /* the end counted */
+#define ROWS 21 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -266,6 +276,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "gateway", .read = read_gateway, .into = r },
 		{ "mtu", .u16 = &e->mtu, .least = 336, .most = 9978 },
 		{ "descriptors", .u16 = &o->descriptors, .least = 32, .most = 32768 },
+		{ "offload", .read = read_offload, .into = &o->offloads },
 		{ "vlan", .u16 = &e->vlan, .least = 1, .most = 4094 },
 		{ "socket", .name_of = o->socket, .size = sizeof(o->socket) },
 		{ "socket-mode", .read = read_socket_mode, .into = &e->socket_mode },
@@ -388,6 +399,8 @@ static int check_together(struct reader *r)
 			     "--gateway needs --port: without a port no packet leaves");
 	if (o->descriptors != 0 && o->port[0] == '\0')
 		return wrong(r, "descriptors", "netdev", "--descriptors needs --port");
+	if (o->offloads != 0 && o->port[0] == '\0')
+		return wrong(r, "offload", "netdev", "--offload needs --port");
 	if (!wire && o->engine.vlan != 0)
 		return wrong(r, "vlan", "vlan", "--vlan %u needs --port or --netdev",
 			     o->engine.vlan);

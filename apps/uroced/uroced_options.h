@@ -18,6 +18,7 @@ struct uroced_options {
 	char port[64]; /* "": none */
 	char kernel_interface[16]; /* "": none */
 	uint16_t descriptors; /* of each ring of the port; 0: the driver's choice */
+	uint32_t offloads; /* OFFLOAD_* that the port is to do if it announces them */
 	char socket[108]; /* "": the default path */
 	char config[4096];
 	char cmdline_file[4096]; /* "": none */

@@ -149,12 +149,23 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	return o->engine.port == NULL;
 }
 
+/* Who asks for offloads wants to know which ones this port has. */
+static void say_offloads(const struct uroced_options *o)
+{
+	char text[OFFLOAD_TEXT];
+
+	offload_describe(o->offloads, port_of_program(o->engine.port)->offloads, text);
+	if (text[0] != '\0')
+		SAY(NOTICE, "%s: offload %s", o->port, text);
+}
+
 static int open_named_port(struct uroced_options *o, uint32_t lcores)
 {
 	struct ethdev_options e = { .name = o->port,
 				    .queues = (uint16_t)lcores,
 				    .mtu = o->engine.mtu,
 				    .descriptors = o->descriptors,
+				    .offloads = o->offloads,
 				    .socket = SOCKET_ID_ANY };
 	char why[512], names[128];
 	uint16_t id;
@@ -181,9 +192,10 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 	o->engine.port = port_for_program(ethdev_open(&e, why, sizeof(why)));
 	if (o->engine.port == NULL)
 		SAY(ERR, "%s", why);
-	if (o->engine.port != NULL && o->kernel_interface[0] != '\0')
-		return give_addresses(o);
-	return o->engine.port == NULL;
+	if (o->engine.port == NULL)
+		return 1;
+	say_offloads(o);
+	return o->kernel_interface[0] != '\0' ? give_addresses(o) : 0;
 }
 
 /* Frames that an lcore reads on another node than that of the card come over the link between both. */

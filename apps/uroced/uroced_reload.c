@@ -46,6 +46,7 @@ static const struct {
 	OWN("gateway", engine.gateway),
 	OWN("mtu", engine.mtu),
 	OWN("descriptors", descriptors),
+	OWN("offload", offloads),
 	OWN("vlan", engine.vlan),
 	OWN("socket", socket),
 	OWN("exit-when-idle", engine.exit_when_idle),

@@ -10,6 +10,7 @@
 #include "config/limits.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/log.h"
+#include "drivers/offload.h"
 #include "drivers/port.h"
 #include "engine/address.h"
 #include "engine/port.h"
@@ -63,6 +64,15 @@ static void show_descriptors(const struct uroced_options *o)
 		number_row("descriptors", o->descriptors);
 }
 
+static void show_offloads(const struct uroced_options *o)
+{
+	const struct port *p = port_of_program(o->engine.port);
+	char text[OFFLOAD_TEXT];
+
+	offload_describe(o->offloads, p != NULL ? p->offloads : 0, text);
+	row("offload", text);
+}
+
 static void show_socket(const struct uroced_options *o)
 {
 	char text[24] = "";
@@ -92,6 +102,7 @@ void console_show_config(void)
 								 : "af_packet");
 	row("port", o->port);
 	show_descriptors(o);
+	show_offloads(o);
 	row("kernel-interface", o->kernel_interface);
 	addresses_row("ip", e->address, e->addresses, wire ? "of the interface" : "of this host");
 	addresses_row("gateway", e->gateway, e->gateways, NULL);

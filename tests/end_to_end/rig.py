@@ -387,14 +387,14 @@ def huge_pages(build):
         count.write_text(before)  # pages in use stay until the engine ends
 
 
-def tap(build):
+def tap(build, options=()):
     """(b) Two engines on taps, each bridged to an end of a veth pair."""
     rig = two_namespaces(build)
     rig.veth("wire", 1500)
     for side in "ab":
         v4, v6 = ADDRESS[side]
         rig.engine(side, ["--vdev=net_tap0,iface=utap0"],
-                   ["--port", "net_tap0", "--ip", f"{v4}/24,{v6}/64"])
+                   ["--port", "net_tap0", "--ip", f"{v4}/24,{v6}/64", *options])
         rig.ip(side, "link", "add", "br0", "type", "bridge", "forward_delay", "0")
         for iface in ("utap0", "wire"):
             rig.ip(side, "link", "set", iface, "master", "br0")
@@ -434,7 +434,7 @@ def netdev(build, mtu, driver="af_packet"):
     return rig
 
 
-def memif(build):
+def memif(build, options=()):
     """(c) Two engines connected by memif."""
     rig = two_namespaces(build)
     path = rig.folder / "memif.sock"
@@ -442,7 +442,7 @@ def memif(build):
         v4, v6 = ADDRESS[side]
         rig.engine(side, [f"--vdev=net_memif0,role={role},socket={path},socket-abstract=no,"
                           f"bsize=8192,rsize=11"],
-                   ["--port", "net_memif0", "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200"])
+                   ["--port", "net_memif0", "--ip", f"{v4}/24,{v6}/64", "--mtu", "4200", *options])
     for side in "ab":
         wait_until(f"the link of memif side {side}", 20,
                    lambda: rig.statistics(side)["active"], 0.05)

@@ -24,6 +24,7 @@ import connections
 import devices
 import faults
 import kernel_interface
+import offloads
 import own_programs
 import privileges
 import programs
@@ -95,6 +96,8 @@ def all_cases():
     yield Case("faults/files-of-an-engine", None, devices.engine_ends, True)
     for name, run in [*faults.CASES, *bad_wire.CASES, *own_programs.CASES]:
         yield Case(f"faults/{name}", None, run, name not in bad_wire.LONG)
+    for name, run in offloads.CASES:
+        yield Case(f"offloads/{name}", None, run, True)
     for name, run in privileges.CASES:
         yield Case(f"privileges/{name}", None, run, True)
 

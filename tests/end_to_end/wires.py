@@ -78,8 +78,8 @@ def captured_pairs(rig, lines, family):
     return text, capture.stop()
 
 
-def dissect(path, *fields):
-    words = ["tshark", "-r", str(path), "-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]
+def dissect(path, *fields, options=()):
+    words = ["tshark", "-r", str(path), *options, "-T", "fields", "-E", "separator=;", "-E", "occurrence=f"]
     for field in fields:
         words += ["-e", field]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)

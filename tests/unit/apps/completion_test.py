@@ -84,6 +84,8 @@ class Completion(unittest.TestCase):
     def test_values(self):
         self.becomes("uroced -- --idle ad", "uroced -- --idle adaptive ")
         self.becomes("uroced -- --confine of", "uroced -- --confine off ")
+        self.becomes("uroced -- --offload ipv", "uroced -- --offload ipv4-cksum ")
+        self.becomes("uroced -- --offload vlan,ipv", "uroced -- --offload vlan,ipv4-cksum ")
         self.becomes("uroced -- --netdev l", "uroced -- --netdev lo ")
         self.becomes("uroce doctor --port l", "uroce doctor --port lo ")
 

@@ -8,8 +8,9 @@
 
 #include "apps/uroced/uroced_options.h"
 #include "base/bits.h"
+#include "drivers/offload.h"
 
-#define WORDS_MAX 10
+#define WORDS_MAX 11
 
 static const struct {
 	const char *words[WORDS_MAX];
@@ -102,6 +103,15 @@ static const struct {
 	{ { "--descriptors", "512", "--netdev", "e" },
 	  OPTIONS_USAGE,
 	  "--descriptors needs --port" },
+	{ { "--port", "p0", "--ip", "10.0.0.1/8", "--offload", "ipv4-cksum,vlan" },
+	  OPTIONS_OK,
+	  NULL },
+	{ { "--netdev", "e", "--offload", "none" }, OPTIONS_OK, NULL },
+	{ { "--offload", "checksums" },
+	  OPTIONS_USAGE,
+	  "--offload checksums: must be a list of ipv4-cksum and vlan, or all, or none" },
+	{ { "--offload", "vlan" }, OPTIONS_USAGE, "--offload needs --port" },
+	{ { "--netdev", "e", "--offload", "all" }, OPTIONS_USAGE, "--offload needs --port" },
 	{ { "--vlan", "4095" }, OPTIONS_USAGE, "1 .. 4094" },
 	{ { "--socket-mode", "9" }, OPTIONS_USAGE, "octal" },
 	{ { "--socket-mode", "7777" }, OPTIONS_USAGE, "octal" },
@@ -145,8 +155,8 @@ Test(uroced_options, table)
 Test(uroced_options, values_arrive)
 {
 	const char *const words[WORDS_MAX] = {
-		"--port", "p0", "--ip",	      "10.1.2.3/24,fd00::5/64", "--mtu", "4200", "--vlan",
-		"9",	  "-i", "--idle=spin"
+		"--port", "p0", "--ip",	       "10.1.2.3/24,fd00::5/64", "--mtu", "4200", "--vlan",
+		"9",	  "-i", "--idle=spin", "--offload=vlan"
 	};
 	struct uroced_options o;
 	char why[256];
@@ -162,6 +172,7 @@ Test(uroced_options, values_arrive)
 	cr_assert_eq(o.engine.mtu, 4200);
 	cr_assert_eq(o.engine.vlan, 9);
 	cr_assert(o.interactive && !o.engine.adaptive);
+	cr_assert_eq(o.offloads, OFFLOAD_VLAN_TX | OFFLOAD_VLAN_RX);
 	cr_assert_eq(o.engine.socket_gid, -1);
 }
 
