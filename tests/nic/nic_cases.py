@@ -16,6 +16,8 @@ PLAIN = Setup()
 JUMBO = Setup(mtu=4200)
 LCORES = Setup(mtu=4200, lcores="0,1")
 VLAN = Setup(mtu=4200, addresses="10.7.1.2/24,fd07:1::2/64", options=("--vlan", "7"))
+OFFLOAD = Setup(mtu=4200, options=("--offload", "all"))
+VLAN_OFFLOAD = Setup(mtu=4200, addresses="10.7.1.2/24,fd07:1::2/64", options=("--vlan", "7", "--offload", "all"))
 KERNEL = Setup(mtu=4200, options=("--kernel-interface", "eth9"))
 
 
@@ -82,6 +84,8 @@ CASES = [
     Case("wire/frames-v4", JUMBO, wire_cases.frames("v4")),
     Case("wire/frames-v6", JUMBO, wire_cases.frames("v6")),
     Case("wire/vlan", VLAN, wire_cases.vlan),
+    Case("wire/offloads-v4", OFFLOAD, wire_cases.offloads),
+    Case("wire/vlan-offload", VLAN_OFFLOAD, wire_cases.vlan_offload),
     Case("wire/multicast-v4-in", PLAIN, wire_cases.multicast("v4", "server")),
     Case("wire/multicast-v4-out", PLAIN, wire_cases.multicast("v4", "client")),
     Case("wire/multicast-v6-in", PLAIN, wire_cases.multicast("v6", "server")),

@@ -11,16 +11,19 @@ class Nic:
     driver: str  # DPDK's
     options: str = ""
     queues: int = 1
+    offload: str = "ipv4-cksum (tx software, rx software), vlan (tx port, rx port)"  # of uroced --offload all
     express: bool = True  # PCI Express: behind a port that it can be taken out of
     kernel: str = ""  # the kernel's driver
 
 
+BOTH = "ipv4-cksum (tx port, rx port), vlan (tx port, rx port)"
+
 NICS = {nic.name: nic for nic in (
-    Nic("e1000e", "net_e1000_em", kernel="e1000e"),
+    Nic("e1000e", "net_e1000_em", offload=BOTH, kernel="e1000e"),
     Nic("vmxnet3", "net_vmxnet3", kernel="vmxnet3"),
     # The driver needs modern virtio behind an IOMMU. With rss=on QEMU 7.2 stops receiving on some
     # queues: it cannot load its BPF program and spreads by itself.
     Nic("virtio-net-pci", "net_virtio",
         "iommu_platform=on,disable-legacy=on,rx_queue_size=1024,mq=on,vectors=6", 2, kernel="virtio-pci"),
-    Nic("e1000", "net_e1000_em", express=False, kernel="e1000"),
+    Nic("e1000", "net_e1000_em", offload=BOTH, express=False, kernel="e1000"),
 )}

@@ -4,8 +4,10 @@
 import contextlib
 import signal
 import subprocess
+import sys
 
-from rig import ROOT, Failure, Process, af_packet
+from inject import cnp
+from rig import ROOT, Failure, Process, af_packet, wait_until
 
 MGID = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:239:7:8:9",
         "v6": "255:21:0:0:0:0:0:0:0:0:0:0:7:8:9:10"}
@@ -52,8 +54,13 @@ def tshark(path, show, *options):
     return done.stdout.splitlines()
 
 
-def right(path, family):
-    """Every RoCE frame has the right ICRC, lengths and checksums, by two independent readers."""
+CARD = {"v4": "ip.src == 10.7.0.2", "v6": "ipv6.src == fd07::2"}
+CARD_IN_VLAN = {"v4": "ip.src == 10.7.1.2", "v6": "ipv6.src == fd07:1::2"}
+
+
+def right(path, source):
+    """Every RoCE frame has the right ICRC, lengths and checksums, by two independent readers. How many
+    of them the display filter `source` shows."""
     done = subprocess.run([str(ROOT / "tests/vectors/verify_icrc.py"), path], capture_output=True,
                           text=True, timeout=300)
     if done.returncode != 0:
@@ -63,10 +70,9 @@ def right(path, family):
                        f"udp.length.bad || _ws.malformed)")
     if bad:
         raise Failure(f"tshark finds fault with {len(bad)} frames: {bad[0].strip()}")
-    address = {"v4": "ip.src == 10.7.0.2", "v6": "ipv6.src == fd07::2"}[family]
-    sent = len(tshark(path, f"{roce} && infiniband && {address}"))
+    sent = len(tshark(path, f"{roce} && infiniband && {source}"))
     if sent == 0:
-        raise Failure("the capture has no RoCE frame of the card")
+        raise Failure(f"the capture has no RoCE frame of the card with {source}")
     return f"{sent} frames of the card"
 
 
@@ -76,27 +82,99 @@ def frames(family):
             for line in ("ib_write_bw -s 20000 -n 20 -b", "ib_read_bw -s 9000 -n 20 -b",
                          "ib_atomic_bw -n 50", "ib_send_bw -s 777 -n 40 -b"):
                 wire.pair(line, family, "client")
-        return right(path, family)
+        return right(path, CARD[family])
     return run
 
 
-def vlan(wire):
-    """Both engines tag by themselves."""
+@contextlib.contextmanager
+def engine_in_vlan(wire):
+    """An engine of this host, which tags by itself, as side v."""
     wire.rig.place["v"] = "a"
     engine = wire.rig.engine("v", [af_packet(wire.tap, 4200)],
                              ["--port", "net_af_packet0", "--mtu", "4200", "--vlan", "7",
                               "--ip", "10.7.1.1/24,fd07:1::1/64"])
     try:
-        with captured(wire) as path:
-            remark = wire.measured("ib_write_bw -s 20000 -n 40 -b", "v4", "client", side="v")
-            wire.pair("ib_send_bw -s 20000 -n 40", "v6", "server", side="v")
-        for address in ("ip.src == 10.7.1.2", "ipv6.src == fd07:1::2"):
-            if not tshark(path, f"vlan.id == 7 && udp.dstport == 4791 && {address}"):
-                raise Failure(f"no frame of the card has the tag and {address}")
-        return remark
+        yield
     finally:
         del wire.rig.engines["v"]
         engine.end()
+
+
+def vlan(wire):
+    """Both engines tag by themselves."""
+    with engine_in_vlan(wire), captured(wire) as path:
+        remark = wire.measured("ib_write_bw -s 20000 -n 40 -b", "v4", "client", side="v")
+        wire.pair("ib_send_bw -s 20000 -n 40", "v6", "server", side="v")
+    for source in CARD_IN_VLAN.values():
+        right(path, f"vlan.id == 7 && {source}")
+    return remark
+
+
+# -- offloads ------------------------------------------------------------------------------------
+
+SEND = """import socket, sys
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((sys.argv[1], 0))
+for frame in sys.argv[2:]:
+    out.send(bytes.fromhex(frame))
+"""
+COUNT = 5
+OURS_MAC = "020000000101"
+
+
+def to_card(wire, packet, tag=""):
+    """An IPv4 packet in a frame, as hexadecimal text."""
+    return f"{wire.guest.card.mac.replace(':', '')}{OURS_MAC}{tag}0800{packet.hex()}"
+
+
+def arrive(wire, frames, expected):
+    """Sends frames to the card, each COUNT times; that many more are counted under each of these reasons."""
+    before = wire.guest.statistics()["by_reason"]
+    subprocess.run([*wire.rig.inside("a"), sys.executable, "-c", SEND, wire.tap, *(frames * COUNT)],
+                   check=True, timeout=30)
+
+    def counted():
+        now = wire.guest.statistics()["by_reason"]
+        return all(now[reason] - before[reason] == COUNT for reason in expected)
+    wait_until(f"{COUNT} more frames under each of {', '.join(expected)}", 30, counted, 0.2)
+
+
+def says_offload(wire):
+    wire.guest.says(wire.guest.engine, f"offload {wire.nic.offload}", 10)
+
+
+def offloads(wire):
+    """Where the card makes the IPv4 checksum, the driver gets frames with 0 in its place."""
+    says_offload(wire)
+    with captured(wire) as path:
+        for line in ("ib_write_bw -s 20000 -n 20 -b", "ib_read_bw -s 9000 -n 20 -b", "ib_atomic_bw -n 50",
+                     "ib_send_bw -s 777 -n 40 -b"):
+            wire.pair(line, "v4", "client")
+        wire.pair("ib_send_bw -s 777 -n 40 -b", "v6", "client")
+    sent = right(path, CARD["v4"])
+    right(path, CARD["v6"])
+    good = cnp("10.7.0.1", "10.7.0.2", 0xfffff0, 0)
+    wrong = good[:10] + bytes([good[10] ^ 1]) + good[11:]
+    arrive(wire, [to_card(wire, good), to_card(wire, wrong)], ["qpn_unknown", "ip_checksum"])
+    return sent
+
+
+def vlan_offload(wire):
+    """The card puts the tag in and takes it out; priorities stay, and other VLANs stay away."""
+    says_offload(wire)
+    with engine_in_vlan(wire), captured(wire) as path:
+        wire.pair("ib_write_bw -s 20000 -n 40 -b --sl 5", "v4", "client", side="v")
+        wire.pair("ib_send_bw -s 20000 -n 40 -b", "v6", "server", side="v")
+    sent = right(path, f"vlan.id == 7 && vlan.priority == 5 && {CARD_IN_VLAN['v4']}")
+    right(path, f"vlan.id == 7 && {CARD_IN_VLAN['v6']}")
+    bare = tshark(path, "udp.dstport == 4791 && !vlan")
+    if bare:
+        raise Failure(f"{len(bare)} RoCE frames have no tag")
+    packet = cnp("10.7.1.1", "10.7.1.2", 0xfffff0, 0)
+    # virtio-net drops the other VLAN by itself
+    others = [] if wire.nic.driver == "net_virtio" else [to_card(wire, packet, "81000008")]
+    arrive(wire, [to_card(wire, packet, "8100a007"), *others], ["qpn_unknown", *["vlan_tag" for _ in others]])
+    return sent
 
 
 def multicast(family, role):
