@@ -127,26 +127,41 @@ static bool may_be_device(const char *value)
 
 /* ---- devices of --vdev ---- */
 
-/* Drivers that let an argument pass that they do not know, and all others of the device with it. */
-static const struct {
+/*
+ * Drivers that let an argument pass that they do not know, and all others of the device with it, or that refuse it
+ * without saying which it is; and that read numbers with atoi(), or do not say what is wrong with them.
+ */
+struct driver {
 	const char *name;
 	const char *keys;
-} careless[] = {
-	{ "net_memif", "id role bsize rsize socket socket-abstract owner-uid owner-gid mac "
-		       "zero-copy secret" },
-	{ "net_tap", "iface remote mac" },
-	{ "net_ring", "nodeaction internal" },
+	const char *numbers; /* those of them whose values are numbers */
 };
 
-/* The keys of this device's driver, behind each other; NULL: it looks itself. */
-static const char *keys_of(const char *device)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(careless); i++) {
-		size_t n = strlen(careless[i].name);
+static const struct driver silent[] = {
+	{ "net_af_packet", "iface qpairs blocksz framesz framecnt qdisc_bypass",
+	  "qpairs blocksz framesz framecnt qdisc_bypass" },
+	{ "net_af_xdp", "iface start_queue queue_count shared_umem xdp_prog busy_budget force_copy",
+	  "start_queue queue_count shared_umem busy_budget force_copy" },
+	{ "net_memif",
+	  "id role bsize rsize socket socket-abstract owner-uid owner-gid mac "
+	  "zero-copy secret",
+	  "id bsize rsize owner-uid owner-gid" },
+	{ "net_null", "size copy no-rx", "size copy no-rx" },
+	{ "net_pcap", "rx_pcap tx_pcap rx_iface rx_iface_in tx_iface iface phy_mac infinite_rx",
+	  "phy_mac infinite_rx" },
+	{ "net_ring", "nodeaction internal", "" },
+	{ "net_tap", "iface remote mac", "" },
+};
 
-		if (strncmp(device, careless[i].name, n) == 0 &&
+/* This device's driver; NULL: it looks itself. */
+static const struct driver *driver_of(const char *device)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(silent); i++) {
+		size_t n = strlen(silent[i].name);
+
+		if (strncmp(device, silent[i].name, n) == 0 &&
 		    strspn(device + n, "0123456789") == strcspn(device + n, ","))
-			return careless[i].keys;
+			return &silent[i];
 	}
 	return NULL;
 }
@@ -176,10 +191,39 @@ static size_t argument_length(const char *text)
 	return n;
 }
 
-/* DPDK's drivers crash with a key that has no value. */
+static bool is_numeric(const char *text, size_t length)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%.*s", (int)MIN_OF(length, sizeof(number) - 1), text);
+	return matches("^(0[xX][0-9a-fA-F]+|[0-9]+)$", number) && length < sizeof(number);
+}
+
+/* What is wrong with an argument of n octets, whose key has so many. False: nothing. */
+static bool wrong_argument(const struct driver *d, const char *at, size_t n, size_t key, char *text,
+			   size_t size)
+{
+	/* DPDK's drivers crash with a key that has no value */
+	if (key >= n)
+		snprintf(text, size, "'%.*s' has no value, as in key=value", (int)MIN_OF(n, 40),
+			 at);
+	else if (d == NULL || at[key] != '=')
+		return false;
+	else if (!is_listed(d->keys, at, key))
+		snprintf(text, size, "'%.*s' is not one of this driver's arguments: %s",
+			 (int)MIN_OF(key, 40), at, d->keys);
+	else if (is_listed(d->numbers, at, key) && !is_numeric(at + key + 1, n - key - 1))
+		snprintf(text, size, "'%.*s': %.*s must be a number", (int)MIN_OF(n, 40), at,
+			 (int)key, at);
+	else
+		return false;
+	return true;
+}
+
 static const char *wrong_device(const char *value, char *text, size_t size)
 {
-	const char *keys = keys_of(value), *at = value + strcspn(value, ",");
+	const struct driver *driver = driver_of(value);
+	const char *at = value + strcspn(value, ",");
 
 	if (at == value)
 		return "must be a driver with a number and its arguments, as in "
@@ -187,15 +231,7 @@ static const char *wrong_device(const char *value, char *text, size_t size)
 	while (*at++ == ',') {
 		size_t n = argument_length(at), key = strcspn(at, "=([,");
 
-		if (n > 0 && key >= n)
-			snprintf(text, size, "'%.*s' has no value, as in key=value",
-				 (int)MIN_OF(n, 40), at);
-		else if (n > 0 && at[key] == '=' && keys != NULL && !is_listed(keys, at, key))
-			snprintf(text, size, "'%.*s' is not one of this driver's arguments: %s",
-				 (int)MIN_OF(key, 40), at, keys);
-		else
-			key = 0;
-		if (key > 0 && n > 0)
+		if (n > 0 && wrong_argument(driver, at, n, key, text, size))
 			return text;
 		at += n;
 	}

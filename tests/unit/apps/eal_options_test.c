@@ -72,6 +72,18 @@ static const struct {
 	{ { "--vdev=net_memif0,role=server,sokcet=/x" },
 	  "--vdev net_memif0,role=server,sokcet=/x: 'sokcet' is not one of this driver's arguments: "
 	  "id role bsize rsize socket socket-abstract owner-uid owner-gid mac zero-copy secret" },
+	{ { "--vdev=net_null0,nonsense=1" },
+	  "--vdev net_null0,nonsense=1: 'nonsense' is not one of this driver's arguments: size copy "
+	  "no-rx" },
+	{ { "--vdev=net_null0,size=abc" },
+	  "--vdev net_null0,size=abc: 'size=abc': size must be a number" },
+	{ { "--vdev=net_memif0,bsize=2k,role=server" },
+	  "--vdev net_memif0,bsize=2k,role=server: 'bsize=2k': bsize must be a number" },
+	{ { "--vdev=net_af_packet0,iface=lo,nope=1" },
+	  "--vdev net_af_packet0,iface=lo,nope=1: 'nope' is not one of this driver's arguments: "
+	  "iface qpairs " },
+	{ { "--vdev=net_pcap0,iface=lo,infinite_rx=" },
+	  "--vdev net_pcap0,iface=lo,infinite_rx=: 'infinite_rx=': infinite_rx must be a number" },
 	{ { "--vdev=net_tap,ifce=x" }, "--vdev net_tap,ifce=x: 'ifce' is not " },
 	{ { "-a", "99:99.9" }, "-a 99:99.9: must be a PCI device, such as 0000:03:00.0, or " },
 	{ { "--allow=00:00" }, "--allow 00:00: " },
