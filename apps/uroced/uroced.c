@@ -431,6 +431,7 @@ int main(int argc, char **argv)
 	runtime_folder_hold(rte_eal_get_runtime_dir());
 	if (status != 0)
 		return status;
+	start_eal_say(&eal, uroced_port_is_missing(&options));
 	if (eal.fell_back)
 		SAY(NOTICE, "no free hugepages: using ordinary memory (--no-huge -m 512)");
 	runtime_folder_remove_dead(rte_eal_get_runtime_dir());

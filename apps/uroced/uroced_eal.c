@@ -38,6 +38,7 @@ struct stream {
 
 static struct stream usage = { STDOUT_FILENO, -1, -1 }; /* EAL's answer to a wrong option */
 static struct stream said = { STDERR_FILENO, -1, -1 };
+static char *kept; /* of a start that went well; NULL: nothing */
 
 static void keep(struct stream *s)
 {
@@ -321,11 +322,28 @@ int start_eal(struct eal_arguments *eal)
 		status = refuse(&as_given, words, list, given, rte_errno);
 	else
 		status = check_taken(eal, taken, words, given);
-	if (status == 0 && words != NULL)
-		fputs(words, stderr);
 	if (taken >= 0 && status != 0)
 		rte_eal_cleanup();
-	free(words);
+	if (status == 0)
+		kept = words;
+	else
+		free(words);
 	free(list);
 	return status;
+}
+
+static bool asks_for_more(const struct eal_arguments *eal)
+{
+	for (int i = eal->given; i < eal->argc; i++)
+		if (strncmp(eal->argv[i], "--log-level", strlen("--log-level")) == 0)
+			return true;
+	return false;
+}
+
+void start_eal_say(const struct eal_arguments *eal, bool explained)
+{
+	if (kept != NULL && (!explained || asks_for_more(eal)))
+		fputs(kept, stderr);
+	free(kept);
+	kept = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The start of EAL. What EAL, its drivers and getopt say meanwhile is kept. If all goes well it follows
- * on stderr; if an option is wrong, one line has what it comes to.
+ * on stderr; if an option is wrong, or there is no such port, one line has what it comes to.
  */
 #ifndef APPS_UROCED_EAL_H
 #define APPS_UROCED_EAL_H
@@ -10,5 +10,10 @@
 
 /* 0, OPTIONS_USAGE if an option is wrong, or 1. */
 int start_eal(struct eal_arguments *eal);
+/*
+ * After a start that went well: prints what was kept, unless `explained` says that another line has what it comes to.
+ * A user who asked for a --log-level gets all of it.
+ */
+void start_eal_say(const struct eal_arguments *eal, bool explained);
 
 #endif

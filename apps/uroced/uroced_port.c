@@ -198,6 +198,15 @@ static int open_named_port(struct uroced_options *o, uint32_t lcores)
 	return o->kernel_interface[0] != '\0' ? give_addresses(o) : 0;
 }
 
+bool uroced_port_is_missing(const struct uroced_options *o)
+{
+	char why[512];
+	uint16_t id;
+
+	return o->port[0] != '\0' && rte_eth_dev_get_port_by_name(o->port, &id) != 0 &&
+	       ethdev_why_missing(o->port, why, sizeof(why));
+}
+
 /* Frames that an lcore reads on another node than that of the card come over the link between both. */
 static void look_at_nodes(const struct uroced_options *o)
 {

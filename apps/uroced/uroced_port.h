@@ -12,6 +12,8 @@
  * be, else 1.
  */
 int uroced_open_port(struct uroced_options *o, uint32_t lcores);
+/* --port names a device that DPDK did not take, and uroced_open_port() will say why. */
+bool uroced_port_is_missing(const struct uroced_options *o);
 
 /*
  * Whether another engine has one of the devices. Before EAL makes them: that may harm the engine

@@ -32,7 +32,7 @@ def refused(wire, words, *texts):
     if status in (0, "timeout") or status < 0:
         raise Failure(f"uroced ended with {status}: {lines[-1]}")
     own = [line for line in lines if line.startswith("uroced: ")]
-    if len(own) != 1:
+    if len(own) != 1 or any(line.startswith("EAL: ") for line in lines):
         raise Failure(f"uroced did not say one line: {' / '.join(lines[-4:])}")
     for text in texts:
         if text not in own[0]:
