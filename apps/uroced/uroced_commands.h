@@ -22,6 +22,19 @@ struct words {
 #define ANY_WORD NULL
 
 /*
+ * Whether a command takes these values, as far as that does not depend on what the engine is doing. If not, it has
+ * called console_fail(). A file of commands is checked so before its first line is executed.
+ */
+struct values {
+	bool (*right)(const struct words *w);
+};
+#define VALUES(check)            \
+	.data = &(struct values) \
+	{                        \
+		check            \
+	}
+
+/*
  * rte_cmdline tells commands nothing of where they stand, so this is global. It belongs to the main
  * thread.
  */

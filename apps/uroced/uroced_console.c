@@ -193,6 +193,23 @@ void console_close(void)
 
 /* ---- files ---- */
 
+/* Calls console_fail() if the line is a command that does not take its values. */
+static void check_values(const char *line)
+{
+	const cmdline_parse_inst_t *command = explain_command(context, line);
+	const struct values *values = command == NULL ? NULL : command->data;
+	struct words w;
+
+	if (values == NULL)
+		return;
+	for (uint32_t n = 0; command->tokens[n] != NULL; n++) {
+		line += strspn(line, " \t");
+		line += cmdline_parse_string(command->tokens[n], line, w.word[n],
+					     sizeof(w.word[n]));
+	}
+	values->right(&w);
+}
+
 /* A line of the file; `execute`: or it is only checked. Returns what is wrong, or NULL. */
 static const char *take_line(char *line, bool execute)
 {
@@ -204,8 +221,8 @@ static const char *take_line(char *line, bool execute)
 	console.failed[0] = '\0';
 	if (execute)
 		cmdline_parse(script, line);
-	else
-		explain_line(context, line, console.failed, sizeof(console.failed));
+	else if (!explain_line(context, line, console.failed, sizeof(console.failed)))
+		check_values(line);
 	return console.failed[0] != '\0' ? console.failed : NULL;
 }
 

@@ -139,6 +139,23 @@ static void say(const struct choices *c, const char *line, const char *at, char 
 			 at, accepted);
 }
 
+static bool is_whole(const cmdline_parse_inst_t *command, uint32_t n, const char *at)
+{
+	return n > 0 && command->tokens[n] == NULL && cmdline_isendoftoken(*at);
+}
+
+const cmdline_parse_inst_t *explain_command(cmdline_parse_ctx_t *commands, const char *line)
+{
+	for (cmdline_parse_ctx_t *i = commands; *i != NULL; i++) {
+		const char *at = line;
+		uint32_t n = is_words(*i) ? follow(*i, &at) : 0;
+
+		if (is_whole(*i, n, at))
+			return *i;
+	}
+	return NULL;
+}
+
 bool explain_line(cmdline_parse_ctx_t *commands, const char *line, char *why, size_t why_size)
 {
 	struct choices c = { .count = 0 };
@@ -152,7 +169,7 @@ bool explain_line(cmdline_parse_ctx_t *commands, const char *line, char *why, si
 		const char *at = line;
 		uint32_t n = is_words(*i) ? follow(*i, &at) : 0;
 
-		if (n > 0 && (*i)->tokens[n] == NULL && cmdline_isendoftoken(*at))
+		if (is_whole(*i, n, at))
 			return false;
 		if (n > most) {
 			most = n;

@@ -17,5 +17,7 @@
  * (cmdline_parse_string.h); others are passed over. Their help_str begins with the words and a colon.
  */
 bool explain_line(cmdline_parse_ctx_t *commands, const char *line, char *why, size_t why_size);
+/* The command that the line is; NULL: none of these. */
+const cmdline_parse_inst_t *explain_command(cmdline_parse_ctx_t *commands, const char *line);
 
 #endif

@@ -77,9 +77,54 @@ static void show_impair(void *parsed, struct cmdline *cl, void *data)
 	show_rate(r);
 }
 
-static void refuse(const struct words *w, const char *accepted)
+/* `right`: the value is accepted. */
+static bool accept(const struct words *w, bool right, const char *accepted)
 {
-	console_fail("set impair %s %s: must be %s", w->word[2], w->word[3], accepted);
+	if (!right)
+		console_fail("set impair %s %s: must be %s", w->word[2], w->word[3], accepted);
+	return right;
+}
+
+static bool off(const struct words *w)
+{
+	return strcmp(w->word[3], "off") == 0;
+}
+
+static bool chance_is_right(const struct words *w)
+{
+	uint64_t v;
+
+	return accept(w, impair_read_chance(w->word[3], &v), IMPAIR_CHANCE_ACCEPTED);
+}
+
+static bool delay_is_right(const struct words *w)
+{
+	uint64_t v;
+
+	return accept(w, impair_read_delay(w->word[3], &v), IMPAIR_DELAY_ACCEPTED);
+}
+
+static bool rate_is_right(const struct words *w)
+{
+	uint64_t v;
+
+	return accept(w, off(w) || impair_read_rate(w->word[3], &v),
+		      "off, or " IMPAIR_RATE_ACCEPTED);
+}
+
+static bool queue_is_right(const struct words *w)
+{
+	uint64_t v;
+
+	return accept(w, impair_read_octets(w->word[3], &v), IMPAIR_OCTETS_ACCEPTED);
+}
+
+static bool ecn_is_right(const struct words *w)
+{
+	uint64_t v;
+
+	return accept(w, off(w) || impair_read_octets(w->word[3], &v),
+		      "off, or " IMPAIR_OCTETS_ACCEPTED);
 }
 
 static void set_impair(void *parsed, struct cmdline *cl, void *data)
@@ -88,12 +133,9 @@ static void set_impair(void *parsed, struct cmdline *cl, void *data)
 	struct impair_rules *r = rules();
 	uint64_t threshold;
 
-	if (r == NULL)
+	if (r == NULL || !chance_is_right(w))
 		return;
-	if (!impair_read_chance(w->word[3], &threshold)) {
-		refuse(w, IMPAIR_CHANCE_ACCEPTED);
-		return;
-	}
+	impair_read_chance(w->word[3], &threshold);
 	for (size_t i = 0; i < ARRAY_SIZE(chances); i++)
 		if (strcmp(w->word[2], chances[i].name) == 0)
 			impair_rule_set(rule_at(r, chances[i].offset), threshold);
@@ -105,17 +147,10 @@ static void set_impair_delay(void *parsed, struct cmdline *cl, void *data)
 	struct impair_rules *r = rules();
 	uint64_t us;
 
-	if (r == NULL)
+	if (r == NULL || !delay_is_right(w))
 		return;
-	if (impair_read_delay(w->word[3], &us))
-		impair_rule_set(&r->delay, us * (rte_get_tsc_hz() / 1000000));
-	else
-		refuse(w, IMPAIR_DELAY_ACCEPTED);
-}
-
-static bool off(const struct words *w)
-{
-	return strcmp(w->word[3], "off") == 0;
+	impair_read_delay(w->word[3], &us);
+	impair_rule_set(&r->delay, us * (rte_get_tsc_hz() / 1000000));
 }
 
 /* Without a rate nothing waits: its buffer goes with it. */
@@ -125,12 +160,10 @@ static void set_impair_rate(void *parsed, struct cmdline *cl, void *data)
 	struct impair_rules *r = rules();
 	uint64_t rate = 0;
 
-	if (r == NULL)
+	if (r == NULL || !rate_is_right(w))
 		return;
-	if (!off(w) && !impair_read_rate(w->word[3], &rate)) {
-		refuse(w, "off, or " IMPAIR_RATE_ACCEPTED);
-		return;
-	}
+	if (!off(w))
+		impair_read_rate(w->word[3], &rate);
 	impair_rule_set(&r->rate, rate);
 	if (rate != 0)
 		return;
@@ -156,11 +189,10 @@ static void set_impair_queue(void *parsed, struct cmdline *cl, void *data)
 	struct impair_rules *r = rules_with_rate(w);
 	uint64_t octets;
 
-	if (r == NULL)
+	if (r == NULL || !queue_is_right(w))
 		return;
-	if (!impair_read_octets(w->word[3], &octets))
-		refuse(w, IMPAIR_OCTETS_ACCEPTED);
-	else if (r->ecn != UINT64_MAX && octets <= r->ecn)
+	impair_read_octets(w->word[3], &octets);
+	if (r->ecn != UINT64_MAX && octets <= r->ecn)
 		console_fail("set impair queue %s: must be more than ecn, %" PRIu64, w->word[3],
 			     r->ecn);
 	else
@@ -173,11 +205,11 @@ static void set_impair_ecn(void *parsed, struct cmdline *cl, void *data)
 	struct impair_rules *r = rules_with_rate(w);
 	uint64_t octets = UINT64_MAX;
 
-	if (r == NULL)
+	if (r == NULL || !ecn_is_right(w))
 		return;
-	if (!off(w) && !impair_read_octets(w->word[3], &octets))
-		refuse(w, "off, or " IMPAIR_OCTETS_ACCEPTED);
-	else if (octets != UINT64_MAX && octets >= r->queue)
+	if (!off(w))
+		impair_read_octets(w->word[3], &octets);
+	if (octets != UINT64_MAX && octets >= r->queue)
 		console_fail("set impair ecn %s: must be less than queue, %" PRIu64, w->word[3],
 			     r->queue);
 	else
@@ -201,12 +233,14 @@ static cmdline_parse_inst_t show_impair_command = {
 };
 static cmdline_parse_inst_t set_impair_command = {
 	.f = set_impair,
+	VALUES(chance_is_right),
 	.help_str = "set impair drop|duplicate|reorder|corrupt|ce P: how many frames, 0.01 or 1%",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&chance_word,
 		    (void *)&value_word, NULL },
 };
 static cmdline_parse_inst_t set_impair_delay_command = {
 	.f = set_impair_delay,
+	VALUES(delay_is_right),
 	.help_str = "set impair delay_us N: how late each frame is, in microseconds",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&delay_word,
 		    (void *)&value_word, NULL },
@@ -214,6 +248,7 @@ static cmdline_parse_inst_t set_impair_delay_command = {
 
 static cmdline_parse_inst_t set_impair_rate_command = {
 	.f = set_impair_rate,
+	VALUES(rate_is_right),
 	.help_str =
 		"set impair rate BITS|off: bits a second, 100k .. 1000G; off: as fast as the port is",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&rate_word,
@@ -221,12 +256,14 @@ static cmdline_parse_inst_t set_impair_rate_command = {
 };
 static cmdline_parse_inst_t set_impair_queue_command = {
 	.f = set_impair_queue,
+	VALUES(queue_is_right),
 	.help_str = "set impair queue OCTETS: the buffer in front of that rate, 1k .. 16M",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&queue_word,
 		    (void *)&value_word, NULL },
 };
 static cmdline_parse_inst_t set_impair_ecn_command = {
 	.f = set_impair_ecn,
+	VALUES(ecn_is_right),
 	.help_str =
 		"set impair ecn OCTETS|off: past that many in the buffer frames are marked, 1k .. 16M",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&ecn_word, (void *)&value_word,

@@ -61,24 +61,28 @@ static bool fits_a_type(const char *pattern)
 	return fits;
 }
 
-static void set_log_of(const char *type, const char *level)
+static bool type_is_right(const struct words *w)
 {
-	if (!fits_a_type(type) || rte_log_set_level_pattern(type, log_level_of(level)) < 0)
-		console_fail(
-			"set log %s %s: %s must be a type of DPDK's log, such as uroce or lib.*",
-			type, level, type);
+	const char *type = w->word[2];
+
+	if (fits_a_type(type))
+		return true;
+	console_fail("set log %s %s: %s must be a type of DPDK's log, such as uroce or lib.*", type,
+		     w->word[3], type);
+	return false;
 }
 
 static void set_log(void *parsed, struct cmdline *cl, void *data)
 {
-	set_log_of("uroce", ((const struct words *)parsed)->word[2]);
+	rte_log_set_level_pattern("uroce", log_level_of(((const struct words *)parsed)->word[2]));
 }
 
 static void set_log_type(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct words *w = parsed;
 
-	set_log_of(w->word[2], w->word[3]);
+	if (type_is_right(w))
+		rte_log_set_level_pattern(w->word[2], log_level_of(w->word[3]));
 }
 
 WORD(set_word, 0, "set");
@@ -102,6 +106,7 @@ static cmdline_parse_inst_t set_log_command = {
 };
 static cmdline_parse_inst_t set_log_type_command = {
 	.f = set_log_type,
+	VALUES(type_is_right),
 	.help_str = "set log TYPE LEVEL: the same for other types of DPDK's log, such as lib.eal",
 	.tokens = { (void *)&set_word, (void *)&log_word, (void *)&log_type_word,
 		    (void *)&log_type_level_word, NULL },

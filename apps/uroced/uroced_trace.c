@@ -28,6 +28,28 @@ static bool read_number(const char *text, int base, unsigned long *value)
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
 }
 
+static bool read_keep(const struct words *w, unsigned long *qpn, unsigned long *packets)
+{
+	if (!read_number(w->word[2], 0, qpn) || *qpn < 2 || *qpn >= QPN_MULTICAST)
+		console_fail(
+			"trace keep %.32s %.32s: must be the number of a queue pair, 2 .. 0xfffffe",
+			w->word[2], w->word[3]);
+	else if (!read_number(w->word[3], 10, packets) || *packets < 1 ||
+		 *packets > LIMIT_TRACE_PACKETS)
+		console_fail("trace keep %.32s %.32s: must keep 1 .. %u packets", w->word[2],
+			     w->word[3], LIMIT_TRACE_PACKETS);
+	else
+		return true;
+	return false;
+}
+
+static bool keep_is_right(const struct words *w)
+{
+	unsigned long qpn, packets;
+
+	return read_keep(w, &qpn, &packets);
+}
+
 static void trace_keep(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct words *w = parsed;
@@ -36,16 +58,11 @@ static void trace_keep(void *parsed, struct cmdline *cl, void *data)
 	int fd;
 
 	snprintf(command, sizeof(command), "trace keep %.32s %.32s", w->word[2], w->word[3]);
-	if (!read_number(w->word[2], 0, &qpn) || qpn < 2 || qpn >= QPN_MULTICAST)
-		console_fail("%s: must be the number of a queue pair, 2 .. 0xfffffe", command);
-	else if (!read_number(w->word[3], 10, &packets) || packets < 1 ||
-		 packets > LIMIT_TRACE_PACKETS)
-		console_fail("%s: must keep 1 .. %u packets", command, LIMIT_TRACE_PACKETS);
-	else if ((fd = ask_ourselves(command)) >= 0) {
-		if (kept_start(fd, (uint32_t)qpn, (uint32_t)packets, why, sizeof(why)) != 0)
-			console_fail("%s: %s", command, why);
-		close(fd);
-	}
+	if (!read_keep(w, &qpn, &packets) || (fd = ask_ourselves(command)) < 0)
+		return;
+	if (kept_start(fd, (uint32_t)qpn, (uint32_t)packets, why, sizeof(why)) != 0)
+		console_fail("%s: %s", command, why);
+	close(fd);
 }
 
 /* The kept trace, for the caller to free. False: the command has failed. */
@@ -121,6 +138,7 @@ WORD(packets_word, 3, ANY_WORD);
 
 static cmdline_parse_inst_t trace_keep_command = {
 	.f = trace_keep,
+	VALUES(keep_is_right),
 	.help_str = "trace keep QPN N: keep the last N packets of that queue pair from now on",
 	.tokens = { (void *)&trace_word, (void *)&keep_word, (void *)&qpn_word,
 		    (void *)&packets_word, NULL },

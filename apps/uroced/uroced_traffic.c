@@ -72,17 +72,27 @@ static void start_rx(void *parsed, struct cmdline *cl, void *data)
 	begin(SINK, "start rx", NULL, 0);
 }
 
+static bool target_is_right(const struct words *w)
+{
+	char *end;
+	unsigned long qpn = strtoul(w->word[3], &end, 0);
+
+	if (w->word[3][0] >= '0' && w->word[3][0] <= '9' && *end == '\0' && qpn >= 2 &&
+	    qpn <= QPN_MOST)
+		return true;
+	console_fail("start tx %.64s %.32s: must be the number of a queue pair, 2 .. 0xfffffe",
+		     w->word[2], w->word[3]);
+	return false;
+}
+
 static void start_tx(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct words *w = parsed;
-	char command[128], *end;
-	unsigned long qpn = strtoul(w->word[3], &end, 0);
+	char command[128];
 
 	snprintf(command, sizeof(command), "start tx %.64s %.32s", w->word[2], w->word[3]);
-	if (w->word[3][0] < '0' || w->word[3][0] > '9' || *end != '\0' || qpn < 2 || qpn > QPN_MOST)
-		console_fail("%s: must be the number of a queue pair, 2 .. 0xfffffe", command);
-	else
-		begin(SOURCE, command, w->word[2], (uint32_t)qpn);
+	if (target_is_right(w))
+		begin(SOURCE, command, w->word[2], (uint32_t)strtoul(w->word[3], NULL, 0));
 }
 
 /* ---- stop, show, set ---- */
@@ -128,29 +138,44 @@ static void show_traffic(void *parsed, struct cmdline *cl, void *data)
 	       settings.period == 0 ? " (no lines)" : "");
 }
 
-static void set_traffic(void *parsed, struct cmdline *cl, void *data)
+static const struct setting {
+	const char *name;
+	uint32_t *value;
+	uint32_t least, most;
+} setting[] = { { "size", &settings.size, 1, TRAFFIC_SIZE_MOST },
+		{ "rate", &settings.rate, 0, TRAFFIC_RATE_MOST },
+		{ "period", &settings.period, 0, PERIOD_MOST } };
+
+static const struct setting *setting_of(const struct words *w)
 {
-	static const struct {
-		const char *name;
-		uint32_t *value;
-		uint32_t least, most;
-	} rows[] = { { "size", &settings.size, 1, TRAFFIC_SIZE_MOST },
-		     { "rate", &settings.rate, 0, TRAFFIC_RATE_MOST },
-		     { "period", &settings.period, 0, PERIOD_MOST } };
-	const struct words *w = parsed;
+	uint32_t i = 0;
+
+	while (strcmp(w->word[2], setting[i].name) != 0)
+		i++; /* rte_cmdline takes no other word */
+	return &setting[i];
+}
+
+static bool setting_is_right(const struct words *w)
+{
+	const struct setting *s = setting_of(w);
 	char *end;
 	unsigned long value = strtoul(w->word[3], &end, 10);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (strcmp(w->word[2], rows[i].name) != 0)
-			continue;
-		if (w->word[3][0] < '0' || w->word[3][0] > '9' || *end != '\0' ||
-		    value < rows[i].least || value > rows[i].most)
-			console_fail("set traffic %s %s: must be in %u .. %u", w->word[2],
-				     w->word[3], rows[i].least, rows[i].most);
-		else /* relaxed: the threads see it when they look */
-			__atomic_store_n(rows[i].value, (uint32_t)value, __ATOMIC_RELAXED);
-	}
+	if (w->word[3][0] >= '0' && w->word[3][0] <= '9' && *end == '\0' && value >= s->least &&
+	    value <= s->most)
+		return true;
+	console_fail("set traffic %s %s: must be in %u .. %u", w->word[2], w->word[3], s->least,
+		     s->most);
+	return false;
+}
+
+static void set_traffic(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct words *w = parsed;
+
+	if (setting_is_right(w)) /* relaxed: the threads see it when they look */
+		__atomic_store_n(setting_of(w)->value, (uint32_t)strtoul(w->word[3], NULL, 10),
+				 __ATOMIC_RELAXED);
 }
 
 WORD(start_word, 0, "start");
@@ -172,6 +197,7 @@ static cmdline_parse_inst_t start_rx_command = {
 };
 static cmdline_parse_inst_t start_tx_command = {
 	.f = start_tx,
+	VALUES(target_is_right),
 	.help_str = "start tx ADDRESS QPN: send datagrams to that queue pair of another `start rx`",
 	.tokens = { (void *)&start_word, (void *)&tx_word, (void *)&address_word, (void *)&qpn_word,
 		    NULL },
@@ -188,6 +214,7 @@ static cmdline_parse_inst_t show_traffic_command = {
 };
 static cmdline_parse_inst_t set_traffic_command = {
 	.f = set_traffic,
+	VALUES(setting_is_right),
 	.help_str = "set traffic size|rate|period N: octets of a message, messages a second (0: as "
 		    "fast as it goes), seconds between lines about it (0: none)",
 	.tokens = { (void *)&set_word, (void *)&traffic_word, (void *)&setting_word,

@@ -543,6 +543,21 @@ class Files(EngineCase):
         self.assertNotIn("socket-mode", said, "nothing was executed")
         self.refused("\nset idle often\n", "2: set idle often: must be spin or adaptive")
         self.refused("quit\nset idle\n", "2: set idle: one more word is needed: spin or adaptive")
+        for line, why in (("set traffic size 0", "must be in 1 .. 4096"),
+                          ("set traffic period 3601", "must be in 0 .. 3600"),
+                          ("start tx 10.0.0.1 0x1000000",
+                           "must be the number of a queue pair, 2 .. 0xfffffe"),
+                          ("trace keep 1 5", "must be the number of a queue pair, 2 .. 0xfffffe"),
+                          ("trace keep 17 x", "must keep 1 .. 16384 packets"),
+                          ("set impair drop 101%", "must be a fraction in 0 .. 1 or a percentage"),
+                          ("set impair delay_us -1", "must be in 0 .. 60000000"),
+                          ("set impair rate 1", "must be off, or bits a second, 100k .. 1000G "
+                           "(k, M, G: 1000, ...)"),
+                          ("set impair queue x", "must be octets, 1k .. 16M (k, M: 1024, ...)"),
+                          ("set impair ecn x", "must be off, or octets, 1k .. 16M (k, M: 1024, ...)"),
+                          ("set log nosuch.type debug", "nosuch.type must be a type of DPDK's log, such as uroce or lib.*")):
+            said = self.refused(f"show config\n  {line}\n", f"2: {line}: {why}")
+            self.assertNotIn("socket-mode", said, "nothing was executed")
         self.refused("clear port\n", "1: clear port: there is no port", status=1)
         self.refused("x" * 600 + "\n", "1: " + "x" * 511 + ": the line is too long")
 
