@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import kernel_interface
 import rig as rigs
 from programs import run_pair
 from rig import ROOT, Failure, Process, case_of
@@ -67,6 +68,15 @@ def vlan(build):
             if strange or not any(row["vlan.priority"] == "3" for row in rows):
                 raise Failure(f"{len(strange)} of {len(rows)} frames have another tag: {strange[:1]}")
         return f"{len(rows)} frames"
+
+
+@case
+def vlan_beside_the_kernel(build):
+    """The kernel's frames get their tag from the port, too, and lose it there."""
+    with kernel_interface.on_veth(build, 1500, ["--vlan", "7", "--offload", "vlan"]) as rig:
+        says(rig, r"vlan \(tx port, rx port\)")
+        kernel_interface.pings(rig)
+        return kernel_interface.both(rig)
 
 
 @case
