@@ -23,7 +23,7 @@ def sizes(family):
     """Messages around one, two and three packets, to the card and from it; every octet is compared."""
     def run(wire):
         with Pair(OnCard(wire), "client", {"v4": 0, "v6": 1}[family]) as pair:
-            mtu = min(end.device["mtu"] for end in (pair.ours, pair.theirs))
+            mtu = largest_mtu(pair)
             lengths = [1, 63, mtu - 1, mtu, mtu + 1, 2 * mtu - 1, 2 * mtu, 2 * mtu + 1, 3 * mtu + 1]
             for length in lengths:
                 write_and_read(pair, length)
@@ -31,11 +31,16 @@ def sizes(family):
     return run
 
 
+def largest_mtu(pair):
+    return min(end.device["mtu"] for end in (pair.ours, pair.theirs))
+
+
 def write_and_read(pair, length):
     source = pair.requester.region(length, seed=length)
     target = pair.responder.region(length, seed=1)
     back = pair.requester.region(length, seed=2)
-    qp, _ = pair.connect()
+    whole = {"mtu": largest_mtu(pair)}  # a peer takes 1024 of its own accord
+    qp, _ = pair.connect(requester=whole, responder=whole)
     for operation, mr in (("write", source), ("read", back)):
         pair.requester.do("send", qp=qp, op=operation, mr=mr["mr"], len=length, id=1,
                           raddr=target["addr"], rkey=target["rkey"])
