@@ -263,7 +263,6 @@
 #define LIMIT_PROMOTE_LOOKS	 1000u /* ms that it may look whether memory may be promoted ... */
 #define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one part in this many of its time */
 #define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
-#define LIMIT_FORK_WAIT		 5000u /* ms that a fork waits for an engine to leave the memory */
 
 /* The connection manager; times are exponents: 4.096 us * 2^n. */
 #define LIMIT_CM_RESPONSE_TIMEOUT 20u /* granted to the peer for an answer, like Linux: 4.29 s */

@@ -73,32 +73,31 @@ static void lock_init(struct carrier_socket *s)
 	pthread_mutexattr_destroy(&attr);
 }
 
-/* A fork does not wait as long as a verb does. */
-static int lock_for(struct carrier_socket *s, int wait_ms)
+/* A fork may wait behind one command of another thread, not behind those of all of them. */
+static int lock_for(struct carrier_socket *s, enum command what)
 {
 	struct timespec until;
 
+	if (what != COMMAND_LEAVE_PROMOTED)
+		return pthread_mutex_lock(&s->lock);
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait_ms / 1000;
-	return wait_ms == (int)LIMIT_COMMAND_WAIT
-		       ? pthread_mutex_lock(&s->lock)
-		       : pthread_mutex_clocklock(&s->lock, CLOCK_MONOTONIC, &until);
+	until.tv_sec += LIMIT_COMMAND_WAIT / 1000;
+	return pthread_mutex_clocklock(&s->lock, CLOCK_MONOTONIC, &until);
 }
 
 static int socket_command(struct carrier *c, enum command what, struct command_request *request,
 			  size_t request_bytes, struct command_reply *reply, size_t reply_bytes,
 			  const struct carrier_descriptors *in, struct carrier_descriptors *out)
 {
-	int wait_ms = what == COMMAND_LEAVE_PROMOTED ? LIMIT_FORK_WAIT : LIMIT_COMMAND_WAIT;
 	struct carrier_socket *s = socket_of(c);
-	int error = lock_for(s, wait_ms);
+	int error = lock_for(s, what);
 
 	if (error != 0)
 		return error;
 	error = ENODEV;
 	if (!__atomic_load_n(&s->gone, __ATOMIC_RELAXED)) {
 		reply->error = 0;
-		error = message_exchange(s->fd, what, ++s->sequence, wait_ms, request,
+		error = message_exchange(s->fd, what, ++s->sequence, LIMIT_COMMAND_WAIT, request,
 					 request_bytes, reply, reply_bytes, in, out);
 		/* ENODEV may also be the engine's answer: no device has the address of a CM id */
 		if (error == ENODEV && reply->error != ENODEV)

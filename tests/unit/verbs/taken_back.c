@@ -27,6 +27,7 @@
 #define OCTETS	     ((size_t)4 << 20)
 #define PAIRS	     2
 #define WAIT_SECONDS 60
+#define LATE	     7 /* seconds; the engine lets commands wait for copies for longer */
 #define NOT_PROMOTED 77
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -379,8 +380,9 @@ static void windows(void)
 }
 
 /* Nobody else uses the file then. */
-static void without_engine(pid_t engine)
+static void without_engine(pid_t engine, int told)
 {
+	(void)told;
 	begin();
 	memset(memory, 5, OCTETS);
 	need(kill(engine, 0) == -1 && errno == EPERM, "the engine is root's");
@@ -398,6 +400,29 @@ static void without_engine(pid_t engine)
 	fork_with_a_thread();
 	for (size_t i = 0; i < OCTETS; i++)
 		need(memory[i] == 5, "the memory has changed");
+}
+
+/* The fork waits for its answer, as any verb does. */
+static void beside_late_engine(pid_t engine, int told)
+{
+	pthread_t thread[2];
+	char octet;
+
+	(void)engine;
+	begin();
+	need(pthread_create(&thread[0], NULL, count_up, NULL) == 0 &&
+		     pthread_create(&thread[1], NULL, count_up_by_reads, NULL) == 0,
+	     "threads");
+	await_rounds(20);
+	printf("d");
+	fflush(stdout);
+	need(read(told, &octet, 1) == 1, "the engine is stopped");
+	fork_and_look();
+	need(kind_of_mapping() == 'p', "the memory was not taken back");
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	write_there(0, 1, WRITE_AT, mr->rkey);
 }
 
 /* ---- */
@@ -455,32 +480,73 @@ static pid_t start_engine(const char *place)
 	return pid;
 }
 
-static int die(void)
+/* A program, and an engine of its own. Each end is told what the other does by octets. */
+struct own {
+	const char *name;
+	void (*program)(pid_t engine, int told);
+	void (*treat)(pid_t engine, int tell); /* once the program has said something */
+};
+
+static void be_program(const struct own *own, pid_t engine, const char *place, int told, int say)
+{
+	alarm(2 * WAIT_SECONDS);
+	setenv("UROCE_SOCKET", place, 1);
+	dup2(say, STDOUT_FILENO);
+	own->program(engine, told);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void end_engine(pid_t engine)
+{
+	if (waitpid(engine, NULL, WNOHANG) == 0) {
+		kill(engine, SIGKILL);
+		waitpid(engine, NULL, 0);
+	}
+}
+
+static int run_with_own_engine(const struct own *own)
 {
 	char folder[] = "/tmp/uroce-taken-XXXXXX", place[64], octet;
-	int out[2], status;
+	int out[2], in[2], status;
 	pid_t engine, pid;
 
-	need(mkdtemp(folder) != NULL && chmod(folder, 0711) == 0 && pipe(out) == 0, "a folder");
+	need(mkdtemp(folder) != NULL && chmod(folder, 0711) == 0, "a folder");
+	need(pipe(out) == 0 && pipe(in) == 0, "pipes");
 	snprintf(place, sizeof(place), "%s/s", folder);
 	engine = start_engine(place);
 	pid = fork();
-	if (pid == 0) {
-		alarm(2 * WAIT_SECONDS);
-		setenv("UROCE_SOCKET", place, 1);
-		dup2(out[1], STDOUT_FILENO);
-		without_engine(engine);
-		_exit(0);
-	}
+	if (pid == 0)
+		be_program(own, engine, place, in[0], out[1]);
 	close(out[1]);
-	need(read(out[0], &octet, 1) == 1, "the program");
-	kill(engine, SIGKILL);
-	waitpid(engine, NULL, 0);
+	if (read(out[0], &octet, 1) == 1) /* else it has ended, which its status says */
+		own->treat(engine, in[1]);
 	status = status_of(pid);
+	end_engine(engine);
 	unlink(place);
 	rmdir(folder);
-	printf("without an engine: %d of 1 failed\n", status != 0);
+	printf("%s: %d of 1 failed\n", own->name, status != 0);
+	fflush(stdout);
 	return status != 0;
+}
+
+static void end(pid_t engine, int tell)
+{
+	(void)tell;
+	end_engine(engine);
+}
+
+/* It answers in time for any verb. */
+static void hold_up(pid_t engine, int tell)
+{
+	int status;
+
+	kill(engine, SIGSTOP);
+	need(waitpid(engine, &status, WUNTRACED) == engine && WIFSTOPPED(status),
+	     "a stopped engine");
+	need(write(tell, "s", 1) == 1, "write");
+	sleep(LATE);
+	kill(engine, SIGCONT);
 }
 
 int main(void)
@@ -494,6 +560,8 @@ int main(void)
 	failed += run("snapshots", snapshots, 12);
 	failed += run("registrations", registrations, 20);
 	failed += run("windows", windows, 2);
-	failed += die();
+	failed += run_with_own_engine(&(struct own){ "without an engine", without_engine, end });
+	failed +=
+		run_with_own_engine(&(struct own){ "a late engine", beside_late_engine, hold_up });
 	return failed != 0;
 }
