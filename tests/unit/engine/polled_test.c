@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,7 @@ static void begin_as_told(struct endpoint *e)
 {
 	char c;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not end us */
 	if (read(begin_fd[0], &c, 1) != 1)
 		_exit(99);
 	setenv("UROCE_SOCKET", path, 1);
@@ -269,6 +271,84 @@ Test(polled, others_go_on_while_posts_leave, .timeout = 60)
 Test(polled, others_go_on_while_posts_leave_a_handle, .timeout = 60)
 {
 	expect_others_served(true);
+}
+
+#define MOST_POLLS 8 /* that a WRITE takes, of all that its frames do */
+#define STALL	   0.1 /* s of the engine's own, in one poll */
+
+static void await_parked(void)
+{
+	double end = starved_now() + ENOUGH_MS / 1000;
+
+	while (!one_is_parked())
+		cr_assert_lt(starved_now(), end, "no destruction is seen to wait");
+}
+
+/* How many polls the engine takes for a WRITE of the program that polls, and the longest of them. */
+static uint32_t polls_of_write(struct endpoint *e, struct starved *s, double *longest)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buffer, 64, e->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	uint32_t polls = 0;
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e->buffer + 4096;
+	wr.wr.rdma.rkey = e->mr->rkey;
+	cr_assert_eq(ibv_post_send(e->qp[0], &wr, &bad), 0);
+	while (ibv_poll_cq(e->cq, 1, &wc) == 0) {
+		cr_assert_lt(polls++, MOST_POLLS, "no completion after %u polls", polls);
+		starved_begin(s);
+		uroce_poll(engine, 0);
+		*longest = MAX_OF(*longest, starved_alone(s));
+	}
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	return polls;
+}
+
+/* Nobody polls until a destruction waits: then the WRITE and what it waits for leave by the same polls. */
+static void expect_data_goes_on(bool handle)
+{
+	double longest = 0;
+	struct starved starved;
+	struct endpoint e;
+	uint32_t most = 0;
+
+	destroying = mmap(NULL, sizeof(*destroying), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(destroying, MAP_FAILED);
+	fork_attached(be_destroying, handle);
+	setenv("UROCE_SOCKET", "/nonexistent", 1);
+	cr_assert_eq(uroce_register(engine), 0);
+	endpoint_open(&e);
+	starved_open(&starved);
+	for (int i = 0; i < LOOKS; i++) {
+		uint32_t polls;
+
+		await_parked();
+		polls = polls_of_write(&e, &starved, &longest);
+		most = MAX_OF(most, polls);
+	}
+	starved_close(&starved);
+	cr_log_info("up to %u polls, of up to %.4f s", most, longest);
+	cr_expect_lt(longest, STALL, "the engine does nothing else for %.4f s", longest);
+	kill(attached, SIGKILL);
+	waitpid(attached, NULL, 0);
+	endpoint_close(&e);
+	control_rig_close();
+}
+
+Test(polled, data_goes_on_while_posts_leave, .timeout = 60)
+{
+	expect_data_goes_on(false);
+}
+
+Test(polled, data_goes_on_while_posts_leave_a_handle, .timeout = 60)
+{
+	expect_data_goes_on(true);
 }
 
 /* Here only, and says so. */
