@@ -56,7 +56,7 @@ struct port {
 	char name[64];
 	struct mac mac;
 	uint16_t mtu; /* Ethernet MTU in octets, for both directions */
-	uint32_t offloads; /* what it does to frames itself (OFFLOAD_*, offload.h); fixed while it is open */
+	uint32_t offloads; /* OFFLOAD_* that it does itself; fixed while it is open */
 	uint16_t queues; /* rx/tx queue pairs, >= 1; lcore i uses queue i if there is one */
 	int socket; /* NUMA node of DPDK's memory for it, -1 any */
 	int node; /* NUMA node of the device, -1 unknown, or there is none */
