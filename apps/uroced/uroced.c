@@ -437,6 +437,6 @@ int main(int argc, char **argv)
 	runtime_folder_remove_dead(rte_eal_get_runtime_dir());
 	log_choose(options.log);
 	status = run(&options, signals, &cpus);
-	rte_eal_cleanup();
+	end_eal();
 	return status;
 }

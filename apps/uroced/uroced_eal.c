@@ -323,7 +323,7 @@ int start_eal(struct eal_arguments *eal)
 	else
 		status = check_taken(eal, taken, words, given);
 	if (taken >= 0 && status != 0)
-		rte_eal_cleanup();
+		end_eal();
 	if (status == 0)
 		kept = words;
 	else

@@ -15,5 +15,11 @@ int start_eal(struct eal_arguments *eal);
  * A user who asked for a --log-level gets all of it.
  */
 void start_eal_say(const struct eal_arguments *eal, bool explained);
+/*
+ * uroced_eal_end.c: rte_eal_cleanup(), before the end of the process. DPDK's interrupt thread goes on while that
+ * unmaps the handles of devices, and crashes if one speaks then, such as a memif peer. So it is kept in a callback
+ * that does not return.
+ */
+void end_eal(void);
 
 #endif
