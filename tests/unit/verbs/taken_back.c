@@ -6,6 +6,7 @@
  * an engine at $UROCE_SOCKET that every program may connect to; each round is a process of nobody.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
@@ -505,6 +506,15 @@ static void end_engine(pid_t engine)
 	}
 }
 
+/* Who kills an engine has its files left. */
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
 static int run_with_own_engine(const struct own *own)
 {
 	char folder[] = "/tmp/uroce-taken-XXXXXX", place[64], octet;
@@ -523,8 +533,7 @@ static int run_with_own_engine(const struct own *own)
 		own->treat(engine, in[1]);
 	status = status_of(pid);
 	end_engine(engine);
-	unlink(place);
-	rmdir(folder);
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	printf("%s: %d of 1 failed\n", own->name, status != 0);
 	fflush(stdout);
 	return status != 0;
