@@ -52,6 +52,12 @@ const enum reason memory_reasons[] = {
 const struct counter linux_counters[] = {
 	FIELD(rcvd_pkts, "packets received", rx_packets),
 	FIELD(sent_pkts, "packets sent", tx_packets),
+	FIELD(rdma_sends, "SEND requests of programs", sends),
+	FIELD(rdma_recvs, "receive requests that completed with success", receives),
+	FIELD(rx_write_requests, "RDMA WRITEs that peers began", writes_begun),
+	FIELD(rx_read_requests, "RDMA READs that peers began", reads_begun),
+	FIELD(rx_atomic_requests, "atomics of peers: compare and swap, fetch and add",
+	      atomics_begun),
 	SUM(duplicate_request, "requests that were executed before", REASON_DUPLICATE,
 	    REASON_DUPLICATE_UNKNOWN),
 	SUM(out_of_seq_request, "requests behind a missing packet (rxe)", REASON_PSN_AHEAD,
@@ -80,13 +86,20 @@ const struct counter linux_counters[] = {
 	    REASON_NAK_INVALID_REQUEST),
 	SUM(req_remote_access_errors, "requests whose memory the peer refused",
 	    REASON_NAK_REMOTE_ACCESS),
+	FIELD(resp_remote_access_errors, "requests of peers that were refused memory",
+	      access_refused),
 	SUM(resp_local_length_error, "messages longer than the receive request",
 	    REASON_LENGTH_RECEIVE),
+	FIELD(req_cqe_error, "requests that completed in error", requests_failed),
+	FIELD(req_cqe_flush_error, "requests that completed as flushed", requests_flushed),
+	FIELD(resp_cqe_error, "receive requests that completed in error", receives_failed),
+	FIELD(resp_cqe_flush_error, "receive requests that completed as flushed", receives_flushed),
 	SUM(rx_icrc_encapsulated, "packets with a wrong invariant CRC", REASON_ICRC),
 	FIELD(np_ecn_marked_roce_packets, "packets that the network marked", ecn_marked),
 	FIELD(np_cnp_sent, "congestion notifications sent", cnps_sent),
 	SUM(rp_cnp_handled, "congestion notifications received", REASON_CNP_RECEIVED),
 	SUM(send_err, "packets that the port did not take", REASON_TX_FULL),
+	FIELD(link_downed, "times that the port lost its link", links_lost),
 	{ NULL },
 };
 
@@ -111,23 +124,19 @@ uint64_t counter_objects(const struct reply_statistics *s)
 	return n;
 }
 
-static void subtract(struct reply_statistics *now, const struct reply_statistics *before,
-		     const struct counter *c)
-{
-	uint64_t a, b;
-
-	for (; c->name != NULL; c++) {
-		memcpy(&a, (const char *)now + c->offset, sizeof(a));
-		memcpy(&b, (const char *)before + c->offset, sizeof(b));
-		a -= b;
-		memcpy((char *)now + c->offset, &a, sizeof(a));
-	}
-}
-
+/* From the first number to the last, all of them only grow. */
 void counters_since(struct reply_statistics *now, const struct reply_statistics *before)
 {
-	subtract(now, before, own_counters);
-	subtract(now, before, memory_counters);
+	const size_t first = offsetof(struct reply_statistics, rx_packets);
+	const size_t end = offsetof(struct reply_statistics, clients);
+	uint64_t a, b;
+
+	for (size_t at = first; at < end; at += sizeof(a)) {
+		memcpy(&a, (const char *)now + at, sizeof(a));
+		memcpy(&b, (const char *)before + at, sizeof(b));
+		a -= b;
+		memcpy((char *)now + at, &a, sizeof(a));
+	}
 	for (unsigned int r = 0; r < REASON_COUNT; r++)
 		now->by_reason[r] -= before->by_reason[r];
 }

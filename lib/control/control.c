@@ -167,6 +167,7 @@ static void refresh_port(struct engine *e)
 	bool other_mac = memcmp(&e->mac, &e->port->mac, sizeof(e->mac)) != 0;
 
 	c->link_up = e->port->link_up;
+	c->links_lost += was_up && !c->link_up;
 	e->mac = e->port->mac;
 	refresh_addresses(e);
 	device_files_update(e);

@@ -75,6 +75,7 @@ struct control {
 	bool addresses_late; /* no descriptor was left to ask the host for its addresses */
 	uint32_t idle_expired; /* atomic */
 	bool link_up;
+	uint64_t links_lost; /* how often it went down */
 	struct mnl_socket *host_events; /* address changes of the host; NULL: a port, or --ip */
 	bool main_thread_runs; /* main_thread runs and polls the main lcore */
 	pthread_t main_thread;

@@ -36,6 +36,7 @@
 #include "lcore/turns/turns.h"
 #include "lcore/wheel.h"
 #include "memory/key.h"
+#include "wire/opcode.h"
 
 struct capture;
 struct control;
@@ -65,6 +66,14 @@ struct lcore_statistics {
 	uint64_t ecn_marked, cnps_sent;
 	uint64_t crossed; /* frames of the port that were another lcore's */
 	uint64_t polls, idle_polls, sleeps;
+	uint64_t begun[PACKET_KINDS]; /* messages of peers, by enum packet_kind, each once */
+	uint64_t access_refused; /* peers' requests for memory */
+	uint64_t sends; /* SEND requests of programs */
+	uint64_t receives; /* that completed with success */
+	struct {
+		uint64_t failed; /* completions in error, */
+		uint64_t flushed; /* and how many of them say so of no fault of their own */
+	} ends[2]; /* of requests; of receives */
 	uint64_t by_reason[REASON_COUNT];
 };
 

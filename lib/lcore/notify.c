@@ -174,6 +174,14 @@ static void cq_announce(struct lcore *l, struct engine_cq *cq, bool taken, nanot
 		cq_send_event(cq);
 }
 
+static void count_error(struct lcore *l, const struct completion *c)
+{
+	bool of_receive = (c->opcode & COMPLETION_RECV) != 0;
+
+	l->stats.ends[of_receive].failed++;
+	l->stats.ends[of_receive].flushed += c->status == STATUS_WR_FLUSH_ERR;
+}
+
 void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, struct completion *c,
 		 nanotime now)
 {
@@ -191,6 +199,8 @@ void cq_complete(struct lcore *l, struct engine_qp *q, struct engine_cq *cq, str
 			qp_fail(q->core, REASON_CQ_OVERRUN);
 		return;
 	}
+	if (unlikely(c->status != STATUS_SUCCESS))
+		count_error(l, c);
 	if (cq->channel != NULL)
 		cq_announce(l, cq, cq_ring_take_arming(ring, c->solicited), now);
 }

@@ -56,12 +56,14 @@ static void take_completions(struct lcore *l, struct engine_qp *q, nanotime now)
 	while (qp_take_completion(q->core, &c, &from_receive)) {
 		struct engine_cq *cq = q->send_cq;
 
-		if (from_receive)
+		if (from_receive) {
+			l->stats.receives += c.status == STATUS_SUCCESS;
 			cq = receive_cq(l, q, &c, now);
-		else if (c.from_srq == COMPLETION_OWN && !tags_own_done(q, &c))
+		} else if (c.from_srq == COMPLETION_OWN && !tags_own_done(q, &c)) {
 			continue;
-		else if (c.from_srq != 0)
+		} else if (c.from_srq != 0) {
 			cq = q->srq->cq;
+		}
 		settle_ring(l, q);
 		if (cq != NULL)
 			cq_complete(l, q, cq, &c, now);
@@ -100,8 +102,10 @@ static void settle(struct lcore *l, struct engine_qp *q, nanotime now)
 	if (!holds_memory(q))
 		take_completions(l, q, now);
 	events = qp_take_events(q->core);
-	if (events != 0)
+	if (events != 0) {
+		l->stats.access_refused += (events & QP_EVENT_REFUSED_ACCESS) != 0;
 		qp_raise(l, q, events);
+	}
 	if (qp_state(q->core) == QP_STATE_ERR)
 		settle_error(l, q, events, now);
 	if (q->more_work && !holds_memory(q) && qp_window_slot(q->core) != NULL) {
@@ -159,6 +163,11 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 	l->srq = s;
 }
 
+static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
+{
+	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
+}
+
 static inline bool take(struct lcore *l, struct engine_qp *q, const struct packet *p,
 			struct rte_mbuf *m, nanotime now)
 {
@@ -181,6 +190,8 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 	qp_received(q->core, p, offer, &l->keys, now, o);
 	if (o->reason != REASON_NONE)
 		count_reason(l, o->reason);
+	else if (opcode_is(p->opcode, OP_FIRST))
+		l->stats.begun[kind_of(q, p)]++;
 	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
 	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
 		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
@@ -226,11 +237,6 @@ static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mo
 		return false;
 	q->mover = mover;
 	return true;
-}
-
-static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
-{
-	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
 }
 
 /* Packets that cause no copy. */

@@ -48,6 +48,11 @@ static void qp_break(struct lcore *l, struct engine_qp *q, nanotime now)
 	qp_fail(q->core, REASON_WORK_MALFORMED);
 }
 
+static bool is_send(uint8_t opcode)
+{
+	return opcode == WORK_SEND || opcode == WORK_SEND_WITH_IMM || opcode == WORK_SEND_WITH_INV;
+}
+
 /*
  * At most LIMIT_DRAIN requests at once. If its ring holds more, it stands in lcore.drains; or, if the
  * window is full, it is asked again when there is room (qp_settled).
@@ -71,6 +76,7 @@ static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 			break;
 		}
 		copy_request(slot, ring_read_slot(&q->sq, i), q->sq.stride);
+		l->stats.sends += is_send(slot->opcode);
 		qp_posted(q->core);
 	}
 	if (i > 0)

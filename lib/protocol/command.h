@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 6u
+#define COMMAND_VERSION 7u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -477,6 +477,7 @@ struct request_mcast {
 /* Counters. Allowed to everybody who may connect. */
 struct reply_statistics {
 	struct command_reply h;
+	/* what only grows: */
 	uint64_t rx_packets, rx_octets, tx_packets, tx_octets;
 	uint64_t retransmitted, timeouts, rnr_naks;
 	uint64_t ecn_marked, cnps_sent; /* received with CE; congestion notifications */
@@ -484,6 +485,14 @@ struct reply_statistics {
 	uint64_t polls, idle_polls;
 	uint64_t kernel_given, kernel_taken; /* frames to the kernel's interface, and from it */
 	uint64_t mrs_made, mrs_ended; /* regions and windows */
+	/* messages that peers began, each once; atomics: compare and swap, fetch and add */
+	uint64_t writes_begun, reads_begun, atomics_begun;
+	uint64_t access_refused; /* NAKs for a remote access error */
+	uint64_t sends, receives; /* SEND requests of programs; receives that succeeded */
+	/* completions in error, and those of them that are flushes */
+	uint64_t requests_failed, requests_flushed, receives_failed, receives_flushed;
+	uint64_t links_lost;
+	/* ... up to here, and at the end */
 	uint32_t clients, qps, cqs, mrs;
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind */
 	uint64_t qp_memory; /* octets of engine memory that queue pairs use */

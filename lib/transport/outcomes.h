@@ -144,6 +144,8 @@ enum qp_event {
 	QP_EVENT_COMM_EST = 1 << 3,
 	QP_EVENT_SQ_DRAINED = 1 << 4,
 	QP_EVENT_LAST_WQE_REACHED = 1 << 5,
+	QP_EVENT_REFUSED_ACCESS =
+		1 << 18, /* not for programs: the peer is told that it may not reach the memory */
 	QP_EVENT_SQ_ERROR = 1 << 17, /* not for programs: the send queue alone failed, to SQE */
 	QP_EVENT_ENTERED_ERR =
 		1 << 16, /* not for programs: the receive queue is to be flushed now */

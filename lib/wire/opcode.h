@@ -34,6 +34,7 @@ enum packet_kind {
 	KIND_ATOMIC_WRITE,
 	KIND_CNP,
 	KIND_SELECTIVE_ACK,
+	PACKET_KINDS,
 };
 
 enum opcode_flag {

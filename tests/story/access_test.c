@@ -9,7 +9,7 @@ static void expect_refused(uint32_t key, uint64_t va, uint32_t length)
 	       .payload_length = length);
 	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN, 0);
 	expect_state(b, QP_STATE_ERR);
-	expect_events(b, QP_EVENT_ACCESS_ERR);
+	expect_events(b, QP_EVENT_ACCESS_ERR | QP_EVENT_REFUSED_ACCESS);
 	connect_again(b);
 	inject(b, OPB_READ_REQUEST, A_PSN, .va = va, .rkey = key, .dma_length = length);
 	expect_nak(b, SYNDROME_NAK_REMOTE_ACCESS, A_PSN, 0);

@@ -354,7 +354,7 @@ Test(read, every_response_checks_the_key)
 	cr_assert_eq(b->packet.syndrome, SYNDROME_NAK_REMOTE_ACCESS);
 	expect_silence(b);
 	expect_state(b, QP_STATE_ERR);
-	expect_events(b, QP_EVENT_ACCESS_ERR);
+	expect_events(b, QP_EVENT_ACCESS_ERR | QP_EVENT_REFUSED_ACCESS);
 }
 
 /* protocol-map 115 */

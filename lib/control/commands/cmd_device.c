@@ -129,6 +129,24 @@ static void read_exceptions(const struct exception *x, struct reply_statistics *
 	s->by_reason[REASON_KERNEL_LENGTH] += kernel_interface_lost(x->interface);
 }
 
+/* What is counted for the sake of Linux's names. */
+static void read_messages(const struct engine *e, struct reply_statistics *s)
+{
+	for (uint32_t i = 0; i < e->lcores; i++) {
+		s->writes_begun += COUNT(begun[KIND_WRITE]);
+		s->reads_begun += COUNT(begun[KIND_READ_REQUEST]);
+		s->atomics_begun += COUNT(begun[KIND_CMP_SWAP]) + COUNT(begun[KIND_FETCH_ADD]);
+		s->access_refused += COUNT(access_refused);
+		s->sends += COUNT(sends);
+		s->receives += COUNT(receives);
+		s->requests_failed += COUNT(ends[0].failed);
+		s->requests_flushed += COUNT(ends[0].flushed);
+		s->receives_failed += COUNT(ends[1].failed);
+		s->receives_flushed += COUNT(ends[1].flushed);
+	}
+	s->links_lost = e->control->links_lost;
+}
+
 static void read_statistics(struct engine *e, struct reply_statistics *s)
 {
 	for (uint32_t i = 0; i < e->lcores; i++) {
@@ -147,6 +165,7 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 		for (uint32_t r = 0; r < REASON_COUNT; r++)
 			s->by_reason[r] += COUNT(by_reason[r]);
 	}
+	read_messages(e, s);
 	if (e->exception != NULL)
 		read_exceptions(e->exception, s);
 	s->by_reason[REASON_PEER_TAKEN] += e->control->peers_taken;

@@ -243,6 +243,8 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
 	/* A NAK may be lost: an ACK behind it must not say that what failed was done. */
 	qp->resp.selection_due = false;
 	qp->events |= v->event;
+	if (v->syndrome == SYNDROME_NAK_REMOTE_ACCESS)
+		qp->events |= QP_EVENT_REFUSED_ACCESS;
 }
 
 /* The receive request that the failing message holds, or was about to take, tells its program. */

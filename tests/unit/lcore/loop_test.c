@@ -102,6 +102,47 @@ Test(loop, frames_in_pieces_are_as_good_as_whole_ones)
 	rig_close(r);
 }
 
+/* The frame at hand arrives once more. */
+static void repeat_frame(struct lcore *l)
+{
+	struct rte_mbuf *m = l->loop[l->loop_tail % LIMIT_LOOP], *again;
+
+	again = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+	cr_assert_not_null(again);
+	again->hash.usr = m->hash.usr;
+	l->loop[l->loop_head++ % LIMIT_LOOP] = again;
+}
+
+/* The counters of requests are of messages: a repetition has its reason, and is not one more. */
+Test(loop, a_message_that_is_repeated_counts_once)
+{
+	static const struct {
+		enum work_opcode opcode;
+		uint32_t length;
+		enum packet_kind kind;
+	} rows[] = {
+		{ WORK_RDMA_WRITE, 8, KIND_WRITE },
+		{ WORK_RDMA_READ, 8, KIND_READ_REQUEST },
+		{ WORK_ATOMIC_FETCH_AND_ADD, 8, KIND_FETCH_ADD },
+	};
+	struct rig *r = rig_open();
+	struct lcore *l = r->engine.lcore;
+	const struct lcore_statistics *s = &l->stats;
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cr_assert(rig_post(r, 0, rows[i].opcode, rows[i].length, WORK_SIGNALED));
+		for (int k = 0; k < POLLS && l->loop_head == l->loop_tail; k++)
+			rig_poll(r);
+		repeat_frame(l);
+		run_until(r, 0, i + 1);
+		for (int k = 0; k < POLLS && s->by_reason[REASON_DUPLICATE] <= i; k++)
+			rig_poll(r);
+		cr_expect_eq(s->by_reason[REASON_DUPLICATE], i + 1, "row %u", i);
+		cr_expect_eq(s->begun[rows[i].kind], 1, "row %u", i);
+	}
+	rig_close(r);
+}
+
 Test(loop, send_waits_for_its_receive)
 {
 	struct rig *r = rig_open();

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "endpoint.h"
+#include "engine_objects.h"
 
 /* The next event is this one, of port 1. */
 static void expect_event(struct ibv_context *context, enum ibv_event_type type)
@@ -47,13 +48,18 @@ Test(port, the_link_goes_down_and_up, .timeout = 120)
 {
 	struct ibv_context *context[2] = { open_only_device(), open_only_device() };
 
+	struct reply_statistics before, now;
+
 	cr_assert_eq(state_of(context[0]), IBV_PORT_ACTIVE);
-	for (int round = 0; round < 2; round++) {
+	engine_statistics(&before);
+	for (uint32_t round = 0; round < 2; round++) {
 		command("ip link set wire1 down");
 		for (int i = 0; i < 2; i++) {
 			expect_event(context[i], IBV_EVENT_PORT_ERR);
 			cr_expect_eq(state_of(context[i]), IBV_PORT_DOWN);
 		}
+		engine_statistics(&now);
+		cr_expect_eq(now.links_lost - before.links_lost, round + 1);
 		command("ip link set wire1 up");
 		for (int i = 0; i < 2; i++) {
 			expect_event(context[i], IBV_EVENT_PORT_ACTIVE);
