@@ -119,7 +119,7 @@ static int choose_lcores(struct uroced_options *o)
 	{
 		if (o->engine.lcores == LIMIT_LCORES) {
 			SAY(ERR, "EAL has more than %u lcores: choose fewer with -l", LIMIT_LCORES);
-			return 1;
+			return OPTIONS_USAGE;
 		}
 		o->engine.lcore_ids[o->engine.lcores++] = id;
 	}

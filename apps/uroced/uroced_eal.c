@@ -9,20 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_kvargs.h>
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
 #include "base/bits.h"
 #include "uroced_log.h"
+#include "uroced_vdev.h"
 
 #define LINE_MOST 400 /* octets of the line that is printed in the end */
 #define WORDS	  65536 /* ... of what it is made of */
@@ -202,50 +199,6 @@ static int refuse(const struct eal_arguments *eal, char *words, const char *list
 	return wrong ? OPTIONS_USAGE : 1;
 }
 
-/* The first device of --vdev that its driver did not make. */
-static const struct rte_devargs *missing_vdev(void)
-{
-	const struct rte_devargs *a;
-	struct rte_dev_iterator i;
-	struct rte_device *d;
-
-	RTE_EAL_DEVARGS_FOREACH("vdev", a)
-	{
-		bool made = false;
-
-		RTE_DEV_FOREACH(d, "bus=vdev", &i)
-		made |= strcmp(rte_dev_name(d), a->name) == 0 && rte_dev_is_probed(d);
-		if (!made)
-			return a;
-	}
-	return NULL;
-}
-
-/* The process that listens at the device's socket (net_memif); 0: unknown, or there is none. */
-static int holder_of(const struct rte_devargs *a)
-{
-	struct rte_kvargs *list = rte_kvargs_parse(a->args, NULL);
-	const char *path = list != NULL ? rte_kvargs_get(list, "socket") : NULL;
-	const char *named = list != NULL ? rte_kvargs_get(list, "socket-abstract") : NULL;
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct ucred who = { 0 };
-	socklen_t size = sizeof(who), length = sizeof(at);
-	bool in_files = named != NULL && strcmp(named, "no") == 0;
-
-	if (path != NULL)
-		snprintf(at.sun_path + !in_files, sizeof(at.sun_path) - !in_files, "%s", path);
-	if (path != NULL && !in_files)
-		length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
-	if (path == NULL || connect(fd, (struct sockaddr *)&at, length) != 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
-		who.pid = 0;
-	if (fd >= 0)
-		close(fd);
-	rte_kvargs_free(list);
-	return who.pid;
-}
-
 /* --mbuf-pool-ops-name is only looked up when there is a pool to make. */
 static bool has_pool_ops(const char *name)
 {
@@ -269,13 +222,13 @@ static int check_process(void)
 	if (rte_eal_process_type() == RTE_PROC_PRIMARY)
 		return OPTIONS_OK;
 	SAY(ERR, "--proc-type auto: another process has this --file-prefix: choose another one");
-	return OPTIONS_USAGE;
+	return 1;
 }
 
 /* EAL took the options; one of them is wrong all the same. `taken`: as rte_eal_init() counts them. */
 static int check_taken(const struct eal_arguments *eal, int taken, char *words, const char *given)
 {
-	const struct rte_devargs *missing = missing_vdev();
+	const struct rte_devargs *missing = vdev_missing();
 	char line[LINE_MOST], process[64] = "";
 	int holder;
 
@@ -289,11 +242,11 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 	if (missing == NULL)
 		return check_process();
 	explain(words, given, line, sizeof(line));
-	holder = holder_of(missing);
+	holder = vdev_holder(missing);
 	if (holder > 0)
 		snprintf(process, sizeof(process), "; process %d has that socket", holder);
 	SAY(ERR, "EAL could not create %s, from '%s': %s%s", missing->name, given, line, process);
-	return OPTIONS_USAGE;
+	return holder > 0 || vdev_needs_machine(missing) ? 1 : OPTIONS_USAGE;
 }
 
 static bool asks_for_usage(const struct eal_arguments *eal)

@@ -206,6 +206,44 @@ class Reload(EngineCase):
 class Wrong(EngineCase):
     """What stands wrong on the command line: status 2, and nothing on stdout."""
 
+    def expect_status(self, status, *rows):
+        for options, eal in rows:
+            with self.subTest(options=options, eal=eal):
+                end = self.run_uroced(*options, eal=eal)
+                self.assertEqual((end.returncode, end.stdout), (status, ""), end.stderr)
+                self.assertRegex(end.stderr, r"\Auroced: [^\n]+\n\Z")
+
+    def test_what_no_machine_makes_right(self):
+        """Unknown, without its value, out of range, contradictory: a service manager is not to try again."""
+        config = self.folder / "uroced.conf"
+        config.write_text("[uroced]\nmtu = 4200\nmtu = 1500\n")
+        self.expect_status(
+            2, (["--no-such-option"], []), (["nonsense"], []), (["--mtu"], []), (["--mtu", "1"], []),
+            (["--netdev", "lo", "--port", "net_null0"], ["--vdev=net_null0"]),
+            (["--config", str(config)], []), (["--cmdline-file", "/nonexistent"], []),
+            ([], ["--vdev=net_nosuch0"]), ([], ["--vdev=net_memif0,role=often"]),
+            ([], ["--vdev=net_null0,nonsense=1"]), ([], ["--lcores=(0-16)@0"]))
+
+    def test_what_another_machine_makes_right(self):
+        """... or the same one later: a service manager may try again."""
+        self.expect_status(
+            1, (["--netdev", "nosuch0"], []), ([], ["--vdev=net_af_packet0,iface=nosuch0"]),
+            ([], ["--vdev=net_pcap0,iface=nosuch0"]), ([], ["--vdev=net_tap0,iface=uroce0,remote=nosuch0"]),
+            ([], ["--vdev=net_pcap0,rx_pcap=/nonexistent,tx_pcap=/dev/null"]),
+            (["--port", "0000:ff:1f.7"], ["-a", "0000:ff:1f.7"]),
+            (["--port", "net_null0"], ["--vdev=net_null0", "-m", "32"]))
+        self.socket = "/proc/none/uroced.sock"
+        self.expect_status(1, ([], []))
+
+    @unittest.skipUnless(os.geteuid() == 0, "another user needs root")
+    def test_what_another_user_makes_right(self):
+        """An interface that is there, and a user who may not read its frames."""
+        self.folder.chmod(0o777)
+        for device in ("net_af_packet0", "net_pcap0"):
+            end = self.run_uroced(eal=[f"--vdev={device},iface=lo"], user=65534, group=65534, extra_groups=[], cwd="/")
+            self.assertEqual((end.returncode, end.stdout, end.stderr.count("\n")), (1, "", 1), end.stderr)
+            self.assertIn(f"EAL could not create {device}", end.stderr)
+
     def test_options_of_eal(self):
         """One line: what was given, what is wrong with it, and where stands what may be given."""
         with open("/sys/devices/system/cpu/possible", encoding="ascii") as f:
@@ -253,7 +291,7 @@ class Wrong(EngineCase):
             engine = self.start("--port", "net_memif0", eal=[vdev])
             self.socket += ".too"
             end = self.run_uroced("--port", "net_memif0", eal=[vdev])
-            self.assertEqual((end.returncode, end.stdout), (2, ""))
+            self.assertEqual((end.returncode, end.stdout), (1, ""), "it may end")
             self.assertRegex(end.stderr, r"\Auroced: EAL could not create net_memif0, .*Address already in use.*"
                              rf"; process {engine.pid} has that socket\n\Z")
 
