@@ -163,14 +163,10 @@ static void find_srq(struct lcore *l, struct engine_qp *q, const struct packet *
 	l->srq = s;
 }
 
-static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
-{
-	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
-}
-
 static inline bool take(struct lcore *l, struct engine_qp *q, const struct packet *p,
 			struct rte_mbuf *m, nanotime now)
 {
+	const struct opcode_info *op = &opcode_table[p->opcode]; /* a raw frame: a SEND's */
 	struct outcome *o = &l->outcome;
 	const struct recv_work *offer = NULL;
 	bool tagged = q->srq != NULL && q->srq->tags != NULL, kept = false;
@@ -178,7 +174,7 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 	l->srq = q->srq;
 	if (q->type == QP_TYPE_XRC_RECV)
 		find_srq(l, q, p);
-	if ((q->raw || opcode_is(p->opcode, OP_CONSUMES)) && qp_wants_receive(q->core, p)) {
+	if ((q->raw || (op->flags & OP_CONSUMES)) && qp_wants_receive(q->core, p)) {
 		/*
 		 * What this burst has acknowledged completes before: who sees the receive may post at
 		 * once, and the core gives receives first.
@@ -188,11 +184,12 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 		offer = tagged ? tags_offer(l, q, p, now) : receive_peek(l, q, now);
 	}
 	qp_received(q->core, p, offer, &l->keys, now, o);
-	if (o->reason != REASON_NONE)
+	if (o->reason != REASON_NONE) {
 		count_reason(l, o->reason);
-	else if (opcode_is(p->opcode, OP_FIRST))
-		l->stats.begun[kind_of(q, p)]++;
-	l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
+		l->stats.rnr_naks += o->reason == REASON_NAK_RNR;
+	} else if (op->flags & OP_FIRST) {
+		l->stats.begun[op->kind]++;
+	}
 	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
 		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
 	if (o->flags & OUTCOME_HOLD) {
@@ -237,6 +234,11 @@ static bool mover_changes(struct lcore *l, struct engine_qp *q, struct mover *mo
 		return false;
 	q->mover = mover;
 	return true;
+}
+
+static uint8_t kind_of(const struct engine_qp *q, const struct packet *p)
+{
+	return q->raw ? KIND_SEND : opcode_table[p->opcode].kind;
 }
 
 /* Packets that cause no copy. */

@@ -60,7 +60,7 @@ static bool is_send(uint8_t opcode)
 static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t n = ring_readable(&q->sq), most;
-	uint32_t i;
+	uint32_t i, sends = 0;
 
 	q->more_work = false;
 	if (n == RING_BROKEN) {
@@ -76,9 +76,10 @@ static uint32_t drain_sends(struct lcore *l, struct engine_qp *q, nanotime now)
 			break;
 		}
 		copy_request(slot, ring_read_slot(&q->sq, i), q->sq.stride);
-		l->stats.sends += is_send(slot->opcode);
+		sends += is_send(slot->opcode);
 		qp_posted(q->core);
 	}
+	l->stats.sends += sends;
 	if (i > 0)
 		ring_consume(&q->sq, i);
 	if (i < n && !q->more_work)
