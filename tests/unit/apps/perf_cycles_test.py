@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce perf --cycles: the stages of both engines while a load runs, as tables and as JSON."""
+"""uroce perf --cycles: the stages of both engines while a load runs, as tables and as JSON; --loss and --reorder."""
 
 import json
 import os
@@ -56,6 +56,22 @@ class Cycles(unittest.TestCase):
             if end["stages"]["place"]["passes"] == end["rounds"]:
                 return f"{rate['operation']} of {rate['size']} octets: what arrives is placed"
         return None
+
+    def test_loss(self):
+        """What is lost is sent again, and nothing else is."""
+        rates = json.loads(self.perf("--json", "--loss", "0,5"))["rates"]
+        self.assertEqual([rate["loss_percent"] for rate in rates], [0, 5] * 4)
+        for rate in rates:
+            self.assertGreater(rate["messages"], 0)
+            if rate["loss_percent"] > 0:
+                self.assertGreater(rate["sent_again"], 0.01)
+        trips = json.loads(self.perf("--json", "--latency", "--loss", "0,1"))["half_round_trips"]
+        self.assertEqual([trip["loss_percent"] for trip in trips], [0, 0, 1, 1])
+        self.assertRegex(self.perf("--loss", "1"), r"\n +1 %  write +8 ")
+
+    def test_reordering(self):
+        rates = json.loads(self.perf("--json", "--reorder", "1"))["rates"]
+        self.assertEqual([rate["loss_percent"] for rate in rates], [0] * 4)
 
     def expect_measured(self, placement):
         stop = time.monotonic() + ENOUGH
