@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine_objects.h"
@@ -194,6 +195,16 @@ uint64_t forger_counted(void)
 
 	engine_statistics(&s);
 	return s.by_reason[REASON_SENDER_FOREIGN];
+}
+
+bool forger_counts(uint64_t before)
+{
+	time_t end = time(NULL) + WAIT_SECONDS;
+
+	while (forger_counted() <= before)
+		if (time(NULL) > end)
+			return false;
+	return true;
 }
 
 uint64_t forger_refused(void)

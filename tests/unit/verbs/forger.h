@@ -48,6 +48,11 @@ int forger_aim(struct endpoint *e, struct ibv_qp *qp, const struct order *o, uin
 	       struct report *r);
 /* Packets that the engine has dropped because they came from somebody who is not the peer. */
 uint64_t forger_counted(void);
+/*
+ * ... and more than so many: an unreliable packet counts as sent when it has left, which another lcore may see later.
+ * False: they did not become more.
+ */
+bool forger_counts(uint64_t before);
 /* Connections that it has refused because they are another user's. */
 uint64_t forger_refused(void);
 
