@@ -117,8 +117,8 @@ struct qp_caps {
 	uint16_t own_wr; /* requests that the caller may have there beside: qp_own_slot() */
 	uint16_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint16_t port_mtu; /* ibv_mtu that the port can carry */
-	uint16_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint16_t tickets; /* unsettled copies there is room for, a power of two; 0: LIMIT_TICKETS */
+	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint32_t srq_pd; /* of its SRQ, whose elements are checked against it; 0: `pd` */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
 };
