@@ -287,7 +287,7 @@ void rig_random_command_of(struct input *in, enum command from, enum command to)
 	const struct command_reply *r;
 
 	if (what == COMMAND_HELLO)
-		return; /* needs a socket: tests/unit/engine/control_identity_test.c */
+		return; /* needs a socket: tests/unit/engine/connection/control_identity_test.c */
 	memset(request, 0, sizeof(request));
 	input_take(in, request + header, MIN_OF(octets, sizeof(request) - header));
 	if (input_8(in) < 0xc0)

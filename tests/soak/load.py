@@ -116,7 +116,7 @@ class Pair(Program):
 
 
 class EveryVerb(Program):
-    """tests/unit/verbs/every_verb.c: all verbs in random order, on shared objects."""
+    """tests/unit/verbs/library/every_verb.c: all verbs in random order, on shared objects."""
 
     def __init__(self, place, side):
         super().__init__(place)

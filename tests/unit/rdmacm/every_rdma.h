@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../verbs/crowd.h"
+#include "../verbs/rig/crowd.h"
 
 #define OWN_ADDRESS "127.0.0.1" /* the engine's: with_engine.sh */
 #define CHANNELS    3u

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../verbs/mortal_engine.h"
-#include "../verbs/waiting.h"
+#include "../verbs/rig/mortal_engine.h"
+#include "../verbs/rig/waiting.h"
 #include "rig.h"
 
 TestSuite(gone, .init = mortal_engine_begin, .fini = mortal_engine_end, .timeout = 120);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../verbs/waiting.h"
+#include "../verbs/rig/waiting.h"
 #include "rig.h"
 
 TestSuite(ids, .timeout = 60);

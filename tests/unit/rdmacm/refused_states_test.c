@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../verbs/engine_objects.h"
+#include "../verbs/rig/engine_objects.h"
 #include "base/bits.h"
 #include "rig.h"
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../verbs/engine_objects.h"
+#include "../verbs/rig/engine_objects.h"
 #include "base/bits.h"
 #include "rig.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../verbs/starved.h"
+#include "../verbs/rig/starved.h"
 #include "rig.h"
 
 #define WIRE_ADDRESS "10.77.0.1" /* the engine's */

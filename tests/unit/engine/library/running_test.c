@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who polls lcores: threads of the engine, whose beginning and end programs see, or a program. */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "rig/control_rig.h"
+#include "engine/inside.h"
+#include "queue/arena.h"
+
+static struct engine *inside;
+static struct lcore *lcore;
+
+static void begin(void)
+{
+	snprintf(path, sizeof(path), "/tmp/uroce-running-test-%d.sock", getpid());
+	control_rig_make();
+	inside = (struct engine *)engine;
+	lcore = &inside->lcore[0];
+}
+
+TestSuite(running, .init = begin, .fini = control_rig_close, .timeout = 60);
+
+static uint64_t polls(void)
+{
+	return __atomic_load_n(&lcore->stats.polls, __ATOMIC_RELAXED);
+}
+
+/* The lcore is polled so many times more. */
+static bool comes_to(uint64_t more)
+{
+	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
+	uint64_t from = polls();
+
+	while (polls() - from < more) {
+		if (clock_now() > until)
+			return false;
+		usleep(100);
+	}
+	return true;
+}
+
+Test(running, a_thread_polls_from_start_to_stop)
+{
+	uint64_t last;
+
+	last = polls();
+	usleep(1000);
+	cr_expect_eq(polls(), last, "nobody polls before");
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(uroce_start(engine), 0);
+		cr_expect(comes_to(3), "nobody polls");
+		cr_assert_eq(uroce_stop(engine), 0);
+		last = polls();
+		usleep(1000);
+		cr_expect_eq(polls(), last, "somebody polls after the end");
+		cr_expect_eq(uroce_poll(engine, 0), 0);
+		cr_expect_eq(polls(), last + 1);
+	}
+}
+
+/* Of the threads of this process, the one of this name; its status as the kernel says it. */
+static bool thread_status(const char *name, char *status, size_t size)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	char file[280], wanted[32];
+	bool found = false;
+
+	snprintf(wanted, sizeof(wanted), "Name:\t%s\n", name);
+	while (!found && (task = readdir(tasks)) != NULL) {
+		size_t n = 0;
+		FILE *f;
+
+		snprintf(file, sizeof(file), "/proc/self/task/%s/status", task->d_name);
+		f = fopen(file, "r");
+		if (f == NULL)
+			continue;
+		n = fread(status, 1, size - 1, f);
+		status[n] = '\0';
+		fclose(f);
+		found = strncmp(status, wanted, strlen(wanted)) == 0;
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* A program's signals are for its own threads. */
+Test(running, the_main_lcores_thread_takes_no_signal)
+{
+	unsigned long long blocked = 0;
+	char status[4096];
+	const char *line;
+	sigset_t own;
+
+	cr_assert_eq(uroce_start(engine), 0);
+	cr_assert(comes_to(1));
+	cr_assert(thread_status("uroce-lcore", status, sizeof(status)), "no thread has the name");
+	line = strstr(status, "SigBlk:");
+	cr_assert_not_null(line);
+	cr_assert_eq(sscanf(line, "SigBlk: %llx", &blocked), 1);
+	cr_expect_neq(blocked & 1 << (SIGTERM - 1), 0);
+	cr_expect_neq(blocked & 1 << (SIGINT - 1), 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &own);
+	cr_expect_not(sigismember(&own, SIGTERM), "the caller's are as they were");
+	cr_assert_eq(uroce_stop(engine), 0);
+	cr_expect_not(thread_status("uroce-lcore", status, sizeof(status)), "it is still there");
+}
+
+static uint32_t closed(const struct client_page *p)
+{
+	return __atomic_load_n(&p->closed, __ATOMIC_ACQUIRE);
+}
+
+/* Programs that are attached hear of the end, and may leave then. */
+Test(running, programs_are_told_that_no_thread_polls)
+{
+	struct client_page *page;
+	struct reply_hello hello;
+	int arena, fd;
+
+	cr_assert_eq(uroce_start(engine), 0);
+	fd = attach_keeping(&hello, &arena);
+	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
+	cr_assert_neq(page, MAP_FAILED);
+	cr_expect_eq(closed(page), 0);
+	cr_assert_eq(uroce_stop(engine), 0);
+	cr_expect_eq(closed(page), 1);
+	expect_serving();
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+	munmap(page, sizeof(*page));
+	close(arena);
+}
+
+/* It was not started: the program polls, and nobody is told anything. */
+Test(running, stopping_what_does_not_run_tells_nobody)
+{
+	struct client_page *page;
+	struct reply_hello hello;
+	int arena, fd = attach_keeping(&hello, &arena);
+
+	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, arena, 0);
+	cr_assert_neq(page, MAP_FAILED);
+	cr_expect_eq(uroce_stop(engine), 0);
+	cr_expect_eq(closed(page), 0);
+	close(fd);
+	munmap(page, sizeof(*page));
+	close(arena);
+}
+
+/* An lcore that sleeps hears that it is not to. */
+Test(running, adaptive_is_changed_while_it_runs)
+{
+	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
+
+	cr_assert_eq(uroce_start(engine), 0);
+	while (__atomic_load_n(&lcore->stats.sleeps, __ATOMIC_RELAXED) == 0 && clock_now() < until)
+		usleep(1000);
+	cr_assert_gt(__atomic_load_n(&lcore->stats.sleeps, __ATOMIC_RELAXED), 0, "it never slept");
+	uroce_set_adaptive(engine, false);
+	/* one that sleeps comes by ten times a second */
+	cr_expect(comes_to(100000), "it does not poll all the time");
+	uroce_set_adaptive(NULL, true);
+	cr_expect_not(__atomic_load_n(&inside->adaptive, __ATOMIC_ACQUIRE));
+	uroce_set_adaptive(engine, true);
+	cr_expect(__atomic_load_n(&inside->adaptive, __ATOMIC_ACQUIRE));
+}
+
+/* A poll that finds somebody at it does nothing, and an engine does not go under who polls it. */
+Test(running, a_polling_thread_holds_the_engine)
+{
+	struct visit polling = live_visit(engine); /* as uroce_poll() is one */
+	uint64_t before = polls();
+
+	cr_assert(lcore_sit(lcore));
+	cr_expect_eq(uroce_poll(engine, 0), 0);
+	cr_expect_eq(polls(), before);
+	cr_expect_eq(uroce_destroy(engine), EBUSY);
+	lcore_rise(lcore);
+	live_part(polling);
+	cr_expect_eq(uroce_poll(engine, 0), 0);
+	cr_expect_eq(polls(), before + 1, "it lives on");
+	cr_expect_eq(uroce_poll(engine, 1), -EINVAL);
+	cr_expect_eq(uroce_poll(engine, UINT32_MAX), -EINVAL);
+}

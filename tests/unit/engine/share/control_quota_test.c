@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program of another user takes all that it can get of the engine (hostile H-122): it is refused
+ * at its share, with a reason, and programs of root are served all the while: a pair that works
+ * already, and one that begins.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "rig/attacker.h"
+#include "base/bits.h"
+#include "rig/beside.h"
+#include "control/control.h"
+
+TestSuite(control_quota, .init = control_rig_open, .timeout = 240);
+
+static const struct users *users(void)
+{
+	return &((const struct engine *)(const void *)engine)->control->users;
+}
+
+static uint64_t counted(void)
+{
+	struct reply_statistics s;
+
+	statistics(&s);
+	return s.by_reason[REASON_SHARE_USED];
+}
+
+/* A program of root, from its beginning to a queue pair. */
+static void expect_service(const char *while_what)
+{
+	struct objects o;
+	int fd = attach();
+
+	make_objects(fd, &o);
+	cr_expect_neq(o.qp, 0, "%s", while_what);
+	close(fd);
+}
+
+static struct beside pair; /* it has one of each kind of object */
+
+/* Runs the attack beside the pair; it goes on having what it took. */
+static struct taken attack(struct attacker *a, void (*take)(struct taken *t))
+{
+	beside_open(&pair);
+	attack_begin(a, take);
+	do
+		beside_once(&pair);
+	while (!attack_is_over(a, 1));
+	beside_once(&pair);
+	return attack_result(a);
+}
+
+static void end(struct attacker *a)
+{
+	attack_end(a);
+	beside_close(&pair);
+	expect_counts(0, 0, 0, 0);
+	control_rig_close();
+}
+
+/* ---- files that the engine maps ---- */
+
+#define SPARSE (UINT64_C(1) << 47)
+
+static int sealed_file(uint64_t octets)
+{
+	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ftruncate(fd, (off_t)octets) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+		_exit(2);
+	return fd;
+}
+
+/* One region of `backings` parts of the file, a page apart, as much of it as fits. */
+static int register_file(int fd, uint32_t pd, int file, uint64_t octets, uint32_t backings)
+{
+	size_t size = sizeof(struct request_reg_mr) + backings * sizeof(struct mr_backing);
+	struct carrier_descriptors in = { .count = 1, .fd = { file } };
+	struct request_reg_mr *q = calloc(1, size);
+	struct reply_reg_mr r;
+	int error;
+
+	q->pd = pd;
+	q->access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE;
+	q->address = q->iova = 4096;
+	q->length = octets;
+	q->backings = backings;
+	for (uint32_t i = 0; i < backings; i++)
+		q->backing[i] = (struct mr_backing){ .offset = octets / backings * i,
+						     .length = octets / backings / 2,
+						     .file_offset = octets / backings * i,
+						     .writable = 1 };
+	error = ask(fd, COMMAND_REG_MR, &q->h, size, &r.h, sizeof(r), &in, NULL);
+	free(q);
+	return error;
+}
+
+static void register_files(struct taken *t, uint64_t octets, uint32_t backings, uint64_t most)
+{
+	uint32_t context, pd = 0;
+	int fd = try_attach(t, &context), file = sealed_file(octets);
+
+	if (fd < 0 || ask_handle(fd, COMMAND_ALLOC_PD, context, &pd) != 0)
+		return;
+	while (t->n < most && t->error == 0) {
+		t->error = register_file(fd, pd, file, octets, backings);
+		t->n += t->error == 0;
+	}
+}
+
+/* Large ones while they fit, then smaller ones. */
+static void register_sparse(struct taken *t)
+{
+	int fd, file = sealed_file(SPARSE);
+	uint32_t context, pd = 0;
+
+	fd = try_attach(t, &context);
+	if (fd < 0 || ask_handle(fd, COMMAND_ALLOC_PD, context, &pd) != 0)
+		return;
+	while (t->n < 216 && t->error == 0) {
+		t->error = register_file(fd, pd, file, SPARSE >> t->n / 12, 1);
+		t->n += t->error == 0;
+	}
+}
+
+/*
+ * Regions of a file that holds nothing and is larger than the address space: as peer memory.
+ * hostile H-122: all addresses that can be had.
+ */
+Test(control_quota, addresses_for_sparse_files)
+{
+	struct attacker a;
+	struct taken t = attack(&a, register_sparse);
+
+	expect_service("the attacker has registered a sparse file again and again");
+	cr_expect_eq(t.error, 0, "peer memory needs no addresses: %d", t.error);
+	cr_expect_eq(t.n, 216);
+	end(&a);
+}
+
+static void register_pieces(struct taken *t)
+{
+	register_files(t, UINT64_C(64) * 2 * 4096, 64, 2200);
+}
+
+/*
+ * A file is mapped once, however many regions are in it.
+ * hostile H-122: all mappings that can be had.
+ */
+Test(control_quota, mappings_of_one_file)
+{
+	struct attacker a;
+	struct taken t = attack(&a, register_pieces);
+
+	expect_service("the attacker has 2,200 regions of 64 backings");
+	cr_expect_eq(t.n, 2200, "%d", t.error);
+	cr_expect_lt(users()->all[RESOURCE_MAPPINGS], 1000, "mappings");
+	end(&a);
+}
+
+/* ---- descriptors ---- */
+
+static void few_descriptors(void)
+{
+	struct rlimit limit = { 1000, 1000 };
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	control_rig_open();
+}
+
+/* Two programs: one alone has no more than half. */
+static void take_channels(struct taken *t)
+{
+	for (int i = 0; i < 2; i++) {
+		struct request_handle q = { 0 };
+		int fd = try_attach(t, &q.handle);
+
+		if (fd < 0)
+			return;
+		take_many(fd, COMMAND_CREATE_CHANNEL, &q.h, sizeof(q), 100000, t);
+		take_many(fd, COMMAND_CM_CREATE_CHANNEL, &q.h, sizeof(struct request_empty), 100000,
+			  t);
+	}
+}
+
+TestSuite(control_quota_of_few, .init = few_descriptors, .timeout = 120);
+
+/* hostile H-122: all descriptors that can be had. */
+Test(control_quota_of_few, descriptors_for_channels)
+{
+	struct attacker a;
+	struct taken t = attack(&a, take_channels);
+
+	cr_expect_gt(counted(), 0, "`uroce stat` says nothing of it");
+	expect_service("the attacker has all the channels it is given");
+	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
+	cr_expect_not_null(strstr(t.why, "per-user limit"), "%s", t.why);
+	cr_expect_not_null(strstr(t.why, "descriptors of the engine"), "%s", t.why);
+	cr_expect_gt(t.n, 300, "%lu", (unsigned long)t.n);
+	cr_expect_lt(t.n, 750, "%lu of %lu", (unsigned long)t.n,
+		     (unsigned long)users()->limit[RESOURCE_DESCRIPTORS]);
+	end(&a);
+}
+
+/* ---- objects ---- */
+
+/* Null regions cost little: what counts is their number, and that of their keys. */
+static void take_regions(struct taken *t)
+{
+	for (int i = 0; i < 3; i++) {
+		struct request_handle q = { 0 };
+		uint32_t context;
+		int fd = try_attach(t, &context);
+
+		if (fd < 0 || ask_handle(fd, COMMAND_ALLOC_PD, context, &q.handle) != 0)
+			return;
+		take_many(fd, COMMAND_ALLOC_NULL_MR, &q.h, sizeof(q), UINT64_MAX, t);
+	}
+}
+
+/* hostile H-122: all objects that can be had. */
+Test(control_quota, regions)
+{
+	struct attacker a;
+	struct taken t = attack(&a, take_regions);
+
+	cr_expect_gt(counted(), 0, "`uroce stat` says nothing of it");
+	expect_service("the attacker has all the regions it is given");
+	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
+	cr_expect_eq(t.n, LIMIT_ENGINE_MRS / 4 * 3 - 1, "%lu", (unsigned long)t.n);
+	cr_expect_not_null(strstr(t.why, "per-user limit"), "%s", t.why);
+	end(&a);
+}
+
+static void take_domains(struct taken *t)
+{
+	for (int i = 0; i < 5; i++) {
+		struct request_handle q = { 0 };
+		int fd = try_attach(t, &q.handle);
+
+		if (fd < 0)
+			return;
+		take_many(fd, COMMAND_ALLOC_PD, &q.h, sizeof(q), UINT64_MAX, t);
+	}
+}
+
+Test(control_quota, protection_domains)
+{
+	struct attacker a;
+	struct taken t = attack(&a, take_domains);
+
+	expect_service("the attacker has all the protection domains it is given");
+	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
+	cr_expect_eq(t.n, LIMIT_ENGINE_PDS / 4 * 3 - 1, "%lu", (unsigned long)t.n);
+	end(&a);
+}
+
+static void take_queues(struct taken *t)
+{
+	for (int i = 0; i < 4; i++) {
+		struct request_create_cq q = { .cqe = 1 };
+		int fd = try_attach(t, &q.context);
+
+		if (fd < 0)
+			return;
+		take_many(fd, COMMAND_CREATE_CQ, &q.h, sizeof(q), UINT64_MAX, t);
+	}
+}
+
+Test(control_quota, completion_queues)
+{
+	struct attacker a;
+	struct taken t = attack(&a, take_queues);
+
+	expect_service("the attacker has all the completion queues it is given");
+	cr_expect_eq(t.error, ENOMEM, "%d", t.error);
+	cr_expect_eq(t.n, LIMIT_ENGINE_CQS / 4 * 3 - 1, "%lu", (unsigned long)t.n);
+	end(&a);
+}

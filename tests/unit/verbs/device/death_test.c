@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine dies: everything that the program waits for ends, and it finds a new engine. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "rig/endpoint.h"
+#include "rig/mortal_engine.h"
+#include "rig/waiting.h"
+
+static struct endpoint e;
+
+static void begin(void)
+{
+	mortal_engine_begin();
+	endpoint_open(&e);
+}
+
+TestSuite(death, .init = begin, .fini = mortal_engine_end, .timeout = 120);
+
+static void post_receives(struct ibv_qp *qp, int n)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 64, e.mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	for (int i = 0; i < n; i++) {
+		wr.wr_id = 100 + (uint64_t)i;
+		cr_assert_eq(ibv_post_recv(qp, &wr, &bad), 0);
+	}
+}
+
+static void post_write(uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 64, e.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	cr_assert_eq(ibv_post_send(e.qp[0], &wr, &bad), 0);
+}
+
+static void expect_flushed(const struct ibv_wc *wc, uint64_t wr_id)
+{
+	cr_assert_eq(wc->status, IBV_WC_WR_FLUSH_ERR, "%s", ibv_wc_status_str(wc->status));
+	cr_assert_eq(wc->wr_id, wr_id);
+}
+
+/* hostile H-140: an engine that is killed. */
+Test(death, a_busy_poller_finds_everything_flushed)
+{
+	struct ibv_wc wc[8];
+
+	post_receives(e.qp[1], 3);
+	post_write(1);
+	poll_completions(e.cq, wc, 1, "WRITE");
+	cr_assert_eq(wc[0].status, IBV_WC_SUCCESS);
+	mortal_engine_kill();
+	post_write(2);
+	poll_completions(e.cq, wc, 4, "what was posted and not completed");
+	for (int i = 0, receives = 0; i < 4; i++) {
+		if (wc[i].qp_num == e.qp[0]->qp_num)
+			expect_flushed(&wc[i], 2);
+		else
+			expect_flushed(&wc[i], 100 + (uint64_t)receives++);
+	}
+	cr_assert_eq(ibv_poll_cq(e.cq, 8, wc), 0, "each of them once");
+	endpoint_close(&e);
+}
+
+Test(death, a_sleeping_program_is_woken_by_the_channel)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	struct ibv_wc wc[4];
+	void *context;
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	mortal_engine_kill();
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
+	cr_assert_eq(ibv_get_cq_event(e.channel, &cq, &context), 0);
+	cr_assert_eq(cq, e.cq);
+	ibv_ack_cq_events(cq, 1);
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	expect_flushed(&wc[0], 100);
+	expect_flushed(&wc[1], 101);
+	endpoint_close(&e);
+}
+
+static int get_cq_event(void *channel)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(channel, &cq, &context) != 0)
+		return -1;
+	ibv_ack_cq_events(cq, 1);
+	return 0;
+}
+
+static void expect_device_gone(struct waiting *w)
+{
+	waiting_end(w);
+	cr_expect_eq(w->result, -1, "%s has an answer", w->what);
+	cr_expect_eq(w->error, ENODEV, "%s: %s", w->what, strerror(w->error));
+}
+
+/* A thread that asks now learns that the engine is gone and does not block. */
+static void expect_gone_at_once(void)
+{
+	struct waiting w;
+
+	waiting_start(&w, "ibv_get_cq_event", get_cq_event, e.channel);
+	expect_device_gone(&w);
+}
+
+/* Nothing was posted, so the only result is the end of the engine. */
+Test(death, a_thread_blocked_in_a_channel_returns)
+{
+	struct waiting w[4];
+
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_cq_event", get_cq_event, e.channel);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++)
+		expect_device_gone(&w[i]);
+	expect_gone_at_once();
+	endpoint_close(&e);
+}
+
+/* One thread gets the CQ, the others the end of the engine, and all completions can be polled. */
+Test(death, a_thread_blocked_in_a_channel_finds_flush_completions)
+{
+	struct waiting w[4];
+	struct ibv_wc wc[2];
+	int told = 0;
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_cq_event", get_cq_event, e.channel);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++) {
+		waiting_end(&w[i]);
+		told += w[i].result == 0;
+		cr_expect(w[i].result == 0 || w[i].error == ENODEV, "%s", strerror(w[i].error));
+	}
+	cr_expect_eq(told, 1, "%d were told of one queue", told);
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	expect_flushed(&wc[0], 100);
+	expect_flushed(&wc[1], 101);
+	endpoint_close(&e);
+}
+
+/* It is readable because of its end; the program may have polled everything by then. */
+Test(death, a_readable_channel_does_not_block)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+	struct ibv_wc wc[2];
+
+	post_receives(e.qp[1], 2);
+	cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+	mortal_engine_kill();
+	poll_completions(e.cq, wc, 2, "the flushed receives");
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "the channel does not wake anybody");
+	expect_gone_at_once();
+	expect_gone_at_once(); /* and every time */
+	cr_expect_eq(poll(&p, 1, 0), 0, "a loop over the descriptor would spin");
+	endpoint_close(&e);
+}
+
+/* After arming again there is an event again. */
+Test(death, a_dead_channel_sends_an_event_when_armed)
+{
+	struct ibv_wc wc;
+
+	mortal_engine_kill();
+	expect_gone_at_once();
+	for (int i = 0; i < 3; i++) {
+		post_receives(e.qp[1], 1);
+		cr_assert_eq(ibv_req_notify_cq(e.cq, 0), 0);
+		cr_expect_eq(get_cq_event(e.channel), 0, "%s", strerror(errno));
+		poll_completions(e.cq, &wc, 1, "the flushed receive");
+		expect_gone_at_once();
+	}
+	endpoint_close(&e);
+}
+
+/* A non-blocking descriptor returns EAGAIN, as always when there is no event. */
+Test(death, a_non_blocking_channel_is_mute)
+{
+	struct pollfd p = { .fd = e.channel->fd, .events = POLLIN };
+
+	cr_assert_eq(fcntl(e.channel->fd, F_SETFL, O_NONBLOCK), 0);
+	mortal_engine_kill();
+	for (int i = 0; i < 3; i++) {
+		errno = 0;
+		cr_expect_eq(get_cq_event(e.channel), -1);
+		cr_expect_eq(errno, EAGAIN, "%s", strerror(errno));
+	}
+	cr_expect_eq(poll(&p, 1, 0), 0, "a loop over the descriptor would spin");
+	endpoint_close(&e);
+}
+
+static int get_async_event(void *context)
+{
+	struct ibv_async_event event;
+
+	if (ibv_get_async_event(context, &event) != 0)
+		return -1;
+	ibv_ack_async_event(&event);
+	return event.event_type == IBV_EVENT_DEVICE_FATAL ? 0 : 1;
+}
+
+Test(death, a_thread_blocked_for_async_events_returns)
+{
+	struct waiting w[4];
+	int told = 0;
+
+	for (int i = 0; i < 4; i++)
+		waiting_begin(&w[i], "ibv_get_async_event", get_async_event, e.context);
+	mortal_engine_kill();
+	for (int i = 0; i < 4; i++) {
+		waiting_end(&w[i]);
+		told += w[i].result == 0;
+		cr_expect(w[i].result == 0 || w[i].error == ENODEV, "%s", strerror(w[i].error));
+	}
+	cr_expect_eq(told, 1, "%d were told of one fatal event", told);
+	endpoint_close(&e);
+}
+
+Test(death, the_async_descriptor_says_device_fatal_once)
+{
+	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	mortal_engine_kill();
+	cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1);
+	cr_assert_eq(ibv_get_async_event(e.context, &event), 0);
+	cr_assert_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&event);
+	cr_assert_eq(poll(&p, 1, 0), 0, "the descriptor stays readable for ever");
+	endpoint_close(&e);
+}
+
+/* hostile H-140: an engine that is killed. */
+Test(death, commands_fail_and_a_new_engine_is_found)
+{
+	struct endpoint second;
+
+	mortal_engine_kill();
+	errno = 0;
+	cr_assert_null(ibv_alloc_pd(e.context));
+	cr_assert_eq(errno, ENODEV);
+	mortal_engine_start();
+	endpoint_open(&second);
+	endpoint_close(&second);
+	endpoint_close(&e);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The events that a program gets when the link or addresses of the port change. Runs in the network
+ * namespace of with_netdev.sh, with an engine on wire0.
+ */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "rig/endpoint.h"
+#include "rig/engine_objects.h"
+
+/* The next event is this one, of port 1. */
+static void expect_event(struct ibv_context *context, enum ibv_event_type type)
+{
+	struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	do {
+		cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "no event, not %s",
+			     ibv_event_type_str(type));
+		cr_assert_eq(ibv_get_async_event(context, &event), 0);
+		cr_assert_eq(event.element.port_num, 1);
+		ibv_ack_async_event(&event);
+		/* the kernel may add and remove IPv6 addresses with the link */
+	} while (event.event_type == IBV_EVENT_GID_CHANGE && type != IBV_EVENT_GID_CHANGE);
+	cr_assert_eq(event.event_type, type, "%s instead of %s",
+		     ibv_event_type_str(event.event_type), ibv_event_type_str(type));
+}
+
+static enum ibv_port_state state_of(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	return attr.state;
+}
+
+static void command(const char *line)
+{
+	cr_assert_eq(system(line), 0, "%s", line);
+}
+
+/* hostile H-129: an interface that changes. */
+Test(port, the_link_goes_down_and_up, .timeout = 120)
+{
+	struct ibv_context *context[2] = { open_only_device(), open_only_device() };
+
+	struct reply_statistics before, now;
+
+	cr_assert_eq(state_of(context[0]), IBV_PORT_ACTIVE);
+	engine_statistics(&before);
+	for (uint32_t round = 0; round < 2; round++) {
+		command("ip link set wire1 down");
+		for (int i = 0; i < 2; i++) {
+			expect_event(context[i], IBV_EVENT_PORT_ERR);
+			cr_expect_eq(state_of(context[i]), IBV_PORT_DOWN);
+		}
+		engine_statistics(&now);
+		cr_expect_eq(now.links_lost - before.links_lost, round + 1);
+		command("ip link set wire1 up");
+		for (int i = 0; i < 2; i++) {
+			expect_event(context[i], IBV_EVENT_PORT_ACTIVE);
+			cr_expect_eq(state_of(context[i]), IBV_PORT_ACTIVE);
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_close_device(context[i]), 0);
+}
+
+static int active_mtu_of(struct ibv_context *context)
+{
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	return attr.active_mtu;
+}
+
+/* A veth pair announces 10 Gbit/s: one lane of FDR10. */
+Test(port, the_speed_is_the_interfaces, .timeout = 60)
+{
+	struct ibv_context *context = open_only_device();
+	struct ibv_port_attr attr;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	cr_expect_eq(attr.active_speed, 8, "%u", attr.active_speed);
+	cr_expect_eq(attr.active_width, 1, "%u", attr.active_width);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+/*
+ * There is no event for the MTU; PORT_ACTIVE tells programs to query the port.
+ * hostile H-129: an interface that changes.
+ */
+Test(port, the_mtu_changes_and_changes_back, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+
+	cr_assert_eq(active_mtu_of(context), IBV_MTU_1024);
+	command("ip link set wire0 mtu 700");
+	expect_event(context, IBV_EVENT_PORT_ACTIVE);
+	cr_expect_eq(active_mtu_of(context), IBV_MTU_512);
+	command("ip link set wire0 mtu 1500");
+	expect_event(context, IBV_EVENT_PORT_ACTIVE);
+	cr_expect_eq(active_mtu_of(context), IBV_MTU_1024);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+/* The index of an IPv4 address of 10.77.0.0/24 in the GID table, or -1. */
+static int find_gid(struct ibv_context *context, uint8_t host)
+{
+	const uint8_t wanted[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77, [15] = host };
+	struct ibv_port_attr attr;
+	union ibv_gid gid;
+
+	cr_assert_eq(ibv_query_port(context, 1, &attr), 0);
+	for (int i = 0; i < attr.gid_tbl_len; i++) {
+		cr_assert_eq(ibv_query_gid(context, 1, i, &gid), 0);
+		if (memcmp(gid.raw, wanted, sizeof(wanted)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* hostile H-129: an interface that changes. */
+Test(port, addresses_come_and_go, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+	int first = find_gid(context, 1);
+
+	cr_assert_geq(first, 0);
+	cr_assert_eq(find_gid(context, 2), -1);
+	command("ip address add 10.77.0.2/24 dev wire0");
+	do
+		expect_event(context, IBV_EVENT_GID_CHANGE);
+	while (find_gid(context, 2) == -1);
+	cr_expect_eq(find_gid(context, 1), first, "the others keep their index");
+	command("ip address del 10.77.0.2/24 dev wire0");
+	do
+		expect_event(context, IBV_EVENT_GID_CHANGE);
+	while (find_gid(context, 2) != -1);
+	cr_expect_eq(find_gid(context, 1), first);
+	cr_expect_eq(ibv_close_device(context), 0);
+}
+
+#define MANY 400 /* events; more than a socket holds */
+
+static struct ibv_qp *raise_event(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_attr to_err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = ibv_create_qp(pd, init);
+
+	cr_assert_not_null(qp, "%m");
+	cr_assert_eq(endpoint_to_init(qp), 0);
+	cr_assert_eq(ibv_modify_qp(qp, &to_err, IBV_QP_STATE), 0);
+	return qp;
+}
+
+static void await_state(struct ibv_context *context, enum ibv_port_state state)
+{
+	struct timespec pause = { .tv_nsec = 10000000 };
+
+	for (int i = 0; state_of(context) != state; i++) {
+		cr_assert_lt(i, WAIT_SECONDS * 100, "the port is not %s",
+			     ibv_port_state_str(state));
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* A program that reads no events for a while learns the port's final state. */
+Test(port, events_wait_until_the_program_reads, .timeout = 120)
+{
+	struct ibv_context *context = open_only_device();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .srq = ibv_create_srq(pd, &srq_init),
+					 .cap = { .max_send_wr = 1, .max_send_sge = 1 },
+					 .qp_type = IBV_QPT_RC };
+	static struct ibv_qp *qp[MANY];
+	struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	int of_qps = 0, of_port = -1;
+
+	for (int i = 0; i < MANY; i++)
+		qp[i] = raise_event(pd, &init);
+	command("ip link set wire1 down");
+	await_state(context, IBV_PORT_DOWN);
+	command("ip link set wire1 up");
+	await_state(context, IBV_PORT_ACTIVE);
+	while (of_qps < MANY || of_port != IBV_EVENT_PORT_ACTIVE) {
+		cr_assert_eq(poll(&p, 1, WAIT_SECONDS * 1000), 1, "%d of %d, and of the port %d",
+			     of_qps, MANY, of_port);
+		cr_assert_eq(ibv_get_async_event(context, &event), 0);
+		if (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+			of_qps++;
+		else if (event.event_type != IBV_EVENT_GID_CHANGE)
+			of_port = event.event_type;
+		ibv_ack_async_event(&event);
+	}
+	for (int i = 0; i < MANY; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	cr_expect_eq(ibv_destroy_srq(init.srq), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+	cr_expect_eq(ibv_close_device(context), 0);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads call verbs while another one forks. Runs with an engine at $UROCE_SOCKET. */
+#include <criterion/criterion.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "rig/endpoint.h"
+
+#define LENGTH	   (256u << 10) /* enough to be promoted */
+#define FOR_NS	   INT64_C(3000000000)
+#define CHILD_TIME 20 /* seconds */
+
+TestSuite(forks, .timeout = 60);
+
+static uint32_t stop;
+
+static struct ibv_context *open_first(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context =
+		list != NULL && list[0] != NULL ? ibv_open_device(list[0]) : NULL;
+
+	if (list != NULL)
+		ibv_free_device_list(list);
+	return context;
+}
+
+/* Closing the last context detaches this process, so each round is a new client. */
+static void *come_and_go(void *memory)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		struct ibv_context *context = open_first();
+		struct ibv_pd *pd = context != NULL ? ibv_alloc_pd(context) : NULL;
+		struct ibv_mr *mr =
+			pd != NULL ? ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE) : NULL;
+
+		if (mr == NULL || ibv_dereg_mr(mr) != 0 || ibv_dealloc_pd(pd) != 0 ||
+		    ibv_close_device(context) != 0)
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void *list_devices(void *unused)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		struct ibv_device **list = ibv_get_device_list(NULL);
+
+		if (list == NULL || list[0] == NULL)
+			return (void *)1;
+		ibv_free_device_list(list);
+	}
+	return NULL;
+}
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* A child does what its parent's threads do. */
+static void child_of_fork(void)
+{
+	struct ibv_context *context;
+
+	alarm(CHILD_TIME);
+	context = open_first();
+	_exit(context != NULL && ibv_close_device(context) == 0 ? 0 : 1);
+}
+
+static void fork_beside(void *(*one)(void *), void *(*other)(void *))
+{
+	void *memory = aligned_alloc(4096, 2 * LENGTH), *failed;
+	int64_t end = now() + FOR_NS;
+	pthread_t thread[2];
+	int status;
+
+	cr_assert_not_null(memory);
+	memset(memory, 1, 2 * LENGTH);
+	cr_assert_eq(pthread_create(&thread[0], NULL, one, memory), 0);
+	cr_assert_eq(pthread_create(&thread[1], NULL, other, (char *)memory + LENGTH), 0);
+	while (now() < end) {
+		pid_t child = fork();
+
+		if (child == 0)
+			child_of_fork();
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0, "a child ended with %#x", (unsigned int)status);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < ARRAY_SIZE(thread); i++) {
+		cr_assert_eq(pthread_join(thread[i], &failed), 0);
+		cr_expect_null(failed);
+	}
+	free(memory);
+}
+
+Test(forks, while_clients_come_and_go)
+{
+	fork_beside(come_and_go, come_and_go);
+}
+
+/* ---- during traffic into peer memory ---- */
+
+#define LARGE (16u << 20)
+
+static void *write_there(void *memory)
+{
+	volatile uint64_t *word = memory;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		(*word)++;
+	return NULL;
+}
+
+static int post_write(struct endpoint *e, const uint8_t *to, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buffer, 4096, e->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = rkey;
+	return ibv_post_send(e->qp[0], &wr, &bad);
+}
+
+/* If the fork held these pages, the engine's writes through the second region would fail. */
+Test(forks, while_on_demand_memory_is_written)
+{
+	uint8_t *memory = aligned_alloc(4096, LARGE);
+	struct ibv_mr *promoted, *on_demand;
+	struct endpoint e;
+	pthread_t thread;
+
+	endpoint_open(&e);
+	cr_assert_not_null(memory);
+	memset(memory, 1, LARGE);
+	promoted = ibv_reg_mr(e.pd, memory, LARGE, IBV_ACCESS_LOCAL_WRITE);
+	on_demand =
+		ibv_reg_mr(e.pd, memory, LARGE,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND);
+	cr_assert(promoted != NULL && on_demand != NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, write_there, memory + LARGE - 64), 0);
+	for (int round = 0; round < 20; round++) {
+		struct ibv_wc wc[DEPTH];
+		pid_t child;
+
+		for (uint32_t i = 0; i < DEPTH; i++)
+			cr_assert_eq(post_write(&e, memory + i * 4096, on_demand->rkey), 0);
+		child = fork();
+		if (child == 0)
+			_exit(0);
+		poll_completions(e.cq, wc, DEPTH, "WRITE");
+		for (uint32_t i = 0; i < DEPTH; i++)
+			cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "%s",
+				     ibv_wc_status_str(wc[i].status));
+		cr_assert_eq(waitpid(child, NULL, 0), child);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(ibv_dereg_mr(on_demand), 0);
+	cr_assert_eq(ibv_dereg_mr(promoted), 0);
+	endpoint_close(&e);
+	free(memory);
+}
+
+Test(forks, while_devices_are_listed)
+{
+	fork_beside(list_devices, list_devices);
+}

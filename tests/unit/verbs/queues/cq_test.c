@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion queues: size, timestamps, overrun and moderation.
+ * Runs with an engine at $UROCE_SOCKET.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig/endpoint.h"
+
+#define SMALL_CQ 7 /* entries: a ring of 8 */
+
+static struct endpoint e;
+
+static void open_endpoint(void)
+{
+	endpoint_open(&e);
+}
+
+static void close_endpoint(void)
+{
+	endpoint_close(&e);
+}
+
+TestSuite(cq, .init = open_endpoint, .fini = close_endpoint, .timeout = 60);
+
+static int post_write(struct ibv_qp *qp, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)e.buffer, 8, e.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)e.buffer + 4096;
+	wr.wr.rdma.rkey = e.mr->rkey;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Two queue pairs that complete into their own CQ. */
+struct pair {
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+};
+
+static void open_pair_on(struct pair *p, struct ibv_cq *cq)
+{
+	struct ibv_cq *usual = e.cq;
+
+	p->cq = cq;
+	cr_assert_not_null(cq, "%m");
+	e.cq = cq;
+	for (int i = 0; i < 2; i++) {
+		p->qp[i] = endpoint_create_qp(&e);
+		cr_assert_not_null(p->qp[i], "%m");
+	}
+	e.cq = usual;
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(endpoint_connect(&e, p->qp[i], p->qp[1 - i]->qp_num), 0);
+}
+
+static void open_pair(struct pair *p, int cqe)
+{
+	p->channel = ibv_create_comp_channel(e.context);
+	cr_assert_not_null(p->channel, "%m");
+	open_pair_on(p, ibv_create_cq(e.context, cqe, NULL, p->channel, 0));
+}
+
+static void close_pair(struct pair *p)
+{
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_destroy_qp(p->qp[i]), 0);
+	cr_expect_eq(ibv_destroy_cq(p->cq), 0);
+	if (p->channel != NULL)
+		cr_expect_eq(ibv_destroy_comp_channel(p->channel), 0);
+}
+
+static struct ibv_modify_cq_attr moderation(uint16_t count, uint16_t period)
+{
+	return (struct ibv_modify_cq_attr){ .attr_mask = IBV_CQ_ATTR_MODERATE,
+					    .moderate = { count, period } };
+}
+
+static bool has_event(struct ibv_comp_channel *channel, int ms)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, ms) != 1)
+		return false;
+	cr_assert_eq(ibv_get_cq_event(channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static void post_many(struct ibv_qp *qp, uint64_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		cr_assert_eq(post_write(qp, first + i), 0, "request %u", i);
+}
+
+/* Returns when all n are in the queue, unpolled; one event stands for all of them. */
+static void complete_many(struct pair *p, uint64_t first, uint16_t n)
+{
+	struct ibv_modify_cq_attr attr = moderation(n, 0);
+
+	cr_assert_eq(ibv_modify_cq(p->cq, &attr), 0);
+	cr_assert_eq(ibv_req_notify_cq(p->cq, 0), 0);
+	post_many(p->qp[0], first, n);
+	cr_assert(has_event(p->channel, WAIT_SECONDS * 1000), "%u did not complete", n);
+	attr = moderation(0, 0);
+	cr_assert_eq(ibv_modify_cq(p->cq, &attr), 0);
+}
+
+static void expect_in_order(struct ibv_cq *cq, uint64_t first, int n)
+{
+	struct ibv_wc wc[64];
+
+	poll_completions(cq, wc, n, "what was posted");
+	for (int i = 0; i < n; i++) {
+		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
+		cr_assert_eq(wc[i].wr_id, first + (uint64_t)i, "completion %d is %lu", i,
+			     wc[i].wr_id);
+	}
+	cr_assert_eq(ibv_poll_cq(cq, 1, wc), 0);
+}
+
+/* ---- ibv_resize_cq ---- */
+
+Test(cq, a_resize_keeps_unpolled_completions_and_their_order)
+{
+	struct pair p = { 0 };
+
+	open_pair(&p, SMALL_CQ);
+	complete_many(&p, 0, 5);
+	cr_assert_eq(ibv_resize_cq(p.cq, 30), 0);
+	cr_expect_geq(p.cq->cqe, 30);
+	complete_many(&p, 5, 10);
+	cr_assert_eq(ibv_resize_cq(p.cq, 15), 0, "15 of 15 are unpolled");
+	cr_expect_geq(p.cq->cqe, 15);
+	cr_expect_lt(p.cq->cqe, 30, "it shrinks");
+	expect_in_order(p.cq, 0, 15);
+	cr_assert_eq(ibv_resize_cq(p.cq, 1), 0);
+	cr_expect_geq(p.cq->cqe, 1);
+	post_many(p.qp[0], 15, 1);
+	expect_in_order(p.cq, 15, 1);
+	close_pair(&p);
+}
+
+Test(cq, a_resize_below_unpolled_completions_is_refused)
+{
+	struct ibv_device_attr attr;
+	struct pair p = { 0 };
+	int cqe;
+
+	open_pair(&p, SMALL_CQ);
+	complete_many(&p, 0, 6);
+	cqe = p.cq->cqe;
+	cr_expect_eq(ibv_resize_cq(p.cq, 5), EINVAL);
+	cr_expect_eq(p.cq->cqe, cqe);
+	cr_assert_eq(ibv_resize_cq(p.cq, 30), 0);
+	cr_expect_eq(ibv_resize_cq(p.cq, 5), EINVAL, "those that were carried over count");
+	cr_assert_eq(ibv_resize_cq(p.cq, 6), 0);
+	ibv_query_device(e.context, &attr);
+	cr_expect_eq(ibv_resize_cq(p.cq, 0), EINVAL);
+	cr_expect_eq(ibv_resize_cq(p.cq, -1), EINVAL);
+	cr_expect_eq(ibv_resize_cq(p.cq, attr.max_cqe + 1), EINVAL);
+	cr_expect_eq(ibv_resize_cq(p.cq, attr.max_cqe), 0, "what is announced can be had");
+	expect_in_order(p.cq, 0, 6);
+	close_pair(&p);
+}
+
+#define MOVING 3000u
+
+static void *post_until_full(void *argument)
+{
+	for (uint64_t i = 0; i < MOVING; i++) {
+		int error;
+
+		while ((error = post_write(argument, i)) == ENOMEM)
+			sched_yield();
+		if (error != 0)
+			return (void *)(uintptr_t)error;
+	}
+	return NULL;
+}
+
+Test(cq, a_resize_under_traffic_loses_nothing)
+{
+	static const int sizes[] = { 20, 100, 1000, 40, 17 };
+	uint32_t seen = 0, resizes = 0;
+	pthread_t thread;
+	struct pair p = { 0 };
+	void *error;
+
+	open_pair(&p, 100);
+	cr_assert_eq(pthread_create(&thread, NULL, post_until_full, p.qp[0]), 0);
+	while (seen < MOVING) {
+		struct ibv_wc wc[8];
+		int n = ibv_poll_cq(p.cq, 8, wc);
+
+		cr_assert_geq(n, 0);
+		for (int i = 0; i < n; i++, seen++) {
+			cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
+			cr_assert_eq(wc[i].wr_id, seen);
+		}
+		if (seen / 50 >= resizes)
+			cr_assert_eq(ibv_resize_cq(p.cq, sizes[resizes++ % 5]), 0);
+	}
+	pthread_join(thread, &error);
+	cr_assert_null(error, "errno %d", (int)(uintptr_t)error);
+	cr_expect_geq(resizes, 50);
+	close_pair(&p);
+}
+
+struct reader {
+	struct ibv_comp_channel *channel;
+	bool any_order; /* of two queue pairs */
+	uint32_t seen;
+};
+
+/* Sleeps until an event comes, as programs do: arm, poll, sleep. */
+static void *read_by_events(void *argument)
+{
+	struct reader *r = argument;
+	struct ibv_cq *cq;
+	void *context;
+
+	while (r->seen < (r->any_order ? 2 * MOVING : MOVING)) {
+		struct ibv_wc wc[8];
+		int n;
+
+		if (ibv_get_cq_event(r->channel, &cq, &context) != 0)
+			return (void *)1;
+		ibv_ack_cq_events(cq, 1);
+		if (ibv_req_notify_cq(cq, 0) != 0)
+			return (void *)2;
+		while ((n = ibv_poll_cq(cq, 8, wc)) > 0)
+			for (int i = 0; i < n; i++)
+				if (wc[i].status != IBV_WC_SUCCESS ||
+				    (wc[i].wr_id != r->seen++ && !r->any_order))
+					return (void *)3;
+		if (n < 0)
+			return (void *)4;
+	}
+	return NULL;
+}
+
+Test(cq, a_resize_wakes_threads_that_wait_for_events)
+{
+	pthread_t reader, writer;
+	struct reader r = { 0 };
+	void *error[2];
+	struct pair p = { 0 };
+
+	open_pair(&p, 100);
+	r.channel = p.channel;
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	cr_assert_eq(pthread_create(&reader, NULL, read_by_events, &r), 0);
+	cr_assert_eq(pthread_create(&writer, NULL, post_until_full, p.qp[0]), 0);
+	for (int i = 0; __atomic_load_n(&r.seen, __ATOMIC_RELAXED) < MOVING; i++) {
+		cr_assert_eq(ibv_resize_cq(p.cq, i % 2 == 0 ? 200 : 50), 0);
+		sched_yield();
+	}
+	pthread_join(writer, &error[0]);
+	pthread_join(reader, &error[1]);
+	cr_assert_null(error[0]);
+	cr_assert_null(error[1], "the reader says %d", (int)(uintptr_t)error[1]);
+	close_pair(&p);
+}
+
+/* ---- extended CQs ---- */
+
+static struct ibv_cq_ex *extended(uint64_t wc_flags, uint32_t flags, uint32_t cqe)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = cqe,
+					    .wc_flags = wc_flags,
+					    .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					    .flags = flags };
+
+	return ibv_create_cq_ex(e.context, &init);
+}
+
+static void start_poll(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + WAIT_SECONDS * UINT64_C(1000000000);
+	int error;
+
+	while ((error = ibv_start_poll(cq, &attr)) == ENOENT)
+		cr_assert(now_ns(CLOCK_MONOTONIC) < until, "no completion came");
+	cr_assert_eq(error, 0);
+}
+
+static uint64_t device_clock(void)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	cr_assert_eq(ibv_query_rt_values_ex(e.context, &v), 0);
+	cr_assert_eq(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	return (uint64_t)v.raw_clock.tv_sec * 1000000000u + (uint64_t)v.raw_clock.tv_nsec;
+}
+
+Test(cq, completions_have_timestamps)
+{
+	struct ibv_cq_ex *cq =
+		extended(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+			 0, 64);
+	uint64_t clock = device_clock(), wall = now_ns(CLOCK_REALTIME), at;
+	struct ibv_device_attr_ex attr;
+	struct pair p = { 0 };
+
+	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &attr), 0);
+	cr_assert_eq(attr.hca_core_clock, 1000000, "kHz: ns");
+	cr_assert_eq(attr.completion_timestamp_mask, UINT64_MAX);
+	open_pair_on(&p, (struct ibv_cq *)cq);
+	for (uint64_t i = 0; i < 20; i++) {
+		cr_assert_eq(post_write(p.qp[0], i), 0);
+		start_poll(cq);
+		cr_assert_eq(cq->wr_id, i);
+		at = ibv_wc_read_completion_ts(cq);
+		cr_assert_geq(at, clock, "before it was posted");
+		cr_assert_leq(at, device_clock(), "in the future");
+		clock = at;
+		at = ibv_wc_read_completion_wallclock_ns(cq);
+		/* the clocks are read one after the other, and NTP may slew one of them */
+		cr_assert_geq(at + 1000000, wall);
+		cr_assert_leq(at, now_ns(CLOCK_REALTIME) + 1000000);
+		wall = at;
+		ibv_end_poll(cq);
+	}
+	close_pair(&p);
+}
+
+Test(cq, unknown_real_time_values_are_refused)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RESERVED };
+
+	cr_expect_eq(ibv_query_rt_values_ex(e.context, &v), EINVAL);
+	v.comp_mask = 0;
+	cr_expect_eq(ibv_query_rt_values_ex(e.context, &v), 0);
+}
+
+Test(cq, one_thread_needs_no_lock)
+{
+	struct ibv_cq_ex *cq =
+		extended(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_SINGLE_THREADED, 64);
+	struct pair p = { 0 };
+
+	open_pair_on(&p, (struct ibv_cq *)cq);
+	for (uint64_t round = 0; round < 20; round++) {
+		post_many(p.qp[0], 0, 10);
+		expect_in_order(p.cq, 0, 10);
+		start_poll((post_many(p.qp[0], 1, 1), cq));
+		cr_assert_eq(ibv_next_poll(cq), ENOENT);
+		ibv_end_poll(cq);
+	}
+	cr_assert_eq(ibv_resize_cq(p.cq, 128), 0);
+	post_many(p.qp[0], 0, 10);
+	expect_in_order(p.cq, 0, 10);
+	close_pair(&p);
+}
+
+/* ---- overrun ---- */
+
+static bool next_event(enum ibv_event_type *type, int ms)
+{
+	struct pollfd p = { .fd = e.context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	if (poll(&p, 1, ms) != 1)
+		return false;
+	cr_assert_eq(ibv_get_async_event(e.context, &event), 0);
+	*type = event.event_type;
+	ibv_ack_async_event(&event);
+	return true;
+}
+
+/* hostile H-108: a completion queue that is never polled. */
+Test(cq, an_overrun_is_an_error_of_the_cq_and_its_queue_pairs)
+{
+	bool cq_err = false, fatal = false;
+	enum ibv_event_type type;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc[16];
+	struct pair p = { 0 }, other = { 0 };
+
+	open_pair(&p, SMALL_CQ);
+	open_pair_on(&other, p.cq);
+	post_many(p.qp[0], 0, (uint32_t)p.cq->cqe + 1);
+	while (!cq_err || !fatal) {
+		cr_assert(next_event(&type, WAIT_SECONDS * 1000), "CQ_ERR %d, QP_FATAL %d", cq_err,
+			  fatal);
+		cq_err |= type == IBV_EVENT_CQ_ERR;
+		fatal |= type == IBV_EVENT_QP_FATAL;
+	}
+	cr_assert_eq(ibv_query_qp(p.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_ERR);
+	cr_assert_eq(ibv_query_qp(other.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_RTS, "it has completed nothing yet");
+	post_many(other.qp[0], 0, 1);
+	do
+		cr_assert(next_event(&type, WAIT_SECONDS * 1000), "others on it go on");
+	while (type != IBV_EVENT_QP_FATAL);
+	cr_assert_eq(ibv_query_qp(other.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_ERR);
+	cr_assert_eq(ibv_poll_cq(p.cq, 16, wc), p.cq->cqe, "what had room is there");
+	cr_expect_lt(ibv_poll_cq(p.cq, 16, wc), 0, "then it says that some are missing");
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(ibv_destroy_qp(other.qp[i]), 0);
+	close_pair(&p);
+}
+
+static void post_when_there_is_room(struct ibv_qp *qp)
+{
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + WAIT_SECONDS * UINT64_C(1000000000);
+	int error;
+
+	while ((error = post_write(qp, 0)) == ENOMEM)
+		cr_assert(now_ns(CLOCK_MONOTONIC) < until, "the send queue stays full");
+	cr_assert_eq(error, 0);
+}
+
+Test(cq, an_overrun_may_be_ignored)
+{
+	struct ibv_cq_ex *cq =
+		extended(IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, SMALL_CQ);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	enum ibv_event_type type;
+	struct ibv_wc wc[DEPTH];
+	struct pair p = { 0 };
+	int more = 0;
+
+	open_pair_on(&p, (struct ibv_cq *)cq);
+	/* Five full send queues, and nobody polls: lost completions do not keep the queue full. */
+	for (uint32_t i = 0; i < 5 * DEPTH; i++)
+		post_when_there_is_room(p.qp[0]);
+	poll_completions(p.cq, wc, SMALL_CQ, "what had room");
+	for (int i = 0; i < SMALL_CQ; i++)
+		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS);
+	/* at most those that were still under way fitted then */
+	for (int i = 0; i < 5 * DEPTH; i++)
+		more += ibv_poll_cq(p.cq, 1, wc);
+	cr_assert_leq(more, DEPTH);
+	post_when_there_is_room(p.qp[0]);
+	poll_completions(p.cq, wc, 1, "one more");
+	cr_assert_eq(ibv_query_qp(p.qp[0], &attr, IBV_QP_STATE, &init), 0);
+	cr_expect_eq(attr.qp_state, IBV_QPS_RTS);
+	cr_expect_not(next_event(&type, 0));
+	close_pair(&p);
+}
+
+/* ---- moderation ---- */
+
+static void write_and_poll(struct pair *p, int n)
+{
+	struct ibv_wc wc[DEPTH];
+
+	post_many(p->qp[0], 0, (uint32_t)n);
+	poll_completions(p->cq, wc, n, "moderated writes");
+}
+
+Test(cq, an_event_waits_for_enough_completions)
+{
+	struct ibv_modify_cq_attr attr = moderation(4, 0);
+	struct pair p = { 0 };
+
+	open_pair(&p, 64);
+	cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+	for (int round = 0; round < 3; round++) {
+		cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+		write_and_poll(&p, 3);
+		cr_assert_not(has_event(p.channel, 0), "after 3 of 4 completions");
+		write_and_poll(&p, 1);
+		cr_assert(has_event(p.channel, WAIT_SECONDS * 1000), "no event after 4");
+		write_and_poll(&p, 5);
+		cr_assert_not(has_event(p.channel, 0), "it was not armed again");
+	}
+	/* off again while an event is due: it comes now, and later ones at once */
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	write_and_poll(&p, 2);
+	attr = moderation(0, 0);
+	cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+	cr_assert(has_event(p.channel, 0));
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	write_and_poll(&p, 1);
+	cr_assert(has_event(p.channel, WAIT_SECONDS * 1000));
+	close_pair(&p);
+}
+
+/*
+ * Two queue pairs, on two lcores if there are, complete into the CQ while its moderation changes.
+ * hostile H-134: arming while completions come.
+ */
+Test(cq, no_moderated_event_is_lost)
+{
+	static const uint16_t limits[][2] = { { 7, 300 }, { 0, 100 }, { 3, 1000 }, { 0, 0 } };
+	struct ibv_modify_cq_attr attr = moderation(7, 300);
+	pthread_t reader, writer[2];
+	struct reader r = { .any_order = true };
+	void *error[3];
+	struct pair p = { 0 };
+
+	open_pair(&p, 100);
+	r.channel = p.channel;
+	cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	cr_assert_eq(pthread_create(&reader, NULL, read_by_events, &r), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&writer[i], NULL, post_until_full, p.qp[i]), 0);
+	for (int i = 0; __atomic_load_n(&r.seen, __ATOMIC_RELAXED) < 2 * MOVING; i++) {
+		attr = moderation(limits[i % 4][0], limits[i % 4][1]);
+		cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+		usleep(500);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(writer[i], &error[i]);
+	pthread_join(reader, &error[2]);
+	for (int i = 0; i < 3; i++)
+		cr_assert_null(error[i], "thread %d says %d", i, (int)(uintptr_t)error[i]);
+	close_pair(&p);
+}
+
+Test(cq, an_event_waits_no_longer_than_its_period)
+{
+	struct ibv_modify_cq_attr attr = moderation(1000, 40000);
+	struct pair p = { 0 };
+
+	open_pair(&p, 64);
+	cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+	for (int round = 0; round < 3; round++) {
+		uint64_t begin = now_ns(CLOCK_MONOTONIC);
+
+		cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+		write_and_poll(&p, 2);
+		cr_assert(has_event(p.channel, WAIT_SECONDS * 1000), "no event after the period");
+		/* from the first completion, which came after `begin` */
+		cr_assert_geq(now_ns(CLOCK_MONOTONIC) - begin, 39000000u, "too early");
+	}
+	/* only the period, and many completions */
+	attr = moderation(0, 20000);
+	cr_assert_eq(ibv_modify_cq(p.cq, &attr), 0);
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	write_and_poll(&p, DEPTH);
+	cr_assert(has_event(p.channel, WAIT_SECONDS * 1000));
+	/* a destroyed CQ leaves no timer behind */
+	cr_assert_eq(ibv_req_notify_cq(p.cq, 0), 0);
+	write_and_poll(&p, 2);
+	close_pair(&p);
+	write_and_poll(&(struct pair){ .cq = e.cq, .qp = { e.qp[0] } }, 1);
+}
+
+Test(cq, wrong_moderation_is_refused)
+{
+	struct ibv_modify_cq_attr attr = { 0 };
+	struct ibv_device_attr_ex device;
+
+	cr_expect_eq(ibv_modify_cq(e.cq, &attr), EINVAL, "nothing to modify");
+	cr_expect_eq(ibv_modify_cq(e.cq, NULL), EINVAL);
+	attr.attr_mask = IBV_CQ_ATTR_RESERVED;
+	cr_expect_eq(ibv_modify_cq(e.cq, &attr), EOPNOTSUPP);
+	cr_assert_eq(ibv_query_device_ex(e.context, NULL, &device), 0);
+	attr = moderation(device.cq_mod_caps.max_cq_count, device.cq_mod_caps.max_cq_period);
+	cr_expect_eq(ibv_modify_cq(e.cq, &attr), 0, "what is announced can be had");
+}
