@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs that a path holds back, and what may leave all the same. */
+/* Queue pairs that a path holds back, and the packets that may leave nevertheless. */
 #include "story/story.h"
 #include "transport/path.h"
 #include "transport/qp.h"
@@ -30,7 +30,7 @@ static enum next_packet next(void)
 	return qp_next_packet(a->q->core, &a->node.keys, ms(1000) + now, &p, &gather, &not_before);
 }
 
-/* The last packet that the window lets go asks, so that an acknowledgement opens it. */
+/* The last packet that fits the window asks for an acknowledgement, which opens the window. */
 Test(held, the_window_of_the_path_bounds_what_is_on_its_way)
 {
 	begin(4);
@@ -84,7 +84,7 @@ Test(held, replies_are_not_held_back)
 	pass(a, "RC SEND ONLY", A_PSN);
 }
 
-/* Who waits first goes first: others are held back meanwhile though there is room. */
+/* The queue pair that waited first goes first: others are held back meanwhile, even if there is room. */
 Test(held, who_comes_later_waits_behind)
 {
 	begin(4);
@@ -114,7 +114,7 @@ Test(held, a_queue_pair_that_fails_waits_no_more)
 	cr_assert_not(qp_is_held(a->q->core));
 }
 
-/* What is lost is not on its way: a loss does not close the path for others. */
+/* Lost packets do not count as under way: a loss does not close the path for others. */
 Test(held, a_loss_gives_its_room_back)
 {
 	begin(4);
@@ -180,7 +180,7 @@ Test(held, its_retries_do_not_wait_for_turns_on_a_silent_path)
 	expect_completion(a, 1, STATUS_RETRY_EXC_ERR);
 }
 
-/* A path that is full, but answers, comes to everybody in its turn. */
+/* A full path whose peer answers gives every queue pair its turn. */
 Test(held, who_hears_others_waits_for_its_turn)
 {
 	begin(4);
@@ -237,7 +237,7 @@ Test(held, who_is_not_answered_keeps_no_room)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* Nobody is answered, and no timer says so: the path must be free for those who will be. */
+/* No queue pair is answered, and no timer fires: the path must stay free for those that will be. */
 Test(held, a_silent_path_is_given_up)
 {
 	begin(4);

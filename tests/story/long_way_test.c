@@ -84,7 +84,7 @@ static void lose_some(uint32_t count, const uint32_t lost[])
 	}
 }
 
-/* News further apart than a selection: the oldest, then the newest. */
+/* Reports that lie further apart than a selection: the oldest, then the newest. */
 Test(long_way, news_that_are_far_apart_take_two_selections)
 {
 	const struct packet *p;
@@ -117,7 +117,7 @@ static bool step(uint32_t count, const uint32_t lost[])
 	return true;
 }
 
-/* Each that comes is told at once, so only what was lost is sent again. */
+/* Each arrival is reported at once, so only lost packets are sent again. */
 Test(long_way, only_what_is_missing_is_sent_again)
 {
 	static const uint32_t lost[] = { 0, 300, 301, 500 };
@@ -131,7 +131,7 @@ Test(long_way, only_what_is_missing_is_sent_again)
 	cr_expect_eq(way.events[PATH_AGAIN], ARRAY_SIZE(lost));
 }
 
-/* The gap is known since long: a NAK, which other peers need, says nothing new. */
+/* The gap has been known for long: a NAK, which other peers need, says nothing new. */
 Test(long_way, a_nak_for_a_gap_that_was_told_changes_nothing)
 {
 	lose_some(1, (uint32_t[]){ 0 });
@@ -147,7 +147,7 @@ Test(long_way, a_nak_for_a_gap_that_was_told_changes_nothing)
 	cr_expect_eq(way.events[PATH_REPORTED], 0);
 }
 
-/* ... and what comes behind the NAK is told all the same. */
+/* ... and packets that arrive after the NAK are reported nevertheless. */
 Test(long_way, a_nak_is_not_the_end_of_the_news)
 {
 	story(.recovery = true, .selective = true);
@@ -163,7 +163,7 @@ Test(long_way, a_nak_is_not_the_end_of_the_news)
 	expect_silence(b);
 }
 
-/* Who has no room behind a gap drops what is there, and says so as peers of another make do. */
+/* A receiver without room for packets behind a gap drops them, and sends a NAK like other makes. */
 Test(long_way, a_peer_without_room_goes_back)
 {
 	story(.recovery = true, .selective = true);

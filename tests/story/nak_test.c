@@ -205,7 +205,7 @@ Test(nak, nothing_is_acknowledged_behind_a_copy_that_failed)
 	expect_silence(b);
 }
 
-/* A READ of one's own that cannot land ends the peer's requests, too, whose copies are not made. */
+/* A READ whose response cannot be written also ends the peer's requests, whose copies are not made. */
 Test(nak, nothing_is_acknowledged_behind_a_landing_that_failed)
 {
 	story(.delay_copies = true);

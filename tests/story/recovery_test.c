@@ -149,7 +149,7 @@ Test(recovery, another_queue_pairs_probe_is_waited_for)
 	cr_expect_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* ... and if somebody answers, those who are still quiet ask at once. */
+/* ... and if one queue pair is answered, those without an answer probe at once. */
 Test(recovery, an_answered_probe_is_told_to_the_path)
 {
 	struct path *path;

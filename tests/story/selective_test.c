@@ -287,7 +287,7 @@ Test(selective, an_atomic_behind_a_gap)
 	cr_assert_eq(word(a, 64), 7);
 }
 
-/* Who has not said that it knows them is told by a NAK, and believed nothing. hostile H-158 */
+/* A peer that has not announced the extension gets a NAK, and its selections are ignored. hostile H-158 */
 Test(selective, nobody_else_is_sent_any)
 {
 	static const uint64_t bits[SELECTION_BITS / 64] = { 2 };
@@ -326,7 +326,7 @@ Test(selective, the_peers_say_so_to_each_other)
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
 }
 
-/* A bit that nobody meant costs the extension, and the NAK comes all the same. hostile H-158 */
+/* A stray bit disables the extension, and the NAK comes nevertheless. hostile H-158 */
 Test(selective, a_forged_bit_delays_a_nak)
 {
 	story(.recovery = true, .negotiates = true);

@@ -14,7 +14,7 @@
 #define ENDPOINT_QKEY	0x1234u
 #define ENDPOINT_ACCESS (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
 
-/* Who made a host. */
+/* The owner of a host. */
 enum make {
 	MAKE_UROCE, /* the core */
 	MAKE_LINUX, /* go-back-N, a window of 128 packets, no congestion control */

@@ -25,7 +25,7 @@ struct event {
 
 struct taker;
 
-/* A frame in its buffer. Between lines it belongs to whoever took it. */
+/* A frame in its buffer. Between lines it belongs to the receiver that took it. */
 struct parcel {
 	struct event arrival;
 	struct parcel *next; /* in a queue, or of those that are not used */
@@ -36,7 +36,7 @@ struct parcel {
 	uint8_t octets[FRAME_OCTETS];
 };
 
-/* Who stands at the end of a line. take() owns the parcel from then on. */
+/* The receiver at the end of a line. take() owns the parcel from then on. */
 struct taker {
 	void (*take)(struct taker *t, struct fabric *f, struct parcel *p);
 };

@@ -25,7 +25,7 @@ enum scenario {
 	SCENARIOS,
 };
 
-/* Who the hosts are. */
+/* The hosts. */
 enum peers {
 	PEERS_UROCE,
 	PEERS_LINUX, /* go-back-N without congestion control */

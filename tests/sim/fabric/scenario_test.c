@@ -87,7 +87,7 @@ Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 60)
 	cr_expect_gt(r[1].use, r[0].use / 20, "%g without room, %g with it", r[1].use, r[0].use);
 }
 
-/* One queue pair between hosts as fast as engines on net_memif. In virtual time this is no matter of luck. */
+/* One queue pair between hosts as fast as engines on net_memif. Virtual time makes the result repeatable. */
 static struct scenario_config one_queue_pair(uint8_t opcode)
 {
 	struct scenario_config c = small(SCENARIO_REORDER, PEERS_UROCE);
@@ -102,7 +102,7 @@ static struct scenario_config one_queue_pair(uint8_t opcode)
 	return c;
 }
 
-/* Frames that overtake others by up to 32 places are no loss: nothing is sent again. */
+/* Frames that overtake others by up to 32 places do not count as lost: nothing is sent again. */
 Test(scenario, reordering_costs_nothing, .timeout = 60)
 {
 	static const uint8_t opcode[] = { WORK_RDMA_WRITE, WORK_SEND, WORK_RDMA_READ };

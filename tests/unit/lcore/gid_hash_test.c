@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who does not know the secret cannot choose a bucket, of groups or of anything else. */
+/* Without the secret nobody can choose a bucket, for groups or for anything else. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

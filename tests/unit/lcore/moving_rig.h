@@ -32,7 +32,7 @@ void moving_rig_close(void);
 
 /* What is written into that side's memory is written by a mover. */
 void make_peer(uint32_t side, struct client *c);
-/* A page where whoever reads it waits; skips the test without the privilege for one. */
+/* A page that blocks its readers; skips the test without the privilege for one. */
 void *blocking_page(int *fd);
 /* The client's mover comes to the page, and stays there until open_gate. */
 void close_gate(struct client *c);

@@ -92,7 +92,7 @@ Test(moving, a_sender_waits_for_its_mover)
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
 }
 
-/* ... and only those of its peer: who is no party to a connection takes no place there. */
+/* ... and only those of its peer: packets of strangers take no place there. */
 Test(moving, packets_of_strangers_do_not_wait)
 {
 	struct engine_qp *q = &r->side[1].qp;
@@ -390,7 +390,7 @@ Test(moving, a_stand_in_for_an_lcore_makes_no_copies)
 	close(gate.fd);
 }
 
-/* ---- who has how many jobs ---- */
+/* ---- how many jobs a user may have ---- */
 
 #define PROGRAMS   8u /* of one user */
 #define USERS	   16u /* with one program each */

@@ -94,7 +94,7 @@ Test(park, turns_are_fair)
 	rig_close(r);
 }
 
-/* Who has room for whole turns goes at once, and the others keep their places. */
+/* Queue pairs with room for whole turns go at once, and the others keep their places. */
 Test(park, as_many_go_as_have_room)
 {
 	for (uint32_t turns = 1; turns <= 2; turns++) {

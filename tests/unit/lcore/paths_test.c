@@ -170,7 +170,7 @@ Test(paths, each_traffic_class_has_its_own)
 		paths_leave(r->engine.lcore, &each[i]);
 }
 
-/* Who comes when the first one went joins those that stayed; who sends elsewhere gets no path of theirs. */
+/* A queue pair that comes after the first one left joins those that stayed; one with another peer does not. */
 Test(paths, a_path_stays_with_its_last_queue_pair)
 {
 	struct lcore_path *path = share_a_path();
@@ -356,7 +356,7 @@ Test(paths, further_peers_have_no_path_until_one_goes)
 		paths_leave(r->engine.lcore, &many[i]);
 }
 
-/* hostile H-122: as many peers as it can. Another user finds a sixteenth, whoever comes first. */
+/* hostile H-122: a user has as many peers as it can. Another user finds a sixteenth, whoever comes first. */
 Test(paths, one_user_does_not_take_all)
 {
 	static struct engine_qp many[LIMIT_PATHS];

@@ -243,7 +243,7 @@ Test(place, nothing_is_placed_behind_what_failed)
 	each_way(failures);
 }
 
-/* ... and another queue pair's copies are made all the same. */
+/* ... and another queue pair's copies are made nevertheless. */
 static void failures_of_others(bool by_mover)
 {
 	uint8_t word[WORD] = { 0 };

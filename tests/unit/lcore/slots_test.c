@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may have how many places: users share them, whatever programs a user has. */
+/* How many places a user may have: users share them, however many programs a user has. */
 #include <criterion/criterion.h>
 
 #include "lcore/moving/slots.h"

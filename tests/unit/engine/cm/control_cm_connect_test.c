@@ -145,7 +145,7 @@ static struct gid change_address(uint32_t index, struct gid to)
 	return before;
 }
 
-/* Who is bound to an address that is gone does not speak from another one. */
+/* An id that is bound to a removed address does not send from another one. */
 Test(control_cm_connect, from_an_address_that_is_gone)
 {
 	const struct gid other = { { [10] = 0xff, [11] = 0xff, 192, 0, 2, 77 } };

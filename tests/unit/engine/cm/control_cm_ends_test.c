@@ -97,7 +97,7 @@ Test(control_cm_ends, connections_without_an_owner_end_themselves)
 	party_begin(&client);
 }
 
-/* H-77: who goes before it is told of its group has left it all the same. */
+/* H-77: an id that ends before it learns of its group has left the group nevertheless. */
 Test(control_cm_ends, groups_that_no_program_was_told_of)
 {
 	struct request_cm_join q = { .join_flags = 1, .group = address_of("230.1.2.3", 0) };

@@ -432,7 +432,7 @@ static void throw_frame(const struct packet *wanted, const struct cm_message *me
 	cm_rx(&e->lcore[0], &p, b);
 }
 
-/* H-57, H-65: datagrams for queue pair 1 that are no messages end on the lcore. */
+/* H-57, H-65: datagrams for queue pair 1 that are not messages end on the lcore. */
 Test(control_cm_hostile, frames_for_queue_pair_1)
 {
 	static const enum reason why[] = { REASON_QKEY, REASON_PKEY, REASON_LENGTH_PAYLOAD,

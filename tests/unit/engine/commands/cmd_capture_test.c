@@ -87,7 +87,7 @@ Test(cmd_capture, wrong_captures_are_refused)
 	close(fd);
 }
 
-/* The engine writes into it: whoever has it cannot change its size, nor take the seals off. */
+/* The engine writes into the file: its holder can neither change its size nor remove its seals. */
 Test(cmd_capture, the_file_is_sealed)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

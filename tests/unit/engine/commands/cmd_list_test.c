@@ -105,7 +105,7 @@ Test(cmd_list, an_entry_says_what_the_object_is)
 	close(fd);
 }
 
-/* A program's objects, and then the next one's: each once, whoever they are of. */
+/* A program's objects, and then those of the next program: each once, whoever owns them. */
 Test(cmd_list, a_list_goes_on_in_the_next_program)
 {
 	struct request_create_qp q = {

@@ -19,7 +19,7 @@
 
 TestSuite(control_import, .init = control_rig_open, .fini = control_rig_close, .timeout = 120);
 
-/* ---- who has no token: hostile H-117 ---- */
+/* ---- programs without a token: hostile H-117 ---- */
 
 /* hostile H-117: handles of others. */
 Test(control_import, handles_of_others_are_unknown)

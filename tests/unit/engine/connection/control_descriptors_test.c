@@ -260,7 +260,7 @@ Test(control_descriptors, memory_that_takes_long_to_free)
 	attack_with(2);
 }
 
-/* hostile H-119: the memory of who says HELLO is looked at, and need not answer */
+/* hostile H-119: the engine looks at the memory of a program that says HELLO; it may never answer */
 Test(control_descriptors, a_program_whose_memory_is_mute)
 {
 	pid_t attacker = attack(mute_file, AS_MEMORY, 1);
@@ -276,7 +276,7 @@ Test(control_descriptors, a_program_whose_memory_is_mute)
 	close(attach());
 }
 
-/* hostile H-119: the one who floods hears why he is not served */
+/* hostile H-119: a user who floods is told why he is not served */
 Test(control_descriptors, a_flood_is_refused)
 {
 	pid_t attacker = attack(mute_file, WITH_ANY_COMMAND, 12);
@@ -413,7 +413,7 @@ static void expect_flood_over(void)
 	expect_free_descriptors();
 }
 
-/* All of a user's porters hang: the sockets that he leaves behind go all the same. */
+/* All of a user's porters hang: the sockets that he leaves behind are closed nevertheless. */
 Test(control_drops, sockets_do_not_pile_up)
 {
 	pid_t attacker = attack(mute_file, WITH_ANY_COMMAND, 12);
@@ -454,7 +454,7 @@ static pid_t porters_parent(void)
 	return found;
 }
 
-/* Nobody ends sockets: they count as their user's, who is refused; another is not. */
+/* Nothing closes the sockets: they count for their user, who is refused; other users are not. */
 Test(control_drops, sockets_that_wait_are_their_users)
 {
 	int before = count_descriptors();

@@ -85,7 +85,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 
 /* ---- connections whose process has ended, and whose pid another one has ---- */
 
-/* Our child: as nobody, who keeps CAP_NET_RAW. */
+/* Our child runs as the user nobody and keeps CAP_NET_RAW. */
 static void be_nobody(void)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };

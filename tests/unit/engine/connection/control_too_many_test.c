@@ -80,7 +80,7 @@ static void end(void)
 
 TestSuite(control_too_many, .timeout = 120);
 
-/* ---- who does not read ---- */
+/* ---- programs that do not read ---- */
 
 static void send_open_context(int fd)
 {
@@ -172,7 +172,7 @@ static void fill(int ends[2])
 	close(file);
 }
 
-/* ---- who is beside them ---- */
+/* ---- programs beside them ---- */
 
 static int64_t now_ms(void)
 {

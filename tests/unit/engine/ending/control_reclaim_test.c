@@ -39,7 +39,7 @@ static void begin(void)
 
 TestSuite(control_reclaim, .init = begin, .timeout = 240);
 
-/* ---- who dies ---- */
+/* ---- the program that dies ---- */
 
 static int attacker_fd; /* in its own process */
 static uint32_t attacker_context;
@@ -127,7 +127,7 @@ static void take_files(struct taken *t)
 	}
 }
 
-/* ---- who is beside it ---- */
+/* ---- the programs beside it ---- */
 
 struct slowest {
 	double command, data;

@@ -113,7 +113,7 @@ Test(asking, numbers_have_the_right_names)
 	close(fd);
 }
 
-/* Who has room for few gets those, and hears how many there are. */
+/* A caller with little room gets as many as fit, and learns how many there are. */
 Test(asking, counters_are_cut_to_their_room)
 {
 	struct uroce_counter c[3] = { [2] = { "behind", 99 } };

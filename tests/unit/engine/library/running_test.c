@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who polls lcores: threads of the engine, whose beginning and end programs see, or a program. */
+/* Lcores are polled by threads of the engine, whose start and end programs see, or by a program. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -173,7 +173,7 @@ Test(running, adaptive_is_changed_while_it_runs)
 	cr_expect(__atomic_load_n(&inside->adaptive, __ATOMIC_ACQUIRE));
 }
 
-/* A poll that finds somebody at it does nothing, and an engine does not go under who polls it. */
+/* A poll during another poll does nothing, and an engine is not destroyed while a thread polls it. */
 Test(running, a_polling_thread_holds_the_engine)
 {
 	struct visit polling = live_visit(engine); /* as uroce_poll() is one */

@@ -281,7 +281,7 @@ static void note_command(struct beside *pair)
 	starved_begin(&pair->starved);
 }
 
-/* Commands and data of who does not care, until the time is over; how often. */
+/* Commands and data of a program without that neighbour, until the time is over. Returns how many. */
 static uint32_t ask_others(int fd, struct beside *pair)
 {
 	double end = seconds() + SECONDS;
@@ -370,7 +370,7 @@ struct engine_ah *__wrap_ah_renew(struct engine *e, const struct engine_ah *ah,
 	return __real_ah_renew(e, ah, state, mac);
 }
 
-/* Lcores do not call each other so; whoever calls has the control lock. */
+/* Lcores do not call each other this way; the caller has the control lock. */
 void __wrap_lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
 	follows.messages += follows.now;

@@ -33,11 +33,11 @@ static const struct {
 } choices[] = {
 	{ { 0, 0 }, 2, 0, 1, 1 },
 	{ { 1, 1 }, 2, 0, 1, 1 },
-	/* one more than its share: it stays, or goes to who has the fewest */
+	/* one more than its share: it stays, or goes to the lcore with the fewest */
 	{ { 0, 1 }, 2, 0, 1, 0 },
 	{ { 0, 1 }, 2, 1, 1, 0 },
 	{ { 5, 5, 4, 6 }, 4, 1, 3, 2 },
-	/* of many an eighth of an even share more is no harm */
+	/* with many, an eighth more than an even share does no harm */
 	{ { 800, 820 }, 2, 0, 1, 1 },
 	{ { 800, 920 }, 2, 0, 1, 0 },
 	{ { 0, 0, 0, 0 }, 4, 2, 3, 3 },

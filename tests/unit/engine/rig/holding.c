@@ -89,7 +89,7 @@ static void be_mute_daemon(int fd)
 	}
 }
 
-/* They hold up who has their file open, too, until they end. */
+/* Until they end, they also hold up any process that has their file open. */
 static struct {
 	uint32_t count;
 	pid_t pid[16];

@@ -146,7 +146,7 @@ Test(control_movers, a_program_that_joins_two_others_gives_one_to_both)
 	close(file);
 }
 
-/* hostile H-123: memory is not registered if somebody who could name it would copy it on an lcore */
+/* hostile H-123: memory is not registered if a user of its key would make an lcore copy it */
 Test(control_movers, no_key_while_a_sharer_has_none)
 {
 	struct program first = begin(), second = begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may have how much, and what is left for whom. */
+/* How much each user may have, and how much is left for others. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ Test(user, is_told_why)
 	end();
 }
 
-/* It takes part of what another had, who leaves; nobody asked it. */
+/* Another account takes over part of what the greedy one had. */
 Test(user, inherits)
 {
 	take_all(&greedy, RESOURCE_QPS);

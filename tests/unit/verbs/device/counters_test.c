@@ -168,7 +168,7 @@ Test(counters, sends_and_receives)
 	expect(of_write);
 }
 
-/* What was refused is no request that began; what was posted behind it is flushed. */
+/* A refused request does not count as begun; requests posted after it are flushed. */
 Test(counters, access_that_is_refused)
 {
 	static const struct change changes[] = {

@@ -36,7 +36,7 @@ static bool event_comes(struct ibv_async_event *event, int wait_ms)
 	return poll(&p, 1, wait_ms) == 1 && ibv_get_async_event(e.context, event) == 0;
 }
 
-/* The next event is this one of that queue pair, and there is no other. */
+/* The next event is this one, for that queue pair, and no other event waits. */
 static void expect_event(enum ibv_event_type type, const struct ibv_qp *qp)
 {
 	struct ibv_async_event event;

@@ -128,7 +128,7 @@ static void move_dontunmap(struct seen *s)
 	seen_look(s, "there", seen_page(q, 3));
 }
 
-/* What mremap does to promoted memory differently, it does not do after deregistration. */
+/* mremap treats promoted memory differently, but not after deregistration. */
 static void remap_after(struct seen *s)
 {
 	uint8_t *q;

@@ -506,7 +506,7 @@ static void end_engine(pid_t engine)
 	}
 }
 
-/* Who kills an engine has its files left. */
+/* Removes the files that a killed engine left behind. */
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st;

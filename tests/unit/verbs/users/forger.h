@@ -46,7 +46,7 @@ bool forger_has_reported(void);
 struct ibv_qp *forger_qp(struct endpoint *e, const struct order *o);
 int forger_aim(struct endpoint *e, struct ibv_qp *qp, const struct order *o, uint32_t psn,
 	       struct report *r);
-/* Packets that the engine has dropped because they came from somebody who is not the peer. */
+/* Packets that the engine has dropped because they did not come from the peer. */
 uint64_t forger_counted(void);
 /*
  * ... and more than so many: an unreliable packet counts as sent when it has left, which another lcore may see later.

@@ -34,9 +34,9 @@
 #define SLOW	 0.2 /* s of the engine's own, of one part of a list */
 #define OUTPUT	 (256u << 10)
 
-static struct endpoint e; /* of the one who looks */
+static struct endpoint e; /* the observer's */
 
-/* What the one who looks needs to know, and what he found; both processes see it. */
+/* What the observer needs to know, and what it found; both processes see it. */
 static struct view {
 	uid_t uid;
 	pid_t pid;
@@ -71,7 +71,7 @@ static void __attribute__((format(printf, 1, 2))) wrong(const char *format, ...)
 	va_end(a);
 }
 
-/* False: there is no answer, which is said. */
+/* False: there was no answer; this prints so. */
 static bool ask(struct starved *s, enum command what, struct command_request *q, size_t q_size,
 		struct command_reply *r, size_t r_size)
 {
@@ -288,7 +288,7 @@ static void look(struct starved *s)
 	look_at_rest(s);
 }
 
-/* ---- the one who looks ---- */
+/* ---- the observer ---- */
 
 static void listen_to_callers(void)
 {

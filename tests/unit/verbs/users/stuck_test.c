@@ -165,7 +165,7 @@ static struct verdict end_healthy(struct healthy *h)
 	return v;
 }
 
-/* Looks on for a while. Whoever stands still for WAIT_SECONDS is no longer waited for: its verdict says it. */
+/* Watches for a while. A program without progress for WAIT_SECONDS is given up, and its verdict says so. */
 static void watch_healthy(void)
 {
 	uint32_t done = seen->done, commands = seen->commands;
