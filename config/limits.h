@@ -2,6 +2,12 @@
 /*
  * The bounds of the project. Device attributes that programs see are derived from these. Static
  * assertions at the end say what would break if one changed.
+ *
+ * A number belongs here if someone may want another one and the program would still be correct: a
+ * time, a budget, a number of tries, the room of a table. Its comment has the unit. Elsewhere stay
+ * numbers of a specification or of Linux, those of a layout in memory or of a message, hash buckets
+ * (their chains hold any number), constants of an algorithm, beside the reason for their value, and
+ * what is particular to one of the tools (apps/perf, apps/sim, apps/top, apps/examples).
  */
 #ifndef UROCE_LIMITS_H
 #define UROCE_LIMITS_H
@@ -65,6 +71,7 @@
 #define LIMIT_LOOP_BACKLOG \
 	512u /* frames for ourselves that are not read yet: then nothing is sent */
 #define LIMIT_LOOP	     2048u /* room for them */
+#define LIMIT_LOOP_BURST     128u /* of them that one poll reads: more than a tx round makes */
 #define LIMIT_INBOX	     4096u /* frames from other lcores */
 #define LIMIT_CROSSING	     1024u /* ... that wait for room there */
 #define LIMIT_LCORE_MESSAGES 64u /* requests of the control path */
@@ -87,6 +94,7 @@
 #define LIMIT_CAPTURE_RING_MIN (1u << 17) /* octets of an lcore's ring: a frame fits */
 #define LIMIT_CAPTURE_RING     (1u << 22) /* ... if nothing else is asked for */
 #define LIMIT_CAPTURE_RING_MAX (1u << 28)
+#define LIMIT_CAPTURE_LOOK_MS  5u /* between looks of the program that writes the file */
 #define LIMIT_TRACE_PACKETS    16384u /* that are kept of each lcore: 2.5 MiB */
 #define LIMIT_TRACE_SNAP       128u /* octets that are kept of each: all headers */
 
@@ -96,14 +104,20 @@
 #define LIMIT_SLEEP_MS	 100u
 #define LIMIT_QPN_REST_S 8u /* before the number of a queue pair is given again */
 
+/* A call of the control thread that an lcore must answer (lcore_call). */
+#define LIMIT_CALL_SPINS  100u /* looks before the core is offered to others, */
+#define LIMIT_CALL_YIELDS 200u /* ... and before the caller sleeps between looks */
+#define LIMIT_CALL_WAKES  64u /* looks between wake-ups; one is enough, more are harmless */
+
 /* Movers: threads that copy where an lcore may not (lcore/moving). */
-#define LIMIT_JOBS	  128u /* of one lcore under way */
-#define LIMIT_JOBS_KEPT	  8u /* ... kept for users who have none */
-#define LIMIT_JOB_COPIES  256u
-#define LIMIT_JOB_TICKETS 64u /* packets that these belong to */
-#define LIMIT_HELD	  6400u /* packets of one lcore that wait: of eight full windows */
-#define LIMIT_HELD_KEPT	  128u /* ... kept for users who have few, */
-#define LIMIT_HELD_FEW	  16u /* ... that is, at most this many */
+#define LIMIT_JOBS	   128u /* of one lcore under way */
+#define LIMIT_JOBS_KEPT	   8u /* ... kept for users who have none */
+#define LIMIT_JOB_COPIES   256u
+#define LIMIT_JOB_TICKETS  64u /* packets that these belong to */
+#define LIMIT_HELD	   6400u /* packets of one lcore that wait: of eight full windows */
+#define LIMIT_HELD_KEPT	   128u /* ... kept for users who have few, */
+#define LIMIT_HELD_FEW	   16u /* ... that is, at most this many */
+#define LIMIT_HELD_AT_ONCE 128u /* packets of one poll that go on after a wait */
 
 /* Packets behind gaps (lib/lcore/moving/behind.c). */
 #define LIMIT_BEHIND	  8192u /* of one lcore: 20 ms of 10 Gbit/s, less than it has buffers */
@@ -122,6 +136,7 @@
 #define LIMIT_CLOSE_MS		 500u /* that an engine waits for copies at its end */
 #define LIMIT_OWED_S		 20u /* that a reply waits for a program to read it: programs wait longer */
 #define LIMIT_PORTER_WAIT_S	 3u /* of a connection for a porter of its user */
+#define LIMIT_PORTER_QUEUE_S	 20u /* ... altogether, even if porters of its user make progress */
 #define LIMIT_BIND_WAIT_S	 1u /* for copies, then a bind fails */
 #define LIMIT_BINDS_AT_ONCE	 8u /* of one lcore, before others have their turn */
 #define LIMIT_FLIP_MS		 100u /* between changes of a MAC address that are followed */
@@ -133,6 +148,16 @@
 #define LIMIT_STRANGERS_AT_ONCE	 256u /* frames that are not RoCE, before others have their turn */
 #define LIMIT_STRANGERS		 1024u /* of them that wait */
 #define LIMIT_CROWDED		 1024u /* queue pairs that wait for room for more unsettled copies */
+#define LIMIT_CROWDED_AT_ONCE	 64u /* ... that one round serves */
+
+/* The end of objects: what was posted before may leave. */
+#define LIMIT_LEAVE_MS \
+	10u /* that a command waits for it: the lcore's thread may be busy elsewhere */
+#define LIMIT_LEAVE_LOOK_MS  1u /* between looks at what another thread has to send */
+#define LIMIT_LEAVE_PAUSE_US 20u /* for the lcore's thread to take its seat */
+#define LIMIT_SENDING_TURNS  1024u /* of lcores, for the requests with an address handle */
+#define LIMIT_LAST_TURNS     128u /* of the lcore of a queue pair that is destroyed */
+#define LIMIT_TURNS_AT_ONCE  16u /* of either under the control lock */
 
 /* The connection manager. */
 #define LIMIT_CM_REPORTS 64u /* events of one id that its program has not asked for */
@@ -149,11 +174,18 @@
 #define LIMIT_POOL_LCORE 12288u /* and more for each lcore, unless uroce_options.pool_size is set */
 
 /* The engine: frames, and copies to and from memory of clients. */
-#define LIMIT_COPY_BREAKS	64u /* broken chains of copies that are remembered */
-#define LIMIT_ATOMIC_WAIT	20u /* ms that a program's atomic on peer memory delays one of another */
-#define LIMIT_MOVER_BATCHES	2048u /* batches of copies under way in one mover */
-#define LIMIT_PORTER_LIFE	2u /* s that a porter lasts, unless it is blocked against signals */
+#define LIMIT_COPY_BREAKS 64u /* broken chains of copies that are remembered */
+#define LIMIT_ATOMIC_WAIT 20u /* ms that a program's atomic on peer memory delays one of another */
+#define LIMIT_ATOMIC_TRIES \
+	200u /* for the lock of its words: about 10 us, as long as a copy takes */
+#define LIMIT_ATOMIC_NAP_US   50u /* between tries of a mover, */
+#define LIMIT_ATOMIC_AGAIN_MS 1u /* ... and of a sleeping lcore */
+#define LIMIT_MOVER_BATCHES   2048u /* batches of copies under way in one mover */
+#define LIMIT_PORTER_LIFE     2u /* s that a porter lasts, unless it is blocked against signals */
+#define LIMIT_PORTER_TRIES \
+	1000u /* of a report, 1 ms apart: Linux limits the descriptors in flight */
 #define LIMIT_EXTENSION_HEADERS 8u /* IPv6 extension headers of a frame before it is refused */
+#define LIMIT_RAW_EXTENSIONS	64u /* ... that a steering rule looks behind in a raw frame */
 
 /* The transport. */
 #define LIMIT_WINDOW	  256u /* unacknowledged packets of a requester, at most */
@@ -250,6 +282,7 @@
 #define LIMIT_LOCK_SPINS	64u /* tries of a queue's lock between two sched_yield() */
 #define LIMIT_EMPTY_POLLS	64u /* in a row, before the core is offered to others ... */
 #define LIMIT_EMPTY_POLLS_EVERY 16u /* ... with one poll in this many */
+#define LIMIT_DIRECT_POLLS	16u /* likewise, of a program with the engine inside */
 #define LIMIT_COUNTER_POINTS	64u /* of one counters object */
 
 /* Promotion of registered memory, in one program. */
@@ -262,7 +295,14 @@
 #define LIMIT_PROMOTE_LOSS	 50u /* ms that a program may lose by promotion in vain ... */
 #define LIMIT_PROMOTE_LOOKS	 1000u /* ms that it may look whether memory may be promoted ... */
 #define LIMIT_PROMOTE_LOSS_SHARE 50u /* ... and besides one part in this many of its time */
-#define LIMIT_FORK_HOLD		 1000u /* ms that a fork holds other threads' writes */
+#define LIMIT_PROMOTE_PAYS \
+	20 /* a range pays if it stays promoted this many times as long as that took */
+#define LIMIT_PROMOTE_TRIES 2u /* in vain, before a range has to wait */
+#define LIMIT_PROMOTE_REST \
+	256u /* registrations of its first wait; each later wait is four times as long, */
+#define LIMIT_PROMOTE_REST_MOST (1u << 20) /* ... up to this */
+#define LIMIT_POPULATE_TRIES	1000u /* to take pages back; EAGAIN and EINTR end one */
+#define LIMIT_FORK_HOLD		1000u /* ms that a fork holds other threads' writes */
 
 /* The connection manager; times are exponents: 4.096 us * 2^n. */
 #define LIMIT_CM_RESPONSE_TIMEOUT 20u /* granted to the peer for an answer, like Linux: 4.29 s */
@@ -285,6 +325,12 @@
 #define LIMIT_NEIGHBOUR_UNUSED	    (600 * TIME_S) /* an entry that is not asked for is dropped */
 #define LIMIT_WATCH_SLOTS	    2048u /* next hops with remembered answers of the kernel */
 #define LIMIT_WATCH_ROUTES	    (500 * TIME_MS) /* between two reports of changed routes */
+#define LIMIT_NEIGHBOURS_ASKED	    256u /* addresses whose last question to the kernel is remembered */
+#define LIMIT_JOIN_SOCKETS \
+	256u /* of each family; Linux lets one join few groups: igmp_max_memberships, 20 */
+#define LIMIT_NETLINK_ANSWERS 16 /* datagrams that are read for one answer */
+#define LIMIT_NETLINK_READS   256 /* datagrams of one call; the next call reads the rest */
+#define LIMIT_ADDRESS_LOOKS   4 /* at the kernel's list of addresses, if it changes meanwhile */
 
 /* The control thread: how work is cut, how long things are waited for, sizes of tables. */
 #define LIMIT_BACKLOG		  256 /* programs that wait to be accepted */
@@ -307,6 +353,8 @@
 
 /* Ports. */
 #define LIMIT_PORT_NAP	       (500 * TIME_US) /* sleep of an lcore whose port has no interrupt */
+#define LIMIT_PORT_NAPS	       40u /* of them, before an lcore waits for its card's interrupt */
+#define LIMIT_LINK_WAIT_S      10u /* at start: some cards need seconds to agree on a speed */
 #define LIMIT_NETDEV_RING      (4u << 20) /* octets of af_packet ring per queue and direction */
 #define LIMIT_KERNEL_SEGMENTS  16 /* of one frame given to the kernel's interface */
 #define LIMIT_IMPAIR_OVERTAKEN 8u /* frames that overtake a reordered one */

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/limits.h"
 #include "drivers/netlink.h"
 #include "drivers/port.h"
 
@@ -146,8 +147,6 @@ bool ifindex_promiscuous(uint32_t ifindex, bool *promiscuous)
 
 /* ---- addresses ---- */
 
-#define ADDRESS_LOOKS 4 /* at a list that changes while it is read */
-
 /* Reads a part of the kernel's list. */
 struct address_list {
 	uint32_t ifindex; /* whose are wanted */
@@ -222,7 +221,7 @@ bool interface_addresses(uint32_t ifindex, struct port *p)
 	struct address_list l;
 	bool complete = false;
 
-	for (int i = 0; i < ADDRESS_LOOKS && !complete; i++) {
+	for (int i = 0; i < LIMIT_ADDRESS_LOOKS && !complete; i++) {
 		l = (struct address_list){ .ifindex = ifindex };
 		complete = list_addresses(&l);
 	}

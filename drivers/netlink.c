@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "drivers/netlink.h"
+#include "config/limits.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define ANSWERS_MOST  16 /* datagrams that are looked at for one answer */
-#define READS_MOST    256 /* datagrams of one call; the next call reads the rest */
 #define ANNOUNCEMENTS 8192 /* octets of a datagram */
 
 /* ---- sockets ---- */
@@ -81,7 +80,7 @@ int netlink_ask(struct mnl_socket *s, const union netlink_question *q, union net
 	int error = ask(s, q);
 
 	/* The answer to an earlier question may still be in the socket. */
-	for (int i = 0; i < ANSWERS_MOST && error == 0; i++) {
+	for (int i = 0; i < LIMIT_NETLINK_ANSWERS && error == 0; i++) {
 		ssize_t n = mnl_socket_recvfrom(s, a, sizeof(*a));
 
 		if (n < 0 && errno == EINTR) /* a signal of the program that embeds the engine */
@@ -123,7 +122,7 @@ bool netlink_read(struct mnl_socket *s, mnl_cb_t take, void *arg, bool *lost)
 	_Alignas(struct nlmsghdr) uint8_t octets[ANNOUNCEMENTS];
 	bool announced = false;
 
-	for (int i = 0; i < READS_MOST; i++) {
+	for (int i = 0; i < LIMIT_NETLINK_READS; i++) {
 		ssize_t n = mnl_socket_recvfrom(s, octets, sizeof(octets));
 
 		if (n < 0 && errno == EINTR)

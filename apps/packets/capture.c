@@ -9,11 +9,11 @@
 
 #include "capture_file.h"
 #include "commands.h"
+#include "config/limits.h"
 #include "json.h"
 #include "options.h"
 
-#define WAIT_MS 5
-#define MEBI	20 /* shift */
+#define MEBI 20 /* shift */
 
 static const char usage[] =
 	"usage: uroce capture [--socket PATH] [--count N] [--seconds N] [--snap N] [--buffer N]\n"
@@ -98,7 +98,7 @@ static int write_all(struct capture_session *s, const struct capture_options *o,
 			return error;
 		if (fflush(f) != 0)
 			return errno;
-		capture_session_wait(s, WAIT_MS);
+		capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
 		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
 	}
 }

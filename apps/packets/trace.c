@@ -12,13 +12,13 @@
 
 #include "capture_session.h"
 #include "commands.h"
+#include "config/limits.h"
 #include "lists.h"
 #include "options.h"
 #include "trace_kept.h"
 #include "trace_story.h"
 
-#define WAIT_MS 5
-#define SNAP	256u /* octets: all headers, and the first of the payload */
+#define SNAP 256u /* octets: all headers, and the first of the payload */
 
 static const char usage[] =
 	"usage: uroce trace [--socket PATH] [--count N] [--seconds N] QPN\n"
@@ -164,7 +164,7 @@ static void trace(struct capture_session *s, const struct trace_options *o, cons
 		}
 		if (last || fflush(stdout) != 0)
 			break;
-		capture_session_wait(s, WAIT_MS);
+		capture_session_wait(s, LIMIT_CAPTURE_LOOK_MS);
 		last = s->gone || capture_interrupted || (o->seconds > 0 && now() >= end);
 	}
 	if (capture_session_lost(s) > 0)

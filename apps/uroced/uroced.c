@@ -23,6 +23,7 @@
 #include <rte_log.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "control/statistics.h"
 #include "cpus.h"
 #include "drivers/ethdev/ethdev.h"
@@ -42,7 +43,6 @@
 
 #define MTU_OF_4096 4176u
 #define PAUSE_MS    200
-#define LINK_WAIT_S 10 /* some cards need seconds to agree on a speed */
 
 /* ---- this host ---- */
 
@@ -321,7 +321,7 @@ static int wait_for_end(struct uroce_engine *e, struct uroced_options *o, int si
 	struct pollfd p[3] = { { .fd = signals, .events = POLLIN },
 			       { .fd = o->interactive ? STDIN_FILENO : -1, .events = POLLIN },
 			       { .fd = removal(o), .events = POLLIN } };
-	time_t link_until = seconds() + LINK_WAIT_S;
+	time_t link_until = seconds() + LIMIT_LINK_WAIT_S;
 
 	while (!console_wants_end() && !uroce_idle_expired(e)) {
 		look_for_link(o, &link_until);

@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/limits.h"
 #include "packets/capture_file.h"
 #include "uroced_commands.h"
-
-#define WAIT_MS 5
 
 static struct {
 	bool running;
@@ -42,7 +41,7 @@ static void *write_frames(void *arg)
 			capture_file_take(capture.file, &capture.session, 0, &capture.counts);
 		__atomic_store_n(&capture.frames, capture.counts.frames, __ATOMIC_RELAXED);
 		if (!last)
-			capture_session_wait(&capture.session, WAIT_MS);
+			capture_session_wait(&capture.session, LIMIT_CAPTURE_LOOK_MS);
 	} while (!last && capture.error == 0);
 	ended = capture_file_end(capture.file, &capture.session, &capture.counts);
 	if (capture.error == 0)

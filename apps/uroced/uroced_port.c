@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/ethdev/ethdev.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/kernel_interface/kernel_interface.h"
@@ -19,10 +20,7 @@
 #include "uroced_log.h"
 #include "uroced_port.h"
 
-#define MTU_DEFAULT   4200u
-#define POOL_BASE     4096u
-#define POOL_PER_CORE 12288u
-#define POOL_CACHE    256u
+#define MTU_DEFAULT 4200u
 
 /* -m cannot make hugepages, and without -m EAL takes as many as are free. */
 static void say_no_pool(uint32_t n, uint32_t octets)
@@ -45,13 +43,14 @@ static struct rte_mempool *make_pool(const struct uroced_options *o,
 {
 	uint16_t mtu = o->engine.mtu != 0 ? o->engine.mtu : MTU_DEFAULT;
 	uint32_t octets = ethdev_buffer_octets(o->port, mtu);
-	uint32_t n = POOL_BASE + POOL_PER_CORE * lcores;
+	uint32_t n = LIMIT_POOL_BASE + LIMIT_POOL_LCORE * lcores;
 	struct rte_mempool *pool;
 
 	octets = netdev != NULL ? netdev_mbuf_octets(netdev) : octets;
 	octets = (uint32_t)round_up(RTE_PKTMBUF_HEADROOM + octets, 64);
-	pool = netdev != NULL ? netdev_pool(netdev, "uroced", n, POOL_CACHE)
-			      : ethdev_pool(o->port, "uroced", n, POOL_CACHE, (uint16_t)octets);
+	pool = netdev != NULL
+		       ? netdev_pool(netdev, "uroced", n, LIMIT_POOL_CACHE)
+		       : ethdev_pool(o->port, "uroced", n, LIMIT_POOL_CACHE, (uint16_t)octets);
 	if (pool == NULL)
 		say_no_pool(n, octets);
 	return pool;

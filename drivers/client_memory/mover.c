@@ -23,8 +23,6 @@
 /* Every ring has room for all batches, so an enqueue cannot fail. */
 #define SLOTS (2 * LIMIT_MOVER_BATCHES)
 
-#define NAP_NS 50000 /* between two tries of an atomic whose stripe is taken */
-
 /*
  * The atomics here are between the mover's thread, the lcores and the control thread: all in the
  * engine.
@@ -158,7 +156,7 @@ static nanotime monotonic(void)
 static bool atomic_of_peer(struct mover *m, const struct peer_copy *c)
 {
 	const struct peer_memory *peer = c->memory != NULL ? c->memory : &m->peer;
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const struct timespec nap = { .tv_nsec = LIMIT_ATOMIC_NAP_US * 1000 };
 	int error;
 
 	while ((error = peer_memory_atomic(peer, c->peer_address, c->atomic, monotonic())) ==

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "config/limits.h"
 #include "drivers/client_memory/peer.h"
 
-#define STRIPES	   256u
-#define LOCK_TRIES 200u /* about ten microseconds, as long as a copy that does not block takes */
+#define STRIPES 256u
 
 /* A stripe's holder is a word between threads of the engine, so it is not in lib/queue. */
 
@@ -93,7 +93,7 @@ static bool is_held(const struct peer_locks *l)
 
 static bool take_free(uint64_t *holder, uint64_t self, uint64_t *is)
 {
-	for (uint32_t i = 0; i < LOCK_TRIES; i++) {
+	for (uint32_t i = 0; i < LIMIT_ATOMIC_TRIES; i++) {
 		*is = __atomic_load_n(holder, __ATOMIC_RELAXED);
 		/* acquire: pairs with the release in give_back */
 		if (*is == 0 && __atomic_compare_exchange_n(holder, is, self, false,

@@ -23,12 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/limits.h"
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/peer.h"
 
 #define FDS_OF_MESSAGE 253 /* SCM_MAX_FD: as many as a message can have */
 #define LARGE	       (4ul << 20) /* octets: a larger private mapping is not of the code */
-#define SEND_TRIES     1000
 
 union descriptor_space {
 	struct cmsghdr align;
@@ -134,7 +134,7 @@ static bool send_report(int channel, const struct porter_report *report, const i
 {
 	int error = EAGAIN;
 
-	for (int i = 0; i < SEND_TRIES && error != 0; i++) {
+	for (uint32_t i = 0; i < LIMIT_PORTER_TRIES && error != 0; i++) {
 		error = send_with(channel, report, sizeof(*report), fd, n);
 		if (error != ETOOMANYREFS && error != EAGAIN && error != ENOBUFS)
 			break;

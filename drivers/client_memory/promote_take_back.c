@@ -24,8 +24,6 @@
 #include "base/memory_call.h"
 #include "drivers/client_memory/promote_private.h"
 
-#define POPULATE_TRIES 1000u /* EAGAIN and EINTR end one of them */
-
 /* ---- slots ---- */
 
 static bool has(const uint64_t *bits, uint64_t offset)
@@ -80,7 +78,7 @@ void promote_tidy_left(void)
 
 static bool populate(uintptr_t start, uint64_t length)
 {
-	for (uint32_t tries = 0; tries < POPULATE_TRIES; tries++) {
+	for (uint32_t tries = 0; tries < LIMIT_POPULATE_TRIES; tries++) {
 		if (memory_advise((void *)start, length, MADV_POPULATE_WRITE) == 0)
 			return true;
 		if (errno != EAGAIN && errno != EINTR)

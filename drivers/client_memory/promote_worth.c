@@ -15,11 +15,6 @@
 
 #include "drivers/client_memory/promote_private.h"
 
-#define PAYS_AFTER 20 /* times as long as promotion and demotion took */
-#define TRIES	   2u /* in vain, before a range has to wait */
-#define WAIT_FIRST 256u /* registrations of the first wait; each later wait is four times as long */
-#define WAIT_MOST  (1u << 20)
-
 #define LOSS_GRANTED  ((int64_t)LIMIT_PROMOTE_LOSS * 1000000) /* ns */
 #define LOOKS_GRANTED ((int64_t)LIMIT_PROMOTE_LOOKS * 1000000)
 
@@ -99,14 +94,14 @@ void promote_paid(const struct part *p, int64_t until, int64_t back)
 	int64_t took = p->took + back;
 	struct vain *v;
 
-	if (p->took == 0 || until - p->promoted_at >= PAYS_AFTER * took)
+	if (p->took == 0 || until - p->promoted_at >= LIMIT_PROMOTE_PAYS * took)
 		return;
 	spend(&promote_state.vainly, took, p->promoted_at);
 	v = entry_of(p->region_start, p->region_end);
-	if (++v->times < TRIES)
+	if (++v->times < LIMIT_PROMOTE_TRIES)
 		return;
-	v->wait = v->wait == 0 ? WAIT_FIRST : v->wait * 4;
-	if (v->wait > WAIT_MOST)
-		v->wait = WAIT_MOST;
+	v->wait = v->wait == 0 ? LIMIT_PROMOTE_REST : v->wait * 4;
+	if (v->wait > LIMIT_PROMOTE_REST_MOST)
+		v->wait = LIMIT_PROMOTE_REST_MOST;
 	v->waits = v->wait;
 }

@@ -21,8 +21,6 @@
 #include "drivers/log.h"
 #include "drivers/node.h"
 
-#define NAPS_FIRST 40u /* of LIMIT_PORT_NAP, before an lcore waits for its card's interrupt */
-
 static struct ethdev *ethdev_of(struct port *p)
 {
 	return container_of_type(p, struct ethdev, port);
@@ -141,7 +139,7 @@ static int ethdev_bell_fd(struct port *p, uint16_t queue)
 
 	if (!q->bell_is_interrupt)
 		return q->bell;
-	if (d->interrupts_read && q->naps < NAPS_FIRST) {
+	if (d->interrupts_read && q->naps < LIMIT_PORT_NAPS) {
 		q->naps++;
 		return -1;
 	}

@@ -13,19 +13,17 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "drivers/neighbour/kernel_watch.h"
 #include "drivers/neighbour/table.h"
 #include "drivers/netlink.h"
 
-#define NUD_USABLE  (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
-#define ASKED_SLOTS 256u /* addresses whose last question to the kernel is remembered */
+#define NUD_USABLE (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
 struct asked {
 	struct gid gid;
 	nanotime at; /* 0: never */
 };
-
-#define JOIN_SOCKETS 256u /* the kernel lets one socket join few groups: igmp_max_memberships, 20 */
 
 struct joined {
 	struct gid group;
@@ -35,11 +33,11 @@ struct joined {
 struct neighbour_kernel {
 	struct mnl_socket *socket;
 	uint32_t joins[2]; /* sockets that join for us: IPv6, IPv4 */
-	int join_fd[2][JOIN_SOCKETS];
+	int join_fd[2][LIMIT_JOIN_SOCKETS];
 	struct joined joined[LIMIT_ENGINE_GROUPS];
 	uint32_t ifindex;
 	uint32_t sequence;
-	struct asked asked[ASKED_SLOTS];
+	struct asked asked[LIMIT_NEIGHBOURS_ASKED];
 	nanotime now; /* of the call at hand */
 	struct kernel_watch watch;
 };
@@ -179,7 +177,7 @@ static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *ho
 {
 	struct asked *oldest = &k->asked[0];
 
-	for (uint32_t i = 0; i < ASKED_SLOTS; i++) {
+	for (uint32_t i = 0; i < LIMIT_NEIGHBOURS_ASKED; i++) {
 		if (gid_equal(&k->asked[i].gid, hop))
 			return &k->asked[i];
 		if (k->asked[i].at < oldest->at)
@@ -260,7 +258,7 @@ static int join_by_some(struct neighbour_kernel *k, const struct gid *group, int
 {
 	uint32_t family = gid_is_ipv4(group);
 
-	for (uint32_t i = 0; i < JOIN_SOCKETS; i++) {
+	for (uint32_t i = 0; i < LIMIT_JOIN_SOCKETS; i++) {
 		if (i == k->joins[family]) {
 			*fd = socket(family_of(group), SOCK_DGRAM | SOCK_CLOEXEC, 0);
 			if (*fd < 0)

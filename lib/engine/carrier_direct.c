@@ -35,8 +35,6 @@ struct carrier_direct {
 static LIST_HEAD(, carrier_direct) carriers;
 static pthread_mutex_t carriers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define YIELD_EVERY 16u
-
 /* As a connection is not read while it closes a context. */
 static void await_turn(struct engine *e, const struct client *c)
 {
@@ -127,7 +125,7 @@ static void direct_empty_poll(struct carrier *carrier)
 	 * core.
 	 */
 	if (!direct_gone(carrier) && polled_by_threads(d->engine) &&
-	    ++d->empty_polls % YIELD_EVERY == 0)
+	    ++d->empty_polls % LIMIT_DIRECT_POLLS == 0)
 		sched_yield();
 }
 

@@ -32,7 +32,7 @@
 #define SPIN_FOR   (LIMIT_SPIN_US * TIME_US)
 #define YIELD_FOR  (LIMIT_YIELD_US * TIME_US)
 #define SLEEP_MOST (LIMIT_SLEEP_MS * TIME_MS)
-#define TRY_AGAIN  (1 * TIME_MS) /* an atomic whose word was busy */
+#define TRY_AGAIN  (LIMIT_ATOMIC_AGAIN_MS * TIME_MS) /* an atomic whose word was busy */
 
 static void tell_clients(struct lcore *l, uint32_t sleeping)
 {

@@ -199,10 +199,6 @@ static bool stand_in(struct lcore *l)
 	return true;
 }
 
-#define CALL_SPINS  100u
-#define CALL_YIELDS 200u
-#define CALL_WAKES  64u /* turns between wake-ups; one is enough, more are harmless */
-
 void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
 {
 	struct lcore_message m = { .run = run, .arg = arg };
@@ -214,11 +210,12 @@ void lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), 
 		if (stand_in(l))
 			continue;
 		/* The lcore sets the flag before it looks at its rings for the last time (idle.c). */
-		if (spins % CALL_WAKES == 0 && __atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
+		if (spins % LIMIT_CALL_WAKES == 0 &&
+		    __atomic_load_n(&l->sleeping, __ATOMIC_SEQ_CST))
 			lcore_wake(l);
-		if (++spins < CALL_SPINS)
+		if (++spins < LIMIT_CALL_SPINS)
 			rte_pause();
-		else if (spins < CALL_YIELDS)
+		else if (spins < LIMIT_CALL_YIELDS)
 			sched_yield(); /* its thread may be waiting for this core */
 		else
 			usleep(20);

@@ -241,8 +241,7 @@ uint32_t lcore_poll(struct lcore *l);
  * program with a loop of its own comes by.
  */
 bool lcore_let_leave(struct lcore *l, const struct client *c, nanotime now);
-#define LEAVE_PAUSE 20u /* us, for that one to take the seat */
-#define LEAVE_TIME  (10 * TIME_MS) /* the time that it has: it may be busy elsewhere */
+#define LEAVE_TIME (LIMIT_LEAVE_MS * TIME_MS) /* the time that it has: it may be busy elsewhere */
 /* idle.c: what a dedicated thread does with an lcore until engine.stopping. */
 int lcore_loop(void *lcore);
 

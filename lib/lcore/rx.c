@@ -16,8 +16,6 @@
 #include "wire/header.h"
 #include "wire/opcode.h"
 
-#define LOOP_BURST 128u /* more than a tx round makes */
-
 static void free_spent(struct lcore *l)
 {
 	stage_switch(l->stages, STAGE_RX);
@@ -199,7 +197,7 @@ static uint32_t inbox_input(struct lcore *l, nanotime now)
 
 static uint32_t loop_input(struct lcore *l, nanotime now)
 {
-	uint32_t n = MIN_OF(l->loop_head - l->loop_tail, LOOP_BURST);
+	uint32_t n = MIN_OF(l->loop_head - l->loop_tail, LIMIT_LOOP_BURST);
 
 	for (uint32_t i = 0; i < n; i++)
 		marked_input(l, l->loop[l->loop_tail++ % LIMIT_LOOP], now);

@@ -209,8 +209,6 @@ void ah_free(struct client *c, struct engine_ah *ah)
  * Handles in AH_GOING wait for what was posted when they entered that state, and are freed
  * together.
  */
-#define SENDING_TURNS 1024u /* most turns of lcores, while the user has patience left */
-#define TURNS_AT_ONCE 16u /* ... under the control lock */
 
 enum posted_to {
 	POSTED_NOW, /* requests that DESTROY_AH waits for */
@@ -282,7 +280,7 @@ static bool send_posted_on(struct lcore *l, struct call *call, bool *any)
 	struct posted p = { .client = call->client, .serial = call->leave.serial };
 	nanotime begin = clock_now();
 
-	for (uint32_t i = 0; i < TURNS_AT_ONCE && (i == 0 || (p.left && !p.waits)); i++) {
+	for (uint32_t i = 0; i < LIMIT_TURNS_AT_ONCE && (i == 0 || (p.left && !p.waits)); i++) {
 		lcore_call(l, send_some, &p);
 		call->leave.turns -= call->leave.turns > 0;
 	}
@@ -375,7 +373,7 @@ static int destroy_when_left(struct call *call)
 
 int cmd_destroy_ah(struct call *call)
 {
-	call_begin_leaving(call, SENDING_TURNS);
+	call_begin_leaving(call, LIMIT_SENDING_TURNS);
 	call->leave.serial = ++call->engine->posted_serial;
 	return destroy_when_left(call);
 }

@@ -12,10 +12,6 @@
 #include "lcore/window.h"
 #include "lcore/xrc.h"
 
-/* Turns of the lcore in which a queue pair may send what was posted before its destruction. */
-#define LAST_TURNS    128u
-#define TURNS_AT_ONCE 16u /* ... under the control lock */
-
 struct farewell {
 	struct engine_qp *qp;
 	struct call *call; /* whose leave says how long it may take */
@@ -79,7 +75,7 @@ static int destroy_when_left(struct call *call)
 		return call_fail(call, EBUSY, "the queue pair is in %u multicast groups",
 				 q->groups);
 	call->leave.waits = false;
-	for (uint32_t i = 0; i < TURNS_AT_ONCE && !f.over && !call->leave.waits; i++)
+	for (uint32_t i = 0; i < LIMIT_TURNS_AT_ONCE && !f.over && !call->leave.waits; i++)
 		lcore_call(q->lcore, detach, &f);
 	if (!f.over)
 		account_waited(&call->client->objects->account, begin, clock_now());
@@ -105,6 +101,6 @@ int cmd_destroy_qp(struct call *call)
 
 	if (r->handle & TARGET_HANDLE)
 		return target_destroy(call, r->handle);
-	call_begin_leaving(call, LAST_TURNS);
+	call_begin_leaving(call, LIMIT_LAST_TURNS);
 	return destroy_when_left(call);
 }

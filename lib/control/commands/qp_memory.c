@@ -12,8 +12,6 @@
 #include "base/bits.h"
 #include "control/control.h"
 
-#define CROWDED_AT_ONCE 64u
-
 /* NULL: the program has reached its limit, or there is no memory. */
 static void *take(struct engine_qp *q, size_t octets)
 {
@@ -142,7 +140,7 @@ static void provide(struct engine_qp *q)
 
 void crowded_provide(struct engine *e)
 {
-	uint32_t left = CROWDED_AT_ONCE;
+	uint32_t left = LIMIT_CROWDED_AT_ONCE;
 	void *qpn;
 
 	while (left > 0 && e->crowded != NULL && rte_ring_dequeue(e->crowded, &qpn) == 0) {

@@ -14,7 +14,7 @@
 #include "drivers/client_memory/porter.h"
 
 #define WAIT_MOST  (LIMIT_PORTER_WAIT_S * TIME_S)
-#define QUEUE_MOST (20 * TIME_S)
+#define QUEUE_MOST (LIMIT_PORTER_QUEUE_S * TIME_S)
 #define RESERVE	   3u /* both ends of a porter's channel, and its pidfd */
 
 static_assert(QUEUE_MOST < LIMIT_COMMAND_WAIT * TIME_MS, "the client still waits for the answer");

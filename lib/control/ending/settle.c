@@ -20,7 +20,7 @@
 #include "lcore/moving/moving.h"
 #include "lcore/window.h"
 
-#define LOOK_LEAVING (1 * TIME_MS) /* at what another thread has to send */
+#define LOOK_LEAVING (LIMIT_LEAVE_LOOK_MS * TIME_MS) /* at what another thread has to send */
 
 /* ---- what is under way ---- */
 
@@ -228,7 +228,7 @@ void call_wait(struct call *call)
 
 	while (call->leaving) {
 		pthread_mutex_unlock(&e->control_lock);
-		usleep(LEAVE_PAUSE);
+		usleep(LIMIT_LEAVE_PAUSE_US);
 		pthread_mutex_lock(&e->control_lock);
 		if (command_try(call))
 			return;

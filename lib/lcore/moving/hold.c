@@ -20,8 +20,6 @@
 #include "lcore/moving/moving.h"
 #include "lcore/moving/slots.h"
 
-#define AT_ONCE 128u
-
 struct holding {
 	struct slots *slots;
 	struct waiting_list waiting; /* queue pairs that hold packets, */
@@ -109,7 +107,7 @@ bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now)
 bool hold_release(struct lcore *l, uint32_t *work, nanotime now)
 {
 	struct holding *h = l->holding;
-	uint32_t queues = h->queues, left = AT_ONCE;
+	uint32_t queues = h->queues, left = LIMIT_HELD_AT_ONCE;
 
 	for (; queues > 0 && left > 0; queues--) {
 		struct engine_qp *q = TAILQ_FIRST(&h->waiting);
@@ -122,8 +120,8 @@ bool hold_release(struct lcore *l, uint32_t *work, nanotime now)
 			left--;
 		}
 	}
-	*work += AT_ONCE - left;
-	return left < AT_ONCE && h->queues > 0;
+	*work += LIMIT_HELD_AT_ONCE - left;
+	return left < LIMIT_HELD_AT_ONCE && h->queues > 0;
 }
 
 void hold_forget(struct lcore *l, struct engine_qp *q)

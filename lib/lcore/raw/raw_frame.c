@@ -4,6 +4,7 @@
 #include <rte_ip.h>
 
 #include "base/bits.h"
+#include "config/limits.h"
 #include "lcore/raw/raw_frame.h"
 #include "wire/envelope.h"
 
@@ -23,7 +24,6 @@
 #define PROTOCOL_AH	   51
 #define PROTOCOL_OPTIONS   60
 #define PROTOCOL_MOBILITY  135
-#define EXTENSION_HEADERS  64u /* walked at most */
 #define IPV4_MORE	   0x2000
 #define IPV4_DONT	   0x4000
 #define IPV4_OFFSET	   0x1fff
@@ -122,7 +122,7 @@ static bool walk_extensions(struct raw_frame *f, const uint8_t *frame, uint8_t *
 	for (uint32_t i = 0; is_extension(*next) && !f->later_fragment; i++) {
 		const uint8_t *header = frame + *at;
 
-		if (i == EXTENSION_HEADERS || f->end - *at < 8)
+		if (i == LIMIT_RAW_EXTENSIONS || f->end - *at < 8)
 			return false;
 		if (*next == PROTOCOL_FRAGMENT) {
 			f->fragment = true;
