@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One engine for an interface and VLAN, and who has it. Each test has a network namespace of its own. */
+/* One engine for an interface and VLAN, and the name of its holder. Each test has its own network namespace. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <limits.h>

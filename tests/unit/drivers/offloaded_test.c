@@ -137,7 +137,7 @@ Test(offloaded, the_device_is_to_put_the_tag_in)
 	}
 }
 
-/* Where the header begins depends on who puts the tag in. */
+/* Where the header begins depends on whether the card or the engine inserts the tag. */
 Test(offloaded, the_header_is_found_behind_a_tag)
 {
 	struct rte_mbuf *m = packet(false, true), *whole = copy_of(m);

@@ -119,7 +119,7 @@ Test(capture_reader, a_record_goes_round_the_end)
 		}
 }
 
-/* Who has less room gets so many octets, and the next record is whole. */
+/* A reader with less room gets as many octets as fit, and the next record is whole. */
 Test(capture_reader, a_record_is_cut_to_the_room_for_it)
 {
 	uint64_t second = put_record(0, 100, 'l');

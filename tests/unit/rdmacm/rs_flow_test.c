@@ -90,7 +90,7 @@ Test(rs_flow, an_empty_message_is_done_with_at_once)
 	cr_expect_eq(in.seen, 3 * CREDITS);
 }
 
-/* When half of them are used: neither with each message, nor too late, also where numbers go round. */
+/* Credits are renewed when half of them are used: not with each message, not too late, also at the wrap. */
 Test(rs_flow, credits_are_renewed_when_half_of_them_are_used)
 {
 	uint32_t used = 0;

@@ -168,7 +168,7 @@ Test(copied, a_failed_write_is_refused_at_its_packet)
 	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
 }
 
-/* The READ's data does not land; the WRITE behind it was acknowledged, and is flushed all the same. */
+/* The READ's data does not land; the WRITE after it was acknowledged, and is flushed nevertheless. */
 Test(copied, a_failed_landing_fails_its_request)
 {
 	pair.a.hold = true;

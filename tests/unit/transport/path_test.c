@@ -315,7 +315,7 @@ Test(path, a_flood_of_cnps_does_not_stop_it)
 	cr_assert_gt(p.window, 40 * p.packet, "it recovers when the flood is over: %lu", p.window);
 }
 
-/* A bad cable is no congestion; a loss while samples take longer is. */
+/* A bad cable is not congestion; a loss while round trips grow is. */
 Test(path, a_loss_without_delay_costs_nothing)
 {
 	nanotime now = TIME_S;
@@ -455,7 +455,7 @@ Test(path, a_long_way_is_no_late_host)
 	cr_assert_eq(p.window, 16 << 20);
 }
 
-/* Who lies gets a longer queue of what it asked for, and no endless one. hostile H-160 */
+/* A peer that lies gets a longer queue of what it asked for, but not an endless one. hostile H-160 */
 Test(path, a_peer_cannot_be_late_without_end)
 {
 	struct path p;
@@ -483,7 +483,7 @@ Test(path, probes_make_silence_longer)
 	cr_assert_eq(p.doubt, 0);
 }
 
-/* If the whole path is quiet, one of its queue pairs asks; who is passed by later ones asks at once. */
+/* One queue pair probes for a quiet path. One probes at once if a later packet of another was answered. */
 Test(path, one_probe_asks_for_all_that_are_quiet)
 {
 	struct path p;
@@ -551,7 +551,7 @@ Test(path, a_path_to_a_late_host_opens_as_far_as_a_ring)
 	}
 }
 
-/* One late answer is no late host. */
+/* One late answer does not make a late host. */
 Test(path, a_host_is_late_if_two_answers_are)
 {
 	nanotime now = TIME_S;

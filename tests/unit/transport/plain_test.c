@@ -191,7 +191,7 @@ static uint32_t before_read(const struct requester *r)
 	return (r->top_psn - r->una_psn) & PSN_MASK;
 }
 
-/* Both are told that so much has arrived. */
+/* Both are told that this much has arrived. */
 static void acknowledge_both(uint32_t psn)
 {
 	struct end *ends[] = { &pair.a, &pair.b };

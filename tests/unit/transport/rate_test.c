@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "transport/requester/rate.h"
 
-/* Packets of a size each, as soon as they may: octets in so many milliseconds. */
+/* Sends packets of one size until `end`, each as soon as it may leave. Returns their octets. */
 static uint64_t octets_in(struct rate *r, uint32_t packet, nanotime *now, nanotime end,
 			  nanotime late)
 {

@@ -115,7 +115,7 @@ Test(reset, no_read_is_under_way)
 
 #define ATOMICS 16u /* as many as there are records of */
 
-/* What was answered before is not answered again to who comes with an old PSN. */
+/* A request with an old PSN is not answered again from before the reset. */
 Test(reset, no_atomic_is_remembered)
 {
 	struct packet p, answer;

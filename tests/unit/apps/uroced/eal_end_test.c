@@ -50,7 +50,7 @@ static void speak_after_the_end(void)
 	    rte_intr_callback_register(handle, on_event, &fd) != 0)
 		_exit(3);
 	end_eal();
-	/* whoever listens crashes at the first of them; nobody may answer */
+	/* a listener would crash at the first of them; nobody may answer */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct pollfd nothing = { .fd = -1 };
 

@@ -149,7 +149,7 @@ static const char *const right[][6] = {
 	{ "--syslog=local3", "--vfio-intr=msix", "--base-virtaddr=0x100000000" },
 	{ "--trace=lib.eal.*", "--trace-mode=discard", "--trace-bufsz=2M", "--trace-dir=/tmp" },
 	{ "--force-max-simd-bitwidth=512" },
-	/* EAL's: no value, an option that is not known here, a word that is no option */
+	/* EAL's: no value, an option that is not known here, a word that is not an option */
 	{ "--no-such=x", "-Z", "x", "--vdev" },
 	{ "--no-pci", "-m" },
 };
@@ -162,7 +162,7 @@ Test(eal_options, what_is_left_to_eal)
 		cr_expect_eq(check(right[i], why, sizeof(why)), 0, "says: %s", why);
 }
 
-/* A line has its end, whatever was given. */
+/* A line ends properly, whatever was given. */
 Test(eal_options, long_values)
 {
 	char value[1100], why[512];

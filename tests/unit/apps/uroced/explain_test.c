@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the prompt says of a line that is no command: which word, and what may stand there. */
+/* What the prompt says about a wrong command: which word is wrong, and what may stand there. */
 #include <criterion/criterion.h>
 #include <string.h>
 

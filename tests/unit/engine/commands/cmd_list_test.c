@@ -254,7 +254,7 @@ static int sees_no_neighbour(void)
 	return fd < 0 ? 1 : count(fd, COMMAND_NEIGHBOUR_LIST) != 0 ? 2 : 0;
 }
 
-/* Who talks to whom is told to root and the engine's user alone. The engine has no port, so this is made. */
+/* Only root and the engine's user learn who talks to whom. The engine has no port, so this is made up. */
 Test(cmd_list, strangers_see_no_neighbours)
 {
 	static const struct gid peer = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 9 } };

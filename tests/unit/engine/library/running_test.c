@@ -32,7 +32,7 @@ static uint64_t polls(void)
 	return __atomic_load_n(&lcore->stats.polls, __ATOMIC_RELAXED);
 }
 
-/* The lcore is polled so many times more. */
+/* The lcore is polled this many more times. */
 static bool comes_to(uint64_t more)
 {
 	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
@@ -139,7 +139,7 @@ Test(running, programs_are_told_that_no_thread_polls)
 	close(arena);
 }
 
-/* It was not started: the program polls, and nobody is told anything. */
+/* The engine was not started, so programs are not told that its lcores stopped. */
 Test(running, stopping_what_does_not_run_tells_nobody)
 {
 	struct client_page *page;

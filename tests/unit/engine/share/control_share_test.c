@@ -116,7 +116,7 @@ static void expect_shares(int (*take)(void), uint32_t most, int refused)
 }
 
 /*
- * They are closed as they come: before HELLO nobody is told why.
+ * They are closed as they come: before HELLO no client is told why.
  * hostile H-122: as many as can be had, and more.
  */
 Test(control_share, connections_of_one_user)

@@ -26,7 +26,7 @@ static rlim_t addresses_now(void)
 	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Opens the device with so many more addresses than the program has; returns errno, 0 if that worked. */
+/* Opens the device with this many more addresses than the program has; returns errno, or 0 on success. */
 static int open_with(rlim_t more)
 {
 	struct rlimit limit = { .rlim_cur = addresses_now() + more, .rlim_max = RLIM_INFINITY };

@@ -481,7 +481,7 @@ static pid_t start_engine(const char *place)
 	return pid;
 }
 
-/* A program, and an engine of its own. Each end is told what the other does by octets. */
+/* A program, and an engine of its own. Each tells the other its progress by octets. */
 struct own {
 	const char *name;
 	void (*program)(pid_t engine, int told);

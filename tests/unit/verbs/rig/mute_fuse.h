@@ -20,7 +20,7 @@
  */
 uint8_t *mute_fuse_map(size_t octets, int life);
 
-/* Whether somebody waits for that memory now, or does so within so many seconds. */
+/* Whether a thread waits for that memory now, or does so within this many seconds. */
 bool mute_fuse_is_waited_for(int seconds);
 
 #endif

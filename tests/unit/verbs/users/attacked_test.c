@@ -160,7 +160,7 @@ static void expect_nobody_else_suffers(void)
 	end();
 }
 
-/* What two queue pairs of the attacker do again and again, whatever the result. */
+/* Two queue pairs of the attacker do this again and again, whatever the result. */
 static void post_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint64_t to, uint32_t length,
 		    uint32_t rkey)
 {
