@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that hold up whoever closes them, passed to the engine in every way there is (hostile
- * H-119): others are answered as fast as ever, and who floods is refused.
+ * Descriptors whose close(2) hangs are passed to the engine in every possible way (hostile H-119): other
+ * programs are answered as fast as before, and a user who floods is refused.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who a client is. HELLO ties the memory that the engine reads and writes to the process that
- * connected: not to another one whose memory it names, nor to one that has its pid by now.
+ * The identity of a client. HELLO ties the memory that the engine reads and writes to the process that
+ * connected, not to another one whose memory it names, nor to a later one with the same pid.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Descriptors in replies that nobody has read. The kernel bounds them for all programs of our user
- * together: one that does not read takes none of the room of others, and a reply that finds no room
- * comes later, to a client that goes on.
+ * together. A program that does not read takes no room from others. A reply that finds no room comes
+ * later, and its client goes on.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who a client is, on Linux before 6.5, which only tells the pid of the process that connected: it may
- * have ended, and another process have its number, before the engine takes the connection.
+ * The identity of a client on Linux before 6.5, which only tells the pid of the process that connected.
+ * That process may have ended, and another one may have its pid, before the engine accepts the connection.
  */
 #include <errno.h>
 #include <fcntl.h>

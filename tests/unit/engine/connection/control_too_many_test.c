@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that do not read their replies, until the kernel takes no more descriptors of the
- * engine's user (ETOOMANYREFS, unix(7)): an engine without privilege, and others beside them.
+ * Programs do not read their replies until the kernel takes no more descriptors of the engine's user
+ * (ETOOMANYREFS, unix(7)). The engine has no privilege, and other programs work beside them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which order LEAVE_PROMOTED makes direct memory peer memory, looked at in each of its steps. An
- * atomic that an lcore still makes in the file, and one that another lcore already makes in the program's
- * memory, would not be atomic to each other; traffic shows that too seldom to be a test.
+ * The order in which LEAVE_PROMOTED makes direct memory peer memory, observed after each step. An atomic
+ * that one lcore still makes in the file, and one that another lcore already makes in the program's
+ * memory, would not be atomic to each other. Traffic would show that too seldom for a test.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A client with hundreds of thousands of objects, or gibibytes of memory, dies or closes its context:
- * the commands of others and their data go on meanwhile (hostile H-123). What the thread that
- * frees had of a processor until a command is answered says how long it kept it waiting, however
- * busy the machine is.
+ * the commands and data of other programs go on meanwhile (hostile H-123). The test measures the
+ * processor time that the freeing thread used before a command was answered: that is how long the
+ * command waited for it, however busy the machine is.
  */
 #include <errno.h>
 #include <fcntl.h>

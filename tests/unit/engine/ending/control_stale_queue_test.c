@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client keeps what it mapped: it goes on writing into queues, and ringing for them, while they
- * are destroyed and others come to stand in the same place. That is its own affair: its own queue
- * pairs may fail, nothing else does, and nothing is left behind.
+ * A client keeps its mappings: it goes on writing into queues and ringing their doorbells while the
+ * queues are destroyed and others take their place. Only its own queue pairs may fail, and nothing is left
+ * behind.
  */
 #include <pthread.h>
 #include <stdlib.h>

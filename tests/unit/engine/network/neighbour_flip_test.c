@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A neighbour whose MAC address alternates ten thousand times a second, by ARP that anybody on the
- * link can send: thousands of queue pairs and address handles towards it follow, and whoever has nothing
- * to do with it is served as before.
+ * The MAC address of a neighbour alternates ten thousand times a second, by ARP that anybody on the link
+ * can send. Thousands of queue pairs and address handles towards it follow, and programs without that
+ * neighbour are served as before.
  */
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which frames are an engine's. The engine has two addresses and a VLAN and nothing else; each frame
- * ends where its memory does.
+ * Which frames an engine wants. The engine has only two addresses and a VLAN; each frame ends where its
+ * memory ends.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Four programs of one user take all queue pairs, CQs and regions that they are given. The engine is a
- * real one, with limits small enough to be reached: another user still gets its share (hostile H-122).
+ * Four programs of one user take all queue pairs, CQs and regions that they can get. The engine is a real
+ * one, with limits small enough to be reached. Another user still gets a share (hostile H-122).
  */
 #include <errno.h>
 #include <signal.h>

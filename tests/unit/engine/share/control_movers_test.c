@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has a mover (hostile H-123). Memory that the engine cannot map may block for ever, so no lcore
- * copies it: every program whose queue pairs can name it has a mover before anybody knows its key.
+ * Which programs have a mover (hostile H-123). Memory that the engine cannot map may block for ever, so no
+ * lcore copies it: every program whose queue pairs can name such memory has a mover before its key is known.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program of another user takes all that it can get of the engine (hostile H-122): it is refused
- * at its share, with a reason, and programs of root are served all the while: a pair that works
- * already, and one that begins.
+ * A program of another user takes all that it can get from the engine (hostile H-122). It is refused at
+ * its share, with a reason. Programs of root are served all the while: a pair that works already, and one
+ * that begins.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests that were posted with an address handle are sent with it, even if the handle is
- * destroyed while its queue pair may not send for a while. Then the handle is gone from the engine,
- * too.
+ * destroyed while its queue pair cannot send for a while. Afterwards the handle is gone from the
+ * engine, too.
  */
 #include <criterion/criterion.h>
 #include <time.h>

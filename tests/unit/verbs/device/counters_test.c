@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters with Linux's names count what happened, once. Runs with an engine at $UROCE_SOCKET. What
- * may come late, or be repeated where a thread gets no processor, is waited for, or not among the names.
+ * The counters with Linux's names count each event once. Runs with an engine at $UROCE_SOCKET. The test
+ * waits for events that may come late, and leaves out counters of events that a busy machine repeats.
  */
 #include <criterion/criterion.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One program can have as many objects as the device's attributes announce; one more is refused
- * with ENOMEM. Another program still has its own share meanwhile. (Sizes of objects: the tests of
- * each kind.) Runs with an engine at $UROCE_SOCKET; of groups also with one on a Linux interface.
+ * with ENOMEM. Another program still has its own share meanwhile. (The tests of each kind try the sizes
+ * of objects.) Runs with an engine at $UROCE_SOCKET; the test of groups also with one on a Linux interface.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * To whom the kernel charges the pages of promoted memory that WRITEs touch first: the memory file
- * has none of them before. The engine's control group has $UROCED_MEMORY octets, and another user's
- * program, which has more, registers twice as much.
+ * Which control group the kernel charges for pages of promoted memory that WRITEs touch first (the
+ * memory file has none of them before). The engine's group may have $UROCED_MEMORY octets. A program of
+ * another user, whose group may have more, registers twice as much.
  */
 #include <criterion/criterion.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Other regions than those of ibv_reg_mr(3): re-registered, null, on demand. Runs with an engine at
- * $UROCE_SOCKET.
+ * Regions that do not come from ibv_reg_mr(3): re-registered, null and on demand. Runs with an engine
+ * at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program without privilege registers memory while it has one thread, so that it is promoted, and
- * then forks with several. The fork takes the memory back: the child has what was there at one
- * time, no call of a thread fails, and regions and windows stay what they were. Runs as root with
+ * then forks with several. The fork takes the memory back: the child has the contents of one moment,
+ * no call of a thread fails, and regions and windows do not change. Runs as root with
  * an engine at $UROCE_SOCKET that every program may connect to; each round is a process of nobody.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The order in which a program that polls its memory sees what arrives: all octets of a WRITE
- * before its last one, and a WRITE before the next, also if one part of the memory is promoted and
+ * before its last one, and a WRITE before the next, even if one part of the memory is promoted and
  * another is peer memory. Runs with UROCE_PROMOTE=on and an engine at $UROCE_SOCKET.
  */
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other half of a connection that leaves by the port: a process with a queue pair of the engine
- * at $UROCE_PEER_SOCKET, which says what has happened to it.
+ * The far end of a connection through the port: a process with a queue pair of the engine at
+ * $UROCE_PEER_SOCKET, which reports what has happened to that queue pair.
  */
 #ifndef TESTS_VERBS_FAR_PEER_H
 #define TESTS_VERBS_FAR_PEER_H

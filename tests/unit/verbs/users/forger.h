@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hostile H-54: a process of another user, with a queue pair of its own towards whatever number it is
- * told, and the right PSN and key.
+ * hostile H-54: a process of another user. It connects a queue pair of its own to any number that it is
+ * given, and has the right PSN and key.
  */
 #ifndef TESTS_VERBS_FORGER_H
 #define TESTS_VERBS_FORGER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program passes the engine descriptors that hold up whoever closes them (hostile H-119). Meanwhile
- * the pair of another program goes on, and then the engine ends when it is told to, or killed.
+ * A program passes descriptors to the engine whose close(2) hangs (hostile H-119). Meanwhile the pair of
+ * another program works. Then the engine ends when it is told to, or is killed.
  */
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics while the atomics of another program are stuck in memory that blocks for ever
- * (mute_fuse.h), one for each word of a page, so that they hold all locks. The others succeed, and
- * soon.
+ * Atomics while those of another program are stuck in memory that blocks for ever (mute_fuse.h): one
+ * for each word of a page, so that they hold all locks. Other programs' atomics succeed, and soon.
  */
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside programs whose registered memory blocks for ever (stuck_attack.h), everything that an engine is
- * asked for its objects is answered, soon and rightly: the lists behind `uroce stat`, and the program itself
+ * The memory of some programs blocks for ever (stuck_attack.h). Nevertheless the engine answers all
+ * questions about its objects soon and correctly: the lists behind `uroce stat`, and the program `uroce stat`
  * with each of its views.
  */
 #include <criterion/criterion.h>

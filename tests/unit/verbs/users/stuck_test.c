@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside programs whose registered memory blocks for ever (stuck_attack.h) a healthy pair goes on, and so
- * does the control path.
+ * The memory of some programs blocks for ever (stuck_attack.h). A healthy pair and the control path work
+ * nevertheless.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
