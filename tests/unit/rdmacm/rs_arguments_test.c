@@ -80,6 +80,21 @@ Test(rs_arguments, addresses)
 	FAILS(rgetsockname(s, (struct sockaddr *)&a, NULL), EFAULT);
 }
 
+/* A buffer for them may be there, as long as it is empty. */
+Test(rs_arguments, ancillary_data)
+{
+	char octet = 0, room[64] = { 0 };
+	struct iovec piece = { &octet, 1 };
+	struct msghdr m = { .msg_iov = &piece,
+			    .msg_iovlen = 1,
+			    .msg_control = room,
+			    .msg_controllen = sizeof(room) };
+
+	FAILS(rsendmsg(s, &m, 0), EOPNOTSUPP);
+	m.msg_controllen = 0;
+	FAILS(rsendmsg(s, &m, 0), ENOTCONN);
+}
+
 /* writev(2) and sendmsg(2) have different errors for this. */
 Test(rs_arguments, too_many_pieces)
 {
@@ -91,6 +106,9 @@ Test(rs_arguments, too_many_pieces)
 	FAILS(rwritev(d, pieces, -1), EINVAL);
 	FAILS(rsendmsg(d, &m, 0), EMSGSIZE);
 	FAILS(rrecvmsg(d, &m, MSG_DONTWAIT), EMSGSIZE);
+	m.msg_iovlen = IOV_MAX;
+	FAILS(rsendmsg(s, &m, 0), ENOTCONN);
+	FAILS(rrecvmsg(d, &m, MSG_DONTWAIT), EAGAIN);
 }
 
 Test(rs_arguments, not_in_this_state)

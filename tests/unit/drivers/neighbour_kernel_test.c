@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that the kernel joins for an engine on its interface: what /proc/net says of one end of a veth
+ * pair, in a network namespace of the test's own.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "drivers/neighbour/table.h"
+#include "net_namespace.h"
+
+#define MANY 50u /* more than one socket may join: net.ipv4.igmp_max_memberships is 20 */
+
+static struct neighbour_kernel *k;
+
+static void begin(void)
+{
+	net_namespace_enter();
+	ip("link add near type veth peer name far");
+	ip("link set near up");
+	k = neighbour_kernel_new(index_of("near"));
+	cr_assert_not_null(k);
+}
+
+static void end(void)
+{
+	neighbour_kernel_free(k);
+}
+
+TestSuite(neighbour_kernel, .init = begin, .fini = end, .timeout = 60);
+
+static struct gid four(uint8_t last)
+{
+	return (struct gid){
+		{ [10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = last }
+	};
+}
+
+static struct gid six(uint8_t last)
+{
+	return (struct gid){ { 0xff, 0x05, [15] = last } };
+}
+
+/* /proc/net/igmp has an IPv4 group's octets backwards. */
+static bool kernel_has(const struct gid *group)
+{
+	bool is_four = gid_is_ipv4(group), found = false;
+	char name[33] = "", line[200];
+	FILE *f =
+		fopen(is_four ? "/proc/thread-self/net/igmp" : "/proc/thread-self/net/igmp6", "r");
+
+	cr_assert_not_null(f);
+	for (uint32_t i = 0; i < (is_four ? 4 : 16); i++)
+		sprintf(name + 2 * i, is_four ? "%02X" : "%02x",
+			group->octet[is_four ? 15 - i : i]);
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+		found = strstr(line, name) != NULL;
+	fclose(f);
+	return found;
+}
+
+Test(neighbour_kernel, a_group_that_is_left_goes_and_others_stay)
+{
+	struct gid left[] = { four(3), six(3) }, stays[] = { four(4), six(4) };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(neighbour_kernel_join(k, &left[i]), 0);
+		cr_assert_eq(neighbour_kernel_join(k, &left[i]), 0, "joining again must succeed");
+		cr_assert_eq(neighbour_kernel_join(k, &stays[i]), 0);
+		cr_expect(kernel_has(&left[i]));
+		cr_expect(kernel_has(&stays[i]));
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		neighbour_kernel_leave(k, &left[i]);
+		cr_expect_not(kernel_has(&left[i]));
+		cr_expect(kernel_has(&stays[i]));
+		neighbour_kernel_leave(k, &left[i]); /* changes nothing */
+		cr_expect(kernel_has(&stays[i]));
+		cr_assert_eq(neighbour_kernel_join(k, &left[i]), 0);
+		cr_expect(kernel_has(&left[i]));
+	}
+}
+
+Test(neighbour_kernel, more_groups_than_a_socket_may_join)
+{
+	struct gid g;
+
+	for (uint8_t i = 1; i <= MANY; i++) {
+		g = four(i);
+		cr_assert_eq(neighbour_kernel_join(k, &g), 0, "group %u", i);
+	}
+	for (uint8_t i = 1; i <= MANY; i++) {
+		g = four(i);
+		cr_expect(kernel_has(&g), "group %u", i);
+		neighbour_kernel_leave(k, &g);
+		cr_expect_not(kernel_has(&g), "group %u", i);
+	}
+}
+
+Test(neighbour_kernel, what_is_not_a_group_cannot_be_joined)
+{
+	struct gid g = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } };
+
+	cr_expect_eq(neighbour_kernel_join(k, &g), EINVAL);
+	cr_expect_not(kernel_has(&g));
+}
