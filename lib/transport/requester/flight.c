@@ -19,12 +19,13 @@ static void gone(struct qp *qp, uint32_t psns, bool arrived)
 	path_gone(qp->path, octets, arrived);
 }
 
-static uint32_t count(struct psn_set a, struct psn_set b)
+/* All PSNs of both sets are among these `all`; the sets may be much larger. */
+static uint32_t count(struct psn_set a, struct psn_set b, uint32_t from, uint32_t all)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, words = MIN_OF((from % 64 + all + 63) / 64, a.words);
 
-	for (uint32_t i = 0; i < a.words; i++)
-		n += bits_in(a.word[i] | b.word[i]);
+	for (uint32_t i = 0; i < words; i++, from = psn_add(from, 64))
+		n += bits_in(*psn_set_word(a, from) | *psn_set_word(b, from));
 	return n;
 }
 
@@ -37,7 +38,8 @@ static uint32_t on_their_way(const struct requester *r)
 
 	if (b->clean)
 		return all;
-	return all - MIN_OF(all, count(board_set(b, BOARD_LOST), board_set(b, BOARD_HELD)));
+	return all - MIN_OF(all, count(board_set(b, BOARD_LOST), board_set(b, BOARD_HELD),
+				       r->una_psn, all));
 }
 
 void flight_trim(struct qp *qp, bool arrived)

@@ -74,12 +74,18 @@ static void follow(const struct requester *r, uint32_t *psn)
 	*psn = psn_add(r->una_psn, ahead(r, *psn));
 }
 
-static bool is_empty(const struct board *b)
+/* The sets may be much larger than what is on its way. */
+static bool is_empty(const struct requester *r, enum board_set which)
 {
-	for (uint32_t i = 0; i < BOARD_SETS; i++)
-		if (!psn_set_empty(board_set(b, (enum board_set)i)))
-			return false;
-	return true;
+	uint32_t n = on_its_way(r);
+
+	return psn_set_first(board_set(&r->board, which), r->una_psn, n) == n;
+}
+
+static bool all_are_empty(const struct requester *r)
+{
+	return is_empty(r, BOARD_HELD) && is_empty(r, BOARD_LOST) && is_empty(r, BOARD_OLD) &&
+	       is_empty(r, BOARD_YOUNG);
 }
 
 static void close_board(struct requester *r)
@@ -87,7 +93,7 @@ static void close_board(struct requester *r)
 	struct board *b = &r->board;
 
 	if (ahead(r, b->passed) == 0 && ahead(r, b->passed_data) == 0 &&
-	    ahead(r, b->passed_probe) == 0 && is_empty(b)) {
+	    ahead(r, b->passed_probe) == 0 && all_are_empty(r)) {
 		b->clean = true;
 		b->late_at = TIME_NEVER;
 		return;
@@ -114,8 +120,8 @@ static void begin_young(struct requester *r, bool must)
 	struct board *b = &r->board;
 	struct psn_set old = board_set(b, BOARD_OLD), young = board_set(b, BOARD_YOUNG);
 
-	if (!psn_set_empty(young) &&
-	    (must || (b->young_mark != r->top_psn && psn_set_empty(old)))) {
+	if (!is_empty(r, BOARD_YOUNG) &&
+	    (must || (b->young_mark != r->top_psn && is_empty(r, BOARD_OLD)))) {
 		psn_set_move(old, young, r->una_psn, on_its_way(r), board_set(b, BOARD_HELD));
 		b->old_mark = b->young_mark;
 	}
@@ -234,15 +240,15 @@ static uint32_t part_of(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
+/* It is asked for each packet that comes behind a gap, so messages are looked at only if they differ. */
 static bool overtaken(const struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
 	const struct board *b = &r->board;
-	bool any = false;
+	bool any = false, further = ahead(r, data) > ahead(r, all);
 	uint32_t from, n;
 
-	if (r->rd_atomic == 0)
-		return overtaken_in(r, r->una_psn, on_its_way(r),
-				    ahead(r, data) > ahead(r, all) ? data : all, asked);
+	if (r->rd_atomic == 0 || !further)
+		return overtaken_in(r, r->una_psn, on_its_way(r), further ? data : all, asked);
 	for (uint32_t i = r->una; i != r->begun; i++) {
 		n = part_of(r, i, on_its_way(r), &from);
 		if (n > 0)
@@ -369,6 +375,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
+	bool is_probe;
 
 	if (b->probes == 0 && qp->path != NULL)
 		qp->path->doubt = 0; /* nobody had to ask */
@@ -377,11 +384,14 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 		return;
 	arrived(qp, from, now);
 	/* Exactly the probe, and what was sent before it is still missing. */
-	if (r->una_psn == psn_add(b->probe_psn, 1) && from == b->probe_psn)
+	is_probe = r->una_psn == psn_add(b->probe_psn, 1) && from == b->probe_psn;
+	if (is_probe)
 		raise(r, &b->passed_probe, b->probe_mark);
 	forget(b, from, (r->una_psn - from) & PSN_MASK);
 	close_board(r);
-	look(qp, now);
+	/* What is older than all that is on its way says nothing of it. */
+	if (is_probe)
+		look(qp, now);
 }
 
 void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
@@ -393,7 +403,7 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 
 	open_board(r);
 	raise(r, &b->acked, end);
-	for (uint32_t i = r->una; i != r->begun; i++) {
+	for (uint32_t i = r->una; i != r->begun && r->rd_atomic < r->begun - r->una; i++) {
 		n = part_of(r, i, ahead(r, end), &at);
 		if (kind_is_fetching(message_at(r, i)->kind) || n == 0)
 			continue;
@@ -406,20 +416,21 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 	look(qp, now);
 }
 
+/* What it has overtaken is known by then: recovery_stopped was told of it. */
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
+	bool was_lost;
 
 	open_board(r);
 	arrived(qp, psn, now);
-	if (sent_once(b, psn))
-		raise(r, &b->passed, psn);
+	was_lost = psn_set_has(board_set(b, BOARD_LOST), psn);
 	forget(b, psn, 1);
 	psn_set_add(board_set(b, BOARD_HELD), psn);
 	recovery_wait(qp, now);
-	request_resume(qp);
-	look(qp, now);
+	if (was_lost)
+		request_resume(qp);
 }
 
 static bool selected(const uint64_t selection[], uint32_t n)
