@@ -309,9 +309,10 @@ static bool is_crowded(const struct path *p)
 	return p->starting || p->lossy || is_slow(p);
 }
 
+/* A READ and its response count as one: its request is lost, or it is not. */
 static void look_at_batch(struct path *p)
 {
-	if (p->batch < (uint64_t)BATCH * p->packet)
+	if (p->batch < (uint64_t)BATCH * MAX_OF(p->packet, p->mean))
 		return;
 	p->lossy = p->batch_again >= p->batch * BATCH_LOSSY / BATCH;
 	p->batch = p->batch_again = 0;

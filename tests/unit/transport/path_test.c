@@ -352,6 +352,26 @@ Test(path, losses_of_many_are_congestion)
 	cr_assert_lt(p.window, before);
 }
 
+/* Three of the requests of eight READs are lost: with their responses that is more than a third of the octets. */
+Test(path, few_large_reads_are_not_many_packets)
+{
+	const uint32_t read = 16 * LIMIT_PATH_PACKET;
+	nanotime now = 1000 * US;
+	struct path p;
+
+	path_init(&p);
+	p.starting = false;
+	path_rtt(&p, 20 * US, now);
+	path_rtt(&p, 20 * US, now);
+	for (uint32_t n = 0; n < 8; n++) {
+		path_sent(&p, read, n < 3, now);
+		path_gone(&p, read, n >= 3);
+	}
+	path_lost(&p, false, now);
+	cr_assert(!p.lossy);
+	cr_assert(!p.full, "a bad cable may do that");
+}
+
 /* Its own lateness is not the network's. */
 Test(path, what_the_caller_is_late_is_not_the_networks)
 {
