@@ -103,7 +103,7 @@ static void lay_board(struct requester *r, void *memory, uint32_t window)
 	r->samples = ordinary ? 1 : LIMIT_SAMPLES;
 	if (!ordinary)
 		r->board.more = (uint64_t *)(void *)(r->sample + r->samples);
-	r->board.words = window / 64;
+	r->board.words = (uint8_t)(window / 64);
 }
 
 struct qp *qp_init(void *memory, const struct qp_caps *caps)

@@ -526,3 +526,66 @@ Test(selective, places_that_packets_change_are_learnt)
 	pass_ack(b, A_PSN + 19, 20);
 	cr_assert_eq(path_places(path, ms(1000)), 16, "it was behind fifteen");
 }
+
+/*
+ * Repetitions are sent in their order, so one that comes tells of those before it, and no newer packet has to. It
+ * came before ten that left after an older repetition, and that is no change of places.
+ */
+Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
+{
+	struct packet late;
+	struct path *path;
+	uint8_t payload[8];
+
+	story(.recovery = true, .selective = true, .max_send_wr = 64);
+	path = a->q->core->path;
+	path->starting = false;
+	post_writes(40);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	pass_and_tell(A_PSN + 1, A_PSN + 3, A_PSN);
+	lose(a, "RC WRITE ONLY", A_PSN + 3);
+	pass_and_tell(A_PSN + 4, A_PSN + 5, A_PSN);
+	late = *expect_packet(a, "RC WRITE ONLY", A_PSN); /* again, and it is lost again, or late */
+	memcpy(payload, late.payload, sizeof(payload));
+	late.payload = payload;
+	pass_and_tell(A_PSN + 5, A_PSN + 8, A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 3); /* again */
+	expect_packet(b, "SELECTIVE ACK", A_PSN - 1);
+	for (uint32_t i = 8; i < 18; i++)
+		lose(a, "RC WRITE ONLY", A_PSN + i); /* or they are under way still */
+	deliver(b);
+	lose(a, "RC WRITE ONLY", A_PSN); /* once more */
+	cr_assert_eq(path->events[PATH_PROBE], 0);
+	expect_reason(story_inject(b, &late), REASON_NONE);
+	pass_ack(b, A_PSN + 7, 8);
+	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
+}
+
+/* The peer answers the oldest READ first, whatever it was asked for before: that is no change of places. */
+Test(selective, a_missing_response_comes_before_those_of_a_later_read)
+{
+	struct path *path;
+
+	story(.recovery = true, .selective = true);
+	path = a->q->core->path;
+	path->starting = false;
+	for (uint32_t i = 0; i < 2; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_READ, .length = 8 * MTU,
+		     .from = 8 * MTU * i, .to = LANDS + 8 * MTU * i);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC READ REQUEST", A_PSN + 8);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	for (uint32_t i = 2; i < 6; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 6);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 7);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 16 * MTU);
+	cr_assert_eq(path->events[PATH_PROBE], 0);
+}

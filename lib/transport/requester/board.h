@@ -23,9 +23,9 @@ enum board_set {
 };
 
 struct board {
-	uint32_t words; /* of one of them */
 	uint32_t old_mark, young_mark;
 	uint32_t again; /* the last repetition */
+	uint32_t twice; /* some before this PSN were sent again more than once */
 	uint32_t told; /* what is before that has come, or is lost: the answer at hand says so */
 
 	uint32_t passed; /* what was sent before this PSN was overtaken by something that arrived */
@@ -40,6 +40,7 @@ struct board {
 	nanotime probe_at; /* ... it lasts too long then */
 	uint32_t probe_psn, probe_mark; /* the last probe, and the next new PSN when it was sent */
 	uint32_t episode; /* losses before this PSN are one event for the window */
+	uint8_t words; /* of one set */
 	uint8_t probes; /* without an answer: each doubles the wait */
 	bool clean; /* the sets are empty, and the PSNs above mean nothing */
 

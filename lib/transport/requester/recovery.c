@@ -31,7 +31,7 @@ void recovery_reset(struct qp *qp)
 	struct board *b = &qp->req.board;
 
 	uint64_t *bits = board_bits(b);
-	uint32_t words = b->words;
+	uint8_t words = b->words;
 
 	memset(b, 0, sizeof(*b));
 	b->words = words;
@@ -65,7 +65,7 @@ static void open_board(struct requester *r)
 	b->clean = false;
 	b->old_mark = b->young_mark = r->top_psn;
 	b->passed = b->passed_data = b->passed_probe = b->gap = b->acked = r->una_psn;
-	b->probe_psn = b->probe_mark = b->episode = r->una_psn;
+	b->probe_psn = b->probe_mark = b->episode = b->twice = r->una_psn;
 }
 
 /* What lies behind una_psn moves with it, so that no number goes stale. */
@@ -106,6 +106,7 @@ static void close_board(struct requester *r)
 	follow(r, &b->acked);
 	follow(r, &b->probe_mark);
 	follow(r, &b->episode);
+	follow(r, &b->twice);
 }
 
 static void forget(const struct board *b, uint32_t from, uint32_t count)
@@ -137,7 +138,7 @@ void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns)
 	open_board(r);
 	psn_set_clear(board_set(b, BOARD_LOST), psn, psns);
 	psn_set_clear(board_set(b, BOARD_OLD), psn, psns);
-	begin_young(r, false);
+	begin_young(r, !psn_after(psn, b->again));
 	psn_set_fill(board_set(b, BOARD_YOUNG), psn, psns, none, 1);
 	b->again = psn;
 }
@@ -182,21 +183,27 @@ void recovery_all_lost(struct qp *qp)
 	recovery_lost(qp, r->una_psn, on_its_way(r));
 }
 
-/* Those that were sent again before `mark`. */
-static bool repetitions_in(const struct board *b, enum board_set which, uint32_t from,
-			   uint32_t count, bool asked)
+/* Those that were sent again, in one of the two sets, and are lost. */
+static bool repetitions_in(struct requester *r, enum board_set which, uint32_t from, uint32_t count,
+			   bool asked)
 {
+	struct board *b = &r->board;
 	struct psn_set set = board_set(b, which), held = board_set(b, BOARD_HELD);
 
-	return asked ? psn_set_would_move(set, from, count, held)
-		     : psn_set_move(board_set(b, BOARD_LOST), set, from, count, held);
+	if (!psn_set_would_move(set, from, count, held))
+		return false;
+	if (!asked) {
+		psn_set_move(board_set(b, BOARD_LOST), set, from, count, held);
+		b->twice = r->top_psn;
+	}
+	return true;
 }
 
 /*
  * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
  * `lost`. True: there was some. `asked`: that is all that is wanted, and nothing moves.
  */
-static bool overtaken_in(const struct requester *r, uint32_t from, uint32_t count, uint32_t by,
+static bool overtaken_in(struct requester *r, uint32_t from, uint32_t count, uint32_t by,
 			 bool asked)
 {
 	const struct board *b = &r->board;
@@ -211,9 +218,9 @@ static bool overtaken_in(const struct requester *r, uint32_t from, uint32_t coun
 		any |= asked ? psn_set_would_fill(lost, from, n, except, 3)
 			     : psn_set_fill(lost, from, n, except, 3);
 	if (end > 0 && ahead(r, b->old_mark) <= end)
-		any |= repetitions_in(b, BOARD_OLD, from, count, asked);
+		any |= repetitions_in(r, BOARD_OLD, from, count, asked);
 	if (end > 0 && ahead(r, b->young_mark) <= end)
-		any |= repetitions_in(b, BOARD_YOUNG, from, count, asked);
+		any |= repetitions_in(r, BOARD_YOUNG, from, count, asked);
 	return any;
 }
 
@@ -241,7 +248,7 @@ static uint32_t part_of(const struct requester *r, uint32_t i, uint32_t until, u
 }
 
 /* It is asked for each packet that comes behind a gap, so messages are looked at only if they differ. */
-static bool overtaken(const struct requester *r, uint32_t all, uint32_t data, bool asked)
+static bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
 	const struct board *b = &r->board;
 	bool any = false, further = ahead(r, data) > ahead(r, all);
@@ -305,6 +312,28 @@ static uint32_t places_of(const struct qp *qp, nanotime now)
 	return qp->selective ? path_places(qp->path, now) : LIMIT_REORDER;
 }
 
+/*
+ * A repetition has arrived. They are sent in the order of their PSNs, and one that goes back is younger than all
+ * before it. So of what was sent again, nothing from `from` on and before this one is still to come: it was lost
+ * once more, which no new packet tells while the window is full. That is believed of a network that keeps the
+ * order.
+ */
+static void repetition_arrived(struct qp *qp, uint32_t from, uint32_t psn, nanotime now)
+{
+	struct requester *r = &qp->req;
+	uint32_t begin = ahead(r, from), end = ahead(r, psn), n = end - MIN_OF(begin, end);
+	bool any;
+
+	if (!psn_set_has(board_set(&r->board, BOARD_YOUNG), psn) || n == 0 ||
+	    r->rnr_until != TIME_NEVER || qp->path == NULL ||
+	    places_of(qp, now) > LIMIT_REORDER_FIRST)
+		return;
+	any = repetitions_in(r, BOARD_OLD, from, n, false);
+	any |= repetitions_in(r, BOARD_YOUNG, from, n, false);
+	if (any)
+		found_lost(qp, now);
+}
+
 /* Something arrived: what does that say of what was sent before it? */
 static void look(struct qp *qp, nanotime now)
 {
@@ -335,12 +364,28 @@ static void raise(const struct requester *r, uint32_t *psn, uint32_t to)
 		*psn = to;
 }
 
+static bool was_repeated(const struct board *b, uint32_t psn)
+{
+	return psn_set_has(board_set(b, BOARD_OLD), psn) ||
+	       psn_set_has(board_set(b, BOARD_YOUNG), psn);
+}
+
 /* The PSN that a packet was sent before: its own if it was sent once. */
 static bool sent_once(const struct board *b, uint32_t psn)
 {
-	return !psn_set_has(board_set(b, BOARD_OLD), psn) &&
-	       !psn_set_has(board_set(b, BOARD_YOUNG), psn) &&
-	       !psn_set_has(board_set(b, BOARD_LOST), psn);
+	return !was_repeated(b, psn) && !psn_set_has(board_set(b, BOARD_LOST), psn);
+}
+
+/*
+ * Whether a packet that was sent again may have come before what was sent before it. An older repetition of it
+ * may. And a peer answers the oldest READ first, whatever was asked before.
+ */
+static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
+{
+	const struct board *b = &r->board;
+
+	return psn != b->again || ahead(r, b->twice) > 0 || r->rd_atomic > 0 ||
+	       ahead(r, further(r, top, b->told)) + LIMIT_REORDER_FIRST >= ahead(r, b->young_mark);
 }
 
 /*
@@ -352,14 +397,11 @@ static void arrived(struct qp *qp, uint32_t psn, nanotime now)
 	const struct requester *r = &qp->req;
 	const struct board *b = &r->board;
 	uint32_t top = further(r, b->passed, b->passed_data), places = (top - psn) & PSN_MASK;
-	bool again = psn_set_has(board_set(b, BOARD_OLD), psn) ||
-		     psn_set_has(board_set(b, BOARD_YOUNG), psn);
+	bool lost = psn_set_has(board_set(b, BOARD_LOST), psn) && ahead(r, b->twice) > 0;
 
-	if (qp->path == NULL || places == 0 || places > board_window(b) ||
+	if (qp->path == NULL || places == 0 || places > board_window(b) || lost ||
 	    psn_set_has(board_set(b, BOARD_HELD), psn) ||
-	    (again &&
-	     (psn != b->again ||
-	      ahead(r, further(r, top, b->told)) + LIMIT_REORDER_FIRST >= ahead(r, b->young_mark))))
+	    (was_repeated(b, psn) && may_be_early(r, psn, top)))
 		return;
 	path_reordered(qp->path, places, now);
 }
@@ -426,6 +468,7 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 	open_board(r);
 	arrived(qp, psn, now);
 	was_lost = psn_set_has(board_set(b, BOARD_LOST), psn);
+	repetition_arrived(qp, r->una_psn, psn, now);
 	forget(b, psn, 1);
 	psn_set_add(board_set(b, BOARD_HELD), psn);
 	recovery_wait(qp, now);
@@ -443,7 +486,7 @@ static bool selected(const uint64_t selection[], uint32_t n)
  * request of a READ or atomic says nothing of its response. But it says of what was sent before, as a probe
  * does, that it did not arrive; only a time tells whether that was lost, as a request has many PSNs.
  */
-static void note_selected(struct qp *qp, uint32_t psn, bool fetches, nanotime now)
+static void note_selected(struct qp *qp, uint32_t psn, uint32_t first, bool fetches, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
@@ -458,6 +501,7 @@ static void note_selected(struct qp *qp, uint32_t psn, bool fetches, nanotime no
 	}
 	if (fetches)
 		return;
+	repetition_arrived(qp, first, psn, now);
 	forget(b, psn, 1);
 	psn_set_add(board_set(b, BOARD_HELD), psn);
 }
@@ -472,7 +516,7 @@ static void note_part(struct qp *qp, uint32_t at, uint32_t count, bool fetches, 
 
 	for (uint32_t n = MAX_OF(from, begin); n < to; n++)
 		if (selected(selection, n - begin))
-			note_selected(qp, psn_add(r->una_psn, n), fetches, now);
+			note_selected(qp, psn_add(r->una_psn, n), first, fetches, now);
 }
 
 void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint64_t selection[],
@@ -555,6 +599,8 @@ static void probe(struct qp *qp)
 	if (psn_set_has(board_set(b, BOARD_HELD), r->una_psn) &&
 	    kind_is_fetching(message_at(r, r->una)->kind))
 		return;
+	if (!sent_once(b, r->una_psn))
+		b->twice = r->top_psn;
 	psn_set_remove(board_set(b, BOARD_HELD), r->una_psn);
 	begin_young(r, true);
 	path_probed(qp->path);
