@@ -27,6 +27,8 @@
 #define LIMIT_PDS	   65536u
 #define LIMIT_AHS	   65536u /* address handles */
 #define LIMIT_MCAST_GROUPS 1024u /* multicast groups with members of one program */
+#define LIMIT_PORT_GROUPS \
+	128u /* multicast addresses that a card is told; more: it lets all through */
 #define LIMIT_MCAST_QPS	   64u /* queue pairs of one engine attached to one group */
 #define LIMIT_SRQS	   32767u /* shared receive queues */
 #define LIMIT_TAGS	   1024u /* entries of the list of one tag matching SRQ */

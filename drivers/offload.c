@@ -37,8 +37,8 @@ bool offload_parse(const char *list, uint32_t *offloads)
 	*offloads = 0;
 	if (strcmp(list, "none") == 0)
 		return true;
-	if (strcmp(list, "all") == 0) {
-		*offloads = all_of_them();
+	if (strcmp(list, "all") == 0 || strcmp(list, "auto") == 0) {
+		*offloads = list[1] == 'l' ? all_of_them() : OFFLOAD_AUTO;
 		return true;
 	}
 	for (;; list++) {
@@ -62,9 +62,14 @@ void offload_describe(uint32_t wanted, uint32_t done, char text[OFFLOAD_TEXT])
 	size_t n = 0;
 
 	text[0] = '\0';
+	if (wanted == OFFLOAD_AUTO) {
+		n = (size_t)snprintf(text, OFFLOAD_TEXT, "auto: %s", done == 0 ? "none" : "");
+		wanted = done;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(names) && n < OFFLOAD_TEXT; i++)
 		if ((wanted & (names[i].tx | names[i].rx)) != 0)
 			n += (size_t)snprintf(text + n, OFFLOAD_TEXT - n, "%s%s (tx %s, rx %s)",
-					      n > 0 ? ", " : "", names[i].name,
-					      who(names[i].tx, done), who(names[i].rx, done));
+					      n > 0 && text[n - 1] == ')' ? ", " : "",
+					      names[i].name, who(names[i].tx, done),
+					      who(names[i].rx, done));
 }

@@ -15,10 +15,11 @@ enum offload {
 	OFFLOAD_IPV4_CKSUM_RX = 1 << 1, /* it says whether the IPv4 header's checksum is right */
 	OFFLOAD_VLAN_TX = 1 << 2, /* it puts the VLAN tag into the frame */
 	OFFLOAD_VLAN_RX = 1 << 3, /* it takes the VLAN tag out of the frame */
+	OFFLOAD_AUTO = 1 << 4, /* what is worth asking a card for (drivers/ethdev/offloads.c) */
 };
 
 /*
- * The offloads (both ways of each) of "ipv4-cksum,vlan", "all" or "none". False: `list` is none of these.
+ * The offloads (both ways of each) of "ipv4-cksum,vlan", "all", "auto" or "none". False: `list` is none of these.
  */
 bool offload_parse(const char *list, uint32_t *offloads);
 
@@ -26,6 +27,7 @@ bool offload_parse(const char *list, uint32_t *offloads);
 
 /*
  * Who does what is `wanted`, if the port does `done`: "ipv4-cksum (tx port, rx software)". "": nothing is wanted.
+ * OFFLOAD_AUTO names what the port does: "auto: ipv4-cksum (tx port, rx port)", or "auto: none".
  */
 void offload_describe(uint32_t wanted, uint32_t done, char text[OFFLOAD_TEXT]);
 

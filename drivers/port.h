@@ -41,6 +41,11 @@ struct port_ops {
 	 */
 	void (*bell_widen)(struct port *p, bool every_frame);
 	/*
+	 * Control thread: frames to these multicast addresses are wanted, and no others need come. all: why every group is
+	 * wanted, or NULL. The port keeps that text. NULL: all of them come.
+	 */
+	void (*hear)(struct port *p, const struct mac *group, uint32_t n, const char *all);
+	/*
 	 * Control path: the queue at which frames arrive that come from this UDP port of `from`, and go to port
 	 * 4791 of `to`; UINT16_MAX: nobody can say. NULL: the same.
 	 */
@@ -62,6 +67,9 @@ struct port {
 	int node; /* NUMA node of the device, -1 unknown, or there is none */
 	uint32_t speed; /* of the link, Mbit/s; 0: unknown */
 	bool link_up;
+	const char *
+		hears_all; /* why frames to every group come; NULL: only those to `groups` of them */
+	uint32_t groups; /* atomic, both: the control thread changes them */
 	bool taken; /* an engine has it */
 	bool kernel_answers; /* the Linux kernel owns the addresses and answers ARP, ND and echo */
 	/*

@@ -29,8 +29,8 @@ const char uroced_usage[] =
 	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
 	"  --descriptors N         of each rx and tx ring of the port (default: the driver's choice)\n"
-	"  --offload ipv4-cksum|vlan|all|none[,...]  what the port does in the place of the engine, if it can\n"
-	"                          (default none: docs/ports.md)\n"
+	"  --offload auto|ipv4-cksum|vlan|all|none[,...]  what the port does in the place of the engine, if it can\n"
+	"                          (default auto: the IPv4 checksum, on a card)\n"
 	"  --vlan ID               802.1Q VLAN id of all frames\n"
 	"  --socket PATH           the socket that programs attach to\n"
 	"  --socket-mode OCTAL     permissions of the socket (default 0600)\n"
@@ -225,7 +225,7 @@ static const char *read_offload(void *offloads, const char *value)
 {
 	return offload_parse(value, offloads)
 		       ? NULL
-		       : "must be a list of ipv4-cksum and vlan, or all, or none";
+		       : "must be auto, all or none, or a list of ipv4-cksum and vlan";
 }
 
 static const char *read_confine(void *unconfined, const char *value)
@@ -399,7 +399,7 @@ static int check_together(struct reader *r)
 			     "--gateway needs --port: without a port no packet leaves");
 	if (o->descriptors != 0 && o->port[0] == '\0')
 		return wrong(r, "descriptors", "netdev", "--descriptors needs --port");
-	if (o->offloads != 0 && o->port[0] == '\0')
+	if (o->offloads != 0 && o->offloads != OFFLOAD_AUTO && o->port[0] == '\0')
 		return wrong(r, "offload", "netdev", "--offload needs --port");
 	if (!wire && o->engine.vlan != 0)
 		return wrong(r, "vlan", "vlan", "--vlan %u needs --port or --netdev",
@@ -421,6 +421,7 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 	memset(o, 0, sizeof(*o));
 	o->engine.socket_gid = -1;
 	o->engine.adaptive = true;
+	o->offloads = OFFLOAD_AUTO;
 	list_options(&r, rows);
 	status = options_words(&r.table, argc, argv, NULL);
 	if (status == OPTIONS_OK && o->config[0] != '\0')

@@ -148,13 +148,14 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	return o->engine.port == NULL;
 }
 
-/* Who asks for offloads wants to know which ones this port has. */
+/* Who asks for offloads wants to know which ones this port has. Without a question only those it has are said. */
 static void say_offloads(const struct uroced_options *o)
 {
+	uint32_t done = port_of_program(o->engine.port)->offloads;
 	char text[OFFLOAD_TEXT];
 
-	offload_describe(o->offloads, port_of_program(o->engine.port)->offloads, text);
-	if (text[0] != '\0')
+	offload_describe(o->offloads, done, text);
+	if (text[0] != '\0' && (done != 0 || o->offloads != OFFLOAD_AUTO))
 		SAY(NOTICE, "%s: offload %s", o->port, text);
 }
 

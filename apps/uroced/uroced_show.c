@@ -127,6 +127,17 @@ static void show_xstats(uint16_t id)
 	free(name);
 }
 
+static void show_groups(const struct port *p)
+{
+	const char *all = __atomic_load_n(&p->hears_all, __ATOMIC_RELAXED);
+
+	if (all != NULL)
+		printf("multicast: all, %s\n\n", all);
+	else
+		printf("multicast: %u addresses\n\n",
+		       __atomic_load_n(&p->groups, __ATOMIC_RELAXED));
+}
+
 static void show_port(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct port *p = port_of_program(console.options->engine.port);
@@ -137,10 +148,11 @@ static void show_port(void *parsed, struct cmdline *cl, void *data)
 		puts("no port: this host only");
 		return;
 	}
-	printf("port %s, %02x:%02x:%02x:%02x:%02x:%02x, link %s, Ethernet MTU %u, %u queues\n\n",
+	printf("port %s, %02x:%02x:%02x:%02x:%02x:%02x, link %s, Ethernet MTU %u, %u queues\n",
 	       p->name, p->mac.octet[0], p->mac.octet[1], p->mac.octet[2], p->mac.octet[3],
 	       p->mac.octet[4], p->mac.octet[5],
 	       __atomic_load_n(&p->link_up, __ATOMIC_RELAXED) ? "up" : "down", p->mtu, p->queues);
+	show_groups(p);
 	if (!console_port_id(&id) || rte_eth_stats_get(id, &s) != 0)
 		return;
 	printf("%16" PRIu64 "  frames received\n%16" PRIu64 "  octets received\n", s.ipackets,

@@ -93,6 +93,7 @@ static int show_reasons(const char *params, struct rte_tel_data *d)
 static int show_port(const char *params, struct rte_tel_data *d)
 {
 	const struct port *p = port_of_program(shown.options->engine.port);
+	const char *all;
 	char mac[18];
 
 	rte_tel_data_start_dict(d);
@@ -107,6 +108,10 @@ static int show_port(const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_int(d, "link_up", __atomic_load_n(&p->link_up, __ATOMIC_RELAXED));
 	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
 	rte_tel_data_add_dict_u64(d, "queues", p->queues);
+	all = __atomic_load_n(&p->hears_all, __ATOMIC_RELAXED);
+	rte_tel_data_add_dict_string(d, "multicast_all", all != NULL ? all : "");
+	rte_tel_data_add_dict_u64(d, "multicast_groups",
+				  __atomic_load_n(&p->groups, __ATOMIC_RELAXED));
 	return 0;
 }
 

@@ -260,6 +260,11 @@ static void ethdev_bell_widen(struct port *p, bool every_frame)
 			bell_filter(d->queue[i].bell, !every_frame);
 }
 
+static void ethdev_hear(struct port *p, const struct mac *group, uint32_t n, const char *all)
+{
+	multicast_hear(ethdev_of(p), group, n, all);
+}
+
 static void ethdev_close(struct port *p)
 {
 	struct ethdev *d = ethdev_of(p);
@@ -290,6 +295,7 @@ static const struct port_ops ethdev_ops = {
 	.bell_fd = ethdev_bell_fd,
 	.bell_drain = ethdev_bell_drain,
 	.bell_widen = ethdev_bell_widen,
+	.hear = ethdev_hear,
 	.queue_of = ethdev_queue_of,
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
@@ -301,6 +307,7 @@ static const struct port_ops ethdev_ops_with_offloads = {
 	.bell_fd = ethdev_bell_fd,
 	.bell_drain = ethdev_bell_drain,
 	.bell_widen = ethdev_bell_widen,
+	.hear = ethdev_hear,
 	.queue_of = ethdev_queue_of,
 	.refresh = ethdev_refresh,
 	.close = ethdev_close,
@@ -471,14 +478,6 @@ static bool choose_mtu(struct ethdev *d, const struct ethdev_options *o,
 	return true;
 }
 
-/* The engine filters multicast by GID, so a filter in the device only has to let groups pass. */
-static void receive_groups(struct ethdev *d)
-{
-	d->groups_need_it = rte_eth_allmulticast_enable(d->id) != 0;
-	if (d->groups_need_it)
-		rte_eth_promiscuous_enable(d->id);
-}
-
 static void open_bells(struct ethdev *d)
 {
 	for (uint16_t i = 0; i < d->port.queues; i++) {
@@ -523,7 +522,7 @@ static void learn_facts(struct ethdev *d, const struct ethdev_options *o,
 	struct rte_ether_addr mac;
 	uint16_t most = MIN_OF(queues_of(info), LIMIT_LCORES);
 
-	d->wanted = o->offloads;
+	d->wanted = offloads_wanted(info, o->offloads);
 	snprintf(p->name, sizeof(p->name), "%s", o->name);
 	/*
 	 * net_ring has no MAC address, and peers need one to answer. A random one is unique on this
@@ -621,7 +620,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	}
 	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
 	d->removed = -1;
-	receive_groups(d);
+	multicast_open(d, &info);
 	open_bells(d);
 	removal_watch(d, &info);
 	learn_arrival(d);

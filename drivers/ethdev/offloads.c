@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device is asked to do for the engine. Checksums and VLAN tags are among it only if the user wants that: the
- * engine has them in its headers already, and asking would keep many drivers from their fast paths
+ * What a device is asked to do for the engine. A card is asked for the IPv4 header's checksum, unless its driver would
+ * leave a fast path for it. VLAN tags are among it only if the user wants that: the engine has them in its headers already
  * (docs/decisions/0017-offloads.md).
  */
 #include <stdio.h>
@@ -27,6 +27,27 @@ static const struct {
 static bool filters_anyway(const struct rte_eth_dev_info *info)
 {
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0;
+}
+
+/* These drivers send by vectors only while they are asked for nothing but FAST_FREE, if for that. */
+static bool sends_faster_without(const struct rte_eth_dev_info *info)
+{
+	static const char *const drivers[] = { "net_ixgbe", "net_i40e" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++)
+		if (strcmp(info->driver_name, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
+/* What a software port announces is software of DPDK: the engine's own is cheaper. */
+uint32_t offloads_wanted(const struct rte_eth_dev_info *info, uint32_t wanted)
+{
+	if (wanted != OFFLOAD_AUTO)
+		return wanted;
+	if (!ethdev_is_card(info))
+		return 0;
+	return OFFLOAD_IPV4_CKSUM_RX | (sends_faster_without(info) ? 0 : OFFLOAD_IPV4_CKSUM_TX);
 }
 
 /* A frame fits one buffer, so no driver has to look for chains: no SCATTER. */

@@ -46,6 +46,10 @@ struct ethdev {
 	bool interrupts_read; /* ... which count in an eventfd; otherwise the frames are in the descriptor */
 	bool promiscuous; /* on behalf of the kernel's interface */
 	bool groups_need_it; /* promiscuous for groups, which it cannot receive otherwise */
+	bool filters_groups; /* it is a card, which may be told which groups are wanted */
+	bool has_one_table; /* ... in its table of MAC addresses */
+	uint32_t told_groups; /* that it was told */
+	struct rte_ether_addr told[LIMIT_PORT_GROUPS];
 	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
 	const char *device; /* whose removal EAL tells, by its name there; NULL: none */
 	struct netdev *netdev; /* --netdev, or NULL */
@@ -140,10 +144,12 @@ uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames
 void aside_close(struct aside *a); /* NULL is allowed */
 
 /*
- * offloads.c: those that DPDK is asked for, of those that the device announces; wanted: OFFLOAD_* that the user wants.
+ * offloads.c: offloads_wanted(): what OFFLOAD_AUTO means for this device; other values stay as they are.
+ * Then those that DPDK is asked for, of those that the device announces; wanted: OFFLOAD_* without OFFLOAD_AUTO.
  * granted: those of them that were asked for. let_pass: the device no longer drops frames of this VLAN (0: untagged).
  * False: see `why`.
  */
+uint32_t offloads_wanted(const struct rte_eth_dev_info *info, uint32_t wanted);
 uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted);
 uint64_t offloads_tx(const struct rte_eth_dev_info *info, uint32_t wanted);
 uint32_t offloads_granted(uint64_t rx, uint64_t tx);
@@ -164,6 +170,13 @@ uint16_t offloaded_received(struct rte_mbuf **frames, uint16_t n);
  */
 bool rings_choose(const struct ethdev_options *o, const struct rte_eth_dev_info *info,
 		  uint16_t queues, struct rings *r, char *why, size_t size);
+
+/*
+ * multicast.c: at first every group comes; hear() as port_ops has it. Both may make the device promiscuous
+ * (groups_need_it).
+ */
+void multicast_open(struct ethdev *d, const struct rte_eth_dev_info *info);
+void multicast_hear(struct ethdev *d, const struct mac *group, uint32_t n, const char *all);
 
 /* removal.c */
 void removal_watch(struct ethdev *d, const struct rte_eth_dev_info *info);

@@ -56,6 +56,7 @@ static struct port *open_ethdev(const struct uroce_port_options *o, char *why, s
 				    .queues = o->queues,
 				    .mtu = o->mtu,
 				    .descriptors = o->descriptors,
+				    .offloads = OFFLOAD_AUTO,
 				    .pool = o->pool,
 				    .socket = SOCKET_ID_ANY,
 				    .kernel_interface = o->kernel_interface };

@@ -57,6 +57,17 @@ def ipv4_checksum(build):
 
 
 @case
+def a_software_port_by_itself(build):
+    """net_tap announces checksums, but in software: it is not asked for them, unless the user does."""
+    with rigs.tap(build, []) as rig:
+        rows = same_on_the_wire(rig, "v4")
+        said = [line for engine in rig.engines.values() for line in engine.output().splitlines() if "offload" in line]
+        if said:
+            raise Failure(f"an engine said: {said[0]}")
+        return f"{len(rows)} frames"
+
+
+@case
 def vlan(build):
     """One engine lets its port tag, the other one tags by itself."""
     tagged = ["--vlan", "7"]

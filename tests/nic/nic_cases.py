@@ -17,6 +17,7 @@ JUMBO = Setup(mtu=4200)
 LCORES = Setup(mtu=4200, lcores="0,1")
 VLAN = Setup(mtu=4200, addresses="10.7.1.2/24,fd07:1::2/64", options=("--vlan", "7"))
 OFFLOAD = Setup(mtu=4200, options=("--offload", "all"))
+NO_OFFLOAD = Setup(mtu=4200, options=("--offload", "none"))
 VLAN_OFFLOAD = Setup(mtu=4200, addresses="10.7.1.2/24,fd07:1::2/64", options=("--vlan", "7", "--offload", "all"))
 KERNEL = Setup(mtu=4200, options=("--kernel-interface", "eth9"))
 
@@ -86,10 +87,13 @@ CASES = [
     Case("wire/frames-v6", JUMBO, wire_cases.frames("v6")),
     Case("wire/vlan", VLAN, wire_cases.vlan),
     Case("wire/offloads-v4", OFFLOAD, wire_cases.offloads),
+    Case("wire/offloads-auto", JUMBO, wire_cases.offloads_by_itself),
+    Case("wire/offloads-none", NO_OFFLOAD, wire_cases.no_offloads),
     Case("wire/vlan-offload", VLAN_OFFLOAD, wire_cases.vlan_offload),
     Case("wire/multicast-v4-in", PLAIN, wire_cases.multicast("v4", "server")),
     Case("wire/multicast-v4-out", PLAIN, wire_cases.multicast("v4", "client")),
     Case("wire/multicast-v6-in", PLAIN, wire_cases.multicast("v6", "server")),
+    Case("wire/multicast-filter", PLAIN, wire_cases.multicast_filter),
     Case("kernel-interface/tcp", KERNEL, other_cases.kernel_interface),
     Case("perf", JUMBO, other_cases.perf),
     Case("sleeping", PLAIN, other_cases.sleeping),

@@ -13,6 +13,7 @@ class Nic:
     queues: int = 1
     offload: str = "ipv4-cksum (tx software, rx software), vlan (tx port, rx port)"  # of uroced --offload all
     express: bool = True  # PCI Express: behind a port that it can be taken out of
+    filters: bool = True  # it lets wanted groups through, and no others
     kernel: str = ""  # the kernel's driver
 
 
@@ -20,7 +21,7 @@ BOTH = "ipv4-cksum (tx port, rx port), vlan (tx port, rx port)"
 
 NICS = {nic.name: nic for nic in (
     Nic("e1000e", "net_e1000_em", offload=BOTH, kernel="e1000e"),
-    Nic("vmxnet3", "net_vmxnet3", kernel="vmxnet3"),
+    Nic("vmxnet3", "net_vmxnet3", filters=False, kernel="vmxnet3"),
     # The driver needs modern virtio behind an IOMMU. With rss=on QEMU 7.2 stops receiving on some
     # queues: it cannot load its BPF program and spreads by itself.
     Nic("virtio-net-pci", "net_virtio",

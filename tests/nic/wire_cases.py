@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from inject import cnp
+from nic_guest import SOCKET
 from rig import ROOT, Failure, Process, af_packet, wait_until
 
 MGID = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:239:7:8:9",
@@ -146,6 +147,32 @@ def says_offload(wire):
 def offloads(wire):
     """Where the card makes the IPv4 checksum, the driver gets frames with 0 in its place."""
     says_offload(wire)
+    return right_both_ways(wire)
+
+
+def offloads_by_itself(wire):
+    """Without --offload a card makes the checksum if its driver announces that, and the engine says so."""
+    if "ipv4-cksum (tx port" in wire.nic.offload:
+        wire.guest.says(wire.guest.engine, "offload auto: ipv4-cksum (tx port, rx port)", 10)
+    else:
+        says_no_offload(wire)
+    return right_both_ways(wire)
+
+
+def no_offloads(wire):
+    says_no_offload(wire)
+    return right_both_ways(wire)
+
+
+def says_no_offload(wire):
+    """It serves already, and would have said it before."""
+    output = wire.guest.output(wire.guest.engine)[1]
+    if "serving" not in output or "offload" in output:
+        raise Failure(f"the guest's engine said: {output.strip()[-200:]}")
+
+
+def right_both_ways(wire):
+    """What leaves is right, and of what arrives a wrong IPv4 checksum is dropped."""
     with captured(wire) as path:
         for line in ("ib_write_bw -s 20000 -n 20 -b", "ib_read_bw -s 9000 -n 20 -b", "ib_atomic_bw -n 50",
                      "ib_send_bw -s 777 -n 40 -b"):
@@ -182,3 +209,61 @@ def multicast(family, role):
     def run(wire):
         return wire.measured(f"ib_send_bw -c UD -g -M {MGID[family]} -s 1024 -n 60", family, role)
     return run
+
+
+JOINED, ALIKE, OTHER = "239.7.8.9", "238.135.8.9", "239.7.8.200"  # ALIKE has the Ethernet address of JOINED
+
+
+def comes(wire, group):
+    """Whether frames to the Ethernet address of a group reach the engine. They are for ALIKE or OTHER, which
+    nobody joins, so that the engine counts those that it sees as `address_foreign`. Frames to the card follow them."""
+    low = [int(part) for part in group.split(".")]
+    mac = f"01005e{low[1] & 127:02x}{low[2]:02x}{low[3]:02x}"
+    theirs = f"{mac}{OURS_MAC}0800{cnp('10.7.0.1', group, 0xffffff, 0).hex()}"
+    before = wire.guest.statistics()["by_reason"]
+    arrive(wire, [theirs, to_card(wire, cnp("10.7.0.1", "10.7.0.2", 0xfffff0, 0))], ["qpn_unknown"])
+    count = wire.guest.statistics()["by_reason"]["address_foreign"] - before["address_foreign"]
+    if count not in (0, COUNT):
+        raise Failure(f"{count} of {COUNT} frames for {group} came")
+    return count > 0
+
+
+def expect_coming(wire, when, joined):
+    """Cards without a filter that the driver can set let all groups through."""
+    got = comes(wire, ALIKE), comes(wire, OTHER)
+    wanted = (joined or not wire.nic.filters, not wire.nic.filters)
+    if got != wanted:
+        raise Failure(f"{when}: frames for the group and for another one came: {got}, not {wanted}")
+
+
+def join(wire):
+    number = wire.guest.verbs(["stdbuf", "-oL", "mckey", "-m", JOINED, "-C", "10", "-S", "512", "-b", "10.7.0.2"])
+    wait_until("mckey's group", 30, lambda: "joined dgid" in wire.guest.output(number)[1], 0.1)
+    return number
+
+
+def leave(wire, number):
+    wire.guest.signal(number, signal.SIGKILL)
+    wire.guest.finish(number, 30)
+    wait_until("the end of the group", 30, lambda: comes(wire, ALIKE) == (not wire.nic.filters), 0.2)
+
+
+def multicast_filter(wire):
+    """The card lets a joined group through and no other, also after its link was down, and after the engine was killed."""
+    expect_coming(wire, "at first", False)
+    number = join(wire)
+    expect_coming(wire, "joined", True)
+    wire.guest.set_link(False)
+    wait_until("the link's end", 30, lambda: not wire.guest.has_link(SOCKET), 0.1)
+    wire.guest.set_link(True)
+    wait_until("the link", 60, lambda: wire.guest.has_link(SOCKET), 0.1)
+    expect_coming(wire, "after the link was down", True)
+    leave(wire, number)
+    expect_coming(wire, "left", False)
+    number, setup = join(wire), wire.guest.setup
+    wire.guest.end_engine(signal.SIGKILL)
+    wire.guest.signal(number, signal.SIGKILL)
+    wire.guest.finish(number, 30)
+    wire.guest.start_engine(setup)
+    expect_coming(wire, "after the engine was killed", False)
+    return "groups by the card's filter" if wire.nic.filters else "all groups: the driver takes no list"

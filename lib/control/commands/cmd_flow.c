@@ -33,6 +33,7 @@ static int publish(struct engine *e, bool may_fail)
 	__atomic_store_n(&e->flows, new, __ATOMIC_RELEASE);
 	if ((old == NULL) != (new == NULL))
 		widen_bell(e, new != NULL);
+	heard_update(e);
 	engine_grace_period(e);
 	free(old);
 	return 0;

@@ -173,6 +173,7 @@ void neighbour_agent_announce(struct engine *e)
 	if (a == NULL)
 		return;
 	set_addresses(e);
+	heard_update(e);
 	destinations_stale(e->control->destinations);
 	neighbour_announce(a->table, &a->out);
 	send_frames(e);
@@ -199,6 +200,19 @@ static struct wanted_group *wanted_place(struct neighbour_agent *a, const struct
 	return free_place;
 }
 
+const struct gid *neighbour_agent_group(const struct engine *e, uint32_t *at)
+{
+	const struct neighbour_agent *a = e->control->neighbours;
+
+	while (a != NULL && *at < LIMIT_ENGINE_GROUPS) {
+		const struct wanted_group *w = &a->wanted[(*at)++];
+
+		if (w->users > 0)
+			return &w->group;
+	}
+	return NULL;
+}
+
 int neighbour_agent_join(struct engine *e, const struct gid *group)
 {
 	struct neighbour_agent *a = e->control->neighbours;
@@ -215,7 +229,8 @@ int neighbour_agent_join(struct engine *e, const struct gid *group)
 	if (error != 0)
 		return error;
 	w->group = *group;
-	w->users++;
+	if (w->users++ == 0)
+		heard_update(e); /* before the program learns that it has joined */
 	return 0;
 }
 
@@ -228,6 +243,7 @@ void neighbour_agent_leave(struct engine *e, const struct gid *group)
 		return;
 	neighbour_leave(a->table, group, clock_now(), &a->out);
 	send_frames(e);
+	heard_update(e);
 }
 
 /* ---- flows ---- */

@@ -27,6 +27,10 @@ nanotime neighbour_agent_tick(struct engine *e, nanotime now);
 /* The link is to deliver a group's frames, or no longer. 0 or an errno. */
 int neighbour_agent_join(struct engine *e, const struct gid *group);
 void neighbour_agent_leave(struct engine *e, const struct gid *group);
+/* The joined groups, one after the other: *at is 0 at first. NULL: there are no more. */
+const struct gid *neighbour_agent_group(const struct engine *e, uint32_t *at);
+/* heard.c: the port is told which multicast addresses are wanted now. After each change of what it names. */
+void heard_update(struct engine *e);
 /* A number that changes when a MAC address becomes known, changes or is given up. */
 uint32_t neighbour_agent_news(const struct engine *e);
 /* Decides the flow state of a path. FLOW_PORT fills in *mac. */

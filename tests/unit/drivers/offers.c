@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_bus.h>
 #include <rte_bus_vdev.h>
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -18,7 +20,7 @@
 struct offers offers;
 
 static struct rte_mempool *buffers;
-static struct rte_ether_addr mac = { { 2, 0, 0, 0, 0, 1 } };
+static struct rte_ether_addr mac[1 + OFFERS_GROUPS] = { { { 2, 0, 0, 0, 0, 1 } } };
 
 static int dev_configure(struct rte_eth_dev *dev)
 {
@@ -27,12 +29,24 @@ static int dev_configure(struct rte_eth_dev *dev)
 	return 0;
 }
 
+/* A device of the PCI bus, as DPDK tells a card from a software port. */
+static struct rte_device *on_pci(struct rte_device *device)
+{
+	static struct rte_device card;
+
+	card = *device;
+	card.bus = rte_bus_find_by_name("pci");
+	cr_assert_not_null(card.bus, "DPDK has no PCI bus");
+	return &card;
+}
+
 static int infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 {
-	RTE_SET_USED(dev);
+	if (offers.card)
+		info->device = on_pci(dev->device);
 	info->max_rx_pktlen = UINT16_MAX;
 	info->max_rx_queues = info->max_tx_queues = (uint16_t)MAX_OF(offers.queues, 1);
-	info->max_mac_addrs = 1;
+	info->max_mac_addrs = 1 + offers.macs;
 	info->rx_offload_capa = offers.rx_capa;
 	info->tx_offload_capa = offers.tx_capa;
 	info->rx_desc_lim.nb_min = info->tx_desc_lim.nb_min = offers.least;
@@ -96,6 +110,46 @@ static int vlan_offload_set(struct rte_eth_dev *dev, int mask)
 	return 0;
 }
 
+static int set_mc_addr_list(struct rte_eth_dev *dev, struct rte_ether_addr *group, uint32_t n)
+{
+	RTE_SET_USED(dev);
+	if (offers.list_answer != 0)
+		return offers.list_answer;
+	cr_assert_leq(n, OFFERS_GROUPS);
+	memcpy(offers.group, group, n * sizeof(*group));
+	offers.groups = n;
+	return 0;
+}
+
+static int mac_addr_add(struct rte_eth_dev *dev, struct rte_ether_addr *one, uint32_t index,
+			uint32_t pool)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(pool);
+	if (index == 0) /* its own, when it starts */
+		return 0;
+	cr_assert_lt(offers.groups, OFFERS_GROUPS);
+	offers.group[offers.groups++] = *one;
+	return 0;
+}
+
+static void mac_addr_remove(struct rte_eth_dev *dev, uint32_t index)
+{
+	uint32_t i = 0;
+
+	while (i < offers.groups &&
+	       !rte_is_same_ether_addr(&offers.group[i], &dev->data->mac_addrs[index]))
+		i++;
+	cr_assert_lt(i, offers.groups, "it never had this one");
+	offers.group[i] = offers.group[--offers.groups];
+}
+
+static int allmulticast_enable(struct rte_eth_dev *dev)
+{
+	RTE_SET_USED(dev);
+	return offers.all_answer;
+}
+
 static const struct eth_dev_ops ops = {
 	.dev_configure = dev_configure,
 	.dev_start = nothing,
@@ -105,7 +159,13 @@ static const struct eth_dev_ops ops = {
 	.rx_queue_setup = rx_queue_setup,
 	.tx_queue_setup = tx_queue_setup,
 	.link_update = link_update,
-	.allmulticast_enable = nothing,
+	.allmulticast_enable = allmulticast_enable,
+	.allmulticast_disable = nothing,
+	.promiscuous_enable = nothing,
+	.promiscuous_disable = nothing,
+	.set_mc_addr_list = set_mc_addr_list,
+	.mac_addr_add = mac_addr_add,
+	.mac_addr_remove = mac_addr_remove,
 	.vlan_filter_set = vlan_filter_set,
 	.vlan_offload_set = vlan_offload_set,
 };
@@ -143,7 +203,7 @@ static int probe(struct rte_vdev_device *vdev)
 
 	if (dev == NULL)
 		return -ENOMEM;
-	dev->data->mac_addrs = &mac;
+	dev->data->mac_addrs = mac;
 	dev->dev_ops = &ops;
 	dev->rx_pkt_burst = rx_burst;
 	dev->tx_pkt_burst = tx_burst;
@@ -161,10 +221,12 @@ static int drop_device(struct rte_vdev_device *vdev)
 
 static struct rte_vdev_driver plain = { .probe = probe, .remove = drop_device };
 static struct rte_vdev_driver e1000 = { .probe = probe, .remove = drop_device };
+static struct rte_vdev_driver ixgbe = { .probe = probe, .remove = drop_device };
 static struct rte_vdev_driver virtio = { .probe = probe, .remove = drop_device };
 
 RTE_PMD_REGISTER_VDEV(net_offers, plain);
 RTE_PMD_REGISTER_VDEV(net_e1000_em, e1000);
+RTE_PMD_REGISTER_VDEV(net_ixgbe, ixgbe);
 RTE_PMD_REGISTER_VDEV(net_virtio_offers, virtio);
 
 /* ---- the engine's side ---- */

@@ -2,7 +2,7 @@
 /*
  * A DPDK driver without a device, which announces what it is told to, and remembers what it was asked for. It is
  * there under three names: net_offers, and those of drivers that are treated in a way of their own: net_virtio_offers
- * as virtio's, net_e1000_em.
+ * as virtio's, net_e1000_em, net_ixgbe.
  */
 #ifndef TESTS_UNIT_DRIVERS_OFFERS_H
 #define TESTS_UNIT_DRIVERS_OFFERS_H
@@ -10,9 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_ether.h>
+
 #include "drivers/ethdev/ethdev.h"
 
 #define OFFERS_FRAMES 8u
+#define OFFERS_GROUPS 160u
 
 struct offers {
 	/* set before the port is opened */
@@ -21,11 +24,16 @@ struct offers {
 	uint16_t least, most; /* of a ring; 0: any */
 	uint16_t preferred; /* 0: none */
 	uint32_t offloads; /* that are wanted */
+	bool card; /* it is on the PCI bus */
+	int list_answer, all_answer; /* what set_mc_addr_list and allmulticast_enable return */
+	uint32_t macs; /* that its table holds beside its own; 0: none */
 	int vlan_answer; /* what vlan_filter_set returns */
 	/* then these say what became of it */
 	uint64_t rx_asked, tx_asked;
 	uint16_t rx_ring, tx_ring;
 	uint16_t vlan; /* that may pass; 0: nobody asked */
+	uint32_t groups; /* of its list, or of its table of MAC addresses */
+	struct rte_ether_addr group[OFFERS_GROUPS];
 	/* while it is open: what it receives next (its bursts begin with rx[0]), and has sent */
 	uint16_t rx_count, tx_count;
 	struct rte_mbuf *rx[OFFERS_FRAMES], *tx[OFFERS_FRAMES];

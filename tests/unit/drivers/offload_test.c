@@ -15,6 +15,7 @@ Test(offload, lists)
 		uint32_t offloads;
 	} rows[] = {
 		{ "none", 0 },
+		{ "auto", OFFLOAD_AUTO },
 		{ "all", SUMS | TAGS },
 		{ "ipv4-cksum", SUMS },
 		{ "vlan", TAGS },
@@ -33,9 +34,10 @@ Test(offload, lists)
 Test(offload, other_words_are_refused)
 {
 	static const char *const lists[] = {
-		"",	 ",",	       "vlan,",	     ",vlan",	 "vlan,,ipv4-cksum",
-		"vlan ", "multi-segs", "ipv4_cksum", "vlan,all", "none,vlan",
-		"VLAN",	 "ipv4-cksu",  "vlans",
+		"",	     ",",	   "vlan,",	 ",vlan",     "vlan,,ipv4-cksum",
+		"vlan ",     "multi-segs", "ipv4_cksum", "vlan,all",  "none,vlan",
+		"VLAN",	     "ipv4-cksu",  "vlans",	 "vlan,none", "auto,vlan",
+		"vlan,auto", "Auto",
 	};
 	uint32_t offloads;
 
@@ -57,6 +59,9 @@ Test(offload, who_does_what)
 	expect_text(SUMS, 0, "ipv4-cksum (tx software, rx software)");
 	expect_text(SUMS, OFFLOAD_IPV4_CKSUM_RX, "ipv4-cksum (tx software, rx port)");
 	expect_text(TAGS, TAGS, "vlan (tx port, rx port)");
+	expect_text(OFFLOAD_AUTO, 0, "auto: none");
+	expect_text(OFFLOAD_AUTO, SUMS, "auto: ipv4-cksum (tx port, rx port)");
+	expect_text(OFFLOAD_AUTO, OFFLOAD_IPV4_CKSUM_RX, "auto: ipv4-cksum (tx software, rx port)");
 	expect_text(SUMS | TAGS, OFFLOAD_VLAN_TX,
 		    "ipv4-cksum (tx software, rx software), vlan (tx port, rx software)");
 }

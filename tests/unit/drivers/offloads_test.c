@@ -55,10 +55,10 @@ static const struct {
 };
 
 /* The device that `offers` describes is asked for this beside what it is always asked for, and the port does this. */
-static void expect_asked(uint64_t rx, uint64_t tx, uint32_t done)
+static void expect_asked_of(const char *name, uint64_t rx, uint64_t tx, uint32_t done)
 {
 	char why[256] = "";
-	struct port *p = offers_open("net_offers0", 0, 7, why, sizeof(why));
+	struct port *p = offers_open(name, 0, 7, why, sizeof(why));
 
 	cr_assert_not_null(p, "%s", why);
 	cr_expect_eq(offers.rx_asked, rx, "rx %" PRIx64, offers.rx_asked);
@@ -67,6 +67,52 @@ static void expect_asked(uint64_t rx, uint64_t tx, uint32_t done)
 	cr_expect_eq(p->offloads, done, "%x", p->offloads);
 	p->ops->close(p);
 }
+
+static void expect_asked(uint64_t rx, uint64_t tx, uint32_t done)
+{
+	expect_asked_of("net_offers0", rx, tx, done);
+}
+
+/* ---- auto ---- */
+
+Test(offloads, a_card_has_the_checksum_by_itself)
+{
+	offers.rx_capa = offers.tx_capa = EVERYTHING;
+	offers.card = true;
+	offers.offloads = OFFLOAD_AUTO;
+	expect_asked(asked[0].rx, asked[0].tx, asked[0].wanted);
+	offers.rx_capa = 0;
+	expect_asked(0, asked[0].tx, OFFLOAD_IPV4_CKSUM_TX);
+	offers.tx_capa = 0;
+	expect_asked(0, 0, 0);
+}
+
+Test(offloads, a_software_port_has_none_by_itself)
+{
+	offers.rx_capa = offers.tx_capa = EVERYTHING;
+	offers.offloads = OFFLOAD_AUTO;
+	expect_asked(0, 0, 0);
+}
+
+/* It would send frame by frame. Whoever asks for it by name gets it nevertheless. */
+Test(offloads, a_driver_that_leaves_its_fast_path_is_not_asked_to_send)
+{
+	offers.rx_capa = offers.tx_capa = EVERYTHING;
+	offers.card = true;
+	offers.offloads = OFFLOAD_AUTO;
+	expect_asked_of("net_ixgbe0", asked[0].rx, 0, OFFLOAD_IPV4_CKSUM_RX);
+	offers.offloads = asked[0].wanted;
+	expect_asked_of("net_ixgbe0", asked[0].rx, asked[0].tx, asked[0].wanted);
+}
+
+Test(offloads, none_is_none_on_a_card_too)
+{
+	offers.rx_capa = offers.tx_capa = EVERYTHING;
+	offers.card = true;
+	expect_asked(0, 0, 0);
+}
+
+/* ---- by name ---- */
 
 Test(offloads, what_the_user_wants_is_asked_for)
 {

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The multicast addresses whose frames the port is to let through: those that every host has, one for each own IPv6
+ * address (solicited nodes, RFC 4291 2.7.1), those of joined groups, which queriers ask, too, and those that steering
+ * rules name. General queries of IGMP and MLD go to all hosts.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "control/control.h"
+#include "lcore/raw/raw.h"
+
+struct heard {
+	struct mac group[LIMIT_PORT_GROUPS + 1]; /* one more shows that they are too many */
+	uint32_t count;
+	const char *all; /* why every group is wanted, or NULL */
+};
+
+static void add(struct heard *h, const struct mac *group)
+{
+	for (uint32_t i = 0; i < h->count; i++)
+		if (memcmp(&h->group[i], group, sizeof(*group)) == 0)
+			return;
+	if (h->count <= LIMIT_PORT_GROUPS)
+		h->group[h->count++] = *group;
+}
+
+static void add_hosts(struct heard *h)
+{
+	static const struct mac all[] = { { { 0x01, 0x00, 0x5e, 0, 0, 1 } },
+					  { { 0x33, 0x33, 0, 0, 0, 1 } } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		add(h, &all[i]);
+}
+
+static void add_addresses(struct heard *h, const struct engine *e)
+{
+	for (uint32_t i = 0; i < LIMIT_GIDS; i++) {
+		const struct gid *gid = &e->gid[i].gid;
+		const uint8_t *low = gid->octet + 13;
+
+		if (!gid_is_zero(gid) && !gid_is_ipv4(gid))
+			add(h, &(struct mac){ { 0x33, 0x33, 0xff, low[0], low[1], low[2] } });
+	}
+}
+
+static void add_joined(struct heard *h, const struct engine *e)
+{
+	const struct gid *group;
+
+	for (uint32_t at = 0; (group = neighbour_agent_group(e, &at)) != NULL;) {
+		struct mac mac = mac_of_multicast(group);
+
+		add(h, &mac);
+	}
+}
+
+/* A rule for one unicast address wants no group; one for one group wants that; others may want any. */
+static void add_rule(struct heard *h, const struct flow_rule *rule)
+{
+	static const uint8_t whole[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	const uint8_t *to = rule->value.dst_mac, *mask = rule->mask.dst_mac;
+	struct mac mac;
+
+	if (rule->kind == FLOW_NORMAL && (mask[0] & 1) != 0 && (to[0] & 1) == 0)
+		return;
+	if (rule->kind != FLOW_NORMAL || memcmp(mask, whole, sizeof(whole)) != 0) {
+		h->all = "a steering rule may want any group";
+		return;
+	}
+	memcpy(mac.octet, to, sizeof(mac.octet));
+	add(h, &mac);
+}
+
+void heard_update(struct engine *e)
+{
+	struct heard h = { .count = 0 };
+	struct engine_flow *f;
+
+	if (e->port == NULL || e->port->ops->hear == NULL)
+		return;
+	if (e->port->kernel_answers)
+		h.all = "the kernel has groups of its own";
+	add_hosts(&h);
+	add_addresses(&h, e);
+	add_joined(&h, e);
+	LIST_FOREACH(f, &e->flow_list, link)
+	add_rule(&h, &f->rule);
+	e->port->ops->hear(e->port, h.group, h.count, h.all);
+}
