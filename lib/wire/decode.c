@@ -54,12 +54,12 @@ static bool ipv4_checksum_right(const uint8_t *ip)
 	memcpy(&a, ip, 8);
 	memcpy(&b, ip + 8, 8);
 	memcpy(&c, ip + 16, 4);
-	/* 2^16 is 1 modulo 2^16 - 1, so wider words may be added before folding */
+	/*
+	 * 2^16 is 1 modulo 2^16 - 1, so wider words may be added in place of 16-bit ones. As not all of them are
+	 * zero (the version is not), all ones is a multiple of 2^16 - 1.
+	 */
 	sum = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)(sum + (sum >> 16)) == 0xffff;
+	return sum % 0xffff == 0;
 }
 
 static inline bool ipv4_header_accepted(const uint8_t *ip, enum header_sum said)
@@ -187,12 +187,11 @@ static inline bool is_usual(struct layout *at, uint16_t vlan, enum header_sum sa
 	return true;
 }
 
-static inline enum reason envelope(struct layout *at, uint16_t vlan, enum header_sum said)
+/* Any other frame. */
+static enum reason envelope(struct layout *at, uint16_t vlan, enum header_sum said)
 {
 	enum reason r;
 
-	if (is_usual(at, vlan, said))
-		return REASON_NONE;
 	r = ethernet(at, vlan);
 	if (r != REASON_NONE)
 		return r;
@@ -206,8 +205,10 @@ static inline enum reason envelope(struct layout *at, uint16_t vlan, enum header
 }
 
 /* Reads the BTH and checks the lengths that follow from its opcode. Reads nothing after the BTH. */
-static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
+static inline enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 {
+	uint8_t congestion;
+	uint32_t word;
 	size_t least;
 
 	p->opcode = b[BTH_OPCODE];
@@ -224,13 +225,16 @@ static enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 	p->solicited = (b[BTH_FLAGS] & BTH_SOLICITED) != 0;
 	p->mig_req = (b[BTH_FLAGS] & BTH_MIG_REQ) != 0;
 	p->pkey = load_be16(b + BTH_PKEY);
-	p->fecn = (b[BTH_CONGESTION] & BTH_FECN) != 0;
-	p->becn = (b[BTH_CONGESTION] & BTH_BECN) != 0;
-	p->selective = (b[BTH_CONGESTION] & BTH_SELECTIVE) != 0;
-	p->late = p->selective ? (b[BTH_CONGESTION] & BTH_LATE_MASK) >> BTH_LATE_SHIFT : 0;
-	p->dest_qpn = load_be24(b + BTH_DEST_QPN);
-	p->ack_req = (b[BTH_ACK] & BTH_ACK_REQ) != 0;
-	p->psn = load_be24(b + BTH_PSN);
+	word = load_be32(b + BTH_CONGESTION);
+	p->dest_qpn = word & 0xffffff;
+	congestion = (uint8_t)(word >> 24);
+	p->fecn = (congestion & BTH_FECN) != 0;
+	p->becn = (congestion & BTH_BECN) != 0;
+	p->selective = (congestion & BTH_SELECTIVE) != 0;
+	p->late = p->selective ? (congestion & BTH_LATE_MASK) >> BTH_LATE_SHIFT : 0;
+	word = load_be32(b + BTH_ACK);
+	p->ack_req = (word >> 24 & BTH_ACK_REQ) != 0;
+	p->psn = word & 0xffffff;
 	p->payload = b + least - ICRC_LENGTH;
 	p->payload_length = (uint32_t)(length - least - p->pad);
 	return REASON_NONE;
@@ -242,6 +246,15 @@ static const uint8_t *get_reth(struct packet *p, const uint8_t *h)
 	p->rkey = load_be32(h + 8);
 	p->dma_length = load_be32(h + 12);
 	return h + RETH_LENGTH;
+}
+
+static const uint8_t *get_aeth(struct packet *p, const uint8_t *h)
+{
+	uint32_t word = load_be32(h);
+
+	p->syndrome = (uint8_t)(word >> 24);
+	p->msn = word & 0xffffff;
+	return h + AETH_LENGTH;
 }
 
 static const uint8_t *get_atomic_eth(struct packet *p, const uint8_t *h)
@@ -283,11 +296,8 @@ static void all_extended_headers(struct packet *p, const uint8_t *h, unsigned in
 		h = get_reth(p, h);
 	if (flags & OP_ATOMIC_ETH)
 		h = get_atomic_eth(p, h);
-	if (flags & OP_AETH) {
-		p->syndrome = h[0];
-		p->msn = load_be24(h + 1);
-		h += AETH_LENGTH;
-	}
+	if (flags & OP_AETH)
+		h = get_aeth(p, h);
 	if (flags & OP_ATOMIC_ACK_ETH) {
 		p->original = load_be64(h);
 		h += ATOMIC_ACK_ETH_LENGTH;
@@ -309,6 +319,8 @@ static inline void extended_headers(struct packet *p, const uint8_t *h)
 
 	if (flags == OP_RETH)
 		get_reth(p, h);
+	else if (flags == OP_AETH)
+		get_aeth(p, h);
 	else if (flags != 0)
 		all_extended_headers(p, h, flags);
 }
@@ -344,7 +356,7 @@ static inline void addresses(struct packet *p, const struct layout *at)
 	p->ip_header = (uint16_t)at->l3;
 }
 
-static bool icrc_right(const struct layout *at)
+static inline bool icrc_right(const struct layout *at)
 {
 	const uint8_t *l3 = at->frame + at->l3;
 	size_t covered = at->end - at->l3 - ICRC_LENGTH;
@@ -365,28 +377,44 @@ void packet_make_grh(uint8_t *frame, const struct packet *p)
 	memset(end - GRH_LENGTH, 0, GRH_LENGTH - IPV4_LENGTH);
 }
 
+/* The envelope is right. Compiled for the usual one, whose layout is known, and for the others. */
+static inline __attribute__((always_inline)) enum reason content(
+	struct packet *p, const struct layout *at, const struct decode_options *options)
+{
+	const uint8_t *b = at->frame + at->udp + UDP_LENGTH;
+	enum reason r = bth(p, b, at->end - at->udp - UDP_LENGTH);
+
+	if (r != REASON_NONE)
+		return r;
+	extended_headers(p, b + BTH_LENGTH);
+	addresses(p, at);
+	if (!options->check_icrc)
+		return REASON_NONE;
+	stage_switch(options->stages, STAGE_COPY_SUM);
+	return icrc_right(at) ? REASON_NONE : REASON_ICRC;
+}
+
+static __attribute__((noinline)) enum reason decode_unusual(struct packet *p, const uint8_t *frame,
+							    size_t length,
+							    const struct decode_options *options,
+							    enum header_sum said)
+{
+	struct layout at = { .frame = frame, .end = length };
+	enum reason r = envelope(&at, options->vlan, said);
+
+	return r == REASON_NONE ? content(p, &at, options) : r;
+}
+
 /* `said` is known where it is compiled. */
 static inline __attribute__((always_inline)) enum reason decode(
 	struct packet *p, const uint8_t *frame, size_t length, const struct decode_options *options,
 	enum header_sum said)
 {
 	struct layout at = { .frame = frame, .end = length };
-	const uint8_t *b;
-	enum reason r;
 
-	r = envelope(&at, options->vlan, said);
-	if (r != REASON_NONE)
-		return r;
-	b = frame + at.udp + UDP_LENGTH;
-	r = bth(p, b, at.end - at.udp - UDP_LENGTH);
-	if (r != REASON_NONE)
-		return r;
-	extended_headers(p, b + BTH_LENGTH);
-	addresses(p, &at);
-	if (!options->check_icrc)
-		return REASON_NONE;
-	stage_switch(options->stages, STAGE_COPY_SUM);
-	return icrc_right(&at) ? REASON_NONE : REASON_ICRC;
+	if (!is_usual(&at, options->vlan, said))
+		return decode_unusual(p, frame, length, options, said);
+	return content(p, &at, options);
 }
 
 enum reason packet_decode(struct packet *p, const uint8_t *frame, size_t length,

@@ -61,6 +61,12 @@ static uint8_t *put_reth(uint8_t *h, const struct packet *p)
 	return h + RETH_LENGTH;
 }
 
+static uint8_t *put_aeth(uint8_t *h, const struct packet *p)
+{
+	store_be32(h, (uint32_t)p->syndrome << 24 | (p->msn & 0xffffff));
+	return h + AETH_LENGTH;
+}
+
 static uint8_t *put_atomic_eth(uint8_t *h, const struct packet *p)
 {
 	store_be64(h, p->va);
@@ -98,10 +104,8 @@ static void put_all_extended_headers(uint8_t *h, const struct packet *p, unsigne
 		h = put_reth(h, p);
 	if (flags & OP_ATOMIC_ETH)
 		h = put_atomic_eth(h, p);
-	if (flags & OP_AETH) {
-		store_be32(h, (uint32_t)p->syndrome << 24 | (p->msn & 0xffffff));
-		h += AETH_LENGTH;
-	}
+	if (flags & OP_AETH)
+		h = put_aeth(h, p);
 	if (flags & OP_ATOMIC_ACK_ETH) {
 		store_be64(h, p->original);
 		h += ATOMIC_ACK_ETH_LENGTH;
@@ -123,6 +127,8 @@ static inline void put_extended_headers(uint8_t *h, const struct packet *p)
 
 	if (flags == OP_RETH)
 		put_reth(h, p);
+	else if (flags == OP_AETH)
+		put_aeth(h, p);
 	else if (flags != 0)
 		put_all_extended_headers(h, p, flags);
 	else if (p->opcode == OPCODE_CNP)
