@@ -100,7 +100,7 @@ static bool put_right(const struct packet *p, uint8_t *payload)
 }
 
 /* The whole payload is in the frame. */
-static inline void seal_filled(struct staged_frame *s, const struct flow *flow)
+static void seal_filled(struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	size_t n = s->header_length, length = s->packet.payload_length;
@@ -120,8 +120,16 @@ static bool is_short(const struct staged_frame *s, const struct flow *flow)
 	return s->header_length - flow->length + s->packet.payload_length <= ICRC_ONE_CALL;
 }
 
+static inline void copy_payload(const struct lcore *l, const struct packet *p, uint8_t *to)
+{
+	if (p->payload != NULL)
+		memcpy(to, p->payload, p->payload_length);
+	else if (p->payload_length > 0)
+		gather_unsummed(to, &l->gather);
+}
+
 /* Copies a payload that is in direct memory; sums it meanwhile if the frame goes on a wire. */
-static void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
+static inline void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(s->mbuf, uint8_t *);
 	const struct packet *p = &s->packet;
@@ -129,12 +137,14 @@ static void fill_direct(struct lcore *l, struct staged_frame *s, const struct fl
 	uint32_t sum;
 
 	stage_switch(l->stages, STAGE_COPY_SUM);
-	if (!s->summed || !leaves_as_it_is(p) || is_short(s, flow)) {
-		if (p->payload != NULL)
-			memcpy(frame + n, p->payload, p->payload_length);
-		else if (p->payload_length > 0)
-			gather_unsummed(frame + n, &l->gather);
+	if (!s->summed || !leaves_as_it_is(p)) {
+		copy_payload(l, p, frame + n);
 		seal_filled(s, flow);
+		return;
+	}
+	if (is_short(s, flow)) {
+		copy_payload(l, p, frame + n);
+		frame_finish(s, packet_seal(frame, flow, n, p->payload_length));
 		return;
 	}
 	sum = icrc_begin(frame + flow->l3, n - flow->l3);

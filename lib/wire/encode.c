@@ -43,13 +43,14 @@ static uint8_t *put_bth(uint8_t *b, const struct packet *p)
 	uint32_t pad = (uint32_t)pad_of(p->payload_length);
 
 	b[BTH_OPCODE] = p->opcode;
-	b[BTH_FLAGS] = (uint8_t)((p->solicited ? BTH_SOLICITED : 0) |
-				 (p->mig_req ? BTH_MIG_REQ : 0) | pad << BTH_PAD_SHIFT);
+	b[BTH_FLAGS] = (uint8_t)(p->solicited * BTH_SOLICITED | p->mig_req * BTH_MIG_REQ |
+				 pad << BTH_PAD_SHIFT);
 	store_be16(b + BTH_PKEY, p->pkey);
-	store_be32(b + BTH_CONGESTION, (p->fecn ? UINT32_C(1) << 31 : 0) |
-					       (p->becn ? UINT32_C(1) << 30 : 0) |
-					       extension(p) << 24 | (p->dest_qpn & 0xffffff));
-	store_be32(b + BTH_ACK, (p->ack_req ? UINT32_C(1) << 31 : 0) | (p->psn & 0xffffff));
+	store_be32(b + BTH_CONGESTION,
+		   (p->fecn * (uint32_t)BTH_FECN | p->becn * (uint32_t)BTH_BECN | extension(p))
+				   << 24 |
+			   (p->dest_qpn & 0xffffff));
+	store_be32(b + BTH_ACK, p->ack_req * (uint32_t)BTH_ACK_REQ << 24 | (p->psn & 0xffffff));
 	return b + BTH_LENGTH;
 }
 
@@ -154,7 +155,8 @@ size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length
 	size_t end = header_length + payload_length;
 	size_t pad = pad_of(payload_length);
 
-	memset(frame + end, 0, pad);
+	memset(frame + end, 0,
+	       ICRC_LENGTH); /* the pad, and what the sum overwrites: a length that is known */
 	end += pad;
 	icrc_store(frame + end, icrc_begin(frame + flow->l3, end - flow->l3));
 	return end + ICRC_LENGTH;
