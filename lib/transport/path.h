@@ -76,6 +76,7 @@ struct path {
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
+	uint8_t peer_step; /* of peer_late */
 	nanotime peer_late; /* ... and the peer, as it said last; 0: it says nothing */
 
 	/* the window */
@@ -226,8 +227,10 @@ static inline uint8_t path_late_step(const struct path *p)
 /* A packet of the peer that passed every check said so. */
 static inline void path_peer_says(struct path *p, uint8_t step)
 {
-	if (p != NULL)
-		p->peer_late = late_time(step);
+	if (p == NULL || p->peer_step == step)
+		return;
+	p->peer_step = step;
+	p->peer_late = late_time(step);
 }
 
 static inline nanotime path_min_rtt(const struct path *p)
