@@ -11,6 +11,7 @@
 #include "transport/requester/kind.h"
 #include "transport/requester/operation.h"
 #include "transport/requester/plain.h"
+#include "transport/requester/plain_answer.h"
 #include "transport/requester/recovery.h"
 #include "transport/qp.h"
 #include "transport/responder/expected.h"
@@ -243,7 +244,9 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 	if (p->ecn == ECN_CE)
 		mark_seen(qp, p, now);
 	if (op->flags & OP_RESPONSE)
-		return answer_received(qp, p, keys, now, out);
+		return plain_answer_received(qp, p, op, keys, now, out)
+			       ? REASON_NONE
+			       : answer_received(qp, p, keys, now, out);
 	return expected_received(qp, p, op, offer, keys, out)
 		       ? REASON_NONE
 		       : respond_received(qp, p, offer, keys, now, out);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Responses of READs are nearly all alike: the next one, as it was asked for, on a queue pair that nothing
+ * disturbs. The checks are those of answer.c, and what is done is what it does for such a packet.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "memory/one_span.h"
+#include "transport/qp.h"
+#include "transport/requester/flight.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/plain_answer.h"
+#include "transport/requester/request.h"
+#include "transport/requester/retry.h"
+#include "transport/requester/sample.h"
+#include "wire/opcode.h"
+
+/* All that was sent is on its way, as far as is known. */
+static inline bool is_undisturbed(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return qp->state == QP_STATE_RTS && r->una != r->begun && r->una_psn != r->top_psn &&
+	       r->nxt_psn == r->top_psn && r->board.clean && r->board.probes == 0 && !r->alone &&
+	       (qp->path == NULL || qp->path->given_up == r->given_up);
+}
+
+/* The packet that was asked for, after so many of this READ. */
+static inline bool is_asked_for(const struct qp *qp, const struct message *m,
+				const struct packet *p, const struct opcode_info *op, uint32_t done)
+{
+	uint32_t rest = m->length - (done << qp->mtu_shift);
+
+	return m->kind == KIND_READ_REQUEST && !(op->flags & OP_FIRST) == (done != m->asked_from) &&
+	       !(op->flags & OP_LAST) == (done + 1 != m->asked_to) &&
+	       p->payload_length == MIN_OF(rest, qp->mtu) &&
+	       (!(op->flags & OP_AETH) || (p->syndrome & SYNDROME_CLASS) == SYNDROME_ACK);
+}
+
+static inline void take(struct qp *qp, struct message *m, const struct packet *p,
+			struct outcome *out)
+{
+	struct requester *r = &qp->req;
+
+	out->flags = OUTCOME_PLACE;
+	out->source = p->payload;
+	out->ticket = ticket_issue(&qp->tickets, TICKET_LANDING, p->psn, qp->resp.msn, r->una);
+	m->ticket = (uint32_t)out->ticket;
+	r->landing = out->ticket;
+	r->una_psn = psn_add(r->una_psn, 1);
+	if (r->una_psn != message_end(m))
+		return;
+	assert(r->rd_atomic > 0 && "this READ was counted");
+	r->una++;
+	r->rd_atomic--;
+}
+
+static inline bool may_fail_in_turn(const struct requester *r)
+{
+	return r->una != r->tail &&
+	       (r->una == r->begun || message_at(r, r->una)->fault != REASON_NONE);
+}
+
+static inline void progress(struct qp *qp, nanotime now)
+{
+	sample_acknowledged(qp, now);
+	if (qp->path != NULL)
+		qp->path->doubt = 0; /* nobody had to ask */
+	retry_progress(qp, now);
+	if (may_fail_in_turn(&qp->req))
+		request_fail_in_turn(qp);
+	flight_trim(qp, true);
+}
+
+bool plain_answer_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+			   const struct key_table *keys, nanotime now, struct outcome *out)
+{
+	struct requester *r = &qp->req;
+	struct message *m = message_at(r, r->una);
+	const struct work_sge *sge = send_work_sge(request_at(r, r->una));
+	uint32_t done = (p->psn - m->first_psn) & PSN_MASK;
+
+	if (op->kind != KIND_READ_RESPONSE || p->psn != r->una_psn || !is_undisturbed(qp) ||
+	    !is_asked_for(qp, m, p, op, done) ||
+	    !key_one_span_of_list(keys, sge, request_at(r, r->una)->num_sge, qp->user,
+				  ACCESS_LOCAL_WRITE, done << qp->mtu_shift, p->payload_length,
+				  &out->place))
+		return false;
+	flight_heard(qp);
+	take(qp, m, p, out);
+	progress(qp, now);
+	return true;
+}
