@@ -101,7 +101,7 @@ static void posted(struct qp *qp, bool own)
 	m->own = own;
 	qp->req.tail++;
 	/* No other one fails before it is sent. */
-	if (m->fault != REASON_NONE || kind_is_fetching(m->kind))
+	if (m->fault != REASON_NONE || (kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0))
 		request_fail_in_turn(qp);
 }
 

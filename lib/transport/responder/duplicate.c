@@ -78,8 +78,7 @@ void duplicate_next_part(const struct qp *qp, struct record *rec)
 {
 	uint32_t psn = rec->part[0].psn;
 
-	if (rec->parts == 0)
-		return;
+	assert(rec->parts > 0 && "there is one");
 	rec->owed = true;
 	rec->repeated = true; /* all of the READ was sent once */
 	rec->replied = 0;

@@ -10,7 +10,7 @@ enum reason duplicate_check(struct arrival *a);
 /* Its answer is owed again, from where the repetition begins. */
 void duplicate_owe(const struct arrival *a);
 
-/* A part of a READ was sent; the next one that was asked for is owed now, if there is one. */
+/* A part of a READ was sent, and there are more (rec->parts): the next one that was asked for is owed now. */
 void duplicate_next_part(const struct qp *qp, struct record *rec);
 
 #endif

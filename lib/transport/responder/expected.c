@@ -100,12 +100,12 @@ static inline void receive_complete(struct qp *qp, const struct packet *p,
 static inline bool read_passes(const struct qp *qp, const struct packet *p,
 			       const struct key_table *keys)
 {
+	const uint32_t access = ACCESS_REMOTE_READ, n = p->dma_length;
 	const struct region *region;
 
-	return p->payload_length == 0 && p->pad == 0 && p->dma_length - 1 < LIMIT_MESSAGE &&
-	       (qp->resp.access & ACCESS_REMOTE_READ) && record_free(&qp->resp) &&
-	       key_check(keys, p->rkey, qp->user, ACCESS_REMOTE_READ, p->va, p->dma_length,
-			 &region) == REASON_NONE;
+	return p->payload_length == 0 && p->pad == 0 && n - 1 < LIMIT_MESSAGE &&
+	       (qp->resp.access & access) && record_free(&qp->resp) &&
+	       key_check_here(keys, p->rkey, qp->user, access, p->va, n, &region) == REASON_NONE;
 }
 
 static bool take_read(struct qp *qp, const struct packet *p, const struct opcode_info *op,

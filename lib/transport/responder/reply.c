@@ -102,7 +102,7 @@ static enum reason read_response(struct qp *qp, const struct key_table *keys, st
 	p->pad = (uint8_t)(-n & 3);
 	rec->replied++;
 	rec->owed = !last;
-	if (last)
+	if (last && rec->parts > 0)
 		duplicate_next_part(qp, rec);
 	if (n == 0)
 		return REASON_NONE;
