@@ -16,7 +16,7 @@
 #include "wire/header.h"
 #include "wire/opcode.h"
 
-static void free_spent(struct lcore *l)
+static __attribute__((noinline)) void free_spent(struct lcore *l)
 {
 	stage_switch(l->stages, STAGE_RX);
 	rte_mempool_put_bulk(l->spent[0]->pool, (void **)l->spent, l->spent_count);
@@ -24,7 +24,7 @@ static void free_spent(struct lcore *l)
 }
 
 /* All that stand in lcore.spent are of one pool, in one piece, and nobody else's. */
-void frame_spent(struct lcore *l, struct rte_mbuf *m)
+static inline __attribute__((always_inline)) void spent(struct lcore *l, struct rte_mbuf *m)
 {
 	if (unlikely(m->nb_segs > 1)) {
 		rte_pktmbuf_free(m);
@@ -36,6 +36,11 @@ void frame_spent(struct lcore *l, struct rte_mbuf *m)
 	if (l->spent_count == LIMIT_BURST || (l->spent_count > 0 && l->spent[0]->pool != m->pool))
 		free_spent(l);
 	l->spent[l->spent_count++] = m;
+}
+
+void frame_spent(struct lcore *l, struct rte_mbuf *m)
+{
+	spent(l, m);
 }
 
 /*
@@ -85,7 +90,9 @@ static enum reason frame_decode(const struct lcore *l, struct packet *p, const s
 	return packet_decode_said(p, frame, m->data_len, options, said_of_header(m));
 }
 
-static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nanotime now)
+/* Compiled for the port's frames, whose mark is known, and for the others. */
+static inline __attribute__((always_inline)) void frame_input(struct lcore *l, struct rte_mbuf *m,
+							      uint32_t mark, nanotime now)
 {
 	uint32_t kind = frame_kind(mark);
 	bool trusted = frame_way[kind].trusted, kept;
@@ -135,7 +142,7 @@ static void frame_input(struct lcore *l, struct rte_mbuf *m, uint32_t mark, nano
 	else
 		kept = packet_input(l, q, &p, m, now);
 	if (!kept)
-		frame_spent(l, m);
+		spent(l, m);
 }
 
 static uint32_t port_burst(struct lcore *l, nanotime now)

@@ -164,8 +164,12 @@ static bool must_wait(const struct lcore *l, const struct staged_frame *s)
 	return s->qp->waiting > 0 || outlet_waiting(&l->outlets->outlet[outlet_of_frame(s)]) > 0;
 }
 
-/* Frames from this one on that go to the port together. Returns how many were dealt with. */
-static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n, nanotime now)
+/*
+ * Frames from this one on that go to the port together. Returns how many were dealt with; none of them failed or is to
+ * be made again. *to_tell: there are some of unreliable queue pairs.
+ */
+static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n, bool *to_tell,
+			 nanotime now)
 {
 	struct staged_frame *s[LIMIT_BURST];
 	uint32_t run = 0, sent;
@@ -177,6 +181,7 @@ static uint32_t send_run(struct lcore *l, struct staged_frame *frame, uint32_t n
 	     run++) {
 		if (!is_to_leave(&frame[run]))
 			break;
+		*to_tell |= frame[run].qp->unreliable;
 		s[run] = &frame[run];
 	}
 	sent = run > 0 ? frames_burst(l, s, run) : 0;
@@ -199,17 +204,14 @@ void frames_send(struct lcore *l, struct staged_frame *frame, uint32_t n, nanoti
 {
 	bool unsent = false, to_tell = false;
 
-	for (uint32_t i = 0; i < n;) {
-		uint32_t run = send_run(l, &frame[i], n - i, now);
-
-		if (run == 0) {
-			send_or_keep(l, &frame[i], now);
-			run = 1;
-		}
-		for (; run > 0; run--, i++) {
-			unsent |= frame[i].unsent;
-			to_tell |= !frame[i].kept && (frame[i].failed || frame[i].qp->unreliable);
-		}
+	for (uint32_t i = 0, run; i < n; i += run) {
+		run = send_run(l, &frame[i], n - i, &to_tell, now);
+		if (run > 0)
+			continue;
+		send_or_keep(l, &frame[i], now);
+		unsent |= frame[i].unsent;
+		to_tell |= frame[i].failed || frame[i].qp->unreliable;
+		run = 1;
 	}
 	if (unsent)
 		take_back(l, frame, n, now);
