@@ -132,7 +132,7 @@ static void show_groups(const struct port *p)
 	const char *all = __atomic_load_n(&p->hears_all, __ATOMIC_RELAXED);
 
 	if (all != NULL)
-		printf("multicast: all, %s\n\n", all);
+		printf("multicast: all (%s)\n\n", all);
 	else
 		printf("multicast: %u addresses\n\n",
 		       __atomic_load_n(&p->groups, __ATOMIC_RELAXED));
