@@ -133,7 +133,7 @@ static bool take_done(struct qp *qp, struct completion *c)
 	struct requester *r = &qp->req;
 
 	while (done_request(qp)) { /* at most the window */
-		bool signalled = message_at(r, r->retired)->signalled;
+		bool signalled = qp->sig_all || (request_at(r, r->retired)->flags & WORK_SIGNALED);
 
 		if (signalled)
 			completion_of_request(qp, STATUS_SUCCESS, REASON_NONE, c);

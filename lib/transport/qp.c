@@ -99,7 +99,6 @@ static void posted(struct qp *qp, bool own)
 	request_check(qp, qp->req.tail);
 	m = message_at(&qp->req, qp->req.tail);
 	m->own = own;
-	m->signalled = qp->sig_all || (request_at(&qp->req, qp->req.tail)->flags & WORK_SIGNALED);
 	qp->req.tail++;
 	/* No other one fails before it is sent. */
 	if (m->fault != REASON_NONE || (kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0))

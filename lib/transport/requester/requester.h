@@ -45,10 +45,9 @@ struct message { /* beside each window slot: what follows from the request, and 
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t fault; /* enum reason: it cannot be sent, and fails in its turn */
 	uint8_t fault_status; /* enum work_status */
-	bool own; /* of the caller, not of the program */
-	bool signalled; /* it completes, also if it does not fail */
-	bool plain; /* a SEND, WRITE or READ of a reliable service, without a fence or fault */
-	bool asked_again; /* READ: ... and some of them again */
+	bool own : 1; /* of the caller, not of the program */
+	bool plain : 1; /* a SEND, WRITE or READ of a reliable service, without a fence or fault */
+	bool asked_again : 1; /* READ: ... and some of them again */
 };
 
 enum operating {
