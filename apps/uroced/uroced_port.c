@@ -148,7 +148,7 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 	return o->engine.port == NULL;
 }
 
-/* Who asks for offloads wants to know which ones this port has. Without a question only those it has are said. */
+/* A user who asks for offloads is told which of them the port does; without --offload, only if it does any. */
 static void say_offloads(const struct uroced_options *o)
 {
 	uint32_t done = port_of_program(o->engine.port)->offloads;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which groups a card lets through. It is told those that the engine wants; software ports have no filter, or one of the
- * kernel's. Whatever cannot be told lets all groups through (allmulticast), and as a last resort everything. A new state
- * comes before the old one ends, so that no frame is lost between both.
+ * kernel's. A port that cannot be told lets all groups through (allmulticast), and as a last resort everything. The list is
+ * there before allmulticast ends.
  *
  * Control thread only; `groups` and `hears_all` of the port are read by others, so they are atomic. Nothing depends on them.
  */
@@ -126,7 +126,7 @@ void multicast_open(struct ethdev *d, const struct rte_eth_dev_info *info)
 {
 	d->filters_groups = d->id == d->behind && ethdev_is_card(info);
 	d->has_one_table = has_one_table(info);
-	d->port.hears_all = "nobody has said which groups are wanted";
+	d->port.hears_all = "the engine has not said which groups it wants";
 	open_all(d);
 }
 

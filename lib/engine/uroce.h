@@ -82,7 +82,8 @@ struct uroce_port_options {
 };
 
 /*
- * Opens and starts a port for an engine. Returns it, or NULL with errno and a line in `why`. Give it
+ * Opens and starts a port for an engine. A network card makes and checks the checksums of IPv4 headers
+ * where its driver announces that. Returns the port, or NULL with errno and a line in `why`. Give it
  * to uroce_create(), or to uroce_port_close().
  */
 UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *options, char *why,

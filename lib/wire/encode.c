@@ -155,8 +155,8 @@ size_t packet_seal(uint8_t *frame, const struct flow *flow, size_t header_length
 	size_t end = header_length + payload_length;
 	size_t pad = pad_of(payload_length);
 
-	memset(frame + end, 0,
-	       ICRC_LENGTH); /* the pad, and what the sum overwrites: a length that is known */
+	/* The pad, and octets that the ICRC overwrites: a constant length needs no call. */
+	memset(frame + end, 0, ICRC_LENGTH);
 	end += pad;
 	icrc_store(frame + end, icrc_begin(frame + flow->l3, end - flow->l3));
 	return end + ICRC_LENGTH;

@@ -20,6 +20,16 @@ static void lose_the_first_of_two(void)
 
 static const uint32_t wraps[] = { A_PSN, 0xfffffe };
 
+/* The next packet of `a`, which comes much later; its payload is kept in `payload`. */
+static struct packet delay(uint32_t psn, uint8_t payload[8])
+{
+	struct packet late = *expect_packet(a, "RC WRITE ONLY", psn);
+
+	memcpy(payload, late.payload, 8);
+	late.payload = payload;
+	return late;
+}
+
 Test(selective, what_is_missing_is_sent_again_and_nothing_else)
 {
 	for (uint32_t w = 0; w < ARRAY_SIZE(wraps); w++) {
@@ -66,9 +76,7 @@ Test(selective, losses_of_a_window_shrink_it_once)
 	deliver(b);
 	for (uint32_t i = 2; i < 5; i++)
 		lose(a, "RC WRITE ONLY", A_PSN + i);
-	late = *expect_packet(a, "RC WRITE ONLY", A_PSN + 5);
-	memcpy(payload, late.payload, sizeof(payload));
-	late.payload = payload;
+	late = delay(A_PSN + 5, payload);
 	at(WINDOW);
 	lose(a, "RC WRITE ONLY", A_PSN);
 	cr_assert_eq(a->q->core->path->events[PATH_OVERTAKEN], 1);
@@ -492,29 +500,32 @@ static void pass_and_tell(uint32_t from, uint32_t until, uint32_t gap)
 	}
 }
 
+/* 40 WRITEs are posted on a path that is past its start, and the first one is lost. */
+static struct path *begin_with_a_loss(void)
+{
+	story(.recovery = true, .selective = true, .max_send_wr = 64);
+	a->q->core->path->starting = false;
+	post_writes(40);
+	lose(a, "RC WRITE ONLY", A_PSN);
+	return a->q->core->path;
+}
+
 /*
  * Few places are enough for a loss until packets are seen to change theirs by more: one comes after all, when it has
  * been sent again.
  */
 Test(selective, places_that_packets_change_are_learnt)
 {
+	struct path *path = begin_with_a_loss();
 	struct packet late;
-	struct path *path;
 	uint8_t payload[8];
 
-	story(.recovery = true, .selective = true, .max_send_wr = 64);
-	path = a->q->core->path;
-	path->starting = false;
-	post_writes(40);
-	lose(a, "RC WRITE ONLY", A_PSN);
 	pass_and_tell(A_PSN + 1, A_PSN + 1 + LIMIT_REORDER_FIRST, A_PSN);
 	pass(a, "RC WRITE ONLY", A_PSN); /* lost indeed */
 	pass_ack(b, A_PSN + LIMIT_REORDER_FIRST, LIMIT_REORDER_FIRST + 1);
 	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
 
-	late = *expect_packet(a, "RC WRITE ONLY", A_PSN + 5);
-	memcpy(payload, late.payload, sizeof(payload));
-	late.payload = payload;
+	late = delay(A_PSN + 5, payload);
 	for (uint32_t i = 6; i < 20; i++)
 		pass(a, "RC WRITE ONLY", A_PSN + i);
 	expect_packet(b, "SELECTIVE ACK", A_PSN + 4);
@@ -533,21 +544,14 @@ Test(selective, places_that_packets_change_are_learnt)
  */
 Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
 {
+	struct path *path = begin_with_a_loss();
 	struct packet late;
-	struct path *path;
 	uint8_t payload[8];
 
-	story(.recovery = true, .selective = true, .max_send_wr = 64);
-	path = a->q->core->path;
-	path->starting = false;
-	post_writes(40);
-	lose(a, "RC WRITE ONLY", A_PSN);
 	pass_and_tell(A_PSN + 1, A_PSN + 3, A_PSN);
 	lose(a, "RC WRITE ONLY", A_PSN + 3);
 	pass_and_tell(A_PSN + 4, A_PSN + 5, A_PSN);
-	late = *expect_packet(a, "RC WRITE ONLY", A_PSN); /* again, and it is lost again, or late */
-	memcpy(payload, late.payload, sizeof(payload));
-	late.payload = payload;
+	late = delay(A_PSN, payload); /* again, and it is lost again, or late */
 	pass_and_tell(A_PSN + 5, A_PSN + 8, A_PSN);
 	pass(a, "RC WRITE ONLY", A_PSN + 3); /* again */
 	expect_packet(b, "SELECTIVE ACK", A_PSN - 1);

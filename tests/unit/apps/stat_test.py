@@ -137,7 +137,7 @@ class Telemetry(EngineCase):
 
     def setUp(self):
         super().setUp()
-        self.start()
+        self.begin()
         folder = pathlib.Path("/run/dpdk") if os.geteuid() == 0 else self.folder / "dpdk"
         path = folder / f"{self.folder.name}-uroced" / "dpdk_telemetry.v2"
         self.telemetry = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -145,6 +145,9 @@ class Telemetry(EngineCase):
         self.telemetry.settimeout(ENOUGH)
         self.telemetry.connect(str(path))
         self.limit = json.loads(self.telemetry.recv(1024))["max_output_len"]
+
+    def begin(self):
+        self.start()
 
     def ask(self, command):
         self.telemetry.send(command.encode())
@@ -187,6 +190,21 @@ class Telemetry(EngineCase):
                              ("/uroce/program,1", "'1': no program has this pid (/uroce/programs)"),
                              ("/uroce/stats,5", "'5': the command takes no parameter")):
             self.assertEqual(self.ask(command), {"error": why}, command)
+
+
+class TelemetryOfPort(Telemetry):
+    """The same commands, of an engine with a port."""
+
+    def begin(self):
+        self.start("--port", "net_ring0", eal=["--vdev=net_ring0"])
+
+    def test_same_names_as_uroce_stat(self):
+        port = self.ask("/uroce/port")
+        self.assertEqual((port["name"], port["netdev"], port["queues"]), ("net_ring0", "", 1))
+        # A software port has no filter: all groups come, among them those that the engine wants.
+        self.assertEqual(port["multicast_all"], "it has no filter of its own")
+        until(lambda: self.ask("/uroce/port")["multicast_groups"] == 3,
+              "groups of all hosts, of IPv4 and IPv6, and of a link-local address")
 
 
 if __name__ == "__main__":
