@@ -203,6 +203,9 @@ bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size);
 /* 0 or a negative error number. program: xdp_program_file() for net_af_xdp. */
 int netdev_make_device(const struct netdev_options *o, int program, char *name, size_t size);
 
+/* ethdev.c: what a started port does, with those offloads or without any. */
+const struct port_ops *ethdev_ops_for(uint32_t offloads);
+
 /* netdev.c */
 bool netdev_refresh(struct netdev *n, struct port *p);
 void netdev_close(struct netdev *n);
