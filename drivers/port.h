@@ -19,6 +19,14 @@ struct rte_mbuf;
 struct rte_mempool;
 struct port;
 
+/* Which frames a port should let through besides those to its own address. It keeps the two texts. */
+struct port_hears {
+	const struct mac *group; /* multicast addresses; others need not come */
+	uint32_t groups;
+	const char *all_groups; /* why every group is wanted, or NULL */
+	const char *everything; /* why frames to every host are wanted, or NULL */
+};
+
 struct port_ops {
 	/*
 	 * Receives at most n frames of this queue; the engine owns the mbufs. Called by the queue's
@@ -40,11 +48,8 @@ struct port_ops {
 	 * want them), too. NULL: it always does, or there is no bell.
 	 */
 	void (*bell_widen)(struct port *p, bool every_frame);
-	/*
-	 * Control thread: frames to these multicast addresses are wanted, and no others need come. all: why every group is
-	 * wanted, or NULL. The port keeps that text. NULL: all of them come.
-	 */
-	void (*hear)(struct port *p, const struct mac *group, uint32_t n, const char *all);
+	/* Control thread: what else is wanted than frames to its own address. NULL: all groups come. */
+	void (*hear)(struct port *p, const struct port_hears *h);
 	/*
 	 * Control path: the queue at which frames arrive that come from this UDP port of `from`, and go to port
 	 * 4791 of `to`; UINT16_MAX: nobody can say. NULL: the same.
@@ -67,9 +72,11 @@ struct port {
 	int node; /* NUMA node of the device, -1 unknown, or there is none */
 	uint32_t speed; /* of the link, Mbit/s; 0: unknown */
 	bool link_up;
+	/* atomic, the three of them: the control thread changes them */
 	const char *
 		hears_all; /* why frames to every group come; NULL: only those to `groups` of them */
-	uint32_t groups; /* atomic, both: the control thread changes them */
+	const char *hears_others; /* why frames to other hosts come, too; NULL: they do not */
+	uint32_t groups;
 	bool taken; /* an engine has it */
 	bool kernel_answers; /* the Linux kernel owns the addresses and answers ARP, ND and echo */
 	/*

@@ -131,6 +131,10 @@ static void show_groups(const struct port *p)
 {
 	const char *all = __atomic_load_n(&p->hears_all, __ATOMIC_RELAXED);
 
+	const char *others = __atomic_load_n(&p->hears_others, __ATOMIC_RELAXED);
+
+	if (others != NULL)
+		printf("promiscuous (%s)\n", others);
 	if (all != NULL)
 		printf("multicast: all (%s)\n\n", all);
 	else

@@ -93,7 +93,7 @@ static int show_reasons(const char *params, struct rte_tel_data *d)
 static int show_port(const char *params, struct rte_tel_data *d)
 {
 	const struct port *p = port_of_program(shown.options->engine.port);
-	const char *all;
+	const char *all, *others;
 	char mac[18];
 
 	rte_tel_data_start_dict(d);
@@ -110,6 +110,8 @@ static int show_port(const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "queues", p->queues);
 	all = __atomic_load_n(&p->hears_all, __ATOMIC_RELAXED);
 	rte_tel_data_add_dict_string(d, "multicast_all", all != NULL ? all : "");
+	others = __atomic_load_n(&p->hears_others, __ATOMIC_RELAXED);
+	rte_tel_data_add_dict_string(d, "promiscuous", others != NULL ? others : "");
 	rte_tel_data_add_dict_u64(d, "multicast_groups",
 				  __atomic_load_n(&p->groups, __ATOMIC_RELAXED));
 	return 0;

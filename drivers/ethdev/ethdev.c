@@ -235,9 +235,9 @@ static void ethdev_bell_widen(struct port *p, bool every_frame)
 			bell_filter(d->queue[i].bell, !every_frame);
 }
 
-static void ethdev_hear(struct port *p, const struct mac *group, uint32_t n, const char *all)
+static void ethdev_hear(struct port *p, const struct port_hears *h)
 {
-	multicast_hear(ethdev_of(p), group, n, all);
+	filter_hear(ethdev_of(p), h);
 }
 
 static void ethdev_close(struct port *p)
@@ -248,6 +248,7 @@ static void ethdev_close(struct port *p)
 		if (d->queue[i].bell >= 0 && !d->queue[i].bell_is_interrupt &&
 		    !d->queue[i].bell_is_borrowed)
 			close(d->queue[i].bell);
+	filter_close(d);
 	aside_close(d->aside);
 	if (d->facts >= 0)
 		close(d->facts);

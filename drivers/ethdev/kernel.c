@@ -61,17 +61,6 @@ static bool follow_mac(struct ethdev *d, const struct mac *wanted)
 	return false;
 }
 
-static void follow_promiscuity(struct ethdev *d, bool wanted)
-{
-	if (d->promiscuous == wanted || d->groups_need_it)
-		return;
-	d->promiscuous = wanted;
-	if (wanted)
-		rte_eth_promiscuous_enable(d->id);
-	else
-		rte_eth_promiscuous_disable(d->id);
-}
-
 bool kernel_follow(struct ethdev *d, bool *up, uint16_t *mtu)
 {
 	struct kernel_interface *k = d->port.kernel;
@@ -82,7 +71,7 @@ bool kernel_follow(struct ethdev *d, bool *up, uint16_t *mtu)
 	changed = kernel_interface_refresh(k, &d->port, *mtu, &s);
 	if (s.up) {
 		changed |= follow_mac(d, &s.mac);
-		follow_promiscuity(d, s.promiscuous);
+		filter_promiscuous(d, s.promiscuous);
 	}
 	*up = *up && s.up;
 	*mtu = s.mtu != 0 ? MIN_OF(s.mtu, *mtu) : *mtu;

@@ -306,7 +306,7 @@ struct port *ethdev_open(const struct ethdev_options *o, char *why, size_t why_s
 	}
 	d->facts = d->link_ifindex != 0 ? interface_socket() : -1;
 	d->removed = -1;
-	multicast_open(d, &info);
+	filter_open(d, &info);
 	open_bells(d);
 	removal_watch(d, &info);
 	learn_arrival(d);

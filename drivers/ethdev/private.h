@@ -44,10 +44,14 @@ struct ethdev {
 	bool xdp; /* net_af_xdp, not behind net_impair */
 	bool interrupts; /* configured for rx interrupts */
 	bool interrupts_read; /* ... which count in an eventfd; otherwise the frames are in the descriptor */
-	bool promiscuous; /* on behalf of the kernel's interface */
-	bool groups_need_it; /* promiscuous for groups, which it cannot receive otherwise */
-	bool filters_groups; /* it is a card, which may be told which groups are wanted */
+	bool promiscuous; /* it is, for one of the next three reasons */
+	bool kernel_promiscuous; /* the kernel's interface is */
+	bool hears_others; /* a program wants frames to other hosts */
+	bool groups_need_it; /* it cannot receive all groups otherwise */
+	bool filters_groups; /* it may be told which groups are wanted */
 	bool has_one_table; /* ... in its table of MAC addresses */
+	bool all_groups; /* of the Linux interface come */
+	int filter; /* descriptor for the filter of the Linux interface; -1: DPDK's driver has it */
 	uint32_t told_groups; /* that it was told */
 	struct rte_ether_addr told[LIMIT_PORT_GROUPS];
 	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
@@ -171,12 +175,21 @@ uint16_t offloaded_received(struct rte_mbuf **frames, uint16_t n);
 bool rings_choose(const struct ethdev_options *o, const struct rte_eth_dev_info *info,
 		  uint16_t queues, struct rings *r, char *why, size_t size);
 
+/* filter.c: which frames come. At first every group does; then what hear() of port_ops wants. */
+void filter_open(struct ethdev *d, const struct rte_eth_dev_info *info);
+void filter_hear(struct ethdev *d, const struct port_hears *h);
+void filter_promiscuous(struct ethdev *d, bool wanted); /* by the kernel's interface */
+void filter_close(struct ethdev *d);
+
 /*
- * multicast.c: at first every group comes; hear() as port_ops has it. Both may make the device promiscuous
- * (groups_need_it).
+ * interface_filter.c: the filter of a Linux interface (PACKET_MR_MULTICAST, _ALLMULTI, _PROMISC of packet(7)), as long as
+ * the descriptor is open. address: of PACKET_MR_MULTICAST; otherwise NULL. Each is added once.
  */
-void multicast_open(struct ethdev *d, const struct rte_eth_dev_info *info);
-void multicast_hear(struct ethdev *d, const struct mac *group, uint32_t n, const char *all);
+int interface_filter_open(void); /* -1: it cannot be opened */
+bool interface_filter_add(int fd, uint32_t ifindex, unsigned short type,
+			  const struct rte_ether_addr *address);
+bool interface_filter_remove(int fd, uint32_t ifindex, unsigned short type,
+			     const struct rte_ether_addr *address);
 
 /* removal.c */
 void removal_watch(struct ethdev *d, const struct rte_eth_dev_info *info);

@@ -14,6 +14,7 @@ struct heard {
 	struct mac group[LIMIT_PORT_GROUPS + 1]; /* one more shows that they are too many */
 	uint32_t count;
 	const char *all; /* why every group is wanted, or NULL */
+	const char *everything; /* why frames to other hosts are wanted, or NULL */
 };
 
 static void add(struct heard *h, const struct mac *group)
@@ -65,6 +66,8 @@ static void add_rule(struct heard *h, const struct flow_rule *rule)
 
 	if (rule->kind == FLOW_NORMAL && (mask[0] & 1) != 0 && (to[0] & 1) == 0)
 		return;
+	if (rule->kind == FLOW_ALL_DEFAULT || rule->kind == FLOW_SNIFFER)
+		h->everything = "a steering rule wants the frames of other hosts, too";
 	if (rule->kind != FLOW_NORMAL || memcmp(mask, whole, sizeof(whole)) != 0) {
 		h->all = "a steering rule may want any group";
 		return;
@@ -80,12 +83,15 @@ void heard_update(struct engine *e)
 
 	if (e->port == NULL || e->port->ops->hear == NULL)
 		return;
-	if (e->port->kernel_answers)
+	if (e->port->kernel != NULL)
 		h.all = "the kernel has groups of its own";
 	add_hosts(&h);
 	add_addresses(&h, e);
 	add_joined(&h, e);
 	LIST_FOREACH(f, &e->flow_list, link)
 	add_rule(&h, &f->rule);
-	e->port->ops->hear(e->port, h.group, h.count, h.all);
+	e->port->ops->hear(e->port, &(struct port_hears){ .group = h.group,
+							  .groups = h.count,
+							  .all_groups = h.all,
+							  .everything = h.everything });
 }

@@ -7,6 +7,7 @@
 #include <rte_ethdev.h>
 
 #include "base/bits.h"
+#include "drivers/ethdev/private.h"
 #include "offers.h"
 
 TestSuite(multicast, .init = offers_begin, .timeout = 60);
@@ -36,7 +37,7 @@ static bool has(const struct mac *group)
 
 static void hear(const struct mac *group, uint32_t n)
 {
-	port->ops->hear(port, group, n, NULL);
+	port->ops->hear(port, &(struct port_hears){ .group = group, .groups = n });
 }
 
 /* all: of "all multicast"; everything: it is promiscuous. */
@@ -147,10 +148,30 @@ Test(multicast, a_reason_to_hear_all_comes_and_goes)
 {
 	open_port("net_offers0", true);
 	hear(&one, 1);
-	port->ops->hear(port, &one, 1, "a test wants it");
+	port->ops->hear(port, &(struct port_hears){ .group = &one,
+						    .groups = 1,
+						    .all_groups = "a test wants it" });
 	expect_lets(true, false);
 	cr_expect_str_eq(port->hears_all, "a test wants it");
 	hear(&one, 1);
+	expect_lets(false, false);
+	port->ops->close(port);
+}
+
+/* Two may want it: a program's steering rule, and the kernel's interface. */
+Test(multicast, promiscuous_while_somebody_wants_it)
+{
+	struct port_hears h = { .group = &one, .groups = 1, .everything = "a test wants it" };
+
+	open_port("net_offers0", true);
+	port->ops->hear(port, &h);
+	cr_expect_eq(rte_eth_promiscuous_get(id), 1);
+	cr_expect_str_eq(port->hears_others, "a test wants it");
+	filter_promiscuous((struct ethdev *)port, true);
+	hear(&one, 1);
+	cr_expect_null(port->hears_others);
+	cr_expect_eq(rte_eth_promiscuous_get(id), 1, "the kernel's interface wants it");
+	filter_promiscuous((struct ethdev *)port, false);
 	expect_lets(false, false);
 	port->ops->close(port);
 }

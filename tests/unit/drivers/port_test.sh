@@ -140,6 +140,10 @@ netdev)
 	fi
 	grep -q "near: another engine (process $tool_pid) has this interface" "$dir/other_err" ||
 		fail "the second engine says: $(cat "$dir/other_err")"
+	expect "^hears one group"
+	ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the interface has not got the group"
+	ip -d link show near | grep -q "promiscuity 0" || fail "the interface is promiscuous"
+	! ip link show near | grep -q -e ALLMULTI -e PROMISC || fail "the interface has a flag of ours"
 	expect "^pending 10.9.0.77"
 	expect "^unreachable 10.9.0.77"
 	ip address add 10.9.0.3/24 dev near
@@ -154,6 +158,7 @@ netdev)
 	ip link set near down
 	expect "mtu 1300 link 0"
 	finish
+	! ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the interface keeps the group"
 	grep -q "^dropped [1-9]" "$dir/out" || fail "the kernel's own frames were not dropped"
 	;;
 netdev_xdp)
@@ -220,7 +225,10 @@ netdev_xdp)
 	sends_roce 10.9.0.2 10.10.0.2 || fail "the kernel answered UDP 4791 to another host"
 	wait "$other_pid" || fail "the kernel did not forward what is for others"
 	other_pid=
-	# killed: the kernel takes the program away, and the next engine begins
+	expect "^hears one group"
+	ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the interface has not got the group"
+	ip -d link show near | grep -q "promiscuity 0" || fail "the interface is promiscuous"
+	# killed: the kernel takes program and group away, and the next engine begins
 	kill -9 "$tool_pid"
 	wait "$tool_pid"
 	exec 3>&-
@@ -229,6 +237,7 @@ netdev_xdp)
 		[ "$tries" -lt 100 ] || fail "the program stays after kill -9"
 		sleep 0.1
 	done
+	! ip maddress show dev near | grep -q "01:00:5e:11:22:33" || fail "the group stays after kill -9"
 	# the largest MTU: buffers of a page
 	ip link set near mtu 3502
 	run -- netdev_xdp near 10.9.0.2

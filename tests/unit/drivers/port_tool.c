@@ -3,7 +3,7 @@
  * A port and its neighbours without an engine, for port_test.sh:
  *
  *	port_tool EAL... -- answer PORT IP/LEN,... TARGET,...   answers ARP, ND and echo; resolves
- *	port_tool EAL... -- netdev IFACE TARGET,...             prints what it learns; resolves
+ *	port_tool EAL... -- netdev IFACE TARGET,...             prints what it learns; resolves; hears one group
  *
  * Prints one line per fact. Ends at end of file of its standard input, or after 300 s.
  */
@@ -229,6 +229,16 @@ static struct port *open_port(const char *kind, const char *name)
 	return p;
 }
 
+/* Besides the groups that the kernel has itself. */
+static void hear(struct port *p)
+{
+	static const struct mac group = { { 0x01, 0, 0x5e, 0x11, 0x22, 0x33 } };
+
+	p->ops->hear(p, &(struct port_hears){ .group = &group, .groups = 1 });
+	printf("hears %s\n", p->hears_all == NULL ? "one group" : p->hears_all);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	int used = rte_eal_init(argc, argv);
@@ -252,6 +262,8 @@ int main(int argc, char **argv)
 		neighbour_set_addresses(t, address, read_addresses(argv[2], address));
 	n = read_targets(argv[argc - 1], target);
 	print_facts(p);
+	if (p->kernel_answers)
+		hear(p);
 	neighbour_announce(t, &out);
 	serve(p, t, target, n);
 	printf("dropped %llu own frames\n",

@@ -16,7 +16,7 @@
 static struct {
 	struct mac group[LIMIT_PORT_GROUPS + 1];
 	uint32_t count, calls;
-	const char *all;
+	const char *all, *everything;
 } heard; /* by the control thread, before it answers */
 
 /* ---- the port ---- */
@@ -37,11 +37,12 @@ static int bell_fd(struct port *p, uint16_t queue)
 	return -1;
 }
 
-static void hear(struct port *p, const struct mac *group, uint32_t n, const char *all)
+static void hear(struct port *p, const struct port_hears *h)
 {
-	memcpy(heard.group, group, n * sizeof(*group));
-	heard.count = n;
-	heard.all = all;
+	memcpy(heard.group, h->group, h->groups * sizeof(*h->group));
+	heard.count = h->groups;
+	heard.all = h->all_groups;
+	heard.everything = h->everything;
 	heard.calls++;
 }
 
@@ -227,6 +228,29 @@ Test(heard, steering_rules_want_one_group_or_any)
 	flow(fd, q);
 	cr_expect_not_null(heard.all, "a rule without an address");
 	close(fd);
+}
+
+/* A sniffer gets what the port lets through: so that has to be everything, while it is there. */
+Test(heard, a_sniffer_hears_other_hosts)
+{
+	struct request_create_flow q = { .kind = FLOW_SNIFFER };
+	struct objects o;
+	int fd = attach();
+	uint32_t rule;
+
+	make_objects(fd, &o);
+	q.qp = create(fd, &o, QP_TYPE_RAW_PACKET);
+	rule = flow(fd, q);
+	cr_expect_not_null(heard.everything);
+	cr_assert_eq(ask_handle(fd, COMMAND_DESTROY_FLOW, rule, NULL), 0);
+	cr_expect_null(heard.everything);
+	q.kind = FLOW_ALL_DEFAULT;
+	flow(fd, q);
+	cr_expect_not_null(heard.everything);
+	close(fd); /* the program is gone */
+	expect_counts(0, 0, 0, 0);
+	close(attach());
+	cr_expect_null(heard.everything);
 }
 
 Test(heard, more_groups_than_a_port_is_told_are_said_to_be_more)
