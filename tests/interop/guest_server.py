@@ -16,52 +16,71 @@ import signal
 import socketserver
 import subprocess
 import tempfile
+import threading
 
 PORT = 7471
 programs = {}
 
 
+class Program(subprocess.Popen):
+    """Has a file for its output as long as it runs: a guest executes thousands of programs."""
+
+    def __init__(self, words):
+        self.file, self.text, self.lock = tempfile.TemporaryFile(), "", threading.Lock()
+        try:
+            super().__init__(words, stdin=subprocess.DEVNULL, stdout=self.file,
+                             stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError:
+            self.file.close()
+            raise
+
+    def said(self):
+        """The whole output. The file position belongs to the program that writes."""
+        with self.lock:
+            if self.file is None:
+                return self.text
+            ended = self.poll() is not None
+            size = os.fstat(self.file.fileno()).st_size
+            text = os.pread(self.file.fileno(), size, 0).decode(errors="replace")
+            if ended:
+                self.file.close()
+                self.file, self.text = None, text
+            return text
+
+
 def start(words):
-    out = tempfile.TemporaryFile()
-    program = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out,
-                               stderr=subprocess.STDOUT, start_new_session=True)
+    program = Program(words)
     number = len(programs) + 1
-    programs[number] = (program, out)
+    programs[number] = program
     return number
 
 
-def said(out):
-    """The whole output. The file position belongs to the program that writes."""
-    return os.pread(out.fileno(), os.fstat(out.fileno()).st_size, 0).decode(errors="replace")
-
-
 def output(number):
-    program, out = programs[number]
-    return {"status": program.poll(), "output": said(out)}
+    status = programs[number].poll()
+    return {"status": status, "output": programs[number].said()}
 
 
 def end_with(number, number_of_signal):
-    program, _ = programs[number]
     try:
-        os.killpg(program.pid, number_of_signal)
+        os.killpg(programs[number].pid, number_of_signal)
     except ProcessLookupError:
         pass
     return {"status": 0}
 
 
 def finish(number, limit):
-    program, out = programs[number]
+    program = programs[number]
     try:
         status = program.wait(limit)
     except subprocess.TimeoutExpired:
         os.killpg(program.pid, signal.SIGKILL)
         program.wait()
         status = "timeout"
-    return {"status": status, "output": said(out)}
+    return {"status": status, "output": program.said()}
 
 
 def end_all():
-    for number, (program, _) in list(programs.items()):
+    for number, program in list(programs.items()):
         if program.poll() is None:
             end_with(number, signal.SIGKILL)
             program.wait()

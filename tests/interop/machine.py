@@ -251,7 +251,10 @@ class Machine:
 
     def start(self, words):
         """Starts a program; returns its number."""
-        return self.request({"start": words}, 10)["number"]
+        reply = self.request({"start": words}, 10)
+        if "number" not in reply:
+            raise Failure(f"the guest did not start {' '.join(words)}: {reply['output']}")
+        return reply["number"]
 
     def finish(self, number, limit):
         """Waits for a program that was started: (status, output); None: it was killed."""

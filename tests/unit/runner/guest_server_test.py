@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What executes programs in the guests of interop and nics, here without a guest."""
+import pathlib
+import resource
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "interop"))
+
+import guest_server  # noqa: E402
+
+
+class GuestServer(unittest.TestCase):
+    def test_more_programs_than_descriptors(self):
+        """The whole of tests/nic is some thousand programs in one guest."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        for i in range(100):
+            number = guest_server.start(["echo", str(i)])
+            self.assertEqual(guest_server.finish(number, 60), {"status": 0, "output": f"{i}\n"})
+        self.assertEqual(guest_server.output(number)["output"], "99\n", "it stays")
+
+    def test_output_of_a_program_that_runs(self):
+        number = guest_server.start(["sh", "-c", "echo first; read line; echo last"])
+        # its standard input is empty
+        self.assertEqual(guest_server.finish(number, 60), {"status": 0, "output": "first\nlast\n"})
+
+    def test_a_program_that_is_not_there(self):
+        with self.assertRaises(OSError):
+            guest_server.start(["/nonexistent/program"])
+
+    def test_one_that_takes_too_long_is_killed(self):
+        number = guest_server.start(["sleep", "600"])
+        self.assertEqual(guest_server.finish(number, 0.1)["status"], "timeout")
+
+
+if __name__ == "__main__":
+    unittest.main()
