@@ -27,7 +27,7 @@ static const char usage[] =
 	"vendor_err of a work completion.\n"
 	"\n"
 	"  --socket PATH      use the engine at PATH (default: $UROCE_SOCKET, the system's, your own)\n"
-	"  --watch[=SECONDS]  print it again and again, every 2 seconds, counters with their rates\n"
+	"  --watch[=SECONDS]  print it again every 2 seconds, counters with their rates\n"
 	"  --json             print JSON, always with all reasons\n"
 	"\n"
 	"The view is one of these:\n"

@@ -23,7 +23,7 @@ static const struct {
 	{ "top", command_top, "show which programs and queue pairs are busy" },
 	{ "capture", command_capture, "write an engine's frames into a file" },
 	{ "trace", NULL, "print the packets of a queue pair" },
-	{ "doctor", command_doctor, "look for what this machine lacks for an engine" },
+	{ "doctor", command_doctor, "find what this machine lacks for an engine" },
 	{ "ping", NULL, "check that an engine carries data, and time it" },
 	{ "perf", NULL, "measure an engine against this machine's limits" },
 	{ "sim", NULL, "run the transport in virtual time over a bad network" },
@@ -34,7 +34,7 @@ static void usage(FILE *out)
 	fputs("usage: uroce COMMAND [OPTIONS]\n\n", out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-8s %s\n", commands[i].word, commands[i].what);
-	fputs("\n'uroce COMMAND --help' lists its options. Commands have --json, but for trace.\n",
+	fputs("\n'uroce COMMAND --help' lists its options. All commands but trace have --json.\n",
 	      out);
 }
 

@@ -167,7 +167,7 @@ static void look_at_list(const struct machine *m, const char *name, const char *
 	example(m, cores, sizeof(cores));
 	finding_set(f, CHECK_SLOW, "%s", what);
 	if (cores[0] == '\0')
-		finding_mend(f, "these cores are too few: keep --idle adaptive, which shares them");
+		finding_mend(f, "there are too few cores: keep --idle adaptive, which shares them");
 	else
 		finding_mend(f, "add %s=%s%s%s to the kernel's command line, reboot",
 			     name[0] == 'i' ? "isolcpus" : name, cores, also,

@@ -116,7 +116,7 @@ void check_iommu(const struct machine *m, struct finding *f)
 		finding_set(f, CHECK_SLOW, "none: the device may write to all memory");
 	else if (vfio_is_unsafe(m))
 		finding_set(f, CHECK_SLOW,
-			    "none, and VFIO does without: the device may write to all memory");
+			    "none, and VFIO works without one: the device may write to all memory");
 	else
 		finding_set(f, CHECK_MISSING, "none for %s, so VFIO refuses it", m->pci);
 	if (f->verdict != CHECK_OK)
@@ -161,7 +161,7 @@ void check_driver(const struct machine *m, struct finding *f)
 		finding_set(f, CHECK_MISSING, "%s is bound to no driver", m->pci);
 	else if (m->iface[0] != '\0')
 		finding_set(f, CHECK_MISSING,
-			    "%s is bound to %s: the kernel has it as %s, and would lose that",
+			    "%s is bound to %s: the kernel uses it as %s, and would lose that",
 			    m->pci, driver, m->iface);
 	else
 		finding_set(f, CHECK_MISSING, "%s is bound to the kernel's driver %s", m->pci,

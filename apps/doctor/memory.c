@@ -128,7 +128,7 @@ void check_hugepages(const struct machine *m, struct finding *f)
 			    "%u MiB at MTU 4200 (%s)",
 			    ENGINE_MIB, h.text);
 	else
-		finding_set(f, CHECK_SLOW, "too few on node %d, which the port is on (%s)", m->node,
+		finding_set(f, CHECK_SLOW, "too few on node %d, the port's node (%s)", m->node,
 			    h.text);
 	if (f->verdict != CHECK_OK)
 		mend_hugepages(m, f);

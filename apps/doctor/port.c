@@ -156,8 +156,7 @@ static void look_at_socket(const struct machine *m, uint64_t inode, struct findi
 
 	snprintf(file, sizeof(file), "socket:[%" PRIu64 "]", inode);
 	if (!holder_of_file(m, file, &h)) {
-		finding_set(f, CHECK_OK,
-			    "a socket of another user has it: an engine's, if all is well");
+		finding_set(f, CHECK_OK, "a socket of another user has it, normally an engine's");
 	} else if (strcmp(h.program, "uroced") == 0) {
 		finding_set(f, CHECK_OK, "an engine (process %d) has it", h.pid);
 	} else {

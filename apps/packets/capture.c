@@ -21,7 +21,7 @@ static const char usage[] =
 	"\n"
 	"Writes the frames that an engine sends and receives into FILE (pcapng, for Wireshark and\n"
 	"tshark; - is standard output), until SIGINT, --count or --seconds. Frames between programs\n"
-	"of the same engine are there, too; they have an ICRC of 0. Frames that do not\n"
+	"of the same engine are included; they have an ICRC of 0. Frames that do not\n"
 	"fit into the buffer are missing in FILE, and counted; the engine does not wait. Only root and\n"
 	"the engine's own user may capture.\n"
 	"\n"

@@ -82,11 +82,11 @@ void bars_write(FILE *out, const struct bars *b)
 	fputs("<figure id=\"cycles\">\n<h2>Cycles a packet by stage</h2>\n", out);
 	legend(out, b);
 	svg(out, b);
-	fputs("<figcaption>\n<p class=\"dim\">What a packet takes at both ends together, where it is "
-	      "made and where it is received, acknowledgements included. Limit: a frame of that "
-	      "size, 4 KiB at most, on one core, copied and summed at both ends, without an "
-	      "engine; from its rate, so that other threads on that core make it larger. What "
-	      "the program's own calls take is not in it.</p>\n",
+	fputs("<figcaption>\n<p class=\"dim\">The cycles of a packet at the end that makes it and at "
+	      "the end that receives it together, acknowledgements included. The program's own "
+	      "calls are not included. Limit: a frame of that size, 4 KiB at most, on one core, "
+	      "copied and summed at both ends, without an engine. The limit is computed from a "
+	      "rate, so other threads on that core make it larger.</p>\n",
 	      out);
 	table(out, b);
 	fputs("</figcaption>\n</figure>\n", out);

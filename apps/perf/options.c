@@ -34,7 +34,7 @@ static const char help[] =
 	"                     apart: both engines on one core, the program on the other\n"
 	"  --latency          measure half round trips of WRITE instead of rates\n"
 	"  --seconds S        duration of each measurement (default 1)\n"
-	"  --cycles           measure the cycles of a packet in each stage of both engines, too\n"
+	"  --cycles           also measure the cycles of a packet in each stage of both engines\n"
 	"  --loss LIST        per cent of the frames that are lost in each direction, 0 .. 100, one\n"
 	"                     after another; net_impair stands before both ports then\n"
 	"  --reorder P        ... and per cent that up to 32 others overtake, 0 .. 100\n"

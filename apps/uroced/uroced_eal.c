@@ -235,7 +235,7 @@ static int check_taken(const struct eal_arguments *eal, int taken, char *words, 
 	if (taken + 1 < eal->argc) {
 		SAY(ERR,
 		    "'%s' is not an option of EAL: its options begin with '-' (uroced --help -- lists "
-		    "them), those of uroced stand behind `--`",
+		    "them), those of uroced come after `--`",
 		    eal->argv[taken + 1]);
 		return OPTIONS_USAGE;
 	}

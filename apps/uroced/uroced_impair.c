@@ -55,12 +55,12 @@ static void show_rate(const struct impair_rules *r)
 		return;
 	}
 	printf("%-9s %11" PRIu64 "  bits a second\n", "rate", r->rate);
-	printf("%-9s %11" PRIu64 "  octets of buffer in front of that\n", "queue", r->queue);
+	printf("%-9s %11" PRIu64 "  octets of buffer before that limit\n", "queue", r->queue);
 	if (r->ecn == UINT64_MAX)
-		printf("%-9s %11s  no frame is marked for what waits\n", "ecn", "off");
+		printf("%-9s %11s  no frame is marked for a long queue\n", "ecn", "off");
 	else
-		printf("%-9s %11" PRIu64 "  octets in it past which frames are marked\n", "ecn",
-		       r->ecn);
+		printf("%-9s %11" PRIu64 "  octets in the buffer above which frames are marked\n",
+		       "ecn", r->ecn);
 }
 
 static void show_impair(void *parsed, struct cmdline *cl, void *data)
@@ -265,7 +265,7 @@ static cmdline_parse_inst_t set_impair_ecn_command = {
 	.f = set_impair_ecn,
 	VALUES(ecn_is_right),
 	.help_str =
-		"set impair ecn OCTETS|off: past that many in the buffer frames are marked, 1k .. 16M",
+		"set impair ecn OCTETS|off: mark frames while the buffer holds more than that, 1k .. 16M",
 	.tokens = { (void *)&set_word, (void *)&impair_word, (void *)&ecn_word, (void *)&value_word,
 		    NULL },
 };

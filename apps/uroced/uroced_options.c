@@ -29,7 +29,7 @@ const char uroced_usage[] =
 	"  --gateway ADDR[,ADDR]   gateways to other subnets, one for each address family\n"
 	"  --mtu N                 Ethernet MTU (default: the port's)\n"
 	"  --descriptors N         of each rx and tx ring of the port (default: the driver's choice)\n"
-	"  --offload auto|ipv4-cksum|vlan|all|none[,...]  what the port does in the place of the engine, if it can\n"
+	"  --offload auto|ipv4-cksum|vlan|all|none[,...]  what the port does instead of the engine, if it can\n"
 	"                          (default auto: the IPv4 checksum, on a card)\n"
 	"  --vlan ID               802.1Q VLAN id of all frames\n"
 	"  --socket PATH           the socket that programs attach to\n"

@@ -238,7 +238,7 @@ int uroced_open_port(struct uroced_options *o, uint32_t lcores)
 	list_ports(names, sizeof(names));
 	if (names[0] != '\0') {
 		SAY(ERR, "EAL has a port (%s) that is not used: name it with --port%s or remove it",
-		    names, o->netdev[0] != '\0' ? " in the place of --netdev" : "");
+		    names, o->netdev[0] != '\0' ? " instead of --netdev" : "");
 		return OPTIONS_USAGE;
 	}
 	return o->netdev[0] != '\0' ? looked_at(o, open_netdev(o, lcores)) : 0;

@@ -165,7 +165,6 @@ void reload(struct uroce_engine *e, struct uroced_options *o)
 	say_changes(&new, o);
 	list_refused(&new, refused, sizeof(refused));
 	if (refused[0] != '\0')
-		SAY(WARNING, "restart uroced for what else has changed in %s: %s", new.config,
-		    refused);
+		SAY(WARNING, "restart uroced for the other changes in %s: %s", new.config, refused);
 	put_into_force(e, &new, o);
 }

@@ -145,7 +145,7 @@ static cmdline_parse_inst_t trace_keep_command = {
 };
 static cmdline_parse_inst_t trace_show_command = {
 	.f = trace_show,
-	.help_str = "trace show: the packets that are kept, a line each",
+	.help_str = "trace show: print the kept packets, one line each",
 	.tokens = { (void *)&trace_word, (void *)&show_word, NULL },
 };
 static cmdline_parse_inst_t trace_save_command = {

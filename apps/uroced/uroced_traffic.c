@@ -192,7 +192,7 @@ WORD(value_word, 3, ANY_WORD);
 
 static cmdline_parse_inst_t start_rx_command = {
 	.f = start_rx,
-	.help_str = "start rx: count datagrams that come to a queue pair, whose number it prints",
+	.help_str = "start rx: make a queue pair, print its number and count datagrams to it",
 	.tokens = { (void *)&start_word, (void *)&rx_word, NULL },
 };
 static cmdline_parse_inst_t start_tx_command = {
@@ -204,12 +204,12 @@ static cmdline_parse_inst_t start_tx_command = {
 };
 static cmdline_parse_inst_t stop_command = {
 	.f = stop,
-	.help_str = "stop: end what `start` began, and print what it did",
+	.help_str = "stop: end the traffic of `start`, and print its totals",
 	.tokens = { (void *)&stop_word, NULL },
 };
 static cmdline_parse_inst_t show_traffic_command = {
 	.f = show_traffic,
-	.help_str = "show traffic: what `start` began has done so far, and its settings",
+	.help_str = "show traffic: the traffic of `start` so far, and its settings",
 	.tokens = { (void *)&show_word, (void *)&traffic_word, NULL },
 };
 static cmdline_parse_inst_t set_traffic_command = {

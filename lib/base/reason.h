@@ -25,8 +25,9 @@
 	X(PAD_COUNT, pad_count, "the pad count does not fit the payload")                          \
 	X(TVER, tver, "the transport version is not 0")                                            \
 	X(ICRC, icrc, "the invariant CRC is wrong")                                                \
-	X(ADDRESS_FOREIGN, address_foreign, "the destination address is not one of ours")          \
-	X(SOURCE_OWN, source_own, "a packet from the port has our own address as its source")      \
+	X(ADDRESS_FOREIGN, address_foreign, "the destination address is not the engine's")         \
+	X(SOURCE_OWN, source_own,                                                                  \
+	  "a packet from the port has an address of this engine as its source")                    \
 	X(RX_TRUNCATED, rx_truncated, "the port delivered only a part of the frame")               \
 	/* packets that are dropped before they change a queue pair's state */                     \
 	X(QPN_UNKNOWN, qpn_unknown, "no queue pair has this number")                               \
@@ -42,7 +43,7 @@
 	X(HAND_OVER_FULL, hand_over_full, "the ring to another lcore was full")                    \
 	/* requests: the responder's verdicts */                                                   \
 	X(PSN_AHEAD, psn_ahead, "a packet before this one is missing")                             \
-	X(PSN_AHEAD_AGAIN, psn_ahead_again, "a packet is still missing, already reported")         \
+	X(PSN_AHEAD_AGAIN, psn_ahead_again, "a packet is still missing, and was already reported") \
 	X(DUPLICATE, duplicate, "a request that was executed before")                              \
 	X(DUPLICATE_UNKNOWN, duplicate_unknown,                                                    \
 	  "a repeated READ or atomic that is no longer remembered")                                \
@@ -84,7 +85,7 @@
 	X(FLUSHED, flushed, "the queue pair is in the error state")                                \
 	X(WORK_MALFORMED, work_malformed, "the work request in the queue is malformed")            \
 	X(WORK_OPCODE, work_opcode, "the work request's opcode is not supported here")             \
-	X(CQ_OVERRUN, cq_overrun, "a completion found its queue full")                             \
+	X(CQ_OVERRUN, cq_overrun, "the completion queue was full")                                 \
 	X(CLIENT_GONE, client_gone, "the program that owned the object is gone")                   \
 	X(ENGINE_GONE, engine_gone, "the engine is gone")                                          \
 	/* sending */                                                                              \
@@ -115,10 +116,11 @@
 	/* commands */                                                                             \
 	X(SHARE_USED, share_used, "a program or its user has reached a limit")                     \
 	/* recovery */                                                                             \
-	X(BEHIND_FULL, behind_full, "no room for a packet that came before a missing one")         \
+	X(BEHIND_FULL, behind_full, "no room for a packet behind a missing one")                   \
 	X(SELECTIVE_ALIEN, selective_alien,                                                        \
 	  "a selective acknowledgement from a peer that has not announced them")                   \
-	X(SELECTIVE_WRONG, selective_wrong, "a selective acknowledgement of what was never sent")  \
+	X(SELECTIVE_WRONG, selective_wrong,                                                        \
+	  "a selective acknowledgement of a packet that was never sent")                           \
 	/* sending, again */                                                                       \
 	X(PORT_STUCK, port_stuck, "the port has stopped taking frames")
 

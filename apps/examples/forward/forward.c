@@ -209,7 +209,7 @@ static bool read_option(int o, const char *word)
 		       refuse("--engine-port", optarg, "the number of a port of EAL");
 	case 'r':
 		return route_add(optarg) ||
-		       refuse("--route", optarg, "NET/LEN,PORT,MAC, and not one of too many");
+		       refuse("--route", optarg, "NET/LEN,PORT,MAC, and the table has room for it");
 	case 'c':
 		f.collector = optarg;
 		return true;

@@ -287,7 +287,7 @@ int cmd_cm_accept(struct call *call)
 	if (id == NULL)
 		return EINVAL;
 	if ((r->steps & ~(uint32_t)(CM_QP_INIT | CM_QP_RTR | CM_QP_RTS)) != 0)
-		return call_fail(call, EINVAL, "steps 0x%x", r->steps);
+		return call_fail(call, EINVAL, "unknown steps 0x%x", r->steps);
 	if (r->steps != 0)
 		error = cm_move_qp(call, id, qp, r->steps, &r->parameters, &reply->state);
 	if (error != 0)

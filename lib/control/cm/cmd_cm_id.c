@@ -151,7 +151,7 @@ int cm_id_bind(struct call *call, struct cm_id *id, const struct cm_address *add
 	if (error == 0) {
 		error = cm_port_take(call->engine, id);
 		if (error != 0)
-			call_fail(call, error, "port %u", address->port);
+			call_fail(call, error, "cannot bind port %u", address->port);
 	}
 	if (error == 0) {
 		id->state = CM_ID_BOUND;

@@ -19,7 +19,7 @@ static int check_join(struct call *call, const struct cm_id *id, const struct re
 	if (!id->is_bound)
 		return call_fail(call, EINVAL, "the id is not bound to a device");
 	if (r->join_flags != JOIN_FULL && r->join_flags != JOIN_SEND_ONLY)
-		return call_fail(call, EINVAL, "join_flags 0x%x", r->join_flags);
+		return call_fail(call, EINVAL, "unknown or no join_flags 0x%x", r->join_flags);
 	if (!gid_is_multicast(&r->group.ip))
 		return call_fail(call, EINVAL, "not a multicast address");
 	if (r->group.family != id->source.family)

@@ -73,7 +73,7 @@ int cmd_advise_mr(struct call *call)
 	if (r->advice > ADVICE_PREFETCH_NO_FAULT)
 		return call_fail(call, EOPNOTSUPP, "unknown advice %u", r->advice);
 	if (r->num_sge == 0 || r->num_sge > ADVISE_MAX)
-		return call_fail(call, EINVAL, "%u elements", r->num_sge);
+		return call_fail(call, EINVAL, "num_sge %u is out of range", r->num_sge);
 	a.pd = p->number;
 	lcore_call(&call->engine->lcore[0], check_elements, &a);
 	return a.error;

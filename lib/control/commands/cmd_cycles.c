@@ -51,7 +51,7 @@ int cmd_cycles(struct call *call)
 	if (r->action != CYCLES_START && r->action != CYCLES_READ)
 		return call_fail(call, EINVAL, "no such action: %u", r->action);
 	if (r->action == CYCLES_START && (r->every < 1 || r->every > CYCLES_EVERY))
-		return call_fail(call, EINVAL, "one round of %u: must be in 1 .. %u", r->every,
+		return call_fail(call, EINVAL, "one round in %u: must be in 1 .. %u", r->every,
 				 CYCLES_EVERY);
 	if (r->action == CYCLES_START && r->milliseconds > CYCLES_MS)
 		return call_fail(call, EINVAL, "%u ms: must be in 0 .. %u", r->milliseconds,

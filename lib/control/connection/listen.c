@@ -27,7 +27,7 @@ static int fail(int error, char *why, size_t why_size, const char *path, const c
 	return error;
 }
 
-/* What is no socket is not put out of its place. */
+/* A file that is not a socket is not replaced. */
 static int check_place(const char *path, char *why, size_t why_size)
 {
 	struct stat st;
@@ -90,7 +90,7 @@ static int bind_socket(struct listener *l, const struct uroce_options *o, char *
 	temporary_path(l, address.sun_path);
 	l->watch.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->watch.fd < 0)
-		return fail(errno, why, why_size, l->path, "no socket");
+		return fail(errno, why, why_size, l->path, "cannot make the socket");
 	unlink(address.sun_path);
 	/*
 	 * The socket inherits the mode of the file: a library must not change umask(2), which

@@ -317,7 +317,7 @@ class Wrong(EngineCase):
                 ([], ["--vdev=net_null0"], 2, "EAL has a port (net_null0) that is not used: name it with --port or "
                  "remove it"),
                 (["--netdev", "lo"], ["--vdev=net_null0"], 2, "EAL has a port (net_null0) that is not used: name it "
-                 "with --port in the place of --netdev or remove it"),
+                 "with --port instead of --netdev or remove it"),
                 (["--netdev", "nosuch0"], [], 1, "--netdev nosuch0: must be an interface of this machine (see ip "
                  "link)")):
             end = self.run_uroced(*words, eal=eal)

@@ -140,7 +140,7 @@ Test(doctor_device, driver)
 		  { DRIVER("e1000e"), { DEVICES NIC "/net/enp3s0", NULL } },
 		  .port = NIC,
 		  .verdict = CHECK_MISSING,
-		  .text = "as enp3s0, and would lose that" },
+		  .text = "the kernel uses it as enp3s0, and would lose that" },
 		{ "virtio",
 		  { DRIVER("virtio-pci"), { DEVICES NIC "/virtio2/net/eth0", NULL } },
 		  .port = NIC,

@@ -69,7 +69,7 @@ Test(doctor_memory, hugepages)
 		  .port = NIC,
 		  .m.engine_error = ENOENT,
 		  .verdict = CHECK_SLOW,
-		  .text = "too few on node 1, which the port is on",
+		  .text = "too few on node 1, the port's node",
 		  .mend = "node1/hugepages/hugepages-2048kB/nr_hugepages" },
 		{ "on its node",
 		  { PAGES("node0", "2048kB", "0", "0"), PAGES("node1", "1048576kB", "1", "1"),
