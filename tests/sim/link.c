@@ -71,7 +71,7 @@ void link_taken(struct link *l, struct frame *f)
 		link_return(l, f);
 }
 
-/* There is one: no frame arrives more than twice. */
+/* An arrival is free: no frame arrives more than twice. */
 static struct arrival *new_arrival(struct link *l)
 {
 	struct arrival *a = l->unused;

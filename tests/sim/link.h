@@ -29,7 +29,7 @@ struct frame {
 struct arrival {
 	struct heap_node when;
 	struct frame *frame;
-	struct arrival *next; /* that is not used either */
+	struct arrival *next; /* the next unused arrival */
 	uint32_t to;
 };
 
@@ -49,9 +49,9 @@ struct link {
 	uint16_t *free; /* stack */
 	uint32_t frees;
 	struct heap arrivals;
-	struct arrival *arrival; /* a pool: those from `used` on were never used */
+	struct arrival *arrival; /* a pool: arrivals from `used` on were never used */
 	uint32_t used;
-	struct arrival *unused; /* others that can be used */
+	struct arrival *unused; /* arrivals that can be used again */
 	nanotime line_free_at[2]; /* by the sending node */
 	nanotime last_arrival[2];
 	struct link_counts counts;

@@ -15,7 +15,7 @@
 #define GUARD	      0xa5u
 #define EDGE	      64u /* guard octets on both sides of a slot's buffer */
 #define RECEIVES      64u
-#define TARGETS	      256u /* of WRITEs: a later one does not disturb a check */
+#define TARGETS	      256u /* for WRITEs: a later WRITE must not disturb a check */
 #define MESSAGE_MOST  6000u
 #define SLOT	      (2 * EDGE + GRH_LENGTH + MESSAGE_MOST)
 #define SOURCES	      64u
@@ -31,7 +31,7 @@ struct lane {
 	uint32_t posted, completed;
 	uint32_t receives_posted, receives_done;
 	uint32_t next; /* the number of the next message if nothing is lost */
-	bool stopped; /* the send queue stopped: the rest is flushed */
+	bool stopped; /* the send queue stopped: the other requests are flushed */
 };
 
 struct world {
@@ -254,7 +254,7 @@ static void arrived(struct world *w, const struct frame *f, uint32_t to)
 	if (r == REASON_NONE) {
 		packet_make_grh(octets, &p);
 		r = node_received(n->qp[pair], &p, w->now);
-		/* Check copies that were made meanwhile before others are made. */
+		/* Checks completed copies before further copies are made. */
 		drain(w, n->qp[pair], to, pair);
 		post_receives(w, &w->lane[2 * pair + 1 - to], 1 - to);
 	}
@@ -271,7 +271,7 @@ static void frame_build(struct node_qp *q, struct frame *f, const struct packet 
 	f->length = (uint16_t)packet_seal(f->octets + f->start, &q->flow, n, p->payload_length);
 }
 
-/* Now and then the port does not take some of a turn's packets. */
+/* Sometimes the port does not take some of a turn's packets. */
 static void turn(struct world *w, struct node_qp *q, uint32_t node)
 {
 	struct packet p[LIMIT_TURN];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A simulator that has no memory left ends. */
+/* The simulator ends if it has no memory left. */
 #ifndef TESTS_SIM_MUST_H
 #define TESTS_SIM_MUST_H
 

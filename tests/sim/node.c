@@ -8,7 +8,7 @@
 #include "transport/path.h"
 #include "wire/opcode.h"
 
-#define HELD_LOOK (2 * TIME_US) /* between looks at a path without room */
+#define HELD_LOOK (2 * TIME_US) /* between two looks at a path without room */
 #define KEY_SLOTS 4096u
 
 void node_init(struct node *n, const char *name, size_t size, uint32_t qps, uint64_t seed)
@@ -214,8 +214,8 @@ static void receives_flush(struct node_qp *q)
 }
 
 /*
- * A queue pair that its path holds back looks again from time to time, unless its node's owner keeps a
- * list of them as an engine does.
+ * A queue pair that its path holds back looks again from time to time, unless its node's owner
+ * keeps a list of such queue pairs, as an engine does.
  */
 static void wait_for_path(struct node_qp *q, nanotime now)
 {
@@ -472,7 +472,7 @@ static void keep(struct node_qp *q, const struct packet *p, nanotime now)
 	node_collect(q, now);
 }
 
-/* The first kept packet that may be passed in, taken out; NULL: there is none. */
+/* Takes out the first kept packet that may be passed in; NULL: there is none. */
 static struct node_kept *kept_take(struct node_qp *q)
 {
 	for (uint32_t i = 0; i < 2; i++) {

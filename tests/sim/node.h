@@ -23,7 +23,10 @@
 #define NODE_COMPLETIONS 1024u /* not taken yet, a power of two */
 #define NODE_PAYLOAD	 4096u
 #define NODE_SRQS	 32u
-/* Packets behind gaps, of an engine for a program that is alone there (lib/lcore/moving/behind.c). */
+/*
+ * How many packets behind gaps an engine keeps for a program that is alone on it
+ * (lib/lcore/moving/behind.c).
+ */
 #define NODE_KEPT	 ((LIMIT_BEHIND - LIMIT_BEHIND_KEPT) * 16 / 21)
 
 /* A completion, and whether the receive queue caused it. */
@@ -47,7 +50,7 @@ struct node_srq {
 	struct node_receives receives;
 };
 
-/* A copy, atomic or invalidation that the core asked for and that was not made yet. */
+/* A copy, atomic or invalidation that the core requested and that was not made yet. */
 struct node_copy {
 	uint64_t ticket;
 	bool is_atomic;
@@ -58,7 +61,7 @@ struct node_copy {
 	uint8_t octets[40 + NODE_PAYLOAD]; /* a datagram includes its network header */
 };
 
-/* A packet that came before others and is kept until they have come. */
+/* A packet that arrived early and is kept until those before it have arrived. */
 struct node_kept {
 	TAILQ_ENTRY(node_kept) place; /* by PSN */
 	struct packet packet;
@@ -73,7 +76,7 @@ struct node_qp {
 	struct qp_caps caps;
 	uint32_t index;
 	nanotime deadline;
-	nanotime not_before; /* the core asked not to send before; 0: it did not */
+	nanotime not_before; /* the core asked not to send before that time; 0: it did not */
 	uint32_t events; /* since node_events_take */
 	bool flushing; /* the core asked to flush the receive queue */
 
@@ -107,8 +110,8 @@ struct node {
 	struct node_qp **qp;
 	uint32_t qps;
 	struct prng prng;
-	bool keeps; /* packets that came before others, as an engine does; otherwise it drops them */
-	uint32_t kept; /* so many of them */
+	bool keeps; /* keeps early packets, as an engine does; otherwise drops them */
+	uint32_t kept; /* how many it keeps */
 	bool parks; /* its owner resumes queue pairs that their path holds back */
 	bool delay_copies; /* copies are made by node_settle, otherwise at once */
 	bool hold_operations; /* binds and invalidations wait for node_operate */
@@ -128,7 +131,10 @@ void node_free(struct node *n);
 uint32_t node_register(struct node *n, size_t offset, size_t length, uint64_t iova, uint32_t pd,
 		       uint32_t access, uint32_t pieces);
 void node_deregister(struct node *n, uint32_t key);
-/* Binds a window as the operation says: the key before it ends; of no octets: only that. */
+/*
+ * Binds a window as the operation says. The window's previous key ends; with 0 octets there is no
+ * new one.
+ */
 void node_bind(struct node *n, const struct key_operation *o);
 
 /*
@@ -137,7 +143,7 @@ void node_bind(struct node *n, const struct key_operation *o);
  */
 uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint64_t length,
 		     uint32_t access, uint32_t qpn);
-/* The same with a descriptor of the caller's, which must outlive the window. */
+/* The same with the caller's descriptor, which must outlive the window. */
 uint32_t node_window_in(struct node *n, struct region *window, uint32_t region_key, uint64_t offset,
 			uint64_t length, uint32_t access, uint32_t qpn);
 const struct region *node_region(const struct node *n, uint32_t key);
@@ -177,12 +183,15 @@ bool node_operate(struct node_qp *q, enum work_status status, nanotime now);
  */
 bool node_next(struct node_qp *q, nanotime now, struct packet *p, uint8_t *payload);
 
-/* The packet was sent, or was not. Unreliable services need the former, too. */
+/*
+ * The packet was sent, or was not sent. Unreliable services also need to know of a packet that was
+ * sent.
+ */
 void node_sent(struct node_qp *q, const struct packet *p, nanotime now);
 void node_unsent(struct node_qp *q, const struct packet *p, nanotime now);
 void node_gather_failed(struct node_qp *q, const struct packet *p, nanotime now);
 
-/* Handles a deadline that was reached, and what the caller's loop does after any event. */
+/* Handles an expired deadline, and whatever the caller's loop does after any event. */
 void node_expire(struct node_qp *q, nanotime now);
 void node_collect(struct node_qp *q, nanotime now);
 

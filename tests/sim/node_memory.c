@@ -77,7 +77,7 @@ uint32_t node_window(struct node *n, uint32_t region_key, uint64_t offset, uint6
 	return node_window_in(n, region_new(n), region_key, offset, length, access, qpn);
 }
 
-/* The region's memory stays until node_free: a simulation ends before any grace period. */
+/* The region's memory stays until node_free, because a simulation ends before any grace period. */
 void node_deregister(struct node *n, uint32_t key)
 {
 	key_withdraw(&n->keys, key);

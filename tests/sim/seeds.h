@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many seeds a test tries. Each run of a sanitizer takes several times as long, and finds its mistakes
- * on paths, which an eighth of the seeds take, too; what only one seed in hundreds shows is a matter of
- * the build as it is shipped.
+ * How many seeds a test tries. Under a sanitizer each run takes several times as long. A sanitizer
+ * finds mistakes by the paths that a run takes, and an eighth of the seeds takes the same paths.
+ * The build as it is shipped tries all seeds, for mistakes that only one seed in hundreds shows.
  */
 #ifndef UROCE_TESTS_SIM_SEEDS_H
 #define UROCE_TESTS_SIM_SEEDS_H

@@ -19,7 +19,7 @@
 #define ACCESS_ALL                                                                              \
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | \
 	 ACCESS_FLUSH_GLOBAL)
-#define LINE_BACKLOG  (20 * TIME_US) /* of waiting frames: then the port is full */
+#define LINE_BACKLOG  (20 * TIME_US) /* time of waiting frames: then the port is full */
 #define NO_PROGRESS   (60 * TIME_S)
 #define POLLS_AT_MOST UINT64_C(2000000000)
 
@@ -33,7 +33,7 @@ struct world {
 	uint32_t pairs;
 	nanotime now;
 	nanotime wake[NODES];
-	double unsent; /* probability that the port accepts no more */
+	double unsent; /* probability that the port accepts no more frames */
 	bool lazy; /* receive requests are posted late */
 	bool ipv6;
 	struct gid gid[NODES];
@@ -248,7 +248,7 @@ static void make_keys(struct world *w)
 	}
 }
 
-/* What a node does in one poll. */
+/* The work of a node in one poll. */
 
 static void drain(struct world *w, struct node_qp *q, uint32_t node, uint32_t pair)
 {
@@ -363,7 +363,7 @@ static void programs_run(struct world *w, uint32_t node, uint32_t pair)
 	if (w->config.bench || prng_below(&w->load.prng, 2))
 		stream_post(out, w->now);
 	drain(w, q, node, pair);
-	/* Requests are left to be posted, so the program runs again. */
+	/* Requests remain to be posted, so the program runs again. */
 	if (!stream_done(out) || !stream_done(in))
 		w->wake[node] = time_earlier(w->wake[node],
 					     w->now + 1000 + prng_below(&w->load.prng, 50000));
@@ -442,7 +442,7 @@ static void step(struct world *w)
 		say_missing(w, "no progress for 60 s");
 }
 
-/* Delivers what is still on its way; then no other octet may have changed. */
+/* Delivers what is still on its way; after that no other octet may have changed. */
 static void finish(struct world *w)
 {
 	bool whole = w->load.result->broken == 0;

@@ -66,7 +66,7 @@ Test(sim, xrc_under_loss, .timeout = 300)
 	}
 }
 
-/* protocol-map 106: without a fault nothing fails, however bad the order */
+/* protocol-map 106: without a fault nothing fails, however wrong the order */
 Test(sim, reordering_and_duplication_break_nothing, .timeout = 300)
 {
 	for (uint64_t seed = 1; seed <= SEEDS(20); seed++) {
@@ -82,8 +82,8 @@ Test(sim, reordering_and_duplication_break_nothing, .timeout = 300)
 }
 
 /*
- * A READ response is overtaken by the one behind it, which counts as a loss, and by a fatal NAK,
- * after which the peer answers no more: story/nak_test.c has this message by message.
+ * A READ response is overtaken by the next one, which counts as a loss, and by a fatal NAK. After
+ * the NAK the peer answers no more: story/nak_test.c has this message by message.
  */
 Test(sim, a_nak_that_overtakes_a_repeated_response)
 {
@@ -132,7 +132,7 @@ Test(sim, memory_that_cannot_be_reached, .timeout = 300)
 	}
 }
 
-/* What a campaign found: an ACK behind a NAK that was lost, story/selective_test.c has it. */
+/* Found by a campaign: an ACK after a NAK that was lost. story/selective_test.c has it. */
 Test(sim, a_copy_that_fails_when_a_gap_has_closed)
 {
 	struct sim_config c = sim_defaults();

@@ -17,7 +17,7 @@
 #define STREAM_RECEIVES 32u
 
 struct job {
-	uint64_t pattern; /* the seed of its octets */
+	uint64_t pattern; /* the seed of the message's octets */
 	uint64_t before, after; /* atomics: the word */
 	uint32_t length;
 	uint32_t number;
@@ -79,7 +79,7 @@ struct stream {
 	struct job job[STREAM_JOBS];
 	uint32_t posted, completed; /* requests, free-running */
 	uint32_t silent; /* unsignaled requests since the last signaled one */
-	uint32_t consumer[STREAM_JOBS]; /* requests that use a receive request, in order */
+	uint32_t consumer[STREAM_JOBS]; /* receive requests that were used, in order */
 	uint32_t consumers, consumed;
 
 	struct receive receive[STREAM_RECEIVES];

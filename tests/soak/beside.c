@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside the traffic one thread registers memory, sends it through a queue pair to itself and gives it
- * back, and another one forks. A child reads what its parent registered, and changes its copy: the
- * parent's memory must not change.
+ * Beside the traffic one thread registers memory, sends it through a queue pair to itself and
+ * deregisters it. Another thread forks. The child reads the memory that its parent registered, and
+ * changes its copy: the parent's memory must not change.
  */
 #include "soak.h"
 
@@ -48,7 +48,7 @@ static uint32_t random_length(uint64_t n)
 	return 4096u * (1 + (uint32_t)(mix(n, 5) % (REGION_MOST / 4096 >> (mix(n, 6) % 8))));
 }
 
-/* False: the engine is gone, if it is. */
+/* False: the engine is gone. */
 static bool write_through(struct soak *s, struct region *r)
 {
 	struct ibv_sge sge = { (uintptr_t)r->at, r->length, r->mr->lkey };

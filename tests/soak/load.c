@@ -27,7 +27,7 @@
 
 const char *const kind_names[KINDS] = { "rc", "rc_srq", "uc", "ud", "xrc" };
 
-/* What each side says of its lanes when all that it sent is done. */
+/* What each side reports of its lanes when everything that it sent is complete. */
 struct counts {
 	uint64_t sent, counted;
 };
@@ -126,7 +126,7 @@ static struct options read_options(int argc, char **argv)
 
 /* ---- the other side ---- */
 
-/* The server speaks first, so that neither waits for room while the other one does. */
+/* The server sends first, so that the two do not both wait for room. */
 static void exchange(struct soak *s)
 {
 	size_t length = s->lane_count * sizeof(struct far_end);
@@ -147,7 +147,7 @@ static void exchange(struct soak *s)
 	free(far);
 }
 
-/* Neither sends before the other one's queue pairs are ready. */
+/* Neither sends before the other's queue pairs are ready. */
 static void barrier(struct soak *s)
 {
 	char ready = 'R';
@@ -214,7 +214,7 @@ static bool take(struct soak *s)
 	return n > 0 || m > 0;
 }
 
-/* As many operations as the rate allows, each on any lane that has room. */
+/* Starts as many operations as the rate allows, each on any lane that has room. */
 static void begin_some(struct soak *s, double *allowed, double *since)
 {
 	double now = seconds_now(), most = BURST;
@@ -231,7 +231,10 @@ static void begin_some(struct soak *s, double *allowed, double *since)
 	}
 }
 
-/* Sleeps until there is a completion, a word or an event, or it is time for something. */
+/*
+ * Sleeps until there is a completion, a word from the other program or an event, or until something
+ * is due.
+ */
 static void sleep_a_little(struct soak *s, int ms)
 {
 	struct pollfd p[3] = { { .fd = s->channel->fd, .events = POLLIN },
@@ -324,7 +327,7 @@ static enum phase next_phase(struct soak *s, enum phase phase, double end)
 	}
 }
 
-/* Until both sides have all, or one of them is gone and all that was posted ended. */
+/* Until both sides have everything, or one of them is gone and all that was posted has ended. */
 static void load(struct soak *s)
 {
 	double start = seconds_now(), since = start, looked = start, allowed = 0, drained = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other program. They meet at a UNIX socket, which lies in a folder: engines in different network
- * namespaces are no obstacle. Its end says that the other program is gone.
+ * The other program. The two meet at a UNIX socket in a folder, so engines may be in different
+ * network namespaces. The end of the socket tells that the other program is gone.
  */
 #include "soak.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MEET_S 120
-#define TELL_S 60 /* from a request that fails until it shows why */
+#define TELL_S 60 /* from a failed request until its cause shows */
 
 static int mate = -1;
 
@@ -91,7 +91,7 @@ void mate_hear(struct soak *s, void *what, size_t length)
 	}
 }
 
-/* The events of the device: of those that matter only one can come. */
+/* The events of the device: only one of those that matter can occur. */
 static void look_at_device(struct soak *s)
 {
 	struct ibv_async_event event;
@@ -130,7 +130,7 @@ void engine_must_be_gone(struct soak *s, const char *what, int error)
 		die("%s: %s: %s", s->o.name, what, strerror(error));
 }
 
-/* What the other side says otherwise does not matter any more: this ends in one way or the other. */
+/* From here on it does not matter what else the other side says: the run ends either way. */
 void mate_must_be_lost(struct soak *s, const struct lane *l, const char *what)
 {
 	bool is_text = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of a program: made, connected, destroyed. */
+/* The objects of a program: making, connecting and destroying them. */
 #include "soak.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static void *need(void *object, const char *what)
 	return object;
 }
 
-/* Pages of their own, which can be promoted. */
+/* Separate pages, which can be promoted. */
 static uint8_t *pages(size_t length)
 {
 	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -104,7 +104,7 @@ static void make_qps(struct soak *s, struct lane *l)
 		l->target = need(ibv_create_qp_ex(s->context, &target), "an XRC target");
 }
 
-/* The first of some lanes makes the region for all of them. */
+/* The first lane of a group makes the region for all of the group. */
 static void give_memory(struct soak *s, struct lane *l)
 {
 	size_t length = (size_t)LANES_OF_REGION * LANE_OCTETS;
@@ -181,8 +181,9 @@ void objects_make(struct soak *s)
 /* ---- connected ---- */
 
 /*
- * The number of a queue pair whose program was killed is given again while its peer still tries to
- * reach it. Until that one ends it refuses a connection of another user's (docs/security.md).
+ * The number of a queue pair whose program was killed may be used again while its peer still tries
+ * to reach it. Until the peer's queue pair ends, it refuses a connection of another user's
+ * (docs/security.md).
  */
 static void modify(const struct soak *s, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -303,7 +304,7 @@ void loop_connect(struct soak *s, struct ibv_qp *qp, struct ibv_qp *to)
 
 /* ---- destroyed ---- */
 
-/* Behind an engine's end objects are the library's alone. */
+/* After the engine has ended, objects exist in the library only. */
 static void must(struct soak *s, int error, const char *what)
 {
 	if (error != 0)

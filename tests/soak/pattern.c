@@ -23,7 +23,7 @@ uint32_t random_below(struct soak *s, uint32_t n)
 	return (uint32_t)((random_next(s) >> 32) * n >> 32);
 }
 
-/* Word `i` of a message: no two words of any two messages are the same, but by chance. */
+/* Word `i` of a message: the words of any two messages differ, except by chance. */
 static uint64_t word(uint64_t base, uint32_t i)
 {
 	return mix(base, i + 1);
@@ -81,13 +81,13 @@ uint32_t message_length(const struct lane *l, uint64_t key, uint64_t number)
 	}
 }
 
-/* Targets with an SRQ say nothing of the order in which its receives are used: they get no WRITEs. */
+/* Targets with an SRQ do not fix the order in which its receives are used: they get no WRITEs. */
 bool message_is_written(const struct lane *l, uint64_t key, uint64_t number)
 {
 	return (l->kind == KIND_RC || l->kind == KIND_UC) && mix(key ^ 2, number) % 4 == 0;
 }
 
-/* Messages that can be lost say which one they are; so does each that is written. */
+/* Messages that can be lost carry their number; so does each message that is written. */
 bool message_has_number(const struct lane *l, uint64_t key, uint64_t number)
 {
 	return l->kind == KIND_UC || l->kind == KIND_UD || message_is_written(l, key, number) ||

@@ -8,7 +8,7 @@ import time
 import rig as rigs
 from rig import ADDRESS, Rig, wait_until
 
-# What engine b of a bad wire sends and receives.
+# What engine b of a bad wire does to frames that it sends and receives.
 BAD = "drop=0.005,duplicate=0.002,reorder=0.01,corrupt=0.001"
 PROGRAMS = ("tests/soak/soak-load", "tests/unit/verbs/every-verb", "tests/perf/connections")
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define OF_POOL	   (UINT64_C(1) << 63)
-#define LATER_MOST 4000u /* messages behind the one that came */
-#define LATE_MOST  (20u * RING) /* ... before it, where packets come twice or late */
-#define TRIES	   100 /* of 1 ms, for a copy that is under way */
+#define LATER_MOST 4000u /* messages after the one that arrived */
+#define LATE_MOST  (20u * RING) /* ... before it, if packets arrive twice or late */
+#define TRIES	   100 /* times 1 ms, for a copy that is under way */
 
 static bool can_be_lost(const struct lane *l)
 {
@@ -68,8 +68,9 @@ void receives_post(struct soak *s)
 /* ---- which message it is ---- */
 
 /*
- * What comes late or twice is checked, but not counted as the next one. UC takes the first packet of
- * a message with any PSN (docs/protocol-map.md, 172), so what the network repeats comes twice.
+ * A message that arrives late or twice is checked, but does not count as the next one. UC accepts
+ * the first packet of a message with any PSN (docs/protocol-map.md, 172), so a message that the
+ * network repeats arrives twice.
  */
 static void unreliable_came(struct soak *s, struct lane *l, uint64_t n)
 {
@@ -115,7 +116,7 @@ static uint64_t number_of(struct soak *s, struct lane *l, const struct ibv_wc *w
 
 /* ---- its octets ---- */
 
-/* Whether octets of message `other`, if it is written there, begin at this octet. */
+/* Whether octets of message `other` begin at this octet, if that message is written there. */
 static bool begins(const struct lane *l, uint64_t other, uint32_t octet, const uint8_t *place)
 {
 	uint32_t length;
@@ -129,7 +130,7 @@ static bool begins(const struct lane *l, uint64_t other, uint32_t octet, const u
 	return pattern_differs(place + octet, l->far_key, other, octet, length) == length;
 }
 
-/* Another message of an unreliable lane came to the same place. */
+/* Another message of an unreliable lane was written to the same place. */
 static bool is_of_another(const struct soak *s, const struct lane *l, uint64_t n, uint32_t octet,
 			  const uint8_t *place)
 {

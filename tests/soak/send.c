@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a lane sends. Each operation has a slot until it is done. A lane's work requests complete in
- * the order in which they were posted, each once: their ids are their numbers.
+ * What a lane sends. Each operation has a slot until it is complete. Each work request of a lane
+ * completes once, in the order of posting: its id is its number.
  */
 #include "soak.h"
 

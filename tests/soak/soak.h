@@ -32,9 +32,9 @@ extern const char *const kind_names[KINDS];
 #define GRH	    40u
 #define SLOT_OCTETS (LONGEST + 4096u) /* a receive of a datagram begins with the GRH */
 #define INLINE_MOST 64u
-#define STALL_S	    180 /* without a completion of what was posted */
-#define LOST_S	    60 /* for the end of all that was posted when the other side is gone */
-#define RETRY_TIME  18 /* 1.07 s, eight times: an interface that goes down comes back by then */
+#define STALL_S	    180 /* seconds without a completion although work was posted */
+#define LOST_S	    60 /* seconds for the end of all that was posted when the other side is gone */
+#define RETRY_TIME  18 /* 1.07 s, eight times: an interface that goes down is back by then */
 #define QKEY	    0x11111111u
 
 /* The memory of a lane; so many have one region. */
@@ -89,13 +89,13 @@ struct lane {
 	uint64_t asked, answered; /* work requests */
 	uint64_t sent; /* messages */
 	uint64_t counted; /* atomics */
-	double since; /* the last completion, or the first operation behind it */
+	double since; /* the last completion, or the first operation after it */
 	struct flight flight[SLOTS];
 	/* Receiving. */
 	uint64_t taken; /* receives of its own that completed */
 	uint64_t expected; /* the number of the next message, of those that are not lost */
-	uint64_t seen; /* of UC and UD: which of the last 64 numbers below `expected` came */
-	uint64_t far_sent, far_counted; /* what the other side says at its end */
+	uint64_t seen; /* of UC and UD: which of the last 64 numbers below `expected` arrived */
+	uint64_t far_sent, far_counted; /* what the other side reports at its end */
 };
 
 struct options {
@@ -176,9 +176,9 @@ void mate_meet(struct soak *s);
 void mate_tell(struct soak *s, const void *what, size_t length);
 void mate_hear(struct soak *s, void *what, size_t length);
 int mate_socket(void);
-/* A word of the other side, 0 if there is none; sets `lost` if it or an engine is gone. */
+/* A word from the other side, 0 if there is none; sets `lost` if it or an engine is gone. */
 char mate_word(struct soak *s);
-/* A request failed: either something is lost, which shows soon, or this is the end. */
+/* A request failed: either something is lost, which shows soon, or the run ends. */
 void mate_must_be_lost(struct soak *s, const struct lane *l, const char *what);
 /* A call failed that fails only if this side's engine is gone. */
 void engine_must_be_gone(struct soak *s, const char *what, int error);

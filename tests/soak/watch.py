@@ -21,9 +21,9 @@ METRICS = (
     ("mappings", "mappings", 64, 64),
     ("threads", "threads", 2, 2),
 )
-LONG = 9  # rests of a run that has thirds
+LONG = 9  # rests of a run that can be divided into thirds
 REST_S = 120  # for the end of all objects
-SETTLE_S = 120  # for what is given back behind them
+SETTLE_S = 120  # for memory that is given back after the objects
 
 
 def held(place, side, pid):

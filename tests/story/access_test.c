@@ -186,8 +186,8 @@ Test(access, packets_of_strangers_are_dropped)
 }
 
 /*
- * Packets that end a connection or slow it down take effect only from the peer's address.
- * hostile H-44: forged NAKs; H-58: endless notifications; H-59: notifications from strangers.
+ * Only packets from the peer's address can end a connection or slow it down. hostile H-44: forged
+ * NAKs; H-58: endless notifications; H-59: notifications from strangers.
  */
 Test(access, a_stranger_neither_ends_nor_slows_a_connection)
 {

@@ -219,9 +219,8 @@ Test(acknowledge, copies_under_way_are_not_acknowledged)
 
 /* protocol-map 40, 184: the window closes before the packet that would have asked is sent */
 /*
- * The window has a minimum: however many notifications come, a message gets through without a
- * timer.
- * hostile H-58: endless notifications.
+ * The window has a minimum: however many notifications arrive, a message gets through without a
+ * timer. hostile H-58: endless notifications.
  */
 Test(acknowledge, notifications_without_end_do_not_stop_a_sender)
 {

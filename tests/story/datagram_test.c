@@ -220,7 +220,7 @@ Test(datagram, a_receive_completes_after_its_copy)
 	expect_state(b, QP_STATE_ERR);
 }
 
-/* The sender asks for checksums, and the receiver is told. */
+/* The sender asks for checksums, and the receiver is told of them. */
 Test(datagram, checksums_are_carried)
 {
 	ud();

@@ -280,7 +280,7 @@ Test(flush, inside_a_message_it_is_out_of_sequence)
 	}
 }
 
-/* What a program may not ask for. */
+/* Requests that a program may not post. */
 Test(flush, a_request_without_type_or_level_is_a_local_error)
 {
 	static const struct {

@@ -124,7 +124,7 @@ Test(frame, invalid_tso_requests_are_local_errors)
 	expect_tso(rows, ARRAY_SIZE(rows));
 }
 
-/* A client wrote a header length beyond its slot. */
+/* A program wrote a header length that exceeds its slot. */
 Test(frame, a_tso_header_lies_inside_the_slot)
 {
 	struct send_work w = {
@@ -159,7 +159,7 @@ Test(frame, immediate_data_is_not_carried)
 	expect_completion(a, 1, STATUS_LOC_QP_OP_ERR);
 }
 
-/* A frame that its sender may not send: only its request fails, and later ones are flushed. */
+/* A frame that its sender may not send: its request fails, and later requests are flushed. */
 Test(frame, one_that_is_refused_fails_in_its_turn)
 {
 	struct qp_attributes none = { 0 };

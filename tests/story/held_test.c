@@ -53,7 +53,7 @@ Test(held, the_window_of_the_path_bounds_what_is_on_its_way)
 	expect_same(b, LANDS, a, 0, 6 * MTU);
 }
 
-/* A READ counts with the octets of its response, and asks for what there is room for. */
+/* A READ counts with the octets of its response, and requests only as many as there is room for. */
 Test(held, a_read_asks_for_what_the_path_has_room_for)
 {
 	begin(4);
@@ -66,7 +66,10 @@ Test(held, a_read_asks_for_what_the_path_has_room_for)
 	cr_assert_eq(path.flying, 0);
 }
 
-/* Others have a window's worth on their way: this one waits, but acknowledges what it receives. */
+/*
+ * Other queue pairs have a window's worth under way: this one waits, but acknowledges what it
+ * receives.
+ */
 Test(held, replies_are_not_held_back)
 {
 	begin(4);
@@ -84,7 +87,10 @@ Test(held, replies_are_not_held_back)
 	pass(a, "RC SEND ONLY", A_PSN);
 }
 
-/* The queue pair that waited first goes first: others are held back meanwhile, even if there is room. */
+/*
+ * The queue pair that waited first goes first: meanwhile others are held back, even if there is
+ * room.
+ */
 Test(held, who_comes_later_waits_behind)
 {
 	begin(4);
@@ -114,7 +120,7 @@ Test(held, a_queue_pair_that_fails_waits_no_more)
 	cr_assert_not(qp_is_held(a->q->core));
 }
 
-/* Lost packets do not count as under way: a loss does not close the path for others. */
+/* Lost packets do not count as under way: a loss does not close the path for other queue pairs. */
 Test(held, a_loss_gives_its_room_back)
 {
 	begin(4);
@@ -133,7 +139,7 @@ Test(held, a_loss_gives_its_room_back)
 	cr_assert_eq(path.flying, 0);
 }
 
-/* Lets the time pass until `until`. Returns the packets that left, none of which arrives. */
+/* Lets the time pass until `until`. Returns how many packets left; none of them arrives. */
 static uint32_t lose_all(nanotime until)
 {
 	uint32_t sent = 0;
@@ -148,7 +154,10 @@ static uint32_t lose_all(nanotime until)
 	return sent;
 }
 
-/* Others wait for a peer that is gone, each until its timer fires: this one finds out beside them. */
+/*
+ * Other queue pairs wait for a peer that is gone, each until its timer fires. This one finds out at
+ * the same time as they do.
+ */
 Test(held, nobody_waits_for_turns_on_a_silent_path)
 {
 	begin(4);
@@ -166,7 +175,7 @@ Test(held, nobody_waits_for_turns_on_a_silent_path)
 	cr_assert_eq(path.held, 1);
 }
 
-/* The retries are those of a queue pair alone, whether it is held between them or not. */
+/* A queue pair has the same number of retries whether it is held between them or not. */
 Test(held, its_retries_do_not_wait_for_turns_on_a_silent_path)
 {
 	begin(4);
@@ -237,7 +246,10 @@ Test(held, who_is_not_answered_keeps_no_room)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* No queue pair is answered, and no timer fires: the path must stay free for those that will be. */
+/*
+ * No queue pair is answered, and no timer fires: the path must stay free for queue pairs that will
+ * be answered.
+ */
 Test(held, a_silent_path_is_given_up)
 {
 	begin(4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A long way, to a peer that acknowledges selectively: more packets are under way than LIMIT_WINDOW. What the peer
- * holds reaches further than one selection.
+ * A path with a long round trip, to a peer that acknowledges selectively. More packets are under
+ * way than LIMIT_WINDOW. The packets that the peer holds reach further than one selection.
  */
 #include "story/story_sides.h"
 #include "transport/qp.h"
@@ -44,7 +44,7 @@ static uint32_t packets_in_a_row(void)
 	return n;
 }
 
-/* So many packets are sent before anything is acknowledged, of messages of 16 packets each. */
+/* Sends that many packets, of messages of 16 packets each, before any is acknowledged. */
 static uint32_t window_of(uint32_t max_send_wr, nanotime trip, bool selective)
 {
 	uint32_t n;
@@ -68,7 +68,7 @@ Test(long_way, has_as_large_a_window_as_the_queue_allows)
 	cr_expect_eq(window_of(16, LONG, true), LIMIT_WINDOW);
 }
 
-/* `lost` of many WRITEs are lost, the others arrive; b has told nothing yet. */
+/* `lost` of many WRITEs are lost, the others arrive; b has not reported anything yet. */
 static void lose_some(uint32_t count, const uint32_t lost[])
 {
 	story(.max_send_wr = MANY, .recovery = true, .selective = true);
@@ -101,7 +101,10 @@ Test(long_way, news_that_are_far_apart_take_two_selections)
 	expect_silence(b);
 }
 
-/* The next packet of a arrives, unless it is one of these for the first time, and what b answers arrives. */
+/*
+ * The next packet of a arrives, unless it is one of these for the first time; then the answer of b
+ * arrives.
+ */
 static bool step(uint32_t count, const uint32_t lost[])
 {
 	bool drop = false;
@@ -131,7 +134,7 @@ Test(long_way, only_what_is_missing_is_sent_again)
 	cr_expect_eq(way.events[PATH_AGAIN], ARRAY_SIZE(lost));
 }
 
-/* The gap has been known for long: a NAK, which other peers need, says nothing new. */
+/* The gap has been known for long: a NAK, which other peers need, adds nothing. */
 Test(long_way, a_nak_for_a_gap_that_was_told_changes_nothing)
 {
 	lose_some(1, (uint32_t[]){ 0 });
@@ -163,7 +166,10 @@ Test(long_way, a_nak_is_not_the_end_of_the_news)
 	expect_silence(b);
 }
 
-/* A receiver without room for packets behind a gap drops them, and sends a NAK like other makes. */
+/*
+ * A receiver without room for packets behind a gap drops them, and sends a NAK as other
+ * implementations do.
+ */
 Test(long_way, a_peer_without_room_goes_back)
 {
 	story(.recovery = true, .selective = true);
@@ -192,7 +198,10 @@ static void answer(uint8_t opcode, uint32_t psn, uint64_t first)
 					  .selection = { first } });
 }
 
-/* A queue is seen before a round trip is over, also where something is always being sent again. */
+/*
+ * A growing queue is noticed within a round trip, even if packets are being sent again all the
+ * time.
+ */
 Test(long_way, has_several_samples_of_a_round_trip)
 {
 	uint64_t before;

@@ -55,7 +55,10 @@ Test(mark, so_is_a_marked_response)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* hostile H-58: the time between two of them has passed at its last nanosecond, not before. */
+/*
+ * hostile H-58: a second notification may follow at the last nanosecond of the interval, not
+ * before.
+ */
 Test(mark, one_notification_in_its_time)
 {
 	static const struct {
@@ -89,7 +92,7 @@ Test(mark, what_says_that_it_understands_marks_is_not_marked)
 	expect_silence(b);
 }
 
-/* hostile H-58: marks that are to make us send. */
+/* hostile H-58: marks that try to make the engine send notifications. */
 Test(mark, a_notification_causes_none)
 {
 	struct packet cnp = {
@@ -112,7 +115,7 @@ Test(mark, nor_does_an_acknowledgement)
 	expect_silence(a);
 }
 
-/* hostile H-58: marks that are to make us send. */
+/* hostile H-58: marks that try to make the engine send notifications. */
 Test(mark, a_packet_that_is_not_the_connections_causes_none)
 {
 	struct packet p = { .opcode = OPCODE(SERVICE_RC, OPB_WRITE_ONLY),

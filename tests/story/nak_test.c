@@ -192,7 +192,7 @@ Test(nak, missing_receive_memory_is_a_remote_operation_error)
 	expect_completion(a, 2, STATUS_WR_FLUSH_ERR);
 }
 
-/* The NAK may be lost: an ACK behind it would say that the octets are there. */
+/* The NAK may be lost: an ACK after it would say that the octets are in memory. */
 Test(nak, nothing_is_acknowledged_behind_a_copy_that_failed)
 {
 	story(.delay_copies = true);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Losses cost round trips: probes, what was overtaken, what waits behind a gap. A round trip is 20 us. */
+/*
+ * Losses cost round trips only: probes, overtaken packets, packets that wait behind a gap. A round
+ * trip is 20 us.
+ */
 #include "story/story.h"
 #include "transport/path.h"
 #include "transport/qp.h"
 
-#define PATIENCE us(LIMIT_PROBE_MIN_US) /* of 20 us: two round trips are not longer */
+#define PATIENCE us(LIMIT_PROBE_MIN_US) /* times 20 us: two round trips are not longer */
 #define WINDOW	 us(LIMIT_REORDER_US) /* in which packets may still change places */
 
 /* protocol-map 105 */
@@ -94,8 +97,8 @@ Test(recovery, a_lost_nak_costs_round_trips)
 }
 
 /*
- * A peer that drops what is behind a gap: exactly the probe is acknowledged, so what was sent before it
- * did not arrive either.
+ * A peer that drops packets behind a gap. The acknowledgement is for the probe alone, so the
+ * packets before the probe did not arrive either.
  */
 Test(recovery, what_was_sent_before_an_answered_probe_is_lost)
 {
@@ -133,7 +136,7 @@ Test(recovery, a_needless_probe_sends_nothing_else_again)
 		expect_completion(a, 1 + i, STATUS_SUCCESS);
 }
 
-/* Another queue pair of the path has asked. If nobody answers, this one asks. */
+/* Another queue pair of the path has probed. If there is no answer, this one probes. */
 Test(recovery, another_queue_pairs_probe_is_waited_for)
 {
 	story(.recovery = true);
@@ -169,7 +172,7 @@ Test(recovery, an_answered_probe_is_told_to_the_path)
 		     ms(1000) + PATIENCE, "... but this one");
 }
 
-/* What is acknowledged though nobody probed ends the doubt in the path, also without a sample. */
+/* An acknowledgement without a probe ends the doubt about the path, even if it gives no sample. */
 Test(recovery, an_answer_without_a_probe_ends_doubt)
 {
 	struct path *path;
@@ -189,7 +192,7 @@ Test(recovery, an_answer_without_a_probe_ends_doubt)
 	cr_expect_eq(path->doubt, 0);
 }
 
-/* A repetition that is lost, too: probes go on. */
+/* The repetition is lost, too: probes go on. */
 Test(recovery, a_lost_repetition_costs_round_trips)
 {
 	story(.recovery = true);
@@ -208,7 +211,10 @@ Test(recovery, a_lost_repetition_costs_round_trips)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* A host that is late now and then may answer so late, but what is known to be lost does not wait for that. */
+/*
+ * A host that is sometimes late may answer that late. But a packet that is known to be lost does
+ * not wait for that.
+ */
 Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
 {
 	static struct path late;
@@ -230,7 +236,7 @@ Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
 	inject(a, OPB_ACK, A_PSN, .syndrome = 0x60, .msn = 0);
 	lose(a, "RC WRITE ONLY", A_PSN);
 	lose(a, "RC WRITE ONLY", A_PSN + 1);
-	/* twice as long, as a probe had to ask */
+	/* twice as long, because a probe was needed */
 	at(us(500) + PATIENCE + 2 * (PATIENCE + ROUND_TRIP / 2));
 	pass(a, "RC WRITE ONLY", A_PSN);
 	exchange();
@@ -240,7 +246,7 @@ Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* protocol-map 59: what only changed places is not asked for again */
+/* protocol-map 59: packets that only changed places are not requested again */
 Test(recovery, packets_that_change_places_are_not_sent_again)
 {
 	struct packet first;
@@ -263,7 +269,10 @@ Test(recovery, packets_that_change_places_are_not_sent_again)
 		expect_completion(a, 1 + i, STATUS_SUCCESS);
 }
 
-/* protocol-map 111, 113: a READ with a hole asks for the rest of it again, and keeps what came */
+/*
+ * protocol-map 111, 113: a READ with a hole requests the rest of it again, and keeps what has
+ * arrived
+ */
 Test(recovery, a_read_with_a_hole)
 {
 	story(.recovery = true);
@@ -299,7 +308,7 @@ Test(recovery, an_atomic_is_replayed)
 	cr_assert_eq(word(b, LANDS), 42);
 }
 
-/* protocol-map 84, 111: an atomic's answer that comes before a READ's waits for it */
+/* protocol-map 84, 111: an atomic's answer that arrives before a READ's waits for it */
 Test(recovery, responses_change_places)
 {
 	struct packet read;
@@ -339,7 +348,7 @@ Test(recovery, across_the_wrap)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* protocol-map 96, 99: nobody probes during an RNR wait */
+/* protocol-map 96, 99: no probe is sent during an RNR wait */
 Test(recovery, an_rnr_wait_is_waited_for)
 {
 	story(.recovery = true);

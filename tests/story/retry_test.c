@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "story/story.h"
 
-#define TIMEOUT us(4195) /* 4.096 us * 2^10 = 4.194304 ms, and a little */
+#define TIMEOUT us(4195) /* slightly more than 4.096 us * 2^10 = 4.194304 ms */
 
 /* protocol-map 103, 105 */
 Test(retry, a_retry_comes_at_the_timeout_and_not_before)

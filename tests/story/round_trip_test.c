@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a queue pair tells its path of the round trip. */
+/* What a queue pair tells its path about round trips. */
 #include "story/story.h"
 #include "transport/path.h"
 
@@ -34,7 +34,7 @@ Test(round_trip, of_one_packet_at_a_time_that_asks)
 	at(us(10));
 	pass(a, "RC WRITE MIDDLE", A_PSN + 1);
 	at(us(20));
-	pass(a, "RC WRITE LAST", A_PSN + 2); /* the first that asks */
+	pass(a, "RC WRITE LAST", A_PSN + 2); /* the first packet that requests an acknowledgement */
 	post(a, .wr_id = 2, .opcode = WORK_SEND, .length = 10);
 	at(us(25));
 	pass(a, "RC SEND ONLY", A_PSN + 3);
@@ -57,7 +57,7 @@ Test(round_trip, of_a_read_ends_with_its_first_response)
 	cr_assert_eq(path_srtt(&path), us(15));
 }
 
-/* Karn: nobody knows which of the two was acknowledged. */
+/* Karn: it is not known which of the two was acknowledged. */
 Test(round_trip, is_not_taken_from_a_packet_that_was_sent_again)
 {
 	begin();
@@ -72,8 +72,9 @@ Test(round_trip, is_not_taken_from_a_packet_that_was_sent_again)
 }
 
 /*
- * ... but while nothing is known, a round trip that is longer than the wait for a probe is measured from
- * the first time: otherwise each packet of it would be probed for, and none measured.
+ * ... but before the first sample, a round trip that is longer than the wait for a probe is
+ * measured from the first transmission. Otherwise each packet would be probed for, and none
+ * measured.
  */
 Test(round_trip, is_learned_though_it_is_longer_than_the_first_wait)
 {
@@ -94,7 +95,7 @@ Test(round_trip, is_learned_though_it_is_longer_than_the_first_wait)
 	cr_expect_eq(path.events[PATH_PROBE], 1, "patience is known");
 }
 
-/* ... and the acknowledgement of a later one waited for the one that was lost. */
+/* ... and the acknowledgement of a later packet waited for the packet that was lost. */
 Test(round_trip, is_not_taken_behind_a_loss)
 {
 	begin();
@@ -115,7 +116,7 @@ Test(round_trip, is_not_taken_behind_a_loss)
 	cr_assert_eq(path.samples, 2, "the next one is measured again");
 }
 
-/* A frame that the port took late was not on its way before. */
+/* A frame that the port took late was not under way before. */
 Test(round_trip, begins_when_the_packet_leaves)
 {
 	struct packet p;
@@ -148,7 +149,10 @@ Test(round_trip, of_one_path_is_not_told_to_the_next)
 	cr_assert_eq(other.samples, 1);
 }
 
-/* An lcore looks at the clock once a poll: what left and was answered within one took no known time. */
+/*
+ * An lcore reads the clock once a poll. If a packet left and was answered within one poll, its
+ * round trip is not known.
+ */
 Test(round_trip, is_not_known_if_the_answer_came_within_the_same_poll)
 {
 	begin();
@@ -160,8 +164,8 @@ Test(round_trip, is_not_known_if_the_answer_came_within_the_same_poll)
 }
 
 /*
- * The first packets of a long message wait for the next ones, which the port has no time for. None of them
- * asks for an acknowledgement, so the silence says nothing.
+ * The first packets of a long message wait for the next ones, which the port does not take yet.
+ * None of them requests an acknowledgement, so the lack of answers means nothing.
  */
 Test(round_trip, has_no_probe_for_what_nobody_asked_for)
 {
@@ -179,7 +183,7 @@ Test(round_trip, has_no_probe_for_what_nobody_asked_for)
 	cr_assert_eq(path.events[PATH_PROBE], 1, "the last one asked");
 }
 
-/* While frames wait for the port, neither the program's timer runs nor the probe's. */
+/* While frames wait for the port, neither the retransmission timer nor the timer of probes runs. */
 Test(round_trip, does_not_go_on_while_packets_wait_for_the_port)
 {
 	nanotime before;
@@ -199,7 +203,7 @@ Test(round_trip, does_not_go_on_while_packets_wait_for_the_port)
 	cr_assert_eq(qp_deadline(a->q->core), before + ms(7));
 }
 
-/* What a path counts: each kind of loss where it is found. */
+/* A path counts each kind of loss where it is found. */
 Test(round_trip, losses_are_counted_by_how_they_are_found)
 {
 	begin();
@@ -226,7 +230,10 @@ Test(round_trip, losses_are_counted_by_how_they_are_found)
 	cr_expect_eq(path.events[PATH_OVERTAKEN], 0);
 }
 
-/* docs/wire-extensions.md: each packet says how late its sender's lcore is, and so does an acknowledgement. */
+/*
+ * docs/wire-extensions.md: each packet tells how late its sender's lcore is, and so does an
+ * acknowledgement.
+ */
 Test(round_trip, a_peer_says_how_late_it_is)
 {
 	static struct late late;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selective acknowledgement between two uroce (docs/wire-extensions.md). A round trip is 20 us. */
+/*
+ * Selective acknowledgement between two uroce engines (docs/wire-extensions.md). A round trip is 20
+ * us.
+ */
 #include "story/story.h"
 #include "transport/qp.h"
 
@@ -7,7 +10,7 @@
 #define WINDOW	 us(LIMIT_REORDER_US)
 #define RNR_12	 (SYNDROME_RNR | 12) /* 0.64 ms */
 
-/* Two WRITEs. b has the second, and a knows it. */
+/* Two WRITEs. b has received the second one, and a knows it. */
 static void lose_the_first_of_two(void)
 {
 	story(.recovery = true, .selective = true);
@@ -20,7 +23,7 @@ static void lose_the_first_of_two(void)
 
 static const uint32_t wraps[] = { A_PSN, 0xfffffe };
 
-/* The next packet of `a`, which comes much later; its payload is kept in `payload`. */
+/* The next packet of `a`, which arrives much later; its payload is kept in `payload`. */
 static struct packet delay(uint32_t psn, uint8_t payload[8])
 {
 	struct packet late = *expect_packet(a, "RC WRITE ONLY", psn);
@@ -62,7 +65,7 @@ Test(selective, what_is_missing_is_sent_again_and_nothing_else)
 	}
 }
 
-/* Losses of one window are one event for the path, also if they are found one after the other. */
+/* Losses of one window are one event for the path, even if they are found one after the other. */
 Test(selective, losses_of_a_window_shrink_it_once)
 {
 	uint8_t payload[8];
@@ -90,8 +93,8 @@ Test(selective, losses_of_a_window_shrink_it_once)
 }
 
 /*
- * The peer said that it has a packet, and has acknowledged what is before it alone: it is asked for
- * again, as its acknowledgement may be lost.
+ * The peer has reported a packet, but then acknowledged only the packets before it. An
+ * acknowledgement is requested again, because the peer's may be lost.
  */
 Test(selective, what_the_peer_holds_is_probed_for)
 {
@@ -108,8 +111,8 @@ Test(selective, what_the_peer_holds_is_probed_for)
 }
 
 /*
- * A gap has closed, and that is to be said, when a copy fails. The NAK may be lost: an ACK behind it
- * would say that all octets are there.
+ * A gap has closed, which is to be acknowledged, when a copy fails. The NAK may be lost: an ACK
+ * after it would say that all octets are in memory.
  */
 Test(selective, nothing_is_acknowledged_behind_a_copy_that_failed)
 {
@@ -129,7 +132,7 @@ Test(selective, nothing_is_acknowledged_behind_a_copy_that_failed)
 	expect_silence(b);
 }
 
-/* A repetition that is lost is noticed when something newer than it has come. */
+/* The loss of a repetition is noticed when something newer than it has arrived. */
 Test(selective, a_lost_repetition_is_noticed)
 {
 	lose_the_first_of_two();
@@ -145,7 +148,10 @@ Test(selective, a_lost_repetition_is_noticed)
 	expect_written(3);
 }
 
-/* The peer executes nothing behind a READ that it does not have, so all would wait for a probe. */
+/*
+ * The peer executes nothing after a READ that it has not received, so all later requests would wait
+ * for a probe.
+ */
 Test(selective, a_lost_request_of_a_read_is_noticed)
 {
 	story(.recovery = true, .selective = true);
@@ -167,7 +173,7 @@ Test(selective, a_lost_request_of_a_read_is_noticed)
 	expect_same(a, 0, b, LANDS, 8 * MTU);
 }
 
-/* Only the responses that are missing are asked for. */
+/* Only the missing responses are requested. */
 Test(selective, a_read_with_two_holes)
 {
 	story(.recovery = true, .selective = true);
@@ -183,7 +189,7 @@ Test(selective, a_read_with_two_holes)
 	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
 	expect_silence(a);
 	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
-	at(2 * WINDOW); /* what overtook the second hole came later */
+	at(2 * WINDOW); /* the packets that overtook the second hole arrived later */
 	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 3)->dma_length, MTU);
 	expect_silence(a);
 	exchange();
@@ -193,8 +199,8 @@ Test(selective, a_read_with_two_holes)
 }
 
 /*
- * The request itself may have been lost: to the peer each piece of it would be a READ of its own, and it
- * takes one at a time. Found by a campaign.
+ * The request itself may have been lost. Then the peer would take each piece of it for a READ of
+ * its own, and it accepts one at a time. Found by a campaign.
  */
 Test(selective, a_read_that_may_not_have_arrived_is_asked_for_whole)
 {
@@ -212,7 +218,10 @@ Test(selective, a_read_that_may_not_have_arrived_is_asked_for_whole)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* One response that waits behind the first says that the request arrived: only the rest is missing. */
+/*
+ * One response that waits behind the first shows that the request arrived: only the rest is
+ * missing.
+ */
 Test(selective, a_read_that_was_answered_is_asked_for_in_pieces)
 {
 	story(.recovery = true, .selective = true, .max_rd_atomic = 1, .max_dest_rd_atomic = 1);
@@ -232,7 +241,7 @@ Test(selective, a_read_that_was_answered_is_asked_for_in_pieces)
 	expect_same(a, 0, b, LANDS, 4 * MTU);
 }
 
-/* protocol-map 88: parts of a READ that are asked for at once are answered one after the other */
+/* protocol-map 88: parts of a READ that are requested at once are answered one after the other */
 Test(selective, parts_of_a_read)
 {
 	story(.recovery = true, .selective = true);
@@ -254,8 +263,9 @@ Test(selective, parts_of_a_read)
 }
 
 /*
- * The responses that were missing had only been overtaken: the peer has all of them, and sends its next READ
- * while the part that it asked for is still owed. Found with fio's READs, one outstanding, on a busy machine.
+ * The missing responses were only overtaken: the initiator now has all of them, and sends its next
+ * READ while the part that it requested again is still owed. Found with fio's READs, one
+ * outstanding, on a busy machine.
  */
 Test(selective, a_part_that_is_not_needed_any_more_takes_no_room)
 {
@@ -273,7 +283,7 @@ Test(selective, a_part_that_is_not_needed_any_more_takes_no_room)
 	expect_silence(b);
 }
 
-/* An atomic waits behind the gap with the rest, and is executed once. */
+/* An atomic waits behind the gap with the other packets, and is executed once. */
 Test(selective, an_atomic_behind_a_gap)
 {
 	story(.recovery = true, .selective = true);
@@ -316,7 +326,7 @@ Test(selective, nobody_else_is_sent_any)
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
 }
 
-/* The first packets of both say it, and RESET forgets it. */
+/* The first packets of both sides announce it, and RESET forgets it. */
 Test(selective, the_peers_say_so_to_each_other)
 {
 	story(.recovery = true, .negotiates = true);
@@ -343,7 +353,7 @@ Test(selective, a_forged_bit_delays_a_nak)
 	expect_selection(b, A_PSN + 1, 1, (uint32_t[]){ A_PSN + 2 });
 	at(us(LIMIT_SELECTIVE_NAK_US));
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN + 1, 1);
-	/* A packet that failed a check says nothing. */
+	/* The bit of a packet that failed a check is ignored. */
 	connect_again(b);
 	inject(b, OPB_WRITE_ONLY, A_PSN + 3, .selective = true);
 	expect_silence(b);
@@ -351,7 +361,7 @@ Test(selective, a_forged_bit_delays_a_nak)
 	expect_nak(b, SYNDROME_NAK_SEQUENCE, A_PSN, 0);
 }
 
-/* Acknowledgements of what was never sent change nothing. hostile H-157 */
+/* Acknowledgements of packets that were never sent change nothing. hostile H-157 */
 Test(selective, lies_are_dropped)
 {
 	static const struct {
@@ -399,7 +409,10 @@ Test(selective, lies_are_dropped)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* Everything is claimed, and nothing comes of it: the timer believes nothing any more. hostile H-157 */
+/*
+ * A peer claims to have everything, but never acknowledges it: the timer then ignores the claims.
+ * hostile H-157
+ */
 Test(selective, a_peer_that_claims_what_it_has_not)
 {
 	struct packet p = { .opcode = OPCODE_SELECTIVE_ACK,
@@ -423,7 +436,10 @@ Test(selective, a_peer_that_claims_what_it_has_not)
 	expect_written(4);
 }
 
-/* Packets further ahead than a window are not kept, nor what is kept already. hostile H-159 */
+/*
+ * Packets further ahead than a window are not kept, nor are packets that are already kept. hostile
+ * H-159
+ */
 Test(selective, what_is_kept_has_a_bound)
 {
 	story(.recovery = true, .selective = true);
@@ -443,7 +459,7 @@ Test(selective, what_is_kept_has_a_bound)
 	cr_assert(TAILQ_EMPTY(&b->q->kept[0]));
 }
 
-/* The peer is not ready for the same packet again and again. */
+/* The peer is not ready for the same packet several times. */
 Test(selective, each_rnr_nak_is_followed_by_a_repetition)
 {
 	story(.recovery = true, .selective = true);
@@ -464,7 +480,7 @@ Test(selective, each_rnr_nak_is_followed_by_a_repetition)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* A packet that is refused when its gap has closed is not held any more. */
+/* A packet that is refused when its gap has closed is no longer held. */
 Test(selective, what_was_held_and_finds_no_receive_request)
 {
 	story(.recovery = true, .selective = true);
@@ -490,7 +506,7 @@ Test(selective, what_was_held_and_finds_no_receive_request)
 	cr_assert_eq(qp_timeouts(a->q->core), 0);
 }
 
-/* `from` to before `until` arrive and are told. */
+/* The packets from `from` to before `until` arrive and are reported. */
 static void pass_and_tell(uint32_t from, uint32_t until, uint32_t gap)
 {
 	for (uint32_t psn = from; psn < until; psn++) {
@@ -511,8 +527,8 @@ static struct path *begin_with_a_loss(void)
 }
 
 /*
- * Few places are enough for a loss until packets are seen to change theirs by more: one comes after all, when it has
- * been sent again.
+ * A few places are enough to find a loss, until packets are seen to change places by more: a packet
+ * arrives late, after it was sent again.
  */
 Test(selective, places_that_packets_change_are_learnt)
 {
@@ -539,8 +555,9 @@ Test(selective, places_that_packets_change_are_learnt)
 }
 
 /*
- * Repetitions are sent in their order, so one that comes tells of those before it, and no newer packet has to. It
- * came before ten that left after an older repetition, and that is no change of places.
+ * Repetitions are sent in order. So one that arrives shows what happened to those before it, and no
+ * newer packet is needed. It arrived before ten packets that left after an older repetition, but
+ * packets did not change places.
  */
 Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
 {
@@ -565,7 +582,10 @@ Test(selective, a_lost_repetition_is_noticed_by_a_later_one)
 	cr_assert_eq(path_places(path, ms(1000)), LIMIT_REORDER_FIRST);
 }
 
-/* The peer answers the oldest READ first, whatever it was asked for before: that is no change of places. */
+/*
+ * The peer answers the oldest READ first, even if it was asked for a later one before: that does not
+ * mean that packets changed places.
+ */
 Test(selective, a_missing_response_comes_before_those_of_a_later_read)
 {
 	struct path *path;

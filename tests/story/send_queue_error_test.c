@@ -107,7 +107,7 @@ Test(send_queue_error, a_payload_that_cannot_be_read_fails_in_its_turn)
 	expect_state(a, QP_STATE_SQE);
 }
 
-/* Reports of packets from before the error have no effect afterwards. */
+/* Reports of packets from before the error have no effect. */
 Test(send_queue_error, late_reports_are_ignored)
 {
 	struct qp_attributes none = { 0 };

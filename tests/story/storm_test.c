@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hostile peers and hostile programs of the services without acknowledgements: whatever arrives,
- * nothing is answered, only memory that was offered is touched, no packet takes the queue pair to
- * ERR, and every request completes once and in order.
+ * Hostile peers and hostile programs of the services without acknowledgements. Whatever arrives,
+ * the queue pair sends no answer, writes only memory that was offered, and is never taken to ERR by
+ * a packet. Every request completes once and in order.
  */
 #include "sim/seeds.h"
 #include "story/story.h"
@@ -86,7 +86,7 @@ static void post_random(uint64_t *seed, uint64_t wr_id)
 	static const uint8_t opcodes[] = { WORK_SEND,	    WORK_SEND, WORK_SEND_WITH_IMM,
 					   WORK_RDMA_WRITE, WORK_TSO,  WORK_RDMA_READ };
 
-	/* Frames that need cutting are longer than what a node can send, so only UD has them. */
+	/* Frames that have to be segmented are longer than a node can send, so only UD has them. */
 	bool cut = b->q->caps.type == QP_TYPE_UD && roll(seed, 4);
 
 	post(b, .wr_id = wr_id, .opcode = opcodes[roll(seed, roll(seed, 8) ? 2 : 6)],

@@ -184,7 +184,7 @@ static void recovery_begin(struct side *s)
 void story_begin(const struct story_options *options)
 {
 	story_chosen = *options;
-	now = ms(1000); /* so that no rule relies on time 0 */
+	now = ms(1000); /* so that no rule relies on a time of 0 */
 	side_begin(a);
 	side_begin(b);
 	connect_side(a);
@@ -194,7 +194,7 @@ void story_begin(const struct story_options *options)
 		recovery_begin(b);
 	}
 	now = 0;
-	/* As if they had heard from each other: tests/story/selective_test.c has how they do. */
+	/* As if they had heard from each other: tests/story/selective_test.c shows how they do. */
 	a->q->core->selective = b->q->core->selective = story_chosen.selective;
 }
 

@@ -58,7 +58,7 @@ struct story_options { /* 0: the default */
 	uint32_t type; /* enum qp_type of both; RC */
 	uint32_t port_mtu; /* ibv_mtu; 5 */
 	uint32_t rate_limit; /* of a, kbit/s */
-	bool hold_sent; /* the story reports the fate of packets itself: sent(), unsent() */
+	bool hold_sent; /* the story itself reports what happened to packets: sent(), unsent() */
 	uint32_t mtu; /* ibv_mtu; 1: 256 octets */
 	uint32_t timeout; /* 10: 4.194304 ms */
 	int retry_cnt; /* 3; -1: none */
@@ -78,12 +78,12 @@ struct story_options { /* 0: the default */
 	bool stay_in_init; /* neither side is connected */
 	bool b_in_rtr;
 	/*
-	 * Both sides have a path, whose round trip is 20 us, and keep packets that come before others. So
-	 * losses are found without the retransmission timer.
+	 * Both sides have a path, whose round trip is 20 us, and keep early packets. So losses are
+	 * found without the retransmission timer.
 	 */
 	bool recovery;
-	bool selective; /* ... and they have learnt of each other that they know selective ones */
-	bool negotiates; /* ... or will learn it. Otherwise they are as peers of another make */
+	bool selective; /* ... and they know that both support selective acknowledgement */
+	bool negotiates; /* ... or will learn it. Otherwise they are like peers of other makes */
 };
 
 /* Begins a story: both sides are connected as the options say. */
@@ -139,17 +139,20 @@ const struct key_operation *expect_operation(struct side *s);
 /* Executes it and reports to the core. */
 void operate(struct side *s, enum work_status status);
 
-/* The next packet of this side is this one. Returns it; it does not arrive. */
+/* The next packet of this side must be this one. Returns the packet, which does not arrive. */
 const struct packet *expect_packet(struct side *s, const char *name, uint32_t psn);
-/* The same, and it arrives at the peer. */
+/* The same, but the packet arrives at the peer. */
 const struct packet *pass(struct side *s, const char *name, uint32_t psn);
-/* The same, and it is lost. */
+/* The same, but the packet is lost. */
 static inline const struct packet *lose(struct side *s, const char *name, uint32_t psn)
 {
 	return expect_packet(s, name, psn);
 }
 
-/* The next packet is a selective acknowledgement of what is before `next`, and of these PSNs. */
+/*
+ * The next packet must be a selective acknowledgement of the packets before `next`, and of these
+ * PSNs.
+ */
 #define ROUND_TRIP us(20) /* of a story with `recovery` */
 const struct packet *expect_selection(struct side *s, uint32_t next, uint32_t count,
 				      const uint32_t psn[]);
@@ -157,7 +160,7 @@ const struct packet *expect_selection(struct side *s, uint32_t next, uint32_t co
 /* The packet that this side sent last arrives after all. */
 void deliver(struct side *s);
 
-/* The next packet acknowledges this PSN (or is a NAK with this syndrome); it arrives. */
+/* The next packet must acknowledge this PSN (or be a NAK with this syndrome); it arrives. */
 void pass_ack(struct side *s, uint32_t psn, uint32_t msn);
 void pass_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
 void expect_ack(struct side *s, uint32_t psn, uint32_t msn);
@@ -167,7 +170,7 @@ void expect_nak(struct side *s, uint8_t syndrome, uint32_t psn, uint32_t msn);
 const struct packet *expect_frame(struct side *s);
 const struct packet *pass_frame(struct side *s);
 
-/* Unreliable services with hold_sent: reports the fate of a packet of this side. */
+/* Unreliable services with hold_sent: reports what happened to a packet of this side. */
 void sent(struct side *s, const struct packet *p);
 void unsent(struct side *s, const struct packet *p);
 void gather_failed(struct side *s, const struct packet *p);
@@ -207,7 +210,7 @@ struct completion expect_receive(struct side *s, uint64_t wr_id, enum work_statu
 				 uint32_t byte_len);
 void expect_no_completion(struct side *s);
 
-/* A request of a to send a stream in segments, and what becomes of it. */
+/* A request of a to send a stream in segments, and its expected result. */
 struct tso_row {
 	uint32_t length;
 	const char *header;
@@ -216,12 +219,12 @@ struct tso_row {
 	enum work_status status;
 };
 
-/* One after the other: what succeeds is a frame, what fails sends nothing. */
+/* One after the other: a request that succeeds becomes a frame, one that fails sends nothing. */
 void expect_tso(const struct tso_row *row, uint32_t count);
 
 /* WRITEs of eight octets each from a to b, one behind the other in memory; wr_id counts from 1. */
 void post_writes(uint32_t n);
-/* So many are done, and nothing else is; b has what a has. */
+/* That many requests are complete, and no others; b's memory equals a's. */
 void expect_written(uint32_t n);
 
 void expect_state(struct side *s, enum qp_state state);

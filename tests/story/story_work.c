@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sides of a story are asked to do, and what becomes of it: requests, completions, states. */
+/* Requests of the sides of a story, their completions and states. */
 #include "story_sides.h"
 
-/* Where to: an address handle for datagrams, a remote address for other services. */
+/* The destination: an address handle for datagrams, a remote address for other services. */
 static void address(struct side *s, const struct request *r, struct send_work *w)
 {
 	uint32_t qkey = r->remote_qkey != 0 ? r->remote_qkey : QKEY;

@@ -141,7 +141,7 @@ Test(unreliable, a_new_message_takes_the_request_of_the_one_it_cuts)
 	expect_no_completion(b);
 	cr_assert_eq(node_receives_posted(b->q), 1);
 	inject(b, OPB_SEND_FIRST, A_PSN + 6, .payload_length = MTU);
-	/* ... also where immediate data needs it, and also when something came between. */
+	/* ... also if immediate data needs it, and even if something came between. */
 	expect_reason(
 		inject(b, OPB_WRITE_ONLY, A_PSN + 9, .payload_length = 8, at_memory(b, LANDS, 8)),
 		REASON_NONE);
@@ -152,7 +152,7 @@ Test(unreliable, a_new_message_takes_the_request_of_the_one_it_cuts)
 	expect_no_completion(b);
 }
 
-/* protocol-map 173: its request is not the queue pair's to keep */
+/* protocol-map 173: its request does not stay with the queue pair */
 Test(unreliable, a_cut_message_of_an_srq_completes_in_error)
 {
 	uc(.srq = true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port that refuses packets, and payload that cannot be gathered, and what they may cost. */
+/* A port that refuses packets, and payload that cannot be gathered: what they may cost. */
 #include "story/story.h"
 
-#define TIMEOUT us(4195) /* 4.096 us * 2^10 = 4.194304 ms, and a little */
+#define TIMEOUT us(4195) /* slightly more than 4.096 us * 2^10 = 4.194304 ms */
 
 /*
  * Builds all packets that a can send now; the port takes the first `taken` of them. Returns the
@@ -68,7 +68,10 @@ Test(unsent, a_repetition_that_is_refused_costs_no_retry)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* protocol-map 86, 103: the packets that left did not ask; the one that will is still refused */
+/*
+ * protocol-map 86, 103: the packets that left did not request an acknowledgement; the one that will
+ * is still refused
+ */
 Test(unsent, a_peer_that_was_not_asked_is_not_late)
 {
 	story(.retry_cnt = 1);
@@ -87,7 +90,10 @@ Test(unsent, a_peer_that_was_not_asked_is_not_late)
 	expect_receive(b, 1, STATUS_SUCCESS, 700);
 }
 
-/* protocol-map 105, 106: packets that left and asked are waited for, whatever the port does */
+/*
+ * protocol-map 105, 106: packets that left and requested an acknowledgement are waited for,
+ * whatever the port does
+ */
 Test(unsent, a_dead_peer_is_noticed_even_if_the_port_is_slow)
 {
 	story(.retry_cnt = 1, .max_send_wr = 64);
@@ -118,7 +124,7 @@ Test(unsent, a_port_that_takes_one_packet_at_a_time_does_not_silence_the_peer)
 	cr_assert_geq(asked, 60 / LIMIT_ACK_EVERY, "%u of 60 asked", asked);
 }
 
-/* The packet that would have asked is the one without payload. */
+/* The packet that would have requested an acknowledgement is the one without payload. */
 static void without_the_last_packet(bool has_timeout)
 {
 	struct packet last;

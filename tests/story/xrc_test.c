@@ -91,7 +91,7 @@ Test(xrc, a_read_keeps_the_domain_of_its_request)
 	pass(b, "XRC READ RESPONSE FIRST", A_PSN);
 	lose(b, "XRC READ RESPONSE MIDDLE", A_PSN + 1);
 	lose(b, "XRC READ RESPONSE LAST", A_PSN + 2);
-	exchange(); /* also repeats what was lost */
+	exchange(); /* lost packets are also repeated */
 	expect_completion(a, 1, STATUS_SUCCESS);
 	expect_completion(a, 2, STATUS_SUCCESS);
 	expect_same(a, 0x1000, b, LANDS, 600);

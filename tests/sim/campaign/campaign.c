@@ -17,11 +17,11 @@
 #include "base/bits.h"
 #include "journal.h"
 
-/* One process and its unit, in memory that it shares with the campaign. */
+/* One process and its unit, in memory that the process shares with the campaign. */
 struct slot {
-	pid_t process; /* 0: none; the campaign alone writes it */
+	pid_t process; /* 0: none; only the campaign writes it */
 	uint32_t unit;
-	uint32_t next, end; /* seeds of the setting, from 0; `next` is under way */
+	uint32_t next, end; /* seeds of the setting, from 0; `next` runs now */
 	struct tally tally;
 	struct campaign_failure failure[CAMPAIGN_UNIT];
 	uint32_t failures;
@@ -32,7 +32,7 @@ struct crew {
 	struct campaign_result *r;
 	struct journal journal;
 	struct slot *slot; /* c->jobs of them */
-	uint32_t next; /* the first unit that nobody has looked at */
+	uint32_t next; /* the first unit that was not given out */
 	uint32_t busy; /* slots */
 };
 
@@ -45,14 +45,14 @@ static void note_failure(const struct campaign *c, struct slot *s, const char *w
 	snprintf(f->why, sizeof(f->why), "%.239s", why);
 	for (char *p = f->why; *p != '\0'; p++)
 		if (*p == '\n')
-			*p = ' '; /* a failure is one line */
+			*p = ' '; /* a failure is one line of the journal */
 	s->tally.runs++;
 	s->tally.failed++;
 }
 
-/* The process: ends with its campaign, and by a signal if a run hangs. */
+/* The process ends with its campaign, and by a signal if a run hangs. */
 
-/* Freed memory that a process keeps for its next run, octets. */
+/* Octets of freed memory that a process keeps for its next run. */
 #define HOARD ((size_t)512 << 20)
 
 static void run_one(const struct campaign *c, struct slot *s)
@@ -84,8 +84,8 @@ static _Noreturn void be_process(struct crew *w, struct slot *s, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPROF, SIG_DFL);
-	close(w->journal.fd); /* and with it its share of the lock */
-	/* Runs use the same pages again: new ones would take most of the time. */
+	close(w->journal.fd); /* the process's share of the lock is closed, too */
+	/* Runs use the same pages again: new pages would take most of the time. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	for (; s->next < s->end && getppid() == parent; s->next++)
@@ -97,7 +97,7 @@ static bool begin(struct crew *w, struct slot *s)
 {
 	pid_t parent = getpid(), process;
 
-	fflush(NULL); /* or what is in a buffer would be written twice */
+	fflush(NULL); /* otherwise buffered text would be written twice */
 	process = fork();
 	if (process == 0)
 		be_process(w, s, parent);
@@ -136,7 +136,7 @@ static void tell(const struct crew *w)
 	w->c->progress(all.runs, (uint64_t)w->c->settings * w->c->seeds, all.failed);
 }
 
-/* A process ended: its unit is complete, or its run is a failure and the next one goes on. */
+/* A process ended. Either its unit is complete, or its run failed and the next run goes on. */
 static bool ended(struct crew *w, struct slot *s, int status)
 {
 	char why[64];

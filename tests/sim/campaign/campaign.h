@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A campaign: many seeds of each of several settings, on all processors. Runs are cut into units of a
- * few seeds of one setting. Each unit has a process of its own, so a run that crashes or hangs is one
- * failure and not the end. What was run is kept in a file (journal.h): begun again, a campaign goes on
- * where it stopped.
+ * A campaign: many seeds of each of several settings, on all processors. Its runs are divided into
+ * units of a few seeds of one setting. Each unit has a process of its own, so a run that crashes or
+ * hangs is one failure and does not end the campaign. A file keeps the results (journal.h): if a
+ * campaign is started again, it goes on where it stopped.
  */
 #ifndef SIM_CAMPAIGN_H
 #define SIM_CAMPAIGN_H
@@ -14,12 +14,12 @@
 #include "sim/sim.h"
 
 #define CAMPAIGN_UNIT	  32u /* seeds */
-#define CAMPAIGN_FAILURES 1000u /* that are kept with their reason; more are counted */
+#define CAMPAIGN_FAILURES 1000u /* failures kept with their reason; further ones are counted */
 #define CAMPAIGN_JOBS	  256u
 
 struct campaign {
 	const char *path; /* of the file */
-	uint64_t program; /* what tells this code from other code: their runs are not mixed */
+	uint64_t program; /* identifies this code: runs of other code are not mixed with its runs */
 	uint32_t settings;
 	uint64_t seed; /* the first */
 	uint32_t seeds; /* of each setting */
@@ -28,7 +28,7 @@ struct campaign {
 	uint32_t patience; /* seconds of a processor that a run may take */
 	struct sim_config (*config)(uint32_t setting);
 	void (*run)(const struct sim_config *c, struct sim_result *r);
-	/* Not NULL: called when so many of all runs are done. */
+	/* If not NULL: called whenever this many of all runs are done. */
 	void (*progress)(uint64_t done, uint64_t all, uint64_t failed);
 };
 
@@ -48,14 +48,14 @@ struct campaign_result {
 	struct tally *of; /* by setting */
 	struct campaign_failure *failure;
 	uint32_t failures; /* kept */
-	uint64_t before; /* runs that an earlier call had done */
+	uint64_t before; /* runs that earlier calls had done */
 };
 
 void tally_add(struct tally *to, const struct tally *t);
 
 /*
- * Runs what is left of it. False: *why says in one line what is wrong with the file. Give the result
- * to campaign_free in any case.
+ * Runs the rest of the campaign. False: *why says in one line what is wrong with the file. Give the
+ * result to campaign_free in any case.
  */
 bool campaign_execute(const struct campaign *c, struct campaign_result *r, char why[256]);
 void campaign_free(struct campaign_result *r);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Campaigns, mostly of runs that only count: which were made, what became of them, and the file. */
+/*
+ * Campaigns, mostly with runs that only count: which runs were made, their results, and the file.
+ */
 #include "campaign.h"
 
 #include <criterion/criterion.h>
@@ -108,7 +110,7 @@ Test(campaign, runs_each_seed_of_each_setting_once)
 		cr_assert_eq(r.of[i].time, SEEDS);
 	}
 	campaign_free(&r);
-	/* A campaign that is done runs nothing. */
+	/* A campaign that is complete runs nothing. */
 	execute(&c, &r);
 	whole(&r, 0);
 	cr_assert_eq(r.before, SETTINGS * SEEDS);
@@ -143,7 +145,7 @@ static const char *why_of(const struct campaign_result *r, uint32_t setting, uin
 	return "did not fail";
 }
 
-/* What crashes or hangs is a failure like any other, and the seeds behind it are run. */
+/* A run that crashes or hangs is a failure like any other, and the seeds after it are run. */
 static void as_misbehaved(const struct campaign_result *r, bool hung)
 {
 	whole(r, hung ? 3 : 2);
@@ -178,7 +180,7 @@ static long size_of_file(void)
 	return size;
 }
 
-/* Wherever a campaign was killed, it goes on: each run counts once. */
+/* A killed campaign goes on, wherever it was killed: each run counts once. */
 Test(campaign, goes_on_where_it_stopped)
 {
 	struct campaign c = begin();
@@ -189,7 +191,7 @@ Test(campaign, goes_on_where_it_stopped)
 	execute(&c, &r);
 	campaign_free(&r);
 	size = size_of_file();
-	for (int cut = 1; cut <= 4; cut++) { /* in the middle of a line, mostly */
+	for (int cut = 1; cut <= 4; cut++) { /* usually in the middle of a line */
 		cr_assert_eq(truncate(path, size - cut * 37), 0);
 		execute(&c, &r);
 		as_misbehaved(&r, false);
@@ -242,7 +244,7 @@ Test(campaign, one_at_a_time)
 	unlink(path);
 }
 
-/* The grid itself: every setting in a short form. */
+/* The real grid: every setting in a short form. */
 Test(campaign, every_setting_holds)
 {
 	struct campaign c = begin();

@@ -11,7 +11,7 @@
 
 /* "LINK, LOAD" of setting 0 .. GRID_SETTINGS - 1. */
 const char *grid_name(uint32_t setting);
-/* What it fixes. The seed chooses everything else. */
+/* The options that the setting fixes. The seed chooses all others. */
 struct sim_config grid_config(uint32_t setting);
 
 #endif

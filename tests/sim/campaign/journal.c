@@ -44,7 +44,7 @@ static void count(const struct campaign *c, struct campaign_result *r, uint32_t 
 		r->failure[r->failures++] = failure[i];
 }
 
-/* Failures whose unit has not come yet. */
+/* Failures whose unit line has not come yet. */
 struct pending {
 	struct campaign_failure of[CAMPAIGN_UNIT];
 	uint32_t failures;
@@ -83,7 +83,7 @@ static bool read_unit(struct journal *j, const struct campaign *c, const char *l
 	return true;
 }
 
-/* Returns the offset behind the last whole unit; -1: a line is none of ours. */
+/* Returns the offset after the last complete unit; -1: a line is not in this format. */
 static long read_units(struct journal *j, const struct campaign *c, FILE *in,
 		       struct campaign_result *r)
 {
@@ -118,7 +118,7 @@ static bool write_whole(int fd, const char *text, size_t octets)
 	return true;
 }
 
-/* Reads what is there, or begins the file. Returns NULL, or what is wrong. */
+/* Reads the existing file, or begins it. Returns NULL, or what is wrong. */
 static const char *begin(struct journal *j, const struct campaign *c, struct campaign_result *r)
 {
 	char ours[LINE], line[LINE] = "";

@@ -19,16 +19,16 @@ struct journal {
 };
 
 uint32_t campaign_units(const struct campaign *c);
-/* Setting of a unit: neighbours are of different ones, so that all of them advance. */
+/* Setting of a unit. Consecutive units have different settings, so that all settings advance. */
 static inline uint32_t unit_setting(const struct campaign *c, uint32_t unit)
 {
 	return unit % c->settings;
 }
 
-/* Opens or makes the file, and adds up what it has. False: *why says why not. */
+/* Opens or makes the file, and adds up its results. False: *why says why not. */
 bool journal_open(struct journal *j, const struct campaign *c, struct campaign_result *r,
 		  char why[256]);
-/* Adds a unit, to the file and to the result. False: it cannot be written. */
+/* Adds a unit to the file and to the result. False: the file cannot be written. */
 bool journal_add(struct journal *j, const struct campaign *c, struct campaign_result *r,
 		 uint32_t unit, const struct tally *t, const struct campaign_failure *failure,
 		 uint32_t failures);

@@ -45,7 +45,7 @@ static void tick(struct event *e, struct fabric *f)
 		return;
 	fabric_at(f, &b->tick, f->now + b->every);
 	if (n - b->completed == BESIDE_DEPTH)
-		return; /* its port is slower */
+		return; /* its port is slower than its rate */
 	if (b->type == QP_TYPE_UD) {
 		w.remote_qpn = b->in->q->caps.qpn;
 		w.remote_qkey = ENDPOINT_QKEY;

@@ -11,13 +11,13 @@
 #include "wire/decode.h"
 
 #define SALT	   UINT64_C(0x636f6e6e65637400)
-#define EVERY	   (40 * TIME_US) /* between two connections that begin */
+#define EVERY	   (40 * TIME_US) /* between the beginnings of two connections */
 #define STAYS	   (200 * TIME_US) /* connected */
 #define STRIDE	   512u /* a MAD behind a GRH, and guards */
 #define RESPONSE   LIMIT_CM_EXPONENT_MIN /* 1.05 ms */
 #define ACK	   4u /* 66 us */
 #define PORT	   7174u
-#define GUID	   UINT64_C(0xc0ffee) /* of the asker; the listener's is one more */
+#define GUID	   UINT64_C(0xc0ffee) /* of the asker; the listener's GUID is one more */
 #define FIRST_QPN  1000u
 #define MOST_BEGUN (1u << 20)
 
@@ -49,7 +49,7 @@ static void post_receive(struct connects_side *side)
 	node_post_receive(side->e->q, n, &sge, 1);
 }
 
-/* A port that is slower loses it, as a full send queue does: it is repeated. */
+/* A port that is slower loses the datagram, as a full send queue does: the message is repeated. */
 static void send_message(struct connects *s, struct fabric *f, struct connects_side *side,
 			 const struct cm_message *m)
 {
@@ -181,7 +181,7 @@ static void take_events(struct connects *s, struct fabric *f, struct connects_si
 	}
 	if (events & CM_EVENT_ESTABLISHED)
 		connected(side, c, f->now);
-	/* the listener may learn of the end first */
+	/* the listener may see the end first */
 	if (events & CM_EVENT_DISCONNECTED && cm_state(&c->c) == CM_DREQ_RECEIVED) {
 		connected(side, c, f->now);
 		disconnect(f, c);
@@ -190,7 +190,7 @@ static void take_events(struct connects *s, struct fabric *f, struct connects_si
 		c->leave_at = 0;
 }
 
-/* After anything that happened to a connection: what it says and what its program answers. */
+/* After any event of a connection: its messages, and its program's answers. */
 static void act(struct connects *s, struct fabric *f, struct connects_side *side, struct connect *c)
 {
 	struct cm_message m;
@@ -220,7 +220,7 @@ static struct connect *find_room(struct connects_side *side)
 	return NULL;
 }
 
-/* A listener without room says nothing: the request is repeated. */
+/* A listener without room does not answer: the request is repeated. */
 static void begin_at_listener(struct connects *s, struct fabric *f, const struct cm_message *m)
 {
 	const struct cm_port_view port = { .own_gid = true, .own_pkey = true, .mtu = 5 };
@@ -247,7 +247,7 @@ static void handle(struct connects *s, struct fabric *f, struct connects_side *s
 		cm_received(&c->c, m, f->now);
 		act(s, f, side, c);
 	} else if (m->attribute == CM_REQ && !is_asker(s, side)) {
-		/* a late copy of a request whose connection is over already */
+		/* a late copy of a request whose connection has already ended */
 		if (!(s->seen[m->local_id / 8] >> m->local_id % 8 & 1))
 			begin_at_listener(s, f, m);
 	} else if (cm_stray(m, &answer)) {
@@ -301,7 +301,7 @@ static void begin(struct connects *s, struct fabric *f)
 	act(s, f, &s->asker, c);
 }
 
-/* When the connections of an end have something to do. */
+/* The time at which the connections of an end have something to do. */
 static nanotime expire(struct connects *s, struct fabric *f, struct connects_side *side)
 {
 	nanotime next = TIME_NEVER;

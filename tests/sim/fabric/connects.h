@@ -19,7 +19,7 @@
 #include "endpoint.h"
 #include "fabric.h"
 
-#define CONNECTS_TABLE 64u /* connections of one end, those at rest included */
+#define CONNECTS_TABLE 64u /* connections of one end, those in TIMEWAIT included */
 #define CONNECTS_DEPTH 64u /* datagrams under way, and receive requests */
 
 /* One end of a connection. */
@@ -46,14 +46,14 @@ struct connects {
 	nanotime next; /* when a connection begins */
 	uint32_t begun, requested;
 	uint8_t *seen; /* a bit for each number that was requested */
-	bool stopped; /* none begins any more */
+	bool stopped; /* no further connection begins */
 };
 
 /* Octets of memory that a host needs for it. */
 size_t connects_memory(void);
 void connects_start(struct connects *s, struct fabric *f);
 void connects_settle(struct connects *s, struct fabric *f, struct endpoint *e);
-/* Nothing is under way. */
+/* No connection is under way. */
 bool connects_done(const struct connects *s);
 void connects_end(struct connects *s, struct fabric *f);
 

@@ -30,7 +30,7 @@ static void step(struct dcqcn *d)
 	d->rate = (d->rate + d->target) / 2;
 }
 
-/* What the timers would have done until now. */
+/* Does what the timers would have done until now. */
 static void catch_up(struct dcqcn *d, nanotime now)
 {
 	for (; d->alpha_at <= now; d->alpha_at += TIMER)
@@ -60,7 +60,7 @@ void dcqcn_sent(struct dcqcn *d, double octets, nanotime now)
 {
 	catch_up(d, now);
 	if (d->step_at == TIME_NEVER)
-		return; /* there never was a CNP */
+		return; /* no CNP has ever come */
 	d->octets += octets;
 	if (d->octets < OCTETS)
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rate of one queue pair under DCQCN (Zhu et al., SIGCOMM 2015), as RoCE hardware has it: a CNP
- * cuts the rate by half of alpha, which follows how often CNPs come; without them the rate returns
- * to the old one in five steps and then grows. Here to be compared with.
+ * The rate of one queue pair under DCQCN (Zhu et al., SIGCOMM 2015), as RoCE hardware has it. A CNP
+ * cuts the rate by half of alpha, which follows how often CNPs come. Without CNPs the rate returns
+ * to the old one in five steps and then grows. It is here for comparison.
  */
 #ifndef SIM_DCQCN_H
 #define SIM_DCQCN_H
@@ -10,7 +10,7 @@
 #include "base/time.h"
 
 struct dcqcn {
-	double most; /* bits a second: the line's */
+	double most; /* bits a second of the line */
 	double rate, target, alpha;
 	nanotime alpha_at; /* alpha decays then */
 	nanotime step_at; /* the rate grows then */

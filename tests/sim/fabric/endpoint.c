@@ -26,7 +26,7 @@ static struct mac mac_of(uint32_t host)
 	return (struct mac){ { 2, 0, 0, 0, (uint8_t)(host >> 8), (uint8_t)host } };
 }
 
-/* What modify_qp needs on the way to RTS, by type. */
+/* The attributes that modify_qp needs on the way to RTS, by type. */
 static const uint32_t *steps_of(uint32_t type)
 {
 	static const uint32_t rc[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue pair of a host, of either make: the core's, as a node drives it, or one that goes back N.
+ * A queue pair of a host, of one of two kinds: the core's, driven as a node drives it, or a
+ * go-back-N one.
  */
 #ifndef SIM_ENDPOINT_H
 #define SIM_ENDPOINT_H
@@ -28,7 +29,7 @@ struct host;
 
 struct endpoint {
 	struct host *host;
-	struct transfer *transfer; /* that it is an end of, */
+	struct transfer *transfer; /* the transfer that it is an end of */
 	struct beside *beside; /* or this, */
 	struct connects *connects; /* or this */
 	struct node_qp *q; /* of the core; NULL: it is a goback */
@@ -56,7 +57,7 @@ struct endpoint_config {
 
 /* The address of that host. */
 struct gid endpoint_gid(uint32_t host);
-/* The number that the host's next endpoint gets. */
+/* The number of the host's next endpoint. */
 uint32_t endpoint_qpn(const struct host *h);
 struct endpoint *endpoint_add(struct host *h, const struct endpoint_config *c);
 void endpoint_free(struct endpoint *e);
@@ -64,18 +65,18 @@ void endpoint_free(struct endpoint *e);
 enum reason endpoint_received(struct endpoint *e, const struct packet *p, nanotime now);
 /* Makes the next packet, with its payload in `payload` or elsewhere (p->payload). */
 bool endpoint_next(struct endpoint *e, nanotime now, struct packet *p, uint8_t *payload);
-/* A packet that was made at made_at leaves. */
+/* A packet that was made at made_at has left. */
 void endpoint_left(struct endpoint *e, const struct packet *p, nanotime made_at, nanotime now);
 void endpoint_expired(struct endpoint *e, nanotime now);
 nanotime endpoint_deadline(const struct endpoint *e, nanotime now);
-/* Its path holds it back, until it is resumed. */
+/* Its path holds it back until it is resumed. */
 bool endpoint_is_held(const struct endpoint *e);
 bool endpoint_may_resume(const struct endpoint *e, nanotime now);
 nanotime endpoint_resumes_at(const struct endpoint *e, nanotime now);
 void endpoint_resume(struct endpoint *e, nanotime now);
 bool endpoint_has_packet(const struct endpoint *e, nanotime now);
 
-/* For statistics: octets that may be unacknowledged, and how often its timer fired. */
+/* For statistics: the octets that may be unacknowledged, and how often its timer fired. */
 double endpoint_window(const struct endpoint *e);
 uint32_t endpoint_timeouts(const struct endpoint *e);
 

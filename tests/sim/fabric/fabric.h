@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual time, and the frames that are under way in it. Whatever happens at an instant is an event:
- * a frame arrives, a line is free again, a host polls. Events stand in one heap and happen one after
- * the other. Everything follows from the seed.
+ * Virtual time, and the frames under way in it. Everything that happens at an instant is an event:
+ * a frame arrives, a line becomes free, a host polls. One heap holds the events, and they happen
+ * one after the other. The seed decides everything.
  */
 #ifndef SIM_FABRIC_H
 #define SIM_FABRIC_H
@@ -17,7 +17,7 @@
 
 struct fabric;
 
-/* A part of what it happens to. */
+/* Part of the struct that it concerns. */
 struct event {
 	struct heap_node when;
 	void (*happen)(struct event *e, struct fabric *f);
@@ -25,10 +25,10 @@ struct event {
 
 struct taker;
 
-/* A frame in its buffer. Between lines it belongs to the receiver that took it. */
+/* A frame in its buffer. Outside of lines it belongs to the receiver that took it. */
 struct parcel {
 	struct event arrival;
-	struct parcel *next; /* in a queue, or of those that are not used */
+	struct parcel *next; /* in a queue, or in the list of unused parcels */
 	struct parcel *made_before;
 	struct taker *to; /* at the end of the line that it is on */
 	uint16_t start; /* of the frame in octets[] */
@@ -53,20 +53,20 @@ void fabric_init(struct fabric *f, uint64_t seed);
 /* Frees all parcels, wherever they are. */
 void fabric_free(struct fabric *f);
 
-/* Lets it happen at `at`, or earlier if that was said before. */
+/* Schedules the event for `at`, unless it is already scheduled earlier. */
 void fabric_at(struct fabric *f, struct event *e, nanotime at);
-/* The next event happens. False: there is none until `end`, which is the time now. */
+/* Lets the next event happen. False: there is none until `end`, and the time is now `end`. */
 bool fabric_step(struct fabric *f, nanotime end);
 
 struct parcel *parcel_new(struct fabric *f);
 void parcel_free(struct fabric *f, struct parcel *p);
 
-/* The host that a frame is for, or that it comes from: the low 16 bits of the IPv4 address, less 1. */
+/* The host that a frame is for, or comes from: the low 16 bits of the IPv4 address, less 1. */
 uint32_t parcel_host(const struct parcel *p, bool source);
-/* Marks it CE if its sender said that it understands that. False: it did not. */
+/* Marks the frame CE if its sender supports ECN. False: it does not. */
 bool parcel_mark(struct parcel *p);
 
-/* What the run is about is broken: the first reason is kept. */
+/* A rule that the run checks is violated: the first reason is kept. */
 #define fabric_wrong(f, ...)                                               \
 	do {                                                               \
 		if ((f)->why[0] == '\0')                                   \

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue pair of another make: RDMA WRITEs of one size, and go-back-N as Linux' rxe does it, which
- * keeps 128 packets unacknowledged, asks for an acknowledgement every 64, and otherwise waits for
- * its timer. With DCQCN it is as RoCE hardware: a rate that CNPs cut, and no window to speak of. It
- * talks to its own kind and to the core.
- *
- * Numbers of packets run free from the first PSN; on the wire they are PSNs.
+ * A queue pair of another implementation: RDMA WRITEs of one size, with go-back-N as Linux's rxe
+ * does it. It has at most 128 packets unacknowledged, requests an acknowledgement every 64 packets,
+ * and otherwise waits for its timer. With DCQCN it acts like RoCE hardware: CNPs cut its rate, and
+ * it has practically no window. Its peer may be of its own kind or the core. Packet numbers count
+ * up freely from the first PSN; on the wire they are PSNs.
  */
 #ifndef SIM_GOBACK_H
 #define SIM_GOBACK_H
@@ -38,7 +37,7 @@ struct goback {
 	uint32_t timeouts;
 	/* responder */
 	uint32_t expected, messages;
-	uint64_t va; /* where the next octets of a message go */
+	uint64_t va; /* where the next octets of a message are written */
 	bool answer_due, nak_sent, cnp_due;
 	uint8_t syndrome;
 	nanotime cnp_at; /* not before */
@@ -49,16 +48,17 @@ void goback_init(struct goback *g, const struct goback_config *is);
 
 /* A message was posted. */
 void goback_posted(struct goback *g);
-/* Returns true if *p was made. Of a request only what the numbers say: the caller adds the memory. */
+/* Returns true if *p was made. A request is complete but for its memory, which the caller adds. */
 bool goback_next(struct goback *g, nanotime now, struct packet *p);
-/* Of a request that goback_next made: its message, and the octets of it that are in earlier packets. */
-uint32_t goback_message(const struct goback *g, const struct packet *p, uint32_t *done);
 /*
- * A packet. Returns true if its payload is to be written to *va.
+ * For a request that goback_next made: its message, and the octets of it that earlier packets
+ * carry.
  */
+uint32_t goback_message(const struct goback *g, const struct packet *p, uint32_t *done);
+/* A packet arrived. Returns true if its payload is to be written to *va. */
 bool goback_received(struct goback *g, const struct packet *p, nanotime now, uint64_t *va);
 void goback_expired(struct goback *g, nanotime now);
-/* When goback_expired or goback_next is worth a call. */
+/* The time at which goback_expired or goback_next should be called. */
 nanotime goback_deadline(const struct goback *g, nanotime now);
 bool goback_has_packet(const struct goback *g, nanotime now);
 

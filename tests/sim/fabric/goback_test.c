@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other makes: go-back-N as Linux does it, and the rate of DCQCN. */
+/* The other implementations: go-back-N as Linux has it, and the rate of DCQCN. */
 #include <criterion/criterion.h>
 
 #include "dcqcn.h"
@@ -13,7 +13,7 @@
 static struct goback g;
 static struct packet p;
 
-/* One message of PACKETS packets is posted; PSNs wrap in it. */
+/* One message of PACKETS packets is posted; its PSNs wrap. */
 static void begin(double dcqcn)
 {
 	const struct goback_config is = { .dest_qpn = 17,
@@ -174,7 +174,7 @@ Test(dcqcn, a_notification_cuts_and_time_restores)
 	cr_expect_float_eq(dcqcn_rate(&d, TIME_S), 50e9, 1, "alpha begins with 1");
 	least = dcqcn_rate(&d, TIME_S + 54 * TIME_US);
 	cr_expect_float_eq(least, 50e9, 1);
-	/* half of what is missing, each 55 us */
+	/* half of the missing rate, every 55 us */
 	cr_expect_float_eq(dcqcn_rate(&d, TIME_S + 55 * TIME_US), 75e9, 1);
 	cr_expect_float_eq(dcqcn_rate(&d, TIME_S + 110 * TIME_US), 87.5e9, 1);
 	cr_expect_float_eq(dcqcn_rate(&d, 2 * TIME_S), 100e9, 1);

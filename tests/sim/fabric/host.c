@@ -149,7 +149,10 @@ static void expire(struct host *h, struct fabric *f)
 	}
 }
 
-/* Of each path as many as have room for whole turns, as an engine does; one at least. */
+/*
+ * Resumes on each path as many endpoints as have room for whole turns, as an engine does; at least
+ * one.
+ */
 static void resume_parked(struct host *h, struct fabric *f)
 {
 	for (uint32_t i = 0; i < h->peers; i++) {
@@ -167,7 +170,7 @@ static void resume_parked(struct host *h, struct fabric *f)
 	}
 }
 
-/* When a path has room though nothing arrives. */
+/* The time at which a path has room although nothing arrives. */
 static nanotime next_room(const struct host *h, nanotime now)
 {
 	nanotime next = TIME_NEVER;
@@ -235,7 +238,7 @@ static bool refuses(struct host *h, struct fabric *f)
 	return true;
 }
 
-/* False: the port takes no more now. */
+/* False: the port takes no more frames now. */
 static bool send_staged(struct host *h, struct fabric *f)
 {
 	if (h->stage_first == h->stage_end)
@@ -268,7 +271,7 @@ static uint32_t send(struct host *h, struct fabric *f)
 	return n;
 }
 
-/* When there is something to do again, as far as it is known now. */
+/* The time at which the host has something to do again, as far as is known now. */
 static nanotime next_poll(const struct host *h, nanotime now)
 {
 	nanotime t = time_earlier(heap_next(&h->deadlines), next_room(h, now));
@@ -297,7 +300,7 @@ static void poll(struct event *event, struct fabric *f)
 	h->busy_until = f->now + h->is.poll_time + work * h->is.packet_time;
 	if (work > 0)
 		late_polled(&h->late, h->busy_until - f->now, true, f->now);
-	/* a port that is full says when it has room */
+	/* a full port tells when it has room */
 	full = h->stage_first < h->stage_end && h->refuses_until <= f->now;
 	h->port.room_made = full ? &h->poll : NULL;
 	if (full && h->ring_frames == 0)

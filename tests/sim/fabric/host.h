@@ -24,10 +24,10 @@
 struct host_config {
 	enum make make;
 	uint32_t receive_ring, send_ring; /* frames */
-	nanotime poll_time, packet_time; /* what a poll takes, and each packet in it */
+	nanotime poll_time, packet_time; /* time of a poll, and of each packet in it */
 	double refuses; /* probability that a port that is offered frames refuses them */
 	nanotime refuses_for;
-	bool keeps; /* packets that came before others; otherwise it has no room for them */
+	bool keeps; /* keeps packets that arrive early; otherwise it has no room for them */
 };
 
 struct staged {
@@ -54,7 +54,7 @@ struct host {
 	struct path *path; /* by peer: `peers` of them */
 	struct parking *parking; /* by peer, too */
 	uint32_t peers;
-	uint32_t key; /* of all its memory */
+	uint32_t key; /* of its whole memory */
 	struct line port;
 	struct parcel *ring, **ring_last;
 	uint32_t ring_frames;
@@ -70,8 +70,8 @@ struct host {
 };
 
 /*
- * One of `hosts`, with memory of `octets` and room for that many endpoints. Its port is initialized by
- * the caller.
+ * Initializes one of `hosts`, with `octets` of memory and room for that many endpoints. The caller
+ * initializes its port.
  */
 void host_init(struct host *h, uint32_t number, uint32_t hosts, const struct host_config *is,
 	       size_t octets, uint32_t endpoints, uint64_t seed);

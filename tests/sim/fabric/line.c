@@ -58,7 +58,7 @@ bool line_put(struct line *l, struct fabric *f, struct parcel *p)
 	return true;
 }
 
-/* The cable's own share: its delay, its losses, and frames that come late. */
+/* The cable's own part: its delay, its losses, and frames that arrive late. */
 static void travel(struct line *l, struct fabric *f, struct parcel *p)
 {
 	nanotime at = f->now + l->is.delay;
@@ -70,7 +70,7 @@ static void travel(struct line *l, struct fabric *f, struct parcel *p)
 	}
 	if (prng_chance(&f->prng, l->is.reorder)) {
 		l->counts.reordered++;
-		/* half a frame more than that many take */
+		/* the time of half a frame more than that many frames take */
 		at += line_time(l, p->length + LINE_GAP) *
 		      (2 * prng_between(&f->prng, 1, l->is.places) + 1) / 2;
 	}

@@ -24,34 +24,34 @@ struct line_config {
 	uint64_t rate; /* bits a second */
 	nanotime delay;
 	uint64_t room; /* octets of queue; LINE_ENDLESS */
-	uint64_t ecn; /* octets of queue past which frames are marked; LINE_ENDLESS: none is */
+	uint64_t ecn; /* octets of queue above which frames are marked; LINE_ENDLESS: never */
 	double loss, reorder; /* probabilities */
-	uint32_t places; /* that a frame may be late */
+	uint32_t places; /* places by which a frame may be late */
 };
 
 struct line_counts {
-	uint64_t frames, octets; /* that left; octets without the gap */
+	uint64_t frames, octets; /* frames that left, and their octets without the gap */
 	uint64_t dropped; /* no room */
 	uint64_t lost; /* by the cable */
 	uint64_t marked, reordered;
-	uint64_t longest; /* octets of queue, at most */
+	uint64_t longest; /* the longest queue, in octets */
 };
 
 struct line {
 	struct line_config is;
 	struct taker *to;
 	struct buffer *shared; /* NULL: none */
-	struct event *room_made; /* happens when a frame has left; NULL: nobody waits for room */
+	struct event *room_made; /* happens when a frame has left; NULL: no event waits for room */
 	struct event departure; /* of the first frame in the queue */
 	struct parcel *first, **last;
-	uint32_t frames; /* in the queue, the one that is being sent included */
+	uint32_t frames; /* in the queue, including the frame that is being sent */
 	uint64_t octets; /* of them */
 	struct line_counts counts;
 };
 
 void line_init(struct line *l, const struct line_config *is, struct taker *to,
 	       struct buffer *shared);
-/* Takes the parcel. False: there was no room, and it is gone. */
+/* Takes the parcel. False: there was no room, and the parcel was freed. */
 bool line_put(struct line *l, struct fabric *f, struct parcel *p);
 
 /* How long these octets take. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is measured of messages, between a beginning and an end. */
+/* Measurements of messages, between a beginning and an end. */
 #ifndef SIM_MEASURE_H
 #define SIM_MEASURE_H
 
@@ -18,11 +18,11 @@ struct measure {
 };
 
 void measure_free(struct measure *m);
-/* A message that was posted then is complete. False: that is not between beginning and end. */
+/* A message that was posted then is complete. False: that was not between beginning and end. */
 bool measure_message(struct measure *m, nanotime posted_at, nanotime now);
-/* One that is still under way at the end took so long at least. */
+/* A message that is still under way at the end took at least that long. */
 void measure_pending(struct measure *m, nanotime posted_at);
-/* The time that this share of the messages took at most, ns; 0: there were none. */
+/* The longest time, in ns, of this share of the messages; 0: there were none. */
 double measure_quantile(struct measure *m, double share);
 
 /* Jain's fairness of n values: 1 if all are equal, 1/n if one has everything. */

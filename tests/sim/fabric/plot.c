@@ -13,7 +13,7 @@
 #define GAP    50
 #define PANELS 3
 
-/* One panel: which number of a sample, its unit, and a line across that means something. */
+/* One panel: the number of its value in a sample, its unit, and a horizontal reference line. */
 struct panel {
 	const char *title, *unit;
 	size_t offset; /* of a double in a sample */

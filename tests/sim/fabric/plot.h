@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rate, queue and window over time, as an SVG file that needs nothing else. */
+/* Rate, queue and window over time, as an SVG file that needs no other file. */
 #ifndef SIM_PLOT_H
 #define SIM_PLOT_H
 
@@ -15,7 +15,7 @@ struct scenario_config;
 struct plot_sample {
 	double at; /* ns */
 	double rate; /* bits a second through the bottleneck since the last sample */
-	double queue; /* octets in front of it */
+	double queue; /* octets in the queue before it */
 	double window; /* octets that a queue pair may have under way, on average */
 };
 

@@ -5,7 +5,7 @@
 #include "plot.h"
 #include "topology.h"
 
-#define DRAIN	     (30 * TIME_S) /* for what is under way at the end */
+#define DRAIN	     (30 * TIME_S) /* time for messages under way at the end */
 #define MEMORY_MOST  (UINT64_C(1) << 31) /* octets of one host */
 #define QPS_MOST     65536u
 #define WIRE_HEADERS 74u /* octets of a packet around its payload: Ethernet to BTH, RETH, ICRC */
@@ -103,14 +103,14 @@ static struct plan *make_plan(const struct scenario_config *c)
 			plan[n] = c->scenario == SCENARIO_BOTTLENECK
 					  ? (struct plan){ .from = i, .to = pairs + i }
 					  : (struct plan){ .from = i + 1, .to = 0 };
-	/* what is beside has a sender of its own */
+	/* the additional traffic has a sender of its own */
 	plan[n] = c->scenario == SCENARIO_BOTTLENECK
 			  ? (struct plan){ .from = c->senders, .to = pairs + c->senders }
 			  : (struct plan){ .from = c->senders + 1, .to = 0 };
 	return plan;
 }
 
-/* If all queue pairs share the rate equally: the time of a message, with all before it. */
+/* The time of a message, with all messages before it, if all queue pairs share the rate equally. */
 static double ideal(const struct net *n, const struct scenario_config *c)
 {
 	uint32_t packets = MAX_OF(1u, (c->size + c->mtu - 1) / c->mtu);
@@ -152,7 +152,7 @@ static void run(struct net *n, const struct scenario_config *c, struct plot *plo
 	n->beside.stopped = n->connects.stopped = true;
 }
 
-/* What was under way at the end completes. */
+/* Lets the messages that are under way at the end complete. */
 static void drain(struct net *n, const struct scenario_config *c)
 {
 	struct fabric *f = &n->fabric;

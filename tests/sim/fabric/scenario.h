@@ -30,11 +30,11 @@ enum peers {
 	PEERS_UROCE,
 	PEERS_LINUX, /* go-back-N without congestion control */
 	PEERS_DCQCN, /* go-back-N with DCQCN */
-	PEERS_MIXED, /* every second sender is as Linux, all others are uroce */
+	PEERS_MIXED, /* every second sender is like Linux, all others are uroce */
 	PEERS,
 };
 
-/* What goes on beside them; UC and UD messages at a tenth of the rate. */
+/* Additional traffic; UC and UD send messages at a tenth of the rate. */
 enum beside_kind {
 	BESIDE_NONE,
 	BESIDE_UC,
@@ -54,19 +54,19 @@ struct scenario_config {
 	uint32_t mtu; /* octets of a packet's payload */
 	uint8_t opcode; /* enum work_opcode */
 	uint8_t timeout; /* of acknowledgements: 4.096 us * 2^timeout */
-	double rate; /* bits a second of the place where all meet; 0: no such scenario */
+	double rate; /* bits a second of the shared cable; 0: the scenario does not exist */
 	double delay; /* ns of each cable */
 	double trunk_delay; /* ns of the cable between the switches (bottleneck) */
-	double buffer, ecn; /* octets of a switch's port; ecn 0: nothing is marked */
-	double shared; /* octets that all ports of a switch have together; 0: no bound */
+	double buffer, ecn; /* octets of a switch port's buffer; ecn 0: no frame is marked */
+	double shared; /* octets that all ports of a switch share; 0: no bound */
 	double loss, reorder; /* probabilities, each way */
-	uint32_t places; /* that a frame may be late */
+	uint32_t places; /* places by which a frame may be late */
 	uint32_t ring; /* frames of a receive ring */
 	double packet_time; /* ns of a host's processor for a packet */
-	double receiver_time; /* the same, of hosts that only receive; 0: as of the others */
+	double receiver_time; /* the same for hosts that only receive; 0: like the others */
 	double refuses; /* probability that a port refuses, */
 	double refuses_for; /* ns */
-	bool forgetful; /* receivers have no room for packets that came before others */
+	bool forgetful; /* receivers have no room for packets that arrive early */
 	double time; /* ns; the first tenth is not measured */
 	const char *svg; /* NULL: no plot */
 };
@@ -75,7 +75,7 @@ struct scenario_result {
 	bool ok;
 	char why[512];
 	double use; /* octets of messages through the bottleneck, as a share of its rate */
-	double dropped; /* share of the frames that came to the bottleneck */
+	double dropped; /* share of the frames that reached the bottleneck */
 	double fairness; /* Jain's, of the queue pairs' octets */
 	double median, slow,
 		slowest; /* ns: completion times of 50, 99 and 99.9 % of the messages */
@@ -88,15 +88,15 @@ struct scenario_result {
 	uint64_t timeouts;
 	uint64_t longest; /* octets that waited at the bottleneck, at most */
 	uint64_t beside_sent, beside_arrived; /* messages; BESIDE_CM: connections begun, made */
-	uint32_t failed; /* queue pairs that gave up; if one is uroce's, the run is not ok */
+	uint32_t failed; /* queue pairs that gave up; one of uroce: the run is not ok */
 	nanotime last_failure; /* ... the last of them at that time */
 };
 
 const char *scenario_name(enum scenario s);
 const char *scenario_peers_name(enum peers p);
-/* What is not said otherwise. */
+/* The defaults. */
 struct scenario_config scenario_defaults(enum scenario s);
-/* NULL, or what cannot be: "must be ..." */
+/* NULL, or what is wrong: "must be ..." */
 const char *scenario_refuses(const struct scenario_config *c);
 void scenario_run(const struct scenario_config *c, struct scenario_result *r);
 

@@ -36,7 +36,7 @@ static struct scenario_config small(enum scenario s, enum peers peers)
 	return c;
 }
 
-/* Each scenario with hosts of each make: every message arrives once, in order and unchanged. */
+/* Each scenario with hosts of each kind: every message arrives once, in order and unchanged. */
 Test(scenario, all_of_them_with_all_makes, .timeout = 120)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
@@ -69,8 +69,8 @@ Test(scenario, every_operation, .timeout = 60)
 }
 
 /*
- * A receiver keeps what came before others, so that only what was lost is sent again. One that has no
- * room for it is slower, but not stuck.
+ * A receiver keeps packets that arrive early, so only lost packets are sent again. A receiver
+ * without room for them is slower, but not stuck.
  */
 Test(scenario, a_receiver_without_room_is_not_stuck, .timeout = 60)
 {
@@ -152,7 +152,9 @@ Test(scenario, the_seed_decides, .timeout = 60)
 	cr_expect_neq(a.packets, b.packets);
 }
 
-/* One sender alone, with nothing in its way, uses the line, and loses and repeats nothing. */
+/*
+ * One sender alone, with nothing in its way, fills the line, and neither loses nor repeats packets.
+ */
 Test(scenario, nothing_is_lost_without_reason, .timeout = 60)
 {
 	for (enum peers peers = 0; peers < PEERS_MIXED; peers++) {
@@ -181,7 +183,7 @@ Test(scenario, marks_come_with_a_threshold_only, .timeout = 60)
 	cr_expect_eq(r.cnps, 0);
 }
 
-/* UC and UD share the line with a transfer: what arrives is whole, and a part of it does. */
+/* UC and UD share the line with a transfer: messages that arrive are whole, and some do arrive. */
 Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
@@ -196,7 +198,7 @@ Test(scenario, what_nothing_acknowledges_beside, .timeout = 60)
 		}
 }
 
-/* rdma_cm shares the line: what is lost of it is repeated, and every connection is made and ended. */
+/* rdma_cm shares the line: lost messages are repeated, and every connection is made and ended. */
 Test(scenario, connections_beside, .timeout = 60)
 {
 	for (enum scenario s = 0; s < SCENARIOS; s++)
@@ -212,7 +214,7 @@ Test(scenario, connections_beside, .timeout = 60)
 		}
 }
 
-/* A peer without congestion control makes it overflow, the core sees it fill. */
+/* A peer without congestion control overflows the queue; the core notices that it fills. */
 Test(scenario, a_short_receive_ring_overflows, .timeout = 60)
 {
 	struct scenario_config c = small(SCENARIO_MANY, PEERS_LINUX);
@@ -242,13 +244,13 @@ Test(scenario, a_port_that_refuses_loses_nothing, .timeout = 60)
 	cr_expect_eq(r.dropped, 0);
 	cr_expect_eq(r.overflowed, 0);
 	cr_expect_eq(r.timeouts, 0);
-	/* a probe may ask whether something was lost, when an answer comes late */
+	/* if an answer is late, a probe may ask whether a packet was lost */
 	cr_expect_lt(r.again, 0.005, "nothing was lost: %g", r.again);
 }
 
 /*
- * Each of them gives up after eight times 4.2 ms: a path that lets one packet go at a time must not make them
- * do so one after the other.
+ * Each of them gives up after eight times 4.2 ms. A path that lets one packet go at a time must not
+ * make them give up one after the other.
  */
 Test(scenario, all_find_out_together_that_a_peer_is_gone, .timeout = 60)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A switch: it forwards each frame to the port that leads to its host, at once. Its ports are lines,
- * with a queue each; their buffers may be parts of one that they share.
+ * A switch forwards each frame at once to the port that leads to its host. Its ports are lines,
+ * with a queue each; their buffers may be parts of a shared one.
  */
 #ifndef SIM_SWITCH_H
 #define SIM_SWITCH_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A switch and its cables: what they forward, keep, mark and drop, and when. */
+/* A switch and its cables: which frames they forward, keep, mark and drop, and when. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #define TOS    15u
 #define MOST   64u
 
-/* A host that only writes down what comes. */
+/* A host that only records the frames that it receives. */
 struct sink {
 	struct taker taker;
 	uint32_t count, marked;
@@ -40,7 +40,10 @@ static const struct line_config cable = {
 	.rate = RATE, .delay = DELAY, .room = LINE_ENDLESS, .ecn = LINE_ENDLESS, .places = 1
 };
 
-/* A switch with two hosts; its ports are as `is` says, in a buffer of `shared` octets. */
+/*
+ * A switch with two hosts; its ports have the options of `is`, and share a buffer of `shared`
+ * octets.
+ */
 static void begin(const struct line_config *is, uint64_t shared)
 {
 	fabric_init(&f, 1);
@@ -64,7 +67,7 @@ static void end(void)
 	fabric_free(&f);
 }
 
-/* A frame with this number for a host, whose sender understands marks, or does not. */
+/* A frame with this number for a host; its sender supports ECN, or does not. */
 static void send(uint32_t host, uint32_t number, bool ect)
 {
 	struct parcel *p = parcel_new(&f);

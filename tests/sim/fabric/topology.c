@@ -8,7 +8,7 @@
 #define SEND_RING    512u /* frames */
 #define POLL_TIME    100 /* ns */
 #define BESIDE_TENTH 10 /* a tenth of the rate */
-#define EDGE_TIMES   4 /* the bottleneck's rate is that of the others' cables */
+#define EDGE_TIMES   4 /* the other cables have the bottleneck's rate */
 
 static enum make make_of(const struct scenario_config *c, uint32_t host, bool sends)
 {
@@ -123,7 +123,7 @@ static void make_star(struct net *n, const struct scenario_config *c, uint32_t s
 	n->bottleneck = &n->node[0].port[n->node[0].route[sink]];
 }
 
-/* The first half of the hosts at one switch, the others at the other one. */
+/* The first half of the hosts is at one switch, the other half at the other switch. */
 static void make_bottleneck(struct net *n, const struct scenario_config *c)
 {
 	uint32_t half = n->hosts / 2;

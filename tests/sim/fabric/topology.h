@@ -21,7 +21,7 @@
 
 #define SWITCHES 2u
 
-/* From which host to which. */
+/* The sending and the receiving host. */
 struct plan {
 	uint32_t from, to;
 };
@@ -41,8 +41,8 @@ struct net {
 };
 
 /*
- * Makes everything, and connects the queue pairs of `transfers` plans. One more plan is of what sends
- * beside them, if there is any.
+ * Makes everything, and connects the queue pairs of `transfers` plans. One more plan is for the
+ * additional traffic, if there is any.
  */
 void topology_make(struct net *n, const struct scenario_config *c, const struct plan *plan,
 		   uint32_t transfers);

@@ -64,7 +64,10 @@ static void post(struct transfer *t, struct fabric *f)
 		fabric_wrong(f, "transfer %u: the send window was open and then full", t->number);
 }
 
-/* The message is where it belongs, and nothing is beside it. Its slot is made empty again. */
+/*
+ * The message is in its place, and the octets beside it are unchanged. Its slot is made empty
+ * again.
+ */
 static void check(struct transfer *t, struct fabric *f, uint32_t n)
 {
 	uint8_t *at = sink_of(t, n);
@@ -108,7 +111,7 @@ static void received(struct transfer *t, struct fabric *f, const struct completi
 	t->received++;
 }
 
-/* The run goes on, to show what becomes of the others. */
+/* The run goes on, to show what happens to the others. */
 static void fail(struct transfer *t, const struct fabric *f, uint32_t status, const char *why)
 {
 	struct measure *m = t->measure;

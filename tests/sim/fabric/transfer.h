@@ -25,7 +25,7 @@ struct transfer {
 	uint8_t opcode; /* enum work_opcode: WRITE, SEND, READ */
 	uint32_t size, depth, stride;
 	uint32_t source_at,
-		sink_at; /* offsets of the first slots, where octets come from and go to */
+		sink_at; /* offsets of the first slots, of the source and of the target */
 	uint32_t source_key, sink_key;
 	uint32_t posted, completed, received;
 	bool stopped; /* posts no more */
@@ -34,13 +34,13 @@ struct transfer {
 	uint64_t octets; /* of messages that completed in the measured time */
 };
 
-/* Octets of memory that it needs on either side. */
+/* Octets of memory that a transfer needs on either side. */
 size_t transfer_memory(uint32_t size, uint32_t depth);
 /* The offset of a message's octets among slots that begin at `first`. */
 uint32_t transfer_slot(const struct transfer *t, uint32_t first, uint32_t message);
 
 void transfer_start(struct transfer *t, struct fabric *f);
-/* Takes what an endpoint has completed, and posts. */
+/* Takes the endpoint's completions, and posts. */
 void transfer_settle(struct transfer *t, struct fabric *f, struct endpoint *e);
 bool transfer_done(const struct transfer *t);
 /* The last checks. */

@@ -170,7 +170,7 @@ Test(cm_close, everything_twice)
 	expect_rest();
 }
 
-/* The RTU is lost, and then the connection is closed. */
+/* The RTU is lost before the connection is closed. */
 Test(cm_close, a_dreq_after_a_lost_rtu)
 {
 	begin_in(b, CM_REP_SENT);
@@ -204,7 +204,7 @@ Test(cm_close, a_dreq_for_another_queue_pair)
 	cr_expect_eq(deliver(b, &m), CM_ACCEPTED);
 }
 
-/* The peer rejects a connection that we consider established: it timed out or restarted. */
+/* The peer rejects a connection that this side considers established: it timed out or restarted. */
 Test(cm_close, a_rej_ends_a_connection)
 {
 	struct cm_message rej = from_peer_of(a, CM_REJ);
@@ -259,7 +259,9 @@ Test(cm_close, a_lap_is_answered_and_changes_nothing)
 	expect_events(b, 0);
 }
 
-/* The id is destroyed: the peer is still told, and the connection ends without the program. */
+/*
+ * The program destroys the id: the peer is still told, and the connection ends without the program.
+ */
 Test(cm_close, abandoned_when_established)
 {
 	nanotime start = now;

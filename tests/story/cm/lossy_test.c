@@ -88,7 +88,7 @@ static void hear(struct party *p)
 
 	if (events == 0)
 		return;
-	if (events & CM_EVENT_REQUEST) /* of the next attempt, once this side is done */
+	if (events & CM_EVENT_REQUEST) /* of the next attempt, when this side is done */
 		*program = (struct program){ .says_no = program->says_no };
 	cr_assert_not(program->abandoned, "seed %lu: events %#x after all", seed, events);
 	cr_assert_eq(program->heard & events, 0, "seed %lu: %#x again, after %#x", seed, events,
@@ -217,7 +217,7 @@ static void expect_agreement(void)
 	cr_assert_eq(seen_by_a, seen_by_b, "seed %lu", seed);
 }
 
-/* Counts the ends: a test in which nothing goes wrong proves little. */
+/* Counts the ends: a test in which no connection fails proves little. */
 static uint32_t ends[2][16];
 
 static void count_ends(void)

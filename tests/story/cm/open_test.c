@@ -384,7 +384,7 @@ Test(cm_open, the_active_side_may_need_time_too)
 	expect_events(b, CM_EVENT_REQUEST | CM_EVENT_ESTABLISHED);
 }
 
-/* An MRA that refers to another message than the awaited one. */
+/* An MRA that refers to a message other than the awaited one. */
 Test(cm_open, mras_about_other_messages)
 {
 	struct cm_message mra = { .attribute = CM_MRA, .about = CM_ABOUT_REP };
@@ -498,7 +498,7 @@ Test(cm_open, an_alternate_path_is_not_accepted)
 }
 
 /*
- * hostile H-81: five bits, but no wait of 2.4 hours, and no repetition every 4 us
+ * hostile H-81: the field has five bits, but uroce neither waits 2.4 hours nor repeats every 4 us
  */
 Test(cm_open, exponents_are_bounded)
 {
@@ -554,7 +554,7 @@ Test(cm_open, only_a_req_with_an_id_connects)
 	expect_silence(a);
 }
 
-/* A connection that has ended can begin again. */
+/* An ended connection can begin again. */
 Test(cm_open, a_struct_is_used_again)
 {
 	establish_both();
@@ -570,7 +570,7 @@ Test(cm_open, a_struct_is_used_again)
 	establish_both();
 }
 
-/* The MRA overtakes a repetition that was not sent yet. */
+/* The MRA arrives before a repetition was sent. */
 Test(cm_open, an_mra_saves_a_repetition)
 {
 	struct cm_message mra;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stories about the connection manager, with times: a connects, b listens. Every message crosses as
+ * Stories about the connection manager, with times. a connects, b listens. Every message crosses as
  * the octets of its MAD. cm_stray() answers messages without a connection.
  *
- *	ask();
- *	lose(a, "REQ");
- *	at(INTERVAL);
- *	pass(a, "REQ");
- *	expect_events(b, CM_EVENT_REQUEST);
+ * \task();
+ * \tlose(a, "REQ");
+ * \tat(INTERVAL);
+ * \tpass(a, "REQ");
+ * \texpect_events(b, CM_EVENT_REQUEST);
  */
 #ifndef TESTS_STORY_CM_PARTIES_H
 #define TESTS_STORY_CM_PARTIES_H
@@ -44,7 +44,10 @@ extern nanotime now;
 
 /* Neither side has a connection. */
 void begin(void);
-/* Both sides are connected as far as this state requires; earlier messages and events are taken. */
+/*
+ * Both sides are connected as far as this state requires; earlier messages and events are already
+ * taken.
+ */
 void begin_in(struct party *p, enum cm_state state);
 
 struct cm_message req_of(const struct party *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REJ: ours and the peer's, and peers that restarted. */
+/* REJs of both sides, and peers that restarted. */
 #include "story/cm/parties.h"
 
 TestSuite(cm_reject, .init = begin);
@@ -64,7 +64,7 @@ Test(cm_reject, a_lost_rej_is_sent_again)
 	expect_state(b, CM_IDLE);
 }
 
-/* protocol-map 191: one connection per id; one that is alive is not dropped */
+/* protocol-map 191: one connection for each id; a connection that is alive is not dropped */
 Test(cm_reject, a_rejected_connection_makes_room)
 {
 	ask();
@@ -117,7 +117,10 @@ Test(cm_reject, the_active_side_rejects_the_rep)
 	expect_events(a, CM_EVENT_REPLY);
 }
 
-/* Our REP is on its way: the peer may use the queue pair, so its number has to rest. */
+/*
+ * Our REP is under way. The peer may already use the queue pair, so its number must stay unused for
+ * a while.
+ */
 Test(cm_reject, after_the_rep_ids_rest)
 {
 	begin_in(b, CM_REP_SENT);

@@ -191,7 +191,7 @@ Test(cm_sidr, calls_in_other_states)
 	cr_expect_eq(cm_sidr_reply(&b->c, &rep, now), EINVAL);
 }
 
-/* A struct whose exchange was abandoned can begin again. */
+/* The struct of an abandoned exchange can be used again. */
 Test(cm_sidr, a_struct_is_used_again)
 {
 	for (int n = 0; n < 2; n++) {

@@ -24,7 +24,7 @@ static const uint8_t attribute_of[COLUMNS] = { CM_REQ,	    CM_MRA,  CM_REJ,  CM_
 					       CM_SIDR_REP, CM_LAP,  CM_APR };
 
 /*
- * A message that a row does not name is ignored: state, answer, event and deadline do not change.
+ * A message that the row does not name is ignored: state, answer, event and deadline do not change.
  */
 struct cell {
 	enum cm_verdict verdict;
@@ -214,7 +214,7 @@ Test(cm_table, every_state_has_its_row)
 	cr_expect_str_eq(cm_state_name(CM_STATES), "?");
 }
 
-/* A message with other ids: of another connection, or made up. */
+/* A message with other ids: those of another connection, or made up. */
 Test(cm_table, other_ids_are_ignored_everywhere)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

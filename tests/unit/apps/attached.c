@@ -34,7 +34,7 @@ static void say(const char *what)
 	fflush(stdout);
 }
 
-/* A first engine is there. The next one may need a moment. */
+/* The first engine exists already. The next one may need a moment. */
 static struct ibv_context *open_device(void)
 {
 	for (;;) {
@@ -119,7 +119,7 @@ static enum ibv_wc_status await_completion(struct ibv_cq *cq)
 	return wc.status;
 }
 
-/* A WRITE after the other, until one does not succeed. */
+/* WRITEs, one after the other, until one does not succeed. */
 static void write_until_flushed(struct ibv_qp *qp, const struct ibv_mr *mr, struct ibv_cq *cq)
 {
 	enum ibv_wc_status status;

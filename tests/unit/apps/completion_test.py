@@ -17,7 +17,7 @@ LIMIT = 30
 
 
 class Shell:
-    """A bash on a terminal, in whose PATH the programs are."""
+    """A bash on a terminal, with the programs in its PATH."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-completion-"))

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cycles a packet: what the clock took is subtracted, and both ends of a packet are one packet. */
+/*
+ * Cycles a packet: the cost of reading the clock is subtracted, and the two ends of a packet count
+ * as one packet.
+ */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cycles.h"
 
-/* So many packets received and made, all cycles in this stage. */
+/* This many packets received and made, with all cycles in this stage. */
 static struct reply_cycles reply_of(uint64_t received, uint64_t made, enum stage s, uint64_t cycles)
 {
 	struct reply_cycles r = { .hz = 2000000000, .rounds = 3, .switch_cycles = 20 };

@@ -44,7 +44,7 @@ class Doctor(EngineCase):
         self.assertEqual(found["engine"]["text"], f"none runs at {self.socket}")
 
     def test_text(self):
-        """A line each, the same as in JSON; what is well only if asked for."""
+        """One line each, the same as in JSON; checks that pass only with --all."""
         wanted = self.json("--port", "lo")
         for words, results in ((["--all"], RESULTS), ([], RESULTS[1:])):
             end = self.uroce("doctor", "--port", "lo", *words)
@@ -82,12 +82,12 @@ class Doctor(EngineCase):
 
     @staticmethod
     def states(process):
-        """Of all threads, as in proc(5): each stops when it runs next."""
+        """States of all threads, as in proc(5): each thread stops when it runs next."""
         stats = pathlib.Path(f"/proc/{process.pid}/task").glob("*/stat")
         return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
 
     def test_engine_that_hangs(self):
-        """Its main thread and the control path stand still; the kernel still connects."""
+        """Its main thread and the control path stand still; the kernel still accepts connections."""
         engine = self.start()
         engine.send_signal(signal.SIGSTOP)
         self.addCleanup(engine.send_signal, signal.SIGCONT)

@@ -38,7 +38,7 @@ class Terminal:
             os.execve(words[0], words, environment)
 
     def read_until(self, end):
-        """What the program writes, up to this text and with it."""
+        """The program's output up to this text, and including it."""
         stop = time.monotonic() + ENOUGH
         while end not in self.text:
             left = stop - time.monotonic()
@@ -55,14 +55,14 @@ class Terminal:
         return before + end
 
     def await_raw(self):
-        """The program takes keys from now on: it prints its first prompt before that."""
+        """The program accepts keys from now on: it has printed its first prompt."""
         until(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON, "a raw terminal")
 
     def write(self, text):
         os.write(self.fd, text.encode())
 
     def status(self):
-        """Of the program, once it has ended."""
+        """Exit status of the program, once it has ended."""
         try:
             while os.read(self.fd, 65536):
                 pass
@@ -112,7 +112,7 @@ class EngineCase(unittest.TestCase):
                     end.close()
 
     def run_uroced(self, *options, eal=(), **how):
-        """An engine that is to end by itself."""
+        """An engine that is expected to end by itself."""
         return subprocess.run(self.words(*options, eal=eal), env=self.environment, timeout=ENOUGH,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, **how)
 
@@ -134,12 +134,12 @@ class EngineCase(unittest.TestCase):
                          "-p", str(port))
 
     def writes(self, peer, port, count):
-        """ib_write_lat, both of whose ends wait for each other in the end, whatever gets lost."""
+        """ib_write_lat, both of whose ends wait for each other at the end, even if frames are lost."""
         return self.pair(peer, "ib_write_lat", "-d", "uroce0", "-x", "1", "-F", "-n", str(count),
                          "-s", "1024", "-u", "18", "-p", str(port))
 
     def pair(self, peer, *words):
-        for end in (self.socket, peer):  # frames pass earlier than an engine looks at its link
+        for end in (self.socket, peer):  # frames may pass before an engine sees its link
             until(lambda: "PORT_ACTIVE" in self.uroce("run", "--quiet", "--socket", end, "--",
                                                       "ibv_devinfo").stdout, f"the link of {end}")
         server = subprocess.Popen([UROCE, "run", "--quiet", "--", *words], env=self.environment,
@@ -157,7 +157,7 @@ class EngineCase(unittest.TestCase):
         return said
 
     def ping(self, count=1000000000, **how):
-        """A program with a queue pair that is busy with itself, until it is ended."""
+        """A program with a queue pair that sends to itself until the program is ended."""
         program = subprocess.Popen([UROCE, "ping", "--count", str(count), "--interval", "1"],
                                    env=self.environment, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)

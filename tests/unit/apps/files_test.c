@@ -91,8 +91,8 @@ Test(files, files_are_not_shown)
 }
 
 /*
- * Whichever way is chosen: the socket may belong to another host, a container, or an engine that
- * has ended.
+ * In each of these ways the socket may belong to another host, a container, or an engine that has
+ * ended.
  */
 Test(files, files_of_another_engine_are_not_shown)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""A second engine on the port of another one, by every driver: it says who holds it, and the first goes on."""
+"""A second engine on the port of another, by every driver: it says who holds the port, and the first engine goes on."""
 
 import os
 import re
@@ -50,7 +50,7 @@ class Held(EngineCase):
         return words[:words.index("--ip")] + words[words.index("--socket"):]
 
     def hold(self, how, name="first"):
-        """The engine, and its socket is kept for uroce."""
+        """The engine; its socket is kept for uroce."""
         eal, options = how
         self.socket = str(self.folder / f"{name}.sock")
         self.environment["UROCE_SOCKET"] = self.socket
@@ -90,7 +90,7 @@ class Held(EngineCase):
         self.expect_each_told(ON_TAP["tap"], ON_TAP, "tapped")
 
     def test_an_address_that_the_interface_has_not(self):
-        """The kernel would not answer for it: it is said, as it may come later."""
+        """The kernel would not answer for the address. The engine says so, because it may appear later."""
         self.socket = str(self.folder / "first.sock")
         engine = subprocess.Popen(self.words("--netdev", "near", "--ip", "10.9.0.1/24,10.77.0.1/24"),
                                   env=self.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -102,7 +102,7 @@ class Held(EngineCase):
         self.assertIn("uroced: serving uroce0 10.9.0.1,10.77.0.1, port ", said)
 
     def test_an_end_of_a_memif(self):
-        """Of a server with two clients, the second would have no link, and would hear nothing."""
+        """With a server and two clients, the second client would have no link, and would receive nothing."""
         ends = {role: ([f"--vdev=net_memif0,role={role},socket={self.folder}/memif,socket-abstract=no"],
                        ["--port", "net_memif0", *ADDRESS]) for role in ("server", "client")}
         self.hold(ends["server"], "server")
@@ -116,10 +116,10 @@ class Held(EngineCase):
         end = self.run_uroced("--port", "net_memif0", *ADDRESS, eal=[
             f"--vdev=net_memif0,role=client,socket={self.folder}/memif,socket-abstract=no"])
         self.assertEqual((end.returncode, end.stdout), (1, ""))
-        self.assertEqual(end.stderr.splitlines()[-1], "uroced: cannot start port net_memif0: no process listens on the memif's socket: start its server first")  # the driver says which one, in a line before
+        self.assertEqual(end.stderr.splitlines()[-1], "uroced: cannot start port net_memif0: no process listens on the memif's socket: start its server first")  # the driver names it, in a line before
 
     def test_a_socket(self):
-        """... of another engine, by an engine that has opened its port by then."""
+        """... of another engine, by an engine that has already opened its port."""
         engine = self.hold(([], []))
         self.socket = self.environment["UROCE_SOCKET"]
         vdev = f"--vdev=net_memif0,role=server,socket={self.folder}/memif,socket-abstract=no,bsize=8192"

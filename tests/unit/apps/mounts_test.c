@@ -59,7 +59,7 @@ static void expect_old(void)
 	expect_text("old/mounted/deep", "deep");
 }
 
-/* Checks on the host that it sees nothing of this. */
+/* Checks that the host sees nothing of this. */
 static void expect_host(void)
 {
 	mount_namespace_return();
@@ -183,7 +183,7 @@ static void listen_at(const char *path)
 	cr_assert_eq(bind(fd, (const struct sockaddr *)&here, sizeof(here)), 0);
 }
 
-/* For example /dev/log, whose reader is outside of the namespace. */
+/* For example /dev/log, whose reader is outside the namespace. */
 Test(mounts, sockets_and_pipes_lead_to_the_host)
 {
 	static const char *const paths[] = { "old/socket", "old/pipe", "old/folder/socket" };

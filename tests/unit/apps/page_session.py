@@ -12,7 +12,8 @@ BLOCK = re.compile(r"^```\n\$ (uroced .*?-i)\n(.*?)^```$", re.MULTILINE | re.DOT
 
 
 class Session:
-    """`line` starts uroced; `parts` are (command, lines of its answer). The first has what uroced says unasked."""
+    """`line` starts uroced; `parts` are (command, lines of its answer). The first part has what uroced prints by
+    itself."""
 
     def __init__(self, line, text):
         self.line = line.replace("\\\n", " ")
@@ -28,7 +29,7 @@ def sessions(page):
 
 
 def open_prompt(words, environment):
-    """A terminal at its first prompt, and what was said before that."""
+    """A terminal at its first prompt, and what was printed before it."""
     terminal = Terminal(words, environment)
     greeting = terminal.read_until(PROMPT)
     terminal.await_raw()
@@ -36,7 +37,7 @@ def open_prompt(words, environment):
 
 
 def ask(terminal, text):
-    """What is printed between the command and the next prompt."""
+    """The text between the command and the next prompt."""
     terminal.write(text + "\n")
     terminal.read_until("\n")  # the command's echo
     return terminal.read_until(PROMPT).removesuffix(PROMPT).replace("\r", "")
@@ -71,7 +72,7 @@ def replay(session, terminal, adapt, sinks):
 
 
 def hidden(lines):
-    """Paths, MAC addresses and numbers differ from run to run."""
+    """Paths, MAC addresses and numbers, which differ from run to run."""
     def of(line):
         line = re.sub(r"/tmp/(?:uroce-test-\w+/)?", "/tmp/", line)
         return numbers_hidden(re.sub(r"\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b", "MAC", line))

@@ -31,7 +31,7 @@ class Cycles(unittest.TestCase):
         return end.stdout
 
     def rates(self, placement):
-        """Of one run, of which each stage that was passed through took cycles, and no other did."""
+        """Of one run: each stage that packets passed through took cycles, and no other stage did."""
         rates = json.loads(self.perf("--cycles", "--json", "--placement", placement))["rates"]
         for rate in rates:
             self.assertEqual(set(rate["cycles"]), {"asks", "answers"})
@@ -45,7 +45,7 @@ class Cycles(unittest.TestCase):
         return rates
 
     def missing(self, rates):
-        """What no round was measured of. A loaded machine interrupts most rounds, which count apart."""
+        """A stage of which no round was measured. A loaded machine interrupts most rounds; these are counted apart."""
         for rate in rates:
             for name, end in rate["cycles"].items():
                 for stage in BUSY:
@@ -58,7 +58,7 @@ class Cycles(unittest.TestCase):
         return None
 
     def test_loss(self):
-        """What is lost is sent again, and nothing else is."""
+        """Lost packets are sent again, and no others."""
         rates = json.loads(self.perf("--json", "--loss", "0,5"))["rates"]
         self.assertEqual([rate["loss_percent"] for rate in rates], [0, 5] * 4)
         for rate in rates:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of uroce perf --report in a browser, at two widths, light and dark: it opens without a complaint, its
-plots are there in their colours, and nothing sticks out."""
+"""The page of uroce perf --report in a browser, at two widths, light and dark: it opens without an error, its plots
+have their colours, and no element is wider than the page."""
 
 import os
 import pathlib
@@ -92,7 +92,7 @@ class Look(unittest.TestCase):
         return rows
 
     def colours(self, dark):
-        """Of the page, by their names."""
+        """Elements of the page, by their names."""
         light, other = re.findall(r":root \{(.*?)\}", self.page.read_text(), re.DOTALL)
         return {name: bytes.fromhex(value) for name, value in
                 re.findall(r"--(\w+): #(\w{6})", other if dark else light)}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures of a report: where points are, which marks an axis has, how numbers read. */
+/* Figures of a report: positions of points, marks on an axis, texts of numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "page.h"
 
-/* What a function writes. The caller frees it. */
+/* The text that a function writes. The caller frees it. */
 static char *written(void (*write)(FILE *out, const void *what), const void *what)
 {
 	char *text = NULL;
@@ -37,7 +37,7 @@ static void write_json(FILE *out, const void *p)
 	page_json(out, p);
 }
 
-/* How often the text has it. */
+/* How often the text occurs. */
 static uint32_t times(const char *text, const char *what)
 {
 	uint32_t n = 0;
@@ -107,7 +107,7 @@ Test(figure, nines_are_equally_far_apart)
 	free(text);
 }
 
-/* A limit that is alone has no height; what cannot be on a logarithmic axis is not there. */
+/* A limit that is alone has no height; values that a logarithmic axis cannot show are left out. */
 Test(figure, odd_values)
 {
 	struct figure f = { .x = { AXIS_LIST, "loss", "%" }, .y = { AXIS_DECIMAL, "time", "us" } };

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce perf --report: a page that is whole, has all figures with all points, and needs no other file."""
+"""uroce perf --report: a complete page, with all figures and all points, that needs no other file."""
 
 import json
 import os
@@ -127,7 +127,7 @@ class Report(unittest.TestCase):
         (element,) = (f for f in page.iter("figure") if f.get("id") == "cycles")
         bars = list(element.iter("rect"))
         self.assertEqual(len(bars), sum(len(load["stages"]) for load in cycles))
-        for label in element.iter("text"):  # those at the left end where the bars begin
+        for label in element.iter("text"):  # those at the left end, where the bars begin
             if label.get("text-anchor") == "end":
                 self.assertGreater(float(label.get("x")), 8 * len(label.text), label.text)
         for bar in bars:

@@ -71,7 +71,7 @@ class Wire(EngineCase):
             self.assertEqual(server.stdout.readline(), "127.0.0.1: 20 measurements\n")
 
     def test_beside_its_limits(self):
-        """The wire as --link says, the kernel's TCP, a core."""
+        """The wire's speed as --link gives it, the kernel's TCP, a core."""
         peer = self.start_peer()
         _, port = self.serve()
         words = ("--operation", "write", "--size", "8,4096", "--link", "10")
@@ -110,7 +110,7 @@ class Wire(EngineCase):
         self.assertEqual(server.stdout.read(), "127.0.0.1: 4 measurements\n")
 
     def test_smaller_mtu(self):
-        """That of the client's option, and of the end with the smaller port."""
+        """The MTU of the client's option, or of the end with the smaller port."""
         peer = self.start_peer()
         _, port = self.serve()
         said = json.loads(self.measure(peer, port, "--json", "--no-limits", "--mtu", "512",
@@ -118,7 +118,7 @@ class Wire(EngineCase):
         self.assertEqual(said["mtu"], 512)
 
     def test_families(self):
-        """That of the connection, if both have it; otherwise IPv4 before IPv6."""
+        """The IP version of the connection, if both ends have it; otherwise IPv4 before IPv6."""
         self.socket = str(self.folder / "both.sock")
         self.start(address="10.7.0.3/24,fd00:7::3/64")
         _, port = self.serve("--socket", self.socket)
@@ -151,7 +151,7 @@ class Wire(EngineCase):
         self.assertEqual(end.stderr, f"uroce perf: TCP port {port}: Address already in use\n")
 
     def test_killed_clients(self):
-        """Killed at any time of a measurement; the server is there for the next one."""
+        """The client is killed at any time of a measurement; the server is ready for the next client."""
         peer = self.start_peer()
         server, port = self.serve()
         for words in (["--operation", "write"], ["--operation", "send"], ["--latency"]):
@@ -201,7 +201,7 @@ class Wire(EngineCase):
         self.assertIsNone(server.poll())
 
     def test_another_service_answers(self):
-        """A client that reaches something else says so."""
+        """A client that reaches another program says so."""
         with socket.create_server(("127.0.0.1", 0)) as s:
             client = subprocess.Popen(self.client(self.socket, str(s.getsockname()[1]),
                                                   "--no-limits"),
@@ -216,7 +216,7 @@ class Wire(EngineCase):
         self.assertIn("not a `uroce perf --server` of this version", said)
 
     def test_nothing_is_left(self):
-        """Of a client that has gone, in both engines."""
+        """The objects of a client that has gone are freed, in both engines."""
         peer = self.start_peer()
         _, port = self.serve()
         self.measure(peer, port, "--no-limits", "--operation", "write", "--size", "8")

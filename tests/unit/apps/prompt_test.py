@@ -25,7 +25,7 @@ class Prompt(EngineCase):
         return ask(terminal, text)
 
     def here(self, text):
-        """Files of this test in the place of the page's."""
+        """Files of this test instead of the page's."""
         return text.replace("/tmp/", f"{self.folder}/")
 
     def open_session(self, session):
@@ -130,7 +130,7 @@ class Prompt(EngineCase):
         self.assertEqual(terminal.status(), 0)
 
     def columns(self, terminal, what, *names):
-        """Numbers of these columns in the first line."""
+        """The numbers of these columns in the first line."""
         said = self.command(terminal, f"show {what}").split("\n\n")[0]
         head, *lines = [re.sub("(next hop|trip ns|CNPs in)", lambda title: title[0].replace(" ", "-"), line).split()
                         for line in said.splitlines()]
@@ -141,7 +141,7 @@ class Prompt(EngineCase):
         return json.loads(self.uroce("stat", "--json", f"--{what}").stdout)[0]
 
     def test_clear_of_queue_pairs(self):
-        """What is shown counts from then on; what others see goes on."""
+        """The prompt's view counts from then on; others' views do not change."""
         terminal = self.start_terminal()
         program = self.ping()
         names = ("out", "in", "again")
@@ -161,7 +161,7 @@ class Prompt(EngineCase):
 
     @staticmethod
     def settled(look):
-        """What look() says twice."""
+        """The line that look() finds twice."""
         seen = [None]
 
         def same():
@@ -208,7 +208,7 @@ class Prompt(EngineCase):
             self.assertEqual(end.status(), 0)
 
     def test_clear_of_paths_and_connections(self):
-        """Of a pair that is connected by rdma_cm, on the port."""
+        """The queue pair that rdma_cm has connected, on the port."""
         terminal = self.memif_terminal()
         peer = self.start_peer()
         server = subprocess.Popen([UROCE, "run", "--quiet", "--", "rping", "-s", "-a", "10.7.0.1", "-p", "18599"],
@@ -254,7 +254,7 @@ class Prompt(EngineCase):
                          f"capture start {file}.too: the capture into {file} still runs; "
                          "`capture stop` ends it\n")
         self.ping(5)
-        # programs of this host: WRITE and its acknowledgement
+        # programs of this host: a WRITE and its acknowledgement
         until(lambda: re.search(r": [1-9]\d+ frames so far", self.command(terminal, "show capture")),
               "frames")
         said = self.command(terminal, "capture stop")
@@ -401,7 +401,7 @@ class Prompt(EngineCase):
 
     @staticmethod
     def frames_in(file):
-        """Frames in a pcapng file that is whole: each block says twice how long it is."""
+        """The frames of a complete pcapng file: each block has its length twice."""
         octets, at, frames = file.read_bytes(), 0, 0
         while at < len(octets):
             kind, length = struct.unpack_from("=II", octets, at)
@@ -444,7 +444,7 @@ class Prompt(EngineCase):
         return int(shown[1]) if shown else 0  # zeros are left out
 
     def test_a_rate_that_comes_and_goes(self):
-        """The source sends as fast as it can; what the rate has no room for is counted."""
+        """The source sends as fast as it can; messages that exceed the rate are counted."""
         terminal = self.impaired_terminal()
         peer = self.peer_terminal()
         qpn = re.search("0x[0-9a-f]{6}", self.command(peer, "start rx"))[0]
@@ -466,7 +466,7 @@ class Prompt(EngineCase):
         until(lambda: self.counter(terminal, "tx_impair_queue_marked") > 100, "marked frames")
         before, lost = passed(), overflowed()
         until(lambda: overflowed() > lost + 10000, "more of them")
-        # a frame has more than 1000 octets, and the buffer counts for what it held at first
+        # a frame has more than 1000 octets, and the buffer also holds frames from the beginning
         most = (time.monotonic() - begun) * 1e6 / 8 / 1000 + 256
         self.assertLess(passed() - before, most)
         shown = self.command(terminal, "show impair")

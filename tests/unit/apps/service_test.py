@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroced as a service: the unit files, what the service manager hears, a restart after kill -9."""
+"""uroced as a service: the unit files, the messages to the service manager, a restart after kill -9."""
 
 import json
 import os
@@ -24,7 +24,7 @@ BUILT = pathlib.Path(os.environ["UNITS"])  # the folder of the units, made for t
 class Units(EngineCase):
     @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze")
     def test_verify(self):
-        """With the built program in the place of the installed one: verify looks for it."""
+        """With the built program instead of the installed one: verify looks for it."""
         for name in UNITS:
             text, n = re.subn(r"^(ExecStart=)\S+/uroced ", rf"\g<1>{UROCED} ",
                               (BUILT / name).read_text(), flags=re.MULTILINE)
@@ -37,7 +37,7 @@ class Units(EngineCase):
 
 
 class Manager(EngineCase):
-    """What stands in the place of systemd."""
+    """Plays the part of systemd."""
 
     def setUp(self):
         super().setUp()
@@ -51,7 +51,7 @@ class Manager(EngineCase):
         return self.manager.recv(256).decode()
 
     def test_exec_start_as_written(self):
-        """Of each unit, with this test's folders in the place of the system's."""
+        """Lines of each unit, with this test's folders instead of the system's."""
         for name in UNITS:
             line = re.search(r"^ExecStart=(.*)$", (BUILT / name).read_text(), re.MULTILINE)[1]
             line = re.sub(r"^\S+/uroced ", f"{UROCED} ", line).replace("%i", "one")
@@ -87,7 +87,7 @@ class Manager(EngineCase):
 
 
 class Reload(EngineCase):
-    """SIGHUP: what can change changes while a program runs, and what cannot is named."""
+    """SIGHUP: options that can change do so while a program runs; the others are named."""
 
     def setUp(self):
         super().setUp()
@@ -101,7 +101,7 @@ class Reload(EngineCase):
         self.config.write_text(f"[uroced]\n{text}")
 
     def reload(self, engine, text):
-        """What the engine says in the first line."""
+        """The engine's first line."""
         self.write(text)
         engine.send_signal(signal.SIGHUP)
         return engine.stdout.readline().strip()
@@ -125,7 +125,7 @@ class Reload(EngineCase):
         self.assertEqual(self.uroce("ping", "--count", "2").returncode, 0)
 
     def test_spin_is_in_force(self):
-        """A spinning lcore polls in vain, and goes on to do so."""
+        """A spinning lcore goes on polling in vain."""
         engine = self.serve("")
         self.reload(engine, "idle = spin\n")
 
@@ -151,7 +151,7 @@ class Reload(EngineCase):
         self.assertEqual(self.mode(), "0o640")
 
     def test_its_lines_have_levels(self):
-        """A successful reload is news, a refused one an error."""
+        """A successful reload is a notice, a refused one an error."""
         engine = self.serve("log = error\n")
         self.write("log = error\nsocket-mode = 0666\n")
         engine.send_signal(signal.SIGHUP)
@@ -196,7 +196,7 @@ class Reload(EngineCase):
             self.assertEqual(heard, ["READY=1", "RELOADING=1", "READY=1"])
 
     def test_without_a_file(self):
-        """As before: the end, when its terminal goes away."""
+        """As before, the end of its terminal ends uroced."""
         # nohup, under which tests may run, has programs ignore it
         engine = self.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         engine.send_signal(signal.SIGHUP)
@@ -204,7 +204,7 @@ class Reload(EngineCase):
 
 
 class Wrong(EngineCase):
-    """What stands wrong on the command line: status 2, and nothing on stdout."""
+    """A mistake on the command line: status 2, and nothing on stdout."""
 
     def expect_status(self, status, *rows):
         for options, eal in rows:
@@ -214,7 +214,7 @@ class Wrong(EngineCase):
                 self.assertRegex(end.stderr, r"\Auroced: [^\n]+\n\Z")
 
     def test_what_no_machine_makes_right(self):
-        """Unknown, without its value, out of range, contradictory: a service manager is not to try again."""
+        """Unknown, without its value, out of range, contradictory: a service manager must not try again."""
         config = self.folder / "uroced.conf"
         config.write_text("[uroced]\nmtu = 4200\nmtu = 1500\n")
         self.expect_status(
@@ -225,7 +225,7 @@ class Wrong(EngineCase):
             ([], ["--vdev=net_null0,nonsense=1"]), ([], ["--lcores=(0-16)@0"]))
 
     def test_what_another_machine_makes_right(self):
-        """... or the same one later: a service manager may try again."""
+        """... or one that may succeed later: a service manager may try again."""
         self.expect_status(
             1, (["--netdev", "nosuch0"], []), ([], ["--vdev=net_af_packet0,iface=nosuch0"]),
             ([], ["--vdev=net_pcap0,iface=nosuch0"]), ([], ["--vdev=net_tap0,iface=uroce0,remote=nosuch0"]),
@@ -237,7 +237,7 @@ class Wrong(EngineCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "another user needs root")
     def test_what_another_user_makes_right(self):
-        """An interface that is there, and a user who may not read its frames."""
+        """The interface exists, but the user may not read its frames."""
         self.folder.chmod(0o777)
         for device in ("net_af_packet0", "net_pcap0"):
             end = self.run_uroced(eal=[f"--vdev={device},iface=lo"], user=65534, group=65534, extra_groups=[], cwd="/")
@@ -245,7 +245,7 @@ class Wrong(EngineCase):
             self.assertIn(f"EAL could not create {device}", end.stderr)
 
     def test_options_of_eal(self):
-        """One line: what was given, what is wrong with it, and where stands what may be given."""
+        """One line: what was given, what is wrong with it, and which values are allowed."""
         with open("/sys/devices/system/cpu/possible", encoding="ascii") as f:
             last = int(f.read().split("-")[-1])
         lists = "uroced --help -- lists"
@@ -264,7 +264,7 @@ class Wrong(EngineCase):
                              f"{re.escape(' '.join(words))}': {re.escape(why)}\n\\Z")
 
     def test_values_of_eals_options(self):
-        """What EAL would let pass, or crash or wait for ever with; all of it in eal_options_test.c."""
+        """Values that EAL would accept, crash on or wait for ever with; eal_options_test.c has all of them."""
         for words, why in ((["-m", "abc"], "-m abc: must be MiB, in 1 .. 524288"),
                            (["--iova-mode=often"], "--iova-mode often: must be pa or va"),
                            (["--proc-type=secondary"], "--proc-type secondary: must be primary or auto: "
@@ -276,7 +276,7 @@ class Wrong(EngineCase):
             self.assertEqual((end.returncode, end.stdout, end.stderr), (2, "", f"uroced: {why}\n"))
 
     def test_what_eal_lets_pass(self):
-        """It goes on without a device that a driver refused, and past a word that is no option."""
+        """EAL goes on without a device that a driver refused, and after a word that is not an option."""
         for words, says in ((["--vdev=net_memif0,role=often"],
                              r"EAL could not create net_memif0, from '.*role=often': .*Unknown role: often"),
                             (["nonsense"], r"'nonsense' is not an option of EAL: its options begin with '-' .*")):
@@ -285,7 +285,8 @@ class Wrong(EngineCase):
             self.assertRegex(end.stderr, rf"\Auroced: {says}[^\n]*\n\Z")
 
     def test_the_socket_of_another_engines_port(self):
-        """What the driver says, and who has it; with a name in the file system, and with an abstract one."""
+        """The driver's message, and the process that holds the socket; with a name in the file system, and with an
+        abstract one."""
         for number, how in enumerate(("socket-abstract=no,", "")):
             vdev = f"--vdev=net_memif0,role=server,socket={self.folder}/memif{number}.sock,{how}bsize=8192"
             engine = self.start("--port", "net_memif0", eal=[vdev])
@@ -296,7 +297,7 @@ class Wrong(EngineCase):
                              rf"; process {engine.pid} has that socket\n\Z")
 
     def test_a_path_that_is_no_socket(self):
-        """... stays as it is, and nothing is left beside it."""
+        """... stays as it is, and no file is left beside it."""
         file = self.folder / "letter"
         file.write_text("dear")
         for path, what in ((file, "file"), (self.folder, "folder")):
@@ -324,7 +325,7 @@ class Wrong(EngineCase):
             self.assertEqual((end.returncode, end.stdout, end.stderr), (status, "", f"uroced: {why}\n"))
 
     def test_what_a_config_file_says_is_known_when_it_is_used(self):
-        """Its line is named then, too; that of the command line has none."""
+        """Then, too, its line is named; an option of the command line has none."""
         config = self.folder / "uroced.conf"
         for entry, status, why in (
                 ("netdev = nosuch0", 1, "--netdev nosuch0: must be an interface of this machine (see ip link)"),
@@ -358,7 +359,7 @@ class Wrong(EngineCase):
 
 
 NOBODY = 65534
-# A system's engine that serves root alone.
+# A system's engine that serves only root.
 SYSTEM_OF_ROOT = """
 import os, socket, subprocess, sys
 os.umask(0o077)
@@ -432,7 +433,7 @@ class Log(EngineCase):
             return b"".join(iter(lambda: ours.recv(65536), b"")).decode()
 
     def test_reason_to_end(self):
-        """It has the level of an error, and comes out however little is to be logged."""
+        """It has the level of an error, and is printed at every log level."""
         self.assertEqual(self.ends("--idle", "often"), "<3>uroced: --idle often: must be spin or adaptive\n")
         quiet = self.ends("--port", "none7", "--log", "emergency", eal=("--log-level=*:emergency",))
         self.assertRegex(quiet, r"(?m)^<3>uroced: --port none7: must be a port of EAL")
@@ -464,7 +465,7 @@ PCAP_OF_NO_FRAME = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
 
 @unittest.skipUnless(os.geteuid() == 0, "a pid namespace and its pids need root")
 class Starting(EngineCase):
-    """Two containers that share DPDK's folder: an engine starts while one in another pid namespace does."""
+    """Two containers that share DPDK's folder: an engine starts while another starts in another pid namespace."""
 
     def words_without_prefix(self, name, *options):
         return [UROCED, "--no-huge", "-m128", *options, "--socket", str(self.folder / name)]
@@ -480,7 +481,7 @@ class Starting(EngineCase):
         highest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")) - 1
         pid = next(n for n in range(highest, 300, -1) if not os.path.exists(f"/proc/{n}"))
         frames = self.folder / "frames"
-        os.mkfifo(frames)  # the driver waits for who writes it
+        os.mkfifo(frames)  # the driver waits for a process that writes to it
         words = self.words_without_prefix(
             "far.sock", f"--vdev=net_pcap0,rx_pcap={frames},tx_pcap=/dev/null", "--", "--port",
             "net_pcap0", "--ip", "10.7.0.1/24")

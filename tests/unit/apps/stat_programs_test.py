@@ -13,7 +13,7 @@ class Programs(EngineCase):
         self.start()
 
     def test_counts_of_linux(self):
-        """What perftest's programs do stands under the names that it has on a Linux host."""
+        """The work of perftest's programs is counted under the names that it has on a Linux host."""
         def counts():
             words = self.uroce("stat", "--hw").stdout.split()[2:]
             return dict(zip(words[::2], map(int, words[1::2])))

@@ -15,7 +15,7 @@ from engine_rig import ENOUGH, UROCE, EngineCase, until
 
 SAMPLE = re.compile(r'^(uroce_\w+)\{device="uroce0"(,reason="\w+")?\} (\d+)$')
 
-# What a scrape calls otherwise than `uroce stat --json`.
+# Counters that a scrape names differently than `uroce stat --json`.
 OTHERWISE = {"clients": "programs", "qps": "queue_pairs", "cqs": "completion_queues", "mrs": "memory_regions",
              "rx_packets": "rcvd_pkts", "tx_packets": "sent_pkts"}
 
@@ -59,7 +59,7 @@ class Stat(EngineCase):
         self.ping()
         busy = ("rx", "decode", "transport", "key", "place", "complete", "encode", "copy+sum", "tx")
 
-        def measured():  # on a loaded machine most rounds are interrupted, and count apart
+        def measured():  # on a loaded machine most rounds are interrupted, and are counted apart
             said = self.json("--cycles=0.2")
             return all(said["stages"][name]["passes"] > 0 for name in busy) and said
 
@@ -193,7 +193,7 @@ class Telemetry(EngineCase):
 
 
 class TelemetryOfPort(Telemetry):
-    """The same commands, of an engine with a port."""
+    """The same commands, for an engine with a port."""
 
     def begin(self):
         self.start("--port", "net_ring0", eal=["--vdev=net_ring0"])
@@ -201,7 +201,7 @@ class TelemetryOfPort(Telemetry):
     def test_same_names_as_uroce_stat(self):
         port = self.ask("/uroce/port")
         self.assertEqual((port["name"], port["netdev"], port["queues"]), ("net_ring0", "", 1))
-        # A software port has no filter: all groups come, among them those that the engine wants.
+        # A software port has no filter: all groups arrive, including those that the engine wants.
         self.assertEqual(port["multicast_all"], "it has no filter of its own")
         until(lambda: self.ask("/uroce/port")["multicast_groups"] == 3,
               "groups of all hosts, of IPv4 and IPv6, and of a link-local address")

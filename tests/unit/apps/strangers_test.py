@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""What uroce stat shows to a user who has no part in what it lists."""
+"""What uroce stat shows to a user without objects of their own."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from engine_rig import MEMIF, UROCE, EngineCase, until
 
 @unittest.skipUnless(os.geteuid() == 0, "another user needs root")
 class Strangers(EngineCase):
-    """What another user sees of a connection behind the port."""
+    """A connection behind the port, as another user sees it."""
 
     def listed(self, what, **who):
         end = self.uroce("stat", "--json", f"--{what}", cwd="/", **who)
@@ -20,7 +20,7 @@ class Strangers(EngineCase):
         return json.loads(end.stdout)
 
     def test_strangers_see_no_numbers(self):
-        """No list but that of rdma_cm's ids, which has no numbers of queue pairs (hostile H-54)."""
+        """Empty lists, except that of rdma_cm's ids, which has no queue pair numbers (hostile H-54)."""
         self.folder.chmod(0o755)
         self.start("--port", "net_memif0", "--mtu", "4200", "--socket-mode", "0666",
                    eal=[MEMIF.format("server", self.folder)])

@@ -30,7 +30,7 @@ mkdir "$T/groups/$NAME"
 find "$T/groups/$NAME" -depth -type d -exec rmdir {} \\;
 """
 
-# A root that has what was installed, an /etc and a /run to write to, and settings of the kernel to look at only.
+# A root with the installed files, an /etc and a /run to write to, and read-only settings of the kernel.
 INNER = """
 set -eu
 mount --make-rprivate /
@@ -104,7 +104,7 @@ class Service(unittest.TestCase):
 
     @classmethod
     def is_below(cls, pid):
-        """Whether this is `outer`, or one that it has started."""
+        """Whether this is `outer`, or a process that it has started."""
         while pid > 1:
             if pid == cls.outer.pid:
                 return True
@@ -138,7 +138,7 @@ class Service(unittest.TestCase):
         return self.run_inside("systemctl", "show", "--value", "-p", name, "uroced").stdout.strip()
 
     def await_active(self, restarts=None):
-        """Its process, once it serves; as the given number of restarts, if one is given."""
+        """Its process, once it serves; with the given number of restarts, if one is given."""
         def state():
             if self.show("ActiveState") != "active":
                 return None
@@ -195,7 +195,7 @@ class Service(unittest.TestCase):
         self.expect_new_engine(programs)
 
     def test_4_the_watchdog(self):
-        """An engine that hangs is replaced. With less patience than the unit's 30 seconds."""
+        """An engine that hangs is replaced, here after less than the unit's 30 seconds."""
         self.assertEqual(self.show("WatchdogUSec"), "30s")
         self.run_inside("mkdir", "-p", "/run/units/uroced.service.d")
         self.run_inside("sh", "-c", "printf '[Service]\\nWatchdogSec=5\\nTimeoutAbortSec=1\\n' > "
@@ -220,7 +220,7 @@ class Service(unittest.TestCase):
         self.assertNotEqual(self.run_inside("test", "-e", "/run/uroce").returncode, 0)
 
     def test_6_wrong_options(self):
-        """They are not tried again and again."""
+        """Starts that fail with status 2 are not repeated."""
         self.run_inside("sh", "-c", "echo mtu = often >> /etc/uroce/uroced.conf")
         self.assertNotEqual(self.run_inside("systemctl", "restart", "uroced").returncode, 0)
         self.assertEqual([self.show(name) for name in ("ActiveState", "ExecMainStatus", "NRestarts")],
@@ -228,7 +228,7 @@ class Service(unittest.TestCase):
 
 
 def can_make_groups():
-    """In the hierarchy that systemd will get."""
+    """In the control group hierarchy that systemd will get."""
     words = 'mount -t cgroup2 none /sys/fs && mkdir "/sys/fs/$0" && rmdir "/sys/fs/$0"'
     return subprocess.run(["unshare", "--mount", "sh", "-c", words, f"uroce-probe-{os.getpid()}"],
                           stderr=subprocess.DEVNULL, check=False).returncode == 0

@@ -104,7 +104,7 @@ class Top(EngineCase):
         return terminal
 
     def test_terminal(self):
-        """A page of its own, which is left by q, and by signals."""
+        """A page of its own; q and signals leave it."""
         program = self.busy()
         for end in ("q", "xq", signal.SIGINT, signal.SIGTERM):
             terminal = self.terminal()
@@ -119,7 +119,7 @@ class Top(EngineCase):
             self.assertEqual(terminal.status(), 0, end)
 
     def test_terminal_when_the_engine_ends(self):
-        """The page is left before the message, which stays to be read."""
+        """The page is left before the message is printed, so that it stays readable."""
         terminal = self.terminal()
         self.engine.kill()
         terminal.read_until(OLD_PAGE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `uroce top` makes of looks at queue pairs: rates by sequence numbers, and their order. */
+/* Rates that `uroce top` computes from sequence numbers of queue pairs, and their order. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct listed_qp pair(uint32_t qpn, uint32_t send_psn, uint32_t receive_p
 				   .state = QP_STATE_RTS };
 }
 
-/* What a queue pair has done from one look to the next. */
+/* What a queue pair has done between two looks. */
 static const struct seen_qp *follow(struct look *now, struct look *before,
 				    const struct listed_qp *from, const struct listed_qp *to)
 {
@@ -43,8 +43,8 @@ Test(top, packets_between_two_looks)
 		{ 0, 0, 0 },
 		{ 5, 9, 4 },
 		{ 0xfffffe, 3, 5 }, /* across the wrap */
-		{ 0, 0x7fffff, 0x7fffff }, /* the most that can be told */
-		{ 0, 0x800000, 0 }, /* a step back: it began again */
+		{ 0, 0x7fffff, 0x7fffff }, /* the largest step that can be told from one back */
+		{ 0, 0x800000, 0 }, /* a step back: the queue pair began again */
 		{ 9, 5, 0 },
 	};
 	struct look now = { 0 }, before = { 0 };
@@ -61,7 +61,7 @@ Test(top, packets_between_two_looks)
 	look_free(&before);
 }
 
-/* Sequence numbers of another connection, or of none, say nothing. */
+/* Sequence numbers of another connection, or of none, mean nothing. */
 Test(top, another_connection_begins_with_nothing)
 {
 	struct listed_qp from = pair(2, 100, 200), to = pair(2, 110, 220), other;
@@ -93,7 +93,7 @@ Test(top, another_connection_begins_with_nothing)
 	look_free(&before);
 }
 
-/* Many looks make one window: what was counted is kept until the next one begins. */
+/* Many looks make one window: its counts are kept until the next window begins. */
 Test(top, a_window_of_many_looks)
 {
 	struct look look[2] = { 0 };
@@ -122,7 +122,7 @@ Test(top, a_window_of_many_looks)
 	look_free(&look[1]);
 }
 
-/* Queue pairs come in parts and in no order; there may be very many. */
+/* Queue pairs arrive in parts and in no order; there may be very many. */
 Test(top, many)
 {
 	enum {
@@ -168,7 +168,7 @@ Test(top, ranks)
 	add(&l, 2, 7, 1, 10, 0);
 	add(&l, 3, 8, 2, 0, 400);
 	add(&l, 4, 7, 2, 100, 20);
-	add(&l, 5, 6, 0, 30, 0); /* of a program that has come since; not connected */
+	add(&l, 5, 6, 0, 30, 0); /* of a program that has attached since; not connected */
 	add(&l, 6, 7, 1, 10, 0);
 	cr_assert(ranks_make(&r, &l, 2, program, ARRAY_SIZE(program)));
 	cr_expect_eq(r.qps, 5);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce trace with what an engine keeps: begun and ended while packets pass, read as lines and in tshark."""
+"""uroce trace with packets that an engine keeps: begun and ended while packets pass, read as lines and in tshark."""
 
 import re
 import shutil
@@ -51,7 +51,7 @@ class Kept(EngineCase):
         until(lambda: first not in self.uroce("stat", "--qps").stdout, "the end of the pair")
         lines = self.trace(first, "--last", "64")
         self.assertEqual(len(lines), 64)
-        # what this queue pair sends is acknowledged to it, and the other way round
+        # packets that this queue pair sends are acknowledged to it, and the other way round
         said = {(way, re.match(r"\w+", what)[0]) for way, what in
                 (re.match(r" +[\d.]+ ([<>]) (.*)", line).groups() for line in lines)}
         self.assertGreaterEqual(len(said), 2, said)

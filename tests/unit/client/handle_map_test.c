@@ -73,7 +73,7 @@ Test(handle_map, keeps_the_others_through_growth_and_removal)
 	free(map.slot);
 }
 
-/* Handles whose home slots are a few: 64 in a row have the same one; half of them lie before the end. */
+/* Handles with few home slots: 64 in a row have the same one; half of them lie before the end. */
 static uint32_t crowded(uint32_t n)
 {
 	return (2 * n - 601u) * 340573321u;

@@ -8,7 +8,7 @@
 
 #include "client/locate.h"
 
-/* Above every number that adduser and systemd give away; a process's own is added. */
+/* Above every number that adduser and systemd assign; a process adds its own. */
 #define A_USER_OF_NOBODY 3000000000u
 
 Test(locate, a_named_engine_is_the_only_one)

@@ -96,7 +96,7 @@ Test(message, replies_to_requests_that_timed_out_are_skipped, .init = make_pair)
 	cr_assert_eq(reply.handle, 103);
 }
 
-/* A late reply is as long as its own request wants it, not as the current one does. */
+/* A late reply has the length of its own request's reply, not of the current one's. */
 Test(message, a_shorter_reply_to_a_request_that_timed_out_is_skipped, .init = make_pair)
 {
 	struct command_reply shorter = { .magic = COMMAND_MAGIC,
@@ -196,7 +196,7 @@ Test(message, descriptors_of_replies_that_come_too_late_are_closed, .init = make
 
 static bool over; /* atomic: the exchange has returned */
 
-/* Sends replies to a request that nobody waits for, until `over`, or for ten seconds. */
+/* Sends replies to a request that has no waiter, until `over`, or for ten seconds. */
 static void *send_late_replies(void *arg)
 {
 	struct command_reply late = { .magic = COMMAND_MAGIC,
@@ -211,7 +211,7 @@ static void *send_late_replies(void *arg)
 	return (void *)(uintptr_t)__atomic_load_n(&over, __ATOMIC_ACQUIRE);
 }
 
-/* However many come that it does not want, a command waits no longer than it was told to. */
+/* However many unwanted replies arrive, a command waits no longer than it was told to. */
 Test(message, late_replies_do_not_prolong_the_wait, .init = make_pair)
 {
 	struct request_handle request = { .handle = 7 };

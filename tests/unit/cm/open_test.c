@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For how long each side waits for the other one: as long as that one says that it needs (IBTA 12.6.5). */
+/*
+ * How long each side waits for the other: as long as the other one says that it needs (IBTA
+ * 12.6.5).
+ */
 #include <criterion/criterion.h>
 
 #include "cm/cm.h"

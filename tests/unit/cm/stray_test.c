@@ -202,7 +202,7 @@ Test(stray, which_requests_are_stale)
 }
 
 /*
- * A REP from a peer that this connection, or another one, knows already. hostile H-71: a peer that
+ * A REP from a peer that this connection, or another one, already knows. hostile H-71: a peer that
  * restarted.
  */
 Test(stray, which_replies_are_stale)

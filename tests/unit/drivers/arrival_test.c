@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue at which a packet arrives, computed: against the hashes that Microsoft published to verify RSS, and
- * net_null's table, whose key is set to theirs.
+ * The queue at which a packet arrives, computed. It is compared with the hashes that Microsoft
+ * published to verify RSS, and with net_null's table, whose key is set to theirs.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static uint8_t key[40] = { 0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41,
 			   0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
 			   0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa };
 static uint16_t id;
-static uint64_t also; /* that the device hashes by, as it says */
+static uint64_t also; /* the fields by which the device hashes, as it reports them */
 
 int __real_rte_eth_dev_rss_hash_conf_get(uint16_t port, struct rte_eth_rss_conf *c);
 int __wrap_rte_eth_dev_rss_hash_conf_get(uint16_t port, struct rte_eth_rss_conf *c);
@@ -52,7 +52,7 @@ static void start(uint64_t fields)
 		cr_assert_eq(rte_eth_tx_queue_setup(id, i, 64, SOCKET_ID_ANY, NULL), 0);
 	}
 	cr_assert_eq(rte_eth_dev_start(id), 0);
-	/* the driver's own key is random; the fields are what was asked for */
+	/* the driver's own key is random; the fields are those that were asked for */
 	cr_assert_eq(rte_eth_dev_rss_hash_update(id, &c.rx_adv_conf.rss_conf), 0);
 }
 
@@ -79,7 +79,7 @@ static struct gid ipv4(uint32_t address)
 	return g;
 }
 
-/* One entry of the table, that of this hash, leads to queue 3, the others to queue 0. */
+/* One entry of the table, the one of this hash, leads to queue 3, the others to queue 0. */
 static void set_table(uint32_t special)
 {
 	struct rte_eth_rss_reta_entry64 group[2];
@@ -94,7 +94,7 @@ static void set_table(uint32_t special)
 	cr_assert_eq(rte_eth_dev_rss_reta_update(id, group, 128), 0);
 }
 
-/* The test has a hash of its own, bit by bit; DPDK's takes words. */
+/* The test has its own hash, computed bit by bit; DPDK's uses words. */
 static uint32_t toeplitz(const uint8_t *input, uint32_t octets)
 {
 	uint32_t hash = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buffers that a port needs for an MTU, and the MTU that it carries with given buffers. virtio's
- * driver is tried as net_virtio_user, whose other end is a net_vhost of the same process.
+ * The buffers that a port needs for an MTU, and the MTU that it carries with given buffers.
+ * virtio's driver is tested as net_virtio_user, whose other end is a net_vhost of the same process.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static struct port *open_virtio(uint32_t octets, uint16_t mtu, char *why, size_t
 	return ethdev_open(&o, why, size);
 }
 
-/* uroced rounds the size of its buffers up, so that some MTUs fitted by luck. */
+/* uroced rounds the size of its buffers up, so some MTUs fitted by luck. */
 Test(carries, a_virtio_port_opens_with_the_buffers_that_it_was_said_to_need)
 {
 	char why[256] = "";

@@ -87,7 +87,7 @@ Test(checksum, other_frames_are_unchanged)
 	}
 }
 
-/* A fragment carries the checksum of the whole packet; and nothing is read past the end. */
+/* A fragment carries the checksum of the whole packet; no octet after its end is read. */
 Test(checksum, fragments_and_cut_frames_are_unchanged)
 {
 	struct case_frame c;

@@ -125,7 +125,7 @@ Test(claim, users_who_could_not_have_the_interface_do_not_count)
 	kill_it(pid);
 }
 
-/* ... nor if that user's socket answers nobody. */
+/* ... even if that user's socket does not answer. */
 Test(claim, a_name_that_does_not_say_whose_it_is_does_not_count)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };

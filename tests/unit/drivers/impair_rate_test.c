@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rate of net_impair, the buffer in front of it, and how both change. */
+/* The rate of net_impair, the buffer before it, and changes of both. */
 #include <criterion/criterion.h>
 
 #include <rte_mbuf.h>
@@ -10,7 +10,7 @@
 TestSuite(impair_rate, .init = impair_rig_begin, .timeout = 60);
 
 /*
- * A narrow line, with the time in the test's hand: 8 Mbit/s is an octet a microsecond, and the clock
+ * A slow line, with the time in the test's hand: 8 Mbit/s is an octet a microsecond, and the clock
  * ticks in microseconds, too.
  */
 static struct impair_path narrow_path;
@@ -48,7 +48,7 @@ Test(impair_rate, frames_leave_at_the_rate)
 		cr_expect_eq(leave(1000 + i * LENGTH - 1, NULL), 0, "frame %u is early", i);
 		cr_expect_eq(leave(1000 + i * LENGTH, NULL), 1, "frame %u is late", i);
 	}
-	/* after a pause the line is free: nothing was saved up */
+	/* after a pause the line is free: the unused rate was not saved up */
 	impair_admit(&narrow_path, frame(10), 50000);
 	cr_expect_eq(leave(50000 + LENGTH - 1, NULL), 0);
 	cr_expect_eq(leave(50000 + LENGTH, NULL), 1);
@@ -185,7 +185,7 @@ Test(impair_rate, without_the_rate_what_waits_leaves_at_once)
 	cr_expect_eq(rte_mempool_in_use_count(pool), 0);
 }
 
-/* A changed rate is none of the delay's business. */
+/* A changed rate does not affect the delay. */
 Test(impair_rate, a_changed_rate_leaves_the_delay_alone)
 {
 	struct impair_rules rules = { .queue = 10000, .ecn = UINT64_MAX, .delay = 500 };

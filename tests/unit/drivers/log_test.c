@@ -6,7 +6,7 @@
 
 #include "drivers/log.h"
 
-/* What `say` writes to DPDK's log at this level of the type. */
+/* The text that `say` writes to DPDK's log at this level of the type. */
 static char *written(uint32_t level, void (*say)(void))
 {
 	char *text = NULL;

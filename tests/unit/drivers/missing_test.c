@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What uroced says of a PCI device that EAL did not take, from folders that look like the kernel's. */
+/*
+ * uroced's messages about a PCI device that EAL did not take, from folders that look like the
+ * kernel's.
+ */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <stdio.h>

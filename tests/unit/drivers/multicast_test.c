@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which multicast a card lets through, whatever its driver can be told. */
+/* Which multicast frames a card lets through, depending on what its driver supports. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void hear(const struct mac *group, uint32_t n)
 	port->ops->hear(port, &(struct port_hears){ .group = group, .groups = n });
 }
 
-/* all: of "all multicast"; everything: it is promiscuous. */
+/* all: it receives all multicast; everything: it is promiscuous. */
 static void expect_lets(bool all, bool everything)
 {
 	cr_expect_eq(rte_eth_allmulticast_get(id), all);
@@ -73,7 +73,7 @@ Test(multicast, a_card_is_told_what_is_wanted)
 	port->ops->close(port);
 }
 
-/* A tap with remote= answers that a list is set, and lets none of it through. */
+/* A tap with remote= answers that the list is set, but lets none of it through. */
 Test(multicast, a_software_port_is_told_nothing)
 {
 	open_port("net_offers0", false);

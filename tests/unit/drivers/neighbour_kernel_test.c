@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that the kernel joins for an engine on its interface: what /proc/net says of one end of a veth
- * pair, in a network namespace of the test's own.
+ * Groups that the kernel joins for an engine on its interface, as /proc/net shows them for one end
+ * of a veth pair in a network namespace of the test's own.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

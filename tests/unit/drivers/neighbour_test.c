@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbours, compared with frames made by scapy: what the table answers, asks, accepts and
- * ignores, and when.
+ * Neighbours, compared with frames made by scapy: which frames the table answers, sends, accepts
+ * and ignores, and when.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -108,7 +108,10 @@ Test(neighbour, gives_up_after_three_tries_and_tries_again_later)
 	cr_expect_eq(out.count, 4);
 }
 
-/* Without an address nobody can be asked; a table that wants to be called at once keeps a core busy. */
+/*
+ * Without an address the table cannot ask any neighbour; a table that wants to be called at once
+ * keeps a core busy.
+ */
 Test(neighbour, gives_up_when_its_addresses_are_gone)
 {
 	nanotime now = TIME_S;

@@ -107,7 +107,7 @@ Test(node, without_a_choice_nothing_happens)
 	nothing_happens(1 << 20);
 }
 
-/* A sandbox may refuse the system call: then nothing is put back either. */
+/* A sandbox may refuse the system call: then the policy is not restored either. */
 Test(node, a_refusal_is_no_error)
 {
 	struct node_policy before;

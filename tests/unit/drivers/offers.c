@@ -85,7 +85,7 @@ static int nothing(struct rte_eth_dev *dev)
 
 static int dev_close(struct rte_eth_dev *dev)
 {
-	dev->data->mac_addrs = NULL; /* not of the heap */
+	dev->data->mac_addrs = NULL; /* which is not memory of the heap */
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK driver without a device, which announces what it is told to, and remembers what it was asked for. It is
- * there under three names: net_offers, and those of drivers that are treated in a way of their own: net_virtio_offers
- * as virtio's, net_e1000_em, net_ixgbe.
+ * A DPDK driver without a device. It announces what the test tells it to, and remembers what it was
+ * asked for. It has three names: net_offers, and those of drivers that are treated specially:
+ * net_virtio_offers as virtio's, net_e1000_em, net_ixgbe.
  */
 #ifndef TESTS_UNIT_DRIVERS_OFFERS_H
 #define TESTS_UNIT_DRIVERS_OFFERS_H
@@ -20,21 +20,24 @@
 struct offers {
 	/* set before the port is opened */
 	uint64_t rx_capa, tx_capa;
-	uint16_t queues; /* that are announced, and wanted; 0: one */
-	uint16_t least, most; /* of a ring; 0: any */
+	uint16_t queues; /* queues that are announced, and wanted; 0: one */
+	uint16_t least, most; /* descriptors of a ring; 0: any number */
 	uint16_t preferred; /* 0: none */
 	uint32_t offloads; /* that are wanted */
 	bool card; /* it is on the PCI bus */
 	int list_answer, all_answer; /* what set_mc_addr_list and allmulticast_enable return */
-	uint32_t macs; /* that its table holds beside its own; 0: none */
+	uint32_t macs; /* addresses that its table holds beside its own; 0: none */
 	int vlan_answer; /* what vlan_filter_set returns */
-	/* then these say what became of it */
+	/* the functions then set these */
 	uint64_t rx_asked, tx_asked;
 	uint16_t rx_ring, tx_ring;
-	uint16_t vlan; /* that may pass; 0: nobody asked */
+	uint16_t vlan; /* the VLAN that may pass; 0: none was set */
 	uint32_t groups; /* of its list, or of its table of MAC addresses */
 	struct rte_ether_addr group[OFFERS_GROUPS];
-	/* while it is open: what it receives next (its bursts begin with rx[0]), and has sent */
+	/*
+	 * while it is open: the frames that it receives next (its bursts begin with rx[0]), and
+	 * those that it has sent
+	 */
 	uint16_t rx_count, tx_count;
 	struct rte_mbuf *rx[OFFERS_FRAMES], *tx[OFFERS_FRAMES];
 	uint16_t tx_room; /* frames that it still takes */

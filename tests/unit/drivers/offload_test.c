@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of --offload, and what uroced says of them. */
+/* The values of --offload, and uroced's messages about them. */
 #include <criterion/criterion.h>
 
 #include "base/bits.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames on their way to and from a device that does a part of the work: what it gets, and that the engine has whole frames
- * again, whatever becomes of them.
+ * Frames on their way to and from a device that does a part of the work: the frames that it gets,
+ * and that the engine has whole frames again in every case.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -158,7 +158,10 @@ Test(offloaded, the_header_is_found_behind_a_tag)
 	end(m, whole);
 }
 
-/* Whoever keeps it until there is room finds what it gave: it may be captured then, or copied for this host. */
+/*
+ * A frame that waits for room stays as the engine made it: it may be captured then, or copied for
+ * this host.
+ */
 Test(offloaded, a_frame_that_is_not_taken_is_as_it_was)
 {
 	for (int tagged = 0; tagged < 2; tagged++) {
@@ -191,7 +194,7 @@ Test(offloaded, of_a_burst_the_first_ones_are_the_device_s)
 	end(m[2], whole);
 }
 
-/* The kernel's, and those of raw queue pairs, which may want a wrong checksum to leave. */
+/* The kernel's frames, and those of raw queue pairs, which may want to send a wrong checksum. */
 Test(offloaded, other_frames_keep_their_checksum)
 {
 	static const struct {
@@ -314,7 +317,7 @@ Test(offloaded, without_offloads_frames_are_left_alone)
 
 /* ---- receiving ---- */
 
-/* As a device that took the tag out gives it. */
+/* As a device that took the tag out delivers it. */
 static struct rte_mbuf *stripped(struct rte_mbuf *whole)
 {
 	struct rte_mbuf *m = copy_of(whole);
@@ -333,7 +336,9 @@ static uint16_t receive(struct rte_mbuf *one, struct rte_mbuf *two, struct rte_m
 	return port->ops->rx_burst(port, 0, frames, OFFERS_FRAMES);
 }
 
-/* The engine looks at the tag as it does at any: other VLANs are refused, a capture shows it. */
+/*
+ * The engine treats this tag like any other: it refuses other VLANs, and a capture shows the tag.
+ */
 Test(offloaded, the_tag_of_a_received_frame_is_put_back)
 {
 	struct rte_mbuf *whole = packet(false, true), *untagged = packet(true, false);
@@ -348,7 +353,7 @@ Test(offloaded, the_tag_of_a_received_frame_is_put_back)
 	end(frames[1], whole);
 }
 
-/* A driver that gives a frame in pieces, and its tag beside it. */
+/* A driver that delivers a frame in pieces, and its tag beside it. */
 Test(offloaded, a_chain_is_joined_and_gets_its_tag_back)
 {
 	struct rte_mbuf *whole = packet(false, true), *m = stripped(whole), *rest = offers_buffer();

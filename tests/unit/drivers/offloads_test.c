@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device is asked to do, whatever it announces. */
+/* The offloads that the engine asks a device for, whatever it announces. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 
@@ -54,7 +54,10 @@ static const struct {
 	  RTE_ETH_TX_OFFLOAD_VLAN_INSERT },
 };
 
-/* The device that `offers` describes is asked for this beside what it is always asked for, and the port does this. */
+/*
+ * The device that `offers` describes is asked for these offloads besides those that every device is
+ * asked for, and the port has these.
+ */
 static void expect_asked_of(const char *name, uint64_t rx, uint64_t tx, uint32_t done)
 {
 	char why[256] = "";
@@ -94,7 +97,10 @@ Test(offloads, a_software_port_has_none_by_itself)
 	expect_asked(0, 0, 0);
 }
 
-/* It would send frame by frame. Whoever asks for it by name gets it nevertheless. */
+/*
+ * With it the driver would send frame by frame. A user who asks for it by name gets it
+ * nevertheless.
+ */
 Test(offloads, a_driver_that_leaves_its_fast_path_is_not_asked_to_send)
 {
 	offers.rx_capa = offers.tx_capa = EVERYTHING;
@@ -125,7 +131,7 @@ Test(offloads, what_the_user_wants_is_asked_for)
 	expect_asked(asked[0].rx | asked[1].rx, asked[0].tx | asked[1].tx, offers.offloads);
 }
 
-/* Each way by itself: net_vmxnet3 and others have one way only. */
+/* Each direction by itself: net_vmxnet3 and others support one direction only. */
 Test(offloads, what_the_device_does_not_announce_stays_in_software)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(asked); i++) {

@@ -22,7 +22,10 @@ Test(queues, as_many_as_are_wanted_and_announced)
 	expect_queues("net_offers0", 2);
 }
 
-/* The second one of an 8254x is not there. An engine with two lcores lost all that the second sent. */
+/*
+ * The second queue of an 8254x does not exist. An engine with two lcores lost everything that the
+ * second one sent.
+ */
 Test(queues, of_net_e1000_em_only_one)
 {
 	offers.queues = 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port whose device is taken away: EAL's announcement is made by hand. */
+/* A port whose device is removed: the test makes EAL's announcement itself. */
 #define ALLOW_EXPERIMENTAL_API /* rte_dev_event_callback_process() */
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rings that a device is asked for, whatever it prefers and can have. */
+/* The rings that a device is asked for, whatever it prefers and supports. */
 #include <criterion/criterion.h>
 
 #include "offers.h"
 
-#define BY_DPDK 512 /* where a driver prefers nothing */
+#define BY_DPDK 512 /* if a driver has no preference */
 
 TestSuite(rings, .init = offers_begin, .timeout = 60);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules by queue pair number, on a device that the test makes up: it reads rules as rte_flow.h describes
- * them, and frames are held against those. And a device that takes none, or not all.
+ * Flow rules by queue pair number, on a device that the test makes up. It reads rules as rte_flow.h
+ * describes them, and the test compares frames with them. Also a device that takes no rules, or not
+ * all.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #define QUEUES 3u
 
-/* What the device remembers of a rule. */
+/* The parts of a rule that the device remembers. */
 struct rule {
 	bool ipv6;
 	uint16_t port, queue;
@@ -72,7 +73,7 @@ static int destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *er
 
 static const struct steering_calls made_up = { validate, create, destroy };
 
-/* A frame for this queue pair, and where its BTH begins. */
+/* A frame for this queue pair, and the offset of its BTH. */
 static uint32_t frame_to(uint8_t *frame, uint32_t qpn, bool ipv6)
 {
 	struct address_vector av = { .hop_limit = 64, .src_port = 0xc000 };
@@ -87,7 +88,7 @@ static uint32_t frame_to(uint8_t *frame, uint32_t qpn, bool ipv6)
 	return flow.length;
 }
 
-/* The queue at which the frame arrives; UINT16_MAX: no rule is for it. */
+/* The queue at which the frame arrives; UINT16_MAX: no rule matches it. */
 static uint16_t queue_of(const uint8_t *frame, uint32_t bth, bool ipv6)
 {
 	uint16_t port = load_be16(frame + bth - 6), found = UINT16_MAX;
@@ -132,7 +133,7 @@ Test(steering, a_device_that_takes_no_such_rule_has_none)
 	cr_expect_eq(rules, 0);
 }
 
-/* It has room for some only: those are taken out again. */
+/* It has room for some rules only: those are removed again. */
 Test(steering, all_or_none)
 {
 	refuse_from = 4;

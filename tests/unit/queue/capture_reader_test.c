@@ -57,7 +57,7 @@ static uint64_t put_record(uint64_t at, uint32_t length, uint8_t fill)
 	return at + sizeof(r) + (length + 7) / 8 * 8;
 }
 
-/* As if all before this position had been written and read. */
+/* As if everything before this position had been written and read. */
 static void begin_at(uint64_t position)
 {
 	reader.tail = position;
@@ -86,7 +86,10 @@ Test(capture_reader, an_empty_ring_has_no_record)
 	cr_expect_not(capture_reader_peek(&reader, &r));
 }
 
-/* A look takes nothing; what was taken is the lcore's again, at the next multiple of 8. */
+/*
+ * A look takes nothing; octets that were taken belong to the lcore again, up to the next multiple
+ * of 8.
+ */
 Test(capture_reader, room_is_given_back_when_a_record_is_taken)
 {
 	struct capture_record r;

@@ -111,7 +111,7 @@ Test(capture_ring, a_record_is_seen_when_it_is_whole, .timeout = 60)
 	close_ring();
 }
 
-/* The reader writes what it likes: the ring counts as full, and nothing outside is written. */
+/* Whatever the reader writes, the ring counts as full, and no octet outside is written. */
 Test(capture_ring, an_impossible_tail_is_a_full_ring, .timeout = 60)
 {
 	static const uint64_t tails[] = { 1, SIZE, UINT64_C(1) << 63, -(uint64_t)SIZE - 1 };

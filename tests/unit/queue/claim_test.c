@@ -12,7 +12,7 @@ static uint32_t shared;
 
 static void begin_at(uint32_t position)
 {
-	head = tail = claim_word(position, 0xfffffffd); /* the count goes round, too */
+	head = tail = claim_word(position, 0xfffffffd); /* the count wraps, too */
 	shared = position;
 }
 
@@ -37,11 +37,14 @@ Test(claim, a_reader_of_an_older_head_claims_nothing)
 	cr_expect_eq(head, now);
 	cr_expect_eq(seen, now, "and sees the newest");
 	while (!claim_begin(&head, &seen))
-		cr_assert_eq(seen, now); /* it may fail for nothing */
+		cr_assert_eq(seen, now); /* it may fail spuriously */
 	cr_expect_eq(claim_position(head), 7);
 }
 
-/* What ends early is shown when all before it have ended, and all at once. */
+/*
+ * A claim that ends early becomes visible when all before it have ended, and all become visible at
+ * once.
+ */
 Test(claim, a_position_is_shown_when_all_before_it_have_ended)
 {
 	for (uint32_t i = 0; i < STARTS; i++) {

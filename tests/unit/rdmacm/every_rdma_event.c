@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that are driven by events from begin to end, by whichever thread takes them. */
+/* Connections that are driven by events from beginning to end, by whichever thread takes them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

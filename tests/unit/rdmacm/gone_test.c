@@ -109,7 +109,7 @@ static int error_of(int socket)
 	return error;
 }
 
-/* Nobody takes its connections, yet it gets the error, once. */
+/* No thread takes its connections, but it gets the error, once. */
 Test(gone, a_full_listener_gets_the_error)
 {
 	int listener = rsocket(AF_INET, SOCK_STREAM, 0), caller = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -162,7 +162,7 @@ Test(gone, sending_datagrams_fails)
 	cr_expect_eq(rclose(peer), 0);
 }
 
-/* ---- calls that block when it happens ---- */
+/* ---- calls that block when the engine dies ---- */
 
 static void expect_gone(struct waiting *w)
 {

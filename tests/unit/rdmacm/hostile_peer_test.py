@@ -27,7 +27,7 @@ class Test(Rig):
     """The cases: H-65 and others."""
 
     def case_an_honest_peer(self):
-        """First of all: what the other cases deviate from works."""
+        """First: the exchange from which the other cases deviate works."""
         self.close(*self.accepted())
 
     def case_numbers_that_cannot_be_guessed(self):

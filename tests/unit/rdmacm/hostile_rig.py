@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common to the cases of hostile_peer_test.py: a peer whose frames are not made by our encoder
-(mad_peer.py), an ordinary server (cm_server.c), and what each must send and receive."""
+"""Common to the cases of hostile_peer_test.py: a peer whose frames uroce's encoder does not make (mad_peer.py), an
+ordinary server (cm_server.c), and what each must send and receive."""
 
 import json
 import os
@@ -18,9 +18,9 @@ ENGINE = "10.77.0.1"
 TCP_PORT = 7471
 SERVICE_TCP, SERVICE_UDP = 0x01060000 | TCP_PORT, 0x01110000 | TCP_PORT
 GUID = 0x1122334455667788
-SOON, NEVER = 20, 0.3  # seconds: for what must come; for what must not come afterwards
+SOON, NEVER = 20, 0.3  # seconds: for frames that must come; for frames that must not come afterwards
 BACKLOG = 8
-REPEATED = (REQ, REP, DREQ)  # what the engine repeats if no answer comes in time
+REPEATED = (REQ, REP, DREQ)  # the engine repeats these if no answer comes in time
 
 
 class Failure(Exception):

@@ -330,7 +330,7 @@ Test(ids, each_of_many_ids_gets_its_event)
 	rdma_destroy_event_channel(channel);
 }
 
-/* What a program gets from a channel that it destroyed. */
+/* A thread that waits on a channel while the program destroys it. */
 static void *take_event(void *channel)
 {
 	struct rdma_cm_event *event;

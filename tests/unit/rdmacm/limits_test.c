@@ -72,7 +72,7 @@ static const struct space {
 	const char *name;
 	int space, type;
 	bool datagram;
-	uint8_t req, rep, rej; /* octets that are left to programs */
+	uint8_t req, rep, rej; /* octets that are left for programs */
 } spaces[] = {
 	{ "TCP", RDMA_PS_TCP, IBV_QPT_RC, false, 56, 196, 148 },
 	{ "IB, RC", RDMA_PS_IB, IBV_QPT_RC, false, 56, 196, 148 },

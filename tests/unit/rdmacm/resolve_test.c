@@ -14,8 +14,8 @@
 #define WIRE_ADDRESS "10.77.0.1" /* the engine's */
 #define COMMANDS     201
 /*
- * Seconds of the engine's own, of a command. Each command asked for all addresses that were waited for: that
- * was 0.8 ms beside 300 ids, and 5 ms beside 1,000 queue pairs.
+ * Processor seconds of the engine for a command. Each command asked for all addresses that were
+ * waited for: that took 0.8 ms beside 300 ids, and 5 ms beside 1,000 queue pairs.
  */
 #define MOST	     1e-3
 
@@ -28,7 +28,7 @@ static void open_all(void)
 
 TestSuite(resolve, .init = open_all, .timeout = 120);
 
-/* How many seconds of its own the engine takes for a command. */
+/* How many processor seconds the engine takes for a command. */
 static double command_time(void)
 {
 	struct starved s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flow control of rsockets: what may be sent and where it goes, across every wrap. */
+/* Flow control of rsockets: how much may be sent and where it goes, across every wrap. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce doctor: an interface, and what the kernel gives beside it, on machines made of files. */
+/* uroce doctor: an interface and the kernel's settings for it, on machines made of files. */
 #include <criterion/criterion.h>
 #include <errno.h>
 

@@ -134,7 +134,10 @@ Test(doctor, ports)
 
 /* ---- this machine ---- */
 
-/* Every check says something that fits, about no port and about an interface that all have. */
+/*
+ * Every check says something suitable without a port, and about an interface that every machine
+ * has.
+ */
 Test(doctor, of_this_machine)
 {
 	static const char *const port[] = { NULL, "lo" };

@@ -17,10 +17,10 @@ struct tree_file {
 struct doctor_row {
 	const char *what;
 	struct tree_file file[TREE_FILES];
-	const char *port; /* NULL: none is chosen */
-	struct machine m; /* what does not come from files */
+	const char *port; /* NULL: no port is chosen */
+	struct machine m; /* facts that do not come from files */
 	enum verdict_of_check verdict;
-	const char *text, *mend; /* what the finding has; NULL: it has none */
+	const char *text, *mend; /* a text in the finding; NULL: it has none */
 };
 
 /* Makes the files below a new folder, whose path this returns; asserts. */
@@ -52,7 +52,7 @@ void tree_remove(void);
 
 /* ---- rows ---- */
 
-/* Makes the row's machine, looks, and expects what the row says. */
+/* Makes the row's machine, looks at it, and expects the row's finding. */
 void expect_finding(void (*check)(const struct machine *m, struct finding *f),
 		    const struct doctor_row *row);
 void expect_rows(void (*check)(const struct machine *m, struct finding *f),

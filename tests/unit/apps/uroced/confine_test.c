@@ -24,7 +24,7 @@
 
 #define THREADS 4
 
-/* What one thread got after all were confined: errnos, and its own status. */
+/* The results of one thread after all were confined: errnos, and its own status. */
 struct attempt {
 	int exec, packet_socket, mount, namespace, trace;
 	unsigned long long permitted, effective, inheritable, no_new_privs, filter;
@@ -165,7 +165,7 @@ Test(confine, an_engine_with_a_port_keeps_network_access)
 	}
 }
 
-/* What the kernel reports of each thread, besides what the threads can do. */
+/* The kernel's report of each thread, besides what the threads can do. */
 Test(confine, every_thread_keeps_the_same_capabilities)
 {
 	struct confine_needs needs = { .port = true };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of EAL: devices may still speak then. */
+/* The end of EAL: devices may still report events then. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -22,7 +22,10 @@ static void on_event(void *arg)
 		return;
 }
 
-/* A device whose handle lies in EAL's memory, as those of drivers do, and that speaks after the end. */
+/*
+ * A device whose handle is in EAL's memory, as drivers' handles are, and that reports an event
+ * after the end.
+ */
 static void speak_after_the_end(void)
 {
 	char prefix[32];
@@ -50,7 +53,7 @@ static void speak_after_the_end(void)
 	    rte_intr_callback_register(handle, on_event, &fd) != 0)
 		_exit(3);
 	end_eal();
-	/* a listener would crash at the first of them; nobody may answer */
+	/* a listener would crash at the first event; nobody may answer */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct pollfd nothing = { .fd = -1 };
 

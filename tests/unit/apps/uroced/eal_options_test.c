@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which values of EAL's options are refused before EAL sees them, and in which words. */
+/* The values of EAL's options that are refused before EAL sees them, and the messages. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 TestSuite(eal_options, .timeout = 20);
 
-/* Words as a user gives them, behind one that uroced adds. */
+/* Words as a user gives them, after one that uroced adds. */
 static int check(const char *const *word, char *why, size_t size)
 {
 	static char buffer[8][1200], added[] = "-m0";
@@ -149,7 +149,9 @@ static const char *const right[][6] = {
 	{ "--syslog=local3", "--vfio-intr=msix", "--base-virtaddr=0x100000000" },
 	{ "--trace=lib.eal.*", "--trace-mode=discard", "--trace-bufsz=2M", "--trace-dir=/tmp" },
 	{ "--force-max-simd-bitwidth=512" },
-	/* EAL's: no value, an option that is not known here, a word that is not an option */
+	/*
+	 * refused by EAL: no value, an option that is not known here, a word that is not an option
+	 */
 	{ "--no-such=x", "-Z", "x", "--vdev" },
 	{ "--no-pci", "-m" },
 };
@@ -162,7 +164,7 @@ Test(eal_options, what_is_left_to_eal)
 		cr_expect_eq(check(right[i], why, sizeof(why)), 0, "says: %s", why);
 }
 
-/* A line ends properly, whatever was given. */
+/* Every line ends properly, whatever was given. */
 Test(eal_options, long_values)
 {
 	char value[1100], why[512];

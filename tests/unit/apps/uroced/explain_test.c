@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the prompt says about a wrong command: which word is wrong, and what may stand there. */
+/* The prompt's answers to wrong commands: which word is wrong, and which words are allowed. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static cmdline_parse_ctx_t commands[] = { &show_config, &show_port,    &set_idle
 #define W10  "0123456789"
 #define W126 W10 W10 W10 W10 W10 W10 W10 W10 W10 W10 W10 W10 "012345"
 
-/* NULL: nothing is wrong. */
+/* NULL: the line is correct. */
 static const struct {
 	const char *line, *says;
 } table[] = {
@@ -119,7 +119,7 @@ Test(explain, one_line_names_the_word_and_what_may_stand_there)
 	}
 }
 
-/* Any line that a terminal or a file may have; under a sanitizer, too. */
+/* Any line that a terminal or a file may have; also under a sanitizer. */
 Test(explain, any_octets)
 {
 	static const char *const parts[] = {

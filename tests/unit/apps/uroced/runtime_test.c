@@ -193,7 +193,9 @@ Test(runtime, subfolders_are_kept)
 	cr_expect(!is_whole(folder));
 }
 
-/* Its pid is not in use here, like that of an engine in another pid namespace. hostile H-140 */
+/*
+ * Its pid is not in use in this pid namespace, like that of an engine in another one. hostile H-140
+ */
 Test(runtime, a_locked_folder_is_kept_until_its_holder_dies)
 {
 	const char *folder = make_dead();
@@ -262,7 +264,7 @@ Test(runtime, a_folder_is_held_as_soon_as_it_is_made)
 	cr_expect(!exists(folder));
 }
 
-/* It was a dead engine's, and another engine is about to remove it. */
+/* It belonged to a dead engine, and another engine is about to remove it. */
 Test(runtime, a_folder_that_is_just_removed_is_made_again)
 {
 	char above[64], folder[128];
@@ -293,7 +295,7 @@ Test(runtime, a_folder_that_is_just_removed_is_made_again)
 	end(engine);
 }
 
-/* EAL was told another name, or has its folder elsewhere. */
+/* EAL was given another name, or has its folder elsewhere. */
 Test(runtime, another_folder_in_the_place_of_what_was_made)
 {
 	char folder[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a user types, as a table: the words, what becomes of them, and what the line says. */
+/* A table of command lines: the words, the resulting options, and the message. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +218,7 @@ static const struct {
 	{ "[uroced]\ninteractive = yes\n", OPTIONS_USAGE,
 	  ":2: interactive = yes: must be on or off" },
 	{ "[uroced]\nsocket =\n", OPTIONS_USAGE, ":2: --socket '': must have 1 to 107 characters" },
-	/* options that contradict each other: the later line */
+	/* options that contradict each other: the later line is named */
 	{ "[uroced]\nport = p0\n\nnetdev = e\n", OPTIONS_USAGE,
 	  ":4: --netdev and --port cannot be combined" },
 	{ "[uroced]\ngateway = 10.0.0.1\nnetdev = e\nidle = spin\n", OPTIONS_USAGE,
@@ -267,8 +267,8 @@ Test(uroced_options, a_line_that_contradicts_the_command_line_is_named)
 }
 
 /*
- * Every option of the command line can stand in a file, but for --config, and the example shows
- * them all; the usage does, too.
+ * Every option of the command line except --config can be in a file. The example file and the usage
+ * show all of them.
  */
 Test(uroced_options, the_example_has_every_option)
 {
@@ -293,7 +293,9 @@ Test(uroced_options, the_example_has_every_option)
 	cr_expect_eq(options, uroced_options_count(), "the usage has them all");
 }
 
-/* ... and the other way round: each line of the example that shows an option shows one there is. */
+/*
+ * ... and the other way round: each line of the example that shows an option shows an existing one.
+ */
 Test(uroced_options, the_example_has_no_other_option)
 {
 	FILE *f = fopen(UROCED_EXAMPLE, "r");
@@ -332,7 +334,7 @@ Test(uroced_options, the_example_is_accepted_as_it_stands)
 	cr_assert(o.engine.adaptive);
 }
 
-/* EAL: the words before `--` and what is added to them. */
+/* EAL: the words before `--` and those that uroced adds. */
 static const struct {
 	const char *words[WORDS_MAX];
 	bool hugepages;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a fork's child finds in promoted memory while other threads of its parent write it. */
+/* The promoted memory that a fork's child sees while other threads of its parent write it. */
 #include "drivers/client_memory/maps.h"
 #include "drivers/client_memory/promote.h"
 
@@ -214,7 +214,7 @@ Test(forks, a_child_has_promoted_memory_of_one_time, .timeout = 120)
 	end_writers();
 }
 
-/* Needs the privilege: without it nobody is held, because system calls would fail. */
+/* Needs the privilege: without it no thread is held, because system calls would fail. */
 Test(forks, a_child_has_what_system_calls_wrote_at_one_time, .timeout = 120)
 {
 	uint8_t *p = new_promoted(16 * MIB);
@@ -234,7 +234,7 @@ static uint64_t rounds_before[WRITERS];
 
 /*
  * If the memory cannot be taken back: each word is at least as new as the fork's beginning, none is
- * newer than the fork, and none changes when the parent goes on. What threads wrote during the copy
+ * newer than the fork, and none changes when the parent goes on. Writes of threads during the copy
  * may be there in part: see docs/decisions/0003-client-memory.md.
  */
 static int look_at_parts(int go)
@@ -337,7 +337,10 @@ Test(forks, without_privilege_no_call_fails_and_no_later_write_is_seen, .init = 
 	end_writers();
 }
 
-/* What the program may not write is not copied; the child shows it nevertheless, and for good. */
+/*
+ * Memory that the program may not write is not copied; the child shows it nevertheless,
+ * permanently.
+ */
 Test(forks, a_child_keeps_what_may_not_be_written, .init = expect_root, .timeout = 120)
 {
 	uint8_t *p = new_promoted(MIB), *other;
@@ -460,7 +463,7 @@ static void *use_pool(void *memory)
 	return NULL;
 }
 
-/* A thread that is held back may have a lock that a handler needs. This must not wait for ever. */
+/* A held-back thread may have a lock that a handler needs. The fork must not wait for ever. */
 Test(forks, a_lock_over_promoted_memory_is_no_deadlock, .timeout = 60)
 {
 	uint8_t *p = new_promoted(MIB);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program whose memory calls are replaced, as by memory hooks, with functions that break what
- * they do. Promotion and demotion do not call them.
+ * A program whose memory calls are replaced, as by memory hooks, with functions that break their
+ * contract. Promotion and demotion do not call them.
  */
 #include <criterion/criterion.h>
 #include <stdarg.h>

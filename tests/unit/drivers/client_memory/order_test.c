@@ -396,7 +396,7 @@ static uint32_t threads(void)
 	return n;
 }
 
-/* A mover that was closed in a copy makes no further copy, whenever that one ends. */
+/* A mover that was closed during a copy makes no further copy, whenever that copy ends. */
 Test(order, a_mover_that_was_closed_copies_nothing_more)
 {
 	static uint64_t from[3] = { 1, 2, 3 }, to[3];

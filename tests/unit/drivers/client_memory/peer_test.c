@@ -177,8 +177,8 @@ Test(peer, a_client_of_another_user_is_reached_through_its_descriptor)
 }
 
 /*
- * The pid of a client of another user may be anybody's by now: what is read is behind the
- * descriptor. hostile H-97: memory of another program.
+ * The pid of another user's client may belong to another process by now: the descriptor decides
+ * what is read. hostile H-97: memory of another program.
  */
 Test(peer, memory_of_another_user_is_never_read_by_pid)
 {
@@ -266,7 +266,7 @@ Test(peer, only_the_copy_with_a_bad_address_fails)
 	mixed_batch(true, true);
 }
 
-/* What follows in a chain would be seen before what failed. */
+/* Later copies of a chain would be visible before the one that failed. */
 Test(peer, nothing_of_a_chain_is_written_behind_a_failure)
 {
 	struct client_process c = new_client(0);
@@ -293,7 +293,7 @@ Test(peer, nothing_of_a_chain_is_written_behind_a_failure)
 	end_client(&c);
 }
 
-/* A pid says nothing: the program must know what stands at its own AT_RANDOM. */
+/* A pid proves nothing: the program must know the octets at its own AT_RANDOM. */
 Test(peer, a_program_is_found_by_its_own_proof_alone)
 {
 	struct client_process c = new_client(0);
@@ -312,7 +312,7 @@ Test(peer, a_program_is_found_by_its_own_proof_alone)
 	end_client(&c);
 }
 
-/* An address that is mapped in this program for certain. */
+/* An address that is certainly mapped in this program. */
 static uint64_t first_mapping(pid_t pid)
 {
 	char path[64], line[256];

@@ -117,8 +117,8 @@ Test(promote_edge, edges_of_an_allocation_that_shares_its_pages)
 }
 
 /*
- * What glibc writes before a block of 16 pages at `block`: octets that alignment left unused, and the
- * size with its flags.
+ * The octets that glibc writes before a block of 16 pages at `block`: those that alignment left
+ * unused, and the size with its flags.
  */
 static bool owns(uint8_t *block, uint64_t before, uint64_t size, uint64_t length)
 {

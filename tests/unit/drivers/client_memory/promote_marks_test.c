@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The marks of promoted memory are found, wherever it is, and nothing else is touched. */
+/* The marks of promoted memory are found, wherever it is, and no other mapping is touched. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ static uint8_t *promoted(void)
 	return p;
 }
 
-/* Of the mapping at this address: what smaps says of it, without another way. */
+/* The mapping at this address as smaps shows it, by an independent reader. */
 static struct mapping expected(const uint8_t *p)
 {
 	struct mapping m;
@@ -99,7 +99,7 @@ Test(marks, each_is_found)
 		cr_assert_eq(p[i], 3);
 }
 
-/* A program may have mapped something there, so that stays, and the long way is taken. */
+/* If a program has mapped something there, that mapping stays, and the long way is taken. */
 Test(marks, where_the_program_has_the_low_addresses)
 {
 	uint8_t *p = promoted(), *low[LOWS];

@@ -130,7 +130,10 @@ Test(promote_peer, nothing_is_promoted_when_the_table_is_full)
 	promote_leave(&other.region);
 }
 
-/* Memory that was promoted before the region came, and is its peer memory, waits for it to go. */
+/*
+ * Memory that was promoted before the region came, and is its peer memory, waits until the region
+ * is gone.
+ */
 Test(promote_peer, demotion_waits_for_other_regions)
 {
 	static struct one peer, other;

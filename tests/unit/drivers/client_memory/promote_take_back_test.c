@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is taken back without holding anybody back: the deregistration in a program of many
- * threads without privilege. Its fork: forks_test.c.
+ * Memory that is taken back without holding any thread back: deregistration in a program of many
+ * threads without privilege. For its fork see forks_test.c.
  */
 #include "drivers/client_memory/promote.h"
 
@@ -61,7 +61,7 @@ static uint64_t octets_of_file(void)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* jemalloc takes what it has discarded for zeros, and calloc hands it out. */
+/* jemalloc expects zeros in memory that it has discarded, and calloc hands it out. */
 Test(take_back, what_is_discarded_after_deregistration_is_zero)
 {
 	struct mr_backing b[PARTS], again[PARTS];
@@ -86,7 +86,7 @@ Test(take_back, what_is_discarded_after_deregistration_is_zero)
 		cr_assert(p[i] == 5 && q[i] == 4);
 }
 
-/* What is touched later is in the file, too, until the library is called the next time. */
+/* Pages that are touched later are also in the file, until the library is called the next time. */
 Test(take_back, touched_holes_do_not_stay_in_the_file)
 {
 	struct mr_backing b[PARTS];
@@ -126,7 +126,7 @@ Test(take_back, protection_stays)
 		cr_assert_eq(p[i], 3);
 }
 
-/* One of two regions that overlap goes. What is left of the other may be enlarged into its place. */
+/* One of two overlapping regions goes. The rest of the other one may be enlarged into its place. */
 Test(take_back, a_part_of_a_range)
 {
 	struct mr_backing a[PARTS], b[PARTS];
@@ -217,7 +217,7 @@ Test(take_back, without_a_slot_nothing_is_promoted)
 		cr_assert_eq(p[i], 4);
 }
 
-/* A daemon closes all descriptors, and opens a file of its own with the number of ours. */
+/* A daemon closes all descriptors, and opens a file of its own that gets the number of ours. */
 Test(take_back, the_file_of_somebody_else_is_left_alone)
 {
 	struct mr_backing b[PARTS], c[PARTS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With UROCE_PROMOTE=auto, the default, promotion happens only if it pays. */
+/* With UROCE_PROMOTE=auto, the default, memory is promoted only if it is worth it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ Test(promote_worth, many_regions_of_one_transfer_each)
 	cr_assert_lt(promoted, 500, "all were promoted");
 }
 
-/* As if all that is promoted had been so for an hour longer. */
+/* As if all promoted memory had been promoted an hour earlier. */
 static void an_hour_passes(void)
 {
 	for (uint32_t i = 0; i < promote_state.parts; i++)
@@ -137,7 +137,8 @@ Test(promote_worth, looks_that_take_long_end)
 }
 
 /*
- * Pages that are promoted for another region are used, even if this range is remembered as in vain.
+ * Pages that are promoted for another region are used, even if promoting this range is remembered
+ * as not worth it.
  */
 Test(promote_worth, promoted_memory_of_another_region_is_used)
 {
@@ -166,8 +167,9 @@ static bool anybody_may_hold_system_calls(void)
 }
 
 /*
- * Of a program without privilege, writers in system calls cannot be held, and those calls would fail. So
- * one of many threads is only promoted if it says so. Criterion's processes have two.
+ * In a program without privilege, writers in system calls cannot be held, and those calls would
+ * fail. So a program of many threads is only promoted if it asks for it. Criterion's processes have
+ * two threads.
  */
 Test(promote_worth, who_has_no_privilege_says_so)
 {

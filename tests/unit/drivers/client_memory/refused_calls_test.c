@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel refuses the system calls that replace pages, or a hook answers them without an error but
- * with another address (libucm 1.13 mapped buffers at 0): the program's memory is what it was, and
- * nothing of the file is given away that it still shows.
+ * The kernel refuses the system calls that replace pages, or a hook answers them without an error
+ * but with another address (libucm 1.13 mapped buffers at 0). The program's memory stays as it was,
+ * and no page of the file that it still shows is given to another.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #define OUT_OF_IT  (MREMAP_MAYMOVE | MREMAP_FIXED) /* of mremap */
 #define TAKEN_BACK (MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE) /* of mmap */
 
-/* From now on such a call does nothing, and says that error; 0: that all is well, at address 0. */
+/* From now on such a call does nothing, and returns this error; 0: success at address 0. */
 static void refuse(uint32_t call, uint32_t flags, uint32_t error)
 {
 	struct sock_filter filter[] = {
@@ -110,7 +110,10 @@ Test(refused_calls, mmap_says_another_address)
 	promote_refused(0);
 }
 
-/* What cannot be moved is taken back; what cannot be taken back either stays in the file. */
+/*
+ * Memory that cannot be moved is taken back; memory that cannot be taken back either stays in the
+ * file.
+ */
 static void demote_refused(uint32_t error)
 {
 	struct mr_backing b[PARTS], other[PARTS];

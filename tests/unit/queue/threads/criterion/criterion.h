@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Criterion keeps an arena at a fixed address, which the thread sanitizer needs for itself. So in a
- * build with -Db_sanitize=thread the tests of lib/queue use this header in place of Criterion's. It
+ * build with -Db_sanitize=thread the tests of lib/queue use this header instead of Criterion's. It
  * runs all tests in one process, one after the other, and stops at the first failure. It has only
- * what those tests use.
+ * the parts that those tests use.
  */
 #ifndef THREADS_CRITERION_H
 #define THREADS_CRITERION_H
