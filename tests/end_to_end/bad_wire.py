@@ -49,7 +49,7 @@ def pingpong_that_loses(rig):
 
 
 def lossy_rig(build, what):
-    """Two engines on a cable; what engine b sends and receives passes net_impair."""
+    """Two engines on a cable; frames that engine b sends and receives pass net_impair."""
     rig = rigs.two_namespaces(build)
     rig.veth("wire", 4200)
     for side in "ab":
@@ -96,7 +96,7 @@ NARROW_MBIT = 800
 
 
 def told_of_marks(rig):
-    """The wire marks what waits long, the receiver tells the sender, and the sender hears it."""
+    """The wire marks packets that wait long, the receiver tells the sender, and the sender gets the notification."""
     both = [rig.statistics(side) for side in "ab"]
     marked, told = (sum(s[key] for s in both) for key in ("ecn_marked", "cnps_sent"))
     heard = sum(s["by_reason"].get("cnp_received", 0) for s in both)
@@ -108,7 +108,7 @@ def told_of_marks(rig):
 
 @case
 def wire_is_narrow(build):
-    """A bottleneck with a short buffer: programs get what it carries, and nothing is lost for good."""
+    """A bottleneck with a short buffer: programs get its whole rate, and no data is lost."""
     what = f"rate={NARROW_MBIT}M,queue=64k,ecn=32k"
     with lossy_rig(build, what) as rig:
         said = []

@@ -116,10 +116,10 @@ def succeed_unless_closed(rig, program, side, limit):
 
 
 def fi_pingpong(rig, line, wrapper):
-    """What the client printed. Each program leaves as soon as it has its own completions; one that was not
-    given a processor meanwhile may look at its connection's end before it looks at its last completions.
-    It then says that its receives are flushed, or it has destroyed the queue pair and waits for ever.
-    Then the pingpong is repeated: never five times in a row."""
+    """The client's output. Each program leaves as soon as it has its own completions. One that did not get a processor
+    meanwhile may see its connection's end before its last completions. It then reports that its receives are
+    flushed, or it has destroyed the queue pair and waits for ever. Then the pingpong is repeated: never five times
+    in a row."""
     for last in (False, False, False, False, True):
         port = rig.port()
         words = ["fi_pingpong", "-I", "100", *line.split()]
@@ -196,7 +196,7 @@ def each_way(rig):
 
 
 def host_sees():
-    """What this machine, which has no RDMA device, shows, and the mounts of this process."""
+    """What this machine shows, which has no RDMA device, and the mounts of this process."""
     there = [path for path in ("/sys/class/infiniband/uroce0", "/dev/infiniband/uroce0")
              if os.path.lexists(path)]
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().count("/sys/class")

@@ -64,7 +64,7 @@ def client_killed(build):
 
 
 def ends(processes, limit):
-    """When each process ended, as it happens: waiting for the first would hide the others."""
+    """When each process ended, recorded as it happens: waiting for the first would hide the others."""
     left = {os.pidfd_open(process.pid): process for process in processes}
     when = {}
     end = time.monotonic() + limit
@@ -79,8 +79,7 @@ def ends(processes, limit):
 
 
 def lose_engine(rig, words, watched):
-    """Kills the engine under one pair; returns how many ms the watched ones of the pair lived on.
-    """
+    """Kills the engine under one pair; returns for how many ms the watched processes of the pair went on."""
     pair = start_pair(rig, words)
     moving(rig)
     rig.engines["a"].signal(signal.SIGKILL)
@@ -132,7 +131,7 @@ def engine_killed_on_wire(build):
 
 @case
 def peers_program_killed(build):
-    """kill -9 of a program with 64 queue pairs: those of its peer wait for it, and hold up nobody."""
+    """kill -9 of a program with 64 queue pairs: those of its peer wait for it, but hold up no others."""
     with rigs.veth(build, 4200) as rig:
         server, client = start_pair(rig, ["ib_write_bw", "-q", "64", "-D", "120", "-s", "65536",
                                           "-t", "64", "-u", "20"])
@@ -150,7 +149,7 @@ def eal_folder(pid):
 
 
 def unused_pid():
-    """A pid that no process has; the highest ones are assigned last."""
+    """A pid that no process has; the highest pids are assigned last."""
     highest = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
     return next(pid for pid in range(highest, 300, -1)
                 if not os.path.exists(f"/proc/{pid}") and not eal_folder(pid).is_symlink() and

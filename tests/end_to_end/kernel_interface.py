@@ -59,7 +59,7 @@ def on_veth(build, mtu, options=(), queues=1):
 
 
 def finish(rig, mtu, fragments=None):
-    # net_af_packet reassembles IPv4 fragments, and cuts packets that are larger than its frames
+    # net_af_packet reassembles IPv4 fragments, and truncates packets that are larger than its frames
     rig.fragments = fragments or mtu + 20
     rig.control = ADDRESS["a"][0]
     rig.mtu = 1024 if mtu <= 1500 else 4096

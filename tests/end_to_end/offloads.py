@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Engines whose ports do a part of the work (--offload): the programs work, and the wire is the same as without.
-
-net_af_packet has tags of its own, net_tap checksums, net_memif nothing; cards: tests/nic."""
+net_af_packet supports tags, net_tap checksums, net_memif neither; for cards see tests/nic."""
 
 import signal
 import subprocess
@@ -25,7 +24,7 @@ def says(rig, text):
 
 
 def same_on_the_wire(rig, family, lines=PAIRS):
-    """RoCE frames of these pairs, by tshark; every ICRC and every IPv4 checksum is right."""
+    """RoCE frames of these pairs, captured by tshark; every ICRC and every IPv4 checksum is right."""
     path = rig.folder / f"wire-{family}.pcapng"
     # not sniff.py: the kernel takes tags out of frames, and dumpcap puts them back
     capture = Process(rig, "dumpcap", [*rig.inside("b"), "dumpcap", "-q", "-i", "wire", "-B", "64", "-w", str(path)])
@@ -48,7 +47,7 @@ def same_on_the_wire(rig, family, lines=PAIRS):
 
 @case
 def ipv4_checksum(build):
-    """net_tap makes the checksums and looks at them, if it is asked to."""
+    """net_tap makes and checks the checksums, if it is asked to."""
     with rigs.tap(build, ["--offload", "ipv4-cksum"]) as rig:
         says(rig, r"ipv4-cksum \(tx port, rx port\)")
         rows = same_on_the_wire(rig, "v4")
@@ -58,7 +57,7 @@ def ipv4_checksum(build):
 
 @case
 def a_software_port_by_itself(build):
-    """net_tap announces checksums, but in software: it is not asked for them, unless the user does."""
+    """net_tap announces checksums, but makes them in software: the engine does not ask for them unless the user does."""
     with rigs.tap(build, []) as rig:
         rows = same_on_the_wire(rig, "v4")
         said = [line for engine in rig.engines.values() for line in engine.output().splitlines() if "offload" in line]
@@ -69,7 +68,7 @@ def a_software_port_by_itself(build):
 
 @case
 def vlan(build):
-    """One engine lets its port tag, the other one tags by itself."""
+    """The port of one engine tags; the other engine tags in software."""
     tagged = ["--vlan", "7"]
     with rigs.veth(build, 4200, [*tagged, "--offload", "all"], tagged) as rig:
         rig.engines["a"].expect(r"offload ipv4-cksum \(tx software, rx software\), vlan \(tx port, rx port\)", 10)
@@ -83,7 +82,7 @@ def vlan(build):
 
 @case
 def vlan_beside_the_kernel(build):
-    """The kernel's frames get their tag from the port, too, and lose it there."""
+    """The port also inserts and removes the tags of the kernel's frames."""
     with kernel_interface.on_veth(build, 1500, ["--vlan", "7", "--offload", "vlan"]) as rig:
         says(rig, r"vlan \(tx port, rx port\)")
         kernel_interface.pings(rig)
@@ -92,7 +91,7 @@ def vlan_beside_the_kernel(build):
 
 @case
 def a_port_without(build):
-    """net_memif announces nothing, so software does all of it."""
+    """net_memif announces no offload, so software does everything."""
     with rigs.memif(build, ["--offload", "all"]) as rig:
         says(rig, r"ipv4-cksum \(tx software, rx software\), vlan \(tx software, rx software\)")
         return run_pair(rig, ["ib_write_bw", "-s", "65536", "-n", "100"], "v4")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The project's own programs: what uroced refuses and lets nobody else use, `uroce run`, `uroce perf`."""
+"""The project's own programs: what uroced refuses, and what it lets only its owner use; `uroce run`, `uroce perf`."""
 
 import os
 import pathlib

@@ -122,7 +122,7 @@ def move(rig, source, target, where, pins):
 
 
 def qemu_moves(rig):
-    """Pages one by one, which registers them as they go, and all registered at once."""
+    """Pages one by one, which are registered during the migration, and all registered at once."""
     pattern = rig.folder / "pattern"
     pattern.write_bytes(PATTERN)
     loads = ["-device", f"loader,file={pattern},addr={PATTERN_AT:#x},force-raw=on"]

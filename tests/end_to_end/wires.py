@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an engine shows to others: its device, its answers on the network, its frames on the wire.
-"""
+"""An engine as others see it: its device, its answers on the network, its frames on the wire."""
 
 import re
 import signal

@@ -13,7 +13,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def socket_in(namespace):
-    """A socket belongs to the namespace it was made in, and a thread may enter one by itself."""
+    """A socket belongs to the namespace in which it was made, and a single thread may enter another namespace."""
     result = []
 
     def make():
@@ -35,7 +35,7 @@ def socket_in(namespace):
 
 
 def connect(namespace, address, port, limit):
-    """Tries until a server listens there, at most `limit` seconds."""
+    """Tries until a server listens at this port, at most `limit` seconds."""
     end = time.monotonic() + limit
     while True:
         connection = socket_in(namespace)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What loss leaves of uroce with rxe, in both roles, and of rxe with rxe.
+"""How much loss costs uroce with rxe, in both roles, and rxe with rxe.
 
     tests/interop/lossy_figures.py [--loss PERCENT] [--rounds N] [--build DIR]
 
-The guest drops packets that it sends and receives. rxe with rxe are two guests on a bridge, the
-second of which loses. All of them are emulated on this machine's processors, so only figures of one
-run can be compared. Prints the median of the rounds, without a verdict.
-"""
+The guest drops packets that it sends and receives. For rxe with rxe there are two guests on a bridge, and the second
+one drops. All of them are emulated on this machine's processors, so only figures of one run can be compared. Prints the
+median of the rounds, without a verdict."""
 
 import argparse
 import contextlib
@@ -105,7 +104,7 @@ def two_guests(build):
 
 
 def measure(what, guest, loss, rounds, run):
-    """run(words) without loss and with it. A figure that does not come is told, too."""
+    """run(words) without loss and with it. A missing figure is reported, too."""
     for name, words in WORDS.items():
         found = {0: [], loss: []}
         for _ in range(rounds):

@@ -159,8 +159,8 @@ def initramfs(folder, modules, name="initramfs"):
 
 
 class Machine:
-    """A guest with two processors that boots at once. Its first network interface has `address`
-    and is at the other end of the tap `iface`, in the namespace of `side`."""
+    """A guest with two processors that boots at once. Its first network interface has `address` and is at the other end
+    of the tap `iface`, in the namespace of `side`."""
 
     here = HERE
 
@@ -170,7 +170,7 @@ class Machine:
         self.image, self.initramfs = boot
         self.start_machine()
 
-    # what a kind of guest may have of its own
+    # properties of one kind of guest
     memory = 2048  # MiB
     kernel_words = ""
 

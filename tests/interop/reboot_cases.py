@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest disappears in the middle of a transfer, and later another one is there."""
+"""The guest disappears in the middle of a transfer, and later another one appears."""
 
 import dataclasses
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a user does wrong: uroced says so in one line and ends with a status; nothing stays behind."""
+"""Mistakes of a user: uroced reports each in one line and ends with a status; no object stays behind."""
 
 import contextlib
 import signal
@@ -57,7 +57,7 @@ def descriptors(wire):
 
 @contextlib.contextmanager
 def bound_to(wire, driver):
-    """The card belongs to this driver, "": to none."""
+    """The card is bound to this driver; "": to none."""
     guest = wire.guest
     if driver:
         guest.bind(driver)
@@ -96,7 +96,7 @@ def no_driver(wire):
 
 
 def in_use(wire):
-    """By another engine, which goes on."""
+    """Another engine, which goes on, has the card."""
     wire.use(Setup())
     line = refused(wire, words(wire), wire.guest.bdf, "in use by process", alone=True)
     wire.guest.check_engine()
@@ -136,7 +136,7 @@ def few_hugepages(wire):
 
 
 def no_hugepages(wire):
-    """That is not wrong: uroced takes ordinary memory. `uroce doctor` says that it is slow."""
+    """This is not an error: uroced takes ordinary memory. `uroce doctor` reports that it is slow."""
     with hugepages(wire, 0):
         status, output = doctor(wire)
         if "slow     hugepages" not in output:
@@ -148,7 +148,7 @@ def no_hugepages(wire):
 
 
 def no_link(wire):
-    """uroced serves, and the link may come later; it says that there is none, and so does the doctor."""
+    """uroced serves, and the link may come later. uroced and the doctor report that there is none."""
     guest = wire.guest
     guest.set_link(False)
     engine = guest.start(words(wire))
@@ -167,7 +167,7 @@ def no_link(wire):
 
 
 def all_is_well(wire):
-    """`uroce doctor` misses nothing in a guest that was made ready as docs/operations.md says."""
+    """`uroce doctor` finds nothing missing in a guest that was prepared as docs/operations.md says."""
     status, output = doctor(wire, "--all")
     if status != 0 or "\nmissing" in f"\n{output}":
         raise Failure(f"uroce doctor ended with {status}: {output.strip()[-400:]}")

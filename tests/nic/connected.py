@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that connect through rdma_cm, so over the card alone."""
+"""Programs that connect through rdma_cm, so all their traffic uses the card."""
 
 from rig import Failure
 

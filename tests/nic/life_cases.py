@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens to a card while an engine has it: its link, its removal, a dead engine."""
+"""Events of a card while an engine has it: its link, its removal, a dead engine."""
 
 import signal
 import time
@@ -11,7 +11,7 @@ DEVICE_FATAL, PORT_ACTIVE, PORT_ERR = "8", "9", "10"
 
 
 class OnCard:
-    """What a Peer needs of a guest: it starts programs on the guest's engine."""
+    """The parts of a guest that a Peer needs: it starts programs on the guest's engine."""
 
     def __init__(self, wire):
         self.rig, self.guest, self.address = wire.rig, self, wire.guest.address
@@ -35,7 +35,7 @@ def hears(peer, event, limit=20, before=()):
 
 
 def link(wire):
-    """A program hears of the link, and a pair that runs meanwhile ends as if nothing happened."""
+    """A program is told of the link, and a pair that runs meanwhile ends normally."""
     peer = Peer(OnCard(wire), "theirs")
     try:
         port = wire.rig.port()
@@ -61,7 +61,7 @@ def link(wire):
 
 
 def killed(wire):
-    """An engine that was killed leaves nothing that keeps the next one from the card."""
+    """A killed engine leaves nothing that keeps the next one from the card."""
     setup = wire.guest.setup
     wire.guest.end_engine(signal.SIGKILL)
     wire.guest.start_engine(setup)
@@ -78,12 +78,12 @@ def ended(wire):
 
 
 def removed(wire):
-    """The card is taken out: the engine says so and ends, its programs hear of it."""
+    """The card is removed: the engine says so and ends, and its programs are told."""
     engine = wire.guest.engine
     peer = Peer(OnCard(wire), "theirs")
     try:
         wire.guest.monitor.do("device_del", id=wire.guest.card.id)
-        hears(peer, DEVICE_FATAL, before=(PORT_ERR,))  # a card that is taken out has no link, either
+        hears(peer, DEVICE_FATAL, before=(PORT_ERR,))  # a card that was removed has no link, either
     finally:
         peer.close()
     status, output = wire.guest.finish(engine, 30)

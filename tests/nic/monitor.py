@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""QEMU's monitor: commands to a machine that runs, by QMP."""
+"""QEMU's monitor: commands to a running machine, by QMP."""
 
 import json
 import socket
@@ -62,7 +62,7 @@ class Monitor:
                     return event
             if time.monotonic() > end:
                 raise Failure(f"QEMU's event {name} did not come within {limit} s")
-            self.do("query-status")  # brings what has happened meanwhile
+            self.do("query-status")  # fetches events that have happened meanwhile
             time.sleep(0.1)
 
     def close(self):

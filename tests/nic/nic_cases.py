@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of cases. Each runs on every card, unless `on` says no."""
+"""The table of cases. Each runs on every card, unless `on` excludes the card."""
 
 import dataclasses
 
@@ -24,8 +24,8 @@ KERNEL = Setup(mtu=4200, options=("--kernel-interface", "eth9"))
 
 @dataclasses.dataclass
 class Case:
-    """`function(wire)` returns a remark or None. `setup`: of the guest's engine, None: none.
-    `quick`: the cards on which it is in the short form."""
+    """`function(wire)` returns a remark or None. `setup`: of the guest's engine, None: none. `quick`: the cards on
+    which the case belongs to the short form."""
     name: str
     setup: Setup
     function: object
@@ -50,7 +50,7 @@ PAIRS = [
     ("send-lat", "ib_send_lat -s 64 -n 100 -e", "server", False),
     ("pingpong", "ibv_rc_pingpong -n 60 -s 20000 -c", "server", False),
 ]
-# perftest takes half of what a port carries, unless it is told to.
+# perftest uses half of the port's MTU, unless it is told otherwise
 ACROSS = [
     ("write", "ib_write_bw -m 4096 -s 65536 -n 60", "server", True),
     ("write-sizes", "ib_write_bw -m 4096 -a -n 5", "client", False),
@@ -116,6 +116,6 @@ CASES = [
     Case("bad/few-hugepages", None, bad_cases.few_hugepages),
     Case("bad/no-hugepages", None, bad_cases.no_hugepages),
     Case("bad/no-link", None, bad_cases.no_link),
-    # last: it takes the card out and puts it in again
+    # last: it removes the card and adds it again
     Case("removed", JUMBO, life_cases.removed, on=lambda nic: nic.express),
 ]

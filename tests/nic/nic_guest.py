@@ -52,7 +52,7 @@ class Card:
         return f"52:54:00:00:01:{self.index:02x}"
 
     def properties(self):
-        """Those of QEMU's device."""
+        """The options of QEMU's device."""
         options = dict(word.split("=") for word in self.nic.options.split(",") if word)
         place = ({"bus": f"place{self.index}"} if self.nic.express
                  else {"addr": hex(SLOT + self.index)})
@@ -105,8 +105,8 @@ class NicGuest(Machine):
             self.bind("vfio-pci", card)
 
     def plug(self):
-        """Puts the card back in, after it was taken out."""
-        # QMP wants numbers and truth as such
+        """Adds the card again, after it was removed."""
+        # QMP wants numbers and booleans, not strings
         kinds = {"on": True, "off": False}
         card = {key: int(value) if value.isdigit() else kinds.get(value, value)
                 for key, value in self.card.properties().items()}
@@ -132,8 +132,8 @@ class NicGuest(Machine):
             raise Failure(f"{bdf} is bound to {bound}, not to {driver}")
 
     def finish(self, number, limit):
-        """By this machine's clock: that of a guest that booted on a busy machine runs too fast. A
-        minute of it was over in some seconds."""
+        """Uses this machine's clock, because that of a guest that booted on a busy machine runs too fast: a minute of
+        it was over in some seconds."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             status, output = self.output(number)
@@ -182,7 +182,7 @@ class NicGuest(Machine):
         wait_until("the link of the guest's engine", 60, lambda: self.has_link(socket), 0.2)
 
     def has_link(self, socket):
-        """On a busy machine an engine that starts may take longer than `uroce stat` waits for it."""
+        """On a busy machine an engine may take longer to start than `uroce stat` waits for it."""
         try:
             return self.statistics(socket)["active"]
         except Failure:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table that remembers how each case went on each card, in a page that may have other text around it."""
+"""The table that remembers the result of each case on each card, in a page that may have other text around it."""
 
 import time
 
@@ -46,7 +46,8 @@ class NicTable(Table):
         return result
 
     def markdown(self, nics, cases, earlier):
-        """A row a case, a column a card. `-`: the case does not fit the card. `earlier`: cells of earlier runs."""
+        """A row for each case, a column for each card. `-`: the case does not fit the card. `earlier`: cells of earlier
+        runs."""
         names = [nic.name for nic in nics]
         lines = [["case", *names], ["---"] * (len(names) + 1)]
         for case in cases:
@@ -64,7 +65,7 @@ class NicTable(Table):
                 f"{self.skipped} skipped; {rest}.\n")
 
     def write(self, path, nics, cases):
-        """Replaces the table of the page, if it has one, and keeps the cells of what did not run now."""
+        """Replaces the table of the page, if it has one, and keeps the cells of cases that did not run now."""
         page = path.read_text() if path.exists() else ""
         if BEGIN not in page:
             page += BEGIN + END

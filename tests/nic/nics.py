@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The network cards that QEMU emulates and DPDK drives as it drives hardware."""
+"""The network cards that QEMU emulates, and that DPDK drives as it drives hardware."""
 
 import dataclasses
 
@@ -12,8 +12,8 @@ class Nic:
     options: str = ""
     queues: int = 1
     offload: str = "ipv4-cksum (tx software, rx software), vlan (tx port, rx port)"  # of uroced --offload all
-    express: bool = True  # PCI Express: behind a port that it can be taken out of
-    filters: bool = True  # it lets wanted groups through, and no others
+    express: bool = True  # PCI Express: behind a port from which it can be removed
+    filters: bool = True  # it lets only the wanted groups through
     kernel: str = ""  # the kernel's driver
 
 

@@ -15,15 +15,15 @@ TCP_LINES = 200000
 
 
 def looks(wire, seconds=0):
-    """How often the engine looks at its port in so many seconds, or while it is asked twice."""
+    """How often the engine looks at its port in this many seconds, or between two questions."""
     before = wire.guest.statistics()["polls"]
     time.sleep(seconds)
     return wire.guest.statistics()["polls"] - before
 
 
 def sleeping(wire):
-    """An idle engine sleeps until a frame comes, and not for naps: it hardly looks at the port."""
-    # what came before has been acknowledged, and it no longer spins
+    """An idle engine sleeps until a frame arrives, not in naps: it hardly looks at its port."""
+    # earlier packets have been acknowledged, and it no longer spins
     wait_until("the first sleep of an idle engine", 30, lambda: looks(wire) < 300, 0.1)
     looked = looks(wire, 3)
     remark = wire.measured("ibv_rc_pingpong -n 60")
@@ -48,7 +48,7 @@ def tcp(wire, address):
 
 
 def kernel_interface(wire):
-    """TCP through the kernel's interface, by itself and beside a pair."""
+    """TCP through the kernel's interface, alone and together with a pair of programs."""
     tcp(wire, wire.theirs[0])
     port = wire.rig.port()
     words = ["ib_write_bw", "-d", "uroce0", "-x", "1", "-F", "-u", "20", "-p", str(port), "-s",

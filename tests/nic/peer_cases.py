@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other ends than the host's engine: one on another card of the guest, and Linux's rxe in another guest;
-and messages of any size."""
+"""Other peers than the host's engine: an engine on another card of the guest, and Linux's rxe in another guest; and
+messages of any size."""
 
 import contextlib
 import signal
@@ -39,7 +39,7 @@ def write_and_read(pair, length):
     source = pair.requester.region(length, seed=length)
     target = pair.responder.region(length, seed=1)
     back = pair.requester.region(length, seed=2)
-    whole = {"mtu": largest_mtu(pair)}  # a peer takes 1024 of its own accord
+    whole = {"mtu": largest_mtu(pair)}  # a peer accepts at most 1024 unless it is told otherwise
     qp, _ = pair.connect(requester=whole, responder=whole)
     for operation, mr in (("write", source), ("read", back)):
         pair.requester.do("send", qp=qp, op=operation, mr=mr["mr"], len=length, id=1,
@@ -107,7 +107,7 @@ def two_engines(wire):
 
 
 def linux(wire):
-    """The second guest. It stays for the other cards."""
+    """The second guest. It also serves the other cards."""
     if wire.linux is None:
         rig = wire.rig
         rigs.sh(*rig.inside("a"), "ip", "tuntap", "add", "linux0", "mode", "tap")
@@ -122,7 +122,7 @@ def linux(wire):
 
 
 def rping(server, client, address, port):
-    """Each compares what comes back (-V)."""
+    """Each end compares the data that comes back (-V)."""
     words = ["-a", address, "-p", str(port), "-C", "10", "-V"]
     number = server.start(["rping", "-s", *words])
     server.listens(number, port)
@@ -133,7 +133,7 @@ def rping(server, client, address, port):
 
 
 class OnLinux:
-    """What a Peer and rping need of the second guest."""
+    """The parts of the second guest that a Peer and rping need."""
 
     def __init__(self, rig, guest):
         self.rig, self.guest, self.linux = rig, guest, guest

@@ -90,7 +90,7 @@ def run_all(table, todo, build):
 
 
 def run_guest(table, wire, nics, todo):
-    """Those that need another guest."""
+    """The cases that need another guest."""
     for index, nic in enumerate(nics):
         if not run_card(table, wire, index, todo[nic]):
             return nics[index + 1:]
@@ -130,7 +130,7 @@ def main():
     began = time.monotonic()
     try:
         run_all(table, todo, build)
-    finally:  # a run that is interrupted has its results, too
+    finally:  # an interrupted run also keeps its results
         if arguments.table:
             table.write(arguments.table, list(NICS.values()), CASES)
     print(f"all of it in {time.monotonic() - began:.0f} s", flush=True)

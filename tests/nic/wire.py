@@ -31,7 +31,7 @@ class Wire:
     ours: tuple = OURS
     theirs: tuple = THEIRS
     side: str = "a"
-    linux: typing.Any = None  # another guest with rxe, once a case wanted it
+    linux: typing.Any = None  # another guest with rxe, once a case has needed it
 
     @property
     def nic(self):
@@ -42,7 +42,7 @@ class Wire:
         return self.guest.card.tap
 
     def choose(self, index):
-        """From now on it is this card's turn: the host's engine is at the other end of its cable."""
+        """From now on the host's engine is at the other end of this card's cable."""
         self.guest.end_engine()
         engine = self.rig.engines.pop("a", None)
         if engine:
@@ -57,7 +57,7 @@ class Wire:
         self.rig.engine("a", options=["--netdev", self.tap])
 
     def use(self, setup):
-        """Sees to it that an engine with this setup runs in the guest; None: that none does."""
+        """Makes sure that an engine with this setup runs in the guest; None: that none does."""
         if setup is None:
             self.guest.end_engine()
             return
@@ -67,8 +67,7 @@ class Wire:
             self.guest.start_engine(setup)
 
     def pair(self, line, family="v4", role="server", limit=120, side="a"):
-        """Runs a program at both ends; `role` is the guest's. Returns what the client printed and
-        the server."""
+        """Runs a program at both ends; `role` is the guest's. Returns what the client printed and the server."""
         words = line.split()
         port = self.rig.port()
         if words[0].endswith("_pingpong"):
@@ -114,16 +113,16 @@ class Wire:
         return output
 
     def measured(self, line, family="v4", role="server", limit=120, side="a"):
-        """The figures of a pair, as text. Whatever checks what it receives must find it right."""
+        """The figures of a pair, as text. Programs that check the data must find it right."""
         texts = self.pair(line, family, role, limit, side)
         if any("invalid data" in text for text in texts):
             raise Failure(f"{line}: it received wrong data")
-        # perftest's deviation of a latency may be the root of a little less than nothing
+        # perftest's deviation of a latency may be the root of a number slightly below zero
         return figures(line.split()[0], texts[0].replace("-nan", "0.00"))
 
 
 def open_wire(build, nics):
-    """A namespace with a tap for control, and another one that is the cable of each card."""
+    """A namespace with a tap for control, and another one with the cables of all cards."""
     rig = rigs.Rig(build)
     try:
         rig.namespace("a")
@@ -147,10 +146,10 @@ def tidy(wire):
         if process.name != "guest" and process not in wire.rig.engines.values():
             process.end()
     wire.guest.tidy()
-    if wire.linux:  # it cannot be reached now; the next case that wants it boots another one
+    if wire.linux:  # it cannot be reached now; the next case that needs it boots another one
         wire.linux.vanish()
         wire.linux = None
         wire.rig.ip("a", "link", "del", "linux0")
-    wire.guest.engine = None  # it was one of the programs
+    wire.guest.engine = None  # one of the programs failed
 
 

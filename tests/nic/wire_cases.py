@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a card sends: captured by QEMU outside of the guest, and read by others than uroce."""
+"""Frames that a card sends: captured by QEMU outside the guest, and checked by programs other than uroce."""
 
 import contextlib
 import signal
@@ -18,7 +18,7 @@ def captured(wire):
     """The frames of the cable, in a file."""
     path = wire.rig.folder / "wire.pcap"
     path.unlink(missing_ok=True)
-    # QEMU does not capture what has several queues
+    # QEMU does not capture on a device with several queues
     return by_linux(wire, path) if wire.nic.queues > 1 else by_qemu(wire, path)
 
 
@@ -46,7 +46,7 @@ def by_qemu(wire, path):
 
 
 def tshark(path, show, *options):
-    """The frames that a display filter chooses, a line each."""
+    """The frames that a display filter chooses, one line each."""
     done = subprocess.run(["tshark", "-n", "-r", path, "-o", "ip.check_checksum:TRUE",
                            "-o", "udp.check_checksum:TRUE", "-Y", show, *options],
                           capture_output=True, text=True, timeout=120)
@@ -60,8 +60,8 @@ CARD_IN_VLAN = {"v4": "ip.src == 10.7.1.2", "v6": "ipv6.src == fd07:1::2"}
 
 
 def right(path, source):
-    """Every RoCE frame has the right ICRC, lengths and checksums, by two independent readers. How many
-    of them the display filter `source` shows."""
+    """Every RoCE frame has the right ICRC, lengths and checksums, by two independent readers. Returns how many of them
+    the display filter `source` selects."""
     done = subprocess.run([str(ROOT / "tests/vectors/verify_icrc.py"), path], capture_output=True,
                           text=True, timeout=300)
     if done.returncode != 0:
@@ -89,7 +89,7 @@ def frames(family):
 
 @contextlib.contextmanager
 def engine_in_vlan(wire):
-    """An engine of this host, which tags by itself, as side v."""
+    """An engine of this host, which tags in software, as side v."""
     wire.rig.place["v"] = "a"
     engine = wire.rig.engine("v", [af_packet(wire.tap, 4200)],
                              ["--port", "net_af_packet0", "--mtu", "4200", "--vlan", "7",
@@ -102,7 +102,7 @@ def engine_in_vlan(wire):
 
 
 def vlan(wire):
-    """Both engines tag by themselves."""
+    """Both engines tag in software."""
     with engine_in_vlan(wire), captured(wire) as path:
         remark = wire.measured("ib_write_bw -s 20000 -n 40 -b", "v4", "client", side="v")
         wire.pair("ib_send_bw -s 20000 -n 40", "v6", "server", side="v")
@@ -129,7 +129,7 @@ def to_card(wire, packet, tag=""):
 
 
 def arrive(wire, frames, expected):
-    """Sends frames to the card, each COUNT times; that many more are counted under each of these reasons."""
+    """Sends frames to the card, each COUNT times. The counter of each of these reasons must grow by that many."""
     before = wire.guest.statistics()["by_reason"]
     subprocess.run([*wire.rig.inside("a"), sys.executable, "-c", SEND, wire.tap, *(frames * COUNT)],
                    check=True, timeout=30)
@@ -145,7 +145,7 @@ def says_offload(wire):
 
 
 def offloads(wire):
-    """Where the card makes the IPv4 checksum, the driver gets frames with 0 in its place."""
+    """If the card makes the IPv4 checksum, the driver gets frames with 0 in its field."""
     says_offload(wire)
     return right_both_ways(wire)
 
@@ -165,14 +165,14 @@ def no_offloads(wire):
 
 
 def says_no_offload(wire):
-    """It serves already, and would have said it before."""
+    """It serves already, and would have reported it before."""
     output = wire.guest.output(wire.guest.engine)[1]
     if "serving" not in output or "offload" in output:
         raise Failure(f"the guest's engine said: {output.strip()[-200:]}")
 
 
 def right_both_ways(wire):
-    """What leaves is right, and of what arrives a wrong IPv4 checksum is dropped."""
+    """Frames that leave are right; of those that arrive, a wrong IPv4 checksum is dropped."""
     with captured(wire) as path:
         for line in ("ib_write_bw -s 20000 -n 20 -b", "ib_read_bw -s 9000 -n 20 -b", "ib_atomic_bw -n 50",
                      "ib_send_bw -s 777 -n 40 -b"):
@@ -187,7 +187,7 @@ def right_both_ways(wire):
 
 
 def vlan_offload(wire):
-    """The card puts the tag in and takes it out; priorities stay, and other VLANs stay away."""
+    """The card inserts and removes the tag; priorities stay, and frames of other VLANs are not received."""
     says_offload(wire)
     with engine_in_vlan(wire), captured(wire) as path:
         wire.pair("ib_write_bw -s 20000 -n 40 -b --sl 5", "v4", "client", side="v")
@@ -205,7 +205,7 @@ def vlan_offload(wire):
 
 
 def multicast(family, role):
-    """`role`: the guest's. A server joins the group and counts what it hears."""
+    """`role`: the guest's. A server joins the group and counts the datagrams that it receives."""
     def run(wire):
         return wire.measured(f"ib_send_bw -c UD -g -M {MGID[family]} -s 1024 -n 60", family, role)
     return run
@@ -215,8 +215,8 @@ JOINED, ALIKE, OTHER = "239.7.8.9", "238.135.8.9", "239.7.8.200"  # ALIKE has th
 
 
 def comes(wire, group):
-    """Whether frames to the Ethernet address of a group reach the engine. They are for ALIKE or OTHER, which
-    nobody joins, so that the engine counts those that it sees as `address_foreign`. Frames to the card follow them."""
+    """Whether frames to the Ethernet address of a group reach the engine. Their group is ALIKE or OTHER, which no
+    program joins, so the engine counts those that it sees as `address_foreign`. Frames to the card follow them."""
     low = [int(part) for part in group.split(".")]
     mac = f"01005e{low[1] & 127:02x}{low[2]:02x}{low[3]:02x}"
     theirs = f"{mac}{OURS_MAC}0800{cnp('10.7.0.1', group, 0xffffff, 0).hex()}"
