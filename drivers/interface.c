@@ -201,7 +201,7 @@ static int take_address(const struct nlmsghdr *h, void *list)
 	return MNL_CB_OK;
 }
 
-/* By its index: an interface may get another name, and an IPv4 address has a label, which may be any. */
+/* By its index: an interface may be renamed, and an IPv4 address has a label, which may be any. */
 static bool list_addresses(struct address_list *l)
 {
 	struct mnl_socket *s = netlink_open(false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A Linux network interface: what it says of itself, and that something about it changed. */
+/* A Linux network interface: its properties, and a notice that one of them changed. */
 #ifndef DRIVERS_INTERFACE_H
 #define DRIVERS_INTERFACE_H
 

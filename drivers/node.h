@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NUMA nodes: where memory lies, beside the port that it is for. All of this asks for a preference, which the
- * kernel follows as long as that node has memory. On a machine of one node, or for a port whose node nobody knows
- * (-1), nothing is done.
+ * NUMA nodes: memory on the node of the port that it is for. All functions set a preference, which
+ * the kernel follows as long as that node has memory. On a machine with one node, or for a port
+ * whose node is not known (-1), they do nothing.
  */
 #ifndef DRIVERS_NODE_H
 #define DRIVERS_NODE_H
@@ -16,7 +16,7 @@ struct node_calls {
 	/* The calling thread's policy for new pages: 0 or an errno. */
 	int (*get_policy)(int *mode, unsigned long *mask, unsigned long bits);
 	int (*set_policy)(int mode, const unsigned long *mask, unsigned long bits);
-	/* Pages of this range come from that node, whoever touches them first. */
+	/* Pages of this range come from that node, whichever thread touches them first. */
 	int (*place)(void *at, size_t octets, int node);
 };
 
@@ -32,8 +32,8 @@ struct node_policy {
 };
 
 /*
- * What the calling thread allocates and touches first from now on comes from this node; node_prefer_end puts its
- * own policy back.
+ * Memory that the calling thread allocates and touches first from now on comes from this node.
+ * node_prefer_end restores the thread's own policy.
  */
 void node_prefer(struct node_policy *before, int node);
 void node_prefer_end(const struct node_policy *before);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port may do to frames in the place of the engine, and the names by which a user asks for it. What to expect of
- * it: docs/decisions/0017-offloads.md.
+ * What a port may do to frames instead of the engine, and the names by which a user requests it.
+ * docs/decisions/0017-offloads.md says what to expect of it.
  */
 #ifndef DRIVERS_OFFLOAD_H
 #define DRIVERS_OFFLOAD_H
@@ -15,7 +15,7 @@ enum offload {
 	OFFLOAD_IPV4_CKSUM_RX = 1 << 1, /* it says whether the IPv4 header's checksum is right */
 	OFFLOAD_VLAN_TX = 1 << 2, /* it puts the VLAN tag into the frame */
 	OFFLOAD_VLAN_RX = 1 << 3, /* it takes the VLAN tag out of the frame */
-	OFFLOAD_AUTO = 1 << 4, /* what is worth asking a card for (drivers/ethdev/offloads.c) */
+	OFFLOAD_AUTO = 1 << 4, /* worth asking a card for (drivers/ethdev/offloads.c) */
 };
 
 /*
@@ -26,8 +26,9 @@ bool offload_parse(const char *list, uint32_t *offloads);
 #define OFFLOAD_TEXT 96u
 
 /*
- * Who does what is `wanted`, if the port does `done`: "ipv4-cksum (tx port, rx software)". "": nothing is wanted.
- * OFFLOAD_AUTO names what the port does: "auto: ipv4-cksum (tx port, rx port)", or "auto: none".
+ * Says who does what is `wanted`, if the port does `done`: "ipv4-cksum (tx port, rx software)". "":
+ * nothing is wanted. OFFLOAD_AUTO names what the port does: "auto: ipv4-cksum (tx port, rx port)",
+ * or "auto: none".
  */
 void offload_describe(uint32_t wanted, uint32_t done, char text[OFFLOAD_TEXT]);
 

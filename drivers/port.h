@@ -44,15 +44,15 @@ struct port_ops {
 	int (*bell_fd)(struct port *p, uint16_t queue);
 	void (*bell_drain)(struct port *p, uint16_t queue);
 	/*
-	 * Control path: whether the bell rings for frames that are not RoCE (steering rules may
-	 * want them), too. NULL: it always does, or there is no bell.
+	 * Control path: whether the bell also rings for frames that are not RoCE, which steering
+	 * rules may want. NULL: it always does, or there is no bell.
 	 */
 	void (*bell_widen)(struct port *p, bool every_frame);
 	/* Control thread: what else is wanted than frames to its own address. NULL: all groups come. */
 	void (*hear)(struct port *p, const struct port_hears *h);
 	/*
-	 * Control path: the queue at which frames arrive that come from this UDP port of `from`, and go to port
-	 * 4791 of `to`; UINT16_MAX: nobody can say. NULL: the same.
+	 * Control path: the queue at which frames arrive that come from this UDP port of `from`,
+	 * and go to port 4791 of `to`; UINT16_MAX: not known. NULL: the same.
 	 */
 	uint16_t (*queue_of)(struct port *p, const struct gid *from, const struct gid *to,
 			     uint16_t source_port);

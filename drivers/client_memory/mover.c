@@ -174,7 +174,7 @@ static bool is_direct(const struct peer_copy *c)
 	return __atomic_load_n(&c->direct, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Of direct memory, or an atomic. False: it is a copy of peer memory by now. */
+/* For direct memory, or an atomic. False: the memory has become peer memory meanwhile. */
 static bool execute_one(struct mover *m, struct peer_copy *c)
 {
 	if (copy_chain_broken(&m->breaks, c->chain))

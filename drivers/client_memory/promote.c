@@ -15,7 +15,7 @@ struct promotion {
 	uintptr_t from, to; /* the pages that it overlaps ... */
 	uintptr_t whole_from, whole_to; /* ... and those that may be promoted for it */
 	int64_t begin; /* when the work for the next part began */
-	bool may_promote; /* false: use only what is promoted already */
+	bool may_promote; /* false: use only memory that is promoted already */
 	struct mr_backing *backing;
 	uint32_t count, max;
 };

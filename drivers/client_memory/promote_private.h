@@ -24,7 +24,7 @@ struct part {
 	uintptr_t home_start, home_end; /* the addresses of the pages */
 };
 
-/* A range that was promoted in vain. */
+/* A range whose promotion was not worth it. */
 struct vain {
 	uintptr_t start, end;
 	uint32_t times;
@@ -96,7 +96,7 @@ void promote_hold(const struct mapping *m, uint32_t count);
 void promote_hold_copied(void);
 void promote_let_go(void);
 void promote_hold_forget(void);
-/* Whether promote_hold would hold all of that, or there is no other thread. */
+/* Whether promote_hold would hold all of these mappings, or there is no other thread. */
 bool promote_can_hold(const struct mapping *m, uint32_t count);
 
 /* promote_may.c: whether that mapping, or piece of one, may be promoted. */

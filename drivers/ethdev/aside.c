@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_af_xdp under --netdev receives the engine's RoCE frames only (drivers/xdp). Steering rules may want
- * others, which the kernel keeps: a packet socket beside the port gets a copy of those, as
- * net_af_packet gets one of every frame. Without such rules its filter keeps nothing, and it is not
- * read. With them a poll costs one system call more.
- *
- * `wide` is relaxed: the control thread changes the filter, and an lcore may see so a poll later.
+ * With --netdev, net_af_xdp receives only the engine's RoCE frames (drivers/xdp). Steering rules
+ * may want other frames, which the kernel keeps: an additional packet socket gets a copy of those,
+ * as net_af_packet gets a copy of every frame. Without such rules its filter accepts no frames, and
+ * it is not read. With them a poll costs one more system call. `wide` is relaxed: the control
+ * thread changes the filter, and an lcore may notice it a poll later.
  */
 #include <arpa/inet.h>
 #include <linux/filter.h>
@@ -56,8 +55,8 @@ static bool prepare(int fd, uint32_t ifindex)
 	int one = 1, room = (int)LIMIT_NETDEV_RING;
 
 	/*
-	 * As much as net_af_packet's ring holds, or without CAP_NET_ADMIN what the system grants. A
-	 * burst of 270 small frames fills what a socket has at first.
+	 * As many octets as net_af_packet's ring holds, or without CAP_NET_ADMIN as many as the
+	 * system grants. A burst of 270 small frames fills the default size.
 	 */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) != 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -113,7 +112,7 @@ static void note_tag(struct rte_mbuf *m, struct msghdr *h)
 	}
 }
 
-/* > 0: its octets, 0: there is none, < 0: it was longer than a buffer and is gone. */
+/* > 0: its octets, 0: there is no frame, < 0: it was longer than a buffer and is lost. */
 static int read_frame(struct aside *a, struct rte_mbuf *m)
 {
 	union {

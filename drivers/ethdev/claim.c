@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WAITING 128 /* a process that asks is never accepted, only told who we are */
+#define WAITING 128 /* a process that asks is never accepted, but learns our pid */
 
 static socklen_t name_it(struct sockaddr_un *at, uint32_t ifindex, uint16_t vlan)
 {
@@ -64,7 +64,7 @@ static void explain(uint32_t ifindex, int pid, char *why, size_t why_size)
 }
 
 /* A descriptor that is the claim, or one of these. */
-#define NONE  (-1) /* there is no way to make one */
+#define NONE  (-1) /* claims are not possible here */
 #define TAKEN (-2)
 
 static int take(uint32_t ifindex, uint16_t vlan, char *why, size_t why_size)

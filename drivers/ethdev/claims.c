@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of the world behind a port that one engine at a time may have: the Linux interface that
- * its driver reaches, or the client's end of a memif, whose server takes one client. From the port,
- * or from a device's arguments before there is one: to make a second device may harm the first
- * engine, as a tap whose second process ends is shut down, and net_af_xdp leaves a program behind.
+ * The resource behind a port that only one engine at a time may have: the Linux interface that its
+ * driver reaches, or the client's end of a memif, whose server takes one client. It is found from
+ * the port, or from a device's arguments before the device exists. Making a second device may harm
+ * the first engine: a tap is shut down when its second process ends, and net_af_xdp leaves a
+ * program behind.
  */
 #include <net/if.h>
 #include <stdio.h>
@@ -41,12 +42,12 @@ static uint32_t memif_end(const struct rte_kvargs *list)
 	uint32_t h = 2166136261u;
 
 	if (strcmp(role, "server") == 0 || strcmp(role, "master") == 0)
-		return 0; /* the socket is this process's, and says so by itself */
+		return 0; /* the socket belongs to this process, and its message says so */
 	h = hash(h, value_of(list, "socket", MEMIF_SOCKET));
 	return CLAIM_MEMIF | hash(h, value_of(list, "id", MEMIF_ID));
 }
 
-/* A tap with a remote interface takes that one's frames. */
+/* A tap with a remote interface takes that interface's frames. */
 static const char *const keys[] = { "remote", "iface", "rx_iface", "tx_iface", "rx_iface_in" };
 
 static uint32_t interface_at(const struct rte_kvargs *list, size_t key)
@@ -56,7 +57,7 @@ static uint32_t interface_at(const struct rte_kvargs *list, size_t key)
 	return name != NULL ? if_nametoindex(name) : 0;
 }
 
-/* `name`: of the driver, or of a device, which begins with it. */
+/* `name`: of the driver, or of a device, which begins with the driver's name. */
 static bool reaches_interfaces(const char *name)
 {
 	static const char *const drivers[] = { "net_af_packet", "net_af_xdp", "net_pcap",

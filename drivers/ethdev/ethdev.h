@@ -51,9 +51,9 @@ bool ethdev_why_missing_at(const char *sysfs, const char *vfio, const char *name
 uint64_t ethdev_dropped(const struct port *p, enum reason r);
 
 /*
- * A descriptor that becomes, and stays, readable when the port's device is taken out of the machine
- * or unbound from its driver; -1: the port is none of ethdev_open's. The kernel waits until the
- * process has let go of the device, which it has when it ended. Until then the port has no link.
+ * A descriptor that becomes, and stays, readable when the port's device is removed from the machine
+ * or unbound from its driver; -1: ethdev_open did not make the port. The kernel waits until the
+ * process has released the device, at the latest by its end. Until then the port has no link.
  */
 int ethdev_removed_fd(const struct port *p);
 
@@ -64,8 +64,8 @@ static inline uint32_t ethdev_mbuf_octets(uint16_t mtu)
 }
 
 /*
- * The same for this port, and what its driver needs beside a frame: virtio a header, af_packet
- * buffers as large as its ring's frames, whatever the MTU. Call it before ethdev_open.
+ * The same for this port, and the octets that its driver needs beside a frame: virtio a header,
+ * af_packet buffers as large as its ring's frames, whatever the MTU. Call it before ethdev_open.
  */
 uint32_t ethdev_buffer_octets(const char *name, uint16_t mtu);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why EAL has no port for a PCI device, from what the kernel says of it. The questions are asked in
- * the order in which a user answers them:
- *
- *	is it there? - has it a driver that DPDK can use? - may this process have it? - is it free?
+ * Why EAL has no port for a PCI device, according to the kernel. The questions come in the order in
+ * which a user answers them: does the device exist? - has it a driver that DPDK can use? - may this
+ * process open it? - is it free?
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 
 #define SYSFS "/sys/bus/pci/devices"
 
-/* The last part of where a link points to; "" if there is no link. */
+/* The last part of a link's target; "" if there is no link. */
 static void target(const char *path, char *name, size_t size)
 {
 	char text[PATH_MAX];

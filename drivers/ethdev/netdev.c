@@ -115,7 +115,10 @@ static struct port *open_port(struct netdev *n, const struct netdev_options *o, 
 	return p;
 }
 
-/* The bells ring for every frame at first. If the kernel answers on this port only RoCE is ours. */
+/*
+ * At first the bells ring for every frame. If the kernel answers on this port, only RoCE concerns
+ * the engine.
+ */
 static void narrow_bells(struct ethdev *d)
 {
 	for (uint16_t i = 0; i < d->port.queues; i++) {
@@ -206,7 +209,7 @@ struct port *netdev_open(const struct netdev_options *options, char *why, size_t
 		free(n);
 		return NULL;
 	}
-	/* before the addresses are read, so that no change is missed in between */
+	/* before the addresses are read, so that no change in between is missed */
 	n->events = interface_events_open();
 	n->mute[0] = mute_open(AF_INET, n->iface);
 	n->mute[1] = mute_open(AF_INET6, n->iface);

@@ -25,8 +25,8 @@ struct netdev_options {
 	uint16_t queues;
 	uint16_t mtu; /* 0: the interface's */
 	/*
-	 * Of the engine: engines of different VLANs share an interface. 0: untagged.
-	 * CLAIM_LATER: ethdev_claim() will say.
+	 * The engine's VLAN: engines of different VLANs share an interface. 0: untagged.
+	 * CLAIM_LATER: ethdev_claim() sets it.
 	 */
 	uint16_t vlan;
 	/* of this port alone; its mbufs have room for netdev_mbuf_octets() */
@@ -35,8 +35,8 @@ struct netdev_options {
 };
 
 /*
- * Before the pool is made. False: there is no such interface, or its driver is to be AF_XDP and that does not work;
- * `why` says so.
+ * Called before the pool is made. False: there is no such interface, or AF_XDP was chosen and does
+ * not work; `why` says so.
  */
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size);
 

@@ -79,7 +79,7 @@ static bool xdp_works(const struct netdev_options *o, char *why, size_t why_size
 	return xdp_usable(o->iface, if_nametoindex(o->iface), MAX_OF(o->queues, 1), why, why_size);
 }
 
-/* A program is not tried on the interface of another engine, which has one there. */
+/* A program is not tried on the interface of another engine, which already has one there. */
 static bool is_free(const struct netdev_options *o, char *why, size_t why_size)
 {
 	struct claim claim = claim_none();
@@ -135,8 +135,9 @@ static void packet_arguments(const struct netdev_options *o, char *text, size_t 
 }
 
 /*
- * Copies between the kernel's buffers and ours: zero copy was not tried on a NIC, and there the driver waits
- * up to a second in an rx burst where there is no frame. Nor does an rx burst make the kernel poll the NIC.
+ * Frames are copied between the kernel's buffers and ours. Zero copy was not tried on a NIC, and
+ * there the driver waits up to a second in an rx burst without frames. Nor does an rx burst make
+ * the kernel poll the NIC.
  */
 static void xdp_arguments(const struct netdev_options *o, int program, char *text, size_t size)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bursts of a port that was asked for offloads. The engine's frames are whole, with tag and checksum, for everything that
- * looks at them before they leave: captures, copies for this host, a second try. So what the device is to do is taken
- * out of them here, directly before the driver has them, and frames that it refuses get it back. A tag that the device
- * took out of a received frame is put back in before the engine sees the frame.
+ * Bursts of a port with offloads. The engine's frames are whole, with tag and checksum, for every
+ * reader before they leave: captures, copies for this host, a second try. The parts that the device
+ * makes are removed here, directly before the driver gets the frames, and frames that it refuses
+ * get them back. A tag that the device removed from a received frame is put back in before the
+ * engine sees the frame.
  */
 #include <string.h>
 
@@ -38,8 +39,8 @@ static void take_tag_out(struct rte_mbuf *m)
 }
 
 /*
- * Where the IPv4 header of a RoCE packet begins; 0: it is none. Other frames keep the checksum that they have: the
- * kernel's interface and raw queue pairs may send a wrong one on purpose.
+ * The offset of the IPv4 header of a RoCE packet; 0: the frame is not one. Other frames keep their
+ * checksum: the kernel's interface and raw queue pairs may send a wrong one on purpose.
  */
 static uint16_t roce_ipv4_at(struct rte_mbuf *m)
 {
@@ -83,7 +84,7 @@ static void take_out(uint32_t offloads, struct rte_mbuf *m)
 		take_sum_out(m);
 }
 
-/* The frame is as the engine made it. Whatever of it the driver has done by itself (tx_prepare) stays. */
+/* The frame is as the engine made it. Changes that the driver made by itself (tx_prepare) stay. */
 static void put_back(struct rte_mbuf *m)
 {
 	if ((m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM) != 0) {
@@ -99,7 +100,7 @@ static void put_back(struct rte_mbuf *m)
 	m->tx_offload = 0;
 }
 
-/* A frame that the driver does not want with its offloads leaves without them. */
+/* A frame that the driver refuses with its offloads leaves without them. */
 static void prepare(uint16_t id, uint16_t queue, struct rte_mbuf **frames, uint16_t n)
 {
 	for (uint16_t done = 0; done < n;) {

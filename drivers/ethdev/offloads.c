@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device is asked to do for the engine. A card is asked for the IPv4 header's checksum, unless its driver would
- * leave a fast path for it. VLAN tags are among it only if the user wants that: the engine has them in its headers already
- * (docs/decisions/0017-offloads.md).
+ * The offloads that a device is asked for. A card is asked for the IPv4 header's checksum, unless
+ * its driver would leave a fast path for it. VLAN tags are included only if the user wants that,
+ * because the engine already has them in its headers (docs/decisions/0017-offloads.md).
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,13 +23,18 @@ static const struct {
 	{ OFFLOAD_VLAN_RX, RTE_ETH_RX_OFFLOAD_VLAN_STRIP, 0 },
 };
 
-/* net_virtio makes the device filter whether it is asked to or not, and then no tagged frame arrives. */
+/*
+ * net_virtio makes the device filter whether it is asked to or not; then no tagged frame arrives.
+ */
 static bool filters_anyway(const struct rte_eth_dev_info *info)
 {
 	return strncmp(info->driver_name, "net_virtio", strlen("net_virtio")) == 0;
 }
 
-/* These drivers send by vectors only while they are asked for nothing but FAST_FREE, if for that. */
+/*
+ * These drivers use their vector transmit path only while no offload but FAST_FREE is requested, if
+ * with that.
+ */
 static bool sends_faster_without(const struct rte_eth_dev_info *info)
 {
 	static const char *const drivers[] = { "net_ixgbe", "net_i40e" };
@@ -40,7 +45,7 @@ static bool sends_faster_without(const struct rte_eth_dev_info *info)
 	return false;
 }
 
-/* What a software port announces is software of DPDK: the engine's own is cheaper. */
+/* The offloads of a software port are software of DPDK: the engine's own is cheaper. */
 uint32_t offloads_wanted(const struct rte_eth_dev_info *info, uint32_t wanted)
 {
 	if (wanted != OFFLOAD_AUTO)
@@ -62,8 +67,8 @@ uint64_t offloads_rx(const struct rte_eth_dev_info *info, uint32_t wanted)
 }
 
 /*
- * Whoever sends on a port is its one engine. Each frame is one buffer of that engine's pool, with one reference, so the
- * driver may give buffers back in bulk without a look at them.
+ * A port has one engine, which alone sends on it. Each frame is one buffer of that engine's pool,
+ * with one reference, so the driver may give buffers back in bulk without checking them.
  */
 uint64_t offloads_tx(const struct rte_eth_dev_info *info, uint32_t wanted)
 {

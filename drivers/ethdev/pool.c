@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_af_xdp gives the kernel the pool's memory as one array of equal buffers. An ordinary pool leaves a gap
- * where a buffer would cross a page, so that the array ends before the pool does: the kernel then takes no
- * frame in the last buffers, and sends none.
+ * net_af_xdp gives the kernel the pool's memory as one array of equal buffers. An ordinary pool
+ * leaves a gap where a buffer would cross a page, so the array ends before the pool does: the
+ * kernel then receives into, and sends from, none of the last buffers.
  */
 #include <string.h>
 
@@ -52,7 +52,7 @@ struct rte_mempool *pool_for_xdp(const char *name, uint32_t n, uint32_t queues, 
 	return pool;
 }
 
-/* On that node if DPDK has memory for it there, or else anywhere. */
+/* On that node if DPDK has memory for it there, otherwise on any. */
 static struct rte_mempool *ordinary_pool(const char *name, uint32_t n, uint32_t cache,
 					 uint16_t room, int socket)
 {

@@ -25,8 +25,8 @@ struct ethdev_queue {
 	atomic_uint_fast64_t truncated;
 	int bell; /* descriptor, or -1 */
 	bool bell_is_interrupt;
-	bool armed; /* the interrupt is, until a frame comes */
-	uint16_t naps; /* taken instead of it since the last frame */
+	bool armed; /* the interrupt is on, until a frame arrives */
+	uint16_t naps; /* naps instead of the interrupt since the last frame */
 	bool bell_is_borrowed; /* net_af_xdp's own socket: the driver closes it */
 } __rte_cache_aligned;
 
@@ -35,12 +35,12 @@ struct ethdev {
 	uint16_t id;
 	uint16_t behind; /* the port below net_impair, otherwise id */
 	uint16_t mtu; /* as opened: frames are never larger */
-	uint32_t wanted; /* offloads that the user wants; port.offloads is what became of it */
-	struct rings rings; /* as they are asked for */
+	uint32_t wanted; /* offloads that the user wants; port.offloads are those in use */
+	struct rings rings; /* as they are requested */
 	uint32_t link_ifindex; /* the Linux interface behind the port; 0: none */
 	int facts; /* descriptor to query the interface; -1: none */
 	bool sees_own_frames;
-	bool filters_vlans; /* it was asked to, and lets pass what it is told to */
+	bool filters_vlans; /* the device filters VLANs, and lets ours through */
 	bool xdp; /* net_af_xdp, not behind net_impair */
 	bool interrupts; /* configured for rx interrupts */
 	bool interrupts_read; /* ... which count in an eventfd; otherwise the frames are in the descriptor */
@@ -52,23 +52,22 @@ struct ethdev {
 	bool has_one_table; /* ... in its table of MAC addresses */
 	bool all_groups; /* of the Linux interface come */
 	int filter; /* descriptor for the filter of the Linux interface; -1: DPDK's driver has it */
-	uint32_t told_groups; /* that it was told */
+	uint32_t told_groups; /* the groups that it was told */
 	struct rte_ether_addr told[LIMIT_PORT_GROUPS];
-	int removed; /* eventfd: readable once the device is taken away; -1: not watched */
-	const char *device; /* whose removal EAL tells, by its name there; NULL: none */
+	int removed; /* eventfd: readable once the device is removed; -1: not watched */
+	const char *device; /* the device whose removal EAL reports, by EAL's name; NULL: none */
 	struct netdev *netdev; /* --netdev, or NULL */
-	uint32_t
-		claims; /* the Linux interface, or the end of a memif, that one engine may have; 0: none */
+	uint32_t claims; /* interface, or end of a memif, for one engine only; 0: none */
 	struct claim claim; /* ... which keeps others away */
 	struct aside *aside; /* frames that a program in the kernel leaves to the kernel, or NULL */
 	struct steering *steering; /* rules for queue pair numbers, or NULL */
-	struct arrival *arrival; /* how it spreads flows, or NULL: unknown, or of no interest */
+	struct arrival *arrival; /* how the device spreads flows, or NULL: unknown, or not needed */
 	struct ethdev_queue queue[LIMIT_LCORES];
 };
 
 /*
- * steering.c: rules by which packets arrive at the queue that the low four bits of their queue pair number name.
- * NULL: the device takes none of the kind, and has none of them now.
+ * steering.c: rules by which packets arrive at the queue that the low four bits of their queue pair
+ * number name. NULL: the device does not support such rules, and has none of them now.
  */
 struct steering_calls {
 	int (*validate)(uint16_t id, const struct rte_flow_attr *attr,
@@ -85,8 +84,8 @@ struct steering *steering_begin(uint16_t id, uint16_t queues, const struct steer
 void steering_end(struct steering *s); /* before the port is stopped; NULL is allowed */
 
 /*
- * arrival.c: to which queue the device's hash of addresses and ports leads, as it says itself (key and
- * indirection table). NULL: it does not say, or hashes in another way.
+ * arrival.c: the queue to which the device's hash of addresses and ports leads, by the key and
+ * indirection table that it reports. NULL: it does not report them, or hashes in another way.
  */
 struct arrival *arrival_learn(uint16_t id);
 uint16_t arrival_queue(const struct arrival *a, const struct gid *from, const struct gid *to,
@@ -112,7 +111,10 @@ bool ethdev_shares_mac(const struct rte_eth_dev_info *info);
 
 /* The Linux interface behind the port, 0 if none. */
 uint32_t ethdev_ifindex(uint16_t id, const struct rte_eth_dev_info *info);
-/* claims.c: ... also if it says nothing of the port's link, as that of net_pcap; or CLAIM_MEMIF. */
+/*
+ * claims.c: the same, even if the interface says nothing about the port's link, as with net_pcap;
+ * or CLAIM_MEMIF.
+ */
 uint32_t ethdev_claims(uint16_t id, const struct rte_eth_dev_info *info);
 
 /* Octets before the IP packet in a packet ring's frame: tpacket2 header, address, Ethernet. */
@@ -140,9 +142,12 @@ int af_xdp_socket_new(const struct af_xdp_sockets *before);
 struct aside *aside_open(uint32_t ifindex, struct rte_mempool *pool);
 int aside_fd(const struct aside *a);
 void aside_widen(struct aside *a, bool every_frame);
-/* Drops what it still holds of the time when rules wanted it. */
+/* Drops the frames that it still holds from the time when rules wanted them. */
 void aside_silence(struct aside *a);
-/* By the lcore of queue 0. *truncated grows by the frames that were longer than a buffer. */
+/*
+ * Called by the lcore of queue 0. *truncated grows by the number of frames that were longer than a
+ * buffer.
+ */
 uint16_t aside_rx_burst(struct aside *a, uint16_t port, struct rte_mbuf **frames, uint16_t n,
 			uint32_t *truncated);
 void aside_close(struct aside *a); /* NULL is allowed */
@@ -169,8 +174,8 @@ uint16_t offloaded_tx_burst(const struct ethdev *d, uint16_t queue, struct rte_m
 uint16_t offloaded_received(struct rte_mbuf **frames, uint16_t n);
 
 /*
- * rings.c: their lengths, before rte_eth_dev_adjust_nb_rx_tx_desc() makes them what the device wants. False: it has
- * none that are as long as o->descriptors; see `why`.
+ * rings.c: the lengths of the rings, before rte_eth_dev_adjust_nb_rx_tx_desc() adjusts them to the
+ * device. False: the device has no rings as long as o->descriptors; see `why`.
  */
 bool rings_choose(const struct ethdev_options *o, const struct rte_eth_dev_info *info,
 		  uint16_t queues, struct rings *r, char *why, size_t size);

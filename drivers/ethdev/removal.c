@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device that is taken out of the machine, or that its driver gives up, while the port is open.
- * The kernel waits until the process has let go of it. EAL tells in its interrupt thread, which may
- * not close the device, so that thread only rings.
+ * A device that is removed from the machine, or that its driver gives up, while the port is open.
+ * The kernel waits until the process has released it. EAL reports the removal in its interrupt
+ * thread, which may not close the device, so that thread only rings.
  */
 #define ALLOW_EXPERIMENTAL_API /* rte_dev_event_callback_register() */
 #include <errno.h>

@@ -294,7 +294,7 @@ uint32_t kernel_interface_give(struct kernel_interface *k, struct rte_mbuf **fra
 static ssize_t take_one(struct kernel_interface *k, struct rte_mbuf *m)
 {
 	uint16_t room = rte_pktmbuf_tailroom(m);
-	uint8_t more; /* a tap cuts a frame to what is asked for, and does not say so */
+	uint8_t more; /* a tap truncates a frame to the requested size without a notice */
 	struct iovec part[2] = { { rte_pktmbuf_mtod(m, void *), room }, { &more, 1 } };
 	ssize_t n = readv(k->fd, part, 2);
 

@@ -36,14 +36,15 @@ struct kernel_watch {
 void kernel_watch_open(struct kernel_watch *w, uint32_t ifindex);
 void kernel_watch_close(struct kernel_watch *w);
 
-/* The kernel said that this hop lives there; that it lives nowhere; what it said last. */
+/* The kernel announced: this hop has this address; it has none; the last announcement about it. */
 void kernel_watch_put(struct kernel_watch *w, const struct gid *hop, const struct mac *mac);
 void kernel_watch_forget(struct kernel_watch *w, const struct gid *hop);
 bool kernel_watch_get(const struct kernel_watch *w, const struct gid *hop, struct mac *mac);
 
 /*
- * Reads what was announced since the last call. True: an answer may be another now. `lost` is told
- * of remembered hops that the kernel has dropped, so that it can be made to look for them again.
+ * Reads what was announced since the last call. True: an answer may have changed. `lost` is told of
+ * remembered hops that the kernel has dropped, so that the kernel can be made to look for them
+ * again.
  */
 bool kernel_watch_changed(struct kernel_watch *w, nanotime now,
 			  void (*lost)(void *arg, const struct gid *hop), void *arg);

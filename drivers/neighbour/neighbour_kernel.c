@@ -187,7 +187,7 @@ static struct asked *asked_slot(struct neighbour_kernel *k, const struct gid *ho
 	return oldest;
 }
 
-/* Missing, stale or failed: the kernel is told once an interval that it is needed. */
+/* Missing, stale or failed: tells the kernel once an interval that the neighbour is needed. */
 static void ask_once(struct neighbour_kernel *k, const struct gid *hop, nanotime now)
 {
 	struct asked *asked = asked_slot(k, hop);
@@ -253,7 +253,7 @@ static int membership(const struct neighbour_kernel *k, int fd, const struct gid
 			  sizeof(six));
 }
 
-/* By the first socket that may join one more. 0, or an errno. */
+/* Joins by the first socket that can join one more. 0, or an errno. */
 static int join_by_some(struct neighbour_kernel *k, const struct gid *group, int *fd)
 {
 	uint32_t family = gid_is_ipv4(group);

@@ -33,7 +33,7 @@ static struct impair *impair_of(struct rte_eth_dev *dev)
 	return dev->data->dev_private;
 }
 
-/* Sends what is due to the lower port; what that does not accept stays in line. */
+/* Sends frames that are due to the lower port; frames that it does not accept stay in line. */
 static void send_due(struct impair_queue *q)
 {
 	struct rte_mbuf *frames[LIMIT_BURST];

@@ -29,12 +29,13 @@ struct xdp;
 #define XDP_MTU 3502u
 
 /*
- * Whether the interface's driver runs the program itself and each queue of the interface gets a queue of the
- * engine: it is attached for a moment. False: `why` says what is missing.
+ * Whether the interface's driver runs the program itself and each queue of the interface has a
+ * queue of the engine. The program is attached for a moment to find out. False: `why` says what is
+ * missing.
  */
 bool xdp_usable(const char *iface, uint32_t ifindex, uint16_t queues, char *why, size_t why_size);
 
-/* Of the interface, at least 1. */
+/* The number of queues of the interface, at least 1. */
 uint32_t xdp_queues(uint32_t ifindex);
 
 /* A descriptor of a file with the program, for `xdp_prog=/proc/self/fd/N`. -1 and errno: none. */

@@ -61,7 +61,7 @@ static inline enum stage stage_nest(struct stage_watch *w, enum stage to)
 	return __builtin_expect(w != NULL, 0) ? stage_enter(w, to) : to;
 }
 
-/* "key"; what is done in it, in a sentence's middle */
+/* "key"; what is done in it, as a part of a sentence */
 const char *stage_name(enum stage s);
 const char *stage_what(enum stage s);
 

@@ -37,12 +37,12 @@ struct call {
 	} __attribute__((aligned(8)));
 	size_t reply_length;
 	int (*finish)(struct call *call); /* not NULL: the call waits for copies (settle.h), ... */
-	bool leaving; /* ... or for what was posted to leave, ... */
+	bool leaving; /* ... or for posted work to leave, ... */
 	struct {
 		nanotime until;
 		uint32_t turns; /* of an lcore, that are left */
 		bool waits; /* another thread has to send */
-		uint32_t serial; /* DESTROY_AH: of what is waited for */
+		uint32_t serial; /* DESTROY_AH: the work that it waits for */
 	} leave;
 	bool in_slices; /* ... or it is done in slices, before or after (ending.c) */
 	void (*abandon)(struct call *call);

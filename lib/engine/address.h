@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which addresses an engine can have, and send to as a next hop. */
+/* The addresses that an engine can have, and those that it can use as a next hop. */
 #ifndef ENGINE_ADDRESS_H
 #define ENGINE_ADDRESS_H
 
@@ -28,7 +28,7 @@ static inline bool address_equal(const struct uroce_address *a, const struct uro
 	return memcmp(a->octet, b->octet, sizeof(a->octet)) == 0;
 }
 
-/* As people write it. Returns `text`. */
+/* The address as people write it. Returns `text`. */
 static inline const char *address_text(const struct uroce_address *a, char *text, size_t size)
 {
 	bool ipv4 = address_is_ipv4(a);
@@ -39,7 +39,7 @@ static inline const char *address_text(const struct uroce_address *a, char *text
 	return text;
 }
 
-/* NULL: a host may have it. Otherwise what it is instead: "is the address of a group". */
+/* NULL: a host may have the address. Otherwise what it is instead: "is the address of a group". */
 static inline const char *address_wrong(const struct uroce_address *a)
 {
 	static const struct gid none4 = { { [10] = 0xff, [11] = 0xff } };

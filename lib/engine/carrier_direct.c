@@ -121,7 +121,7 @@ static void direct_empty_poll(struct carrier *carrier)
 	struct carrier_direct *d = container_of_type(carrier, struct carrier_direct, carrier);
 
 	/*
-	 * A program that polls the engine itself does so next. Dedicated threads may share this
+	 * A program that polls the engine itself does that next. Dedicated threads may share this
 	 * core.
 	 */
 	if (!direct_gone(carrier) && polled_by_threads(d->engine) &&
@@ -150,7 +150,7 @@ static void direct_release(struct carrier *carrier)
 	free(d);
 }
 
-/* Nothing may lead into the engine any more; what verbs objects read in the arena stays readable. */
+/* From here on no call enters the engine; verbs objects can still read their data in the arena. */
 static void orphan(struct carrier_direct *d)
 {
 	d->arena = d->client->arena;

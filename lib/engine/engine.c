@@ -206,7 +206,7 @@ static void strangers_drop(struct engine *e)
 	rte_ring_free(e->strangers);
 }
 
-/* No thread polls it, and no other code knows of it. */
+/* No thread polls the engine, and no other code has a pointer to it. */
 static void engine_free(struct engine *e)
 {
 	struct control *c = e->control;

@@ -126,7 +126,7 @@ static const struct port_ops handed_ops = {
 	.close = handed_close,
 };
 
-/* NULL: they are right. */
+/* NULL: the options are right. */
 static const char *what_is_wrong(const struct uroce_handed_options *o)
 {
 	static const uint8_t none[6];
@@ -210,7 +210,7 @@ struct uroce_port *uroce_port_handed(const struct uroce_handed_options *options,
 	return NULL;
 }
 
-/* The queue of a handed port; NULL: it is another one, or has no such queue. */
+/* The queue of a handed port; NULL: the port is not a handed one, or has no such queue. */
 static struct handed_queue *queue_of(struct uroce_port *port, uint16_t queue)
 {
 	struct port *p = port_of_program(port);

@@ -20,17 +20,18 @@ bool struct_take(void *to, size_t known, const void *from, const char *name, cha
 
 /* ---- options.c ---- */
 
-/* 0, or EINVAL and a line in `why`: there is no EAL, or an option cannot be. */
+/* 0, or EINVAL and a line in `why`: EAL is not initialised, or an option is wrong. */
 int engine_options_check(const struct uroce_options *o, char *why, size_t why_size);
 
 /* ---- live.c: the engines of this process ---- */
 
-/* ENOSPC: there are LIMIT_EMBEDDED_ENGINES. */
+/* ENOSPC: there are LIMIT_EMBEDDED_ENGINES already. */
 int live_add(struct engine *e);
 void live_remove(const struct engine *e);
 /*
- * A call that looks into the engine, until live_part(): it is not freed meanwhile. Any thread. Engine
- * NULL: the pointer is no engine, or not any more, or its end has begun, and there is no live_part().
+ * A call looks into the engine until live_part(): the engine is not freed meanwhile. Any thread.
+ * Engine NULL: the pointer is not, or no longer, an engine, or its end has begun; live_part() must
+ * not be called.
  */
 struct visit {
 	struct engine *engine;
@@ -52,8 +53,8 @@ void live_leave(const struct engine *e);
 /* Ends the threads of uroce_start(). */
 void running_stop(struct engine *e);
 /*
- * It has no service any more, and no call is in it or comes into it. False: a call did not leave
- * within LIMIT_LEAVE_POLL, and calls may come again.
+ * The engine has no service any more, and no call is in it or enters it. False: a call did not
+ * leave within LIMIT_LEAVE_POLL, and calls may enter again.
  */
 bool running_ended(struct engine *e);
 

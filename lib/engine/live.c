@@ -92,7 +92,7 @@ struct visit live_visit(const struct uroce_engine *u)
 		return (struct visit){ NULL, NULL };
 	door = door_of(p);
 	__atomic_fetch_add(&door->inside, 1, __ATOMIC_SEQ_CST);
-	/* Another engine may have come to this place since. */
+	/* Another engine may have taken this place since. */
 	if (__atomic_load_n(&p->closed, __ATOMIC_SEQ_CST) == 0 &&
 	    __atomic_load_n(&p->engine, __ATOMIC_SEQ_CST) == (const void *)u)
 		return (struct visit){ (struct engine *)(uintptr_t)u, &door->inside };

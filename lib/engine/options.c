@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether an engine can be made as a program wants it; nothing is made here. */
+/* Checks whether an engine can be made with a program's options; creates nothing. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

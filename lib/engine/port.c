@@ -12,7 +12,7 @@
 #include "drivers/ethdev/netdev.h"
 #include "engine/inside.h"
 
-/* NULL: they are right. */
+/* NULL: the options are right. */
 static const char *what_is_wrong(const struct uroce_port_options *o)
 {
 	if (rte_lcore_count() == 0)
@@ -35,7 +35,7 @@ static struct port *open_netdev(const struct uroce_port_options *o, char *why, s
 				    .driver = NETDEV_AF_PACKET,
 				    .queues = o->queues,
 				    .mtu = o->mtu,
-				    .vlan = CLAIM_LATER, /* it is the engine's */
+				    .vlan = CLAIM_LATER, /* the port belongs to an engine */
 				    .pool = o->pool,
 				    .socket = SOCKET_ID_ANY };
 	uint32_t octets = netdev_mbuf_octets(&n);

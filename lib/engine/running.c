@@ -252,7 +252,7 @@ static nanotime leave_by(void)
 	return clock_now() + LIMIT_LEAVE_POLL;
 }
 
-/* No service core is in it, and it is not there any more. */
+/* No service core is in the service, and the service is gone. */
 static bool service_ended(struct engine *e, uint32_t lcore)
 {
 	nanotime until = leave_by();

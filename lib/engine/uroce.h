@@ -57,8 +57,8 @@ UROCE_API const char *uroce_version(void);
 struct uroce_port_options {
 	size_t size; /* sizeof(struct uroce_port_options) */
 	/*
-	 * A port of DPDK, by its name there (0000:01:00.0, net_memif0). It is stopped or new, and
-	 * nobody else uses it.
+	 * A port of DPDK, by its DPDK name (0000:01:00.0, net_memif0). It is stopped or new, and
+	 * not in use otherwise.
 	 */
 	const char *name;
 	/* A Linux interface (eth0), which the kernel keeps using, too. */
@@ -72,7 +72,7 @@ struct uroce_port_options {
 	uint16_t queues;
 	/* Ethernet MTU in octets. 0: the largest that port and pool carry. */
 	uint16_t mtu;
-	/* Of each queue. 0: the driver's choice. Not with `netdev`. */
+	/* Descriptors of each queue. 0: the driver's choice. Not with `netdev`. */
 	uint16_t descriptors;
 	/*
 	 * Name of a network interface that is made for the kernel beside the port. It gets all
@@ -82,9 +82,9 @@ struct uroce_port_options {
 };
 
 /*
- * Opens and starts a port for an engine. A network card makes and checks the checksums of IPv4 headers
- * where its driver announces that. Returns the port, or NULL with errno and a line in `why`. Give it
- * to uroce_create(), or to uroce_port_close().
+ * Opens and starts a port for an engine. A network card makes and checks the checksums of IPv4
+ * headers if its driver announces that. Returns the port, or NULL with errno and a line in `why`.
+ * Give the port to uroce_create(), or to uroce_port_close().
  */
 UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *options, char *why,
 					     size_t why_size);
@@ -93,7 +93,7 @@ UROCE_API struct uroce_port *uroce_port_open(const struct uroce_port_options *op
 struct uroce_handed_options {
 	size_t size; /* sizeof(struct uroce_handed_options) */
 	const char *name; /* for messages, at most 63 characters. NULL: "handed" */
-	uint8_t mac[6]; /* what the engine's frames come from, and peers send to */
+	uint8_t mac[6]; /* the source address of the engine's frames, to which peers send */
 	uint16_t mtu; /* Ethernet MTU in octets, both ways; at least 336 */
 	uint16_t queues; /* 1 .. 16; 0: 1. Lcore i of the engine uses queue i if there is one. */
 	uint32_t depth; /* frames that wait in each direction of a queue; 0: 1024 */
@@ -164,7 +164,9 @@ struct uroce_options {
 	uint32_t addresses;
 	/* The own addresses: no group's, and none twice. */
 	struct uroce_address address[UROCE_ADDRESSES];
-	/* How many next hops there are outside of the prefixes, at most one for IPv4 and one for IPv6. */
+	/*
+	 * The number of next hops outside of the prefixes: at most one for IPv4 and one for IPv6.
+	 */
 	uint32_t gateways;
 	/* Their addresses; the prefixes do not count. */
 	struct uroce_address gateway[UROCE_GATEWAYS];
@@ -174,7 +176,7 @@ struct uroce_options {
 	uint16_t mtu;
 	/* Idle lcores sleep. uroce_start() only. */
 	bool adaptive;
-	/* Computes and checks the ICRC of frames that never leave the engine, too. */
+	/* Also computes and checks the ICRC of frames that never leave the engine. */
 	bool sum_loop;
 	/* Path of the UNIX socket for other programs, at most 99 octets. NULL: no socket. */
 	const char *socket_path;

@@ -25,7 +25,7 @@ static uint32_t pair_at(const struct rest *r, size_t offset)
 	return (uint32_t)r->octet[offset] << 8 | r->octet[offset + 1];
 }
 
-/* As lcores read them: gid.c. */
+/* In the same way as lcores: gid.c. */
 static bool is_own(const struct engine *e, const struct gid *g)
 {
 	if (gid_is_zero(g)) /* as free entries are */

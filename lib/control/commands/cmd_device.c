@@ -129,7 +129,7 @@ static void read_exceptions(const struct exception *x, struct reply_statistics *
 	s->by_reason[REASON_KERNEL_LENGTH] += kernel_interface_lost(x->interface);
 }
 
-/* What is counted for the sake of Linux's names. */
+/* Counters that exist for Linux's names only. */
 static void read_messages(const struct engine *e, struct reply_statistics *s)
 {
 	for (uint32_t i = 0; i < e->lcores; i++) {

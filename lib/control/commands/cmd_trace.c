@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The trace of a queue pair: one at a time, from TRACE_START to TRACE_STOP, for any asker and
- * whether the queue pair still is. Lcores write it; what is read is a copy.
+ * The trace of a queue pair: one at a time, from TRACE_START to TRACE_STOP, whoever asks, and even
+ * after the queue pair is gone. Lcores write it; readers get a copy.
  */
 #include <errno.h>
 #include <stdlib.h>

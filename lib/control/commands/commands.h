@@ -19,7 +19,7 @@ int cmd_path_list(struct call *call);
 int cmd_capture(struct call *call);
 /* cmd_capture.c: a connection ends, and its capture with it, if it has one. */
 void capture_end(struct engine *e, const struct connection *owner);
-/* Lcores look at what is captured or traced from now on, if anything is. */
+/* From now on lcores capture or trace what was chosen, if anything was. */
 void capture_change(struct engine *e);
 int cmd_cycles(struct call *call);
 int cmd_trace(struct call *call);

@@ -144,7 +144,7 @@ void client_free(struct client *c)
 	free(c);
 }
 
-/* Creates the tables and bells, and charges what they take of the engine. 0 or an errno. */
+/* Creates the tables and bells, and charges what they take from the engine. 0 or an errno. */
 static int client_build(struct client *c, uid_t uid)
 {
 	if (!make_objects(c, uid))

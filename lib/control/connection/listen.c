@@ -40,7 +40,7 @@ static int check_place(const char *path, char *why, size_t why_size)
 	return EEXIST;
 }
 
-/* The file is closed here: what is in it is the holder's. */
+/* Only the descriptor of the file is closed here: its contents belong to the holder. */
 static int say_holder(int fd, const char *path, char *why, size_t why_size)
 {
 	char pid[32] = "";

@@ -27,11 +27,11 @@ struct destination {
 	struct mac mac;
 	uint8_t state; /* enum flow_state */
 	bool is_late; /* in destinations.late */
-	uint8_t kind; /* enum look: the list that it is in */
+	uint8_t kind; /* enum look: the list that the destination is in */
 	uint32_t version; /* of the answer; users compare it with theirs */
-	uint32_t round; /* in which it was looked at last */
+	uint32_t round; /* the round in which it was looked up last */
 	uint32_t users;
-	uint64_t looks, changes; /* how often it was looked at, with another answer than before */
+	uint64_t looks, changes; /* lookups, and how many of them had a different answer */
 	TAILQ_HEAD(, engine_qp) qps;
 	TAILQ_HEAD(, engine_ah) ahs;
 	LIST_ENTRY(destination) bucket_link;
@@ -309,7 +309,7 @@ static bool tell_qps(struct engine *e, struct destinations *ds, struct destinati
 
 LIST_HEAD(ah_list, engine_ah);
 
-/* Puts another handle in the place of this one, which lcores may still read for a moment. */
+/* Replaces this handle by another one. Lcores may still read the old one for a moment. */
 static void replace_ah(struct engine_ah *ah, struct engine_ah *fresh, struct ah_list *old)
 {
 	struct destination *d = ah->destination;
@@ -466,7 +466,7 @@ nanotime destinations_slice(struct engine *e, bool waiting, bool unreachable, na
 	return ds->news ? ds->round_at : TIME_NEVER;
 }
 
-/* ---- for people ---- */
+/* ---- for lists ---- */
 
 static void describe(const struct destination *d, struct listed_neighbour *to)
 {

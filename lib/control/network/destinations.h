@@ -32,7 +32,7 @@ int destination_find_way(struct engine *e, const struct gid *gid, enum flow_stat
 /* The queue pair now has the path whose way was looked up. Cannot fail. */
 void destination_of_qp(struct engine *e, struct engine_qp *q, const struct gid *gid);
 void destination_of_ah(struct engine *e, struct engine_ah *ah);
-/* The queue pair has no path any more. */
+/* The queue pair no longer has a path. */
 void destination_leave_qp(struct engine_qp *q);
 void destination_leave_ah(struct engine_ah *ah);
 

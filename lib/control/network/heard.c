@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The multicast addresses whose frames the port is to let through: those that every host has, one for each own IPv6
- * address (solicited nodes, RFC 4291 2.7.1), those of joined groups, which queriers ask, too, and those that steering
- * rules name. General queries of IGMP and MLD go to all hosts.
+ * The multicast addresses whose frames the port should receive: those that every host has, one for
+ * each own IPv6 address (solicited nodes, RFC 4291 2.7.1), those of joined groups, which queriers
+ * also use, and those that steering rules name. General queries of IGMP and MLD go to all hosts.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "lcore/raw/raw.h"
 
 struct heard {
-	struct mac group[LIMIT_PORT_GROUPS + 1]; /* one more shows that they are too many */
+	struct mac group[LIMIT_PORT_GROUPS + 1]; /* one more shows that there are too many */
 	uint32_t count;
 	const char *all; /* why every group is wanted, or NULL */
 	const char *everything; /* why frames to other hosts are wanted, or NULL */
@@ -57,7 +57,10 @@ static void add_joined(struct heard *h, const struct engine *e)
 	}
 }
 
-/* A rule for one unicast address wants no group; one for one group wants that; others may want any. */
+/*
+ * A rule for one unicast address wants no group; a rule for one group wants that group; other rules
+ * may want any.
+ */
 static void add_rule(struct heard *h, const struct flow_rule *rule)
 {
 	static const uint8_t whole[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Own addresses, the way to others, groups, and the port's MTU and rate. */
+/* Own addresses, the next hop to other addresses, groups, and the port's MTU and rate. */
 #ifndef CONTROL_NETWORK_H
 #define CONTROL_NETWORK_H
 
@@ -19,17 +19,20 @@ const char *gid_text(const struct gid *g, char *text, size_t size);
 
 int neighbour_agent_open(struct engine *e, char *why, size_t why_size);
 void neighbour_agent_close(struct engine *e);
-/* Own addresses, or at the start the port, are new: announces them on the link. */
+/* Own addresses, or at the start the port, are new: announces the addresses on the link. */
 void neighbour_agent_announce(struct engine *e);
 /* Handles frames that are not RoCE; tick handles timers. Control thread. */
 void neighbour_agent_frames(struct engine *e, nanotime now);
 nanotime neighbour_agent_tick(struct engine *e, nanotime now);
-/* The link is to deliver a group's frames, or no longer. 0 or an errno. */
+/* The link should deliver a group's frames, or no longer. 0 or an errno. */
 int neighbour_agent_join(struct engine *e, const struct gid *group);
 void neighbour_agent_leave(struct engine *e, const struct gid *group);
 /* The joined groups, one after the other: *at is 0 at first. NULL: there are no more. */
 const struct gid *neighbour_agent_group(const struct engine *e, uint32_t *at);
-/* heard.c: the port is told which multicast addresses are wanted now. After each change of what it names. */
+/*
+ * heard.c: tells the port which multicast addresses are wanted now. Called after each change of the
+ * addresses, groups or rules behind that list.
+ */
 void heard_update(struct engine *e);
 /* A number that changes when a MAC address becomes known, changes or is given up. */
 uint32_t neighbour_agent_news(const struct engine *e);
@@ -74,7 +77,7 @@ bool engine_follow_mtu(struct engine *e);
  * link_rate.c: ibv_port_attr's active_speed and active_width for a link of that many Mbit/s; 0:
  * unknown, and then the values of the slowest link, as on Linux.
  */
-#define MEMORY_RATE 40000u /* ... what a device without a port says of its memory, Mbit/s */
+#define MEMORY_RATE 40000u /* ... for a device without a port: the speed of memory, Mbit/s */
 void link_rate(uint32_t mbits, uint8_t *speed, uint8_t *width);
 
 #endif

@@ -19,9 +19,12 @@ void peers_close(struct engine *e);
 
 /* Whether another user's queue pair is connected to queue pair qpn at gid. Counts refusals. */
 bool peers_taken(struct engine *e, const struct engine_qp *q, const struct gid *gid, uint32_t qpn);
-/* This queue pair is now connected to queue pair qpn at the address of its vector, instead of its last peer. */
+/*
+ * This queue pair is now connected to queue pair qpn at the address of its vector, instead of its
+ * last peer.
+ */
 void peers_enter(struct engine *e, struct engine_qp *q, uint32_t qpn);
-/* It is not connected any more. */
+/* The queue pair is no longer connected. */
 void peers_leave(struct engine_qp *q);
 
 /*
@@ -35,7 +38,7 @@ uint32_t peers_reserve_number(struct engine *e, uint32_t lcore, struct engine_qp
  * program.
  */
 bool call_sees_all(const struct call *call);
-/* ... or this client's, for its own user. */
+/* ... or those of this client, for its own user. */
 bool call_sees(const struct call *call, const struct client *c);
 /* Whether the program may claim that this number is its own queue pair's. */
 bool call_may_name(const struct call *call, uint32_t qpn);

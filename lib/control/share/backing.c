@@ -123,7 +123,7 @@ static uint64_t holds(const struct backing_file *f, const struct direct_file *wh
 	return MIN_OF(MAX_OF(registered, allocated), f->map.length);
 }
 
-/* Charges what the file then holds. False: it would be too much. */
+/* Charges what the file then holds. False: that exceeds the limit. */
 static bool file_charge(struct client *c, struct backing_file *f, const struct direct_file *what,
 			uint64_t registered)
 {
@@ -142,14 +142,17 @@ static bool file_charge(struct client *c, struct backing_file *f, const struct d
 	return true;
 }
 
-/* Adds a region to the file. False: the file would hold too much. */
+/* Adds a region to the file. False: the file would exceed the limit. */
 static bool file_enter(struct client *c, struct backing_file *f, const struct direct_file *what,
 		       uint64_t octets, struct backing_use *use)
 {
 	uint64_t left = f->left != NULL ? left_take(c->engine, f->left) : 0;
 	bool enters = file_charge(c, f, what, f->registered + octets);
 
-	/* At most what the file holds now. If all of it is mapped, that is in what is counted. */
+	/*
+	 * At most the octets that the file holds now. If the whole file is mapped, they are already
+	 * counted.
+	 */
 	if (f->left != NULL && !(enters && f->whole))
 		left_keep(c->engine, f->left, MIN_OF(left, what->allocated));
 	if (!enters)
