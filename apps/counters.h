@@ -18,7 +18,7 @@
 /* A number of the statistics, or the sum of some reasons. */
 struct counter {
 	const char *name; /* its key in JSON */
-	const char *what; /* in a sentence's middle */
+	const char *what; /* in the middle of a sentence */
 	size_t offset; /* of a uint64_t in struct reply_statistics; 0: see `reason` */
 	enum reason reason[COUNTER_REASONS]; /* REASON_NONE: none */
 };

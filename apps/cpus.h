@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As much of the list as fits. */
+/* Writes as much of the list as fits. */
 void cpus_write(const cpu_set_t *set, char *text, size_t size);
 
 /* False: this is not such a list. An empty text is the empty set. */

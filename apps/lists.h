@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of what an engine has, as tables for people or as JSON. */
+/* Lists of an engine's objects, as tables for people or as JSON. */
 #ifndef APPS_LISTS_H
 #define APPS_LISTS_H
 

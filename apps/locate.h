@@ -21,9 +21,9 @@ struct engine_place {
 };
 
 /*
- * Finds an engine that answers. Returns 0 and fills `where` and `device`. Or returns an errno: then
- * `where` is the last place tried (the user's own, unless the user chose one) and `why` is one line
- * about what failed there. `chosen` may be NULL.
+ * Finds an engine that answers. Returns 0 and fills `where` and `device`. Otherwise returns an
+ * errno; then `where` is the last place tried (the user's own, unless the user chose one), and
+ * `why` is one line about the failure there. `chosen` may be NULL.
  */
 int engine_locate(const char *chosen, struct engine_place *where, struct reply_device *device,
 		  char *why, size_t why_size);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * True: some of the cores are on another node than the port, and the text says which and what to do. False: none
- * is, or nobody knows (node -1, or a machine of one node).
+ * True: some of the cores are on another node than the port, and the text names them and the
+ * remedy. False: none is, or it is not known (node -1, or a machine with one node).
  */
 bool nodes_differ(const int *cpu, uint32_t cpus, int node, const char *port, char *text,
 		  size_t size);

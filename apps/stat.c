@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce stat: describes an engine, and prints its counters and lists of what it has. */
+/* uroce stat: describes an engine, and prints its counters and lists of its objects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -20,7 +20,7 @@
 #define DEPTH	 256u
 #define BATCH	 32u
 #define GRH	 40u /* octets before a datagram */
-#define WAIT_MS	 20 /* until the thread looks whether it is to end */
+#define WAIT_MS	 20 /* until the thread checks whether it should end */
 #define PORT	 1
 #define GIDS	 16
 #define SLOT	 (GRH + TRAFFIC_SIZE_MOST)
@@ -47,7 +47,7 @@ struct traffic {
 	/* the thread's */
 	uint32_t free[DEPTH], frees; /* slots of a source that are not under way */
 	nanotime due; /* when the next message may leave */
-	nanotime next_line; /* about it; 0: none is wanted */
+	nanotime next_line; /* a line about the traffic; 0: none is wanted */
 	struct traffic_counts last_line;
 };
 
@@ -120,7 +120,7 @@ static const char *to_rts(struct traffic *t)
 	return errno != 0 ? "ibv_modify_qp" : NULL;
 }
 
-/* An address as a GID. False: it is none. */
+/* An address as a GID. False: it is not an address. */
 static bool gid_of(const char *text, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
@@ -240,7 +240,7 @@ static uint32_t allowed(struct traffic *t, nanotime now)
 	return n;
 }
 
-/* Takes completions. How many, or -1: the queue pair is of no use any more. */
+/* Takes completions. Returns how many, or -1: the queue pair can no longer be used. */
 static int take(struct traffic *t)
 {
 	struct ibv_wc wc[BATCH];
@@ -306,7 +306,7 @@ static void *run(void *arg)
 		n = t->source && post(t, allowed(t, now)) != 0 ? -1 : take(t);
 		if (n != 0)
 			continue;
-		/* armed, then looked at once more: what came between does not ring */
+		/* armed, then checked once more: completions in between do not ring */
 		n = ibv_req_notify_cq(t->cq, 0) != 0 ? -1 : take(t);
 		if (n == 0)
 			wait_for_more(t, now_ns());

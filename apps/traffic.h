@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traffic without a program: datagrams (UD) that one thread sends as fast as it may, and a queue pair
- * that counts what comes, as dpdk-testpmd's txonly and rxonly. Both use the public verbs of a device of
- * this process.
+ * Traffic without a program: datagrams (UD) that one thread sends as fast as it may, and a queue
+ * pair that counts those that arrive, like dpdk-testpmd's txonly and rxonly. Both use the public
+ * verbs of a device of this process.
  */
 #ifndef APPS_TRAFFIC_H
 #define APPS_TRAFFIC_H
@@ -35,7 +35,7 @@ struct traffic_counts {
  */
 struct traffic *traffic_start(const char *device, const char *to, uint32_t qpn,
 			      const struct traffic_settings *settings, char *why, size_t why_size);
-/* Its queue pair, as "tx" or "rx", and what it has done. */
+/* Its queue pair, as "tx" or "rx", and its totals. */
 uint32_t traffic_qpn(const struct traffic *t);
 void traffic_count(const struct traffic *t, struct traffic_counts *counts);
 /* Ends it and frees everything. */

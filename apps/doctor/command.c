@@ -102,7 +102,7 @@ static void report(const struct machine *m, const struct doctor_options *o, stru
 	json_close(&j, '}');
 }
 
-/* The process that listens on the socket, as the kernel says. */
+/* The process that listens on the socket, according to the kernel. */
 static int32_t pid_at(const char *path)
 {
 	struct ucred peer;

@@ -42,7 +42,7 @@ bool vfio_is_unsafe(const struct machine *m)
 
 /* ---- IOMMU ---- */
 
-/* A group of vfio's own, for a device without an IOMMU, is none. */
+/* A group of vfio's own, for a device without an IOMMU, does not count. */
 static bool iommu_group(const struct machine *m, const char *pci, char *group, size_t size)
 {
 	char name[64];
@@ -173,8 +173,8 @@ void check_driver(const struct machine *m, struct finding *f)
 /* ---- its group ---- */
 
 /*
- * A member of the group that a driver of the kernel has keeps all others from VFIO. Bridges (class
- * 06) do not.
+ * If a driver of the kernel has one member of the group, VFIO can use none of them. Bridges (class
+ * 06) do not matter.
  */
 static bool group_is_shared(const struct machine *m, const char *group, char *other, size_t size,
 			    char *driver, size_t driver_size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce doctor: each check looks at one thing of a machine and of the port that an engine is to have.
- * A check reads files below `root` and changes nothing, so a test can give it a tree of its own.
+ * uroce doctor: each check tests one property of a machine and of the port that an engine is to
+ * have. A check reads files below `root` and changes nothing, so a test can give it a tree of its
+ * own.
  */
 #ifndef APPS_DOCTOR_H
 #define APPS_DOCTOR_H
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 enum verdict_of_check {
-	CHECK_NONE, /* says nothing about this kind of port */
+	CHECK_NONE, /* the check says nothing about this kind of port */
 	CHECK_OK,
 	CHECK_SLOW, /* works, but costs speed, or a part does not work */
 	CHECK_MISSING, /* an engine does not start, or serves no program */
@@ -24,7 +25,7 @@ struct finding {
 };
 
 enum port_kind {
-	PORT_NONE, /* not said: programs of this host only */
+	PORT_NONE, /* not given: programs of this host only */
 	PORT_NETDEV, /* --netdev: a Linux interface */
 	PORT_PCI, /* --port: a PCI device for DPDK */
 };
@@ -35,8 +36,8 @@ struct machine {
 	enum port_kind kind;
 	char iface
 		[16]; /* PORT_NETDEV; or the interface that a kernel driver made of the PCI device */
-	char pci[16]; /* "0000:03:00.0"; "": the port is no PCI device */
-	int32_t node; /* of the port, -1: it does not say */
+	char pci[16]; /* "0000:03:00.0"; "": the port is not a PCI device */
+	int32_t node; /* of the port; -1: not known */
 
 	/* this process: an engine that it starts has the same */
 	uint64_t memlock; /* octets that it may lock */
@@ -65,7 +66,7 @@ extern const struct check checks[];
  * ("0000:03:00.0", "03:00.0"). False: the machine has no such port.
  */
 bool machine_choose_port(struct machine *m, const char *name);
-/* Sets what this process has. */
+/* Fills in the properties of this process. */
 void machine_read_process(struct machine *m);
 
 void check_hugepages(const struct machine *m, struct finding *f);

@@ -49,7 +49,7 @@ bool holder_of_file(const struct machine *m, const char *file, struct holder *h)
 	return found;
 }
 
-/* A lock by flock itself would disturb an engine that takes it now. */
+/* Taking the lock to test it would disturb an engine that takes it now. */
 bool holder_of_lock(const struct machine *m, const char *path, struct holder *h)
 {
 	FILE *f = tree_file(m, "/proc/locks");

@@ -10,7 +10,10 @@ struct holder {
 	char program[32];
 };
 
-/* A process that has this file, or socket ("socket:[123]"), open. False: none that we may look at. */
+/*
+ * A process that has this file, or socket ("socket:[123]"), open. False: there is none that we may
+ * see.
+ */
 bool holder_of_file(const struct machine *m, const char *file, struct holder *h);
 /* The process that has locked the file by flock(2). */
 bool holder_of_lock(const struct machine *m, const char *path, struct holder *h);

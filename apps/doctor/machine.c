@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port that the user chose, what this process may, and the list of all checks. */
+/* The user's port, the rights of this process, and the list of all checks. */
 #include <ctype.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -36,7 +36,7 @@ const struct check checks[] = {
 	{ NULL },
 };
 
-/* Names of processes are their users' choice: nothing of them may command the terminal. */
+/* Users choose the names of processes: no control character of them may reach the terminal. */
 static void make_printable(char *text)
 {
 	for (; *text != '\0'; text++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The chosen port as the kernel sees it, and what an engine needs beside it. */
+/* The chosen port as the kernel sees it, and the settings that an engine needs for it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ void check_privileges(const struct machine *m, struct finding *f)
 
 /* ---- link ---- */
 
-/* Only the engine knows it for a device that the kernel has given away. */
+/* Only the engine knows the link of a device that the kernel has given away. */
 static void ask_engine(const struct machine *m, struct finding *f)
 {
 	if (!device_is_of_engine(m))
@@ -183,7 +183,7 @@ void check_udp_port(const struct machine *m, struct finding *f)
 	}
 }
 
-/* ---- what the kernel gives ---- */
+/* ---- what the kernel provides ---- */
 
 void check_tun(const struct machine *m, struct finding *f)
 {

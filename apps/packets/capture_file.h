@@ -24,7 +24,7 @@ int capture_file_begin(FILE *f, const struct capture_session *s, const char *pro
  */
 int capture_file_take(FILE *f, struct capture_session *s, uint64_t most,
 		      struct capture_counts *counts);
-/* Returns what was lost; then the rest is in the file, which stays open. */
+/* Returns how many frames were lost; the others are in the file, which stays open. */
 int capture_file_end(FILE *f, const struct capture_session *s, struct capture_counts *counts);
 
 #endif

@@ -115,7 +115,7 @@ void capture_session_wait(struct capture_session *s, int wait)
 {
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };
 
-	/* The engine says nothing on this connection but its end. */
+	/* The only message of the engine on this connection is its end. */
 	if (poll(&p, 1, wait) > 0)
 		s->gone = true;
 }

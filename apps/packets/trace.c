@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce trace: the packets of one queue pair as they pass, a line each. A program of its own, as it
- * decodes packets and `uroce run` shall not load what that needs.
+ * uroce trace: the packets of one queue pair as they pass, one line each. It is a program of its
+ * own, because it decodes packets, and `uroce run` should not load the libraries for that.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,21 +8,21 @@
 
 #include "wire/packet.h"
 
-/* Whose story it is. */
+/* The queue pair that the story is about. */
 struct story_of {
 	uint32_t qpn;
-	uint32_t peer_qpn; /* 0: it is connected to none */
+	uint32_t peer_qpn; /* 0: not connected */
 	struct gid peer;
 };
 
 /*
- * Decodes a frame of `whole` octets; the first `length` are here, with room behind them for the
- * rest, which becomes zero. False: it is no RoCE packet.
+ * Decodes a frame of `whole` octets. The first `length` are given, with room after them for the
+ * rest, which becomes zero. False: not a RoCE packet.
  */
 bool story_decode(uint8_t *octets, uint32_t length, uint32_t whole, struct packet *p);
-/* '>' it sent the packet, '<' it is to receive it, 0: neither. */
+/* '>': the queue pair sent the packet, '<': it is to receive it, 0: neither. */
 char story_way(const struct story_of *s, const struct packet *p);
-/* A line: seconds, way, and what the packet is. */
+/* A line: seconds, direction, and the packet's opcode and fields. */
 void story_print(const struct packet *p, char way, double seconds);
 
 #endif

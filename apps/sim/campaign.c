@@ -71,7 +71,7 @@ static uint64_t program_sum(void)
 	return sum;
 }
 
-/* Every twentieth part of it is told. */
+/* Reports each twentieth part. */
 static void progress(uint64_t done, uint64_t all, uint64_t failed)
 {
 	static uint64_t told;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce sim --scenario: several hosts, switches and one place where all meet, in a table. */
+/* uroce sim --scenario: several hosts, switches and one shared cable, in a table. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static const char *read_mtu(void *into, const char *value)
 	return "must be 256, 512, 1024, 2048 or 4096";
 }
 
-/* The scenario must be known before the others, as it says what they are by default. */
+/* The scenario must be known before the other options, because it sets their defaults. */
 static const char *find_scenario(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -362,7 +362,7 @@ static bool run_row(const struct options *o, const struct row *row)
 	return r.ok;
 }
 
-/* All makes beside each other, or the one that was asked for. */
+/* All kinds of peers after one another, or the one that was asked for. */
 static bool run_rows(const struct options *o)
 {
 	static const struct row all[] = { { PEERS_UROCE, true },

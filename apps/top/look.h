@@ -25,16 +25,16 @@ struct look {
 	uint32_t qps, room;
 };
 
-/* A queue pair of a list, in any order. False: no memory. */
+/* Adds a queue pair of a list, in any order. False: no memory. */
 bool look_add(struct look *l, const struct listed_qp *qp);
 /*
  * The look is complete: counts what each queue pair has done since the look before, and what it had
  * done until then. One that was not there, or was connected to another, begins with nothing.
  */
 void look_follow(struct look *now, const struct look *before);
-/* Counts from now on. */
+/* Starts the counts anew. */
 void look_restart(struct look *l);
-/* Empties it; its memory stays until look_free. */
+/* Empties the look; its memory stays until look_free. */
 void look_clear(struct look *l);
 void look_free(struct look *l);
 

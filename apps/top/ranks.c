@@ -36,7 +36,7 @@ static int compare_rates(const struct rates *a, const struct rates *b)
 	return x > y ? -1 : x < y;
 }
 
-/* Equal ones, those that rest above all, stay where they are from look to look. */
+/* Equal rows, above all those without traffic, keep their places from look to look. */
 static int by_rate_of_qp(const void *a_, const void *b_)
 {
 	const struct ranked_qp *a = a_, *b = b_;

@@ -89,7 +89,10 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Keys that wait. The end of the input is not the user's wish: it may be a background job's. */
+/*
+ * Keys that wait. The end of the input does not mean that the user wants to end: the command may
+ * run in the background.
+ */
 static bool key_ends(void)
 {
 	char key[16];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The prompt's commands `clear ...`, as dpdk-testpmd has them: what `show` prints counts from then on. The
- * prompt remembers what was counted and takes it off. The engine's counters go on, as programs that
- * collect them expect that they grow. Only the counters of the port's driver begin again (`clear
- * port`).
+ * The prompt's commands `clear ...`, like dpdk-testpmd's: `show` counts from then on. The prompt
+ * remembers the counts at that time and subtracts them. The engine's counters go on, because
+ * programs that collect them expect them to grow. Only the counters of the port's driver start
+ * again (`clear port`).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "uroced_commands.h"
 #include "uroced_set.h"
 
-/* ---- what is counted of one object ---- */
+/* ---- the counts of one object ---- */
 
 /* Another object may have got the name since: it has counted less. */
 static void take_off(uint64_t *now, const uint64_t *before, uint32_t n)
@@ -129,7 +129,7 @@ static void connections_since(void *now_, const void *before_)
 	n->timeouts = (uint32_t)now[2];
 }
 
-/* ---- what was counted when it was cleared ---- */
+/* ---- the counts when they were cleared ---- */
 
 struct cleared {
 	size_t size; /* of an entry */

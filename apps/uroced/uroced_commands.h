@@ -34,16 +34,13 @@ struct values {
 		check            \
 	}
 
-/*
- * rte_cmdline tells commands nothing of where they stand, so this is global. It belongs to the main
- * thread.
- */
+/* rte_cmdline passes commands no context, so this is global. It belongs to the main thread. */
 struct console_state {
 	struct uroce_engine *engine;
 	struct uroced_options *options;
 	struct reply_statistics cleared; /* counters at `clear stats` */
 	struct reply_statistics cleared_memory; /* ... and at `clear memory` */
-	char failed[512]; /* what went wrong with the present command; "": nothing */
+	char failed[512]; /* what went wrong with this command; "": nothing */
 	bool from_file; /* the present command: its failure is reported with file and line */
 	bool quit;
 };
@@ -53,12 +50,12 @@ extern struct console_state console;
 void console_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Takes what was counted before `clear` off an entry of this list. NULL: entries of it count nothing.
- * Programs beside the prompt go on to see all of it.
+ * Subtracts the counts before `clear` from an entry of this list. NULL: entries of the list have no
+ * counts. Other programs still see all counts.
  */
 void (*console_since(enum list_of what))(void *entry);
 void console_since_connection(struct cm_listed *id);
-/* Forgets what was cleared. */
+/* Forgets these counts. */
 void console_clear_close(void);
 
 /* `show config`: a line for each option, as it is in force. */
@@ -75,7 +72,7 @@ extern cmdline_parse_inst_t *const trace_commands[];
 
 /* Ends a capture that still runs: its file is whole then. */
 void console_capture_close(void);
-/* Ends what `start` began. */
+/* Ends the traffic of `start`. */
 void console_traffic_close(void);
 
 #endif

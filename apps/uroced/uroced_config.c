@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SECTION "[uroced]"
-#define CONFIG	"config" /* names the file, in which it does not stand itself */
+#define CONFIG	"config" /* names the file, and cannot occur in it */
 
 struct config {
 	struct option_table *table;

@@ -9,8 +9,9 @@
 #include "apps/options.h"
 
 /*
- * Stores what the file has and the command line (t->given) has not. Returns OPTIONS_OK, or another
- * and one line in t->why, which names the file and, where there is one, the line.
+ * Stores the options of the file that the command line (t->given) does not have. Returns
+ * OPTIONS_OK, or another value and one line in t->why, which names the file and, if there is one,
+ * the line.
  */
 int config_read(struct option_table *t, const char *path);
 

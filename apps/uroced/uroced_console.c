@@ -96,8 +96,8 @@ static cmdline_parse_inst_t quit_command = { .f = quit,
 /* ---- what is no command ---- */
 
 /*
- * It takes each line that no command takes, because rte_cmdline would say "Bad arguments" of it. When
- * words are completed it is not there: then there is no place for a result.
+ * Takes each line that no other command takes, because rte_cmdline would answer "Bad arguments". It
+ * is not in the table when words are completed: then there is no place for a result.
  */
 static int take_wrong_line(cmdline_parse_token_hdr_t *token, const char *line, void *why,
 			   unsigned int size)

@@ -24,7 +24,7 @@ int console_run_file(const char *path, char *why, size_t why_size);
 bool console_attach(void);
 /* Call it when standard input is readable. False: the user is done. */
 bool console_input(void);
-/* A command has asked for the end. */
+/* A command has requested the end. */
 bool console_wants_end(void);
 void console_close(void);
 

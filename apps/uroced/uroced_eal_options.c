@@ -23,8 +23,7 @@ struct check {
 	unsigned long least, most; /* a decimal number */
 	const char *pattern; /* an extended regular expression of the whole value, without blanks */
 	bool (*is_right)(const char *value);
-	const char *(*wrong)(const char *value, char *text,
-			     size_t size); /* in the place of `must` */
+	const char *(*wrong)(const char *value, char *text, size_t size); /* instead of `must` */
 	const char *must; /* "must be ..." */
 };
 
@@ -180,7 +179,7 @@ static bool is_listed(const char *keys, const char *key, size_t length)
 	return false;
 }
 
-/* Octets of the argument that begins here: to the next comma that is in no bracket. */
+/* Octets of the argument that begins here: up to the next comma outside of brackets. */
 static size_t argument_length(const char *text)
 {
 	size_t n;
@@ -199,7 +198,7 @@ static bool is_numeric(const char *text, size_t length)
 	return matches("^(0[xX][0-9a-fA-F]+|[0-9]+)$", number) && length < sizeof(number);
 }
 
-/* What is wrong with an argument of n octets, whose key has so many. False: nothing. */
+/* Checks an argument of n octets whose key has `key` octets. False: it is right. */
 static bool wrong_argument(const struct driver *d, const char *at, size_t n, size_t key, char *text,
 			   size_t size)
 {

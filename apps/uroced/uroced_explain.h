@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is wrong with a command of the prompt. rte_cmdline itself says "Bad arguments", whatever the
- * line is.
+ * Explains what is wrong with a command of the prompt. rte_cmdline itself says "Bad arguments" for
+ * any line.
  */
 #ifndef APPS_UROCED_EXPLAIN_H
 #define APPS_UROCED_EXPLAIN_H

@@ -153,7 +153,7 @@ static void set_impair_delay(void *parsed, struct cmdline *cl, void *data)
 	impair_rule_set(&r->delay, us * (rte_get_tsc_hz() / 1000000));
 }
 
-/* Without a rate nothing waits: its buffer goes with it. */
+/* Without a rate no frame waits, so the buffer goes with it. */
 static void set_impair_rate(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct words *w = parsed;
@@ -171,7 +171,7 @@ static void set_impair_rate(void *parsed, struct cmdline *cl, void *data)
 	impair_rule_set(&r->queue, IMPAIR_QUEUE_DEFAULT);
 }
 
-/* The rules that a rate has, and no rule without one; NULL: refused. */
+/* The rules that belong to a rate, and none without one; NULL: refused. */
 static struct impair_rules *rules_with_rate(const struct words *w)
 {
 	struct impair_rules *r = rules();

@@ -17,7 +17,7 @@
 
 RTE_LOG_REGISTER(uroced_log, uroced, NOTICE);
 
-/* The reason to end comes out even if the options want less to be logged. */
+/* The reason to end is printed even if the options set a higher level. */
 static void let_pass(uint32_t level)
 {
 	if (level <= RTE_LOG_ERR && rte_log_get_level(uroced_log) < (int)level)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log of uroced, and where it goes: its own lines and DPDK's. */
+/* The log of uroced, its own lines and DPDK's, and its destinations. */
 #ifndef APPS_UROCED_LOG_H
 #define APPS_UROCED_LOG_H
 
@@ -22,13 +22,13 @@ void say_option(const struct uroced_options *o, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * DPDK's log goes to stderr from now on (its own choice is stdout, which is for what was asked for),
- * and with `to_syslog` to syslog(3), too: EAL opens that with the facility of --syslog. Each line has
- * its level there, and on stderr if that is the journal (sd-daemon(3)).
+ * From now on DPDK's log goes to stderr (its own choice is stdout, which is for requested output),
+ * and with `to_syslog` also to syslog(3), which EAL opens with the facility of --syslog. There each
+ * line has its level, and also on stderr if that is the journal (sd-daemon(3)).
  */
 void log_open(bool to_syslog);
 
-/* How much uroce logs: a level of DPDK's log; 0: the level that EAL started with. */
+/* The level of uroce's log; 0: the level that EAL started with. */
 void log_choose(uint32_t level);
 /* The level that this choice means, and the one in force. */
 uint32_t log_chosen(uint32_t level);

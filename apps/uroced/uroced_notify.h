@@ -10,7 +10,7 @@
 void notify_open(void);
 /* "READY=1", "RELOADING=1", "STOPPING=1", "WATCHDOG=1" */
 void notify(const char *state);
-/* How often the manager wants to hear WATCHDOG=1, in ms: half of its limit; -1: it does not. */
+/* How often the manager wants WATCHDOG=1, in ms: half of its limit; -1: it does not want it. */
 int notify_period(void);
 
 #endif

@@ -95,7 +95,7 @@ static int give_addresses(struct uroced_options *o)
 	return 0;
 }
 
-/* The kernel answers for the interface's addresses alone. They may come later. */
+/* The kernel answers only for the interface's addresses. They may be added later. */
 static void say_foreign_addresses(const struct uroced_options *o)
 {
 	const struct port *p = port_of_program(o->engine.port);
@@ -207,7 +207,7 @@ bool uroced_port_is_missing(const struct uroced_options *o)
 	       ethdev_why_missing(o->port, why, sizeof(why));
 }
 
-/* Frames that an lcore reads on another node than that of the card come over the link between both. */
+/* Frames that an lcore reads on a node other than the card's cross the link between both. */
 static void look_at_nodes(const struct uroced_options *o)
 {
 	const struct port *p = port_of_program(o->engine.port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Telemetry answers in threads of its own, one of each connection; they take turns here, and the
- * engine goes only between two of them.
+ * Telemetry answers in threads of its own, one for each connection. They take turns here, and the
+ * engine can go only between two of them.
  */
 #include "uroced_telemetry.h"
 

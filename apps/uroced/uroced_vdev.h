@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device of --vdev that EAL did not make, though it started: which one, and whether the user can mend it. */
+/*
+ * A device of --vdev that EAL did not make although EAL started: which one, and whether the user
+ * can mend it.
+ */
 #ifndef APPS_UROCED_VDEV_H
 #define APPS_UROCED_VDEV_H
 
@@ -12,8 +15,9 @@ const struct rte_devargs *vdev_missing(void);
 /* The process that listens at the device's socket (net_memif); 0: unknown, or there is none. */
 int vdev_holder(const struct rte_devargs *a);
 /*
- * Whether the device needs something that this process has not, or not now: an interface or a file that its arguments
- * name, or the right to use interfaces. The same command line may be right then, on another machine or later.
+ * Whether the device needs something that this process lacks, perhaps only now: an interface or a
+ * file that its arguments name, or the right to use interfaces. Then the same command line may be
+ * right on another machine or later.
  */
 bool vdev_needs_machine(const struct rte_devargs *a);
 

@@ -99,7 +99,7 @@ static void print_all(void)
 	       (unsigned long long)memory.totals.octets);
 }
 
-/* -1, and a line about it: it cannot be. */
+/* -1, and a line about it: the value is wrong. */
 static int number(const char *name, const char *text, int most)
 {
 	char *end;

@@ -9,9 +9,9 @@
 
 struct export;
 
-/* Connects to a collector. NULL, with a message on stderr: it did not work. */
+/* Connects to a collector. NULL, with a message on stderr, on failure. */
 struct export *export_open(const char *host, const char *service, struct flow_table *flows);
-/* Writes what was counted so far, and adds what is new to the totals. False: the connection broke. */
+/* Writes the counts so far, and adds new counts to the totals. False: the connection broke. */
 bool export_now(struct export *x);
 void export_close(struct export *x);
 

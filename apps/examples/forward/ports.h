@@ -8,7 +8,7 @@
 
 #define PORTS_MTU 1500
 
-/* Starts all ports of EAL. Their buffers, or NULL: it did not work. */
+/* Starts all ports of EAL. Returns their buffers, or NULL on failure. */
 struct rte_mempool *ports_open(void);
 const struct rte_ether_addr *port_mac(uint16_t port);
 

@@ -109,7 +109,7 @@ static double percentile(double share)
 	return i / 10.0;
 }
 
-/* argv[i], or `other` if there are not so many; -1, and a line about it: it cannot be. */
+/* argv[i], or `other` if there are fewer words; -1, and a line about it: the value is wrong. */
 static int number(int argc, char **argv, int i, const char *name, int other, int least, int most)
 {
 	char *end;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <uroce.h>
 
-/* What nodes of graphs that are created from now on poll. */
+/* Sets the engine that nodes of graphs created from now on poll. */
 void node_polls(struct uroce_engine *engine, uint32_t lcore);
 
 #endif
