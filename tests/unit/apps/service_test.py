@@ -139,8 +139,8 @@ class Reload(EngineCase):
         engine = self.serve("exit-when-idle = 600\n")
         self.assertEqual(self.reload(engine, "exit-when-idle = 60\nidle = spin\nmtu = 1500\n"),
                          f"uroced: reloaded {self.config}: idle spin")
-        self.assertEqual(engine.stdout.readline(), "uroced: restart uroced for what else has "
-                         f"changed in {self.config}: mtu, exit-when-idle\n")
+        self.assertEqual(engine.stdout.readline(), "uroced: restart uroced for the other changes "
+                         f"in {self.config}: mtu, exit-when-idle\n")
         self.assertEqual(self.reload(engine, "exit-when-idle = 600\nidle = spin\n"),
                          f"uroced: reloaded {self.config}: nothing has changed")
 
