@@ -210,13 +210,13 @@ UROCE_API struct uroce_engine *uroce_create(const struct uroce_options *options,
 					    size_t why_size);
 /*
  * Stops the engine, disconnects its clients, closes the port and frees everything. It may wait for a
- * moment for copies of clients' memory; what still hangs then is not freed.
+ * moment for copies of clients' memory; memory that a hanging copy still uses is not freed.
  *
- * The program closes its contexts of the device first, and no thread is in a verbs call of it
+ * The program closes its contexts of the device first, and no thread may be in a verbs call on it
  * meanwhile. On contexts that are still open, all later calls fail with ENODEV.
  *
- * Returns 0 (also for NULL), or, with nothing done, EINVAL (there is no such engine, or not any
- * more) or EBUSY (a thread is still in a call of this engine, or starts or stops it).
+ * Returns 0 (also for NULL), or an errno, and then nothing was done: EINVAL (the engine does not
+ * exist, or no longer) or EBUSY (a thread is still in a call of this engine, or starts or stops it).
  */
 UROCE_API int uroce_destroy(struct uroce_engine *e);
 
@@ -246,8 +246,8 @@ UROCE_API int uroce_poll(struct uroce_engine *e, uint32_t lcore);
  * on.
  *
  * Returns 0, or an errno, and then no lcore runs: EALREADY (it was started already), EBUSY (a worker
- * lcore has a task, or a service polls the engine), EINVAL (no such engine, an id that is no lcore
- * of EAL, or one that is there twice), or what pthread_create(3) returns. An engine can be started
+ * lcore has a task, or a service polls the engine), EINVAL (no such engine, EAL has no lcore with
+ * that id, or an id is given twice), or an error of pthread_create(3). An engine can be started
  * again after uroce_stop().
  */
 UROCE_API int uroce_start(struct uroce_engine *e);
@@ -273,9 +273,9 @@ UROCE_API int uroce_service(struct uroce_engine *e, uint32_t lcore, uint32_t *se
 
 /*
  * Whether a received frame is the engine's: IPv4, IPv6 or ARP for one of its addresses, in its VLAN;
- * RoCE to a multicast group; and what is for every host of the link (IGMP, MLD, ICMPv6 to all
- * nodes, ARP announcements): a program that needs that itself gives the engine a copy. Only the first segment is read,
- * which may be any octets. False for an engine that is gone.
+ * RoCE to a multicast group; and frames to every host of the link (IGMP, MLD, ICMPv6 to all nodes,
+ * ARP announcements). A program that needs the latter itself gives the engine a copy. Only the first
+ * segment is read, which may be any octets. False for an engine that is gone.
  */
 UROCE_API bool uroce_wants(const struct uroce_engine *e, const struct rte_mbuf *frame);
 /* Changes options.adaptive while lcores run. Nothing happens to an engine that is gone. */
