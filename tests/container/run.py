@@ -21,7 +21,7 @@ PROFILE = ROOT / "config/container/seccomp-engine.json"
 LIMIT = 60
 ALLOW, ERRNO_EPERM = 0x7fff0000, 0x00050001
 
-# A root of its own, pivoted into; nothing of the host can be written but the shared folder.
+# A root of its own, pivoted into; the only part of the host that can be written is the shared folder.
 ENTER = """
 set -eu
 new=$(mktemp -d)
@@ -166,7 +166,7 @@ def devices_are_seen(rig):
 
 
 def killed_program(rig):
-    """A container that is killed disturbs nobody."""
+    """A killed container disturbs no other."""
     words = ["ib_write_bw", "-d", "uroce0", "-x", "1", "-F", "-p", "21502"]
     victim = rig.program("victim", words)
     wait_until(lambda: listening(21502), "the victim", victim)

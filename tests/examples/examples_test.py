@@ -104,7 +104,7 @@ class KeyValue(rig.Case):
             self.kv("get", "k" * 57)
 
     def test_load_and_a_client_that_dies(self):
-        """GETs that meet changes are never wrong; a client's end disturbs nobody."""
+        """GETs that meet changes are never wrong; the end of a client disturbs no other."""
         victim = self.begin("kv-load", "127.0.0.1", "60", UROCE_SOCKET=self.socket)
         text = rig.run("kv-load", "127.0.0.1", "1", "8", "100", UROCE_SOCKET=self.socket)
         figures = re.search(r"(\d+) GETs a second, (\d+) PUTs .* (\d+) wrong", text)

@@ -79,7 +79,7 @@ class Forward(rig.Case):
         return subprocess.Popen([*self.inside(0), "/usr/bin/python3", "-c", code])
 
     def receive_packets(self):
-        """A receiver on host b that says how many came, when it is told to end."""
+        """A receiver on host b that reports how many packets arrived, when it is told to end."""
         code = ("import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                 "s.bind(('10.2.0.2', 7000)); s.settimeout(30); n = 0\nprint('bound', flush=True)\n"
                 f"while n < {PACKETS}:\n    s.recv(2048); n += 1\nprint('all', flush=True)\n")

@@ -29,7 +29,7 @@ def sh(*words, **more):
 
 
 class Installation:
-    """What `meson install` makes, and the examples, built with it alone."""
+    """The files that `meson install` makes, and the examples, built with them alone."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uroce-outside-"))

@@ -67,7 +67,7 @@ static void write_word(struct input *in)
 	*word_at(a->offset + at % a->octets) = value;
 }
 
-/* Enters a handle into the bell's ring, whatever is there. */
+/* Enters a handle into the bell's ring, whatever is in it. */
 static void ring_bell(uint32_t handle)
 {
 	uint64_t bell = rig_client->objects->bell_offset[0];
@@ -172,7 +172,7 @@ static void connect_to_itself(uint32_t handle, uint32_t qpn)
 	demand(rig_command(COMMAND_MODIFY_QP, &m, sizeof(m), NULL, NULL) == 0);
 }
 
-/* What most programs have first. */
+/* The objects that most programs make first. */
 static void preamble(void)
 {
 	const struct command_reply *r;

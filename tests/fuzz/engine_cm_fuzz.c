@@ -30,7 +30,7 @@ static void sent(const uint8_t *frame, uint32_t length)
 
 	if (packet_decode(&p, frame, length, &options) != REASON_NONE || p.dest_qpn != GSI_QPN)
 		return;
-	/* What the engine says, the engine understands. */
+	/* The engine understands its own messages. */
 	demand(cm_message_decode(&m, p.payload, p.payload_length) == CM_DECODED);
 	last = m;
 	has_last = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands out of an input: any contents, but handles mostly of what is there. */
+/* Commands out of an input: any contents, but handles mostly of existing objects. */
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -125,7 +125,7 @@ static const struct {
 	HANDLE(CM_GET_EVENT, CM_CHANNEL),
 };
 
-/* What the first member of the reply is a handle of. */
+/* The kind of object whose handle is the first member of the reply. */
 static const struct {
 	uint16_t command;
 	uint8_t kind;

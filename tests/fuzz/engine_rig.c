@@ -253,7 +253,7 @@ int rig_handle(enum command what, uint32_t handle)
 	return rig_command(what, &q, sizeof(q), NULL, NULL);
 }
 
-/* The host answers nobody, so that its entry grows old, whatever the input does. */
+/* The host does not answer, so that its entry grows old, whatever the input does. */
 static bool knows_host(void)
 {
 	const struct gid host = rig_address(2);
@@ -271,7 +271,7 @@ void rig_begin(void)
 	memset(rig_mades, 0, sizeof(rig_mades));
 }
 
-/* What an input made goes with its contexts, ids and channels. */
+/* The objects of an input are freed with its contexts, ids and channels. */
 static void end_all(enum object_kind kind, enum command what)
 {
 	const struct handle_table *t = &rig_client->objects->table[kind];

@@ -72,7 +72,7 @@ static inline uint32_t input_size(struct input *in, uint32_t most)
 	return v < 0xf0 ? (most > 0 ? v % (most + 1) : 0) : input_32(in);
 }
 
-/* What the thing under test promised. */
+/* A promise of the code under test. */
 #define demand(condition)                                                                       \
 	do {                                                                                    \
 		if (!(condition)) {                                                             \

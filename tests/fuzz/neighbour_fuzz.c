@@ -58,7 +58,7 @@ static struct gid group(uint8_t which)
 	return gid_of(known[which % GROUPS]);
 }
 
-/* What the table sends: whole frames of ours, within the list. */
+/* The frames that the table sends are whole, from our address, and within the list. */
 static void look_at_sent(void)
 {
 	demand(out.count <= LIMIT_NEIGHBOUR_FRAMES && out.used <= LIMIT_NEIGHBOUR_FRAME_BYTES);

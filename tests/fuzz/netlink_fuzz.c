@@ -32,7 +32,10 @@ static void remember(void)
 	kernel_watch_put(&watch, &other, &mac);
 }
 
-/* As the callbacks of mnl_cb_run see a message: its length is what the kernel's reader found. */
+/*
+ * As the callbacks of mnl_cb_run see a message: its length is the one that the kernel's reader
+ * found.
+ */
 static void look_at_attributes(const struct nlmsghdr *h, int left)
 {
 	static const size_t body[] = { sizeof(struct ndmsg), sizeof(struct rtmsg),

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(text, data, size);
 	text[words] = '\0';
 	for (size_t i = 0; i < words; i++)
-		if (text[i] == '\n') /* a message repeats what was given */
+		if (text[i] == '\n') /* a message repeats the given text */
 			text[i] = ' ';
 	argc = split(text, words, argv);
 	if (mark != NULL) {

@@ -134,7 +134,7 @@ static void change_one(struct input *in)
 	}
 }
 
-/* Made up, near to what is expected. */
+/* Made up, but close to the expected packet. */
 static void invent(struct side *from, struct input *in)
 {
 	static const uint8_t zeros[PAYLOAD_MAX];
@@ -196,7 +196,7 @@ static void modify(struct side *s, struct input *in)
 	};
 	if (node_modify(s->qp, &a, mask, now) != 0 || a.state != QP_STATE_RESET)
 		return;
-	s->completed = s->posted; /* nothing of it completes any more (IBTA 10.3.1) */
+	s->completed = s->posted; /* none of it completes any more (IBTA 10.3.1) */
 	if (s->node.srqs == 0)
 		s->returned = s->received;
 	if (what & 0x10)

@@ -258,7 +258,7 @@ void operate(struct side *s, bool well)
 		return;
 	if (!o->bind)
 		well = well && key_find(&s->node.keys, o->key) != NULL;
-	if (o->bind) { /* nobody uses the new key: what a bind does is tested elsewhere */
+	if (o->bind) { /* no request uses the new key: binds are tested elsewhere */
 		qp_operation_done(s->qp->core, well ? STATUS_SUCCESS : STATUS_MW_BIND_ERR,
 				  well ? REASON_NONE : REASON_KEY_ACCESS);
 		node_collect(s->qp, now);

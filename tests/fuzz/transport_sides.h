@@ -64,7 +64,7 @@ void take(struct side *s);
 /* A packet as the other side's decoder would make it; false: it would refuse it. */
 bool travel(const struct side *from, struct packet *p, const uint8_t *payload, uint32_t length,
 	    struct carried *c);
-/* Where the next packet goes; the oldest is lost if there is no room. */
+/* Stores the next packet; the oldest is lost if there is no room. */
 struct carried *wire_slot(void);
 /* False: there was nothing to send. */
 bool send_one(struct side *s, enum fate fate);

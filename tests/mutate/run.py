@@ -175,7 +175,7 @@ class Tree:
 
 
 def tests_for(mutant, tree):
-    """Those that the entry names, the file's own, those of the folder in the order of tests_of.toml."""
+    """The tests that the entry names, the file's own, and those of the folder in the order of tests_of.toml."""
     rules = tomllib.loads((HERE / 'tests_of.toml').read_text())
     best = max((f for f in rules if mutant.file.startswith(f)), key=len)
     names = []
@@ -186,7 +186,7 @@ def tests_for(mutant, tree):
 
 
 def code_of(path):
-    """What an object does, without what a debugger reads."""
+    """The code of an object, without debugging information."""
     with tempfile.NamedTemporaryFile() as stripped:  # a pipe would stay empty
         subprocess.run(['objcopy', '-g', str(path), stripped.name], check=True)
         return hashlib.sha256(pathlib.Path(stripped.name).read_bytes()).hexdigest()
@@ -210,14 +210,14 @@ def object_without(tree, file):
 
 
 def unbuilt(log):
-    """What is to be said of a mutant that stops the compiler."""
+    """The report on a mutant that does not compile."""
     if 'static assertion failed' in log:
         return 'caught', 'the compiler'
     return 'invalid', 'it does not compile'
 
 
 def plant(mutant, tree, first):
-    """What is to be said of it at once; None: the tests say."""
+    """The report that can be made at once; None: the tests decide."""
     before = object_without(tree, mutant.file) if mutant.at is not None else None
     (tree.root / mutant.file).write_text(mutant.text(tree.root))
     built, log = tree.make([first])
@@ -277,7 +277,7 @@ def report(results):
 
 
 def stale(mutants):
-    """What is to be said of those whose text is not in its file any more."""
+    """The report on entries whose text is no longer in their file."""
     said = []
     for mutant in mutants:
         try:

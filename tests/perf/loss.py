@@ -48,7 +48,7 @@ KEPT, AGAIN = 90, 0.1  # per cent: of the rate with reordering, and packets sent
 
 
 def impaired(build, what):
-    """Two engines joined by memif. Each impairs what it sends."""
+    """Two engines joined by memif. Each impairs the frames that it sends."""
     rig = rigs.two_namespaces(build)
     path = rig.folder / "memif.sock"
     for number, (side, role) in enumerate((("a", "server"), ("b", "client"))):

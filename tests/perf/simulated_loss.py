@@ -74,7 +74,7 @@ class Simulator:
 
 
 class Goals:
-    """What was aimed at, if --goals asks for it."""
+    """The goals, if --goals asks for them."""
 
     def __init__(self, wanted):
         self.wanted = wanted

@@ -12,7 +12,7 @@
 
 static uint8_t buffer[FRAME];
 
-/* What is between the Ethernet header and the BTH. */
+/* The octets between the Ethernet header and the BTH. */
 static void frame_of(bool tagged, uint16_t type)
 {
 	size_t length = any_of(0, FRAME);
@@ -31,7 +31,10 @@ static void frame_of(bool tagged, uint16_t type)
 	}
 	if (envelope(&at, 0) == REASON_NONE) {
 		//@ assert end: at.end <= length;
-		/* udp() compares what is left with a BTH and an ICRC: any_headers begins there */
+		/*
+		 * udp() compares the remaining length with a BTH and an ICRC: any_headers begins
+		 * there
+		 */
 		addresses(&p, &at);
 	}
 	//@ merge length;
@@ -54,7 +57,7 @@ static void headers_of(uint8_t opcode)
 	struct packet p;
 	uint8_t *b;
 
-	/* shorter ones: no octet behind the BTH and the ICRC is there to be read */
+	/* for shorter ones no octet after the BTH and the ICRC may be read */
 	b = buffer + FRAME - BTH_LENGTH - ICRC_LENGTH;
 	b[BTH_OPCODE] = opcode;
 	if (least > BTH_LENGTH + ICRC_LENGTH) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What proofs are written with. */
+/* The words in which proofs are written. */
 #ifndef PROOF_PROOF_H
 #define PROOF_PROOF_H
 

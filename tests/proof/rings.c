@@ -28,7 +28,7 @@ static struct ring_side side_of(uint32_t slots, uint32_t stride)
 	return s;
 }
 
-/* What is read or written is in the ring, however the tails lie. */
+/* Slots that are read or written are inside the ring, whatever the tails are. */
 void any_ring(void)
 {
 	for (uint32_t slots = 2; slots <= MOST; slots *= 2) {

@@ -49,7 +49,7 @@ class Containers(unittest.TestCase):
             self.assertEqual(options - known, set())
 
     def test_the_folder_of_the_socket(self):
-        """Where every engine makes it is where every program finds it."""
+        """The place at which every engine makes its socket is the place at which every program looks for it."""
         for name in ORCHESTRATED:
             text = (FOLDER / name).read_text()
             mounts = re.findall(r'volumes: \["socket:([^"]*)"\]|name: socket, mountPath: ([\w/]+)', text)

@@ -85,7 +85,7 @@ class HostileMap(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
-    """What the map is read by does not overlook what is wrong."""
+    """The code that reads the map does not overlook mistakes."""
 
     def test_text_of_a_test(self):
         lines = ["/* hostile H-1: a */", "Test(s, one)", "{", "}", "", "/* H-2 */",

@@ -92,7 +92,7 @@ class Pages(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
-    """What reads the pages does not overlook what is wrong."""
+    """The code that reads the pages does not overlook mistakes."""
 
     def test_links(self):
         text = "[a](b.md) `[no](c.md)` [d](https://e)\n```\n[no](f.md)\n```\n[g](#h) | [i](j/#k) |"

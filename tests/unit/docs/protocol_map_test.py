@@ -79,7 +79,7 @@ class ProtocolMap(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
-    """What reads the map does not overlook what is wrong."""
+    """The code that reads the map does not overlook mistakes."""
 
     def test_rows(self):
         text = "| no. | behaviour | function | tests |\n|---|---|---|---|\n| 1 | a | b.c: d | e |\nf"

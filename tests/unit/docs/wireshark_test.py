@@ -16,7 +16,7 @@ FIELDS = ["uroce.knows_selective", "uroce.sack.psn", "uroce.sack.syndrome", "uro
 
 
 def frame(roce):
-    """Ethernet, IPv4 and UDP 4791 around what is given, and an ICRC that nobody checks here."""
+    """Ethernet, IPv4 and UDP 4791 around the given octets, and an ICRC that no reader checks here."""
     udp = struct.pack("!HHHH", 0xC123, 4791, 8 + len(roce) + 4, 0) + roce + bytes(4)
     ip = struct.pack("!BBHHHBBH4s4s", 0x45, 2, 20 + len(udp), 1, 0x4000, 64, 17, 0,
                      bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))

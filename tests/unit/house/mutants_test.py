@@ -126,7 +126,7 @@ class Planted(unittest.TestCase):
 
 
 class Copied(unittest.TestCase):
-    """What meson says of a build that was copied is said of the copy."""
+    """Paths that meson reports for a copied build are those of the copy."""
 
     def asked(self, text):
         tree = run.Tree.__new__(run.Tree)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics on memory of programs whose copies may block. The calls that reach it go through this test,
- * which holds up one of them where it wants: nobody else's lcore, queue pairs or atomics stand still.
+ * Atomics on memory of programs whose copies may block. The calls that reach this memory go through
+ * this test, which holds up one of them at will: no lcore, queue pair or atomic of another program
+ * stands still.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -57,7 +58,7 @@ static void give_mover(struct client *c)
 	cr_assert_not_null(c->mover);
 }
 
-/* What is done to that side's memory goes through the descriptor; it begins with a page. */
+/* Accesses to that side's memory go through the descriptor; it begins with a page. */
 static void make_peer(uint32_t side, struct client *c)
 {
 	struct region *m =
@@ -73,7 +74,7 @@ static void make_peer(uint32_t side, struct client *c)
 	key_publish(&r->engine.keys, r->side[side].key, m);
 }
 
-/* A doorbell ring that nobody uses: rig_post rings the first client's. */
+/* A doorbell ring that no program uses: rig_post rings the first client's. */
 static void give_bell(struct client *c)
 {
 	void *ring = arena_at(
@@ -211,7 +212,7 @@ Test(atomic, of_the_same_user_waits_and_stops_nobody, .timeout = 60)
 		cr_assert_eq(*word_of(1), 5, "nothing is done before it or behind it");
 		rig_poll(r);
 	}
-	/* The queue pair that it waits at sends, and hears its answers. */
+	/* The queue pair that it waits at sends, and gets its answers. */
 	cr_assert(rig_post_at(r, 1, WORK_RDMA_WRITE, 4096, 4096, 4096, WORK_SIGNALED));
 	succeeds(1, 1);
 	succeeds(0, 2);

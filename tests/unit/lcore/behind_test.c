@@ -31,7 +31,7 @@ static void end(void)
 
 TestSuite(behind, .init = begin, .fini = end, .timeout = 60);
 
-/* ---- packets that nobody sent ---- */
+/* ---- packets that were never sent ---- */
 
 static void keep(uint32_t psn)
 {
@@ -155,7 +155,10 @@ Test(behind, far_ones_take_bits_and_give_them_back)
 	expect_no_buffers();
 }
 
-/* A program has its share; what is beyond it is dropped with a reason, and sent again. hostile H-159 */
+/*
+ * A program has its share; packets beyond it are dropped with a reason, and sent again. hostile
+ * H-159
+ */
 Test(behind, what_finds_no_room_is_dropped_and_counted)
 {
 	const uint64_t *full = &r->engine.lcore->stats.by_reason[REASON_BEHIND_FULL];

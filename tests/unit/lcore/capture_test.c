@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an lcore copies for who captures: each frame once, with its way, cut to the snap length. The
- * port is a program's own, as embedding has it.
+ * The copies that an lcore makes for a capture: each frame once, with its direction, truncated to
+ * the snap length. The port is a program's own, as with embedding.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -69,7 +69,7 @@ static uint32_t available(void)
 	return rte_mempool_avail_count(engine.pool);
 }
 
-/* One frame that stands in it as often as it has room. */
+/* Puts the same frame in as often as there is room. */
 static void fill(struct lcore *l)
 {
 	struct rte_mbuf *m = frame();
@@ -138,7 +138,7 @@ Test(crossing, nothing_is_lost_and_the_port_waits)
 	cr_expect_eq(dropped(), 0);
 }
 
-/* One that is full does not hold up what is for another, and a later frame does not overtake. */
+/* A full inbox does not hold up frames for another, and a later frame does not overtake. */
 Test(crossing, each_lcore_has_its_order)
 {
 	struct rte_mbuf *m[4];
@@ -159,7 +159,7 @@ Test(crossing, each_lcore_has_its_order)
 		rte_pktmbuf_free(m[i]);
 }
 
-/* They wait for each other: both read what they have, and both get rid of theirs. */
+/* They wait for each other: both read what they have, and both get rid of their frames. */
 Test(crossing, two_that_wait_for_each_other_go_on)
 {
 	nanotime now = 1;
@@ -199,7 +199,7 @@ Test(crossing, an_lcore_that_is_not_polled_has_a_bound)
 	rx_poll(&lcore[0], bound + 1);
 	cr_expect_eq(dropped(), 5);
 	cr_expect_eq(asked, 1, "the others' frames come in again");
-	/* From now on what is for it is dropped at once, until it takes one. */
+	/* From now on frames for it are dropped at once, until it takes one. */
 	hand_over(&lcore[0], &lcore[1], frame(), 0);
 	cr_expect_eq(dropped(), 6);
 	cr_expect_eq(available(), before, "buffers are lost");

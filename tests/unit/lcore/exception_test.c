@@ -192,9 +192,8 @@ Test(exception, whose_a_frame_is)
 }
 
 /*
- * An octet more or less, wherever it ends: nobody reads behind it, and UDP 4791 to us stays
- * ours.
- * hostile H-152: every value of the opcode.
+ * An octet more or less, wherever the frame ends: no octet after the end is read, and UDP 4791 to
+ * the engine stays the engine's. hostile H-152: every value of the opcode.
  */
 Test(exception, cut_anywhere)
 {

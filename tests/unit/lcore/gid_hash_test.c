@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without the secret nobody can choose a bucket, for groups or for anything else. */
+/* Without the secret a peer cannot choose a bucket, for groups or for anything else. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -29,7 +29,10 @@ struct rig {
 	struct rig_side side[RIG_SIDES];
 };
 
-/* Of the queue pairs, as the verbs have it; before rig_open. 0: nothing is sent again. */
+/*
+ * Attributes of the queue pairs, as verbs have them; set before rig_open. 0: no packet is sent
+ * again.
+ */
 extern uint8_t rig_timeout;
 /* Requests of a send queue; before rig_open. */
 extern uint32_t rig_depth;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The data path alone: what is posted on one side arrives on the other and completes once. */
+/* The data path alone: requests posted on one side arrive on the other and complete once. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +72,7 @@ static struct rte_mbuf *in_two(struct rte_mbuf *m, uint16_t at)
 }
 
 /*
- * Cut at each place where a header stands, and behind it.
- * hostile H-8: a header across two buffers.
+ * Cut at the beginning and after the end of each header. hostile H-8: a header across two buffers.
  */
 Test(loop, frames_in_pieces_are_as_good_as_whole_ones)
 {
@@ -256,8 +255,8 @@ Test(loop, forged_tail_ends_only_its_queue_pair)
 }
 
 /*
- * A bell that names what is not there, also the slot behind the table of handles. Who
- * rings properly is served.
+ * A bell that names objects that do not exist, also the slot after the table of handles. Programs
+ * that ring correctly are served.
  */
 Test(loop, handles_that_name_nothing_ring_for_nobody)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A ring that stands for a cable: what a test's port took, at the head, comes in again at the tail. */
+/*
+ * A ring that plays a cable: frames that a test's port took, at the head, arrive again at the tail.
+ */
 #ifndef TESTS_LCORE_LOOP_WIRE_H
 #define TESTS_LCORE_LOOP_WIRE_H
 

@@ -80,7 +80,7 @@ Test(moderate, without_limits_each_event_comes_at_once)
 	cr_expect_eq(count_events(), 1);
 }
 
-/* What another lcore does between the two steps in which an event is paid. */
+/* Another lcore's work between the two steps in which an event is paid. */
 static struct engine_cq *completes_meanwhile;
 
 ssize_t __real_send(int fd, const void *octets, size_t n, int flags);

@@ -83,7 +83,10 @@ void open_gate(void)
 	close(gate.fd);
 }
 
-/* A second one, with a doorbell ring of its own, which nobody uses: rig_post rings the first one's. */
+/*
+ * A second client, with a doorbell ring of its own, which no program uses: rig_post rings the first
+ * client's.
+ */
 static void make_other(void)
 {
 	void *ring = arena_at(

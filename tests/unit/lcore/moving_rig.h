@@ -13,7 +13,7 @@
 #define READS	 4u /* so many that they go by pid, which waits for the page */
 #define PATIENCE (20 * TIME_S)
 
-/* What holds up a mover; its batch is of an lcore that the rig has not. */
+/* A job that holds up a mover; its batch belongs to an lcore that the rig does not have. */
 struct gate {
 	int fd;
 	void *page;
@@ -30,7 +30,7 @@ extern struct gate gate;
 void moving_rig_open(uint8_t timeout);
 void moving_rig_close(void);
 
-/* What is written into that side's memory is written by a mover. */
+/* Writes into that side's memory are made by a mover. */
 void make_peer(uint32_t side, struct client *c);
 /* A page that blocks its readers; skips the test without the privilege for one. */
 void *blocking_page(int *fd);

@@ -16,7 +16,7 @@ static void begin(void)
 	moving_rig_open(0);
 }
 
-/* Nothing is sent again, however long a mover has no processor: what is lost does not come. */
+/* No packet is sent again, however long a mover has no processor: a lost packet stays lost. */
 TestSuite(moving, .init = begin, .fini = moving_rig_close, .timeout = 60);
 
 #define WRITES 16u /* of 16 packets each: more than unsettled copies of a queue pair */
@@ -55,7 +55,7 @@ Test(moving, a_client_that_is_held_up_leaves_movers_to_others)
 	cr_expect_eq(dropped(), 0, "%lu packets were dropped", dropped());
 }
 
-/* What an atomic sees is what was written before it. */
+/* An atomic sees all writes before it. */
 Test(moving, an_atomic_waits_for_the_writes_before_it)
 {
 	uint64_t written, seen;
@@ -249,8 +249,8 @@ static void reset(struct engine_qp *q)
 }
 
 /*
- * ... and the queue pair that they came for goes: nothing of them is left.
- * hostile H-127: what waits goes with its queue pair.
+ * ... and the queue pair that they came for goes: nothing of them is left. hostile H-127: waiting
+ * packets go with their queue pair.
  */
 Test(moving, what_waits_goes_with_its_queue_pair)
 {
@@ -323,7 +323,7 @@ static void make_window(uint32_t side, struct region *w)
 	key_publish(&r->engine.keys, w->key, w);
 }
 
-/* The key that a SEND takes back has no copies, and goes with those of its SEND. */
+/* The key that a SEND invalidates has no copies, and goes with those of its SEND. */
 Test(moving, a_key_is_taken_back_with_the_last_room_of_a_job)
 {
 	struct region window;
@@ -359,8 +359,8 @@ static void leave(struct lcore *l, void *arg, nanotime at)
 }
 
 /*
- * The control path serves all programs, so it must not sit in a copy, where it runs a message for an
- * lcore that nobody polls.
+ * The control path serves all programs, so it must not be in a copy when it runs a message for an
+ * lcore that no thread polls.
  */
 Test(moving, a_stand_in_for_an_lcore_makes_no_copies)
 {

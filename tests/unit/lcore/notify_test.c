@@ -171,7 +171,7 @@ Test(notify, a_full_socket_is_tried_once_a_round)
 
 /* ---- overruns ---- */
 
-/* Of this queue pair, so many, unsolicited. */
+/* This many completions of this queue pair, unsolicited. */
 static void complete(struct engine_qp *q, struct engine_cq *cq, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

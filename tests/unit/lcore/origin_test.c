@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that come by a port and say that one of our own addresses sent them, to queue pairs that
- * are connected to our own address: nothing else of them is wrong.
+ * Frames that arrive by a port and have one of the engine's own addresses as their source, for
+ * queue pairs that are connected to an own address. Nothing else is wrong with the frames.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -95,7 +95,7 @@ Test(origin, frames_that_say_that_we_sent_them)
 		cr_assert_eq(qp_state(rig->side[1].qp.core), QP_STATE_RTS, "%s", forged[i].name);
 	}
 	cr_expect_eq(counted(REASON_CNP_RECEIVED), 0);
-	/* What the peer sends arrives. */
+	/* Packets of the peer arrive. */
 	rig->side[0].buffer[0] = 7;
 	cr_assert(rig_post(rig, 0, WORK_SEND, 64, WORK_SIGNALED));
 	for (int i = 0; i < POLLS && rig->side[1].completions == 0; i++)

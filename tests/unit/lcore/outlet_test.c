@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port that takes few frames, or none: nothing is made twice, nobody starves, no retry is spent.
- * The port is a program's own, as embedding has it: two functions and a ring between them.
+ * A port that takes few frames, or none: no packet is made twice, no queue pair starves, no retry
+ * is used. The port is a program's own, as with embedding: two functions and a ring between them.
  */
 #include <criterion/criterion.h>
 #include <time.h>
@@ -197,7 +197,7 @@ Test(outlet, a_drain_is_bounded)
 	close_with_port(r);
 }
 
-/* What finds no room in the window costs nothing until there is some. */
+/* Requests that find no room in the window cost nothing until there is some. */
 Test(outlet, a_full_window_is_not_asked_again_and_again)
 {
 	struct rig *r = open_with_port();

@@ -109,7 +109,7 @@ Test(paths, queue_pairs_to_one_peer_share_a_path)
 	cr_expect_eq(path->users, 2);
 }
 
-/* In RESET and INIT it sends nothing. */
+/* In RESET and INIT the queue pair sends nothing. */
 Test(paths, a_path_comes_and_goes_with_the_state)
 {
 	to_state(qp(0)->core, QP_STATE_RESET);
@@ -137,7 +137,7 @@ Test(paths, a_queue_pair_inside_the_engine_has_no_path)
 	cr_expect_not_null(follow(qp(0)));
 }
 
-/* What was learned of a peer stays as long as one queue pair sends to it, and no longer. */
+/* The knowledge about a peer stays as long as a queue pair sends to it, and no longer. */
 Test(paths, what_a_path_knows_goes_with_its_last_queue_pair)
 {
 	struct lcore_path *path = share_a_path();
@@ -207,7 +207,7 @@ Test(paths, a_waiting_queue_pair_has_one_place)
 	cr_expect_null(TAILQ_NEXT(qp(1), park_link));
 }
 
-/* A path whose last one goes has nobody to wake an lcore for. */
+/* When the last queue pair that a path holds back is gone, the path wakes no lcore. */
 Test(paths, a_path_that_holds_nothing_back_is_not_looked_at)
 {
 	struct lcore *l = r->engine.lcore;
@@ -356,7 +356,10 @@ Test(paths, further_peers_have_no_path_until_one_goes)
 		paths_leave(r->engine.lcore, &many[i]);
 }
 
-/* hostile H-122: a user has as many peers as it can. Another user finds a sixteenth, whoever comes first. */
+/*
+ * hostile H-122: a user has as many peers as it can. Another user finds a sixteenth, whichever of
+ * them comes first.
+ */
 Test(paths, one_user_does_not_take_all)
 {
 	static struct engine_qp many[LIMIT_PATHS];
@@ -418,7 +421,7 @@ Test(paths, a_list_says_what_is_known)
 	cr_expect_eq(p[1].round_trip_ns, 0);
 }
 
-/* Parts of a list make the whole; a path that nobody uses is in none. */
+/* The parts of a list are the whole list; a path without users is in none. */
 Test(paths, a_list_goes_on_where_it_had_no_room)
 {
 	struct listed_path p;

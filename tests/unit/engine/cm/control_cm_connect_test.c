@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two programs of one engine and what becomes of their connections, by raw commands. */
+/* Two programs of one engine and their connections, by raw commands. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -179,7 +179,7 @@ Test(control_cm_connect, nobody_listens)
 	expect_event(&client, UNREACHABLE, 1, NULL);
 }
 
-/* A port of another space, or one that is bound and does not listen, is nobody. */
+/* A port of another space, or one that is bound and does not listen, has no listener. */
 Test(control_cm_connect, nobody_listens_there)
 {
 	uint32_t id;
@@ -246,8 +246,8 @@ Test(control_cm_connect, a_program_that_dies_is_heard_of)
 }
 
 /*
- * As many as its program has not asked for; each one it takes makes room for another. One that found
- * no room is not refused: it comes again, after five seconds.
+ * The backlog counts requests that the program has not asked for; each one that it takes makes room
+ * for another. A request that finds no room is not refused: it comes again after five seconds.
  */
 Test(control_cm_connect, a_backlog_is_one)
 {
@@ -274,7 +274,10 @@ Test(control_cm_connect, a_backlog_is_one)
 	cr_expect_eq(cm_get(&client, &e), EAGAIN, "nobody was refused");
 }
 
-/* The same queue pair again, without an end of the first connection: both ends of that hear of it. */
+/*
+ * The same queue pair again, without an end of the first connection: both ends of the first
+ * connection are told.
+ */
 Test(control_cm_connect, a_queue_pair_that_begins_anew)
 {
 	uint32_t listener = listener_at(&server, TCP, PORT, 5), passive, active, id;
@@ -368,7 +371,7 @@ Test(control_cm_connect, groups)
 	(QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | \
 	 QP_ATTR_RNR_RETRY | QP_ATTR_MAX_RD_ATOMIC)
 
-/* What the queue pairs of both ends are set to fits together. */
+/* The attributes of the queue pairs at both ends fit together. */
 Test(control_cm_connect, attributes_of_queue_pairs)
 {
 	uint32_t listener = listener_at(&server, TCP, PORT, 5), passive, active;

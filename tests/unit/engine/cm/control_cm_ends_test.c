@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is under way when its owner goes: it ends by itself, once, and nothing of it stays. */
+/*
+ * Connections and requests under way when their owner goes: each ends by itself, once, and leaves
+ * nothing.
+ */
 #include <poll.h>
 
 #include "cm_rig.h"
@@ -9,7 +12,7 @@
 
 static struct party server, client;
 
-/* The link is told of groups through these (meson.build: --wrap). */
+/* The engine joins groups on the link through these functions (meson.build: --wrap). */
 int __real_neighbour_agent_join(struct engine *e, const struct gid *group);
 int __wrap_neighbour_agent_join(struct engine *e, const struct gid *group);
 void __real_neighbour_agent_leave(struct engine *e, const struct gid *group);
@@ -133,9 +136,8 @@ static int join(struct party *p, struct request_cm_join *q)
 }
 
 /*
- * H-122: one program's joins are bounded, and another's are its own; who only sends costs
- * nobody.
- * hostile H-63: groups without end.
+ * H-122: one program's joins are bounded, and do not count for another program; a program that only
+ * sends takes no share. hostile H-63: groups without end.
  */
 Test(control_cm_ends, one_program_does_not_join_all_groups)
 {
@@ -171,8 +173,8 @@ Test(control_cm_ends, one_program_does_not_join_all_groups)
 }
 
 /*
- * H-85: a request fails when its listener is gone: whoever has its id hears of it, nobody else.
- * hostile H-156: requests that end at any time.
+ * H-85: a request fails when its listener is gone: only the owner of its id is told. hostile H-156:
+ * requests that end at any time.
  */
 Test(control_cm_ends, requests_fail_without_their_listener)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is not there, at each place where the connection manager asks for some (H-72, H-73,
- * H-78): the call or the connection fails, nothing of it is left, and the next one succeeds.
+ * Memory is missing, at each place where the connection manager asks for some (H-72, H-73, H-78):
+ * the call or the connection fails and leaves nothing, and the next one succeeds.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of peers that follow no rule: nobody else notices, and nothing is kept of them. */
+/*
+ * Messages of peers that follow no rule: other connections are not affected, and nothing of the
+ * messages is kept.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -170,7 +173,10 @@ Test(control_cm_hostile, repetitions)
 	cr_expect_eq(links(), 1);
 }
 
-/* H-68: what nobody accepts is bounded by the backlog, and goes with the listener. */
+/*
+ * H-68: the number of requests that no program accepts is bounded by the backlog, and they go with
+ * the listener.
+ */
 Test(control_cm_hostile, a_flood_of_requests)
 {
 	enum {
@@ -344,8 +350,8 @@ Test(control_cm_hostile, one_host_is_not_all)
 }
 
 /*
- * Messages with the right numbers from the wrong address are nobody's.
- * hostile H-71: a peer that restarted.
+ * Messages with the right numbers from the wrong address belong to no connection. hostile H-71: a
+ * peer that restarted.
  */
 Test(control_cm_hostile, the_connections_of_others)
 {
@@ -411,7 +417,7 @@ static const struct packet for_qp1 = { .opcode = SERVICE_UD << 5 | OPB_SEND_ONLY
 				       .src_qpn = 1,
 				       .payload_length = MAD_OCTETS };
 
-/* What an lcore sees of queue pair 1: a frame with this packet and message. */
+/* A frame for queue pair 1 as an lcore sees it, with this packet and message. */
 static void throw_frame(const struct packet *wanted, const struct cm_message *message)
 {
 	struct engine *e = (struct engine *)engine;

@@ -312,7 +312,7 @@ Test(control_cm, many_ids_with_many_events_end)
 	party_end(&p);
 }
 
-/* What one program may let wait, so that others find something left. */
+/* The number of events that one program may let wait, so that others find room. */
 Test(control_cm, all_events_of_a_program_are_bounded)
 {
 	struct party p, other;

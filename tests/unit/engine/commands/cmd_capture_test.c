@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Captures: who may, one at a time, of a file that nobody can cut; and that what passes is in it. */
+/*
+ * Captures: which users may capture, one at a time, into a file that they cannot truncate; and its
+ * contents.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +58,7 @@ Test(cmd_capture, one_capture_at_a_time)
 	cr_expect_eq(begin_capture(second, 64, LIMIT_CAPTURE_RING_MIN, &other), EBUSY);
 	close(file);
 	close(first);
-	for (int i = 0; i < 1000; i++) { /* the engine hears of its end */
+	for (int i = 0; i < 1000; i++) { /* the engine is told of its end */
 		if (begin_capture(second, 64, LIMIT_CAPTURE_RING_MIN, &other) == 0)
 			break;
 		usleep(10000);

@@ -105,7 +105,7 @@ Test(cmd_list, an_entry_says_what_the_object_is)
 	close(fd);
 }
 
-/* A program's objects, and then those of the next program: each once, whoever owns them. */
+/* A program's objects, then those of the next program: each once, whoever owns them. */
 Test(cmd_list, a_list_goes_on_in_the_next_program)
 {
 	struct request_create_qp q = {
@@ -182,7 +182,7 @@ Test(cmd_list, more_programs_than_one_reply_has)
 		close(fd[i]);
 }
 
-/* What was destroyed is not listed, and does not end the list. */
+/* Destroyed objects are not listed, and do not end the list. */
 Test(cmd_list, handles_in_between_may_be_free)
 {
 	uint32_t handle[3];
@@ -198,7 +198,10 @@ Test(cmd_list, handles_in_between_may_be_free)
 	close(fd);
 }
 
-/* A position that nobody gave: the end of the list, or a part of it; never what is not there. */
+/*
+ * A position that the engine never gave: the end of the list, or a part of it; never objects that
+ * do not exist.
+ */
 Test(cmd_list, any_position_is_answered)
 {
 	static const uint64_t from[] = { 1, UINT32_MAX, UINT64_MAX, UINT64_C(5) << 32 | 7 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trace of a queue pair: who may, one at a time, and what is in it, also after its queue pair. */
+/*
+ * The trace of a queue pair: which users may read it, one at a time, and its contents, also after
+ * the queue pair is gone.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -217,7 +220,7 @@ Test(cmd_trace, beside_a_capture)
 	expect_serving();
 }
 
-/* What an engine keeps when it is destroyed is freed with it (the sanitizers look). */
+/* A trace that an engine keeps is freed when the engine is destroyed (the sanitizers look). */
 Test(cmd_trace, the_engine_may_end_first)
 {
 	int program = attach(), fd = message_connect(path);

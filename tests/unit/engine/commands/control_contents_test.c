@@ -42,7 +42,7 @@ static void expect_clean(int fd, struct command_request *q, const char *with)
 }
 
 /*
- * hostile H-118: what nobody put into a reply; H-119: any message; H-143: sizes of rings;
+ * hostile H-118: reply octets that were never written; H-119: any message; H-143: sizes of rings;
  * H-154: lists of pieces.
  */
 Test(control_contents, every_command_with_any_contents)

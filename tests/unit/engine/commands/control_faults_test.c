@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is not there, at each place where a command asks for some (H-110, H-111): the command
- * fails with ENOMEM, nothing of it is left, and the next one succeeds. Runs privileged, for raw packets.
+ * Memory is missing, at each place where a command asks for some (H-110, H-111): the command fails
+ * with ENOMEM and leaves nothing, and the next one succeeds. Runs privileged, for raw packets.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ mode_t __wrap_umask(mode_t mask)
 
 TestSuite(control_faults, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
 
-/* What the commands made, one after the other; each is there for those behind it. */
+/* The objects that the commands made, one after the other; later commands may use them. */
 static struct {
 	int fd, token;
 	struct objects o;

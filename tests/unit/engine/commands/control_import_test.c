@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Import, asked for by those who have no right to it: guessed handles, descriptors that are no
- * token, tokens whose context ends meanwhile.
+ * Import, requested by programs that have no right to it: guessed handles, descriptors that are not
+ * tokens, tokens whose context ends meanwhile.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ Test(control_import, a_token_opens_one_context_only)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* Two programs with thousands of handles of one domain hold up nobody (H-123). */
+/* Two programs with thousands of handles of one domain hold up no other program (H-123). */
 Test(control_import, many_handles_of_one_domain)
 {
 	enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands of regions and windows as a client says them that keeps to no library: wrong and
- * foreign handles, values out of range, messages cut short; and what is left afterwards.
+ * The commands of regions and windows from a client that does not use the library: wrong and
+ * foreign handles, values out of range, truncated messages; and the objects left afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,7 @@ Test(control_memory, changes_of_a_region)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* Where the engine has the first octet of a region; NULL: it is peer memory. */
+/* The engine's address of the first octet of a region; NULL: it is peer memory. */
 static void *first_octet(uint32_t key)
 {
 	const struct region *r = key_find(&((struct engine *)engine)->keys, key);
@@ -216,7 +216,7 @@ static void rereg_promoted(int fd, uint32_t mr, uint32_t leaves)
 	cr_assert_eq(ask(fd, COMMAND_REREG_MR, &q.r.h, sizeof(q), &r.h, sizeof(r), NULL, NULL), 0);
 }
 
-/* Regions that are there keep their keys; those that were on their way find peer memory. */
+/* Complete regions keep their keys; those being registered become peer memory. */
 Test(control_memory, promoted_memory_becomes_peer_memory)
 {
 	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);
@@ -253,7 +253,7 @@ Test(control_memory, promoted_memory_becomes_peer_memory)
 	expect_counts(0, 0, 0, 0);
 }
 
-/* What one LEAVE_PROMOTED has to look at is bounded. */
+/* The work of one LEAVE_PROMOTED is bounded. */
 Test(control_memory, pieces_in_a_programs_promoted_file_are_limited)
 {
 	int fd = attach(), file = memfd_create("test", MFD_ALLOW_SEALING);

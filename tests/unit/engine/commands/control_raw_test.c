@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands of raw packets from a client that says what it pleases: handles of nobody, of another
- * kind, of another client, numbers out of range. Runs privileged: the client is root.
+ * The commands of raw packets from a client that sends what it pleases: unknown handles, handles of
+ * another kind or another client, numbers out of range. Runs privileged: the client is root.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -173,7 +173,7 @@ Test(control_raw, handles_of_others)
 	int fd = attach(), there = attach();
 	uint32_t made;
 
-	/* The other client has more of each kind: its last handles are nobody's here. */
+	/* The other client has more objects of each kind: its last handles are unknown here. */
 	make_all(fd, &x);
 	make_all(there, &other);
 	make_all(there, &other);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands of shared receive queues and XRC as a client says them that keeps to no library:
- * wrong and foreign handles, values out of range; and what is left afterwards.
+ * The commands of shared receive queues and XRC from a client that does not use the library: wrong
+ * and foreign handles, values out of range; and the objects left afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>

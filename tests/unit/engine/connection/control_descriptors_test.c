@@ -28,7 +28,7 @@
 #include "lcore/inside.h"
 #include "../verbs/rig/starved.h"
 
-#define STALL_MS 200 /* of the engine's own: what it could not run for is taken off */
+#define STALL_MS 200 /* of the engine's own: time for which it could not run is subtracted */
 /*
  * For how long others are looked at. What is passed lies in the engine's sockets when the attack begins, and
  * who handles it answers them, too: it holds up one of their first commands, whose end is waited for.
@@ -61,7 +61,7 @@ enum way {
 	AS_MEMORY, /* not at all: it lies where the engine looks at who says HELLO */
 };
 
-/* Whoever reads the proof of this program waits for the file from now on. */
+/* From now on a reader of this program's proof waits for the file. */
 static void say_hello_from(int fd, int file)
 {
 	uint64_t at = message_proof_at();
@@ -154,7 +154,7 @@ static pid_t attack(int (*make)(void), enum way way, int times)
 	daemons_share();
 	cr_assert_eq(pipe(ready), 0);
 	attempt = (struct attempt){ make, way, times, ready[1] };
-	/* What is passed is in flight only, once it is served. */
+	/* A passed descriptor is only in flight, once it is served. */
 	pthread_mutex_lock(&((struct engine *)engine)->control_lock);
 	pid = fork();
 	if (pid == 0) {
@@ -276,7 +276,7 @@ Test(control_descriptors, a_program_whose_memory_is_mute)
 	close(attach());
 }
 
-/* hostile H-119: a user who floods is told why he is not served */
+/* hostile H-119: a user who floods is told why the engine does not serve them */
 Test(control_descriptors, a_flood_is_refused)
 {
 	pid_t attacker = attack(mute_file, WITH_ANY_COMMAND, 12);

@@ -235,7 +235,10 @@ static void open_unprivileged(void)
 TestSuite(control_old_unprivileged, .init = open_unprivileged, .fini = control_rig_close,
 	  .timeout = 60);
 
-/* It may not look, and takes the client's descriptor: then the process lends nobody its privileges. */
+/*
+ * The engine may not look, and takes the client's descriptor: then the process lends its privileges
+ * to no client.
+ */
 Test(control_old_unprivileged, privileges_of_a_later_process_with_the_pid_are_not_the_clients)
 {
 	pid_t stranger;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The place of an engine's socket in the file system: what is there may be another engine's, or no socket. */
+/*
+ * The place of an engine's socket in the file system: it may hold another engine's socket, or a
+ * file that is not a socket.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +28,7 @@ Test(control_place, second_engine_is_refused_and_told_why)
 	expect_serving();
 }
 
-/* What a killed engine leaves. */
+/* The files that a killed engine leaves. */
 static void leave_socket(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

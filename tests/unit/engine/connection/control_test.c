@@ -48,7 +48,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* hostile H-115: statistics are read while what they count goes away. */
+/* hostile H-115: statistics are read while the counted objects go away. */
 Test(control, statistics_while_objects_go)
 {
 	struct reply_statistics s;
@@ -425,9 +425,8 @@ Test(control, every_length_of_every_command, .timeout = 300)
 }
 
 /*
- * Before HELLO there is no arena and no client: whatever needs them is refused, and nothing is
- * touched.
- * hostile H-148: commands before HELLO.
+ * Before HELLO there is no arena and no client: commands that need them are refused, and nothing is
+ * touched. hostile H-148: commands before HELLO.
  */
 Test(control, every_command_before_hello)
 {

@@ -48,7 +48,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 	return n;
 }
 
-/* ---- the engine, of a user that nobody else is ---- */
+/* ---- the engine, of a user without other processes ---- */
 
 static char folder[] = "/tmp/uroce-too-many-XXXXXX"; /* DPDK's, of this user */
 

@@ -65,7 +65,10 @@ static void take_queues(struct taken *t)
 	attacker_context = cq.context;
 }
 
-/* The answer comes when all is gone: another context can have as much, and the handle is nobody's. */
+/*
+ * The answer comes when everything is gone: another context can have as much, and the handle is
+ * unknown.
+ */
 static bool close_context(void)
 {
 	return ask_handle(attacker_fd, COMMAND_CLOSE_CONTEXT, attacker_context, NULL) == 0 &&
@@ -110,7 +113,7 @@ static int register_file(int fd, uint32_t pd, int file, uint64_t octets)
 	return ask(fd, COMMAND_REG_MR, &q->h, sizeof(message), &r.h, sizeof(r), &in, NULL);
 }
 
-/* Regions of files that nobody else has: their pages go with the engine's mapping. */
+/* Regions of files that no other process has: their pages go with the engine's mapping. */
 static void take_files(struct taken *t)
 {
 	uint32_t context, pd = 0;
@@ -157,7 +160,7 @@ struct progress {
 static bool stands_still(struct progress *p)
 {
 	const struct engine *inside = (const struct engine *)(const void *)engine;
-	/* without the lock, which is what is waited for */
+	/* without the lock, which the others wait for */
 	uint32_t left = __atomic_load_n(&inside->qp_count, __ATOMIC_RELAXED) +
 			__atomic_load_n(&inside->mr_count, __ATOMIC_RELAXED);
 
@@ -329,7 +332,7 @@ static struct slowest close_once(void)
 	s = close_beside(&c, &e, fd);
 	endpoint_close(&e);
 	close(fd);
-	expect_counts(1, 0, 0, 0); /* the library has not forgotten what was closed */
+	expect_counts(1, 0, 0, 0); /* the library has not forgotten the closed objects */
 	return s;
 }
 

@@ -35,7 +35,10 @@ static struct writer {
 	uint32_t stop; /* atomic */
 } w = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* As another program that shares the memory would: no ordinary store, so no sanitizer minds. */
+/*
+ * As another program that shares the memory would write it: not by an ordinary store, so sanitizers
+ * do not object.
+ */
 static void put(uint8_t *to, uint32_t value)
 {
 	__atomic_store_n((uint32_t *)(void *)to, value, __ATOMIC_RELAXED);
@@ -114,7 +117,7 @@ static uint32_t make_sender(int fd, const struct objects *o, bool *rts)
 	return r.handle;
 }
 
-/* Until the lcore had its chance with what is there now. */
+/* Until the lcore had a chance to see the present contents. */
 static void await_writes(uint32_t more)
 {
 	uint32_t until = __atomic_load_n(&w.rung, __ATOMIC_RELAXED) + more;

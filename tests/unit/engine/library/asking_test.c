@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an engine says of itself: its line for people, its counters, and that it is not needed. */
+/*
+ * An engine's answers about itself: its line for people, its counters, and that it is not needed.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +61,7 @@ Test(asking, a_line_for_people)
 	cr_expect_eq(uroce_destroy(e), 0);
 }
 
-/* In any room: what has none is cut, and nothing behind it is written. */
+/* With any room: text beyond it is cut, and nothing after it is written. */
 Test(asking, a_line_is_cut_to_its_room)
 {
 	struct uroce_engine *e = make(2, NULL, 0);
@@ -91,7 +93,7 @@ static uint64_t counter(const char *name)
 	return c[i].value;
 }
 
-/* Each number stands beside its name: of objects, of lcores, and of reasons. */
+/* Each number belongs to its name: of objects, of lcores, and of reasons. */
 Test(asking, numbers_have_the_right_names)
 {
 	struct engine *inside = (struct engine *)engine;

@@ -204,7 +204,7 @@ Test(embedded, another_engine_of_its_name_is_numbered)
 	setenv("UROCE_SOCKET", path, 1);
 	expect_names("uroce0", "uroce1");
 	expect_names("uroce0", "uroce1");
-	/* a name that a program holds stays, whoever comes then */
+	/* a name that a program holds stays, whichever engine comes then */
 	list = ibv_get_device_list(NULL);
 	context = ibv_open_device(list[1]);
 	cr_assert_not_null(context, "%m");

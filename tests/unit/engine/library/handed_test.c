@@ -211,7 +211,7 @@ Test(handed, wrong_queues)
 	cr_expect_eq(uroce_take_out(side[0].port, 1, &m, 1), 0);
 }
 
-/* Programs hear that the link is down, and up again. */
+/* Programs are told that the link is down, and up again. */
 Test(handed, the_link_goes_down_and_up)
 {
 	struct ibv_async_event event;

@@ -29,7 +29,7 @@ static void end(void)
 
 TestSuite(live, .init = begin, .fini = end, .timeout = 30);
 
-/* What a call would look into. */
+/* The memory that a call would look into. */
 static const struct engine *found(const struct uroce_engine *u)
 {
 	struct visit v = live_visit(u);
@@ -86,7 +86,7 @@ Test(live, one_call_changes_an_engine_at_a_time)
 	cr_expect_eq(live_enter(held(1), &e), EBUSY, "it was not left");
 }
 
-/* uroce_destroy() does not leave what it removes: the next engine in its place is not busy. */
+/* uroce_destroy() leaves nothing behind: the next engine in its place is not busy. */
 Test(live, what_is_removed_is_not_busy_any_more)
 {
 	struct engine *e;
@@ -100,7 +100,7 @@ Test(live, what_is_removed_is_not_busy_any_more)
 	cr_expect_eq(live_enter(held(1), &e), 0);
 }
 
-/* What is freed afterwards has nobody in it, and nobody comes in while it is looked. */
+/* No call is in an engine that is freed afterwards, and none enters while this is checked. */
 Test(live, an_engine_ends_when_its_visitors_are_gone)
 {
 	struct visit first, second, other;

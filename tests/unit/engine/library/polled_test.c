@@ -36,7 +36,9 @@ static struct {
 	uint32_t polls, late; /* atomic */
 } * poller;
 
-/* Posts datagrams and destroys what they were posted with. Returns how many were lost. */
+/*
+ * Posts datagrams and destroys the objects that they were posted with. Returns how many were lost.
+ */
 static int posts_and_destroys(struct endpoint *e, bool handle_first, void (*idle)(void))
 {
 	struct ibv_qp *from = ud_open(e, UD_QKEY), *to = ud_open(e, UD_QKEY);
@@ -77,7 +79,7 @@ static uint32_t late(void)
 	return __atomic_load_n(&poller->late, __ATOMIC_ACQUIRE);
 }
 
-/* In a child: once the engine is there. */
+/* In a child: once the engine exists. */
 static void begin_as_told(struct endpoint *e)
 {
 	char c;
@@ -260,8 +262,8 @@ static void expect_others_served(bool handle)
 }
 
 /*
- * What is destroyed waits for posted datagrams, which leave when somebody polls, up to LEAVE_TIME. Nobody
- * else waits for that.
+ * A destruction waits for posted datagrams, which leave when a thread polls, up to LEAVE_TIME. No
+ * other command waits for that.
  */
 Test(polled, others_go_on_while_posts_leave, .timeout = 60)
 {
@@ -309,7 +311,10 @@ static uint32_t polls_of_write(struct endpoint *e, struct starved *s, double *lo
 	return polls;
 }
 
-/* Nobody polls until a destruction waits: then the WRITE and what it waits for leave by the same polls. */
+/*
+ * No thread polls until a destruction waits: then the WRITE and the posts that it waits for leave
+ * by the same polls.
+ */
 static void expect_data_goes_on(bool handle)
 {
 	double longest = 0;

@@ -65,7 +65,7 @@ Test(running, a_thread_polls_from_start_to_stop)
 	}
 }
 
-/* Of the threads of this process, the one of this name; its status as the kernel says it. */
+/* The thread of this process with this name; its status according to the kernel. */
 static bool thread_status(const char *name, char *status, size_t size)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -118,7 +118,7 @@ static uint32_t closed(const struct client_page *p)
 	return __atomic_load_n(&p->closed, __ATOMIC_ACQUIRE);
 }
 
-/* Programs that are attached hear of the end, and may leave then. */
+/* Attached programs are told of the end, and may leave then. */
 Test(running, programs_are_told_that_no_thread_polls)
 {
 	struct client_page *page;
@@ -155,7 +155,7 @@ Test(running, stopping_what_does_not_run_tells_nobody)
 	close(arena);
 }
 
-/* An lcore that sleeps hears that it is not to. */
+/* A sleeping lcore is told that it should not sleep. */
 Test(running, adaptive_is_changed_while_it_runs)
 {
 	nanotime until = clock_now() + ENOUGH_MS * TIME_MS;
@@ -165,7 +165,7 @@ Test(running, adaptive_is_changed_while_it_runs)
 		usleep(1000);
 	cr_assert_gt(__atomic_load_n(&lcore->stats.sleeps, __ATOMIC_RELAXED), 0, "it never slept");
 	uroce_set_adaptive(engine, false);
-	/* one that sleeps comes by ten times a second */
+	/* a sleeping one wakes ten times a second */
 	cr_expect(comes_to(100000), "it does not poll all the time");
 	uroce_set_adaptive(NULL, true);
 	cr_expect_not(__atomic_load_n(&inside->adaptive, __ATOMIC_ACQUIRE));

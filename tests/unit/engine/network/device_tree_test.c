@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of a device: what stands in them, what changes, what goes. */
+/* The files of a device: their contents, changes, and removal. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +168,7 @@ Test(device_tree, only_what_changes_is_written)
 	cr_expect_str_eq(text_of(PORT "gid_attrs/ndevs/2"), "");
 }
 
-/* Names come from an engine's options; what is said of interfaces, from the kernel. */
+/* The device's name comes from an engine's options, the facts about interfaces from the kernel. */
 Test(device_tree, names_that_lead_elsewhere_are_refused)
 {
 	struct reply_device d = device();

@@ -230,7 +230,10 @@ Test(heard, steering_rules_want_one_group_or_any)
 	close(fd);
 }
 
-/* A sniffer gets what the port lets through: so that has to be everything, while it is there. */
+/*
+ * A sniffer gets the frames that the port lets through: so that has to be all of them, while the
+ * rule exists.
+ */
 Test(heard, a_sniffer_hears_other_hosts)
 {
 	struct request_create_flow q = { .kind = FLOW_SNIFFER };

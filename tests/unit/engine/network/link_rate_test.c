@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a port of a speed says of itself. */
+/* The rate and width that a port of a given speed reports. */
 #include <criterion/criterion.h>
 
 #include "base/bits.h"

@@ -306,7 +306,7 @@ static uint32_t ask_others(int fd, struct beside *pair)
 
 /* ---- what a change costs, counted ---- */
 
-/* What the control thread does when it follows changes. */
+/* The work of the control thread when it follows changes. */
 static struct {
 	bool now; /* it does */
 	uint32_t looks, messages, graces;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program of another user (nobody) that takes what it can, and keeps it. */
+/* A program of another user (nobody) that takes as much as it can, and keeps it. */
 #ifndef TESTS_ENGINE_ATTACKER_H
 #define TESTS_ENGINE_ATTACKER_H
 
@@ -10,7 +10,7 @@
 #include "control_rig.h"
 
 struct taken {
-	uint64_t n; /* of what it wanted */
+	uint64_t n; /* of those that it wanted */
 	int error; /* that ended it */
 	char why[104]; /* the sentence of the refusal */
 };
@@ -24,7 +24,7 @@ struct attacker {
 void attack_begin(struct attacker *a, void (*take)(struct taken *t));
 /* ... it does this before it ends. */
 void attack_begin_with(struct attacker *a, void (*take)(struct taken *t), bool (*last)(void));
-/* It has got what it could within that time: attack_result() does not wait then. */
+/* Whether the attacker was done within that time: then attack_result() does not wait. */
 bool attack_is_over(const struct attacker *a, int within_ms);
 /* What it got. */
 struct taken attack_result(struct attacker *a);

@@ -16,7 +16,7 @@ void beside_open(struct beside *b)
 	starved_open(&b->starved);
 }
 
-/* It takes nothing of the engine. */
+/* It takes none of the engine's resources. */
 static void ask_once(int fd)
 {
 	struct request_empty q = { 0 };

@@ -28,7 +28,7 @@ struct beside {
 void beside_open(struct beside *b);
 /* One WRITE and one command. */
 void beside_once(struct beside *b);
-/* Looks at what was measured. */
+/* Checks the measured times. */
 void beside_close(struct beside *b);
 
 #endif

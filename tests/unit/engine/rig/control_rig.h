@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine in the test's own process, with its lcore polled by a thread, and clients of its control
- * socket that say what they please.
+ * An engine in the test's own process, with its lcore polled by a thread, and clients of its
+ * control socket that send what they please.
  */
 #ifndef TESTS_ENGINE_CONTROL_RIG_H
 #define TESTS_ENGINE_CONTROL_RIG_H
@@ -23,7 +23,7 @@ extern char path[64]; /* of its socket */
 extern char memory[CONTROL_RIG_MEMORY]; /* what reg_mr registers */
 
 void control_rig_open(void);
-/* The engine at `path`, which nobody polls. */
+/* The engine at `path`, which no thread polls. */
 void control_rig_make(void);
 void control_rig_close(void);
 /* Another one at the same socket. */
@@ -77,12 +77,15 @@ void statistics(struct reply_statistics *s);
 void expect_counts(uint32_t clients, uint32_t qps, uint32_t cqs, uint32_t mrs);
 int count_descriptors(void);
 void expect_descriptors(int wanted);
-/* What the control thread had of a processor: however long it waited for one. */
+/* Processor time of the control thread: however long it waited for a processor. */
 double seconds_of_control(void);
 /* For how long the calling thread could have run, but had no processor. */
 double seconds_without_processor(void);
 void expect_serving(void);
-/* In a process of another user, who may connect: `check` returns 0 if all is well. Not as root: skips. */
+/*
+ * In a process of another user, who may connect: `check` returns 0 on success. If the test does not
+ * run as root, it is skipped.
+ */
 void as_nobody(int (*check)(void));
 
 /* ---- other processes ---- */

@@ -10,7 +10,7 @@
 
 #define DM_ACCESS (ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_ZERO_BASED)
 
-/* A context and, in *token, what it is exported with. */
+/* A context and, in *token, the token that exports it. */
 uint32_t open_with_token(int fd, int *token);
 int import_context(int fd, int token, uint32_t *made);
 /* COMMAND_IMPORT_PD, _MR or _DM of `handle` into the imported context or PD `into`. */

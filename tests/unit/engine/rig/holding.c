@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define FOLDER	 "/mnt" /* of a mount namespace of our own */
-#define DAEMON_S 40 /* what it holds up goes on then, whatever became of the test */
+#define DAEMON_S 40 /* held-up threads go on then, whatever the result of the test */
 #define FILLED	 (4ul << 30) /* freeing it takes longer than anybody may wait */
 #define SPARE	 (4ul << 30) /* octets that other programs have then */
 
@@ -37,7 +37,7 @@ int lingering_socket(void)
 	while (send(s, octets, sizeof(octets), MSG_DONTWAIT) > 0)
 		;
 	setsockopt(s, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	return s; /* the listener stays open with the process: nobody reads */
+	return s; /* the listener stays open with the process: no thread reads */
 }
 
 static void answer(int fd, const struct fuse_in_header *in, const void *body, size_t length)
@@ -52,7 +52,7 @@ static void answer(int fd, const struct fuse_in_header *in, const void *body, si
 		return;
 }
 
-/* Says what is asked for a file to be opened, and nothing more. */
+/* Answers the requests that opening a file needs, and no others. */
 static void be_mute_daemon(int fd)
 {
 	static char octets[1 << 20];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors that hold up whoever closes them: a socket that lingers, a file of a file system whose
- * daemon does not answer, and much memory. A test passes them to an engine.
+ * Descriptors that hold up the thread that closes them: a socket that lingers, a file of a file
+ * system whose daemon does not answer, and much memory. A test passes them to an engine.
  */
 #ifndef TESTS_ENGINE_HOLDING_H
 #define TESTS_ENGINE_HOLDING_H

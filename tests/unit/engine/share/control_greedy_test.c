@@ -22,7 +22,7 @@
 #define PROGRAMS 4
 #define MOST	 64u /* of each, of the engine */
 #define SHARE	 (MOST - MOST / 4) /* of one user */
-#define OF_FEW	 (MOST / 16) /* what is left to a user who has less */
+#define OF_FEW	 (MOST / 16) /* what is left for a user who has less */
 
 enum kind {
 	QPS,
@@ -120,7 +120,7 @@ static void take_all(uint32_t programs, struct taken *t)
 		}
 }
 
-/* A process of that user, which keeps what it has until it is killed. */
+/* A process of that user, which keeps its objects until it is killed. */
 static pid_t taker(uid_t uid, uint32_t programs, struct taken **taken)
 {
 	int done[2];

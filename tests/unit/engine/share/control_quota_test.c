@@ -46,7 +46,7 @@ static void expect_service(const char *while_what)
 
 static struct beside pair; /* it has one of each kind of object */
 
-/* Runs the attack beside the pair; it goes on having what it took. */
+/* Runs the attack beside the pair; the attacker keeps what it took. */
 static struct taken attack(struct attacker *a, void (*take)(struct taken *t))
 {
 	beside_open(&pair);

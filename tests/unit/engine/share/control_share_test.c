@@ -107,7 +107,7 @@ static void expect_shares(int (*take)(void), uint32_t most, int refused)
 	cr_expect_lt(take(), 0);
 	for (uint32_t i = 0; i < n; i++)
 		close(fd[i]);
-	/* the engine hears of their ends one by one */
+	/* the engine is told of their ends one by one */
 	for (int ms = 0; (again = take()) < 0 && ms < ENOUGH_MS; ms++)
 		usleep(1000);
 	cr_expect_geq(again, 0, "there is room again");
@@ -116,8 +116,8 @@ static void expect_shares(int (*take)(void), uint32_t most, int refused)
 }
 
 /*
- * They are closed as they come: before HELLO no client is told why.
- * hostile H-122: as many as can be had, and more.
+ * They are closed as they come: before HELLO no client is told why. hostile H-122: as many as can
+ * be had, and more.
  */
 Test(control_share, connections_of_one_user)
 {

@@ -113,7 +113,7 @@ Test(user, inherits)
 	end();
 }
 
-/* The embedding program keeps nobody but itself from its own descriptors. */
+/* The embedding program can only use up its own descriptors. */
 Test(user, the_embedding_program_has_its_own_process)
 {
 	struct account own;
