@@ -9,7 +9,7 @@
 
 TestSuite(check, .fini = drop_table, .timeout = 400);
 
-/* hostile H-34: a key of another domain, of nobody, of another variant. */
+/* hostile H-34: a key of another domain, an unused key, a key of another variant. */
 Test(check, the_first_reason_counts)
 {
 	struct region *r;

@@ -87,7 +87,7 @@ Test(key, a_slot_is_reused_last)
 	cr_assert_eq(key_allocate(&table, 2), 0);
 }
 
-/* hostile H-33: what is remembered of a key is its slot alone. */
+/* hostile H-33: an lcore remembers only the slot of a key. */
 Test(key, a_reader_that_remembers_finds_what_the_table_has)
 {
 	enum {

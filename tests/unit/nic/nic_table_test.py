@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of tests/nic: what a run writes into a page, and what it leaves there."""
+"""The table of tests/nic: cells that a run writes into a page, and cells that it leaves there."""
 
 import pathlib
 import sys

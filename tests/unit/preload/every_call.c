@@ -30,7 +30,7 @@ ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
 ssize_t __readlinkat_chk(int fd, const char *path, char *buf, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *resolved, size_t room);
 
-/* Where things lie: a folder with a file "file" of five octets and a link "link" to it. */
+/* The files: a folder with a file "file" of five octets and a link "link" to it. */
 static const char *folder, *file, *link_path;
 
 static bool is_file(int fd)
@@ -204,7 +204,7 @@ static bool resolves(char *path)
 	return right;
 }
 
-/* No attributes are there: which file was asked is told by the error. */
+/* There are no attributes: the error tells which file was asked. */
 static bool no_attribute(ssize_t n)
 {
 	return n >= 0 || errno == ENODATA || errno == ENOTSUP;

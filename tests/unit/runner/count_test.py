@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""What scripts/count_tests.py says of logs of each kind. usage: count_test.py FAULTY"""
+"""The results of scripts/count_tests.py for logs of each kind. usage: count_test.py FAULTY"""
 
 import json
 import os
@@ -140,7 +140,7 @@ class Skips(unittest.TestCase):
 
 
 class RealCriterion(unittest.TestCase):
-    """What it says of a program whose outcomes are known."""
+    """Its result for a program whose outcomes are known."""
 
     def count(self, ci, *options):
         done = subprocess.run([FAULTY, *options], capture_output=True, text=True, timeout=30,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of each outcome, for faulty_test.py to look at what is said of them. */
+/* Tests of each outcome, so that faulty_test.py can check how they are reported. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <unistd.h>

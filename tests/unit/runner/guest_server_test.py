@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What executes programs in the guests of interop and nics, here without a guest."""
+"""The server that executes programs in the guests of interop and nics, here without a guest."""
 import pathlib
 import resource
 import sys

@@ -1,7 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
-"""A test whose .fini fails is told as failed, and what is skipped is named. usage:
-verdict_test.py FAULTY"""
+"""A test whose .fini fails is reported as failed, and skipped tests are named. usage: verdict_test.py FAULTY"""
 
 import subprocess
 import sys

@@ -369,7 +369,10 @@ static enum reason decode_said(const uint8_t *frame, size_t length, enum header_
 	return packet_decode_said(&p, at, length, &untagged, said);
 }
 
-/* A port with an offload has looked at it; what it says of a header goes, and of nothing else. */
+/*
+ * A port with an offload has checked the frame; its word about one header replaces that check, and
+ * no other.
+ */
 Test(decode, the_port_may_say_whether_the_header_checksum_is_right)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: what they are made of, how many there are, and requests whose handle is gone or forged. */
+/* Address handles: their attributes, their number, and requests whose handle is gone or forged. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ Test(address_handle, a_handle_is_destroyed_after_its_requests)
 }
 
 /*
- * What only a hostile program does: handles that it never had, in requests that look right.
+ * Only a hostile program does this: it uses handles that it never had, in requests that look right.
  * hostile H-117: handles of other programs.
  */
 Test(address_handle, forged_handles_are_refused)

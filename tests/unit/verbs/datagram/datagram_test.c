@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams, and UC queue pairs: what is refused and what works. */
+/* Datagrams, and UC queue pairs: requests that are refused and requests that work. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>

@@ -21,7 +21,7 @@ struct change {
 	uint64_t by;
 };
 
-/* What may change: a name that a test does not give stays as it was. */
+/* Counters that may change: one that a test does not name must stay as it was. */
 static const char *const names[MOST] = {
 	"rx_write_requests", "rx_read_requests",     "rx_atomic_requests",
 	"rdma_sends",	     "rdma_recvs",	     "resp_remote_access_errors",
@@ -76,7 +76,7 @@ static const char *other_than(const struct change *changes, uint64_t *by)
 	return NULL;
 }
 
-/* Of the last completion the program may know before the counter does. */
+/* The program may see the last completion before the counter counts it. */
 static void expect(const struct change *changes)
 {
 	time_t until = time(NULL) + WAIT_SECONDS;
@@ -125,7 +125,7 @@ static void done(int n)
 		cr_assert_eq(wc[i].status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc[i].status));
 }
 
-/* Of one packet, which the responder takes in its short way, and of many. */
+/* Messages of one packet, which the responder handles on its short path, and of many. */
 Test(counters, requests_of_peers)
 {
 	static const struct {

@@ -28,7 +28,7 @@ struct allocator {
 	struct ibv_pd *pd; /* the domain that the allocator must be called with */
 	uint32_t held; /* pieces that were not freed */
 	uint32_t calls;
-	void *answer; /* what it returns; NULL: memory of its own */
+	void *answer; /* its result; NULL: it allocates memory itself */
 	bool fails;
 };
 

@@ -164,7 +164,7 @@ Test(events, a_drained_send_queue_sends_an_event_if_asked)
 	cr_assert_eq(to_state(e.qp[0], IBV_QPS_RTS), 0);
 }
 
-/* ---- many at once, while nobody reads ---- */
+/* ---- many at once, while no thread reads ---- */
 
 #define MANY 1500 /* more than a socket holds */
 
@@ -276,8 +276,8 @@ Test(events, a_queue_pair_waits_for_the_acknowledgement_of_its_event)
 }
 
 /*
- * An event that nobody fetched is dropped with its object.
- * hostile H-125: events that are never acknowledged.
+ * An event that the program has not fetched is dropped with its object. hostile H-125: events that
+ * are never acknowledged.
  */
 Test(events, unfetched_events_do_not_block_destruction)
 {

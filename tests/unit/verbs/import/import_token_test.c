@@ -119,7 +119,7 @@ Test(import_token, handles_are_not_enough)
 	cr_expect_eq(ibv_close_device(c), 0);
 }
 
-/* In a fork's child: what it allocates with the inherited context is its own. */
+/* In a fork's child: objects that it allocates with the inherited context are its own. */
 Test(import_token, a_forks_child_allocates_device_memory)
 {
 	struct ibv_context *c = open_only_device();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the threads of every_verb.c share, and the table of what they call. */
+/* Shared by the threads of every_verb.c, with the table of the calls that they make. */
 #ifndef TESTS_VERBS_EVERY_VERB_H
 #define TESTS_VERBS_EVERY_VERB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory whose access blocks: pages of a userfaultfd that nobody fills. */
+/* Registered memory whose access blocks: pages of a userfaultfd that are never filled. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -251,15 +251,15 @@ static void cut_off(const char *what, int (*call)(void *qp))
 }
 
 /*
- * After a reset or a destroying verb it gets the memory back when the call returns.
- * hostile H-139: nothing uses what is destroyed.
+ * After a reset or a destroying verb it gets the memory back when the call returns. hostile H-139:
+ * destroyed objects are not used.
  */
 Test(blocked, memory_of_a_reset_queue_pair_is_in_no_copy)
 {
 	cut_off("a queue pair's way to RESET", reset);
 }
 
-/* hostile H-126: timers of what is destroyed; H-139: what is destroyed is in use by nobody. */
+/* hostile H-126: timers of destroyed objects; H-139: destroyed objects are not used. */
 Test(blocked, memory_of_a_destroyed_object_is_in_no_copy)
 {
 	cut_off("the end of a queue pair", destroy);

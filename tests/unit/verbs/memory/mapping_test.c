@@ -80,7 +80,7 @@ Test(mapping, finds_its_way_through_thousands_of_mappings)
 
 static uint32_t stop;
 
-/* As demotion does it: a copy comes in the place of some pages. */
+/* As demotion does it: a copy replaces some pages. */
 static void *replace_pages(void *range)
 {
 	char *p = range;

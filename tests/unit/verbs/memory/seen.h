@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program sees of registered memory. Each row of docs/memory.md is executed with promoted
+ * Registered memory as a program sees it. Each row of docs/memory.md is executed with promoted
  * pages and without, and the results are compared.
  */
 #ifndef TESTS_VERBS_SEEN_H
@@ -45,17 +45,17 @@ struct seen_row {
 	const char *on; /* the result with promotion; NULL: the same */
 };
 
-/* What the program does to its memory. */
+/* The program's change to its memory. */
 extern const struct seen_row seen_rows[];
 extern const uint32_t seen_row_count;
-/* What a child sees. */
+/* The memory as a child sees it. */
 extern const struct seen_row seen_fork_rows[];
 extern const uint32_t seen_fork_row_count;
 
 void seen_note(struct seen *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /*
- * What is at `at`: "page N" of the region as it was at first, "zero", "peer" (written by RDMA),
- * "program" (written with seen_fill), "neighbour", "fault".
+ * The contents at `at`: "page N" of the region as it was at first, "zero", "peer" (written by
+ * RDMA), "program" (written with seen_fill), "neighbour", "fault".
  */
 void seen_look(struct seen *s, const char *what, const void *at);
 void seen_fill(void *at, size_t octets);
@@ -72,7 +72,7 @@ uint8_t *seen_page(uint8_t *p, size_t i);
 const char *seen_result(int value);
 /* Makes the region so long, where there is room; its new address. */
 uint8_t *seen_grow_elsewhere(struct seen *s, size_t to);
-/* Other memory in the place of the region. */
+/* Other memory instead of the region. */
 void seen_map_other(struct seen *s);
 
 #endif

@@ -247,7 +247,7 @@ static void advise_wipeonfork(struct seen *s)
 	seen_note(s, "%s", seen_result(madvise(s->p, SEEN_HALF, MADV_WIPEONFORK)));
 }
 
-/* What the kernel records of an advice for the page. */
+/* The kernel's record of an advice for the page. */
 static void look_for_flag(struct seen *s, const char *flag, const void *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "re");

@@ -34,7 +34,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
-/* Where things are in the memory. The rest is not touched before the end. */
+/* Offsets in the memory. The rest is not touched before the end. */
 #define FIRST_AT  ((size_t)0)
 #define ATOMIC_AT (OCTETS / 4)
 #define WRITE_AT  (OCTETS / 2)
@@ -226,7 +226,7 @@ static void begin(void)
 		_exit(NOT_PROMOTED);
 }
 
-/* As at one time, and as before when the parent has gone on. */
+/* As at one time, and unchanged when the parent has gone on. */
 static int look(int go)
 {
 	uint64_t seen[4] = { word(FIRST_AT), word(SECOND_AT), word(FIRST_AT + 64),
@@ -306,7 +306,7 @@ static void *fork_once(void *unused)
 	return unused;
 }
 
-/* Whether the engine hears of a registration before the fork or behind it, it finds the memory. */
+/* Whether the engine is told of a registration before the fork or after it, it finds the memory. */
 static void registrations(void)
 {
 	pthread_t thread;

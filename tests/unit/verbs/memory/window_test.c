@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows of both types: what they permit, what ends them, and what is refused. Runs with an
- * engine at $UROCE_SOCKET, of one lcore or of several.
+ * Memory windows of both types: the access that they permit, the events that end them, and
+ * refusals. Runs with an engine at $UROCE_SOCKET, of one lcore or of several.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -83,7 +83,7 @@ Test(window, type_1_moves_and_ends_by_binding_again)
 	reconnect();
 }
 
-/* What the manual pages refuse at once. */
+/* Requests that are refused at once, according to the manual pages. */
 Test(window, wrong_requests_are_refused_at_once)
 {
 	struct ibv_mr *null = ibv_alloc_null_mr(e.pd);

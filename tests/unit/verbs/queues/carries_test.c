@@ -74,7 +74,7 @@ static const struct {
 	{ "RAW_PACKET", IBV_QPT_RAW_PACKET },
 };
 
-/* A queue pair, its peer (itself or an XRC target), and what its requests name. */
+/* A queue pair, its peer (itself or an XRC target), and the objects that its requests name. */
 static struct lane {
 	const char *name;
 	enum ibv_qp_type type;

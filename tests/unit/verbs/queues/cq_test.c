@@ -455,7 +455,9 @@ Test(cq, an_overrun_may_be_ignored)
 	int more = 0;
 
 	open_pair_on(&p, (struct ibv_cq *)cq);
-	/* Five full send queues, and nobody polls: lost completions do not keep the queue full. */
+	/*
+	 * Five full send queues, and no thread polls: lost completions do not keep the queue full.
+	 */
 	for (uint32_t i = 0; i < 5 * DEPTH; i++)
 		post_when_there_is_room(p.qp[0]);
 	poll_completions(p.cq, wc, SMALL_CQ, "what had room");

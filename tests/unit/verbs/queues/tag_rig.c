@@ -45,7 +45,7 @@ void tag_setup(void)
 	struct ibv_srq_init_attr_ex of_srq;
 
 	endpoint_open(&e);
-	/* As much as both sides may have posted when the program does not poll. */
+	/* As many as both sides may have posted if the program does not poll. */
 	cr_assert_eq(ibv_resize_cq(e.cq, 4 * SENDS), 0);
 	tag_cq = ibv_create_cq_ex(e.context, &init);
 	cr_assert_not_null(tag_cq, "ibv_create_cq_ex: %m");

@@ -135,7 +135,7 @@ static void *make_and_destroy(void *argument)
 
 /*
  * hostile H-116: objects that are being destroyed; H-123: endless commands; H-126: timers of
- * what is destroyed.
+ * destroyed objects.
  */
 Test(threads, objects_come_and_go_during_traffic)
 {

@@ -484,7 +484,7 @@ Test(refused_raw, tables_and_queue_pairs_on_them)
 
 #define NOBODY 65534
 
-/* What an ordinary user gets; with CAP_NET_RAW everything is permitted. */
+/* Refusals for an ordinary user; with CAP_NET_RAW everything is permitted. */
 struct expectation {
 	int error; /* 0: raw queue pairs are made */
 };

@@ -33,7 +33,7 @@ struct crowd {
 
 /* [THREADS [CALLS]] where they are given. */
 void crowd_arguments(struct crowd *c, int argc, char **argv);
-/* Comes back when every thread has; prints what they did. */
+/* Returns when every thread has returned; prints what they did. */
 void crowd_run(const struct crowd *c);
 
 /* A number below `below`. */

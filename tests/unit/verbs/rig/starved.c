@@ -22,7 +22,7 @@ double starved_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Of one thread, so far. */
+/* The processor time of one thread, so far. */
 static double waited(int fd)
 {
 	unsigned long long ran, waits = 0;
@@ -33,7 +33,10 @@ static double waited(int fd)
 	return sscanf(text, "%llu %llu", &ran, &waits) == 2 ? (double)waits * 1e-9 : 0;
 }
 
-/* What the hypervisor gave to others: the eighth number of "cpu", of all processors together. */
+/*
+ * The time that the hypervisor gave to others: the eighth number of "cpu", of all processors
+ * together.
+ */
 static double stolen(int fd)
 {
 	unsigned long long ticks = 0;

@@ -41,8 +41,8 @@ double starved_request(struct starved *s, struct ibv_qp *qp, struct ibv_cq *cq,
 		       struct ibv_send_wr *wr, struct ibv_wc *wc);
 
 /*
- * The same for one WRITE of eight octets from the endpoint to itself, which must succeed; what was written is
- * looked at.
+ * The same for one WRITE of eight octets from the endpoint to itself, which must succeed; the
+ * written octets are checked.
  */
 double starved_write(struct starved *s, struct endpoint *e, uint64_t value);
 
@@ -61,7 +61,7 @@ double starved_commands(struct starved *s, struct ibv_context *context);
 /* ... in which the caller, who waited for nobody, could have run. */
 double starved_alone(const struct starved *s);
 
-/* What the hypervisor has given to others so far, of all processors together. */
+/* The time that the hypervisor has given to others so far, of all processors together. */
 double starved_stolen(const struct starved *s);
 
 /* CLOCK_MONOTONIC, in seconds. */

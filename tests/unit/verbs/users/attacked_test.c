@@ -293,7 +293,10 @@ Test(attacked, by_a_program_that_reads_endlessly, .timeout = 60)
 	expect_nobody_else_suffers();
 }
 
-/* Completions that nobody takes. A queue that has overrun is made again, with the queue pairs on it. */
+/*
+ * Completions that the program does not take. A queue that has overrun is made again, with the
+ * queue pairs on it.
+ */
 static void complete_on(void)
 {
 	for (;;) {

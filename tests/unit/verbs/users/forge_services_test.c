@@ -44,7 +44,7 @@ static void forge(const struct order *towards, uint32_t row, enum ibv_wc_status 
 	victim_untouched(&victim, forged[row].name);
 }
 
-/* The pair's own SEND arrives: nothing was taken of what it has. */
+/* The pair's own SEND arrives: none of its receive requests was used. */
 static void expect_message(struct ibv_qp *from, uint32_t srqn)
 {
 	struct ibv_sge sge = { (uintptr_t)victim.buffer, 64, victim.mr->lkey };

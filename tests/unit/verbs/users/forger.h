@@ -39,7 +39,7 @@ struct report forger_obeys(const struct order *o);
 /* The same in two steps. */
 void forger_begins_to(const struct order *o);
 struct report forger_reports(void);
-/* ... for which nobody would wait any more. */
+/* ... for which the peer would no longer wait. */
 bool forger_has_reported(void);
 
 /* A queue pair of that type, and its way to RTS towards that number: 0, or r->refused says why not. */
@@ -58,7 +58,7 @@ uint64_t forger_refused(void);
 
 /* ---- the attacker and a victim on the same engine ---- */
 
-/* forger_begin, then the victim's endpoint, whose buffer nobody is to touch. */
+/* forger_begin, then the victim's endpoint, whose buffer no peer may touch. */
 void victim_begin(struct endpoint *victim);
 void victim_end(struct endpoint *victim);
 /* It has completed nothing, and its buffer is as it was. */

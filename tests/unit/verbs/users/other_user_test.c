@@ -259,8 +259,8 @@ Test(other_user, keys_change_during_traffic)
 #define ROUNDS_UD 30
 
 /*
- * Posted datagrams are sent even if the mover has not read them yet.
- * hostile H-139: nothing uses what is destroyed.
+ * Posted datagrams are sent even if the mover has not read them yet. hostile H-139: destroyed
+ * objects are not used.
  */
 Test(other_user, datagrams_leave_before_their_address_handle_is_destroyed)
 {

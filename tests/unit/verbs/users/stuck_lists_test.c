@@ -36,7 +36,7 @@
 
 static struct endpoint e; /* the observer's */
 
-/* What the observer needs to know, and what it found; both processes see it. */
+/* Data that the observer needs, and its findings; both processes see them. */
 static struct view {
 	uid_t uid;
 	pid_t pid;
@@ -139,14 +139,14 @@ static uint32_t list(struct starved *s, enum command what,
 	return n;
 }
 
-/* ---- what is right ---- */
+/* ---- checks ---- */
 
 static bool sees_all(void)
 {
 	return view->uid == 0;
 }
 
-/* It lives, and what it has may be seen. */
+/* The program lives, and its objects may be listed. */
 static bool is_there(uint32_t pid)
 {
 	bool found = pid == (uint32_t)view->pid;
@@ -382,7 +382,7 @@ static void end_looking(void)
 
 /* ---- uroce stat ---- */
 
-/* What it prints; its exit status, or -1: it did not end. */
+/* Its output; its exit status, or -1: it did not end. */
 static int stat_prints(const char *view_name, const char *format, char *text, size_t size)
 {
 	double end = starved_now() + WAIT_SECONDS;
