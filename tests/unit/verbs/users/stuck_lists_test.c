@@ -139,7 +139,7 @@ static uint32_t list(struct starved *s, enum command what,
 	return n;
 }
 
-/* ---- checks ---- */
+/* ---- what each user should see ---- */
 
 static bool sees_all(void)
 {
