@@ -209,7 +209,8 @@ static bool read_option(int o, const char *word)
 		       refuse("--engine-port", optarg, "the number of a port of EAL");
 	case 'r':
 		return route_add(optarg) ||
-		       refuse("--route", optarg, "NET/LEN,PORT,MAC, and the table has room for it");
+		       refuse("--route", optarg,
+			      "NET/LEN,PORT,MAC, and the table must have room for it");
 	case 'c':
 		f.collector = optarg;
 		return true;
