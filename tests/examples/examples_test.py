@@ -52,7 +52,8 @@ class Wrong(rig.Case):
                 ("forward", [], "--collector is missing: must be a host"),
                 ("forward", ["--address", "10.0.0.1/33"], "--address 10.0.0.1/33: must be A.B.C.D/LEN, LEN in 1 .. 32"),
                 ("forward", ["--engine-port", "0x"], "--engine-port 0x: must be the number of a port of EAL"),
-                ("forward", ["--route", "x"], "--route x: must be NET/LEN,PORT,MAC, and the table must have room for it")):
+                ("forward", ["--route", "x"], "--route x: must be NET/LEN,PORT,MAC, and the table must have room "
+                 "for it")):
             self.expect(name, ["--lcores=0@(0-1)", *rig.eal(name), "--", *words], says)
 
 
