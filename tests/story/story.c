@@ -15,9 +15,21 @@ struct gid story_gid(const struct side *s)
 	return (struct gid){ { [10] = 0xff, [11] = 0xff, 10, 0, 0, s == a ? 1 : 2 } };
 }
 
+/* octets, after which pattern() repeats */
+#define PERIOD 0x10000u
+
 static uint8_t pattern(const struct side *s, uint32_t offset)
 {
 	return (uint8_t)(offset * 7 + (offset >> 8) * 31 + (s == a ? 1 : 128));
+}
+
+/* The pattern repeats: most of it is copied, as a test of storms makes thousands of sides. */
+static void fill(struct side *s)
+{
+	for (uint32_t i = 0; i < PERIOD; i++)
+		s->node.memory[i] = pattern(s, i);
+	for (uint32_t i = PERIOD; i < MEMORY; i += PERIOD)
+		memcpy(s->node.memory + i, s->node.memory, PERIOD);
 }
 
 static uint32_t value_of(int v, uint32_t otherwise)
@@ -159,8 +171,7 @@ static void side_begin(struct side *s)
 	s->node.delay_copies = story_chosen.delay_copies;
 	s->node.keeps = story_chosen.recovery;
 	s->node.hold_operations = true;
-	for (uint32_t i = 0; i < MEMORY; i++)
-		s->node.memory[i] = pattern(s, i);
+	fill(s);
 	s->key = node_register(&s->node, 0, MEMORY, BASE, PD, ACCESS_ALL, 1);
 	s->q = node_qp_add(&s->node, &caps, story_chosen.delay_copies);
 	if (!story_chosen.xrc)
