@@ -22,6 +22,7 @@
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
+#include "transport/requester/overtaken.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
 #include "transport/requester/sample.h"
@@ -40,19 +41,6 @@ void recovery_reset(struct qp *qp)
 	b->clean = true;
 	b->late_at = TIME_NEVER;
 	b->probe_at = TIME_NEVER;
-}
-
-/* How far a PSN is ahead of the oldest on its way; what is outside the window is behind it. */
-static uint32_t ahead(const struct requester *r, uint32_t psn)
-{
-	uint32_t n = (psn - r->una_psn) & PSN_MASK;
-
-	return n <= board_window(&r->board) ? n : 0;
-}
-
-static uint32_t on_its_way(const struct requester *r)
-{
-	return ahead(r, r->top_psn);
 }
 
 /* Something is to be noted. */
@@ -183,88 +171,6 @@ void recovery_all_lost(struct qp *qp)
 	recovery_lost(qp, r->una_psn, on_its_way(r));
 }
 
-/* Those that were sent again, in one of the two sets, and are lost. */
-static bool repetitions_in(struct requester *r, enum board_set which, uint32_t from, uint32_t count,
-			   bool asked)
-{
-	struct board *b = &r->board;
-	struct psn_set set = board_set(b, which), held = board_set(b, BOARD_HELD);
-
-	if (!psn_set_would_move(set, from, count, held))
-		return false;
-	if (!asked) {
-		psn_set_move(board_set(b, BOARD_LOST), set, from, count, held);
-		b->twice = r->top_psn;
-	}
-	return true;
-}
-
-/*
- * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
- * `lost`. True: there was some. `asked`: that is all that is wanted, and nothing moves.
- */
-static bool overtaken_in(struct requester *r, uint32_t from, uint32_t count, uint32_t by,
-			 bool asked)
-{
-	const struct board *b = &r->board;
-	const struct psn_set except[] = { board_set(b, BOARD_HELD), board_set(b, BOARD_OLD),
-					  board_set(b, BOARD_YOUNG) };
-	struct psn_set lost = board_set(b, BOARD_LOST);
-	uint32_t begin = ahead(r, from), end = ahead(r, by), n = end - MIN_OF(begin, end);
-	bool any = false;
-
-	n = MIN_OF(n, count);
-	if (n > 0)
-		any |= asked ? psn_set_would_fill(lost, from, n, except, 3)
-			     : psn_set_fill(lost, from, n, except, 3);
-	if (end > 0 && ahead(r, b->old_mark) <= end)
-		any |= repetitions_in(r, BOARD_OLD, from, count, asked);
-	if (end > 0 && ahead(r, b->young_mark) <= end)
-		any |= repetitions_in(r, BOARD_YOUNG, from, count, asked);
-	return any;
-}
-
-/* A response may only be late because its request waits behind a gap at the peer. */
-static uint32_t limit_of(const struct requester *r, const struct board *b, const struct message *m,
-			 uint32_t all, uint32_t data)
-{
-	bool is_gap = psn_within(b->gap, m->first_psn, m->packets);
-
-	if (kind_is_fetching(m->kind) && !is_gap)
-		return all;
-	return ahead(r, data) > ahead(r, all) ? data : all;
-}
-
-/* How many PSNs of message i lie before `until`, from the oldest that is on its way on: *from. */
-static uint32_t part_of(const struct requester *r, uint32_t i, uint32_t until, uint32_t *from)
-{
-	const struct message *m = message_at(r, i);
-	uint32_t begin, rest;
-
-	*from = i == r->una ? r->una_psn : m->first_psn;
-	begin = ahead(r, *from);
-	rest = (message_end(m) - *from) & PSN_MASK;
-	return until > begin ? MIN_OF(rest, until - begin) : 0;
-}
-
-/* It is asked for each packet that comes behind a gap, so messages are looked at only if they differ. */
-static bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
-{
-	const struct board *b = &r->board;
-	bool any = false, further = ahead(r, data) > ahead(r, all);
-	uint32_t from, n;
-
-	if (r->rd_atomic == 0 || !further)
-		return overtaken_in(r, r->una_psn, on_its_way(r), further ? data : all, asked);
-	for (uint32_t i = r->una; i != r->begun; i++) {
-		n = part_of(r, i, on_its_way(r), &from);
-		if (n > 0)
-			any |= overtaken_in(r, from, n, limit_of(r, b, message_at(r, i), all, data),
-					    asked);
-	}
-	return any;
-}
-
 /* A peer that drops what is behind a gap pays a window for each loss, so towards it all losses count. */
 static void found_lost(struct qp *qp, nanotime now)
 {
@@ -289,18 +195,6 @@ static nanotime reorder_time(const struct qp *qp)
 	return MAX_OF(srtt / 4, least);
 }
 
-static uint32_t less(const struct requester *r, uint32_t psn, uint32_t by)
-{
-	uint32_t n = ahead(r, psn);
-
-	return psn_add(r->una_psn, n > by ? n - by : 0);
-}
-
-static uint32_t further(const struct requester *r, uint32_t x, uint32_t y)
-{
-	return ahead(r, x) > ahead(r, y) ? x : y;
-}
-
 /*
  * How many places. Who does not tell what came behind a gap does not show that the order changed, so of
  * him it is assumed.
@@ -322,15 +216,12 @@ static void repetition_arrived(struct qp *qp, uint32_t from, uint32_t psn, nanot
 {
 	struct requester *r = &qp->req;
 	uint32_t begin = ahead(r, from), end = ahead(r, psn), n = end - MIN_OF(begin, end);
-	bool any;
 
 	if (!psn_set_has(board_set(&r->board, BOARD_YOUNG), psn) || n == 0 ||
 	    r->rnr_until != TIME_NEVER || qp->path == NULL ||
 	    places_of(qp, now) > LIMIT_REORDER_FIRST)
 		return;
-	any = repetitions_in(r, BOARD_OLD, from, n, false);
-	any |= repetitions_in(r, BOARD_YOUNG, from, n, false);
-	if (any)
+	if (overtaken_again(r, from, n))
 		found_lost(qp, now);
 }
 
@@ -364,48 +255,6 @@ static void raise(const struct requester *r, uint32_t *psn, uint32_t to)
 		*psn = to;
 }
 
-static bool was_repeated(const struct board *b, uint32_t psn)
-{
-	return psn_set_has(board_set(b, BOARD_OLD), psn) ||
-	       psn_set_has(board_set(b, BOARD_YOUNG), psn);
-}
-
-/* The PSN that a packet was sent before: its own if it was sent once. */
-static bool sent_once(const struct board *b, uint32_t psn)
-{
-	return !was_repeated(b, psn) && !psn_set_has(board_set(b, BOARD_LOST), psn);
-}
-
-/*
- * Whether a packet that was sent again may have come before what was sent before it. An older repetition of it
- * may. And a peer answers the oldest READ first, whatever was asked before.
- */
-static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
-{
-	const struct board *b = &r->board;
-
-	return psn != b->again || ahead(r, b->twice) > 0 || r->rd_atomic > 0 ||
-	       ahead(r, further(r, top, b->told)) + LIMIT_REORDER_FIRST >= ahead(r, b->young_mark);
-}
-
-/*
- * A packet has arrived. If something that was sent later came before it, they changed their places. Also if it was
- * sent again: a repetition does not come before what was sent before it, so it was the first one that came.
- */
-static void arrived(struct qp *qp, uint32_t psn, nanotime now)
-{
-	const struct requester *r = &qp->req;
-	const struct board *b = &r->board;
-	uint32_t top = further(r, b->passed, b->passed_data), places = (top - psn) & PSN_MASK;
-	bool lost = psn_set_has(board_set(b, BOARD_LOST), psn) && ahead(r, b->twice) > 0;
-
-	if (qp->path == NULL || places == 0 || places > board_window(b) || lost ||
-	    psn_set_has(board_set(b, BOARD_HELD), psn) ||
-	    (was_repeated(b, psn) && may_be_early(r, psn, top)))
-		return;
-	path_reordered(qp->path, places, now);
-}
-
 void recovery_heard(struct qp *qp)
 {
 	flight_heard(qp);
@@ -424,7 +273,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 	b->probes = 0;
 	if (b->clean)
 		return;
-	arrived(qp, from, now);
+	overtaken_arrived(qp, from, now);
 	/* Exactly the probe, and what was sent before it is still missing. */
 	is_probe = r->una_psn == psn_add(b->probe_psn, 1) && from == b->probe_psn;
 	if (is_probe)
@@ -440,13 +289,13 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 {
 	struct requester *r = &qp->req;
 	struct board *b = &r->board;
-	bool once = b->clean || sent_once(b, psn_add(by, PSN_MASK));
+	bool once = b->clean || overtaken_sent_once(b, psn_add(by, PSN_MASK));
 	uint32_t at, n;
 
 	open_board(r);
 	raise(r, &b->acked, end);
 	for (uint32_t i = r->una; i != r->begun && r->rd_atomic < r->begun - r->una; i++) {
-		n = part_of(r, i, ahead(r, end), &at);
+		n = overtaken_part(r, i, ahead(r, end), &at);
 		if (kind_is_fetching(message_at(r, i)->kind) || n == 0)
 			continue;
 		forget(b, at, n);
@@ -466,7 +315,7 @@ void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 	bool was_lost;
 
 	open_board(r);
-	arrived(qp, psn, now);
+	overtaken_arrived(qp, psn, now);
 	was_lost = psn_set_has(board_set(b, BOARD_LOST), psn);
 	repetition_arrived(qp, r->una_psn, psn, now);
 	forget(b, psn, 1);
@@ -493,8 +342,8 @@ static void note_selected(struct qp *qp, uint32_t psn, uint32_t first, bool fetc
 
 	if (psn_set_has(board_set(b, BOARD_HELD), psn))
 		return;
-	arrived(qp, psn, now);
-	if (sent_once(b, psn)) {
+	overtaken_arrived(qp, psn, now);
+	if (overtaken_sent_once(b, psn)) {
 		raise(r, fetches ? &b->passed_probe : &b->passed_data, psn_add(psn, 1));
 		if (!fetches)
 			sample_selected(qp, psn, now);
@@ -533,7 +382,7 @@ void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint6
 	if (r->rd_atomic == 0)
 		note_part(qp, r->una_psn, on_its_way(r), false, first, selection, now);
 	for (uint32_t i = r->una; r->rd_atomic > 0 && i != r->begun; i++) {
-		count = part_of(r, i, on_its_way(r), &at);
+		count = overtaken_part(r, i, on_its_way(r), &at);
 		note_part(qp, at, count, kind_is_fetching(message_at(r, i)->kind), first, selection,
 			  now);
 	}
@@ -599,7 +448,7 @@ static void probe(struct qp *qp)
 	if (psn_set_has(board_set(b, BOARD_HELD), r->una_psn) &&
 	    kind_is_fetching(message_at(r, r->una)->kind))
 		return;
-	if (!sent_once(b, r->una_psn))
+	if (!overtaken_sent_once(b, r->una_psn))
 		b->twice = r->top_psn;
 	psn_set_remove(board_set(b, BOARD_HELD), r->una_psn);
 	begin_young(r, true);

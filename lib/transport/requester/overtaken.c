@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/bits.h"
+#include "transport/requester/kind.h"
+#include "transport/requester/overtaken.h"
+
+/* Those that were sent again, in one of the two sets, and are lost. */
+static bool repetitions_in(struct requester *r, enum board_set which, uint32_t from, uint32_t count,
+			   bool asked)
+{
+	struct board *b = &r->board;
+	struct psn_set set = board_set(b, which), held = board_set(b, BOARD_HELD);
+
+	if (!psn_set_would_move(set, from, count, held))
+		return false;
+	if (!asked) {
+		psn_set_move(board_set(b, BOARD_LOST), set, from, count, held);
+		b->twice = r->top_psn;
+	}
+	return true;
+}
+
+/*
+ * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
+ * `lost`. True: there was some. `asked`: that is all that is wanted, and nothing moves.
+ */
+static bool overtaken_in(struct requester *r, uint32_t from, uint32_t count, uint32_t by,
+			 bool asked)
+{
+	const struct board *b = &r->board;
+	const struct psn_set except[] = { board_set(b, BOARD_HELD), board_set(b, BOARD_OLD),
+					  board_set(b, BOARD_YOUNG) };
+	struct psn_set lost = board_set(b, BOARD_LOST);
+	uint32_t begin = ahead(r, from), end = ahead(r, by), n = end - MIN_OF(begin, end);
+	bool any = false;
+
+	n = MIN_OF(n, count);
+	if (n > 0)
+		any |= asked ? psn_set_would_fill(lost, from, n, except, 3)
+			     : psn_set_fill(lost, from, n, except, 3);
+	if (end > 0 && ahead(r, b->old_mark) <= end)
+		any |= repetitions_in(r, BOARD_OLD, from, count, asked);
+	if (end > 0 && ahead(r, b->young_mark) <= end)
+		any |= repetitions_in(r, BOARD_YOUNG, from, count, asked);
+	return any;
+}
+
+/* A response may only be late because its request waits behind a gap at the peer. */
+static uint32_t limit_of(const struct requester *r, const struct board *b, const struct message *m,
+			 uint32_t all, uint32_t data)
+{
+	bool is_gap = psn_within(b->gap, m->first_psn, m->packets);
+
+	if (kind_is_fetching(m->kind) && !is_gap)
+		return all;
+	return ahead(r, data) > ahead(r, all) ? data : all;
+}
+
+uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, uint32_t *from)
+{
+	const struct message *m = message_at(r, i);
+	uint32_t begin, rest;
+
+	*from = i == r->una ? r->una_psn : m->first_psn;
+	begin = ahead(r, *from);
+	rest = (message_end(m) - *from) & PSN_MASK;
+	return until > begin ? MIN_OF(rest, until - begin) : 0;
+}
+
+/* It is asked for each packet that comes behind a gap, so messages are looked at only if they differ. */
+bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
+{
+	const struct board *b = &r->board;
+	bool any = false, data_is_later = ahead(r, data) > ahead(r, all);
+	uint32_t from, n;
+
+	if (r->rd_atomic == 0 || !data_is_later)
+		return overtaken_in(r, r->una_psn, on_its_way(r), data_is_later ? data : all,
+				    asked);
+	for (uint32_t i = r->una; i != r->begun; i++) {
+		n = overtaken_part(r, i, on_its_way(r), &from);
+		if (n > 0)
+			any |= overtaken_in(r, from, n, limit_of(r, b, message_at(r, i), all, data),
+					    asked);
+	}
+	return any;
+}
+
+bool overtaken_again(struct requester *r, uint32_t from, uint32_t count)
+{
+	bool any = repetitions_in(r, BOARD_OLD, from, count, false);
+
+	return repetitions_in(r, BOARD_YOUNG, from, count, false) || any;
+}
+
+static bool was_repeated(const struct board *b, uint32_t psn)
+{
+	return psn_set_has(board_set(b, BOARD_OLD), psn) ||
+	       psn_set_has(board_set(b, BOARD_YOUNG), psn);
+}
+
+bool overtaken_sent_once(const struct board *b, uint32_t psn)
+{
+	return !was_repeated(b, psn) && !psn_set_has(board_set(b, BOARD_LOST), psn);
+}
+
+/*
+ * Whether a packet that was sent again may have come before what was sent before it. An older repetition of it
+ * may. And a peer answers the oldest READ first, whatever was asked before.
+ */
+static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
+{
+	const struct board *b = &r->board;
+
+	return psn != b->again || ahead(r, b->twice) > 0 || r->rd_atomic > 0 ||
+	       ahead(r, further(r, top, b->told)) + LIMIT_REORDER_FIRST >= ahead(r, b->young_mark);
+}
+
+/*
+ * Also if it was sent again: a repetition does not come before what was sent before it, so it was the first one that
+ * came.
+ */
+void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now)
+{
+	const struct requester *r = &qp->req;
+	const struct board *b = &r->board;
+	uint32_t top = further(r, b->passed, b->passed_data), places = (top - psn) & PSN_MASK;
+	bool lost = psn_set_has(board_set(b, BOARD_LOST), psn) && ahead(r, b->twice) > 0;
+
+	if (qp->path == NULL || places == 0 || places > board_window(b) || lost ||
+	    psn_set_has(board_set(b, BOARD_HELD), psn) ||
+	    (was_repeated(b, psn) && may_be_early(r, psn, top)))
+		return;
+	path_reordered(qp->path, places, now);
+}
