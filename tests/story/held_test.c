@@ -283,3 +283,41 @@ Test(held, a_cnp_shrinks_the_window_of_the_path)
 	cr_assert_eq(path.events[PATH_CNP_RECEIVED], 1);
 	cr_assert_eq(path.window, 8 * (MTU + 74));
 }
+
+/*
+ * A READ waits for room for half of the window. What is missing of the one before it is a packet, and waits for that
+ * alone.
+ */
+Test(held, a_missing_response_does_not_wait_for_the_room_of_a_read)
+{
+	const uint32_t frame = MTU + 74;
+	struct path *p;
+
+	story(.recovery = true, .selective = true);
+	p = a->q->core->path;
+	p->starting = false;
+	p->window = 10 * frame;
+	for (uint32_t i = 0; i < 2; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_READ, .length = 8 * MTU,
+		     .from = 8 * MTU * i, .to = LANDS + 8 * MTU * i);
+	pass(a, "RC READ REQUEST", A_PSN);
+	p->flying += 4 * frame; /* of others */
+	expect_silence(a);
+	cr_assert(qp_is_held(a->q->core));
+	pass(b, "RC READ RESPONSE FIRST", A_PSN);
+	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
+	for (uint32_t i = 2; i < 5; i++)
+		pass(b, "RC READ RESPONSE MIDDLE", A_PSN + i);
+	expect_silence(a);
+	pass(b, "RC READ RESPONSE MIDDLE", A_PSN + 5);
+	cr_assert_gt(p->flying + 4 * frame, p->window, "no room for half of it");
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN + 1)->dma_length, MTU);
+	expect_silence(a);
+	p->flying -= 4 * frame;
+	exchange();
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_completion(a, 2, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 16 * MTU);
+	cr_assert_eq(p->flying, 0);
+	cr_assert_eq(p->held, 0);
+}

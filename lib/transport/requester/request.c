@@ -116,6 +116,32 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
+/* Octets that a READ asks for at once, at most: all that is left of it, or the piece that is missing. */
+static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t done)
+{
+	uint32_t rest = m->length - (done << qp->mtu_shift);
+
+	if (qp->req.nxt == qp->req.begun || done >= m->asked_to)
+		return rest;
+	return (uint32_t)MIN_OF((uint64_t)request_read_part(qp, m, done) << qp->mtu_shift, rest);
+}
+
+/*
+ * What the path must have room for before the next packet; 0: nothing, as it stays at home or goes
+ * alone.
+ */
+static uint32_t octets_wanted(const struct qp *qp, const struct message *m)
+{
+	const struct requester *r = &qp->req;
+	uint32_t done = r->nxt != r->begun ? (r->nxt_psn - m->first_psn) & PSN_MASK : 0;
+
+	if (qp->path == NULL || kind_is_local(m->kind) || flight_is_alone(r))
+		return 0;
+	if (m->kind == KIND_READ_REQUEST)
+		return flight_read_octets(qp, to_ask(qp, m, done));
+	return flight_octets(1, MIN_OF(m->length - (done << qp->mtu_shift), qp->mtu));
+}
+
 void request_resume(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -124,6 +150,8 @@ void request_resume(struct qp *qp)
 	if (!r->board.clean)
 		n = psn_set_first(board_set(&r->board, BOARD_LOST), r->una_psn, flight);
 	cursor_to(qp, psn_add(r->una_psn, n));
+	if (r->held && r->nxt != r->tail) /* it waits for what is next now */
+		r->wanted = octets_wanted(qp, message_at(r, r->nxt));
 }
 
 /* A packet was sent again: on to the next one that is lost, or to the new ones. */
@@ -152,32 +180,6 @@ static uint32_t packet_octets(const struct packet *p, uint32_t psns)
 	bool read = opcode_table[p->opcode].kind == KIND_READ_REQUEST;
 
 	return flight_octets(psns, read ? p->dma_length : p->payload_length);
-}
-
-/* Octets that a READ asks for at once, at most: all that is left of it, or the piece that is missing. */
-static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t done)
-{
-	uint32_t rest = m->length - (done << qp->mtu_shift);
-
-	if (qp->req.nxt == qp->req.begun || done >= m->asked_to)
-		return rest;
-	return (uint32_t)MIN_OF((uint64_t)request_read_part(qp, m, done) << qp->mtu_shift, rest);
-}
-
-/*
- * What the path must have room for before the next packet; 0: nothing, as it stays at home or goes
- * alone.
- */
-static uint32_t octets_wanted(const struct qp *qp, const struct message *m)
-{
-	const struct requester *r = &qp->req;
-	uint32_t done = r->nxt != r->begun ? (r->nxt_psn - m->first_psn) & PSN_MASK : 0;
-
-	if (qp->path == NULL || kind_is_local(m->kind) || flight_is_alone(r))
-		return 0;
-	if (m->kind == KIND_READ_REQUEST)
-		return flight_read_octets(qp, to_ask(qp, m, done));
-	return flight_octets(1, MIN_OF(m->length - (done << qp->mtu_shift), qp->mtu));
 }
 
 /* The packet at nxt_psn was made: the cursors pass its `psns`. */
