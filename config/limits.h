@@ -223,6 +223,7 @@
 #define LIMIT_PATH_GO_BACK  32u /* packets of a window, at least, if losses without delay are all */
 #define LIMIT_PATH_PAUSE_MS 10u /* ... but one in that time */
 #define LIMIT_PATH_PACKET   4170u /* octets of the largest frame */
+#define LIMIT_PATH_LONE	    8u /* losses in a row without delay are a bad cable's */
 #define LIMIT_PATH_LOOKS    8u /* packets of a new path that go alone */
 #define LIMIT_PATH_DELAY_US 4u /* that queues may add to a round trip */
 #define LIMIT_PATH_STEP_US  100u /* a window grows by a packet in that time, or in a round trip */

@@ -20,6 +20,7 @@
 #define LOOK_MOST   (150 * TIME_US)
 #define BATCH	    128u /* packets: so many are looked at together, */
 #define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
+#define OVERFLOWS   3 / 2
 #define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
 #define SHARES	    (50 * TIME_US) /* a host that is later than its own work explains shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
@@ -294,13 +295,26 @@ void path_gone(struct path *p, uint64_t octets, bool acknowledged)
 
 static void filled(struct path *p, nanotime now)
 {
+	p->lone = 0;
 	p->full = true;
 	p->full_at = now;
 }
 
+/*
+ * Delay alone keeps round trips near the target, above it as often as below. A queue that overflows is longer by half
+ * of what is tolerated at least.
+ */
 static bool is_slow(const struct path *p)
 {
-	return p->samples > 0 && delay(p) > path_target(p) && delay(p) < p->min_rtt + host(p);
+	return p->samples > 0 && delay(p) < p->min_rtt + host(p) &&
+	       delay(p) > p->min_rtt + (path_target(p) - p->min_rtt) * OVERFLOWS;
+}
+
+/* A network that was full is not any more, as its losses would not stand alone so often. */
+static void stood_alone(struct path *p)
+{
+	p->lone = (uint8_t)MIN_OF(p->lone + 1u, LIMIT_PATH_LONE);
+	p->full &= !path_losses_are_lone(p);
 }
 
 /* One that stands alone while the way is short is a bad cable's. */
@@ -321,6 +335,8 @@ static void look_at_batch(struct path *p)
 void path_lost(struct path *p, bool goes_back, nanotime now)
 {
 	look_at_batch(p);
+	if (!is_crowded(p))
+		stood_alone(p);
 	if (hosts_are_late(p)) {
 		p->small_until = now + LIMIT_PATH_MIN_S * TIME_S;
 		p->window = MIN_OF(p->window, most(p));

@@ -69,6 +69,7 @@ struct path {
 		long_at; /* since then all samples are longer than the target; 0: the last was not */
 	uint8_t places; /* by which it changed the order of packets lately */
 	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
+	uint8_t lone; /* so many losses in a row stood alone, LIMIT_PATH_LONE at most */
 	uint32_t heard; /* answers to any queue pair */
 	uint32_t asked_heard; /* ... when it was asked first, */
 	uint32_t asked; /* ... and how often since then */
@@ -144,6 +145,12 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 		p->used = p->flying;
 	if (octets > p->packet || octets > p->window || p->calm_at != 0)
 		path_sent_slowly(p, octets, at);
+}
+
+/* Whether all that was lost lately stood alone: a bad cable's, where patience gains nothing. */
+static inline bool path_losses_are_lone(const struct path *p)
+{
+	return p->lone == LIMIT_PATH_LONE;
 }
 
 /*

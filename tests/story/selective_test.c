@@ -173,6 +173,51 @@ Test(selective, a_lost_request_of_a_read_is_noticed)
 	expect_same(a, 0, b, LANDS, 8 * MTU);
 }
 
+/* ... soon, where the network keeps the order and loses packets without being full. */
+Test(selective, a_lost_request_of_a_read_is_noticed_soon_on_a_bad_cable)
+{
+	static const struct {
+		uint8_t lone, places;
+		bool soon;
+	} rows[] = { { LIMIT_PATH_LONE, 0, true },
+		     { LIMIT_PATH_LONE - 1, 0, false },
+		     { LIMIT_PATH_LONE, LIMIT_REORDER_FIRST + 1, false } };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct path *path;
+
+		story(.recovery = true, .selective = true);
+		path = a->q->core->path;
+		path->starting = false;
+		path->lone = rows[i].lone;
+		path->places = rows[i].places;
+		path->reordered_at = ms(1000);
+		for (uint32_t k = 0; k < 2; k++)
+			post(a, .wr_id = 1 + k, .opcode = WORK_RDMA_READ, .length = 4 * MTU,
+			     .from = 4 * MTU * k, .to = LANDS + 4 * MTU * k);
+		lose(a, "RC READ REQUEST", A_PSN);
+		pass(a, "RC READ REQUEST", A_PSN + 4);
+		expect_selection(b, A_PSN, 1, (uint32_t[]){ A_PSN + 4 });
+		deliver(b);
+		at(us(5) - 1);
+		expect_silence(a);
+		at(us(5)); /* a quarter of a round trip */
+		if (rows[i].soon) {
+			pass(a, "RC READ REQUEST", A_PSN);
+		} else {
+			expect_silence(a);
+			at(WINDOW);
+			pass(a, "RC READ REQUEST", A_PSN);
+		}
+		exchange();
+		expect_completion(a, 1, STATUS_SUCCESS);
+		expect_completion(a, 2, STATUS_SUCCESS);
+		expect_same(a, 0, b, LANDS, 8 * MTU);
+		node_free(&a->node);
+		node_free(&b->node);
+	}
+}
+
 /* Only the missing responses are requested. */
 Test(selective, a_read_with_two_holes)
 {

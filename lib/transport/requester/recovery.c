@@ -186,15 +186,6 @@ static void found_lost(struct qp *qp, nanotime now)
 	request_resume(qp);
 }
 
-static nanotime reorder_time(const struct qp *qp)
-{
-	nanotime srtt = path_srtt(qp->path), least = LIMIT_REORDER_US * TIME_US;
-
-	if (srtt != 0)
-		least = MIN_OF(least, 2 * srtt);
-	return MAX_OF(srtt / 4, least);
-}
-
 /*
  * How many places. Who does not tell what came behind a gap does not show that the order changed, so of
  * him it is assumed.
@@ -204,6 +195,23 @@ static uint32_t places_of(const struct qp *qp, nanotime now)
 	if (qp->path == NULL)
 		return 0;
 	return qp->selective ? path_places(qp->path, now) : LIMIT_REORDER;
+}
+
+/*
+ * How long the network may take to change their order. One that keeps the order, and loses packets as a bad cable does,
+ * is believed to keep it: then a lost request of a READ, which no count of places finds, need not wait long. But where
+ * the delay of a full network is still to come, haste would take its loss for a bad cable's.
+ */
+static nanotime reorder_time(const struct qp *qp, nanotime now)
+{
+	nanotime srtt = path_srtt(qp->path), least = LIMIT_REORDER_US * TIME_US;
+
+	if (srtt != 0)
+		least = MIN_OF(least, 2 * srtt);
+	if (srtt != 0 && path_losses_are_lone(qp->path) &&
+	    places_of(qp, now) <= LIMIT_REORDER_FIRST)
+		least = 0;
+	return MAX_OF(srtt / 4, least);
 }
 
 /*
@@ -244,7 +252,7 @@ static void look(struct qp *qp, nanotime now)
 		return;
 	b->late = all;
 	b->late_data = data;
-	b->late_at = now + reorder_time(qp);
+	b->late_at = now + reorder_time(qp, now);
 	if (qp->path == NULL)
 		recovery_expired(qp, b->late_at);
 }

@@ -329,6 +329,11 @@ Test(path, a_loss_without_delay_costs_nothing)
 	path_rtt(&p, 24 * US, now);
 	path_lost(&p, false, now);
 	cr_assert_eq(p.window, before, "below the target");
+	path_rtt(&p, 26 * US, now);
+	path_rtt(&p, 26 * US, now);
+	path_lost(&p, false, now);
+	cr_assert_eq(p.window, before, "where delay alone keeps it");
+	cr_assert(!p.full);
 	path_rtt(&p, 30 * US, now);
 	path_rtt(&p, 30 * US, now);
 	path_lost(&p, false, now);
@@ -456,6 +461,35 @@ Test(path, order_is_trusted_until_it_changed)
 	cr_assert_eq(path_places(&p, now + (LIMIT_PATH_MIN_S + 1) * TIME_S), LIMIT_REORDER_FIRST);
 	p.full = true;
 	cr_assert_eq(path_places(&p, now + (LIMIT_PATH_MIN_S + 1) * TIME_S), LIMIT_REORDER);
+}
+
+/* A network that was full does not lose packets without delay, again and again. A bad cable does. */
+Test(path, losses_that_stand_alone_say_that_a_network_is_not_full)
+{
+	nanotime now = TIME_S;
+	struct path p;
+
+	go_on(&p, &now);
+	path_rtt(&p, 30 * US, now);
+	path_rtt(&p, 30 * US, now);
+	path_lost(&p, false, now);
+	cr_assert(p.full);
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER);
+	path_rtt(&p, 20 * US, now);
+	path_rtt(&p, 20 * US, now);
+	for (uint32_t i = 1; i < LIMIT_PATH_LONE; i++)
+		path_lost(&p, false, now);
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER);
+	cr_assert(!path_losses_are_lone(&p));
+	path_lost(&p, false, now);
+	cr_assert(path_losses_are_lone(&p));
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER_FIRST);
+	for (uint32_t i = 0; i < 300; i++)
+		path_lost(&p, false, now);
+	cr_assert(path_losses_are_lone(&p), "for as long as they do");
+	path_cnp(&p, now);
+	cr_assert(!path_losses_are_lone(&p), "the network itself says so");
+	cr_assert_eq(path_places(&p, now), LIMIT_REORDER);
 }
 
 /* On a long way a queue of a few milliseconds is the network's, and no ring of a host is thought short. */
