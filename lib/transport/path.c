@@ -20,11 +20,14 @@
 #define LOOK_MOST   (150 * TIME_US)
 #define BATCH	    128u /* packets: so many are looked at together, */
 #define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
-#define OVERFLOWS   3 / 2
+#define OVERFLOWS   3 / 2 /* a queue that does is so much longer than what is tolerated */
 #define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
 #define SHARES	    (50 * TIME_US) /* a host that is later than its own work explains shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
 #define HASTE	    6u /* ... at most 2 to that power as fast */
+#define LEAP	    8u /* a window grows by this part in a long round trip at most */
+#define SPREAD	    3 / 4 /* of a round trip: so long it takes a window to leave on a long way, */
+#define AT_ONCE	    4u /* ... but for so many packets at once */
 #define DOUBT_MOST  6u /* silence is doubled so often at most */
 
 void path_init(struct path *p)
@@ -33,6 +36,7 @@ void path_init(struct path *p)
 	p->packet = p->mean = FIRST;
 	p->window = LIMIT_PATH_START;
 	p->starting = true;
+	p->next_at = TIME_NEVER;
 	p->alpha = ALPHA_ONE;
 }
 
@@ -122,6 +126,11 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
 	p->window = MIN_OF(p->window, MAX_OF(to, least));
 }
 
+static bool is_long(const struct path *p)
+{
+	return p->min_rtt >= HOST;
+}
+
 /* So much longer a round trip is a host's doing. On a long way it may be the network's. */
 static nanotime host(const struct path *p)
 {
@@ -198,7 +207,8 @@ static void look(struct path *p, nanotime rtt, nanotime now)
 	nanotime most = MIN_OF(LOOK_TRIPS * rtt, LOOK_MOST);
 	uint64_t any = (now ^ rtt << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
-	p->looks = rtt < HOST ? p->looks + 1 : LIMIT_PATH_LOOKS;
+	if (++p->looks >= LIMIT_PATH_LOOKS || rtt >= HOST)
+		path_looked(p);
 	p->open_at = now + most * any / (UINT64_C(1) << 32);
 }
 
@@ -216,6 +226,7 @@ void path_rtt(struct path *p, nanotime rtt, nanotime now)
 		p->small_until = 0;
 	if (p->looks < LIMIT_PATH_LOOKS)
 		look(p, rtt, now);
+	p->slowly |= is_long(p);
 	target = path_target(p);
 	count_rounds(p, target, now);
 	if (p->last <= target)
@@ -255,12 +266,25 @@ static nanotime time_of(const struct path *p, uint32_t octets)
 	return MIN_OF(round_trip(p) * octets / p->window, LIMIT_PATH_PAUSE_MS * TIME_MS);
 }
 
+/*
+ * On a long way a window is a burst of megabytes for a switch. It takes most of its round trip to leave, but for
+ * some packets at once, so that its sender need not look at the clock for each of them.
+ */
+static void spread(struct path *p, uint32_t octets, nanotime now)
+{
+	nanotime burst = time_of(p, AT_ONCE * p->packet);
+
+	p->next_at = MAX_OF(p->next_at, now - MIN_OF(now, burst)) + time_of(p, octets) * SPREAD;
+}
+
 void path_sent_slowly(struct path *p, uint32_t octets, nanotime now)
 {
 	calm(p, now);
 	p->packet = MAX_OF(p->packet, MIN_OF(octets, LIMIT_PATH_PACKET));
 	if (octets > p->window)
 		p->open_at = now + time_of(p, octets);
+	else if (is_long(p) && !p->starting && p->next_at != TIME_NEVER)
+		spread(p, octets, now);
 }
 
 static void grow(struct path *p, uint64_t octets)
@@ -268,6 +292,8 @@ static void grow(struct path *p, uint64_t octets)
 	uint32_t haste = p->srtt > HOST ? MIN_OF(p->rounds, HASTE) : p->rounds / CALM;
 	uint64_t step = (p->packet * MAX_OF(p->srtt, STEP / 8) / STEP) << haste;
 
+	if (is_long(p))
+		step = MIN_OF(step, MAX_OF(p->window / LEAP, p->packet));
 	if (p->window < p->packet)
 		step = MAX_OF(step * p->window / p->packet, step / 8);
 	if (p->window >= ring(p) && hosts_are_late(p))
@@ -390,7 +416,8 @@ void path_probed(struct path *p)
 		return;
 	p->doubt = (uint8_t)MIN_OF(p->doubt + 1u, DOUBT_MOST);
 	/* ... nor does it end what path_rtt counts, so this does. */
-	p->looks += p->samples > 0 && p->looks < LIMIT_PATH_LOOKS;
+	if (p->samples > 0 && p->looks < LIMIT_PATH_LOOKS && ++p->looks == LIMIT_PATH_LOOKS)
+		path_looked(p);
 }
 
 /*
@@ -427,6 +454,7 @@ nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
 void path_cnp(struct path *p, nanotime now)
 {
 	filled(p, now);
+	p->slowly = true;
 	p->rounds = 0;
 	if (now - p->cnp_at >= slot(p)) {
 		p->alpha += (ALPHA_ONE - p->alpha) / gain(p);
@@ -437,9 +465,14 @@ void path_cnp(struct path *p, nanotime now)
 		cut(p, 2 * ALPHA_ONE - p->alpha, 2 * ALPHA_ONE, LIMIT_PATH_MARKED, now);
 }
 
+static bool has_room(const struct path *p, uint32_t octets)
+{
+	return p->looks >= LIMIT_PATH_LOOKS && p->flying + octets <= p->window;
+}
+
 uint64_t path_room(const struct path *p, nanotime now)
 {
-	if (p->looks >= LIMIT_PATH_LOOKS && p->flying + p->packet <= p->window)
+	if (has_room(p, p->packet) && now >= p->next_at)
 		return p->window - p->flying;
 	return path_may_send(p, p->packet, now) ? p->packet : 0;
 }
@@ -448,5 +481,7 @@ nanotime path_opens_at(const struct path *p, uint32_t octets, nanotime now)
 {
 	if (path_may_send(p, octets, now))
 		return now;
+	if (has_room(p, octets))
+		return p->next_at;
 	return p->flying == 0 ? p->open_at : TIME_NEVER;
 }

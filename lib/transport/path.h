@@ -89,7 +89,9 @@ struct path {
 	uint32_t held; /* queue pairs that it holds back */
 	uint32_t looks; /* packets that went alone to look at the way */
 	bool starting; /* nothing has held it back yet */
+	bool slowly; /* path_sent_slowly is to see every packet */
 	nanotime open_at; /* less than a packet: the next one not before */
+	nanotime next_at; /* ... of a window that is spread; TIME_NEVER: the looks go first */
 	nanotime cut_at; /* it shrank last */
 	bool full; /* the network said lately that it is, */
 	nanotime full_at; /* ... by a loss with delay, or a CNP, last */
@@ -110,6 +112,13 @@ struct path {
 };
 
 void path_init(struct path *p);
+
+/* The way is known: no packet goes alone any more to look at it. */
+static inline void path_looked(struct path *p)
+{
+	p->looks = LIMIT_PATH_LOOKS;
+	p->next_at = 0;
+}
 
 /*
  * A packet that was sent once was acknowledged `rtt` after it had left. Samples above
@@ -143,7 +152,7 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 	p->mean += octets / 16 - p->mean / 16;
 	if (2 * p->flying >= p->window)
 		p->used = p->flying;
-	if (octets > p->packet || octets > p->window || p->calm_at != 0)
+	if (octets > p->packet || octets > p->window || p->slowly)
 		path_sent_slowly(p, octets, at);
 }
 
@@ -201,7 +210,7 @@ void path_cnp(struct path *p, nanotime now);
 /* Whether a packet of so many octets may be sent now. */
 static inline bool path_may_send(const struct path *p, uint32_t octets, nanotime at)
 {
-	return (p->looks >= LIMIT_PATH_LOOKS && p->flying + octets <= p->window) ||
+	return (p->flying + octets <= p->window && at >= p->next_at) ||
 	       (p->flying == 0 && at >= p->open_at);
 }
 

@@ -15,7 +15,7 @@ static void begin(uint32_t packets)
 	story();
 	qp_give_path(a->q->core, &path);
 	path.starting = false;
-	path.looks = LIMIT_PATH_LOOKS;
+	path_looked(&path);
 	path.window = (uint64_t)packets * (MTU + 74);
 	for (uint32_t i = 1; i < 8; i++)
 		post_receive(b, i, 10);

@@ -223,7 +223,7 @@ Test(recovery, a_late_host_is_waited_for_until_something_is_lost)
 	path_init(&late);
 	path_rtt(&late, ROUND_TRIP, 1);
 	late.rttvar = 0;
-	late.looks = LIMIT_PATH_LOOKS;
+	path_looked(&late);
 	late.peer_late = us(500);
 	qp_give_path(a->q->core, &late);
 	post_writes(2);

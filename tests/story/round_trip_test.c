@@ -8,7 +8,7 @@ static struct path path;
 static void begin(void)
 {
 	path_init(&path);
-	path.looks = LIMIT_PATH_LOOKS;
+	path_looked(&path);
 	story();
 	qp_give_path(a->q->core, &path);
 	for (uint32_t i = 1; i < 8; i++)

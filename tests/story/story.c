@@ -188,7 +188,7 @@ static void recovery_begin(struct side *s)
 	path_init(path);
 	path_rtt(path, ROUND_TRIP, now);
 	path->rttvar = 0;
-	path->looks = LIMIT_PATH_LOOKS;
+	path_looked(path);
 	qp_give_path(s->q->core, path);
 }
 

@@ -102,7 +102,7 @@ Test(park, as_many_go_as_have_room)
 		struct path *p = &r->side[0].qp.way->core;
 
 		p->flying = p->window; /* as if others had all of it */
-		p->looks = LIMIT_PATH_LOOKS;
+		path_looked(p);
 		cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
 		cr_assert(rig_post(r, 2, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
 		for (int i = 0; i < POLLS && only_path(r).parked < 2; i++)
