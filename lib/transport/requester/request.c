@@ -130,7 +130,7 @@ static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t do
  * What the path must have room for before the next packet; 0: nothing, as it stays at home or goes
  * alone.
  */
-static uint32_t octets_wanted(const struct qp *qp, const struct message *m)
+static inline uint32_t octets_wanted(const struct qp *qp, const struct message *m)
 {
 	const struct requester *r = &qp->req;
 	uint32_t done = r->nxt != r->begun ? (r->nxt_psn - m->first_psn) & PSN_MASK : 0;
