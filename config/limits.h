@@ -164,6 +164,7 @@
 /* The connection manager. */
 #define LIMIT_CM_REPORTS 64u /* events of one id that its program has not asked for */
 #define LIMIT_CM_BACKLOG 1024u /* connection requests of one listener, likewise */
+#define LIMIT_CM_SHOWN	 16u /* events of a channel in shared memory; the others are asked for */
 #define LIMIT_CM_JOINS	 64u /* groups of one id */
 #define LIMIT_CM_LINKS	 65536u /* connections of all programs, those at rest included */
 #define LIMIT_CM_QUEUE	 65536u /* messages to ourselves that wait */

@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 7u
+#define COMMAND_VERSION 8u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -41,7 +41,7 @@
 
 /* Of the connection manager: command_cm.h. */
 #define COMMANDS_CM(X)                                                \
-	X(CM_CREATE_CHANNEL, request_empty, reply_handle)             \
+	X(CM_CREATE_CHANNEL, request_empty, reply_cm_channel)         \
 	X(CM_DESTROY_CHANNEL, request_handle, reply_empty)            \
 	X(CM_CREATE_ID, request_cm_create_id, reply_handle)           \
 	X(CM_DESTROY_ID, request_handle, reply_cm_gone)               \
@@ -323,7 +323,8 @@ struct request_create_qp {
 	uint16_t raw_flags; /* enum raw_flag */
 	uint16_t max_tso_header; /* UD, RAW_PACKET: octets */
 	uint32_t xrcd; /* XRC_RECV: then pd, CQs, SRQ and sizes are ignored */
-	uint32_t reserved;
+	uint32_t
+		cm_id; /* not XRC_RECV: goes to INIT (UD: RTS) as this id says, if it can; 0: none */
 	uint64_t cookie; /* returned in asynchronous events */
 };
 
@@ -338,6 +339,8 @@ struct reply_create_qp {
 	uint64_t sq_offset; /* rings in the arena */
 	uint64_t rq_offset;
 	uint64_t page_offset; /* struct qp_page */
+	uint32_t state; /* enum qp_state: RESET, unless `cm_id` moved it */
+	uint32_t reserved;
 };
 
 struct request_modify_qp {

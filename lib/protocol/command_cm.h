@@ -8,10 +8,11 @@
  *
  * Events wait in the engine in the order in which they happened. For each the channel's descriptor
  * carries one octet of no meaning, so that it is readable while an event waits. A program reads an
- * octet and then sends CM_GET_EVENT. EAGAIN means that the event moved to another channel with its
- * id, or was discarded with its id. A command that takes events out of a channel reports how many
- * of their octets remain there; the program reads those as well before it asks for another event.
- * EOF on the descriptor means that the engine is gone.
+ * octet, and then takes the oldest event from the channel's records in the arena (event_ring.h). If
+ * there is none, it sends CM_GET_EVENT, which also shows it the next ones. EAGAIN means that the
+ * event moved to another channel with its id, or was discarded with its id. A command that takes
+ * events out of a channel reports how many of their octets remain there; the program reads those as
+ * well before it takes another event. EOF on the descriptor means that the engine is gone.
  */
 #ifndef PROTOCOL_COMMAND_CM_H
 #define PROTOCOL_COMMAND_CM_H
@@ -29,7 +30,16 @@ struct cm_address {
 	uint32_t scope; /* of a link-local address */
 };
 
-/* CM_CREATE_CHANNEL: one descriptor comes back, the program's end. */
+/* One descriptor comes back, the program's end. */
+struct reply_cm_channel {
+	struct command_reply h;
+	uint32_t handle;
+	uint32_t reserved;
+	uint64_t
+		ring_offset; /* struct event_page; records: struct reply_cm_event, without `h` and `events` */
+};
+
+#define CM_EVENT_WITHDRAWN UINT32_MAX /* a record that shows no event any more */
 
 struct request_cm_create_id {
 	struct command_request h;
@@ -160,8 +170,8 @@ struct request_cm_option {
 	uint8_t value[64];
 };
 
-struct reply_cm_query {
-	struct command_reply h;
+/* What the engine knows of an id's ends. */
+struct cm_route {
 	struct cm_address source;
 	struct cm_address destination;
 	uint32_t bound; /* whether the device and port are known */
@@ -171,6 +181,11 @@ struct reply_cm_query {
 	uint8_t traffic_class, hop_limit, sl, ack_timeout;
 	uint32_t flow_label;
 	struct gid sgid, dgid; /* of the route */
+};
+
+struct reply_cm_query {
+	struct command_reply h;
+	struct cm_route route;
 };
 
 struct request_cm_init_qp_attr {
@@ -213,8 +228,7 @@ struct reply_cm_event {
 	uint64_t cookie; /* of CM_JOIN */
 	struct cm_connect_parameters parameters; /* of the peer; UD: its qpn and qkey */
 	struct qp_path path; /* UD: of the peer or of the group */
-	struct cm_address source; /* CONNECT_REQUEST: of the new id */
-	struct cm_address destination;
+	struct cm_route route; /* CONNECT_REQUEST: of the new id */
 };
 
 /*

@@ -71,12 +71,12 @@ void address_from_engine(struct sockaddr_storage *to, const struct cm_address *f
 	}
 }
 
-static uint8_t packet_life_time(const struct reply_cm_query *q)
+static uint8_t packet_life_time(const struct cm_route *q)
 {
 	return q->ack_timeout > 0 ? q->ack_timeout - 1 : 0; /* the timeout is twice that */
 }
 
-static void take_path(struct id *id, const struct reply_cm_query *q)
+static void take_path(struct id *id, const struct cm_route *q)
 {
 	struct ibv_sa_path_rec *p = &id->path;
 
@@ -99,7 +99,7 @@ static void take_path(struct id *id, const struct reply_cm_query *q)
 	id->rdma.route.num_paths = 1;
 }
 
-void id_take_query(struct id *id, const struct reply_cm_query *q)
+void id_take_route(struct id *id, const struct cm_route *q)
 {
 	struct rdma_addr *a = &id->rdma.route.addr;
 
@@ -124,7 +124,7 @@ int id_query(struct id *id)
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id->device, CM_QUERY, &request, &reply);
 	if (error == 0)
-		id_take_query(id, &reply);
+		id_take_route(id, &reply.route);
 	pthread_mutex_unlock(&cm_lock);
 	return error;
 }
@@ -152,7 +152,7 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (error == 0)
 		id_of(id)->mapped = is_mapped(addr);
 	if (error == 0)
-		id_take_query(id_of(id), &reply);
+		id_take_route(id_of(id), &reply.route);
 	pthread_mutex_unlock(&cm_lock);
 	return result(error);
 }
@@ -199,7 +199,7 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 	error = COMMAND(id_of(id)->device, CM_RESOLVE_ADDR, &request, &reply);
 	if (error == 0) {
 		id_of(id)->mapped |= is_mapped(dst_addr);
-		id_take_query(id_of(id), &reply);
+		id_take_route(id_of(id), &reply.route);
 	}
 	pthread_mutex_unlock(&cm_lock);
 	return error != 0 ? result(error) : id_complete(id_of(id));
@@ -221,7 +221,7 @@ EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	pthread_mutex_lock(&cm_lock);
 	error = COMMAND(id_of(id)->device, CM_RESOLVE_ROUTE, &request, &reply);
 	if (error == 0)
-		id_take_query(id_of(id), &reply);
+		id_take_route(id_of(id), &reply.route);
 	pthread_mutex_unlock(&cm_lock);
 	return error != 0 ? result(error) : id_complete(id_of(id));
 }

@@ -54,7 +54,7 @@ static int create_in_engine(struct channel *ch)
 {
 	struct carrier_descriptors received = { 0 };
 	struct request_empty request = { 0 };
-	struct reply_handle reply;
+	struct reply_cm_channel reply;
 	int error =
 		uroce_context_command(ch->device->context, COMMAND_CM_CREATE_CHANNEL, &request.h,
 				      sizeof(request), &reply.h, sizeof(reply), &received);
@@ -66,6 +66,7 @@ static int create_in_engine(struct channel *ch)
 		return EMFILE;
 	}
 	ch->handle = reply.handle;
+	ch->ring = uroce_arena_at(ch->device->context, reply.ring_offset);
 	ch->rdma.fd = received.fd[0];
 	return 0;
 }

@@ -97,16 +97,16 @@ static int process_request(struct event *e, const struct reply_cm_event *said)
 {
 	struct id *listener = e->of;
 	struct id *id = id_adopt(listener, said->id);
-	int error;
+	int error = 0;
 
 	if (id == NULL) {
 		destroy_unknown(listener, said->id);
 		return ENOMEM;
 	}
-	address_from_engine(&id->rdma.route.addr.src_storage, &said->source, id->mapped);
-	address_from_engine(&id->rdma.route.addr.dst_storage, &said->destination, id->mapped);
-	error = id_query(id);
-	if (error == 0 && listener->sync)
+	pthread_mutex_lock(&cm_lock);
+	id_take_route(id, &said->route);
+	pthread_mutex_unlock(&cm_lock);
+	if (listener->sync)
 		error = id_migrate(id, NULL);
 	if (error != 0) {
 		rdma_destroy_id(&id->rdma);
@@ -191,6 +191,28 @@ static int process(struct event *e, const struct reply_cm_event *said)
 
 /* ---- waiting ---- */
 
+/* The oldest event that the engine shows. False: none. The caller holds cm_lock. */
+static bool take_shown(struct channel *ch, struct reply_cm_event *said)
+{
+	const void *oldest;
+
+	while ((oldest = event_ring_oldest(ch->ring, ch->taken, sizeof(*said))) != NULL) {
+		memcpy(said, oldest, sizeof(*said));
+		event_ring_take(ch->ring, ++ch->taken);
+		if (said->event != CM_EVENT_WITHDRAWN)
+			return true;
+	}
+	return false;
+}
+
+/* More events wait than are shown, or the octet's event is gone. The caller holds cm_lock. */
+static int ask(struct channel *ch, struct reply_cm_event *said)
+{
+	struct request_handle request = { .handle = ch->handle };
+
+	return COMMAND(ch->device, CM_GET_EVENT, &request, said);
+}
+
 /*
  * Fetches the event that an octet announced, and the id that counts it. EAGAIN: there is no event
  * any more, because its id was destroyed, or moved to another channel, or the channel was
@@ -198,11 +220,13 @@ static int process(struct event *e, const struct reply_cm_event *said)
  */
 static int fetch(struct channel *ch, struct reply_cm_event *said, struct id **of)
 {
-	struct request_handle request = { .handle = ch->handle };
-	int error;
+	int error = 0;
 
 	pthread_mutex_lock(&cm_lock);
-	error = ch->destroyed ? EAGAIN : COMMAND(ch->device, CM_GET_EVENT, &request, said);
+	if (ch->destroyed)
+		error = EAGAIN;
+	else if (!take_shown(ch, said))
+		error = ask(ch, said);
 	if (error == 0) {
 		bool is_request = said->event == RDMA_CM_EVENT_CONNECT_REQUEST;
 

@@ -241,9 +241,14 @@ static int fill_queues(struct id *id, struct ibv_qp_init_attr_ex *init)
 	return 0;
 }
 
-/* A datagram queue pair does not depend on its peers, so it goes to RTS at once. */
+/*
+ * A datagram queue pair does not depend on its peers, so it goes to RTS at once. Mostly the command that
+ * created it has done that.
+ */
 static int start(struct id *id, struct ibv_qp *qp)
 {
+	if (qp->state != IBV_QPS_RESET)
+		return 0;
 	return id_move_qp(id, qp, is_datagram(id) ? CM_QP_INIT | CM_QP_RTR | CM_QP_RTS : CM_QP_INIT,
 			  CM_THEN_NOTHING);
 }
@@ -272,7 +277,7 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex
 	recv_cq = init->recv_cq;
 	error = fill_queues(id, init);
 	if (error == 0) {
-		qp = ibv_create_qp_ex(rdma->verbs, init);
+		qp = uroce_create_qp_of(rdma->verbs, init, id->handle);
 		error = qp != NULL ? start(id, qp) : errno;
 	}
 	if (error != 0) {

@@ -28,6 +28,7 @@
 #include "base/bits.h"
 #include "client/handle_map.h"
 #include "protocol/command_cm.h"
+#include "queue/event_ring.h"
 #include "verbs/private_node.h"
 
 /* The project is built with hidden visibility; this marks what rdmacm.map exports. */
@@ -48,6 +49,8 @@ struct channel {
 	struct rdma_event_channel rdma;
 	struct cm_device *device;
 	uint32_t handle;
+	uint32_t taken; /* of the ring's records */
+	struct event_page *ring;
 	int idle_fd; /* -1: not in use. Atomic: read while another thread sets it (events.h) */
 	uint32_t waiting; /* threads that are taking an event from it */
 	bool destroyed;
@@ -177,7 +180,7 @@ int address_to_engine(struct cm_address *to, const struct sockaddr *from);
 /* mapped: an IPv4 address is shown as an IPv4-mapped IPv6 one. */
 void address_from_engine(struct sockaddr_storage *to, const struct cm_address *from, bool mapped);
 /* The caller holds cm_lock. */
-void id_take_query(struct id *id, const struct reply_cm_query *q);
+void id_take_route(struct id *id, const struct cm_route *q);
 /* Asks the engine for the id's addresses and route. 0 or an errno. */
 int id_query(struct id *id);
 

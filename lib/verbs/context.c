@@ -243,6 +243,11 @@ EXPORT int uroce_context_command(struct ibv_context *context, enum command what,
 				  reply, reply_bytes, NULL, out);
 }
 
+EXPORT void *uroce_arena_at(struct ibv_context *context, uint64_t offset)
+{
+	return attachment_at(context_of(context)->attachment, offset);
+}
+
 EXPORT bool uroce_context_gone(struct ibv_context *context)
 {
 	return attachment_gone(context_of(context)->attachment);

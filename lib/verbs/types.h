@@ -207,6 +207,7 @@ struct qp {
 	int batch_error; /* the first error; then the whole batch is refused */
 	uint16_t raw_flags; /* enum raw_flag; RAW_WQ: it is part of a struct wq */
 	uint16_t max_tso_header;
+	uint32_t cm_id; /* that it is created for; 0: none */
 	uint8_t tso_header[LIMIT_TSO_HEADER]; /* of the request that is being built */
 	/* handle of a queue pair on an indirection table; 0: it has queues of its own */
 	uint32_t rss;

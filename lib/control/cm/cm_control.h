@@ -23,6 +23,11 @@ void cm_channel_free(struct cm_channel *ch);
 /* Sends the messages that are queued. */
 void cm_flush(struct engine *e);
 
+/*
+ * cmd_cm_qp.c. Moves a new queue pair to INIT, or to RTS if it is for datagrams, with the attributes of
+ * this id. *state is what it came to; the program asks again for what failed, and hears why.
+ */
+void cm_start_qp(struct call *call, uint32_t id, uint32_t qp, uint32_t *state);
 /* cm_link.c */
 uint32_t cm_link_count(const struct engine *e);
 /* cm_report.c. The port has a new MAC address: sends RDMA_CM_EVENT_ADDR_CHANGE to bound ids. */

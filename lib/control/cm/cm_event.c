@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events wait in their channel until the program asks for them. An octet on the channel's
+ * Events wait in their channel until the program takes them. An octet on the channel's
  * descriptor announces each. The socket holds only some hundred octets; the others are owed and
  * sent when the program has taken one.
  */
@@ -51,8 +51,6 @@ struct cm_report *cm_report_new(struct cm_id *of, uint32_t event, int32_t status
 	r->what.event = event;
 	r->what.status = status;
 	r->what.id = of->handle;
-	r->what.source = of->source;
-	r->what.destination = of->destination;
 	return r;
 }
 
@@ -60,13 +58,14 @@ void cm_report_post(struct cm_report *r)
 {
 	struct cm_channel *ch = r->of->channel;
 
-	TAILQ_INSERT_TAIL(&ch->reports, r, link);
+	cm_ring_add(ch, r);
 	TAILQ_INSERT_TAIL(&r->of->reports, r, of_link);
 	r->of->waiting++;
 	if (r->made == NULL)
 		r->of->client->objects->cm_events++;
 	ch->owed++;
-	cm_channel_pay(ch);
+	cm_ring_collect(ch);
+	cm_channel_pay(ch); /* the record is there before its octet */
 }
 
 void cm_tell(struct cm_id *of, uint32_t event, int32_t status)
@@ -79,7 +78,7 @@ void cm_tell(struct cm_id *of, uint32_t event, int32_t status)
 
 static void report_take(struct cm_report *r)
 {
-	TAILQ_REMOVE(&r->of->channel->reports, r, link);
+	cm_ring_remove(r->of->channel, r);
 	TAILQ_REMOVE(&r->of->reports, r, of_link);
 	r->of->waiting--;
 	if (r->made == NULL) {
@@ -88,6 +87,13 @@ static void report_take(struct cm_report *r)
 	}
 	r->made->request = NULL;
 	r->of->backlog++;
+}
+
+void cm_report_taken(struct cm_report *r)
+{
+	r->of->handed++;
+	report_take(r);
+	free(r);
 }
 
 static void report_drop(struct cm_report *r)
@@ -136,10 +142,11 @@ void cm_reports_move(struct cm_id *of, struct cm_channel *to)
 	TAILQ_FOREACH(r, &of->reports, of_link)
 	{
 		octet_left(of->channel);
-		TAILQ_REMOVE(&of->channel->reports, r, link);
-		TAILQ_INSERT_TAIL(&to->reports, r, link);
+		cm_ring_remove(of->channel, r);
+		cm_ring_add(to, r);
 		to->owed++;
 	}
+	cm_ring_collect(to);
 	cm_channel_pay(to);
 }
 
@@ -153,6 +160,7 @@ int cmd_cm_get_event(struct call *call)
 
 	if (ch == NULL)
 		return call_fail(call, EINVAL, "no such event channel");
+	cm_ring_collect(ch);
 	cm_channel_pay(ch);
 	r = TAILQ_FIRST(&ch->reports);
 	if (r == NULL)
@@ -160,8 +168,7 @@ int cmd_cm_get_event(struct call *call)
 	header = reply->h;
 	*reply = r->what;
 	reply->h = header;
-	reply->events = ++r->of->handed;
-	report_take(r);
-	free(r);
+	reply->events = r->of->handed + 1;
+	cm_report_taken(r);
 	return 0;
 }

@@ -130,6 +130,7 @@ void cm_channel_free(struct cm_channel *ch)
 	handle_withdraw(t, ch->handle);
 	handle_free(t, ch->handle);
 	channel_close(ch->client, ch->fd);
+	cm_ring_close(ch);
 	free(ch);
 }
 
@@ -139,5 +140,7 @@ struct cm_id *cm_id_of_call(struct call *call, uint32_t handle)
 
 	if (id == NULL)
 		call_fail(call, EINVAL, "no such id");
+	else
+		cm_ring_collect(id->channel);
 	return id;
 }

@@ -8,6 +8,7 @@
  *	cm_ports.c	port spaces, as bind(2)
  *	cm_resolve.c	ids that wait for a next hop
  *	cm_event.c	events, a queue for each channel
+ *	cm_ring.c	... and its beginning, in memory that the program sees
  *	cm_rx.c		lcores: datagrams for queue pair 1
  *	cm_mad.c	messages in and out
  *	cm_request.c	messages that request a connection or belong to one
@@ -26,6 +27,7 @@
 #include "protocol/command_cm.h"
 #include "control/cm/cm_control.h"
 #include "control/control.h"
+#include "queue/event_ring.h"
 
 #define CM_BUCKETS     4096u
 #define CM_UDP_QKEY    0x01234567u /* rdma_cma.h: RDMA_UDP_QKEY, protocol-map 196 */
@@ -58,6 +60,8 @@ struct cm_report {
 	TAILQ_ENTRY(cm_report) of_link;
 	struct cm_id *of; /* counts the event and owns it */
 	struct cm_id *made; /* CONNECT_REQUEST: the new id, which its program does not know yet */
+	bool is_shown; /* in the record of this number */
+	uint32_t record;
 	struct reply_cm_event what; /* without its header and `events` */
 };
 
@@ -71,6 +75,11 @@ struct cm_channel {
 	uint32_t owed; /* octets that found no room; each is sent later */
 	uint32_t stale; /* octets in the socket whose events are gone: the next reply says so */
 	struct cm_report_list reports;
+	uint64_t ring_offset;
+	struct event_page *ring;
+	uint32_t posted, taken; /* records, modulo 2^32 */
+	struct cm_report *shown[LIMIT_CM_SHOWN]; /* by record; NULL: withdrawn */
+	struct cm_report *unshown; /* the first that is in no record; NULL: all are */
 };
 
 enum cm_id_state {
@@ -214,7 +223,7 @@ static inline uint8_t cm_ack_timeout(const struct cm_id *id)
 
 /* cmd_cm_id.c. FRESH -> BOUND. 0 or an errno. */
 int cm_id_bind(struct call *call, struct cm_id *id, const struct cm_address *address);
-void cm_id_describe(const struct engine *e, const struct cm_id *id, struct reply_cm_query *q);
+void cm_id_describe(const struct engine *e, const struct cm_id *id, struct cm_route *route);
 
 /* ---- cm_address.c ---- */
 
@@ -358,10 +367,28 @@ void cm_reports_drop_join(struct cm_id *of, uint32_t join);
 void cm_reports_move(struct cm_id *of, struct cm_channel *to);
 /* Whether the id or its program has reached the limit of waiting events. */
 bool cm_reports_full(const struct cm_id *id);
+/* The program has taken it. */
+void cm_report_taken(struct cm_report *r);
 /* Sends the octets that the channel owes, as far as there is room. */
 void cm_channel_pay(struct cm_channel *ch);
 /* How many octets the program must discard because their events are gone. Resets the number. */
 uint32_t cm_channel_stale(struct cm_channel *ch);
+
+/* ---- cm_ring.c ---- */
+
+/* False: the program's memory for queues is full. */
+bool cm_ring_open(struct cm_channel *ch);
+void cm_ring_close(struct cm_channel *ch);
+/* Puts a report at the end of the channel's, or takes one out. */
+void cm_ring_add(struct cm_channel *ch, struct cm_report *r);
+void cm_ring_remove(struct cm_channel *ch, struct cm_report *r);
+/* Shows as many reports as there is room for. */
+void cm_ring_show(struct cm_channel *ch);
+/*
+ * Ends the reports that the program has taken, and shows others. To be called before anything
+ * depends on what the program knows.
+ */
+void cm_ring_collect(struct cm_channel *ch);
 
 /* ---- cmd_cm_qp.c ---- */
 

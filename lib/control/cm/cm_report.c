@@ -105,8 +105,7 @@ void cm_report_request(struct cm_link *l, struct cm_id *listener, struct cm_repo
 
 	r->what.id = id->handle;
 	r->what.listen_id = listener->handle;
-	r->what.source = id->source;
-	r->what.destination = id->destination;
+	cm_id_describe(id->client->engine, id, &r->what.route);
 	fill_request(r, cm_peer_message(&l->core));
 	r->made = id;
 	id->request = r;
@@ -121,6 +120,8 @@ static void tell_bound(const struct client *c)
 	for (uint32_t i = 1; i <= t->used; i++) {
 		struct cm_id *id = t->slot[i];
 
+		if (id != NULL)
+			cm_ring_collect(id->channel);
 		/* The program of an id knows it only once it took the connection request. */
 		if (id != NULL && id->is_bound && id->request == NULL && !cm_reports_full(id))
 			cm_tell(id, CM_TYPE_ADDR_CHANGE, 0);

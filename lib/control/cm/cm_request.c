@@ -98,6 +98,7 @@ static struct cm_id *find_listener(const struct engine *e, const struct cm_input
 	 * The program does not take its events. As on Linux a REQ is not answered then, since its
 	 * retry may find room; a SIDR_REQ is refused.
 	 */
+	cm_ring_collect(id->channel);
 	*reason = in->message.attribute == CM_REQ ? 0 : CM_REJECT_NO_RESOURCES;
 	return id->backlog > 0 ? id : NULL;
 }

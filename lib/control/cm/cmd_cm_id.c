@@ -10,21 +10,26 @@
 int cmd_cm_create_channel(struct call *call)
 {
 	struct handle_table *t = &call->client->objects->table[OBJECT_CM_CHANNEL];
-	struct reply_handle *reply = (struct reply_handle *)&call->reply;
+	struct reply_cm_channel *reply = (struct reply_cm_channel *)&call->reply;
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
-	int error;
+	int error = 0;
 
 	if (ch == NULL)
 		return ENOMEM;
 	ch->client = call->client;
 	TAILQ_INIT(&ch->reports);
-	error = channel_open(call, OBJECT_CM_CHANNEL, &ch->handle, &ch->fd);
+	if (!cm_ring_open(ch))
+		error = call_fail(call, ENOMEM, "the program's memory for queues is full");
+	if (error == 0)
+		error = channel_open(call, OBJECT_CM_CHANNEL, &ch->handle, &ch->fd);
 	if (error != 0) {
+		cm_ring_close(ch);
 		free(ch);
 		return error;
 	}
 	handle_publish(t, ch->handle, ch);
 	reply->handle = ch->handle;
+	reply->ring_offset = ch->ring_offset;
 	return 0;
 }
 
@@ -116,7 +121,7 @@ int cmd_cm_migrate(struct call *call)
 	return 0;
 }
 
-void cm_id_describe(const struct engine *e, const struct cm_id *id, struct reply_cm_query *q)
+void cm_id_describe(const struct engine *e, const struct cm_id *id, struct cm_route *q)
 {
 	q->source = id->source;
 	q->destination = id->destination;
@@ -176,7 +181,7 @@ int cmd_cm_bind(struct call *call)
 		return call_fail(call, EINVAL, "the id is already bound");
 	error = cm_id_bind(call, id, &r->address);
 	if (error == 0)
-		cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+		cm_id_describe(call->engine, id, &((struct reply_cm_query *)&call->reply)->route);
 	return error;
 }
 
@@ -187,7 +192,7 @@ int cmd_cm_query(struct call *call)
 
 	if (id == NULL)
 		return EINVAL;
-	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+	cm_id_describe(call->engine, id, &((struct reply_cm_query *)&call->reply)->route);
 	return 0;
 }
 

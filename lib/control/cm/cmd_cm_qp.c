@@ -72,6 +72,19 @@ int cm_move_qp(struct call *call, struct cm_id *id, uint32_t handle, uint32_t st
 	return qp_take_steps(call, q, step, n, state);
 }
 
+void cm_start_qp(struct call *call, uint32_t handle, uint32_t qp, uint32_t *state)
+{
+	struct cm_id *id = object_find(call->client, OBJECT_CM_ID, handle);
+	uint32_t steps = CM_QP_INIT;
+
+	if (id == NULL)
+		return;
+	if (id->qp_type == QP_TYPE_UD)
+		steps |= CM_QP_RTR | CM_QP_RTS;
+	if (cm_move_qp(call, id, qp, steps, NULL, state) != 0)
+		call->reply.why[0] = '\0';
+}
+
 int cmd_cm_modify_qp(struct call *call)
 {
 	const struct request_cm_modify_qp *r = (const struct request_cm_modify_qp *)call->request;

@@ -87,7 +87,7 @@ int cmd_cm_resolve_addr(struct call *call)
 	if (error != 0)
 		return error;
 	cm_resolve_begin(call->engine, id, clock_now() + r->timeout * TIME_MS);
-	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+	cm_id_describe(call->engine, id, &((struct reply_cm_query *)&call->reply)->route);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ int cmd_cm_resolve_route(struct call *call)
 	id->path_mtu = call->engine->active_mtu;
 	id->state = CM_ID_ROUTED;
 	cm_tell(id, CM_TYPE_ROUTE_RESOLVED, 0);
-	cm_id_describe(call->engine, id, (struct reply_cm_query *)&call->reply);
+	cm_id_describe(call->engine, id, &((struct reply_cm_query *)&call->reply)->route);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "control/cm/cm_control.h"
 #include "control/control.h"
 #include "control/network/destinations.h"
 #include "lcore/moving/moving.h"
@@ -243,9 +244,10 @@ static void describe_qp(const struct engine_qp *q, const struct request_create_q
 int cmd_create_qp(struct call *call)
 {
 	struct request_create_qp wanted = *(const struct request_create_qp *)call->request;
+	struct reply_create_qp *reply = (struct reply_create_qp *)&call->reply;
 	const struct request_create_qp *r = &wanted;
-	int error;
 	struct engine_qp *q;
+	int error;
 
 	if (wanted.type == QP_TYPE_XRC_RECV)
 		return target_create(call);
@@ -279,7 +281,9 @@ int cmd_create_qp(struct call *call)
 		return error;
 	}
 	qp_enter(call, q);
-	describe_qp(q, r, (struct reply_create_qp *)&call->reply);
+	describe_qp(q, r, reply);
+	if (r->cm_id != 0)
+		cm_start_qp(call, r->cm_id, q->handle, &reply->state);
 	return 0;
 }
 

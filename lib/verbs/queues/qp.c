@@ -6,6 +6,7 @@
 #include "verbs/carries.h"
 #include "verbs/queues/cq.h"
 #include "verbs/memory/domain.h"
+#include "verbs/private_node.h"
 #include "verbs/events.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/raw.h"
@@ -51,6 +52,7 @@ static int create_in_engine(struct context *c, struct qp *qp, struct reply_creat
 		.max_inline = inline_for_free(&init->cap),
 		.raw_flags = qp->raw_flags,
 		.max_tso_header = qp->max_tso_header,
+		.cm_id = qp->cm_id,
 		.cookie = qp->object.id,
 	};
 
@@ -84,6 +86,7 @@ static int take_reply(struct context *c, struct qp *qp, const struct reply_creat
 	qp->handle = reply->handle;
 	qp->ibv.qp_base.handle = reply->handle;
 	qp->ibv.qp_base.qp_num = reply->qpn;
+	qp->ibv.qp_base.state = reply->state;
 	qp->page = attachment_at(c->attachment, reply->page_offset);
 	qp_ring_at(qp, reply->lcore);
 	qp->max_inline = reply->max_inline;
@@ -233,7 +236,7 @@ void qp_fill(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *in
 }
 
 static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
-			    const struct raw_init *raw)
+			    const struct raw_init *raw, uint32_t cm_id)
 {
 	struct context *c = context_of(pd->context);
 	int error = check_init(init);
@@ -250,6 +253,7 @@ static struct qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 	qp_fill(qp, pd, init);
 	qp->raw_flags = raw->flags;
 	qp->max_tso_header = raw->max_tso_header;
+	qp->cm_id = cm_id;
 	error = qp_bring_up(c, qp);
 	if (error != 0) {
 		free_qp(qp);
@@ -266,7 +270,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 	if (pd == NULL || init == NULL)
 		return fail_with(EINVAL);
-	return (struct ibv_qp *)create_qp(pd, init, &nothing);
+	return (struct ibv_qp *)create_qp(pd, init, &nothing, 0);
 }
 
 #define INIT_KNOWN \
@@ -274,7 +278,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 #define INIT_TSO IBV_QP_INIT_ATTR_MAX_TSO_HEADER
 
-struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+EXPORT struct ibv_qp *uroce_create_qp_of(struct ibv_context *context,
+					 struct ibv_qp_init_attr_ex *init, uint32_t cm_id)
 {
 	bool is_raw = init->qp_type == IBV_QPT_RAW_PACKET;
 	bool has_tso = is_raw || init->qp_type == IBV_QPT_UD;
@@ -299,7 +304,7 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == NULL)
 		return fail_with(EINVAL);
 	/* both structs begin with the same members (verbs.h relies on it, too) */
-	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init, &raw);
+	qp = create_qp(init->pd, (struct ibv_qp_init_attr *)init, &raw, cm_id);
 	if (qp != NULL && (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
 		if (qp_ex_fill(&qp->ibv) != 0) {
 			ibv_destroy_qp(&qp->ibv.qp_base);
@@ -308,6 +313,11 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		qp->extended = true;
 	}
 	return (struct ibv_qp *)qp;
+}
+
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	return uroce_create_qp_of(context, init, 0);
 }
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)

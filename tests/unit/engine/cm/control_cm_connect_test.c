@@ -76,10 +76,14 @@ Test(control_cm_connect, what_each_hears_of_the_other)
 	cr_expect_str_eq((char *)e.parameters.private_data, "hello");
 	cr_assert_eq(cm_query(&client, id, &mine), 0);
 	cr_assert_eq(cm_query(&server, e.id, &theirs), 0);
-	cr_expect_eq(memcmp(&mine.source, &theirs.destination, sizeof(mine.source)), 0);
-	cr_expect_eq(memcmp(&mine.destination, &theirs.source, sizeof(mine.source)), 0);
-	cr_expect_eq(theirs.bound, 1);
-	cr_expect_eq(theirs.path_mtu, mine.path_mtu);
+	cr_expect_eq(
+		memcmp(&mine.route.source, &theirs.route.destination, sizeof(mine.route.source)),
+		0);
+	cr_expect_eq(
+		memcmp(&mine.route.destination, &theirs.route.source, sizeof(mine.route.source)),
+		0);
+	cr_expect_eq(theirs.route.bound, 1);
+	cr_expect_eq(theirs.route.path_mtu, mine.route.path_mtu);
 	cr_assert_eq(cm_connect_as(&server, COMMAND_CM_ACCEPT, e.id, 0x456, "welcome"), 0);
 	expect_event(&client, CONNECT_RESPONSE, 0, &e);
 	cr_expect_eq(e.parameters.qpn, 0x456);
@@ -159,11 +163,11 @@ Test(control_cm_connect, from_an_address_that_is_gone)
 	cr_assert_eq(cm_resolve(&client, resolved, "127.0.0.1", PORT, 100), 0);
 	expect_event(&client, ADDR_RESOLVED, 0, NULL);
 	cr_assert_eq(cm_query(&client, routed, &q), 0);
-	own = change_address(q.gid_index, other);
+	own = change_address(q.route.gid_index, other);
 	cr_expect_eq(cm_route(&client, resolved), ENODEV);
 	cr_expect_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, routed, 0x123, NULL), ENODEV);
 	expect_no_event(&server);
-	change_address(q.gid_index, own);
+	change_address(q.route.gid_index, own);
 	cr_expect_eq(cm_connect_as(&client, COMMAND_CM_CONNECT, routed, 0x123, NULL), 0);
 	expect_event(&server, CONNECT_REQUEST, 0, NULL);
 }

@@ -20,8 +20,8 @@ Test(control_cm, an_id_begins_and_ends)
 	cr_assert_eq(cm_create(&p, TCP, &id), 0);
 	cr_assert_eq(cm_handle(&p, COMMAND_CM_DESTROY_CHANNEL, p.channel), EBUSY, "an id is on it");
 	cr_assert_eq(cm_query(&p, id, &q), 0);
-	cr_expect_eq(q.bound, 0);
-	cr_expect_eq(q.source.family, 0);
+	cr_expect_eq(q.route.bound, 0);
+	cr_expect_eq(q.route.source.family, 0);
 	cr_assert_eq(cm_destroy(&p, id, &events), 0);
 	cr_expect_eq(events, 0);
 	cr_assert_eq(cm_destroy(&p, id, &events), EINVAL, "it is gone");
@@ -109,11 +109,11 @@ Test(control_cm, port_spaces_are_apart_and_ephemeral_ports_differ)
 	cr_expect_eq(cm_bind(&p, id[0], "0.0.0.0", 7472), EINVAL, "bound once");
 	cr_assert_eq(cm_bind(&p, id[2], "0.0.0.0", 0), 0);
 	cr_assert_eq(cm_query(&p, id[2], &a), 0);
-	cr_expect_geq(a.source.port, 32768);
+	cr_expect_geq(a.route.source.port, 32768);
 	cr_assert_eq(cm_create(&p, TCP, &id[1]), 0);
 	cr_assert_eq(cm_bind(&p, id[1], "0.0.0.0", 0), 0);
 	cr_assert_eq(cm_query(&p, id[1], &b), 0);
-	cr_expect_neq(a.source.port, b.source.port);
+	cr_expect_neq(a.route.source.port, b.route.source.port);
 	party_end(&p);
 }
 
@@ -138,8 +138,9 @@ Test(control_cm, addresses_that_are_not_ours)
 		     EAFNOSUPPORT);
 	cr_assert_eq(cm_bind(&p, id, "127.0.0.1", 7471), 0, "after all that it is not bound");
 	cr_assert_eq(cm_query(&p, id, &r), 0);
-	cr_expect_eq(r.bound, 1);
-	cr_expect(gid_equal(&r.source.ip, &r.sgid), "loopback stands for the engine's address");
+	cr_expect_eq(r.route.bound, 1);
+	cr_expect(gid_equal(&r.route.source.ip, &r.route.sgid),
+		  "loopback stands for the engine's address");
 	party_end(&p);
 }
 
@@ -184,11 +185,11 @@ Test(control_cm, an_own_address_is_resolved)
 	expect_event(&p, ROUTE_RESOLVED, 0, &e);
 	cr_expect_eq(e.events, 2);
 	cr_assert_eq(cm_query(&p, id, &q), 0);
-	cr_expect_eq(q.bound, 1);
-	cr_expect_eq(q.destination.port, 7471);
-	cr_expect_geq(q.source.port, 32768);
-	cr_expect(gid_equal(&q.sgid, &q.dgid));
-	cr_expect_neq(q.path_mtu, 0);
+	cr_expect_eq(q.route.bound, 1);
+	cr_expect_eq(q.route.destination.port, 7471);
+	cr_expect_geq(q.route.source.port, 32768);
+	cr_expect(gid_equal(&q.route.sgid, &q.route.dgid));
+	cr_expect_neq(q.route.path_mtu, 0);
 	cr_assert_eq(cm_destroy(&p, id, &events), 0);
 	cr_expect_eq(events, 2);
 	party_end(&p);
@@ -233,8 +234,8 @@ Test(control_cm, options)
 	cr_assert_eq(cm_listen(&p, id, 1), 0);
 	cr_expect_eq(cm_option(&p, id, 2, &on, 4), EINVAL);
 	cr_assert_eq(cm_query(&p, id, &q), 0);
-	cr_expect_eq(q.traffic_class, 17);
-	cr_expect_eq(q.ack_timeout, 17);
+	cr_expect_eq(q.route.traffic_class, 17);
+	cr_expect_eq(q.route.ack_timeout, 17);
 	party_end(&p);
 }
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many commands a connection costs its programs, each of which waits for the engine. This program's
+ * sendmsg is called instead of libc's.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "protocol/command.h"
+#include "rig.h"
+
+TestSuite(round_trips, .timeout = 60);
+
+static uint32_t commands;
+
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	const struct command_request *q = m->msg_iov[0].iov_base;
+
+	if (m->msg_iov[0].iov_len >= sizeof(*q) && q->magic == COMMAND_MAGIC)
+		commands++;
+	return syscall(SYS_sendmsg, fd, m, flags);
+}
+
+/* The commands since the last call. */
+static uint32_t count(void)
+{
+	uint32_t n = commands;
+
+	commands = 0;
+	return n;
+}
+
+struct ends {
+	struct rdma_event_channel *channel;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+};
+
+static void make_qp(struct ends *e, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = id->qp_type,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	if (e->pd == NULL) {
+		e->pd = ibv_alloc_pd(id->verbs);
+		e->cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
+		count();
+	}
+	init.send_cq = init.recv_cq = e->cq;
+	cr_assert_eq(rdma_create_qp(id, e->pd, &init), 0, "%s", strerror(errno));
+	cr_expect_eq(id->qp->state, id->qp_type == IBV_QPT_UD ? IBV_QPS_RTS : IBV_QPS_INIT);
+}
+
+static void finish(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	cr_assert_eq(rdma_destroy_id(id), 0);
+}
+
+Test(round_trips, of_a_connection)
+{
+	struct ends e = { .channel = open_channel() };
+	struct rdma_cm_id *listener, *caller, *called;
+	struct rdma_cm_event *event;
+	uint16_t port;
+
+	listener = open_listener(e.channel, RDMA_PS_TCP, &port);
+	caller = open_caller(e.channel, RDMA_PS_TCP, port);
+	make_qp(&e, caller); /* makes what all connections share */
+	finish(caller);
+	count();
+
+	caller = open_caller(e.channel, RDMA_PS_TCP, port);
+	cr_expect_leq(count(), 3, "create_id, resolve_addr, resolve_route");
+	make_qp(&e, caller);
+	cr_expect_leq(count(), 1, "create_qp");
+	cr_assert_eq(rdma_connect(caller, NULL), 0, "%s", strerror(errno));
+	cr_expect_leq(count(), 1, "connect");
+	event = expect_event(e.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	called = event->id;
+	cr_expect_eq(count(), 0, "the request says all that there is to know");
+	make_qp(&e, called);
+	cr_assert_eq(rdma_accept(called, NULL), 0, "%s", strerror(errno));
+	rdma_ack_cm_event(event);
+	pass_event(e.channel, RDMA_CM_EVENT_ESTABLISHED);
+	pass_event(e.channel, RDMA_CM_EVENT_ESTABLISHED);
+	cr_expect_leq(count(), 3, "create_qp, accept, and the caller's queue pair to RTS");
+	cr_assert_eq(rdma_disconnect(caller), 0);
+	pass_event(e.channel, RDMA_CM_EVENT_DISCONNECTED);
+	cr_assert_eq(rdma_disconnect(called), 0);
+	pass_end(e.channel, 0);
+	cr_expect_leq(count(), 2, "disconnect, twice");
+	finish(caller);
+	finish(called);
+	cr_expect_leq(count(), 4, "destroy_qp and destroy_id, twice");
+
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(e.channel);
+}
+
+Test(round_trips, of_a_datagram_queue_pair)
+{
+	struct ends e = { .channel = open_channel() };
+	struct rdma_cm_id *id;
+	uint16_t port;
+
+	id = open_listener(e.channel, RDMA_PS_UDP, &port);
+	make_qp(&e, id);
+	finish(id);
+	id = open_listener(e.channel, RDMA_PS_UDP, &port);
+	count();
+	make_qp(&e, id);
+	cr_expect_eq(count(), 1);
+	finish(id);
+	rdma_destroy_event_channel(e.channel);
+}
+
+/* More events at once than are shown without a command. */
+Test(round_trips, of_events_that_pile_up)
+{
+	enum {
+		MANY = 4 * LIMIT_CM_SHOWN
+	};
+	struct rdma_event_channel *channel = open_channel();
+	struct rdma_cm_id *id[MANY];
+	struct sockaddr_in a;
+
+	for (uint32_t i = 0; i < MANY; i++) {
+		id[i] = open_id(channel, RDMA_PS_TCP);
+		cr_assert_eq(rdma_resolve_addr(id[i], NULL, address(&a, OWN_ADDRESS, 7), 2000), 0);
+	}
+	count();
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct rdma_cm_event *e = expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+
+		cr_expect_eq(e->id, id[i], "in order");
+		rdma_ack_cm_event(e);
+	}
+	cr_expect_leq(count(), MANY / LIMIT_CM_SHOWN);
+	cr_expect_not(event_waits(channel));
+	for (uint32_t i = 0; i < MANY; i++)
+		cr_assert_eq(rdma_destroy_id(id[i]), 0);
+	rdma_destroy_event_channel(channel);
+}
