@@ -19,8 +19,8 @@
 const char uroced_usage[] =
 	"usage: uroced [EAL options] -- [options]\n"
 	"  --netdev IFACE          serve on a Linux interface, with its addresses\n"
-	"  --netdev-driver af_packet|af_xdp  how its frames are read (default af_packet; af_xdp is faster,\n"
-	"                          on trial: docs/ports.md)\n"
+	"  --netdev-driver af_packet|af_xdp|auto  how its frames are read (default af_packet; af_xdp is\n"
+	"                          faster, on trial: docs/ports.md; auto: af_xdp where it works)\n"
 	"  --port NAME             serve on a DPDK port (given to EAL by -a or --vdev)\n"
 	"                          (without either: a device for this host only)\n"
 	"  --kernel-interface NAME with --port: an interface through which the kernel uses the port\n"
@@ -209,7 +209,7 @@ static const char *read_new_interface(void *name, const char *value)
 static const char *read_netdev_driver(void *driver, const char *value)
 {
 	static const char *const names[] = {
-		[NETDEV_AF_PACKET] = "af_packet", [NETDEV_AF_XDP] = "af_xdp"
+		[NETDEV_AF_PACKET] = "af_packet", [NETDEV_AF_XDP] = "af_xdp", [NETDEV_AUTO] = "auto"
 	};
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -218,7 +218,7 @@ static const char *read_netdev_driver(void *driver, const char *value)
 		*(uint32_t *)driver = i;
 		return NULL;
 	}
-	return "must be af_packet or af_xdp";
+	return "must be af_packet, af_xdp or auto";
 }
 
 static const char *read_offload(void *offloads, const char *value)
@@ -385,7 +385,8 @@ static int check_together(struct reader *r)
 		return wrong(r, "netdev", "port", "--netdev and --port cannot be combined");
 	if (o->netdev_driver != NETDEV_AF_PACKET && o->netdev[0] == '\0')
 		return wrong(r, "netdev-driver", "netdev-driver",
-			     "--netdev-driver af_xdp needs --netdev");
+			     "--netdev-driver %s needs --netdev",
+			     o->netdev_driver == NETDEV_AUTO ? "auto" : "af_xdp");
 	if (o->netdev_driver == NETDEV_AF_XDP && o->engine.vlan != 0)
 		return wrong(r, "netdev-driver", "vlan",
 			     "--netdev-driver af_xdp and --vlan cannot be combined");

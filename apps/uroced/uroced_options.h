@@ -26,6 +26,7 @@ struct uroced_options {
 	bool interactive;
 	bool unconfined; /* --confine off */
 	uint32_t netdev_driver; /* enum netdev_driver */
+	uint32_t netdev_used; /* ... once the port is open: what `auto` has become */
 	uint32_t line[OPTIONS_MOST]; /* of `config`, by the numbers of the options; 0: not there */
 };
 

@@ -117,6 +117,46 @@ static void say_foreign_addresses(const struct uroced_options *o)
 	}
 }
 
+/* NULL: `why` says why, unless that has been said. */
+static struct port *open_by(struct uroced_options *o, struct netdev_options *n, uint32_t lcores,
+			    char *why, size_t why_size)
+{
+	struct port *p = NULL;
+
+	why[0] = '\0';
+	if (!netdev_check(n, why, why_size))
+		return NULL;
+	n->pool = make_pool(o, n, lcores);
+	if (n->pool != NULL)
+		p = netdev_open(n, why, why_size);
+	if (p == NULL)
+		rte_mempool_free(n->pool);
+	return p;
+}
+
+/* The driver that was asked for or, if the choice is ours, af_xdp where it works, and a line says which. */
+static struct port *open_some(struct uroced_options *o, struct netdev_options *n, uint32_t lcores,
+			      char *why, size_t why_size)
+{
+	bool chosen = n->driver != NETDEV_AUTO;
+	char reason[512] = "";
+	struct port *p;
+
+	netdev_choose(n, reason, sizeof(reason));
+	p = open_by(o, n, lcores, why, why_size);
+	if (p == NULL && !chosen && n->driver == NETDEV_AF_XDP) {
+		snprintf(reason, sizeof(reason), "%s", why);
+		n->driver = NETDEV_AF_PACKET;
+		p = open_by(o, n, lcores, why, why_size);
+	}
+	if (p != NULL && !chosen && n->driver == NETDEV_AF_XDP)
+		SAY(NOTICE, "%s: --netdev-driver af_xdp", n->iface);
+	else if (p != NULL && !chosen)
+		SAY(NOTICE, "%s: --netdev-driver af_packet, because not af_xdp: %s", n->iface,
+		    reason);
+	return p;
+}
+
 static int open_netdev(struct uroced_options *o, uint32_t lcores)
 {
 	struct netdev_options n = { .iface = o->netdev,
@@ -125,6 +165,7 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 				    .mtu = o->engine.mtu,
 				    .vlan = o->engine.vlan,
 				    .socket = SOCKET_ID_ANY };
+	struct port *p;
 	char why[512];
 
 	if (if_nametoindex(o->netdev) == 0) {
@@ -132,20 +173,16 @@ static int open_netdev(struct uroced_options *o, uint32_t lcores)
 			   o->netdev);
 		return 1;
 	}
-	if (!netdev_check(&n, why, sizeof(why))) {
+	p = open_some(o, &n, lcores, why, sizeof(why));
+	if (p == NULL && why[0] != '\0')
 		SAY(ERR, "%s", why);
+	if (p == NULL)
 		return 1;
-	}
-	o->engine.pool = make_pool(o, &n, lcores);
-	if (o->engine.pool == NULL)
-		return 1;
-	n.pool = o->engine.pool;
-	o->engine.port = port_for_program(netdev_open(&n, why, sizeof(why)));
-	if (o->engine.port == NULL)
-		SAY(ERR, "%s", why);
-	else
-		say_foreign_addresses(o);
-	return o->engine.port == NULL;
+	o->engine.pool = n.pool;
+	o->engine.port = port_for_program(p);
+	o->netdev_used = n.driver;
+	say_foreign_addresses(o);
+	return 0;
 }
 
 /* A user who asks for offloads is told which of them the port does; without --offload, only if it does any. */

@@ -97,9 +97,10 @@ void console_show_config(void)
 	uroce_describe(console.engine, text, sizeof(text));
 	row("device", text);
 	row("netdev", o->netdev);
-	row("netdev-driver", !shared				 ? ""
-			     : o->netdev_driver == NETDEV_AF_XDP ? "af_xdp"
-								 : "af_packet");
+	snprintf(text, sizeof(text), "%s%s",
+		 o->netdev_used == NETDEV_AF_XDP ? "af_xdp" : "af_packet",
+		 o->netdev_driver == NETDEV_AUTO ? " (auto)" : "");
+	row("netdev-driver", shared ? text : "");
 	row("port", o->port);
 	show_descriptors(o);
 	show_offloads(o);

@@ -16,7 +16,8 @@
 
 enum netdev_driver {
 	NETDEV_AF_PACKET,
-	NETDEV_AF_XDP
+	NETDEV_AF_XDP,
+	NETDEV_AUTO /* for netdev_choose(), and nothing else here */
 };
 
 struct netdev_options {
@@ -39,6 +40,9 @@ struct netdev_options {
  * not work; `why` says so.
  */
 bool netdev_check(const struct netdev_options *o, char *why, size_t why_size);
+
+/* Replaces NETDEV_AUTO: AF_XDP where it works, else AF_PACKET, and `why` says why not. */
+void netdev_choose(struct netdev_options *o, char *why, size_t why_size);
 
 /* Octets of data (after the headroom) that mbufs need, with this driver; 0: no such interface. */
 uint32_t netdev_mbuf_octets(const struct netdev_options *o);

@@ -99,6 +99,15 @@ bool netdev_check(const struct netdev_options *o, char *why, size_t why_size)
 	       (is_free(o, why, why_size) && xdp_works(o, why, why_size));
 }
 
+void netdev_choose(struct netdev_options *o, char *why, size_t why_size)
+{
+	if (o->driver != NETDEV_AUTO)
+		return;
+	o->driver = NETDEV_AF_XDP;
+	if (!netdev_check(o, why, why_size))
+		o->driver = NETDEV_AF_PACKET;
+}
+
 bool netdev_fits(const struct netdev_options *o, char *why, size_t why_size)
 {
 	uint32_t room = rte_pktmbuf_data_room_size(o->pool);
