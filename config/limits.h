@@ -177,6 +177,7 @@
 #define LIMIT_POOL_LCORE 12288u /* and more for each lcore, unless uroce_options.pool_size is set */
 
 /* The engine: frames, and copies to and from memory of clients. */
+#define LIMIT_LENT	  1024u /* octets of a packet that are worth a copy less within an lcore */
 #define LIMIT_COPY_BREAKS 64u /* broken chains of copies that are remembered */
 #define LIMIT_ATOMIC_WAIT 20u /* ms that a program's atomic on peer memory delays one of another */
 #define LIMIT_ATOMIC_TRIES \

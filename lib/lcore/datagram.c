@@ -39,7 +39,8 @@ void datagram_echo(struct lcore *l, const struct rte_mbuf *m, struct rte_mbuf **
 void datagram_echoed(struct lcore *l, struct rte_mbuf *copy, uint32_t sender, bool sent)
 {
 	/* A copy that finds no buffer is lost, as on a wire. */
-	if (!sent || !loop_output(l, copy, sender, MULTICAST_QPN, l->engine->sum_loop))
+	if (!sent || !loop_output(l, copy, sender, MULTICAST_QPN,
+				  l->engine->sum_loop ? FRAME_RECEIVED : FRAME_TRUSTED))
 		rte_pktmbuf_free(copy);
 }
 

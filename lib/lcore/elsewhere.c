@@ -30,6 +30,7 @@ const struct elsewhere elsewhere[] = {
 
 const struct frame_way frame_way[FRAME_KINDS] = {
 	[FRAME_RECEIVED] = { .trusted = false },
+	[FRAME_LENT] = { .trusted = true },
 	[FRAME_TRUSTED] = { .trusted = true },
 	[FRAME_RAW_LOOPED] = { .whole = raw_looped },
 	[FRAME_RAW_DELIVERED] = { .whole = raw_arrived },

@@ -10,6 +10,7 @@
 #include "lcore/datagram.h"
 #include "lcore/inside.h"
 #include "lcore/inner_ip.h"
+#include "lcore/moving/lent.h"
 #include "lcore/raw/raw.h"
 #include "wire/encode.h"
 
@@ -76,6 +77,7 @@ static void frame_begin(struct engine_qp *q, struct staged_frame *s)
 	s->sealed = false;
 	s->port_by_qpns = false;
 	s->echo = false;
+	s->lent = false;
 	s->peer_count = 0;
 }
 
@@ -137,6 +139,11 @@ static inline void fill_direct(struct lcore *l, struct staged_frame *s, const st
 	uint32_t sum;
 
 	stage_switch(l->stages, STAGE_COPY_SUM);
+	if (!s->summed && lent_may(l, s)) {
+		s->lent = true;
+		frame_finish(s, packet_seal_unsummed(frame, n, p->payload_length));
+		return;
+	}
 	if (!s->summed || !leaves_as_it_is(p)) {
 		copy_payload(l, p, frame + n);
 		seal_filled(s, flow);

@@ -28,6 +28,7 @@ struct staged_frame {
 	uint8_t l3; /* where its IP header begins */
 	uint8_t refused; /* enum reason: it may not be sent, raw or TSO (`failed`, too) */
 	bool unsent; /* it is to be made again */
+	bool lent; /* it goes without its payload: lent.h */
 	bool kept; /* its outlet has it: outlet.h */
 	bool captured; /* a capture or trace has seen them: capture.h */
 	uint16_t peer_first; /* peer copies of its payload in the round's batch */
@@ -48,16 +49,11 @@ bool packet_input(struct lcore *l, struct engine_qp *q, const struct packet *p, 
 		  nanotime now);
 /* crossing.c: the frame, marked, goes to another lcore's inbox, as soon as that has room. */
 void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t mark);
-/*
- * A frame that the queue pair `sender` made for one of our own addresses; false: no room, the frame
- * stays the caller's.
- */
-bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
-		 bool summed);
 
 /* Kinds of frames inside the engine: the low octet of the mark. */
 enum frame_kind {
 	FRAME_RECEIVED, /* as from a wire */
+	FRAME_LENT, /* a trusted one without its payload: lent.h */
 	FRAME_TRUSTED, /* its ICRC was checked by another lcore, or it never left the engine unsummed */
 	FRAME_RAW_LOOPED, /* a raw queue pair's, to be steered */
 	FRAME_RAW_DELIVERED, /* steered: raw_arrived */
@@ -84,6 +80,13 @@ static inline uint32_t frame_sender(uint32_t mark)
 {
 	return mark >> 8;
 }
+
+/*
+ * A frame that the queue pair `sender` made for one of our own addresses; false: no room, the frame
+ * stays the caller's.
+ */
+bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
+		 enum frame_kind kind);
 
 /* work.c: the oldest posted receive, copied to private memory; NULL: none. Then one of the two below. */
 const struct recv_work *receive_peek(struct lcore *l, struct engine_qp *q, nanotime now);

@@ -20,6 +20,7 @@
 #include "base/bits.h"
 #include "drivers/client_memory/peer_atomic.h"
 #include "lcore/inside.h"
+#include "lcore/moving/lent.h"
 #include "lcore/moving/moving.h"
 #include "queue/fence.h"
 #include "wire/opcode.h"
@@ -190,6 +191,7 @@ static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome
 		t->value = o->value;
 		from = (const uint8_t *)&t->value;
 	} else {
+		from = lent_keep(p, m) + (from - p->payload);
 		t->mbuf = m;
 	}
 	for (uint32_t i = 0; i < o->place.count; i++) {

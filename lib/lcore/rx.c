@@ -10,6 +10,7 @@
 #include "lcore/datagram.h"
 #include "lcore/elsewhere.h"
 #include "lcore/inside.h"
+#include "lcore/moving/lent.h"
 #include "lcore/moving/crossing.h"
 #include "queue/fence.h"
 #include "wire/decode.h"
@@ -121,6 +122,15 @@ static inline __attribute__((always_inline)) void frame_input(struct lcore *l, s
 	if (!trusted && frame_is_watched(l->engine) && frame_taken(l, &p, m, now))
 		return;
 	q = directory_find(l->engine, p.dest_qpn);
+	if (kind == FRAME_LENT) {
+		why = lent_open(l, q, &p, m);
+		kind = FRAME_TRUSTED;
+	}
+	if (unlikely(why != REASON_NONE)) {
+		count_reason(l, why);
+		spent(l, m);
+		return;
+	}
 	if (q == NULL || q->raw) {
 		no_queue_pair(l, &p, m, kind, now);
 		return;
@@ -213,13 +223,13 @@ static uint32_t loop_input(struct lcore *l, nanotime now)
 
 /* A frame of ours for one of our own addresses. False: no room, the frame stays the caller's. */
 bool loop_output(struct lcore *l, struct rte_mbuf *m, uint32_t sender, uint32_t dest_qpn,
-		 bool summed)
+		 enum frame_kind kind)
 {
 	struct lcore *to = l;
 
 	if ((dest_qpn & 15) < l->engine->lcores)
 		to = &l->engine->lcore[dest_qpn & 15];
-	m->hash.usr = frame_mark(summed ? FRAME_RECEIVED : FRAME_TRUSTED, sender);
+	m->hash.usr = frame_mark(kind, sender);
 	if (to == l) {
 		if (l->loop_head - l->loop_tail >= LIMIT_LOOP)
 			return false;

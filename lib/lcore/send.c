@@ -5,6 +5,7 @@
  */
 #include "lcore/capture/capture.h"
 #include "lcore/datagram.h"
+#include "lcore/moving/lent.h"
 #include "lcore/moving/outlet.h"
 #include "lcore/raw/raw.h"
 
@@ -72,8 +73,15 @@ bool frame_send_one(struct lcore *l, struct staged_frame *s)
 {
 	if (s->raw && s->loop)
 		return raw_send(l, s);
+	if (s->lent && lent_is_watched(l) && !lent_fill(l, s)) {
+		rte_pktmbuf_free(s->mbuf);
+		return true;
+	}
 	if (s->loop) {
-		bool sent = loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn, s->summed);
+		bool sent = loop_output(l, s->mbuf, s->qp->qpn, s->packet.dest_qpn,
+					s->lent	    ? FRAME_LENT
+					: s->summed ? FRAME_RECEIVED
+						    : FRAME_TRUSTED);
 
 		l->outlets->outlet[OUTLET_LOOP].stuck &= !sent;
 		return sent;

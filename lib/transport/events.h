@@ -17,6 +17,7 @@
 struct key_table;
 struct outcome;
 struct qp;
+struct span_list;
 
 /*
  * The send window. The caller copies the next request, elements or inline octets included, to the
@@ -79,6 +80,13 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 void qp_held(struct qp *qp, const struct packet *p, nanotime now);
 /* Whether a packet that is kept still waits for others. */
 bool qp_waits(const struct qp *qp, const struct packet *p);
+
+/*
+ * RC: where the octets are of a packet of a SEND or WRITE that is on its way: as qp_next_packet gathered
+ * them, if the request may still have them. Else why not, and the packet is as if it were lost.
+ */
+enum reason qp_payload_of(const struct qp *qp, const struct packet *p, const struct key_table *keys,
+			  struct span_list *gather);
 
 /* The copies of this ticket are made (or could not be). In order of tickets. */
 void qp_copied(struct qp *qp, uint64_t ticket, bool ok);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "lcore/moving/lent.h"
 #include "lcore/moving/slots.h"
 
 struct slots {
@@ -59,6 +60,7 @@ struct held_packet *slot_take(struct slots *s, const struct client *c, const str
 	e->client = (uint16_t)c->number;
 	e->user = (uint16_t)c->user;
 	e->packet = *p;
+	e->packet.payload = lent_keep(p, m);
 	return e;
 }
 

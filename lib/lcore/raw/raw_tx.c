@@ -139,7 +139,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	s->refused = REASON_NONE;
 	s->port_by_qpns = false;
 	s->loop = s->failed = s->unsent = s->kept = s->captured = s->sealed = s->summed = s->echo =
-		false;
+		s->lent = false;
 	s->flow_state = q->flow_state;
 	s->peer_first = (uint16_t)l->gather_count;
 	if (p->payload == NULL) {
