@@ -6,13 +6,13 @@
  *	octet 0     128        256        384
  *	| name...  | producer | consumer | slots: size * stride |
  *
- * Clients and embedded programs call rte_ring's own inline functions (lib/queue/ring_client.h). The
- * engine does not, because a client can rewrite everything in the shared memory at any time. A
- * rewritten sync_type, for example, makes the generic functions spin for ever. The engine's side
- * (struct ring_side) keeps size, stride and its own cursor in private memory. It reads one shared
- * word, the other side's tail, with acquire order, and publishes its own tail with release order. A
- * tail further away than the ring is long shows a broken client: the functions return RING_BROKEN,
- * and the caller puts the queue pair in error. The engine copies a slot out once before it looks at
+ * Clients and embedded programs use its mask and its tails where they stand
+ * (lib/queue/ring_client.h). The engine does not, because a client can rewrite everything
+ * in the shared memory at any time. Its side (struct ring_side) keeps size, stride and its
+ * own cursor in private memory. It reads one shared word, the other side's tail, with
+ * acquire order, and publishes its own tail with release order. A tail further away than
+ * the ring is long shows a broken client: the functions return RING_BROKEN, and the caller
+ * puts the queue pair in error. The engine copies a slot out once before it looks at
  * anything in it.
  */
 #ifndef QUEUE_RING_H

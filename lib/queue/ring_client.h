@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client's side of the rings: rte_ring's inline functions on memory that the engine formatted.
- * Nothing of DPDK is linked. The caller holds the lock of the queue, so that a send or receive
- * queue has one producer and a CQ one consumer at a time. Only the doorbell ring takes many
+ * The client's side of the rings, in the memory of an rte_ring that the engine formatted. Nothing of
+ * DPDK is linked. The caller holds the lock of the queue, so that a send or receive queue has one
+ * producer and a CQ one consumer at a time: its own tail is all that this side keeps, and rte_ring's
+ * heads, which tell several producers or consumers apart, are not used. rte_ring's own functions
+ * would ask the ring how many there are, twice a request. Only the doorbell ring takes many
  * producers.
  */
 #ifndef QUEUE_RING_CLIENT_H
@@ -12,15 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * rte_ring with acquire and release order, not with volatile words on a strongly ordered machine.
- */
-#ifndef RTE_USE_C11_MEM_MODEL
-#define RTE_USE_C11_MEM_MODEL
-#endif
 #include <rte_ring.h>
 
 #include "queue/fence.h"
+
+/* The slot at this position. */
+static inline void *ring_client_slot(struct rte_ring *r, uint32_t position, uint32_t stride)
+{
+	return (uint8_t *)(r + 1) + (size_t)(position & r->mask) * stride;
+}
 
 /*
  * The slot to write the next request to; NULL: the ring is full. A reservation that is not
@@ -28,19 +30,18 @@
  */
 static inline void *ring_client_reserve(struct rte_ring *r, uint32_t stride)
 {
-	struct rte_ring_zc_data slot;
+	uint32_t position = r->prod.tail;
+	/* pairs with the release store of the consumer's tail: it has read the slot */
+	uint32_t read = __atomic_load_n(&r->cons.tail, __ATOMIC_ACQUIRE);
 
-	if (r->prod.head != r->prod.tail)
-		rte_ring_enqueue_zc_elem_finish(r, 0);
-	if (rte_ring_enqueue_zc_bulk_elem_start(r, stride, 1, &slot, NULL) == 0)
-		return NULL;
-	return slot.ptr1;
+	return position - read < r->capacity ? ring_client_slot(r, position, stride) : NULL;
 }
 
 /* Shows the engine the request in the reserved slot. */
 static inline void ring_client_publish(struct rte_ring *r)
 {
-	rte_ring_enqueue_zc_elem_finish(r, 1);
+	/* pairs with the consumer's acquire load: the slot is written */
+	__atomic_store_n(&r->prod.tail, r->prod.tail + 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -49,24 +50,18 @@ static inline void ring_client_publish(struct rte_ring *r)
  */
 static inline const void *ring_client_peek(struct rte_ring *r, uint32_t stride)
 {
-	struct rte_ring_zc_data slot;
+	uint32_t position = r->cons.tail;
+	/* pairs with the release store of the producer's tail: the slots before it are written */
+	uint32_t written = __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE);
 
-	if (r->cons.head != r->cons.tail)
-		rte_ring_dequeue_zc_elem_finish(r, 0);
-	if (rte_ring_dequeue_zc_bulk_elem_start(r, stride, 1, &slot, NULL) == 0)
-		return NULL;
-	return slot.ptr1;
+	return position != written ? ring_client_slot(r, position, stride) : NULL;
 }
 
 /* Gives the slots of the n oldest completions back to the engine. The ring shows at least n. */
 static inline void ring_client_release(struct rte_ring *r, uint32_t n)
 {
-	struct rte_ring_zc_data slot;
-	uint32_t taken = r->cons.head - r->cons.tail;
-
-	if (taken < n)
-		rte_ring_dequeue_zc_bulk_elem_start(r, sizeof(uint32_t), n - taken, &slot, NULL);
-	rte_ring_dequeue_zc_elem_finish(r, n);
+	/* pairs with the producer's acquire load: we have read the slots */
+	__atomic_store_n(&r->cons.tail, r->cons.tail + n, __ATOMIC_RELEASE);
 }
 
 /* Wakes the lcore that waits on this eventfd. Keeps errno; not a cancellation point. */
