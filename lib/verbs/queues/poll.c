@@ -74,7 +74,7 @@ static bool take_oldest(struct cq *cq, struct completion *c)
 	return true;
 }
 
-bool cq_take(struct cq *cq, struct completion *c)
+static inline bool take(struct cq *cq, struct completion *c)
 {
 	do {
 		if (!take_oldest(cq, c))
@@ -83,6 +83,11 @@ bool cq_take(struct cq *cq, struct completion *c)
 	} while (__builtin_expect(c->qp_handle == CQ_FORGOTTEN, 0));
 	note(cq, c);
 	return true;
+}
+
+bool cq_take(struct cq *cq, struct completion *c)
+{
+	return take(cq, c);
 }
 
 void cq_forget_qp(struct cq *cq, const struct qp *qp)
@@ -112,7 +117,7 @@ static int poll_locked(struct cq *cq, int num_entries, struct ibv_wc *wc)
 	int n = 0;
 
 	cq_note_polled(cq);
-	while (n < num_entries && cq_take(cq, &c))
+	while (n < num_entries && take(cq, &c))
 		memcpy(&wc[n++], &c, sizeof(*wc));
 	if (n > 0) {
 		cq->empty_polls = 0;

@@ -66,7 +66,7 @@ struct send_work *send_reserve(struct qp *qp)
 	return qp->sq.ring != NULL ? ring_client_reserve(qp->sq.ring, qp->sq.stride) : NULL;
 }
 
-void send_commit(struct qp *qp, const struct send_work *w)
+static inline void commit(struct qp *qp, const struct send_work *w)
 {
 	struct work_queue *q = &qp->sq;
 	uint32_t slot = q->posted & q->mask;
@@ -77,6 +77,11 @@ void send_commit(struct qp *qp, const struct send_work *w)
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&q->posted, q->posted + 1, __ATOMIC_RELAXED);
 	ring_client_publish(q->ring);
+}
+
+void send_commit(struct qp *qp, const struct send_work *w)
+{
+	commit(qp, w);
 }
 
 int send_write_inline(struct qp *qp, struct send_work *w, const struct ibv_data_buf *buffers,
@@ -213,7 +218,39 @@ static int write_target(struct qp *qp, struct send_work *w, const struct ibv_sen
 	return wr->qp_type.xrc.remote_srqn >> 24 != 0 ? EINVAL : 0;
 }
 
-static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_wr *wr)
+/* Nearly every request: a SEND, WRITE or READ of one element on a reliable connection. */
+static inline bool is_plain(const struct qp *qp, const struct ibv_send_wr *wr)
+{
+	const uint32_t opcodes =
+		1u << IBV_WR_SEND | 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_READ;
+	const uint32_t flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
+
+	return qp->ibv.qp_base.qp_type == IBV_QPT_RC && wr->num_sge == 1 && qp->sq.max_sge > 0 &&
+	       (wr->send_flags & ~flags) == 0 && wr->opcode < 32 && (opcodes >> wr->opcode & 1) &&
+	       wr->sg_list->length <= LIMIT_MESSAGE;
+}
+
+static inline void write_plain(struct send_work *w, const struct ibv_send_wr *wr)
+{
+	bool is_send = wr->opcode == IBV_WR_SEND;
+
+	*w = (struct send_work){
+		.wr_id = wr->wr_id,
+		.opcode = (uint8_t)wr->opcode,
+		.flags = (uint8_t)wr->send_flags,
+		.num_sge = 1,
+		.rkey = is_send ? 0 : wr->wr.rdma.rkey,
+		.remote_addr = is_send ? 0 : wr->wr.rdma.remote_addr,
+	};
+	*send_work_sge(w) = (struct work_sge){
+		.addr = wr->sg_list->addr,
+		.length = wr->sg_list->length,
+		.lkey = wr->sg_list->lkey,
+	};
+}
+
+static __attribute__((noinline)) int write_send(struct qp *qp, struct send_work *w,
+						const struct ibv_send_wr *wr)
 {
 	int error = 0;
 
@@ -240,7 +277,7 @@ static int write_send(struct qp *qp, struct send_work *w, const struct ibv_send_
 	return error != 0 ? error : send_check(qp, w);
 }
 
-static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
+static inline int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
 {
 	struct send_work *w;
 	int error = send_admit(qp);
@@ -250,12 +287,15 @@ static int post_one_send(struct qp *qp, const struct ibv_send_wr *wr)
 	w = send_reserve(qp);
 	if (w == NULL)
 		return ENOMEM;
-	error = write_send(qp, w, wr);
+	if (is_plain(qp, wr))
+		write_plain(w, wr);
+	else
+		error = write_send(qp, w, wr);
 	if (error != 0)
 		return error;
 	if (wr->opcode == IBV_WR_BIND_MW)
 		wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
-	send_commit(qp, w);
+	commit(qp, w);
 	return 0;
 }
 
