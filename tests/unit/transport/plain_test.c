@@ -298,3 +298,41 @@ Test(plain, what_is_not_plain_changes_nothing)
 	cr_assert_not(is_plain(&pair.a), "its key is wrong");
 	cr_assert_eq(memcmp(&before, &pair.a.qp->req, sizeof(before)), 0);
 }
+
+/* The end posts it with so many elements, of which only the first has octets; what the core makes of it. */
+static const struct message *checked(struct end *e, uint8_t opcode, uint8_t flags, uint32_t length,
+				     uint8_t elements)
+{
+	struct send_work w = { .opcode = opcode, .flags = flags, .num_sge = elements };
+	struct work_sge sge[PAIR_SGE] = { { PAIR_IOVA, length, e->key } };
+	const struct requester *r = &e->qp->req;
+	uint32_t index = r->tail;
+
+	pair_post_work(&pair, e, &w, sge);
+	return message_at(r, index);
+}
+
+/* request_check.c looks at requests of one element first, and at all others together. */
+Test(plain, a_request_of_one_element_is_judged_as_one_of_two_with_an_empty_one)
+{
+	static const uint32_t lengths[] = { 0, 8, 4097, LIMIT_MESSAGE, LIMIT_MESSAGE + 1u };
+
+	state = 1;
+	for (uint32_t n = 0; n < 500; n++) {
+		uint8_t opcode = (uint8_t)(pick(10) == 0 ? pick(256) : pick(16));
+		uint8_t flags = (uint8_t)(pick(8) << pick(2) & ~(uint32_t)WORK_INLINE);
+		uint32_t length = lengths[pick(ARRAY_SIZE(lengths))];
+		const struct message *one, *two;
+
+		open_pair(false);
+		one = checked(&pair.a, opcode, flags, length, 1);
+		two = checked(&pair.b, opcode, flags, length, 2);
+		cr_assert_eq(one->kind, two->kind, "opcode %u", opcode);
+		cr_assert_eq(one->fault, two->fault, "opcode %u, %u octets", opcode, length);
+		cr_assert(one->fault == REASON_NONE || one->fault_status == two->fault_status);
+		cr_assert_eq(one->length, two->length);
+		cr_assert_eq(one->plain, two->plain, "opcode %u, flags %x", opcode, flags);
+		close_pair();
+	}
+	open_pair(false);
+}
