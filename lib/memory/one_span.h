@@ -29,7 +29,7 @@ static inline void span_append(struct span_list *l, const struct region *r,
 }
 
 /*
- * Appends the span, as key_spans() would. False: the range is another one, or the key does not allow it, or
+ * The empty list gets the span, as from key_spans(). False: the range is another one, or the key does not allow it, or
  * somebody measures the stages; key_spans() knows what to do then.
  */
 static inline bool key_one_span(const struct key_table *t, uint32_t key, struct key_user user,
@@ -38,7 +38,8 @@ static inline bool key_one_span(const struct key_table *t, uint32_t key, struct 
 {
 	const struct region *r;
 
-	if (t->stages != NULL || length == 0 || spans->count == LIMIT_SPANS ||
+	assert(spans->count == 0 && "it is the only one");
+	if (t->stages != NULL || length == 0 ||
 	    key_look(t, key, user, access, address, length, &r) != REASON_NONE ||
 	    r->kind != REGION_MEMORY || r->pieces != 1)
 		return false;

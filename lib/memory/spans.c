@@ -62,7 +62,7 @@ enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user u
 	const struct region *r;
 	enum reason why;
 
-	if (key_one_span(t, key, user, access, address, length, spans))
+	if (spans->count == 0 && key_one_span(t, key, user, access, address, length, spans))
 		return REASON_NONE;
 	why = key_check(t, key, user, access, address, length, &r);
 	if (why != REASON_NONE)

@@ -40,17 +40,12 @@ void tickets_abandon(struct qp *qp)
 	assert(!tickets_open(&qp->tickets));
 }
 
-bool qp_can_receive(const struct qp *qp)
-{
-	return copies_have_room(qp);
-}
-
 /*
  * The memory behind a ticket was not there, or its key could not be invalidated. A peer's request:
  * everything accepted behind it is forgotten, its receive requests included, and the peer gets its
  * NAK. A landing: the request fails, and with it the queue pair.
  */
-static void ticket_failed(struct qp *qp, const struct ticket *t)
+static __attribute__((noinline)) void ticket_failed(struct qp *qp, const struct ticket *t)
 {
 	enum reason why = t->kind == TICKET_RECEIVE	 ? REASON_RECEIVE_MEMORY
 			  : t->kind == TICKET_INVALIDATE ? REASON_INVALIDATE_KEY

@@ -162,22 +162,22 @@ static bool pkey_matches(uint16_t pkey)
 }
 
 /* The opcode's service is the queue pair's; only datagrams have many receivers. */
-static inline bool service_matches(const struct qp *qp, const struct packet *p,
+static inline bool service_matches(enum service service, uint8_t type, const struct packet *p,
 				   const struct opcode_info *op)
 {
-	if (op->service == qp->service && op->header_length != 0)
-		return p->dest_qpn != QPN_MULTICAST || qp->type == QP_TYPE_UD;
+	if (op->service == service && op->header_length != 0)
+		return p->dest_qpn != QPN_MULTICAST || type == QP_TYPE_UD;
 	return (op->kind == KIND_CNP || op->kind == KIND_SELECTIVE_ACK) &&
-	       p->dest_qpn != QPN_MULTICAST && !qp_type_unreliable(qp->type);
+	       p->dest_qpn != QPN_MULTICAST && !qp_type_unreliable(type);
 }
 
 /* Half of an XRC connection sends, the other receives (IBTA A14). */
-static inline bool direction_fits(const struct qp *qp, const struct opcode_info *op)
+static inline bool direction_fits(enum service service, uint8_t type, const struct opcode_info *op)
 {
 	bool response = op->flags & OP_RESPONSE;
 
-	return qp->service != SERVICE_XRC || op->kind == KIND_CNP ||
-	       response == (qp->type == QP_TYPE_XRC_SEND);
+	return service != SERVICE_XRC || op->kind == KIND_CNP ||
+	       response == (type == QP_TYPE_XRC_SEND);
 }
 
 void qp_target(struct qp *qp, uint32_t pd, uint32_t srq)
@@ -188,9 +188,9 @@ void qp_target(struct qp *qp, uint32_t pd, uint32_t srq)
 	qp->srq = srq;
 }
 
-enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
+static inline enum reason check_origin(const struct qp *qp, uint8_t type, const struct packet *p)
 {
-	if (qp->type == QP_TYPE_UD || qp->type == QP_TYPE_RAW_PACKET)
+	if (type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET)
 		return REASON_NONE;
 	if (!gid_equal(&p->src_gid, &qp->attr.path.dgid) ||
 	    !gid_equal(&p->dst_gid, &qp->attr.path.sgid))
@@ -199,41 +199,75 @@ enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
 	return p->sender == 0 || p->sender == qp->dest_qpn ? REASON_NONE : REASON_SENDER_FOREIGN;
 }
 
+enum reason qp_check_origin(const struct qp *qp, const struct packet *p)
+{
+	return check_origin(qp, qp->type, p);
+}
+
+/*
+ * Two more completions than packets: one may fail both its own and an open message's. Two tickets: a SEND with
+ * invalidate takes them.
+ */
+static inline bool has_room(const struct qp *qp)
+{
+	return qp->tickets.issued - qp->tickets.settled < qp->tickets.mask &&
+	       qp->receives.done - qp->receives.taken < qp->receives.mask - 1;
+}
+
+bool qp_can_receive(const struct qp *qp)
+{
+	return has_room(qp);
+}
+
 /* Is this packet one that the queue pair looks at at all? */
-static inline enum reason check_arrival(const struct qp *qp, const struct packet *p,
-					const struct opcode_info *op)
+static inline enum reason check_arrival(const struct qp *qp, uint8_t type, enum service service,
+					const struct packet *p, const struct opcode_info *op)
 {
 	const uint32_t sending = 1u << QP_STATE_RTS | 1u << QP_STATE_SQD;
 	const uint32_t receiving = sending | 1u << QP_STATE_RTR | 1u << QP_STATE_SQE;
 	enum reason why;
 
-	if (!service_matches(qp, p, op) || !direction_fits(qp, op))
+	if (!service_matches(service, type, p, op) || !direction_fits(service, type, op))
 		return REASON_SERVICE_MISMATCH;
 	if (!((op->flags & OP_RESPONSE ? sending : receiving) & 1u << qp->state))
 		return REASON_QP_STATE;
 	if (!pkey_matches(p->pkey))
 		return REASON_PKEY;
-	why = qp_check_origin(qp, p);
+	why = check_origin(qp, type, p);
 	if (why != REASON_NONE)
 		return why;
-	return copies_have_room(qp) ? REASON_NONE : REASON_BUSY;
+	return has_room(qp) ? REASON_NONE : REASON_BUSY;
 }
 
-/* The machine that a packet is for. */
-static enum reason dispatch(struct qp *qp, const struct packet *p, const struct recv_work *offer,
-			    const struct key_table *keys, nanotime now, struct outcome *out)
+/* A peer that passed every check says so: until RESET. */
+static inline void note_extension(struct qp *qp, const struct packet *p)
+{
+	qp->selective = true;
+	path_peer_says(qp->path, p->late);
+}
+
+/*
+ * The machine that a packet is for. Compiled for RC, of which nearly all packets are, and for the other types: what
+ * depends on the type is not asked then.
+ */
+static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp, uint8_t type,
+								  enum service service,
+								  const struct packet *p,
+								  const struct recv_work *offer,
+								  const struct key_table *keys,
+								  nanotime now, struct outcome *out)
 {
 	const struct opcode_info *op = &opcode_table[p->opcode];
 	enum reason why;
 
-	if (qp->type == QP_TYPE_RAW_PACKET)
+	if (type == QP_TYPE_RAW_PACKET)
 		return frame_received(qp, p, offer, keys, out);
-	why = check_arrival(qp, p, op);
+	why = check_arrival(qp, type, service, p, op);
 	if (why != REASON_NONE)
 		return why;
-	if (qp->type == QP_TYPE_UD)
+	if (type == QP_TYPE_UD)
 		return datagram_received(qp, p, offer, keys, out);
-	if (qp->type == QP_TYPE_UC)
+	if (type == QP_TYPE_UC)
 		return unreliable_received(qp, p, offer, keys, out);
 	if (op->kind == KIND_CNP) {
 		path_count(qp->path, PATH_CNP_RECEIVED);
@@ -243,19 +277,16 @@ static enum reason dispatch(struct qp *qp, const struct packet *p, const struct 
 	}
 	if (p->ecn == ECN_CE)
 		mark_seen(qp, p, now);
-	if (op->flags & OP_RESPONSE)
-		return plain_answer_received(qp, p, op, keys, now, out)
-			       ? REASON_NONE
-			       : answer_received(qp, p, keys, now, out);
-	return expected_received(qp, p, op, offer, keys, out)
-		       ? REASON_NONE
-		       : respond_received(qp, p, offer, keys, now, out);
-}
-
-static void note_extension(struct qp *qp, const struct packet *p)
-{
-	qp->selective = true;
-	path_peer_says(qp->path, p->late);
+	if (op->flags & OP_RESPONSE) {
+		if (!plain_answer_received(qp, p, op, keys, now, out))
+			why = answer_received(qp, p, keys, now, out);
+	} else {
+		if (!expected_received(qp, p, op, offer, keys, out))
+			why = respond_received(qp, p, offer, keys, now, out);
+	}
+	if (p->selective && why == REASON_NONE)
+		note_extension(qp, p);
+	return why;
 }
 
 void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
@@ -264,15 +295,17 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 	out->flags = 0;
 	out->ticket = 0;
 	span_list_clear(&out->place);
-	out->reason = dispatch(qp, p, offer, keys, now, out);
-	/* A peer that passed every check says so: until RESET. */
-	if (p->selective && out->reason == REASON_NONE && !qp_type_unreliable(qp->type))
-		note_extension(qp, p);
+	if (qp->type == QP_TYPE_RC)
+		out->reason = dispatch(qp, QP_TYPE_RC, SERVICE_RC, p, offer, keys, now, out);
+	else
+		out->reason = dispatch(qp, qp->type, qp->service, p, offer, keys, now, out);
+	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
+	       "octets that have a place are copied there");
+	if (out->reason == REASON_NONE && out->flags == OUTCOME_PLACE)
+		return;
 	assert((out->reason == REASON_NONE ||
 		(out->flags & ~(uint32_t)(OUTCOME_RECEIVE_USED | OUTCOME_HOLD)) == 0) &&
 	       "what is refused has no effect on memory");
-	assert(!(out->flags & OUTCOME_PLACE) == (out->place.length == 0) &&
-	       "octets that have a place are copied there");
 	assert((!(out->flags & OUTCOME_RECEIVE_USED) || offer != NULL) && "what was offered");
 }
 
@@ -295,8 +328,46 @@ bool qp_waits(const struct qp *qp, const struct packet *p)
 
 bool qp_has_packet(const struct qp *qp)
 {
-	return reply_ready(qp) ||
-	       (qp->req.paced_until == TIME_NEVER && !flight_waits(&qp->req) && request_ready(qp));
+	const struct requester *r = &qp->req;
+
+	return reply_ready(qp) || (r->nxt != r->tail && r->paced_until == TIME_NEVER &&
+				   !flight_waits(r) && request_ready(qp));
+}
+
+/* All that was posted was sent, and nothing of it holds the queue pair back or is to be sent again. */
+static inline bool is_idle(const struct qp *qp)
+{
+	const struct requester *r = &qp->req;
+
+	return r->nxt == r->tail && r->paced_until == TIME_NEVER &&
+	       (qp->path == NULL || qp->path->given_up == r->given_up);
+}
+
+/* What most packets have; constants first, so that they are few stores. */
+static inline void packet_begin(const struct qp *qp, struct packet *p)
+{
+	bool selective = !qp_type_unreliable(qp->type);
+	uint8_t late = path_late_step(qp->path);
+	uint32_t dest_qpn = qp->dest_qpn;
+
+	p->opcode = 0;
+	p->solicited = false;
+	p->mig_req = true; /* path migration state is Migrated */
+	p->fecn = false;
+	p->becn = false;
+	p->ack_req = false;
+	p->again = false;
+	p->pad = 0;
+	p->checksum = false;
+	p->tso_last = false;
+	p->pkey = 0xffff;
+	p->mss = 0;
+	p->sender = 0;
+	p->payload = NULL;
+	p->payload_length = 0;
+	p->selective = selective;
+	p->late = late;
+	p->dest_qpn = dest_qpn;
 }
 
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
@@ -305,24 +376,11 @@ enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nan
 	enum next_packet next;
 
 	span_list_clear(gather);
-	p->solicited = false;
-	p->ack_req = false;
-	p->fecn = false;
-	p->becn = false;
-	p->again = false;
-	p->selective = !qp_type_unreliable(qp->type);
-	p->late = path_late_step(qp->path);
-	p->checksum = false;
-	p->mss = 0;
-	p->mig_req = true; /* path migration state is Migrated */
-	p->pkey = 0xffff;
-	p->dest_qpn = qp->dest_qpn;
-	p->sender = 0;
-	p->payload = NULL;
-	p->payload_length = 0;
-	p->pad = 0;
+	packet_begin(qp, p);
 	if (reply_is_owed(&qp->resp) && reply_next(qp, keys, p, gather))
 		next = NEXT_PACKET;
+	else if (is_idle(qp))
+		next = NEXT_NOTHING;
 	else if (plain_next(qp, keys, now, p, gather))
 		next = NEXT_PACKET;
 	else

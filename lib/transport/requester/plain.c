@@ -94,9 +94,10 @@ static inline void fill_headers(const struct qp *qp, const struct send_work *w,
 	p->opcode = OPCODE(qp->service, kind->only);
 	p->solicited = (w->flags & WORK_SOLICITED) &&
 		       (kind->ending != ENDING_PLAIN || m->kind == KIND_SEND);
-	p->imm = w->imm;
-	p->invalidate_rkey = w->imm;
-	p->srqn = send_work_srqn(w);
+	if (kind->ending != ENDING_PLAIN)
+		p->imm = p->invalidate_rkey = w->imm;
+	if (qp->service == SERVICE_XRC)
+		p->srqn = send_work_srqn(w);
 	p->va = w->remote_addr;
 	p->rkey = w->rkey;
 	p->dma_length = m->length;

@@ -108,15 +108,6 @@ static inline bool read_passes(const struct qp *qp, const struct packet *p,
 	       key_check_here(keys, p->rkey, qp->user, access, p->va, n, &region) == REASON_NONE;
 }
 
-static bool take_read(struct qp *qp, const struct packet *p, const struct opcode_info *op,
-		      struct outcome *out)
-{
-	struct arrival a = { .qp = qp, .p = p, .op = op, .out = out };
-
-	respond_take_fetching(&a);
-	return true;
-}
-
 /* Where a packet in the middle of a message goes. False: the key does not allow it, or any more. */
 static inline bool middle_passes(const struct qp *qp, uint32_t n, const struct key_table *keys,
 				 struct span_list *place)
@@ -161,9 +152,13 @@ bool expected_received(struct qp *qp, const struct packet *p, const struct opcod
 	}
 	if (shape == OP_PAYLOAD)
 		return take_middle(qp, p, op->kind, keys, out);
-	if (op->kind == KIND_READ_REQUEST)
-		return shape == READ_REQUEST && is_in_turn(qp, p, KIND_UNDEFINED) &&
-		       read_passes(qp, p, keys) && take_read(qp, p, op, out);
+	if (op->kind == KIND_READ_REQUEST) {
+		if (shape != READ_REQUEST || !is_in_turn(qp, p, KIND_UNDEFINED) ||
+		    !read_passes(qp, p, keys))
+			return false;
+		respond_take_fetching(qp, p, op, out);
+		return true;
+	}
 	if (shape != WHOLE_SEND || !is_in_turn(qp, p, KIND_UNDEFINED) || !payload_fits(qp, p) ||
 	    !send_passes(qp, p, offer, keys, &out->place))
 		return false;

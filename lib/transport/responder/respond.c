@@ -103,47 +103,46 @@ void respond_take_data(const struct arrival *a)
 	qp->resp.expected_psn = psn_add(p->psn, 1);
 }
 
-void respond_take_fetching(const struct arrival *a)
+void respond_take_fetching(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+			   struct outcome *out)
 {
-	struct qp *qp = a->qp;
 	struct responder *r = &qp->resp;
-	const struct packet *p = a->p;
 	uint32_t index = r->record_head;
 	struct record *rec = record_at(r, index);
-	bool read = a->op->kind == KIND_READ_REQUEST;
+	bool read = op->kind == KIND_READ_REQUEST;
 
 	assert(r->remembered > 0 && r->remembered <= r->records && "check_resources");
 	record_oldest(r)->owed = false;
 	reply_forget_answered(&qp->resp);
 	r->record_head++;
 
-	if (kind_is_atomic(a->op->kind)) {
-		a->out->flags |= OUTCOME_ATOMIC;
-		a->out->atomic.compare_swap = a->op->kind == KIND_CMP_SWAP;
-		a->out->atomic.swap_add = p->swap_add;
-		a->out->atomic.compare = p->compare;
-		a->out->ticket = ticket_issue(&qp->tickets, TICKET_ATOMIC, p->psn, r->msn, index);
-	} else if (a->op->kind == KIND_ATOMIC_WRITE) {
-		a->out->flags |= OUTCOME_PLACE;
-		a->out->source = p->payload;
-		a->out->ticket = ticket_issue(&qp->tickets, TICKET_WRITE, p->psn, r->msn, 0);
+	if (kind_is_atomic(op->kind)) {
+		out->flags |= OUTCOME_ATOMIC;
+		out->atomic.compare_swap = op->kind == KIND_CMP_SWAP;
+		out->atomic.swap_add = p->swap_add;
+		out->atomic.compare = p->compare;
+		out->ticket = ticket_issue(&qp->tickets, TICKET_ATOMIC, p->psn, r->msn, index);
+	} else if (op->kind == KIND_ATOMIC_WRITE) {
+		out->flags |= OUTCOME_PLACE;
+		out->source = p->payload;
+		out->ticket = ticket_issue(&qp->tickets, TICKET_WRITE, p->psn, r->msn, 0);
 	}
 	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
-	*rec = (struct record){
-		.kind = a->op->kind,
-		.psn = p->psn,
-		.packets = read ? packets_of(qp, p->dma_length) : 1,
-		.va = p->va,
-		.length = read ? p->dma_length : 0,
-		.rkey = p->rkey,
-		.pd = qp->user.pd,
-		.msn = r->msn,
-		.ticket = qp->tickets.issued,
-		.reply_psn = p->psn,
-		.reply_va = p->va,
-		.reply_length = read ? p->dma_length : 0,
-		.owed = true,
-	};
+	/* All but the parts, of which there are none: clearing them would cost more than the rest. */
+	rec->kind = op->kind;
+	rec->psn = rec->reply_psn = p->psn;
+	rec->packets = read ? packets_of(qp, p->dma_length) : 1;
+	rec->va = rec->reply_va = p->va;
+	rec->length = rec->reply_length = read ? p->dma_length : 0;
+	rec->rkey = p->rkey;
+	rec->pd = qp->user.pd;
+	rec->msn = r->msn;
+	rec->ticket = qp->tickets.issued;
+	rec->original = 0;
+	rec->replied = 0;
+	rec->owed = true;
+	rec->repeated = false;
+	rec->parts = 0;
 	r->expected_psn = psn_add(p->psn, rec->packets);
 }
 
@@ -208,7 +207,7 @@ static void take(const struct arrival *a)
 	r->reported = false; /* the expected PSN came: gaps are reported again */
 	r->nak = 0;
 	if (kind_is_fetching(a->op->kind))
-		respond_take_fetching(a);
+		respond_take_fetching(a->qp, a->p, a->op, a->out);
 	else
 		respond_take_data(a);
 	behind_passed(r, a->p->psn, (r->expected_psn - a->p->psn) & PSN_MASK);

@@ -51,6 +51,7 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn);
 /* A SEND or WRITE packet that passed every check. */
 void respond_take_data(const struct arrival *a);
 /* A READ, atomic, ATOMIC WRITE or FLUSH that passed: it is owed an answer, and remembered. */
-void respond_take_fetching(const struct arrival *a);
+void respond_take_fetching(struct qp *qp, const struct packet *p, const struct opcode_info *op,
+			   struct outcome *out);
 
 #endif
