@@ -32,8 +32,8 @@ static void gather_unsummed(uint8_t *to, const struct span_list *g)
 }
 
 /* Copies direct spans now. Peer spans are read with the batch. */
-static void gather_mixed(struct lcore *l, const struct engine_qp *q, struct staged_frame *s,
-			 uint8_t *to)
+static __attribute__((noinline)) void gather_mixed(struct lcore *l, const struct engine_qp *q,
+						   struct staged_frame *s, uint8_t *to)
 {
 	const struct span_list *g = &l->gather;
 
@@ -130,6 +130,18 @@ static inline void copy_payload(const struct lcore *l, const struct packet *p, u
 		gather_unsummed(to, &l->gather);
 }
 
+/* ... that of a short frame. */
+static inline void copy_short_payload(const struct lcore *l, const struct packet *p, uint8_t *to)
+{
+	static_assert(ICRC_ONE_CALL - BTH_LENGTH <= COPY_SHORT, "is_short");
+	if (p->payload != NULL)
+		copy_short(to, p->payload, p->payload_length);
+	else if (l->gather.count == 1)
+		copy_short(to, l->gather.span[0].direct, p->payload_length);
+	else
+		gather_unsummed(to, &l->gather);
+}
+
 /* Copies a payload that is in direct memory; sums it meanwhile if the frame goes on a wire. */
 static inline void fill_direct(struct lcore *l, struct staged_frame *s, const struct flow *flow)
 {
@@ -150,7 +162,7 @@ static inline void fill_direct(struct lcore *l, struct staged_frame *s, const st
 		return;
 	}
 	if (is_short(s, flow)) {
-		copy_payload(l, p, frame + n);
+		copy_short_payload(l, p, frame + n);
 		frame_finish(s, packet_seal(frame, flow, n, p->payload_length));
 		return;
 	}

@@ -207,23 +207,22 @@ static enum reason envelope(struct layout *at, uint16_t vlan, enum header_sum sa
 /* Reads the BTH and checks the lengths that follow from its opcode. Reads nothing after the BTH. */
 static inline enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 {
-	uint8_t congestion;
+	uint8_t opcode = b[BTH_OPCODE], flags = b[BTH_FLAGS], congestion;
+	uint8_t pad = (flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
 	uint32_t word;
 	size_t least;
 
-	p->opcode = b[BTH_OPCODE];
-	p->pad = (b[BTH_FLAGS] & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
-	if ((b[BTH_FLAGS] & BTH_TVER_MASK) != 0)
+	p->opcode = opcode;
+	p->pad = pad;
+	if ((flags & BTH_TVER_MASK) != 0)
 		return REASON_TVER;
-	if (!opcode_defined(p->opcode))
+	if (!opcode_defined(opcode))
 		return REASON_OPCODE_UNKNOWN;
-	least = opcode_table[p->opcode].header_length + ICRC_LENGTH;
-	if (length < least)
-		return REASON_HEADER_SHORT;
-	if (length < least + p->pad)
-		return REASON_PAD_COUNT;
-	p->solicited = (b[BTH_FLAGS] & BTH_SOLICITED) != 0;
-	p->mig_req = (b[BTH_FLAGS] & BTH_MIG_REQ) != 0;
+	least = opcode_table[opcode].header_length + ICRC_LENGTH;
+	if (length < least + pad)
+		return length < least ? REASON_HEADER_SHORT : REASON_PAD_COUNT;
+	p->solicited = (flags & BTH_SOLICITED) != 0;
+	p->mig_req = (flags & BTH_MIG_REQ) != 0;
 	p->pkey = load_be16(b + BTH_PKEY);
 	word = load_be32(b + BTH_CONGESTION);
 	p->dest_qpn = word & 0xffffff;
@@ -236,7 +235,7 @@ static inline enum reason bth(struct packet *p, const uint8_t *b, size_t length)
 	p->ack_req = (word >> 24 & BTH_ACK_REQ) != 0;
 	p->psn = word & 0xffffff;
 	p->payload = b + least - ICRC_LENGTH;
-	p->payload_length = (uint32_t)(length - least - p->pad);
+	p->payload_length = (uint32_t)(length - least - pad);
 	return REASON_NONE;
 }
 

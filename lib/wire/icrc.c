@@ -12,6 +12,8 @@
 #define IPV6_HEADERS (IPV6_LENGTH + UDP_LENGTH + BTH_LENGTH)
 #define TOGETHER     (ICRC_ONE_CALL - BTH_LENGTH) /* octets after the masked headers, at most */
 
+static_assert(TOGETHER <= COPY_SHORT, "they are copied in line");
+
 /* Ones for the variant fields, which may change on the way (IBTA A17.3.3). */
 static const uint8_t ipv4_mask[IPV4_HEADERS] = {
 	[IPV4_TOS] = 0xff,
@@ -48,24 +50,6 @@ static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *
 	}
 }
 
-/* memcpy of up to TOGETHER octets in line, as two copies that may overlap. */
-static inline void short_copy(uint8_t *to, const uint8_t *from, size_t n)
-{
-	static_assert(TOGETHER <= 32, "twice 16");
-	if (n >= 16) {
-		memcpy(to, from, 16);
-		memcpy(to + n - 16, from + n - 16, 16);
-	} else if (n >= 8) {
-		memcpy(to, from, 8);
-		memcpy(to + n - 8, from + n - 8, 8);
-	} else if (n >= 4) {
-		memcpy(to, from, 4);
-		memcpy(to + n - 4, from + n - 4, 4);
-	} else {
-		memcpy(to, from, n);
-	}
-}
-
 /*
  * ISA-L 2.30 returns from its AVX-512 code with dirty upper halves of the registers. Every later
  * SSE instruction of the thread then merges into them: decoding a small packet took 181 ns instead
@@ -96,7 +80,7 @@ uint32_t icrc_begin(const uint8_t *l3, size_t header_length)
 	rest = header_length - masked;
 	if (rest > TOGETHER) /* loads that straddle fresh stores cost more than a second call */
 		return sum_octets(sum_octets(SUM_OF_LRH, head, masked), l3 + masked, rest);
-	short_copy(head + masked, l3 + masked, rest);
+	copy_short(head + masked, l3 + masked, rest);
 	return sum_octets(SUM_OF_LRH, head, masked + rest);
 }
 

@@ -29,6 +29,28 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length);
 /* Copies, and continues the sum over the copied octets. The areas do not overlap. */
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length);
 
+/* memcpy of up to COPY_SHORT octets in line, as two copies that may overlap: what follows the headers of a short frame. */
+#define COPY_SHORT 32u
+
+static inline void copy_short(void *to, const void *from, size_t n)
+{
+	uint8_t *t = to;
+	const uint8_t *f = from;
+
+	if (n >= 16) {
+		memcpy(t, f, 16);
+		memcpy(t + n - 16, f + n - 16, 16);
+	} else if (n >= 8) {
+		memcpy(t, f, 8);
+		memcpy(t + n - 8, f + n - 8, 8);
+	} else if (n >= 4) {
+		memcpy(t, f, 4);
+		memcpy(t + n - 4, f + n - 4, 4);
+	} else {
+		memcpy(t, f, n);
+	}
+}
+
 /* Write and read the four octets on the wire: least significant octet first on any host (IBTA 7.8.1). */
 static inline void icrc_store(uint8_t *at, uint32_t sum)
 {
