@@ -57,7 +57,8 @@ void operation_forget(struct lcore *l, struct engine_qp *q)
 
 void operation_settle(struct engine_qp *q, nanotime now)
 {
-	if (!q->operation_owed || q->last_ticket != 0 || q->gather_pending)
+	assert(q->operation_owed);
+	if (q->last_ticket != 0 || q->gather_pending)
 		return;
 	q->operation_owed = false;
 	qp_operation_done(q->core, STATUS_SUCCESS, REASON_NONE);

@@ -98,7 +98,8 @@ static void settle(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	uint32_t events;
 
-	operation_settle(q, now);
+	if (q->operation_owed)
+		operation_settle(q, now);
 	if (!holds_memory(q))
 		take_completions(l, q, now);
 	events = qp_take_events(q->core);
@@ -192,7 +193,9 @@ static inline bool take(struct lcore *l, struct engine_qp *q, const struct packe
 	}
 	if (offer != NULL && (o->flags & OUTCOME_RECEIVE_USED) == 0)
 		tagged ? tags_kept(l, q, offer) : receive_kept(l, offer);
-	if (o->flags & OUTCOME_HOLD) {
+	if (o->flags == OUTCOME_PLACE) {
+		kept = place_outcome(l, q, o, p, m, now);
+	} else if (o->flags & OUTCOME_HOLD) {
 		kept = behind_keep(l, q, p, m, now);
 	} else if (o->flags != 0) {
 		if (o->flags & OUTCOME_RECEIVE_USED)

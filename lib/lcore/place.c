@@ -58,15 +58,10 @@ static uint32_t tail_in(const struct span_list *p, uint32_t end, uint32_t length
 	return end > begin ? MIN_OF(end - begin, length) : 0;
 }
 
-static void place_direct(const struct span_list *p, const uint8_t *from)
+static __attribute__((noinline)) void place_spans(const struct span_list *p, const uint8_t *from)
 {
 	uint32_t end = 0;
 
-	queue_release_fence(); /* earlier placements become visible first */
-	if (p->count == 1) {
-		copy_direct(p->span[0].direct, from, p->length, MIN_OF(p->length, 8u));
-		return;
-	}
 	for (uint32_t i = 0; i < p->count; i++) {
 		const struct span *s = &p->span[i];
 
@@ -74,6 +69,15 @@ static void place_direct(const struct span_list *p, const uint8_t *from)
 		copy_direct(s->direct, from, s->length, tail_in(p, end, s->length));
 		from += s->length;
 	}
+}
+
+static inline void place_direct(const struct span_list *p, const uint8_t *from)
+{
+	queue_release_fence(); /* earlier placements become visible first */
+	if (p->count == 1 && p->length == 8)
+		copy_direct(p->span[0].direct, from, 8, 8);
+	else
+		place_spans(p, from);
 }
 
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
@@ -178,8 +182,9 @@ static struct peer_copy *copy_add(struct lcore *l, struct engine_qp *q, struct c
 }
 
 /* Queues the placement behind those of this queue pair that wait. */
-static bool batch_add(struct lcore *l, struct engine_qp *q, const struct outcome *o,
-		      const struct packet *p, struct rte_mbuf *m, nanotime now)
+static __attribute__((noinline)) bool batch_add(struct lcore *l, struct engine_qp *q,
+						const struct outcome *o, const struct packet *p,
+						struct rte_mbuf *m, nanotime now)
 {
 	bool last = q->raw || opcode_is(p->opcode, OP_LAST);
 	struct copy_batch *b = batch_of(l, q, o->place.count, now);
@@ -258,7 +263,8 @@ static void execute_atomic(struct lcore *l, struct engine_qp *q, const struct ou
 		qp_atomic_done(q->core, o->ticket, a.original, error == 0);
 }
 
-static void take_atomic(struct lcore *l, struct engine_qp *q, const struct outcome *o, nanotime now)
+static __attribute__((noinline)) void take_atomic(struct lcore *l, struct engine_qp *q,
+						  const struct outcome *o, nanotime now)
 {
 	bool by_mover =
 		q->mover != NULL && (q->last_ticket != 0 || o->atomic.target.direct == NULL);

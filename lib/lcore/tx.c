@@ -74,7 +74,6 @@ static uint32_t qp_turn(struct lcore *l, struct engine_qp *q, nanotime now)
 			count_reason(l, REASON_NO_BUFFER);
 			return n;
 		}
-		span_list_clear(&l->gather);
 		stage_switch(l->stages, STAGE_TRANSPORT);
 		switch (qp_next_packet(q->core, &l->keys, now, &s->packet, &l->gather,
 				       &not_before)) {
