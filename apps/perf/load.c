@@ -12,9 +12,11 @@
 #include "engine/uroce.h"
 #include "load.h"
 #include "perf.h"
+#include "rounds.h"
 
 #define POLL_BATCH 64
-#define PATIENCE   (20 * TIME_S) /* for a completion */
+#define PATIENCE   (20 * TIME_S) /* for a completion, */
+#define SLOWLY	   20u /* ... and so many ns more for each octet that is under way */
 
 static const enum ibv_wr_opcode wr_opcode[PERF_OPERATIONS] = {
 	[PERF_WRITE] = IBV_WR_RDMA_WRITE,
@@ -117,7 +119,7 @@ int receives_turn(struct perf_pair *p)
  * Takes completions and, while the run goes on, posts `post` more requests for each. Returns how
  * many, or -1.
  */
-static int completions_turn(struct perf_pair *p, struct batch *b, bool again)
+static int completions_turn(struct perf_pair *p, struct batch *b, struct rounds *r, bool again)
 {
 	struct ibv_wc wc[POLL_BATCH];
 	int n = ibv_poll_cq(p->a.send_cq, POLL_BATCH, wc);
@@ -125,6 +127,7 @@ static int completions_turn(struct perf_pair *p, struct batch *b, bool again)
 	for (int i = 0; i < n; i++) {
 		if (completion_bad(&wc[i]))
 			return -1;
+		rounds_completed(r, (uint32_t)wc[i].wr_id);
 		if (again && post(p, b, (uint32_t)wc[i].wr_id) != 0)
 			return -1;
 	}
@@ -145,57 +148,89 @@ static int start(struct perf_pair *p, struct batch *b, uint32_t qps, uint64_t *o
 	return 0;
 }
 
-static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, uint32_t size,
-	       struct load_result *r)
+static int missing(const char *what, uint64_t count)
 {
-	nanotime begin, end, stop;
-	uint64_t outstanding = 0, done = 0;
-	bool again = true;
-	int n;
+	fprintf(stderr, "uroce perf: %lu %s\n", count, what);
+	return 1;
+}
 
-	if (start(p, b, r->qps, &outstanding) != 0)
-		return 1;
-	begin = end = time_now();
-	stop = begin + (nanotime)(p->options->seconds * 1e9);
-	while (outstanding > 0) {
-		pair_poll(p);
-		if (op == PERF_SEND && !p->far && receives_turn(p) < 0)
+/* One look at both engines and their completions. Returns how many there were, or -1. */
+static int turn(struct perf_pair *p, struct batch *b, enum perf_operation op, struct rounds *r,
+		bool again)
+{
+	pair_poll(p);
+	if (op == PERF_SEND && !p->far && receives_turn(p) < 0)
+		return -1;
+	return completions_turn(p, b, r, again);
+}
+
+/*
+ * Keeps them busy for that time. A round is over when all that was under way as it began has arrived, or before.
+ */
+static int keep(struct perf_pair *p, struct batch *b, enum perf_operation op, struct rounds *r,
+		nanotime time)
+{
+	nanotime patience =
+		PATIENCE + (nanotime)SLOWLY * b->sge->length * p->options->depth * r->qps;
+	nanotime heard = time_now(), now;
+
+	while (!rounds_enough(r, time)) {
+		if (turn(p, b, op, r, true) < 0)
 			return 1;
-		n = completions_turn(p, b, again);
+		now = time_now();
+		if (rounds_at(r, now))
+			heard = now;
+		else if (now > heard + patience)
+			return missing("queue pairs complete nothing", r->left);
+	}
+	return 0;
+}
+
+static int finish(struct perf_pair *p, struct batch *b, enum perf_operation op, struct rounds *r,
+		  uint64_t outstanding)
+{
+	nanotime heard = time_now();
+
+	while (outstanding > 0) {
+		int n = turn(p, b, op, r, false);
+
 		if (n < 0)
 			return 1;
-		if (again) {
-			done += (uint64_t)n;
-			end = time_now();
-			/* a busy machine: a rate needs a completion */
-			again = end < stop || (done == 0 && end < stop + PATIENCE);
-		} else {
-			outstanding -= (uint64_t)n;
-			if (n == 0 && time_now() > end + PATIENCE) {
-				fprintf(stderr, "uroce perf: %lu completions are missing\n",
-					outstanding);
-				return 1;
-			}
-		}
+		outstanding -= (uint64_t)n;
+		if (n > 0)
+			heard = time_now();
+		else if (time_now() > heard + PATIENCE)
+			return missing("completions are missing", outstanding);
 	}
-	r->messages = done * p->options->post;
-	r->octets = r->messages * size;
-	r->seconds = (double)(end - begin) / 1e9;
 	return 0;
+}
+
+static int run(struct perf_pair *p, struct batch *b, enum perf_operation op, struct rounds *r)
+{
+	nanotime time = (nanotime)(p->options->seconds * 1e9);
+	uint64_t outstanding = 0;
+
+	return start(p, b, r->qps, &outstanding) != 0 || keep(p, b, op, r, time) != 0 ||
+	       finish(p, b, op, r, outstanding) != 0;
 }
 
 int load_run(struct perf_pair *p, enum perf_operation op, uint32_t size, uint32_t qps,
 	     struct load_result *r)
 {
 	uint64_t sent, again, sent_by_then, again_by_then;
-	struct batch b;
+	struct rounds rounds;
+	struct batch b = { NULL, NULL };
 	int failed = 1;
 
 	*r = (struct load_result){ .operation = op, .size = size, .qps = qps };
 	pair_count(p, &sent, &again);
-	if (batch_make(&b, p, op, size) == 0)
-		failed = run(p, &b, op, size, r);
+	if (rounds_begin(&rounds, qps) == 0 && batch_make(&b, p, op, size) == 0)
+		failed = run(p, &b, op, &rounds);
 	batch_free(&b);
+	rounds_end(&rounds);
+	r->messages = (rounds.last_done - rounds.first_done) * p->options->post;
+	r->octets = r->messages * size;
+	r->seconds = (double)(rounds.last_at - rounds.first_at) / 1e9;
 	pair_count(p, &sent_by_then, &again_by_then);
 	if (sent_by_then > sent)
 		r->again = (double)(again_by_then - again) / (double)(sent_by_then - sent);

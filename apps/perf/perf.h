@@ -45,7 +45,7 @@ struct perf_options {
 	uint32_t depth; /* outstanding requests on each queue pair */
 	uint32_t post; /* requests posted by one call, the last one signalled */
 	uint32_t mtu; /* IB path MTU, octets */
-	double seconds; /* of each measurement */
+	double seconds; /* of each measurement, at least */
 	enum perf_placement placement;
 	bool latency;
 	bool limits;
@@ -128,7 +128,10 @@ struct load_result {
 	uint64_t octets;
 };
 
-/* Rate and bandwidth of one operation and size on `qps` queue pairs. 0, or 1 after a line on stderr. */
+/*
+ * Rate and bandwidth of one operation and size on `qps` queue pairs, over whole rounds (rounds.h). 0, or 1 after a
+ * line on stderr.
+ */
 int load_run(struct perf_pair *p, enum perf_operation operation, uint32_t size, uint32_t qps,
 	     struct load_result *r);
 /* Packets that both engines have sent so far, and sent again. */
