@@ -82,6 +82,7 @@
 #define LIMIT_MODERATED	     32u /* CQs with a moderated event that one poll looks at */
 #define LIMIT_DRAIN	     256u /* requests of one queue pair that are taken at once */
 #define LIMIT_DRAINED	     1024u /* ... of all in one poll, and one queue pair's more */
+#define LIMIT_QPS_NEAR	     64u /* queue pairs of an lcore that stay in its cache */
 #define LIMIT_SEND_TRIES     4u /* at a port that takes nothing, before its frames wait */
 #define LIMIT_STALL_US	     5u /* before a port or lcore that was full is tried again */
 #define LIMIT_WAITING	     8192u /* frames that wait for the port, or for other lcores */

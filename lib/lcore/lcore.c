@@ -233,9 +233,16 @@ void engine_grace_period(struct engine *e)
 		lcore_call(&e->lcore[i], nothing, NULL);
 }
 
+/* One more or one less. Relaxed: it only says how many there are, about. */
+static void qps_change(struct lcore *l, int change)
+{
+	__atomic_fetch_add(&l->qps, change, __ATOMIC_RELAXED);
+}
+
 void lcore_qp_attach(struct lcore *l, struct engine_qp *q, nanotime now)
 {
 	q->lcore = l;
+	qps_change(l, 1);
 	q->is_ready = false;
 	q->in_wheel = false;
 	q->unsettled = false;
@@ -271,6 +278,7 @@ void lcore_qp_detach(struct lcore *l, struct engine_qp *q, nanotime now)
 	if (q->srq != NULL && q->srq->tags != NULL)
 		tags_forget(q);
 	q->detached = true;
+	qps_change(l, -1);
 }
 
 /*
@@ -285,6 +293,8 @@ void lcore_qp_move(struct lcore *l, void *move, nanotime now)
 	if (qp_state(q->core) > QP_STATE_INIT || qp_has_copies(q) || q->waiting > 0)
 		return;
 	qp_forget(l, q);
+	qps_change(l, -1);
+	qps_change(m->to, 1);
 	doorbell_clear(&q->page->doorbell);
 	__atomic_store_n(&q->page->lcore, m->to->index, __ATOMIC_RELAXED);
 	/* Release: the new lcore sees what this one left. Pairs with qp_lcore. */

@@ -82,6 +82,7 @@ struct lcore_statistics {
 struct lcore {
 	struct engine *engine;
 	uint32_t index;
+	uint32_t qps; /* atomic: that live here */
 	uint16_t queue; /* of the port; UINT16_MAX: it has no queue */
 	struct key_table keys; /* the engine's, read through ... */
 	struct key_memo key_memo; /* ... what this lcore remembers of it */
@@ -272,13 +273,25 @@ void directory_publish(struct engine *e, struct engine_qp *q);
 /* Its number rests. */
 void directory_remove(struct engine *e, struct engine_qp *q, nanotime now);
 
-static inline struct engine_qp *directory_find(const struct engine *e, uint32_t qpn)
+static inline struct engine_qp **directory_slot(const struct engine *e, uint32_t qpn)
 {
-	struct engine_qp *q =
-		__atomic_load_n(&e->directory[(qpn >> 4) & 0xfffff], __ATOMIC_ACQUIRE);
+	return &e->directory[(qpn >> 4) & 0xfffff];
+}
+
+/* The queue pair in the slot of this number; NULL: none. It may have another number with other low bits. */
+static inline struct engine_qp *directory_look(const struct engine *e, uint32_t qpn)
+{
+	struct engine_qp *q = __atomic_load_n(directory_slot(e, qpn), __ATOMIC_ACQUIRE);
 
 	/* The low bits mark a number that is reserved but not published, or that rests. */
-	return q != NULL && ((uintptr_t)q & 3) == 0 && q->qpn == qpn ? q : NULL;
+	return ((uintptr_t)q & 3) == 0 ? q : NULL;
+}
+
+static inline struct engine_qp *directory_find(const struct engine *e, uint32_t qpn)
+{
+	struct engine_qp *q = directory_look(e, qpn);
+
+	return q != NULL && q->qpn == qpn ? q : NULL;
 }
 
 /* mcast.c: where the groups of this hash begin. The control path changes what is there. */

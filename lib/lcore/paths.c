@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "lcore/inside.h"
 #include "lcore/paths.h"
+#include "lcore/turns/ahead.h"
 #include "transport/late.h"
 #include "wire/gid_hash.h"
 
@@ -170,6 +171,8 @@ static void release(struct lcore *l, struct lcore_path *path, nanotime now)
 	       qp_may_resume(q->core, now)) {
 		struct parked_user *u = TAILQ_FIRST(&path->parked);
 
+		if (ahead_helps(l))
+			ahead_of_parked(q);
 		TAILQ_REMOVE(&path->parked, u, link);
 		TAILQ_INSERT_TAIL(&path->parked, u, link);
 		unpark(l, q);

@@ -12,6 +12,7 @@
 #include "lcore/inside.h"
 #include "lcore/moving/lent.h"
 #include "lcore/moving/crossing.h"
+#include "lcore/turns/ahead.h"
 #include "queue/fence.h"
 #include "wire/decode.h"
 #include "wire/header.h"
@@ -164,6 +165,8 @@ static uint32_t port_burst(struct lcore *l, nanotime now)
 	n = port->ops->rx_burst(port, l->queue, m, LIMIT_BURST);
 	for (uint16_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	if (ahead_helps(l))
+		ahead_of_frames(l, m, n);
 	capture_frames(l, m, n, CAPTURE_RECEIVED);
 	for (uint16_t i = 0; i < n; i++) {
 		l->stats.rx_packets++;

@@ -9,6 +9,7 @@
 #include "lcore/moving/outlet.h"
 #include "lcore/paths.h"
 #include "lcore/raw/raw.h"
+#include "lcore/turns/ahead.h"
 #include "lcore/window.h"
 #include "wire/opcode.h"
 
@@ -200,8 +201,11 @@ uint32_t tx_poll(struct lcore *l, nanotime now)
 
 	paths_release(l, now);
 	while (staged < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
-		uint32_t n = qp_turn(l, q, now);
+		uint32_t n;
 
+		if (ahead_helps(l))
+			ahead_of_turn(q);
+		n = qp_turn(l, q, now);
 		staged += n;
 		if (!q->is_ready)
 			continue;

@@ -11,6 +11,7 @@
 #include "lcore/moving/hold.h"
 #include "lcore/srq.h"
 #include "lcore/tag/tag.h"
+#include "lcore/turns/ahead.h"
 #include "queue/doorbell.h"
 #include "queue/fence.h"
 
@@ -222,6 +223,8 @@ static uint32_t client_bell(struct lcore *l, struct client *c, uint32_t *taken, 
 	for (uint32_t i = 0; i < n; i++) {
 		struct engine_qp *q;
 
+		if (ahead_helps(l))
+			ahead_of_bell(c, handle, i, n);
 		if (handle[i] & DOORBELL_SRQ) {
 			tags_bell(l, c, handle[i] & ~DOORBELL_SRQ, now);
 			continue;

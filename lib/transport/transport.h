@@ -85,6 +85,14 @@ void *qp_take_far(struct qp *qp);
 void qp_give_path(struct qp *qp, struct path *path);
 
 /*
+ * Who is about to pass something in, or to ask for packets, may say so a microsecond before: what that will touch is then on
+ * its way from memory meanwhile. Nothing else happens. qp_ahead reads nothing of the queue pair itself.
+ */
+void qp_ahead(const struct qp *qp);
+/* ... and what its next packets are made of. */
+void qp_requests_ahead(const struct qp *qp);
+
+/*
  * ibv_modify_qp(3). Returns 0, or EINVAL and nothing changed: an illegal transition, a missing
  * required attribute, one that does not belong to the transition, or a value out of range. *why
  * (may be NULL) gets a constant sentence then. Going to ERR or RESET with tickets unsettled is
