@@ -50,7 +50,7 @@ PARTS = {
              ["tests/soak/run.py", "--hours", "1"]),
     "coverage": (120 * MINUTE, "which lines the tests run", ["scripts/coverage.py"]),
     "mutants": (12 * 60 * MINUTE, "whether a test notices each planted mistake",
-                ["tests/mutate/run.py", "--build", BUILD]),
+                ["tests/mutate/run.py"]),
 }
 
 

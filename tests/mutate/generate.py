@@ -20,9 +20,11 @@ ASSIGNMENT = re.compile(r'\s*(?:\w+(?:\.|->))*(\w+) (?:[|&+-]?=) ([^(=*]*);')
 
 
 def code_only(text):
-    """Comments, strings and lines of the preprocessor as blanks, everything else where it was."""
-    hidden = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\n])*"|^#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
-    return hidden.sub(lambda m: re.sub(r'[^\n]', ' ', m.group()), text)
+    """Comments, strings, lines of the preprocessor and assertions as blanks, everything else where it was: a
+    program in which an assertion holds does the same without it."""
+    for hidden in (r'/\*.*?\*/|"(?:\\.|[^"\n])*"|^#(?:[^\n]*\\\n)*[^\n]*', r'^\t+assert\([^;]*;'):
+        text = re.sub(hidden, lambda m: re.sub(r'[^\n]', ' ', m.group()), text, flags=re.S | re.M)
+    return text
 
 
 def operators(code, text):

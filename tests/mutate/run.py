@@ -8,14 +8,16 @@ run.py --random 50 --seed 1 generated ones: comparisons, constants, statements l
 run.py --again              those once more that survived
 run.py --check              only names the entries whose text is not once in its file (house/mutants)
 run.py --report             the table of what was run so far, by folder
-run.py --build build        begins with a copy of this finished build
+run.py --map ['lcore/*'...] only measures which lines each test runs (again those that are named)
 
-The checkout is not touched: its files are copied to a folder of its own (--work), built there, and
-only what depends on the mutated file is built again. A mutant is caught when a test fails, hangs or
-crashes, or when the code does not even compile as it should (an assertion of the compiler). The tests
-of a file are those of its folder (tests_of.toml), those that an entry names and the file's own first;
-each is built when its turn comes. What was run is kept in WORK/results.json by its content: begun again, run.py goes on
-where it stopped.
+The checkout is not touched: its files are copied to a folder of its own (--work) and built there, so that
+the code counts which lines run (cc.sh). Once, each test runs alone: WORK/map has its lines and its time.
+A mutant is tried by the tests that run its lines: those that its entry names and the file's own first,
+the others the quickest first, until one fails or those that took --most seconds together have passed.
+It is caught when a test fails twice, or takes ten times as long as it did; or when an assertion of the
+compiler fails. It survives at once if no test runs its lines. A mutant that does not compile, or to the
+same code as before, does not count. What was run is kept in WORK/results.json by its content: begun again,
+run.py goes on where it stopped.
 
 An entry of the table has `file`, `find` (once in the file), `replace`, `why` (what goes wrong), and may
 have `tests` (to be tried first) and `unseen`: why no test can notice it."""
@@ -23,21 +25,13 @@ import argparse
 import fnmatch
 import hashlib
 import json
-import os
 import pathlib
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import tomllib
 
 import generate
-
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-PATIENCE = 120  # seconds: then a test hangs
+from reach import ELSEWHERE, Reach
+from tree import HERE, ROOT, Tree
 
 
 class Stale(Exception):
@@ -65,6 +59,12 @@ class Mutant:
             raise Stale(f'{self.name} is stale: its text is {text.count(self.find)} times in {self.file}')
         return text.replace(self.find, self.replace)
 
+    def lines(self, root):
+        """The first and the last one that it changes."""
+        at = (root / self.file).read_text().index(self.find) if self.at is None else self.at
+        before = (root / self.file).read_text().count('\n', 0, at)
+        return before + 1, before + 1 + self.find.count('\n')
+
     def key(self, root):
         return hashlib.sha256(f'{self.file}\0{self.text(root)}'.encode()).hexdigest()[:20]
 
@@ -75,182 +75,81 @@ def from_table():
             yield Mutant(entry, f'{path.stem}-{n}')
 
 
-class Tree:
-    """A copy of the checkout, and its build."""
-
-    def __init__(self, work, finished):
-        self.root = work.resolve() / 'tree'
-        self.build = self.root / 'build'
-        self.builds = False  # anything
-        self.passes = {}
-        self.objects = {}  # of files as they are
-        self.copied = work / 'copied'  # it is there if the build is
-        fresh = finished and not self.build.exists()
-        rules = self.copy(shutil.copy2 if fresh else shutil.copy)
-        if rules and self.copied.exists():
-            shutil.rmtree(self.build)  # what would make it anew makes the original's
-            self.copied.unlink()
-        if fresh:
-            shutil.copytree(finished, self.build, symlinks=True)
-            os.utime(self.build / 'build.ninja')
-            self.copied.touch()
-        if not (self.build / 'build.ninja').exists():
-            subprocess.run(['meson', 'setup', str(self.build), str(self.root)], check=True,
-                           stdout=subprocess.DEVNULL)
-        subprocess.run(['ninja', '-C', str(self.build), 'build.ninja'], check=True,
-                       stdout=subprocess.DEVNULL)  # with the tests that are new
-        self.tests = {t['name']: t for t in self.ask('--tests')}
-        self.files = {t['id']: t['filename'] for t in self.ask('--targets')}
-
-    def copy(self, how):
-        """Whether a meson.build changed."""
-        rules = False
-        names = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT, check=True,
-                               capture_output=True, text=True).stdout.split('\n')
-        for name in filter(None, names):
-            here, there = ROOT / name, self.root / name
-            if not here.is_file():
-                continue
-            if there.exists() and there.read_bytes() == here.read_bytes():
-                continue
-            there.parent.mkdir(parents=True, exist_ok=True)
-            how(here, there)  # newer than what was built of the old one, or as old as it was
-            rules |= here.name in ('meson.build', 'meson_options.txt')
-        return rules
-
-    def ask(self, what):
-        text = subprocess.run(['meson', 'introspect', what, str(self.build)], check=True,
-                              capture_output=True, text=True).stdout
-        if f'"{self.root}/' in text:
-            return json.loads(text)
-        # Of a copied build: each path of a string that has several, or some words, is the copy's.
-        return json.loads(re.sub(rf'(?<![\w/.-]){re.escape(str(ROOT))}/', f'{self.root}/', text))
-
-    def targets(self, names):
-        paths = set()
-        for name in names:
-            for target in self.tests[name]['depends']:
-                paths |= set(self.files.get(target, []))
-            paths.add(self.tests[name]['cmd'][0])
-        return sorted(os.path.relpath(p, self.build) for p in paths
-                      if p.startswith(str(self.build)))
-
-    def make(self, names):
-        run = subprocess.run(['ninja', '-C', str(self.build), *self.targets(names)],
-                             capture_output=True, text=True)
-        return run.returncode == 0, run.stdout
-
-    def try_test(self, name, limit):
-        """'': it passed; else how it failed."""
-        test = self.tests[name]
-        env = {**os.environ, **test['env']}
-        process = subprocess.Popen(test['cmd'], cwd=test['workdir'] or self.build, env=env,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            status = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            try:  # its own session: what a mutant leaves behind ends with it
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-        if status is None:
-            return 'hangs'
-        return '' if status in (0, 77) else f'status {status}'
-
-    def limit(self, name):
-        return min(self.tests[name]['timeout'] or PATIENCE, PATIENCE)
-
-    def passes_without(self, name):
-        """Whether it passes without a mutant, whose file is as it was by now."""
-        if name not in self.passes:
-            built, log = self.make([name])
-            if not built:
-                raise SystemExit(f'{name} does not build without a mutant:\n{log[-2000:]}')
-            self.passes[name] = not self.try_test(name, self.limit(name))
-        return self.passes[name]
+def limit(seconds):
+    """Of a test that took so long when it was measured."""
+    return 10 * seconds + 5
 
 
-def tests_for(mutant, tree):
-    """The tests that the entry names, the file's own, and those of the folder in the order of tests_of.toml."""
-    rules = tomllib.loads((HERE / 'tests_of.toml').read_text())
-    best = max((f for f in rules if mutant.file.startswith(f)), key=len)
-    names = []
-    own = [f'*/{pathlib.PurePath(mutant.file).stem}']
-    for pattern in mutant.tests + own + rules[best]:
-        names += [n for n in sorted(tree.tests) if fnmatch.fnmatch(n, pattern) and n not in names]
-    return names
+def tests_for(mutant, tree, reach):
+    """Of the tests that run its lines: those that the entry names, the file's own, then the quickest first."""
+    text = (tree.root / mutant.file).read_text()
+    names = [n for n in reach.reaching(mutant.file, text, *mutant.lines(tree.root)) if n in tree.tests]
+    near = [*mutant.tests, f'*/{pathlib.PurePath(mutant.file).stem}']
+
+    def turn(name):
+        return (next((i for i, p in enumerate(near) if fnmatch.fnmatch(name, p)), len(near)),
+                reach.tests[name]['seconds'])
+
+    return sorted(names, key=turn)
 
 
-def code_of(path):
-    """The code of an object, without debugging information."""
-    with tempfile.NamedTemporaryFile() as stripped:  # a pipe would stay empty
-        subprocess.run(['objcopy', '-g', str(path), stripped.name], check=True)
-        return hashlib.sha256(pathlib.Path(stripped.name).read_bytes()).hexdigest()
-
-
-def object_of(tree, file):
-    """code_of the object of a file as it is now; None: it has none, or does not compile."""
-    for entry in json.loads((tree.build / 'compile_commands.json').read_text()):
-        if (tree.build / entry['file']).resolve() == tree.root.resolve() / file:
-            run = subprocess.run(['ninja', '-C', str(tree.build), entry['output']],
-                                 stdout=subprocess.DEVNULL)
-            return code_of(tree.build / entry['output']) if run.returncode == 0 else None
-    return None
-
-
-def object_without(tree, file):
-    """object_of the file without a mutant."""
-    if file not in tree.objects:
-        tree.objects[file] = object_of(tree, file)
-    return tree.objects[file]
+def affordable(names, reach, most):
+    """The first, and as many more as took so many seconds together."""
+    chosen = []
+    for name in names:
+        most -= reach.tests[name]['seconds']
+        if most < 0 and chosen:
+            break
+        chosen.append(name)
+    return chosen
 
 
 def unbuilt(log):
-    """The report on a mutant that does not compile."""
+    """What is to be said of a mutant that stops the compiler."""
     if 'static assertion failed' in log:
         return 'caught', 'the compiler'
     return 'invalid', 'it does not compile'
 
 
-def plant(mutant, tree, first):
-    """The report that can be made at once; None: the tests decide."""
-    before = object_without(tree, mutant.file) if mutant.at is not None else None
-    (tree.root / mutant.file).write_text(mutant.text(tree.root))
-    built, log = tree.make([first])
-    if not built:
-        if unbuilt(log)[0] == 'invalid' and not tree.builds:
-            raise SystemExit(f'nothing was built yet, and this fails:\n{log[-2000:]}')
-        return unbuilt(log)
-    tree.builds = True
-    if before is not None and object_of(tree, mutant.file) == before:
-        return 'invalid', 'the same code'
+def fails(tree, name, most):
+    """How it fails, twice: a test that fails only once has another reason."""
+    how, _ = tree.try_test(name, most)
+    if how and how != 'hangs':
+        how, _ = tree.try_test(name, most)
+    return how
+
+
+def tried(tree, names, reach):
+    """What the tests say of a mutant that is planted; None: nothing."""
+    n = 1  # are built together: ever more, as the first ones are the likeliest to notice
+    while names:
+        some, names, n = names[:n], names[n:], 2 * n
+        built, log = tree.make(some)
+        if not built:
+            return unbuilt(log)
+        for name in some:
+            how = fails(tree, name, limit(reach.tests[name]['seconds']))
+            if how:
+                return 'caught', f'{name} ({how})'
     return None
 
 
-def run_one(mutant, tree):
-    """A test that fails counts if it passes without the mutant."""
+def run_one(mutant, tree, reach, most):
     there = tree.root / mutant.file
     original = there.read_text()
-    names = tests_for(mutant, tree)
+    names = tests_for(mutant, tree, reach)
+    chosen = affordable(names, reach, most)
+    before = tree.compiled(mutant.file)
     try:
-        said = plant(mutant, tree, names[0])
-        while said is None and names:
-            name = names.pop(0)
-            built, log = tree.make([name])
-            if not built:  # the tests before it do not need the file
-                return unbuilt(log)
-            how = tree.try_test(name, tree.limit(name))
-            if not how:
-                continue
-            there.write_text(original)
-            if tree.passes_without(name):
-                return 'caught', f'{name} ({how})'
-            said = plant(mutant, tree, names[0]) if names else None
-        return said or ('SURVIVED', 'by the tests of its folder')
+        there.write_text(mutant.text(tree.root))
+        after, log = tree.compile(mutant.file)
+        if after is None:
+            return unbuilt(log)
+        if after and after == before:
+            return 'invalid', 'the same code'
+        if not names:
+            return 'SURVIVED', 'no test runs it'
+        return tried(tree, chosen, reach) or ('SURVIVED', f'{len(chosen)} of {len(names)} tests that run it')
     finally:
         there.write_text(original)
 
@@ -277,7 +176,7 @@ def report(results):
 
 
 def stale(mutants):
-    """The report on entries whose text is no longer in their file."""
+    """What is to be said of those whose text is not in its file any more."""
     said = []
     for mutant in mutants:
         try:
@@ -285,6 +184,14 @@ def stale(mutants):
         except Stale as why:
             said.append(str(why))
     return said
+
+
+def to_measure(tree, reach, patterns):
+    """Tests that were not measured yet, and those that match: of these alone, if there are any patterns."""
+    names = [n for n in tree.tests if n.split('/')[0] not in ELSEWHERE]
+    if patterns:
+        return [n for n in names if any(fnmatch.fnmatch(n, p) for p in patterns)]
+    return [n for n in names if n not in reach.tests]
 
 
 def main():
@@ -295,8 +202,8 @@ def main():
     parser.add_argument('--random', type=int, default=0, metavar='N', help='N generated ones')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build-mutate')
-    parser.add_argument('--build', type=pathlib.Path,
-                        help='a finished build of this checkout, which is copied: saves the first')
+    parser.add_argument('--map', nargs='*', metavar='PATTERN', help='only measure tests, those that match once more')
+    parser.add_argument('--most', type=float, default=120, metavar='SECONDS', help='of tests for one mutant (120)')
     parser.add_argument('--again', action='store_true', help='those that survived, once more')
     parser.add_argument('--report', action='store_true', help='run nothing')
     parser.add_argument('--check', action='store_true', help='only names the entries whose text is not in its file any more')
@@ -315,7 +222,13 @@ def main():
         print('\ngenerated ones:')
         report([r for r in known.values() if r['name'].startswith('random-')])
         return 0
-    tree, results = Tree(args.work, args.build), []
+    tree, results = Tree(args.work), []
+    reach = Reach(args.work / 'map')
+    unmeasured = to_measure(tree, reach, args.map or [])
+    if unmeasured and (args.map is not None or not reach.tests):
+        reach.measure(tree, unmeasured)
+    if args.map is not None:
+        return 0
     if args.random:
         chosen = generate.choose(tree.root, args.seed, args.only[0])
         mutants = (Mutant(e, f'random-{args.seed}-{n}') for n, e in enumerate(chosen, 1))
@@ -326,7 +239,7 @@ def main():
             print(why, flush=True)
             continue
         if key not in known or (args.again and known[key]['result'] == 'SURVIVED'):
-            result, by = ('unseen', mutant.unseen) if mutant.unseen else run_one(mutant, tree)
+            result, by = ('unseen', mutant.unseen) if mutant.unseen else run_one(mutant, tree, reach, args.most)
             known[key] = {'name': mutant.name, 'file': mutant.file, 'why': mutant.why,
                           'result': result, 'by': by}
             kept.write_text(json.dumps(known, indent=1))

@@ -11,17 +11,14 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import tomllib
-import types
 import unittest
-import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/mutate"))
 import generate  # noqa: E402
+import reach  # noqa: E402
 import run  # noqa: E402
-
-RULES = tomllib.loads((ROOT / "tests/mutate/tests_of.toml").read_text())
+import tree  # noqa: E402
 
 
 class Entries(unittest.TestCase):
@@ -56,12 +53,12 @@ class Entries(unittest.TestCase):
 
 class Generated(unittest.TestCase):
     def code(self, text):
-        """run.code_of() an object with what a debugger reads."""
+        """tree.code_of() an object with what a debugger reads."""
         with tempfile.TemporaryDirectory() as folder:
             source, made = pathlib.Path(folder, "a.c"), pathlib.Path(folder, "a.o")
             source.write_text(text)
             subprocess.run(["cc", "-g", "-c", "a.c", "-o", str(made)], cwd=folder, check=True)
-            return run.code_of(made)
+            return tree.code_of(made)
 
     def test_only_what_does_the_same_is_the_same_code(self):
         one = self.code("int f(void) { return 1; }\n")
@@ -83,74 +80,156 @@ class Generated(unittest.TestCase):
             self.assertEqual([] if same else 1, swapped if same else len(swapped), text)
 
 
+    def test_assertions_and_what_is_no_code_stay_as_they_are(self):
+        text = "#define A 1\nvoid f(void)\n{\n\tassert(a == 1 &&\n\t       b < 2);\n\tassert(c);\n\t/* > 4 */\n\tg(\"< 3\");\n}\n"
+        code = generate.code_only(text)
+        self.assertEqual((len(text), text.count("\n")), (len(code), code.count("\n")))
+        self.assertEqual([], [*generate.operators(code, text), *generate.constants(code, text), *generate.swaps(code, text)])
+        self.assertEqual(["left out: g(\"< 3\");"], [why for *_, why in generate.deletions(code, text)])
+
+
 class Stubborn:
-    """A tree in which only what the first test needs is built."""
+    """A tree whose compiler says this of each mutant, in which tests fail these times, and some take long."""
 
-    root = None
-    builds = True
-    tests = {"base/one": {}, "base/two": {}}
-
-    def __init__(self, log):
+    def __init__(self, folder, log="", fails=None):
+        self.root = pathlib.Path(folder)
         self.log = log
+        self.fails = dict(fails or {})
+        self.tests = dict.fromkeys(("base/one", "base/two", "wire/three", "lcore/a"), {})
+        self.ran = []
+        (self.root / "lib/base").mkdir(parents=True)
+        (self.root / "lib/base/a.c").write_text("int f(void)\n{\n\treturn 1;\n}\n\nint g(void)\n{\n\treturn 2 +\n\t\t3;\n}\n")
+
+    def compiled(self, file):
+        return "as it is"
+
+    def compile(self, file):
+        return (None if self.log else (self.root / file).read_text()), self.log
 
     def make(self, names):
-        return names == ["base/one"], self.log
+        return True, ""
 
     def try_test(self, name, limit):
-        return ""
+        self.ran.append(name)
+        self.fails[name] = self.fails.get(name, 0) - 1
+        return ("status 1" if self.fails[name] >= 0 else ""), 0.1
 
-    def limit(self, name):
-        return 1
 
-    def passes_without(self, name):
-        return True
+def reach_of(tree, **ran):
+    """A map: of each test its seconds and the lines that it ran of a.c, which has code in lines 3 and 8."""
+    of = reach.version((tree.root / "lib/base/a.c").read_text())
+    made = reach.Reach(tree.root / "map")
+    for name, (seconds, lines) in ran.items():
+        missed = [n for n in (3, 8) if n not in lines]
+        made.tests[name.replace("_", "/")] = {"how": "", "seconds": seconds,
+                                              "lines": {"lib/base/a.c": [of, lines, missed]}}
+    return made
 
 
 class Planted(unittest.TestCase):
-    def result(self, log):
-        with tempfile.TemporaryDirectory() as folder:
-            tree = Stubborn(log)
-            tree.root = pathlib.Path(folder)
-            (tree.root / "lib/base").mkdir(parents=True)
-            (tree.root / "lib/base/a.c").write_text("int a;\n")
-            planted = {"file": "lib/base/a.c", "find": "int a;", "replace": "in a;"}
-            result, _ = run.run_one(run.Mutant(planted, "a"), tree)
-            self.assertEqual("int a;\n", (tree.root / "lib/base/a.c").read_text())
-        return result
+    """run.run_one() of a mistake in the first function, which each of three tests calls."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+
+    def result(self, most=60, find="return 1", **tree):
+        self.tree = Stubborn(self.folder, **tree)
+        before = (self.tree.root / "lib/base/a.c").read_text()
+        made = reach_of(self.tree, base_one=(20, [3]), base_two=(30, [3]), wire_three=(1, [3]), lcore_a=(40, [3]))
+        planted = {"file": "lib/base/a.c", "find": find, "replace": "return 7"}
+        said = run.run_one(run.Mutant(planted, "a"), self.tree, made, most)
+        self.assertEqual(before, (self.tree.root / "lib/base/a.c").read_text())
+        return said
 
     def test_what_stops_the_compiler_is_no_mistake_that_a_test_noticed(self):
-        self.assertEqual("invalid", self.result("error: unknown type name"))
+        self.assertEqual("invalid", self.result(log="error: unknown type name")[0])
 
     def test_an_assertion_of_the_compiler_notices(self):
-        self.assertEqual("caught", self.result("error: static assertion failed: \"a\""))
+        self.assertEqual("caught", self.result(log="error: static assertion failed: \"a\"")[0])
+
+    def test_the_files_own_test_is_first_and_then_the_quickest(self):
+        self.assertEqual(("SURVIVED", "4 of 4 tests that run it"), self.result(most=91))
+        self.assertEqual(["lcore/a", "wire/three", "base/one", "base/two"], self.tree.ran)
+
+    def test_the_slowest_are_left_out(self):
+        self.assertEqual(("SURVIVED", "3 of 4 tests that run it"), self.result(most=90))
+        self.assertEqual(["lcore/a", "wire/three", "base/one"], self.tree.ran)
+
+    def test_the_first_that_fails_twice_notices(self):
+        said = self.result(fails={"lcore/a": 1, "wire/three": 2})
+        self.assertEqual(("caught", "wire/three (status 1)"), said)
+        self.assertEqual(["lcore/a", "lcore/a", "wire/three", "wire/three"], self.tree.ran)
+
+    def test_what_no_test_runs_survives_at_once(self):
+        self.assertEqual(("SURVIVED", "no test runs it"), self.result(find="return 2"))
+        self.assertEqual([], self.tree.ran)
 
 
-class Copied(unittest.TestCase):
-    """Paths that meson reports for a copied build are those of the copy."""
+class Reached(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.tree = Stubborn(place.name)
+        self.text = (self.tree.root / "lib/base/a.c").read_text()
+        self.map = reach_of(self.tree, base_one=(1, [3]), base_two=(1, [8]), lcore_a=(1, []))
 
-    def asked(self, text):
-        tree = run.Tree.__new__(run.Tree)
-        tree.root = run.ROOT / "build-mutate/tree"
-        tree.build = tree.root / "build"
-        said = types.SimpleNamespace(stdout=text)
-        with unittest.mock.patch.object(run.subprocess, "run", return_value=said):
-            return tree.ask("--tests")
+    def by(self, line, text=None):
+        return list(self.map.reaching("lib/base/a.c", text or self.text, line, line))
 
-    def test_each_path_of_one_string_is_the_copys(self):
-        first, second = f"{run.ROOT}/build/lib/verbs", f"{run.ROOT}/build/lib/rdmacm"
-        copy = f"{run.ROOT}/build-mutate/tree/build/lib"
-        env = {"LD_LIBRARY_PATH": f"{first}:{second}", "UROCE": f"--at={first}"}
-        self.assertEqual([{"env": {"LD_LIBRARY_PATH": f"{copy}/verbs:{copy}/rdmacm",
-                                   "UROCE": f"--at={copy}/verbs"}}],
-                         self.asked(json.dumps([{"env": env}])))
+    def test_by_those_that_run_the_line(self):
+        self.assertEqual((["base/one"], ["base/two"]), (self.by(3), self.by(8)))
 
-    def test_other_paths_stay(self):
-        others = ["/usr/bin/python3", f"/mnt{run.ROOT}/build", f"{run.ROOT}-other/build"]
-        self.assertEqual([{"cmd": others}], self.asked(json.dumps([{"cmd": others}])))
+    def test_a_line_that_goes_on_counts_with_its_beginning(self):
+        self.assertEqual(["base/two"], self.by(9))
 
-    def test_a_copy_that_was_set_up_anew_is_as_it_is(self):
-        path = f"{run.ROOT}/build-mutate/tree/build/lib"
-        self.assertEqual([{"cmd": [path]}], self.asked(json.dumps([{"cmd": [path]}])))
+    def test_a_line_between_functions_is_reached_by_all_that_run_the_file(self):
+        self.assertEqual(["base/one", "base/two"], self.by(5))
+
+    def test_so_is_a_file_that_has_changed(self):
+        self.assertEqual(["base/one", "base/two"], self.by(3, self.text + "int more;\n"))
+
+    def test_data_may_be_used_by_any(self):
+        self.assertEqual(["base/one", "base/two", "lcore/a"], list(self.map.reaching("lib/base/data.c", "int a = 1;\n", 1, 1)))
+
+    def test_both_lines_of_a_swap_count(self):
+        swap = run.Mutant({"file": "lib/base/a.c", "find": "3;\n}", "replace": ""}, "swap")
+        self.assertEqual((9, 10), swap.lines(self.tree.root))
+
+    def test_the_counters_say_which_lines_ran(self):
+        root = self.tree.root
+        self.tree.build = root / "build"
+        self.tree.build.mkdir()
+        (root / "main.c").write_text("int f(void);\nint main(void)\n{\n\treturn f() - 1;\n}\n")
+        subprocess.run(["cc", "--coverage", "../lib/base/a.c", "../main.c", "-o", "a"], cwd=self.tree.build, check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"GCOV_PREFIX": folder, "GCOV_PREFIX_STRIP": str(len(self.tree.build.parts) - 1)}
+            subprocess.run([str(self.tree.build / "a")], env=env, check=True)
+            lines = reach.counted(self.tree, pathlib.Path(folder))
+        ran, missed = lines["lib/base/a.c"]
+        self.assertTrue({3} <= set(ran) and {8} <= set(missed), lines)
+
+
+class Ended(unittest.TestCase):
+    def test_what_a_test_leaves_behind_ends_with_it(self):
+        made = tree.Tree.__new__(tree.Tree)
+        made.build = pathlib.Path("/")
+        with tempfile.TemporaryDirectory() as folder:
+            script = "import os, signal\nr, w = os.pipe()\nif os.fork() == 0:\n os.setpgid(0, 0)\n" \
+                     " os.write(w, b'x')\n signal.pause()\nos.read(r, 1)"
+            made.tests = {"a": {"cmd": [sys.executable, "-c", script], "env": {"MARK": folder}, "workdir": None}}
+            self.assertEqual("", made.try_test("a", 60)[0])
+            self.assertEqual([], self.with_mark(folder))
+
+    def with_mark(self, mark):
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                found += [path] if f"MARK={mark}".encode() in path.read_bytes() else []
+            except OSError:
+                pass
+        return found
 
 
 class Tests(unittest.TestCase):
@@ -162,14 +241,9 @@ class Tests(unittest.TestCase):
     def test_those_that_an_entry_names_exist(self):
         self.assertEqual([], [(m.name, p) for m in run.from_table() for p in self.unmatched(m.tests)])
 
-    def test_those_of_a_folder_exist(self):
-        for folder, patterns in RULES.items():
-            self.assertEqual([], self.unmatched(patterns), folder)
-
-    def test_each_folder_with_mistakes_has_some(self):
-        folders = {str(pathlib.PurePath(m.file).parent) for m in run.from_table()}
-        for folder in folders | set(generate.FOLDERS):
-            self.assertTrue([f for f in RULES if folder.startswith(f)], folder)
+    def test_each_folder_with_mistakes_has_some_that_are_measured(self):
+        measured = {n.split("/")[0] for n in self.names} - set(reach.ELSEWHERE)
+        self.assertLessEqual({"base", "wire", "lcore", "engine", "verbs", "client_memory", "drivers"}, measured)
 
 
 if __name__ == "__main__":
