@@ -195,6 +195,42 @@ Test(mad, the_queue_pair_of_an_xrc_target)
 	cr_expect_eq(cm_sender_qpn(&m), m.qpn);
 }
 
+/* IBTA 12.6.16: another place for some fields than in a REQ. */
+Test(mad, the_path_of_a_lap)
+{
+	static const struct gid local = { { 0xfd, [15] = 3 } }, remote = { { 0xfd, [15] = 2 } };
+	uint8_t mad[MAD_OCTETS] = { 0 }, again[MAD_OCTETS], *at = mad + 24;
+	struct cm_message m;
+
+	memcpy(mad, linux_dreq, 24);
+	mad[17] = CM_LAP;
+	memcpy(at, (uint8_t[]){ 0, 0, 0, 1, 0, 0, 0, 2 }, 8);
+	memcpy(at + 12, (uint8_t[]){ 0x12, 0x34, 0x56, 19 << 3 }, 4);
+	memcpy(at + 20, (uint8_t[]){ 0xc0, 0x01, 0xc0, 0x02 }, 4);
+	memcpy(at + 24, &local, 16);
+	memcpy(at + 40, &remote, 16);
+	memcpy(at + 56, (uint8_t[]){ 0xab, 0xcd, 0xe0, 0x68, 0x40, 0x2a, 0x58, 17 << 3 }, 8);
+	m = decoded(mad);
+	cr_expect_eq(m.attribute, CM_LAP);
+	cr_expect_eq(m.local_id, 1);
+	cr_expect_eq(m.remote_id, 2);
+	cr_expect_eq(m.qpn, 0x123456);
+	cr_expect_eq(m.remote_response_timeout, 19);
+	cr_expect_eq(m.alternate.local_lid, 0xc001);
+	cr_expect_eq(m.alternate.remote_lid, 0xc002);
+	cr_expect(gid_equal(&m.alternate.local_gid, &local));
+	cr_expect(gid_equal(&m.alternate.remote_gid, &remote));
+	cr_expect_eq(m.alternate.flow_label, 0xabcde);
+	cr_expect_eq(m.alternate.traffic_class, 0x68);
+	cr_expect_eq(m.alternate.hop_limit, 0x40);
+	cr_expect_eq(m.alternate.packet_rate, 0x2a);
+	cr_expect_eq(m.alternate.sl, 5);
+	cr_expect_eq(m.alternate.subnet_local, 1);
+	cr_expect_eq(m.alternate.ack_timeout, 17);
+	cm_message_encode(&m, again);
+	cr_expect_arr_eq(again, mad, MAD_OCTETS);
+}
+
 Test(mad, messages_that_are_not_decoded)
 {
 	static const struct {
