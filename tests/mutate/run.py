@@ -11,10 +11,10 @@ run.py --report             the table of what was run so far, by folder
 run.py --map ['lcore/*'...] only measures which lines each test runs (again those that are named)
 
 The checkout is not touched: its files are copied to a folder of its own (--work) and built there, so that
-the code counts which lines run (cc.sh). Once, each test runs alone: WORK/map has its lines and its time.
+the code counts which lines run (cc.sh). Each test runs there once: WORK/map has its lines and its time.
 A mutant is tried by the tests that run its lines: those that its entry names and the file's own first,
 the others the quickest first, until one fails or those that took --most seconds together have passed.
-It is caught when a test fails twice, or takes ten times as long as it did; or when an assertion of the
+It is caught when a test fails twice, or takes much longer than it did; or when an assertion of the
 compiler fails. It survives at once if no test runs its lines. A mutant that does not compile, or to the
 same code as before, does not count. What was run is kept in WORK/results.json by its content: begun again,
 run.py goes on where it stopped.
@@ -76,8 +76,8 @@ def from_table():
 
 
 def limit(seconds):
-    """Of a test that took so long when it was measured."""
-    return 10 * seconds + 5
+    """Of a test that took so long when it was measured: ten times that, but never half a minute more."""
+    return 5 + min(10 * seconds, seconds + 30)
 
 
 def tests_for(mutant, tree, reach):

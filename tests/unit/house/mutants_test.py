@@ -162,6 +162,9 @@ class Planted(unittest.TestCase):
         self.assertEqual(("caught", "wire/three (status 1)"), said)
         self.assertEqual(["lcore/a", "lcore/a", "wire/three", "wire/three"], self.tree.ran)
 
+    def test_a_test_has_time_in_proportion_to_its_own(self):
+        self.assertEqual([5, 15, 75], [run.limit(seconds) for seconds in (0, 1, 40)])
+
     def test_what_no_test_runs_survives_at_once(self):
         self.assertEqual(("SURVIVED", "no test runs it"), self.result(find="return 2"))
         self.assertEqual([], self.tree.ran)
