@@ -173,6 +173,33 @@ Test(neighbour, goes_through_the_gateway)
 	cr_expect_arr_eq(mac.octet, peers.octet, 6);
 }
 
+/* Prefixes that end within an octet: the last address inside, and the first outside. */
+Test(neighbour, a_prefix_is_compared_bit_for_bit)
+{
+	static const struct {
+		uint8_t prefix, inside[4], outside[4];
+	} row[] = {
+		{ 20, { 10, 9, 31, 254 }, { 10, 9, 32, 1 } },
+		{ 21, { 10, 9, 23, 254 }, { 10, 9, 24, 1 } },
+		{ 23, { 10, 9, 17, 254 }, { 10, 9, 18, 1 } },
+		{ 25, { 10, 9, 16, 126 }, { 10, 9, 16, 129 } },
+		{ 30, { 10, 9, 16, 1 }, { 10, 9, 16, 5 } },
+		{ 31, { 10, 9, 16, 3 }, { 10, 9, 16, 4 } },
+	};
+	struct neighbour_address own = { .gid = { { [10] = 0xff, 0xff, 10, 9, 16, 2 } } };
+	struct gid gid = own.gid;
+	struct mac mac;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		own.prefix = row[i].prefix;
+		neighbour_set_addresses(t, &own, 1);
+		memcpy(gid.octet + 12, row[i].inside, 4);
+		cr_expect_eq(neighbour_resolve(t, &gid, 0, &mac), EINPROGRESS, "row %zu", i);
+		memcpy(gid.octet + 12, row[i].outside, 4);
+		cr_expect_eq(neighbour_resolve(t, &gid, 0, &mac), EHOSTUNREACH, "row %zu", i);
+	}
+}
+
 Test(neighbour, multicast_and_own_addresses_need_no_question)
 {
 	struct gid group = { { [10] = 0xff, 0xff, 239, 129, 2, 3 } };
