@@ -119,8 +119,9 @@ static inline void copy_direct(void *to, const void *from, uint32_t length, uint
 {
 	uint32_t head = length - tail;
 
+	/* Within an lcore (lcore/moving/lent.h) a program's source and destination may overlap. */
 	if (head > 0)
-		memcpy(to, from, head);
+		memmove(to, from, head);
 	if (tail == 0)
 		return;
 	/* release: a program that polls for the tail, with acquire, sees the head */
@@ -128,7 +129,7 @@ static inline void copy_direct(void *to, const void *from, uint32_t length, uint
 	if (tail == 8) /* one store, as ATOMIC WRITE needs */
 		memcpy((char *)to + head, (const char *)from + head, 8);
 	else
-		memcpy((char *)to + head, (const char *)from + head, tail);
+		memmove((char *)to + head, (const char *)from + head, tail);
 }
 
 /* How many of the copies, from the first on, are of the same memory. */

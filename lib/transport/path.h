@@ -163,7 +163,7 @@ static inline bool path_losses_are_lone(const struct path *p)
 }
 
 /*
- * A packet arrived behind one that was sent so many places later. Packets that are overtaken by as many as lately
+ * A packet arrived behind one that was sent so many places later. Packets that are overtaken by twice as many as lately
  * may only have changed their places; others are lost. While the network is full, or nobody knows yet, haste gains
  * nothing, and they are LIMIT_REORDER.
  */

@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -223,6 +224,9 @@ class Ended(unittest.TestCase):
                      " os.write(w, b'x')\n signal.pause()\nos.read(r, 1)"
             made.tests = {"a": {"cmd": [sys.executable, "-c", script], "env": {"MARK": folder}, "workdir": None}}
             self.assertEqual("", made.try_test("a", 60)[0])
+            end = time.monotonic() + 20  # what was killed still has to end
+            while self.with_mark(folder) and time.monotonic() < end:
+                time.sleep(0.01)
             self.assertEqual([], self.with_mark(folder))
 
     def with_mark(self, mark):

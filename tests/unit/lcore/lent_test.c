@@ -7,8 +7,6 @@
 #include "lcore/moving/lent.h"
 #include "loop_rig.h"
 
-#define POLLS 200000
-
 static struct rig *rig;
 
 static void open_rig(void)
@@ -45,7 +43,9 @@ static void leave(uint32_t at, uint32_t length)
 
 static void run_until(uint32_t side, uint32_t completions)
 {
-	for (int i = 0; i < POLLS && rig->side[side].completions < completions; i++)
+	nanotime end = clock_now() + 20 * TIME_S;
+
+	while (rig->side[side].completions < completions && clock_now() < end)
 		rig_poll(rig);
 	cr_assert_eq(rig->side[side].completions, completions);
 }
