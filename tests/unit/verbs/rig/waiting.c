@@ -44,8 +44,9 @@ static bool waits(const char *text)
 {
 	long number = -1;
 
-	return sscanf(text, "%ld", &number) == 1 && (number == SYS_recvfrom || number == SYS_poll ||
-						     number == SYS_ppoll || number == SYS_futex);
+	return sscanf(text, "%ld", &number) == 1 &&
+	       (number == SYS_recvfrom || number == SYS_recvmsg || number == SYS_poll ||
+		number == SYS_ppoll || number == SYS_futex);
 }
 
 void waiting_start(struct waiting *w, const char *what, int (*call)(void *argument), void *argument)
