@@ -25,6 +25,7 @@
 #define SHARES	    (50 * TIME_US) /* a host that is later than its own work explains shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
 #define HASTE	    6u /* ... at most 2 to that power as fast */
+#define LONG_KNOWN  4u /* samples, all of a millisecond and more: then it is no short way */
 #define LEAP	    8u /* a window grows by this part in a long round trip at most */
 #define SPREAD	    3 / 4 /* of a round trip: so long it takes a window to leave on a long way, */
 #define AT_ONCE	    4u /* ... but for so many packets at once */
@@ -126,9 +127,10 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
 	p->window = MIN_OF(p->window, MAX_OF(to, least));
 }
 
+/* The first samples of a short way are as long if its first packets were lost: until a probe was answered. */
 static bool is_long(const struct path *p)
 {
-	return p->min_rtt >= HOST;
+	return p->min_rtt >= HOST && p->samples >= LONG_KNOWN;
 }
 
 /* So much longer a round trip is a host's doing. On a long way it may be the network's. */

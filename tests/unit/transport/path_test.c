@@ -516,8 +516,28 @@ static void begin_long(struct path *p, nanotime rtt)
 	p->starting = false;
 	p->packet = p->mean = 1000;
 	p->window = 100 * p->packet;
-	path_rtt(p, rtt, TIME_S);
-	path_rtt(p, rtt, TIME_S);
+	for (uint32_t i = 0; i < 4; i++)
+		path_rtt(p, rtt, TIME_S);
+}
+
+/*
+ * The first packets of a short way may all be lost, and then a probe after a millisecond gives the first sample. In
+ * sim/loss five of 64 senders were spread for that.
+ */
+Test(path, a_late_first_sample_does_not_make_a_way_long)
+{
+	struct path p;
+
+	begin(&p);
+	p.starting = false;
+	p.packet = p.mean = 1000;
+	p.window = 100 * p.packet;
+	path_rtt(&p, TIME_MS, TIME_S);
+	p.looks = LIMIT_PATH_LOOKS;
+	for (uint32_t i = 0; i < 100; i++) {
+		cr_assert(path_may_send(&p, 1000, TIME_S), "%u packets were sent", i);
+		path_sent(&p, 1000, false, TIME_S);
+	}
 }
 
 /* A switch on a long way is not sent a window at once: it takes three quarters of the round trip. */
