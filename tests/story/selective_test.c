@@ -596,7 +596,8 @@ Test(selective, places_that_packets_change_are_learnt)
 	lose(a, "RC WRITE ONLY", A_PSN + 5); /* again, behind those */
 	expect_reason(story_inject(b, &late), REASON_NONE);
 	pass_ack(b, A_PSN + 19, 20);
-	cr_assert_eq(path_places(path, ms(1000)), 30, "it was behind fifteen, and others may be behind more");
+	cr_assert_eq(path_places(path, ms(1000)), 30,
+		     "it was behind fifteen, and others may be behind more");
 }
 
 /*
