@@ -85,8 +85,8 @@ void *qp_take_far(struct qp *qp);
 void qp_give_path(struct qp *qp, struct path *path);
 
 /*
- * Who is about to pass something in, or to ask for packets, may say so a microsecond before: what that will touch is then on
- * its way from memory meanwhile. Nothing else happens. qp_ahead reads nothing of the queue pair itself.
+ * A caller that will pass something in, or ask for packets, in about a microsecond prefetches the memory that this will touch.
+ * There is no other effect. qp_ahead reads nothing of the queue pair itself.
  */
 void qp_ahead(const struct qp *qp);
 /* ... and what its next packets are made of. */

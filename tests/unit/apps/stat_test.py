@@ -203,6 +203,7 @@ class TelemetryOfPort(Telemetry):
         self.assertEqual((port["name"], port["netdev"], port["queues"]), ("net_ring0", "", 1))
         # A software port has no filter: all groups arrive, including those that the engine wants.
         self.assertEqual(port["multicast_all"], "it has no filter of its own")
+        self.assertEqual(port["promiscuous"], "")
         until(lambda: self.ask("/uroce/port")["multicast_groups"] == 3,
               "groups of all hosts, of IPv4 and IPv6, and of a link-local address")
 

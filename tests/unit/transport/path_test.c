@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <criterion/criterion.h>
-
-#include "base/bits.h"
-#include "config/limits.h"
-#include "transport/late.h"
-#include "transport/path.h"
-
-#define US TIME_US
+#include "path_rig.h"
 
 Test(path, knows_nothing_at_first)
 {
@@ -78,39 +71,6 @@ Test(path, bounds_absurd_samples)
 	for (uint32_t i = 0; i < 1000; i++)
 		path_rtt(&p, 0, i);
 	cr_assert(p.srtt > 0 && p.srtt < 100);
-}
-
-/* A path that has looked at the way already. */
-static void begin(struct path *p)
-{
-	path_init(p);
-	path_looked(p);
-}
-
-/* What a sender with enough to send does in a round trip: the window goes out and comes back. */
-static void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotime *now)
-{
-	const uint32_t packet = 1000;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t sent = 0;
-
-		for (; path_may_send(p, packet, *now) && sent < 100000; sent++)
-			path_sent(p, packet, false, *now);
-		*now += rtt;
-		path_rtt(p, rtt, *now);
-		for (; sent > 0; sent--)
-			path_gone(p, packet, true);
-	}
-}
-
-/* A path that has found its window, whose octets are returned. */
-static uint64_t go_on(struct path *p, nanotime *now)
-{
-	begin(p);
-	round_trips(p, 4, 20 * US, now);
-	p->starting = false;
-	return p->window;
 }
 
 /* Many that begin at once see the way without a queue, as their packets go alone at different times. */
@@ -249,24 +209,6 @@ Test(path, shrinks_with_delay)
 		      "nothing is on its way: one packet may go");
 }
 
-/* A peer that stops answers all at once when it goes on. That was no queue. */
-Test(path, a_pause_of_the_peer_is_no_queue)
-{
-	nanotime now = TIME_S;
-	uint64_t before;
-	struct path p;
-
-	begin(&p);
-	round_trips(&p, 7, 20 * US, &now);
-	before = p.window;
-	now += 80 * US;
-	for (uint32_t i = 0; i < 19; i++)
-		path_rtt(&p, (100 - i) * US, now + i * US);
-	path_rtt(&p, 20 * US, now + 19 * US);
-	path_rtt(&p, 100 * US, now + 20 * US);
-	cr_assert_eq(p.window, before);
-}
-
 /* Less than a packet: it paces. */
 Test(path, paces_below_a_packet)
 {
@@ -377,69 +319,6 @@ Test(path, few_large_reads_are_not_many_packets)
 	cr_assert(!p.full, "a bad cable may do that");
 }
 
-/* Its own lateness is not the network's. */
-Test(path, what_the_caller_is_late_is_not_the_networks)
-{
-	struct late late = { .time = 200 * US };
-	nanotime now = TIME_S;
-	struct path p;
-
-	begin(&p);
-	p.late = &late;
-	round_trips(&p, 2, 20 * US, &now);
-	path_rtt(&p, 210 * US, now);
-	path_rtt(&p, 210 * US, now += 20 * US);
-	cr_assert_eq(p.events[PATH_CUT], 0);
-	late.time = 0;
-	path_rtt(&p, 210 * US, now);
-	path_rtt(&p, 210 * US, now += 20 * US);
-	cr_assert_eq(p.events[PATH_CUT], 1);
-}
-
-/* What a peer that copies takes for its turns is not the network's either. */
-Test(path, what_the_peer_is_late_is_not_the_networks)
-{
-	nanotime now = TIME_S;
-	struct path p;
-
-	begin(&p);
-	path_peer_says(&p, late_step(200 * US));
-	round_trips(&p, 2, 20 * US, &now);
-	path_rtt(&p, 210 * US, now);
-	path_rtt(&p, 210 * US, now += 20 * US);
-	cr_assert_eq(p.events[PATH_CUT], 0);
-	path_peer_says(&p, 0);
-	path_rtt(&p, 210 * US, now);
-	path_rtt(&p, 210 * US, now += 20 * US);
-	cr_assert_eq(p.events[PATH_CUT], 1);
-	path_peer_says(NULL, 5);
-}
-
-/* Whose core is shared answers late at any time: delay alone does not take its window to nothing. */
-Test(path, hosts_that_share_a_core_keep_a_window)
-{
-	static const struct {
-		nanotime late;
-		uint64_t least;
-	} rows[] = { { 10 * US, LIMIT_PATH_LEAST }, { 100 * US, LIMIT_PATH_FLOOR } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		nanotime now = TIME_S;
-		struct path p;
-
-		begin(&p);
-		p.window = 2 * LIMIT_PATH_FLOOR;
-		path_rtt(&p, 20 * US, now);
-		path_peer_says(&p, late_step(rows[i].late));
-		for (uint32_t n = 0; n < 40; n++)
-			path_rtt(&p, 900 * US, now += TIME_MS);
-		cr_expect_gt(p.events[PATH_CUT], 0);
-		cr_expect(rows[i].least == LIMIT_PATH_FLOOR ? p.window == LIMIT_PATH_FLOOR
-							    : p.window < LIMIT_PATH_HOSTS,
-			  "%lu", p.window);
-	}
-}
-
 /* A network that changes the order of packets is believed to do so for a while, and by no more places than the most. */
 Test(path, order_is_trusted_until_it_changed)
 {
@@ -492,115 +371,6 @@ Test(path, losses_that_stand_alone_say_that_a_network_is_not_full)
 	cr_assert_eq(path_places(&p, now), LIMIT_REORDER);
 }
 
-/* On a long way a queue of a few milliseconds is the network's, and no ring of a host is thought short. */
-Test(path, a_long_way_is_no_late_host)
-{
-	nanotime now = TIME_S;
-	struct path p;
-
-	begin(&p);
-	p.starting = false;
-	p.window = 16 << 20;
-	path_rtt(&p, 10 * TIME_MS, now);
-	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
-	path_rtt(&p, 12 * TIME_MS, now += TIME_MS);
-	path_lost(&p, false, now);
-	cr_assert_eq(p.small_until, 0);
-	cr_assert_eq(p.window, 16 << 20);
-}
-
-/* A long way's path in its second phase, with a window of 100 packets. */
-static void begin_long(struct path *p, nanotime rtt)
-{
-	begin(p);
-	p->starting = false;
-	p->packet = p->mean = 1000;
-	p->window = 100 * p->packet;
-	for (uint32_t i = 0; i < 4; i++)
-		path_rtt(p, rtt, TIME_S);
-}
-
-/*
- * The first packets of a short way may all be lost, and then a probe after a millisecond gives the first sample. In
- * sim/loss five of 64 senders were spread for that.
- */
-Test(path, a_late_first_sample_does_not_make_a_way_long)
-{
-	struct path p;
-
-	begin(&p);
-	p.starting = false;
-	p.packet = p.mean = 1000;
-	p.window = 100 * p.packet;
-	path_rtt(&p, TIME_MS, TIME_S);
-	p.looks = LIMIT_PATH_LOOKS;
-	for (uint32_t i = 0; i < 100; i++) {
-		cr_assert(path_may_send(&p, 1000, TIME_S), "%u packets were sent", i);
-		path_sent(&p, 1000, false, TIME_S);
-	}
-}
-
-/* A switch on a long way is not sent a window at once: it takes three quarters of the round trip. */
-Test(path, a_window_is_spread_over_a_long_round_trip)
-{
-	nanotime now = TIME_S, next;
-	uint32_t sent = 0, most = 0, at_once;
-	struct path p;
-
-	begin_long(&p, 10 * TIME_MS);
-	while (sent < 100) {
-		for (at_once = 0; path_may_send(&p, 1000, now) && sent < 100; sent++, at_once++)
-			path_sent(&p, 1000, false, now);
-		most = MAX_OF(most, at_once);
-		next = path_opens_at(&p, 1000, now);
-		cr_assert_eq(path_room(&p, now), 0);
-		if (sent == 100)
-			break;
-		cr_assert(next > now && next < now + TIME_MS, "%u: when it may go on", sent);
-		now = next;
-	}
-	cr_assert_leq(most, 6);
-	cr_assert(now - TIME_S > 6900 * US && now - TIME_S <= 7500 * US, "%lu", now - TIME_S);
-	cr_assert_eq(p.flying, p.window);
-	cr_assert_eq(path_opens_at(&p, 1000, now + TIME_S), TIME_NEVER, "the window is full");
-
-	begin_long(&p, 900 * US);
-	for (sent = 0; path_may_send(&p, 1000, now); sent++)
-		path_sent(&p, 1000, false, now);
-	cr_assert_eq(sent, 100, "as a window is on a short way");
-}
-
-/* What it does is seen two round trips later, so it does not double in each, however short the queue is. */
-Test(path, a_long_way_is_filled_in_steps)
-{
-	nanotime now = TIME_S;
-	uint64_t before;
-	struct path p;
-
-	begin_long(&p, 10 * TIME_MS);
-	p.rounds = 12;
-	for (uint32_t i = 0; i < 20; i++) {
-		before = p.window;
-		p.used = p.window;
-		path_sent(&p, (uint32_t)before, false, now += 10 * TIME_MS);
-		path_rtt(&p, 10 * TIME_MS, now);
-		path_gone(&p, before, true);
-		cr_assert_gt(p.window, before);
-		cr_assert_leq(p.window, before + MAX_OF(before / 8, p.packet), "round %u", i);
-	}
-	cr_assert_gt(p.window, 700 * 1000);
-}
-
-/* A peer that lies gets a longer queue of what it asked for, but not an endless one. hostile H-160 */
-Test(path, a_peer_cannot_be_late_without_end)
-{
-	struct path p;
-
-	begin(&p);
-	path_peer_says(&p, LATE_STEPS - 1);
-	cr_assert_lt(p.peer_late, 10 * TIME_MS);
-}
-
 /* Karn: silence is thought longer each time that it was broken for nothing. */
 Test(path, probes_make_silence_longer)
 {
@@ -638,66 +408,4 @@ Test(path, one_probe_asks_for_all_that_are_quiet)
 	cr_expect_eq(path_ask(&p, quiet, now + TIME_MS, now + 3 * TIME_MS), now + TIME_MS,
 		     "one that left later was answered");
 	cr_expect_eq(path_ask(NULL, quiet, now, now + 1), now);
-}
-
-/* A host that is late finds more packets than its ring has room for, and says so by losing some. */
-Test(path, a_ring_that_overflowed_has_a_bound_in_packets)
-{
-	const uint32_t octets = 80;
-	nanotime now = TIME_S;
-	struct path p;
-
-	begin(&p);
-	p.window = LIMIT_PATH_FLOOR;
-	p.starting = false;
-	for (uint32_t i = 0; i < 1000; i++)
-		path_sent(&p, octets, false, now);
-	path_gone(&p, p.flying, true);
-	path_rtt(&p, 20 * US, now);
-	path_lost(&p, false, now);
-	cr_expect_eq(p.window, LIMIT_PATH_FLOOR, "nobody is late: a bad cable");
-	path_peer_says(&p, late_step(TIME_MS));
-	path_lost(&p, false, now);
-	cr_expect_lt(p.window, 2 * LIMIT_PATH_RING * octets);
-	for (uint32_t i = 0; i < 1000; i++)
-		round_trips(&p, 1, 20 * US, &now);
-	cr_expect_lt(p.window, 2 * LIMIT_PATH_RING * 1000, "it grows no further");
-	now += LIMIT_PATH_MIN_S * TIME_S;
-	path_rtt(&p, 20 * US, now);
-	round_trips(&p, 100, 20 * US, &now);
-	cr_expect_gt(p.window, LIMIT_PATH_RING * 1000, "... for a while: %lu", p.window);
-}
-
-/* ... nor does it open further, before anything is lost. */
-Test(path, a_path_to_a_late_host_opens_as_far_as_a_ring)
-{
-	static const nanotime late[] = { 0, TIME_MS };
-
-	for (size_t i = 0; i < ARRAY_SIZE(late); i++) {
-		nanotime now = TIME_S;
-		struct path p;
-
-		begin(&p);
-		path_peer_says(&p, late_step(late[i]));
-		round_trips(&p, 12, 20 * US, &now);
-		if (late[i] != 0)
-			cr_expect_lt(p.window, 3 * LIMIT_PATH_RING * 1000 / 2, "%lu", p.window);
-		else
-			cr_expect_gt(p.window, 4 * LIMIT_PATH_RING * 1000, "%lu", p.window);
-	}
-}
-
-/* One late answer does not make a late host. */
-Test(path, a_host_is_late_if_two_answers_are)
-{
-	nanotime now = TIME_S;
-	struct path p;
-
-	go_on(&p, &now);
-	path_rtt(&p, 2 * TIME_MS, now);
-	path_lost(&p, false, now);
-	cr_expect_eq(p.small_until, 0);
-	path_rtt(&p, 2 * TIME_MS, now);
-	path_lost(&p, false, now);
-	cr_expect_gt(p.small_until, now);
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The states of a path in which its tests begin. */
+#ifndef TESTS_TRANSPORT_PATH_RIG_H
+#define TESTS_TRANSPORT_PATH_RIG_H
+
+#include <criterion/criterion.h>
+
+#include "base/bits.h"
+#include "config/limits.h"
+#include "transport/late.h"
+#include "transport/path.h"
+
+#define US TIME_US
+
+/* A path that has looked at the way already. */
+static inline void begin(struct path *p)
+{
+	path_init(p);
+	path_looked(p);
+}
+
+/* What a sender with enough to send does in a round trip: the window goes out and comes back. */
+static inline void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotime *now)
+{
+	const uint32_t packet = 1000;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t sent = 0;
+
+		for (; path_may_send(p, packet, *now) && sent < 100000; sent++)
+			path_sent(p, packet, false, *now);
+		*now += rtt;
+		path_rtt(p, rtt, *now);
+		for (; sent > 0; sent--)
+			path_gone(p, packet, true);
+	}
+}
+
+/* A path that has found its window, whose octets are returned. */
+static inline uint64_t go_on(struct path *p, nanotime *now)
+{
+	begin(p);
+	round_trips(p, 4, 20 * US, now);
+	p->starting = false;
+	return p->window;
+}
+
+#endif
