@@ -5,6 +5,7 @@ import dataclasses
 
 import bad_cases
 import connected
+import documented
 import life_cases
 import other_cases
 import peer_cases
@@ -102,6 +103,7 @@ CASES = [
     Case("link", JUMBO, life_cases.link),
     Case("ended", JUMBO, life_cases.ended),
     Case("killed", JUMBO, life_cases.killed, QUICK),
+    Case("documented", None, documented.documented),
     Case("bad/in-use", PLAIN, bad_cases.in_use),
     Case("bad/doctor", None, bad_cases.all_is_well),
     # e1000 carries every MTU that uroced knows
