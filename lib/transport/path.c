@@ -29,6 +29,7 @@
 #define LEAP	    8u /* a window grows by this part in a long round trip at most */
 #define SPREAD	    3 / 4 /* of a round trip: so long it takes a window to leave on a long way, */
 #define AT_ONCE	    4u /* ... but for so many packets at once */
+#define OFTEN	    1024u /* packets: a peer that goes back again within so many does so often */
 #define DOUBT_MOST  6u /* silence is doubled so often at most */
 
 void path_init(struct path *p)
@@ -159,9 +160,21 @@ static uint64_t ring(const struct path *p)
 	return (uint64_t)LIMIT_PATH_RING * p->mean;
 }
 
+/*
+ * A peer that goes back drops a whole window for each loss. While it does so often, packets that wait in a queue are
+ * sent twice and bring nothing. On a long way a small window would cost more than that.
+ */
+static bool goes_back_often(const struct path *p)
+{
+	return p->acknowledged < p->back_until && !is_long(p);
+}
+
 static uint64_t most(const struct path *p)
 {
-	return p->small_until != 0 ? ring(p) : LIMIT_PATH_WINDOW;
+	uint64_t octets = p->small_until != 0 ? ring(p) : LIMIT_PATH_WINDOW;
+
+	return goes_back_often(p) ? MIN_OF(octets, (uint64_t)LIMIT_PATH_GO_BACK * p->packet)
+				  : octets;
 }
 
 static uint64_t least(const struct path *p)
@@ -360,9 +373,21 @@ static void look_at_batch(struct path *p)
 	p->batch = p->batch_again = 0;
 }
 
+static void went_back(struct path *p)
+{
+	uint64_t often = (uint64_t)OFTEN * p->packet;
+
+	if (p->back_at != 0 && p->acknowledged - p->back_at < often)
+		p->back_until = p->acknowledged + often;
+	p->back_at = MAX_OF(p->acknowledged, 1);
+	p->window = MIN_OF(p->window, most(p));
+}
+
 void path_lost(struct path *p, bool goes_back, nanotime now)
 {
 	look_at_batch(p);
+	if (goes_back)
+		went_back(p);
 	if (!is_crowded(p))
 		stood_alone(p);
 	if (hosts_are_late(p)) {

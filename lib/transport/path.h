@@ -97,6 +97,8 @@ struct path {
 	nanotime full_at; /* ... by a loss with delay, or a CNP, last */
 	nanotime cnp_at; /* ... for a CNP */
 	nanotime small_until; /* a loss says that a ring on the way is short of room; 0: none did */
+	uint64_t back_at,
+		back_until; /* octets acknowledged when a peer went back last, and until then it may again */
 	uint32_t alpha; /* how marked the network is lately: ALPHA_ONE is always */
 	nanotime calm_at; /* alpha is looked at again; 0: there was no CNP */
 	uint32_t rounds; /* round trips in a row that took far less than the target */

@@ -140,6 +140,39 @@ Test(path_late, a_path_to_a_late_host_opens_as_far_as_a_ring)
 	}
 }
 
+/* What waits for a late host at a peer that drops all behind a gap is sent twice for each loss, and brings nothing. */
+Test(path_late, a_peer_that_often_goes_back_has_a_small_window)
+{
+	static const struct {
+		nanotime rtt;
+		bool goes_back, small;
+	} rows[] = { { 20 * US, true, true },
+		     { 20 * US, false, false },
+		     { 2 * TIME_MS, true, false } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		nanotime now = TIME_S;
+		uint64_t few;
+		struct path p;
+
+		begin(&p);
+		few = LIMIT_PATH_GO_BACK * p.packet;
+		path_peer_says(&p, late_step(TIME_MS));
+		round_trips(&p, 8, rows[i].rtt, &now);
+		p.starting = false;
+		p.window = LIMIT_PATH_FLOOR;
+		path_lost(&p, rows[i].goes_back, now);
+		cr_expect_gt(p.window, 2 * few, "row %zu: one may be an accident", i);
+		path_lost(&p, rows[i].goes_back, now);
+		cr_expect_eq(p.window <= few, rows[i].small, "row %zu: %lu", i, p.window);
+		round_trips(&p, 20, rows[i].rtt, &now);
+		cr_expect_eq(p.window <= few, rows[i].small, "row %zu, growing: %lu", i, p.window);
+		round_trips(&p, 100, rows[i].rtt, &now);
+		cr_expect_gt(p.window, 2 * few, "row %zu: nothing was lost for long: %lu", i,
+			     p.window);
+	}
+}
+
 /* One late answer does not make a late host. */
 Test(path_late, a_host_is_late_if_two_answers_are)
 {
