@@ -58,7 +58,7 @@ static void print_text(const struct reply_device *d, const struct reply_statisti
 	char text[512];
 
 	engine_describe(d, text, sizeof(text));
-	printf("%s\n", text);
+	printf("%s\npriority of lcores that wake: %.31s\n", text, s->priority);
 	counters_print(stdout, s, all);
 }
 
@@ -90,6 +90,7 @@ static void print_json(const struct reply_device *d, const struct reply_statisti
 	json_integer(&j, "mrs", s->mrs);
 	json_integer(&j, "objects", counter_objects(s));
 	json_integer(&j, "connections", s->connections);
+	json_string(&j, "priority", s->priority);
 	for (const struct counter *c = own_counters; c->name != NULL; c++)
 		json_integer(&j, c->name, counter_value(s, c));
 	for (const struct counter *c = memory_counters; c->name != NULL; c++)

@@ -37,6 +37,8 @@ const char uroced_usage[] =
 	"  --socket-group GROUP    group of the socket\n"
 	"  --config FILE           read these options from FILE: lines 'name = value' in [uroced]\n"
 	"  --idle spin|adaptive    an idle lcore polls on, or sleeps (default adaptive)\n"
+	"  --priority auto|normal  auto: an lcore that wakes runs before programs that keep its core busy,\n"
+	"                          as far as the kernel allows (default auto)\n"
 	"  --exit-when-idle SECS   exit this long after the last program has left\n"
 	"  --confine on|off        drop privileges once the port is open (default on)\n"
 	"  --log LEVEL             how much uroced says: emergency, alert, critical, error, warning,\n"
@@ -193,6 +195,14 @@ static const char *read_idle(void *adaptive, const char *value)
 	return NULL;
 }
 
+static const char *read_priority(void *urgent, const char *value)
+{
+	if (strcmp(value, "auto") != 0 && strcmp(value, "normal") != 0)
+		return "must be auto or normal";
+	*(bool *)urgent = value[0] == 'a';
+	return NULL;
+}
+
 /* As dev_valid_name() of Linux has it; a % would stand for a number. */
 static const char *read_new_interface(void *name, const char *value)
 {
@@ -261,7 +271,7 @@ static const char *read_log(void *level, const char *value)
 					 "notice, info or debug";
 }
 
-#define ROWS 21 /* the end counted */
+#define ROWS 22 /* the end counted */
 
 static void list_options(struct reader *r, struct option_row row[ROWS])
 {
@@ -283,6 +293,7 @@ static void list_options(struct reader *r, struct option_row row[ROWS])
 		{ "socket-group", .read = read_socket_group, .into = &e->socket_gid },
 		{ "config", .name_of = o->config, .size = sizeof(o->config) },
 		{ "idle", .read = read_idle, .into = &e->adaptive },
+		{ "priority", .read = read_priority, .into = &e->urgent },
 		{ "exit-when-idle", .u32 = &e->exit_when_idle, .least = 1, .most = 86400 },
 		{ "confine", .read = read_confine, .into = &o->unconfined },
 		{ "log", .read = read_log, .into = &o->log },
@@ -422,6 +433,7 @@ int uroced_options_parse(struct uroced_options *o, int argc, char **argv, char *
 	memset(o, 0, sizeof(*o));
 	o->engine.socket_gid = -1;
 	o->engine.adaptive = true;
+	o->engine.urgent = true;
 	o->offloads = OFFLOAD_AUTO;
 	list_options(&r, rows);
 	status = options_words(&r.table, argc, argv, NULL);

@@ -49,6 +49,7 @@ static const struct {
 	OWN("offload", offloads),
 	OWN("vlan", engine.vlan),
 	OWN("socket", socket),
+	OWN("priority", engine.urgent),
 	OWN("exit-when-idle", engine.exit_when_idle),
 	OWN("confine", unconfined),
 	OWN("cmdline-file", cmdline_file),

@@ -8,12 +8,14 @@
 #include <rte_log.h>
 
 #include "config/limits.h"
+#include "control/statistics.h"
 #include "drivers/ethdev/netdev.h"
 #include "drivers/log.h"
 #include "drivers/offload.h"
 #include "drivers/port.h"
 #include "engine/address.h"
 #include "engine/port.h"
+#include "protocol/command.h"
 #include "uroced_commands.h"
 
 static void row(const char *name, const char *value)
@@ -87,6 +89,16 @@ static void show_socket(const struct uroced_options *o)
 	row("socket-group", text);
 }
 
+static void show_priority(const struct uroce_options *e)
+{
+	struct reply_statistics s;
+	char text[48];
+
+	uroce_statistics(console.engine, &s);
+	snprintf(text, sizeof(text), "%s%.31s", e->urgent ? "auto: " : "", s.priority);
+	row("priority", text);
+}
+
 void console_show_config(void)
 {
 	const struct uroced_options *o = console.options;
@@ -113,6 +125,7 @@ void console_show_config(void)
 	row("config", o->config);
 	number_row("lcores", e->lcores);
 	row("idle", e->adaptive ? "adaptive" : "spin");
+	show_priority(e);
 	number_row("exit-when-idle", e->exit_when_idle);
 	row("confine", o->unconfined ? "off" : "on");
 	row("log", log_level_name((uint32_t)rte_log_get_level(uroce_log)));

@@ -63,6 +63,7 @@ static int set_identity(struct engine *e, const struct uroce_options *o)
 	e->vlan = o->vlan;
 	e->sum_loop = o->sum_loop;
 	e->adaptive = o->adaptive;
+	e->urgent = o->urgent;
 	return 0;
 }
 

@@ -176,6 +176,11 @@ struct uroce_options {
 	uint16_t mtu;
 	/* Idle lcores sleep. uroce_start() only. */
 	bool adaptive;
+	/*
+	 * The threads of uroce_start() ask the kernel for a short time slice, so that an lcore that
+	 * wakes runs before programs that keep its core busy. Each thread gets its share as before.
+	 */
+	bool urgent;
 	/* Also computes and checks the ICRC of frames that never leave the engine. */
 	bool sum_loop;
 	/* Path of the UNIX socket for other programs, at most 99 octets. NULL: no socket. */

@@ -34,6 +34,7 @@
 #include "lcore/turns/drains.h"
 #include "lcore/queue_pair.h"
 #include "lcore/turns/turns.h"
+#include "lcore/idle/urgency.h"
 #include "lcore/wheel.h"
 #include "memory/key.h"
 #include "wire/opcode.h"
@@ -135,6 +136,8 @@ struct lcore {
 	bool stood_in; /* the seat is taken by a caller, which only runs messages */
 	nanotime asleep_until;
 	nanotime idle_since; /* 0: busy */
+	struct crowd crowd;
+	enum urgency urgency; /* atomic: of the thread that polls it */
 } __rte_cache_aligned;
 
 struct engine_gid {
@@ -168,6 +171,7 @@ struct engine {
 	uint32_t max_frame; /* octets of a raw frame: the Ethernet MTU, its header, one tag */
 	bool sum_loop; /* make and check the ICRC of frames that never leave, too */
 	bool adaptive; /* atomic: idle mode */
+	bool urgent; /* lcores that wake run soon: urgency.h */
 	uint32_t stopping; /* atomic */
 	struct rte_ring *strangers; /* frames that are not RoCE, for the control thread */
 	struct exception

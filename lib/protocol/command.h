@@ -23,7 +23,7 @@
 #include "wire/envelope.h"
 
 #define COMMAND_MAGIC	0x4f525545u /* "UERO" */
-#define COMMAND_VERSION 8u
+#define COMMAND_VERSION 9u
 
 /* Of raw packets: command_raw.h. */
 #define RAW_COMMANDS(X)                                             \
@@ -500,6 +500,7 @@ struct reply_statistics {
 	uint32_t objects[STATISTICS_KINDS]; /* of all clients, by enum object_kind */
 	uint64_t qp_memory; /* octets of engine memory that queue pairs use */
 	uint64_t connections; /* of the connection manager, including those in TIMEWAIT */
+	char priority[32]; /* of a woken lcore: urgency_name() */
 	uint64_t by_reason[REASON_COUNT];
 };
 

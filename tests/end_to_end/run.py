@@ -31,6 +31,7 @@ import programs
 import raw
 import rsockets
 import storage
+import waking
 import wires
 from rig import RIGS, ROOT, Failure, Skipped, remove_leftovers
 
@@ -100,6 +101,8 @@ def all_cases():
         yield Case(f"offloads/{name}", None, run, True)
     for name, run in privileges.CASES:
         yield Case(f"privileges/{name}", None, run, True)
+    for name, run in waking.CASES:
+        yield Case(f"waking/{name}", None, run, True)
 
 
 def chosen(arguments):

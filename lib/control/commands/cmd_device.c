@@ -178,6 +178,8 @@ static void read_statistics(struct engine *e, struct reply_statistics *s)
 	s->mrs_ended = e->mr_made - e->mr_count;
 	s->connections = cm_link_count(e);
 	count_objects(e, s);
+	snprintf(s->priority, sizeof(s->priority), "%s",
+		 urgency_name(__atomic_load_n(&e->lcore[0].urgency, __ATOMIC_RELAXED)));
 }
 
 int cmd_statistics(struct call *call)

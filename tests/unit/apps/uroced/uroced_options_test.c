@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "drivers/offload.h"
 
-#define WORDS_MAX 11
+#define WORDS_MAX 12
 
 static const struct {
 	const char *words[WORDS_MAX];
@@ -128,6 +128,10 @@ static const struct {
 	  OPTIONS_USAGE,
 	  "must be the name or the number of a group" },
 	{ { "--idle", "often" }, OPTIONS_USAGE, "spin or adaptive" },
+	{ { "--priority", "normal" }, OPTIONS_OK, NULL },
+	{ { "--priority", "auto", "--idle", "spin" }, OPTIONS_OK, NULL },
+	{ { "--priority", "high" }, OPTIONS_USAGE, "--priority high: must be auto or normal" },
+	{ { "--priority" }, OPTIONS_USAGE, "--priority needs a value" },
 	{ { "--log", "all" }, OPTIONS_USAGE, "must be emergency, alert" },
 	{ { "--log", "debug" }, OPTIONS_OK, "" },
 	{ { "--exit-when-idle", "0" }, OPTIONS_USAGE, "1 .. 86400" },
@@ -164,8 +168,9 @@ Test(uroced_options, table)
 Test(uroced_options, values_arrive)
 {
 	const char *const words[WORDS_MAX] = {
-		"--port", "p0", "--ip",	       "10.1.2.3/24,fd00::5/64", "--mtu", "4200", "--vlan",
-		"9",	  "-i", "--idle=spin", "--offload=vlan"
+		"--port", "p0",		 "--ip",	   "10.1.2.3/24,fd00::5/64",
+		"--mtu",  "4200",	 "--vlan",	   "9",
+		"-i",	  "--idle=spin", "--offload=vlan", "--priority=normal"
 	};
 	struct uroced_options o;
 	char why[256];
@@ -180,7 +185,7 @@ Test(uroced_options, values_arrive)
 	cr_assert_eq(o.engine.address[1].octet[15], 5);
 	cr_assert_eq(o.engine.mtu, 4200);
 	cr_assert_eq(o.engine.vlan, 9);
-	cr_assert(o.interactive && !o.engine.adaptive);
+	cr_assert(o.interactive && !o.engine.adaptive && !o.engine.urgent);
 	cr_assert_eq(o.offloads, OFFLOAD_VLAN_TX | OFFLOAD_VLAN_RX);
 	cr_assert_eq(o.engine.socket_gid, -1);
 }
@@ -336,7 +341,7 @@ Test(uroced_options, the_example_is_accepted_as_it_stands)
 	char why[256];
 
 	cr_assert_eq(parse(&o, words, why, sizeof(why)), OPTIONS_OK, "%s", why);
-	cr_assert(o.engine.adaptive);
+	cr_assert(o.engine.adaptive && o.engine.urgent);
 }
 
 /* EAL: the words before `--` and those that uroced adds. */

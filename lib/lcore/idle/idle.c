@@ -6,6 +6,8 @@
  *	work           idle: SPIN       YIELD                      asleep
  *	|--------------|---- 5 us ------|------- to 1 ms ----------|=== until a bell or a deadline
  *
+ * If programs keep its core busy, it sleeps instead of yielding (urgency.h).
+ *
  * Asleep it wakes by its eventfd (the control path, other lcores, movers), by the eventfds of
  * clients, by the port's bell, and for the next deadline. A thread that has work for it looks at
  * `sleeping` after publishing; we look at everything once more after setting it. Each side has a
@@ -22,6 +24,7 @@
 
 #include <rte_pause.h>
 
+#include "drivers/log.h"
 #include "lcore/inside.h"
 #include "lcore/moving/crossing.h"
 #include "lcore/moving/moving.h"
@@ -122,6 +125,12 @@ static bool sleep_once(struct lcore *l)
 	return busy;
 }
 
+static void yield_core(struct lcore *l, nanotime now)
+{
+	sched_yield();
+	crowd_yielded(&l->crowd, now, clock_now());
+}
+
 static void be_idle(struct lcore *l)
 {
 	nanotime now = clock_now();
@@ -134,16 +143,36 @@ static void be_idle(struct lcore *l)
 		l->idle_since = now;
 	if (now - l->idle_since < SPIN_FOR)
 		rte_pause();
-	else if (now - l->idle_since < YIELD_FOR)
-		sched_yield();
+	else if (now - l->idle_since < YIELD_FOR && !crowd_is_there(&l->crowd, now))
+		yield_core(l, now);
 	else if (sleep_once(l))
 		l->idle_since = 0;
+}
+
+/* The first lcore speaks for all. */
+static void take_urgency(struct lcore *l)
+{
+	enum urgency u = l->engine->urgent ? urgency_take() : URGENCY_NORMAL;
+
+	__atomic_store_n(&l->urgency, u, __ATOMIC_RELAXED);
+	if (l->index == 0 && u > URGENCY_SLICE)
+		LOG(NOTICE,
+		    "an lcore that wakes may wait for programs that keep its core busy: "
+		    "no short time slice (%s)",
+		    urgency_name(u));
+}
+
+static void leave_urgency(struct lcore *l)
+{
+	urgency_leave(l->urgency);
+	__atomic_store_n(&l->urgency, URGENCY_NORMAL, __ATOMIC_RELAXED);
 }
 
 int lcore_loop(void *lcore)
 {
 	struct lcore *l = lcore;
 
+	take_urgency(l);
 	while (!lcore_sit(l))
 		sched_yield();
 	while (!__atomic_load_n(&l->engine->stopping, __ATOMIC_ACQUIRE)) {
@@ -153,5 +182,6 @@ int lcore_loop(void *lcore)
 			be_idle(l);
 	}
 	lcore_rise(l);
+	leave_urgency(l);
 	return 0;
 }

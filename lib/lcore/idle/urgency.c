@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lcore/idle/urgency.h"
+
+/* Not <sched.h>, whose struct sched_param is the kernel's, too. libc has no functions for this. */
+#include <linux/sched.h>
+#include <linux/sched/types.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "config/limits.h"
+
+#define SLICE_NS  (LIMIT_SLICE_US * 1000u)
+#define LATE	  (LIMIT_YIELD_LATE_US * TIME_US)
+#define CROWD_FOR (LIMIT_CROWD_MS * TIME_MS)
+
+const char *urgency_name(enum urgency u)
+{
+	static const char *const names[] = {
+		[URGENCY_NORMAL] = "normal",
+		[URGENCY_SLICE] = "slice",
+		[URGENCY_UNKNOWN] = "unknown to the kernel",
+		[URGENCY_REFUSED] = "refused",
+		[URGENCY_OTHER_POLICY] = "another policy",
+	};
+
+	return u < sizeof(names) / sizeof(names[0]) ? names[u] : "?";
+}
+
+static bool get(struct sched_attr *a)
+{
+	*a = (struct sched_attr){ .size = sizeof(*a) };
+	return syscall(SYS_sched_getattr, 0, a, sizeof(*a), 0) == 0;
+}
+
+/* Nice value and flags stay. 0: the kernel's own slice. */
+static bool set_slice(struct sched_attr *a, uint64_t slice)
+{
+	a->sched_runtime = slice;
+	return syscall(SYS_sched_setattr, 0, a, 0) == 0;
+}
+
+enum urgency urgency_take(void)
+{
+	struct sched_attr a;
+
+	if (!get(&a))
+		return URGENCY_REFUSED;
+	if (a.sched_policy != SCHED_NORMAL)
+		return URGENCY_OTHER_POLICY;
+	if (!set_slice(&a, SLICE_NS) || !get(&a))
+		return URGENCY_REFUSED;
+	/* Kernels without slices take the call and forget the value. */
+	return a.sched_runtime == SLICE_NS ? URGENCY_SLICE : URGENCY_UNKNOWN;
+}
+
+void urgency_leave(enum urgency u)
+{
+	struct sched_attr a;
+
+	if (u == URGENCY_SLICE && get(&a) && a.sched_policy == SCHED_NORMAL)
+		set_slice(&a, 0);
+}
+
+void crowd_yielded(struct crowd *c, nanotime from, nanotime now)
+{
+	if (now - from < LATE) {
+		c->late = 0;
+		return;
+	}
+	/* One alone may be any short work on this core, and programs that yield, too, are best yielded to. */
+	if (++c->late >= LIMIT_YIELDS_LATE)
+		c->until = now + CROWD_FOR;
+}
