@@ -2,6 +2,7 @@
 #include <isa-l/crc.h>
 
 #include "base/bits.h"
+#include "wire/fold.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
 
@@ -57,6 +58,8 @@ static inline void masked_copy(uint8_t *to, const uint8_t *from, const uint8_t *
  */
 static inline uint32_t sum_octets(uint32_t sum, const void *octets, size_t length)
 {
+	if (length >= FOLD_ADD_LEAST && fold_is_faster())
+		return fold_add(sum, octets, length);
 	sum = crc32_gzip_refl(sum, octets, length);
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("avx"))
@@ -91,6 +94,8 @@ uint32_t icrc_add(uint32_t sum, const void *octets, size_t length)
 
 uint32_t icrc_copy(uint32_t sum, void *to, const void *from, size_t length)
 {
+	if (length >= FOLD_LEAST && fold_is_faster())
+		return fold_copy(sum, to, from, length);
 	memcpy(to, from, length);
 	return sum_octets(sum, from, length);
 }

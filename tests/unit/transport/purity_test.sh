@@ -4,7 +4,7 @@
 #	purity_test.sh LIBRARY...
 set -eu
 
-allowed='^(mem(cpy|move|set|cmp)|bcmp|__mem(cpy|move|set)_chk|__assert_fail|__stack_chk_fail|crc32_gzip_refl|__cpu_(model|indicator_init)|_GLOBAL_OFFSET_TABLE_|reason_(name|sentence)|stage_enter)$'
+allowed='^(mem(cpy|move|set|cmp)|bcmp|__mem(cpy|move|set)_chk|__assert_fail|__stack_chk_fail|crc32_gzip_refl|__cpu_(model|features2|indicator_init)|_GLOBAL_OFFSET_TABLE_|reason_(name|sentence)|stage_enter)$'
 instrumented='^(__(asan|ubsan|msan|tsan|sanitizer|gcov|llvm)_|__start_|__stop_)'
 
 defined=$(nm --defined-only "$@" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u)
