@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a queue pair is about to touch, on its way into the cache. */
+/* Prefetches what a queue pair is about to touch. */
 #include "base/bits.h"
 #include "transport/qp.h"
 #include "transport/transport.h"

@@ -104,7 +104,7 @@ struct qp_attributes {
 /* Fixed at creation. */
 struct qp_caps {
 	uint8_t type; /* enum qp_type */
-	bool records_later; /* no room for a peer's READs and atomics in qp_init's memory */
+	bool records_later; /* qp_init's memory has no room for a peer's READs and atomics */
 	bool sq_sig_all;
 	bool has_srq; /* receive requests come from an SRQ; XRC targets always */
 	uint32_t qpn; /* 24 bits */
@@ -113,23 +113,23 @@ struct qp_caps {
 	uint32_t max_send_wr; /* window slots, >= 1 where there is a send queue */
 	uint16_t max_send_sge;
 	uint16_t max_recv_sge; /* of its receive queue, or of its SRQ; XRC target: of any SRQ */
-	uint16_t max_inline; /* octets; ATOMIC WRITE may bring eight all the same */
-	uint16_t own_wr; /* requests that the caller may have there beside: qp_own_slot() */
+	uint16_t max_inline; /* octets; ATOMIC WRITE may always bring eight */
+	uint16_t own_wr; /* the caller's own requests besides: qp_own_slot() */
 	uint16_t max_rd_atomic; /* device limit of both directions, <= LIMIT_RD_ATOMIC */
 	uint16_t port_mtu; /* ibv_mtu that the port can carry */
-	uint16_t tickets; /* unsettled copies there is room for, a power of two; 0: LIMIT_TICKETS */
+	uint16_t tickets; /* room for unsettled copies, a power of two; 0: LIMIT_TICKETS */
 	uint32_t max_frame; /* RAW_PACKET: octets of a frame (the port's Ethernet MTU + 18) */
 	uint32_t srq_pd; /* of its SRQ, whose elements are checked against it; 0: `pd` */
 	uint32_t srq; /* engine-wide number of its SRQ: goes into receive completions; 0: none */
 };
 
-/* Nothing is acknowledged or sent again. */
+/* The service neither acknowledges nor repeats packets. */
 static inline bool qp_type_unreliable(uint32_t type)
 {
 	return type == QP_TYPE_UC || type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;
 }
 
-/* A message is one packet (but for TSO on UD). */
+/* A message is one packet (except TSO on UD). */
 static inline bool qp_type_datagram(uint32_t type)
 {
 	return type == QP_TYPE_UD || type == QP_TYPE_RAW_PACKET;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completions of both queues, in order, exactly one a request (but for what was done without
- * being signalled). A completion waits for the copies that it vouches for.
+ * Completions of both queues, in order: exactly one for each request, except unsignalled ones that
+ * succeed. A completion waits for the copies that it vouches for.
  */
 #include <assert.h>
 
@@ -19,8 +19,8 @@ static uint32_t wc_flags_of(const struct qp *qp, const struct receive_done *d)
 }
 
 /*
- * IBTA A17.4.5.1: a completion of UD says whether the frame was IPv4's or IPv6's. Where a service
- * level would be, as ConnectX says it and UCX wants it; there is none on RoCE.
+ * IBTA A17.4.5.1: a completion of UD says whether the frame was IPv4 or IPv6. It stands in the
+ * service level, which RoCE does not have: ConnectX puts it there, and UCX expects it.
  */
 static uint8_t sl_of(const struct qp *qp, const struct receive_done *d)
 {
@@ -113,7 +113,7 @@ static void retire(struct requester *r)
 	r->retired++;
 }
 
-/* A request that is done and, if it fetched something, whose data is in memory. */
+/* A request that is done and whose fetched data, if any, is in memory. */
 static bool done_request(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -144,7 +144,7 @@ static bool take_done(struct qp *qp, struct completion *c)
 	return false;
 }
 
-/* In ERR and SQE: the one that failed, then the rest as flushed (IBTA 10.3.1.6, 10.3.1.7). */
+/* In ERR and SQE: the failed request, then the rest as flushed (IBTA 10.3.1.6, 10.3.1.7). */
 static bool take_flushed(struct qp *qp, struct completion *c)
 {
 	struct requester *r = &qp->req;

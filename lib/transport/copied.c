@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports of copies: what it means for the queue pair that one was made, or could not be. A report
- * for any other ticket than the next one is of a copy that was abandoned, and is ignored.
+ * Reports of copies: their effect on the queue pair. A report for any ticket but the next one
+ * belongs to an abandoned copy and is ignored.
  */
 #include <assert.h>
 
@@ -14,7 +14,7 @@
 #include "transport/unreliable.h"
 #include "transport/responder/verdict.h"
 
-/* A READ whose landing is not over did not happen: the requester stands before it again. */
+/* A READ whose landing is unfinished did not happen: the requester stands before it again. */
 static void landings_forget(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -41,9 +41,9 @@ void tickets_abandon(struct qp *qp)
 }
 
 /*
- * The memory behind a ticket was not there, or its key could not be invalidated. A peer's request:
- * everything accepted behind it is forgotten, its receive requests included, and the peer gets its
- * NAK. A landing: the request fails, and with it the queue pair.
+ * The memory of a ticket was not there, or its key could not be invalidated. If it was a peer's
+ * request, the peer gets a NAK and everything accepted behind it is forgotten, receive requests
+ * included. If it was a landing, the request and the queue pair fail.
  */
 static __attribute__((noinline)) void ticket_failed(struct qp *qp, const struct ticket *t)
 {
@@ -68,7 +68,7 @@ static __attribute__((noinline)) void ticket_failed(struct qp *qp, const struct 
 		return;
 	}
 	landings_forget(qp);
-	enter_error(qp); /* an open message's receive request joins the others, as flushed */
+	enter_error(qp); /* an open message's receive request is flushed with the others */
 	receives_fail_behind(&qp->receives, failed,
 			     receive ? verdict_of(why)->receive_status : STATUS_WR_FLUSH_ERR,
 			     receive ? why : REASON_FLUSHED);
@@ -102,7 +102,7 @@ void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok)
 		return;
 	assert(ticket_at(&qp->tickets, ticket)->kind == TICKET_ATOMIC &&
 	       "reported as it was given");
-	/* Into the record before the reply may leave: a repetition returns it, too. */
+	/* The record has it before the reply may leave, because a repetition returns it, too. */
 	record_at(&qp->resp, ticket_at(&qp->tickets, ticket)->owner)->original = original;
 	ticket_reported(qp, ticket, ok);
 }

@@ -6,7 +6,7 @@
 
 #include "transport/qp.h"
 
-/* Reports for what is under way are ignored from now on. */
+/* From now on reports for copies under way are ignored. */
 void tickets_abandon(struct qp *qp);
 
 #endif

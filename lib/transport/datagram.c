@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UD: datagrams that an address handle routes and a Q_Key authorises (IBTA 9.8.3). The receiver
- * finds a GRH in front of each.
+ * UD: an address handle routes a datagram, a Q_Key authorises it (IBTA 9.8.3). The receiver finds a
+ * GRH in front of each datagram.
  */
 #include <assert.h>
 
@@ -11,7 +11,7 @@
 #include "transport/single.h"
 #include "wire/decode.h"
 
-#define QKEY_OWN UINT32_C(0x80000000) /* in a request: the queue pair's own is meant */
+#define QKEY_OWN UINT32_C(0x80000000) /* in a request: means the queue pair's own */
 
 void datagram_address(const struct qp *qp, const struct send_work *w, struct packet *p)
 {

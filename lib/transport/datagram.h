@@ -14,7 +14,7 @@ struct send_work;
 
 /* Where a packet of this request goes. */
 void datagram_address(const struct qp *qp, const struct send_work *w, struct packet *p);
-/* A packet that check_arrival let pass. */
+/* A packet that passed check_arrival. */
 enum reason datagram_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 			      const struct key_table *keys, struct outcome *out);
 

@@ -28,19 +28,18 @@ struct span_list;
 struct send_work *qp_window_slot(struct qp *qp);
 void qp_posted(struct qp *qp);
 /*
- * Requests of the caller's own, in their order among the others: caps.own_wr of them have room in
- * any case, and the program sees nothing of them but their consequences. Their completions (as
- * signalled or failed as any) have COMPLETION_OWN in from_srq. NULL: there are so many already.
+ * Requests of the caller's own, in order among the others. There is always room for caps.own_wr of
+ * them. The program sees only their consequences. Their completions, signalled or failed as any,
+ * have COMPLETION_OWN in from_srq. NULL: caps.own_wr are posted already.
  */
 #define COMPLETION_OWN 2
 struct send_work *qp_own_slot(struct qp *qp);
 void qp_own_posted(struct qp *qp);
 
 /*
- * Whether the packet comes from where this queue pair's packets come from: REASON_NONE, else why
- * not. A connected queue pair has one peer, at one address, and that peer is connected to it. The
- * wire names no sender of these packets; inside the engine p->sender does. Anybody may send
- * datagrams.
+ * Whether the packet comes from this queue pair's peer: REASON_NONE, else why not. A connected
+ * queue pair has one peer, at one address, and that peer is connected to it. The wire does not name
+ * the sender of these packets; inside the engine p->sender does. Anybody may send datagrams.
  */
 enum reason qp_check_origin(const struct qp *qp, const struct packet *p);
 
@@ -52,19 +51,18 @@ bool qp_wants_receive(const struct qp *qp, const struct packet *p);
 
 /*
  * XRC target: called before a packet with an XRCETH is passed in, with the protection domain and
- * the engine-wide number of the SRQ that p->srqn names. 0: no such SRQ, or one of another XRC
- * domain; the request is refused then (NAK invalid request). Requests that were accepted keep the
- * SRQ that was named then, and a message ends in the SRQ in which it began. A receive completion
- * that comes from an SRQ, of this or of any other type of queue pair, names its number in
- * work_index.
+ * the engine-wide number of the SRQ that p->srqn names. 0 means no such SRQ, or one of another XRC
+ * domain: the request is refused (NAK invalid request). An accepted request keeps its SRQ, and a
+ * message ends in the SRQ in which it began. A receive completion from an SRQ, on any type of queue
+ * pair, names the SRQ's number in work_index.
  */
 void qp_target(struct qp *qp, uint32_t pd, uint32_t srq);
 
 /*
  * A packet for this queue pair. `offer` is the oldest receive request (private memory of the
  * caller, num_sge <= max_recv_sge checked by the core), NULL if there is none or none is wanted;
- * the core copies what it keeps. The first offer->strip octets of a SEND are checked as the others
- * but not stored, nor counted in byte_len. offer->mark, if it is not 0, comes back as the
+ * the core copies what it keeps. The first offer->strip octets of a SEND are checked like the
+ * others, but neither stored nor counted in byte_len. A nonzero offer->mark comes back as the
  * completion's work_index.
  * UD: the 40 octets in front of p->payload are what the receiver finds there (packet_make_grh).
  * RAW_PACKET: p->payload is the whole frame; of the other members only the envelope, `checksum`,
@@ -74,16 +72,16 @@ void qp_received(struct qp *qp, const struct packet *p, const struct recv_work *
 		 const struct key_table *keys, nanotime now, struct outcome *out);
 
 /*
- * A packet with OUTCOME_HOLD is kept by the caller: the peer need not send it again. It stays kept
- * until it was passed in once more, or the queue pair is in ERR or RESET.
+ * The caller keeps a packet with OUTCOME_HOLD, so the peer need not send it again. The packet stays
+ * kept until it is passed in once more, or the queue pair is in ERR or RESET.
  */
 void qp_held(struct qp *qp, const struct packet *p, nanotime now);
-/* Whether a packet that is kept still waits for others. */
+/* Whether a kept packet still waits for others. */
 bool qp_waits(const struct qp *qp, const struct packet *p);
 
 /*
- * RC: where the octets are of a packet of a SEND or WRITE that is on its way: as qp_next_packet gathered
- * them, if the request may still have them. Else why not, and the packet is as if it were lost.
+ * RC: where the octets of an unacknowledged SEND or WRITE packet are, as qp_next_packet gathered
+ * them, if the request may still access them. Else why not: the packet counts as lost then.
  */
 enum reason qp_payload_of(const struct qp *qp, const struct packet *p, const struct key_table *keys,
 			  struct span_list *gather);
@@ -93,22 +91,22 @@ void qp_copied(struct qp *qp, uint64_t ticket, bool ok);
 /* The atomic of this ticket was executed; `original` is the value before. */
 void qp_atomic_done(struct qp *qp, uint64_t ticket, uint64_t original, bool ok);
 
-/* A deadline was reached; does nothing when it is early. */
+/* A deadline was reached; an early call does nothing. */
 void qp_expired(struct qp *qp, nanotime now);
 
 /*
- * The operation of a NEXT_OPERATION was executed, and no lcore honours the old meaning of the key
- * any more: STATUS_SUCCESS. Else the request fails with this status (MW_BIND_ERR, LOC_PROT_ERR
- * ...), and the queue pair with it. Each NEXT_OPERATION is reported once, also when the queue pair
- * failed or was reset meanwhile: the report is ignored then, and until it comes no other operation
- * begins.
+ * STATUS_SUCCESS: the operation of a NEXT_OPERATION was executed, and no lcore honours the old
+ * meaning of the key any more. Else the request fails with this status (MW_BIND_ERR, LOC_PROT_ERR
+ * ...), and the queue pair with it. Each NEXT_OPERATION is reported once, even if the queue pair
+ * failed or was reset meanwhile: the report is ignored then. No other operation begins before the
+ * report.
  */
 void qp_operation_done(struct qp *qp, enum work_status status, enum reason why);
 
 /*
- * This packet has left (UC, UD, RAW_PACKET; in the packets' order, also when it was lost on the way
- * out because nobody answers for its address): a message that ends with it is complete. Each packet
- * of these services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
+ * This packet has left, so a message that ends with it is complete (UC, UD, RAW_PACKET). Reports
+ * come in the packets' order, also for a packet whose address nobody answers for. Each packet of
+ * these services is reported once: sent, unsent or gather_failed. Not called for RC and XRC.
  */
 void qp_sent(struct qp *qp, const struct packet *p);
 /* The payload of this packet could not be gathered; it was not sent. */
@@ -116,18 +114,18 @@ void qp_gather_failed(struct qp *qp, const struct packet *p);
 /* This packet of an unreliable service may not be sent; its request fails with that status. */
 void qp_refused(struct qp *qp, const struct packet *p, enum work_status status, enum reason why);
 /*
- * This packet was not sent for want of a buffer or of room in the port: the core rewinds to it, so
- * that it is the next one again (unlike after a loss, there is no timer to wait for).
+ * This packet was not sent for want of a buffer or of room in the port. The core rewinds to it, so
+ * that it is the next one again; there is no timer to wait for, unlike after a loss.
  */
 void qp_unsent(struct qp *qp, const struct packet *p, nanotime now);
 /*
- * A packet that qp_next_packet made some time ago leaves now: if an answer to it is awaited, the
- * peer's time begins here.
+ * A packet that qp_next_packet made some time ago leaves now: the time for the peer's answer begins
+ * here.
  */
 void qp_left(struct qp *qp, const struct packet *p, nanotime now);
 /*
- * Packets of it were made, and did not leave for this long: what its timers measure did not go on
- * meanwhile.
+ * Packets of this queue pair were made and did not leave for this long: its timers must not count
+ * that time.
  */
 void qp_delayed(struct qp *qp, nanotime by);
 

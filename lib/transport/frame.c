@@ -15,7 +15,7 @@ enum reason frame_packet(const struct qp *qp, const struct send_work *w, const s
 	bool tso = w->opcode == WORK_TSO;
 
 	assert(qp->type == QP_TYPE_RAW_PACKET && m->packets == 1 && "a message is a frame");
-	p->opcode = 0; /* the frame is not RoCE's */
+	p->opcode = 0; /* not a RoCE frame */
 	p->payload_length = m->length + (tso ? w->tso_header : 0);
 	p->mss = tso ? w->mss : 0;
 	p->tso_header = tso ? w->tso_header : 0;

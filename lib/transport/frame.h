@@ -14,7 +14,7 @@ struct recv_work;
 struct send_work;
 struct span_list;
 
-/* The frame that a request is. */
+/* The frame of a request. */
 enum reason frame_packet(const struct qp *qp, const struct send_work *w, const struct message *m,
 			 const struct key_table *keys, struct packet *p, struct span_list *gather);
 /* Any frame. */

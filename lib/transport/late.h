@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How late a caller hands packets to the network, and takes them from it: what lies between two of its
- * polls lately, or how long its port took nothing. A path adds that to what round trips may take, as no
- * other sender causes it. Peers that are uroce say theirs in each packet, in steps (docs/wire-extensions.md).
+ * How late a caller hands packets to the network and takes them from it: the recent time between
+ * two of its polls, or how long its port took nothing. A path adds this time to what round trips
+ * may take, because no other sender causes it. A uroce peer announces its own in each packet, in
+ * steps (docs/wire-extensions.md).
  *
- * A caller that finds nothing yields its core, and others have it for whole time slices: an answer
+ * A caller that finds nothing yields its core, and others have it for whole time slices. An answer
  * that comes meanwhile is as late as one that waits behind work.
  *
- *	poll, work        poll, none  poll, none                     poll, work
- *	|--- poll --------|-----------|--------- away ---------------|
+ * 	poll, work        poll, none  poll, none                     poll, work
+ * 	|--- poll --------|-----------|--------- away ---------------|
  */
 #ifndef TRANSPORT_LATE_H
 #define TRANSPORT_LATE_H
@@ -18,7 +19,7 @@
 #include "config/limits.h"
 
 #define LATE_MOST  (10 * TIME_MS)
-#define LATE_FADES 64u /* by one part in so many after each poll that had work */
+#define LATE_FADES 64u /* shrinks by 1/LATE_FADES after each poll that had work */
 #define LATE_STEPS 32u
 #define LATE_SHIFT 8 /* the first step is 256 ns */
 
@@ -43,7 +44,7 @@ static inline nanotime late_time(uint8_t step)
 	return step % 2 == 0 ? octave + octave / 2 : octave;
 }
 
-/* Rounded up; the last one stands for all that is longer. */
+/* Rounded up; the last step stands for everything longer. */
 static inline uint8_t late_step(nanotime time)
 {
 	uint64_t units = MAX_OF((time + (1u << LATE_SHIFT) - 1) >> LATE_SHIFT, 1);
@@ -61,8 +62,8 @@ static inline void late_sum(struct late *l)
 }
 
 /*
- * The last poll began `gap` ago. Only those that had work let the past fade: idle ones follow each other so
- * fast that all were forgotten within microseconds.
+ * The last poll began `gap` ago. Only polls that had work let the past fade: idle polls follow each
+ * other so fast that they would forget everything within microseconds.
  */
 static inline void late_polled(struct late *l, nanotime gap, bool worked, nanotime at)
 {
@@ -78,7 +79,7 @@ static inline void late_polled(struct late *l, nanotime gap, bool worked, nanoti
 	late_sum(l);
 }
 
-/* A frame leaves; the port had refused it for this long. */
+/* A frame leaves that the port had refused for this long. */
 static inline void late_stalled(struct late *l, nanotime waited, nanotime at)
 {
 	waited = MIN_OF(2 * waited, LATE_MOST);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_modify_qp(3): which attributes a transition needs and which it allows (IBTA 11.2.5.2, table
- * 96), as data; then their ranges; and only then anything changes.
+ * ibv_modify_qp(3). A table says which attributes a transition needs and allows (IBTA 11.2.5.2,
+ * table 96). Nothing changes before the attributes and their ranges are checked.
  */
 #include <assert.h>
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define UC_MOVED (A(AV) | A(ALT_PATH) | A(ACCESS_FLAGS) | A(PKEY_INDEX) | A(PATH_MIG_STATE))
 #define NOTIFY	 A(EN_SQD_ASYNC_NOTIFY)
 
-/* XRC: the initiator has what of RC a requester needs, the target what a responder needs. */
+/* XRC: the initiator has RC's attributes of a requester, the target those of a responder. */
 #define TGT_SENDING (A(TIMEOUT) | A(SQ_PSN))
 #define INI_MOVED   (RC_MOVED & ~(A(MAX_DEST_RD_ATOMIC) | A(MIN_RNR_TIMER)))
 #define TGT_MOVED   (RC_MOVED & ~(A(RETRY_CNT) | A(RNR_RETRY) | A(MAX_RD_ATOMIC)))
@@ -157,7 +157,7 @@ static const char *check_transition(const struct qp *qp, const struct qp_attribu
 	return NULL;
 }
 
-/* One row an attribute: its largest value, its smallest if that is not 0. */
+/* One row for each attribute: its largest value, and its smallest if that is not 0. */
 static const char *check_values(const struct qp *qp, const struct qp_attributes *a, uint32_t mask)
 {
 	const struct qp_caps *caps = &qp->caps;
@@ -221,7 +221,7 @@ static void store_attributes(struct qp_attributes *to, const struct qp_attribute
 #undef STORE
 }
 
-/* ibv_mtu 1 is 256 octets. A datagram's path is not known: the port's limit is its. */
+/* ibv_mtu 1 is 256 octets. The path of a datagram is not known, so the port's limit counts. */
 static uint32_t mtu_shift_of(const struct qp *qp)
 {
 	uint32_t mtu = qp->type == QP_TYPE_UD ? qp->caps.port_mtu : qp->attr.path_mtu;
@@ -229,7 +229,7 @@ static uint32_t mtu_shift_of(const struct qp *qp)
 	return 7 + (mtu == 0 ? 1 : mtu);
 }
 
-/* What the data path reads follows from the attributes. */
+/* Derives what the data path reads from the attributes. */
 static void apply_attributes(struct qp *qp)
 {
 	const struct qp_attributes *a = &qp->attr;
@@ -248,7 +248,7 @@ static void apply_attributes(struct qp *qp)
 	qp->req.timeout = a->timeout == 0 ? TIME_NEVER : UINT64_C(4096) << a->timeout;
 }
 
-/* Retries are counted down: another attribute does not give them back in the middle of an outage. */
+/* Retries are counted down: setting another attribute must not restore them during an outage. */
 static void apply_counts(struct qp *qp, uint32_t mask)
 {
 	if (mask & A(RETRY_CNT))
@@ -257,7 +257,7 @@ static void apply_counts(struct qp *qp, uint32_t mask)
 		qp->req.rnr_retries = qp->attr.rnr_retry;
 }
 
-/* RESET forgets the work of both queues; nothing of it completes (IBTA 10.3.1). */
+/* RESET forgets the work of both queues; none of it completes (IBTA 10.3.1). */
 static void reset(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -354,7 +354,7 @@ void qp_query(const struct qp *qp, struct qp_attributes *a)
 	a->state = qp->state;
 	a->cur_state = qp->state;
 	a->sq_draining = qp->state == QP_STATE_SQD && !qp_drained(qp);
-	/* Once a direction runs, the next PSN of it (as Linux rxe says it). */
+	/* Once a direction runs, its next PSN (as Linux rxe reports it). */
 	if (qp->state >= QP_STATE_RTR)
 		a->rq_psn = qp->resp.expected_psn;
 	if (qp->state >= QP_STATE_RTS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What comes out of a queue pair: what a received packet asks for, the next packet, completions,
+ * The outcomes of a queue pair: what a received packet asks for, the next packet, completions,
  * asynchronous events and the next deadline.
  */
 #ifndef TRANSPORT_OUTCOMES_H
@@ -31,20 +31,21 @@ enum outcome_flag {
 		1 << 0, /* the offered receive request was taken: remove it from its queue */
 	/*
 	 * Copy `source` to `place`, then report the ticket. ATOMIC WRITE: one span of eight octets
-	 * that begins at a multiple of eight, which nobody may see half written: the caller copies
-	 * eight such octets by one store.
+	 * at a multiple of eight. Nobody may see it half written, so the caller copies such a span
+	 * by one store.
 	 */
 	OUTCOME_PLACE = 1 << 1,
 	OUTCOME_ATOMIC = 1 << 2, /* execute `atomic`, then report the ticket */
 	/*
-	 * SEND with invalidate: after the copies of `ticket` (if any), make `invalidate` unusable,
-	 * then report invalidate_ticket by qp_copied, once no lcore can use the key any more. The
-	 * core has checked that this queue pair may (key_check_invalidate).
+	 * SEND with invalidate: make `invalidate` unusable after the copies of `ticket` (if any).
+	 * Report invalidate_ticket by qp_copied once no lcore can use the key any more. The core
+	 * has checked that this queue pair may invalidate it (key_check_invalidate).
 	 */
 	OUTCOME_INVALIDATE = 1 << 3,
 	/*
-	 * The packet came before others that must be passed in before it. If the caller keeps it,
-	 * it says qp_held, and passes it in once more when qp_waits() is false; or it drops it.
+	 * The packet came ahead of others that must be passed in first. The caller drops it, or
+	 * keeps it: then the caller says qp_held, and passes the packet in once more when
+	 * qp_waits() is false.
 	 */
 	OUTCOME_HOLD = 1 << 4,
 };
@@ -69,49 +70,48 @@ enum next_packet {
 	NEXT_NOTHING, /* nothing to send until another event */
 	NEXT_PACKET, /* *p (and *gather) */
 	NEXT_NOT_BEFORE, /* something to send, but not before *not_before: a deadline like any other */
-	NEXT_HELD, /* the path holds its requests back until qp_resume; *not_before says when to look */
-	NEXT_OPERATION, /* nothing to send: qp_operation() is to be executed, see there */
+	NEXT_HELD, /* its path holds requests back until qp_resume; *not_before says when to look */
+	NEXT_OPERATION, /* nothing to send: execute qp_operation() */
 };
 
 /*
- * The next packet to send: owed replies first (in the requests' order), then requests. The core
- * has then counted it as sent. A request whose memory is not registered may fail here: NEXT_NOTHING
- * is an event like the others, completions and events may be due. p->payload points to inline
- * octets in the window, or is NULL and the payload is to be gathered from *gather (gather->length
- * == p->payload_length). The caller reads this memory before it passes in the next event of this
- * queue pair.
+ * The next packet to send: owed replies first (in the requests' order), then requests. The core has
+ * then counted it as sent. A request whose memory is not registered may fail here: so completions
+ * and events may be due after NEXT_NOTHING, too. p->payload points to inline octets in the window,
+ * or is NULL and the payload is to be gathered from *gather (gather->length == p->payload_length).
+ * The caller reads this memory before it passes in the next event of this queue pair.
  */
 enum next_packet qp_next_packet(struct qp *qp, const struct key_table *keys, nanotime now,
 				struct packet *p, struct span_list *gather, nanotime *not_before);
 
 /*
- * After NEXT_HELD the queue pair waits for its path, which others may have, too; it waits for no
- * timer, and replies are sent as ever. The caller keeps those that wait in their order, and resumes
- * the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest. TIME_NEVER: that
- * comes with an event of some queue pair of the path. When qp_is_held() is false it waits no more
- * (it failed, or has another path). A deadline passes if nobody on the path is answered for an ACK timeout:
- * then its oldest packet leaves without its turn.
+ * After NEXT_HELD the queue pair waits for its path, which other queue pairs may share. It waits
+ * for no timer, and replies are sent as ever. The caller keeps the waiting queue pairs in order,
+ * and resumes the first ones when qp_may_resume() says so: at qp_resumes_at() at the latest.
+ * TIME_NEVER: an event of some queue pair of the path brings it. A queue pair whose qp_is_held() is
+ * false waits no more (it failed, or has another path). A deadline passes if nobody on the path is
+ * answered for an ACK timeout: the queue pair's oldest packet leaves out of turn then.
  */
 void qp_resume(struct qp *qp);
 bool qp_is_held(const struct qp *qp);
 bool qp_may_resume(const struct qp *qp, nanotime now);
 nanotime qp_resumes_at(const struct qp *qp, nanotime now);
 
-/* A request that stays at home: bind a memory window, or invalidate a key. */
+/* A request without a packet: bind a memory window, or invalidate a key. */
 struct key_operation {
 	uint32_t key; /* the window's, or the one to invalidate */
-	uint32_t new_key; /* bind: the window's from now on (same index) */
+	uint32_t new_key; /* bind: the window's new key (same index) */
 	uint32_t region_key; /* bind: lkey of the region */
 	uint32_t access; /* bind: enum access_flag */
 	bool bind; /* else invalidate `key` */
-	uint64_t address; /* bind: of the first octet, as the region calls it */
+	uint64_t address; /* bind: address of the first octet in the region */
 	uint64_t length; /* bind: octets */
 	struct key_user user; /* on whose behalf */
 };
 
 /*
- * After NEXT_OPERATION, until qp_operation_done: what to execute; NULL otherwise. Every earlier
- * request is complete by then, and no later one is sent meanwhile; replies to the peer are.
+ * What to execute after NEXT_OPERATION, until qp_operation_done; NULL otherwise. Every earlier
+ * request is complete by then. No later request is sent meanwhile, but replies to the peer are.
  */
 const struct key_operation *qp_operation(const struct qp *qp);
 
@@ -122,10 +122,10 @@ const struct key_operation *qp_operation(const struct qp *qp);
  */
 bool qp_take_completion(struct qp *qp, struct completion *c, bool *from_receive);
 
-/* A request of the program's has been done, so that its slot and its completion may be taken. */
+/* A request of the program is done, so its slot and its completion may be taken. */
 bool qp_has_done(const struct qp *qp);
 
-/* The completion of a receive request that the caller took from the queue of a queue pair in ERR. */
+/* The completion of a receive request that the caller took from a queue pair in ERR. */
 void qp_flush_receive(const struct qp *qp, const struct recv_work *work, struct completion *c);
 
 /*
@@ -133,7 +133,7 @@ void qp_flush_receive(const struct qp *qp, const struct recv_work *work, struct 
  * may post that many more).
  */
 uint32_t qp_retired(const struct qp *qp);
-/* ... and how many came into it: what qp_retired will say when all of them have left. */
+/* How many came into it: what qp_retired will say when all of them have left. */
 uint32_t qp_taken(const struct qp *qp);
 
 /* Asynchronous events, a set. */

@@ -8,29 +8,29 @@
 
 #define DELAY	    (LIMIT_PATH_DELAY_US * TIME_US)
 #define STEP	    (LIMIT_PATH_STEP_US * TIME_US)
-#define UNKNOWN	    (50 * TIME_US) /* stands for a round trip that nobody measured */
-#define FIRST	    1024u /* octets of a packet, until there was one */
-#define BETA	    4 / 5 /* Swift's: the part of what is too long that counts */
+#define UNKNOWN	    (50 * TIME_US) /* stands for an unmeasured round trip */
+#define FIRST	    1024u /* assumed octets of a packet before the first one */
+#define BETA	    4 / 5 /* Swift's: the part of the excess delay that counts */
 #define GAIN	    16u /* DCQCN's g is one in so many, for a round trip instead of 55 us */
-#define CALM_MOST   64u /* times of alpha that are made up for at once */
-#define TRUST	    (1 * TIME_S) /* a loss or mark says for so long that the network is full */
+#define CALM_MOST   64u /* missed times of alpha that are made up for at once */
+#define TRUST	    (1 * TIME_S) /* after a loss or mark the network counts as full for so long */
 #define SCALE_FROM  16u /* packets: the target of smaller windows is higher */
 #define SCALE_STEP  3 / 8 /* ... by so much of what queues may add for each half */
 #define LOOK_TRIPS  64u /* the first packets go so many round trips apart at most, */
 #define LOOK_MOST   (150 * TIME_US)
-#define BATCH	    128u /* packets: so many are looked at together, */
-#define BATCH_LOSSY 40u /* and if so many were sent again it is no bad cable */
+#define BATCH	    128u /* packets that are looked at together, */
+#define BATCH_LOSSY 40u /* ... more repetitions than this are not a bad cable's */
 #define OVERFLOWS   3 / 2 /* a queue that does is so much longer than what is tolerated */
-#define HOST	    (1 * TIME_MS) /* longer delays are of hosts, as long as the network may be fast */
-#define SHARES	    (50 * TIME_US) /* a host that is later than its own work explains shares its core */
+#define HOST	    (1 * TIME_MS) /* longer delays are hosts', if the network may be fast */
+#define SHARES	    (50 * TIME_US) /* a host later than its own work explains shares its core */
 #define CALM	    2u /* round trips far below the target until it grows faster, and from step to step */
 #define HASTE	    6u /* ... at most 2 to that power as fast */
-#define LONG_KNOWN  4u /* samples, all of a millisecond and more: then it is no short way */
+#define LONG_KNOWN  4u /* samples of a millisecond and more: then the way is not short */
 #define LEAP	    8u /* a window grows by this part in a long round trip at most */
-#define SPREAD	    3 / 4 /* of a round trip: so long it takes a window to leave on a long way, */
-#define AT_ONCE	    4u /* ... but for so many packets at once */
-#define OFTEN	    1024u /* packets: a peer that goes back again within so many does so often */
-#define DOUBT_MOST  6u /* silence is doubled so often at most */
+#define SPREAD	    3 / 4 /* part of a round trip in which a window leaves on a long way, */
+#define AT_ONCE	    4u /* ... except this many packets at once */
+#define OFTEN	    1024u /* packets: a peer that goes back again within them does so often */
+#define DOUBT_MOST  6u /* silence is doubled at most so often */
 
 void path_init(struct path *p)
 {
@@ -42,7 +42,7 @@ void path_init(struct path *p)
 	p->alpha = ALPHA_ONE;
 }
 
-/* The way may have changed: what was the least a while ago is forgotten after two periods. */
+/* The way may have changed, so the least round trip is forgotten after two periods. */
 static void note_least(struct path *p, nanotime rtt, nanotime now)
 {
 	if (now >= p->min_until) {
@@ -75,16 +75,17 @@ static nanotime round_trip(const struct path *p)
 	return p->srtt != 0 ? p->srtt : UNKNOWN;
 }
 
-/* What queues may add to a round trip. */
+/* The time that queues may add to a round trip. */
 static nanotime room(const struct path *p)
 {
 	return MAX_OF(DELAY, p->min_rtt / 4);
 }
 
 /*
- * Swift's flow scaling: if n flows share a bottleneck their windows are 1/n of it, and a higher target
- * for small windows lets them find the same size. It rises by the same step for each half of a window,
- * so that a flow that thinks the way longer by one step only has twice the window of others.
+ * Swift's flow scaling: n flows that share a bottleneck have windows of 1/n of it, and a higher
+ * target for small windows lets them find the same size. The target rises by the same step for each
+ * halving of the window. So a flow that takes the way for one step longer only has twice the window
+ * of others.
  */
 static nanotime scaling(const struct path *p)
 {
@@ -128,22 +129,24 @@ static void cut(struct path *p, uint64_t part, uint64_t whole, uint64_t least, n
 	p->window = MIN_OF(p->window, MAX_OF(to, least));
 }
 
-/* The first samples of a short way are as long if its first packets were lost: until a probe was answered. */
+/* The first samples of a short way are as long if its first packets were lost, until a probe was
+ * answered.
+ */
 static bool is_long(const struct path *p)
 {
 	return p->min_rtt >= HOST && p->samples >= LONG_KNOWN;
 }
 
-/* So much longer a round trip is a host's doing. On a long way it may be the network's. */
+/* A round trip that is so much longer is a host's doing. On a long way it may be the network's. */
 static nanotime host(const struct path *p)
 {
 	return MAX_OF(HOST, p->min_rtt);
 }
 
 /*
- * A host that shares its cores answers late without any queue in the network. So delay alone leaves a
- * window that such hosts can live with; less only while the network says by losses or marks that it is
- * full.
+ * A host that shares its cores answers late without any queue in the network. So delay alone leaves
+ * a window that suffices for such hosts. The window gets smaller only while losses or marks say
+ * that the network is full.
  */
 static bool hosts_are_late(const struct path *p)
 {
@@ -152,8 +155,8 @@ static bool hosts_are_late(const struct path *p)
 }
 
 /*
- * What a host finds when it looks again was kept in a ring or a socket, which counts packets: small ones
- * overflow it long before a window in octets does.
+ * A late host's packets wait in a ring or a socket, which counts packets: small packets overflow it
+ * long before a window in octets does.
  */
 static uint64_t ring(const struct path *p)
 {
@@ -193,8 +196,8 @@ static void too_long(struct path *p, nanotime target, nanotime now)
 }
 
 /*
- * So that the queue is gone, and a little more: a sender that never sees the way without a queue
- * takes it for longer.
+ * The queue is to drain, and a little more: a sender that never sees the way without a queue takes
+ * the way for longer.
  */
 static void too_many(struct path *p, nanotime now)
 {
@@ -202,7 +205,7 @@ static void too_many(struct path *p, nanotime now)
 		cut(p, 9 * p->min_rtt, 10 * MAX_OF(delay(p), p->min_rtt), least(p), now);
 }
 
-/* How many round trips there was nearly no queue. */
+/* Counts the round trips with nearly no queue. */
 static void count_rounds(struct path *p, nanotime target, nanotime now)
 {
 	if (p->last > p->min_rtt + (target - p->min_rtt) / 2)
@@ -214,8 +217,8 @@ static void count_rounds(struct path *p, nanotime target, nanotime now)
 }
 
 /*
- * The first packets of a path go alone, and at times of their own: if many begin at once, each of them
- * sees the way without a queue before there is one.
+ * The first packets of a path go alone, at times of their own. So if many paths begin at once, each
+ * of them sees the way before there is a queue.
  */
 static void look(struct path *p, nanotime rtt, nanotime now)
 {
@@ -252,7 +255,7 @@ void path_rtt(struct path *p, nanotime rtt, nanotime now)
 		too_long(p, target, now);
 }
 
-/* The time of which a CNP says that marked packets came in it, and how often alpha looks. */
+/* The time that a CNP speaks for, and the interval at which alpha is updated. */
 static nanotime slot(const struct path *p)
 {
 	return MIN_OF(round_trip(p), LIMIT_CNP_US * TIME_US);
@@ -263,7 +266,7 @@ static uint32_t gain(const struct path *p)
 	return GAIN * (uint32_t)(round_trip(p) / slot(p));
 }
 
-/* DCQCN's alpha is forgotten in times without a CNP. */
+/* DCQCN's alpha decays in times without a CNP. */
 static void calm(struct path *p, nanotime now)
 {
 	if (p->calm_at == 0 || now < p->calm_at)
@@ -275,15 +278,16 @@ static void calm(struct path *p, nanotime now)
 	p->calm_at = MAX_OF(p->calm_at, now);
 }
 
-/* A round trip is the time of a window. Never to a stop. */
+/* A window takes a round trip. The pace never falls to a stop. */
 static nanotime time_of(const struct path *p, uint32_t octets)
 {
 	return MIN_OF(round_trip(p) * octets / p->window, LIMIT_PATH_PAUSE_MS * TIME_MS);
 }
 
 /*
- * On a long way a window is a burst of megabytes for a switch. It takes most of its round trip to leave, but for
- * some packets at once, so that its sender need not look at the clock for each of them.
+ * On a long way a window would be a burst of megabytes for a switch, so it is spread over most of
+ * its round trip. Some packets leave at once, so that the sender need not look at the clock for
+ * each of them.
  */
 static void spread(struct path *p, uint32_t octets, nanotime now)
 {
@@ -351,20 +355,20 @@ static bool is_slow(const struct path *p)
 	       delay(p) > p->min_rtt + (path_target(p) - p->min_rtt) * OVERFLOWS;
 }
 
-/* A network that was full is not any more, as its losses would not stand alone so often. */
+/* The network is not full any more: its losses would not stand alone so often. */
 static void stood_alone(struct path *p)
 {
 	p->lone = (uint8_t)MIN_OF(p->lone + 1u, LIMIT_PATH_LONE);
 	p->full &= !path_losses_are_lone(p);
 }
 
-/* One that stands alone while the way is short is a bad cable's. */
+/* A loss that stands alone while the way is short is a bad cable's. */
 static bool is_crowded(const struct path *p)
 {
 	return p->starting || p->lossy || is_slow(p);
 }
 
-/* A READ and its response count as one: its request is lost, or it is not. */
+/* A READ and its responses count as one: the request is lost, or it is not. */
 static void look_at_batch(struct path *p)
 {
 	if (p->batch < (uint64_t)BATCH * MAX_OF(p->packet, p->mean))
@@ -406,7 +410,7 @@ void path_lost(struct path *p, bool goes_back, nanotime now)
 	}
 }
 
-/* The most lately; a network that kept the order is trusted. */
+/* The most of late; a network that kept the order is trusted. */
 static uint32_t learnt(const struct path *p, nanotime now)
 {
 	if (p->places == 0 || now - p->reordered_at > LIMIT_PATH_MIN_S * TIME_S)
@@ -415,8 +419,8 @@ static uint32_t learnt(const struct path *p, nanotime now)
 }
 
 /*
- * What shows is the least of it: a packet that is further behind was taken for lost and sent again, which tells nothing. So
- * twice as many are believed, and the next ones show.
+ * Only small changes of order show: a packet further behind was taken for lost and sent again,
+ * which tells nothing. So twice as many places are assumed until the next packets show.
  */
 void path_reordered(struct path *p, uint32_t places, nanotime now)
 {
@@ -436,9 +440,9 @@ void path_silent(struct path *p, nanotime now)
 }
 
 /*
- * Karn: a packet that was probed gives no sample. If round trips became longer than the silence
- * that a probe breaks, there would be none any more. So the next silence may be longer, until there
- * is a sample.
+ * Karn: a packet that was probed gives no sample. There would be no more samples if round trips
+ * became longer than the silence that a probe breaks. So the next silence may be longer, until
+ * there is a sample.
  */
 void path_probed(struct path *p)
 {
@@ -446,14 +450,14 @@ void path_probed(struct path *p)
 	if (p == NULL)
 		return;
 	p->doubt = (uint8_t)MIN_OF(p->doubt + 1u, DOUBT_MOST);
-	/* ... nor does it end what path_rtt counts, so this does. */
+	/* ... nor does the packet end what path_rtt counts, so this does. */
 	if (p->samples > 0 && p->looks < LIMIT_PATH_LOOKS && ++p->looks == LIMIT_PATH_LOOKS)
 		path_looked(p);
 }
 
 /*
  * Packets on the way were lost, or reached no queue pair. They would take the room of queue pairs
- * that get answers, for as long as the longest of the ACK timeouts.
+ * that get answers, until the longest ACK timeout.
  */
 static void count_asked(struct path *p, nanotime now)
 {
@@ -481,7 +485,7 @@ nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until)
 	return now;
 }
 
-/* DCQCN: alpha follows how often it happens, and the window loses half of that part. */
+/* DCQCN: alpha follows how often CNPs come, and the window loses half of that part. */
 void path_cnp(struct path *p, nanotime now)
 {
 	filled(p, now);

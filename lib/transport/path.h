@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The way to one peer, for all queue pairs that send to it from here: how long a round trip takes,
- * and how many octets may be on their way. Its caller makes one for each peer (address, VLAN,
- * traffic class) and gives it to the queue pairs (qp_give_path). All of them belong to one thread.
+ * and how many octets may be in flight. Its caller makes one for each peer (address, VLAN, traffic
+ * class) and gives it to the queue pairs (qp_give_path). All of them belong to one thread.
  *
- * A queue pair without a path (NULL) knows no round trip, and only its own window holds it back.
+ * A queue pair without a path (NULL) knows no round trip; only its own window limits it.
  *
- * The window (docs/decisions/0014-paths.md) is in octets of frames, for all queue pairs together. It
- * may be less than a packet: then one packet is on its way at a time, and the time between two of
- * them is as much longer than a round trip as the packet is larger than the window.
+ * The window (docs/decisions/0014-paths.md) is in octets of frames, for all queue pairs together.
+ * It may be less than a packet: then one packet is in flight at a time, and the time between two
+ * packets exceeds a round trip as much as the packet exceeds the window.
  *
- *	it grows	with what is acknowledged in less than the target, if it was used: as much again
- *			until it was cut for the first time, then a packet for each LIMIT_PATH_STEP_US, and
- *			faster and faster while round trips are far below the target
- *	it shrinks	once a round trip at most, and to a half at most:
- *			when all samples of a round trip take longer than the target, by as much as
- *			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
- *			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
- *			when packets are lost while samples take longer, or towards a peer that
- *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK);
- *			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
- *			when nobody answers (a retransmission timer), not below a packet
+ * 	it grows	with what is acknowledged in less than the target, if it was used: as much again
+ * 			until it was cut for the first time, then a packet for each LIMIT_PATH_STEP_US, and
+ * 			faster and faster while round trips are far below the target
+ * 	it shrinks	once a round trip at most, and to a half at most:
+ * 			when all samples of a round trip take longer than the target, by as much as
+ * 			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
+ * 			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
+ * 			when packets are lost while samples take longer, or towards a peer that
+ * 			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK);
+ * 			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
+ * 			when nobody answers (a retransmission timer), not below a packet
  *
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
- * windows, so that they are fair to each other), and what the caller and the peer themselves are late.
+ * windows, so that they are fair to each other), and what the caller and the peer themselves are
+ * late.
  *
  * Queue pairs that are held back. A queue pair asks before each packet (NEXT_HELD of
  * qp_next_packet). Its caller keeps those that are held in a list, in their order, and resumes the
@@ -44,7 +45,7 @@
 
 /* Events that are counted for statistics. */
 enum path_event {
-	PATH_AGAIN, /* a packet was sent again */
+	PATH_AGAIN, /* a packet was repeated */
 	PATH_OVERTAKEN, /* losses, found by what was sent later and arrived: each window's once */
 	PATH_REPORTED, /* losses that the peer reported (NAK) */
 	PATH_PROBE, /* silence, broken by a probe */
@@ -59,21 +60,20 @@ enum path_event {
 struct path {
 	/* the round trip */
 	nanotime srtt; /* smoothed (RFC 6298: an eighth of each sample); 0: not known yet */
-	nanotime rttvar; /* how far samples are from it (a quarter of each distance) */
+	nanotime rttvar; /* their deviation from it (a quarter of each) */
 	nanotime min_rtt; /* the least of this period and the last; 0: not known yet */
 	nanotime min_now; /* the least of this period so far */
 	nanotime min_until; /* the end of this period of LIMIT_PATH_MIN_S */
 	nanotime last, before; /* the last two samples */
 	nanotime reordered_at; /* it changed the order of packets last */
-	nanotime
-		long_at; /* since then all samples are longer than the target; 0: the last was not */
-	uint8_t places; /* by which it changed the order of packets lately */
-	uint8_t doubt; /* silence is doubled so often, as there was no sample since probes were sent */
-	uint8_t lone; /* so many losses in a row stood alone, LIMIT_PATH_LONE at most */
+	nanotime long_at; /* since then all samples exceed the target; 0: they do not */
+	uint8_t places; /* places by which it changed the order of packets lately */
+	uint8_t doubt; /* silence is doubled so often, for want of samples since probes were sent */
+	uint8_t lone; /* losses in a row that stood alone, LIMIT_PATH_LONE at most */
 	uint32_t heard; /* answers to any queue pair */
 	uint32_t asked_heard; /* ... when it was asked first, */
 	uint32_t asked; /* ... and how often since then */
-	uint32_t given_up; /* how often all that was on its way was */
+	uint32_t given_up; /* how often all packets in flight were given up */
 	nanotime answered; /* the newest packet that was answered left then */
 	nanotime asked_at, asked_until; /* a probe asks for all, until then or its answer */
 	const struct late *late; /* how late its caller hands packets in, as of now; NULL: never */
@@ -82,13 +82,13 @@ struct path {
 
 	/* the window */
 	uint64_t window; /* octets, LIMIT_PATH_LEAST .. LIMIT_PATH_WINDOW */
-	uint64_t flying; /* octets that are on their way, of all queue pairs */
-	uint64_t used; /* so many octets that go let it grow, as they filled a half of it */
+	uint64_t flying; /* octets in flight, of all queue pairs */
+	uint64_t used; /* octets that let it grow, as they filled half of it */
 	uint32_t packet; /* octets of the largest frame so far */
 	uint32_t mean; /* ... of a frame lately, or so */
 	uint32_t held; /* queue pairs that it holds back */
-	uint32_t looks; /* packets that went alone to look at the way */
-	bool starting; /* nothing has held it back yet */
+	uint32_t looks; /* packets that went alone to probe the way */
+	bool starting; /* nothing has cut it yet */
 	bool slowly; /* path_sent_slowly is to see every packet */
 	nanotime open_at; /* less than a packet: the next one not before */
 	nanotime next_at; /* ... of a window that is spread; TIME_NEVER: the looks go first */
@@ -99,13 +99,12 @@ struct path {
 	nanotime small_until; /* a loss says that a ring on the way is short of room; 0: none did */
 	uint64_t back_at,
 		back_until; /* octets acknowledged when a peer went back last, and until then it may again */
-	uint32_t alpha; /* how marked the network is lately: ALPHA_ONE is always */
-	nanotime calm_at; /* alpha is looked at again; 0: there was no CNP */
+	uint32_t alpha; /* how often the network marks lately; ALPHA_ONE: always */
+	nanotime calm_at; /* the next update of alpha; 0: there was no CNP */
 	uint32_t rounds; /* round trips in a row that took far less than the target */
 	nanotime round_at; /* the next one ends */
-	uint64_t batch,
-		batch_again; /* octets of the last packets, and of those that were sent again */
-	bool lossy; /* many of the ones before were */
+	uint64_t batch, batch_again; /* octets of the last packets, and of repetitions */
+	bool lossy; /* many of the packets before were repeated */
 
 	/* statistics */
 	uint64_t samples, sent; /* packets */
@@ -115,7 +114,7 @@ struct path {
 
 void path_init(struct path *p);
 
-/* The way is known: no packet goes alone any more to look at it. */
+/* The way is known: no more packets go alone to probe it. */
 static inline void path_looked(struct path *p)
 {
 	p->looks = LIMIT_PATH_LOOKS;
@@ -124,7 +123,7 @@ static inline void path_looked(struct path *p)
 
 /*
  * A packet that was sent once was acknowledged `rtt` after it had left. Samples above
- * LIMIT_PATH_RTT_MS count as that, one of 0 as 1 ns.
+ * LIMIT_PATH_RTT_MS count as that limit, a sample of 0 as 1 ns.
  */
 void path_rtt(struct path *p, nanotime rtt, nanotime now);
 
@@ -134,7 +133,7 @@ static inline void path_count(struct path *p, enum path_event e)
 		p->events[e]++;
 }
 
-/* It did not happen after all. */
+/* It was not sent after all. */
 static inline void path_uncount(struct path *p, enum path_event e)
 {
 	if (p != NULL)
@@ -143,7 +142,7 @@ static inline void path_uncount(struct path *p, enum path_event e)
 /* The part of path_sent that few packets need. */
 void path_sent_slowly(struct path *p, uint32_t octets, nanotime now);
 
-/* A packet was made, of so many octets as a frame (a READ request: and of its responses). */
+/* A packet was made, with so many octets as a frame (a READ request: including its responses). */
 static inline void path_sent(struct path *p, uint32_t octets, bool again, nanotime at)
 {
 	p->sent++;
@@ -158,30 +157,31 @@ static inline void path_sent(struct path *p, uint32_t octets, bool again, nanoti
 		path_sent_slowly(p, octets, at);
 }
 
-/* Whether all that was lost lately stood alone: a bad cable's, where patience gains nothing. */
+/* Whether all recent losses stood alone: those are a bad cable's, where patience gains nothing. */
 static inline bool path_losses_are_lone(const struct path *p)
 {
 	return p->lone == LIMIT_PATH_LONE;
 }
 
 /*
- * A packet arrived behind one that was sent so many places later. Packets that are overtaken by twice as many as lately
- * may only have changed their places; others are lost. While the network is full, or nobody knows yet, haste gains
- * nothing, and they are LIMIT_REORDER.
+ * A packet arrived behind one that was sent so many places later. A packet overtaken by up to twice
+ * as many places as lately may only have changed its place; a packet further behind is lost. The
+ * limit is LIMIT_REORDER while the network is full, or nothing is known yet: haste gains nothing
+ * then.
  */
 void path_reordered(struct path *p, uint32_t places, nanotime now);
 uint32_t path_places(const struct path *p, nanotime now);
 
-/* So many octets of it are not on their way any more; acknowledged: because they arrived. */
+/* So many octets are not in flight any more; acknowledged: because they arrived. */
 void path_gone(struct path *p, uint64_t octets, bool acknowledged);
 /*
  * The network lost packets. goes_back: the peer drops all that is behind a lost one, so that each loss
  * costs a window.
  */
 void path_lost(struct path *p, bool goes_back, nanotime now);
-/* Nobody answered for the time of a retransmission timer. */
+/* No answer came for the time of a retransmission timer. */
 void path_silent(struct path *p, nanotime now);
-/* A queue pair was silent for as long as seemed enough, so its oldest packet is sent once more. */
+/* A queue pair heard nothing for long enough, so its oldest packet is sent once more. */
 void path_probed(struct path *p);
 
 static inline uint32_t path_heard(const struct path *p)
@@ -189,7 +189,7 @@ static inline uint32_t path_heard(const struct path *p)
 	return p != NULL ? p->heard : 0;
 }
 
-/* A packet that left then was answered. */
+/* A packet that left at that time was answered. */
 static inline void path_answered(struct path *p, nanotime left)
 {
 	if (p == NULL)
@@ -200,9 +200,10 @@ static inline void path_answered(struct path *p, nanotime left)
 }
 
 /*
- * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers what
- * left later. If the whole path is as quiet, its probe asks for all others, until it is answered, or `until`.
- * When LIMIT_PROBES_ALONE in a row were not, it is given up what is on its way: nothing is then (flight_follow).
+ * A queue pair that heard nothing since `quiet` may probe at that time: at once if the peer answers
+ * what left later. If the whole path is as quiet, its probe asks for all others, until it is
+ * answered, or `until`. When LIMIT_PROBES_ALONE probes in a row were not answered, all packets in
+ * flight are given up (flight_follow).
  */
 nanotime path_ask(struct path *p, nanotime quiet, nanotime now, nanotime until);
 /* The network asks to slow down. */
@@ -218,10 +219,11 @@ static inline bool path_may_send(const struct path *p, uint32_t octets, nanotime
 
 /* Octets that may be sent now: 0 or at least a packet. */
 uint64_t path_room(const struct path *p, nanotime now);
-/* When there will be room for so many if nothing is acknowledged: TIME_NEVER or an instant. */
+/* When there will be room for so many octets if nothing is acknowledged: TIME_NEVER or an instant.
+ */
 nanotime path_opens_at(const struct path *p, uint32_t octets, nanotime now);
 
-/* ns that a round trip may take before the window shrinks; TIME_NEVER: nothing is known yet. */
+/* ns that a round trip may take before the window shrinks; TIME_NEVER: not known yet. */
 nanotime path_target(const struct path *p);
 
 /* 0: not known yet */
@@ -230,19 +232,19 @@ static inline nanotime path_srtt(const struct path *p)
 	return p != NULL ? p->srtt : 0;
 }
 
-/* So much later than the network did may its caller see what arrived. */
+/* How much later than its arrival the caller may see a packet. */
 static inline nanotime path_late(const struct path *p)
 {
 	return p->late != NULL ? p->late->time : 0;
 }
 
-/* The step that goes with a packet, of how late its sender is. */
+/* The step that each packet carries: how late its sender is. */
 static inline uint8_t path_late_step(const struct path *p)
 {
 	return p != NULL && p->late != NULL ? p->late->step : 0;
 }
 
-/* A packet of the peer that passed every check said so. */
+/* A packet of the peer that passed every check carried this step. */
 static inline void path_peer_says(struct path *p, uint8_t step)
 {
 	if (p == NULL || p->peer_step == step)

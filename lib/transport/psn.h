@@ -25,7 +25,7 @@ static inline bool psn_after(uint32_t a, uint32_t b)
 	return psn_distance(a, b) > 0;
 }
 
-/* psn in [first, first + count), count at most 2^23. */
+/* Whether psn is in [first, first + count); count is at most 2^23. */
 static inline bool psn_within(uint32_t psn, uint32_t first, uint32_t count)
 {
 	return ((psn - first) & PSN_MASK) < count;

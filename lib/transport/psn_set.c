@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/psn_set.h"
 
-/* What the word with `psn` would get. */
+/* What the word with `psn` would gain. */
 static uint64_t missing(struct psn_set to, uint32_t psn, const struct psn_set except[],
 			uint32_t excepts)
 {

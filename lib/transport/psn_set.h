@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A set of PSNs that lie within a window of each other: one bit each, at the PSN modulo the window. The
- * owner of the set has its bits, knows where its PSNs begin, and takes out PSNs that leave the window.
+ * A set of PSNs that lie within a window of each other: one bit each, at the PSN modulo the window.
+ * The set's owner has the bits, knows where the PSNs begin, and removes PSNs that leave the window.
  */
 #ifndef TRANSPORT_PSN_SET_H
 #define TRANSPORT_PSN_SET_H
@@ -69,8 +69,8 @@ static inline uint32_t bits_in(uint64_t v)
 }
 
 /*
- * A range of PSNs, at most a window of them, a word at a time: `mask` says which bits of the word
- * that holds `psn` belong to it. Returns how many: the next word begins so much further on.
+ * Walks a range of PSNs, at most a window, a word at a time: `mask` says which bits of the word
+ * that holds `psn` are in the range. Returns their number, which leads to the next word.
  */
 static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *mask)
 {
@@ -80,16 +80,17 @@ static inline uint32_t psn_range_word(uint32_t psn, uint32_t count, uint64_t *ma
 	return n;
 }
 
-/* All sets of a call have the same window. */
+/* All sets in one call have the same window. */
 
-/* All of [from, from + count) that are in no set of these are added to `to`. True: there were some. */
+/* Adds to `to` all of [from, from + count) that are in none of these sets. True: there were some.
+ */
 bool psn_set_fill(struct psn_set to, uint32_t from, uint32_t count, const struct psn_set except[],
 		  uint32_t excepts);
 /* ... would there be some? */
 bool psn_set_would_fill(struct psn_set to, uint32_t from, uint32_t count,
 			const struct psn_set except[], uint32_t excepts);
 /*
- * Those of [from, from + count) that are in `source` leave it for `to`, but for those in `except`. True:
+ * Moves those of [from, from + count) that are in `source` to `to`, except those in `except`. True:
  * there were some.
  */
 bool psn_set_move(struct psn_set to, struct psn_set source, uint32_t from, uint32_t count,
@@ -97,7 +98,7 @@ bool psn_set_move(struct psn_set to, struct psn_set source, uint32_t from, uint3
 /* ... would there be some? */
 bool psn_set_would_move(struct psn_set source, uint32_t from, uint32_t count,
 			struct psn_set except);
-/* [from, from + count) are not in the set any more. */
+/* Removes [from, from + count) from the set. */
 void psn_set_clear(struct psn_set s, uint32_t from, uint32_t count);
 /* How far behind `from` the first PSN of the set is; `count`: none of [from, from + count) is. */
 uint32_t psn_set_first(struct psn_set s, uint32_t from, uint32_t count);

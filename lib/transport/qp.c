@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair at its edge: events come in here and go to the machine that they concern. */
+/* The edge of a queue pair: events come in here and go to the machine that they concern. */
 #include <assert.h>
 
 #include "base/bits.h"
@@ -100,7 +100,7 @@ static void posted(struct qp *qp, bool own)
 	m = message_at(&qp->req, qp->req.tail);
 	m->own = own;
 	qp->req.tail++;
-	/* No other one fails before it is sent. */
+	/* No other request fails before it is sent. */
 	if (m->fault != REASON_NONE || (kind_is_fetching(m->kind) && qp->attr.max_rd_atomic == 0))
 		request_fail_in_turn(qp);
 }
@@ -141,8 +141,8 @@ uint32_t qp_take_events(struct qp *qp)
 	uint32_t events = qp->events;
 
 	/*
-	 * Receive requests complete in their order: those that were taken first, when their copies
-	 * are settled, and only then the caller flushes the rest.
+	 * Receive requests complete in order. Those that were taken complete when their copies are
+	 * settled; only then does the caller flush the rest.
 	 */
 	if (receives_waiting(&qp->receives))
 		events &= ~(uint32_t)QP_EVENT_ENTERED_ERR;
@@ -195,7 +195,7 @@ static inline enum reason check_origin(const struct qp *qp, uint8_t type, const 
 	if (!gid_equal(&p->src_gid, &qp->attr.path.dgid) ||
 	    !gid_equal(&p->dst_gid, &qp->attr.path.sgid))
 		return REASON_ADDRESS_MISMATCH;
-	/* What it was sent to is this queue pair: the two mean each other. */
+	/* The packet is for this queue pair: the two queue pairs name each other. */
 	return p->sender == 0 || p->sender == qp->dest_qpn ? REASON_NONE : REASON_SENDER_FOREIGN;
 }
 
@@ -219,7 +219,7 @@ bool qp_can_receive(const struct qp *qp)
 	return has_room(qp);
 }
 
-/* Is this packet one that the queue pair looks at at all? */
+/* Whether the queue pair looks at this packet at all. */
 static inline enum reason check_arrival(const struct qp *qp, uint8_t type, enum service service,
 					const struct packet *p, const struct opcode_info *op)
 {
@@ -239,7 +239,7 @@ static inline enum reason check_arrival(const struct qp *qp, uint8_t type, enum 
 	return has_room(qp) ? REASON_NONE : REASON_BUSY;
 }
 
-/* A peer that passed every check says so: until RESET. */
+/* The peer passed every check, so its word counts, until RESET. */
 static inline void note_extension(struct qp *qp, const struct packet *p)
 {
 	qp->selective = true;
@@ -247,8 +247,8 @@ static inline void note_extension(struct qp *qp, const struct packet *p)
 }
 
 /*
- * The machine that a packet is for. Compiled for RC, of which nearly all packets are, and for the other types: what
- * depends on the type is not asked then.
+ * The machine that a packet is for. RC has a copy of its own, because nearly all packets are RC:
+ * that copy does not test the type.
  */
 static inline __attribute__((always_inline)) enum reason dispatch(struct qp *qp, uint8_t type,
 								  enum service service,
@@ -334,7 +334,7 @@ bool qp_has_packet(const struct qp *qp)
 				   !flight_waits(r) && request_ready(qp));
 }
 
-/* All that was posted was sent, and nothing of it holds the queue pair back or is to be sent again. */
+/* All that was posted was sent; nothing holds the queue pair back or is to be sent again. */
 static inline bool is_idle(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -343,7 +343,7 @@ static inline bool is_idle(const struct qp *qp)
 	       (qp->path == NULL || qp->path->given_up == r->given_up);
 }
 
-/* What most packets have; constants first, so that they are few stores. */
+/* The values of most packets; constants come first, so that few stores do. */
 static inline void packet_begin(const struct qp *qp, struct packet *p)
 {
 	bool selective = !qp_type_unreliable(qp->type);

@@ -21,7 +21,7 @@
 struct qp {
 	uint8_t state; /* enum qp_state */
 	uint8_t type; /* enum qp_type */
-	uint8_t service; /* enum service of its packets; RAW_PACKET: without meaning */
+	uint8_t service; /* enum service of its packets; no meaning for RAW_PACKET */
 	uint8_t min_rnr_timer;
 	bool sig_all;
 	bool established; /* COMM_EST was raised */
@@ -36,7 +36,7 @@ struct qp {
 	uint32_t srq; /* of the packet at hand; 0: none */
 	uint32_t events; /* enum qp_event, not taken yet */
 	struct path *path; /* shared with others; NULL: none */
-	struct qp_attributes attr; /* as the program set them */
+	struct qp_attributes attr; /* as set by the program */
 
 	struct requester req;
 	struct responder resp;
@@ -52,7 +52,7 @@ static inline uint32_t packets_of(const struct qp *qp, uint32_t length)
 	return length == 0 ? 1 : ((length - 1) >> qp->mtu_shift) + 1;
 }
 
-/* To ERR. The receive request of an open message is flushed; replies owed are still sent. */
+/* Goes to ERR. The receive request of an open message is flushed; owed replies are still sent. */
 void enter_error(struct qp *qp);
 
 #endif

@@ -12,8 +12,9 @@
 #include "wire/opcode.h"
 
 /*
- * The parts of a queue pair's memory, in this order. Those that are read in strides of a cache line (held and what
- * follows) begin on one. The others only need the alignment of their fields: most queue pairs have few of them.
+ * The parts of a queue pair's memory, in this order. Parts that are read in strides of a cache line
+ * (held and what follows) begin on a cache line. The others only need the alignment of their
+ * fields, because most queue pairs have few of them.
  */
 struct layout {
 	size_t message, record, ticket, held, board, window, total;
@@ -39,7 +40,7 @@ static uint32_t tickets_of(const struct qp_caps *caps)
 	return caps->tickets != 0 ? caps->tickets : LIMIT_TICKETS;
 }
 
-/* What a queue of many requests may have on its way, where that is a long one. */
+/* What a queue of many requests may have in flight on a long way. */
 static uint32_t window_of(const struct qp_caps *caps, uint32_t slots)
 {
 	if (caps->type != QP_TYPE_RC && caps->type != QP_TYPE_XRC_SEND)
@@ -94,7 +95,7 @@ static void lay_tickets(struct qp *qp, void *memory, uint32_t tickets)
 	qp->receives.mask = qp->tickets.mask = tickets - 1;
 }
 
-/* What it needs for long ways, or its own. */
+/* Sets for long ways, or its own. */
 static void lay_board(struct requester *r, void *memory, uint32_t window)
 {
 	bool ordinary = window == LIMIT_WINDOW;

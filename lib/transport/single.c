@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What UD and RAW_PACKET have in common: a message is one packet. One that does not fit, or that
- * finds no receive request, is lost without a word. The queue pair goes to ERR only where a
- * receive request names memory that may not be written.
+ * What UD and RAW_PACKET have in common: a message is one packet. A message that does not fit, or
+ * finds no receive request, is lost silently. The queue pair goes to ERR only if a receive request
+ * names memory that may not be written.
  */
 #include <assert.h>
 
@@ -17,7 +17,7 @@
 
 #define ETHERNET_HEADER 14u
 
-/* What one packet can be, and what it must be at least. */
+/* The largest and the smallest packet. */
 struct bounds {
 	uint32_t least;
 	uint32_t most;
@@ -60,7 +60,7 @@ static void receive_done(struct qp *qp, const struct packet *p, const struct rec
 	receive_push(&qp->receives, &d);
 }
 
-/* The memory that it names may not be written: a local error of the receive queue. */
+/* The receive request names memory that may not be written: a local error of the receive queue. */
 static void receive_failed(struct qp *qp, const struct recv_work *offer, enum reason why)
 {
 	struct receive_done d = { .wr_id = offer->wr_id,

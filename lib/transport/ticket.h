@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies under way. Tickets count from 1 without gaps and are settled in order; acknowledgements,
- * replies and completions wait for the ones that they stand behind.
+ * Copies under way. Tickets count from 1 without gaps and are settled in order. Acknowledgements,
+ * replies and completions wait for the tickets before them.
  *
- *	settled          oldest open one              issued
- *	   |   ... ,     settled + 1, ...          ,     |
+ * 	settled          oldest open one              issued
+ * 	   |   ... ,     settled + 1, ...          ,     |
  */
 #ifndef TRANSPORT_TICKET_H
 #define TRANSPORT_TICKET_H
@@ -19,7 +19,7 @@ enum ticket_kind {
 	TICKET_WRITE, /* a peer's WRITE */
 	TICKET_RECEIVE, /* a peer's SEND into a receive request */
 	TICKET_ATOMIC, /* a peer's atomic, of record `owner` */
-	TICKET_INVALIDATE, /* the key that a peer's SEND names */
+	TICKET_INVALIDATE, /* the key that a peer's SEND invalidates */
 	TICKET_LANDING, /* a READ response or atomic's value, of request `owner` */
 };
 
@@ -54,7 +54,7 @@ static inline bool ticket_settled(const struct tickets *t, uint32_t number)
 	return (int32_t)((uint32_t)t->settled - number) >= 0;
 }
 
-/* The next number, for a copy of this packet. There is room: qp_can_receive said so. */
+/* The next number, for a copy of this packet. qp_can_receive said that there is room. */
 static inline uint64_t ticket_issue(struct tickets *t, enum ticket_kind kind, uint32_t psn,
 				    uint32_t msn, uint32_t owner)
 {

@@ -5,14 +5,14 @@
  * calls back; it has no clock, no I/O, no threads, no allocation. One thread at a time (the queue
  * pair's lcore) calls everything about one queue pair.
  *
- *	posted (window slot filled) ---+                +--> qp_next_packet: what to send now
- *	received (decoded packet) -----+                +--> outcome: what to copy, with a ticket
- *	copied / atomic_done (ticket) -+-->  struct qp -+--> qp_take_completion: both queues, in order
- *	gather_failed -----------------+                +--> qp_take_events: asynchronous events
- *	expired (deadline reached) ----+                +--> qp_deadline: when to call qp_expired
- *	sent (unreliable services) ----+
- *	operation_done (windows) ------+
- *	modify, fail ------------------+
+ * 	posted (window slot filled) ---+                +--> qp_next_packet: what to send now
+ * 	received (decoded packet) -----+                +--> outcome: what to copy, with a ticket
+ * 	copied / atomic_done (ticket) -+-->  struct qp -+--> qp_take_completion: both queues, in order
+ * 	gather_failed -----------------+                +--> qp_take_events: asynchronous events
+ * 	expired (deadline reached) ----+                +--> qp_deadline: when to call qp_expired
+ * 	sent (unreliable services) ----+
+ * 	operation_done (windows) ------+
+ * 	modify, fail ------------------+
  *
  * The caller's loop, after any event: take completions until there are none, take events, ask for
  * the deadline, and let the queue pair have turns while qp_has_packet() says so.
@@ -22,12 +22,11 @@
  * once, in order. Until a ticket is settled the queue pair withholds the acknowledgements, replies
  * and completions at or behind it. A ticket that fails makes the queue pair fail there, as the
  * specification says for a memory fault, and forget what it accepted behind it. At most
- * qp_tickets() may be unsettled: qp_can_receive() is false while a packet could need more than are
- * left, and the caller keeps the packet (it is dropped with REASON_BUSY if it is passed in all the
- * same).
+ * qp_tickets() may be unsettled. qp_can_receive() is false while a packet could need more than are
+ * left: the caller keeps the packet, because qp_received would drop it with REASON_BUSY.
  *
- * This header has the queue pair as an object; attributes.h has what it is made with, events.h
- * what happens to it and outcomes.h what comes of that.
+ * This header has the queue pair as an object. attributes.h has what it is made with, events.h what
+ * happens to it, outcomes.h what follows.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -59,18 +58,19 @@ size_t qp_records_size(uint32_t max_dest_rd_atomic);
 void *qp_give_records(struct qp *qp, void *memory, uint32_t max_dest_rd_atomic);
 
 /*
- * qp_tickets: how many copies may be unsettled; qp_tickets_size: octets for the most there may be,
- * LIMIT_TICKETS (aligned to a cache line); qp_give_tickets: that memory, once. What was used before
- * is not used any more.
+ * qp_tickets: how many copies may be unsettled. qp_tickets_size: octets for LIMIT_TICKETS, the most
+ * there may be (aligned to a cache line). qp_give_tickets: gives that memory, once; the memory
+ * before is no longer used.
  */
 uint32_t qp_tickets(const struct qp *qp);
 size_t qp_tickets_size(void);
 void qp_give_tickets(struct qp *qp, void *memory);
 
 /*
- * A packet that is to be held (OUTCOME_HOLD) may be so far behind a gap that the queue pair cannot note it. If
- * qp_is_far says so, it is kept only after qp_give_far, once, with memory of qp_far_size octets (aligned to 8).
- * qp_take_far: that memory, or NULL; nothing is held any more.
+ * A packet to be held (OUTCOME_HOLD) may be so far behind a gap that the queue pair cannot note it.
+ * If qp_is_far says so, the caller keeps the packet only after qp_give_far, once, with memory of
+ * qp_far_size octets (aligned to 8). qp_take_far returns that memory, or NULL; nothing is held any
+ * more.
  */
 struct packet;
 bool qp_is_far(const struct qp *qp, const struct packet *p);
@@ -79,17 +79,17 @@ void qp_give_far(struct qp *qp, void *memory);
 void *qp_take_far(struct qp *qp);
 
 /*
- * The path of its packets (path.h), which other queue pairs of the same thread may share, and which
- * stays until another one is given; NULL: none. At any time: an address may change.
+ * The path of its packets (path.h), until another one is given; NULL: none. Queue pairs of the same
+ * thread may share it. It may be given at any time, because an address may change.
  */
 void qp_give_path(struct qp *qp, struct path *path);
 
 /*
- * A caller that will pass something in, or ask for packets, in about a microsecond prefetches the memory that this will touch.
- * There is no other effect. qp_ahead reads nothing of the queue pair itself.
+ * Prefetches the memory that the caller touches when it passes something in, or asks for packets,
+ * in about a microsecond. There is no other effect. qp_ahead does not read the queue pair itself.
  */
 void qp_ahead(const struct qp *qp);
-/* ... and what its next packets are made of. */
+/* Prefetches what its next packets are made of. */
 void qp_requests_ahead(const struct qp *qp);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the rest of the core asks of the services without acknowledgements. */
+/* The services without acknowledgements, as the rest of the core uses them. */
 #ifndef TRANSPORT_UNRELIABLE_H
 #define TRANSPORT_UNRELIABLE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester's receiving half. Every response acknowledges all requests before it, except that
- * a READ or atomic is only done by its own response: a later one that arrives first shows that
- * it was overtaken or lost ("implied NAK", IBTA 9.7.5.1.2).
+ * The requester's receiving half. Every response acknowledges all requests before it, but only its
+ * own response completes a READ or atomic. A later response that arrives first shows that this one
+ * was overtaken or lost ("implied NAK", IBTA 9.7.5.1.2).
  */
 #include <assert.h>
 
@@ -18,7 +18,7 @@
 #include "transport/requester/retry.h"
 #include "transport/requester/sample.h"
 
-/* Something was acknowledged, since una_psn was `from`. */
+/* Something was acknowledged since una_psn was `from`. */
 static void progress(struct qp *qp, uint32_t from, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -26,7 +26,7 @@ static void progress(struct qp *qp, uint32_t from, nanotime now)
 	assert(!psn_after(r->una_psn, r->top_psn) && "only what was sent is acknowledged");
 	sample_acknowledged(qp, now);
 	recovery_advanced(qp, from, now);
-	/* The acknowledged may be ahead of a cursor that went back. */
+	/* The acknowledged packets may be ahead of a cursor that went back. */
 	if (psn_after(r->una_psn, r->nxt_psn))
 		request_resume(qp);
 	retry_progress(qp, now);
@@ -35,9 +35,9 @@ static void progress(struct qp *qp, uint32_t from, nanotime now)
 }
 
 /*
- * Acknowledges everything before `end`. False: it stopped at a READ or atomic without its data, which
- * was overtaken on its way or lost ("implied NAK", IBTA 9.7.5.1.2), as was all that was sent before
- * the packet with PSN `by`.
+ * Acknowledges everything before `end`. False: it stopped at a READ or atomic without its data.
+ * That response was overtaken or lost ("implied NAK", IBTA 9.7.5.1.2), as was all that was sent
+ * before the packet with PSN `by`.
  */
 static bool acknowledge_before(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 {
@@ -114,7 +114,7 @@ static enum reason bad_response(struct qp *qp, enum reason why)
 	return why;
 }
 
-/* The data of a response goes into the request's elements, from `offset` on. */
+/* Places the data of a response in the request's elements, from `offset` on. */
 static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t psn, uint32_t offset,
 			uint32_t length, struct outcome *out)
 {
@@ -144,7 +144,7 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 	return REASON_NONE;
 }
 
-/* The oldest unacknowledged PSN, of a READ or atomic, has its response. */
+/* The oldest unacknowledged PSN (of a READ or atomic) has its response. */
 static void answered(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -164,9 +164,9 @@ static void answered(struct qp *qp, nanotime now)
 }
 
 /*
- * A response has its place in the part of the READ that was asked for. To a repetition, a peer may
- * answer as to a new request (FIRST) or by going on where it was (MIDDLE), and of a part of it with a
- * LAST of its own: all are read (protocol-map 90).
+ * A response has its place in the part of the READ that was asked for. A peer may answer a
+ * repetition as a new request (FIRST), go on where it was (MIDDLE), or end a part with a LAST of
+ * its own: all are accepted (protocol-map 90).
  */
 static enum reason check_read_response(const struct qp *qp, const struct message *m,
 				       const struct packet *p, uint32_t done)
@@ -181,7 +181,7 @@ static enum reason check_read_response(const struct qp *qp, const struct message
 	return p->payload_length == MIN_OF(rest, qp->mtu) ? REASON_NONE : REASON_RESPONSE_LENGTH;
 }
 
-/* What acknowledges an ATOMIC WRITE or a FLUSH: a READ response of nothing. */
+/* A READ response without data acknowledges an ATOMIC WRITE or a FLUSH. */
 static enum reason check_empty_response(const struct packet *p)
 {
 	if (p->opcode != OPCODE(SERVICE_RC, OPB_READ_RESPONSE_ONLY))
@@ -272,7 +272,7 @@ static uint32_t selection_end(const struct packet *p)
 	return psn_add(p->psn, 1);
 }
 
-/* Whether it speaks of nothing that was never sent. */
+/* Whether it only names packets that were sent. */
 static bool selection_is_of_ours(const struct requester *r, const struct packet *p)
 {
 	return ((selection_end(p) - r->una_psn) & PSN_MASK) <=
@@ -288,7 +288,7 @@ static enum reason selective_ack_received(struct qp *qp, const struct packet *p,
 		return REASON_SELECTIVE_ALIEN;
 	if ((p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
 		return REASON_SYNDROME_RESERVED;
-	/* It may acknowledge nothing new: then it begins where una_psn is. */
+	/* It may acknowledge nothing new: then the selection begins at una_psn. */
 	if (!psn_within(next, r->una_psn, ((r->top_psn - r->una_psn) & PSN_MASK) + 1))
 		return REASON_ACK_STALE;
 	if (!selection_is_of_ours(r, p))
@@ -318,7 +318,7 @@ static enum reason take_answer(struct qp *qp, const struct packet *p, const stru
 	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
 		return REASON_SYNDROME_RESERVED;
 	if (!acknowledge_before(qp, p->psn, psn_add(p->psn, 1), now)) {
-		hold_wanted(qp, p, out); /* it is lost itself unless the caller keeps it */
+		hold_wanted(qp, p, out); /* the response is lost unless the caller keeps it */
 		return REASON_RESPONSE_AHEAD;
 	}
 	if (qp->state == QP_STATE_ERR || r->una == r->begun)

@@ -9,7 +9,7 @@
 enum reason answer_received(struct qp *qp, const struct packet *p, const struct key_table *keys,
 			    nanotime now, struct outcome *out);
 
-/* A response of which others before it are missing. */
+/* A response that came ahead of others. */
 bool answer_waits(const struct qp *qp, const struct packet *p);
 
 #endif

@@ -110,8 +110,8 @@ void flight_hold(struct qp *qp, uint32_t octets, nanotime now)
 }
 
 /*
- * Its turn does not come as others wait for a peer that may be gone. Each of them has the path until its
- * timer fires, so hundreds would find out one after the other.
+ * Its turn does not come while others wait for a peer that may be gone. Each of them holds the path
+ * until its timer fires, so hundreds would find out one after the other.
  */
 void flight_expired(struct qp *qp, nanotime now)
 {
@@ -179,11 +179,11 @@ void qp_give_path(struct qp *qp, struct path *path)
 	psns = r->flying_psns;
 	flight_release(qp);
 	flight_over(qp);
-	r->sampling = 0; /* it was of the other one */
+	r->sampling = 0; /* counted on the other path */
 	qp->path = path;
 	if (path == NULL)
 		return;
-	/* What is on its way is so on the new one from now on, as nobody knows better. */
+	/* Packets in flight count on the new path from now on, for want of better knowledge. */
 	path->flying += octets;
 	r->given_up = path->given_up;
 	r->flying = octets;

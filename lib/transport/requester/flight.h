@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a queue pair has on its way, as its path counts it: octets of frames, and the PSNs that they
- * are of. Octets are not remembered for each PSN: those that go are the average of those that are
- * there. When nothing is on its way, nothing is left of either.
+ * The packets of a queue pair in flight, as its path counts them: octets of frames, and their PSNs.
+ * Octets are not remembered for each PSN: a PSN that leaves takes the average. When nothing is in
+ * flight, both are 0.
  */
 #ifndef TRANSPORT_FLIGHT_H
 #define TRANSPORT_FLIGHT_H
 
 #include "transport/qp.h"
 
-/* Headers and ICRC of a frame, about. */
+/* About the headers and ICRC of a frame. */
 #define FLIGHT_HEADER 74u
 
-/* Octets of so many packets that carry so much together (a READ request: of its responses). */
+/* Octets of the frames of so many packets with this payload together (a READ request: of its
+ * responses).
+ */
 static inline uint32_t flight_octets(uint32_t packets, uint32_t payload)
 {
 	return packets * FLIGHT_HEADER + payload;
@@ -35,35 +37,35 @@ static inline void flight_sent(struct qp *qp, uint32_t psns, uint32_t octets, bo
 }
 
 /*
- * Some may not be on their way any more, because they arrived or because they are lost: they are
- * counted. `arrived`: something did.
+ * Counts packets that are not in flight any more, because they arrived or are lost. `arrived`:
+ * something did.
  */
 void flight_trim(struct qp *qp, bool arrived);
-/* Nothing is on its way. */
+/* Nothing is in flight. */
 void flight_over(struct qp *qp);
 
 /*
- * How many packets may be unacknowledged. Beyond LIMIT_WINDOW only on a long way, to a peer that tells what it
- * holds behind a gap: a packet that is lost keeps the window from moving for a round trip more, so full use of the
- * way takes two.
+ * How many packets may be unacknowledged. More than LIMIT_WINDOW only on a long way, to a peer that
+ * tells what it holds behind a gap: a lost packet stops the window for one more round trip, so full
+ * use of the way takes two.
  */
 uint32_t flight_window(const struct qp *qp);
 
-/* ... and so many are. */
+/* How many packets are unacknowledged. */
 static inline bool flight_has_window(const struct qp *qp, uint32_t packets)
 {
 	return packets <= LIMIT_WINDOW || packets <= flight_window(qp);
 }
 
-/* How many packets of a READ's data, of so many, are asked for at once: the path's window at most. */
+/* How many of a READ's packets are asked for at once: at most the path's window. */
 uint32_t flight_part(const struct qp *qp, uint32_t packets);
 
-/* The octets that there must be room for before a READ asks for so many. */
+/* The octets that need room before a READ asks for so many packets. */
 uint32_t flight_read_octets(const struct qp *qp, uint32_t length);
 /*
  * Whether the path lets a frame of this many octets go. While others wait, only a queue pair that
- * was resumed may send. Packets that wait for an acknowledgement that none of them asked for may be
- * followed by one more, which asks.
+ * was resumed may send. One more packet may follow if none in flight asked for an acknowledgement:
+ * this one asks.
  */
 static inline bool flight_may_send(const struct qp *qp, uint32_t octets, nanotime now)
 {
@@ -74,7 +76,9 @@ static inline bool flight_may_send(const struct qp *qp, uint32_t octets, nanotim
 	return path_may_send(qp->path, octets, now) || r->unasked > 0;
 }
 
-/* Whether one of any size may follow at once: if not, the last one asks for an acknowledgement. */
+/* Whether a packet of any size may follow at once; if not, the last one asks for an
+ * acknowledgement.
+ */
 static inline bool flight_may_follow(const struct qp *qp, nanotime now)
 {
 	if (qp->path == NULL)
@@ -84,9 +88,9 @@ static inline bool flight_may_follow(const struct qp *qp, nanotime now)
 }
 
 /*
- * Whether the packet that is made asks for an acknowledgement because so many before it did not. At least
- * four of a window ask: a sender that is told only once that a window has arrived waits while the
- * peer works, and works while the peer waits.
+ * Whether this packet asks for an acknowledgement because so many before it did not. At least four
+ * packets of a window ask: with only one acknowledgement a window, the sender waits while the peer
+ * works, and works while the peer waits.
  */
 static inline bool flight_should_ask(const struct qp *qp)
 {
@@ -109,7 +113,7 @@ static inline bool flight_should_ask(const struct qp *qp)
  */
 void flight_alone(struct qp *qp);
 
-/* The path was given up: nothing is on its way, and what was there is not answered. */
+/* The path was given up: nothing is in flight any more, and no answer came. */
 static inline void flight_follow(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -122,7 +126,7 @@ static inline void flight_follow(struct qp *qp)
 	r->flying_psns = 0;
 }
 
-/* The next packet is the oldest, and goes whether the path has room or not. */
+/* The next packet is the oldest; it goes whether or not the path has room. */
 static inline bool flight_is_alone(const struct requester *r)
 {
 	return (r->board.probes > 0 || r->alone) && r->nxt_psn == r->una_psn;
@@ -137,19 +141,19 @@ static inline void flight_heard(struct qp *qp)
 		qp->path->heard++;
 }
 
-/* It waits for its path. */
+/* The queue pair waits for its path. */
 static inline bool flight_waits(const struct requester *r)
 {
 	return r->held && !flight_is_alone(r);
 }
 
 /*
- * The queue pair is held back until qp_resume: it wants to send so many octets. If nothing of its own is on
- * its way, it waits for an ACK timeout that its path spends in silence, and no longer (flight_expired).
+ * The queue pair is held back until qp_resume: it wants to send so many octets. With nothing of its
+ * own in flight, it waits at most for an ACK timeout of silence on its path (flight_expired).
  */
 void flight_hold(struct qp *qp, uint32_t octets, nanotime now);
 void flight_expired(struct qp *qp, nanotime now);
-/* It is not held back any more: it has nothing to send, or another path. */
+/* The queue pair is not held back any more: it has nothing to send, or another path. */
 void flight_release(struct qp *qp);
 
 #endif

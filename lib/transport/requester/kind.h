@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request is, beside what the opcode table says of its packets. */
+/* The kind of a request, beside what the opcode table says of its packets. */
 #ifndef TRANSPORT_KIND_H
 #define TRANSPORT_KIND_H
 
@@ -19,7 +19,7 @@ static inline bool kind_is_atomic(uint8_t kind)
 	return kind == KIND_CMP_SWAP || kind == KIND_FETCH_ADD;
 }
 
-/* Answered by a response of its own; its plain acknowledgement does not complete it. */
+/* Answered by a response of its own; a plain acknowledgement does not complete it. */
 static inline bool kind_is_fetching(uint8_t kind)
 {
 	return kind == KIND_READ_REQUEST || kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE ||
@@ -35,6 +35,6 @@ static inline bool kind_is_local(uint8_t kind)
 /* FETH: placement type in bits 3-0, selectivity level in bits 5-4 (IBTA A19). */
 #define FETH(type, level) ((uint32_t)(type) | (uint32_t)(level) << 4)
 #define FETH_TYPE(feth)	  ((feth)&0xf)
-#define FETH_LEVEL(feth)  ((feth) >> 4) /* the reserved bits above belong to it: all are 0 */
+#define FETH_LEVEL(feth)  ((feth) >> 4) /* includes the reserved bits above: all are 0 */
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests that stay at home: binding a memory window and invalidating a key (IBTA 10.6.5, 10.6.6).
- * They take no PSN. One begins when every request before it is complete, what a READ fetched
- * included, and nothing behind it begins before its end: what was sent before meets the old key, what
- * is sent behind it the new one. With nothing on its way, the requester's cursors stand on the
- * operation as they would on a message of no packets: una, nxt and no PSN between them.
+ * They take no PSN. An operation begins when every request before it is complete, including a
+ * READ's data, and nothing behind it begins before its end. So earlier packets meet the old key,
+ * later packets the new one. Nothing is in flight, so the requester's cursors stand on the
+ * operation as on a message of no packets: una, nxt and no PSN between them.
  */
 #include <assert.h>
 

@@ -3,7 +3,7 @@
 #include "transport/requester/kind.h"
 #include "transport/requester/overtaken.h"
 
-/* Those that were sent again, in one of the two sets, and are lost. */
+/* Repetitions, in one of the two sets, that are lost. */
 static bool repetitions_in(struct requester *r, enum board_set which, uint32_t from, uint32_t count,
 			   bool asked)
 {
@@ -20,8 +20,8 @@ static bool repetitions_in(struct requester *r, enum board_set which, uint32_t f
 }
 
 /*
- * What of [from, from + count) was overtaken by something that was sent at `by` or later moves to
- * `lost`. True: there was some. `asked`: that is all that is wanted, and nothing moves.
+ * Moves packets of [from, from + count) to `lost` that were overtaken by something sent at `by` or
+ * later. True: there were some. `asked`: only answers, and moves nothing.
  */
 static bool overtaken_in(struct requester *r, uint32_t from, uint32_t count, uint32_t by,
 			 bool asked)
@@ -66,7 +66,8 @@ uint32_t overtaken_part(const struct requester *r, uint32_t i, uint32_t until, u
 	return until > begin ? MIN_OF(rest, until - begin) : 0;
 }
 
-/* It is asked for each packet that comes behind a gap, so messages are looked at only if they differ. */
+/* This runs for each packet that comes behind a gap, so it looks at messages only if they differ.
+ */
 bool overtaken(struct requester *r, uint32_t all, uint32_t data, bool asked)
 {
 	const struct board *b = &r->board;
@@ -104,8 +105,8 @@ bool overtaken_sent_once(const struct board *b, uint32_t psn)
 }
 
 /*
- * Whether a packet that was sent again may have come before what was sent before it. An older repetition of it
- * may. And a peer answers the oldest READ first, whatever was asked before.
+ * Whether a repeated packet may arrive ahead of packets sent before it. Its older repetition may.
+ * And a peer answers the oldest READ first, whatever was asked before.
  */
 static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
 {
@@ -116,7 +117,7 @@ static bool may_be_early(const struct requester *r, uint32_t psn, uint32_t top)
 }
 
 /*
- * Also if it was sent again: a repetition does not come before what was sent before it, so it was the first one that
+ * Also if it was sent again: a repetition does not overtake earlier packets, so the first copy
  * came.
  */
 void overtaken_arrived(struct qp *qp, uint32_t psn, nanotime now)

@@ -9,14 +9,14 @@
 #include "transport/transport.h"
 #include "wire/opcode.h"
 
-/* The request that the packet is of. False: it is not on its way, or was acknowledged. */
+/* The request of this packet. False: it is not in flight, or was acknowledged. */
 static bool find(const struct requester *r, uint32_t psn, uint32_t *index)
 {
 	uint32_t from = r->una, to = r->begun;
 
 	if (from == to || !psn_within(psn, r->una_psn, (r->top_psn - r->una_psn) & PSN_MASK))
 		return false;
-	/* The last one that does not begin behind it. */
+	/* The last request that does not begin behind it. */
 	while (to - from > 1) {
 		uint32_t middle = from + (to - from) / 2;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets are nearly all alike: all of a small message, or the middle of a large one. They cost what is asked
- * about each of them, so the questions are put here once, in the order in which one of them is likely to have
- * another answer. What is done is what request.c does for such a packet.
+ * Nearly all packets are alike: all of a small message, or the middle of a large one. Questions are
+ * what a packet costs, so they are asked here once, the ones most likely to fail first. The effects
+ * are those of request.c for such a packet.
  */
 #include <assert.h>
 
@@ -25,7 +25,7 @@ static inline bool path_stands(const struct qp *qp)
 	return qp->path == NULL || qp->path->given_up == qp->req.given_up;
 }
 
-/* A message is next, and nothing stands before it. */
+/* A message is next, and nothing comes before it. */
 static inline bool is_undisturbed(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -37,7 +37,7 @@ static inline bool is_undisturbed(const struct qp *qp)
 	       path_stands(qp);
 }
 
-/* After this packet another one may follow at once, as far as the queue pair goes. */
+/* As far as the queue pair knows, another packet may follow this one at once. */
 static inline bool is_followed(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -56,7 +56,7 @@ static inline bool asks(const struct qp *qp, nanotime now)
 	return !is_followed(qp) || flight_should_ask(qp) || !flight_may_follow(qp, now);
 }
 
-/* A READ, of one packet's data: it takes one of the peer's records. False: it has none left. */
+/* A READ of one packet's data: it takes one of the peer's records. False: none is left. */
 static inline bool fill_read(const struct qp *qp, struct message *m)
 {
 	if (qp->req.rd_atomic >= qp->attr.max_rd_atomic)
@@ -68,7 +68,7 @@ static inline bool fill_read(const struct qp *qp, struct message *m)
 	return true;
 }
 
-/* The octets of a SEND or WRITE. False: its memory is not there. */
+/* The octets of a SEND or WRITE. False: the memory is not there. */
 static inline bool fill_data(const struct qp *qp, const struct send_work *w, uint32_t offset,
 			     uint32_t n, const struct key_table *keys, struct packet *p,
 			     struct span_list *gather)
@@ -103,7 +103,7 @@ static inline void fill_headers(const struct qp *qp, const struct send_work *w,
 	p->dma_length = m->length;
 }
 
-/* Whether it asks for an acknowledgement. The response of a READ is one, for all before it, too. */
+/* Whether it asks for an acknowledgement. A READ's response is one, also for all before it. */
 static inline bool count_unasked(struct qp *qp, const struct message *m, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -121,7 +121,7 @@ static inline bool count_unasked(struct qp *qp, const struct message *m, nanotim
 	return asked;
 }
 
-/* The cursor passes the packet, and what is counted of packets counts it. */
+/* The cursor passes the packet, and the counters count it. */
 static inline void made(struct qp *qp, const struct message *m, uint32_t octets, nanotime now,
 			struct packet *p)
 {
@@ -136,7 +136,7 @@ static inline void made(struct qp *qp, const struct message *m, uint32_t octets,
 		retry_started(qp, now);
 }
 
-/* request.c finds *p as it was, where it matters. */
+/* request.c finds the fields of *p that matter unchanged. */
 static void undo(struct packet *p, struct span_list *gather)
 {
 	span_list_clear(gather);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Responses of READs are nearly all alike: the next one, as it was asked for, on a queue pair that nothing
- * disturbs. The checks are those of answer.c, and what is done is what it does for such a packet.
+ * Nearly all READ responses are alike: the next one, as it was asked for, on an undisturbed queue
+ * pair. The checks and effects are those of answer.c for such a packet.
  */
 #include <assert.h>
 
@@ -16,7 +16,7 @@
 #include "transport/requester/sample.h"
 #include "wire/opcode.h"
 
-/* All that was sent is on its way, as far as is known. */
+/* Nothing that was sent is known to have arrived or to be lost. */
 static inline bool is_undisturbed(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -26,7 +26,7 @@ static inline bool is_undisturbed(const struct qp *qp)
 	       (qp->path == NULL || qp->path->given_up == r->given_up);
 }
 
-/* The packet that was asked for, after so many of this READ. */
+/* The packet that is due after so many of this READ. */
 static inline bool is_asked_for(const struct qp *qp, const struct message *m,
 				const struct packet *p, const struct opcode_info *op, uint32_t done)
 {

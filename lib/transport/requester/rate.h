@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many octets leave in a second, where the program limits that (ibv_modify_qp_rate_limit(3)):
- * a bucket of tokens, kept as the instant at which everything sent so far is paid for. A packet may
- * leave as long as that instant is not further ahead than the burst; idle time is not saved up.
+ * The program's limit of octets a second (ibv_modify_qp_rate_limit(3)): a token bucket, kept as the
+ * instant at which everything sent so far is paid for. A packet may leave while that instant is not
+ * further ahead than the burst. Idle time is not saved up.
  */
 #ifndef TRANSPORT_RATE_H
 #define TRANSPORT_RATE_H
@@ -17,7 +17,8 @@ struct rate {
 	nanotime paid_at; /* when all that was sent is paid for */
 };
 
-/* Another limit, with packets of at most so many octets. The same limit again changes nothing. */
+/* Sets another limit, for packets of at most so many octets. The same limit again changes nothing.
+ */
 void rate_set(struct rate *r, uint32_t limit, uint32_t packet_octets);
 /* When the next packet may leave; at most `now` if it may at once. */
 nanotime rate_ready_at(const struct rate *r, nanotime now);

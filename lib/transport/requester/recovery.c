@@ -2,19 +2,19 @@
 /*
  * Recovery in round trips (RACK-TLP, RFC 8985, for packets that have numbers of their own).
  *
- * A packet is lost when something that was sent later has arrived: LIMIT_REORDER places later at
- * once, fewer places later when a reordering window has passed, as the network may have changed their
- * order. What arrives is seen from acknowledgements, responses and selective acknowledgements.
+ * A packet is lost when something sent later has arrived: at once if LIMIT_REORDER places later,
+ * else when a reordering window has passed, because the network may have changed their order.
+ * Acknowledgements, responses and selective acknowledgements show what arrived.
  *
- * Silence of about two round trips is broken by a probe, which is the oldest packet that is not
- * acknowledged, once more: IBTA 9.7.5.1.4 lets a requester repeat it at any time. It doubles its wait each
- * time and takes no retry: the program's ACK timeout stays the last resort. If exactly the probe is
- * acknowledged then, what was sent before it did not arrive, and is lost. So a loss of a last packet, of
- * an acknowledgement, of a NAK or of a repetition costs round trips.
+ * A probe breaks a silence of about two round trips. It is the oldest unacknowledged packet once
+ * more: IBTA 9.7.5.1.4 lets a requester repeat it at any time. Each probe doubles the wait and
+ * takes no retry: the program's ACK timeout stays the last resort. If exactly the probe is
+ * acknowledged then, what was sent before it did not arrive, and is lost. So a lost last packet,
+ * acknowledgement, NAK or repetition costs round trips.
  *
- * A peer that drops what is behind a gap (go-back-N) says so by a NAK: then all that is on its way is
- * lost. A lost packet is sent again where the cursor comes to it: nxt_psn stands at the first that is
- * lost, or at top_psn.
+ * A peer that drops what is behind a gap (go-back-N) says so by a NAK: then all packets in flight
+ * are lost. A lost packet is sent again when the cursor comes to it: nxt_psn stands at the first
+ * lost packet, or at top_psn.
  */
 #include <assert.h>
 
@@ -56,13 +56,13 @@ static void open_board(struct requester *r)
 	b->probe_psn = b->probe_mark = b->episode = b->twice = r->una_psn;
 }
 
-/* What lies behind una_psn moves with it, so that no number goes stale. */
+/* PSNs behind una_psn move with it, so that none goes stale. */
 static void follow(const struct requester *r, uint32_t *psn)
 {
 	*psn = psn_add(r->una_psn, ahead(r, *psn));
 }
 
-/* The sets may be much larger than what is on its way. */
+/* The sets may be much larger than the part in flight. */
 static bool is_empty(const struct requester *r, enum board_set which)
 {
 	uint32_t n = on_its_way(r);
@@ -103,7 +103,7 @@ static void forget(const struct board *b, uint32_t from, uint32_t count)
 		psn_set_clear(board_set(b, (enum board_set)i), from, count);
 }
 
-/* Repetitions of now are younger than those of before. Two ages are told apart. */
+/* New repetitions are younger than earlier ones. Two ages are told apart. */
 static void begin_young(struct requester *r, bool must)
 {
 	struct board *b = &r->board;
@@ -162,7 +162,7 @@ void recovery_start_over(struct qp *qp)
 	recovery_all_lost(qp);
 }
 
-/* The oldest is missing, whatever the peer said of it before: so there is always something to send. */
+/* The oldest is missing, whatever the peer said before, so there is always something to send. */
 void recovery_all_lost(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -187,8 +187,8 @@ static void found_lost(struct qp *qp, nanotime now)
 }
 
 /*
- * How many places. Who does not tell what came behind a gap does not show that the order changed, so of
- * him it is assumed.
+ * How many places. A peer that does not tell what came behind a gap cannot show a change of order,
+ * so one is assumed.
  */
 static uint32_t places_of(const struct qp *qp, nanotime now)
 {
@@ -198,9 +198,10 @@ static uint32_t places_of(const struct qp *qp, nanotime now)
 }
 
 /*
- * How long the network may take to change their order. One that keeps the order, and loses packets as a bad cable does,
- * is believed to keep it: then a lost request of a READ, which no count of places finds, need not wait long. But where
- * the delay of a full network is still to come, haste would take its loss for a bad cable's.
+ * How long reordering may take. A network that kept the order, and loses packets as a bad cable
+ * does, is trusted to keep it. Then a READ's lost request, which no count of places finds, need not
+ * wait long. But before a full network shows its delay, haste would take its loss for a bad
+ * cable's.
  */
 static nanotime reorder_time(const struct qp *qp, nanotime now)
 {
@@ -215,10 +216,10 @@ static nanotime reorder_time(const struct qp *qp, nanotime now)
 }
 
 /*
- * A repetition has arrived. They are sent in the order of their PSNs, and one that goes back is younger than all
- * before it. So of what was sent again, nothing from `from` on and before this one is still to come: it was lost
- * once more, which no new packet tells while the window is full. That is believed of a network that keeps the
- * order.
+ * A repetition has arrived. Repetitions are sent in the order of their PSNs, and one that goes back
+ * is younger than all before it. So repetitions from `from` on, before this one, are not still to
+ * come: they were lost once more, which no new packet tells while the window is full. This only
+ * holds in a network that keeps the order.
  */
 static void repetition_arrived(struct qp *qp, uint32_t from, uint32_t psn, nanotime now)
 {
@@ -233,7 +234,7 @@ static void repetition_arrived(struct qp *qp, uint32_t from, uint32_t psn, nanot
 		found_lost(qp, now);
 }
 
-/* Something arrived: what does that say of what was sent before it? */
+/* Something arrived: what that says of packets sent before it. */
 static void look(struct qp *qp, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -244,7 +245,7 @@ static void look(struct qp *qp, nanotime now)
 		return;
 	if (overtaken(r, less(r, b->passed, places), less(r, b->passed_data, places), false))
 		found_lost(qp, now);
-	/* A peer that holds packets may hold a READ, whose response is not due then. */
+	/* A peer that holds packets may hold a READ: its response is not due then. */
 	data = further(r, b->passed_data, b->passed_probe);
 	if (!qp->selective)
 		all = further(r, all, b->passed_probe);
@@ -288,7 +289,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now)
 		raise(r, &b->passed_probe, b->probe_mark);
 	forget(b, from, (r->una_psn - from) & PSN_MASK);
 	close_board(r);
-	/* What is older than all that is on its way says nothing of it. */
+	/* A packet older than all in flight says nothing of them. */
 	if (is_probe)
 		look(qp, now);
 }
@@ -315,7 +316,7 @@ void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now)
 	look(qp, now);
 }
 
-/* What it has overtaken is known by then: recovery_stopped was told of it. */
+/* What it overtook is known: recovery_stopped was told. */
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now)
 {
 	struct requester *r = &qp->req;
@@ -339,9 +340,9 @@ static bool selected(const uint64_t selection[], uint32_t n)
 }
 
 /*
- * The packets of a message that the peer has. The peer executes nothing behind a gap: that it has the
- * request of a READ or atomic says nothing of its response. But it says of what was sent before, as a probe
- * does, that it did not arrive; only a time tells whether that was lost, as a request has many PSNs.
+ * The packets of a message that the peer has. The peer executes nothing behind a gap, so a READ or
+ * atomic that it has may lack its response. But, as with a probe, what was sent before did not
+ * arrive. Only time tells whether that was lost, because a request has many PSNs.
  */
 static void note_selected(struct qp *qp, uint32_t psn, uint32_t first, bool fetches, nanotime now)
 {
@@ -363,7 +364,7 @@ static void note_selected(struct qp *qp, uint32_t psn, uint32_t first, bool fetc
 	psn_set_add(board_set(b, BOARD_HELD), psn);
 }
 
-/* Those of a message, or where none is fetched, of all: [at, at + count). */
+/* The PSNs of a message, or of all if none fetches anything: [at, at + count). */
 static void note_part(struct qp *qp, uint32_t at, uint32_t count, bool fetches, uint32_t first,
 		      const uint64_t selection[], nanotime now)
 {
@@ -401,8 +402,8 @@ void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint6
 }
 
 /*
- * What late hosts add to a round trip. Where packets were lost, probes alone find a repetition that is lost again,
- * so each would wait for the most that hosts were late lately. A part of that must do.
+ * What late hosts add to a round trip. After losses only a probe finds a repetition that is lost
+ * again, so each would wait for the most that hosts were late lately. A part of that must do.
  */
 static nanotime lateness(const struct qp *qp)
 {
@@ -469,7 +470,7 @@ static void probe(struct qp *qp)
 }
 
 /*
- * None of what is on its way asks for an acknowledgement, and what follows will: it waits for its turn or for
+ * No packet in flight asks for an acknowledgement. The next one will; it waits for its turn or for
  * the port.
  */
 static bool nobody_asked(const struct qp *qp)
@@ -497,7 +498,7 @@ void recovery_expired(struct qp *qp, nanotime now)
 	if (r->una_psn == r->top_psn || r->rnr_until != TIME_NEVER)
 		return;
 	/*
-	 * What is to be sent next is no news: the path or the port holds it back. But what the path waits
+	 * The next packet is not new: the path or the port holds it back. But what the path waits
 	 * for may be lost itself, and only a packet behind it tells.
 	 */
 	if (nobody_asked(qp)) {

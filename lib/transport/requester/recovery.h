@@ -3,8 +3,8 @@
  * Recovery in round trips: which packets are lost, and what is sent again. The rules stand in
  * recovery.c; they hold towards every peer.
  *
- * A queue pair without a path (path.h) knows no time between its packets. It has no probes, and
- * takes for lost at once what was overtaken.
+ * A queue pair without a path (path.h) knows no time between its packets. It sends no probes, and
+ * takes overtaken packets for lost at once.
  */
 #ifndef TRANSPORT_RECOVERY_H
 #define TRANSPORT_RECOVERY_H
@@ -17,15 +17,15 @@
 struct qp;
 
 void recovery_reset(struct qp *qp);
-/* A packet of `psns` PSNs was made that had been sent before. */
+/* A packet of `psns` PSNs was made that was sent before. */
 void recovery_sent(struct qp *qp, uint32_t psn, uint32_t psns);
-/* All from this PSN on was not sent after all. */
+/* Nothing from this PSN on was sent after all. */
 void recovery_unsent_from(struct qp *qp, uint32_t psn);
-/* These are to be sent again. */
+/* These packets are to be sent again. */
 void recovery_lost(struct qp *qp, uint32_t psn, uint32_t psns);
-/* ... the oldest, and all on its way that the peer is not known to have. */
+/* The oldest, and all in flight that the peer is not known to have, are to be sent again. */
 void recovery_all_lost(struct qp *qp);
-/* ... or that it once said that it has: nothing is believed any more. */
+/* Those that the peer said it has, too: nothing is believed any more. */
 void recovery_start_over(struct qp *qp);
 
 /* An acknowledgement or a response in its window came: if it was probed, the path is not silent. */
@@ -33,16 +33,16 @@ void recovery_heard(struct qp *qp);
 /* una_psn was `from` until now. */
 void recovery_advanced(struct qp *qp, uint32_t from, nanotime now);
 /*
- * The peer acknowledges everything before `end`, but una_psn is of a READ or atomic whose response is
- * missing: what was sent before the packet with PSN `by` was overtaken.
+ * The peer acknowledges everything before `end`, but una_psn belongs to a READ or atomic whose
+ * response is missing: what was sent before the packet with PSN `by` was overtaken.
  */
 void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
 /* The response with this PSN came before others and waits in the caller's hands. */
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
 
 /*
- * The peer has what is before `next`, and what the selection names, whose bits begin at `first`
- * (packet.h). It was checked that all this was sent.
+ * The peer has all before `next`, and what the selection names, whose bits begin at `first`
+ * (packet.h). The caller has checked that all this was sent.
  */
 void recovery_selected(struct qp *qp, uint32_t next, uint32_t first, const uint64_t selection[],
 		       nanotime now);

@@ -30,7 +30,7 @@
 #include "transport/requester/segment.h"
 #include "transport/unreliable.h"
 
-/* May message nxt, the first without PSNs, begin? */
+/* Whether message nxt, the first without PSNs, may begin. */
 static bool may_begin(const struct qp *qp, const struct message *m)
 {
 	const struct requester *r = &qp->req;
@@ -96,7 +96,7 @@ static void message_begin(struct qp *qp)
 	r->begun++;
 }
 
-/* The cursor to a PSN of [una_psn, top_psn]. */
+/* Moves the cursor to a PSN of [una_psn, top_psn]. */
 static void cursor_to(struct qp *qp, uint32_t psn)
 {
 	struct requester *r = &qp->req;
@@ -116,7 +116,7 @@ static void cursor_to(struct qp *qp, uint32_t psn)
 	}
 }
 
-/* Octets that a READ asks for at once, at most: all that is left of it, or the piece that is missing. */
+/* The most octets that a READ asks for at once: the rest of it, or the missing piece. */
 static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t done)
 {
 	uint32_t rest = m->length - (done << qp->mtu_shift);
@@ -127,8 +127,8 @@ static uint32_t to_ask(const struct qp *qp, const struct message *m, uint32_t do
 }
 
 /*
- * What the path must have room for before the next packet; 0: nothing, as it stays at home or goes
- * alone.
+ * Octets that the path must have room for before the next packet; 0: none, as it stays at home or
+ * goes alone.
  */
 static inline uint32_t octets_wanted(const struct qp *qp, const struct message *m)
 {
@@ -154,7 +154,7 @@ void request_resume(struct qp *qp)
 		r->wanted = octets_wanted(qp, message_at(r, r->nxt));
 }
 
-/* A packet was sent again: on to the next one that is lost, or to the new ones. */
+/* A packet was sent again: goes on to the next lost one, or to the new ones. */
 static void cursor_past_held(struct qp *qp)
 {
 	struct requester *r = &qp->req;
@@ -164,7 +164,7 @@ static void cursor_past_held(struct qp *qp)
 	cursor_to(qp, psn_add(r->nxt_psn, psn_set_first(lost, r->nxt_psn, left)));
 }
 
-/* Whether it asks for an acknowledgement: the last of what is lost in a row does, among others. */
+/* Whether it asks for an acknowledgement: among others, the last of a run of lost packets does. */
 static bool asks(const struct qp *qp, const struct packet *p, nanotime now)
 {
 	const struct requester *r = &qp->req;
@@ -174,7 +174,7 @@ static bool asks(const struct qp *qp, const struct packet *p, nanotime now)
 	       rate_ready_at(&r->rate, now) > now || !flight_may_follow(qp, now);
 }
 
-/* Of the frame, and of those that answer a READ. */
+/* Octets of the frame, and of those that answer a READ. */
 static uint32_t packet_octets(const struct packet *p, uint32_t psns)
 {
 	bool read = opcode_table[p->opcode].kind == KIND_READ_REQUEST;
@@ -255,7 +255,7 @@ enum next_packet request_next(struct qp *qp, const struct key_table *keys, nanot
 		p->ack_req = false;
 		p->solicited = false;
 		request_fault(qp, r->nxt_psn, why);
-		/* Once more at most: nothing at or behind the fault is sent. */
+		/* Runs once more at most: nothing at or behind the fault is sent. */
 		return request_next(qp, keys, now, p, gather, not_before);
 	}
 	packet_made(qp, m, psns, now, p);
@@ -276,7 +276,9 @@ void request_ask(struct qp *qp)
 	request_resume(qp);
 }
 
-/* The cursor went back to a packet that did not leave. One behind it may be the one that asked. */
+/* The cursor went back to a packet that did not leave. A packet behind it may be the one that
+ * asked.
+ */
 static void count_unasked(struct qp *qp)
 {
 	if (!qp_type_unreliable(qp->type))
@@ -325,7 +327,7 @@ void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum r
 		return;
 	}
 	request_set_fault(message_at(r, r->nxt), status, why);
-	/* The cursor comes to it, and no further: what is before it may have to be sent again. */
+	/* The cursor stops here: packets before it may have to be sent again. */
 	if (psn != r->top_psn && !qp_type_unreliable(qp->type)) {
 		recovery_lost(qp, psn, 1);
 		request_resume(qp);
@@ -333,7 +335,7 @@ void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum r
 	if (made)
 		count_unasked(qp);
 	request_fail_in_turn(qp);
-	/* What is on its way did not ask for an acknowledgement; its last packet will now. */
+	/* No packet in flight asked for an acknowledgement; the last one will now. */
 	if (qp->state != QP_STATE_ERR && r->unasked > 0)
 		retry_go_back(qp);
 }

@@ -17,20 +17,20 @@ void request_resume(struct qp *qp);
 
 /* The oldest request fails if it cannot be sent and all before it is done. */
 void request_fail_in_turn(struct qp *qp);
-/* This one fails now, and with it the send queue or the queue pair. */
+/* This request fails now, and with it the send queue or the queue pair. */
 void request_failed(struct qp *qp, uint32_t index, enum work_status status, enum reason why);
-/* The memory of the packet with this PSN is not there: its request fails in its turn. */
+/* The memory of the packet with this PSN is missing: its request fails in its turn. */
 void request_fault(struct qp *qp, uint32_t psn, enum reason why);
-/* ... with another status than that of a memory fault. */
+/* As above, with another status than a memory fault's. */
 void request_refuse(struct qp *qp, uint32_t psn, enum work_status status, enum reason why);
 
 /*
- * Something may hold back the packet that would have asked for an acknowledgement: then the last
- * one that is on its way is sent again, and asks.
+ * If something holds back the packet that would ask for an acknowledgement, the last one in flight
+ * is sent again, and asks.
  */
 void request_ask(struct qp *qp);
 
-bool qp_drained(const struct qp *qp); /* nothing that was begun is on its way */
+bool qp_drained(const struct qp *qp); /* nothing that was begun is in flight */
 void request_drained(struct qp *qp); /* raises SQ_DRAINED when it is due */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client wrote a request as it pleased: everything of it that is used later is checked here,
- * when it is posted. One that cannot be sent is marked, and fails in its turn.
+ * A client may write anything into a request, so everything that is used later is checked here,
+ * when it is posted. A request that cannot be sent is marked, and fails in its turn.
  */
 #include <assert.h>
 
@@ -86,7 +86,7 @@ static uint64_t length_of(const struct send_work *w)
 	return length;
 }
 
-/* What is fixed about the length of some operations (IBTA 9.4.5, A19). */
+/* The fixed lengths of some operations (IBTA 9.4.5, A19). */
 static bool length_fits(const struct send_work *w, uint8_t kind, uint64_t length)
 {
 	if (kind_is_atomic(kind) || kind == KIND_ATOMIC_WRITE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A posted request: what it is on the wire, and whether it can be sent. */
+/* A posted request: its form on the wire, and whether it can be sent. */
 #ifndef TRANSPORT_REQUEST_CHECK_H
 #define TRANSPORT_REQUEST_CHECK_H
 
@@ -11,14 +11,14 @@
 struct message;
 struct qp;
 
-/* What the last packet of a message brings beside its payload. */
+/* What the last packet of a message carries beside its payload. */
 enum ending {
 	ENDING_PLAIN,
 	ENDING_IMM,
 	ENDING_INV,
 };
 
-/* What a work opcode is on the wire; KIND_UNDEFINED: not carried. */
+/* The wire kind of a work opcode; KIND_UNDEFINED: not carried. */
 struct work_kind {
 	uint8_t kind; /* enum packet_kind, enum local_kind */
 	uint8_t base; /* enum opcode_base of its FIRST, or of its only packet */
@@ -28,9 +28,9 @@ struct work_kind {
 
 extern const struct work_kind work_kinds[16];
 
-/* The request at this index was written: what follows from it, and whether it can be sent. */
+/* The request at this index was written: derives its properties, and whether it can be sent. */
 void request_check(struct qp *qp, uint32_t index);
-/* It cannot be sent, and fails in its turn. */
+/* The request cannot be sent, and fails in its turn. */
 void request_set_fault(struct message *m, enum work_status status, enum reason why);
 
 #endif

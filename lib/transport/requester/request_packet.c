@@ -18,8 +18,8 @@
 #include "wire/envelope.h"
 
 /*
- * Whether something of the part that was asked for has come. If not, its request may not have arrived: then
- * each piece of it would be a request of its own there, and more than max_dest_rd_atomic.
+ * Whether any of the part that was asked for has come. If not, its request may not have arrived:
+ * then the peer would take each piece for a request of its own, more than max_dest_rd_atomic.
  */
 static bool part_answered(const struct requester *r, const struct message *m)
 {
@@ -36,7 +36,9 @@ uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_
 
 	if (r->nxt == r->begun || done >= m->asked_to)
 		return flight_part(qp, MIN_OF(all - done, flight_window(qp)));
-	/* It did not leave, or it is asked for again: others may not take a part that ends early. */
+	/* It did not leave, or is asked for again: some peers may not accept a part that ends
+	 * early.
+	 */
 	if (!qp->selective || r->nxt_psn == r->top_psn || !part_answered(r, m))
 		return m->asked_to - done;
 	return psn_set_gap(board_set(&r->board, BOARD_LOST), psn_add(m->first_psn, done),

@@ -17,13 +17,13 @@ struct span_list;
 uint32_t request_read_part(const struct qp *qp, const struct message *m, uint32_t done);
 
 /*
- * The packet of message nxt that begins `done` packets into it, and how many PSNs it takes. Else
- * why there is none: the request's memory is not there.
+ * The packet `done` packets into message nxt, and how many PSNs it takes. Else why there is none:
+ * the request's memory is not there.
  */
 enum reason request_packet(struct qp *qp, uint32_t done, const struct key_table *keys,
 			   uint32_t *psns, struct packet *p, struct span_list *gather);
 
-/* As over Ethernet and IPv4, for the rate limit. */
+/* Octets as over Ethernet and IPv4, for the rate limit. */
 uint32_t request_octets_on_wire(const struct qp *qp, const struct packet *p);
 
 #endif

@@ -3,23 +3,23 @@
  * The requester: cursors over the private send window. A request stays in its slot until it is
  * retired, so the window is also the retransmission buffer.
  *
- *	retired        una            nxt            begun          tail
- *	   |   done,    |   sent, not   |  sent before, |   posted,   |
- *	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
- *	   |  reported  |   ledged      |    again      |    yet      |
+ * 	retired        una            nxt            begun          tail
+ * 	   |   done,    |   sent, not   |  sent before, |   posted,   |
+ * 	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
+ * 	   |  reported  |   ledged      |    again      |    yet      |
  *
  * and inside the messages, by packet sequence number:
  *
- *	una_psn: the oldest that is not acknowledged, in message una
- *	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
- *	top_psn: one behind the newest that was ever sent
- *	new_psn: the first of the message that begins next
+ * 	una_psn: the oldest that is not acknowledged, in message una
+ * 	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
+ * 	top_psn: one behind the newest that was ever sent
+ * 	new_psn: the first of the message that begins next
  *
- * A loss is noted on the board (board.h) and moves nxt back to the first lost packet, and nothing else:
- * the ordinary send path does the rest. From there nxt goes from one lost packet to the next, up to top.
+ * A loss is noted on the board (board.h) and moves nxt back to the first lost packet. The ordinary
+ * send path does the rest: nxt goes from one lost packet to the next, up to top.
  *
- * Five files move the cursors: request.c sends, answer.c acknowledges, recovery.c finds losses, retry.c
- * goes back and complete.c retires.
+ * Five files move the cursors: request.c sends, answer.c acknowledges, recovery.c finds losses,
+ * retry.c goes back and complete.c retires.
  */
 #ifndef TRANSPORT_REQUESTER_H
 #define TRANSPORT_REQUESTER_H
@@ -35,7 +35,7 @@
 #include "transport/requester/board.h"
 #include "transport/requester/rate.h"
 
-struct message { /* beside each window slot: what follows from the request, and how far it is */
+struct message { /* beside each window slot: derived properties and progress of the request */
 	uint32_t length; /* octets */
 	uint32_t first_psn;
 	uint32_t packets; /* PSNs it takes; 0: it stays at home */
@@ -82,10 +82,10 @@ struct requester {
 	uint8_t samples, sampling; /* that there is room for, and that there are */
 	uint8_t operating; /* enum operating */
 	bool held; /* by its path (flight.h) */
-	uint8_t resumed; /* packets that it may send before others that its path holds back */
+	uint8_t resumed; /* packets it may send before others that its path holds back */
 	bool alone; /* it is not answered (flight.h) */
 	uint32_t wanted; /* octets that it is held back for */
-	uint32_t flying_psns; /* on their way, as its path knows, */
+	uint32_t flying_psns; /* in flight, as its path counts, */
 	uint64_t flying; /* ... in so many octets */
 	uint64_t
 		unasked_octets; /* of the `unasked` packets, and of the next one while it is made */
@@ -99,11 +99,11 @@ struct requester {
 
 	uint8_t retries; /* left, see retry.c */
 	uint8_t rnr_retries;
-	uint32_t given_up; /* how often its path was, when `alone` was last looked at */
+	uint32_t given_up; /* the path's count when `alone` was last looked at */
 	nanotime timeout; /* 4.096 us * 2^timeout; TIME_NEVER: none */
 	nanotime retry_at; /* the retransmission timer, */
-	nanotime unheard_at; /* ... while it is held and has nothing on its way; or TIME_NEVER */
-	uint32_t heard; /* what the path had heard when either of them was set */
+	nanotime unheard_at; /* ... while it is held with nothing in flight; or TIME_NEVER */
+	uint32_t heard; /* what the path had heard when either was set */
 	uint32_t timeouts; /* how often it fired, since creation */
 	struct key_operation operation;
 	nanotime rnr_until; /* an RNR wait; TIME_NEVER: none */

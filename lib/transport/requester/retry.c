@@ -2,19 +2,19 @@
 /*
  * The requester's clock.
  *
- * The retransmission timer runs while something is unacknowledged: it is set with the first
- * packet on its way, starts over with every forward progress, and stops when nothing is left or
- * an RNR wait begins. A packet is on its way when it has left: what the port refuses is not, so a
- * port that refuses for long takes no retries. When the timer fires, all that is on its way is sent
- * again, which takes one of retry_cnt retries. Forward progress gives them back (IBTA 9.9.2.1), and so
- * does a new retry_cnt; nothing else does. 7 means seven. Losses that are found without the timer
- * (recovery.c) take none.
+ * The retransmission timer runs while something is unacknowledged. It is set with the first packet
+ * in flight, restarts with every forward progress, and stops when nothing is left or an RNR wait
+ * begins. A packet that the port refuses is not in flight, so a port that refuses for long takes no
+ * retries. When the timer fires, all packets in flight are sent again, which takes one of retry_cnt
+ * retries. Only forward progress (IBTA 9.9.2.1) and a new retry_cnt restore them. 7 means seven.
+ * Losses that are found without the timer (recovery.c) take none.
  *
- * An RNR wait holds back everything until the time that the peer named has passed; nothing
- * shortens it. It takes one of rnr_retry retries, 7 is for ever (IBTA 9.7.5.2.8).
+ * An RNR wait holds back everything until the time that the peer named has passed; nothing shortens
+ * it. It takes one of rnr_retry retries; 7 means for ever (IBTA 9.7.5.2.8).
  *
- * A gap is reported again and again while old packets arrive: one recovery per gap, until
- * something is acknowledged or the timer fires. It takes no retry, and does not put off the timer.
+ * A peer reports a gap again and again while old packets arrive, so there is one recovery per gap,
+ * until something is acknowledged or the timer fires. It takes no retry, and does not delay the
+ * timer.
  */
 #include <assert.h>
 
@@ -67,10 +67,10 @@ void retry_started(struct qp *qp, nanotime now)
 }
 
 /*
- * A packet that was made did not leave, and is the next one again: a timer that runs for it has no
- * reason, and one that runs for others starts over, since what would have asked for their
- * acknowledgement may not have left either. It is seldom put off for long: what does leave fills
- * the window, and then nothing is made that can be refused.
+ * A packet that was made did not leave, and is the next one again. A timer that runs for it stops.
+ * A timer that runs for others restarts, because the packet that would ask for their
+ * acknowledgement may not have left either. The delay is seldom long: packets that do leave fill
+ * the window, and then no packet is made that can be refused.
  */
 void retry_held_back(struct qp *qp, nanotime now)
 {
@@ -87,7 +87,7 @@ void qp_left(struct qp *qp, const struct packet *p, nanotime now)
 	if (opcode_is(p->opcode, OP_RESPONSE))
 		return;
 	sample_left(r, p, now);
-	/* Requests behind one that left before do not put its time off. */
+	/* Later requests do not delay the timer of an earlier one. */
 	if (p->psn != r->una_psn)
 		return;
 	if (r->retry_at != TIME_NEVER)
@@ -145,7 +145,7 @@ static bool take_retry(struct qp *qp)
 	return true;
 }
 
-/* It said selectively what it keeps behind this gap, so it did not drop all that. */
+/* The peer said selectively what it keeps behind this gap, so it did not drop that. */
 static bool is_known(const struct qp *qp)
 {
 	const struct requester *r = &qp->req;
@@ -239,7 +239,7 @@ void qp_expired(struct qp *qp, nanotime now)
 	r->recovering = false;
 	if (!take_retry(qp))
 		return;
-	/* Where others are answered, the peer has ended, and the way is well. */
+	/* If others are answered, the peer has ended and the way works. */
 	if (qp->path != NULL && r->heard == path_heard(qp->path))
 		path_silent(qp->path, now);
 	recovery_start_over(qp);

@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "transport/requester/sample.h"
 
-/* More is on its way than a short way ever has. */
+/* More is in flight than a short way ever has. */
 static bool is_long(const struct requester *r)
 {
 	return r->samples > 1 && ((r->top_psn - r->una_psn) & PSN_MASK) > LIMIT_WINDOW;
@@ -47,7 +47,7 @@ void sample_over(struct qp *qp, uint32_t n, bool selected, nanotime now)
 	r->sampling = (uint8_t)(r->sampling - n);
 	memmove(r->sample, r->sample + n, r->sampling * sizeof(*r->sample));
 	path_answered(qp->path, s.at);
-	/* Who looked up last before it left does not know when the answer came. */
+	/* A caller that last polled before the packet left does not know when the answer came. */
 	if (qp->path != NULL && now > s.at && (selected || !s.doubted))
 		path_rtt(qp->path, now - s.at, now);
 }

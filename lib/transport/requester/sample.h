@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Samples of the round trip: from the departure of a packet that asks for an acknowledgement, and
- * was never sent again, to its acknowledgement. One at a time; on a long way (more than LIMIT_WINDOW
- * packets) SAMPLES of them, a part of a round trip apart, as a queue would be seen too late otherwise.
+ * was never repeated, to its acknowledgement. One runs at a time. On a long way (more than
+ * LIMIT_WINDOW packets) SAMPLES run, a part of a round trip apart, because a queue would show too
+ * late otherwise.
  *
- * Whatever is sent again meanwhile ends them: an acknowledgement might be that of either packet, or late
- * for want of the one before (Karn's rule). But the first sample of a path may be too long: otherwise one
- * that is longer than the wait for a probe would never be known. And on a long way something is always sent
- * again; there only a selective acknowledgement, which comes when its packet does, ends what is doubted.
+ * Any repetition meanwhile ends them: the acknowledgement might be that of either packet, or late
+ * for want of the one before (Karn's rule). But the first sample of a path may be too long:
+ * otherwise a round trip longer than the wait for a probe would never be known. And on a long way
+ * something is always repeated; there only a selective acknowledgement, which comes when its packet
+ * does, ends the doubt.
  */
 #ifndef TRANSPORT_SAMPLE_H
 #define TRANSPORT_SAMPLE_H
@@ -19,7 +21,7 @@ static inline void sample_reset(struct requester *r)
 	r->sampling = 0;
 }
 
-/* What few packets need: a packet that is sent again or on a long way. */
+/* Few packets need this: repetitions, and packets on a long way. */
 void sample_again(struct qp *qp, const struct packet *p);
 void sample_another(struct qp *qp, const struct packet *p, nanotime now);
 
@@ -47,7 +49,7 @@ static inline void sample_left(struct requester *r, const struct packet *p, nano
 		r->sample[r->sampling - 1].at = now;
 }
 
-/* The packets of the first `n` samples have arrived; the newest of them is one. */
+/* The packets of the first `n` samples have arrived; the newest is one sample. */
 void sample_over(struct qp *qp, uint32_t n, bool selected, nanotime now);
 
 /* una_psn moved on. */

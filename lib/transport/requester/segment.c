@@ -53,7 +53,7 @@ enum reason segment_packet(const struct qp *qp, const struct send_work *w, const
 	p->tso_header = w->tso_header;
 	p->tso_segment = (uint16_t)done;
 	p->tso_last = done + 1 == m->packets;
-	/* As TCP's PSH: what waits for it gets all of it. */
+	/* Like TCP's PSH: the reader gets all of it. */
 	p->solicited = p->tso_last && (w->flags & WORK_SOLICITED);
 	segment_header(w, gather);
 	return key_spans_of_list(keys, send_work_sge(w), w->num_sge, qp->user, 0, offset, n,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester of services without acknowledgements: request.c's. A packet that has left is as
- * good as acknowledged, and the packets that were made but not reported are its window. A local
- * error stops the send queue alone: SQE, where everything flushes until the program goes back to
- * RTS (IBTA 10.3.1.6).
+ * The requester of services without acknowledgements: request.c's. A packet that has left counts as
+ * acknowledged; the window is the packets that were made but not reported. A local error stops only
+ * the send queue: in SQE everything flushes until the program goes back to RTS (IBTA 10.3.1.6).
  */
 #include <assert.h>
 
@@ -25,7 +24,7 @@ void enter_sq_error(struct qp *qp)
 	r->paced_until = TIME_NEVER;
 	operation_abandon(qp);
 	r->drain_notify = false;
-	/* No PSN is used twice. Reports that still come are of packets that no message waits for. */
+	/* No PSN is used twice. No message waits for the packets of late reports. */
 	r->una_psn = r->nxt_psn = r->top_psn = r->new_psn;
 }
 

@@ -55,7 +55,7 @@ void behind_news(struct responder *r, uint32_t psn)
 	r->selection_due = true;
 }
 
-/* How far behind `psn` it is; 0: it is not. */
+/* How far behind `psn` it is; 0: not behind. */
 static uint32_t beyond(uint32_t psn, uint32_t news)
 {
 	return psn_after(news, psn) ? (news - psn_add(psn, 1)) & PSN_MASK : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder knows of packets that came behind a gap and wait in its caller's hands. A queue pair has bits
- * for LIMIT_WINDOW of them. Peers on a long way send more (flight_window), so there may be a larger set, which the
- * caller lends to the few queue pairs that need it (qp_give_far).
+ * What the responder knows of packets that came behind a gap and that its caller keeps. A queue
+ * pair has bits for LIMIT_WINDOW packets. Peers on a long way send more (flight_window), so the
+ * caller lends a larger set to the few queue pairs that need it (qp_give_far).
  */
 #ifndef TRANSPORT_BEHIND_H
 #define TRANSPORT_BEHIND_H
@@ -20,7 +20,7 @@ static inline struct psn_set behind_set(const struct responder *r)
 /* Nothing waits. */
 void behind_reset(struct responder *r);
 
-/* Whether this one is noted. */
+/* Whether this packet is noted. */
 static inline bool behind_has(const struct responder *r, uint32_t psn)
 {
 	return r->holding && psn_within(psn, r->expected_psn, 64 * r->behind_words) &&
@@ -28,16 +28,17 @@ static inline bool behind_has(const struct responder *r, uint32_t psn)
 }
 
 void behind_add(struct responder *r, uint32_t psn);
-/* It is not kept any more. */
+/* The caller no longer keeps this packet. */
 void behind_remove(struct responder *r, uint32_t psn);
-/* The expected PSN goes from `psn` on by so many. */
+/* The expected PSN goes from `psn` on by so many packets. */
 void behind_passed(struct responder *r, uint32_t psn, uint32_t count);
 
-/* This one came ahead, and the peer is to hear of it. */
+/* This packet came ahead, and the peer is to hear of it. */
 void behind_news(struct responder *r, uint32_t psn);
 /*
- * Which part of what came behind `psn` the peer is told of, in steps of SELECTION_STEP: that of the newest, or
- * if news are further apart than a selection, of the oldest news first. Then *more, and the next call has the rest.
+ * Which part of what came behind `psn` the peer is told of, in steps of SELECTION_STEP: the part of
+ * the newest. If the news spans more than a selection, the oldest news comes first; then *more is
+ * set, and the next call has the rest.
  */
 uint8_t behind_step(struct responder *r, uint32_t psn, bool *more);
 

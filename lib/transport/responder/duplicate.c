@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Repeated READs and atomics (IBTA 9.4.4, 9.4.5, C9-105). A READ is executed again from where the
- * repetition begins, its key checked anew when the data is gathered; an atomic is not: what it
- * returned is returned again. Without its record nothing is known, and nothing is answered.
+ * repetition begins; its key is checked anew when the data is gathered. An atomic is not executed
+ * again: its first result is returned. Without a record nothing is answered.
  */
 #include <assert.h>
 
@@ -11,7 +11,7 @@
 #include "transport/requester/kind.h"
 #include "transport/psn.h"
 
-/* The index of the youngest record that is remembered and whose PSNs hold this one. */
+/* The index of the youngest remembered record whose PSNs include this one. */
 static bool record_with(const struct responder *r, uint32_t psn, uint32_t *index)
 {
 	for (uint32_t i = 1; i <= r->remembered; i++) {
@@ -24,7 +24,7 @@ static bool record_with(const struct responder *r, uint32_t psn, uint32_t *index
 	return false;
 }
 
-/* The same range or the end of it, at the PSN where it lies; no sum that could wrap. */
+/* The same range or the end of it, at its PSN; computed without a sum that could wrap. */
 static bool read_matches(const struct qp *qp, const struct record *rec, const struct packet *p)
 {
 	uint32_t skipped = (p->psn - rec->psn) & PSN_MASK;
@@ -54,9 +54,9 @@ enum reason duplicate_check(struct arrival *a)
 }
 
 /*
- * A peer that asks for what is missing asks for several parts of a READ: one is owed after the other. A
- * part that is still to be sent needs nothing, and one that finds no room will be asked for again. Other
- * peers begin anew.
+ * A peer that asks for what is missing asks for several parts of a READ, which are owed one after
+ * the other. A part that is still to be sent needs nothing. A part without room will be asked for
+ * again. Other peers begin anew.
  */
 static bool part_waits(const struct arrival *a)
 {

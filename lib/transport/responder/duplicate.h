@@ -5,9 +5,9 @@
 
 #include "transport/responder/respond.h"
 
-/* REASON_DUPLICATE, and the record of the request is in the arrival; or _UNKNOWN: none matches. */
+/* REASON_DUPLICATE, with the request's record in the arrival; or _UNKNOWN: no record matches. */
 enum reason duplicate_check(struct arrival *a);
-/* Its answer is owed again, from where the repetition begins. */
+/* The request's answer is owed again, from where the repetition begins. */
 void duplicate_owe(const struct arrival *a);
 
 /* A part of a READ was sent, and there are more (rec->parts): the next one that was asked for is owed now. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets are nearly all alike: all of a small message or the middle of a large one, in their turn, without any
- * of what a request may have besides. The checks are those of respond_check.c, and what is done is what
- * respond.c does for such a packet.
+ * Nearly all packets are alike: all of a small message or the middle of a large one, in order,
+ * without extras. The checks are those of respond_check.c, the effects those of respond.c for such
+ * a packet.
  */
 #include <assert.h>
 
@@ -15,7 +15,7 @@
 #include "transport/responder/respond_check.h"
 #include "wire/opcode.h"
 
-/* What a message of one packet has, of all that may differ. */
+/* The properties of a one-packet message that differ between opcodes. */
 #define SHAPE                                                                                     \
 	(OP_FIRST | OP_LAST | OP_PAYLOAD | OP_RETH | OP_CONSUMES | OP_IMM | OP_IETH | OP_XRCETH | \
 	 OP_ATOMIC_ETH)
@@ -23,7 +23,8 @@
 #define READ_REQUEST (OP_FIRST | OP_LAST | OP_RETH)
 #define WHOLE_SEND   (OP_FIRST | OP_LAST | OP_PAYLOAD | OP_CONSUMES)
 
-/* In its turn, in a message of that kind (KIND_UNDEFINED: between messages), and nothing waits for it. */
+/* In order, in a message of that kind (KIND_UNDEFINED: between messages), and nothing waits for it.
+ */
 static inline bool is_in_turn(const struct qp *qp, const struct packet *p, uint8_t open)
 {
 	const struct responder *r = &qp->resp;
@@ -32,7 +33,7 @@ static inline bool is_in_turn(const struct qp *qp, const struct packet *p, uint8
 	       r->nak == 0 && r->nak_at == TIME_NEVER && qp->state != QP_STATE_RTR;
 }
 
-/* Between 1 and a path MTU of octets, rounded up as they should be. */
+/* Between 1 octet and a path MTU, padded correctly. */
 static inline bool payload_fits(const struct qp *qp, const struct packet *p)
 {
 	return p->payload_length - 1 < qp->mtu && p->pad == (-p->payload_length & 3);
@@ -108,7 +109,8 @@ static inline bool read_passes(const struct qp *qp, const struct packet *p,
 	       key_check_here(keys, p->rkey, qp->user, access, p->va, n, &region) == REASON_NONE;
 }
 
-/* Where a packet in the middle of a message goes. False: the key does not allow it, or any more. */
+/* Where a packet in the middle of a message goes. False: the key does not, or no longer, allow it.
+ */
 static inline bool middle_passes(const struct qp *qp, uint32_t n, const struct key_table *keys,
 				 struct span_list *place)
 {

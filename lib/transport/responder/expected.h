@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The plain case of receiving: what respond.c asks of each request, asked for nearly all of them at once. */
+/* The plain case of receiving: the questions of respond.c, asked at once for nearly all requests.
+ */
 #ifndef TRANSPORT_EXPECTED_H
 #define TRANSPORT_EXPECTED_H
 
@@ -13,10 +14,10 @@ struct qp;
 struct recv_work;
 
 /*
- * Takes the packet if it is the one that is expected, all of a WRITE or SEND or the middle of a longer
- * one, or a READ, as it should be, and nothing is
- * missing, refused or waits. False: it is not so; nothing is changed then but out->place, and respond.c finds
- * out what to do. The packet was checked as far as it can be without the responder (check_arrival).
+ * Takes the packet if it is the expected one and well formed (all of a WRITE or SEND, the middle of
+ * a longer one, or a READ), and nothing is missing, refused or waiting. False: another case; only
+ * out->place has changed, and respond.c finds out what to do. The packet was checked as far as it
+ * can be without the responder (check_arrival).
  */
 bool expected_received(struct qp *qp, const struct packet *p, const struct opcode_info *op,
 		       const struct recv_work *offer, const struct key_table *keys,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Marks of the network. A switch whose queue is long sets CE in the IP header instead of dropping the
- * packet (RFC 3168). Whoever receives a packet of a connection with CE sends a congestion notification
- * (CNP, IBTA A17.9) to the other end, and not the next one before LIMIT_CNP_US have passed, as
- * hardware does. READ responses count like requests, because they fill queues, too.
+ * Marks of the network. A switch whose queue is long sets CE in the IP header instead of dropping
+ * the packet (RFC 3168). The receiver of a connection's packet with CE sends a congestion
+ * notification (CNP, IBTA A17.9) to the other end, at most one in LIMIT_CNP_US, as hardware does.
+ * READ responses count like requests, because they fill queues, too.
  */
 #ifndef TRANSPORT_MARK_H
 #define TRANSPORT_MARK_H
@@ -13,7 +13,7 @@
 
 struct packet;
 
-/* This packet of the connection came with CE. One that only acknowledges has no effect. */
+/* This packet of the connection came with CE. A mere acknowledgement has no effect. */
 void mark_seen(struct qp *qp, const struct packet *p, nanotime now);
 /* Makes the notification that is due. */
 void mark_notify(struct qp *qp, struct packet *p);

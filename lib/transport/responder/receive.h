@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receive requests that are done: a queue in the order of arrival. The completion of each waits
- * for a ticket, so that a program sees it after the octets.
+ * Receive requests that are done: a queue in order of arrival. Each completion waits for a ticket,
+ * so that a program sees it after the octets.
  */
 #ifndef TRANSPORT_RECEIVE_H
 #define TRANSPORT_RECEIVE_H
@@ -57,8 +57,8 @@ static inline bool receives_waiting(const struct receives *r)
 void receive_push(struct receives *r, const struct receive_done *d);
 
 /*
- * What was received at or behind a ticket was not received after all: the first such request
- * completes with this status and reason, the others as flushed.
+ * Nothing at or behind a ticket was received after all: the first such request completes with this
+ * status and reason, the others as flushed.
  */
 void receives_fail_behind(struct receives *r, uint64_t ticket, enum work_status status,
 			  enum reason why);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder's sending half. Receiving marks what is owed; here the debts are paid, in this
+ * The responder's sending half. Receiving marks what is owed. Here the debts are paid, in this
  * order, each behind the copies that it vouches for:
  *
- *	0. a congestion notification, which vouches for nothing (mark.h)
- *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
- *	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
- *	   behind a gap and the peer understands it
+ * 	0. a congestion notification, which vouches for nothing (mark.h)
+ * 	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
+ * 	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
+ * 	   behind a gap and the peer understands it
  */
 #include <assert.h>
 
@@ -44,7 +44,7 @@ static bool ack_position(const struct qp *qp, uint32_t *psn, uint32_t *msn)
 
 	*psn = psn_before(t != NULL ? t->psn : qp->resp.expected_psn);
 	*msn = t != NULL ? t->msn : qp->resp.msn;
-	/* Before an open copy only what is news to the peer. */
+	/* Up to an open copy, only what is news to the peer. */
 	return t == NULL || psn_after(*psn, qp->resp.acked_psn);
 }
 
@@ -82,8 +82,8 @@ static uint8_t read_response_opcode(bool first, bool last)
 }
 
 /*
- * One packet of a READ's data. Only the READ's first PSN is answered by FIRST or ONLY: a
- * repetition from the middle goes on with MIDDLE and LAST (docs/decisions/0002-read-and-rnr.md).
+ * One packet of a READ's data. Only the READ's first PSN is answered by FIRST or ONLY. A repetition
+ * from the middle goes on with MIDDLE and LAST (docs/decisions/0002-read-and-rnr.md).
  */
 static enum reason read_response(struct qp *qp, const struct key_table *keys, struct record *rec,
 				 struct packet *p, struct span_list *gather)
@@ -134,7 +134,7 @@ static bool record_reply(struct qp *qp, const struct key_table *keys, struct rec
 	enum reason why = REASON_NONE;
 
 	assert(rec->owed && qp->tickets.settled >= rec->ticket && "behind what it vouches for");
-	/* ATOMIC WRITE and FLUSH are answered as a READ of nothing (IBTA A19). */
+	/* ATOMIC WRITE and FLUSH are answered like a READ of nothing (IBTA A19). */
 	if (kind_is_atomic(rec->kind))
 		atomic_reply(qp, rec, p);
 	else
@@ -184,8 +184,8 @@ static bool ack_reply(struct qp *qp, struct packet *p)
 }
 
 /*
- * What has come behind the newest packet that may be acknowledged: what is only not settled yet, and
- * what waits behind a gap.
+ * Packets behind the newest one that may be acknowledged: those not settled yet, and those that
+ * wait behind a gap.
  */
 static bool selection_reply(struct qp *qp, struct packet *p)
 {
@@ -300,7 +300,7 @@ void reply_forget(struct responder *r, uint32_t psn)
 	for (uint32_t i = r->record_owed; i != r->record_head; i++) {
 		struct record *rec = record_at(r, i);
 
-		/* By its last PSN: its end may be half of all PSNs away. */
+		/* By its last PSN, because its end may be half of all PSNs away. */
 		if (psn_distance(psn_add(rec->psn, rec->packets - 1), psn) >= 0)
 			rec->owed = false;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The responder's effects. A request that passed every check (respond_check.c) is taken in one
- * step; for any other the verdict table says what is owed to the peer and what becomes of the
- * queue pair.
+ * step. For any other request the verdict table says what is owed to the peer and what becomes of
+ * the queue pair.
  */
 #include <assert.h>
 
@@ -17,7 +17,7 @@
 #include "transport/unreliable.h"
 #include "transport/responder/verdict.h"
 
-/* The message's cursor past this packet. */
+/* Moves the message's cursor past this packet. */
 static void message_advance(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
@@ -128,7 +128,7 @@ void respond_take_fetching(struct qp *qp, const struct packet *p, const struct o
 		out->ticket = ticket_issue(&qp->tickets, TICKET_WRITE, p->psn, r->msn, 0);
 	}
 	r->msn = psn_add(r->msn, 1); /* a READ counts when it starts (C9-148) */
-	/* All but the parts, of which there are none: clearing them would cost more than the rest. */
+	/* All but the parts: there are none, and clearing them would cost more than the rest. */
 	rec->kind = op->kind;
 	rec->psn = rec->reply_psn = p->psn;
 	rec->packets = read ? packets_of(qp, p->dma_length) : 1;
@@ -160,8 +160,8 @@ static void owe_nak(struct qp *qp, uint8_t syndrome, uint32_t psn, uint32_t msn)
 }
 
 /*
- * A gap is reported when it did not close: the network may only have changed the order of packets. A
- * queue pair without a path knows no time and waits for nothing.
+ * A gap is reported only if it does not close: the network may just have reordered packets. A queue
+ * pair without a path knows no time and does not wait.
  */
 static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 {
@@ -170,7 +170,9 @@ static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 	bool dropped = r->nak_at != TIME_NEVER && !r->holding; /* its caller had no room */
 
 	if (qp->selective && !dropped) {
-		/* It is told at once, and decides itself; a NAK follows in case it did not understand. */
+		/* The peer is told at once, and decides itself; a NAK follows in case the peer did
+		 * not understand.
+		 */
 		behind_news(r, psn);
 		if (r->nak_at == TIME_NEVER)
 			r->nak_at = now + MAX_OF(4 * path_srtt(qp->path),
@@ -184,7 +186,7 @@ static void gap_seen(struct qp *qp, uint32_t psn, nanotime now)
 	}
 }
 
-/* The expected PSN went on. Is there still something behind a gap? */
+/* The expected PSN went on; something may still be behind a gap. */
 static void gap_moved(struct qp *qp, bool dropped, nanotime now)
 {
 	struct responder *r = &qp->resp;
@@ -196,15 +198,15 @@ static void gap_moved(struct qp *qp, bool dropped, nanotime now)
 }
 
 /*
- * Executes a request that passed, in one step. A packet behind it may have come before it: then the one
- * between them is missing now, and the NAK that has not left says so.
+ * Executes a request that passed, in one step. A later packet may have come before it: then a
+ * packet between them is missing now, and the NAK that has not left says so.
  */
 static void take(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
 	bool dropped = r->nak == SYNDROME_NAK_SEQUENCE || r->holding;
 
-	r->reported = false; /* the expected PSN came: gaps are reported again */
+	r->reported = false; /* the expected PSN came: gaps may be reported again */
 	r->nak = 0;
 	if (kind_is_fetching(a->op->kind))
 		respond_take_fetching(a->qp, a->p, a->op, a->out);
@@ -239,14 +241,14 @@ void respond_failed(struct qp *qp, enum reason why, uint32_t psn, uint32_t msn)
 	enter_error(qp);
 	reply_forget(&qp->resp, psn);
 	owe_nak(qp, v->syndrome, psn, msn);
-	/* A NAK may be lost: an ACK behind it must not say that what failed was done. */
+	/* A NAK may be lost, so no later ACK may cover the failed request. */
 	qp->resp.selection_due = false;
 	qp->events |= v->event;
 	if (v->syndrome == SYNDROME_NAK_REMOTE_ACCESS)
 		qp->events |= QP_EVENT_REFUSED_ACCESS;
 }
 
-/* The receive request that the failing message holds, or was about to take, tells its program. */
+/* The receive request that the failing message holds, or was about to take, reports the error. */
 static void fail_receive(const struct arrival *a, enum reason why, enum work_status status)
 {
 	struct responder *r = &a->qp->resp;
@@ -267,7 +269,7 @@ static void fail_receive(const struct arrival *a, enum reason why, enum work_sta
 	receive_push(&a->qp->receives, &d);
 }
 
-/* A repetition is answered as the request was: by its record, or by an ACK of all in order. */
+/* A repetition is answered like the request: by its record, or by an ACK of all in order. */
 static void owe_again(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
@@ -280,7 +282,7 @@ static void owe_again(const struct arrival *a)
 	}
 }
 
-/* Not further ahead than a peer of ours sends, nor what is kept already. */
+/* Not further ahead than a uroce peer sends, and not kept already. */
 static bool worth_holding(const struct responder *r, uint32_t psn)
 {
 	return psn_within(psn, r->expected_psn, LIMIT_WINDOW_MOST) && !behind_has(r, psn);
@@ -340,7 +342,9 @@ enum reason respond_received(struct qp *qp, const struct packet *p, const struct
 	}
 	assert(!qp_type_unreliable(qp->type) && qp->type != QP_TYPE_XRC_SEND);
 	span_list_clear(&out->place); /* of what expected_received looked at */
-	/* Its caller keeps it no more, also if it is refused now: the peer is to send it again then. */
+	/* The caller no longer keeps it, even if it is refused now: the peer must send it again
+	 * then.
+	 */
 	if (p->psn == qp->resp.expected_psn)
 		behind_remove(&qp->resp, p->psn);
 	why = respond_check(&a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request while the responder looks at it, and what it has for effects. The responders of
- * reliable and unreliable connections share both.
+ * One request while the responder looks at it, and its effects. The responders of reliable and
+ * unreliable connections share both.
  */
 #ifndef TRANSPORT_RESPOND_H
 #define TRANSPORT_RESPOND_H
@@ -26,7 +26,7 @@ struct arrival {
 	uint32_t record_index;
 };
 
-/* Octets of this packet that go into memory. */
+/* The octets of this packet that go into memory. */
 static inline uint32_t stored_length(const struct arrival *a)
 {
 	uint32_t n = a->p->payload_length;
@@ -37,7 +37,7 @@ static inline uint32_t stored_length(const struct arrival *a)
 	return n - MIN_OF(n, a->offer->strip);
 }
 
-/* A request of the peer of a reliable connection. */
+/* A request from the peer of a reliable connection. */
 enum reason respond_received(struct qp *qp, const struct packet *p, const struct recv_work *offer,
 			     const struct key_table *keys, nanotime now, struct outcome *out);
 /* The request with this PSN came behind a gap and is kept. */

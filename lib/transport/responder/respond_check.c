@@ -2,10 +2,10 @@
 /*
  * The checks that a request passes, in the specification's order (IBTA 9.7.4.1, 9.7.5):
  *
- *	PSN -> opcode sequence -> operation allowed -> resources -> length -> key and range
+ * 	PSN -> opcode sequence -> operation allowed -> resources -> length -> key and range
  *
- * None of them changes the queue pair. What they find out for the effects (where the octets go,
- * which record a repetition is of) is in the arrival and its outcome.
+ * No check changes the queue pair. The arrival and its outcome hold what the effects need: where
+ * the octets go, which record a repetition belongs to.
  */
 #include <assert.h>
 
@@ -28,8 +28,8 @@ static enum reason check_psn(struct arrival *a)
 }
 
 /*
- * Inside a message only its continuation, outside only a beginning (IBTA 9.7.4.1.2); and all of it
- * is for the SRQ that it began with.
+ * Only a continuation is valid inside a message, only a beginning outside (IBTA 9.7.4.1.2). The
+ * whole message is for the SRQ that it began with.
  */
 static enum reason check_sequence(const struct arrival *a)
 {
@@ -80,7 +80,7 @@ enum reason respond_check_access(const struct arrival *a)
 	return (needs & ~a->qp->resp.access) == 0 ? REASON_NONE : REASON_ACCESS_FLAGS;
 }
 
-/* XRC: receive requests, protection domain and rights are those of an SRQ (protocol-map 170). */
+/* XRC: receive requests, protection domain and rights come from an SRQ (protocol-map 170). */
 static enum reason check_target(const struct arrival *a)
 {
 	return (a->op->flags & OP_XRCETH) && a->qp->srq == 0 ? REASON_SRQ_UNKNOWN : REASON_NONE;
@@ -165,7 +165,9 @@ enum reason respond_check_length(const struct arrival *a)
 	return a->op->kind == KIND_SEND ? check_send_length(a) : REASON_NONE;
 }
 
-/* The whole range at the first packet, what is touched at every packet (protocol-map 151, 152). */
+/* Checks the whole range at the first packet, and the touched part at every packet (protocol-map
+ * 151, 152).
+ */
 static enum reason check_write_key(const struct arrival *a)
 {
 	const struct responder *r = &a->qp->resp;
@@ -173,7 +175,7 @@ static enum reason check_write_key(const struct arrival *a)
 	const struct region *region;
 	enum reason why;
 
-	if (p->payload_length == 0) /* no octet, no key (C9-88) */
+	if (p->payload_length == 0) /* without octets no key is checked (C9-88) */
 		return REASON_NONE;
 	if (!(a->op->flags & OP_FIRST))
 		return key_spans(a->keys, r->rkey, a->qp->user, ACCESS_REMOTE_WRITE,
@@ -231,7 +233,7 @@ static enum reason check_read_key(const struct arrival *a)
 			 a->p->dma_length, &region);
 }
 
-/* Eight octets that the caller stores at once: not where a store would be cut in two. */
+/* The caller stores the eight octets at once, so no store may be split. */
 static enum reason check_atomic_write_key(const struct arrival *a)
 {
 	struct span_list *place = &a->out->place;

@@ -8,12 +8,12 @@
 /* Of a reliable connection: all of them, in order. */
 enum reason respond_check(struct arrival *a);
 
-/* Those that do not depend on the sequence, for unreliable connections too. */
+/* The checks that do not depend on the sequence, for unreliable connections too. */
 enum reason respond_check_access(const struct arrival *a);
 enum reason respond_check_length(const struct arrival *a);
 enum reason respond_check_key(const struct arrival *a);
 
-/* A receive request that is needed: is there one, and is it as it should be? */
+/* Whether a needed receive request is there and well formed. */
 static inline enum reason check_offer(const struct qp *qp, const struct recv_work *offer)
 {
 	if (offer == NULL)
@@ -21,7 +21,7 @@ static inline enum reason check_offer(const struct qp *qp, const struct recv_wor
 	return offer->num_sge <= qp->caps.max_recv_sge ? REASON_NONE : REASON_WORK_MALFORMED;
 }
 
-/* Octets that a receive request has room for. */
+/* The room of a receive request, in octets. */
 uint64_t receive_length(const struct recv_work *w);
 
 #endif

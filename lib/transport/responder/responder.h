@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder: where the peer's requests are (the expected PSN, the message that is open) and
- * what is owed to it. respond.c takes requests and notes debts, reply.c pays them.
+ * The responder: where the peer's requests are (the expected PSN, the open message) and what is
+ * owed to the peer. respond.c takes requests and notes debts, reply.c pays them.
  */
 #ifndef TRANSPORT_RESPONDER_H
 #define TRANSPORT_RESPONDER_H
@@ -16,13 +16,12 @@
 struct recv_work;
 
 /*
- * A READ, atomic, ATOMIC WRITE or FLUSH that was accepted: owed until its reply was sent,
- * remembered after that for repetitions, until max_dest_rd_atomic younger ones followed (IBTA
- * 9.4.4, 9.4.5).
+ * An accepted READ, atomic, ATOMIC WRITE or FLUSH. It is owed until its reply is sent, then
+ * remembered for repetitions until max_dest_rd_atomic younger ones followed (IBTA 9.4.4, 9.4.5).
  */
 #define RECORD_PARTS 3u
 
-struct record_part { /* of a READ that is asked for again, while another part is being sent */
+struct record_part { /* of a repeated READ, while another part is being sent */
 	uint32_t psn;
 	uint32_t octets;
 };
@@ -54,16 +53,16 @@ struct responder {
 	uint32_t access; /* QP access flags */
 	uint32_t ahead_psn; /* the newest that came before the expected PSN */
 	nanotime cnp_at; /* the next notification not before */
-	nanotime nak_at; /* a gap that is still there then is reported; TIME_NEVER: there is none */
-	union { /* bits of what came behind the gap, and waits in the caller's hands (behind.h) */
+	nanotime nak_at; /* a gap still open then is reported; TIME_NEVER: none */
+	union { /* bits of packets behind the gap, kept by the caller (behind.h) */
 		uint64_t behind[PSN_SET_WORDS];
 		uint64_t *behind_more; /* the caller gave more */
 	};
 	uint32_t behind_words;
 	bool holding; /* ... there is something */
-	bool cnp_due; /* the network marked what came: its sender is to slow down (mark.h) */
+	bool cnp_due; /* the network marked an arrival: its sender is to slow down (mark.h) */
 	bool selection_due; /* ... and the peer, which understands it, is to be told */
-	uint32_t news_first, news_last; /* from there to there is what it was not told yet */
+	uint32_t news_first, news_last; /* the range that the peer was not told yet */
 	bool reported; /* a sequence or RNR NAK stands until the expected PSN arrives */
 
 	/* the message that is open; KIND_UNDEFINED: none */
@@ -104,8 +103,8 @@ static inline struct record *record_oldest(const struct responder *r)
 }
 
 /*
- * It must be answered before it makes room: a peer that keeps to max_dest_rd_atomic has seen its
- * answer, and only a packet that was delayed on the way asks for it again.
+ * A record must be answered before it makes room. A peer that keeps to max_dest_rd_atomic has seen
+ * the answer; only a packet that was delayed on the way asks for it again.
  */
 static inline bool record_free(const struct responder *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder of an unreliable connection (IBTA 9.8.2): nothing is asked for again, so a message
- * with a gap is lost. Any FIRST or ONLY begins anew with its own PSN. A message that a packet cuts
- * or spoils is dropped with what follows of it; its receive request serves the next one, or, where
- * it came from an SRQ, completes in error. No packet takes the queue pair to ERR; only what is
- * wrong with its own receive requests does.
+ * The responder of an unreliable connection (IBTA 9.8.2): nothing is repeated, so a message with a
+ * gap is lost. Any FIRST or ONLY begins anew with its own PSN. A message that a packet cuts or
+ * spoils is dropped with the rest of it. Its receive request serves the next message, or completes
+ * in error if it came from an SRQ. No packet takes the queue pair to ERR; only errors of its own
+ * receive requests do.
  */
 #include <assert.h>
 
@@ -15,7 +15,7 @@
 #include "transport/unreliable.h"
 #include "transport/responder/verdict.h"
 
-/* The message in progress ends without its end; `why` is what an SRQ's request tells. */
+/* The message in progress is cut; `why` is the reason that an SRQ's request reports. */
 static void message_drop(struct qp *qp, enum reason why)
 {
 	struct responder *r = &qp->resp;
@@ -35,7 +35,7 @@ static void message_drop(struct qp *qp, enum reason why)
 	r->open = KIND_UNDEFINED;
 }
 
-/* Where a packet stands: any message may begin, only the one in progress goes on (protocol-map 172). */
+/* The sequence: any message may begin, only the one in progress goes on (protocol-map 172). */
 static enum reason check_place(const struct arrival *a)
 {
 	struct responder *r = &a->qp->resp;
@@ -66,7 +66,7 @@ static enum reason check(const struct arrival *a)
 	return why;
 }
 
-/* The receive request that this packet takes, or that its message took, is itself at fault. */
+/* The receive request of this packet or its message is itself at fault. */
 static void receive_failed(const struct arrival *a, enum reason why, uint8_t status)
 {
 	struct responder *r = &a->qp->resp;
@@ -128,7 +128,7 @@ enum reason unreliable_received(struct qp *qp, const struct packet *p,
 	return why;
 }
 
-/* Not where a message that was cut, or that this packet cuts, leaves its request to the next. */
+/* Not if a message that was cut, or that this packet cuts, leaves its request to the next. */
 bool unreliable_wants_receive(const struct qp *qp, const struct packet *p)
 {
 	const struct responder *r = &qp->resp;
@@ -140,7 +140,8 @@ bool unreliable_wants_receive(const struct qp *qp, const struct packet *p)
 	return r->open == KIND_WRITE && p->psn == r->expected_psn;
 }
 
-/* A WRITE's memory is gone: it is dropped, with the receive request that its immediate data took. */
+/* A WRITE's memory is gone: the WRITE is dropped, with the receive request of its immediate data.
+ */
 static void write_failed(struct qp *qp, const struct ticket *t, uint64_t number)
 {
 	assert(number <= qp->tickets.issued && t == ticket_at(&qp->tickets, number));
@@ -167,7 +168,7 @@ void unreliable_copy_failed(struct qp *qp, const struct ticket *t, enum reason w
 		write_failed(qp, t, number);
 		return;
 	}
-	enter_error(qp); /* an open message's receive request joins the others, as flushed */
+	enter_error(qp); /* an open message's receive request is flushed with the others */
 	receives_fail_behind(&qp->receives, number, verdict_of(why)->receive_status, why);
 	qp->tickets.settled = qp->tickets.issued;
 }

@@ -30,7 +30,7 @@
 
 /*
  * IBTA 9.7.5.2 (NAK codes) and 9.9.3 (what the responder's own program learns). An event is raised
- * where no receive request is there to tell the story.
+ * if no receive request can report the error.
  */
 static const struct verdict rc_verdict[REASON_COUNT] = {
 	[REASON_PSN_AHEAD] = REPORTED(SEQUENCE),
@@ -58,7 +58,7 @@ static const struct verdict rc_verdict[REASON_COUNT] = {
 	/* IBTA A14: an XRCETH that names no SRQ of the domain is invalid. */
 	[REASON_SRQ_UNKNOWN] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
 	[REASON_FLUSH_TYPE] = FATAL(INVALID_REQUEST, REM_INV_REQ_ERR, QP_EVENT_REQ_ERR),
-	/* A key that is refused, like any other; the receive request tells the program. */
+	/* A refused key like any other; the receive request reports it to the program. */
 	[REASON_INVALIDATE_KEY] = FATAL(REMOTE_ACCESS, REM_ACCESS_ERR, 0),
 
 	[REASON_RECEIVE_MEMORY] = FATAL(REMOTE_OPERATION, LOC_PROT_ERR, 0),

@@ -14,7 +14,7 @@
 
 enum verdict_reply {
 	VERDICT_SILENT, /* drop, no reply */
-	VERDICT_AGAIN, /* a repetition: what answered the request answers it again */
+	VERDICT_AGAIN, /* a repetition: the request's answer is sent again */
 	VERDICT_NAK, /* the syndrome below, with the expected PSN */
 	VERDICT_RNR, /* RNR NAK with the queue pair's timer code */
 };
@@ -31,8 +31,8 @@ struct verdict {
 const struct verdict *verdict_of(enum reason why);
 
 /*
- * Of an unreliable service's responder. It replies nothing. Reasons that are not fatal drop the message;
- * receive_status, if it is not 0, is then that of a request of an SRQ.
+ * Of an unreliable service's responder, which never replies. Reasons that are not fatal drop the
+ * message; a nonzero receive_status is then that of an SRQ's request.
  */
 const struct verdict *verdict_of_unreliable(enum reason why);
 
