@@ -3,8 +3,8 @@
  * Copies frames for `uroce capture`, and keeps the frames of a traced queue pair. While neither
  * runs, a burst costs the test of one pointer.
  *
- * Atomics: engine.capture, snap and trace. Acquire: an lcore that sees one sees the rings behind it. The
- * control path frees those a grace period after it took it away.
+ * Atomics: engine.capture, snap and trace. Acquire: an lcore that sees one of them sees its rings.
+ * The control path frees the rings a grace period after it clears the pointer.
  */
 #ifndef LCORE_CAPTURE_H
 #define LCORE_CAPTURE_H
@@ -17,7 +17,7 @@
 struct trace;
 
 struct capture {
-	uint32_t snap; /* octets that are kept of a frame; 0: there is no capture */
+	uint32_t snap; /* octets kept of a frame; 0: there is no capture */
 	struct capture_ring ring[LIMIT_LCORES]; /* an lcore's own */
 	struct trace *trace; /* NULL: there is none */
 };
@@ -25,7 +25,7 @@ struct capture {
 void capture_copy(struct capture *c, struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
 		  enum capture_way way);
 
-/* These n frames pass now. On their lcore. */
+/* These n frames pass now. Called on their lcore. */
 static inline void capture_frames(struct lcore *l, struct rte_mbuf *const *m, uint32_t n,
 				  enum capture_way way)
 {

@@ -49,7 +49,7 @@ void exception_flush(struct lcore *l)
 		wake_thread(x);
 }
 
-/* The kernel's interface is an untagged one of the port's VLAN. */
+/* The kernel's interface is untagged, in the port's VLAN. */
 static void strip_tag(struct rte_mbuf *m)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -95,12 +95,12 @@ uint32_t exception_poll(struct lcore *l)
 	sent = port_send(l, x->pending + x->pending_first, x->pending_count);
 	x->pending_first += sent;
 	x->pending_count -= sent;
-	/* Sent mbufs belong to the port now: count those that stay. */
+	/* Sent mbufs belong to the port now: counts those that stay. */
 	for (uint32_t i = 0; i < x->pending_count; i++)
 		octets -= x->pending[x->pending_first + i]->pkt_len;
 	l->stats.tx_packets += sent;
 	l->stats.tx_octets += octets;
-	/* A port that is full is asked again with the next poll, one without a link is not. */
+	/* A full port is asked again at the next poll; a port without a link is not. */
 	if (sent == 0 && !__atomic_load_n(&l->engine->port->link_up, __ATOMIC_RELAXED))
 		drop_pending(l, x);
 	return 1;
@@ -127,7 +127,7 @@ static uint32_t upwards(struct exception *x)
 	return n;
 }
 
-/* As many as have room: the others stay in the interface's own queue. */
+/* As many as fit: the others stay in the interface's own queue. */
 static uint32_t downwards(struct exception *x)
 {
 	uint32_t room = MIN_OF(rte_ring_free_count(x->down), LIMIT_BURST);
@@ -155,7 +155,7 @@ static uint32_t downwards(struct exception *x)
 	return got;
 }
 
-/* Sleeps until there is work. An lcore that fills `up` reads `sleeping` afterwards. */
+/* Sleeps until there is work. An lcore fills `up` first and reads `sleeping` then. */
 static void rest(struct exception *x)
 {
 	bool blocked = x->starved || rte_ring_free_count(x->down) == 0;
@@ -173,14 +173,16 @@ static void rest(struct exception *x)
 	__atomic_store_n(&x->sleeping, 0, __ATOMIC_RELAXED);
 	if (p[0].revents != 0 && read(x->wake_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
 		LOG(ERR, "exception path: %s", strerror(errno));
-	/* The interface was deleted; its descriptor would be ready for ever. */
+	/* The interface was deleted, so its descriptor would be ready for ever. */
 	x->gone |= (p[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
 static void *exception_run(void *arg)
 {
 	struct exception *x = arg;
-	/* An EAL lcore id gives it a mempool cache; without one it is slower, not wrong. */
+	/* An EAL lcore id gives the thread a mempool cache; the thread works without one, but
+	 * slower.
+	 */
 	bool registered = rte_thread_register() == 0;
 
 	while (!__atomic_load_n(&x->stop, __ATOMIC_ACQUIRE)) {
@@ -218,7 +220,7 @@ static int start_thread(struct exception *x)
 	sigset_t all, old;
 	int error;
 
-	/* Signals of an embedding program go to its own threads. */
+	/* An embedding program's signals go to its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(&x->thread, NULL, exception_run, x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that came before others which must precede them: requests behind a gap, and READ and atomic
- * responses behind one. They wait at their queue pair, in the order of their PSNs, and go on when the
- * gap closes. See behind.c.
+ * Packets that came ahead of others: requests behind a gap, and READ and atomic responses behind a
+ * gap. They wait at their queue pair, in the order of their PSNs, and go on when the gap closes.
+ * See behind.c.
  */
 #ifndef LCORE_BEHIND_H
 #define LCORE_BEHIND_H
@@ -11,12 +11,12 @@
 
 struct behind_far *behind_far_create(void); /* NULL: no memory; free() it */
 
-/* The core asks to keep this packet. True: it is kept, and the mbuf with it. False: no room. */
+/* The core asks to keep this packet. True: the packet and the mbuf are kept. False: no room. */
 bool behind_keep(struct lcore *l, struct engine_qp *q, const struct packet *p, struct rte_mbuf *m,
 		 nanotime now);
-/* Passes on what does not wait any more, in order. */
+/* Passes on the packets that no longer wait, in order. */
 void behind_release(struct lcore *l, struct engine_qp *q, nanotime now);
-/* Drops what is kept: the queue pair is in ERR, is reset or goes. */
+/* Drops the kept packets: the queue pair is in ERR, is reset or is destroyed. */
 void behind_forget(struct lcore *l, struct engine_qp *q);
 
 static inline bool behind_any(const struct engine_qp *q)

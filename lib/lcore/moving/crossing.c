@@ -42,7 +42,7 @@ void hand_over(struct lcore *l, struct lcore *to, struct rte_mbuf *m, uint32_t m
 	uint32_t bit = 1u << to->index;
 
 	m->hash.usr = mark;
-	/* One that waits may be for the same lcore: frames stay in their order. */
+	/* A waiting frame may be for the same lcore: frames stay in order. */
 	if (!crossing_waits(l) && put(to, m)) {
 		c->stuck &= ~bit;
 		return;
@@ -61,7 +61,7 @@ bool crossing_takes(struct lcore *l, struct rte_mbuf *m)
 	struct lcore *to;
 	uint32_t qpn;
 
-	if (frame_is_watched(l->engine)) /* who watches sees what was decoded where it arrived */
+	if (frame_is_watched(l->engine)) /* a capture sees the frame where it arrived */
 		return false;
 	qpn = packet_peek(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
 	q = qpn != 0 ? directory_find(l->engine, qpn) : NULL;
@@ -75,7 +75,7 @@ bool crossing_takes(struct lcore *l, struct rte_mbuf *m)
 	return true;
 }
 
-/* Nothing went over for too long: all lcores that frames wait for are stuck. */
+/* Nothing crossed for too long: all lcores that frames wait for are stuck. */
 static void get_stuck(struct lcore *l)
 {
 	struct crossing *c = l->crossing;
@@ -92,7 +92,7 @@ uint32_t crossing_flush(struct lcore *l, nanotime now)
 	struct crossing *c = l->crossing;
 	uint32_t full = 0, kept = c->tail, n;
 
-	/* Frames for one lcore do not wait for another's, and stay in their order. */
+	/* Frames for one lcore do not wait for another's, and stay in order. */
 	for (uint32_t i = c->tail; i != c->head; i++) {
 		struct lcore *to = c->frame[i % LIMIT_CROSSING].to;
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames that arrived at one lcore and belong to another (hand_over). Frames that do not fit into
- * the other's inbox wait here, and meanwhile the port is not asked for more:
+ * the other lcore's inbox wait here, and meanwhile the port is not polled:
  *
- *	port ---> lcore 0 ---> inbox of lcore 1, full
- *	   stops     |
- *	             +-- waits here, in its order, and goes first
+ * 	port ---> lcore 0 ---> inbox of lcore 1, full
+ * 	   stops     |
+ * 	             +-- waits here, in its order, and goes first
  *
- * So a slow lcore slows down the others, as a slow port does, and its frames are not lost. An lcore reads its own
- * inbox in any case: two that wait for each other go on.
+ * So a slow lcore slows down the others, as a slow port does, and its frames are not lost. An lcore
+ * always reads its own inbox, so two lcores that wait for each other go on.
  *
- * Waiting has two bounds. Frames beyond LIMIT_CROSSING are dropped: copies for groups and frames that cross
- * twice can be so many. An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck (an embedding program
- * does not poll it): its frames are dropped until its inbox takes one. Both count as `hand_over_full`.
+ * Waiting has two bounds. Frames beyond LIMIT_CROSSING are dropped: copies for groups and frames
+ * that cross twice can exceed it. An lcore whose inbox takes nothing for LIMIT_STUCK_MS is stuck
+ * (an embedding program does not poll it): frames for it are dropped until its inbox takes one.
+ * Both count as `hand_over_full`.
  */
 #ifndef LCORE_CROSSING_H
 #define LCORE_CROSSING_H
@@ -30,25 +31,23 @@ struct crossing {
 	} frame[LIMIT_CROSSING]; /* frame[tail .. head), free-running */
 	uint32_t head, tail;
 	uint32_t stuck; /* lcores, a bit each */
-	nanotime since; /* no frame went over since then; 0: none waited at the last look */
+	nanotime since; /* no frame crossed since then; 0: none waited at the last look */
 };
 
 struct crossing *crossing_create(void);
 /* Frees the frames, too. */
 void crossing_destroy(struct crossing *c);
 
-/* Frames wait: the lcore may not sleep, and does not ask the port. */
+/* Frames wait: the lcore may not sleep, and does not poll the port. */
 static inline bool crossing_waits(const struct lcore *l)
 {
 	return l->crossing->head != l->crossing->tail;
 }
 
-/*
- * A frame of the port. True: it is for a queue pair of another lcore, and is on its way there, not decoded.
- */
+/* A frame of the port. True: it is for a queue pair of another lcore, and goes there undecoded. */
 bool crossing_takes(struct lcore *l, struct rte_mbuf *m);
 
-/* Tries again. Returns how many frames went over. */
+/* Tries again. Returns how many frames crossed. */
 uint32_t crossing_flush(struct lcore *l, nanotime now);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Holds packets of queue pairs whose copies a mover makes, while that mover has all the jobs it may
- * have. They wait in order, one list for each queue pair, until jobs are back. Dropping them instead would
- * cost a reliable peer all that it sent behind them, and would lose a datagram for good.
+ * have. Packets wait in order, one list for each queue pair, until jobs are back. A drop would cost
+ * a reliable peer all that it sent behind the packet, and would lose a datagram for good.
  *
- *	rx -- fits --> the core            jobs come back (place_poll)
- *	   \- not ---> held by its queue pair ---- fits --> the core
+ * 	rx -- fits --> the core            jobs come back (place_poll)
+ * 	   \- not ---> held by its queue pair ---- fits --> the core
  *
- * An lcore holds a fixed number of packets, shared as jobs are (moving.c, slots.h): a user whose copies are stuck
- * takes nothing from other users. A packet beyond the share is dropped. How long a packet waits does
- * not matter, as its queue pair cannot go on without it.
+ * An lcore holds a fixed number of packets, shared as jobs are (moving.c, slots.h): a user whose
+ * copies are stuck takes nothing from other users. A packet beyond the share is dropped. How long a
+ * packet waits does not matter, because its queue pair cannot go on without it.
  */
 #include <stdlib.h>
 
@@ -103,7 +103,7 @@ bool hold_release_of(struct lcore *l, struct engine_qp *q, nanotime now)
 	return true;
 }
 
-/* One round over all; a queue pair that was served goes behind those that were not. */
+/* One round over all queue pairs; a served one goes behind those that were not. */
 bool hold_release(struct lcore *l, uint32_t *work, nanotime now)
 {
 	struct holding *h = l->holding;

@@ -28,7 +28,7 @@ static uint8_t *place_of(const struct packet *p, struct rte_mbuf *m)
 	       p->payload_length;
 }
 
-/* NULL: it has none any more, or not in one piece of memory that the engine maps. */
+/* NULL: the payload is gone, or is not in one piece of memory that the engine maps. */
 static const uint8_t *octets_of(struct lcore *l, const struct engine_qp *sender,
 				const struct packet *p, enum reason *why)
 {
@@ -55,7 +55,7 @@ bool lent_fill(struct lcore *l, struct staged_frame *s)
 	return true;
 }
 
-/* Others look into the payload, which may not change under their eyes, or keep more than it. */
+/* Others read the payload, which may not change meanwhile, or keep more than the payload. */
 static bool takes_octets_only(const struct lcore *l, const struct engine_qp *q)
 {
 	return q != NULL && !q->raw && q->type == QP_TYPE_RC && qp_lcore(q) == l &&

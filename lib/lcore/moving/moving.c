@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies from and to programs whose memory may block. They travel as jobs to the program's mover thread
- * and come back later. A job owns everything that its copies name (packet buffers, frames), so nothing
- * has to wait for it:
+ * Copies from and to programs whose memory may block. They go as jobs to the program's mover thread
+ * and come back later. A job owns everything that its copies name (packet buffers, frames), so
+ * nothing has to wait for the job:
  *
- *	placing		tickets of received packets stay unsettled; the core withholds what depends on
- *			them. A client's packets of one rx round share a job, which is open until the
- *			round's end.
- *	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
+ * 	placing		tickets of received packets stay unsettled; the core withholds what depends on
+ * 			them. A client's packets of one rx round share a job, which is open until the
+ * 			round's end.
+ * 	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
  *
- *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
+ * 	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
  *
- * A job may write memory that the engine maps, in its order among the others. Before such memory
- * goes, the control path takes it out of all jobs (moving_revoke): they may be stuck for ever.
- * If the program takes it back but the region stays, they go there as peer memory (moving_leave).
+ * A job may write memory that the engine maps, in order among the others. Before such memory goes,
+ * the control path takes it out of all jobs (moving_revoke), because jobs may be stuck for ever. If
+ * the program takes the memory back but the region stays, the copies go there as peer memory
+ * (moving_leave).
  *
- * An lcore has a fixed number of jobs. A user may have as many as are left for others: a user whose copies
- * are stuck has at most half of them, whatever number of programs he runs; the next user has half of the
- * rest. A few are kept for users who have none. Programs of one user share in the same way. A packet
- * that finds no free job is held (hold.c). A queue pair that wants to send waits until a job is
- * back.
+ * An lcore has a fixed number of jobs. A user may have as many as are left for others. So a user
+ * whose copies are stuck has at most half of them, whatever number of programs the user runs; the
+ * next user has half of the rest. A few are kept for users who have none. Programs of one user
+ * share in the same way. A packet without a free job is held (hold.c). A queue pair that wants to
+ * send waits until a job is back.
  *
- * A program may end while its jobs are stuck. Its struct client stays until they are back (settle.c).
+ * A program may end while its jobs are stuck. Its struct client stays until the jobs are back
+ * (settle.c).
  */
 #include <assert.h>
 #include <errno.h>
@@ -62,7 +64,7 @@ struct moving {
 	uint64_t serial; /* of the newest */
 	uint8_t jobs_of[LIMIT_CLIENTS]; /* by the client's number: not free */
 	uint8_t jobs_of_user[LIMIT_CLIENTS]; /* by the user's */
-	uint32_t leaving_count; /* clients that are detached but for jobs */
+	uint32_t leaving_count; /* detached clients with jobs */
 	struct client *leaving[LIMIT_CLIENTS];
 	uint32_t tries; /* jobs that are atomics to be tried again */
 	bool came_back; /* a job came back since the waiting queue pairs were last looked at */
@@ -106,7 +108,7 @@ static bool may_take(const struct moving *m, const struct client *c, uint32_t sh
 	return share * m->jobs_of[c->number] < room;
 }
 
-/* Half of what receiving may take, so that packets that arrive do not wait for those to be sent. */
+/* Half of what receiving may take, so that arriving packets do not wait for packets to be sent. */
 bool moving_can_send(const struct lcore *l, const struct client *c)
 {
 	return client_mover(c) == NULL || may_take(l->moving, c, 2);
@@ -196,8 +198,8 @@ static void job_done(struct lcore *l, struct moving_job *j, nanotime now)
 }
 
 /*
- * Also with nothing to copy: tickets of direct memory behind one that is under way must not be
- * settled before it, and the mover returns jobs in their order.
+ * A job without copies goes, too: tickets of direct memory must not be settled before an earlier
+ * one under way, and the mover returns jobs in order.
  */
 static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 {
@@ -205,7 +207,7 @@ static void job_submit(struct lcore *l, struct moving_job *j, nanotime now)
 
 	if (mover != NULL && mover_submit(mover, &j->batch))
 		return;
-	/* The program is ending: the copies count as failed, and their queue pairs fail. */
+	/* The program is ending: its copies count as failed, and their queue pairs fail. */
 	for (uint32_t i = 0; i < j->batch.count; i++)
 		j->copy[i].ok = false;
 	job_done(l, j, now);
@@ -273,7 +275,7 @@ uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t k
 		struct moving_job *j = job_take(l, q->client, &l->moving->busy);
 		bool full = false;
 
-		/* Without a job the turn is taken back: these frames were never sent. */
+		/* Without a job the turn is undone: these frames were never sent. */
 		for (; first < end && l->stage[first].qp == q; first++) {
 			struct staged_frame *s = &l->stage[first];
 
@@ -331,7 +333,7 @@ uint32_t moving_collect(struct lcore *l, nanotime now)
 
 void moving_detach(struct lcore *l, struct client *c)
 {
-	/* Its queue pairs may still hand in jobs; they are detached after this. */
+	/* Its queue pairs may still hand in jobs; they are detached later. */
 	if (client_mover(c) != NULL)
 		l->moving->leaving[l->moving->leaving_count++] = c;
 }

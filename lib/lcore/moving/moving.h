@@ -38,12 +38,12 @@ struct copy_batch {
 struct moving *moving_create(void);
 /* Jobs that a thread still holds are never freed. */
 void moving_destroy(struct moving *m);
-/* Jobs are with movers, or about to go there; what comes back wakes the lcore. */
+/* Jobs are with movers, or about to go there; a returning job wakes the lcore. */
 bool moving_under_way(const struct lcore *l);
 
 /*
- * Receiving. A job of the client's that has room for one more packet, or NULL: none may be had
- * before others are back. It stays there until moving_flush sends it off.
+ * Receiving. A job of the client's with room for one more packet, or NULL: none before others are
+ * back. The job stays open until moving_flush sends it off.
  */
 struct copy_batch *moving_open(struct lcore *l, struct client *c, nanotime now);
 void moving_flush(struct lcore *l, nanotime now);
@@ -56,7 +56,7 @@ bool moving_can_send(const struct lcore *l, const struct client *c);
 void moving_starve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
 uint32_t moving_room(const struct lcore *l, const struct client *c);
-/* The queue pairs that have no turn for now: their frames are with a mover, or they wait for jobs. */
+/* The queue pairs without a turn for now: their frames are with a mover, or they wait for jobs. */
 void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
 			void *arg);
 /*
@@ -66,41 +66,41 @@ void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q
 uint32_t moving_frames(struct lcore *l, uint32_t first, uint32_t end, uint32_t kept, nanotime now);
 
 /*
- * Atomics of queue pairs without a mover, on peer memory: one whose stripe is taken is tried again
- * by the lcore, as a job of its own; packets of its queue pair are held until it is done. It is
- * called only behind moving_can_try, for the same packet.
+ * Atomics of queue pairs without a mover, on peer memory. The lcore tries an atomic again whose
+ * stripe is taken, as a job of its own; packets of its queue pair are held until it is done. Called
+ * only after moving_can_try, for the same packet.
  */
 bool moving_can_try(const struct lcore *l, const struct client *c);
 void moving_try_again(struct lcore *l, struct engine_qp *q, const struct peer_memory *m,
 		      uint64_t address, uint64_t ticket, const struct peer_atomic *a);
-/* Some atomics are to be tried again soon. */
+/* Some atomics must be tried again soon. */
 bool moving_tries(const struct lcore *l);
 
 /*
- * By lcore_call: what movers are to write to direct memory of this region is not written any more
- * (NULL: of any region of the client). A mover may be about to: see client_memory_revoke.
+ * By lcore_call: movers no longer write to direct memory of this region (NULL: of any region of the
+ * client). A mover may be about to: see client_memory_revoke.
  */
 void moving_revoke(struct lcore *l, const struct client *c, const struct region *r);
 
 /*
- * By lcore_call: what movers are to write to direct memory of the client for which `left` is true
- * is written as peer memory from now on. A mover may be about to write it: see client_memory_leave.
+ * By lcore_call: from now on movers write as peer memory to the client's direct memory for which
+ * `left` is true. A mover may be about to write it: see client_memory_leave.
  */
 void moving_leave(struct lcore *l, const struct client *c,
 		  bool (*left)(const struct client *c, const void *at));
 
-/* The newest job of this lcore: those that begin later have greater numbers. */
+/* The newest job of this lcore: later jobs have greater numbers. */
 uint64_t moving_newest(const struct lcore *l);
-/* Jobs of this client up to that one that are under way on this lcore. */
+/* Jobs of this client, up to that one, under way on this lcore. */
 uint32_t moving_jobs_of(const struct lcore *l, const struct client *c, uint64_t newest);
-/* ... and of other clients' queue pairs, from or to this client's memory. */
+/* Jobs of other clients' queue pairs, from or to this client's memory. */
 uint32_t moving_jobs_into(const struct lcore *l, const struct client *c, uint64_t newest);
 void moving_forget(struct lcore *l, struct engine_qp *q);
 /* Takes back finished jobs and resumes what waited for them. Returns how many. */
 uint32_t moving_collect(struct lcore *l, nanotime now);
-/* The program is detached from the lcore. Its jobs that are under way are still taken back. */
+/* The program is detached from the lcore. Its jobs under way are still taken back. */
 void moving_detach(struct lcore *l, struct client *c);
-/* All of them were taken back: the lcore has nothing of the program any more. */
+/* All its jobs were taken back: the lcore has nothing of the program any more. */
 bool moving_left(struct lcore *l, const struct client *c);
 
 /* place.c: reports one ticket by the result of its copies, and frees its buffer. */
@@ -109,7 +109,7 @@ void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_
 
 static inline struct mover *client_mover(const struct client *c)
 {
-	/* The control thread may give a client a mover at any time; it takes none away. */
+	/* The control thread may give a client a mover at any time, and never takes one away. */
 	return __atomic_load_n(&c->mover, __ATOMIC_ACQUIRE);
 }
 

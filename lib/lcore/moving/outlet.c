@@ -9,7 +9,7 @@
 #define STALL (LIMIT_STALL_US * TIME_US)
 #define STUCK (LIMIT_STUCK_MS * TIME_MS)
 
-/* Movers bring back a turn with each job, whether there is room or not. */
+/* Movers bring back a turn with each job, whether or not there is room. */
 #define FROM_MOVERS (LIMIT_JOBS * LIMIT_TURN)
 
 static_assert((LIMIT_WAITING & (LIMIT_WAITING - 1)) == 0, "a ring is masked");
@@ -68,7 +68,7 @@ bool outlets_have_room(const struct lcore *l)
 
 bool outlet_is_open(const struct lcore *l, enum outlet_name name)
 {
-	/* Frames that wait for ourselves come first: they are in the cache and bring acknowledgements. */
+	/* Frames for this lcore come first: they are in the cache and bring acknowledgements. */
 	if (name == OUTLET_LOOP && l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG)
 		return false;
 	return outlet_waiting(&l->outlets->outlet[name]) == 0;
@@ -93,8 +93,8 @@ static void drop(struct lcore *l, const struct outlet *o, const struct staged_fr
 }
 
 /*
- * It left, or was lost on the way out: for an unreliable service the packet is done, for the others the
- * peer's time begins here.
+ * The packet left, or was lost on the way out. An unreliable service is done with it; for other
+ * services the peer's time begins here.
  */
 static void left(struct lcore *l, const struct staged_frame *s, nanotime now)
 {
@@ -137,7 +137,7 @@ bool outlet_keep(struct lcore *l, const struct staged_frame *s, nanotime now)
 	return true;
 }
 
-/* The oldest frames that go to the port as they are: in one burst. */
+/* Sends the oldest frames that go to the port as they are, in one burst. */
 static uint32_t port_run(struct lcore *l, struct outlet *o)
 {
 	struct staged_frame *s[LIMIT_BURST];
@@ -166,7 +166,7 @@ static uint32_t outlet_try(struct lcore *l, struct outlet *o)
 	return frame_send_one(l, s);
 }
 
-/* Once for each time that it gets stuck: the cost of saying so does not matter then. */
+/* Once each time it gets stuck, so the cost of the message does not matter. */
 static void get_stuck(struct lcore *l, struct outlet *o, nanotime now)
 {
 	if (o == &l->outlets->outlet[OUTLET_PORT])

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The two ways out of an lcore: the port, and the rings inside the engine (its own and the rings of
- * the other lcores). Frames that an outlet does not take stay here, finished, and go first, in
- * their order, as soon as it takes frames again. No packet is made twice because a ring is full.
+ * the other lcores). Frames that an outlet does not take stay here, finished. They go first, in
+ * order, as soon as it takes frames again. No packet is made twice because a ring is full.
  *
- *	- A queue pair with frames here has no turn, and none of its timers run: its packets have not
- *	  left. It is settled again with its last frame.
- *	- While frames wait, queue pairs of that outlet have no turn either: they stand in `blocked`,
- *	  in their order, and come before all others when it is open again.
- *	- Frames of a queue pair stay in order whatever their outlets are (UD): behind a frame that
- *	  waits, the next one waits in the same place.
- *	- An outlet that takes nothing for LIMIT_STUCK_MS is stuck: its frames are dropped with
- *	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so are later frames that it does not take, until
- *	  it takes a frame. Only then do retries of programs count down.
+ * 	- A queue pair with frames here has no turn, and none of its timers run: its packets have not
+ * 	  left. It is settled again with its last frame.
+ * 	- While frames wait, queue pairs of that outlet have no turn either: they stand in `blocked`,
+ * 	  in their order, and come before all others when it is open again.
+ * 	- Frames of a queue pair stay in order whatever their outlets are (UD): behind a frame that
+ * 	  waits, the next one waits in the same place.
+ * 	- An outlet that takes nothing for LIMIT_STUCK_MS is stuck: its frames are dropped with
+ * 	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so are later frames that it does not take, until
+ * 	  it takes a frame. Only then do retries of programs count down.
  */
 #ifndef LCORE_OUTLET_H
 #define LCORE_OUTLET_H
@@ -29,7 +29,7 @@ struct outlet {
 	struct staged_frame *frame; /* LIMIT_WAITING: frame[tail .. head), free-running */
 	uint32_t head, tail;
 	bool stuck;
-	nanotime since; /* it took nothing since then; with frames that wait */
+	nanotime since; /* it took nothing since then, while frames wait */
 	nanotime again_at; /* no try before */
 	struct ready_list blocked; /* queue pairs that would have a turn */
 	uint32_t blocked_count;
@@ -60,20 +60,20 @@ static inline uint32_t outlet_waiting(const struct outlet *o)
 
 /* Frames wait in an outlet: the lcore may not sleep. */
 bool outlets_wait(const struct lcore *l);
-/* There is room for the frames of one more round, and for all that movers may bring back. */
+/* There is room for one more round's frames, and for all that movers may bring back. */
 bool outlets_have_room(const struct lcore *l);
 /* Queue pairs of this outlet have turns. */
 bool outlet_is_open(const struct lcore *l, enum outlet_name name);
 /* A ready queue pair has no turn until its outlet is open. */
 void outlet_block(struct lcore *l, struct engine_qp *q);
 /*
- * The frame, which was not taken, stays here, behind others of its queue pair. False: the outlet is
- * stuck, and the frame was dropped.
+ * The outlet did not take the frame: it stays here, behind others of its queue pair. False: the
+ * outlet is stuck, and the frame was dropped.
  */
 bool outlet_keep(struct lcore *l, const struct staged_frame *s, nanotime now);
 /* Sends what waits. Returns the number of frames that left. */
 uint32_t outlets_flush(struct lcore *l, nanotime now);
-/* The queue pair goes, or is reset: its frames are dropped. */
+/* Drops the frames of a queue pair that is destroyed or reset. */
 void outlets_forget(struct lcore *l, struct engine_qp *q);
 
 #endif

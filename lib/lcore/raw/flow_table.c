@@ -43,7 +43,7 @@ static void add(struct flow_match *m, const struct flow_rule *r)
 		m->rule[m->count++] = r;
 }
 
-/* A drop rule matched at this priority: no other rule of it gets the frame. */
+/* A drop rule matched: no other rule of this priority gets the frame. */
 static void keep_drops(struct flow_match *m, uint32_t first)
 {
 	uint32_t kept = first;

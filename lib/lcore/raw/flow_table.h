@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which raw queue pairs see a frame (ibv_create_flow(3)). A table is made anew for every change
- * and never altered while lcores may read it (engine.flows, acquire; the old one is freed after a
- * grace period).
+ * Which raw queue pairs see a frame (ibv_create_flow(3)). Every change makes a new table: lcores
+ * may read the old one (engine.flows, acquire), which is freed after a grace period.
  *
- *	sniffers		see every frame of the port, RoCE included
- *	normal rules		lowest priority value first; the first value with a matching rule
- *				wins, all rules of that value that match get a copy (as identical
- *				rules of several queue pairs do on ConnectX); a drop among them wins
- *	default rules		what no normal rule took: multicast, or everything
+ * 	sniffers		see every frame of the port, RoCE included
+ * 	normal rules		lowest priority value first; the first value with a matching rule
+ * 				wins, all rules of that value that match get a copy (as identical
+ * 				rules of several queue pairs do on ConnectX); a drop among them wins
+ * 	default rules		what no normal rule took: multicast, or everything
  */
 #ifndef LCORE_FLOW_TABLE_H
 #define LCORE_FLOW_TABLE_H
@@ -62,8 +61,8 @@ struct flow_match {
 };
 
 /*
- * The rules that see this frame; those beyond LIMIT_FLOW_COPIES do not. `roce`: a frame of the
- * engine's own queue pairs, only for sniffers. Drop rules are among them, to be counted.
+ * The rules that see this frame, at most LIMIT_FLOW_COPIES. `roce`: a frame of the engine's own
+ * queue pairs, only for sniffers. Drop rules are among them, to be counted.
  */
 void flow_table_match(const struct flow_table *t, const struct raw_frame *f, bool roce,
 		      struct flow_match *match);

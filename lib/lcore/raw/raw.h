@@ -19,7 +19,7 @@
 
 /* ---- objects of the control path; lcores read what rules point to ---- */
 
-struct raw_object { /* what all of them begin with */
+struct raw_object { /* the common head of all of them */
 	uint32_t handle;
 	uint32_t context; /* handle */
 	uint32_t users; /* objects that refer to it */
@@ -66,8 +66,8 @@ struct engine_flow {
 /* ---- receiving (rx.c calls) ---- */
 
 /*
- * A frame that is not a RoCE packet for this engine (`roce` false), or one that may be (true: only
- * sniffers see it). Returns true if the mbuf is gone: rules took it and nothing else needs it.
+ * A frame that is not a RoCE packet for this engine (`roce` false), or may be one (true: only
+ * sniffers see it). Returns true if the mbuf is gone: rules took it, and nothing else needs it.
  */
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now);
 /* A frame that raw_send put into the loop. The mbuf is gone. */
@@ -82,7 +82,7 @@ static inline bool raw_steering(const struct engine *e)
 
 /* ---- sending (frame.c and send.c call) ---- */
 
-/* Peer copies of one request at most: its spans, cut where its segments are. */
+/* The most peer copies of one request: its spans, cut at its segments. */
 #define RAW_COPIES (LIMIT_SPANS + LIMIT_TSO_SEGMENTS)
 
 /* Gathers the frame (or begins to, where peer memory is read later). */

@@ -91,7 +91,7 @@ static void parse_ipv4(struct raw_frame *f, const uint8_t *frame, size_t length)
 		return;
 	header = (ip[0] & 15u) * 4;
 	total = load_be16(ip + 2);
-	/* The sender may leave the lengths open (TSO): the frame's length decides. */
+	/* The sender may leave the lengths open (TSO), so the frame's length decides. */
 	if (ip[0] >> 4 != 4 || header < IPV4_LENGTH || header > room)
 		return;
 	f->cut = false;
@@ -199,9 +199,8 @@ void raw_frame_parse_ip(struct raw_frame *f, const uint8_t *octets, size_t l3, s
 }
 
 /*
- * A receiver may see other lengths than we do (it may ignore an IPv4 total length that we
- * believe, or the other way round), so the port is looked for where the frame has octets, not
- * where the packet does.
+ * A receiver may see other lengths than this engine (either may ignore the IPv4 total length). So
+ * the port is read if the frame has its octets, whether or not the packet does.
  */
 bool raw_frame_is_roce(const struct raw_frame *f, const uint8_t *frame, size_t length)
 {
@@ -221,7 +220,7 @@ static uint16_t sum_of(const uint8_t *octets, size_t length)
 	return rte_be_to_cpu_16(rte_raw_cksum(octets, length));
 }
 
-/* Over the pseudo header and layer 4, whatever stands in the checksum field included. */
+/* Over the pseudo header and layer 4, including the checksum field as it stands. */
 static uint16_t sum_l4(const struct raw_frame *f, const uint8_t *frame)
 {
 	uint16_t length = (uint16_t)(f->end - f->l4);
@@ -253,7 +252,7 @@ void raw_frame_fill_checksums(const struct raw_frame *f, uint8_t *frame)
 		store_be16(ip + 10, 0);
 		store_be16(ip + 10, (uint16_t)~sum_of(ip, ipv4_header(f, frame)));
 	}
-	/* The checksum of a fragmented datagram covers what is not in this frame. */
+	/* The checksum of a fragmented datagram covers octets outside this frame. */
 	if ((f->layers & (FLOW_LAYER_TCP | FLOW_LAYER_UDP)) == 0 || f->fragment)
 		return;
 	store_be16(frame + l4_checksum_at(f), 0);

@@ -38,7 +38,7 @@ uint32_t raw_hash(const struct raw_frame *f, uint32_t fields, const uint8_t key[
 	/* The fragments of a packet stay together: only the first would have ports. */
 	append(&t, (fields & src_port) != 0 && !f->fragment, f->key.src_port, 2);
 	append(&t, (fields & dst_port) != 0 && !f->fragment, f->key.dst_port, 2);
-	/* An odd half word is followed by zeros, which do not change the hash. */
+	/* Zeros follow an odd half word; they do not change the hash. */
 	for (uint32_t i = 0; i < TUPLE_WORDS; i++)
 		word[i] = load_be32(t.octet + (size_t)i * 4);
 	return rte_softrss(word, (t.length + 3) / 4, key);

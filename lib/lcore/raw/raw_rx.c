@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to raw queue pairs. Every receiver gets a buffer of its own (a tag may be cut out of it,
- * and it may wait for a copy into a program's memory), the last one the original where nobody
- * else wants it.
+ * Frames to raw queue pairs. Every receiver gets a buffer of its own: a tag may be cut out of it,
+ * and it may wait for a copy into a program's memory. The last receiver gets the original if
+ * nothing else needs it.
  */
 #include "base/bits.h"
 #include "lcore/moving/moving.h"
@@ -19,7 +19,7 @@
 #define TAG_OCTETS     4u
 #define NOBODY	       0u /* no queue pair has this number */
 
-/* The data that travels with a buffer to another lcore. */
+/* The data that goes with a buffer to another lcore. */
 static void put_mark(struct rte_mbuf *m, uint32_t qpn, uint32_t tag, bool checksums_right)
 {
 	m->tx_offload = (uint64_t)tag << 32 | qpn;
@@ -83,7 +83,7 @@ static void count(struct lcore *l, const struct flow_rule *r, const struct rte_m
 {
 	if (r->counters == NULL)
 		return;
-	/* Only this lcore writes them; a reader sees each counter whole. */
+	/* Only this lcore writes the counters; a reader sees each counter whole. */
 	__atomic_store_n(&r->counters->lcore[l->index].packets,
 			 r->counters->lcore[l->index].packets + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->counters->lcore[l->index].octets,
@@ -100,7 +100,7 @@ static bool blocked(struct lcore *l, uint32_t qpn, uint32_t sender)
 	return q != NULL && (q->raw_flags & RAW_BLOCK_LOOPBACK);
 }
 
-/* Gives a copy to each rule's queue pair; the frame itself is gone afterwards if `whole`. */
+/* Gives a copy to each rule's queue pair; the frame itself is consumed if `whole`. */
 static void spread(struct lcore *l, struct rte_mbuf *m, const struct raw_frame *f,
 		   const struct flow_match *match, uint32_t sender, bool whole, nanotime now)
 {
@@ -143,7 +143,7 @@ static bool for_control(const struct raw_frame *f)
 
 bool raw_input(struct lcore *l, struct rte_mbuf *m, bool roce, nanotime now)
 {
-	/* Acquire: sees the rules of the table, which stays until this burst is over. */
+	/* Acquire: sees the table's rules. The table stays until this burst is over. */
 	const struct flow_table *t = __atomic_load_n(&l->engine->flows, __ATOMIC_ACQUIRE);
 	struct flow_match match;
 	struct raw_frame f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames from raw queue pairs. A TSO request is cut into its segments while it is gathered, a
- * buffer each, chained by mbuf.next until they leave: no copy is made twice. (rte_gso of DPDK
- * 22.11 knows no TCP over IPv6 and leaves the checksums to the port.)
+ * Frames from raw queue pairs. A TSO request is cut into segments while it is gathered: one buffer
+ * each, chained by mbuf.next until they leave, so no octet is copied twice. (rte_gso of DPDK 22.11
+ * does not know TCP over IPv6, and leaves the checksums to the port.)
  */
 #include <string.h>
 
@@ -149,7 +149,7 @@ void raw_build(struct lcore *l, struct engine_qp *q, struct staged_frame *s)
 	} else {
 		memcpy(extend(s->mbuf, p->payload_length), p->payload, p->payload_length);
 	}
-	/* A frame that is dropped needs no payload. */
+	/* A dropped frame needs no payload. */
 	if (s->failed || s->sealed)
 		l->gather_count = s->peer_first;
 	s->peer_count = (uint16_t)(l->gather_count - s->peer_first);
@@ -224,7 +224,7 @@ static bool loop(struct lcore *l, struct rte_mbuf *m, uint32_t sender)
 	return true;
 }
 
-/* For receivers on this host, while the frame itself goes to the port; NULL: none listen. */
+/* A copy for receivers on this host, while the frame itself goes to the port; NULL: none listen. */
 static struct rte_mbuf *loop_copy(struct lcore *l, struct rte_mbuf *m)
 {
 	if (!raw_frame_is_multicast(rte_pktmbuf_mtod(m, const uint8_t *)) ||

@@ -15,9 +15,9 @@ struct tcp_segment {
 
 /*
  * The IP header at `l3`, its TCP header, and the segment behind these `header` octets, `length`
- * octets in all: lengths, IPv4 identification, sequence number, flags and checksums become those
- * of the segment; whatever stood in the lengths and checksums does not matter. False: that is no
- * TCP header, or it does not end where the header does; then the octets mean nothing any more.
+ * octets in all: lengths, IPv4 identification, sequence number, flags and checksums become those of
+ * the segment; the lengths and checksums before do not matter. False: not a TCP header, or it does
+ * not end where the header does; the octets are undefined then.
  */
 bool tcp_segment_finish(uint8_t *octets, size_t length, size_t l3, size_t header,
 			const struct tcp_segment *s);

@@ -126,7 +126,7 @@ const struct recv_work *tags_offer(struct lcore *l, struct engine_qp *q, const s
 	struct tag_list *list = q->srq->tags;
 	struct tmh h;
 
-	tags_drain(l, q->srq, now); /* what was posted before this message came */
+	tags_drain(l, q->srq, now); /* takes in what was posted before this message came */
 	if (opcode_table[p->opcode].kind != KIND_SEND)
 		return offer_ordinary(l, q, 0, now);
 	if (!has_tag(p))
@@ -170,7 +170,7 @@ void tags_taken(struct lcore *l, struct engine_qp *q, const struct recv_work *of
 	q->rendezvous += t->rendezvous;
 }
 
-/* Octets that the entry has room for. */
+/* The room of the entry, in octets. */
 static uint64_t room(const struct tag_entry *t)
 {
 	uint64_t octets = 0;
@@ -209,7 +209,7 @@ static void post_read(struct engine_qp *q, const struct tag_entry *t, nanotime n
 	qp_own_posted(q->core);
 }
 
-/* The FIN gives the peer its memory back, so it follows the data. */
+/* The FIN returns the peer's memory, so it follows the data. */
 static void post_fin(struct engine_qp *q, const struct tag_entry *t, nanotime now)
 {
 	struct send_work *w = own_work(q, t, true);
@@ -282,7 +282,7 @@ void tags_received(struct engine_qp *q, struct completion *c, nanotime now)
 		c->opcode = COMPLETION_TM_RECV;
 		q->unexpected--;
 		if (c->status !=
-		    STATUS_SUCCESS) { /* it failed: the program will not count it as handled */
+		    STATUS_SUCCESS) { /* it failed, so the program will not count it as handled */
 			list->unexpected--;
 			tags_phase(list);
 		}

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tag matching SRQs (IBV_SRQT_TM): a list of tagged buffers, in front of the SRQ's receive requests.
- * All queue pairs of such an SRQ live on one lcore, so that the list is that lcore's alone. It is
- * changed by operations that the program posts into a ring of their own, and looked at for the first
- * packet of each SEND, which begins with a tag matching header (TMH, <infiniband/tm_types.h>):
+ * Tag matching SRQs (IBV_SRQT_TM): a list of tagged buffers, in front of the SRQ's receive
+ * requests. All queue pairs of such an SRQ live on one lcore, so only that lcore uses the list. The
+ * program changes the list by operations that it posts into a ring of their own. The lcore searches
+ * the list for the first packet of each SEND, which begins with a tag matching header (TMH,
+ * <infiniband/tm_types.h>):
  *
- *	EAGER, tag found	the rest of the message goes into the entry's elements
- *	RNDV, tag found		the message is the address of the data: the engine READs it into the
- *				entry's elements and answers with a FIN, by requests of its own
- *	either, not found	"unexpected": an ordinary receive of the SRQ, header included
- *	anything else		an ordinary receive: NO_TAG
+ * 	EAGER, tag found	the rest of the message goes into the entry's elements
+ * 	RNDV, tag found		the message is the address of the data: the engine READs it into the
+ * 				entry's elements and answers with a FIN, by requests of its own
+ * 	either, not found	"unexpected": an ordinary receive of the SRQ, header included
+ * 	anything else		an ordinary receive: NO_TAG
  *
- * Phase. Both sides count unexpected messages. While the program has not handled as many as there
- * were, entries that it adds wait: one of those messages may be for them.
- * Which thread may touch what: the control path builds the list before and frees it after the SRQ
- * can be found; all else is the lcore's.
+ * Phase. Both sides count unexpected messages. New entries wait while the program has not handled
+ * them all: one of those messages may be for such an entry.
+ * The control path builds the list before the SRQ can be found, and frees it afterwards; all else
+ * is the lcore's.
  */
 #ifndef LCORE_TAG_H
 #define LCORE_TAG_H
@@ -43,7 +44,7 @@ struct tag_entry {
 	struct work_sge sge[LIMIT_TAG_SGE];
 };
 
-/* The entries that each message is compared with, oldest first. */
+/* The entries to compare each message with, oldest first. */
 struct tag_match {
 	uint64_t tag;
 	uint64_t mask;
@@ -72,7 +73,9 @@ const struct recv_work *tags_offer(struct lcore *l, struct engine_qp *q, const s
 				   nanotime now);
 void tags_kept(struct lcore *l, struct engine_qp *q, const struct recv_work *offer);
 void tags_taken(struct lcore *l, struct engine_qp *q, const struct recv_work *offer);
-/* Turns a receive completion of the core into one of tag matching; may post requests of our own. */
+/* Turns a receive completion of the core into one of tag matching; may post the engine's own
+ * requests.
+ */
 void tags_received(struct engine_qp *q, struct completion *c, nanotime now);
 /* The same for one of the engine's own requests. False: no completion for the program. */
 bool tags_own_done(struct engine_qp *q, struct completion *c);
@@ -84,9 +87,9 @@ void tags_bell(struct lcore *l, struct client *c, uint32_t number, nanotime now)
 void tags_drain(struct lcore *l, struct engine_srq *s, nanotime now);
 /* The entry, no longer listed, is free. */
 void tag_release(struct engine_srq *s, struct tag_entry *t);
-/* The entry at this index leaves the list; it is the caller's to release. */
+/* The entry at this index leaves the list; the caller releases it. */
 struct tag_entry *tag_unlist(struct tag_list *list, uint32_t index);
-/* A count changed: entries that waited for the phase become eligible if the counts agree. */
+/* A count changed: waiting entries become eligible if the counts agree. */
 void tags_phase(struct tag_list *list);
 
 #endif

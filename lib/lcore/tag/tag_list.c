@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of a tag matching SRQ and what programs do to it (ibv_post_srq_ops(3)). */
+/* The list of a tag matching SRQ, and programs' operations on it (ibv_post_srq_ops(3)). */
 #include <string.h>
 
 #include "base/bits.h"
@@ -38,7 +38,7 @@ void tags_phase(struct tag_list *list)
 {
 	if (list->unexpected != list->handled)
 		return;
-	/* Those that wait are the newest. */
+	/* Waiting entries are the newest. */
 	for (uint32_t i = list->listed; i > 0 && list->match[i - 1].waits; i--)
 		list->match[i - 1].waits = false;
 }
@@ -67,7 +67,7 @@ static bool add(struct tag_list *list, const struct tag_slot *o)
 	return true;
 }
 
-/* False: a message has taken it, or there never was one. */
+/* False: a message has taken the entry, or it never existed. */
 static bool delete (struct engine_srq *s, uint32_t handle)
 {
 	struct tag_list *list = s->tags;

@@ -7,14 +7,14 @@
 
 #define LINE 64u
 
-/* What packets and turns use of it comes first in it. */
+/* The struct begins with what packets and turns use. */
 static void qp_lines(const struct engine_qp *q)
 {
 	for (size_t at = 0; at < offsetof(struct engine_qp, posted); at += LINE)
 		rte_prefetch0((const uint8_t *)q + at);
 }
 
-/* The numbers that these frames are for, each but once in a row. */
+/* The queue pair numbers of these frames; runs of the same number count once. */
 static uint32_t numbers_of(struct rte_mbuf *const *m, uint32_t n, uint32_t *qpn)
 {
 	uint32_t count = 0, last = 0;

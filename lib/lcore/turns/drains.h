@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs whose send rings hold more than was taken. Their programs take turns, so that the rings of one
- * program do not keep the requests of others waiting.
+ * Queue pairs with requests left in their send rings. Their programs take turns, so that the rings
+ * of one program do not keep others waiting.
  */
 #ifndef LCORE_DRAINS_H
 #define LCORE_DRAINS_H
@@ -30,11 +30,11 @@ static inline bool drains_none(const struct drains *d)
 	return d->count == 0;
 }
 
-/* It is the last of its program, unless it stands here already. */
+/* Puts it last of its program, unless it is listed already. */
 void drains_add(struct drains *d, struct engine_qp *q);
-/* It stands here no longer. */
+/* Removes it. */
 void drains_remove(struct drains *d, struct engine_qp *q);
-/* Takes out the one whose turn it is; NULL: there is none. */
+/* Takes out the queue pair whose turn it is; NULL: there is none. */
 struct engine_qp *drains_take(struct drains *d);
 
 #endif

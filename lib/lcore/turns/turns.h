@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who sends next on an lcore. Users take turns; so do the programs of a user, and the queue pairs of a
- * program. So thousands of queue pairs of one user keep another user waiting no longer than one does:
+ * Which queue pair sends next on an lcore. Users take turns; so do the programs of a user, and the
+ * queue pairs of a program. So thousands of queue pairs of one user keep another user waiting no
+ * longer than one does:
  *
- *	users		A -- B -- C	who has had a turn stands behind the others
- *	programs	     B: 1 -- 2
- *	queue pairs		1: x -- y -- z
+ * 	users		A -- B -- C	who has had a turn stands behind the others
+ * 	programs	     B: 1 -- 2
+ * 	queue pairs		1: x -- y -- z
  */
 #ifndef LCORE_TURNS_H
 #define LCORE_TURNS_H
@@ -44,19 +45,19 @@ static inline bool turns_none(const struct turns *t)
 	return TAILQ_EMPTY(&t->users);
 }
 
-/* The queue pairs of a program that stand here. */
+/* The listed queue pairs of a program. */
 static inline struct ready_list *turns_of(const struct turns *t, const struct client *c)
 {
 	return &t->program[c->number].qps;
 }
 
-/* It stands nowhere yet, and is the last of its program from now on. */
+/* Puts an unlisted queue pair last of its program. */
 void turns_add(struct turns *t, struct engine_qp *q);
-/* It leaves the list that it stands in, here or elsewhere. */
+/* Removes it from its list, here or elsewhere. */
 void turns_leave(struct turns *t, struct engine_qp *q);
-/* Whose turn it is; NULL: nobody's. Its next one comes behind those of all others. */
+/* The queue pair whose turn it is, or NULL. Its next turn comes behind those of all others. */
 struct engine_qp *turns_next(struct turns *t);
-/* All of this list come back: they are the first of their programs, in their order. */
+/* All of this list come back, as the first of their programs, in order. */
 void turns_return(struct turns *t, struct ready_list *list);
 
 #endif
