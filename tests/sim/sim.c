@@ -442,7 +442,7 @@ static void step(struct world *w)
 		say_missing(w, "no progress for 60 s");
 }
 
-/* Delivers what is still on its way; after that no other octet may have changed. */
+/* Delivers what is still under way; after that no other octet may have changed. */
 static void finish(struct world *w)
 {
 	bool whole = w->load.result->broken == 0;

@@ -210,7 +210,7 @@ Test(held, who_hears_others_waits_for_its_turn)
 	expect_completion(a, 1, STATUS_SUCCESS);
 }
 
-/* Four WRITEs are on their way, and fill the path's window. */
+/* Four WRITEs are in flight, and fill the path's window. */
 static void fill(void)
 {
 	path.srtt = us(100);

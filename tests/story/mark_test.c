@@ -6,7 +6,7 @@
 
 #define CNP_EVERY (LIMIT_CNP_US * TIME_US)
 
-/* The packet of this side that was sent last arrives, marked on its way. */
+/* The packet that this side sent last arrives, marked by the network. */
 static void deliver_marked(struct side *s)
 {
 	s->packet.ecn = ECN_CE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the stories' vocabulary share. Stories include only story.h. */
+/* Shared by the files of the stories' vocabulary. Stories include only story.h. */
 #ifndef STORY_SIDES_H
 #define STORY_SIDES_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one queue pair does in a scenario: messages of one size, `depth` of them under way, until it is
- * told to stop. Each message has a slot of its own on both sides while it is under way, with guard
- * octets around it. Checked:
+ * The traffic of one queue pair in a scenario: messages of one size, `depth` of them under way,
+ * until it is told to stop. Each message has a slot of its own on both sides while it is under way,
+ * with guard octets around it. Checked:
  *
- *	messages complete once and in order, and none fails
- *	a message that is complete is in its place, unchanged, and nothing beside it was written
- *	at the end nothing else was written either
+ * 	messages complete once and in order, and none fails
+ * 	a message that is complete is in its place, unchanged, and nothing beside it was written
+ * 	at the end nothing else was written either
  */
 #ifndef SIM_TRANSFER_H
 #define SIM_TRANSFER_H

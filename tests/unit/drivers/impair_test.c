@@ -234,7 +234,7 @@ Test(impair, delays)
 	p->ops->close(p);
 }
 
-/* Closing the port frees frames on their way. */
+/* Closing the port frees frames under way. */
 Test(impair, close_frees_what_waits)
 {
 	struct port *p = open_impaired("delay_us=60000000,dir=tx");

@@ -130,7 +130,7 @@ Test(capture_ring, an_impossible_tail_is_a_full_ring, .timeout = 60)
 
 static uint32_t written; /* atomic: all of them, or lost */
 
-/* Of a frame's number, of all sizes up to a fifth of the ring. */
+/* Derived from a frame's number: all sizes up to a fifth of the ring. */
 static uint32_t length_of(uint64_t number)
 {
 	return (uint32_t)(number * 2654435761u >> 7) % 800;

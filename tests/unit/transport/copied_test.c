@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tickets: what waits for a copy, and what becomes of it when the copy fails. */
+/* Tickets: what waits for a copy, and what a failed copy causes. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ Test(copied, a_read_behind_an_open_write_waits)
 	cr_assert_eq(pair.a.done_count, 1);
 }
 
-/* An empty message has no ticket of its own, and yet does not overtake. */
+/* An empty message has no ticket of its own, and still does not overtake. */
 Test(copied, empty_messages_wait_in_line)
 {
 	pair.b.hold = true;
@@ -184,7 +184,7 @@ Test(copied, a_failed_landing_fails_its_request)
 	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
 }
 
-/* To ERR and to RESET with copies under way; their reports come later and change nothing. */
+/* Goes to ERR and to RESET with copies under way; their late reports change nothing. */
 Test(copied, reports_from_before_are_ignored)
 {
 	struct qp_attributes a = { .state = QP_STATE_ERR };

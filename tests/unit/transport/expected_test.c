@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What expected.c takes, respond.c takes as well, and does the same. Both ends get the same packets; one of
- * them counts as having reported a gap, which the expected packet ends, so that all of its packets are
- * respond.c's.
+ * respond.c takes whatever expected.c takes, with the same effects. Both ends get the same packets.
+ * One end always counts as having reported a gap, so all of its packets go to respond.c.
  */
 #include <criterion/criterion.h>
 
@@ -49,7 +48,7 @@ static void make_receives(uint32_t room, uint16_t strip)
 	}
 }
 
-/* Nearly always one that is as it should be. */
+/* Nearly always a well-formed one. */
 static struct packet make(uint32_t i, uint8_t base, uint32_t n, uint32_t flaw)
 {
 	static const uint8_t octets[4096];
@@ -135,7 +134,7 @@ static void same_replies(void)
 	cr_assert_neq(qp_next_packet(pair.b.qp, &pair.keys, pair.now, &b, &gb, &t), NEXT_PACKET);
 }
 
-/* Both ends get the packet, and their programs what follows from it. */
+/* Both ends get the packet, and their programs the results. */
 static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 {
 	struct outcome out[2];
@@ -155,7 +154,7 @@ static void receive_both(uint8_t base, uint32_t n, uint32_t flaw, bool offer)
 	same_replies();
 }
 
-/* How the message goes on that is open; what begins one otherwise. */
+/* How the open message goes on; without one, what begins a message. */
 static uint8_t next_base(uint32_t *length)
 {
 	static const uint8_t bases[] = { OPB_WRITE_ONLY, OPB_SEND_ONLY,	    OPB_WRITE_ONLY_IMM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of hostile peers and clients begin with: two queue pairs, just before PSNs wrap. */
+/* The start of the tests of hostile peers and clients: two queue pairs, just before PSNs wrap. */
 #ifndef TESTS_HOSTILE_H
 #define TESTS_HOSTILE_H
 
@@ -12,7 +12,7 @@ extern uint8_t hostile_payload[4096];
 void hostile_begin(void);
 void hostile_end(void);
 
-/* All of an end's memory is as the test filled it, with 0xee. */
+/* All of an end's memory still is 0xee, as the test filled it. */
 bool hostile_untouched(const uint8_t *memory);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers and clients that keep to nothing: answers, and what stands in the window. No octet outside
- * the scatter list, and one completion a request.
+ * Peers and clients that keep no rules: answers, and the window's contents. No octet goes outside
+ * the scatter list, and each request completes once.
  */
 #include <criterion/criterion.h>
 
@@ -82,10 +82,10 @@ Test(hostile_requester, read_responses_never_leave_the_scatter_list)
 }
 
 /*
- * What a client writes into its send queue. The good request before and the bad one complete.
- * hostile H-89: too many elements; H-93: an opcode that does not exist; H-94: lengths whose sum
- * overflows; H-95: the sum of all elements; H-136: completions after bad requests; H-142: more
- * elements than there is room for.
+ * A client writes bad requests into its send queue. The good request before and the bad one
+ * complete. hostile H-89: too many elements; H-93: an opcode that does not exist; H-94: lengths
+ * whose sum overflows; H-95: the sum of all elements; H-136: completions after bad requests; H-142:
+ * more elements than there is room for.
  */
 Test(hostile_requester, malformed_requests_fail_in_their_turn)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that keep to nothing: random packets at random work. Each request completes once, in order. */
+/* Peers that keep no rules: random packets at random work. Each request completes once, in order.
+ */
 #include <criterion/criterion.h>
 
 #include "hostile.h"
@@ -22,7 +23,7 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 
 	do {
 		p = pair_packet(&pair, to, (uint8_t)roll(seed, 32), 0);
-	} while (!opcode_defined(p.opcode)); /* decode lets no other pass */
+	} while (!opcode_defined(p.opcode)); /* decode passes no other */
 	p.psn = (near + roll(seed, 5) - (roll(seed, 4) == 0 ? 3 : 0)) & PSN_MASK;
 	p.payload = hostile_payload;
 	p.payload_length = lengths[roll(seed, ARRAY_SIZE(lengths))];
@@ -35,12 +36,12 @@ static struct packet random_packet(uint64_t *seed, struct end *to)
 	p.srqn = roll(seed, 8) ? 1 : roll(seed, 4);
 	p.ack_req = roll(seed, 2);
 	p.solicited = roll(seed, 2);
-	/* Mostly friendly, or nothing would live long. */
+	/* Mostly friendly, or no connection would live long. */
 	p.syndrome = roll(seed, 8) ? 0x1f : syndromes[roll(seed, ARRAY_SIZE(syndromes))];
 	return p;
 }
 
-/* Work of every kind; keys to invalidate are those of the end's window, mostly. */
+/* Work of every kind; keys to invalidate are mostly those of the end's window. */
 static void post_random(uint64_t *seed, struct end *e)
 {
 	static const uint8_t opcodes[] = { WORK_RDMA_WRITE,
@@ -126,7 +127,9 @@ Test(hostile_storm, storms_of_random_packets)
 	storm(3000, false);
 }
 
-/* Initiators and targets by turns; SRQs that are there, that are not, and others inside a message. */
+/* Initiators and targets in turn; SRQs that exist, that do not, and changes of SRQ inside a
+ * message.
+ */
 Test(hostile_storm, storms_of_random_packets_on_xrc)
 {
 	storm(1500, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Peers that keep to nothing: requests. Whatever arrives: no octet outside the registered range,
- * bounded replies, and no crash.
+ * Peers that keep no rules: requests. Whatever arrives, no octet outside the registered range
+ * changes, replies are bounded, and nothing crashes.
  */
 #include <criterion/criterion.h>
 
@@ -96,7 +96,7 @@ Test(hostile, write_headers)
 	}
 }
 
-/* What the operations with headers of their own need to be good. */
+/* Good values for the operations with headers of their own. */
 static void fit(struct packet *p)
 {
 	if (p->opcode == OPB_ATOMIC_WRITE)
@@ -291,7 +291,7 @@ Test(hostile, the_longest_read_is_refused_once)
 	expect_nak(0x62, hostile_options.psn);
 }
 
-/* Numbers of records go round; what is remembered is not forgotten then. */
+/* Numbers of records wrap; what is remembered is not forgotten then. */
 Test(hostile, repeated_reads_where_their_count_goes_round)
 {
 	struct responder *r = &pair.b.qp->resp;
@@ -308,8 +308,8 @@ Test(hostile, repeated_reads_where_their_count_goes_round)
 }
 
 /*
- * Responses acknowledge, too: what was acknowledged last stays near, however many there were.
- * hostile H-43: acknowledgements outside of the window.
+ * Responses acknowledge, too: the last acknowledged PSN stays near, however many responses there
+ * were. hostile H-43: acknowledgements outside of the window.
  */
 Test(hostile, an_acknowledgement_after_half_of_all_psns)
 {

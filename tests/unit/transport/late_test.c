@@ -8,7 +8,7 @@
 
 #define US TIME_US
 
-/* The steps in which a peer says it are those of docs/wire-extensions.md. */
+/* The steps on the wire are those of docs/wire-extensions.md. */
 Test(late, lateness_goes_in_steps_of_half_an_octave)
 {
 	static const struct {
@@ -40,7 +40,7 @@ Test(late, lateness_goes_in_steps_of_half_an_octave)
 		cr_expect(step == 2 || late_step(late_time(step)) == step, "%u", step);
 }
 
-/* A port that took nothing for a while lets round trips be longer, and that is forgotten. */
+/* A port that took nothing for a while allows longer round trips; this is forgotten in time. */
 Test(late, a_port_that_stalls_makes_its_host_late)
 {
 	nanotime now = TIME_S;
@@ -62,7 +62,8 @@ Test(late, a_port_that_stalls_makes_its_host_late)
 	cr_assert_eq(l.time, 10 * TIME_MS, "bounded");
 }
 
-/* An answer that comes while others have the core is late; idle polls alone must not make that forgotten. */
+/* An answer that comes while others have the core is late; idle polls alone must not forget that.
+ */
 Test(late, a_core_that_was_yielded_makes_its_host_late)
 {
 	struct late l = { 0 };

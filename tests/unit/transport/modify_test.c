@@ -14,7 +14,7 @@
 #define A(name) QP_ATTR_##name
 #define PKEY	A(PKEY_INDEX)
 
-/* All attributes that exist, one bit each (but for STATE). */
+/* All attributes, one bit each (except STATE). */
 static const uint32_t every[] = {
 	A(CUR_STATE),
 	A(EN_SQD_ASYNC_NOTIFY),
@@ -181,7 +181,7 @@ static struct qp_attributes good(uint32_t from, uint32_t to)
 	return a;
 }
 
-/* One call; what may and may not have changed is checked here. */
+/* One call; checks what may and may not have changed. */
 static void try(uint32_t type, uint32_t from, uint32_t to, uint32_t mask,
 		const struct qp_attributes *a, bool legal)
 {
@@ -234,7 +234,8 @@ Test(modify, every_transition_and_attribute)
 				try_transition(types[t], from, to);
 }
 
-/* Without STATE in the mask the queue pair stays where it is, as far as that is a transition. */
+/* Without STATE in the mask the queue pair stays in its state, if the table has such a transition.
+ */
 Test(modify, without_a_state)
 {
 	for (uint32_t from = RESET; from <= ERR; from++) {
@@ -313,7 +314,7 @@ Test(modify, query_returns_what_was_set)
 	pair_close(&pair);
 }
 
-/* SQD: what was begun is finished, nothing else begins, SQ_DRAINED comes once, and back to RTS. */
+/* SQD: begun requests finish, no others begin, SQ_DRAINED comes once; then back to RTS. */
 Test(modify, send_queue_drains)
 {
 	struct pair_options o = pair_options();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tag matching needs of the core: octets that are not stored, marks of receive requests, and
- * requests of the caller's own between those of the program.
+ * The core's services for tag matching: octets that are not stored, marks of receive requests, and
+ * the caller's own requests between those of the program.
  */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "pair.h"
 
-/* One pair at a time: what is large is not allocated again and again. */
+/* One pair at a time: large memory is not allocated again and again. */
 static struct carried queues[2][PAIR_QUEUE];
 static struct completion completions[2][PAIR_DONE];
 
@@ -263,7 +263,7 @@ enum reason pair_inject(struct pair *pair, struct end *to, struct packet *p)
 	return out.reason;
 }
 
-/* Executes what stays at home: an invalidation. */
+/* Executes an operation without a packet: an invalidation. */
 static void operate(struct pair *pair, struct end *e)
 {
 	const struct key_operation *o = qp_operation(e->qp);

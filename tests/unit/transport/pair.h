@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two queue pairs back to back, for tests of the core alone: packets go from one to the other as
- * they are, copies are made at once (or held back), time stands still unless the test moves it.
+ * Two queue pairs back to back, for tests of the core alone. Packets go from one to the other
+ * unchanged, copies are made at once (or held back), and time stands still unless the test moves
+ * it.
  */
 #ifndef TESTS_PAIR_H
 #define TESTS_PAIR_H
@@ -20,12 +21,12 @@
 #define PAIR_IOVA     UINT64_C(0x7f0000000000)
 #define PAIR_PD	      7u
 
-/* What a new end is made of; pair_options() has the usual values. */
+/* The options of a new end; pair_options() has the usual values. */
 struct pair_options {
 	uint32_t mtu; /* ibv_mtu */
 	uint32_t psn; /* both directions begin here */
 	uint32_t max_send_wr, own_wr;
-	uint32_t tickets; /* 0: as many as there may be */
+	uint32_t tickets; /* 0: the most possible */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	uint32_t access; /* queue pair */
@@ -34,7 +35,7 @@ struct pair_options {
 	uint32_t octets; /* of registered memory, PAIR_MEMORY at most */
 };
 
-struct carried { /* a packet on its way, its payload beside it */
+struct carried { /* a packet under way, with its payload */
 	struct packet p;
 	uint8_t payload[4096];
 };
@@ -66,7 +67,7 @@ struct pair {
 	nanotime now;
 	/* Returns false to lose a packet; may change it. NULL: all pass. */
 	bool (*pass)(struct pair *pair, struct end *to, struct packet *p);
-	uint32_t packets; /* carried, and lost, so far */
+	uint32_t packets; /* packets carried and lost so far */
 	uint32_t seen; /* for the test's own use */
 };
 
@@ -77,14 +78,15 @@ void pair_close(struct pair *pair);
 /* The attributes that bring an end from RESET to RTS, for tests that go their own way. */
 void pair_attributes(const struct pair_options *o, struct qp_attributes *a);
 
-/* Until nothing moves at this instant. */
+/* Runs until nothing moves at this instant. */
 void pair_run(struct pair *pair);
-/* To the earliest deadline, and on until nothing moves. False: there is no deadline. */
+/* Advances to the earliest deadline, and runs until nothing moves. False: there is no deadline. */
 bool pair_wait(struct pair *pair);
-/* pair_run and pair_wait until `count` completions are there at this end, `waits` at most. */
+/* Runs pair_run and pair_wait until this end has `count` completions, with at most `waits` waits.
+ */
 void pair_until(struct pair *pair, struct end *e, uint32_t count, uint32_t waits);
 
-/* A packet straight into an end. */
+/* Passes a packet straight into an end. */
 enum reason pair_inject(struct pair *pair, struct end *to, struct packet *p);
 /* The next packet that an end would send, not delivered. */
 bool pair_next(struct pair *pair, struct end *from, struct packet *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts that are late, at either end of a path, are not a full network. */
+/* Late hosts at either end of a path are not a full network. */
 #include "path_rig.h"
 
-/* A peer that stops answers all at once when it goes on. That was no queue. */
+/* A peer that pauses answers all at once when it goes on. That is not a queue. */
 Test(path_late, a_pause_of_the_peer_is_no_queue)
 {
 	nanotime now = TIME_S;
@@ -20,7 +20,7 @@ Test(path_late, a_pause_of_the_peer_is_no_queue)
 	cr_assert_eq(p.window, before);
 }
 
-/* Its own lateness is not the network's. */
+/* The caller's own lateness is not the network's. */
 Test(path_late, what_the_caller_is_late_is_not_the_networks)
 {
 	struct late late = { .time = 200 * US };
@@ -39,7 +39,7 @@ Test(path_late, what_the_caller_is_late_is_not_the_networks)
 	cr_assert_eq(p.events[PATH_CUT], 1);
 }
 
-/* What a peer that copies takes for its turns is not the network's either. */
+/* The time that a copying peer takes for its turns is not the network's either. */
 Test(path_late, what_the_peer_is_late_is_not_the_networks)
 {
 	nanotime now = TIME_S;
@@ -58,7 +58,7 @@ Test(path_late, what_the_peer_is_late_is_not_the_networks)
 	path_peer_says(NULL, 5);
 }
 
-/* Whose core is shared answers late at any time: delay alone does not take its window to nothing. */
+/* A host with a shared core may answer late at any time: delay alone does not close its window. */
 Test(path_late, hosts_that_share_a_core_keep_a_window)
 {
 	static const struct {
@@ -83,7 +83,7 @@ Test(path_late, hosts_that_share_a_core_keep_a_window)
 	}
 }
 
-/* A peer that lies gets a longer queue of what it asked for, but not an endless one. hostile H-160 */
+/* A peer that lies about its lateness gets a longer queue, but not an endless one. hostile H-160 */
 Test(path_late, a_peer_cannot_be_late_without_end)
 {
 	struct path p;
@@ -93,7 +93,7 @@ Test(path_late, a_peer_cannot_be_late_without_end)
 	cr_assert_lt(p.peer_late, 10 * TIME_MS);
 }
 
-/* A host that is late finds more packets than its ring has room for, and says so by losing some. */
+/* A late host gets more packets than its ring has room for, and loses some. */
 Test(path_late, a_ring_that_overflowed_has_a_bound_in_packets)
 {
 	const uint32_t octets = 80;
@@ -121,7 +121,7 @@ Test(path_late, a_ring_that_overflowed_has_a_bound_in_packets)
 	cr_expect_gt(p.window, LIMIT_PATH_RING * 1000, "... for a while: %lu", p.window);
 }
 
-/* ... nor does it open further, before anything is lost. */
+/* ... nor does the window open further before a loss. */
 Test(path_late, a_path_to_a_late_host_opens_as_far_as_a_ring)
 {
 	static const nanotime late[] = { 0, TIME_MS };
@@ -140,7 +140,8 @@ Test(path_late, a_path_to_a_late_host_opens_as_far_as_a_ring)
 	}
 }
 
-/* What waits for a late host at a peer that drops all behind a gap is sent twice for each loss, and brings nothing. */
+/* A peer that drops all behind a gap makes each loss repeat the packets that wait for a late host.
+ */
 Test(path_late, a_peer_that_often_goes_back_has_a_small_window)
 {
 	static const struct {

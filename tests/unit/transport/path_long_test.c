@@ -2,7 +2,8 @@
 /* A path with a long round trip: its window is spread, and grows in steps. */
 #include "path_rig.h"
 
-/* On a long way a queue of a few milliseconds is the network's, and no ring of a host is thought short. */
+/* On a long way a queue of a few milliseconds is the network's; no host's ring is taken for short.
+ */
 Test(path_long, a_long_way_is_no_late_host)
 {
 	nanotime now = TIME_S;
@@ -50,7 +51,9 @@ Test(path_long, a_late_first_sample_does_not_make_a_way_long)
 	}
 }
 
-/* A switch on a long way is not sent a window at once: it takes three quarters of the round trip. */
+/* A switch on a long way does not get a window at once: the window takes three quarters of the
+ * round trip.
+ */
 Test(path_long, a_window_is_spread_over_a_long_round_trip)
 {
 	nanotime now = TIME_S, next;
@@ -80,7 +83,9 @@ Test(path_long, a_window_is_spread_over_a_long_round_trip)
 	cr_assert_eq(sent, 100, "as a window is on a short way");
 }
 
-/* What it does is seen two round trips later, so it does not double in each, however short the queue is. */
+/* Its effect shows two round trips later, so it does not double in each, however short the queue
+ * is.
+ */
 Test(path_long, a_long_way_is_filled_in_steps)
 {
 	nanotime now = TIME_S;

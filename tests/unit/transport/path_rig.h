@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a path in which its tests begin. */
+/* The states of a path in which tests begin. */
 #ifndef TESTS_TRANSPORT_PATH_RIG_H
 #define TESTS_TRANSPORT_PATH_RIG_H
 
@@ -12,14 +12,14 @@
 
 #define US TIME_US
 
-/* A path that has looked at the way already. */
+/* A path that knows the way already. */
 static inline void begin(struct path *p)
 {
 	path_init(p);
 	path_looked(p);
 }
 
-/* What a sender with enough to send does in a round trip: the window goes out and comes back. */
+/* One round trip of a busy sender: the window goes out and is acknowledged. */
 static inline void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotime *now)
 {
 	const uint32_t packet = 1000;
@@ -36,7 +36,7 @@ static inline void round_trips(struct path *p, uint32_t n, nanotime rtt, nanotim
 	}
 }
 
-/* A path that has found its window, whose octets are returned. */
+/* A path that has found its window. Returns the window's octets. */
 static inline uint64_t go_on(struct path *p, nanotime *now)
 {
 	begin(p);

@@ -73,7 +73,9 @@ Test(path, bounds_absurd_samples)
 	cr_assert(p.srtt > 0 && p.srtt < 100);
 }
 
-/* Many that begin at once see the way without a queue, as their packets go alone at different times. */
+/* Many paths that begin at once see the way without a queue, because their packets go alone at
+ * different times.
+ */
 Test(path, looks_at_the_way_with_single_packets)
 {
 	nanotime now = TIME_S, opens[2][LIMIT_PATH_LOOKS];
@@ -98,7 +100,7 @@ Test(path, looks_at_the_way_with_single_packets)
 	cr_assert_neq(memcmp(opens[0], opens[1], sizeof(opens[0])), 0);
 }
 
-/* If nothing gives a sample, as all is sent again, it does not look for ever. */
+/* If every packet is repeated, nothing gives a sample; the path does not probe for ever. */
 Test(path, looks_end_without_samples)
 {
 	nanotime now = TIME_S;
@@ -136,13 +138,13 @@ Test(path, grows_by_a_packet_for_each_time_once_it_was_held_back)
 	round_trips(&p, 4, LIMIT_PATH_STEP_US * US, &now);
 	path_cnp(&p, now);
 	before = p.window;
-	/* A queue of more than half of what there may be: it grows, but in no haste. */
+	/* With a queue above half of the allowed delay, the window grows, but slowly. */
 	round_trips(&p, 10, (LIMIT_PATH_STEP_US + LIMIT_PATH_STEP_US / 6) * US, &now);
 	cr_assert(p.window >= before + 8 * p.packet && p.window <= before + 12 * p.packet,
 		  "%lu from %lu", p.window, before);
 }
 
-/* Long without a queue, it grows faster and faster. */
+/* After long without a queue, the window grows faster and faster. */
 Test(path, grows_in_haste_where_there_is_no_queue)
 {
 	nanotime now = TIME_S;
@@ -161,7 +163,7 @@ Test(path, grows_in_haste_where_there_is_no_queue)
 	cr_assert_gt(p.window - before, 8 * slow, "%lu and %lu", p.window - before, slow);
 }
 
-/* What is not used says nothing of the network. */
+/* An unused window says nothing of the network. */
 Test(path, does_not_grow_when_it_is_not_used)
 {
 	nanotime now = TIME_S;
@@ -177,7 +179,9 @@ Test(path, does_not_grow_when_it_is_not_used)
 	cr_assert_eq(p.window, LIMIT_PATH_START);
 }
 
-/* By as much as it is too long, to a half at most, once a round trip; and never to a stop. */
+/* The window shrinks by the excess delay, at most to a half, once a round trip, and never to a
+ * stop.
+ */
 Test(path, shrinks_with_delay)
 {
 	nanotime now = TIME_S, rtt = 100 * US;
@@ -209,7 +213,7 @@ Test(path, shrinks_with_delay)
 		      "nothing is on its way: one packet may go");
 }
 
-/* Less than a packet: it paces. */
+/* A window below a packet paces. */
 Test(path, paces_below_a_packet)
 {
 	nanotime now = TIME_S;
@@ -232,7 +236,7 @@ Test(path, paces_below_a_packet)
 	cr_assert_eq(path_opens_at(&p, 1000, now), now + LIMIT_PATH_PAUSE_MS * TIME_MS);
 }
 
-/* hostile H-58: A flood of CNPs: each round trip counts one, and some packet always goes. */
+/* hostile H-58: A flood of CNPs: one counts for each round trip, and some packet always goes. */
 Test(path, a_flood_of_cnps_does_not_stop_it)
 {
 	nanotime now = TIME_S;
@@ -282,7 +286,7 @@ Test(path, a_loss_without_delay_costs_nothing)
 	cr_assert(p.window < before && p.window >= before / 2);
 }
 
-/* ... but where much of all is lost, it is: buffers that are too short to be seen as delay. */
+/* ... but many losses are congestion: buffers that are too short to show as delay. */
 Test(path, losses_of_many_are_congestion)
 {
 	nanotime now = TIME_S;
@@ -319,7 +323,9 @@ Test(path, few_large_reads_are_not_many_packets)
 	cr_assert(!p.full, "a bad cable may do that");
 }
 
-/* A network that changes the order of packets is believed to do so for a while, and by no more places than the most. */
+/* A network that reorders packets is expected to do so for a while, by at most the maximum of
+ * places.
+ */
 Test(path, order_is_trusted_until_it_changed)
 {
 	nanotime now = TIME_S;
@@ -342,7 +348,7 @@ Test(path, order_is_trusted_until_it_changed)
 	cr_assert_eq(path_places(&p, now + (LIMIT_PATH_MIN_S + 1) * TIME_S), LIMIT_REORDER);
 }
 
-/* A network that was full does not lose packets without delay, again and again. A bad cable does. */
+/* A full network does not lose packets again and again without delay. A bad cable does. */
 Test(path, losses_that_stand_alone_say_that_a_network_is_not_full)
 {
 	nanotime now = TIME_S;
@@ -371,7 +377,7 @@ Test(path, losses_that_stand_alone_say_that_a_network_is_not_full)
 	cr_assert_eq(path_places(&p, now), LIMIT_REORDER);
 }
 
-/* Karn: silence is thought longer each time that it was broken for nothing. */
+/* Karn: the wait for a probe grows each time that a probe was needless. */
 Test(path, probes_make_silence_longer)
 {
 	struct path p;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the octets of a packet are that is on its way: as when it was made, and nowhere once it is not. */
+/* Where the octets of a packet in flight are: as when it was made, and nowhere once it is
+ * acknowledged.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -108,7 +110,7 @@ Test(payload, is_gone_with_the_acknowledgement)
 	expect_gone();
 }
 
-/* hostile H-38: the key is asked again. */
+/* hostile H-38: the key is checked again. */
 Test(payload, is_gone_with_its_region)
 {
 	const struct region *r;

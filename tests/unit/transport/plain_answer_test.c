@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What plain_answer.c takes, answer.c takes as well, and does the same. Both ends get the same responses of the
- * same READs; those of one end are passed to answer.c.
+ * answer.c takes whatever plain_answer.c takes, with the same effects. Both ends get the same
+ * responses of the same READs; those of one end go to answer.c.
  */
 #include <criterion/criterion.h>
 
@@ -65,14 +65,14 @@ static void send_both(void)
 	bool more;
 
 	for (uint32_t i = 0; i < 2; i++)
-		qp_resume(end_of(i)->qp); /* nobody else has the path */
+		qp_resume(end_of(i)->qp); /* no other queue pair has the path */
 	do {
 		more = pair_next(&pair, &pair.a, &p);
 		cr_assert_eq(more, pair_next(&pair, &pair.b, &p));
 	} while (more);
 }
 
-/* The response that comes next, or nearly. */
+/* The next response, or nearly. */
 static struct packet response(struct end *e, uint32_t flaw)
 {
 	static const uint8_t octets[4096];

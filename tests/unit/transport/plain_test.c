@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What plain.c makes is what request.c makes of the same requests. One end sends plainly; the other one has a
- * rate limit that never holds it back, so that all of its packets are request.c's.
+ * plain.c and request.c make the same packets of the same requests. One end uses plain.c. The other
+ * end has a rate limit that never holds it back, so request.c makes all of its packets.
  */
 #include <criterion/criterion.h>
 
@@ -145,7 +145,7 @@ static void same_cursors(const struct requester *a, const struct requester *b)
 	cr_assert_eq(a->held, b->held);
 }
 
-/* Sends all that may be sent, at both ends alike. Returns how many packets. */
+/* Sends all that may be sent, at both ends alike. Returns the number of packets. */
 static uint32_t send_all(void)
 {
 	struct span_list ga, gb;
@@ -191,7 +191,7 @@ static uint32_t before_read(const struct requester *r)
 	return (r->top_psn - r->una_psn) & PSN_MASK;
 }
 
-/* Both are told that this much has arrived. */
+/* Tells both that this much has arrived. */
 static void acknowledge_both(uint32_t psn)
 {
 	struct end *ends[] = { &pair.a, &pair.b };

@@ -35,7 +35,7 @@ Test(receive, requests_are_done_in_their_order)
 	cr_assert_not(receives_waiting(&receives));
 }
 
-/* The first that a failed copy spoils says why; those behind it are flushed. */
+/* The first request that a failed copy spoils has the reason; those behind it are flushed. */
 Test(receive, what_is_behind_a_failed_copy_fails)
 {
 	static const struct {

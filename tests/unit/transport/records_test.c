@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a peer's READs and atomics: it comes later, and it grows under what it holds. */
+/* The memory for a peer's READs and atomics: it comes later, and grows while in use. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ Test(records, without_them_a_peer_may_ask_for_nothing)
 
 static void *larger;
 
-/* An answer is lost, and before it is asked for again the memory changes. */
+/* An answer is lost, and the memory changes before the peer asks again. */
 static bool lose_one_answer(struct pair *p, struct end *to, struct packet *packet)
 {
 	if (to != &p->a || p->seen++ != 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* After RESET a queue pair is as a new one: nothing of its last connection shows in the next. */
+/* After RESET a queue pair is like a new one: nothing of the last connection shows in the next. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void to(struct qp *qp, const struct qp_attributes *from, enum qp_state st
 	cr_assert_eq(qp_modify(qp, &a, mask | QP_ATTR_STATE, &why), 0, "%s", why);
 }
 
-/* By RESET, as it was connected before, but its peer begins at this PSN. In RTR. */
+/* Goes through RESET to RTR, connected as before, but its peer begins at this PSN. */
 static void connect_again(struct end *e, uint32_t psn)
 {
 	struct qp_attributes a;
@@ -95,7 +95,7 @@ Test(reset, no_message_is_open)
 	expect_write();
 }
 
-/* As many READs as there may be are under way, and never answered. */
+/* The most READs possible are under way, and never answered. */
 Test(reset, no_read_is_under_way)
 {
 	struct packet p;
@@ -139,7 +139,7 @@ Test(reset, no_atomic_is_remembered)
 	cr_expect_eq(value, 3 * ATOMICS, "and nothing is added");
 }
 
-/* Nobody hears of what happened before. */
+/* No event tells of what happened before. */
 Test(reset, no_event_is_left)
 {
 	qp_fail(pair.b.qp, REASON_CLIENT_GONE);
@@ -166,7 +166,7 @@ Test(reset, each_connection_is_established)
 	}
 }
 
-/* Work that was posted, and begun, is forgotten without a completion. */
+/* Posted and begun work is forgotten without a completion. */
 Test(reset, no_work_is_left)
 {
 	struct packet p;
@@ -182,7 +182,7 @@ Test(reset, no_work_is_left)
 	expect_write();
 }
 
-/* A copy that was under way is nothing to the next connection. */
+/* A copy under way does not affect the next connection. */
 Test(reset, no_copy_is_waited_for)
 {
 	pair.b.hold = true;

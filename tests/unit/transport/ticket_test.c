@@ -37,7 +37,7 @@ Test(ticket, remembers_its_packet)
 	cr_expect_eq(t->kind, TICKET_ATOMIC);
 }
 
-/* What a READ fetched is not a copy that a peer waits for. */
+/* A READ's landing is not a copy that a peer waits for. */
 Test(ticket, landings_are_not_a_peers_requests)
 {
 	uint64_t write;

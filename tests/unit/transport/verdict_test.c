@@ -62,7 +62,7 @@ Test(verdict, every_reason)
 	}
 }
 
-/* Of the unreliable services: nothing is answered, and only the program's own faults are fatal. */
+/* The unreliable services answer nothing, and only the program's own faults are fatal. */
 Test(verdict, nobody_answers_where_nothing_is_acknowledged)
 {
 	for (uint32_t why = 0; why < REASON_COUNT; why++) {

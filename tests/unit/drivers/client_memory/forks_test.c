@@ -192,7 +192,7 @@ static void fork_and_look(void)
 	fork_and(look);
 }
 
-/* What Linux guarantees; promoted memory must do the same. */
+/* Linux guarantees this; promoted memory must do the same. */
 Test(forks, private_memory_is_copied_at_one_time, .timeout = 120)
 {
 	begin_writers(new_memory(16 * MIB), 16 * MIB, true);
