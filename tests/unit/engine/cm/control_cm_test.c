@@ -195,6 +195,26 @@ Test(control_cm, an_own_address_is_resolved)
 	party_end(&p);
 }
 
+/* rdma_resolve_addr(3) does not wait, and the program may read the id's addresses behind it. */
+Test(control_cm, the_reply_to_a_resolution_has_the_addresses)
+{
+	struct request_cm_resolve q = { .timeout = 100,
+					.destination = address_of("127.0.0.1", 7471) };
+	struct reply_cm_query r;
+	struct party p;
+
+	party_begin(&p);
+	cr_assert_eq(cm_create(&p, TCP, &q.id), 0);
+	cr_assert_eq(
+		ask(p.fd, COMMAND_CM_RESOLVE_ADDR, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+		0);
+	cr_expect_eq(r.route.bound, 1);
+	cr_expect_eq(r.route.destination.port, 7471);
+	cr_expect_geq(r.route.source.port, 32768);
+	expect_event(&p, ADDR_RESOLVED, 0, NULL);
+	party_end(&p);
+}
+
 Test(control_cm, an_address_without_a_host_is_reported)
 {
 	struct party p;

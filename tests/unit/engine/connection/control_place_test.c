@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,6 +26,47 @@ Test(control_place, second_engine_is_refused_and_told_why)
 		cr_expect_not_null(strstr(why, holder), "why: %s", why);
 		cr_expect_not_null(strstr(why, path), "why: %s", why);
 	}
+	expect_serving();
+}
+
+/* It has the lock, but did not write its number yet. */
+Test(control_place, a_holder_without_a_number_is_somebody_else)
+{
+	char why[256], lock[sizeof(path) + 8];
+
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	cr_assert_eq(truncate(lock, 0), 0);
+	cr_assert_null(make_engine(why, sizeof(why)));
+	cr_expect_not_null(strstr(why, "another engine (process of another user)"), "%s", why);
+}
+
+/* Of descriptors it gets one more each time, until there are enough. */
+Test(control_place, an_engine_without_descriptors_says_why)
+{
+	struct rlimit limit;
+	bool told = false;
+	char why[256];
+
+	uroce_destroy(engine);
+	engine = NULL;
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (limit.rlim_cur = 3; engine == NULL && limit.rlim_cur < limit.rlim_max;
+	     limit.rlim_cur++) {
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		why[0] = '\0';
+		engine = make_engine(why, sizeof(why));
+		cr_expect(engine != NULL || why[0] != '\0',
+			  "it fails with %llu and does not say why",
+			  (unsigned long long)limit.rlim_cur);
+		told |= strncmp(why, "no file descriptors: ", 21) == 0;
+	}
+	cr_expect(told);
+	uroce_destroy(engine); /* it serves with no more than it found */
+	limit.rlim_cur = limit.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	engine = make_engine(why, sizeof(why));
+	cr_assert_not_null(engine, "%s", why);
+	cr_assert_eq(uroce_start(engine), 0);
 	expect_serving();
 }
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "lcore/lcore.h"
 #include "rig/control_rig.h"
 
 TestSuite(control, .init = control_rig_open, .fini = control_rig_close, .timeout = 60);
@@ -93,6 +94,29 @@ Test(control, objects_in_use_are_busy)
 	expect_counts(1, 0, 0, 0);
 	close(fd);
 	expect_counts(0, 0, 0, 0);
+}
+
+/* hostile H-123: what a program leaves. Its lcore would look at a queue pair that is freed. */
+Test(control, a_program_that_ends_leaves_its_only_group)
+{
+	struct request_mcast q = { .group = { { [10] = 0xff, 0xff, 239, 1, 2, 3 } } };
+	struct request_create_qp ud;
+	struct reply_create_qp made;
+	struct reply_empty r;
+	struct objects o;
+	int fd = attach();
+
+	make_objects(fd, &o);
+	ud = small_qp(&o);
+	ud.type = QP_TYPE_UD;
+	cr_assert_eq(create_qp(fd, &ud, &made), 0);
+	q.qp = made.handle;
+	cr_assert_eq(ask(fd, COMMAND_ATTACH_MCAST, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+		     0);
+	cr_assert_not_null(mcast_find((struct engine *)(void *)engine, &q.group));
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+	cr_expect_null(mcast_find((struct engine *)(void *)engine, &q.group));
 }
 
 static uint64_t polls(void)

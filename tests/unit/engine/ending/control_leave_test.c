@@ -33,12 +33,15 @@ static struct {
 	uint32_t key;
 	uint32_t count;
 	struct look look[STEPS];
+	uint32_t strange; /* calls of lcores that the engine does not have */
 } seen;
 
 void __real_engine_grace_period(struct engine *e);
 void __wrap_engine_grace_period(struct engine *e);
 void __real_client_memory_leave(struct client *c);
 void __wrap_client_memory_leave(struct client *c);
+void __real_lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg);
+void __wrap_lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg);
 
 static int try_atomic(const struct client *c)
 {
@@ -71,6 +74,16 @@ void __wrap_client_memory_leave(struct client *c)
 {
 	look(true);
 	__real_client_memory_leave(c);
+}
+
+void __wrap_lcore_call(struct lcore *l, void (*run)(struct lcore *, void *, nanotime), void *arg)
+{
+	const struct engine *e = (struct engine *)engine;
+
+	if (l < e->lcore + e->lcores)
+		__real_lcore_call(l, run, arg);
+	else
+		seen.strange++;
 }
 
 static struct client *only_client(void)
@@ -143,6 +156,26 @@ Test(control_leave, atomics_wait_until_no_copy_is_in_the_file)
 	}
 	cr_expect_eq(try_atomic(seen.client), 0, "then they go on");
 	seen.client = NULL;
+	close(fd);
+	expect_counts(0, 0, 0, 0);
+}
+
+/* They look at what they hold, if the program's memory was ever moved directly. */
+Test(control_leave, only_lcores_that_there_are_let_go)
+{
+	struct request_leave_promoted q = { .leaves = 1 };
+	struct engine *e = (struct engine *)engine;
+	int fd = attach();
+	struct reply_empty r;
+	struct objects o;
+
+	make_objects(fd, &o);
+	pass_promoted(fd);
+	reg_promoted(fd, o.pd);
+	__atomic_store_n(&e->direct_moves[only_client()->number], 1, __ATOMIC_RELEASE);
+	cr_assert_eq(ask(fd, COMMAND_LEAVE_PROMOTED, &q.h, sizeof(q), &r.h, sizeof(r), NULL, NULL),
+		     0);
+	cr_expect_eq(seen.strange, 0);
 	close(fd);
 	expect_counts(0, 0, 0, 0);
 }

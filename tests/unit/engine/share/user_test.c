@@ -117,11 +117,14 @@ Test(user, inherits)
 Test(user, the_embedding_program_has_its_own_process)
 {
 	struct account own;
+	char why[104];
 
 	cr_assert(account_open(&own, &all, 0, true));
 	cr_expect(account_take(&own, RESOURCE_DESCRIPTORS, all.limit[RESOURCE_DESCRIPTORS]));
 	cr_expect(account_take(&own, RESOURCE_CQS, LIMIT_ENGINE_CQS));
 	cr_expect_not(account_take(&own, RESOURCE_CQS, 1), "there are no more");
+	account_explain(&own, RESOURCE_CQS, 1, why, sizeof(why));
+	cr_expect_eq(strncmp(why, "the engine's limit is reached: ", 31), 0, "%s", why);
 	give_all(&own);
 	end();
 }
