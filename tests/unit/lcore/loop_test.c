@@ -3,10 +3,12 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "lcore/window.h"
 #include "loop_rig.h"
 #include "queue/ring_client.h"
 
@@ -419,5 +421,30 @@ Test(loop, what_is_posted_while_a_bell_is_served_is_seen)
 	cr_expect_null(posts_meanwhile, "there was no event");
 	close(fd[0]);
 	close(fd[1]);
+	rig_close(r);
+}
+
+/* Other queue pairs' binds fill the ring to the control thread. */
+Test(loop, a_bind_that_finds_the_ring_full_is_passed_on_later)
+{
+	struct rig *r = rig_open();
+	struct engine *e = &r->engine;
+	void *other = r, *p = NULL;
+
+	e->control_fd = eventfd(0, EFD_NONBLOCK);
+	r->client.shares = true; /* so this lcore may not bind by itself */
+	cr_assert_eq(windows_prepare(e), 0);
+	while (rte_ring_enqueue(e->operations[0], other) == 0)
+		;
+	cr_assert(rig_post(r, 0, WORK_BIND_MW, 64, 0));
+	rig_poll(r);
+	rig_poll(r);
+	while (rte_ring_dequeue(e->operations[0], &p) == 0)
+		cr_assert_eq(p, other);
+	rig_poll(r);
+	cr_assert_eq(rte_ring_dequeue(e->operations[0], &p), 0, "the bind is lost");
+	cr_expect_eq(p, &r->side[0].qp);
+	windows_destroy(e);
+	close(e->control_fd);
 	rig_close(r);
 }
