@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,6 +16,19 @@
 #include "rig.h"
 
 TestSuite(ids, .timeout = 60);
+
+/* The first calls open the devices, and malloc() keeps some of what they free. */
+Test(ids, lists_of_devices_leave_nothing_behind)
+{
+	size_t used = 0;
+
+	for (int i = 0; i < 64; i++) {
+		rdma_free_devices(rdma_get_devices(NULL));
+		if (i == 32)
+			used = mallinfo2().uordblks;
+	}
+	cr_expect_eq(mallinfo2().uordblks, used);
+}
 
 Test(ids, are_on_the_devices_that_rdma_get_devices_returns)
 {
