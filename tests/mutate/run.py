@@ -14,7 +14,7 @@ The checkout is not touched: its files are copied to a folder of its own (--work
 the code counts which lines run (cc.sh). Each test runs there once: WORK/map has its lines and its time.
 A mutant is tried by the tests that run its lines: those that its entry names and the file's own first,
 the others the quickest first, until one fails or those that took --most seconds together have passed.
-It is caught when a test fails twice, or takes much longer than it did; or when an assertion of the
+It is caught when a test fails twice, or twice takes much longer than it did; or when an assertion of the
 compiler fails. It survives at once if no test runs its lines. A mutant that does not compile, or to the
 same code as before, does not count. What was run is kept in WORK/results.json by its content: begun again,
 run.py goes on where it stopped.
@@ -22,6 +22,7 @@ run.py goes on where it stopped.
 An entry of the table has `file`, `find` (once in the file), `replace`, `why` (what goes wrong), and may
 have `tests` (to be tried first) and `unseen`: why no test can notice it."""
 import argparse
+import fcntl
 import fnmatch
 import hashlib
 import json
@@ -112,10 +113,10 @@ def unbuilt(log):
 
 
 def fails(tree, name, most):
-    """How it fails, twice: a test that fails only once has another reason."""
+    """How it fails, twice: a test that fails only once has another reason, as other work of this machine."""
     how, _ = tree.try_test(name, most)
-    if how and how != 'hangs':
-        how, _ = tree.try_test(name, most)
+    if how:
+        how, _ = tree.try_test(name, 2 * most)
     return how
 
 
@@ -194,6 +195,17 @@ def to_measure(tree, reach, patterns):
     return [n for n in names if n not in reach.tests]
 
 
+def alone(work):
+    """Until it is closed no other run.py works in this folder."""
+    lock = open(work / 'lock', 'w')
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise SystemExit(f'another run.py works in {work}') from None
+    return lock
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,6 +234,7 @@ def main():
         print('\ngenerated ones:')
         report([r for r in known.values() if r['name'].startswith('random-')])
         return 0
+    lock = alone(args.work)  # noqa: F841: until the end
     tree, results = Tree(args.work), []
     reach = Reach(args.work / 'map')
     unmeasured = to_measure(tree, reach, args.map or [])

@@ -92,9 +92,11 @@ class Generated(unittest.TestCase):
 class Stubborn:
     """A tree whose compiler says this of each mutant, in which tests fail these times, and some take long."""
 
-    def __init__(self, folder, log="", fails=None):
+    def __init__(self, folder, log="", fails=None, how="status 1"):
         self.root = pathlib.Path(folder)
         self.log = log
+        self.how = how
+        self.limits = []
         self.fails = dict(fails or {})
         self.tests = dict.fromkeys(("base/one", "base/two", "wire/three", "lcore/a"), {})
         self.ran = []
@@ -112,8 +114,9 @@ class Stubborn:
 
     def try_test(self, name, limit):
         self.ran.append(name)
+        self.limits.append(limit)
         self.fails[name] = self.fails.get(name, 0) - 1
-        return ("status 1" if self.fails[name] >= 0 else ""), 0.1
+        return (self.how if self.fails[name] >= 0 else ""), 0.1
 
 
 def reach_of(tree, **ran):
@@ -163,12 +166,27 @@ class Planted(unittest.TestCase):
         self.assertEqual(("caught", "wire/three (status 1)"), said)
         self.assertEqual(["lcore/a", "lcore/a", "wire/three", "wire/three"], self.tree.ran)
 
+    def test_one_that_hangs_has_twice_the_time_once_more(self):
+        said = self.result(fails={"lcore/a": 1, "wire/three": 2}, how="hangs")
+        self.assertEqual(("caught", "wire/three (hangs)"), said)
+        self.assertEqual([75, 150, 15, 30], self.tree.limits)
+
     def test_a_test_has_time_in_proportion_to_its_own(self):
         self.assertEqual([5, 15, 75], [run.limit(seconds) for seconds in (0, 1, 40)])
 
     def test_what_no_test_runs_survives_at_once(self):
         self.assertEqual(("SURVIVED", "no test runs it"), self.result(find="return 2"))
         self.assertEqual([], self.tree.ran)
+
+
+class Alone(unittest.TestCase):
+    def test_two_do_not_plant_in_one_tree(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = run.alone(pathlib.Path(folder))
+            with self.assertRaisesRegex(SystemExit, "^another run.py works in "):
+                run.alone(pathlib.Path(folder))
+            first.close()
+            run.alone(pathlib.Path(folder)).close()
 
 
 class Reached(unittest.TestCase):
