@@ -98,6 +98,45 @@ Test(rs_datagrams, received_datagrams_wait_in_bounded_memory)
 	}
 }
 
+/* Among what comes, until nothing comes for a moment. */
+static bool receives(uint32_t number)
+{
+	bool it_came = false;
+
+	while (comes(b, it_came ? 0 : 100))
+		it_came |= receive_number("number", number) == number;
+	return it_came;
+}
+
+/* Its port is the same, but its queue pair is another one: who hears from it sends there. */
+Test(rs_datagrams, a_peer_that_came_back_is_sent_to)
+{
+	socklen_t length = sizeof(to);
+	struct sockaddr_in from;
+	uint8_t octet = 0;
+
+	cr_assert_eq(rgetsockname(a, (struct sockaddr *)&from, &length), 0);
+	for (uint32_t i = 0; i < 200; i++) { /* by its queue pair, after the first ones */
+		send_number(i);
+		cr_assert_eq(receive_number("number", i), i);
+	}
+	cr_assert_eq(rclose(b), 0);
+	b = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cr_assert_geq(b, 0);
+	cr_assert_eq(rbind(b, (struct sockaddr *)&to, sizeof(to)), 0);
+	cr_assert_eq(rsendto(b, &octet, 1, 0, (struct sockaddr *)&from, sizeof(from)), 1);
+	cr_assert(comes(a, WAIT_SECONDS * 1000));
+	cr_assert_eq(rrecv(a, &octet, 1, 0), 1);
+	for (uint32_t i = 0; i < 200; i++) {
+		uint32_t tries = 0;
+
+		do /* what goes to the queue pair that is gone is lost */
+			send_number(i);
+		while (!receives(i) && ++tries < WAIT_SECONDS * 10);
+		cr_assert_lt(tries, WAIT_SECONDS * 10, "number %u does not come", i);
+	}
+}
+
 /* ---- any peer can send to it ---- */
 
 static unsigned int descriptors(void)
