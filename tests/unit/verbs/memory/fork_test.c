@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -179,4 +180,38 @@ Test(forks, while_on_demand_memory_is_written)
 Test(forks, while_devices_are_listed)
 {
 	fork_beside(list_devices, list_devices);
+}
+
+static uint32_t event_descriptors(void)
+{
+	char path[64], to[64];
+	uint32_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, to, sizeof(to) - 1);
+		to[length > 0 ? length : 0] = '\0';
+		n += strstr(to, "[eventfd]") != NULL;
+	}
+	return n;
+}
+
+/* A child that forks again would have those of all its parents. */
+Test(forks, a_child_has_no_descriptors_that_wake_lcores)
+{
+	uint32_t before = event_descriptors();
+	struct ibv_context *context = open_first();
+	int status;
+	pid_t child;
+
+	cr_assert_not_null(context, "%m");
+	cr_assert_gt(event_descriptors(), before);
+	child = fork();
+	if (child == 0)
+		_exit(event_descriptors() == before ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "it has more than the %u that were there", before);
+	cr_expect_eq(ibv_close_device(context), 0);
 }
