@@ -48,6 +48,12 @@ static bool is_promoted(const void *at)
 	return promoted;
 }
 
+/* With it the engine is asked for the first time. */
+Test(visible, the_first_region_of_a_program_is_promoted)
+{
+	cr_expect(is_promoted(e.buffer));
+}
+
 /* Whole pages: REGION octets after `shared` octets, which are never promoted. */
 static uint8_t *make_memory(size_t shared)
 {
