@@ -475,6 +475,37 @@ Test(control_drops, sockets_that_wait_are_their_users)
 	expect_serving();
 }
 
+static uint32_t shared_mappings(pid_t pid)
+{
+	char file[64], line[512], access[5];
+	uint32_t n = 0;
+	FILE *f;
+
+	snprintf(file, sizeof(file), "/proc/%d/maps", pid);
+	f = fopen(file, "re");
+	cr_assert_not_null(f);
+	while (fgets(line, sizeof(line), f) != NULL)
+		n += sscanf(line, "%*s %4s", access) == 1 && access[3] == 's';
+	fclose(f);
+	return n;
+}
+
+/* Of an engine that was killed they would keep its hugepages from the next one. Sanitizers need theirs. */
+Test(control_porters, keep_no_memory_of_their_engine, .timeout = 120)
+{
+	int fd;
+
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	control_rig_open();
+	fd = attach();
+	cr_assert_gt(shared_mappings(getpid()), 0);
+#ifndef UROCE_SANITIZED
+	cr_expect_eq(shared_mappings(porters_parent()), 0);
+#endif
+	close(fd);
+	control_rig_close();
+}
+
 Test(control_porters, end_with_their_engine, .timeout = 120)
 {
 	int64_t end = now_ms() + ENOUGH_MS;
