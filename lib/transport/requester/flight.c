@@ -24,8 +24,11 @@ static uint32_t count(struct psn_set a, struct psn_set b, uint32_t from, uint32_
 {
 	uint32_t n = 0, words = MIN_OF((from % 64 + all + 63) / 64, a.words);
 
-	for (uint32_t i = 0; i < words; i++, from = psn_add(from, 64))
-		n += bits_in(*psn_set_word(a, from) | *psn_set_word(b, from));
+	for (uint32_t i = 0, at = from / 64; i < words; i++, at++) {
+		uint64_t both = a.word[at & (a.words - 1)] | b.word[at & (a.words - 1)];
+
+		n += both != 0 ? bits_in(both) : 0;
+	}
 	return n;
 }
 

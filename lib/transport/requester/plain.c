@@ -31,10 +31,9 @@ static inline bool is_undisturbed(const struct qp *qp)
 	const struct requester *r = &qp->req;
 
 	return r->nxt != r->tail && r->nxt_psn == r->top_psn && qp->state == QP_STATE_RTS &&
-	       r->board.clean && r->board.probes == 0 && !r->held && !r->alone &&
-	       r->operating != OPERATING && r->rnr_until == TIME_NEVER && r->rate.limit == 0 &&
-	       r->paced_until == TIME_NEVER && flight_has_window(qp, in_flight(r) + 1) &&
-	       path_stands(qp);
+	       r->board.probes == 0 && !r->held && !r->alone && r->operating != OPERATING &&
+	       r->rnr_until == TIME_NEVER && r->rate.limit == 0 && r->paced_until == TIME_NEVER &&
+	       flight_has_window(qp, in_flight(r) + 1) && path_stands(qp);
 }
 
 /* As far as the queue pair knows, another packet may follow this one at once. */

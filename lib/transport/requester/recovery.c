@@ -99,8 +99,18 @@ static void close_board(struct requester *r)
 
 static void forget(const struct board *b, uint32_t from, uint32_t count)
 {
-	for (uint32_t i = 0; i < BOARD_SETS; i++)
-		psn_set_clear(board_set(b, (enum board_set)i), from, count);
+	uint32_t words = b->words;
+	uint64_t *bits = board_bits(b), mask;
+
+	count = MIN_OF(count, board_window(b));
+	while (count > 0) {
+		uint32_t n = psn_range_word(from, count, &mask), at = from / 64 & (words - 1);
+
+		for (uint32_t i = 0; i < BOARD_SETS; i++)
+			bits[at + i * words] &= ~mask;
+		from = psn_add(from, n);
+		count -= n;
+	}
 }
 
 /* New repetitions are younger than earlier ones. Two ages are told apart. */
