@@ -10,7 +10,8 @@
  *	                                    at once  -------- the batch, in order --------
  *
  * So whoever sees an octet sees all packets before it, whatever memory they went to, and the last
- * eight octets of a message become visible last: programs poll the last byte.
+ * eight octets of a message become visible last: programs poll the last byte. READ responses come here in the order in
+ * which they arrive, which is another one behind a gap; a READ is over when it is completed.
  */
 #include <assert.h>
 #include <errno.h>

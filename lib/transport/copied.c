@@ -10,6 +10,7 @@
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
 #include "transport/requester/request.h"
+#include "transport/requester/request_check.h"
 #include "transport/responder/respond.h"
 #include "transport/unreliable.h"
 #include "transport/responder/verdict.h"
@@ -56,6 +57,12 @@ static __attribute__((noinline)) void ticket_failed(struct qp *qp, const struct 
 	assert(failed <= qp->tickets.issued && t == ticket_at(&qp->tickets, failed));
 	if (qp_type_unreliable(qp->type)) {
 		unreliable_copy_failed(qp, t, why);
+		return;
+	}
+	if (t->kind == TICKET_LANDING && (int32_t)(t->owner - qp->req.una) > 0) {
+		/* It came before what precedes it, and fails in its turn. */
+		request_set_fault(message_at(&qp->req, t->owner), STATUS_LOC_PROT_ERR, why);
+		qp->tickets.settled = failed;
 		return;
 	}
 	if (t->kind == TICKET_LANDING) {

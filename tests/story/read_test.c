@@ -60,10 +60,10 @@ Test(read, missing_responses_are_requested_again)
 }
 
 /*
- * protocol-map 111, 113
+ * protocol-map 111, 113: its PSN says where it belongs.
  * hostile H-47: a response that begins in the middle.
  */
-Test(read, a_response_out_of_order_places_nothing_and_shows_a_loss)
+Test(read, a_response_out_of_order_has_its_place_and_shows_a_loss)
 {
 	story();
 	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 600);
@@ -71,12 +71,31 @@ Test(read, a_response_out_of_order_places_nothing_and_shows_a_loss)
 	pass(b, "RC READ RESPONSE FIRST", A_PSN);
 	lose(b, "RC READ RESPONSE MIDDLE", A_PSN + 1);
 	pass(b, "RC READ RESPONSE LAST", A_PSN + 2);
-	expect_untouched(a, 512, 88);
+	expect_untouched(a, 256, 256);
+	expect_same(a, 512, b, LANDS + 512, 88);
 	expect_no_completion(a);
 	pass(a, "RC READ REQUEST", A_PSN + 1);
 	exchange();
 	expect_completion(a, 1, STATUS_SUCCESS);
 	expect_same(a, 0, b, LANDS, 600);
+}
+
+/* hostile H-47: it is dropped, and fails its READ only when the one before it is complete. */
+Test(read, a_wrong_response_out_of_order_fails_in_its_turn)
+{
+	story();
+	for (uint32_t i = 0; i < 2; i++)
+		post(a, .wr_id = 1 + i, .opcode = WORK_RDMA_READ, .length = 8);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC READ REQUEST", A_PSN + 1);
+	expect_reason(inject(a, OPB_READ_RESPONSE_ONLY, A_PSN + 1, .payload_length = 12),
+		      REASON_RESPONSE_AHEAD);
+	expect_no_completion(a);
+	inject(a, OPB_READ_RESPONSE_ONLY, A_PSN, .payload_length = 8);
+	expect_completion(a, 1, STATUS_SUCCESS);
+	expect_no_completion(a);
+	inject(a, OPB_READ_RESPONSE_ONLY, A_PSN + 1, .payload_length = 12);
+	expect_completion(a, 2, STATUS_BAD_RESP_ERR);
 }
 
 static void ask_for_the_rest(void)

@@ -218,6 +218,40 @@ Test(selective, a_lost_request_of_a_read_is_noticed_soon_on_a_bad_cable)
 	}
 }
 
+/*
+ * protocol-map 111: responses behind a gap are placed when they come, and complete their READs when it closes, with what
+ * was acknowledged between them.
+ */
+Test(selective, responses_behind_a_gap_have_their_places)
+{
+	story(.recovery = true, .selective = true);
+	post(a, .wr_id = 1, .opcode = WORK_RDMA_READ, .length = 2 * MTU);
+	post(a, .wr_id = 2, .opcode = WORK_RDMA_WRITE, .length = 8, .from = 8 * MTU,
+	     .to = LANDS + 8 * MTU);
+	post(a, .wr_id = 3, .opcode = WORK_RDMA_READ, .length = 2 * MTU, .from = 4 * MTU,
+	     .to = LANDS + 4 * MTU);
+	pass(a, "RC READ REQUEST", A_PSN);
+	pass(a, "RC WRITE ONLY", A_PSN + 2);
+	pass(a, "RC READ REQUEST", A_PSN + 3);
+	lose(b, "RC READ RESPONSE FIRST", A_PSN);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 1);
+	pass(b, "RC READ RESPONSE FIRST", A_PSN + 3);
+	pass(b, "RC READ RESPONSE LAST", A_PSN + 4);
+	expect_same(a, MTU, b, LANDS + MTU, MTU);
+	expect_same(a, 4 * MTU, b, LANDS + 4 * MTU, 2 * MTU);
+	cr_assert_eq(a->node.kept, 0, "no frame waits");
+	expect_no_completion(a);
+	at(WINDOW);
+	cr_assert_eq(pass(a, "RC READ REQUEST", A_PSN)->dma_length, MTU);
+	pass(b, "RC READ RESPONSE ONLY", A_PSN);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_completion(a, 1 + i, STATUS_SUCCESS);
+	expect_same(a, 0, b, LANDS, 2 * MTU);
+	expect_silence(a);
+	cr_assert_eq(a->q->core->req.rd_atomic, 0);
+	cr_assert_eq(a->q->core->path->flying, 0);
+}
+
 /* Only the missing responses are requested. */
 Test(selective, a_read_with_two_holes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that came ahead of others: requests behind a gap, and READ and atomic responses behind a
- * gap. They wait at their queue pair, in the order of their PSNs, and go on when the gap closes.
- * See behind.c.
+ * Packets that came ahead of others: requests behind a gap, and responses of atomics behind one. They
+ * wait at their queue pair, in the order of their PSNs, and go on when the gap closes. See behind.c.
  */
 #ifndef LCORE_BEHIND_H
 #define LCORE_BEHIND_H

@@ -12,6 +12,7 @@
 #include "transport/requester/answer.h"
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"
+#include "transport/requester/overtaken.h"
 #include "transport/qp.h"
 #include "transport/requester/recovery.h"
 #include "transport/requester/request.h"
@@ -114,17 +115,23 @@ static enum reason bad_response(struct qp *qp, enum reason why)
 	return why;
 }
 
-/* Places the data of a response in the request's elements, from `offset` on. */
-static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t psn, uint32_t offset,
-			uint32_t length, struct outcome *out)
+static enum reason no_memory(struct qp *qp, enum reason why)
+{
+	request_failed(qp, qp->req.una, STATUS_LOC_PROT_ERR, why);
+	return why;
+}
+
+/* Places the data of a response in the elements of request i, from `offset` on. */
+static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t i, uint32_t psn,
+			uint32_t offset, uint32_t length, struct outcome *out)
 {
 	struct requester *r = &qp->req;
-	const struct send_work *w = request_at(r, r->una);
+	const struct send_work *w = request_at(r, i);
 	enum reason why;
 
 	if (length == 0)
 		return REASON_NONE;
-	assert(range_inside(offset, length, message_at(r, r->una)->length) &&
+	assert(range_inside(offset, length, message_at(r, i)->length) &&
 	       "the checks of a response bound it");
 	if (key_one_span_of_list(keys, send_work_sge(w), w->num_sge, qp->user, ACCESS_LOCAL_WRITE,
 				 offset, length, &out->place))
@@ -134,14 +141,55 @@ static enum reason land(struct qp *qp, const struct key_table *keys, uint32_t ps
 					ACCESS_LOCAL_WRITE, offset, length, &out->place);
 	if (why != REASON_NONE) {
 		span_list_clear(&out->place);
-		request_failed(qp, r->una, STATUS_LOC_PROT_ERR, why);
 		return why;
 	}
 	out->flags = OUTCOME_PLACE;
-	out->ticket = ticket_issue(&qp->tickets, TICKET_LANDING, psn, qp->resp.msn, r->una);
-	message_at(r, r->una)->ticket = (uint32_t)out->ticket;
+	out->ticket = ticket_issue(&qp->tickets, TICKET_LANDING, psn, qp->resp.msn, i);
+	message_at(r, i)->ticket = (uint32_t)out->ticket;
 	r->landing = out->ticket;
 	return REASON_NONE;
+}
+
+/*
+ * The gap before responses that are in their places already has closed: they are acknowledged together. True:
+ * there were some.
+ */
+static bool pass_placed(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+	const struct message *m = message_at(r, r->una);
+	uint32_t from = r->una_psn,
+		 left = MIN_OF((message_end(m) - from) & PSN_MASK, on_its_way(r)), n;
+
+	if (m->kind != KIND_READ_REQUEST || m->fault != REASON_NONE)
+		return false;
+	n = psn_set_gap(board_set(&r->board, BOARD_HELD), from, left);
+	if (n == 0)
+		return false;
+	r->una_psn = psn_add(from, n);
+	if (r->una_psn == message_end(m)) {
+		r->una++;
+		r->rd_atomic--;
+	}
+	progress(qp, from, now);
+	return true;
+}
+
+/* What had come before the response that was missing: acknowledgements, and responses in their places. */
+static void answered_before(struct qp *qp, nanotime now)
+{
+	struct requester *r = &qp->req;
+
+	while (!r->board.clean && qp->state != QP_STATE_ERR && r->una != r->begun) {
+		if (kind_is_fetching(message_at(r, r->una)->kind)) {
+			if (!pass_placed(qp, now))
+				return;
+		} else if (psn_after(r->board.acked, r->una_psn)) {
+			acknowledge_before(qp, r->board.acked, r->board.acked, now);
+		} else {
+			return;
+		}
+	}
 }
 
 /* The oldest unacknowledged PSN (of a READ or atomic) has its response. */
@@ -157,10 +205,7 @@ static void answered(struct qp *qp, nanotime now)
 		r->rd_atomic--;
 	}
 	progress(qp, from, now);
-	/* What the peer acknowledged before this response came. */
-	if (!r->board.clean && psn_after(r->board.acked, r->una_psn) && qp->state != QP_STATE_ERR &&
-	    r->una != r->begun && !kind_is_fetching(message_at(r, r->una)->kind))
-		acknowledge_before(qp, r->board.acked, r->board.acked, now);
+	answered_before(qp, now);
 }
 
 /*
@@ -203,11 +248,12 @@ static enum reason read_response_received(struct qp *qp, const struct packet *p,
 					   : check_empty_response(p);
 	if (why != REASON_NONE)
 		return bad_response(qp, why);
-	why = land(qp, keys, p->psn, done << qp->mtu_shift, p->payload_length, out);
+	why = land(qp, keys, qp->req.una, p->psn, done << qp->mtu_shift, p->payload_length, out);
+	if (why != REASON_NONE)
+		return no_memory(qp, why);
 	out->source = p->payload;
-	if (why == REASON_NONE)
-		answered(qp, now);
-	return why;
+	answered(qp, now);
+	return REASON_NONE;
 }
 
 static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
@@ -218,20 +264,52 @@ static enum reason atomic_ack_received(struct qp *qp, const struct packet *p,
 
 	if (!kind_is_atomic(message_at(&qp->req, qp->req.una)->kind))
 		return bad_response(qp, REASON_RESPONSE_OPCODE);
-	why = land(qp, keys, p->psn, 0, sizeof(out->value), out);
+	why = land(qp, keys, qp->req.una, p->psn, 0, sizeof(out->value), out);
+	if (why != REASON_NONE)
+		return no_memory(qp, why);
 	out->value = p->original; /* in host order, as memory wants it */
 	out->source = (const uint8_t *)&out->value;
-	if (why == REASON_NONE)
-		answered(qp, now);
-	return why;
+	answered(qp, now);
+	return REASON_NONE;
 }
 
-static void hold_wanted(const struct qp *qp, const struct packet *p, struct outcome *out)
+/* The READ or atomic with this PSN, which is on its way. */
+static uint32_t request_of(const struct requester *r, uint32_t psn)
+{
+	uint32_t i = r->una;
+
+	while (i != r->begun &&
+	       !psn_within(psn, message_at(r, i)->first_psn, message_at(r, i)->packets))
+		i++;
+	assert(i != r->begun && "what is on its way belongs to something");
+	return i;
+}
+
+/*
+ * A response behind a gap. Its PSN says where the octets of a READ belong, so they are placed at once. An atomic's
+ * waits with the caller. What is wrong is dropped: it is asked for again, and fails its READ in its turn.
+ */
+static enum reason came_ahead(struct qp *qp, const struct packet *p, const struct key_table *keys,
+			      nanotime now, struct outcome *out)
 {
 	const struct requester *r = &qp->req;
+	uint32_t i = request_of(r, p->psn), done;
+	const struct message *m = message_at(r, i);
 
-	if (r->board.clean || !psn_set_has(board_set(&r->board, BOARD_HELD), p->psn))
-		out->flags |= OUTCOME_HOLD;
+	if (psn_set_has(board_set(&r->board, BOARD_HELD), p->psn))
+		return REASON_RESPONSE_AHEAD;
+	if (m->kind != KIND_READ_REQUEST) {
+		out->flags |= OUTCOME_HOLD; /* it is lost itself unless the caller keeps it */
+		return REASON_RESPONSE_AHEAD;
+	}
+	done = (p->psn - m->first_psn) & PSN_MASK;
+	if (m->fault != REASON_NONE || opcode_table[p->opcode].kind != KIND_READ_RESPONSE ||
+	    check_read_response(qp, m, p, done) != REASON_NONE ||
+	    land(qp, keys, i, p->psn, done << qp->mtu_shift, p->payload_length, out) != REASON_NONE)
+		return REASON_RESPONSE_AHEAD;
+	out->source = p->payload;
+	recovery_response_held(qp, p->psn, now);
+	return REASON_NONE;
 }
 
 bool answer_waits(const struct qp *qp, const struct packet *p)
@@ -307,6 +385,7 @@ static enum reason take_answer(struct qp *qp, const struct packet *p, const stru
 {
 	struct requester *r = &qp->req;
 	const struct opcode_info *op = &opcode_table[p->opcode];
+	bool stopped;
 
 	if (op->kind == KIND_SELECTIVE_ACK)
 		return selective_ack_received(qp, p, now);
@@ -317,12 +396,11 @@ static enum reason take_answer(struct qp *qp, const struct packet *p, const stru
 		return ack_received(qp, p, now);
 	if ((op->flags & OP_AETH) && (p->syndrome & SYNDROME_CLASS) != SYNDROME_ACK)
 		return REASON_SYNDROME_RESERVED;
-	if (!acknowledge_before(qp, p->psn, psn_add(p->psn, 1), now)) {
-		hold_wanted(qp, p, out); /* the response is lost unless the caller keeps it */
-		return REASON_RESPONSE_AHEAD;
-	}
+	stopped = !acknowledge_before(qp, p->psn, psn_add(p->psn, 1), now);
 	if (qp->state == QP_STATE_ERR || r->una == r->begun)
 		return REASON_QP_STATE;
+	if (stopped)
+		return came_ahead(qp, p, keys, now, out);
 	assert(r->una_psn == p->psn && "all before it is acknowledged");
 	return op->kind == KIND_READ_RESPONSE ? read_response_received(qp, p, keys, now, out)
 					      : atomic_ack_received(qp, p, keys, now, out);

@@ -15,7 +15,7 @@
  * last of the set was sent. New packets from the mark on were sent later.
  */
 enum board_set {
-	BOARD_HELD, /* the peer has it, or (READ, atomic) the response waits here */
+	BOARD_HELD, /* the peer has it; READ: the response is placed; atomic: it waits with the caller */
 	BOARD_LOST, /* it is to be sent again */
 	BOARD_OLD, /* sent again before old_mark, */
 	BOARD_YOUNG, /* ... or before young_mark, which is later */

@@ -37,7 +37,7 @@ void recovery_advanced(struct qp *qp, uint32_t from, nanotime now);
  * response is missing: what was sent before the packet with PSN `by` was overtaken.
  */
 void recovery_stopped(struct qp *qp, uint32_t end, uint32_t by, nanotime now);
-/* The response with this PSN came before others and waits in the caller's hands. */
+/* The response with this PSN came before others: it has its place, or waits with the caller. */
 void recovery_response_held(struct qp *qp, uint32_t psn, nanotime now);
 
 /*

@@ -238,11 +238,18 @@ Test(behind, requests_wait_for_the_one_that_is_missing)
 	finish(0);
 }
 
+/* READ responses are placed, but that of an atomic waits. */
+static void post_fetching(void)
+{
+	cr_assert(rig_post(r, 1, WORK_RDMA_READ, RIG_BUFFER, WORK_SIGNALED));
+	cr_assert(rig_post(r, 1, WORK_ATOMIC_FETCH_AND_ADD, 8, 0));
+}
+
 Test(behind, responses_wait_for_the_one_that_is_missing)
 {
 	struct rte_mbuf *late;
 
-	cr_assert(rig_post(r, 1, WORK_RDMA_READ, RIG_BUFFER, WORK_SIGNALED));
+	post_fetching();
 	late = take_frame(1);
 	wait_behind(q, 1);
 	cr_expect_eq(r->side[1].completions, 0);
@@ -254,7 +261,7 @@ Test(behind, responses_go_with_their_queue_pair)
 {
 	struct rte_mbuf *late;
 
-	cr_assert(rig_post(r, 1, WORK_RDMA_READ, RIG_BUFFER, WORK_SIGNALED));
+	post_fetching();
 	late = take_frame(1);
 	wait_behind(q, 1);
 	behind_forget(r->engine.lcore, q);

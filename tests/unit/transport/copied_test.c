@@ -184,6 +184,32 @@ Test(copied, a_failed_landing_fails_its_request)
 	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
 }
 
+/* Not what answers the first request, until the test has seen that what follows came. */
+static bool but_the_first(struct pair *p, struct end *to, struct packet *packet)
+{
+	return to != &p->a || packet->psn != o.psn || p->seen > 0;
+}
+
+/* It came before the response of another READ, which must not count as done. */
+Test(copied, a_landing_ahead_of_others_fails_in_its_turn)
+{
+	pair.a.hold = true;
+	pair.pass = but_the_first;
+	for (uint32_t i = 0; i < 3; i++)
+		pair_post(&pair, &pair.a, WORK_RDMA_READ, WORK_SIGNALED, 8 * i, 8, 8 * i);
+	pair_run(&pair);
+	cr_assert_eq(pair.a.held_ticket, 2, "the second and the third");
+	pair_settle(&pair, &pair.a, false);
+	cr_assert_eq(pair.a.done_count, 0);
+	pair.seen = 1;
+	pair.a.hold = false;
+	pair_until(&pair, &pair.a, 3, 50);
+	cr_assert_eq(pair.a.done[0].status, STATUS_SUCCESS);
+	cr_assert_eq(pair.a.done[1].status, STATUS_LOC_PROT_ERR);
+	cr_assert_eq(pair.a.done[1].vendor_err, REASON_MEMORY_FAULT);
+	cr_assert_eq(pair.a.done[2].status, STATUS_WR_FLUSH_ERR);
+}
+
 /* Goes to ERR and to RESET with copies under way; their late reports change nothing. */
 Test(copied, reports_from_before_are_ignored)
 {
