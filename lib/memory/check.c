@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memory/look.h"
+#include "memory/check.h"
 
 /* Apart, so that key_check() saves no registers for it. */
 static __attribute__((cold, noinline)) enum reason check_watched(const struct key_table *t,

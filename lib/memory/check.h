@@ -3,8 +3,10 @@
 #ifndef MEMORY_CHECK_H
 #define MEMORY_CHECK_H
 
+#include <assert.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/reason.h"
 #include "base/work.h"
 #include "memory/key.h"
@@ -30,5 +32,54 @@ enum reason key_check(const struct key_table *t, uint32_t key, struct key_user u
  * REASON_NONE, KEY_UNKNOWN, KEY_PD or KEY_ACCESS.
  */
 enum reason key_check_invalidate(const struct key_table *t, uint32_t key, struct key_user user);
+
+/* [address, address + length) inside the region; a sum could wrap (protocol-map 150). */
+static inline bool range_in_region(const struct region *r, uint64_t address, uint64_t length)
+{
+	return address >= r->iova && range_inside(address - r->iova, length, r->length);
+}
+
+#define ACCESS_REMOTE                                                                            \
+	(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH_GLOBAL | \
+	 ACCESS_FLUSH_PERSISTENT)
+
+static inline bool kind_allows(const struct region *r, struct key_user user, uint32_t access)
+{
+	assert(r->kind <= REGION_NULL);
+	if (r->kind == REGION_MEMORY)
+		return true;
+	if (r->kind == REGION_NULL)
+		return (access & ACCESS_REMOTE) == 0;
+	return (access & ACCESS_REMOTE) != 0 && (r->window_qpn == 0 || r->window_qpn == user.qpn);
+}
+
+/* key_check() without its stopwatch, inline: what looks at a key for each packet has no call of it. */
+static inline enum reason key_look(const struct key_table *t, uint32_t key, struct key_user user,
+				   uint32_t access, uint64_t address, uint64_t length,
+				   const struct region **found)
+{
+	const struct region *r = key_find(t, key);
+
+	if (r == NULL)
+		return REASON_KEY_UNKNOWN;
+	if (r->pd != user.pd)
+		return REASON_KEY_PD;
+	if ((access & ~r->access) != 0 || !kind_allows(r, user, access))
+		return REASON_KEY_ACCESS;
+	if (!range_in_region(r, address, length))
+		return REASON_KEY_RANGE;
+	*found = r;
+	return REASON_NONE;
+}
+
+/* key_check(), called only if somebody measures the stages. */
+static inline enum reason key_check_here(const struct key_table *t, uint32_t key,
+					 struct key_user user, uint32_t access, uint64_t address,
+					 uint64_t length, const struct region **found)
+{
+	if (__builtin_expect(t->stages != NULL, 0))
+		return key_check(t, key, user, access, address, length, found);
+	return key_look(t, key, user, access, address, length, found);
+}
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memory/one_span.h"
 #include "memory/spans.h"
 
 /* The piece that holds this offset of the region. */

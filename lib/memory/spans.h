@@ -1,12 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys, addresses and lengths to spans: a check, and where the octets are. */
+/*
+ * Octets of registered memory by place: spans. A key check turns (key, address, length, access)
+ * into them; no other code sees an address of the application.
+ */
 #ifndef MEMORY_SPANS_H
 #define MEMORY_SPANS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "config/limits.h"
 #include "memory/check.h"
-#include "memory/span.h"
+
+/*
+ * No memory: reads give zeros and writes are lost. A list with such a span says has_peer, too, as
+ * not all of it is direct.
+ */
+#define SPAN_NOBODY UINT32_MAX
+
+struct span {
+	void *direct; /* mapped by the engine; NULL: a peer span */
+	uint64_t peer_address; /* peer: the address in the client's address space */
+	uint32_t client; /* peer: whose, or SPAN_NOBODY */
+	uint32_t length; /* octets */
+};
+
+struct span_list {
+	uint32_t count;
+	uint32_t length; /* octets in all */
+	bool has_peer; /* at least one span is a peer span */
+	struct span span[LIMIT_SPANS];
+};
+
+static inline void span_list_clear(struct span_list *l)
+{
+	l->count = 0;
+	l->length = 0;
+	l->has_peer = false;
+}
 
 /* key_check, and the spans of [address, address + length) are appended to *spans. */
 enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user user,
@@ -19,5 +50,56 @@ enum reason key_spans(const struct key_table *t, uint32_t key, struct key_user u
 enum reason key_spans_of_list(const struct key_table *t, const struct work_sge *sge,
 			      uint32_t num_sge, struct key_user user, uint32_t access,
 			      uint64_t offset, uint32_t length, struct span_list *spans);
+
+/*
+ * Nearly every range that a packet is about: one piece of one region, direct or not. Inline, as both ends of
+ * each packet ask for one.
+ */
+static inline void span_append(struct span_list *l, const struct region *r,
+			       const struct region_piece *p, uint64_t offset, uint32_t length)
+{
+	/* Acquire: pairs with the release in cmd_leave_promoted.c, which makes it peer memory. */
+	void *direct = __atomic_load_n(&p->direct, __ATOMIC_ACQUIRE);
+	uint64_t into = offset - p->offset;
+	struct span *s = &l->span[l->count++];
+
+	s->length = length;
+	s->client = r->client;
+	s->peer_address = p->peer_address + into;
+	s->direct = NULL;
+	if (direct != NULL)
+		s->direct = (char *)direct + into;
+	else
+		l->has_peer = true;
+	l->length += length;
+}
+
+/*
+ * The empty list gets the span, as from key_spans(). False: the range is another one, or the key does not allow it, or
+ * somebody measures the stages; key_spans() knows what to do then.
+ */
+static inline bool key_one_span(const struct key_table *t, uint32_t key, struct key_user user,
+				uint32_t access, uint64_t address, uint32_t length,
+				struct span_list *spans)
+{
+	const struct region *r;
+
+	assert(spans->count == 0 && "it is the only one");
+	if (t->stages != NULL || length == 0 ||
+	    key_look(t, key, user, access, address, length, &r) != REASON_NONE ||
+	    r->kind != REGION_MEMORY || r->pieces != 1)
+		return false;
+	span_append(spans, r, r->piece, address - r->iova, length);
+	return true;
+}
+
+/* The same for octets of a list of elements, as key_spans_of_list(). */
+static inline bool key_one_span_of_list(const struct key_table *t, const struct work_sge *sge,
+					uint32_t num_sge, struct key_user user, uint32_t access,
+					uint64_t offset, uint32_t length, struct span_list *spans)
+{
+	return num_sge == 1 && range_inside(offset, length, sge->length) &&
+	       key_one_span(t, sge->lkey, user, access, sge->addr + offset, length, spans);
+}
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/time.h"
 #include "base/work.h"
 #include "memory/check.h"
-#include "memory/span.h"
+#include "memory/spans.h"
 #include "wire/packet.h"
 
 struct qp;

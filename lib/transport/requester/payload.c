@@ -2,7 +2,6 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/qp.h"
 #include "transport/requester/kind.h"

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "memory/one_span.h"
+#include "memory/spans.h"
 #include "transport/qp.h"
 #include "transport/requester/flight.h"
 #include "transport/requester/kind.h"

@@ -11,7 +11,6 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "memory/one_span.h"
 #include "memory/spans.h"
 #include "transport/requester/kind.h"
 #include "transport/qp.h"
