@@ -67,6 +67,7 @@ int lcore_init(struct engine *e, struct lcore *l, uint32_t index)
 	l->keys = key_table_reader(&e->keys, &l->key_memo);
 	TAILQ_INIT(&l->moderated);
 	TAILQ_INIT(&l->operations);
+	TAILQ_INIT(&l->held_paths);
 	wheel_init(&l->wheel, clock_now());
 	l->stage = calloc(LIMIT_STAGE, sizeof(*l->stage));
 	l->gather_copy = calloc(LIMIT_GATHER, sizeof(*l->gather_copy));

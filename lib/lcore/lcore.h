@@ -54,6 +54,9 @@ struct slots;
 struct staged_frame;
 struct window;
 
+struct lcore_path;
+TAILQ_HEAD(held_paths, lcore_path);
+
 /* A request of the control path, executed between bursts. */
 struct lcore_message {
 	void (*run)(struct lcore *l, void *arg, nanotime now);
@@ -95,7 +98,9 @@ struct lcore {
 	uint32_t staged;
 	struct staged_frame *stage; /* LIMIT_STAGE */
 	struct paths *paths;
+	struct held_paths held_paths; /* those of them that hold queue pairs back */
 	bool worked; /* the last poll had something to do */
+	bool has_jobs; /* moving.c: some are not free, or one came back lately */
 	struct moving *moving; /* jobs for movers */
 	struct holding *holding; /* packets that wait for one */
 	struct slots *behind; /* places for packets behind gaps, */

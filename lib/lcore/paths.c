@@ -13,10 +13,7 @@
 
 LIST_HEAD(path_list, lcore_path);
 
-TAILQ_HEAD(held_paths, lcore_path);
-
 struct paths {
-	struct held_paths held; /* they hold queue pairs back */
 	struct late late;
 	nanotime polled_at;
 	struct path_list bucket[BUCKETS];
@@ -28,11 +25,7 @@ struct paths {
 
 struct paths *paths_create(void)
 {
-	struct paths *p = calloc(1, sizeof(*p));
-
-	if (p != NULL)
-		TAILQ_INIT(&p->held);
-	return p;
+	return calloc(1, sizeof(struct paths));
 }
 
 void paths_destroy(struct paths *p)
@@ -126,7 +119,7 @@ void paths_park(struct lcore *l, struct engine_qp *q)
 	if (q->parked) /* it failed meanwhile, or was given something new */
 		return;
 	if (TAILQ_EMPTY(&path->parked))
-		TAILQ_INSERT_TAIL(&l->paths->held, path, held_link);
+		TAILQ_INSERT_TAIL(&l->held_paths, path, held_link);
 	u = place_of(path, q->client->user);
 	if (TAILQ_EMPTY(&u->qps)) {
 		u->user = q->client->user;
@@ -149,7 +142,7 @@ static void unpark(struct lcore *l, struct engine_qp *q)
 	if (TAILQ_EMPTY(&u->qps))
 		TAILQ_REMOVE(&path->parked, u, link);
 	if (TAILQ_EMPTY(&path->parked))
-		TAILQ_REMOVE(&l->paths->held, path, held_link);
+		TAILQ_REMOVE(&l->held_paths, path, held_link);
 }
 
 /* Who waits longest of those whose turn it is; NULL: nobody waits. */
@@ -184,7 +177,7 @@ static void release(struct lcore *l, struct lcore_path *path, nanotime now)
 
 void paths_release(struct lcore *l, nanotime now)
 {
-	struct held_paths *held = &l->paths->held;
+	struct held_paths *held = &l->held_paths;
 	struct lcore_path *path, *last = TAILQ_LAST(held, held_paths);
 
 	for (uint32_t i = 0; i < LIMIT_ROUND && (path = TAILQ_FIRST(held)) != NULL; i++) {
@@ -201,7 +194,7 @@ nanotime paths_next(const struct lcore *l, nanotime now)
 	const struct lcore_path *path;
 	nanotime next = TIME_NEVER;
 
-	TAILQ_FOREACH(path, &l->paths->held, held_link)
+	TAILQ_FOREACH(path, &l->held_paths, held_link)
 	next = time_earlier(next, qp_resumes_at(first_parked(path)->core, now));
 	return next;
 }

@@ -315,7 +315,8 @@ void place_nothing(struct lcore *l, struct engine_qp *q, uint64_t ticket, nanoti
 void place_flush(struct lcore *l, nanotime now)
 {
 	batch_flush(l, now);
-	moving_flush(l, now);
+	if (l->has_jobs)
+		moving_flush(l, now);
 }
 
 void place_forget(struct lcore *l, struct engine_qp *q)

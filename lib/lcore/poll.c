@@ -50,7 +50,8 @@ uint32_t lcore_poll(struct lcore *l)
 	stage_switch(l->stages, STAGE_RX);
 	work += rx_poll(l, now);
 	stage_switch(l->stages, STAGE_PLACE);
-	work += place_poll(l, now);
+	if (l->has_jobs)
+		work += place_poll(l, now);
 	stage_switch(l->stages, STAGE_POST);
 	work += doorbells_poll(l, now);
 	stage_switch(l->stages, STAGE_OTHER);

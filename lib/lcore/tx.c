@@ -161,13 +161,22 @@ static void stage_leave(struct lcore *l, nanotime now)
 	l->gather_count = 0;
 }
 
+/* Frames that were not taken go first; queue pairs that may send by now are ready. Returns the frames that left. */
+static uint32_t what_waits(struct lcore *l, nanotime now)
+{
+	uint32_t left = outlets_rest(l) ? 0 : outlets_flush(l, now);
+
+	if (!TAILQ_EMPTY(&l->held_paths))
+		paths_release(l, now);
+	return left;
+}
+
 void tx_of_client(struct lcore *l, const struct client *c, nanotime now)
 {
 	struct ready_list *ready = turns_of(&l->turns, c);
 	struct engine_qp *q, *next, *last;
 
-	outlets_flush(l, now);
-	paths_release(l, now);
+	what_waits(l, now);
 	last = TAILQ_LAST(ready, ready_list);
 	for (q = TAILQ_FIRST(ready); q != NULL && outlets_have_room(l); q = next) {
 		next = q != last ? TAILQ_NEXT(q, ready_link) : NULL;
@@ -196,10 +205,9 @@ static struct engine_qp *next_sender(struct lcore *l)
 
 uint32_t tx_poll(struct lcore *l, nanotime now)
 {
-	uint32_t left = outlets_flush(l, now), staged = 0;
+	uint32_t left = what_waits(l, now), staged = 0;
 	struct engine_qp *q;
 
-	paths_release(l, now);
 	while (staged < LIMIT_ROUND && outlets_have_room(l) && (q = next_sender(l)) != NULL) {
 		uint32_t n;
 

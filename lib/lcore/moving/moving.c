@@ -109,16 +109,9 @@ static bool may_take(const struct moving *m, const struct client *c, uint32_t sh
 }
 
 /* Half of what receiving may take, so that arriving packets do not wait for packets to be sent. */
-bool moving_can_send(const struct lcore *l, const struct client *c)
+bool moving_may_send(const struct lcore *l, const struct client *c)
 {
-	return client_mover(c) == NULL || may_take(l->moving, c, 2);
-}
-
-uint32_t moving_room(const struct lcore *l, const struct client *c)
-{
-	if (client_mover(c) == NULL)
-		return LIMIT_GATHER;
-	return MIN_OF(l->gather_count + LIMIT_JOB_COPIES, LIMIT_GATHER);
+	return may_take(l->moving, c, 2);
 }
 
 static struct moving_job *job_take(struct lcore *l, struct client *c, struct job_list *to)
@@ -131,6 +124,7 @@ static struct moving_job *job_take(struct lcore *l, struct client *c, struct job
 	LIST_REMOVE(j, link);
 	LIST_INSERT_HEAD(to, j, link);
 	m->free_count--;
+	l->has_jobs = true;
 	m->jobs_of[c->number]++;
 	m->jobs_of_user[c->user]++;
 	j->client = c;
@@ -460,6 +454,7 @@ uint32_t place_poll(struct lcore *l, nanotime now)
 	m->came_back = hold_release(l, &work, now);
 	place_flush(l, now);
 	qps_settle(l, now);
+	l->has_jobs = m->came_back || m->free_count < LIMIT_JOBS;
 	return work;
 }
 

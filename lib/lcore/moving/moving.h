@@ -3,6 +3,7 @@
 #ifndef LCORE_MOVING_H
 #define LCORE_MOVING_H
 
+#include "base/bits.h"
 #include "drivers/client_memory/peer_atomic.h"
 #include "lcore/lcore.h"
 
@@ -35,6 +36,12 @@ struct copy_batch {
 #define PACKET_COPIES  LIMIT_SPANS
 #define PACKET_TICKETS 2u
 
+static inline struct mover *client_mover(const struct client *c)
+{
+	/* The control thread may give a client a mover at any time, and never takes one away. */
+	return __atomic_load_n(&c->mover, __ATOMIC_ACQUIRE);
+}
+
 struct moving *moving_create(void);
 /* Jobs that a thread still holds are never freed. */
 void moving_destroy(struct moving *m);
@@ -50,12 +57,24 @@ void moving_flush(struct lcore *l, nanotime now);
 /* The job that moving_open gave, for the packet's copies. */
 struct copy_batch *moving_opened(const struct lcore *l, const struct client *c);
 
+/* Whether there is a job to send with, for a program with a mover. */
+bool moving_may_send(const struct lcore *l, const struct client *c);
 /* Sending. False: queue pairs of this program must wait for jobs (moving_starve). */
-bool moving_can_send(const struct lcore *l, const struct client *c);
+static inline bool moving_can_send(const struct lcore *l, const struct client *c)
+{
+	return client_mover(c) == NULL || moving_may_send(l, c);
+}
+
 /* The queue pair has no turn until a job is back. */
 void moving_starve(struct lcore *l, struct engine_qp *q);
 /* How far gather_count may grow in a turn of this client's queue pair. */
-uint32_t moving_room(const struct lcore *l, const struct client *c);
+static inline uint32_t moving_room(const struct lcore *l, const struct client *c)
+{
+	if (client_mover(c) == NULL)
+		return LIMIT_GATHER;
+	return MIN_OF(l->gather_count + LIMIT_JOB_COPIES, LIMIT_GATHER);
+}
+
 /* The queue pairs without a turn for now: their frames are with a mover, or they wait for jobs. */
 void moving_each_sender(const struct lcore *l, void (*visit)(struct engine_qp *q, void *arg),
 			void *arg);
@@ -106,11 +125,5 @@ bool moving_left(struct lcore *l, const struct client *c);
 /* place.c: reports one ticket by the result of its copies, and frees its buffer. */
 void ticket_settle(struct lcore *l, struct pending_ticket *t, const struct peer_copy *copy,
 		   nanotime now);
-
-static inline struct mover *client_mover(const struct client *c)
-{
-	/* The control thread may give a client a mover at any time, and never takes one away. */
-	return __atomic_load_n(&c->mover, __ATOMIC_ACQUIRE);
-}
 
 #endif

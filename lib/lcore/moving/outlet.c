@@ -9,11 +9,8 @@
 #define STALL (LIMIT_STALL_US * TIME_US)
 #define STUCK (LIMIT_STUCK_MS * TIME_MS)
 
-/* Movers bring back a turn with each job, whether or not there is room. */
-#define FROM_MOVERS (LIMIT_JOBS * LIMIT_TURN)
-
 static_assert((LIMIT_WAITING & (LIMIT_WAITING - 1)) == 0, "a ring is masked");
-static_assert(LIMIT_WAITING >= 2 * (LIMIT_STAGE + FROM_MOVERS), "there is room to wait in");
+static_assert(LIMIT_WAITING >= 2 * (LIMIT_STAGE + OUTLET_FROM_MOVERS), "there is room to wait in");
 
 static struct staged_frame *waiting_at(const struct outlet *o, uint32_t index)
 {
@@ -48,30 +45,6 @@ void outlets_destroy(struct outlets *all)
 		free(o->frame);
 	}
 	free(all);
-}
-
-bool outlets_wait(const struct lcore *l)
-{
-	const struct outlets *all = l->outlets;
-
-	return outlet_waiting(&all->outlet[OUTLET_PORT]) > 0 ||
-	       outlet_waiting(&all->outlet[OUTLET_LOOP]) > 0;
-}
-
-bool outlets_have_room(const struct lcore *l)
-{
-	const uint32_t most = LIMIT_WAITING - LIMIT_STAGE - FROM_MOVERS;
-
-	return outlet_waiting(&l->outlets->outlet[OUTLET_PORT]) <= most &&
-	       outlet_waiting(&l->outlets->outlet[OUTLET_LOOP]) <= most;
-}
-
-bool outlet_is_open(const struct lcore *l, enum outlet_name name)
-{
-	/* Frames for this lcore come first: they are in the cache and bring acknowledgements. */
-	if (name == OUTLET_LOOP && l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG)
-		return false;
-	return outlet_waiting(&l->outlets->outlet[name]) == 0;
 }
 
 void outlet_block(struct lcore *l, struct engine_qp *q)

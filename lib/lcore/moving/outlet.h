@@ -32,7 +32,6 @@ struct outlet {
 	nanotime since; /* it took nothing since then, while frames wait */
 	nanotime again_at; /* no try before */
 	struct ready_list blocked; /* queue pairs that would have a turn */
-	uint32_t blocked_count;
 };
 
 struct outlets {
@@ -59,11 +58,43 @@ static inline uint32_t outlet_waiting(const struct outlet *o)
 }
 
 /* Frames wait in an outlet: the lcore may not sleep. */
-bool outlets_wait(const struct lcore *l);
+static inline bool outlets_wait(const struct lcore *l)
+{
+	const struct outlet *o = l->outlets->outlet;
+
+	return outlet_waiting(&o[OUTLET_PORT]) > 0 || outlet_waiting(&o[OUTLET_LOOP]) > 0;
+}
+
+/* Neither frames nor queue pairs wait: outlets_flush has nothing to do. */
+static inline bool outlets_rest(const struct lcore *l)
+{
+	const struct outlet *o = l->outlets->outlet;
+
+	return TAILQ_EMPTY(&o[OUTLET_PORT].blocked) && TAILQ_EMPTY(&o[OUTLET_LOOP].blocked) &&
+	       !outlets_wait(l);
+}
+
+/* Movers bring back a turn with each job, whether or not there is room. */
+#define OUTLET_FROM_MOVERS (LIMIT_JOBS * LIMIT_TURN)
+
 /* There is room for one more round's frames, and for all that movers may bring back. */
-bool outlets_have_room(const struct lcore *l);
+static inline bool outlets_have_room(const struct lcore *l)
+{
+	const uint32_t most = LIMIT_WAITING - LIMIT_STAGE - OUTLET_FROM_MOVERS;
+	const struct outlet *o = l->outlets->outlet;
+
+	return outlet_waiting(&o[OUTLET_PORT]) <= most && outlet_waiting(&o[OUTLET_LOOP]) <= most;
+}
+
 /* Queue pairs of this outlet have turns. */
-bool outlet_is_open(const struct lcore *l, enum outlet_name name);
+static inline bool outlet_is_open(const struct lcore *l, enum outlet_name name)
+{
+	/* Frames for this lcore come first: they are in the cache and bring acknowledgements. */
+	if (name == OUTLET_LOOP && l->loop_head - l->loop_tail >= LIMIT_LOOP_BACKLOG)
+		return false;
+	return outlet_waiting(&l->outlets->outlet[name]) == 0;
+}
+
 /* A ready queue pair has no turn until its outlet is open. */
 void outlet_block(struct lcore *l, struct engine_qp *q);
 /*

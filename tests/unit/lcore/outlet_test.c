@@ -235,3 +235,22 @@ Test(outlet, a_full_port_is_asked_again_after_a_while)
 	cr_expect_gt(asked, before);
 	close_with_port(r);
 }
+
+/* It was blocked because many frames stood in the lcore's own ring, and these are gone. */
+Test(outlet, a_blocked_queue_pair_goes_on_though_no_frame_waits)
+{
+	struct rig *r = rig_open();
+	struct lcore *l = r->engine.lcore;
+	struct engine_qp *q = &r->side[0].qp;
+
+	cr_assert(rig_post(r, 0, WORK_RDMA_WRITE, 8, WORK_SIGNALED));
+	doorbells_poll(l, clock_now());
+	cr_assert(q->is_ready);
+	outlet_block(l, q);
+	cr_assert_not(outlets_wait(l));
+	for (int i = 0; i < POLLS && r->side[0].completions == 0; i++)
+		rig_poll(r);
+	cr_assert_eq(r->side[0].completions, 1);
+	cr_assert_eq(r->side[0].last.status, STATUS_SUCCESS);
+	rig_close(r);
+}
