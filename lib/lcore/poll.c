@@ -55,7 +55,8 @@ uint32_t lcore_poll(struct lcore *l)
 	stage_switch(l->stages, STAGE_POST);
 	work += doorbells_poll(l, now);
 	stage_switch(l->stages, STAGE_OTHER);
-	work += wheel_turn(l, now);
+	if (wheel_is_due(&l->wheel, now))
+		work += wheel_turn(l, now);
 	stage_switch(l->stages, STAGE_TX);
 	work += tx_poll(l, now);
 	stage_switch(l->stages, STAGE_OTHER);

@@ -27,14 +27,11 @@ static void slot_insert(struct wheel *w, struct engine_qp *q, uint64_t tick)
 	q->in_wheel = true;
 }
 
-void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at)
+void wheel_move(struct wheel *w, struct engine_qp *q, nanotime at)
 {
 	uint64_t tick;
 
-	if (at == TIME_NEVER || (q->in_wheel && q->wheel_at <= at))
-		return;
-	if (q->in_wheel)
-		wheel_remove(w, q);
+	wheel_remove(w, q);
 	/* Rounded up: never early; the retry timer may be late by a slot (IBTA allows 4 T). */
 	tick = (at >> WHEEL_TICK_SHIFT) + 1;
 	if (tick < w->tick)
@@ -88,7 +85,7 @@ uint32_t wheel_turn(struct lcore *l, nanotime now)
 	uint64_t end = now >> WHEEL_TICK_SHIFT;
 	uint32_t work = 0;
 
-	if (end < w->tick)
+	if (!wheel_is_due(w, now))
 		return 0;
 	/* After a long sleep one turn of the wheel is enough. */
 	if (end - w->tick >= WHEEL_SLOTS)

@@ -16,9 +16,25 @@ struct wheel {
 };
 
 void wheel_init(struct wheel *w, nanotime now);
-void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at);
+/* It stands in the slot of this deadline, and in no other. */
+void wheel_move(struct wheel *w, struct engine_qp *q, nanotime at);
 void wheel_remove(struct wheel *w, struct engine_qp *q);
 uint32_t wheel_turn(struct lcore *l, nanotime now);
+
+/* Nearly every packet sets a deadline, and few of them change anything: who stands in an earlier slot stays. */
+static inline void wheel_set(struct wheel *w, struct engine_qp *q, nanotime at)
+{
+	if (at == TIME_NEVER || (q->in_wheel && q->wheel_at <= at))
+		return;
+	wheel_move(w, q, at);
+}
+
+/* A slot has come that was not looked at: else wheel_turn has nothing to do. */
+static inline bool wheel_is_due(const struct wheel *w, nanotime now)
+{
+	return now >> WHEEL_TICK_SHIFT >= w->tick;
+}
+
 /* When the next slot with entries begins: TIME_NEVER or an instant, maybe early, never late. */
 nanotime wheel_next(const struct wheel *w);
 
