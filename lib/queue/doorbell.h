@@ -16,6 +16,7 @@
 #define QUEUE_DOORBELL_H
 
 #include <assert.h>
+#include <string.h>
 
 #include "config/limits.h"
 #include "queue/ring.h"
@@ -28,14 +29,37 @@
  */
 #define DOORBELL_SRQ UINT32_C(0x80000000)
 
+static_assert((DOORBELL_SLOTS & (DOORBELL_SLOTS - 1)) == 0, "positions are masked");
 static_assert(DOORBELL_SLOTS > LIMIT_QPS + LIMIT_SRQS, "each is in the ring at most once");
 
 /*
  * For the lcore: takes at most `max` handles and returns how many; 0 when the ring is empty or
  * broken. The client can write anything there, so the caller checks each handle.
  */
-uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max);
-/* For the lcore: clears the mark of a queue pair or SRQ, before it reads the ring of that one. */
-void doorbell_clear(uint32_t *mark);
+static inline uint32_t doorbell_take(struct ring_side *bell, uint32_t *handles, uint32_t max)
+{
+	uint32_t ready = ring_readable(bell);
+
+	if (ready == RING_BROKEN || ready == 0)
+		return 0;
+	if (ready > max)
+		ready = max;
+	for (uint32_t i = 0; i < ready; i++)
+		memcpy(&handles[i], ring_read_slot(bell, i), sizeof(handles[i]));
+	ring_consume(bell, ready);
+	return ready;
+}
+
+/*
+ * For the lcore: clears the mark of a queue pair or SRQ, before it reads the ring of that one.
+ *
+ * A read-modify-write, because a store would not pair with the exchange in doorbell_ring. The
+ * second of the two sees the first: either we see the requests that the client published before
+ * ringing, or the client reads our 0 and enters the queue pair again.
+ */
+static inline void doorbell_clear(uint32_t *mark)
+{
+	__atomic_exchange_n(mark, 0, __ATOMIC_SEQ_CST);
+}
 
 #endif

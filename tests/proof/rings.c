@@ -8,7 +8,7 @@
 
 #include "config/limits.h"
 #include "base/bits.h"
-#include "queue/doorbell.c"
+#include "queue/doorbell.h"
 
 #include "proof.h"
 
