@@ -228,7 +228,8 @@
 #define LIMIT_PATH_RING	    512u /* packets of a window at most while rings on the way are short */
 #define LIMIT_PATH_MARKED   512u /* ... if marks are all that speaks against it, */
 #define LIMIT_PATH_LEAST    64u /* ... and at least: a packet of 4 KiB in 64 round trips, */
-#define LIMIT_PATH_GO_BACK  32u /* packets of a window, at least, if losses without delay are all */
+/* packets of a window: at least, if losses without delay are all; at most, while a peer goes back often */
+#define LIMIT_PATH_GO_BACK  32u
 #define LIMIT_PATH_PAUSE_MS 10u /* ... but one in that time */
 #define LIMIT_PATH_PACKET   4170u /* octets of the largest frame */
 #define LIMIT_PATH_LONE	    8u /* losses in a row without delay are a bad cable's */

@@ -8,8 +8,8 @@
  * A caller that finds nothing yields its core, and others have it for whole time slices. An answer
  * that comes meanwhile is as late as one that waits behind work.
  *
- * 	poll, work        poll, none  poll, none                     poll, work
- * 	|--- poll --------|-----------|--------- away ---------------|
+ *	poll, work        poll, none  poll, none                     poll, work
+ *	|--- poll --------|-----------|--------- away ---------------|
  */
 #ifndef TRANSPORT_LATE_H
 #define TRANSPORT_LATE_H

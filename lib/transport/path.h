@@ -10,17 +10,18 @@
  * It may be less than a packet: then one packet is in flight at a time, and the time between two
  * packets exceeds a round trip as much as the packet exceeds the window.
  *
- * 	it grows	with what is acknowledged in less than the target, if it was used: as much again
- * 			until it was cut for the first time, then a packet for each LIMIT_PATH_STEP_US, and
- * 			faster and faster while round trips are far below the target
- * 	it shrinks	once a round trip at most, and to a half at most:
- * 			when all samples of a round trip take longer than the target, by as much as
- * 			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
- * 			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
- * 			when packets are lost while samples take longer, or towards a peer that
- * 			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK);
- * 			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
- * 			when nobody answers (a retransmission timer), not below a packet
+ *	it grows	with what is acknowledged in less than the target, if it was used: as much again
+ *			until it was cut for the first time, then a packet for each LIMIT_PATH_STEP_US, and
+ *			faster and faster while round trips are far below the target
+ *	it shrinks	once a round trip at most, and to a half at most:
+ *			when all samples of a round trip take longer than the target, by as much as
+ *			they do; if by so much that a host must be late, not below LIMIT_PATH_FLOOR;
+ *			when the network says so (CNP), as DCQCN does, not below LIMIT_PATH_MARKED;
+ *			when packets are lost while samples take longer, or towards a peer that
+ *			drops what is behind a lost packet (but not below LIMIT_PATH_GO_BACK, which is
+ *			all that it has while such a peer loses often);
+ *			when packets are lost while a host is late, to LIMIT_PATH_RING of them for a while;
+ *			when nobody answers (a retransmission timer), not below a packet
  *
  * The target is the least round trip, what a queue may add (LIMIT_PATH_DELAY_US, and more for small
  * windows, so that they are fair to each other), and what the caller and the peer themselves are

@@ -3,8 +3,8 @@
  * Copies under way. Tickets count from 1 without gaps and are settled in order. Acknowledgements,
  * replies and completions wait for the tickets before them.
  *
- * 	settled          oldest open one              issued
- * 	   |   ... ,     settled + 1, ...          ,     |
+ *	settled          oldest open one              issued
+ *	   |   ... ,     settled + 1, ...          ,     |
  */
 #ifndef TRANSPORT_TICKET_H
 #define TRANSPORT_TICKET_H

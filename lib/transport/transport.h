@@ -5,14 +5,14 @@
  * calls back; it has no clock, no I/O, no threads, no allocation. One thread at a time (the queue
  * pair's lcore) calls everything about one queue pair.
  *
- * 	posted (window slot filled) ---+                +--> qp_next_packet: what to send now
- * 	received (decoded packet) -----+                +--> outcome: what to copy, with a ticket
- * 	copied / atomic_done (ticket) -+-->  struct qp -+--> qp_take_completion: both queues, in order
- * 	gather_failed -----------------+                +--> qp_take_events: asynchronous events
- * 	expired (deadline reached) ----+                +--> qp_deadline: when to call qp_expired
- * 	sent (unreliable services) ----+
- * 	operation_done (windows) ------+
- * 	modify, fail ------------------+
+ *	posted (window slot filled) ---+                +--> qp_next_packet: what to send now
+ *	received (decoded packet) -----+                +--> outcome: what to copy, with a ticket
+ *	copied / atomic_done (ticket) -+-->  struct qp -+--> qp_take_completion: both queues, in order
+ *	gather_failed -----------------+                +--> qp_take_events: asynchronous events
+ *	expired (deadline reached) ----+                +--> qp_deadline: when to call qp_expired
+ *	sent (unreliable services) ----+
+ *	operation_done (windows) ------+
+ *	modify, fail ------------------+
  *
  * The caller's loop, after any event: take completions until there are none, take events, ask for
  * the deadline, and let the queue pair have turns while qp_has_packet() says so.

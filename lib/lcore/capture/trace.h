@@ -4,7 +4,7 @@
  * overwrites. A ring never blocks, because no thread takes packets out: the control thread copies
  * them.
  *
- * 	slot	0	1	2	3	head counts the packets; packet i is in slot i mod `slots`
+ *	slot	0	1	2	3	head counts the packets; packet i is in slot i mod `slots`
  *
  * Atomics: `turn` of a slot is 2 i + 1 while packet i is written there, and 2 i + 2 once it is.
  * `turn` is odd before the octets change, and a reader acquires it before and after it copies them:

@@ -4,8 +4,8 @@
  * (drivers/kernel_interface), and the kernel's frames leave by the port. A thread of its own makes
  * the system calls; lcores only see two rings.
  *
- * 	lcores   rx burst -> not ours -> collected -> `up` --(eventfd if it sleeps)--> thread -> write
- * 	lcore 0  tx burst <----------------------- `down` <--(wakes a sleeping lcore)- thread <- read
+ *	lcores   rx burst -> not ours -> collected -> `up` --(eventfd if it sleeps)--> thread -> write
+ *	lcore 0  tx burst <----------------------- `down` <--(wakes a sleeping lcore)- thread <- read
  *
  * A flood of such frames fills `up`; further frames are dropped and counted, and cost an lcore only
  * their decoding. Frames of the kernel wait in `down`, then in the interface's own queue, where the

@@ -3,9 +3,9 @@
  * Frames that arrived at one lcore and belong to another (hand_over). Frames that do not fit into
  * the other lcore's inbox wait here, and meanwhile the port is not polled:
  *
- * 	port ---> lcore 0 ---> inbox of lcore 1, full
- * 	   stops     |
- * 	             +-- waits here, in its order, and goes first
+ *	port ---> lcore 0 ---> inbox of lcore 1, full
+ *	   stops     |
+ *	             +-- waits here, in its order, and goes first
  *
  * So a slow lcore slows down the others, as a slow port does, and its frames are not lost. An lcore
  * always reads its own inbox, so two lcores that wait for each other go on.

@@ -4,8 +4,8 @@
  * have. Packets wait in order, one list for each queue pair, until jobs are back. A drop would cost
  * a reliable peer all that it sent behind the packet, and would lose a datagram for good.
  *
- * 	rx -- fits --> the core            jobs come back (place_poll)
- * 	   \- not ---> held by its queue pair ---- fits --> the core
+ *	rx -- fits --> the core            jobs come back (place_poll)
+ *	   \- not ---> held by its queue pair ---- fits --> the core
  *
  * An lcore holds a fixed number of packets, shared as jobs are (moving.c, slots.h): a user whose
  * copies are stuck takes nothing from other users. A packet beyond the share is dropped. How long a

@@ -3,11 +3,11 @@
  * Packets between two queue pairs of one lcore that do not carry their octets. The lcore copies the
  * octets once, when the frame arrives, instead of into the frame and from there to their place:
  *
- * 	sent	a frame with a gap in place of the payload, marked FRAME_LENT; it holds no address
- * 	arrives	the requester says where the octets of that PSN are: its key is checked again, and a packet
- * 		that is not on its way any more has none. So memory is not read after its completion, nor after
- * 		its region has gone; such a packet is dropped, as a network would do.
- * 	kept	whatever keeps the packet beyond this round gets the octets in the frame (lent_keep)
+ *	sent	a frame with a gap in place of the payload, marked FRAME_LENT; it holds no address
+ *	arrives	the requester says where the octets of that PSN are: its key is checked again, and a packet
+ *		that is not on its way any more has none. So memory is not read after its completion, nor after
+ *		its region has gone; such a packet is dropped, as a network would do.
+ *	kept	whatever keeps the packet beyond this round gets the octets in the frame (lent_keep)
  *
  * Not used if the ICRC is asked for (uroce_options.sum_loop), during a capture, for peer memory, or
  * for services that complete requests once sent.

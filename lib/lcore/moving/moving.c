@@ -4,12 +4,12 @@
  * and come back later. A job owns everything that its copies name (packet buffers, frames), so
  * nothing has to wait for the job:
  *
- * 	placing		tickets of received packets stay unsettled; the core withholds what depends on
- * 			them. A client's packets of one rx round share a job, which is open until the
- * 			round's end.
- * 	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
+ *	placing		tickets of received packets stay unsettled; the core withholds what depends on
+ *			them. A client's packets of one rx round share a job, which is open until the
+ *			round's end.
+ *	gathering	frames of one queue pair's turn; it gets no next turn until they were sent
  *
- * 	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
+ *	free -- moving_open --> open -- moving_flush --> busy (at the mover) -- place_poll --> free
  *
  * A job may write memory that the engine maps, in order among the others. Before such memory goes,
  * the control path takes it out of all jobs (moving_revoke), because jobs may be stuck for ever. If

@@ -4,15 +4,15 @@
  * the other lcores). Frames that an outlet does not take stay here, finished. They go first, in
  * order, as soon as it takes frames again. No packet is made twice because a ring is full.
  *
- * 	- A queue pair with frames here has no turn, and none of its timers run: its packets have not
- * 	  left. It is settled again with its last frame.
- * 	- While frames wait, queue pairs of that outlet have no turn either: they stand in `blocked`,
- * 	  in their order, and come before all others when it is open again.
- * 	- Frames of a queue pair stay in order whatever their outlets are (UD): behind a frame that
- * 	  waits, the next one waits in the same place.
- * 	- An outlet that takes nothing for LIMIT_STUCK_MS is stuck: its frames are dropped with
- * 	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so are later frames that it does not take, until
- * 	  it takes a frame. Only then do retries of programs count down.
+ *	- A queue pair with frames here has no turn, and none of its timers run: its packets have not
+ *	  left. It is settled again with its last frame.
+ *	- While frames wait, queue pairs of that outlet have no turn either: they stand in `blocked`,
+ *	  in their order, and come before all others when it is open again.
+ *	- Frames of a queue pair stay in order whatever their outlets are (UD): behind a frame that
+ *	  waits, the next one waits in the same place.
+ *	- An outlet that takes nothing for LIMIT_STUCK_MS is stuck: its frames are dropped with
+ *	  REASON_PORT_STUCK (or HAND_OVER_FULL), and so are later frames that it does not take, until
+ *	  it takes a frame. Only then do retries of programs count down.
  */
 #ifndef LCORE_OUTLET_H
 #define LCORE_OUTLET_H

@@ -3,11 +3,11 @@
  * Which raw queue pairs see a frame (ibv_create_flow(3)). Every change makes a new table: lcores
  * may read the old one (engine.flows, acquire), which is freed after a grace period.
  *
- * 	sniffers		see every frame of the port, RoCE included
- * 	normal rules		lowest priority value first; the first value with a matching rule
- * 				wins, all rules of that value that match get a copy (as identical
- * 				rules of several queue pairs do on ConnectX); a drop among them wins
- * 	default rules		what no normal rule took: multicast, or everything
+ *	sniffers		see every frame of the port, RoCE included
+ *	normal rules		lowest priority value first; the first value with a matching rule
+ *				wins, all rules of that value that match get a copy (as identical
+ *				rules of several queue pairs do on ConnectX); a drop among them wins
+ *	default rules		what no normal rule took: multicast, or everything
  */
 #ifndef LCORE_FLOW_TABLE_H
 #define LCORE_FLOW_TABLE_H

@@ -6,11 +6,11 @@
  * the list for the first packet of each SEND, which begins with a tag matching header (TMH,
  * <infiniband/tm_types.h>):
  *
- * 	EAGER, tag found	the rest of the message goes into the entry's elements
- * 	RNDV, tag found		the message is the address of the data: the engine READs it into the
- * 				entry's elements and answers with a FIN, by requests of its own
- * 	either, not found	"unexpected": an ordinary receive of the SRQ, header included
- * 	anything else		an ordinary receive: NO_TAG
+ *	EAGER, tag found	the rest of the message goes into the entry's elements
+ *	RNDV, tag found		the message is the address of the data: the engine READs it into the
+ *				entry's elements and answers with a FIN, by requests of its own
+ *	either, not found	"unexpected": an ordinary receive of the SRQ, header included
+ *	anything else		an ordinary receive: NO_TAG
  *
  * Phase. Both sides count unexpected messages. New entries wait while the program has not handled
  * them all: one of those messages may be for such an entry.

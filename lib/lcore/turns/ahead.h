@@ -4,9 +4,9 @@
  * before its next turn. So during one queue pair's turn the lines of the next one are prefetched,
  * and the pointers to those of the one behind:
  *
- * 	in its turn		its requests
- * 	the next one		the core
- * 	the one behind it	struct engine_qp
+ *	in its turn		its requests
+ *	the next one		the core
+ *	the one behind it	struct engine_qp
  *
  * The memory of few queue pairs stays in the cache, so prefetching would gain nothing.
  */

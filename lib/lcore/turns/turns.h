@@ -4,9 +4,9 @@
  * queue pairs of a program. So thousands of queue pairs of one user keep another user waiting no
  * longer than one does:
  *
- * 	users		A -- B -- C	who has had a turn stands behind the others
- * 	programs	     B: 1 -- 2
- * 	queue pairs		1: x -- y -- z
+ *	users		A -- B -- C	who has had a turn stands behind the others
+ *	programs	     B: 1 -- 2
+ *	queue pairs		1: x -- y -- z
  */
 #ifndef LCORE_TURNS_H
 #define LCORE_TURNS_H

@@ -3,17 +3,17 @@
  * The requester: cursors over the private send window. A request stays in its slot until it is
  * retired, so the window is also the retransmission buffer.
  *
- * 	retired        una            nxt            begun          tail
- * 	   |   done,    |   sent, not   |  sent before, |   posted,   |
- * 	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
- * 	   |  reported  |   ledged      |    again      |    yet      |
+ *	retired        una            nxt            begun          tail
+ *	   |   done,    |   sent, not   |  sent before, |   posted,   |
+ *	   |   to be    |   acknow-     |  to be sent   |   no PSN    |
+ *	   |  reported  |   ledged      |    again      |    yet      |
  *
  * and inside the messages, by packet sequence number:
  *
- * 	una_psn: the oldest that is not acknowledged, in message una
- * 	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
- * 	top_psn: one behind the newest that was ever sent
- * 	new_psn: the first of the message that begins next
+ *	una_psn: the oldest that is not acknowledged, in message una
+ *	nxt_psn: the next to be sent, in message nxt; equals the first of message nxt at its start
+ *	top_psn: one behind the newest that was ever sent
+ *	new_psn: the first of the message that begins next
  *
  * A loss is noted on the board (board.h) and moves nxt back to the first lost packet. The ordinary
  * send path does the rest: nxt goes from one lost packet to the next, up to top.

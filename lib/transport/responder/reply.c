@@ -3,10 +3,10 @@
  * The responder's sending half. Receiving marks what is owed. Here the debts are paid, in this
  * order, each behind the copies that it vouches for:
  *
- * 	0. a congestion notification, which vouches for nothing (mark.h)
- * 	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
- * 	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
- * 	   behind a gap and the peer understands it
+ *	0. a congestion notification, which vouches for nothing (mark.h)
+ *	1. READ responses and atomic replies, in the requests' order (IBTA 9.7.5.1)
+ *	2. one NAK, or one ACK for everything that is in order by then: selective if something waits
+ *	   behind a gap and the peer understands it
  */
 #include <assert.h>
 

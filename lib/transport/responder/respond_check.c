@@ -2,7 +2,7 @@
 /*
  * The checks that a request passes, in the specification's order (IBTA 9.7.4.1, 9.7.5):
  *
- * 	PSN -> opcode sequence -> operation allowed -> resources -> length -> key and range
+ *	PSN -> opcode sequence -> operation allowed -> resources -> length -> key and range
  *
  * No check changes the queue pair. The arrival and its outcome hold what the effects need: where
  * the octets go, which record a repetition belongs to.

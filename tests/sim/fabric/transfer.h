@@ -4,9 +4,9 @@
  * until it is told to stop. Each message has a slot of its own on both sides while it is under way,
  * with guard octets around it. Checked:
  *
- * 	messages complete once and in order, and none fails
- * 	a message that is complete is in its place, unchanged, and nothing beside it was written
- * 	at the end nothing else was written either
+ *	messages complete once and in order, and none fails
+ *	a message that is complete is in its place, unchanged, and nothing beside it was written
+ *	at the end nothing else was written either
  */
 #ifndef SIM_TRANSFER_H
 #define SIM_TRANSFER_H
